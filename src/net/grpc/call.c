@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-enum { MAX_BUFFERED = 64 * 1024 * 1024, MAX_QUEUED = 2 * GRPC_MAX_MESSAGE };
+enum { CONN_BUFFERED = 64 * 1024 * 1024, SERVER_BUFFERED = 512 * 1024 * 1024 };
 
 struct grpc_call {
     LIST_ENTRY(grpc_call) all;
@@ -71,6 +71,8 @@ static void uncount_request_bytes(struct grpc_call *call)
     // A call in a connection's list has the connection; the analyzer takes it for the one detached.
     gs_assert(call->conn->buffered >= call->counted); // NOLINT(clang-analyzer-core.NullDereference)
     call->conn->buffered -= call->counted;            // NOLINT(clang-analyzer-core.NullDereference)
+    if (call->conn->server)
+        call->conn->server->buffered -= call->counted;
     call->counted = 0;
 }
 
@@ -163,10 +165,11 @@ void grpc_call_send(struct grpc_call *call, struct gs_slice message)
 {
     if (!call->conn || call->finished)
         return;
-    if (message.len > GRPC_MAX_MESSAGE) {
-        set_status(call, GRPC_RESOURCE_EXHAUSTED,
-                   "the reply message is larger than the limit of 16 MiB");
-    } else if (call->out.len - call->out_sent + message.len > MAX_QUEUED) {
+    size_t max = call->conn->base.max_message;
+    char why[GRPC_LIMIT_TEXT];
+    if (message.len > max) {
+        set_status(call, GRPC_RESOURCE_EXHAUSTED, grpc_limit_text("reply message", max, why));
+    } else if (call->out.len - call->out_sent + message.len > 2 * max) {
         gs_buf_clear(&call->out);
         call->out_sent = 0;
         nghttp2_submit_rst_stream(call->conn->base.session, NGHTTP2_FLAG_NONE, call->stream_id,
@@ -247,24 +250,37 @@ static void check_headers(struct grpc_call *call)
     }
 }
 
+static void count_request_bytes(struct grpc_call *call)
+{
+    size_t more = call->reader.body.len - call->counted;
+    call->counted += more;
+    call->conn->buffered += more;
+    if (call->conn->server)
+        call->conn->server->buffered += more;
+}
+
 static void take_data(struct grpc_call *call, struct gs_slice bytes)
 {
     struct grpc_server_conn *c = call->conn;
     bool complete = false;
-    const char *why = NULL;
+    size_t max = c->base.max_message;
+    char why[sizeof(call->reader.why)];
     if (call->requested && bytes.len) {
         refuse_call(call, GRPC_INTERNAL, "more than one request message");
         return;
     }
-    enum grpc_status status = grpc_reader_feed(&call->reader, &bytes, &complete, &why);
-    c->buffered += call->reader.body.len - call->counted;
-    call->counted = call->reader.body.len;
-    if (status == GRPC_OK && c->buffered > MAX_BUFFERED) {
+    enum grpc_status status = grpc_reader_feed(&call->reader, max, &bytes, &complete);
+    memcpy(why, call->reader.why, sizeof(why));
+    count_request_bytes(call);
+    if (status == GRPC_OK && c->buffered > (max > CONN_BUFFERED ? max : CONN_BUFFERED)) {
         status = GRPC_RESOURCE_EXHAUSTED;
-        why = "too many request bytes are under way on this connection";
+        snprintf(why, sizeof(why), "too many request bytes are under way on this connection");
+    } else if (status == GRPC_OK && c->server && c->server->buffered > SERVER_BUFFERED) {
+        status = GRPC_RESOURCE_EXHAUSTED;
+        snprintf(why, sizeof(why), "too many request bytes are under way on this server");
     } else if (status == GRPC_OK && complete && bytes.len) {
         status = GRPC_INTERNAL;
-        why = "more than one request message";
+        snprintf(why, sizeof(why), "more than one request message");
     }
     call->requested = complete;
     if (status != GRPC_OK)

@@ -24,6 +24,8 @@ struct grpc_client {
     char *target;    // for messages
     char *unix_path; // NULL: TCP
     struct sockaddr_storage address;
+    struct grpc_tls_credentials *tls; // NULL: cleartext
+    size_t max_message;
     struct client_conn *current; // takes new calls; NULL: none
     struct client_conns conns;   // including connections that only finish their calls
     struct pending_list calls;
@@ -255,10 +257,10 @@ static int on_reply_data(nghttp2_session *session, uint8_t flags, int32_t stream
     // The body of a response that is not gRPC has no message frames.
     while (p && !p->ended && !p->failed && p->http_status == 200 && in.len) {
         bool complete = false;
-        const char *why = NULL;
-        enum grpc_status status = grpc_reader_feed(&p->reader, &in, &complete, &why);
+        enum grpc_status status =
+            grpc_reader_feed(&p->reader, p->client->max_message, &in, &complete);
         if (status != GRPC_OK)
-            fail_reply(p, status, why);
+            fail_reply(p, status, p->reader.why);
         else if (complete)
             message_complete(p);
     }
@@ -316,7 +318,7 @@ static void submit_request(struct grpc_pending *p)
     char timeout[GRPC_TIMEOUT_SIZE] = "";
     nghttp2_nv nv[8] = {
         grpc_nv(":method", "POST"),
-        grpc_nv(":scheme", "http"),
+        grpc_nv(":scheme", client->tls ? "https" : "http"),
         grpc_nv(":path", p->path),
         grpc_nv(":authority", client->unix_path ? "localhost" : client->target),
         grpc_nv("te", "trailers"),
@@ -365,6 +367,19 @@ static void conn_closed(struct grpc_conn *base)
     free(c);
 }
 
+static void start_calls(struct grpc_conn *base)
+{
+    struct client_conn *c = GS_CONTAINER_OF(base, struct client_conn, base);
+    struct grpc_pending *p;
+    if (new_session(c) != 0) {
+        grpc_conn_close(base, "no memory for an HTTP/2 session");
+        return;
+    }
+    grpc_conn_start(base);
+    while ((p = first_call_of(c, true)))
+        submit_request(p); // starts a stream, or removes the call from the connection
+}
+
 static void on_connected(uv_connect_t *req, int status)
 {
     struct client_conn *c = req->data;
@@ -376,22 +391,21 @@ static void on_connected(uv_connect_t *req, int status)
         grpc_conn_close(&c->base, why);
         return;
     }
-    if (new_session(c) != 0) {
-        grpc_conn_close(&c->base, "no memory for an HTTP/2 session");
-        return;
-    }
     if (!c->client->unix_path)
         uv_tcp_nodelay(&c->base.io.tcp, 1);
-    grpc_conn_start(&c->base);
-    struct grpc_pending *p;
-    while ((p = first_call_of(c, true)))
-        submit_request(p); // starts a stream, or removes the call from the connection
+    if (c->client->tls && !grpc_tls_start(&c->base, c->client->tls))
+        return;
+    if (!c->client->tls)
+        start_calls(&c->base);
+    if (!c->base.closing)
+        grpc_conn_start_reading(&c->base);
 }
 
 static struct client_conn *add_conn(struct grpc_client *client, bool detached)
 {
     struct client_conn *c = gs_alloc(sizeof(*c));
     c->base.detached = detached;
+    c->base.on_secured = start_calls;
     c->client = client;
     c->connect.data = c;
     LIST_INSERT_HEAD(&client->conns, c, all);
@@ -442,8 +456,9 @@ struct grpc_pending *grpc_client_call_stream(struct grpc_client *c, const char *
     p->arg = arg;
     p->deadline = gs_timer_new(c->loop, p);
     TAILQ_INSERT_TAIL(&c->calls, p, all);
-    if (request.len > GRPC_MAX_MESSAGE) {
-        fail_later(p, GRPC_RESOURCE_EXHAUSTED, "the request is larger than the limit of 16 MiB");
+    char why[GRPC_LIMIT_TEXT];
+    if (request.len > c->max_message) {
+        fail_later(p, GRPC_RESOURCE_EXHAUSTED, grpc_limit_text("request", c->max_message, why));
         return p;
     }
     grpc_add_message(&p->request, request);
@@ -509,9 +524,26 @@ struct gs_error *grpc_client_new(uv_loop_t *loop, const char *target, struct grp
     c->target = gs_strdup(target);
     c->unix_path = gs_strdup(path);
     c->address = address;
+    c->max_message = GRPC_MAX_MESSAGE;
     TAILQ_INIT(&c->calls);
     *ret = c;
     return NULL;
+}
+
+struct gs_error *grpc_client_set_tls(struct grpc_client *c, const struct grpc_tls *tls)
+{
+    struct grpc_tls_credentials *new = NULL;
+    struct gs_error *err = grpc_tls_credentials_new(tls, false, &new);
+    if (err)
+        return gs_error_wrap(err, "the gRPC client");
+    grpc_tls_credentials_unref(c->tls);
+    c->tls = new;
+    return NULL;
+}
+
+void grpc_client_set_max_message(struct grpc_client *c, size_t bytes)
+{
+    c->max_message = bytes;
 }
 
 void grpc_client_free(struct grpc_client *c)
@@ -527,6 +559,7 @@ void grpc_client_free(struct grpc_client *c)
         conn->client = NULL;
         grpc_conn_close(&conn->base, "the client is freed");
     }
+    grpc_tls_credentials_unref(c->tls);
     free(c->target);
     free(c->unix_path);
     free(c);

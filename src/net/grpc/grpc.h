@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// gRPC over cleartext HTTP/2 (nghttp2) on Unix and TCP sockets, as used by the kubelet's
-// PodResources and by autoscaler plug-ins: unary calls and server streaming, deadlines, status
-// codes, message size limits, flow control. Messages are opaque bytes; callers encode and decode
-// them. Only the thread of the loop may use servers and clients.
+// gRPC over HTTP/2 (nghttp2), in cleartext or TLS, on Unix and TCP sockets, as used by the
+// kubelet's PodResources and by plug-ins of the Cluster Autoscaler: unary calls and server
+// streaming, deadlines, status codes, message size limits, flow control. Messages are opaque bytes;
+// callers encode and decode them. Only the thread of the loop may use servers and clients.
 #pragma once
 
 #include "base/error.h"
@@ -31,7 +31,16 @@ enum grpc_status {
     GRPC_UNAUTHENTICATED = 16,
 };
 
-#define GRPC_MAX_MESSAGE (16u * 1024 * 1024)
+#define GRPC_MAX_MESSAGE (16u * 1024 * 1024) // unless another limit is set
+
+// TLS 1.2 or 1.3 with ALPN "h2". The texts are PEM and copied.
+struct grpc_tls {
+    const char *cert_pem, *key_pem; // required of servers; a client without them is anonymous
+    // Server: clients must present a certificate of this CA; NULL: any client may call. Client: the
+    // CA of the server's certificate, required.
+    const char *ca_pem;
+    const char *server_name; // client: DNS name or IP address in the server's certificate, required
+};
 
 // --- server ---
 struct grpc_server;
@@ -45,9 +54,15 @@ typedef void (*grpc_method_fn)(void *ctx, struct grpc_call *call, struct gs_slic
 
 struct grpc_server *grpc_server_new(uv_loop_t *loop);
 void grpc_server_handle(struct grpc_server *s, const char *path, grpc_method_fn fn, void *ctx);
+// New connections use TLS. Call it again to renew the certificate or the client CA; connections
+// that exist keep theirs. A handshake may take 10 s. GS_EINVAL: nothing changes.
+struct gs_error *grpc_server_set_tls(struct grpc_server *s, const struct grpc_tls *tls);
+// Limit of a message in either direction, for new connections. Unfinished requests of all
+// connections together have at most 512 MiB.
+void grpc_server_set_max_message(struct grpc_server *s, size_t bytes);
 // Replaces the socket file of a dead server. The mode of the new file is 0600.
 struct gs_error *grpc_server_listen_unix(struct grpc_server *s, const char *path);
-// Servers of gpuscale listen on Unix sockets. Peers of gRPC probes in tests listen on TCP.
+// address: numeric. port 0: any free one, in *ret_port.
 struct gs_error *grpc_server_listen_tcp(struct grpc_server *s, const char *address, uint16_t port,
                                         uint16_t *ret_port);
 // Closes sockets and connections and removes the file. on_cancel of open calls is called before it
@@ -65,6 +80,9 @@ struct grpc_pending;
 
 // target: "unix:/path/to.sock" or "127.0.0.1:50051".
 struct gs_error *grpc_client_new(uv_loop_t *loop, const char *target, struct grpc_client **ret);
+// For new connections.
+struct gs_error *grpc_client_set_tls(struct grpc_client *c, const struct grpc_tls *tls);
+void grpc_client_set_max_message(struct grpc_client *c, size_t bytes);
 void grpc_client_free(struct grpc_client *c); // running calls end without callback
 
 struct grpc_reply {

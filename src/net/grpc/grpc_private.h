@@ -26,8 +26,13 @@ enum {
 
 // --- connection ---
 
+struct grpc_tls_session;
+struct grpc_tls_credentials;
+
 struct grpc_conn {
     uv_loop_t *loop;
+    struct grpc_tls_session *tls;            // NULL: cleartext
+    void (*on_secured)(struct grpc_conn *c); // the TLS handshake is complete
     union {
         uv_handle_t handle;
         uv_stream_t stream;
@@ -37,6 +42,7 @@ struct grpc_conn {
     uv_idle_t flusher;
     uv_write_t write;
     struct gs_buf out; // being written
+    size_t max_message;
     char *in;
     nghttp2_session *session;
     // The handles are closed and the session is freed: the owner ends its calls and frees this
@@ -57,6 +63,26 @@ void grpc_conn_feed(struct grpc_conn *c, struct gs_slice bytes);
 // returns.
 void grpc_conn_flush_soon(struct grpc_conn *c);
 void grpc_conn_close(struct grpc_conn *c, const char *reason);
+// Starts reading and, with TLS, the handshake: on_secured() calls grpc_conn_start().
+void grpc_conn_start_reading(struct grpc_conn *c);
+// Sends what the socket takes at once, before the connection is closed.
+void grpc_conn_send_last(struct grpc_conn *c, struct gs_buf *bytes);
+
+// --- TLS ---
+
+// GS_EINVAL: a PEM text is broken or missing.
+struct gs_error *grpc_tls_credentials_new(const struct grpc_tls *tls, bool server,
+                                          struct grpc_tls_credentials **ret);
+void grpc_tls_credentials_unref(struct grpc_tls_credentials *c); // accepts NULL
+// Gives the connection a TLS session with a deadline for the handshake. False: it is closed.
+bool grpc_tls_start(struct grpc_conn *conn, struct grpc_tls_credentials *c);
+void grpc_tls_free(struct grpc_tls_session *t);  // accepts NULL
+void grpc_tls_shake(struct grpc_tls_session *t); // the first message of a client
+void grpc_tls_feed(struct grpc_tls_session *t, struct gs_slice bytes);
+bool grpc_tls_encrypt(struct grpc_tls_session *t, struct gs_slice bytes);
+struct gs_buf *grpc_tls_out(struct grpc_tls_session *t); // encrypted bytes to send
+bool grpc_tls_secured(const struct grpc_tls_session *t);
+void grpc_tls_end(struct grpc_tls_session *t); // queues the closing alert
 
 // --- messages ---
 
@@ -65,12 +91,15 @@ struct grpc_reader {
     size_t n_prefix;
     uint32_t len;
     struct gs_buf body;
+    char why[80]; // the problem, if the result of grpc_reader_feed() is not GRPC_OK
 };
 
-// Consumes bytes of *in up to the end of a message. If the result is not GRPC_OK, *ret_why is the
-// problem, and the reader must not be fed again.
-enum grpc_status grpc_reader_feed(struct grpc_reader *r, struct gs_slice *in, bool *ret_complete,
-                                  const char **ret_why);
+// Consumes bytes of *in up to the end of a message of at most max bytes. After another result than
+// GRPC_OK the reader must not be fed again.
+enum grpc_status grpc_reader_feed(struct grpc_reader *r, size_t max, struct gs_slice *in,
+                                  bool *ret_complete);
+#define GRPC_LIMIT_TEXT 80
+const char *grpc_limit_text(const char *what, size_t max, char out[GRPC_LIMIT_TEXT]);
 void grpc_reader_next(struct grpc_reader *r); // ready for another message
 void grpc_reader_finish(struct grpc_reader *r);
 void grpc_add_message(struct gs_buf *out, struct gs_slice message);
@@ -107,6 +136,9 @@ struct grpc_server {
     struct gs_hmap *methods; // path → struct grpc_method
     struct server_listeners listeners;
     struct server_conns conns;
+    struct grpc_tls_credentials *tls; // for new connections; NULL: cleartext
+    size_t max_message;
+    size_t buffered; // bytes of incomplete requests on all connections
     unsigned n_conns;
     unsigned refs; // the owner's, and one for each listener and connection
 };
@@ -117,6 +149,7 @@ struct grpc_server_conn {
     struct grpc_server *server; // NULL while that is freed: handlers are not called
     struct server_calls calls;
     size_t buffered; // bytes of incomplete requests
+    char peer[48];   // its address; "": a Unix socket
 };
 
 // The server side of an HTTP/2 connection without a socket, for tests of hostile bytes. Bytes go in

@@ -34,8 +34,25 @@ struct grpc_server *grpc_server_new(uv_loop_t *loop)
     struct grpc_server *s = gs_alloc(sizeof(*s));
     s->loop = loop;
     s->methods = gs_hmap_new(free);
+    s->max_message = GRPC_MAX_MESSAGE;
     s->refs = 1;
     return s;
+}
+
+struct gs_error *grpc_server_set_tls(struct grpc_server *s, const struct grpc_tls *tls)
+{
+    struct grpc_tls_credentials *new = NULL;
+    struct gs_error *err = grpc_tls_credentials_new(tls, true, &new);
+    if (err)
+        return gs_error_wrap(err, "the gRPC server");
+    grpc_tls_credentials_unref(s->tls);
+    s->tls = new;
+    return NULL;
+}
+
+void grpc_server_set_max_message(struct grpc_server *s, size_t bytes)
+{
+    s->max_message = bytes;
 }
 
 void grpc_server_handle(struct grpc_server *s, const char *path, grpc_method_fn fn, void *ctx)
@@ -50,6 +67,7 @@ static void server_unref(struct grpc_server *s)
     if (--s->refs > 0)
         return;
     gs_hmap_free(s->methods);
+    grpc_tls_credentials_unref(s->tls);
     free(s);
 }
 
@@ -59,6 +77,9 @@ static void conn_closed(struct grpc_conn *base)
 {
     struct grpc_server_conn *c = GS_CONTAINER_OF(base, struct grpc_server_conn, base);
     grpc_server_calls_end(c);
+    // Otherwise nobody learns why a client is refused.
+    if (gs_starts(base->reason, "TLS: "))
+        gs_warn("grpc", "connection refused: %s: %s", c->peer, base->reason);
     if (c->server) {
         LIST_REMOVE(c, all);
         c->server->n_conns--;
@@ -67,19 +88,9 @@ static void conn_closed(struct grpc_conn *base)
     free(c);
 }
 
-static struct grpc_server_conn *add_conn(struct grpc_server *s, bool detached)
+static void start_session(struct grpc_conn *base)
 {
-    struct grpc_server_conn *c = gs_alloc(sizeof(*c));
-    c->base.detached = detached;
-    c->server = s;
-    LIST_INSERT_HEAD(&s->conns, c, all);
-    s->n_conns++;
-    s->refs++;
-    return c;
-}
-
-static void start_conn(struct grpc_server_conn *c)
-{
+    struct grpc_server_conn *c = GS_CONTAINER_OF(base, struct grpc_server_conn, base);
     GS_AUTO_ERROR struct gs_error *err = grpc_server_session_new(c);
     if (err)
         grpc_conn_close(&c->base, gs_error_message(err));
@@ -87,11 +98,24 @@ static void start_conn(struct grpc_server_conn *c)
         grpc_conn_start(&c->base);
 }
 
+static struct grpc_server_conn *add_conn(struct grpc_server *s, bool detached)
+{
+    struct grpc_server_conn *c = gs_alloc(sizeof(*c));
+    c->base.detached = detached;
+    c->base.on_secured = start_session;
+    c->base.max_message = s->max_message;
+    c->server = s;
+    LIST_INSERT_HEAD(&s->conns, c, all);
+    s->n_conns++;
+    s->refs++;
+    return c;
+}
+
 struct grpc_server_conn *grpc_server_detached_conn(struct grpc_server *s)
 {
     struct grpc_server_conn *c = add_conn(s, true);
     grpc_conn_init(&c->base, s->loop, conn_closed);
-    start_conn(c);
+    start_session(&c->base);
     return c;
 }
 
@@ -106,6 +130,30 @@ static void evict_idle_connection(struct grpc_server *s)
         victim = c; // the newest is the first
     if (victim)
         grpc_conn_close(&victim->base, "closed for a new connection");
+}
+
+static void name_peer(struct grpc_server_conn *c)
+{
+    struct sockaddr_storage sa = {0};
+    char host[INET6_ADDRSTRLEN] = "";
+    int len = sizeof(sa);
+    if (uv_tcp_getpeername(&c->base.io.tcp, (struct sockaddr *)&sa, &len) == 0)
+        uv_ip_name((const struct sockaddr *)&sa, host, sizeof(host));
+    snprintf(c->peer, sizeof(c->peer), "%s", host);
+}
+
+static void start_conn(struct grpc_server_conn *c, bool tcp)
+{
+    if (tcp) {
+        uv_tcp_nodelay(&c->base.io.tcp, 1);
+        name_peer(c);
+    }
+    if (c->server->tls)
+        grpc_tls_start(&c->base, c->server->tls);
+    else
+        start_session(&c->base);
+    if (!c->base.closing)
+        grpc_conn_start_reading(&c->base);
 }
 
 static void on_connection(uv_stream_t *stream, int status)
@@ -127,9 +175,7 @@ static void on_connection(uv_stream_t *stream, int status)
     else if (s->n_conns > MAX_CONNECTIONS + CLOSING)
         grpc_conn_close(&c->base, "too many connections");
     else
-        start_conn(c);
-    if (!l->path && !c->base.closing)
-        uv_tcp_nodelay(&c->base.io.tcp, 1);
+        start_conn(c, l->path == NULL);
 }
 
 // --- listening ---

@@ -16,6 +16,7 @@ static void conn_gone(struct grpc_conn *c)
 {
     nghttp2_session_del(c->session);
     c->session = NULL;
+    grpc_tls_free(GS_TAKE(c->tls));
     gs_buf_finish(&c->out);
     free(c->in);
     c->in = NULL;
@@ -35,6 +36,10 @@ void grpc_conn_close(struct grpc_conn *c, const char *reason)
         return;
     c->closing = true;
     snprintf(c->reason, sizeof(c->reason), "%s", reason);
+    if (c->tls) {
+        grpc_tls_end(c->tls);
+        grpc_conn_send_last(c, grpc_tls_out(c->tls));
+    }
     if (!c->detached)
         uv_close(&c->io.handle, conn_handle_closed);
     uv_close((uv_handle_t *)&c->flusher, conn_handle_closed);
@@ -49,6 +54,14 @@ static void on_written(uv_write_t *w, int status)
         grpc_conn_close(c, uv_strerror(status));
     else
         flush_session(c);
+}
+
+void grpc_conn_send_last(struct grpc_conn *c, struct gs_buf *bytes)
+{
+    uv_buf_t b = uv_buf_init(bytes->data, (unsigned)bytes->len);
+    if (!c->writing && !c->detached && bytes->len)
+        uv_try_write(&c->io.stream, &b, 1);
+    gs_buf_clear(bytes);
 }
 
 static void write_out(struct grpc_conn *c)
@@ -66,23 +79,44 @@ static void write_out(struct grpc_conn *c)
         c->writing = true;
 }
 
+// Fills c->out from the session. Negative: an error of nghttp2.
+static ssize_t take_frames(struct grpc_conn *c)
+{
+    const uint8_t *data;
+    ssize_t n = 0;
+    while (c->session && c->out.len < WRITE_BLOCK &&
+           (n = nghttp2_session_mem_send(c->session, &data)) > 0)
+        gs_buf_add(&c->out, data, (size_t)n);
+    return n;
+}
+
+// What is in c->out becomes what TLS wants to send: its own messages, and these bytes encrypted.
+static bool encrypt_out(struct grpc_conn *c)
+{
+    struct gs_buf *encrypted = grpc_tls_out(c->tls), plain = c->out;
+    bool ok = grpc_tls_encrypt(c->tls, gs_buf_slice(&plain));
+    gs_buf_clear(&plain);
+    c->out = *encrypted;
+    *encrypted = plain;
+    return ok;
+}
+
 // One write at a time: data that the peer does not accept stays in the session, because of flow
 // control.
 static void flush_session(struct grpc_conn *c)
 {
     while (!c->closing && !c->writing) {
-        const uint8_t *data;
-        ssize_t n = 0;
-        while (c->out.len < WRITE_BLOCK && (n = nghttp2_session_mem_send(c->session, &data)) > 0)
-            gs_buf_add(&c->out, data, (size_t)n);
+        ssize_t n = take_frames(c);
         if (n < 0)
             grpc_conn_close(c, nghttp2_strerror((int)n));
+        else if (c->tls && !encrypt_out(c))
+            grpc_conn_close(c, "TLS: the session cannot encrypt");
         else if (c->out.len)
             write_out(c);
         else
             break;
     }
-    if (!c->closing && !c->writing && !nghttp2_session_want_read(c->session) &&
+    if (!c->closing && !c->writing && c->session && !nghttp2_session_want_read(c->session) &&
         !nghttp2_session_want_write(c->session))
         grpc_conn_close(c, "the HTTP/2 session has ended");
 }
@@ -120,8 +154,22 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *b)
     struct grpc_conn *c = stream->data;
     if (n < 0)
         grpc_conn_close(c, n == UV_EOF ? "the peer closed the connection" : uv_strerror((int)n));
-    else if (n > 0)
+    else if (n > 0 && !c->tls)
         grpc_conn_feed(c, gs_slice_make(b->base, (size_t)n));
+    else if (n > 0)
+        grpc_tls_feed(c->tls, gs_slice_make(b->base, (size_t)n));
+    if (n > 0 && c->tls)
+        flush_session(c); // messages of TLS itself
+}
+
+void grpc_conn_start_reading(struct grpc_conn *c)
+{
+    c->in = gs_alloc(READ_BLOCK);
+    uv_read_start(&c->io.stream, give_read_buffer, on_read);
+    if (!c->tls)
+        return;
+    grpc_tls_shake(c->tls);
+    flush_session(c);
 }
 
 void grpc_conn_init(struct grpc_conn *c, uv_loop_t *loop, void (*on_closed)(struct grpc_conn *c))
@@ -148,17 +196,19 @@ void grpc_conn_start(struct grpc_conn *c)
     c->connected = true;
     nghttp2_submit_settings(c->session, NGHTTP2_FLAG_NONE, settings, n);
     nghttp2_session_set_local_window_size(c->session, NGHTTP2_FLAG_NONE, 0, GRPC_CONN_WINDOW);
-    if (!c->detached) {
-        c->in = gs_alloc(READ_BLOCK);
-        uv_read_start(&c->io.stream, give_read_buffer, on_read);
-    }
     grpc_conn_flush_soon(c);
 }
 
 // --- messages ---
 
-enum grpc_status grpc_reader_feed(struct grpc_reader *r, struct gs_slice *in, bool *ret_complete,
-                                  const char **ret_why)
+static enum grpc_status reject(struct grpc_reader *r, enum grpc_status status, const char *why)
+{
+    snprintf(r->why, sizeof(r->why), "%s", why);
+    return status;
+}
+
+enum grpc_status grpc_reader_feed(struct grpc_reader *r, size_t max, struct gs_slice *in,
+                                  bool *ret_complete)
 {
     *ret_complete = false;
     while (r->n_prefix < GRPC_PREFIX) {
@@ -170,17 +220,14 @@ enum grpc_status grpc_reader_feed(struct grpc_reader *r, struct gs_slice *in, bo
             continue;
         r->len = (uint32_t)r->prefix[1] << 24 | (uint32_t)r->prefix[2] << 16 |
                  (uint32_t)r->prefix[3] << 8 | r->prefix[4];
-        if (r->prefix[0] == 1) {
-            *ret_why = "compressed messages are not supported";
-            return GRPC_UNIMPLEMENTED;
-        }
-        if (r->prefix[0] != 0) {
-            *ret_why = "broken message: its compressed flag is neither 0 nor 1";
-            return GRPC_INTERNAL;
-        }
-        if (r->len > GRPC_MAX_MESSAGE) {
-            *ret_why = "the message is larger than the limit of 16 MiB";
-            return GRPC_RESOURCE_EXHAUSTED;
+        if (r->prefix[0] == 1)
+            return reject(r, GRPC_UNIMPLEMENTED, "compressed messages are not supported");
+        if (r->prefix[0] != 0)
+            return reject(r, GRPC_INTERNAL,
+                          "broken message: its compressed flag is neither 0 nor 1");
+        if (r->len > max) {
+            char why[GRPC_LIMIT_TEXT];
+            return reject(r, GRPC_RESOURCE_EXHAUSTED, grpc_limit_text("message", max, why));
         }
     }
     size_t missing = r->len - r->body.len;
@@ -189,6 +236,13 @@ enum grpc_status grpc_reader_feed(struct grpc_reader *r, struct gs_slice *in, bo
     *in = gs_slice_make(in->data + n, in->len - n);
     *ret_complete = r->body.len == r->len;
     return GRPC_OK;
+}
+
+const char *grpc_limit_text(const char *what, size_t max, char out[GRPC_LIMIT_TEXT])
+{
+    snprintf(out, GRPC_LIMIT_TEXT, "the %s is larger than the limit of %zu MiB", what,
+             max / (1024 * 1024));
+    return out;
 }
 
 void grpc_reader_next(struct grpc_reader *r)

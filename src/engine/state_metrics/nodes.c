@@ -59,6 +59,30 @@ static void write_node_created(struct state_metrics_writer *w, const json_t *nod
     state_metrics_end(w, s);
 }
 
+static void deletion(struct state_metrics_writer *w, const json_t *node)
+{
+    double s;
+    if (!state_metrics_seconds(codec_json_str(node, "metadata", "deletionTimestamp", NULL), &s))
+        return;
+    begin_node_sample(w, node);
+    state_metrics_end(w, s);
+}
+
+static void roles(struct state_metrics_writer *w, const json_t *node)
+{
+    static const char prefix[] = "node-role.kubernetes.io/";
+    const char *key;
+    json_t *value;
+
+    json_object_foreach (codec_json_get(node, "metadata", "labels", NULL), key, value) {
+        if (!gs_starts(key, prefix))
+            continue;
+        begin_node_sample(w, node);
+        state_metrics_label(w, "role", key + strlen(prefix));
+        state_metrics_end(w, 1);
+    }
+}
+
 static void unschedulable(struct state_metrics_writer *w, const json_t *node)
 {
     begin_node_sample(w, node);
@@ -101,6 +125,9 @@ const struct state_metrics_family state_metrics_node_families[] = {
     {"kube_node_labels", "The labels of the object, as label_*.", METRICS_GAUGE, write_node_labels},
     {"kube_node_created", "Creation time of the object, in seconds since 1970.", METRICS_GAUGE,
      write_node_created},
+    {"kube_node_deletion_timestamp", "Deletion time of the object, in seconds since 1970.",
+     METRICS_GAUGE, deletion},
+    {"kube_node_role", "The roles of a node.", METRICS_GAUGE, roles},
     {"kube_node_spec_unschedulable", "1 when the node takes no new pods.", METRICS_GAUGE,
      unschedulable},
     {"kube_node_spec_taint", "The taints of a node.", METRICS_GAUGE, taints},

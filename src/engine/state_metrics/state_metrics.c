@@ -27,6 +27,19 @@ static const struct {
     [STATE_METRICS_HPAS] = {"horizontalpodautoscalers",
                             {"autoscaling", "v2", "horizontalpodautoscalers"},
                             {state_metrics_hpa_families}},
+    [STATE_METRICS_DAEMONSETS] = {"daemonsets",
+                                  {"apps", "v1", "daemonsets"},
+                                  {state_metrics_daemonset_families}},
+    [STATE_METRICS_STATEFULSETS] = {"statefulsets",
+                                    {"apps", "v1", "statefulsets"},
+                                    {state_metrics_statefulset_families}},
+    [STATE_METRICS_JOBS] = {"jobs", {"batch", "v1", "jobs"}, {state_metrics_job_families}},
+    [STATE_METRICS_CRONJOBS] = {"cronjobs",
+                                {"batch", "v1", "cronjobs"},
+                                {state_metrics_cronjob_families}},
+    [STATE_METRICS_BUDGETS] = {"poddisruptionbudgets",
+                               {"policy", "v1", "poddisruptionbudgets"},
+                               {state_metrics_budget_families}},
 };
 
 struct state_metrics {

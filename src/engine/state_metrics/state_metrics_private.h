@@ -14,6 +14,11 @@ enum state_metrics_resource {
     STATE_METRICS_REPLICASETS,
     STATE_METRICS_NAMESPACES,
     STATE_METRICS_HPAS,
+    STATE_METRICS_DAEMONSETS,
+    STATE_METRICS_STATEFULSETS,
+    STATE_METRICS_JOBS,
+    STATE_METRICS_CRONJOBS,
+    STATE_METRICS_BUDGETS,
     STATE_METRICS_N_RESOURCES,
 };
 
@@ -52,6 +57,21 @@ void state_metrics_conditions(struct state_metrics_writer *w, const json_t *cond
                               void (*each)(struct state_metrics_writer *w, const void *arg),
                               const void *arg);
 
+// For namespaced objects. kind is the name of the label with the object's name.
+
+// Writes the labels namespace and kind.
+void state_metrics_identify(struct state_metrics_writer *w, const json_t *obj, const char *kind);
+// Writes the number at two keys of the object. If it is absent, the fallback is written; a negative
+// fallback means no sample.
+void state_metrics_number(struct state_metrics_writer *w, const json_t *obj, const char *kind,
+                          int64_t fallback, const char *part, const char *key);
+// Writes the time at two keys of the object in seconds; no sample if it is absent.
+void state_metrics_time(struct state_metrics_writer *w, const json_t *obj, const char *kind,
+                        const char *part, const char *key);
+void state_metrics_created(struct state_metrics_writer *w, const json_t *obj, const char *kind);
+void state_metrics_labels(struct state_metrics_writer *w, const json_t *obj, const char *kind);
+void state_metrics_owner(struct state_metrics_writer *w, const json_t *obj, const char *kind);
+
 struct state_metrics_family {
     const char *name, *help;
     enum metrics_type type;
@@ -66,3 +86,8 @@ extern const struct state_metrics_family state_metrics_workload_families[]; // D
 extern const struct state_metrics_family state_metrics_replicaset_families[];
 extern const struct state_metrics_family state_metrics_namespace_families[];
 extern const struct state_metrics_family state_metrics_hpa_families[];
+extern const struct state_metrics_family state_metrics_daemonset_families[];
+extern const struct state_metrics_family state_metrics_statefulset_families[];
+extern const struct state_metrics_family state_metrics_job_families[];
+extern const struct state_metrics_family state_metrics_cronjob_families[];
+extern const struct state_metrics_family state_metrics_budget_families[];

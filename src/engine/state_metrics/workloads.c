@@ -3,33 +3,57 @@
 #include "engine/state_metrics/state_metrics_private.h"
 #include "kube/object.h"
 
-static void identify_as(struct state_metrics_writer *w, const json_t *obj, const char *kind)
+void state_metrics_identify(struct state_metrics_writer *w, const json_t *obj, const char *kind)
 {
     state_metrics_label(w, "namespace", kube_namespace(obj));
     state_metrics_label(w, kind, kube_name(obj));
 }
 
-// Writes the number at two keys of the object. If it is absent, the fallback is written; a negative
-// fallback means no sample.
-static void add_object_number(struct state_metrics_writer *w, const json_t *obj, const char *kind,
-                              int64_t fallback, const char *part, const char *key)
+void state_metrics_number(struct state_metrics_writer *w, const json_t *obj, const char *kind,
+                          int64_t fallback, const char *part, const char *key)
 {
     int64_t v = codec_json_int(obj, fallback, part, key, NULL);
     if (v < 0)
         return;
     state_metrics_begin(w);
-    identify_as(w, obj, kind);
+    state_metrics_identify(w, obj, kind);
     state_metrics_end(w, (double)v);
 }
 
-static void created_as(struct state_metrics_writer *w, const json_t *obj, const char *kind)
+void state_metrics_time(struct state_metrics_writer *w, const json_t *obj, const char *kind,
+                        const char *part, const char *key)
 {
     double s;
-    if (!state_metrics_seconds(codec_json_str(obj, "metadata", "creationTimestamp", NULL), &s))
+    if (!state_metrics_seconds(codec_json_str(obj, part, key, NULL), &s))
         return;
     state_metrics_begin(w);
-    identify_as(w, obj, kind);
+    state_metrics_identify(w, obj, kind);
     state_metrics_end(w, s);
+}
+
+void state_metrics_created(struct state_metrics_writer *w, const json_t *obj, const char *kind)
+{
+    state_metrics_time(w, obj, kind, "metadata", "creationTimestamp");
+}
+
+void state_metrics_labels(struct state_metrics_writer *w, const json_t *obj, const char *kind)
+{
+    state_metrics_begin(w);
+    state_metrics_identify(w, obj, kind);
+    state_metrics_object_labels(w, obj);
+    state_metrics_end(w, 1);
+}
+
+void state_metrics_owner(struct state_metrics_writer *w, const json_t *obj, const char *kind)
+{
+    const json_t *o = kube_controller_ref(obj);
+
+    state_metrics_begin(w);
+    state_metrics_identify(w, obj, kind);
+    state_metrics_label(w, "owner_kind", o ? codec_json_str(o, "kind", NULL) : NULL);
+    state_metrics_label(w, "owner_name", o ? codec_json_str(o, "name", NULL) : NULL);
+    state_metrics_label(w, "owner_is_controller", o ? "true" : NULL);
+    state_metrics_end(w, 1);
 }
 
 // --- Deployments ---
@@ -37,7 +61,7 @@ static void created_as(struct state_metrics_writer *w, const json_t *obj, const 
 #define DEPLOYMENT_NUMBER(fn, fallback, part, key)                                                 \
     static void fn(struct state_metrics_writer *w, const json_t *obj)                              \
     {                                                                                              \
-        add_object_number(w, obj, "deployment", fallback, part, key);                              \
+        state_metrics_number(w, obj, "deployment", fallback, part, key);                           \
     }
 DEPLOYMENT_NUMBER(deployment_spec, 1, "spec", "replicas")
 DEPLOYMENT_NUMBER(deployment_replicas, 0, "status", "replicas")
@@ -51,20 +75,17 @@ DEPLOYMENT_NUMBER(deployment_generation, -1, "metadata", "generation")
 
 static void identify_deployment(struct state_metrics_writer *w, const void *obj)
 {
-    identify_as(w, obj, "deployment");
+    state_metrics_identify(w, obj, "deployment");
 }
 
 static void deployment_created(struct state_metrics_writer *w, const json_t *obj)
 {
-    created_as(w, obj, "deployment");
+    state_metrics_created(w, obj, "deployment");
 }
 
 static void deployment_labels(struct state_metrics_writer *w, const json_t *obj)
 {
-    state_metrics_begin(w);
-    identify_deployment(w, obj);
-    state_metrics_object_labels(w, obj);
-    state_metrics_end(w, 1);
+    state_metrics_labels(w, obj, "deployment");
 }
 
 static void deployment_paused(struct state_metrics_writer *w, const json_t *obj)
@@ -110,28 +131,22 @@ const struct state_metrics_family state_metrics_workload_families[] = {
 
 static void replicaset_owner(struct state_metrics_writer *w, const json_t *obj)
 {
-    const json_t *o = kube_controller_ref(obj);
-    state_metrics_begin(w);
-    identify_as(w, obj, "replicaset");
-    state_metrics_label(w, "owner_kind", o ? codec_json_str(o, "kind", NULL) : NULL);
-    state_metrics_label(w, "owner_name", o ? codec_json_str(o, "name", NULL) : NULL);
-    state_metrics_label(w, "owner_is_controller", o ? "true" : NULL);
-    state_metrics_end(w, 1);
+    state_metrics_owner(w, obj, "replicaset");
 }
 
 static void replicaset_spec(struct state_metrics_writer *w, const json_t *obj)
 {
-    add_object_number(w, obj, "replicaset", 1, "spec", "replicas");
+    state_metrics_number(w, obj, "replicaset", 1, "spec", "replicas");
 }
 
 static void replicaset_replicas(struct state_metrics_writer *w, const json_t *obj)
 {
-    add_object_number(w, obj, "replicaset", 0, "status", "replicas");
+    state_metrics_number(w, obj, "replicaset", 0, "status", "replicas");
 }
 
 static void replicaset_ready(struct state_metrics_writer *w, const json_t *obj)
 {
-    add_object_number(w, obj, "replicaset", 0, "status", "readyReplicas");
+    state_metrics_number(w, obj, "replicaset", 0, "status", "readyReplicas");
 }
 
 const struct state_metrics_family state_metrics_replicaset_families[] = {
@@ -147,7 +162,7 @@ const struct state_metrics_family state_metrics_replicaset_families[] = {
 
 static void namespace_created(struct state_metrics_writer *w, const json_t *obj)
 {
-    created_as(w, obj, "namespace");
+    state_metrics_created(w, obj, "namespace");
 }
 
 static void namespace_labels(struct state_metrics_writer *w, const json_t *obj)

@@ -246,6 +246,83 @@ static void test_deployments(void **state)
     (void)state;
 }
 
+// The lines of a kind whose only object is this one.
+static void assert_object(const char *kind, const char *object, const char *const *lines)
+{
+    struct fixture f = {.kind = kind, .items = object};
+
+    start(&f, NULL);
+    for (size_t i = 0; lines[i]; i++)
+        assert_line(&f, lines[i]);
+    finish(&f);
+}
+
+#define LINES(...) ((const char *const[]){__VA_ARGS__, NULL})
+#define META(name)                                                                                 \
+    "\"metadata\":{\"name\":\"" name "\",\"namespace\":\"n\",\"resourceVersion\":\"1\","           \
+    "\"generation\":2,\"creationTimestamp\":\"1970-01-01T00:00:09Z\"}"
+
+static void test_daemonsets_and_statefulsets(void **state)
+{
+    assert_object("/daemonsets",
+                  "{" META("d") ",\"status\":{\"desiredNumberScheduled\":3,\"numberReady\":2}}",
+                  LINES("kube_daemonset_created{namespace=\"n\",daemonset=\"d\"} 9",
+                        "kube_daemonset_metadata_generation{namespace=\"n\",daemonset=\"d\"} 2",
+                        "kube_daemonset_status_desired_number_scheduled{namespace=\"n\",daemonset="
+                        "\"d\"} 3",
+                        "kube_daemonset_status_number_ready{namespace=\"n\",daemonset=\"d\"} 2",
+                        "kube_daemonset_status_number_unavailable{namespace=\"n\",daemonset=\"d\"} "
+                        "0"));
+    assert_object("/statefulsets",
+                  "{" META("s") ",\"spec\":{\"replicas\":3},\"status\":{\"replicas\":2}}",
+                  LINES("kube_statefulset_replicas{namespace=\"n\",statefulset=\"s\"} 3",
+                        "kube_statefulset_status_replicas{namespace=\"n\",statefulset=\"s\"} 2",
+                        "kube_statefulset_status_replicas_ready{namespace=\"n\",statefulset=\"s\"} "
+                        "0"));
+    (void)state;
+}
+
+static void test_jobs_and_cronjobs(void **state)
+{
+    assert_object(
+        "/jobs",
+        "{" META("j") ",\"spec\":{\"completions\":4},\"status\":{\"failed\":2,\"startTime\":"
+                      "\"1970-01-01T00:00:10Z\",\"conditions\":[{\"type\":\"Failed\",\"status\":"
+                      "\"True\","
+                      "\"reason\":\"DeadlineExceeded\"}]}}",
+        LINES("kube_job_info{namespace=\"n\",job_name=\"j\"} 1",
+              "kube_job_spec_completions{namespace=\"n\",job_name=\"j\"} 4",
+              "kube_job_status_start_time{namespace=\"n\",job_name=\"j\"} 10",
+              "kube_job_status_active{namespace=\"n\",job_name=\"j\"} 0",
+              "kube_job_status_failed{namespace=\"n\",job_name=\"j\",reason="
+              "\"BackoffLimitExceeded\"} 0",
+              "kube_job_status_failed{namespace=\"n\",job_name=\"j\",reason="
+              "\"DeadlineExceeded\"} 1",
+              "kube_job_failed{namespace=\"n\",job_name=\"j\",condition=\"true\"} 1"));
+    assert_object("/cronjobs",
+                  "{" META("c") ",\"spec\":{\"schedule\":\"0 * * * *\",\"concurrencyPolicy\":"
+                                "\"Forbid\",\"suspend\":true},\"status\":{\"active\":[{},{}]}}",
+                  LINES("kube_cronjob_info{namespace=\"n\",cronjob=\"c\",schedule=\"0 * * * *\","
+                        "concurrency_policy=\"Forbid\"} 1",
+                        "kube_cronjob_spec_suspend{namespace=\"n\",cronjob=\"c\"} 1",
+                        "kube_cronjob_status_active{namespace=\"n\",cronjob=\"c\"} 2"));
+    (void)state;
+}
+
+static void test_budgets(void **state)
+{
+#define PDB(name)                                                                                  \
+    "kube_poddisruptionbudget_status_" name "{namespace=\"n\",poddisruptionbudget=\"b\"}"
+    assert_object(
+        "/poddisruptionbudgets",
+        "{" META("b") ",\"status\":{\"currentHealthy\":3,\"desiredHealthy\":2,"
+                      "\"disruptionsAllowed\":1,\"expectedPods\":4,\"observedGeneration\":2}}",
+        LINES(PDB("current_healthy") " 3", PDB("desired_healthy") " 2",
+              PDB("pod_disruptions_allowed") " 1", PDB("expected_pods") " 4",
+              PDB("observed_generation") " 2"));
+    (void)state;
+}
+
 static void test_a_wrong_configuration_is_refused(void **state)
 {
     uv_loop_t loop;
@@ -271,6 +348,9 @@ int main(void)
         cmocka_unit_test(test_nodes),
         cmocka_unit_test(test_autoscalers),
         cmocka_unit_test(test_deployments),
+        cmocka_unit_test(test_daemonsets_and_statefulsets),
+        cmocka_unit_test(test_jobs_and_cronjobs),
+        cmocka_unit_test(test_budgets),
         cmocka_unit_test(test_a_wrong_configuration_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

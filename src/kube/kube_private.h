@@ -3,6 +3,7 @@
 #pragma once
 
 #include "codec/json.h"
+#include "kube/proto.h"
 #include "net/http/client.h"
 
 #include <stdbool.h>
@@ -31,3 +32,23 @@ bool kube_event_limit_combine(struct kube_event_limit *l, const char *similar, c
                               int64_t now_ms);
 // about: key of object and type. Times are those of a monotonic clock.
 bool kube_event_limit_allow(struct kube_event_limit *l, const char *about, int64_t now_ms);
+
+// --- field numbers of the protobuf encoding ---
+
+// Numbers as text (proto_fields.c). The table is sorted by name.
+struct kube_proto_type {
+    const char *name, *fields;
+};
+extern const struct kube_proto_type kube_proto_types[];
+extern const size_t kube_n_proto_types;
+
+struct kube_proto_field {
+    uint64_t number;
+    struct gs_slice name; // of the field, or of the type of an embedded message
+    bool embedded, pointer;
+};
+
+// The numbers of a type. NULL: unknown.
+const char *kube_proto_numbers(struct gs_slice type_name);
+// Reads the next field of the numbers and moves *rest behind it. False: there are no more.
+bool kube_proto_next_field(struct gs_slice *rest, struct kube_proto_field *ret);

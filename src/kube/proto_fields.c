@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Made by tools/proto-fields from Kubernetes' generated.proto files: change that.
-#include "local/api/proto.h"
+#include "kube/kube_private.h"
 
 // Sorted by name. A field is NUMBER NAME MARK; * : Go holds it by pointer, so that a zero
 // counts as given; NUMBER+TYPE : a message whose fields JSON shows one level up.
 // clang-format off
-const struct local_api_proto_type local_api_proto_types[] = {
+const struct kube_proto_type kube_proto_types[] = {
     {"io.k8s.api.apps.v1.ControllerRevision", "1metadata 2data 3revision"},
     {"io.k8s.api.apps.v1.DaemonSet", "1metadata 2spec 3status"},
     {"io.k8s.api.apps.v1.DaemonSetCondition", "1type 2status 3lastTransitionTime 4reason 5message"},
@@ -566,4 +566,4 @@ const struct local_api_proto_type local_api_proto_types[] = {
     {"io.k8s.apimachinery.pkg.apis.meta.v1.Preconditions", "1uid* 2resourceVersion*"},
 };
 // clang-format on
-const size_t local_api_n_proto_types = GS_ARRAY_LEN(local_api_proto_types);
+const size_t kube_n_proto_types = GS_ARRAY_LEN(kube_proto_types);

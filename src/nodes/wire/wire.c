@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nodes/wire/wire.h"
+
+#include "base/mem.h"
+#include "kube/proto.h"
+
+static const char *const pod_omit[] = {"volumes",
+                                       "volumeMounts",
+                                       "volumeDevices",
+                                       "env",
+                                       "envFrom",
+                                       "command",
+                                       "args",
+                                       "livenessProbe",
+                                       "readinessProbe",
+                                       "startupProbe",
+                                       "lifecycle",
+                                       "securityContext",
+                                       "managedFields",
+                                       "dnsConfig",
+                                       "hostAliases",
+                                       "imagePullSecrets",
+                                       "readinessGates",
+                                       "containerStatuses",
+                                       "initContainerStatuses",
+                                       "ephemeralContainers",
+                                       "ephemeralContainerStatuses",
+                                       NULL};
+static const char *const node_omit[] = {"images", "managedFields", "volumesInUse",
+                                        "volumesAttached", NULL};
+
+static struct gs_error *read_object(const char *kind, const char *const *omit,
+                                    struct gs_slice message, json_t **ret)
+{
+    const struct kube_proto_options o = {.skip_unknown = true, .omit = omit};
+    if (message.len > WIRE_MAX_OBJECT)
+        return gs_error_new(GS_ELIMIT, "a %s of %zu bytes; the limit is %u", kind, message.len,
+                            WIRE_MAX_OBJECT);
+    CODEC_AUTO_JSON json_t *obj = json_pack("{s:s, s:s}", "apiVersion", "v1", "kind", kind);
+    struct gs_error *err = kube_proto_decode(kube_schema_find("v1", kind), message, &o, obj);
+    if (err)
+        return gs_error_wrap(err, "a %s", kind);
+    *ret = GS_TAKE(obj);
+    return NULL;
+}
+
+struct gs_error *wire_read_node(struct gs_slice message, json_t **ret)
+{
+    return read_object("Node", node_omit, message, ret);
+}
+
+struct gs_error *wire_read_pod(struct gs_slice message, json_t **ret)
+{
+    return read_object("Pod", pod_omit, message, ret);
+}
+
+static struct gs_error *write_object(const char *kind, const json_t *obj, struct gs_buf *out)
+{
+    struct gs_error *err = kube_proto_encode(kube_schema_find("v1", kind), obj, out);
+    return err ? gs_error_wrap(err, "a %s", kind) : NULL;
+}
+
+struct gs_error *wire_write_node(const json_t *node, struct gs_buf *out)
+{
+    return write_object("Node", node, out);
+}
+
+struct gs_error *wire_write_pod(const json_t *pod, struct gs_buf *out)
+{
+    return write_object("Pod", pod, out);
+}

@@ -7,7 +7,7 @@ PREFIX  ?= /usr/local
 SECONDS_PER_TARGET ?= 60
 RUN_FLAGS ?=
 
-.PHONY: help build run test tests everything peers test-asan test-tsan e2e lint layers fmt fmt-check hardware bench fuzz check-all install clean
+.PHONY: help build run test tests everything peers test-asan test-tsan e2e lint layers fmt fmt-check hardware bench fuzz check-all install uninstall clean
 .DEFAULT_GOAL := help
 
 help: ## This list
@@ -91,10 +91,14 @@ fuzz: ## Run every fuzz target on its corpus, then fuzz for SECONDS_PER_TARGET (
 check-all: ## Run .ci/run with its slow parts: slow tests as a second user, one minute of fuzzing for each target
 	@.ci/run --all
 
-install: build ## Install into PREFIX (/usr/local), DESTDIR honoured
+install: build ## Install programs, units, manual pages and completion into PREFIX (/usr/local), DESTDIR honoured
 	@meson configure $(BUILD) --prefix "$(PREFIX)"
-	@tools/build $(BUILD) program
-	@meson install -C $(BUILD) --no-rebuild
+	@tools/build $(BUILD) program install-files
+	@meson install -C $(BUILD) --no-rebuild --strip
+	@echo "Installed. make uninstall removes the files that $(BUILD)/meson-logs/install-log.txt lists."
+
+uninstall: ## Remove what make install has installed (the same PREFIX and DESTDIR)
+	@ninja -C $(BUILD) uninstall
 
 clean: ## Remove all build folders: every folder of the project that Meson has configured
 	@for folder in */meson-private; do [ ! -d "$$folder" ] || rm -rf "$${folder%/meson-private}" "$${folder%/meson-private}.log"; done

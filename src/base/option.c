@@ -9,7 +9,7 @@
 #define HELP_WIDTH  96
 #define HELP_INDENT 8
 
-static const struct gs_opt common_rows[] = {
+const struct gs_opt gs_options_common[] = {
     {.name = "help",
      .alias = "h",
      .type = GS_OPT_BOOL,
@@ -21,17 +21,17 @@ static const struct gs_opt common_rows[] = {
      .offset = offsetof(struct gs_common_opts, version)},
     {.name = "log-level",
      .env = "GPUSCALE_LOG_LEVEL",
-     .arg = "LEVEL",
+     .arg = "debug|info|warn|error",
      .def = "info",
      .type = GS_OPT_STRING,
-     .help = "debug, info, warn or error.",
+     .help = "Least severity of the events that are logged.",
      .offset = offsetof(struct gs_common_opts, log_level)},
     {.name = "log-format",
      .env = "GPUSCALE_LOG_FORMAT",
-     .arg = "FORMAT",
+     .arg = "text|json",
      .def = "text",
      .type = GS_OPT_STRING,
-     .help = "text or json, one line per event, on stderr.",
+     .help = "Format of the log: one line per event, on stderr.",
      .offset = offsetof(struct gs_common_opts, log_format)},
     {0},
 };
@@ -97,23 +97,26 @@ static bool opt_named(const struct gs_opt *opt, struct gs_slice name)
     return gs_slice_eq_str(name, opt->name) || (opt->alias && gs_slice_eq_str(name, opt->alias));
 }
 
+static const struct gs_opt *find_row(const struct gs_opt *rows, struct gs_slice name)
+{
+    for (const struct gs_opt *o = rows; o && o->name; o++)
+        if (opt_named(o, name))
+            return o;
+    return NULL;
+}
+
+const struct gs_opt *gs_options_find(const struct gs_command *command, struct gs_slice name)
+{
+    const struct gs_opt *own = find_row(command->opts, name);
+    return own ? own : find_row(gs_options_common, name);
+}
+
 // The row and the struct that it writes to.
 static const struct gs_opt *find_opt(const struct gs_command *command, struct gs_slice name,
                                      void *opts, struct gs_common_opts *common, void **ret_base)
 {
-    for (const struct gs_opt *o = command->opts; o && o->name; o++) {
-        if (opt_named(o, name)) {
-            *ret_base = opts;
-            return o;
-        }
-    }
-    for (const struct gs_opt *o = common_rows; o->name; o++) {
-        if (opt_named(o, name)) {
-            *ret_base = common;
-            return o;
-        }
-    }
-    return NULL;
+    *ret_base = find_row(command->opts, name) ? opts : (void *)common;
+    return gs_options_find(command, name);
 }
 
 static struct gs_error *unknown_flag(const struct gs_command *command, const char *written,
@@ -123,7 +126,7 @@ static struct gs_error *unknown_flag(const struct gs_command *command, const cha
     size_t n = 0;
     for (const struct gs_opt *o = command->opts; o && o->name && n < GS_ARRAY_LEN(names); o++)
         names[n++] = o->name;
-    for (const struct gs_opt *o = common_rows; o->name && n < GS_ARRAY_LEN(names); o++)
+    for (const struct gs_opt *o = gs_options_common; o->name && n < GS_ARRAY_LEN(names); o++)
         names[n++] = o->name;
     GS_AUTO_FREE char *word = gs_slice_dup(name);
     const char *near = gs_suggest(word, names, n);
@@ -190,7 +193,7 @@ struct gs_error *gs_options_parse(const struct gs_command *command, int argc, ch
 {
     memset(ret_opts, 0, command->opts_size);
     memset(ret_common, 0, sizeof(*ret_common));
-    struct gs_error *err = apply_defaults(common_rows, ret_common);
+    struct gs_error *err = apply_defaults(gs_options_common, ret_common);
     if (!err)
         err = apply_defaults(command->opts, ret_opts);
     int n = 0;
@@ -288,7 +291,7 @@ void gs_options_print_help(const struct gs_command *command, const char *program
             print_group(out, command->opts, o->group);
     }
     fprintf(out, "\nFlags of every command:\n");
-    for (const struct gs_opt *o = common_rows; o->name; o++)
+    for (const struct gs_opt *o = gs_options_common; o->name; o++)
         print_opt(out, o);
     if (command->examples)
         fprintf(out, "\nExamples:\n%s\n", command->examples);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "base/slice.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -64,6 +65,7 @@ struct gs_common_opts {
     const char *log_level;
     const char *log_format;
 };
+extern const struct gs_opt gs_options_common[]; // ends with a row whose name is NULL
 
 // Fills `ret_opts` (opts_size bytes) and ret_common. Positional arguments are moved to
 // argv[0..*ret_argc).
@@ -73,6 +75,9 @@ void gs_options_finish(const struct gs_command *command, void *opts); // frees l
 void gs_options_print_help(const struct gs_command *command, const char *program, FILE *out);
 void gs_options_print_commands(const struct gs_command *const *commands, const char *program,
                                FILE *out);
+
+// The row of a flag by its name or alias, without dashes. NULL: the command has no such flag.
+const struct gs_opt *gs_options_find(const struct gs_command *command, struct gs_slice name);
 
 // The candidate closest to `word` by edit distance; NULL: no candidate is similar. n may be 0.
 const char *gs_suggest(const char *word, const char *const *candidates, size_t n);

@@ -9,12 +9,6 @@
 
 enum { EXIT_RUN_TIME = 1, EXIT_USAGE = 2 };
 
-static const struct gs_command *const commands[] = {
-    &cmd_adapter,  &cmd_check, &cmd_convert, &cmd_engine,  &cmd_explain,
-    &cmd_exporter, &cmd_hpa,   &cmd_query,   &cmd_replay,  &cmd_sim,
-    &cmd_smi,      &cmd_test,  &cmd_up,      &cmd_version, NULL,
-};
-
 static int report_error(struct gs_error *err)
 {
     int code = gs_error_code(err) == GS_EINVAL ? EXIT_USAGE : EXIT_RUN_TIME;
@@ -47,10 +41,11 @@ static int run_command(const struct gs_command *command, int argc, char **argv)
 
 static int unknown_command(const char *word)
 {
-    const char *names[GS_ARRAY_LEN(commands)];
+    const char *names[CMD_MAX];
     size_t n = 0;
-    for (; commands[n]; n++)
-        names[n] = commands[n]->name;
+    for (size_t i = 0; cmd_all[i]; i++)
+        if (cmd_all[i]->summary)
+            names[n++] = cmd_all[i]->name;
     const char *near = gs_suggest(word, names, n);
     fprintf(stderr, "gpuscale: unknown command \"%s\"%s%s%s\n", word,
             near ? "; did you mean \"" : "", near ? near : "",
@@ -58,22 +53,14 @@ static int unknown_command(const char *word)
     return EXIT_USAGE;
 }
 
-static const struct gs_command *find_command(const char *word)
-{
-    for (size_t i = 0; commands[i]; i++)
-        if (gs_streq(word, commands[i]->name))
-            return commands[i];
-    return NULL;
-}
-
 // `gpuscale help [COMMAND]`
 static int print_help(int argc, char **argv)
 {
     if (argc < 1) {
-        gs_options_print_commands(commands, "gpuscale", stdout);
+        gs_options_print_commands(cmd_all, "gpuscale", stdout);
         return 0;
     }
-    const struct gs_command *command = find_command(argv[0]);
+    const struct gs_command *command = cmd_find(argv[0]);
     if (!command)
         return unknown_command(argv[0]);
     gs_options_print_help(command, "gpuscale", stdout);
@@ -101,13 +88,13 @@ int main(int argc, char **argv)
     if (argc > 1 && gs_streq(argv[1], "pod-shim"))
         return kubelet_pod_shim_main(argc - 1, argv + 1);
     if (argc < 2) {
-        gs_options_print_commands(commands, "gpuscale", stderr);
+        gs_options_print_commands(cmd_all, "gpuscale", stderr);
         return EXIT_USAGE;
     }
     if (gs_streq(argv[1], "--help") || gs_streq(argv[1], "-h") || gs_streq(argv[1], "help"))
         return print_help(argc - 2, argv + 2);
     bool version = gs_streq(argv[1], "--version") || gs_streq(argv[1], "-v");
     const char *word = version ? "version" : argv[1];
-    const struct gs_command *command = find_command(word);
+    const struct gs_command *command = cmd_find(word);
     return command ? run_command(command, argc - 2, argv + 2) : unknown_command(word);
 }

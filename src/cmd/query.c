@@ -13,8 +13,7 @@ static const struct gs_opt opts[] = {
      .type = GS_OPT_STRING,
      .offset = AT(url),
      .help = "URL of the engine or Prometheus, with its path prefix. gpuscale up prints the value "
-             "of GPUSCALE_URL. Default: $PROMETHEUS_URL, otherwise "
-             "http://localhost:9090." QUERY_DEFAULT_URL "."},
+             "of GPUSCALE_URL. Default: $PROMETHEUS_URL, otherwise " QUERY_DEFAULT_URL "."},
     {.name = "time",
      .arg = "TIME",
      .type = GS_OPT_STRING,
@@ -45,11 +44,11 @@ static const struct gs_opt opts[] = {
      .help = "With series and labels: only those of matching series. Repeatable."},
     {.name = "output",
      .alias = "o",
-     .arg = "FORMAT",
+     .arg = "table|json|csv|promql",
      .def = "table",
      .type = GS_OPT_STRING,
      .offset = AT(output),
-     .help = "table, json (the result of the API), csv, or promql (the format of promtool)."},
+     .help = "json is the result of the API, promql the format of promtool."},
     {.name = "format",
      .type = GS_OPT_BOOL,
      .offset = AT(format),

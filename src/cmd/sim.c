@@ -343,7 +343,7 @@ static void print_models(FILE *out)
 
 const struct gs_command cmd_sim = {
     .name = "sim",
-    .args = "ACTION [ARGUMENTS]",
+    .args = "create|list|status|load|fail|hang|lose|restore|xid|value|clear|delete [ARGUMENT]…",
     .summary = "Manage simulated GPUs: create, inspect, apply load, inject faults.",
     .description =
         "Simulated GPUs are in shared memory. A simulated libnvidia-ml (" NVMLSIM_LIBRARY

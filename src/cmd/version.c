@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/slice.h"
 #include "cmd/commands.h"
+#include "cmd/commit.h"
 
 #include <sys/utsname.h>
 
@@ -26,8 +27,10 @@ static struct gs_error *run_version(const void *opts, int argc, char **argv, int
         return NULL;
     }
     (void)uname(&host);
-    CODEC_AUTO_JSON json_t *j = json_pack("{s:s, s:s, s:s}", "version", GPUSCALE_VERSION,
-                                          "compiler", __VERSION__, "machine", host.machine);
+    CODEC_AUTO_JSON json_t *j =
+        json_pack("{s:s, s:s*, s:s, s:s, s:s}", "version", GPUSCALE_VERSION, "commit",
+                  *GPUSCALE_COMMIT ? GPUSCALE_COMMIT : NULL, "build", GPUSCALE_BUILD, "compiler",
+                  __VERSION__, "machine", host.machine);
     cmd_print_json(o->output, j, stdout);
     return NULL;
 }

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/commands.h"
+
+#include "base/slice.h"
+
+const struct gs_command *const cmd_all[] = {
+    &cmd_adapter,  &cmd_check, &cmd_completion, &cmd_convert,  &cmd_engine, &cmd_explain,
+    &cmd_exporter, &cmd_hpa,   &cmd_query,      &cmd_replay,   &cmd_sim,    &cmd_smi,
+    &cmd_test,     &cmd_up,    &cmd_version,    &cmd_complete, NULL,
+};
+
+const struct gs_command *cmd_find(const char *name)
+{
+    for (size_t i = 0; cmd_all[i]; i++)
+        if (gs_streq(name, cmd_all[i]->name))
+            return cmd_all[i];
+    return NULL;
+}

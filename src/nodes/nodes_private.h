@@ -3,8 +3,7 @@
 
 #include "base/buf.h"
 #include "base/hmap.h"
-#include "nodes/pool.h"
-#include "nodes/scheduling.h"
+#include "nodes/choice.h"
 
 // --- requests ---
 
@@ -170,3 +169,50 @@ void nodes_pools_append(struct codec_reader *r, const json_t *value, struct node
 void nodes_read_milli(struct codec_reader *r, const json_t *value, void *out);
 void nodes_read_bytes(struct codec_reader *r, const json_t *value, void *out);
 void nodes_read_price(struct codec_reader *r, const json_t *value, void *pool);
+
+// --- choice ---
+
+struct nodes_share { // pods of one form
+    size_t form, n;
+};
+
+// An option while it is judged.
+struct nodes_bid {
+    struct nodes_option *option;
+    size_t node;             // a new node of the group in the snapshot; NODES_NONE: unusable
+    double weight;           // of a node, in the unit of the policy
+    struct nodes_share *mix; // of its pods
+    size_t n_mix, mix_cap;
+    // By slot: the share of a node of this group that one pod needs at least; INFINITY: it fits on
+    // no node of the group.
+    double *alternatives;
+};
+
+struct nodes_contest {
+    struct nodes_snapshot *s;
+    const struct nodes_choice_settings *settings;
+    struct nodes_decision *d;
+    struct nodes_bid *bids; // one for each option
+    size_t *pending;        // by form: pods that the decision is for
+    uint32_t *slots;        // by form: a number of the forms with pending pods
+    size_t *slot_forms, n_slots;
+    double *best; // by slot: the lowest alternative of all groups
+    bool any_price;
+    int64_t slowest_ms;
+};
+
+void nodes_contest_init(struct nodes_contest *c, struct nodes_snapshot *s, size_t n,
+                        const struct nodes_choice_settings *settings, struct nodes_decision *ret);
+void nodes_contest_finish(struct nodes_contest *c);
+// The weights of the nodes and the alternatives of each form. After the nodes are known.
+void nodes_contest_weigh(struct nodes_contest *c);
+// Whether other groups serve these pods better than a node of this group.
+bool nodes_contest_outbid(const struct nodes_contest *c, size_t bid, const struct nodes_share *mix,
+                          size_t n_mix);
+void nodes_mix_add(struct nodes_share **mix, size_t *n, size_t *cap, size_t form);
+// Scores, the choice and the texts.
+void nodes_contest_judge(struct nodes_contest *c);
+void nodes_contest_explain(struct nodes_contest *c);
+json_t *nodes_group_node(const struct nodes_group *g,
+                         const struct nodes_choice_settings *settings); // new reference
+int64_t nodes_group_startup_ms(const struct nodes_group *g);

@@ -15,9 +15,42 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+static void print_fleet(const struct replay_fleet *f)
+{
+    struct replay_fleet_result r;
+    GS_AUTO_BUF struct gs_buf out = {0};
+    const char *name = replay_fleet_name(f);
+    GS_AUTO_ERROR struct gs_error *err = replay_fleet_run(f, &r);
+    if (err)
+        return;
+    for (size_t i = 0; i < r.n_rows; i++)
+        if (r.rows[i].used > r.rows[i].gpus)
+            abort();
+    replay_fleet_print_table(&r, &out);
+    replay_fleet_print_svg(&name, &r, 1, &out);
+    json_decref(replay_fleet_json(&r));
+    replay_fleet_result_finish(&r);
+}
+
+static void run_fleet(const char *path)
+{
+    struct replay_fleet *f = NULL;
+    GS_AUTO_ERROR struct gs_error *err = replay_fleet_load(path, &f);
+    if (err)
+        return;
+    GS_AUTO_ERROR struct gs_error *set_err = replay_fleet_set(f, "duration", "30m");
+    if (!set_err && replay_fleet_size(f) <= 4 * MAX_PODS)
+        print_fleet(f);
+    replay_fleet_free(f);
+}
+
 static void run_scenario(const char *path)
 {
     struct replay_scenario *s = NULL;
+    if (replay_is_fleet(path)) {
+        run_fleet(path);
+        return;
+    }
     GS_AUTO_ERROR struct gs_error *err = replay_scenario_load(path, &s);
     if (err)
         return;

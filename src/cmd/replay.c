@@ -52,7 +52,9 @@ static const struct gs_opt opts[] = {
      AT(set),
      .help = "Change a value of the scenario: target (of the first metric), min, max, tolerance, "
              "downscaleWindow, sync, startup, drain, delay, capacity, nodes (maximum), provision, "
-             "idle, gpu, instance, duration. Repeatable."},
+             "idle, gpu, instance, duration. With pools: seed, duration, scan-interval, "
+             "scale-down-unneeded-time, max.POOL, price.POOL, WORKLOAD.target and so on. "
+             "Repeatable."},
     {.name = "hpa",
      .arg = "FILE",
      .type = GS_OPT_STRING,
@@ -122,8 +124,9 @@ const struct gs_command cmd_replay = {
     .description =
         "Runs the autoscaler of a scenario (a YAML file, docs/replay.md) in a simulated cluster: a "
         "load over time, replicas that serve it, and nodes that take time to start. The "
-        "controller's "
-        "own function makes the decisions; the cluster is a model. Prints the replicas over time "
+        "controller's own function makes the decisions; the cluster is a model. A scenario can "
+        "have "
+        "several workloads that share pools of nodes with prices. Prints the replicas over time "
         "with the reason of each change, GPU hours, price, time above the level, queue and waits. "
         "Instead of a scenario, the recorded metrics of a Prometheus can be the input.",
     .examples = "gpuscale replay burst.yaml\n"

@@ -97,6 +97,10 @@ struct nodes_pools_extra {
 // Adds the pools of a file. Errors begin with "file:line:column". extra may be NULL.
 struct gs_error *nodes_pools_load(struct nodes_pools *p, const char *path,
                                   const struct nodes_pools_extra *extra);
+// Adds the pools of a list within another document. All texts are in the reader's arena, which must
+// live as long as the pools. r->err: the list is wrong.
+void nodes_pools_read(struct codec_reader *r, const json_t *list, struct nodes_pools *p,
+                      const struct nodes_pools_extra *extra);
 struct gs_error *nodes_pools_parse(struct nodes_pools *p, struct gs_slice yaml, const char *name,
                                    const struct nodes_pools_extra *extra);
 // Adds the pool of an option: "NAME=MIN..MAXxGPUS[,KEY=VALUE…]", for example

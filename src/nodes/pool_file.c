@@ -162,6 +162,12 @@ static void read_list(struct codec_reader *r, const json_t *v, void *out)
         ((struct pool_file *)out)->list = v;
 }
 
+static void read_items(struct codec_reader *r, const json_t *list, const struct pool_file *f)
+{
+    for (size_t i = 0; i < json_array_size(list) && !r->err; i++)
+        read_pool(r, f, json_array_get(list, i));
+}
+
 static void read_document(struct codec_reader *r, const json_t *v, struct pool_file *f)
 {
     static const struct codec_field none[] = {{0}},
@@ -180,11 +186,15 @@ static void read_document(struct codec_reader *r, const json_t *v, struct pool_f
                         more ? f->extra->top : NULL, "pools file");
     if (!r->err && !f->list)
         codec_reader_fail(r, v, "pools are missing");
-    size_t i;
-    json_t *item;
-    json_array_foreach ((json_t *)f->list, i, item)
-        if (!r->err)
-            read_pool(r, f, item);
+    read_items(r, f->list, f);
+}
+
+void nodes_pools_read(struct codec_reader *r, const json_t *list, struct nodes_pools *p,
+                      const struct nodes_pools_extra *extra)
+{
+    struct pool_file f = {.pools = p, .extra = extra};
+    read_list(r, list, &f);
+    read_items(r, f.list, &f);
 }
 
 struct gs_error *nodes_pools_parse(struct nodes_pools *p, struct gs_slice yaml, const char *name,

@@ -84,20 +84,48 @@ static bool place_pod(struct replay_cluster *cluster, struct replay_pod *p)
     return false;
 }
 
+static void mark_started(struct replay_cluster *cluster, struct replay_pod *p)
+{
+    cluster->counts.stale = true;
+    p->started_ms = cluster->t_ms;
+    p->ready_ms = cluster->t_ms + cluster->s->startup_ms;
+}
+
 static void start_pods(struct replay_cluster *cluster)
 {
+    if (cluster->placer) {
+        cluster->placer->schedule(cluster->placer->ctx);
+        return;
+    }
     for (size_t i = 0; i < cluster->n_pods; i++) {
         struct replay_pod *p = &cluster->pods[i];
         if (p->started_ms != INT64_MAX || !place_pod(cluster, p))
             continue;
-        cluster->counts.stale = true;
-        p->started_ms = cluster->t_ms;
-        p->ready_ms = cluster->t_ms + cluster->s->startup_ms;
+        mark_started(cluster, p);
     }
+}
+
+static struct replay_pod *pod_of_ticket(struct replay_cluster *cluster, size_t ticket)
+{
+    for (size_t i = 0; i < cluster->n_pods; i++)
+        if (cluster->pods[i].node == ticket)
+            return &cluster->pods[i];
+    return NULL;
+}
+
+void replay_cluster_placed(struct replay_cluster *cluster, size_t ticket)
+{
+    struct replay_pod *p = pod_of_ticket(cluster, ticket);
+    gs_assert(cluster->placer && p && p->started_ms == INT64_MAX);
+    mark_started(cluster, p);
 }
 
 static void free_gpus_of(struct replay_cluster *cluster, size_t node)
 {
+    if (cluster->placer) {
+        cluster->placer->remove(cluster->placer->ctx, node);
+        return;
+    }
     if (node == NO_NODE)
         return;
     struct replay_node *n = &cluster->nodes[node];
@@ -164,6 +192,8 @@ void replay_cluster_scale(struct replay_cluster *cluster, int32_t replicas)
                                  .ready_ms = INT64_MAX,
                                  .node = NO_NODE};
         snprintf(p->name, sizeof(p->name), "pod-%u", (unsigned)cluster->next_name++);
+        if (cluster->placer)
+            p->node = cluster->placer->add(cluster->placer->ctx, cluster);
     }
     start_pods(cluster);
     if (cluster->s->gpus_per_node)
@@ -175,6 +205,16 @@ void replay_cluster_lose(struct replay_cluster *cluster, size_t n)
     int32_t replicas = (int32_t)cluster->n_pods;
     for (; n && cluster->n_pods; n--)
         remove_pod(cluster, 0);
+    replay_cluster_scale(cluster, replicas);
+}
+
+void replay_cluster_evict(struct replay_cluster *cluster, size_t ticket)
+{
+    const struct replay_pod *p = pod_of_ticket(cluster, ticket);
+    int32_t replicas = (int32_t)cluster->n_pods;
+    if (!p) // it is terminating
+        return;
+    remove_pod(cluster, (size_t)(p - cluster->pods));
     replay_cluster_scale(cluster, replicas);
 }
 
@@ -362,12 +402,13 @@ static void run_second(struct replay_cluster *cluster)
     cluster->t_ms += STEP_MS;
     if (!rest || cluster->n_drains) {
         end_drains(cluster);
-        start_pods(cluster);
+        if (!cluster->placer)
+            start_pods(cluster);
         if (cluster->s->gpus_per_node) {
             provision(cluster);
             remove_idle_nodes(cluster);
         }
-        gs_assert_debug(gpus_are_consistent(cluster));
+        gs_assert_debug(cluster->placer || gpus_are_consistent(cluster));
         cluster->counts.stale = true;
     }
     struct replay_moment p = serve_load(cluster);
@@ -440,10 +481,13 @@ void replay_cluster_run(struct replay_cluster *cluster, int64_t until_ms)
     }
 }
 
-void replay_cluster_start(struct replay_cluster *cluster, const struct replay_scenario *s)
+void replay_cluster_start(struct replay_cluster *cluster, const struct replay_scenario *s,
+                          const struct replay_placer *placer)
 {
-    *cluster = (struct replay_cluster){
-        .s = s, .history_steps = (size_t)(s->delay_ms / STEP_MS) + 1, .n_past = 1};
+    *cluster = (struct replay_cluster){.s = s,
+                                       .placer = placer,
+                                       .history_steps = (size_t)(s->delay_ms / STEP_MS) + 1,
+                                       .n_past = 1};
     while (cluster->n_past < cluster->history_steps)
         cluster->n_past *= 2;
     cluster->counts.stale = true;

@@ -133,7 +133,7 @@ static struct gs_error *read_range(struct gs_slice from_text, struct gs_slice re
 }
 
 // A range, or "10,30,50".
-static struct gs_error *read_values(const char *text, struct gs_opt_list *ret)
+struct gs_error *replay_read_values(const char *text, struct gs_opt_list *ret)
 {
     struct gs_slice rest = gs_slice_of(text);
     const char *dots = strstr(text, "..");
@@ -195,7 +195,7 @@ static struct gs_error *run_sweep(const struct replay_options *o, const char *pa
         return gs_error_new(GS_EINVAL, "--sweep %s: write NAME=FROM..TO:STEP or NAME=A,B,C", text);
     GS_AUTO_FREE char *name = gs_strndup(text, (size_t)(equals - text));
     struct gs_opt_list values = {0};
-    struct gs_error *err = read_values(equals + 1, &values);
+    struct gs_error *err = replay_read_values(equals + 1, &values);
     if (err)
         err = gs_error_wrap(err, "--sweep %s", text);
     struct sweep_runs l = {.names = gs_alloc_array(values.len + 1, sizeof(*l.names)),
@@ -224,6 +224,8 @@ static struct gs_error *execute_scenario(const struct replay_options *o, const c
                                          struct gs_buf *out)
 {
     struct gs_error *err = NULL;
+    if (replay_is_fleet(path))
+        return replay_execute_fleet(o, path, out);
     if (o->compare.len)
         return run_comparison(o, path, out);
     for (size_t i = 0; !err && i < o->sweep.len; i++)

@@ -177,6 +177,94 @@ json_t *replay_comparison_json(const struct replay_outcome *shown, size_t n);
 void replay_summarize_all(const struct replay_scenario *const *s, size_t n,
                           struct replay_summary *ret);
 
+// --- several workloads on pools of nodes ---
+//
+// A fleet: workloads with their autoscalers, or jobs, share pools of nodes. kube-scheduler's
+// filters place the pods, and a node autoscaler with the timings of the Cluster Autoscaler adds and
+// removes nodes. Equal scenarios have equal results.
+
+struct replay_fleet;
+
+bool replay_is_fleet(const char *path); // whether the file contains workloads or pools
+// file:line:column in errors.
+struct gs_error *replay_fleet_load(const char *path, struct replay_fleet **ret);
+void replay_fleet_free(struct replay_fleet *f);
+// "policy=cost", "seed=2", "duration=8h", "scale-down-unneeded-time=5m", "max.POOL=4",
+// "price.POOL=2.5", "WORKLOAD.target=70" with the names of replay_scenario_set().
+struct gs_error *replay_fleet_set(struct replay_fleet *f, const char *name, const char *value);
+struct gs_error *replay_fleet_prices(struct replay_fleet *f, const char *path);
+const char *replay_fleet_name(const struct replay_fleet *f);
+// About how many nodes, replicas and jobs a run has at most.
+size_t replay_fleet_size(const struct replay_fleet *f);
+
+// A state that lasts until the next row.
+struct replay_fleet_row {
+    int64_t t_ms;
+    size_t waiting;           // pods without a node
+    size_t nodes, gpus, used; // ready nodes, their GPUs, and those that pods request
+    double stranded;          // GPUs that are free but of no use for the typical pod
+    size_t *pool_nodes;       // of each pool; with those that are being created
+};
+
+struct replay_fleet_line { // an event
+    int64_t t_ms;
+    char *text;
+};
+
+struct replay_pod_waits { // from the creation of a pod until it has a node, in seconds
+    size_t pods;          // that were created
+    size_t waiting;       // at the end; they count with their time until then
+    double mean_s, p50_s, p99_s, max_s;
+};
+
+struct replay_fleet_workload_summary {
+    const char *name; // of the scenario
+    struct replay_pod_waits waits;
+    struct replay_summary load; // of replicas
+    bool has_load;
+};
+
+struct replay_fleet_pool_summary {
+    const char *name; // of the scenario
+    double node_hours, gpu_hours, used_gpu_hours, price;
+    size_t added, removed, failures, max_nodes;
+};
+
+struct replay_fleet_summary {
+    double node_hours, gpu_hours, used_gpu_hours, stranded_gpu_hours, price;
+    struct replay_pod_waits waits;
+    size_t nodes_added, nodes_removed, max_nodes, capacity_failures, start_failures, evictions;
+};
+
+struct replay_fleet_result {
+    const struct replay_fleet *fleet;
+    struct replay_fleet_row *rows;
+    size_t n_rows, rows_cap;
+    struct replay_fleet_line *lines;
+    size_t n_lines, lines_cap;
+    struct replay_fleet_workload_summary *workloads;
+    size_t n_workloads;
+    struct replay_fleet_pool_summary *pools;
+    size_t n_pools;
+    struct replay_fleet_summary summary;
+};
+
+// GS_EINVAL: more jobs than a run may have.
+struct gs_error *replay_fleet_run(const struct replay_fleet *f, struct replay_fleet_result *ret);
+void replay_fleet_result_finish(struct replay_fleet_result *r);
+
+void replay_fleet_print_table(const struct replay_fleet_result *r, struct gs_buf *out);
+void replay_fleet_print_csv(const struct replay_fleet_result *r, struct gs_buf *out);
+json_t *replay_fleet_json(const struct replay_fleet_result *r);
+// Nodes of each pool, GPUs and waiting pods over time; several results one below the other.
+void replay_fleet_print_svg(const char *const *names, const struct replay_fleet_result *r, size_t n,
+                            struct gs_buf *out);
+// One line for each result.
+void replay_fleet_print_summaries(const char *const *names, const struct replay_fleet_result *r,
+                                  size_t n, struct gs_buf *out);
+json_t *replay_fleet_summaries_json(const char *const *names, const struct replay_fleet_result *r,
+                                    size_t n);
+
 // --- the command ---
 
 // A scenario from the metrics that a Prometheus has recorded. Strings are borrowed; NULL: not

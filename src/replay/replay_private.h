@@ -5,7 +5,10 @@
 #include "base/error.h"
 #include "codec/json.h"
 #include "codec/yaml.h"
+#include "codec/yaml_reader.h"
 #include "hpa/hpa.h"
+#include "nodes/pool.h"
+#include "nodes/scheduling.h"
 #include "replay/decision_tables.h"
 #include "replay/replay.h"
 
@@ -16,7 +19,8 @@
 //
 // Reading (scenario.c) and changing (settings.c) a scenario.
 
-#define REPLAY_MAX_REPLICAS 10000
+#define REPLAY_MAX_REPLICAS    10000
+#define REPLAY_MAX_DURATION_MS (INT64_C(366) * 24 * 3600 * 1000)
 
 struct replay_scenario_file { // a scenario with its texts
     struct replay_scenario s;
@@ -26,6 +30,41 @@ struct replay_scenario_file { // a scenario with its texts
 struct gs_error *replay_scenario_check(const struct replay_scenario *s);
 // Sets the prices of the scenario from its GPU and instance type.
 struct gs_error *replay_scenario_find_prices(struct replay_scenario *s);
+
+// A number of at least 0. 0 after an error.
+double replay_read_number(struct codec_reader *r, const json_t *v);
+// A workload of a scenario with pools, without nodes of its own. typed: the same mapping, with
+// types. Its texts are in the reader's arena. Never NULL: r->err says whether it may be used.
+struct replay_scenario *replay_scenario_read_entry(struct codec_reader *r, const json_t *texts,
+                                                   const json_t *typed, int64_t duration_ms);
+
+// --- reports ---
+
+json_t *replay_summary_json(const struct replay_summary *u);
+
+// Parts of pictures: panels with values over time, one below the other.
+enum {
+    REPLAY_SVG_WIDTH = 960,
+    REPLAY_SVG_LEFT = 64,
+    REPLAY_SVG_RIGHT = 24,
+    REPLAY_SVG_PANEL = 150, // height
+    REPLAY_SVG_GAP = 40
+};
+#define REPLAY_SVG_NEARLY 0.4 // pixels: points that are nearer to the previous one are omitted
+
+struct replay_svg_scale {
+    double top, step; // of the values
+    int64_t duration_ms;
+    int y; // of the panel
+};
+void replay_svg_fit(struct replay_svg_scale *s, double top); // sets top and step
+double replay_svg_x(const struct replay_svg_scale *s, int64_t t_ms);
+double replay_svg_y(const struct replay_svg_scale *s, double v);
+const char *replay_svg_colour(size_t i);
+void replay_svg_begin(int height, struct gs_buf *out);
+void replay_svg_axes(const char *title, const struct replay_svg_scale *s, bool with_times,
+                     struct gs_buf *out);
+void replay_svg_text(const char *s, struct gs_buf *out); // escaped, and cut if it is long
 
 // --- recordings ---
 
@@ -75,7 +114,7 @@ void replay_waits_finish(struct replay_waits *w);
 struct replay_pod {
     char name[24];
     int64_t created_ms, started_ms, ready_ms; // started: INT64_MAX while it waits for a node
-    size_t node;
+    size_t node;                              // with a placer: the ticket
 };
 
 struct replay_drain { // a pod that is terminating
@@ -111,8 +150,19 @@ struct replay_counts {
     size_t nodes, nodes_ready;
 };
 
+// Places the pods of a workload that shares its nodes with others. A ticket is the placer's number
+// of a pod, from add() until remove().
+struct replay_cluster;
+struct replay_placer {
+    void *ctx;
+    size_t (*add)(void *ctx, struct replay_cluster *cluster); // a pod that waits
+    void (*remove)(void *ctx, size_t ticket);                 // its resources are free
+    void (*schedule)(void *ctx); // calls replay_cluster_placed() for the pods that have a node now
+};
+
 struct replay_cluster {
     const struct replay_scenario *s;
+    const struct replay_placer *placer; // NULL: the nodes of the scenario
     int64_t t_ms;
     struct replay_pod *pods; // the oldest first
     size_t n_pods, pods_cap;
@@ -135,17 +185,44 @@ struct replay_cluster {
     double replica_seconds, queue_seconds;
 };
 
-void replay_cluster_start(struct replay_cluster *cluster, const struct replay_scenario *s);
+void replay_cluster_start(struct replay_cluster *cluster, const struct replay_scenario *s,
+                          const struct replay_placer *placer);
 void replay_cluster_scale(struct replay_cluster *cluster, int32_t replicas); // takes effect at once
 void replay_cluster_lose(struct replay_cluster *cluster,
                          size_t n); // the oldest pods end, new ones start
 void replay_cluster_run(struct replay_cluster *cluster, int64_t until_ms); // in steps of a second
+// The pod of the ticket has a node now.
+void replay_cluster_placed(struct replay_cluster *cluster, size_t ticket);
+// The pod of the ticket ends, and a new one replaces it.
+void replay_cluster_evict(struct replay_cluster *cluster, size_t ticket);
 // The counts now; `version` changes when pods or nodes may have changed.
 const struct replay_counts *replay_cluster_count(struct replay_cluster *cluster);
 const struct replay_moment *replay_cluster_now(struct replay_cluster *cluster);
 // What the controller sees now.
 const struct replay_moment *replay_cluster_observed(struct replay_cluster *cluster);
 void replay_cluster_finish(struct replay_cluster *cluster);
+
+// --- a workload with its autoscaler ---
+
+struct replay_view; // the observation of an evaluation
+
+struct replay_workload_run {
+    struct replay_cluster cluster;
+    struct hpa_history *history;
+    struct replay_view *view;
+    int32_t replicas;
+    int64_t next_sync_ms;
+    size_t next_event;
+    struct replay_result result; // rows: NULL, or with space for one per evaluation
+};
+
+// rows: record them.
+void replay_workload_start(struct replay_workload_run *w, const struct replay_scenario *s,
+                           const struct replay_placer *placer, bool rows);
+// The events and the evaluation that are due now. Returns the time of the next ones.
+int64_t replay_workload_act(struct replay_workload_run *w);
+// Completes w->result, which then belongs to the caller.
+void replay_workload_finish(struct replay_workload_run *w);
 
 // --- schema of YAML values ---
 //
@@ -283,3 +360,215 @@ bool replay_observation_container_usage(struct gs_arena *arena, const struct hpa
 void replay_table_check_decision(const json_t *want, const struct hpa_spec *spec,
                                  const struct hpa_decision *d, const char *where,
                                  struct codec_test_case *result);
+
+// --- scenarios with pools ---
+//
+// Several workloads on pools of nodes: a fleet. fleet_scenario.c and fleet_settings.c read and
+// change it; fleet_run.c runs it with fleet_nodes.c (machines, scheduling) and fleet_scale.c (the
+// node autoscaler).
+
+#define REPLAY_MAX_WORKLOADS ((size_t)500)
+#define REPLAY_MAX_POOLS     ((size_t)100)
+#define REPLAY_MAX_NODES     ((size_t)10000) // of a fleet
+#define REPLAY_MAX_JOBS      ((size_t)200000)
+#define REPLAY_MAX_GPUS      ((size_t)1024) // of a pod
+#define REPLAY_MAX_JOB_SIZES ((size_t)32)   // kinds of jobs of a workload, by GPUs
+
+// A time that is distributed log-normally. p90 == p50: constant.
+struct replay_spread {
+    int64_t p50_ms, p90_ms;
+};
+
+// Seeded random numbers: the n-th number of a stream does not depend on other streams.
+double replay_random(uint64_t seed, uint64_t stream, uint64_t n); // above 0 and below 1
+int64_t replay_random_time(const struct replay_spread *d, uint64_t seed, uint64_t stream,
+                           uint64_t n); // whole seconds, at least 1
+
+struct replay_job {
+    int64_t at_ms, run_ms; // run: from ready to the end
+    size_t gpus;
+};
+
+// Jobs that arrive at random: exponential times between them.
+struct replay_arrivals {
+    int64_t every_ms, from_ms, until_ms; // every: mean; 0: no random jobs
+    struct replay_spread run;
+    size_t gpus[REPLAY_MAX_JOB_SIZES];
+    double weights[REPLAY_MAX_JOB_SIZES];
+    size_t n_sizes;
+};
+
+struct replay_fleet_workload {
+    struct replay_scenario *s; // the replicas: load, autoscaler, events
+    struct replay_job *jobs;   // written down, in time order
+    size_t n_jobs;
+    struct replay_arrivals arrivals;
+    json_t *pod; // fields of the pods' spec; NULL: none
+    bool safe_to_evict;
+};
+
+// Times of the node autoscaler. The names and defaults are those of the Cluster Autoscaler's flags.
+struct replay_fleet_times {
+    int64_t scan_ms, unneeded_ms, delay_after_add_ms, max_provision_ms;
+    double gpu_threshold, threshold; // utilization below which a node may be removed
+};
+
+struct replay_fleet {
+    const char *name;
+    int64_t duration_ms;
+    uint64_t seed;
+    struct replay_fleet_workload *workloads;
+    size_t n_workloads;
+    struct nodes_pools pools;
+    struct replay_fleet_times times;
+    enum nodes_scoring scoring; // of the scheduler
+    json_t *prices;             // the table, or NULL
+    struct gs_arena arena;
+};
+
+// Times without capacity: the additional field of a pool in a scenario.
+struct replay_outage {
+    int64_t from_ms, until_ms;
+};
+struct replay_pool_extra {
+    struct replay_outage *outages;
+    size_t n_outages;
+};
+
+// The jobs of a workload in time order; caller frees. GS_EINVAL: too many.
+struct gs_error *replay_fleet_jobs(const struct replay_fleet *f, size_t workload,
+                                   struct replay_job **ret, size_t *ret_n);
+// Reads the list of pools, or the file that it names.
+void replay_fleet_read_pools(struct codec_reader *r, const json_t *list, struct replay_fleet *f);
+struct gs_error *replay_fleet_check(const struct replay_fleet *f);
+// Replaces the prices of the pools that are in the table, by machine type or name.
+void replay_fleet_apply_prices(struct replay_fleet *f);
+
+// --- the run of a fleet ---
+
+#define REPLAY_NONE SIZE_MAX
+
+struct replay_fleet_list {
+    size_t *items;
+    size_t len, cap;
+};
+
+enum replay_fleet_state {
+    REPLAY_NODE_ABSENT, // its place in the snapshot is free
+    REPLAY_NODE_CREATING,
+    REPLAY_NODE_READY,
+    REPLAY_NODE_DRAINING, // is removed when its last pod has ended
+};
+
+struct replay_fleet_node { // by its number in the snapshot
+    enum replay_fleet_state state;
+    size_t pool, gpus, used; // GPUs; used: requested by its pods
+    size_t n_pods;
+    unsigned number;             // of the pool
+    int64_t created_ms, next_ms; // next: ready, or the end of the attempt
+    enum nodes_failure failure;  // why it will not become ready
+    int64_t unneeded_ms;         // since when; INT64_MAX: it is needed
+};
+
+struct replay_fleet_pod { // by its ticket
+    bool live;
+    size_t workload, shape;
+    size_t index;                 // in the snapshot
+    size_t node;                  // REPLAY_NONE while it waits
+    const struct replay_job *job; // NULL: a replica
+    int64_t created_ms, end_ms;   // end: of a job that runs
+};
+
+// Pods with equal requirements.
+struct replay_fleet_shape {
+    size_t workload, gpus;
+    json_t *pod;
+    struct replay_fleet_list spare; // numbers in the snapshot without a pod
+};
+
+struct replay_fleet_pool {
+    const struct nodes_pool *pool;
+    size_t size;                    // nodes that exist or are being created, without draining ones
+    unsigned attempts;              // nodes that were ordered, for names and random numbers
+    struct replay_fleet_list spare; // places of removed nodes in the snapshot
+    json_t *template;
+    int64_t backoff_ms, backoff_until_ms, failed_ms; // after a failure; failed: the last one
+};
+
+struct replay_fleet_waits { // of pods, in seconds
+    double *items;
+    size_t len, cap, created;
+};
+
+struct replay_fleet_job_list { // of a workload
+    struct replay_job *jobs;
+    size_t n, next;
+};
+
+struct replay_fleet_run {
+    const struct replay_fleet *f;
+    int64_t t_ms;
+    struct nodes_snapshot *snapshot;
+    struct replay_placer placer;
+    struct replay_workload_run *workloads;
+    struct replay_fleet_job_list *jobs; // of the workloads
+    struct replay_fleet_pool *pools;
+    struct replay_fleet_node *nodes;
+    size_t n_nodes, nodes_cap;
+    struct replay_fleet_pod *pods;
+    size_t n_pods, pods_cap;
+    struct replay_fleet_list spare_tickets, waiting, running_jobs; // tickets; waiting: oldest first
+    struct replay_fleet_shape *shapes;
+    size_t n_shapes, shapes_cap;
+    bool changed; // since the last scan of the node autoscaler
+    int64_t next_scan_ms, last_add_ms;
+    struct replay_fleet_result *result;
+    struct replay_fleet_waits *waits; // of the workloads
+    double *larger;                   // by GPUs: the share of the pods with GPUs that request more
+};
+
+void replay_fleet_list_add(struct replay_fleet_list *l, size_t v);
+void replay_fleet_list_drop(struct replay_fleet_list *l, size_t v); // keeps the order
+
+// --- pods and nodes (fleet_nodes.c) ---
+
+// A pod that waits; returns its ticket. job: NULL for a replica.
+size_t replay_fleet_add_pod(struct replay_fleet_run *run, size_t workload, size_t gpus,
+                            const struct replay_job *job);
+void replay_fleet_remove_pod(struct replay_fleet_run *run, size_t ticket);
+// Places the waiting pods, the oldest first.
+void replay_fleet_schedule(struct replay_fleet_run *run);
+// Orders a node. at once: it is ready now, as the nodes that exist at the start.
+void replay_fleet_add_node(struct replay_fleet_run *run, size_t pool, bool at_once);
+void replay_fleet_remove_node(struct replay_fleet_run *run, size_t node); // without pods
+// Removes the node, or ends its pods; then it is removed after the last one.
+void replay_fleet_drain_node(struct replay_fleet_run *run, size_t node, const char *why);
+// Nodes that are ready or failed by now. Returns when the next one is.
+int64_t replay_fleet_advance_nodes(struct replay_fleet_run *run);
+
+// --- the node autoscaler (fleet_scale.c) ---
+
+// Decides when the node becomes ready, or why it does not.
+void replay_fleet_start_node(struct replay_fleet_run *run, struct replay_fleet_node *n);
+void replay_fleet_end_start(struct replay_fleet_run *run, size_t node);
+
+// Scans if a scan is due. Returns when the next one is; INT64_MAX: after the next change.
+int64_t replay_fleet_scan(struct replay_fleet_run *run);
+
+// --- results (fleet_result.c) ---
+
+void replay_fleet_start_result(struct replay_fleet_run *run);
+void replay_fleet_find_typical(struct replay_fleet_run *run); // needs the jobs
+
+void replay_fleet_log(struct replay_fleet_run *run, const char *fmt, ...) GS_PRINTF(2, 3);
+void replay_fleet_add_wait(struct replay_fleet_run *run, size_t workload, int64_t ms);
+// Adds the state from now until the time to the sums, and a row if something changed.
+void replay_fleet_account(struct replay_fleet_run *run, int64_t until_ms);
+void replay_fleet_finish_result(struct replay_fleet_run *run);
+
+// --- the command ---
+
+// The values of --sweep: "10..90:10" or "10,30,50". The texts are the caller's to free.
+struct gs_error *replay_read_values(const char *text, struct gs_opt_list *ret);
+struct gs_error *replay_execute_fleet(const struct replay_options *o, const char *path,
+                                      struct gs_buf *out);

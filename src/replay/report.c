@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/mem.h"
-#include "replay/replay.h"
+#include "replay/replay_private.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -157,7 +157,7 @@ static const struct figure figures[] = {
     {"work waiting at the end", "unserved", unserved_of, 0},
 };
 
-static json_t *summary_json(const struct replay_summary *u)
+json_t *replay_summary_json(const struct replay_summary *u)
 {
     json_t *out = json_object();
     for (size_t i = 0; i < GS_ARRAY_LEN(figures); i++) {
@@ -185,7 +185,7 @@ json_t *replay_json(const struct replay_scenario *s, const struct replay_result 
         json_array_append_new(evaluations, entry);
     }
     return json_pack("{s:s, s:s, s:o, s:o}", "name", s->name, "currency", replay_currency(s),
-                     "summary", summary_json(&r->summary), "passes", evaluations);
+                     "summary", replay_summary_json(&r->summary), "passes", evaluations);
 }
 
 // --- side by side ---
@@ -268,8 +268,9 @@ json_t *replay_comparison_json(const struct replay_outcome *shown, size_t n)
 {
     json_t *list = json_array();
     for (size_t k = 0; k < n; k++)
-        json_array_append_new(list, json_pack("{s:s, s:s, s:o}", "name", shown[k].scenario->name,
-                                              "currency", replay_currency(shown[k].scenario),
-                                              "summary", summary_json(&shown[k].result->summary)));
+        json_array_append_new(list,
+                              json_pack("{s:s, s:s, s:o}", "name", shown[k].scenario->name,
+                                        "currency", replay_currency(shown[k].scenario), "summary",
+                                        replay_summary_json(&shown[k].result->summary)));
     return list;
 }

@@ -11,9 +11,8 @@
 #include <libgen.h>
 #include <math.h>
 
-#define MAX_FILE        ((size_t)16 << 20)
-#define MAX_DURATION_MS (INT64_C(366) * 24 * 3600 * 1000)
-#define MAX_DELAY_MS    (INT64_C(24) * 3600 * 1000)
+#define MAX_FILE     ((size_t)16 << 20)
+#define MAX_DELAY_MS (INT64_C(24) * 3600 * 1000)
 
 // The state of the reader, with the scenario that it reads.
 struct draft {
@@ -26,7 +25,7 @@ struct draft {
     struct replay_curve *next_curve;
 };
 
-static double read_number(struct codec_reader *r, const json_t *v)
+double replay_read_number(struct codec_reader *r, const json_t *v)
 {
     double d = 0;
     const char *text = codec_read_text(r, v);
@@ -41,7 +40,7 @@ static double read_number(struct codec_reader *r, const json_t *v)
 #define READ_NUMBER(field)                                                                         \
     static void read_##field(struct codec_reader *r, const json_t *v, void *out)                   \
     {                                                                                              \
-        ((struct draft *)out)->s.field = read_number(r, v);                                        \
+        ((struct draft *)out)->s.field = replay_read_number(r, v);                                 \
     }
 READ_NUMBER(capacity)
 READ_NUMBER(price)
@@ -50,12 +49,12 @@ READ_NUMBER(level)
 
 static void read_tolerance(struct codec_reader *r, const json_t *v, void *out)
 {
-    ((struct draft *)out)->s.controller.tolerance = read_number(r, v);
+    ((struct draft *)out)->s.controller.tolerance = replay_read_number(r, v);
 }
 
 static void read_replicas(struct codec_reader *r, const json_t *v, void *out)
 {
-    double n = read_number(r, v);
+    double n = replay_read_number(r, v);
     if (n > REPLAY_MAX_REPLICAS || n != floor(n))
         codec_reader_fail(r, v, "replicas: want a whole number up to %d", REPLAY_MAX_REPLICAS);
     else
@@ -76,7 +75,7 @@ static void read_curve(struct codec_reader *r, const json_t *list, struct replay
         int64_t t = codec_read_duration(r, json_array_get(p, 0));
         if (c->n && t < c->points[c->n - 1].t_ms)
             codec_reader_fail(r, p, "points must be in the order of their times");
-        replay_curve_add(c, t, read_number(r, json_array_get(p, 1)));
+        replay_curve_add(c, t, replay_read_number(r, json_array_get(p, 1)));
     }
 }
 
@@ -190,7 +189,7 @@ static void read_metrics(struct codec_reader *r, const json_t *v, void *out)
 
 static void read_scale_event(struct codec_reader *r, const json_t *v, void *out)
 {
-    double n = read_number(r, v);
+    double n = replay_read_number(r, v);
     if (n > REPLAY_MAX_REPLICAS || n != floor(n))
         codec_reader_fail(r, v, "scale: want a whole number up to %d", REPLAY_MAX_REPLICAS);
     ((struct replay_event *)out)->scale = (int32_t)fmin(n, REPLAY_MAX_REPLICAS);
@@ -262,6 +261,29 @@ static const struct codec_field top_fields[] = {
     {"prices", CODEC_FIELD_CUSTOM, 0, read_prices},
     {"level", CODEC_FIELD_CUSTOM, 0, read_level},
     {"events", CODEC_FIELD_CUSTOM, 0, read_events},
+    {0},
+};
+
+// A workload of a scenario with pools: what a scenario says of its only one, in one mapping.
+static const struct codec_field entry_fields[] = {
+    {"name", CODEC_FIELD_TEXT, AT(name), NULL},
+    {"hpa", CODEC_FIELD_CUSTOM, 0, read_hpa},
+    {"controller", CODEC_FIELD_CUSTOM, 0, read_controller},
+    {"replicas", CODEC_FIELD_CUSTOM, 0, read_replicas},
+    {"capacity", CODEC_FIELD_CUSTOM, 0, read_capacity},
+    {"startup", CODEC_FIELD_DURATION, AT(startup_ms), NULL},
+    {"drain", CODEC_FIELD_DURATION, AT(drain_ms), NULL},
+    {"load", CODEC_FIELD_CUSTOM, 0, read_load},
+    {"repeat", CODEC_FIELD_DURATION, AT(load.repeat_ms), NULL},
+    {"gpusPerReplica", CODEC_FIELD_COUNT, AT(gpus_per_replica), NULL},
+    {"metrics", CODEC_FIELD_CUSTOM, 0, read_metrics},
+    {"delay", CODEC_FIELD_DURATION, AT(delay_ms), NULL},
+    {"level", CODEC_FIELD_CUSTOM, 0, read_level},
+    {"events", CODEC_FIELD_CUSTOM, 0, read_events},
+    // Read by the caller.
+    {"jobs", CODEC_FIELD_UNUSED, 0, NULL},
+    {"pod", CODEC_FIELD_UNUSED, 0, NULL},
+    {"safeToEvict", CODEC_FIELD_UNUSED, 0, NULL},
     {0},
 };
 #undef AT
@@ -383,7 +405,7 @@ struct gs_error *replay_scenario_check(const struct replay_scenario *s)
 {
     if (s->sync_ms < 1000)
         return gs_error_new(GS_EINVAL, "controller.sync: at least 1s");
-    if (s->duration_ms < s->sync_ms || s->duration_ms > MAX_DURATION_MS)
+    if (s->duration_ms < s->sync_ms || s->duration_ms > REPLAY_MAX_DURATION_MS)
         return gs_error_new(GS_EINVAL, "duration: from one sync period to a year");
     if (s->delay_ms > MAX_DELAY_MS)
         return gs_error_new(GS_EINVAL, "delay: at most a day");
@@ -450,6 +472,39 @@ static struct gs_error *finish_draft(const char *path, struct gs_slice text, str
     return err;
 }
 
+static struct gs_error *finish_entry(const json_t *typed, struct draft *d)
+{
+    struct gs_error *err = NULL;
+    if (d->hpa_file)
+        err = load_hpa_file(&d->s, d->hpa_file);
+    else if (d->inline_hpa)
+        err = take_object(&d->s, json_object_get(typed, "hpa"));
+    if (!err)
+        err = order_metrics(&d->s);
+    return err ? err : replay_scenario_check(&d->s);
+}
+
+static struct replay_scenario *keep_draft(const struct draft *d)
+{
+    struct replay_scenario_file *own = gs_alloc(sizeof(*own));
+    own->s = d->s;
+    own->arena = d->arena;
+    return &own->s;
+}
+
+struct replay_scenario *replay_scenario_read_entry(struct codec_reader *r, const json_t *texts,
+                                                   const json_t *typed, int64_t duration_ms)
+{
+    struct draft d = defaults();
+    d.s.duration_ms = duration_ms;
+    codec_read_mapping(r, texts, entry_fields, "workload", &d);
+    struct gs_error *err = r->err ? NULL : finish_entry(typed, &d);
+    if (err)
+        codec_reader_fail(r, texts, "%s", gs_error_message(err));
+    gs_error_free(err);
+    return keep_draft(&d);
+}
+
 struct gs_error *replay_scenario_load(const char *path, struct replay_scenario **ret)
 {
     GS_AUTO_BUF struct gs_buf text = {0};
@@ -460,16 +515,14 @@ struct gs_error *replay_scenario_load(const char *path, struct replay_scenario *
     err = read_draft(path, gs_buf_slice(&text), &d);
     if (!err)
         err = finish_draft(path, gs_buf_slice(&text), &d);
-    struct replay_scenario_file *own = gs_alloc(sizeof(*own));
-    own->s = d.s;
-    own->arena = d.arena;
+    struct replay_scenario *s = keep_draft(&d);
     if (err) {
-        replay_scenario_free(&own->s);
+        replay_scenario_free(s);
         return err;
     }
-    if (!*own->s.name)
-        own->s.name = gs_arena_strdup(&own->arena, path);
-    *ret = &own->s;
+    if (!*s->name)
+        s->name = gs_arena_strdup(&GS_CONTAINER_OF(s, struct replay_scenario_file, s)->arena, path);
+    *ret = s;
     return NULL;
 }
 

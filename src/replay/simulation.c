@@ -7,7 +7,7 @@
 #define T0_MS INT64_C(1700000000000) // start, as Unix time
 
 // The observation of an evaluation. Its memory is reused by the next one.
-struct view {
+struct replay_view {
     size_t room;         // capacity in pods
     size_t version;      // of the cluster at the last update of the pods
     struct view_curves { // pieces of the recorded curves
@@ -25,7 +25,7 @@ static int64_t milli(double v)
     return v > 9e15 || isnan(v) ? INT64_C(9000000000000000000) : (int64_t)(v * 1000);
 }
 
-static void view_pods(struct replay_cluster *cluster, struct view *v)
+static void view_pods(struct replay_cluster *cluster, struct replay_view *v)
 {
     size_t m = cluster->s->spec.n_metrics;
     replay_cluster_count(cluster);
@@ -82,7 +82,7 @@ static double observed_value(struct replay_cluster *cluster, const struct replay
     return v;
 }
 
-static void view_metric(struct replay_cluster *cluster, size_t i, struct view *v)
+static void view_metric(struct replay_cluster *cluster, size_t i, struct replay_view *v)
 {
     const struct hpa_metric_spec *spec = &cluster->s->spec.metrics[i];
     const struct replay_metric *m = &cluster->s->metrics[i];
@@ -104,7 +104,7 @@ static void view_metric(struct replay_cluster *cluster, size_t i, struct view *v
         v->metrics[i].error = "no metrics returned from the simulated metrics API";
 }
 
-static void view_reserve(const struct replay_cluster *cluster, struct view *v)
+static void view_reserve(const struct replay_cluster *cluster, struct replay_view *v)
 {
     size_t n = cluster->s->spec.n_metrics;
     if (cluster->n_pods < v->room)
@@ -117,7 +117,7 @@ static void view_reserve(const struct replay_cluster *cluster, struct view *v)
         v->samples[i] = gs_realloc_array(v->samples[i], v->room, sizeof(**v->samples));
 }
 
-static void view_update(struct replay_cluster *cluster, int32_t replicas, struct view *v)
+static void view_update(struct replay_cluster *cluster, int32_t replicas, struct replay_view *v)
 {
     v->obs = (struct hpa_observation){.scale_found = true,
                                       .spec_replicas = replicas,
@@ -130,14 +130,14 @@ static void view_update(struct replay_cluster *cluster, int32_t replicas, struct
         view_metric(cluster, i, v);
 }
 
-static void view_start(size_t n_metrics, struct view *v)
+static void view_start(size_t n_metrics, struct replay_view *v)
 {
-    *v = (struct view){.samples = gs_alloc_array(n_metrics + 1, sizeof(*v->samples)),
-                       .metrics = gs_alloc_array(n_metrics + 1, sizeof(*v->metrics)),
-                       .curves = gs_alloc_array(n_metrics + 1, sizeof(*v->curves))};
+    *v = (struct replay_view){.samples = gs_alloc_array(n_metrics + 1, sizeof(*v->samples)),
+                              .metrics = gs_alloc_array(n_metrics + 1, sizeof(*v->metrics)),
+                              .curves = gs_alloc_array(n_metrics + 1, sizeof(*v->curves))};
 }
 
-static void view_finish(struct view *v, size_t n_metrics)
+static void view_finish(struct replay_view *v, size_t n_metrics)
 {
     for (size_t i = 0; i < n_metrics; i++)
         free(v->samples[i]);
@@ -195,8 +195,8 @@ static bool is_over_target(const struct replay_scenario *s, const struct hpa_dec
     return false;
 }
 
-static void evaluate(struct replay_cluster *cluster, struct hpa_history *history, struct view *v,
-                     int32_t *replicas, struct replay_result *r)
+static void evaluate(struct replay_cluster *cluster, struct hpa_history *history,
+                     struct replay_view *v, int32_t *replicas, struct replay_result *r)
 {
     const struct replay_scenario *s = cluster->s;
     struct hpa_decision d;
@@ -239,52 +239,72 @@ static int64_t min_ms(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-// Keeps a row per evaluation if *ret has rows.
-static void run_scenario(const struct replay_scenario *s, struct replay_result *ret)
+void replay_workload_start(struct replay_workload_run *w, const struct replay_scenario *s,
+                           const struct replay_placer *placer, bool rows)
 {
-    struct replay_cluster cluster;
-    struct hpa_history *history = hpa_history_new();
-    int32_t replicas = s->replicas;
-    struct view v;
-    replay_cluster_start(&cluster, s);
-    view_start(s->spec.n_metrics, &v);
-    int64_t next = 0;
-    size_t next_event = 0;
-    while (cluster.t_ms < s->duration_ms) {
-        int64_t event_ms = apply_events(&cluster, &next_event, &replicas);
-        if (cluster.t_ms >= next) {
-            evaluate(&cluster, history, &v, &replicas, ret);
-            next += s->sync_ms;
-        }
-        replay_cluster_run(&cluster, min_ms(event_ms, min_ms(next, s->duration_ms)));
+    size_t evaluations = (size_t)(s->duration_ms / s->sync_ms) + 2;
+    *w = (struct replay_workload_run){.history = hpa_history_new(),
+                                      .view = gs_alloc(sizeof(*w->view)),
+                                      .replicas = s->replicas,
+                                      .next_sync_ms = s->object ? 0 : INT64_MAX};
+    if (rows && s->object)
+        w->result.rows = gs_realloc_array(NULL, evaluations, sizeof(*w->result.rows));
+    replay_cluster_start(&w->cluster, s, placer);
+    view_start(s->spec.n_metrics, w->view);
+}
+
+int64_t replay_workload_act(struct replay_workload_run *w)
+{
+    int64_t event_ms = apply_events(&w->cluster, &w->next_event, &w->replicas);
+    if (w->cluster.t_ms >= w->next_sync_ms) {
+        evaluate(&w->cluster, w->history, w->view, &w->replicas, &w->result);
+        w->next_sync_ms += w->cluster.s->sync_ms;
     }
+    return min_ms(event_ms, w->next_sync_ms);
+}
+
+void replay_workload_finish(struct replay_workload_run *w)
+{
+    struct replay_cluster *cluster = &w->cluster;
+    const struct replay_scenario *s = cluster->s;
     double seconds = (double)s->duration_ms / 1000;
-    cluster.sum.mean_replicas = cluster.replica_seconds / seconds;
-    cluster.sum.wait_s = cluster.sum.served > 0 ? cluster.queue_seconds / cluster.sum.served : 0;
-    cluster.sum.wait_p50_s = replay_waits_quantile(&cluster.waits, 0.5);
-    cluster.sum.wait_p99_s = replay_waits_quantile(&cluster.waits, 0.99);
-    cluster.sum.unserved = cluster.queue;
-    cluster.sum.price = s->node_price > 0  ? s->node_price * cluster.sum.node_hours
-                        : s->gpus_per_node ? s->price * cluster.sum.node_gpu_hours
-                                           : s->price * cluster.sum.gpu_hours;
-    ret->summary = cluster.sum;
-    replay_cluster_finish(&cluster);
-    view_finish(&v, s->spec.n_metrics);
-    hpa_history_free(history);
+    cluster->sum.mean_replicas = cluster->replica_seconds / seconds;
+    cluster->sum.wait_s =
+        cluster->sum.served > 0 ? cluster->queue_seconds / cluster->sum.served : 0;
+    cluster->sum.wait_p50_s = replay_waits_quantile(&cluster->waits, 0.5);
+    cluster->sum.wait_p99_s = replay_waits_quantile(&cluster->waits, 0.99);
+    cluster->sum.unserved = cluster->queue;
+    cluster->sum.price = s->node_price > 0  ? s->node_price * cluster->sum.node_hours
+                         : s->gpus_per_node ? s->price * cluster->sum.node_gpu_hours
+                                            : s->price * cluster->sum.gpu_hours;
+    w->result.summary = cluster->sum;
+    replay_cluster_finish(cluster);
+    view_finish(w->view, s->spec.n_metrics);
+    free(w->view);
+    hpa_history_free(w->history);
+}
+
+// Keeps a row per evaluation if `rows`.
+static struct replay_result run_scenario(const struct replay_scenario *s, bool rows)
+{
+    struct replay_workload_run w;
+    replay_workload_start(&w, s, NULL, rows);
+    while (w.cluster.t_ms < s->duration_ms) {
+        int64_t next_ms = replay_workload_act(&w);
+        replay_cluster_run(&w.cluster, min_ms(next_ms, s->duration_ms));
+    }
+    replay_workload_finish(&w);
+    return w.result;
 }
 
 void replay_run(const struct replay_scenario *s, struct replay_result *ret)
 {
-    size_t evaluations = (size_t)(s->duration_ms / s->sync_ms) + 2;
-    *ret = (struct replay_result){.rows = gs_realloc_array(NULL, evaluations, sizeof(*ret->rows))};
-    run_scenario(s, ret);
+    *ret = run_scenario(s, true);
 }
 
 void replay_summarize(const struct replay_scenario *s, struct replay_summary *ret)
 {
-    struct replay_result r = {0};
-    run_scenario(s, &r);
-    *ret = r.summary;
+    *ret = run_scenario(s, false).summary;
 }
 
 void replay_result_finish(struct replay_result *r)

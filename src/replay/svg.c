@@ -2,20 +2,35 @@
 // Load, utilization, replicas and queue over time as an SVG picture. Several scenarios have one
 // line each, in different colours.
 #include "base/mem.h"
-#include "replay/replay.h"
+#include "replay/replay_private.h"
 
 #include <math.h>
 #include <stdio.h>
 
-enum { WIDTH = 960, LEFT = 64, RIGHT = 24, PANEL = 150, GAP = 40, HEAD = 58, LINE = 18, FOOT = 40 };
+enum {
+    WIDTH = REPLAY_SVG_WIDTH,
+    LEFT = REPLAY_SVG_LEFT,
+    RIGHT = REPLAY_SVG_RIGHT,
+    PANEL = REPLAY_SVG_PANEL,
+    GAP = REPLAY_SVG_GAP,
+    HEAD = 58,
+    LINE = 18,
+    FOOT = 40
+};
 #define PLOT        (WIDTH - LEFT - RIGHT)
 #define MAX_TICKS   5
 #define MAX_TIMES   10
-#define NEARLY      0.4 // pixels: points that are nearer to the previous one are omitted
+#define NEARLY      REPLAY_SVG_NEARLY
 #define TEXT        "#333"
 #define MAX_LETTERS 90
 
 static const char *const colours[] = {"#1f77b4", "#d9541e", "#2c8c4a", "#8250b4", "#a8701c"};
+
+const char *replay_svg_colour(size_t i)
+{
+    return colours[i % GS_ARRAY_LEN(colours)];
+}
+
 static const char *const lights[] = {"#a9cbe6", "#f3bfa6", "#a9d6b8", "#cdb8e6", "#dcc7a0"};
 
 struct panel {
@@ -46,13 +61,7 @@ static double queue_of(const struct replay_row *row)
     return row->queue;
 }
 
-struct scale {
-    double top, step; // of the values
-    int64_t duration_ms;
-    int y; // of the panel
-};
-
-static void add_escaped(const char *s, struct gs_buf *out)
+void replay_svg_text(const char *s, struct gs_buf *out)
 {
     size_t letters = 0;
     for (; *s; s++) {
@@ -78,10 +87,18 @@ static double nice_step(double top)
     return power * (times <= 1 ? 1 : times <= 2 ? 2 : times <= 5 ? 5 : 10);
 }
 
-static struct scale scale_of(const struct replay_outcome *shown, size_t n, const struct panel *p,
-                             int y)
+void replay_svg_fit(struct replay_svg_scale *s, double top)
 {
-    struct scale s = {.y = y};
+    if (!(top > 0) || !isfinite(top))
+        top = 1;
+    s->step = nice_step(top);
+    s->top = s->step * ceil(top / s->step - 1e-9);
+}
+
+static struct replay_svg_scale scale_of(const struct replay_outcome *shown, size_t n,
+                                        const struct panel *p, int y)
+{
+    struct replay_svg_scale s = {.y = y};
     double top = 0;
     for (size_t k = 0; k < n; k++) {
         const struct replay_result *r = shown[k].result;
@@ -92,19 +109,16 @@ static struct scale scale_of(const struct replay_outcome *shown, size_t n, const
         if (shown[k].scenario->duration_ms > s.duration_ms)
             s.duration_ms = shown[k].scenario->duration_ms;
     }
-    if (!(top > 0) || !isfinite(top))
-        top = 1;
-    s.step = nice_step(top);
-    s.top = s.step * ceil(top / s.step - 1e-9);
+    replay_svg_fit(&s, top);
     return s;
 }
 
-static double x_of(const struct scale *s, int64_t t_ms)
+double replay_svg_x(const struct replay_svg_scale *s, int64_t t_ms)
 {
     return LEFT + (double)t_ms / (double)s->duration_ms * PLOT;
 }
 
-static double y_of(const struct scale *s, double v)
+double replay_svg_y(const struct replay_svg_scale *s, double v)
 {
     return s->y + PANEL - v / s->top * PANEL;
 }
@@ -121,10 +135,10 @@ static void add_number(double v, struct gs_buf *out)
         gs_buf_addf(out, "%g", v);
 }
 
-static void add_values(const struct scale *s, struct gs_buf *out)
+static void add_values(const struct replay_svg_scale *s, struct gs_buf *out)
 {
     for (int i = 0; i <= 2 * MAX_TICKS && i * s->step <= s->top * (1 + 1e-9); i++) {
-        double y = y_of(s, i * s->step);
+        double y = replay_svg_y(s, i * s->step);
         gs_buf_addf(out,
                     "<path d=\"M%d,%.1fH%d\" stroke=\"%s\"/>"
                     "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">",
@@ -155,11 +169,11 @@ static void add_axis_time(int64_t t_ms, int64_t step_ms, struct gs_buf *out)
 }
 
 // Lines in every panel, the times below the last one.
-static void add_times(const struct scale *s, bool with_text, struct gs_buf *out)
+static void add_times(const struct replay_svg_scale *s, bool with_text, struct gs_buf *out)
 {
     int64_t step = time_step(s->duration_ms);
     for (int64_t t = 0; t <= s->duration_ms; t += step) {
-        double x = x_of(s, t);
+        double x = replay_svg_x(s, t);
         gs_buf_addf(out, "<path d=\"M%.1f,%dV%d\" stroke=\"#eee\"/>\n", x, s->y, s->y + PANEL);
         if (!with_text)
             continue;
@@ -173,14 +187,15 @@ static void add_times(const struct scale *s, bool with_text, struct gs_buf *out)
 // --- lines ---
 
 static void add_line(const struct replay_result *r, double (*value)(const struct replay_row *row),
-                     bool steps, const char *colour, const struct scale *s, struct gs_buf *out)
+                     bool steps, const char *colour, const struct replay_svg_scale *s,
+                     struct gs_buf *out)
 {
     double last_x = -1, last_y = -1;
     gs_buf_addf(out, "<path fill=\"none\" stroke=\"%s\" stroke-width=\"1.6\" d=\"", colour);
     for (size_t i = 0; i < r->n; i++) {
-        double x = x_of(s, r->rows[i].t_ms), y = y_of(s, value(&r->rows[i]));
+        double x = replay_svg_x(s, r->rows[i].t_ms), y = replay_svg_y(s, value(&r->rows[i]));
         bool same = fabs(y - last_y) < NEARLY, ends = i == 0 || i + 1 == r->n;
-        bool turns = !ends && fabs(y_of(s, value(&r->rows[i + 1])) - y) >= NEARLY;
+        bool turns = !ends && fabs(replay_svg_y(s, value(&r->rows[i + 1])) - y) >= NEARLY;
         if (!ends && same && (x - last_x < NEARLY || !turns))
             continue;
         if (i && steps && !same)
@@ -193,7 +208,8 @@ static void add_line(const struct replay_result *r, double (*value)(const struct
     gs_buf_add_str(out, "\"/>\n");
 }
 
-static void add_level(const struct replay_outcome *shown, const struct scale *s, struct gs_buf *out)
+static void add_level(const struct replay_outcome *shown, const struct replay_svg_scale *s,
+                      struct gs_buf *out)
 {
     double level = shown->scenario->level;
     if (!(level > 0) || level > s->top)
@@ -201,16 +217,23 @@ static void add_level(const struct replay_outcome *shown, const struct scale *s,
     gs_buf_addf(out,
                 "<path d=\"M%d,%.1fH%d\" stroke=\"#c33\" stroke-dasharray=\"5 4\"/>"
                 "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\" fill=\"#c33\">%g %%</text>\n",
-                LEFT, y_of(s, level), WIDTH - RIGHT, WIDTH - RIGHT - 4, y_of(s, level) + 13, level);
+                LEFT, replay_svg_y(s, level), WIDTH - RIGHT, WIDTH - RIGHT - 4,
+                replay_svg_y(s, level) + 13, level);
+}
+
+void replay_svg_axes(const char *title, const struct replay_svg_scale *s, bool with_times,
+                     struct gs_buf *out)
+{
+    gs_buf_addf(out, "<text x=\"%d\" y=\"%d\" font-weight=\"bold\">%s</text>\n", LEFT, s->y - 8,
+                title);
+    add_times(s, with_times, out);
+    add_values(s, out);
 }
 
 static void add_panel(const struct replay_outcome *shown, size_t n, const struct panel *p,
-                      const struct scale *s, bool last, struct gs_buf *out)
+                      const struct replay_svg_scale *s, bool last, struct gs_buf *out)
 {
-    gs_buf_addf(out, "<text x=\"%d\" y=\"%d\" font-weight=\"bold\">%s</text>\n", LEFT, s->y - 8,
-                p->title);
-    add_times(s, last, out);
-    add_values(s, out);
+    replay_svg_axes(p->title, s, last, out);
     if (p->from_scenario)
         add_level(&shown[0], s, out);
     for (size_t k = 0; p->background && k < n; k++)
@@ -229,7 +252,7 @@ static void add_figures(const struct replay_outcome *one, struct gs_buf *out)
                 one->scenario->gpus_per_node ? u->node_gpu_hours : u->gpu_hours);
     if (u->price > 0) {
         gs_buf_addf(out, ", %.2f ", u->price);
-        add_escaped(*currency ? currency : "to pay", out);
+        replay_svg_text(*currency ? currency : "to pay", out);
     }
     gs_buf_addf(out, ", %zu changes, %.0f s above the target, wait p50 %g s, p99 %g s",
                 u->ups + u->downs, u->over_target_s, u->wait_p50_s, u->wait_p99_s);
@@ -243,11 +266,20 @@ static void add_head(const struct replay_outcome *shown, size_t n, struct gs_buf
                     "<rect x=\"%d\" y=\"%d\" width=\"12\" height=\"12\" fill=\"%s\"/>"
                     "<text x=\"%d\" y=\"%d\" font-size=\"15\" font-weight=\"bold\">",
                     LEFT, y - 11, colours[k % GS_ARRAY_LEN(colours)], LEFT + 20, y);
-        add_escaped(shown[k].scenario->name, out);
+        replay_svg_text(shown[k].scenario->name, out);
         gs_buf_addf(out, "</text><text x=\"%d\" y=\"%d\">", LEFT + 20, y + 16);
         add_figures(&shown[k], out);
         gs_buf_add_str(out, "</text>\n");
     }
+}
+
+void replay_svg_begin(int height, struct gs_buf *out)
+{
+    gs_buf_addf(out,
+                "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" "
+                "height=\"%d\" font-family=\"sans-serif\" font-size=\"12\" fill=\"" TEXT "\">\n"
+                "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n",
+                WIDTH, height, WIDTH, height);
 }
 
 void replay_print_svg(const struct replay_outcome *shown, size_t n, struct gs_buf *out)
@@ -260,14 +292,10 @@ void replay_print_svg(const struct replay_outcome *shown, size_t n, struct gs_bu
     };
     int top = HEAD + (int)n * LINE * 2;
     int height = top + (int)GS_ARRAY_LEN(panels) * (PANEL + GAP) - GAP + FOOT;
-    gs_buf_addf(out,
-                "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" "
-                "height=\"%d\" font-family=\"sans-serif\" font-size=\"12\" fill=\"" TEXT "\">\n"
-                "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n",
-                WIDTH, height, WIDTH, height);
+    replay_svg_begin(height, out);
     add_head(shown, n, out);
     for (size_t i = 0; i < GS_ARRAY_LEN(panels); i++) {
-        struct scale s = scale_of(shown, n, &panels[i], top + (int)i * (PANEL + GAP));
+        struct replay_svg_scale s = scale_of(shown, n, &panels[i], top + (int)i * (PANEL + GAP));
         add_panel(shown, n, &panels[i], &s, i + 1 == GS_ARRAY_LEN(panels), out);
     }
     gs_buf_add_str(out, "</svg>\n");

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+// The pods and nodes of a run with pools: a snapshot of nodes that changes over time.
+#include "replay/replay_private.h"
+
+#include "base/assert.h"
+#include "base/mem.h"
+
+// --- lists ---
+
+void replay_fleet_list_add(struct replay_fleet_list *l, size_t v)
+{
+    gs_grow(&l->items, &l->cap, l->len, sizeof(*l->items));
+    l->items[l->len++] = v;
+}
+
+void replay_fleet_list_drop(struct replay_fleet_list *l, size_t v)
+{
+    for (size_t i = 0; i < l->len; i++) {
+        if (l->items[i] != v)
+            continue;
+        memmove(&l->items[i], &l->items[i + 1], (l->len - i - 1) * sizeof(*l->items));
+        l->len--;
+        return;
+    }
+}
+
+static size_t list_pop(struct replay_fleet_list *l)
+{
+    return l->len ? l->items[--l->len] : REPLAY_NONE;
+}
+
+// --- pods ---
+
+// The requests of the GPUs, and the other fields as they are written in the scenario. Pods that
+// request GPUs tolerate the GPUs' taint, as the admission plug-in ExtendedResourceToleration adds
+// it.
+static json_t *pod_object(const struct replay_fleet_workload *w, size_t gpus)
+{
+    json_t *spec = w->pod ? json_deep_copy(w->pod) : json_object();
+    json_t *containers = json_object_get(spec, "containers");
+    if (!json_is_array(containers)) {
+        containers = json_array();
+        json_object_set_new(spec, "containers", containers);
+    }
+    if (gpus) {
+        json_t *gpu = json_pack("{s:{s:{s:I}, s:{s:I}}}", "resources", "requests", NODES_GPU,
+                                (json_int_t)gpus, "limits", NODES_GPU, (json_int_t)gpus);
+        json_object_set_new(gpu, "name", json_string("gpu"));
+        json_array_append_new(containers, gpu);
+        json_t *tolerations = json_object_get(spec, "tolerations");
+        if (!json_is_array(tolerations)) {
+            tolerations = json_array();
+            json_object_set_new(spec, "tolerations", tolerations);
+        }
+        json_array_append_new(tolerations,
+                              json_pack("{s:s, s:s}", "key", NODES_GPU, "operator", "Exists"));
+    }
+    return json_pack("{s:s, s:s, s:{s:s, s:s, s:{s:s}}, s:o}", "apiVersion", "v1", "kind", "Pod",
+                     "metadata", "name", w->s->name, "namespace", "default", "labels", "app",
+                     w->s->name, "spec", spec);
+}
+
+static size_t shape_of(struct replay_fleet_run *run, size_t workload, size_t gpus)
+{
+    for (size_t i = 0; i < run->n_shapes; i++)
+        if (run->shapes[i].workload == workload && run->shapes[i].gpus == gpus)
+            return i;
+    gs_grow(&run->shapes, &run->shapes_cap, run->n_shapes, sizeof(*run->shapes));
+    run->shapes[run->n_shapes] = (struct replay_fleet_shape){
+        .workload = workload, .gpus = gpus, .pod = pod_object(&run->f->workloads[workload], gpus)};
+    return run->n_shapes++;
+}
+
+size_t replay_fleet_add_pod(struct replay_fleet_run *run, size_t workload, size_t gpus,
+                            const struct replay_job *job)
+{
+    size_t ticket = list_pop(&run->spare_tickets), shape = shape_of(run, workload, gpus);
+    struct replay_fleet_shape *s = &run->shapes[shape];
+    if (ticket == REPLAY_NONE) {
+        gs_grow(&run->pods, &run->pods_cap, run->n_pods, sizeof(*run->pods));
+        ticket = run->n_pods++;
+    }
+    size_t index = list_pop(&s->spare);
+    run->pods[ticket] = (struct replay_fleet_pod){
+        .live = true,
+        .workload = workload,
+        .shape = shape,
+        .index = index != REPLAY_NONE ? index : nodes_snapshot_add_pod(run->snapshot, s->pod),
+        .node = REPLAY_NONE,
+        .job = job,
+        .created_ms = run->t_ms,
+        .end_ms = INT64_MAX};
+    replay_fleet_list_add(&run->waiting, ticket);
+    run->changed = true;
+    return ticket;
+}
+
+static void leave_node(struct replay_fleet_run *run, struct replay_fleet_pod *p)
+{
+    struct replay_fleet_node *n = &run->nodes[p->node];
+    gs_assert(n->n_pods && n->used >= run->shapes[p->shape].gpus);
+    nodes_unplace(run->snapshot, p->index, p->node);
+    n->used -= run->shapes[p->shape].gpus;
+    n->n_pods--;
+    if (n->state == REPLAY_NODE_DRAINING && !n->n_pods)
+        replay_fleet_remove_node(run, p->node);
+}
+
+void replay_fleet_remove_pod(struct replay_fleet_run *run, size_t ticket)
+{
+    struct replay_fleet_pod *p = &run->pods[ticket];
+    gs_assert(p->live);
+    if (p->node == REPLAY_NONE)
+        replay_fleet_list_drop(&run->waiting, ticket);
+    else
+        leave_node(run, p);
+    if (p->job)
+        replay_fleet_list_drop(&run->running_jobs, ticket);
+    replay_fleet_list_add(&run->shapes[p->shape].spare, p->index);
+    *p = (struct replay_fleet_pod){0};
+    replay_fleet_list_add(&run->spare_tickets, ticket);
+    run->changed = true;
+}
+
+static void start_pod(struct replay_fleet_run *run, size_t ticket, size_t node)
+{
+    struct replay_fleet_pod *p = &run->pods[ticket];
+    nodes_place(run->snapshot, p->index, node);
+    p->node = node;
+    run->nodes[node].used += run->shapes[p->shape].gpus;
+    run->nodes[node].n_pods++;
+    replay_fleet_add_wait(run, p->workload, run->t_ms - p->created_ms);
+    run->changed = true;
+    if (p->job) {
+        p->end_ms = run->t_ms + run->f->workloads[p->workload].s->startup_ms + p->job->run_ms;
+        p->end_ms = (p->end_ms + 999) / 1000 * 1000;
+        replay_fleet_list_add(&run->running_jobs, ticket);
+    } else {
+        replay_cluster_placed(&run->workloads[p->workload].cluster, ticket);
+    }
+}
+
+// Pods of one form fail for the same reasons, so only the first is tried.
+void replay_fleet_schedule(struct replay_fleet_run *run)
+{
+    size_t kept = 0;
+    GS_AUTO_FREE bool *failed = NULL;
+    if (run->waiting.len)
+        failed = gs_alloc_array(nodes_pod_count(run->snapshot), sizeof(*failed));
+    for (size_t i = 0; i < run->waiting.len; i++) {
+        size_t ticket = run->waiting.items[i], index = run->pods[ticket].index;
+        size_t form = nodes_pod_form(run->snapshot, index);
+        size_t node =
+            failed[form] ? NODES_NONE : nodes_best(run->snapshot, index, run->f->scoring, NULL);
+        if (node == NODES_NONE) {
+            failed[form] = true;
+            run->waiting.items[kept++] = ticket;
+        } else {
+            start_pod(run, ticket, node);
+        }
+    }
+    run->waiting.len = kept;
+}
+
+// --- nodes ---
+
+static size_t place_of_node(struct replay_fleet_run *run, size_t pool)
+{
+    struct replay_fleet_pool *p = &run->pools[pool];
+    size_t node = list_pop(&p->spare);
+    if (node != REPLAY_NONE)
+        return node;
+    GS_AUTO_FREE char *name = gs_format("%s-%zu", p->pool->name, run->n_nodes);
+    node = nodes_snapshot_add_template(run->snapshot, p->template, name);
+    gs_assert(node == run->n_nodes);
+    gs_grow(&run->nodes, &run->nodes_cap, run->n_nodes, sizeof(*run->nodes));
+    run->n_nodes++;
+    return node;
+}
+
+void replay_fleet_add_node(struct replay_fleet_run *run, size_t pool, bool at_once)
+{
+    struct replay_fleet_pool *p = &run->pools[pool];
+    size_t node = place_of_node(run, pool);
+    run->nodes[node] = (struct replay_fleet_node){.state = REPLAY_NODE_CREATING,
+                                                  .pool = pool,
+                                                  .gpus = nodes_gpus(run->snapshot, node),
+                                                  .number = p->attempts++,
+                                                  .created_ms = run->t_ms,
+                                                  .next_ms = run->t_ms,
+                                                  .unneeded_ms = INT64_MAX};
+    p->size++;
+    run->changed = true;
+    if (at_once)
+        run->nodes[node].state = REPLAY_NODE_READY;
+    else
+        replay_fleet_start_node(run, &run->nodes[node]);
+    nodes_exclude(run->snapshot, node, !at_once);
+}
+
+void replay_fleet_remove_node(struct replay_fleet_run *run, size_t node)
+{
+    struct replay_fleet_node *n = &run->nodes[node];
+    struct replay_fleet_pool *p = &run->pools[n->pool];
+    gs_assert(!n->n_pods);
+    p->size -= n->state != REPLAY_NODE_DRAINING;
+    n->state = REPLAY_NODE_ABSENT;
+    nodes_exclude(run->snapshot, node, true);
+    replay_fleet_list_add(&p->spare, node);
+    run->changed = true;
+}
+
+static void evict_pod(struct replay_fleet_run *run, size_t ticket)
+{
+    struct replay_fleet_pod p = run->pods[ticket];
+    run->result->summary.evictions++;
+    if (p.job) { // it begins again
+        replay_fleet_remove_pod(run, ticket);
+        replay_fleet_add_pod(run, p.workload, run->shapes[p.shape].gpus, p.job);
+    } else {
+        replay_cluster_evict(&run->workloads[p.workload].cluster, ticket);
+    }
+}
+
+void replay_fleet_drain_node(struct replay_fleet_run *run, size_t node, const char *why)
+{
+    struct replay_fleet_node *n = &run->nodes[node];
+    GS_AUTO_FREE size_t *tickets = gs_alloc_array(n->n_pods + 1, sizeof(*tickets));
+    size_t len = 0;
+    replay_fleet_log(run, "node %s-%u %s: %s", run->pools[n->pool].pool->name, n->number + 1,
+                     n->n_pods ? "drained" : "removed", why);
+    run->result->summary.nodes_removed++;
+    run->result->pools[n->pool].removed++;
+    if (!n->n_pods) {
+        replay_fleet_remove_node(run, node);
+        return;
+    }
+    for (size_t i = 0; i < run->n_pods; i++)
+        if (run->pods[i].live && run->pods[i].node == node)
+            tickets[len++] = i;
+    n->state = REPLAY_NODE_DRAINING;
+    run->pools[n->pool].size--;
+    nodes_exclude(run->snapshot, node, true);
+    run->changed = true;
+    for (size_t i = 0; i < len; i++)
+        evict_pod(run, tickets[i]);
+}
+
+int64_t replay_fleet_advance_nodes(struct replay_fleet_run *run)
+{
+    int64_t next_ms = INT64_MAX;
+    for (size_t i = 0; i < run->n_nodes; i++) {
+        struct replay_fleet_node *n = &run->nodes[i];
+        if (n->state != REPLAY_NODE_CREATING)
+            continue;
+        if (n->next_ms <= run->t_ms)
+            replay_fleet_end_start(run, i);
+        else if (n->next_ms < next_ms)
+            next_ms = n->next_ms;
+    }
+    return next_ms;
+}

@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+// The node autoscaler of a run with pools: it scans as the Cluster Autoscaler does, adds nodes for
+// waiting pods and removes nodes that are not needed.
+#include "replay/replay_private.h"
+
+#include "base/mem.h"
+
+#define BACKOFF_MS       INT64_C(300000) // the first; doubles up to the longest
+#define BACKOFF_MAX_MS   INT64_C(1800000)
+#define BACKOFF_RESET_MS INT64_C(10800000)
+#define MAX_EMPTY        10 // empty nodes that one scan removes
+#define STREAM_STARTUP   UINT64_C(1000003)
+#define STREAM_FAILURE   UINT64_C(2000003)
+
+static void set_earlier(int64_t *t_ms, int64_t other_ms)
+{
+    if (other_ms < *t_ms)
+        *t_ms = other_ms;
+}
+
+// --- the start of a node ---
+
+static bool is_outage(const struct nodes_pool *pool, int64_t t_ms)
+{
+    const struct replay_pool_extra *x = pool->extra;
+    for (size_t i = 0; x && i < x->n_outages; i++)
+        if (t_ms >= x->outages[i].from_ms && t_ms < x->outages[i].until_ms)
+            return true;
+    return false;
+}
+
+static enum nodes_failure failure_of(const struct replay_fleet_run *run, size_t pool,
+                                     unsigned attempt)
+{
+    const struct nodes_pool *p = run->pools[pool].pool;
+    if (is_outage(p, run->t_ms))
+        return NODES_FAILURE_CAPACITY;
+    if (p->failure == NODES_FAILURE_NONE)
+        return NODES_FAILURE_NONE;
+    bool fails = p->fail_share > 0
+                     ? replay_random(run->f->seed, STREAM_FAILURE + pool, attempt) < p->fail_share
+                     : !p->fail_count || attempt < p->fail_count;
+    return fails ? p->failure : NODES_FAILURE_NONE;
+}
+
+void replay_fleet_start_node(struct replay_fleet_run *run, struct replay_fleet_node *n)
+{
+    const struct nodes_pool *p = run->pools[n->pool].pool;
+    struct replay_spread startup = {p->startup_ms, p->startup_p90_ms};
+    int64_t ms = replay_random_time(&startup, run->f->seed, STREAM_STARTUP + n->pool, n->number);
+    n->failure = failure_of(run, n->pool, n->number);
+    if (n->failure == NODES_FAILURE_CAPACITY) {
+        ms = run->f->times.scan_ms;
+    } else if (n->failure != NODES_FAILURE_NONE || ms > run->f->times.max_provision_ms) {
+        n->failure = n->failure != NODES_FAILURE_NONE ? n->failure : NODES_FAILURE_NEVER_READY;
+        ms = run->f->times.max_provision_ms;
+    }
+    n->next_ms = run->t_ms + ms;
+}
+
+static void back_off(struct replay_fleet_run *run, struct replay_fleet_pool *p)
+{
+    bool again = p->backoff_ms && run->t_ms - p->failed_ms < BACKOFF_RESET_MS;
+    if (p->backoff_ms && run->t_ms < p->backoff_until_ms) // another node of the same order
+        return;
+    p->backoff_ms = again ? 2 * p->backoff_ms : BACKOFF_MS;
+    if (p->backoff_ms > BACKOFF_MAX_MS)
+        p->backoff_ms = BACKOFF_MAX_MS;
+    p->failed_ms = run->t_ms;
+    p->backoff_until_ms = run->t_ms + p->backoff_ms;
+}
+
+void replay_fleet_end_start(struct replay_fleet_run *run, size_t node)
+{
+    static const char *const why[] = {
+        [NODES_FAILURE_CAPACITY] = "no capacity",
+        [NODES_FAILURE_NEVER_REGISTERS] = "it did not register within max-node-provision-time",
+        [NODES_FAILURE_NEVER_READY] = "it was not ready within max-node-provision-time"};
+    struct replay_fleet_node *n = &run->nodes[node];
+    struct replay_fleet_pool *p = &run->pools[n->pool];
+    bool no_capacity = n->failure == NODES_FAILURE_CAPACITY;
+    if (n->failure == NODES_FAILURE_NONE) {
+        n->state = REPLAY_NODE_READY;
+        nodes_exclude(run->snapshot, node, false);
+        replay_fleet_log(run, "node %s-%u ready after %lld s", p->pool->name, n->number + 1,
+                         (long long)((run->t_ms - n->created_ms) / 1000));
+        run->changed = true;
+        return;
+    }
+    run->result->summary.capacity_failures += no_capacity;
+    run->result->summary.start_failures += !no_capacity;
+    run->result->pools[n->pool].failures++;
+    back_off(run, p);
+    replay_fleet_log(run, "node %s-%u failed: %s; back-off of the pool for %lld s", p->pool->name,
+                     n->number + 1, why[n->failure],
+                     (long long)((p->backoff_until_ms - run->t_ms) / 1000));
+    replay_fleet_remove_node(run, node);
+}
+
+// --- scale up ---
+
+struct upcoming {
+    size_t *pods; // numbers in the snapshot that fit on no node that exists or is being created
+    size_t n;
+};
+
+// Also uses nodes that are being created. The caller restores the snapshot.
+static void place_on_upcoming(struct replay_fleet_run *run, struct upcoming *ret)
+{
+    GS_AUTO_FREE bool *failed = gs_alloc_array(nodes_pod_count(run->snapshot), sizeof(*failed));
+    *ret = (struct upcoming){.pods = gs_alloc_array(run->waiting.len + 1, sizeof(*ret->pods))};
+    for (size_t i = 0; i < run->n_nodes; i++)
+        if (run->nodes[i].state == REPLAY_NODE_CREATING)
+            nodes_exclude(run->snapshot, i, false);
+    for (size_t i = 0; i < run->waiting.len; i++) {
+        size_t pod = run->pods[run->waiting.items[i]].index;
+        size_t form = nodes_pod_form(run->snapshot, pod);
+        size_t node =
+            failed[form] ? NODES_NONE : nodes_best(run->snapshot, pod, NODES_PACK_GPUS, NULL);
+        if (node == NODES_NONE) {
+            failed[form] = true;
+            ret->pods[ret->n++] = pod;
+        } else {
+            nodes_place(run->snapshot, pod, node);
+        }
+    }
+}
+
+struct choice {
+    size_t pool, count, pods;
+    double price; // of all nodes
+};
+
+// How many new nodes of the pool the pods fill; each further node must take a pod.
+static struct choice simulate_pool(struct replay_fleet_run *run, const struct upcoming *up,
+                                   size_t pool)
+{
+    const struct replay_fleet_pool *p = &run->pools[pool];
+    struct choice c = {.pool = pool};
+    size_t checkpoint = nodes_checkpoint(run->snapshot);
+    GS_AUTO_FREE bool *placed = gs_alloc_array(up->n + 1, sizeof(*placed));
+    while (p->size + c.count < p->pool->max) {
+        size_t before = c.pods,
+               node = nodes_snapshot_add_template(run->snapshot, p->template, NULL);
+        for (size_t i = 0; i < up->n; i++) {
+            if (placed[i] || !nodes_fits(run->snapshot, up->pods[i], node, NULL))
+                continue;
+            nodes_place(run->snapshot, up->pods[i], node);
+            placed[i] = true;
+            c.pods++;
+        }
+        if (c.pods == before)
+            break;
+        c.count++;
+    }
+    nodes_restore(run->snapshot, checkpoint);
+    c.price = (double)c.count * p->pool->price;
+    return c;
+}
+
+static struct choice choose_pool(struct replay_fleet_run *run, const struct upcoming *up)
+{
+    struct choice best = {0};
+    for (size_t i = 0; i < run->f->pools.len; i++) {
+        if (run->pools[i].backoff_until_ms > run->t_ms)
+            continue;
+        struct choice c = simulate_pool(run, up, i);
+        if (c.count &&
+            (!best.count || c.pods > best.pods || (c.pods == best.pods && c.price < best.price)))
+            best = c;
+    }
+    return best;
+}
+
+// Orders nodes of one pool, as one loop of the Cluster Autoscaler.
+static void order_nodes(struct replay_fleet_run *run, const struct choice *c)
+{
+    struct replay_fleet_pool *p = &run->pools[c->pool];
+    replay_fleet_log(run, "%s %zu->%zu (max: %zu) for %zu waiting pod%s", p->pool->name, p->size,
+                     p->size + c->count, p->pool->max, c->pods, c->pods == 1 ? "" : "s");
+    for (size_t i = 0; i < c->count; i++)
+        replay_fleet_add_node(run, c->pool, false);
+    run->result->summary.nodes_added += c->count;
+    run->result->pools[c->pool].added += c->count;
+    run->last_add_ms = run->t_ms;
+}
+
+// False: pods wait, and nothing helps them until something changes.
+static bool scale_up(struct replay_fleet_run *run)
+{
+    struct upcoming up;
+    if (!run->waiting.len)
+        return true;
+    size_t checkpoint = nodes_checkpoint(run->snapshot);
+    place_on_upcoming(run, &up);
+    struct choice best = up.n ? choose_pool(run, &up) : (struct choice){0};
+    bool helped = best.count || !up.n;
+    nodes_restore(run->snapshot, checkpoint);
+    if (best.count)
+        order_nodes(run, &best);
+    free(up.pods);
+    return helped;
+}
+
+// --- scale down ---
+
+static double share(const struct replay_fleet_run *run, size_t node, const char *resource)
+{
+    int64_t all = nodes_allocatable(run->snapshot, node, resource);
+    int64_t free = nodes_free(run->snapshot, node, resource);
+    return all > 0 ? (double)(all - free) / (double)all : 0;
+}
+
+static bool is_below_threshold(const struct replay_fleet_run *run, size_t node)
+{
+    const struct replay_fleet_node *n = &run->nodes[node];
+    if (n->gpus)
+        return (double)n->used < run->f->times.gpu_threshold * (double)n->gpus;
+    double cpu = share(run, node, "cpu"), memory = share(run, node, "memory");
+    return (cpu > memory ? cpu : memory) < run->f->times.threshold;
+}
+
+// Whether the pods of the node fit on other ready nodes. Keeps them there: the caller restores.
+static bool pods_fit_elsewhere(struct replay_fleet_run *run, size_t node)
+{
+    size_t left = run->nodes[node].n_pods;
+    nodes_exclude(run->snapshot, node, true);
+    for (size_t i = 0; i < run->n_pods && left; i++) {
+        const struct replay_fleet_pod *p = &run->pods[i];
+        if (!p->live || p->node != node)
+            continue;
+        left--;
+        if (!run->f->workloads[p->workload].safe_to_evict)
+            return false;
+        nodes_unplace(run->snapshot, p->index, node);
+        size_t other = nodes_best(run->snapshot, p->index, NODES_PACK_GPUS, NULL);
+        if (other == NODES_NONE)
+            return false;
+        nodes_place(run->snapshot, p->index, other);
+    }
+    return true;
+}
+
+static bool is_unneeded(struct replay_fleet_run *run, size_t node)
+{
+    if (run->nodes[node].state != REPLAY_NODE_READY || !is_below_threshold(run, node))
+        return false;
+    if (!run->nodes[node].n_pods)
+        return true;
+    size_t checkpoint = nodes_checkpoint(run->snapshot);
+    bool fit = pods_fit_elsewhere(run, node);
+    nodes_restore(run->snapshot, checkpoint);
+    return fit;
+}
+
+static void find_unneeded(struct replay_fleet_run *run)
+{
+    for (size_t i = 0; i < run->n_nodes; i++) {
+        struct replay_fleet_node *n = &run->nodes[i];
+        if (!is_unneeded(run, i))
+            n->unneeded_ms = INT64_MAX;
+        else if (n->unneeded_ms == INT64_MAX)
+            n->unneeded_ms = run->t_ms;
+    }
+}
+
+static int64_t removable_at(const struct replay_fleet_run *run, size_t node)
+{
+    const struct replay_fleet_node *n = &run->nodes[node];
+    int64_t after_add_ms = run->last_add_ms + run->f->times.delay_after_add_ms;
+    if (n->state != REPLAY_NODE_READY || n->unneeded_ms == INT64_MAX ||
+        run->pools[n->pool].size <= run->pools[n->pool].pool->min)
+        return INT64_MAX;
+    int64_t unneeded_ms = n->unneeded_ms + run->f->times.unneeded_ms;
+    return unneeded_ms > after_add_ms ? unneeded_ms : after_add_ms;
+}
+
+// Empty nodes are removed together, others one by one. Returns when the next node can be removed.
+static int64_t scale_down(struct replay_fleet_run *run)
+{
+    int64_t next_ms = INT64_MAX;
+    size_t empty = 0, drained = 0;
+    find_unneeded(run);
+    for (size_t i = 0; i < run->n_nodes; i++) {
+        int64_t at_ms = removable_at(run, i);
+        bool is_empty = !run->nodes[i].n_pods;
+        if (at_ms > run->t_ms || (is_empty ? empty == MAX_EMPTY : drained == 1)) {
+            set_earlier(&next_ms, at_ms);
+            continue;
+        }
+        empty += is_empty;
+        drained += !is_empty;
+        GS_AUTO_FREE char *why = gs_format(
+            "unneeded for %lld s", (long long)((run->t_ms - run->nodes[i].unneeded_ms) / 1000));
+        replay_fleet_drain_node(run, i, why);
+    }
+    return next_ms;
+}
+
+// --- scans ---
+
+static int64_t next_grid_time(const struct replay_fleet_run *run, int64_t t_ms)
+{
+    int64_t scan = run->f->times.scan_ms;
+    return t_ms == INT64_MAX ? t_ms : (t_ms + scan - 1) / scan * scan;
+}
+
+int64_t replay_fleet_scan(struct replay_fleet_run *run)
+{
+    int64_t scan = run->f->times.scan_ms;
+    if (run->t_ms % scan == 0 && (run->changed || run->t_ms >= run->next_scan_ms)) {
+        int64_t next_ms = INT64_MAX;
+        run->changed = false;
+        if (!scale_up(run))
+            for (size_t i = 0; i < run->f->pools.len; i++)
+                if (run->pools[i].backoff_until_ms > run->t_ms)
+                    set_earlier(&next_ms, run->pools[i].backoff_until_ms);
+        set_earlier(&next_ms, scale_down(run));
+        // A pod of a drained node may have another node at once.
+        replay_fleet_schedule(run);
+        run->next_scan_ms = next_grid_time(run, next_ms > run->t_ms ? next_ms : run->t_ms + 1);
+    }
+    if (run->changed)
+        set_earlier(&run->next_scan_ms, next_grid_time(run, run->t_ms + 1));
+    return run->next_scan_ms;
+}

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// The pools and prices of a scenario with pools, and the settings that can be changed by name.
+#include "replay/replay_private.h"
+
+#include "base/clock.h"
+#include "base/num.h"
+
+#include <string.h>
+
+// --- pools ---
+
+static void read_outage(struct codec_reader *r, const json_t *v, void *out)
+{
+    static const struct codec_field fields[] = {
+        {"from", CODEC_FIELD_DURATION, offsetof(struct replay_outage, from_ms), NULL},
+        {"until", CODEC_FIELD_DURATION, offsetof(struct replay_outage, until_ms), NULL},
+        {0},
+    };
+    struct replay_outage *o = out;
+    codec_read_mapping(r, v, fields, "time without capacity", o);
+    if (!r->err && o->until_ms <= o->from_ms)
+        codec_reader_fail(r, v, "want a time without capacity: {from: 1h, until: 2h}");
+}
+
+static void read_outages(struct codec_reader *r, const json_t *v, void *out)
+{
+    struct replay_pool_extra *x = out;
+    codec_read_list(r, v, sizeof(*x->outages), read_outage, &x->outages, &x->n_outages);
+}
+
+static const struct codec_field extra_fields[] = {
+    {"noCapacity", CODEC_FIELD_CUSTOM, 0, read_outages},
+    {0},
+};
+
+static const struct nodes_pools_extra extra = {.fields = extra_fields,
+                                               .size = sizeof(struct replay_pool_extra)};
+
+static void check_pools(struct codec_reader *r, const json_t *at, const struct replay_fleet *f)
+{
+    size_t all = 0;
+    for (size_t i = 0; i < f->pools.len && !r->err; i++) {
+        all += f->pools.items[i].max;
+        if (f->pools.items[i].max > REPLAY_MAX_NODES || all > REPLAY_MAX_NODES)
+            codec_reader_fail(r, at, "the pools have more than %zu nodes", REPLAY_MAX_NODES);
+    }
+    if (!r->err && (!f->pools.len || f->pools.len > REPLAY_MAX_POOLS))
+        codec_reader_fail(r, at, "pools: want 1 to %zu", REPLAY_MAX_POOLS);
+}
+
+void replay_fleet_read_pools(struct codec_reader *r, const json_t *list, struct replay_fleet *f)
+{
+    if (json_is_string(list)) {
+        const char *path = codec_reader_path(r, codec_read_text(r, list));
+        r->err = nodes_pools_load(&f->pools, path, &extra);
+    } else {
+        nodes_pools_read(r, list, &f->pools, &extra);
+    }
+    if (!r->err)
+        check_pools(r, list, f);
+    if (!r->err)
+        replay_fleet_apply_prices(f);
+}
+
+static struct nodes_pool *find_pool(struct replay_fleet *f, const char *name)
+{
+    for (size_t i = 0; i < f->pools.len; i++)
+        if (gs_streq(f->pools.items[i].name, name))
+            return &f->pools.items[i];
+    return NULL;
+}
+
+// --- prices ---
+
+// By machine type, or by the name of the pool. A row for the GPU model is the price of one GPU.
+void replay_fleet_apply_prices(struct replay_fleet *f)
+{
+    const json_t *instances = json_object_get(f->prices, "instances");
+    const json_t *gpus = json_object_get(f->prices, "gpus");
+    const char *currency = codec_json_str(f->prices, "currency", NULL);
+    for (size_t i = 0; i < f->pools.len; i++) {
+        struct nodes_pool *p = &f->pools.items[i];
+        const json_t *row = json_object_get(instances, p->name);
+        const json_t *gpu = p->gpu_model ? json_object_get(gpus, p->gpu_model) : NULL;
+        if (!row && p->machine_type)
+            row = json_object_get(instances, p->machine_type);
+        if (!row && !gpu)
+            continue;
+        p->has_price = true;
+        p->price = row ? json_number_value(json_object_get(row, "price"))
+                       : (double)p->gpus * json_number_value(gpu);
+        if (currency)
+            p->currency = currency;
+    }
+}
+
+struct gs_error *replay_fleet_prices(struct replay_fleet *f, const char *path)
+{
+    json_t *table = NULL;
+    struct gs_error *err = replay_prices_load(path, &table);
+    if (err)
+        return err;
+    json_decref(f->prices);
+    f->prices = table;
+    replay_fleet_apply_prices(f);
+    return NULL;
+}
+
+const char *replay_fleet_name(const struct replay_fleet *f)
+{
+    return f->name;
+}
+
+// --- settings ---
+
+static struct gs_error *set_of_pool(struct replay_fleet *f, const char *field, const char *pool,
+                                    double v)
+{
+    struct nodes_pool *p = find_pool(f, pool);
+    if (!p)
+        return gs_error_new(GS_EINVAL, "no pool has the name \"%s\"", pool);
+    if (gs_streq(field, "price") && v >= 0 && v < 1e9) {
+        p->price = v;
+        p->has_price = true;
+        return NULL;
+    }
+    if (gs_streq(field, "max") && v >= (double)p->min && v <= (double)REPLAY_MAX_NODES) {
+        p->max = (size_t)v;
+        return NULL;
+    }
+    return gs_error_new(GS_EINVAL, "%s cannot be %g here", field, v);
+}
+
+static struct gs_error *set_of_workload(struct replay_fleet *f, struct gs_slice workload,
+                                        const char *name, const char *value)
+{
+    for (size_t i = 0; i < f->n_workloads; i++)
+        if (gs_slice_eq_str(workload, f->workloads[i].s->name)) {
+            struct replay_scenario *s = f->workloads[i].s;
+            if (gs_streq(name, "gpu") || gs_streq(name, "instance") || gs_streq(name, "nodes") ||
+                gs_streq(name, "duration") || !s->object)
+                return gs_error_new(GS_EINVAL, "%s cannot be set for this workload", name);
+            return replay_scenario_set(s, name, value);
+        }
+    return gs_error_new(GS_EINVAL, "no workload has the name \"%.*s\"", (int)workload.len,
+                        workload.data);
+}
+
+static struct gs_error *set_time(struct replay_fleet *f, const char *name, const char *value)
+{
+    const struct {
+        const char *name;
+        int64_t *ms;
+    } times[] = {
+        {"duration", &f->duration_ms},
+        {"scan-interval", &f->times.scan_ms},
+        {"scale-down-unneeded-time", &f->times.unneeded_ms},
+        {"scale-down-delay-after-add", &f->times.delay_after_add_ms},
+        {"max-node-provision-time", &f->times.max_provision_ms},
+    };
+    for (size_t i = 0; i < GS_ARRAY_LEN(times); i++) {
+        int64_t ns = 0;
+        if (!gs_streq(name, times[i].name))
+            continue;
+        struct gs_error *err = gs_parse_duration(gs_slice_of(value), &ns);
+        if (err)
+            return gs_error_wrap(err, "%s", name);
+        *times[i].ms = ns / GS_NS_PER_MS;
+        for (size_t k = 0; k < f->n_workloads; k++)
+            f->workloads[k].s->duration_ms = f->duration_ms;
+        return replay_fleet_check(f);
+    }
+    return gs_error_new(GS_EINVAL,
+                        "\"%s\" cannot be set in a scenario with pools; seed, duration, "
+                        "scan-interval, scale-down-unneeded-time, scale-down-delay-after-add, "
+                        "max-node-provision-time, max.POOL, price.POOL and WORKLOAD.NAME can",
+                        name);
+}
+
+struct gs_error *replay_fleet_set(struct replay_fleet *f, const char *name, const char *value)
+{
+    const char *dot = strchr(name, '.');
+    struct gs_slice before = gs_slice_make(name, dot ? (size_t)(dot - name) : 0);
+    if (gs_streq(name, "seed")) {
+        struct gs_error *err = gs_parse_u64(gs_slice_of(value), UINT32_MAX, &f->seed);
+        return err ? gs_error_wrap(err, "seed") : NULL;
+    }
+    if (dot && (gs_slice_eq_str(before, "max") || gs_slice_eq_str(before, "price"))) {
+        double v = 0;
+        struct gs_error *err = gs_parse_double(gs_slice_of(value), &v);
+        return err ? gs_error_wrap(err, "%s", name)
+                   : set_of_pool(f, before.data[0] == 'm' ? "max" : "price", dot + 1, v);
+    }
+    return dot ? set_of_workload(f, before, dot + 1, value) : set_time(f, name, value);
+}

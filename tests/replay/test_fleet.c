@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+// Scenarios with several workloads on pools of nodes.
+#include "base/file.h"
+#include "base/mem.h"
+#include "replay/replay.h"
+#include "unit.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#define CPU "- {name: cpu, min: 1, max: 1, machine: {cpu: 4, memory: 8Gi}}\n"
+#define GPU_POOL(name, gpus, more)                                                                 \
+    "- {name: " name ", max: 4, machine: {cpu: 16, memory: 64Gi, gpus: " gpus                      \
+    "}, startup: 5m, " more "}\n"
+#define FAST "autoscaler: {scale-down-unneeded-time: 5m, scale-down-delay-after-add: 5m}\n"
+#define HPA                                                                                        \
+    "{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, spec: {minReplicas: 1, "          \
+    "maxReplicas: 8, metrics: [{type: Pods, pods: {metric: {name: util}, target: {type: "          \
+    "AverageValue, averageValue: 50}}}]}}"
+
+static struct gs_error *load(const char *text, struct replay_fleet **ret)
+{
+    char path[] = "/tmp/gpuscale-fleet-XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    close(fd);
+    assert_ok(gs_file_write_atomic(path, 0600, gs_slice_of(text)));
+    assert_true(replay_is_fleet(path));
+    struct gs_error *err = replay_fleet_load(path, ret);
+    unlink(path);
+    return err;
+}
+
+struct run {
+    struct replay_fleet *fleet;
+    struct replay_fleet_result r;
+    struct gs_buf table;
+};
+
+static struct run run_text(const char *text)
+{
+    struct run run = {0};
+    assert_ok(load(text, &run.fleet));
+    assert_ok(replay_fleet_run(run.fleet, &run.r));
+    replay_fleet_print_table(&run.r, &run.table);
+    for (size_t i = 0; i < run.r.n_rows; i++)
+        assert_true(run.r.rows[i].used <= run.r.rows[i].gpus);
+    return run;
+}
+
+static void run_finish(struct run *run)
+{
+    replay_fleet_result_finish(&run->r);
+    replay_fleet_free(run->fleet);
+    gs_buf_finish(&run->table);
+}
+
+static void assert_contains(const struct run *run, const char *part)
+{
+    if (!strstr(run->table.data, part))
+        fail_msg("no \"%s\" in:\n%s", part, run->table.data);
+}
+
+static const struct replay_fleet_pool_summary *pool_of(const struct run *run, const char *name)
+{
+    for (size_t i = 0; i < run->r.n_pools; i++)
+        if (gs_streq(run->r.pools[i].name, name))
+            return &run->r.pools[i];
+    fail_msg("no pool %s", name);
+    return NULL;
+}
+
+// --- the node autoscaler ---
+
+static void test_a_small_pod_on_an_idle_large_node_strands_its_gpus(void **state)
+{
+    (void)state;
+    struct run run =
+        run_text("duration: 3h\npools:\n" CPU GPU_POOL("v100-1", "1", "price: 2.48")
+                     GPU_POOL("v100-4", "4", "price: 9.92") FAST
+                 "workloads:\n"
+                 "- name: training\n"
+                 "  startup: 20s\n"
+                 "  jobs: [{at: 0s, run: 40m, gpus: 4}, {at: 50m, run: 40m, gpus: 4}]\n"
+                 "- name: notebook\n"
+                 "  startup: 20s\n"
+                 "  jobs: [{at: 47m, run: 1h, gpus: 1}]\n");
+    // The pod with one GPU never waits; the pod with four waits for a second node.
+    assert_int_equal(run.r.workloads[1].waits.max_s, 0);
+    assert_int_equal(run.r.workloads[0].waits.max_s, 300);
+    assert_int_equal(pool_of(&run, "v100-4")->added, 2);
+    assert_int_equal(pool_of(&run, "v100-1")->added, 0);
+    // Three GPUs for an hour, of no use for two of three pods.
+    assert_true(run.r.summary.stranded_gpu_hours > 1.99 && run.r.summary.stranded_gpu_hours < 2.02);
+    assert_contains(&run, "v100-4 0->1 (max: 4)");
+    assert_contains(&run, "0:05:00  node v100-4-1 ready after 300 s");
+    assert_int_equal(run.r.summary.nodes_removed, 2);
+    run_finish(&run);
+}
+
+static void test_nodes_follow_an_autoscaler(void **state)
+{
+    (void)state;
+    struct run run = run_text("duration: 2h\npools:\n" CPU GPU_POOL("gpu", "2", "price: 1") FAST
+                              "workloads:\n"
+                              "- name: web\n"
+                              "  hpa: " HPA "\n"
+                              "  capacity: 10\n"
+                              "  metrics: {util: utilization}\n"
+                              "  load: [[0s, 4], [10m, 4], [10m, 38], [1h, 38], [1h, 4]]\n");
+    const struct replay_fleet_workload_summary *w = &run.r.workloads[0];
+    assert_true(w->has_load);
+    assert_int_equal(w->load.max_replicas, 8);
+    assert_int_equal(pool_of(&run, "gpu")->max_nodes, 4);
+    assert_int_equal(run.r.rows[run.r.n_rows - 1].pool_nodes[1], 1); // after the load
+    assert_true(w->load.wait_p99_s > 0);                             // while nodes start
+    assert_int_equal(w->waits.waiting, 0);
+    run_finish(&run);
+}
+
+static void test_without_capacity_another_pool_is_used(void **state)
+{
+    (void)state;
+    struct run run = run_text(
+        "duration: 2h\npools:\n" GPU_POOL("spot", "1",
+                                          "price: 1, noCapacity: [{from: 0s, until: 1h}]")
+            GPU_POOL("demand", "1",
+                     "price: 3") "workloads:\n"
+                                 "- {name: a, jobs: [{at: 0s, run: 10m}, {at: 70m, run: 10m}]}\n");
+    assert_int_equal(run.r.summary.capacity_failures, 1);
+    assert_int_equal(pool_of(&run, "spot")->failures, 1);
+    assert_int_equal(pool_of(&run, "demand")->added, 1);
+    assert_contains(&run, "node spot-1 failed: no capacity; back-off of the pool for 300 s");
+    assert_contains(&run, "1:10:00  spot 0->1");
+    run_finish(&run);
+}
+
+static void test_a_node_that_does_not_register_is_given_up(void **state)
+{
+    (void)state;
+    struct run run = run_text(
+        "duration: 2h\npools:\n" GPU_POOL("a", "1", "price: 1, fail: never-registers")
+            GPU_POOL("b", "1", "price: 3") "autoscaler: {max-node-provision-time: 10m}\n"
+                                           "workloads:\n- {name: w, jobs: [{at: 0s, run: 10m}]}\n");
+    assert_int_equal(run.r.summary.start_failures, 1);
+    assert_int_equal(pool_of(&run, "b")->added, 1);
+    assert_contains(&run, "0:10:00  node a-1 failed");
+    run_finish(&run);
+}
+
+static void test_pods_leave_a_node_that_is_hardly_used(void **state)
+{
+    (void)state;
+    // Two nodes with four GPUs; when the large job ends, the replica of one node fits on the other.
+    struct run run =
+        run_text("duration: 2h\npools:\n" GPU_POOL("gpu", "4", "price: 1") FAST
+                 "workloads:\n"
+                 "- {name: big, jobs: [{at: 0s, run: 30m, gpus: 3}]}\n"
+                 "- {name: web, replicas: 1, capacity: 10, gpusPerReplica: 2, load: "
+                 "[[0s, 5]]}\n"
+                 "- {name: long, safeToEvict: true, jobs: [{at: 0s, run: 90m, gpus: 1}]}\n");
+    assert_true(run.r.summary.nodes_removed >= 1);
+    assert_int_equal(run.r.workloads[1].waits.waiting, 0);
+    run_finish(&run);
+}
+
+static void test_pods_that_no_pool_fits_wait_until_the_end(void **state)
+{
+    (void)state;
+    struct run run = run_text("duration: 1h\npools:\n" GPU_POOL(
+        "gpu", "2",
+        "price: 1") "workloads:\n- {name: big, jobs: [{at: 10m, run: 10m, gpus: 4}]}\n");
+    assert_int_equal(run.r.summary.waits.waiting, 1);
+    assert_int_equal(run.r.summary.waits.max_s, 3000);
+    assert_int_equal(run.r.summary.nodes_added, 0);
+    run_finish(&run);
+}
+
+static void test_selectors_and_taints_choose_the_pool(void **state)
+{
+    (void)state;
+    struct run run = run_text(
+        "duration: 1h\npools:\n" GPU_POOL("cheap", "1", "price: 1, taints: [team=a:NoSchedule]")
+            GPU_POOL("dear", "1",
+                     "price: 9, labels: {disk: ssd}") "workloads:\n"
+                                                      "- {name: any, jobs: [{at: 0s, run: 10m}]}\n"
+                                                      "- name: a\n"
+                                                      "  jobs: [{at: 0s, run: 10m}]\n"
+                                                      "  pod: {tolerations: [{key: team, operator: "
+                                                      "Exists}], nodeSelector: {disk: hdd}}\n");
+    assert_int_equal(pool_of(&run, "cheap")->added, 0);
+    assert_int_equal(pool_of(&run, "dear")->added, 1);
+    assert_int_equal(run.r.workloads[1].waits.waiting, 1);
+    run_finish(&run);
+}
+
+// --- repeatability ---
+
+#define RANDOM                                                                                     \
+    "duration: 24h\npools:\n"                                                                      \
+    "- {name: a, max: 9, machine: {cpu: 8, memory: 8Gi, gpus: 1}, price: 1, fail: capacity:20%, "  \
+    "startup: {p50: 4m, p90: 8m}}\n"                                                               \
+    "- {name: b, max: 9, machine: {cpu: 8, memory: 8Gi, gpus: 4}, price: 5, startup: {p50: 4m, "   \
+    "p90: 8m}}\n"                                                                                  \
+    "workloads:\n"                                                                                 \
+    "- {name: x, jobs: {every: 5m, run: {p50: 10m, p90: 1h}, gpus: {1: 60, 2: 20, 4: 20}}}\n"
+
+static void test_equal_scenarios_have_equal_results(void **state)
+{
+    (void)state;
+    struct run first = run_text(RANDOM), second = run_text(RANDOM),
+               other = run_text("seed: 2\n" RANDOM);
+    // The name is that of the temporary file.
+    const char *a = strchr(first.table.data, '\n'), *b = strchr(second.table.data, '\n');
+    assert_string_equal(a, b);
+    assert_string_not_equal(a, strchr(other.table.data, '\n'));
+    assert_true(first.r.summary.waits.pods > 200);
+    assert_true(first.r.summary.capacity_failures > 0);
+    run_finish(&first);
+    run_finish(&second);
+    run_finish(&other);
+}
+
+static void test_outputs_agree(void **state)
+{
+    (void)state;
+    struct run run = run_text(RANDOM);
+    GS_AUTO_BUF struct gs_buf svg = {0}, csv = {0};
+    const char *name = "a & b";
+    CODEC_AUTO_JSON json_t *j = replay_fleet_json(&run.r);
+    replay_fleet_print_svg(&name, &run.r, 1, &svg);
+    replay_fleet_print_csv(&run.r, &csv);
+    assert_non_null(strstr(svg.data, "a &amp; b"));
+    assert_non_null(strstr(csv.data, "seconds,waiting,nodes,gpus,used,stranded,\"a\",\"b\"\n"));
+    assert_int_equal(codec_json_int(j, 0, "summary", "nodesAdded", NULL),
+                     run.r.summary.nodes_added);
+    assert_int_equal(json_array_size(json_object_get(j, "states")), run.r.n_rows);
+    // The sums are those of the pools.
+    double price = 0;
+    for (size_t i = 0; i < run.r.n_pools; i++)
+        price += run.r.pools[i].price;
+    assert_true(price > run.r.summary.price - 0.01 && price < run.r.summary.price + 0.01);
+    run_finish(&run);
+}
+
+// --- settings and errors ---
+
+static void test_settings(void **state)
+{
+    (void)state;
+    struct replay_fleet *f = NULL;
+    static const char *const wrong[][2] = {
+        {"nothing", "1"},    {"max.c", "1"},     {"max.a", "x"},
+        {"max.a", "100000"}, {"x.target", "50"}, {"y.target", "50"},
+        {"seed", "-1"},      {"duration", "0s"}, {"scan-interval", "1ms"}};
+    assert_ok(load(RANDOM, &f));
+    assert_ok(replay_fleet_set(f, "max.a", "2"));
+    assert_ok(replay_fleet_set(f, "price.a", "0.5"));
+    assert_ok(replay_fleet_set(f, "seed", "3"));
+    assert_ok(replay_fleet_set(f, "duration", "2h"));
+    assert_ok(replay_fleet_set(f, "scale-down-unneeded-time", "1m"));
+    struct replay_fleet_result r;
+    assert_ok(replay_fleet_run(f, &r));
+    assert_true(r.pools[0].max_nodes <= 2);
+    for (size_t i = 0; i < GS_ARRAY_LEN(wrong); i++) {
+        struct gs_error *err = replay_fleet_set(f, wrong[i][0], wrong[i][1]);
+        if (!err)
+            fail_msg("%s=%s was accepted", wrong[i][0], wrong[i][1]);
+        gs_error_free(err);
+    }
+    replay_fleet_result_finish(&r);
+    replay_fleet_free(f);
+}
+
+static void test_wrong_scenarios_name_the_place(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *error;
+    } cases[] = {
+        {"pools:\n" CPU, "workloads: want a list"},
+        {"workloads: [{name: a, jobs: [{run: 1m}]}]\n", "pools: want"},
+        {"workloads: []\npools:\n" CPU, ":1:"},
+        {"pools:\n" CPU "workloads:\n- {name: a, jobs: [{at: 1m}]}\n",
+         ":4:20: a job needs \"run\""},
+        {"pools:\n" CPU "workloads:\n- {name: a, jobs: {run: 1m}}\n", "jobs need \"every\""},
+        {"pools:\n" CPU "workloads:\n- {name: a, jobs: [{run: 1m, gpus: 5000}]}\n",
+         "want a whole number from 0 to 1024"},
+        {"pools:\n" CPU "workloads:\n- {name: a, jobs: {every: 1m, run: 1m, gpus: {x: 1}}}\n",
+         "\"x\" is not a number of GPUs"},
+        {"pools:\n" CPU "workloads:\n- {name: a, jobs: [{run: 1m}], pod: {nodeSelectors: {}}}\n",
+         "nodeSelectors"},
+        {"pools:\n" CPU "workloads:\n- {name: a, jobs: [{run: 1m}], load: [[0s, 1]]}\n",
+         "either jobs"},
+        {"pools:\n" CPU "workloads:\n- {jobs: [{run: 1m}]}\n", "needs a name"},
+        {"pools:\n" CPU "workloads:\n- &a {name: a, jobs: [{run: 1m}]}\n- *a\n", "two workloads"},
+        {"pools:\n" CPU "workloads:\n- {name: a, hpa: {apiVersion: autoscaling/v2, kind: "
+         "HorizontalPodAutoscaler, spec: {maxReplicas: 0}}, load: [[0s, 1]]}\n",
+         "maxReplicas"},
+        {"pools:\n" CPU "autoscaler: {scan: 1s}\nworkloads:\n- {name: a, jobs: [{run: 1m}]}\n",
+         "scan"},
+        {"pools:\n- {name: a, maximum: 1}\nworkloads:\n- {name: a, jobs: [{run: 1m}]}\n", ":2:"},
+        {"pools: /nonexistent/pools.yaml\nworkloads:\n- {name: a, jobs: [{run: 1m}]}\n",
+         "/nonexistent/pools.yaml"},
+    };
+    for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++) {
+        struct replay_fleet *f = NULL;
+        struct gs_error *err = load(cases[i].text, &f);
+        if (!err)
+            fail_msg("accepted: %s", cases[i].text);
+        if (!strstr(gs_error_message(err), cases[i].error))
+            fail_msg("no \"%s\" in: %s", cases[i].error, gs_error_message(err));
+        gs_error_free(err);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_small_pod_on_an_idle_large_node_strands_its_gpus),
+        cmocka_unit_test(test_nodes_follow_an_autoscaler),
+        cmocka_unit_test(test_without_capacity_another_pool_is_used),
+        cmocka_unit_test(test_a_node_that_does_not_register_is_given_up),
+        cmocka_unit_test(test_pods_leave_a_node_that_is_hardly_used),
+        cmocka_unit_test(test_pods_that_no_pool_fits_wait_until_the_end),
+        cmocka_unit_test(test_selectors_and_taints_choose_the_pool),
+        cmocka_unit_test(test_equal_scenarios_have_equal_results),
+        cmocka_unit_test(test_outputs_agree),
+        cmocka_unit_test(test_settings),
+        cmocka_unit_test(test_wrong_scenarios_name_the_place),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

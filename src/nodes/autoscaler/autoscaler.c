@@ -132,6 +132,8 @@ struct autoscaler *autoscaler_new(uv_loop_t *loop, struct kube_client *client,
     a->start_unix_ms = gs_unix_ms();
     a->start_mono_ms = gs_mono_ns() / GS_NS_PER_MS;
     a->healthy = true;
+    // The settings are checked: an unknown name cannot come here.
+    gs_error_free(nodes_policy_parse(cfg->settings.expander, &a->policy));
     a->recorder = kube_recorder_new(client, "cluster-autoscaler", NULL);
     a->nodes = gs_hmap_new(autoscaler_node_free);
     a->pods = gs_hmap_new(autoscaler_pod_free);

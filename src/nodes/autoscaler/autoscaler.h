@@ -23,7 +23,6 @@
 struct autoscaler_settings {
     int64_t scan_interval;
     const char *expander; // policy of the choice among pools; see nodes/choice.h
-    int64_t expander_seed;
     int64_t new_pod_scale_up_delay;
     int64_t expendable_priority; // pods with a lower priority trigger no scale-up
     int64_t max_nodes_total;     // 0: no limit
@@ -44,7 +43,7 @@ struct autoscaler_settings {
     int64_t delay_after_taint;
     int64_t max_soft_taints; // per run
     bool ignore_daemonset_utilization, evict_daemonsets;
-    bool skip_local_storage, skip_system_pods, skip_uncontrolled_pods;
+    bool skip_local_storage, skip_system_pods;
 };
 
 void autoscaler_settings_init(struct autoscaler_settings *ret);

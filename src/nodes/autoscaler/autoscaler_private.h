@@ -5,6 +5,7 @@
 #include "base/timer.h"
 #include "kube/event.h"
 #include "nodes/autoscaler/autoscaler.h"
+#include "nodes/choice.h"
 #include "nodes/scheduling.h"
 
 #define AUTOSCALER_SOFT_TAINT "DeletionCandidateOfClusterAutoscaler"
@@ -38,11 +39,6 @@ struct autoscaler_condition {
     int64_t since_ms;
 };
 
-struct autoscaler_backoff {
-    int64_t until_ms, duration_ms, last_failure_ms; // 0: none
-    char *code, *message;
-};
-
 struct autoscaler_pool {
     const struct nodes_pool *pool;
     struct gs_hmap *instances; // provider id to struct autoscaler_instance
@@ -56,8 +52,8 @@ struct autoscaler_pool {
     int64_t scaling_since_ms, scaling_until_ms;
     size_t increase;
     int64_t wrong_size_since_ms; // 0: the target equals the number of machines
-    struct autoscaler_backoff backoff;
-    unsigned failures;
+    struct nodes_backoff backoff;
+    char *error_code, *error_message; // of the last failure
     struct autoscaler_condition health, scale_up, scale_down;
 };
 
@@ -109,6 +105,7 @@ struct autoscaler {
     struct kube_client *client;
     struct autoscaler_config cfg;
     struct nodes_provider provider;
+    enum nodes_policy policy;
     struct kube_recorder *recorder;
     struct kube_cache *pdbs;
     struct gs_timer *timer, *steps;
@@ -165,7 +162,6 @@ void autoscaler_pools_finish(struct autoscaler *a);
 void autoscaler_pools_update(struct autoscaler *a, int64_t now_ms);
 void autoscaler_failed_scale_up(struct autoscaler *a, struct autoscaler_pool *p, const char *code,
                                 const char *message, int64_t now_ms);
-bool autoscaler_in_backoff(const struct autoscaler_pool *p, int64_t now_ms);
 void autoscaler_scaled_up(struct autoscaler *a, struct autoscaler_pool *p, size_t n,
                           int64_t now_ms);
 struct autoscaler_node *autoscaler_node_of(const struct autoscaler *a, const char *name);
@@ -187,19 +183,19 @@ bool autoscaler_is_unschedulable(const json_t *pod); // the scheduler has found 
 
 // choose.c
 struct autoscaler_choice {
+    struct nodes_group *groups;
+    struct nodes_decision decision;
+    const struct nodes_option *option;
     struct autoscaler_pool *pool;
-    size_t count;
-    size_t *pods, n_pods; // pods that the new nodes will take
-    char *why;
 };
 // False: no pool can take a pending pod. room: the maximum number of new nodes.
 bool autoscaler_choose(struct autoscaler *a, struct autoscaler_run *r, size_t room,
                        struct autoscaler_choice *ret);
 void autoscaler_choice_finish(struct autoscaler_choice *c);
+// The text of the event NotTriggerScaleUp; the caller frees it.
+char *autoscaler_rejection(struct autoscaler *a, struct autoscaler_run *r, size_t pod);
 
 // scale_up.c
-// Why the pool cannot grow now, in the words of the Cluster Autoscaler; NULL: it can.
-const char *autoscaler_skip_reason(const struct autoscaler_pool *p, int64_t now_ms);
 void autoscaler_pod_free(void *pod);
 // True: machines were added, or adding them failed.
 bool autoscaler_scale_up(struct autoscaler *a, struct autoscaler_run *r);

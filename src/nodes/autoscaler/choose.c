@@ -1,85 +1,70 @@
 // SPDX-License-Identifier: Apache-2.0
-// The choice of the pool that grows: each pool that may grow is simulated with as many new nodes as
-// the pending pods need.
+// The choice of the pool that grows, by nodes_decide().
 #include "nodes/autoscaler/autoscaler_private.h"
 
 #include "base/mem.h"
-#include "kube/object.h"
 
-// Places pending pods on new nodes of the pool, in order, as long as there is room.
-static void simulate_pool(struct autoscaler_run *r, struct autoscaler_pool *p, size_t room,
-                          struct autoscaler_choice *ret)
+static struct nodes_group *groups_of(const struct autoscaler *a)
 {
-    struct nodes_snapshot *s = r->snapshot;
-    size_t checkpoint = nodes_checkpoint(s), first = nodes_count(s);
-    size_t left = p->pool->max - p->target;
-    room = left < room ? left : room;
-    ret->pool = p;
-    ret->pods = gs_alloc_array(r->n_pending + 1, sizeof(*ret->pods));
-    for (size_t i = 0; i < r->n_pending; i++) {
-        size_t pod = r->pending[i], node = first;
-        while (node < nodes_count(s) && !nodes_fits(s, pod, node, NULL))
-            node++;
-        if (node == nodes_count(s)) {
-            if (ret->count == room)
-                continue;
-            GS_AUTO_FREE char *name = gs_format("new-%zu-of-%s", ret->count, p->pool->name);
-            size_t inner = nodes_checkpoint(s);
-            node = nodes_snapshot_add_template(s, p->template, name);
-            if (!nodes_fits(s, pod, node, NULL)) {
-                nodes_restore(s, inner);
-                continue;
-            }
-            ret->count++;
-        }
-        nodes_place(s, pod, node);
-        ret->pods[ret->n_pods++] = pod;
+    struct nodes_group *groups = gs_alloc_array(a->cfg.n_pools + 1, sizeof(*groups));
+    for (size_t i = 0; i < a->cfg.n_pools; i++) {
+        const struct autoscaler_pool *p = &a->pools[i];
+        groups[i] = (struct nodes_group){
+            .name = p->pool->name,
+            .pool = p->pool,
+            .node = p->template,
+            .size = p->target,
+            .max = p->pool->max,
+            .backoff = p->backoff,
+            .blocked = p->healthy ? NULL : "not ready for scale-up",
+        };
     }
-    nodes_restore(s, checkpoint);
+    return groups;
+}
+
+static struct nodes_choice_settings settings_of(const struct autoscaler *a,
+                                                const struct autoscaler_run *r, size_t room)
+{
+    return (struct nodes_choice_settings){
+        .policy = a->policy,
+        .now_ms = r->now_ms,
+        .max_nodes_per_choice = room,
+        .seed = (uint64_t)a->runs,
+    };
 }
 
 void autoscaler_choice_finish(struct autoscaler_choice *c)
 {
-    free(c->pods);
-    free(c->why);
-    *c = (struct autoscaler_choice){0};
-}
-
-static double cost_per_pod(const struct autoscaler_choice *c)
-{
-    double price = c->pool->pool->has_price ? c->pool->pool->price : (double)c->pool->pool->gpus;
-    return price * (double)c->count / (double)c->n_pods;
-}
-
-static bool is_better(const struct autoscaler_choice *a, const struct autoscaler_choice *b)
-{
-    if (!a->count || !b->count)
-        return a->count > 0;
-    return cost_per_pod(a) < cost_per_pod(b);
+    nodes_decision_finish(&c->decision);
+    free(c->groups);
 }
 
 bool autoscaler_choose(struct autoscaler *a, struct autoscaler_run *r, size_t room,
                        struct autoscaler_choice *ret)
 {
-    struct autoscaler_choice best = {0};
-    for (size_t i = 0; i < a->cfg.n_pools; i++) {
-        struct autoscaler_choice c = {0};
-        if (autoscaler_skip_reason(&a->pools[i], r->now_ms))
-            continue;
-        simulate_pool(r, &a->pools[i], room, &c);
-        if (is_better(&c, &best)) {
-            autoscaler_choice_finish(&best);
-            best = c;
-        } else {
-            autoscaler_choice_finish(&c);
-        }
-    }
-    if (!best.count) {
-        autoscaler_choice_finish(&best);
+    const struct nodes_choice_settings settings = settings_of(a, r, room);
+    ret->groups = groups_of(a);
+    nodes_decide(r->snapshot, ret->groups, a->cfg.n_pools, &settings, &ret->decision);
+    if (ret->decision.chosen == NODES_NONE)
         return false;
-    }
-    best.why = gs_format("pool %s grows by %zu for %zu pods", best.pool->pool->name, best.count,
-                         best.n_pods);
-    *ret = best;
-    return true;
+    ret->option = &ret->decision.options[ret->decision.chosen];
+    ret->pool = &a->pools[ret->decision.chosen];
+    return ret->option->count > 0;
+}
+
+char *autoscaler_rejection(struct autoscaler *a, struct autoscaler_run *r, size_t pod)
+{
+    const struct nodes_choice_settings settings = settings_of(a, r, 1);
+    struct nodes_reasons reasons = {0};
+    struct nodes_group *groups = groups_of(a);
+    for (size_t i = 0; i < a->cfg.n_pools; i++)
+        nodes_group_reasons(r->snapshot, pod, &groups[i], &settings, &reasons);
+    free(groups);
+    GS_AUTO_BUF struct gs_buf text = {0};
+    gs_buf_add_str(&text, "pod didn't trigger scale-up: ");
+    for (size_t i = 0; i < reasons.len; i++)
+        gs_buf_addf(&text, "%s%zu %s", i ? ", " : "", reasons.items[i].nodes,
+                    reasons.items[i].text);
+    nodes_reasons_finish(&reasons);
+    return gs_buf_take(&text);
 }

@@ -66,7 +66,7 @@ static void write_pools(const struct autoscaler *a, struct gs_buf *out)
         for (size_t i = 0; i < a->cfg.n_pools; i++) {
             const struct autoscaler_pool *p = &a->pools[i];
             const double values[] = {(double)p->pool->min, (double)p->pool->max, (double)p->target,
-                                     p->healthy, autoscaler_in_backoff(p, now_ms)};
+                                     p->healthy, nodes_backoff_active(&p->backoff, now_ms)};
             sample(out, families[f].name, (struct labelled){"node_group", p->pool->name},
                    values[f]);
         }

@@ -35,8 +35,8 @@ void autoscaler_pools_finish(struct autoscaler *a)
         struct autoscaler_pool *p = &a->pools[i];
         gs_hmap_free(p->instances);
         json_decref(p->template);
-        free(p->backoff.code);
-        free(p->backoff.message);
+        free(p->error_code);
+        free(p->error_message);
     }
     free(a->pools);
 }
@@ -223,28 +223,22 @@ static void match_nodes(struct autoscaler *a)
 
 // --- scale-ups in progress ---
 
-bool autoscaler_in_backoff(const struct autoscaler_pool *p, int64_t now_ms)
+static struct nodes_backoff_limits backoff_limits(const struct autoscaler *a)
 {
-    return now_ms < p->backoff.until_ms;
+    const struct autoscaler_settings *s = &a->cfg.settings;
+    return (struct nodes_backoff_limits){s->backoff_initial / GS_NS_PER_MS,
+                                         s->backoff_max / GS_NS_PER_MS,
+                                         s->backoff_reset / GS_NS_PER_MS};
 }
 
 void autoscaler_failed_scale_up(struct autoscaler *a, struct autoscaler_pool *p, const char *code,
                                 const char *message, int64_t now_ms)
 {
-    const struct autoscaler_settings *s = &a->cfg.settings;
-    struct autoscaler_backoff *b = &p->backoff;
-    bool stale = now_ms - b->last_failure_ms > s->backoff_reset / GS_NS_PER_MS;
-    int64_t initial_ms = s->backoff_initial / GS_NS_PER_MS, max_ms = s->backoff_max / GS_NS_PER_MS;
-    if (!autoscaler_in_backoff(p, now_ms)) {
-        b->duration_ms = stale || !b->duration_ms ? initial_ms : b->duration_ms * 2;
-        if (b->duration_ms > max_ms)
-            b->duration_ms = max_ms;
-        b->until_ms = now_ms + b->duration_ms;
-    }
-    b->last_failure_ms = now_ms;
-    replace_text(&b->code, code);
-    replace_text(&b->message, message);
-    p->failures++;
+    const struct nodes_backoff_limits limits = backoff_limits(a);
+    struct nodes_backoff *b = &p->backoff;
+    nodes_backoff_fail(b, now_ms, &limits);
+    replace_text(&p->error_code, code);
+    replace_text(&p->error_message, message);
     a->counters.failed_scale_ups++;
     char pause[GS_RFC3339_SIZE];
     gs_format_duration((b->until_ms - now_ms) * GS_NS_PER_MS, pause);
@@ -300,10 +294,13 @@ static void update_scale_up(struct autoscaler *a, struct autoscaler_pool *p, int
 {
     if (!p->scaling)
         return;
-    if (p->upcoming + p->long_unregistered == 0)
+    if (p->upcoming + p->long_unregistered == 0) {
+        if (p->increase > 0 && !nodes_backoff_active(&p->backoff, now_ms))
+            nodes_backoff_succeed(&p->backoff);
         end_scale_up(p);
-    else if (now_ms > p->scaling_until_ms)
+    } else if (now_ms > p->scaling_until_ms) {
         time_out_scale_up(a, p, now_ms);
+    }
 }
 
 // --- machines that failed ---
@@ -495,7 +492,8 @@ size_t autoscaler_total_nodes(const struct autoscaler *a)
 static void enforce_minimum(struct autoscaler *a, struct autoscaler_pool *p, int64_t now_ms)
 {
     size_t min = p->pool->min;
-    if (!a->cfg.settings.enforce_min_size || p->target >= min || autoscaler_in_backoff(p, now_ms))
+    if (!a->cfg.settings.enforce_min_size || p->target >= min ||
+        nodes_backoff_active(&p->backoff, now_ms))
         return;
     size_t missing = min - p->target;
     GS_AUTO_ERROR struct gs_error *err =
@@ -524,8 +522,10 @@ void autoscaler_pools_update(struct autoscaler *a, int64_t now_ms)
         list_instances(a, &a->pools[i], now_ms);
     match_nodes(a);
     autoscaler_drop_unlisted(a->nodes, node_listed, autoscaler_node_free);
+    const struct nodes_backoff_limits limits = backoff_limits(a);
     for (size_t i = 0; i < a->cfg.n_pools; i++) {
         struct autoscaler_pool *p = &a->pools[i];
+        nodes_backoff_expire(&p->backoff, now_ms, &limits);
         handle_creation_errors(a, p, now_ms);
         delete_failed(a, p);
         count_pool(a, p, now_ms);
@@ -537,9 +537,9 @@ void autoscaler_pools_update(struct autoscaler *a, int64_t now_ms)
         count_pool(a, p, now_ms);
         autoscaler_condition_set(&p->health, p->healthy ? "Healthy" : "Unhealthy", now_ms);
         autoscaler_condition_set(&p->scale_up,
-                                 autoscaler_in_backoff(p, now_ms) ? "Backoff"
-                                 : p->scaling                     ? "InProgress"
-                                                                  : "NoActivity",
+                                 nodes_backoff_active(&p->backoff, now_ms) ? "Backoff"
+                                 : p->scaling                              ? "InProgress"
+                                                                           : "NoActivity",
                                  now_ms);
     }
     count_cluster(a, now_ms);

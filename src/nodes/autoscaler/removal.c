@@ -151,7 +151,7 @@ enum autoscaler_move autoscaler_may_move(const struct autoscaler *a, struct auto
         return is_terminal(pod) ? AUTOSCALER_IGNORE : AUTOSCALER_MOVE;
     if (is_terminal(pod))
         return AUTOSCALER_IGNORE;
-    if (s->skip_uncontrolled_pods && !kube_controller_ref(pod))
+    if (!kube_controller_ref(pod))
         *ret_why = gs_format("%s/%s is not replicated", ns, name);
     else if (s->skip_system_pods && blocks_as_system_pod(pod, n_budgets, now_ms))
         *ret_why = gs_format(

@@ -64,18 +64,7 @@ static void place_pending(struct autoscaler *a, struct autoscaler_run *r)
     a->n_unschedulable = n;
 }
 
-// --- pools that may grow ---
-
-const char *autoscaler_skip_reason(const struct autoscaler_pool *p, int64_t now_ms)
-{
-    if (autoscaler_in_backoff(p, now_ms))
-        return "in backoff after failed scale-up";
-    if (p->target >= p->pool->max)
-        return "max node group size reached";
-    if (!p->healthy)
-        return "not ready for scale-up";
-    return NULL;
-}
+// --- limits ---
 
 static size_t cluster_headroom(const struct autoscaler *a)
 {
@@ -89,36 +78,13 @@ static size_t cluster_headroom(const struct autoscaler *a)
     return room;
 }
 
-// --- explanation of what is not added ---
-
-static char *rejection_text(struct autoscaler *a, struct autoscaler_run *r, size_t pod)
-{
-    struct nodes_reasons reasons = {0};
-    for (size_t i = 0; i < a->cfg.n_pools; i++) {
-        struct autoscaler_pool *p = &a->pools[i];
-        size_t checkpoint = nodes_checkpoint(r->snapshot);
-        size_t node = nodes_snapshot_add_template(r->snapshot, p->template, NULL);
-        const char *skipped = autoscaler_skip_reason(p, r->now_ms);
-        if (nodes_fits(r->snapshot, pod, node, &reasons) && skipped)
-            nodes_reasons_add(&reasons, skipped, 1);
-        nodes_restore(r->snapshot, checkpoint);
-    }
-    GS_AUTO_BUF struct gs_buf text = {0};
-    gs_buf_add_str(&text, "pod didn't trigger scale-up: ");
-    for (size_t i = 0; i < reasons.len; i++)
-        gs_buf_addf(&text, "%s%zu %s", i ? ", " : "", reasons.items[i].nodes,
-                    reasons.items[i].text);
-    nodes_reasons_finish(&reasons);
-    return gs_buf_take(&text);
-}
-
 static void tell_rejections(struct autoscaler *a, struct autoscaler_run *r, bool at_max_total)
 {
     for (size_t i = 0; i < r->n_pending; i++) {
         GS_AUTO_FREE char *text =
             at_max_total
                 ? gs_strdup("pod didn't trigger scale-up: max total nodes in cluster reached")
-                : rejection_text(a, r, r->pending[i]);
+                : autoscaler_rejection(a, r, r->pending[i]);
         tell(a, r, r->pending[i], "NotTriggerScaleUp", text);
         set_coming(pod_of(a, r, r->pending[i]), NULL, r->now_ms);
     }
@@ -153,16 +119,16 @@ static void carry_out(struct autoscaler *a, struct autoscaler_run *r,
                       const struct autoscaler_choice *c)
 {
     struct autoscaler_pool *p = c->pool;
-    size_t from = p->target, to = from + c->count;
-    autoscaler_decided(a, "%s", c->why);
-    if (!increase(a, p, c->count, r->now_ms))
+    size_t from = p->target, to = from + c->option->count;
+    autoscaler_decided(a, "%s", c->decision.text);
+    if (!increase(a, p, c->option->count, r->now_ms))
         return;
     p->target = to;
     GS_AUTO_FREE char *text = gs_format("pod triggered scale-up: [{%s %zu->%zu (max: %zu)}]",
                                         p->pool->name, from, to, (size_t)p->pool->max);
-    for (size_t i = 0; i < c->n_pods; i++) {
-        tell(a, r, c->pods[i], "TriggeredScaleUp", text);
-        set_coming(pod_of(a, r, c->pods[i]), p, r->now_ms);
+    for (size_t i = 0; i < c->option->n_pods; i++) {
+        tell(a, r, c->option->pods[i], "TriggeredScaleUp", text);
+        set_coming(pod_of(a, r, c->option->pods[i]), p, r->now_ms);
     }
     autoscaler_condition_set(&p->scale_up, "InProgress", r->now_ms);
     autoscaler_want_run(a); // for pods that need another pool

@@ -2,6 +2,7 @@
 #include "nodes/autoscaler/autoscaler.h"
 
 #include "base/clock.h"
+#include "nodes/choice.h"
 
 #define MINUTE (60 * GS_NS_PER_SEC)
 
@@ -35,7 +36,6 @@ void autoscaler_settings_init(struct autoscaler_settings *ret)
         .evict_daemonsets = true,
         .skip_local_storage = true,
         .skip_system_pods = true,
-        .skip_uncontrolled_pods = true,
     };
 }
 
@@ -87,5 +87,7 @@ struct gs_error *autoscaler_settings_check(const struct autoscaler_settings *s)
                             "--scale-down-gpu-utilization-threshold must be from 0 to 1");
     if (!(s->max_unready_percentage >= 0 && s->max_unready_percentage <= 100))
         return gs_error_new(GS_EINVAL, "--max-total-unready-percentage must be from 0 to 100");
-    return NULL;
+    enum nodes_policy policy;
+    struct gs_error *err = nodes_policy_parse(s->expander, &policy);
+    return err ? gs_error_wrap(err, "--expander") : NULL;
 }

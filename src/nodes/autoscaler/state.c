@@ -29,13 +29,13 @@ static json_t *pool_state(const struct autoscaler *a, const struct autoscaler_po
     codec_json_set_int(o, "upcoming", (int64_t)p->upcoming);
     codec_json_set_int(o, "unready", (int64_t)(p->unready + p->long_unregistered));
     codec_json_set_int(o, "unneeded", (int64_t)p->unneeded);
-    codec_json_set_int(o, "failures", p->failures);
+    codec_json_set_int(o, "failures", (int64_t)p->backoff.failures);
     if (p->scaling)
         set_time(o, "scalingSince", p->scaling_since_ms);
-    if (autoscaler_in_backoff(p, now_ms)) {
+    if (nodes_backoff_active(&p->backoff, now_ms)) {
         set_time(o, "backoffUntil", p->backoff.until_ms);
-        codec_json_set_str(o, "errorCode", p->backoff.code);
-        codec_json_set_str(o, "errorMessage", p->backoff.message);
+        codec_json_set_str(o, "errorCode", p->error_code);
+        codec_json_set_str(o, "errorMessage", p->error_message);
     }
     return o;
 }

@@ -100,9 +100,9 @@ static json_t *pool_json(const struct autoscaler_pool *p, int64_t now_ms)
     codec_json_set_str(health, "status", p->health.status);
 
     json_t *backoff = json_object();
-    if (autoscaler_in_backoff(p, now_ms)) {
-        codec_json_set_str(backoff, "errorCode", p->backoff.code);
-        codec_json_set_str(backoff, "errorMessage", p->backoff.message);
+    if (nodes_backoff_active(&p->backoff, now_ms)) {
+        codec_json_set_str(backoff, "errorCode", p->error_code);
+        codec_json_set_str(backoff, "errorMessage", p->error_message);
     }
     json_t *scale_up = json_object();
     json_object_set_new(scale_up, "backoffInfo", backoff);

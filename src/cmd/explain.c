@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// gpuscale explain: the decision of an autoscaler, or a response of the metrics APIs.
+// gpuscale explain: the decision of an autoscaler, the wait of a pod, or a response of the metrics
+// APIs.
 #include "adapter/dry_run/dry_run.h"
 #include "base/mem.h"
 #include "cmd/commands.h"
 #include "cmd/option_rows.h"
 #include "hpa/inspect.h"
+#include "nodes/inspect/inspect.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -16,36 +18,67 @@ struct explain_opts {
     const char *config, *sources, *source; // of metric
 };
 
-// Accepts NAME, hpa/NAME and horizontalpodautoscaler.autoscaling/NAME, as kubectl does.
-static const char *name_of(const char *arg)
+static const char *const hpa_kinds[] = {"hpa", "horizontalpodautoscaler",
+                                        "horizontalpodautoscalers", NULL};
+static const char *const pod_kinds[] = {"pod", "pods", "po", NULL};
+
+// Whether the first n bytes are one of the names, which NULL ends.
+static bool is_kind(const char *arg, size_t n, const char *const *kinds)
 {
-    static const char *const kinds[] = {"hpa", "horizontalpodautoscaler",
-                                        "horizontalpodautoscalers"};
-    const char *slash = strchr(arg, '/');
-    size_t n = strcspn(arg, "./"); // a group may follow the kind
-    for (size_t i = 0; slash && i < GS_ARRAY_LEN(kinds); i++)
+    for (size_t i = 0; kinds[i]; i++)
         if (strlen(kinds[i]) == n && strncasecmp(arg, kinds[i], n) == 0)
-            return slash + 1;
-    return NULL;
+            return true;
+    return false;
 }
 
-static struct gs_error *print_explanation(const struct explain_opts *o, const char *name)
+// Accepts KIND/NAME and KIND.GROUP/NAME, as kubectl does.
+static const char *name_of(const char *arg, const char *const *kinds)
 {
-    CODEC_AUTO_JSON json_t *explanation = NULL;
+    const char *slash = strchr(arg, '/');
+    return slash && is_kind(arg, strcspn(arg, "./"), kinds) ? slash + 1 : NULL;
+}
+
+// The name in "KIND NAME" or "KIND/NAME". NULL: the arguments are about another kind.
+static const char *named(int argc, char **argv, const char *const *kinds)
+{
+    if (argc == 1)
+        return name_of(argv[0], kinds);
+    if (!is_kind(argv[0], strlen(argv[0]), kinds))
+        return NULL;
+    return strchr(argv[1], '/') ? name_of(argv[1], kinds) : argv[1];
+}
+
+static struct gs_error *print_explanation(const struct explain_opts *o, const json_t *explanation,
+                                          void (*text)(const json_t *explanation,
+                                                       struct gs_buf *out))
+{
     GS_AUTO_BUF struct gs_buf out = {0};
-    struct gs_error *err = cmd_check_output(o->output, "text");
-    if (!err)
-        err = hpa_explain_object(&o->hpa, name, &explanation);
-    if (err)
-        return err;
+
     if (!gs_streq(o->output, "text")) {
         cmd_print_json(o->output, explanation, stdout);
         return NULL;
     }
-    hpa_explanation_text(explanation, &out);
+    text(explanation, &out);
     (void)fwrite(out.data, 1, out.len, stdout);
     (void)fflush(stdout);
     return NULL;
+}
+
+static struct gs_error *explain_hpa(const struct explain_opts *o, const char *name)
+{
+    CODEC_AUTO_JSON json_t *explanation = NULL;
+    struct gs_error *err = hpa_explain_object(&o->hpa, name, &explanation);
+
+    return err ? err : print_explanation(o, explanation, hpa_explanation_text);
+}
+
+static struct gs_error *explain_pod(const struct explain_opts *o, const char *name)
+{
+    const struct inspect_options options = {o->hpa.ns, o->hpa.kubeconfig, o->hpa.context};
+    CODEC_AUTO_JSON json_t *explanation = NULL;
+    struct gs_error *err = inspect_cluster_pod(&options, name, &explanation);
+
+    return err ? err : print_explanation(o, explanation, inspect_pod_text);
 }
 
 static struct gs_error *run_explain(const void *opts, int argc, char **argv, int *ret_exit)
@@ -58,16 +91,22 @@ static struct gs_error *run_explain(const void *opts, int argc, char **argv, int
     }
     if (gs_streq(argv[0], "metric"))
         return gs_error_new(GS_EINVAL, "explain metric needs one PATH");
-    const char *name = argc == 1 ? name_of(argv[0]) : NULL;
-    if (!name && !gs_streq(argv[0], "hpa"))
-        return gs_error_new(GS_EINVAL, "unknown subject \"%s\": want hpa or metric", argv[0]);
-    if (!name && argc != 2)
-        return gs_error_new(GS_EINVAL, "explain hpa needs one NAME");
-    if (!name)
-        name = strchr(argv[1], '/') ? name_of(argv[1]) : argv[1];
-    if (!name || !*name)
-        return gs_error_new(GS_EINVAL, "\"%s\" is not the name of an autoscaler", argv[argc - 1]);
-    return print_explanation(o, name);
+    const char *hpa = named(argc, argv, hpa_kinds), *pod = named(argc, argv, pod_kinds);
+    struct gs_error *err = cmd_check_output(o->output, "text");
+    if (err)
+        return err;
+    if (hpa && *hpa)
+        return explain_hpa(o, hpa);
+    if (pod && *pod)
+        return explain_pod(o, pod);
+    size_t n = strcspn(argv[0], "./");
+    bool of_pod = is_kind(argv[0], n, pod_kinds);
+    if (!of_pod && !is_kind(argv[0], n, hpa_kinds))
+        return gs_error_new(GS_EINVAL, "unknown subject \"%s\": want hpa, pod or metric", argv[0]);
+    if (argc == 1 && !strchr(argv[0], '/'))
+        return gs_error_new(GS_EINVAL, "explain %s needs one NAME", of_pod ? "pod" : "hpa");
+    return gs_error_new(GS_EINVAL, "\"%s\" is not the name of %s", argv[argc - 1],
+                        of_pod ? "a pod" : "an autoscaler");
 }
 
 #define AT(field)     .offset = offsetof(struct explain_opts, field)
@@ -131,8 +170,9 @@ static const struct gs_opt opts[] = {
 
 const struct gs_command cmd_explain = {
     .name = "explain",
-    .args = "hpa NAME|hpa/NAME|metric PATH",
-    .summary = "Explain the decision of an autoscaler, or the response for a metric.",
+    .args = "hpa NAME|pod NAME|metric PATH",
+    .summary =
+        "Explain the decision of an autoscaler, why a pod waits, or the response for a metric.",
     .description =
         "hpa: reads the object, the scale of its target, the pods and the metrics from the "
         "cluster's API, calculates the decision as the controller does, and explains it. The "
@@ -142,13 +182,18 @@ const struct gs_command cmd_explain = {
         "cluster's controller wrote are listed. Nothing is written.\n\nA controller also uses its "
         "history of recommendations and scale events. gpuscale up and gpuscale hpa (--controller) "
         "publish theirs. The history of kube-controller-manager cannot be read; the decision is "
-        "then calculated without it.\n\nmetric: takes a path as of kubectl get --raw "
+        "then calculated without it.\n\npod: explains why a pod waits: what the scheduler reports, "
+        "the pool whose node is coming, since when and until when it is expected, which pools are "
+        "in back-off after failures, and how long starts of the workload take. Reads Pods, Nodes, "
+        "events, the status of the Cluster Autoscaler and the NodeClaims of Karpenter.\n\n"
+        "metric: takes a path as of kubectl get --raw "
         "(/apis/custom.metrics.k8s.io/v1beta1/namespaces/NS/RESOURCE/NAME/METRIC with its query, "
         "or a path of external.metrics.k8s.io) and shows how the adapter answers it: the rule and "
         "its series, the objects that a selector matches, the query, the samples, and the response "
         "with its cause. Objects are listed only with --kubeconfig. The exit code is 1 if the "
         "response is not 200.",
     .examples = "gpuscale explain hpa intent-api\n"
+                "gpuscale explain pod gpu-pod\n"
                 "gpuscale explain hpa intent-api -n shop -o json | jq '.metrics[].pods'\n"
                 "gpuscale explain metric --config=values.yaml --source=http://prometheus:9090 "
                 "/apis/custom.metrics.k8s.io/v1beta1/namespaces/ml/pods/web-0/gpu_util",

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads a cluster for the commands.
+#include "base/clock.h"
+#include "base/mem.h"
+#include "kube/session.h"
+#include "nodes/inspect/inspect_private.h"
+
+#define TIMEOUT_MS 30000
+
+#define STATUS_QUERY "fieldSelector=metadata.name%3Dcluster-autoscaler-status"
+#define STATE_PATH   "/apis/nodes.gpuscale.dev/v1/autoscaler"
+
+struct reading {
+    struct kube_session cluster;
+    json_t *nodes, *pods, *events, *claims, *maps, *autoscaler;
+    bool done;
+    json_t *body;
+};
+
+static json_t *items(const json_t *list)
+{
+    return json_object_get(list, "items");
+}
+
+// Other objects are optional: they may not exist, or not be readable by this user.
+static void list_optional(struct reading *r, struct kube_gvr gvr, const char *ns, const char *query,
+                          json_t **ret)
+{
+    GS_AUTO_ERROR struct gs_error *err =
+        kube_session_list(&r->cluster, gvr, ns, query, TIMEOUT_MS, ret);
+    (void)err;
+}
+
+static void on_state(void *arg, int status, json_t *body, struct gs_error *err)
+{
+    struct reading *r = arg;
+
+    r->done = true;
+    if (!err && status == 200)
+        r->body = json_incref(body);
+    gs_error_free(err);
+}
+
+static void read_state(struct reading *r)
+{
+    struct kube_request *request = kube_raw_get(r->cluster.client, STATE_PATH, on_state, r);
+    GS_AUTO_ERROR struct gs_error *err = kube_session_wait(&r->cluster, &r->done, TIMEOUT_MS);
+
+    if (err)
+        kube_request_cancel(request);
+    r->autoscaler = r->body;
+}
+
+static struct gs_error *read_cluster(struct reading *r, const struct inspect_options *o)
+{
+    struct gs_error *err = kube_session_open(&r->cluster, o->kubeconfig, o->context, "nodes");
+
+    if (!err)
+        err = kube_session_list(&r->cluster, KUBE_NODES, NULL, NULL, TIMEOUT_MS, &r->nodes);
+    if (!err)
+        err = kube_session_list(&r->cluster, KUBE_PODS, NULL, NULL, TIMEOUT_MS, &r->pods);
+    if (err)
+        return err;
+    list_optional(r, KUBE_EVENTS, NULL, "fieldSelector=involvedObject.kind%3DPod", &r->events);
+    list_optional(r, (struct kube_gvr){"karpenter.sh", "v1", "nodeclaims"}, NULL, NULL, &r->claims);
+    list_optional(r, KUBE_CONFIGMAPS, "kube-system", STATUS_QUERY, &r->maps);
+    read_state(r);
+    return NULL;
+}
+
+static void reading_finish(struct reading *r)
+{
+    kube_session_close(&r->cluster);
+    json_decref(r->nodes);
+    json_decref(r->pods);
+    json_decref(r->events);
+    json_decref(r->claims);
+    json_decref(r->maps);
+    json_decref(r->autoscaler);
+}
+
+static struct inspect_input input_of(const struct reading *r)
+{
+    return (struct inspect_input){
+        .nodes = items(r->nodes),
+        .pods = items(r->pods),
+        .events = items(r->events),
+        .claims = items(r->claims),
+        .status = json_array_get(items(r->maps), 0),
+        .autoscaler = r->autoscaler,
+        .now_ms = gs_unix_ms(),
+    };
+}
+
+struct gs_error *inspect_cluster_nodes(const struct inspect_options *o, json_t **ret)
+{
+    GS_CLEANUP(reading_finish) struct reading r = {0};
+    struct gs_error *err = read_cluster(&r, o);
+
+    if (err)
+        return err;
+    const struct inspect_input in = input_of(&r);
+    *ret = inspect_nodes(&in);
+    return NULL;
+}
+
+struct gs_error *inspect_cluster_pod(const struct inspect_options *o, const char *name,
+                                     json_t **ret)
+{
+    GS_CLEANUP(reading_finish) struct reading r = {0};
+    struct gs_error *err = read_cluster(&r, o);
+
+    if (err)
+        return err;
+    const struct inspect_input in = input_of(&r);
+    const char *ns = o->ns ? o->ns : r.cluster.ns;
+    json_t *explanation = inspect_pod(&in, ns, name);
+    if (!explanation)
+        return gs_error_new(GS_ENOTFOUND, "pods \"%s\" not found in namespace %s", name, ns);
+    *ret = explanation;
+    return NULL;
+}

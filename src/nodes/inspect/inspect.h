@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the nodes of a cluster do, and why a pod waits: pools, their nodes and GPUs, machines that
+// are coming, back-off, candidates for removal, and how long starts take. Everything is read from
+// the Kubernetes API, so the Cluster Autoscaler, Karpenter and the autoscaler of `gpuscale up` are
+// explained alike. docs/node-inspection.md describes the output.
+#pragma once
+
+#include "base/buf.h"
+#include "codec/json.h"
+
+#include <stdint.h>
+
+// Objects of the API. Arrays of objects, borrowed; NULL: they do not exist or cannot be read.
+struct inspect_input {
+    const json_t *nodes, *pods;
+    const json_t *events;     // of pods, from kube-scheduler, cluster-autoscaler and karpenter
+    const json_t *claims;     // NodeClaims of Karpenter
+    const json_t *status;     // the ConfigMap kube-system/cluster-autoscaler-status
+    const json_t *autoscaler; // the state of gpuscale's autoscaler
+    int64_t now_ms;
+};
+
+// {"pools": […], "nodes": […], "pending": […]}; new reference.
+json_t *inspect_nodes(const struct inspect_input *in);
+// The same as tables. wide: with further columns.
+void inspect_nodes_text(const json_t *view, bool wide, struct gs_buf *out);
+
+// Why the pod waits or where it runs; new reference. NULL: the pod does not exist.
+json_t *inspect_pod(const struct inspect_input *in, const char *ns, const char *name);
+void inspect_pod_text(const json_t *explanation, struct gs_buf *out);
+
+// --- a cluster ---
+
+// Strings are borrowed; NULL: not given.
+struct inspect_options {
+    const char *ns, *kubeconfig, *context;
+};
+
+// Read the cluster and return inspect_nodes() or inspect_pod(). Errors: no cluster, no such pod, no
+// response within 30 s, nodes or pods cannot be read. Other objects are optional.
+struct gs_error *inspect_cluster_nodes(const struct inspect_options *o, json_t **ret);
+struct gs_error *inspect_cluster_pod(const struct inspect_options *o, const char *name,
+                                     json_t **ret);

@@ -1,0 +1,412 @@
+// SPDX-License-Identifier: Apache-2.0
+// Why one pod waits, and what is coming for it.
+#include "base/clock.h"
+#include "base/mem.h"
+#include "kube/object.h"
+#include "nodes/inspect/inspect_private.h"
+
+#define INITIAL_BACKOFF_MS (INT64_C(300) * 1000) // --initial-node-group-backoff-duration
+
+static void set_time(json_t *obj, const char *key, int64_t ms)
+{
+    char text[GS_RFC3339_SIZE];
+
+    if (ms > 0)
+        codec_json_set_str(obj, key, gs_format_rfc3339(ms, text));
+}
+
+// --- events ---
+
+static bool is_about(const json_t *event, const json_t *pod)
+{
+    const json_t *about = json_object_get(event, "involvedObject");
+    const char *uid = codec_json_str(about, "uid", NULL);
+
+    return gs_streq(codec_json_str(about, "kind", NULL), "Pod") &&
+           gs_streq(codec_json_str(about, "namespace", NULL), kube_namespace(pod)) &&
+           gs_streq(codec_json_str(about, "name", NULL), kube_name(pod)) &&
+           (!uid || !*uid || gs_streq(uid, kube_uid(pod)));
+}
+
+// The newest event about the pod; NULL: none.
+static const json_t *last_event(const struct inspect_input *in, const json_t *pod,
+                                const char *component, const char *reason)
+{
+    const json_t *found = NULL;
+    size_t i;
+    json_t *event;
+
+    json_array_foreach ((json_t *)in->events, i, event)
+        if (inspect_event_is(event, component, reason) && is_about(event, pod) &&
+            (!found || inspect_event_time(event) >= inspect_event_time(found)))
+            found = event;
+    return found;
+}
+
+// --- where the pod is in its start ---
+
+static const char *waiting_reason(const json_t *pod, const char **ret_message)
+{
+    static const char *const lists[] = {"initContainerStatuses", "containerStatuses"};
+    size_t i;
+    json_t *c;
+
+    for (size_t l = 0; l < GS_ARRAY_LEN(lists); l++)
+        json_array_foreach (codec_json_get(pod, "status", lists[l], NULL), i, c) {
+            const char *reason = codec_json_str(c, "state", "waiting", "reason", NULL);
+            if (reason && strcmp(reason, "PodInitializing") != 0) {
+                *ret_message = codec_json_str(c, "state", "waiting", "message", NULL);
+                return reason;
+            }
+        }
+    return NULL;
+}
+
+static void set_stage(json_t *out, const json_t *pod)
+{
+    const json_t *scheduled = kube_condition(pod, "PodScheduled");
+    const char *reason = codec_json_str(scheduled, "reason", NULL);
+    const char *message = codec_json_str(scheduled, "message", NULL);
+    const char *node = codec_json_str(pod, "spec", "nodeName", NULL);
+    const char *phase = codec_json_str(pod, "status", "phase", NULL);
+    const char *stage = NULL;
+
+    if (inspect_pod_ended(pod)) {
+        stage = phase;
+        reason = codec_json_str(pod, "status", "reason", NULL);
+        message = codec_json_str(pod, "status", "message", NULL);
+    } else if (kube_is_deleting(pod)) {
+        stage = "Terminating";
+        reason = message = NULL;
+    } else if (node && *node && kube_condition_true(pod, "Ready")) {
+        stage = "Ready";
+        reason = message = NULL;
+    } else if (node && *node) {
+        reason = waiting_reason(pod, &message);
+        stage = reason ? "Starting" : gs_streq(phase, "Running") ? "NotReady" : "Starting";
+        if (!reason)
+            message = codec_json_str(kube_condition(pod, "Ready"), "message", NULL);
+    } else {
+        stage = reason ? reason : "NotScheduledYet";
+        reason = NULL;
+    }
+    codec_json_set_str(out, "stage", stage);
+    codec_json_set_str(out, "reason", reason);
+    codec_json_set_str(out, "message", message);
+    codec_json_set_str(out, "node", node && *node ? node : NULL);
+}
+
+// --- what is coming ---
+
+static void set_expected(json_t *coming, const json_t *startup, int64_t since_ms)
+{
+    int64_t p90 = codec_json_int(startup, -1, "p90Seconds", NULL);
+
+    if (p90 < 0 || since_ms == 0)
+        return;
+    set_time(coming, "expected", since_ms + p90 * 1000);
+    json_object_set(coming, "startup", (json_t *)startup);
+}
+
+// By the state of the autoscaler of gpuscale.
+static json_t *coming_by_state(const struct inspect_input *in, const json_t *pod)
+{
+    size_t i;
+    json_t *p;
+
+    json_array_foreach (json_object_get(in->autoscaler, "pods"), i, p) {
+        const char *pool = codec_json_str(p, "pool", NULL);
+        if (!pool || !gs_streq(codec_json_str(p, "namespace", NULL), kube_namespace(pod)) ||
+            !gs_streq(codec_json_str(p, "name", NULL), kube_name(pod)))
+            continue;
+        json_t *out = json_pack("{s:s, s:s}", "by", "gpuscale", "pool", pool);
+        codec_json_set_str(out, "since", codec_json_str(p, "since", NULL));
+        codec_json_set_str(out, "expected", codec_json_str(p, "expected", NULL));
+        codec_json_set_str(out, "text", codec_json_str(p, "text", NULL));
+        return out;
+    }
+    return NULL;
+}
+
+static const json_t *startup_for(const json_t *pools, const char *group)
+{
+    const char *name;
+    json_t *s;
+
+    json_object_foreach ((json_t *)pools, name, s)
+        if (inspect_group_is(group, name))
+            return s;
+    return NULL;
+}
+
+static json_t *coming_by_event(const struct inspect_input *in, const json_t *pod,
+                               const json_t *startup)
+{
+    const json_t *event = last_event(in, pod, "cluster-autoscaler", "TriggeredScaleUp");
+    const char *message = codec_json_str(event, "message", NULL);
+    struct gs_slice rest = gs_slice_of(message);
+    struct inspect_scale_up up;
+
+    if (!message || !inspect_next_scale_up(&rest, &up))
+        return NULL;
+    GS_AUTO_FREE char *group = gs_slice_dup(up.group);
+    int64_t since = inspect_event_time(event);
+    json_t *out = json_pack("{s:s, s:s}", "by", "cluster-autoscaler", "pool", group);
+    codec_json_set_int(out, "from", up.from);
+    codec_json_set_int(out, "to", up.to);
+    codec_json_set_int(out, "max", up.max);
+    set_time(out, "since", since);
+    set_expected(out, startup_for(startup, group), since);
+    return out;
+}
+
+// "Pod should schedule on: nodeclaim/NAME, node/NAME"
+static json_t *coming_by_karpenter(const struct inspect_input *in, const json_t *pod,
+                                   const json_t *startup)
+{
+    static const char head[] = "nodeclaim/";
+    const json_t *event = last_event(in, pod, "karpenter", "Nominated");
+    const char *message = codec_json_str(event, "message", NULL);
+    const char *at = message ? strstr(message, head) : NULL;
+    size_t i;
+    json_t *claim;
+
+    if (!at)
+        return NULL;
+    GS_AUTO_FREE char *name = gs_strndup(at + strlen(head), strcspn(at + strlen(head), ", "));
+    int64_t since = inspect_event_time(event);
+    json_t *out = json_pack("{s:s, s:s}", "by", "karpenter", "nodeClaim", name);
+    json_array_foreach ((json_t *)in->claims, i, claim)
+        if (gs_streq(kube_name(claim), name)) {
+            const char *pool = kube_label(claim, "karpenter.sh/nodepool");
+            codec_json_set_str(out, "pool", pool);
+            since = inspect_created(claim) ? inspect_created(claim) : since;
+            if (pool)
+                set_expected(out, json_object_get(startup, pool), since);
+        }
+    set_time(out, "since", since);
+    return out;
+}
+
+// --- why nothing is coming ---
+
+static void add_refusals(const struct inspect_input *in, const json_t *pod, json_t *out)
+{
+    const json_t *no = last_event(in, pod, "cluster-autoscaler", "NotTriggerScaleUp");
+    const json_t *karpenter = last_event(in, pod, "karpenter", "FailedScheduling");
+    const json_t *event = no ? no : karpenter;
+
+    if (!event)
+        return;
+    json_t *refused = json_object();
+    codec_json_set_str(refused, "by", no ? "cluster-autoscaler" : "karpenter");
+    codec_json_set_str(refused, "message", codec_json_str(event, "message", NULL));
+    set_time(refused, "time", inspect_event_time(event));
+    json_object_set_new(out, "refused", refused);
+}
+
+static void add_backoffs(const struct inspect_input *in, json_t *out)
+{
+    CODEC_AUTO_JSON json_t *groups = inspect_status_groups(in->status);
+    json_t *list = json_array(), *group;
+    const char *name;
+    size_t i;
+
+    json_object_foreach (groups, name, group) {
+        int64_t since = inspect_time(json_object_get(group, "since"));
+        if (!gs_streq(codec_json_str(group, "scaleUp", NULL), "Backoff"))
+            continue;
+        json_t *b = json_pack("{s:s}", "pool", name);
+        set_time(b, "since", since);
+        set_time(b, "untilAtLeast", since ? since + INITIAL_BACKOFF_MS : 0);
+        codec_json_set_str(b, "error", codec_json_str(group, "error", NULL));
+        json_array_foreach (json_object_get(in->autoscaler, "pools"), i, group)
+            if (gs_streq(codec_json_str(group, "name", NULL), name))
+                codec_json_set_str(b, "until", codec_json_str(group, "backoffUntil", NULL));
+        json_array_append_new(list, b);
+    }
+    json_object_set_new(out, "backoff", list);
+}
+
+static const json_t *find_pod(const struct inspect_input *in, const char *ns, const char *name)
+{
+    size_t i;
+    json_t *pod;
+
+    json_array_foreach ((json_t *)in->pods, i, pod)
+        if (gs_streq(kube_namespace(pod), ns) && gs_streq(kube_name(pod), name))
+            return pod;
+    return NULL;
+}
+
+json_t *inspect_pod(const struct inspect_input *in, const char *ns, const char *name)
+{
+    const json_t *pod = find_pod(in, ns, name);
+
+    if (!pod)
+        return NULL;
+    GS_AUTO_FREE char *workload = inspect_workload(pod);
+    CODEC_AUTO_JSON json_t *pools = inspect_pool_startup(in);
+    json_t *startup = inspect_workload_startup(in, ns, workload);
+    json_t *out = json_object();
+    codec_json_set_str(out, "namespace", ns);
+    codec_json_set_str(out, "name", name);
+    codec_json_set_str(out, "workload", workload);
+    codec_json_set_int(out, "gpus", inspect_pod_gpus(pod));
+    set_time(out, "now", in->now_ms);
+    set_time(out, "created", inspect_created(pod));
+    set_stage(out, pod);
+    if (startup)
+        json_object_set_new(out, "startup", startup);
+    if (json_object_get(out, "node") || inspect_pod_ended(pod) || kube_is_deleting(pod))
+        return out;
+    json_t *coming = coming_by_state(in, pod);
+    if (!coming)
+        coming = coming_by_event(in, pod, pools);
+    if (!coming)
+        coming = coming_by_karpenter(in, pod, pools);
+    if (coming)
+        json_object_set_new(out, "coming", coming);
+    else
+        add_refusals(in, pod, out);
+    add_backoffs(in, out);
+    return out;
+}
+
+// --- text ---
+
+static const char *text_of(const json_t *obj, const char *key)
+{
+    return codec_json_str(obj, key, NULL);
+}
+
+// " (in 12s)", " (12s ago)" of a time of the explanation.
+static void add_distance(const json_t *out, const char *time, struct gs_buf *text)
+{
+    char buf[GS_RFC3339_SIZE];
+    CODEC_AUTO_JSON json_t *value = json_string(time ? time : "");
+    int64_t at = inspect_time(value), now = inspect_time(json_object_get(out, "now"));
+
+    if (at > now)
+        gs_buf_addf(text, " (in %s)", inspect_duration(at - now, buf));
+    else if (at)
+        gs_buf_addf(text, " (%s ago)", inspect_duration(now - at, buf));
+}
+
+static void add_stage(const json_t *e, struct gs_buf *out)
+{
+    const char *stage = text_of(e, "stage"), *reason = text_of(e, "reason");
+    const char *message = text_of(e, "message"), *node = text_of(e, "node");
+    char age[GS_RFC3339_SIZE];
+    int64_t created = inspect_time(json_object_get(e, "created"));
+    int64_t now = inspect_time(json_object_get(e, "now"));
+
+    gs_buf_addf(out, "Pod %s/%s (%s, ", text_of(e, "namespace"), text_of(e, "name"),
+                text_of(e, "workload"));
+    inspect_add_gpus(codec_json_int(e, 0, "gpus", NULL), out);
+    gs_buf_addf(out, "): %s", stage);
+    if (node)
+        gs_buf_addf(out, " on node %s", node);
+    if (created)
+        gs_buf_addf(out, ", created %s ago", inspect_duration(now - created, age));
+    gs_buf_add_str(out, "\n");
+    if (reason || message)
+        gs_buf_addf(out, "  Why: %s%s%s\n", reason ? reason : "", reason && message ? ": " : "",
+                    message ? message : "");
+}
+
+static void add_coming(const json_t *e, struct gs_buf *out)
+{
+    const json_t *c = json_object_get(e, "coming");
+    const char *since = text_of(c, "since"), *expected = text_of(c, "expected");
+    const char *claim = text_of(c, "nodeClaim"), *pool = text_of(c, "pool");
+
+    if (!c)
+        return;
+    gs_buf_addf(out, "  Coming: a node of pool %s", pool ? pool : "-");
+    if (claim)
+        gs_buf_addf(out, " (nodeclaim/%s)", claim);
+    if (json_object_get(c, "max"))
+        gs_buf_addf(out, ", %lld->%lld (max: %lld)", (long long)codec_json_int(c, 0, "from", NULL),
+                    (long long)codec_json_int(c, 0, "to", NULL),
+                    (long long)codec_json_int(c, 0, "max", NULL));
+    if (since) {
+        gs_buf_addf(out, ", ordered by %s at %s", text_of(c, "by"), since);
+        add_distance(e, since, out);
+    }
+    gs_buf_add_str(out, "\n");
+    if (text_of(c, "text"))
+        gs_buf_addf(out, "  Choice: %s\n", text_of(c, "text"));
+    if (expected) {
+        gs_buf_addf(out, "  Expected: %s", expected);
+        add_distance(e, expected, out);
+        gs_buf_add_str(out, "\n");
+    } else {
+        gs_buf_add_str(out, "  Expected: unknown: no node of the pool has started yet\n");
+    }
+}
+
+static void add_nothing_coming(const json_t *e, struct gs_buf *out)
+{
+    const json_t *refused = json_object_get(e, "refused");
+
+    if (json_object_get(e, "coming") || text_of(e, "node") || !json_object_get(e, "backoff"))
+        return;
+    if (refused) {
+        gs_buf_addf(out, "  Coming: nothing. %s at %s", text_of(refused, "by"),
+                    text_of(refused, "time"));
+        add_distance(e, text_of(refused, "time"), out);
+        gs_buf_addf(out, ": %s\n", text_of(refused, "message"));
+    } else {
+        gs_buf_add_str(out, "  Coming: nothing. No node autoscaler has reported about this pod.\n");
+    }
+}
+
+static void add_backoff_lines(const json_t *e, struct gs_buf *out)
+{
+    size_t i;
+    json_t *b;
+
+    json_array_foreach (json_object_get(e, "backoff"), i, b) {
+        const char *until = text_of(b, "until"), *least = text_of(b, "untilAtLeast");
+        gs_buf_addf(out, "  Back-off: pool %s", text_of(b, "pool"));
+        if (text_of(b, "since"))
+            gs_buf_addf(out, " since %s", text_of(b, "since"));
+        if (until || least) {
+            gs_buf_addf(out, ", until %s%s", until ? "" : "at least ", until ? until : least);
+            add_distance(e, until ? until : least, out);
+        }
+        if (text_of(b, "error"))
+            gs_buf_addf(out, ": %s", text_of(b, "error"));
+        gs_buf_add_str(out, "\n");
+    }
+}
+
+static void add_startup(const json_t *e, struct gs_buf *out)
+{
+    static const char *const phases[] = {"pending", "image", "ready"};
+    const json_t *s = json_object_get(e, "startup");
+    char buf[GS_RFC3339_SIZE];
+
+    if (!s)
+        return;
+    gs_buf_addf(out, "  Start of a pod of %s: p90 %s (", text_of(e, "workload"),
+                inspect_duration(codec_json_int(s, 0, "p90Seconds", NULL) * 1000, buf));
+    for (size_t i = 0; i < GS_ARRAY_LEN(phases); i++)
+        gs_buf_addf(out, "%s%s %s", i ? ", " : "", phases[i],
+                    inspect_duration(
+                        codec_json_int(s, 0, "phases", phases[i], "p90Seconds", NULL) * 1000, buf));
+    gs_buf_addf(out, "), from %lld pods\n", (long long)codec_json_int(s, 0, "samples", NULL));
+}
+
+void inspect_pod_text(const json_t *explanation, struct gs_buf *out)
+{
+    size_t start = out->len;
+
+    add_stage(explanation, out);
+    add_coming(explanation, out);
+    add_nothing_coming(explanation, out);
+    add_backoff_lines(explanation, out);
+    add_startup(explanation, out);
+    inspect_make_printable(out, start);
+}

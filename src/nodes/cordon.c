@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/mem.h"
+#include "kube/object.h"
+#include "nodes/nodes_private.h"
+#include "nodes/packing.h"
+
+void nodes_cordons_finish(struct nodes_cordons *c)
+{
+    for (size_t i = 0; i < c->len; i++)
+        free(c->items[i].why);
+    free(c->items);
+    *c = (struct nodes_cordons){0};
+}
+
+const struct nodes_group *nodes_group_of(const struct nodes_group *groups, size_t n_groups,
+                                         const json_t *node)
+{
+    static const char *const keys[] = {NODES_POOL_LABEL, "cloud.google.com/gke-nodepool",
+                                       "eks.amazonaws.com/nodegroup", "karpenter.sh/nodepool"};
+    for (size_t k = 0; k < GS_ARRAY_LEN(keys); k++) {
+        const char *name = kube_label(node, keys[k]);
+        for (size_t i = 0; name && i < n_groups; i++)
+            if (gs_streq(groups[i].name, name))
+                return &groups[i];
+    }
+    return NULL;
+}
+
+// --- smaller nodes ---
+
+struct plan {
+    struct nodes_snapshot *s;
+    const struct nodes_group *groups;
+    size_t n_groups;
+    const struct nodes_mix *mix;
+    const struct nodes_choice_settings *settings;
+    size_t *templates; // by group: a node in the snapshot; NODES_NONE
+    struct nodes_cordons *ret;
+};
+
+static double price_of(const struct plan *p, const struct nodes_group *g)
+{
+    if (g->pool && g->pool->has_price)
+        return g->pool->price;
+    size_t at = p->templates[g - p->groups];
+    return at == NODES_NONE ? 0 : (double)nodes_gpus(p->s, at);
+}
+
+static bool both_priced(const struct nodes_group *a, const struct nodes_group *b)
+{
+    bool pa = a->pool && a->pool->has_price, pb = b->pool && b->pool->has_price;
+    return pa == pb;
+}
+
+static bool can_grow(const struct plan *p, const struct nodes_group *g)
+{
+    return (g->size < g->max || g->upcoming) && !g->blocked &&
+           !nodes_backoff_active(&g->backoff, p->settings->now_ms);
+}
+
+static bool holds(const struct nodes_snapshot *s, size_t node, const struct nodes_task *t)
+{
+    return t->gpus <= nodes_gpus(s, node) && t->cpu_milli <= nodes_allocatable(s, node, "cpu") &&
+           t->memory_bytes <= nodes_allocatable(s, node, "memory") / 1000;
+}
+
+// The cheapest group that can grow by a node with fewer GPUs, on which the task runs.
+static const struct nodes_group *smaller_group(const struct plan *p, const struct nodes_group *own,
+                                               size_t gpus, const struct nodes_task *t)
+{
+    const struct nodes_group *best = NULL;
+    for (size_t i = 0; i < p->n_groups; i++) {
+        const struct nodes_group *g = &p->groups[i];
+        size_t at = p->templates[i];
+        if (at == NODES_NONE || g == own || !can_grow(p, g) || nodes_gpus(p->s, at) >= gpus ||
+            !holds(p->s, at, t) || !both_priced(g, own) || price_of(p, g) >= price_of(p, own))
+            continue;
+        if (!best || price_of(p, g) < price_of(p, best))
+            best = g;
+    }
+    return best;
+}
+
+// The most frequent task that would split the node although a smaller node is cheaper.
+static const struct nodes_task *splitting_task(const struct plan *p, const struct nodes_group *own,
+                                               size_t node, const struct nodes_group **ret)
+{
+    const struct nodes_task *best = NULL;
+    size_t gpus = nodes_gpus(p->s, node);
+    for (size_t i = 0; i < p->mix->len; i++) {
+        const struct nodes_task *t = &p->mix->tasks[i];
+        const struct nodes_group *g =
+            t->gpus && t->gpus < gpus ? smaller_group(p, own, gpus, t) : NULL;
+        if (!g || (best && t->share <= best->share))
+            continue;
+        best = t;
+        *ret = g;
+    }
+    return best;
+}
+
+// --- pods that need a large node ---
+
+static bool pod_has_smaller_home(const struct plan *p, const struct nodes_group *own, size_t pod,
+                                 size_t gpus)
+{
+    struct nodes_task t = {1, nodes_gpu_request(p->s, pod), nodes_request(p->s, pod, "cpu"),
+                           nodes_request(p->s, pod, "memory") / 1000};
+    for (size_t i = 0; i < p->n_groups; i++) {
+        size_t at = p->templates[i];
+        if (at != NODES_NONE && &p->groups[i] != own && can_grow(p, &p->groups[i]) &&
+            nodes_gpus(p->s, at) < gpus && holds(p->s, at, &t) &&
+            nodes_fits_empty(p->s, pod, at, NULL))
+            return true;
+    }
+    return false;
+}
+
+// A copy of a cordoned node that takes pods, in the snapshot.
+static size_t uncordoned(struct plan *p, size_t node)
+{
+    CODEC_AUTO_JSON json_t *copy = json_copy((json_t *)p->s->nodes[node].object);
+    json_t *spec = json_copy(json_object_get(copy, "spec")), *taint;
+    json_t *taints = json_array();
+    size_t i;
+    json_array_foreach (json_object_get(spec, "taints"), i, taint)
+        if (!gs_streq(codec_json_str(taint, "key", NULL), "node.kubernetes.io/unschedulable"))
+            json_array_append(taints, taint);
+    json_object_del(spec, "unschedulable");
+    json_object_set_new(spec, "taints", taints);
+    json_object_set_new(copy, "spec", spec);
+    return nodes_snapshot_add_template(p->s, copy, NULL);
+}
+
+// A pending pod for which the node is the right one. It is placed, so that it needs no other node.
+static size_t pod_for(struct plan *p, const struct nodes_group *own, size_t node)
+{
+    size_t open = uncordoned(p, node), gpus = nodes_gpus(p->s, node);
+    for (size_t pod = 0; pod < p->s->n_pods; pod++) {
+        if (p->s->pods[pod].node != UINT32_MAX || !nodes_gpu_request(p->s, pod) ||
+            !nodes_fits(p->s, pod, open, NULL) || pod_has_smaller_home(p, own, pod, gpus))
+            continue;
+        nodes_place(p->s, pod, open);
+        return pod;
+    }
+    return NODES_NONE;
+}
+
+// --- the plan ---
+
+static void act(struct plan *p, size_t node, bool cordon, char *why)
+{
+    struct nodes_cordons *r = p->ret;
+    gs_grow(&r->items, &r->cap, r->len, sizeof(*r->items));
+    r->items[r->len++] = (struct nodes_cordon){node, cordon, why};
+}
+
+static char *cordon_text(const struct plan *p, const struct nodes_group *own, size_t node,
+                         const struct nodes_task *t, const struct nodes_group *small)
+{
+    size_t gpus = nodes_gpus(p->s, node),
+           small_gpus = nodes_gpus(p->s, p->templates[small - p->groups]);
+    GS_AUTO_FREE char *price =
+        own->pool && own->pool->has_price
+            ? gs_format(" for %.2f instead of %.2f %s an hour", price_of(p, small),
+                        price_of(p, own), own->pool->currency)
+            : gs_strdup("");
+    return gs_format(
+        "all %zu GPUs are idle, a pod with %zu GPU%s would split them, and a node of %s "
+        "with %zu GPU%s serves it%s",
+        gpus, t->gpus, t->gpus == 1 ? "" : "s", small->name, small_gpus, small_gpus == 1 ? "" : "s",
+        price);
+}
+
+static bool is_idle(const struct nodes_snapshot *s, size_t node)
+{
+    return nodes_gpus(s, node) > 1 && nodes_free_gpus(s, node) == nodes_gpus(s, node);
+}
+
+static void plan_node(struct plan *p, size_t node)
+{
+    const struct nodes_node *n = &p->s->nodes[node];
+    const struct nodes_group *own = nodes_group_of(p->groups, p->n_groups, n->object),
+                             *small = NULL;
+    bool cordoned = codec_json_bool(n->object, false, "spec", "unschedulable", NULL);
+    bool ours = kube_annotation(n->object, NODES_ANN_EARLY_CORDON) != NULL;
+    if (n->excluded || (cordoned && !ours) || kube_is_deleting(n->object))
+        return;
+    if (!own || p->templates[own - p->groups] == NODES_NONE) {
+        if (cordoned)
+            act(p, node, false, gs_strdup("its pool is not known any more"));
+        return;
+    }
+    bool idle = is_idle(p->s, node);
+    const struct nodes_task *t = idle ? splitting_task(p, own, node, &small) : NULL;
+    if (cordoned && !idle) {
+        act(p, node, false, gs_strdup("its GPUs are in use"));
+        return;
+    }
+    if (cordoned && !t) {
+        act(p, node, false, gs_strdup("no smaller node is cheaper for the typical pods now"));
+        return;
+    }
+    if (!t || (!cordoned && !kube_condition_true(n->object, "Ready")))
+        return;
+    size_t pod = pod_for(p, own, node);
+    if (pod != NODES_NONE && cordoned)
+        act(p, node, false,
+            gs_format("pod %s/%s needs it", kube_namespace(p->s->pods[pod].object),
+                      kube_name(p->s->pods[pod].object)));
+    else if (pod == NODES_NONE && !cordoned)
+        act(p, node, true, cordon_text(p, own, node, t, small));
+}
+
+// Pods that run on nodes as they are will be bound there.
+static void bind_pending(struct nodes_snapshot *s)
+{
+    for (size_t i = 0; i < s->n_pods; i++) {
+        if (s->pods[i].node != UINT32_MAX || !nodes_gpu_request(s, i))
+            continue;
+        size_t node = nodes_best(s, i, NODES_PACK_GPUS, NULL);
+        if (node != NODES_NONE)
+            nodes_place(s, i, node);
+    }
+}
+
+void nodes_plan_cordons(struct nodes_snapshot *s, const struct nodes_group *groups, size_t n_groups,
+                        const struct nodes_mix *mix, const struct nodes_choice_settings *settings,
+                        struct nodes_cordons *ret)
+{
+    struct plan p = {s, groups, n_groups, mix, settings, NULL, ret};
+    size_t n_nodes = s->n_nodes, checkpoint = nodes_checkpoint(s);
+    p.templates = gs_alloc_array(n_groups + 1, sizeof(size_t));
+    bind_pending(s);
+    for (size_t i = 0; i < n_groups; i++) {
+        CODEC_AUTO_JSON json_t *node = nodes_group_node(&groups[i], settings);
+        p.templates[i] = node ? nodes_snapshot_add_template(s, node, groups[i].name) : NODES_NONE;
+        if (node)
+            nodes_exclude(s, p.templates[i], true);
+    }
+    for (size_t i = 0; i < n_nodes; i++)
+        plan_node(&p, i);
+    nodes_restore(s, checkpoint);
+    free(p.templates);
+}

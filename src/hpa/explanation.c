@@ -6,6 +6,7 @@
 #include "base/slice.h"
 #include "kube/object.h"
 #include "kube/quantity.h"
+#include "nodes/inspect/inspect.h"
 
 #include <math.h>
 
@@ -309,6 +310,9 @@ json_t *hpa_explanation_json(const struct hpa_inspection_result *found,
     if (found->history)
         json_object_set_new(out, "memory", hpa_history_json(found->history, found->now_ms));
     json_object_set_new(out, "cluster", cluster_json(found, &d));
+    json_t *startup = inspect_startup(found->pods, found->obs->n_pods);
+    if (startup)
+        json_object_set_new(out, "startup", startup);
     hpa_decision_finish(&d);
     return out;
 }

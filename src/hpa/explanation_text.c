@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "base/slice.h"
+#include "nodes/inspect/inspect.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -180,12 +181,18 @@ static void add_history(const json_t *history, struct gs_buf *out)
 void hpa_explanation_text(const json_t *explanation, struct gs_buf *out)
 {
     const json_t *metrics = json_object_get(explanation, "metrics");
+    const json_t *startup = json_object_get(explanation, "startup");
     const json_t *differences = codec_json_get(explanation, "cluster", "differences", NULL);
     add_head(explanation, out);
     for (size_t i = 0; i < json_array_size(metrics); i++)
         add_metric_text(json_array_get(metrics, i), out);
     add_result(explanation, out);
     add_history(json_object_get(explanation, "memory"), out);
+    if (startup) {
+        gs_buf_add_str(out, "Start of a new replica: ");
+        inspect_startup_text(startup, out);
+        gs_buf_add_str(out, ".\n");
+    }
     if (!json_array_size(differences)) {
         gs_buf_add_str(out, "The cluster's status agrees.\n");
         return;

@@ -128,6 +128,26 @@ static void test_samples_pods_and_turns(void **state)
     assert_says(b, "The cluster's status agrees.");
 }
 
+static void test_the_start_of_a_replica_is_learned(void **state)
+{
+    struct bench *b = *state;
+    json_t *pod = json_deep_copy(json_object_get(b->api.pods, "shop/web-0"));
+    json_object_set_new(json_object_get(pod, "metadata"), "creationTimestamp",
+                        json_string("2024-01-01T00:00:00Z"));
+    codec_json_set(
+        pod, json_pack("[{s:{s:{s:s}}}]", "state", "running", "startedAt", "2024-01-01T00:00:07Z"),
+        "status", "containerStatuses", NULL);
+    json_array_append_new(codec_json_get(pod, "status", "conditions", NULL),
+                          json_pack("{s:s, s:s, s:s}", "type", "PodScheduled", "status", "True",
+                                    "lastTransitionTime", "2024-01-01T00:00:05Z"));
+    fake_put(&b->api, b->api.pods, pod);
+    put_hpa(b, AGREES);
+    fake_answer(&b->api, METRIC, 200,
+                fake_values("web", (const char *const[]){"30", "30", "30"}, 3));
+    look(b);
+    assert_says(b, "Start of a new replica: p90 10s (pending 5s, image 2s, ready 3s), from 1 pod.");
+}
+
 static void test_a_pod_without_a_sample_and_a_status_that_differs(void **state)
 {
     struct bench *b = *state;
@@ -302,6 +322,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_samples_pods_and_turns, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_the_start_of_a_replica_is_learned, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_pod_without_a_sample_and_a_status_that_differs,
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_the_example_of_the_documentation, set_up, tear_down),

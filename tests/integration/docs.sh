@@ -10,7 +10,7 @@ with_ports() {
         -e "s/127\.0\.0\.1:6443/127.0.0.1:$api_port/g" -e "s#~/\.local/share/gpuscale#$dir/data#g" \
         -e "s# build/\\([^ ]*\\)# '$build/\\1'#g" -e "s#/gpuscale-sim-1000#$GPUSCALE_SIM#g" \
         -e "s# \(\./\)\?hello_gpu# $dir/files/hello_gpu#g" -e "s# proposed\.yaml# $dir/files/proposed.yaml#g" \
-        -e "s# \(agent\|report\|crowds\?\|setting\)\.yaml# $dir/files/\1.yaml#g" \
+        -e "s# \(agent\|report\|crowds\?\|setting\|waiting\)\.yaml# $dir/files/\1.yaml#g" \
         -e "s#^cc #cc $sanitize #"
 }
 other_port=$(free_port)

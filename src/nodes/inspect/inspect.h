@@ -29,6 +29,13 @@ void inspect_nodes_text(const json_t *view, bool wide, struct gs_buf *out);
 json_t *inspect_pod(const struct inspect_input *in, const char *ns, const char *name);
 void inspect_pod_text(const json_t *explanation, struct gs_buf *out);
 
+// How long starts of these pods took, without pods that were restarted: {"samples", "p50Seconds",
+// "p90Seconds", "phases": {"pending", "image", "ready"}}, each phase with the same members; new
+// reference. NULL: no pod has started yet.
+json_t *inspect_startup(const json_t *const *pods, size_t n);
+// "p90 44s (pending 40s, image 5s, ready 5s), from 2 pods".
+void inspect_startup_text(const json_t *startup, struct gs_buf *out);
+
 // --- a cluster ---
 
 // Strings are borrowed; NULL: not given.

@@ -384,19 +384,13 @@ static void add_backoff_lines(const json_t *e, struct gs_buf *out)
 
 static void add_startup(const json_t *e, struct gs_buf *out)
 {
-    static const char *const phases[] = {"pending", "image", "ready"};
     const json_t *s = json_object_get(e, "startup");
-    char buf[GS_RFC3339_SIZE];
 
     if (!s)
         return;
-    gs_buf_addf(out, "  Start of a pod of %s: p90 %s (", text_of(e, "workload"),
-                inspect_duration(codec_json_int(s, 0, "p90Seconds", NULL) * 1000, buf));
-    for (size_t i = 0; i < GS_ARRAY_LEN(phases); i++)
-        gs_buf_addf(out, "%s%s %s", i ? ", " : "", phases[i],
-                    inspect_duration(
-                        codec_json_int(s, 0, "phases", phases[i], "p90Seconds", NULL) * 1000, buf));
-    gs_buf_addf(out, "), from %lld pods\n", (long long)codec_json_int(s, 0, "samples", NULL));
+    gs_buf_addf(out, "  Start of a pod of %s: ", text_of(e, "workload"));
+    inspect_startup_text(s, out);
+    gs_buf_add_str(out, "\n");
 }
 
 void inspect_pod_text(const json_t *explanation, struct gs_buf *out)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How long nodes and pods took to start, from the times in conditions and events. Times of the API
 // have whole seconds.
+#include "base/clock.h"
 #include "base/mem.h"
 #include "kube/object.h"
 #include "nodes/inspect/inspect_private.h"
@@ -144,36 +145,77 @@ static int64_t containers_started(const json_t *pod)
     return last;
 }
 
-json_t *inspect_workload_startup(const struct inspect_input *in, const char *ns,
-                                 const char *workload)
-{
-    struct samples pending = {0}, image = {0}, ready = {0}, total = {0};
-    size_t i;
-    json_t *pod;
+struct pod_samples {
+    struct samples pending, image, ready, total;
+};
 
-    json_array_foreach ((json_t *)in->pods, i, pod) {
-        GS_AUTO_FREE char *owner = inspect_workload(pod);
-        int64_t created = inspect_created(pod), started = containers_started(pod);
-        int64_t scheduled = inspect_condition_since(pod, "PodScheduled");
-        int64_t serving = inspect_condition_since(pod, "Ready");
-        if (!gs_streq(kube_namespace(pod), ns) || !gs_streq(owner, workload) || !started ||
-            !kube_condition_true(pod, "Ready") || created > scheduled || scheduled > started ||
-            started > serving)
-            continue;
-        add_sample(&pending, scheduled - created);
-        add_sample(&image, started - scheduled);
-        add_sample(&ready, serving - started);
-        add_sample(&total, serving - created);
-    }
-    bool any = total.len > 0;
-    json_t *phases = json_object();
-    json_object_set_new(phases, "pending", summary(&pending));
-    json_object_set_new(phases, "image", summary(&image));
-    json_object_set_new(phases, "ready", summary(&ready));
-    json_t *out = summary(&total);
+static void add_pod_start(struct pod_samples *s, const json_t *pod)
+{
+    int64_t created = inspect_created(pod), started = containers_started(pod);
+    int64_t scheduled = inspect_condition_since(pod, "PodScheduled");
+    int64_t serving = inspect_condition_since(pod, "Ready");
+
+    if (!started || !kube_condition_true(pod, "Ready") || created > scheduled ||
+        scheduled > started || started > serving)
+        return;
+    add_sample(&s->pending, scheduled - created);
+    add_sample(&s->image, started - scheduled);
+    add_sample(&s->ready, serving - started);
+    add_sample(&s->total, serving - created);
+}
+
+// NULL: no sample.
+static json_t *pod_summary(struct pod_samples *s)
+{
+    bool any = s->total.len > 0;
+    json_t *phases = json_object(), *out = summary(&s->total);
+
+    json_object_set_new(phases, "pending", summary(&s->pending));
+    json_object_set_new(phases, "image", summary(&s->image));
+    json_object_set_new(phases, "ready", summary(&s->ready));
     json_object_set_new(out, "phases", phases);
     if (any)
         return out;
     json_decref(out);
     return NULL;
+}
+
+json_t *inspect_startup(const json_t *const *pods, size_t n)
+{
+    struct pod_samples s = {0};
+
+    for (size_t i = 0; i < n; i++)
+        add_pod_start(&s, pods[i]);
+    return pod_summary(&s);
+}
+
+json_t *inspect_workload_startup(const struct inspect_input *in, const char *ns,
+                                 const char *workload)
+{
+    struct pod_samples s = {0};
+    size_t i;
+    json_t *pod;
+
+    json_array_foreach ((json_t *)in->pods, i, pod) {
+        GS_AUTO_FREE char *owner = inspect_workload(pod);
+        if (gs_streq(kube_namespace(pod), ns) && gs_streq(owner, workload))
+            add_pod_start(&s, pod);
+    }
+    return pod_summary(&s);
+}
+
+void inspect_startup_text(const json_t *startup, struct gs_buf *out)
+{
+    static const char *const phases[] = {"pending", "image", "ready"};
+    char buf[GS_RFC3339_SIZE];
+    int64_t samples = codec_json_int(startup, 0, "samples", NULL);
+
+    gs_buf_addf(out, "p90 %s (",
+                inspect_duration(codec_json_int(startup, 0, "p90Seconds", NULL) * 1000, buf));
+    for (size_t i = 0; i < GS_ARRAY_LEN(phases); i++)
+        gs_buf_addf(
+            out, "%s%s %s", i ? ", " : "", phases[i],
+            inspect_duration(
+                codec_json_int(startup, 0, "phases", phases[i], "p90Seconds", NULL) * 1000, buf));
+    gs_buf_addf(out, "), from %lld pod%s", (long long)samples, samples == 1 ? "" : "s");
 }

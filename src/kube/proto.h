@@ -42,6 +42,9 @@ struct kube_proto_options {
     bool skip_unknown; // ignore fields that the table does not have, otherwise GS_ENOTSUP
     // Names of fields that are ignored at any depth, NULL at the end. NULL: none.
     const char *const *omit;
+    // Values that may still be read, for several messages together; reduced by those of this one.
+    // NULL: only the limit of one object.
+    size_t *budget;
 };
 
 // Adds the fields of a message to obj, which may be partly filled on failure. Go's encoder writes

@@ -8,7 +8,7 @@
 
 struct decoder {
     const struct kube_proto_options *options;
-    size_t values; // so far
+    size_t values, max; // read so far, and at most
 };
 
 // --- wire format ---
@@ -415,9 +415,8 @@ static struct gs_error *add_token(struct decoder *d, const struct kube_type *typ
 {
     struct kube_proto_field n;
 
-    if (++d->values > KUBE_PROTO_MAX_VALUES)
-        return gs_error_new(GS_ELIMIT, "the protobuf message has more than %d values",
-                            KUBE_PROTO_MAX_VALUES);
+    if (++d->values > d->max)
+        return gs_error_new(GS_ELIMIT, "the protobuf message has more than %zu values", d->max);
     if (!find_number(numbers, t->number, &n)) {
         if (d->options->skip_unknown)
             return NULL;
@@ -460,6 +459,11 @@ static struct gs_error *decode_message(struct decoder *d, const struct kube_type
 struct gs_error *kube_proto_decode(const struct kube_type *type, struct gs_slice message,
                                    const struct kube_proto_options *o, json_t *obj)
 {
-    struct decoder d = {.options = o};
-    return decode_message(&d, type, gs_slice_of(type->name), message, 0, obj);
+    struct decoder d = {.options = o, .max = KUBE_PROTO_MAX_VALUES};
+    if (o->budget && *o->budget < d.max)
+        d.max = *o->budget;
+    struct gs_error *err = decode_message(&d, type, gs_slice_of(type->name), message, 0, obj);
+    if (o->budget)
+        *o->budget -= d.values < d.max ? d.values : d.max;
+    return err;
 }

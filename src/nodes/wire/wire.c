@@ -29,10 +29,10 @@ static const char *const pod_omit[] = {"volumes",
 static const char *const node_omit[] = {"images", "managedFields", "volumesInUse",
                                         "volumesAttached", NULL};
 
-static struct gs_error *read_object(const char *kind, const char *const *omit,
+static struct gs_error *read_object(const char *kind, const char *const *omit, size_t *budget,
                                     struct gs_slice message, json_t **ret)
 {
-    const struct kube_proto_options o = {.skip_unknown = true, .omit = omit};
+    const struct kube_proto_options o = {.skip_unknown = true, .omit = omit, .budget = budget};
     if (message.len > WIRE_MAX_OBJECT)
         return gs_error_new(GS_ELIMIT, "a %s of %zu bytes; the limit is %u", kind, message.len,
                             WIRE_MAX_OBJECT);
@@ -46,12 +46,17 @@ static struct gs_error *read_object(const char *kind, const char *const *omit,
 
 struct gs_error *wire_read_node(struct gs_slice message, json_t **ret)
 {
-    return read_object("Node", node_omit, message, ret);
+    return read_object("Node", node_omit, NULL, message, ret);
 }
 
 struct gs_error *wire_read_pod(struct gs_slice message, json_t **ret)
 {
-    return read_object("Pod", pod_omit, message, ret);
+    return read_object("Pod", pod_omit, NULL, message, ret);
+}
+
+struct gs_error *wire_read_pod_within(struct gs_slice message, size_t *budget, json_t **ret)
+{
+    return read_object("Pod", pod_omit, budget, message, ret);
 }
 
 static struct gs_error *write_object(const char *kind, const json_t *obj, struct gs_buf *out)

@@ -18,6 +18,8 @@
 // WIRE_MAX_OBJECT bytes, KUBE_PROTO_MAX_VALUES values, or nested too deeply.
 struct gs_error *wire_read_node(struct gs_slice message, json_t **ret);
 struct gs_error *wire_read_pod(struct gs_slice message, json_t **ret);
+// Many pods of one peer: *budget is the number of values that may still be read, and is reduced.
+struct gs_error *wire_read_pod_within(struct gs_slice message, size_t *budget, json_t **ret);
 
 // Appends the message, with all fields that the object has. GS_EINVAL: a value has the wrong type.
 struct gs_error *wire_write_node(const json_t *node, struct gs_buf *out);

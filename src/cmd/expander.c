@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "expander/expander.h"
+
+#include "cmd/commands.h"
+
+#define AT(field)   .offset = offsetof(struct expander_options, field)
+#define CERTIFICATE .group = "Certificate flags"
+
+static const struct gs_opt opts[] = {
+    {.name = "policy",
+     .arg = "POLICY",
+     .def = "cost",
+     .type = GS_OPT_STRING,
+     AT(policy),
+     .help = "cost: the lowest price for what the pods need. speed: the shortest wait. packing: "
+             "the fewest GPUs left unused. Models of the Cluster Autoscaler's own expanders: "
+             "least-waste, least-nodes, most-pods, price, priority, random."},
+    {.name = "pools",
+     .arg = "FILE",
+     .type = GS_OPT_STRING,
+     AT(pools),
+     .help = "Node pools with prices and start-up times (YAML). A node group belongs to the pool "
+             "of its name, of its node pool's label, or of its instance type."},
+    {.name = "grpc-listen-address",
+     .arg = "ADDRESS",
+     .def = ":7443",
+     .type = GS_OPT_STRING,
+     AT(listen),
+     .help = "HOST:PORT for the Cluster Autoscaler (its --grpc-expander-url)."},
+    {.name = "web.listen-address",
+     .arg = "ADDRESS",
+     .def = ":9412",
+     .type = GS_OPT_STRING,
+     AT(web_listen),
+     .help = "HOST:PORT of /api/v1/decisions, /metrics, /healthz and /readyz. Empty: no server."},
+    {.name = "decisions",
+     .arg = "N",
+     .def = "100",
+     .type = GS_OPT_INT,
+     .min = 1,
+     .max = 10000,
+     AT(kept),
+     .help = "Number of decisions that /api/v1/decisions shows."},
+    {.name = "kubeconfig",
+     .arg = "FILE",
+     .type = GS_OPT_STRING,
+     AT(kubeconfig),
+     .help = "The cluster, for start-up times and failures of node groups. Default: the cluster in "
+             "which gpuscale runs, or none."},
+    {.name = "tls-cert-file",
+     .arg = "FILE",
+     .type = GS_OPT_STRING,
+     AT(cert_file),
+     CERTIFICATE,
+     .help = "Serving certificate, read again when it changes. Its CA is the --grpc-expander-cert "
+             "of the Cluster Autoscaler."},
+    {.name = "tls-private-key-file",
+     .arg = "FILE",
+     .type = GS_OPT_STRING,
+     AT(key_file),
+     CERTIFICATE,
+     .help = "Key of the certificate."},
+    {.name = "cert-dir",
+     .arg = "DIR",
+     .type = GS_OPT_STRING,
+     AT(cert_dir),
+     CERTIFICATE,
+     .help = "Make a certificate in this folder if there is none (tls.crt, tls.key). ca.crt is the "
+             "--grpc-expander-cert of the Cluster Autoscaler."},
+    {.name = "tls-secret",
+     .arg = "NAMESPACE/NAME",
+     .type = GS_OPT_STRING,
+     AT(secret),
+     CERTIFICATE,
+     .help = "Make a certificate in this Secret if there is none, and serve it. Its ca.crt, "
+             "mounted into the Cluster Autoscaler's pod, is the --grpc-expander-cert."},
+    {.name = "tls-name",
+     .arg = "NAME",
+     .type = GS_OPT_STRINGS,
+     AT(names),
+     CERTIFICATE,
+     .help = "DNS name or IP address in the certificate that is made, beside localhost and "
+             "127.0.0.1: the host of --grpc-expander-url. May be repeated."},
+    {.name = NULL},
+};
+
+static struct gs_error *run_expander(const void *values, int argc, char **argv, int *ret_exit)
+{
+    (void)argc, (void)argv;
+    return expander_run(values, ret_exit);
+}
+
+const struct gs_command cmd_expander = {
+    .name = "expander",
+    .args = NULL,
+    .summary = "Choose node groups for the Cluster Autoscaler (its gRPC expander).",
+    .description =
+        "When pods wait for nodes, the Cluster Autoscaler asks its expander which node group "
+        "shall grow. Its own expanders ignore GPUs: least-waste compares CPU and memory. This one "
+        "compares the GPUs that an option leaves unused, its price, the time until the nodes can "
+        "be used, and recent failures.\n\nEach decision is logged with its reasons, counted in "
+        "/metrics, and shown at /api/v1/decisions. A problem never prevents a scale-up: the answer "
+        "then has all options, and the Cluster Autoscaler's next expander chooses.",
+    .examples = "gpuscale expander --cert-dir=/var/lib/gpuscale --pools=pools.yaml\n"
+                "cluster-autoscaler --expander=grpc,least-waste --grpc-expander-url=localhost:7443 "
+                "--grpc-expander-cert=/var/lib/gpuscale/ca.crt",
+    .opts = opts,
+    .opts_size = sizeof(struct expander_options),
+    .min_args = 0,
+    .max_args = 0,
+    .run = run_expander,
+};

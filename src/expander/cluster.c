@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+// Events of the Cluster Autoscaler about its status ConfigMap name node groups: ScaledUpGroup is
+// the order of nodes, others are failures. The time from an order to the Ready condition of a node
+// that was created after it is a sample of the group's start-up time.
+#include "base/clock.h"
+#include "base/hmap.h"
+#include "base/mem.h"
+#include "base/timer.h"
+#include "expander/expander_private.h"
+#include "kube/cache.h"
+#include "kube/object.h"
+
+#include <stdlib.h>
+
+#define EVENTS_QUERY                                                                               \
+    "fieldSelector=involvedObject.kind%3DConfigMap%2CinvolvedObject.name%3D"                       \
+    "cluster-autoscaler-status"
+#define MAX_STARTUP_MS (INT64_C(3600) * 1000)
+
+enum { SAMPLES = 31, MAX_GROUPS = 10000, LEARN_DELAY_MS = 1000, MAX_ORDERS = 64 };
+
+struct known_group {
+    char *pool; // of the nodes' labels; NULL: not known yet
+    int64_t samples[SAMPLES];
+    size_t n_samples, next;
+    int64_t orders[MAX_ORDERS]; // times, in no order
+    size_t n_orders, next_order;
+    struct nodes_backoff backoff;
+};
+
+struct expander_cluster {
+    struct kube_cache *nodes, *events;
+    struct kube_watch_errors *node_errors, *event_errors;
+    struct gs_hmap *groups;  // ID → struct known_group
+    struct gs_hmap *learned; // names of nodes whose start-up is a sample
+    struct gs_timer *timer;
+};
+
+static void free_group(void *arg)
+{
+    struct known_group *g = arg;
+    free(g->pool);
+    free(g);
+}
+
+static struct known_group *group_of(struct expander_cluster *c, struct gs_slice id)
+{
+    struct known_group *g = gs_hmap_get(c->groups, id);
+    if (g || gs_hmap_len(c->groups) >= MAX_GROUPS)
+        return g;
+    g = gs_alloc(sizeof(*g));
+    gs_hmap_put(c->groups, id, g);
+    return g;
+}
+
+static void learn_soon(struct expander_cluster *c);
+
+// --- events ---
+
+static int64_t time_of(const json_t *obj, const char *key, const char *inner)
+{
+    int64_t ms = 0;
+    const char *text =
+        inner ? codec_json_str(obj, key, inner, NULL) : codec_json_str(obj, key, NULL);
+    GS_AUTO_ERROR struct gs_error *err = gs_parse_rfc3339(gs_slice_of(text), &ms);
+    return err ? 0 : ms;
+}
+
+static int64_t event_time(const json_t *event)
+{
+    int64_t ms = time_of(event, "lastTimestamp", NULL);
+    if (!ms)
+        ms = time_of(event, "eventTime", NULL);
+    return ms ? ms : time_of(event, "metadata", "creationTimestamp");
+}
+
+// "Scale-up: setting group ID size to …", "Scale-up failed for group ID: …"
+static struct gs_slice group_in(const char *message)
+{
+    static const char word[] = "group ";
+    const char *start = message ? strstr(message, word) : NULL;
+    if (!start)
+        return (struct gs_slice){0};
+    start += strlen(word);
+    size_t len = strcspn(start, " ");
+    while (len && start[len - 1] == ':')
+        len--;
+    return gs_slice_make(start, len);
+}
+
+static bool is_failure(const char *reason)
+{
+    return gs_streq(reason, "FailedToScaleUpGroup") || gs_streq(reason, "ScaleUpFailed") ||
+           gs_streq(reason, "ScaleUpTimedOut");
+}
+
+static void on_event(void *arg, const json_t *old_obj, const json_t *event)
+{
+    struct expander_cluster *c = arg;
+    const char *reason = event ? codec_json_str(event, "reason", NULL) : NULL;
+    struct gs_slice id = group_in(event ? codec_json_str(event, "message", NULL) : NULL);
+    bool order = gs_streq(reason, "ScaledUpGroup");
+    struct known_group *g = id.len && id.len <= EXPANDER_MAX_GROUP && (order || is_failure(reason))
+                                ? group_of(c, id)
+                                : NULL;
+    int64_t when = g ? event_time(event) : 0;
+    if (!when)
+        return;
+    if (!order) {
+        if (when > g->backoff.last_failure_ms)
+            nodes_backoff_fail(&g->backoff, when, NULL);
+        return;
+    }
+    g->orders[g->next_order] = when;
+    g->next_order = (g->next_order + 1) % MAX_ORDERS;
+    if (g->n_orders < MAX_ORDERS)
+        g->n_orders++;
+    learn_soon(c);
+}
+
+// --- nodes ---
+
+static int64_t ready_since(const json_t *node)
+{
+    size_t i;
+    const json_t *condition;
+    json_array_foreach (codec_json_get(node, "status", "conditions", NULL), i, condition)
+        if (gs_streq(codec_json_str(condition, "type", NULL), "Ready") &&
+            gs_streq(codec_json_str(condition, "status", NULL), "True"))
+            return time_of(condition, "lastTransitionTime", NULL);
+    return 0;
+}
+
+// The newest order of the group before a node appeared. Timestamps of the API are whole seconds.
+static int64_t order_before(const struct known_group *g, int64_t created_ms)
+{
+    int64_t found = 0;
+    for (size_t i = 0; i < g->n_orders; i++)
+        if (g->orders[i] <= created_ms + 1000 && g->orders[i] > found)
+            found = g->orders[i];
+    return found;
+}
+
+// True: the node is a sample.
+static bool learn_from(struct known_group *g, const json_t *node)
+{
+    int64_t ready = ready_since(node);
+    int64_t order = order_before(g, time_of(node, "metadata", "creationTimestamp"));
+    if (!ready || !order || ready <= order || ready - order > MAX_STARTUP_MS)
+        return false;
+    g->samples[g->next] = ready - order;
+    g->next = (g->next + 1) % SAMPLES;
+    if (g->n_samples < SAMPLES)
+        g->n_samples++;
+    if (ready > g->backoff.last_failure_ms)
+        nodes_backoff_succeed(&g->backoff);
+    return true;
+}
+
+static void learn_node(struct expander_cluster *c, const json_t *node)
+{
+    size_t pos = 0;
+    void *value;
+    struct gs_slice id;
+    const char *pool = expander_pool_label(node), *name = kube_name(node);
+    if (!pool || gs_hmap_get_str(c->learned, name))
+        return;
+    while (gs_hmap_next(c->groups, &pos, &id, &value)) {
+        struct known_group *g = value;
+        if (g->pool && gs_streq(g->pool, pool) && learn_from(g, node)) {
+            gs_hmap_put_str(c->learned, name, c);
+            return;
+        }
+    }
+}
+
+static void on_timer(void *arg)
+{
+    struct expander_cluster *c = arg;
+    size_t pos = 0;
+    const json_t *node;
+    while ((node = kube_cache_next(c->nodes, &pos)))
+        learn_node(c, node);
+}
+
+static void learn_soon(struct expander_cluster *c)
+{
+    if (!gs_timer_is_active(c->timer))
+        gs_timer_start(c->timer, on_timer, LEARN_DELAY_MS);
+}
+
+static void on_node(void *arg, const json_t *old_obj, const json_t *node)
+{
+    struct expander_cluster *c = arg;
+    if (!node) {
+        gs_hmap_remove_str(c->learned, kube_name(old_obj));
+        return;
+    }
+    if (!old_obj || !ready_since(old_obj))
+        learn_soon(c);
+}
+
+// What this file reads of a node.
+static void trim_node(json_t *node)
+{
+    CODEC_AUTO_JSON json_t *conditions =
+        json_incref(codec_json_get(node, "status", "conditions", NULL));
+    json_object_del(node, "spec");
+    json_object_del(node, "status");
+    codec_json_del(node, "metadata", "managedFields", NULL);
+    codec_json_del(node, "metadata", "annotations", NULL);
+    if (conditions)
+        codec_json_set(node, json_incref(conditions), "status", "conditions", NULL);
+}
+
+// --- life ---
+
+struct expander_cluster *expander_cluster_new(uv_loop_t *loop, struct kube_client *client)
+{
+    struct expander_cluster *c = gs_alloc(sizeof(*c));
+    const struct kube_cache_handlers node_handlers = {.on_change = on_node, .arg = c};
+    const struct kube_cache_handlers event_handlers = {.on_change = on_event, .arg = c};
+    c->groups = gs_hmap_new(free_group);
+    c->learned = gs_hmap_new(NULL);
+    c->timer = gs_timer_new(loop, c);
+    c->nodes = kube_cache_new(loop, client, KUBE_NODES, NULL, NULL);
+    c->events = kube_cache_new(loop, client, KUBE_EVENTS, NULL, EVENTS_QUERY);
+    c->node_errors = kube_watch_errors_new(loop, c->nodes, "expander", "nodes");
+    c->event_errors = kube_watch_errors_new(loop, c->events, "expander", "events");
+    kube_cache_set_trim(c->nodes, trim_node);
+    kube_cache_add_handlers(c->nodes, &node_handlers);
+    kube_cache_add_handlers(c->events, &event_handlers);
+    kube_cache_start(c->nodes);
+    kube_cache_start(c->events);
+    return c;
+}
+
+void expander_cluster_free(struct expander_cluster *c)
+{
+    if (!c)
+        return;
+    kube_watch_errors_free(c->node_errors);
+    kube_watch_errors_free(c->event_errors);
+    kube_cache_free(c->nodes);
+    kube_cache_free(c->events);
+    gs_timer_free(c->timer);
+    gs_hmap_free(c->groups);
+    gs_hmap_free(c->learned);
+    free(c);
+}
+
+// --- answers ---
+
+static int compare_times(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static int64_t median(const struct known_group *g)
+{
+    int64_t sorted[SAMPLES];
+    if (!g->n_samples)
+        return 0;
+    memcpy(sorted, g->samples, g->n_samples * sizeof(*sorted));
+    qsort(sorted, g->n_samples, sizeof(*sorted), compare_times);
+    return sorted[g->n_samples / 2];
+}
+
+void expander_cluster_describe(struct expander_cluster *c, struct nodes_group *group)
+{
+    struct known_group *g = group_of(c, gs_slice_of(group->name));
+    const char *pool = expander_pool_label(group->node);
+    if (!g)
+        return;
+    if (!g->pool && pool) {
+        g->pool = gs_strdup(pool);
+        learn_soon(c);
+    }
+    nodes_backoff_expire(&g->backoff, gs_unix_ms(), NULL);
+    group->startup_ms = median(g);
+    group->backoff = g->backoff;
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "expander/expander_private.h"
+
+// Labels with which platforms name the node pool of a node.
+static const char *const pool_labels[] = {NODES_POOL_LABEL,
+                                          "cloud.google.com/gke-nodepool",
+                                          "eks.amazonaws.com/nodegroup",
+                                          "alpha.eksctl.io/nodegroup-name",
+                                          "kubernetes.azure.com/agentpool",
+                                          "agentpool"};
+#define TYPE_LABEL "node.kubernetes.io/instance-type"
+
+static const struct nodes_pool *find(const struct nodes_pools *pools, struct gs_slice name)
+{
+    for (size_t i = 0; i < pools->len; i++)
+        if (gs_slice_eq_str(name, pools->items[i].name))
+            return &pools->items[i];
+    return NULL;
+}
+
+static const char *label_of(const json_t *node, const char *key)
+{
+    return codec_json_str(node, "metadata", "labels", key, NULL);
+}
+
+const char *expander_pool_label(const json_t *node)
+{
+    const char *label = NULL;
+    for (size_t i = 0; i < GS_ARRAY_LEN(pool_labels) && !label; i++)
+        label = label_of(node, pool_labels[i]);
+    return label;
+}
+
+// Only if the type is that of one pool.
+static const struct nodes_pool *find_type(const struct nodes_pools *pools, const char *type)
+{
+    const struct nodes_pool *found = NULL;
+    for (size_t i = 0; i < pools->len && type; i++) {
+        if (!gs_streq(pools->items[i].machine_type, type))
+            continue;
+        if (found)
+            return NULL;
+        found = &pools->items[i];
+    }
+    return found;
+}
+
+const struct nodes_pool *expander_pool_of(const struct nodes_pools *pools, struct gs_slice group,
+                                          const json_t *node)
+{
+    const struct nodes_pool *found = find(pools, group);
+    size_t start = group.len;
+    while (start && group.data[start - 1] != '/')
+        start--;
+    if (!found)
+        found = find(pools, gs_slice_make(group.data + start, group.len - start));
+    for (size_t i = 0; i < GS_ARRAY_LEN(pool_labels) && !found; i++)
+        if (label_of(node, pool_labels[i]))
+            found = find(pools, gs_slice_of(label_of(node, pool_labels[i])));
+    return found ? found : find_type(pools, label_of(node, TYPE_LABEL));
+}

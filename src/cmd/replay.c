@@ -52,7 +52,7 @@ static const struct gs_opt opts[] = {
      AT(set),
      .help = "Change a value of the scenario: target (of the first metric), min, max, tolerance, "
              "downscaleWindow, sync, startup, drain, delay, capacity, nodes (maximum), provision, "
-             "idle, gpu, instance, duration. With pools: seed, duration, scan-interval, "
+             "idle, gpu, instance, duration. With pools: policy, seed, duration, scan-interval, "
              "scale-down-unneeded-time, max.POOL, price.POOL, WORKLOAD.target and so on. "
              "Repeatable."},
     {.name = "hpa",

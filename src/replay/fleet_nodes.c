@@ -71,6 +71,16 @@ static size_t shape_of(struct replay_fleet_run *run, size_t workload, size_t gpu
     return run->n_shapes++;
 }
 
+// Pods that do not exist are parked on a node of their own, as those without a node wait for one.
+static size_t pod_from_snapshot(struct replay_fleet_run *run, struct replay_fleet_shape *s)
+{
+    size_t index = list_pop(&s->spare);
+    if (index == REPLAY_NONE)
+        return nodes_snapshot_add_pod(run->snapshot, s->pod);
+    nodes_unplace(run->snapshot, index, run->parking);
+    return index;
+}
+
 size_t replay_fleet_add_pod(struct replay_fleet_run *run, size_t workload, size_t gpus,
                             const struct replay_job *job)
 {
@@ -80,16 +90,14 @@ size_t replay_fleet_add_pod(struct replay_fleet_run *run, size_t workload, size_
         gs_grow(&run->pods, &run->pods_cap, run->n_pods, sizeof(*run->pods));
         ticket = run->n_pods++;
     }
-    size_t index = list_pop(&s->spare);
-    run->pods[ticket] = (struct replay_fleet_pod){
-        .live = true,
-        .workload = workload,
-        .shape = shape,
-        .index = index != REPLAY_NONE ? index : nodes_snapshot_add_pod(run->snapshot, s->pod),
-        .node = REPLAY_NONE,
-        .job = job,
-        .created_ms = run->t_ms,
-        .end_ms = INT64_MAX};
+    run->pods[ticket] = (struct replay_fleet_pod){.live = true,
+                                                  .workload = workload,
+                                                  .shape = shape,
+                                                  .index = pod_from_snapshot(run, s),
+                                                  .node = REPLAY_NONE,
+                                                  .job = job,
+                                                  .created_ms = run->t_ms,
+                                                  .end_ms = INT64_MAX};
     replay_fleet_list_add(&run->waiting, ticket);
     run->changed = true;
     return ticket;
@@ -116,6 +124,7 @@ void replay_fleet_remove_pod(struct replay_fleet_run *run, size_t ticket)
         leave_node(run, p);
     if (p->job)
         replay_fleet_list_drop(&run->running_jobs, ticket);
+    nodes_place(run->snapshot, p->index, run->parking);
     replay_fleet_list_add(&run->shapes[p->shape].spare, p->index);
     *p = (struct replay_fleet_pod){0};
     replay_fleet_list_add(&run->spare_tickets, ticket);
@@ -164,6 +173,18 @@ void replay_fleet_schedule(struct replay_fleet_run *run)
 
 // --- nodes ---
 
+void replay_fleet_start_nodes(struct replay_fleet_run *run)
+{
+    CODEC_AUTO_JSON json_t *node =
+        json_pack("{s:s, s:s, s:{s:s}, s:{}}", "apiVersion", "v1", "kind", "Node", "metadata",
+                  "name", "parking", "status");
+    run->snapshot = nodes_snapshot_new();
+    run->parking = nodes_snapshot_add_template(run->snapshot, node, "parking");
+    nodes_exclude(run->snapshot, run->parking, true);
+    gs_grow(&run->nodes, &run->nodes_cap, run->n_nodes, sizeof(*run->nodes));
+    run->nodes[run->n_nodes++] = (struct replay_fleet_node){.state = REPLAY_NODE_ABSENT};
+}
+
 static size_t place_of_node(struct replay_fleet_run *run, size_t pool)
 {
     struct replay_fleet_pool *p = &run->pools[pool];
@@ -190,6 +211,7 @@ void replay_fleet_add_node(struct replay_fleet_run *run, size_t pool, bool at_on
                                                   .next_ms = run->t_ms,
                                                   .unneeded_ms = INT64_MAX};
     p->size++;
+    p->creating += !at_once;
     run->changed = true;
     if (at_once)
         run->nodes[node].state = REPLAY_NODE_READY;
@@ -204,6 +226,7 @@ void replay_fleet_remove_node(struct replay_fleet_run *run, size_t node)
     struct replay_fleet_pool *p = &run->pools[n->pool];
     gs_assert(!n->n_pods);
     p->size -= n->state != REPLAY_NODE_DRAINING;
+    p->creating -= n->state == REPLAY_NODE_CREATING;
     n->state = REPLAY_NODE_ABSENT;
     nodes_exclude(run->snapshot, node, true);
     replay_fleet_list_add(&p->spare, node);

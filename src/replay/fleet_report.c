@@ -58,6 +58,9 @@ static void add_workloads(const struct replay_fleet_result *r, struct gs_buf *ou
             gs_buf_addf(out, " %14.2f %10g", w->load.mean_replicas, w->load.wait_p99_s);
         gs_buf_add_char(out, '\n');
     }
+    for (size_t i = 0; i < r->n_workloads; i++)
+        if (r->workloads[i].why)
+            gs_buf_addf(out, "%s waits: %s\n", r->workloads[i].name, r->workloads[i].why);
 }
 
 static void add_totals(const struct replay_fleet_result *r, struct gs_buf *out)
@@ -66,8 +69,8 @@ static void add_totals(const struct replay_fleet_result *r, struct gs_buf *out)
     const char *currency = currency_of(r->fleet);
     gs_buf_addf(out,
                 "\n%.2f GPU hours, %.0f %% of them used, %.2f stranded; price %.2f%s%s\n"
-                "%zu nodes added, %zu removed, %zu at most; %zu without capacity, %zu failed to "
-                "start; %zu pods evicted\n"
+                "nodes: %zu added, %zu removed, at most %zu; %zu without capacity, %zu failed to "
+                "start; pods evicted: %zu\n"
                 "wait of the pods: half within %g s, 99 %% within %g s, the longest %g s; %zu of "
                 "%zu wait at the end\n",
                 u->gpu_hours, percent(u->used_gpu_hours, u->gpu_hours), u->stranded_gpu_hours,
@@ -78,7 +81,10 @@ static void add_totals(const struct replay_fleet_result *r, struct gs_buf *out)
 
 void replay_fleet_print_table(const struct replay_fleet_result *r, struct gs_buf *out)
 {
-    gs_buf_addf(out, "%s\n%9s  event\n", r->fleet->name, "time");
+    for (size_t i = 0; i < r->n_warnings; i++)
+        gs_buf_addf(out, "warning: %s\n", r->warnings[i]);
+    gs_buf_addf(out, "%s, policy %s\n%9s  event\n", r->fleet->name,
+                nodes_policy_name(r->fleet->policy), "time");
     for (size_t i = 0; i < r->n_lines; i++) {
         add_time(out, r->lines[i].t_ms);
         gs_buf_addf(out, "  %s\n", r->lines[i].text);
@@ -180,6 +186,8 @@ static json_t *workloads_json(const struct replay_fleet_result *r)
         const struct replay_fleet_workload_summary *w = &r->workloads[i];
         json_t *item = json_pack("{s:s}", "name", w->name);
         set_waits(item, &w->waits);
+        if (w->why)
+            json_object_set_new(item, "whyWaiting", json_string(w->why));
         if (w->has_load)
             json_object_set_new(item, "load", replay_summary_json(&w->load));
         json_array_append_new(list, item);
@@ -217,12 +225,21 @@ static json_t *lines_json(const struct replay_fleet_result *r)
     return list;
 }
 
+static json_t *warnings_json(const struct replay_fleet_result *r)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < r->n_warnings; i++)
+        json_array_append_new(list, json_string(r->warnings[i]));
+    return list;
+}
+
 json_t *replay_fleet_json(const struct replay_fleet_result *r)
 {
-    return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o}", "name", r->fleet->name, "currency",
-                     currency_of(r->fleet), "summary", summary_json(&r->summary), "pools",
-                     pools_json(r), "workloads", workloads_json(r), "events", lines_json(r),
-                     "states", rows_json(r));
+    return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "name", r->fleet->name,
+                     "policy", nodes_policy_name(r->fleet->policy), "currency",
+                     currency_of(r->fleet), "warnings", warnings_json(r), "summary",
+                     summary_json(&r->summary), "pools", pools_json(r), "workloads",
+                     workloads_json(r), "events", lines_json(r), "states", rows_json(r));
 }
 
 // --- side by side ---

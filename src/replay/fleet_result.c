@@ -171,6 +171,39 @@ static void set_waits(struct replay_fleet_waits *w, struct replay_pod_waits *ret
 
 // --- beginning and end ---
 
+static void add_warnings(struct replay_fleet_run *run)
+{
+    enum nodes_policy policy = run->f->policy;
+    struct replay_fleet_result *r = run->result;
+    struct nodes_findings found = {0};
+    nodes_pools_check(&run->f->pools, policy == NODES_POLICY_COST || policy == NODES_POLICY_PRICE,
+                      &found);
+    for (size_t i = 0; i < found.len; i++) {
+        gs_grow(&r->warnings, &r->warnings_cap, r->n_warnings, sizeof(*r->warnings));
+        r->warnings[r->n_warnings++] = gs_strdup(found.items[i].text);
+    }
+    nodes_findings_finish(&found);
+}
+
+// The scheduler's reasons, and those of the node autoscaler.
+static char *why_waiting(struct replay_fleet_run *run, const struct replay_fleet_pod *p)
+{
+    struct nodes_reasons nodes = {0};
+    GS_AUTO_BUF struct gs_buf out = {0};
+    size_t ready = 0;
+    for (size_t i = 0; i < run->n_nodes; i++)
+        ready += run->nodes[i].state == REPLAY_NODE_READY;
+    (void)nodes_best(run->snapshot, p->index, run->f->scoring, &nodes);
+    GS_AUTO_FREE char *text = nodes_reasons_text(ready, &nodes);
+    // The list goes on, so without the full stop.
+    size_t len = strlen(text);
+    gs_buf_add(&out, text, len && text[len - 1] == '.' ? len - 1 : len);
+    for (size_t i = 0; i < run->f->pools.len; i++)
+        replay_fleet_add_reasons(run, i, p->index, &out);
+    nodes_reasons_finish(&nodes);
+    return gs_strdup(out.data);
+}
+
 void replay_fleet_start_result(struct replay_fleet_run *run)
 {
     struct replay_fleet_result *r = run->result;
@@ -179,6 +212,7 @@ void replay_fleet_start_result(struct replay_fleet_run *run)
     r->workloads = gs_alloc_array(r->n_workloads + 1, sizeof(*r->workloads));
     r->pools = gs_alloc_array(r->n_pools + 1, sizeof(*r->pools));
     run->waits = gs_alloc_array(r->n_workloads + 1, sizeof(*run->waits));
+    add_warnings(run);
     for (size_t i = 0; i < r->n_workloads; i++)
         r->workloads[i].name = run->f->workloads[i].s->name;
     for (size_t i = 0; i < r->n_pools; i++)
@@ -202,7 +236,8 @@ void replay_fleet_finish_result(struct replay_fleet_run *run)
     for (size_t i = 0; i < run->waiting.len; i++) {
         const struct replay_fleet_pod *p = &run->pods[run->waiting.items[i]];
         replay_fleet_add_wait(run, p->workload, run->t_ms - p->created_ms);
-        r->workloads[p->workload].waits.waiting++;
+        if (!r->workloads[p->workload].waits.waiting++)
+            r->workloads[p->workload].why = why_waiting(run, p);
     }
     r->summary.waits.waiting = run->waiting.len;
     for (size_t i = 0; i < r->n_workloads; i++) {
@@ -222,8 +257,13 @@ void replay_fleet_result_finish(struct replay_fleet_result *r)
         free(r->rows[i].pool_nodes);
     for (size_t i = 0; i < r->n_lines; i++)
         free(r->lines[i].text);
+    for (size_t i = 0; i < r->n_warnings; i++)
+        free(r->warnings[i]);
+    for (size_t i = 0; i < r->n_workloads; i++)
+        free(r->workloads[i].why);
     free(r->rows);
     free(r->lines);
+    free(r->warnings);
     free(r->workloads);
     free(r->pools);
     *r = (struct replay_fleet_result){0};

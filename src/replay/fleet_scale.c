@@ -5,12 +5,10 @@
 
 #include "base/mem.h"
 
-#define BACKOFF_MS       INT64_C(300000) // the first; doubles up to the longest
-#define BACKOFF_MAX_MS   INT64_C(1800000)
-#define BACKOFF_RESET_MS INT64_C(10800000)
-#define MAX_EMPTY        10 // empty nodes that one scan removes
-#define STREAM_STARTUP   UINT64_C(1000003)
-#define STREAM_FAILURE   UINT64_C(2000003)
+#define MAX_EMPTY      10                   // empty nodes that one scan removes
+#define DECISIONS      UINT64_C(1000000007) // so that seeds of decisions differ
+#define STREAM_STARTUP UINT64_C(1000003)
+#define STREAM_FAILURE UINT64_C(2000003)
 
 static void set_earlier(int64_t *t_ms, int64_t other_ms)
 {
@@ -58,18 +56,6 @@ void replay_fleet_start_node(struct replay_fleet_run *run, struct replay_fleet_n
     n->next_ms = run->t_ms + ms;
 }
 
-static void back_off(struct replay_fleet_run *run, struct replay_fleet_pool *p)
-{
-    bool again = p->backoff_ms && run->t_ms - p->failed_ms < BACKOFF_RESET_MS;
-    if (p->backoff_ms && run->t_ms < p->backoff_until_ms) // another node of the same order
-        return;
-    p->backoff_ms = again ? 2 * p->backoff_ms : BACKOFF_MS;
-    if (p->backoff_ms > BACKOFF_MAX_MS)
-        p->backoff_ms = BACKOFF_MAX_MS;
-    p->failed_ms = run->t_ms;
-    p->backoff_until_ms = run->t_ms + p->backoff_ms;
-}
-
 void replay_fleet_end_start(struct replay_fleet_run *run, size_t node)
 {
     static const char *const why[] = {
@@ -81,6 +67,8 @@ void replay_fleet_end_start(struct replay_fleet_run *run, size_t node)
     bool no_capacity = n->failure == NODES_FAILURE_CAPACITY;
     if (n->failure == NODES_FAILURE_NONE) {
         n->state = REPLAY_NODE_READY;
+        p->creating--;
+        nodes_backoff_succeed(&p->backoff);
         nodes_exclude(run->snapshot, node, false);
         replay_fleet_log(run, "node %s-%u ready after %lld s", p->pool->name, n->number + 1,
                          (long long)((run->t_ms - n->created_ms) / 1000));
@@ -90,115 +78,72 @@ void replay_fleet_end_start(struct replay_fleet_run *run, size_t node)
     run->result->summary.capacity_failures += no_capacity;
     run->result->summary.start_failures += !no_capacity;
     run->result->pools[n->pool].failures++;
-    back_off(run, p);
+    nodes_backoff_fail(&p->backoff, run->t_ms, &run->f->times.backoff);
     replay_fleet_log(run, "node %s-%u failed: %s; back-off of the pool for %lld s", p->pool->name,
                      n->number + 1, why[n->failure],
-                     (long long)((p->backoff_until_ms - run->t_ms) / 1000));
+                     (long long)((p->backoff.until_ms - run->t_ms) / 1000));
     replay_fleet_remove_node(run, node);
 }
 
 // --- scale up ---
 
-struct upcoming {
-    size_t *pods; // numbers in the snapshot that fit on no node that exists or is being created
-    size_t n;
-};
-
-// Also uses nodes that are being created. The caller restores the snapshot.
-static void place_on_upcoming(struct replay_fleet_run *run, struct upcoming *ret)
+static struct nodes_group group_of(const struct replay_fleet_pool *p)
 {
-    GS_AUTO_FREE bool *failed = gs_alloc_array(nodes_pod_count(run->snapshot), sizeof(*failed));
-    *ret = (struct upcoming){.pods = gs_alloc_array(run->waiting.len + 1, sizeof(*ret->pods))};
-    for (size_t i = 0; i < run->n_nodes; i++)
-        if (run->nodes[i].state == REPLAY_NODE_CREATING)
-            nodes_exclude(run->snapshot, i, false);
-    for (size_t i = 0; i < run->waiting.len; i++) {
-        size_t pod = run->pods[run->waiting.items[i]].index;
-        size_t form = nodes_pod_form(run->snapshot, pod);
-        size_t node =
-            failed[form] ? NODES_NONE : nodes_best(run->snapshot, pod, NODES_PACK_GPUS, NULL);
-        if (node == NODES_NONE) {
-            failed[form] = true;
-            ret->pods[ret->n++] = pod;
-        } else {
-            nodes_place(run->snapshot, pod, node);
-        }
-    }
+    return (struct nodes_group){.name = p->pool->name,
+                                .pool = p->pool,
+                                .node = p->template,
+                                .size = p->size,
+                                .max = p->pool->max,
+                                .upcoming = p->creating,
+                                .backoff = p->backoff};
 }
 
-struct choice {
-    size_t pool, count, pods;
-    double price; // of all nodes
-};
-
-// How many new nodes of the pool the pods fill; each further node must take a pod.
-static struct choice simulate_pool(struct replay_fleet_run *run, const struct upcoming *up,
-                                   size_t pool)
+void replay_fleet_add_reasons(struct replay_fleet_run *run, size_t pool, size_t pod,
+                              struct gs_buf *out)
 {
-    const struct replay_fleet_pool *p = &run->pools[pool];
-    struct choice c = {.pool = pool};
-    size_t checkpoint = nodes_checkpoint(run->snapshot);
-    GS_AUTO_FREE bool *placed = gs_alloc_array(up->n + 1, sizeof(*placed));
-    while (p->size + c.count < p->pool->max) {
-        size_t before = c.pods,
-               node = nodes_snapshot_add_template(run->snapshot, p->template, NULL);
-        for (size_t i = 0; i < up->n; i++) {
-            if (placed[i] || !nodes_fits(run->snapshot, up->pods[i], node, NULL))
-                continue;
-            nodes_place(run->snapshot, up->pods[i], node);
-            placed[i] = true;
-            c.pods++;
-        }
-        if (c.pods == before)
-            break;
-        c.count++;
-    }
-    nodes_restore(run->snapshot, checkpoint);
-    c.price = (double)c.count * p->pool->price;
-    return c;
-}
-
-static struct choice choose_pool(struct replay_fleet_run *run, const struct upcoming *up)
-{
-    struct choice best = {0};
-    for (size_t i = 0; i < run->f->pools.len; i++) {
-        if (run->pools[i].backoff_until_ms > run->t_ms)
-            continue;
-        struct choice c = simulate_pool(run, up, i);
-        if (c.count &&
-            (!best.count || c.pods > best.pods || (c.pods == best.pods && c.price < best.price)))
-            best = c;
-    }
-    return best;
+    struct nodes_choice_settings settings = {.policy = run->f->policy, .now_ms = run->t_ms};
+    struct nodes_group group = group_of(&run->pools[pool]);
+    struct nodes_reasons reasons = {0};
+    gs_buf_addf(out, "; pool %s: ", group.name);
+    nodes_group_reasons(run->snapshot, pod, &group, &settings, &reasons);
+    for (size_t i = 0; i < reasons.len; i++)
+        gs_buf_addf(out, "%s%s", i ? ", " : "", reasons.items[i].text);
+    nodes_reasons_finish(&reasons);
 }
 
 // Orders nodes of one pool, as one loop of the Cluster Autoscaler.
-static void order_nodes(struct replay_fleet_run *run, const struct choice *c)
+static void order_nodes(struct replay_fleet_run *run, const struct nodes_option *o, size_t pool)
 {
-    struct replay_fleet_pool *p = &run->pools[c->pool];
-    replay_fleet_log(run, "%s %zu->%zu (max: %zu) for %zu waiting pod%s", p->pool->name, p->size,
-                     p->size + c->count, p->pool->max, c->pods, c->pods == 1 ? "" : "s");
-    for (size_t i = 0; i < c->count; i++)
-        replay_fleet_add_node(run, c->pool, false);
-    run->result->summary.nodes_added += c->count;
-    run->result->pools[c->pool].added += c->count;
+    struct replay_fleet_pool *p = &run->pools[pool];
+    replay_fleet_log(run, "%s %zu->%zu (max: %zu) for %zu waiting pod%s: %s", p->pool->name,
+                     p->size, p->size + o->count, p->pool->max, o->n_pods,
+                     o->n_pods == 1 ? "" : "s", o->text);
+    for (size_t i = 0; i < o->count; i++)
+        replay_fleet_add_node(run, pool, false);
+    run->result->summary.nodes_added += o->count;
+    run->result->pools[pool].added += o->count;
     run->last_add_ms = run->t_ms;
 }
 
-// False: pods wait, and nothing helps them until something changes.
+// False: pods wait, and nothing helps them until something changes or a back-off ends.
 static bool scale_up(struct replay_fleet_run *run)
 {
-    struct upcoming up;
+    struct nodes_choice_settings settings = {.policy = run->f->policy,
+                                             .now_ms = run->t_ms,
+                                             .seed = run->f->seed * DECISIONS + run->decisions++};
+    struct nodes_decision d;
     if (!run->waiting.len)
         return true;
-    size_t checkpoint = nodes_checkpoint(run->snapshot);
-    place_on_upcoming(run, &up);
-    struct choice best = up.n ? choose_pool(run, &up) : (struct choice){0};
-    bool helped = best.count || !up.n;
-    nodes_restore(run->snapshot, checkpoint);
-    if (best.count)
-        order_nodes(run, &best);
-    free(up.pods);
+    GS_AUTO_FREE struct nodes_group *groups = gs_alloc_array(run->f->pools.len, sizeof(*groups));
+    for (size_t i = 0; i < run->f->pools.len; i++)
+        nodes_backoff_expire(&run->pools[i].backoff, run->t_ms, &run->f->times.backoff);
+    for (size_t i = 0; i < run->f->pools.len; i++)
+        groups[i] = group_of(&run->pools[i]);
+    nodes_decide(run->snapshot, groups, run->f->pools.len, &settings, &d);
+    bool helped = d.chosen != NODES_NONE || d.n_waiting == d.n_pending;
+    if (d.chosen != NODES_NONE)
+        order_nodes(run, &d.options[d.chosen], d.chosen);
+    nodes_decision_finish(&d);
     return helped;
 }
 
@@ -313,8 +258,8 @@ int64_t replay_fleet_scan(struct replay_fleet_run *run)
         run->changed = false;
         if (!scale_up(run))
             for (size_t i = 0; i < run->f->pools.len; i++)
-                if (run->pools[i].backoff_until_ms > run->t_ms)
-                    set_earlier(&next_ms, run->pools[i].backoff_until_ms);
+                if (nodes_backoff_active(&run->pools[i].backoff, run->t_ms))
+                    set_earlier(&next_ms, run->pools[i].backoff.until_ms);
         set_earlier(&next_ms, scale_down(run));
         // A pod of a drained node may have another node at once.
         replay_fleet_schedule(run);

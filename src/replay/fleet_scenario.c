@@ -286,6 +286,11 @@ static void read_autoscaler(struct codec_reader *r, const json_t *v, void *out)
         {"scale-down-unneeded-time", CODEC_FIELD_DURATION, AT_TIMES(unneeded_ms), NULL},
         {"scale-down-delay-after-add", CODEC_FIELD_DURATION, AT_TIMES(delay_after_add_ms), NULL},
         {"max-node-provision-time", CODEC_FIELD_DURATION, AT_TIMES(max_provision_ms), NULL},
+        {"initial-node-group-backoff-duration", CODEC_FIELD_DURATION, AT_TIMES(backoff.initial_ms),
+         NULL},
+        {"max-node-group-backoff-duration", CODEC_FIELD_DURATION, AT_TIMES(backoff.max_ms), NULL},
+        {"node-group-backoff-reset-timeout", CODEC_FIELD_DURATION, AT_TIMES(backoff.reset_ms),
+         NULL},
         {"scale-down-gpu-utilization-threshold", CODEC_FIELD_CUSTOM, 0, read_gpu_threshold},
         {"scale-down-utilization-threshold", CODEC_FIELD_CUSTOM, 0, read_threshold},
         {0},
@@ -319,6 +324,15 @@ static void keep_prices(struct codec_reader *r, const json_t *v, void *out)
     ((struct fleet_draft *)r->user)->prices = v;
 }
 
+static void read_policy(struct codec_reader *r, const json_t *v, void *out)
+{
+    struct gs_error *err =
+        nodes_policy_parse(codec_read_text(r, v), &((struct replay_fleet *)out)->policy);
+    if (err)
+        codec_reader_fail(r, v, "%s", gs_error_message(err));
+    gs_error_free(err);
+}
+
 static void read_scoring(struct codec_reader *r, const json_t *v, void *out)
 {
     const char *text = codec_read_text(r, v);
@@ -335,6 +349,7 @@ static const struct codec_field top_fields[] = {
     {"name", CODEC_FIELD_TEXT, AT(name), NULL},
     {"duration", CODEC_FIELD_DURATION, AT(duration_ms), NULL},
     {"seed", CODEC_FIELD_CUSTOM, 0, read_seed},
+    {"policy", CODEC_FIELD_CUSTOM, 0, read_policy},
     {"scoring", CODEC_FIELD_CUSTOM, 0, read_scoring},
     {"autoscaler", CODEC_FIELD_CUSTOM, 0, read_autoscaler},
     {"pools", CODEC_FIELD_CUSTOM, 0, keep_pools},
@@ -431,6 +446,8 @@ struct gs_error *replay_fleet_load(const char *path, struct replay_fleet **ret)
                                          .unneeded_ms = 600000,
                                          .delay_after_add_ms = 600000,
                                          .max_provision_ms = 900000,
+                                         .backoff = {NODES_BACKOFF_INITIAL_MS, NODES_BACKOFF_MAX_MS,
+                                                     NODES_BACKOFF_RESET_MS},
                                          .gpu_threshold = 0.5,
                                          .threshold = 0.5}};
     err = read_text(path, gs_buf_slice(&text), f);

@@ -36,6 +36,16 @@ static const struct codec_field extra_fields[] = {
 static const struct nodes_pools_extra extra = {.fields = extra_fields,
                                                .size = sizeof(struct replay_pool_extra)};
 
+static void refuse_wrong_pools(struct codec_reader *r, const struct replay_fleet *f)
+{
+    struct nodes_findings found = {0};
+    nodes_pools_check(&f->pools, false, &found);
+    for (size_t i = 0; i < found.len && !r->err; i++)
+        if (found.items[i].severity == NODES_ERROR)
+            r->err = gs_error_new(GS_EINVAL, "%s", found.items[i].text);
+    nodes_findings_finish(&found);
+}
+
 static void check_pools(struct codec_reader *r, const json_t *at, const struct replay_fleet *f)
 {
     size_t all = 0;
@@ -60,6 +70,8 @@ void replay_fleet_read_pools(struct codec_reader *r, const json_t *list, struct 
         check_pools(r, list, f);
     if (!r->err)
         replay_fleet_apply_prices(f);
+    if (!r->err)
+        refuse_wrong_pools(r, f);
 }
 
 static struct nodes_pool *find_pool(struct replay_fleet *f, const char *name)
@@ -157,6 +169,9 @@ static struct gs_error *set_time(struct replay_fleet *f, const char *name, const
         {"scale-down-unneeded-time", &f->times.unneeded_ms},
         {"scale-down-delay-after-add", &f->times.delay_after_add_ms},
         {"max-node-provision-time", &f->times.max_provision_ms},
+        {"initial-node-group-backoff-duration", &f->times.backoff.initial_ms},
+        {"max-node-group-backoff-duration", &f->times.backoff.max_ms},
+        {"node-group-backoff-reset-timeout", &f->times.backoff.reset_ms},
     };
     for (size_t i = 0; i < GS_ARRAY_LEN(times); i++) {
         int64_t ns = 0;
@@ -171,7 +186,7 @@ static struct gs_error *set_time(struct replay_fleet *f, const char *name, const
         return replay_fleet_check(f);
     }
     return gs_error_new(GS_EINVAL,
-                        "\"%s\" cannot be set in a scenario with pools; seed, duration, "
+                        "\"%s\" cannot be set in a scenario with pools; policy, seed, duration, "
                         "scan-interval, scale-down-unneeded-time, scale-down-delay-after-add, "
                         "max-node-provision-time, max.POOL, price.POOL and WORKLOAD.NAME can",
                         name);
@@ -181,6 +196,8 @@ struct gs_error *replay_fleet_set(struct replay_fleet *f, const char *name, cons
 {
     const char *dot = strchr(name, '.');
     struct gs_slice before = gs_slice_make(name, dot ? (size_t)(dot - name) : 0);
+    if (gs_streq(name, "policy"))
+        return nodes_policy_parse(value, &f->policy);
     if (gs_streq(name, "seed")) {
         struct gs_error *err = gs_parse_u64(gs_slice_of(value), UINT32_MAX, &f->seed);
         return err ? gs_error_wrap(err, "seed") : NULL;

@@ -189,8 +189,8 @@ bool replay_is_fleet(const char *path); // whether the file contains workloads o
 // file:line:column in errors.
 struct gs_error *replay_fleet_load(const char *path, struct replay_fleet **ret);
 void replay_fleet_free(struct replay_fleet *f);
-// "policy=cost", "seed=2", "duration=8h", "scale-down-unneeded-time=5m", "max.POOL=4",
-// "price.POOL=2.5", "WORKLOAD.target=70" with the names of replay_scenario_set().
+// "policy=cost" (nodes_policy_parse), "seed=2", "duration=8h", "scale-down-unneeded-time=5m",
+// "max.POOL=4", "price.POOL=2.5", "WORKLOAD.target=70" with the names of replay_scenario_set().
 struct gs_error *replay_fleet_set(struct replay_fleet *f, const char *name, const char *value);
 struct gs_error *replay_fleet_prices(struct replay_fleet *f, const char *path);
 const char *replay_fleet_name(const struct replay_fleet *f);
@@ -222,6 +222,7 @@ struct replay_fleet_workload_summary {
     struct replay_pod_waits waits;
     struct replay_summary load; // of replicas
     bool has_load;
+    char *why; // why its oldest waiting pod has no node at the end; NULL: none waits
 };
 
 struct replay_fleet_pool_summary {
@@ -242,6 +243,8 @@ struct replay_fleet_result {
     size_t n_rows, rows_cap;
     struct replay_fleet_line *lines;
     size_t n_lines, lines_cap;
+    char **warnings; // about the pools
+    size_t n_warnings, warnings_cap;
     struct replay_fleet_workload_summary *workloads;
     size_t n_workloads;
     struct replay_fleet_pool_summary *pools;

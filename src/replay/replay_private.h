@@ -7,6 +7,7 @@
 #include "codec/yaml.h"
 #include "codec/yaml_reader.h"
 #include "hpa/hpa.h"
+#include "nodes/choice.h"
 #include "nodes/pool.h"
 #include "nodes/scheduling.h"
 #include "replay/decision_tables.h"
@@ -411,6 +412,7 @@ struct replay_fleet_workload {
 struct replay_fleet_times {
     int64_t scan_ms, unneeded_ms, delay_after_add_ms, max_provision_ms;
     double gpu_threshold, threshold; // utilization below which a node may be removed
+    struct nodes_backoff_limits backoff;
 };
 
 struct replay_fleet {
@@ -421,6 +423,7 @@ struct replay_fleet {
     size_t n_workloads;
     struct nodes_pools pools;
     struct replay_fleet_times times;
+    enum nodes_policy policy;
     enum nodes_scoring scoring; // of the scheduler
     json_t *prices;             // the table, or NULL
     struct gs_arena arena;
@@ -489,10 +492,11 @@ struct replay_fleet_shape {
 struct replay_fleet_pool {
     const struct nodes_pool *pool;
     size_t size;                    // nodes that exist or are being created, without draining ones
+    size_t creating;                // of these: not ready
     unsigned attempts;              // nodes that were ordered, for names and random numbers
     struct replay_fleet_list spare; // places of removed nodes in the snapshot
     json_t *template;
-    int64_t backoff_ms, backoff_until_ms, failed_ms; // after a failure; failed: the last one
+    struct nodes_backoff backoff;
 };
 
 struct replay_fleet_waits { // of pods, in seconds
@@ -509,6 +513,7 @@ struct replay_fleet_run {
     const struct replay_fleet *f;
     int64_t t_ms;
     struct nodes_snapshot *snapshot;
+    size_t parking; // a node in the snapshot for pods that do not exist
     struct replay_placer placer;
     struct replay_workload_run *workloads;
     struct replay_fleet_job_list *jobs; // of the workloads
@@ -522,6 +527,7 @@ struct replay_fleet_run {
     size_t n_shapes, shapes_cap;
     bool changed; // since the last scan of the node autoscaler
     int64_t next_scan_ms, last_add_ms;
+    uint64_t decisions; // of the node autoscaler
     struct replay_fleet_result *result;
     struct replay_fleet_waits *waits; // of the workloads
     double *larger;                   // by GPUs: the share of the pods with GPUs that request more
@@ -532,6 +538,7 @@ void replay_fleet_list_drop(struct replay_fleet_list *l, size_t v); // keeps the
 
 // --- pods and nodes (fleet_nodes.c) ---
 
+void replay_fleet_start_nodes(struct replay_fleet_run *run);
 // A pod that waits; returns its ticket. job: NULL for a replica.
 size_t replay_fleet_add_pod(struct replay_fleet_run *run, size_t workload, size_t gpus,
                             const struct replay_job *job);
@@ -554,6 +561,9 @@ void replay_fleet_end_start(struct replay_fleet_run *run, size_t node);
 
 // Scans if a scan is due. Returns when the next one is; INT64_MAX: after the next change.
 int64_t replay_fleet_scan(struct replay_fleet_run *run);
+// Why the pool does not grow for the pod of the snapshot.
+void replay_fleet_add_reasons(struct replay_fleet_run *run, size_t pool, size_t pod,
+                              struct gs_buf *out);
 
 // --- results (fleet_result.c) ---
 

@@ -194,6 +194,43 @@ static void test_selectors_and_taints_choose_the_pool(void **state)
     run_finish(&run);
 }
 
+// --- policies ---
+
+static double price_with(const char *policy)
+{
+    GS_AUTO_FREE char *text = gs_format(
+        "policy: %s\n"
+        "duration: 1h\npools:\n" GPU_POOL("small", "1", "price: 1")
+            GPU_POOL("big", "4",
+                     "price: 5, priority: 1") "workloads:\n"
+                                              "- {name: a, jobs: [{at: 0s, run: 10m, pods: 2}]}\n",
+        policy);
+    struct run run = run_text(text);
+    double price = run.r.summary.price;
+    assert_int_equal(run.r.summary.waits.waiting, 0);
+    run_finish(&run);
+    return price;
+}
+
+static void test_policies_choose_different_pools(void **state)
+{
+    (void)state;
+    assert_true(price_with("cost") < price_with("priority"));
+    assert_true(price_with("packing") < price_with("least-nodes"));
+}
+
+static void test_a_pod_that_waits_has_a_reason(void **state)
+{
+    (void)state;
+    struct run run = run_text("duration: 1h\npools:\n" GPU_POOL("gpu", "2", "price: 1") GPU_POOL(
+        "free", "1", "") "workloads:\n- {name: big, jobs: [{at: 10m, run: 10m, gpus: 4}]}\n");
+    assert_contains(&run, "big waits: no nodes available to schedule pods; pool gpu");
+    assert_contains(&run, "; pool free: Insufficient nvidia.com/gpu");
+    assert_contains(&run, "warning: ");
+    assert_contains(&run, "pool free has no price");
+    run_finish(&run);
+}
+
 // --- repeatability ---
 
 #define RANDOM                                                                                     \
@@ -299,6 +336,10 @@ static void test_wrong_scenarios_name_the_place(void **state)
          "maxReplicas"},
         {"pools:\n" CPU "autoscaler: {scan: 1s}\nworkloads:\n- {name: a, jobs: [{run: 1m}]}\n",
          "scan"},
+        {"policy: cheap\npools:\n" CPU "workloads:\n- {name: a, jobs: [{run: 1m}]}\n", ":1:9:"},
+        {"pools:\n- {name: a, labels: {nvidia.com/gpu.present: x}}\n"
+         "workloads:\n- {name: a, jobs: [{run: 1m}]}\n",
+         "GPU label"},
         {"pools:\n- {name: a, maximum: 1}\nworkloads:\n- {name: a, jobs: [{run: 1m}]}\n", ":2:"},
         {"pools: /nonexistent/pools.yaml\nworkloads:\n- {name: a, jobs: [{run: 1m}]}\n",
          "/nonexistent/pools.yaml"},
@@ -324,6 +365,8 @@ int main(void)
         cmocka_unit_test(test_pods_leave_a_node_that_is_hardly_used),
         cmocka_unit_test(test_pods_that_no_pool_fits_wait_until_the_end),
         cmocka_unit_test(test_selectors_and_taints_choose_the_pool),
+        cmocka_unit_test(test_policies_choose_different_pools),
+        cmocka_unit_test(test_a_pod_that_waits_has_a_reason),
         cmocka_unit_test(test_equal_scenarios_have_equal_results),
         cmocka_unit_test(test_outputs_agree),
         cmocka_unit_test(test_settings),

@@ -16,6 +16,9 @@ struct gs_error *gs_file_read(const char *path, size_t max, struct gs_buf *ret);
 // old or the new contents.
 struct gs_error *gs_file_write_atomic(const char *path, mode_t mode, struct gs_slice content);
 struct gs_error *gs_mkdir_p(const char *path, mode_t mode);
+// Removes a file or a directory with its contents, without following links. What cannot be removed
+// stays.
+void gs_remove_tree(const char *path);
 
 // Raises the soft limit of open files (1024 in a shell or unit) to the hard limit, since each
 // connection of a server is an open file.

@@ -15,7 +15,19 @@ static const struct gs_opt opts[] = {
      AT(gpus),
      .help = "Simulated GPUs: a count and a model such as 8xA100-SXM4-80GB (gpuscale sim --help "
              "lists the models), or a YAML file. Default: the GPUs of the machine; without an "
-             "NVIDIA driver, 8xA100-SXM4-80GB are simulated."},
+             "NVIDIA driver, 8xA100-SXM4-80GB are simulated. none: the first node has no GPUs."},
+    {.name = "pool",
+     .arg = "NAME=MIN..MAXxGPUS[,KEY=VALUE...]",
+     .type = GS_OPT_STRINGS,
+     AT(pools),
+     .help = "A pool of simulated machines with this number of GPUs each, such as "
+             "t4=0..8x1,model=Tesla-T4,startup=40s,price=0.35. MIN machines exist at the start. "
+             "Keys: docs/nodes.md. Repeatable."},
+    {.name = "pools",
+     .arg = "FILE",
+     .type = GS_OPT_STRINGS,
+     AT(pool_files),
+     .help = "Pools of simulated machines from a YAML file (docs/nodes.md). Repeatable."},
     {.name = "filename",
      .alias = "f",
      .arg = "FILE",

@@ -153,7 +153,11 @@ static struct gs_error *start_node(struct up_cluster *c, const struct up_options
         env[n++] = sim_env;
         env[n++] = sim_library;
     }
-    CODEC_AUTO_JSON json_t *labels = up_node_gpu_labels(&c->devices), *taints = json_array();
+    CODEC_AUTO_JSON json_t *labels = machines_gpu_labels(&c->devices), *taints = json_array();
+    if (c->devices.n) { // by which guides select nodes
+        codec_json_set_str(labels, "node.kubernetes.io/instance-type", "g4dn.xlarge");
+        codec_json_set_str(labels, "beta.kubernetes.io/instance-type", "g4dn.xlarge");
+    }
     struct gs_error *err = up_node_parse(o, labels, taints);
     if (err)
         return err;
@@ -180,62 +184,60 @@ static struct gs_error *start_node(struct up_cluster *c, const struct up_options
 static struct gs_error *start_exporter(struct up_cluster *c, const struct up_options *o,
                                        void (*line)(void *arg, const char *line), void *arg)
 {
-    struct gs_error *err = choose_port(o->exporter_port, EXPORTER_PORT, "the exporter",
-                                       "exporter-port", &c->exporter_port);
+    struct gs_error *err = up_exporter_collectors(o, c->values, c->data_dir, &c->collectors);
+    if (err || !c->devices.n)
+        return err;
+    err = choose_port(o->exporter_port, EXPORTER_PORT, "the exporter", "exporter-port",
+                      &c->exporter_port);
     if (err)
         return err;
     GS_AUTO_FREE char *address = gs_format(LOOPBACK ":%u", c->exporter_port);
-    GS_AUTO_FREE char *interval = gs_format("%d", SAMPLE_INTERVAL_MS);
-    GS_AUTO_FREE char *sim_env = gs_format("%s=%s", NVMLSIM_ENV, c->devices.sim_name);
-    const char *argv[24] = {c->self_exe,
-                            "exporter",
-                            "--address",
-                            address,
-                            "--kubernetes",
-                            "--pod-resources-kubelet-socket",
-                            c->podresources,
-                            "--node-name",
-                            c->node_name,
-                            "--pod-resources-interval",
-                            "1s",
-                            "--collect-interval",
-                            interval,
-                            "--exit-with-parent"};
-    size_t n = 0;
-    while (argv[n])
-        n++;
-    if (c->devices.simulated) {
-        argv[n++] = "--nvml-library";
-        argv[n++] = c->devices.sim_library;
-    }
-    GS_AUTO_FREE char *counters = gs_format("%s/counters.csv", c->data_dir);
-    if (!o->collectors && c->values->counters) {
-        err = gs_file_write_atomic(counters, 0600, gs_slice_of(c->values->counters));
-        if (err)
-            return err;
-    }
-    const char *collectors = o->collectors         ? o->collectors
-                             : c->values->counters ? counters
-                                                   : c->values->collectors;
-    if (collectors) {
-        argv[n++] = "--collectors";
-        argv[n++] = collectors;
-    }
-    const char *const env[] = {c->devices.simulated ? sim_env : NULL, NULL};
-    const struct up_child_config cfg = {.name = "exporter",
-                                        .argv = argv,
-                                        .extra_env = env,
-                                        .restart = true,
-                                        .on_line = line,
-                                        .arg = arg};
-    return up_child_start(c->loop, &cfg, &c->exporter);
+    const struct up_exporter_config cfg = {.self_exe = c->self_exe,
+                                           .address = address,
+                                           .podresources = c->podresources,
+                                           .node = c->node_name,
+                                           .gpus = &c->devices,
+                                           .interval_ms = SAMPLE_INTERVAL_MS,
+                                           .collectors = c->collectors,
+                                           .on_line = line,
+                                           .arg = arg};
+    return up_exporter_start(c->loop, &cfg, &c->exporter);
+}
+
+static struct gs_error *start_machines(struct up_cluster *c,
+                                       void (*line)(void *arg, const char *line), void *arg)
+{
+    if (!c->pools.len)
+        return NULL;
+    const struct gs_opt_list *items = &c->options->env;
+    GS_AUTO_FREE const char **env = gs_alloc_array(items->len + 1, sizeof(*env));
+    for (size_t i = 0; i < items->len; i++)
+        env[i] = items->items[i];
+    const struct local_kubelet_config kubelet = {
+        .first = c->kubelet, .self_exe = c->self_exe, .extra_env = env};
+    c->targets = gs_format("%s/machines.json", c->data_dir);
+    const struct up_machines_config cfg = {.loop = c->loop,
+                                           .machines = {.cluster = c->cluster,
+                                                        .api = c->api,
+                                                        .scheduler = c->scheduler,
+                                                        .kubelet = &kubelet,
+                                                        .pools = c->pools.items,
+                                                        .n_pools = c->pools.len},
+                                           .self_exe = c->self_exe,
+                                           .collectors = c->collectors,
+                                           .targets = c->targets,
+                                           .interval_ms = SAMPLE_INTERVAL_MS,
+                                           .on_line = line,
+                                           .arg = arg};
+    return up_machines_start(&cfg, &c->machines);
 }
 
 static struct gs_error *write_engine_config(const struct up_cluster *c)
 {
     GS_AUTO_FREE char *exporter = gs_format(LOOPBACK ":%u", c->exporter_port);
     const struct up_engine_config cfg = {
-        .exporter = exporter,
+        .exporter = c->devices.n ? exporter : NULL,
+        .targets = c->targets,
         .interval_ms = SAMPLE_INTERVAL_MS,
         .hidden = c->duplicates ? up_duplicates_pattern(c->duplicates) : NULL};
     return up_engine_config_write(&cfg, c->options, c->values, c->engine_config);
@@ -340,6 +342,8 @@ static struct gs_error *prepare(struct up_cluster *c, const struct up_options *o
     if (!err)
         err = up_pki_load(pki_dir, &c->pki);
     if (!err)
+        err = up_pools_load(o, false, &c->pools);
+    if (!err)
         err = up_devices_open(o->gpus, c->data_dir, &c->devices);
     return err;
 }
@@ -363,6 +367,8 @@ struct gs_error *up_cluster_start(uv_loop_t *loop, const struct up_options *o,
         err = start_node(c, o);
     if (!err)
         err = start_exporter(c, o, line, arg);
+    if (!err)
+        err = start_machines(c, line, arg);
     if (!err)
         err = start_metrics(c, o);
     if (!err)
@@ -389,16 +395,29 @@ void up_cluster_hide_duplicates(struct up_cluster *c)
 bool up_cluster_ready(const struct up_cluster *c)
 {
     return local_cluster_synced(c->cluster) &&
+           (!c->machines || machines_started(up_machines_of(c->machines))) &&
            kube_condition_true(kube_cache_get(c->cluster->nodes, NULL, c->node_name), "Ready");
+}
+
+static void on_part_stopped(void *arg)
+{
+    struct up_cluster *c = arg;
+    if (--c->n_stopping == 0)
+        c->stop_done(c->stop_arg);
 }
 
 void up_cluster_stop(struct up_cluster *c, void (*done)(void *arg), void *arg)
 {
     up_child_stop(c->exporter);
-    if (c->kubelet)
-        kubelet_stop(c->kubelet, STOP_TIMEOUT_MS, done, arg);
-    else
+    c->stop_done = done;
+    c->stop_arg = arg;
+    c->n_stopping = (c->kubelet ? 1 : 0) + (c->machines ? 1 : 0);
+    if (!c->n_stopping)
         done(arg);
+    if (c->machines)
+        machines_stop(up_machines_of(c->machines), STOP_TIMEOUT_MS, on_part_stopped, c);
+    if (c->kubelet)
+        kubelet_stop(c->kubelet, STOP_TIMEOUT_MS, on_part_stopped, c);
 }
 
 void up_cluster_free(struct up_cluster *c)
@@ -413,6 +432,7 @@ void up_cluster_free(struct up_cluster *c)
     up_resource_feed_free(c->resource_feed);
     up_duplicates_free(c->duplicates);
     engine_free(c->engine);
+    up_machines_free(c->machines);
     kubelet_free(c->kubelet);
     services_free(c->services);
     controllers_scheduler_free(c->scheduler);
@@ -423,7 +443,10 @@ void up_cluster_free(struct up_cluster *c)
     local_api_free(c->api);
     free(c->engine_config);
     up_pki_finish(&c->pki);
-    up_devices_finish(&c->devices);
+    machines_gpus_finish(&c->devices);
+    nodes_pools_finish(&c->pools);
+    free(c->targets);
+    free(c->collectors);
     for (size_t i = 0; i < c->n_images; i++)
         free((char *)c->images[i].image);
     free(c->images);

@@ -31,7 +31,8 @@
 #define STATE "state.db"
 static const char *const ours[] = {
     STATE,           "kubeconfig",   "load.log",       "pki",          "containers", "pods",
-    "pod-resources", "kubelet.lock", "prometheus.yml", "counters.csv", "tools"};
+    "pod-resources", "kubelet.lock", "prometheus.yml", "counters.csv", "tools",      "nodes",
+    "machines.json"};
 
 // --- location ---
 

@@ -13,9 +13,12 @@
 
 static json_t *exporter_job(const struct up_engine_config *c)
 {
-    json_t *job = json_pack("{s:s, s:o, s:[{s:[s]}]}", "job_name", UP_EXPORTER_JOB,
-                            "scrape_interval", codec_json_strf("%dms", c->interval_ms),
-                            "static_configs", "targets", c->exporter);
+    json_t *job = json_pack("{s:s, s:o}", "job_name", UP_EXPORTER_JOB, "scrape_interval",
+                            codec_json_strf("%dms", c->interval_ms));
+    if (c->exporter)
+        json_object_set_new(job, "static_configs", json_pack("[{s:[s]}]", "targets", c->exporter));
+    if (c->targets)
+        json_object_set_new(job, "file_sd_configs", json_pack("[{s:[s]}]", "files", c->targets));
     // The series of devices get the label of the series of processes, which ACK's rules use.
     json_t *rules = json_pack("[{s:[s,s], s:s, s:s, s:s}]", "source_labels", "NodeName", "hostname",
                               "regex", ";(.+)", "target_label", "NodeName", "replacement", "$1");

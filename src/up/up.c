@@ -132,6 +132,14 @@ static size_t rows_of_block(size_t rows)
     return rows > others ? rows - others : 1;
 }
 
+static bool has_simulated_gpus(const struct up *u)
+{
+    bool any = u->cluster->devices.simulated;
+    for (size_t i = 0; i < u->cluster->pools.len; i++)
+        any = any || u->cluster->pools.items[i].gpus;
+    return any;
+}
+
 static void draw_status_block(struct up *u)
 {
     if (!console_terminal_live(u->terminal))
@@ -139,16 +147,19 @@ static void draw_status_block(struct up *u)
     GS_AUTO_BUF struct gs_buf block = {0};
     size_t rows, columns;
     console_terminal_size(u->terminal, &rows, &columns);
+    GS_AUTO_BUF struct gs_buf pools = {0};
+    up_pools_print(&u->cluster->pools, u->cluster->machines, &pools);
     const struct console_status_source source = {
         .db = engine_tsdb(u->cluster->engine),
         .pods = u->cluster->cluster->pods,
         .decisions = u->decisions,
         .problems = u->problems,
         .headline = u->headline,
+        .pools = pools.data,
         .hints = {u->hints[0], u->hints[1], u->hints[2]},
         .service_url = u->service_url,
         .load = u->load_on ? u->o->load : NULL,
-        .simulated = u->cluster->devices.simulated,
+        .simulated = has_simulated_gpus(u),
         .colour = console_terminal_colour(u->terminal),
     };
     console_status_render(&source, gs_unix_ms(), rows_of_block(rows), columns > 1 ? columns - 1 : 1,
@@ -227,7 +238,7 @@ static void print_timeline(struct up *u)
 {
     GS_AUTO_BUF struct gs_buf out = {0};
     record_in_timeline(u, "back at the minimum");
-    gs_buf_addf(&out, "\nTimeline%s:\n", u->cluster->devices.simulated ? " (SIMULATED GPUs)" : "");
+    gs_buf_addf(&out, "\nTimeline%s:\n", has_simulated_gpus(u) ? " (SIMULATED GPUs)" : "");
     size_t rows, columns;
     console_terminal_size(u->terminal, &rows, &columns);
     console_timeline_print(u->timeline, console_terminal_live(u->terminal) ? columns : 0, &out);
@@ -253,7 +264,7 @@ static void on_applied(void *arg, struct gs_error *err)
 static void on_ready(struct up *u)
 {
     console_terminal_line(u->terminal, "Ready: %s, %s%s", u->headline, u->addresses,
-                          u->cluster->devices.simulated ? " [SIMULATED GPUs]" : "");
+                          has_simulated_gpus(u) ? " [SIMULATED GPUs]" : "");
     for (size_t i = 0; i < CONSOLE_STATUS_HINTS && u->hints[i]; i++)
         console_terminal_line(u->terminal, "  %s", u->hints[i]);
     if (local_ports_first() > 80) {
@@ -369,8 +380,11 @@ static void describe_cluster(struct up *u)
 {
     const struct up_cluster *c = u->cluster;
     GS_AUTO_FREE char *kubeconfig = shell_word(c->kubeconfig);
-    u->headline = gs_format("node %s, %zu GPU%s", c->node_name, c->devices.n_gpus,
-                            c->devices.n_gpus == 1 ? "" : "s");
+    GS_AUTO_FREE char *pools =
+        c->pools.len ? gs_format(", %zu pool%s", c->pools.len, c->pools.len == 1 ? "" : "s")
+                     : gs_strdup("");
+    u->headline = gs_format("node %s, %zu GPU%s%s", c->node_name, c->devices.n_gpus,
+                            c->devices.n_gpus == 1 ? "" : "s", pools);
     u->addresses = gs_format("API https://127.0.0.1:%u, Prometheus API http://127.0.0.1:%u",
                              c->api_port, c->prometheus_port);
     u->hints[0] = gs_format("export KUBECONFIG=%s", kubeconfig);

@@ -8,6 +8,7 @@
 // The options of `gpuscale up`. Strings are borrowed; NULL: not given.
 struct up_options {
     const char *gpus, *adapter_config, *data_dir, *node_name, *load, *hpa_compat;
+    struct gs_opt_list pools, pool_files;
     struct gs_opt_list files, images, env, node_labels, node_taints, values, scrape_configs,
         alertmanagers;
     const char *collectors;

@@ -10,11 +10,13 @@
 #include "local/api.h"
 #include "local/cluster.h"
 #include "local/kubelet.h"
+#include "local/machines/machines.h"
 #include "local/scheduler.h"
 #include "local/services.h"
 #include "local/workloads.h"
 #include "net/http/server.h"
 #include "net/tls/tls.h"
+#include "nodes/pool.h"
 #include "nvmlsim/sim.h"
 #include "up/up.h"
 
@@ -60,38 +62,17 @@ void up_pki_finish(struct up_pki *p); // wipes the keys
 
 // --- devices ---
 //
-// The GPUs: those of the machine, through the driver, or simulated ones.
+// The GPUs of the first node: those of the machine, through the driver, simulated ones, or none.
 
-struct up_devices {
-    char **ids; // as the scheduler and PodResources name them: "GPU-…", "GPU-…::1", "MIG-…"
-    size_t n, cap;
-    size_t n_gpus;
-    // Properties of the first GPU and of the driver, for the labels of the node.
-    char *product;           // as the node label nvidia.com/gpu.product writes it
-    uint64_t memory_mib;     // 0: unknown
-    size_t n_whole;          // GPUs and MIG devices, without their time slices
-    unsigned slices;         // time slices of the first GPU; 1: not shared
-    char driver_version[80]; // "" if unknown
-    int cuda_version;        // 1000 major + 10 minor; 0: unknown
-    bool simulated;
-    char *sim_name;    // shared memory; NULL for real GPUs
-    char *sim_library; // path of the simulated libnvidia-ml
-    struct nvmlsim *sim;
-};
-
-// spec NULL: the GPUs of the machine, or simulated ones without a driver.
-struct gs_error *up_devices_open(const char *spec, const char *data_dir, struct up_devices *ret);
-void up_devices_finish(struct up_devices *d); // removes the simulated ones
+// spec NULL: the GPUs of the machine, or simulated ones without a driver. "none" and "0": none.
+struct gs_error *up_devices_open(const char *spec, const char *data_dir, struct machines_gpus *ret);
 
 // --- labels and taints of the node ---
 //
-// From --node-label and --node-taint, and from the GPUs.
+// From --node-label and --node-taint.
 
 // Adds to the object `labels` and to the array `taints`, and may have added some before an error.
 struct gs_error *up_node_parse(const struct up_options *o, json_t *labels, json_t *taints);
-// The labels of GPU feature discovery, and those by which guides for managed clusters select GPU
-// nodes. Labels whose value is unknown are absent. New reference.
-json_t *up_node_gpu_labels(const struct up_devices *d);
 
 // --- objects of -f FILE ---
 //
@@ -128,8 +109,9 @@ void up_values_finish(struct up_values *v);
 #define UP_EXPORTER_JOB "gpuscale-exporter"
 
 struct up_engine_config {
-    const char *exporter; // HOST:PORT
-    int interval_ms;      // of its scrapes
+    const char *exporter; // HOST:PORT; NULL: the first node has no GPUs
+    const char *targets;  // path of a file with the exporters of machines; NULL: none
+    int interval_ms;      // of the scrapes
     const char *hidden;   // of its series: "METRIC;UUID" that is not stored; NULL: all are stored
 };
 
@@ -178,6 +160,52 @@ void up_child_stop(struct up_child *c);
 // closed its handles. NULL is fine.
 void up_child_free(struct up_child *c);
 
+// --- exporters ---
+//
+// `gpuscale exporter` as a child process, one for the GPUs of each node.
+
+struct up_exporter_config {
+    const char *self_exe, *address, *podresources, *node; // address: "HOST:PORT"
+    const struct machines_gpus *gpus;
+    int interval_ms;
+    const char *collectors; // NULL: all metrics
+    bool errors_only;       // it logs only errors
+    void (*on_line)(void *arg, const char *line);
+    void *arg;
+};
+
+struct gs_error *up_exporter_start(uv_loop_t *loop, const struct up_exporter_config *e,
+                                   struct up_child **ret);
+// The path of the metrics of exporters, by the options and the values; NULL: all metrics.
+struct gs_error *up_exporter_collectors(const struct up_options *o, const struct up_values *v,
+                                        const char *data_dir, char **ret);
+
+// --- pools and their machines ---
+
+// Reads --pool and --pools. Warnings are logged. needs_price: the autoscaler compares prices.
+struct gs_error *up_pools_load(const struct up_options *o, bool needs_price,
+                               struct nodes_pools *ret);
+
+// Simulated machines, each with an exporter if it has GPUs.
+struct up_machines;
+
+struct up_machines_config {
+    uv_loop_t *loop;
+    struct machines_config machines; // without on_phase
+    const char *self_exe, *collectors;
+    const char *targets;                          // path of the file of targets that it writes
+    int interval_ms;                              // of the samples
+    void (*on_line)(void *arg, const char *line); // of the exporters' output
+    void *arg;
+};
+
+struct gs_error *up_machines_start(const struct up_machines_config *cfg, struct up_machines **ret);
+struct machines *up_machines_of(const struct up_machines *m);
+void up_machines_free(struct up_machines *m); // NULL is fine
+// A line for each pool, and one for each of its machines. m NULL: nothing.
+void up_pools_print(const struct nodes_pools *pools, const struct up_machines *m,
+                    struct gs_buf *out);
+
 // --- CPU and memory of pods ---
 //
 // Writes the kubelet's measurements into the engine's store, with the labels of a scrape target:
@@ -202,7 +230,9 @@ extern const char up_resource_rules[];
 struct up_cluster {
     uv_loop_t *loop;
     char *data_dir, *node_name, *self_exe, *kubeconfig, *podresources;
-    struct up_devices devices;
+    struct machines_gpus devices; // of the first node
+    struct nodes_pools pools;
+    char *targets, *collectors; // paths; see up_machines_config
     struct up_pki pki;
     struct local_image *images;
     size_t n_images;
@@ -226,7 +256,11 @@ struct up_cluster {
     struct up_resource_feed *resource_feed;
     struct adapter *adapter;
     struct hpa_controller *hpa;
-    struct up_child *exporter;
+    struct up_child *exporter; // of the first node
+    struct up_machines *machines;
+    unsigned n_stopping; // kubelets and machines
+    void (*stop_done)(void *arg);
+    void *stop_arg;
 };
 
 // line: called with each line of the exporter's output. observer: called with each decision of the

@@ -3,15 +3,15 @@
 
 #include "up/up_private.h"
 
-static struct up_devices devices_of(const char *product, unsigned slices)
+static struct machines_gpus devices_of(const char *product, unsigned slices)
 {
-    return (struct up_devices){.product = (char *)product,
-                               .n = 2,
-                               .n_whole = 2,
-                               .slices = slices,
-                               .memory_mib = 15360,
-                               .cuda_version = 12080,
-                               .driver_version = "570.124.06-simulated"};
+    return (struct machines_gpus){.product = (char *)product,
+                                  .n = 2,
+                                  .n_whole = 2,
+                                  .slices = slices,
+                                  .memory_mib = 15360,
+                                  .cuda_version = 12080,
+                                  .driver_version = "570.124.06-simulated"};
 }
 
 static void assert_label(const json_t *labels, const char *key, const char *want)
@@ -23,8 +23,8 @@ static void assert_label(const json_t *labels, const char *key, const char *want
 
 static void test_labels_of_gpu_feature_discovery(void **state)
 {
-    const struct up_devices d = devices_of("Tesla-T4", 1);
-    CODEC_AUTO_JSON json_t *l = up_node_gpu_labels(&d);
+    const struct machines_gpus d = devices_of("Tesla-T4", 1);
+    CODEC_AUTO_JSON json_t *l = machines_gpu_labels(&d);
     assert_label(l, "nvidia.com/gpu.present", "true");
     assert_label(l, "nvidia.com/gpu.product", "Tesla-T4");
     assert_label(l, "nvidia.com/gpu.count", "2");
@@ -42,7 +42,6 @@ static void test_labels_of_gpu_feature_discovery(void **state)
     assert_label(l, "nvidia.com/cuda.runtime.minor", "8");
     assert_label(l, "cloud.google.com/gke-accelerator", "nvidia-tesla-t4");
     assert_label(l, "accelerator", "nvidia-gpu");
-    assert_label(l, "beta.kubernetes.io/instance-type", "g4dn.xlarge");
 }
 
 static void test_models(void **state)
@@ -62,8 +61,8 @@ static void test_models(void **state)
         {"NVIDIA-Something-New", NULL, NULL},
     };
     for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++) {
-        const struct up_devices d = devices_of(cases[i].product, 1);
-        CODEC_AUTO_JSON json_t *l = up_node_gpu_labels(&d);
+        const struct machines_gpus d = devices_of(cases[i].product, 1);
+        CODEC_AUTO_JSON json_t *l = machines_gpu_labels(&d);
         assert_label(l, "nvidia.com/gpu.family", cases[i].family);
         assert_label(l, "cloud.google.com/gke-accelerator", cases[i].gke);
     }
@@ -71,8 +70,8 @@ static void test_models(void **state)
 
 static void test_shared_gpus(void **state)
 {
-    const struct up_devices d = devices_of("Tesla-T4", 4);
-    CODEC_AUTO_JSON json_t *l = up_node_gpu_labels(&d);
+    const struct machines_gpus d = devices_of("Tesla-T4", 4);
+    CODEC_AUTO_JSON json_t *l = machines_gpu_labels(&d);
     assert_label(l, "nvidia.com/gpu.product", "Tesla-T4-SHARED");
     assert_label(l, "nvidia.com/gpu.replicas", "4");
     assert_label(l, "nvidia.com/gpu.sharing-strategy", "time-slicing");
@@ -80,8 +79,8 @@ static void test_shared_gpus(void **state)
 
 static void test_a_node_without_gpus_has_no_gpu_labels(void **state)
 {
-    const struct up_devices d = {0};
-    CODEC_AUTO_JSON json_t *l = up_node_gpu_labels(&d);
+    const struct machines_gpus d = {0};
+    CODEC_AUTO_JSON json_t *l = machines_gpu_labels(&d);
     assert_int_equal(json_object_size(l), 0);
 }
 

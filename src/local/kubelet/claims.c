@@ -217,7 +217,7 @@ static void remove_volume(struct kubelet *k, const json_t *claim)
     GS_AUTO_FREE char *folder = folder_of(k, volume);
     kube_delete(k->cluster->client, volumes_gvr, NULL, volume, 0, NULL, NULL);
     if (!in_use(k, claim))
-        kubelet_remove_tree(folder);
+        gs_remove_tree(folder);
 }
 
 static void on_change(void *arg, const json_t *old_obj, const json_t *new_obj)
@@ -258,7 +258,7 @@ static void on_synced(void *arg)
     for (struct dirent *e; dir && (e = readdir(dir));) {
         GS_AUTO_FREE char *folder = gs_format("%s/%s", path, e->d_name);
         if (gs_starts(e->d_name, "pvc-") && !is_claimed(claims->k, e->d_name))
-            kubelet_remove_tree(folder);
+            gs_remove_tree(folder);
     }
     if (dir)
         closedir(dir);

@@ -76,8 +76,8 @@ static void remove_if_unknown(const struct kubelet *k, const char *uid)
         return;
     GS_AUTO_FREE char *work = gs_format("%s/%s/%s", k->data_dir, KUBELET_DIR_PODS, uid);
     GS_AUTO_FREE char *logs = gs_format("%s/%s/%s", k->data_dir, KUBELET_DIR_CONTAINERS, uid);
-    kubelet_remove_tree(work);
-    kubelet_remove_tree(logs);
+    gs_remove_tree(work);
+    gs_remove_tree(logs);
 }
 
 // --- pods come and go ---

@@ -412,7 +412,6 @@ struct kubelet_worker {
 // --- kubelet.c ---
 void kubelet_forget(struct kubelet *k, struct kubelet_worker *w); // frees w
 void kubelet_maybe_stopped(struct kubelet *k);
-void kubelet_remove_tree(const char *path);
 
 // --- pod_worker.c ---
 struct kubelet_worker *kubelet_worker_new(struct kubelet *k, const json_t *pod);

@@ -10,8 +10,6 @@
 #include "local/pod.h"
 #include "local/ports.h"
 
-#include <ftw.h>
-
 enum { STATUS_RETRY_MS = 1000, GONE_GRACE_MS = 2000 };
 
 const json_t *kubelet_worker_spec(const struct kubelet_worker *w, const char *member)
@@ -145,24 +143,12 @@ struct kubelet_worker *kubelet_worker_new(struct kubelet *k, const json_t *pod)
     return w;
 }
 
-static int remove_entry(const char *path, const struct stat *st, int kind, struct FTW *ftw)
-{
-    (void)st, (void)kind, (void)ftw;
-    remove(path);
-    return 0;
-}
-
-void kubelet_remove_tree(const char *path)
-{
-    nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
-}
-
 static void remove_files(const struct kubelet_worker *w)
 {
     GS_AUTO_FREE char *work = kubelet_worker_path(w, KUBELET_DIR_PODS, NULL);
     GS_AUTO_FREE char *logs = kubelet_worker_path(w, KUBELET_DIR_CONTAINERS, NULL);
-    kubelet_remove_tree(work);
-    kubelet_remove_tree(logs);
+    gs_remove_tree(work);
+    gs_remove_tree(logs);
 }
 
 void kubelet_worker_free(struct kubelet_worker *w)

@@ -370,7 +370,7 @@ static void remove_stale(const char *dir, const struct kubelet_files *files, con
             gs_streq(name, current))
             continue;
         if (gs_starts(name, ".."))
-            kubelet_remove_tree(path);
+            gs_remove_tree(path);
         else if (e->d_type == DT_LNK && !has_entry(files, name))
             unlink(path);
     }

@@ -97,6 +97,7 @@ struct console_status_source {
     const struct console_decisions *decisions;
     const struct console_problems *problems; // NULL: none
     const char *headline;                    // "node x, 4 GPUs"
+    const char *pools;                       // lines for pools and their nodes; NULL: no pools
     const char *hints[CONSOLE_STATUS_HINTS]; // "export KUBECONFIG=…"; NULL after the last
     const char *service_url;                 // NULL: none yet
     const char *load;                        // "running: hey …" or NULL

@@ -56,10 +56,11 @@ void console_status_pods(const struct kube_cache *pods, struct gs_buf *out)
 
 // Importance of the sections in small windows.
 enum {
-    KEEP_HEADLINE = 9,
-    KEEP_PROBLEMS = 8,
-    KEEP_AUTOSCALERS = 7,
-    KEEP_PODS = 6,
+    KEEP_HEADLINE = 10,
+    KEEP_PROBLEMS = 9,
+    KEEP_AUTOSCALERS = 8,
+    KEEP_PODS = 7,
+    KEEP_POOLS = 6,
     KEEP_GPUS = 5,
     KEEP_SERVICE = 4,
     KEEP_HINTS = 3,
@@ -176,6 +177,14 @@ static void add_autoscalers(const struct console_status_source *s, int64_t now_m
         add_autoscaler(console_decisions_at(s->decisions, i), now_ms, s->colour, b);
 }
 
+static void add_pools(const struct console_status_source *s, struct console_block *b)
+{
+    console_block_section(b, (struct console_section){KEEP_POOLS, 1, "pools and nodes"});
+    struct gs_slice rest = gs_slice_of(s->pools ? s->pools : "");
+    while (rest.len)
+        console_block_entry(b, gs_slice_cut(&rest, '\n'));
+}
+
 // Commands to copy are omitted if they do not fit: a part of a command is useless.
 static void add_hints(const struct console_status_source *s, struct console_block *b)
 {
@@ -192,6 +201,7 @@ void console_status_render(const struct console_status_source *s, int64_t now_ms
     add_headline(s, b);
     add_gpus(s, now_ms, b);
     add_pods(s, b);
+    add_pools(s, b);
     add_problems(s, b);
     add_autoscalers(s, now_ms, b);
     console_block_section(b, (struct console_section){.importance = KEEP_LOAD});

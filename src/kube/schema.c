@@ -47,7 +47,15 @@ static const struct {
     {"rbac.authorization.k8s.io/v1", "ClusterRole", &kube_type_cluster_role},
     {"rbac.authorization.k8s.io/v1", "ClusterRoleBinding", &kube_type_cluster_role_binding},
     {"scheduling.k8s.io/v1", "PriorityClass", &kube_type_priority_class},
+    {"resource.k8s.io/v1", "DeviceClass", &kube_type_device_class},
+    {"resource.k8s.io/v1", "ResourceClaim", &kube_type_dra_claim},
+    {"resource.k8s.io/v1", "ResourceClaimTemplate", &kube_type_resource_claim_template},
+    {"resource.k8s.io/v1", "ResourceSlice", &kube_type_resource_slice},
+    {"storage.k8s.io/v1", "CSIDriver", &kube_type_csi_driver},
+    {"storage.k8s.io/v1", "CSINode", &kube_type_csi_node},
+    {"storage.k8s.io/v1", "CSIStorageCapacity", &kube_type_csi_storage_capacity},
     {"storage.k8s.io/v1", "StorageClass", &kube_type_storage_class},
+    {"storage.k8s.io/v1", "VolumeAttachment", &kube_type_volume_attachment},
 };
 
 const struct kube_type *kube_schema_find(const char *api_version, const char *kind)

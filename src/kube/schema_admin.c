@@ -1,18 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// coordination, events, rbac, scheduling and storage groups.
+// coordination, events, rbac and scheduling groups.
 #include "kube/schema_private.h"
 
-#define STORAGE      "io.k8s.api.storage.v1."
 #define SCHEDULING   "io.k8s.api.scheduling.v1."
 #define COORDINATION "io.k8s.api.coordination.v1."
 #define EVENTS       "io.k8s.api.events.v1."
 #define RBAC         "io.k8s.api.rbac.v1."
 
-SHARED_TYPE(storage_class, STORAGE "StorageClass", F_STRING("apiVersion"), F_STRING("kind"),
-            F_OBJECT("metadata", object_meta), F_STRING("provisioner", REQUIRED),
-            F_MAP_OF("parameters", STRING), F_STRING("reclaimPolicy"),
-            F_LIST_OF("mountOptions", STRING), F_BOOL("allowVolumeExpansion"),
-            F_STRING("volumeBindingMode"), F_LIST("allowedTopologies", topology_selector_term));
 SHARED_TYPE(priority_class, SCHEDULING "PriorityClass", F_STRING("apiVersion"), F_STRING("kind"),
             F_OBJECT("metadata", object_meta), F_INT32("value"), F_BOOL("globalDefault"),
             F_STRING("description"), F_STRING("preemptionPolicy"));

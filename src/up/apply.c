@@ -6,12 +6,12 @@
 #include "codec/yaml.h"
 #include "kube/object.h"
 
-#include <ctype.h>
-
 struct item {
     json_t *object;
     char *where; // "file.yaml:12"
-    char *group, *version, *resource;
+    char *group, *version;
+    char *resource; // from the API's discovery, when it is applied
+    bool namespaced;
 };
 
 struct up_apply {
@@ -22,26 +22,6 @@ struct up_apply {
     void (*done)(void *arg, struct gs_error *err);
     void *arg;
 };
-
-// The plural of a kind, by the rules that all built-in kinds of Kubernetes follow.
-static char *plural_of(const char *kind)
-{
-    char *lower = gs_strdup(kind);
-    for (char *c = lower; *c; c++)
-        *c = (char)tolower((unsigned char)*c);
-    size_t n = strlen(lower);
-    char *plural;
-    if (gs_streq(lower, "endpoints"))
-        return lower;
-    if (n > 1 && lower[n - 1] == 'y' && !strchr("aeiou", lower[n - 2]))
-        plural = gs_format("%.*sies", (int)(n - 1), lower);
-    else if (gs_ends(lower, "s") || gs_ends(lower, "x") || gs_ends(lower, "ch"))
-        plural = gs_format("%ses", lower);
-    else
-        plural = gs_format("%ss", lower);
-    free(lower);
-    return plural;
-}
 
 static struct gs_error *add_file_object(struct up_apply *a, json_t *object, const char *path,
                                         int line)
@@ -59,7 +39,6 @@ static struct gs_error *add_file_object(struct up_apply *a, json_t *object, cons
     it->where = line ? gs_format("%s:%d", path, line) : gs_strdup(path);
     it->group = slash ? gs_strndup(api_version, (size_t)(slash - api_version)) : gs_strdup("");
     it->version = gs_strdup(slash ? slash + 1 : api_version);
-    it->resource = plural_of(kind);
     return NULL;
 }
 
@@ -122,18 +101,8 @@ static struct kube_gvr gvr_of(const struct item *it)
 // NULL: the kind is cluster-scoped.
 static const char *namespace_of(const struct item *it)
 {
-    static const char *const cluster_scoped[] = {"namespaces",
-                                                 "nodes",
-                                                 "clusterroles",
-                                                 "clusterrolebindings",
-                                                 "storageclasses",
-                                                 "apiservices",
-                                                 "customresourcedefinitions"};
-    for (size_t i = 0; i < GS_ARRAY_LEN(cluster_scoped); i++)
-        if (gs_streq(it->resource, cluster_scoped[i]))
-            return NULL;
     const char *ns = kube_namespace(it->object);
-    return ns ? ns : "default";
+    return !it->namespaced ? NULL : ns ? ns : "default";
 }
 
 static void end_apply(struct up_apply *a, struct gs_error *err)
@@ -175,14 +144,52 @@ static void on_created(void *arg, int status, json_t *body, struct gs_error *err
                             KUBE_MERGE_PATCH, it->object, on_patched, a);
 }
 
+static const json_t *resource_of_kind(const json_t *discovery, const char *kind)
+{
+    size_t i;
+    json_t *resource;
+    json_array_foreach (json_object_get(discovery, "resources"), i, resource) {
+        const char *name = codec_json_str(resource, "name", NULL);
+        if (name && !strchr(name, '/') && gs_streq(codec_json_str(resource, "kind", NULL), kind))
+            return resource;
+    }
+    return NULL;
+}
+
+// Each time: an object may have added its kind just before.
+static void on_discovered(void *arg, int status, json_t *body, struct gs_error *err)
+{
+    struct up_apply *a = arg;
+    struct item *it = &a->items[a->next];
+    const char *kind = kube_kind(it->object);
+    const json_t *resource = err ? NULL : resource_of_kind(body, kind);
+    if (err && gs_error_code(err) != GS_ENOTFOUND) {
+        end_item(a, "", err);
+        return;
+    }
+    gs_error_free(err);
+    (void)status;
+    if (!resource) {
+        end_item(a, "",
+                 gs_error_new(GS_EINVAL, "no matches for kind \"%s\" in version \"%s\"", kind,
+                              kube_api_version(it->object)));
+        return;
+    }
+    it->resource = gs_strdup(codec_json_str(resource, "name", NULL));
+    it->namespaced = codec_json_bool(resource, false, "namespaced", NULL);
+    a->request = kube_create(a->client, gvr_of(it), namespace_of(it), it->object, on_created, a);
+}
+
 static void apply_next(struct up_apply *a)
 {
     if (a->next == a->len) {
         end_apply(a, NULL);
         return;
     }
-    struct item *it = &a->items[a->next];
-    a->request = kube_create(a->client, gvr_of(it), namespace_of(it), it->object, on_created, a);
+    const struct item *it = &a->items[a->next];
+    GS_AUTO_FREE char *path = *it->group ? gs_format("/apis/%s/%s", it->group, it->version)
+                                         : gs_format("/api/%s", it->version);
+    a->request = kube_raw_get(a->client, path, on_discovered, a);
 }
 
 void up_apply_start(struct up_apply *a, struct kube_client *client,

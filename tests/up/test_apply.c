@@ -121,7 +121,22 @@ static void test_errors_name_the_place(void **state)
     write_file(f, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: UPPER}\n");
     assert_error(apply(f), GS_EINVAL, ":1: ConfigMap UPPER: ");
     write_file(f, "apiVersion: nowhere.example/v1\nkind: Thing\nmetadata: {name: x}\n");
-    assert_error(apply(f), GS_ENOTFOUND, "Thing x");
+    assert_error(apply(f), GS_EINVAL,
+                 "Thing x: no matches for kind \"Thing\" in version \"nowhere.example/v1\"");
+}
+
+// The scope and the plural come from the API, also for kinds that the same file defines.
+static void test_kinds_without_namespace_are_applied(void **state)
+{
+    struct fixture *f = *state;
+    write_file(f, "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: low}\n"
+                  "value: -5\n---\napiVersion: apiextensions.k8s.io/v1\n"
+                  "kind: CustomResourceDefinition\nmetadata: {name: octopodes.sea.example}\n"
+                  "spec: {group: sea.example, scope: Cluster, names: {plural: octopodes, "
+                  "singular: octopus, kind: Octopus}, versions: [{name: v1, served: true, "
+                  "storage: true, schema: {openAPIV3Schema: {type: object}}}]}\n---\n"
+                  "apiVersion: sea.example/v1\nkind: Octopus\nmetadata: {name: paul}\n");
+    assert_ok(apply(f));
 }
 
 int main(void)
@@ -129,6 +144,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_created_then_configured, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_errors_name_the_place, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_kinds_without_namespace_are_applied, set_up,
+                                        tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,6 +16,7 @@ extern const struct gs_command cmd_explain;
 extern const struct gs_command cmd_exporter;
 extern const struct gs_command cmd_hpa;
 extern const struct gs_command cmd_nodes;
+extern const struct gs_command cmd_node_provider;
 extern const struct gs_command cmd_query;
 extern const struct gs_command cmd_replay;
 extern const struct gs_command cmd_sim;

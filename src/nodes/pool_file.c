@@ -136,7 +136,15 @@ static const struct codec_field pool_fields[] = {
 
 static void read_pool(struct codec_reader *r, const struct pool_file *f, const json_t *v)
 {
-    static const struct codec_field none[] = {{0}};
+    // Keys of `gpuscale node-provider`, so that all commands can read the same file.
+    static const struct codec_field provider[] = {
+        {"commands", CODEC_FIELD_UNUSED, 0, NULL},
+        {"hosts", CODEC_FIELD_UNUSED, 0, NULL},
+        {"options", CODEC_FIELD_UNUSED, 0, NULL},
+        {"providerID", CODEC_FIELD_UNUSED, 0, NULL},
+        {"unknownMachines", CODEC_FIELD_UNUSED, 0, NULL},
+        {0},
+    };
     struct nodes_pool p;
     nodes_pool_init(&p);
     if (f->currency)
@@ -147,7 +155,8 @@ static void read_pool(struct codec_reader *r, const struct pool_file *f, const j
         codec_reader_fail(r, v, "a pool must be a mapping");
         return;
     }
-    codec_read_mapping2(r, v, pool_fields, &p, p.extra ? f->extra->fields : none, p.extra, "pool");
+    codec_read_mapping2(r, v, pool_fields, &p, p.extra ? f->extra->fields : provider, p.extra,
+                        "pool");
     const struct codec_yaml_mark m = codec_yaml_mark_of(r->marks, v);
     p.where = codec_reader_format(r, "%s:%d:%d", r->name, r->first_line + m.line, m.column);
     nodes_pool_complete(r, v, &p);
@@ -170,19 +179,19 @@ static void read_items(struct codec_reader *r, const json_t *list, const struct 
 
 static void read_document(struct codec_reader *r, const json_t *v, struct pool_file *f)
 {
-    static const struct codec_field none[] = {{0}},
-                                    fields[] = {
-                                        {"currency", CODEC_FIELD_TEXT,
-                                         offsetof(struct pool_file, currency), NULL},
-                                        {"pools", CODEC_FIELD_CUSTOM, 0, read_list},
-                                        {0},
-                                    };
+    static const struct codec_field provider[] = {
+        {"commands", CODEC_FIELD_UNUSED, 0, NULL}, {"gpuLabel", CODEC_FIELD_UNUSED, 0, NULL}, {0}};
+    static const struct codec_field fields[] = {
+        {"currency", CODEC_FIELD_TEXT, offsetof(struct pool_file, currency), NULL},
+        {"pools", CODEC_FIELD_CUSTOM, 0, read_list},
+        {0},
+    };
     bool more = f->extra && f->extra->top_fields;
     if (!json_is_object(v)) {
         codec_reader_fail(r, v, "want a mapping with pools");
         return;
     }
-    codec_read_mapping2(r, v, fields, f, more ? f->extra->top_fields : none,
+    codec_read_mapping2(r, v, fields, f, more ? f->extra->top_fields : provider,
                         more ? f->extra->top : NULL, "pools file");
     if (!r->err && !f->list)
         codec_reader_fail(r, v, "pools are missing");

@@ -23,7 +23,8 @@ done <"$dir/named"
 foreign=' --args --command --containers --dry-run --field-selector --gpuscale --ignore-not-found --interval --limit-bytes
  --lint --no-headers --now --only --overrides --peer
  --phase --quick --restart --schedule --seconds --selector --series --server-side --show-labels --since --since-time --suite --tail --type
- --force-conflicts --load-restrictor --resource --verb '
+ --cloud-config --cloud-provider --force-conflicts --hostname-override --load-restrictor --node-labels --provider-id
+ --register-with-taints --resource --verb '
 # shellcheck disable=SC2086
 grep -noE '(^|[^a-zA-Z0-9-])--[a-z][a-zA-Z0-9.-]*[a-zA-Z0-9]' $pages | sed -E 's/^([^:]*:[0-9]*):[^-]*--/\1 --/' >"$dir/flags"
 while read -r place flag; do

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node_provider/node_provider.h"
+
+#include "cmd/commands.h"
+
+#define AT(field) .offset = offsetof(struct node_provider_options, field)
+#define TLS       .group = "TLS flags"
+#define NODES     .group = "Kubernetes flags"
+
+static const struct gs_opt opts[] = {
+    {.name = "pools",
+     .arg = "FILE",
+     .type = GS_OPT_STRING,
+     AT(pools),
+     .help = "The pools and their commands (docs/node-provider.md). Commands run in its folder."},
+    {.name = "state-dir",
+     .arg = "DIR",
+     .def = "/var/lib/gpuscale/node-provider",
+     .type = GS_OPT_STRING,
+     AT(state_dir),
+     .help = "Directory of the state file. Only one node provider can use it."},
+    {.name = "address",
+     .arg = "ADDRESS",
+     .def = ":8086",
+     .type = GS_OPT_STRING,
+     AT(address),
+     .help = "HOST:PORT of the gRPC server. The host is an IP address."},
+    {.name = "web.listen-address",
+     .arg = "ADDRESS",
+     .def = ":9411",
+     .type = GS_OPT_STRING,
+     AT(listen),
+     .help = "HOST:PORT of /metrics, /healthz, /readyz and /api/v1/pools. Empty: no server."},
+    {.name = "list-interval",
+     .arg = "DURATION",
+     .def = "30s",
+     .type = GS_OPT_DURATION,
+     AT(list_interval),
+     .help = "Interval between runs of each list command. It also runs after the other commands."},
+    {.name = "check",
+     .type = GS_OPT_BOOL,
+     AT(check),
+     .help = "Check the file, print the pools, and exit."},
+    {.name = "tls-cert-file",
+     .arg = "FILE",
+     .type = GS_OPT_STRING,
+     AT(cert),
+     TLS,
+     .help =
+         "Certificate of the server. Its names contain the host of the cloud-config's address."},
+    {.name = "tls-private-key-file",
+     .arg = "FILE",
+     .type = GS_OPT_STRING,
+     AT(key),
+     TLS,
+     .help = "Key of the certificate."},
+    {.name = "client-ca-file",
+     .arg = "FILE",
+     .type = GS_OPT_STRING,
+     AT(client_ca),
+     TLS,
+     .help = "The autoscaler must present a certificate of this CA. All three files are read again "
+             "when they change."},
+    {.name = "generate-certificates",
+     .arg = "DIR",
+     .type = GS_OPT_STRING,
+     AT(generate),
+     TLS,
+     .help =
+         "Make a CA, a server certificate and a client certificate in this directory, and print "
+         "the cloud-config of the Cluster Autoscaler. A CA that exists is used again."},
+    {.name = "tls-name",
+     .arg = "NAME",
+     .type = GS_OPT_STRINGS,
+     AT(names),
+     TLS,
+     .help = "DNS name or IP address in the generated server certificate, beside localhost, "
+             "127.0.0.1 and ::1. The first one is the address in the cloud-config. Repeatable."},
+    {.name = "insecure",
+     .type = GS_OPT_BOOL,
+     AT(insecure),
+     TLS,
+     .help = "Serve without TLS and without authentication. Everybody who can connect can create "
+             "and delete machines."},
+    {.name = "kubeconfig",
+     .arg = "FILE",
+     .type = GS_OPT_STRING,
+     AT(kubeconfig),
+     NODES,
+     .help = "The cluster, to remove the Nodes of machines that are gone (the Cluster Autoscaler "
+             "does not), and to report machines that do not register."},
+    {.name = "in-cluster",
+     .type = GS_OPT_BOOL,
+     AT(in_cluster),
+     NODES,
+     .help = "The same with the service account of the pod in which gpuscale runs."},
+    {.name = "keep-nodes",
+     .type = GS_OPT_BOOL,
+     AT(keep_nodes),
+     NODES,
+     .help = "Write nothing to the cluster."},
+    {.name = "max-node-provision-time",
+     .arg = "DURATION",
+     .def = "15m",
+     .type = GS_OPT_DURATION,
+     AT(provision_time),
+     NODES,
+     .help = "Log a warning if a created machine has not registered after this time. The Cluster "
+             "Autoscaler has a flag of the same name, after which it deletes the machine."},
+    {.name = NULL},
+};
+
+static struct gs_error *run_node_provider(const void *values, int argc, char **argv, int *ret_exit)
+{
+    (void)argc, (void)argv;
+    return node_provider_run(values, ret_exit);
+}
+
+const struct gs_command cmd_node_provider = {
+    .name = "node-provider",
+    .args = NULL,
+    .summary = "Create and delete machines for the Cluster Autoscaler.",
+    .description =
+        "The externalgrpc cloud provider of the Kubernetes Cluster Autoscaler for machines that no "
+        "cloud provider manages, such as GPU servers that are switched by Redfish, or virtual "
+        "machines of libvirt. A file defines the pools, and the commands that create, delete and "
+        "list their machines.\n\nEach step is written to a state file before it begins. After a "
+        "crash, the list command shows what exists, so that no machine is created twice or "
+        "forgotten.",
+    .examples = "gpuscale node-provider --pools=pools.yaml --generate-certificates=./certificates\n"
+                "gpuscale node-provider --pools=pools.yaml --tls-cert-file=tls.crt "
+                "--tls-private-key-file=tls.key --client-ca-file=ca.crt --kubeconfig=admin.conf\n"
+                "gpuscale node-provider --pools=pools.yaml --check",
+    .opts = opts,
+    .opts_size = sizeof(struct node_provider_options),
+    .min_args = 0,
+    .max_args = 0,
+    .run = run_node_provider,
+};

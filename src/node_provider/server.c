@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+// `gpuscale node-provider` as a program: options, servers, signals.
+#include "net/http/server.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "net/grpc/tls_files.h"
+#include "node_provider/node_provider_private.h"
+
+#include <signal.h>
+
+struct provider {
+    const struct node_provider_options *o;
+    uv_loop_t loop;
+    uv_signal_t signals[2];
+    struct node_provider_file *file;
+    struct node_provider_state *state;
+    struct node_provider_fleet *fleet;
+    struct node_provider_nodes *nodes;
+    struct grpc_server *grpc;
+    struct grpc_tls_files *tls;
+    struct http_server *http;
+};
+
+// --- HTTP ---
+
+static void reply_health(struct provider *p, struct http_exchange *x, bool ready)
+{
+    GS_AUTO_BUF struct gs_buf out = {0};
+    for (size_t i = 0; i < p->fleet->n_pools; i++) {
+        const struct node_provider_pool *pool = &p->fleet->pools[i];
+        if (pool->list_error)
+            gs_buf_addf(&out, "%s: the list command fails: %s\n", pool->spec->name,
+                        pool->list_error);
+        else if (!pool->list_tried)
+            gs_buf_addf(&out, "%s: not listed yet\n", pool->spec->name);
+    }
+    // A failing command is not cured by a restart.
+    const bool ok = !ready || node_provider_fleet_ready(p->fleet);
+    http_reply_text(x, ok ? 200 : 503, "%s%s", ok ? "ok\n" : "not ready\n",
+                    out.data ? out.data : "");
+}
+
+static void handle_request(void *arg, struct http_exchange *x)
+{
+    struct provider *p = arg;
+    const char *path = http_path(x);
+    GS_AUTO_BUF struct gs_buf out = {0};
+    if (!gs_streq(http_method(x), "GET")) {
+        http_reply_text(x, 405, "only GET is allowed\n");
+    } else if (gs_streq(path, "/metrics")) {
+        node_provider_write_metrics(p->fleet, p->nodes, &out);
+        http_reply(x, 200, "text/plain; version=0.0.4; charset=utf-8", gs_buf_slice(&out));
+    } else if (gs_streq(path, "/healthz") || gs_streq(path, "/livez") ||
+               gs_streq(path, "/readyz")) {
+        reply_health(p, x, gs_streq(path, "/readyz"));
+    } else if (gs_streq(path, "/api/v1/pools")) {
+        CODEC_AUTO_JSON json_t *pools = node_provider_pools_json(p->fleet);
+        codec_json_dump_pretty(pools, &out);
+        http_reply(x, 200, "application/json", gs_buf_slice(&out));
+    } else {
+        http_reply_text(x, 404,
+                        "not found; the paths are /metrics, /healthz, /readyz and "
+                        "/api/v1/pools\n");
+    }
+}
+
+static struct gs_error *start_http(struct provider *p)
+{
+    GS_AUTO_FREE char *host = NULL;
+    uint16_t port = 0;
+    if (!*p->o->listen)
+        return NULL;
+    struct gs_error *err =
+        http_server_parse_address("--web.listen-address", p->o->listen, &host, &port);
+    if (err)
+        return err;
+    const struct http_server_config cfg = {.address = host, .port = port};
+    err = http_server_start(&p->loop, &cfg, handle_request, p, &p->http);
+    if (err)
+        return gs_error_wrap(err, "--web.listen-address");
+    gs_info("node-provider", "http://%s:%u/metrics", *host ? host : "0.0.0.0",
+            http_server_port(p->http));
+    return NULL;
+}
+
+// --- gRPC ---
+
+static struct gs_error *start_tls(struct provider *p)
+{
+    GS_AUTO_FREE char *cert = NULL, *key = NULL, *ca = NULL;
+    const struct node_provider_options *o = p->o;
+    if (o->insecure) {
+        gs_warn("node-provider",
+                "--insecure: everybody who can connect to %s can create and delete "
+                "machines",
+                o->address);
+        return NULL;
+    }
+    if (o->generate) {
+        cert = gs_format("%s/tls.crt", o->generate);
+        key = gs_format("%s/tls.key", o->generate);
+        ca = gs_format("%s/ca.crt", o->generate);
+    }
+    const struct grpc_tls_paths paths = {.cert_file = cert ? cert : o->cert,
+                                         .key_file = key ? key : o->key,
+                                         .client_ca_file = ca ? ca : o->client_ca};
+    return grpc_tls_files_new(&p->loop, p->grpc, &paths, &p->tls);
+}
+
+static struct gs_error *start_grpc(struct provider *p)
+{
+    GS_AUTO_FREE char *host = NULL;
+    uint16_t port = 0, bound = 0;
+    struct gs_error *err = http_server_parse_address("--address", p->o->address, &host, &port);
+    if (err)
+        return err;
+    p->grpc = grpc_server_new(&p->loop);
+    node_provider_serve(p->grpc, p->fleet);
+    if (p->o->generate)
+        err = node_provider_generate(p->o->generate, &p->o->names, port);
+    if (!err)
+        err = start_tls(p);
+    if (!err)
+        err = grpc_server_listen_tcp(p->grpc, *host ? host : "::", port, &bound);
+    if (err)
+        return err;
+    gs_info("node-provider", "externalgrpc on %s:%u%s, %zu pools", *host ? host : "[::]", bound,
+            p->o->insecure ? " (no TLS)" : "", p->fleet->n_pools);
+    return NULL;
+}
+
+// --- options ---
+
+static struct gs_error *check_options(const struct node_provider_options *o)
+{
+    const bool files = o->cert && o->key && o->client_ca;
+    if (!o->pools)
+        return gs_error_new(GS_EINVAL, "--pools is required");
+    if (o->check)
+        return NULL;
+    if ((o->cert || o->key || o->client_ca) && !files)
+        return gs_error_new(GS_EINVAL, "--tls-cert-file, --tls-private-key-file and "
+                                       "--client-ca-file are given together");
+    if (files + (o->generate != NULL) + o->insecure != 1)
+        return gs_error_new(
+            GS_EINVAL,
+            "choose one of: --tls-cert-file with --tls-private-key-file and --client-ca-file; "
+            "--generate-certificates; or --insecure. The protocol has no other authentication than "
+            "client certificates: without them, everybody who can connect can create and delete "
+            "machines");
+    if (o->list_interval < GS_NS_PER_SEC)
+        return gs_error_new(GS_EINVAL, "--list-interval: at least 1s");
+    return NULL;
+}
+
+static struct gs_error *load_file(struct provider *p)
+{
+    struct gs_error *err = node_provider_file_load(p->o->pools, &p->file);
+    if (err)
+        return err;
+    struct nodes_findings findings = {0};
+    nodes_pools_check(&p->file->pools, false, &findings);
+    for (size_t i = 0; i < findings.len; i++) {
+        if (findings.items[i].severity == NODES_ERROR && !err)
+            err = gs_error_new(GS_EINVAL, "%s", findings.items[i].text);
+        else if (findings.items[i].severity == NODES_WARNING)
+            gs_warn("node-provider", "%s", findings.items[i].text);
+    }
+    nodes_findings_finish(&findings);
+    return err;
+}
+
+// --- run ---
+
+static void on_stop_signal(uv_signal_t *s, int signum)
+{
+    struct provider *p = s->data;
+    gs_info("node-provider", "%s: stopping; running commands go on", strsignal(signum));
+    uv_stop(&p->loop);
+}
+
+static void watch_signals(struct provider *p)
+{
+    static const int numbers[] = {SIGTERM, SIGINT};
+    for (size_t i = 0; i < GS_ARRAY_LEN(numbers); i++) {
+        uv_signal_init(&p->loop, &p->signals[i]);
+        p->signals[i].data = p;
+        uv_signal_start(&p->signals[i], on_stop_signal, numbers[i]);
+    }
+}
+
+static void on_gone(void *arg, struct node_provider_machine *m)
+{
+    struct provider *p = arg;
+    if (p->nodes)
+        node_provider_nodes_gone(p->nodes, m);
+}
+
+static struct gs_error *start_fleet(struct provider *p)
+{
+    const struct node_provider_options *o = p->o;
+    struct gs_error *err = node_provider_state_open(o->state_dir, &p->state);
+    if (err)
+        return gs_error_wrap(err, "--state-dir");
+    const struct node_provider_fleet_config config = {
+        .loop = &p->loop,
+        .file = p->file,
+        .state = p->state,
+        .list_interval_ms = o->list_interval / GS_NS_PER_MS,
+        .provision_ms = o->provision_time / GS_NS_PER_MS,
+        .retry_ms = 10000,
+        .missed_ms = 20000,
+        .on_gone = on_gone,
+        .arg = p,
+    };
+    err = node_provider_fleet_new(&config, &p->fleet);
+    if (err || (!o->kubeconfig && !o->in_cluster))
+        return err;
+    const struct node_provider_nodes_config nodes = {.loop = &p->loop,
+                                                     .kubeconfig = o->kubeconfig,
+                                                     .keep_nodes = o->keep_nodes,
+                                                     .fleet = p->fleet};
+    return node_provider_nodes_new(&nodes, &p->nodes);
+}
+
+static void finish(struct provider *p)
+{
+    http_server_stop(p->http);
+    grpc_tls_files_free(p->tls);
+    grpc_server_free(p->grpc);
+    node_provider_nodes_free(p->nodes);
+    node_provider_fleet_free(p->fleet);
+    for (size_t i = 0; i < GS_ARRAY_LEN(p->signals); i++)
+        uv_close((uv_handle_t *)&p->signals[i], NULL);
+    uv_run(&p->loop, UV_RUN_DEFAULT);
+    (void)uv_loop_close(&p->loop);
+    node_provider_state_close(p->state);
+    node_provider_file_free(p->file);
+}
+
+static void print_check(const struct node_provider_file *f)
+{
+    for (size_t i = 0; i < f->pools.len; i++)
+        fprintf(stdout, "pool %s: %zu to %zu machines, labels %s\n", f->specs[i].name,
+                f->specs[i].min, f->specs[i].max, f->specs[i].labels);
+}
+
+struct gs_error *node_provider_run(const struct node_provider_options *o, int *ret_exit)
+{
+    struct provider p = {.o = o};
+    struct gs_error *err = check_options(o);
+    if (!err)
+        err = load_file(&p);
+    if (err || o->check) {
+        if (!err)
+            print_check(p.file);
+        node_provider_file_free(p.file);
+        *ret_exit = 0;
+        return err;
+    }
+    gs_raise_file_limit();
+    uv_loop_init(&p.loop);
+    watch_signals(&p);
+    err = start_fleet(&p);
+    if (!err)
+        err = start_grpc(&p);
+    if (!err)
+        err = start_http(&p);
+    if (!err) {
+        node_provider_fleet_start(p.fleet);
+        uv_run(&p.loop, UV_RUN_DEFAULT);
+    }
+    finish(&p);
+    *ret_exit = 0;
+    return err;
+}

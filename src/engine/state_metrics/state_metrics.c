@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/state_metrics/state_metrics.h"
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "engine/state_metrics/state_metrics_private.h"
 #include "kube/cache.h"
 #include "metrics/write.h"
+#include "nodes/inspect/inspect.h"
+
+// The view of the nodes takes at most one part of these of the time.
+#define NODES_SHARE  100
+#define NODES_MIN_NS GS_NS_PER_SEC
 
 static const struct {
     const char *name;
@@ -48,6 +54,11 @@ struct state_metrics {
     struct state_metrics_allow allow[STATE_METRICS_N_RESOURCES];
     uint64_t version, written;
     struct gs_buf text;
+    // Pools, GPUs and starts, if pods and nodes are watched.
+    struct inspect_metrics *inspection;
+    uint64_t inspected;   // the version of inspection_text
+    int64_t next_inspect; // not before, monotonic nanoseconds
+    struct gs_buf inspection_text;
 };
 
 static bool find_resource(struct gs_slice name, size_t *ret)
@@ -118,6 +129,42 @@ static void on_state_synced(void *arg)
     s->version++;
 }
 
+static bool watches_nodes(const struct state_metrics *s)
+{
+    return s->caches[STATE_METRICS_PODS] && s->caches[STATE_METRICS_NODES];
+}
+
+static void on_pod_changed(void *arg, const json_t *old_obj, const json_t *new_obj)
+{
+    struct state_metrics *s = arg;
+    inspect_metrics_pod(s->inspection, old_obj, new_obj);
+}
+
+static void on_node_changed(void *arg, const json_t *old_obj, const json_t *new_obj)
+{
+    struct state_metrics *s = arg;
+    int64_t first = 0;
+    const json_t *pod;
+    for (size_t pos = 0;
+         !old_obj && (pod = kube_cache_next(s->caches[STATE_METRICS_PODS], &pos));) {
+        int64_t since = inspect_waiting_since(pod);
+        if (since && (!first || since < first))
+            first = since;
+    }
+    inspect_metrics_node(s->inspection, old_obj, new_obj, first);
+}
+
+static void inspect_changes(struct state_metrics *s)
+{
+    if (!watches_nodes(s))
+        return;
+    s->inspection = inspect_metrics_new();
+    kube_cache_add_handlers(s->caches[STATE_METRICS_PODS],
+                            &(struct kube_cache_handlers){.on_change = on_pod_changed, .arg = s});
+    kube_cache_add_handlers(s->caches[STATE_METRICS_NODES],
+                            &(struct kube_cache_handlers){.on_change = on_node_changed, .arg = s});
+}
+
 static struct gs_error *watch_resource(struct state_metrics *s, uv_loop_t *loop,
                                        struct kube_client *client, const char *list)
 {
@@ -150,6 +197,8 @@ struct gs_error *state_metrics_new(uv_loop_t *loop, struct kube_client *client,
     struct gs_error *err = parse_allowlist(s, allow);
     if (!err)
         err = watch_resource(s, loop, client, list);
+    if (!err)
+        inspect_changes(s);
     if (err) {
         state_metrics_free(s);
         return gs_error_wrap(err, "state of Kubernetes objects");
@@ -170,6 +219,8 @@ void state_metrics_free(struct state_metrics *s)
             free(s->allow[i].names[k]);
         free(s->allow[i].names);
     }
+    inspect_metrics_free(s->inspection);
+    gs_buf_finish(&s->inspection_text);
     gs_buf_finish(&s->text);
     free(s);
 }
@@ -195,10 +246,42 @@ static void write_families(struct state_metrics *s, size_t resource,
     }
 }
 
+static json_t *objects_of(const struct kube_cache *cache)
+{
+    json_t *out = json_array();
+    const json_t *obj;
+    for (size_t pos = 0; (obj = kube_cache_next(cache, &pos));)
+        json_array_append(out, (json_t *)obj);
+    return out;
+}
+
+// In large clusters the view costs too much for each change: it is then older than the rest. True:
+// it is of the current version.
+static bool inspect_state(struct state_metrics *s)
+{
+    int64_t now = gs_mono_ns();
+    if (!s->inspection || s->inspected == s->version ||
+        !kube_cache_synced(s->caches[STATE_METRICS_PODS]) ||
+        !kube_cache_synced(s->caches[STATE_METRICS_NODES]))
+        return true;
+    if (now < s->next_inspect)
+        return false;
+    CODEC_AUTO_JSON json_t *nodes = objects_of(s->caches[STATE_METRICS_NODES]);
+    CODEC_AUTO_JSON json_t *pods = objects_of(s->caches[STATE_METRICS_PODS]);
+    const struct inspect_input in = {.nodes = nodes, .pods = pods, .now_ms = gs_unix_ms()};
+    gs_buf_clear(&s->inspection_text);
+    inspect_metrics_write(s->inspection, &in, &s->inspection_text);
+    int64_t pause = (gs_mono_ns() - now) * NODES_SHARE;
+    s->next_inspect = now + (pause > NODES_MIN_NS ? pause : NODES_MIN_NS);
+    s->inspected = s->version;
+    return true;
+}
+
 struct gs_slice state_metrics_text(struct state_metrics *s)
 {
     if (s->written == s->version)
         return gs_buf_slice(&s->text);
+    bool current = inspect_state(s);
     gs_buf_clear(&s->text);
     for (size_t i = 0; i < STATE_METRICS_N_RESOURCES; i++) {
         if (!s->caches[i] || !kube_cache_synced(s->caches[i]))
@@ -206,6 +289,8 @@ struct gs_slice state_metrics_text(struct state_metrics *s)
         for (size_t k = 0; k < GS_ARRAY_LEN(resources[i].families); k++)
             write_families(s, i, resources[i].families[k]);
     }
-    s->written = s->version;
+    gs_buf_add(&s->text, s->inspection_text.data, s->inspection_text.len);
+    if (current)
+        s->written = s->version;
     return gs_buf_slice(&s->text);
 }

@@ -20,7 +20,7 @@ struct inspect_input {
     int64_t now_ms;
 };
 
-// {"pools": […], "nodes": […], "pending": […]}; new reference.
+// {"pools": […], "nodes": […], "pending": […], "gpus": {…}}; new reference.
 json_t *inspect_nodes(const struct inspect_input *in);
 // The same as tables. wide: with further columns.
 void inspect_nodes_text(const json_t *view, bool wide, struct gs_buf *out);
@@ -35,6 +35,26 @@ void inspect_pod_text(const json_t *explanation, struct gs_buf *out);
 json_t *inspect_startup(const json_t *const *pods, size_t n);
 // "p90 44s (pending 40s, image 5s, ready 5s), from 2 pods".
 void inspect_startup_text(const json_t *startup, struct gs_buf *out);
+
+// --- metrics ---
+// Series of the same, and of the time that starts took, also of nodes and pods that no longer
+// exist. docs/node-inspection.md lists them.
+
+struct inspect_metrics;
+
+struct inspect_metrics *inspect_metrics_new(void);
+void inspect_metrics_free(struct inspect_metrics *m);
+// Learns from a change of an object, as watch caches report it: old NULL: it is new, next NULL: it
+// was deleted.
+void inspect_metrics_pod(struct inspect_metrics *m, const json_t *old, const json_t *next);
+// waiting_ms: since when the first pod waits for a node; 0: none does.
+void inspect_metrics_node(struct inspect_metrics *m, const json_t *old, const json_t *next,
+                          int64_t waiting_ms);
+// Since when a pod that no node can take waits; 0: it does not wait.
+int64_t inspect_waiting_since(const json_t *pod);
+// Appends the exposition (text 0.0.4).
+void inspect_metrics_write(const struct inspect_metrics *m, const struct inspect_input *in,
+                           struct gs_buf *out);
 
 // --- a cluster ---
 

@@ -48,9 +48,14 @@ const json_t *inspect_group_for(const json_t *groups, const char *pool);
 
 // {pool: {"samples", "p50Seconds", "p90Seconds", "phases": {"provision": {…}, "ready": {…}}}}.
 json_t *inspect_pool_startup(const struct inspect_input *in);
-// The same for the pods of a workload; phases pending, image, ready. NULL: no sample.
+// inspect_startup() of the pods of a workload.
 json_t *inspect_workload_startup(const struct inspect_input *in, const char *ns,
                                  const char *workload);
+// How long a pod that is ready took to start. False: unknown, or a container was restarted.
+struct inspect_start {
+    int64_t pending_ms, image_ms, ready_ms;
+};
+bool inspect_pod_start(const json_t *pod, struct inspect_start *ret);
 
 // --- text ---
 // Replaces control characters except newlines in the text from this byte on.

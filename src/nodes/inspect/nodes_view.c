@@ -4,7 +4,7 @@
 #include "base/mem.h"
 #include "kube/object.h"
 #include "nodes/inspect/inspect_private.h"
-#include "nodes/scheduling.h"
+#include "nodes/packing.h"
 
 #include <stdlib.h>
 
@@ -24,66 +24,38 @@ static json_t *no_gpus(void)
     return json_pack("{s:i, s:i, s:i, s:i}", "total", 0, "used", 0, "free", 0, "stranded", 0);
 }
 
-// --- stranded GPUs ---
+// --- how well the GPUs can be used ---
 
-// One pod of each workload with GPUs, not placed: what a free GPU can be used for.
-struct probes {
-    size_t *pods; // in the snapshot
-    size_t len, cap;
-};
-
-static void add_probes(struct nodes_snapshot *s, const json_t *pods, struct probes *ret)
+// Sets the stranded GPUs of each node: free ones if none of the cluster's workloads with GPUs fits,
+// for example for lack of CPU. New reference: the members of the whole cluster.
+static json_t *add_usability(const struct inspect_input *in, json_t *entries)
 {
-    CODEC_AUTO_JSON json_t *seen = json_object();
-    size_t i;
-    json_t *pod;
-
-    json_array_foreach ((json_t *)pods, i, pod) {
-        GS_AUTO_FREE char *workload = inspect_workload(pod);
-        GS_AUTO_FREE char *key =
-            gs_format("%s/%s", kube_namespace(pod) ? kube_namespace(pod) : "", workload);
-        if (json_object_get(seen, key) || inspect_pod_ended(pod) || inspect_pod_gpus(pod) == 0)
-            continue;
-        json_object_set_new(seen, key, json_true());
-        CODEC_AUTO_JSON json_t *probe = json_deep_copy(pod);
-        json_object_del(json_object_get(probe, "spec"), "nodeName");
-        gs_grow(&ret->pods, &ret->cap, ret->len, sizeof(*ret->pods));
-        ret->pods[ret->len++] = nodes_snapshot_add_pod(s, probe);
-    }
-}
-
-static bool any_fits(struct nodes_snapshot *s, const struct probes *p, size_t node)
-{
-    for (size_t i = 0; i < p->len; i++)
-        if (nodes_fits(s, p->pods[i], node, NULL))
-            return true;
-    return false;
-}
-
-// Free GPUs are stranded if no workload with GPUs of the cluster fits on the node, for example for
-// lack of CPU, or because each needs more GPUs.
-static void add_stranded(const struct inspect_input *in, json_t *entries)
-{
+    GS_CLEANUP(nodes_mix_finish) struct nodes_mix mix = {0};
     struct nodes_snapshot *s = nodes_snapshot_new();
-    struct probes probes = {0};
+    struct nodes_fragmentation f;
     size_t i;
     json_t *obj, *entry;
 
     json_array_foreach ((json_t *)in->nodes, i, obj)
         nodes_snapshot_add_node(s, obj);
     json_array_foreach ((json_t *)in->pods, i, obj)
-        if (node_of(obj) && !inspect_pod_ended(obj))
+        if (!inspect_pod_ended(obj))
             nodes_snapshot_add_pod(s, obj);
-    add_probes(s, in->pods, &probes);
+    nodes_mix_of(s, &mix);
+    nodes_measure(s, &mix, &f);
     json_array_foreach (entries, i, entry) {
-        json_t *gpus = json_object_get(entry, "gpus");
-        int64_t unused = codec_json_int(gpus, 0, "free", NULL);
         size_t node = nodes_find(s, codec_json_str(entry, "name", NULL));
-        if (unused > 0 && probes.len && node != NODES_NONE && !any_fits(s, &probes, node))
-            codec_json_set_int(gpus, "stranded", unused);
+        double unused = node == NODES_NONE ? 0 : (double)nodes_free_gpus(s, node);
+        if (unused > 0 && mix.len && nodes_fragmentation_of(s, node, &mix) >= unused - 1e-6)
+            codec_json_set_int(json_object_get(entry, "gpus"), "stranded", (int64_t)unused);
     }
-    free(probes.pods);
+    json_t *out = json_pack("{s:I, s:I, s:f, s:I, s:I}", "total", (json_int_t)f.gpus, "free",
+                            (json_int_t)f.free_gpus, "fragmented", f.fragmented_gpus, "stranded",
+                            (json_int_t)f.stranded_gpus, "largestPod", (json_int_t)f.largest_gpus);
+    if (f.largest_node != NODES_NONE && f.largest_gpus)
+        codec_json_set_str(out, "largestPodNode", nodes_name(s, f.largest_node));
     nodes_snapshot_free(s);
+    return out;
 }
 
 // --- nodes ---
@@ -234,7 +206,7 @@ static json_t *sorted(json_t *list, int (*compare)(const void *, const void *))
     return out;
 }
 
-static json_t *all_nodes(const struct inspect_input *in)
+static json_t *all_nodes(const struct inspect_input *in, json_t **ret_gpus)
 {
     CODEC_AUTO_JSON json_t *by_name = json_object();
     json_t *out = json_array();
@@ -255,7 +227,7 @@ static json_t *all_nodes(const struct inspect_input *in)
         codec_json_set_int(gpus, "free", unused > 0 ? unused : 0);
     }
     add_autoscaler_nodes(in, by_name);
-    add_stranded(in, out);
+    *ret_gpus = add_usability(in, out);
     add_claims(in, by_name, out);
     return sorted(out, compare_nodes);
 }
@@ -429,27 +401,13 @@ static json_t *all_pending(const struct inspect_input *in)
     return out;
 }
 
-static int64_t largest_free(const json_t *nodes)
-{
-    int64_t largest = 0;
-    size_t i;
-    json_t *node;
-
-    json_array_foreach ((json_t *)nodes, i, node) {
-        int64_t n = codec_json_int(node, 0, "gpus", "free", NULL);
-        if (gs_streq(codec_json_str(node, "state", NULL), "Ready") && n > largest)
-            largest = n;
-    }
-    return largest;
-}
-
 json_t *inspect_nodes(const struct inspect_input *in)
 {
-    json_t *out = json_object(), *nodes = all_nodes(in);
+    json_t *gpus = NULL, *out = json_object(), *nodes = all_nodes(in, &gpus);
 
     json_object_set_new(out, "pools", all_pools(in, nodes));
     json_object_set_new(out, "nodes", nodes);
     json_object_set_new(out, "pending", all_pending(in));
-    codec_json_set_int(out, "largestPodGPUs", largest_free(nodes));
+    json_object_set_new(out, "gpus", gpus);
     return out;
 }

@@ -145,11 +145,7 @@ static int64_t containers_started(const json_t *pod)
     return last;
 }
 
-struct pod_samples {
-    struct samples pending, image, ready, total;
-};
-
-static void add_pod_start(struct pod_samples *s, const json_t *pod)
+bool inspect_pod_start(const json_t *pod, struct inspect_start *ret)
 {
     int64_t created = inspect_created(pod), started = containers_started(pod);
     int64_t scheduled = inspect_condition_since(pod, "PodScheduled");
@@ -157,11 +153,25 @@ static void add_pod_start(struct pod_samples *s, const json_t *pod)
 
     if (!started || !kube_condition_true(pod, "Ready") || created > scheduled ||
         scheduled > started || started > serving)
+        return false;
+    *ret = (struct inspect_start){scheduled - created, started - scheduled, serving - started};
+    return true;
+}
+
+struct pod_samples {
+    struct samples pending, image, ready, total;
+};
+
+static void add_pod_start(struct pod_samples *s, const json_t *pod)
+{
+    struct inspect_start start;
+
+    if (!inspect_pod_start(pod, &start))
         return;
-    add_sample(&s->pending, scheduled - created);
-    add_sample(&s->image, started - scheduled);
-    add_sample(&s->ready, serving - started);
-    add_sample(&s->total, serving - created);
+    add_sample(&s->pending, start.pending_ms);
+    add_sample(&s->image, start.image_ms);
+    add_sample(&s->ready, start.ready_ms);
+    add_sample(&s->total, start.pending_ms + start.image_ms + start.ready_ms);
 }
 
 // NULL: no sample.

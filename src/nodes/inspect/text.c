@@ -185,6 +185,20 @@ static void add_pending(const json_t *pending, struct gs_buf *out)
     }
 }
 
+static void add_usability(const json_t *gpus, struct gs_buf *out)
+{
+    const char *node = codec_json_str(gpus, "largestPodNode", NULL);
+    double fragmented = json_number_value(json_object_get(gpus, "fragmented"));
+
+    gs_buf_add_str(out, "\nLargest pod that fits now: ");
+    inspect_add_gpus(codec_json_int(gpus, 0, "largestPod", NULL), out);
+    if (node)
+        gs_buf_addf(out, " on %s", node);
+    gs_buf_addf(out, ". Free: %lld of ", (long long)codec_json_int(gpus, 0, "free", NULL));
+    inspect_add_gpus(codec_json_int(gpus, 0, "total", NULL), out);
+    gs_buf_addf(out, ", of which the typical pod cannot use %.1f.\n", fragmented);
+}
+
 void inspect_nodes_text(const json_t *view, bool wide, struct gs_buf *out)
 {
     CODEC_AUTO_JSON json_t *pools =
@@ -211,9 +225,7 @@ void inspect_nodes_text(const json_t *view, bool wide, struct gs_buf *out)
         gs_buf_add_str(out, "\n");
     }
     print_table(nodes, out);
-    gs_buf_add_str(out, "\nLargest pod that fits now: ");
-    inspect_add_gpus(codec_json_int(view, 0, "largestPodGPUs", NULL), out);
-    gs_buf_add_str(out, "\n");
+    add_usability(json_object_get(view, "gpus"), out);
     add_pending(json_object_get(view, "pending"), out);
     inspect_make_printable(out, start);
 }

@@ -191,6 +191,7 @@ static void test_nodes(void **state)
     assert_line(&f, "kube_node_spec_taint{node=\"gpu-1\",key=\"nvidia.com/gpu\",effect="
                     "\"NoSchedule\"} 1");
     assert_line(&f, "kube_node_info{node=\"gpu-1\",kernel_version=\"6.1\"} 1");
+    assert_line(&f, "gpuscale_free_gpus 0"); // the node is not ready
     finish(&f);
     (void)state;
 }

@@ -252,6 +252,49 @@ static void test_starts_of_a_workload_are_learned(void **state)
     finish(&w);
 }
 
+static void test_metrics_remember_starts_of_objects_that_are_gone(void **state)
+{
+    struct world w, started;
+    setup(&w, "nodes:\n" NODE("a", "t4", "03:00:30", "03:00:50", "4",
+                              "") "pods:\n" POD("p", "", "1", "2") POD("q", "a", "1", "1"));
+    setup(&started, "pods:\n" STARTED("a", "03:00:10", "03:00:15", "03:00:20"));
+    struct inspect_metrics *m = inspect_metrics_new();
+    CODEC_AUTO_JSON json_t *node = json_deep_copy(json_array_get(w.in.nodes, 0));
+    CODEC_AUTO_JSON json_t *fresh = json_deep_copy(node);
+    CODEC_AUTO_JSON json_t *pod = json_deep_copy(json_array_get(started.in.pods, 0));
+    codec_json_set(node, json_string("node-uid"), "metadata", "uid", NULL);
+    codec_json_set(fresh, json_string("node-uid"), "metadata", "uid", NULL);
+    codec_json_set(fresh, json_array(), "status", "conditions", NULL);
+    codec_json_set(pod, json_string("pod-uid"), "metadata", "uid", NULL);
+    inspect_metrics_node(m, NULL, fresh, NOW - 225000); // a pod waits since 03:00:20
+    inspect_metrics_node(m, fresh, node, 0);
+    inspect_metrics_node(m, node, node, 0); // learned once
+    inspect_metrics_node(m, node, NULL, 0);
+    inspect_metrics_pod(m, NULL, pod);
+    inspect_metrics_pod(m, pod, NULL);
+    GS_AUTO_BUF struct gs_buf text = {0};
+    inspect_metrics_write(m, &w.in, &text);
+    assert_has(&text, "gpuscale_pool_nodes{pool=\"t4\"} 1\n");
+    assert_has(&text, "gpuscale_pool_gpus{pool=\"t4\"} 4\n");
+    assert_has(&text, "gpuscale_pool_used_gpus{pool=\"t4\"} 1\n");
+    assert_has(&text, "gpuscale_free_gpus 3\n");
+    assert_has(&text, "gpuscale_largest_pod_gpus 3\n");
+    assert_has(&text, "gpuscale_pending_pods{reason=\"Unschedulable\"} 1\n");
+    assert_has(&text, "gpuscale_pending_gpus{reason=\"Unschedulable\"} 2\n");
+#define POOL_START "gpuscale_pool_startup_seconds{pool=\"t4\",phase="
+    assert_has(&text, POOL_START "\"provision\",quantile=\"0.9\"} 10\n");
+    assert_has(&text, POOL_START "\"ready\",quantile=\"0.5\"} 20\n");
+    assert_has(&text, POOL_START "\"total\",quantile=\"0.9\"} 30\n");
+    assert_has(&text, "gpuscale_pool_startup_seconds_count{pool=\"t4\",phase=\"ready\"} 1\n");
+    assert_has(&text, "gpuscale_workload_startup_seconds{namespace=\"ml\",workload="
+                      "\"deployment/web\",phase=\"image\",quantile=\"0.9\"} 5\n");
+    assert_has(&text, "gpuscale_workload_startup_seconds_sum{namespace=\"ml\",workload="
+                      "\"deployment/web\",phase=\"total\"} 20\n");
+    inspect_metrics_free(m);
+    finish(&started);
+    finish(&w);
+}
+
 static void test_hostile_texts(void **state)
 {
     struct world w;
@@ -294,6 +337,7 @@ int main(void)
         cmocka_unit_test(test_states_of_nodes),
         cmocka_unit_test(test_free_gpus_that_nobody_can_use_are_stranded),
         cmocka_unit_test(test_starts_of_a_workload_are_learned),
+        cmocka_unit_test(test_metrics_remember_starts_of_objects_that_are_gone),
         cmocka_unit_test(test_hostile_texts),
         cmocka_unit_test(test_an_empty_cluster),
     };

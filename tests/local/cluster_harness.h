@@ -204,7 +204,9 @@ static inline void cluster_delete(struct cluster *k, struct kube_gvr r, const ch
 
 static inline void cluster_node(struct cluster *k, const char *gpus)
 {
-    cluster_create(k, KUBE_NODES, "{apiVersion: v1, kind: Node, metadata: {name: node-1}}");
+    cluster_create(k, KUBE_NODES,
+                   "{apiVersion: v1, kind: Node, metadata: {name: node-1, labels: "
+                   "{kubernetes.io/hostname: node-1}}}");
     GS_AUTO_FREE char *status =
         gs_format("status: {allocatable: {cpu: '4', memory: 8Gi, pods: '110', nvidia.com/gpu: "
                   "'%s'}, conditions: [{type: Ready, status: 'True'}]}",

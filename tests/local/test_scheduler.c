@@ -2,6 +2,7 @@
 #include "cluster_harness.h"
 #include "local/controllers/controllers_private.h"
 #include "local/scheduler.h"
+#include "nodes/scheduling.h"
 
 static const char *const slices[] = {"GPU-a::0", "GPU-a::1", "GPU-b::0", "GPU-b::1"};
 static struct local_scheduler *s;
@@ -115,6 +116,22 @@ static void test_no_node_and_then_one(void **state)
     loop_until(&k.loop, pending_with(&k, "a", "no nodes available to schedule pods"));
     cluster_node(&k, "4");
     loop_until(&k.loop, is_bound(get(&k, "a")));
+    finish(&k);
+}
+
+static void test_anti_affinity_keeps_pods_apart(void **state)
+{
+    static const char apart[] =
+        ", affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: "
+        "[{topologyKey: kubernetes.io/hostname, labelSelector: {}}]}}";
+    struct cluster k;
+    setup(&k, "4");
+    pod(&k, "a", "", apart);
+    loop_until(&k.loop, is_bound(get(&k, "a")));
+    pod(&k, "b", "", apart);
+    loop_until(&k.loop, pending_with(&k, "b",
+                                     "0/1 nodes are available: 1 node(s) didn't match pod "
+                                     "anti-affinity rules."));
     finish(&k);
 }
 
@@ -339,7 +356,7 @@ static void test_requests_are_the_larger_of_init_and_sum(void **state)
         "{\"containers\":[{\"resources\":{\"requests\":{\"cpu\":\"500m\",\"memory\":\"1Gi\"}}},"
         "{\"resources\":{\"limits\":{\"cpu\":1}}}],"
         "\"initContainers\":[{\"resources\":{\"requests\":{\"cpu\":\"1\",\"memory\":\"2Gi\"}}}]}");
-    CODEC_AUTO_JSON json_t *r = controllers_filter_requests(p);
+    CODEC_AUTO_JSON json_t *r = nodes_pod_requests(p);
     assert_int_equal(json_integer_value(json_object_get(r, "cpu")), 1500);
     assert_int_equal(json_integer_value(json_object_get(r, "memory")), (2LL << 30) * 1000);
 }
@@ -350,6 +367,7 @@ int main(void)
         cmocka_unit_test(test_pods_are_bound),
         cmocka_unit_test(test_no_node_and_then_one),
         cmocka_unit_test(test_each_node_has_its_devices),
+        cmocka_unit_test(test_anti_affinity_keeps_pods_apart),
         cmocka_unit_test(test_gpus_run_out_and_come_back),
         cmocka_unit_test(test_finished_pods_give_their_devices_back),
         cmocka_unit_test(test_devices_stay_unique_over_restarts),

@@ -264,33 +264,8 @@ bool controllers_rollout_complete(
     const struct controllers_rollout *r); // after controllers_rollout_count
 void controllers_rollout_write_status(struct controllers_rollout *r);
 
-// --- the scheduler's filters ---
-// Whether a pod fits a node, and which GPU devices it gets. Amounts are JSON objects of resource
-// name to int64 milli-units.
-
-struct controllers_filter_node {
-    const json_t *node;
-    json_t *free; // amounts; may be negative
-    int64_t free_pods;
-};
-
-// The larger of the sum over containers and each init container; new reference.
-json_t *controllers_filter_requests(const json_t *pod);
-void controllers_filter_node_init(struct controllers_filter_node *n, const json_t *node);
-void controllers_filter_node_finish(struct controllers_filter_node *n);
-void controllers_filter_node_use(struct controllers_filter_node *n,
-                                 const json_t *requests); // one more pod
-// Counts the reasons of a failure in `reasons` (the scheduler's text -> count).
-bool controllers_filter_check(const struct controllers_filter_node *n, const json_t *pod,
-                              const json_t *requests, json_t *reasons);
-// Whether the pod's node selector and required node affinity select the node.
-bool controllers_filter_selects(const json_t *pod, const json_t *node);
-// The scheduler's text for the first taint that the pod does not tolerate. NULL: it tolerates all.
-// no_execute: considers only taints that also evict pods. Caller frees.
-char *controllers_filter_taint(const json_t *pod, const json_t *node, bool no_execute);
-#define CONTROLLERS_FILTER_NOT_SELECTED "node(s) didn't match Pod's node affinity/selector"
-// "0/1 nodes are available: 1 Insufficient nvidia.com/gpu."; caller frees.
-char *controllers_filter_message(size_t n_nodes, const json_t *reasons);
+// --- GPU devices of the scheduler ---
+// Which GPU devices a pod gets. Whether it fits on a node: nodes/scheduling.h.
 
 #define CONTROLLERS_FILTER_GPU "nvidia.com/gpu"
 

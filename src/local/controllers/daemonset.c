@@ -8,6 +8,7 @@
 #include "kube/object.h"
 #include "local/controllers/controllers_private.h"
 #include "local/pod.h"
+#include "nodes/scheduling.h"
 
 #define BURST             250 // pods created or deleted in one reconciliation
 #define LOOK_AGAIN_MS     1000
@@ -127,14 +128,13 @@ static const char *node_of(const json_t *pod)
 static void judge_node(struct daemon_node *n, const json_t *pod)
 {
     const char *fixed = codec_json_str(pod, "spec", "nodeName", NULL);
-    if ((fixed && *fixed && !gs_streq(fixed, n->name)) ||
-        !controllers_filter_selects(pod, n->node)) {
-        n->reason = gs_strdup(CONTROLLERS_FILTER_NOT_SELECTED);
+    if ((fixed && *fixed && !gs_streq(fixed, n->name)) || !nodes_selects(pod, n->node)) {
+        n->reason = gs_strdup(NODES_NOT_SELECTED);
         return;
     }
-    n->reason = controllers_filter_taint(pod, n->node, false);
+    n->reason = nodes_untolerated_taint(pod, n->node, false);
     n->run = !n->reason;
-    GS_AUTO_FREE char *evicts = controllers_filter_taint(pod, n->node, true);
+    GS_AUTO_FREE char *evicts = nodes_untolerated_taint(pod, n->node, true);
     n->keep = !evicts;
 }
 
@@ -437,12 +437,11 @@ static void report_no_node(struct daemon_sync *s, int64_t desired)
         free(gs_hmap_remove_str(s->d->no_node, uid));
         return;
     }
-    CODEC_AUTO_JSON json_t *reasons = json_object();
-    for (size_t i = 0; i < s->len; i++) {
-        int64_t n = json_integer_value(json_object_get(reasons, s->nodes[i].reason));
-        json_object_set_new(reasons, s->nodes[i].reason, json_integer(n + 1));
-    }
-    GS_AUTO_FREE char *why = controllers_filter_message(s->len, reasons);
+    struct nodes_reasons reasons = {0};
+    for (size_t i = 0; i < s->len; i++)
+        nodes_reasons_add(&reasons, s->nodes[i].reason, 1);
+    GS_AUTO_FREE char *why = nodes_reasons_text(s->len, &reasons);
+    nodes_reasons_finish(&reasons);
     struct gs_buf text = {0};
     gs_buf_addf(&text, "The DaemonSet runs on no node. %s", why);
     const char *key;

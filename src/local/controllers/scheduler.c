@@ -12,6 +12,7 @@
 #include "local/controllers/controllers_private.h"
 #include "local/pod.h"
 #include "local/workqueue.h"
+#include "nodes/scheduling.h"
 
 // A condition that changes for many pending pods at once is written in portions.
 #define MAX_LEFT_PENDING 64
@@ -20,7 +21,7 @@ struct assumed {
     struct local_scheduler *scheduler;
     char *uid, *ns, *name;
     char *node;
-    json_t *requests, *gpus; // gpus may be NULL
+    json_t *gpus; // may be NULL
     bool answered;
 };
 
@@ -35,8 +36,7 @@ struct local_scheduler {
 struct pass {
     struct local_scheduler *s;
     struct local_reconcile *work;
-    struct controllers_filter_node *nodes;
-    size_t n_nodes, nodes_cap;
+    struct nodes_snapshot *nodes;
     const json_t **pending;
     size_t n_pending, pending_cap;
     size_t n_left_pending; // conditions written by this cycle
@@ -51,7 +51,6 @@ static void assumed_free(void *p)
     free(a->ns);
     free(a->name);
     free(a->node);
-    json_decref(a->requests);
     json_decref(a->gpus);
     free(a);
 }
@@ -98,25 +97,12 @@ static void drop_settled(struct local_scheduler *s)
 
 static void pass_finish(struct pass *p)
 {
-    for (size_t i = 0; i < p->n_nodes; i++)
-        controllers_filter_node_finish(&p->nodes[i]);
-    free(p->nodes);
+    nodes_snapshot_free(p->nodes);
     free(p->pending);
 }
 
-static struct controllers_filter_node *node_named(struct pass *p, const char *name)
+static void use_devices(struct pass *p, const char *node, const json_t *gpus)
 {
-    for (size_t i = 0; i < p->n_nodes; i++)
-        if (gs_streq(kube_name(p->nodes[i].node), name))
-            return &p->nodes[i];
-    return NULL;
-}
-
-static void use(struct pass *p, const char *node, const json_t *requests, const json_t *gpus)
-{
-    struct controllers_filter_node *n = node_named(p, node);
-    if (n)
-        controllers_filter_node_use(n, requests);
     struct controllers_filter_devices *devices = gs_hmap_get_str(p->s->devices, node);
     if (devices)
         controllers_filter_devices_take(devices, gpus);
@@ -134,12 +120,12 @@ static void take_pod(struct pass *p, const json_t *pod)
         return;
     const char *node = node_of(pod);
     if (node) {
-        CODEC_AUTO_JSON json_t *requests = controllers_filter_requests(pod);
         const char *text = kube_annotation(pod, LOCAL_ANN_GPUS);
         CODEC_AUTO_JSON json_t *gpus = NULL;
         if (text)
             gs_error_free(codec_json_parse(gs_slice_of(text), false, &gpus));
-        use(p, node, requests, gpus);
+        nodes_snapshot_add_pod(p->nodes, pod);
+        use_devices(p, node, gpus);
         return;
     }
     const char *uid = kube_uid(pod);
@@ -157,8 +143,12 @@ static void take_assumed(struct pass *p)
         const struct assumed *a = v;
         const json_t *pod = kube_cache_get(p->s->cluster->pods, a->ns, a->name);
         // One that the cache shows as bound has been counted as such.
-        if (pod && gs_streq(kube_uid(pod), a->uid) && !node_of(pod))
-            use(p, a->node, a->requests, a->gpus);
+        if (!pod || !gs_streq(kube_uid(pod), a->uid) || node_of(pod))
+            continue;
+        size_t index = nodes_snapshot_add_pod(p->nodes, pod), node = nodes_find(p->nodes, a->node);
+        if (node != NODES_NONE)
+            nodes_place(p->nodes, index, node);
+        use_devices(p, a->node, a->gpus);
     }
 }
 
@@ -179,13 +169,11 @@ static int compare_pods(const void *pa, const void *pb)
 
 static void pass_init(struct pass *p, struct local_scheduler *s, struct local_reconcile *w)
 {
-    *p = (struct pass){.s = s, .work = w};
+    *p = (struct pass){.s = s, .work = w, .nodes = nodes_snapshot_new()};
     size_t pos = 0;
     const json_t *obj;
-    while ((obj = kube_cache_next(s->cluster->nodes, &pos))) {
-        gs_grow(&p->nodes, &p->nodes_cap, p->n_nodes, sizeof(*p->nodes));
-        controllers_filter_node_init(&p->nodes[p->n_nodes++], obj);
-    }
+    while ((obj = kube_cache_next(s->cluster->nodes, &pos)))
+        nodes_snapshot_add_node(p->nodes, obj);
     void *devices;
     for (pos = 0; gs_hmap_next(s->devices, &pos, NULL, &devices);)
         controllers_filter_devices_release_all(devices);
@@ -199,12 +187,10 @@ static void pass_init(struct pass *p, struct local_scheduler *s, struct local_re
 
 // --- outcomes ---
 
-static void bind_pod(struct pass *p, const json_t *pod, struct controllers_filter_node *node,
-                     json_t *requests, json_t *gpus)
+static void bind_pod(struct pass *p, const json_t *pod, const char *node_name, json_t *gpus)
 {
     struct local_scheduler *s = p->s;
     const char *ns = kube_namespace(pod), *name = kube_name(pod);
-    const char *node_name = kube_name(node->node);
     struct assumed *a = gs_alloc(sizeof(*a));
     *a = (struct assumed){
         .scheduler = s,
@@ -212,11 +198,9 @@ static void bind_pod(struct pass *p, const json_t *pod, struct controllers_filte
         .ns = gs_strdup(ns),
         .name = gs_strdup(name),
         .node = gs_strdup(node_name),
-        .requests = json_incref(requests),
         .gpus = json_incref(gpus),
     };
     gs_hmap_put_str(s->assumed, a->uid, a);
-    controllers_filter_node_use(node, requests);
 
     CODEC_AUTO_JSON json_t *binding = json_object();
     codec_json_set_str(binding, "apiVersion", "v1");
@@ -265,22 +249,32 @@ static void leave_pending(struct pass *p, const json_t *pod, const char *reason,
 
 // --- one pod ---
 
-static bool try_node(struct pass *p, const json_t *pod, struct controllers_filter_node *node,
-                     json_t *requests, json_t *reasons)
+static bool try_node(struct pass *p, size_t pod, size_t node, struct nodes_reasons *reasons)
 {
-    if (!controllers_filter_check(node, pod, requests, reasons))
+    if (!nodes_fits(p->nodes, pod, node, reasons))
         return false;
     CODEC_AUTO_JSON json_t *gpus = NULL;
-    struct controllers_filter_devices *devices =
-        gs_hmap_get_str(p->s->devices, kube_name(node->node));
-    if (devices && !controllers_filter_devices_assign(devices, pod, &gpus)) {
-        int64_t n =
-            json_integer_value(json_object_get(reasons, "Insufficient " CONTROLLERS_FILTER_GPU));
-        json_object_set_new(reasons, "Insufficient " CONTROLLERS_FILTER_GPU, json_integer(n + 1));
+    const char *name = nodes_name(p->nodes, node);
+    struct controllers_filter_devices *devices = gs_hmap_get_str(p->s->devices, name);
+    if (devices && !controllers_filter_devices_assign(devices, nodes_pod(p->nodes, pod), &gpus)) {
+        nodes_reasons_add(reasons, "Insufficient " NODES_GPU, 1);
         return false;
     }
-    bind_pod(p, pod, node, requests, gpus);
+    nodes_place(p->nodes, pod, node);
+    bind_pod(p, nodes_pod(p->nodes, pod), name, gpus);
     return true;
+}
+
+// The cluster's first node is preferred.
+static bool try_nodes(struct pass *p, size_t pod, struct nodes_reasons *reasons)
+{
+    size_t first = nodes_find(p->nodes, p->s->cluster->node_name);
+    if (first != NODES_NONE && try_node(p, pod, first, reasons))
+        return true;
+    for (size_t i = 0; i < nodes_count(p->nodes); i++)
+        if (i != first && try_node(p, pod, i, reasons))
+            return true;
+    return false;
 }
 
 static void schedule(struct pass *p, const json_t *pod)
@@ -290,16 +284,12 @@ static void schedule(struct pass *p, const json_t *pod)
                       "Scheduling is blocked due to non-empty scheduling gates");
         return;
     }
-    CODEC_AUTO_JSON json_t *requests = controllers_filter_requests(pod);
-    CODEC_AUTO_JSON json_t *reasons = json_object();
-    struct controllers_filter_node *ours = node_named(p, p->s->cluster->node_name);
-    if (ours && try_node(p, pod, ours, requests, reasons))
-        return;
-    for (size_t i = 0; i < p->n_nodes; i++)
-        if (&p->nodes[i] != ours && try_node(p, pod, &p->nodes[i], requests, reasons))
-            return;
-    GS_AUTO_FREE char *message = controllers_filter_message(p->n_nodes, reasons);
-    leave_pending(p, pod, "Unschedulable", message);
+    struct nodes_reasons reasons = {0};
+    if (!try_nodes(p, nodes_snapshot_add_pod(p->nodes, pod), &reasons)) {
+        GS_AUTO_FREE char *message = nodes_reasons_text(nodes_count(p->nodes), &reasons);
+        leave_pending(p, pod, "Unschedulable", message);
+    }
+    nodes_reasons_finish(&reasons);
 }
 
 static void run_pass(void *arg, struct local_reconcile *w, const char *ns, const char *key)

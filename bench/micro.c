@@ -75,6 +75,8 @@ static struct gs_error *run(const void *opts, int argc, char **argv, int *ret_ex
         micro_hpa(o->seconds);
     if (all || gs_streq(o->only, "adapter"))
         micro_adapter(o->seconds, "/proc/self/exe");
+    if (all || gs_streq(o->only, "expander"))
+        micro_expander(o->seconds);
     return NULL;
 }
 
@@ -92,7 +94,7 @@ static const struct gs_opt rows[] = {
      .def = "",
      .type = GS_OPT_STRING,
      AT(only),
-     .help = "text (exporter and scraper), autoscaler or adapter."},
+     .help = "text (exporter and scraper), autoscaler, adapter or expander."},
     {.name = "serve-adapter",
      .type = GS_OPT_BOOL,
      AT(serve),

@@ -5,7 +5,13 @@
 #include "expander/expander_private.h"
 #include "nodes/wire/wire.h"
 
-enum { MAX_VALUES = 3000000 }; // of all pods of a request together
+#include <stdlib.h>
+
+enum {
+    MAX_VALUES = 3000000, // of all pods of a request together
+    LOGGED = 5,           // options in a line of the log
+    RECORDED = 200,       // options of a decision at /api/v1/decisions
+};
 
 // What a request becomes.
 struct judgement {
@@ -121,6 +127,65 @@ static struct gs_error *decide(const struct expander *e, struct gs_slice request
 
 // --- records ---
 
+static int compare_options(const void *a, const void *b, void *arg)
+{
+    const struct nodes_decision *d = arg;
+    size_t i = *(const size_t *)a, k = *(const size_t *)b;
+    const struct nodes_option *x = &d->options[i], *y = &d->options[k];
+    if ((i == d->chosen) != (k == d->chosen))
+        return i == d->chosen ? -1 : 1;
+    if ((x->state == NODES_OPTION_USABLE) != (y->state == NODES_OPTION_USABLE))
+        return x->state == NODES_OPTION_USABLE ? -1 : 1;
+    if (x->score < y->score || x->score > y->score)
+        return x->score < y->score ? -1 : 1;
+    return (i > k) - (i < k);
+}
+
+// Indexes of the options: the chosen one, then the best ones.
+static size_t *rank(const struct nodes_decision *d)
+{
+    size_t *ranks = gs_alloc_array(d->n_options + 1, sizeof(*ranks));
+    for (size_t i = 0; i < d->n_options; i++)
+        ranks[i] = i;
+    qsort_r(ranks, d->n_options, sizeof(*ranks), compare_options,
+            (void *)(uintptr_t)(const void *)d);
+    return ranks;
+}
+
+// The decision's own text, or one of the best options if it would be long.
+static char *summarize(const struct nodes_decision *d)
+{
+    GS_AUTO_BUF struct gs_buf text = {0};
+    if (d->n_options <= LOGGED)
+        return gs_strdup(d->text);
+    GS_AUTO_FREE size_t *ranks = rank(d);
+    gs_buf_addf(
+        &text, "%zu pods without a node. Policy %s chose %s: %s. The next ones:", d->n_pending,
+        nodes_policy_name(d->policy), d->options[ranks[0]].group->name, d->options[ranks[0]].text);
+    for (size_t i = 1; i < LOGGED; i++)
+        gs_buf_addf(&text, " %s: %s%s", d->options[ranks[i]].group->name, d->options[ranks[i]].text,
+                    i + 1 < LOGGED ? ";" : ".");
+    return gs_buf_take(&text);
+}
+
+// Keeps the best options of a decision with many.
+static void shorten(const struct nodes_decision *d, json_t *described)
+{
+    GS_AUTO_FREE char *text = d->chosen < d->n_options ? summarize(d) : NULL;
+    if (text)
+        codec_json_set_str(described, "text", text);
+    else if (d->n_options > LOGGED)
+        json_object_del(described, "text");
+    if (d->n_options <= RECORDED)
+        return;
+    GS_AUTO_FREE size_t *ranks = rank(d);
+    json_t *all = json_object_get(described, "options"), *best = json_array();
+    for (size_t i = 0; i < RECORDED; i++)
+        json_array_append(best, json_array_get(all, ranks[i]));
+    json_object_set_new(described, "options", best);
+    codec_json_set_int(described, "optionsNotShown", (int64_t)(d->n_options - RECORDED));
+}
+
 static const char *form_name(enum expander_form form)
 {
     return form == EXPANDER_FORM_OLD    ? "up to 1.33"
@@ -133,6 +198,8 @@ static json_t *describe(const struct expander *e, const struct judgement *j, con
 {
     char when[GS_RFC3339_SIZE];
     json_t *d = j->decided ? nodes_decision_json(&j->decision) : json_object();
+    if (j->decided)
+        shorten(&j->decision, d);
     codec_json_set_str(d, "time", gs_format_rfc3339_micro(gs_unix_ms() * 1000, when));
     codec_json_set_str(d, "policy", nodes_policy_name(e->policy));
     codec_json_set_str(d, "clusterAutoscaler", form_name(j->request.form));
@@ -146,7 +213,8 @@ static json_t *describe(const struct expander *e, const struct judgement *j, con
 static void log_decision(const struct judgement *j, int64_t took_ns)
 {
     const struct nodes_decision *d = &j->decision;
-    gs_info("expander", "%s (%zu options, %zu pods, %.1f ms)", d->text, d->n_options,
+    GS_AUTO_FREE char *text = summarize(d);
+    gs_info("expander", "%s (%zu options, %zu pods, %.1f ms)", text, d->n_options,
             j->request.n_pods, (double)took_ns / 1e6);
     for (size_t i = 0; i < d->n_options; i++)
         gs_debug("expander", "%s: %s", d->options[i].group->name, d->options[i].text);

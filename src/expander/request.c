@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/hmap.h"
 #include "base/mem.h"
+#include "codec/encoding.h"
 #include "expander/expander_private.h"
 #include "kube/proto.h"
 
@@ -110,6 +111,11 @@ static struct gs_error *read_group(const struct kube_proto_token *t,
     if (t->bytes.len > EXPANDER_MAX_GROUP)
         return gs_error_new(GS_ELIMIT, "the ID of a node group has %zu bytes; the limit is %d",
                             t->bytes.len, EXPANDER_MAX_GROUP);
+    bool printable = codec_utf8_valid_prefix(t->bytes) == t->bytes.len;
+    for (size_t i = 0; i < t->bytes.len; i++)
+        printable &= (unsigned char)t->bytes.data[i] >= 0x20 && t->bytes.data[i] != 0x7f;
+    if (!printable)
+        return gs_error_new(GS_EPROTO, "the ID of a node group is not printable UTF-8");
     o->group = t->bytes;
     return NULL;
 }

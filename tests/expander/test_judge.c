@@ -156,6 +156,32 @@ static void test_problems_do_not_prevent_a_scale_up(void **state)
     teardown(&f);
 }
 
+static void test_many_options_are_summarized(void **state)
+{
+    struct fixture f;
+    char names[300][16];
+    struct requested options[GS_ARRAY_LEN(names)];
+    setup(&f, NODES_POLICY_PACKING);
+    for (size_t i = 0; i < GS_ARRAY_LEN(names); i++) {
+        (void)snprintf(names[i], sizeof(names[i]), "group-%zu", i);
+        options[i] = (struct requested){.group = names[i],
+                                        .nodes = 1,
+                                        .gpus_per_node = i == 250 ? 1 : 8,
+                                        .pods = (const json_t *const *)f.pods,
+                                        .n_pods = 1};
+    }
+    make_request(RELEASE_1_35, options, GS_ARRAY_LEN(options), &f.request);
+    assert_int_equal(ask(&f), EXPANDER_CHOSEN);
+    assert_string_equal(f.groups.data, "group-250;");
+    CODEC_AUTO_JSON json_t *d = last_decision(&f);
+    const json_t *shown = json_object_get(d, "options");
+    assert_int_equal(json_array_size(shown), 200);
+    assert_string_equal(codec_json_str(json_array_get(shown, 0), "group", NULL), "group-250");
+    assert_int_equal(codec_json_int(d, 0, "optionsNotShown", NULL), 100);
+    assert_true(strlen(codec_json_str(d, "text", NULL)) < 1000);
+    teardown(&f);
+}
+
 static void test_too_large_requests(void **state)
 {
     struct fixture f;
@@ -179,6 +205,12 @@ static void test_unreadable_requests_are_refused(void **state)
     assert_int_equal(ask(&f), EXPANDER_REFUSED);
     assert_non_null(strstr(f.why, "ends in the middle"));
     assert_int_equal(f.answer.len, 0);
+    gs_buf_clear(&f.request);
+    const struct requested odd = {"line\nbreak", 1, 1, .pods = (const json_t *const *)f.pods,
+                                  .n_pods = 1};
+    make_request(RELEASE_1_35, &odd, 1, &f.request);
+    assert_int_equal(ask(&f), EXPANDER_REFUSED);
+    assert_non_null(strstr(f.why, "not printable"));
     gs_buf_clear(&f.request); // no option at all
     assert_int_equal(ask(&f), EXPANDER_CHOSEN);
     assert_int_equal(f.answer.len, 0);
@@ -219,6 +251,7 @@ int main(void)
         cmocka_unit_test(test_policies),
         cmocka_unit_test(test_pools_of_node_groups),
         cmocka_unit_test(test_problems_do_not_prevent_a_scale_up),
+        cmocka_unit_test(test_many_options_are_summarized),
         cmocka_unit_test(test_too_large_requests),
         cmocka_unit_test(test_unreadable_requests_are_refused),
         cmocka_unit_test(test_decisions_and_metrics),

@@ -206,7 +206,7 @@ static void test_unreadable_requests_are_refused(void **state)
     assert_non_null(strstr(f.why, "ends in the middle"));
     assert_int_equal(f.answer.len, 0);
     gs_buf_clear(&f.request);
-    const struct requested odd = {"line\nbreak", 1, 1, .pods = (const json_t *const *)f.pods,
+    const struct requested odd = {"delete\x7f", 1, 1, .pods = (const json_t *const *)f.pods,
                                   .n_pods = 1};
     make_request(RELEASE_1_35, &odd, 1, &f.request);
     assert_int_equal(ask(&f), EXPANDER_REFUSED);

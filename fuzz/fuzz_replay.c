@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decision tables and scenarios of autoscalers. The first byte chooses: 'd' a table, else a
-// scenario, which is run when it is short.
+// Decision tables and scenarios of autoscalers. The first byte chooses: 'd' a table, 't' learned
+// start-up times, else a scenario, which is run when it is short.
 #include "replay/decision_tables.h"
 #include "replay/replay.h"
 
@@ -40,6 +40,28 @@ static void run_fleet(const char *path)
         return;
     GS_AUTO_ERROR struct gs_error *set_err = replay_fleet_set(f, "duration", "30m");
     if (!set_err && replay_fleet_size(f) <= 4 * MAX_PODS)
+        print_fleet(f);
+    replay_fleet_free(f);
+}
+
+// Start-up times for a scenario with two pools.
+static void learn_times(const char *path)
+{
+    static const char scenario[] =
+        "pools: [{name: a, machine: {gpus: 1}}, {name: b, machine: {gpus: 4}}]\n"
+        "workloads: [{name: w, jobs: [{run: 1m}]}]\n";
+    char other[64];
+    struct replay_fleet *f = NULL;
+    int fd = memfd_create("scenario", MFD_CLOEXEC);
+    if (fd < 0 || write(fd, scenario, sizeof(scenario) - 1) != (ssize_t)sizeof(scenario) - 1)
+        abort();
+    snprintf(other, sizeof(other), "/proc/self/fd/%d", fd);
+    GS_AUTO_ERROR struct gs_error *err = replay_fleet_load(other, &f);
+    close(fd);
+    if (err)
+        abort();
+    GS_AUTO_ERROR struct gs_error *times_err = replay_fleet_start_times(f, path);
+    if (!times_err)
         print_fleet(f);
     replay_fleet_free(f);
 }
@@ -87,6 +109,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         struct codec_test_report r = {0};
         gs_error_free(replay_run_cases(path, NULL, &r));
         codec_test_report_finish(&r);
+    } else if (data[0] == 't') {
+        learn_times(path);
     } else {
         run_scenario(path);
     }

@@ -40,6 +40,12 @@ static const struct gs_opt opts[] = {
      .type = GS_OPT_STRING,
      AT(prices),
      .help = "Prices of GPUs and instances. Default: those of the scenario."},
+    {.name = "start-times",
+     .arg = "FILE",
+     .type = GS_OPT_STRING,
+     AT(start_times),
+     .help = "Start-up times of pools, learned in a cluster: the output of gpuscale nodes -o json. "
+             "Default: those of the scenario."},
     {.name = "sweep",
      .arg = "NAME=VALUES",
      .type = GS_OPT_STRINGS,
@@ -53,7 +59,8 @@ static const struct gs_opt opts[] = {
      .help = "Change a value of the scenario: target (of the first metric), min, max, tolerance, "
              "downscaleWindow, sync, startup, drain, delay, capacity, nodes (maximum), provision, "
              "idle, gpu, instance, duration. With pools: policy, seed, duration, scan-interval, "
-             "scale-down-unneeded-time, max.POOL, price.POOL, WORKLOAD.target and so on. "
+             "scale-down-unneeded-time, early-cordon, consolidation, max.POOL, price.POOL, "
+             "WORKLOAD.target and so on. "
              "Repeatable."},
     {.name = "hpa",
      .arg = "FILE",

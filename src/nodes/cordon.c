@@ -132,18 +132,42 @@ static size_t uncordoned(struct plan *p, size_t node)
     return nodes_snapshot_add_template(p->s, copy, NULL);
 }
 
-// A pending pod for which the node is the right one. It is placed, so that it needs no other node.
-static size_t pod_for(struct plan *p, const struct nodes_group *own, size_t node)
+// Whether the scheduler may take pod a first: the older one of equal priority.
+static bool is_first(const struct nodes_snapshot *s, size_t a, size_t b)
 {
-    size_t open = uncordoned(p, node), gpus = nodes_gpus(p->s, node);
-    for (size_t pod = 0; pod < p->s->n_pods; pod++) {
-        if (p->s->pods[pod].node != UINT32_MAX || !nodes_gpu_request(p->s, pod) ||
-            !nodes_fits(p->s, pod, open, NULL) || pod_has_smaller_home(p, own, pod, gpus))
-            continue;
-        nodes_place(p->s, pod, open);
-        return pod;
-    }
-    return NODES_NONE;
+    const json_t *pa = s->pods[a].object, *pb = s->pods[b].object;
+    int64_t a_priority = codec_json_int(pa, 0, "spec", "priority", NULL);
+    int64_t b_priority = codec_json_int(pb, 0, "spec", "priority", NULL);
+    const char *a_time = codec_json_str(pa, "metadata", "creationTimestamp", NULL);
+    const char *b_time = codec_json_str(pb, "metadata", "creationTimestamp", NULL);
+    if (a_priority != b_priority)
+        return a_priority > b_priority;
+    int order = a_time && b_time ? strcmp(a_time, b_time) : 0; // RFC 3339 in UTC
+    return order ? order < 0 : a < b;
+}
+
+static bool is_pending(const struct nodes_snapshot *s, size_t pod)
+{
+    return s->pods[pod].node == UINT32_MAX && nodes_gpu_request(s, pod);
+}
+
+// A pending pod for which the node is the right one. It is placed, so that it needs no other node.
+// ret_taken: an older pod that has a smaller node to wait for would be scheduled there first.
+static size_t pod_for(struct plan *p, const struct nodes_group *own, size_t node, bool *ret_taken)
+{
+    size_t open = uncordoned(p, node), gpus = nodes_gpus(p->s, node), found = NODES_NONE;
+    *ret_taken = false;
+    for (size_t pod = 0; pod < p->s->n_pods && found == NODES_NONE; pod++)
+        if (is_pending(p->s, pod) && nodes_fits(p->s, pod, open, NULL) &&
+            !pod_has_smaller_home(p, own, pod, gpus))
+            found = pod;
+    for (size_t pod = 0; pod < p->s->n_pods && found != NODES_NONE && !*ret_taken; pod++)
+        *ret_taken = pod != found && is_pending(p->s, pod) && is_first(p->s, pod, found) &&
+                     nodes_fits(p->s, pod, open, NULL) && pod_has_smaller_home(p, own, pod, gpus);
+    if (found != NODES_NONE)
+        nodes_place(p->s, found, open);
+    nodes_exclude(p->s, open, true); // of no use for other pods
+    return found;
 }
 
 // --- the plan ---
@@ -203,8 +227,9 @@ static void plan_node(struct plan *p, size_t node)
     }
     if (!t || (!cordoned && !kube_condition_true(n->object, "Ready")))
         return;
-    size_t pod = pod_for(p, own, node);
-    if (pod != NODES_NONE && cordoned)
+    bool taken;
+    size_t pod = pod_for(p, own, node, &taken);
+    if (pod != NODES_NONE && cordoned && !taken)
         act(p, node, false,
             gs_format("pod %s/%s needs it", kube_namespace(p->s->pods[pod].object),
                       kube_name(p->s->pods[pod].object)));
@@ -224,22 +249,47 @@ static void bind_pending(struct nodes_snapshot *s)
     }
 }
 
+static void add_templates(struct plan *p)
+{
+    p->templates = gs_alloc_array(p->n_groups + 1, sizeof(size_t));
+    for (size_t i = 0; i < p->n_groups; i++) {
+        CODEC_AUTO_JSON json_t *node = nodes_group_node(&p->groups[i], p->settings);
+        p->templates[i] =
+            node ? nodes_snapshot_add_template(p->s, node, p->groups[i].name) : NODES_NONE;
+        if (node)
+            nodes_exclude(p->s, p->templates[i], true);
+    }
+}
+
 void nodes_plan_cordons(struct nodes_snapshot *s, const struct nodes_group *groups, size_t n_groups,
                         const struct nodes_mix *mix, const struct nodes_choice_settings *settings,
                         struct nodes_cordons *ret)
 {
     struct plan p = {s, groups, n_groups, mix, settings, NULL, ret};
     size_t n_nodes = s->n_nodes, checkpoint = nodes_checkpoint(s);
-    p.templates = gs_alloc_array(n_groups + 1, sizeof(size_t));
     bind_pending(s);
-    for (size_t i = 0; i < n_groups; i++) {
-        CODEC_AUTO_JSON json_t *node = nodes_group_node(&groups[i], settings);
-        p.templates[i] = node ? nodes_snapshot_add_template(s, node, groups[i].name) : NODES_NONE;
-        if (node)
-            nodes_exclude(s, p.templates[i], true);
-    }
+    add_templates(&p);
     for (size_t i = 0; i < n_nodes; i++)
         plan_node(&p, i);
     nodes_restore(s, checkpoint);
     free(p.templates);
+}
+
+size_t nodes_reserve_cordoned(struct nodes_snapshot *s, const struct nodes_group *groups,
+                              size_t n_groups, const struct nodes_choice_settings *settings)
+{
+    struct plan p = {s, groups, n_groups, NULL, settings, NULL, NULL};
+    size_t n_nodes = s->n_nodes, n = 0;
+    add_templates(&p);
+    for (size_t i = 0; i < n_nodes; i++) {
+        const struct nodes_node *node = &s->nodes[i];
+        const struct nodes_group *own = nodes_group_of(groups, n_groups, node->object);
+        bool taken;
+        if (!node->excluded && own && is_idle(s, i) && !kube_is_deleting(node->object) &&
+            codec_json_bool(node->object, false, "spec", "unschedulable", NULL) &&
+            kube_annotation(node->object, NODES_ANN_EARLY_CORDON))
+            n += pod_for(&p, own, i, &taken) != NODES_NONE;
+    }
+    free(p.templates);
+    return n;
 }

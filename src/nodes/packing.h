@@ -82,6 +82,12 @@ void nodes_cordons_finish(struct nodes_cordons *c);
 void nodes_plan_cordons(struct nodes_snapshot *s, const struct nodes_group *groups, size_t n_groups,
                         const struct nodes_mix *mix, const struct nodes_choice_settings *settings,
                         struct nodes_cordons *ret);
+// Places the pending pods for which a cordon will end on copies of these nodes, so that no new node
+// is ordered for them. Call it before nodes_decide(), within a checkpoint. A cordon does not end
+// while an older pod waits that would take the node first but gets a smaller one. Returns the
+// number of pods.
+size_t nodes_reserve_cordoned(struct nodes_snapshot *s, const struct nodes_group *groups,
+                              size_t n_groups, const struct nodes_choice_settings *settings);
 const struct nodes_group *nodes_group_of(const struct nodes_group *groups, size_t n_groups,
                                          const json_t *node); // NULL: none
 

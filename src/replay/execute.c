@@ -226,6 +226,8 @@ static struct gs_error *execute_scenario(const struct replay_options *o, const c
     struct gs_error *err = NULL;
     if (replay_is_fleet(path))
         return replay_execute_fleet(o, path, out);
+    if (o->start_times)
+        return gs_error_new(GS_EINVAL, "--start-times: %s has no pools", path);
     if (o->compare.len)
         return run_comparison(o, path, out);
     for (size_t i = 0; !err && i < o->sweep.len; i++)

@@ -30,6 +30,8 @@ static struct gs_error *load_fleet(const struct replay_options *o, const char *p
         return err;
     if (o->prices)
         err = replay_fleet_prices(f, o->prices);
+    if (!err && o->start_times)
+        err = replay_fleet_start_times(f, o->start_times);
     for (size_t i = 0; !err && i < o->set.len; i++)
         err = set_by_text(f, o->set.items[i]);
     if (err) {

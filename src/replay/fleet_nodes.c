@@ -3,6 +3,7 @@
 #include "replay/replay_private.h"
 
 #include "base/assert.h"
+#include "base/clock.h"
 #include "base/mem.h"
 
 // --- lists ---
@@ -55,9 +56,10 @@ static json_t *pod_object(const struct replay_fleet_workload *w, size_t gpus)
         json_array_append_new(tolerations,
                               json_pack("{s:s, s:s}", "key", NODES_GPU, "operator", "Exists"));
     }
-    return json_pack("{s:s, s:s, s:{s:s, s:s, s:{s:s}}, s:o}", "apiVersion", "v1", "kind", "Pod",
-                     "metadata", "name", w->s->name, "namespace", "default", "labels", "app",
-                     w->s->name, "spec", spec);
+    return json_pack("{s:s, s:s, s:{s:s, s:s, s:{s:s}, s:{s:s}}, s:o}", "apiVersion", "v1", "kind",
+                     "Pod", "metadata", "name", w->s->name, "namespace", "default", "labels", "app",
+                     w->s->name, "annotations", REPLAY_ANN_SAFE_TO_EVICT,
+                     w->safe_to_evict ? "true" : "false", "spec", spec);
 }
 
 static size_t shape_of(struct replay_fleet_run *run, size_t workload, size_t gpus)
@@ -72,12 +74,24 @@ static size_t shape_of(struct replay_fleet_run *run, size_t workload, size_t gpu
 }
 
 // Pods that do not exist are parked on a node of their own, as those without a node wait for one.
+// Each has an object of its own, of which only the time of creation changes. The snapshot does not
+// depend on it; early cordons do.
 static size_t pod_from_snapshot(struct replay_fleet_run *run, struct replay_fleet_shape *s)
 {
+    char time[GS_RFC3339_SIZE];
     size_t index = list_pop(&s->spare);
-    if (index == REPLAY_NONE)
-        return nodes_snapshot_add_pod(run->snapshot, s->pod);
-    nodes_unplace(run->snapshot, index, run->parking);
+    json_t *pod;
+    if (index == REPLAY_NONE) {
+        pod = json_copy(s->pod);
+        json_object_set_new(pod, "metadata", json_deep_copy(json_object_get(pod, "metadata")));
+        index = nodes_snapshot_add_pod(run->snapshot, pod);
+        json_decref(pod);
+    } else {
+        pod = (json_t *)nodes_pod(run->snapshot, index);
+        nodes_unplace(run->snapshot, index, run->parking);
+    }
+    gs_format_rfc3339(REPLAY_T0_MS + run->t_ms, time);
+    json_object_set_new(json_object_get(pod, "metadata"), "creationTimestamp", json_string(time));
     return index;
 }
 
@@ -185,24 +199,38 @@ void replay_fleet_start_nodes(struct replay_fleet_run *run)
     run->nodes[run->n_nodes++] = (struct replay_fleet_node){.state = REPLAY_NODE_ABSENT};
 }
 
-static size_t place_of_node(struct replay_fleet_run *run, size_t pool)
+static size_t place_of_node(struct replay_fleet_run *run, size_t pool, bool cordoned)
 {
     struct replay_fleet_pool *p = &run->pools[pool];
-    size_t node = list_pop(&p->spare);
+    size_t node = list_pop(&p->spare[cordoned]);
     if (node != REPLAY_NONE)
         return node;
     GS_AUTO_FREE char *name = gs_format("%s-%zu", p->pool->name, run->n_nodes);
-    node = nodes_snapshot_add_template(run->snapshot, p->template, name);
+    node = nodes_snapshot_add_template(run->snapshot, p->template[cordoned], name);
     gs_assert(node == run->n_nodes);
     gs_grow(&run->nodes, &run->nodes_cap, run->n_nodes, sizeof(*run->nodes));
     run->n_nodes++;
     return node;
 }
 
+// The snapshot knows a node by its object, which does not change.
+void replay_fleet_cordon_node(struct replay_fleet_run *run, size_t node, bool cordon)
+{
+    size_t pool = run->nodes[node].pool, place = place_of_node(run, pool, cordon);
+    gs_assert(!run->nodes[node].n_pods && run->nodes[node].state == REPLAY_NODE_READY);
+    run->nodes[place] = run->nodes[node];
+    run->nodes[place].cordoned = cordon;
+    nodes_exclude(run->snapshot, place, false);
+    run->nodes[node].state = REPLAY_NODE_ABSENT;
+    nodes_exclude(run->snapshot, node, true);
+    replay_fleet_list_add(&run->pools[pool].spare[!cordon], node);
+    run->changed = true;
+}
+
 void replay_fleet_add_node(struct replay_fleet_run *run, size_t pool, bool at_once)
 {
     struct replay_fleet_pool *p = &run->pools[pool];
-    size_t node = place_of_node(run, pool);
+    size_t node = place_of_node(run, pool, false);
     run->nodes[node] = (struct replay_fleet_node){.state = REPLAY_NODE_CREATING,
                                                   .pool = pool,
                                                   .gpus = nodes_gpus(run->snapshot, node),
@@ -229,7 +257,7 @@ void replay_fleet_remove_node(struct replay_fleet_run *run, size_t node)
     p->creating -= n->state == REPLAY_NODE_CREATING;
     n->state = REPLAY_NODE_ABSENT;
     nodes_exclude(run->snapshot, node, true);
-    replay_fleet_list_add(&p->spare, node);
+    replay_fleet_list_add(&p->spare[n->cordoned], node);
     run->changed = true;
 }
 

@@ -95,7 +95,11 @@ static void start_pools(struct replay_fleet_run *run)
     for (size_t i = 0; i < n; i++) {
         struct replay_fleet_pool *p = &run->pools[i];
         p->pool = &run->f->pools.items[i];
-        p->template = nodes_pool_template(p->pool, p->pool->name);
+        p->template[0] = nodes_pool_template(p->pool, p->pool->name);
+        p->template[1] = json_deep_copy(p->template[0]);
+        codec_json_set(p->template[1], json_true(), "spec", "unschedulable", NULL);
+        codec_json_set(p->template[1], json_string("true"), "metadata", "annotations",
+                       NODES_ANN_EARLY_CORDON, NULL);
         for (size_t k = 0; k < p->pool->min; k++)
             replay_fleet_add_node(run, i, true);
     }
@@ -130,8 +134,10 @@ static void finish_run(struct replay_fleet_run *run)
         json_decref(run->shapes[i].pod);
     }
     for (size_t i = 0; i < run->f->pools.len; i++) {
-        free(run->pools[i].spare.items);
-        json_decref(run->pools[i].template);
+        for (size_t k = 0; k < GS_ARRAY_LEN(run->pools[i].spare); k++) {
+            free(run->pools[i].spare[k].items);
+            json_decref(run->pools[i].template[k]);
+        }
     }
     for (size_t i = 0; i < run->f->n_workloads; i++)
         free(run->waits[i].items);

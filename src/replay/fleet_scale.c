@@ -91,11 +91,21 @@ static struct nodes_group group_of(const struct replay_fleet_pool *p)
 {
     return (struct nodes_group){.name = p->pool->name,
                                 .pool = p->pool,
-                                .node = p->template,
+                                .node = p->template[0],
                                 .size = p->size,
                                 .max = p->pool->max,
                                 .upcoming = p->creating,
                                 .backoff = p->backoff};
+}
+
+struct nodes_group *replay_fleet_groups(struct replay_fleet_run *run)
+{
+    struct nodes_group *groups = gs_alloc_array(run->f->pools.len + 1, sizeof(*groups));
+    for (size_t i = 0; i < run->f->pools.len; i++) {
+        nodes_backoff_expire(&run->pools[i].backoff, run->t_ms, &run->f->times.backoff);
+        groups[i] = group_of(&run->pools[i]);
+    }
+    return groups;
 }
 
 void replay_fleet_add_reasons(struct replay_fleet_run *run, size_t pool, size_t pod,
@@ -134,13 +144,13 @@ static bool scale_up(struct replay_fleet_run *run)
     struct nodes_decision d;
     if (!run->waiting.len)
         return true;
-    GS_AUTO_FREE struct nodes_group *groups = gs_alloc_array(run->f->pools.len, sizeof(*groups));
-    for (size_t i = 0; i < run->f->pools.len; i++)
-        nodes_backoff_expire(&run->pools[i].backoff, run->t_ms, &run->f->times.backoff);
-    for (size_t i = 0; i < run->f->pools.len; i++)
-        groups[i] = group_of(&run->pools[i]);
+    GS_AUTO_FREE struct nodes_group *groups = replay_fleet_groups(run);
+    size_t checkpoint = nodes_checkpoint(run->snapshot);
+    if (run->f->times.early_cordon)
+        nodes_reserve_cordoned(run->snapshot, groups, run->f->pools.len, &settings);
     nodes_decide(run->snapshot, groups, run->f->pools.len, &settings, &d);
     bool helped = d.chosen != NODES_NONE || d.n_waiting == d.n_pending;
+    nodes_restore(run->snapshot, checkpoint);
     if (d.chosen != NODES_NONE)
         order_nodes(run, &d.options[d.chosen], d.chosen);
     nodes_decision_finish(&d);
@@ -256,11 +266,14 @@ int64_t replay_fleet_scan(struct replay_fleet_run *run)
     if (run->t_ms % scan == 0 && (run->changed || run->t_ms >= run->next_scan_ms)) {
         int64_t next_ms = INT64_MAX;
         run->changed = false;
+        replay_fleet_plan_cordons(run);
+        replay_fleet_schedule(run);
         if (!scale_up(run))
             for (size_t i = 0; i < run->f->pools.len; i++)
                 if (nodes_backoff_active(&run->pools[i].backoff, run->t_ms))
                     set_earlier(&next_ms, run->pools[i].backoff.until_ms);
         set_earlier(&next_ms, scale_down(run));
+        replay_fleet_consolidate(run);
         // A pod of a drained node may have another node at once.
         replay_fleet_schedule(run);
         run->next_scan_ms = next_grid_time(run, next_ms > run->t_ms ? next_ms : run->t_ms + 1);

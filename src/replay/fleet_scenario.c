@@ -286,6 +286,8 @@ static void read_autoscaler(struct codec_reader *r, const json_t *v, void *out)
         {"scale-down-unneeded-time", CODEC_FIELD_DURATION, AT_TIMES(unneeded_ms), NULL},
         {"scale-down-delay-after-add", CODEC_FIELD_DURATION, AT_TIMES(delay_after_add_ms), NULL},
         {"max-node-provision-time", CODEC_FIELD_DURATION, AT_TIMES(max_provision_ms), NULL},
+        {"early-cordon", CODEC_FIELD_BOOL, AT_TIMES(early_cordon), NULL},
+        {"consolidation", CODEC_FIELD_BOOL, AT_TIMES(consolidation), NULL},
         {"initial-node-group-backoff-duration", CODEC_FIELD_DURATION, AT_TIMES(backoff.initial_ms),
          NULL},
         {"max-node-group-backoff-duration", CODEC_FIELD_DURATION, AT_TIMES(backoff.max_ms), NULL},

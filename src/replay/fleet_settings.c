@@ -3,6 +3,7 @@
 #include "replay/replay_private.h"
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/num.h"
 
 #include <string.h>
@@ -118,6 +119,47 @@ struct gs_error *replay_fleet_prices(struct replay_fleet *f, const char *path)
     return NULL;
 }
 
+// --- learned start-up times ---
+
+#define MAX_NODES_FILE ((size_t)64 << 20)
+#define MAX_START_S    86400
+
+// False: the entry has no times.
+static bool learn_times(struct nodes_pool *p, const json_t *entry)
+{
+    int64_t p50 = codec_json_int(entry, -1, "startup", "p50Seconds", NULL);
+    int64_t p90 = codec_json_int(entry, -1, "startup", "p90Seconds", NULL);
+    if (p50 < 0 || p50 > MAX_START_S || p90 < p50 || p90 > MAX_START_S)
+        return false;
+    p->startup_ms = p50 * 1000;
+    p->startup_p90_ms = p90 * 1000;
+    p->has_startup = true;
+    return true;
+}
+
+struct gs_error *replay_fleet_start_times(struct replay_fleet *f, const char *path)
+{
+    GS_AUTO_BUF struct gs_buf text = {0};
+    CODEC_AUTO_JSON json_t *doc = NULL;
+    size_t i, learned = 0;
+    json_t *entry;
+    struct gs_error *err = gs_file_read(path, MAX_NODES_FILE, &text);
+    if (!err)
+        err = codec_json_parse(gs_buf_slice(&text), false, &doc);
+    if (err)
+        return gs_error_wrap(err, "%s", path);
+    json_array_foreach (json_object_get(doc, "pools"), i, entry) {
+        const char *name = codec_json_str(entry, "name", NULL);
+        struct nodes_pool *p = name ? find_pool(f, name) : NULL;
+        learned += p && learn_times(p, entry);
+    }
+    return learned ? NULL
+                   : gs_error_new(GS_EINVAL,
+                                  "%s: no start-up times of the scenario's pools; want the output "
+                                  "of gpuscale nodes -o json",
+                                  path);
+}
+
 const char *replay_fleet_name(const struct replay_fleet *f)
 {
     return f->name;
@@ -188,8 +230,17 @@ static struct gs_error *set_time(struct replay_fleet *f, const char *name, const
     return gs_error_new(GS_EINVAL,
                         "\"%s\" cannot be set in a scenario with pools; policy, seed, duration, "
                         "scan-interval, scale-down-unneeded-time, scale-down-delay-after-add, "
-                        "max-node-provision-time, max.POOL, price.POOL and WORKLOAD.NAME can",
+                        "max-node-provision-time, early-cordon, consolidation, max.POOL, "
+                        "price.POOL and WORKLOAD.NAME can",
                         name);
+}
+
+static struct gs_error *set_flag(bool *flag, const char *name, const char *value)
+{
+    if (!gs_streq(value, "true") && !gs_streq(value, "false"))
+        return gs_error_new(GS_EINVAL, "%s: want true or false", name);
+    *flag = gs_streq(value, "true");
+    return NULL;
 }
 
 struct gs_error *replay_fleet_set(struct replay_fleet *f, const char *name, const char *value)
@@ -198,6 +249,9 @@ struct gs_error *replay_fleet_set(struct replay_fleet *f, const char *name, cons
     struct gs_slice before = gs_slice_make(name, dot ? (size_t)(dot - name) : 0);
     if (gs_streq(name, "policy"))
         return nodes_policy_parse(value, &f->policy);
+    if (gs_streq(name, "early-cordon") || gs_streq(name, "consolidation"))
+        return set_flag(name[0] == 'e' ? &f->times.early_cordon : &f->times.consolidation, name,
+                        value);
     if (gs_streq(name, "seed")) {
         struct gs_error *err = gs_parse_u64(gs_slice_of(value), UINT32_MAX, &f->seed);
         return err ? gs_error_wrap(err, "seed") : NULL;

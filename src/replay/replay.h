@@ -193,6 +193,9 @@ void replay_fleet_free(struct replay_fleet *f);
 // "max.POOL=4", "price.POOL=2.5", "WORKLOAD.target=70" with the names of replay_scenario_set().
 struct gs_error *replay_fleet_set(struct replay_fleet *f, const char *name, const char *value);
 struct gs_error *replay_fleet_prices(struct replay_fleet *f, const char *path);
+// Replaces the start-up times of the pools by those that `gpuscale nodes -o json` has learned.
+// GS_EINVAL: the file has none of a pool of the scenario.
+struct gs_error *replay_fleet_start_times(struct replay_fleet *f, const char *path);
 const char *replay_fleet_name(const struct replay_fleet *f);
 // About how many nodes, replicas and jobs a run has at most.
 size_t replay_fleet_size(const struct replay_fleet *f);
@@ -284,7 +287,7 @@ struct replay_recording {
 
 // The options of `gpuscale replay`.
 struct replay_options {
-    const char *output, *prices;
+    const char *output, *prices, *start_times;
     struct gs_opt_list set, sweep, compare;
     struct replay_recording recording;
 };

@@ -8,6 +8,7 @@
 #include "codec/yaml_reader.h"
 #include "hpa/hpa.h"
 #include "nodes/choice.h"
+#include "nodes/packing.h"
 #include "nodes/pool.h"
 #include "nodes/scheduling.h"
 #include "replay/decision_tables.h"
@@ -20,6 +21,7 @@
 //
 // Reading (scenario.c) and changing (settings.c) a scenario.
 
+#define REPLAY_T0_MS           INT64_C(1700000000000) // start of a run, as Unix time
 #define REPLAY_MAX_REPLICAS    10000
 #define REPLAY_MAX_DURATION_MS (INT64_C(366) * 24 * 3600 * 1000)
 
@@ -413,6 +415,7 @@ struct replay_fleet_times {
     int64_t scan_ms, unneeded_ms, delay_after_add_ms, max_provision_ms;
     double gpu_threshold, threshold; // utilization below which a node may be removed
     struct nodes_backoff_limits backoff;
+    bool early_cordon, consolidation; // of nodes/packing.h
 };
 
 struct replay_fleet {
@@ -470,7 +473,8 @@ struct replay_fleet_node { // by its number in the snapshot
     unsigned number;             // of the pool
     int64_t created_ms, next_ms; // next: ready, or the end of the attempt
     enum nodes_failure failure;  // why it will not become ready
-    int64_t unneeded_ms;         // since when; INT64_MAX: it is needed
+    bool cordoned;
+    int64_t unneeded_ms; // since when; INT64_MAX: it is needed
 };
 
 struct replay_fleet_pod { // by its ticket
@@ -491,11 +495,12 @@ struct replay_fleet_shape {
 
 struct replay_fleet_pool {
     const struct nodes_pool *pool;
-    size_t size;                    // nodes that exist or are being created, without draining ones
-    size_t creating;                // of these: not ready
-    unsigned attempts;              // nodes that were ordered, for names and random numbers
-    struct replay_fleet_list spare; // places of removed nodes in the snapshot
-    json_t *template;
+    size_t size;       // nodes that exist or are being created, without draining ones
+    size_t creating;   // of these: not ready
+    unsigned attempts; // nodes that were ordered, for names and random numbers
+    // Places of removed nodes in the snapshot, and nodes as they are in it; [1]: cordoned.
+    struct replay_fleet_list spare[2];
+    json_t *template[2];
     struct nodes_backoff backoff;
 };
 
@@ -550,6 +555,8 @@ void replay_fleet_add_node(struct replay_fleet_run *run, size_t pool, bool at_on
 void replay_fleet_remove_node(struct replay_fleet_run *run, size_t node); // without pods
 // Removes the node, or ends its pods; then it is removed after the last one.
 void replay_fleet_drain_node(struct replay_fleet_run *run, size_t node, const char *why);
+// Of a node without pods. It gets another place in the snapshot.
+void replay_fleet_cordon_node(struct replay_fleet_run *run, size_t node, bool cordon);
 // Nodes that are ready or failed by now. Returns when the next one is.
 int64_t replay_fleet_advance_nodes(struct replay_fleet_run *run);
 
@@ -564,6 +571,16 @@ int64_t replay_fleet_scan(struct replay_fleet_run *run);
 // Why the pool does not grow for the pod of the snapshot.
 void replay_fleet_add_reasons(struct replay_fleet_run *run, size_t pool, size_t pod,
                               struct gs_buf *out);
+
+// The pools as nodes/choice.h knows them; caller frees.
+struct nodes_group *replay_fleet_groups(struct replay_fleet_run *run);
+
+// --- packing (fleet_packing.c) ---
+
+#define REPLAY_ANN_SAFE_TO_EVICT "cluster-autoscaler.kubernetes.io/safe-to-evict"
+
+void replay_fleet_plan_cordons(struct replay_fleet_run *run);
+void replay_fleet_consolidate(struct replay_fleet_run *run);
 
 // --- results (fleet_result.c) ---
 

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#define T0_MS INT64_C(1700000000000) // start, as Unix time
+#define T0_MS REPLAY_T0_MS
 
 // The observation of an evaluation. Its memory is reused by the next one.
 struct replay_view {

@@ -142,13 +142,39 @@ static void test_a_pod_that_needs_the_node_ends_the_cordon(void **state)
     struct bed b;
     bed_open(&b);
     add_cordoned(&b);
-    add_pod(b.s, "small", "", "nvidia.com/gpu: 1", "");
-    assert_int_equal(plan(&b), 0); // it gets its own node
     add_pod(b.s, "large", "", "nvidia.com/gpu: 4", "");
+    add_pod(b.s, "small", "", "nvidia.com/gpu: 1", ""); // it gets its own node
     assert_int_equal(plan(&b), 1);
     assert_false(b.cordons.items[0].cordon);
     assert_string_equal(b.cordons.items[0].why, "pod default/large needs it");
     assert_int_equal(nodes_count(b.s), 1);
+    bed_close(&b);
+}
+
+// kube-scheduler would give the node to the older pod.
+static void test_a_cordon_lasts_while_an_older_small_pod_waits(void **state)
+{
+    struct bed b;
+    bed_open(&b);
+    add_cordoned(&b);
+    size_t small = add_pod(b.s, "small", "", "nvidia.com/gpu: 1", "");
+    assert_int_equal(plan(&b), 0);
+    size_t before = nodes_checkpoint(b.s);
+    assert_int_equal(nodes_reserve_cordoned(b.s, b.groups, 2, &b.settings), 0);
+    assert_int_equal(nodes_best(b.s, small, NODES_FIRST, NULL), NODES_NONE);
+    nodes_restore(b.s, before);
+    size_t large = add_pod(b.s, "large", "", "nvidia.com/gpu: 4", "");
+    assert_int_equal(plan(&b), 0);
+    // The large pod needs no new node: it waits for this one.
+    size_t checkpoint = nodes_checkpoint(b.s);
+    assert_int_equal(nodes_reserve_cordoned(b.s, b.groups, 2, &b.settings), 1);
+    assert_true(nodes_of_pod(b.s, large) != NODES_NONE);
+    assert_true(nodes_of_pod(b.s, small) == NODES_NONE);
+    assert_int_equal(nodes_best(b.s, small, NODES_FIRST, NULL), NODES_NONE); // it needs its own
+    nodes_restore(b.s, checkpoint);
+    assert_int_equal(nodes_count(b.s), 1);
+    b.groups[0].size = 8; // no small node can come any more
+    assert_int_equal(plan(&b), 1);
     bed_close(&b);
 }
 
@@ -265,6 +291,7 @@ int main(void)
         cmocka_unit_test(test_an_idle_large_node_is_cordoned_before_a_small_pod_splits_it),
         cmocka_unit_test(test_a_node_in_use_is_not_cordoned),
         cmocka_unit_test(test_a_pod_that_needs_the_node_ends_the_cordon),
+        cmocka_unit_test(test_a_cordon_lasts_while_an_older_small_pod_waits),
         cmocka_unit_test(test_a_cordon_without_reason_ends),
         cmocka_unit_test(test_cordons_of_others_are_left_alone),
         cmocka_unit_test(test_consolidation_empties_a_node),

@@ -31,6 +31,14 @@ static struct gs_error *load(const char *text, struct replay_fleet **ret)
     return err;
 }
 
+static void assert_refused_setting(struct replay_fleet *f, const char *name, const char *value)
+{
+    struct gs_error *err = replay_fleet_set(f, name, value);
+    if (!err)
+        fail_msg("%s=%s was accepted", name, value);
+    gs_error_free(err);
+}
+
 struct run {
     struct replay_fleet *fleet;
     struct replay_fleet_result r;
@@ -219,6 +227,56 @@ static void test_policies_choose_different_pools(void **state)
     assert_true(price_with("packing") < price_with("least-nodes"));
 }
 
+#define FRAGMENTATION                                                                              \
+    "duration: 3h\npools:\n" GPU_POOL("v100-1", "1", "price: 2.48")                                \
+        GPU_POOL("v100-4", "4", "price: 9.92") FAST                                                \
+        "workloads:\n"                                                                             \
+        "- {name: training, jobs: [{at: 0s, run: 40m, gpus: 4}, {at: 50m, run: 40m, gpus: 4}]}\n"  \
+        "- {name: notebook, jobs: [{at: 47m, run: 1h, gpus: 1}]}\n"
+
+static void test_an_early_cordon_keeps_a_large_node_whole(void **state)
+{
+    (void)state;
+    struct replay_fleet *f = NULL;
+    struct replay_fleet_result r;
+    assert_ok(load(FRAGMENTATION, &f));
+    assert_ok(replay_fleet_set(f, "early-cordon", "true"));
+    assert_ok(replay_fleet_run(f, &r));
+    // The large node serves both trainings, the notebook has a small node.
+    assert_int_equal(r.pools[0].added, 1);
+    assert_int_equal(r.pools[1].added, 1);
+    assert_true(r.summary.price < 19.1);
+    replay_fleet_result_finish(&r);
+    assert_refused_setting(f, "early-cordon", "maybe");
+    replay_fleet_free(f);
+}
+
+static void test_consolidation_empties_a_node_above_the_threshold(void **state)
+{
+    (void)state;
+    // Three of the four GPUs of the small node are in use; they fit on the large one after the job.
+    static const char text[] = "duration: 3h\npools:\n" GPU_POOL("large", "8", "price: 8")
+        GPU_POOL("small", "4", "price: 4") FAST
+        "workloads:\n"
+        "- {name: web, replicas: 1, gpusPerReplica: 5}\n"
+        "- {name: job, jobs: [{at: 0s, run: 40m, gpus: 3}]}\n"
+        "- {name: api, replicas: 0, gpusPerReplica: 3, events: [{at: 10m, scale: 1}]}\n";
+    struct replay_fleet *f = NULL;
+    double hours[2];
+    for (size_t i = 0; i < 2; i++) {
+        struct replay_fleet_result r;
+        assert_ok(load(text, &f));
+        assert_ok(replay_fleet_set(f, "consolidation", i ? "true" : "false"));
+        assert_ok(replay_fleet_run(f, &r));
+        hours[i] = r.summary.node_hours;
+        assert_int_equal(r.summary.waits.waiting, 0);
+        assert_int_equal(r.rows[r.n_rows - 1].nodes, i ? 1 : 2);
+        replay_fleet_result_finish(&r);
+        replay_fleet_free(f);
+    }
+    assert_true(hours[1] < hours[0] - 1);
+}
+
 static void test_a_pod_that_waits_has_a_reason(void **state)
 {
     (void)state;
@@ -282,6 +340,43 @@ static void test_outputs_agree(void **state)
 
 // --- settings and errors ---
 
+static struct gs_error *learn(struct replay_fleet *f, const char *json)
+{
+    char path[] = "/tmp/gpuscale-times-XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    close(fd);
+    assert_ok(gs_file_write_atomic(path, 0600, gs_slice_of(json)));
+    struct gs_error *err = replay_fleet_start_times(f, path);
+    unlink(path);
+    return err;
+}
+
+static void test_learned_start_times(void **state)
+{
+    (void)state;
+    static const char *const wrong[] = {
+        "{", "{}", "{\"pools\": [{\"name\": \"v100-4\"}]}",
+        "{\"pools\": [{\"name\": \"x\", \"startup\": {\"p50Seconds\": 1, \"p90Seconds\": 2}}]}",
+        "{\"pools\": [{\"name\": \"v100-4\", \"startup\": {\"p50Seconds\": 9, \"p90Seconds\": "
+        "2}}]}"};
+    struct replay_fleet *f = NULL;
+    struct replay_fleet_result r;
+    assert_ok(load(FRAGMENTATION, &f));
+    assert_ok(learn(f, "{\"pools\": [{\"name\": \"v100-4\", \"startup\": {\"samples\": 2, "
+                       "\"p50Seconds\": 100, \"p90Seconds\": 100}}]}"));
+    assert_ok(replay_fleet_run(f, &r));
+    assert_int_equal(r.workloads[0].waits.max_s, 100);
+    replay_fleet_result_finish(&r);
+    for (size_t i = 0; i < GS_ARRAY_LEN(wrong); i++) {
+        struct gs_error *err = learn(f, wrong[i]);
+        if (!err)
+            fail_msg("accepted: %s", wrong[i]);
+        gs_error_free(err);
+    }
+    replay_fleet_free(f);
+}
+
 static void test_settings(void **state)
 {
     (void)state;
@@ -299,12 +394,8 @@ static void test_settings(void **state)
     struct replay_fleet_result r;
     assert_ok(replay_fleet_run(f, &r));
     assert_true(r.pools[0].max_nodes <= 2);
-    for (size_t i = 0; i < GS_ARRAY_LEN(wrong); i++) {
-        struct gs_error *err = replay_fleet_set(f, wrong[i][0], wrong[i][1]);
-        if (!err)
-            fail_msg("%s=%s was accepted", wrong[i][0], wrong[i][1]);
-        gs_error_free(err);
-    }
+    for (size_t i = 0; i < GS_ARRAY_LEN(wrong); i++)
+        assert_refused_setting(f, wrong[i][0], wrong[i][1]);
     replay_fleet_result_finish(&r);
     replay_fleet_free(f);
 }
@@ -366,9 +457,12 @@ int main(void)
         cmocka_unit_test(test_pods_that_no_pool_fits_wait_until_the_end),
         cmocka_unit_test(test_selectors_and_taints_choose_the_pool),
         cmocka_unit_test(test_policies_choose_different_pools),
+        cmocka_unit_test(test_an_early_cordon_keeps_a_large_node_whole),
+        cmocka_unit_test(test_consolidation_empties_a_node_above_the_threshold),
         cmocka_unit_test(test_a_pod_that_waits_has_a_reason),
         cmocka_unit_test(test_equal_scenarios_have_equal_results),
         cmocka_unit_test(test_outputs_agree),
+        cmocka_unit_test(test_learned_start_times),
         cmocka_unit_test(test_settings),
         cmocka_unit_test(test_wrong_scenarios_name_the_place),
     };

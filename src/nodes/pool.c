@@ -3,6 +3,7 @@
 #include "nodes/nodes_private.h"
 
 #include "base/mem.h"
+#include "base/num.h"
 #include "kube/object.h"
 #include "kube/quantity.h"
 
@@ -41,6 +42,10 @@ static void add_labels(const struct nodes_pool *p, const char *name, json_t *l)
         codec_json_set_str(l, "topology.kubernetes.io/zone", p->zone);
     if (p->spot)
         codec_json_set_str(l, "cloud.google.com/gke-spot", "true");
+    if (p->has_price) {
+        char price[GS_DOUBLE_SIZE];
+        codec_json_set_str(l, NODES_PRICE_LABEL, gs_format_double(p->price, price));
+    }
     if (p->gpus) {
         codec_json_set_str(l, "nvidia.com/gpu.present", "true");
         json_object_set_new(l, "nvidia.com/gpu.count", codec_json_strf("%zu", p->gpus));

@@ -11,7 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define NODES_POOL_LABEL "gpuscale.dev/pool" // of the nodes of a pool: its name
+#define NODES_POOL_LABEL  "gpuscale.dev/pool"  // of the nodes of a pool: its name
+#define NODES_PRICE_LABEL "gpuscale.dev/price" // per hour, in the currency of the pool
 
 // Limits.
 #define NODES_MAX_POOLS      1000

@@ -105,7 +105,9 @@ void inspect_metrics_pod(struct inspect_metrics *m, const json_t *old, const jso
 
     if (!next)
         forget(m, old);
-    if (!next || !is_first(m, next) || !inspect_pod_start(next, &start))
+    // Pods without a controller have no successors that could be compared.
+    if (!next || !kube_controller_ref(next) || !is_first(m, next) ||
+        !inspect_pod_start(next, &start))
         return;
     GS_AUTO_FREE char *workload = inspect_workload(next);
     GS_AUTO_FREE char *key =

@@ -86,7 +86,7 @@ static json_t *node_entry(const struct inspect_input *in, const json_t *node)
     static const char disabled[] = "cluster-autoscaler.kubernetes.io/scale-down-disabled";
     const char *pool = inspect_pool_of(node);
     const char *type = kube_label(node, "node.kubernetes.io/instance-type");
-    const char *price = kube_annotation(node, "gpuscale.dev/price");
+    const char *price = kube_label(node, NODES_PRICE_LABEL);
     int64_t gpus = inspect_gpus(codec_json_get(node, "status", "allocatable", NULL));
     json_t *out = inspect_node_state(node, in->now_ms);
     json_t *removal = removal_of(in, node);

@@ -99,6 +99,16 @@ bool inspect_pod_ended(const json_t *pod)
     return gs_streq(phase, "Succeeded") || gs_streq(phase, "Failed");
 }
 
+// The length of "-28374650", which the CronJob controller appends to the names of its Jobs; 0: the
+// name has another form.
+static size_t scheduled_suffix(const char *name)
+{
+    const char *dash = strrchr(name, '-');
+    size_t digits = dash ? strspn(dash + 1, "0123456789") : 0;
+
+    return digits >= 8 && dash > name && dash[1 + digits] == '\0' ? digits + 1 : 0;
+}
+
 char *inspect_workload(const json_t *pod)
 {
     const json_t *ref = kube_controller_ref(pod);
@@ -112,6 +122,8 @@ char *inspect_workload(const json_t *pod)
     if (strcmp(kind, "ReplicaSet") == 0 && suffix && len > suffix && name[len - suffix] == '-' &&
         strcmp(name + len - suffix + 1, hash) == 0)
         return gs_format("deployment/%.*s", (int)(len - suffix), name);
+    if (strcmp(kind, "Job") == 0 && (suffix = scheduled_suffix(name)) > 0)
+        return gs_format("cronjob/%.*s", (int)(len - suffix), name);
     char *text = gs_format("%s/%s", kind, name);
     for (char *c = text; *c && *c != '/'; c++)
         *c = (char)tolower((unsigned char)*c);

@@ -56,6 +56,16 @@ static struct gs_error *start_tls(struct server *s)
     return grpc_server_set_tls(s->grpc, &tls);
 }
 
+// All addresses; hosts without IPv6 have only those of IPv4.
+static struct gs_error *listen_everywhere(struct server *s, uint16_t port, uint16_t *ret_port)
+{
+    struct gs_error *err = grpc_server_listen_tcp(s->grpc, "::", port, ret_port);
+    if (!err || gs_error_code(err) == GS_EEXIST)
+        return err;
+    gs_error_free(err);
+    return grpc_server_listen_tcp(s->grpc, "0.0.0.0", port, ret_port);
+}
+
 static struct gs_error *start_grpc(struct server *s)
 {
     GS_AUTO_FREE char *host = NULL;
@@ -68,12 +78,14 @@ static struct gs_error *start_grpc(struct server *s)
     if (!err)
         err = start_tls(s);
     if (!err) {
-        err = grpc_server_listen_tcp(s->grpc, host && *host ? host : "::", port, &port);
+        err = host && *host ? grpc_server_listen_tcp(s->grpc, host, port, &port)
+                            : listen_everywhere(s, port, &port);
         err = err ? gs_error_wrap(err, "--grpc-listen-address") : NULL;
     }
     if (!err)
         gs_info("expander", "listening for the Cluster Autoscaler on %s:%u, policy %s",
-                host && *host ? host : "[::]", port, nodes_policy_name(s->expander.policy));
+                host && *host ? host : "all addresses", port,
+                nodes_policy_name(s->expander.policy));
     return err;
 }
 

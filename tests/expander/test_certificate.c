@@ -10,7 +10,7 @@
 static void read_text(const char *dir, const char *name, struct gs_buf *ret)
 {
     GS_AUTO_FREE char *path = gs_format("%s/%s", dir, name);
-    gs_buf_clear(ret);
+    gs_buf_finish(ret);
     assert_ok(gs_file_read(path, 1 << 20, ret));
 }
 

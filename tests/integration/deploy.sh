@@ -26,7 +26,12 @@ without_source adapter-ha >"$dir/other"
 diff "$dir/one" "$dir/other" || fail "adapter-ha.yaml differs from adapter.yaml in more than the source"
 echo "ok: both forms of the adapter"
 
-for file in adapter engine hpa; do
+entry expander.yaml pools.yaml >"$dir/pools.yaml"
+"$gpuscale" expander --pools="$dir/pools.yaml" >"$dir/check.log" 2>&1 && fail "the expander starts without a certificate"
+grep -q "over TLS only" "$dir/check.log" || fail "pools.yaml of expander.yaml"
+echo "ok: the pools of the expander"
+
+for file in adapter engine expander hpa; do
     deployment $file >"$dir/deployment"
     class=$(sed -n 's/^      priorityClassName: //p' "$dir/deployment")
     grep -A3 '^kind: PriorityClass' "$deploy/$file.yaml" | grep -q "^  name: $class$" || fail "$file.yaml: no PriorityClass \"$class\""
@@ -34,7 +39,7 @@ for file in adapter engine hpa; do
         grep -q "node.kubernetes.io/$taint, operator: Exists, effect: NoExecute, tolerationSeconds: 10}" "$dir/deployment" ||
             fail "$file.yaml tolerates $taint nodes for long"
     done
-    [ $file = engine ] || grep -q 'matchLabelKeys: \[pod-template-hash\]' "$dir/deployment" || fail "$file.yaml counts pods of older revisions"
+    [ $file = engine ] || [ $file = expander ] || grep -q 'matchLabelKeys: \[pod-template-hash\]' "$dir/deployment" || fail "$file.yaml counts pods of older revisions"
 done
 echo "ok: pods of dead nodes are replaced soon, on different nodes"
 

@@ -24,14 +24,16 @@ enum {
 #define TEXT        "#333"
 #define MAX_LETTERS 90
 
-static const char *const colours[] = {"#1f77b4", "#d9541e", "#2c8c4a", "#8250b4", "#a8701c"};
+static const char *const colours[] = {"#1f77b4", "#d9541e", "#2c8c4a", "#8250b4", "#a8701c",
+                                      "#17909c", "#c2418a", "#6f7d1c", "#5b6470", "#b0222b"};
 
 const char *replay_svg_colour(size_t i)
 {
     return colours[i % GS_ARRAY_LEN(colours)];
 }
 
-static const char *const lights[] = {"#a9cbe6", "#f3bfa6", "#a9d6b8", "#cdb8e6", "#dcc7a0"};
+static const char *const lights[] = {"#a9cbe6", "#f3bfa6", "#a9d6b8", "#cdb8e6", "#dcc7a0",
+                                     "#a6d5da", "#e8b5d2", "#cdd3a3", "#c3c8ce", "#e3a9ad"};
 
 struct panel {
     const char *title;

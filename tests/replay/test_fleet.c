@@ -338,6 +338,58 @@ static void test_outputs_agree(void **state)
     run_finish(&run);
 }
 
+// --- the command ---
+
+static struct gs_error *execute(const struct replay_options *o, const char *text,
+                                struct gs_buf *out)
+{
+    char path[] = "/tmp/gpuscale-fleet-XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    close(fd);
+    assert_ok(gs_file_write_atomic(path, 0600, gs_slice_of(text)));
+    struct replay_options with_path = *o;
+    const char *same[] = {path};
+    if (o->compare.len)
+        with_path.compare.items = same;
+    struct gs_error *err = replay_execute(&with_path, path, out);
+    unlink(path);
+    return err;
+}
+
+static void test_the_command(void **state)
+{
+    (void)state;
+    const char *seeds[] = {"seed=1,2"}, *set[] = {"policy=speed", "duration=3h"}, *any[] = {""};
+    const char *wrong[] = {"seed"};
+    const struct {
+        struct replay_options o;
+        const char *part; // of the output, or of the error
+        bool fails;
+    } cases[] = {
+        {{.output = "table"}, "wait of the pods", false},
+        {{.output = "csv", .set = {set, 2, 2}}, "seconds,waiting", false},
+        {{.output = "json"}, "\"states\": [", false},
+        {{.output = "svg"}, "nodes of the pools", false},
+        {{.output = "table", .sweep = {seeds, 1, 1}}, "\nseed=2 ", false},
+        {{.output = "json", .sweep = {seeds, 1, 1}}, "\"name\": \"seed=2\"", false},
+        {{.output = "table", .compare = {any, 1, 1}}, "used%", false},
+        {{.output = "csv", .sweep = {seeds, 1, 1}}, "have no csv", true},
+        {{.output = "table", .sweep = {wrong, 1, 1}}, "write NAME=", true},
+        {{.output = "table", .set = {wrong, 1, 1}}, "write NAME=VALUE", true},
+        {{.output = "table", .prices = "/nonexistent"}, "/nonexistent", true},
+        {{.output = "table", .start_times = "/nonexistent"}, "/nonexistent", true},
+    };
+    for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++) {
+        GS_AUTO_BUF struct gs_buf out = {0};
+        struct gs_error *err = execute(&cases[i].o, FRAGMENTATION, &out);
+        const char *text = err ? gs_error_message(err) : out.data;
+        if (cases[i].fails != (err != NULL) || !strstr(text, cases[i].part))
+            fail_msg("case %zu: no \"%s\" in: %s", i, cases[i].part, text);
+        gs_error_free(err);
+    }
+}
+
 // --- settings and errors ---
 
 static struct gs_error *learn(struct replay_fleet *f, const char *json)
@@ -462,6 +514,7 @@ int main(void)
         cmocka_unit_test(test_a_pod_that_waits_has_a_reason),
         cmocka_unit_test(test_equal_scenarios_have_equal_results),
         cmocka_unit_test(test_outputs_agree),
+        cmocka_unit_test(test_the_command),
         cmocka_unit_test(test_learned_start_times),
         cmocka_unit_test(test_settings),
         cmocka_unit_test(test_wrong_scenarios_name_the_place),

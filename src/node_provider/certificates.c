@@ -10,9 +10,10 @@
 #include <errno.h>
 #include <sys/stat.h>
 
-#define CA_DAYS   3650
-#define LEAF_DAYS 825
-#define MAX_PEM   65536
+#define CA_DAYS    3650
+#define LEAF_DAYS  825
+#define RENEW_DAYS 90
+#define MAX_PEM    65536
 
 static struct gs_error *write_file(const char *dir, const char *name, mode_t mode, const char *text)
 {
@@ -97,8 +98,28 @@ static struct gs_error *make_server(const char *dir, const struct tls_pair *ca,
     return make_leaf(dir, ca, &leaf, "tls");
 }
 
+// Copies of the client's files are on other machines: a valid pair is not replaced.
+static bool is_fresh(const char *dir, const char *name)
+{
+    GS_AUTO_FREE char *cert = NULL, *key = NULL, *cert_name = gs_format("%s.crt", name);
+    GS_AUTO_FREE char *key_name = gs_format("%s.key", name);
+    long left = 0;
+    GS_AUTO_ERROR struct gs_error *err = read_file(dir, cert_name, &cert);
+    if (!err)
+        err = read_file(dir, key_name, &key);
+    if (!err)
+        err = tls_check_pair(cert, key);
+    if (!err)
+        err = tls_cert_seconds_left(cert, &left);
+    if (key)
+        explicit_bzero(key, strlen(key));
+    return !err && left > RENEW_DAYS * 86400L;
+}
+
 static struct gs_error *make_client(const char *dir, const struct tls_pair *ca)
 {
+    if (is_fresh(dir, "client"))
+        return NULL;
     const struct tls_leaf leaf = {.common_name = "cluster-autoscaler", .days = LEAF_DAYS};
     return make_leaf(dir, ca, &leaf, "client");
 }

@@ -7,6 +7,7 @@
 #include "kube/names.h"
 
 #define MAX_PROVIDER_ID 512
+#define MAX_ERROR_CODE  64
 #define MAX_ERROR_TEXT  1024
 
 void node_provider_listed_finish(struct node_provider_listed *l)
@@ -82,8 +83,10 @@ static void set_error(struct node_provider_listed *l, const json_t *error)
     const char *message = codec_json_str(error, "message", NULL);
     if (!message && json_is_string(error))
         message = json_string_value(error);
-    l->error_code = gs_strndup(code && *code ? code : "failed", 64);
-    l->error_message = gs_strndup(message ? message : "", MAX_ERROR_TEXT);
+    code = code && *code ? code : "failed";
+    message = message ? message : "";
+    l->error_code = gs_strndup(code, strnlen(code, MAX_ERROR_CODE));
+    l->error_message = gs_strndup(message, strnlen(message, MAX_ERROR_TEXT));
     l->out_of_resources = codec_json_bool(error, false, "outOfResources", NULL);
 }
 

@@ -148,7 +148,8 @@ static json_t *pool_json(const struct node_provider_pool *p)
     if (p->listed_ms)
         set_time(j, "listed", p->listed_ms);
     for (size_t i = 0; i < p->len; i++)
-        json_array_append_new(machines, machine_json(p->machines[i]));
+        if (p->machines[i]->step != NODE_PROVIDER_GONE || p->machines[i]->has_node)
+            json_array_append_new(machines, machine_json(p->machines[i]));
     json_object_set_new(j, "machines", machines);
     return j;
 }

@@ -3,6 +3,8 @@
 #include "base/mem.h"
 #include "node_provider/node_provider_private.h"
 
+#define MAX_LABEL_VALUE 63
+
 // The resources by which the Cluster Autoscaler recognizes a node with GPUs.
 static bool is_known_gpu(const char *resource)
 {
@@ -16,7 +18,8 @@ static bool is_known_gpu(const char *resource)
 
 static char *label_value(const char *model)
 {
-    char *value = gs_strndup(model ? model : "gpu", 63);
+    model = model ? model : "gpu";
+    char *value = gs_strndup(model, strnlen(model, MAX_LABEL_VALUE));
     for (char *c = value; *c; c++)
         if (!((*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9')))
             *c = '-';

@@ -1,0 +1,88 @@
+#!/bin/sh
+# gpuscale node-provider with the API of gpuscale up, and curl as a gRPC client with a certificate.
+. "$(dirname "$0")/lib.sh"
+need kubectl curl jq setsid flock
+curl --version | grep -q HTTP2 || skip "curl has no HTTP/2"
+
+start_up
+cat >"$dir/machine.sh" <<END
+#!/bin/sh
+# A kubelet that was started without --provider-id.
+echo \$\$ >"$dir/\$GPUSCALE_NAME.pid"
+printf 'apiVersion: v1\nkind: Node\nmetadata: {name: %s}\n' "\$GPUSCALE_NAME" | kubectl create -f -
+exec sleep infinity
+END
+chmod +x "$dir/machine.sh"
+cat >"$dir/pools.yaml" <<END
+commands:
+  create: [$source/examples/node-provider/process.sh]
+  delete: [$source/examples/node-provider/process.sh]
+  list: [$source/examples/node-provider/process.sh]
+  env: {MACHINES: $dir/machines, MACHINE_COMMAND: $dir/machine.sh}
+pools:
+- {name: t4, max: 3, machine: {cpu: 4, memory: 16Gi, gpus: 1}}
+END
+
+provider() {
+    exec "$gpuscale" node-provider --pools="$dir/pools.yaml" --state-dir="$dir/state" \
+        --generate-certificates="$dir/certificates" --address=127.0.0.1:8086 \
+        --web.listen-address=127.0.0.1:9411 --list-interval=1s --kubeconfig="$KUBECONFIG" "$@"
+}
+start_provider() {
+    provider >>"$dir/provider.log" 2>&1 &
+    provider_pid=$!
+    echo "$provider_pid" >"$dir/provider.pid"
+    wait_for "the provider is ready" curl -fsS http://127.0.0.1:9411/readyz
+}
+pools() { curl -fsS http://127.0.0.1:9411/api/v1/pools | jq -r "$1"; }
+pools_are() { [ "$(pools "$1")" = "$2" ]; }
+
+# rpc METHOD BYTES LENGTH [CURL-OPTION]...: sends the message; succeeds if the status is 0.
+service=https://127.0.0.1:8086/clusterautoscaler.cloudprovider.v1.externalgrpc.CloudProvider
+rpc() {
+    method=$1 bytes=$2 length=$3
+    shift 3
+    # shellcheck disable=SC2059
+    printf "\\000\\000\\000\\000\\$(printf %03o "$length")$bytes" |
+        curl -sS --http2 --cacert "$dir/certificates/ca.crt" -H 'Content-Type: application/grpc' \
+            -H 'TE: trailers' --data-binary @- -D "$dir/headers" -o "$dir/body" "$@" "$service/$method" || return 1
+    grep -q '^grpc-status: 0' "$dir/headers"
+}
+call() { rpc "$@" --cert "$dir/certificates/client.crt" --key "$dir/certificates/client.key"; }
+
+start_provider
+grep -q 'address: "localhost:8086"' "$dir/certificates/cloud-config.yaml" || fail "no cloud-config"
+call NodeGroups '' 0 || fail "NodeGroups"
+grep -qa t4 "$dir/body" || fail "NodeGroups does not contain the pool"
+! rpc NodeGroups '' 0 2>/dev/null || fail "a client without a certificate is served"
+! curl -sS --http2-prior-knowledge "http://127.0.0.1:8086/x" 2>/dev/null || fail "cleartext is served"
+echo "ok: only clients with a certificate are served"
+
+call NodeGroupIncreaseSize '\010\001\022\002t4' 6 || fail "NodeGroupIncreaseSize"
+wait_for "the machine has registered" pools_are '.pools[0].machines[0].registered' true
+name=$(pools '.pools[0].machines[0].name')
+id=$(kubectl get node "$name" -o 'jsonpath={.spec.providerID}')
+[ "$id" = "gpuscale://t4/$name" ] || fail "the Node has the provider ID \"$id\""
+curl -fsS http://127.0.0.1:9411/metrics | grep -q '^gpuscale_node_provider_target_size{pool="t4"} 1' || fail "target_size"
+echo "ok: a machine is created, and its Node gets the provider ID"
+
+code=0
+(provider --web.listen-address=) >"$dir/second.log" 2>&1 || code=$?
+[ "$code" = 1 ] || fail "a second provider exits with $code"
+grep -q "another node provider uses this directory" "$dir/second.log" || fail "$(cat "$dir/second.log")"
+kill -9 "$provider_pid"
+wait "$provider_pid" 2>/dev/null || true
+start_provider
+wait_for "the machine is known after a crash" pools_are '.pools[0].machines[] | [.name, .registered] | @csv' "\"$name\",true"
+
+n=${#id}
+inner="\\012\\$(printf %03o "$n")$id"
+call NodeGroupDeleteNodes "\\012\\$(printf %03o $((n + 2)))$inner\\022\\002t4" $((n + 8)) || fail "NodeGroupDeleteNodes"
+node_is_gone() { ! kubectl get node "$name" 2>/dev/null; }
+wait_for "the Node of the deleted machine is removed" node_is_gone
+pools_are '.pools[0].target' 0 || fail "the target is not 0"
+[ ! -e "$dir/machines/t4/$name" ] || fail "the machine still exists"
+kill -TERM "$provider_pid"
+wait "$provider_pid" || fail "the provider ended with exit code $?"
+echo "ok: machine and Node are gone"
+stop_up

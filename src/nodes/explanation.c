@@ -50,7 +50,7 @@ static void add_score(struct gs_buf *b, const struct nodes_contest *c, const str
         if (c->any_price && !o->has_price)
             gs_buf_add_str(b, "its price is not known");
         else if (c->any_price)
-            gs_buf_addf(b, "costs %.2f times what these pods need at least", o->score);
+            gs_buf_addf(b, "%.2f times the average price of these requests", o->score);
         else
             gs_buf_addf(b,
                         "%.2f times the nodes that these pods need at least (no group has a "
@@ -58,7 +58,7 @@ static void add_score(struct gs_buf *b, const struct nodes_contest *c, const str
                         o->score);
         break;
     case NODES_POLICY_PACKING:
-        gs_buf_addf(b, "has %.2f times the GPUs and CPUs that these pods need at least", o->score);
+        gs_buf_addf(b, "%.2f times the nodes that pods like these fill", o->score);
         break;
     case NODES_POLICY_SPEED:
         gs_buf_add_str(b, "mean wait of all pods ");

@@ -188,6 +188,8 @@ struct nodes_bid {
     double *alternatives;
 };
 
+#define NODES_UNITS 3 // GPUs, cores, GiB
+
 struct nodes_contest {
     struct nodes_snapshot *s;
     const struct nodes_choice_settings *settings;
@@ -196,10 +198,16 @@ struct nodes_contest {
     size_t *pending;        // by form: pods that the decision is for
     uint32_t *slots;        // by form: a number of the forms with pending pods
     size_t *slot_forms, n_slots;
-    double *best; // by slot: the lowest alternative of all groups
-    bool any_price;
+    double *best;              // by slot: the lowest alternative of all groups
+    double units[NODES_UNITS]; // the value of a GPU, a core and a GiB, in the unit of the policy
+    double cheapest_gpu;       // the lowest price of a GPU with its machine
+    double *needs;             // by slot: the smallest share of a node, if it is full of such pods
+    bool any_price, all_priced;
     int64_t slowest_ms;
 };
+
+// The weight of nodes without a price is this many times their size: they are the last choice.
+#define NODES_NO_PRICE 1e9
 
 void nodes_contest_init(struct nodes_contest *c, struct nodes_snapshot *s, size_t n,
                         const struct nodes_choice_settings *settings, struct nodes_decision *ret);
@@ -210,6 +218,10 @@ void nodes_contest_weigh(struct nodes_contest *c);
 bool nodes_contest_outbid(const struct nodes_contest *c, size_t bid, const struct nodes_share *mix,
                           size_t n_mix);
 void nodes_mix_add(struct nodes_share **mix, size_t *n, size_t *cap, size_t form);
+// Finds the units of values (value.c). x: amounts of nodes, divided by their prices.
+void nodes_contest_value(struct nodes_contest *c);
+double nodes_form_value(const struct nodes_contest *c, size_t form);
+void nodes_fit_units(const double (*x)[NODES_UNITS], size_t n, double ret[NODES_UNITS]);
 // Scores, the choice and the texts.
 void nodes_contest_judge(struct nodes_contest *c);
 void nodes_contest_explain(struct nodes_contest *c);

@@ -32,6 +32,7 @@ void nodes_contest_finish(struct nodes_contest *c)
     free(c->slots);
     free(c->slot_forms);
     free(c->best);
+    free(c->needs);
 }
 
 // --- new nodes ---

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // The policies: weights of nodes, scores of options, and the choice.
 //
-// The policies cost and packing compare an option with what its pods need at least: each pod has a
-// reference, the smallest share of a node's weight for which any group can run it, if the node is
-// filled with pods like it. The score is the weight of the nodes divided by the references of their
-// pods. 1 is perfect.
+// The policies cost and packing divide the weight of an option's nodes by the value of the requests
+// of its pods (value.c): the weight is the price, or mostly the GPUs. 1 is the average, less is
+// better.
 #include "base/mem.h"
 #include "base/option.h"
 #include "nodes/nodes_private.h"
 
 #include <math.h>
 
-#define TIE      0.01 // scores that differ less are equal
-#define NO_PRICE 1e9  // makes groups without a price the last choice
+#define TIE        0.01 // scores that differ less are equal
+#define PRICE_PART 0.1  // of the price in the weight of the policy packing; a GPU has 1
 
 static const char *const names[NODES_POLICIES] = {
     "cost",      "speed", "packing",  "least-waste", "least-nodes",
@@ -62,15 +61,26 @@ static double cost_of(const struct nodes_group *g)
     return g->pool->price * (1 + hours) * (1 + 0.1 * (double)g->backoff.failures);
 }
 
+// GPUs count most. The price, if all groups have one, decides between equal numbers of GPUs.
+static double packing_weight(const struct nodes_contest *c, const struct nodes_bid *b)
+{
+    const struct nodes_group *g = b->option->group;
+    if (!c->all_priced || !(c->cheapest_gpu > 0))
+        return size_of(c->s, b->node);
+    return (double)nodes_gpus(c->s, b->node) + PRICE_PART * g->pool->price / c->cheapest_gpu;
+}
+
 static double weight_of(const struct nodes_contest *c, const struct nodes_bid *b)
 {
     const struct nodes_group *g = b->option->group;
     bool by_price =
         c->settings->policy == NODES_POLICY_COST || c->settings->policy == NODES_POLICY_PRICE;
+    if (c->settings->policy == NODES_POLICY_PACKING)
+        return packing_weight(c, b);
     if (!by_price || !c->any_price)
         return size_of(c->s, b->node);
     if (!g->pool || !g->pool->has_price)
-        return NO_PRICE * size_of(c->s, b->node);
+        return NODES_NO_PRICE * size_of(c->s, b->node);
     double price = c->settings->policy == NODES_POLICY_COST ? cost_of(g) : g->pool->price;
     return price > 0 ? price : 1e-6;
 }
@@ -99,6 +109,7 @@ static double alternative(const struct nodes_contest *c, const struct nodes_bid 
     size_t n = capacity_for(c->s, f, b->node);
     if (!n)
         return INFINITY;
+    c->needs[c->slots[form]] = fmin(c->needs[c->slots[form]], b->weight / (double)n);
     if (n > c->pending[form])
         n = c->pending[form];
     return b->weight / (double)n;
@@ -116,21 +127,35 @@ static void number_forms(struct nodes_contest *c)
         c->slot_forms[c->n_slots++] = f;
     }
     c->best = gs_alloc_array(c->n_slots + 1, sizeof(double));
+    c->needs = gs_alloc_array(c->n_slots + 1, sizeof(double));
     for (size_t i = 0; i < c->n_slots; i++)
-        c->best[i] = INFINITY;
+        c->best[i] = c->needs[i] = INFINITY;
+}
+
+// What the weights depend on: prices and start-up times of the groups that can grow.
+static void survey(struct nodes_contest *c)
+{
+    c->all_priced = true;
+    for (size_t i = 0; i < c->d->n_options; i++) {
+        const struct nodes_bid *b = &c->bids[i];
+        const struct nodes_group *g = b->option->group;
+        if (b->option->state != NODES_OPTION_USABLE || b->node == NODES_NONE)
+            continue;
+        bool priced = g->pool && g->pool->has_price;
+        size_t gpus = nodes_gpus(c->s, b->node);
+        c->any_price |= priced;
+        c->all_priced &= priced;
+        if (priced && gpus && (!c->cheapest_gpu || g->pool->price / (double)gpus < c->cheapest_gpu))
+            c->cheapest_gpu = g->pool->price / (double)gpus;
+        if (nodes_group_startup_ms(g) > c->slowest_ms)
+            c->slowest_ms = nodes_group_startup_ms(g);
+    }
 }
 
 void nodes_contest_weigh(struct nodes_contest *c)
 {
     number_forms(c);
-    for (size_t i = 0; i < c->d->n_options; i++) {
-        const struct nodes_option *o = c->bids[i].option;
-        if (o->state != NODES_OPTION_USABLE)
-            continue;
-        c->any_price |= o->group->pool && o->group->pool->has_price;
-        if (nodes_group_startup_ms(o->group) > c->slowest_ms)
-            c->slowest_ms = nodes_group_startup_ms(o->group);
-    }
+    survey(c);
     for (size_t i = 0; i < c->d->n_options; i++) {
         struct nodes_bid *b = &c->bids[i];
         b->alternatives = gs_alloc_array(c->n_slots + 1, sizeof(double));
@@ -140,6 +165,7 @@ void nodes_contest_weigh(struct nodes_contest *c)
             c->best[k] = fmin(c->best[k], b->alternatives[k]);
         }
     }
+    nodes_contest_value(c);
 }
 
 bool nodes_contest_outbid(const struct nodes_contest *c, size_t bid, const struct nodes_share *mix,
@@ -172,11 +198,11 @@ void nodes_mix_add(struct nodes_share **mix, size_t *n, size_t *cap, size_t form
 
 // --- scores ---
 
-static double references(const struct nodes_contest *c, const struct nodes_bid *b)
+static double value_of(const struct nodes_contest *c, const struct nodes_bid *b)
 {
     double sum = 0;
     for (size_t i = 0; i < b->n_mix; i++)
-        sum += c->best[c->slots[b->mix[i].form]] * (double)b->mix[i].n;
+        sum += nodes_form_value(c, b->mix[i].form) * (double)b->mix[i].n;
     return sum;
 }
 
@@ -229,7 +255,7 @@ static double score_of(const struct nodes_contest *c, const struct nodes_bid *b)
     case NODES_POLICY_COST:
     case NODES_POLICY_PACKING:
     case NODES_POLICY_PRICE: {
-        double sum = references(c, b);
+        double sum = value_of(c, b);
         return isfinite(b->weight) && sum > 0 ? b->weight * (double)o->count / sum : INFINITY;
     }
     case NODES_POLICY_SPEED:

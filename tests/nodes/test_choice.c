@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nodes_fixture.h"
 
-#include "nodes/choice.h"
+#include "nodes/nodes_private.h"
 
 #define MINUTE INT64_C(60000)
 
@@ -133,7 +133,7 @@ static void test_the_decision_explains_each_option(void **state)
     assert_string_equal(
         b.d.text,
         "3 pods without a node. Policy cost chose gpu-1: 3 nodes for 3 pods, 0 of 3 GPUs unused, "
-        "3.00 USD an hour, usable in about 60s: costs 1.00 times what these pods need at least. "
+        "3.00 USD an hour, usable in about 60s: 1.05 times the average price of these requests. "
         "Not gpu-2: in back-off for 2m0s after 2 failures. Not gpu-4: has its maximum of 8 nodes. "
         "Not gpu-8: not ready for scale-up. Not cpu: fits none of the pods: Insufficient "
         "nvidia.com/gpu.");
@@ -333,6 +333,25 @@ static void test_backoff_doubles_and_resets(void **state)
     assert_false(nodes_backoff_active(&b, now));
 }
 
+static void test_unit_prices_explain_the_prices_of_machines(void **state)
+{
+    static const double machines[][NODES_UNITS] = {
+        {1, 8, 32}, {2, 104, 512}, {4, 32, 128}, {8, 96, 384}, {0, 32, 256}, {0, 96, 512},
+    };
+    double x[GS_ARRAY_LEN(machines)][NODES_UNITS], units[NODES_UNITS];
+    for (size_t i = 0; i < GS_ARRAY_LEN(machines); i++) {
+        double price = machines[i][0] * 1.0 + machines[i][1] * 0.03 + machines[i][2] * 0.004;
+        for (size_t k = 0; k < NODES_UNITS; k++)
+            x[i][k] = machines[i][k] / price;
+    }
+    nodes_fit_units(x, GS_ARRAY_LEN(machines), units);
+    assert_true(units[0] > 0.95 && units[0] < 1.05);
+    assert_true(units[1] > 0.02 && units[1] < 0.04);
+    assert_true(units[2] > 0.002 && units[2] < 0.006);
+    nodes_fit_units(x, 0, units);
+    assert_true(units[0] == 0);
+}
+
 static void test_names_of_policies(void **state)
 {
     enum nodes_policy p = NODES_POLICY_COST;
@@ -360,6 +379,7 @@ int main(void)
         cmocka_unit_test(test_priority_chooses_the_highest),
         cmocka_unit_test(test_offers_of_another_autoscaler_are_rated),
         cmocka_unit_test(test_backoff_doubles_and_resets),
+        cmocka_unit_test(test_unit_prices_explain_the_prices_of_machines),
         cmocka_unit_test(test_names_of_policies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

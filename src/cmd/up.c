@@ -4,7 +4,8 @@
 #include "cmd/commands.h"
 #include "cmd/option_rows.h"
 
-#define AT(member) .offset = offsetof(struct up_options, member)
+#define AT(member)            .offset = offsetof(struct up_options, member)
+#define AUTOSCALER_AT(member) AT(autoscaler.member)
 
 static const struct gs_opt opts[] = {
     {.name = "gpus",
@@ -190,6 +191,7 @@ static const struct gs_opt opts[] = {
      .group = CMD_AUTOSCALER_FLAGS,
      .help = "Kubernetes release whose autoscaler is followed, with its feature gates: 1.20 to "
              "1.38. Default: 1.36, the release of the API, with HPAScaleToZero on."},
+    CMD_NODE_AUTOSCALER_ROWS(AUTOSCALER_AT, CMD_NODE_AUTOSCALER_FLAGS),
     {0},
 };
 
@@ -206,7 +208,9 @@ const struct gs_command cmd_up = {
         "Starts a Kubernetes API with one node on 127.0.0.1, a scheduler and a kubelet that run "
         "pods as processes with their GPUs, the exporter, the metrics engine, the metrics APIs and "
         "the HorizontalPodAutoscaler controller, in the foreground. kubectl, curl and load "
-        "generators use it like a cluster. Without an NVIDIA driver the GPUs are simulated, and "
+        "generators use it like a cluster. With --pool, simulated machines are added for pods that "
+        "wait, and removed when no pod needs them. Without an NVIDIA driver the GPUs are "
+        "simulated, and "
         "every output says so.\n\nObjects, certificates and the kubeconfig are kept in the data "
         "directory and reused at the next start. Ctrl-C, or gpuscale up --stop in another "
         "terminal, ends all pods.",
@@ -215,6 +219,7 @@ const struct gs_command cmd_up = {
         "  gpuscale up --gpus 2xTesla-T4 -f deployment.yaml --image 'my-api:*=python3 app.py'\n"
         "  gpuscale up -f examples/demo/intent-api.yaml --image 'intent-api:*=intent-api' \\\n"
         "      --load 'hey -z 120s \"$SERVICE_URL/predict?query=music\"'\n"
+        "  gpuscale up --gpus none --pool t4=0..8x1,model=Tesla-T4,startup=40s\n"
         "  gpuscale up --stop --reset",
     .opts = opts,
     .opts_size = sizeof(struct up_options),

@@ -23,8 +23,11 @@
 // Sampling and scraping run twice as often as by default. Even with the worst offset between the
 // two timers, a step in load is in the metrics API within two seconds.
 #define SAMPLE_INTERVAL_MS 500
-#define RETENTION_MS       900000 // enough for the rules and dashboards of a session
-#define LOOPBACK           "127.0.0.1"
+// Of machines of pools, which may be many: sampling costs most of what gpuscale up needs at rest.
+#define MACHINE_INTERVAL_MS   1000
+#define RESOURCES_INTERVAL_MS 2000
+#define RETENTION_MS          900000 // enough for the rules and dashboards of a session
+#define LOOPBACK              "127.0.0.1"
 
 // A port of 127.0.0.1 that is free now; wanted 0: any port. Returns 0 if `wanted` is in use.
 static uint16_t free_port(uint16_t wanted)
@@ -226,7 +229,7 @@ static struct gs_error *start_machines(struct up_cluster *c,
                                            .self_exe = c->self_exe,
                                            .collectors = c->collectors,
                                            .targets = c->targets,
-                                           .interval_ms = SAMPLE_INTERVAL_MS,
+                                           .interval_ms = MACHINE_INTERVAL_MS,
                                            .on_line = line,
                                            .arg = arg};
     return up_machines_start(&cfg, &c->machines);
@@ -269,6 +272,11 @@ static struct gs_error *start_adapter(struct up_cluster *c, const struct up_opti
     return NULL;
 }
 
+static void write_kubelet_metrics(void *kubelet, struct gs_buf *out)
+{
+    kubelet_write_metrics(kubelet, out);
+}
+
 static struct gs_error *start_metrics(struct up_cluster *c, const struct up_options *o)
 {
     c->engine_config = gs_format("%s/prometheus.yml", c->data_dir);
@@ -298,7 +306,13 @@ static struct gs_error *start_metrics(struct up_cluster *c, const struct up_opti
     if (err)
         return gs_error_wrap(err, "metrics engine");
     c->duplicates = up_duplicates_new(engine_tsdb(c->engine));
-    c->resource_feed = up_resource_feed_new(c->loop, c->engine, c->kubelet, c->node_name);
+    const struct up_feed_config feed = {.job = "kubelet",
+                                        .instance = c->node_name,
+                                        .of_node = true,
+                                        .interval_ms = RESOURCES_INTERVAL_MS,
+                                        .write = write_kubelet_metrics,
+                                        .arg = c->kubelet};
+    c->kubelet_feed = up_feed_new(c->loop, c->engine, &feed);
     return start_adapter(c, o);
 }
 
@@ -342,7 +356,9 @@ static struct gs_error *prepare(struct up_cluster *c, const struct up_options *o
     if (!err)
         err = up_pki_load(pki_dir, &c->pki);
     if (!err)
-        err = up_pools_load(o, false, &c->pools);
+        err = up_node_autoscaler_check(o);
+    if (!err)
+        err = up_pools_load(o, &c->pools);
     if (!err)
         err = up_devices_open(o->gpus, c->data_dir, &c->devices);
     return err;
@@ -373,6 +389,8 @@ struct gs_error *up_cluster_start(uv_loop_t *loop, const struct up_options *o,
         err = start_metrics(c, o);
     if (!err)
         err = start_autoscaler(c, o, observer, arg);
+    if (!err)
+        up_node_autoscaler_start(c);
     *ret = c; // also after a failure: the caller frees it and empties the loop
     return err;
 }
@@ -409,6 +427,8 @@ static void on_part_stopped(void *arg)
 void up_cluster_stop(struct up_cluster *c, void (*done)(void *arg), void *arg)
 {
     up_child_stop(c->exporter);
+    if (c->node_autoscaler)
+        autoscaler_stop(c->node_autoscaler);
     c->stop_done = done;
     c->stop_arg = arg;
     c->n_stopping = (c->kubelet ? 1 : 0) + (c->machines ? 1 : 0);
@@ -426,10 +446,12 @@ void up_cluster_free(struct up_cluster *c)
         return;
     http_server_stop(c->server);
     http_server_stop(c->prometheus);
+    up_feed_free(c->autoscaler_feed);
+    autoscaler_free(c->node_autoscaler);
     hpa_controller_free(c->hpa);
     up_child_free(c->exporter);
     adapter_free(c->adapter);
-    up_resource_feed_free(c->resource_feed);
+    up_feed_free(c->kubelet_feed);
     up_duplicates_free(c->duplicates);
     engine_free(c->engine);
     up_machines_free(c->machines);

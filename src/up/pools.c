@@ -57,8 +57,12 @@ static struct gs_error *check_pools(const struct nodes_pools *pools, bool needs_
     return err;
 }
 
-struct gs_error *up_pools_load(const struct up_options *o, bool needs_price,
-                               struct nodes_pools *ret)
+static bool compares_prices(const struct up_options *o)
+{
+    return gs_streq(o->autoscaler.expander, "cost") || gs_streq(o->autoscaler.expander, "price");
+}
+
+struct gs_error *up_pools_load(const struct up_options *o, struct nodes_pools *ret)
 {
     struct nodes_pools pools = {0};
     struct gs_error *err = NULL;
@@ -69,7 +73,7 @@ struct gs_error *up_pools_load(const struct up_options *o, bool needs_price,
     for (size_t i = 0; !err && i < o->pool_files.len; i++)
         err = nodes_pools_load(&pools, o->pool_files.items[i], NULL);
     if (!err)
-        err = check_pools(&pools, needs_price);
+        err = check_pools(&pools, compares_prices(o) && pools.len > 1);
     if (err) {
         nodes_pools_finish(&pools);
         return err;

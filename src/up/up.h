@@ -4,11 +4,13 @@
 #pragma once
 
 #include "base/option.h"
+#include "nodes/autoscaler/autoscaler.h"
 
 // The options of `gpuscale up`. Strings are borrowed; NULL: not given.
 struct up_options {
     const char *gpus, *adapter_config, *data_dir, *node_name, *load, *hpa_compat;
     struct gs_opt_list pools, pool_files;
+    struct autoscaler_settings autoscaler; // of nodes
     struct gs_opt_list files, images, env, node_labels, node_taints, values, scrape_configs,
         alertmanagers;
     const char *collectors;

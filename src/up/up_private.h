@@ -182,9 +182,8 @@ struct gs_error *up_exporter_collectors(const struct up_options *o, const struct
 
 // --- pools and their machines ---
 
-// Reads --pool and --pools. Warnings are logged. needs_price: the autoscaler compares prices.
-struct gs_error *up_pools_load(const struct up_options *o, bool needs_price,
-                               struct nodes_pools *ret);
+// Reads --pool and --pools. Warnings are logged.
+struct gs_error *up_pools_load(const struct up_options *o, struct nodes_pools *ret);
 
 // Simulated machines, each with an exporter if it has GPUs.
 struct up_machines;
@@ -206,19 +205,27 @@ void up_machines_free(struct up_machines *m); // NULL is fine
 void up_pools_print(const struct nodes_pools *pools, const struct up_machines *m,
                     struct gs_buf *out);
 
-// --- CPU and memory of pods ---
+// --- metrics of parts of this program ---
 //
-// Writes the kubelet's measurements into the engine's store, with the labels of a scrape target:
-// job "kubelet" and node. Pods that ended have no new samples.
+// Writes a Prometheus exposition into the engine's store at each interval, with the labels of a
+// scrape target. Series that end have no new samples.
 
-struct up_resource_feed;
+struct up_feed;
 
-// engine and kubelet are borrowed: free the feed before them.
-struct up_resource_feed *up_resource_feed_new(uv_loop_t *loop, struct engine *engine,
-                                              struct kubelet *kubelet, const char *node_name);
-void up_resource_feed_free(struct up_resource_feed *f); // NULL is fine
+struct up_feed_config {
+    const char *job, *instance;
+    bool of_node; // label node: the instance
+    int interval_ms;
+    void (*write)(void *arg, struct gs_buf *out);
+    void *arg;
+};
 
-// resourceRules of prometheus-adapter for these series.
+// engine is borrowed, and so are the strings: free the feed before them.
+struct up_feed *up_feed_new(uv_loop_t *loop, struct engine *engine,
+                            const struct up_feed_config *cfg);
+void up_feed_free(struct up_feed *f); // NULL is fine
+
+// resourceRules of prometheus-adapter for the series of the kubelet.
 extern const char up_resource_rules[];
 
 // --- cluster ---
@@ -253,15 +260,19 @@ struct up_cluster {
     const struct up_values *values;
     struct engine *engine;
     struct http_server *prometheus; // the engine's HTTP API
-    struct up_resource_feed *resource_feed;
+    struct up_feed *kubelet_feed, *autoscaler_feed;
     struct adapter *adapter;
     struct hpa_controller *hpa;
     struct up_child *exporter; // of the first node
     struct up_machines *machines;
-    unsigned n_stopping; // kubelets and machines
+    struct autoscaler *node_autoscaler; // NULL: no pools
+    unsigned n_stopping;                // kubelets and machines
     void (*stop_done)(void *arg);
     void *stop_arg;
 };
+
+struct gs_error *up_node_autoscaler_check(const struct up_options *o);
+void up_node_autoscaler_start(struct up_cluster *c); // without pools: nothing
 
 // line: called with each line of the exporter's output. observer: called with each decision of the
 // autoscaler. Both get arg.

@@ -131,6 +131,8 @@ start_up() {
     "$gpuscale" up --data-dir "$dir/data" --api-port 0 --exporter-port 0 --prometheus-port 0 "$@" >"$dir/up.log" 2>&1 &
     up_pid=$!
     wait_for "gpuscale up is ready" grep -q '^Ready:' "$dir/up.log"
+    # Without GPUs of its own, the first node has no exporter.
+    case " $* " in *" --gpus none "*) return 0 ;; esac
     # The simulated GPUs of this run: the environment of its pods and its exporter contains the
     # name.
     segment=$(tr '\0' '\n' <"/proc/$(pgrep -f "exporter .*$dir" | head -n 1)/environ" | sed -n 's/^GPUSCALE_SIM=//p')
@@ -147,7 +149,7 @@ stop_up() {
 
 # Succeeds if no process of this run exists: none has its directory or its GPUs in its environment.
 nothing_left() {
-    ! pgrep -f "$dir" >/dev/null && ! grep -zqsx "GPUSCALE_SIM=$segment" /proc/[0-9]*/environ
+    ! pgrep -f "$dir" >/dev/null && ! grep -zqsx "GPUSCALE_SIM=${segment:-none}" /proc/[0-9]*/environ
 }
 
 replicas() { kubectl get deployment "$1" -o 'jsonpath={.spec.replicas}'; }

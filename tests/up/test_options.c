@@ -41,6 +41,36 @@ static void test_environment(void **state)
     assert_refused(&o, "--env A: write NAME=VALUE");
 }
 
+static void test_settings_of_the_node_autoscaler(void **state)
+{
+    struct up_options o = {0};
+    autoscaler_settings_init(&o.autoscaler);
+    o.autoscaler.utilization_threshold = 2;
+    assert_error(up_node_autoscaler_check(&o), GS_EINVAL, "--scale-down-utilization-threshold");
+}
+
+static void test_pools(void **state)
+{
+    static const struct {
+        const char *pool, *error;
+    } cases[] = {
+        {"a=0..2x1,model=Tesla T4,price=1", NULL},   {"a=0..2x0,cpu=4,price=1", NULL},
+        {"a=0..2x1,model=Abacus,price=1", "Abacus"}, {"a=0..2x17,price=1", "at most 16 GPUs"},
+        {"a=300x0,price=1", "at most 256"},          {"a=2..1x1", "--pool"},
+    };
+    for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++) {
+        const char *items[] = {cases[i].pool};
+        const struct up_options o = {.pools = {.items = items, .len = 1},
+                                     .autoscaler = {.expander = "cost"}};
+        struct nodes_pools pools = {0};
+        if (cases[i].error)
+            assert_error(up_pools_load(&o, &pools), GS_EINVAL, cases[i].error);
+        else
+            assert_ok(up_pools_load(&o, &pools));
+        nodes_pools_finish(&pools);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -48,6 +78,8 @@ int main(void)
         cmocka_unit_test(test_contradictions_are_refused),
         cmocka_unit_test(test_releases),
         cmocka_unit_test(test_environment),
+        cmocka_unit_test(test_settings_of_the_node_autoscaler),
+        cmocka_unit_test(test_pools),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

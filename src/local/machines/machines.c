@@ -491,8 +491,12 @@ static struct gs_error *delete_node(void *ctx, const char *pool, const char *pro
         struct machine *m = all->items[i];
         if (m->pool != p || !gs_streq(m->provider_id, provider_id))
             continue;
-        if (m->phase != MACHINES_DELETING)
-            delete_machine(m);
+        if (m->phase == MACHINES_DELETING)
+            return NULL;
+        if (m->kubelet && target(all, pool) <= p->spec->min)
+            return gs_error_new(GS_ELIMIT,
+                                "pool \"%s\": min size reached, nodes will not be deleted", pool);
+        delete_machine(m);
         return NULL;
     }
     return gs_error_new(GS_ENOTFOUND, "pool \"%s\" has no machine %s", pool, provider_id);

@@ -153,6 +153,14 @@ void autoscaler_start(struct autoscaler *a)
     schedule(a, 0);
 }
 
+void autoscaler_stop(struct autoscaler *a)
+{
+    a->started = false;
+    a->stopped = true;
+    gs_timer_stop(a->timer);
+    gs_timer_stop(a->steps);
+}
+
 void autoscaler_free(struct autoscaler *a)
 {
     if (!a)

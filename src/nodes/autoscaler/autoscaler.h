@@ -72,6 +72,8 @@ struct autoscaler *autoscaler_new(uv_loop_t *loop, struct kube_client *client,
 void autoscaler_start(struct autoscaler *a);
 // One run. False: the caches are not filled yet.
 bool autoscaler_run_once(struct autoscaler *a);
+// Starts nothing any more. Evictions in progress end with autoscaler_free.
+void autoscaler_stop(struct autoscaler *a);
 void autoscaler_free(struct autoscaler *a);
 
 // --- inspection ---

@@ -109,7 +109,7 @@ struct autoscaler {
     struct kube_recorder *recorder;
     struct kube_cache *pdbs;
     struct gs_timer *timer, *steps;
-    bool started, wanted, cleaned;
+    bool started, stopped, wanted, cleaned;
     int64_t start_unix_ms, start_mono_ms;
     int64_t last_run_ms, run_duration_us;
     uint64_t runs;

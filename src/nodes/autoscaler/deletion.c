@@ -366,6 +366,8 @@ static void on_step(void *arg)
 
 void autoscaler_deletions_step(struct autoscaler *a)
 {
+    if (a->stopped)
+        return;
     for (size_t i = a->n_deletions; i-- > 0;) // a step may remove its deletion
         if (i < a->n_deletions)
             deletion_step(a->deletions[i]);

@@ -248,7 +248,10 @@ static bool removable_now(struct autoscaler *a, struct autoscaler_node *n, int64
     size_t leaving = 0;
     for (size_t i = 0; i < a->n_deletions; i++)
         leaving += autoscaler_deletion_counts(a->deletions[i], n->pool);
-    if (n->pool->target - leaving <= (size_t)n->pool->pool->min || n->pool->target <= leaving) {
+    // A deletion that ended during this run has changed the target.
+    const struct nodes_provider *provider = a->cfg.provider;
+    size_t target = provider->target(provider->ctx, n->pool->pool->name);
+    if (target <= leaving || target - leaving <= n->pool->pool->min) {
         set_unremovable(n,
                         gs_format("the pool has its minimum size %zu", (size_t)n->pool->pool->min));
         return false;

@@ -6,8 +6,6 @@
 #include "engine/scrape/scrape.h"
 #include "up/up_private.h"
 
-enum { INTERVAL_MS = 2000 };
-
 #define LABELS                                                                                     \
     "    resources: {overrides: {node: {resource: node}, namespace: {resource: namespace}, "       \
     "pod: {resource: pod}}}\n"                                                                     \
@@ -26,44 +24,46 @@ const char up_resource_rules[] =
     "    nodeQuery: sum by (<<.GroupBy>>) "
     "(node_memory_working_set_bytes{<<.LabelMatchers>>})\n" LABELS "  window: 15s\n";
 
-struct up_resource_feed {
-    struct kubelet *kubelet;
-    struct engine_config_scrape_config cfg;
+struct up_feed {
+    struct up_feed_config cfg;
+    struct engine_config_scrape_config job;
     struct scrape_ingest *ingest;
     struct gs_timer *timer;
 };
 
-static void ingest_resource_metrics(void *arg)
+static void ingest_metrics(void *arg)
 {
-    struct up_resource_feed *f = arg;
+    struct up_feed *f = arg;
     GS_AUTO_BUF struct gs_buf text = {0};
     int64_t begun = gs_mono_ns(), t_ms = scrape_ingest_time(f->ingest, gs_unix_ms());
-    kubelet_write_metrics(f->kubelet, &text);
+    f->cfg.write(f->cfg.arg, &text);
     double seconds = (double)(gs_mono_ns() - begun) / 1e9;
     struct gs_error *err = scrape_ingest_text(f->ingest, gs_buf_slice(&text), NULL, t_ms, seconds);
     if (err)
-        gs_warn("up", "CPU and memory of pods: %s", gs_error_message(err));
+        gs_warn("up", "the metrics of the %s: %s", f->cfg.job, gs_error_message(err));
     gs_error_free(err);
 }
 
-struct up_resource_feed *up_resource_feed_new(uv_loop_t *loop, struct engine *engine,
-                                              struct kubelet *kubelet, const char *node_name)
+struct up_feed *up_feed_new(uv_loop_t *loop, struct engine *engine,
+                            const struct up_feed_config *cfg)
 {
     const struct metrics_label labels[] = {
-        {GS_SLICE("instance"), gs_slice_of(node_name)},
-        {GS_SLICE("job"), GS_SLICE("kubelet")},
-        {GS_SLICE("node"), gs_slice_of(node_name)},
+        {GS_SLICE("instance"), gs_slice_of(cfg->instance)},
+        {GS_SLICE("job"), gs_slice_of(cfg->job)},
+        {GS_SLICE("node"), gs_slice_of(cfg->instance)},
     };
-    struct up_resource_feed *f = gs_alloc(sizeof(*f));
-    f->kubelet = kubelet;
-    f->cfg = (struct engine_config_scrape_config){.job_name = "kubelet", .honor_labels = true};
-    f->ingest = scrape_ingest_new(engine_tsdb(engine), &f->cfg, labels, GS_ARRAY_LEN(labels));
+    struct up_feed *f = gs_alloc(sizeof(*f));
+    f->cfg = *cfg;
+    f->job =
+        (struct engine_config_scrape_config){.job_name = (char *)cfg->job, .honor_labels = true};
+    f->ingest = scrape_ingest_new(engine_tsdb(engine), &f->job, labels,
+                                  GS_ARRAY_LEN(labels) - (cfg->of_node ? 0 : 1));
     f->timer = gs_timer_new(loop, f);
-    gs_timer_repeat(f->timer, ingest_resource_metrics, 0, INTERVAL_MS);
+    gs_timer_repeat(f->timer, ingest_metrics, 0, (uint64_t)cfg->interval_ms);
     return f;
 }
 
-void up_resource_feed_free(struct up_resource_feed *f)
+void up_feed_free(struct up_feed *f)
 {
     if (!f)
         return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decision tables and scenarios of autoscalers. The first byte chooses: 'd' a table, 't' learned
-// start-up times, else a scenario, which is run when it is short.
+// start-up times, 'c' a trace, else a scenario, which is run when it is short.
 #include "replay/decision_tables.h"
 #include "replay/replay.h"
 
@@ -44,24 +44,26 @@ static void run_fleet(const char *path)
     replay_fleet_free(f);
 }
 
-// Start-up times for a scenario with two pools.
-static void learn_times(const char *path)
+// A scenario with two pools and these jobs.
+static void run_with(const char *jobs, const char *start_times)
 {
-    static const char scenario[] =
-        "pools: [{name: a, machine: {gpus: 1}}, {name: b, machine: {gpus: 4}}]\n"
-        "workloads: [{name: w, jobs: [{run: 1m}]}]\n";
-    char other[64];
+    char scenario[256], path[64];
     struct replay_fleet *f = NULL;
     int fd = memfd_create("scenario", MFD_CLOEXEC);
-    if (fd < 0 || write(fd, scenario, sizeof(scenario) - 1) != (ssize_t)sizeof(scenario) - 1)
+    int len = snprintf(scenario, sizeof(scenario),
+                       "pools: [{name: a, max: 3, machine: {gpus: 1}}, {name: b, max: 3, machine: "
+                       "{gpus: 4}}]\nworkloads: [{name: w, jobs: %s}]\n",
+                       jobs);
+    if (fd < 0 || write(fd, scenario, (size_t)len) != len)
         abort();
-    snprintf(other, sizeof(other), "/proc/self/fd/%d", fd);
-    GS_AUTO_ERROR struct gs_error *err = replay_fleet_load(other, &f);
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    GS_AUTO_ERROR struct gs_error *err = replay_fleet_load(path, &f);
     close(fd);
     if (err)
-        abort();
-    GS_AUTO_ERROR struct gs_error *times_err = replay_fleet_start_times(f, path);
-    if (!times_err)
+        return;
+    GS_AUTO_ERROR struct gs_error *times_err =
+        start_times ? replay_fleet_start_times(f, start_times) : NULL;
+    if (!times_err && replay_fleet_size(f) <= 4 * MAX_PODS)
         print_fleet(f);
     replay_fleet_free(f);
 }
@@ -110,7 +112,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         gs_error_free(replay_run_cases(path, NULL, &r));
         codec_test_report_finish(&r);
     } else if (data[0] == 't') {
-        learn_times(path);
+        run_with("[{run: 1m}]", path);
+    } else if (data[0] == 'c') {
+        run_with(path, NULL);
     } else {
         run_scenario(path);
     }

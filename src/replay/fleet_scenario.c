@@ -224,8 +224,11 @@ static void read_workload_entry(struct codec_reader *r, const json_t *v, const j
         read_job_list(r, jobs, w);
     else if (json_is_object(jobs))
         read_arrivals(r, jobs, w);
+    else if (json_is_string(jobs))
+        r->err = replay_fleet_read_trace(codec_reader_path(r, codec_read_text(r, jobs)),
+                                         w->s->gpus_per_replica, &w->jobs, &w->n_jobs);
     else if (jobs)
-        codec_reader_fail(r, jobs, "jobs: want a list, or {every: 3m, run: 20m}");
+        codec_reader_fail(r, jobs, "jobs: want a list, a CSV file, or {every: 3m, run: 20m}");
     if (jobs && !json_object_get(v, "replicas"))
         w->s->replicas = 0;
     if (pod)

@@ -444,6 +444,9 @@ struct replay_pool_extra {
 // The jobs of a workload in time order; caller frees. GS_EINVAL: too many.
 struct gs_error *replay_fleet_jobs(const struct replay_fleet *f, size_t workload,
                                    struct replay_job **ret, size_t *ret_n);
+// The jobs of a CSV file (fleet_trace.c); caller frees. gpus: if the file has no such column.
+struct gs_error *replay_fleet_read_trace(const char *path, size_t gpus, struct replay_job **ret,
+                                         size_t *ret_n);
 // Reads the list of pools, or the file that it names.
 void replay_fleet_read_pools(struct codec_reader *r, const json_t *list, struct replay_fleet *f);
 struct gs_error *replay_fleet_check(const struct replay_fleet *f);

@@ -338,6 +338,53 @@ static void test_outputs_agree(void **state)
     run_finish(&run);
 }
 
+// --- traces ---
+
+static struct gs_error *load_trace(const char *csv, struct replay_fleet **ret)
+{
+    char path[] = "/tmp/gpuscale-trace-XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    close(fd);
+    assert_ok(gs_file_write_atomic(path, 0600, gs_slice_of(csv)));
+    GS_AUTO_FREE char *text = gs_format(
+        "pools:\n" GPU_POOL("a", "4", "price: 1") "workloads:\n- {name: w, jobs: %s}\n", path);
+    struct gs_error *err = load(text, ret);
+    unlink(path);
+    return err;
+}
+
+static void test_jobs_of_a_trace(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *csv, *error;
+    } wrong[] = {
+        {"", ":1: want the columns"},
+        {"at,run\n", "no jobs"},
+        {"at,at,run\n1,2,3\n", "twice"},
+        {"at,run,gpus\n0,60,1\n\nx,60,1\n", ":4: at: "},
+        {"at,run,gpus\n0,nan,1\n", ":2: run: "},
+        {"at,run,gpus\n0,60,1.5\n", ":2: gpus: "},
+        {"at,run,gpus\n0,60\n", ":2: gpus: "},
+        {"at,run\n5,60\n4,60\n", ":3: rows must be in the order"},
+    };
+    struct replay_fleet *f = NULL;
+    struct replay_fleet_result r;
+    assert_ok(load_trace("name, at, run, gpus\r\nx, 0, 60.5, 4\r\ny, 600, 60, 1\r\n", &f));
+    assert_ok(replay_fleet_run(f, &r));
+    assert_int_equal(r.summary.waits.pods, 2);
+    assert_int_equal(r.pools[0].added, 1);
+    replay_fleet_result_finish(&r);
+    replay_fleet_free(f);
+    for (size_t i = 0; i < GS_ARRAY_LEN(wrong); i++) {
+        struct gs_error *err = load_trace(wrong[i].csv, &f);
+        if (!err || !strstr(gs_error_message(err), wrong[i].error))
+            fail_msg("case %zu: %s", i, err ? gs_error_message(err) : "accepted");
+        gs_error_free(err);
+    }
+}
+
 // --- the command ---
 
 static struct gs_error *execute(const struct replay_options *o, const char *text,
@@ -514,6 +561,7 @@ int main(void)
         cmocka_unit_test(test_a_pod_that_waits_has_a_reason),
         cmocka_unit_test(test_equal_scenarios_have_equal_results),
         cmocka_unit_test(test_outputs_agree),
+        cmocka_unit_test(test_jobs_of_a_trace),
         cmocka_unit_test(test_the_command),
         cmocka_unit_test(test_learned_start_times),
         cmocka_unit_test(test_settings),

@@ -94,28 +94,91 @@ static bool is_failure(const char *reason)
            gs_streq(reason, "ScaleUpTimedOut");
 }
 
-static void on_event(void *arg, const json_t *old_obj, const json_t *event)
+static void fail_group(struct known_group *g, int64_t when)
 {
-    struct expander_cluster *c = arg;
-    const char *reason = event ? codec_json_str(event, "reason", NULL) : NULL;
-    struct gs_slice id = group_in(event ? codec_json_str(event, "message", NULL) : NULL);
-    bool order = gs_streq(reason, "ScaledUpGroup");
-    struct known_group *g = id.len && id.len <= EXPANDER_MAX_GROUP && (order || is_failure(reason))
-                                ? group_of(c, id)
-                                : NULL;
-    int64_t when = g ? event_time(event) : 0;
-    if (!when)
-        return;
-    if (!order) {
-        if (when > g->backoff.last_failure_ms)
-            nodes_backoff_fail(&g->backoff, when, NULL);
-        return;
-    }
+    if (when > g->backoff.last_failure_ms)
+        nodes_backoff_fail(&g->backoff, when, NULL);
+}
+
+static void add_order(struct expander_cluster *c, struct known_group *g, int64_t when)
+{
     g->orders[g->next_order] = when;
     g->next_order = (g->next_order + 1) % MAX_ORDERS;
     if (g->n_orders < MAX_ORDERS)
         g->n_orders++;
     learn_soon(c);
+}
+
+// The newest order until a time. Timestamps of the API are whole seconds.
+static int64_t order_before(const struct known_group *g, int64_t ms)
+{
+    int64_t found = 0;
+    for (size_t i = 0; i < g->n_orders; i++)
+        if (g->orders[i] <= ms + 1000 && g->orders[i] > found)
+            found = g->orders[i];
+    return found;
+}
+
+// Whether no node has appeared since the last order.
+static bool is_waiting(const struct expander_cluster *c, const struct known_group *g, int64_t when)
+{
+    size_t pos = 0;
+    const json_t *node;
+    int64_t order = order_before(g, when);
+    if (!order || when - order > MAX_STARTUP_MS)
+        return false;
+    while (g->pool && (node = kube_cache_next(c->nodes, &pos)))
+        if (gs_streq(expander_pool_label(node), g->pool) &&
+            time_of(node, "metadata", "creationTimestamp") + 1000 >= order)
+            return false;
+    return true;
+}
+
+// "Removed unregistered node gpuscale://gpu-1/NAME": a machine that did not register in time. The
+// group is a part of the provider ID, or the only one that waits for nodes.
+static void on_unregistered(struct expander_cluster *c, const char *message, int64_t when)
+{
+    size_t pos = 0, waiting = 0;
+    void *value;
+    struct gs_slice id;
+    struct known_group *last = NULL;
+    while (gs_hmap_next(c->groups, &pos, &id, &value)) {
+        GS_AUTO_FREE char *part = gs_format("/%.*s/", GS_SLICE_ARG(id));
+        struct known_group *g = value;
+        if (strstr(message, part)) {
+            fail_group(g, when);
+            return;
+        }
+        if (is_waiting(c, g, when)) {
+            waiting++;
+            last = g;
+        }
+    }
+    if (waiting == 1)
+        fail_group(last, when);
+}
+
+static void on_event(void *arg, const json_t *old_obj, const json_t *event)
+{
+    struct expander_cluster *c = arg;
+    const char *reason = event ? codec_json_str(event, "reason", NULL) : NULL;
+    const char *message = event ? codec_json_str(event, "message", NULL) : NULL;
+    int64_t when = event ? event_time(event) : 0;
+    struct gs_slice id = group_in(message);
+    bool order = gs_streq(reason, "ScaledUpGroup");
+    if (!when || !message)
+        return;
+    if (gs_streq(reason, "DeleteUnregistered")) {
+        on_unregistered(c, message, when);
+        return;
+    }
+    if (!id.len || id.len > EXPANDER_MAX_GROUP || !(order || is_failure(reason)))
+        return;
+    struct known_group *g = group_of(c, id);
+    if (g && order)
+        add_order(c, g, when);
+    else if (g)
+        fail_group(g, when);
 }
 
 // --- nodes ---
@@ -129,16 +192,6 @@ static int64_t ready_since(const json_t *node)
             gs_streq(codec_json_str(condition, "status", NULL), "True"))
             return time_of(condition, "lastTransitionTime", NULL);
     return 0;
-}
-
-// The newest order of the group before a node appeared. Timestamps of the API are whole seconds.
-static int64_t order_before(const struct known_group *g, int64_t created_ms)
-{
-    int64_t found = 0;
-    for (size_t i = 0; i < g->n_orders; i++)
-        if (g->orders[i] <= created_ms + 1000 && g->orders[i] > found)
-            found = g->orders[i];
-    return found;
 }
 
 // True: the node is a sample.

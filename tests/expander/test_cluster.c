@@ -150,6 +150,11 @@ static void test_failures(void **state)
         add_event(&f, cases[i].reason, cases[i].message, 20);
     add_event(&f, "ScaleDownEmpty", "Scale-down: removing empty node in group fine", 20);
     add_event(&f, "ScaleUpFailed", "no name", 20);
+    add_event(&f, "ScaledUpGroup", "Scale-up: group silent size set to 1 instead of 0 (max: 8)",
+              40);
+    add_event(&f, "ScaledUpGroup", "Scale-up: group slow size set to 1 instead of 0 (max: 8)", 40);
+    add_event(&f, "DeleteUnregistered", "Removed unregistered node aws:///eu-1a/i-0123", 20);
+    add_event(&f, "DeleteUnregistered", "Removed unregistered node gpuscale://silent/x7k2p", 15);
     start(&f);
     for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++) {
         int64_t end = gs_mono_ns() + WAIT_NS;
@@ -160,7 +165,11 @@ static void test_failures(void **state)
         assert_int_equal(g.backoff.failures, 1);
         assert_true(nodes_backoff_active(&g.backoff, gs_unix_ms()));
     }
+    describe(&f, "silent", "p", &g);
+    assert_int_equal(g.backoff.failures, 1);
     describe(&f, "fine", "p", &g);
+    assert_int_equal(g.backoff.failures, 0);
+    describe(&f, "slow", "p", &g); // another group waited, too
     assert_int_equal(g.backoff.failures, 0);
     teardown(&f);
 }

@@ -143,12 +143,16 @@ static void test_a_choice_from_request_to_explanation(void **state)
     };
     uv_loop_init(&loop);
     start(&p);
-    make_request(RELEASE_1_34, options, GS_ARRAY_LEN(options), &request);
-    call(&p, &loop, gs_buf_slice(&request), &r);
-    assert_int_equal(r.status, GRPC_OK);
-    read_answer(gs_buf_slice(&r.body), &groups);
-    assert_string_equal(groups.data, "gpu-1;");
-    drop(&r);
+    for (int release = RELEASE_1_33; release <= RELEASE_1_34; release++) {
+        gs_buf_clear(&request);
+        gs_buf_clear(&groups);
+        make_request((enum release)release, options, GS_ARRAY_LEN(options), &request);
+        call(&p, &loop, gs_buf_slice(&request), &r);
+        assert_int_equal(r.status, GRPC_OK);
+        read_answer(gs_buf_slice(&r.body), &groups);
+        assert_string_equal(groups.data, "gpu-1;");
+        drop(&r);
+    }
     call(&p, &loop, GS_SLICE("\x0a\xff"), &r);
     assert_int_equal(r.status, GRPC_INVALID_ARGUMENT);
     drop(&r);
@@ -159,7 +163,7 @@ static void test_a_choice_from_request_to_explanation(void **state)
     assert_string_equal(codec_json_str(decision, "chosen", NULL), "gpu-1");
     drop(&r);
     get(&p, &loop, "/metrics", &r);
-    assert_non_null(strstr(r.body.data, "gpuscale_expander_requests_total{result=\"chosen\"} 1\n"));
+    assert_non_null(strstr(r.body.data, "gpuscale_expander_requests_total{result=\"chosen\"} 3\n"));
     assert_non_null(
         strstr(r.body.data, "gpuscale_expander_requests_total{result=\"refused\"} 1\n"));
     drop(&r);

@@ -309,6 +309,8 @@ static void start_due(struct node_provider_machine *m, int64_t now)
 void node_provider_schedule(struct node_provider_pool *p)
 {
     const int64_t now = gs_unix_ms();
+    if (p->fleet->paused)
+        return;
     // Deletions first: they free resources.
     for (size_t i = 0; i < p->len && p->running < p->spec->commands.concurrency; i++)
         if (p->machines[i]->step == NODE_PROVIDER_DELETING)

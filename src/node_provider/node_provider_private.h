@@ -250,6 +250,7 @@ struct node_provider_fleet {
     struct gs_hmap *by_id; // provider ID -> machine
     struct gs_timer *timer;
     bool watches_nodes;
+    bool paused;      // no create or delete command starts
     size_t n_orphans; // rows of pools that the file does not contain
 };
 
@@ -258,6 +259,12 @@ struct gs_error *node_provider_fleet_new(const struct node_provider_fleet_config
                                          struct node_provider_fleet **ret);
 void node_provider_fleet_start(struct node_provider_fleet *f);
 void node_provider_fleet_free(struct node_provider_fleet *f);
+// For a change of the file: pause, wait until no create or delete command runs, make a new fleet
+// with the same state, let it inherit what the state file does not contain, and free the old one.
+void node_provider_fleet_set_paused(struct node_provider_fleet *f, bool paused);
+bool node_provider_fleet_idle(const struct node_provider_fleet *f);
+void node_provider_fleet_inherit(struct node_provider_fleet *f,
+                                 const struct node_provider_fleet *old);
 struct node_provider_pool *node_provider_find_pool(const struct node_provider_fleet *f,
                                                    const char *name);
 struct node_provider_machine *node_provider_find_machine(const struct node_provider_fleet *f,
@@ -321,6 +328,7 @@ struct node_provider_nodes_config {
 struct gs_error *node_provider_nodes_new(const struct node_provider_nodes_config *config,
                                          struct node_provider_nodes **ret);
 void node_provider_nodes_gone(struct node_provider_nodes *n, struct node_provider_machine *m);
+void node_provider_nodes_set_fleet(struct node_provider_nodes *n, struct node_provider_fleet *f);
 uint64_t node_provider_nodes_removed(const struct node_provider_nodes *n); // accepts NULL
 void node_provider_nodes_free(struct node_provider_nodes *n);
 

@@ -166,6 +166,16 @@ struct gs_error *node_provider_nodes_new(const struct node_provider_nodes_config
     return NULL;
 }
 
+void node_provider_nodes_set_fleet(struct node_provider_nodes *n, struct node_provider_fleet *f)
+{
+    size_t pos = 0;
+    const json_t *node;
+    n->config.fleet = f;
+    f->watches_nodes = kube_cache_synced(n->cache);
+    while ((node = kube_cache_next(n->cache, &pos)))
+        on_node(n, NULL, node);
+}
+
 uint64_t node_provider_nodes_removed(const struct node_provider_nodes *n)
 {
     return n ? n->removed : 0;

@@ -427,6 +427,35 @@ void node_provider_fleet_start(struct node_provider_fleet *f)
     gs_timer_repeat(f->timer, on_tick, TICK_MS, TICK_MS);
 }
 
+void node_provider_fleet_set_paused(struct node_provider_fleet *f, bool paused)
+{
+    f->paused = paused;
+}
+
+bool node_provider_fleet_idle(const struct node_provider_fleet *f)
+{
+    for (size_t i = 0; i < f->n_pools; i++)
+        if (f->pools[i].running > 0)
+            return false;
+    return true;
+}
+
+void node_provider_fleet_inherit(struct node_provider_fleet *f,
+                                 const struct node_provider_fleet *old)
+{
+    for (size_t i = 0; i < f->n_pools; i++) {
+        struct node_provider_pool *p = &f->pools[i];
+        const struct node_provider_pool *o = node_provider_find_pool(old, p->spec->name);
+        if (!o)
+            continue;
+        p->list_tried = o->list_tried;
+        p->listed = o->listed;
+        p->failed_ms = o->failed_ms;
+        memcpy(p->commands, o->commands, sizeof(p->commands));
+        memcpy(p->failures, o->failures, sizeof(p->failures));
+    }
+}
+
 void node_provider_fleet_free(struct node_provider_fleet *f)
 {
     if (!f)

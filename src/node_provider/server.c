@@ -3,6 +3,7 @@
 #include "net/http/server.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/file_watch.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "net/grpc/tls_files.h"
@@ -10,11 +11,15 @@
 
 #include <signal.h>
 
+#define RELOAD_MS 500 // between checks whether commands still run
+
 struct provider {
     const struct node_provider_options *o;
     uv_loop_t loop;
-    uv_signal_t signals[2];
-    struct node_provider_file *file;
+    uv_signal_t signals[3];
+    struct node_provider_file *file, *next_file; // next: waits for the end of the commands
+    struct gs_file_watch *watch;
+    struct gs_timer *reload;
     struct node_provider_state *state;
     struct node_provider_fleet *fleet;
     struct node_provider_nodes *nodes;
@@ -155,13 +160,14 @@ static struct gs_error *check_options(const struct node_provider_options *o)
     return NULL;
 }
 
-static struct gs_error *load_file(struct provider *p)
+static struct gs_error *load_file(const struct provider *p, struct node_provider_file **ret)
 {
-    struct gs_error *err = node_provider_file_load(p->o->pools, &p->file);
+    GS_CLEANUP(node_provider_file_freep) struct node_provider_file *file = NULL;
+    struct gs_error *err = node_provider_file_load(p->o->pools, &file);
     if (err)
         return err;
     struct nodes_findings findings = {0};
-    nodes_pools_check(&p->file->pools, false, &findings);
+    nodes_pools_check(&file->pools, false, &findings);
     for (size_t i = 0; i < findings.len; i++) {
         if (findings.items[i].severity == NODES_ERROR && !err)
             err = gs_error_new(GS_EINVAL, "%s", findings.items[i].text);
@@ -169,27 +175,12 @@ static struct gs_error *load_file(struct provider *p)
             gs_warn("node-provider", "%s", findings.items[i].text);
     }
     nodes_findings_finish(&findings);
+    if (!err)
+        *ret = GS_TAKE(file);
     return err;
 }
 
-// --- run ---
-
-static void on_stop_signal(uv_signal_t *s, int signum)
-{
-    struct provider *p = s->data;
-    gs_info("node-provider", "%s: stopping; running commands go on", strsignal(signum));
-    uv_stop(&p->loop);
-}
-
-static void watch_signals(struct provider *p)
-{
-    static const int numbers[] = {SIGTERM, SIGINT};
-    for (size_t i = 0; i < GS_ARRAY_LEN(numbers); i++) {
-        uv_signal_init(&p->loop, &p->signals[i]);
-        p->signals[i].data = p;
-        uv_signal_start(&p->signals[i], on_stop_signal, numbers[i]);
-    }
-}
+// --- fleet ---
 
 static void on_gone(void *arg, struct node_provider_machine *m)
 {
@@ -198,24 +189,30 @@ static void on_gone(void *arg, struct node_provider_machine *m)
         node_provider_nodes_gone(p->nodes, m);
 }
 
+static struct gs_error *make_fleet(struct provider *p, const struct node_provider_file *file,
+                                   struct node_provider_fleet **ret)
+{
+    const struct node_provider_fleet_config config = {
+        .loop = &p->loop,
+        .file = file,
+        .state = p->state,
+        .list_interval_ms = p->o->list_interval / GS_NS_PER_MS,
+        .provision_ms = p->o->provision_time / GS_NS_PER_MS,
+        .retry_ms = 10000,
+        .missed_ms = 20000,
+        .on_gone = on_gone,
+        .arg = p,
+    };
+    return node_provider_fleet_new(&config, ret);
+}
+
 static struct gs_error *start_fleet(struct provider *p)
 {
     const struct node_provider_options *o = p->o;
     struct gs_error *err = node_provider_state_open(o->state_dir, &p->state);
     if (err)
         return gs_error_wrap(err, "--state-dir");
-    const struct node_provider_fleet_config config = {
-        .loop = &p->loop,
-        .file = p->file,
-        .state = p->state,
-        .list_interval_ms = o->list_interval / GS_NS_PER_MS,
-        .provision_ms = o->provision_time / GS_NS_PER_MS,
-        .retry_ms = 10000,
-        .missed_ms = 20000,
-        .on_gone = on_gone,
-        .arg = p,
-    };
-    err = node_provider_fleet_new(&config, &p->fleet);
+    err = make_fleet(p, p->file, &p->fleet);
     if (err || (!o->kubeconfig && !o->in_cluster))
         return err;
     const struct node_provider_nodes_config nodes = {.loop = &p->loop,
@@ -225,8 +222,94 @@ static struct gs_error *start_fleet(struct provider *p)
     return node_provider_nodes_new(&nodes, &p->nodes);
 }
 
+// --- reload ---
+
+// Replaces the fleet by one of the new file. Its machines are those of the state file.
+static void use_next_file(struct provider *p)
+{
+    struct node_provider_fleet *fleet = NULL;
+    struct gs_error *err = make_fleet(p, p->next_file, &fleet);
+    if (err) {
+        gs_err("node-provider", "the changed file is not used: %s", gs_error_message(err));
+        gs_error_free(err);
+        node_provider_file_free(GS_TAKE(p->next_file));
+        node_provider_fleet_set_paused(p->fleet, false);
+        return;
+    }
+    node_provider_fleet_inherit(fleet, p->fleet);
+    node_provider_serve(p->grpc, fleet);
+    node_provider_fleet_free(p->fleet);
+    node_provider_file_free(p->file);
+    p->fleet = fleet;
+    p->file = GS_TAKE(p->next_file);
+    if (p->nodes)
+        node_provider_nodes_set_fleet(p->nodes, fleet);
+    node_provider_fleet_start(fleet);
+    gs_info("node-provider", "%s was read again: %zu pools", p->o->pools, fleet->n_pools);
+}
+
+static void on_reload_time(void *arg)
+{
+    struct provider *p = arg;
+    if (!node_provider_fleet_idle(p->fleet))
+        return;
+    gs_timer_stop(p->reload);
+    use_next_file(p);
+}
+
+// The output of a running command would be lost, so no command starts until all have ended.
+static void on_file_changed(void *arg)
+{
+    struct provider *p = arg;
+    struct node_provider_file *file = NULL;
+    struct gs_error *err = load_file(p, &file);
+    if (err) {
+        gs_err("node-provider", "the changed file is not used: %s", gs_error_message(err));
+        gs_error_free(err);
+        return;
+    }
+    node_provider_file_free(p->next_file);
+    p->next_file = file;
+    node_provider_fleet_set_paused(p->fleet, true);
+    gs_timer_repeat(p->reload, on_reload_time, 0, RELOAD_MS);
+}
+
+static void start_watch(struct provider *p)
+{
+    const struct gs_file_watch_options options = {
+        .loop = &p->loop, .on_change = on_file_changed, .arg = p};
+    p->reload = gs_timer_new(&p->loop, p);
+    p->watch = gs_file_watch_new(&options);
+    gs_file_watch_set(p->watch, &p->o->pools, 1);
+}
+
+// --- run ---
+
+static void on_signal(uv_signal_t *s, int signum)
+{
+    struct provider *p = s->data;
+    if (signum == SIGHUP) {
+        on_file_changed(p);
+        return;
+    }
+    gs_info("node-provider", "%s: stopping; running commands go on", strsignal(signum));
+    uv_stop(&p->loop);
+}
+
+static void watch_signals(struct provider *p)
+{
+    static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
+    for (size_t i = 0; i < GS_ARRAY_LEN(numbers); i++) {
+        uv_signal_init(&p->loop, &p->signals[i]);
+        p->signals[i].data = p;
+        uv_signal_start(&p->signals[i], on_signal, numbers[i]);
+    }
+}
+
 static void finish(struct provider *p)
 {
+    gs_file_watch_free(p->watch);
+    gs_timer_free(p->reload);
     http_server_stop(p->http);
     grpc_tls_files_free(p->tls);
     grpc_server_free(p->grpc);
@@ -238,6 +321,7 @@ static void finish(struct provider *p)
     (void)uv_loop_close(&p->loop);
     node_provider_state_close(p->state);
     node_provider_file_free(p->file);
+    node_provider_file_free(p->next_file);
 }
 
 static void print_check(const struct node_provider_file *f)
@@ -252,7 +336,7 @@ struct gs_error *node_provider_run(const struct node_provider_options *o, int *r
     struct provider p = {.o = o};
     struct gs_error *err = check_options(o);
     if (!err)
-        err = load_file(&p);
+        err = load_file(&p, &p.file);
     if (err || o->check) {
         if (!err)
             print_check(p.file);
@@ -270,6 +354,7 @@ struct gs_error *node_provider_run(const struct node_provider_options *o, int *r
         err = start_http(&p);
     if (!err) {
         node_provider_fleet_start(p.fleet);
+        start_watch(&p);
         uv_run(&p.loop, UV_RUN_DEFAULT);
     }
     finish(&p);

@@ -17,13 +17,13 @@ metrics() { curl -s "http://$address/metrics" | grep -q "^DCGM_FI_DEV_GPU_TEMP.*
 wait_for "metrics of simulated GPUs" metrics
 
 # --- units and documents ---
-for unit in exporter adapter engine hpa; do
+for unit in exporter adapter engine hpa node-provider; do
     grep -q "^ExecStart=/.*/bin/gpuscale $unit" "$prefix/lib/systemd/system/gpuscale-$unit.service" || fail "unit of $unit"
 done
 if command -v systemd-analyze >/dev/null 2>&1; then
     # It checks that the programs exist, so these are given paths that do.
     mkdir "$dir/units"
-    for unit in exporter adapter engine hpa; do
+    for unit in exporter adapter engine hpa node-provider; do
         sed "s|^ExecStart=/.*/bin/gpuscale|ExecStart=$prefix/bin/gpuscale|" "$prefix/lib/systemd/system/gpuscale-$unit.service" >"$dir/units/gpuscale-$unit.service"
     done
     systemd-analyze verify "$dir"/units/*.service >"$dir/verify.txt" 2>&1 || true

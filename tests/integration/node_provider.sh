@@ -75,6 +75,14 @@ wait "$provider_pid" 2>/dev/null || true
 start_provider
 wait_for "the machine is known after a crash" pools_are '.pools[0].machines[] | [.name, .registered] | @csv' "\"$name\",true"
 
+cp "$dir/pools.yaml" "$dir/good.yaml"
+echo 'pools: [{nam: t4}]' >"$dir/pools.yaml"
+wait_for "a wrong file is not used" grep -q 'the changed file is not used: .*pools.yaml:1:' "$dir/provider.log"
+sed 's/max: 3/max: 2/' "$dir/good.yaml" >"$dir/pools.yaml"
+kill -HUP "$provider_pid"
+wait_for "a changed file is used" pools_are '.pools[0] | [.max, .target] | @csv' 2,1
+wait_for "the machine is still registered" pools_are '.pools[0].machines[0].registered' true
+
 n=${#id}
 inner="\\012\\$(printf %03o "$n")$id"
 call NodeGroupDeleteNodes "\\012\\$(printf %03o $((n + 2)))$inner\\022\\002t4" $((n + 8)) || fail "NodeGroupDeleteNodes"
@@ -86,3 +94,26 @@ kill -TERM "$provider_pid"
 wait "$provider_pid" || fail "the provider ended with exit code $?"
 echo "ok: machine and Node are gone"
 stop_up
+
+# --- examples/node-provider/redfish.sh with two simulated servers ---
+
+command -v python3 >/dev/null || skip "the Redfish example: python3 is not installed"
+python3 "$(dirname "$0")/redfish_server.py" "$dir/redfish.port" &
+pids="$pids $!"
+wait_for "the servers respond" test -s "$dir/redfish.port"
+port=$(cat "$dir/redfish.port")
+printf 'gpu-01 http://127.0.0.1:%s/redfish/v1/Systems/gpu-01\ngpu-02 http://127.0.0.1:%s/redfish/v1/Systems/gpu-02\n' \
+    "$port" "$port" >"$dir/systems.txt"
+printf 'machine 127.0.0.1 login admin password x\n' >"$dir/netrc"
+redfish() {
+    GPUSCALE_ACTION=$1 GPUSCALE_NAME=${2:-} GPUSCALE_HOSTS="gpu-01 gpu-02" REDFISH_SYSTEMS=$dir/systems.txt \
+        REDFISH_NETRC=$dir/netrc SHUTDOWN_SECONDS=5 "$source/examples/node-provider/redfish.sh"
+}
+[ -z "$(redfish list)" ] || fail "servers that are off are listed"
+redfish create gpu-01 && redfish create gpu-01 && redfish create gpu-02 || fail "create"
+[ "$(redfish list)" = "$(printf 'gpu-01 running\ngpu-02 running')" ] || fail "list: $(redfish list)"
+redfish delete gpu-01 && redfish delete gpu-02 && redfish delete gpu-02 || fail "delete"
+[ -z "$(redfish list)" ] || fail "deleted servers are listed"
+echo 'gpu-01 http://127.0.0.1:1/' >"$dir/systems.txt"
+! redfish list 2>/dev/null || fail "a list with a server that does not respond succeeds"
+echo "ok: servers are switched by Redfish"

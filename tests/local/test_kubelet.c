@@ -8,6 +8,8 @@
 #include "unit.h"
 
 #include <arpa/inet.h>
+#include <sched.h>
+#include <sys/wait.h>
 
 static const char *running_pid_script(const struct fixture *f)
 {
@@ -104,6 +106,28 @@ static void test_life_of_a_pod(void **state)
     GS_AUTO_FREE char *files = gs_format("%s/containers/%s", f->dir, kube_uid(pod));
     for (int64_t end = gs_mono_ns() + WAIT_NS; access(files, F_OK) == 0; tick(f))
         assert_true(gs_mono_ns() < end);
+}
+
+// Whether this user may have a UTS namespace without a user namespace.
+static bool may_set_hostname(void)
+{
+    int status = 1;
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(unshare(CLONE_NEWUTS) < 0);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    return status == 0;
+}
+
+static void test_host_name_of_a_pod(void **state)
+{
+    struct fixture *f = *state;
+    char machine[256] = "";
+    gethostname(machine, sizeof(machine) - 1);
+    create_shell_pod(f, "named", "Always", "echo host=$(uname -n); exec sleep 1000");
+    GS_AUTO_FREE char *log = wait_log(f, "named", "\n");
+    GS_AUTO_FREE char *want = gs_format("host=%s\n", may_set_hostname() ? "named" : machine);
+    assert_string_equal(log, want);
 }
 
 static void test_gpus_of_a_container(void **state)
@@ -565,6 +589,7 @@ int main(void)
 #define T(fn) cmocka_unit_test_setup_teardown(fn, fixture_open, fixture_close)
     const struct CMUnitTest tests[] = {
         T(test_life_of_a_pod),
+        T(test_host_name_of_a_pod),
         T(test_gpus_of_a_container),
         T(test_an_image_without_a_command),
         T(test_gpus_that_are_gone_fail_the_pod),

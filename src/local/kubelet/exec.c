@@ -90,6 +90,7 @@ static struct gs_error *start_session(struct kubelet_exec *e, const struct kubel
 {
     struct kubelet *k = e->stream.k;
     GS_CLEANUP(kubelet_words_finish) struct kubelet_words env = {0};
+    char hostname[KUBELET_HOSTNAME_SIZE];
     for (size_t i = 0; i < c->env.len; i++)
         kubelet_words_add(&env, c->env.items[i]);
     // As container runtimes do.
@@ -102,6 +103,7 @@ static struct gs_error *start_session(struct kubelet_exec *e, const struct kubel
         .cwd = c->cwd,
         .preload = k->podnet,
         .join = c->mounted ? kubelet_container_pid(c) : 0,
+        .hostname = kubelet_worker_hostname(c->worker, hostname),
         .streams = e->options,
     };
     return kubelet_session_start(k->cluster->loop, &spec, &session_callbacks, e, &e->session);

@@ -130,6 +130,7 @@ static void start_exec(struct kubelet_handler *h, const json_t *spec)
         finish(h, false, "no command is given");
         return;
     }
+    char hostname[KUBELET_HOSTNAME_SIZE];
     h->command = gs_buf_take(&line);
     struct kubelet_process_spec process = {
         .self_exe = c->worker->k->self_exe,
@@ -137,6 +138,7 @@ static void start_exec(struct kubelet_handler *h, const json_t *spec)
         .env = c->env.items,
         .cwd = c->mounted ? "/" : c->cwd,
         .join = c->mounted ? kubelet_container_pid(c) : 0,
+        .hostname = kubelet_worker_hostname(c->worker, hostname),
         .inner_cwd = c->mounted ? c->cwd : NULL,
         .preload = c->worker->k->podnet,
     };

@@ -218,6 +218,7 @@ struct kubelet_process_spec {
     const char *staging; // for mounts
     pid_t join;
     const char *inner_cwd; // in that namespace; NULL: cwd
+    const char *hostname;  // of the command, where permitted; NULL: the machine's
 };
 
 struct kubelet_process_exit {
@@ -423,6 +424,11 @@ bool kubelet_worker_alive(const struct kubelet_worker *w);            // a proce
 const json_t *kubelet_worker_spec(const struct kubelet_worker *w, const char *member);
 struct kubelet_container *kubelet_worker_find(struct kubelet_worker *w, const char *container);
 // data_dir/<what>/<pod uid>[/<container>]; caller frees.
+#define KUBELET_HOSTNAME_SIZE 64
+// spec.hostname, or the name of the pod as far as a host name can be long. NULL: the pod has the
+// network, and so the host name, of the node.
+const char *kubelet_worker_hostname(const struct kubelet_worker *w,
+                                    char buf[KUBELET_HOSTNAME_SIZE]);
 char *kubelet_worker_path(const struct kubelet_worker *w, const char *what, const char *container);
 #define KUBELET_DIR_PODS    "pods"     // working folders
 #define KUBELET_DIR_VOLUMES ".volumes" // in a pod's folder; no container can have this name

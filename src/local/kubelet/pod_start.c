@@ -263,6 +263,7 @@ static struct gs_error *try_launch(struct kubelet_container *c, const struct kub
     GS_AUTO_FREE char *status = kubelet_container_file(c, c->restart_count, "status");
     GS_AUTO_FREE char *console = kubelet_container_file(c, c->restart_count, "console");
     bool tty = codec_json_bool(kubelet_container_spec(c), false, "tty", NULL);
+    char hostname[KUBELET_HOSTNAME_SIZE];
     // As container runtimes do.
     if (tty && !kubelet_env_get(&c->env, "TERM"))
         kubelet_env_set(&c->env, "TERM", "xterm");
@@ -274,6 +275,7 @@ static struct gs_error *try_launch(struct kubelet_container *c, const struct kub
         .inner_cwd = c->mounted ? c->cwd : NULL,
         .mounts = mounts,
         .staging = staging,
+        .hostname = kubelet_worker_hostname(c->worker, hostname),
         .preload = k->podnet,
         .log_path = log,
         .status_path = status,

@@ -178,6 +178,18 @@ void kubelet_worker_free(struct kubelet_worker *w)
     free(w);
 }
 
+const char *kubelet_worker_hostname(const struct kubelet_worker *w, char buf[KUBELET_HOSTNAME_SIZE])
+{
+    const char *name = codec_json_str(w->pod, "spec", "hostname", NULL);
+
+    if (codec_json_bool(w->pod, false, "spec", "hostNetwork", NULL))
+        return NULL;
+    snprintf(buf, KUBELET_HOSTNAME_SIZE, "%s", name && *name ? name : w->name);
+    for (size_t n = strlen(buf); n > 0 && (buf[n - 1] == '-' || buf[n - 1] == '.'); n--)
+        buf[n - 1] = '\0'; // where a long name was cut
+    return buf;
+}
+
 // --- what changes ---
 
 static void apply_spec_change(struct kubelet_container *c)

@@ -184,6 +184,7 @@ static int spawn(uv_loop_t *loop, struct kubelet_process *p,
     add_option(&args, "--tty", spec->tty ? "yes" : NULL);
     add_option(&args, "--preload", spec->preload);
     add_option(&args, "--cwd", spec->inner_cwd);
+    add_option(&args, "--hostname", spec->hostname);
     add_option(&args, "--join", spec->join ? join : NULL);
     add_option(&args, "--staging", spec->staging);
     for (size_t i = 0; spec->mounts && i < spec->mounts->len; i++)

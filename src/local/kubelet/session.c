@@ -333,6 +333,7 @@ static int spawn(uv_loop_t *loop, struct kubelet_session *s,
     add_session_option(&args, "--parent", parent);
     add_session_option(&args, "--report-fd", "3");
     add_session_option(&args, "--session", s->tty ? "terminal" : "pipes");
+    add_session_option(&args, "--hostname", spec->hostname);
     add_session_option(&args, "--join", spec->join ? join : NULL);
     add_session_option(&args, "--cwd", spec->cwd);
     add_session_option(&args, "--preload", spec->preload);

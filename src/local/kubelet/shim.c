@@ -14,6 +14,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
@@ -25,7 +26,7 @@ enum { DEFAULT_GRACE_MS = 30000, REAP_PAUSE_MS = 2, REAP_PAUSE_MAX_MS = 100 };
 
 struct shim_options {
     pid_t parent; // 0: whoever started us
-    const char *log, *status, *preload, *staging, *cwd;
+    const char *log, *status, *preload, *staging, *cwd, *hostname;
     char **mounts; // of argv
     size_t n_mounts;
     pid_t join; // 0: no process
@@ -84,6 +85,8 @@ static struct gs_error *parse_option(const char *name, const char *value, struct
         o->staging = value;
     else if (gs_streq(name, "cwd"))
         o->cwd = value;
+    else if (gs_streq(name, "hostname"))
+        o->hostname = value;
     else if (gs_streq(name, "mount"))
         o->mounts[o->n_mounts++] = (char *)value;
     else if (gs_streq(name, "console"))
@@ -159,6 +162,14 @@ struct start_failure {
     char message[KUBELET_SHIM_MAX_MESSAGE];
 };
 
+// Root may, and so may an ordinary user in the user namespace of the mounts. Otherwise the command
+// has the machine's host name.
+static void set_hostname(const char *name)
+{
+    int ignored = unshare(CLONE_NEWUTS) == 0 ? sethostname(name, strlen(name)) : 0;
+    (void)ignored;
+}
+
 static struct gs_error *enter_namespaces(const struct shim_options *o)
 {
     struct gs_error *err = NULL;
@@ -166,6 +177,8 @@ static struct gs_error *enter_namespaces(const struct shim_options *o)
         err = kubelet_mounts_join(o->join);
     else if (o->n_mounts)
         err = kubelet_mounts_enter(o->staging, o->mounts, o->n_mounts);
+    if (!err && o->hostname)
+        set_hostname(o->hostname);
     if (!err && o->cwd && chdir(o->cwd) < 0)
         err = gs_error_errno(errno, "chdir to cwd (\"%s\")", o->cwd);
     return err;

@@ -4,6 +4,7 @@
 //
 //     gpuscale pod-shim [--parent PID] [--log FILE] [--status FILE] [--report-fd N] [--grace MS]
 //                       [--preload LIBRARY] [--staging DIR] [--mount MOUNT]… [--join PID]
+//                       [--hostname NAME]
 //                       [--cwd DIR] [--session pipes|terminal] [--console FILE]
 //                       [--stdin yes] [--tty yes] -- COMMAND [ARG]…
 //
@@ -17,6 +18,8 @@
 // With --mount, COMMAND runs in a mount namespace of its own (mounts.h; --staging is required).
 // With
 // --join it runs in the namespaces of that process. --cwd is its working directory there.
+//
+// With --hostname COMMAND runs in a UTS namespace with this host name, if that is permitted.
 //
 // With --console the shim serves attach on that Unix socket (console.h). With --stdin COMMAND has
 // an input, which --console writes to, and with --tty a terminal.

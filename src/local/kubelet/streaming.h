@@ -61,8 +61,9 @@ struct kubelet_session_spec {
     char *const *argv; // NULL-terminated
     char *const *env;  // NULL-terminated "NAME=value"
     const char *cwd;
-    const char *preload; // for the command only; NULL: none
-    pid_t join;          // process whose user and mount namespaces the command enters; 0: none
+    const char *preload;  // for the command only; NULL: none
+    pid_t join;           // process whose user and mount namespaces the command enters; 0: none
+    const char *hostname; // of the command, where permitted; NULL: the machine's
     struct kubelet_remote_options streams;
 };
 

@@ -13,6 +13,7 @@
 #include "nvmlsim/simulation/simulation.h"
 
 #include <arpa/inet.h>
+#include <math.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -20,6 +21,7 @@ enum {
     POLL_MS = 100,         // until the caches are synced
     STOP_GRACE_MS = 10000, // of the pods that are still on a machine when it is deleted
     ID_LEN = 5,
+    MAX_SLOWNESS = 100,
 };
 
 struct pool {
@@ -37,8 +39,9 @@ struct machine {
     bool first;                 // of the minimum: no start-up time
     struct kubelet *kubelet;
     struct machines_gpus gpus;
-    bool has_gpus; // gpus is set
-    bool deleted;  // deletion is done: freed in the next turn of the loop
+    bool has_gpus;   // gpus is set
+    double slowness; // of its start: 1 is the median
+    bool deleted;    // deletion is done: freed in the next turn of the loop
     const char *error_code;
     char *error_message;
     struct gs_timer *timer;
@@ -178,7 +181,22 @@ static void delete_machine(struct machine *m)
 
 static uint64_t duration(const struct machine *m, int64_t ms)
 {
-    return m->first || ms < 0 ? 0 : (uint64_t)ms;
+    return m->first || ms <= 0 ? 0 : (uint64_t)llround((double)ms * m->slowness);
+}
+
+// Start-up times have a log-normal distribution with the pool's median and 90th percentile.
+static double draw_slowness(const struct nodes_pool *p)
+{
+    const double z_of_p90 = 1.2815515655446004, tau = 6.283185307179586;
+    uint32_t random[2];
+    if (!p->startup_ms || p->startup_p90_ms <= p->startup_ms ||
+        getrandom(random, sizeof(random), 0) != sizeof(random))
+        return 1;
+    double u = ((double)random[0] + 1) / ((double)UINT32_MAX + 1);
+    double z = sqrt(-2 * log(u)) * cos(tau * ((double)random[1] / ((double)UINT32_MAX + 1)));
+    double ratio = (double)p->startup_p90_ms / (double)p->startup_ms;
+    double slowness = exp(z * log(ratio) / z_of_p90);
+    return slowness < MAX_SLOWNESS ? slowness : MAX_SLOWNESS;
 }
 
 static void fail_machine(struct machine *m, struct gs_error *err)
@@ -387,6 +405,7 @@ static void create(struct machines *all, struct pool *pool, bool first)
     m->owner = all;
     m->pool = pool;
     m->first = first;
+    m->slowness = draw_slowness(pool->spec);
     do
         random_id(m->id);
     while (id_used(all, m->id));

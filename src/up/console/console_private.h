@@ -55,12 +55,14 @@ void console_block_print(const struct console_block *b, struct gs_buf *out);
 //
 // The newest samples of the exporter for each GPU, and a row of text for each.
 
-#define CONSOLE_MAX_GPUS 128 // devices, with MIG instances
+#define CONSOLE_MAX_GPUS 512 // devices, with MIG instances
 
 struct console_gpu {
+    uint64_t uuid; // hash; several nodes have a GPU 0
     long index;
     long instance; // of MIG; -1: the whole GPU
     char model[64];
+    char node[64];                                 // without the prefix of simulated machines
     double util, used_mib, free_mib, reserved_mib; // NAN: absent
     struct gs_buf pods;                            // names, each once
     size_t n_processes;
@@ -70,6 +72,7 @@ struct console_gpu {
 struct console_gpus {
     struct console_gpu items[CONSOLE_MAX_GPUS];
     size_t len;
+    bool several_nodes;
     const struct tsdb *db;
     const char *metric;
 };

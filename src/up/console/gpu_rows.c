@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "up/console/console_private.h"
 
+#include "base/hmap.h"
 #include "base/mem.h"
 
 #include <math.h>
@@ -15,13 +16,17 @@ static struct console_gpu *row_of(struct console_gpus *gpus, tsdb_ref ref)
     GS_AUTO_FREE char *index = gs_slice_dup(tsdb_series_label(gpus->db, ref, "gpu"));
     GS_AUTO_FREE char *instance = gs_slice_dup(tsdb_series_label(gpus->db, ref, "GPU_I_ID"));
     long i = strtol(index, NULL, 10), mig = *instance ? strtol(instance, NULL, 10) : -1;
+    struct gs_slice id = tsdb_series_label(gpus->db, ref, "UUID");
+    uint64_t uuid = gs_hash(id.data, id.len);
     for (size_t k = 0; k < gpus->len; k++)
-        if (gpus->items[k].index == i && gpus->items[k].instance == mig)
+        if (gpus->items[k].uuid == uuid && gpus->items[k].index == i &&
+            gpus->items[k].instance == mig)
             return &gpus->items[k];
     if (gpus->len == CONSOLE_MAX_GPUS)
         return NULL;
     struct console_gpu *r = &gpus->items[gpus->len++];
-    *r = (struct console_gpu){.index = i,
+    *r = (struct console_gpu){.uuid = uuid,
+                              .index = i,
                               .instance = mig,
                               .util = NAN,
                               .used_mib = NAN,
@@ -33,6 +38,11 @@ static struct console_gpu *row_of(struct console_gpus *gpus, tsdb_ref ref)
     if (gs_slice_starts(model, vendor))
         model = gs_slice_make(model.data + strlen(vendor), model.len - strlen(vendor));
     snprintf(r->model, sizeof(r->model), GS_SLICE_FMT, GS_SLICE_ARG(model));
+    struct gs_slice node = tsdb_series_label(gpus->db, ref, "NodeName");
+    const char machine[] = "gpuscale-";
+    if (gs_slice_starts(node, machine))
+        node = gs_slice_make(node.data + strlen(machine), node.len - strlen(machine));
+    snprintf(r->node, sizeof(r->node), GS_SLICE_FMT, GS_SLICE_ARG(node));
     return r;
 }
 
@@ -49,7 +59,7 @@ static bool on_value(void *arg, tsdb_ref ref, struct tsdb_point p)
     struct console_gpus *gpus = arg;
     struct console_gpu *r = row_of(gpus, ref);
     if (!r)
-        return false;
+        return true; // later samples may be of known GPUs
     if (gs_streq(gpus->metric, "DCGM_FI_DEV_GPU_UTIL")) {
         r->util = p.value;
     } else if (gs_streq(gpus->metric, "DCGM_FI_DEV_FB_USED")) {
@@ -73,6 +83,9 @@ static bool on_value(void *arg, tsdb_ref ref, struct tsdb_point p)
 static int by_index(const void *a, const void *b)
 {
     const struct console_gpu *x = a, *y = b;
+    int node = strcmp(x->node, y->node);
+    if (node)
+        return node;
     if (x->index != y->index)
         return (x->index > y->index) - (x->index < y->index);
     return (x->instance > y->instance) - (x->instance < y->instance);
@@ -93,6 +106,8 @@ void console_gpus_collect(const struct tsdb *db, int64_t now_ms, struct console_
         ret->metric = metrics[i];
         tsdb_each_latest(db, &m, 1, now_ms, now_ms - LOOKBACK_MS, on_value, ret);
     }
+    for (size_t i = 0; i < ret->len; i++)
+        ret->several_nodes |= !gs_streq(ret->items[i].node, ret->items[0].node);
     if (ret->len)
         qsort(ret->items, ret->len, sizeof(ret->items[0]), by_index);
 }
@@ -113,15 +128,18 @@ enum {
     BAR_MOST = 20,
     PODS_LEAST = 8,
     MODEL_LEAST = 8,
-    OTHER_ROWS = 12 // of the status block
+    OTHER_ROWS = 12,  // of the status block
+    NODE_COLUMNS = 72 // in narrower windows the names of nodes are omitted
 };
 
 struct widths {
     size_t label, memory, pods, bar, model; // 0: the column is omitted
 };
 
-static void add_label(struct gs_buf *out, const struct console_gpu *g)
+static void add_label(struct gs_buf *out, const struct console_gpu *g, bool node)
 {
+    if (node)
+        gs_buf_addf(out, "%s ", g->node);
     gs_buf_addf(out, "GPU %ld", g->index);
     if (g->instance >= 0)
         gs_buf_addf(out, "/%ld", g->instance);
@@ -138,13 +156,13 @@ static void add_memory(struct gs_buf *out, const struct console_gpu *g)
 }
 
 // The maximum width that any GPU needs.
-static struct widths wanted(const struct console_gpus *gpus)
+static struct widths wanted(const struct console_gpus *gpus, bool nodes)
 {
     struct widths w = {.bar = BAR_MOST};
     for (size_t i = 0; i < gpus->len; i++) {
         const struct console_gpu *g = &gpus->items[i];
         GS_AUTO_BUF struct gs_buf label = {0}, memory = {0};
-        add_label(&label, g);
+        add_label(&label, g, nodes);
         add_memory(&memory, g);
         size_t pods = console_text_width(gs_buf_slice(&g->pods));
         size_t model = console_text_width(gs_slice_of(g->model));
@@ -170,9 +188,9 @@ static void widen(size_t *column, size_t want, size_t least, size_t *room)
     }
 }
 
-static struct widths fit(const struct console_gpus *gpus, size_t columns)
+static struct widths fit(const struct console_gpus *gpus, bool nodes, size_t columns)
 {
-    const struct widths want = wanted(gpus);
+    const struct widths want = wanted(gpus, nodes);
     struct widths w = {.label = want.label};
     size_t fixed = INDENT + w.label + 1 + UTIL_WIDTH, room = columns > fixed ? columns - fixed : 0;
     widen(&w.memory, want.memory, want.memory, &room);
@@ -204,12 +222,12 @@ static void add_cell(struct gs_buf *out, const char *text, size_t width)
     console_text_column(out, gs_slice_of(text ? text : ""), width);
 }
 
-static void add_gpu(const struct console_gpu *g, const struct widths *w, bool colour,
+static void add_gpu(const struct console_gpu *g, const struct widths *w, bool node, bool colour,
                     struct console_block *block)
 {
     GS_AUTO_BUF struct gs_buf out = {0}, label = {0}, memory = {0};
     double shown = g->lost ? NAN : g->util;
-    add_label(&label, g);
+    add_label(&label, g, node);
     add_memory(&memory, g);
     gs_buf_addf(&out, "%*s%-*s", INDENT, "", (int)w->label, label.data);
     add_cell(&out, g->model, w->model);
@@ -232,12 +250,13 @@ static void add_gpu(const struct console_gpu *g, const struct widths *w, bool co
 
 void console_gpus_add(const struct console_gpus *gpus, bool colour, struct console_block *block)
 {
-    struct widths w = fit(gpus, console_block_columns(block));
+    bool nodes = gpus->several_nodes && console_block_columns(block) >= NODE_COLUMNS;
+    struct widths w = fit(gpus, nodes, console_block_columns(block));
     bool short_of_rows = console_block_rows(block) < gpus->len + OTHER_ROWS;
     for (int turn = short_of_rows ? 0 : 1; turn < 2; turn++)
         for (size_t i = 0; i < gpus->len; i++) {
             bool first = gpus->items[i].n_processes || gpus->items[i].lost;
             if (!short_of_rows || first == (turn == 0))
-                add_gpu(&gpus->items[i], &w, colour, block);
+                add_gpu(&gpus->items[i], &w, nodes, colour, block);
         }
 }

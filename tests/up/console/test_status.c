@@ -35,6 +35,8 @@ static void test_only_gpus_in_use_count(void **state)
     tsdb_free(db);
 }
 
+static const char *pools; // lines of pools in the block
+
 struct window {
     size_t rows, columns;
 };
@@ -48,6 +50,7 @@ static char *render(const struct tsdb *db, struct console_decisions *decisions, 
         .headline = "node n, 2 GPUs",
         .hints = {"export KUBECONFIG=/home/you/.local/share/gpuscale/kubeconfig", "short hint"},
         .service_url = "http://127.97.1.1",
+        .pools = pools,
         .simulated = true,
         .db = db,
         .pods = pods,
@@ -79,6 +82,35 @@ static void test_gpus_without_data_are_not_hidden(void **state)
     block_has(db, 1000, " 60 %\n");
     block_has(db, 1000, " lost\n");
     block_has(db, 60000, "GPUs: the exporter returns no data\n");
+    tsdb_free(db);
+}
+
+static void put_on_node(struct tsdb *db, const char *node, const char *uuid, double v)
+{
+    const struct metrics_label labels[] = {L("__name__", "DCGM_FI_DEV_GPU_UTIL"),
+                                           L("NodeName", node), L("UUID", uuid), L("gpu", "0"),
+                                           L("modelName", "Tesla T4")};
+    assert_ok(tsdb_append(db, labels, GS_ARRAY_LEN(labels), 1000, v));
+}
+
+static void test_gpus_of_several_nodes_have_their_names(void **state)
+{
+    struct tsdb *db = tsdb_new(NULL);
+    put_on_node(db, "gpuscale-t4-bbbbb", "GPU-a", 60);
+    block_has(db, 1000, "  GPU 0  Tesla T4");
+    put_on_node(db, "gpuscale-t4-ccccc", "GPU-b", 20);
+    block_has(db, 1000, "  t4-bbbbb GPU 0  Tesla T4");
+    block_has(db, 1000, "  t4-ccccc GPU 0  Tesla T4");
+    tsdb_free(db);
+}
+
+static void test_pools_have_a_line_each(void **state)
+{
+    struct tsdb *db = tsdb_new(NULL);
+    pools = "  Pool t4: 1 of 0..8 nodes, 1 GPU\n    gpuscale-t4-bbbbb: ready, 1 GPU\n";
+    block_has(db, 1000,
+              "\n  Pool t4: 1 of 0..8 nodes, 1 GPU\n    gpuscale-t4-bbbbb: ready, 1 GPU\n");
+    pools = NULL;
     tsdb_free(db);
 }
 
@@ -199,6 +231,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_only_gpus_in_use_count),
         cmocka_unit_test(test_gpus_without_data_are_not_hidden),
+        cmocka_unit_test(test_gpus_of_several_nodes_have_their_names),
+        cmocka_unit_test(test_pools_have_a_line_each),
         cmocka_unit_test(test_memory_is_that_of_the_board),
         cmocka_unit_test(test_what_is_important_stays_in_small_windows),
         cmocka_unit_test(test_no_window_is_too_small),

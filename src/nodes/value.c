@@ -15,7 +15,9 @@
 #include <math.h>
 
 #define SWEEPS 300
-#define RIDGE  1e-4 // shares the price among resources that all nodes have in equal proportion
+// The price of resources that all nodes have in equal proportion belongs to the GPUs.
+#define RIDGE_GPU   1e-6
+#define RIDGE_OTHER 1e-3
 
 static void amounts_of(const struct nodes_snapshot *s, size_t node, double ret[NODES_UNITS])
 {
@@ -28,7 +30,7 @@ static void amounts_of(const struct nodes_snapshot *s, size_t node, double ret[N
 static void improve(const double (*x)[NODES_UNITS], size_t n, const double scale[NODES_UNITS],
                     double units[NODES_UNITS], size_t k)
 {
-    double gradient = 0, curvature = RIDGE * (double)n;
+    double gradient = 0, curvature = (k ? RIDGE_OTHER : RIDGE_GPU) * (double)n;
     for (size_t i = 0; i < n; i++) {
         double others = 1;
         for (size_t j = 0; j < NODES_UNITS; j++)

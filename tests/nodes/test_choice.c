@@ -133,7 +133,7 @@ static void test_the_decision_explains_each_option(void **state)
     assert_string_equal(
         b.d.text,
         "3 pods without a node. Policy cost chose gpu-1: 3 nodes for 3 pods, 0 of 3 GPUs unused, "
-        "3.00 USD an hour, usable in about 60s: 1.05 times the average price of these requests. "
+        "3.00 USD an hour, usable in about 60s: 1.06 times the average price of these requests. "
         "Not gpu-2: in back-off for 2m0s after 2 failures. Not gpu-4: has its maximum of 8 nodes. "
         "Not gpu-8: not ready for scale-up. Not cpu: fits none of the pods: Insufficient "
         "nvidia.com/gpu.");
@@ -308,6 +308,25 @@ static void test_offers_of_another_autoscaler_are_rated(void **state)
     bed_close(&b);
 }
 
+static void test_a_pod_that_requests_only_a_gpu(void **state)
+{
+    static const char pools[] =
+        "pools:\n"
+        "- {name: gpu-1, max: 8, price: 1, startup: 60s, machine: {gpus: 1}}\n"
+        "- {name: gpu-4, max: 8, price: 3.5, startup: 30s, machine: {gpus: 4}}\n";
+    struct bed b;
+    bed_open(&b, pools, NODES_POLICY_COST);
+    pods(&b, 1, "nvidia.com/gpu: 1");
+    assert_chosen(&b, "gpu-1", 1);
+    assert_string_equal(
+        b.d.text,
+        "1 pod without a node. Policy cost chose gpu-1: 1 node for 1 pod, 0 of 1 GPU unused, 1.00 "
+        "USD an hour, usable in about 60s: 1.08 times the average price of these requests. Not "
+        "gpu-4: 1 node for 1 pod, 3 of 4 GPUs unused, 3.50 USD an hour, usable in about 30s: 3.76 "
+        "times the average price of these requests.");
+    bed_close(&b);
+}
+
 static void test_backoff_doubles_and_resets(void **state)
 {
     struct nodes_backoff b = {0};
@@ -348,6 +367,10 @@ static void test_unit_prices_explain_the_prices_of_machines(void **state)
     assert_true(units[0] > 0.95 && units[0] < 1.05);
     assert_true(units[1] > 0.02 && units[1] < 0.04);
     assert_true(units[2] > 0.002 && units[2] < 0.006);
+    // All price of nodes in equal proportion belongs to the GPUs.
+    static const double equal[][NODES_UNITS] = {{1, 8, 32}, {1, 8, 32}};
+    nodes_fit_units(equal, 2, units);
+    assert_true(units[0] > 0.9 && units[0] < 1.01);
     nodes_fit_units(x, 0, units);
     assert_true(units[0] == 0);
 }
@@ -378,6 +401,7 @@ int main(void)
         cmocka_unit_test(test_random_is_seeded),
         cmocka_unit_test(test_priority_chooses_the_highest),
         cmocka_unit_test(test_offers_of_another_autoscaler_are_rated),
+        cmocka_unit_test(test_a_pod_that_requests_only_a_gpu),
         cmocka_unit_test(test_backoff_doubles_and_resets),
         cmocka_unit_test(test_unit_prices_explain_the_prices_of_machines),
         cmocka_unit_test(test_names_of_policies),

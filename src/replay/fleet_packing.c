@@ -23,6 +23,8 @@ void replay_fleet_plan_cordons(struct replay_fleet_run *run)
     nodes_plan_cordons(run->snapshot, groups, run->f->pools.len, &mix, &settings, &plan);
     for (size_t i = 0; i < plan.len; i++) {
         const struct nodes_cordon *c = &plan.items[i];
+        if (run->nodes[c->node].n_pods) // pods without GPUs: the node is busy for them
+            continue;
         replay_fleet_log(run, "node %s-%u %s: %s", pool_name(run, c->node),
                          run->nodes[c->node].number + 1, c->cordon ? "cordoned" : "uncordoned",
                          c->why);

@@ -316,6 +316,27 @@ static void test_equal_scenarios_have_equal_results(void **state)
     run_finish(&other);
 }
 
+static void test_packing_keeps_the_invariants(void **state)
+{
+    (void)state;
+    for (int seed = 1; seed <= 10; seed++) {
+        GS_AUTO_FREE char *text =
+            gs_format("seed: %d\nautoscaler: {early-cordon: true, consolidation: true, "
+                      "scale-down-unneeded-time: 2m, scale-down-delay-after-add: 1m}\n" RANDOM
+                      // Pods without GPUs keep nodes busy whose GPUs are idle.
+                      "- {name: cpu, safeToEvict: true, jobs: {every: 10m, run: 20m, gpus: 0}}\n",
+                      seed);
+        struct run run = run_text(text);
+        const struct replay_fleet_summary *u = &run.r.summary;
+        assert_true(u->used_gpu_hours <= u->gpu_hours && u->stranded_gpu_hours <= u->gpu_hours);
+        assert_true(u->nodes_removed + u->capacity_failures + u->start_failures <= u->nodes_added);
+        assert_true(u->waits.p50_s >= 0 && u->waits.p50_s <= u->waits.p99_s &&
+                    u->waits.p99_s <= u->waits.max_s);
+        assert_true(u->evictions > 0);
+        run_finish(&run);
+    }
+}
+
 static void test_outputs_agree(void **state)
 {
     (void)state;
@@ -560,6 +581,7 @@ int main(void)
         cmocka_unit_test(test_consolidation_empties_a_node_above_the_threshold),
         cmocka_unit_test(test_a_pod_that_waits_has_a_reason),
         cmocka_unit_test(test_equal_scenarios_have_equal_results),
+        cmocka_unit_test(test_packing_keeps_the_invariants),
         cmocka_unit_test(test_outputs_agree),
         cmocka_unit_test(test_jobs_of_a_trace),
         cmocka_unit_test(test_the_command),

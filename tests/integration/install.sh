@@ -55,7 +55,7 @@ check() {
     shift
     [ "$(candidates "$@")" = "$want" ] || fail "candidates of \"$*\": $(candidates "$@")"
 }
-check "explain exporter " ex
+check "expander explain exporter " ex
 check "adapter config rules " check ""
 check "--strict " check --str
 check "--output=json " query --output=j

@@ -319,6 +319,7 @@ char *node_provider_default_id(const struct node_provider_spec *spec, const char
 // --- Kubernetes ---
 
 struct node_provider_nodes;
+struct kube_client;
 struct node_provider_nodes_config {
     uv_loop_t *loop;
     const char *kubeconfig; // NULL: of the pod
@@ -328,6 +329,7 @@ struct node_provider_nodes_config {
 struct gs_error *node_provider_nodes_new(const struct node_provider_nodes_config *config,
                                          struct node_provider_nodes **ret);
 void node_provider_nodes_gone(struct node_provider_nodes *n, struct node_provider_machine *m);
+struct kube_client *node_provider_nodes_client(const struct node_provider_nodes *n);
 void node_provider_nodes_set_fleet(struct node_provider_nodes *n, struct node_provider_fleet *f);
 uint64_t node_provider_nodes_removed(const struct node_provider_nodes *n); // accepts NULL
 void node_provider_nodes_free(struct node_provider_nodes *n);

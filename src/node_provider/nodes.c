@@ -166,6 +166,11 @@ struct gs_error *node_provider_nodes_new(const struct node_provider_nodes_config
     return NULL;
 }
 
+struct kube_client *node_provider_nodes_client(const struct node_provider_nodes *n)
+{
+    return n->client;
+}
+
 void node_provider_nodes_set_fleet(struct node_provider_nodes *n, struct node_provider_fleet *f)
 {
     size_t pos = 0;

@@ -6,10 +6,12 @@
 #include "base/file_watch.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "kube/election.h"
 #include "net/grpc/tls_files.h"
 #include "node_provider/node_provider_private.h"
 
 #include <signal.h>
+#include <stdlib.h>
 
 #define RELOAD_MS 500 // between checks whether commands still run
 
@@ -23,6 +25,8 @@ struct provider {
     struct node_provider_state *state;
     struct node_provider_fleet *fleet;
     struct node_provider_nodes *nodes;
+    struct kube_election *election; // NULL: without one
+    bool leads, failed;
     struct grpc_server *grpc;
     struct grpc_tls_files *tls;
     struct http_server *http;
@@ -33,7 +37,10 @@ struct provider {
 static void reply_health(struct provider *p, struct http_exchange *x, bool ready)
 {
     GS_AUTO_BUF struct gs_buf out = {0};
-    for (size_t i = 0; i < p->fleet->n_pools; i++) {
+    if (!p->leads)
+        gs_buf_addf(&out, "another provider holds the Lease %s/%s\n", p->o->lease_ns,
+                    p->o->lease_name);
+    for (size_t i = 0; p->leads && i < p->fleet->n_pools; i++) {
         const struct node_provider_pool *pool = &p->fleet->pools[i];
         if (pool->list_error)
             gs_buf_addf(&out, "%s: the list command fails: %s\n", pool->spec->name,
@@ -244,7 +251,8 @@ static void use_next_file(struct provider *p)
     p->file = GS_TAKE(p->next_file);
     if (p->nodes)
         node_provider_nodes_set_fleet(p->nodes, fleet);
-    node_provider_fleet_start(fleet);
+    if (p->leads)
+        node_provider_fleet_start(fleet);
     gs_info("node-provider", "%s was read again: %zu pools", p->o->pools, fleet->n_pools);
 }
 
@@ -272,6 +280,54 @@ static void on_file_changed(void *arg)
     p->next_file = file;
     node_provider_fleet_set_paused(p->fleet, true);
     gs_timer_repeat(p->reload, on_reload_time, 0, RELOAD_MS);
+}
+
+// --- leadership ---
+
+// The autoscaler gets UNAVAILABLE until the fleet has started.
+static void on_leading(void *arg)
+{
+    struct provider *p = arg;
+    p->leads = true;
+    node_provider_fleet_start(p->fleet);
+}
+
+// As in Kubernetes components, a replica that loses the leadership exits and is restarted.
+static void on_leadership_lost(void *arg)
+{
+    struct provider *p = arg;
+    gs_err("node-provider", "another provider has taken the Lease %s/%s: stopping", p->o->lease_ns,
+           p->o->lease_name);
+    p->failed = true;
+    uv_stop(&p->loop);
+}
+
+// It stays the same after a restart, so that a restart does not wait until the Lease expires. Only
+// one process can use a state directory.
+static char *lease_identity(const struct node_provider_options *o)
+{
+    char host[256] = "";
+    gethostname(host, sizeof(host) - 1);
+    char *dir = realpath(o->state_dir, NULL);
+    char *identity = gs_format("%s:%s", host, dir ? dir : o->state_dir);
+    free(dir);
+    return identity;
+}
+
+static void start_leading(struct provider *p)
+{
+    if (!p->nodes || !p->o->elect || p->o->keep_nodes) {
+        on_leading(p);
+        return;
+    }
+    GS_AUTO_FREE char *identity = lease_identity(p->o);
+    const struct kube_election_config cfg = {.ns = p->o->lease_ns,
+                                             .name = p->o->lease_name,
+                                             .identity = identity,
+                                             .on_leading = on_leading,
+                                             .on_lost = on_leadership_lost,
+                                             .arg = p};
+    p->election = kube_election_new(&p->loop, node_provider_nodes_client(p->nodes), &cfg);
 }
 
 static void start_watch(struct provider *p)
@@ -313,6 +369,7 @@ static void finish(struct provider *p)
     http_server_stop(p->http);
     grpc_tls_files_free(p->tls);
     grpc_server_free(p->grpc);
+    kube_election_free(p->election);
     node_provider_nodes_free(p->nodes);
     node_provider_fleet_free(p->fleet);
     for (size_t i = 0; i < GS_ARRAY_LEN(p->signals); i++)
@@ -353,11 +410,11 @@ struct gs_error *node_provider_run(const struct node_provider_options *o, int *r
     if (!err)
         err = start_http(&p);
     if (!err) {
-        node_provider_fleet_start(p.fleet);
+        start_leading(&p);
         start_watch(&p);
         uv_run(&p.loop, UV_RUN_DEFAULT);
     }
     finish(&p);
-    *ret_exit = 0;
+    *ret_exit = p.failed ? 1 : 0;
     return err;
 }

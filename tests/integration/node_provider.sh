@@ -70,6 +70,13 @@ code=0
 (provider --web.listen-address=) >"$dir/second.log" 2>&1 || code=$?
 [ "$code" = 1 ] || fail "a second provider exits with $code"
 grep -q "another node provider uses this directory" "$dir/second.log" || fail "$(cat "$dir/second.log")"
+(provider --web.listen-address=127.0.0.1:9413 --address=127.0.0.1:0 --state-dir="$dir/other") >"$dir/other.log" 2>&1 &
+other_pid=$!
+echo "$other_pid" >"$dir/other.pid"
+waits() { curl -sS http://127.0.0.1:9413/readyz | grep -q 'another provider holds the Lease'; }
+wait_for "a provider with another state directory waits for the Lease" waits
+kill -TERM "$other_pid"
+wait "$other_pid" || fail "the other provider ended with exit code $?"
 kill -9 "$provider_pid"
 wait "$provider_pid" 2>/dev/null || true
 start_provider

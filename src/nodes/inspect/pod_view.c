@@ -108,24 +108,48 @@ static void set_expected(json_t *coming, const json_t *startup, int64_t since_ms
     json_object_set(coming, "startup", (json_t *)startup);
 }
 
-// By the state of the autoscaler of gpuscale.
-static json_t *coming_by_state(const struct inspect_input *in, const json_t *pod)
+// What the autoscaler of gpuscale knows about the pod; NULL: nothing.
+static const json_t *state_of(const struct inspect_input *in, const json_t *pod)
 {
     size_t i;
     json_t *p;
 
-    json_array_foreach (json_object_get(in->autoscaler, "pods"), i, p) {
-        const char *pool = codec_json_str(p, "pool", NULL);
-        if (!pool || !gs_streq(codec_json_str(p, "namespace", NULL), kube_namespace(pod)) ||
-            !gs_streq(codec_json_str(p, "name", NULL), kube_name(pod)))
-            continue;
-        json_t *out = json_pack("{s:s, s:s}", "by", "gpuscale", "pool", pool);
-        codec_json_set_str(out, "since", codec_json_str(p, "since", NULL));
-        codec_json_set_str(out, "expected", codec_json_str(p, "expected", NULL));
-        codec_json_set_str(out, "text", codec_json_str(p, "text", NULL));
-        return out;
+    json_array_foreach (json_object_get(in->autoscaler, "pods"), i, p)
+        if (gs_streq(codec_json_str(p, "namespace", NULL), kube_namespace(pod)) &&
+            gs_streq(codec_json_str(p, "name", NULL), kube_name(pod)))
+            return p;
+    return NULL;
+}
+
+// The text of the decision for the pool at that time; NULL: it is no longer kept.
+static const char *decision_text(const struct inspect_input *in, const char *pool,
+                                 const char *since)
+{
+    GS_AUTO_FREE char *chose = gs_format("chose %s:", pool);
+    size_t i;
+    json_t *d;
+
+    json_array_foreach (json_object_get(in->autoscaler, "decisions"), i, d) {
+        const char *text = codec_json_str(d, "text", NULL);
+        if (text && strstr(text, chose) && gs_streq(codec_json_str(d, "time", NULL), since))
+            return text;
     }
     return NULL;
+}
+
+static json_t *coming_by_state(const struct inspect_input *in, const json_t *pod)
+{
+    const json_t *p = state_of(in, pod);
+    const char *pool = codec_json_str(p, "pool", NULL);
+    const char *since = codec_json_str(p, "since", NULL);
+
+    if (!pool)
+        return NULL;
+    json_t *out = json_pack("{s:s, s:s}", "by", "gpuscale", "pool", pool);
+    codec_json_set_str(out, "since", since);
+    codec_json_set_str(out, "expected", codec_json_str(p, "expected", NULL));
+    codec_json_set_str(out, "choice", decision_text(in, pool, since));
+    return out;
 }
 
 static const json_t *startup_for(const json_t *pools, const char *group)
@@ -137,6 +161,19 @@ static const json_t *startup_for(const json_t *pools, const char *group)
         if (inspect_group_is(group, name))
             return s;
     return NULL;
+}
+
+// Whether the scale-up has failed since: another one was refused, or the group is in back-off.
+static bool has_failed(const struct inspect_input *in, const json_t *pod, const char *group,
+                       int64_t since_ms)
+{
+    const json_t *no = last_event(in, pod, "cluster-autoscaler", "NotTriggerScaleUp");
+    CODEC_AUTO_JSON json_t *groups = inspect_status_groups(in->status);
+    const json_t *g = json_object_get(groups, group);
+
+    return (no && inspect_event_time(no) >= since_ms) ||
+           (gs_streq(codec_json_str(g, "scaleUp", NULL), "Backoff") &&
+            inspect_time(json_object_get(g, "since")) >= since_ms);
 }
 
 static json_t *coming_by_event(const struct inspect_input *in, const json_t *pod,
@@ -151,6 +188,8 @@ static json_t *coming_by_event(const struct inspect_input *in, const json_t *pod
         return NULL;
     GS_AUTO_FREE char *group = gs_slice_dup(up.group);
     int64_t since = inspect_event_time(event);
+    if (has_failed(in, pod, group, since))
+        return NULL;
     json_t *out = json_pack("{s:s, s:s}", "by", "cluster-autoscaler", "pool", group);
     codec_json_set_int(out, "from", up.from);
     codec_json_set_int(out, "to", up.to);
@@ -261,7 +300,7 @@ json_t *inspect_pod(const struct inspect_input *in, const char *ns, const char *
     if (json_object_get(out, "node") || inspect_pod_ended(pod) || kube_is_deleting(pod))
         return out;
     json_t *coming = coming_by_state(in, pod);
-    if (!coming)
+    if (!coming && !state_of(in, pod))
         coming = coming_by_event(in, pod, pools);
     if (!coming)
         coming = coming_by_karpenter(in, pod, pools);
@@ -335,8 +374,8 @@ static void add_coming(const json_t *e, struct gs_buf *out)
         add_distance(e, since, out);
     }
     gs_buf_add_str(out, "\n");
-    if (text_of(c, "text"))
-        gs_buf_addf(out, "  Choice: %s\n", text_of(c, "text"));
+    if (text_of(c, "choice"))
+        gs_buf_addf(out, "  Choice: %s\n", text_of(c, "choice"));
     if (expected) {
         gs_buf_addf(out, "  Expected: %s", expected);
         add_distance(e, expected, out);

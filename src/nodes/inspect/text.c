@@ -127,14 +127,11 @@ static void add_removal(const json_t *node, struct gs_buf *out)
 {
     const json_t *removal = json_object_get(node, "removal");
     const char *since = codec_json_str(removal, "since", NULL);
-    const char *kept = codec_json_str(node, "kept", NULL);
 
     if (removal)
         gs_buf_addf(out, "candidate%s%s", since ? " since " : "", since ? since : "");
     else if (codec_json_bool(node, false, "scaleDownDisabled", NULL))
         gs_buf_add_str(out, "disabled");
-    else if (kept)
-        gs_buf_add_str(out, kept);
 }
 
 static void add_node_row(json_t *rows, const json_t *node, bool wide)
@@ -155,7 +152,8 @@ static void add_node_row(json_t *rows, const json_t *node, bool wide)
     if (wide) {
         add_text(row, codec_json_str(node, "machine", NULL));
         add_text(row, codec_json_str(node, "since", NULL));
-        add_text(row, codec_json_str(node, "reason", NULL));
+        const char *reason = codec_json_str(node, "reason", NULL);
+        add_text(row, reason ? reason : codec_json_str(node, "kept", NULL));
     }
     json_array_append_new(rows, row);
 }

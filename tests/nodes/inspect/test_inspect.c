@@ -128,6 +128,27 @@ static void test_backoff_explains_why_nothing_comes(void **state)
     finish(&w);
 }
 
+static void test_a_scale_up_that_failed_is_not_coming(void **state)
+{
+    static const char trigger[] = "pods:\n" POD("p", "", "1", "4") "events:\n" EVENT(
+        "p", "cluster-autoscaler", "TriggeredScaleUp", "03:02:00",
+        "pod triggered scale-up: [{t4-4 0->1 (max: 8)}]");
+    static const char *const later[] = {
+        EVENT("p", "cluster-autoscaler", "NotTriggerScaleUp", "03:02:10", "no"),
+        STATUS(GROUP("t4-4", "0", "8",
+                     "status: Backoff, lastTransitionTime: '2026-01-02T03:02:05Z'"))};
+    struct world w;
+    setup(&w, trigger);
+    assert_pod(&w, "p", PARTS("Coming: a node of pool t4-4, 0->1 (max: 8)"));
+    finish(&w);
+    for (size_t i = 0; i < 2; i++) {
+        GS_AUTO_FREE char *yaml = gs_format("%s%s", trigger, later[i]);
+        setup(&w, yaml);
+        assert_pod(&w, "p", PARTS("Coming: nothing."));
+        finish(&w);
+    }
+}
+
 static void test_groups_of_clouds_contain_the_name_of_the_pool(void **state)
 {
     struct world w;
@@ -170,17 +191,24 @@ static void test_the_autoscaler_of_gpuscale_states_its_choice(void **state)
 {
     struct world w;
     setup(&w,
-          "pods:\n" POD(
-              "p", "", "1",
+          "pods:\n" POD("p", "", "1", "1") POD(
+              "q", "", "1",
               "1") "autoscaler:\n"
                    "  pools: [{name: t4, min: 0, max: 3, target: 1}, {name: v100, min: 0, max: 2, "
                    "target: 0, backoffUntil: '2026-01-02T03:09:00Z', errorCode: CAPACITY}]\n"
                    "  pods: [{namespace: ml, name: p, pool: t4, since: '2026-01-02T03:04:00Z', "
                    "expected: "
-                   "'2026-01-02T03:04:40Z', text: 't4 is the cheapest'}]\n");
+                   "'2026-01-02T03:04:40Z'}, {namespace: ml, name: q}]\n"
+                   "  decisions: [{time: '2026-01-02T03:04:00Z', text: 'Policy cost chose t4: it "
+                   "is the "
+                   "cheapest'}]\n"
+                   "events:\n" EVENT("q", "cluster-autoscaler", "TriggeredScaleUp", "03:04:00",
+                                     "pod triggered scale-up: [{v100 0->1 (max: 2)}]"));
     assert_pod(&w, "p",
                PARTS("Coming: a node of pool t4, ordered by gpuscale at 2026-01-02T03:04:00Z",
-                     "Choice: t4 is the cheapest", "Expected: 2026-01-02T03:04:40Z (in 35s)"));
+                     "Choice: Policy cost chose t4: it is the cheapest",
+                     "Expected: 2026-01-02T03:04:40Z (in 35s)"));
+    assert_pod(&w, "q", PARTS("Coming: nothing.")); // that scale-up has failed
     assert_nodes(&w, false,
                  PARTS("t4     0       0       1        0     3",
                        "in back-off until 2026-01-02T03:09:00Z: CAPACITY"));
@@ -331,6 +359,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_pool_of_the_cluster_autoscaler_is_coming),
         cmocka_unit_test(test_backoff_explains_why_nothing_comes),
+        cmocka_unit_test(test_a_scale_up_that_failed_is_not_coming),
         cmocka_unit_test(test_groups_of_clouds_contain_the_name_of_the_pool),
         cmocka_unit_test(test_a_node_claim_of_karpenter_is_coming),
         cmocka_unit_test(test_the_autoscaler_of_gpuscale_states_its_choice),

@@ -1,8 +1,8 @@
 # Functions of the documentation tests. They run the commands ("$ " lines) of each ```console block
 # after a comment <!-- test -->, and compare the output with the page.
 #
-# Lines are compared after normalization of ages, addresses, ports, hashes, UUIDs, timestamps and
-# spaces, and of all numbers with <!-- test: numbers vary -->. "…" matches any text, and a line with
+# Lines are compared after normalization of ages, addresses, ports, hashes, names of machines, UUIDs,
+# timestamps and spaces, and of all numbers with <!-- test: numbers vary -->. "…" matches any text, and a line with
 # only "…" matches any lines. Commands that only read are repeated until the output matches. A block
 # after <!-- file: NAME --> is the content of that file. A test defines with_ports (a filter) first.
 
@@ -29,6 +29,7 @@ normalise() {
         -e 's/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/UUID/g' \
         -e 's/[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z/TIME/g' \
         -e 's/127\.[0-9]+\.[0-9]+\.[0-9]+(:[0-9]+)?/ADDRESS/g' \
+        -e 's/(^|[^0-9a-z])(gpuscale-[0-9a-z-]+)-[0-9a-z]{5}([^0-9a-z-]|$)/\1\2-NODE\3/g' \
         -e 's/-[0-9a-z]{6,10}-[0-9a-z]{5}([^0-9a-z]|$)/-POD\1/g' \
         -e 's#/gpuscale-[0-9a-z-]+#/gpuscale-SET#g' \
         -e 's/(^|[ (])[0-9]+[smhd]([0-9]+[smhd])?([ )]|$)/\1AGE\3/g' |

@@ -289,6 +289,20 @@
          at(skip_local_storage),                                                                   \
          .group = (heading),                                                                       \
          .help = "Keep nodes whose pods use emptyDir or hostPath volumes."},                       \
+        {.name = "early-cordon",                                                                   \
+         .type = GS_OPT_BOOL,                                                                      \
+         at(early_cordon),                                                                         \
+         .group = (heading),                                                                       \
+         .help = "Cordon idle nodes with several GPUs while a smaller node is cheaper for "        \
+                 "smaller pods. A pod that needs the node ends the cordon. Not a flag of the "     \
+                 "Cluster Autoscaler."},                                                           \
+        {.name = "consolidation",                                                                  \
+         .type = GS_OPT_BOOL,                                                                      \
+         at(consolidation),                                                                        \
+         .group = (heading),                                                                       \
+         .help = "Move pods to nodes that are in use or smaller, add a smaller node if it is "     \
+                 "cheaper, and remove the nodes that become empty. Not a flag of the Cluster "     \
+                 "Autoscaler."},                                                                   \
     {                                                                                              \
         .name = "skip-nodes-with-system-pods", .def = "true", .type = GS_OPT_BOOL,                 \
         at(skip_system_pods), .group = (heading),                                                  \

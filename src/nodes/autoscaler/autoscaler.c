@@ -77,8 +77,9 @@ bool autoscaler_run_once(struct autoscaler *a)
         struct autoscaler_run r;
         forget_pods(a);
         autoscaler_run_init(a, &r, now_ms);
+        autoscaler_early_cordon(a, &r);
         autoscaler_scale_up(a, &r);
-        if (a->cfg.settings.scale_down)
+        if (a->cfg.settings.scale_down && !r.uncordoned)
             autoscaler_scale_down(a, &r);
         autoscaler_run_finish(&r);
     }

@@ -44,6 +44,8 @@ struct autoscaler_settings {
     int64_t max_soft_taints; // per run
     bool ignore_daemonset_utilization, evict_daemonsets;
     bool skip_local_storage, skip_system_pods;
+
+    bool early_cordon, consolidation; // not of the Cluster Autoscaler; off by default
 };
 
 void autoscaler_settings_init(struct autoscaler_settings *ret);

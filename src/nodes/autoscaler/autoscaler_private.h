@@ -67,7 +67,10 @@ struct autoscaler_node {
     enum autoscaler_readiness readiness;
     int64_t unneeded_since_ms; // 0: it is needed
     bool needs_drain;
-    char *unremovable; // why it cannot be removed; NULL: it can
+    bool consolidate;             // its pods fit elsewhere, however many GPUs they use
+    int64_t replaceable_since_ms; // a smaller node would do; 0: no
+    int64_t replaced_until_ms;    // a replacement was ordered
+    char *unremovable;            // why it cannot be removed; NULL: it can
     double utilization;
     const char *utilization_of; // resource
     struct autoscaler_deletion *deletion;
@@ -141,6 +144,7 @@ struct autoscaler_run {
     struct autoscaler_pool **upcoming; // by node: the pool; NULL: the node exists and can be used
     struct autoscaler_node **nodes;    // by node: its state; NULL: of no pool, or upcoming
     size_t n_nodes, nodes_cap, upcoming_cap;
+    bool uncordoned; // nodes were made schedulable in this run
     size_t *pending; // pods
     size_t n_pending, pending_cap;
     // Pods by node, after the pending pods have been placed.
@@ -176,12 +180,15 @@ size_t autoscaler_total_nodes(const struct autoscaler *a); // with upcoming ones
 // snapshot.c
 void autoscaler_run_init(struct autoscaler *a, struct autoscaler_run *r, int64_t now_ms);
 void autoscaler_run_finish(struct autoscaler_run *r);
+// Adds a node that replaces the view of an existing one.
+void autoscaler_run_add_template(struct autoscaler_run *r, const json_t *node, const char *name);
 void autoscaler_run_index_pods(struct autoscaler_run *r);
 bool autoscaler_is_daemonset_pod(const json_t *pod);
 bool autoscaler_is_mirror_pod(const json_t *pod);
 bool autoscaler_is_unschedulable(const json_t *pod); // the scheduler has found no node for it
 
 // choose.c
+struct nodes_group *autoscaler_groups(const struct autoscaler *a); // the caller frees the array
 struct autoscaler_choice {
     struct nodes_group *groups;
     struct nodes_decision decision;
@@ -200,6 +207,9 @@ void autoscaler_pod_free(void *pod);
 // True: machines were added, or adding them failed.
 bool autoscaler_scale_up(struct autoscaler *a, struct autoscaler_run *r);
 
+// The provider's increase, with its events. False: it failed, and the pool is in back-off.
+bool autoscaler_increase(struct autoscaler *a, struct autoscaler_pool *p, size_t n, int64_t now_ms);
+
 // scale_down.c
 void autoscaler_scale_down(struct autoscaler *a, struct autoscaler_run *r);
 
@@ -216,6 +226,15 @@ void autoscaler_budgets_use(struct autoscaler_budgets *b, const json_t *pod);
 // ret_why: set for AUTOSCALER_BLOCK; the caller frees it.
 enum autoscaler_move autoscaler_may_move(const struct autoscaler *a, struct autoscaler_budgets *b,
                                          const json_t *pod, int64_t now_ms, char **ret_why);
+
+// packing.c
+// Before the scale-up, because a pod that needs a cordoned node needs no new one.
+void autoscaler_early_cordon(struct autoscaler *a, struct autoscaler_run *r);
+void autoscaler_plan_consolidation(struct autoscaler *a, struct autoscaler_run *r,
+                                   struct autoscaler_budgets *budgets);
+// Orders a smaller node for the pods of a large one.
+void autoscaler_replace(struct autoscaler *a, struct autoscaler_run *r,
+                        struct autoscaler_budgets *budgets);
 
 // taint.c
 // Sets or removes (value NULL) a taint in a copy of the node's taints and writes it. False: a

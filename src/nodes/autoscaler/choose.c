@@ -4,7 +4,7 @@
 
 #include "base/mem.h"
 
-static struct nodes_group *groups_of(const struct autoscaler *a)
+struct nodes_group *autoscaler_groups(const struct autoscaler *a)
 {
     struct nodes_group *groups = gs_alloc_array(a->cfg.n_pools + 1, sizeof(*groups));
     for (size_t i = 0; i < a->cfg.n_pools; i++) {
@@ -43,7 +43,7 @@ bool autoscaler_choose(struct autoscaler *a, struct autoscaler_run *r, size_t ro
                        struct autoscaler_choice *ret)
 {
     const struct nodes_choice_settings settings = settings_of(a, r, room);
-    ret->groups = groups_of(a);
+    ret->groups = autoscaler_groups(a);
     nodes_decide(r->snapshot, ret->groups, a->cfg.n_pools, &settings, &ret->decision);
     if (ret->decision.chosen == NODES_NONE)
         return false;
@@ -56,7 +56,7 @@ char *autoscaler_rejection(struct autoscaler *a, struct autoscaler_run *r, size_
 {
     const struct nodes_choice_settings settings = settings_of(a, r, 1);
     struct nodes_reasons reasons = {0};
-    struct nodes_group *groups = groups_of(a);
+    struct nodes_group *groups = autoscaler_groups(a);
     for (size_t i = 0; i < a->cfg.n_pools; i++)
         nodes_group_reasons(r->snapshot, pod, &groups[i], &settings, &reasons);
     free(groups);

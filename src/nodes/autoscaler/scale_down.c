@@ -15,6 +15,7 @@ struct sweep {
     struct autoscaler_budgets *budgets;
     struct candidate *candidates;
     size_t n, cap;
+    bool *receives; // by node: pods of a node that can be removed are placed there
 };
 
 struct candidate {
@@ -77,7 +78,7 @@ static bool is_eligible(const struct sweep *w, const struct candidate *c)
     }
     double limit =
         n->pool->pool->gpus > 0 ? s->gpu_utilization_threshold : s->utilization_threshold;
-    if (n->utilization > limit) {
+    if (n->utilization > limit && !n->consolidate) {
         set_needed(n, gs_format("%s requested (%.4g%% of allocatable) is above the scale-down "
                                 "utilization threshold",
                                 n->utilization_of, n->utilization * 100));
@@ -88,7 +89,12 @@ static bool is_eligible(const struct sweep *w, const struct candidate *c)
 
 // --- simulation ---
 
-static bool place_elsewhere(const struct sweep *w, size_t pod, size_t node, char **ret_why)
+struct destinations {
+    size_t *items, len, cap;
+};
+
+static bool place_elsewhere(const struct sweep *w, size_t pod, size_t node,
+                            struct destinations *to_nodes, char **ret_why)
 {
     struct nodes_snapshot *s = w->r->snapshot;
     nodes_unplace(s, pod, node);
@@ -99,6 +105,8 @@ static bool place_elsewhere(const struct sweep *w, size_t pod, size_t node, char
         return false;
     }
     nodes_place(s, pod, to);
+    gs_grow(&to_nodes->items, &to_nodes->cap, to_nodes->len, sizeof(*to_nodes->items));
+    to_nodes->items[to_nodes->len++] = to;
     return true;
 }
 
@@ -110,7 +118,7 @@ static bool is_bound(const json_t *pod)
 }
 
 static bool simulate_pod(const struct sweep *w, const struct candidate *c, size_t pod,
-                         bool *ret_moves, char **ret_why)
+                         struct destinations *to_nodes, bool *ret_moves, char **ret_why)
 {
     const json_t *object = nodes_pod(w->r->snapshot, pod);
     *ret_moves = false;
@@ -125,7 +133,7 @@ static bool simulate_pod(const struct sweep *w, const struct candidate *c, size_
     if (codec_json_int(object, 0, "spec", "priority", NULL) <
         w->a->cfg.settings.expendable_priority)
         return true;
-    return place_elsewhere(w, pod, c->index, ret_why);
+    return place_elsewhere(w, pod, c->index, to_nodes, ret_why);
 }
 
 // Keeps the moves in the snapshot if the node can be removed, so that a later node does not count
@@ -134,19 +142,23 @@ static bool simulate(const struct sweep *w, const struct candidate *c)
 {
     struct autoscaler_run *r = w->r;
     size_t checkpoint = nodes_checkpoint(r->snapshot), n_moves = 0;
+    struct destinations to_nodes = {0};
     char *why = NULL;
     bool ok = true;
+    if (w->receives[c->index]) {
+        set_needed(c->node, gs_strdup("it takes the pods of nodes that are removed"));
+        return false;
+    }
     nodes_exclude(r->snapshot, c->index, true);
     for (size_t i = r->first_pod[c->index]; ok && i < r->first_pod[c->index + 1]; i++) {
         size_t pod = r->pods_by_node[i];
         bool moves;
-        // An earlier candidate's pods may have been placed here: they are not in this list, and
-        // that candidate is removed only if it stays possible.
-        if (nodes_of_pod(r->snapshot, pod) != c->index)
-            continue;
-        ok = simulate_pod(w, c, pod, &moves, &why);
+        ok = simulate_pod(w, c, pod, &to_nodes, &moves, &why);
         n_moves += moves;
     }
+    for (size_t i = 0; ok && i < to_nodes.len; i++)
+        w->receives[to_nodes.items[i]] = true;
+    free(to_nodes.items);
     if (!ok) {
         nodes_restore(r->snapshot, checkpoint);
         set_needed(c->node, why);
@@ -176,6 +188,9 @@ static int compare_candidates(const void *x, const void *y)
 {
     const struct candidate *p = x, *q = y;
     int64_t s = p->node->unneeded_since_ms, t = q->node->unneeded_since_ms;
+    bool a = p->node->replaced_until_ms != 0, b = q->node->replaced_until_ms != 0;
+    if (a != b)
+        return a ? -1 : 1; // before the node that was ordered for its pods
     if (s != t)
         return !s ? 1 : !t ? -1 : s < t ? -1 : 1;
     size_t n = sorted_run->first_pod[p->index + 1] - sorted_run->first_pod[p->index];
@@ -306,17 +321,23 @@ static void update_soft_taints(struct sweep *w)
 
 void autoscaler_scale_down(struct autoscaler *a, struct autoscaler_run *r)
 {
-    struct sweep w = {.a = a, .r = r, .budgets = autoscaler_budgets_new(a)};
+    struct sweep w = {.a = a,
+                      .r = r,
+                      .budgets = autoscaler_budgets_new(a),
+                      .receives = gs_alloc_array(r->n_nodes + 1, sizeof(bool))};
     autoscaler_run_index_pods(r);
+    autoscaler_plan_consolidation(a, r, w.budgets);
     collect_candidates(&w);
     find_unneeded(&w);
     a->in_cooldown = in_cooldown(a, r->now_ms);
     if (!a->in_cooldown && !start_removals(&w))
         update_soft_taints(&w);
+    autoscaler_replace(a, r, w.budgets);
     for (size_t i = 0; i < a->cfg.n_pools; i++)
         autoscaler_condition_set(&a->pools[i].scale_down,
                                  a->pools[i].unneeded ? "CandidatesPresent" : "NoCandidates",
                                  r->now_ms);
     autoscaler_budgets_free(w.budgets);
     free(w.candidates);
+    free(w.receives);
 }

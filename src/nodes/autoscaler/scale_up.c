@@ -92,7 +92,7 @@ static void tell_rejections(struct autoscaler *a, struct autoscaler_run *r, bool
 
 // --- the scale-up ---
 
-static bool increase(struct autoscaler *a, struct autoscaler_pool *p, size_t n, int64_t now_ms)
+bool autoscaler_increase(struct autoscaler *a, struct autoscaler_pool *p, size_t n, int64_t now_ms)
 {
     const char *name = p->pool->name;
     size_t to = p->target + n;
@@ -109,9 +109,11 @@ static bool increase(struct autoscaler *a, struct autoscaler_pool *p, size_t n, 
         return false;
     }
     autoscaler_scaled_up(a, p, n, now_ms);
+    autoscaler_condition_set(&p->scale_up, "InProgress", now_ms);
     autoscaler_event(a, "Normal", "ScaledUpGroup",
                      "Scale-up: group %s size set to %zu instead of %zu (max: %zu)", name, to,
                      p->target, (size_t)p->pool->max);
+    p->target = to;
     return true;
 }
 
@@ -121,16 +123,14 @@ static void carry_out(struct autoscaler *a, struct autoscaler_run *r,
     struct autoscaler_pool *p = c->pool;
     size_t from = p->target, to = from + c->option->count;
     autoscaler_decided(a, "%s", c->decision.text);
-    if (!increase(a, p, c->option->count, r->now_ms))
+    if (!autoscaler_increase(a, p, c->option->count, r->now_ms))
         return;
-    p->target = to;
     GS_AUTO_FREE char *text = gs_format("pod triggered scale-up: [{%s %zu->%zu (max: %zu)}]",
                                         p->pool->name, from, to, (size_t)p->pool->max);
     for (size_t i = 0; i < c->option->n_pods; i++) {
         tell(a, r, c->option->pods[i], "TriggeredScaleUp", text);
         set_coming(pod_of(a, r, c->option->pods[i]), p, r->now_ms);
     }
-    autoscaler_condition_set(&p->scale_up, "InProgress", r->now_ms);
     autoscaler_want_run(a); // for pods that need another pool
 }
 

@@ -84,6 +84,11 @@ static void note_index(struct autoscaler_run *r, size_t index, struct autoscaler
     r->n_nodes = index + 1;
 }
 
+void autoscaler_run_add_template(struct autoscaler_run *r, const json_t *node, const char *name)
+{
+    note_index(r, nodes_snapshot_add_template(r->snapshot, node, name), NULL, NULL);
+}
+
 static void add_upcoming(struct autoscaler_run *r, struct autoscaler_pool *p, size_t n)
 {
     for (size_t i = 0; i < n; i++) {

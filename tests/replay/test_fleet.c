@@ -320,12 +320,12 @@ static void test_packing_keeps_the_invariants(void **state)
 {
     (void)state;
     for (int seed = 1; seed <= 10; seed++) {
-        GS_AUTO_FREE char *text =
-            gs_format("seed: %d\nautoscaler: {early-cordon: true, consolidation: true, "
-                      "scale-down-unneeded-time: 2m, scale-down-delay-after-add: 1m}\n" RANDOM
-                      // Pods without GPUs keep nodes busy whose GPUs are idle.
-                      "- {name: cpu, safeToEvict: true, jobs: {every: 10m, run: 20m, gpus: 0}}\n",
-                      seed);
+        // Pods without GPUs keep nodes busy whose GPUs are idle.
+        GS_AUTO_FREE char *text = gs_format(
+            "seed: %d\n%s", seed,
+            "autoscaler: {early-cordon: true, consolidation: true, scale-down-unneeded-time: 2m, "
+            "scale-down-delay-after-add: 1m}\n" RANDOM
+            "- {name: cpu, safeToEvict: true, jobs: {every: 10m, run: 20m, gpus: 0}}\n");
         struct run run = run_text(text);
         const struct replay_fleet_summary *u = &run.r.summary;
         assert_true(u->used_gpu_hours <= u->gpu_hours && u->stranded_gpu_hours <= u->gpu_hours);

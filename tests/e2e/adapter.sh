@@ -1,63 +1,7 @@
 # Tests the adapter as an aggregated API server. The cluster's HPA controller uses it to scale the
-# Deployment of the ACK guide from 1 to 5 replicas and back. A script simulates the GPUs: it divides
-# a load among the running pods, with the names and labels of the guide's exporter.
+# Deployment of the ACK guide from 1 to 5 replicas and back. feed.sh simulates the GPUs.
 
-mkdir "$dir/feed"
-echo 20 >"$dir/load"
-: >"$dir/feed/metrics"
-feed() {
-    while :; do
-        kubectl get pods -l app=bert-intent-detection -o json 2>/dev/null | jq -r --argjson load "$(cat "$dir/load")" '
-            [.items[] | select(.status.phase == "Running" and .metadata.deletionTimestamp == null)] as $pods
-            | $pods[] | "DCGM_CUSTOM_PROCESS_SM_UTIL{gpu=\"0\",UUID=\"GPU-\(.metadata.uid)\",NodeName=\"\(.spec.nodeName)\",NamespaceName=\"\(.metadata.namespace)\",PodName=\"\(.metadata.name)\"} \([$load / ($pods | length), 100] | min)"' >"$dir/feed/next" || continue
-        mv "$dir/feed/next" "$dir/feed/metrics"
-        sleep 1
-    done
-}
-feed_port=$(free_port) metrics_port=$(free_port) adapter_port=$(free_port)
-start feeder python3 -m http.server --bind 127.0.0.1 --directory "$dir/feed" "$feed_port"
-feed >"$dir/feed.log" 2>&1 &
-pids="$! $pids"
-cat >"$dir/metrics.yml" <<EOF
-global: {scrape_interval: 1s, evaluation_interval: 1s}
-scrape_configs:
-- {job_name: gpu, fallback_scrape_protocol: PrometheusText0.0.4, static_configs: [{targets: ['127.0.0.1:$feed_port']}]}
-EOF
-start metrics "$gpuscale" engine --config.file="$dir/metrics.yml" --web.listen-address="127.0.0.1:$metrics_port"
-
-# Permissions, as a manifest grants them.
-kubectl create namespace monitoring >/dev/null
-kubeconfig adapter "/CN=gpuscale-adapter"
-kubectl create clusterrole gpuscale-adapter --verb=get,list,watch --resource=pods,services,nodes,namespaces,deployments.apps,replicasets.apps,statefulsets.apps,daemonsets.apps,jobs.batch >/dev/null
-kubectl create clusterrolebinding gpuscale-adapter --clusterrole=gpuscale-adapter --user=gpuscale-adapter >/dev/null
-kubectl create clusterrolebinding gpuscale-adapter-auth --clusterrole=system:auth-delegator --user=gpuscale-adapter >/dev/null
-kubectl -n kube-system create rolebinding gpuscale-adapter-auth --role=extension-apiserver-authentication-reader --user=gpuscale-adapter >/dev/null
-cert adapter-serving ca "/CN=gpuscale-adapter" "DNS:gpuscale-adapter.monitoring.svc,DNS:localhost"
-start adapter "$gpuscale" adapter --config="$guides/ack/adapter-rules.yaml" --prometheus-url="http://127.0.0.1:$metrics_port" \
-    --metrics-relist-interval=2s --secure-port="$adapter_port" --bind-address=127.0.0.1 \
-    --lister-kubeconfig="$dir/adapter.kubeconfig" --authentication-kubeconfig="$dir/adapter.kubeconfig" \
-    --authorization-kubeconfig="$dir/adapter.kubeconfig" --tls-cert-file="$dir/adapter-serving.crt" \
-    --tls-private-key-file="$dir/adapter-serving.key" --v=6
-kubectl apply -f - >/dev/null <<EOF
-apiVersion: v1
-kind: Service
-metadata: {name: gpuscale-adapter, namespace: monitoring}
-spec: {type: ExternalName, externalName: localhost, ports: [{port: $adapter_port}]}
----
-apiVersion: apiregistration.k8s.io/v1
-kind: APIService
-metadata: {name: v1beta1.custom.metrics.k8s.io}
-spec:
-  group: custom.metrics.k8s.io
-  version: v1beta1
-  groupPriorityMinimum: 100
-  versionPriority: 100
-  caBundle: $(base64 -w0 <"$dir/ca.crt")
-  service: {name: gpuscale-adapter, namespace: monitoring, port: $adapter_port}
-EOF
-wait_for "the APIService is Available" kubectl wait --for=condition=Available apiservice/v1beta1.custom.metrics.k8s.io --timeout=1s
-ok "the APIService is Available, its TLS verified"
-
+. "$source/tests/e2e/feed.sh"
 apply_guide ack/bert-intent-detection.yaml
 kubectl rollout status deployment/bert-intent-detection --timeout=300s >/dev/null || fail "the guide's Deployment does not roll out"
 api=/apis/custom.metrics.k8s.io/v1beta1

@@ -21,7 +21,7 @@ run() { # PART…: shown as it goes
 }
 "$here/guides.sh" >"$logs/guides" 2>&1 &
 guides=$!
-run engine hpa custom_resources
+run engine scheduler karpenter hpa custom_resources
 wait "$guides"
 status=$?
 guides=

@@ -122,7 +122,7 @@ EOF
     start apiserver "$bin/kube-apiserver" --etcd-servers "http://127.0.0.1:$etcd_port" --secure-port "$api_port" \
         --bind-address $api_address --advertise-address $api_address --endpoint-reconciler-type=$reconciler \
         --tls-cert-file "$dir/apiserver.crt" --tls-private-key-file "$dir/apiserver.key" --client-ca-file "$dir/ca.crt" \
-        --authorization-mode=Node,RBAC --allow-privileged=true --service-account-issuer=https://e2e --service-account-key-file "$dir/sa.pub" \
+        --authorization-mode=Node,RBAC --enable-admission-plugins=ExtendedResourceToleration --allow-privileged=true --service-account-issuer=https://e2e --service-account-key-file "$dir/sa.pub" \
         --service-account-signing-key-file "$dir/sa.key" --service-cluster-ip-range 10.0.0.0/24 \
         --requestheader-client-ca-file "$dir/front-proxy-ca.crt" --requestheader-allowed-names front-proxy-client \
         --requestheader-username-headers X-Remote-User --requestheader-group-headers X-Remote-Group \

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Tests gpuscale on a real Kubernetes control plane (etcd, kube-apiserver with RBAC, the cluster's
 # controllers, hollow GPU nodes), which build.sh builds once. Exit code 3: it is not available.
-# Usage: run.sh [PART…]: engine, adapter, hpa, custom_resources; default: all.
+# Usage: run.sh [PART…]: engine, scheduler, karpenter, adapter, hpa, custom_resources; default: all but adapter.
 . "$(dirname "$0")/cluster.sh"
 passed=0
 ok() { passed=$((passed + 1)); say "ok: $*"; }
@@ -10,5 +10,5 @@ start_control_plane
 start_node gpu-0 8
 ok "control plane and a node with 8 GPUs"
 
-for part in ${*:-engine adapter hpa custom_resources}; do . "$source/tests/e2e/$part.sh"; done
+for part in ${*:-engine scheduler karpenter hpa custom_resources}; do . "$source/tests/e2e/$part.sh"; done
 echo "$passed passed, 0 failed"

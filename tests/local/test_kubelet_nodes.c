@@ -128,6 +128,9 @@ static void test_a_node_becomes_ready_in_steps(void **state)
                         "the machine is starting");
     assert_string_equal(codec_json_str(n, "spec", "providerID", NULL), "gpuscale://a/node-2");
     assert_null(kube_label(n, "node-role.kubernetes.io/control-plane"));
+    const json_t *taint = json_array_get(codec_json_get(n, "spec", "taints", NULL), 0);
+    assert_string_equal(codec_json_str(taint, "key", NULL), "node.kubernetes.io/not-ready");
+    assert_string_equal(codec_json_str(taint, "effect", NULL), "NoSchedule");
     CODEC_AUTO_JSON json_t *labels = json_pack("{s:s}", "driver", "570");
     kubelet_add_labels(second, labels);
     kubelet_set_devices(second, ids, GS_ARRAY_LEN(ids));
@@ -135,6 +138,7 @@ static void test_a_node_becomes_ready_in_steps(void **state)
     kubelet_set_ready(second, NULL);
     wait_node(f, "True", "2");
     CODEC_AUTO_JSON json_t *ready = node_named(f, SECOND);
+    assert_int_equal(json_array_size(codec_json_get(ready, "spec", "taints", NULL)), 0);
     assert_string_equal(kube_label(ready, "driver"), "570");
     assert_string_equal(kube_label(ready, "pool"), "a");
 }

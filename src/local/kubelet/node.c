@@ -20,6 +20,7 @@ enum {
 // Below these the kubelet reports pressure (its default hard eviction thresholds).
 #define MIN_MEMORY_BYTES (INT64_C(100) * 1024 * 1024)
 #define MIN_DISK_PERCENT 10
+#define NOT_READY        "node.kubernetes.io/not-ready"
 
 struct kubelet_node {
     struct local_cluster *cluster;
@@ -31,6 +32,7 @@ struct kubelet_node {
     int64_t max_pods;
     json_t *conditions;
     bool registered;
+    bool tainted;          // registered with the taint NOT_READY
     bool relabel, changed; // labels, status: to send after the current request
     struct gs_timer *timer;
     struct kube_request *node_request, *lease_request;
@@ -240,6 +242,12 @@ static void on_labelled(void *arg, int code, json_t *body, struct gs_error *err)
     struct kubelet_node *n = arg;
     (void)code, (void)body;
     n->node_request = NULL;
+    if (code == 409 && n->registered) { // another client has changed the node
+        gs_error_free(err);
+        n->relabel = true;
+        send_changes(n);
+        return;
+    }
     if (err) {
         complain(n, "labels of node", err);
         return;
@@ -248,15 +256,27 @@ static void on_labelled(void *arg, int code, json_t *body, struct gs_error *err)
     send_status(n);
 }
 
-// The node's taints with those of the configuration, which replace taints with the same key and
-// effect.
+// Those of the configuration, and that of a node that is not ready. In Kubernetes, the node
+// controller adds and removes the latter.
+static json_t *own_taints(const struct kubelet_node *n)
+{
+    json_t *taints = json_deep_copy(n->taints);
+    if (n->not_ready)
+        json_array_append_new(taints,
+                              json_pack("{s:s, s:s}", "key", NOT_READY, "effect", "NoSchedule"));
+    return taints;
+}
+
+// The node's taints with ours, which replace taints with the same key and effect.
 static json_t *merge_taints(const struct kubelet_node *n, const json_t *node)
 {
-    json_t *all = json_deep_copy(n->taints), *old, *ours;
+    CODEC_AUTO_JSON json_t *own = own_taints(n);
+    json_t *all = json_deep_copy(own), *old, *ours;
     size_t i, k;
     json_array_foreach (codec_json_get(node, "spec", "taints", NULL), i, old) {
-        bool replaced = false;
-        json_array_foreach (n->taints, k, ours)
+        bool replaced =
+            n->tainted && gs_streq(codec_json_str(old, "key", NULL), NOT_READY) && !n->not_ready;
+        json_array_foreach (own, k, ours)
             replaced |= json_equal(json_object_get(old, "key"), json_object_get(ours, "key")) &&
                         json_equal(json_object_get(old, "effect"), json_object_get(ours, "effect"));
         if (!replaced)
@@ -276,7 +296,7 @@ static void on_found(void *arg, int code, json_t *body, struct gs_error *err)
     n->relabel = false;
     CODEC_AUTO_JSON json_t *patch = json_object();
     codec_json_set(patch, labels(n), "metadata", "labels", NULL);
-    if (json_array_size(n->taints)) {
+    if (json_array_size(n->taints) || n->tainted) {
         codec_json_set(patch, merge_taints(n, body), "spec", "taints", NULL);
         codec_json_set(patch, json_string(kube_resource_version(body)), "metadata",
                        "resourceVersion", NULL);
@@ -322,6 +342,7 @@ void kubelet_node_set_ready(struct kubelet_node *n, const char *not_ready)
     free(n->not_ready);
     n->not_ready = not_ready ? gs_strdup(not_ready) : NULL;
     n->changed = true;
+    n->relabel |= n->tainted && !not_ready;
     send_changes(n);
 }
 
@@ -339,8 +360,9 @@ static void register_node(struct kubelet_node *n)
     codec_json_set_str(node, "apiVersion", "v1");
     codec_json_set(node, json_string(n->name), "metadata", "name", NULL);
     codec_json_set(node, labels(n), "metadata", "labels", NULL);
-    if (json_array_size(n->taints))
-        codec_json_set(node, json_deep_copy(n->taints), "spec", "taints", NULL);
+    n->tainted = n->not_ready != NULL;
+    if (json_array_size(n->taints) || n->tainted)
+        codec_json_set(node, own_taints(n), "spec", "taints", NULL);
     if (n->provider_id)
         codec_json_set(node, json_string(n->provider_id), "spec", "providerID", NULL);
     json_object_set_new(node, "status", status(n));

@@ -243,8 +243,8 @@ static bool find_in_containers(const struct view *v, struct console_finding *f)
 static const char *scheduling_remedy(const char *message)
 {
     if (strstr(message, "Insufficient nvidia.com/gpu"))
-        return "start with more GPUs or time slices (--gpus), or request fewer: replicas, "
-               "maxReplicas, limits";
+        return "start with more GPUs or time slices (--gpus) or a pool (--pool), or request fewer: "
+               "replicas, maxReplicas, limits";
     if (strstr(message, "Insufficient"))
         return "lower the requests of the pods, or the number of pods";
     if (strstr(message, "Too many pods"))
@@ -263,6 +263,14 @@ static bool find_unscheduled(const struct view *v, struct console_finding *f)
         return false;
     f->kind = CONSOLE_FINDING_UNSCHEDULABLE;
     f->reason = reason;
+    if (find_event(v, "TriggeredScaleUp", "", 0)) { // the message changes with each new node
+        GS_AUTO_FREE char *name = kubectl_name(v);
+        f->identity = gs_strdup("scale-up");
+        f->text = gs_strdup(message);
+        f->remedy =
+            gs_format("wait for the node that was triggered: gpuscale explain pod %s", name);
+        return true;
+    }
     f->identity = gs_strdup(message);
     f->text = gs_strdup(message);
     f->remedy =

@@ -148,7 +148,8 @@ static void index_event(struct console_problems *p, const json_t *event)
 {
     const char *uid = codec_json_str(event, "involvedObject", "uid", NULL);
     if (!uid || !gs_streq(codec_json_str(event, "involvedObject", "kind", NULL), "Pod") ||
-        !gs_streq(codec_json_str(event, "type", NULL), "Warning"))
+        (!gs_streq(codec_json_str(event, "type", NULL), "Warning") &&
+         !gs_streq(codec_json_str(event, "reason", NULL), "TriggeredScaleUp")))
         return;
     json_t *list = gs_hmap_get_str(p->pods_events, uid);
     if (!list) {

@@ -238,8 +238,27 @@ static void test_a_pod_without_a_place(void **state)
           "", "");
     assert_one(&f, "ml/big", "Unschedulable",
                "0/1 nodes are available: 1 Insufficient nvidia.com/gpu.",
-               "start with more GPUs or time slices (--gpus), or request fewer: replicas, "
-               "maxReplicas, limits");
+               "start with more GPUs or time slices (--gpus) or a pool (--pool), or request "
+               "fewer: replicas, maxReplicas, limits");
+    finish(&f);
+}
+
+static void test_a_pod_whose_node_is_coming(void **state)
+{
+    struct fixture f;
+    setup(
+        &f,
+        META("big", "ml", "") ",\"status\":{\"phase\":\"Pending\",\"conditions\":[{\"type\":"
+                              "\"PodScheduled\",\"status\":\"False\",\"reason\":\"Unschedulable\""
+                              ",\"message\":\"0/1 nodes are available: 1 Insufficient "
+                              "nvidia.com/gpu.\"}]}}",
+        "{\"metadata\":{\"name\":\"e\",\"namespace\":\"ml\"},\"involvedObject\":{\"kind\":\"Pod\","
+        "\"uid\":\"u-big\"},\"reason\":\"TriggeredScaleUp\",\"message\":\"pod triggered scale-up: "
+        "[{t4 0->1 (max: 8)}]\",\"lastTimestamp\":\"2026-01-01T00:00:00Z\"}",
+        "");
+    assert_one(&f, "ml/big", "Unschedulable",
+               "0/1 nodes are available: 1 Insufficient nvidia.com/gpu.",
+               "wait for the node that was triggered: gpuscale explain pod big -n ml");
     finish(&f);
 }
 
@@ -312,6 +331,7 @@ int main(void)
         cmocka_unit_test(test_a_container_that_its_probe_killed_says_so),
         cmocka_unit_test(test_a_crash_names_what_this_machine_does_not_give),
         cmocka_unit_test(test_a_pod_without_a_place),
+        cmocka_unit_test(test_a_pod_whose_node_is_coming),
         cmocka_unit_test(test_what_a_container_needs_is_missing),
         cmocka_unit_test(test_pods_that_are_well_are_no_problem),
         cmocka_unit_test(test_each_problem_is_logged_once),

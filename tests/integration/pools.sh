@@ -56,6 +56,18 @@ wait_for "both exporters are scraped" scraped_are "$both"
 distinct() { [ "$(for pod in $(kubectl get pods -l app=gpus -o name); do kubectl logs "$pod"; done | grep -o 'GPU-[0-9a-f-]*' | sort -u | wc -l)" = 2 ]; }
 wait_for "each pod has the GPU of its machine" distinct
 
+# The view of the nodes, and a pod that no pool can take.
+"$gpuscale" nodes -o json >"$dir/view"
+jq -e '.pools[] | select(.name == "t4") | .nodes == 2 and .max == 3 and .gpus.used == 2 and .startup.samples > 0' "$dir/view" >/dev/null ||
+    { cat "$dir/view"; fail "gpuscale nodes"; }
+jq -e '[.nodes[] | select(.pool == "t4") | .price] == ["0.35", "0.35"]' "$dir/view" >/dev/null || fail "prices of $(cat "$dir/view")"
+kubectl run huge --image any --overrides '{"spec":{"containers":[{"name":"c","image":"any","resources":{"limits":{"nvidia.com/gpu":2}}}]}}' >/dev/null
+refused() { "$gpuscale" explain pod huge | grep -q "Coming: nothing. cluster-autoscaler at .*pod didn't trigger scale-up: 1 Insufficient nvidia.com/gpu"; }
+wait_for "explain pod states why no machine comes" refused
+kubectl delete pod huge >/dev/null
+learned() { curl -sS -G "$prometheus/api/v1/query" --data-urlencode 'query=gpuscale_pool_startup_seconds_count{pool="t4",phase="total"} > 0' | jq -e '.data.result | length == 1'; }
+wait_for "the start-up time is a series" learned
+
 # An unneeded machine is removed, and so are its series.
 kubectl delete -f "$dir/pods.yaml" >/dev/null
 one_left() { [ "$(count)" = 1 ]; }

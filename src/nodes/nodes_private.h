@@ -182,7 +182,7 @@ struct nodes_bid {
     size_t node;             // a new node of the group in the snapshot; NODES_NONE: unusable
     double weight;           // of a node, in the unit of the policy
     struct nodes_share *mix; // of its pods
-    size_t n_mix, mix_cap;
+    size_t n_mix;
     // By slot: the share of a node of this group that one pod needs at least; INFINITY: it fits on
     // no node of the group.
     double *alternatives;
@@ -217,7 +217,9 @@ void nodes_contest_weigh(struct nodes_contest *c);
 // Whether other groups serve these pods better than a node of this group.
 bool nodes_contest_outbid(const struct nodes_contest *c, size_t bid, const struct nodes_share *mix,
                           size_t n_mix);
-void nodes_mix_add(struct nodes_share **mix, size_t *n, size_t *cap, size_t form);
+// How many pods have each form; *ret belongs to the caller. Returns its length.
+size_t nodes_count_forms(const struct nodes_snapshot *s, const size_t *pods, size_t n,
+                         struct nodes_share **ret);
 // Finds the units of values (value.c). x: amounts of nodes, divided by their prices.
 void nodes_contest_value(struct nodes_contest *c);
 double nodes_form_value(const struct nodes_contest *c, size_t form);

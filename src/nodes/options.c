@@ -210,25 +210,18 @@ static struct node_pods group_by_node(const struct nodes_snapshot *s,
     return l;
 }
 
-static void take_node(struct nodes_contest *c, struct nodes_bid *b, const size_t *pods, size_t n)
+static void take_node(struct nodes_option *o, const size_t *pods, size_t n)
 {
-    struct nodes_option *o = b->option;
     o->count++;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++)
         o->pods[o->n_pods++] = pods[i];
-        nodes_mix_add(&b->mix, &b->n_mix, &b->mix_cap, c->s->pods[pods[i]].form);
-    }
 }
 
 static bool is_outbid(const struct nodes_contest *c, size_t bid, const size_t *pods, size_t n)
 {
-    struct nodes_share *mix = NULL;
-    size_t n_mix = 0, cap = 0;
-    for (size_t i = 0; i < n; i++)
-        nodes_mix_add(&mix, &n_mix, &cap, c->s->pods[pods[i]].form);
-    bool outbid = nodes_contest_outbid(c, bid, mix, n_mix);
-    free(mix);
-    return outbid;
+    GS_AUTO_FREE struct nodes_share *mix = NULL;
+    size_t n_mix = nodes_count_forms(c->s, pods, n, &mix);
+    return nodes_contest_outbid(c, bid, mix, n_mix);
 }
 
 // Nodes that other groups serve better are left out, unless all are.
@@ -248,9 +241,10 @@ static void collect(struct nodes_contest *c, size_t bid, const struct order_item
     for (size_t i = 0; i < n_new; i++) {
         size_t from = l.start[i], len = l.start[i + 1] - from;
         if (len && (keep[i] || !kept))
-            take_node(c, b, l.pods + from, len);
+            take_node(b->option, l.pods + from, len);
     }
     qsort(b->option->pods, b->option->n_pods, sizeof(size_t), compare_indexes);
+    b->n_mix = nodes_count_forms(c->s, b->option->pods, b->option->n_pods, &b->mix);
     if (!b->option->n_pods)
         b->option->state = NODES_OPTION_FITS_NO_POD;
     free(keep);

@@ -184,16 +184,30 @@ bool nodes_contest_outbid(const struct nodes_contest *c, size_t bid, const struc
     return elsewhere < c->bids[bid].weight * (1 - TIE);
 }
 
-void nodes_mix_add(struct nodes_share **mix, size_t *n, size_t *cap, size_t form)
+static int compare_forms(const void *pa, const void *pb)
 {
-    for (size_t i = *n; i-- > 0;) {
-        if ((*mix)[i].form == form) {
-            (*mix)[i].n++;
-            return;
-        }
+    size_t a = *(const size_t *)pa, b = *(const size_t *)pb;
+    return a < b ? -1 : a > b;
+}
+
+size_t nodes_count_forms(const struct nodes_snapshot *s, const size_t *pods, size_t n,
+                         struct nodes_share **ret)
+{
+    GS_AUTO_FREE size_t *forms = gs_alloc_array(n + 1, sizeof(*forms));
+    struct nodes_share *mix = gs_alloc_array(n + 1, sizeof(*mix));
+    size_t n_mix = 0;
+    for (size_t i = 0; i < n; i++)
+        forms[i] = s->pods[pods[i]].form;
+    if (n)
+        qsort(forms, n, sizeof(*forms), compare_forms);
+    for (size_t i = 0; i < n; i++) {
+        if (i && forms[i] == forms[i - 1])
+            mix[n_mix - 1].n++;
+        else
+            mix[n_mix++] = (struct nodes_share){forms[i], 1};
     }
-    gs_grow(mix, cap, *n, sizeof(**mix));
-    (*mix)[(*n)++] = (struct nodes_share){form, 1};
+    *ret = mix;
+    return n_mix;
 }
 
 // --- scores ---

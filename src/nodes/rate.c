@@ -69,11 +69,11 @@ void nodes_rate(const struct nodes_offer *offers, size_t n_offers,
         struct nodes_bid *b = &c.bids[i];
         *o = (struct nodes_option){.group = &offers[i].group, .count = offers[i].count};
         o->pods = gs_alloc_array(offers[i].n_pods + 1, sizeof(size_t));
-        for (size_t k = 0; k < offers[i].n_pods; k++) {
-            o->pods[o->n_pods++] = k;
-            nodes_mix_add(&b->mix, &b->n_mix, &b->mix_cap,
-                          s->pods[index_of(s, seen, offers[i].pods[k])].form);
-        }
+        for (size_t k = 0; k < offers[i].n_pods; k++)
+            o->pods[k] = index_of(s, seen, offers[i].pods[k]);
+        b->n_mix = nodes_count_forms(s, o->pods, offers[i].n_pods, &b->mix);
+        for (size_t k = 0; k < offers[i].n_pods; k++)
+            o->pods[o->n_pods++] = k; // of the offer, not of the snapshot
         b->node = nodes[i];
         set_state(o, nodes[i], &offers[i]);
     }

@@ -169,11 +169,94 @@ static void test_undo_restores_every_amount(void **state)
     }
 }
 
+// --- rules between pods ---
+
+static json_t *random_linked_pod(size_t i)
+{
+    static const char *const kinds[] = {"podAffinity", "podAntiAffinity"};
+    GS_AUTO_FREE char *rule = NULL;
+    if (roll(2))
+        rule = gs_format(", topologySpreadConstraints: [{topologyKey: %s, maxSkew: %u, "
+                         "whenUnsatisfiable: DoNotSchedule, minDomains: %u, labelSelector: "
+                         "{matchLabels: {app: %s}}}]",
+                         ANY("zone", "kubernetes.io/hostname"), 1 + roll(2), 1 + roll(3),
+                         ANY("x", "v"));
+    else
+        rule = gs_format(", affinity: {%s: {requiredDuringSchedulingIgnoredDuringExecution: "
+                         "[{topologyKey: %s, labelSelector: {matchLabels: {app: %s}} %s}]}}",
+                         kinds[roll(2)], ANY("zone", "kubernetes.io/hostname"), ANY("x", "v"),
+                         ANY("", ", namespaces: [d, e]", ", namespaceSelector: {}"));
+    GS_AUTO_FREE char *text =
+        gs_format("{metadata: {name: p%zu, namespace: %s, labels: {app: %s}}, spec: {containers: "
+                  "[{name: c}] %s %s}}",
+                  i, ANY("d", "e"), ANY("x", "v"), roll(3) ? rule : "",
+                  ANY("", "", ", nodeSelector: {zone: b}"));
+    return yaml(text);
+}
+
+static struct nodes_snapshot *copy_of(const struct nodes_snapshot *s)
+{
+    struct nodes_snapshot *copy = nodes_snapshot_new();
+    for (size_t i = 0; i < nodes_count(s); i++)
+        nodes_exclude(copy, nodes_snapshot_add_node(copy, nodes_node(s, i)),
+                      nodes_is_excluded(s, i));
+    for (size_t i = 0; i < nodes_pod_count(s); i++) {
+        size_t pod = nodes_snapshot_add_pod(copy, nodes_pod(s, i));
+        if (nodes_of_pod(s, i) != NODES_NONE)
+            nodes_place(copy, pod, nodes_of_pod(s, i));
+    }
+    return copy;
+}
+
+// Counters that follow placements give the same answers as counters of a new snapshot.
+static void test_rules_between_pods_follow_placements(void **state)
+{
+    for (size_t round = 0; round < 60; round++) {
+        seed = round + 5000;
+        struct nodes_snapshot *s = nodes_snapshot_new();
+        size_t n_nodes = 2 + roll(5), n_pods = 5 + roll(15);
+        for (size_t i = 0; i < n_nodes; i++) {
+            GS_AUTO_FREE char *name = gs_format("n%zu", i);
+            add_node(s, name, "cpu: 8", ANY("", ", zone: a", ", zone: b"), "");
+        }
+        for (size_t i = 0; i < n_pods; i++) {
+            json_t *pod = random_linked_pod(i);
+            nodes_snapshot_add_pod(s, pod);
+            json_decref(pod);
+        }
+        size_t checkpoint = nodes_checkpoint(s);
+        for (size_t step = 0; step < 60; step++) {
+            size_t pod = roll((uint32_t)n_pods), node = nodes_of_pod(s, pod);
+            size_t other = roll((uint32_t)n_nodes);
+            if (roll(8) == 0)
+                nodes_exclude(s, other, !nodes_is_excluded(s, other));
+            else if (node != NODES_NONE)
+                nodes_unplace(s, pod, node);
+            else if (nodes_fits(s, pod, other, NULL) || roll(4) == 0)
+                nodes_place(s, pod, other);
+            if (step == 40)
+                nodes_restore(s, checkpoint);
+            if (step == 40)
+                checkpoint = nodes_checkpoint(s);
+        }
+        struct nodes_snapshot *fresh = copy_of(s);
+        for (size_t pod = 0; pod < n_pods; pod++)
+            for (size_t node = 0; node < n_nodes; node++)
+                if (nodes_of_pod(s, pod) == NODES_NONE)
+                    assert_int_equal(nodes_fits(s, pod, node, NULL),
+                                     nodes_fits(fresh, pod, node, NULL));
+        nodes_restore(s, checkpoint);
+        nodes_snapshot_free(fresh);
+        nodes_snapshot_free(s);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_compiled_filters_equal_direct_ones),
         cmocka_unit_test(test_undo_restores_every_amount),
+        cmocka_unit_test(test_rules_between_pods_follow_placements),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,7 +20,8 @@ static const struct gs_opt opts[] = {
      .type = GS_OPT_STRING,
      AT(pools),
      .help = "Node pools with prices and start-up times (YAML). A node group belongs to the pool "
-             "of its name, of its node pool's label, or of its instance type."},
+             "of its name, of its node pool's label, or of its instance type. Read again when it "
+             "changes."},
     {.name = "grpc-listen-address",
      .arg = "ADDRESS",
      .def = ":7443",

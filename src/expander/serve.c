@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program: gRPC for the Cluster Autoscaler, HTTP for people and Prometheus.
+#include "base/file_watch.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/num.h"
@@ -18,6 +19,7 @@ struct server {
     uv_loop_t loop;
     uv_signal_t signals[2];
     struct nodes_pools pools;
+    struct gs_file_watch *watch; // of the pools; NULL: no file
     struct expander expander;
     struct expander_certificate certificate;
     struct grpc_server *grpc;
@@ -148,28 +150,55 @@ static struct gs_error *start_http(struct server *s)
 
 // --- pools and cluster ---
 
-static struct gs_error *load_pools(struct server *s)
+// Takes the pools of the file. GS_EINVAL: nothing changes.
+static struct gs_error *read_pools(struct server *s)
 {
     GS_CLEANUP(nodes_findings_finish) struct nodes_findings found = {0};
+    struct nodes_pools next = {0};
     enum nodes_policy p = s->expander.policy;
-    struct gs_error *err = NULL;
+    struct gs_error *err = nodes_pools_load(&next, s->o->pools, NULL);
+    if (!err)
+        nodes_pools_check(&next, p == NODES_POLICY_COST || p == NODES_POLICY_PRICE, &found);
+    for (size_t i = 0; i < found.len && !err; i++)
+        if (found.items[i].severity == NODES_ERROR)
+            err = gs_error_new(GS_EINVAL, "%s", found.items[i].text);
+        else
+            gs_warn("expander", "%s", found.items[i].text);
+    if (err) {
+        nodes_pools_finish(&next);
+        return gs_error_wrap(err, "--pools");
+    }
+    nodes_pools_finish(&s->pools);
+    s->pools = next;
+    return NULL;
+}
+
+static void on_pools_changed(void *arg)
+{
+    struct server *s = arg;
+    GS_AUTO_ERROR struct gs_error *err = read_pools(s);
+    if (err)
+        gs_warn("expander", "the previous pools stay in use: %s", gs_error_message(err));
+    else
+        gs_info("expander", "new pools: %s", s->o->pools);
+}
+
+static struct gs_error *load_pools(struct server *s)
+{
+    enum nodes_policy p = s->expander.policy;
     if (!s->o->pools) {
         if (p == NODES_POLICY_COST || p == NODES_POLICY_SPEED)
             gs_warn("expander", "--policy=%s without --pools: %s are not known",
                     nodes_policy_name(p), p == NODES_POLICY_COST ? "prices" : "start-up times");
         return NULL;
     }
-    err = nodes_pools_load(&s->pools, s->o->pools, NULL);
-    if (err)
-        return gs_error_wrap(err, "--pools");
-    nodes_pools_check(&s->pools, p == NODES_POLICY_COST || p == NODES_POLICY_PRICE, &found);
-    for (size_t i = 0; i < found.len && !err; i++)
-        if (found.items[i].severity == NODES_ERROR)
-            err = gs_error_new(GS_EINVAL, "--pools: %s", found.items[i].text);
-        else
-            gs_warn("expander", "%s", found.items[i].text);
+    const struct gs_file_watch_options o = {
+        .loop = &s->loop, .on_change = on_pools_changed, .arg = s};
+    // Before the file is read, so that a change meanwhile is noticed.
+    s->watch = gs_file_watch_new(&o);
+    gs_file_watch_set(s->watch, &s->o->pools, 1);
     s->expander.pools = &s->pools;
-    return err;
+    return read_pools(s);
 }
 
 // Only where a cluster is given: a kubeconfig in a home directory must not change decisions.
@@ -212,6 +241,7 @@ static void watch_signals(struct server *s)
 static void finish(struct server *s)
 {
     http_server_stop(s->http);
+    gs_file_watch_free(s->watch);
     grpc_tls_files_free(s->files);
     grpc_server_free(s->grpc);
     expander_cluster_free(s->expander.cluster);

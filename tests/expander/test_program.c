@@ -23,7 +23,7 @@ struct program {
     unsigned grpc_port, http_port;
 };
 
-static void start(struct program *p)
+static void start(struct program *p, const char *policy, const char *pools)
 {
     int fds[2];
     unsigned line_port = 0;
@@ -34,12 +34,12 @@ static void start(struct program *p)
     (void)snprintf(p->ca_file, sizeof(p->ca_file), "%s/ca.crt", p->dir);
     (void)snprintf(dir_flag, sizeof(dir_flag), "--cert-dir=%s", p->dir);
     assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+    (void)fcntl(fds[1], F_SETPIPE_SZ, 1 << 20); // the log is not read later
     p->pid = fork();
     if (p->pid == 0) {
         dup2(fds[1], STDERR_FILENO);
-        execl(exe, exe, "expander", "--policy=packing", dir_flag,
-              "--grpc-listen-address=127.0.0.1:0", "--web.listen-address=127.0.0.1:0",
-              "--tls-name=expander.example", (char *)NULL);
+        execl(exe, exe, "expander", policy, dir_flag, pools, "--grpc-listen-address=127.0.0.1:0",
+              "--web.listen-address=127.0.0.1:0", "--tls-name=expander.example", (char *)NULL);
         _exit(127);
     }
     close(fds[1]);
@@ -130,6 +130,57 @@ static void drop(struct result *r)
     *r = (struct result){0};
 }
 
+static void write_prices(const char *path, const char *one, const char *four)
+{
+    GS_AUTO_FREE char *text = gs_format("pools:\n"
+                                        "- {name: gpu-1, price: %s, machine: {gpus: 1}}\n"
+                                        "- {name: gpu-4, price: %s, machine: {gpus: 4}}\n",
+                                        one, four);
+    assert_ok(gs_file_write_atomic(path, 0644, gs_slice_of(text)));
+}
+
+static void test_changed_pools_count(void **state)
+{
+    uv_loop_t loop;
+    struct program p = {0};
+    char path[] = "/tmp/gs-expander-pools-XXXXXX";
+    GS_AUTO_BUF struct gs_buf request = {0}, groups = {0};
+    CODEC_AUTO_JSON json_t *pod = make_pod("gpu-pod", 1);
+    const struct requested options[] = {
+        {"gpu-4", 1, 4, .pods = (const json_t *const *)&pod, .n_pods = 1},
+        {"gpu-1", 1, 1, .pods = (const json_t *const *)&pod, .n_pods = 1},
+    };
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    close(fd);
+    GS_AUTO_FREE char *flag = gs_format("--pools=%s", path);
+    write_prices(path, "1", "4");
+    uv_loop_init(&loop);
+    start(&p, "--policy=cost", flag);
+    make_request(RELEASE_1_35, options, GS_ARRAY_LEN(options), &request);
+    int64_t end = gs_mono_ns() + WAIT_NS;
+    const char *want = "gpu-1;";
+    for (bool changed = false; gs_mono_ns() < end; usleep(200000)) {
+        struct result r = {0};
+        gs_buf_clear(&groups);
+        call(&p, &loop, gs_buf_slice(&request), &r);
+        read_answer(gs_buf_slice(&r.body), &groups);
+        drop(&r);
+        if (!gs_streq(groups.data, want))
+            continue;
+        if (changed)
+            break;
+        changed = true;
+        want = "gpu-4;";
+        write_prices(path, "9", "4");
+    }
+    assert_string_equal(groups.data, "gpu-4;");
+    stop(&p);
+    assert_int_equal(unlink(path), 0);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&loop), 0);
+}
+
 static void test_a_choice_from_request_to_explanation(void **state)
 {
     uv_loop_t loop;
@@ -142,7 +193,7 @@ static void test_a_choice_from_request_to_explanation(void **state)
         {"gpu-1", 1, 1, .pods = (const json_t *const *)&pod, .n_pods = 1},
     };
     uv_loop_init(&loop);
-    start(&p);
+    start(&p, "--policy=packing", "--decisions=5");
     for (int release = RELEASE_1_33; release <= RELEASE_1_34; release++) {
         gs_buf_clear(&request);
         gs_buf_clear(&groups);
@@ -181,6 +232,9 @@ static void test_a_choice_from_request_to_explanation(void **state)
 int main(void)
 {
     (void)signal(SIGPIPE, SIG_IGN);
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_choice_from_request_to_explanation)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_choice_from_request_to_explanation),
+        cmocka_unit_test(test_changed_pools_count),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

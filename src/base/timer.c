@@ -73,6 +73,7 @@ void gs_timer_repeat(struct gs_timer *t, gs_timer_fn fn, uint64_t first_ms, uint
 
 void gs_timer_stop(struct gs_timer *t)
 {
+    gs_assert(t->handle.data == t); // not freed; sanitizers do not see what libuv reads
     uv_timer_stop(&t->handle);
 }
 

@@ -136,10 +136,10 @@ static void on_exit_status(uv_process_t *process, int64_t status, int term_signa
     struct up_child *c = process->data;
     gs_assert(c->running && c->process_open);
     c->running = false;
-    gs_timer_stop(c->timer);
     close_handle(&c->process, &c->process_open);
-    if (c->freed)
+    if (c->freed) // and the timer, too, if this is a later turn of the loop
         return;
+    gs_timer_stop(c->timer);
     if (c->cfg.restart && !c->stopping) {
         if (gs_mono_ns() - c->started_ns > STABLE_NS)
             c->delay_ms = FIRST_DELAY_MS;

@@ -97,6 +97,27 @@ static void test_stop_ends_also_who_ignores_it(void **state)
     finish(&loop, c, &s);
 }
 
+// The timer of a freed child is closed before the loop gets to know of the end of the process.
+static void test_process_that_ends_after_its_child_is_freed_is_ignored(void **state)
+{
+    uv_loop_t loop;
+    uv_loop_init(&loop);
+    struct seen s = {0};
+    sigset_t child, old;
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    struct up_child *c = start(&loop, "sleep 1000", true, &s);
+    assert_int_equal(sigprocmask(SIG_BLOCK, &child, &old), 0);
+    up_child_free(c);
+    for (int turns = 0; turns < 3; turns++)
+        uv_run(&loop, UV_RUN_NOWAIT);
+    assert_int_equal(sigprocmask(SIG_SETMASK, &old, NULL), 0);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    assert_int_equal(s.exits, 0);
+    assert_int_equal(uv_loop_close(&loop), 0);
+    gs_buf_finish(&s.lines);
+}
+
 static void test_a_missing_program_is_an_error(void **state)
 {
     uv_loop_t loop;
@@ -116,6 +137,7 @@ int main(void)
         cmocka_unit_test(test_output_and_exit_code),
         cmocka_unit_test(test_what_is_killed_starts_again),
         cmocka_unit_test(test_stop_ends_also_who_ignores_it),
+        cmocka_unit_test(test_process_that_ends_after_its_child_is_freed_is_ignored),
         cmocka_unit_test(test_a_missing_program_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -35,6 +35,7 @@ struct plan {
     const struct nodes_mix *mix;
     const struct nodes_choice_settings *settings;
     size_t *templates; // by group: a node in the snapshot; NODES_NONE
+    bool *waiting;     // by pod: it had no node at the beginning
     struct nodes_cordons *ret;
 };
 
@@ -142,13 +143,21 @@ static bool is_first(const struct nodes_snapshot *s, size_t a, size_t b)
     const char *b_time = codec_json_str(pb, "metadata", "creationTimestamp", NULL);
     if (a_priority != b_priority)
         return a_priority > b_priority;
-    int order = a_time && b_time ? strcmp(a_time, b_time) : 0; // RFC 3339 in UTC
-    return order ? order < 0 : a < b;
+    // RFC 3339 in UTC. Within a second the order is not known: it may be the first.
+    return a_time && b_time ? strcmp(a_time, b_time) <= 0 : a < b;
 }
 
 static bool is_pending(const struct nodes_snapshot *s, size_t pod)
 {
     return s->pods[pod].node == UINT32_MAX && nodes_gpu_request(s, pod);
+}
+
+// Whether the scheduler would consider the pod for a node that takes pods: also if the plan has
+// placed it on a node that does not exist yet.
+static bool is_waiting(const struct plan *p, size_t pod)
+{
+    uint32_t node = p->s->pods[pod].node;
+    return p->waiting[pod] && (node == UINT32_MAX || p->s->nodes[node].template);
 }
 
 // A pending pod for which the node is the right one. It is placed, so that it needs no other node.
@@ -162,7 +171,7 @@ static size_t pod_for(struct plan *p, const struct nodes_group *own, size_t node
             !pod_has_smaller_home(p, own, pod, gpus))
             found = pod;
     for (size_t pod = 0; pod < p->s->n_pods && found != NODES_NONE && !*ret_taken; pod++)
-        *ret_taken = pod != found && is_pending(p->s, pod) && is_first(p->s, pod, found) &&
+        *ret_taken = pod != found && is_waiting(p, pod) && is_first(p->s, pod, found) &&
                      nodes_fits(p->s, pod, open, NULL) && pod_has_smaller_home(p, own, pod, gpus);
     if (found != NODES_NONE)
         nodes_place(p->s, found, open);
@@ -249,8 +258,11 @@ static void bind_pending(struct nodes_snapshot *s)
     }
 }
 
-static void add_templates(struct plan *p)
+static void plan_start(struct plan *p)
 {
+    p->waiting = gs_alloc_array(p->s->n_pods + 1, sizeof(*p->waiting));
+    for (size_t i = 0; i < p->s->n_pods; i++)
+        p->waiting[i] = is_pending(p->s, i);
     p->templates = gs_alloc_array(p->n_groups + 1, sizeof(size_t));
     for (size_t i = 0; i < p->n_groups; i++) {
         CODEC_AUTO_JSON json_t *node = nodes_group_node(&p->groups[i], p->settings);
@@ -261,26 +273,32 @@ static void add_templates(struct plan *p)
     }
 }
 
+static void plan_finish(struct plan *p)
+{
+    free(p->templates);
+    free(p->waiting);
+}
+
 void nodes_plan_cordons(struct nodes_snapshot *s, const struct nodes_group *groups, size_t n_groups,
                         const struct nodes_mix *mix, const struct nodes_choice_settings *settings,
                         struct nodes_cordons *ret)
 {
-    struct plan p = {s, groups, n_groups, mix, settings, NULL, ret};
+    struct plan p = {s, groups, n_groups, mix, settings, NULL, NULL, ret};
     size_t n_nodes = s->n_nodes, checkpoint = nodes_checkpoint(s);
+    plan_start(&p);
     bind_pending(s);
-    add_templates(&p);
     for (size_t i = 0; i < n_nodes; i++)
         plan_node(&p, i);
     nodes_restore(s, checkpoint);
-    free(p.templates);
+    plan_finish(&p);
 }
 
 size_t nodes_reserve_cordoned(struct nodes_snapshot *s, const struct nodes_group *groups,
                               size_t n_groups, const struct nodes_choice_settings *settings)
 {
-    struct plan p = {s, groups, n_groups, NULL, settings, NULL, NULL};
+    struct plan p = {s, groups, n_groups, NULL, settings, NULL, NULL, NULL};
     size_t n_nodes = s->n_nodes, n = 0;
-    add_templates(&p);
+    plan_start(&p);
     for (size_t i = 0; i < n_nodes; i++) {
         const struct nodes_node *node = &s->nodes[i];
         const struct nodes_group *own = nodes_group_of(groups, n_groups, node->object);
@@ -290,6 +308,6 @@ size_t nodes_reserve_cordoned(struct nodes_snapshot *s, const struct nodes_group
             kube_annotation(node->object, NODES_ANN_EARLY_CORDON))
             n += pod_for(&p, own, i, &taken) != NODES_NONE;
     }
-    free(p.templates);
+    plan_finish(&p);
     return n;
 }

@@ -142,12 +142,13 @@ static bool scale_up(struct replay_fleet_run *run)
                                              .now_ms = run->t_ms,
                                              .seed = run->f->seed * DECISIONS + run->decisions++};
     struct nodes_decision d;
+    run->reserved = false;
     if (!run->waiting.len)
         return true;
     GS_AUTO_FREE struct nodes_group *groups = replay_fleet_groups(run);
     size_t checkpoint = nodes_checkpoint(run->snapshot);
-    if (run->f->times.early_cordon)
-        nodes_reserve_cordoned(run->snapshot, groups, run->f->pools.len, &settings);
+    run->reserved = run->f->times.early_cordon &&
+                    nodes_reserve_cordoned(run->snapshot, groups, run->f->pools.len, &settings) > 0;
     nodes_decide(run->snapshot, groups, run->f->pools.len, &settings, &d);
     bool helped = d.chosen != NODES_NONE || d.n_waiting == d.n_pending;
     nodes_restore(run->snapshot, checkpoint);
@@ -236,6 +237,8 @@ static int64_t scale_down(struct replay_fleet_run *run)
     int64_t next_ms = INT64_MAX;
     size_t empty = 0, drained = 0;
     find_unneeded(run);
+    if (run->reserved) // for the pod that waits for the end of a cordon
+        return run->t_ms + run->f->times.scan_ms;
     for (size_t i = 0; i < run->n_nodes; i++) {
         int64_t at_ms = removable_at(run, i);
         bool is_empty = !run->nodes[i].n_pods;

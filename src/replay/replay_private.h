@@ -536,6 +536,7 @@ struct replay_fleet_run {
     bool changed; // since the last scan of the node autoscaler
     int64_t next_scan_ms, last_add_ms;
     uint64_t decisions; // of the node autoscaler
+    bool reserved;      // a pod waits for the end of a cordon
     struct replay_fleet_result *result;
     struct replay_fleet_waits *waits; // of the workloads
     double *larger;                   // by GPUs: the share of the pods with GPUs that request more

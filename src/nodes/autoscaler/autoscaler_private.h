@@ -144,7 +144,7 @@ struct autoscaler_run {
     struct autoscaler_pool **upcoming; // by node: the pool; NULL: the node exists and can be used
     struct autoscaler_node **nodes;    // by node: its state; NULL: of no pool, or upcoming
     size_t n_nodes, nodes_cap, upcoming_cap;
-    bool uncordoned; // nodes were made schedulable in this run
+    bool uncordoned; // nodes were made schedulable in this run, or will be for a pod that waits
     size_t *pending; // pods
     size_t n_pending, pending_cap;
     // Pods by node, after the pending pods have been placed.
@@ -182,6 +182,8 @@ void autoscaler_run_init(struct autoscaler *a, struct autoscaler_run *r, int64_t
 void autoscaler_run_finish(struct autoscaler_run *r);
 // Adds a node that replaces the view of an existing one.
 void autoscaler_run_add_template(struct autoscaler_run *r, const json_t *node, const char *name);
+// Nodes that others have added to the snapshot.
+void autoscaler_run_note_nodes(struct autoscaler_run *r);
 void autoscaler_run_index_pods(struct autoscaler_run *r);
 bool autoscaler_is_daemonset_pod(const json_t *pod);
 bool autoscaler_is_mirror_pod(const json_t *pod);

@@ -73,6 +73,10 @@ void autoscaler_early_cordon(struct autoscaler *a, struct autoscaler_run *r)
             open_in_snapshot(r, n);
         }
     }
+    // A pod that waits for the end of a cordon needs no new node.
+    if (nodes_reserve_cordoned(r->snapshot, groups, a->cfg.n_pools, &settings))
+        r->uncordoned = true;
+    autoscaler_run_note_nodes(r);
     nodes_cordons_finish(&plan);
     nodes_mix_finish(&mix);
     free(groups);

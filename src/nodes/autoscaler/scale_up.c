@@ -52,6 +52,10 @@ static void place_pending(struct autoscaler *a, struct autoscaler_run *r)
     size_t n = 0;
     for (size_t i = 0; i < r->n_pending; i++) {
         size_t pod = r->pending[i];
+        if (nodes_of_pod(r->snapshot, pod) != NODES_NONE) { // it waits for the end of a cordon
+            set_coming(pod_of(a, r, pod), NULL, r->now_ms);
+            continue;
+        }
         size_t node = nodes_best(r->snapshot, pod, NODES_FIRST, NULL);
         if (node == NODES_NONE) {
             r->pending[n++] = pod;

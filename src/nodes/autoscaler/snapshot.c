@@ -89,6 +89,12 @@ void autoscaler_run_add_template(struct autoscaler_run *r, const json_t *node, c
     note_index(r, nodes_snapshot_add_template(r->snapshot, node, name), NULL, NULL);
 }
 
+void autoscaler_run_note_nodes(struct autoscaler_run *r)
+{
+    while (r->n_nodes < nodes_count(r->snapshot))
+        note_index(r, r->n_nodes, NULL, NULL);
+}
+
 static void add_upcoming(struct autoscaler_run *r, struct autoscaler_pool *p, size_t n)
 {
     for (size_t i = 0; i < n; i++) {

@@ -40,12 +40,36 @@ static void test_an_idle_large_node_is_cordoned_for_a_small_pod(void **state)
     run_after(&f, SECOND);
     assert_cluster_event(&f, "TriggeredScaleUp", "[{t4-1 0->1 (max: 8)}]");
     assert_true(is_cordoned(&f, m));
+    // While the small pod waits, the scheduler would give it the node.
+    cluster_delete(&f.k, KUBE_PODS, "default", "small");
+    loop_until(&f.k.loop, kube_cache_get(f.k.c->pods, "default", "small") == NULL);
     add_pending(&f, "large", 4);
     run_after(&f, SECOND);
     loop_until(&f.k.loop, !is_cordoned(&f, m));
     assert_cluster_event(&f, "EarlyCordonEnded", "pod default/large needs it");
     assert_null(kube_annotation(node_of(&f, m), NODES_ANN_EARLY_CORDON));
     run_after(&f, SECOND);
+    assert_int_equal(fake_target(&f, "t4-4"), 1);
+    fixture_close(&f);
+}
+
+static void test_a_large_pod_waits_for_a_cordoned_node_instead_of_a_new_one(void **state)
+{
+    struct fixture f;
+    (void)state;
+    OPEN(&f, SMALL, LARGE);
+    f.settings.early_cordon = true;
+    struct machine *m = machine_add(&f, "t4-4");
+    run_after(&f, 0);
+    loop_until(&f.k.loop, is_cordoned(&f, m));
+    // The scheduler would give the node to the first pod.
+    add_pending(&f, "a-small", 1);
+    run_after(&f, SECOND);
+    add_pending(&f, "b-large", 4);
+    run_after(&f, SECOND);
+    run_after(&f, SECOND);
+    assert_true(is_cordoned(&f, m));
+    assert_int_equal(fake_target(&f, "t4-1"), 1);
     assert_int_equal(fake_target(&f, "t4-4"), 1);
     fixture_close(&f);
 }
@@ -149,6 +173,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_nothing_is_cordoned_by_default),
         cmocka_unit_test(test_an_idle_large_node_is_cordoned_for_a_small_pod),
+        cmocka_unit_test(test_a_large_pod_waits_for_a_cordoned_node_instead_of_a_new_one),
         cmocka_unit_test(test_a_small_pod_gets_the_large_node_if_no_smaller_one_can_come),
         cmocka_unit_test(test_a_cordoned_node_is_removed_when_unneeded),
         cmocka_unit_test(test_a_restart_without_the_setting_ends_cordons),

@@ -149,14 +149,16 @@ static void read_pool(struct codec_reader *r, const struct pool_file *f, const j
     nodes_pool_init(&p);
     if (f->currency)
         p.currency = f->currency;
-    if (f->extra && f->extra->fields)
+    const struct codec_field *more = provider;
+    if (f->extra && f->extra->fields) {
+        more = f->extra->fields;
         p.extra = codec_reader_alloc(r, f->extra->size);
+    }
     if (!json_is_object(v)) {
         codec_reader_fail(r, v, "a pool must be a mapping");
         return;
     }
-    codec_read_mapping2(r, v, pool_fields, &p, p.extra ? f->extra->fields : provider, p.extra,
-                        "pool");
+    codec_read_mapping2(r, v, pool_fields, &p, more, p.extra, "pool");
     const struct codec_yaml_mark m = codec_yaml_mark_of(r->marks, v);
     p.where = codec_reader_format(r, "%s:%d:%d", r->name, r->first_line + m.line, m.column);
     nodes_pool_complete(r, v, &p);

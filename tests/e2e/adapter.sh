@@ -27,13 +27,13 @@ has_replicas() { [ "$(replicas)" = "$1" ]; }
 active() { [ "$(kubectl get hpa gpu-hpa -o json | jq -r '.status.conditions[]? | select(.type == "ScalingActive") | .reason')" = ValidMetricFound ]; }
 wait_for "the cluster's controller finds the metric" active
 has_replicas 1 || fail "it scales at its target: $(replicas)"
-echo 90 >"$dir/load"
+echo 90 >"$feed_load"
 wait_for "5 replicas at a load of 90 % over a target of 20 %" has_replicas 5
 settled() { kubectl get hpa gpu-hpa -o json | jq -e '.status | .currentReplicas == 5 and .desiredReplicas == 5 and (.currentMetrics[0].pods.current.averageValue == "18")'; }
 wait_for "five pods at 18 %" settled
 shadow_says() { [ "$(grep '^{' "$dir/shadow.log" | tail -n 1 | jq -r .desired)" = "$1" ]; }
 wait_for "the shadow agrees on 5" shadow_says 5
-echo 5 >"$dir/load"
+echo 5 >"$feed_load"
 wait_for "back to 1 replica" has_replicas 1
 wait_for "the shadow agrees on 1" shadow_says 1
 ok "the cluster's controller scales the ack guide's Deployment 1 to 5 to 1 by the adapter; ours in its shadow agrees"
@@ -52,9 +52,9 @@ cat >"$dir/feed-eks.jq" <<'EOF'
 [.items[] | select(.status.phase == "Running" and .metadata.deletionTimestamp == null)] as $pods
 | $pods[] | "DCGM_FI_DEV_GPU_UTIL{gpu=\"0\",UUID=\"GPU-\(.metadata.uid)\",exported_namespace=\"default\",exported_container=\"vision-api\",exported_pod=\"\(.metadata.name)\"} \([$load / ($pods | length), 100] | min)"
 EOF
-echo 40 >"$dir/load"
+echo 40 >"$feed_load"
 (while :; do
-    kubectl get pods -l app=vision-api -o json 2>/dev/null | jq -r --argjson load "$(cat "$dir/load")" -f "$dir/feed-eks.jq" >"$dir/feed/next-eks" && mv "$dir/feed/next-eks" "$dir/feed/eks"
+    kubectl get pods -l app=vision-api -o json 2>/dev/null | jq -r --argjson load "$(cat "$feed_load")" -f "$dir/feed-eks.jq" >"$dir/feed/next-eks" && mv "$dir/feed/next-eks" "$dir/feed/eks"
     sleep 1
 done) >"$dir/feed-eks.log" 2>&1 &
 pids="$! $pids"
@@ -77,10 +77,10 @@ vision() { [ "$(kubectl get deployment vision-api -o jsonpath='{.spec.replicas}'
 service_value() { kubectl get --raw "$api/namespaces/default/services/vision-api/DCGM_FI_DEV_GPU_UTIL_AVG" | jq -e '.items[0].value == "20"'; }
 wait_for "the Service's average is 20" service_value
 vision 2 || fail "the eks guide's Deployment scales at its target"
-echo 400 >"$dir/load" # 100 % each until there are twenty
+echo 400 >"$feed_load" # 100 % each until there are twenty
 more() { [ "$(kubectl get deployment vision-api -o jsonpath='{.spec.replicas}')" -gt 5 ]; }
 wait_for "more replicas under load" more
-echo 8 >"$dir/load"
+echo 8 >"$feed_load"
 wait_for "back to 2 replicas" vision 2
 ok "the eks guide: Helm values, gpuscale convert, an Object metric of a Service; 2 to more than 5 to 2"
 

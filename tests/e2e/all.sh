@@ -28,5 +28,10 @@ guides=
 cat "$logs/guides"
 count "$logs/guides" "$status"
 [ "$status" != 3 ] || run adapter
+# The Cluster Autoscaler, if CLUSTER_AUTOSCALER is the path of its program.
+"$here/autoscaler.sh" >"$logs/autoscaler" 2>&1
+status=$?
+cat "$logs/autoscaler"
+count "$logs/autoscaler" "$status"
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]

@@ -1,13 +1,14 @@
 # Metrics of GPUs without GPUs: a script divides a load among the running pods of the ACK guide's Deployment, with the names and
 # labels of the guide's exporter. The engine scrapes it, and the adapter serves it as an aggregated API. To be sourced after the
-# control plane was started; sets $metrics_port, $feed_port and $adapter_port. The load is in $dir/load.
+# control plane was started; sets $metrics_port, $feed_port and $adapter_port. The load is in $feed_load.
 
 mkdir "$dir/feed"
-echo 20 >"$dir/load"
+feed_load=$dir/feed-load
+echo 20 >"$feed_load"
 : >"$dir/feed/metrics"
 feed() {
     while :; do
-        kubectl get pods -l app=bert-intent-detection -o json 2>/dev/null | jq -r --argjson load "$(cat "$dir/load")" '
+        kubectl get pods -l app=bert-intent-detection -o json 2>/dev/null | jq -r --argjson load "$(cat "$feed_load")" '
             [.items[] | select(.status.phase == "Running" and .metadata.deletionTimestamp == null)] as $pods
             | $pods[] | "DCGM_CUSTOM_PROCESS_SM_UTIL{gpu=\"0\",UUID=\"GPU-\(.metadata.uid)\",NodeName=\"\(.spec.nodeName)\",NamespaceName=\"\(.metadata.namespace)\",PodName=\"\(.metadata.name)\"} \([$load / ($pods | length), 100] | min)"' >"$dir/feed/next" || continue
         mv "$dir/feed/next" "$dir/feed/metrics"

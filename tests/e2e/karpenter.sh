@@ -90,7 +90,7 @@ kubectl get events -o json | jq -e 'any(.items[]; .reason == "Nominated" and (.i
 apply_guide ack/hpa-v2.yaml
 start hpa "$gpuscale" hpa --kubeconfig="$dir/admin.kubeconfig" --mode=control --namespace=default --all --leader-elect=false --web.listen-address= \
     --horizontal-pod-autoscaler-sync-period=2s --horizontal-pod-autoscaler-downscale-stabilization=10s
-echo 90 >"$dir/load"
+echo 90 >"$feed_load"
 wait_for "5 pods at a load of 90 % over a target of 20 %" running_are 5
 wait_for "5 nodes" ready_nodes_are gpu-1 5
 ok "a GPU metric: gpuscale hpa adds replicas, Karpenter NodeClaims and nodes, 1 to 5"
@@ -106,7 +106,7 @@ wait_for "the pod for 4 GPUs runs" large_runs
 kubectl delete pod large --wait=false >/dev/null
 ok "taints per size: only the pod for 4 GPUs uses the node with 4"
 
-echo 5 >"$dir/load"
+echo 5 >"$feed_load"
 wait_for "back to 1 node" ready_nodes_are gpu-1 1
 wait_for "the large node is removed" ready_nodes_are gpu-4 0
 running_are 1 || fail "pods after the load: $(kubectl get pods -o wide)"

@@ -21,18 +21,28 @@ start_proxy() {
     start proxy "$bin/node" --mode=proxy --kubeconfig="$dir/admin.kubeconfig" --hosts="$dir/hosts" --load="$dir/load"
 }
 
-# NAME NUMBER GPUS: starts a node with the address 10.244.0.1NUMBER and GPUS simulated GPUs.
-start_kubelet() {
-    ip addr add "10.244.0.1$2/16" dev pods0
-    kubeconfig "node-$1" "/O=system:nodes/CN=system:node:$1"
-    cert "kubelet-$1" ca "/O=system:nodes/CN=system:node:$1" "DNS:$1,IP:10.244.0.1$2"
-    "$gpuscale" sim create "$3" --name="/gpuscale-$1" >"$dir/sim-$1.log"
-    uuids=$("$gpuscale" sim status --name="/gpuscale-$1" -o json | jq -r '[.gpus[].uuid] | join(",")')
-    start "node-$1" unshare -m sh -c 'mount -t tmpfs tmpfs /var/lib && mkdir /var/lib/kubelet && mount -t tmpfs tmpfs /var/log &&
-        mkdir /var/log/pods /var/log/containers && exec "$@"' sh "$bin/node" --name="$1" --address="10.244.0.1$2" --pod-network="10.244.$2" \
-        --kubeconfig="$dir/node-$1.kubeconfig" --tls-cert-file="$dir/kubelet-$1.crt" --tls-private-key-file="$dir/kubelet-$1.key" \
+# NAME NUMBER GPUS FLAG…: runs a node with the address 10.244.0.1NUMBER, simulated GPUs (none: "") and further flags of the
+# program tests/e2e/node. To be started in the background.
+run_kubelet() {
+    name=$1 number=$2 gpus=$3 uuids=
+    shift 3
+    ip addr replace "10.244.0.1$number/16" dev pods0
+    kubeconfig "node-$name" "/O=system:nodes/CN=system:node:$name"
+    cert "kubelet-$name" ca "/O=system:nodes/CN=system:node:$name" "DNS:$name,IP:10.244.0.1$number"
+    if [ "$gpus" ]; then
+        "$gpuscale" sim create "$gpus" --name="/gpuscale-$name" >"$dir/sim-$name.log"
+        uuids=$("$gpuscale" sim status --name="/gpuscale-$name" -o json | jq -r '[.gpus[].uuid] | join(",")')
+    fi
+    exec unshare -m sh -c 'mount -t tmpfs tmpfs /var/lib && mkdir /var/lib/kubelet && mount -t tmpfs tmpfs /var/log &&
+        mkdir /var/log/pods /var/log/containers && exec "$@"' sh "$bin/node" --name="$name" --address="10.244.0.1$number" --pod-network="10.244.$number" \
+        --kubeconfig="$dir/node-$name.kubeconfig" --tls-cert-file="$dir/kubelet-$name.crt" --tls-private-key-file="$dir/kubelet-$name.key" \
         --client-ca-file="$dir/ca.crt" --gpus="$uuids" --image="$dir/image" --hosts="$dir/hosts" --logs="$dir/containers" \
-        --sim="/gpuscale-$1" --load="$dir/load"
+        --sim="/gpuscale-$name" --load="$dir/load" "$@"
+}
+
+# NAME NUMBER GPUS: starts a node and waits for it.
+start_kubelet() {
+    start "node-$1" run_kubelet "$@"
     wait_for "node $1 is ready" kubectl wait --for=condition=Ready "node/$1" --timeout=1s
-    wait_for "node $1 has GPUs" sh -c "[ \"\$(kubectl get node $1 -o jsonpath='{.status.allocatable.nvidia\.com/gpu}')\" -gt 0 ]"
+    [ -z "$3" ] || wait_for "node $1 has GPUs" sh -c "[ \"\$(kubectl get node $1 -o jsonpath='{.status.allocatable.nvidia\.com/gpu}')\" -gt 0 ]"
 }

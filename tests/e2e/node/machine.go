@@ -20,10 +20,11 @@ const ticksPerSecond = 100
 type machine struct {
 	cadvisortest.Fake
 	name string
+	cpus int
 }
 
 func (m *machine) MachineInfo() (*cadvisorapi.MachineInfo, error) {
-	return &cadvisorapi.MachineInfo{NumCores: 16, MemoryCapacity: 64 << 30, MachineID: m.name, SystemUUID: m.name, BootID: m.name}, nil
+	return &cadvisorapi.MachineInfo{NumCores: m.cpus, MemoryCapacity: 64 << 30, MachineID: m.name, SystemUUID: m.name, BootID: m.name}, nil
 }
 
 // The sum of the fields of the first line of /proc/stat but idle and iowait, in ns.

@@ -22,6 +22,7 @@ import (
 	kubeletconfig "k8s.io/kubernetes/pkg/kubelet/apis/config"
 	kubecontainer "k8s.io/kubernetes/pkg/kubelet/container"
 	"k8s.io/kubernetes/pkg/kubemark"
+	"k8s.io/kubernetes/pkg/util/taints"
 	"k8s.io/kubernetes/pkg/volume"
 	"k8s.io/kubernetes/pkg/volume/configmap"
 	"k8s.io/kubernetes/pkg/volume/downwardapi"
@@ -37,6 +38,9 @@ type options struct {
 	podNetwork                string // three bytes, such as 10.244.1
 	cert, key, clientCA       string
 	gpus                      string
+	providerID                string
+	labels, taints            string // as the kubelet's flags
+	cpus                      int
 	runtime                   runtimeOptions
 }
 
@@ -70,14 +74,35 @@ func volumePlugins() []volume.VolumePlugin {
 
 func runKubelet(o *options) error {
 	ctx := context.Background()
+	// The fake runtime does not report paths of logs. The kubelet removes PATH* when it removes a container: here all files of
+	// the current directory.
+	if err := os.MkdirAll("/var/lib/empty", 0o755); err != nil {
+		return err
+	}
+	if err := os.Chdir("/var/lib/empty"); err != nil {
+		return err
+	}
 	devices, err := newDeviceManager(o.gpus)
 	if err != nil {
 		return err
 	}
+	nodeLabels := map[string]string{}
+	if o.gpus != "" {
+		nodeLabels = map[string]string{"nvidia.com/gpu.present": "true", "nvidia.com/gpu.product": "SIMULATED"}
+	}
+	for _, label := range strings.FieldsFunc(o.labels, func(r rune) bool { return r == ',' }) {
+		key, value, _ := strings.Cut(label, "=")
+		nodeLabels[key] = value
+	}
 	flags, config := kubemark.GetHollowKubeletConfig(&kubemark.HollowKubeletOptions{
-		NodeName: o.name, KubeletPort: 10250, MaxPods: 110,
-		NodeLabels: map[string]string{"nvidia.com/gpu.present": "true", "nvidia.com/gpu.product": "SIMULATED"},
+		NodeName: o.name, KubeletPort: 10250, MaxPods: 110, NodeLabels: nodeLabels,
 	})
+	if o.taints != "" {
+		if config.RegisterWithTaints, _, err = taints.ParseTaints(strings.Split(o.taints, ",")); err != nil {
+			return err
+		}
+	}
+	config.ProviderID = o.providerID
 	os.RemoveAll(flags.RootDirectory) // made by the call, in /tmp
 	flags.RootDirectory = "/var/lib/kubelet"
 	flags.CertDirectory = "/var/lib/kubelet/pki"
@@ -91,7 +116,7 @@ func runKubelet(o *options) error {
 	config.Authorization.Mode = kubeletconfig.KubeletAuthorizationModeWebhook
 	config.VolumeStatsAggPeriod.Duration = time.Hour
 	kube := client(o.kubeconfig, 50)
-	machine := &machine{name: o.name}
+	machine := &machine{name: o.name, cpus: o.cpus}
 	runtime := newRuntime(&o.runtime, o.podNetwork, o.address)
 	hollow := kubemark.NewHollowKubelet(flags, config, kube, client(o.kubeconfig, 10), machine,
 		fakecri.NewFakeImageService(), runtime, devices)
@@ -109,7 +134,9 @@ func runKubelet(o *options) error {
 	}
 	deps.Auth = auth
 	go reload(ctx.Done())
-	go devices.plug(ctx)
+	if o.gpus != "" {
+		go devices.plug(ctx)
+	}
 	hollow.Run(ctx)
 	return nil
 }
@@ -128,6 +155,10 @@ func main() {
 	flag.StringVar(&o.key, "tls-private-key-file", "", "its key")
 	flag.StringVar(&o.clientCA, "client-ca-file", "", "CA of clients")
 	flag.StringVar(&o.gpus, "gpus", "", "UUIDs, separated by commas")
+	flag.StringVar(&o.providerID, "provider-id", "", "spec.providerID")
+	flag.StringVar(&o.labels, "node-labels", "", "further labels, separated by commas")
+	flag.StringVar(&o.taints, "register-with-taints", "", "taints, separated by commas")
+	flag.IntVar(&o.cpus, "cpus", 16, "cores of the machine")
 	flag.StringVar(&o.runtime.image, "image", "", "folder that the containers have as /usr/local/bin")
 	flag.StringVar(&o.runtime.hosts, "hosts", "", "file that they have as /etc/hosts")
 	flag.StringVar(&o.runtime.logs, "logs", "", "folder of their logs")

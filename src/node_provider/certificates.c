@@ -158,8 +158,8 @@ struct gs_error *node_provider_generate(const char *dir, const struct gs_opt_lis
             write_cloud_config(dir, names->len > 0 ? names->items[0] : "localhost", port, &config);
     if (err)
         return gs_error_wrap(err, "--generate-certificates");
-    fprintf(stdout, "# %s/cloud-config.yaml, for the Cluster Autoscaler's --cloud-config\n%s", dir,
-            config.data);
-    fflush(stdout);
+    (void)fprintf(stdout, "# %s/cloud-config.yaml, for the Cluster Autoscaler's --cloud-config\n%s",
+                  dir, config.data);
+    (void)fflush(stdout);
     return NULL;
 }

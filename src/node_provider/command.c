@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/num.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -51,17 +52,17 @@ static bool read_start_time(int64_t pid, uint64_t *ret_start, char *ret_state)
     if (err || !text.data)
         return false;
     // The name, in parentheses, may contain anything. State is field 3, the start time field 22.
-    const char *p = strrchr(text.data, ')');
-    unsigned long long start = 0;
-    char state = 0;
-    if (!p || sscanf(p + 1,
-                     " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
-                     "%llu",
-                     &state, &start) != 2)
+    const char *name_end = strrchr(text.data, ')');
+    if (!name_end || name_end[1] != ' ')
         return false;
-    *ret_start = start;
-    *ret_state = state;
-    return true;
+    struct gs_slice rest = gs_slice_of(name_end + 2), field = {0};
+    for (int i = 3; i <= 22 && rest.data; i++) {
+        field = gs_slice_cut(&rest, ' ');
+        if (i == 3)
+            *ret_state = field.len > 0 ? field.data[0] : '?';
+    }
+    GS_AUTO_ERROR struct gs_error *bad = gs_parse_u64(field, UINT64_MAX, ret_start);
+    return !bad;
 }
 
 static const char *boot_id(void)

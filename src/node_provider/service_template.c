@@ -30,8 +30,8 @@ void node_provider_handle_template(void *ctx, struct grpc_call *call, struct gs_
         return;
     }
     Externalgrpc__TemplateResponse r = EXTERNALGRPC__TEMPLATE_RESPONSE__INIT;
-    const ProtobufCBinaryData data = {.data = (uint8_t *)bytes.data, .len = bytes.len};
-    r.node_info = r.node_bytes = data;
+    r.node_info.data = r.node_bytes.data = (uint8_t *)bytes.data;
+    r.node_info.len = r.node_bytes.len = bytes.len;
     node_provider_answer(call, &r.base);
 }
 

@@ -16,9 +16,9 @@
 
 enum { STMT_PUT, STMT_DELETE, STMT_BEGIN, STMT_COMMIT, STMT_ROLLBACK, N_STMTS };
 static const char *const statement_text[N_STMTS] = {
-    [STMT_PUT] = "INSERT OR REPLACE INTO machines (name, pool, provider_id, step, created_ms,"
-                 " changed_ms, attempts, error_code, error_message, out_of_resources, process)"
-                 " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+    [STMT_PUT] = ("INSERT OR REPLACE INTO machines (name, pool, provider_id, step, created_ms,"
+                  " changed_ms, attempts, error_code, error_message, out_of_resources, process)"
+                  " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)"),
     [STMT_DELETE] = "DELETE FROM machines WHERE name = ?1",
     [STMT_BEGIN] = "BEGIN IMMEDIATE",
     [STMT_COMMIT] = "COMMIT",

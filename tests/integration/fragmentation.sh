@@ -59,8 +59,8 @@ start '' '' --early-cordon
 wait_for "the idle node is cordoned" cordoned true
 kubectl get events --field-selector reason=EarlyCordon | grep -q 'all 4 GPUs are idle, a pod with 1 GPU would split them' || fail "no event EarlyCordon"
 pod small 1
+pod large 4 # waits until the small pod has its node: the scheduler takes the older pod first
 wait_for "the small pod gets a small node" runs_on small t4-1
-pod large 4
 wait_for "the large pod gets the idle node" runs_on large t4-4
 cordoned '' || fail "the node in use is cordoned"
 [ "$(nodes_of t4-4)" = 1 ] || fail "there are $(nodes_of t4-4) large nodes"

@@ -28,7 +28,7 @@ else
 fi
 
 for verb in engine adapter hpa exporter; do
-    unit=$source/deploy/gpuscale-$verb.service
+    unit=$source/deploy/systemd/gpuscale-$verb.service.in
     # Flags in ExecStart must exist.
     flags=$(awk '/^ExecStart=/ { on = 1 } on { more = sub(/\\$/, ""); printf "%s ", $0; on = more }' "$unit" | sed "s/^.*gpuscale $verb//; s/\$GPUSCALE_FLAGS//; s#%d#$dir#g")
     # shellcheck disable=SC2086 # words
@@ -37,7 +37,7 @@ done
 command -v systemd-analyze >/dev/null || skip "the units of systemd: systemd-analyze is not installed"
 for verb in engine adapter hpa exporter; do
     unit=$dir/gpuscale-$verb.service
-    sed 's#/usr/local/bin/gpuscale#/bin/true#' "$source/deploy/gpuscale-$verb.service" >"$unit"
+    sed 's#@bindir@/gpuscale#/bin/true#' "$source/deploy/systemd/gpuscale-$verb.service.in" >"$unit"
     systemd-analyze verify --man=no "$unit" 2>&1 | grep "gpuscale-$verb" && fail "$unit"
     systemd-analyze security --offline=yes --threshold=25 "$unit" >"$dir/security" 2>&1 ||
         { cat "$dir/security"; fail "$unit: exposure above 2.5"; }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// CPU and memory at rest of a whole `gpuscale up` with the example service deployed and no load,
-// without the pods themselves.
+// CPU and memory at rest of a whole `gpuscale up`: with the example service deployed and no load,
+// without the pods themselves; and with a pool of 20 machines with 160 GPUs.
 #include "base/clock.h"
 #include "base/mem.h"
 #include "bench.h"
@@ -13,6 +13,11 @@
 
 #define SETTLE_NS (5 * GS_NS_PER_SEC)
 #define UP_MB     60.0
+// Of 20 machines. The memory is PSS: their exporters share most of their resident memory.
+#define POOL          "a=20x8,price=1"
+#define POOL_MACHINES 20
+#define POOL_MB       150.0
+#define POOL_CPU      3.0
 
 struct options {
     const char *gpuscale, *intent_api, *manifest;
@@ -76,6 +81,51 @@ static void measure_up(const struct options *o)
     bench_stop(up);
 }
 
+static void measure_pool(const struct options *o)
+{
+    GS_AUTO_FREE char *data = gs_format("%s/pool-data", bench_dir());
+    const char *const argv[] = {o->gpuscale,
+                                "up",
+                                "--gpus",
+                                "none",
+                                "--pool",
+                                POOL,
+                                "--scale-down-enabled=false",
+                                "--data-dir",
+                                data,
+                                "--api-port",
+                                "0",
+                                "--prometheus-port",
+                                "0",
+                                NULL};
+    pid_t up = bench_start("up-pool.log", argv), children[USAGE_PIDS];
+    free(bench_wait_for_text(up, "Ready: "));
+    bench_sleep(3 * SETTLE_NS);
+    struct usage_group groups[2] = {{.pids = {up}, .n = 1}};
+    struct usage u[2], sum = {0};
+    size_t n = bench_children(up, children, USAGE_PIDS);
+    for (size_t i = 0; i < n; i++)
+        if (bench_is_command(children[i], "exporter"))
+            groups[1].pids[groups[1].n++] = children[i];
+    if (groups[1].n != POOL_MACHINES)
+        bench_fail("gpuscale up has %zu exporters for %d machines", groups[1].n, POOL_MACHINES);
+    usage_measure(groups, 2, o->seconds, 0, u);
+    for (size_t i = 0; i < 2; i++) {
+        usage_print(i ? "up: exporters of 20 machines, 160 GPUs" : "up: with 20 machines", u[i],
+                    "");
+        sum.rss_mb += u[i].rss_mb;
+        sum.pss_mb += u[i].pss_mb;
+        sum.private_mb += u[i].private_mb;
+        sum.cpu_percent += u[i].cpu_percent;
+    }
+    char verdict[64];
+    snprintf(verdict, sizeof(verdict), "%.0f MB PSS, %.0f %%: %s", POOL_MB, POOL_CPU,
+             bench_verdict(sum.pss_mb <= POOL_MB && sum.cpu_percent <= POOL_CPU));
+    usage_print("up: both", sum, verdict);
+    bench_check_running(up);
+    bench_stop(up);
+}
+
 static struct gs_error *run(const void *opts, int argc, char **argv, int *ret_exit)
 {
     const struct options *o = opts;
@@ -84,6 +134,7 @@ static struct gs_error *run(const void *opts, int argc, char **argv, int *ret_ex
     printf("At rest, over %d s each (MB of 10^6 bytes; SIMULATED GPUs)\n", (int)o->seconds);
     usage_print_header();
     measure_up(o);
+    measure_pool(o);
     return NULL;
 }
 

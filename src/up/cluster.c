@@ -23,7 +23,8 @@
 // Sampling and scraping run twice as often as by default. Even with the worst offset between the
 // two timers, a step in load is in the metrics API within two seconds.
 #define SAMPLE_INTERVAL_MS 500
-// Of machines of pools, which may be many: sampling costs most of what gpuscale up needs at rest.
+// Of machines of pools, which may be many: samples and scrapes cost most of what gpuscale up needs
+// at rest.
 #define MACHINE_INTERVAL_MS   1000
 #define RESOURCES_INTERVAL_MS 2000
 #define RETENTION_MS          900000 // enough for the rules and dashboards of a session
@@ -242,6 +243,7 @@ static struct gs_error *write_engine_config(const struct up_cluster *c)
         .exporter = c->devices.n ? exporter : NULL,
         .targets = c->targets,
         .interval_ms = SAMPLE_INTERVAL_MS,
+        .targets_interval_ms = MACHINE_INTERVAL_MS,
         .hidden = c->duplicates ? up_duplicates_pattern(c->duplicates) : NULL};
     return up_engine_config_write(&cfg, c->options, c->values, c->engine_config);
 }

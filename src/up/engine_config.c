@@ -11,14 +11,10 @@
 
 #define ALERTMANAGER_PORT "9093"
 
-static json_t *exporter_job(const struct up_engine_config *c)
+static json_t *exporter_job(const struct up_engine_config *c, const char *name, int interval_ms)
 {
-    json_t *job = json_pack("{s:s, s:o}", "job_name", UP_EXPORTER_JOB, "scrape_interval",
-                            codec_json_strf("%dms", c->interval_ms));
-    if (c->exporter)
-        json_object_set_new(job, "static_configs", json_pack("[{s:[s]}]", "targets", c->exporter));
-    if (c->targets)
-        json_object_set_new(job, "file_sd_configs", json_pack("[{s:[s]}]", "files", c->targets));
+    json_t *job = json_pack("{s:s, s:o}", "job_name", name, "scrape_interval",
+                            codec_json_strf("%dms", interval_ms));
     // The series of devices get the label of the series of processes, which ACK's rules use.
     json_t *rules = json_pack("[{s:[s,s], s:s, s:s, s:s}]", "source_labels", "NodeName", "hostname",
                               "regex", ";(.+)", "target_label", "NodeName", "replacement", "$1");
@@ -28,6 +24,24 @@ static json_t *exporter_job(const struct up_engine_config *c)
                                         "__name__", "UUID", "regex", c->hidden));
     json_object_set_new(job, "metric_relabel_configs", rules);
     return job;
+}
+
+static void add_exporters(const struct up_engine_config *c, json_t *jobs)
+{
+    json_t *first = exporter_job(c, UP_EXPORTER_JOB, c->interval_ms);
+    if (c->exporter)
+        json_object_set_new(first, "static_configs",
+                            json_pack("[{s:[s]}]", "targets", c->exporter));
+    json_array_append_new(jobs, first);
+    if (!c->targets)
+        return;
+    // A job of its own for the interval. The series have the same label.
+    json_t *machines = exporter_job(c, "gpuscale-machines", c->targets_interval_ms);
+    json_object_set_new(machines, "file_sd_configs", json_pack("[{s:[s]}]", "files", c->targets));
+    json_object_set_new(
+        machines, "relabel_configs",
+        json_pack("[{s:s, s:s}]", "target_label", "job", "replacement", UP_EXPORTER_JOB));
+    json_array_append_new(jobs, machines);
 }
 
 // "HOST", "HOST:PORT" or "http://HOST:PORT/PREFIX".
@@ -101,7 +115,7 @@ struct gs_error *up_engine_config_write(const struct up_engine_config *c,
         json_pack("{s:{s:s, s:s}}", "global", "scrape_interval", "1s", "evaluation_interval", "1s");
     CODEC_AUTO_JSON json_t *values = json_deep_copy(v->chart.config);
     json_t *jobs = json_array();
-    json_array_append_new(jobs, exporter_job(c));
+    add_exporters(c, jobs);
     json_array_extend(jobs, json_object_get(values, "scrape_configs"));
     json_object_update(json_object_get(doc, "global"), json_object_get(values, "global"));
     json_object_set_new(doc, "scrape_configs", jobs);

@@ -111,8 +111,8 @@ void up_values_finish(struct up_values *v);
 struct up_engine_config {
     const char *exporter; // HOST:PORT; NULL: the first node has no GPUs
     const char *targets;  // path of a file with the exporters of machines; NULL: none
-    int interval_ms;      // of the scrapes
-    const char *hidden;   // of its series: "METRIC;UUID" that is not stored; NULL: all are stored
+    int interval_ms, targets_interval_ms; // of the scrapes
+    const char *hidden; // of its series: "METRIC;UUID" that is not stored; NULL: all are stored
 };
 
 // Writes a prometheus.yml: the job of the exporter, and what the options and values add.

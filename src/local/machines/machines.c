@@ -549,6 +549,14 @@ const struct nodes_provider *machines_provider(const struct machines *m)
 
 // --- start and stop ---
 
+// The exporters of a killed program may end later than this one starts.
+static void remove_former_gpus(const struct machines *all)
+{
+    GS_AUTO_FREE char *set = machines_set_name(all->cfg.cluster->data_dir);
+    GS_AUTO_FREE char *prefix = gs_format("%s-", set);
+    nvmlsim_remove_unused(prefix);
+}
+
 static void begin(void *arg)
 {
     struct machines *all = arg;
@@ -558,6 +566,7 @@ static void begin(void *arg)
     }
     GS_AUTO_FREE char *dir = gs_format("%s/nodes", all->cfg.cluster->data_dir);
     machines_delete_former(all->cfg.cluster);
+    remove_former_gpus(all);
     gs_remove_tree(dir);
     for (size_t p = 0; p < all->cfg.n_pools; p++)
         for (size_t i = 0; i < all->pools[p].spec->min && all->len < MACHINES_MAX; i++)
@@ -640,6 +649,7 @@ void machines_free(struct machines *m)
         machine_free(m->items[i]);
     if (m->len)
         gs_remove_tree(dir);
+    remove_former_gpus(m);
     for (size_t i = 0; i < m->n_env; i++)
         free(m->extra_env[i]);
     free(m->extra_env);

@@ -58,8 +58,8 @@ static bool read_start_time(int64_t pid, uint64_t *ret_start, char *ret_state)
     struct gs_slice rest = gs_slice_of(name_end + 2), field = {0};
     for (int i = 3; i <= 22 && rest.data; i++) {
         field = gs_slice_cut(&rest, ' ');
-        if (i == 3)
-            *ret_state = field.len > 0 ? field.data[0] : '?';
+        if (i == 3 && field.len > 0)
+            *ret_state = field.data[0];
     }
     GS_AUTO_ERROR struct gs_error *bad = gs_parse_u64(field, UINT64_MAX, ret_start);
     return !bad;

@@ -84,8 +84,8 @@ struct autoscaler_pod {
     int64_t pending_since_ms;
     struct autoscaler_pool *coming; // NULL: none
     int64_t coming_since_ms, expected_ms;
-    char *text;      // of the last event
-    int64_t told_ms; // when it was recorded
+    char *text;          // of the last event
+    int64_t recorded_ms; // when it was recorded
 };
 
 // --- the loop ---

@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "kube/object.h"
 
-#define TELL_AGAIN_MS (5 * 60 * INT64_C(1000)) // identical events are merged for this time
+#define REPEAT_MS (5 * 60 * INT64_C(1000)) // identical events are merged for this time
 
 // --- pods ---
 
@@ -34,15 +34,15 @@ static void set_coming(struct autoscaler_pod *state, struct autoscaler_pool *p, 
     state->expected_ms = p ? expected_ms(p, since_ms) : 0;
 }
 
-static void tell(struct autoscaler *a, struct autoscaler_run *r, size_t pod, const char *reason,
-                 const char *text)
+static void record(struct autoscaler *a, struct autoscaler_run *r, size_t pod, const char *reason,
+                   const char *text)
 {
     struct autoscaler_pod *state = pod_of(a, r, pod);
-    if (gs_streq(state->text, text) && r->now_ms - state->told_ms < TELL_AGAIN_MS)
+    if (gs_streq(state->text, text) && r->now_ms - state->recorded_ms < REPEAT_MS)
         return;
     free(state->text);
     state->text = gs_strdup(text);
-    state->told_ms = r->now_ms;
+    state->recorded_ms = r->now_ms;
     kube_event(a->recorder, nodes_pod(r->snapshot, pod), "Normal", reason, "%s", text);
 }
 
@@ -82,14 +82,14 @@ static size_t cluster_headroom(const struct autoscaler *a)
     return room;
 }
 
-static void tell_rejections(struct autoscaler *a, struct autoscaler_run *r, bool at_max_total)
+static void record_rejections(struct autoscaler *a, struct autoscaler_run *r, bool at_max_total)
 {
     for (size_t i = 0; i < r->n_pending; i++) {
         GS_AUTO_FREE char *text =
             at_max_total
                 ? gs_strdup("pod didn't trigger scale-up: max total nodes in cluster reached")
                 : autoscaler_rejection(a, r, r->pending[i]);
-        tell(a, r, r->pending[i], "NotTriggerScaleUp", text);
+        record(a, r, r->pending[i], "NotTriggerScaleUp", text);
         set_coming(pod_of(a, r, r->pending[i]), NULL, r->now_ms);
     }
 }
@@ -132,7 +132,7 @@ static void carry_out(struct autoscaler *a, struct autoscaler_run *r,
     GS_AUTO_FREE char *text = gs_format("pod triggered scale-up: [{%s %zu->%zu (max: %zu)}]",
                                         p->pool->name, from, to, (size_t)p->pool->max);
     for (size_t i = 0; i < c->option->n_pods; i++) {
-        tell(a, r, c->option->pods[i], "TriggeredScaleUp", text);
+        record(a, r, c->option->pods[i], "TriggeredScaleUp", text);
         set_coming(pod_of(a, r, c->option->pods[i]), p, r->now_ms);
     }
     autoscaler_want_run(a); // for pods that need another pool
@@ -164,12 +164,12 @@ bool autoscaler_scale_up(struct autoscaler *a, struct autoscaler_run *r)
         autoscaler_event(a, "Warning", "MaxNodesTotalReached",
                          "Max total nodes in cluster reached: %lld",
                          (long long)a->cfg.settings.max_nodes_total);
-        tell_rejections(a, r, true);
+        record_rejections(a, r, true);
         return false;
     }
     GS_CLEANUP(autoscaler_choice_finish) struct autoscaler_choice choice = {0};
     if (!autoscaler_choose(a, r, room, &choice)) {
-        tell_rejections(a, r, false);
+        record_rejections(a, r, false);
         return false;
     }
     carry_out(a, r, &choice);

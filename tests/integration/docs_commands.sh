@@ -24,7 +24,7 @@ foreign=' --args --command --containers --dry-run --field-selector --gpuscale --
  --lint --no-headers --now --only --overrides --peer
  --phase --quick --restart --schedule --seconds --selector --series --server-side --show-labels --since --since-time --suite --tail --type
  --cloud-config --cloud-provider --force-conflicts --hostname-override --load-restrictor --node-labels --provider-id
- --register-with-taints --resource --terraform --verb --capacity-buffer-controller-enabled
+ --register-with-taints --rounds --unremovable-node-recheck-timeout --resource --terraform --verb --capacity-buffer-controller-enabled
  --capacity-buffer-pod-injection-enabled --enable-provisioning-requests '
 # shellcheck disable=SC2086
 grep -noE '(^|[^a-zA-Z0-9-])--[a-z][a-zA-Z0-9.-]*[a-zA-Z0-9]' $pages | sed -E 's/^([^:]*:[0-9]*):[^-]*--/\1 --/' >"$dir/flags"

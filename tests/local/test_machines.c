@@ -183,6 +183,9 @@ static void test_the_minimum_exists_at_the_start(void **state)
     const json_t *taint = json_array_get(codec_json_get(n, "spec", "taints", NULL), 0);
     assert_string_equal(codec_json_str(taint, "key", NULL), "nvidia.com/gpu");
     assert_int_equal(n_sets(f), 2);
+    const struct nodes_provider *p = machines_provider(t.machines);
+    assert_error(p->delete_node(p->ctx, "a", s.id), GS_ELIMIT, "min size reached");
+    assert_int_equal(target("a"), 2);
 }
 
 static void test_a_machine_passes_through_its_phases(void **state)

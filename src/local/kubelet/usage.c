@@ -2,6 +2,7 @@
 // CPU time and memory of containers from /proc, under the names of the kubelet's /metrics/resource.
 // A container is the supervisor's descendants. The CPU time of processes that have ended is in that
 // of the parent that waited for them, at last the supervisor, so the sum does not lose it.
+#include "base/assert.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/num.h"
@@ -235,6 +236,7 @@ static void add_node_sample(struct gs_buf *out, const char *name, const struct k
 static void add_nodes(struct gs_buf *out, const struct kubelet *first)
 {
     double v = 0;
+    gs_assert(first);
     gs_buf_add_str(out, "# TYPE node_cpu_usage_seconds_total counter\n");
     if (read_node_cpu(&v))
         add_node_sample(out, "node_cpu_usage_seconds_total", first, v);

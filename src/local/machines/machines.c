@@ -579,10 +579,10 @@ static void copy_kubelet_config(struct machines *all, const struct local_kubelet
     all->first = k->first;
     all->self_exe = gs_strdup(k->self_exe);
     all->work_dir = k->work_dir ? gs_strdup(k->work_dir) : NULL;
-    while (k->extra_env && k->extra_env[all->n_env])
+    for (size_t i = 0; k->extra_env && k->extra_env[i]; i++)
         all->n_env++;
     all->extra_env = gs_alloc_array(all->n_env + 1, sizeof(*all->extra_env));
-    for (size_t i = 0; i < all->n_env; i++)
+    for (size_t i = 0; k->extra_env && i < all->n_env; i++)
         all->extra_env[i] = gs_strdup(k->extra_env[i]);
 }
 

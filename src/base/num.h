@@ -25,4 +25,6 @@ char *gs_put_u64(char *at, uint64_t v); // decimal, at most 20 digits
 #define GS_FIXED6_SIZE 328
 char *gs_put_fixed6(char *at, double v);
 
+int64_t gs_add_clamped(int64_t a, int64_t b); // limited to the range of int64_t
+
 int gs_hex_digit(char c); // 0 … 15 in either case; -1: not a hexadecimal digit

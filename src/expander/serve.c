@@ -131,21 +131,10 @@ static void handle_http(void *arg, struct http_exchange *x)
 
 static struct gs_error *start_http(struct server *s)
 {
-    GS_AUTO_FREE char *host = NULL;
-    uint16_t port = 0;
     if (!*s->o->web_listen)
         return NULL;
-    struct gs_error *err =
-        http_server_parse_address("--web.listen-address", s->o->web_listen, &host, &port);
-    if (err)
-        return err;
-    const struct http_server_config cfg = {.address = host, .port = port};
-    err = http_server_start(&s->loop, &cfg, handle_http, s, &s->http);
-    if (err)
-        return gs_error_wrap(err, "--web.listen-address");
-    gs_info("expander", "http://%s:%u/api/v1/decisions", *host ? host : "0.0.0.0",
-            http_server_port(s->http));
-    return NULL;
+    return http_server_listen(&s->loop, "--web.listen-address", s->o->web_listen, "expander",
+                              "/api/v1/decisions", handle_http, s, &s->http);
 }
 
 // --- pools and cluster ---

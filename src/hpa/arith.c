@@ -33,14 +33,6 @@ int64_t hpa_ceil64(double v)
     return (int64_t)v;
 }
 
-int64_t hpa_add_sat(int64_t a, int64_t b)
-{
-    int64_t sum;
-    if (__builtin_add_overflow(a, b, &sum))
-        return a < 0 ? INT64_MIN : INT64_MAX;
-    return sum;
-}
-
 int32_t hpa_sat32(int64_t v)
 {
     if (v > INT32_MAX)

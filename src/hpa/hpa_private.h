@@ -58,7 +58,6 @@ struct hpa_evaluation {
 int32_t hpa_ceil32(double v);
 int32_t hpa_trunc32(double v);
 int64_t hpa_ceil64(double v);
-int64_t hpa_add_sat(int64_t a, int64_t b);
 int32_t hpa_sat32(int64_t v);
 bool hpa_within(struct hpa_tolerance t, double ratio);
 

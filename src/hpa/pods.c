@@ -2,6 +2,7 @@
 // Groups the pods of a metric: ignored, unready, missing and ready, and the remaining samples.
 #include "hpa/hpa_private.h"
 
+#include "base/num.h"
 #include "base/slice.h"
 
 #include <stdlib.h>
@@ -105,11 +106,11 @@ static bool cpu_unready(const struct hpa_config *cfg, const struct hpa_pod *pod,
 {
     if (pod->ready == HPA_CONDITION_ABSENT || !pod->has_start_time)
         return true;
-    if (hpa_add_sat(pod->start_time_ms, cfg->cpu_init_period_ms) > now_ms)
+    if (gs_add_clamped(pod->start_time_ms, cfg->cpu_init_period_ms) > now_ms)
         return pod->ready == HPA_CONDITION_FALSE ||
-               sampled_ms < hpa_add_sat(pod->ready_transition_ms, window_ms);
+               sampled_ms < gs_add_clamped(pod->ready_transition_ms, window_ms);
     return pod->ready == HPA_CONDITION_FALSE &&
-           hpa_add_sat(pod->start_time_ms, cfg->readiness_delay_ms) > pod->ready_transition_ms;
+           gs_add_clamped(pod->start_time_ms, cfg->readiness_delay_ms) > pod->ready_transition_ms;
 }
 
 static bool is_cpu(const struct hpa_metric_spec *m)
@@ -142,7 +143,7 @@ bool hpa_all_pods_count(const struct hpa_evaluation *p, size_t metric, bool with
             return false;
         if (cpu && cpu_unready(p->cfg, pod, s->timestamp_ms, window_of(s), p->now_ms))
             return false;
-        ret->usage = hpa_add_sat(ret->usage, s->value);
+        ret->usage = gs_add_clamped(ret->usage, s->value);
         if (!with_requests)
             continue;
         if (!pod->requests_milli || pod->requests_milli[metric] < 0)

@@ -3,6 +3,7 @@
 // divisions truncate, ratios are doubles, and the multiplier depends on the kind of the metric.
 #include "hpa/hpa_private.h"
 
+#include "base/num.h"
 #include "base/slice.h"
 
 static struct gs_error *no_pods(void)
@@ -24,7 +25,7 @@ static int64_t average(const struct hpa_groups *g)
     for (size_t i = 0; i < g->n_entries; i++) {
         if (g->entries[i].dropped)
             continue;
-        sum = hpa_add_sat(sum, g->entries[i].value);
+        sum = gs_add_clamped(sum, g->entries[i].value);
         n++;
     }
     return n ? sum / n : 0;

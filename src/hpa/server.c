@@ -187,20 +187,10 @@ static void handle_request(void *arg, struct http_exchange *x)
 
 static struct gs_error *start_hpa_server(struct hpa_server *r)
 {
-    GS_AUTO_FREE char *host = NULL;
-    uint16_t port = 0;
     if (!*r->o->listen)
         return NULL;
-    struct gs_error *err =
-        http_server_parse_address("--web.listen-address", r->o->listen, &host, &port);
-    if (err)
-        return err;
-    const struct http_server_config cfg = {.address = host, .port = port};
-    err = http_server_start(&r->loop, &cfg, handle_request, r, &r->server);
-    if (err)
-        return gs_error_wrap(err, "--web.listen-address");
-    gs_info("hpa", "http://%s:%u/metrics", *host ? host : "0.0.0.0", http_server_port(r->server));
-    return NULL;
+    return http_server_listen(&r->loop, "--web.listen-address", r->o->listen, "hpa", "/metrics",
+                              handle_request, r, &r->server);
 }
 
 // --- run ---

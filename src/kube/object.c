@@ -134,3 +134,10 @@ void kube_set_condition(json_t *conditions, const char *type, const char *status
     set_str(c, "reason", reason);
     set_str(c, "message", message);
 }
+
+void kube_set_time(json_t *obj, const char *key, int64_t unix_ms)
+{
+    char text[GS_RFC3339_SIZE];
+    if (unix_ms)
+        codec_json_set_str(obj, key, gs_format_rfc3339(unix_ms, text));
+}

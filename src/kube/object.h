@@ -26,6 +26,9 @@ bool kube_condition_true(const json_t *obj, const char *type);
 void kube_set_condition(json_t *conditions, const char *type, const char *status,
                         const char *reason, const char *message, int64_t now_ms);
 
+// Sets a time in RFC 3339. 0: unknown, and left out.
+void kube_set_time(json_t *obj, const char *key, int64_t unix_ms);
+
 // --- moved ports ---
 
 // Annotation of a Pod or Service whose declared ports listen on other numbers: "80=8080,443=8443".

@@ -2,6 +2,7 @@
 // The state of the pools as metrics and as JSON.
 #include "base/clock.h"
 #include "base/mem.h"
+#include "kube/object.h"
 #include "metrics/write.h"
 #include "node_provider/node_provider_private.h"
 
@@ -110,20 +111,14 @@ void node_provider_write_metrics(const struct node_provider_fleet *f,
 
 // --- JSON ---
 
-static void set_time(json_t *obj, const char *key, int64_t unix_ms)
-{
-    char text[GS_RFC3339_SIZE];
-    codec_json_set_str(obj, key, gs_format_rfc3339(unix_ms, text));
-}
-
 static json_t *machine_json(const struct node_provider_machine *m)
 {
     json_t *j = json_object();
     codec_json_set_str(j, "name", m->name);
     codec_json_set_str(j, "providerID", m->provider_id);
     codec_json_set_str(j, "state", node_provider_step_name(m->step));
-    set_time(j, "since", m->changed_ms);
-    set_time(j, "created", m->created_ms);
+    kube_set_time(j, "since", m->changed_ms);
+    kube_set_time(j, "created", m->created_ms);
     if (m->command)
         codec_json_set_bool(j, "commandRuns", true);
     if (m->pool->fleet->watches_nodes)
@@ -146,7 +141,7 @@ static json_t *pool_json(const struct node_provider_pool *p)
     if (p->list_error)
         codec_json_set_str(j, "listError", p->list_error);
     if (p->listed_ms)
-        set_time(j, "listed", p->listed_ms);
+        kube_set_time(j, "listed", p->listed_ms);
     for (size_t i = 0; i < p->len; i++)
         if (p->machines[i]->step != NODE_PROVIDER_GONE || p->machines[i]->has_node)
             json_array_append_new(machines, machine_json(p->machines[i]));

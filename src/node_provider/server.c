@@ -80,21 +80,10 @@ static void handle_request(void *arg, struct http_exchange *x)
 
 static struct gs_error *start_http(struct provider *p)
 {
-    GS_AUTO_FREE char *host = NULL;
-    uint16_t port = 0;
     if (!*p->o->listen)
         return NULL;
-    struct gs_error *err =
-        http_server_parse_address("--web.listen-address", p->o->listen, &host, &port);
-    if (err)
-        return err;
-    const struct http_server_config cfg = {.address = host, .port = port};
-    err = http_server_start(&p->loop, &cfg, handle_request, p, &p->http);
-    if (err)
-        return gs_error_wrap(err, "--web.listen-address");
-    gs_info("node-provider", "http://%s:%u/metrics", *host ? host : "0.0.0.0",
-            http_server_port(p->http));
-    return NULL;
+    return http_server_listen(&p->loop, "--web.listen-address", p->o->listen, "node-provider",
+                              "/metrics", handle_request, p, &p->http);
 }
 
 // --- gRPC ---

@@ -2,6 +2,7 @@
 // Options by simulation: for each group, new nodes are added to the snapshot until the pods are
 // placed, first-fit decreasing as the Cluster Autoscaler's estimator, and removed again.
 #include "base/mem.h"
+#include "base/num.h"
 #include "nodes/nodes_private.h"
 
 #define DEFAULT_PER_CHOICE 1000
@@ -37,35 +38,12 @@ void nodes_contest_finish(struct nodes_contest *c)
 
 // --- new nodes ---
 
-static void subtract(json_t *allocatable, const char *name, int64_t milli)
-{
-    const json_t *old = json_object_get(allocatable, name);
-    if (!old)
-        return;
-    int64_t left = nodes_add_clamped(nodes_milli_of(old), -milli);
-    json_object_set_new(allocatable, name,
-                        codec_json_strf("%lldm", (long long)(left > 0 ? left : 0)));
-}
-
-// Resources of pods that will run on every node of the group.
+// Resources of pods that will run on every node of the group. The node may share its status.
 static void reserve(json_t *node, const struct nodes_choice_settings *settings)
 {
-    json_t *allocatable = json_deep_copy(codec_json_get(node, "status", "allocatable", NULL));
-    json_t *status = json_copy(json_object_get(node, "status"));
-    for (size_t i = 0; i < settings->n_daemons; i++) {
-        const json_t *pod = settings->daemons[i];
-        GS_AUTO_FREE char *taint = nodes_untolerated_taint(pod, node, false);
-        if (taint || !nodes_selects(pod, node))
-            continue;
-        CODEC_AUTO_JSON json_t *requests = nodes_pod_requests(pod);
-        const char *name;
-        json_t *milli;
-        json_object_foreach (requests, name, milli)
-            subtract(allocatable, name, json_integer_value(milli));
-        subtract(allocatable, "pods", 1000);
-    }
-    json_object_set_new(status, "allocatable", allocatable);
-    json_object_set_new(node, "status", status);
+    json_object_set_new(node, "status", json_deep_copy(json_object_get(node, "status")));
+    for (size_t i = 0; i < settings->n_daemons; i++)
+        nodes_reserve_daemon(node, settings->daemons[i]);
 }
 
 json_t *nodes_group_node(const struct nodes_group *g, const struct nodes_choice_settings *settings)

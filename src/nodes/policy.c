@@ -5,6 +5,7 @@
 // of its pods (value.c): the weight is the price, or mostly the GPUs. 1 is the average, less is
 // better.
 #include "base/mem.h"
+#include "base/num.h"
 #include "base/option.h"
 #include "nodes/nodes_private.h"
 
@@ -333,8 +334,8 @@ static void fill_option(const struct nodes_contest *c, struct nodes_bid *b)
     o->gpus = nodes_gpus(c->s, b->node) * o->count;
     int64_t used = 0;
     for (size_t i = 0; i < b->n_mix; i++)
-        used = nodes_add_clamped(used, request_of(c->s, b->mix[i].form, NODES_GPU) / 1000 *
-                                           (int64_t)b->mix[i].n);
+        used = gs_add_clamped(used, request_of(c->s, b->mix[i].form, NODES_GPU) / 1000 *
+                                        (int64_t)b->mix[i].n);
     o->unused_gpus = (size_t)used < o->gpus ? o->gpus - (size_t)used : 0;
     o->has_price = g->pool && g->pool->has_price;
     o->price = o->has_price ? g->pool->price * (double)o->count : 0;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/mem.h"
+#include "base/num.h"
 #include "kube/quantity.h"
 #include "nodes/nodes_private.h"
 
@@ -17,14 +18,6 @@ int64_t nodes_milli_of(const json_t *quantity)
         kube_quantity_from_double(json_real_value(quantity), &milli);
     }
     return milli;
-}
-
-int64_t nodes_add_clamped(int64_t a, int64_t b)
-{
-    int64_t sum;
-    if (__builtin_add_overflow(a, b, &sum))
-        return b > 0 ? INT64_MAX : INT64_MIN;
-    return sum;
 }
 
 // --- sums ---
@@ -83,7 +76,7 @@ static void add(struct nodes_sum *to, const struct nodes_sum *from)
 {
     for (size_t i = 0; i < from->len; i++) {
         int64_t *at = slot(to, from->items[i].name);
-        *at = nodes_add_clamped(*at, from->items[i].milli);
+        *at = gs_add_clamped(*at, from->items[i].milli);
     }
 }
 
@@ -104,7 +97,7 @@ static void sum_init_containers(const json_t *list, struct nodes_sum *sidecars,
         for (size_t k = 0; k < one.len; k++) {
             const char *name = one.items[k].name;
             int64_t beside = amount(sidecars, name);
-            int64_t used = sidecar ? beside : nodes_add_clamped(one.items[k].milli, beside);
+            int64_t used = sidecar ? beside : gs_add_clamped(one.items[k].milli, beside);
             int64_t *at = slot(peak, name);
             if (used > *at)
                 *at = used;
@@ -161,7 +154,7 @@ void nodes_sum_of_pod(struct nodes_sum *sum, const json_t *pod)
     json_t *quantity;
     json_object_foreach (json_object_get(spec, "overhead"), name, quantity) {
         int64_t *at = slot(sum, name);
-        *at = nodes_add_clamped(*at, nodes_milli_of(quantity));
+        *at = gs_add_clamped(*at, nodes_milli_of(quantity));
     }
 }
 
@@ -175,4 +168,28 @@ json_t *nodes_pod_requests(const json_t *pod)
         json_object_set_new(out, sum.items[i].name, json_integer(sum.items[i].milli));
     nodes_sum_finish(&sum);
     return out;
+}
+
+static void lower_amount(json_t *amounts, const char *name, int64_t milli)
+{
+    const json_t *had = json_object_get(amounts, name);
+    if (!had)
+        return;
+    int64_t left = gs_add_clamped(nodes_milli_of(had), -milli);
+    char text[KUBE_QUANTITY_SIZE];
+    codec_json_set_str(amounts, name, kube_quantity_format_milli(left > 0 ? left : 0, text));
+}
+
+void nodes_reserve_daemon(json_t *node, const json_t *pod)
+{
+    GS_AUTO_FREE char *taint = nodes_untolerated_taint(pod, node, false);
+    if (taint || !nodes_selects(pod, node))
+        return;
+    json_t *allocatable = codec_json_get(node, "status", "allocatable", NULL);
+    CODEC_AUTO_JSON json_t *requests = nodes_pod_requests(pod);
+    const char *name;
+    json_t *milli;
+    json_object_foreach (requests, name, milli)
+        lower_amount(allocatable, name, json_integer_value(milli));
+    lower_amount(allocatable, "pods", 1000);
 }

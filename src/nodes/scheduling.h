@@ -121,3 +121,5 @@ bool nodes_selects(const json_t *pod, const json_t *node);
 char *nodes_untolerated_taint(const json_t *pod, const json_t *node, bool no_execute) GS_MUST_USE;
 // The requests of a pod as kube-scheduler computes them: name -> milli-units; new reference.
 json_t *nodes_pod_requests(const json_t *pod);
+// Lowers what a future node offers by the requests of a DaemonSet's pod, if it would run there.
+void nodes_reserve_daemon(json_t *node, const json_t *pod);

@@ -2,6 +2,7 @@
 // The contents of a snapshot, and undo.
 #include "base/assert.h"
 #include "base/mem.h"
+#include "base/num.h"
 #include "kube/object.h"
 #include "nodes/nodes_private.h"
 
@@ -78,7 +79,7 @@ static void recount_column(struct nodes_snapshot *s, uint32_t name, size_t colum
             if (f->requests[k].name != name)
                 continue;
             int64_t *at = &s->free[p->node * s->stride + column];
-            *at = nodes_add_clamped(*at, -f->requests[k].milli);
+            *at = gs_add_clamped(*at, -f->requests[k].milli);
         }
     }
 }
@@ -254,8 +255,8 @@ static void use(struct nodes_snapshot *s, size_t pod, size_t node, int sign)
     for (size_t i = 0; i < f->n_requests; i++) {
         int column = s->columns[f->requests[i].name];
         if (column >= 0)
-            row[column] = nodes_add_clamped(row[column], sign > 0 ? -f->requests[i].milli
-                                                                  : f->requests[i].milli);
+            row[column] = gs_add_clamped(row[column],
+                                         sign > 0 ? -f->requests[i].milli : f->requests[i].milli);
     }
     n->free_pods -= sign;
     n->n_pods += (uint32_t)sign;

@@ -27,7 +27,6 @@ bool local_api_container_amount(const json_t *container, const char *kind, const
 // The sum of the containers, or the largest init container.
 bool local_api_pod_amount(const json_t *pod, const char *kind, const char *resource,
                           int64_t *ret_milli);
-int64_t local_api_amount_add(int64_t a, int64_t b); // limited to the range of int64_t
 void local_api_amount_text(const char *resource, int64_t milli, char buf[KUBE_QUANTITY_SIZE]);
 
 // 403: pods "NAME" is forbidden: WHY.

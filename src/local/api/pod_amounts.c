@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/num.h"
 #include "kube/quantity.h"
 #include "local/api/admission.h"
 
@@ -21,14 +22,6 @@ bool local_api_amount(const json_t *quantity, int64_t *ret_milli)
     return true;
 }
 
-int64_t local_api_amount_add(int64_t a, int64_t b)
-{
-    int64_t sum;
-    if (__builtin_add_overflow(a, b, &sum))
-        return b > 0 ? INT64_MAX : INT64_MIN;
-    return sum;
-}
-
 bool local_api_container_amount(const json_t *container, const char *kind, const char *resource,
                                 int64_t *ret_milli)
 {
@@ -47,19 +40,19 @@ bool local_api_pod_amount(const json_t *pod, const char *kind, const char *resou
     json_array_foreach (codec_json_get(pod, "spec", "containers", NULL), i, container)
         if (local_api_container_amount(container, kind, resource, &n)) {
             found = true;
-            sum = local_api_amount_add(sum, n);
+            sum = gs_add_clamped(sum, n);
         }
     json_array_foreach (codec_json_get(pod, "spec", "initContainers", NULL), i, container)
         if (local_api_container_amount(container, kind, resource, &n)) {
             found = true;
             // A sidecar runs as long as the containers.
             if (gs_streq(codec_json_str(container, "restartPolicy", NULL), "Always"))
-                sum = local_api_amount_add(sum, n);
+                sum = gs_add_clamped(sum, n);
             else if (n > largest)
                 largest = n;
         }
     if (local_api_amount(codec_json_get(pod, "spec", "overhead", resource, NULL), &n))
-        sum = local_api_amount_add(sum, n);
+        sum = gs_add_clamped(sum, n);
     if (found)
         *ret_milli = sum > largest ? sum : largest;
     return found;

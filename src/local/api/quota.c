@@ -3,6 +3,7 @@
 // time, from the objects of the namespace. Source: Kubernetes 1.36, pkg/quota.
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/num.h"
 #include "base/timer.h"
 #include "kube/object.h"
 #include "kube/quantity.h"
@@ -151,7 +152,7 @@ static int64_t usage_of_bucket(const struct local_api *api, const json_t *quota,
          (v = local_api_store_at(api->store, bucket, i, &ns, NULL)) && strcmp(ns, quota_ns) == 0;
          i++)
         if (!has_scopes(quota) || (pods && selects(quota, v->tree)))
-            sum = local_api_amount_add(sum, usage_of(res, name, v->tree));
+            sum = gs_add_clamped(sum, usage_of(res, name, v->tree));
     return sum;
 }
 
@@ -185,7 +186,7 @@ static int64_t usage_of_namespace(const struct local_api *api, const json_t *quo
         const struct local_api_resource *res = &local_api_resources[i];
         if (local_api_resource_has(res, LOCAL_API_R_NAMESPACED) && !res->view_of &&
             concerns(res, name))
-            sum = local_api_amount_add(sum, usage_of_bucket(api, quota, res, name));
+            sum = gs_add_clamped(sum, usage_of_bucket(api, quota, res, name));
     }
     return sum;
 }
@@ -259,7 +260,7 @@ static json_t *check_excess(const struct local_api_request *r, const json_t *obj
         if (more <= 0 || !local_api_amount(json_object_get(hard, names[i]), &limit))
             continue;
         int64_t now = usage_of_namespace(r->api, quota, names[i]);
-        if (local_api_amount_add(now, more) <= limit)
+        if (gs_add_clamped(now, more) <= limit)
             continue;
         add_amount(&requested, names[i], more);
         add_amount(&used, names[i], now);

@@ -3,15 +3,9 @@
 // rules for phase and conditions.
 #include "base/clock.h"
 #include "base/mem.h"
+#include "kube/object.h"
 #include "kube/quantity.h"
 #include "local/kubelet/kubelet_private.h"
-
-static void set_time(json_t *o, const char *key, int64_t unix_ms) // 0: unknown, left out
-{
-    char text[GS_RFC3339_SIZE];
-    if (unix_ms)
-        codec_json_set_str(o, key, gs_format_rfc3339(unix_ms, text));
-}
 
 static json_t *terminated(const struct kubelet_termination *t)
 {
@@ -19,8 +13,8 @@ static json_t *terminated(const struct kubelet_termination *t)
     codec_json_set_int(o, "exitCode", t->exit_code);
     codec_json_set_str(o, "reason", t->reason);
     codec_json_set_str(o, "message", t->message);
-    set_time(o, "startedAt", t->started_ms);
-    set_time(o, "finishedAt", t->finished_ms);
+    kube_set_time(o, "startedAt", t->started_ms);
+    kube_set_time(o, "finishedAt", t->finished_ms);
     codec_json_set_str(o, "containerID", t->container_id);
     return json_pack("{s:o}", "terminated", o);
 }
@@ -45,7 +39,7 @@ static json_t *waiting(const struct kubelet_container *c)
 static json_t *running(const struct kubelet_container *c)
 {
     json_t *o = json_object();
-    set_time(o, "startedAt", c->started_ms);
+    kube_set_time(o, "startedAt", c->started_ms);
     return json_pack("{s:o}", "running", o);
 }
 
@@ -288,7 +282,7 @@ json_t *kubelet_worker_status(struct kubelet_worker *w)
     }
     json_object_set_new(status, "conditions", conditions(w, phase));
     add_addresses(status, w);
-    set_time(status, "startTime", w->start_time_ms);
+    kube_set_time(status, "startTime", w->start_time_ms);
     codec_json_set_str(status, "qosClass", qos_class(w));
     json_t *init = json_array(), *mains = json_array();
     for (size_t i = 0; i < w->n_containers; i++)

@@ -22,43 +22,13 @@ bool autoscaler_is_mirror_pod(const json_t *pod)
 
 // --- templates ---
 
-static int64_t quantity_milli(const json_t *quantity)
-{
-    int64_t milli = 0;
-    const char *text = json_string_value(quantity);
-    GS_AUTO_ERROR struct gs_error *err =
-        text ? kube_quantity_parse_milli(gs_slice_of(text), &milli) : NULL;
-    return err ? 0 : milli;
-}
-
-static void lower_amount(json_t *amounts, const char *name, int64_t milli)
-{
-    const json_t *had = json_object_get(amounts, name);
-    if (!had)
-        return;
-    int64_t left = quantity_milli(had) - milli;
-    char text[KUBE_QUANTITY_SIZE];
-    codec_json_set_str(amounts, name, kube_quantity_format_milli(left > 0 ? left : 0, text));
-}
-
-// Lowers what the node offers by the requests of a DaemonSet's pod.
 static void reserve_for_daemonset(json_t *node, const json_t *set)
 {
     CODEC_AUTO_JSON json_t *pod =
         json_pack("{s:{s:s}, s:O}", "metadata", "name", kube_name(set), "spec",
                   codec_json_get(set, "spec", "template", "spec", NULL));
-    if (!pod || !nodes_selects(pod, node))
-        return;
-    GS_AUTO_FREE char *taint = nodes_untolerated_taint(pod, node, false);
-    if (taint)
-        return;
-    json_t *amounts = codec_json_get(node, "status", "allocatable", NULL);
-    CODEC_AUTO_JSON json_t *requests = nodes_pod_requests(pod);
-    const char *name;
-    json_t *milli;
-    json_object_foreach (requests, name, milli)
-        lower_amount(amounts, name, json_integer_value(milli));
-    lower_amount(amounts, "pods", 1000);
+    if (pod)
+        nodes_reserve_daemon(node, pod);
 }
 
 static void build_templates(struct autoscaler *a, struct autoscaler_pool *p)

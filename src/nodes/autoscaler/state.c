@@ -9,13 +9,6 @@
 
 #define API_VERSION AUTOSCALER_GROUP "/v1"
 
-static void set_time(json_t *o, const char *key, int64_t ms)
-{
-    char text[GS_RFC3339_SIZE];
-    if (ms)
-        codec_json_set_str(o, key, gs_format_rfc3339(ms, text));
-}
-
 static json_t *pool_state(const struct autoscaler *a, const struct autoscaler_pool *p)
 {
     int64_t now_ms = autoscaler_now(a);
@@ -31,9 +24,9 @@ static json_t *pool_state(const struct autoscaler *a, const struct autoscaler_po
     codec_json_set_int(o, "unneeded", (int64_t)p->unneeded);
     codec_json_set_int(o, "failures", (int64_t)p->backoff.failures);
     if (p->scaling)
-        set_time(o, "scalingSince", p->scaling_since_ms);
+        kube_set_time(o, "scalingSince", p->scaling_since_ms);
     if (nodes_backoff_active(&p->backoff, now_ms)) {
-        set_time(o, "backoffUntil", p->backoff.until_ms);
+        kube_set_time(o, "backoffUntil", p->backoff.until_ms);
         codec_json_set_str(o, "errorCode", p->error_code);
         codec_json_set_str(o, "errorMessage", p->error_message);
     }
@@ -46,11 +39,11 @@ static json_t *pod_state(const struct autoscaler_pod *p)
     codec_json_set_str(o, "namespace", p->ns);
     codec_json_set_str(o, "name", p->name);
     codec_json_set_str(o, "uid", p->uid);
-    set_time(o, "pendingSince", p->pending_since_ms);
+    kube_set_time(o, "pendingSince", p->pending_since_ms);
     if (p->coming) {
         codec_json_set_str(o, "pool", p->coming->pool->name);
-        set_time(o, "since", p->coming_since_ms);
-        set_time(o, "expected", p->expected_ms);
+        kube_set_time(o, "since", p->coming_since_ms);
+        kube_set_time(o, "expected", p->expected_ms);
     }
     codec_json_set_str(o, "text", p->text);
     return o;
@@ -65,7 +58,7 @@ static json_t *node_state(const struct autoscaler_node *n)
         codec_json_set_str(o, "resource", n->utilization_of);
         json_object_set_new(o, "utilization", json_real(n->utilization));
     }
-    set_time(o, "unneededSince", n->unneeded_since_ms);
+    kube_set_time(o, "unneededSince", n->unneeded_since_ms);
     codec_json_set_str(o, "unremovable", n->unremovable);
     codec_json_set_bool(o, "deleting", n->deletion != NULL);
     return o;
@@ -79,7 +72,7 @@ static json_t *decisions_state(const struct autoscaler *a)
         const struct autoscaler_decision *d =
             &a->decisions[(a->n_decisions - 1 - i) % AUTOSCALER_DECISIONS];
         json_t *o = json_object();
-        set_time(o, "time", d->time_ms);
+        kube_set_time(o, "time", d->time_ms);
         codec_json_set_str(o, "text", d->text);
         json_array_append_new(list, o);
     }
@@ -102,7 +95,7 @@ json_t *autoscaler_state(const struct autoscaler *a)
     json_t *o = json_object();
     codec_json_set_str(o, "apiVersion", API_VERSION);
     codec_json_set_str(o, "kind", "Autoscaler");
-    set_time(o, "time", a->last_run_ms);
+    kube_set_time(o, "time", a->last_run_ms);
     codec_json_set_int(o, "runs", (int64_t)a->runs);
     codec_json_set_str(o, "expander", a->cfg.settings.expander);
     codec_json_set_bool(o, "healthy", a->healthy);

@@ -7,14 +7,6 @@
 
 #define INITIAL_BACKOFF_MS (INT64_C(300) * 1000) // --initial-node-group-backoff-duration
 
-static void set_time(json_t *obj, const char *key, int64_t ms)
-{
-    char text[GS_RFC3339_SIZE];
-
-    if (ms > 0)
-        codec_json_set_str(obj, key, gs_format_rfc3339(ms, text));
-}
-
 // --- events ---
 
 static bool is_about(const json_t *event, const json_t *pod)
@@ -104,7 +96,7 @@ static void set_expected(json_t *coming, const json_t *startup, int64_t since_ms
 
     if (p90 < 0 || since_ms == 0)
         return;
-    set_time(coming, "expected", since_ms + p90 * 1000);
+    kube_set_time(coming, "expected", since_ms + p90 * 1000);
     json_object_set(coming, "startup", (json_t *)startup);
 }
 
@@ -194,7 +186,7 @@ static json_t *coming_by_event(const struct inspect_input *in, const json_t *pod
     codec_json_set_int(out, "from", up.from);
     codec_json_set_int(out, "to", up.to);
     codec_json_set_int(out, "max", up.max);
-    set_time(out, "since", since);
+    kube_set_time(out, "since", since);
     set_expected(out, startup_for(startup, group), since);
     return out;
 }
@@ -223,7 +215,7 @@ static json_t *coming_by_karpenter(const struct inspect_input *in, const json_t 
             if (pool)
                 set_expected(out, json_object_get(startup, pool), since);
         }
-    set_time(out, "since", since);
+    kube_set_time(out, "since", since);
     return out;
 }
 
@@ -240,7 +232,7 @@ static void add_refusals(const struct inspect_input *in, const json_t *pod, json
     json_t *refused = json_object();
     codec_json_set_str(refused, "by", no ? "cluster-autoscaler" : "karpenter");
     codec_json_set_str(refused, "message", codec_json_str(event, "message", NULL));
-    set_time(refused, "time", inspect_event_time(event));
+    kube_set_time(refused, "time", inspect_event_time(event));
     json_object_set_new(out, "refused", refused);
 }
 
@@ -256,8 +248,8 @@ static void add_backoffs(const struct inspect_input *in, json_t *out)
         if (!gs_streq(codec_json_str(group, "scaleUp", NULL), "Backoff"))
             continue;
         json_t *b = json_pack("{s:s}", "pool", name);
-        set_time(b, "since", since);
-        set_time(b, "untilAtLeast", since ? since + INITIAL_BACKOFF_MS : 0);
+        kube_set_time(b, "since", since);
+        kube_set_time(b, "untilAtLeast", since ? since + INITIAL_BACKOFF_MS : 0);
         codec_json_set_str(b, "error", codec_json_str(group, "error", NULL));
         json_array_foreach (json_object_get(in->autoscaler, "pools"), i, group)
             if (gs_streq(codec_json_str(group, "name", NULL), name))
@@ -292,8 +284,8 @@ json_t *inspect_pod(const struct inspect_input *in, const char *ns, const char *
     codec_json_set_str(out, "name", name);
     codec_json_set_str(out, "workload", workload);
     codec_json_set_int(out, "gpus", inspect_pod_gpus(pod));
-    set_time(out, "now", in->now_ms);
-    set_time(out, "created", inspect_created(pod));
+    kube_set_time(out, "now", in->now_ms);
+    kube_set_time(out, "created", inspect_created(pod));
     set_stage(out, pod);
     if (startup)
         json_object_set_new(out, "startup", startup);

@@ -67,8 +67,9 @@ static const struct gs_opt opts[] = {
      AT(generate),
      TLS,
      .help =
-         "Make a CA, a server certificate and a client certificate in this directory, and print "
-         "the cloud-config of the Cluster Autoscaler. A CA that exists is used again."},
+         "Serve with a certificate of this directory. A CA, a server certificate and a client "
+         "certificate are made in it, and the cloud-config of the Cluster Autoscaler is printed. "
+         "A CA that exists is used again."},
     {.name = "tls-name",
      .arg = "NAME",
      .type = GS_OPT_STRINGS,

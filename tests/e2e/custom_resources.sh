@@ -29,9 +29,10 @@ END
 sed 's/, color: red//' "$dir/setting.yaml" >"$dir/smaller.yaml"
 
 normal() { sed -E -e 's/ [0-9]+[sm]$/ AGE/' -e 's/[0-9]{4}-[0-9-]+T[0-9:]+Z/TIME/g' -e 's/ +/ /g' -e 's/ $//'; }
+order=cat
 same() { # COMMAND…: of kubectl
-    kubectl "$@" 2>&1 | normal >"$dir/real.out" || true
-    kubectl --kubeconfig "$dir/up/kubeconfig" "$@" 2>&1 | normal >"$dir/up.out" || true
+    kubectl "$@" 2>&1 | normal | $order >"$dir/real.out" || true
+    kubectl --kubeconfig "$dir/up/kubeconfig" "$@" 2>&1 | normal | $order >"$dir/up.out" || true
     diff "$dir/real.out" "$dir/up.out" >"$dir/difference" || fail "kubectl $*: kube-apiserver (<) and gpuscale up (>) differ:
 $(cat "$dir/difference")"
 }
@@ -57,7 +58,9 @@ same apply --server-side --field-manager=one --force-conflicts -f "$dir/setting.
 same apply --server-side --field-manager=one -f "$dir/smaller.yaml"
 same get configmap setting -o 'jsonpath={.data}'
 same apply --server-side --field-manager=two -f "$dir/scaled.yaml"
-same get configmap setting -o 'jsonpath={range .metadata.managedFields[*]}{.manager} {.operation} {.fieldsV1}{"\n"}{end}'
+# Managers are listed by time, so their order depends on the second in which they wrote.
+same_lines() { order=sort && same "$@" && order=cat; }
+same_lines get configmap setting -o 'jsonpath={range .metadata.managedFields[*]}{.manager} {.operation} {.fieldsV1}{"\n"}{end}'
 cat >"$dir/web.yaml" <<END
 apiVersion: apps/v1
 kind: Deployment
@@ -75,13 +78,13 @@ END
 sed -e 's/image: x/image: other/' -e 's/{name: E, value: "1"}, //' "$dir/web.yaml" >"$dir/web2.yaml"
 fields='{range .metadata.managedFields[?(@.operation=="Apply")]}{.manager} {.fieldsV1}{"\n"}{end}'
 same apply --server-side --field-manager=one -f "$dir/web.yaml"
-same get deployment web -o "jsonpath=$fields"
+same_lines get deployment web -o "jsonpath=$fields"
 same apply --server-side --field-manager=two -f "$dir/web2.yaml"
 same apply --server-side --field-manager=two --force-conflicts -f "$dir/web2.yaml"
-same get deployment web -o "jsonpath=$fields"
+same_lines get deployment web -o "jsonpath=$fields"
 same apply --server-side --field-manager=one -f "$dir/web2.yaml"
 same get deployment web -o 'jsonpath={.spec.template.spec}'
-same get deployment web -o "jsonpath=$fields"
+same_lines get deployment web -o "jsonpath=$fields"
 same scale deployment web --replicas=1
 same apply --server-side --field-manager=one -f "$dir/web.yaml"
 same delete deployment web

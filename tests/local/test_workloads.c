@@ -89,6 +89,8 @@ static void test_a_deployment_brings_up_its_pods(void **state)
     GS_AUTO_FREE char *name = gs_format("web-%s", hash);
     assert_string_equal(kube_name(rs), name);
     assert_string_equal(kube_annotation(d, "deployment.kubernetes.io/revision"), "1");
+    // The annotation of the controller is no change of the object.
+    assert_int_equal(codec_json_int(d, 0, "metadata", "generation", NULL), 1);
     assert_string_equal(kube_annotation(rs, "deployment.kubernetes.io/revision"), "1");
     assert_string_equal(kube_annotation(rs, "deployment.kubernetes.io/desired-replicas"), "3");
     assert_string_equal(kube_annotation(rs, "deployment.kubernetes.io/max-replicas"), "4");

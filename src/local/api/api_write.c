@@ -203,20 +203,21 @@ static void copy_member(json_t *to, const json_t *from, const char *key)
 }
 
 // A status write may not change the spec, and of the metadata only labels and annotations of Pods
-// and Nodes, where agents write some.
+// and Nodes, where agents write some, and annotations of Deployments: their controller counts the
+// revisions there.
 static json_t *with_status_only(const struct local_api_request *r, const json_t *old,
                                 const json_t *next)
 {
     json_t *merged = json_deep_copy(old);
     bool agents = strcmp(r->res->plural, "pods") == 0 || strcmp(r->res->plural, "nodes") == 0;
 
+    const json_t *meta = json_object_get(next, "metadata");
+
     copy_member(merged, next, "status");
-    if (agents && json_object_get(next, "metadata")) {
-        copy_member(json_object_get(merged, "metadata"), json_object_get(next, "metadata"),
-                    "labels");
-        copy_member(json_object_get(merged, "metadata"), json_object_get(next, "metadata"),
-                    "annotations");
-    }
+    if (agents && meta)
+        copy_member(json_object_get(merged, "metadata"), meta, "labels");
+    if ((agents || strcmp(r->res->plural, "deployments") == 0) && meta)
+        copy_member(json_object_get(merged, "metadata"), meta, "annotations");
     return merged;
 }
 

@@ -249,7 +249,7 @@ static bool copy_revision(struct controllers_rollout *r)
     codec_json_set(patch, json_string(want), "metadata", "annotations",
                    CONTROLLERS_ROLLOUT_ANN_REVISION, NULL);
     local_reconcile_patch(r->work, KUBE_DEPLOYMENTS, kube_namespace(r->deployment),
-                          kube_name(r->deployment), NULL, patch, NULL, NULL);
+                          kube_name(r->deployment), "status", patch, NULL, NULL);
     return true;
 }
 

@@ -68,8 +68,6 @@ struct gs_error *up_pools_load(const struct up_options *o, struct nodes_pools *r
     struct gs_error *err = NULL;
     for (size_t i = 0; !err && i < o->pools.len; i++)
         err = nodes_pools_add_option(&pools, o->pools.items[i]);
-    if (err)
-        err = gs_error_wrap(err, "--pool");
     for (size_t i = 0; !err && i < o->pool_files.len; i++)
         err = nodes_pools_load(&pools, o->pool_files.items[i], NULL);
     if (!err)

@@ -4,6 +4,7 @@
 #include "cmd/commands.h"
 
 #define AT(field)   .offset = offsetof(struct expander_options, field)
+#define CORDON      .group = "Early cordon flags"
 #define CERTIFICATE .group = "Certificate flags"
 
 static const struct gs_opt opts[] = {
@@ -48,6 +49,27 @@ static const struct gs_opt opts[] = {
      AT(kubeconfig),
      .help = "The cluster, for start-up times and failures of node groups. Default: the cluster in "
              "which gpuscale runs, or none."},
+    {.name = "early-cordon",
+     .type = GS_OPT_BOOL,
+     AT(early_cordon),
+     CORDON,
+     .help = "Cordon idle nodes with several GPUs while a smaller node serves the typical smaller "
+             "pod for less, so that a small pod does not split them. The cordon ends when a pod "
+             "needs the node. Needs a cluster."},
+    {.name = "leader-elect-resource-namespace",
+     .arg = "NAME",
+     .def = "kube-system",
+     .type = GS_OPT_STRING,
+     AT(lease_ns),
+     CORDON,
+     .help = "Namespace of the Lease: of several replicas, the one that holds it cordons nodes."},
+    {.name = "leader-elect-resource-name",
+     .arg = "NAME",
+     .def = "gpuscale-expander",
+     .type = GS_OPT_STRING,
+     AT(lease_name),
+     CORDON,
+     .help = "Name of the Lease."},
     {.name = "tls-cert-file",
      .arg = "FILE",
      .type = GS_OPT_STRING,

@@ -9,6 +9,7 @@
 #include "expander/expander_private.h"
 #include "kube/cache.h"
 #include "kube/object.h"
+#include "nodes/packing.h"
 
 #include <stdlib.h>
 
@@ -17,10 +18,18 @@
     "cluster-autoscaler-status"
 #define MAX_STARTUP_MS (INT64_C(3600) * 1000)
 
-enum { SAMPLES = 31, MAX_GROUPS = 10000, LEARN_DELAY_MS = 1000, MAX_ORDERS = 64 };
+enum {
+    SAMPLES = 31,
+    MAX_GROUPS = 10000,
+    LEARN_DELAY_MS = 1000,
+    MAX_ORDERS = 64,
+    MAX_TEMPLATES = 1000,
+    MAX_TEMPLATE = 64 * 1024, // bytes of JSON
+};
 
 struct known_group {
-    char *pool; // of the nodes' labels; NULL: not known yet
+    char *pool;       // of the nodes' labels; NULL: not known yet
+    json_t *template; // of the Cluster Autoscaler's template node: what groups.c needs; NULL: none
     int64_t samples[SAMPLES];
     size_t n_samples, next;
     int64_t orders[MAX_ORDERS]; // times, in no order
@@ -34,12 +43,15 @@ struct expander_cluster {
     struct gs_hmap *groups;  // ID → struct known_group
     struct gs_hmap *learned; // names of nodes whose start-up is a sample
     struct gs_timer *timer;
+    bool keep_templates;
+    size_t n_templates;
 };
 
 static void free_group(void *arg)
 {
     struct known_group *g = arg;
     free(g->pool);
+    json_decref(g->template);
     free(g);
 }
 
@@ -128,7 +140,7 @@ static bool is_waiting(const struct expander_cluster *c, const struct known_grou
     if (!order || when - order > MAX_STARTUP_MS)
         return false;
     while (g->pool && (node = kube_cache_next(c->nodes, &pos)))
-        if (gs_streq(expander_pool_label(node), g->pool) &&
+        if (gs_streq(nodes_pool_label(node), g->pool) &&
             time_of(node, "metadata", "creationTimestamp") + 1000 >= order)
             return false;
     return true;
@@ -215,7 +227,7 @@ static void learn_node(struct expander_cluster *c, const json_t *node)
     size_t pos = 0;
     void *value;
     struct gs_slice id;
-    const char *pool = expander_pool_label(node), *name = kube_name(node);
+    const char *pool = nodes_pool_label(node), *name = kube_name(node);
     if (!pool || gs_hmap_get_str(c->learned, name))
         return;
     while (gs_hmap_next(c->groups, &pos, &id, &value)) {
@@ -253,26 +265,41 @@ static void on_node(void *arg, const json_t *old_obj, const json_t *node)
         learn_soon(c);
 }
 
-// What this file reads of a node.
+static void keep_only(json_t *object, const char *const *keys)
+{
+    const char *key;
+    void *next;
+    json_t *value;
+    json_object_foreach_safe (object, next, key, value) {
+        size_t i = 0;
+        while (keys[i] && !gs_streq(keys[i], key))
+            i++;
+        if (!keys[i])
+            json_object_del(object, key);
+    }
+}
+
+// What this module reads of a node.
 static void trim_node(json_t *node)
 {
-    CODEC_AUTO_JSON json_t *conditions =
-        json_incref(codec_json_get(node, "status", "conditions", NULL));
-    json_object_del(node, "spec");
-    json_object_del(node, "status");
+    static const char *const annotations[] = {NODES_ANN_EARLY_CORDON, NULL};
+    static const char *const spec[] = {"unschedulable", "taints", NULL};
+    static const char *const status[] = {"conditions", "allocatable", "capacity", NULL};
     codec_json_del(node, "metadata", "managedFields", NULL);
-    codec_json_del(node, "metadata", "annotations", NULL);
-    if (conditions)
-        codec_json_set(node, json_incref(conditions), "status", "conditions", NULL);
+    keep_only(codec_json_get(node, "metadata", "annotations", NULL), annotations);
+    keep_only(json_object_get(node, "spec"), spec);
+    keep_only(json_object_get(node, "status"), status);
 }
 
 // --- life ---
 
-struct expander_cluster *expander_cluster_new(uv_loop_t *loop, struct kube_client *client)
+struct expander_cluster *expander_cluster_new(uv_loop_t *loop, struct kube_client *client,
+                                              bool keep_templates)
 {
     struct expander_cluster *c = gs_alloc(sizeof(*c));
     const struct kube_cache_handlers node_handlers = {.on_change = on_node, .arg = c};
     const struct kube_cache_handlers event_handlers = {.on_change = on_event, .arg = c};
+    c->keep_templates = keep_templates;
     c->groups = gs_hmap_new(free_group);
     c->learned = gs_hmap_new(NULL);
     c->timer = gs_timer_new(loop, c);
@@ -320,16 +347,58 @@ static int64_t median(const struct known_group *g)
     return sorted[g->n_samples / 2];
 }
 
+// Labels, taints and amounts of a template node.
+static json_t *template_of(const json_t *node)
+{
+    static const char *const metadata[] = {"labels", NULL};
+    json_t *copy = json_deep_copy(node);
+    keep_only(json_object_get(copy, "metadata"), metadata);
+    trim_node(copy);
+    return copy;
+}
+
+static void keep_template(struct expander_cluster *c, struct known_group *g, const json_t *node)
+{
+    CODEC_AUTO_JSON json_t *copy = template_of(node);
+    if ((!g->template && c->n_templates >= MAX_TEMPLATES) ||
+        json_dumpb(copy, NULL, 0, JSON_COMPACT) > MAX_TEMPLATE)
+        return;
+    c->n_templates += !g->template;
+    json_decref(g->template);
+    g->template = json_incref(copy);
+}
+
+struct kube_cache *expander_cluster_nodes(struct expander_cluster *c)
+{
+    return c->nodes;
+}
+
+bool expander_cluster_next(struct expander_cluster *c, size_t *pos,
+                           struct expander_known_group *ret)
+{
+    void *value;
+    if (!gs_hmap_next(c->groups, pos, &ret->id, &value))
+        return false;
+    struct known_group *g = value;
+    nodes_backoff_expire(&g->backoff, gs_unix_ms(), NULL);
+    ret->pool = g->pool;
+    ret->template = g->template;
+    ret->backoff = g->backoff;
+    return true;
+}
+
 void expander_cluster_describe(struct expander_cluster *c, struct nodes_group *group)
 {
     struct known_group *g = group_of(c, gs_slice_of(group->name));
-    const char *pool = expander_pool_label(group->node);
+    const char *pool = nodes_pool_label(group->node);
     if (!g)
         return;
     if (!g->pool && pool) {
         g->pool = gs_strdup(pool);
         learn_soon(c);
     }
+    if (c->keep_templates && group->node)
+        keep_template(c, g, group->node);
     nodes_backoff_expire(&g->backoff, gs_unix_ms(), NULL);
     group->startup_ms = median(g);
     group->backoff = g->backoff;

@@ -16,7 +16,9 @@ struct expander_options {
     const char *secret;       // "NAMESPACE/NAME": the certificate made here is shared in a Secret
     struct gs_opt_list names; // in the certificate made here
     const char *kubeconfig;
-    int64_t kept; // decisions
+    int64_t kept;      // decisions
+    bool early_cordon; // of idle large nodes: nodes/packing.h
+    const char *lease_ns, *lease_name;
 };
 
 // Runs until SIGINT or SIGTERM. Errors: wrong options or pools, no certificate, an address in use.

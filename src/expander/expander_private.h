@@ -79,8 +79,6 @@ void expander_record_metrics(const struct expander_record *r, struct gs_buf *out
 // template. NULL: none.
 const struct nodes_pool *expander_pool_of(const struct nodes_pools *pools, struct gs_slice group,
                                           const json_t *node);
-// The node pool in the labels of a node or template. NULL: none.
-const char *expander_pool_label(const json_t *node);
 
 // --- judge.c: the decision, without sockets ---
 
@@ -115,8 +113,54 @@ struct gs_error *expander_certificate_load(const struct expander_options *o,
 // --- cluster.c: what the Kubernetes API knows about node groups ---
 
 // Learns from nodes how long machines take to become usable, and from events of the Cluster
-// Autoscaler which node groups failed. client: borrowed.
-struct expander_cluster *expander_cluster_new(uv_loop_t *loop, struct kube_client *client);
+// Autoscaler which node groups failed. client: borrowed. keep_templates: the template nodes of
+// requests, for expander_cluster_next().
+struct expander_cluster *expander_cluster_new(uv_loop_t *loop, struct kube_client *client,
+                                              bool keep_templates);
 void expander_cluster_free(struct expander_cluster *c); // accepts NULL
 // Sets the learned start-up time and the failures of a group.
 void expander_cluster_describe(struct expander_cluster *c, struct nodes_group *group);
+// The cache of all nodes, without what this module does not read; borrowed.
+struct kube_cache *expander_cluster_nodes(struct expander_cluster *c);
+
+// A node group of requests or events. Borrowed until the next request or event.
+struct expander_known_group {
+    struct gs_slice id;
+    const char *pool;       // in the labels of its nodes; NULL: not known
+    const json_t *template; // labels, taints and amounts of its template node; NULL: not known
+    struct nodes_backoff backoff;
+};
+// *pos starts at 0; false: no further group.
+bool expander_cluster_next(struct expander_cluster *c, size_t *pos,
+                           struct expander_known_group *ret);
+
+// --- groups.c: the pools of the cluster ---
+
+// Pools by the labels of nodes, with sizes and limits, as early cordon needs them.
+struct expander_groups {
+    struct nodes_group *items; // the names are values of labels
+    size_t len, cap;
+};
+// pools may be NULL. status: the ConfigMap with the Cluster Autoscaler's status; NULL: none.
+// Borrows the pools until the end.
+void expander_groups_init(struct expander_groups *g, const struct nodes_pools *pools,
+                          struct expander_cluster *cluster, const json_t *status);
+void expander_groups_finish(struct expander_groups *g);
+// Whether the Cluster Autoscaler is about to delete the node.
+bool expander_is_leaving(const json_t *node);
+
+// --- cordon.c: early cordon (nodes/packing.h) in a cluster with the Cluster Autoscaler ---
+
+struct expander_cordons;
+struct expander_cordons_config {
+    bool enabled; // false: ends the cordons of a previous process
+    const char *lease_ns, *lease_name;
+    enum nodes_policy policy;
+    const struct nodes_pools *pools;  // borrowed; NULL: none
+    struct expander_cluster *cluster; // borrowed
+};
+// client: borrowed.
+struct expander_cordons *expander_cordons_new(uv_loop_t *loop, struct kube_client *client,
+                                              const struct expander_cordons_config *cfg);
+// Cordons stay: the next leader goes on. Accepts NULL.
+void expander_cordons_free(struct expander_cordons *c);

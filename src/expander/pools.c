@@ -1,13 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "expander/expander_private.h"
 
-// Labels with which platforms name the node pool of a node.
-static const char *const pool_labels[] = {NODES_POOL_LABEL,
-                                          "cloud.google.com/gke-nodepool",
-                                          "eks.amazonaws.com/nodegroup",
-                                          "alpha.eksctl.io/nodegroup-name",
-                                          "kubernetes.azure.com/agentpool",
-                                          "agentpool"};
 #define TYPE_LABEL "node.kubernetes.io/instance-type"
 
 static const struct nodes_pool *find(const struct nodes_pools *pools, struct gs_slice name)
@@ -21,14 +14,6 @@ static const struct nodes_pool *find(const struct nodes_pools *pools, struct gs_
 static const char *label_of(const json_t *node, const char *key)
 {
     return codec_json_str(node, "metadata", "labels", key, NULL);
-}
-
-const char *expander_pool_label(const json_t *node)
-{
-    const char *label = NULL;
-    for (size_t i = 0; i < GS_ARRAY_LEN(pool_labels) && !label; i++)
-        label = label_of(node, pool_labels[i]);
-    return label;
 }
 
 // Only if the type is that of one pool.
@@ -54,8 +39,8 @@ const struct nodes_pool *expander_pool_of(const struct nodes_pools *pools, struc
         start--;
     if (!found)
         found = find(pools, gs_slice_make(group.data + start, group.len - start));
-    for (size_t i = 0; i < GS_ARRAY_LEN(pool_labels) && !found; i++)
-        if (label_of(node, pool_labels[i]))
-            found = find(pools, gs_slice_of(label_of(node, pool_labels[i])));
+    for (size_t i = 0; nodes_pool_labels[i] && !found; i++)
+        if (label_of(node, nodes_pool_labels[i]))
+            found = find(pools, gs_slice_of(label_of(node, nodes_pool_labels[i])));
     return found ? found : find_type(pools, label_of(node, TYPE_LABEL));
 }

@@ -26,7 +26,8 @@ struct server {
     struct grpc_tls_files *files; // NULL: the certificate is not in files
     struct http_server *http;
     struct http_client *kube_http;
-    struct kube_client *kube; // NULL: no cluster
+    struct kube_client *kube;         // NULL: no cluster
+    struct expander_cordons *cordons; // NULL: no cluster
 };
 
 // --- gRPC ---
@@ -195,7 +196,9 @@ static struct gs_error *connect_cluster(struct server *s)
 {
     GS_CLEANUP(kube_config_finish) struct kube_config k = {0};
     if (!s->o->kubeconfig && !getenv("KUBERNETES_SERVICE_HOST"))
-        return NULL;
+        return s->o->early_cordon
+                   ? gs_error_new(GS_EINVAL, "--early-cordon needs a cluster: give --kubeconfig")
+                   : NULL;
     struct gs_error *err = kube_config_load(s->o->kubeconfig, NULL, &k);
     if (!err)
         err =
@@ -203,8 +206,15 @@ static struct gs_error *connect_cluster(struct server *s)
     if (err)
         return gs_error_wrap(err, "--kubeconfig");
     s->kube = kube_client_new(s->kube_http);
-    s->expander.cluster = expander_cluster_new(&s->loop, s->kube);
+    s->expander.cluster = expander_cluster_new(&s->loop, s->kube, s->o->early_cordon);
     gs_info("expander", "start-up times and failures from the cluster %s", k.server);
+    const struct expander_cordons_config cfg = {.enabled = s->o->early_cordon,
+                                                .lease_ns = s->o->lease_ns,
+                                                .lease_name = s->o->lease_name,
+                                                .policy = s->expander.policy,
+                                                .pools = s->expander.pools,
+                                                .cluster = s->expander.cluster};
+    s->cordons = expander_cordons_new(&s->loop, s->kube, &cfg);
     return NULL;
 }
 
@@ -233,6 +243,7 @@ static void finish(struct server *s)
     gs_file_watch_free(s->watch);
     grpc_tls_files_free(s->files);
     grpc_server_free(s->grpc);
+    expander_cordons_free(s->cordons);
     expander_cluster_free(s->expander.cluster);
     if (s->kube)
         kube_client_free(s->kube);

@@ -15,15 +15,45 @@ void nodes_cordons_finish(struct nodes_cordons *c)
 const struct nodes_group *nodes_group_of(const struct nodes_group *groups, size_t n_groups,
                                          const json_t *node)
 {
-    static const char *const keys[] = {NODES_POOL_LABEL, "cloud.google.com/gke-nodepool",
-                                       "eks.amazonaws.com/nodegroup", "karpenter.sh/nodepool"};
-    for (size_t k = 0; k < GS_ARRAY_LEN(keys); k++) {
-        const char *name = kube_label(node, keys[k]);
+    for (size_t k = 0; nodes_pool_labels[k]; k++) {
+        const char *name = kube_label(node, nodes_pool_labels[k]);
         for (size_t i = 0; name && i < n_groups; i++)
             if (gs_streq(groups[i].name, name))
                 return &groups[i];
     }
     return NULL;
+}
+
+// --- nodes ---
+
+json_t *nodes_cordon_patch(const json_t *node, bool cordon, const char *why)
+{
+    json_t *patch = json_object();
+    codec_json_set(patch, json_string(kube_resource_version(node)), "metadata", "resourceVersion",
+                   NULL);
+    codec_json_set(patch, cordon ? json_string(why) : json_null(), "metadata", "annotations",
+                   NODES_ANN_EARLY_CORDON, NULL);
+    codec_json_set(patch, cordon ? json_true() : json_null(), "spec", "unschedulable", NULL);
+    return patch;
+}
+
+const char *nodes_cordon_event(bool cordon)
+{
+    return cordon ? "EarlyCordon" : "EarlyCordonEnded";
+}
+
+json_t *nodes_uncordoned(const json_t *node)
+{
+    json_t *copy = json_copy((json_t *)node), *taints = json_array(), *taint;
+    json_t *old = json_object_get(node, "spec"), *spec = old ? json_copy(old) : json_object();
+    size_t i;
+    json_array_foreach (json_object_get(spec, "taints"), i, taint)
+        if (!gs_streq(codec_json_str(taint, "key", NULL), "node.kubernetes.io/unschedulable"))
+            json_array_append(taints, taint);
+    json_object_del(spec, "unschedulable");
+    json_object_set_new(spec, "taints", taints);
+    json_object_set_new(copy, "spec", spec);
+    return copy;
 }
 
 // --- smaller nodes ---
@@ -120,16 +150,7 @@ static bool pod_has_smaller_home(const struct plan *p, const struct nodes_group 
 // A copy of a cordoned node that takes pods, in the snapshot.
 static size_t uncordoned(struct plan *p, size_t node)
 {
-    CODEC_AUTO_JSON json_t *copy = json_copy((json_t *)p->s->nodes[node].object);
-    json_t *spec = json_copy(json_object_get(copy, "spec")), *taint;
-    json_t *taints = json_array();
-    size_t i;
-    json_array_foreach (json_object_get(spec, "taints"), i, taint)
-        if (!gs_streq(codec_json_str(taint, "key", NULL), "node.kubernetes.io/unschedulable"))
-            json_array_append(taints, taint);
-    json_object_del(spec, "unschedulable");
-    json_object_set_new(spec, "taints", taints);
-    json_object_set_new(copy, "spec", spec);
+    CODEC_AUTO_JSON json_t *copy = nodes_uncordoned(p->s->nodes[node].object);
     return nodes_snapshot_add_template(p->s, copy, NULL);
 }
 

@@ -76,9 +76,7 @@ struct nodes_cordons {
 void nodes_cordons_finish(struct nodes_cordons *c);
 
 // The actions for the present snapshot; nothing for nodes that stay as they are. The group of a
-// node is that of its label gpuscale.dev/pool, cloud.google.com/gke-nodepool,
-// eks.amazonaws.com/nodegroup or karpenter.sh/nodepool. Nodes that somebody else cordoned are left
-// alone.
+// node is that of its labels (nodes_pool_labels). Nodes that somebody else cordoned are left alone.
 void nodes_plan_cordons(struct nodes_snapshot *s, const struct nodes_group *groups, size_t n_groups,
                         const struct nodes_mix *mix, const struct nodes_choice_settings *settings,
                         struct nodes_cordons *ret);
@@ -90,6 +88,14 @@ size_t nodes_reserve_cordoned(struct nodes_snapshot *s, const struct nodes_group
                               size_t n_groups, const struct nodes_choice_settings *settings);
 const struct nodes_group *nodes_group_of(const struct nodes_group *groups, size_t n_groups,
                                          const json_t *node); // NULL: none
+
+// How an action is carried out: a merge patch of the Node, which fails if the node has changed (new
+// reference), and the reason of the event about the node with the text `why`.
+json_t *nodes_cordon_patch(const json_t *node, bool cordon, const char *why);
+const char *nodes_cordon_event(bool cordon);                // "EarlyCordon", "EarlyCordonEnded"
+#define NODES_CORDON_DISABLED "early cordon is not enabled" // why all cordons end
+// A copy of a cordoned node that takes pods; new reference.
+json_t *nodes_uncordoned(const json_t *node);
 
 // --- consolidation ---
 

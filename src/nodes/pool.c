@@ -90,6 +90,26 @@ static json_t *amounts_of(const struct nodes_pool *p)
     return out;
 }
 
+const char *const nodes_pool_labels[] = {NODES_POOL_LABEL,
+                                         "karpenter.sh/nodepool",
+                                         "cloud.google.com/gke-nodepool",
+                                         "eks.amazonaws.com/nodegroup",
+                                         "alpha.eksctl.io/nodegroup-name",
+                                         "kubernetes.azure.com/agentpool",
+                                         "agentpool",
+                                         "alibabacloud.com/nodepool-id",
+                                         NULL};
+
+const char *nodes_pool_label(const json_t *node)
+{
+    for (size_t i = 0; nodes_pool_labels[i]; i++) {
+        const char *pool = kube_label(node, nodes_pool_labels[i]);
+        if (pool && *pool)
+            return pool;
+    }
+    return NULL;
+}
+
 json_t *nodes_pool_template(const struct nodes_pool *p, const char *name)
 {
     GS_AUTO_FREE char *made_up = name ? NULL : gs_format("template-node-for-%s", p->name);

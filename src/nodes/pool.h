@@ -112,6 +112,10 @@ struct gs_error *nodes_pools_add_option(struct nodes_pools *p, const char *optio
 
 // --- nodes of a pool ---
 
+// The labels with which gpuscale, Karpenter and platforms name the pool of a node; NULL at the end.
+extern const char *const nodes_pool_labels[];
+const char *nodes_pool_label(const json_t *node); // the first that is set; NULL: none
+
 // A v1 Node as a new machine of the pool has it: labels, taints, capacity, ready; new reference.
 // name NULL: a name for simulations.
 json_t *nodes_pool_template(const struct nodes_pool *pool, const char *name);

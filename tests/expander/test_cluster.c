@@ -54,7 +54,7 @@ static void start(struct fixture *f)
 {
     f->http = http_client_new_loopback(&f->loop, handle, f, NULL);
     f->kube = kube_client_new(f->http);
-    f->cluster = expander_cluster_new(&f->loop, f->kube);
+    f->cluster = expander_cluster_new(&f->loop, f->kube, false);
 }
 
 static void teardown(struct fixture *f)

@@ -16,26 +16,16 @@ static void write_cordon(struct autoscaler *a, struct autoscaler_node *n, bool c
 {
     if (n->taint_request)
         return;
-    CODEC_AUTO_JSON json_t *patch = json_object();
-    codec_json_set(patch, cordon ? json_string(why) : json_null(), "metadata", "annotations",
-                   NODES_ANN_EARLY_CORDON, NULL);
-    codec_json_set(patch, cordon ? json_true() : json_null(), "spec", "unschedulable", NULL);
+    CODEC_AUTO_JSON json_t *patch = nodes_cordon_patch(n->object, cordon, why);
     autoscaler_patch_node(n, patch);
-    kube_event(a->recorder, n->object, "Normal", cordon ? "EarlyCordon" : "EarlyCordonEnded", "%s",
-               why);
+    kube_event(a->recorder, n->object, "Normal", nodes_cordon_event(cordon), "%s", why);
     autoscaler_decided(a, "%s node %s: %s", cordon ? "cordoning" : "uncordoning", n->name, why);
 }
 
 // Pods that wait for the node are placed on this copy in the rest of the run.
 static void open_in_snapshot(struct autoscaler_run *r, const struct autoscaler_node *n)
 {
-    CODEC_AUTO_JSON json_t *copy = json_deep_copy(n->object);
-    codec_json_del(copy, "spec", "unschedulable", NULL);
-    json_t *taints = codec_json_get(copy, "spec", "taints", NULL);
-    for (size_t i = json_array_size(taints); i-- > 0;)
-        if (gs_streq(codec_json_str(json_array_get(taints, i), "key", NULL),
-                     "node.kubernetes.io/unschedulable"))
-            json_array_remove(taints, i);
+    CODEC_AUTO_JSON json_t *copy = nodes_uncordoned(n->object);
     autoscaler_run_add_template(r, copy, n->name);
 }
 
@@ -44,7 +34,7 @@ static void end_all_cordons(struct autoscaler *a, struct autoscaler_run *r)
     for (size_t i = 0; i < r->n_nodes; i++) {
         struct autoscaler_node *n = r->nodes[i];
         if (n && n->object && kube_annotation(n->object, NODES_ANN_EARLY_CORDON))
-            write_cordon(a, n, false, "early cordon is not enabled");
+            write_cordon(a, n, false, NODES_CORDON_DISABLED);
     }
 }
 

@@ -36,6 +36,16 @@ json_t *inspect_startup(const json_t *const *pods, size_t n);
 // "p90 44s (pending 40s, image 5s, ready 5s), from 2 pods".
 void inspect_startup_text(const json_t *startup, struct gs_buf *out);
 
+// --- what the Cluster Autoscaler publishes ---
+
+// The node groups of the ConfigMap with its status: {name: {"min", "max", "target", "ready",
+// "registered", "unregistered", "scaleUp", "since", "error"}}; new reference, empty if there are
+// none.
+json_t *inspect_status_groups(const json_t *config_map);
+// Whether a node group is the pool: it has its name, or it contains it between dashes
+// ("gke-main-POOL-1a2b3c-grp").
+bool inspect_group_is(const char *group, const char *pool);
+
 // --- metrics ---
 // Series of the same, and of the time that starts took, also of nodes and pods that no longer
 // exist. docs/node-inspection.md lists them.

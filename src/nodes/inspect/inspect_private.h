@@ -6,11 +6,6 @@
 
 // --- objects.c: properties of nodes, pods and events ---
 
-// The pool by the labels of gpuscale, Karpenter and managed node groups. NULL: none.
-const char *inspect_pool_of(const json_t *node);
-// Whether a node group of the Cluster Autoscaler is the pool: it has its name, or it contains it
-// between dashes ("gke-main-POOL-1a2b3c-grp").
-bool inspect_group_is(const char *group, const char *pool);
 // GPUs in a list of resources: whole, shared and MIG devices count one each.
 int64_t inspect_gpus(const json_t *resources);
 int64_t inspect_pod_gpus(const json_t *pod);
@@ -38,9 +33,6 @@ struct inspect_scale_up {
 };
 // Takes the next entry from *rest, which starts as the message. False: no further one.
 bool inspect_next_scale_up(struct gs_slice *rest, struct inspect_scale_up *ret);
-// The node groups of the status: {name: {"min", "max", "target", "ready", "registered",
-// "unregistered", "scaleUp", "since", "error"}}; new reference, empty if there are none.
-json_t *inspect_status_groups(const json_t *config_map);
 // The members of a group for the pool; NULL: none.
 const json_t *inspect_group_for(const json_t *groups, const char *pool);
 

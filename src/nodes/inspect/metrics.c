@@ -4,6 +4,7 @@
 #include "kube/object.h"
 #include "metrics/write.h"
 #include "nodes/inspect/inspect_private.h"
+#include "nodes/pool.h"
 
 #include <stdlib.h>
 
@@ -131,7 +132,7 @@ int64_t inspect_waiting_since(const json_t *pod)
 void inspect_metrics_node(struct inspect_metrics *m, const json_t *old, const json_t *next,
                           int64_t waiting_ms)
 {
-    const char *pool = next ? inspect_pool_of(next) : NULL;
+    const char *pool = next ? nodes_pool_label(next) : NULL;
     const char *uid = kube_uid(next ? next : old);
     int64_t created = inspect_created(next ? next : old);
 

@@ -5,6 +5,7 @@
 #include "kube/object.h"
 #include "nodes/inspect/inspect_private.h"
 #include "nodes/packing.h"
+#include "nodes/pool.h"
 
 #include <stdlib.h>
 
@@ -84,7 +85,7 @@ static json_t *removal_of(const struct inspect_input *in, const json_t *node)
 static json_t *node_entry(const struct inspect_input *in, const json_t *node)
 {
     static const char disabled[] = "cluster-autoscaler.kubernetes.io/scale-down-disabled";
-    const char *pool = inspect_pool_of(node);
+    const char *pool = nodes_pool_label(node);
     const char *type = kube_label(node, "node.kubernetes.io/instance-type");
     const char *price = kube_label(node, NODES_PRICE_LABEL);
     int64_t gpus = inspect_gpus(codec_json_get(node, "status", "allocatable", NULL));

@@ -10,24 +10,6 @@
 
 // --- pools ---
 
-const char *inspect_pool_of(const json_t *node)
-{
-    static const char *const labels[] = {"gpuscale.dev/pool",
-                                         "karpenter.sh/nodepool",
-                                         "cloud.google.com/gke-nodepool",
-                                         "eks.amazonaws.com/nodegroup",
-                                         "alpha.eksctl.io/nodegroup-name",
-                                         "kubernetes.azure.com/agentpool",
-                                         "alibabacloud.com/nodepool-id"};
-
-    for (size_t i = 0; i < GS_ARRAY_LEN(labels); i++) {
-        const char *pool = kube_label(node, labels[i]);
-        if (pool && *pool)
-            return pool;
-    }
-    return NULL;
-}
-
 bool inspect_group_is(const char *group, const char *pool)
 {
     size_t len = strlen(pool);

@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "kube/object.h"
 #include "nodes/inspect/inspect_private.h"
+#include "nodes/pool.h"
 
 #include <stdlib.h>
 
@@ -95,7 +96,7 @@ static json_t *startup_of_pool(const struct inspect_input *in, const char *pool)
 
     json_array_foreach ((json_t *)in->nodes, i, node) {
         int64_t created = inspect_created(node), since = inspect_condition_since(node, "Ready");
-        if (!gs_streq(inspect_pool_of(node), pool) || !kube_condition_true(node, "Ready") ||
+        if (!gs_streq(nodes_pool_label(node), pool) || !kube_condition_true(node, "Ready") ||
             !created || since < created)
             continue;
         int64_t ordered = ordered_ms(in, node, pool);
@@ -119,7 +120,7 @@ json_t *inspect_pool_startup(const struct inspect_input *in)
     json_t *node;
 
     json_array_foreach ((json_t *)in->nodes, i, node) {
-        const char *pool = inspect_pool_of(node);
+        const char *pool = nodes_pool_label(node);
         if (pool && !json_object_get(out, pool))
             json_object_set_new(out, pool, startup_of_pool(in, pool));
     }

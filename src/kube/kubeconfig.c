@@ -221,8 +221,9 @@ static struct gs_error *load_in_cluster(const char *host, const char *port, stru
     return NULL;
 }
 
-// KUBECONFIG may name several files. Absent files are skipped.
-static struct gs_error *find_sources(struct sources *s)
+// KUBECONFIG may name several files. Absent files are skipped. In a pod, a file in the home
+// directory does not count.
+static struct gs_error *find_sources(bool in_pod, struct sources *s)
 {
     const char *list = getenv("KUBECONFIG");
     if (list && *list) {
@@ -237,6 +238,8 @@ static struct gs_error *find_sources(struct sources *s)
         }
         return s->len ? NULL : gs_error_new(GS_ENOTFOUND, "KUBECONFIG=%s: no such file", list);
     }
+    if (in_pod)
+        return NULL;
     const char *home = getenv("HOME");
     GS_AUTO_FREE char *path = gs_format("%s/.kube/config", home ? home : "");
     return access(path, F_OK) == 0 ? sources_add(s, path) : NULL;
@@ -246,13 +249,14 @@ struct gs_error *kube_config_load(const char *path, const char *context, struct 
 {
     GS_CLEANUP(sources_finish) struct sources s = {0};
     struct kube_config c = {0};
-    struct gs_error *err = path ? sources_add(&s, path) : find_sources(&s);
+    const char *host = getenv("KUBERNETES_SERVICE_HOST"), *port = getenv("KUBERNETES_SERVICE_PORT");
+    bool in_pod = host && *host && port && *port;
+    struct gs_error *err = path ? sources_add(&s, path) : find_sources(in_pod, &s);
     if (err)
         return err;
-    const char *host = getenv("KUBERNETES_SERVICE_HOST"), *port = getenv("KUBERNETES_SERVICE_PORT");
     if (s.len > 0)
         err = load_context(&s, context, &c);
-    else if (host && *host && port && *port)
+    else if (in_pod)
         err = load_in_cluster(host, port, &c);
     else
         err = gs_error_new(GS_ENOTFOUND, "no kubeconfig: set KUBECONFIG, write ~/.kube/config, or "

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// kubeconfig files, read (KUBECONFIG, ~/.kube/config, in-cluster service account) and written.
+// kubeconfig files, read (KUBECONFIG, in-cluster service account, ~/.kube/config) and written.
 #pragma once
 
 #include "net/endpoint/endpoint.h"
@@ -13,7 +13,8 @@ struct kube_config {
 };
 void kube_config_finish(struct kube_config *c); // wipes secrets
 
-// path NULL: KUBECONFIG, then ~/.kube/config, then the pod's service account.
+// path NULL: KUBECONFIG, then the service account of the pod in which the program runs, or outside
+// a pod ~/.kube/config.
 struct gs_error *kube_config_load(const char *path, const char *context, struct kube_config *ret);
 // Returns the connection settings of the server. Borrows the texts.
 struct endpoint_settings kube_config_endpoint(const struct kube_config *c);

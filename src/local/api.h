@@ -20,8 +20,10 @@ struct local_api_config {
     // The key that signs tokens of service accounts, as PEM text (net/tls/signature.h). NULL: a new
     // one, so that tokens are invalid after a restart.
     const char *service_account_key;
-    const char *ca_pem; // of the API's certificate, for the ConfigMaps kube-root-ca.crt; NULL: none
-    size_t max_pods;    // Pod objects in any phase; 0: 1000
+    // Of the API's certificate, for the ConfigMaps kube-root-ca.crt. NULL: none, and pods get no
+    // volume with a token.
+    const char *ca_pem;
+    size_t max_pods; // Pod objects in any phase; 0: 1000
 };
 
 struct gs_error *local_api_new(uv_loop_t *loop, const struct local_api_config *cfg,

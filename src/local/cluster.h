@@ -38,6 +38,10 @@ bool local_namespace_goes(const struct local_cluster *c, const char *ns);
 #define LOCAL_ENV_CONTAINER "GPUSCALE_CONTAINER_NAME"
 #define LOCAL_ENV_POD_IP    "GPUSCALE_POD_IP" // the address that a container must bind
 
+// The volume with the token of the service account: the prefix of its name and its mount path.
+#define LOCAL_ACCESS_VOLUME "kube-api-access-"
+#define LOCAL_ACCESS_PATH   "/var/run/secrets/kubernetes.io/serviceaccount"
+
 // Address plan (all of 127.0.0.0/8 is this machine): first node 127.0.0.1; pods 127.64.0.1 to
 // 127.95.255.254; ClusterIPs 127.96.x.y; LoadBalancer addresses 127.97.x.y; other nodes 127.98.x.y.
 #define LOCAL_NODE_IP         "127.0.0.1"

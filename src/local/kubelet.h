@@ -33,6 +33,9 @@ struct local_kubelet_config {
     int64_t max_pods;                // maximum of the node; 0: 110
     const char *const *extra_env;    // "NAME=value" for every container, NULL-terminated; or NULL
     const char *work_dir;            // of the commands of `images`; NULL: the current directory
+    // The port of the API on 127.0.0.1, for KUBERNETES_SERVICE_PORT of the containers; 0: none. Not
+    // with `first`.
+    uint16_t api_port;
     // Of the Node object: capacities that replace those of this machine, such as {"cpu": "4"}
     // (copied), and spec.providerID. NULL: none.
     const json_t *capacity;

@@ -181,6 +181,7 @@ static struct gs_error *start_node(struct up_cluster *c, const struct up_options
         .simulated_gpus = c->devices.simulated,
         .max_pods = o->max_pods,
         .extra_env = env,
+        .api_port = c->api_port,
     };
     return kubelet_new(c->cluster, c->api, &kubelet, &c->kubelet);
 }

@@ -111,12 +111,42 @@ static void test_errors_name_the_place(void **state)
     assert_null(r.server);
 }
 
+// A program in a pod must not use the cluster of the machine's user.
+static void test_in_a_pod_the_home_directory_does_not_count(void **state)
+{
+    static const char text[] = "current-context: c\ncontexts:\n- name: c\n  context: {cluster: k}\n"
+                               "clusters:\n- name: k\n  cluster: {server: 'https://home'}\n";
+    struct fixture *f = *state;
+    struct kube_config r = {0};
+    GS_AUTO_FREE char *folder = gs_format("%s/.kube", f->dir);
+    if (access("/var/run/secrets/kubernetes.io/serviceaccount/token", F_OK) == 0)
+        skip_because("this test runs in a pod");
+    assert_int_equal(mkdir(folder, 0700), 0);
+    put(f, ".kube/config", text);
+    assert_ok(kube_config_load(NULL, NULL, &r));
+    assert_string_equal(r.server, "https://home");
+    kube_config_finish(&r);
+    setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1", 1);
+    setenv("KUBERNETES_SERVICE_PORT", "6443", 1);
+    assert_error(kube_config_load(NULL, NULL, &r), GS_ENOTFOUND, "the pod's service account");
+    setenv("KUBECONFIG", f->path, 1);
+    put(f, "config", text);
+    assert_ok(kube_config_load(NULL, NULL, &r));
+    assert_string_equal(r.server, "https://home");
+    kube_config_finish(&r);
+    unsetenv("KUBECONFIG");
+    unsetenv("KUBERNETES_SERVICE_HOST");
+    unsetenv("KUBERNETES_SERVICE_PORT");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_written_is_read, setup, teardown),
         cmocka_unit_test_setup_teardown(test_files_beside_and_several_sources, setup, teardown),
         cmocka_unit_test_setup_teardown(test_errors_name_the_place, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_in_a_pod_the_home_directory_does_not_count, setup,
+                                        teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -40,7 +40,7 @@ static void harness_open_with(struct harness *h, const struct local_api_config *
     h->client = http_client_new_loopback(&h->loop, local_api_handle, h->api, &admin);
 }
 
-static void harness_open(struct harness *h, const char *data_dir)
+static inline void harness_open(struct harness *h, const char *data_dir)
 {
     harness_open_with(h, &(struct local_api_config){.data_dir = data_dir, .node_name = "here"});
 }

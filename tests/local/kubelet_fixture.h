@@ -50,6 +50,7 @@ static inline void fixture_start_kubelet(struct fixture *f)
         .podresources_socket = f->socket,
         .extra_env = extra,
         .work_dir = f->dir,
+        .api_port = 6443,
     };
     struct gs_error *err = kubelet_new(f->cluster, f->h.api, &cfg, &f->kubelet);
     if (err)
@@ -66,7 +67,9 @@ static inline int fixture_open(void **state)
     strcpy(f->dir, "/tmp/gpuscale-kubelet-XXXXXX");
     assert_non_null(mkdtemp(f->dir));
     snprintf(f->socket, sizeof(f->socket), "%s/podresources.sock", f->dir);
-    harness_open(&f->h, NULL);
+    // With a CA, each pod has the volume with the token of its service account.
+    harness_open_with(&f->h,
+                      &(struct local_api_config){.node_name = "here", .ca_pem = "-- the CA --\n"});
     f->client = kube_client_new(f->h.client);
     fixture_start_kubelet(f);
     *state = f;

@@ -121,7 +121,138 @@ static void test_system_classes(void **state)
                         "1000000000");
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+// --- the token of the service account ---
+
+#define ACCOUNT_PATH "/var/run/secrets/kubernetes.io/serviceaccount"
+
+static int setup_with_ca(void **state)
+{
+    struct harness *h = gs_alloc(sizeof(*h));
+    harness_open_with(h, &(struct local_api_config){.node_name = "here", .ca_pem = "the CA"});
+    *state = h;
+    return 0;
+}
+
+static const json_t *volumes_of(const json_t *pod)
+{
+    return codec_json_get(pod, "spec", "volumes", NULL);
+}
+
+static const char *first_volume(const json_t *pod)
+{
+    return codec_json_str(json_array_get(volumes_of(pod), 0), "name", NULL);
+}
+
+// The n-th mount of a container of the list.
+static const json_t *mount_of(const json_t *pod, const char *list, size_t container, size_t n)
+{
+    const json_t *c = json_array_get(codec_json_get(pod, "spec", list, NULL), container);
+    return json_array_get(codec_json_get(c, "volumeMounts", NULL), n);
+}
+
+static void assert_has_token(const json_t *mount, const char *volume)
+{
+    assert_string_equal(codec_json_str(mount, "name", NULL), volume);
+    assert_string_equal(codec_json_str(mount, "mountPath", NULL), ACCOUNT_PATH);
+    assert_true(codec_json_bool(mount, false, "readOnly", NULL));
+}
+
+static void test_pods_get_the_token_of_their_account(void **state)
+{
+    struct harness *h = *state;
+    CODEC_AUTO_JSON json_t *pod =
+        create_pod(h, ", volumeMounts: [{name: own, mountPath: /own}]}], volumes: [{name: own, "
+                      "emptyDir: {}}], initContainers: [{name: i, image: i}]");
+    CODEC_AUTO_JSON json_t *want = NULL;
+    static const char sources[] =
+        "{\"defaultMode\": 420, \"sources\": [{\"serviceAccountToken\": {\"expirationSeconds\": "
+        "3607, \"path\": \"token\"}}, {\"configMap\": {\"name\": \"kube-root-ca.crt\", \"items\": "
+        "[{\"key\": \"ca.crt\", \"path\": \"ca.crt\"}]}}, {\"downwardAPI\": {\"items\": "
+        "[{\"path\": "
+        "\"namespace\", \"fieldRef\": {\"apiVersion\": \"v1\", \"fieldPath\": "
+        "\"metadata.namespace\"}}]}}]}";
+    assert_null(codec_json_parse(gs_slice_of(sources), true, &want));
+    assert_int_equal(json_array_size(volumes_of(pod)), 2);
+    const json_t *volume = json_array_get(volumes_of(pod), 1);
+    const char *name = codec_json_str(volume, "name", NULL);
+    assert_true(gs_starts(name, "kube-api-access-"));
+    assert_int_equal(strlen(name), strlen("kube-api-access-") + 5);
+    assert_true(json_equal(json_object_get(volume, "projected"), want));
+    assert_has_token(mount_of(pod, "containers", 0, 1), name);
+    assert_has_token(mount_of(pod, "initContainers", 0, 0), name);
+    AUTO_REPLY struct reply ca =
+        request(h, "GET", "/api/v1/namespaces/default/configmaps/kube-root-ca.crt", NULL);
+    assert_member(ca, "the CA", "data", "ca.crt");
+}
+
+static json_t *create_named(struct harness *h, const char *name, const char *spec)
+{
+    GS_AUTO_FREE char *body =
+        gs_format("{kind: Pod, apiVersion: v1, metadata: {name: %s}, spec: {%s}}", name, spec);
+    AUTO_REPLY struct reply r = request_with(h, "POST", PODS, "application/yaml", NULL, body);
+    assert_status(r, 201);
+    return json_incref(r.body);
+}
+
+static void create_account(struct harness *h, const char *name, const char *members)
+{
+    GS_AUTO_FREE char *body = gs_format(
+        "{kind: ServiceAccount, apiVersion: v1, metadata: {name: %s}, %s}", name, members);
+    AUTO_REPLY struct reply r = request_with(
+        h, "POST", "/api/v1/namespaces/default/serviceaccounts", "application/yaml", NULL, body);
+    assert_status(r, 201);
+}
+
+#define ONE_CONTAINER "containers: [{name: c, image: i}]"
+
+static void test_pods_and_accounts_without_a_token(void **state)
+{
+    struct harness *h = *state;
+    create_account(h, "quiet", "automountServiceAccountToken: false");
+    CODEC_AUTO_JSON json_t *no =
+        create_named(h, "without", ONE_CONTAINER ", automountServiceAccountToken: false");
+    CODEC_AUTO_JSON json_t *quiet =
+        create_named(h, "quiet", ONE_CONTAINER ", serviceAccountName: quiet");
+    CODEC_AUTO_JSON json_t *yes = create_named(
+        h, "with", ONE_CONTAINER ", serviceAccountName: quiet, automountServiceAccountToken: true");
+    assert_null(volumes_of(no));
+    assert_null(volumes_of(quiet));
+    assert_has_token(mount_of(yes, "containers", 0, 0), first_volume(yes));
+}
+
+static void test_own_mounts_and_volumes_stay(void **state)
+{
+    struct harness *h = *state;
+    CODEC_AUTO_JSON json_t *mounted = create_named(
+        h, "mounted",
+        "containers: [{name: c, image: i, volumeMounts: [{name: v, mountPath: " ACCOUNT_PATH
+        "}]}], volumes: [{name: v, emptyDir: {}}]");
+    CODEC_AUTO_JSON json_t *named =
+        create_named(h, "named",
+                     ONE_CONTAINER ", volumes: [{name: kube-api-access-own, emptyDir: "
+                                   "{}}]");
+    assert_int_equal(json_array_size(volumes_of(mounted)), 1);
+    assert_null(mount_of(mounted, "containers", 0, 1));
+    assert_int_equal(json_array_size(volumes_of(named)), 1);
+    assert_has_token(mount_of(named, "containers", 0, 0), "kube-api-access-own");
+}
+
+static void test_image_pull_secrets_of_the_account(void **state)
+{
+    struct harness *h = *state;
+    create_account(h, "puller", "imagePullSecrets: [{name: registry}]");
+    CODEC_AUTO_JSON json_t *pod =
+        create_named(h, "p", ONE_CONTAINER ", serviceAccountName: puller");
+    CODEC_AUTO_JSON json_t *own = create_named(
+        h, "own", ONE_CONTAINER ", serviceAccountName: puller, imagePullSecrets: [{name: mine}]");
+    const json_t *of_pod = codec_json_get(pod, "spec", "imagePullSecrets", NULL);
+    const json_t *of_own = codec_json_get(own, "spec", "imagePullSecrets", NULL);
+    assert_string_equal(codec_json_str(json_array_get(of_pod, 0), "name", NULL), "registry");
+    assert_string_equal(codec_json_str(json_array_get(of_own, 0), "name", NULL), "mine");
+}
+
+#define TEST(f)    cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define WITH_CA(f) cmocka_unit_test_setup_teardown(f, setup_with_ca, teardown)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -132,6 +263,10 @@ int main(void)
         TEST(test_the_default_class),
         TEST(test_wrong_priorities_are_refused),
         TEST(test_system_classes),
+        WITH_CA(test_pods_get_the_token_of_their_account),
+        WITH_CA(test_pods_and_accounts_without_a_token),
+        WITH_CA(test_own_mounts_and_volumes_stay),
+        WITH_CA(test_image_pull_secrets_of_the_account),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -334,6 +334,33 @@ static void test_a_pod_waits_for_its_claim(void **state)
     expect_log(f, "p", "started\n");
 }
 
+#define ACCOUNT_PATH "/var/run/secrets/kubernetes.io/serviceaccount"
+
+static void test_every_pod_can_reach_the_api(void **state)
+{
+    struct fixture *f = *state;
+    require_mounts();
+    create_pod(f, "p", "",
+               "'restartPolicy':'Never','containers':[{'name':'c','image':'any','command':['sh','-"
+               "c','cd " ACCOUNT_PATH
+               " && cat ca.crt namespace && cut -c1-2 token && (echo x > y) 2> /dev/null || echo "
+               "read-only; echo $KUBERNETES_SERVICE_HOST:$KUBERNETES_SERVICE_PORT']}]");
+    expect_log(f, "p", "-- the CA --\ndefaultey\nread-only\n127.0.0.1:6443\n");
+    assert_int_equal(access(ACCOUNT_PATH, F_OK), -1);
+}
+
+static void test_a_mount_that_cannot_be_made_is_found_before(void **state)
+{
+    struct fixture *f = *state;
+    require_mounts();
+    GS_AUTO_FREE char *staging = gs_format("%s/staging", f->dir);
+    GS_AUTO_FREE char *mount = kubelet_mount_text(ACCOUNT_PATH, true, f->dir);
+    assert_error(kubelet_mounts_try(staging, &mount, 1), GS_EPERM, "mounting a tmpfs on");
+    assert_int_equal(mkdir(staging, 0700), 0);
+    assert_ok(kubelet_mounts_try(staging, &mount, 1));
+    assert_int_equal(access(ACCOUNT_PATH, F_OK), -1);
+}
+
 #define T(fn) cmocka_unit_test_setup_teardown(fn, fixture_open, fixture_close)
 
 int main(void)
@@ -349,6 +376,8 @@ int main(void)
         T(test_a_host_path_of_another_type),
         T(test_downward_and_projected),
         T(test_a_token_of_the_service_account),
+        T(test_every_pod_can_reach_the_api),
+        T(test_a_mount_that_cannot_be_made_is_found_before),
         T(test_termination_messages),
         T(test_a_sub_path_cannot_leave_its_volume),
         T(test_a_mount_that_fails),

@@ -188,8 +188,9 @@ json_t *local_api_serve_token(const struct local_api_request *r);
 void local_api_make_account(struct local_api *api, const char *ns);
 // True for resources of which local_api_make_account creates objects.
 bool local_api_has_account_objects(const struct local_api_resource *res);
-// 403 for a pod whose service account does not exist.
-json_t *local_api_admit_account(const struct local_api_request *r, const json_t *pod);
+// Adds the volume with the token and the imagePullSecrets of its service account to a new pod. 403
+// if the account does not exist.
+json_t *local_api_admit_account(const struct local_api_request *r, json_t *pod);
 
 // --- token.c: signed tokens of service accounts ---
 #define LOCAL_API_ISSUER "https://kubernetes.default.svc.cluster.local"

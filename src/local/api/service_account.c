@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "kube/object.h"
 #include "local/api/admission.h"
+#include "local/cluster.h"
 
 #define DEFAULT_EXPIRATION_S INT64_C(3600)
 #define MIN_EXPIRATION_S     INT64_C(600)
@@ -12,6 +13,7 @@
 // read the file again keep working. They report the time that was requested.
 #define PROJECTED_EXPIRATION_S INT64_C(3607)
 #define YEAR_S                 (INT64_C(365) * 24 * 3600)
+#define ROOT_CA                "kube-root-ca.crt" // the ConfigMap
 
 // --- the objects of each namespace ---
 
@@ -23,12 +25,11 @@ bool local_api_has_account_objects(const struct local_api_resource *res)
 
 static void make_root_ca(struct local_api *api, const char *ns)
 {
-    static const char name[] = "kube-root-ca.crt";
-    const json_t *old = local_api_stored(api, "", "configmaps", ns, name);
+    const json_t *old = local_api_stored(api, "", "configmaps", ns, ROOT_CA);
 
     if (!api->ca_pem || gs_streq(codec_json_str(old, "data", "ca.crt", NULL), api->ca_pem))
         return;
-    json_t *obj = old ? json_deep_copy(old) : local_api_base_object("ConfigMap", "v1", ns, name);
+    json_t *obj = old ? json_deep_copy(old) : local_api_base_object("ConfigMap", "v1", ns, ROOT_CA);
     codec_json_set(obj,
                    json_string("Contains a CA bundle that can be used to verify the kube-apiserver "
                                "when using internal endpoints such as the internal service IP or "
@@ -54,16 +55,122 @@ void local_api_make_account(struct local_api *api, const char *ns)
 
 // --- admission ---
 
-json_t *local_api_admit_account(const struct local_api_request *r, const json_t *pod)
+static bool wants_token(const json_t *account, const json_t *pod)
 {
-    const char *name = codec_json_str(pod, "spec", "serviceAccountName", NULL);
+    bool of_account = codec_json_bool(account, true, "automountServiceAccountToken", NULL);
+    return codec_json_bool(pod, of_account, "spec", "automountServiceAccountToken", NULL);
+}
 
-    if (!name || local_api_stored(r->api, "", "serviceaccounts", r->ns, name))
+// The name of the pod's own volume for this purpose, or a new name. Caller frees.
+static char *access_volume_name(const json_t *volumes, bool *ret_exists)
+{
+    static const char alphabet[] = "bcdfghjklmnpqrstvwxz2456789"; // spells no words
+    size_t i;
+    json_t *volume;
+
+    json_array_foreach ((json_t *)volumes, i, volume) {
+        const char *name = codec_json_str(volume, "name", NULL);
+        if (name && gs_starts(name, LOCAL_ACCESS_VOLUME)) {
+            *ret_exists = true;
+            return gs_strdup(name);
+        }
+    }
+    GS_AUTO_FREE char *uid = local_api_new_uid();
+    uint64_t h = gs_hash(uid, strlen(uid));
+    char suffix[6] = "";
+    for (i = 0; i < 5; i++, h /= sizeof(alphabet) - 1)
+        suffix[i] = alphabet[h % (sizeof(alphabet) - 1)];
+    *ret_exists = false;
+    return gs_format(LOCAL_ACCESS_VOLUME "%s", suffix);
+}
+
+static bool mounts_at(const json_t *container, const char *path)
+{
+    size_t i;
+    json_t *mount;
+
+    json_array_foreach (json_object_get(container, "volumeMounts"), i, mount)
+        if (gs_streq(codec_json_str(mount, "mountPath", NULL), path))
+            return true;
+    return false;
+}
+
+static json_t *list_of(json_t *obj, const char *member)
+{
+    json_t *list = json_object_get(obj, member);
+
+    if (!json_is_array(list)) {
+        list = json_array();
+        json_object_set_new(obj, member, list);
+    }
+    return list;
+}
+
+// True if a container has the mount now that had none at its path.
+static bool mount_in_containers(json_t *spec, const char *volume)
+{
+    static const char *const lists[] = {"initContainers", "containers"};
+    bool mounted = false;
+    size_t i;
+    json_t *container;
+
+    for (size_t l = 0; l < GS_ARRAY_LEN(lists); l++)
+        json_array_foreach (json_object_get(spec, lists[l]), i, container) {
+            if (!json_is_object(container) || mounts_at(container, LOCAL_ACCESS_PATH))
+                continue;
+            json_array_append_new(list_of(container, "volumeMounts"),
+                                  json_pack("{s:s, s:b, s:s}", "name", volume, "readOnly", 1,
+                                            "mountPath", LOCAL_ACCESS_PATH));
+            mounted = true;
+        }
+    return mounted;
+}
+
+static json_t *access_volume(const char *name)
+{
+    return json_pack(
+        "{s:s, s:{s:i, s:[{s:{s:I, s:s}}, {s:{s:s, s:[{s:s, s:s}]}}, {s:{s:[{s:s, s:{s:s, "
+        "s:s}}]}}]}}",
+        "name", name, "projected", "defaultMode", 0644, "sources", "serviceAccountToken",
+        "expirationSeconds", (json_int_t)PROJECTED_EXPIRATION_S, "path", "token", "configMap",
+        "name", ROOT_CA, "items", "key", "ca.crt", "path", "ca.crt", "downwardAPI", "items", "path",
+        "namespace", "fieldRef", "apiVersion", "v1", "fieldPath", "metadata.namespace");
+}
+
+static void mount_token(json_t *spec)
+{
+    bool exists = false;
+    GS_AUTO_FREE char *name = access_volume_name(json_object_get(spec, "volumes"), &exists);
+
+    if (mount_in_containers(spec, name) && !exists)
+        json_array_append_new(list_of(spec, "volumes"), access_volume(name));
+}
+
+json_t *local_api_admit_account(const struct local_api_request *r, json_t *pod)
+{
+    json_t *spec = json_object_get(pod, "spec");
+    const char *name = codec_json_str(spec, "serviceAccountName", NULL);
+    const json_t *account =
+        name ? local_api_stored(r->api, "", "serviceaccounts", r->ns, name) : NULL;
+
+    if (!name)
         return NULL;
-    GS_AUTO_FREE char *why =
-        gs_format("error looking up service account %s/%s: serviceaccount \"%s\" not found", r->ns,
-                  name, name);
-    return local_api_forbidden(r, pod, why);
+    if (!account) {
+        GS_AUTO_FREE char *why =
+            gs_format("error looking up service account %s/%s: serviceaccount \"%s\" not found",
+                      r->ns, name, name);
+        return local_api_forbidden(r, pod, why);
+    }
+    // As in Kubernetes, a mirror pod is what the kubelet runs already. Without a CA, the namespace
+    // has no ConfigMap for the volume.
+    if (kube_annotation(pod, "kubernetes.io/config.mirror"))
+        return NULL;
+    if (r->api->ca_pem && wants_token(account, pod))
+        mount_token(spec);
+    const json_t *secrets = json_object_get(account, "imagePullSecrets");
+    if (json_array_size(secrets) && !json_array_size(json_object_get(spec, "imagePullSecrets")))
+        json_object_set_new(spec, "imagePullSecrets", json_deep_copy(secrets));
+    return NULL;
 }
 
 // --- TokenRequest ---

@@ -259,6 +259,7 @@ static void copy_config(struct kubelet *k, const struct local_kubelet_config *cf
             slash ? gs_strndup(cfg->podresources_socket, (size_t)(slash - cfg->podresources_socket))
                   : gs_strdup(".");
     }
+    k->api_port = cfg->api_port;
     k->work_dir = cfg->work_dir ? gs_strdup(cfg->work_dir) : getcwd(NULL, 0);
 }
 
@@ -267,6 +268,30 @@ static void check_mounts(struct kubelet *k)
     GS_AUTO_ERROR struct gs_error *err = kubelet_mounts_check();
     if (err)
         k->mount_problem = gs_strdup(gs_error_message(err));
+}
+
+// The parent of the path exists on no machine, so more is needed than for another mount. A pod that
+// did not ask for the token must not fail for it.
+static struct gs_error *try_token_mount(const struct kubelet *k)
+{
+    GS_AUTO_FREE char *staging = gs_format("%s/" KUBELET_DIR_STAGING, k->data_dir);
+    GS_AUTO_FREE char *mount = kubelet_mount_text(LOCAL_ACCESS_PATH, true, k->data_dir);
+    struct gs_error *err = gs_mkdir_p(staging, 0700);
+    if (!err)
+        err = kubelet_mounts_try(staging, &mount, 1);
+    rmdir(staging);
+    return err;
+}
+
+static void check_token_mount(struct kubelet *k)
+{
+    if (k->mount_problem)
+        return;
+    GS_AUTO_ERROR struct gs_error *err = try_token_mount(k);
+    k->mounts_tokens = !err;
+    if (err)
+        gs_warn("kubelet", "pods run without the token of their service account: %s",
+                gs_error_message(err));
 }
 
 static void on_stop_timer(void *arg);
@@ -284,6 +309,8 @@ static void join_first(struct kubelet *k)
     k->podnet = k->first->podnet;
     k->ips = k->first->ips;
     k->images = k->first->images;
+    k->mounts_tokens = k->first->mounts_tokens;
+    k->api_port = k->first->api_port;
     k->next = k->first->next;
     k->first->next = k;
 }
@@ -309,6 +336,8 @@ static struct gs_error *start(struct kubelet *k, const struct local_kubelet_conf
     if (err)
         return err;
     check_mounts(k);
+    if (k->first == k)
+        check_token_mount(k);
     err = kubelet_images_link_tools(k->self_exe, k->tools_dir);
     if (err)
         return err;

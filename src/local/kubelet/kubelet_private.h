@@ -175,6 +175,8 @@ void kubelet_volumes_free(struct kubelet_volumes *v); // accepts NULL
 bool kubelet_volumes_ready(struct kubelet_volumes *v);
 // The pod has changed: its labels or annotations may be in volumes.
 void kubelet_volumes_pod_changed(struct kubelet_volumes *v);
+// True if the pod has a volume beside that of the token of its service account.
+bool kubelet_volumes_of_user(const struct kubelet_volumes *v);
 // The mounts of a container (mounts.h), parents before children. env: for subPathExpr.
 struct gs_error *kubelet_volumes_mounts(const struct kubelet_volumes *v, const json_t *container,
                                         const struct kubelet_words *env, struct kubelet_words *ret);
@@ -316,6 +318,8 @@ struct kubelet {
     bool simulated_gpus;
     json_t *reported_images;       // set of the images whose substitution was logged
     char *mount_problem;           // why containers cannot have mounts; NULL: they can
+    bool mounts_tokens;            // the token of the service account can be mounted at its path
+    uint16_t api_port;             // 0: unknown
     struct kubelet_images *images; // of the first kubelet
     struct kubelet_words extra_env, device_ids;
     struct gs_hmap *workers;       // pod UID -> struct kubelet_worker

@@ -111,41 +111,6 @@ struct gs_error *kubelet_mounts_join(pid_t pid)
     return NULL;
 }
 
-static struct gs_error *check_in_child(void)
-{
-    struct gs_error *err = new_namespace();
-    if (!err && mount("tmpfs", "/tmp", "tmpfs", 0, "size=64k") < 0)
-        err = gs_error_errno(errno, "mounting in a new namespace");
-    return err;
-}
-
-struct gs_error *kubelet_mounts_check(void)
-{
-    int pipes[2];
-    char text[512];
-    if (pipe2(pipes, O_CLOEXEC) < 0)
-        return gs_error_errno(errno, "pipe");
-    pid_t pid = fork();
-    if (pid == 0) {
-        struct gs_error *err = check_in_child();
-        const char *message = err ? gs_error_message(err) : "";
-        ssize_t n = write(pipes[1], message, strlen(message));
-        _exit(n < 0);
-    }
-    int fork_errno = errno;
-    close(pipes[1]);
-    ssize_t n = pid < 0 ? 0 : read(pipes[0], text, sizeof(text) - 1);
-    close(pipes[0]);
-    if (pid < 0)
-        return gs_error_errno(fork_errno, "fork");
-    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-        ;
-    if (n <= 0)
-        return NULL;
-    text[n] = '\0';
-    return gs_error_new(GS_EPERM, "%s", text);
-}
-
 // --- a directory with the same entries in which others can be created ---
 
 static struct gs_error *bind_path(const char *source, const char *target)
@@ -185,7 +150,12 @@ static struct gs_error *mirror_entry(const char *dir, const char *name, const ch
         err = make_file(to);
     else if (mkdir(to, 0755) < 0)
         err = gs_error_errno(errno, "creating %s", to);
-    return err ? err : bind_path(from, to);
+    if (!err)
+        err = bind_path(from, to);
+    if (!err || lstat(from, &st) == 0)
+        return err;
+    gs_error_free(err); // was removed meanwhile
+    return remove(to) < 0 ? gs_error_errno(errno, "removing %s", to) : NULL;
 }
 
 static struct gs_error *mirror_entries(const char *dir, const char *staging)
@@ -407,4 +377,48 @@ struct gs_error *kubelet_mounts_enter(const char *staging, char *const *mounts, 
     GS_CLEANUP(plan_finish) struct mount_plan p = {.staging = staging};
     struct gs_error *err = parse_mounts(&p, mounts, n);
     return err ? err : enter(&p);
+}
+
+// --- trying it in a child process ---
+
+static struct gs_error *try_in_child(const char *staging, char *const *mounts, size_t n)
+{
+    if (n)
+        return kubelet_mounts_enter(staging, mounts, n);
+    struct gs_error *err = new_namespace();
+    if (!err && mount("tmpfs", "/tmp", "tmpfs", 0, "size=64k") < 0)
+        err = gs_error_errno(errno, "mounting in a new namespace");
+    return err;
+}
+
+struct gs_error *kubelet_mounts_try(const char *staging, char *const *mounts, size_t n_mounts)
+{
+    int pipes[2];
+    char text[512];
+    if (pipe2(pipes, O_CLOEXEC) < 0)
+        return gs_error_errno(errno, "pipe");
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct gs_error *err = try_in_child(staging, mounts, n_mounts);
+        const char *message = err ? gs_error_message(err) : "";
+        ssize_t n = write(pipes[1], message, strlen(message));
+        _exit(n < 0);
+    }
+    int fork_errno = errno;
+    close(pipes[1]);
+    ssize_t n = pid < 0 ? 0 : read(pipes[0], text, sizeof(text) - 1);
+    close(pipes[0]);
+    if (pid < 0)
+        return gs_error_errno(fork_errno, "fork");
+    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+    if (n <= 0)
+        return NULL;
+    text[n] = '\0';
+    return gs_error_new(GS_EPERM, "%s", text);
+}
+
+struct gs_error *kubelet_mounts_check(void)
+{
+    return kubelet_mounts_try(NULL, NULL, 0);
 }

@@ -26,5 +26,7 @@ struct gs_error *kubelet_mounts_enter(const char *staging, char *const *mounts, 
 // are those of the caller.
 struct gs_error *kubelet_mounts_join(pid_t pid);
 
-// Tries in a child process whether kubelet_mounts_enter can work here. NULL: yes.
+// Tries kubelet_mounts_enter in a child process. NULL: it works.
+struct gs_error *kubelet_mounts_try(const char *staging, char *const *mounts, size_t n_mounts);
+// The same with a mount on /tmp: whether any mount can work here.
 struct gs_error *kubelet_mounts_check(void);

@@ -61,6 +61,26 @@ static void set_image_env(struct kubelet_words *env, const struct kubelet_contai
     }
 }
 
+// The variables of Kubernetes' Service "kubernetes". Without the token, a program would find a
+// cluster that it cannot use.
+static void set_service_env(struct kubelet_words *env, const struct kubelet *k)
+{
+    if (!k->api_port || !k->mounts_tokens)
+        return;
+    GS_AUTO_FREE char *port = gs_format("%u", k->api_port);
+    GS_AUTO_FREE char *url = gs_format("tcp://" LOCAL_NODE_IP ":%s", port);
+    const char *const values[][2] = {
+        {"", url}, {"_PROTO", "tcp"}, {"_PORT", port}, {"_ADDR", LOCAL_NODE_IP}};
+    kubelet_env_set(env, "KUBERNETES_SERVICE_HOST", LOCAL_NODE_IP);
+    kubelet_env_set(env, "KUBERNETES_SERVICE_PORT", port);
+    kubelet_env_set(env, "KUBERNETES_SERVICE_PORT_HTTPS", port);
+    kubelet_env_set(env, "KUBERNETES_PORT", url);
+    for (size_t i = 0; i < GS_ARRAY_LEN(values); i++) {
+        GS_AUTO_FREE char *name = gs_format("KUBERNETES_PORT_%s_TCP%s", port, values[i][0]);
+        kubelet_env_set(env, name, values[i][1]);
+    }
+}
+
 static void set_base(struct kubelet_words *env, const struct kubelet_container *c)
 {
     const struct kubelet_worker *w = c->worker;
@@ -75,6 +95,7 @@ static void set_base(struct kubelet_words *env, const struct kubelet_container *
     // Without it, programs that are built with the sanitizer fail when a library is preloaded.
     kubelet_env_set(env, "ASAN_OPTIONS", "verify_asan_link_order=0");
 #endif
+    set_service_env(env, w->k);
     for (size_t i = 0; i < w->k->extra_env.len; i++) {
         const char *entry = w->k->extra_env.items[i];
         const char *value = strchr(entry, '=');

@@ -360,8 +360,7 @@ static void begin(struct kubelet_worker *w)
     }
     if (!w->start_time_ms)
         w->start_time_ms = gs_unix_ms();
-    if (w->warned_volumes || !w->k->mount_problem ||
-        json_array_size(kubelet_worker_spec(w, "volumes")) == 0)
+    if (w->warned_volumes || !w->k->mount_problem || !kubelet_volumes_of_user(w->volumes))
         return;
     w->warned_volumes = true;
     kube_event(w->k->recorder, w->pod, "Warning", "VolumesNotMounted",

@@ -12,8 +12,15 @@
 #include <sys/stat.h>
 
 // Source: the kubelet's documented back-off of volume operations, and its resync of mounted
-// objects, which is faster here.
-enum { RETRY_FIRST_MS = 500, RETRY_MAX_MS = 122000, QUIET_RETRY_MS = 2000, REFRESH_MS = 5000 };
+// objects, which is faster here. Every pod has the volume of the token, whose files change once in
+// an hour.
+enum {
+    RETRY_FIRST_MS = 500,
+    RETRY_MAX_MS = 122000,
+    QUIET_RETRY_MS = 2000,
+    REFRESH_MS = 5000,
+    REFRESH_TOKEN_MS = 60000
+};
 
 struct volume {
     char *path;    // its folder, or the path of a hostPath
@@ -178,12 +185,31 @@ static void report(const struct kubelet_volumes *v, size_t i, const char *messag
 
 static void on_timer(void *arg);
 
-static bool needs_refresh(const struct kubelet_volumes *v)
+static bool is_access_volume(const char *name)
+{
+    return name && gs_starts(name, LOCAL_ACCESS_VOLUME);
+}
+
+bool kubelet_volumes_of_user(const struct kubelet_volumes *v)
 {
     for (size_t i = 0; i < v->len; i++)
-        if (is_files(volume_spec(v, i)))
+        if (!is_access_volume(volume_name(v, i)))
             return true;
     return false;
+}
+
+// Milliseconds; 0: never.
+static uint64_t refresh_interval(const struct kubelet_volumes *v)
+{
+    uint64_t ms = 0;
+    for (size_t i = 0; i < v->len; i++) {
+        if (!is_files(volume_spec(v, i)))
+            continue;
+        if (!is_access_volume(volume_name(v, i)))
+            return REFRESH_MS;
+        ms = REFRESH_TOKEN_MS;
+    }
+    return ms;
 }
 
 static void set_up_all(struct kubelet_volumes *v, const json_t *sources)
@@ -203,8 +229,8 @@ static void set_up_all(struct kubelet_volumes *v, const json_t *sources)
     }
     v->ready = true;
     v->retry_ms = RETRY_FIRST_MS;
-    if (needs_refresh(v))
-        gs_timer_start(v->timer, on_timer, REFRESH_MS);
+    if (refresh_interval(v))
+        gs_timer_start(v->timer, on_timer, refresh_interval(v));
     if (first)
         kubelet_worker_wake(v->w);
 }
@@ -288,7 +314,7 @@ bool kubelet_volumes_ready(struct kubelet_volumes *v)
 
 void kubelet_volumes_pod_changed(struct kubelet_volumes *v)
 {
-    if (v->ready && !v->fetch && needs_refresh(v))
+    if (v->ready && !v->fetch && refresh_interval(v) == REFRESH_MS)
         gs_timer_start(v->timer, on_timer, 0);
 }
 
@@ -388,6 +414,8 @@ struct gs_error *kubelet_volumes_mounts(const struct kubelet_volumes *v, const j
     size_t i;
     json_t *mount;
     json_array_foreach (json_object_get(container, "volumeMounts"), i, mount) {
+        if (!v->w->k->mounts_tokens && is_access_volume(codec_json_str(mount, "name", NULL)))
+            continue;
         struct gs_error *err = add_mount(v, mount, container, env, &mounts);
         if (err) {
             kubelet_words_finish(&mounts);

@@ -11,9 +11,8 @@
 #define CMD_KUBECONFIG_ROW(at)                                                                     \
     {                                                                                              \
         .name = "kubeconfig", .arg = "FILE", .type = GS_OPT_STRING, at(kubeconfig),                \
-        .help =                                                                                    \
-            "The cluster. Default: KUBECONFIG, ~/.kube/config, or the cluster in which gpuscale "  \
-            "runs."                                                                                \
+        .help = "The cluster. Default: KUBECONFIG, the cluster in which gpuscale runs, or "        \
+                "~/.kube/config."                                                                  \
     }
 
 // Field: sync_period. `period` is the default.

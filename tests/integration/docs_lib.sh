@@ -29,9 +29,9 @@ normalise() {
         -e 's/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/UUID/g' \
         -e 's/[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z/TIME/g' \
         -e 's/127\.[0-9]+\.[0-9]+\.[0-9]+(:[0-9]+)?/ADDRESS/g' \
+        -e 's#/gpuscale-[0-9a-z-]+#/gpuscale-SET#g' \
         -e 's/(^|[^0-9a-z])(gpuscale-[0-9a-z-]+)-[0-9a-z]{5}([^0-9a-z-]|$)/\1\2-NODE\3/g' \
         -e 's/-[0-9a-z]{6,10}-[0-9a-z]{5}([^0-9a-z]|$)/-POD\1/g' \
-        -e 's#/gpuscale-[0-9a-z-]+#/gpuscale-SET#g' \
         -e 's/(^|[ (])[0-9]+[smhd]([0-9]+[smhd])?([ )]|$)/\1AGE\3/g' |
         if [ "$1" = loose ]; then sed -E 's/[0-9]+(\.[0-9]+)?/N/g'; else cat; fi |
         sed -E -e 's/[[:blank:]]+/ /g' -e 's/ $//'

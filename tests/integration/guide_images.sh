@@ -96,6 +96,14 @@ has_event() { kubectl get events --field-selector reason=Pulled,involvedObject.n
 wait_for "the pod has the event" has_event
 [ ! -e /home/kubernetes ] || fail "/home/kubernetes was created"
 
+# gpuscale's own programs find the API from the token that is mounted into their pod.
+api=$(sed -n 's/^Ready: .*API \(https:[^,]*\),.*/\1/p' "$dir/up.log")
+kubectl run hpa --image=any --restart=Never --command -- "$gpuscale" hpa --web.listen-address=127.0.0.1:0 >/dev/null
+kubectl run adapter --image=any --restart=Never --command -- "$gpuscale" adapter --secure-port=0 \
+    --prometheus-url="$(sed -n 's/.*GPUSCALE_URL=//p' "$dir/up.log")" >/dev/null
+wait_for "the HPA controller in a pod uses the API" sh -c "kubectl logs hpa | grep -qF 'cluster $api,'"
+wait_for "the adapter in a pod uses the API" sh -c "kubectl logs adapter | grep -q 'discovered the resources of the cluster'"
+
 stop_up
 wait_for "nothing is left" nothing_left
 echo "ok"

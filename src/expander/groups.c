@@ -22,8 +22,7 @@ struct count {
 struct building {
     struct expander_groups *g;
     const struct nodes_pools *pools;
-    struct count *counts; // by group
-    size_t counts_cap;
+    struct count *counts; // by group: MAX_GROUPS
 };
 
 static struct nodes_group *find(struct building *b, const char *name)
@@ -48,9 +47,7 @@ static struct nodes_group *add(struct building *b, const char *name, const struc
     struct expander_groups *g = b->g;
     if (g->len >= MAX_GROUPS)
         return NULL;
-    gs_grow(&b->counts, &b->counts_cap, g->len, sizeof(*b->counts));
     gs_grow(&g->items, &g->cap, g->len, sizeof(*g->items));
-    b->counts[g->len] = (struct count){0};
     g->items[g->len] = (struct nodes_group){.name = gs_strdup(name), .pool = pool};
     return &g->items[g->len++];
 }
@@ -198,7 +195,8 @@ void expander_groups_init(struct expander_groups *g, const struct nodes_pools *p
                           struct expander_cluster *cluster, const json_t *status)
 {
     CODEC_AUTO_JSON json_t *groups = inspect_status_groups(status);
-    struct building b = {.g = g, .pools = pools};
+    struct building b = {
+        .g = g, .pools = pools, .counts = gs_alloc_array(MAX_GROUPS, sizeof(*b.counts))};
     *g = (struct expander_groups){0};
     add_nodes(&b, expander_cluster_nodes(cluster));
     add_requested(&b, cluster, groups);

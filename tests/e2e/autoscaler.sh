@@ -51,9 +51,12 @@ start provider "$gpuscale" node-provider --pools="$dir/pools.yaml" --state-dir="
     --generate-certificates="$dir/provider-certificates" --tls-name=127.0.0.1 --kubeconfig="$dir/admin.kubeconfig" --list-interval=5s \
     --web.listen-address=127.0.0.1:9411
 wait_for "the node provider is ready" curl -sf http://127.0.0.1:9411/readyz
-start expander "$gpuscale" expander --policy=packing --pools="$dir/expander-pools.yaml" --grpc-listen-address=127.0.0.1:7443 \
-    --web.listen-address=127.0.0.1:9412 --cert-dir="$dir/expander-certificates" --kubeconfig="$dir/admin.kubeconfig"
-wait_for "the expander is ready" curl -sf http://127.0.0.1:9412/readyz
+start_expander() { # FLAG…
+    start expander "$gpuscale" expander --policy=packing --pools="$dir/expander-pools.yaml" --grpc-listen-address=127.0.0.1:7443 \
+        --web.listen-address=127.0.0.1:9412 --cert-dir="$dir/expander-certificates" --kubeconfig="$dir/admin.kubeconfig" "$@"
+    wait_for "the expander is ready" curl -sf http://127.0.0.1:9412/readyz
+}
+start_expander
 
 start_autoscaler() { # EXPANDER FLAG…
     start autoscaler "$CLUSTER_AUTOSCALER" --cloud-provider=externalgrpc --cloud-config="$dir/provider-certificates/cloud-config.yaml" \
@@ -93,7 +96,10 @@ ok "the node is removed when it is unneeded, with its machine"
 
 # --- with the expander ---
 stop autoscaler
-start_autoscaler grpc,least-waste --grpc-expander-url=127.0.0.1:7443 --grpc-expander-cert="$dir/expander-certificates/ca.crt"
+start_with_expander() { # FLAG…
+    start_autoscaler grpc,least-waste --grpc-expander-url=127.0.0.1:7443 --grpc-expander-cert="$dir/expander-certificates/ca.crt" "$@"
+}
+start_with_expander
 gpu_pod large 4
 wait_for "a pod for four GPUs runs" ready_pod large
 gpu_pod small-2 1
@@ -101,7 +107,29 @@ wait_for "both pods run" ready_pod small-2
 nodes_are t4-1 1 && nodes_are t4-4 1 || fail "the expander: $(kubectl get nodes -L gpuscale.dev/pool); $(tail -n 3 "$dir/expander.log")"
 curl -sf 'http://127.0.0.1:9412/api/v1/decisions' >"$dir/decisions.json" || fail "the decisions of the expander"
 ok "with gpuscale expander, the pod for one GPU gets a machine with one: $(events_of small-2 TriggeredScaleUp)"
-kubectl delete pod small-2 large >/dev/null
+
+# --- early cordon: an idle machine with four GPUs is kept for a pod that needs them ---
+stop autoscaler
+stop expander
+start_expander --early-cordon
+start_with_expander --scale-down-enabled=false --new-pod-scale-up-delay=5s
+large_is() { [ "$(kubectl get nodes -l gpuscale.dev/pool=t4-4 -o jsonpath='{.items[0].spec.unschedulable}')" = "$1" ]; }
+kubectl delete pod large >/dev/null
+wait_for "the idle node is cordoned" large_is true
+gpu_pod small-3 1
+wait_for "a second pod with one GPU runs" ready_pod small-3
+nodes_are t4-1 2 && nodes_are t4-4 1 || fail "early cordon: $(kubectl get nodes -L gpuscale.dev/pool)"
+gpu_pod large-2 4
+wait_for "the pod for four GPUs runs" ready_pod large-2
+nodes_are t4-1 2 && nodes_are t4-4 1 || fail "the cordoned node was not used: $(kubectl get nodes -L gpuscale.dev/pool)"
+kubectl get events -o json | jq -e '[.items[] | select(.reason == "EarlyCordonEnded" and .message == "pod default/large-2 needs it")] | length > 0' >/dev/null ||
+    fail "the events: $(kubectl get events)"
+ok "with --early-cordon, a pod for one GPU does not split an idle node with four: $(events_of small-3 TriggeredScaleUp)"
+stop autoscaler
+stop expander
+start_expander
+start_with_expander
+kubectl delete pod small-2 small-3 large-2 >/dev/null
 
 # --- an HPA on a GPU metric ---
 guides=$source/examples/guides

@@ -114,13 +114,16 @@ class Diary(threading.Thread):
         super().__init__(daemon=True)
         self.worlds, self.seen, self.ended = worlds, [{} for _ in worlds], False
 
+    def note(self):
+        for world, seen in zip(self.worlds, self.seen):
+            for name, n in world.replicas().items():
+                mine = seen.setdefault(name, [])
+                if not mine or mine[-1][1] != n:
+                    mine.append((time.time(), n))
+
     def run(self):
         while not self.ended:
-            for world, seen in zip(self.worlds, self.seen):
-                for name, n in world.replicas().items():
-                    mine = seen.setdefault(name, [])
-                    if not mine or mine[-1][1] != n:
-                        mine.append((time.time(), n))
+            self.note()
             time.sleep(.4)
 
     def differences(self, slack):
@@ -189,6 +192,7 @@ class Scene:
             started = time.time()
             self.change(step)
             if step == 0:
+                diary.note()  # before a controller can act
                 diary.start()
                 self.each(lambda w, c: w.watch_over(c))
                 started = time.time()

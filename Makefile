@@ -7,7 +7,7 @@ PREFIX  ?= /usr/local
 SECONDS_PER_TARGET ?= 60
 RUN_FLAGS ?=
 
-.PHONY: help build run test tests everything peers test-asan test-tsan e2e lint layers fmt fmt-check hardware bench fuzz check-all install uninstall clean
+.PHONY: help build run test tests everything peers test-asan test-tsan e2e lint layers fmt fmt-check hardware bench fuzz check-all install uninstall dist clean
 .DEFAULT_GOAL := help
 
 help: ## This list
@@ -99,6 +99,10 @@ install: build ## Install programs, units, manual pages and completion into PREF
 
 uninstall: ## Remove what make install has installed (the same PREFIX and DESTDIR)
 	@ninja -C $(BUILD) uninstall
+
+dist: ## Make the files of a release from the last commit into dist/: tarball, bill of materials, checksums
+	@tools/install-deps dist
+	@tools/dist
 
 clean: ## Remove all build folders: every folder of the project that Meson has configured
 	@for folder in */meson-private; do [ ! -d "$$folder" ] || rm -rf "$${folder%/meson-private}" "$${folder%/meson-private}.log"; done

@@ -1,0 +1,55 @@
+#!/bin/sh
+# The files of a release: two runs are equal, the checksums are right, the bill of materials is complete, and the tarball can
+# be configured without git and knows its commit.
+. "$(dirname "$0")/lib.sh"
+cd "$source"
+git rev-parse HEAD >/dev/null 2>&1 || skip "this is not a clone"
+version=$(git show HEAD:meson.build | sed -n "s/^ *version : '\([^']*\)',\$/\1/p" | head -n 1)
+
+tools/dist "$dir/one" >"$dir/out.txt" 2>&1 || { cat "$dir/out.txt" && fail "tools/dist"; }
+(umask 077 && TZ=Asia/Tokyo tools/dist "$dir/two" >/dev/null 2>&1) || fail "the second tools/dist"
+diff -r "$dir/one" "$dir/two" || fail "two runs differ"
+(cd "$dir/one" && sha256sum --quiet -c SHA256SUMS) || fail "checksums"
+[ "$(cut -c 67- "$dir/one/SHA256SUMS" | tr '\n' ' ')" = "gpuscale-$version.spdx.json gpuscale-$version.tar.gz " ] || fail "files: $(cat "$dir/one/SHA256SUMS")"
+
+# --- bill of materials ---
+sbom=$dir/one/gpuscale-$version.spdx.json
+jq -e '.spdxVersion == "SPDX-2.3" and .SPDXID == "SPDXRef-DOCUMENT" and .dataLicense == "CC0-1.0"
+    and (.packages[0] | .name == "gpuscale" and .licenseDeclared == "Apache-2.0")
+    and ([.packages[].name] | contains(["libuv1-dev", "libgnutls28-dev", "libcurl4-gnutls-dev"]))' "$sbom" >/dev/null || fail "bill of materials"
+consistent() { # FILE: identifiers are unique, and each relationship is between two of them
+    jq -e '([.SPDXID] + [.packages[].SPDXID] + [.files[]?.SPDXID]) as $ids
+        | ($ids | unique | length) == ($ids | length)
+        and all(.relationships[] | .spdxElementId, .relatedSpdxElement; . as $id | $ids | index($id))' "$1" >/dev/null || fail "$1: identifiers"
+}
+consistent "$sbom"
+[ "$(jq -r '.packages[0].checksums[0].checksumValue' "$sbom")" = "$(sha256sum "$dir/one/gpuscale-$version.tar.gz" | cut -d ' ' -f 1)" ] ||
+    fail "checksum in the bill of materials"
+
+# Of installed files, with the packages of a table.
+mkdir -p "$dir/root/usr/bin" "$dir/root/usr/lib"
+echo program >"$dir/root/usr/bin/gpuscale"
+echo library >"$dir/root/usr/lib/libx.so.1"
+printf '/usr/lib/libx.so.1\tlibx1\t1:1.0-2+b1\tarm64\n' >"$dir/packages"
+tools/sbom root "$dir/root" --packages "$dir/packages" >"$dir/root.json" || fail "tools/sbom root"
+consistent "$dir/root.json"
+[ "$(jq -r '.packages[1].externalRefs[0].referenceLocator' "$dir/root.json")" = "pkg:deb/debian/libx1@1%3A1.0-2%2Bb1?arch=arm64" ] || fail "package URL"
+[ "$(jq -r '[.files[].fileName] | join(" ")' "$dir/root.json")" = "./usr/bin/gpuscale ./usr/lib/libx.so.1" ] || fail "files"
+! tools/sbom root "$dir/two/none" 2>"$dir/err" || fail "no files are accepted"
+grep -q "no files in" "$dir/err" || fail "error: $(cat "$dir/err")"
+
+# --- the tarball ---
+tar -C "$dir" -xzf "$dir/one/gpuscale-$version.tar.gz"
+unpacked=$dir/gpuscale-$version
+! find "$unpacked" -perm /022 ! -type l | grep . || fail "files that others can write"
+commit=$(git rev-parse HEAD | cut -c 1-12)
+[ "$("$unpacked/tools/version")" = "$version" ] || fail "version of the tarball"
+[ "$("$unpacked/tools/version" --commit)" = "$commit" ] || fail "commit of the tarball"
+# A Git repository around it has another commit.
+git -C "$dir" init -q && [ "$("$unpacked/tools/version" --commit)" = "$commit" ] || fail "commit in another repository"
+mkdir "$dir/bin"
+printf '#!/bin/sh\nexit 1\n' >"$dir/bin/git" && chmod +x "$dir/bin/git"
+(cd "$unpacked" && PATH=$dir/bin:$PATH && meson setup -Dtests=disabled built && ninja -C built src/cmd/commit.h) >"$dir/setup.txt" 2>&1 ||
+    { cat "$dir/setup.txt" && fail "the tarball cannot be configured"; }
+grep -qF "\"$commit\"" "$unpacked/built/src/cmd/commit.h" || fail "commit: $(cat "$unpacked/built/src/cmd/commit.h")"
+echo "ok"

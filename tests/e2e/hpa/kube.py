@@ -45,6 +45,17 @@ class Kube:
     def get(self, path):
         return self.call("GET", path)
 
+    def changes(self, path, version):
+        """Each (type, object) of a watch that begins after this resource version; for at most an hour."""
+        connection = http.client.HTTPSConnection(self.address, context=self.context)
+        connection.request("GET", "%s?watch=true&timeoutSeconds=3600&resourceVersion=%s" % (path, version))
+        answer = connection.getresponse()
+        if answer.status != 200:
+            raise Refused(answer.status, answer.read().decode(errors="replace"))
+        for line in answer:
+            change = json.loads(line)
+            yield change["type"], change["object"]
+
     def create(self, path, body):
         return self.call("POST", path, body)
 

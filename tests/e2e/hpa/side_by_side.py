@@ -107,28 +107,25 @@ def page_differences(what, theirs, ours):
 
 
 # --- when they scaled ---
-class Diary(threading.Thread):
-    """The replicas of each target over time."""
+class Diary:
+    """The replicas of each target over time, from a watch: a controller may undo a change at once."""
 
     def __init__(self, worlds):
-        super().__init__(daemon=True)
-        self.worlds, self.seen, self.ended = worlds, [{} for _ in worlds], False
+        self.seen = []
+        for world in worlds:
+            targets, version = world.targets()
+            seen = {o["metadata"]["name"]: [(time.time(), o["spec"]["replicas"])] for o in targets}
+            self.seen.append(seen)
+            threading.Thread(target=self.note, args=(world, version, seen), daemon=True).start()
 
-    def note(self):
-        for world, seen in zip(self.worlds, self.seen):
-            for name, n in world.replicas().items():
-                mine = seen.setdefault(name, [])
-                if not mine or mine[-1][1] != n:
-                    mine.append((time.time(), n))
-
-    def run(self):
-        while not self.ended:
-            self.note()
-            time.sleep(.4)
+    @staticmethod
+    def note(world, version, seen):
+        for kind, o in world.changes(version):
+            mine, n = seen.get(o["metadata"]["name"]), o["spec"]["replicas"]
+            if kind == "MODIFIED" and mine and mine[-1][1] != n:
+                mine.append((time.time(), n))
 
     def differences(self, slack):
-        self.ended = True
-        self.join()
         out = []
         for name in self.seen[0]:
             a, b = (side.get(name, []) for side in self.seen)
@@ -187,13 +184,12 @@ class Scene:
         """Names of the cases that differ."""
         print("%d autoscalers in each namespace" % len(self.cases), flush=True)
         self.each(lambda w, c: w.populate(c))
-        bad, diary = set(), Diary(self.worlds)
+        bad, diary = set(), None
         for step in range(cases.STEPS):
             started = time.time()
             self.change(step)
             if step == 0:
-                diary.note()  # before a controller can act
-                diary.start()
+                diary = Diary(self.worlds)  # before a controller can act
                 self.each(lambda w, c: w.watch_over(c))
                 started = time.time()
             bad |= self.report("step %d" % step, self.settle(started))

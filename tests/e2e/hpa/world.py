@@ -115,8 +115,17 @@ class World:
                 seen[name]["replicas"] = n
         return seen
 
+    def targets(self):
+        """The objects, and the resource version of this state."""
+        crowds = self.kube.get(CROWDS % self.ns)
+        return crowds["items"], crowds["metadata"]["resourceVersion"]
+
+    def changes(self, version):
+        """Each (type, object) after this resource version."""
+        return self.kube.changes(CROWDS % self.ns, version)
+
     def replicas(self):
-        return {o["metadata"]["name"]: o["spec"]["replicas"] for o in self.kube.get(CROWDS % self.ns)["items"]}
+        return {o["metadata"]["name"]: o["spec"]["replicas"] for o in self.targets()[0]}
 
     def events(self):
         """name -> {(type, reason, message): count}"""

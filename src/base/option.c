@@ -162,9 +162,12 @@ static struct gs_error *parse_flag(const struct gs_command *command, int argc, c
     struct gs_slice key = gs_slice_make(name, equals ? (size_t)(equals - name) : strlen(name));
     void *base;
     const struct gs_opt *o = find_opt(command, key, opts, common, &base);
-    if (!o)
+    bool negated = !o && !equals && strncmp(name, "no-", 3) == 0;
+    if (negated)
+        o = find_opt(command, gs_slice_of(name + 3), opts, common, &base);
+    if (!o || (negated && o->type != GS_OPT_BOOL && o->type != GS_OPT_SWITCH))
         return unknown_flag(command, written, key);
-    const char *value = equals ? equals + 1 : NULL;
+    const char *value = equals ? equals + 1 : negated ? "false" : NULL;
     if (!value && (o->type == GS_OPT_BOOL || o->type == GS_OPT_SWITCH))
         value = "true";
     if (!value && ++*i < argc)

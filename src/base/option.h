@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Commands and their flags as constant tables. One row defines the parsing, checks, help text and
 // default of a flag, so that --help and behavior agree. Accepts --name=value, --name value, -x
-// value, bare boolean --name, --name=false, and "--" to end the flags. Precedence: flag,
+// value, bare boolean --name, --name=false, --no-name, and "--" to end the flags. Precedence: flag,
 // environment, default.
 #pragma once
 

@@ -17,9 +17,11 @@ extern const struct gs_command cmd_exporter;
 extern const struct gs_command cmd_hpa;
 extern const struct gs_command cmd_nodes;
 extern const struct gs_command cmd_node_provider;
+extern const struct gs_command cmd_promtool; // only by the name promtool
 extern const struct gs_command cmd_query;
 extern const struct gs_command cmd_replay;
 extern const struct gs_command cmd_sim;
+extern const struct gs_command cmd_sleep; // only by the name sleep
 extern const struct gs_command cmd_smi;
 extern const struct gs_command cmd_test;
 extern const struct gs_command cmd_up;
@@ -28,6 +30,21 @@ extern const struct gs_command cmd_version;
 #define CMD_MAX 64
 extern const struct gs_command *const cmd_all[]; // by name; ends with NULL
 const struct gs_command *cmd_find(const char *name);
+
+// --- programs that gpuscale replaces ---
+
+// A program whose name and arguments gpuscale accepts, so that its image can replace that of the
+// program.
+struct cmd_peer {
+    const char *name;
+    const struct gs_command *command;
+    const char *const *defaults; // flags before those of the command line; ends with NULL
+};
+// The peer of this name or path. NULL: none.
+const struct cmd_peer *cmd_find_peer(const char *path);
+// The peer among dcgm-exporter, the adapter and Prometheus that has the most of these flags: their
+// manifests set `args` and rely on the entry point of their image. NULL: none, or several.
+const struct cmd_peer *cmd_peer_of_flags(int argc, char **argv);
 
 // --- candidates of the completion ---
 

@@ -67,23 +67,25 @@ static int print_help(int argc, char **argv)
     return 0;
 }
 
-// The command that a program name stands for, so that a link to gpuscale acts as the program that
-// it replaces. NULL: none.
-static const struct gs_command *command_of_name(const char *path)
+// Runs a command as the program that it replaces, with that program's defaults.
+static int run_peer(const struct cmd_peer *peer, int argc, char **argv)
 {
-    const char *slash = strrchr(path, '/');
-    const char *name = slash ? slash + 1 : path;
-    if (gs_streq(name, "nvidia-smi"))
-        return &cmd_smi;
-    return gs_streq(name, "dcgm-exporter") ? &cmd_exporter : NULL;
+    size_t n = 0;
+    while (peer->defaults[n])
+        n++;
+    GS_AUTO_FREE char **args = gs_alloc((n + (size_t)argc + 1) * sizeof(*args));
+    for (size_t i = 0; i < n; i++)
+        args[i] = (char *)(uintptr_t)peer->defaults[i]; // no command writes to its arguments
+    memcpy(args + n, argv, (size_t)argc * sizeof(*argv));
+    return run_command(peer->command, (int)n + argc, args);
 }
 
 int main(int argc, char **argv)
 {
     (void)signal(SIGPIPE, SIG_IGN);
-    const struct gs_command *named = argc > 0 ? command_of_name(argv[0]) : NULL;
-    if (named)
-        return run_command(named, argc - 1, argv + 1);
+    const struct cmd_peer *peer = argc > 0 ? cmd_find_peer(argv[0]) : NULL;
+    if (peer)
+        return run_peer(peer, argc - 1, argv + 1);
     // Internal: the arguments that follow are the command line of another program.
     if (argc > 1 && gs_streq(argv[1], "pod-shim"))
         return kubelet_pod_shim_main(argc - 1, argv + 1);
@@ -96,5 +98,10 @@ int main(int argc, char **argv)
     bool version = gs_streq(argv[1], "--version") || gs_streq(argv[1], "-v");
     const char *word = version ? "version" : argv[1];
     const struct gs_command *command = cmd_find(word);
+    // Manifests of other programs: "/adapter --secure-port=6443", or only "--secure-port=6443".
+    if (!command && (peer = cmd_find_peer(word)))
+        return run_peer(peer, argc - 2, argv + 2);
+    if (!command && *word == '-' && (peer = cmd_peer_of_flags(argc - 1, argv + 1)))
+        return run_peer(peer, argc - 1, argv + 1);
     return command ? run_command(command, argc - 2, argv + 2) : unknown_command(word);
 }

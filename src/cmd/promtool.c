@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+// A link named promtool runs this command: the commands of promtool that gpuscale has, with
+// promtool's flags.
+#include "cmd/commands.h"
+#include "codec/test_report.h"
+#include "engine/check.h"
+#include "engine/rules/unit_test.h"
+#include "query/query.h"
+
+struct promtool_opts {
+    struct query_options query;
+    struct engine_check_options check;
+    struct codec_test_options test;
+    bool ignore_unknown_fields;
+    const char *none_text[2];
+    bool none_bool[4];
+    struct gs_opt_list none_list;
+};
+
+#define AT(member) .offset = offsetof(struct promtool_opts, member)
+#define IGNORED    "Accepted without effect"
+
+static const struct gs_opt opts[] = {
+    {.name = "lint-fatal",
+     .type = GS_OPT_BOOL,
+     AT(check.strict),
+     .group = "check",
+     .help = "Also fail for warnings. The exit code is then 1."},
+    {.name = "ignore-unknown-fields",
+     .type = GS_OPT_BOOL,
+     AT(ignore_unknown_fields),
+     .group = "check",
+     .help = "Accept fields of other programs in rule files."},
+    {.name = "time",
+     .arg = "TIME",
+     .type = GS_OPT_STRING,
+     AT(query.time),
+     .group = "query",
+     .help = "Evaluation time: RFC 3339 or Unix seconds."},
+    {.name = "start",
+     .arg = "TIME",
+     .type = GS_OPT_STRING,
+     AT(query.start),
+     .group = "query",
+     .help = "Start of the range. Default: 5 minutes before its end."},
+    {.name = "end",
+     .arg = "TIME",
+     .type = GS_OPT_STRING,
+     AT(query.end),
+     .group = "query",
+     .help = "End of the range. Default: now."},
+    {.name = "step",
+     .arg = "DURATION",
+     .type = GS_OPT_STRING,
+     AT(query.step),
+     .group = "query",
+     .help = "Step of the range. Default: 1/250 of the range, at least 1s."},
+    {.name = "match",
+     .arg = "SELECTOR",
+     .type = GS_OPT_STRINGS,
+     AT(query.match),
+     .group = "query",
+     .help = "Series of query series and query labels. Repeatable."},
+    {.name = "format",
+     .alias = "o",
+     .arg = "promql|json",
+     .def = "promql",
+     .type = GS_OPT_STRING,
+     AT(query.output),
+     .group = "query",
+     .help = "Output format."},
+    {.name = "http.config.file",
+     .arg = "FILE",
+     .type = GS_OPT_STRING,
+     AT(query.http_config_file),
+     .group = "query",
+     .help = "TLS, users, tokens and proxy of the connection."},
+    {.name = "header",
+     .arg = "NAME=VALUE",
+     .type = GS_OPT_STRINGS,
+     AT(query.headers),
+     .group = "query",
+     .help = "Header of the request. Repeatable."},
+    {.name = "timeout",
+     .arg = "DURATION",
+     .def = "2m",
+     .type = GS_OPT_DURATION,
+     AT(query.timeout_ns),
+     .group = "query",
+     .help = "How long to wait for the response."},
+    {.name = "run",
+     .arg = "REGEX",
+     .type = GS_OPT_STRINGS,
+     AT(test.run),
+     .group = "test",
+     .help = "Only tests whose name it matches. Repeatable."},
+    {.name = "diff",
+     .type = GS_OPT_BOOL,
+     AT(test.diff),
+     .group = "test",
+     .help = "Print the lines that differ."},
+    {.name = "junit",
+     .arg = "FILE",
+     .type = GS_OPT_STRING,
+     AT(test.junit),
+     .group = "test",
+     .help = "Also write the results as JUnit XML."},
+    {.name = "lint",
+     .arg = "CHECKS",
+     .type = GS_OPT_STRING,
+     AT(none_text[0]),
+     .group = IGNORED,
+     .help = "Duplicate rules are always reported."},
+    {.name = "enable-feature",
+     .arg = "NAME",
+     .type = GS_OPT_STRINGS,
+     AT(none_list),
+     .group = IGNORED,
+     .help = "Features are enabled or absent."},
+    {.name = "syntax-only",
+     .type = GS_OPT_BOOL,
+     AT(none_bool[0]),
+     .group = IGNORED,
+     .help = "Files that a configuration names are always read."},
+    {.name = "agent",
+     .type = GS_OPT_BOOL,
+     AT(none_bool[1]),
+     .group = IGNORED,
+     .help = "The agent mode does not exist."},
+    {.name = "experimental",
+     .type = GS_OPT_BOOL,
+     AT(none_bool[2]),
+     .group = IGNORED,
+     .help = "Experimental commands do not exist."},
+    {.name = "debug",
+     .type = GS_OPT_BOOL,
+     AT(none_bool[3]),
+     .group = IGNORED,
+     .help = "See --log-level."},
+    {0},
+};
+
+static struct gs_error *check_config(const struct promtool_opts *o, int n, char **args, int *exit)
+{
+    *exit = engine_check_config(&o->check, n, args);
+    return NULL;
+}
+
+static struct gs_error *check_rules(const struct promtool_opts *o, int n, char **args, int *exit)
+{
+    struct engine_check_options check = o->check;
+    check.ignore_unknown_fields = o->ignore_unknown_fields;
+    *exit = engine_check_rules(&check, n, args);
+    return NULL;
+}
+
+static struct gs_error *test_rules(const struct promtool_opts *o, int n, char **args, int *exit)
+{
+    struct codec_test_options test = o->test;
+    test.ignore_unknown_fields = o->ignore_unknown_fields;
+    return rules_tests_run_files(&test, n, args, exit);
+}
+
+// The first of args is the server.
+static struct gs_error *query(const struct promtool_opts *o, const char *what, int n, char **args,
+                              int *exit)
+{
+    struct query_options options = o->query;
+    options.url = args[0];
+    args[0] = (char *)(uintptr_t)what; // query_run() does not write to it
+    return query_run(&options, n, args, exit);
+}
+
+static struct gs_error *query_instant(const struct promtool_opts *o, int n, char **args, int *exit)
+{
+    return query(o, "instant", n, args, exit);
+}
+static struct gs_error *query_range(const struct promtool_opts *o, int n, char **args, int *exit)
+{
+    return query(o, "range", n, args, exit);
+}
+static struct gs_error *query_series(const struct promtool_opts *o, int n, char **args, int *exit)
+{
+    return query(o, "series", n, args, exit);
+}
+static struct gs_error *query_labels(const struct promtool_opts *o, int n, char **args, int *exit)
+{
+    return query(o, "labels", n, args, exit);
+}
+static struct gs_error *promql_format(const struct promtool_opts *o, int n, char **args, int *exit)
+{
+    struct query_options options = o->query;
+    options.format = true;
+    options.output = "table";
+    return query_run(&options, n, args, exit);
+}
+
+static const struct {
+    const char *group, *name, *args;
+    int min_args, max_args; // max_args -1: any number
+    struct gs_error *(*run)(const struct promtool_opts *o, int n, char **args, int *ret_exit);
+} commands[] = {
+    {"check", "config", "FILE…", 1, -1, check_config},
+    {"check", "rules", "FILE…", 1, -1, check_rules},
+    {"query", "instant", "SERVER EXPR", 2, 2, query_instant},
+    {"query", "range", "SERVER EXPR", 2, 2, query_range},
+    {"query", "series", "--match=SELECTOR SERVER", 1, 1, query_series},
+    {"query", "labels", "SERVER NAME", 2, 2, query_labels},
+    {"test", "rules", "FILE…", 1, -1, test_rules},
+    {"promql", "format", "EXPR", 1, 1, promql_format},
+};
+
+static struct gs_error *run_promtool(const void *options, int argc, char **argv, int *ret_exit)
+{
+    for (size_t i = 0; i < GS_ARRAY_LEN(commands); i++) {
+        if (!gs_streq(argv[0], commands[i].group) || !gs_streq(argv[1], commands[i].name))
+            continue;
+        if (argc - 2 < commands[i].min_args ||
+            (commands[i].max_args >= 0 && argc - 2 > commands[i].max_args))
+            return gs_error_new(GS_EINVAL, "usage: promtool %s %s %s", argv[0], argv[1],
+                                commands[i].args);
+        return commands[i].run(options, argc - 2, argv + 2, ret_exit);
+    }
+    return gs_error_new(GS_EINVAL, "promtool %s %s does not exist in gpuscale; see promtool --help",
+                        argv[0], argv[1]);
+}
+
+static void print_commands(FILE *out)
+{
+    fputs("\nCommands:\n", out);
+    for (size_t i = 0; i < GS_ARRAY_LEN(commands); i++)
+        fprintf(out, "  %s %s %s\n", commands[i].group, commands[i].name, commands[i].args);
+}
+
+const struct gs_command cmd_promtool = {
+    .name = "promtool",
+    .args = "check|query|test|promql COMMAND [ARG]…",
+    .summary = "Run the commands of promtool that gpuscale has.",
+    .description =
+        "For scripts that call promtool. They are the commands gpuscale check, gpuscale query and "
+        "gpuscale test, with promtool's arguments and flags. Other commands of promtool, such as "
+        "those of tsdb, do not exist.",
+    .opts = opts,
+    .opts_size = sizeof(struct promtool_opts),
+    .min_args = 2,
+    .max_args = -1,
+    .print_more = print_commands,
+    .run = run_promtool,
+};

@@ -37,6 +37,7 @@ struct adapter_options {
     int64_t discovery_interval_ns;
     // --- serving: adapter_serve() only ---
     int64_t secure_port, max_connections;
+    int64_t shutdown_delay_ns; // after the first signal: /readyz fails, requests are served
     const char *bind_address, *cert_dir, *tls_cert_file, *tls_key_file, *tls_service;
     // --- authentication and authorization ---
     bool skip_lookup, tolerate_lookup_failure;

@@ -23,7 +23,8 @@ struct adapter_server {
     struct serving *serving;
     struct serving_rotation *rotation; // NULL: the certificate is renewed elsewhere
     struct http_server *http;
-    int64_t stop_ns; // 0: not stopping
+    bool stopping;   // a signal came
+    int64_t stop_ns; // when the last requests were awaited; 0: not yet
     bool trimmed;    // memory that only the start needs was returned
 };
 
@@ -62,6 +63,18 @@ static void on_drain_timer(uv_timer_t *t)
         uv_stop(&s->loop);
 }
 
+static void drain_server(struct adapter_server *s)
+{
+    s->stop_ns = gs_mono_ns();
+    http_server_drain(s->http);
+    uv_timer_start(&s->poll, on_drain_timer, 0, DRAIN_STEP_MS);
+}
+
+static void on_shutdown_delay(uv_timer_t *t)
+{
+    drain_server(t->data);
+}
+
 static void on_server_signal(uv_signal_t *signal, int number)
 {
     struct adapter_server *s = signal->data;
@@ -72,16 +85,19 @@ static void on_server_signal(uv_signal_t *signal, int number)
             adapter_reload(s->adapter);
         return;
     }
-    bool again = s->stop_ns != 0;
+    bool again = s->stopping;
     gs_info("adapter", "%s: stopping", strsignal(number));
-    s->stop_ns = gs_mono_ns();
-    if (again || !s->http) {
+    s->stopping = true;
+    if (!s->http || s->stop_ns != 0) {
         uv_stop(&s->loop);
         return;
     }
     adapter_stop(s->adapter);
-    http_server_drain(s->http);
-    uv_timer_start(&s->poll, on_drain_timer, 0, DRAIN_STEP_MS);
+    if (again || s->o->shutdown_delay_ns == 0)
+        drain_server(s);
+    else
+        uv_timer_start(&s->poll, on_shutdown_delay,
+                       (uint64_t)(s->o->shutdown_delay_ns / GS_NS_PER_MS), 0);
 }
 
 static void on_adapter_fatal(void *arg)

@@ -219,6 +219,15 @@ static const struct gs_opt option_rows[] = {
      .group = "Serving",
      .help = "Maximum number of connections. If all are in use, the connection that is idle "
              "longest is closed."},
+    {.name = "shutdown-delay-duration",
+     .arg = "DURATION",
+     .def = "0s",
+     .type = GS_OPT_DURATION,
+     AT(shutdown_delay_ns),
+     .group = "Serving",
+     .help = "Time between SIGTERM and the end of the server. During this time /readyz fails and "
+             "requests are served, so that clients can switch to other replicas. A second signal "
+             "ends it."},
     {.name = "authentication-kubeconfig",
      .arg = "FILE",
      .type = GS_OPT_STRING,

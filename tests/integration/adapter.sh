@@ -165,3 +165,11 @@ wait "$asking"
 echo "ok: one of two replicas ends"
 end_second
 echo "ok: ends on SIGTERM"
+
+start_second --config="$dir/rules.yaml" --shutdown-delay-duration=1h
+wait_for "a replica that ends late" second_has "$pods/web-0/fourth" '"value": *"1m"'
+kill -TERM "$second_pid"
+wait_for "it is not ready any more" second_has /readyz '\[-\]'
+second_has "$pods/web-0/fourth" '"value": *"1m"' || fail "requests are not served during the shutdown delay"
+end_second
+echo "ok: serves requests during the shutdown delay, which a second signal ends"

@@ -12,6 +12,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                             "values.yaml", &v, &found);
     if (!err && !found && (v.config || v.objects))
         __builtin_trap();
+    if (!err && found) {
+        json_decref(chart_release_objects(&v, "prometheus", 9090, "notice"));
+        json_decref(chart_release_pod(&v, "prometheus", "engine", 9090));
+    }
     gs_error_free(err);
     chart_values_finish(&v);
     return 0;

@@ -10,14 +10,16 @@
 #include <unistd.h>
 
 // The destination of log lines. Besides the signal flag, it is the only global state of the
-// program. Settings are made before threads start. The lock protects the sink and the detection of
-// repeated lines.
+// program. Settings are made before threads start. The lock protects the sink, the observer and the
+// detection of repeated lines.
 static struct {
     enum gs_log_level min_level;
     enum gs_log_format format;
     pthread_mutex_t lock;
     void (*sink)(void *arg, const char *line, size_t len);
     void *sink_arg;
+    void (*observer)(void *arg, const char *component, const char *line, size_t len);
+    void *observer_arg;
     uint64_t last_hash;
     int64_t last_ns;
     unsigned folded;
@@ -58,6 +60,16 @@ void gs_log_set_sink(void (*sink)(void *arg, const char *line, size_t len), void
     pthread_mutex_unlock(&logger.lock);
 }
 
+void gs_log_set_observer(void (*observer)(void *arg, const char *component, const char *line,
+                                          size_t len),
+                         void *arg)
+{
+    pthread_mutex_lock(&logger.lock);
+    logger.observer = observer;
+    logger.observer_arg = arg;
+    pthread_mutex_unlock(&logger.lock);
+}
+
 static void add_json_string(struct gs_buf *out, const char *s)
 {
     gs_buf_add_char(out, '"');
@@ -91,8 +103,10 @@ static void append_line(struct gs_buf *out, enum gs_log_level level, const char 
     gs_buf_add_char(out, '\n');
 }
 
-static void write_record(struct gs_slice text)
+static void write_record(const char *component, struct gs_slice text)
 {
+    if (logger.observer)
+        logger.observer(logger.observer_arg, component, text.data, text.len);
     if (logger.sink) {
         logger.sink(logger.sink_arg, text.data, text.len);
         return;
@@ -128,7 +142,7 @@ void gs_log(enum gs_log_level level, const char *component, const char *fmt, ...
         logger.folded = 0;
         logger.last_hash = hash;
         logger.last_ns = now;
-        write_record(gs_buf_slice(&out));
+        write_record(component, gs_buf_slice(&out));
     }
     pthread_mutex_unlock(&logger.lock);
 }

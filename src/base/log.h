@@ -15,6 +15,11 @@ struct gs_error *gs_log_configure_text(const char *level, const char *format); /
 enum gs_log_level gs_log_level(void);
 // Redirects lines to a sink, such as the live status display. NULL: stderr.
 void gs_log_set_sink(void (*sink)(void *arg, const char *line, size_t len), void *arg);
+// A second reader of all lines, such as the log of a pod that shows a part of this program. It is
+// called under the lock of the log, possibly by another thread, and must not log. NULL: none.
+void gs_log_set_observer(void (*observer)(void *arg, const char *component, const char *line,
+                                          size_t len),
+                         void *arg);
 
 // component: a short constant such as "kubelet".
 void gs_log(enum gs_log_level level, const char *component, const char *fmt, ...) GS_PRINTF(3, 4);

@@ -120,6 +120,12 @@ static const struct gs_opt opts[] = {
              "dcgm-exporter, alone or together in one file: scrape configs, selectors, rules and "
              "metrics are used, values of the deployment are skipped. Repeatable; a later list "
              "replaces an earlier one, as with helm -f."},
+    {.name = "release-namespace",
+     .arg = "NAMESPACE",
+     .type = GS_OPT_STRING,
+     AT(release_namespace),
+     .help = "Namespace of the Services and the pod that values of kube-prometheus-stack create. "
+             "Default: namespaceOverride of the values, else prometheus."},
     {.name = "scrape-config",
      .arg = "FILE",
      .type = GS_OPT_STRINGS,

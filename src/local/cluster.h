@@ -30,7 +30,9 @@ bool local_cluster_synced(const struct local_cluster *c);
 bool local_namespace_goes(const struct local_cluster *c, const char *ns);
 
 // Annotations and environment variables.
-#define LOCAL_ANN_ADDRESS   "gpuscale.dev/address" // Service: "127.97.0.1:8080", where it listens
+#define LOCAL_ANN_ADDRESS "gpuscale.dev/address" // Service: "127.97.0.1:8080", where it listens
+// A text for people who read the object by its name: the API returns it as a warning.
+#define LOCAL_ANN_NOTICE    "gpuscale.dev/notice"
 #define LOCAL_ANN_GPUS      "gpuscale.dev/gpus" // Pod: {"container":["GPU-…::0"]}, by the scheduler
 #define LOCAL_ENV_POD_UID   "GPUSCALE_POD_UID"
 #define LOCAL_ENV_POD_NAME  "GPUSCALE_POD_NAME"

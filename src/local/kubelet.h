@@ -50,6 +50,20 @@ struct gs_error *kubelet_new(struct local_cluster *c, struct local_api *api,
 void kubelet_set_devices(struct kubelet *k, const char *const *ids, size_t n);
 // message: why the node is not Ready; NULL: it is.
 void kubelet_set_ready(struct kubelet *k, const char *message);
+// A pod that shows a part of this program, which has no processes of its own: the pod and its
+// containers are Running and Ready at the address of the node, so that Services, port-forward and
+// logs work. Like the mirror pod of a static pod, it is created again after its deletion, and
+// `kubectl drain` leaves it alone. A mirror pod that nobody adds, such as one of the last run, is
+// deleted. Call it before the loop runs.
+// pod: name, namespace, labels and spec (copied; nodeName and annotations are added). log_path: the
+// file with the log of its containers (copied), see kubelet_log_open().
+void kubelet_add_static_pod(struct kubelet *k, const json_t *pod, const char *log_path);
+// The log of a static pod. The file is rotated at 10 MiB. Writing is allowed to one thread at a
+// time.
+struct kubelet_log;
+struct gs_error *kubelet_log_open(const char *path, struct kubelet_log **ret);
+void kubelet_log_add(struct kubelet_log *l, struct gs_slice lines); // each ends with a newline
+void kubelet_log_close(struct kubelet_log *l);                      // NULL is fine
 // Adds labels to those of the configuration and to the Node object.
 void kubelet_add_labels(struct kubelet *k, const json_t *labels);
 // Ends all containers (SIGTERM, then SIGKILL after timeout_ms), then calls done.

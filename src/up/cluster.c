@@ -284,6 +284,8 @@ static struct gs_error *start_metrics(struct up_cluster *c, const struct up_opti
 {
     c->engine_config = gs_format("%s/prometheus.yml", c->data_dir);
     struct gs_error *err = write_engine_config(c);
+    if (!err)
+        err = up_release_new(c->values, c->data_dir, &c->release);
     if (err)
         return err;
     char *const *selectors = c->values->chart.selectors;
@@ -308,6 +310,7 @@ static struct gs_error *start_metrics(struct up_cluster *c, const struct up_opti
         err = http_server_start(c->loop, &server, engine_handle, c->engine, &c->prometheus);
     if (err)
         return gs_error_wrap(err, "metrics engine");
+    up_release_show(c->release, c);
     c->duplicates = up_duplicates_new(engine_tsdb(c->engine));
     const struct up_feed_config feed = {.job = "kubelet",
                                         .instance = c->node_name,
@@ -457,6 +460,7 @@ void up_cluster_free(struct up_cluster *c)
     up_feed_free(c->kubelet_feed);
     up_duplicates_free(c->duplicates);
     engine_free(c->engine);
+    up_release_free(c->release);
     up_machines_free(c->machines);
     kubelet_free(c->kubelet);
     services_free(c->services);

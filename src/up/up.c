@@ -407,6 +407,8 @@ static struct gs_error *start_up(struct up *u, const char *data_dir)
     if (!err)
         err = up_cluster_start(&u->loop, u->o, &u->values, data_dir, on_exporter_line, on_decision,
                                u, &u->cluster);
+    if (!err)
+        err = up_release_apply(u->cluster->release, u->cluster, u->apply);
     if (err)
         return err;
     watch_problems(u);

@@ -13,7 +13,7 @@ struct up_options {
     struct autoscaler_settings autoscaler; // of nodes
     struct gs_opt_list files, images, env, node_labels, node_taints, values, scrape_configs,
         alertmanagers;
-    const char *collectors;
+    const char *collectors, *release_namespace;
     int64_t api_port, exporter_port, prometheus_port; // -1: the default port, or a free one when
                                                       // that port is in use
     int64_t sync_period, downscale_window, cpu_init_period, readiness_delay; // ns

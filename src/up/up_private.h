@@ -228,6 +228,23 @@ void up_feed_free(struct up_feed *f); // NULL is fine
 // resourceRules of prometheus-adapter for the series of the kubelet.
 extern const char up_resource_rules[];
 
+// --- the release of kube-prometheus-stack ---
+//
+// If --values has values of kube-prometheus-stack, the engine is found in the cluster as the
+// Prometheus of that release: by its Services, and a static pod with the log lines of the engine.
+
+struct up_release; // NULL: there are no such values
+struct up_cluster;
+
+// Begins to keep the log. Call it before the engine starts.
+struct gs_error *up_release_new(const struct up_values *v, const char *data_dir,
+                                struct up_release **ret);
+void up_release_show(const struct up_release *r, const struct up_cluster *c); // adds the pod
+// Appends the Services.
+struct gs_error *up_release_apply(const struct up_release *r, const struct up_cluster *c,
+                                  struct up_apply *a);
+void up_release_free(struct up_release *r);
+
 // --- cluster ---
 //
 // All parts of the cluster, started and stopped in the right order: API, controllers,
@@ -258,6 +275,7 @@ struct up_cluster {
     struct up_duplicates *duplicates;
     const struct up_options *options;
     const struct up_values *values;
+    struct up_release *release;
     struct engine *engine;
     struct http_server *prometheus; // the engine's HTTP API
     struct up_feed *kubelet_feed, *autoscaler_feed;

@@ -11,9 +11,20 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 enum chart_selector { CHART_SERVICE_MONITORS, CHART_POD_MONITORS, CHART_RULES };
 #define CHART_SELECTORS 3
+
+// What clients of a release of the chart address: its names and its Prometheus Service.
+struct chart_release {
+    bool found;              // a file has values of this chart
+    char *name;              // fullnameOverride; NULL: the chart's name
+    char *ns;                // namespaceOverride; NULL: that of the release
+    char *service_type;      // prometheus.service.type; NULL: ClusterIP
+    int64_t port, node_port; // of that Service; 0: not set
+    bool no_grafana;         // grafana.enabled: false
+};
 
 // The result of one or more files. Zero-initialize it; release it with chart_values_finish().
 struct chart_values {
@@ -21,7 +32,8 @@ struct chart_values {
     json_t *objects; // PrometheusRule, ServiceMonitor and PodMonitor objects; NULL: none
     char *selectors[CHART_SELECTORS]; // label selectors ("a=b,c in (d)"); NULL: all objects
     bool alertmanager;                // the chart also deploys an Alertmanager
-    char **notes;                     // "file:12:3: …": values without effect, probable mistakes
+    struct chart_release release;
+    char **notes; // "file:12:3: …": values without effect, probable mistakes
     size_t n_notes, notes_cap;
 };
 
@@ -32,4 +44,15 @@ bool chart_is_values(const json_t *document);
 // values may be partly added.
 struct gs_error *chart_values_add(struct gs_slice text, const char *path, struct chart_values *v,
                                   bool *ret_found);
+
+// Objects that the chart would create, as far as gpuscale has what they lead to: the namespace, and
+// the Services of Prometheus, Alertmanager and Grafana with the chart's names and labels. Programs
+// that gpuscale does not run have a Service without a selector, whose annotation `notice` is the
+// reason. ns: the namespace of the release. port: where the engine listens. New reference.
+json_t *chart_release_objects(const struct chart_values *v, const char *ns, uint16_t port,
+                              const char *notice);
+// The pod behind the Service of Prometheus, without a node. New reference.
+json_t *chart_release_pod(const struct chart_values *v, const char *ns, const char *name,
+                          uint16_t port);
+const char *chart_release_namespace(const struct chart_values *v, const char *ns); // borrowed
 void chart_values_finish(struct chart_values *v);

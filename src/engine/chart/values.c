@@ -398,11 +398,34 @@ static void merge_config(struct chart_values *v, json_t *config)
     }
 }
 
+static void keep_text(char **place, const char *text)
+{
+    if (!text || !*text)
+        return;
+    free(*place);
+    *place = gs_strdup(text);
+}
+
+// values: with types.
+static void read_release(struct chart_release *release, const json_t *values)
+{
+    const json_t *service = codec_json_get(values, "prometheus", "service", NULL);
+    release->found = true;
+    keep_text(&release->name, codec_json_str(values, "fullnameOverride", NULL));
+    keep_text(&release->ns, codec_json_str(values, "namespaceOverride", NULL));
+    keep_text(&release->service_type, codec_json_str(service, "type", NULL));
+    release->port = codec_json_int(service, release->port, "port", NULL);
+    release->node_port = codec_json_int(service, release->node_port, "nodePort", NULL);
+    release->no_grafana =
+        !codec_json_bool(values, !release->no_grafana, "grafana", "enabled", NULL);
+}
+
 static void read_values(struct chart_reader *r, const json_t *values)
 {
     const json_t *spec = codec_json_get(values, "prometheus", "prometheusSpec", NULL);
     const json_t *am = json_object_get(values, "alertmanager");
     r->config = json_object();
+    read_release(&r->v->release, r->typed);
     if (spec)
         read_spec(r, spec);
     if (!is_empty(am))
@@ -450,5 +473,8 @@ void chart_values_finish(struct chart_values *v)
     for (size_t i = 0; i < v->n_notes; i++)
         free(v->notes[i]);
     free(v->notes);
+    free(v->release.name);
+    free(v->release.ns);
+    free(v->release.service_type);
     *v = (struct chart_values){0};
 }

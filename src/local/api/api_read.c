@@ -6,6 +6,7 @@
 #include "kube/object.h"
 #include "local/api/api_private.h"
 #include "local/api/table.h"
+#include "local/cluster.h"
 
 #include <inttypes.h>
 
@@ -18,6 +19,9 @@ json_t *local_api_get(const struct local_api_request *r)
 
     if (!v)
         return local_api_not_found(r);
+    const char *notice = kube_annotation(v->tree, LOCAL_ANN_NOTICE);
+    if (notice && *notice)
+        local_api_warning(r, "%s", notice);
     if (r->form == LOCAL_API_FORM_OBJECT && !r->res->from_stored)
         http_reply(r->x, 200, "application/json", gs_slice_make(v->text, v->text_len));
     else

@@ -121,9 +121,12 @@ static void on_change(void *arg, const json_t *old_obj, const json_t *new_obj)
     struct kubelet *k = arg;
     struct kubelet_worker *former = old_obj ? find_worker(k, old_obj) : NULL;
     // A re-list may show a new pod of the same name in place of the old one.
-    if (former && (!new_obj || !gs_streq(kube_uid(old_obj), kube_uid(new_obj))))
+    if (former && (!new_obj || !gs_streq(kube_uid(old_obj), kube_uid(new_obj)))) {
         kubelet_worker_update(former, NULL);
-    if (!new_obj || !is_ours(k, new_obj))
+        if (former->is_static)
+            kubelet_statics_sync(k, false);
+    }
+    if (!new_obj || !is_ours(k, new_obj) || kubelet_static_is_leftover(k, new_obj))
         return;
     struct kubelet_worker *w = find_worker(k, new_obj);
     if (w)
@@ -148,6 +151,7 @@ static void on_synced(void *arg)
     each_known_pod(k, KUBELET_DIR_PODS, remove_if_unknown);
     each_known_pod(k, KUBELET_DIR_CONTAINERS, remove_if_unknown);
     each_worker(k, kubelet_worker_wake);
+    kubelet_statics_sync(k, true);
 }
 
 void kubelet_forget(struct kubelet *k, struct kubelet_worker *w)
@@ -467,6 +471,7 @@ void kubelet_free(struct kubelet *k)
     kubelet_podresources_free(k->podresources);
     kubelet_node_free(k->node);
     kubelet_claims_free(k->claims);
+    kubelet_statics_free(k);
     each_worker(k, kubelet_worker_free);
     gs_hmap_free(k->workers);
     if (k->first == k) {

@@ -327,6 +327,7 @@ struct kubelet {
     struct kubelet_claims *claims; // NULL: only the first kubelet binds claims
     struct kubelet_node *node;
     struct kubelet_podresources *podresources;
+    struct kubelet_static *statics; // static_pods.c
     struct kubelet_log_stream *log_streams;
     struct kubelet_stream *streams; // streaming.h
     uint64_t usage_ticks;           // of usage.c: the CPU time of all its containers, their memory
@@ -406,6 +407,7 @@ struct kubelet_worker {
     bool removed;     // the API server has deleted it, or waits for finalizers only
     int64_t grace_ms;
     bool warned_volumes;
+    bool is_static; // a part of this program: its containers have no processes
     struct kubelet_volumes *volumes;
     json_t *conditions;  // of this kubelet, with their transition times
     json_t *sent_status; // the last status that the API server accepted
@@ -417,6 +419,15 @@ struct kubelet_worker {
 // --- kubelet.c ---
 void kubelet_forget(struct kubelet *k, struct kubelet_worker *w); // frees w
 void kubelet_maybe_stopped(struct kubelet *k);
+
+// --- static_pods.c: pods that show parts of this program (kubelet_add_static_pod) ---
+// The log file of the pod. NULL: it is not a static pod of this kubelet.
+const char *kubelet_static_log_path(const struct kubelet *k, const json_t *pod);
+// True if the pod is a mirror pod that is not one of ours any more. Its deletion has begun then.
+bool kubelet_static_is_leftover(struct kubelet *k, const json_t *pod);
+// Creates and replaces them as needed; now false: in a second.
+void kubelet_statics_sync(struct kubelet *k, bool now);
+void kubelet_statics_free(struct kubelet *k);
 
 // --- pod_worker.c ---
 struct kubelet_worker *kubelet_worker_new(struct kubelet *k, const json_t *pod);

@@ -198,7 +198,7 @@ static bool is_running(const struct kubelet_log_stream *s)
 {
     struct kubelet_worker *w = s->k ? gs_hmap_get_str(s->k->workers, s->uid) : NULL;
     const struct kubelet_container *c = w ? kubelet_worker_find(w, s->container) : NULL;
-    return c && c->process && c->restart_count == s->instance;
+    return c && (c->process || w->is_static) && c->restart_count == s->instance;
 }
 
 // One entry of the log file, "stamp stream tag text", as the client wants it.
@@ -321,6 +321,7 @@ static struct gs_error *start(struct kubelet *k, struct kubelet_container *c,
                               const struct log_options *o, struct http_exchange *x)
 {
     unsigned instance = 0;
+    const char *fixed = kubelet_static_log_path(k, c->worker->pod);
     struct gs_error *err = choose_instance(c, o->previous, &instance);
     if (err)
         return err;
@@ -331,7 +332,7 @@ static struct gs_error *start(struct kubelet *k, struct kubelet_container *c,
         .o = *o,
         .uid = gs_strdup(c->worker->uid),
         .container = gs_strdup(c->name),
-        .path = kubelet_container_file(c, instance, "log"),
+        .path = fixed ? gs_strdup(fixed) : kubelet_container_file(c, instance, "log"),
         .instance = instance,
         .fd = -1,
     };

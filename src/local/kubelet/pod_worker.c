@@ -87,6 +87,18 @@ static bool has_its_gpus(const struct kubelet_worker *w)
     return true;
 }
 
+static void begin_static(struct kubelet_worker *w)
+{
+    w->ip = gs_strdup(w->k->address);
+    w->start_time_ms = gs_unix_ms();
+    for (size_t i = 0; i < w->n_containers; i++) {
+        struct kubelet_container *c = &w->containers[i];
+        c->state = KUBELET_RUNNING;
+        c->has_run = c->started = c->ready = true;
+        c->started_ms = w->start_time_ms;
+    }
+}
+
 static void restore(struct kubelet_worker *w)
 {
     const char *phase = codec_json_str(w->pod, "status", "phase", NULL);
@@ -138,7 +150,11 @@ struct kubelet_worker *kubelet_worker_new(struct kubelet *k, const json_t *pod)
         kubelet_container_init(&w->containers[i], w, i < w->n_init,
                                i < w->n_init ? i : i - w->n_init);
     w->volumes = kubelet_volumes_new(w);
-    restore(w);
+    w->is_static = kubelet_static_log_path(k, pod);
+    if (w->is_static)
+        begin_static(w);
+    else
+        restore(w);
     kubelet_worker_wake(w);
     return w;
 }
@@ -397,7 +413,7 @@ static void sync_worker(struct kubelet_worker *w)
     struct kubelet *k = w->k;
     if (w->gone || w->terminating || w->finished)
         stop_all(w);
-    else
+    else if (!w->is_static)
         run(w);
     if (w->gone) {
         if (!kubelet_worker_alive(w))

@@ -92,6 +92,13 @@ static struct kubelet_container *find_running(struct http_exchange *x, struct ku
     }
     if (c->state == KUBELET_RUNNING && c->process)
         return c;
+    if (w->is_static) {
+        kube_reply_failure(x, 400, "BadRequest",
+                           "container %s is a part of gpuscale up itself: it has no process of its "
+                           "own",
+                           name);
+        return NULL;
+    }
     http_reply_text(x, 500, "container not found (\"%s\")", name);
     return NULL;
 }
@@ -145,7 +152,7 @@ bool kubelet_spdy_protocol(struct http_exchange *x, const char *const *supported
 static void serve_port_forward(struct kubelet *k, const struct kubelet_worker *w,
                                struct http_exchange *x)
 {
-    if (w->ip && kubelet_worker_alive(w))
+    if (w->ip && (w->is_static || kubelet_worker_alive(w)))
         kubelet_port_forward(k, w, x);
     else
         http_reply_text(x, 500, "pod %s is not running", w->name);

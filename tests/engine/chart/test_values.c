@@ -136,9 +136,70 @@ static void test_other_documents_are_no_values(void **state)
     }
 }
 
+static const json_t *named(const json_t *objects, const char *kind, const char *name)
+{
+    size_t i;
+    json_t *object;
+    json_array_foreach (objects, i, object)
+        if (gs_streq(codec_json_str(object, "kind", NULL), kind) &&
+            gs_streq(codec_json_str(object, "metadata", "name", NULL), name))
+            return object;
+    fail_msg("no %s %s", kind, name);
+    return NULL;
+}
+
+static void test_services_of_a_release(void **state)
+{
+    struct chart_values v = added(SPEC "    scrapeInterval: 5s\n");
+    json_t *objects = chart_release_objects(&v, "prometheus", 4321, "example/notice");
+    named(objects, "Namespace", "prometheus");
+    const json_t *s = named(objects, "Service", "kube-prometheus-stack-prometheus");
+    const json_t *port = json_array_get(codec_json_get(s, "spec", "ports", NULL), 0);
+    assert_string_equal(codec_json_str(s, "metadata", "namespace", NULL), "prometheus");
+    assert_string_equal(codec_json_str(s, "metadata", "labels", "app", NULL),
+                        "kube-prometheus-stack-prometheus");
+    assert_int_equal(codec_json_int(port, 0, "port", NULL), 9090);
+    assert_int_equal(codec_json_int(port, 0, "targetPort", NULL), 4321);
+    assert_null(codec_json_get(s, "spec", "type", NULL));
+    json_t *pod = chart_release_pod(&v, "prometheus", "engine-x", 4321);
+    const char *key;
+    json_t *value;
+    json_object_foreach (codec_json_get(s, "spec", "selector", NULL), key, value)
+        assert_string_equal(codec_json_str(pod, "metadata", "labels", key, NULL),
+                            json_string_value(value));
+    s = named(objects, "Service", "kube-prometheus-stack-grafana");
+    assert_null(codec_json_get(s, "spec", "selector", NULL));
+    assert_non_null(strstr(codec_json_str(s, "metadata", "annotations", "example/notice", NULL),
+                           "runs no Grafana: add http://127.0.0.1:4321"));
+    named(objects, "Service", "kube-prometheus-stack-alertmanager");
+    json_decref(pod);
+    json_decref(objects);
+    chart_values_finish(&v);
+}
+
+static void test_names_of_a_release_can_be_set(void **state)
+{
+    struct chart_values v =
+        added("fullnameOverride: mon\nnamespaceOverride: metrics\ngrafana: {enabled: false}\n"
+              "prometheus:\n  service: {type: NodePort, nodePort: 30090, port: 80}\n"
+              "  prometheusSpec: {}\n");
+    json_t *objects = chart_release_objects(&v, "prometheus", 4321, "example/notice");
+    assert_int_equal(json_array_size(objects), 3);
+    const json_t *s = named(objects, "Service", "mon-prometheus");
+    const json_t *port = json_array_get(codec_json_get(s, "spec", "ports", NULL), 0);
+    assert_string_equal(codec_json_str(s, "metadata", "namespace", NULL), "metrics");
+    assert_string_equal(codec_json_str(s, "spec", "type", NULL), "NodePort");
+    assert_int_equal(codec_json_int(port, 0, "nodePort", NULL), 30090);
+    assert_int_equal(codec_json_int(port, 0, "port", NULL), 80);
+    json_decref(objects);
+    chart_values_finish(&v);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_services_of_a_release),
+        cmocka_unit_test(test_names_of_a_release_can_be_set),
         cmocka_unit_test(test_scrape_configs_and_intervals_become_a_configuration),
         cmocka_unit_test(test_selectors_of_later_files_win),
         cmocka_unit_test(test_alertmanagers_are_combined),

@@ -93,7 +93,11 @@ static struct gs_error *read_urls(struct server *r, const struct engine_flags *f
         if (!gs_starts(f->external_url, "http://") && !gs_starts(f->external_url, "https://"))
             return gs_error_new(GS_EINVAL, "--web.external-url \"%s\": want http://… or https://…",
                                 f->external_url);
-        r->external_url = gs_strdup(f->external_url);
+        // Paths are appended to it. As in Prometheus, slashes at its end are dropped.
+        size_t n = strlen(f->external_url);
+        while (f->external_url[n - 1] == '/')
+            n--;
+        r->external_url = gs_strndup(f->external_url, n);
     } else {
         char host[256] = "";
         gethostname(host, sizeof(host) - 1);

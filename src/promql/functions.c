@@ -185,3 +185,8 @@ const struct promql_function *promql_function_find(struct gs_slice name)
     }
     return NULL;
 }
+
+const struct promql_function *promql_function_nth(size_t i)
+{
+    return i < GS_ARRAY_LEN(functions) ? &functions[i] : NULL;
+}

@@ -109,3 +109,4 @@ struct promql_function {
 };
 
 const struct promql_function *promql_function_find(struct gs_slice name);
+const struct promql_function *promql_function_nth(size_t i); // NULL after the last

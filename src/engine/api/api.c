@@ -49,7 +49,7 @@ static const struct route routes[] = {
     {"/-/ready", GET, handle_ready},
     {"/-/reload", POST_PUT, lifecycle_reload},
     {"/-/quit", POST_PUT, lifecycle_quit},
-    {"/", GET, engine_api_home},
+    {"/api/v1/features", GET, engine_api_features},
 };
 
 enum { NO_ROUTE = GS_ARRAY_LEN(routes) }; // the number for requests without a route
@@ -166,12 +166,32 @@ void engine_api_run(struct engine_api_request *r)
     routes[r->route].handle(r);
 }
 
+static void redirect_to_prefix(const struct engine_api *a, struct http_exchange *x)
+{
+    const char *prefix = a->cfg.route_prefix;
+    GS_AUTO_FREE char *to = gs_format("%s%s", prefix, gs_ends(prefix, "/") ? "" : "/");
+    http_add_header(x, "Location", to);
+    http_reply_text(x, 302, "%s\n", to);
+}
+
+static uint64_t newest_ms(void *arg)
+{
+    const struct engine_api *a = arg;
+    return (uint64_t)tsdb_newest_ms(a->cfg.db);
+}
+
 void engine_api_handle(void *arg, struct http_exchange *x)
 {
     struct engine_api *a = arg;
     struct engine_api_request r = {
         .api = a, .x = x, .now_ms = gs_unix_ms(), .begun_ns = gs_mono_ns()};
     r.path = cut_prefix(a, http_path(x));
+    if (!r.path.data && gs_streq(http_path(x), "/")) { // as in Prometheus
+        redirect_to_prefix(a, x);
+        return;
+    }
+    if (r.path.data && web_handle(a->web, x, r.path))
+        return;
     r.route = r.path.data ? find_route(r.path) : NO_ROUTE;
     dispatch_request(&r, x);
 }
@@ -236,6 +256,7 @@ struct gs_error *engine_api_new(const struct engine_api_config *cfg, struct engi
     a->cors = cors;
     a->queue = engine_api_queue_new(cfg->loop, cfg->promql,
                                     cfg->max_queries ? cfg->max_queries : DEFAULT_QUERIES);
+    a->web = web_new(&(struct web_options){.loop = cfg->loop, .version = newest_ms, .arg = a});
     a->started_ms = gs_unix_ms();
     *ret = a;
     return NULL;
@@ -245,6 +266,7 @@ void engine_api_free(struct engine_api *a)
 {
     if (!a)
         return;
+    web_free(a->web);
     engine_api_queue_free(a->queue);
     if (a->cors)
         tsdb_regex_free(a->cors);

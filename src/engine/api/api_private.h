@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "codec/json.h"
 #include "engine/api/api.h"
+#include "web/web.h"
 
 #include <stdint.h>
 
@@ -54,6 +55,7 @@ struct engine_api {
     const struct engine_config *config; // NULL: none loaded yet
     struct tsdb_regex *cors;            // NULL: every origin
     struct engine_api_queue *queue;
+    struct web *web;
     struct gs_buf out; // the body of the response; its memory is reused
     bool reload_ok, stopping;
     int64_t started_ms, reload_ms; // reload_ms: of the last successful reload
@@ -158,7 +160,7 @@ void engine_api_status_tsdb(struct engine_api_request *r);
 void engine_api_status_walreplay(struct engine_api_request *r);
 void engine_api_notifications(struct engine_api_request *r);
 void engine_api_own_metrics(struct engine_api_request *r);
-void engine_api_home(struct engine_api_request *r);
+void engine_api_features(struct engine_api_request *r);
 void engine_api_version(struct engine_api_request *r);
 
 // --- queue.c ---

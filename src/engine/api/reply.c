@@ -43,18 +43,6 @@ static bool is_loopback(const char *peer)
            gs_streq(peer, "loopback");
 }
 
-static bool accepts_gzip(const char *accept)
-{
-    struct gs_slice rest = gs_slice_of(accept);
-    while (rest.data) {
-        struct gs_slice item = gs_slice_cut(&rest, ',');
-        struct gs_slice coding = gs_slice_trim(gs_slice_cut(&item, ';'));
-        if (gs_slice_eq_str(coding, "gzip"))
-            return !gs_slice_eq_str(gs_slice_trim(item), "q=0");
-    }
-    return false;
-}
-
 void engine_api_reply_body(struct engine_api_request *r, int status, const char *type,
                            struct gs_slice body)
 {
@@ -62,8 +50,7 @@ void engine_api_reply_body(struct engine_api_request *r, int status, const char 
     if (!r->x) // the client has disconnected
         return;
     // On the same host, compression costs more time than it saves.
-    if (body.len >= COMPRESS_FROM && !is_loopback(http_peer(r->x)) &&
-        accepts_gzip(http_header(r->x, "Accept-Encoding"))) {
+    if (body.len >= COMPRESS_FROM && !is_loopback(http_peer(r->x)) && http_accepts_gzip(r->x)) {
         struct gs_error *err = codec_gzip(body, &packed);
         if (!err) {
             http_add_header(r->x, "Content-Encoding", "gzip");

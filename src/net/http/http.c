@@ -267,6 +267,18 @@ const char *http_header_nth(const struct http_exchange *x, size_t i, const char 
     return x->headers.items[i].value;
 }
 
+bool http_accepts_gzip(const struct http_exchange *x)
+{
+    struct gs_slice rest = gs_slice_of(http_header(x, "Accept-Encoding"));
+    while (rest.data) {
+        struct gs_slice item = gs_slice_cut(&rest, ',');
+        struct gs_slice coding = gs_slice_trim(gs_slice_cut(&item, ';'));
+        if (gs_slice_eq_str(coding, "gzip"))
+            return !gs_slice_eq_str(gs_slice_trim(item), "q=0");
+    }
+    return false;
+}
+
 struct gs_slice http_body(const struct http_exchange *x)
 {
     return gs_buf_slice(&x->body);

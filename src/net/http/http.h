@@ -52,6 +52,7 @@ struct gs_error *http_read_form(struct http_exchange *x);
 const char *http_header(const struct http_exchange *x, const char *name);
 // In the order of the request, repeated ones one by one. NULL after the last.
 const char *http_header_nth(const struct http_exchange *x, size_t i, const char **ret_name);
+bool http_accepts_gzip(const struct http_exchange *x); // by the header Accept-Encoding
 struct gs_slice http_body(const struct http_exchange *x);
 const struct http_identity *http_identity(const struct http_exchange *x);
 // The certificates of the peer as DER, not verified, its own first, if the server requests them

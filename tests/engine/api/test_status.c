@@ -21,6 +21,9 @@ static void test_status(void **state)
     get(h, "/api/v1/status/flags");
     assert_answer(h, 200,
                   "{\"status\":\"success\",\"data\":{\"config.file\":\"x.yml\",\"empty\":\"\"}}");
+    get(h, "/api/v1/features");
+    assert_contains(h, 200, "\"promql_functions\":{\"abs\":true,");
+    assert_contains(h, 200, "\"info\":false");
     get(h, "/api/v1/status/buildinfo");
     assert_contains(h, 200, "\"revision\":\"gpuscale-" GPUSCALE_VERSION "\"");
     get(h, "/api/v1/status/runtimeinfo");
@@ -104,8 +107,8 @@ static void test_methods(void **state)
     assert_int_equal(h->status, 405);
     send_request(h, "OPTIONS", "/api/v1/query", NULL);
     assert_int_equal(h->status, 204);
-    get(h, "/");
-    assert_contains(h, 200, "href=\"/api/v1/targets\"");
+    get(h, "/query");
+    assert_contains(h, 200, "href=\"api/v1/targets\"");
     post(h, "/api/v1/query", "query=%zz");
     assert_failed(h, 400, "bad_data", "error parsing form values");
 }
@@ -148,8 +151,12 @@ static void test_prefix(void **state)
     struct harness *h = *state;
     get(h, "/metrics/engine/api/v1/status/walreplay");
     assert_int_equal(h->status, 200);
+    get(h, "/metrics/engine/alerts");
+    assert_int_equal(h->status, 200);
+    get(h, "/");
+    assert_answer(h, 302, "/metrics/engine/\n");
     get(h, "/metrics/engine");
-    assert_contains(h, 200, "href=\"/metrics/engine/api/v1/targets\"");
+    assert_answer(h, 302, "engine/\n");
     get(h, "/api/v1/status/walreplay");
     assert_int_equal(h->status, 404);
     get(h, "/metrics/enginex/metrics");

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// Routes, headers and files of the web interface.
+#include "web/web_private.h"
+
+#include "base/mem.h"
+#include "codec/encoding.h"
+
+#include <string.h>
+
+// The browser loads nothing from other hosts and runs no script or style inside a page, so that a
+// text from a label or an annotation cannot become code.
+static const char policy[] = "default-src 'self'; object-src 'none'; base-uri 'none'; "
+                             "form-action 'self'; frame-ancestors 'self'";
+
+// These paths are those of Prometheus. The page reads its address to find out what it shows.
+static const char *const pages[] = {
+    "/graph",       "/query",
+    "/alerts",      "/rules",
+    "/targets",     "/service-discovery",
+    "/config",      "/alertmanager-discovery",
+    "/flags",       "/status",
+    "/tsdb-status",
+};
+
+static const struct web_file *find_file(struct gs_slice name)
+{
+    for (size_t i = 0; i < web_n_files; i++)
+        if (gs_slice_eq_str(name, web_files[i].name))
+            return &web_files[i];
+    return NULL;
+}
+
+// --- replies ---
+
+static void add_headers(struct http_exchange *x)
+{
+    http_add_header(x, "Content-Security-Policy", policy);
+    http_add_header(x, "X-Content-Type-Options", "nosniff");
+    http_add_header(x, "Referrer-Policy", "no-referrer");
+}
+
+// Whether a list such as If-None-Match contains the tag. A weak tag is equal here (RFC
+// 9110, 13.1.2).
+static bool has_tag(const char *list, const char *etag)
+{
+    struct gs_slice rest = gs_slice_of(list);
+    while (rest.data) {
+        struct gs_slice tag = gs_slice_trim(gs_slice_cut(&rest, ','));
+        if (gs_slice_starts(tag, "W/"))
+            tag = gs_slice_make(tag.data + 2, tag.len - 2);
+        if (gs_slice_eq_str(tag, etag) || gs_slice_eq_str(tag, "*"))
+            return true;
+    }
+    return false;
+}
+
+static void reply_file(struct http_exchange *x, const struct web_file *f)
+{
+    add_headers(x);
+    http_add_header(x, "ETag", f->etag);
+    // The browser asks each time, and a new version of the program is visible at once.
+    http_add_header(x, "Cache-Control", "no-cache");
+    http_add_header(x, "Vary", "Accept-Encoding");
+    const char *known = http_header(x, "If-None-Match");
+    if (known && has_tag(known, f->etag)) {
+        http_reply(x, 304, NULL, GS_SLICE(""));
+        return;
+    }
+    struct gs_slice packed = gs_slice_make((const char *)f->gzip, f->gzip_len);
+    if (http_accepts_gzip(x)) {
+        http_add_header(x, "Content-Encoding", "gzip");
+        http_reply(x, 200, f->type, packed);
+        return;
+    }
+    GS_AUTO_BUF struct gs_buf plain = {0};
+    struct gs_error *err = codec_gunzip(packed, f->plain_len, NULL, NULL, &plain);
+    if (err)
+        http_reply_text(x, 500, "%s\n", gs_error_message(err));
+    else
+        http_reply(x, 200, f->type, gs_buf_slice(&plain));
+    gs_error_free(err);
+}
+
+// The address is relative, so it is correct under every route prefix and behind every proxy.
+static void redirect(struct http_exchange *x, const char *to)
+{
+    add_headers(x);
+    http_add_header(x, "Location", to);
+    http_reply_text(x, 302, "%s\n", to);
+}
+
+// --- routes ---
+
+static bool is_page(struct gs_slice path)
+{
+    for (size_t i = 0; i < GS_ARRAY_LEN(pages); i++)
+        if (gs_slice_eq_str(path, pages[i]))
+            return true;
+    return false;
+}
+
+// The prefix without a slash at its end: relative links of a page would miss its last part.
+static void redirect_to_directory(struct http_exchange *x)
+{
+    const char *last = strrchr(http_path(x), '/');
+    GS_AUTO_FREE char *to = gs_format("%s/", last ? last + 1 : "");
+    redirect(x, to);
+}
+
+// NULL: the path is not a file or page.
+static const struct web_file *file_of(struct gs_slice path)
+{
+    static const char assets[] = "/assets/";
+    if (is_page(path))
+        return find_file(GS_SLICE("page.html"));
+    size_t n = sizeof(assets) - 1;
+    return gs_slice_starts(path, assets) ? find_file(gs_slice_make(path.data + n, path.len - n))
+                                         : NULL;
+}
+
+bool web_handle(struct web *w, struct http_exchange *x, struct gs_slice path)
+{
+    bool home = gs_slice_eq_str(path, "/"), events = gs_slice_eq_str(path, "/events");
+    const struct web_file *f = home || events ? NULL : file_of(path);
+    if (!home && !events && !f)
+        return false;
+    if (!gs_streq(http_method(x), "GET")) {
+        add_headers(x);
+        http_add_header(x, "Allow", "GET, HEAD");
+        http_reply_text(x, 405, "Method Not Allowed\n");
+    } else if (events) {
+        web_events_open(w, x);
+    } else if (f) {
+        reply_file(x, f);
+    } else if (!gs_ends(http_path(x), "/")) {
+        redirect_to_directory(x);
+    } else {
+        redirect(x, "query");
+    }
+    return true;
+}
+
+// --- life ---
+
+struct web *web_new(const struct web_options *o)
+{
+    struct web *w = gs_alloc(sizeof(*w));
+    w->o = *o;
+    return w;
+}
+
+void web_free(struct web *w)
+{
+    if (!w)
+        return;
+    web_events_finish(w);
+    free(w);
+}

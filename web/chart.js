@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// Time series as a chart of dygraphs. All texts of the chart are numbers and times; names of series are
+// shown by the legend, as text nodes.
+import {h, replace, seriesNode} from "./dom.js";
+import {axisTime, localTime, short, time} from "./format.js";
+
+// Tell apart on light and dark grounds, also with color vision deficiency (after Okabe and Ito).
+const colors = ["#3b82d6", "#e08a1e", "#16a37f", "#c65fa5", "#7a6ff0", "#c9a915", "#3fb2d9", "#d8553a", "#7f9c2b", "#8a8f98"];
+export const seriesColor = (i) => colors[i % colors.length];
+const height = 340, legendMax = 200;
+let library = null;
+
+function load() {
+  library ||= new Promise((resolve, reject) => {
+    const script = h("script", {src: "assets/dygraph.min.js", onload: () => {
+      // Its legend and labels would write texts as HTML.
+      const {Legend, ChartLabels, Annotations, RangeSelector} = window.Dygraph.Plugins;
+      window.Dygraph.PLUGINS = window.Dygraph.PLUGINS.filter((p) => ![Legend, ChartLabels, Annotations, RangeSelector].includes(p));
+      resolve(window.Dygraph);
+    }, onerror: () => reject(new Error("assets/dygraph.min.js cannot be loaded."))});
+    document.head.append(script);
+  });
+  return library;
+}
+
+// series: [{labels, values: [[seconds, "text"], …]}]. A step without a sample is a gap.
+function rows(series, start, end, step) {
+  const n = Math.round((end - start) / step) + 1;
+  const table = Array.from({length: n}, (_, i) => [new Date((start + i * step) * 1000), ...series.map(() => null)]);
+  series.forEach((s, k) => {
+    for (const [t, text] of s.values) {
+      const row = table[Math.round((t - start) / step)], v = Number(text.replace("Inf", "Infinity"));
+      if (row) row[k + 1] = Number.isFinite(v) ? v : null;
+    }
+  });
+  return table;
+}
+
+// An axis of time in UTC or local time: dygraphs itself knows round local times only.
+function ticker(a, b, pixels) {
+  const steps = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800, 2592000].map((s) => s * 1000);
+  const step = steps.find((s) => (b - a) / s <= Math.max(pixels / 90, 2)) || steps[steps.length - 1];
+  const offset = localTime() ? new Date(a).getTimezoneOffset() * 60000 : 0;
+  const ticks = [];
+  for (let v = Math.ceil((a - offset) / step) * step + offset; v <= b; v += step) ticks.push({v, label: axisTime(v, step)});
+  return ticks;
+}
+
+export class Chart {
+  // onZoom(start, end) in seconds: the reader has selected a part of the chart.
+  constructor(onZoom) {
+    this.plot = h("div", {class: "plot"});
+    this.tip = h("div", {class: "tip", hidden: true});
+    this.legend = h("ul", {class: "legend"});
+    this.node = h("div", {class: "chart"}, h("div", {class: "plot-box"}, this.plot, this.tip), this.legend);
+    this.onZoom = onZoom;
+    this.hidden = new Set();
+    this.theme = matchMedia("(prefers-color-scheme: dark)");
+    this.theme.addEventListener("change", this.retheme = () => this.again && this.again());
+  }
+
+  async draw({series, start, end, step, stacked = false, keep = false}) {
+    const Dygraph = await load();
+    if (!keep) this.hidden.clear();
+    this.again = () => this.draw({series, start, end, step, stacked, keep: true});
+    this.close();
+    this.series = series;
+    const style = getComputedStyle(document.documentElement), color = (name) => style.getPropertyValue(name).trim();
+    const data = rows(series, start, end, step);
+    const highlight = {strokeWidth: 2, highlightCircleSize: 3};
+    this.plot.style.height = `${height}px`;
+    this.graph = new Dygraph(this.plot, data, {
+      labels: ["time", ...series.map((_, i) => String(i))],
+      colors: series.map((_, i) => seriesColor(i)),
+      visibility: series.map((_, i) => !this.hidden.has(i)),
+      dateWindow: [start * 1000, end * 1000], legend: "never", stackedGraph: stacked, fillAlpha: 0.35, strokeWidth: 1.4,
+      connectSeparatedPoints: false, drawGapEdgePoints: true, pointSize: 2, includeZero: false,
+      axisLineColor: color("--line-strong"), gridLineColor: color("--line"), axisLabelWidth: 64, gridLineWidth: 1,
+      highlightSeriesOpts: series.length > 1 ? highlight : null, highlightSeriesBackgroundAlpha: 1, highlightCircleSize: 3,
+      axes: {
+        x: {ticker: (a, b, pixels) => ticker(a, b, pixels), axisLabelFormatter: (v) => axisTime(Number(v), 1000), axisLabelWidth: 80},
+        y: {axisLabelFormatter: (v) => short(v), axisLabelWidth: 64},
+      },
+      highlightCallback: (event, x, points, row, name) => this.showTip(event, x, points, name),
+      unhighlightCallback: () => { this.tip.hidden = true; },
+      zoomCallback: (a, b) => this.onZoom && this.onZoom(a / 1000, b / 1000),
+    });
+    this.drawLegend();
+  }
+
+  showTip(event, x, points, name) {
+    const point = points.find((p) => p.name === name) || points[0];
+    if (!point) return;
+    const s = this.series[Number(point.name)], box = this.plot.getBoundingClientRect();
+    replace(this.tip, h("div", {class: "tip-head"}, swatch(Number(point.name)), h("b", null, short(point.yval)), " ", time(x / 1000)), seriesNode(s.labels));
+    this.tip.hidden = false;
+    const left = event.clientX - box.left, right = left > box.width / 2;
+    this.tip.style.left = right ? "" : `${left + 14}px`;
+    this.tip.style.right = right ? `${box.width - left + 14}px` : "";
+    this.tip.style.top = `${Math.max(0, Math.min(event.clientY - box.top + 10, height - 60))}px`;
+  }
+
+  // Labels that all series share are shown once.
+  drawLegend() {
+    const labels = this.series.map((s) => s.labels), first = labels[0];
+    const shared = new Set(labels.length > 1 ? Object.keys(first).filter((name) => labels.every((l) => l[name] === first[name])) : []);
+    const some = (keep) => (l) => Object.fromEntries(Object.entries(l).filter(([name]) => keep(shared.has(name))));
+    const common = some((yes) => yes)(first);
+    const items = this.series.slice(0, legendMax).map((s, i) => h("li", null, h("button", {type: "button", class: "legend-item",
+      "aria-pressed": String(!this.hidden.has(i)), title: "Click: only this series. Ctrl+click: hide or show it.",
+      onclick: (event) => this.toggle(i, event.ctrlKey || event.metaKey),
+      onmouseenter: () => this.series.length > 1 && this.graph.setSelection(false, String(i)),
+      onmouseleave: () => this.graph.clearSelection()}, swatch(i), seriesNode(some((yes) => !yes)(s.labels)))));
+    replace(this.legend, shared.size > 0 && h("li", {class: "shared"}, seriesNode(common)), items, this.series.length > legendMax && h("li", {class: "more"}, `and ${this.series.length - legendMax} more`));
+  }
+
+  toggle(i, one) {
+    const n = this.series.length, only = this.hidden.size === n - 1 && !this.hidden.has(i);
+    if (one && this.hidden.has(i)) this.hidden.delete(i);
+    else if (one) this.hidden.add(i);
+    else this.hidden = new Set(only ? [] : [...Array(n).keys()].filter((k) => k !== i));
+    this.again();
+  }
+
+  close() {
+    if (this.graph) this.graph.destroy();
+    this.graph = null;
+    this.tip.hidden = true;
+  }
+
+  finish() {
+    this.close();
+    this.theme.removeEventListener("change", this.retheme);
+  }
+}
+
+function swatch(i) {
+  const box = h("span", {class: "swatch", "aria-hidden": "true"});
+  box.style.background = seriesColor(i);
+  return box;
+}

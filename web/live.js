@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls functions when there are new data: by server-sent events, or every few seconds where these
+// do not arrive. A page that is not visible has no connection and reads nothing.
+
+const pollMs = 5000;
+const readers = [];
+let source = null, timer = null, onState = () => {};
+
+// read() is called at once and with new data, never twice at a time. minMs: shortest time between two calls.
+export function onData(read, minMs = 1000) {
+  const reader = {read, minMs, last: 0, busy: false, again: false, timer: null};
+  readers.push(reader);
+  run(reader);
+  if (readers.length === 1) start();
+  return () => { reader.stopped = true; clearTimeout(reader.timer); readers.splice(readers.indexOf(reader), 1); };
+}
+
+export function onConnection(fn) { onState = fn; }
+
+async function run(reader) {
+  if (reader.busy) {
+    reader.again = true;
+    return;
+  }
+  const wait = reader.last + reader.minMs - Date.now();
+  if (wait > 0) {
+    if (!reader.timer) reader.timer = setTimeout(() => { reader.timer = null; run(reader); }, wait);
+    return;
+  }
+  reader.busy = true;
+  reader.again = false;
+  try {
+    await reader.read();
+  } finally {
+    reader.busy = false;
+    reader.last = Date.now();
+  }
+  if (reader.again && !reader.stopped) run(reader);
+}
+
+const runAll = () => readers.forEach(run);
+
+function poll(on) {
+  clearInterval(timer);
+  timer = on ? setInterval(runAll, pollMs) : null;
+}
+
+function start() {
+  if (document.hidden || source) return;
+  poll(true);
+  source = new EventSource("events");
+  source.onmessage = () => { poll(false); onState("live"); runAll(); };
+  source.onerror = () => {
+    // The browser connects again by itself, except after an answer with an error.
+    onState("waiting");
+    poll(true);
+    if (source && source.readyState === EventSource.CLOSED) source = null;
+  };
+}
+
+function stop() {
+  poll(false);
+  if (source) source.close();
+  source = null;
+}
+
+// A stream that was refused is opened again after a minute.
+setInterval(() => { if (readers.length && !source) start(); }, 60000);
+document.addEventListener("visibilitychange", () => {
+  if (!readers.length) return;
+  if (document.hidden) stop();
+  else { start(); runAll(); }
+});
+window.addEventListener("pagehide", stop);
+window.addEventListener("pageshow", (event) => { if (event.persisted && readers.length) { start(); runAll(); } });

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// The header of every page, and the choice of the page by its address.
+import {h} from "./dom.js";
+import {localTime, setLocalTime} from "./format.js";
+import {onConnection} from "./live.js";
+
+// path, text, module
+const pages = [
+  ["query", "Query", "page-query"], ["alerts", "Alerts", "page-alerts"], ["rules", "Rules", "page-rules"], ["targets", "Targets", "page-targets"],
+  ["service-discovery", "Service discovery", "page-discovery"], ["alertmanager-discovery", "Alertmanagers", "page-status"],
+  ["config", "Configuration", "page-status"], ["flags", "Flags", "page-status"], ["status", "Status", "page-status"], ["tsdb-status", "TSDB", "page-status"],
+];
+
+const last = location.pathname.split("/").pop(), name = last === "graph" ? "query" : last;
+const page = pages.find(([path]) => path === name) || pages[0];
+
+const state = h("span", {class: "connection", role: "status"}, "");
+onConnection((kind) => {
+  state.className = "connection " + kind;
+  state.textContent = kind === "live" ? "live" : "reconnecting";
+});
+
+const zone = h("button", {type: "button", class: "zone", title: "Time zone of all times", onclick: () => { setLocalTime(!localTime()); location.reload(); }},
+  localTime() ? "Local time" : "UTC");
+const main = h("main", {id: "main", tabindex: "-1"});
+document.body.append(
+  h("a", {class: "skip", href: "#main"}, "Skip to the content"),
+  h("header", null, h("a", {class: "brand", href: "./"}, h("img", {src: "assets/icon.svg", alt: "", width: 20, height: 20}), "gpuscale"),
+    h("nav", {"aria-label": "Pages"}, pages.map(([path, text]) => h("a", {href: path, "aria-current": path === page[0] ? "page" : null}, text))),
+    h("span", {class: "tools"}, state, zone)),
+  main);
+document.querySelector("nav [aria-current]")?.scrollIntoView({block: "nearest", inline: "center"});
+
+const {start, title} = await import(`./${page[2]}.js`);
+document.title = `${title} – gpuscale`;
+main.append(h("h1", null, title));
+start(main);
+document.body.dataset.ready = "true";

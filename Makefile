@@ -34,6 +34,7 @@ peers: ## Build the systems that tests compare with, once, from their Go modules
 	@tests/differential/prometheus_adapter.sh || [ $$? = 3 ]
 	@tests/differential/terraform_providers.sh || [ $$? = 3 ]
 	@tests/e2e/helm.sh || [ $$? = 3 ]
+	@tests/e2e/schemas.sh || [ $$? = 3 ]
 
 everything: ## Compile all programs: those of the tests, fuzz replays and benchmarks too
 	@tools/install-deps build test

@@ -7,7 +7,7 @@ PREFIX  ?= /usr/local
 SECONDS_PER_TARGET ?= 60
 RUN_FLAGS ?=
 
-.PHONY: help build run test tests everything peers test-asan test-tsan e2e lint layers fmt fmt-check hardware bench fuzz check-all install uninstall dist clean
+.PHONY: help build run test tests everything peers test-asan test-tsan e2e lint layers fmt fmt-check hardware bench fuzz check-all install uninstall dist site clean
 .DEFAULT_GOAL := help
 
 help: ## This list
@@ -106,6 +106,10 @@ dist: ## Make the files of a release from the last commit into dist/: tarball, b
 	@tools/install-deps dist
 	@tools/dist
 
+site: ## Build the documentation as static HTML with search into build-site/
+	@tools/install-deps site
+	@tools/site
+
 clean: ## Remove all build folders: every folder of the project that Meson has configured
 	@for folder in */meson-private; do [ ! -d "$$folder" ] || rm -rf "$${folder%/meson-private}" "$${folder%/meson-private}.log"; done
-	@rm -rf $(BUILD) $(ASAN) $(TSAN) $(FUZZ)
+	@rm -rf $(BUILD) $(ASAN) $(TSAN) $(FUZZ) build-site

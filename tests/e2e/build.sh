@@ -2,6 +2,8 @@
 # Builds the programs of a Kubernetes control plane from their Go modules into the cache directory,
 # once per version (about ten minutes on two cores, 400 MB). Prints the directory. Exit code 3:
 # there is no Go toolchain, or the modules cannot be downloaded; the reason is on stderr.
+# GPUSCALE_KUBERNETES=v1.28.15 builds another version. The kubelets with containers (node) are made for the default one; if
+# they do not compile with another version, the guides are skipped and everything else works.
 set -eu
 version=${GPUSCALE_KUBERNETES:-v1.36.3}
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/gpuscale/kubernetes-$version
@@ -12,7 +14,7 @@ here=$(dirname "$(realpath "$0")")
 for c in $commands; do [ -x "$cache/$c" ] || missing="$missing $c"; done
 # The program of tests/e2e/node is built again when its sources change.
 sum=$(cat "$here"/node/*.go | sha256sum | cut -c1-16)
-[ -x "$cache/node-$sum" ] || missing="$missing node"
+[ -x "$cache/node-$sum" ] || [ -e "$cache/node-$sum.failed" ] || missing="$missing node"
 if [ "$missing" ]; then
     PATH=$PATH:/usr/local/go/bin
     command -v go >/dev/null || { echo "e2e: no Go toolchain on PATH to build$missing with" >&2; exit 3; }
@@ -38,10 +40,15 @@ if [ "$missing" ]; then
             cp "$here"/node/*.go node/
             package=./node
         fi
-        CGO_ENABLED=0 nice -n 19 go build -o "$cache/$c.new" -ldflags "-X k8s.io/component-base/version.gitVersion=$version -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=$(echo "$version" | cut -d. -f2)" "$package" >&2
+        CGO_ENABLED=0 nice -n 19 go build -o "$cache/$c.new" -ldflags "-X k8s.io/component-base/version.gitVersion=$version -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=$(echo "$version" | cut -d. -f2)" "$package" >&2 || {
+            [ $c = node ] && [ "${GPUSCALE_KUBERNETES:-}" ] || exit 1
+            echo "e2e: kubelets with containers do not compile with $version" >&2
+            : >"$cache/node-$sum.failed"
+            continue
+        }
         [ $c != node ] || { find "$cache" -name "node-*" -mtime +1 -delete; mv "$cache/node.new" "$cache/node-$sum"; continue; }
         mv "$cache/$c.new" "$cache/$c"
     done
 fi
-ln -sf "node-$sum" "$cache/node"
+[ ! -x "$cache/node-$sum" ] || ln -sf "node-$sum" "$cache/node"
 echo "$cache"

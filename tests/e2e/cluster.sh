@@ -1,6 +1,6 @@
 # Starts a Kubernetes control plane on loopback; to be sourced: etcd, kube-apiserver (with RBAC),
 # kube-controller-manager, kube-scheduler and hollow nodes with GPUs. Sets KUBECONFIG (of an
-# administrator), $dir and $kube (the URL of the API). Stops everything at exit. Exit code 3: the
+# administrator), $dir, $kube (the URL of the API) and $release (of Kubernetes). Stops everything at exit. Exit code 3: the
 # control plane is not available.
 set -eu
 source=$(realpath "$(dirname "$0")/../..")
@@ -111,6 +111,8 @@ EOF
     start_controller_manager
     start scheduler "$bin/kube-scheduler" --kubeconfig "$dir/scheduler.kubeconfig" --leader-elect=false --secure-port=0
     wait_for "the default service account" kubectl -n default get serviceaccount default
+    # 1.36: some behavior depends on the release.
+    release=$(kubectl version -o json 2>/dev/null | jq -r '.serverVersion.gitVersion' | sed 's/^v\([0-9]*\.[0-9]*\).*/\1/')
     say "control plane $(kubectl version -o json 2>/dev/null | jq -r .serverVersion.gitVersion) at $kube"
 }
 # Arguments: additional flags.

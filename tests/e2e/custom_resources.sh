@@ -50,7 +50,8 @@ same patch so gpu --type=merge -p '{"spec":{"maxReplicaCount":7}}'
 same patch so gpu --type=merge -p '{"spec":{"maxReplicaCount":"x"}}'
 same patch so gpu -p '{"spec":{}}'
 same get so gpu -o 'jsonpath={.spec}{.metadata.generation}'
-same explain scaledobject.spec.triggers.authenticationRef
+# gpuscale up describes kinds as 1.36 does: kubectl prints an empty line more than with older API servers.
+[ "$release" != 1.36 ] || same explain scaledobject.spec.triggers.authenticationRef
 same apply --server-side --field-manager=one -f "$dir/setting.yaml"
 same patch configmap setting --type=merge -p '{"data":{"size":"2"}}'
 same apply --server-side --field-manager=one -f "$dir/setting.yaml"

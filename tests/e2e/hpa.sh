@@ -77,13 +77,17 @@ users: [{name: me, user: {token: $(kubectl -n monitoring create token gpuscale-h
 contexts: [{name: e2e, context: {cluster: e2e, user: me}}]
 current-context: e2e
 END
-hpa_flags="--kubeconfig=$dir/hpa.kubeconfig --mode=control --compat=1.36 --scale-to-zero --web.listen-address=
+hpa_flags="--kubeconfig=$dir/hpa.kubeconfig --mode=control --compat=$release --scale-to-zero --web.listen-address=
     --leader-elect-resource-namespace=monitoring --horizontal-pod-autoscaler-sync-period=2s
     --horizontal-pod-autoscaler-downscale-stabilization=8s --horizontal-pod-autoscaler-cpu-initialization-period=25s
     --horizontal-pod-autoscaler-initial-readiness-delay=5s"
 # shellcheck disable=SC2086
 start ours "$gpuscale" hpa $hpa_flags --namespace=ours --all --leader-elect=false
-python3 "$side/side_by_side.py" --server="$kube" --ca="$dir/ca.crt" --cert="$dir/admin.crt" --key="$dir/admin.key" \
+# In 1.28, the status of an Object metric with averageValue has no described object, and a huge number becomes a small one.
+skipped=
+[ "$release" != 1.28 ] || skipped="--skip=object-average --skip=object-deployment --skip=policy-percent --skip=status-replicas --skip=huge"
+# shellcheck disable=SC2086
+python3 "$side/side_by_side.py" $skipped --server="$kube" --ca="$dir/ca.crt" --cert="$dir/admin.crt" --key="$dir/admin.key" \
     --port="$scripted_port" --serving-cert="$dir/scripted.crt" --serving-key="$dir/scripted.key" ${HPA_CASES:-} >"$dir/side-by-side" ||
     { cat "$dir/side-by-side"; fail "the two controllers differ"; }
 cat "$dir/side-by-side"

@@ -1,7 +1,8 @@
 #!/bin/sh
 # Tests gpuscale on a real Kubernetes control plane (etcd, kube-apiserver with RBAC, the cluster's
 # controllers, hollow GPU nodes), which build.sh builds once. Exit code 3: it is not available.
-# Usage: run.sh [PART…]: engine, scheduler, karpenter, adapter, hpa, custom_resources; default: all but adapter.
+# Usage: run.sh [PART…]: engine, scheduler, karpenter, adapter, hpa, custom_resources, migration; default: all but adapter and
+# migration.
 . "$(dirname "$0")/cluster.sh"
 passed=0
 ok() { passed=$((passed + 1)); say "ok: $*"; }

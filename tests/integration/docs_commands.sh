@@ -25,9 +25,18 @@ foreign=' --args --cacert --command --containers --dry-run --field-selector --gp
  --phase --quick --restart --schedule --seconds --selector --series --server-side --show-labels --since --since-time --suite --tail --type
  --cloud-config --cloud-provider --force-conflicts --hostname-override --load-restrictor --node-labels --provider-id
  --register-with-taints --rounds --unremovable-node-recheck-timeout --resource --terraform --verb --capacity-buffer-controller-enabled
- --capacity-buffer-pod-injection-enabled --enable-provisioning-requests '
+ --capacity-buffer-pod-injection-enabled --enable-provisioning-requests --set-file '
+# Flags of kubectl and helm commands are theirs.
 # shellcheck disable=SC2086
-grep -noE '(^|[^a-zA-Z0-9-])--[a-z][a-zA-Z0-9.-]*[a-zA-Z0-9]' $pages | sed -E 's/^([^:]*:[0-9]*):[^-]*--/\1 --/' >"$dir/flags"
+awk '{
+    gsub(/(kubectl|helm) [^|`]*/, "")
+    while (match($0, /(^|[^a-zA-Z0-9-])--[a-z][a-zA-Z0-9.-]*[a-zA-Z0-9]/)) {
+        flag = substr($0, RSTART, RLENGTH)
+        $0 = substr($0, RSTART + RLENGTH)
+        sub(/^[^-]*/, "", flag)
+        print FILENAME ":" FNR, flag
+    }
+}' $pages >"$dir/flags"
 while read -r place flag; do
     n=$((n + 1))
     case $foreign in *" $flag "* | *" $flag

@@ -3,7 +3,7 @@
 # administrator), $dir, $kube (the URL of the API) and $release (of Kubernetes). Stops everything at exit. Exit code 3: the
 # control plane is not available.
 set -eu
-source=$(realpath "$(dirname "$0")/../..")
+source=${source:-$(realpath "$(dirname "$0")/../..")}
 gpuscale=${GPUSCALE:-$source/build/src/cmd/gpuscale}
 for c in etcd openssl kubectl curl jq; do
     command -v $c >/dev/null || { echo "e2e: skipped: $c is not installed (make e2e installs it)"; exit 3; }
@@ -97,7 +97,8 @@ rules:
 - {level: Metadata, userGroups: ["system:serviceaccounts:monitoring"]}
 - {level: None}
 EOF
-    start apiserver "$bin/kube-apiserver" --etcd-servers "http://127.0.0.1:$etcd_port" --secure-port "$api_port" \
+    # shellcheck disable=SC2086
+    start apiserver "$bin/kube-apiserver" ${apiserver_flags:-} --etcd-servers "http://127.0.0.1:$etcd_port" --secure-port "$api_port" \
         --bind-address $api_address --advertise-address $api_address --endpoint-reconciler-type=$reconciler \
         --tls-cert-file "$dir/apiserver.crt" --tls-private-key-file "$dir/apiserver.key" --client-ca-file "$dir/ca.crt" \
         --authorization-mode=Node,RBAC --enable-admission-plugins=ExtendedResourceToleration --allow-privileged=true --service-account-issuer=https://e2e --service-account-key-file "$dir/sa.pub" \

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "hpa/hpa_private.h"
 #include "kube/session.h"
+#include "nodes/inspect/inspect.h"
 
 struct explain_run {
     const struct hpa_explain_options *o;
@@ -16,10 +17,22 @@ struct explain_run {
     struct hpa_config cfg;
     bool done;
     json_t *explanation; // NULL after an error
+    json_t *nodes;       // names of the nodes of the pods
     struct gs_error *err;
 };
 
 #define TIMEOUT_MS 30000
+
+static json_t *nodes_of(const struct hpa_inspection_result *found)
+{
+    json_t *out = json_array();
+    for (size_t i = 0; i < found->obs->n_pods; i++) {
+        const char *node = codec_json_str(found->pods[i], "spec", "nodeName", NULL);
+        if (node)
+            json_array_append_new(out, json_string(node));
+    }
+    return out;
+}
 
 static void on_inspected(void *arg, const struct hpa_inspection_result *found, struct gs_error *err)
 {
@@ -29,8 +42,10 @@ static void on_inspected(void *arg, const struct hpa_inspection_result *found, s
         err = gs_error_new(GS_EUNAVAIL, "--controller %s: %s", r->o->controller,
                            found->history_error);
     r->err = err;
-    if (!err)
+    if (!err) {
         r->explanation = hpa_explanation_json(found, &r->cfg);
+        r->nodes = nodes_of(found);
+    }
     r->done = true;
 }
 
@@ -88,6 +103,10 @@ struct gs_error *hpa_explain_object(const struct hpa_explain_options *o, const c
         hpa_inspect_fetch_history(r.inspection, r.controller ? r.controller : r.cluster.client);
         err = kube_session_wait(&r.cluster, &r.done, TIMEOUT_MS);
     }
+    json_t *startup = err ? NULL : inspect_session_startup(&r.cluster, r.nodes);
+    if (startup)
+        json_object_set_new(r.explanation, "nodeStartup", startup);
+    json_decref(r.nodes);
     finish_explain_run(&r);
     if (!err)
         err = r.err;

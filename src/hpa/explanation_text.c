@@ -178,21 +178,33 @@ static void add_history(const json_t *history, struct gs_buf *out)
     gs_buf_add_str(out, ".\n");
 }
 
+static void add_startup(const json_t *explanation, struct gs_buf *out)
+{
+    const json_t *startup = json_object_get(explanation, "startup");
+    const char *pool;
+    json_t *of_pool;
+    if (startup) {
+        gs_buf_add_str(out, "Start of a new replica: ");
+        inspect_startup_text(startup, out);
+        gs_buf_add_str(out, ".\n");
+    }
+    json_object_foreach (json_object_get((json_t *)explanation, "nodeStartup"), pool, of_pool) {
+        gs_buf_addf(out, "Start of a new node of pool %s: ", pool);
+        inspect_pool_startup_text(of_pool, out);
+        gs_buf_add_str(out, ".\n");
+    }
+}
+
 void hpa_explanation_text(const json_t *explanation, struct gs_buf *out)
 {
     const json_t *metrics = json_object_get(explanation, "metrics");
-    const json_t *startup = json_object_get(explanation, "startup");
     const json_t *differences = codec_json_get(explanation, "cluster", "differences", NULL);
     add_head(explanation, out);
     for (size_t i = 0; i < json_array_size(metrics); i++)
         add_metric_text(json_array_get(metrics, i), out);
     add_result(explanation, out);
     add_history(json_object_get(explanation, "memory"), out);
-    if (startup) {
-        gs_buf_add_str(out, "Start of a new replica: ");
-        inspect_startup_text(startup, out);
-        gs_buf_add_str(out, ".\n");
-    }
+    add_startup(explanation, out);
     if (!json_array_size(differences)) {
         gs_buf_add_str(out, "The cluster's status agrees.\n");
         return;

@@ -26,6 +26,8 @@ wait_for "replicas are added" replicas_above bert-intent-detection 1
 wait_for "nodes are added for them" nodes_above 1
 ready_above() { [ "$(kubectl get deployment "$1" -o 'jsonpath={.status.readyReplicas}')" -gt "$2" ]; }
 wait_for "they are ready" ready_above bert-intent-detection 1
+"$gpuscale" explain hpa -n default "$(kubectl get hpa -o jsonpath='{.items[0].metadata.name}')" | grep -q '^Start of a new node of pool v100: p90 ' ||
+    fail "explain hpa has no start-up time of nodes"
 kill "$load"
 wait_for "one replica is left after the load" replicas_are bert-intent-detection 1
 wait_for "one node is left" nodes_are 1

@@ -2,13 +2,18 @@
 // Reads a cluster for the commands.
 #include "base/clock.h"
 #include "base/mem.h"
+#include "kube/object.h"
 #include "kube/session.h"
 #include "nodes/inspect/inspect_private.h"
+#include "nodes/pool.h"
 
 #define TIMEOUT_MS 30000
 
 #define STATUS_QUERY "fieldSelector=metadata.name%3Dcluster-autoscaler-status"
+#define ORDERS_QUERY "fieldSelector=involvedObject.kind%3DPod%2Creason%3DTriggeredScaleUp"
 #define STATE_PATH   "/apis/nodes.gpuscale.dev/v1/autoscaler"
+
+static const struct kube_gvr NODE_CLAIMS = {"karpenter.sh", "v1", "nodeclaims"};
 
 struct reading {
     struct kube_session cluster;
@@ -23,11 +28,10 @@ static json_t *items(const json_t *list)
 }
 
 // Other objects are optional: they may not exist, or not be readable by this user.
-static void list_optional(struct reading *r, struct kube_gvr gvr, const char *ns, const char *query,
-                          json_t **ret)
+static void list_optional(struct kube_session *s, struct kube_gvr gvr, const char *ns,
+                          const char *query, json_t **ret)
 {
-    GS_AUTO_ERROR struct gs_error *err =
-        kube_session_list(&r->cluster, gvr, ns, query, TIMEOUT_MS, ret);
+    GS_AUTO_ERROR struct gs_error *err = kube_session_list(s, gvr, ns, query, TIMEOUT_MS, ret);
     (void)err;
 }
 
@@ -61,9 +65,10 @@ static struct gs_error *read_cluster(struct reading *r, const struct inspect_opt
         err = kube_session_list(&r->cluster, KUBE_PODS, NULL, NULL, TIMEOUT_MS, &r->pods);
     if (err)
         return err;
-    list_optional(r, KUBE_EVENTS, NULL, "fieldSelector=involvedObject.kind%3DPod", &r->events);
-    list_optional(r, (struct kube_gvr){"karpenter.sh", "v1", "nodeclaims"}, NULL, NULL, &r->claims);
-    list_optional(r, KUBE_CONFIGMAPS, "kube-system", STATUS_QUERY, &r->maps);
+    list_optional(&r->cluster, KUBE_EVENTS, NULL, "fieldSelector=involvedObject.kind%3DPod",
+                  &r->events);
+    list_optional(&r->cluster, NODE_CLAIMS, NULL, NULL, &r->claims);
+    list_optional(&r->cluster, KUBE_CONFIGMAPS, "kube-system", STATUS_QUERY, &r->maps);
     read_state(r);
     return NULL;
 }
@@ -119,4 +124,54 @@ struct gs_error *inspect_cluster_pod(const struct inspect_options *o, const char
         return gs_error_new(GS_ENOTFOUND, "pods \"%s\" not found in namespace %s", name, ns);
     *ret = explanation;
     return NULL;
+}
+
+static bool is_one_of(const json_t *names, const char *name)
+{
+    size_t i;
+    const json_t *n;
+
+    json_array_foreach (names, i, n)
+        if (gs_streq(json_string_value(n), name))
+            return true;
+    return false;
+}
+
+// The members of all for the pools of these nodes. NULL: none has a sample.
+static json_t *startup_of_nodes(const json_t *all, const json_t *nodes, const json_t *names)
+{
+    json_t *out = json_object();
+    size_t i;
+    const json_t *node;
+
+    json_array_foreach (nodes, i, node) {
+        const char *pool = nodes_pool_label(node);
+        json_t *startup = pool ? json_object_get(all, pool) : NULL;
+        if (startup && is_one_of(names, kube_name(node)) &&
+            codec_json_int(startup, 0, "samples", NULL) > 0)
+            json_object_set(out, pool, startup);
+    }
+    if (json_object_size(out))
+        return out;
+    json_decref(out);
+    return NULL;
+}
+
+json_t *inspect_session_startup(struct kube_session *s, const json_t *names)
+{
+    CODEC_AUTO_JSON json_t *nodes = NULL, *events = NULL, *claims = NULL;
+
+    if (!json_array_size(names))
+        return NULL;
+    list_optional(s, KUBE_NODES, NULL, NULL, &nodes);
+    if (!nodes)
+        return NULL;
+    list_optional(s, KUBE_EVENTS, NULL, ORDERS_QUERY, &events);
+    list_optional(s, NODE_CLAIMS, NULL, NULL, &claims);
+    const struct inspect_input in = {.nodes = items(nodes),
+                                     .events = items(events),
+                                     .claims = items(claims),
+                                     .now_ms = gs_unix_ms()};
+    CODEC_AUTO_JSON json_t *all = inspect_pool_startup(&in);
+    return startup_of_nodes(all, items(nodes), names);
 }

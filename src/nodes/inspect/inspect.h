@@ -35,6 +35,15 @@ void inspect_pod_text(const json_t *explanation, struct gs_buf *out);
 json_t *inspect_startup(const json_t *const *pods, size_t n);
 // "p90 44s (pending 40s, image 5s, ready 5s), from 2 pods".
 void inspect_startup_text(const json_t *startup, struct gs_buf *out);
+// "p90 40s (provision 36s, ready 4s), from 3 nodes" of a member of the object of
+// inspect_session_startup().
+void inspect_pool_startup_text(const json_t *startup, struct gs_buf *out);
+
+// How long nodes took from their order until they were ready, for the pools of these nodes (an
+// array of names): {pool: {"samples", "p50Seconds", "p90Seconds", "phases": {"provision",
+// "ready"}}}; new reference. NULL: no such node is in a pool, or nodes cannot be read.
+struct kube_session;
+json_t *inspect_session_startup(struct kube_session *s, const json_t *nodes);
 
 // --- what the Cluster Autoscaler publishes ---
 

@@ -215,18 +215,33 @@ json_t *inspect_workload_startup(const struct inspect_input *in, const char *ns,
     return pod_summary(&s);
 }
 
-void inspect_startup_text(const json_t *startup, struct gs_buf *out)
+static void add_summary(const json_t *startup, const char *const *phases, size_t n_phases,
+                        const char *what, struct gs_buf *out)
 {
-    static const char *const phases[] = {"pending", "image", "ready"};
     char buf[GS_RFC3339_SIZE];
     int64_t samples = codec_json_int(startup, 0, "samples", NULL);
+    const char *separator = "";
 
     gs_buf_addf(out, "p90 %s (",
                 inspect_duration(codec_json_int(startup, 0, "p90Seconds", NULL) * 1000, buf));
-    for (size_t i = 0; i < GS_ARRAY_LEN(phases); i++)
-        gs_buf_addf(
-            out, "%s%s %s", i ? ", " : "", phases[i],
-            inspect_duration(
-                codec_json_int(startup, 0, "phases", phases[i], "p90Seconds", NULL) * 1000, buf));
-    gs_buf_addf(out, "), from %lld pod%s", (long long)samples, samples == 1 ? "" : "s");
+    for (size_t i = 0; i < n_phases; i++) {
+        int64_t s = codec_json_int(startup, -1, "phases", phases[i], "p90Seconds", NULL);
+        if (s < 0)
+            continue;
+        gs_buf_addf(out, "%s%s %s", separator, phases[i], inspect_duration(s * 1000, buf));
+        separator = ", ";
+    }
+    gs_buf_addf(out, "), from %lld %s%s", (long long)samples, what, samples == 1 ? "" : "s");
+}
+
+void inspect_startup_text(const json_t *startup, struct gs_buf *out)
+{
+    static const char *const phases[] = {"pending", "image", "ready"};
+    add_summary(startup, phases, GS_ARRAY_LEN(phases), "pod", out);
+}
+
+void inspect_pool_startup_text(const json_t *startup, struct gs_buf *out)
+{
+    static const char *const phases[] = {"provision", "ready"};
+    add_summary(startup, phases, GS_ARRAY_LEN(phases), "node", out);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Views of nodes and waiting pods, from objects as the Cluster Autoscaler, Karpenter and gpuscale
 // write them.
-#include "nodes/inspect/inspect.h"
+#include "nodes/inspect/inspect_private.h"
 
 #include "../../unit.h"
 #include "base/clock.h"
@@ -280,6 +280,18 @@ static void test_starts_of_a_workload_are_learned(void **state)
     finish(&w);
 }
 
+static void test_starts_of_nodes_are_learned(void **state)
+{
+    struct world w;
+    GS_AUTO_BUF struct gs_buf text = {0};
+    setup(&w, "nodes:\n" NODE("a", "t4", "03:00:30", "03:00:50", "4", "")
+                  NODE("b", "t4", "03:00:30", "03:01:50", "4", ""));
+    CODEC_AUTO_JSON json_t *pools = inspect_pool_startup(&w.in);
+    inspect_pool_startup_text(json_object_get(pools, "t4"), &text);
+    assert_string_equal(text.data, "p90 1m20s (ready 1m20s), from 2 nodes");
+    finish(&w);
+}
+
 static void test_metrics_remember_starts_of_objects_that_are_gone(void **state)
 {
     struct world w, started;
@@ -366,6 +378,7 @@ int main(void)
         cmocka_unit_test(test_states_of_nodes),
         cmocka_unit_test(test_free_gpus_that_nobody_can_use_are_stranded),
         cmocka_unit_test(test_starts_of_a_workload_are_learned),
+        cmocka_unit_test(test_starts_of_nodes_are_learned),
         cmocka_unit_test(test_metrics_remember_starts_of_objects_that_are_gone),
         cmocka_unit_test(test_hostile_texts),
         cmocka_unit_test(test_an_empty_cluster),

@@ -88,21 +88,21 @@ static const struct gs_opt opts[] = {
      .type = GS_OPT_STRING,
      AT(cert_dir),
      CERTIFICATE,
-     .help = "Make a certificate in this folder if there is none (tls.crt, tls.key). ca.crt is the "
+     .help = "Create a certificate in this folder if absent (tls.crt, tls.key). ca.crt is the "
              "--grpc-expander-cert of the Cluster Autoscaler."},
     {.name = "tls-secret",
      .arg = "NAMESPACE/NAME",
      .type = GS_OPT_STRING,
      AT(secret),
      CERTIFICATE,
-     .help = "Make a certificate in this Secret if there is none, and serve it. Its ca.crt, "
+     .help = "Create a certificate in this Secret if absent, and serve it. Its ca.crt, "
              "mounted into the Cluster Autoscaler's pod, is the --grpc-expander-cert."},
     {.name = "tls-name",
      .arg = "NAME",
      .type = GS_OPT_STRINGS,
      AT(names),
      CERTIFICATE,
-     .help = "DNS name or IP address in the certificate that is made, beside localhost and "
+     .help = "DNS name or IP address in the generated certificate, beside localhost and "
              "127.0.0.1: the host of --grpc-expander-url. May be repeated."},
     {.name = NULL},
 };
@@ -118,8 +118,9 @@ const struct gs_command cmd_expander = {
     .args = NULL,
     .summary = "Choose node groups for the Cluster Autoscaler (its gRPC expander).",
     .description =
-        "When pods wait for nodes, the Cluster Autoscaler asks its expander which node group "
-        "shall grow. Its own expanders ignore GPUs: least-waste compares CPU and memory. This one "
+        "When pods wait for nodes, the Cluster Autoscaler calls its expander to choose the node "
+        "group to grow. Its own expanders ignore GPUs: least-waste compares CPU and memory. This "
+        "one "
         "compares the GPUs that an option leaves unused, its price, the time until the nodes can "
         "be used, and recent failures.\n\nEach decision is logged with its reasons, counted in "
         "/metrics, and shown at /api/v1/decisions. A problem never prevents a scale-up: the answer "

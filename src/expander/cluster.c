@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Events of the Cluster Autoscaler about its status ConfigMap name node groups: ScaledUpGroup is
 // the order of nodes, others are failures. The time from an order to the Ready condition of a node
-// that was created after it is a sample of the group's start-up time.
+// that was created after it is a sample of the group's start-up time; with GPUs, the time until
+// they are allocatable, which no condition states, so that the node must have been watched then.
 #include "base/clock.h"
 #include "base/hmap.h"
 #include "base/mem.h"
@@ -34,6 +35,7 @@ struct known_group {
     size_t n_samples, next;
     int64_t orders[MAX_ORDERS]; // times, in no order
     size_t n_orders, next_order;
+    bool has_gpus; // of the template node
     struct nodes_backoff backoff;
 };
 
@@ -42,6 +44,7 @@ struct expander_cluster {
     struct kube_watch_errors *node_errors, *event_errors;
     struct gs_hmap *groups;  // ID → struct known_group
     struct gs_hmap *learned; // names of nodes whose start-up is a sample
+    struct gs_hmap *gpus;    // names of nodes → int64_t: when their GPUs became allocatable
     struct gs_timer *timer;
     bool keep_templates;
     size_t n_templates;
@@ -206,10 +209,25 @@ static int64_t ready_since(const json_t *node)
     return 0;
 }
 
-// True: the node is a sample.
-static bool learn_from(struct known_group *g, const json_t *node)
+static bool has_gpus(const json_t *node)
+{
+    const char *n = codec_json_str(node, "status", "allocatable", NODES_GPU, NULL);
+    return n && !gs_streq(n, "0");
+}
+
+// 0: it is not yet. gpus_ms: when its GPUs became allocatable; 0: unknown.
+static int64_t usable_since(const struct known_group *g, const json_t *node, int64_t gpus_ms)
 {
     int64_t ready = ready_since(node);
+    if (!ready || (g->has_gpus && !has_gpus(node)))
+        return 0;
+    return gpus_ms > ready ? gpus_ms : ready;
+}
+
+// True: the node is a sample.
+static bool learn_from(struct known_group *g, const json_t *node, int64_t gpus_ms)
+{
+    int64_t ready = usable_since(g, node, gpus_ms);
     int64_t order = order_before(g, time_of(node, "metadata", "creationTimestamp"));
     if (!ready || !order || ready <= order || ready - order > MAX_STARTUP_MS)
         return false;
@@ -228,11 +246,12 @@ static void learn_node(struct expander_cluster *c, const json_t *node)
     void *value;
     struct gs_slice id;
     const char *pool = nodes_pool_label(node), *name = kube_name(node);
+    const int64_t *gpus = gs_hmap_get_str(c->gpus, name);
     if (!pool || gs_hmap_get_str(c->learned, name))
         return;
     while (gs_hmap_next(c->groups, &pos, &id, &value)) {
         struct known_group *g = value;
-        if (g->pool && gs_streq(g->pool, pool) && learn_from(g, node)) {
+        if (g->pool && gs_streq(g->pool, pool) && learn_from(g, node, gpus ? *gpus : 0)) {
             gs_hmap_put_str(c->learned, name, c);
             return;
         }
@@ -254,14 +273,25 @@ static void learn_soon(struct expander_cluster *c)
         gs_timer_start(c->timer, on_timer, LEARN_DELAY_MS);
 }
 
+static void keep_gpu_time(struct expander_cluster *c, const json_t *node)
+{
+    int64_t *now = gs_alloc(sizeof(*now));
+    *now = gs_unix_ms();
+    gs_hmap_put_str(c->gpus, kube_name(node), now);
+}
+
 static void on_node(void *arg, const json_t *old_obj, const json_t *node)
 {
     struct expander_cluster *c = arg;
     if (!node) {
         gs_hmap_remove_str(c->learned, kube_name(old_obj));
+        free(gs_hmap_remove_str(c->gpus, kube_name(old_obj)));
         return;
     }
-    if (!old_obj || !ready_since(old_obj))
+    bool gpus_came = old_obj && !has_gpus(old_obj) && has_gpus(node);
+    if (gpus_came)
+        keep_gpu_time(c, node);
+    if (!old_obj || !ready_since(old_obj) || gpus_came)
         learn_soon(c);
 }
 
@@ -302,6 +332,7 @@ struct expander_cluster *expander_cluster_new(uv_loop_t *loop, struct kube_clien
     c->keep_templates = keep_templates;
     c->groups = gs_hmap_new(free_group);
     c->learned = gs_hmap_new(NULL);
+    c->gpus = gs_hmap_new(free);
     c->timer = gs_timer_new(loop, c);
     c->nodes = kube_cache_new(loop, client, KUBE_NODES, NULL, NULL);
     c->events = kube_cache_new(loop, client, KUBE_EVENTS, NULL, EVENTS_QUERY);
@@ -326,6 +357,7 @@ void expander_cluster_free(struct expander_cluster *c)
     gs_timer_free(c->timer);
     gs_hmap_free(c->groups);
     gs_hmap_free(c->learned);
+    gs_hmap_free(c->gpus);
     free(c);
 }
 
@@ -397,6 +429,8 @@ void expander_cluster_describe(struct expander_cluster *c, struct nodes_group *g
         g->pool = gs_strdup(pool);
         learn_soon(c);
     }
+    if (group->node)
+        g->has_gpus = has_gpus(group->node);
     if (c->keep_templates && group->node)
         keep_template(c, g, group->node);
     nodes_backoff_expire(&g->backoff, gs_unix_ms(), NULL);

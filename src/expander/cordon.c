@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Early cordon beside the real Cluster Autoscaler: no autoscaler is asked about a small pod that an
-// idle large node takes at once, so such nodes are cordoned beforehand. One of several replicas
-// acts. Writes carry the resourceVersion of the node that was read; after a conflict the next run
-// decides again.
+// Early cordon beside the real Cluster Autoscaler. It never sees a small pod that an idle large
+// node takes at once, so such nodes are cordoned beforehand. One of several replicas acts. Writes
+// carry the resourceVersion of the node that was read; after a conflict the next run decides again.
 #include "base/clock.h"
 #include "base/hmap.h"
 #include "base/log.h"
@@ -13,6 +12,7 @@
 #include "kube/election.h"
 #include "kube/event.h"
 #include "kube/object.h"
+#include "metrics/write.h"
 #include "nodes/packing.h"
 
 #include <unistd.h>
@@ -34,9 +34,10 @@ struct expander_cordons {
     struct kube_election *election; // NULL: not enabled
     struct kube_recorder *recorder;
     struct gs_timer *timer;
-    struct gs_hmap *writes; // name of a node → struct write
-    int64_t not_before_ns;  // the next run
-    char *logged;           // the failure that was logged last
+    struct gs_hmap *writes;        // name of a node → struct write
+    int64_t not_before_ns;         // the next run
+    char *logged;                  // the failure that was logged last
+    uint64_t begun, ended, failed; // writes
 };
 
 // A write, until the cache has its result.
@@ -74,12 +75,14 @@ static void on_written(void *arg, int status, json_t *body, struct gs_error *err
     (void)body;
     w->request = NULL;
     if (err) {
+        c->failed++;
         if (status != 409 && status != 404)
             log_failure(c, kube_name(w->node), gs_error_message(err));
         gs_error_free(err);
         free_write(gs_hmap_remove_str(c->writes, kube_name(w->node)));
         return;
     }
+    *(w->cordon ? &c->begun : &c->ended) += 1;
     kube_event(c->recorder, w->node, "Normal", nodes_cordon_event(w->cordon), "%s", w->why);
     gs_info("expander", "%s node %s: %s", w->cordon ? "cordoned" : "uncordoned", kube_name(w->node),
             w->why);
@@ -119,7 +122,7 @@ static bool is_finished(const json_t *pod)
     return gs_streq(phase, "Succeeded") || gs_streq(phase, "Failed");
 }
 
-static bool asks_in(const json_t *containers)
+static bool has_gpus_in(const json_t *containers)
 {
     size_t i;
     const json_t *container;
@@ -130,11 +133,11 @@ static bool asks_in(const json_t *containers)
     return false;
 }
 
-static bool asks_for_gpus(const json_t *pod)
+static bool requests_gpus(const json_t *pod)
 {
     const json_t *spec = json_object_get(pod, "spec");
-    return asks_in(json_object_get(spec, "containers")) ||
-           asks_in(json_object_get(spec, "initContainers"));
+    return has_gpus_in(json_object_get(spec, "containers")) ||
+           has_gpus_in(json_object_get(spec, "initContainers"));
 }
 
 static bool is_placed(const json_t *pod)
@@ -150,7 +153,7 @@ static bool belongs(const struct nodes_snapshot *s, const json_t *pod)
         return false;
     if (is_placed(pod))
         return nodes_find(s, codec_json_str(pod, "spec", "nodeName", NULL)) != NODES_NONE;
-    return asks_for_gpus(pod) && !kube_is_deleting(pod) &&
+    return requests_gpus(pod) && !kube_is_deleting(pod) &&
            !json_array_size(codec_json_get(pod, "spec", "schedulingGates", NULL));
 }
 
@@ -237,6 +240,42 @@ static void run_soon(struct expander_cordons *c)
         schedule(c, SOON_MS);
 }
 
+// --- metrics ---
+
+static size_t count_cordoned(const struct expander_cordons *c)
+{
+    size_t pos = 0, n = 0;
+    const json_t *node;
+    while ((node = kube_cache_next(c->nodes, &pos)))
+        n += kube_annotation(node, NODES_ANN_EARLY_CORDON) != NULL;
+    return n;
+}
+
+static void add_metric(struct gs_buf *out, const char *name, enum metrics_type type,
+                       const char *help, double value)
+{
+    metrics_write_family(out, name, type, help);
+    metrics_write_sample(out, name, NULL, 0, value);
+}
+
+void expander_cordons_metrics(const struct expander_cordons *c, struct gs_buf *out)
+{
+    if (!c || !c->cfg.enabled)
+        return;
+    add_metric(out, "gpuscale_expander_early_cordoned_nodes", METRICS_GAUGE,
+               "Nodes that are cordoned early now.", (double)count_cordoned(c));
+    add_metric(out, "gpuscale_expander_early_cordon_leader", METRICS_GAUGE,
+               "Whether this replica holds the Lease and cordons nodes.",
+               kube_election_leading(c->election));
+    add_metric(out, "gpuscale_expander_early_cordons_total", METRICS_COUNTER,
+               "Early cordons that this replica began.", (double)c->begun);
+    add_metric(out, "gpuscale_expander_early_cordons_ended_total", METRICS_COUNTER,
+               "Early cordons that this replica ended.", (double)c->ended);
+    add_metric(out, "gpuscale_expander_early_cordon_failures_total", METRICS_COUNTER,
+               "Writes of nodes for early cordon that failed or were in conflict with a change.",
+               (double)c->failed);
+}
+
 // --- changes ---
 
 static void on_leading(void *arg)
@@ -255,7 +294,7 @@ static void on_lost(void *arg)
 static void on_pod(void *arg, const json_t *old_pod, const json_t *new_pod)
 {
     const json_t *pod = new_pod ? new_pod : old_pod;
-    if (asks_for_gpus(pod))
+    if (requests_gpus(pod))
         run_soon(arg);
 }
 

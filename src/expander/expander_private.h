@@ -105,16 +105,16 @@ struct expander_certificate {
 };
 void expander_certificate_finish(struct expander_certificate *c); // wipes the key
 
-// Finds or makes the certificate that the options ask for. A certificate made here has its CA in
+// Finds or makes the certificate of the options. A certificate made here has its CA in
 // DIR/ca.crt, or in the key ca.crt of the Secret.
 struct gs_error *expander_certificate_load(const struct expander_options *o,
                                            struct expander_certificate *ret);
 
 // --- cluster.c: what the Kubernetes API knows about node groups ---
 
-// Learns from nodes how long machines take to become usable, and from events of the Cluster
-// Autoscaler which node groups failed. client: borrowed. keep_templates: the template nodes of
-// requests, for expander_cluster_next().
+// Learns from nodes how long machines take until they are ready and their GPUs are allocatable, and
+// from events of the Cluster Autoscaler which node groups failed. client: borrowed. keep_templates:
+// the template nodes of requests, for expander_cluster_next().
 struct expander_cluster *expander_cluster_new(uv_loop_t *loop, struct kube_client *client,
                                               bool keep_templates);
 void expander_cluster_free(struct expander_cluster *c); // accepts NULL
@@ -162,5 +162,7 @@ struct expander_cordons_config {
 // client: borrowed.
 struct expander_cordons *expander_cordons_new(uv_loop_t *loop, struct kube_client *client,
                                               const struct expander_cordons_config *cfg);
+// The series gpuscale_expander_early_cordon…; none if it is not enabled. c may be NULL.
+void expander_cordons_metrics(const struct expander_cordons *c, struct gs_buf *out);
 // Cordons stay: the next leader goes on. Accepts NULL.
 void expander_cordons_free(struct expander_cordons *c);

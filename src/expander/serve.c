@@ -117,6 +117,7 @@ static void handle_http(void *arg, struct http_exchange *x)
     const char *path = http_path(x);
     if (gs_streq(path, "/metrics")) {
         expander_record_metrics(s->expander.record, &out);
+        expander_cordons_metrics(s->cordons, &out);
         http_reply(x, 200, "text/plain; version=0.0.4; charset=utf-8", gs_buf_slice(&out));
     } else if (gs_streq(path, "/api/v1/decisions")) {
         reply_decisions(s, x);

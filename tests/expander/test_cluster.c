@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is learned from nodes and events of a scripted API.
+#include "../kube/loop.h"
 #include "patience.h"
 #include "requests.h"
 
@@ -15,6 +16,7 @@ struct fixture {
     uv_loop_t loop;
     json_t *nodes, *events;
     struct http_stream *watches[MAX_WATCHES];
+    struct http_stream *node_watch;
     struct http_client *http;
     struct kube_client *kube;
     struct expander_cluster *cluster;
@@ -35,6 +37,8 @@ static void handle(void *ctx, struct http_exchange *x)
             slot++;
         assert_true(slot < f->watches + MAX_WATCHES);
         *slot = http_reply_stream(x, 200, "application/json", on_watch_closed, slot);
+        if (items == f->nodes)
+            f->node_watch = *slot;
         return;
     }
     CODEC_AUTO_JSON json_t *list = json_pack("{s:s, s:{s:s}, s:O}", "kind", "List", "metadata",
@@ -133,6 +137,33 @@ static void test_start_up_times(void **state)
     teardown(&f);
 }
 
+static void test_a_start_ends_when_the_gpus_are_allocatable(void **state)
+{
+    struct fixture f;
+    setup(&f);
+    add_event(&f, "ScaledUpGroup", "Scale-up: group gpu-1 size set to 1 instead of 0 (max: 8)",
+              200);
+    add_node(&f, "gpu-1", 180, 150);
+    start(&f);
+    CODEC_AUTO_JSON json_t *template =
+        json_pack("{s:{s:{s:s}}, s:{s:{s:s}}}", "metadata", "labels", "gpuscale.dev/pool", "gpu-1",
+                  "status", "allocatable", "nvidia.com/gpu", "1");
+    struct nodes_group g = {.name = "gpu-1", .node = template};
+    expander_cluster_describe(f.cluster, &g);
+    loop_until(&f.loop, f.node_watch);
+    CODEC_AUTO_JSON json_t *node = json_deep_copy(json_array_get(f.nodes, 0));
+    codec_json_set(node, json_string("2"), "metadata", "resourceVersion", NULL);
+    codec_json_set(node, json_string("1"), "status", "allocatable", "nvidia.com/gpu", NULL);
+    CODEC_AUTO_JSON json_t *event = json_pack("{s:s, s:O}", "type", "MODIFIED", "object", node);
+    GS_AUTO_BUF struct gs_buf text = {0};
+    codec_json_dump(event, &text);
+    gs_buf_add_str(&text, "\n");
+    http_stream_write(f.node_watch, gs_buf_slice(&text));
+    loop_until(&f.loop, (expander_cluster_describe(f.cluster, &g), g.startup_ms > 0));
+    assert_true(g.startup_ms >= 199000); // 50 s until the node was ready
+    teardown(&f);
+}
+
 static void test_failures(void **state)
 {
     static const struct {
@@ -178,6 +209,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_start_up_times),
+        cmocka_unit_test(test_a_start_ends_when_the_gpus_are_allocatable),
         cmocka_unit_test(test_failures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -129,6 +129,13 @@ static void await_event(struct fixture *f, const char *reason, const char *text)
     loop_until(&f->k.loop, cluster_event(&f->k, reason, text));
 }
 
+static bool has_series(struct fixture *f, const char *line)
+{
+    GS_AUTO_BUF struct gs_buf text = {0};
+    expander_cordons_metrics(f->cordons, &text);
+    return text.data && strstr(text.data, line) != NULL;
+}
+
 #define GPU_4 "gpuscale.dev/pool: gpu-4"
 
 // --- tests ---
@@ -144,9 +151,14 @@ static void test_an_idle_large_node_is_cordoned_until_a_pod_needs_it(void **stat
     await_event(&f, "EarlyCordon",
                 "all 4 GPUs are idle, a pod with 1 GPU would split them, and a node of gpu-1 with "
                 "1 GPU serves it for 0.85 instead of 5.67 USD an hour");
+    assert_true(has_series(&f, "gpuscale_expander_early_cordons_total 1\n"));
+    assert_true(has_series(&f, "gpuscale_expander_early_cordon_leader 1\n"));
+    loop_until(&f.k.loop, has_series(&f, "gpuscale_expander_early_cordoned_nodes 1\n"));
     add_pod(&f, "four", 4);
     loop_until(&f.k.loop, !is_cordoned(&f, "large") && !is_ours(&f, "large"));
     await_event(&f, "EarlyCordonEnded", "pod default/four needs it");
+    assert_true(has_series(&f, "gpuscale_expander_early_cordons_ended_total 1\n"));
+    loop_until(&f.k.loop, has_series(&f, "gpuscale_expander_early_cordoned_nodes 0\n"));
     finish(&f);
 }
 
@@ -260,6 +272,7 @@ static void test_a_restart_without_the_flag_ends_cordons(void **state)
     start(&f, false);
     loop_until(&f.k.loop, !is_cordoned(&f, "large") && !is_ours(&f, "large"));
     await_event(&f, "EarlyCordonEnded", "early cordon is not enabled");
+    assert_false(has_series(&f, "gpuscale_expander_early"));
     finish(&f);
 }
 

@@ -90,7 +90,7 @@ fuzz: ## Run every fuzz target on its corpus, then fuzz for SECONDS_PER_TARGET (
 	@CC=clang tools/build $(FUZZ) -Doptimization=1 -Dfuzz=true -Db_sanitize=address,undefined -Db_lundef=false all
 	@fuzz/run $(FUZZ) $(SECONDS_PER_TARGET)
 
-check-all: ## Run .ci/run with its slow parts: slow tests as a second user, one minute of fuzzing for each target
+check-all: ## Run .ci/run with its slow parts: slow tests as a second user, one minute of fuzzing for each target, packages in clean systems
 	@.ci/run --all
 
 install: build ## Install programs, units, manual pages and completion into PREFIX (/usr/local), DESTDIR honoured
@@ -109,6 +109,11 @@ dist: ## Make the files of a release from the last commit into dist/: tarball, b
 site: ## Build the documentation as static HTML with search into build-site/
 	@tools/install-deps site
 	@tools/site
+
+.PHONY: deb
+deb: ## Build the Debian packages for this release of Debian into $(BUILD)/packages, and check them with lintian
+	@tools/install-deps build deb
+	@nice -n 5 tools/deb "$(BUILD)/packages"
 
 clean: ## Remove all build folders: every folder of the project that Meson has configured
 	@for folder in */meson-private; do [ ! -d "$$folder" ] || rm -rf "$${folder%/meson-private}" "$${folder%/meson-private}.log"; done

@@ -17,10 +17,13 @@ metrics() { curl -s "http://$address/metrics" | grep -q "^DCGM_FI_DEV_GPU_TEMP.*
 wait_for "metrics of simulated GPUs" metrics
 
 # --- units and documents ---
-for unit in exporter adapter engine hpa node-provider; do
+for unit in exporter adapter engine expander hpa node-provider; do
     grep -q "^ExecStart=/.*/bin/gpuscale $unit" "$prefix/lib/systemd/system/gpuscale-$unit.service" || fail "unit of $unit"
 done
 [ -s "$prefix/share/doc/gpuscale/LICENSE" ] || fail "no license"
+for file in default-counters 1.x-compatibility-metrics; do
+    grep -q "^[A-Za-z_]*, gauge, " "$prefix/share/gpuscale/counters/$file.csv" || fail "no counters file $file.csv"
+done
 
 # --- manual pages ---
 for page in "$prefix"/share/man/man1/*.1 "$prefix"/share/man/man5/*.5; do

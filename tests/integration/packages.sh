@@ -1,0 +1,60 @@
+#!/bin/sh
+# The description of the Debian packages in debian/ agrees with the rest: version, dependencies, every
+# installed file and every unit. tests/packages/run.sh builds, installs and runs the packages.
+. "$(dirname "$0")/lib.sh"
+need jq
+cd "$source"
+version=$(tools/version)
+
+# --- version and dependencies ---
+head -n 1 debian/changelog | grep -q "^gpuscale ($version-[0-9]*) " || fail "the first entry of debian/changelog is not that of version $version"
+grep -q "^ -- .* <.*@.*>  [A-Z][a-z][a-z], [ 0-9][0-9] [A-Z][a-z][a-z] 20[0-9][0-9] [0-9:]* +0000$" debian/changelog || fail "the last line of debian/changelog"
+sed -n 's/^    build) echo "//; T; :more; /"/!{N; b more}; s/" ;;//; p' tools/install-deps | tr ' ' '\n' | sed 's/.*://; /^$/d' |
+    grep -v '^gcc$\|^libc6-dev$\|^pkg-config$' | sort >"$dir/built-with"
+sed -n '/^Build-Depends:/,/^$/s/^ \([a-z0-9.+-]*\).*/\1/p' debian/control | grep -v '^debhelper-compat$\|^pkgconf$' | sort >"$dir/build-depends"
+diff "$dir/built-with" "$dir/build-depends" || fail "tools/install-deps and Build-Depends differ"
+
+# --- files ---
+# Every file that meson installs is in one package, or debian/rules moves it.
+meson introspect --installed "$build" >"$dir/installed.json" 2>/dev/null || fail "meson introspect"
+prefix=$(meson introspect --buildoptions "$build" 2>/dev/null | jq -r '.[] | select(.name == "prefix").value')
+jq -r '.[]' "$dir/installed.json" | sed "s|^$prefix/|usr/|; s|zsh/site-functions|zsh/vendor-completions|; s|completions/gpuscale.bash|completions/gpuscale|" >"$dir/files"
+cat debian/*.install | sed 's/#.*//; / etc/d; s/ .*//' | sort >"$dir/listed"
+[ -z "$(uniq -d "$dir/listed")" ] || fail "in two packages: $(uniq -d "$dir/listed")"
+while read -r file; do
+    found=
+    case $file in
+    usr/lib/systemd/system/*) found=$(grep -c "gpuscale-\\\$\\\$service\|${file##*/}" debian/rules) ;;
+    *)
+        while read -r pattern; do
+            # shellcheck disable=SC2254 # a pattern
+            case $file in $pattern | $pattern/*) found=$pattern ;; esac
+        done <"$dir/listed"
+        ;;
+    esac
+    [ -n "$found" ] && [ "$found" != 0 ] || fail "no package contains $file"
+done <"$dir/files"
+for package in $(sed -n 's/^Package: //p' debian/control); do
+    case $package in gpuscale-exporter | gpuscale-adapter) continue ;; esac # units only
+    [ -s "debian/$package.install" ] || fail "$package is empty"
+done
+
+# --- units ---
+for unit in deploy/systemd/*.service.in; do
+    name=$(basename "$unit" .service.in)
+    [ -s "debian/$name.default" ] || [ -s "debian/default/$name" ] || fail "no /etc/default/$name"
+    grep -q "^EnvironmentFile=-/etc/default/$name$" "$unit" || fail "$name does not read /etc/default/$name"
+    grep -q "$name\.service\|-p$name\b\|for service in .*\b${name#gpuscale-}\b" debian/rules || fail "no package contains $name.service"
+    sed 's|@bindir@|/usr/bin|' "$unit" >"$dir/$name.service"
+    if command -v systemd-analyze >/dev/null 2>&1; then
+        systemd-analyze security --offline=yes --no-pager --threshold=25 "$dir/$name.service" >"$dir/exposure.txt" 2>&1 || {
+            tail -n 1 "$dir/exposure.txt"
+            grep -q "Overall exposure level" "$dir/exposure.txt" && fail "the exposure of $name is higher than 2.5"
+        }
+    fi
+done
+
+# --- scripts ---
+for script in debian/*.postrm debian/*.postinst debian/*.prerm debian/tests/exporter debian/tests/services tools/deb; do
+    [ ! -e "$script" ] || sh -n "$script" || fail "$script"
+done

@@ -6,8 +6,10 @@ FUZZ    ?= build-fuzz
 PREFIX  ?= /usr/local
 SECONDS_PER_TARGET ?= 60
 RUN_FLAGS ?=
+NATIVE   = $(shell dpkg --print-architecture)
+ARCH    ?= $(NATIVE)
 
-.PHONY: help build run test tests everything peers test-asan test-tsan e2e lint layers fmt fmt-check hardware bench fuzz check-all install uninstall dist site clean
+.PHONY: help build run test tests everything peers test-asan test-tsan e2e lint layers fmt fmt-check hardware bench fuzz check-all install uninstall image dist site clean
 .DEFAULT_GOAL := help
 
 help: ## This list
@@ -101,6 +103,10 @@ install: build ## Install programs, units, manual pages and completion into PREF
 
 uninstall: ## Remove what make install has installed (the same PREFIX and DESTDIR)
 	@ninja -C $(BUILD) uninstall
+
+image: ## Make a container image into image/ (both architectures: ARCH="amd64 arm64")
+	@tools/install-deps build image $(filter-out $(NATIVE),$(ARCH))
+	@tools/image --arch "$(ARCH)" $(BUILD)
 
 dist: ## Make the files of a release from the last commit into dist/: tarball, bill of materials, checksums
 	@tools/install-deps dist

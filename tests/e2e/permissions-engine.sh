@@ -26,6 +26,8 @@ lacks monitoring-coreos-com-servicemonitors 'monitors: ServiceMonitor objects ca
 lacks monitoring-coreos-com-podmonitors 'monitors: PodMonitor objects cannot be read'
 refused() { curl -sf "http://$(address_of engine no-nodes-metrics):9090/api/v1/targets" | jq -e '[.data.activeTargets[] | select(.scrapePool == "kubelet" and .health == "down" and (.lastError | test("HTTP status 403")))] | length == 2'; }
 wait_for "engine without nodes/metrics: the kubelets' targets are down with 403" refused
+refused_by_adapter() { curl -sf "http://$(address_of engine no-metrics):9090/api/v1/targets" | jq -e '[.data.activeTargets[] | select(.scrapePool == "gpuscale-adapter" and .health == "down" and (.lastError | test("HTTP status 403")))] | length == 2'; }
+wait_for "engine without /metrics: the adapter's targets are down with 403" refused_by_adapter
 # The data of the missing permission is absent, and the rest is present.
 gone() { # SUFFIX SERIES-THAT-IS-MISSING SERIES-THAT-IS-THERE
     wait_for "engine without $1: $3 is there" sh -c "[ \"\$(curl -sf 'http://$(address_of engine "no-$1"):9090/api/v1/query' --data-urlencode 'query=count($3) > 0' | jq '.data.result | length')\" = 1 ]"

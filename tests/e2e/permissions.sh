@@ -16,8 +16,9 @@ copy() {
         def renamed: if startswith($base) then $name + .[($base | length):] else . end;
         .metadata.name |= renamed |
         if .kind == "ClusterRole" or .kind == "Role" then
-            .rules |= [.[] | .apiGroups[] as $g | .resources[] as $r | select("\($g)/\($r)" != $right) |
-                {apiGroups: [$g], resources: [$r], verbs} + if .resourceNames then {resourceNames: (.resourceNames | map(renamed))} else {} end]
+            .rules |= [.[] | if .nonResourceURLs then select(.nonResourceURLs[0] != $right) else
+                .apiGroups[] as $g | .resources[] as $r | select("\($g)/\($r)" != $right) |
+                {apiGroups: [$g], resources: [$r], verbs} + if .resourceNames then {resourceNames: (.resourceNames | map(renamed))} else {} end end]
         elif .roleRef then .roleRef.name |= renamed | .subjects[].name |= renamed |
             if .roleRef.name == $right then .subjects = [] else . end
         elif .kind == "Deployment" then
@@ -29,7 +30,8 @@ copy() {
 }
 rights() { # COMPONENT: lines of SUFFIX RIGHT, of its roles
     objects "$1" | jq -r --arg name "gpuscale-$1" '
-        select((.kind == "ClusterRole" or .kind == "Role") and .metadata.name == $name) | .rules[] | .apiGroups[] as $g | .resources[] | "\($g)/\(.)"' |
+        select((.kind == "ClusterRole" or .kind == "Role") and .metadata.name == $name) | .rules[] |
+        if .nonResourceURLs then .nonResourceURLs[] else .apiGroups[] as $g | .resources[] | "\($g)/\(.)" end' |
         sort -u | while read -r right; do
         echo "$(echo "$right" | sed 's|\*|all|; s|^/||; s|[./]|-|g') $right"
     done

@@ -57,6 +57,9 @@ kubectl apply -f "$guides/ack/bert-intent-detection.yaml" >/dev/null
 kubectl rollout status deployment/bert-intent-detection --timeout=300s >/dev/null || fail "the guide's Deployment does not roll out"
 pod=$(kubectl get pods -l app=bert-intent-detection -o jsonpath='{.items[0].metadata.name}')
 wait_for "the engine has the pod's GPU" is "DCGM_FI_DEV_GPU_UTIL{namespace=\"default\",pod=\"$pod\",container=\"bert-container\"}" 20
+wait_for "the engine scrapes the replicas of the adapter" is 'sum(up{job="gpuscale-adapter"})' 2
+wait_for "the engine scrapes the replicas of the autoscaler" is 'sum(up{job="gpuscale-hpa"})' 2
+is 'count(ALERTS{alertstate="firing"})' none || fail "alerts: $(curl -s "$engine/api/v1/alerts")"
 is 'count(DCGM_FI_DEV_GPU_UTIL)' 16 || fail "GPUs: $(value 'count(DCGM_FI_DEV_GPU_UTIL)')"
 is 'count(DCGM_FI_DEV_GPU_UTIL{pod!=""})' 1 || fail "GPUs with a pod: $(value 'count(DCGM_FI_DEV_GPU_UTIL{pod!=""})')"
 ok "the exporter names the pod of each GPU by the kubelets' PodResources sockets"

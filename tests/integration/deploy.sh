@@ -11,7 +11,9 @@ entry() { # FILE KEY: the text of a ConfigMap's entry
 for file in engine adapter-ha; do
     entry $file.yaml prometheus.yml >"$dir/prometheus.yml"
     [ -s "$dir/prometheus.yml" ] || fail "$file.yaml has no prometheus.yml"
-    # Replaces the files of the service account, which exist only in a pod.
+    entry $file.yaml alerts.yml >"$dir/alerts.yml"
+    # Replaces the files of the ConfigMap and of the service account, which exist only in a pod.
+    sed -i "s|/etc/gpuscale/alerts.yml|$dir/alerts.yml|" "$dir/prometheus.yml"
     sed -i 's|/var/run/secrets/kubernetes.io/serviceaccount/|/dev/null|; s|/dev/null[a-z.]*|/dev/null|' "$dir/prometheus.yml"
     "$gpuscale" check config "$dir/prometheus.yml" >"$dir/check.log" 2>&1 || fail "prometheus.yml of $file.yaml"
 done

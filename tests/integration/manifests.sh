@@ -7,6 +7,16 @@
 ! grep -E '^\|.*\| +\|$' "$source/deploy/helm/gpuscale/README.md" || fail "values.yaml: a key without a comment"
 echo "ok: README.md of the chart"
 
+alerts=$source/deploy/helm/gpuscale/files/alerts.yml
+"$gpuscale" check rules --strict "$alerts" >"$dir/alerts.log" 2>&1 || fail "alerts: $(cat "$dir/alerts.log")"
+"$gpuscale" test rules "$source/tests/chart/alerts.test.yml" >"$dir/alerts.log" 2>&1 || fail "alerts: $(cat "$dir/alerts.log")"
+for alert in $(sed -n 's/^  - alert: //p' "$alerts"); do
+    grep -q "^## $alert\$" "$source/docs/runbooks.md" || fail "docs/runbooks.md has no section $alert"
+    grep -q "runbook_url: .*/docs/runbooks.md#$(echo "$alert" | tr '[:upper:]' '[:lower:]')\$" "$alerts" || fail "$alert has no link to its section"
+    grep -q "$alert" "$source/tests/chart/alerts.test.yml" || fail "no test fires $alert"
+done
+echo "ok: each alert fires in a test and has a runbook"
+
 if kubectl kustomize --help 2>/dev/null | grep -q -e --load-restrictor; then
     cp -r "$source/deploy/kustomize" "$dir/kustomize"
     mkdir "$dir/overlay"

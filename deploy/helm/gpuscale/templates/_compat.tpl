@@ -9,7 +9,7 @@ gpuscale.compat.PART is YAML with settings of that part; they override those in 
 {{/* The values of other charts by part, as YAML: adapter, exporter, other (keys of neither, or of both). */}}
 {{- define "gpuscale.compat.peers" -}}
 {{- $own := list "image" "imagePullSecrets" "nameOverride" "fullnameOverride" "global" "commonLabels" "platform" "simulate" "exporter"
-    "engine" "adapter" "hpa" "expander" "nodeProvider" "priorityClasses" "networkPolicies" "prometheusRules" "dashboards" "namespace" -}}
+    "engine" "adapter" "hpa" "expander" "nodeProvider" "priorityClasses" "networkPolicies" "alerts" "serviceMonitors" "dashboards" "namespace" -}}
 {{- $ofAdapter := list "prometheus" "rules" "externalRules" "resourceRules" "logLevel" "metricsRelistInterval" "listenPort" "certManager"
     "tls" "replicas" "extraArguments" "extraVolumes" "psp" "rbac" "customAnnotations" "customLabels" "podDisruptionBudget"
     "deploymentAnnotations" "env" "strategy" "dnsConfig" "topologySpreadConstraints" "extraContainers" "startupProbe"

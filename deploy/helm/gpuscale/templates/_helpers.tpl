@@ -209,3 +209,14 @@ seccompProfile: {type: RuntimeDefault}
 {{- define "gpuscale.hasMonitoring" -}}
 {{- if .Capabilities.APIVersions.Has "monitoring.coreos.com/v1" }}true{{ end -}}
 {{- end -}}
+
+{{/* The groups of alerts about the parts that are installed. */}}
+{{- define "gpuscale.alerts" -}}
+{{- $groups := list -}}
+{{- range (.Files.Get "files/alerts.yml" | fromYaml).groups -}}
+{{- if not (or (and (eq .name "gpuscale-exporter") (not $.Values.exporter.enabled)) (and (eq .name "gpuscale-adapter") (not $.Values.adapter.enabled))) -}}
+{{- $groups = append $groups . -}}
+{{- end -}}
+{{- end -}}
+{{- dict "groups" $groups | toYaml -}}
+{{- end -}}

@@ -27,3 +27,29 @@
 {{ toYaml . }}
 {{- end }}
 {{- end -}}
+
+{{/* The jobs for gpuscale itself. Arguments: the root and the settings of the adapter. */}}
+{{- define "gpuscale.ownScrapeConfigs" -}}
+{{- $root := index . 0 -}}
+# gpuscale itself.
+- job_name: gpuscale-engine
+  static_configs: [{targets: ["localhost:9090"]}]
+{{- if $root.Values.adapter.enabled }}
+# The adapter's certificate changes with its CA. The token goes to pods of this namespace only.
+- job_name: gpuscale-adapter
+  scheme: https
+  tls_config: {insecure_skip_verify: true}
+  authorization: {credentials_file: /var/run/secrets/kubernetes.io/serviceaccount/token}
+  kubernetes_sd_configs: [{role: endpointslice, namespaces: {names: [{{ $root.Release.Namespace }}]}}]
+  relabel_configs:
+  - {source_labels: [__meta_kubernetes_service_name], regex: {{ include "gpuscale.fullname" $root }}-adapter, action: keep}
+  - {source_labels: [__meta_kubernetes_pod_name], target_label: pod}
+{{- end }}
+- job_name: gpuscale
+  kubernetes_sd_configs: [{role: pod, namespaces: {names: [{{ $root.Release.Namespace }}]}}]
+  relabel_configs:
+  - {source_labels: [__meta_kubernetes_pod_label_app_kubernetes_io_name], regex: gpuscale-(hpa|expander|node-provider), action: keep}
+  - {source_labels: [__meta_kubernetes_pod_container_port_name], regex: metrics, action: keep}
+  - {source_labels: [__meta_kubernetes_pod_label_app_kubernetes_io_name], target_label: job}
+  - {source_labels: [__meta_kubernetes_pod_name], target_label: pod}
+{{- end -}}

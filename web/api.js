@@ -3,6 +3,9 @@
 
 const longQuery = 2000; // characters; longer parameters are posted
 
+// Without a user and password: requests must not contain those of the address bar.
+export const addressOf = (path) => new URL(path, location.origin + location.pathname).href;
+
 // The data of a response. Throws an Error with a text for the reader.
 export async function get(path, params, signal) {
   const body = await getAll(path, params, signal);
@@ -18,7 +21,7 @@ export async function getAll(path, params, signal) {
   const post = text.length > longQuery;
   let response;
   try {
-    response = await fetch("api/v1/" + path + (text && !post ? "?" + text : ""),
+    response = await fetch(addressOf("api/v1/" + path + (text && !post ? "?" + text : "")),
       post ? {method: "POST", body: form, signal} : {signal, cache: "no-store"});
   } catch (error) {
     if (error.name === "AbortError") throw error;

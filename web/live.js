@@ -2,6 +2,8 @@
 // Calls functions when there are new data: by server-sent events, or every few seconds where these
 // do not arrive. A page that is not visible has no connection and reads nothing.
 
+import {addressOf} from "./api.js";
+
 const pollMs = 5000;
 const readers = [];
 let source = null, timer = null, onState = () => {};
@@ -41,14 +43,14 @@ async function run(reader) {
 const runAll = () => readers.forEach(run);
 
 function poll(on) {
-  clearInterval(timer);
-  timer = on ? setInterval(runAll, pollMs) : null;
+  if (!on) clearInterval(timer);
+  timer = on ? timer || setInterval(runAll, pollMs) : null;
 }
 
 function start() {
   if (document.hidden || source) return;
   poll(true);
-  source = new EventSource("events");
+  source = new EventSource(addressOf("events"));
   source.onmessage = () => { poll(false); onState("live"); runAll(); };
   source.onerror = () => {
     // The browser connects again by itself, except after an answer with an error.

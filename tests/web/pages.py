@@ -1,0 +1,207 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Opens all pages of an engine in Chromium: with data, hostile texts, errors, without data, on narrow and wide screens, by
+keyboard, and while the engine restarts.
+
+Usage: pages.py DIR IMAGES PORT COMMAND…   COMMAND starts the engine; it serves http://127.0.0.1:PORT/sub/ for the user
+"reader" with the password "secret". Screenshots of the documentation are written to IMAGES, unless it is empty.
+"""
+import http.server
+import os
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from browser import PATIENCE, Browser  # noqa: E402  (this folder)
+from selenium.webdriver.common.keys import Keys  # noqa: E402
+
+EVIL = "<img src=x onerror=window.hacked=1>"
+PAGES = ("query", "alerts", "rules", "targets", "service-discovery", "alertmanager-discovery", "config", "flags", "status", "tsdb-status")
+
+directory, images, port, command = sys.argv[1], sys.argv[2], sys.argv[3], sys.argv[4:]
+base = f"http://127.0.0.1:{port}/sub/"
+engine = None
+
+
+class Target(http.server.BaseHTTPRequestHandler):
+    """A target whose texts try to be HTML."""
+
+    def do_GET(self):
+        body = (f"# HELP evil_metric {EVIL}\n# TYPE evil_metric gauge\n"
+                f'evil_metric{{text="{EVIL}",script="<script>window.hacked=1</script>"}} 1\n').encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "text/plain; version=0.0.4")
+        self.end_headers()
+        try:
+            self.wfile.write(body)
+        except OSError:
+            pass  # the engine has stopped
+
+    def log_message(self, *args):
+        pass
+
+
+def start_engine():
+    global engine
+    engine = subprocess.Popen(command, stdout=open(os.path.join(directory, "engine.log"), "ab"), stderr=subprocess.STDOUT)
+    for _ in range(PATIENCE * 10):
+        try:
+            urllib.request.urlopen(base + "-/ready", timeout=5)
+            return
+        except urllib.error.HTTPError as error:
+            if error.code == 401:
+                return
+        except OSError:
+            pass
+        assert engine.poll() is None, "the engine has ended"
+        time.sleep(0.1)
+    raise AssertionError("the engine does not start")
+
+
+def stop_engine():
+    engine.terminate()
+    engine.wait()
+
+
+def say(text):
+    print("ok:", text, flush=True)
+
+
+def check_pages(b):
+    for width, height, dark in ((400, 800, False), (1280, 860, True), (2560, 1300, False)):
+        b.size(width, height, dark)
+        for page in PAGES:
+            b.open(page)
+            b.check(f"{page} at {width} pixels")
+    say("all pages are drawn at 400, 1280 and 2560 pixels, light and dark")
+    for page, wanted in (("targets", [EVIL, "dead"]), ("alerts", ["TargetDown", f"Target {EVIL}"]), ("rules", [EVIL]),
+                         ("service-discovery", [EVIL, "__address__", "dropped"]), ("config", [EVIL]), ("flags", ["--web.external-url"]),
+                         ("tsdb-status", ["DCGM_FI_DEV_GPU_UTIL"]), ("status", ["gpuscale-"])):
+        b.open(page)
+        for text in wanted:
+            b.wait(f"{page} shows {text}", f"document.querySelector('main').textContent.includes({text!r})")
+        b.check(page)
+    say("hostile texts are shown as texts")
+
+
+def check_query(b):
+    b.size(1280, 860)
+    b.open("graph?g0.expr=evil_metric&g0.tab=1")
+    b.wait("a value", "document.querySelector('.values .value')")
+    assert EVIL in b.text()
+    b.check("a table of hostile labels")
+    b.open("graph?g0.expr=evil_metric%7Btext%21%3D%22%22%7D&g0.tab=0&g0.range_input=5m")
+    b.wait("a chart", "document.querySelector('.plot canvas') && document.querySelector('.legend-item')")
+    assert EVIL in b.text()
+    b.check("a graph of hostile labels")
+    b.open("query?g0.expr=sum(&g0.tab=table")
+    b.wait("an error", "document.querySelector('.notice.error')")
+    assert "bad_data" in b.text()
+    b.check("a wrong query", allow=("400",))
+    b.open("query?g0.expr=nothing_has_this_name&g0.tab=graph")
+    b.wait("an empty result", "document.body.innerText.includes('Empty query result')")
+    b.check("a query without a result")
+    b.open("query?g0.expr=up&g0.tab=graph&g0.range_input=10m&g0.end_input=2020-01-01%2000:00:00&g1.expr=time()&g1.tab=table")
+    b.wait("the second panel", "document.querySelectorAll('.panel').length === 2 && document.body.innerText.includes('scalar')")
+    say("links with queries show tables, graphs, errors and empty results")
+
+
+def check_keyboard(b):
+    b.open("query")
+    field = b.driver.switch_to.active_element
+    assert field.get_attribute("class") == "expression", "the expression has the focus"
+    field.send_keys("evil_me")
+    b.wait("a completion", "[...document.querySelectorAll('.completion li')].some((li) => li.textContent.includes('evil_metric'))")
+    field.send_keys(Keys.ARROW_DOWN)
+    b.wait("the help text", "document.querySelector('.completion li[aria-selected=true] .help')")
+    b.check("a completion with a hostile help text")
+    field.send_keys(Keys.TAB, "{te")
+    b.wait("labels", "[...document.querySelectorAll('.completion .text')].some((s) => s.textContent === 'text')")
+    field.send_keys(Keys.TAB)
+    b.wait("values", "[...document.querySelectorAll('.completion .text')].some((s) => s.textContent.startsWith('<img'))")
+    field.send_keys(Keys.TAB, '"}', Keys.ENTER)
+    b.wait("the result", "document.querySelector('.values .value')")
+    assert b.js("return new URLSearchParams(location.search).get('g0.expr')") == 'evil_metric{text="' + EVIL + '"}'
+    field.clear()
+    field.send_keys(Keys.ARROW_UP)
+    b.wait("earlier queries", "document.querySelector('.completion .kind').textContent === 'earlier query'")
+    field.send_keys(Keys.ESCAPE)
+    b.wait("the closed list", "document.querySelector('.completion').hidden")
+    b.check("the query page by keyboard")
+    b.open("alerts")
+    b.driver.find_element("tag name", "body").send_keys(Keys.TAB)
+    assert b.js("return document.activeElement.className") == "skip"
+    b.js("document.querySelector('summary').focus()")
+    before = b.js("return document.querySelector('details').open")
+    b.driver.switch_to.active_element.send_keys(Keys.ENTER)
+    b.wait("the other state", f"document.querySelector('details').open === {str(not before).lower()}")
+    say("queries are completed and run by keyboard")
+
+
+def check_live(b):
+    b.open("targets")
+    b.wait("live data", "document.querySelector('.connection.live')")
+    b.js("window.drawn = 0; new MutationObserver(() => window.drawn++).observe(document.querySelector('.view'), {childList: true})")
+    before = b.js("return document.querySelectorAll('*').length")
+    b.wait("new data", "window.drawn >= 3")
+    after = b.js("return document.querySelectorAll('*').length")
+    assert abs(after - before) < 10, f"the page grows from {before} to {after} elements"
+    stop_engine()
+    b.wait("the report", "document.querySelector('.notice.error') && document.querySelector('.connection.waiting')")
+    assert "dead" in b.text(), "the last data stay"
+    start_engine()
+    b.wait("data after the restart", "!document.querySelector('.notice.error') && document.querySelector('.connection.live')")
+    b.check("a page during a restart", allow=("ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED_ENCODING", "ERR_EMPTY_RESPONSE", "ERR_CONNECTION_RESET", "503"))
+    say("an open page follows new data and a restart")
+
+
+def check_without_javascript(b):
+    b.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    b.driver.get(base + "alerts")
+    assert b.driver.find_element("css selector", "noscript a[href='api/v1/alerts']").is_displayed()
+    b.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+    say("without JavaScript, the page links to the data")
+
+
+def main():
+    target = http.server.ThreadingHTTPServer(("127.0.0.1", 29500), Target)
+    threading.Thread(target=target.serve_forever, daemon=True).start()
+    start_engine()
+    b = Browser(base, os.path.join(directory, "profile"))
+    try:
+        # The browser keeps the password of this address.
+        b.driver.get(base.replace("//", "//reader:secret@") + "version")
+        for path in ("", "../"):
+            b.open(path)
+            assert b.js("return location.pathname").startswith("/sub/"), "the start page is below the prefix"
+        b.forget()
+        b.open("query?g0.expr=evil_metric&g0.tab=1")
+        b.wait("the first samples", "document.querySelector('.values') || (document.querySelector('.primary').click(), false)")
+        check_pages(b)
+        check_query(b)
+        check_keyboard(b)
+        check_live(b)
+        check_without_javascript(b)
+        if images:
+            take_images(b)
+    except BaseException:
+        b.shot(os.path.join(directory, "failure.png"))
+        raise
+    finally:
+        b.close()
+        stop_engine()
+        target.shutdown()
+
+
+def take_images(b):
+    b.size(1120, 640)
+    b.open("query?g0.expr=avg%20by%20(gpu)%20(DCGM_FI_DEV_GPU_UTIL)&g0.tab=graph&g0.range_input=1m")
+    b.wait("a chart", "document.querySelector('.plot canvas')")
+    b.shot(os.path.join(images, "web-query.png"))
+
+
+main()

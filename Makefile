@@ -19,7 +19,7 @@ build: ## Compile gpuscale, the simulated GPU library and the example service in
 	@tools/install-deps build
 	@tools/build $(BUILD) program
 
-run: ## Watch a GPU service scale on this machine (about four minutes, then Ctrl-C)
+run: ## Watch a GPU service and nodes scale on this machine (about five minutes, then Ctrl-C)
 	@tools/install-deps build run
 	@tools/build $(BUILD) program
 	@examples/demo/run $(BUILD) $(RUN_FLAGS)

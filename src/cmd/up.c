@@ -54,12 +54,20 @@ static const struct gs_opt opts[] = {
      .type = GS_OPT_STRING,
      AT(load),
      .help = "Run this shell command when a Service has a ready pod, with its address in "
-             "$SERVICE_URL. A timeline is printed when the command has ended and the replicas are "
+             "$SERVICE_URL, and $KUBECONFIG. A timeline is printed when the command has ended and "
+             "the replicas are "
              "at their minimum again."},
+    {.name = "after-load",
+     .arg = "COMMAND",
+     .type = GS_OPT_STRING,
+     AT(after_load),
+     .help = "Run this shell command after the timeline, with $SERVICE_URL and $KUBECONFIG."},
     {.name = "exit-after-load",
      .type = GS_OPT_BOOL,
      AT(exit_after_load),
-     .help = "Exit after the timeline. The exit code is 1 if the load failed or was interrupted."},
+     .help =
+         "Exit after the timeline and the command of --after-load. The exit code is 1 if one of "
+         "them failed or was interrupted."},
     {.name = "data-dir",
      .env = "GPUSCALE_DATA_DIR",
      .arg = "DIR",

@@ -16,6 +16,8 @@ struct gs_error *up_options_check(const struct up_options *o)
     if (o->exit_after_load && !o->load)
         return gs_error_new(GS_EINVAL, "--exit-after-load needs a load: give its command with "
                                        "--load, such as --load 'hey -z 60s \"$SERVICE_URL/\"'");
+    if (o->after_load && !o->load)
+        return gs_error_new(GS_EINVAL, "--after-load needs a load: give its command with --load");
     for (size_t i = 0; i < o->scrape_configs.len; i++)
         if (access(o->scrape_configs.items[i], R_OK) < 0)
             return gs_error_errno(errno, "--scrape-config %s", o->scrape_configs.items[i]);

@@ -22,7 +22,15 @@
 #define DUPLICATES_TICKS 2
 #define LOAD_DELAY_TICKS 5 // seconds with a ready endpoint before the load starts
 
-enum phase { PHASE_STARTING, PHASE_APPLYING, PHASE_READY, PHASE_LOAD, PHASE_COOLING, PHASE_IDLE };
+enum phase {
+    PHASE_STARTING,
+    PHASE_APPLYING,
+    PHASE_READY,
+    PHASE_LOAD,
+    PHASE_COOLING,
+    PHASE_AFTER, // the command of --after-load
+    PHASE_IDLE
+};
 
 struct up {
     const struct up_options *o;
@@ -41,8 +49,9 @@ struct up {
     char *headline, *addresses, *hints[CONSOLE_STATUS_HINTS], *service_url, *load_log;
     enum phase phase;
     unsigned ready_ticks, ticks;
-    bool stopping, stopped, load_on, load_ok; // load_ok: the load ended with exit code 0
-    struct gs_error *err;                     // why the program ends
+    bool stopping, stopped, load_on;
+    bool load_ok, after_ok; // the command ended with exit code 0
+    struct gs_error *err;   // why the program ends
 };
 
 // Each phase follows the previous one.
@@ -198,6 +207,41 @@ static char *find_service_url(const struct up *u)
     return NULL;
 }
 
+// Output goes to the log of the load.
+static void run_command(struct up *u, const char *flag, const char *command,
+                        void (*on_exit)(void *arg, int64_t status, int term_signal))
+{
+    GS_AUTO_FREE char *url = gs_format("SERVICE_URL=%s", u->service_url);
+    GS_AUTO_FREE char *kubeconfig = gs_format("KUBECONFIG=%s", u->cluster->kubeconfig);
+    // The supervisor process ends the command even if gpuscale is killed.
+    const char *const argv[] = {u->cluster->self_exe,
+                                "pod-shim",
+                                "--log",
+                                u->load_log,
+                                "--",
+                                "/bin/sh",
+                                "-c",
+                                command,
+                                NULL};
+    const char *const env[] = {url, kubeconfig, NULL};
+    const struct up_child_config cfg = {
+        .name = "load", .argv = argv, .extra_env = env, .on_exit = on_exit, .arg = u};
+    up_child_free(u->load);
+    u->load = NULL;
+    struct gs_error *err = up_child_start(&u->loop, &cfg, &u->load);
+    if (err)
+        stop_with_error(u, gs_error_wrap(err, "%s", flag));
+}
+
+static char *describe_exit(const struct up *u, const char *what, int64_t status, int term_signal)
+{
+    if (!status && !term_signal)
+        return gs_format("%s ended", what);
+    return gs_format("%s ended with %s %d, its output is in %s", what,
+                     term_signal ? "signal" : "exit code", term_signal ? term_signal : (int)status,
+                     u->load_log);
+}
+
 static void on_load_exit(void *arg, int64_t status, int term_signal)
 {
     struct up *u = arg;
@@ -206,32 +250,39 @@ static void on_load_exit(void *arg, int64_t status, int term_signal)
         return;
     u->load_ok = !status && !term_signal;
     set_phase(u, PHASE_COOLING);
-    GS_AUTO_FREE char *why = status || term_signal
-                                 ? gs_format("load ended with %s %d, its output is in %s",
-                                             term_signal ? "signal" : "exit code",
-                                             term_signal ? term_signal : (int)status, u->load_log)
-                                 : gs_strdup("load ended");
+    GS_AUTO_FREE char *why = describe_exit(u, "load", status, term_signal);
     record_in_timeline(u, why);
 }
 
 static void start_load(struct up *u)
 {
-    GS_AUTO_FREE char *url = gs_format("SERVICE_URL=%s", u->service_url);
-    // The supervisor process ends the load even if gpuscale is killed.
-    const char *const argv[] = {
-        u->cluster->self_exe, "pod-shim", "--log", u->load_log, "--", "/bin/sh", "-c",
-        u->o->load,           NULL};
-    const char *const env[] = {url, NULL};
-    const struct up_child_config cfg = {
-        .name = "load", .argv = argv, .extra_env = env, .on_exit = on_load_exit, .arg = u};
-    struct gs_error *err = up_child_start(&u->loop, &cfg, &u->load);
-    if (err) {
-        stop_with_error(u, gs_error_wrap(err, "--load"));
+    run_command(u, "--load", u->o->load, on_load_exit);
+    if (u->stopping)
         return;
-    }
     u->load_on = true;
     set_phase(u, PHASE_LOAD);
     record_in_timeline(u, "load started");
+}
+
+static void finish_demo(struct up *u)
+{
+    set_phase(u, PHASE_IDLE);
+    if (u->o->exit_after_load)
+        begin_stop(u);
+    else
+        console_terminal_line(u->terminal,
+                              "gpuscale up continues to run; press Ctrl-C to stop it.");
+}
+
+static void on_after_exit(void *arg, int64_t status, int term_signal)
+{
+    struct up *u = arg;
+    if (u->stopping)
+        return;
+    u->after_ok = !status && !term_signal;
+    GS_AUTO_FREE char *why = describe_exit(u, "the command of --after-load", status, term_signal);
+    console_terminal_line(u->terminal, "%s", why);
+    finish_demo(u);
 }
 
 static void print_timeline(struct up *u)
@@ -243,12 +294,13 @@ static void print_timeline(struct up *u)
     console_terminal_size(u->terminal, &rows, &columns);
     console_timeline_print(u->timeline, console_terminal_live(u->terminal) ? columns : 0, &out);
     console_terminal_line(u->terminal, "%s", out.data);
-    set_phase(u, PHASE_IDLE);
-    if (u->o->exit_after_load)
-        begin_stop(u);
-    else
-        console_terminal_line(u->terminal,
-                              "gpuscale up continues to run; press Ctrl-C to stop it.");
+    set_phase(u, PHASE_AFTER);
+    if (!u->o->after_load) {
+        finish_demo(u);
+        return;
+    }
+    console_terminal_line(u->terminal, "Running the command of --after-load: %s", u->o->after_load);
+    run_command(u, "--after-load", u->o->after_load, on_after_exit);
 }
 
 // --- start ---
@@ -450,10 +502,16 @@ static void release_up(struct up *u)
 // With --exit-after-load, the exit code reports whether the load ran and the replicas went back.
 static struct gs_error *exit_error(const struct up *u)
 {
-    if (u->err || !u->o->exit_after_load || (u->load_ok && u->phase == PHASE_IDLE))
+    const bool after_ok = u->after_ok || !u->o->after_load;
+    if (u->err || !u->o->exit_after_load || (u->load_ok && after_ok && u->phase == PHASE_IDLE))
         return u->err;
     if (u->phase < PHASE_LOAD)
         return gs_error_new(GS_EUNAVAIL, "stopped before the load had started");
+    if (u->load_ok && u->phase == PHASE_AFTER)
+        return gs_error_new(GS_EUNAVAIL, "stopped before the command of --after-load had ended");
+    if (u->load_ok && u->phase == PHASE_IDLE)
+        return gs_error_new(GS_EUNAVAIL, "the command of --after-load failed; its output is in %s",
+                            u->load_log);
     if (u->phase == PHASE_LOAD || u->load_ok)
         return gs_error_new(GS_EUNAVAIL, "stopped before %s",
                             u->load_ok ? "the replicas were back at their minimum"

@@ -8,7 +8,7 @@
 
 // The options of `gpuscale up`. Strings are borrowed; NULL: not given.
 struct up_options {
-    const char *gpus, *adapter_config, *data_dir, *node_name, *load, *hpa_compat;
+    const char *gpus, *adapter_config, *data_dir, *node_name, *load, *after_load, *hpa_compat;
     struct gs_opt_list pools, pool_files;
     struct autoscaler_settings autoscaler; // of nodes
     struct gs_opt_list files, images, env, node_labels, node_taints, values, scrape_configs,
@@ -24,5 +24,5 @@ struct up_options {
 
 // Runs until SIGINT, SIGTERM or an error; with `stop`, only ends the instance that uses the data
 // directory. Errors: GS_EINVAL for options that contradict each other; with exit_after_load also
-// when the load failed or did not end.
+// when the load or the command after it failed or did not end.
 struct gs_error *up_run(const struct up_options *o);

@@ -29,6 +29,7 @@ up 1 "$dir/none.yaml: No such file or directory" -f "$dir/none.yaml"
 up 2 "--image intent-api: write IMAGE=COMMAND" --image intent-api
 refused 1 "--simulate" env GPUSCALE_NVML_LIBRARY=/nonexistent "$gpuscale" exporter --address 127.0.0.1:0
 refused 2 "--exit-after-load needs a load" "$gpuscale" up --data-dir "$dir/never" --exit-after-load
+refused 2 "--after-load needs a load" "$gpuscale" up --data-dir "$dir/never" --after-load true
 refused 2 "--env FOO: write NAME=VALUE" "$gpuscale" up --data-dir "$dir/never" --env FOO
 refused 2 '--hpa-compat: release "9"' "$gpuscale" up --data-dir "$dir/never" --hpa-compat=9
 [ ! -e "$dir/never" ] || fail "a refused flag left a data directory"
@@ -93,5 +94,9 @@ stop_up
 demo() { wanted=$1 text=$2 && shift 2 && up "$wanted" "$text" -f "$source/examples/demo/intent-api.yaml" --image "intent-api:*=$intent_api_command" "$@"; }
 demo 1 "the load failed; its output is in $dir/other/load.log" \
     --load 'exit 3' --exit-after-load
+demo 1 "the command of --after-load failed; its output is in $dir/other/load.log" \
+    --load true --after-load 'exit 4' --exit-after-load
+demo 0 "the command of --after-load ended" \
+    --load true --after-load 'grep -q server: "$KUBECONFIG"' --exit-after-load
 demo 1 "stopped before the load had ended" \
     --load 'kill -INT $(ps -o ppid= -p $PPID); sleep 60' --exit-after-load

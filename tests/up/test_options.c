@@ -21,6 +21,7 @@ static void test_defaults_are_accepted(void **state)
 static void test_contradictions_are_refused(void **state)
 {
     assert_refused(&(struct up_options){.exit_after_load = true}, "--exit-after-load needs a load");
+    assert_refused(&(struct up_options){.after_load = "true"}, "--after-load needs a load");
     assert_ok(up_options_check(&(struct up_options){.exit_after_load = true, .load = "true"}));
 }
 

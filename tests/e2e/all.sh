@@ -19,15 +19,28 @@ run() { # PART…: shown as it goes
     { "$here/run.sh" "$@"; echo $? >"$logs/status"; } 2>&1 | tee "$logs/run"
     count "$logs/run" "$(cat "$logs/status")"
 }
-"$here/guides.sh" >"$logs/guides" 2>&1 &
+second_cluster() { # one after the other
+    child=
+    trap 'kill "$child" 2>/dev/null; exit 130' TERM
+    for part in guides helm_install; do
+        "$here/$part.sh" >"$logs/$part" 2>&1 &
+        child=$!
+        status=0
+        wait "$child" || status=$?
+        echo "$status" >"$logs/$part.status"
+    done
+}
+second_cluster &
 guides=$!
 run engine scheduler karpenter hpa custom_resources
 wait "$guides"
-status=$?
 guides=
-cat "$logs/guides"
-count "$logs/guides" "$status"
-[ "$status" != 3 ] || run adapter
+for part in guides helm_install; do
+    status=$(cat "$logs/$part.status")
+    cat "$logs/$part"
+    count "$logs/$part" "$status"
+    [ $part$status != guides3 ] || run adapter
+done
 # The Cluster Autoscaler, if CLUSTER_AUTOSCALER is the path of its program.
 "$here/autoscaler.sh" >"$logs/autoscaler" 2>&1
 status=$?

@@ -26,21 +26,6 @@ answers() { kubectl get --raw "$api/$path" --request-timeout=5s >/dev/null 2>&1;
 wait_for "the metric before" answers
 if [ "$(kubectl get pod "$pod" -o jsonpath='{.spec.nodeName}')" = gpu-0 ]; then victim=gpu-1 number=2; else victim=gpu-0 number=1; fi
 
-# All packets to the node are dropped at once, so no connection is closed. Then all its processes
-# are killed.
-kill_node() { # NAME NUMBER
-    node=$(eval "echo \$pid_node_$(echo "$1" | tr - _)")
-    spaces=$(nsenter -t "$node" -m ip netns list | sed -n "s/^\(10-244-$2-[0-9]*\).*/\1/p")
-    inside=$(for space in $spaces; do nsenter -t "$node" -m ip netns pids "$space"; done)
-    for space in $spaces; do
-        ip neigh replace "$(echo "$space" | tr - .)" lladdr 02:00:00:00:00:01 dev pods0 nud permanent
-        ip link set "v$(echo "$space" | sed 's/^10-244-/p/; s/-/p/g')" down
-    done
-    ip addr del "10.244.0.1$2/16" dev pods0
-    # One of them may have ended since it was listed.
-    # shellcheck disable=SC2086
-    kill -9 "$node" $inside 2>/dev/null || true
-}
 kill_node $victim $number
 died=$(date +%s.%N)
 since() { echo "$(date +%s.%N) $died" | awk '{ printf "%.1f", $1 - $2 }'; }

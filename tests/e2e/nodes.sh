@@ -46,3 +46,18 @@ start_kubelet() {
     wait_for "node $1 is ready" kubectl wait --for=condition=Ready "node/$1" --timeout=1s
     [ -z "$3" ] || wait_for "node $1 has GPUs" sh -c "[ \"\$(kubectl get node $1 -o jsonpath='{.status.allocatable.nvidia\.com/gpu}')\" -gt 0 ]"
 }
+
+# NAME NUMBER: drops all packets to the node at once, so that no connection is closed. Then kills all its processes.
+kill_node() {
+    node=$(eval "echo \$pid_node_$(echo "$1" | tr - _)")
+    spaces=$(nsenter -t "$node" -m ip netns list 2>/dev/null | sed -n "s/^\(10-244-$2-[0-9]*\).*/\1/p")
+    inside=$(for space in $spaces; do nsenter -t "$node" -m ip netns pids "$space"; done)
+    for space in $spaces; do
+        ip neigh replace "$(echo "$space" | tr - .)" lladdr 02:00:00:00:00:01 dev pods0 nud permanent
+        ip link set "v$(echo "$space" | sed 's/^10-244-/p/; s/-/p/g')" down
+    done
+    ip addr del "10.244.0.1$2/16" dev pods0
+    # One of them may have ended since it was listed.
+    # shellcheck disable=SC2086
+    kill -9 "$node" $inside 2>/dev/null || true
+}

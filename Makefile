@@ -108,7 +108,7 @@ image: ## Make a container image into image/ (both architectures: ARCH="amd64 ar
 	@tools/install-deps build image $(filter-out $(NATIVE),$(ARCH))
 	@tools/image --arch "$(ARCH)" $(BUILD)
 
-dist: ## Make the files of a release from the last commit into dist/: tarball, bill of materials, checksums
+dist: ## Make the files of a release from the last commit into dist/: tarball, bill of materials, chart, checksums
 	@tools/install-deps dist
 	@tools/dist
 

@@ -10,7 +10,7 @@ tools/dist "$dir/one" >"$dir/out.txt" 2>&1 || { cat "$dir/out.txt" && fail "tool
 (umask 077 && TZ=Asia/Tokyo tools/dist "$dir/two" >/dev/null 2>&1) || fail "the second tools/dist"
 diff -r "$dir/one" "$dir/two" || fail "two runs differ"
 (cd "$dir/one" && sha256sum --quiet -c SHA256SUMS) || fail "checksums"
-[ "$(cut -c 67- "$dir/one/SHA256SUMS" | tr '\n' ' ')" = "gpuscale-$version.spdx.json gpuscale-$version.tar.gz " ] || fail "files: $(cat "$dir/one/SHA256SUMS")"
+[ "$(cut -c 67- "$dir/one/SHA256SUMS" | tr '\n' ' ')" = "gpuscale-$version.spdx.json gpuscale-$version.tar.gz gpuscale-chart-$version.tgz " ] || fail "files: $(cat "$dir/one/SHA256SUMS")"
 
 # --- bill of materials ---
 sbom=$dir/one/gpuscale-$version.spdx.json
@@ -37,6 +37,15 @@ consistent "$dir/root.json"
 [ "$(jq -r '[.files[].fileName] | join(" ")' "$dir/root.json")" = "./usr/bin/gpuscale ./usr/lib/libx.so.1" ] || fail "files"
 ! tools/sbom root "$dir/two/none" 2>"$dir/err" || fail "no files are accepted"
 grep -q "no files in" "$dir/err" || fail "error: $(cat "$dir/err")"
+
+# --- the chart ---
+tar -xzOf "$dir/one/gpuscale-chart-$version.tgz" gpuscale/Chart.yaml | grep -qx "version: \"\{0,1\}$version\"\{0,1\}" || fail "version of the chart"
+if helm=$("$source/tests/e2e/helm.sh" --no-build 2>/dev/null); then
+    for program in $helm; do
+        "$program" template test "$dir/one/gpuscale-chart-$version.tgz" >"$dir/rendered.yaml" 2>"$dir/err" || fail "$program template: $(cat "$dir/err")"
+        grep -q "kind: DaemonSet" "$dir/rendered.yaml" || fail "the chart has no DaemonSet"
+    done
+fi
 
 # --- the tarball ---
 tar -C "$dir" -xzf "$dir/one/gpuscale-$version.tar.gz"

@@ -25,11 +25,11 @@ foreign=' --args --cacert --command --containers --dry-run --field-selector --gp
  --phase --quick --restart --schedule --seconds --selector --series --server-side --show-labels --since --since-time --suite --tail --type
  --cloud-config --cloud-provider --force-conflicts --hostname-override --load-restrictor --node-labels --provider-id
  --register-with-taints --rounds --unremovable-node-recheck-timeout --resource --terraform --verb --capacity-buffer-controller-enabled
- --capacity-buffer-pod-injection-enabled --enable-provisioning-requests --set-file '
-# Flags of kubectl and helm commands are theirs.
+ --capacity-buffer-pod-injection-enabled --enable-provisioning-requests --set-file --no-storage.tsdb.wal-compression '
+# Flags of kubectl, helm, docker and podman commands are theirs.
 # shellcheck disable=SC2086
 awk '{
-    gsub(/(kubectl|helm) [^|`]*/, "")
+    gsub(/(kubectl|helm|docker|podman) [^|`]*/, "")
     while (match($0, /(^|[^a-zA-Z0-9-])--[a-z][a-zA-Z0-9.-]*[a-zA-Z0-9]/)) {
         flag = substr($0, RSTART, RLENGTH)
         $0 = substr($0, RSTART + RLENGTH)

@@ -22,7 +22,7 @@ for path in glob.glob(".github/workflows/*.yml"):
                 problems.append(f"{path}: {name}: a step has neither uses nor run, or both: {step}")
             command = step.get("run", "")
             problems += [f"{path}: {name}: make {t} is no target" for line in re.findall(r"^make (.*)$", command, re.M)
-                         for t in line.split() if t not in targets]
+                         for t in re.sub(r'\w+=("[^"]*"|\S+)', "", line).split() if t not in targets]
             problems += [f"{path}: {name}: {p} is no program" for p in re.findall(r"(?:^|\s|\()((?:tools|\.ci|tests)/[\w./-]+)", command)
                          if not os.access(p, os.X_OK)]
 for path in glob.glob(".github/ISSUE_TEMPLATE/*.yml"):

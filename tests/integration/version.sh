@@ -22,6 +22,9 @@ sed 1d "$dir/versions" >"$dir/released"
 ! grep -vxE '[0-9]+\.[0-9]+\.[0-9]+ - [0-9]{4}-[0-9]{2}-[0-9]{2}' "$dir/released" || fail "CHANGELOG.md: a heading is not \"## [VERSION] - DATE\""
 is CHANGELOG.md "$(sed -n '1s/ .*//p' "$dir/released")"
 sort -rV "$dir/released" | diff - "$dir/released" || fail "CHANGELOG.md: versions are not in descending order"
+while read -r number _; do
+    grep -q "^\[$number\]: https://" CHANGELOG.md || fail "CHANGELOG.md: [$number] is no link"
+done <"$dir/versions"
 ! grep '^### ' CHANGELOG.md | grep -vxE '### (Added|Changed|Deprecated|Removed|Fixed|Security)' || fail "CHANGELOG.md: unknown heading"
 
 # Tags of images in manifests and pages, and the version of the API that pages show.

@@ -60,8 +60,7 @@ static const struct gs_opt opts[] = {
              "downscaleWindow, sync, startup, drain, delay, capacity, nodes (maximum), provision, "
              "idle, gpu, instance, duration. With pools: policy, seed, duration, scan-interval, "
              "scale-down-unneeded-time, early-cordon, consolidation, max.POOL, price.POOL, "
-             "WORKLOAD.target and so on. "
-             "Repeatable."},
+             "preemption.POOL (0s: never), WORKLOAD.target and so on. Repeatable."},
     {.name = "hpa",
      .arg = "FILE",
      .type = GS_OPT_STRING,

@@ -237,14 +237,17 @@ void replay_fleet_add_node(struct replay_fleet_run *run, size_t pool, bool at_on
                                                   .number = p->attempts++,
                                                   .created_ms = run->t_ms,
                                                   .next_ms = run->t_ms,
-                                                  .unneeded_ms = INT64_MAX};
+                                                  .unneeded_ms = INT64_MAX,
+                                                  .preempt_ms = INT64_MAX};
     p->size++;
     p->creating += !at_once;
     run->changed = true;
-    if (at_once)
+    if (at_once) {
         run->nodes[node].state = REPLAY_NODE_READY;
-    else
+        replay_fleet_expect_preemption(run, &run->nodes[node]);
+    } else {
         replay_fleet_start_node(run, &run->nodes[node]);
+    }
     nodes_exclude(run->snapshot, node, !at_once);
 }
 
@@ -273,15 +276,11 @@ static void evict_pod(struct replay_fleet_run *run, size_t ticket)
     }
 }
 
-void replay_fleet_drain_node(struct replay_fleet_run *run, size_t node, const char *why)
+static void empty_node(struct replay_fleet_run *run, size_t node)
 {
     struct replay_fleet_node *n = &run->nodes[node];
     GS_AUTO_FREE size_t *tickets = gs_alloc_array(n->n_pods + 1, sizeof(*tickets));
     size_t len = 0;
-    replay_fleet_log(run, "node %s-%u %s: %s", run->pools[n->pool].pool->name, n->number + 1,
-                     n->n_pods ? "drained" : "removed", why);
-    run->result->summary.nodes_removed++;
-    run->result->pools[n->pool].removed++;
     if (!n->n_pods) {
         replay_fleet_remove_node(run, node);
         return;
@@ -297,17 +296,45 @@ void replay_fleet_drain_node(struct replay_fleet_run *run, size_t node, const ch
         evict_pod(run, tickets[i]);
 }
 
+void replay_fleet_drain_node(struct replay_fleet_run *run, size_t node, const char *why)
+{
+    const struct replay_fleet_node *n = &run->nodes[node];
+    replay_fleet_log(run, "node %s-%u %s: %s", run->pools[n->pool].pool->name, n->number + 1,
+                     n->n_pods ? "drained" : "removed", why);
+    run->result->summary.nodes_removed++;
+    run->result->pools[n->pool].removed++;
+    empty_node(run, node);
+}
+
+void replay_fleet_preempt_node(struct replay_fleet_run *run, size_t node)
+{
+    const struct replay_fleet_node *n = &run->nodes[node];
+    replay_fleet_log(run, "node %s-%u preempted with %zu pod%s", run->pools[n->pool].pool->name,
+                     n->number + 1, n->n_pods, n->n_pods == 1 ? "" : "s");
+    run->result->summary.preemptions++;
+    run->result->pools[n->pool].preempted++;
+    empty_node(run, node);
+}
+
+static void set_earlier(int64_t *t_ms, int64_t other_ms)
+{
+    if (other_ms < *t_ms)
+        *t_ms = other_ms;
+}
+
 int64_t replay_fleet_advance_nodes(struct replay_fleet_run *run)
 {
     int64_t next_ms = INT64_MAX;
     for (size_t i = 0; i < run->n_nodes; i++) {
         struct replay_fleet_node *n = &run->nodes[i];
-        if (n->state != REPLAY_NODE_CREATING)
-            continue;
-        if (n->next_ms <= run->t_ms)
+        if (n->state == REPLAY_NODE_CREATING && n->next_ms <= run->t_ms)
             replay_fleet_end_start(run, i);
-        else if (n->next_ms < next_ms)
-            next_ms = n->next_ms;
+        if (n->state == REPLAY_NODE_READY && n->preempt_ms <= run->t_ms)
+            replay_fleet_preempt_node(run, i);
+        if (n->state == REPLAY_NODE_CREATING)
+            set_earlier(&next_ms, n->next_ms);
+        else if (n->state == REPLAY_NODE_READY)
+            set_earlier(&next_ms, n->preempt_ms);
     }
     return next_ms;
 }

@@ -36,13 +36,14 @@ static const char *currency_of(const struct replay_fleet *f)
 
 static void add_pools(const struct replay_fleet_result *r, struct gs_buf *out)
 {
-    gs_buf_addf(out, "\n%-20s %9s %6s %8s %7s %11s %10s %6s %10s\n", "pool", "max nodes", "added",
-                "removed", "failed", "node hours", "GPU hours", "used%", "price");
+    gs_buf_addf(out, "\n%-20s %9s %6s %8s %7s %9s %11s %10s %6s %10s\n", "pool", "max nodes",
+                "added", "removed", "failed", "preempted", "node hours", "GPU hours", "used%",
+                "price");
     for (size_t i = 0; i < r->n_pools; i++) {
         const struct replay_fleet_pool_summary *p = &r->pools[i];
-        gs_buf_addf(out, "%-20s %9zu %6zu %8zu %7zu %11.2f %10.2f %6.0f %10.2f\n", p->name,
-                    p->max_nodes, p->added, p->removed, p->failures, p->node_hours, p->gpu_hours,
-                    percent(p->used_gpu_hours, p->gpu_hours), p->price);
+        gs_buf_addf(out, "%-20s %9zu %6zu %8zu %7zu %9zu %11.2f %10.2f %6.0f %10.2f\n", p->name,
+                    p->max_nodes, p->added, p->removed, p->failures, p->preempted, p->node_hours,
+                    p->gpu_hours, percent(p->used_gpu_hours, p->gpu_hours), p->price);
     }
 }
 
@@ -69,14 +70,14 @@ static void add_totals(const struct replay_fleet_result *r, struct gs_buf *out)
     const char *currency = currency_of(r->fleet);
     gs_buf_addf(out,
                 "\n%.2f GPU hours, %.0f %% of them used, %.2f stranded; price %.2f%s%s\n"
-                "nodes: %zu added, %zu removed, at most %zu; %zu without capacity, %zu failed to "
-                "start; pods evicted: %zu\n"
+                "nodes: %zu added, %zu removed, %zu preempted, at most %zu; %zu without capacity, "
+                "%zu failed to start; pods evicted: %zu\n"
                 "wait of the pods: half within %g s, 99 %% within %g s, the longest %g s; %zu of "
                 "%zu wait at the end\n",
                 u->gpu_hours, percent(u->used_gpu_hours, u->gpu_hours), u->stranded_gpu_hours,
                 u->price, *currency ? " " : "", currency, u->nodes_added, u->nodes_removed,
-                u->max_nodes, u->capacity_failures, u->start_failures, u->evictions, u->waits.p50_s,
-                u->waits.p99_s, u->waits.max_s, u->waits.waiting, u->waits.pods);
+                u->preemptions, u->max_nodes, u->capacity_failures, u->start_failures, u->evictions,
+                u->waits.p50_s, u->waits.p99_s, u->waits.max_s, u->waits.waiting, u->waits.pods);
 }
 
 void replay_fleet_print_table(const struct replay_fleet_result *r, struct gs_buf *out)
@@ -156,6 +157,7 @@ static json_t *summary_json(const struct replay_fleet_summary *u)
     set_int(out, "capacityFailures", u->capacity_failures);
     set_int(out, "startFailures", u->start_failures);
     set_int(out, "evictions", u->evictions);
+    set_int(out, "preemptions", u->preemptions);
     set_waits(out, &u->waits);
     return out;
 }
@@ -173,6 +175,7 @@ static json_t *pools_json(const struct replay_fleet_result *r)
         set_int(item, "nodesAdded", p->added);
         set_int(item, "nodesRemoved", p->removed);
         set_int(item, "failures", p->failures);
+        set_int(item, "preemptions", p->preempted);
         set_int(item, "maxNodes", p->max_nodes);
         json_array_append_new(list, item);
     }

@@ -5,10 +5,13 @@
 
 #include "base/mem.h"
 
+#include <math.h>
+
 #define MAX_EMPTY      10                   // empty nodes that one scan removes
 #define DECISIONS      UINT64_C(1000000007) // so that seeds of decisions differ
 #define STREAM_STARTUP UINT64_C(1000003)
 #define STREAM_FAILURE UINT64_C(2000003)
+#define STREAM_PREEMPT UINT64_C(3000017)
 
 static void set_earlier(int64_t *t_ms, int64_t other_ms)
 {
@@ -41,6 +44,17 @@ static enum nodes_failure failure_of(const struct replay_fleet_run *run, size_t 
     return fails ? p->failure : NODES_FAILURE_NONE;
 }
 
+// Exponentially distributed: a node is not more likely to be taken because it is old.
+void replay_fleet_expect_preemption(struct replay_fleet_run *run, struct replay_fleet_node *n)
+{
+    const struct replay_pool_extra *x = run->pools[n->pool].pool->extra;
+    if (!x || !x->preemption_ms)
+        return;
+    double u = replay_random(run->f->seed, STREAM_PREEMPT + n->pool, n->number);
+    double ms = -log(u) * (double)x->preemption_ms;
+    n->preempt_ms = run->t_ms + ((int64_t)fmin(ms, 1e15) / 1000 + 1) * 1000;
+}
+
 void replay_fleet_start_node(struct replay_fleet_run *run, struct replay_fleet_node *n)
 {
     const struct nodes_pool *p = run->pools[n->pool].pool;
@@ -67,6 +81,7 @@ void replay_fleet_end_start(struct replay_fleet_run *run, size_t node)
     bool no_capacity = n->failure == NODES_FAILURE_CAPACITY;
     if (n->failure == NODES_FAILURE_NONE) {
         n->state = REPLAY_NODE_READY;
+        replay_fleet_expect_preemption(run, n);
         p->creating--;
         nodes_backoff_succeed(&p->backoff);
         nodes_exclude(run->snapshot, node, false);

@@ -31,6 +31,7 @@ static void read_outages(struct codec_reader *r, const json_t *v, void *out)
 
 static const struct codec_field extra_fields[] = {
     {"noCapacity", CODEC_FIELD_CUSTOM, 0, read_outages},
+    {"preemption", CODEC_FIELD_DURATION, offsetof(struct replay_pool_extra, preemption_ms), NULL},
     {0},
 };
 
@@ -51,8 +52,15 @@ static void check_pools(struct codec_reader *r, const json_t *at, const struct r
 {
     size_t all = 0;
     for (size_t i = 0; i < f->pools.len && !r->err; i++) {
+        const struct replay_pool_extra *x = f->pools.items[i].extra;
         all += f->pools.items[i].max;
-        if (f->pools.items[i].max > REPLAY_MAX_NODES || all > REPLAY_MAX_NODES)
+        if (x && x->preemption_ms && !f->pools.items[i].spot)
+            codec_reader_fail(r, at, "pool %s: preemption needs spot: true",
+                              f->pools.items[i].name);
+        else if (x && x->preemption_ms && x->preemption_ms < 1000)
+            codec_reader_fail(r, at, "pool %s: want a preemption of at least 1s",
+                              f->pools.items[i].name);
+        else if (f->pools.items[i].max > REPLAY_MAX_NODES || all > REPLAY_MAX_NODES)
             codec_reader_fail(r, at, "the pools have more than %zu nodes", REPLAY_MAX_NODES);
     }
     if (!r->err && (!f->pools.len || f->pools.len > REPLAY_MAX_POOLS))
@@ -185,6 +193,23 @@ static struct gs_error *set_of_pool(struct replay_fleet *f, const char *field, c
     return gs_error_new(GS_EINVAL, "%s cannot be %g here", field, v);
 }
 
+static struct gs_error *set_preemption(struct replay_fleet *f, const char *pool, const char *value)
+{
+    int64_t ns = 0;
+    struct nodes_pool *p = find_pool(f, pool);
+    struct gs_error *err = gs_parse_duration(gs_slice_of(value), &ns);
+    if (err)
+        return gs_error_wrap(err, "preemption.%s", pool);
+    if (!p)
+        return gs_error_new(GS_EINVAL, "no pool has the name \"%s\"", pool);
+    if (!p->spot || !p->extra)
+        return gs_error_new(GS_EINVAL, "pool %s: preemption needs spot: true", pool);
+    if (ns && ns < GS_NS_PER_SEC)
+        return gs_error_new(GS_EINVAL, "preemption.%s: want at least 1s, or 0s for never", pool);
+    ((struct replay_pool_extra *)p->extra)->preemption_ms = ns / GS_NS_PER_MS;
+    return NULL;
+}
+
 static struct gs_error *set_of_workload(struct replay_fleet *f, struct gs_slice workload,
                                         const char *name, const char *value)
 {
@@ -231,7 +256,7 @@ static struct gs_error *set_time(struct replay_fleet *f, const char *name, const
                         "\"%s\" cannot be set in a scenario with pools; policy, seed, duration, "
                         "scan-interval, scale-down-unneeded-time, scale-down-delay-after-add, "
                         "max-node-provision-time, early-cordon, consolidation, max.POOL, "
-                        "price.POOL and WORKLOAD.NAME can",
+                        "price.POOL, preemption.POOL and WORKLOAD.NAME can",
                         name);
 }
 
@@ -262,5 +287,7 @@ struct gs_error *replay_fleet_set(struct replay_fleet *f, const char *name, cons
         return err ? gs_error_wrap(err, "%s", name)
                    : set_of_pool(f, before.data[0] == 'm' ? "max" : "price", dot + 1, v);
     }
+    if (dot && gs_slice_eq_str(before, "preemption"))
+        return set_preemption(f, dot + 1, value);
     return dot ? set_of_workload(f, before, dot + 1, value) : set_time(f, name, value);
 }

@@ -190,7 +190,8 @@ bool replay_is_fleet(const char *path); // whether the file contains workloads o
 struct gs_error *replay_fleet_load(const char *path, struct replay_fleet **ret);
 void replay_fleet_free(struct replay_fleet *f);
 // "policy=cost" (nodes_policy_parse), "seed=2", "duration=8h", "scale-down-unneeded-time=5m",
-// "max.POOL=4", "price.POOL=2.5", "WORKLOAD.target=70" with the names of replay_scenario_set().
+// "max.POOL=4", "price.POOL=2.5", "preemption.POOL=6h", "WORKLOAD.target=70" with the names of
+// replay_scenario_set().
 struct gs_error *replay_fleet_set(struct replay_fleet *f, const char *name, const char *value);
 struct gs_error *replay_fleet_prices(struct replay_fleet *f, const char *path);
 // Replaces the start-up times of the pools by those that `gpuscale nodes -o json` has learned.
@@ -231,13 +232,14 @@ struct replay_fleet_workload_summary {
 struct replay_fleet_pool_summary {
     const char *name; // of the scenario
     double node_hours, gpu_hours, used_gpu_hours, price;
-    size_t added, removed, failures, max_nodes;
+    size_t added, removed, failures, preempted, max_nodes;
 };
 
 struct replay_fleet_summary {
     double node_hours, gpu_hours, used_gpu_hours, stranded_gpu_hours, price;
     struct replay_pod_waits waits;
     size_t nodes_added, nodes_removed, max_nodes, capacity_failures, start_failures, evictions;
+    size_t preemptions; // of spot nodes
 };
 
 struct replay_fleet_result {

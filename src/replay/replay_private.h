@@ -432,13 +432,15 @@ struct replay_fleet {
     struct gs_arena arena;
 };
 
-// Times without capacity: the additional field of a pool in a scenario.
+// Times without capacity.
 struct replay_outage {
     int64_t from_ms, until_ms;
 };
+// The additional fields of a pool in a scenario.
 struct replay_pool_extra {
     struct replay_outage *outages;
     size_t n_outages;
+    int64_t preemption_ms; // mean time from ready until the cloud takes a spot node; 0: never
 };
 
 // The jobs of a workload in time order; caller frees. GS_EINVAL: too many.
@@ -478,6 +480,7 @@ struct replay_fleet_node { // by its number in the snapshot
     enum nodes_failure failure;  // why it will not become ready
     bool cordoned;
     int64_t unneeded_ms; // since when; INT64_MAX: it is needed
+    int64_t preempt_ms;  // when the cloud takes it; INT64_MAX: never
 };
 
 struct replay_fleet_pod { // by its ticket
@@ -559,13 +562,17 @@ void replay_fleet_add_node(struct replay_fleet_run *run, size_t pool, bool at_on
 void replay_fleet_remove_node(struct replay_fleet_run *run, size_t node); // without pods
 // Removes the node, or ends its pods; then it is removed after the last one.
 void replay_fleet_drain_node(struct replay_fleet_run *run, size_t node, const char *why);
+// The same on behalf of the cloud, which takes a spot node back.
+void replay_fleet_preempt_node(struct replay_fleet_run *run, size_t node);
 // Of a node without pods. It gets another place in the snapshot.
 void replay_fleet_cordon_node(struct replay_fleet_run *run, size_t node, bool cordon);
-// Nodes that are ready or failed by now. Returns when the next one is.
+// Nodes that are ready, failed or preempted by now. Returns when the next one is.
 int64_t replay_fleet_advance_nodes(struct replay_fleet_run *run);
 
 // --- the node autoscaler (fleet_scale.c) ---
 
+// Decides when a ready node is preempted.
+void replay_fleet_expect_preemption(struct replay_fleet_run *run, struct replay_fleet_node *n);
 // Decides when the node becomes ready, or why it does not.
 void replay_fleet_start_node(struct replay_fleet_run *run, struct replay_fleet_node *n);
 void replay_fleet_end_start(struct replay_fleet_run *run, size_t node);

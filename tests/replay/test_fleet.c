@@ -316,6 +316,51 @@ static void test_equal_scenarios_have_equal_results(void **state)
     run_finish(&other);
 }
 
+#define SPOT                                                                                       \
+    "duration: 24h\npools:\n"                                                                      \
+    "- {name: spot, max: 2, machine: {cpu: 8, memory: 32Gi, gpus: 1}, startup: 3m, price: 0.74, "  \
+    "spot: true, preemption: 2h}\n"                                                                \
+    "workloads:\n"                                                                                 \
+    "- {name: job, jobs: [{at: 0s, run: 3h, gpus: 1}]}\n"                                          \
+    "- {name: web, replicas: 1, gpusPerReplica: 1, capacity: 10, load: [[0s, 5], [1h, 5]]}\n"
+
+static void test_preempted_pods_wait_for_another_node(void **state)
+{
+    (void)state;
+    struct run run = run_text(SPOT);
+    const struct replay_fleet_summary *u = &run.r.summary;
+    assert_true(u->preemptions >= 4);
+    assert_int_equal(u->preemptions, pool_of(&run, "spot")->preempted);
+    assert_true(u->evictions >= 4 && u->evictions <= u->preemptions);
+    assert_int_equal(u->waits.pods, 2 + u->evictions); // each is Pending again
+    assert_int_equal(u->waits.waiting, 0);
+    assert_true(u->nodes_added >= u->preemptions);
+    assert_contains(&run, "preempted with 1 pod\n");
+    assert_contains(&run, " preempted, at most 2;");
+    CODEC_AUTO_JSON json_t *json = replay_fleet_json(&run.r);
+    assert_int_equal(codec_json_int(json, 0, "summary", "preemptions", NULL), u->preemptions);
+    run_finish(&run);
+}
+
+static void test_the_mean_time_until_preemption_can_be_set(void **state)
+{
+    (void)state;
+    struct replay_fleet *f = NULL;
+    struct replay_fleet_result r;
+    assert_ok(load(SPOT "- {name: late, jobs: [{at: 1h, run: 1h}]}\n", &f));
+    assert_refused_setting(f, "preemption.other", "1h");
+    assert_refused_setting(f, "preemption.spot", "1ms");
+    assert_refused_setting(f, "preemption.spot", "often");
+    assert_ok(replay_fleet_set(f, "preemption.spot", "0s"));
+    assert_ok(replay_fleet_run(f, &r));
+    assert_int_equal(r.summary.preemptions, 0);
+    replay_fleet_result_finish(&r);
+    replay_fleet_free(f);
+    assert_ok(load(RANDOM, &f));
+    assert_refused_setting(f, "preemption.a", "1h"); // not spot
+    replay_fleet_free(f);
+}
+
 static void test_packing_keeps_the_invariants(void **state)
 {
     (void)state;
@@ -551,6 +596,11 @@ static void test_wrong_scenarios_name_the_place(void **state)
         {"pools:\n- {name: a, labels: {nvidia.com/gpu.present: x}}\n"
          "workloads:\n- {name: a, jobs: [{run: 1m}]}\n",
          "GPU label"},
+        {"pools:\n- {name: a, preemption: 1h}\nworkloads:\n- {name: a, jobs: [{run: 1m}]}\n",
+         ":2:1: pool a: preemption needs spot: true"},
+        {"pools:\n- {name: a, spot: true, preemption: 1ms}\nworkloads:\n- {name: a, jobs: [{run: "
+         "1m}]}\n",
+         "want a preemption of at least 1s"},
         {"pools:\n- {name: a, maximum: 1}\nworkloads:\n- {name: a, jobs: [{run: 1m}]}\n", ":2:"},
         {"pools: /nonexistent/pools.yaml\nworkloads:\n- {name: a, jobs: [{run: 1m}]}\n",
          "/nonexistent/pools.yaml"},
@@ -579,6 +629,8 @@ int main(void)
         cmocka_unit_test(test_policies_choose_different_pools),
         cmocka_unit_test(test_an_early_cordon_keeps_a_large_node_whole),
         cmocka_unit_test(test_consolidation_empties_a_node_above_the_threshold),
+        cmocka_unit_test(test_preempted_pods_wait_for_another_node),
+        cmocka_unit_test(test_the_mean_time_until_preemption_can_be_set),
         cmocka_unit_test(test_a_pod_that_waits_has_a_reason),
         cmocka_unit_test(test_equal_scenarios_have_equal_results),
         cmocka_unit_test(test_packing_keeps_the_invariants),

@@ -10,7 +10,7 @@ export const seriesColor = (i) => colors[i % colors.length];
 const height = 340, legendMax = 200;
 let library = null;
 
-function load() {
+export function loadDygraph() {
   library ||= new Promise((resolve, reject) => {
     const script = h("script", {src: "assets/dygraph.min.js", onload: () => {
       // Its legend and labels would write texts as HTML.
@@ -24,7 +24,7 @@ function load() {
 }
 
 // series: [{labels, values: [[seconds, "text"], …]}]. A step without a sample is a gap.
-function rows(series, start, end, step) {
+export function rowsOf(series, start, end, step) {
   const n = Math.round((end - start) / step) + 1;
   const table = Array.from({length: n}, (_, i) => [new Date((start + i * step) * 1000), ...series.map(() => null)]);
   series.forEach((s, k) => {
@@ -37,7 +37,7 @@ function rows(series, start, end, step) {
 }
 
 // An axis of time in UTC or local time: dygraphs itself knows round local times only.
-function ticker(a, b, pixels) {
+export function timeTicks(a, b, pixels) {
   const steps = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800, 2592000].map((s) => s * 1000);
   const step = steps.find((s) => (b - a) / s <= Math.max(pixels / 90, 2)) || steps[steps.length - 1];
   const offset = localTime() ? new Date(a).getTimezoneOffset() * 60000 : 0;
@@ -60,13 +60,13 @@ export class Chart {
   }
 
   async draw({series, start, end, step, stacked = false, keep = false}) {
-    const Dygraph = await load();
+    const Dygraph = await loadDygraph();
     if (!keep) this.hidden.clear();
     this.again = () => this.draw({series, start, end, step, stacked, keep: true});
     this.close();
     this.series = series;
     const style = getComputedStyle(document.documentElement), color = (name) => style.getPropertyValue(name).trim();
-    const data = rows(series, start, end, step);
+    const data = rowsOf(series, start, end, step);
     const highlight = {strokeWidth: 2, highlightCircleSize: 3};
     this.plot.style.height = `${height}px`;
     this.graph = new Dygraph(this.plot, data, {
@@ -78,7 +78,7 @@ export class Chart {
       axisLineColor: color("--line-strong"), gridLineColor: color("--line"), axisLabelWidth: 64, gridLineWidth: 1,
       highlightSeriesOpts: series.length > 1 ? highlight : null, highlightSeriesBackgroundAlpha: 1, highlightCircleSize: 3,
       axes: {
-        x: {ticker: (a, b, pixels) => ticker(a, b, pixels), axisLabelFormatter: (v) => axisTime(Number(v), 1000), axisLabelWidth: 80},
+        x: {ticker: timeTicks, axisLabelFormatter: (v) => axisTime(Number(v), 1000), axisLabelWidth: 80},
         y: {axisLabelFormatter: (v) => short(v), axisLabelWidth: 64},
       },
       highlightCallback: (event, x, points, row, name) => this.showTip(event, x, points, name),

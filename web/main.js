@@ -6,6 +6,7 @@ import {onConnection} from "./live.js";
 
 // path, text, module
 const pages = [
+  ["", "Overview", "page-overview"],
   ["query", "Query", "page-query"], ["alerts", "Alerts", "page-alerts"], ["rules", "Rules", "page-rules"], ["targets", "Targets", "page-targets"],
   ["service-discovery", "Service discovery", "page-discovery"], ["alertmanager-discovery", "Alertmanagers", "page-status"],
   ["config", "Configuration", "page-status"], ["flags", "Flags", "page-status"], ["status", "Status", "page-status"], ["tsdb-status", "TSDB", "page-status"],
@@ -26,7 +27,7 @@ const main = h("main", {id: "main", tabindex: "-1"});
 document.body.append(
   h("a", {class: "skip", href: "#main"}, "Skip to the content"),
   h("header", null, h("a", {class: "brand", href: "./"}, h("img", {src: "assets/icon.svg", alt: "", width: 20, height: 20}), "gpuscale"),
-    h("nav", {"aria-label": "Pages"}, pages.map(([path, text]) => h("a", {href: path, "aria-current": path === page[0] ? "page" : null}, text))),
+    h("nav", {"aria-label": "Pages"}, pages.map(([path, text]) => h("a", {href: path || "./", "aria-current": path === page[0] ? "page" : null}, text))),
     h("span", {class: "tools"}, state, zone)),
   main);
 document.querySelector("nav [aria-current]")?.scrollIntoView({block: "nearest", inline: "center"});

@@ -81,14 +81,6 @@ static void reply_file(struct http_exchange *x, const struct web_file *f)
     gs_error_free(err);
 }
 
-// The address is relative, so it is correct under every route prefix and behind every proxy.
-static void redirect(struct http_exchange *x, const char *to)
-{
-    add_headers(x);
-    http_add_header(x, "Location", to);
-    http_reply_text(x, 302, "%s\n", to);
-}
-
 // --- routes ---
 
 static bool is_page(struct gs_slice path)
@@ -104,14 +96,16 @@ static void redirect_to_directory(struct http_exchange *x)
 {
     const char *last = strrchr(http_path(x), '/');
     GS_AUTO_FREE char *to = gs_format("%s/", last ? last + 1 : "");
-    redirect(x, to);
+    add_headers(x);
+    http_add_header(x, "Location", to);
+    http_reply_text(x, 302, "%s\n", to);
 }
 
 // NULL: the path is not a file or page.
 static const struct web_file *file_of(struct gs_slice path)
 {
     static const char assets[] = "/assets/";
-    if (is_page(path))
+    if (is_page(path) || gs_slice_eq_str(path, "/"))
         return find_file(GS_SLICE("page.html"));
     size_t n = sizeof(assets) - 1;
     return gs_slice_starts(path, assets) ? find_file(gs_slice_make(path.data + n, path.len - n))
@@ -120,9 +114,9 @@ static const struct web_file *file_of(struct gs_slice path)
 
 bool web_handle(struct web *w, struct http_exchange *x, struct gs_slice path)
 {
-    bool home = gs_slice_eq_str(path, "/"), events = gs_slice_eq_str(path, "/events");
-    const struct web_file *f = home || events ? NULL : file_of(path);
-    if (!home && !events && !f)
+    bool events = gs_slice_eq_str(path, "/events");
+    const struct web_file *f = file_of(path);
+    if (!events && !f)
         return false;
     if (!gs_streq(http_method(x), "GET")) {
         add_headers(x);
@@ -130,12 +124,10 @@ bool web_handle(struct web *w, struct http_exchange *x, struct gs_slice path)
         http_reply_text(x, 405, "Method Not Allowed\n");
     } else if (events) {
         web_events_open(w, x);
-    } else if (f) {
-        reply_file(x, f);
-    } else if (!gs_ends(http_path(x), "/")) {
+    } else if (gs_slice_eq_str(path, "/") && !gs_ends(http_path(x), "/")) {
         redirect_to_directory(x);
     } else {
-        redirect(x, "query");
+        reply_file(x, f);
     }
     return true;
 }

@@ -1,6 +1,5 @@
 #!/bin/sh
-# All pages of the web interface in Debian's Chromium, under a route prefix and with a password. WEB_IMAGES=DIR: also
-# writes the screenshots of the documentation there.
+# All pages of the web interface in Debian's Chromium, under a route prefix and with a password.
 . "$(dirname "$0")/lib.sh"
 need curl chromium chromedriver
 /usr/bin/python3 -c 'import selenium' 2>/dev/null || skip "python3-selenium is not installed (tools/install-deps web)"
@@ -37,6 +36,6 @@ Y
 cat >"$dir/web.yml" <<'Y'
 basic_auth_users: {reader: '$2b$04$vCsYbLG0Ap.UYUEjRAa6cezpV0HGzYrp4KM8yyTpkfYv4iKeZttcy'}
 Y
-/usr/bin/python3 "$source/tests/web/pages.py" "$dir" "${WEB_IMAGES:-}" 29090 "$gpuscale" engine --config.file="$dir/prometheus.yml" \
+/usr/bin/python3 "$source/tests/web/pages.py" "$dir" 29090 "$gpuscale" engine --config.file="$dir/prometheus.yml" \
     --web.listen-address=127.0.0.1:29090 --web.external-url=http://127.0.0.1:29090/sub/ --web.config.file="$dir/web.yml" ||
     fail "the pages: see above"

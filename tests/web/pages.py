@@ -3,8 +3,8 @@
 """Opens all pages of an engine in Chromium: with data, hostile texts, errors, without data, on narrow and wide screens, by
 keyboard, and while the engine restarts.
 
-Usage: pages.py DIR IMAGES PORT COMMAND…   COMMAND starts the engine; it serves http://127.0.0.1:PORT/sub/ for the user
-"reader" with the password "secret". Screenshots of the documentation are written to IMAGES, unless it is empty.
+Usage: pages.py DIR PORT COMMAND…   COMMAND starts the engine; it serves http://127.0.0.1:PORT/sub/ for the user
+"reader" with the password "secret".
 """
 import http.server
 import os
@@ -20,19 +20,31 @@ from browser import PATIENCE, Browser  # noqa: E402  (this folder)
 from selenium.webdriver.common.keys import Keys  # noqa: E402
 
 EVIL = "<img src=x onerror=window.hacked=1>"
-PAGES = ("query", "alerts", "rules", "targets", "service-discovery", "alertmanager-discovery", "config", "flags", "status", "tsdb-status")
+PAGES = ("", "query", "alerts", "rules", "targets", "service-discovery", "alertmanager-discovery", "config", "flags", "status", "tsdb-status")
 
-directory, images, port, command = sys.argv[1], sys.argv[2], sys.argv[3], sys.argv[4:]
+directory, port, command = sys.argv[1], sys.argv[2], sys.argv[3:]
 base = f"http://127.0.0.1:{port}/sub/"
 engine = None
 
 
 class Target(http.server.BaseHTTPRequestHandler):
-    """A target whose texts try to be HTML."""
+    """A target whose texts try to be HTML. It has an autoscaler, a pod that waits, and a node without GPUs."""
+    desired = 2
 
     def do_GET(self):
+        hpa = f'namespace="{EVIL}",horizontalpodautoscaler="{EVIL}"'
+        pod = f'namespace="n",pod="{EVIL}"'
         body = (f"# HELP evil_metric {EVIL}\n# TYPE evil_metric gauge\n"
-                f'evil_metric{{text="{EVIL}",script="<script>window.hacked=1</script>"}} 1\n').encode()
+                f'evil_metric{{text="{EVIL}",script="<script>window.hacked=1</script>"}} 1\n'
+                f'kube_horizontalpodautoscaler_info{{{hpa},scaletargetref_kind="Deployment",scaletargetref_name="{EVIL}"}} 1\n'
+                f'kube_horizontalpodautoscaler_spec_min_replicas{{{hpa}}} 1\nkube_horizontalpodautoscaler_spec_max_replicas{{{hpa}}} 9\n'
+                f'kube_horizontalpodautoscaler_status_current_replicas{{{hpa}}} 2\nkube_horizontalpodautoscaler_status_desired_replicas{{{hpa}}} {Target.desired}\n'
+                f'kube_horizontalpodautoscaler_spec_target_metric{{{hpa},metric_name="{EVIL}",metric_target_type="average"}} 20\n'
+                f'kube_horizontalpodautoscaler_status_target_metric{{{hpa},metric_name="{EVIL}",metric_target_type="average"}} 71\n'
+                f'kube_horizontalpodautoscaler_status_condition{{{hpa},condition="ScalingActive",status="true"}} 1\n'
+                f'kube_pod_status_phase{{{pod},phase="Pending"}} 1\nkube_pod_created{{{pod}}} 1\nkube_pod_status_unschedulable{{{pod}}} 1\n'
+                f'kube_node_info{{node="{EVIL}"}} 1\nkube_node_labels{{node="{EVIL}",label_gpuscale_dev_pool="{EVIL}"}} 1\n'
+                f'gpuscale_pool_coming_nodes{{pool="{EVIL}"}} 1\n').encode()
         self.send_response(200)
         self.send_header("Content-Type", "text/plain; version=0.0.4")
         self.end_headers()
@@ -86,6 +98,21 @@ def check_pages(b):
             b.wait(f"{page} shows {text}", f"document.querySelector('main').textContent.includes({text!r})")
         b.check(page)
     say("hostile texts are shown as texts")
+
+
+def check_overview(b):
+    b.size(1280, 860)
+    b.open("")
+    b.wait("GPUs", "document.querySelectorAll('.gpus tbody tr').length === 4 && document.querySelector('.simulated')")
+    for text in ("SIMULATED GPUs", "A100-SXM4-80GB", "Unschedulable: no node has room", "1 node of pool"):
+        b.wait(text, f"document.querySelector('main').textContent.includes({text!r})")
+    b.wait("the timeline", "document.querySelectorAll('.timeline canvas').length >= 4")
+    Target.desired = 5
+    b.wait("the change of the replicas", "document.querySelector('.replicas').textContent.includes('→ 5') && document.querySelector('.changes li')")
+    assert "2 → 5 replicas" in b.text()
+    b.wait("hostile names as texts", f"document.querySelector('.changes').textContent.includes({EVIL!r}) && document.querySelector('.waiting').textContent.includes({EVIL!r})")
+    b.check("the overview")
+    say("the overview shows autoscalers, waiting pods, GPUs and changes")
 
 
 def check_query(b):
@@ -182,12 +209,11 @@ def main():
         b.open("query?g0.expr=evil_metric&g0.tab=1")
         b.wait("the first samples", "document.querySelector('.values') || (document.querySelector('.primary').click(), false)")
         check_pages(b)
+        check_overview(b)
         check_query(b)
         check_keyboard(b)
         check_live(b)
         check_without_javascript(b)
-        if images:
-            take_images(b)
     except BaseException:
         b.shot(os.path.join(directory, "failure.png"))
         raise
@@ -195,13 +221,6 @@ def main():
         b.close()
         stop_engine()
         target.shutdown()
-
-
-def take_images(b):
-    b.size(1120, 640)
-    b.open("query?g0.expr=avg%20by%20(gpu)%20(DCGM_FI_DEV_GPU_UTIL)&g0.tab=graph&g0.range_input=1m")
-    b.wait("a chart", "document.querySelector('.plot canvas')")
-    b.shot(os.path.join(images, "web-query.png"))
 
 
 main()

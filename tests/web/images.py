@@ -1,0 +1,34 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Takes the screenshots of docs/web.md from a running gpuscale up. Usage: tests/web/images.py URL DIR
+
+    examples/demo/run build --pool 'spot=0..3x2,model=Tesla-T4,startup=25s' --gpus 2xA100-SXM4-80GB
+    tests/web/images.py http://127.0.0.1:9090/ docs/images
+"""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from browser import Browser  # noqa: E402  (this folder)
+
+QUERY = "query?g0.expr=DCGM_FI_DEV_GPU_UTIL&g0.tab=graph&g0.range_input=10m"
+IMAGES = (("web-overview", "", (1280, 890), False), ("web-overview-dark", "", (1280, 890), True), ("web-query", QUERY, (1280, 660), False),
+          ("web-targets", "targets", (1280, 560), False), ("web-phone", "", (400, 800), True))
+
+with tempfile.TemporaryDirectory() as profile:
+    b = Browser(sys.argv[1], profile)
+    try:
+        for name, page, size, dark in IMAGES:
+            b.size(*size, dark=dark)
+            b.open(page)
+            b.wait("charts", "!location.pathname.endsWith('/') || document.querySelectorAll('.timeline canvas').length >= 8")
+            b.wait("live data", "location.pathname.endsWith('query') || document.querySelector('.connection.live')")
+            path = os.path.join(sys.argv[2], name + ".png")
+            b.shot(path)
+            if shutil.which("convert"):
+                subprocess.run(["convert", path, "-strip", "-colors", "128", "PNG8:" + path], check=True)
+    finally:
+        b.close()

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// The state of nodes, GPUs, autoscalers and pods, from the series of the GPU exporter (DCGM_FI_*), of kube-state-metrics
+// or the engine (kube_*), and of gpuscale. What no series states is absent.
+import {get} from "./api.js";
+
+const slowMs = 10000, goneWindow = "15m", staleAfter = 30, changeStep = 15; // seconds
+const slow = new Map();
+
+// [{labels, value}] of an instant query.
+export async function instant(query) {
+  const {result} = await get("query", {query, time: Date.now() / 1000});
+  return result.map((s) => ({labels: s.metric, value: Number(s.value[1].replace("Inf", "Infinity"))}));
+}
+
+// The same, read again after ten seconds only.
+async function seldom(query) {
+  const known = slow.get(query);
+  if (known && Date.now() - known.at < slowMs) return known.value;
+  const value = await instant(query);
+  slow.set(query, {at: Date.now(), value});
+  return value;
+}
+
+export const quote = (text) => JSON.stringify(text);
+const group = (map, key, make) => { if (!map.has(key)) map.set(key, make()); return map.get(key); };
+
+// --- GPUs ---
+
+const ownerOf = (l) => { const pod = l.exported_pod || (l.exported_namespace ? "" : l.pod); return pod ? `${l.exported_namespace || l.namespace}/${pod}` : ""; };
+const nodeOf = (l) => l.NodeName || l.Hostname || l.hostname || l.node || l.instance || "";
+const gpuKey = (l) => [l.UUID || nodeOf(l) + l.gpu, l.GPU_I_ID || ""].join(" ");
+
+function newGpu(l) {
+  return {key: gpuKey(l), uuid: l.UUID || "", index: l.gpu || "", slice: l.GPU_I_PROFILE || "", model: (l.modelName || "").replace(/^NVIDIA /, ""), node: nodeOf(l),
+    simulated: (l.DCGM_FI_DRIVER_VERSION || "").endsWith("-simulated"), owners: new Set(), values: {}, age: NaN};
+}
+
+async function readGpus() {
+  const [values, ages, gone] = await Promise.all([
+    instant('{__name__=~"DCGM_FI_DEV_(GPU_UTIL|FB_USED|FB_FREE|GPU_TEMP|POWER_USAGE)"}'),
+    instant("time() - timestamp(DCGM_FI_DEV_GPU_UTIL)"),
+    seldom(`max_over_time(timestamp(DCGM_FI_DEV_GPU_UTIL)[${goneWindow}:15s]) unless DCGM_FI_DEV_GPU_UTIL`)]);
+  const gpus = new Map();
+  for (const {labels, value} of values) {
+    const g = group(gpus, gpuKey(labels), () => newGpu(labels)), owner = ownerOf(labels);
+    g.values[labels.__name__.slice("DCGM_FI_DEV_".length)] = value;
+    if (owner) g.owners.add(owner);
+  }
+  for (const {labels, value} of ages) {
+    const g = gpus.get(gpuKey(labels));
+    if (g) g.age = Number.isNaN(g.age) ? value : Math.min(g.age, value);
+  }
+  for (const {labels, value} of gone) {
+    const g = group(gpus, gpuKey(labels), () => ({...newGpu(labels), gone: 0}));
+    if (g.gone !== undefined) g.gone = Math.max(g.gone, value);
+  }
+  for (const g of gpus.values()) g.state = g.gone !== undefined ? "missing" : g.age > staleAfter ? "stale" : "ok";
+  return [...gpus.values()].sort((a, b) => a.node < b.node ? -1 : a.node > b.node ? 1 : Number(a.index) - Number(b.index) || (a.key < b.key ? -1 : 1));
+}
+
+// --- autoscalers ---
+
+// The last change of the desired replicas of each autoscaler within an hour: {t, from, to}.
+async function readChanges() {
+  const known = slow.get(readChanges), end = Math.floor(Date.now() / changeStep / 1000) * changeStep;
+  if (known && known.end === end) return known.value;
+  const {result} = await get("query_range", {query: "kube_horizontalpodautoscaler_status_desired_replicas", start: end - 3600, end, step: changeStep});
+  const value = new Map();
+  for (const {metric, values} of result)
+    for (let i = values.length - 1; i > 0 && !value.has(hpaKey(metric)); i--)
+      if (values[i][1] !== values[i - 1][1]) value.set(hpaKey(metric), {t: values[i][0], from: values[i - 1][1], to: values[i][1]});
+  slow.set(readChanges, {end, value});
+  return value;
+}
+
+const hpaKey = (l) => `${l.namespace}/${l.horizontalpodautoscaler}`;
+
+async function readHpas() {
+  const [changes, series] = await Promise.all([readChanges(), instant('{__name__=~"kube_horizontalpodautoscaler_(info|spec_(min|max)_replicas|(spec|status)_target_metric|status_(current|desired)_replicas)"}' +
+    " or kube_horizontalpodautoscaler_status_condition == 1")]);
+  const hpas = new Map();
+  for (const {labels: l, value} of series) {
+    const key = hpaKey(l);
+    const a = group(hpas, key, () => ({key, ns: l.namespace, name: l.horizontalpodautoscaler, metrics: new Map(), conditions: {}}));
+    const metric = () => group(a.metrics, `${l.metric_name} ${l.metric_target_type}`, () => ({name: l.metric_name, type: l.metric_target_type}));
+    switch (l.__name__.slice("kube_horizontalpodautoscaler_".length)) {
+    case "info": a.kind = l.scaletargetref_kind; a.target = l.scaletargetref_name; break;
+    case "spec_min_replicas": a.min = value; break;
+    case "spec_max_replicas": a.max = value; break;
+    case "status_current_replicas": a.current = value; break;
+    case "status_desired_replicas": a.desired = value; break;
+    case "spec_target_metric": metric().target = value; break;
+    case "status_target_metric": metric().current = value; break;
+    case "status_condition": a.conditions[l.condition] = l.status; break;
+    }
+  }
+  return [...hpas.values()].map((a) => ({...a, metrics: [...a.metrics.values()], change: changes.get(a.key)})).sort((a, b) => a.key < b.key ? -1 : 1);
+}
+
+// --- pods and nodes ---
+
+async function readPending() {
+  const pending = 'kube_pod_status_phase{phase="Pending"} == 1';
+  const [created, unschedulable, waiting] = await Promise.all([
+    instant(`kube_pod_created and on (namespace, pod) (${pending})`), instant("kube_pod_status_unschedulable == 1"),
+    instant(`kube_pod_container_status_waiting_reason == 1 and on (namespace, pod) (${pending})`)]);
+  const key = (l) => `${l.namespace}/${l.pod}`;
+  const no = new Set(unschedulable.map((s) => key(s.labels))), why = new Map(waiting.map((s) => [key(s.labels), s.labels.reason]));
+  return created.map((s) => ({key: key(s.labels), since: s.value,
+    reason: no.has(key(s.labels)) ? "Unschedulable: no node has room" : why.get(key(s.labels)) || "starting"})).sort((a, b) => a.since - b.since);
+}
+
+const poolLabels = ["gpuscale_dev_pool", "karpenter_sh_nodepool", "cloud_google_com_gke_nodepool", "eks_amazonaws_com_nodegroup",
+  "kubernetes_azure_com_agentpool", "alibabacloud_com_nodepool_id"];
+
+async function readNodes() {
+  const [states, labels, pools] = await Promise.all([
+    instant('{__name__=~"kube_node_(info|created|deletion_timestamp)"} or kube_node_spec_unschedulable == 1 or kube_node_status_condition{condition="Ready",status="true"}' +
+      ' or kube_node_status_allocatable{resource="nvidia_com_gpu"}'),
+    seldom("kube_node_labels"), instant('{__name__=~"gpuscale_pool_(nodes|ready_nodes|coming_nodes|gpus|used_gpus)"}')]);
+  const nodes = new Map(), byPool = new Map();
+  for (const {labels: l, value} of states) {
+    const n = group(nodes, l.node, () => ({name: l.node}));
+    switch (l.__name__) {
+    case "kube_node_status_condition": n.ready = value === 1; break;
+    case "kube_node_status_allocatable": n.gpus = value; break;
+    case "kube_node_spec_unschedulable": n.cordoned = true; break;
+    case "kube_node_deletion_timestamp": n.deleting = true; break;
+    case "kube_node_created": n.created = value; break;
+    }
+  }
+  for (const {labels: l} of labels) {
+    const n = nodes.get(l.node), found = poolLabels.map((name) => l["label_" + name]).find((v) => v);
+    if (n) Object.assign(n, {pool: found || "", type: l.label_node_kubernetes_io_instance_type || ""});
+  }
+  for (const {labels: l, value} of pools) group(byPool, l.pool, () => ({name: l.pool}))[l.__name__.slice("gpuscale_pool_".length)] = value;
+  return {nodes: [...nodes.values()], pools: [...byPool.values()].sort((a, b) => a.name < b.name ? -1 : 1)};
+}
+
+export async function readOverview() {
+  const [gpus, hpas, pending, {nodes, pools}, alerts] = await Promise.all([readGpus(), readHpas(), readPending(), readNodes(), get("alerts")]);
+  const known = new Set(nodes.map((n) => n.name));
+  return {hpas, pending, nodes, pools, alerts: alerts.alerts,
+    // A removed node took its GPUs along.
+    gpus: gpus.filter((g) => g.state !== "missing" || known.size === 0 || known.has(g.node))};
+}

@@ -216,8 +216,9 @@ struct kube_request *kube_patch(struct kube_client *c, struct kube_gvr r, const 
     return send_json(c, "PATCH", path.data, content_type, patch, cb, arg);
 }
 
-struct kube_request *kube_delete(struct kube_client *c, struct kube_gvr r, const char *ns,
-                                 const char *name, int grace_seconds, kube_done cb, void *arg)
+struct kube_request *kube_delete_with(struct kube_client *c, struct kube_gvr r, const char *ns,
+                                      const char *name, int grace_seconds, const char *policy,
+                                      kube_done cb, void *arg)
 {
     GS_AUTO_BUF struct gs_buf path = {0};
     kube_path(&path, r, ns, name, NULL);
@@ -226,5 +227,13 @@ struct kube_request *kube_delete(struct kube_client *c, struct kube_gvr r, const
     codec_json_set_str(options, "apiVersion", "v1");
     if (grace_seconds >= 0)
         codec_json_set_int(options, "gracePeriodSeconds", grace_seconds);
+    codec_json_set_str(options, "propagationPolicy", policy);
     return send_json(c, "DELETE", path.data, "application/json", options, cb, arg);
+}
+
+// The policy is given, because that of Jobs is Orphan by default.
+struct kube_request *kube_delete(struct kube_client *c, struct kube_gvr r, const char *ns,
+                                 const char *name, int grace_seconds, kube_done cb, void *arg)
+{
+    return kube_delete_with(c, r, ns, name, grace_seconds, "Background", cb, arg);
 }

@@ -68,8 +68,13 @@ struct kube_request *kube_patch(struct kube_client *c, struct kube_gvr r, const 
                                 const char *name, const char *subresource, const char *content_type,
                                 const json_t *patch, kube_done cb, void *arg);
 // grace_seconds < 0: the object's own grace period.
+// Dependents are deleted in the background.
 struct kube_request *kube_delete(struct kube_client *c, struct kube_gvr r, const char *ns,
                                  const char *name, int grace_seconds, kube_done cb, void *arg);
+// policy: "Background", "Foreground" or "Orphan".
+struct kube_request *kube_delete_with(struct kube_client *c, struct kube_gvr r, const char *ns,
+                                      const char *name, int grace_seconds, const char *policy,
+                                      kube_done cb, void *arg);
 struct kube_request *kube_raw_get(struct kube_client *c, const char *path, kube_done cb, void *arg);
 void kube_request_cancel(struct kube_request *r); // cb is not called; accepts NULL
 

@@ -420,6 +420,15 @@ void local_reconcile_delete(struct local_reconcile *w, struct kube_gvr r, const 
     c->request = kube_delete(w->queue->client, r, ns, name, -1, on_write_done, c);
 }
 
+void local_reconcile_delete_foreground(struct local_reconcile *w, struct kube_gvr r, const char *ns,
+                                       const char *name)
+{
+    struct pending_write *c = new_write(w, NULL, NULL);
+    c->deletes = true;
+    c->request =
+        kube_delete_with(w->queue->client, r, ns, name, -1, "Foreground", on_write_done, c);
+}
+
 void local_reconcile_get(struct local_reconcile *w, const char *path, local_write_fn cb, void *arg)
 {
     struct pending_write *c = new_write(w, cb, arg);

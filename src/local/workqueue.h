@@ -43,6 +43,9 @@ void local_reconcile_patch(struct local_reconcile *w, struct kube_gvr r, const c
                            local_write_fn cb, void *arg);
 void local_reconcile_delete(struct local_reconcile *w, struct kube_gvr r, const char *ns,
                             const char *name, local_write_fn cb, void *arg);
+// The same, with the propagation policy Foreground.
+void local_reconcile_delete_foreground(struct local_reconcile *w, struct kube_gvr r, const char *ns,
+                                       const char *name);
 void local_reconcile_get(struct local_reconcile *w, const char *path, local_write_fn cb, void *arg);
 // Records an event when the last write of the reconciliation succeeds.
 void local_reconcile_event(struct local_reconcile *w, struct kube_recorder *r, const json_t *about,

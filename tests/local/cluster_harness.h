@@ -25,7 +25,7 @@ struct cluster {
     int next_ip;
     // what the test looks at on each change of pods
     void (*check)(struct cluster *k);
-    // faults: every so many requests of the loops fail, 0: none
+    // faults: one of so many requests of the loops fails, 0: none
     unsigned fail_every, requests;
     // a call of the test
     bool done;
@@ -53,7 +53,8 @@ static inline int await(struct cluster *k)
 static void serve_or_fail(void *ctx, struct http_exchange *x)
 {
     struct cluster *k = ctx;
-    if (k->fail_every && ++k->requests % k->fail_every == 0)
+    // Not periodic: else it may hit the same request of each attempt.
+    if (k->fail_every && (++k->requests * 2654435761u >> 16) % k->fail_every == 0)
         http_reply_text(x, 500, "injected fault");
     else
         local_api_handle(k->api, x);
@@ -61,9 +62,13 @@ static void serve_or_fail(void *ctx, struct http_exchange *x)
 
 // --- the kubelet of the test ---
 
+static inline void kubelet_look_all(struct cluster *k);
+
 static void kubelet_forgot(void *arg, int status, json_t *body, struct gs_error *err)
 {
     gs_error_free(err); // conflicts come again by the next change
+    if (status == 500)  // injected
+        kubelet_look_all(arg);
 }
 
 static void kubelet_ready(struct cluster *k, const json_t *pod, bool ready)

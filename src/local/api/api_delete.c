@@ -6,9 +6,11 @@
 #include "kube/object.h"
 #include "local/api/api_private.h"
 #include "local/api/crd.h"
+#include "local/collected.h"
 #include "local/pod.h"
 
 #define DEFAULT_GRACE_S 30
+#define FOREGROUND      "foregroundDeletion"
 
 static bool is_core(const struct local_api_resource *res, const char *plural)
 {
@@ -48,7 +50,7 @@ bool local_api_can_vanish(const struct local_api *api, const struct local_api_re
 
 struct delete_options {
     int64_t grace_s; // -1: the object's own
-    bool orphan;
+    bool orphan, foreground;
     const char *uid, *rv; // preconditions, NULL: none
 };
 
@@ -72,6 +74,13 @@ static json_t *read_grace(const struct local_api_request *r, const json_t *body,
     return NULL;
 }
 
+// As in the first releases, unless the request has a policy. kubectl sends one.
+static bool orphans_by_default(const struct local_api_resource *res)
+{
+    return is_core(res, "replicationcontrollers") ||
+           (strcmp(res->group, "batch") == 0 && strcmp(res->plural, "jobs") == 0);
+}
+
 static json_t *read_delete_options(const struct local_api_request *r, const json_t *body,
                                    struct delete_options *ret)
 {
@@ -90,6 +99,15 @@ static json_t *read_delete_options(const struct local_api_request *r, const json
     }
     ret->orphan =
         gs_streq(policy, "Orphan") || codec_json_bool(body, false, "orphanDependents", NULL);
+    ret->foreground = gs_streq(policy, "Foreground");
+    if (!policy && !json_object_get(body, "orphanDependents") && orphans_by_default(r->res)) {
+        ret->orphan = true;
+        if (gs_streq(r->res->plural, "jobs"))
+            local_api_warning(r, "%s",
+                              "child pods are preserved by default when jobs are deleted; set "
+                              "propagationPolicy=Background to remove them or set "
+                              "propagationPolicy=Orphan to suppress this warning");
+    }
     ret->uid = codec_json_str(body, "preconditions", "uid", NULL);
     ret->rv = codec_json_str(body, "preconditions", "resourceVersion", NULL);
     return read_grace(r, body, &ret->grace_s);
@@ -146,6 +164,8 @@ static json_t *without_owner(const json_t *obj, const char *uid)
         if (gs_streq(codec_json_str(owner, "uid", NULL), uid)) {
             copy = json_deep_copy(obj);
             json_array_remove(codec_json_get(copy, "metadata", "ownerReferences", NULL), i);
+            if (json_array_size(owners) == 1)
+                json_object_del(json_object_get(copy, "metadata"), "ownerReferences");
             break;
         }
     return copy;
@@ -201,6 +221,20 @@ static json_t *marked(const json_t *obj, int64_t grace_s)
     codec_json_set_int(meta, "deletionGracePeriodSeconds", grace_s);
     if (json_object_get(meta, "generation"))
         codec_json_set_int(meta, "generation", codec_json_int(meta, 0, "generation", NULL) + 1);
+    return copy;
+}
+
+// The garbage collector deletes the dependents, then it removes the finalizer.
+static json_t *held_for_dependents(const json_t *obj)
+{
+    json_t *copy = json_deep_copy(obj);
+    json_t *finalizers = codec_json_get(copy, "metadata", "finalizers", NULL);
+    if (!json_is_array(finalizers)) {
+        finalizers = json_array();
+        codec_json_set(copy, finalizers, "metadata", "finalizers", NULL);
+    }
+    if (!codec_json_has_string(finalizers, FOREGROUND))
+        json_array_append_new(finalizers, json_string(FOREGROUND));
     return copy;
 }
 
@@ -275,6 +309,12 @@ json_t *local_api_delete_object(const struct local_api_request *r, const json_t 
         return delete_namespace(r, keep, ret_obj, ret_gone);
     if (strcmp(r->res->plural, "customresourcedefinitions") == 0)
         return local_api_delete_crd(r, keep, ret_obj, ret_gone);
+    if (o.foreground && !o.orphan && !kube_is_deleting(keep) &&
+        (r->res->custom || local_is_collected(r->res->group, r->res->plural))) {
+        json_t *held_one = held_for_dependents(keep);
+        json_decref(keep);
+        keep = held_one;
+    }
     int64_t grace_s = grace_of(r->res, keep, o.grace_s);
     bool held = json_array_size(codec_json_get(keep, "metadata", "finalizers", NULL)) > 0;
     if (grace_s == 0 && !held)

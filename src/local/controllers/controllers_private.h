@@ -25,6 +25,36 @@ struct controllers_daemonsets *controllers_daemonsets_new(struct local_cluster *
 void controllers_daemonsets_free(struct controllers_daemonsets *d);
 
 // Deletes objects without owners, and executes cascading deletion "Orphan" and "Foreground".
+// --- kinds.c: the kinds whose objects the garbage collector watches ---
+// The built-in ones (local/collected.h), and those of CustomResourceDefinitions as these come and
+// go.
+
+struct controllers_kind {
+    struct controllers_kind *next;
+    const char *kind;
+    struct kube_gvr gvr;
+    bool namespaced;
+    struct kube_cache *cache; // that of the cluster, or one with the metadata only
+    struct controllers_kinds *owner;
+    char *definition, *strings[4]; // of a custom resource
+    bool own_cache;
+};
+
+// old_obj and new_obj as in kube_cache_handlers. The objects of a kind that ends are reported as
+// deleted.
+typedef void (*controllers_kind_fn)(void *arg, const struct controllers_kind *k,
+                                    const json_t *old_obj, const json_t *new_obj);
+struct controllers_kinds *controllers_kinds_new(struct local_cluster *c, controllers_kind_fn fn,
+                                                void *arg);
+void controllers_kinds_free(struct controllers_kinds *all);
+bool controllers_kinds_synced(const struct controllers_kinds *all);
+// The kind of an owner reference; NULL: it is not watched.
+const struct controllers_kind *controllers_kind_of(const struct controllers_kinds *all,
+                                                   const json_t *ref);
+// By the name of a CustomResourceDefinition, "plural.group"; "plural." for the core group.
+const struct controllers_kind *controllers_kind_named(const struct controllers_kinds *all,
+                                                      struct gs_slice name);
+
 struct controllers_garbage_collector;
 struct controllers_garbage_collector *controllers_garbage_collector_new(struct local_cluster *c);
 void controllers_garbage_collector_free(struct controllers_garbage_collector *g);

@@ -10,31 +10,6 @@
 
 #define GONE_MAX 4096
 
-static const struct kind {
-    const char *kind;
-    struct kube_gvr gvr;
-    size_t cache; // offset in struct local_cluster
-} kinds[] = {
-    {"Pod", {"", "v1", "pods"}, offsetof(struct local_cluster, pods)},
-    {"ReplicaSet", {"apps", "v1", "replicasets"}, offsetof(struct local_cluster, replicasets)},
-    {"Deployment", {"apps", "v1", "deployments"}, offsetof(struct local_cluster, deployments)},
-    {"Service", {"", "v1", "services"}, offsetof(struct local_cluster, services)},
-    {"Endpoints", {"", "v1", "endpoints"}, offsetof(struct local_cluster, endpoints)},
-    {"PersistentVolumeClaim",
-     {"", "v1", "persistentvolumeclaims"},
-     offsetof(struct local_cluster, claims)},
-    {"ReplicationController",
-     {"", "v1", "replicationcontrollers"},
-     offsetof(struct local_cluster, replicationcontrollers)},
-    {"DaemonSet", {"apps", "v1", "daemonsets"}, offsetof(struct local_cluster, daemonsets)},
-    {"StatefulSet", {"apps", "v1", "statefulsets"}, offsetof(struct local_cluster, statefulsets)},
-    {"ControllerRevision",
-     {"apps", "v1", "controllerrevisions"},
-     offsetof(struct local_cluster, revisions)},
-    {"Job", {"batch", "v1", "jobs"}, offsetof(struct local_cluster, jobs)},
-    {"CronJob", {"batch", "v1", "cronjobs"}, offsetof(struct local_cluster, cronjobs)},
-};
-
 enum fate { FATE_UNKNOWN = 1, FATE_GONE };
 
 struct probe { // the state of an owner
@@ -45,55 +20,29 @@ struct probe { // the state of an owner
     bool asking;
 };
 
-// The objects that name one owner: "resource:namespace/name" -> struct dependent. With it, the
-// deletion of an owner costs as much as it has dependents, however many objects exist.
+// The objects that name one owner: "resource.group:namespace/name" -> struct dependent. With it,
+// the deletion of an owner costs as much as it has dependents, however many objects exist.
 struct dependents {
     struct gs_hmap *items;
 };
 
 struct dependent {
-    const struct kind *kind;
+    const struct controllers_kind *kind;
     char *ns, *name;
-};
-
-struct watcher { // the cache that reports a change
-    struct controllers_garbage_collector *collector;
-    const struct kind *kind;
 };
 
 struct controllers_garbage_collector {
     struct local_cluster *cluster;
-    struct local_workqueue *queue; // names are "resource:name"
+    struct local_workqueue *queue; // names are "resource.group:name"
     struct gs_hmap *probes;        // by uid
     struct gs_hmap *owned;         // uid of an owner -> struct dependents
-    struct watcher watchers[GS_ARRAY_LEN(kinds)];
+    struct controllers_kinds *kinds;
 };
 
-static struct kube_cache *cache_of(const struct controllers_garbage_collector *g,
-                                   const struct kind *k)
-{
-    return *(struct kube_cache **)((char *)g->cluster + k->cache);
-}
-
-// The kind of an owner; NULL if it is not one of the kinds above.
-static const struct kind *kind_of(const json_t *ref)
-{
-    const char *kind = codec_json_str(ref, "kind", NULL);
-    const char *version = codec_json_str(ref, "apiVersion", NULL);
-    for (size_t i = 0; i < GS_ARRAY_LEN(kinds); i++) {
-        size_t group = strlen(kinds[i].gvr.group);
-        if (gs_streq(kinds[i].kind, kind) && version &&
-            (group ? strncmp(version, kinds[i].gvr.group, group) == 0 && version[group] == '/'
-                   : !strchr(version, '/')))
-            return &kinds[i];
-    }
-    return NULL;
-}
-
-static void enqueue(struct controllers_garbage_collector *g, const struct kind *k,
+static void enqueue(struct controllers_garbage_collector *g, const struct controllers_kind *k,
                     const json_t *obj)
 {
-    GS_AUTO_FREE char *name = gs_format("%s:%s", k->gvr.resource, kube_name(obj));
+    GS_AUTO_FREE char *name = gs_format("%s.%s:%s", k->gvr.resource, k->gvr.group, kube_name(obj));
     local_workqueue_add(g->queue, kube_namespace(obj), name);
 }
 
@@ -124,13 +73,13 @@ static void dependents_free(void *p)
     free(d);
 }
 
-static char *dependent_key(const struct kind *k, const json_t *obj)
+static char *dependent_key(const struct controllers_kind *k, const json_t *obj)
 {
     GS_AUTO_FREE char *name = kube_key(obj);
-    return gs_format("%s:%s", k->gvr.resource, name);
+    return gs_format("%s.%s:%s", k->gvr.resource, k->gvr.group, name);
 }
 
-static void add_dependent(struct controllers_garbage_collector *g, const struct kind *k,
+static void add_dependent(struct controllers_garbage_collector *g, const struct controllers_kind *k,
                           const json_t *obj, const char *uid)
 {
     struct dependents *all = gs_hmap_get_str(g->owned, uid);
@@ -145,8 +94,8 @@ static void add_dependent(struct controllers_garbage_collector *g, const struct 
     gs_hmap_put_str(all->items, key, d);
 }
 
-static void drop_dependent(struct controllers_garbage_collector *g, const struct kind *k,
-                           const json_t *obj, const char *uid)
+static void drop_dependent(struct controllers_garbage_collector *g,
+                           const struct controllers_kind *k, const json_t *obj, const char *uid)
 {
     struct dependents *all = gs_hmap_get_str(g->owned, uid);
     if (!all)
@@ -159,10 +108,11 @@ static void drop_dependent(struct controllers_garbage_collector *g, const struct
         dependents_free(gs_hmap_remove_str(g->owned, uid));
 }
 
-static void each_owner_uid(struct controllers_garbage_collector *g, const struct kind *k,
-                           const json_t *obj,
-                           void (*fn)(struct controllers_garbage_collector *g, const struct kind *k,
-                                      const json_t *obj, const char *uid))
+static void each_owner_uid(struct controllers_garbage_collector *g,
+                           const struct controllers_kind *k, const json_t *obj,
+                           void (*fn)(struct controllers_garbage_collector *g,
+                                      const struct controllers_kind *k, const json_t *obj,
+                                      const char *uid))
 {
     size_t i;
     json_t *ref;
@@ -176,28 +126,41 @@ static void each_owner_uid(struct controllers_garbage_collector *g, const struct
 // --- dependents of an owner that is being deleted ---
 
 typedef void (*dependent_fn)(struct controllers_garbage_collector *g, struct local_reconcile *w,
-                             const struct kind *k, const json_t *dependent, const json_t *owner);
+                             const struct controllers_kind *k, const json_t *dependent,
+                             const json_t *owner);
 
-// Returns the number of dependents that delay the deletion of the owner.
+static bool blocks(const json_t *dependent, const json_t *owner)
+{
+    size_t i;
+    json_t *ref;
+    json_array_foreach (owner_refs(dependent), i, ref)
+        if (gs_streq(codec_json_str(ref, "uid", NULL), kube_uid(owner)))
+            return codec_json_bool(ref, false, "blockOwnerDeletion", NULL);
+    return false;
+}
+
+// Returns the number of dependents that delay the deletion of the owner: all, or only those whose
+// reference says so.
 static size_t each_dependent(struct controllers_garbage_collector *g, struct local_reconcile *w,
-                             const json_t *owner, dependent_fn fn)
+                             const json_t *owner, bool blocking_only, dependent_fn fn)
 {
     const struct dependents *all = gs_hmap_get_str(g->owned, kube_uid(owner));
     size_t n = 0, pos = 0;
     void *v;
     while (all && gs_hmap_next(all->items, &pos, NULL, &v)) {
         const struct dependent *d = v;
-        const json_t *obj = kube_cache_get(cache_of(g, d->kind), d->ns, d->name);
+        const json_t *obj = kube_cache_get(d->kind->cache, d->ns, d->name);
         if (!obj)
             continue;
-        n++;
+        n += !blocking_only || blocks(obj, owner);
         fn(g, w, d->kind, obj, owner);
     }
     return n;
 }
 
 static void cut_loose(struct controllers_garbage_collector *g, struct local_reconcile *w,
-                      const struct kind *k, const json_t *dependent, const json_t *owner)
+                      const struct controllers_kind *k, const json_t *dependent,
+                      const json_t *owner)
 {
     CODEC_AUTO_JSON json_t *patch = json_object();
     json_t *kept = json_array();
@@ -207,21 +170,39 @@ static void cut_loose(struct controllers_garbage_collector *g, struct local_reco
         if (!gs_streq(codec_json_str(ref, "uid", NULL), kube_uid(owner)))
             json_array_append(kept, ref);
     }
+    if (!json_array_size(kept)) {
+        json_decref(kept);
+        kept = json_null(); // removes the member
+    }
     codec_json_set(patch, kept, "metadata", "ownerReferences", NULL);
     local_reconcile_patch(w, k->gvr, kube_namespace(dependent), kube_name(dependent), NULL, patch,
                           NULL, NULL);
 }
 
-static void delete_dependent(struct controllers_garbage_collector *g, struct local_reconcile *w,
-                             const struct kind *k, const json_t *dependent, const json_t *owner)
+// Dependents of the dependent are deleted before it.
+static void delete_in_order(struct controllers_garbage_collector *g, struct local_reconcile *w,
+                            const struct controllers_kind *k, const json_t *obj)
 {
-    if (!kube_is_deleting(dependent))
-        local_reconcile_delete(w, k->gvr, kube_namespace(dependent), kube_name(dependent), NULL,
-                               NULL);
+    if (gs_hmap_get_str(g->owned, kube_uid(obj)))
+        local_reconcile_delete_foreground(w, k->gvr, kube_namespace(obj), kube_name(obj));
+    else
+        local_reconcile_delete(w, k->gvr, kube_namespace(obj), kube_name(obj), NULL, NULL);
 }
 
-static void drop_finalizer(struct local_reconcile *w, const struct kind *k, const json_t *obj,
-                           const char *name)
+static void delete_dependent(struct controllers_garbage_collector *g, struct local_reconcile *w,
+                             const struct controllers_kind *k, const json_t *dependent,
+                             const json_t *owner)
+{
+    if (kube_is_deleting(dependent))
+        return;
+    if (json_array_size(owner_refs(dependent)) > 1) // it stays with its other owners
+        cut_loose(g, w, k, dependent, owner);
+    else
+        delete_in_order(g, w, k, dependent);
+}
+
+static void drop_finalizer(struct local_reconcile *w, const struct controllers_kind *k,
+                           const json_t *obj, const char *name)
 {
     CODEC_AUTO_JSON json_t *patch = json_object();
     json_t *kept = json_array();
@@ -236,7 +217,7 @@ static void drop_finalizer(struct local_reconcile *w, const struct kind *k, cons
 }
 
 static void finish_deletion(struct controllers_garbage_collector *g, struct local_reconcile *w,
-                            const struct kind *k, const json_t *obj)
+                            const struct controllers_kind *k, const json_t *obj)
 {
     static const struct {
         const char *finalizer;
@@ -245,7 +226,7 @@ static void finish_deletion(struct controllers_garbage_collector *g, struct loca
     for (size_t i = 0; i < GS_ARRAY_LEN(policies); i++) {
         if (!has_finalizer(obj, policies[i].finalizer))
             continue;
-        if (each_dependent(g, w, obj, policies[i].fn) == 0)
+        if (each_dependent(g, w, obj, i > 0, policies[i].fn) == 0)
             drop_finalizer(w, k, obj, policies[i].finalizer);
         else
             local_reconcile_requeue(
@@ -310,7 +291,8 @@ static void probe_answered(void *arg, const json_t *body, const struct gs_error 
 }
 
 static void ask(struct controllers_garbage_collector *g, struct local_reconcile *w, struct probe *p,
-                const struct kind *k, const char *ns, const char *owner, const char *dependent)
+                const struct controllers_kind *k, const char *ns, const char *dependent_ns,
+                const char *owner, const char *dependent)
 {
     if (p->asking) {
         local_reconcile_requeue(w, 500);
@@ -319,60 +301,85 @@ static void ask(struct controllers_garbage_collector *g, struct local_reconcile 
     p->asking = true;
     free(p->dependent_ns);
     free(p->dependent);
-    p->dependent_ns = gs_strdup(ns);
+    p->dependent_ns = gs_strdup(dependent_ns);
     p->dependent = gs_strdup(dependent);
     GS_AUTO_BUF struct gs_buf path = {0};
     kube_path(&path, k->gvr, ns, owner, NULL);
     local_reconcile_get(w, path.data, probe_answered, p);
 }
 
-// Deletes the dependent if all its owners were deleted.
-static void check_owners(struct controllers_garbage_collector *g, struct local_reconcile *w,
-                         const struct kind *k, const json_t *obj, const char *key)
+// Whether the owner was deleted. OWNER_UNKNOWN: the dependent is reconciled again with the answer.
+enum owner_state { OWNER_EXISTS, OWNER_GONE, OWNER_UNKNOWN };
+
+static enum owner_state state_of_owner(struct controllers_garbage_collector *g,
+                                       struct local_reconcile *w, const json_t *obj,
+                                       const json_t *ref, const char *key)
 {
+    const char *uid = codec_json_str(ref, "uid", NULL), *name = codec_json_str(ref, "name", NULL);
+    const struct controllers_kind *of = controllers_kind_of(g->kinds, ref);
+    const char *ns = of && of->namespaced ? kube_namespace(obj) : NULL;
+    const struct probe *asked = uid ? gs_hmap_get_str(g->probes, uid) : NULL;
+    if (asked && asked->fate == FATE_GONE)
+        return OWNER_GONE;
+    // Owners of other kinds are assumed to exist. A namespaced one cannot own a cluster-scoped
+    // object.
+    if (!of || !uid || !name || (of->namespaced && !ns))
+        return OWNER_EXISTS;
+    const json_t *owner = kube_cache_get(of->cache, ns, name);
+    if (owner && gs_streq(kube_uid(owner), uid))
+        return OWNER_EXISTS;
+    ask(g, w, probe_of(g, uid), of, ns, kube_namespace(obj), name, key);
+    return OWNER_UNKNOWN;
+}
+
+static void keep_owners(struct local_reconcile *w, const struct controllers_kind *k,
+                        const json_t *obj, json_t *kept)
+{
+    CODEC_AUTO_JSON json_t *patch = json_object();
+    codec_json_set(patch, json_incref(kept), "metadata", "ownerReferences", NULL);
+    local_reconcile_patch(w, k->gvr, kube_namespace(obj), kube_name(obj), NULL, patch, NULL, NULL);
+}
+
+// Deletes the dependent if all its owners were deleted. Otherwise removes the references to those
+// that were.
+static void check_owners(struct controllers_garbage_collector *g, struct local_reconcile *w,
+                         const struct controllers_kind *k, const json_t *obj, const char *key)
+{
+    CODEC_AUTO_JSON json_t *kept = json_array();
+    bool any_unknown = false;
     size_t i;
     json_t *ref;
-    bool all_gone = true;
     json_array_foreach (owner_refs(obj), i, ref) {
-        const char *uid = codec_json_str(ref, "uid", NULL),
-                   *name = codec_json_str(ref, "name", NULL);
-        const struct kind *of = kind_of(ref);
-        if (!of || !uid || !name)
-            return; // owners of other kinds are assumed to exist
-        const json_t *owner = kube_cache_get(cache_of(g, of), kube_namespace(obj), name);
-        if (owner && gs_streq(kube_uid(owner), uid))
-            return;
-        struct probe *p = probe_of(g, uid);
-        if (p->fate != FATE_GONE) {
-            all_gone = false;
-            ask(g, w, p, of, kube_namespace(obj), name, key);
-        }
+        enum owner_state state = state_of_owner(g, w, obj, ref, key);
+        any_unknown = any_unknown || state == OWNER_UNKNOWN;
+        if (state == OWNER_EXISTS)
+            json_array_append(kept, ref);
     }
-    if (all_gone)
+    if (any_unknown || json_array_size(kept) == json_array_size(owner_refs(obj)))
+        return;
+    if (json_array_size(kept))
+        keep_owners(w, k, obj, kept);
+    else
         local_reconcile_delete(w, k->gvr, kube_namespace(obj), kube_name(obj), NULL, NULL);
 }
 
 static void sync_object(void *arg, struct local_reconcile *w, const char *ns, const char *key)
 {
     struct controllers_garbage_collector *g = arg;
-    if (!local_cluster_synced(g->cluster)) {
+    if (!local_cluster_synced(g->cluster) || !controllers_kinds_synced(g->kinds)) {
         local_reconcile_requeue(w, 100);
         return;
     }
     const char *colon = strchr(key, ':');
-    for (size_t i = 0; colon && i < GS_ARRAY_LEN(kinds); i++) {
-        const struct kind *k = &kinds[i];
-        if (!gs_slice_eq_str(gs_slice_make(key, (size_t)(colon - key)), k->gvr.resource))
-            continue;
-        const json_t *obj = kube_cache_get(cache_of(g, k), ns, colon + 1);
-        if (!obj)
-            return;
-        if (kube_is_deleting(obj))
-            finish_deletion(g, w, k, obj);
-        else if (json_array_size(owner_refs(obj)) > 0)
-            check_owners(g, w, k, obj, key);
+    const struct controllers_kind *k =
+        colon ? controllers_kind_named(g->kinds, gs_slice_make(key, (size_t)(colon - key))) : NULL;
+    const json_t *obj = k ? kube_cache_get(k->cache, ns, colon + 1) : NULL;
+    if (!obj)
         return;
-    }
+    if (kube_is_deleting(obj))
+        finish_deletion(g, w, k, obj);
+    else if (json_array_size(owner_refs(obj)) > 0)
+        check_owners(g, w, k, obj, key);
 }
 
 // --- changes that reconcile an object ---
@@ -388,21 +395,21 @@ static void owner_gone(struct controllers_garbage_collector *g, const char *uid)
     probe_of(g, uid)->fate = FATE_GONE;
     while (gs_hmap_next(all->items, &pos, &key, &v)) {
         const struct dependent *d = v;
-        const json_t *obj = kube_cache_get(cache_of(g, d->kind), d->ns, d->name);
+        const json_t *obj = kube_cache_get(d->kind->cache, d->ns, d->name);
         if (obj)
             enqueue(g, d->kind, obj);
     }
 }
 
 // The owner of a new object may not exist any more. A deleted object can have a deletion policy.
-static void changed(void *arg, const json_t *old_obj, const json_t *new_obj)
+static void changed(void *arg, const struct controllers_kind *k, const json_t *old_obj,
+                    const json_t *new_obj)
 {
-    struct watcher *watcher = arg;
-    struct controllers_garbage_collector *g = watcher->collector;
+    struct controllers_garbage_collector *g = arg;
     bool owners_changed = !old_obj || !json_equal(owner_refs(old_obj), owner_refs(new_obj));
     if (owners_changed || !new_obj) {
-        each_owner_uid(g, watcher->kind, old_obj, drop_dependent);
-        each_owner_uid(g, watcher->kind, new_obj, add_dependent);
+        each_owner_uid(g, k, old_obj, drop_dependent);
+        each_owner_uid(g, k, new_obj, add_dependent);
     }
     if (!new_obj) {
         if (kube_uid(old_obj))
@@ -411,7 +418,7 @@ static void changed(void *arg, const json_t *old_obj, const json_t *new_obj)
     }
     bool owned = json_array_size(owner_refs(new_obj)) > 0;
     if (kube_is_deleting(new_obj) || (owned && owners_changed))
-        enqueue(g, watcher->kind, new_obj);
+        enqueue(g, k, new_obj);
 }
 
 struct controllers_garbage_collector *controllers_garbage_collector_new(struct local_cluster *c)
@@ -421,11 +428,7 @@ struct controllers_garbage_collector *controllers_garbage_collector_new(struct l
     g->probes = gs_hmap_new(source_probe_free);
     g->owned = gs_hmap_new(dependents_free);
     g->queue = local_workqueue_new(c->loop, c->client, "garbage-collector", sync_object, g);
-    for (size_t i = 0; i < GS_ARRAY_LEN(kinds); i++) {
-        g->watchers[i] = (struct watcher){g, &kinds[i]};
-        struct kube_cache_handlers h = {.on_change = changed, .arg = &g->watchers[i]};
-        kube_cache_add_handlers(cache_of(g, &kinds[i]), &h);
-    }
+    g->kinds = controllers_kinds_new(c, changed, g);
     return g;
 }
 
@@ -433,8 +436,7 @@ void controllers_garbage_collector_free(struct controllers_garbage_collector *g)
 {
     if (!g)
         return;
-    for (size_t i = 0; i < GS_ARRAY_LEN(kinds); i++)
-        kube_cache_remove_handlers(cache_of(g, &kinds[i]), &g->watchers[i]);
+    controllers_kinds_free(g->kinds);
     local_workqueue_free(g->queue);
     gs_hmap_free(g->probes);
     gs_hmap_free(g->owned);

@@ -13,6 +13,7 @@
 
 #define BURST         64 // pods created or deleted in one reconciliation
 #define LOOK_AGAIN_MS 1000
+#define CLAIMS_MS     5 // until new claims are in the cache
 #define NAME_LABEL    "statefulset.kubernetes.io/pod-name"
 #define INDEX_LABEL   "apps.kubernetes.io/pod-index"
 
@@ -116,16 +117,20 @@ static void create_claim(struct set_sync *s, const json_t *template, const char 
                           kube_name(s->set));
 }
 
-// Creates the missing claims of a pod.
-static void create_claims(struct set_sync *s, int64_t ordinal, const char *pod)
+// Creates the missing claims of a pod. Returns whether there were any.
+static bool create_claims(struct set_sync *s, int64_t ordinal, const char *pod)
 {
+    bool any = false;
     size_t i;
     json_t *template;
     json_array_foreach (codec_json_get(s->set, "spec", "volumeClaimTemplates", NULL), i, template) {
         GS_AUTO_FREE char *name = claim_name(s, template, ordinal);
-        if (!kube_cache_get(s->d->owned.cluster->claims, kube_namespace(s->set), name))
-            create_claim(s, template, name, pod);
+        if (kube_cache_get(s->d->owned.cluster->claims, kube_namespace(s->set), name))
+            continue;
+        create_claim(s, template, name, pod);
+        any = true;
     }
+    return any;
 }
 
 // With whenScaled: Delete, the claims of a surplus pod are deleted with it.
@@ -202,7 +207,11 @@ static json_t *make_pod(const struct set_sync *s, int64_t ordinal)
 static void create_pod(struct set_sync *s, int64_t ordinal)
 {
     CODEC_AUTO_JSON json_t *pod = make_pod(s, ordinal);
-    create_claims(s, ordinal, kube_name(pod));
+    // A pod is created after its claims, so that it never runs without one that was refused.
+    if (create_claims(s, ordinal, kube_name(pod))) {
+        local_reconcile_requeue(s->work, CLAIMS_MS);
+        return;
+    }
     if (!controllers_owned_create(&s->d->owned, s->work, s->set, pod))
         return;
     s->writes++;

@@ -63,6 +63,12 @@ static const struct gs_opt rows[] = {
      AT(kube_monitors),
      .help = "Also scrape the targets of the ServiceMonitor and PodMonitor objects "
              "(monitoring.coreos.com/v1) of all namespaces, as the Prometheus operator does."},
+    {.name = "kube-monitors.selector",
+     .arg = "LABELS",
+     .type = GS_OPT_STRING,
+     AT(kube_monitors_selector),
+     .help = "Label selector of these objects, such as 'release=stack' or 'team!=a'. Default: all "
+             "objects."},
     {.name = "kube-state.metric-labels-allowlist",
      .arg = "LIST",
      .type = GS_OPT_STRING,

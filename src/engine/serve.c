@@ -8,6 +8,7 @@
 #include "engine/engine.h"
 #include "kube/client.h"
 #include "kube/kubeconfig.h"
+#include "kube/selector.h"
 #include "net/http/server.h"
 #include "net/web_config/web_config.h"
 
@@ -237,6 +238,11 @@ static struct gs_error *make_engine(struct server *r, const struct engine_flags 
         f->retention_size ? engine_parse_size(f->retention_size, &max_bytes) : NULL;
     if (err)
         return gs_error_wrap(err, "--storage.tsdb.retention.size");
+    struct kube_selector selector = {0};
+    err = kube_selector_parse(f->kube_monitors_selector, &selector);
+    kube_selector_finish(&selector);
+    if (err)
+        return gs_error_wrap(err, "--kube-monitors.selector");
     struct engine_options o = {
         .config_path = f->config_file,
         .store = {.retention_ms = f->retention_ns / GS_NS_PER_MS,
@@ -253,6 +259,8 @@ static struct gs_error *make_engine(struct server *r, const struct engine_flags 
         .kube_state = f->kube_state,
         .kube_rules = f->kube_rules,
         .kube_monitors = f->kube_monitors,
+        .service_monitor_selector = f->kube_monitors_selector,
+        .pod_monitor_selector = f->kube_monitors_selector,
         .kube_state_labels = f->kube_state_labels,
         .external_url = r->external_url,
         .route_prefix = r->route_prefix,

@@ -25,7 +25,7 @@ struct engine_flags {
     int64_t lookback_ns, query_timeout_ns, max_samples, max_concurrency;
     const char *kubeconfig;
     bool kube_state, kube_rules, kube_monitors;
-    const char *kube_state_labels;
+    const char *kube_state_labels, *kube_monitors_selector;
     const char *log_level, *log_format;
     bool ignored_bools[ENGINE_IGNORED_BOOLS];
     struct gs_opt_list ignored_values[ENGINE_IGNORED_VALUES];

@@ -136,14 +136,22 @@ load vision-api 40
 values=$guides/eks/prometheus-adapter-values.yaml
 [ ! -d "$originals" ] || values=$originals/eks/prometheus-adapter-values.yaml
 kubectl create namespace monitoring >/dev/null
-kubectl -n monitoring apply -f - >/dev/null <<END
+cat >"$dir/guide.yaml" <<END
 apiVersion: v1
 kind: Service
 metadata: {name: kube-prometheus-stack-prometheus}
 spec: {selector: {app.kubernetes.io/name: gpuscale-engine}, ports: [{port: 9090}]}
+---
+apiVersion: monitoring.coreos.com/v1
+kind: ServiceMonitor
+metadata: {name: guide}
+spec:
+  selector: {matchLabels: {app.kubernetes.io/name: gpuscale-exporter}}
+  endpoints: [{port: metrics, interval: 1s}]
 END
+kubectl -n monitoring apply -f "$dir/guide.yaml" >/dev/null
 started=$(date +%s.%N)
-helm "$helm3" install gpuscale "$chart" -n monitoring -f "$values" --set exporter.serviceMonitor.enabled=true,exporter.serviceMonitor.honorLabels=false,exporter.serviceMonitor.interval=1s
+helm "$helm3" install gpuscale "$chart" -n monitoring -f "$values"
 wait_for "the APIServices are Available" available
 wait_for "the metric of the guide's rule" reads namespaces/default/services/vision-api/DCGM_FI_DEV_GPU_UTIL_AVG 40
 ok "Helm 3, the EKS guide's values: $(elapsed "$started") s from helm install to DCGM_FI_DEV_GPU_UTIL_AVG of the Service"
@@ -168,11 +176,19 @@ page() {
 }
 wait_for "the exporter's page by NVIDIA's values" page
 [ "$(kubectl -n monitoring get servicemonitor gpuscale-exporter -o jsonpath='{.metadata.labels.release}')" = stack ] || fail "the ServiceMonitor's label"
+# The engine scrapes each exporter once in spite of that object.
+kubectl -n monitoring delete servicemonitor guide >/dev/null
+jobs() {
+    curl -sf "http://$(kubectl -n monitoring get service gpuscale-engine -o jsonpath='{.spec.clusterIP}'):9090/api/v1/targets?state=active" |
+        jq -e '[.data.activeTargets[] | select(.scrapeUrl | test(":9400/")) | .labels.job] == ["gpuscale-exporter"]'
+}
+wait_for "one target for each exporter" jobs
+kubectl -n monitoring apply -f "$dir/guide.yaml" >/dev/null
 helm "$helm3" rollback gpuscale 1 -n monitoring
 roll_out daemonset/gpuscale-exporter deployment/gpuscale-engine deployment/gpuscale-adapter
 wait_for "the metric of the guide's rule after the roll-back" reads namespaces/default/services/vision-api/DCGM_FI_DEV_GPU_UTIL_AVG 40
 ok "Helm 3: upgraded to values of dcgm-exporter's chart, and rolled back"
-kubectl -n monitoring delete service kube-prometheus-stack-prometheus >/dev/null
+kubectl -n monitoring delete -f "$dir/guide.yaml" >/dev/null
 uninstall "$helm3"
 ok "Helm 3 uninstalled: nothing remains, and the namespace can be deleted"
 echo "$passed passed, 0 failed"

@@ -119,6 +119,8 @@ has dcgm-exporter "$def"'pod("exporter").spec | .runtimeClassName == "nvidia" an
     any(.volumes[]; . == {name: "host-binaries", hostPath: {path: "/opt/bin"}})'
 has dcgm-exporter "$def"'object("ServiceMonitor"; "gpuscale-exporter") | .metadata.labels.release == "kube-prometheus-stack" and (.spec.endpoints[0] |
     .interval == "30s" and .scrapeTimeout == "25s" and .honorLabels == false and .relabelings[0].targetLabel == "nodename" and .metricRelabelings[0].targetLabel == "model")'
+has dcgm-exporter "$def"'container("engine").args | index("--kube-monitors.selector=app.kubernetes.io/name!=gpuscale-exporter")'
+has default "$def"'container("engine").args | all(startswith("--kube-monitors.selector") | not)'
 has dcgm-exporter "$def"'object("ConfigMap"; "gpuscale-exporter").data["counters.csv"] | contains("DCGM_FI_DEV_GPU_UTIL, gauge")'
 has dcgm-exporter "$def"'object("DaemonSet"; "gpuscale-exporter").spec.updateStrategy.rollingUpdate.maxUnavailable == 2'
 

@@ -33,6 +33,7 @@ refused 2 "--after-load needs a load" "$gpuscale" up --data-dir "$dir/never" --a
 refused 2 "--env FOO: write NAME=VALUE" "$gpuscale" up --data-dir "$dir/never" --env FOO
 refused 2 '--hpa-compat: release "9"' "$gpuscale" up --data-dir "$dir/never" --hpa-compat=9
 [ ! -e "$dir/never" ] || fail "a refused flag left a data directory"
+refused 2 '--kube-monitors.selector: ' "$gpuscale" engine --config.file="$dir/none.yml" --kube-monitors.selector='a in b'
 refused 2 'unknown command "upp"; did you mean "up"?' "$gpuscale" help upp
 refused 2 'explain hpa needs one NAME' "$gpuscale" explain hpa
 refused 2 '"pod/x" is not the name of an autoscaler' "$gpuscale" explain hpa pod/x

@@ -1,3 +1,10 @@
+{{/* Whether the exporter has a ServiceMonitor. */}}
+{{- define "gpuscale.exporterMonitor" -}}
+{{- $enabled := toString (include "gpuscale.part" (list . "exporter") | fromYaml).serviceMonitor.enabled -}}
+{{- if eq $enabled "auto" -}}{{- $enabled = toString (not .Values.engine.enabled) -}}{{- end -}}
+{{- if and .Values.exporter.enabled (eq $enabled "true") (include "gpuscale.hasMonitoring" .) -}}true{{- end -}}
+{{- end -}}
+
 {{/* The jobs of an engine. Arguments: the root and the settings of the engine. */}}
 {{- define "gpuscale.scrapeConfigs" -}}
 {{- $engine := index . 1 -}}

@@ -31,7 +31,7 @@ helm() { # VERSION-OF-HELM ARGUMENT…
 }
 # All objects of the release, wherever they are. The ConfigMap for the rules of users is kept.
 remains() {
-    kubectl get all,configmaps,secrets,serviceaccounts,roles,rolebindings,clusterroles,clusterrolebindings,priorityclasses,poddisruptionbudgets,apiservices \
+    kubectl get all,configmaps,secrets,serviceaccounts,roles,rolebindings,clusterroles,clusterrolebindings,priorityclasses,poddisruptionbudgets,apiservices,leases \
         -A -o json | jq -r '.items[] | select(((.metadata.labels // {})["app.kubernetes.io/instance"] == "gpuscale" or
             (.metadata.name | test("gpuscale")) or ((.spec.service? // {}).name? // "" | test("gpuscale"))) and .metadata.name != "gpuscale-engine-rules") |
             .kind + " " + (.metadata.namespace // "") + "/" + .metadata.name'
@@ -151,12 +151,15 @@ spec:
 END
 kubectl -n monitoring apply -f "$dir/guide.yaml" >/dev/null
 started=$(date +%s.%N)
-helm "$helm3" install gpuscale "$chart" -n monitoring -f "$values"
+helm "$helm3" install gpuscale "$chart" -n monitoring -f "$values" --set hpa.enabled=true
 wait_for "the APIServices are Available" available
 wait_for "the metric of the guide's rule" reads namespaces/default/services/vision-api/DCGM_FI_DEV_GPU_UTIL_AVG 40
 ok "Helm 3, the EKS guide's values: $(elapsed "$started") s from helm install to DCGM_FI_DEV_GPU_UTIL_AVG of the Service"
 
-# Then NVIDIA's values: an upgrade to other values, and roll-back.
+# Then NVIDIA's values: an upgrade to other values, and roll-back. The user's rules stay.
+rules='groups: [{name: mine, rules: [{record: mine, expr: vector(1)}]}]'
+kubectl -n monitoring patch configmap gpuscale-engine-rules -p "{\"data\": {\"mine.yml\": \"$rules\"}}" >/dev/null
+has_rules() { [ "$(kubectl -n monitoring get configmap gpuscale-engine-rules -o jsonpath='{.data.mine\.yml}')" = "$rules" ]; }
 cat >"$dir/nvidia.yaml" <<END
 image: {repository: nvcr.io/nvidia/k8s/dcgm-exporter, tag: 4.6.0-4.8.3-distroless}
 arguments: [-f, /etc/dcgm-exporter/default-counters.csv, --hostname-label=Hostname]
@@ -167,7 +170,8 @@ customMetrics: |
   DCGM_FI_DEV_GPU_UTIL, gauge, GPU utilization (in %).
 runtimeClassName: nvidia
 END
-helm "$helm3" upgrade gpuscale "$chart" -n monitoring -f "$dir/nvidia.yaml"
+helm "$helm3" upgrade gpuscale "$chart" -n monitoring -f "$dir/nvidia.yaml" --set engine.userRules=false
+has_rules || fail "the user's rules after an upgrade"
 grep -q '^Values without effect: image$' "$dir/helm.log" || fail "notes: $(cat "$dir/helm.log")"
 roll_out daemonset/gpuscale-exporter deployment/gpuscale-engine
 page() {
@@ -186,6 +190,7 @@ wait_for "one target for each exporter" jobs
 kubectl -n monitoring apply -f "$dir/guide.yaml" >/dev/null
 helm "$helm3" rollback gpuscale 1 -n monitoring
 roll_out daemonset/gpuscale-exporter deployment/gpuscale-engine deployment/gpuscale-adapter
+has_rules || fail "the user's rules after a roll-back"
 wait_for "the metric of the guide's rule after the roll-back" reads namespaces/default/services/vision-api/DCGM_FI_DEV_GPU_UTIL_AVG 40
 ok "Helm 3: upgraded to values of dcgm-exporter's chart, and rolled back"
 kubectl -n monitoring delete -f "$dir/guide.yaml" >/dev/null

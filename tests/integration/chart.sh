@@ -116,7 +116,11 @@ has dcgm-exporter "$def"'container("exporter") | (["-n", "-d", "f", "--address=:
     (.volumeMounts | any(.name == "own")) and (.volumeMounts | all(.name != "exporter-metrics-volume"))'
 has dcgm-exporter "$def"'pod("exporter").spec | .runtimeClassName == "nvidia" and any(.tolerations[]; . == {operator: "Exists"}) and .nodeSelector["nvidia.com/gpu.present"] == "true" and
     .affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions == [{key: "nvidia-gpu", operator: "Exists"}] and
-    any(.volumes[]; . == {name: "host-binaries", hostPath: {path: "/opt/bin"}})'
+    any(.volumes[]; . == {name: "host-binaries", hostPath: {path: "/opt/bin"}}) and any(.volumes[]; .hostPath.path == "/var/lib/k0s/kubelet/pod-resources") and
+    .hostNetwork and .dnsPolicy == "ClusterFirstWithHostNet"'
+has dcgm-exporter "$def"'(object("ConfigMap"; "gpuscale-exporter-config").data["config.yaml"] | contains("interval: 5s")) and
+    any(container("exporter").env[]; . == {name: "DCGM_EXPORTER_CONFIG_FILE", value: "/etc/dcgm-exporter/config.yaml"}) and
+    any(container("exporter").volumeMounts[]; .mountPath == "/etc/dcgm-exporter/config.yaml" and .subPath == "config.yaml")'
 has dcgm-exporter "$def"'object("ServiceMonitor"; "gpuscale-exporter") | .metadata.labels.release == "kube-prometheus-stack" and (.spec.endpoints[0] |
     .interval == "30s" and .scrapeTimeout == "25s" and .honorLabels == false and .relabelings[0].targetLabel == "nodename" and .metricRelabelings[0].targetLabel == "model")'
 has dcgm-exporter "$def"'container("engine").args | index("--kube-monitors.selector=app.kubernetes.io/name!=gpuscale-exporter")'

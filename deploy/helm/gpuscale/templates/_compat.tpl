@@ -201,8 +201,16 @@ gpuscale.compat.PART is YAML with settings of that part; they override those in 
 {{- end -}}
 {{- if dig "enabled" false ($peer.kubernetesDRA | default dict) -}}{{- $_ := set $settings "dra" true -}}{{- end -}}
 {{- with $arguments -}}{{- $_ := set $settings "args" . -}}{{- end -}}
-{{- with $peer.extraEnv -}}{{- $_ := set $settings "env" . -}}{{- end -}}
-{{- with $peer.runtimeClassName -}}{{- $_ := set $settings "runtimeClassName" . -}}{{- end -}}
+{{- $environment := $peer.extraEnv | default list -}}
+{{- $config := $peer.config | default dict -}}
+{{- $configPath := $config.mountPath | default "/etc/dcgm-exporter/config.yaml" -}}
+{{- if $config.enabled -}}
+  {{- $environment = append $environment (dict "name" "DCGM_EXPORTER_CONFIG_FILE" "value" $configPath) -}}
+{{- end -}}
+{{- with $environment -}}{{- $_ := set $settings "env" . -}}{{- end -}}
+{{- range $theirs, $ours := dict "runtimeClassName" "runtimeClassName" "hostNetwork" "hostNetwork" "kubeletPath" "podResources" -}}
+  {{- with index $peer $theirs -}}{{- $_ := set $settings $ours . -}}{{- end -}}
+{{- end -}}
 {{- with $peer.initContainers -}}{{- $_ := set $settings "extraInitContainers" . -}}{{- end -}}
 {{- with $peer.rollingUpdate -}}{{- with .maxUnavailable -}}{{- $_ := set $settings "maxUnavailable" . -}}{{- end -}}{{- end -}}
 {{- $monitor := $peer.serviceMonitor -}}
@@ -224,6 +232,11 @@ gpuscale.compat.PART is YAML with settings of that part; they override those in 
 {{- $mounts := list -}}
 {{- range $peer.extraVolumeMounts -}}
   {{- if not (has .name $dropped) -}}{{- $mounts = append $mounts . -}}{{- end -}}
+{{- end -}}
+{{- if $config.enabled -}}
+  {{- $name := printf "%s-exporter-config" (include "gpuscale.fullname" .) -}}
+  {{- $volumes = append $volumes (dict "name" "dcgm-exporter-config" "configMap" (dict "name" ($config.name | default $name))) -}}
+  {{- $mounts = append $mounts (dict "name" "dcgm-exporter-config" "mountPath" $configPath "subPath" ($config.key | default "config.yaml") "readOnly" true) -}}
 {{- end -}}
 {{- $_ := set $settings "extraVolumes" $volumes -}}
 {{- $_ := set $settings "extraVolumeMounts" $mounts -}}

@@ -23,15 +23,14 @@
 {{- if and (dig "enabled" false ($adapter.podDisruptionBudget | default dict)) (not (dig "minAvailable" "" $adapter.podDisruptionBudget)) -}}
   {{- if dig "maxUnavailable" "" $adapter.podDisruptionBudget -}}{{- $unused = append $unused "podDisruptionBudget.maxUnavailable" -}}{{- end -}}
 {{- end -}}
-{{- range $key := list "securityContext" "hostNetwork" "mapPodsMetrics" -}}
+{{- range $key := list "securityContext" "mapPodsMetrics" -}}
   {{- if index $exporter $key -}}{{- $unused = append $unused $key -}}{{- end -}}
 {{- end -}}
-{{- range $key := list "debugDump" "networkPolicy" "config" "tlsServerConfig" -}}
+{{- range $key := list "debugDump" "networkPolicy" "tlsServerConfig" -}}
   {{- if dig "enabled" false (index $exporter $key | default dict) -}}{{- $unused = append $unused (printf "%s.enabled" $key) -}}{{- end -}}
 {{- end -}}
 {{- if dig "users" dict ($exporter.basicAuth | default dict) -}}{{- $unused = append $unused "basicAuth.users" -}}{{- end -}}
 {{- if and (hasKey $exporter "hostPID") (not $exporter.hostPID) -}}{{- $unused = append $unused "hostPID" -}}{{- end -}}
-{{- if ne (toString ($exporter.kubeletPath | default "/var/lib/kubelet/pod-resources")) "/var/lib/kubelet/pod-resources" -}}{{- $unused = append $unused "kubeletPath" -}}{{- end -}}
 {{- if dig "maxSurge" 0 ($exporter.rollingUpdate | default dict) -}}{{- $unused = append $unused "rollingUpdate.maxSurge" -}}{{- end -}}
 {{- $service := $exporter.service | default dict -}}
 {{- if eq (toString (dig "enable" true $service)) "false" -}}{{- $unused = append $unused "service.enable" -}}{{- end -}}

@@ -169,13 +169,15 @@ serviceMonitor: {enabled: true, interval: 2s, additionalLabels: {release: stack}
 customMetrics: |
   DCGM_FI_DEV_GPU_UTIL, gauge, GPU utilization (in %).
 runtimeClassName: nvidia
+tlsServerConfig: {enabled: true}
+basicAuth: {users: {prometheus: secret}}
 END
 helm "$helm3" upgrade gpuscale "$chart" -n monitoring -f "$dir/nvidia.yaml" --set engine.userRules=false
 has_rules || fail "the user's rules after an upgrade"
 grep -q '^Values without effect: image$' "$dir/helm.log" || fail "notes: $(cat "$dir/helm.log")"
 roll_out daemonset/gpuscale-exporter deployment/gpuscale-engine
 page() {
-    curl -sf "http://$(kubectl -n monitoring get pods -l app.kubernetes.io/name=gpuscale-exporter -o jsonpath='{.items[0].status.podIP}'):9400/metrics" >"$dir/page"
+    curl -sfk -u prometheus:secret "https://$(kubectl -n monitoring get pods -l app.kubernetes.io/name=gpuscale-exporter -o jsonpath='{.items[0].status.podIP}'):9400/metrics" >"$dir/page"
     grep -q '^DCGM_FI_DEV_GPU_UTIL{.*app="vision-api".*} 40' "$dir/page" && grep -q 'pod_uid="' "$dir/page" && grep -q 'Hostname="' "$dir/page" && ! grep -q DCGM_FI_DEV_FB_USED "$dir/page"
 }
 wait_for "the exporter's page by NVIDIA's values" page
@@ -184,7 +186,7 @@ wait_for "the exporter's page by NVIDIA's values" page
 kubectl -n monitoring delete servicemonitor guide >/dev/null
 jobs() {
     curl -sf "http://$(kubectl -n monitoring get service gpuscale-engine -o jsonpath='{.spec.clusterIP}'):9090/api/v1/targets?state=active" |
-        jq -e '[.data.activeTargets[] | select(.scrapeUrl | test(":9400/")) | .labels.job] == ["gpuscale-exporter"]'
+        jq -e '[.data.activeTargets[] | select(.scrapeUrl | test(":9400/")) | .labels.job + " " + .health] == ["gpuscale-exporter up"]'
 }
 wait_for "one target for each exporter" jobs
 kubectl -n monitoring apply -f "$dir/guide.yaml" >/dev/null

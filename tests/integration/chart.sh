@@ -132,6 +132,12 @@ has umbrella "$def"'(pod("adapter").spec.tolerations | any(.key == "adapter") an
 has umbrella "$def"'any(pod("adapter").spec.volumes[]; .configMap.name == "my-rules") and object("Secret"; "gpuscale-adapter-serving").data["tls.crt"] and
     object("APIService"; "v1beta1.custom.metrics.k8s.io").spec.caBundle'
 has umbrella "$def"'object("Role"; "gpuscale-exporter").rules[0].resourceNames == ["my-counters"]'
+has umbrella "$def"'(container("exporter") | .readinessProbe.tcpSocket and (.args | index("--web-config-file=/etc/gpuscale-exporter-web/web-config.yaml"))) and
+    (object("Secret"; "gpuscale-exporter-web").stringData | .username == "other" and .password == "x" and (.["tls.crt"] | contains("BEGIN CERTIFICATE")) and (.["web-config.yaml"] | contains("prometheus"))) and
+    (object("ServiceMonitor"; "gpuscale-exporter").spec.endpoints[0] | .scheme == "https" and .basicAuth.password.key == "password" and .honorLabels) and
+    any(container("engine").volumeMounts[]; .mountPath == "/etc/gpuscale-exporter-web")'
+jq -r "$def"'object("ConfigMap"; "gpuscale-engine").data["prometheus.yml"]' "$dir/umbrella.json" >"$dir/prometheus.yml"
+grep -q '^  basic_auth: {username: "other", password_file: /etc/gpuscale-exporter-web/password}$' "$dir/prometheus.yml" || fail "the engine's job: $(cat "$dir/prometheus.yml")"
 echo "ok: values of prometheus-adapter, dcgm-exporter, ACK and an umbrella chart have their effect"
 
 # What has no effect is named. Keys that could belong to both charts are refused.

@@ -157,6 +157,11 @@ gpuscale.compat.PART is YAML with settings of that part; they override those in 
   {{- $_ := set $settings "certificates" (dict "existingSecret" (printf "%s-adapter-serving" (include "gpuscale.fullname" .)) "caBundle" $peer.tls.ca) -}}
 {{- end -}}
 {{- end -}}
+{{- if or .Values.adapter.engine.enabled (not .Values.engine.enabled) -}}
+  {{- $volumes := $settings.extraVolumes | default .Values.adapter.extraVolumes -}}
+  {{- $mounts := $settings.extraVolumeMounts | default .Values.adapter.extraVolumeMounts -}}
+  {{- $settings = merge (include "gpuscale.compat.scraper" (list . (dict "extraVolumes" $volumes "extraVolumeMounts" $mounts)) | fromYaml) $settings -}}
+{{- end -}}
 {{- $settings | toYaml -}}
 {{- end -}}
 
@@ -171,6 +176,38 @@ gpuscale.compat.PART is YAML with settings of that part; they override those in 
   {{- end -}}
 {{- end -}}
 {{- $arguments | toYaml -}}
+{{- end -}}
+
+{{/*
+TLS and basic authentication of the exporter (tlsServerConfig, basicAuth), as YAML; empty: neither.
+  secret        the Secret with web-config.yaml, and username and password of the first user
+  certificates  an existing Secret with the certificate
+  tls, auth     whether there is TLS and authentication
+  username      of the first user
+*/}}
+{{- define "gpuscale.compat.web" -}}
+{{- $peer := (include "gpuscale.compat.peers" . | fromYaml).exporter -}}
+{{- $tls := $peer.tlsServerConfig | default dict -}}
+{{- $users := dig "users" dict ($peer.basicAuth | default dict) | default dict -}}
+{{- $web := dict -}}
+{{- if or $tls.enabled $users -}}
+  {{- $web = dict "secret" (printf "%s-exporter-web" (include "gpuscale.fullname" .)) "tls" ($tls.enabled | default false) "auth" (gt (len $users) 0) -}}
+  {{- if and $tls.enabled $tls.existingSecret -}}{{- $_ := set $web "certificates" $tls.existingSecret -}}{{- end -}}
+  {{- with $users -}}{{- $_ := set $web "username" (first (keys . | sortAlpha)) -}}{{- end -}}
+{{- end -}}
+{{- $web | toYaml -}}
+{{- end -}}
+
+{{/* What a part needs to scrape exporters with authentication, added to its volumes. Arguments: the root, its values. */}}
+{{- define "gpuscale.compat.scraper" -}}
+{{- $web := include "gpuscale.compat.web" (index . 0) | fromYaml -}}
+{{- $settings := dict -}}
+{{- if $web.auth -}}
+  {{- $volume := dict "name" "exporter-password" "secret" (dict "secretName" $web.secret "items" (list (dict "key" "password" "path" "password"))) -}}
+  {{- $_ := set $settings "extraVolumes" (append (index . 1).extraVolumes $volume) -}}
+  {{- $_ := set $settings "extraVolumeMounts" (append (index . 1).extraVolumeMounts (dict "name" "exporter-password" "mountPath" "/etc/gpuscale-exporter-web" "readOnly" true)) -}}
+{{- end -}}
+{{- $settings | toYaml -}}
 {{- end -}}
 
 {{- define "gpuscale.compat.exporter" -}}
@@ -233,6 +270,18 @@ gpuscale.compat.PART is YAML with settings of that part; they override those in 
 {{- range $peer.extraVolumeMounts -}}
   {{- if not (has .name $dropped) -}}{{- $mounts = append $mounts . -}}{{- end -}}
 {{- end -}}
+{{- $web := include "gpuscale.compat.web" . | fromYaml -}}
+{{- if $web -}}
+  {{- $_ := set $settings "web" $web -}}
+  {{- $arguments = append $arguments "--web-config-file=/etc/gpuscale-exporter-web/web-config.yaml" -}}
+  {{- $_ := set $settings "args" $arguments -}}
+  {{- $volumes = append $volumes (dict "name" "web" "secret" (dict "secretName" $web.secret)) -}}
+  {{- $mounts = append $mounts (dict "name" "web" "mountPath" "/etc/gpuscale-exporter-web" "readOnly" true) -}}
+  {{- with $web.certificates -}}
+    {{- $volumes = append $volumes (dict "name" "web-tls" "secret" (dict "secretName" .)) -}}
+    {{- $mounts = append $mounts (dict "name" "web-tls" "mountPath" "/etc/gpuscale-exporter-tls" "readOnly" true) -}}
+  {{- end -}}
+{{- end -}}
 {{- if $config.enabled -}}
   {{- $name := printf "%s-exporter-config" (include "gpuscale.fullname" .) -}}
   {{- $volumes = append $volumes (dict "name" "dcgm-exporter-config" "configMap" (dict "name" ($config.name | default $name))) -}}
@@ -244,7 +293,9 @@ gpuscale.compat.PART is YAML with settings of that part; they override those in 
 {{- $settings | toYaml -}}
 {{- end -}}
 
-{{- define "gpuscale.compat.engine" -}}{}{{- end -}}
+{{- define "gpuscale.compat.engine" -}}
+{{- include "gpuscale.compat.scraper" (list . .Values.engine) -}}
+{{- end -}}
 {{- define "gpuscale.compat.hpa" -}}{}{{- end -}}
 {{- define "gpuscale.compat.expander" -}}{}{{- end -}}
 {{- define "gpuscale.compat.nodeProvider" -}}{}{{- end -}}

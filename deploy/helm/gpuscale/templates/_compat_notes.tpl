@@ -26,10 +26,9 @@
 {{- range $key := list "securityContext" "mapPodsMetrics" -}}
   {{- if index $exporter $key -}}{{- $unused = append $unused $key -}}{{- end -}}
 {{- end -}}
-{{- range $key := list "debugDump" "networkPolicy" "tlsServerConfig" -}}
+{{- range $key := list "debugDump" "networkPolicy" -}}
   {{- if dig "enabled" false (index $exporter $key | default dict) -}}{{- $unused = append $unused (printf "%s.enabled" $key) -}}{{- end -}}
 {{- end -}}
-{{- if dig "users" dict ($exporter.basicAuth | default dict) -}}{{- $unused = append $unused "basicAuth.users" -}}{{- end -}}
 {{- if and (hasKey $exporter "hostPID") (not $exporter.hostPID) -}}{{- $unused = append $unused "hostPID" -}}{{- end -}}
 {{- if dig "maxSurge" 0 ($exporter.rollingUpdate | default dict) -}}{{- $unused = append $unused "rollingUpdate.maxSurge" -}}{{- end -}}
 {{- $service := $exporter.service | default dict -}}

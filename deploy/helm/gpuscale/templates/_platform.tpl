@@ -98,3 +98,13 @@ tolerations: []
 {{- $exporter := index . 1 -}}
 {{- if or $exporter.rbac.create $exporter.podLabels $exporter.podUID $exporter.dra (eq (index . 0).Values.platform "ack") }}true{{ end -}}
 {{- end -}}
+
+{{/* How the kubelet probes an exporter. Arguments: its settings and the path. A probe has no password. */}}
+{{- define "gpuscale.exporterProbe" -}}
+{{- $web := (index . 0).web | default dict -}}
+{{- if $web.auth -}}
+tcpSocket: {port: metrics}
+{{- else -}}
+httpGet: {path: {{ index . 1 }}, port: metrics{{ if $web.tls }}, scheme: HTTPS{{ end }}}
+{{- end -}}
+{{- end -}}

@@ -8,10 +8,18 @@
 {{/* The jobs of an engine. Arguments: the root and the settings of the engine. */}}
 {{- define "gpuscale.scrapeConfigs" -}}
 {{- $engine := index . 1 -}}
+{{- $web := include "gpuscale.compat.web" (index . 0) | fromYaml -}}
 # honor_labels keeps the labels pod, namespace and container of the pods that use the GPUs.
 - job_name: gpuscale-exporter
   scrape_interval: {{ $engine.scrapeInterval }}
   honor_labels: true
+  {{- if $web.tls }}
+  scheme: https
+  tls_config: {insecure_skip_verify: true}
+  {{- end }}
+  {{- if $web.auth }}
+  basic_auth: {username: {{ $web.username | quote }}, password_file: /etc/gpuscale-exporter-web/password}
+  {{- end }}
   kubernetes_sd_configs: [{role: endpointslice}]
   relabel_configs:
   - {source_labels: [__meta_kubernetes_service_label_app_kubernetes_io_name], regex: gpuscale-exporter, action: keep}

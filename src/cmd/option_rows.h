@@ -288,6 +288,12 @@
          at(skip_local_storage),                                                                   \
          .group = (heading),                                                                       \
          .help = "Keep nodes whose pods use emptyDir or hostPath volumes."},                       \
+        {.name = "balance-similar-node-groups",                                                    \
+         .type = GS_OPT_BOOL,                                                                      \
+         at(balance_similar),                                                                      \
+         .group = (heading),                                                                       \
+         .help = "Divide new nodes among pools that differ only in their names and zones, so "     \
+                 "that their sizes become equal."},                                                \
         {.name = "early-cordon",                                                                   \
          .type = GS_OPT_BOOL,                                                                      \
          at(early_cordon),                                                                         \

@@ -33,6 +33,7 @@ struct autoscaler_settings {
     double max_unready_percentage;
     int64_t ok_unready_count;
     bool enforce_min_size;
+    bool balance_similar; // pools that differ only in name and zone
 
     bool scale_down;
     int64_t unneeded_time, unready_time;

@@ -204,6 +204,16 @@ void autoscaler_choice_finish(struct autoscaler_choice *c);
 // The text of the event NotTriggerScaleUp; the caller frees it.
 char *autoscaler_rejection(struct autoscaler *a, struct autoscaler_run *r, size_t pod);
 
+// balance.c
+struct autoscaler_share { // of a scale-up
+    struct autoscaler_pool *pool;
+    size_t count; // nodes to add
+};
+// Divides the new nodes of the choice among similar pools, if this is enabled. At least one share;
+// the caller frees the array.
+struct autoscaler_share *autoscaler_balance(struct autoscaler *a, struct autoscaler_run *r,
+                                            const struct autoscaler_choice *c, size_t *ret_n);
+
 // scale_up.c
 void autoscaler_pod_free(void *pod);
 // True: machines were added, or adding them failed.

@@ -121,20 +121,43 @@ bool autoscaler_increase(struct autoscaler *a, struct autoscaler_pool *p, size_t
     return true;
 }
 
+// Pods of the option in proportion to the new nodes of the pools.
+static void record_triggered(struct autoscaler *a, struct autoscaler_run *r,
+                             const struct nodes_option *o, const struct autoscaler_share *shares,
+                             size_t n, const char *text)
+{
+    size_t nodes = 0, at = 0, until = 0;
+    for (size_t i = 0; i < n; i++)
+        nodes += shares[i].count;
+    for (size_t i = 0; i < o->n_pods; i++) {
+        while (at < n && i * nodes >= until * o->n_pods)
+            until += shares[at++].count;
+        record(a, r, o->pods[i], "TriggeredScaleUp", text);
+        set_coming(pod_of(a, r, o->pods[i]), shares[at - 1].pool, r->now_ms);
+    }
+}
+
 static void carry_out(struct autoscaler *a, struct autoscaler_run *r,
                       const struct autoscaler_choice *c)
 {
-    struct autoscaler_pool *p = c->pool;
-    size_t from = p->target, to = from + c->option->count;
+    size_t n = 0, done = 0;
+    GS_AUTO_FREE struct autoscaler_share *shares = autoscaler_balance(a, r, c, &n);
+    GS_AUTO_BUF struct gs_buf text = {0};
+    gs_buf_add_str(&text, "pod triggered scale-up: [");
     autoscaler_decided(a, "%s", c->decision.text);
-    if (!autoscaler_increase(a, p, c->option->count, r->now_ms))
-        return;
-    GS_AUTO_FREE char *text = gs_format("pod triggered scale-up: [{%s %zu->%zu (max: %zu)}]",
-                                        p->pool->name, from, to, (size_t)p->pool->max);
-    for (size_t i = 0; i < c->option->n_pods; i++) {
-        record(a, r, c->option->pods[i], "TriggeredScaleUp", text);
-        set_coming(pod_of(a, r, c->option->pods[i]), p, r->now_ms);
+    for (size_t i = 0; i < n; i++) {
+        struct autoscaler_pool *p = shares[i].pool;
+        size_t from = p->target;
+        if (!autoscaler_increase(a, p, shares[i].count, r->now_ms))
+            continue;
+        gs_buf_addf(&text, "%s{%s %zu->%zu (max: %zu)}", done ? " " : "", p->pool->name, from,
+                    from + shares[i].count, (size_t)p->pool->max);
+        shares[done++] = shares[i];
     }
+    if (!done)
+        return;
+    gs_buf_add_char(&text, ']');
+    record_triggered(a, r, c->option, shares, done, text.data);
     autoscaler_want_run(a); // for pods that need another pool
 }
 

@@ -18,6 +18,72 @@ static void test_a_pending_pod_adds_one_node(void **state)
     fixture_close(&f);
 }
 
+static void open_balanced(struct fixture *f, const char *const *pools, int pods)
+{
+    fixture_open(f, pools);
+    f->settings.balance_similar = true;
+    for (int i = 0; i < pods; i++) {
+        char name[16];
+        snprintf(name, sizeof(name), "pod-%d", i);
+        add_pending(f, name, 1);
+    }
+}
+#define OPEN_BALANCED(f, pods, ...)                                                                \
+    open_balanced((f), (const char *const[]){__VA_ARGS__, NULL}, (pods))
+
+static void test_similar_pools_grow_together(void **state)
+{
+    struct fixture f;
+    (void)state;
+    OPEN_BALANCED(&f, 3, "a=0..4x1,zone=x,price=1", "b=0..4x1,zone=y,price=1,memory=32500Mi",
+                  "labelled=0..4x1,zone=y,price=1,label=team=ml", "dear=0..4x1,zone=y,price=1.1",
+                  "less=0..4x1,zone=y,price=1,memory=31Gi",
+                  "tainted=0..4x1,zone=y,price=1,taint=team=ml:NoSchedule");
+    run_after(&f, 0);
+    assert_cluster_event(&f, "TriggeredScaleUp",
+                         "pod triggered scale-up: [{a 0->2 (max: 4)} {b 0->1 (max: 4)}]");
+    assert_int_equal(f.n_machines, 3);
+    run_after(&f, 10 * SECOND);
+    assert_int_equal(f.n_machines, 3);
+    fixture_close(&f);
+}
+
+static void test_a_similar_pool_at_its_maximum_gets_no_more(void **state)
+{
+    struct fixture f;
+    (void)state;
+    OPEN_BALANCED(&f, 5, "a=0..8x1,zone=x", "b=0..1x1,zone=y");
+    run_after(&f, 0);
+    assert_cluster_event(&f, "TriggeredScaleUp", "[{a 0->4 (max: 8)} {b 0->1 (max: 1)}]");
+    fixture_close(&f);
+}
+
+static void test_a_similar_pool_that_fails_is_left_out(void **state)
+{
+    struct fixture f;
+    (void)state;
+    OPEN_BALANCED(&f, 2, "a=0..8x1,zone=x", "b=0..8x1,zone=y");
+    f.refused = "b";
+    run_after(&f, 0);
+    assert_cluster_event(&f, "TriggeredScaleUp", "pod triggered scale-up: [{a 0->1 (max: 8)}]");
+    assert_cluster_event(&f, "FailedToScaleUpGroup", "Scale-up failed for group b");
+    run_after(&f, 10 * SECOND); // b is in back-off
+    assert_cluster_event(&f, "TriggeredScaleUp", "pod triggered scale-up: [{a 1->2 (max: 8)}]");
+    fixture_close(&f);
+}
+
+static void test_similar_pools_are_not_balanced_by_default(void **state)
+{
+    struct fixture f;
+    (void)state;
+    OPEN(&f, "a=0..4x1,zone=x", "b=0..4x1,zone=y");
+    add_pending(&f, "one", 1);
+    add_pending(&f, "two", 1);
+    run_after(&f, 0);
+    assert_cluster_event(&f, "TriggeredScaleUp", "pod triggered scale-up: [{a 0->2 (max: 4)}]");
+    fixture_close(&f);
+}
+
 static void test_upcoming_nodes_are_not_added_twice(void **state)
 {
     struct fixture f;
@@ -262,6 +328,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_pending_pod_adds_one_node),
+        cmocka_unit_test(test_similar_pools_grow_together),
+        cmocka_unit_test(test_a_similar_pool_at_its_maximum_gets_no_more),
+        cmocka_unit_test(test_a_similar_pool_that_fails_is_left_out),
+        cmocka_unit_test(test_similar_pools_are_not_balanced_by_default),
         cmocka_unit_test(test_upcoming_nodes_are_not_added_twice),
         cmocka_unit_test(test_a_node_without_its_gpus_is_upcoming),
         cmocka_unit_test(test_a_pod_that_no_pool_can_take_gets_the_reasons),

@@ -73,6 +73,21 @@ static size_t unique_devices(struct cluster *k)
     return n;
 }
 
+static void test_a_pod_with_resource_claims_stays_pending(void **state)
+{
+    struct cluster k;
+    setup(&k, "4");
+    pod(&k, "dra", "claims: [{name: gpu}]",
+        ", resourceClaims: [{name: gpu, resourceClaimTemplateName: gpu}]");
+    pod(&k, "later", GPU("1"), "");
+    loop_until(&k.loop, pending_with(&k, "dra",
+                                     "0/1 nodes are available: 1 cannot allocate all claims "
+                                     "(dynamic resource allocation is not supported here: request "
+                                     "nvidia.com/gpu instead)."));
+    loop_until(&k.loop, is_bound(get(&k, "later")));
+    finish(&k);
+}
+
 static void test_pods_are_bound(void **state)
 {
     struct cluster k;
@@ -365,6 +380,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pods_are_bound),
+        cmocka_unit_test(test_a_pod_with_resource_claims_stays_pending),
         cmocka_unit_test(test_no_node_and_then_one),
         cmocka_unit_test(test_each_node_has_its_devices),
         cmocka_unit_test(test_anti_affinity_keeps_pods_apart),

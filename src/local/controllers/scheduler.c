@@ -17,6 +17,10 @@
 // A condition that changes for many pending pods at once is written in portions.
 #define MAX_LEFT_PENDING 64
 
+#define NO_CLAIMS                                                                                  \
+    "cannot allocate all claims (dynamic resource allocation is not supported here: request "      \
+    "nvidia.com/gpu instead)"
+
 struct assumed {
     struct local_scheduler *scheduler;
     char *uid, *ns, *name;
@@ -285,7 +289,13 @@ static void schedule(struct pass *p, const json_t *pod)
         return;
     }
     struct nodes_reasons reasons = {0};
-    if (!try_nodes(p, nodes_snapshot_add_pod(p->nodes, pod), &reasons)) {
+    bool is_bound = false;
+    // Without its devices, the pod must not run.
+    if (json_array_size(codec_json_get(pod, "spec", "resourceClaims", NULL)) > 0)
+        nodes_reasons_add(&reasons, NO_CLAIMS, nodes_count(p->nodes));
+    else
+        is_bound = try_nodes(p, nodes_snapshot_add_pod(p->nodes, pod), &reasons);
+    if (!is_bound) {
         GS_AUTO_FREE char *message = nodes_reasons_text(nodes_count(p->nodes), &reasons);
         leave_pending(p, pod, "Unschedulable", message);
     }

@@ -187,7 +187,8 @@ void autoscaler_run_note_nodes(struct autoscaler_run *r);
 void autoscaler_run_index_pods(struct autoscaler_run *r);
 bool autoscaler_is_daemonset_pod(const json_t *pod);
 bool autoscaler_is_mirror_pod(const json_t *pod);
-bool autoscaler_is_unschedulable(const json_t *pod); // the scheduler has found no node for it
+// The scheduler has found no node for it, and a new one may help.
+bool autoscaler_is_unschedulable(const json_t *pod);
 
 // choose.c
 struct nodes_group *autoscaler_groups(const struct autoscaler *a); // the caller frees the array

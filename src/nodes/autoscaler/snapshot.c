@@ -113,8 +113,10 @@ static int64_t delay_ms(const struct autoscaler *a, const json_t *pod)
 bool autoscaler_is_unschedulable(const json_t *pod)
 {
     const json_t *scheduled = kube_condition(pod, "PodScheduled");
+    // No machine here has devices for resource claims.
     return gs_streq(codec_json_str(scheduled, "status", NULL), "False") &&
-           gs_streq(codec_json_str(scheduled, "reason", NULL), "Unschedulable");
+           gs_streq(codec_json_str(scheduled, "reason", NULL), "Unschedulable") &&
+           !json_array_size(codec_json_get(pod, "spec", "resourceClaims", NULL));
 }
 
 static bool triggers_scale_up(const struct autoscaler *a, const json_t *pod, int64_t now_ms)

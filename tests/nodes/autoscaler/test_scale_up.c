@@ -84,6 +84,21 @@ static void test_similar_pools_are_not_balanced_by_default(void **state)
     fixture_close(&f);
 }
 
+static void test_resource_claims_trigger_no_scale_up(void **state)
+{
+    struct fixture f;
+    (void)state;
+    OPEN(&f, "t4-1=0..8x1");
+    GS_AUTO_FREE char *container = gpu_container(1);
+    GS_AUTO_FREE char *spec =
+        gs_format("resourceClaims: [{name: gpu, resourceClaimTemplateName: gpu}], %s", container);
+    add_pod(&f, "dra", OWNED, spec);
+    mark_unschedulable(&f, "dra");
+    run_after(&f, 0);
+    assert_int_equal(f.increases, 0);
+    fixture_close(&f);
+}
+
 static void test_upcoming_nodes_are_not_added_twice(void **state)
 {
     struct fixture f;
@@ -329,6 +344,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_pending_pod_adds_one_node),
         cmocka_unit_test(test_similar_pools_grow_together),
+        cmocka_unit_test(test_resource_claims_trigger_no_scale_up),
         cmocka_unit_test(test_a_similar_pool_at_its_maximum_gets_no_more),
         cmocka_unit_test(test_a_similar_pool_that_fails_is_left_out),
         cmocka_unit_test(test_similar_pools_are_not_balanced_by_default),

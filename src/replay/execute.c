@@ -11,13 +11,24 @@
 
 #define MAX_SWEEP 1000
 
+struct gs_error *replay_read_setting(const char *text, char **ret_name, const char **ret_value)
+{
+    const char *equals = strchr(text, '=');
+    if (!equals)
+        return gs_error_new(GS_EINVAL, "--set %s: write NAME=VALUE", text);
+    *ret_name = gs_strndup(text, (size_t)(equals - text));
+    *ret_value = equals + 1;
+    return NULL;
+}
+
 static struct gs_error *apply_setting(struct replay_scenario *s, const char *setting)
 {
-    const char *equals = strchr(setting, '=');
-    if (!equals)
-        return gs_error_new(GS_EINVAL, "--set %s: write NAME=VALUE", setting);
-    GS_AUTO_FREE char *name = gs_strndup(setting, (size_t)(equals - setting));
-    struct gs_error *err = replay_scenario_set(s, name, equals + 1);
+    const char *value = NULL;
+    GS_AUTO_FREE char *name = NULL;
+    struct gs_error *err = replay_read_setting(setting, &name, &value);
+    if (err)
+        return err;
+    err = replay_scenario_set(s, name, value);
     return err ? gs_error_wrap(err, "--set %s", setting) : NULL;
 }
 
@@ -108,15 +119,15 @@ static struct gs_error *run_comparison(const struct replay_options *o, const cha
 
 // --- sweeps ---
 
-static void add_value(struct gs_opt_list *l, char *value)
+static void add_value(struct replay_sweep *s, char *value)
 {
-    gs_grow(&l->items, &l->cap, l->len, sizeof(*l->items));
-    l->items[l->len++] = value;
+    gs_grow(&s->values, &s->cap, s->n, sizeof(*s->values));
+    s->values[s->n++] = value;
 }
 
 // "10..90:10"; without ":10" the step is 1.
 static struct gs_error *read_range(struct gs_slice from_text, struct gs_slice rest,
-                                   struct gs_opt_list *ret)
+                                   struct replay_sweep *ret)
 {
     double from = 0, to = 0, step = 1;
     struct gs_slice to_text = gs_slice_cut(&rest, ':');
@@ -132,15 +143,35 @@ static struct gs_error *read_range(struct gs_slice from_text, struct gs_slice re
     return err;
 }
 
-// A range, or "10,30,50".
-struct gs_error *replay_read_values(const char *text, struct gs_opt_list *ret)
+void replay_sweep_finish(struct replay_sweep *s)
 {
-    struct gs_slice rest = gs_slice_of(text);
-    const char *dots = strstr(text, "..");
-    if (dots)
-        return read_range(gs_slice_make(text, (size_t)(dots - text)), gs_slice_of(dots + 2), ret);
-    while (rest.data)
-        add_value(ret, gs_slice_dup(gs_slice_cut(&rest, ',')));
+    for (size_t i = 0; i < s->n; i++)
+        free(s->values[i]);
+    free(s->values);
+    free(s->name);
+    *s = (struct replay_sweep){0};
+}
+
+struct gs_error *replay_sweep_read(const char *text, struct replay_sweep *ret)
+{
+    const char *equals = strchr(text, '=');
+    if (!equals)
+        return gs_error_new(GS_EINVAL, "--sweep %s: write NAME=FROM..TO:STEP or NAME=A,B,C", text);
+    struct replay_sweep s = {.name = gs_strndup(text, (size_t)(equals - text))};
+    struct gs_slice rest = gs_slice_of(equals + 1);
+    const char *dots = strstr(equals + 1, "..");
+    if (dots) {
+        struct gs_slice from = gs_slice_make(equals + 1, (size_t)(dots - equals - 1));
+        struct gs_error *err = read_range(from, gs_slice_of(dots + 2), &s);
+        if (err) {
+            replay_sweep_finish(&s);
+            return gs_error_wrap(err, "--sweep %s", text);
+        }
+    } else {
+        while (rest.data)
+            add_value(&s, gs_slice_dup(gs_slice_cut(&rest, ',')));
+    }
+    *ret = s;
     return NULL;
 }
 
@@ -190,24 +221,15 @@ static void sweep_finish(struct sweep_runs *l)
 static struct gs_error *run_sweep(const struct replay_options *o, const char *path,
                                   const char *text, struct gs_buf *out)
 {
-    const char *equals = strchr(text, '=');
-    if (!equals)
-        return gs_error_new(GS_EINVAL, "--sweep %s: write NAME=FROM..TO:STEP or NAME=A,B,C", text);
-    GS_AUTO_FREE char *name = gs_strndup(text, (size_t)(equals - text));
-    struct gs_opt_list values = {0};
-    struct gs_error *err = replay_read_values(equals + 1, &values);
-    if (err)
-        err = gs_error_wrap(err, "--sweep %s", text);
-    struct sweep_runs l = {.names = gs_alloc_array(values.len + 1, sizeof(*l.names)),
-                           .scenarios = gs_alloc_array(values.len + 1, sizeof(*l.scenarios))};
-    for (size_t i = 0; !err && i < values.len; i++)
-        err = add_sweep_value(o, path, name, values.items[i], &l);
+    GS_CLEANUP(replay_sweep_finish) struct replay_sweep sweep = {0};
+    struct gs_error *err = replay_sweep_read(text, &sweep);
+    struct sweep_runs l = {.names = gs_alloc_array(sweep.n + 1, sizeof(*l.names)),
+                           .scenarios = gs_alloc_array(sweep.n + 1, sizeof(*l.scenarios))};
+    for (size_t i = 0; !err && i < sweep.n; i++)
+        err = add_sweep_value(o, path, sweep.name, sweep.values[i], &l);
     if (!err)
         add_sweep_table(&l, out);
     sweep_finish(&l);
-    for (size_t i = 0; i < values.len; i++)
-        free((char *)values.items[i]);
-    free(values.items);
     return err;
 }
 

@@ -13,11 +13,12 @@ struct fleet_runs {
 
 static struct gs_error *set_by_text(struct replay_fleet *f, const char *setting)
 {
-    const char *equals = strchr(setting, '=');
-    if (!equals)
-        return gs_error_new(GS_EINVAL, "--set %s: write NAME=VALUE", setting);
-    GS_AUTO_FREE char *name = gs_strndup(setting, (size_t)(equals - setting));
-    struct gs_error *err = replay_fleet_set(f, name, equals + 1);
+    const char *value = NULL;
+    GS_AUTO_FREE char *name = NULL;
+    struct gs_error *err = replay_read_setting(setting, &name, &value);
+    if (err)
+        return err;
+    err = replay_fleet_set(f, name, value);
     return err ? gs_error_wrap(err, "--set %s", setting) : NULL;
 }
 
@@ -159,23 +160,14 @@ static struct gs_error *add_sweep_value(const struct replay_options *o, const ch
 static struct gs_error *run_sweep(const struct replay_options *o, const char *path,
                                   const char *text, struct gs_buf *out)
 {
-    const char *equals = strchr(text, '=');
-    if (!equals)
-        return gs_error_new(GS_EINVAL, "--sweep %s: write NAME=FROM..TO:STEP or NAME=A,B,C", text);
-    GS_AUTO_FREE char *name = gs_strndup(text, (size_t)(equals - text));
-    struct gs_opt_list values = {0};
-    struct gs_error *err = replay_read_values(equals + 1, &values);
-    if (err)
-        err = gs_error_wrap(err, "--sweep %s", text);
-    struct fleet_runs l = runs_of(values.len);
-    for (size_t i = 0; !err && i < values.len; i++)
-        err = add_sweep_value(o, path, name, values.items[i], &l);
+    GS_CLEANUP(replay_sweep_finish) struct replay_sweep sweep = {0};
+    struct gs_error *err = replay_sweep_read(text, &sweep);
+    struct fleet_runs l = runs_of(sweep.n);
+    for (size_t i = 0; !err && i < sweep.n; i++)
+        err = add_sweep_value(o, path, sweep.name, sweep.values[i], &l);
     if (!err)
         print_runs(o, &l, out);
     runs_finish(&l);
-    for (size_t i = 0; i < values.len; i++)
-        free((char *)values.items[i]);
-    free(values.items);
     return err;
 }
 

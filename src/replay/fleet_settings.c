@@ -117,14 +117,10 @@ void replay_fleet_apply_prices(struct replay_fleet *f)
 
 struct gs_error *replay_fleet_prices(struct replay_fleet *f, const char *path)
 {
-    json_t *table = NULL;
-    struct gs_error *err = replay_prices_load(path, &table);
-    if (err)
-        return err;
-    json_decref(f->prices);
-    f->prices = table;
-    replay_fleet_apply_prices(f);
-    return NULL;
+    struct gs_error *err = replay_prices_load(path, &f->prices);
+    if (!err)
+        replay_fleet_apply_prices(f);
+    return err;
 }
 
 // --- learned start-up times ---

@@ -67,7 +67,7 @@ struct gs_error *replay_prices_check(const json_t *table)
     return err;
 }
 
-struct gs_error *replay_prices_load(const char *path, json_t **ret)
+struct gs_error *replay_prices_load(const char *path, json_t **table)
 {
     struct codec_yaml_docs docs = {0};
     struct gs_error *err = codec_yaml_load_file(path, &docs);
@@ -77,8 +77,10 @@ struct gs_error *replay_prices_load(const char *path, json_t **ret)
         err = gs_error_new(GS_EINVAL, "expected one YAML document with prices");
     else
         err = replay_prices_check(docs.items[0].value);
-    if (!err)
-        *ret = json_incref(docs.items[0].value);
+    if (!err) {
+        json_decref(*table);
+        *table = json_incref(docs.items[0].value);
+    }
     codec_yaml_docs_finish(&docs);
     return err ? gs_error_wrap(err, "%s", path) : NULL;
 }

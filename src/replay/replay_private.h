@@ -78,8 +78,9 @@ struct gs_error *replay_recording_write(const struct replay_recording *r, const 
 //
 // The prices of GPUs and nodes: a table in a YAML file, or in the scenario.
 
-// New reference of a valid table. Errors begin with the path.
-struct gs_error *replay_prices_load(const char *path, json_t **ret);
+// Replaces the table, which may be NULL, by the valid one of the file. After an error, which begins
+// with the path, it is unchanged.
+struct gs_error *replay_prices_load(const char *path, json_t **table);
 struct gs_error *replay_prices_check(const json_t *table);
 // Per hour. Errors list the entries of the table.
 struct gs_error *replay_prices_of_gpu(const json_t *table, const char *model, double *ret);
@@ -606,7 +607,15 @@ void replay_fleet_finish_result(struct replay_fleet_run *run);
 
 // --- the command ---
 
-// The values of --sweep: "10..90:10" or "10,30,50". The texts are the caller's to free.
-struct gs_error *replay_read_values(const char *text, struct gs_opt_list *ret);
+// Splits "NAME=VALUE" of --set; caller frees the name. *ret_value: within the text.
+struct gs_error *replay_read_setting(const char *text, char **ret_name, const char **ret_value);
+// --sweep: a name and its values, "target=10..90:10" or "target=10,30,50".
+struct replay_sweep {
+    char *name;
+    char **values;
+    size_t n, cap;
+};
+struct gs_error *replay_sweep_read(const char *text, struct replay_sweep *ret);
+void replay_sweep_finish(struct replay_sweep *s);
 struct gs_error *replay_execute_fleet(const struct replay_options *o, const char *path,
                                       struct gs_buf *out);

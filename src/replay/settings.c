@@ -20,12 +20,9 @@ struct gs_error *replay_scenario_find_prices(struct replay_scenario *s)
 
 struct gs_error *replay_scenario_prices(struct replay_scenario *s, const char *path)
 {
-    json_t *table = NULL;
-    struct gs_error *err = replay_prices_load(path, &table);
+    struct gs_error *err = replay_prices_load(path, &s->prices);
     if (err)
         return err;
-    json_decref(s->prices);
-    s->prices = table;
     err = replay_scenario_find_prices(s);
     return err ? gs_error_wrap(err, "%s", path) : NULL;
 }

@@ -9,7 +9,7 @@ import {fold, liveView} from "./view.js";
 
 export const title = "Overview";
 
-const openUntil = 32, pendingAtOnce = 12, timelineMs = 5000; // GPUs; with more, nodes are closed at first
+const openUntil = 32, pendingAtOnce = 6, timelineMs = 5000; // GPUs; with more, nodes are closed at first
 
 const tile = (name, value, note, kind, href) => h(href ? "a" : "div", {class: "tile " + (kind || ""), href},
   h("span", {class: "tile-name"}, name), h("span", {class: "tile-value"}, value), note && h("span", {class: "tile-note"}, note));
@@ -32,7 +32,7 @@ const missing = (text = "no data") => h("span", {class: "missing"}, text);
 const mean = (values) => values.length ? values.reduce((a, b) => a + b, 0) / values.length : NaN;
 
 export function start(main) {
-  let selected = null, hpas = [];
+  let selected = null, hpas = null, first = true;
   const timeline = new Timeline();
   const box = h("div");
   main.append(box, timeline.node);
@@ -62,18 +62,17 @@ export function start(main) {
     if (a.conditions.ScalingActive === "false") return badge("down", "no metric");
     if (a.conditions.AbleToScale === "false") return badge("down", "cannot scale");
     if (a.desired !== undefined && a.desired !== a.current) return badge("pending", "scaling");
-    if (a.conditions.ScalingLimited === "true") return badge("pending", a.desired === a.max ? "at maximum" : a.desired === a.min ? "at minimum" : "limited");
-    return a.conditions.ScalingActive === "true" ? badge("ok", "on target") : badge("unknown", "unknown");
+    if (a.conditions.ScalingLimited === "true") return a.desired === a.min ? badge("unknown", "at minimum") : badge("pending", a.desired === a.max ? "at maximum" : "limited");
+    return a.conditions.ScalingActive === "true" ? badge("ok", "steady") : badge("unknown", "unknown");
   }
 
-  const workloads = (data) => h("section", {class: "group-box"}, h("h2", null, "Workloads"),
-    data.hpas.length ? table([{name: "Autoscaler", class: "wide"}, "Replicas", {name: "Metric / target", class: "metric-cell"}, "State"], data.hpas.map((a) => ({
+  const workloads = (data) => h("section", {class: "group-box"}, h("h2", null, "Workloads"), h("div", {class: "tall", "data-scroll": "workloads"}, data.hpas.length ? table([{name: "Autoscaler", class: "wide"}, "Replicas", {name: "Metric / target", class: "metric-cell"}, "State"], data.hpas.map((a) => ({
       class: selected === a.key ? "selected" : "",
       cells: [h("button", {type: "button", class: "link", "data-key": "hpa " + a.key, "aria-pressed": String(selected === a.key), title: "Show in the timeline", onclick: () => { selected = a.key; redraw(); timeline.update(a); }},
         h("b", null, a.name), h("span", {class: "muted"}, ` ${a.ns}`)),
       h("span", {class: "replicas"}, h("b", null, a.current ?? "–"), a.desired !== undefined && a.desired !== a.current && ` → ${a.desired}`, h("span", {class: "muted"}, ` of ${a.min ?? 1}–${a.max ?? "?"}`)),
       a.metrics.length ? a.metrics.map(metricNode) : missing("no metrics"), [stateNode(a), a.change && h("div", {class: "change muted"}, `${a.change.from} → ${a.change.to}, ${age(Date.now() / 1000 - a.change.t)} ago`)]]})))
-      : empty("No autoscalers. The series kube_horizontalpodautoscaler_* come from gpuscale up, from an engine with --kube-state, or from kube-state-metrics."));
+      : empty("No autoscalers. The series kube_horizontalpodautoscaler_* come from gpuscale up, from an engine with --kube-state, or from kube-state-metrics.")));
 
   const waiting = (data) => (data.pending.length > 0 || data.pools.some((p) => p.coming_nodes > 0)) && h("section", {class: "group-box"}, h("h2", null, "Waiting"),
     h("ul", {class: "waiting"}, data.pools.filter((p) => p.coming_nodes > 0).map((p) => h("li", null, badge("coming", "coming"),
@@ -119,16 +118,19 @@ export function start(main) {
     const all = [...byNode.values()].filter(({node, gpus}) => gpus.length || node.gpus || data.nodes.length <= 8);
     const open = data.gpus.length <= openUntil;
     return h("section", {class: "group-box"}, h("h2", null, "Nodes and GPUs", data.pools.map((p) => h("span", {class: "file"}, `pool ${p.name}: ${p.ready_nodes ?? 0} ready${p.coming_nodes ? `, ${p.coming_nodes} coming` : ""}`))),
-      all.length ? all.map(({node, gpus}) => nodeFold(node, gpus, open)) : empty("No GPU metrics. Scrape a gpuscale exporter or a dcgm-exporter: see the targets."));
+      h("div", {class: "tall", "data-scroll": "nodes"},
+        all.length ? all.map(({node, gpus}) => nodeFold(node, gpus, open)) : empty("No GPU metrics. Scrape a gpuscale exporter or a dcgm-exporter: see the targets.")));
   }
 
   const redraw = liveView(box, readOverview, (data) => {
     hpas = data.hpas;
-    const first = !selected && hpas.length > 0;
-    if (first) selected = hpas[0].key;
-    if (first) timeline.update(hpas[0]);
+    if (!selected) {
+      selected = hpas.length ? hpas[0].key : null;
+      if (selected || first) timeline.update(hpas[0] || null);
+      first = false;
+    }
     return [data.gpus.some((g) => g.simulated) && h("p", {class: "simulated"}, h("b", null, "SIMULATED GPUs"), " No value of a simulated GPU comes from real hardware."),
-      tiles(data), h("div", {class: "overview"}, h("div", null, workloads(data), waiting(data)), h("div", null, nodes(data)))];
+      tiles(data), h("div", {class: "overview"}, h("div", null, waiting(data), workloads(data)), h("div", null, nodes(data)))];
   });
-  onData(() => timeline.live() && timeline.update(hpas.find((a) => a.key === selected) || null), timelineMs);
+  onData(() => hpas && timeline.live() && timeline.update(hpas.find((a) => a.key === selected) || null), timelineMs);
 }

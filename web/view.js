@@ -14,7 +14,9 @@ export function liveView(main, load, render, minMs = refreshMs) {
   function redraw() {
     if (data === null) return;
     const focused = document.activeElement, key = body.contains(focused) ? focused.dataset.key : null;
+    const scrolled = new Map([...body.querySelectorAll("[data-scroll]")].map((node) => [node.dataset.scroll, node.scrollTop]));
     replace(body, render(data));
+    for (const node of body.querySelectorAll("[data-scroll]")) node.scrollTop = scrolled.get(node.dataset.scroll) || 0;
     if (key) [...body.querySelectorAll("[data-key]")].find((node) => node.dataset.key === key)?.focus();
   }
 

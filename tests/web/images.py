@@ -16,7 +16,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from browser import Browser  # noqa: E402  (this folder)
 
 QUERY = "query?g0.expr=avg%20by%20(pod)%20(DCGM_FI_DEV_GPU_UTIL%7Bpod!%3D%22%22%7D)&g0.tab=graph&g0.range_input=10m"
-IMAGES = (("web-overview", "", (1280, 1000), False), ("web-overview-dark", "", (1280, 1000), True), ("web-query", QUERY, (1280, 760), False),
+IMAGES = (("web-overview", "", (1280, 1060), False), ("web-overview-dark", "", (1280, 1060), True), ("web-query", QUERY, (1280, 760), False),
           ("web-phone", "", (400, 800), True))
 
 with tempfile.TemporaryDirectory() as profile:

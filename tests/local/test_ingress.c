@@ -5,19 +5,41 @@
 #include "local/services.h"
 #include "net/http/server.h"
 
+#include <arpa/inet.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #define INGRESSES ((struct kube_gvr){"networking.k8s.io", "v1", "ingresses"})
 
 struct fixture {
     struct cluster k;
     struct local_services *services;
     struct http_server *backend;
-    struct http_exchange *held; // a request that the backend does not answer
+    struct http_exchange *held;  // a request that the backend does not answer
+    struct http_upgrade *socket; // a WebSocket of the backend, which sends back what it gets
     json_t *ingress;
 };
 
+static void on_socket_data(void *arg, struct gs_slice bytes)
+{
+    http_upgrade_write(((struct fixture *)arg)->socket, bytes);
+}
+
+static void on_socket_close(void *arg)
+{
+    ((struct fixture *)arg)->socket = NULL;
+}
+
 static void on_backend(void *ctx, struct http_exchange *x)
 {
+    static const struct http_upgrade_callbacks callbacks = {.on_data = on_socket_data,
+                                                            .on_close = on_socket_close};
     struct fixture *f = ctx;
+    if (gs_streq(http_path(x), "/socket") && http_header(x, "Upgrade")) {
+        http_add_header(x, "Sec-WebSocket-Accept", http_header(x, "Sec-WebSocket-Key"));
+        f->socket = http_reply_upgrade(x, "websocket", &callbacks, f);
+        return;
+    }
     if (gs_streq(http_path(x), "/hold")) {
         f->held = x;
         return;
@@ -219,6 +241,97 @@ static void test_a_deleted_ingress_is_not_served(void **state)
     http_client_free(c);
 }
 
+struct client {
+    int fd;
+    size_t to_send;
+    struct gs_buf got;
+    bool ended;
+};
+
+static struct client connect_client(struct fixture *f)
+{
+    struct client c = {.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+    struct sockaddr_in to = {.sin_family = AF_INET};
+    loop_until(&f->k.loop, has_address(f));
+    const char *address = kube_annotation(f->ingress, LOCAL_ANN_ADDRESS);
+    GS_AUTO_FREE char *ip = gs_strndup(address, strcspn(address, ":"));
+    to.sin_port = htons((uint16_t)strtol(address + strlen(ip) + 1, NULL, 10));
+    assert_int_equal(inet_pton(AF_INET, ip, &to.sin_addr), 1);
+    assert_int_equal(connect(c.fd, (struct sockaddr *)&to, sizeof(to)), 0);
+    return c;
+}
+
+// Sends and receives without waiting. True: the text was received, or `n` bytes.
+static bool exchange(struct client *c, const char *text, size_t n)
+{
+    static char block[65536];
+    size_t len = c->to_send < sizeof(block) ? c->to_send : sizeof(block);
+    ssize_t sent = len ? send(c->fd, block, len, MSG_DONTWAIT | MSG_NOSIGNAL) : 0;
+    if (sent > 0)
+        c->to_send -= (size_t)sent;
+    char in[65536];
+    ssize_t got = recv(c->fd, in, sizeof(in), MSG_DONTWAIT);
+    if (got > 0)
+        gs_buf_add(&c->got, in, (size_t)got);
+    c->ended = c->ended || got == 0;
+    return text ? c->got.len && strstr(c->got.data, text) : c->got.len >= n;
+}
+
+static bool has_ended(struct client *c)
+{
+    exchange(c, NULL, SIZE_MAX);
+    return c->ended;
+}
+
+static void hand_shake(struct fixture *f, struct client *c, const char *upgrade)
+{
+    GS_AUTO_FREE char *request =
+        gs_format("GET /socket HTTP/1.1\r\nHost: x\r\nConnection: keep-alive, Upgrade\r\n"
+                  "Upgrade: %s\r\nSec-WebSocket-Key: key\r\n\r\n",
+                  upgrade);
+    assert_int_equal(send(c->fd, request, strlen(request), MSG_NOSIGNAL), strlen(request));
+    loop_until(&f->k.loop, exchange(c, "\r\n\r\n", 0));
+}
+
+static void test_websockets_are_passed_on(void **state)
+{
+    enum { MANY = 3000000 };
+    struct fixture *f = *state;
+    create(f, "defaultBackend: {service: {name: web, port: {name: http}}}");
+    struct client c = connect_client(f);
+    hand_shake(f, &c, "websocket");
+    assert_non_null(strstr(c.got.data, "HTTP/1.1 101"));
+    assert_non_null(strstr(c.got.data, "Sec-WebSocket-Accept: key"));
+    gs_buf_clear(&c.got);
+    assert_int_equal(send(c.fd, "ping", 4, MSG_NOSIGNAL), 4);
+    loop_until(&f->k.loop, exchange(&c, "ping", 0));
+    gs_buf_clear(&c.got);
+    c.to_send = MANY;
+    loop_until(&f->k.loop, exchange(&c, NULL, MANY));
+    http_upgrade_end(f->socket);
+    loop_until(&f->k.loop, has_ended(&c));
+    close(c.fd);
+    gs_buf_clear(&c.got);
+    c = (struct client){.fd = connect_client(f).fd, .got = c.got};
+    hand_shake(f, &c, "websocket");
+    assert_non_null(f->socket);
+    close(c.fd);
+    loop_until(&f->k.loop, !f->socket);
+    gs_buf_finish(&c.got);
+}
+
+// The backend sees an ordinary request.
+static void test_other_upgrades_are_not_passed_on(void **state)
+{
+    struct fixture *f = *state;
+    create(f, "defaultBackend: {service: {name: web, port: {name: http}}}");
+    struct client c = connect_client(f);
+    hand_shake(f, &c, "h2c");
+    assert_non_null(strstr(c.got.data, "HTTP/1.1 200"));
+    close(c.fd);
+    gs_buf_finish(&c.got);
+}
+
 static void refuse(struct fixture *f, const char *spec, const char *part)
 {
     GS_AUTO_FREE char *yaml = gs_format("{apiVersion: networking.k8s.io/v1, kind: Ingress, "
@@ -256,6 +369,8 @@ int main(void)
         TEST(test_a_backend_that_waits_does_not_block_others),
         TEST(test_a_backend_that_does_not_listen),
         TEST(test_a_deleted_ingress_is_not_served),
+        TEST(test_websockets_are_passed_on),
+        TEST(test_other_upgrades_are_not_passed_on),
         TEST(test_mistakes_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -32,6 +32,9 @@ struct call {
     struct call *prev, *next;
     struct http_exchange *x;    // NULL: answered
     struct http_stream *stream; // NULL: not streamed
+    bool websocket;             // the client requests one
+    struct http_upgrade *tunnel;
+    size_t unsent; // of the client's bytes in the tunnel
     char *backend;
     struct services_balancer_address *items;
     size_t n, start, tried;       // tried in a circle from start
@@ -117,6 +120,10 @@ static void call_fail(struct call *c, int status)
 {
     close_backend(c);
     gs_timer_stop(c->timer);
+    if (c->tunnel) {
+        http_upgrade_end(GS_TAKE(c->tunnel));
+        return; // call_free follows as its on_close
+    }
     if (c->stream) {
         http_stream_end(GS_TAKE(c->stream));
         return; // call_free follows as its on_close
@@ -214,13 +221,103 @@ static void pause_backend(struct call *c)
     c->paused = true;
 }
 
+// --- WebSockets: after the response 101, bytes are passed on in both directions ---
+
+struct tunnel_write {
+    uv_write_t request;
+    struct backend_socket *socket;
+    size_t len;
+    char *bytes;
+};
+
+static void on_tunnel_written(uv_write_t *request, int status)
+{
+    struct tunnel_write *w = GS_CONTAINER_OF(request, struct tunnel_write, request);
+    struct call *c = w->socket->call; // the socket is closed after its writes
+    size_t len = w->len;
+    free(w->bytes);
+    free(w);
+    if (!c || !c->tunnel)
+        return;
+    c->unsent -= len;
+    if (status < 0)
+        call_fail(c, 502);
+    else if (c->unsent <= QUEUE_LOW)
+        http_upgrade_pause(c->tunnel, false);
+}
+
+static void send_to_backend(struct call *c, struct gs_slice bytes)
+{
+    struct tunnel_write *w = gs_alloc(sizeof(*w));
+    *w = (struct tunnel_write){
+        .socket = c->socket, .len = bytes.len, .bytes = gs_strndup(bytes.data, bytes.len)};
+    uv_buf_t buf = uv_buf_init(w->bytes, (unsigned)w->len);
+    if (uv_write(&w->request, (uv_stream_t *)&c->socket->tcp, &buf, 1, on_tunnel_written) < 0) {
+        free(w->bytes);
+        free(w);
+        call_fail(c, 502);
+        return;
+    }
+    c->unsent += bytes.len;
+    if (c->unsent > QUEUE_HIGH)
+        http_upgrade_pause(c->tunnel, true);
+}
+
+static void on_client_bytes(void *arg, struct gs_slice bytes)
+{
+    struct call *c = arg;
+    if (!c->socket || !c->tunnel)
+        return;
+    gs_timer_start(c->timer, on_silence, READ_MS);
+    send_to_backend(c, bytes);
+}
+
+static void on_client_drained(void *arg)
+{
+    struct call *c = arg;
+    if (c->paused && c->socket && c->tunnel)
+        start_reading(c);
+}
+
+static void send_to_client(struct call *c, struct gs_slice bytes)
+{
+    if (bytes.len)
+        http_upgrade_write(c->tunnel, bytes);
+    if (http_upgrade_pending(c->tunnel) <= QUEUE_HIGH)
+        return;
+    uv_read_stop((uv_stream_t *)&c->socket->tcp);
+    c->paused = true;
+}
+
+static void begin_tunnel(struct call *c, struct gs_slice rest)
+{
+    static const struct http_upgrade_callbacks callbacks = {
+        .on_data = on_client_bytes, .on_drained = on_client_drained, .on_close = call_free};
+    copy_headers(c);
+    c->tunnel = http_reply_upgrade(c->x, "websocket", &callbacks, c);
+    if (!c->tunnel) {
+        call_fail(c, 502);
+        return;
+    }
+    c->x = NULL;
+    send_to_client(c, rest);
+}
+
 static void take_bytes(struct call *c, struct gs_slice bytes)
 {
+    if (c->tunnel) {
+        send_to_client(c, bytes);
+        return;
+    }
     struct services_ingress_reply *r = &c->reply;
     while (bytes.len && r->state != SERVICES_INGRESS_DONE) {
         bool had_head = r->has_head;
         struct gs_slice body = {0};
         GS_AUTO_ERROR struct gs_error *err = services_ingress_reply_feed(r, &bytes, &body);
+        if (!err && r->has_head && r->status == 101 && c->websocket) {
+            begin_tunnel(c, bytes);
+            return;
+        }
         if (err || (r->has_head && r->status == 101)) {
             call_fail(c, 502);
             return;
@@ -250,7 +347,8 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
     if (!c || n == 0)
         return;
     if (n < 0) {
-        if (n == UV_EOF && c->reply.has_head && services_ingress_reply_ended(&c->reply))
+        if (n == UV_EOF && !c->tunnel && c->reply.has_head &&
+            services_ingress_reply_ended(&c->reply))
             end_reply(c);
         else
             call_fail(c, 502);
@@ -347,6 +445,16 @@ static void add_forwarded(struct gs_buf *out, const struct http_exchange *x, boo
         gs_buf_addf(out, "X-Forwarded-Host: %s\r\n", host);
 }
 
+static bool wants_websocket(const struct http_exchange *x)
+{
+    const char *upgrade = http_header(x, "Upgrade");
+    struct gs_slice rest = gs_slice_of(http_header(x, "Connection"));
+    while (upgrade && strcasecmp(upgrade, "websocket") == 0 && rest.data)
+        if (gs_slice_is_word(gs_slice_trim(gs_slice_cut(&rest, ',')), "upgrade"))
+            return true;
+    return false;
+}
+
 static void write_request(struct gs_buf *out, const struct http_exchange *x, bool tls)
 {
     const char *connection = http_header(x, "Connection"), *name, *value;
@@ -359,7 +467,8 @@ static void write_request(struct gs_buf *out, const struct http_exchange *x, boo
     add_forwarded(out, x, tls);
     if (body.len || has_length)
         gs_buf_addf(out, "Content-Length: %zu\r\n", body.len);
-    gs_buf_add_str(out, "Connection: close\r\n\r\n");
+    gs_buf_add_str(out, wants_websocket(x) ? "Upgrade: websocket\r\nConnection: Upgrade\r\n\r\n"
+                                           : "Connection: close\r\n\r\n");
     gs_buf_add_slice(out, body);
 }
 
@@ -392,6 +501,7 @@ void services_ingress_proxy(struct services_ingress_calls *calls, struct http_ex
     calls->first = c;
     c->start = calls->turn++ % n;
     c->timer = gs_timer_new(calls->loop, c);
+    c->websocket = wants_websocket(x);
     write_request(&c->request, x, tls);
     http_on_abort(x, call_free, c);
     connect_next(c);

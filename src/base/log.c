@@ -7,6 +7,7 @@
 
 #include <pthread.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 // The destination of log lines. Besides the signal flag, it is the only global state of the
@@ -15,6 +16,7 @@
 static struct {
     enum gs_log_level min_level;
     enum gs_log_format format;
+    bool journal; // standard error is the journal of systemd, which stores the time of each line
     pthread_mutex_t lock;
     void (*sink)(void *arg, const char *line, size_t len);
     void *sink_arg;
@@ -26,11 +28,27 @@ static struct {
 } logger = {.min_level = GS_LOG_INFO, .lock = PTHREAD_MUTEX_INITIALIZER};
 
 static const char *const level_names[] = {"debug", "info", "warn", "error"};
+// The priorities of syslog, which the journal reads at the start of a line (sd-daemon(3)).
+static const char *const journal_priorities[] = {"<7>", "<6>", "<4>", "<3>"};
+
+// systemd sets JOURNAL_STREAM to the device and inode of the stream. Children inherit the variable,
+// but may have another standard error.
+static bool stderr_is_journal(void)
+{
+    const char *stream = getenv("JOURNAL_STREAM");
+    struct stat st;
+    if (!stream || fstat(STDERR_FILENO, &st) != 0)
+        return false;
+    GS_AUTO_FREE char *own =
+        gs_format("%llu:%llu", (unsigned long long)st.st_dev, (unsigned long long)st.st_ino);
+    return gs_streq(own, stream);
+}
 
 void gs_log_configure(enum gs_log_level min_level, enum gs_log_format format)
 {
     logger.min_level = min_level;
     logger.format = format;
+    logger.journal = stderr_is_journal();
 }
 
 struct gs_error *gs_log_configure_text(const char *level, const char *format)
@@ -97,7 +115,10 @@ static void append_line(struct gs_buf *out, enum gs_log_level level, const char 
         gs_buf_add_str(out, "}\n");
         return;
     }
-    gs_buf_addf(out, "%s %-5s %s: ", when, level_names[level], component);
+    if (logger.journal && !logger.sink && !logger.observer)
+        gs_buf_addf(out, "%s%-5s %s: ", journal_priorities[level], level_names[level], component);
+    else
+        gs_buf_addf(out, "%s %-5s %s: ", when, level_names[level], component);
     for (const char *s = message; *s; s++) // one event stays one line
         gs_buf_add_char(out, (char)((unsigned char)*s < 0x20 ? ' ' : *s));
     gs_buf_add_char(out, '\n');

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Log lines on stderr, one per event, as text or JSON. Thread-safe: each line is one write().
-// Repeated identical messages of one component within a second are combined into a count.
+// Log lines on stderr, one per event, as text or JSON. If stderr is the journal of systemd, text
+// lines have its priority (<4>) instead of the time, which it stores itself. Thread-safe: each line
+// is one write(). Repeated identical messages of one component within a second are combined into a
+// count.
 #pragma once
 
 #include "base/attr.h"

@@ -13,7 +13,7 @@ gpuscale.compat.PART is YAML with settings of that part; they override those in 
 {{- $ofAdapter := list "prometheus" "rules" "externalRules" "resourceRules" "logLevel" "metricsRelistInterval" "listenPort" "certManager"
     "tls" "replicas" "extraArguments" "extraVolumes" "psp" "rbac" "customAnnotations" "customLabels" "podDisruptionBudget"
     "deploymentAnnotations" "env" "strategy" "dnsConfig" "topologySpreadConstraints" "extraContainers" "startupProbe"
-    "automountServiceAccountToken" "revisionHistoryLimit" "apiService" -}}
+    "automountServiceAccountToken" "revisionHistoryLimit" "apiService" "extraManifests" -}}
 {{- $ofExporter := list "arguments" "extraEnv" "serviceMonitor" "kubernetes" "customMetrics" "extraHostVolumes" "extraConfigMapVolumes"
     "tlsServerConfig" "basicAuth" "runtimeClassName" "rollingUpdate" "kubeletPath" "mapPodsMetrics" "hostPID" "config" "kubernetesDRA"
     "debugDump" "networkPolicy" "initContainers" -}}
@@ -35,7 +35,7 @@ gpuscale.compat.PART is YAML with settings of that part; they override those in 
   {{- else if has $key $ofBoth -}}
     {{- $_ := set $both $key $value -}}
   {{- else if has $key (list "prometheus-adapter" "dcgm-exporter" "AlibabaCloudMetricsAdapter") -}}
-  {{- else -}}
+  {{- else if $value -}}
     {{- $_ := set $other $key $value -}}
   {{- end -}}
 {{- end -}}

@@ -164,10 +164,6 @@ void autoscaler_pools_init(struct autoscaler *a);
 void autoscaler_pools_finish(struct autoscaler *a);
 // Reads the provider and the nodes; reports failures and gives up what takes too long.
 void autoscaler_pools_update(struct autoscaler *a, int64_t now_ms);
-void autoscaler_failed_scale_up(struct autoscaler *a, struct autoscaler_pool *p, const char *code,
-                                const char *message, int64_t now_ms);
-void autoscaler_scaled_up(struct autoscaler *a, struct autoscaler_pool *p, size_t n,
-                          int64_t now_ms);
 struct autoscaler_node *autoscaler_node_of(const struct autoscaler *a, const char *name);
 void autoscaler_node_free(void *node);
 // Removes entries of a map that were not listed in this run.
@@ -176,6 +172,17 @@ void autoscaler_drop_unlisted(struct gs_hmap *map, bool (*listed)(const void *va
 bool autoscaler_has_taint(const json_t *node, const char *key);
 int64_t autoscaler_created_ms(const json_t *obj, int64_t fallback);
 size_t autoscaler_total_nodes(const struct autoscaler *a); // with upcoming ones
+
+// growth.c
+void autoscaler_failed_scale_up(struct autoscaler *a, struct autoscaler_pool *p, const char *code,
+                                const char *message, int64_t now_ms);
+void autoscaler_scaled_up(struct autoscaler *a, struct autoscaler_pool *p, size_t n,
+                          int64_t now_ms);
+// Steps of autoscaler_pools_update(); the machines are counted again after each.
+void autoscaler_handle_failures(struct autoscaler *a, struct autoscaler_pool *p, int64_t now_ms);
+void autoscaler_follow_scale_up(struct autoscaler *a, struct autoscaler_pool *p, int64_t now_ms);
+void autoscaler_correct_size(struct autoscaler *a, struct autoscaler_pool *p, int64_t now_ms);
+void autoscaler_replace_text(char **text, const char *with);
 
 // snapshot.c
 void autoscaler_run_init(struct autoscaler *a, struct autoscaler_run *r, int64_t now_ms);

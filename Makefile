@@ -105,7 +105,7 @@ uninstall: ## Remove what make install has installed (the same PREFIX and DESTDI
 	@ninja -C $(BUILD) uninstall
 
 image: ## Make a container image into image/ (both architectures: ARCH="amd64 arm64")
-	@tools/install-deps build image $(filter-out $(NATIVE),$(ARCH))
+	@tools/install-deps build image $(filter arm64,$(filter-out $(NATIVE),$(ARCH)))
 	@tools/image --arch "$(ARCH)" $(BUILD)
 
 dist: ## Make the files of a release from the last commit into dist/: tarball, bill of materials, chart, checksums

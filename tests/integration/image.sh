@@ -78,6 +78,7 @@ fi
 mkdir -m 777 "$dir/mounted"
 if [ "$(id -u)" = 0 ]; then
     command -v runc >/dev/null 2>&1 || skip "runc is not installed"
+    unshare --mount --pid --fork --mount-proc true 2>/dev/null || skip "this machine or container does not allow mounts"
     chmod 755 "$dir" "$dir/bundle"
     chown 65532:65532 "$dir/mounted"
     # pod ARGUMENTS…: runs the image with these arguments.

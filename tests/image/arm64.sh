@@ -40,6 +40,13 @@ jq -e '[.packages[] | select(.name == "libc6")][0].externalRefs[0].referenceLoca
 program=$dir/root/usr/bin/gpuscale
 readelf -h "$program" | grep -q AArch64 || fail "the program is not for arm64"
 run() { qemu-aarch64 -L "$dir/root" "$@"; }
+# start NAME ARGUMENTS…: in the background; its output is in NAME.log. The process is qemu's, not that of a shell.
+start() {
+    log=$dir/$1.log
+    shift
+    (exec qemu-aarch64 -L "$dir/root" "$program" "$@") >"$log" 2>&1 &
+    pids="$pids $!"
+}
 [ "$(run "$program" --version)" = "gpuscale $(tools/version)" ] || fail "--version"
 run "$program" version -o json | grep machine
 # wait_for DESCRIPTION COMMAND…
@@ -52,14 +59,13 @@ wait_for() {
     done
     echo "ok: $what"
 }
-GPUSCALE_SIM=/gpuscale-arm64-$$ run "$program" exporter --simulate=2xH100-80GB-HBM3 --address=127.0.0.1:0 >"$dir/exporter.log" 2>&1 &
-pids=$!
+export GPUSCALE_SIM=/gpuscale-arm64-$$
+start exporter exporter --simulate=2xH100-80GB-HBM3 --address=127.0.0.1:0
 address() { sed -n 's,.*exporter: http://\(127\.0\.0\.1:[0-9]*\)/metrics.*,\1,p' "$dir/exporter.log" | head -n 1; }
 metrics() { curl -s "http://$(address)/metrics" | grep -q '^DCGM_FI_DEV_GPU_TEMP.*H100'; }
 wait_for "metrics of simulated GPUs on arm64" metrics
 printf 'scrape_configs: [{job_name: dcgm, scrape_interval: 1s, static_configs: [{targets: ["%s"]}]}]\n' "$(address)" >"$dir/prometheus.yml"
-run "$program" --config.file="$dir/prometheus.yml" --storage.tsdb.path="$dir/samples" --web.listen-address=127.0.0.1:0 >"$dir/engine.log" 2>&1 &
-pids="$pids $!"
+start engine --config.file="$dir/prometheus.yml" --storage.tsdb.path="$dir/samples" --web.listen-address=127.0.0.1:0
 engine() { sed -n 's,.*listening on \(http://127.0.0.1:[0-9]*\).*,\1,p' "$dir/engine.log" | head -n 1; }
 query() { run "$program" promtool query instant "$(engine)" 'avg(DCGM_FI_DEV_POWER_USAGE)' | grep -q '@'; }
 wait_for "a query on arm64" query

@@ -7,8 +7,6 @@
 #include "kube/object.h"
 #include "kube/quantity.h"
 
-#include <math.h>
-
 static void instance_free(void *value)
 {
     struct autoscaler_instance *i = value;

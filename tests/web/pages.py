@@ -44,7 +44,10 @@ class Target(http.server.BaseHTTPRequestHandler):
                 f'kube_horizontalpodautoscaler_status_condition{{{hpa},condition="ScalingActive",status="true"}} 1\n'
                 f'kube_pod_status_phase{{{pod},phase="Pending"}} 1\nkube_pod_created{{{pod}}} 1\nkube_pod_status_unschedulable{{{pod}}} 1\n'
                 f'kube_node_info{{node="{EVIL}"}} 1\nkube_node_labels{{node="{EVIL}",label_gpuscale_dev_pool="{EVIL}"}} 1\n'
-                f'gpuscale_pool_coming_nodes{{pool="{EVIL}"}} 1\n').encode()
+                f'gpuscale_pool_coming_nodes{{pool="{EVIL}"}} 1\n'
+                # The longest values of a GPU.
+                + "".join(f'DCGM_FI_DEV_{name}{{gpu="0",UUID="GPU-9",modelName="NVIDIA A100-SXM4-80GB",GPU_I_ID="1",GPU_I_PROFILE="1g.10gb"}} {value}\n'
+                          for name, value in (("GPU_UTIL", 100), ("FB_USED", 183193), ("FB_FREE", 1000), ("GPU_TEMP", 100), ("POWER_USAGE", 1000)))).encode()
         self.send_response(200)
         self.send_header("Content-Type", "text/plain; version=0.0.4")
         self.end_headers()
@@ -100,10 +103,18 @@ def check_pages(b):
     say("hostile texts are shown as texts")
 
 
+# No value of a GPU is wider than its column. Names of pods may be: their end is shown.
+COMPLETE = """document.querySelector('.gpus').closest('main').textContent.includes('1000 W') && [...document.querySelectorAll('.gpus td:not(:last-child)')].every((cell) => {
+    const text = document.createRange(), style = getComputedStyle(cell);
+    text.selectNodeContents(cell);
+    return text.getBoundingClientRect().width <= cell.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight) + 0.5;
+})"""
+
+
 def check_overview(b):
     b.size(1280, 860)
     b.open("")
-    b.wait("GPUs", "document.querySelectorAll('.gpus tbody tr').length === 4 && document.querySelector('.simulated')")
+    b.wait("GPUs", "document.querySelectorAll('.gpus tbody tr').length === 5 && document.querySelector('.simulated')")
     for text in ("SIMULATED GPUs", "A100-SXM4-80GB", "Unschedulable: no node has room", "1 node of pool"):
         b.wait(text, f"document.querySelector('main').textContent.includes({text!r})")
     b.wait("the timeline", "document.querySelectorAll('.timeline canvas').length >= 4")
@@ -112,6 +123,9 @@ def check_overview(b):
     assert "2 → 5 replicas" in b.text()
     b.wait("hostile names as texts", f"document.querySelector('.changes').textContent.includes({EVIL!r}) && document.querySelector('.waiting').textContent.includes({EVIL!r})")
     b.check("the overview")
+    for width in (701, 1261, 1280):
+        b.size(width, 860)
+        b.wait(f"complete values at {width} pixels", COMPLETE)
     say("the overview shows autoscalers, waiting pods, GPUs and changes")
 
 

@@ -38,8 +38,9 @@ export function rowsOf(series, start, end, step) {
 
 // An axis of time in UTC or local time: dygraphs itself knows round local times only.
 export function timeTicks(a, b, pixels) {
+  const most = Math.max(pixels / 90, 2), year = 31536000000;
   const steps = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800, 2592000].map((s) => s * 1000);
-  const step = steps.find((s) => (b - a) / s <= Math.max(pixels / 90, 2)) || steps[steps.length - 1];
+  const step = steps.find((s) => (b - a) / s <= most) || Math.ceil((b - a) / most / year) * year;
   const offset = localTime() ? new Date(a).getTimezoneOffset() * 60000 : 0;
   const ticks = [];
   for (let v = Math.ceil((a - offset) / step) * step + offset; v <= b; v += step) ticks.push({v, label: axisTime(v, step)});

@@ -63,9 +63,10 @@ export function parseTime(text, utc = !localTime()) {
 
 export const utcTime = (seconds) => new Date(seconds * 1000).toISOString().slice(0, 19).replace("T", " ");
 
-// For axes: "06:36", and the date at midnight.
+// For axes: "06:36", the date at midnight, and the month for steps of years.
 export function axisTime(ms, stepMs) {
   const text = time(ms / 1000);
+  if (stepMs >= 31536000000) return text.slice(0, 7);
   if (stepMs >= 86400000 || text.endsWith("00:00:00")) return text.slice(5, 10);
   return stepMs < 60000 ? text.slice(11) : text.slice(11, 16);
 }

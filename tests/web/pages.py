@@ -148,6 +148,9 @@ def check_query(b):
     b.check("a query without a result")
     b.open("query?g0.expr=up&g0.tab=graph&g0.range_input=10m&g0.end_input=2020-01-01%2000:00:00&g1.expr=time()&g1.tab=table")
     b.wait("the second panel", "document.querySelectorAll('.panel').length === 2 && document.body.innerText.includes('scalar')")
+    b.open("query?g0.expr=vector(1)&g0.tab=graph&g0.range_input=100y")
+    labels = b.js("return document.querySelectorAll('.dygraph-axis-label-x').length")
+    assert 1 < labels < 30, f"{labels} times on the axis of a hundred years"
     say("links with queries show tables, graphs, errors and empty results")
 
 

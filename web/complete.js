@@ -3,6 +3,7 @@
 import {get} from "./api.js";
 import {h, replace} from "./dom.js";
 import {contextAt} from "./promql.js";
+import {store, stored} from "./storage.js";
 
 const shownAtOnce = 60, keepMs = 30000, maxNames = 20000, maxHistory = 50, historyKey = "gpuscale.queries";
 const keywords = ["and", "bool", "by", "group_left", "group_right", "ignoring", "offset", "on", "or", "unless", "without"];
@@ -18,14 +19,14 @@ function cached(key, load) {
 
 export function history() {
   try {
-    return JSON.parse(localStorage.getItem(historyKey)).filter((q) => typeof q === "string");
+    return JSON.parse(stored(historyKey)).filter((q) => typeof q === "string");
   } catch {
     return [];
   }
 }
 export function remember(query) {
   if (query.trim())
-    localStorage.setItem(historyKey, JSON.stringify([query, ...history().filter((q) => q !== query)].slice(0, maxHistory)));
+    store(historyKey, JSON.stringify([query, ...history().filter((q) => q !== query)].slice(0, maxHistory)));
 }
 
 // --- what there is ---

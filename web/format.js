@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Numbers, durations and times as texts.
+import {store, stored} from "./storage.js";
 
 const units = [["y", 31536000], ["w", 604800], ["d", 86400], ["h", 3600], ["m", 60], ["s", 1]];
 
-export function localTime() { return localStorage.getItem("gpuscale.time") === "local"; }
-export function setLocalTime(on) { localStorage.setItem("gpuscale.time", on ? "local" : "utc"); }
+export function localTime() { return stored("gpuscale.time") === "local"; }
+export function setLocalTime(on) { store("gpuscale.time", on ? "local" : "utc"); }
 
 // "1h30m" in seconds; NaN: not a duration.
 export function parseDuration(text) {

@@ -203,6 +203,17 @@ def check_live(b):
     say("an open page follows new data and a restart")
 
 
+def check_without_storage(b):
+    script = b.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {
+        "source": "Object.defineProperty(window, 'localStorage', {get() { throw new DOMException('blocked', 'SecurityError'); }})"})
+    b.open("query?g0.expr=vector(1)&g0.tab=graph")
+    b.js("document.querySelector('.primary').click()")
+    b.wait("a chart", "document.querySelector('.plot canvas') && !document.querySelector('.busy')")
+    b.check("a page without storage")
+    b.driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", {"identifier": script["identifier"]})
+    say("the pages work in a browser that stores nothing")
+
+
 def check_without_javascript(b):
     b.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
     b.driver.get(base + "alerts")
@@ -230,6 +241,7 @@ def main():
         check_query(b)
         check_keyboard(b)
         check_live(b)
+        check_without_storage(b)
         check_without_javascript(b)
     except BaseException:
         b.shot(os.path.join(directory, "failure.png"))

@@ -124,6 +124,7 @@ export class Panel {
     if (!this.state.expr.trim()) {
       this.closeChart();
       replace(this.stats);
+      this.result.classList.remove("busy");
       replace(this.result, empty("No data queried yet."));
       return;
     }

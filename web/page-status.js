@@ -32,7 +32,8 @@ const pages = {
     title: "Configuration",
     load: () => get("status/config"),
     render: ({yaml}) => [
-      h("button", {type: "button", onclick: async (event) => { const b = event.currentTarget; await navigator.clipboard.writeText(yaml); b.textContent = "Copied"; }}, "Copy"),
+      // Only where the browser allows it: on this host, or by HTTPS.
+      navigator.clipboard && h("button", {type: "button", onclick: async (event) => { const b = event.currentTarget; await navigator.clipboard.writeText(yaml); b.textContent = "Copied"; }}, "Copy"),
       h("pre", {class: "config", tabindex: "0"}, yaml || "# empty")],
   },
   "tsdb-status": {

@@ -14,7 +14,6 @@ export function onData(read, minMs = 1000) {
   readers.push(reader);
   run(reader);
   if (readers.length === 1) start();
-  return () => { reader.stopped = true; clearTimeout(reader.timer); readers.splice(readers.indexOf(reader), 1); };
 }
 
 export function onConnection(fn) { onState = fn; }
@@ -37,7 +36,7 @@ async function run(reader) {
     reader.busy = false;
     reader.last = Date.now();
   }
-  if (reader.again && !reader.stopped) run(reader);
+  if (reader.again) run(reader);
 }
 
 const runAll = () => readers.forEach(run);

@@ -31,7 +31,7 @@ const nodeOf = (l) => l.NodeName || l.Hostname || l.hostname || l.node || l.inst
 const gpuKey = (l) => [l.UUID || nodeOf(l) + l.gpu, l.GPU_I_ID || ""].join(" ");
 
 function newGpu(l) {
-  return {key: gpuKey(l), uuid: l.UUID || "", index: l.gpu || "", slice: l.GPU_I_PROFILE || "", model: (l.modelName || "").replace(/^NVIDIA /, ""), node: nodeOf(l),
+  return {key: gpuKey(l), index: l.gpu || "", slice: l.GPU_I_PROFILE || "", model: (l.modelName || "").replace(/^NVIDIA /, ""), node: nodeOf(l),
     simulated: (l.DCGM_FI_DRIVER_VERSION || "").endsWith("-simulated"), owners: new Set(), values: {}, age: NaN};
 }
 
@@ -84,7 +84,7 @@ async function readHpas() {
     const a = group(hpas, key, () => ({key, ns: l.namespace, name: l.horizontalpodautoscaler, metrics: new Map(), conditions: {}}));
     const metric = () => group(a.metrics, `${l.metric_name} ${l.metric_target_type}`, () => ({name: l.metric_name, type: l.metric_target_type}));
     switch (l.__name__.slice("kube_horizontalpodautoscaler_".length)) {
-    case "info": a.kind = l.scaletargetref_kind; a.target = l.scaletargetref_name; break;
+    case "info": a.target = l.scaletargetref_name; break;
     case "spec_min_replicas": a.min = value; break;
     case "spec_max_replicas": a.max = value; break;
     case "status_current_replicas": a.current = value; break;
@@ -115,9 +115,9 @@ const poolLabels = ["gpuscale_dev_pool", "karpenter_sh_nodepool", "cloud_google_
 
 async function readNodes() {
   const [states, labels, pools] = await Promise.all([
-    instant('{__name__=~"kube_node_(info|created|deletion_timestamp)"} or kube_node_spec_unschedulable == 1 or kube_node_status_condition{condition="Ready",status="true"}' +
+    instant('{__name__=~"kube_node_(info|deletion_timestamp)"} or kube_node_spec_unschedulable == 1 or kube_node_status_condition{condition="Ready",status="true"}' +
       ' or kube_node_status_allocatable{resource="nvidia_com_gpu"}'),
-    seldom("kube_node_labels"), instant('{__name__=~"gpuscale_pool_(nodes|ready_nodes|coming_nodes|gpus|used_gpus)"}')]);
+    seldom("kube_node_labels"), instant('{__name__=~"gpuscale_pool_(ready_nodes|coming_nodes)"}')]);
   const nodes = new Map(), byPool = new Map();
   for (const {labels: l, value} of states) {
     const n = group(nodes, l.node, () => ({name: l.node}));
@@ -126,7 +126,6 @@ async function readNodes() {
     case "kube_node_status_allocatable": n.gpus = value; break;
     case "kube_node_spec_unschedulable": n.cordoned = true; break;
     case "kube_node_deletion_timestamp": n.deleting = true; break;
-    case "kube_node_created": n.created = value; break;
     }
   }
   for (const {labels: l} of labels) {

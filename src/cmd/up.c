@@ -132,8 +132,8 @@ static const struct gs_opt opts[] = {
      .arg = "NAMESPACE",
      .type = GS_OPT_STRING,
      AT(release_namespace),
-     .help = "Namespace of the Services and the pod that values of kube-prometheus-stack create. "
-             "Default: namespaceOverride of the values, else prometheus."},
+     .help = "Namespace of the Services and the pod that values of kube-prometheus-stack create, "
+             "unless the values have namespaceOverride. Default: prometheus."},
     {.name = "scrape-config",
      .arg = "FILE",
      .type = GS_OPT_STRINGS,

@@ -58,7 +58,7 @@ static void reply_file(struct http_exchange *x, const struct web_file *f)
 {
     add_headers(x);
     http_add_header(x, "ETag", f->etag);
-    // The browser asks each time, and a new version of the program is visible at once.
+    // The browser requests it each time, and a new version of the program is visible at once.
     http_add_header(x, "Cache-Control", "no-cache");
     http_add_header(x, "Vary", "Accept-Encoding");
     const char *known = http_header(x, "If-None-Match");

@@ -99,7 +99,7 @@ static void sync_static(void *arg)
         delete_mirror(k, now, on_request_done, s);
 }
 
-// Not at once: kubectl delete may wait for ever if a pod of the same name appears while it looks.
+// Not at once: kubectl delete may wait for ever if it finds a pod of the same name again.
 void kubelet_statics_sync(struct kubelet *k, bool now)
 {
     for (struct kubelet_static *s = k->statics; s; s = s->next)
@@ -112,7 +112,7 @@ void kubelet_add_static_pod(struct kubelet *k, const json_t *pod, const char *lo
     *s = (struct kubelet_static){.k = k, .next = k->statics, .log_path = gs_strdup(log_path)};
     s->pod = json_deep_copy(pod);
     codec_json_set(s->pod, json_string(k->node_name), "spec", "nodeName", NULL);
-    // The volume of a token would be created for nobody.
+    // No process would read the volume of a token.
     codec_json_set(s->pod, json_false(), "spec", "automountServiceAccountToken", NULL);
     GS_AUTO_FREE char *text = json_dumps(s->pod, JSON_COMPACT | JSON_SORT_KEYS);
     GS_AUTO_FREE char *hash = gs_format("%016" PRIx64, gs_hash(text, strlen(text)));

@@ -25,16 +25,13 @@ static int run_command(const struct gs_command *command, int argc, char **argv)
     struct gs_error *err = gs_options_parse(command, argc, argv, opts, &common, &n_args);
     if (!err && common.help) {
         gs_options_print_help(command, "gpuscale", stdout);
-        return 0;
-    }
-    if (!err && common.version) {
+    } else if (!err && common.version) {
         cmd_print_version(stdout);
-        return 0;
-    }
-    if (!err)
+    } else if (!err) {
         err = gs_log_configure_text(common.log_level, common.log_format);
-    if (!err)
-        err = command->run(opts, n_args, argv, &code);
+        if (!err)
+            err = command->run(opts, n_args, argv, &code);
+    }
     gs_options_finish(command, opts);
     return err ? report_error(err) : code;
 }

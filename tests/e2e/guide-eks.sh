@@ -40,7 +40,7 @@ kubectl get --raw "$api/namespaces/default/services/dcgm-exporter/DCGM_FI_DEV_GP
 grep -q 'could not find the metric DCGM_FI_DEV_GPU_UTIL_AVG for services dcgm-exporter' "$dir/denied" || fail "services/dcgm-exporter AVG: $(cat "$dir/denied")"
 ok "eks: kubectl get --raw as shown, by our exporter in the guide's DaemonSet and its ServiceMonitor"
 
-rules() { curl -sf "$engine/api/v1/rules" | jq -e '[.data.groups[].rules[] | select(.health == "ok") | .name] == ["vision-api_scaling"]'; }
+rules() { curl -sf "$engine/api/v1/rules" | jq -e '[.data.groups[] | select(.name == "gpu_scaling") | .rules[] | select(.health == "ok") | .name] == ["vision-api_scaling"]'; }
 wait_for "the guide's one valid alert is evaluated" rules
 has_replicas vision-api 2 || fail "it scales at its target"
 load vision-api 160 # 80 % each

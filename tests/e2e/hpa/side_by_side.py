@@ -18,8 +18,7 @@ from world import World
 SETTLE = 14  # seconds that a step lasts at least: longer than any window and row of policies takes
 TOLD = 25  # warnings about one object, after which a controller is silent for minutes
 PATIENCE = 20  # additional seconds for the slower controller
-REPEATS = 3
-MAX_AGAIN = 8  # cases that are looked at a second time
+REPEATS = 2
 SLACK = 6  # seconds that one may scale after the other: periods begin when they do
 
 
@@ -233,7 +232,7 @@ def main():
     bad = scene.play()
     # On a busy machine a pass may straddle a step. What is wrong is so again.
     for _ in range(REPEATS):
-        if not bad or len(bad) > MAX_AGAIN:
+        if not bad:
             break
         print("again: %s" % " ".join(sorted(bad)), flush=True)
         scene = Scene(worlds, script, bad)

@@ -252,6 +252,26 @@ static void test_claims_are_deleted_by_policy(void **state)
     finish(&k);
 }
 
+#define QUOTAS ((struct kube_gvr){"", "v1", "resourcequotas"})
+
+static void test_refused_claims_are_retried_with_back_off(void **state)
+{
+    struct cluster k;
+    setup(&k);
+    cluster_create(&k, QUOTAS,
+                   "{apiVersion: v1, kind: ResourceQuota, metadata: {name: none}, spec: {hard: "
+                   "{persistentvolumeclaims: '0'}}}");
+    k.fail_every = UINT_MAX; // counts requests
+    cluster_create(&k, KUBE_STATEFULSETS, STATEFULSET("1", CLAIMS, "one"));
+    loop_for_ms(&k.loop, 500);
+    assert_true(k.requests < 40);
+    k.fail_every = 0;
+    assert_int_equal(cluster_pods(&k, NULL), 0);
+    cluster_delete(&k, QUOTAS, "default", "none");
+    loop_until(&k.loop, settled(&k, 1));
+    finish(&k);
+}
+
 static void test_ordinals_can_start_later(void **state)
 {
     struct cluster k;
@@ -298,6 +318,7 @@ int main(void)
         cmocka_unit_test(test_on_delete_waits_for_the_user),
         cmocka_unit_test(test_claims_are_created_and_kept),
         cmocka_unit_test(test_claims_are_deleted_by_policy),
+        cmocka_unit_test(test_refused_claims_are_retried_with_back_off),
         cmocka_unit_test(test_ordinals_can_start_later),
         cmocka_unit_test(test_a_set_can_be_replaced_by_one_of_the_same_name),
         cmocka_unit_test(test_faults_only_delay),

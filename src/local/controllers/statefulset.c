@@ -92,6 +92,13 @@ static bool retention_is(const struct set_sync *s, const char *when, const char 
         codec_json_str(s->set, "spec", "persistentVolumeClaimRetentionPolicy", when, NULL), policy);
 }
 
+// A refused claim is retried with the back-off of the queue.
+static void on_claim_created(void *arg, const json_t *body, const struct gs_error *err)
+{
+    if (!err)
+        local_reconcile_requeue(arg, CLAIMS_MS);
+}
+
 static void create_claim(struct set_sync *s, const json_t *template, const char *name,
                          const char *pod)
 {
@@ -111,7 +118,7 @@ static void create_claim(struct set_sync *s, const json_t *template, const char 
     if (retention_is(s, "whenDeleted", "Delete"))
         codec_json_set(claim, json_pack("[o]", kube_make_controller_ref(s->set)), "metadata",
                        "ownerReferences", NULL);
-    local_reconcile_create(s->work, KUBE_CLAIMS, ns, claim, NULL, NULL);
+    local_reconcile_create(s->work, KUBE_CLAIMS, ns, claim, on_claim_created, s->work);
     local_reconcile_event(s->work, s->d->owned.recorder, s->set, "SuccessfulCreate",
                           "create Claim %s Pod %s in StatefulSet %s success", name, pod,
                           kube_name(s->set));
@@ -208,10 +215,8 @@ static void create_pod(struct set_sync *s, int64_t ordinal)
 {
     CODEC_AUTO_JSON json_t *pod = make_pod(s, ordinal);
     // A pod is created after its claims, so that it never runs without one that was refused.
-    if (create_claims(s, ordinal, kube_name(pod))) {
-        local_reconcile_requeue(s->work, CLAIMS_MS);
+    if (create_claims(s, ordinal, kube_name(pod)))
         return;
-    }
     if (!controllers_owned_create(&s->d->owned, s->work, s->set, pod))
         return;
     s->writes++;

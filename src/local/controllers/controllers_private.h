@@ -24,7 +24,6 @@ struct controllers_daemonsets;
 struct controllers_daemonsets *controllers_daemonsets_new(struct local_cluster *c);
 void controllers_daemonsets_free(struct controllers_daemonsets *d);
 
-// Deletes objects without owners, and executes cascading deletion "Orphan" and "Foreground".
 // --- kinds.c: the kinds whose objects the garbage collector watches ---
 // The built-in ones (local/collected.h), and those of CustomResourceDefinitions as these come and
 // go.
@@ -55,6 +54,7 @@ const struct controllers_kind *controllers_kind_of(const struct controllers_kind
 const struct controllers_kind *controllers_kind_named(const struct controllers_kinds *all,
                                                       struct gs_slice name);
 
+// Deletes objects without owners, and executes cascading deletion "Orphan" and "Foreground".
 struct controllers_garbage_collector;
 struct controllers_garbage_collector *controllers_garbage_collector_new(struct local_cluster *c);
 void controllers_garbage_collector_free(struct controllers_garbage_collector *g);

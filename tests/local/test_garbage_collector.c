@@ -201,6 +201,34 @@ static void test_the_end_of_a_definition_ends_dependents_of_its_objects(void **s
     finish(&k);
 }
 
+static void test_dependents_stay_when_a_definition_changes_its_version(void **state)
+{
+    struct cluster k;
+    struct codec_yaml_docs docs = {0};
+    setup(&k);
+    make(&k, (struct object){"Widget", "a", NULL, NULL, false});
+    make(&k, (struct object){"ConfigMap", "a1", "Widget", "a", false});
+    loop_for_ms(&k.loop, 100); // a1 is known as a dependent
+    assert_ok(codec_yaml_parse(
+        gs_slice_of("spec: {versions: [{name: v2, served: true, storage: true, schema: "
+                    "{openAPIV3Schema: {type: object}}}, {name: v1, served: true, storage: false, "
+                    "schema: {openAPIV3Schema: {type: object}}}]}"),
+        "test.yaml", &docs));
+    kube_patch(k.client, DEFINITIONS, NULL, "widgets.example.com", NULL, KUBE_MERGE_PATCH,
+               docs.items[0].value, call_took, &k);
+    assert_int_equal(await(&k), 200);
+    codec_yaml_docs_finish(&docs);
+    make(&k, (struct object){"Widget", "b", NULL, NULL, false});
+    make(&k, (struct object){"ConfigMap", "b1", "Widget", "b", false});
+    delete_with(&k, WIDGETS, "b", "Background");
+    loop_until(&k.loop, !get(&k, KUBE_CONFIGMAPS, "b1"));
+    loop_for_ms(&k.loop, 200);
+    assert_true(get(&k, KUBE_CONFIGMAPS, "a1"));
+    delete_with(&k, WIDGETS, "a", "Background");
+    loop_until(&k.loop, !get(&k, KUBE_CONFIGMAPS, "a1"));
+    finish(&k);
+}
+
 static void answered(void *arg, const struct http_response *a, struct gs_error *err)
 {
     assert_null(err);
@@ -237,6 +265,7 @@ int main(void)
         cmocka_unit_test(test_cluster_scoped_owners),
         cmocka_unit_test(test_an_object_stays_with_its_other_owner),
         cmocka_unit_test(test_the_end_of_a_definition_ends_dependents_of_its_objects),
+        cmocka_unit_test(test_dependents_stay_when_a_definition_changes_its_version),
         cmocka_unit_test(test_jobs_orphan_their_pods_unless_the_request_has_a_policy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -37,10 +37,11 @@ struct controllers_kind {
     struct controllers_kinds *owner;
     char *definition, *strings[4]; // of a custom resource
     bool own_cache;
+    bool is_replaced; // it ends, but its objects stay: the definition has changed
 };
 
 // old_obj and new_obj as in kube_cache_handlers. The objects of a kind that ends are reported as
-// deleted.
+// deleted; if it is_replaced, a new kind may report them again.
 typedef void (*controllers_kind_fn)(void *arg, const struct controllers_kind *k,
                                     const json_t *old_obj, const json_t *new_obj);
 struct controllers_kinds *controllers_kinds_new(struct local_cluster *c, controllers_kind_fn fn,

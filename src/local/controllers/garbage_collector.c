@@ -412,7 +412,7 @@ static void changed(void *arg, const struct controllers_kind *k, const json_t *o
         each_owner_uid(g, k, new_obj, add_dependent);
     }
     if (!new_obj) {
-        if (kube_uid(old_obj))
+        if (kube_uid(old_obj) && !k->is_replaced)
             owner_gone(g, kube_uid(old_obj));
         return;
     }

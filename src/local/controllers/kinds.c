@@ -138,7 +138,7 @@ static struct controllers_kind *kind_of_definition(const json_t *crd)
     return k;
 }
 
-static void end_kind(struct controllers_kinds *all, const char *definition)
+static void end_kind(struct controllers_kinds *all, const char *definition, bool is_replaced)
 {
     struct controllers_kind **place = &all->first;
     while (*place && !gs_streq((*place)->definition, definition))
@@ -146,6 +146,7 @@ static void end_kind(struct controllers_kinds *all, const char *definition)
     struct controllers_kind *k = *place;
     if (!k)
         return;
+    k->is_replaced = is_replaced;
     size_t pos = 0;
     for (const json_t *obj; (obj = kube_cache_next(k->cache, &pos));)
         all->fn(all->arg, k, obj, NULL);
@@ -168,7 +169,7 @@ static void on_definition(void *arg, const json_t *old_obj, const json_t *new_ob
         free(k);
         return;
     }
-    end_kind(all, name);
+    end_kind(all, name, new_obj != NULL);
     if (k)
         add_kind(all, k);
 }

@@ -229,6 +229,25 @@ static void test_dependents_stay_when_a_definition_changes_its_version(void **st
     finish(&k);
 }
 
+// The API goes on to serve the built-in resource, and not the version of the definition.
+static void test_a_definition_of_a_built_in_resource_changes_nothing(void **state)
+{
+    struct cluster k;
+    setup(&k);
+    create(&k, DEFINITIONS, NULL,
+           "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n"
+           "metadata: {name: podmonitors.monitoring.coreos.com}\nspec:\n"
+           "  group: monitoring.coreos.com\n  scope: Namespaced\n"
+           "  names: {plural: podmonitors, kind: PodMonitor}\n"
+           "  versions: [{name: v1beta1, served: true, storage: true, schema: {openAPIV3Schema: "
+           "{type: object}}}]\n");
+    make(&k, (struct object){"Widget", "a", NULL, NULL, false});
+    make(&k, (struct object){"ConfigMap", "a1", "Widget", "a", false});
+    delete_with(&k, WIDGETS, "a", "Background");
+    loop_until(&k.loop, !get(&k, KUBE_CONFIGMAPS, "a1"));
+    finish(&k);
+}
+
 static void answered(void *arg, const struct http_response *a, struct gs_error *err)
 {
     assert_null(err);
@@ -266,6 +285,7 @@ int main(void)
         cmocka_unit_test(test_an_object_stays_with_its_other_owner),
         cmocka_unit_test(test_the_end_of_a_definition_ends_dependents_of_its_objects),
         cmocka_unit_test(test_dependents_stay_when_a_definition_changes_its_version),
+        cmocka_unit_test(test_a_definition_of_a_built_in_resource_changes_nothing),
         cmocka_unit_test(test_jobs_orphan_their_pods_unless_the_request_has_a_policy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

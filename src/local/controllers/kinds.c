@@ -85,7 +85,8 @@ static void add_kind(struct controllers_kinds *all, struct controllers_kind *k)
 
 static void kind_free(struct controllers_kind *k)
 {
-    kube_cache_remove_handlers(k->cache, k);
+    if (k->cache)
+        kube_cache_remove_handlers(k->cache, k);
     if (k->own_cache)
         kube_cache_free(k->cache);
     for (size_t i = 0; i < GS_ARRAY_LEN(k->strings); i++)
@@ -154,22 +155,31 @@ static void end_kind(struct controllers_kinds *all, const char *definition, bool
     kind_free(k);
 }
 
+// The API serves a built-in resource in place of a custom one with its name or kind.
+static bool is_built_in(const struct controllers_kinds *all, const struct controllers_kind *custom)
+{
+    for (const struct controllers_kind *k = all->first; k; k = k->next)
+        if (!k->definition && gs_streq(k->gvr.group, custom->gvr.group) &&
+            (gs_streq(k->gvr.resource, custom->gvr.resource) || gs_streq(k->kind, custom->kind)))
+            return true;
+    return false;
+}
+
+static bool is_watched(const struct controllers_kinds *all, const struct controllers_kind *custom)
+{
+    const struct controllers_kind *k = controllers_kind_named(all, gs_slice_of(custom->definition));
+    return k && gs_streq(k->kind, custom->kind) && gs_streq(k->gvr.version, custom->gvr.version);
+}
+
 static void on_definition(void *arg, const json_t *old_obj, const json_t *new_obj)
 {
     struct controllers_kinds *all = arg;
     struct controllers_kind *k = new_obj ? kind_of_definition(new_obj) : NULL;
-    const char *name = kube_name(new_obj ? new_obj : old_obj);
-    const struct controllers_kind *now = controllers_kind_named(all, gs_slice_of(name));
-    bool same =
-        k && now && gs_streq(now->kind, k->kind) && gs_streq(now->gvr.version, k->gvr.version);
-    if (same) {
-        for (size_t i = 0; i < GS_ARRAY_LEN(k->strings); i++)
-            free(k->strings[i]);
-        free(k->definition);
-        free(k);
+    if (k && (is_built_in(all, k) || is_watched(all, k))) {
+        kind_free(k);
         return;
     }
-    end_kind(all, name, new_obj != NULL);
+    end_kind(all, kube_name(new_obj ? new_obj : old_obj), new_obj != NULL);
     if (k)
         add_kind(all, k);
 }

@@ -126,17 +126,6 @@ struct gs_error *inspect_cluster_pod(const struct inspect_options *o, const char
     return NULL;
 }
 
-static bool is_one_of(const json_t *names, const char *name)
-{
-    size_t i;
-    const json_t *n;
-
-    json_array_foreach (names, i, n)
-        if (gs_streq(json_string_value(n), name))
-            return true;
-    return false;
-}
-
 // The members of all for the pools of these nodes. NULL: none has a sample.
 static json_t *startup_of_nodes(const json_t *all, const json_t *nodes, const json_t *names)
 {
@@ -147,7 +136,7 @@ static json_t *startup_of_nodes(const json_t *all, const json_t *nodes, const js
     json_array_foreach (nodes, i, node) {
         const char *pool = nodes_pool_label(node);
         json_t *startup = pool ? json_object_get(all, pool) : NULL;
-        if (startup && is_one_of(names, kube_name(node)) &&
+        if (startup && codec_json_has_string(names, kube_name(node)) &&
             codec_json_int(startup, 0, "samples", NULL) > 0)
             json_object_set(out, pool, startup);
     }

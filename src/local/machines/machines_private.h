@@ -27,7 +27,6 @@ struct machines_machine {
     struct machines_gpus gpus;
     bool has_gpus;   // gpus is set
     double slowness; // of its start: 1 is the median
-    bool deleted;    // deletion is done: freed in the next turn of the loop
     const char *error_code;
     char *error_message;
     struct gs_timer *timer;

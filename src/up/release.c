@@ -16,9 +16,9 @@ struct up_release {
 // Of the log lines of this program, those of the engine.
 static void on_release_line(void *arg, const char *component, const char *line, size_t len)
 {
-    static const char *const parts[] = {"engine",   "scrape",  "rules",     "notify",
-                                        "monitors", "kube_sd", "dns_sd",    "http_sd",
-                                        "file_sd",  "tsdb",    "kube_state"};
+    static const char *const parts[] = {"engine",   "scrape",     "rules",        "notify",
+                                        "monitors", "discovery",  "dns_sd",       "http_sd",
+                                        "file_sd",  "kube-state", "remote_write", "tsdb"};
     struct up_release *r = arg;
     for (size_t i = 0; i < GS_ARRAY_LEN(parts); i++)
         if (gs_streq(component, parts[i]))

@@ -26,7 +26,7 @@ static void on_feed_timer(void *arg)
     double seconds = (double)(gs_mono_ns() - begun) / 1e9;
     struct gs_error *err = scrape_ingest_text(f->ingest, text, NULL, t_ms, seconds);
     if (err)
-        gs_warn("kube_state", "%s", gs_error_message(err));
+        gs_warn("kube-state", "%s", gs_error_message(err));
     gs_error_free(err);
 }
 

@@ -3,43 +3,13 @@
 #include "engine/state_metrics/state_metrics_private.h"
 #include "kube/object.h"
 
-#define NUMBER(fn, kind, fallback, part, key)                                                      \
-    static void fn(struct state_metrics_writer *w, const json_t *obj)                              \
-    {                                                                                              \
-        state_metrics_number(w, obj, kind, fallback, part, key);                                   \
-    }
-#define TIME(fn, kind, part, key)                                                                  \
-    static void fn(struct state_metrics_writer *w, const json_t *obj)                              \
-    {                                                                                              \
-        state_metrics_time(w, obj, kind, part, key);                                               \
-    }
-
 // --- Jobs ---
-
-TIME(job_created, "job_name", "metadata", "creationTimestamp")
-TIME(job_start, "job_name", "status", "startTime")
-TIME(job_completion, "job_name", "status", "completionTime")
-NUMBER(job_parallelism, "job_name", -1, "spec", "parallelism")
-NUMBER(job_completions, "job_name", -1, "spec", "completions")
-NUMBER(job_deadline, "job_name", -1, "spec", "activeDeadlineSeconds")
-NUMBER(job_active, "job_name", 0, "status", "active")
-NUMBER(job_succeeded, "job_name", 0, "status", "succeeded")
 
 static void job_info(struct state_metrics_writer *w, const json_t *obj)
 {
     state_metrics_begin(w);
     state_metrics_identify(w, obj, "job_name");
     state_metrics_end(w, 1);
-}
-
-static void job_labels(struct state_metrics_writer *w, const json_t *obj)
-{
-    state_metrics_labels(w, obj, "job_name");
-}
-
-static void job_owner(struct state_metrics_writer *w, const json_t *obj)
-{
-    state_metrics_owner(w, obj, "job_name");
 }
 
 // A failed Job has a sample for each reason, as in kube-state-metrics.
@@ -91,37 +61,32 @@ static void job_failed(struct state_metrics_writer *w, const json_t *obj)
 
 const struct state_metrics_family state_metrics_job_families[] = {
     {"kube_job_info", "1 for each Job.", METRICS_GAUGE, job_info},
-    {"kube_job_labels", "The labels of the object, as label_*.", METRICS_GAUGE, job_labels},
-    {"kube_job_owner", "The owner of a Job.", METRICS_GAUGE, job_owner},
-    {"kube_job_created", "Creation time of the object, in seconds since 1970.", METRICS_GAUGE,
-     job_created},
-    {"kube_job_spec_parallelism", "Maximum of pods that run at the same time.", METRICS_GAUGE,
-     job_parallelism},
-    {"kube_job_spec_completions", "Desired number of finished pods.", METRICS_GAUGE,
-     job_completions},
-    {"kube_job_spec_active_deadline_seconds", "How long the Job may run.", METRICS_GAUGE,
-     job_deadline},
-    {"kube_job_status_active", "Pods that run.", METRICS_GAUGE, job_active},
-    {"kube_job_status_succeeded", "Pods that succeeded.", METRICS_GAUGE, job_succeeded},
+    STATE_METRICS_LABELS("kube_job_labels", "job_name"),
+    STATE_METRICS_OWNER("kube_job_owner", "The owner of a Job.", "job_name"),
+    STATE_METRICS_CREATED("kube_job_created", "job_name"),
+    STATE_METRICS_NUMBER("kube_job_spec_parallelism", "Maximum of pods that run at the same time.",
+                         "job_name", "spec", "parallelism", -1),
+    STATE_METRICS_NUMBER("kube_job_spec_completions", "Desired number of finished pods.",
+                         "job_name", "spec", "completions", -1),
+    STATE_METRICS_NUMBER("kube_job_spec_active_deadline_seconds", "How long the Job may run.",
+                         "job_name", "spec", "activeDeadlineSeconds", -1),
+    STATE_METRICS_NUMBER("kube_job_status_active", "Pods that run.", "job_name", "status", "active",
+                         0),
+    STATE_METRICS_NUMBER("kube_job_status_succeeded", "Pods that succeeded.", "job_name", "status",
+                         "succeeded", 0),
     {"kube_job_status_failed", "Pods that failed, or 1 for the reason of the failure.",
      METRICS_GAUGE, job_failures},
     {"kube_job_complete", "1 for the status of the condition Complete.", METRICS_GAUGE,
      job_complete},
     {"kube_job_failed", "1 for the status of the condition Failed.", METRICS_GAUGE, job_failed},
-    {"kube_job_status_start_time", "Start time, in seconds since 1970.", METRICS_GAUGE, job_start},
-    {"kube_job_status_completion_time", "Completion time, in seconds since 1970.", METRICS_GAUGE,
-     job_completion},
+    STATE_METRICS_TIME("kube_job_status_start_time", "Start time, in seconds since 1970.",
+                       "job_name", "status", "startTime"),
+    STATE_METRICS_TIME("kube_job_status_completion_time", "Completion time, in seconds since 1970.",
+                       "job_name", "status", "completionTime"),
     {0},
 };
 
 // --- CronJobs ---
-
-TIME(cronjob_created, "cronjob", "metadata", "creationTimestamp")
-TIME(cronjob_last, "cronjob", "status", "lastScheduleTime")
-TIME(cronjob_last_success, "cronjob", "status", "lastSuccessfulTime")
-NUMBER(cronjob_deadline, "cronjob", -1, "spec", "startingDeadlineSeconds")
-NUMBER(cronjob_keep_succeeded, "cronjob", -1, "spec", "successfulJobsHistoryLimit")
-NUMBER(cronjob_keep_failed, "cronjob", -1, "spec", "failedJobsHistoryLimit")
 
 static void cronjob_info(struct state_metrics_writer *w, const json_t *obj)
 {
@@ -132,11 +97,6 @@ static void cronjob_info(struct state_metrics_writer *w, const json_t *obj)
                         codec_json_str(obj, "spec", "concurrencyPolicy", NULL));
     state_metrics_label(w, "timezone", codec_json_str(obj, "spec", "timeZone", NULL));
     state_metrics_end(w, 1);
-}
-
-static void cronjob_labels(struct state_metrics_writer *w, const json_t *obj)
-{
-    state_metrics_labels(w, obj, "cronjob");
 }
 
 static void cronjob_suspend(struct state_metrics_writer *w, const json_t *obj)
@@ -155,21 +115,23 @@ static void cronjob_active(struct state_metrics_writer *w, const json_t *obj)
 
 const struct state_metrics_family state_metrics_cronjob_families[] = {
     {"kube_cronjob_info", "Schedule and policy of a CronJob.", METRICS_GAUGE, cronjob_info},
-    {"kube_cronjob_labels", "The labels of the object, as label_*.", METRICS_GAUGE, cronjob_labels},
-    {"kube_cronjob_created", "Creation time of the object, in seconds since 1970.", METRICS_GAUGE,
-     cronjob_created},
+    STATE_METRICS_LABELS("kube_cronjob_labels", "cronjob"),
+    STATE_METRICS_CREATED("kube_cronjob_created", "cronjob"),
     {"kube_cronjob_status_active", "Jobs of the CronJob that run.", METRICS_GAUGE, cronjob_active},
-    {"kube_cronjob_status_last_schedule_time", "Last start of a Job, in seconds since 1970.",
-     METRICS_GAUGE, cronjob_last},
-    {"kube_cronjob_status_last_successful_time", "Last success of a Job, in seconds since 1970.",
-     METRICS_GAUGE, cronjob_last_success},
+    STATE_METRICS_TIME("kube_cronjob_status_last_schedule_time",
+                       "Last start of a Job, in seconds since 1970.", "cronjob", "status",
+                       "lastScheduleTime"),
+    STATE_METRICS_TIME("kube_cronjob_status_last_successful_time",
+                       "Last success of a Job, in seconds since 1970.", "cronjob", "status",
+                       "lastSuccessfulTime"),
     {"kube_cronjob_spec_suspend", "1 when the CronJob is suspended.", METRICS_GAUGE,
      cronjob_suspend},
-    {"kube_cronjob_spec_starting_deadline_seconds", "How late a Job may start.", METRICS_GAUGE,
-     cronjob_deadline},
-    {"kube_cronjob_spec_successful_job_history_limit", "Successful Jobs that are kept.",
-     METRICS_GAUGE, cronjob_keep_succeeded},
-    {"kube_cronjob_spec_failed_job_history_limit", "Failed Jobs that are kept.", METRICS_GAUGE,
-     cronjob_keep_failed},
+    STATE_METRICS_NUMBER("kube_cronjob_spec_starting_deadline_seconds", "How late a Job may start.",
+                         "cronjob", "spec", "startingDeadlineSeconds", -1),
+    STATE_METRICS_NUMBER("kube_cronjob_spec_successful_job_history_limit",
+                         "Successful Jobs that are kept.", "cronjob", "spec",
+                         "successfulJobsHistoryLimit", -1),
+    STATE_METRICS_NUMBER("kube_cronjob_spec_failed_job_history_limit", "Failed Jobs that are kept.",
+                         "cronjob", "spec", "failedJobsHistoryLimit", -1),
     {0},
 };

@@ -238,7 +238,7 @@ static void write_families(struct state_metrics *s, size_t resource,
 {
     for (const struct state_metrics_family *f = families; f && f->name; f++) {
         struct state_metrics_writer w = {
-            .out = &s->text, .family = f->name, .allow = &s->allow[resource]};
+            .out = &s->text, .family = f->name, .field = &f->field, .allow = &s->allow[resource]};
         metrics_write_family(&s->text, f->name, f->type, f->help);
         const json_t *obj;
         for (size_t pos = 0; (obj = kube_cache_next(s->caches[resource], &pos));)

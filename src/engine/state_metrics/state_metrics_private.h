@@ -29,9 +29,17 @@ struct state_metrics_allow {
     size_t n;
 };
 
+// What state_metrics_write_number() and the functions after it read of an object.
+struct state_metrics_field {
+    const char *kind;       // name of the label with the object's name
+    const char *part, *key; // the two keys of the value
+    int64_t fallback;       // if the number is absent; negative: no sample
+};
+
 struct state_metrics_writer {
     struct gs_buf *out;
     const char *family;
+    const struct state_metrics_field *field; // of the family
     const struct state_metrics_allow *allow; // of the resource
     bool open;                               // labels have been written
 };
@@ -65,18 +73,54 @@ void state_metrics_identify(struct state_metrics_writer *w, const json_t *obj, c
 // fallback means no sample.
 void state_metrics_number(struct state_metrics_writer *w, const json_t *obj, const char *kind,
                           int64_t fallback, const char *part, const char *key);
-// Writes the time at two keys of the object in seconds; no sample if it is absent.
-void state_metrics_time(struct state_metrics_writer *w, const json_t *obj, const char *kind,
-                        const char *part, const char *key);
-void state_metrics_created(struct state_metrics_writer *w, const json_t *obj, const char *kind);
-void state_metrics_labels(struct state_metrics_writer *w, const json_t *obj, const char *kind);
-void state_metrics_owner(struct state_metrics_writer *w, const json_t *obj, const char *kind);
+
+// For the member `write` of a family. They read w->field.
+
+void state_metrics_write_number(struct state_metrics_writer *w, const json_t *obj);
+// In seconds; no sample if it is absent.
+void state_metrics_write_time(struct state_metrics_writer *w, const json_t *obj);
+void state_metrics_write_labels(struct state_metrics_writer *w, const json_t *obj);
+void state_metrics_write_owner(struct state_metrics_writer *w, const json_t *obj);
 
 struct state_metrics_family {
     const char *name, *help;
     enum metrics_type type;
     void (*write)(struct state_metrics_writer *w, const json_t *obj);
+    struct state_metrics_field field;
 };
+
+// Rows of gauges. kind: the name of the label with the object's name.
+#define STATE_METRICS_NUMBER(name, help, kind, part, key, fallback)                                \
+    {                                                                                              \
+        name, help, METRICS_GAUGE, state_metrics_write_number,                                     \
+        {                                                                                          \
+            kind, part, key, fallback                                                              \
+        }                                                                                          \
+    }
+#define STATE_METRICS_TIME(name, help, kind, part, key)                                            \
+    {                                                                                              \
+        name, help, METRICS_GAUGE, state_metrics_write_time,                                       \
+        {                                                                                          \
+            kind, part, key                                                                        \
+        }                                                                                          \
+    }
+#define STATE_METRICS_CREATED(name, kind)                                                          \
+    STATE_METRICS_TIME(name, "Creation time of the object, in seconds since 1970.", kind,          \
+                       "metadata", "creationTimestamp")
+#define STATE_METRICS_LABELS(name, kind)                                                           \
+    {                                                                                              \
+        name, "The labels of the object, as label_*.", METRICS_GAUGE, state_metrics_write_labels,  \
+        {                                                                                          \
+            kind                                                                                   \
+        }                                                                                          \
+    }
+#define STATE_METRICS_OWNER(name, help, kind)                                                      \
+    {                                                                                              \
+        name, help, METRICS_GAUGE, state_metrics_write_owner,                                      \
+        {                                                                                          \
+            kind                                                                                   \
+        }                                                                                          \
+    }
 
 // Ends with a NULL name.
 extern const struct state_metrics_family state_metrics_pod_families[];

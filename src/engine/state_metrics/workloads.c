@@ -20,36 +20,36 @@ void state_metrics_number(struct state_metrics_writer *w, const json_t *obj, con
     state_metrics_end(w, (double)v);
 }
 
-void state_metrics_time(struct state_metrics_writer *w, const json_t *obj, const char *kind,
-                        const char *part, const char *key)
+void state_metrics_write_number(struct state_metrics_writer *w, const json_t *obj)
+{
+    const struct state_metrics_field *f = w->field;
+    state_metrics_number(w, obj, f->kind, f->fallback, f->part, f->key);
+}
+
+void state_metrics_write_time(struct state_metrics_writer *w, const json_t *obj)
 {
     double s;
-    if (!state_metrics_seconds(codec_json_str(obj, part, key, NULL), &s))
+    if (!state_metrics_seconds(codec_json_str(obj, w->field->part, w->field->key, NULL), &s))
         return;
     state_metrics_begin(w);
-    state_metrics_identify(w, obj, kind);
+    state_metrics_identify(w, obj, w->field->kind);
     state_metrics_end(w, s);
 }
 
-void state_metrics_created(struct state_metrics_writer *w, const json_t *obj, const char *kind)
-{
-    state_metrics_time(w, obj, kind, "metadata", "creationTimestamp");
-}
-
-void state_metrics_labels(struct state_metrics_writer *w, const json_t *obj, const char *kind)
+void state_metrics_write_labels(struct state_metrics_writer *w, const json_t *obj)
 {
     state_metrics_begin(w);
-    state_metrics_identify(w, obj, kind);
+    state_metrics_identify(w, obj, w->field->kind);
     state_metrics_object_labels(w, obj);
     state_metrics_end(w, 1);
 }
 
-void state_metrics_owner(struct state_metrics_writer *w, const json_t *obj, const char *kind)
+void state_metrics_write_owner(struct state_metrics_writer *w, const json_t *obj)
 {
     const json_t *o = kube_controller_ref(obj);
 
     state_metrics_begin(w);
-    state_metrics_identify(w, obj, kind);
+    state_metrics_identify(w, obj, w->field->kind);
     state_metrics_label(w, "owner_kind", o ? codec_json_str(o, "kind", NULL) : NULL);
     state_metrics_label(w, "owner_name", o ? codec_json_str(o, "name", NULL) : NULL);
     state_metrics_label(w, "owner_is_controller", o ? "true" : NULL);
@@ -58,34 +58,9 @@ void state_metrics_owner(struct state_metrics_writer *w, const json_t *obj, cons
 
 // --- Deployments ---
 
-#define DEPLOYMENT_NUMBER(fn, fallback, part, key)                                                 \
-    static void fn(struct state_metrics_writer *w, const json_t *obj)                              \
-    {                                                                                              \
-        state_metrics_number(w, obj, "deployment", fallback, part, key);                           \
-    }
-DEPLOYMENT_NUMBER(deployment_spec, 1, "spec", "replicas")
-DEPLOYMENT_NUMBER(deployment_replicas, 0, "status", "replicas")
-DEPLOYMENT_NUMBER(deployment_ready, 0, "status", "readyReplicas")
-DEPLOYMENT_NUMBER(deployment_available, 0, "status", "availableReplicas")
-DEPLOYMENT_NUMBER(deployment_unavailable, 0, "status", "unavailableReplicas")
-DEPLOYMENT_NUMBER(deployment_updated, 0, "status", "updatedReplicas")
-DEPLOYMENT_NUMBER(deployment_observed, 0, "status", "observedGeneration")
-DEPLOYMENT_NUMBER(deployment_generation, -1, "metadata", "generation")
-#undef DEPLOYMENT_NUMBER
-
 static void identify_deployment(struct state_metrics_writer *w, const void *obj)
 {
     state_metrics_identify(w, obj, "deployment");
-}
-
-static void deployment_created(struct state_metrics_writer *w, const json_t *obj)
-{
-    state_metrics_created(w, obj, "deployment");
-}
-
-static void deployment_labels(struct state_metrics_writer *w, const json_t *obj)
-{
-    state_metrics_labels(w, obj, "deployment");
 }
 
 static void deployment_paused(struct state_metrics_writer *w, const json_t *obj)
@@ -102,26 +77,31 @@ static void deployment_conditions(struct state_metrics_writer *w, const json_t *
 }
 
 const struct state_metrics_family state_metrics_workload_families[] = {
-    {"kube_deployment_created", "Creation time of the object, in seconds since 1970.",
-     METRICS_GAUGE, deployment_created},
-    {"kube_deployment_labels", "The labels of the object, as label_*.", METRICS_GAUGE,
-     deployment_labels},
-    {"kube_deployment_spec_replicas", "Desired replicas.", METRICS_GAUGE, deployment_spec},
+    STATE_METRICS_CREATED("kube_deployment_created", "deployment"),
+    STATE_METRICS_LABELS("kube_deployment_labels", "deployment"),
+    STATE_METRICS_NUMBER("kube_deployment_spec_replicas", "Desired replicas.", "deployment", "spec",
+                         "replicas", 1),
     {"kube_deployment_spec_paused", "1 when the Deployment is paused.", METRICS_GAUGE,
      deployment_paused},
-    {"kube_deployment_status_replicas", "Current replicas.", METRICS_GAUGE, deployment_replicas},
-    {"kube_deployment_status_replicas_ready", "Replicas that are ready.", METRICS_GAUGE,
-     deployment_ready},
-    {"kube_deployment_status_replicas_available", "Replicas that are available.", METRICS_GAUGE,
-     deployment_available},
-    {"kube_deployment_status_replicas_unavailable", "Replicas that are missing or not available.",
-     METRICS_GAUGE, deployment_unavailable},
-    {"kube_deployment_status_replicas_updated", "Replicas with the latest pod template.",
-     METRICS_GAUGE, deployment_updated},
-    {"kube_deployment_status_observed_generation",
-     "The generation that the controller has observed.", METRICS_GAUGE, deployment_observed},
-    {"kube_deployment_metadata_generation", "The generation of the desired state.", METRICS_GAUGE,
-     deployment_generation},
+    STATE_METRICS_NUMBER("kube_deployment_status_replicas", "Current replicas.", "deployment",
+                         "status", "replicas", 0),
+    STATE_METRICS_NUMBER("kube_deployment_status_replicas_ready", "Replicas that are ready.",
+                         "deployment", "status", "readyReplicas", 0),
+    STATE_METRICS_NUMBER("kube_deployment_status_replicas_available",
+                         "Replicas that are available.", "deployment", "status",
+                         "availableReplicas", 0),
+    STATE_METRICS_NUMBER("kube_deployment_status_replicas_unavailable",
+                         "Replicas that are missing or not available.", "deployment", "status",
+                         "unavailableReplicas", 0),
+    STATE_METRICS_NUMBER("kube_deployment_status_replicas_updated",
+                         "Replicas with the latest pod template.", "deployment", "status",
+                         "updatedReplicas", 0),
+    STATE_METRICS_NUMBER("kube_deployment_status_observed_generation",
+                         "The generation that the controller has observed.", "deployment", "status",
+                         "observedGeneration", 0),
+    STATE_METRICS_NUMBER("kube_deployment_metadata_generation",
+                         "The generation of the desired state.", "deployment", "metadata",
+                         "generation", -1),
     {"kube_deployment_status_condition", "1 for the status of each condition.", METRICS_GAUGE,
      deployment_conditions},
     {0},
@@ -129,41 +109,18 @@ const struct state_metrics_family state_metrics_workload_families[] = {
 
 // --- ReplicaSets ---
 
-static void replicaset_owner(struct state_metrics_writer *w, const json_t *obj)
-{
-    state_metrics_owner(w, obj, "replicaset");
-}
-
-static void replicaset_spec(struct state_metrics_writer *w, const json_t *obj)
-{
-    state_metrics_number(w, obj, "replicaset", 1, "spec", "replicas");
-}
-
-static void replicaset_replicas(struct state_metrics_writer *w, const json_t *obj)
-{
-    state_metrics_number(w, obj, "replicaset", 0, "status", "replicas");
-}
-
-static void replicaset_ready(struct state_metrics_writer *w, const json_t *obj)
-{
-    state_metrics_number(w, obj, "replicaset", 0, "status", "readyReplicas");
-}
-
 const struct state_metrics_family state_metrics_replicaset_families[] = {
-    {"kube_replicaset_owner", "The owner of a ReplicaSet.", METRICS_GAUGE, replicaset_owner},
-    {"kube_replicaset_spec_replicas", "Desired replicas.", METRICS_GAUGE, replicaset_spec},
-    {"kube_replicaset_status_replicas", "Current replicas.", METRICS_GAUGE, replicaset_replicas},
-    {"kube_replicaset_status_ready_replicas", "Replicas that are ready.", METRICS_GAUGE,
-     replicaset_ready},
+    STATE_METRICS_OWNER("kube_replicaset_owner", "The owner of a ReplicaSet.", "replicaset"),
+    STATE_METRICS_NUMBER("kube_replicaset_spec_replicas", "Desired replicas.", "replicaset", "spec",
+                         "replicas", 1),
+    STATE_METRICS_NUMBER("kube_replicaset_status_replicas", "Current replicas.", "replicaset",
+                         "status", "replicas", 0),
+    STATE_METRICS_NUMBER("kube_replicaset_status_ready_replicas", "Replicas that are ready.",
+                         "replicaset", "status", "readyReplicas", 0),
     {0},
 };
 
 // --- namespaces ---
-
-static void namespace_created(struct state_metrics_writer *w, const json_t *obj)
-{
-    state_metrics_created(w, obj, "namespace");
-}
 
 static void namespace_labels(struct state_metrics_writer *w, const json_t *obj)
 {
@@ -186,8 +143,7 @@ static void namespace_phase(struct state_metrics_writer *w, const json_t *obj)
 }
 
 const struct state_metrics_family state_metrics_namespace_families[] = {
-    {"kube_namespace_created", "Creation time of the object, in seconds since 1970.", METRICS_GAUGE,
-     namespace_created},
+    STATE_METRICS_CREATED("kube_namespace_created", "namespace"),
     {"kube_namespace_labels", "The labels of the object, as label_*.", METRICS_GAUGE,
      namespace_labels},
     {"kube_namespace_status_phase", "1 for the phase that the namespace is in.", METRICS_GAUGE,

@@ -10,7 +10,7 @@ need jq python3 readelf curl kubectl
 # --- making it ---
 export SOURCE_DATE_EPOCH=1700000000
 "$source/tools/image" --output "$dir/one" "$build" >"$dir/image.txt" || fail "tools/image"
-(umask 077 && TZ=Asia/Tokyo LC_ALL=C "$source/tools/image" --output "$dir/two" "$build" >/dev/null) || fail "tools/image again"
+(umask 077 && TZ=Asia/Tokyo LC_ALL=C.UTF-8 LANGUAGE=fr "$source/tools/image" --output "$dir/two" "$build" >/dev/null) || fail "tools/image again"
 archive=$(ls "$dir"/one/*.oci.tar)
 cmp "$archive" "$dir/two/${archive##*/}" || fail "two images of one program differ"
 echo "ok: two images are equal"

@@ -149,7 +149,7 @@ older() {
     for deb in "$1"/*.deb; do
         rm -rf "$scratch/repack"
         dpkg-deb -R "$deb" "$scratch/repack"
-        sed -i 's/0\.[0-9]*\.[0-9]*-[0-9]*~/0.0.9-1~/' "$scratch/repack/DEBIAN/control"
+        sed -i "s/$(tools/version)-[0-9]*~/0.0.9-1~/" "$scratch/repack/DEBIAN/control"
         dpkg-deb --root-owner-group -b "$scratch/repack" "$2" >/dev/null
     done
 }
@@ -200,10 +200,15 @@ use() {
     wait_for "metrics of simulated GPUs" metrics
     wait_for "the engine has scraped the exporter" scraped
     ok "the engine scrapes the exporter: $(inside gpuscale query 'max(DCGM_FI_DEV_GPU_TEMP)' | tail -n 1 | tr -d ' ') C"
-    before=$(main_pid exporter)
+    # The expander is not enabled.
+    quiet inside systemctl start gpuscale-expander
+    before="$(main_pid exporter) $(main_pid expander)"
     quiet inside sh -c 'apt-get install -y --no-install-recommends /packages/new/*.deb'
-    after=$(main_pid exporter)
-    [ "$before" != "$after" ] && [ "$after" != 0 ] || fail "the upgrade has not restarted the exporter"
+    for service in exporter expander; do
+        after=$(main_pid $service)
+        [ "${after:-0}" != 0 ] && ! echo "$before" | grep -qw "$after" || fail "the upgrade has not restarted the $service"
+    done
+    [ "$(main_pid hpa)" = 0 ] || fail "the upgrade has started a service that did not run"
     wait_for "metrics after the upgrade, with the flags of before" metrics
     samples=$(inside gpuscale query 'max(count_over_time(DCGM_FI_DEV_GPU_TEMP[10m]))' | tail -n 1 | tr -d ' ')
     ok "upgrade from 0.0.9: services restarted, configuration and samples kept ($samples of each GPU)"
@@ -227,6 +232,9 @@ use() {
     quiet inside sh -c 'systemctl stop gpuscale-exporter && systemctl enable --now gpuscale-exporter.socket'
     wait_for "metrics from the socket of systemd" metrics
     [ "$(main_pid exporter)" != 0 ] || fail "the socket has not started the exporter"
+    quiet inside sh -c 'apt-get install -y --reinstall /packages/new/gpuscale-exporter_*.deb'
+    [ "$(inside systemctl is-active gpuscale-exporter.socket)" = active ] || fail "the socket is closed after an upgrade"
+    wait_for "metrics from the socket after an upgrade" metrics
     quiet inside systemctl disable --now gpuscale-exporter.socket
     ok "socket activation"
     [ -z "$hold" ] || hold

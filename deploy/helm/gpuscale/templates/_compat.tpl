@@ -58,10 +58,17 @@ gpuscale.compat.PART is YAML with settings of that part; they override those in 
 {{- dict "adapter" $adapter "exporter" $exporter "other" $other | toYaml -}}
 {{- end -}}
 
-{{/* The image: values of other charts name their own images. */}}
+{{/*
+The image: values of other charts name their own images. A tag in the form of theirs is your own if the repository is yours and
+there are no values of other charts.
+*/}}
 {{- define "gpuscale.compat.foreignImage" -}}
-{{- if or (regexMatch "(prometheus-adapter|dcgm-exporter|metrics-adapter)[^/]*$" (toString .Values.image.repository))
-    (regexMatch "^(v[0-9]|[0-9.]+-[0-9.]+-)" (toString .Values.image.tag)) -}}true{{- end -}}
+{{- $repository := toString .Values.image.repository -}}
+{{- if regexMatch "(prometheus-adapter|dcgm-exporter|metrics-adapter)[^/]*$" $repository -}}true
+{{- else if regexMatch "^(v[0-9]|[0-9.]+-[0-9.]+-)" (toString .Values.image.tag) -}}
+  {{- $peers := include "gpuscale.compat.peers" . | fromYaml -}}
+  {{- if or $peers.adapter $peers.exporter (eq $repository "ghcr.io/gpuscale/gpuscale") -}}true{{- end -}}
+{{- end -}}
 {{- end -}}
 
 {{- define "gpuscale.compat.image" -}}

@@ -139,9 +139,10 @@ has umbrella "$def"'(container("exporter") | .readinessProbe.tcpSocket and (.arg
     any(container("engine").volumeMounts[]; .mountPath == "/etc/gpuscale-exporter-web")'
 jq -r "$def"'object("ConfigMap"; "gpuscale-engine").data["prometheus.yml"]' "$dir/umbrella.json" >"$dir/prometheus.yml"
 grep -q '^  basic_auth: {username: "other", password_file: /etc/gpuscale-exporter-web/password}$' "$dir/prometheus.yml" || fail "the engine's job: $(cat "$dir/prometheus.yml")"
-render own-image --set image.repository=registry.example/gpuscale,image.tag=v1.2
-objects own-image
-has own-image '[.[] | select(.spec.template) | .spec.template.spec.containers[0].image] | unique == ["registry.example/gpuscale:v1.2"]'
+render own --set image.repository=registry.example/gpuscale,image.tag=v1.2,exporter.serviceAccount.name=mine
+objects own
+has own "$def"'pod("exporter").spec | .serviceAccountName == "mine" and .automountServiceAccountToken == false'
+has own '[.[] | select(.spec.template) | .spec.template.spec.containers[0].image] | unique == ["registry.example/gpuscale:v1.2"]'
 echo "ok: values of prometheus-adapter, dcgm-exporter, ACK and an umbrella chart have their effect"
 
 # What has no effect is named. Keys that could belong to both charts are refused.

@@ -132,6 +132,7 @@ has dcgm-exporter "$def"'object("DaemonSet"; "gpuscale-exporter").spec.updateStr
 has umbrella "$def"'(pod("adapter").spec.tolerations | any(.key == "adapter") and all(.key != "exporter")) and (pod("exporter").spec.tolerations | any(.key == "exporter") and all(.key != "adapter"))'
 has umbrella "$def"'any(pod("adapter").spec.volumes[]; .configMap.name == "my-rules") and object("Secret"; "gpuscale-adapter-serving").data["tls.crt"] and
     object("APIService"; "v1beta1.custom.metrics.k8s.io").spec.caBundle'
+has umbrella "$def"'container("adapter").resources == {requests: {cpu: "100m"}, limits: {memory: "32Mi"}}'
 has umbrella "$def"'object("Role"; "gpuscale-exporter").rules[0].resourceNames == ["my-counters"]'
 has umbrella "$def"'(container("exporter") | .readinessProbe.tcpSocket and (.args | index("--web-config-file=/etc/gpuscale-exporter-web/web-config.yaml"))) and
     (object("Secret"; "gpuscale-exporter-web").stringData | .username == "other" and .password == "x" and (.["tls.crt"] | contains("BEGIN CERTIFICATE")) and (.["web-config.yaml"] | contains("prometheus"))) and

@@ -18,7 +18,12 @@ Arguments: the root and the name of the part.
 {{- $root := index . 0 -}}
 {{- $part := index . 1 -}}
 {{- $compat := include (printf "gpuscale.compat.%s" $part) $root | fromYaml -}}
-{{- mergeOverwrite (deepCopy (index $root.Values $part)) $compat | toYaml -}}
+{{- $settings := mergeOverwrite (deepCopy (index $root.Values $part)) $compat -}}
+{{- /* Parts of these from different charts do not fit together: a request of one may exceed a limit of the other. */ -}}
+{{- range $key := list "resources" "resourceRules" -}}
+  {{- if hasKey $compat $key -}}{{- $_ := set $settings $key (index $compat $key) -}}{{- end -}}
+{{- end -}}
+{{- $settings | toYaml -}}
 {{- end -}}
 
 {{- define "gpuscale.selectorLabels" -}}

@@ -48,10 +48,7 @@ helm.sh/chart: {{ $root.Chart.Name }}-{{ $root.Chart.Version | replace "+" "_" }
 {{- define "gpuscale.podLabels" -}}
 {{- $root := index . 0 -}}
 {{ include "gpuscale.selectorLabels" . }}
-{{- with $root.Values.commonLabels }}
-{{ toYaml . }}
-{{- end }}
-{{- with (index . 2).extraPodLabels }}
+{{- with merge dict ((index . 2).extraPodLabels | default dict) ($root.Values.commonLabels | default dict) }}
 {{ toYaml . }}
 {{- end }}
 {{- end -}}

@@ -153,6 +153,8 @@ static struct gs_error *listen_for_requests(struct adapter_server *s)
 static struct gs_error *start_adapter_server(struct adapter_server *s)
 {
     struct adapter_options o = *s->o;
+    if (o.shutdown_delay_ns < 0)
+        return gs_error_new(GS_EINVAL, "--shutdown-delay-duration is negative");
     o.on_fatal = on_adapter_fatal;
     o.not_ready = server_not_ready;
     o.write_metrics = write_server_metrics;

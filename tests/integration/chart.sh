@@ -141,11 +141,13 @@ has umbrella "$def"'(container("exporter") | .readinessProbe.tcpSocket and (.arg
 jq -r "$def"'object("ConfigMap"; "gpuscale-engine").data["prometheus.yml"]' "$dir/umbrella.json" >"$dir/prometheus.yml"
 grep -q '^  basic_auth: {username: "other", password_file: /etc/gpuscale-exporter-web/password}$' "$dir/prometheus.yml" || fail "the engine's job: $(cat "$dir/prometheus.yml")"
 render own --set image.repository=registry.example/gpuscale,image.tag=v1.2,exporter.serviceAccount.name=mine \
+    --set exporter.tolerations=null,adapter.externalRules=null,engine.resources=null \
     --set-string 'exporter.podAnnotations.prometheus\.io/scrape=no,commonLabels.team=all,exporter.extraPodLabels.team=mine'
 objects own
 # Not twice: kubectl takes the last one, but kustomize refuses such objects.
 has own "$def"'pod("exporter").metadata | .annotations["prometheus.io/scrape"] == "no" and .labels.team == "mine"'
 [ "$(grep -c '^        \(prometheus.io/scrape\|team\): ' "$dir/own.yaml")" = 4 ] || fail "labels or annotations of pods are twice in an object"
+has own "$def"'container("engine").resources | not'
 has own "$def"'pod("exporter").spec | .serviceAccountName == "mine" and .automountServiceAccountToken == false'
 has own '[.[] | select(.spec.template) | .spec.template.spec.containers[0].image] | unique == ["registry.example/gpuscale:v1.2"]'
 echo "ok: values of prometheus-adapter, dcgm-exporter, ACK and an umbrella chart have their effect"

@@ -10,7 +10,7 @@
 {{- $adapter := index . 1 -}}
 {{- $external := eq (toString $adapter.apiServices.external) "true" -}}
 {{- if eq (toString $adapter.apiServices.external) "auto" -}}
-{{- $external = gt (len $adapter.externalRules) 0 -}}
+{{- $external = not (empty $adapter.externalRules) -}}
 {{- end -}}
 {{- if $adapter.apiServices.custom }}
 custom.metrics.k8s.io v1beta1 100

@@ -196,7 +196,7 @@ seccompProfile: {type: RuntimeDefault}
 
 {{- define "gpuscale.resources" -}}
 {{- range $kind := list "requests" "limits" }}
-{{- with index $.resources $kind }}
+{{- with index ($.resources | default dict) $kind }}
 {{ $kind }}: { {{- $first := true }}{{ range $name, $value := . }}{{ if not $first }}, {{ end }}{{ $first = false }}{{ $name }}: {{ $value }}{{ end -}} }
 {{- end }}
 {{- end }}

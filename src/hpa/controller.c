@@ -107,8 +107,14 @@ static void on_reconciled(void *arg, const struct hpa_spec *spec, const struct h
     struct item *i = arg;
     struct hpa_controller *c = i->controller;
     gs_assert(i->run);
-    if (d->rescale && d->write == HPA_WRITE_DONE)
+    if (d->rescale && d->write == HPA_WRITE_DONE) {
         gs_info("hpa", "%s: %d to %d replicas: %s", i->key, d->current, d->desired, d->reason);
+        // Policies often have the period of the syncs. Earlier than a whole period after the write,
+        // the next sync would find this change within the period, and scale only in every other
+        // sync.
+        i->due_ns = gs_mono_ns();
+        schedule_next(i);
+    }
     if (c->observer)
         c->observer(c->observer_arg, spec, d);
     hpa_reconcile_free(GS_TAKE(i->run));

@@ -563,6 +563,24 @@ static void put_with_period(struct bench *b, const char *name, const char *perio
     fake_put(&b->api, b->api.hpas, hpa);
 }
 
+// A policy with the period of the syncs permits its number of pods in every sync, as the cluster's
+// controller does it: a change is not within the period any more at the next sync.
+static void test_a_policy_with_the_period_of_the_syncs(void **state)
+{
+    struct bench *b = *state;
+    script_values(b, 2, (const char *const[]){"900", "900"});
+    json_t *hpa = hpa_object(
+        "gpu", "{" TARGET ",\"minReplicas\":1,\"maxReplicas\":10,\"metrics\":[" GPU_METRIC
+               "],\"behavior\":{\"scaleUp\":{\"policies\":[{\"type\":\"Pods\",\"value\":1,"
+               "\"periodSeconds\":1}]}}}");
+    codec_json_set(hpa, json_pack("{s:s}", HPA_SYNC_PERIOD_ANNOTATION, "1s"), "metadata",
+                   "annotations", NULL);
+    fake_put(&b->api, b->api.hpas, hpa);
+    start(b);
+    wait_replicas(b, 6);
+    assert_true(b->passes <= 4); // the last one may not be complete
+}
+
 // A failed sync is repeated after the period, not immediately. The write of the failure status does
 // not cause another sync.
 static void test_a_failure_waits_for_the_next_period(void **state)
@@ -733,6 +751,7 @@ int main(void)
         WITH_BENCH(test_hpa_of_v2beta1),
         WITH_BENCH(test_an_object_with_its_own_period),
         WITH_BENCH(test_the_deprecated_annotation_of_the_period),
+        WITH_BENCH(test_a_policy_with_the_period_of_the_syncs),
         WITH_BENCH(test_a_failure_waits_for_the_next_period),
         WITH_BENCH(test_changes_during_a_pass_are_one_more),
         WITH_BENCH(test_its_memory_can_be_read),

@@ -17,6 +17,15 @@ bool gs_slice_is_word(struct gs_slice s, const char *ascii)
     return s.len == strlen(ascii) && (!s.len || strncasecmp(s.data, ascii, s.len) == 0);
 }
 
+bool gs_lists_word(const char *list, const char *ascii)
+{
+    struct gs_slice rest = gs_slice_of(list);
+    while (rest.data)
+        if (gs_slice_is_word(gs_slice_trim(gs_slice_cut(&rest, ',')), ascii))
+            return true;
+    return false;
+}
+
 bool gs_slice_starts(struct gs_slice s, const char *prefix)
 {
     size_t n = strlen(prefix);

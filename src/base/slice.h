@@ -39,6 +39,8 @@ static inline bool gs_slice_eq_str(struct gs_slice a, const char *b)
 
 int gs_slice_compare(struct gs_slice a, struct gs_slice b);  // by bytes, as memcmp; for sorting
 bool gs_slice_is_word(struct gs_slice s, const char *ascii); // in upper or lower case
+// Whether a list with commas, such as a header of HTTP, contains the word. NULL is an empty list.
+bool gs_lists_word(const char *list, const char *ascii);
 bool gs_slice_starts(struct gs_slice s, const char *prefix);
 bool gs_slice_ends(struct gs_slice s, const char *suffix);
 struct gs_slice gs_slice_trim(struct gs_slice s); // ASCII blanks, tabs, CR, LF off both ends

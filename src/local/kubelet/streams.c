@@ -103,15 +103,6 @@ static struct kubelet_container *find_running(struct http_exchange *x, struct ku
     return NULL;
 }
 
-static bool lists_word(const char *list, const char *word)
-{
-    struct gs_slice rest = gs_slice_of(list);
-    while (rest.data)
-        if (gs_slice_is_word(gs_slice_trim(gs_slice_cut(&rest, ',')), word))
-            return true;
-    return false;
-}
-
 static bool offers(const struct http_exchange *x, const char *protocol, bool *ret_any)
 {
     const char *name, *value;
@@ -119,7 +110,7 @@ static bool offers(const struct http_exchange *x, const char *protocol, bool *re
         if (!gs_slice_is_word(gs_slice_of(name), "x-stream-protocol-version"))
             continue;
         *ret_any = true;
-        if (lists_word(value, protocol))
+        if (gs_lists_word(value, protocol))
             return true;
     }
     return false;
@@ -128,8 +119,8 @@ static bool offers(const struct http_exchange *x, const char *protocol, bool *re
 bool kubelet_spdy_protocol(struct http_exchange *x, const char *const *supported, const char **ret)
 {
     bool any = false;
-    if (!lists_word(http_header(x, "Connection"), "upgrade") ||
-        !lists_word(http_header(x, "Upgrade"), "SPDY/3.1")) {
+    if (!gs_lists_word(http_header(x, "Connection"), "upgrade") ||
+        !gs_lists_word(http_header(x, "Upgrade"), "SPDY/3.1")) {
         kube_reply_failure(x, 400, "BadRequest", "Upgrade request required");
         return false;
     }

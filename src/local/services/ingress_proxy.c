@@ -151,11 +151,7 @@ static bool is_hop_header(const char *name, const char *connection)
     for (size_t i = 0; i < GS_ARRAY_LEN(names); i++)
         if (strcasecmp(name, names[i]) == 0)
             return true;
-    struct gs_slice rest = gs_slice_of(connection);
-    while (rest.data)
-        if (gs_slice_is_word(gs_slice_trim(gs_slice_cut(&rest, ',')), name))
-            return true;
-    return false;
+    return gs_lists_word(connection, name);
 }
 
 static void copy_headers(struct call *c)
@@ -448,14 +444,12 @@ static void add_forwarded(struct gs_buf *out, const struct http_exchange *x, boo
 static bool wants_websocket(const struct http_exchange *x)
 {
     const char *upgrade = http_header(x, "Upgrade");
-    struct gs_slice rest = gs_slice_of(http_header(x, "Connection"));
-    while (upgrade && strcasecmp(upgrade, "websocket") == 0 && rest.data)
-        if (gs_slice_is_word(gs_slice_trim(gs_slice_cut(&rest, ',')), "upgrade"))
-            return true;
-    return false;
+    return upgrade && strcasecmp(upgrade, "websocket") == 0 &&
+           gs_lists_word(http_header(x, "Connection"), "upgrade");
 }
 
-static void write_request(struct gs_buf *out, const struct http_exchange *x, bool tls)
+static void write_request(struct gs_buf *out, const struct http_exchange *x, bool tls,
+                          bool websocket)
 {
     const char *connection = http_header(x, "Connection"), *name, *value;
     struct gs_slice body = http_body(x);
@@ -467,8 +461,8 @@ static void write_request(struct gs_buf *out, const struct http_exchange *x, boo
     add_forwarded(out, x, tls);
     if (body.len || has_length)
         gs_buf_addf(out, "Content-Length: %zu\r\n", body.len);
-    gs_buf_add_str(out, wants_websocket(x) ? "Upgrade: websocket\r\nConnection: Upgrade\r\n\r\n"
-                                           : "Connection: close\r\n\r\n");
+    gs_buf_add_str(out, websocket ? "Upgrade: websocket\r\nConnection: Upgrade\r\n\r\n"
+                                  : "Connection: close\r\n\r\n");
     gs_buf_add_slice(out, body);
 }
 
@@ -502,7 +496,7 @@ void services_ingress_proxy(struct services_ingress_calls *calls, struct http_ex
     c->start = calls->turn++ % n;
     c->timer = gs_timer_new(calls->loop, c);
     c->websocket = wants_websocket(x);
-    write_request(&c->request, x, tls);
+    write_request(&c->request, x, tls, c->websocket);
     http_on_abort(x, call_free, c);
     connect_next(c);
 }

@@ -9,19 +9,10 @@
 
 enum { KEY_LEN = 16, SHA1_LEN = 20 };
 
-static bool has_token(const char *list, const char *token)
-{
-    struct gs_slice rest = gs_slice_of(list);
-    while (rest.data)
-        if (gs_slice_is_word(gs_slice_trim(gs_slice_cut(&rest, ',')), token))
-            return true;
-    return false;
-}
-
 bool websocket_requested(const struct http_exchange *x)
 {
-    return has_token(http_header(x, "Upgrade"), "websocket") &&
-           has_token(http_header(x, "Connection"), "upgrade");
+    return gs_lists_word(http_header(x, "Upgrade"), "websocket") &&
+           gs_lists_word(http_header(x, "Connection"), "upgrade");
 }
 
 static bool is_key(const char *key)

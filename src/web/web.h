@@ -28,5 +28,5 @@ struct web *web_new(const struct web_options *o);
 void web_free(struct web *w);
 
 // Answers a request for a page, a file of a page or /events. path: the path of the request without
-// the route prefix. Returns false and leaves the exchange untouched if the path is none of them.
+// the route prefix. Returns false and leaves the exchange untouched for other paths.
 bool web_handle(struct web *w, struct http_exchange *x, struct gs_slice path);

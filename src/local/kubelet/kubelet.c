@@ -275,7 +275,7 @@ static void check_mounts(struct kubelet *k)
 }
 
 // The parent of the path exists on no machine, so more is needed than for another mount. A pod that
-// did not ask for the token must not fail for it.
+// does not need the token must not fail because of it.
 static struct gs_error *try_token_mount(const struct kubelet *k)
 {
     GS_AUTO_FREE char *staging = gs_format("%s/" KUBELET_DIR_STAGING, k->data_dir);

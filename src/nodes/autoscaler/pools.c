@@ -226,7 +226,7 @@ static void count_instance(struct autoscaler *a, struct autoscaler_pool *p,
             *(late ? &p->long_unregistered : &p->unregistered) += 1;
         return;
     }
-    bool no_resource;
+    bool no_resource = false;
     struct autoscaler_node *n = autoscaler_node_of(a, kube_name(i->node));
     n->readiness = i->state == NODES_INSTANCE_DELETING || n->deletion
                        ? AUTOSCALER_BEING_DELETED

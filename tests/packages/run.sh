@@ -24,7 +24,19 @@ mirror=${DEBIAN_MIRROR:-http://deb.debian.org/debian}
 
 skip() { echo "skipped: $*" && exit 77; }
 [ "$(id -u)" = 0 ] || skip "clean systems are created by root"
-for program in debootstrap systemd-nspawn dpkg-deb; do
+# Containers and mounts end with this script, even if it is killed: its namespaces end with it.
+if [ -z "${GPUSCALE_OWN_NAMESPACES:-}" ]; then
+    export GPUSCALE_OWN_NAMESPACES=yes
+    setpriv --pdeathsig=KILL unshare --mount --propagation=private --pid --mount-proc --fork --kill-child \
+        "$source/tests/packages/run.sh" ${hold:+--hold} ${kept:+--packages "$kept"} "$@" &
+    pid=$!
+    trap 'kill -TERM $(cat "/proc/$pid/task/$pid/children")' INT TERM # unshare ignores them
+    code=0
+    wait "$pid" || code=$?
+    while kill -0 "$pid" 2>/dev/null; do wait "$pid" || code=$?; done
+    exit "$code"
+fi
+for program in debootstrap systemd-nspawn dpkg-deb unshare setpriv; do
     command -v "$program" >/dev/null 2>&1 || skip "$program is missing (apt install debootstrap systemd-container)"
 done
 host=${mirror#*//} && host=${host%%/*}

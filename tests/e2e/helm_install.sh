@@ -40,6 +40,7 @@ gone() { [ -z "$(remains)" ]; }
 uninstall() { # HELM
     helm "$1" uninstall gpuscale -n monitoring --wait --timeout 2m
     wait_for "nothing of the release remains" gone
+    kubectl -n monitoring get configmap gpuscale-engine-rules >/dev/null || fail "uninstalling has deleted the ConfigMap for the user's rules"
     # A namespace whose API groups have no server cannot be deleted.
     kubectl delete namespace monitoring --timeout=60s >/dev/null || fail "the namespace remains: $(kubectl get namespace monitoring -o json | jq -c .status)"
 }
@@ -159,6 +160,10 @@ ok "Helm 3, the EKS guide's values: $(elapsed "$started") s from helm install to
 # Then NVIDIA's values: an upgrade to other values, and roll-back. The user's rules stay.
 rules='groups: [{name: mine, rules: [{record: mine, expr: vector(1)}]}]'
 kubectl -n monitoring patch configmap gpuscale-engine-rules -p "{\"data\": {\"mine.yml\": \"$rules\"}}" >/dev/null
+recorded() {
+    curl -sf "http://$(kubectl -n monitoring get service gpuscale-engine -o jsonpath='{.spec.clusterIP}'):9090/api/v1/query?query=mine" | jq -e '.data.result[0].value[1] == "1"'
+}
+wait_for "the engine evaluates the user's rules" recorded
 has_rules() { [ "$(kubectl -n monitoring get configmap gpuscale-engine-rules -o jsonpath='{.data.mine\.yml}')" = "$rules" ]; }
 cat >"$dir/nvidia.yaml" <<END
 image: {repository: nvcr.io/nvidia/k8s/dcgm-exporter, tag: 4.6.0-4.8.3-distroless}

@@ -152,6 +152,18 @@ has own "$def"'pod("exporter").spec | .serviceAccountName == "mine" and .automou
 has own '[.[] | select(.spec.template) | .spec.template.spec.containers[0].image] | unique == ["registry.example/gpuscale:v1.2"]'
 echo "ok: values of prometheus-adapter, dcgm-exporter, ACK and an umbrella chart have their effect"
 
+# Without its RuntimeClass, the platform's driver is that of the host.
+render no-class --set platform=operator,exporter.runtimeClassName=
+objects no-class
+has no-class "$def"'(pod("exporter").spec | .runtimeClassName == null and any(.volumes[]; .hostPath.path == "/")) and
+    (container("exporter") | .securityContext.privileged and any(.env[]; . == {name: "DRIVER_ROOT_CTR_PATH", value: "/host"}))'
+# null removes a whole section. The schema names it.
+for section in exporter engine.service adapter.certificates.certManager expander.podDisruptionBudget; do
+    "$helm" template gpuscale "$chart" --set "$section=null" >/dev/null 2>"$dir/null.log" && fail "$section: null is accepted"
+    grep -q "missing property '${section##*.}'" "$dir/null.log" || fail "$section: null: $(cat "$dir/null.log")"
+done
+echo "ok: an empty RuntimeClass, and null in place of sections"
+
 # What has no effect is named. Keys that could belong to both charts are refused.
 newest=$(echo "$helms" | tail -n 1) # Helm 3 needs a cluster for a dry run
 notes() { # ARGUMENT…

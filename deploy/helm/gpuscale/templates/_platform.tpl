@@ -79,6 +79,9 @@ tolerations: []
   {{- $driver = set $driver "runtimeClassName" ($exporter.runtimeClassName | default "") -}}
   {{- if $driver.runtimeClassName -}}
     {{- $driver = mergeOverwrite $driver (dict "privileged" false "driverRoot" "") -}}
+  {{- else if not $driver.driverRoot -}}
+    {{- /* The platform relied on its class. The root of the host has the driver of the GPU operator, too. */ -}}
+    {{- $driver = mergeOverwrite $driver (dict "privileged" true "driverRoot" "/") -}}
   {{- end -}}
 {{- end -}}
 {{- if ne (toString $exporter.privileged) "auto" -}}

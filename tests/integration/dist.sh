@@ -61,4 +61,19 @@ printf '#!/bin/sh\nexit 1\n' >"$dir/bin/git" && chmod +x "$dir/bin/git"
 (cd "$unpacked" && PATH=$dir/bin:$PATH && meson setup -Dtests=disabled built && ninja -C built src/cmd/commit.h) >"$dir/setup.txt" 2>&1 ||
     { cat "$dir/setup.txt" && fail "the tarball cannot be configured"; }
 grep -qF "\"$commit\"" "$unpacked/built/src/cmd/commit.h" || fail "commit: $(cat "$unpacked/built/src/cmd/commit.h")"
+
+# --- equal compilations ---
+# In another folder, at another time, by a user with another umask and language: a library with debug symbols,
+# generated sources, and an object with the paths of its sources. All objects take minutes; packages and images build them.
+targets="src/nvmlsim/libgpuscale-nvmlsim.so src/cmd/commit.h $(ninja -C "$unpacked/built" -t targets all | sed -n 's/^\(.*web_files\.c\): .*/\1/p; s/^\(src.*base_assert\.c\.o\): .*/\1/p' | sort -u | tr '\n' ' ')"
+other=$dir/a-folder-with-another-name/source
+mkdir -p "${other%/*}" && tar -C "${other%/*}" -xzf "$dir/two/gpuscale-$version.tar.gz" && mv "${other%/*}/gpuscale-$version" "$other"
+# shellcheck disable=SC2086 # each is a target
+{
+    (cd "$unpacked" && CCACHE_DISABLE=1 ninja -C built $targets)
+    (cd "$other" && umask 077 && export CCACHE_DISABLE=1 TZ=Asia/Tokyo LC_ALL=C && meson setup -Dtests=disabled built && ninja -C built $targets)
+} >"$dir/ninja.txt" 2>&1 || { tail -n 20 "$dir/ninja.txt" && fail "the tarball does not build"; }
+for target in $targets; do
+    cmp "$unpacked/built/$target" "$other/built/$target" || fail "two compilations of $target differ"
+done
 echo "ok"

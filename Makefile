@@ -121,6 +121,11 @@ deb: ## Build the Debian packages for this release of Debian into $(BUILD)/packa
 	@tools/install-deps build deb
 	@nice -n 5 tools/deb "$(BUILD)/packages"
 
+.PHONY: rpm
+rpm: ## Build the RPM packages from the last commit into $(BUILD)/packages-rpm, and check them with rpmlint
+	@tools/install-deps build rpm
+	@nice -n 5 tools/rpm "$(BUILD)/packages-rpm"
+
 clean: ## Remove all build folders: every folder of the project that Meson has configured
 	@for folder in */meson-private; do [ ! -d "$$folder" ] || rm -rf "$${folder%/meson-private}" "$${folder%/meson-private}.log"; done
 	@rm -rf $(BUILD) $(ASAN) $(TSAN) $(FUZZ) build-site

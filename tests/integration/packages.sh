@@ -39,6 +39,27 @@ for package in $(sed -n 's/^Package: //p' debian/control); do
     [ -s "debian/$package.install" ] || fail "$package is empty"
 done
 
+# --- RPM ---
+# Each file is in %files, each default file of the services, too.
+spec=packaging/rpm/gpuscale.spec
+sed -n '/^%files/,/^%changelog/{/^[%/]/{s/^%\(dir\|license\|config([a-z]*)\) //; s/%{_bindir}/bin/; s/%{_libdir}/lib\/*/; s/%{_datadir}/share/; s/%{_mandir}/share\/man/
+    s/%{_unitdir}/lib\/systemd\/system/; s/%{_libexecdir}/libexec/; s/%{_sysconfdir}/etc/; p}}' $spec | grep -v '^%\|gpuscale$.*dir' >"$dir/rpm-files"
+sed 's|^usr/||; s|zsh/vendor-completions|zsh/site-functions|' "$dir/files" >"$dir/rpm-installed"
+for default in debian/*.default debian/default/*; do echo "etc/default/$(basename "$default" .default)"; done >>"$dir/rpm-installed"
+while read -r file; do
+    found=
+    while read -r pattern; do
+        [ "$pattern" != 'lib/*/gpuscale' ] || continue # the folder alone
+        # shellcheck disable=SC2254 # a pattern
+        case $file in $pattern | $pattern/*) found=$pattern ;; esac
+    done <"$dir/rpm-files"
+    [ -n "$found" ] || fail "$spec: %files does not have $file"
+done <"$dir/rpm-installed"
+[ -z "$(grep -v '^lib/.*/gpuscale$' "$dir/rpm-files" | sort | uniq -d)" ] || fail "$spec: a file is listed twice"
+if command -v rpmlint >/dev/null 2>&1; then
+    rpmlint -c packaging/rpm/rpmlint.toml $spec >"$dir/rpmlint.log" 2>&1 || fail "rpmlint: $(cat "$dir/rpmlint.log")"
+fi
+
 # --- units ---
 for unit in deploy/systemd/*.service.in; do
     name=$(basename "$unit" .service.in)
@@ -55,6 +76,6 @@ for unit in deploy/systemd/*.service.in; do
 done
 
 # --- scripts ---
-for script in debian/*.postrm debian/*.postinst debian/*.prerm debian/tests/exporter debian/tests/services tools/deb; do
+for script in debian/*.postrm debian/*.postinst debian/*.prerm debian/tests/exporter debian/tests/services tools/deb tools/rpm; do
     [ ! -e "$script" ] || sh -n "$script" || fail "$script"
 done

@@ -44,4 +44,6 @@ fi
 if [ -e debian/changelog ]; then
     is debian/changelog "$(sed -n '1s/^gpuscale (\([0-9.]*\).*/\1/p' debian/changelog)"
 fi
+is packaging/rpm/gpuscale.spec "$(sed -n 's/^Version: *//p' packaging/rpm/gpuscale.spec)"
+grep -q "^\* .* - $version-[0-9]*$" packaging/rpm/gpuscale.spec || fail "packaging/rpm/gpuscale.spec: %changelog does not have the version"
 echo "ok: $version"

@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "base/num.h"
+#include "codec/encoding.h"
 
 #include <math.h>
 
@@ -101,13 +102,33 @@ static struct gs_error *heaps_of(struct promql_eval *ev, const struct promql_gro
     return NULL;
 }
 
-static struct gs_error *limit_of(double k, size_t n, size_t *ret)
+static size_t limit_of(double k, size_t n)
+{
+    return k < 1 ? 0 : k > (double)n ? n : (size_t)k;
+}
+
+// Checks the limits of all steps. *ret_some: a step selects series.
+static struct gs_error *check_limits(const double *k, size_t n_steps, bool *ret_some)
 {
     char text[GS_DOUBLE_SIZE];
-    if (!(k >= -9223372036854775808.0 && k <= 9223372036854775808.0))
+    double low = k[0], high = k[0];
+    bool nan = false;
+    for (size_t i = 0; i < n_steps; i++) {
+        nan = nan || isnan(k[i]);
+        low = k[i] < low ? k[i] : low;
+        high = k[i] > high ? k[i] : high;
+    }
+    *ret_some = nan || !(high < 1);
+    if (!*ret_some)
+        return NULL;
+    if (nan)
+        return gs_error_new(GS_ECONFLICT, "Parameter value is NaN");
+    if (low <= -9223372036854775808.0)
+        return gs_error_new(GS_ECONFLICT, "Scalar value %s underflows int64",
+                            promql_format_g(low, text));
+    if (high >= 9223372036854775807.0)
         return gs_error_new(GS_ECONFLICT, "Scalar value %s overflows int64",
-                            gs_format_double(k, text));
-    *ret = k < 1 ? 0 : k > (double)n ? n : (size_t)k;
+                            promql_format_g(high, text));
     return NULL;
 }
 
@@ -136,18 +157,18 @@ struct gs_error *promql_eval_topk(struct promql_eval *ev, const struct promql_no
     struct heap *heaps;
     bool *kept;
     struct choice c = {&g->input, 0, n->u.aggregate.op == PROMQL_BOTTOMK};
-    bool some = false; // a step selects series
-    for (size_t i = 0; i < ev->steps.n; i++)
-        some = some || !(k[i] < 1);
-    struct gs_error *err = heaps_of(ev, g, &heaps);
+    bool some = false;
+    struct gs_error *err = check_limits(k, ev->steps.n, &some);
+    if (!err)
+        err = heaps_of(ev, g, &heaps);
     if (!err)
         err = promql_eval_alloc(ev, g->input.n, sizeof(*kept), &kept);
     for (size_t i = 0; i < ev->steps.n && !err; i++) {
         size_t limit = 0;
         c.step = i;
         err = promql_eval_work(ev, g->input.n);
-        if (!err && some && promql_eval_has_value_at(&g->input, i))
-            err = limit_of(k[i], g->input.n, &limit);
+        if (some)
+            limit = limit_of(k[i], g->input.n);
         for (size_t id = 0; id < g->keys.n_ids; id++)
             heaps[id].len = 0;
         for (size_t s = 0; s < g->input.n && limit && !err; s++)
@@ -255,8 +276,9 @@ struct gs_error *promql_eval_count_values(struct promql_eval *ev, const struct p
         param = param->u.unary.expr;
     struct promql_matrix values = {.n_steps = ev->steps.n};
     uint32_t label;
-    if (!param->u.string.len)
-        return gs_error_new(GS_ECONFLICT, "invalid label name \"\"");
+    struct gs_slice name = param->u.string;
+    if (!name.len || codec_utf8_valid_prefix(name) != name.len)
+        return gs_error_new(GS_ECONFLICT, "invalid label name " GS_SLICE_FMT, GS_SLICE_ARG(name));
     struct gs_error *err = promql_eval_intern(ev, param->u.string, &label);
     if (!err)
         err = labelled(ev, input, label, &values);

@@ -55,21 +55,35 @@ void promql_annotate_info(struct promql_annotations *n, uint32_t pos, const char
     va_end(ap);
 }
 
-// As Go's %g prints it: with an exponent from 1e6 on.
+char *promql_format_g(double v, char text[GS_DOUBLE_SIZE])
+{
+    double a = fabs(v);
+    if (!isfinite(v) || a == 0 || (a >= 1e-4 && a < 1e6)) {
+        gs_format_double(v, text);
+        return text;
+    }
+    struct gs_decimal d = gs_shortest_decimal(a);
+    char digits[24];
+    int len = snprintf(digits, sizeof(digits), "%llu", (unsigned long long)d.digits);
+    int exponent = len - 1 + d.exponent;
+    snprintf(text, GS_DOUBLE_SIZE, "%s%c%s%se%c%02d", v < 0 ? "-" : "", digits[0],
+             len > 1 ? "." : "", digits + 1, exponent < 0 ? '-' : '+', abs(exponent));
+    return text;
+}
+
 void promql_annotate_quantile(struct promql_annotations *n, uint32_t pos, double q)
 {
     char text[GS_DOUBLE_SIZE];
-    double a = fabs(q);
-    if (isfinite(q) && a >= 1e6) {
-        struct gs_decimal d = gs_shortest_decimal(a);
-        char digits[24];
-        int len = snprintf(digits, sizeof(digits), "%llu", (unsigned long long)d.digits);
-        snprintf(text, sizeof(text), "%s%c%s%se+%02d", q < 0 ? "-" : "", digits[0],
-                 len > 1 ? "." : "", digits + 1, len - 1 + d.exponent);
-    } else {
-        gs_format_double(q, text);
-    }
-    promql_annotate_warning(n, pos, "quantile value should be between 0 and 1, got %s", text);
+    promql_annotate_warning(n, pos, "quantile value should be between 0 and 1, got %s",
+                            promql_format_g(q, text));
+}
+
+void promql_annotate_ranged_sort(struct promql_eval *ev, const struct promql_node *call)
+{
+    if (ev->steps.n > 1)
+        promql_annotate_warning(&ev->notes, call->start,
+                                "sort is ineffective for range queries since results are always "
+                                "ordered by labels");
 }
 
 bool promql_annotated(struct promql_annotations *n, uint32_t pos, const void *what)

@@ -167,6 +167,10 @@ struct gs_error *promql_eval_intern(struct promql_eval *ev, struct gs_slice text
     ev->own_texts[ev->n_own++] = gs_slice_make(copy, text.len);
     gs_hmap_put(ev->own_symbols, text, (void *)(uintptr_t)ev->n_own);
     *ret = PROMQL_OWN_SYMBOL | (uint32_t)(ev->n_own - 1);
+    if (gs_slice_eq_str(text, "__type__"))
+        ev->metadata[0] = *ret;
+    if (gs_slice_eq_str(text, "__unit__"))
+        ev->metadata[1] = *ret;
     return NULL;
 }
 
@@ -202,9 +206,26 @@ struct gs_error *promql_eval_with_label(struct promql_eval *ev, struct tsdb_labe
     return NULL;
 }
 
+static struct gs_error *without_metadata(struct promql_eval *ev, struct tsdb_labels l,
+                                         struct tsdb_labels *ret)
+{
+    struct tsdb_pair *pairs;
+    struct gs_error *err = promql_eval_alloc(ev, l.n, sizeof(*pairs), &pairs);
+    if (err)
+        return err;
+    size_t n = 0;
+    for (size_t i = 0; i < l.n; i++)
+        if (!promql_is_metadata(ev, l.pairs[i].name))
+            pairs[n++] = l.pairs[i];
+    *ret = (struct tsdb_labels){pairs, n};
+    return NULL;
+}
+
 struct gs_error *promql_eval_without_name(struct promql_eval *ev, struct tsdb_labels l,
                                           struct tsdb_labels *ret)
 {
+    if (ev->metadata[0] != TSDB_NO_SYMBOL || ev->metadata[1] != TSDB_NO_SYMBOL)
+        return without_metadata(ev, l, ret);
     if (l.n && l.pairs[0].name == TSDB_SYMBOL_NAME) {
         *ret = (struct tsdb_labels){l.pairs + 1, l.n - 1};
         return NULL;
@@ -312,6 +333,16 @@ static void keep_nameless(struct promql_eval *ev, const struct gs_buf *key, stru
     promql_cache_put(ev->view, key, e, kept);
 }
 
+static bool same_metadata(const struct promql_eval *ev, struct tsdb_labels a, struct tsdb_labels b)
+{
+    const uint32_t names[] = {TSDB_SYMBOL_NAME, ev->metadata[0], ev->metadata[1]};
+    for (size_t i = 0; i < GS_ARRAY_LEN(names); i++)
+        if (names[i] != TSDB_NO_SYMBOL &&
+            tsdb_labels_get(a, names[i]) != tsdb_labels_get(b, names[i]))
+            return false;
+    return true;
+}
+
 static struct gs_error *drop_names(struct promql_eval *ev, struct promql_matrix *m, bool strict)
 {
     GS_AUTO_BUF struct gs_buf key = {0};
@@ -328,10 +359,10 @@ static struct gs_error *drop_names(struct promql_eval *ev, struct promql_matrix 
         m->set = 0;
     }
     bool same = true; // sets that differ, but not in the name, differ without it
-    uint32_t first = m->n ? tsdb_labels_get(m->series[0].labels, TSDB_SYMBOL_NAME) : 0;
+    struct tsdb_labels first = m->n ? m->series[0].labels : (struct tsdb_labels){0};
     for (size_t i = 0; i < m->n; i++) {
         struct promql_series *s = &m->series[i];
-        same = same && tsdb_labels_get(s->labels, TSDB_SYMBOL_NAME) == first;
+        same = same && same_metadata(ev, s->labels, first);
         struct gs_error *err = promql_eval_without_name(ev, s->labels, &s->labels);
         if (err)
             return err;

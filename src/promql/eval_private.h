@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/hmap.h"
+#include "base/num.h"
 #include "promql/functions.h"
 #include "promql/promql.h"
 
@@ -36,6 +37,8 @@ struct gs_error *promql_eval_with_label(struct promql_eval *ev, struct tsdb_labe
 // Fails with "vector cannot contain metrics with the same labelset" if two series have equal
 // labels.
 struct gs_error *promql_eval_check_unique(struct promql_eval *ev, struct promql_matrix *m);
+// Warns about a sort function in a range query, whose results are ordered by labels.
+void promql_annotate_ranged_sort(struct promql_eval *ev, const struct promql_node *call);
 // A range function over call's range argument, with call's scalar arguments.
 struct gs_error *promql_eval_rollup(struct promql_eval *ev, const struct promql_function *fn,
                                     const struct promql_node *call, struct promql_matrix *ret);
@@ -156,6 +159,8 @@ struct promql_eval {
     struct gs_hmap *own_symbols; // text -> index + 1
     struct gs_slice *own_texts;  // by index; in the arena
     size_t n_own, own_cap;
+    // __type__ and __unit__, which are removed with the metric name. TSDB_NO_SYMBOL: not in use
+    uint32_t metadata[2];
     size_t samples, work;
     int64_t deadline_ns;
     int64_t turn_ns; // time of the next pause
@@ -163,6 +168,12 @@ struct promql_eval {
     struct promql_cache_view *view; // cache of the series as of the start of the query
     struct tsdb_samples scratch;
 };
+
+// Whether a label belongs to the metric and not to its results: __name__, __type__, __unit__.
+static inline bool promql_is_metadata(const struct promql_eval *ev, uint32_t name)
+{
+    return name == TSDB_SYMBOL_NAME || name == ev->metadata[0] || name == ev->metadata[1];
+}
 
 static inline int64_t promql_step_time(const struct promql_steps *s, size_t i)
 {
@@ -188,6 +199,7 @@ struct gs_error *promql_eval_column(struct promql_eval *ev, double **ret);
 struct gs_error *promql_eval_columns(struct promql_eval *ev, size_t n, double **ret);
 // Removes the series that have no value at any step.
 void promql_eval_compact(struct promql_matrix *m);
+// Removes __name__, __type__ and __unit__.
 struct gs_error *promql_eval_without_name(struct promql_eval *ev, struct tsdb_labels l,
                                           struct tsdb_labels *ret);
 // Merges series with equal labels. Two values at one step are an error with the text `conflict`
@@ -230,6 +242,8 @@ struct gs_error *promql_eval_aggregate(struct promql_eval *ev, const struct prom
 
 // Prints label values and literals: the shortest form of the 'f' format of Go's strconv.
 void promql_format_f(struct gs_buf *out, double v);
+// Prints numbers in messages, as Go's %g. Returns text.
+char *promql_format_g(double v, char text[GS_DOUBLE_SIZE]);
 
 // --- keys: which of some label sets are equal in some of their labels ---
 

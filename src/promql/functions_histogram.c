@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Classic histograms: series with the label le, cumulative counts.
 #include "promql/eval_private.h"
+#include "promql/parser_private.h"
 
 #include "base/mem.h"
 #include "base/num.h"
 
 #include <math.h>
+#include <time.h>
 
 #define SMALL_DELTA 1e-12 // relative; a smaller difference of counts is a rounding error
 
@@ -41,8 +43,16 @@ static bool nearly_equal(double a, double b)
     return diff / fmin(sum, 1.7976931348623157e308) < SMALL_DELTA;
 }
 
-// Makes counts monotonic. Returns true if a count was lower by more than a rounding error.
-static bool make_monotonic(struct bucket *b, size_t n)
+// Corrections of counts that were lower by more than a rounding error.
+struct forced {
+    size_t samples;
+    double low, high; // bounds of the buckets
+    double most;      // largest difference
+    int64_t first_ms, last_ms;
+};
+
+// Makes counts monotonic. Returns true if it added to `forced`.
+static bool make_monotonic(struct bucket *b, size_t n, struct forced *ret)
 {
     bool forced = false;
     double prev = b[0].count;
@@ -53,13 +63,18 @@ static bool make_monotonic(struct bucket *b, size_t n)
             prev = count;
             continue;
         }
-        forced = forced || !same;
+        if (!same) {
+            forced = true;
+            ret->low = fmin(ret->low, b[i].upper);
+            ret->high = fmax(ret->high, b[i].upper);
+            ret->most = fmax(ret->most, prev - count);
+        }
         b[i].count = prev;
     }
     return forced;
 }
 
-static double bucket_quantile(double q, struct bucket *b, size_t n, bool *ret_forced)
+static double bucket_quantile(double q, struct bucket *b, size_t n, struct forced *ret_forced)
 {
     if (isnan(q))
         return (double)NAN;
@@ -71,11 +86,10 @@ static double bucket_quantile(double q, struct bucket *b, size_t n, bool *ret_fo
     if (!(isinf(b[n - 1].upper) && b[n - 1].upper > 0))
         return (double)NAN;
     n = coalesce(b, n);
-    bool forced = make_monotonic(b, n);
+    ret_forced->samples += make_monotonic(b, n, ret_forced);
     double observations = b[n - 1].count;
     if (n < 2 || observations == 0)
         return (double)NAN;
-    *ret_forced = forced;
     double rank = q * observations;
     size_t at = 0, end = n - 1; // binary search, also if counts are NaN
     while (at < end) {
@@ -93,8 +107,11 @@ static double bucket_quantile(double q, struct bucket *b, size_t n, bool *ret_fo
     return start + (b[at].upper - start) * ((rank - below) / (b[at].count - below));
 }
 
+// Observations in a bucket without a lower bound are not interpolated, as in the last bucket.
 static double interpolate(double rank, double start, const struct bucket *b, double v)
 {
+    if (isinf(start))
+        return b->count;
     return rank + (b->count - rank) * (v - start) / (b->upper - start);
 }
 
@@ -109,7 +126,9 @@ static double bucket_fraction(double lower, double upper, struct bucket *b, size
         return (double)NAN;
     if (lower >= upper)
         return 0;
-    double rank = 0, low_rank = count, high_rank = count, start = -(double)INFINITY;
+    double rank = 0, low_rank = count, high_rank = count;
+    // If the first bound is positive, so are the observations.
+    double start = b[0].upper <= 0 ? -(double)INFINITY : 0;
     bool low_set = false, high_set = false;
     for (size_t i = 0; i < n && !(low_set && high_set); i++) {
         if (!low_set && (start >= lower || b[i].upper > lower)) {
@@ -143,19 +162,18 @@ static bool bound_of(const struct promql_eval *ev, struct tsdb_labels l, uint32_
     struct gs_slice text = promql_eval_text(ev, tsdb_labels_get(l, le));
     struct gs_error *err = gs_parse_double(text, ret);
     gs_error_free(err);
-    return !err;
+    return !err && !isnan(*ret);
 }
 
 static void note_bad_bound(struct promql_eval *ev, const struct promql_node *arg,
                            struct tsdb_labels l, uint32_t le)
 {
     struct gs_slice bound = promql_eval_text(ev, tsdb_labels_get(l, le));
-    struct gs_slice name = promql_eval_text(ev, tsdb_labels_get(l, TSDB_SYMBOL_NAME));
-    promql_annotate_warning(
-        promql_eval_annotations(ev), arg->start,
-        "bucket label \"le\" is missing or has a malformed value of \"" GS_SLICE_FMT
-        "\" for metric name \"" GS_SLICE_FMT "\"",
-        GS_SLICE_ARG(bound), GS_SLICE_ARG(name));
+    GS_AUTO_BUF struct gs_buf quoted = {0};
+    promql_quote(&quoted, bound);
+    promql_annotate_warning(promql_eval_annotations(ev), arg->start,
+                            "bucket label \"le\" is missing or has a malformed value of %s",
+                            quoted.data);
 }
 
 static struct gs_error *collect_buckets(struct histograms *h, const struct promql_node *arg)
@@ -206,17 +224,35 @@ static struct gs_error *result_of(struct histograms *h, uint32_t id, struct prom
     return err;
 }
 
-// first: at the first step with buckets. At later steps, Prometheus omits the name.
-static void note_forced(const struct histograms *h, const struct promql_node *arg, uint32_t id,
-                        bool first)
+static const char *time_text(int64_t ms, char *text, size_t size)
 {
-    struct tsdb_labels l = h->input.series[h->keys.first[id]].labels;
-    uint32_t name = first ? tsdb_labels_get(l, TSDB_SYMBOL_NAME) : TSDB_SYMBOL_EMPTY;
+    time_t seconds = (time_t)(ms / 1000 - (ms % 1000 < 0));
+    struct tm parts;
+    if (!gmtime_r(&seconds, &parts) || !strftime(text, size, "%Y-%m-%dT%H:%M:%SZ", &parts))
+        snprintf(text, size, "%lld", (long long)seconds);
+    return text;
+}
+
+static void note_forced(const struct histograms *h, const struct promql_node *arg,
+                        const struct forced *f)
+{
+    char low[GS_DOUBLE_SIZE], high[GS_DOUBLE_SIZE], first[64], last[64];
     promql_annotate_info(promql_eval_annotations(h->ev), arg->start,
                          "input to histogram_quantile needed to be fixed for monotonicity (see "
                          "https://prometheus.io/docs/prometheus/latest/querying/functions/"
-                         "#histogram_quantile) for metric name \"" GS_SLICE_FMT "\"",
-                         GS_SLICE_ARG(promql_eval_text(h->ev, name)));
+                         "#histogram_quantile), from buckets %s to %s, with a max diff of %.2g, "
+                         "over %zu samples from %s to %s",
+                         promql_format_g(f->low, low), promql_format_g(f->high, high), f->most,
+                         f->samples, time_text(f->first_ms, first, sizeof(first)),
+                         time_text(f->last_ms, last, sizeof(last)));
+}
+
+static void extend(struct forced *f, int64_t t_ms)
+{
+    if (f->samples == 1 || t_ms < f->first_ms)
+        f->first_ms = t_ms;
+    if (f->samples == 1 || t_ms > f->last_ms)
+        f->last_ms = t_ms;
 }
 
 struct gs_error *promql_special_histogram_quantile(struct promql_eval *ev,
@@ -235,21 +271,21 @@ struct gs_error *promql_special_histogram_quantile(struct promql_eval *ev,
         if (!(q.series[0].v[i] >= 0 && q.series[0].v[i] <= 1))
             promql_annotate_quantile(promql_eval_annotations(ev), call->u.call.args[0]->start,
                                      q.series[0].v[i]);
+    struct forced forced = {.low = (double)INFINITY, .high = -(double)INFINITY};
     for (uint32_t id = 0; id < h.keys.n_ids && !err; id++) {
         double *v;
         err = result_of(&h, id, ret, &v);
-        bool first = true;
         for (size_t i = 0; i < n_steps && !err; i++) {
-            size_t n = gather(&h, id, i);
-            bool forced = false;
+            size_t n = gather(&h, id, i), before = forced.samples;
             if (!n)
                 continue;
             v[i] = bucket_quantile(q.series[0].v[i], h.buckets, n, &forced);
-            if (forced)
-                note_forced(&h, arg, id, first);
-            first = false;
+            if (forced.samples > before)
+                extend(&forced, promql_step_time(promql_eval_steps(ev), i));
         }
     }
+    if (!err && forced.samples)
+        note_forced(&h, arg, &forced);
     return err ? err : promql_eval_drop_names(ev, ret);
 }
 

@@ -4,6 +4,7 @@
 #include "promql/parser_private.h"
 
 #include "base/mem.h"
+#include "codec/encoding.h"
 
 #include <ctype.h>
 
@@ -36,7 +37,7 @@ static struct gs_error *set_label(struct promql_eval *ev, struct promql_series *
 
 static struct gs_error *check_name(struct gs_slice name, const char *what, const char *function)
 {
-    if (name.len)
+    if (name.len && codec_utf8_valid_prefix(name) == name.len)
         return NULL;
     return gs_error_new(GS_ECONFLICT, "invalid %s label name in %s(): " GS_SLICE_FMT, what,
                         function, GS_SLICE_ARG(name));
@@ -56,7 +57,7 @@ static struct gs_error *replace_in(struct promql_eval *ev, struct promql_matrix 
         if (err)
             return err;
     }
-    return promql_eval_check_unique(ev, m);
+    return promql_eval_merge_equal(ev, m, false, NULL);
 }
 
 struct gs_error *promql_special_label_replace(struct promql_eval *ev,
@@ -107,7 +108,7 @@ struct gs_error *promql_special_label_join(struct promql_eval *ev, const struct 
         err = set_label(ev, &m.series[i], dst, gs_buf_slice(&value));
     }
     if (!err)
-        err = promql_eval_check_unique(ev, &m);
+        err = promql_eval_merge_equal(ev, &m, false, NULL);
     if (!err)
         *ret = m;
     return err;
@@ -189,6 +190,7 @@ static struct gs_error *sort_by_label(struct promql_eval *ev, const struct promq
                                       struct promql_matrix *ret)
 {
     struct promql_matrix m = {0};
+    promql_annotate_ranged_sort(ev, call);
     struct gs_error *err = promql_eval_node(ev, call->u.call.args[0], &m);
     if (err)
         return err;

@@ -30,8 +30,8 @@ PLAIN(tanh, tanh(v))
 PLAIN(asinh, asinh(v))
 PLAIN(acosh, acosh(v))
 PLAIN(atanh, atanh(v))
-PLAIN(deg, v * 180 / M_PI)
-PLAIN(rad, v *M_PI / 180)
+PLAIN(deg, v *(180 / M_PI))
+PLAIN(rad, v *(M_PI / 180))
 #undef PLAIN
 
 double promql_map_round(double v, const double *args, size_t n_args)

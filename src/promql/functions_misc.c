@@ -96,8 +96,12 @@ static const struct promql_node *unwrap_argument(const struct promql_node *n)
 static bool is_result_label(const struct promql_node *selector, size_t i)
 {
     const struct tsdb_matcher *m = selector->u.selector.matchers;
-    if (m[i].op != TSDB_EQ || gs_slice_eq_str(m[i].name, "__name__") || !m[i].value.len)
+    static const char *const metadata[] = {"__name__", "__type__", "__unit__"};
+    if (m[i].op != TSDB_EQ || !m[i].value.len)
         return false;
+    for (size_t k = 0; k < GS_ARRAY_LEN(metadata); k++)
+        if (gs_slice_eq_str(m[i].name, metadata[k]))
+            return false;
     for (size_t k = 0; k < selector->u.selector.n_matchers; k++)
         if (k != i && gs_slice_eq(m[k].name, m[i].name))
             return false;
@@ -213,6 +217,7 @@ static struct gs_error *sort_series(struct promql_eval *ev, const struct promql_
 {
     struct promql_matrix m = {0};
     struct promql_series *scratch;
+    promql_annotate_ranged_sort(ev, call);
     struct gs_error *err = promql_eval_node(ev, call->u.call.args[0], &m);
     if (!err)
         err = promql_eval_alloc(ev, m.n, sizeof(*scratch), &scratch);

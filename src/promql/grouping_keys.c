@@ -12,7 +12,8 @@ static bool in_rule(const struct promql_key_rule *r, uint32_t name)
 }
 
 // The key as words: values in the order of the rule's names, or the remaining pairs.
-static size_t key_words(const struct promql_key_rule *r, struct tsdb_labels l, uint32_t *out)
+static size_t key_words(const struct promql_eval *ev, const struct promql_key_rule *r,
+                        struct tsdb_labels l, uint32_t *out)
 {
     size_t n = 0;
     if (r->on) {
@@ -21,7 +22,8 @@ static size_t key_words(const struct promql_key_rule *r, struct tsdb_labels l, u
         return n;
     }
     for (size_t i = 0; i < l.n; i++) {
-        if ((l.pairs[i].name == TSDB_SYMBOL_NAME && !r->with_name) || in_rule(r, l.pairs[i].name))
+        uint32_t name = l.pairs[i].name;
+        if ((!r->with_name && promql_is_metadata(ev, name)) || in_rule(r, name))
             continue;
         out[n++] = l.pairs[i].name;
         out[n++] = l.pairs[i].value;
@@ -115,7 +117,7 @@ static struct gs_error *number_series(struct promql_eval *ev, const struct promq
     struct gs_error *err = promql_eval_alloc(ev, m->n, sizeof(*ret->ids), &ret->ids);
     for (size_t i = 0; i < m->n && !err; i++) {
         bool is_new = false;
-        size_t n = key_words(rule, m->series[i].labels, words);
+        size_t n = key_words(ev, rule, m->series[i].labels, words);
         err = find_id(ev, t, words, n, &ret->ids[i], &is_new);
         if (is_new)
             first[ret->ids[i]] = (uint32_t)i;
@@ -247,7 +249,7 @@ struct gs_error *promql_eval_key_labels(struct promql_eval *ev, const struct pro
     size_t n = 0;
     for (size_t i = 0; i < from.n; i++) {
         bool named = in_rule(rule, from.pairs[i].name);
-        bool keep = rule->on ? named : !named && from.pairs[i].name != TSDB_SYMBOL_NAME;
+        bool keep = rule->on ? named : !named && !promql_is_metadata(ev, from.pairs[i].name);
         if (keep)
             pairs[n++] = from.pairs[i];
     }

@@ -106,9 +106,11 @@ static struct gs_error *duplicate_on_one_side(const struct match *m, uint32_t a,
     gs_buf_add_str(&text, "found duplicate series for the match group ");
     promql_eval_print_labels(m->ev, group, &text);
     gs_buf_addf(&text, " on the %s hand-side of the operation: [", m->swapped ? "left" : "right");
-    promql_eval_print_labels(m->ev, m->one->series[a].labels, &text);
-    gs_buf_add_str(&text, ", ");
-    promql_eval_print_labels(m->ev, m->one->series[b].labels, &text);
+    GS_AUTO_BUF struct gs_buf first = {0}, second = {0};
+    promql_eval_print_labels(m->ev, m->one->series[a].labels, &first);
+    promql_eval_print_labels(m->ev, m->one->series[b].labels, &second);
+    bool swap = strcmp(first.data, second.data) > 0;
+    gs_buf_addf(&text, "%s, %s", swap ? second.data : first.data, swap ? first.data : second.data);
     gs_buf_add_str(&text, "];many-to-many matching not allowed: matching labels must be unique on "
                           "one side");
     return gs_error_new(GS_ECONFLICT, "%s", text.data);
@@ -180,6 +182,31 @@ static struct gs_error *result_series(struct match *m, uint32_t many, uint32_t o
     return NULL;
 }
 
+// A comparison is false: the match counts when results with equal labels are searched, and is then
+// removed.
+#define FILTERED_BITS (PROMQL_ABSENT_BITS + 1)
+
+static double filtered_out(void)
+{
+    uint64_t bits = FILTERED_BITS;
+    double v;
+    memcpy(&v, &bits, sizeof(v));
+    return v;
+}
+
+static void remove_filtered(struct promql_matrix *m)
+{
+    for (size_t s = 0; s < m->n; s++) {
+        for (size_t i = 0; i < m->n_steps; i++) {
+            uint64_t bits;
+            memcpy(&bits, &m->series[s].v[i], sizeof(bits));
+            if (bits == FILTERED_BITS)
+                m->series[s].v[i] = promql_absent_value();
+        }
+    }
+    promql_eval_compact(m);
+}
+
 static struct gs_error *match_step(struct match *m, size_t step, struct promql_matrix *ret)
 {
     enum promql_op op = m->n->u.binary.op;
@@ -191,10 +218,6 @@ static struct gs_error *match_step(struct match *m, size_t step, struct promql_m
         double b = m->one->series[one].v[step], *v;
         bool keep;
         double r = promql_apply(op, m->swapped ? b : a, m->swapped ? a : b, &keep);
-        if (m->n->u.binary.return_bool)
-            r = keep;
-        else if (!keep)
-            continue;
         if (m->n->u.binary.card == PROMQL_ONE_TO_ONE) {
             if (m->matched[id] == step + 1)
                 return gs_error_new(GS_ECONFLICT, "multiple matches for labels: many-to-one "
@@ -202,6 +225,12 @@ static struct gs_error *match_step(struct match *m, size_t step, struct promql_m
                                                   "(group_left/group_right)");
             m->matched[id] = (uint32_t)step + 1;
         }
+        if (m->n->u.binary.return_bool)
+            r = keep;
+        else if (!keep && m->n->u.binary.card == PROMQL_ONE_TO_ONE)
+            continue;
+        else if (!keep)
+            r = filtered_out();
         struct gs_error *err = result_series(m, (uint32_t)s, one, ret, &v);
         if (err)
             return err;
@@ -260,10 +289,13 @@ struct gs_error *promql_eval_vectors(struct promql_eval *ev, const struct promql
     }
     if (!err)
         err = promql_eval_count(ev, ret->n * ev->steps.n);
-    return err ? err
-               : promql_eval_merge_equal(ev, ret, false,
-                                         n->u.binary.card == PROMQL_ONE_TO_ONE
-                                             ? NULL
-                                             : "multiple matches for labels: grouping labels must "
-                                               "ensure unique matches");
+    if (!err)
+        err = promql_eval_merge_equal(ev, ret, false,
+                                      n->u.binary.card == PROMQL_ONE_TO_ONE
+                                          ? NULL
+                                          : "multiple matches for labels: grouping labels must "
+                                            "ensure unique matches");
+    if (!err && n->u.binary.card != PROMQL_ONE_TO_ONE)
+        remove_filtered(ret);
+    return err;
 }

@@ -141,6 +141,8 @@ double promql_quantile(double q, double *values, size_t n)
     qsort(values, n, sizeof(*values), compare_doubles);
     double rank = q * (double)(n - 1), lower = fmax(0, floor(rank));
     double upper = fmin((double)(n - 1), lower + 1), weight = rank - floor(rank);
+    if (weight == 0) // 0 times an infinity is not a number
+        return values[(size_t)lower];
     return values[(size_t)lower] * (1 - weight) + values[(size_t)upper] * weight;
 }
 

@@ -140,8 +140,8 @@ static void test_instant_queries(void **state)
                  "{__name__=util,node=n2,pod=c} 78;"},
         {"util * on(node) util",
          "found duplicate series for the match group {node=\"n1\"} on the right hand-side of the "
-         "operation: [{__name__=\"util\", node=\"n1\", pod=\"b\"}, {__name__=\"util\", "
-         "node=\"n1\", pod=\"a\"}];many-to-many matching not allowed: matching labels must be "
+         "operation: [{__name__=\"util\", node=\"n1\", pod=\"a\"}, {__name__=\"util\", "
+         "node=\"n1\", pod=\"b\"}];many-to-many matching not allowed: matching labels must be "
          "unique on one side"},
         {"sum by (pod) (", "1:15: parse error: unclosed left parenthesis"},
         {"util{pod=\"a\"}[60s]) > 30", "1:20: parse error: unexpected right parenthesis ')'"},

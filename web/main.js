@@ -11,9 +11,11 @@ const pages = [
   ["service-discovery", "Service discovery", "page-discovery"], ["alertmanager-discovery", "Alertmanagers", "page-status"],
   ["config", "Configuration", "page-status"], ["flags", "Flags", "page-status"], ["status", "Status", "page-status"], ["tsdb-status", "TSDB", "page-status"],
 ];
+// Pages of one object, which other pages link to.
+const details = [["workload", "Workload", "page-workload"]];
 
 const last = location.pathname.split("/").pop(), name = last === "graph" ? "query" : last;
-const page = pages.find(([path]) => path === name) || pages[0];
+const page = [...pages, ...details].find(([path]) => path === name) || pages[0];
 
 const state = h("span", {class: "connection", role: "status"}, "");
 onConnection((kind) => {

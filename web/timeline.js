@@ -34,8 +34,21 @@ const clusterCharts = () => [
     {name: "coming nodes", color: color.warm, query: "sum(gpuscale_pool_coming_nodes)"},
     {name: "pending pods", color: color.target, query: "count(kube_pod_status_phase{phase=\"Pending\"} == 1) or 0 * count(kube_pod_info)"}]}];
 
+// The charts of one workload: its load, and the GPUs of its pods instead of those of the cluster.
+export function workloadCharts(a) {
+  const [metrics, replicas] = chartsOf(a), name = a.target || a.name, pods = quote(name.replace(/[.]/g, "\\.") + "-.+");
+  const ready = replicas.lines.find((l) => l.name === "ready").query, current = replicas.lines.find((l) => l.name === "current").query;
+  const loads = metrics.lines.filter((l) => l.name !== "target").map((l) => ({...l, query: `${l.query} * (${ready} or ${current})`}));
+  const gpus = `DCGM_FI_DEV_GPU_UTIL{exported_namespace=${quote(a.ns)}, exported_pod=~${pods}} or DCGM_FI_DEV_GPU_UTIL{exported_pod="", namespace=${quote(a.ns)}, pod=~${pods}}`;
+  return [metrics, replicas, {title: "Load: average × ready replicas", lines: loads}, {title: "GPU utilization of its pods, %", top: 100, lines: [
+    {name: "average", color: color.value, query: `avg(${gpus})`}, {name: "maximum", color: color.soft, query: `max(${gpus})`}]}];
+}
+
 export class Timeline {
-  constructor() {
+  // charts(autoscaler): what is shown of it. reason(mark): a text for a change of the replicas, or nothing.
+  constructor(charts = chartsOf, reason = () => null) {
+    this.chartsOf = charts;
+    this.reason = reason;
     this.range = 900;
     this.title = h("h2", null, "Timeline");
     this.tools = h("span", {class: "timeline-tools"});
@@ -60,7 +73,7 @@ export class Timeline {
     replace(this.title, "Timeline", hpa && h("span", {class: "file"}, hpa.key));
     const [from, to] = this.zoom || [Date.now() / 1000 - this.range, Date.now() / 1000];
     const step = Math.max(Math.ceil((to - from) / points), 1), end = Math.floor(to / step) * step, start = Math.floor(from / step) * step;
-    const charts = hpa ? chartsOf(hpa) : clusterCharts();
+    const charts = hpa ? this.chartsOf(hpa) : clusterCharts();
     const Dygraph = await loadDygraph();
     const data = await Promise.all(charts.map((c) => Promise.all(c.lines.map(async (l) => {
       const {result} = await get("query_range", {query: l.query, start, end, step});
@@ -82,7 +95,7 @@ export class Timeline {
     }
     replace(this.changes, this.marks.length > 0 && h("ul", null, this.marks.slice(-maxChanges).reverse().map((m) => h("li", null,
       h("time", null, time(m.t)), h("b", null, `${m.from} → ${m.to} replicas`),
-      m.why.map(([name, v, target]) => h("span", {class: "muted"}, `${name} ${short(Number(v))}`, target !== undefined && `, target ${short(Number(target))}`))))));
+      this.reason(m) || m.why.map(([name, v, target]) => h("span", {class: "muted"}, `${name} ${short(Number(v))}`, target !== undefined && `, target ${short(Number(target))}`))))));
   }
 
   draw(Dygraph, charts, data, {start, end, step}) {

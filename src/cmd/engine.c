@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale engine, with Prometheus' flags.
+#include "base/slice.h"
 #include "cmd/commands.h"
 #include "engine/serve.h"
+#include "hpa/explain_api.h"
 
 #define AT(member) .offset = offsetof(struct engine_flags, member)
 
@@ -268,10 +270,34 @@ static const struct gs_opt rows[] = {
     {0},
 };
 
+// --- explanations of autoscalers, for the web interface ---
+
+static void *start_explanations(uv_loop_t *loop, struct kube_client *cluster)
+{
+    const struct hpa_config cfg = hpa_config_default();
+    return hpa_explain_api_new(loop, cluster, NULL, &cfg);
+}
+
+static bool handle_explanation(void *api, struct http_exchange *x, struct gs_slice path)
+{
+    bool mine = gs_slice_eq_str(path, HPA_EXPLAIN_PATH);
+    if (mine)
+        hpa_explain_api_handle(api, x);
+    return mine;
+}
+
+static void free_explanations(void *api)
+{
+    hpa_explain_api_free(api);
+}
+
+static const struct engine_extension explanations = {start_explanations, handle_explanation,
+                                                     free_explanations};
+
 static struct gs_error *run_engine(const void *flags, int argc, char **argv, int *ret_exit)
 {
     (void)argc, (void)argv, (void)ret_exit;
-    return engine_serve(flags, rows);
+    return engine_serve(flags, rows, &explanations);
 }
 
 const struct gs_command cmd_engine = {

@@ -330,6 +330,8 @@ static struct gs_error *make_api(struct engine *e)
         .quit = api_quit,
         .write_metrics = api_write_metrics,
         .arg = e,
+        .extension = o->extension,
+        .extension_arg = o->extension_arg,
     };
     return engine_api_new(&cfg, &e->api);
 }

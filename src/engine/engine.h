@@ -39,6 +39,9 @@ struct engine_options {
     const struct http_header *flags; // name/value pairs for status/flags, ends with NULL
     void (*on_quit)(void *arg);      // called for /-/quit; NULL: ignored
     void *arg;
+    // Further paths of the HTTP API; see struct engine_api_config. NULL: none.
+    bool (*extension)(void *arg, struct http_exchange *x, struct gs_slice path);
+    void *extension_arg;
 };
 
 struct gs_error *engine_new(uv_loop_t *loop, const struct engine_options *o, struct engine **ret);

@@ -23,6 +23,8 @@ struct server {
     uv_loop_t loop;
     uv_signal_t signals[3];
     struct engine *engine;
+    const struct engine_extension *extension; // NULL: none
+    void *extended;
     struct web_config *web;
     struct http_server **servers;
     size_t n_servers;
@@ -271,6 +273,8 @@ static struct gs_error *make_engine(struct server *r, const struct engine_flags 
         .flags = r->flags,
         .on_quit = on_quit,
         .arg = r,
+        .extension = r->extension ? r->extension->handle : NULL,
+        .extension_arg = r->extended,
     };
     return engine_new(&r->loop, &o, &r->engine);
 }
@@ -284,6 +288,8 @@ static struct gs_error *start_engine_server(struct server *r, const struct engin
         err = connect_kube_cluster(r, f->kubeconfig);
     if (err)
         return err;
+    if (r->extension)
+        r->extended = r->extension->start(&r->loop, r->kube);
     web_config_guard(r->web, handle_while_reading, r);
     r->logged_ns = gs_mono_ns();
     err = start_servers(r, f);
@@ -304,6 +310,8 @@ static void finish_server(struct server *r)
     for (size_t i = 0; i < r->n_servers; i++)
         http_server_stop(r->servers[i]);
     engine_free(r->engine);
+    if (r->extension)
+        r->extension->free(r->extended);
     if (r->kube)
         kube_client_free(r->kube);
     http_client_free(r->kube_http);
@@ -337,14 +345,16 @@ static struct gs_error *check_flags(const struct engine_flags *f)
                                  text ? "text" : f->log_format);
 }
 
-struct gs_error *engine_serve(const struct engine_flags *f, const struct gs_opt *rows)
+struct gs_error *engine_serve(const struct engine_flags *f, const struct gs_opt *rows,
+                              const struct engine_extension *extension)
 {
     struct gs_error *err = check_flags(f);
     if (err)
         return err;
     engine_warn_ignored_flags(f, rows);
     gs_raise_file_limit();
-    struct server r = {.flags = engine_flag_values(f, rows),
+    struct server r = {.extension = extension,
+                       .flags = engine_flag_values(f, rows),
                        .flush_deadline_ms = f->flush_deadline_ns / GS_NS_PER_MS};
     uv_loop_init(&r.loop);
     handle_signals(&r);

@@ -4,7 +4,10 @@
 #pragma once
 
 #include "base/option.h"
+#include "kube/client.h"
 #include "net/http/http.h"
+
+#include <uv.h>
 
 enum { ENGINE_IGNORED_BOOLS = 16, ENGINE_IGNORED_VALUES = 40 };
 
@@ -31,9 +34,19 @@ struct engine_flags {
     struct gs_opt_list ignored_values[ENGINE_IGNORED_VALUES];
 };
 
+// Paths of the HTTP API that another module answers.
+struct engine_extension {
+    // cluster: of --kubeconfig, or the cluster that the engine runs in. NULL: none. Borrowed.
+    void *(*start)(uv_loop_t *loop, struct kube_client *cluster);
+    // As in struct engine_options.
+    bool (*handle)(void *extension, struct http_exchange *x, struct gs_slice path);
+    void (*free)(void *extension); // after the servers have stopped; accepts NULL
+};
+
 // Serves until SIGTERM, SIGINT or /-/quit. rows: the option table of the flags, for
-// /api/v1/status/flags and for warnings about flags without effect.
-struct gs_error *engine_serve(const struct engine_flags *f, const struct gs_opt *rows);
+// /api/v1/status/flags and for warnings about flags without effect. extension: NULL: none.
+struct gs_error *engine_serve(const struct engine_flags *f, const struct gs_opt *rows,
+                              const struct engine_extension *extension);
 
 // "512MB", "1.5GB", "1024B": powers of 1024, as in Prometheus.
 struct gs_error *engine_parse_size(const char *text, size_t *ret);

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/slice.h"
+#include "hpa/observe.h"
 #include "kube/object.h"
 #include "kube/quantity.h"
 #include "nodes/inspect/inspect.h"
@@ -24,13 +25,19 @@ static double seconds(int64_t ms)
     return round((double)ms / 100) / 10;
 }
 
+static double shown_number(const struct hpa_metric_result *m)
+{
+    if (m->has_utilization)
+        return m->utilization;
+    return (double)(m->has_value ? m->value : m->average_value) / 1000;
+}
+
 // The value that is compared with the target: "55 %", "average 46", "value 12".
 static json_t *shown_value(const struct hpa_metric_result *m)
 {
     if (m->has_utilization)
         return codec_json_strf("%d %%", m->utilization);
-    return codec_json_strf("%s %.12g", m->has_value ? "value" : "average",
-                           (double)(m->has_value ? m->value : m->average_value) / 1000);
+    return codec_json_strf("%s %.12g", m->has_value ? "value" : "average", shown_number(m));
 }
 
 // --- samples ---
@@ -112,6 +119,18 @@ static void add_threshold(json_t *out, const char *name, const struct hpa_thresh
     json_object_set_new(out, name, turn);
 }
 
+// Percent, or the number of the quantity.
+static json_t *target_json(const struct hpa_metric_spec *m)
+{
+    const char *type = m->has_utilization     ? "Utilization"
+                       : m->has_average_value ? "AverageValue"
+                                              : "Value";
+    double v = m->has_utilization     ? m->utilization
+               : m->has_average_value ? (double)m->average_value / 1000
+                                      : (double)m->value / 1000;
+    return json_pack("{s:s, s:f}", "type", type, "value", v);
+}
+
 static json_t *metric_json(const struct hpa_inspection_result *found, const struct hpa_config *cfg,
                            size_t i, const struct hpa_metric_result *r)
 {
@@ -122,8 +141,10 @@ static json_t *metric_json(const struct hpa_inspection_result *found, const stru
     codec_json_set_str(out, "name", m->name);
     codec_json_set_bool(out, "ok", r->ok);
     codec_json_set_str(out, "explanation", r->explanation);
+    json_object_set_new(out, "target", target_json(m));
     if (r->ok) {
         json_object_set_new(out, "current", shown_value(r));
+        json_object_set_new(out, "value", json_real(shown_number(r)));
         if (isfinite(r->ratio))
             json_object_set_new(out, "ratio", json_real(r->ratio));
         codec_json_set_int(out, "proposal", r->proposal);
@@ -287,6 +308,48 @@ static void add_counts(json_t *out, const struct hpa_inspection_result *found,
     json_object_set_new(out, "replicas", counts);
 }
 
+// --- limits ---
+
+static json_t *rules_json(const struct hpa_spec *spec, const struct hpa_config *cfg, bool up)
+{
+    const struct hpa_rules *rules = up ? &spec->up : &spec->down;
+    static const char *const selects[] = {
+        [HPA_SELECT_MAX] = "Max", [HPA_SELECT_MIN] = "Min", [HPA_SELECT_DISABLED] = "Disabled"};
+    int64_t window = up ? 0 : cfg->downscale_window_ms / 1000;
+    json_t *out = json_object(), *policies = json_array();
+    bool own = rules->has_tolerance && hpa_since(cfg->release, HPA_SINCE_OWN_TOLERANCE);
+    json_object_set_new(out, "tolerance", json_real(own ? rules->tolerance : cfg->tolerance));
+    if (spec->has_behavior && rules->window_seconds >= 0)
+        window = rules->window_seconds;
+    codec_json_set_int(out, "windowSeconds", window);
+    if (!spec->has_behavior) {
+        json_decref(policies);
+        return out;
+    }
+    codec_json_set_str(out, "selectPolicy", selects[rules->select]);
+    json_object_set_new(out, "policies", policies);
+    for (size_t i = 0; i < rules->n_policies; i++)
+        json_array_append_new(policies,
+                              json_pack("{s:s, s:i, s:i}", "type",
+                                        rules->policies[i].percent ? "Percent" : "Pods", "value",
+                                        (int)rules->policies[i].value, "periodSeconds",
+                                        (int)rules->policies[i].period_seconds));
+    return out;
+}
+
+// The rules that limit changes, and the counts that one sync may reach now.
+static json_t *limits_json(const struct hpa_inspection_result *found, const struct hpa_config *cfg)
+{
+    const struct hpa_reach reach =
+        hpa_reach_now(found->history, found->spec, found->obs, cfg, found->now_ms);
+    json_t *up = rules_json(found->spec, cfg, true), *down = rules_json(found->spec, cfg, false);
+    if (found->obs->scale_found) {
+        codec_json_set_int(up, "most", reach.most);
+        codec_json_set_int(down, "least", reach.least);
+    }
+    return json_pack("{s:o, s:o}", "scaleUp", up, "scaleDown", down);
+}
+
 json_t *hpa_explanation_json(const struct hpa_inspection_result *found,
                              const struct hpa_config *cfg)
 {
@@ -306,6 +369,7 @@ json_t *hpa_explanation_json(const struct hpa_inspection_result *found,
     json_object_set_new(out, "metrics", metrics);
     for (size_t i = 0; i < d.n_metrics; i++)
         json_array_append_new(metrics, metric_json(found, cfg, i, &d.metrics[i]));
+    json_object_set_new(out, "limits", limits_json(found, cfg));
     json_object_set_new(out, "conditions", conditions_json(&d));
     if (found->history)
         json_object_set_new(out, "memory", hpa_history_json(found->history, found->now_ms));

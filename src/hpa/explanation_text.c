@@ -205,6 +205,8 @@ void hpa_explanation_text(const json_t *explanation, struct gs_buf *out)
     add_result(explanation, out);
     add_history(json_object_get(explanation, "memory"), out);
     add_startup(explanation, out);
+    if (!differences)
+        return;
     if (!json_array_size(differences)) {
         gs_buf_add_str(out, "The cluster's status agrees.\n");
         return;

@@ -44,6 +44,32 @@ void hpa_find_thresholds(const struct hpa_history *history, const struct hpa_spe
                          size_t metric, int64_t now_ms, struct hpa_threshold *ret_below,
                          struct hpa_threshold *ret_above);
 
+// --- settings ---
+//
+// The same autoscaler with other settings.
+
+// target (of the only metric), target.METRIC (its name, or its position from 1), min, max,
+// tolerance (0.1 is 10 %; replaces that of the object, too). Borrowed.
+struct hpa_setting {
+    const char *name, *value;
+};
+#define HPA_MAX_SETTINGS 16                // of one question
+bool hpa_setting_exists(const char *name); // whether such a setting may exist
+// A spec with its own object. GS_EINVAL: a value is not one, or the API would reject the object.
+// GS_ENOTFOUND: no such metric.
+struct gs_error *hpa_spec_with(const struct hpa_spec *spec, const struct hpa_setting *settings,
+                               size_t n, const struct hpa_config *cfg, struct hpa_spec *ret,
+                               struct hpa_config *ret_cfg);
+
+// How far one sync may change the replicas now, by the policies and the history. The windows and
+// minReplicas and maxReplicas may limit it further.
+struct hpa_reach {
+    int32_t most, least;
+};
+struct hpa_reach hpa_reach_now(const struct hpa_history *history, const struct hpa_spec *spec,
+                               const struct hpa_observation *obs, const struct hpa_config *cfg,
+                               int64_t now_ms);
+
 // --- inspection ---
 //
 // Reads the object, the scale of its target, the pods and all metrics from the API, as the

@@ -2,6 +2,7 @@
 // Limits the metrics' proposal to the count that is written: stabilization windows, rate limits,
 // minReplicas and maxReplicas. With spec.behavior and without.
 #include "hpa/hpa_private.h"
+#include "hpa/inspect.h"
 
 #define MIN_UP_LIMIT                                                                               \
     4 // without behavior, one evaluation scales up to this number, or to twice the current one
@@ -51,6 +52,12 @@ static void explain_window(struct hpa_evaluation *p, int32_t held, const char *w
                 (long long)(window_ms / 1000));
 }
 
+static int32_t plain_up_limit(int32_t current)
+{
+    int32_t limit = hpa_sat32(2 * (int64_t)current);
+    return limit < MIN_UP_LIMIT ? MIN_UP_LIMIT : limit;
+}
+
 int32_t hpa_normalize(struct hpa_evaluation *p, int32_t proposal)
 {
     int64_t window_ms = p->cfg->downscale_window_ms;
@@ -60,9 +67,7 @@ int32_t hpa_normalize(struct hpa_evaluation *p, int32_t proposal)
         explain_window(p, stable, "highest", window_ms);
 
     int32_t current = p->out->current, max = p->spec->max_replicas;
-    int32_t up_limit = hpa_sat32(2 * (int64_t)current);
-    if (up_limit < MIN_UP_LIMIT)
-        up_limit = MIN_UP_LIMIT;
+    int32_t up_limit = plain_up_limit(current);
     int32_t bound = max > up_limit ? up_limit : max;
     enum limit why = IN_RANGE;
     int32_t count = stable;
@@ -198,4 +203,20 @@ int32_t hpa_normalize_behavior(struct hpa_evaluation *p, int32_t proposal)
         count = bounded_down(p, stable, &why);
     set_limited(p, count != stable, why);
     return count;
+}
+
+struct hpa_reach hpa_reach_now(const struct hpa_history *history, const struct hpa_spec *spec,
+                               const struct hpa_observation *obs, const struct hpa_config *cfg,
+                               int64_t now_ms)
+{
+    struct hpa_history *copy = history ? hpa_history_copy(history) : hpa_history_new();
+    struct hpa_decision d = {.current = obs->spec_replicas};
+    const struct hpa_evaluation p = {
+        .spec = spec, .obs = obs, .cfg = cfg, .history = copy, .now_ms = now_ms, .out = &d};
+    struct hpa_reach reach = {plain_up_limit(d.current), 0};
+    if (spec->has_behavior)
+        reach = (struct hpa_reach){rate_limit(&p, &spec->up, true).count,
+                                   rate_limit(&p, &spec->down, false).count};
+    hpa_history_free(copy);
+    return reach;
 }

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "hpa/controller.h"
+#include "hpa/explain_api.h"
 #include "hpa/hpa_private.h"
 #include "kube/election.h"
 #include "kube/kubeconfig.h"
@@ -35,6 +36,7 @@ struct hpa_server {
     struct kube_client *client;
     struct kube_cache *pods;
     struct hpa_controller *controller;
+    struct hpa_explain_api *explain;
     struct hpa_ownership *ownership; // NULL: shadow
     struct kube_election *election;  // NULL: disabled
     struct hpa_decision_log *log;
@@ -178,11 +180,12 @@ static void handle_request(void *arg, struct http_exchange *x)
     else if (gs_starts(path, "/apis/" HPA_HISTORY_GROUP "/") ||
              gs_starts(path, "/apis/" HPA_DEPRECATED_HISTORY_GROUP "/"))
         hpa_history_handle(r->controller, x);
+    else if (gs_streq(path, HPA_EXPLAIN_PATH))
+        hpa_explain_api_handle(r->explain, x);
     else
-        http_reply_text(
-            x, 404,
-            "not found; the paths are /metrics, /healthz, /readyz and /apis/" HPA_HISTORY_GROUP
-            "/v1/namespaces/NS/histories/NAME\n");
+        http_reply_text(x, 404,
+                        "not found; the paths are /metrics, /healthz, /readyz, " HPA_EXPLAIN_PATH
+                        " and /apis/" HPA_HISTORY_GROUP "/v1/namespaces/NS/histories/NAME\n");
 }
 
 static struct gs_error *start_hpa_server(struct hpa_server *r)
@@ -244,6 +247,7 @@ static void start_controller(struct hpa_server *r)
     r->log = hpa_decision_log_new(is_json(o), r->shadow);
     r->controller = hpa_controller_new(&r->loop, r->client, r->pods, &cfg);
     hpa_controller_set_observer(r->controller, on_decision, r);
+    r->explain = hpa_explain_api_new(&r->loop, r->client, r->controller, &cfg.decide);
     kube_cache_start(r->pods);
     if (r->shadow || !o->elect)
         hpa_controller_start(r->controller);
@@ -278,6 +282,7 @@ static void finish_server(struct hpa_server *r)
 {
     http_server_stop(r->server);
     kube_election_free(r->election);
+    hpa_explain_api_free(r->explain);
     hpa_controller_free(r->controller);
     hpa_ownership_free(r->ownership);
     if (r->pods)

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "hpa/controller.h"
+#include "hpa/explain_api.h"
 #include "kube/kubeconfig.h"
 #include "kube/object.h"
 
@@ -280,6 +281,16 @@ static void write_kubelet_metrics(void *kubelet, struct gs_buf *out)
     kubelet_write_metrics(kubelet, out);
 }
 
+// Paths of the engine's HTTP API that other parts answer. The autoscaler starts later.
+static bool handle_extension(void *arg, struct http_exchange *x, struct gs_slice path)
+{
+    const struct up_cluster *c = arg;
+    bool mine = c->explain && gs_slice_eq_str(path, HPA_EXPLAIN_PATH);
+    if (mine)
+        hpa_explain_api_handle(c->explain, x);
+    return mine;
+}
+
 static struct gs_error *start_metrics(struct up_cluster *c, const struct up_options *o)
 {
     c->engine_config = gs_format("%s/prometheus.yml", c->data_dir);
@@ -300,6 +311,8 @@ static struct gs_error *start_metrics(struct up_cluster *c, const struct up_opti
         .kube_state = true,
         .kube_rules = true,
         .kube_monitors = true,
+        .extension = handle_extension,
+        .extension_arg = c,
     };
     err = engine_new(c->loop, &engine, &c->engine);
     if (!err)
@@ -343,6 +356,7 @@ static struct gs_error *start_autoscaler(struct up_cluster *c, const struct up_o
     local_api_mount(c->api, HPA_HISTORY_GROUP, hpa_history_group, hpa_history_handle, c->hpa);
     local_api_mount(c->api, HPA_DEPRECATED_HISTORY_GROUP, hpa_history_group, hpa_history_handle,
                     c->hpa);
+    c->explain = hpa_explain_api_new(c->loop, c->client, c->hpa, &cfg.decide);
     hpa_controller_start(c->hpa);
     return NULL;
 }
@@ -454,6 +468,7 @@ void up_cluster_free(struct up_cluster *c)
     http_server_stop(c->prometheus);
     up_feed_free(c->autoscaler_feed);
     autoscaler_free(c->node_autoscaler);
+    hpa_explain_api_free(c->explain);
     hpa_controller_free(c->hpa);
     up_child_free(c->exporter);
     adapter_free(c->adapter);

@@ -281,6 +281,7 @@ struct up_cluster {
     struct up_feed *kubelet_feed, *autoscaler_feed;
     struct adapter *adapter;
     struct hpa_controller *hpa;
+    struct hpa_explain_api *explain;
     struct up_child *exporter; // of the first node
     struct up_machines *machines;
     struct autoscaler *node_autoscaler; // NULL: no pools

@@ -19,7 +19,7 @@ static const char *const pages[] = {
     "/targets",     "/service-discovery",
     "/config",      "/alertmanager-discovery",
     "/flags",       "/status",
-    "/tsdb-status",
+    "/tsdb-status", "/workload",
 };
 
 static const struct web_file *find_file(struct gs_slice name)

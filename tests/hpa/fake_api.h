@@ -275,6 +275,12 @@ static inline void fake_handle(void *ctx, struct http_exchange *x)
     json_array_append_new(f->log, json_string(line));
     if (fake_hold(f, x))
         return;
+    if (strstr(http_path(x), "/events") && strcmp(http_method(x), "GET") == 0) {
+        CODEC_AUTO_JSON json_t *list =
+            json_pack("{s:s, s:O}", "kind", "EventList", "items", f->events);
+        kube_reply_json(x, 200, list);
+        return;
+    }
     if (strstr(http_path(x), "/events")) {
         json_t *event = fake_body(x);
         if (strcmp(http_method(x), "POST") == 0)

@@ -32,10 +32,14 @@ scrape_configs:
   static_configs: [{targets: ["127.0.0.1:2"]}]
   relabel_configs: [{action: drop, source_labels: [__address__], regex: .*}]
 Y
+# The cluster of pages.py.
+cat >"$dir/kubeconfig" <<'Y'
+{apiVersion: v1, kind: Config, current-context: c, clusters: [{name: c, cluster: {server: "http://127.0.0.1:29501"}}], contexts: [{name: c, context: {cluster: c, user: u}}], users: [{name: u, user: {}}]}
+Y
 # The password "secret".
 cat >"$dir/web.yml" <<'Y'
 basic_auth_users: {reader: '$2b$04$vCsYbLG0Ap.UYUEjRAa6cezpV0HGzYrp4KM8yyTpkfYv4iKeZttcy'}
 Y
 /usr/bin/python3 "$source/tests/web/pages.py" "$dir" 29090 "$gpuscale" engine --config.file="$dir/prometheus.yml" \
-    --web.listen-address=127.0.0.1:29090 --web.external-url=http://127.0.0.1:29090/sub/ --web.config.file="$dir/web.yml" ||
+    --web.listen-address=127.0.0.1:29090 --web.external-url=http://127.0.0.1:29090/sub/ --web.config.file="$dir/web.yml" --kubeconfig="$dir/kubeconfig" ||
     fail "the pages: see above"

@@ -16,8 +16,10 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from browser import Browser  # noqa: E402  (this folder)
 
 QUERY = "query?g0.expr=avg%20by%20(pod)%20(DCGM_FI_DEV_GPU_UTIL%7Bpod!%3D%22%22%7D)&g0.tab=graph&g0.range_input=10m"
+WORKLOAD = "workload?namespace=default&name=intent-api"
+SLIDE = "const s = document.querySelector('.slider input'); if (s) { s.value = 35; s.dispatchEvent(new Event('input')); }"
 IMAGES = (("web-overview", "", (1280, 1100), False), ("web-overview-dark", "", (1280, 1100), True), ("web-query", QUERY, (1280, 760), False),
-          ("web-phone", "", (400, 800), True))
+          ("web-workload", WORKLOAD, (1280, 1150), False), ("web-phone", "", (400, 800), True))
 
 with tempfile.TemporaryDirectory() as profile:
     b = Browser(sys.argv[1], profile)
@@ -28,6 +30,7 @@ with tempfile.TemporaryDirectory() as profile:
             b.wait("charts", "!location.pathname.endsWith('/') || document.querySelectorAll('.timeline canvas').length >= 8")
             b.wait("live data", "location.pathname.endsWith('query') || document.querySelector('.connection.live')")
             b.js("document.querySelector('.timeline-tools button')?.click()")  # five minutes
+            b.js(SLIDE)
             time.sleep(2)  # also for the colors, which fade in
             path = os.path.join(sys.argv[2], name + ".png")
             b.shot(path)

@@ -7,12 +7,14 @@ Usage: pages.py DIR PORT COMMAND…   COMMAND starts the engine; it serves http:
 "reader" with the password "secret".
 """
 import http.server
+import json
 import os
 import subprocess
 import sys
 import threading
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -55,6 +57,49 @@ class Target(http.server.BaseHTTPRequestHandler):
             self.wfile.write(body)
         except OSError:
             pass  # the engine has stopped
+
+    def log_message(self, *args):
+        pass
+
+
+class Cluster(http.server.BaseHTTPRequestHandler):
+    """A Kubernetes API with the autoscaler shop/web, whose pods and events try to be HTML."""
+
+    PODS = [{"metadata": {"name": name, "namespace": "shop", "labels": {"app": "web"}}, "spec": {"containers": [{"name": "app"}]},
+             "status": {"phase": "Running", "startTime": "2024-01-01T00:00:00Z", "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": "2024-01-01T00:00:10Z"}]}}
+            for name in ("web-0", EVIL, "web-2")]
+
+    def answer(self):
+        path = self.path.split("?")[0]
+        if path == "/apis/autoscaling/v2/namespaces/shop/horizontalpodautoscalers/web":
+            return {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "web", "namespace": "shop"},
+                    "spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}, "minReplicas": 1, "maxReplicas": 10,
+                             "metrics": [{"type": "Pods", "pods": {"metric": {"name": "gpu_util"}, "target": {"type": "AverageValue", "averageValue": "20"}}}]},
+                    "status": {"currentReplicas": 3, "desiredReplicas": 3, "conditions": [{"type": "ScalingActive", "status": "False", "reason": EVIL, "message": EVIL}]}}
+        if path == "/apis/apps/v1/namespaces/shop/deployments/web/scale":
+            return {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "web", "namespace": "shop"},
+                    "spec": {"replicas": 3}, "status": {"replicas": 3, "selector": "app=web"}}
+        if path == "/api/v1/namespaces/shop/pods":
+            return {"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": self.PODS}
+        if path == "/api/v1/namespaces/shop/events":
+            return {"kind": "EventList", "apiVersion": "v1", "items": [{"lastTimestamp": "2024-01-01T00:00:00Z", "type": "Normal", "reason": "SuccessfulRescale", "message": EVIL}]}
+        if path == "/apis/custom.metrics.k8s.io":
+            version = {"groupVersion": "custom.metrics.k8s.io/v1beta2", "version": "v1beta2"}
+            return {"kind": "APIGroup", "apiVersion": "v1", "name": "custom.metrics.k8s.io", "versions": [version], "preferredVersion": version}
+        if path.startswith("/apis/custom.metrics.k8s.io/v1beta2/namespaces/shop/pods/"):
+            now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+            return {"kind": "MetricValueList", "apiVersion": "custom.metrics.k8s.io/v1beta2", "metadata": {}, "items": [
+                {"describedObject": {"kind": "Pod", "namespace": "shop", "name": name}, "metric": {"name": "gpu_util"}, "timestamp": now, "value": "50"} for name in ("web-0", EVIL)]}
+        return None
+
+    def do_GET(self):
+        found = self.answer()
+        body = json.dumps(found or {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 404, "reason": "NotFound", "message": "not found"}).encode()
+        self.send_response(200 if found else 404)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
 
     def log_message(self, *args):
         pass
@@ -127,6 +172,48 @@ def check_overview(b):
         b.size(width, 860)
         b.wait(f"complete values at {width} pixels", COMPLETE)
     say("the overview shows autoscalers, waiting pods, GPUs and changes")
+
+
+SLIDE = """const s = document.querySelector('.slider input'); s.focus(); s.value = arguments[0]; s.dispatchEvent(new Event('input'));"""
+
+
+def check_workload(b):
+    for width, height, dark in ((400, 800, True), (2560, 1300, True), (1280, 860, False)):
+        b.size(width, height, dark)
+        b.open("workload?namespace=shop&name=web")
+        b.wait("the explanation", "document.querySelector('.explanation') && document.querySelector('.slider input')")
+        b.check(f"the workload page at {width} pixels")
+    for text in ("It scales up from 3 to 5 replicas because gpu_util is 50, its target 20", "2 / 3", "as 0 when scaling up", "Highest", "10 %",
+                 "ScalingActive", "gpuscale explain hpa web -n shop", "Result: 5 replicas: pods metric gpu_util above target"):
+        assert text.lower() in b.text().lower(), f"no {text!r} in {b.text()}"
+    for where in (".pods", ".explanation", ".workload-bottom"):
+        assert EVIL in b.js(f"return document.querySelector('{where}').textContent"), f"the hostile name is a text in {where}"
+    b.js(SLIDE, 100)
+    b.wait("the other decision", "document.querySelector('.what-if-head')?.textContent.startsWith('2 replicas')")
+    b.driver.switch_to.active_element.send_keys(Keys.HOME)
+    b.wait("the decision with the smallest target", "document.querySelector('.what-if-head')?.textContent.startsWith('6 replicas')")
+    field = b.driver.find_element("css selector", ".slider input[type=number]")
+    field.send_keys(Keys.CONTROL, "a")
+    field.send_keys("0")
+    b.wait("the reason of a refusal", "document.querySelector('.what-if-result .error-text')")
+    b.wait("live data with the slider in place", "document.querySelector('.connection.live')")
+    b.driver.find_element("xpath", "//button[.='Reset']").click()
+    b.wait("the real settings", "document.querySelector('.what-if-result').textContent.includes('Move a slider')")
+    b.check("what if", allow=("400",))
+    # From the series alone: the cluster has no such autoscaler.
+    b.open("workload?" + urllib.parse.urlencode({"namespace": EVIL, "name": EVIL}))
+    b.wait("what the series say", "document.querySelector('.tiles') && document.querySelector('.sentence')?.textContent.startsWith('No explanation: namespace')")
+    assert EVIL in b.text()
+    b.check("a workload without an explanation", allow=("400",))
+    b.open("workload?namespace=shop&name=nothing")
+    b.wait("an error", "document.querySelector('.notice.error')?.textContent.includes('not found')")
+    b.check("an autoscaler that does not exist", allow=("404",))
+    b.open("workload")
+    b.wait("the list", "document.querySelector('main td a')")
+    b.js("document.querySelector('main td a').click()")
+    b.wait("the page of the list's entry", "document.querySelector('.sentence')")
+    b.check("the list of autoscalers", allow=("400",))
+    say("the workload page explains a decision and answers what-if questions")
 
 
 def check_query(b):
@@ -225,6 +312,8 @@ def check_without_javascript(b):
 def main():
     target = http.server.ThreadingHTTPServer(("127.0.0.1", 29500), Target)
     threading.Thread(target=target.serve_forever, daemon=True).start()
+    cluster = http.server.ThreadingHTTPServer(("127.0.0.1", 29501), Cluster)
+    threading.Thread(target=cluster.serve_forever, daemon=True).start()
     start_engine()
     b = Browser(base, os.path.join(directory, "profile"))
     try:
@@ -238,6 +327,7 @@ def main():
         b.wait("the first samples", "document.querySelector('.values') || (document.querySelector('.primary').click(), false)")
         check_pages(b)
         check_overview(b)
+        check_workload(b)
         check_query(b)
         check_keyboard(b)
         check_live(b)
@@ -250,6 +340,7 @@ def main():
         b.close()
         stop_engine()
         target.shutdown()
+        cluster.shutdown()
 
 
 main()

@@ -192,6 +192,8 @@ void engine_api_handle(void *arg, struct http_exchange *x)
     }
     if (r.path.data && web_handle(a->web, x, r.path))
         return;
+    if (r.path.data && a->cfg.extension && a->cfg.extension(a->cfg.extension_arg, x, r.path))
+        return;
     r.route = r.path.data ? find_route(r.path) : NO_ROUTE;
     dispatch_request(&r, x);
 }

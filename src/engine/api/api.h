@@ -32,6 +32,10 @@ struct engine_api_config {
     void (*quit)(void *arg);                              // called after the response is queued
     void (*write_metrics)(void *arg, struct gs_buf *out); // appends to /metrics; NULL: nothing
     void *arg;
+    // Further paths, without the route prefix. Returns false for others, which it leaves untouched.
+    // NULL: none.
+    bool (*extension)(void *arg, struct http_exchange *x, struct gs_slice path);
+    void *extension_arg;
 };
 
 // GS_EINVAL: cors_origin is not a valid regular expression.

@@ -12,7 +12,7 @@ const pages = [
   ["config", "Configuration", "page-status"], ["flags", "Flags", "page-status"], ["status", "Status", "page-status"], ["tsdb-status", "TSDB", "page-status"],
 ];
 // Pages of one object, which other pages link to.
-const details = [["workload", "Workload", "page-workload"]];
+const details = [["workload", "Workload", "page-workload"], ["gpu", "GPU", "page-gpu"], ["node", "Node", "page-node"]];
 
 const last = location.pathname.split("/").pop(), name = last === "graph" ? "query" : last;
 const page = [...pages, ...details].find(([path]) => path === name) || pages[0];

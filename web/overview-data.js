@@ -3,7 +3,8 @@
 // or the engine (kube_*), and of gpuscale. What no series states is absent.
 import {get} from "./api.js";
 
-const slowMs = 10000, goneWindow = "15m", staleAfter = 30, changeStep = 15; // seconds
+const slowMs = 10000, goneWindow = "15m", changeStep = 15; // seconds
+export const staleAfter = 30; // seconds
 const slow = new Map();
 
 // [{labels, value}] of an instant query.
@@ -13,7 +14,7 @@ export async function instant(query) {
 }
 
 // The same, read again after ten seconds only.
-async function seldom(query) {
+export async function seldom(query) {
   const known = slow.get(query);
   if (known && Date.now() - known.at < slowMs) return known.value;
   const value = await instant(query);
@@ -21,30 +22,53 @@ async function seldom(query) {
   return value;
 }
 
+// Series that ended within a day, the newest first. times: an expression of timestamps.
+export async function lastSamples(times) {
+  const found = await seldom(`max_over_time(${times}[15m:5s]) or max_over_time(${times}[1d:1m])`);
+  return found.sort((a, b) => b.value - a.value);
+}
+
 export const quote = (text) => JSON.stringify(text);
-const group = (map, key, make) => { if (!map.has(key)) map.set(key, make()); return map.get(key); };
+export const group = (map, key, make) => { if (!map.has(key)) map.set(key, make()); return map.get(key); };
 
 // --- GPUs ---
 
-const ownerOf = (l) => { const pod = l.exported_pod || (l.exported_namespace ? "" : l.pod); return pod ? `${l.exported_namespace || l.namespace}/${pod}` : ""; };
-const nodeOf = (l) => l.NodeName || l.Hostname || l.hostname || l.node || l.instance || "";
+// The pages of a GPU, a node and an autoscaler.
+export const gpuPage = (uuid) => uuid ? "gpu?uuid=" + encodeURIComponent(uuid) : null;
+export const nodePage = (name) => name ? "node?name=" + encodeURIComponent(name) : null;
+export const workloadPage = (a) => `workload?${new URLSearchParams({namespace: a.ns, name: a.name})}`;
+export const queryPage = (expr, range = "1h") => `query?g0.expr=${encodeURIComponent(expr)}&g0.tab=graph&g0.range_input=${range}`;
+
+// The pod that a series of a device names: "namespace/pod". If the labels of the scrape target took its place, it is in exported_pod.
+export const ownerOf = (l) => { const pod = l.exported_pod || (l.exported_namespace ? "" : l.pod); return pod ? `${l.exported_namespace || l.namespace}/${pod}` : ""; };
+export const nodeOf = (l) => l.NodeName || l.Hostname || l.hostname || l.node || l.instance || "";
 const gpuKey = (l) => [l.UUID || nodeOf(l) + l.gpu, l.GPU_I_ID || ""].join(" ");
 
 function newGpu(l) {
-  return {key: gpuKey(l), index: l.gpu || "", slice: l.GPU_I_PROFILE || "", model: (l.modelName || "").replace(/^NVIDIA /, ""), node: nodeOf(l),
-    simulated: (l.DCGM_FI_DRIVER_VERSION || "").endsWith("-simulated"), owners: new Set(), values: {}, age: NaN};
+  return {key: gpuKey(l), uuid: l.UUID || "", index: l.gpu || "", slice: l.GPU_I_PROFILE || "", model: (l.modelName || "").replace(/^NVIDIA /, ""), node: nodeOf(l),
+    simulated: simulatedDriver(l), owners: new Set(), values: {}, age: NaN};
 }
 
-async function readGpus() {
-  const [values, ages, gone] = await Promise.all([
-    instant('{__name__=~"DCGM_FI_DEV_(GPU_UTIL|FB_USED|FB_FREE|GPU_TEMP|POWER_USAGE)"}'),
-    instant("time() - timestamp(DCGM_FI_DEV_GPU_UTIL)"),
-    seldom(`max_over_time(timestamp(DCGM_FI_DEV_GPU_UTIL)[${goneWindow}:15s]) unless DCGM_FI_DEV_GPU_UTIL`)]);
+// The GPUs; where: matchers, one of which selects the series.
+export async function readGpus(where = [""]) {
+  const any = (make) => where.map(make).join(" or ");
+  const util = (m) => `DCGM_FI_DEV_GPU_UTIL{${m}}`;
+  const [values, shared, ages, gone] = await Promise.all([
+    instant(any((m) => `{__name__=~"DCGM_FI_DEV_(GPU_UTIL|FB_USED|FB_FREE|GPU_TEMP|POWER_USAGE)"${m && ", " + m}}`)),
+    // The devices of shared GPUs name no pod.
+    seldom('DCGM_CUSTOM_ALLOCATE_MODE == 2 or {__name__=~"DCGM_CUSTOM_CONTAINER_(MEM|CP)_ALLOCATED", AllocateMode="share"}'),
+    instant(any((m) => `time() - timestamp(${util(m)})`)),
+    seldom(any((m) => `max_over_time(timestamp(${util(m)})[${goneWindow}:15s]) unless ${util(m)}`))]);
   const gpus = new Map();
   for (const {labels, value} of values) {
     const g = group(gpus, gpuKey(labels), () => newGpu(labels)), owner = ownerOf(labels);
     g.values[labels.__name__.slice("DCGM_FI_DEV_".length)] = value;
     if (owner) g.owners.add(owner);
+  }
+  for (const {labels: l} of shared) {
+    const g = gpus.get(gpuKey(l));
+    if (g) g.shared = true;
+    if (g && l.PodName) g.owners.add(`${l.NamespaceName}/${l.PodName}`);
   }
   for (const {labels, value} of ages) {
     const g = gpus.get(gpuKey(labels));
@@ -110,8 +134,13 @@ async function readPending() {
     reason: no.has(key(s.labels)) ? "Unschedulable: no node has room" : why.get(key(s.labels)) || "starting"})).sort((a, b) => a.since - b.since);
 }
 
+export const simulatedDriver = (l) => (l.DCGM_FI_DRIVER_VERSION || l.DriverVersion || "").endsWith("-simulated");
+
 const poolLabels = ["gpuscale_dev_pool", "karpenter_sh_nodepool", "cloud_google_com_gke_nodepool", "eks_amazonaws_com_nodegroup",
   "kubernetes_azure_com_agentpool", "alibabacloud_com_nodepool_id"];
+
+// The pool of a node, from kube_node_labels.
+export const poolOf = (l) => poolLabels.map((name) => l["label_" + name]).find((v) => v) || "";
 
 async function readNodes() {
   const [states, labels, pools] = await Promise.all([
@@ -129,8 +158,8 @@ async function readNodes() {
     }
   }
   for (const {labels: l} of labels) {
-    const n = nodes.get(l.node), found = poolLabels.map((name) => l["label_" + name]).find((v) => v);
-    if (n) Object.assign(n, {pool: found || "", type: l.label_node_kubernetes_io_instance_type || ""});
+    const n = nodes.get(l.node);
+    if (n) Object.assign(n, {pool: poolOf(l), type: l.label_node_kubernetes_io_instance_type || ""});
   }
   for (const {labels: l, value} of pools) group(byPool, l.pool, () => ({name: l.pool}))[l.__name__.slice("gpuscale_pool_".length)] = value;
   return {nodes: [...nodes.values()], pools: [...byPool.values()].sort((a, b) => a.name < b.name ? -1 : 1)};

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The first page: autoscalers, what waits, nodes with their GPUs, and a timeline.
 import {badge, empty, h, table} from "./dom.js";
-import {age, bytes, count, short} from "./format.js";
+import {age, count, short} from "./format.js";
 import {onData} from "./live.js";
-import {readOverview} from "./overview-data.js";
+import {bar, gpuTable, missing, simulatedNote, tile} from "./object.js";
+import {nodePage, readOverview, workloadPage} from "./overview-data.js";
 import {Timeline} from "./timeline.js";
 import {fold, liveView} from "./view.js";
 
@@ -11,24 +12,6 @@ export const title = "Overview";
 
 const openUntil = 32, pendingAtOnce = 6, timelineMs = 5000; // GPUs; with more, nodes are closed at first
 
-const tile = (name, value, note, kind, href) => h(href ? "a" : "div", {class: "tile " + (kind || ""), href},
-  h("span", {class: "tile-name"}, name), h("span", {class: "tile-value"}, value), note && h("span", {class: "tile-note"}, note));
-
-// A value between 0 and the end of the scale; mark: the target.
-function bar(value, end, mark, kind) {
-  const box = h("span", {class: "bar " + (kind || "")}), fill = h("span", {class: "bar-fill"});
-  const percent = (v) => `${Math.max(0, Math.min(100, 100 * v / end))}%`;
-  fill.style.width = Number.isFinite(value) ? percent(value) : "0";
-  box.append(fill);
-  if (Number.isFinite(mark)) {
-    const line = h("span", {class: "bar-mark"});
-    line.style.left = percent(mark);
-    box.append(line);
-  }
-  return box;
-}
-
-const missing = (text = "no data") => h("span", {class: "missing"}, text);
 const mean = (values) => values.length ? values.reduce((a, b) => a + b, 0) / values.length : NaN;
 
 export function start(main) {
@@ -39,7 +22,7 @@ export function start(main) {
 
   function tiles(data) {
     const live = data.gpus.filter((g) => g.state !== "missing"), utils = live.map((g) => g.values.GPU_UTIL).filter((v) => v !== undefined);
-    const busy = live.filter((g) => g.owners.size).length, ready = data.nodes.filter((n) => n.ready).length;
+    const busy = live.filter((g) => (g.owners.size || g.shared)).length, ready = data.nodes.filter((n) => n.ready).length;
     const coming = data.pools.reduce((sum, p) => sum + (p.coming_nodes || 0), 0), firing = data.alerts.filter((a) => a.state === "firing").length;
     const known = data.hpas.filter((a) => a.current !== undefined);
     return h("div", {class: "tiles"},
@@ -68,8 +51,9 @@ export function start(main) {
 
   const workloads = (data) => h("section", {class: "group-box"}, h("h2", null, "Workloads"), h("div", {class: "tall", "data-scroll": "workloads"}, data.hpas.length ? table([{name: "Autoscaler", class: "wide"}, "Replicas", {name: "Metric / target", class: "metric-cell"}, "State"], data.hpas.map((a) => ({
       class: selected === a.key ? "selected" : "",
-      cells: [h("button", {type: "button", class: "link", "data-key": "hpa " + a.key, "aria-pressed": String(selected === a.key), title: "Show in the timeline", onclick: () => { selected = a.key; redraw(); timeline.update(a); }},
+      cells: [[h("button", {type: "button", class: "link", "data-key": "hpa " + a.key, "aria-pressed": String(selected === a.key), title: "Show in the timeline", onclick: () => { selected = a.key; redraw(); timeline.update(a); }},
         h("b", null, a.name), h("span", {class: "muted"}, ` ${a.ns}`)),
+      h("div", null, h("a", {class: "more-link", href: workloadPage(a), "data-key": "workload " + a.key}, "why?"))],
       h("span", {class: "replicas"}, h("b", null, a.current ?? "–"), a.desired !== undefined && a.desired !== a.current && ` → ${a.desired}`, h("span", {class: "muted"}, ` of ${a.min ?? 1}–${a.max ?? "?"}`)),
       a.metrics.length ? a.metrics.map(metricNode) : missing("no metrics"), [stateNode(a), a.change && h("div", {class: "change muted"}, `${a.change.from} → ${a.change.to}, ${age(Date.now() / 1000 - a.change.t)} ago`)]]})))
       : empty("No autoscalers. The series kube_horizontalpodautoscaler_* come from gpuscale up, from an engine with --kube-state, or from kube-state-metrics.")));
@@ -80,17 +64,6 @@ export function start(main) {
     data.pending.slice(0, pendingAtOnce).map((p) => h("li", null, badge("pending", age(Date.now() / 1000 - p.since)), h("span", null, h("b", null, p.key.split("/")[1]), h("span", {class: "muted"}, ` ${p.key.split("/")[0]} · ${p.reason}`)))),
     data.pending.length > pendingAtOnce && h("li", {class: "muted"}, `and ${count(data.pending.length - pendingAtOnce)} more pods`)));
 
-  function gpuRow(g) {
-    const v = g.values, total = (v.FB_USED || 0) + (v.FB_FREE || 0), owners = [...g.owners];
-    const state = g.state === "missing" ? badge("down", `no data for ${age(Date.now() / 1000 - g.gone)}`) : g.state === "stale" ? badge("pending", `stale: ${age(g.age)} old`) : null;
-    return {class: g.state, cells: [
-      [h("b", null, g.index), h("span", {class: "muted"}, ` ${g.model}${g.slice ? " " + g.slice : ""}`)],
-      v.GPU_UTIL === undefined ? missing() : h("span", {class: "gauge"}, bar(v.GPU_UTIL, 100), `${Math.round(v.GPU_UTIL)} %`),
-      v.FB_USED === undefined || v.FB_FREE === undefined ? missing() : h("span", {class: "gauge"}, bar(v.FB_USED, total, NaN, "memory"), `${bytes(v.FB_USED * 2 ** 20)}`),
-      v.GPU_TEMP === undefined ? missing("–") : `${Math.round(v.GPU_TEMP)} °C`, v.POWER_USAGE === undefined ? missing("–") : `${Math.round(v.POWER_USAGE)} W`,
-      [state, owners.length ? owners.slice(0, 3).map((o) => h("div", {class: "owner", title: o}, o.split("/")[1])) : state ? null : h("span", {class: "muted"}, "free"), owners.length > 3 && ` and ${owners.length - 3} more`]]};
-  }
-
   function nodeFold(n, gpus, open) {
     const utils = gpus.map((g) => g.values.GPU_UTIL).filter((v) => v !== undefined);
     const dots = h("span", {class: "dots", "aria-hidden": "true"}, gpus.slice(0, 16).map((g) => {
@@ -99,10 +72,10 @@ export function start(main) {
       return dot;
     }));
     const state = n.deleting ? badge("pending", "deleting") : n.ready === false ? badge("down", "not ready") : n.cordoned ? badge("pending", "cordoned") : null;
-    const rows = () => gpus.length ? table(["GPU", "Utilization", "Memory", "Temp.", "Power", {name: "Used by", class: "used"}], gpus.map(gpuRow), {class: "gpus"})
+    const rows = () => gpus.length ? gpuTable(gpus)
       : empty(n.gpus ? `${n.gpus} GPUs, not measured yet.` : "No GPUs.");
-    const details = fold("node " + n.name, open, [h("b", null, n.name), dots, state, h("span", {class: "muted"}, [n.pool && `pool ${n.pool}`, n.type !== n.pool && n.type,
-      gpus.length > 0 && `${gpus.filter((g) => g.owners.size).length} of ${gpus.length} GPUs used`, utils.length > 0 && `${Math.round(mean(utils))} %`].filter((t) => t).join(" · "))]);
+    const details = fold("node " + n.name, open, [h("a", {class: "node-link", href: nodePage(n.name), "data-key": "node page " + n.name}, n.name), dots, state, h("span", {class: "muted"}, [n.pool && `pool ${n.pool}`, n.type !== n.pool && n.type,
+      gpus.length > 0 && `${gpus.filter((g) => (g.owners.size || g.shared)).length} of ${gpus.length} GPUs used`, utils.length > 0 && `${Math.round(mean(utils))} %`].filter((t) => t).join(" · "))]);
     const fill = () => { if (details.open && details.children.length === 1) details.append(rows()); };
     details.addEventListener("toggle", fill);
     fill();
@@ -129,7 +102,7 @@ export function start(main) {
       if (selected || first) timeline.update(hpas[0] || null);
       first = false;
     }
-    return [data.gpus.some((g) => g.simulated) && h("p", {class: "simulated"}, h("b", null, "SIMULATED GPUs"), " No value of a simulated GPU comes from real hardware."),
+    return [data.gpus.some((g) => g.simulated) && simulatedNote(),
       tiles(data), h("div", {class: "overview"}, h("div", null, waiting(data), workloads(data)), h("div", null, nodes(data)))];
   });
   onData(() => hpas && timeline.live() && timeline.update(hpas.find((a) => a.key === selected) || null), timelineMs);

@@ -12,7 +12,8 @@
 static const char policy[] = "default-src 'self'; object-src 'none'; base-uri 'none'; "
                              "form-action 'self'; frame-ancestors 'self'";
 
-// These paths are those of Prometheus. The page reads its address to find out what it shows.
+// These paths are those of Prometheus, except for the pages of one object. The page reads its
+// address to find out what it shows.
 static const char *const pages[] = {
     "/graph",       "/query",
     "/alerts",      "/rules",
@@ -20,6 +21,7 @@ static const char *const pages[] = {
     "/config",      "/alertmanager-discovery",
     "/flags",       "/status",
     "/tsdb-status", "/workload",
+    "/gpu",         "/node",
 };
 
 static const struct web_file *find_file(struct gs_slice name)

@@ -19,15 +19,19 @@ QUERY = "query?g0.expr=avg%20by%20(pod)%20(DCGM_FI_DEV_GPU_UTIL%7Bpod!%3D%22%22%
 WORKLOAD = "workload?namespace=default&name=intent-api"
 SLIDE = "const s = document.querySelector('.slider input'); if (s) { s.value = 35; s.dispatchEvent(new Event('input')); }"
 IMAGES = (("web-overview", "", (1280, 1100), False), ("web-overview-dark", "", (1280, 1100), True), ("web-query", QUERY, (1280, 760), False),
-          ("web-workload", WORKLOAD, (1280, 1150), False), ("web-phone", "", (400, 800), True))
+          ("web-workload", WORKLOAD, (1280, 1150), False), ("web-gpu", ".gpus .owner", (1280, 1000), False), ("web-node", ".node-link", (1280, 1180), False),
+          ("web-phone", "", (400, 800), True))
 
 with tempfile.TemporaryDirectory() as profile:
     b = Browser(sys.argv[1], profile)
     try:
         for name, page, size, dark in IMAGES:
             b.size(*size, dark=dark)
+            if page.startswith("."):  # the page behind a link of the overview
+                b.open("")
+                page = b.js("const found = document.querySelector(arguments[0]); return found.href || found.closest('tr').querySelector('a').href", page)[len(sys.argv[1]):]
             b.open(page)
-            b.wait("charts", "!location.pathname.endsWith('/') || document.querySelectorAll('.timeline canvas').length >= 8")
+            b.wait("charts", "location.pathname.endsWith('query') || document.querySelectorAll('.timeline canvas').length >= 8")
             b.wait("live data", "location.pathname.endsWith('query') || document.querySelector('.connection.live')")
             b.js("document.querySelector('.timeline-tools button')?.click()")  # five minutes
             b.js(SLIDE)

@@ -22,7 +22,9 @@ from browser import PATIENCE, Browser  # noqa: E402  (this folder)
 from selenium.webdriver.common.keys import Keys  # noqa: E402
 
 EVIL = "<img src=x onerror=window.hacked=1>"
-PAGES = ("", "query", "alerts", "rules", "targets", "service-discovery", "alertmanager-discovery", "config", "flags", "status", "tsdb-status")
+EVIL_GPU = "gpu?uuid=" + urllib.parse.quote(EVIL)
+EVIL_NODE = "node?name=" + urllib.parse.quote(EVIL)
+PAGES = ("", EVIL_GPU, EVIL_NODE, "gpu?uuid=none", "node?name=none", "gpu", "query", "alerts", "rules", "targets", "service-discovery", "alertmanager-discovery", "config", "flags", "status", "tsdb-status")
 
 directory, port, command = sys.argv[1], sys.argv[2], sys.argv[3:]
 base = f"http://127.0.0.1:{port}/sub/"
@@ -32,6 +34,7 @@ engine = None
 class Target(http.server.BaseHTTPRequestHandler):
     """A target whose texts try to be HTML. It has an autoscaler, a pod that waits, and a node without GPUs."""
     desired = 2
+    xid = 0  # None: the GPU is gone
 
     def do_GET(self):
         hpa = f'namespace="{EVIL}",horizontalpodautoscaler="{EVIL}"'
@@ -47,6 +50,9 @@ class Target(http.server.BaseHTTPRequestHandler):
                 f'kube_pod_status_phase{{{pod},phase="Pending"}} 1\nkube_pod_created{{{pod}}} 1\nkube_pod_status_unschedulable{{{pod}}} 1\n'
                 f'kube_node_info{{node="{EVIL}"}} 1\nkube_node_labels{{node="{EVIL}",label_gpuscale_dev_pool="{EVIL}"}} 1\n'
                 f'gpuscale_pool_coming_nodes{{pool="{EVIL}"}} 1\n'
+                f'kube_node_status_condition{{node="{EVIL}",condition="Ready",status="true"}} 1\nkube_node_status_allocatable{{node="{EVIL}",resource="nvidia_com_gpu"}} 2\n'
+                f'kube_node_spec_taint{{node="{EVIL}",key="{EVIL}",value="{EVIL}",effect="NoSchedule"}} 1\nkube_pod_info{{{pod},node="{EVIL}",created_by_kind="Job",created_by_name="{EVIL}"}} 1\n'
+                f'kube_pod_container_resource_requests{{{pod},node="{EVIL}",resource="nvidia_com_gpu"}} 1\n' + Target.gpu()
                 # The longest values of a GPU.
                 + "".join(f'DCGM_FI_DEV_{name}{{gpu="0",UUID="GPU-9",modelName="NVIDIA A100-SXM4-80GB",GPU_I_ID="1",GPU_I_PROFILE="1g.10gb"}} {value}\n'
                           for name, value in (("GPU_UTIL", 100), ("FB_USED", 183193), ("FB_FREE", 1000), ("GPU_TEMP", 100), ("POWER_USAGE", 1000)))).encode()
@@ -60,6 +66,17 @@ class Target(http.server.BaseHTTPRequestHandler):
 
     def log_message(self, *args):
         pass
+
+    @staticmethod
+    def gpu():
+        """A shared GPU of that node with the processes of two pods."""
+        if Target.xid is None:
+            return ""
+        labels = f'gpu="0",UUID="{EVIL}",hostname="{EVIL}",modelName="{EVIL}"'
+        return ("".join(f"DCGM_FI_DEV_{name}{{{labels}}} {value}\n" for name, value in (("GPU_UTIL", 70), ("FB_USED", 2048), ("FB_FREE", 2048), ("CLOCKS_EVENT_REASONS", 4))) +
+                f'DCGM_FI_DEV_XID_ERRORS{{{labels},err_code="{Target.xid}",err_msg="{EVIL}"}} {Target.xid}\nDCGM_CUSTOM_ALLOCATE_MODE{{{labels}}} 2\n' +
+                "".join(f'DCGM_CUSTOM_PROCESS_SM_UTIL{{{labels},AllocateMode="share",NamespaceName="n",PodName="{name}",ContainerName="{EVIL}",ProcessId="1",ProcessName="{EVIL}"}} 35\n'
+                        f'gpuscale_exporter_pod_attribution{{{labels},exported_namespace="n",exported_pod="{name}",value="utilization",attribution="estimate"}} 1\n' for name in (EVIL, "other")))
 
 
 class Cluster(http.server.BaseHTTPRequestHandler):
@@ -159,7 +176,7 @@ COMPLETE = """document.querySelector('.gpus').closest('main').textContent.includ
 def check_overview(b):
     b.size(1280, 860)
     b.open("")
-    b.wait("GPUs", "document.querySelectorAll('.gpus tbody tr').length === 5 && document.querySelector('.simulated')")
+    b.wait("GPUs", "document.querySelectorAll('.gpus tbody tr').length === 6 && document.querySelector('.simulated')")
     for text in ("SIMULATED GPUs", "A100-SXM4-80GB", "Unschedulable: no node has room", "1 node of pool"):
         b.wait(text, f"document.querySelector('main').textContent.includes({text!r})")
     b.wait("the timeline", "document.querySelectorAll('.timeline canvas').length >= 4")
@@ -214,6 +231,39 @@ def check_workload(b):
     b.wait("the page of the list's entry", "document.querySelector('.sentence')")
     b.check("the list of autoscalers", allow=("400",))
     say("the workload page explains a decision and answers what-if questions")
+
+
+def check_objects(b):
+    """The pages of a GPU and of a node."""
+    b.size(1280, 860)
+    b.open("")
+    b.wait("links", "document.querySelectorAll('.gpus a').length >= 5 && document.querySelector('.more-link').href.includes('/sub/workload?namespace=%3Cimg') && document.querySelector('.node-link')")
+    b.js("[...document.querySelectorAll('.gpus a')].find((a) => a.title.startsWith('GPU-') && a.title.length > 20).click()")
+    drawn = "document.querySelectorAll('.timeline canvas').length >= 8 && !document.body.innerText.includes('Loading …')"
+    b.wait("the page of a GPU", f"location.pathname.endsWith('/gpu') && {drawn}")
+    for text in ("SIMULATED GPUs", "A100-SXM4-80GB", "kWh", "No series names a pod", "Not measured. Add DCGM_FI_DEV_CLOCKS_EVENT_REASONS"):
+        b.wait(text, f"document.querySelector('main').textContent.includes({text!r})")
+    b.check("the page of a GPU")
+    b.open(EVIL_GPU)
+    b.wait("both pods", "document.querySelectorAll('.band .exclusive, .band .estimate').length >= 2 && document.querySelector('.band-span.hot')")
+    for text in ("Used by (shared GPU)", "35 %", "estimate", "power limit"):
+        b.wait(text, f"document.querySelector('main').textContent.includes({text!r})")
+    Target.xid = 79
+    b.wait("the XID", f"document.querySelector('.changes').textContent.includes('XID 79') && document.querySelector('.changes').textContent.includes({EVIL!r})")
+    b.check("the page of a shared GPU")
+    Target.xid = None
+    b.wait("a GPU without data", "document.querySelector('main').textContent.includes('no data for') && document.querySelector('main').textContent.includes('Not known')")
+    b.open(EVIL_NODE)
+    b.wait("the node without its GPU", "document.querySelector('.gpus tr.missing')")
+    Target.xid = 79
+    b.wait("the node", f"document.querySelectorAll('.timeline canvas').length >= 4 && !document.querySelector('.gpus tr.missing') && document.querySelector('.band .exclusive')")
+    for text in ("ready", "1 / 2", "not known: no series of the Cluster Autoscaler", "State of the node"):
+        b.wait(text, f"document.querySelector('main').textContent.includes({text!r})")
+    b.check("the page of a node")
+    for page, text in (("gpu?uuid=none", "No samples of the GPU none"), ("gpu", "The address names no GPU"), ("node?name=none", "No series of the node none")):
+        b.open(page)
+        b.wait(text, f"document.querySelector('main').textContent.includes({text!r})")
+    say("GPUs and nodes have pages with their users and history")
 
 
 def check_query(b):
@@ -328,6 +378,7 @@ def main():
         check_pages(b)
         check_overview(b)
         check_workload(b)
+        check_objects(b)
         check_query(b)
         check_keyboard(b)
         check_live(b)

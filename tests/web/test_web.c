@@ -124,7 +124,9 @@ static void test_pages_have_the_paths_of_prometheus(void **state)
                                         "/config",
                                         "/flags",
                                         "/status",
-                                        "/tsdb-status"};
+                                        "/tsdb-status",
+                                        "/gpu?uuid=GPU-1",
+                                        "/node?name=n"};
     struct fixture *f = *state;
     for (size_t i = 0; i < GS_ARRAY_LEN(paths); i++) {
         GS_AUTO_FREE char *path = gs_format(PREFIX "%s", paths[i]);

@@ -3,6 +3,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/log_level.h"
 #include "base/mem.h"
 
 #include <pthread.h>
@@ -11,10 +12,10 @@
 #include <unistd.h>
 
 // The destination of log lines. Besides the signal flag, it is the only global state of the
-// program. Settings are made before threads start. The lock protects the sink, the observer and the
-// detection of repeated lines.
+// program. Settings are made before threads start, except the atomic level. The lock protects the
+// sink, the observer and the detection of repeated lines.
 static struct {
-    enum gs_log_level min_level;
+    _Atomic(enum gs_log_level) min_level;
     enum gs_log_format format;
     bool journal; // standard error is the journal of systemd, which stores the time of each line
     pthread_mutex_t lock;
@@ -51,23 +52,37 @@ void gs_log_configure(enum gs_log_level min_level, enum gs_log_format format)
     logger.journal = stderr_is_journal();
 }
 
+bool gs_log_parse_level(const char *name, enum gs_log_level *ret)
+{
+    for (size_t i = 0; i < GS_ARRAY_LEN(level_names); i++) {
+        if (gs_streq(name, level_names[i])) {
+            *ret = (enum gs_log_level)i;
+            return true;
+        }
+    }
+    return false;
+}
+
 struct gs_error *gs_log_configure_text(const char *level, const char *format)
 {
-    size_t l = 0;
-    while (l < GS_ARRAY_LEN(level_names) && !gs_streq(level, level_names[l]))
-        l++;
-    if (l == GS_ARRAY_LEN(level_names))
+    enum gs_log_level l;
+    if (!gs_log_parse_level(level, &l))
         return gs_error_new(GS_EINVAL, "--log-level: \"%s\" is not one of debug, info, warn, error",
                             level);
     if (!gs_streq(format, "text") && !gs_streq(format, "json"))
         return gs_error_new(GS_EINVAL, "--log-format: \"%s\" is not one of text, json", format);
-    gs_log_configure((enum gs_log_level)l, gs_streq(format, "json") ? GS_LOG_JSON : GS_LOG_TEXT);
+    gs_log_configure(l, gs_streq(format, "json") ? GS_LOG_JSON : GS_LOG_TEXT);
     return NULL;
 }
 
 enum gs_log_level gs_log_level(void)
 {
     return logger.min_level;
+}
+
+void gs_log_set_level(enum gs_log_level min_level)
+{
+    logger.min_level = min_level;
 }
 
 void gs_log_set_sink(void (*sink)(void *arg, const char *line, size_t len), void *arg)

@@ -11,7 +11,7 @@
 enum gs_log_level { GS_LOG_DEBUG, GS_LOG_INFO, GS_LOG_WARN, GS_LOG_ERROR };
 enum gs_log_format { GS_LOG_TEXT, GS_LOG_JSON };
 
-// Process-wide settings. Call once, before threads start.
+// Process-wide settings. Call before threads start. base/log_level.h changes the level later.
 void gs_log_configure(enum gs_log_level min_level, enum gs_log_format format);
 struct gs_error *gs_log_configure_text(const char *level, const char *format); // flag values
 enum gs_log_level gs_log_level(void);

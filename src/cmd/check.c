@@ -75,6 +75,10 @@ static const struct gs_opt opts[] = {
      .offset = offsetof(struct check_opts, engine.ignore_unknown_fields),
      .help =
          "For rule files: accept fields of other programs. The engine still refuses such rules."},
+    {.name = "syntax-only",
+     .type = GS_OPT_BOOL,
+     .offset = offsetof(struct check_opts, engine.syntax_only),
+     .help = "For config: do not read the files that the configuration names."},
     {.name = "source",
      .arg = "URL",
      .type = GS_OPT_STRING,

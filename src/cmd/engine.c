@@ -267,6 +267,10 @@ static const struct gs_opt rows[] = {
     IGNORED_VALUE(27, "alertmanager.timeout", "Set per Alertmanager in the configuration."),
     IGNORED_VALUE(28, "enable-feature", "Features are on or absent; see the documentation."),
     IGNORED_VALUE(29, "query.max-resolution", "Range queries have at most 11,000 steps."),
+    IGNORED_VALUE(30, "auto-gomemlimit.refresh-interval", "There is no Go runtime."),
+    IGNORED_VALUE(31, "storage.tsdb.delay-compact-file.path", "There are no blocks."),
+    IGNORED_VALUE(32, "storage.tsdb.block-reload-interval", "There are no blocks."),
+    IGNORED_VALUE(33, "web.search.max-limit", "There is no search API."),
     {0},
 };
 

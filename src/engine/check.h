@@ -8,6 +8,7 @@
 struct engine_check_options {
     bool strict;                // warnings count as errors
     bool ignore_unknown_fields; // of rule files
+    bool syntax_only;           // of configurations: the files that they name are not read
 };
 
 // Checks each prometheus.yml with the secret, certificate, target and rule files that it names.

@@ -86,6 +86,21 @@ static bool check_discovery(const struct engine_config_sd_configs *sd)
     return ok;
 }
 
+// A job with no other discovery than those that the engine does not have never finds a target.
+static bool check_has_discovery(const struct engine_config_scrape_config *s)
+{
+    const struct engine_config_sd_configs *sd = &s->sd;
+    if (!sd->n_unsupported || sd->n_statics || sd->n_files || sd->n_http || sd->n_dns ||
+        sd->n_kubernetes)
+        return true;
+    fprintf(stderr,
+            "  FAILED: the job \"%s\" never finds a target: its service discovery is not "
+            "supported. Use file_sd_configs, http_sd_configs, dns_sd_configs or "
+            "kubernetes_sd_configs.\n",
+            s->job_name);
+    return false;
+}
+
 static bool check_parts(const struct engine_config *c)
 {
     bool ok = true;
@@ -198,12 +213,15 @@ static bool check_config_file(const struct engine_check_options *o, const char *
     }
     for (size_t i = 0; i < c->n_ignored; i++)
         printf("  WARNING: %s\n", c->ignored[i]);
-    bool ok = check_parts(c) && !(o->strict && c->n_ignored);
+    bool ok = o->syntax_only || check_parts(c);
+    for (size_t i = 0; i < c->n_scrapes; i++)
+        ok = check_has_discovery(&c->scrapes[i]) && ok;
+    ok = ok && !(o->strict && c->n_ignored);
     if (ok)
         printf("  SUCCESS: %s is valid prometheus config file syntax: %zu scrape configs\n\n", path,
                c->n_scrapes);
     size_t n_rule_files = 0;
-    for (size_t i = 0; i < c->n_rule_files; i++)
+    for (size_t i = 0; i < c->n_rule_files && !o->syntax_only; i++)
         ok = check_rule_glob(o, c->rule_files[i], &n_rule_files) && ok;
     return ok;
 }

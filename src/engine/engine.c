@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "base/file_watch.h"
-#include "base/log.h"
+#include "base/log_level.h"
 #include "base/mem.h"
 #include "base/timer.h"
 #include "base/trim.h"
@@ -29,6 +29,7 @@ enum {
 struct engine {
     uv_loop_t *loop;
     struct engine_options o;
+    enum gs_log_level log_level; // at the start
     struct tsdb *db;
     struct promql_engine *promql;
     struct scrape_manager *scrapes;
@@ -208,6 +209,16 @@ static void start_remotes(struct engine *e, const struct engine_config *cfg)
     e->n_remotes = cfg->n_remote_writes;
 }
 
+static void apply_log_level(const struct engine *e, const struct engine_config *cfg)
+{
+    enum gs_log_level level = e->log_level;
+    if (!e->o.sets_log_level)
+        return;
+    if (cfg->log_level)
+        (void)gs_log_parse_level(cfg->log_level, &level);
+    gs_log_set_level(level);
+}
+
 // All steps that can fail precede all changes.
 static struct gs_error *load_config(struct engine *e)
 {
@@ -221,6 +232,7 @@ static struct gs_error *load_config(struct engine *e)
         return err;
     for (size_t i = 0; i < cfg->n_ignored; i++)
         gs_warn("engine", "%s", cfg->ignored[i]);
+    apply_log_level(e, cfg);
     promql_engine_set_default_step(e->promql, cfg->evaluation_interval_ms);
     scrape_manager_apply(e->scrapes, cfg);
     if (e->monitors)
@@ -383,6 +395,7 @@ struct gs_error *engine_new(uv_loop_t *loop, const struct engine_options *o, str
     struct engine *e = gs_alloc(sizeof(*e));
     e->loop = loop;
     e->o = *o;
+    e->log_level = gs_log_level();
     struct gs_error *err = compose(e);
     if (!err)
         err = load_and_log(e);

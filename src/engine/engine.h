@@ -35,6 +35,9 @@ struct engine_options {
     // Reload when the configuration or rule files change. They are checked every poll_ms (0: 30 s)
     // where the file system sends no notifications.
     bool watch_files;
+    // runtime.log_level of the configuration changes the log level of the process. Without it, the
+    // level is that of the start.
+    bool sets_log_level;
     int64_t poll_ms;
     const struct http_header *flags; // name/value pairs for status/flags, ends with NULL
     void (*on_quit)(void *arg);      // called for /-/quit; NULL: ignored

@@ -269,6 +269,7 @@ static struct gs_error *make_engine(struct server *r, const struct engine_flags 
         .cors_origin = f->cors_origin,
         .enable_lifecycle = f->lifecycle,
         .watch_files = f->auto_reload,
+        .sets_log_level = true,
         .poll_ms = f->auto_reload_interval_ns / GS_NS_PER_MS,
         .flags = r->flags,
         .on_quit = on_quit,

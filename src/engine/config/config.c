@@ -98,6 +98,12 @@ static void read_global(struct codec_reader *r, const json_t *value, void *out)
         {"keep_dropped_targets", CODEC_FIELD_COUNT, AT(defaults.keep_dropped_targets), NULL},
         {"metric_name_validation_scheme", CODEC_FIELD_TEXT, AT(defaults.validation_scheme), NULL},
         {"metric_name_escaping_scheme", CODEC_FIELD_TEXT, AT(defaults.escaping_scheme), NULL},
+        {"scrape_native_histograms", CODEC_FIELD_IGNORED, 0, codec_check_bool},
+        {"extra_scrape_metrics", CODEC_FIELD_IGNORED, 0, codec_check_bool},
+        // Limits of the feature query-cost, without which they have no effect in Prometheus.
+        {"query_max_series", CODEC_FIELD_UNUSED, 0, codec_check_count},
+        {"query_max_samples_read", CODEC_FIELD_UNUSED, 0, codec_check_count},
+        {"query_max_duration", CODEC_FIELD_UNUSED, 0, codec_check_duration},
         {"convert_classic_histograms_to_nhcb", CODEC_FIELD_IGNORED, 0, codec_check_bool},
         {"always_scrape_classic_histograms", CODEC_FIELD_UNUSED, 0, codec_check_bool},
         {0},
@@ -186,7 +192,7 @@ static const struct codec_field top_fields[] = {
     {"storage", CODEC_FIELD_CUSTOM, 0, engine_config_check_storage},
     {"tracing", CODEC_FIELD_CUSTOM, 0, engine_config_check_tracing},
     {"otlp", CODEC_FIELD_CUSTOM, 0, engine_config_check_otlp},
-    {"runtime", CODEC_FIELD_UNUSED, 0, engine_config_check_runtime},
+    {"runtime", CODEC_FIELD_CUSTOM, AT(log_level), engine_config_read_runtime},
     {0},
 };
 

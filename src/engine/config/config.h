@@ -70,6 +70,8 @@ struct engine_config_kubernetes_sd {
     size_t n_namespaces;
     const char *label_selector, *field_selector; // of the role's objects
     bool attach_node;
+    // With attach_node, of the role pod: pods on other nodes are not targets.
+    const char *node_label_selector, *node_field_selector;
 };
 
 struct engine_config_file_sd {
@@ -104,6 +106,7 @@ struct engine_config_sd_configs {
     size_t n_http;
     const struct engine_config_dns_sd *dns;
     size_t n_dns;
+    size_t n_unsupported; // of kinds that the engine does not have; they find no targets
 };
 
 // How to parse a scrape response whose Content-Type is not an exposition format.
@@ -175,6 +178,7 @@ struct engine_config {
     struct engine_config_relabels alert_relabel;
     const struct engine_config_remote_write_config *remote_writes;
     size_t n_remote_writes;
+    const char *log_level; // "debug", "info", "warn" or "error"; NULL: that of the flags
     // Warnings about keys of Prometheus that have no effect here ("tracing", "ec2_sd_configs"), one
     // line each.
     const char *const *ignored;

@@ -27,6 +27,8 @@ void config_read_statics(struct codec_reader *r, const json_t *list, void *sd);
 void engine_config_check_statics(struct codec_reader *r, const json_t *obj,
                                  const struct engine_config_sd_configs *sd,
                                  const struct engine_config_relabels *relabel);
+// Counts the discoveries of kinds that the engine does not have.
+void engine_config_count_unsupported(const json_t *obj, struct engine_config_sd_configs *sd);
 void config_read_file_sds(struct codec_reader *r, const json_t *list, void *sd);
 void config_read_kubernetes_sds(struct codec_reader *r, const json_t *list, void *sd);
 void config_read_http_sds(struct codec_reader *r, const json_t *list, void *sd);
@@ -47,7 +49,7 @@ void engine_config_check_remote_read(struct codec_reader *r, const json_t *list,
 void engine_config_check_storage(struct codec_reader *r, const json_t *value, void *out);
 void engine_config_check_tracing(struct codec_reader *r, const json_t *value, void *out);
 void engine_config_check_otlp(struct codec_reader *r, const json_t *value, void *out);
-void engine_config_check_runtime(struct codec_reader *r, const json_t *value, void *out);
+void engine_config_read_runtime(struct codec_reader *r, const json_t *value, void *log_level);
 void engine_config_read_oauth2(struct codec_reader *r, const json_t *value, void *oauth2);
 void engine_config_check_proxy(struct codec_reader *r, const json_t *obj,
                                const struct endpoint_settings *h);
@@ -79,18 +81,22 @@ void engine_config_read_remote_write(struct codec_reader *r, const json_t *item,
         {"kubernetes_sd_configs", CODEC_FIELD_CUSTOM, at, config_read_kubernetes_sds},             \
         {"http_sd_configs", CODEC_FIELD_CUSTOM, at, config_read_http_sds},                         \
         {"dns_sd_configs", CODEC_FIELD_CUSTOM, at, config_read_dns_sds},                           \
-        {"azure_sd_configs", CODEC_FIELD_IGNORED}, {"consul_sd_configs", CODEC_FIELD_IGNORED},     \
+        {"aws_sd_configs", CODEC_FIELD_IGNORED}, {"azure_sd_configs", CODEC_FIELD_IGNORED},        \
+        {"consul_sd_configs", CODEC_FIELD_IGNORED},                                                \
         {"digitalocean_sd_configs", CODEC_FIELD_IGNORED},                                          \
         {"docker_sd_configs", CODEC_FIELD_IGNORED},                                                \
         {"dockerswarm_sd_configs", CODEC_FIELD_IGNORED}, {"ec2_sd_configs", CODEC_FIELD_IGNORED},  \
+        {"ecs_sd_configs", CODEC_FIELD_IGNORED}, {"elasticache_sd_configs", CODEC_FIELD_IGNORED},  \
         {"eureka_sd_configs", CODEC_FIELD_IGNORED}, {"gce_sd_configs", CODEC_FIELD_IGNORED},       \
         {"hetzner_sd_configs", CODEC_FIELD_IGNORED}, {"ionos_sd_configs", CODEC_FIELD_IGNORED},    \
         {"kuma_sd_configs", CODEC_FIELD_IGNORED}, {"lightsail_sd_configs", CODEC_FIELD_IGNORED},   \
         {"linode_sd_configs", CODEC_FIELD_IGNORED}, {"marathon_sd_configs", CODEC_FIELD_IGNORED},  \
-        {"nerve_sd_configs", CODEC_FIELD_IGNORED}, {"nomad_sd_configs", CODEC_FIELD_IGNORED},      \
+        {"msk_sd_configs", CODEC_FIELD_IGNORED}, {"nerve_sd_configs", CODEC_FIELD_IGNORED},        \
+        {"nomad_sd_configs", CODEC_FIELD_IGNORED}, {"oci_sd_configs", CODEC_FIELD_IGNORED},        \
         {"openstack_sd_configs", CODEC_FIELD_IGNORED},                                             \
+        {"outscale_sd_configs", CODEC_FIELD_IGNORED},                                              \
         {"ovhcloud_sd_configs", CODEC_FIELD_IGNORED},                                              \
-        {"puppetdb_sd_configs", CODEC_FIELD_IGNORED},                                              \
+        {"puppetdb_sd_configs", CODEC_FIELD_IGNORED}, {"rds_sd_configs", CODEC_FIELD_IGNORED},     \
         {"scaleway_sd_configs", CODEC_FIELD_IGNORED},                                              \
         {"serverset_sd_configs", CODEC_FIELD_IGNORED},                                             \
         {"stackit_sd_configs", CODEC_FIELD_IGNORED}, {"triton_sd_configs", CODEC_FIELD_IGNORED},   \

@@ -67,6 +67,8 @@ void engine_config_read_scrape(struct codec_reader *r, const json_t *item, void 
         {"track_timestamps_staleness", CODEC_FIELD_BOOL, AT(track_staleness), NULL},
         {"scrape_protocols", CODEC_FIELD_CUSTOM, 0, engine_config_read_protocols},
         {"fallback_scrape_protocol", CODEC_FIELD_TEXT, AT(fallback_protocol), NULL},
+        {"scrape_native_histograms", CODEC_FIELD_IGNORED, 0, codec_check_bool},
+        {"extra_scrape_metrics", CODEC_FIELD_IGNORED, 0, codec_check_bool},
         {"scrape_classic_histograms", CODEC_FIELD_UNUSED, 0, codec_check_bool},
         {"always_scrape_classic_histograms", CODEC_FIELD_UNUSED, 0, codec_check_bool},
         {"convert_classic_histograms_to_nhcb", CODEC_FIELD_IGNORED, 0, codec_check_bool},
@@ -86,6 +88,7 @@ void engine_config_read_scrape(struct codec_reader *r, const json_t *item, void 
     engine_config_read_with_http(r, item, fields, "scrape_configs", c, &c->http);
     check_scrape(r, item, c);
     engine_config_check_statics(r, item, &c->sd, &c->relabel);
+    engine_config_count_unsupported(item, &c->sd);
 }
 #undef AT
 
@@ -184,6 +187,8 @@ void engine_config_read_remote_write(struct codec_reader *r, const json_t *item,
         {"send_native_histograms", CODEC_FIELD_IGNORED, 0, codec_check_bool},
         {"protobuf_message", CODEC_FIELD_CUSTOM, 0, read_message},
         {"round_robin_dns", CODEC_FIELD_IGNORED, 0, codec_check_bool},
+        {"failed_request_logging", CODEC_FIELD_IGNORED, 0, codec_check_bool},
+        {"convert_nhcb_to_classic", CODEC_FIELD_IGNORED, 0, codec_check_bool},
         {0},
     };
     struct engine_config_remote_write_config *c = out;

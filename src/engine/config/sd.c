@@ -66,6 +66,21 @@ void engine_config_check_statics(struct codec_reader *r, const json_t *obj,
     }
 }
 
+void engine_config_count_unsupported(const json_t *obj, struct engine_config_sd_configs *sd)
+{
+    static const char *const supported[] = {"static", "file", "http", "dns", "kubernetes"};
+    static const char suffix[] = "_sd_configs";
+    const char *key;
+    json_t *list;
+    json_object_foreach ((json_t *)(uintptr_t)obj, key, list) {
+        bool known = !gs_ends(key, suffix) || !json_array_size(list);
+        for (size_t i = 0; !known && i < GS_ARRAY_LEN(supported); i++)
+            known = strlen(key) == strlen(supported[i]) + sizeof(suffix) - 1 &&
+                    gs_starts(key, supported[i]);
+        sd->n_unsupported += !known;
+    }
+}
+
 static void read_files(struct codec_reader *r, const json_t *value, void *out)
 {
     struct engine_config_file_sd *f = out;
@@ -237,18 +252,21 @@ static void read_attach(struct codec_reader *r, const json_t *value, void *out)
 {
     static const struct codec_field fields[] = {
         {"node", CODEC_FIELD_BOOL, offsetof(struct engine_config_kubernetes_sd, attach_node), NULL},
-        {"namespace", CODEC_FIELD_IGNORED, 0, NULL},
+        {"namespace", CODEC_FIELD_IGNORED, 0, codec_check_bool},
+        {"deployment", CODEC_FIELD_IGNORED, 0, codec_check_bool},
+        {"job", CODEC_FIELD_IGNORED, 0, codec_check_bool},
+        {"cronjob", CODEC_FIELD_IGNORED, 0, codec_check_bool},
         {0},
     };
     codec_read_mapping(r, value, fields, "attach_metadata", out);
 }
 
-// True if a role accepts selectors for objects of the role `of`: its own objects, and objects that
-// endpoints refer to.
+// True if a role accepts selectors for objects of the role `of`: its own objects, objects that
+// endpoints refer to, and nodes of pods.
 static bool takes_selector(enum engine_config_sd_role role, enum engine_config_sd_role of)
 {
     bool endpoints = role == ENGINE_CONFIG_SD_ENDPOINTS || role == ENGINE_CONFIG_SD_ENDPOINTSLICE;
-    return role == of ||
+    return role == of || (role == ENGINE_CONFIG_SD_POD && of == ENGINE_CONFIG_SD_NODE) ||
            (endpoints && (of == ENGINE_CONFIG_SD_POD || of == ENGINE_CONFIG_SD_SERVICE));
 }
 
@@ -278,18 +296,21 @@ static void take_selectors(struct codec_reader *r, const json_t *list,
         if (seen & 1U << s[i].role)
             codec_reader_fail(r, at, "duplicated selector role: %s", role_names[s[i].role]);
         else if (!takes_selector(k->role, s[i].role))
-            codec_reader_fail(r, at, "%s role supports only %s%s selectors", role_names[k->role],
+            codec_reader_fail(r, at, "%s role supports only %s%s%s selectors", role_names[k->role],
                               takes_selector(k->role, ENGINE_CONFIG_SD_POD) &&
                                       k->role != ENGINE_CONFIG_SD_POD
                                   ? "pod, service, "
                                   : "",
-                              role_names[k->role]);
+                              role_names[k->role], k->role == ENGINE_CONFIG_SD_POD ? ", node" : "");
         else
             check_sd_selector(r, at, &s[i]);
         seen |= 1U << s[i].role;
         if (s[i].role == k->role) {
             k->label_selector = s[i].label;
             k->field_selector = s[i].field;
+        } else if (s[i].role == ENGINE_CONFIG_SD_NODE) {
+            k->node_label_selector = s[i].label;
+            k->node_field_selector = s[i].field;
         }
     }
 }

@@ -4,6 +4,7 @@
 #include "engine/config/config_private.h"
 
 #include "base/mem.h"
+#include "base/num.h"
 #include "codec/json.h"
 
 #include <strings.h>
@@ -72,23 +73,89 @@ void engine_config_check_remote_read(struct codec_reader *r, const json_t *list,
 
 // --- storage, runtime, metadata_config ---
 
+struct retention {
+    int64_t time_ms;
+    size_t size;
+    double percentage;
+};
+
+static void read_number(struct codec_reader *r, const json_t *value, void *out)
+{
+    codec_check_number(r, value, NULL);
+    if (!r->err)
+        gs_error_free(gs_parse_double(gs_slice_of(codec_read_text(r, value)), out));
+}
+
+static void check_retention(struct codec_reader *r, const json_t *value, void *out)
+{
+    static const struct codec_field fields[] = {
+        {"time", CODEC_FIELD_DURATION, offsetof(struct retention, time_ms), NULL},
+        {"size", CODEC_FIELD_BYTES, offsetof(struct retention, size), NULL},
+        {"percentage", CODEC_FIELD_CUSTOM, offsetof(struct retention, percentage), read_number},
+        {0},
+    };
+    struct retention t = {0};
+    (void)out;
+    codec_read_mapping(r, value, fields, "retention", &t);
+    if (!(t.percentage >= 0 && t.percentage <= 100))
+        codec_reader_fail(r, value,
+                          "'storage.tsdb.retention.percentage' must be in the range [0, 100], "
+                          "got %g",
+                          t.percentage);
+    if (t.time_ms || t.size || t.percentage != 0)
+        codec_reader_note(r, value,
+                          "retention of storage.tsdb has no effect; use the flags "
+                          "--storage.tsdb.retention.time and --storage.tsdb.retention.size");
+}
+
+static void check_chunk_encoding(struct codec_reader *r, const json_t *value, void *out)
+{
+    static const struct codec_field fields[] = {{"floats", CODEC_FIELD_TEXT, 0, NULL}, {0}};
+    const char *floats = "";
+    (void)out;
+    codec_read_mapping(r, value, fields, "chunk_encoding", &floats);
+    if (*floats && !gs_streq(floats, "xor") && !gs_streq(floats, "xor2"))
+        codec_reader_fail(r, value,
+                          "'storage.tsdb.chunk_encoding.floats' must be 'xor' or 'xor2', or the "
+                          "field must be omitted entirely, got \"%s\"",
+                          floats);
+}
+
+struct tsdb_settings {
+    int64_t window_ms;
+    double stale_threshold;
+};
+
 static void check_tsdb(struct codec_reader *r, const json_t *value, void *out)
 {
     static const struct codec_field fields[] = {
-        {"out_of_order_time_window", CODEC_FIELD_DURATION, 0, NULL}, {0}};
-    int64_t window_ms = 0;
+        {"out_of_order_time_window", CODEC_FIELD_DURATION,
+         offsetof(struct tsdb_settings, window_ms), NULL},
+        {"stale_series_compaction_threshold", CODEC_FIELD_CUSTOM,
+         offsetof(struct tsdb_settings, stale_threshold), read_number},
+        {"chunk_encoding", CODEC_FIELD_UNUSED, 0, check_chunk_encoding},
+        {"retention", CODEC_FIELD_UNUSED, 0, check_retention},
+        {0},
+    };
+    struct tsdb_settings s = {0};
     (void)out;
-    codec_read_mapping(r, value, fields, "tsdb", &window_ms);
-    if (window_ms) // 0 is supported
+    codec_read_mapping(r, value, fields, "tsdb", &s);
+    if (s.window_ms) // 0 is supported
         codec_reader_ignore(r, "out_of_order_time_window", value, "storage");
+    if (s.stale_threshold != 0)
+        codec_reader_ignore(r, "stale_series_compaction_threshold", value, "storage");
 }
 
 static void check_exemplars(struct codec_reader *r, const json_t *value, void *out)
 {
     static const struct codec_field fields[] = {
         {"max_exemplars", CODEC_FIELD_UNUSED, 0, codec_check_integer}, {0}};
+    const json_t *max = json_object_get(value, "max_exemplars");
     codec_read_mapping(r, value, fields, "exemplars", out);
-    codec_reader_ignore(r, "exemplars", value, "storage");
+    // The default of Prometheus, and no exemplars at all, are no wishes.
+    if (max && !r->err && !gs_streq(codec_read_text(r, max), "100000") &&
+        !gs_streq(codec_read_text(r, max), "0"))
+        codec_reader_ignore(r, "exemplars", value, "storage");
 }
 
 void engine_config_check_storage(struct codec_reader *r, const json_t *value, void *out)
@@ -100,10 +167,26 @@ void engine_config_check_storage(struct codec_reader *r, const json_t *value, vo
     codec_read_mapping(r, value, fields, "storage", out);
 }
 
-void engine_config_check_runtime(struct codec_reader *r, const json_t *value, void *out)
+static void read_log_level(struct codec_reader *r, const json_t *value, void *out)
+{
+    static const char *const levels[] = {"debug", "info", "warn", "error"};
+    const char *text = codec_read_text(r, value);
+    for (size_t i = 0; i < GS_ARRAY_LEN(levels); i++) {
+        if (strcasecmp(text, levels[i]) == 0) {
+            *(const char **)out = levels[i];
+            return;
+        }
+    }
+    codec_reader_fail(r, value, "unrecognized log level %s", text);
+}
+
+void engine_config_read_runtime(struct codec_reader *r, const json_t *value, void *out)
 {
     static const struct codec_field fields[] = {
-        {"gogc", CODEC_FIELD_UNUSED, 0, codec_check_integer}, {0}};
+        {"gogc", CODEC_FIELD_UNUSED, 0, codec_check_integer},
+        {"log_level", CODEC_FIELD_CUSTOM, 0, read_log_level},
+        {0},
+    };
     codec_read_mapping(r, value, fields, "runtime", out);
 }
 
@@ -222,6 +305,27 @@ static void check_otlp(struct codec_reader *r, const json_t *value, const struct
         codec_reader_fail(r, value, "unsupported OTLP translation strategy \"%s\"", o->strategy);
 }
 
+// Whether each key has the default of Prometheus.
+static bool says_defaults(struct codec_reader *r, const json_t *value)
+{
+    const char *key;
+    json_t *item;
+    json_object_foreach ((json_t *)(uintptr_t)value, key, item) {
+        if (json_is_array(item) || json_is_null(item)) {
+            if (json_array_size(item))
+                return false;
+            continue;
+        }
+        bool on = gs_starts(key, "label_name_");
+        const char *usual = gs_streq(key, "translation_strategy") ? "UnderscoreEscapingWithSuffixes"
+                            : on                                  ? "true"
+                                                                  : "false";
+        if (!gs_streq(codec_read_text(r, item), usual))
+            return false;
+    }
+    return true;
+}
+
 #define AT(member) offsetof(struct otlp, member)
 
 void engine_config_check_otlp(struct codec_reader *r, const json_t *value, void *out)
@@ -233,6 +337,9 @@ void engine_config_check_otlp(struct codec_reader *r, const json_t *value, void 
         {"translation_strategy", CODEC_FIELD_TEXT, AT(strategy), NULL},
         {"keep_identifying_resource_attributes", CODEC_FIELD_UNUSED, 0, codec_check_bool},
         {"convert_histograms_to_nhcb", CODEC_FIELD_UNUSED, 0, codec_check_bool},
+        {"promote_scope_metadata", CODEC_FIELD_UNUSED, 0, codec_check_bool},
+        {"label_name_underscore_sanitization", CODEC_FIELD_UNUSED, 0, codec_check_bool},
+        {"label_name_preserve_multiple_underscores", CODEC_FIELD_UNUSED, 0, codec_check_bool},
         {0},
     };
     const struct engine_config *c = out;
@@ -243,6 +350,7 @@ void engine_config_check_otlp(struct codec_reader *r, const json_t *value, void 
         codec_reader_fail(r, value,
                           "OTLP translation strategy \"%s\" is not allowed when UTF8 is disabled",
                           o.strategy);
-    codec_reader_ignore(r, "otlp", value, "the configuration");
+    if (!says_defaults(r, value))
+        codec_reader_ignore(r, "otlp", value, "the configuration");
 }
 #undef AT

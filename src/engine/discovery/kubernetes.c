@@ -104,6 +104,15 @@ static void add_object_group(struct group_list *l, struct discovery_group g)
     l->items[l->len++] = g;
 }
 
+// As in Prometheus, with attach_metadata pods on nodes that the selectors omit are no targets.
+static bool is_on_other_node(struct discovery_kubernetes *s, const json_t *obj)
+{
+    if (s->role != ENGINE_CONFIG_SD_POD || !s->attach_node)
+        return false;
+    const char *node = codec_json_str(obj, "spec", "nodeName", NULL);
+    return !node || !find_node(s, node);
+}
+
 static void build_object(struct discovery_kubernetes *s, const json_t *obj, struct gs_arena *arena,
                          struct group_list *changed)
 {
@@ -111,6 +120,8 @@ static void build_object(struct discovery_kubernetes *s, const json_t *obj, stru
                                                  s->attach_node};
     struct discovery_group g;
     discovery_kube_build(s->role, obj, &lookup, arena, &g);
+    if (is_on_other_node(s, obj))
+        g.n_targets = 0;
     uint64_t print = fingerprint(&g);
     struct sent *sent = gs_hmap_get_str(s->sent, g.source);
     if (!sent) {
@@ -194,16 +205,16 @@ static void on_objects_synced(void *arg)
 
 // --- the provider ---
 
-static char *selectors_query(const struct engine_config_kubernetes_sd *cfg)
+static char *selectors_query(const char *labels, const char *fields)
 {
     struct gs_buf query = {0};
-    if (cfg->label_selector) {
+    if (labels) {
         gs_buf_add_str(&query, "labelSelector=");
-        http_encode(gs_slice_of(cfg->label_selector), &query);
+        http_encode(gs_slice_of(labels), &query);
     }
-    if (cfg->field_selector) {
+    if (fields) {
         gs_buf_add_str(&query, query.len ? "&fieldSelector=" : "fieldSelector=");
-        http_encode(gs_slice_of(cfg->field_selector), &query);
+        http_encode(gs_slice_of(fields), &query);
     }
     if (query.len)
         return gs_buf_take(&query);
@@ -221,7 +232,7 @@ static void add_watch(struct discovery_kubernetes *s, int what, struct kube_gvr 
     w->cache = discovery_informer_open(s->cluster, r, ns, query);
 }
 
-static void add_watches(struct discovery_kubernetes *s, const char *query)
+static void add_watches(struct discovery_kubernetes *s, const char *query, const char *node_query)
 {
     bool endpoints =
         s->role == ENGINE_CONFIG_SD_ENDPOINTS || s->role == ENGINE_CONFIG_SD_ENDPOINTSLICE;
@@ -236,7 +247,7 @@ static void add_watches(struct discovery_kubernetes *s, const char *query)
         add_watch(s, WATCH_SERVICES, KUBE_SERVICES, ns, NULL);
     }
     if (s->attach_node)
-        add_watch(s, WATCH_NODES, KUBE_NODES, NULL, NULL);
+        add_watch(s, WATCH_NODES, KUBE_NODES, NULL, node_query);
 }
 
 static void add_namespace(struct discovery_kubernetes *s, size_t *cap, const char *ns)
@@ -278,8 +289,10 @@ struct gs_error *discovery_kubernetes_new(struct discovery_informers *informers,
     s->loop = discovery_informers_loop(informers);
     s->timer = gs_timer_new(s->loop, s);
     take_namespaces(s, cfg);
-    GS_AUTO_FREE char *query = selectors_query(cfg);
-    add_watches(s, query);
+    GS_AUTO_FREE char *query = selectors_query(cfg->label_selector, cfg->field_selector);
+    GS_AUTO_FREE char *node_query =
+        selectors_query(cfg->node_label_selector, cfg->node_field_selector);
+    add_watches(s, query, node_query);
     // Shared caches that are synced already replay their objects here. This only starts the timer.
     const struct kube_cache_handlers handlers = {on_object_changed, on_objects_synced, s};
     for (size_t i = 0; i < s->n_watches; i++)

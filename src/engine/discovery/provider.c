@@ -52,6 +52,8 @@ static void id_of_kubernetes(const struct engine_config_kubernetes_sd *k, struct
     add_id_text(id, k->kubeconfig_file);
     add_id_text(id, k->label_selector);
     add_id_text(id, k->field_selector);
+    add_id_text(id, k->node_label_selector);
+    add_id_text(id, k->node_field_selector);
     for (size_t i = 0; i < k->n_namespaces; i++)
         add_id_text(id, k->namespaces[i]);
 }

@@ -71,21 +71,62 @@ static void keep_dropped(struct scrape_job *j, const struct scrape_target_spec *
     j->dropped[j->n_dropped_kept++] = copy;
 }
 
-static struct gs_error *connect_client(struct scrape_job *j, struct http_client **ret)
+// unix_socket: of its server; NULL: a client for servers with addresses.
+static struct gs_error *connect_client(struct scrape_job *j, const char *unix_socket,
+                                       struct http_client **ret)
 {
     // One client for each target keeps its connection open. Connecting costs more than a scrape.
     const struct endpoint_options o = {.tokens = &j->tokens,
+                                       .unix_socket = unix_socket,
                                        .idle_connections = ENDPOINT_SCRAPE_CONNECTIONS};
     return endpoint_client_new(j->loop, "", &j->cfg->http, &o, ret);
 }
 
+static void free_client(void *client)
+{
+    http_client_free(client);
+}
+
+// A client keeps connections by address, so each socket has its own. NULL: it cannot be created.
+static struct http_client *socket_client(struct scrape_job *j, const char *path)
+{
+    if (!j->sockets)
+        j->sockets = gs_hmap_new(free_client);
+    struct http_client *c = gs_hmap_get_str(j->sockets, path);
+    if (!c) {
+        gs_error_free(connect_client(j, path, &c));
+        if (c)
+            gs_hmap_put_str(j->sockets, path, c);
+    }
+    return c;
+}
+
+static void close_unused_sockets(struct scrape_job *j)
+{
+    GS_CLEANUP(gs_hmap_freep) struct gs_hmap *before = GS_TAKE(j->sockets);
+    size_t pos = 0;
+    void *t;
+    while (before && gs_hmap_next(j->targets, &pos, NULL, &t)) {
+        const char *path = scrape_target_spec(t)->unix_socket;
+        void *client = path ? gs_hmap_remove_str(before, path) : NULL;
+        if (!client)
+            continue;
+        if (!j->sockets)
+            j->sockets = gs_hmap_new(free_client);
+        gs_hmap_put_str(j->sockets, path, client);
+    }
+}
+
 // If a client cannot be created (for example, because certificate files were removed), the first
-// client of the job is used.
+// client of the job is used. NULL: the target has a socket, so the first client would connect to
+// another server.
 static struct http_client *client_for(struct scrape_job *j, const struct scrape_target_spec *spec)
 {
+    if (spec->unix_socket)
+        return socket_client(j, spec->unix_socket);
     struct http_client **c = &j->clients[spec->key % SCRAPE_JOB_CLIENTS];
     if (!*c)
-        gs_error_free(connect_client(j, c));
+        gs_error_free(connect_client(j, NULL, c));
     return *c ? *c : j->clients[0];
 }
 
@@ -95,9 +136,15 @@ static void want_target(struct scrape_job *j, struct gs_hmap *wanted,
 {
     if (gs_hmap_get(wanted, target_key_bytes(&spec->key)))
         return; // discovered by two providers
+    struct http_client *client = client_for(j, spec);
+    if (!client) {
+        gs_warn("scrape", "job %s: no client for the socket %s", j->cfg->job_name,
+                spec->unix_socket);
+        return; // the target ends
+    }
     struct scrape_target *t = gs_hmap_remove(j->targets, target_key_bytes(&spec->key));
     if (!t)
-        t = scrape_target_new(j->loop, j->db, j->cfg, client_for(j, spec), spec, &j->hooks);
+        t = scrape_target_new(j->loop, j->db, j->cfg, client, spec, &j->hooks);
     gs_hmap_put(wanted, target_key_bytes(&spec->key), t);
 }
 
@@ -174,6 +221,7 @@ static void update_targets(struct scrape_job *j)
     }
     end_all(j->targets, true);
     j->targets = wanted;
+    close_unused_sockets(j);
     apply_target_limit(j);
 }
 
@@ -338,8 +386,10 @@ static void take_targets(struct scrape_job *j, struct scrape_job *old)
     old->targets = targets;
     size_t pos = 0;
     void *t;
-    while (gs_hmap_next(j->targets, &pos, NULL, &t))
-        scrape_target_reconfigure(t, j->cfg, client_for(j, scrape_target_spec(t)));
+    while (gs_hmap_next(j->targets, &pos, NULL, &t)) {
+        struct http_client *client = client_for(j, scrape_target_spec(t));
+        scrape_target_reconfigure(t, j->cfg, client ? client : j->clients[0]);
+    }
 }
 
 struct scrape_job *scrape_job_new(const struct discovery_context *ctx, struct tsdb *db,
@@ -352,7 +402,7 @@ struct scrape_job *scrape_job_new(const struct discovery_context *ctx, struct ts
     j->cfg = cfg;
     j->hooks = *hooks;
     j->targets = gs_hmap_new(NULL);
-    set_error(j, connect_client(j, &j->clients[0]));
+    set_error(j, connect_client(j, NULL, &j->clients[0]));
     start_providers(j, old, ctx);
     if (old)
         take_leavers(j, old);
@@ -392,6 +442,7 @@ void scrape_job_free(struct scrape_job *j, bool end)
     for (size_t i = 0; i < SCRAPE_JOB_CLIENTS; i++)
         if (j->clients[i])
             http_client_free(j->clients[i]);
+    gs_hmap_free(j->sockets);
     endpoint_tokens_unref(j->tokens);
     gs_arena_finish(&j->dropped_arena);
     free(j->dropped);

@@ -119,6 +119,7 @@ struct scrape_target_spec {
     size_t n_labels;
     const char *invalid;     // why the target is dropped; the following fields are then unset
     const char *url, *error; // error: why the target cannot be scraped
+    const char *unix_socket; // connect here instead of to the address; NULL: none
     int64_t interval_ms, timeout_ms;
     bool dropped;
     uint64_t key; // equal for equal targets: labels, url, interval, timeout
@@ -182,6 +183,7 @@ struct scrape_job {
     const struct engine_config_scrape_config *cfg;
     struct http_client
         *clients[SCRAPE_JOB_CLIENTS]; // created when a target needs it; the first one immediately
+    struct gs_hmap *sockets;          // path -> struct http_client; NULL: no target has one
     struct endpoint_tokens *tokens;   // of all clients; NULL: none are needed
     char *error; // why the job cannot run (a certificate that cannot be read …), NULL
     struct scrape_target_hooks hooks;

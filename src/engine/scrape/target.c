@@ -275,6 +275,8 @@ static void copy_spec(struct scrape_target *t, const struct scrape_target_spec *
     t->spec.discovered = engine_config_labels_copy(&t->arena, s->discovered, s->n_discovered);
     t->spec.labels = engine_config_labels_copy(&t->arena, s->labels, s->n_labels);
     t->spec.url = gs_arena_strdup(&t->arena, s->url);
+    if (s->unix_socket)
+        t->spec.unix_socket = gs_arena_strdup(&t->arena, s->unix_socket);
     if (s->error)
         t->spec.error = gs_arena_strdup(&t->arena, s->error);
     (void)snprintf(t->timeout, sizeof(t->timeout), "%g", (double)s->timeout_ms / 1000);

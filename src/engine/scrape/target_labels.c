@@ -191,6 +191,8 @@ static const char *check_url(const struct engine_config_label_builder *b, const 
 static uint64_t hash_target_key(const struct scrape_target_spec *s)
 {
     uint64_t h = gs_hash(s->url, strlen(s->url));
+    if (s->unix_socket)
+        h ^= gs_hash(s->unix_socket, strlen(s->unix_socket));
     for (size_t i = 0; i < s->n_labels; i++) {
         uint64_t part[3] = {h, gs_hash(s->labels[i].name.data, s->labels[i].name.len),
                             gs_hash(s->labels[i].value.data, s->labels[i].value.len)};
@@ -219,6 +221,9 @@ void scrape_target_resolve(const struct engine_config_scrape_config *cfg,
         if (!get(&b, "instance").len)
             engine_config_labels_set(&b, GS_SLICE("instance"), get(&b, "__address__"));
         s.url = make_url(cfg, &b, arena);
+        struct gs_slice socket = get(&b, "__unix_socket__");
+        if (socket.len)
+            s.unix_socket = gs_arena_strndup(arena, socket.data, socket.len);
         s.error = check_url(&b, s.url, arena);
         s.labels = copy_labels(arena, &b, true, &s.n_labels);
         s.key = hash_target_key(&s);

@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/timer.h"
+#include "net/dns/dns_private.h"
 
 #include <arpa/inet.h>
 #include <arpa/nameser.h>
@@ -340,24 +341,21 @@ static bool is_absolute(const char *name)
     return gs_ends(name, ".");
 }
 
-// Follows resolv.conf(5). The channel has read its search list and ndots.
-static int make_names(struct dns_lookup *l)
+// Follows resolv.conf(5).
+static void make_names(struct dns_lookup *l)
 {
-    struct ares_options o = {0};
-    int mask = 0, status = ares_save_options(l->channel, &o, &mask);
-    if (status != ARES_SUCCESS)
-        return status;
-    size_t n_search = is_absolute(l->name) ? 0 : (size_t)o.ndomains;
-    bool first = !n_search || count_dots(l->name) >= (size_t)o.ndots;
+    struct dns_search search;
+    dns_search_read(l->resolv_conf, &search);
+    size_t n_search = is_absolute(l->name) ? 0 : search.n;
+    bool first = !n_search || count_dots(l->name) >= search.ndots;
     l->names = gs_alloc_array(n_search + 1, sizeof(char *));
     if (first)
         l->names[l->n_names++] = gs_strdup(l->name);
     for (size_t i = 0; i < n_search; i++)
-        l->names[l->n_names++] = gs_format("%s.%s", l->name, o.domains[i]);
+        l->names[l->n_names++] = gs_format("%s.%s", l->name, search.suffixes[i]);
     if (!first)
         l->names[l->n_names++] = gs_strdup(l->name);
-    ares_destroy_options(&o);
-    return ARES_SUCCESS;
+    dns_search_finish(&search);
 }
 
 static int open_channel(struct dns_lookup *l)
@@ -384,14 +382,13 @@ static void begin_lookup(void *arg)
 {
     struct dns_lookup *l = arg;
     int status = open_channel(l);
-    if (status == ARES_SUCCESS)
-        status = make_names(l);
     if (status != ARES_SUCCESS) {
         finish_lookup(
             l, NULL,
             gs_error_new(GS_EUNAVAIL, "could not load resolv.conf: %s", ares_strerror(status)));
         return;
     }
+    make_names(l);
     ares_query(l->channel, l->names[0], ns_c_in, (int)l->type, on_query_end, l);
     continue_lookup(l);
 }

@@ -212,6 +212,7 @@ static struct gs_error *make_client(struct endpoint *e, char *const pems[N_PEMS]
     const struct endpoint_settings *s = &e->settings;
     const struct http_client_config cfg = {
         .base_url = e->base_url,
+        .unix_socket = e->options.unix_socket,
         .ca_pem = pems[CA],
         .cert_pem = pems[CERT],
         .key_pem = pems[KEY],

@@ -68,6 +68,7 @@ void endpoint_options_copy(const struct endpoint_options *from, struct gs_arena 
     ret->user_agent = gs_arena_strdup(mem, agent);
     ret->component = gs_arena_strdup(mem, from->component);
     ret->name = gs_arena_strdup(mem, from->name);
+    ret->unix_socket = gs_arena_strdup(mem, from->unix_socket);
     ret->tokens = NULL;
 }
 

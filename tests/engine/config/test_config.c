@@ -101,6 +101,64 @@ static void test_what_is_not_supported_is_told(void **state)
     (void)state;
 }
 
+// With the settings of Prometheus 3.16 that have no effect here: at their defaults, and others.
+static void test_settings_without_effect_are_silent_at_their_defaults(void **state)
+{
+    static const char silent[] =
+        "global: {scrape_native_histograms: false, extra_scrape_metrics: false,\n"
+        "  query_max_series: 5, query_max_samples_read: 9, query_max_duration: 1m}\n"
+        "storage:\n"
+        "  tsdb: {retention: {time: 0s, size: 0, percentage: 0}, chunk_encoding: {floats: xor},\n"
+        "    stale_series_compaction_threshold: 0.0}\n"
+        "  exemplars: {max_exemplars: 100000}\n"
+        "otlp: {translation_strategy: UnderscoreEscapingWithSuffixes, promote_scope_metadata: "
+        "false,\n"
+        "  label_name_underscore_sanitization: true, promote_resource_attributes: []}\n"
+        "scrape_configs: [{job_name: a, scrape_native_histograms: false}]\n";
+    static const char *const noted[] = {
+        "global: {extra_scrape_metrics: true}",
+        "scrape_configs: [{job_name: a, scrape_native_histograms: true}]",
+        "storage: {tsdb: {retention: {time: 1d}}}",
+        "storage: {tsdb: {stale_series_compaction_threshold: 0.5}}",
+        "storage: {exemplars: {max_exemplars: 5}}",
+        "otlp: {label_name_preserve_multiple_underscores: false}",
+        "scrape_configs: [{job_name: a, oci_sd_configs: [{}]}]",
+    };
+    struct engine_config *c = read_config(silent);
+    assert_int_equal(c->n_ignored, 0);
+    engine_config_free(c);
+    for (size_t i = 0; i < GS_ARRAY_LEN(noted); i++) {
+        c = read_config(noted[i]);
+        assert_int_equal(c->n_ignored, 1);
+        engine_config_free(c);
+    }
+    (void)state;
+}
+
+static void test_log_level_of_the_configuration(void **state)
+{
+    struct engine_config *c = read_config("runtime: {gogc: 50, log_level: WARN}\n");
+    assert_string_equal(c->log_level, "warn");
+    engine_config_free(c);
+    struct gs_error *err =
+        engine_config_parse(GS_SLICE("runtime: {log_level: loud}"), "p", ".", &c);
+    assert_non_null(strstr(gs_error_message(err), "unrecognized log level loud"));
+    gs_error_free(err);
+    (void)state;
+}
+
+static void test_nodes_select_pods(void **state)
+{
+    struct engine_config *c =
+        read_config("scrape_configs:\n- job_name: a\n  kubernetes_sd_configs:\n  - role: pod\n"
+                    "    attach_metadata: {node: true}\n"
+                    "    selectors: [{role: node, label: gpu=yes}, {role: pod, label: app=a}]\n");
+    assert_string_equal(c->scrapes[0].sd.kubernetes[0].node_label_selector, "gpu=yes");
+    assert_string_equal(c->scrapes[0].sd.kubernetes[0].label_selector, "app=a");
+    engine_config_free(c);
+    (void)state;
+}
+
 static void test_secrets_are_not_shown(void **state)
 {
     struct engine_config *c = read_config("scrape_configs:\n"
@@ -306,7 +364,8 @@ static void test_mistakes_are_told_with_their_place(void **state)
                 "'replacement' can not be set for uppercase action"),
         RELABEL("{action: hashmod, modulus: 2}",
                 "relabel configuration for hashmod action requires 'target_label' value"),
-        KUBERNETES("role: pod, selectors: [{role: node}]", "pod role supports only pod selectors"),
+        KUBERNETES("role: pod, selectors: [{role: service}]",
+                   "pod role supports only pod, node selectors"),
         KUBERNETES("role: endpoints, selectors: [{role: node}]",
                    "endpoints role supports only pod, service, endpoints selectors"),
         KUBERNETES("role: pod, selectors: [{role: pod}, {role: pod}]", "duplicated selector role"),
@@ -352,6 +411,9 @@ int main(void)
         cmocka_unit_test(test_what_is_written_is_read),
         cmocka_unit_test(test_nothing_gives_the_defaults),
         cmocka_unit_test(test_what_is_not_supported_is_told),
+        cmocka_unit_test(test_settings_without_effect_are_silent_at_their_defaults),
+        cmocka_unit_test(test_log_level_of_the_configuration),
+        cmocka_unit_test(test_nodes_select_pods),
         cmocka_unit_test(test_secrets_are_not_shown),
         cmocka_unit_test(test_limits_of_global_are_those_of_jobs_without),
         cmocka_unit_test(test_names_and_protocols_follow_global),

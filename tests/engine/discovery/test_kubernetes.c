@@ -16,7 +16,7 @@ struct fixture {
     struct discovery_kubernetes *sd;
     const char *pods, *services, *endpoints, *slices, *nodes; // items of the lists
     struct http_stream *pod_stream;
-    struct gs_buf heard;
+    struct gs_buf heard, node_labels; // labelSelector of nodes
     int updates;
 };
 
@@ -46,6 +46,9 @@ static void serve(void *ctx, struct http_exchange *x)
 {
     struct fixture *f = ctx;
     const char *items = items_of(f, http_path(x));
+    const char *selector = http_query(x, "labelSelector");
+    if (gs_ends(http_path(x), "/nodes") && selector && !f->node_labels.len)
+        gs_buf_add_str(&f->node_labels, selector);
     if (!http_query(x, "watch")) {
         GS_AUTO_FREE char *list = gs_format("{\"kind\":\"List\",\"apiVersion\":\"v1\",\"metadata\":"
                                             "{\"resourceVersion\":\"1\"},\"items\":[%s]}",
@@ -133,6 +136,7 @@ static void finish(struct fixture *f)
     kube_client_free(f->client);
     http_client_free(f->http);
     gs_buf_finish(&f->heard);
+    gs_buf_finish(&f->node_labels);
     loop_finish(&f->loop);
 }
 
@@ -169,6 +173,25 @@ static void test_pods_become_a_target_for_each_container_port(void **state)
         "  __address__=10.0.0.1:9400 pod_container_name=app pod_container_port_name=metrics"
         " pod_container_port_number=9400\n"
         "  __address__=10.0.0.1 pod_container_name=side\n");
+    finish(&f);
+    (void)state;
+}
+
+// With attach_metadata, pods on nodes that the selectors omit are no targets.
+static void test_pods_on_other_nodes_are_no_targets(void **state)
+{
+    const struct engine_config_kubernetes_sd cfg = {
+        .role = ENGINE_CONFIG_SD_POD, .attach_node = true, .node_label_selector = "gpu in (a,b)"};
+    struct fixture f = {.pods = POD("1", "True")};
+    start(&f, &cfg);
+    loop_until(&f.loop, f.updates == 1);
+    assert_string_equal(f.node_labels.data, "gpu in (a,b)");
+    assert_null(strstr(f.heard.data, "__address__"));
+    finish(&f);
+    f = (struct fixture){.pods = POD("1", "True"), .nodes = NODE};
+    start(&f, &cfg);
+    loop_until(&f.loop, f.updates == 1);
+    assert_non_null(strstr(f.heard.data, "__address__=10.0.0.1:9400"));
     finish(&f);
     (void)state;
 }
@@ -315,6 +338,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pods_become_a_target_for_each_container_port),
+        cmocka_unit_test(test_pods_on_other_nodes_are_no_targets),
         cmocka_unit_test(test_a_change_is_told_and_the_end_of_a_pod_empties_its_group),
         cmocka_unit_test(test_endpoints_have_the_labels_of_service_and_pod),
         cmocka_unit_test(test_moved_ports_are_targets_where_they_listen),

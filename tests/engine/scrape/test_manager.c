@@ -9,6 +9,9 @@
 #include "codec/encoding.h"
 #include "net/http/server.h"
 
+#include <sys/socket.h>
+#include <sys/un.h>
+
 struct fixture {
     uv_loop_t loop;
     struct http_server *server;
@@ -184,6 +187,39 @@ static void test_a_reload_keeps_and_ends_targets(void **state)
     loop_for_ms(&f.loop, 200);
     assert_int_equal(f.requests, before);
     finish(&f);
+    (void)state;
+}
+
+// A server on a socket of the file system, as a process without a port.
+static void test_targets_on_unix_sockets(void **state)
+{
+    struct fixture f;
+    setup(&f);
+    struct http_server *other;
+    char dir[] = "/tmp/gs-socket-XXXXXX";
+    assert_non_null(mkdtemp(dir));
+    GS_AUTO_FREE char *path = gs_format("%s/s", dir);
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    (void)snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+    assert_int_equal(listen(fd, 8), 0);
+    const struct http_server_config cfg = {.address = "", .listen_fd = fd};
+    assert_ok(http_server_start(&f.loop, &cfg, serve, &f, &other));
+    GS_AUTO_FREE char *text =
+        gs_format("global: {scrape_interval: 20ms}\nscrape_configs:\n- job_name: a\n"
+                  "  static_configs: [{targets: [name], labels: {__unix_socket__: %s}}]\n",
+                  path);
+    apply(&f, text);
+    loop_until(&f.loop, f.requests >= 2);
+    CODEC_AUTO_JSON json_t *targets = targets_when(&f, "health", "up");
+    assert_string_equal(codec_json_str(first_active(targets), "scrapeUrl", NULL),
+                        "http://name/metrics");
+    apply(&f, "scrape_configs: []\n");
+    http_server_stop(other);
+    finish(&f);
+    (void)unlink(path);
+    assert_int_equal(rmdir(dir), 0);
     (void)state;
 }
 
@@ -495,6 +531,7 @@ int main(void)
         cmocka_unit_test(test_a_target_is_scraped_into_the_store),
         cmocka_unit_test(test_a_failing_target_is_down_and_its_series_end),
         cmocka_unit_test(test_a_reload_keeps_and_ends_targets),
+        cmocka_unit_test(test_targets_on_unix_sockets),
         cmocka_unit_test(test_relabelling_drops_targets),
         cmocka_unit_test(test_pools_are_shown_by_name_and_counted_all),
         cmocka_unit_test(test_targets_with_impossible_labels_are_none),

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads the facts of a cluster from the Kubernetes API. Everything is optional: what the user must
+// not read, or what the cluster does not have, is recorded as such.
+#include "base/clock.h"
+#include "base/mem.h"
+#include "codec/encoding.h"
+#include "doctor/doctor_private.h"
+#include "kube/kubeconfig.h"
+#include "kube/object.h"
+#include "kube/session.h"
+#include "net/tls/tls.h"
+
+#include <string.h>
+
+#define TIMEOUT_MS     10000
+#define PAGE           500
+#define MAX_PAGES      40
+#define MAX_BODY       ((size_t)4 << 20)
+#define MAX_LOGS       5
+#define LOG_PATH_QUERY "tailLines=40&limitBytes=16384"
+
+const struct doctor_list doctor_lists[] = {
+    {"nodes", "", "v1", "nodes", NULL, NULL},
+    {"pods", "", "v1", "pods", NULL, NULL},
+    {"services", "", "v1", "services", NULL, NULL},
+    {"namespaces", "", "v1", "namespaces", NULL, NULL},
+    {"events", "", "v1", "events", NULL, NULL},
+    {"endpointslices", "discovery.k8s.io", "v1", "endpointslices", NULL, NULL},
+    {"daemonsets", "apps", "v1", "daemonsets", NULL, NULL},
+    {"deployments", "apps", "v1", "deployments", NULL, NULL},
+    {"statefulsets", "apps", "v1", "statefulsets", NULL, NULL},
+    {"hpas", "autoscaling", "v2", "horizontalpodautoscalers", NULL, NULL},
+    {"apiservices", "apiregistration.k8s.io", "v1", "apiservices", NULL, NULL},
+    {"rolebindings", "rbac.authorization.k8s.io", "v1", "rolebindings", NULL, "kube-system"},
+    {"clusterrolebindings", "rbac.authorization.k8s.io", "v1", "clusterrolebindings", NULL, NULL},
+    {"servicemonitors", "monitoring.coreos.com", "v1", "servicemonitors", NULL, NULL},
+    {"podmonitors", "monitoring.coreos.com", "v1", "podmonitors", NULL, NULL},
+    {"prometheuses", "monitoring.coreos.com", "v1", "prometheuses", NULL, NULL},
+    {"prometheusrules", "monitoring.coreos.com", "v1", "prometheusrules", NULL, NULL},
+    {"scaledobjects", "keda.sh", "v1alpha1", "scaledobjects", NULL, NULL},
+    {"verticalpodautoscalers", "autoscaling.k8s.io", "v1", "verticalpodautoscalers", NULL, NULL},
+    {"nodeclaims", "karpenter.sh", "v1", "nodeclaims", NULL, NULL},
+    {"nodepools", "karpenter.sh", "v1", "nodepools", NULL, NULL},
+    {"machinedeployments", "cluster.x-k8s.io", "v1beta1", "machinedeployments", NULL, NULL},
+    {"autoscalerstatus", "", "v1", "configmaps",
+     "fieldSelector=metadata.name%3Dcluster-autoscaler-status", "kube-system"},
+    {NULL, NULL, NULL, NULL, NULL, NULL},
+};
+
+// --- texts ---
+
+struct fetch {
+    bool done;
+    int status;
+    struct gs_buf *body;
+};
+
+static void on_fetched(void *arg, const struct http_response *response, struct gs_error *err)
+{
+    struct fetch *f = arg;
+
+    f->done = true;
+    f->status = response && !err ? response->status : 0;
+    if (f->status)
+        gs_buf_add_slice(f->body, response->body);
+    else if (err)
+        gs_buf_add_str(f->body, gs_error_message(err));
+    gs_error_free(err);
+}
+
+int doctor_get(struct kube_session *s, const char *path, struct gs_buf *ret_body)
+{
+    struct fetch f = {.body = ret_body};
+    const struct http_request request = {
+        .path = path, .timeout_ms = TIMEOUT_MS, .max_reply = MAX_BODY};
+    const struct http_callbacks cb = {.on_done = on_fetched};
+    struct http_op *op = http_send(kube_client_http(s->client), &request, &cb, &f);
+    struct gs_error *err = kube_session_wait(s, &f.done, TIMEOUT_MS + 1000);
+
+    if (err) {
+        http_op_cancel(op);
+        gs_buf_add_str(ret_body, gs_error_message(err));
+        gs_error_free(err);
+        return 0;
+    }
+    return f.status;
+}
+
+// --- lists ---
+
+static json_t *unknown(struct gs_error *err)
+{
+    GS_AUTO_ERROR struct gs_error *why = err;
+    json_t *o = json_object();
+
+    if (gs_error_code(why) == GS_ENOTFOUND)
+        codec_json_set_bool(o, "absent", true);
+    else
+        codec_json_set_str(o, "unknown", gs_error_message(why));
+    return o;
+}
+
+// Moves the items of a page to the list. Returns the query of the next page; NULL: the last one.
+static char *add_page(json_t *items, const json_t *page, const char *query)
+{
+    const char *token = codec_json_str(page, "metadata", "continue", NULL);
+    GS_AUTO_BUF struct gs_buf next = {0};
+
+    json_array_extend(items, json_object_get(page, "items"));
+    if (!token || !*token)
+        return NULL;
+    gs_buf_addf(&next, "%s%slimit=%d&continue=", query ? query : "", query ? "&" : "", PAGE);
+    http_encode(gs_slice_of(token), &next);
+    return gs_buf_take(&next);
+}
+
+static json_t *read_list(struct kube_session *s, const struct doctor_list *l)
+{
+    const struct kube_gvr gvr = {l->group, l->version, l->resource};
+    json_t *out = json_object(), *items = json_array();
+    char *query = l->query ? gs_format("%s&limit=%d", l->query, PAGE) : gs_format("limit=%d", PAGE);
+
+    json_object_set_new(out, "items", items);
+    for (int page = 0; query && page < MAX_PAGES; page++) {
+        CODEC_AUTO_JSON json_t *list = NULL;
+        struct gs_error *err = kube_session_list(s, gvr, l->ns, query, TIMEOUT_MS, &list);
+        free(query);
+        query = NULL;
+        if (err && page) { // what has been read is used
+            gs_error_free(err);
+            break;
+        }
+        if (err) {
+            json_decref(out);
+            return unknown(err);
+        }
+        query = add_page(items, list, l->query);
+    }
+    free(query);
+    return out;
+}
+
+// --- logs ---
+
+static bool crashes(const json_t *status)
+{
+    return codec_json_int(status, 0, "restartCount", NULL) > 0 &&
+           !codec_json_bool(status, false, "ready", NULL);
+}
+
+static void read_log(struct kube_session *s, const json_t *pod, const char *container, json_t *logs)
+{
+    GS_AUTO_BUF struct gs_buf path = {0}, body = {0};
+    GS_AUTO_FREE char *key = gs_format("%s/%s/%s", kube_namespace(pod), kube_name(pod), container);
+
+    gs_buf_addf(&path,
+                "/api/v1/namespaces/%s/pods/%s/log?container=%s&previous=true&" LOG_PATH_QUERY,
+                kube_namespace(pod), kube_name(pod), container);
+    if (doctor_get(s, path.data, &body) == 200)
+        codec_json_set_str(logs, key, body.len ? body.data : "");
+}
+
+// Logs of exporters and adapters that crash.
+static void read_logs(struct kube_session *s, json_t *facts)
+{
+    struct doctor_examination e = doctor_examination_of(facts);
+    json_t *logs = json_object();
+    size_t i, n = 0;
+    const json_t *pod;
+
+    json_array_foreach (doctor_items(&e, "pods"), i, pod) {
+        for (enum doctor_role role = DOCTOR_EXPORTER_ROLE; role <= DOCTOR_PROMETHEUS_ROLE; role++) {
+            const char *name = codec_json_str(doctor_container_of(pod, role), "name", NULL);
+            if (name && n < MAX_LOGS && crashes(doctor_container_status(pod, name))) {
+                read_log(s, pod, name, logs);
+                n++;
+            }
+        }
+    }
+    json_object_set_new(facts, "logs", logs);
+}
+
+// --- APIs and certificates ---
+
+static void read_api(struct kube_session *s, const char *group_version, json_t *apis)
+{
+    GS_AUTO_FREE char *path = gs_format("/apis/%s", group_version);
+    GS_AUTO_BUF struct gs_buf body = {0};
+    int status = doctor_get(s, path, &body);
+    json_t *answer = NULL;
+    struct gs_error *err = status ? codec_json_parse(gs_buf_slice(&body), false, &answer) : NULL;
+
+    gs_error_free(err);
+    if (status == 200 && answer) {
+        json_object_set_new(apis, group_version, answer);
+        return;
+    }
+    json_decref(answer);
+    json_t *o = json_object();
+    if (status == 404)
+        codec_json_set_bool(o, "absent", true);
+    else
+        json_object_set_new(o, "unknown",
+                            codec_json_strf("%d %.200s", status, body.len ? body.data : ""));
+    json_object_set_new(apis, group_version, o);
+}
+
+static void add_certificate(json_t *out, const char *of, const char *pem)
+{
+    int64_t from = 0, until = 0;
+    GS_AUTO_ERROR struct gs_error *err = tls_cert_validity(pem, &from, &until);
+    if (err)
+        return;
+    json_t *o = json_object();
+    codec_json_set_str(o, "of", of);
+    codec_json_set_int(o, "until", until);
+    json_array_append_new(out, o);
+}
+
+static void read_certificates(const struct doctor_options *opts, json_t *facts)
+{
+    struct doctor_examination e = doctor_examination_of(facts);
+    GS_CLEANUP(kube_config_finish) struct kube_config k = {0};
+    GS_AUTO_ERROR struct gs_error *err = kube_config_load(opts->kubeconfig, opts->context, &k);
+    json_t *out = json_array();
+    size_t i;
+    const json_t *service;
+
+    if (!err && k.client_cert_pem)
+        add_certificate(out, "the client certificate of the kubeconfig", k.client_cert_pem);
+    json_array_foreach (doctor_items(&e, "apiservices"), i, service) {
+        const char *bundle = codec_json_str(service, "spec", "caBundle", NULL);
+        GS_AUTO_FREE char *of = doctor_subject("APIService", service);
+        GS_AUTO_BUF struct gs_buf pem = {0};
+        struct gs_error *bad = bundle ? codec_base64_decode(gs_slice_of(bundle), &pem) : NULL;
+        if (bundle && !bad && pem.len)
+            add_certificate(out, of, pem.data);
+        gs_error_free(bad);
+    }
+    json_object_set_new(facts, "certificates", out);
+}
+
+// --- the cluster ---
+
+static void read_cluster(struct kube_session *s, const struct doctor_options *o, json_t *facts)
+{
+    static const char *const apis[] = {"metrics.k8s.io/v1beta1", "custom.metrics.k8s.io/v1beta1",
+                                       "custom.metrics.k8s.io/v1beta2",
+                                       "external.metrics.k8s.io/v1beta1", NULL};
+    json_t *kube = json_object_get(facts, "kubernetes"), *found = json_object();
+
+    for (const struct doctor_list *l = doctor_lists; l->name; l++)
+        json_object_set_new(kube, l->name, read_list(s, l));
+    for (size_t i = 0; apis[i]; i++)
+        read_api(s, apis[i], found);
+    json_object_set_new(facts, "apis", found);
+    read_certificates(o, facts);
+    read_logs(s, facts);
+    doctor_gather_metrics(s, facts);
+    doctor_gather_prometheus(o, s, facts);
+}
+
+void doctor_gather_cluster(const struct doctor_options *o, json_t *facts)
+{
+    struct kube_session s;
+    json_t *kube = json_object();
+    GS_CLEANUP(kube_config_finish) struct kube_config k = {0};
+    struct gs_error *err = kube_config_load(o->kubeconfig, o->context, &k);
+
+    if (!err)
+        codec_json_set_str(kube, "server", k.server);
+    gs_error_free(err);
+    json_object_set_new(facts, "kubernetes", kube);
+    err = kube_session_open(&s, o->kubeconfig, o->context, "doctor");
+    if (err) {
+        codec_json_set_str(kube, "unknown", gs_error_message(err));
+        gs_error_free(err);
+        doctor_gather_prometheus(o, NULL, facts);
+    } else {
+        read_cluster(&s, o, facts);
+    }
+    kube_session_close(&s);
+}
+
+json_t *doctor_gather(const struct doctor_options *o)
+{
+    json_t *facts = json_object();
+    char now[GS_RFC3339_SIZE];
+
+    codec_json_set_str(facts, "now", gs_format_rfc3339(gs_unix_ms(), now));
+    doctor_gather_cluster(o, facts);
+    return facts;
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads the facts of a Prometheus, by its URL or by its Service through the API server.
+#include "base/mem.h"
+#include "codec/yaml.h"
+#include "doctor/doctor_private.h"
+#include "kube/object.h"
+#include "kube/session.h"
+#include "query/query.h"
+
+#include <stdlib.h>
+
+#define TIMEOUT_MS  10000
+#define MAX_RECORDS 100
+
+// One series per GPU, whatever the release of the exporter calls it.
+#define GPUS "(DCGM_FI_DEV_FB_USED or DCGM_FI_DEV_GPU_UTIL or dcgm_gpu_utilization)"
+
+const struct doctor_query_row doctor_queries[] = {
+    {"gpus", GPUS},
+    {"utilization", "DCGM_FI_DEV_GPU_UTIL or dcgm_gpu_utilization"},
+    {"age", "max by (job, instance) (time() - timestamp(DCGM_FI_DEV_FB_USED)) or "
+            "max by (job, instance) (time() - timestamp(DCGM_FI_DEV_GPU_UTIL))"},
+    {"xid", "DCGM_FI_DEV_XID_ERRORS > 0"},
+    {"pod_labels", "count(kube_pod_labels)"},
+    {"state_metrics", "count(kube_pod_info)"},
+    {"full", "min_over_time(DCGM_FI_DEV_GPU_UTIL[30m]) >= 99"},
+    {NULL, NULL},
+};
+
+struct prometheus {
+    struct kube_session *s; // NULL: by URL
+    char *base;             // URL, or path of the proxy
+};
+
+static struct gs_error *get_by_proxy(const struct prometheus *p, const char *path,
+                                     struct gs_slice parameters, json_t **ret)
+{
+    GS_AUTO_BUF struct gs_buf body = {0};
+    GS_AUTO_FREE char *full = gs_format("%s%s%s" GS_SLICE_FMT, p->base, path,
+                                        parameters.len ? "?" : "", GS_SLICE_ARG(parameters));
+    CODEC_AUTO_JSON json_t *answer = NULL;
+    int status = doctor_get(p->s, full, &body);
+    struct gs_error *err = codec_json_parse(gs_buf_slice(&body), false, &answer);
+
+    if (!err && gs_streq(codec_json_str(answer, "status", NULL), "success")) {
+        *ret = GS_TAKE(answer);
+        return NULL;
+    }
+    gs_error_free(err);
+    return gs_error_new(GS_EUNAVAIL, "%s: status %d: %.200s", p->base, status,
+                        body.len ? body.data : "no response");
+}
+
+static struct gs_error *get(const struct prometheus *p, const char *path,
+                            struct gs_slice parameters, json_t **ret)
+{
+    const struct query_peer peer = {.url = p->base, .timeout_ms = TIMEOUT_MS};
+    return p->s ? get_by_proxy(p, path, parameters, ret)
+                : query_fetch(&peer, path, parameters, ret);
+}
+
+// The member "data" of a response; NULL: unavailable.
+static json_t *data_of(const struct prometheus *p, const char *path, struct gs_slice parameters)
+{
+    CODEC_AUTO_JSON json_t *answer = NULL;
+    GS_AUTO_ERROR struct gs_error *err = get(p, path, parameters, &answer);
+    return err ? NULL : json_incref(json_object_get(answer, "data"));
+}
+
+static json_t *query(const struct prometheus *p, const char *expr)
+{
+    GS_AUTO_BUF struct gs_buf parameters = {0};
+    gs_buf_add_str(&parameters, "query=");
+    http_encode(gs_slice_of(expr), &parameters);
+    return data_of(p, "/api/v1/query", gs_buf_slice(&parameters));
+}
+
+static void set(json_t *o, const char *key, json_t *value)
+{
+    if (value)
+        json_object_set_new(o, key, value);
+}
+
+// --- discovery ---
+
+static char *proxy_of(const struct doctor_examination *e)
+{
+    int64_t port = 0;
+    const json_t *service = doctor_prometheus_service(e, &port);
+
+    return service ? gs_format("/api/v1/namespaces/%s/services/%s:%lld/proxy",
+                               kube_namespace(service), kube_name(service), (long long)port)
+                   : NULL;
+}
+
+// --- facts ---
+
+// The scrape configurations; nothing else of the configuration is kept.
+static json_t *scrape_configs(const json_t *status)
+{
+    const char *text = codec_json_str(status, "yaml", NULL);
+    GS_CLEANUP(codec_yaml_docs_finish) struct codec_yaml_docs docs = {0};
+    GS_AUTO_ERROR struct gs_error *err =
+        text ? codec_yaml_parse(gs_slice_of(text), "config", &docs) : NULL;
+
+    return text && !err && docs.len
+               ? json_incref(json_object_get(docs.items[0].value, "scrape_configs"))
+               : NULL;
+}
+
+// The number of series of each recording rule, so that rules without a result are visible.
+static json_t *records(const struct prometheus *p, const json_t *rules)
+{
+    json_t *out = json_object();
+    size_t i, k;
+    const json_t *group, *rule;
+
+    json_array_foreach (json_object_get(rules, "groups"), i, group) {
+        json_array_foreach (json_object_get(group, "rules"), k, rule) {
+            const char *name = codec_json_str(rule, "name", NULL);
+            if (!gs_streq(codec_json_str(rule, "type", NULL), "recording") || !name ||
+                json_object_get(out, name) || json_object_size(out) >= MAX_RECORDS)
+                continue;
+            GS_AUTO_FREE char *expr = gs_format("count(%s)", name);
+            set(out, name, query(p, expr));
+        }
+    }
+    return out;
+}
+
+static void read_facts(const struct prometheus *p, json_t *out)
+{
+    CODEC_AUTO_JSON json_t *build = NULL;
+    GS_AUTO_ERROR struct gs_error *err = get(p, "/api/v1/status/buildinfo", GS_SLICE(""), &build);
+
+    codec_json_set_str(out, "address", p->base);
+    if (err && gs_error_code(err) != GS_EINVAL) {
+        codec_json_set_str(out, "unknown", gs_error_message(err));
+        return;
+    }
+    set(out, "targets", data_of(p, "/api/v1/targets", GS_SLICE("state=active")));
+    set(out, "rules", data_of(p, "/api/v1/rules", GS_SLICE("")));
+    CODEC_AUTO_JSON json_t *config = data_of(p, "/api/v1/status/config", GS_SLICE(""));
+    set(out, "scrapeConfigs", scrape_configs(config));
+    json_t *queries = json_object();
+    for (const struct doctor_query_row *q = doctor_queries; q->name; q++)
+        set(queries, q->name, query(p, q->expr));
+    json_object_set_new(out, "queries", queries);
+    json_object_set_new(out, "records", records(p, json_object_get(out, "rules")));
+}
+
+void doctor_gather_prometheus(const struct doctor_options *o, struct kube_session *s, json_t *facts)
+{
+    struct doctor_examination e = doctor_examination_of(facts);
+    struct prometheus p = {0};
+    json_t *out = json_object();
+
+    if (o->prometheus) {
+        p.base = gs_strdup(o->prometheus);
+    } else if (s) {
+        p.s = s;
+        p.base = proxy_of(&e);
+    }
+    if (p.base)
+        read_facts(&p, out);
+    else
+        codec_json_set_str(out, "unknown",
+                           s ? "no Service of a Prometheus was found; --prometheus sets its URL"
+                             : "--prometheus is not set");
+    json_object_set_new(facts, "prometheus", out);
+    free(p.base);
+}

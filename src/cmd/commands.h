@@ -21,6 +21,7 @@ extern const struct gs_command cmd_node_provider;
 extern const struct gs_command cmd_promtool; // only by the name promtool
 extern const struct gs_command cmd_query;
 extern const struct gs_command cmd_replay;
+extern const struct gs_command cmd_report;
 extern const struct gs_command cmd_sim;
 extern const struct gs_command cmd_sleep; // only by the name sleep
 extern const struct gs_command cmd_smi;

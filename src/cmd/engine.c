@@ -174,6 +174,21 @@ static const struct gs_opt rows[] = {
      .help = "How long a stop waits for receivers of remote_write that lack samples. A second "
              "SIGTERM stops at once."},
 
+    {.name = "ledger.prices",
+     .arg = "FILE",
+     .type = GS_OPT_STRING,
+     AT(ledger_prices),
+     .group = "Ledger of GPU hours",
+     .help = "Prices of GPUs and machines per hour, for /api/v1/gpuscale/report and "
+             "gpuscale_gpu_idle_cost. The format is that of examples/replay/prices.yaml."},
+    {.name = "ledger.owner-label",
+     .arg = "LABEL",
+     .def = "team",
+     .type = GS_OPT_STRING,
+     AT(ledger_owner_label),
+     .group = "Ledger of GPU hours",
+     .help = "Label of pods, otherwise of their namespaces, that names who pays."},
+
     {.name = "query.lookback-delta",
      .arg = "DURATION",
      .def = "5m",

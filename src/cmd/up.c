@@ -103,6 +103,19 @@ static const struct gs_opt opts[] = {
      .max = 65535,
      .help = "Port of the exporter on 127.0.0.1. 0: any free port. -1: 9400, or a free port if "
              "9400 is in use."},
+    {.name = "prices",
+     .arg = "FILE",
+     .type = GS_OPT_STRING,
+     AT(prices),
+     .help = "Prices of GPUs and machines per hour, for `gpuscale report`. The format is that of "
+             "examples/replay/prices.yaml."},
+    {.name = "owner-label",
+     .arg = "LABEL",
+     .def = "team",
+     .type = GS_OPT_STRING,
+     AT(owner_label),
+     .help = "Label of pods, otherwise of their namespaces, that names who pays, for "
+             "`gpuscale report`."},
     {.name = "prometheus-port",
      .arg = "PORT",
      .def = "-1",

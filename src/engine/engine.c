@@ -41,7 +41,8 @@ struct engine {
     struct rules_objects *rule_objects; // NULL: disabled
     struct monitors *monitors;          // NULL: disabled
     struct engine_api *api;
-    struct gs_file_watch *watch; // NULL: files are not watched
+    struct engine_ledger *ledger; // NULL: disabled
+    struct gs_file_watch *watch;  // NULL: files are not watched
     struct engine_config *config;
     struct engine_clock_steps clock;
     int disk_error; // last logged errno
@@ -314,9 +315,18 @@ static void api_write_metrics(void *arg, struct gs_buf *out)
     for (size_t i = 0; i < e->n_remotes; i++)
         remote_write_metrics(e->remotes[i], out);
     discovery_stats_write(&e->sd_stats, out);
+    if (!e->o.ledger.store_series)
+        engine_ledger_write_metrics(e->ledger, out);
     metrics_write_family(out, "gpuscale_clock_steps_total", METRICS_COUNTER,
                          "How often the wall clock was set, by two seconds or more.");
     metrics_write_sample(out, "gpuscale_clock_steps_total", NULL, 0, (double)e->clock.n);
+}
+
+static struct gs_error *api_report(void *arg, const struct ledger_report_options *o,
+                                   bool (*pause)(void *arg), void *pause_arg, json_t **ret)
+{
+    const struct engine *e = arg;
+    return engine_ledger_report(e->ledger, o, pause, pause_arg, ret);
 }
 
 static struct gs_error *make_api(struct engine *e)
@@ -341,6 +351,7 @@ static struct gs_error *make_api(struct engine *e)
         .reload = api_reload,
         .quit = api_quit,
         .write_metrics = api_write_metrics,
+        .report = e->ledger ? api_report : NULL,
         .arg = e,
         .extension = o->extension,
         .extension_arg = o->extension_arg,
@@ -373,10 +384,14 @@ static struct gs_error *compose(struct engine *e)
                                                 e->o.pod_monitor_selector};
     if (e->o.kube && e->o.kube_monitors)
         e->monitors = monitors_new(e->loop, e->o.kube, e->scrapes, &selected);
+    if (!err && e->o.ledger.enabled)
+        err = engine_ledger_new(e->loop, e->db, &e->o.ledger, &e->ledger);
     if (!err)
         err = make_api(e);
     if (err)
         return err;
+    if (e->ledger)
+        engine_ledger_start(e->ledger, e->api);
     const struct gs_file_watch_options watch = {.loop = e->loop,
                                                 .poll_ms = e->o.poll_ms,
                                                 .empty_after_ms = EMPTY_FILE_MS,
@@ -417,7 +432,9 @@ void engine_free(struct engine *e)
     gs_timer_free(e->drain);
     stop_remotes(e);
     // Free users of data before the data.
+    engine_ledger_stop(e->ledger);
     engine_api_free(e->api);
+    engine_ledger_free(e->ledger);
     state_metrics_feed_free(e->state);
     rules_objects_free(e->rule_objects);
     if (e->rules)

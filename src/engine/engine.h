@@ -14,6 +14,16 @@
 
 struct engine;
 
+// The ledger of GPU hours (ledger/ledger.h). Strings are borrowed until the engine is freed.
+struct engine_ledger_options {
+    bool enabled;
+    bool store_series;       // also store its series in the engine, as job gpuscale-engine
+    const char *path;        // NULL: in memory
+    const char *prices;      // file; NULL: none
+    const char *owner_label; // NULL: the default
+    int64_t interval_ms;     // 0: one minute
+};
+
 // The strings are borrowed and must outlive the engine.
 struct engine_options {
     const char *config_path; // NULL: engine_config_text, or an empty configuration
@@ -39,6 +49,7 @@ struct engine_options {
     // level is that of the start.
     bool sets_log_level;
     int64_t poll_ms;
+    struct engine_ledger_options ledger;
     const struct http_header *flags; // name/value pairs for status/flags, ends with NULL
     void (*on_quit)(void *arg);      // called for /-/quit; NULL: ignored
     void *arg;

@@ -2,6 +2,9 @@
 // Detects steps of the wall clock by comparing it with the time since boot, which cannot be set.
 #pragma once
 
+#include "engine/engine.h"
+#include "ledger/ledger.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -19,3 +22,19 @@ struct engine_clock_steps {
 int64_t engine_clock_steps_check(struct engine_clock_steps *c, int64_t wall_ms, int64_t boot_ms);
 // True if the clock was set back recently.
 bool engine_clock_steps_is_back(const struct engine_clock_steps *c, int64_t boot_ms);
+
+// --- ledger_feed.c ---
+
+struct engine_ledger;
+// Errors: the file cannot be opened, the owner label or the prices are wrong.
+struct gs_error *engine_ledger_new(uv_loop_t *loop, struct tsdb *db,
+                                   const struct engine_ledger_options *o,
+                                   struct engine_ledger **ret);
+void engine_ledger_start(struct engine_ledger *l, struct engine_api *api);
+void engine_ledger_stop(struct engine_ledger *l); // before the API is freed; accepts NULL
+void engine_ledger_free(struct engine_ledger *l); // accepts NULL
+// Appends series of the ledger to /metrics. l may be NULL.
+void engine_ledger_write_metrics(const struct engine_ledger *l, struct gs_buf *out);
+// The function `report` of the API; arg: the ledger.
+struct gs_error *engine_ledger_report(void *arg, const struct ledger_report_options *options,
+                                      bool (*pause)(void *arg), void *pause_arg, json_t **ret);

@@ -30,7 +30,7 @@ struct server {
     size_t n_servers;
     struct http_client *kube_http;
     struct kube_client *kube;
-    char *external_url, *route_prefix;
+    char *external_url, *route_prefix, *ledger_path;
     struct http_header *flags;
     int64_t flush_deadline_ms;
     bool stopping;
@@ -245,6 +245,12 @@ static struct gs_error *make_engine(struct server *r, const struct engine_flags 
     kube_selector_finish(&selector);
     if (err)
         return gs_error_wrap(err, "--kube-monitors.selector");
+    if (f->storage_path) {
+        r->ledger_path = gs_format("%s/ledger.db", f->storage_path);
+        err = gs_mkdir_p(f->storage_path, 0755);
+        if (err)
+            return gs_error_wrap(err, "--storage.path");
+    }
     struct engine_options o = {
         .config_path = f->config_file,
         .store = {.retention_ms = f->retention_ns / GS_NS_PER_MS,
@@ -271,6 +277,10 @@ static struct gs_error *make_engine(struct server *r, const struct engine_flags 
         .watch_files = f->auto_reload,
         .sets_log_level = true,
         .poll_ms = f->auto_reload_interval_ns / GS_NS_PER_MS,
+        .ledger = {.enabled = true,
+                   .path = r->ledger_path,
+                   .prices = f->ledger_prices,
+                   .owner_label = f->ledger_owner_label},
         .flags = r->flags,
         .on_quit = on_quit,
         .arg = r,
@@ -325,6 +335,7 @@ static void finish_server(struct server *r)
     free(r->servers);
     free(r->external_url);
     free(r->route_prefix);
+    free(r->ledger_path);
 }
 
 static struct gs_error *check_flags(const struct engine_flags *f)

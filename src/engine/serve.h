@@ -29,6 +29,7 @@ struct engine_flags {
     const char *kubeconfig;
     bool kube_state, kube_rules, kube_monitors;
     const char *kube_state_labels, *kube_monitors_selector;
+    const char *ledger_prices, *ledger_owner_label;
     const char *log_level, *log_format;
     bool ignored_bools[ENGINE_IGNORED_BOOLS];
     struct gs_opt_list ignored_values[ENGINE_IGNORED_VALUES];

@@ -95,7 +95,7 @@ static struct gs_error *read_expr(const char *arg, struct gs_buf *ret)
 
 // --- parameters ---
 
-static void add_param(struct gs_buf *out, const char *name, struct gs_slice value)
+void query_add_param(struct gs_buf *out, const char *name, struct gs_slice value)
 {
     gs_buf_addf(out, "%s%s=", out->len ? "&" : "", name);
     http_encode(value, out);
@@ -105,7 +105,7 @@ static void add_time_param(struct gs_buf *out, const char *name, int64_t ms)
 {
     GS_AUTO_BUF struct gs_buf text = {0};
     query_add_seconds(&text, ms);
-    add_param(out, name, gs_buf_slice(&text));
+    query_add_param(out, name, gs_buf_slice(&text));
 }
 
 static struct gs_error *add_optional_time(struct gs_buf *out, const char *name, const char *text,
@@ -146,7 +146,7 @@ static struct gs_error *values_params(const struct query_options *o, const struc
                                       const char *expr, struct gs_buf *out)
 {
     int64_t now = gs_unix_ms();
-    add_param(out, "query", gs_slice_of(expr));
+    query_add_param(out, "query", gs_slice_of(expr));
     if (q->what == RANGE && o->time)
         return gs_error_new(GS_EINVAL, "--time is for instant queries; a range has --start, --end "
                                        "and --step");
@@ -161,9 +161,9 @@ static struct gs_error *names_params(const struct query_options *o, const struct
 {
     int64_t now = gs_unix_ms();
     for (size_t i = 0; i < o->match.len; i++)
-        add_param(out, "match[]", gs_slice_of(o->match.items[i]));
+        query_add_param(out, "match[]", gs_slice_of(o->match.items[i]));
     for (size_t i = 0; q->what == SERIES && i < q->n_args; i++)
-        add_param(out, "match[]", gs_slice_of(q->args[i]));
+        query_add_param(out, "match[]", gs_slice_of(q->args[i]));
     if (q->what == SERIES && !out->len)
         return gs_error_new(GS_EINVAL, "query series needs a selector, such as up or "
                                        "'{job=\"gpu\"}'");
@@ -265,7 +265,7 @@ static struct gs_error *query_names(const struct query_options *o, const struct 
     if (q->what == METADATA) {
         print->kind = QUERY_METADATA;
         if (q->n_args)
-            add_param(&params, "metric", gs_slice_of(q->args[0]));
+            query_add_param(&params, "metric", gs_slice_of(q->args[0]));
         return send_query(o, q, print, path.data, &params);
     }
     if (q->what == LABELS && q->n_args) {

@@ -42,5 +42,7 @@ struct gs_error *query_fetch(const struct query_peer *peer, const char *path,
 struct gs_error *query_point_at(struct gs_error *err, const char *expr);
 // "now", "-1h" (from now), RFC 3339, or Unix seconds.
 struct gs_error *query_parse_time(const char *text, int64_t now_ms, int64_t *ret_ms);
+// Appends a parameter of a request: "&NAME=VALUE", encoded.
+void query_add_param(struct gs_buf *out, const char *name, struct gs_slice value);
 // The API's format of a time: "1700000000.500".
 void query_add_seconds(struct gs_buf *out, int64_t ms);

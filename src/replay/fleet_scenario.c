@@ -380,11 +380,10 @@ static void read_prices(struct codec_reader *r, struct fleet_draft *d)
 {
     struct gs_error *err = NULL;
     if (json_is_string(d->prices)) {
-        err =
-            replay_prices_load(codec_reader_path(r, codec_read_text(r, d->prices)), &d->f->prices);
+        err = nodes_prices_load(codec_reader_path(r, codec_read_text(r, d->prices)), &d->f->prices);
     } else {
         const json_t *table = json_object_get(d->typed, "prices");
-        err = replay_prices_check(table);
+        err = nodes_prices_check(table);
         if (!err)
             d->f->prices = json_incref((json_t *)table);
     }

@@ -117,7 +117,7 @@ void replay_fleet_apply_prices(struct replay_fleet *f)
 
 struct gs_error *replay_fleet_prices(struct replay_fleet *f, const char *path)
 {
-    struct gs_error *err = replay_prices_load(path, &f->prices);
+    struct gs_error *err = nodes_prices_load(path, &f->prices);
     if (!err)
         replay_fleet_apply_prices(f);
     return err;

@@ -10,6 +10,7 @@
 #include "nodes/choice.h"
 #include "nodes/packing.h"
 #include "nodes/pool.h"
+#include "nodes/prices.h"
 #include "nodes/scheduling.h"
 #include "replay/decision_tables.h"
 #include "replay/replay.h"
@@ -73,19 +74,6 @@ void replay_svg_text(const char *s, struct gs_buf *out); // escaped, and cut if 
 
 // Queries the server and writes a scenario to the file.
 struct gs_error *replay_recording_write(const struct replay_recording *r, const char *path);
-
-// --- prices ---
-//
-// The prices of GPUs and nodes: a table in a YAML file, or in the scenario.
-
-// Replaces the table, which may be NULL, by the valid one of the file. After an error, which begins
-// with the path, it is unchanged.
-struct gs_error *replay_prices_load(const char *path, json_t **table);
-struct gs_error *replay_prices_check(const json_t *table);
-// Per hour. Errors list the entries of the table.
-struct gs_error *replay_prices_of_gpu(const json_t *table, const char *model, double *ret);
-struct gs_error *replay_prices_of_instance(const json_t *table, const char *type, size_t *ret_gpus,
-                                           double *ret);
 
 // --- wait times ---
 //

@@ -446,7 +446,7 @@ static struct gs_error *load_inline_prices(struct replay_scenario *s, struct gs_
     struct gs_error *err = codec_yaml_parse(text, name, &docs);
     const json_t *table = err ? NULL : json_object_get(docs.items[0].value, "prices");
     if (!err)
-        err = in_file(replay_prices_check(table), name);
+        err = in_file(nodes_prices_check(table), name);
     if (!err)
         s->prices = json_incref((json_t *)table);
     codec_yaml_docs_finish(&docs);
@@ -462,7 +462,7 @@ static struct gs_error *finish_draft(const char *path, struct gs_slice text, str
     if (!err)
         err = in_file(order_metrics(&d->s), path);
     if (!err && d->prices_file)
-        err = replay_prices_load(d->prices_file, &d->s.prices);
+        err = nodes_prices_load(d->prices_file, &d->s.prices);
     if (!err && d->inline_prices)
         err = load_inline_prices(&d->s, text, path);
     if (!err)

@@ -12,15 +12,15 @@ struct gs_error *replay_scenario_find_prices(struct replay_scenario *s)
 {
     struct gs_error *err = NULL;
     if (s->gpu)
-        err = replay_prices_of_gpu(s->prices, s->gpu, &s->price);
+        err = nodes_prices_of_gpu(s->prices, s->gpu, &s->price);
     if (!err && s->instance)
-        err = replay_prices_of_instance(s->prices, s->instance, &s->gpus_per_node, &s->node_price);
+        err = nodes_prices_of_instance(s->prices, s->instance, &s->gpus_per_node, &s->node_price);
     return err;
 }
 
 struct gs_error *replay_scenario_prices(struct replay_scenario *s, const char *path)
 {
-    struct gs_error *err = replay_prices_load(path, &s->prices);
+    struct gs_error *err = nodes_prices_load(path, &s->prices);
     if (err)
         return err;
     err = replay_scenario_find_prices(s);

@@ -29,6 +29,7 @@
 #define MACHINE_INTERVAL_MS   1000
 #define RESOURCES_INTERVAL_MS 2000
 #define RETENTION_MS          900000 // enough for the rules and dashboards of a session
+#define LEDGER_INTERVAL_MS    10000
 #define LOOPBACK              "127.0.0.1"
 
 // A port of 127.0.0.1 that is free now; wanted 0: any port. Returns 0 if `wanted` is in use.
@@ -294,6 +295,7 @@ static bool handle_extension(void *arg, struct http_exchange *x, struct gs_slice
 static struct gs_error *start_metrics(struct up_cluster *c, const struct up_options *o)
 {
     c->engine_config = gs_format("%s/prometheus.yml", c->data_dir);
+    c->ledger = gs_format("%s/ledger.db", c->data_dir);
     struct gs_error *err = write_engine_config(c);
     if (!err)
         err = up_release_new(c->values, c->data_dir, &c->release);
@@ -313,6 +315,12 @@ static struct gs_error *start_metrics(struct up_cluster *c, const struct up_opti
         .kube_monitors = true,
         .extension = handle_extension,
         .extension_arg = c,
+        .ledger = {.enabled = true,
+                   .store_series = true,
+                   .path = c->ledger,
+                   .prices = o->prices,
+                   .owner_label = o->owner_label,
+                   .interval_ms = LEDGER_INTERVAL_MS},
     };
     err = engine_new(c->loop, &engine, &c->engine);
     if (!err)
@@ -486,6 +494,7 @@ void up_cluster_free(struct up_cluster *c)
     http_client_free(c->http);
     local_api_free(c->api);
     free(c->engine_config);
+    free(c->ledger);
     up_pki_finish(&c->pki);
     machines_gpus_finish(&c->devices);
     nodes_pools_finish(&c->pools);

@@ -27,8 +27,9 @@
 #define NEWCOMER_WAIT_S 5  // between taking the lock and writing the process number
 #define POLL_MS         50
 
-// Files of `gpuscale up` except the lock. "state.db" is a prefix.
-#define STATE "state.db"
+// Files of `gpuscale up` except the lock. The names of databases are prefixes.
+#define STATE  "state.db"
+#define LEDGER "ledger.db"
 static const char *const ours[] = {
     STATE,           "kubeconfig",   "load.log",       "pki",          "containers", "pods",
     "pod-resources", "kubelet.lock", "prometheus.yml", "counters.csv", "tools",      "nodes",
@@ -287,9 +288,9 @@ static int remove_one(const char *path, const struct stat *st, int kind, struct 
 static bool is_of_up(const char *name)
 {
     for (size_t i = 0; i < GS_ARRAY_LEN(ours); i++)
-        if (gs_streq(name, ours[i]) || (gs_streq(ours[i], STATE) && gs_starts(name, STATE)))
+        if (gs_streq(name, ours[i]))
             return true;
-    return false;
+    return gs_starts(name, STATE) || gs_starts(name, LEDGER);
 }
 
 // Links are removed, not followed: pods may have created links to other directories.

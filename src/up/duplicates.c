@@ -74,8 +74,10 @@ static bool on_other(void *arg, tsdb_ref ref, struct tsdb_point p)
     struct gs_slice uuid = tsdb_series_label(d->db, ref, "UUID");
     struct gs_slice name = tsdb_series_label(d->db, ref, "__name__");
     (void)p;
-    // Rules keep the labels of their series and have no instance.
-    if (!gs_hmap_get(d->own, uuid) || !tsdb_series_label(d->db, ref, "instance").len)
+    // Rules keep the labels of their series and have no instance. An engine's ledger names GPUs,
+    // too.
+    if (!gs_hmap_get(d->own, uuid) || gs_slice_starts(name, "gpuscale_gpu_") ||
+        !tsdb_series_label(d->db, ref, "instance").len)
         return true;
     if (!d->who)
         d->who = name_target(d->db, ref);

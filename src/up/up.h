@@ -8,7 +8,8 @@
 
 // The options of `gpuscale up`. Strings are borrowed; NULL: not given.
 struct up_options {
-    const char *gpus, *adapter_config, *data_dir, *node_name, *load, *after_load, *hpa_compat;
+    const char *gpus, *adapter_config, *data_dir, *node_name, *load, *after_load, *hpa_compat,
+        *prices, *owner_label;
     struct gs_opt_list pools, pool_files;
     struct autoscaler_settings autoscaler; // of nodes
     struct gs_opt_list files, images, env, node_labels, node_taints, values, scrape_configs,

@@ -272,6 +272,7 @@ struct up_cluster {
     struct local_services *services;
     struct kubelet *kubelet;
     char *engine_config; // path of the generated prometheus.yml
+    char *ledger;        // path of the ledger of GPU hours
     struct up_duplicates *duplicates;
     const struct up_options *options;
     const struct up_values *values;

@@ -50,6 +50,7 @@ static const struct route routes[] = {
     {"/-/reload", POST_PUT, lifecycle_reload},
     {"/-/quit", POST_PUT, lifecycle_quit},
     {"/api/v1/features", GET, engine_api_features},
+    {"/api/v1/gpuscale/report", GET, engine_api_report, true},
 };
 
 enum { NO_ROUTE = GS_ARRAY_LEN(routes) }; // the number for requests without a route

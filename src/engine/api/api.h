@@ -6,6 +6,7 @@
 #include "engine/config/config.h"
 #include "engine/rules/rules.h"
 #include "engine/scrape/scrape.h"
+#include "ledger/ledger.h"
 #include "net/http/http.h"
 #include "promql/promql.h"
 
@@ -31,6 +32,10 @@ struct engine_api_config {
     struct gs_error *(*reload)(void *arg);
     void (*quit)(void *arg);                              // called after the response is queued
     void (*write_metrics)(void *arg, struct gs_buf *out); // appends to /metrics; NULL: nothing
+    // Reports on the ledger, for /api/v1/gpuscale/report; NULL: there is no ledger. Calls pause
+    // regularly, which lets others use the engine; if it returns false, the report ends.
+    struct gs_error *(*report)(void *arg, const struct ledger_report_options *o,
+                               bool (*pause)(void *arg), void *pause_arg, json_t **ret);
     void *arg;
     // Further paths, without the route prefix. Returns false for others, which it leaves untouched.
     // NULL: none.

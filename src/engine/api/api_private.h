@@ -162,6 +162,7 @@ void engine_api_notifications(struct engine_api_request *r);
 void engine_api_own_metrics(struct engine_api_request *r);
 void engine_api_features(struct engine_api_request *r);
 void engine_api_version(struct engine_api_request *r);
+void engine_api_report(struct engine_api_request *r);
 
 // --- queue.c ---
 
@@ -177,6 +178,9 @@ size_t engine_api_queue_len(const struct engine_api_queue *q);
 void engine_api_queue_run_local(struct engine_api_queue *q, struct engine_api *api,
                                 struct engine_api_local_query *query);
 void engine_api_queue_cancel(struct engine_api_queue *q, struct engine_api_local_query *query);
+// Lets others run. Only within a request of the queue. false: its client has disconnected. queue: a
+// struct engine_api_queue.
+bool engine_api_queue_pause(void *queue);
 void engine_api_run(struct engine_api_request *r); // calls the route's handler
 
 // --- ask.c ---

@@ -78,7 +78,7 @@ static void run_job(void *arg)
         engine_api_run(&j->request);
 }
 
-static bool pause_job(void *arg)
+bool engine_api_queue_pause(void *arg)
 {
     struct engine_api_queue *q = arg;
     struct job *j = q->running;
@@ -257,7 +257,7 @@ struct engine_api_queue *engine_api_queue_new(uv_loop_t *loop, struct promql_eng
     q->turn->data = q->next->data = q;
     uv_check_start(q->turn, on_turn);
     uv_unref((uv_handle_t *)q->turn);
-    promql_engine_set_pause(promql, pause_job, q);
+    promql_engine_set_pause(promql, engine_api_queue_pause, q);
     return q;
 }
 

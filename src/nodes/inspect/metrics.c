@@ -257,6 +257,22 @@ static void write_pools(const json_t *pools, struct gs_buf *out)
                      "stranded", out);
 }
 
+static void write_nodes(const json_t *nodes, struct gs_buf *out)
+{
+    static const char name[] = "gpuscale_node_stranded_gpus";
+    size_t i;
+    json_t *node;
+
+    metrics_write_family(out, name, METRICS_GAUGE,
+                         "Free GPUs of a node on which no workload with GPUs fits.");
+    json_array_foreach ((json_t *)nodes, i, node) {
+        const struct metrics_label l = label("node", codec_json_str(node, "name", NULL));
+        if (codec_json_int(node, 0, "gpus", "total", NULL))
+            metrics_write_sample(out, name, &l, 1,
+                                 (double)codec_json_int(node, 0, "gpus", "stranded", NULL));
+    }
+}
+
 static void write_gpus(const json_t *gpus, struct gs_buf *out)
 {
     static const struct {
@@ -311,6 +327,7 @@ void inspect_metrics_write(const struct inspect_metrics *m, const struct inspect
     CODEC_AUTO_JSON json_t *view = inspect_nodes(in);
 
     write_pools(json_object_get(view, "pools"), out);
+    write_nodes(json_object_get(view, "nodes"), out);
     write_gpus(json_object_get(view, "gpus"), out);
     write_pending(json_object_get(view, "pending"), out);
     write_starts(m, out);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "replay/replay_private.h"
+#include "nodes/prices.h"
 
 #include "base/slice.h"
 #include "codec/yaml.h"
@@ -40,7 +40,7 @@ static struct gs_error *check_instance(const char *type, const json_t *v)
     return NULL;
 }
 
-struct gs_error *replay_prices_check(const json_t *table)
+struct gs_error *nodes_prices_check(const json_t *table)
 {
     const char *key;
     json_t *v;
@@ -67,7 +67,7 @@ struct gs_error *replay_prices_check(const json_t *table)
     return err;
 }
 
-struct gs_error *replay_prices_load(const char *path, json_t **table)
+struct gs_error *nodes_prices_load(const char *path, json_t **table)
 {
     struct codec_yaml_docs docs = {0};
     struct gs_error *err = codec_yaml_load_file(path, &docs);
@@ -76,7 +76,7 @@ struct gs_error *replay_prices_load(const char *path, json_t **table)
     if (docs.len != 1)
         err = gs_error_new(GS_EINVAL, "expected one YAML document with prices");
     else
-        err = replay_prices_check(docs.items[0].value);
+        err = nodes_prices_check(docs.items[0].value);
     if (!err) {
         json_decref(*table);
         *table = json_incref(docs.items[0].value);
@@ -97,7 +97,7 @@ static struct gs_error *unknown(const char *what, const char *name, const json_t
                         name, names.len ? names.data : "none");
 }
 
-struct gs_error *replay_prices_of_gpu(const json_t *table, const char *model, double *ret)
+struct gs_error *nodes_prices_of_gpu(const json_t *table, const char *model, double *ret)
 {
     const json_t *gpus = json_object_get(table, "gpus"), *v = json_object_get(gpus, model);
     if (!v)
@@ -106,8 +106,8 @@ struct gs_error *replay_prices_of_gpu(const json_t *table, const char *model, do
     return NULL;
 }
 
-struct gs_error *replay_prices_of_instance(const json_t *table, const char *type, size_t *ret_gpus,
-                                           double *ret)
+struct gs_error *nodes_prices_of_instance(const json_t *table, const char *type, size_t *ret_gpus,
+                                          double *ret)
 {
     const json_t *all = json_object_get(table, "instances"), *v = json_object_get(all, type);
     if (!v)
@@ -115,4 +115,60 @@ struct gs_error *replay_prices_of_instance(const json_t *table, const char *type
     *ret_gpus = (size_t)codec_json_int(v, 0, "gpus", NULL);
     *ret = json_number_value(json_object_get(v, "price"));
     return NULL;
+}
+
+// --- a GPU that was measured ---
+
+static bool is_word_byte(char c)
+{
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+static bool contains_words(const char *text, const char *words)
+{
+    size_t n = strlen(words);
+    for (const char *at = text; n && (at = strstr(at, words)); at++)
+        if ((at == text || !is_word_byte(at[-1])) && !is_word_byte(at[n]))
+            return true;
+    return false;
+}
+
+static const json_t *find_model(const json_t *gpus, const char *model)
+{
+    const json_t *best = NULL, *exact = json_object_get(gpus, model);
+    size_t longest = 0;
+    const char *key;
+    json_t *v;
+    if (exact)
+        return exact;
+    json_object_foreach ((json_t *)gpus, key, v) {
+        if (strlen(key) > longest && contains_words(model, key)) {
+            best = v;
+            longest = strlen(key);
+        }
+    }
+    return best;
+}
+
+static bool find_instance(const json_t *table, const char *type, double *ret)
+{
+    const json_t *v = json_object_get(json_object_get(table, "instances"), type);
+    int64_t gpus = codec_json_int(v, 0, "gpus", NULL);
+    if (!*type || gpus < 1)
+        return false;
+    *ret = json_number_value(json_object_get(v, "price")) / (double)gpus;
+    return true;
+}
+
+bool nodes_prices_find(const json_t *table, const char *machine, const char *pool,
+                       const char *model, double *ret)
+{
+    if (!table)
+        return false;
+    if (find_instance(table, machine, ret) || find_instance(table, pool, ret))
+        return true;
+    const json_t *v = find_model(json_object_get(table, "gpus"), model);
+    if (v)
+        *ret = json_number_value(v);
+    return v != NULL;
 }

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// The series that the ledger reads, as PromQL.
+#include "kube/names.h"
+#include "ledger/ledger_private.h"
+
+// The mean of the last window of the series that exist now; the last sample if it is older, because
+// a target is scraped more rarely.
+static char *mean_of(const char *selector, int64_t window_s)
+{
+    return gs_format("avg_over_time(%s[%llds]) and %s or %s", selector, (long long)window_s,
+                     selector, selector);
+}
+
+char *ledger_owner_label(const char *owner)
+{
+    char *name = gs_format("label_%s", owner);
+    for (char *c = name; *c; c++)
+        if (!((*c >= '0' && *c <= '9') || (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z')))
+            *c = '_';
+    return name;
+}
+
+struct gs_error *ledger_check_owner(const char *owner)
+{
+    GS_AUTO_BUF struct gs_buf why = {0};
+    if (kube_check_label_key(gs_slice_of(owner), &why))
+        return NULL;
+    return gs_error_new(GS_EINVAL, "\"%s\" is not the name of a label: %s", owner, why.data);
+}
+
+char *ledger_query(enum ledger_series s, const char *owner, int64_t window_s)
+{
+    GS_AUTO_FREE char *label = ledger_owner_label(owner);
+    switch (s) {
+    case LEDGER_UTIL:
+        return mean_of("DCGM_FI_DEV_GPU_UTIL", window_s);
+    case LEDGER_ACTIVE:
+        return mean_of("DCGM_FI_PROF_GR_ENGINE_ACTIVE", window_s);
+    case LEDGER_PRESENT:
+        return gs_strdup("DCGM_FI_DEV_FB_USED");
+    case LEDGER_PROCESS:
+        return mean_of("DCGM_CUSTOM_PROCESS_SM_UTIL{PodName!=\"\"}", window_s);
+    case LEDGER_HOLDER:
+        return gs_strdup("DCGM_CUSTOM_CONTAINER_MEM_ALLOCATED{PodName!=\"\"} or "
+                         "DCGM_CUSTOM_CONTAINER_CP_ALLOCATED{PodName!=\"\"}");
+    case LEDGER_ORIGIN:
+        return gs_strdup("gpuscale_exporter_pod_attribution{value=\"utilization\"}");
+    case LEDGER_TARGET:
+        return gs_strdup("up{pod!=\"\"}");
+    case LEDGER_POD_OWNER:
+        return gs_strdup("kube_pod_owner");
+    case LEDGER_REPLICASET_OWNER:
+        return gs_strdup("kube_replicaset_owner");
+    case LEDGER_JOB_OWNER:
+        return gs_strdup("kube_job_owner");
+    case LEDGER_POD_LABEL:
+        return gs_format("kube_pod_labels{%s!=\"\"}", label);
+    case LEDGER_NAMESPACE_LABEL:
+        return gs_format("kube_namespace_labels{%s!=\"\"}", label);
+    case LEDGER_NODE_LABEL:
+        return gs_strdup("kube_node_labels");
+    case LEDGER_NODE_EXISTS:
+        return gs_strdup("kube_node_info");
+    case LEDGER_NODE_STRANDED:
+        return gs_strdup("gpuscale_node_stranded_gpus");
+    default:
+        return gs_strdup("vector(0)");
+    }
+}
+
+const char *ledger_clean(struct gs_arena *mem, struct gs_slice text)
+{
+    size_t n = text.len < LEDGER_MAX_TEXT ? text.len : LEDGER_MAX_TEXT;
+    while (n < text.len && n && ((unsigned char)text.data[n] & 0xc0) == 0x80)
+        n--;
+    char *copy = gs_arena_strndup(mem, text.data ? text.data : "", n);
+    for (char *c = copy; *c; c++)
+        if ((unsigned char)*c < 0x20 || *c == 0x7f)
+            *c = '?';
+    return copy;
+}

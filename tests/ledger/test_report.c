@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ledger_fixture.h"
+
+#include "ledger/report/report_private.h"
+
+static const struct ledger_key rows[] = {
+    {.text = {"ml", "deployment/web", "vision", "a", "p", "", "NVIDIA H100", "exclusive"}},
+    {.text = {"ml", "job/train", "vision", "b", "p", "", "NVIDIA H100", "attributed"}},
+    {.text = {"", "", "", "b", "", "", "Tesla T4", ""}},
+};
+
+static json_t *example_report(const char *by, const json_t *prices)
+{
+    struct ledger_report_options o = {.since_ms = T0,
+                                      .until_ms = T0 + 48 * LEDGER_HOUR_MS,
+                                      .prices = prices,
+                                      .idle_after_ms = LEDGER_HOUR_MS};
+    assert_ok(ledger_parse_by(by, o.by, &o.n_by));
+    struct ledger_report *r = ledger_report_new(&o);
+    const double hour = (double)LEDGER_HOUR_MS;
+    ledger_report_add(r, T0, &rows[0], &(struct ledger_amount){{hour, 2 * hour}, hour / 2});
+    ledger_report_add(r, T0 + 23 * LEDGER_HOUR_MS, &rows[1],
+                      &(struct ledger_amount){{3 * hour, hour / 2, 0, 0, hour}, hour});
+    ledger_report_add(r, T0, &rows[2], &(struct ledger_amount){{0, 0, hour, hour / 4, 0}, 0});
+    const struct ledger_gpu g = {.id = "",
+                                 .uuid = "GPU-1",
+                                 .gpu = "3",
+                                 .node = "a",
+                                 .pool = "p",
+                                 .machine = "",
+                                 .model = "NVIDIA H100",
+                                 .ns = "ml",
+                                 .pod = "web-1",
+                                 .workload = "deployment/web",
+                                 .owner = "vision",
+                                 .share = 1,
+                                 .idle_since_ms = T0,
+                                 .idle_ms = 2 * LEDGER_HOUR_MS};
+    struct ledger_gpu recent = g;
+    recent.idle_ms = MINUTE;
+    ledger_report_add_idle(r, &g);
+    ledger_report_add_idle(r, &recent);
+    json_t *out = ledger_report_json(r);
+    ledger_report_free(r);
+    return out;
+}
+
+static json_t *price_table(void)
+{
+    return json_pack("{s:s, s:{s:f}}", "currency", "USD", "gpus", "H100", 24.0);
+}
+
+static void test_totals_agree_with_the_rows(void **state)
+{
+    static const char *const groups[] = {"namespace,workload", "owner", "node",
+                                         "day,pool",           "none",  "hour,model,confidence"};
+    CODEC_AUTO_JSON json_t *prices = price_table();
+    (void)state;
+    for (size_t i = 0; i < sizeof(groups) / sizeof(*groups); i++) {
+        CODEC_AUTO_JSON json_t *data = example_report(groups[i], prices);
+        const char *key;
+        json_t *total, *row;
+        size_t k;
+        json_object_foreach (json_object_get(data, "total"), key, total) {
+            double sum = 0;
+            json_array_foreach (json_object_get(data, "rows"), k, row)
+                sum += report_number(row, key);
+            assert_near(sum, json_number_value(total));
+        }
+        const json_t *all = json_object_get(data, "total");
+        assert_near(report_number(all, "hours"), 8.75);
+        assert_near(report_number(all, "allocated"), 7.5);
+        assert_near(report_number(all, "cost"), 7.5 * 24);
+        assert_near(report_number(all, "idleCost"), 2.5 * 24);
+        assert_near(report_number(all, "withoutPrice"), 1.25);
+    }
+}
+
+static void test_rows_that_waste_most_are_first(void **state)
+{
+    CODEC_AUTO_JSON json_t *data = example_report("workload", NULL);
+    const json_t *first = json_array_get(json_object_get(data, "rows"), 0);
+    (void)state;
+    assert_string_equal(codec_json_str(first, "workload", NULL), "deployment/web");
+    assert_null(json_object_get(first, "cost"));
+    assert_error(ledger_parse_by("workload,team", (unsigned[LEDGER_N_BY]){0}, &(size_t){0}),
+                 GS_EINVAL, "cannot group by \"team\"");
+}
+
+static void test_table_names_idle_gpus_and_their_costs(void **state)
+{
+    CODEC_AUTO_JSON json_t *prices = price_table();
+    CODEC_AUTO_JSON json_t *data = example_report("namespace,workload", prices);
+    GS_AUTO_BUF struct gs_buf out = {0};
+    (void)state;
+    report_print_table(data, &out);
+    assert_string_equal(
+        out.data,
+        "GPU hours from 2026-01-02T02:00:00Z to 2026-01-04T02:00:00Z\n"
+        "\n"
+        "NAMESPACE   WORKLOAD         GPU HOURS   ALLOCATED   BUSY   IDLE   FREE   STRANDED   "
+        "MISSING     COST   IDLE COST\n"
+        "ml          deployment/web        3.00        3.00   1.00   2.00   0.00       0.00   "
+        "   0.00    72.00       48.00\n"
+        "ml          job/train             4.50        4.50   3.00   0.50   0.00       0.00   "
+        "   1.00   108.00       12.00\n"
+        "-           -                     1.25        0.00   0.00   0.00   1.00       0.25   "
+        "   0.00        -           -\n"
+        "total                             8.75        7.50   4.00   2.50   1.00       0.25   "
+        "   1.00   180.00       60.00\n"
+        "Costs are in USD.\n"
+        "1.25 GPU hours have no price.\n"
+        "\n"
+        "Idle now:\n"
+        "  ml/deployment/web (pod web-1), GPU 3 of node a (NVIDIA H100): idle for 2 hours, 48.00 "
+        "USD so far\n");
+}
+
+static void test_texts_of_labels_are_quoted(void **state)
+{
+    struct ledger_report_options o = {.until_ms = T0};
+    const struct ledger_key key = {.text = {"<b>&\"", "=cmd()", "", "a\x1b[1m", "", "", "", ""}};
+    (void)state;
+    assert_ok(ledger_parse_by("namespace,workload,node", o.by, &o.n_by));
+    struct ledger_report *r = ledger_report_new(&o);
+    ledger_report_add(r, T0, &key, &(struct ledger_amount){{1}, 0});
+    CODEC_AUTO_JSON json_t *data = ledger_report_json(r);
+    ledger_report_free(r);
+    GS_AUTO_BUF struct gs_buf table = {0};
+    GS_AUTO_BUF struct gs_buf csv = {0};
+    GS_AUTO_BUF struct gs_buf html = {0};
+    report_print_table(data, &table);
+    report_print_csv(data, &csv);
+    report_print_html(data, &html);
+    assert_null(strchr(table.data, '\x1b'));
+    assert_non_null(strstr(csv.data, "\n\"<b>&\"\"\",\"'=cmd()\","));
+    assert_null(strstr(html.data, "<b>"));
+    assert_non_null(strstr(html.data, "&lt;b&gt;&amp;&quot;"));
+}
+
+static void test_report_of_an_engine_is_grouped_again(void **state)
+{
+    CODEC_AUTO_JSON json_t *prices = price_table();
+    CODEC_AUTO_JSON json_t *fine = example_report("owner,namespace,machine,pool,model", NULL);
+    CODEC_AUTO_JSON json_t *again = NULL;
+    struct ledger_report_options o = {.since_ms = T0, .until_ms = T0, .prices = prices};
+    (void)state;
+    assert_ok(ledger_parse_by("owner", o.by, &o.n_by));
+    assert_ok(report_regroup(fine, &o, &again));
+    const json_t *row = json_array_get(json_object_get(again, "rows"), 0);
+    assert_string_equal(codec_json_str(row, "owner", NULL), "vision");
+    assert_near(report_number(row, "cost"), 7.5 * 24);
+    assert_near(report_number(json_array_get(json_object_get(again, "idle"), 0), "cost"), 48);
+    CODEC_AUTO_JSON json_t *wrong = json_pack("{s:[{s:s}]}", "rows", "hour", "noon");
+    CODEC_AUTO_JSON json_t *none = NULL;
+    assert_error(report_regroup(wrong, &o, &none), GS_EINVAL, "the report of the engine");
+    assert_error(report_regroup(NULL, &o, &none), GS_EPROTO, "no rows");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_totals_agree_with_the_rows),
+        cmocka_unit_test(test_rows_that_waste_most_are_first),
+        cmocka_unit_test(test_table_names_idle_gpus_and_their_costs),
+        cmocka_unit_test(test_texts_of_labels_are_quoted),
+        cmocka_unit_test(test_report_of_an_engine_is_grouped_again),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -4,10 +4,29 @@
 #include "base/slice.h"
 
 const struct gs_command *const cmd_all[] = {
-    &cmd_adapter,  &cmd_check,   &cmd_completion, &cmd_convert, &cmd_doctor,        &cmd_engine,
-    &cmd_expander, &cmd_explain, &cmd_exporter,   &cmd_hpa,     &cmd_node_provider, &cmd_nodes,
-    &cmd_query,    &cmd_replay,  &cmd_report,     &cmd_sim,     &cmd_smi,           &cmd_test,
-    &cmd_up,       &cmd_version, &cmd_complete,   NULL,
+    &cmd_adapter,
+    &cmd_check,
+    &cmd_completion,
+    &cmd_convert,
+    &cmd_doctor,
+    &cmd_engine,
+    &cmd_expander,
+    &cmd_explain,
+    &cmd_exporter,
+    &cmd_hpa,
+    &cmd_node_provider,
+    &cmd_nodes,
+    &cmd_query,
+    &cmd_replay,
+    &cmd_report,
+    &cmd_sim,
+    &cmd_smi,
+    &cmd_test,
+    &cmd_top,
+    &cmd_up,
+    &cmd_version,
+    &cmd_complete,
+    NULL,
 };
 
 const struct gs_command *cmd_find(const char *name)

@@ -26,6 +26,7 @@ extern const struct gs_command cmd_sim;
 extern const struct gs_command cmd_sleep; // only by the name sleep
 extern const struct gs_command cmd_smi;
 extern const struct gs_command cmd_test;
+extern const struct gs_command cmd_top;
 extern const struct gs_command cmd_up;
 extern const struct gs_command cmd_version;
 

@@ -75,7 +75,7 @@ static struct row *add_row(struct console_block *b, unsigned rank, char *text)
 void console_block_entry(struct console_block *b, struct gs_slice text)
 {
     struct gs_buf out = {0};
-    console_text_fit(&out, text, b->columns);
+    gs_columns_fit(&out, text, b->columns);
     add_row(b, 0, gs_buf_take(&out));
 }
 
@@ -84,16 +84,16 @@ void console_block_text(struct console_block *b, unsigned rank, const char *firs
 {
     for (unsigned n = 1; text.len && n <= MAX_TEXT_ROWS; n++) {
         const char *indent = n == 1 ? first : next;
-        size_t taken = console_text_width(gs_slice_of(indent));
+        size_t taken = gs_columns_width(gs_slice_of(indent));
         size_t width = b->columns > taken ? b->columns - taken : 1;
         bool last = n == MAX_TEXT_ROWS;
         GS_AUTO_BUF struct gs_buf line = {0};
         struct gs_buf out = {0};
         gs_buf_add_str(&line, indent);
-        gs_buf_add_slice(&line, last ? text : console_text_wrap(&text, width));
+        gs_buf_add_slice(&line, last ? text : gs_columns_wrap(&text, width));
         if (last)
             text.len = 0;
-        console_text_fit(&out, gs_buf_slice(&line), b->columns);
+        gs_columns_fit(&out, gs_buf_slice(&line), b->columns);
         struct row *row = add_row(b, rank, gs_buf_take(&out));
         rank = rank ? rank + 1 : 2;
         row->next_rank = text.len ? rank : 0;
@@ -164,7 +164,7 @@ static void print_more(const struct section *s, size_t columns, size_t hidden, s
 {
     GS_AUTO_FREE char *text =
         gs_format("  … %zu %s%s", hidden, hidden < s->n_entries ? "more " : "", s->is.more);
-    console_text_fit(out, gs_slice_of(text), columns);
+    gs_columns_fit(out, gs_slice_of(text), columns);
     gs_buf_add_char(out, '\n');
 }
 
@@ -186,7 +186,7 @@ static void print_whole(const struct console_block *b, size_t section, struct gs
         room[r->rank]--;
         if (r->next_rank && !room[r->next_rank]) {
             GS_AUTO_FREE char *cut = gs_format("%s …", r->text);
-            console_text_fit(out, gs_slice_of(cut), b->columns);
+            gs_columns_fit(out, gs_slice_of(cut), b->columns);
         } else {
             gs_buf_add_str(out, r->text);
         }
@@ -203,7 +203,7 @@ static void print_part(const struct console_block *b, size_t section, struct gs_
             continue;
         GS_AUTO_FREE char *cut = gs_format("%s …", b->items[i].text);
         bool whole = !b->items[i].next_rank;
-        console_text_fit(out, gs_slice_of(whole ? b->items[i].text : cut), b->columns);
+        gs_columns_fit(out, gs_slice_of(whole ? b->items[i].text : cut), b->columns);
         gs_buf_add_char(out, '\n');
         n++;
     }

@@ -2,23 +2,11 @@
 #pragma once
 
 #include "base/buf.h"
+#include "base/columns.h"
 #include "base/hmap.h"
 #include "codec/json.h"
 #include "kube/client.h"
 #include "tsdb/tsdb.h"
-
-// --- text in columns ---
-//
-// Text in columns of a terminal. Escape sequences and combining characters take no column, wide
-// characters take two.
-
-size_t console_text_width(struct gs_slice s); // columns
-// The text, cut to `width` columns; what is cut ends with "…".
-void console_text_fit(struct gs_buf *out, struct gs_slice s, size_t width);
-// The same, filled up with blanks to exactly `width` columns.
-void console_text_column(struct gs_buf *out, struct gs_slice s, size_t width);
-// Takes the next line of at most `width` columns off *rest, at a blank where there is one.
-struct gs_slice console_text_wrap(struct gs_slice *rest, size_t width);
 
 // --- rows of a block ---
 //

@@ -164,8 +164,8 @@ static struct widths wanted(const struct console_gpus *gpus, bool nodes)
         GS_AUTO_BUF struct gs_buf label = {0}, memory = {0};
         add_label(&label, g, nodes);
         add_memory(&memory, g);
-        size_t pods = console_text_width(gs_buf_slice(&g->pods));
-        size_t model = console_text_width(gs_slice_of(g->model));
+        size_t pods = gs_columns_width(gs_buf_slice(&g->pods));
+        size_t model = gs_columns_width(gs_slice_of(g->model));
         w.label = label.len > w.label ? label.len : w.label;
         w.memory = memory.len > w.memory ? memory.len : w.memory;
         w.pods = pods > w.pods ? pods : w.pods;
@@ -219,7 +219,7 @@ static void add_cell(struct gs_buf *out, const char *text, size_t width)
     if (!width)
         return;
     gs_buf_addf(out, "%*s", GAP, "");
-    console_text_column(out, gs_slice_of(text ? text : ""), width);
+    gs_columns_pad(out, gs_slice_of(text ? text : ""), width);
 }
 
 static void add_gpu(const struct console_gpu *g, const struct widths *w, bool node, bool colour,

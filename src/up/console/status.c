@@ -153,16 +153,16 @@ static void add_autoscaler(const struct console_decision *d, int64_t now_ms, boo
         add_replicas(&line, d, form < 3, colour);
         if (form < 1)
             gs_buf_addf(&line, ", decided %.0f s ago", (double)(now_ms - d->decided_ms) / 1e3);
-        if (console_text_width(gs_buf_slice(&line)) <= columns)
+        if (gs_columns_width(gs_buf_slice(&line)) <= columns)
             break;
     }
-    size_t width = console_text_width(gs_buf_slice(&line)),
-           named = console_text_width(gs_slice_of(name));
+    size_t width = gs_columns_width(gs_buf_slice(&line)),
+           named = gs_columns_width(gs_slice_of(name));
     size_t left = width > columns && named > width - columns ? named - (width - columns) : 1;
     if (width > columns) {
         gs_buf_clear(&line);
         gs_buf_add_str(&line, "  HPA ");
-        console_text_fit(&line, gs_slice_of(name), left);
+        gs_columns_fit(&line, gs_slice_of(name), left);
         add_replicas(&line, d, false, colour);
     }
     console_block_entry(b, gs_buf_slice(&line));
@@ -190,7 +190,7 @@ static void add_hints(const struct console_status_source *s, struct console_bloc
 {
     console_block_section(b, (struct console_section){.importance = KEEP_HINTS});
     for (size_t i = 0; i < CONSOLE_STATUS_HINTS && s->hints[i]; i++)
-        if (console_text_width(gs_slice_of(s->hints[i])) + 2 <= console_block_columns(b))
+        if (gs_columns_width(gs_slice_of(s->hints[i])) + 2 <= console_block_columns(b))
             add_entry(b, "  %s", s->hints[i]);
 }
 

@@ -49,7 +49,7 @@ static size_t rows_of_block(const struct console_terminal *t)
     size_t rows, columns, n = 0;
     console_terminal_size(t, &rows, &columns);
     for (struct gs_slice rest = gs_buf_slice(&t->block); rest.len;) {
-        size_t width = console_text_width(gs_slice_cut(&rest, '\n'));
+        size_t width = gs_columns_width(gs_slice_cut(&rest, '\n'));
         n += width > columns ? (width + columns - 1) / columns : 1;
     }
     return n;
@@ -134,7 +134,7 @@ void console_terminal_draw(struct console_terminal *t, struct gs_slice block)
     for (size_t n = 1; block.len && n < rows; n++) {
         struct gs_slice line = gs_slice_cut(&block, '\n');
         // Some terminals wrap a line that is as wide as the window.
-        console_text_fit(&t->block, line, columns > 1 ? columns - 1 : 1);
+        gs_columns_fit(&t->block, line, columns > 1 ? columns - 1 : 1);
         gs_buf_add_str(&t->block, t->colour ? "\033[0m\n" : "\n");
     }
     gs_buf_add_slice(&out, gs_buf_slice(&t->block));

@@ -55,7 +55,7 @@ static void add_reason(struct gs_buf *out, const char *why, size_t columns)
     for (bool first = true; first || rest.len; first = false) {
         struct gs_slice line = rest;
         if (breaks)
-            line = console_text_wrap(&rest, columns - REASON_AT);
+            line = gs_columns_wrap(&rest, columns - REASON_AT);
         else
             rest.len = 0;
         gs_buf_addf(out, "%*s" GS_SLICE_FMT "\n", first ? 0 : REASON_AT, "", GS_SLICE_ARG(line));
@@ -75,8 +75,8 @@ void console_timeline_print(const struct console_timeline *t, size_t columns, st
             gs_buf_addf(out, "%6.0f", r->gpu_percent);
         gs_buf_add_str(out, "  ");
         // Not cut: several autoscalers may need more than the width of the column.
-        size_t width = console_text_width(gs_slice_of(r->replicas));
-        console_text_column(out, gs_slice_of(r->replicas), width > 10 ? width : 10);
+        size_t width = gs_columns_width(gs_slice_of(r->replicas));
+        gs_columns_pad(out, gs_slice_of(r->replicas), width > 10 ? width : 10);
         gs_buf_add_char(out, ' ');
         add_reason(out, r->why, columns);
     }

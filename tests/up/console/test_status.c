@@ -164,7 +164,7 @@ static void assert_fits(const char *block, struct window w)
     size_t n = 0;
     for (struct gs_slice rest = gs_slice_of(block); rest.len; n++) {
         struct gs_slice line = gs_slice_cut(&rest, '\n');
-        if (console_text_width(line) > w.columns)
+        if (gs_columns_width(line) > w.columns)
             fail_msg("wider than %zu: " GS_SLICE_FMT, w.columns, GS_SLICE_ARG(line));
     }
     if (n > w.rows)

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "unit.h"
 
+#include "base/columns.h"
 #include "base/mem.h"
-#include "up/console/console_private.h"
 
 static size_t width(const char *s)
 {
-    return console_text_width(gs_slice_of(s));
+    return gs_columns_width(gs_slice_of(s));
 }
 
 static void assert_fit(const char *s, size_t columns, const char *want)
 {
     GS_AUTO_BUF struct gs_buf out = {0};
-    console_text_fit(&out, gs_slice_of(s), columns);
+    gs_columns_fit(&out, gs_slice_of(s), columns);
     assert_string_equal(out.len ? out.data : "", want);
 }
 
@@ -41,8 +41,8 @@ static void test_what_is_cut_ends_with_an_ellipsis(void **state)
 static void test_columns_are_filled_up(void **state)
 {
     GS_AUTO_BUF struct gs_buf out = {0};
-    console_text_column(&out, GS_SLICE("模"), 4);
-    console_text_column(&out, GS_SLICE("abcdef"), 3);
+    gs_columns_pad(&out, GS_SLICE("模"), 4);
+    gs_columns_pad(&out, GS_SLICE("abcdef"), 3);
     assert_string_equal(out.data, "模  ab…");
 }
 
@@ -51,12 +51,37 @@ static void test_lines_break_at_blanks(void **state)
     struct gs_slice rest = GS_SLICE("one two  threefourfive 模型");
     const char *const want[] = {"one two", "threefo", "urfive", "模型"};
     for (size_t i = 0; i < GS_ARRAY_LEN(want); i++) {
-        GS_AUTO_FREE char *line = gs_slice_dup(console_text_wrap(&rest, 7));
+        GS_AUTO_FREE char *line = gs_slice_dup(gs_columns_wrap(&rest, 7));
         assert_string_equal(line, want[i]);
     }
     assert_int_equal(rest.len, 0);
     rest = GS_SLICE("模");
-    assert_int_equal(console_text_wrap(&rest, 1).len, 3); // goes on, also where nothing fits
+    assert_int_equal(gs_columns_wrap(&rest, 1).len, 3); // goes on, also where nothing fits
+}
+
+static void assert_clean(const char *s, const char *want)
+{
+    GS_AUTO_BUF struct gs_buf out = {0};
+    gs_columns_clean(&out, gs_slice_of(s));
+    assert_string_equal(out.data, want);
+}
+
+#define REPLACED "\xef\xbf\xbd"
+
+static void test_text_of_others_cannot_control_the_terminal(void **state)
+{
+    assert_clean("web-0 模型 é", "web-0 模型 é");
+    assert_clean("a\033[2Jb\tc\nd\x7f", "a" REPLACED "[2Jb" REPLACED "c" REPLACED "d" REPLACED);
+    assert_clean("\xc2\x9b"
+                 "2J",
+                 REPLACED "2J"); // C1: CSI
+    assert_clean("\xe2\x80\xae"
+                 "abc\xe2\x81\xa6",
+                 REPLACED "abc" REPLACED);   // bidirectional
+    assert_clean("e\xcc\x81", "e" REPLACED); // combining
+    assert_clean("\xff\xe2x\xe2\x82", REPLACED REPLACED "x" REPLACED REPLACED);
+    assert_clean("\xc0\x9b[2J\xe0\x80\x9b", REPLACED "[2J" REPLACED); // overlong
+    assert_clean("\xf7\xbf\xbf\xbf\xed\xa0\x80", REPLACED REPLACED);  // past U+10FFFF, surrogate
 }
 
 int main(void)
@@ -66,6 +91,7 @@ int main(void)
         cmocka_unit_test(test_what_is_cut_ends_with_an_ellipsis),
         cmocka_unit_test(test_columns_are_filled_up),
         cmocka_unit_test(test_lines_break_at_blanks),
+        cmocka_unit_test(test_text_of_others_cannot_control_the_terminal),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "up/console/console_private.h"
+#include "base/columns.h"
 
 #include "base/mem.h"
 
@@ -17,7 +17,8 @@ static locale_t utf8_locale(void)
     return found;
 }
 
-static size_t columns_of(wchar_t c)
+// -1: not printable.
+static int printed_columns(wchar_t c)
 {
     locale_t utf8 = utf8_locale();
     if (!utf8)
@@ -25,6 +26,12 @@ static size_t columns_of(wchar_t c)
     locale_t before = uselocale(utf8);
     int n = wcwidth(c);
     uselocale(before);
+    return n;
+}
+
+static size_t columns_of(wchar_t c)
+{
+    int n = printed_columns(c);
     return n < 0 ? 1 : (size_t)n;
 }
 
@@ -40,13 +47,13 @@ static size_t escape_len(struct gs_slice s)
     return n < s.len ? n + 1 : n;
 }
 
-// Bytes and columns of the first character. A byte that is not UTF-8 counts as one character.
-static size_t take_character(struct gs_slice s, size_t *ret_columns)
+// The first character and its bytes. A byte that is not UTF-8 counts as one character.
+static size_t decode_character(struct gs_slice s, wchar_t *ret)
 {
     unsigned char first = (unsigned char)s.data[0];
     size_t n = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : first >= 0xc0 ? 2 : 1;
     wchar_t c = n == 1 ? first : first & (0xff >> (n + 1));
-    *ret_columns = 1;
+    *ret = first;
     if (n == 1 || n > s.len)
         return 1;
     for (size_t i = 1; i < n; i++) {
@@ -54,7 +61,15 @@ static size_t take_character(struct gs_slice s, size_t *ret_columns)
             return 1;
         c = (wchar_t)((unsigned)c << 6 | ((unsigned char)s.data[i] & 0x3f));
     }
-    *ret_columns = columns_of(c);
+    *ret = c;
+    return n;
+}
+
+static size_t take_character(struct gs_slice s, size_t *ret_columns)
+{
+    wchar_t c;
+    size_t n = decode_character(s, &c);
+    *ret_columns = n == 1 ? 1 : columns_of(c);
     return n;
 }
 
@@ -76,7 +91,7 @@ static size_t fitting_prefix(struct gs_slice s, size_t width, size_t *ret_column
     return at;
 }
 
-size_t console_text_width(struct gs_slice s)
+size_t gs_columns_width(struct gs_slice s)
 {
     size_t columns;
     fitting_prefix(s, SIZE_MAX / 2, &columns);
@@ -93,7 +108,7 @@ static void add_escapes(struct gs_buf *out, struct gs_slice s)
     }
 }
 
-void console_text_fit(struct gs_buf *out, struct gs_slice s, size_t width)
+void gs_columns_fit(struct gs_buf *out, struct gs_slice s, size_t width)
 {
     size_t columns;
     size_t n = fitting_prefix(s, width, &columns);
@@ -108,14 +123,14 @@ void console_text_fit(struct gs_buf *out, struct gs_slice s, size_t width)
                                    s.len - n)); // the escape sequences that end colours are kept
 }
 
-void console_text_column(struct gs_buf *out, struct gs_slice s, size_t width)
+void gs_columns_pad(struct gs_buf *out, struct gs_slice s, size_t width)
 {
-    console_text_fit(out, s, width);
-    for (size_t columns = console_text_width(s); columns < width; columns++)
+    gs_columns_fit(out, s, width);
+    for (size_t columns = gs_columns_width(s); columns < width; columns++)
         gs_buf_add_char(out, ' ');
 }
 
-struct gs_slice console_text_wrap(struct gs_slice *rest, size_t width)
+struct gs_slice gs_columns_wrap(struct gs_slice *rest, size_t width)
 {
     size_t columns;
     size_t n = fitting_prefix(*rest, width, &columns), end = n;
@@ -133,4 +148,27 @@ struct gs_slice console_text_wrap(struct gs_slice *rest, size_t width)
         n++;
     *rest = gs_slice_make(rest->data + n, rest->len - n);
     return line;
+}
+
+// Invisible although it has a width, or changes the direction of the text after it.
+static bool is_hidden(wchar_t c)
+{
+    return c == 0xad || c == 0x61c || (c >= 0x200b && c <= 0x200f) ||
+           (c >= 0x2028 && c <= 0x202e) || (c >= 0x2060 && c <= 0x206f) || c == 0xfeff ||
+           (c >= 0xfff0 && c <= 0xfffb) || (c >= 0xe000 && c <= 0xf8ff) || c >= 0xe0000;
+}
+
+void gs_columns_clean(struct gs_buf *out, struct gs_slice s)
+{
+    while (s.len) {
+        wchar_t c;
+        size_t n = decode_character(s, &c);
+        bool broken = n == 1 ? c < 0x20 || c > 0x7e : printed_columns(c) <= 0 || is_hidden(c);
+        // Overlong forms of ASCII, too.
+        if (broken || (n > 1 && c < 0xa0))
+            gs_buf_add_str(out, "\xef\xbf\xbd");
+        else
+            gs_buf_add(out, s.data, n);
+        s = gs_slice_make(s.data + n, s.len - n);
+    }
 }

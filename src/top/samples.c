@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "top/top_private.h"
+
+#include "base/mem.h"
+
+void top_samples_finish(struct top_samples *s)
+{
+    gs_arena_finish(&s->arena);
+    free(s->items);
+    *s = (struct top_samples){0};
+}
+
+static bool copy_text(struct gs_arena *arena, struct gs_slice text, struct gs_slice *ret)
+{
+    const char *copy = gs_arena_strndup(arena, text.data ? text.data : "", text.len);
+    *ret = gs_slice_make(copy, text.len);
+    return copy != NULL;
+}
+
+struct gs_error *top_samples_add(struct top_samples *s, const struct top_sample *sample)
+{
+    s->arena.limit = TOP_MAX_BYTES;
+    if (s->len == TOP_MAX_SAMPLES || sample->n_labels > TOP_MAX_LABELS)
+        return gs_error_new(GS_ELIMIT, "more than %d samples, or more than %d labels of one",
+                            TOP_MAX_SAMPLES, TOP_MAX_LABELS);
+    struct top_sample copy = *sample;
+    struct top_label *labels = gs_arena_alloc(&s->arena, (sample->n_labels + 1) * sizeof(*labels));
+    bool ok = labels && copy_text(&s->arena, sample->name, &copy.name);
+    for (size_t i = 0; ok && i < sample->n_labels; i++)
+        ok = copy_text(&s->arena, sample->labels[i].name, &labels[i].name) &&
+             copy_text(&s->arena, sample->labels[i].value, &labels[i].value);
+    if (!ok)
+        return gs_error_new(GS_ELIMIT, "the samples have more than %d MiB", TOP_MAX_BYTES >> 20);
+    copy.labels = labels;
+    gs_grow(&s->items, &s->cap, s->len, sizeof(*s->items));
+    s->items[s->len++] = copy;
+    return NULL;
+}
+
+struct gs_slice top_sample_label(const struct top_sample *s, const char *name)
+{
+    for (size_t i = 0; i < s->n_labels; i++)
+        if (gs_slice_eq_str(s->labels[i].name, name))
+            return s->labels[i].value;
+    return (struct gs_slice){0};
+}

@@ -132,6 +132,16 @@ code=0
 [ "$code" = 7 ] || fail "exit code $code of run -it: $(cat "$dir/terminal")"
 grep -q '^33 101' "$dir/terminal" || fail "size of the terminal of run -it: $(cat "$dir/terminal")"
 echo "ok: run -it"
+for debugged in "pod/web --copy-to=web-debug" "$(kubectl get nodes -o name)"; do
+    rm -f "$dir/terminal"
+    # shellcheck disable=SC2086 # the flag is a word
+    (
+        soon grep -q 'command prompt' "$dir/terminal" && printf 'echo debugged $((40 + 2)); exit\r'
+        soon grep -q '^debugged 42' "$dir/terminal"
+    ) | script -qefc "kubectl debug $debugged -it --image=any -- sh" /dev/null >"$dir/terminal" 2>&1 || fail "debug $debugged: $(cat "$dir/terminal")"
+    grep -q '^debugged 42' "$dir/terminal" || fail "debug $debugged: $(cat "$dir/terminal")"
+done
+echo "ok: debug of a copy and of the node"
 
 # Many at once.
 many=

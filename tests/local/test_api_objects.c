@@ -235,6 +235,46 @@ static void test_orphans_lose_their_owner(void **state)
         json_array_size(codec_json_get(left.body, "metadata", "ownerReferences", NULL)), 0);
 }
 
+// As kube-apiserver 1.36 answers.
+static void test_deletions_return_objects_or_a_status(void **state)
+{
+    static const struct {
+        const char *path, *object, *options;
+        int code;
+        const char *kind, *finalizer;
+    } cases[] = {
+        {DEPLOYMENTS, DEPLOYMENT, NULL, 200, "Status", NULL},
+        {DEPLOYMENTS, DEPLOYMENT, "{\"propagationPolicy\":\"Background\"}", 200, "Status", NULL},
+        {DEPLOYMENTS, DEPLOYMENT, "{\"propagationPolicy\":\"Foreground\"}", 200, "Deployment",
+         "foregroundDeletion"},
+        {DEPLOYMENTS, DEPLOYMENT, "{\"propagationPolicy\":\"Orphan\"}", 200, "Deployment",
+         "orphan"},
+        {"/api/v1/namespaces/default/services",
+         "{\"metadata\":{\"name\":\"d\"},\"spec\":{\"ports\":[{\"port\":80}]}}", NULL, 200,
+         "Service", NULL},
+        {"/api/v1/namespaces/default/configmaps", "{\"metadata\":{\"name\":\"d\"}}",
+         "{\"orphanDependents\":false}", 200, "Status", NULL},
+        {"/api/v1/namespaces/default/configmaps",
+         "{\"metadata\":{\"name\":\"d\",\"finalizers\":[\"a.b/c\"]}}",
+         "{\"orphanDependents\":false}", 202, "ConfigMap", "a.b/c"},
+    };
+    for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++) {
+        AUTO_REPLY struct reply made = request(*state, "POST", cases[i].path, cases[i].object);
+        assert_status(made, 201);
+        GS_AUTO_FREE char *path = gs_format("%s/d", cases[i].path);
+        AUTO_REPLY struct reply del = request(*state, "DELETE", path, cases[i].options);
+        assert_status(del, cases[i].code);
+        assert_member(del, cases[i].kind, "kind");
+        const json_t *finalizers = codec_json_get(del.body, "metadata", "finalizers", NULL);
+        const char *first = json_string_value(json_array_get(finalizers, 0));
+        assert_true(cases[i].finalizer ? gs_streq(first, cases[i].finalizer) : !first);
+        AUTO_REPLY struct reply let_go =
+            request_with(*state, "PATCH", path, "application/merge-patch+json", NULL,
+                         "{\"metadata\":{\"finalizers\":null}}");
+        assert_true(let_go.status == 200 || let_go.status == 404);
+    }
+}
+
 static void test_scale_reads_and_writes_replicas(void **state)
 {
     AUTO_REPLY struct reply made = request(*state, "POST", DEPLOYMENTS, DEPLOYMENT);
@@ -442,6 +482,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_deletion_preconditions_and_dry_run, setup, teardown),
         cmocka_unit_test_setup_teardown(test_namespaces_end_when_empty, setup, teardown),
         cmocka_unit_test_setup_teardown(test_orphans_lose_their_owner, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_deletions_return_objects_or_a_status, setup, teardown),
         cmocka_unit_test_setup_teardown(test_scale_reads_and_writes_replicas, setup, teardown),
         cmocka_unit_test_setup_teardown(test_inert_kinds_say_so, setup, teardown),
         cmocka_unit_test_setup_teardown(test_autoscalers_come_in_every_version, setup, teardown),

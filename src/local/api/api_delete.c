@@ -10,7 +10,6 @@
 #include "local/pod.h"
 
 #define DEFAULT_GRACE_S 30
-#define FOREGROUND      "foregroundDeletion"
 
 static bool is_core(const struct local_api_resource *res, const char *plural)
 {
@@ -224,8 +223,15 @@ static json_t *marked(const json_t *obj, int64_t grace_s)
     return copy;
 }
 
-// The garbage collector deletes the dependents, then it removes the finalizer.
-static json_t *held_for_dependents(const json_t *obj)
+// Objects whose dependents the garbage collector knows.
+static bool is_collected(const struct local_api_resource *res)
+{
+    return res->custom || local_is_collected(res->group, res->plural);
+}
+
+// finalizer: "foregroundDeletion", and the garbage collector deletes the dependents; or "orphan",
+// and it releases them. Then it removes the finalizer.
+static json_t *held_for_dependents(const json_t *obj, const char *finalizer)
 {
     json_t *copy = json_deep_copy(obj);
     json_t *finalizers = codec_json_get(copy, "metadata", "finalizers", NULL);
@@ -233,8 +239,8 @@ static json_t *held_for_dependents(const json_t *obj)
         finalizers = json_array();
         codec_json_set(copy, finalizers, "metadata", "finalizers", NULL);
     }
-    if (!codec_json_has_string(finalizers, FOREGROUND))
-        json_array_append_new(finalizers, json_string(FOREGROUND));
+    if (!codec_json_has_string(finalizers, finalizer))
+        json_array_append_new(finalizers, json_string(finalizer));
     return copy;
 }
 
@@ -250,7 +256,9 @@ static json_t *delete_now(const struct local_api_request *r, const json_t *obj, 
     if (err)
         return local_api_error_status(err);
     *ret_gone = true;
-    *ret_obj = json_incref((json_t *)obj);
+    // A pod has the time of its deletion also without a grace period.
+    json_t *shown = is_core(r->res, "pods") ? marked(obj, 0) : NULL;
+    *ret_obj = shown ? shown : json_incref((json_t *)obj);
     if (ns && !r->dry_run && local_api_has_account_objects(r->res))
         local_api_make_account(r->api, ns);
     return NULL;
@@ -309,9 +317,8 @@ json_t *local_api_delete_object(const struct local_api_request *r, const json_t 
         return delete_namespace(r, keep, ret_obj, ret_gone);
     if (strcmp(r->res->plural, "customresourcedefinitions") == 0)
         return local_api_delete_crd(r, keep, ret_obj, ret_gone);
-    if (o.foreground && !o.orphan && !kube_is_deleting(keep) &&
-        (r->res->custom || local_is_collected(r->res->group, r->res->plural))) {
-        json_t *held_one = held_for_dependents(keep);
+    if ((o.foreground || o.orphan) && !kube_is_deleting(keep) && is_collected(r->res)) {
+        json_t *held_one = held_for_dependents(keep, o.orphan ? "orphan" : "foregroundDeletion");
         json_decref(keep);
         keep = held_one;
     }
@@ -342,8 +349,14 @@ static void reply_deleted(const struct local_api_request *r, const json_t *obj)
 // Kinds whose deletion is answered with the object itself, as kube-apiserver does.
 static bool returns_object(const struct local_api_resource *res)
 {
-    return is_core(res, "pods") || is_core(res, "services") || is_core(res, "namespaces") ||
-           is_core(res, "serviceaccounts");
+    static const char *const core[] = {
+        "namespaces",   "persistentvolumeclaims", "persistentvolumes", "pods",
+        "podtemplates", "resourcequotas",         "serviceaccounts",   "services"};
+    for (size_t i = 0; i < GS_ARRAY_LEN(core); i++)
+        if (is_core(res, core[i]))
+            return true;
+    return !res->custom &&
+           (gs_streq(res->group, "storage.k8s.io") || gs_streq(res->group, "resource.k8s.io"));
 }
 
 json_t *local_api_delete(const struct local_api_request *request)
@@ -365,7 +378,10 @@ json_t *local_api_delete(const struct local_api_request *request)
     if (gone && !returns_object(r.res))
         reply_deleted(&r, obj);
     else
-        local_api_reply_object(&r, 200, obj);
+        // As kube-apiserver, which has 202 for the older form of a policy only.
+        local_api_reply_object(
+            &r, !gone && json_is_false(json_object_get(options, "orphanDependents")) ? 202 : 200,
+            obj);
     return NULL;
 }
 

@@ -175,58 +175,25 @@ static struct gs_error *quantile(struct promql_eval *ev, const struct promql_nod
     return err;
 }
 
-struct group_labels { // cached for a cached input
-    struct tsdb_labels *labels;
-    uint64_t set;
-};
-
-static const struct group_labels *keep_labels(struct promql_eval *ev, const struct gs_buf *key,
-                                              const struct promql_matrix *m)
-{
-    struct promql_entry *e = promql_entry_new(ev->view);
-    if (!e)
-        return NULL;
-    struct group_labels *kept = gs_arena_alloc(&e->arena, sizeof(*kept));
-    struct tsdb_labels *labels =
-        promql_entry_copy_labels(e, m->n ? &m->series[0].labels : NULL, sizeof(m->series[0]), m->n);
-    if (!kept || !labels) {
-        promql_entry_free(e);
-        return NULL;
-    }
-    *kept = (struct group_labels){labels, promql_cache_number(ev->engine->cache)};
-    promql_cache_put(ev->view, key, e, kept);
-    return kept;
-}
-
 // The series of the groups, without values.
 static struct gs_error *group_series(struct promql_eval *ev, const struct promql_grouping *g,
                                      struct promql_matrix *ret)
 {
     double *v;
-    GS_AUTO_BUF struct gs_buf key = {0};
-    const struct group_labels *kept = NULL;
+    const struct promql_label_table *cached = g->keys.table;
     struct gs_error *err = promql_eval_matrix(ev, ret, g->keys.n_ids);
     if (!err)
         err = promql_eval_columns(ev, g->keys.n_ids, &v);
-    if (g->input.set) {
-        gs_buf_add_char(&key, 'L');
-        gs_buf_add(&key, &g->input.set, sizeof(g->input.set));
-        promql_eval_rule_key(&g->rule, &key);
-        kept = promql_cache_get(ev->view, &key);
-    }
     for (size_t k = 0; k < g->keys.n_ids && !err; k++) {
         struct promql_series *s = &ret->series[ret->n++];
         s->v = v + k * ev->steps.n;
-        if (kept)
-            s->labels = kept->labels[k];
+        if (cached)
+            s->labels = cached->labels[g->keys.numbers[k]];
         else
             err = promql_eval_key_labels(ev, &g->rule, g->input.series[g->keys.first[k]].labels,
                                          &s->labels);
     }
-    if (!err && !kept && key.len)
-        kept = keep_labels(ev, &key, ret);
-    ret->set = kept ? kept->set : 0;
-    return err;
+    return err || !cached ? err : promql_eval_set(ev, cached, g->keys.numbers, ret);
 }
 
 struct gs_error *promql_eval_grouping(struct promql_eval *ev, const struct promql_node *n,

@@ -1,147 +1,169 @@
 // SPDX-License-Identifier: Apache-2.0
+// The entries of the cache: their number and bytes are bounded, and those that were not used for
+// the longest time make room for others. An entry that a query holds stays until the query ends.
 #include "promql/eval_private.h"
 
+#include "base/assert.h"
 #include "base/mem.h"
 
-#define MAX_BYTES   ((size_t)96 << 20)
-#define MAX_ENTRIES ((size_t)1024)
-
-struct promql_cache_view {
-    struct gs_hmap *entries;
-    size_t bytes, n_results; // that read it
-};
-
-struct kept {
-    struct promql_entry entry;
-    void *data;
-};
+#define DEFAULT_MAX_BYTES ((size_t)96 << 20)
+#define MAX_ENTRIES       ((size_t)8192)
 
 struct promql_cache {
-    struct promql_cache_view *now;
-    uint64_t generation; // of the store's series, of `now`
-    uint64_t last_set;
+    struct gs_hmap *entries;
+    TAILQ_HEAD(, promql_entry) by_use; // the last used one first
+    size_t bytes, max_bytes;
+    uint64_t names_gone; // of the store, when the first entry was made
+    uint64_t last_number;
 };
 
-static void free_kept(void *p)
-{
-    struct kept *k = p;
-    gs_arena_finish(&k->entry.arena);
-    free(k);
-}
+struct promql_cache_view {
+    struct promql_cache *cache;
+    uint64_t names_gone, changes; // of the store, when the query started
+    struct promql_entry **held;
+    size_t n_held, held_cap;
+};
 
-static struct promql_cache_view *view_new(void)
-{
-    struct promql_cache_view *v = gs_alloc(sizeof(*v));
-    v->entries = gs_hmap_new(free_kept);
-    return v;
-}
-
-static void view_free(struct promql_cache_view *v)
-{
-    gs_hmap_free(v->entries);
-    free(v);
-}
-
-struct promql_cache *promql_cache_new(void)
+struct promql_cache *promql_cache_new(size_t max_bytes)
 {
     struct promql_cache *c = gs_alloc(sizeof(*c));
-    c->now = view_new();
+    c->max_bytes = max_bytes ? max_bytes : DEFAULT_MAX_BYTES;
+    c->entries = gs_hmap_new(NULL);
+    TAILQ_INIT(&c->by_use);
     return c;
+}
+
+static void entry_free(struct promql_entry *e)
+{
+    free(e->key);
+    e->free(e);
+}
+
+static void remove_entry(struct promql_cache *c, struct promql_entry *e)
+{
+    TAILQ_REMOVE(&c->by_use, e, all);
+    gs_hmap_remove(c->entries, gs_slice_make(e->key, e->key_len));
+    c->bytes -= e->bytes;
+    e->cached = false;
+    if (!e->n_holds)
+        entry_free(e);
+}
+
+static void remove_all(struct promql_cache *c)
+{
+    while (!TAILQ_EMPTY(&c->by_use))
+        remove_entry(c, TAILQ_FIRST(&c->by_use));
+    gs_assert_debug(!c->bytes && !gs_hmap_len(c->entries));
 }
 
 void promql_cache_free(struct promql_cache *c)
 {
-    view_free(c->now);
+    remove_all(c);
+    gs_hmap_free(c->entries);
     free(c);
 }
 
-static void renew_view(struct promql_cache *c, const struct tsdb *db)
+struct promql_cache_view *promql_cache_hold(struct promql_cache *c, struct tsdb *db)
 {
-    struct promql_cache_view *old = c->now;
-    bool full = old->bytes > MAX_BYTES / 2 || gs_hmap_len(old->entries) > MAX_ENTRIES / 2;
-    if (c->generation == tsdb_generation(db) && !full)
-        return;
-    c->generation = tsdb_generation(db);
-    // A view in use belongs to the old series, even if it is empty.
-    if (!gs_hmap_len(old->entries) && !old->n_results)
-        return;
-    c->now = view_new();
-    if (!old->n_results)
-        view_free(old);
+    if (c->names_gone != tsdb_names_gone(db))
+        remove_all(c); // the order of names in label sets may be wrong
+    c->names_gone = tsdb_names_gone(db);
+    struct promql_cache_view *v = gs_alloc(sizeof(*v));
+    *v = (struct promql_cache_view){
+        .cache = c, .names_gone = c->names_gone, .changes = tsdb_changes_end(db)};
+    return v;
 }
 
-struct promql_cache_view *promql_cache_hold(struct promql_cache *c, const struct tsdb *db)
+void promql_cache_release(struct promql_cache_view *v)
 {
-    renew_view(c, db);
-    c->now->n_results++;
-    return c->now;
+    for (size_t i = 0; i < v->n_held; i++)
+        if (--v->held[i]->n_holds == 0 && !v->held[i]->cached)
+            entry_free(v->held[i]);
+    free(v->held);
+    free(v);
 }
 
-void promql_cache_release(struct promql_cache *c, struct promql_cache_view *v)
+bool promql_cache_usable(const struct promql_cache_view *v)
 {
-    if (--v->n_results == 0 && v != c->now)
-        view_free(v);
+    return v->names_gone == v->cache->names_gone;
 }
 
-uint64_t promql_cache_number(struct promql_cache *c)
+uint64_t promql_cache_changes(const struct promql_cache_view *v)
 {
-    return ++c->last_set;
+    return v->changes;
 }
 
-void *promql_cache_get(const struct promql_cache_view *v, const struct gs_buf *key)
+uint64_t promql_cache_number(struct promql_cache_view *v)
 {
-    struct kept *k = gs_hmap_get(v->entries, gs_buf_slice(key));
-    return k ? k->data : NULL;
+    return ++v->cache->last_number;
 }
 
-struct promql_entry *promql_entry_new(struct promql_cache_view *v)
+static void hold_entry(struct promql_cache_view *v, struct promql_entry *e)
 {
-    if (v->bytes >= MAX_BYTES || gs_hmap_len(v->entries) >= MAX_ENTRIES)
+    gs_grow(&v->held, &v->held_cap, v->n_held, sizeof(struct promql_entry *));
+    v->held[v->n_held++] = e;
+    e->n_holds++;
+}
+
+struct promql_entry *promql_cache_get(struct promql_cache_view *v, const struct gs_buf *key)
+{
+    struct promql_cache *c = v->cache;
+    struct promql_entry *e =
+        promql_cache_usable(v) ? gs_hmap_get(c->entries, gs_buf_slice(key)) : NULL;
+    if (!e)
         return NULL;
-    struct kept *k = gs_alloc(sizeof(*k));
-    k->entry.arena.limit = MAX_BYTES - v->bytes;
-    return &k->entry;
+    TAILQ_REMOVE(&c->by_use, e, all);
+    TAILQ_INSERT_HEAD(&c->by_use, e, all);
+    hold_entry(v, e);
+    return e;
 }
 
-void promql_entry_free(struct promql_entry *e)
+static bool make_room(struct promql_cache *c, size_t bytes, size_t entries)
 {
-    free_kept(GS_CONTAINER_OF(e, struct kept, entry));
-}
-
-void promql_cache_put(struct promql_cache_view *v, const struct gs_buf *key, struct promql_entry *e,
-                      void *data)
-{
-    struct kept *k = GS_CONTAINER_OF(e, struct kept, entry);
-    k->data = data;
-    v->bytes += e->arena.used + sizeof(*k) + key->len;
-    gs_hmap_put(v->entries, gs_buf_slice(key), k);
-}
-
-void *promql_entry_copy(struct promql_entry *e, const void *data, size_t n, size_t size)
-{
-    void *p = gs_arena_alloc(&e->arena, n ? n * size : 1);
-    if (p && n)
-        memcpy(p, data, n * size);
-    return p;
-}
-
-struct tsdb_labels *promql_entry_copy_labels(struct promql_entry *e, const struct tsdb_labels *l,
-                                             size_t stride, size_t n)
-{
-    struct tsdb_labels *out = gs_arena_alloc(&e->arena, n ? n * sizeof(*out) : 1);
-    size_t total = 0, at = 0;
-    const char *from = (const char *)l;
-    for (size_t i = 0; i < n; i++)
-        total += ((const struct tsdb_labels *)(const void *)(from + i * stride))->n;
-    struct tsdb_pair *pairs = gs_arena_alloc(&e->arena, total ? total * sizeof(*pairs) : 1);
-    if (!out || !pairs)
-        return NULL;
-    for (size_t i = 0; i < n; i++) {
-        const struct tsdb_labels *one = (const void *)(from + i * stride);
-        if (one->n)
-            memcpy(pairs + at, one->pairs, one->n * sizeof(*pairs));
-        out[i] = (struct tsdb_labels){pairs + at, one->n};
-        at += one->n;
+    struct promql_entry *e = TAILQ_LAST(&c->by_use, promql_entries), *before;
+    for (;
+         e && (c->bytes + bytes > c->max_bytes || gs_hmap_len(c->entries) + entries > MAX_ENTRIES);
+         e = before) {
+        before = TAILQ_PREV(e, promql_entries, all);
+        if (!e->n_holds)
+            remove_entry(c, e);
     }
-    return out;
+    return c->bytes + bytes <= c->max_bytes && gs_hmap_len(c->entries) + entries <= MAX_ENTRIES;
+}
+
+bool promql_cache_has_room(struct promql_cache_view *v, size_t bytes)
+{
+    return promql_cache_usable(v) && bytes <= v->cache->max_bytes && make_room(v->cache, bytes, 1);
+}
+
+void promql_cache_put(struct promql_cache_view *v, const struct gs_buf *key, struct promql_entry *e)
+{
+    struct promql_cache *c = v->cache;
+    struct promql_entry *old = gs_hmap_get(c->entries, gs_buf_slice(key));
+    if (old)
+        remove_entry(c, old);
+    e->key_len = key->len;
+    e->key = gs_alloc(key->len);
+    memcpy(e->key, key->data, key->len);
+    e->bytes += sizeof(*e) + key->len * 2;
+    e->cached = true;
+    c->bytes += e->bytes;
+    TAILQ_INSERT_HEAD(&c->by_use, e, all);
+    gs_hmap_put(c->entries, gs_buf_slice(key), e);
+    hold_entry(v, e);
+}
+
+bool promql_entry_grow(struct promql_cache_view *v, struct promql_entry *e, size_t bytes)
+{
+    if (!e->cached || bytes > v->cache->max_bytes || !make_room(v->cache, bytes, 0))
+        return false;
+    e->bytes += bytes;
+    v->cache->bytes += bytes;
+    return true;
+}
+
+void promql_cache_retire(struct promql_cache_view *v, struct promql_entry *e)
+{
+    if (e->cached)
+        remove_entry(v->cache, e);
 }

@@ -17,7 +17,7 @@ struct promql_engine *promql_engine_new(struct tsdb *db, const struct promql_con
 {
     struct promql_engine *e = gs_alloc(sizeof(*e));
     e->db = db;
-    e->cache = promql_cache_new();
+    e->cache = promql_cache_new(cfg ? cfg->cache_bytes : 0);
     if (cfg)
         e->cfg = *cfg;
     struct promql_config *c = &e->cfg;
@@ -118,7 +118,7 @@ static void eval_free(struct promql_eval *ev)
     free(ev->own_texts);
     promql_annotations_finish(&ev->notes);
     tsdb_samples_finish(&ev->scratch);
-    promql_cache_release(ev->engine->cache, ev->view);
+    promql_cache_release(ev->view);
     tsdb_isolation_end(ev->engine->db, &ev->hold);
     give_arena_back(ev->engine, &ev->arena);
     free(ev);

@@ -114,7 +114,7 @@ struct gs_error *promql_eval_add_series(struct promql_eval *ev, struct promql_ma
     if (err)
         return err;
     s->labels = labels;
-    m->set = 0;
+    m->set = NULL;
     m->n_steps = ev->steps.n;
     m->n++;
     *ret = s;
@@ -140,7 +140,7 @@ void promql_eval_compact(struct promql_matrix *m)
             m->series[kept++] = m->series[i];
     }
     if (kept != m->n)
-        m->set = 0;
+        m->set = NULL;
     m->n = kept;
 }
 
@@ -301,7 +301,7 @@ struct gs_error *promql_eval_merge_equal(struct promql_eval *ev, struct promql_m
         table[at] = (uint32_t)++kept;
     }
     if (kept != m->n)
-        m->set = 0;
+        m->set = NULL;
     m->n = kept;
     return err;
 }
@@ -311,26 +311,33 @@ struct gs_error *promql_eval_check_unique(struct promql_eval *ev, struct promql_
     return promql_eval_merge_equal(ev, m, true, NULL);
 }
 
-struct nameless { // the label sets of a cached matrix without their names
-    struct tsdb_labels *labels;
-    uint64_t set;
-};
-
-static void keep_nameless(struct promql_eval *ev, const struct gs_buf *key, struct promql_matrix *m)
+// *ret_done: the label sets without names are cached, and all differ.
+static struct gs_error *drop_cached_names(struct promql_eval *ev, struct promql_matrix *m,
+                                          bool *ret_done)
 {
-    struct promql_entry *e = promql_entry_new(ev->view);
-    if (!e)
-        return;
-    struct nameless *kept = gs_arena_alloc(&e->arena, sizeof(*kept));
-    struct tsdb_labels *labels =
-        promql_entry_copy_labels(e, m->n ? &m->series[0].labels : NULL, sizeof(m->series[0]), m->n);
-    if (!kept || !labels) {
-        promql_entry_free(e);
-        return;
+    const struct promql_key_rule rule = {0}; // ignoring ()
+    struct promql_label_table *t;
+    uint32_t *numbers;
+    bool *seen;
+    struct gs_error *err = promql_eval_alloc(ev, m->n, sizeof(*numbers), &numbers);
+    *ret_done = false;
+    if (!err)
+        err = promql_eval_numbers(ev, &rule, m, numbers, &t);
+    if (err || !t)
+        return err;
+    promql_label_table_used(ev->view, t, m->n);
+    err = promql_eval_alloc(ev, t->n, sizeof(*seen), &seen);
+    if (err)
+        return err;
+    for (size_t i = 0; i < m->n; i++) {
+        if (seen[numbers[i]])
+            return NULL;
+        seen[numbers[i]] = true;
     }
-    *kept = (struct nameless){labels, promql_cache_number(ev->engine->cache)};
-    m->set = kept->set;
-    promql_cache_put(ev->view, key, e, kept);
+    for (size_t i = 0; i < m->n; i++)
+        m->series[i].labels = t->labels[numbers[i]];
+    *ret_done = true;
+    return promql_eval_set(ev, t, numbers, m);
 }
 
 static bool same_metadata(const struct promql_eval *ev, struct tsdb_labels a, struct tsdb_labels b)
@@ -345,30 +352,20 @@ static bool same_metadata(const struct promql_eval *ev, struct tsdb_labels a, st
 
 static struct gs_error *drop_names(struct promql_eval *ev, struct promql_matrix *m, bool strict)
 {
-    GS_AUTO_BUF struct gs_buf key = {0};
-    if (m->set) {
-        gs_buf_add_char(&key, 'N');
-        gs_buf_add(&key, &m->set, sizeof(m->set));
-        const struct nameless *kept = promql_cache_get(ev->view, &key);
-        if (kept) {
-            for (size_t i = 0; i < m->n; i++)
-                m->series[i].labels = kept->labels[i];
-            m->set = kept->set;
-            return NULL;
-        }
-        m->set = 0;
-    }
+    bool done = false;
+    struct gs_error *err = m->set ? drop_cached_names(ev, m, &done) : NULL;
+    if (err || done)
+        return err;
+    m->set = NULL;
     bool same = true; // sets that differ, but not in the name, differ without it
     struct tsdb_labels first = m->n ? m->series[0].labels : (struct tsdb_labels){0};
     for (size_t i = 0; i < m->n; i++) {
         struct promql_series *s = &m->series[i];
         same = same && same_metadata(ev, s->labels, first);
-        struct gs_error *err = promql_eval_without_name(ev, s->labels, &s->labels);
+        err = promql_eval_without_name(ev, s->labels, &s->labels);
         if (err)
             return err;
     }
-    if (same && key.len)
-        keep_nameless(ev, &key, m);
     return same ? NULL : promql_eval_merge_equal(ev, m, strict, NULL);
 }
 
@@ -536,7 +533,7 @@ struct gs_error *promql_eval_node(struct promql_eval *ev, const struct promql_no
                                   struct promql_matrix *ret)
 {
     struct gs_error *err = promql_eval_dispatch(ev, n, ret);
-    ret->set = 0; // callers may change them
+    ret->set = NULL; // callers may change them
     return err;
 }
 

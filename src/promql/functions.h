@@ -40,7 +40,7 @@ struct promql_matrix {
     struct promql_series *series;
     size_t n, cap;
     size_t n_steps;
-    uint64_t set; // identifies the cached list of series; 0: not cached
+    const struct promql_set *set; // what is cached about these series; NULL: nothing
 };
 
 // Warnings and infos of a query, deduplicated, with the position appended and Prometheus' wording.

@@ -155,69 +155,138 @@ static struct gs_error *number_both(struct promql_eval *ev, const struct promql_
     return NULL;
 }
 
-// --- kept keys ---
+// --- cached keys ---
 
-struct kept_keys {
-    struct promql_keys a, b;
-};
-
-void promql_eval_rule_key(const struct promql_key_rule *rule, struct gs_buf *key)
+void promql_eval_rule_key(const struct promql_eval *ev, const struct promql_key_rule *rule,
+                          struct gs_buf *key)
 {
     gs_buf_add_char(key, rule->on ? 'o' : 'i');
-    gs_buf_add_char(key, rule->with_name ? 'n' : '-');
+    for (size_t i = 0; i < GS_ARRAY_LEN(ev->metadata); i++) {
+        bool own = ev->metadata[i] & PROMQL_OWN_SYMBOL;
+        gs_buf_add(key, own ? &(uint32_t){TSDB_NO_SYMBOL} : &ev->metadata[i], sizeof(uint32_t));
+    }
     for (size_t i = 0; i < rule->n; i++) {
-        // No stored series has a name that is a symbol of the query.
+        // No stored series has a name that is a symbol of the query. The text is part of the key,
+        // because a symbol that no series has as a name can get another text.
         uint32_t name = rule->names[i] & PROMQL_OWN_SYMBOL ? TSDB_NO_SYMBOL : rule->names[i];
+        struct gs_slice text = promql_eval_text(ev, rule->names[i]);
         gs_buf_add(key, &name, sizeof(name));
+        gs_buf_add(key, &text.len, sizeof(text.len));
+        gs_buf_add_slice(key, text);
     }
 }
 
-static bool keep_one(struct promql_entry *e, const struct promql_matrix *m,
-                     const struct promql_keys *from, struct promql_keys *ret)
+struct gs_error *promql_eval_set(struct promql_eval *ev, const struct promql_label_table *table,
+                                 const uint32_t *elements, struct promql_matrix *m)
 {
-    *ret = *from;
-    ret->ids = promql_entry_copy(e, from->ids, m->n, sizeof(*from->ids));
-    ret->first = promql_entry_copy(e, from->first, from->n_ids, sizeof(*from->first));
-    return ret->ids && ret->first;
+    struct promql_set *set;
+    struct gs_error *err = promql_eval_alloc(ev, 1, sizeof(*set), &set);
+    if (err)
+        return err;
+    *set = (struct promql_set){table, elements};
+    m->set = set;
+    return NULL;
 }
 
-static void keep_keys(struct promql_eval *ev, const struct gs_buf *key,
-                      const struct promql_matrix *a, const struct promql_matrix *b,
-                      const struct promql_keys *of_a, const struct promql_keys *of_b)
+struct gs_error *promql_eval_numbers(struct promql_eval *ev, const struct promql_key_rule *rule,
+                                     const struct promql_matrix *m, uint32_t *numbers,
+                                     struct promql_label_table **ret)
 {
-    struct promql_entry *e = promql_entry_new(ev->view);
-    if (!e)
-        return;
-    struct kept_keys *k = gs_arena_alloc(&e->arena, sizeof(*k));
-    if (!k || !keep_one(e, a, of_a, &k->a) || (b && !keep_one(e, b, of_b, &k->b))) {
-        promql_entry_free(e);
-        return;
+    GS_AUTO_BUF struct gs_buf key = {0};
+    gs_buf_add_char(&key, 'T');
+    promql_eval_rule_key(ev, rule, &key);
+    *ret = NULL;
+    struct promql_label_table *t = promql_label_table(ev->view, &key);
+    struct promql_label_memo *memo =
+        t ? promql_label_memo(ev, m->set->table, (const uint64_t[2]){t->number, 0}) : NULL;
+    if (!memo)
+        return NULL;
+    for (size_t i = 0; i < m->n; i++) {
+        uint32_t *at = promql_label_memo_at(ev->view, memo, m->set->elements[i]);
+        if (at && !*at) {
+            struct tsdb_labels l;
+            struct gs_error *err = promql_eval_key_labels(ev, rule, m->series[i].labels, &l);
+            if (err)
+                return err;
+            *at = promql_label_number(ev->view, t, l) + 1; // PROMQL_NO_NUMBER + 1 is 0
+        }
+        if (!at || !*at)
+            return NULL;
+        numbers[i] = *at - 1;
     }
-    promql_cache_put(ev->view, key, e, k);
+    *ret = t;
+    return NULL;
+}
+
+// Numbers in the order of the first series from those of the table.
+static void number_in_order(const uint32_t *numbers, size_t n, uint32_t *id_of,
+                            uint32_t *numbers_of, uint32_t *first, struct promql_keys *ret,
+                            size_t *n_ids)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint32_t *id = &id_of[numbers[i]];
+        if (!*id) {
+            numbers_of[*n_ids] = numbers[i];
+            first[*n_ids] = (uint32_t)i;
+            *id = (uint32_t)++ * n_ids;
+        }
+        ret->ids[i] = *id - 1;
+    }
+    ret->first = first;
+    ret->numbers = numbers_of;
+}
+
+static struct gs_error *number_cached(struct promql_eval *ev, const struct promql_key_rule *rule,
+                                      const struct promql_matrix *a, const struct promql_matrix *b,
+                                      struct promql_keys *ret_a, struct promql_keys *ret_b,
+                                      bool *ret_done)
+{
+    struct promql_label_table *t;
+    struct promql_keys of_a = {0}, of_b = {0};
+    uint32_t *in_a, *in_b = NULL, *id_of, *numbers_of, *first;
+    size_t n_ids = 0, total = a->n + (b ? b->n : 0);
+    struct gs_error *err = promql_eval_alloc(ev, total, sizeof(*in_a), &in_a);
+    if (!err)
+        err = promql_eval_numbers(ev, rule, a, in_a, &t);
+    if (!err && b && t) {
+        in_b = in_a + a->n;
+        err = promql_eval_numbers(ev, rule, b, in_b, &t);
+    }
+    *ret_done = !err && t;
+    if (!*ret_done)
+        return err;
+    err = promql_eval_alloc(ev, t->n, sizeof(*id_of), &id_of);
+    if (!err)
+        err = promql_eval_alloc(ev, total, sizeof(*numbers_of), &numbers_of);
+    if (!err)
+        err = promql_eval_alloc(ev, total, sizeof(*first), &first);
+    if (!err)
+        err = promql_eval_alloc(ev, a->n, sizeof(*of_a.ids), &of_a.ids);
+    if (!err && b)
+        err = promql_eval_alloc(ev, b->n, sizeof(*of_b.ids), &of_b.ids);
+    if (err)
+        return err;
+    number_in_order(in_a, a->n, id_of, numbers_of, first, &of_a, &n_ids);
+    if (b)
+        number_in_order(in_b, b->n, id_of, numbers_of, first, &of_b, &n_ids);
+    promql_label_table_used(ev->view, t, n_ids);
+    of_a.n_ids = of_b.n_ids = n_ids;
+    of_a.table = of_b.table = t;
+    *ret_a = of_a;
+    if (b)
+        *ret_b = of_b;
+    return NULL;
 }
 
 struct gs_error *promql_eval_keys(struct promql_eval *ev, const struct promql_key_rule *rule,
                                   const struct promql_matrix *a, const struct promql_matrix *b,
                                   struct promql_keys *ret_a, struct promql_keys *ret_b)
 {
-    if (!a->set || (b && !b->set))
-        return number_both(ev, rule, a, b, ret_a, ret_b);
-    GS_AUTO_BUF struct gs_buf key = {0};
-    uint64_t sets[2] = {a->set, b ? b->set : 0};
-    gs_buf_add_char(&key, 'K');
-    gs_buf_add(&key, sets, sizeof(sets));
-    promql_eval_rule_key(rule, &key);
-    const struct kept_keys *k = promql_cache_get(ev->view, &key);
-    if (k) {
-        *ret_a = k->a;
-        if (ret_b)
-            *ret_b = k->b;
-        return NULL;
-    }
-    struct gs_error *err = number_both(ev, rule, a, b, ret_a, ret_b);
-    if (!err)
-        keep_keys(ev, &key, a, b, ret_a, ret_b);
-    return err;
+    bool done = false;
+    struct gs_error *err = NULL;
+    if (a->set && (!b || b->set) && !rule->with_name)
+        err = number_cached(ev, rule, a, b, ret_a, ret_b, &done);
+    return err || done ? err : number_both(ev, rule, a, b, ret_a, ret_b);
 }
 
 struct gs_error *promql_eval_whole_keys(struct promql_eval *ev, const struct promql_matrix *m,

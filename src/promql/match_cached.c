@@ -10,48 +10,32 @@
 struct pair {
     uint32_t many, one; // series
 };
-struct pairs {
-    bool simple; // false: matches must be found at each step
-    struct pair *items;
-    struct tsdb_labels *labels; // of the results
-    size_t n;
-    uint64_t set;
-};
 
 struct build {
     struct promql_eval *ev;
     const struct promql_node *n;
     const struct promql_matrix *many, *one;
-    struct promql_key_rule rule;
-    const uint32_t *include;
+    struct promql_key_rule rule, include;
     struct promql_keys many_keys, one_keys;
+    // the results
+    struct pair *items;
+    uint32_t *numbers; // in the table of results
+    size_t n_items;
+    struct promql_label_table *results;
 };
 
-static void pairs_key(const struct build *b, struct gs_buf *key)
-{
-    uint64_t sets[2] = {b->many->set, b->one->set};
-    bool compares = b->n->u.binary.op >= PROMQL_EQL && b->n->u.binary.op <= PROMQL_GTE;
-    gs_buf_add_char(key, 'P');
-    gs_buf_add(key, sets, sizeof(sets));
-    gs_buf_add_char(key, (char)('0' + b->n->u.binary.card));
-    gs_buf_add_char(key, compares && !b->n->u.binary.return_bool ? 'c' : 'a');
-    promql_eval_rule_key(&b->rule, key);
-    gs_buf_add_char(key, '/');
-    const struct promql_key_rule include = {.names = b->include, .n = b->n->u.binary.include.n};
-    promql_eval_rule_key(&include, key);
-}
-
-// Returns false if a series has more than one match.
-static struct gs_error *find_pairs(struct build *b, struct pairs *ret)
+// *ret_simple: no series has more than one match.
+static struct gs_error *find_pairs(struct build *b, bool *ret_simple)
 {
     uint32_t *one_of;
     bool *taken;
     bool one_to_one = b->n->u.binary.card == PROMQL_ONE_TO_ONE;
     struct gs_error *err = promql_eval_alloc(b->ev, b->one_keys.n_ids, sizeof(*one_of), &one_of);
+    *ret_simple = false;
     if (!err)
         err = promql_eval_alloc(b->ev, b->one_keys.n_ids, sizeof(*taken), &taken);
     if (!err)
-        err = promql_eval_alloc(b->ev, b->many->n, sizeof(*ret->items), &ret->items);
+        err = promql_eval_alloc(b->ev, b->many->n, sizeof(*b->items), &b->items);
     if (err)
         return err;
     memset(one_of, 0xff, b->one_keys.n_ids * sizeof(*one_of));
@@ -68,69 +52,102 @@ static struct gs_error *find_pairs(struct build *b, struct pairs *ret)
         if (one_to_one && taken[id])
             return NULL;
         taken[id] = true;
-        ret->items[ret->n++] = (struct pair){(uint32_t)i, one_of[id]};
+        b->items[b->n_items++] = (struct pair){(uint32_t)i, one_of[id]};
     }
-    ret->simple = true;
+    *ret_simple = true;
     return NULL;
 }
 
-static struct gs_error *label_pairs(struct build *b, struct pairs *p)
+static struct promql_label_table *table_of_results(const struct build *b)
 {
-    struct promql_matrix m;
-    struct promql_keys whole = {0};
-    struct gs_error *err = promql_eval_matrix(b->ev, &m, p->n);
-    if (!err)
-        err = promql_eval_alloc(b->ev, p->n, sizeof(*p->labels), &p->labels);
-    for (size_t i = 0; i < p->n && !err; i++) {
-        err = promql_eval_result_labels(b->ev, b->n, &b->rule, b->include,
-                                        b->many->series[p->items[i].many].labels,
-                                        b->one->series[p->items[i].one].labels, &p->labels[i]);
-        m.series[m.n++].labels = p->labels[i];
+    GS_AUTO_BUF struct gs_buf key = {0};
+    bool compares = b->n->u.binary.op >= PROMQL_EQL && b->n->u.binary.op <= PROMQL_GTE;
+    gs_buf_add_char(&key, 'P');
+    gs_buf_add_char(&key, (char)('0' + b->n->u.binary.card));
+    gs_buf_add_char(&key, compares && !b->n->u.binary.return_bool ? 'c' : 'a');
+    promql_eval_rule_key(b->ev, &b->rule, &key);
+    gs_buf_add_char(&key, '/');
+    promql_eval_rule_key(b->ev, &b->include, &key);
+    return promql_label_table(b->ev->view, &key);
+}
+
+// The label set of a result depends on the many-side series, and on the included labels of its
+// match. Two memos of the many side have the number of these labels for which the result is known,
+// and the result.
+static struct gs_error *number_pairs(struct build *b, bool *ret_done)
+{
+    struct promql_eval *ev = b->ev;
+    struct promql_label_table *included = NULL;
+    uint32_t *in_one = NULL;
+    *ret_done = false;
+    b->results = table_of_results(b);
+    struct gs_error *err = promql_eval_alloc(ev, b->n_items, sizeof(*b->numbers), &b->numbers);
+    if (!err && b->include.n) {
+        err = promql_eval_alloc(ev, b->one->n, sizeof(*in_one), &in_one);
+        if (!err)
+            err = promql_eval_numbers(ev, &b->include, b->one, in_one, &included);
     }
-    if (!err)
-        err = promql_eval_whole_keys(b->ev, &m, &whole);
-    if (!err)
-        p->simple = whole.n_ids == p->n;
+    if (err || !b->results || (b->include.n && !included))
+        return err;
+    if (included)
+        promql_label_table_used(ev->view, included, b->one->n);
+    uint64_t which = included ? included->number : 0;
+    struct promql_label_memo *of = promql_label_memo(
+        ev, b->many->set->table, (const uint64_t[2]){b->results->number, which + 1});
+    struct promql_label_memo *with =
+        included ? promql_label_memo(ev, b->many->set->table,
+                                     (const uint64_t[2]){which, b->results->number})
+                 : of;
+    for (size_t i = 0; of && with && i < b->n_items; i++) {
+        const struct pair *p = &b->items[i];
+        uint32_t element = b->many->set->elements[p->many];
+        uint32_t *at = promql_label_memo_at(ev->view, of, element), unused = 0;
+        uint32_t *known = included ? promql_label_memo_at(ev->view, with, element) : &unused;
+        uint32_t wanted = included ? in_one[p->one] + 1 : 0;
+        if (!at || !known)
+            return NULL;
+        if (!*at || *known != wanted) {
+            struct tsdb_labels l;
+            err = promql_eval_result_labels(ev, b->n, &b->rule, b->include.names,
+                                            b->many->series[p->many].labels,
+                                            b->one->series[p->one].labels, &l);
+            if (err)
+                return err;
+            *at = promql_label_number(ev->view, b->results, l) + 1;
+            *known = wanted;
+        }
+        if (!*at)
+            return NULL;
+        b->numbers[i] = *at - 1;
+    }
+    *ret_done = of && with;
+    return NULL;
+}
+
+// *ret_simple: no two results have the same labels.
+static struct gs_error *check_results(const struct build *b, bool *ret_simple)
+{
+    bool *seen;
+    struct gs_error *err = promql_eval_alloc(b->ev, b->results->n, sizeof(*seen), &seen);
+    *ret_simple = !err;
+    for (size_t i = 0; *ret_simple && i < b->n_items; i++) {
+        *ret_simple = !seen[b->numbers[i]];
+        seen[b->numbers[i]] = true;
+    }
+    promql_label_table_used(b->ev->view, b->results, b->n_items);
     return err;
 }
 
-static const struct pairs *keep_pairs(const struct build *b, const struct gs_buf *key,
-                                      struct pairs *p)
+static struct gs_error *pairs_of(struct build *b, bool *ret_simple)
 {
-    struct promql_entry *e = promql_entry_new(b->ev->view);
-    if (!e)
-        return p;
-    struct pairs *kept = promql_entry_copy(e, p, 1, sizeof(*p));
-    if (kept && p->simple) {
-        kept->items = promql_entry_copy(e, p->items, p->n, sizeof(*p->items));
-        kept->labels = promql_entry_copy_labels(e, p->labels, sizeof(*p->labels), p->n);
-        kept->set = promql_cache_number(b->ev->engine->cache);
-    }
-    if (!kept || (p->simple && (!kept->items || !kept->labels))) {
-        promql_entry_free(e);
-        return p;
-    }
-    promql_cache_put(b->ev->view, key, e, kept);
-    return kept;
-}
-
-static struct gs_error *pairs_of(struct build *b, const struct pairs **ret)
-{
-    GS_AUTO_BUF struct gs_buf key = {0};
-    pairs_key(b, &key);
-    *ret = promql_cache_get(b->ev->view, &key);
-    if (*ret)
-        return NULL;
-    struct pairs *p;
-    struct gs_error *err = promql_eval_alloc(b->ev, 1, sizeof(*p), &p);
+    struct gs_error *err =
+        promql_eval_keys(b->ev, &b->rule, b->many, b->one, &b->many_keys, &b->one_keys);
     if (!err)
-        err = promql_eval_keys(b->ev, &b->rule, b->many, b->one, &b->many_keys, &b->one_keys);
-    if (!err)
-        err = find_pairs(b, p);
-    if (!err && p->simple)
-        err = label_pairs(b, p);
-    if (!err)
-        *ret = keep_pairs(b, &key, p);
+        err = find_pairs(b, ret_simple);
+    if (!err && *ret_simple)
+        err = number_pairs(b, ret_simple);
+    if (!err && *ret_simple)
+        err = check_results(b, ret_simple);
     return err;
 }
 
@@ -160,28 +177,29 @@ struct gs_error *promql_eval_cached_vectors(struct promql_eval *ev, const struct
     bool swapped = n->u.binary.card == PROMQL_ONE_TO_MANY;
     struct build b = {.ev = ev, .n = n, .many = swapped ? rhs : lhs, .one = swapped ? lhs : rhs};
     b.rule = (struct promql_key_rule){.n = n->u.binary.labels.n, .on = n->u.binary.on};
-    const struct pairs *p = NULL;
+    b.include = (struct promql_key_rule){.n = n->u.binary.include.n, .on = true};
+    bool simple = false;
     double *v;
     struct gs_error *err = promql_eval_names(ev, n->u.binary.labels, &b.rule.names);
     if (!err)
-        err = promql_eval_names(ev, n->u.binary.include, &b.include);
+        err = promql_eval_names(ev, n->u.binary.include, &b.include.names);
     if (!err)
-        err = pairs_of(&b, &p);
-    if (err || !p->simple)
+        err = pairs_of(&b, &simple);
+    if (err || !simple)
         return err;
     *ret_done = true;
-    err = promql_eval_matrix(ev, ret, p->n);
+    err = promql_eval_matrix(ev, ret, b.n_items);
     if (!err)
-        err = promql_eval_columns(ev, p->n, &v);
+        err = promql_eval_columns(ev, b.n_items, &v);
     if (err)
         return err;
-    for (size_t i = 0; i < p->n; i++, v += ev->steps.n) {
-        const double *many = b.many->series[p->items[i].many].v;
-        const double *one = b.one->series[p->items[i].one].v;
+    for (size_t i = 0; i < b.n_items; i++, v += ev->steps.n) {
+        const double *many = b.many->series[b.items[i].many].v;
+        const double *one = b.one->series[b.items[i].one].v;
         apply_operator(n, swapped ? one : many, swapped ? many : one, ev->steps.n, v);
-        ret->series[ret->n++] = (struct promql_series){p->labels[i], v};
+        ret->series[ret->n++] = (struct promql_series){b.results->labels[b.numbers[i]], v};
     }
-    ret->set = p->set;
+    err = promql_eval_set(ev, b.results, b.numbers, ret);
     promql_eval_compact(ret);
-    return promql_eval_count(ev, ret->n * ev->steps.n);
+    return err ? err : promql_eval_count(ev, ret->n * ev->steps.n);
 }

@@ -17,6 +17,7 @@ struct promql_config {
     size_t max_bytes;   // of one query; 0: 512 MiB
     int64_t timeout_ms; // 0: 2 min
     size_t max_points;  // steps of a range query; 0: 11,000
+    size_t cache_bytes; // for series, groups and matches between queries; 0: 96 MB; 1: none
 };
 
 struct promql_engine *promql_engine_new(struct tsdb *db, const struct promql_config *cfg);

@@ -123,14 +123,12 @@ static struct gs_error *over_selector(struct promql_eval *ev, struct rollup *r,
         if (!err)
             err = slide(ev, r, k->name, k->labels[i], s, v, &any);
         if (!err && any) {
-            members[ret->n] = (uint32_t)i;
+            members[ret->n] = k->refs[i];
             ret->series[ret->n++] = (struct promql_series){k->labels[i], v};
             take_column(ev, r);
         }
     }
-    if (!err)
-        ret->set = promql_cached_series_number(ev, k, members, ret->n);
-    return err;
+    return err ? err : promql_eval_set(ev, NULL, members, ret);
 }
 
 // The grid of a subquery: multiples of its step that cover all windows.

@@ -3,6 +3,8 @@
 // exactly at its start is excluded.
 #include "promql/eval_private.h"
 
+#include "base/mem.h"
+
 int64_t promql_shifted(const struct promql_eval *ev, const struct promql_shift *s, int64_t t_ms)
 {
     switch (s->at) {
@@ -46,6 +48,21 @@ static void selector_key(const struct promql_node *n, struct gs_buf *key)
     }
 }
 
+static uint32_t common_name(const struct promql_cached_series *k, struct tsdb_labels l, size_t i)
+{
+    uint32_t name = tsdb_labels_get(l, TSDB_SYMBOL_NAME);
+    return !i || k->name == name ? name : TSDB_NO_SYMBOL;
+}
+
+static void set_series(const struct tsdb *db, struct promql_cached_series *k, tsdb_ref ref)
+{
+    k->refs[k->n] = ref;
+    k->labels[k->n] = tsdb_series_labels(db, ref);
+    k->name = common_name(k, k->labels[k->n], k->n);
+    k->n++;
+}
+
+// For this query only.
 static struct gs_error *list_series(struct promql_eval *ev, const struct tsdb_refs *refs,
                                     struct promql_cached_series **ret)
 {
@@ -57,40 +74,179 @@ static struct gs_error *list_series(struct promql_eval *ev, const struct tsdb_re
         err = promql_eval_alloc(ev, refs->len, sizeof(*k->labels), &k->labels);
     if (err)
         return err;
-    k->n = refs->len;
-    for (size_t i = 0; i < k->n; i++) {
-        k->refs[i] = refs->items[i];
-        k->labels[i] = tsdb_series_labels(ev->engine->db, refs->items[i]);
-        uint32_t name = tsdb_labels_get(k->labels[i], TSDB_SYMBOL_NAME);
-        k->name = !i || k->name == name ? name : TSDB_NO_SYMBOL;
-    }
+    for (size_t i = 0; i < refs->len; i++)
+        set_series(ev->engine->db, k, refs->items[i]);
     *ret = k;
     return NULL;
 }
 
-static struct promql_cached_series *keep_series(struct promql_eval *ev, const struct gs_buf *key,
-                                                struct promql_cached_series *k)
+static void cached_series_free(struct promql_entry *e)
 {
-    struct promql_entry *e = promql_entry_new(ev->view);
-    if (!e)
-        return k;
-    struct promql_cached_series *kept = promql_entry_copy(e, k, 1, sizeof(*k));
-    tsdb_ref *refs = promql_entry_copy(e, k->refs, k->n, sizeof(*k->refs));
-    struct tsdb_labels *labels = promql_entry_copy_labels(e, k->labels, sizeof(*k->labels), k->n);
-    uint32_t *of_some = gs_arena_alloc(&e->arena, (k->n + 1) * sizeof(*of_some));
-    if (!kept || !refs || !labels || !of_some) {
-        promql_entry_free(e);
-        return k;
+    struct promql_cached_series *k = GS_CONTAINER_OF(e, struct promql_cached_series, entry);
+    free(k->refs);
+    free(k->labels);
+    free(k);
+}
+
+// A list for n series, for the cache. NULL: no room.
+static struct promql_cached_series *new_list(struct promql_eval *ev, size_t n)
+{
+    struct promql_cached_series *k;
+    size_t bytes = sizeof(*k) + n * (sizeof(*k->refs) + sizeof(*k->labels));
+    if (!promql_cache_has_room(ev->view, bytes))
+        return NULL;
+    k = gs_alloc(sizeof(*k));
+    k->entry.free = cached_series_free;
+    k->entry.bytes = bytes;
+    k->refs = gs_realloc_array(NULL, n + 1, sizeof(*k->refs));
+    k->labels = gs_realloc_array(NULL, n + 1, sizeof(*k->labels));
+    k->changes = tsdb_changes_end(ev->engine->db);
+    return k;
+}
+
+// --- keeping lists up to date ---
+
+static int compare_refs(const void *a, const void *b)
+{
+    tsdb_ref x = *(const tsdb_ref *)a, y = *(const tsdb_ref *)b;
+    return (x > y) - (x < y);
+}
+
+static void sort_unique(struct tsdb_refs *r)
+{
+    size_t kept = 0;
+    if (r->len)
+        qsort(r->items, r->len, sizeof(*r->items), compare_refs);
+    for (size_t i = 0; i < r->len; i++)
+        if (!i || r->items[i] != r->items[i - 1])
+            r->items[kept++] = r->items[i];
+    r->len = kept;
+}
+
+// False: a new search costs less.
+static bool can_follow(const struct tsdb *db, const struct promql_node *n,
+                       const struct promql_cached_series *k, uint64_t end)
+{
+    bool selective = false; // an equality matcher, whose list the search reads
+    for (size_t i = 0; i < n->u.selector.n_matchers; i++)
+        selective = selective || (n->u.selector.matchers[i].op == TSDB_EQ &&
+                                  n->u.selector.matchers[i].value.len);
+    return tsdb_changes_kept(db, k->changes) && (!selective || end - k->changes <= k->n + 256);
+}
+
+// The numbers that changed (ascending), and those of them that match now.
+static void look_at_changes(const struct tsdb *db, const struct promql_node *n, uint64_t from,
+                            uint64_t end, struct tsdb_refs *ret_changed, struct tsdb_refs *ret_now)
+{
+    size_t len = (size_t)(end - from);
+    tsdb_ref *changed = gs_alloc_array(len, sizeof(*changed));
+    for (size_t i = 0; i < len; i++)
+        changed[i] = tsdb_change_at(db, from + i);
+    *ret_changed = (struct tsdb_refs){changed, len, len};
+    sort_unique(ret_changed);
+    len = ret_changed->len;
+    tsdb_ref *now = gs_alloc_array(len, sizeof(*now));
+    memcpy(now, changed, len * sizeof(*now));
+    *ret_now = (struct tsdb_refs){now, len, len};
+    tsdb_filter(db, n->u.selector.matchers, n->u.selector.n_matchers, ret_now);
+}
+
+static bool concerned(const struct promql_cached_series *k, const struct tsdb_refs *changed)
+{
+    for (size_t i = 0; i < changed->len && k->n; i++)
+        if (bsearch(&changed->items[i], k->refs, k->n, sizeof(*k->refs), compare_refs))
+            return true;
+    return false;
+}
+
+// The list without the changed numbers, and with those that match now.
+static void merge(const struct tsdb *db, const struct promql_cached_series *k,
+                  const struct tsdb_refs *changed, const struct tsdb_refs *now,
+                  struct promql_cached_series *ret)
+{
+    size_t c = 0, add = 0;
+    for (size_t i = 0; i < k->n; i++) {
+        while (add < now->len && now->items[add] <= k->refs[i])
+            set_series(db, ret, now->items[add++]);
+        while (c < changed->len && changed->items[c] < k->refs[i])
+            c++;
+        if (c < changed->len && changed->items[c] == k->refs[i])
+            continue;
+        ret->refs[ret->n] = k->refs[i];
+        ret->labels[ret->n++] = k->labels[i];
+        if (ret->n == 1)
+            ret->name = k->name;
+        else if (ret->name != k->name)
+            ret->name = TSDB_NO_SYMBOL;
     }
-    *kept = (struct promql_cached_series){.refs = refs,
-                                          .labels = labels,
-                                          .n = k->n,
-                                          .name = k->name,
-                                          .all = promql_cache_number(ev->engine->cache),
-                                          .of_some = of_some,
-                                          .entry = e};
-    promql_cache_put(ev->view, key, e, kept);
-    return kept;
+    while (add < now->len)
+        set_series(db, ret, now->items[add++]);
+}
+
+// Other queries may hold the old list, so it is replaced. NULL: it must be made anew.
+static struct promql_cached_series *follow(struct promql_eval *ev, const struct promql_node *n,
+                                           const struct gs_buf *key, struct promql_cached_series *k)
+{
+    struct tsdb *db = ev->engine->db;
+    uint64_t end = tsdb_changes_end(db);
+    struct promql_cached_series *ret = k;
+    if (k->changes == end)
+        return k;
+    if (!can_follow(db, n, k, end))
+        return NULL;
+    struct tsdb_refs changed, now;
+    look_at_changes(db, n, k->changes, end, &changed, &now);
+    if (now.len || concerned(k, &changed)) {
+        ret = new_list(ev, k->n + now.len);
+        if (ret) {
+            merge(db, k, &changed, &now, ret);
+            promql_cache_put(ev->view, key, &ret->entry);
+        }
+    } else {
+        k->changes = end;
+    }
+    tsdb_refs_finish(&changed);
+    tsdb_refs_finish(&now);
+    return ret;
+}
+
+// Series that were born after the query began are not part of it.
+static struct gs_error *without_later(struct promql_eval *ev, struct promql_cached_series *k,
+                                      struct promql_cached_series **ret)
+{
+    *ret = k;
+    if (k->changes == promql_cache_changes(ev->view))
+        return NULL;
+    struct tsdb_refs refs = {gs_alloc_array(k->n + 1, sizeof(*refs.items)), k->n, k->n + 1};
+    memcpy(refs.items, k->refs, k->n * sizeof(*refs.items));
+    tsdb_isolation_filter(ev->engine->db, &ev->hold, &refs);
+    struct gs_error *err = refs.len < k->n ? list_series(ev, &refs, ret) : NULL;
+    tsdb_refs_finish(&refs);
+    return err;
+}
+
+static struct gs_error *search(struct promql_eval *ev, const struct promql_node *n,
+                               const struct gs_buf *key, struct promql_cached_series **ret)
+{
+    struct tsdb_refs refs = {0};
+    struct promql_cached_series *k = NULL;
+    // A series that gets its first sample later must be in the list.
+    struct gs_error *err = tsdb_find_any(ev->engine->db, n->u.selector.matchers,
+                                         n->u.selector.n_matchers, ev->cfg.max_samples, &refs);
+    if (!err)
+        tsdb_isolation_filter(ev->engine->db, &ev->hold, &refs);
+    // Later queries would lack the series that are hidden from this one.
+    if (!err && tsdb_changes_end(ev->engine->db) == promql_cache_changes(ev->view))
+        k = new_list(ev, refs.len);
+    for (size_t i = 0; k && i < refs.len; i++)
+        set_series(ev->engine->db, k, refs.items[i]);
+    if (k)
+        promql_cache_put(ev->view, key, &k->entry);
+    else if (!err)
+        err = list_series(ev, &refs, &k);
+    tsdb_refs_finish(&refs);
+    *ret = k;
+    return err;
 }
 
 struct gs_error *promql_cached_series_select(struct promql_eval *ev, const struct promql_node *n,
@@ -98,31 +254,10 @@ struct gs_error *promql_cached_series_select(struct promql_eval *ev, const struc
 {
     GS_AUTO_BUF struct gs_buf key = {0};
     selector_key(n, &key);
-    *ret = promql_cache_get(ev->view, &key);
-    if (*ret)
-        return NULL;
-    struct tsdb_refs refs = {0};
-    struct gs_error *err = promql_eval_find(ev, n, INT64_MIN, INT64_MAX, &refs);
-    if (!err)
-        err = list_series(ev, &refs, ret);
-    tsdb_refs_finish(&refs);
-    if (!err)
-        *ret = keep_series(ev, &key, *ret);
-    return err;
-}
-
-uint64_t promql_cached_series_number(struct promql_eval *ev, struct promql_cached_series *k,
-                                     const uint32_t *members, size_t n)
-{
-    if (!k->entry || n == k->n)
-        return k->all;
-    if (!k->some || k->n_some != n || memcmp(k->of_some, members, n * sizeof(*members)) != 0) {
-        k->some = promql_cache_number(ev->engine->cache);
-        k->n_some = n;
-        if (n)
-            memcpy(k->of_some, members, n * sizeof(*members));
-    }
-    return k->some;
+    struct promql_entry *e = promql_cache_get(ev->view, &key);
+    struct promql_cached_series *k =
+        e ? follow(ev, n, &key, GS_CONTAINER_OF(e, struct promql_cached_series, entry)) : NULL;
+    return k ? without_later(ev, k, ret) : search(ev, n, &key, ret);
 }
 
 // --- instant selectors ---
@@ -148,11 +283,11 @@ static struct gs_error *latest(struct promql_eval *ev, struct promql_cached_seri
             continue;
         if (times)
             v[i] = (double)t[i] / 1000;
-        members[ret->n] = (uint32_t)i;
+        members[ret->n] = k->refs[i];
         ret->series[ret->n++] = (struct promql_series){k->labels[i], &v[i]};
     }
-    ret->set = promql_cached_series_number(ev, k, members, ret->n);
-    return promql_eval_count(ev, ret->n);
+    err = promql_eval_set(ev, NULL, members, ret);
+    return err ? err : promql_eval_count(ev, ret->n);
 }
 
 // Reads the values of a series at all steps. Returns false if it has none.
@@ -189,16 +324,14 @@ static struct gs_error *columns(struct promql_eval *ev, const struct promql_node
         if (!v)
             err = promql_eval_column(ev, &v);
         if (!err && fill_steps(ev, &n->u.selector.shift, times, v)) {
-            members[ret->n] = (uint32_t)i;
+            members[ret->n] = k->refs[i];
             ret->series[ret->n++] = (struct promql_series){k->labels[i], v};
             v = NULL;
         }
         if (!err)
             err = promql_eval_count(ev, ev->steps.n);
     }
-    if (!err)
-        ret->set = promql_cached_series_number(ev, k, members, ret->n);
-    return err;
+    return err ? err : promql_eval_set(ev, NULL, members, ret);
 }
 
 // As in Prometheus, timestamp() with @ uses the time of @ without the offset, but reads only the

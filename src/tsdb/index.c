@@ -212,12 +212,14 @@ static void drop_values(struct tsdb *db, struct touched *removed)
         struct value_set *v = gs_hmap_get(db->names, key_of_symbol(&name));
         for (n = 1; i + n < removed->n && removed->pairs[i + n].name == name;)
             n++;
-        if (n == v->len)
+        if (n == v->len) {
             values_free(gs_hmap_remove(db->names, key_of_symbol(&name)));
-        else if (n > FEW)
+            db->names_gone++;
+        } else if (n > FEW) {
             drop_many_values(v, &removed->pairs[i], n);
-        else
+        } else {
             drop_few_values(v, &removed->pairs[i], n);
+        }
     }
 }
 
@@ -369,29 +371,55 @@ static void candidates(const struct tsdb *db, const struct compiled *c, size_t n
     }
 }
 
-static bool overlaps(const struct tsdb_series *s, int64_t mint, int64_t maxt)
+static struct compiled *compile(const struct tsdb *db, const struct tsdb_matcher *m, size_t n_m)
 {
-    int64_t first, last;
-    return tsdb_series_span(s, &first, &last) && first <= maxt && last >= mint;
-}
-
-struct gs_error *tsdb_find(const struct tsdb *db, const struct tsdb_matcher *m, size_t n_m,
-                           int64_t mint, int64_t maxt, size_t max_series, struct tsdb_refs *ret)
-{
-    gs_thread_owner_assert(&db->owner);
-    GS_AUTO_FREE struct compiled *c = gs_alloc_array(n_m + 1, sizeof(*c));
+    struct compiled *c = gs_alloc_array(n_m + 1, sizeof(*c));
     for (size_t i = 0; i < n_m; i++)
         c[i] = (struct compiled){&m[i], tsdb_symbol_find(db->symbols, m[i].name),
                                  tsdb_symbol_find(db->symbols, m[i].value), TSDB_NO_SYMBOL, false};
+    return c;
+}
+
+static bool matches_all(const struct tsdb *db, const struct tsdb_series *s, struct compiled *c,
+                        size_t n, size_t done)
+{
+    bool ok = true;
+    for (size_t k = 0; ok && k < n; k++)
+        ok = k == done || series_matches(db, s, &c[k]);
+    return ok;
+}
+
+static bool is_alive(const struct tsdb_series *s)
+{
+    return s->pairs && s->shared_by != TSDB_SERIES_DEAD;
+}
+
+void tsdb_filter(const struct tsdb *db, const struct tsdb_matcher *m, size_t n_m,
+                 struct tsdb_refs *refs)
+{
+    gs_thread_owner_assert(&db->owner);
+    GS_AUTO_FREE struct compiled *c = compile(db, m, n_m);
+    size_t kept = 0;
+    for (size_t i = 0; i < refs->len; i++) {
+        const struct tsdb_series *s = &db->series[refs->items[i]];
+        if (is_alive(s) && matches_all(db, s, c, n_m, SIZE_MAX))
+            refs->items[kept++] = refs->items[i];
+    }
+    refs->len = kept;
+}
+
+static struct gs_error *find(const struct tsdb *db, const struct tsdb_matcher *m, size_t n_m,
+                             bool (*in_time)(const struct tsdb_series *s, const int64_t span[2]),
+                             const int64_t span[2], size_t max_series, struct tsdb_refs *ret)
+{
+    gs_thread_owner_assert(&db->owner);
+    GS_AUTO_FREE struct compiled *c = compile(db, m, n_m);
     struct tsdb_refs found = {0};
     size_t done, kept = 0;
     candidates(db, c, n_m, &found, &done);
     for (size_t i = 0; i < found.len; i++) {
         const struct tsdb_series *s = &db->series[found.items[i]];
-        bool ok = overlaps(s, mint, maxt);
-        for (size_t k = 0; ok && k < n_m; k++)
-            ok = k == done || series_matches(db, s, &c[k]);
-        if (ok)
+        if (in_time(s, span) && matches_all(db, s, c, n_m, done))
             found.items[kept++] = found.items[i];
     }
     found.len = kept;
@@ -401,6 +429,30 @@ struct gs_error *tsdb_find(const struct tsdb *db, const struct tsdb_matcher *m, 
     }
     *ret = found;
     return NULL;
+}
+
+static bool overlaps(const struct tsdb_series *s, const int64_t span[2])
+{
+    int64_t first, last;
+    return tsdb_series_span(s, &first, &last) && first <= span[1] && last >= span[0];
+}
+
+struct gs_error *tsdb_find(const struct tsdb *db, const struct tsdb_matcher *m, size_t n_m,
+                           int64_t mint, int64_t maxt, size_t max_series, struct tsdb_refs *ret)
+{
+    return find(db, m, n_m, overlaps, (const int64_t[2]){mint, maxt}, max_series, ret);
+}
+
+static bool at_any_time(const struct tsdb_series *s, const int64_t span[2])
+{
+    (void)span;
+    return is_alive(s);
+}
+
+struct gs_error *tsdb_find_any(const struct tsdb *db, const struct tsdb_matcher *m, size_t n_m,
+                               size_t max_series, struct tsdb_refs *ret)
+{
+    return find(db, m, n_m, at_any_time, NULL, max_series, ret);
 }
 
 // --- label names and values ---

@@ -100,6 +100,7 @@ static tsdb_ref add_series(struct tsdb *db, const struct tsdb_pair *pairs, size_
         grow_table(db);
     db->by_hash[find_place(db, pairs, n, hash)] = ref + 1;
     tsdb_index_add(db, ref);
+    tsdb_changes_record(db, ref);
     tsdb_isolation_series_added(db, ref);
     return ref;
 }
@@ -157,6 +158,7 @@ static void drop_series(struct tsdb *db, tsdb_ref ref)
     s->group = NULL;
     db->n_live--;
     db->generation++;
+    tsdb_changes_record(db, ref);
     tsdb_isolation_series_dropped(db, ref);
 }
 
@@ -189,6 +191,7 @@ void tsdb_series_table_finish(struct tsdb *db)
     }
     free(db->series);
     free(db->by_hash);
+    free(db->changed);
     free(db->births.items);
     free(db->deaths.items);
 }

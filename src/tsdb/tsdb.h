@@ -119,6 +119,25 @@ void tsdb_refs_finish(struct tsdb_refs *r);
 struct gs_error *tsdb_find(const struct tsdb *db, const struct tsdb_matcher *m, size_t n_m,
                            int64_t mint, int64_t maxt, size_t max_series, struct tsdb_refs *ret);
 
+// The same at any time, and those that have no sample yet.
+struct gs_error *tsdb_find_any(const struct tsdb *db, const struct tsdb_matcher *m, size_t n_m,
+                               size_t max_series, struct tsdb_refs *ret);
+// Removes the series that do not match all matchers, or were dropped, from refs.
+void tsdb_filter(const struct tsdb *db, const struct tsdb_matcher *m, size_t n_m,
+                 struct tsdb_refs *refs);
+
+// Readers that keep lists of series follow the births and deaths of series. Each has a place, one
+// after another. A number that appears was born, died, or both, and may now be another series.
+uint64_t tsdb_changes_end(struct tsdb *db); // the place of the next change
+// False: changes from this place on are forgotten (the newest 32,768 are kept), or were not yet
+// recorded: the first call of tsdb_changes_end() begins with it.
+bool tsdb_changes_kept(const struct tsdb *db, uint64_t from);
+tsdb_ref tsdb_change_at(const struct tsdb *db, uint64_t place);
+// Changes when no series uses some label name any more. While it stays the same, a symbol that was
+// the name of a label has its text; symbols of values can get another text when no series uses
+// them.
+uint64_t tsdb_names_gone(const struct tsdb *db);
+
 // A reader that reads in several steps, while others append in between, isolates its reads:
 // numbers, label sets and symbols of the existing series stay unchanged until the release. A series
 // that is dropped meanwhile has no samples and is no longer found by tsdb_find. The filter removes

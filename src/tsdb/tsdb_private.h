@@ -78,6 +78,8 @@ struct tsdb {
     struct gs_hmap *postings; // struct tsdb_pair -> struct postings
     struct gs_hmap *names;    // label name symbol -> struct gs_hmap of value symbols -> itself
     uint64_t generation;
+    tsdb_ref *changed; // a ring of the newest changes; NULL: not recorded
+    uint64_t n_changes, names_gone;
     int64_t newest_ms, evicted_until_ms;
     int64_t warned_ms; // time of the last eviction warning
     tsdb_ref gc_at;
@@ -115,6 +117,8 @@ bool tsdb_series_find(const struct tsdb *db, const struct tsdb_pair *pairs, size
 void tsdb_series_table_finish(struct tsdb *db);
 void tsdb_series_drop_all(struct tsdb *db, const tsdb_ref *refs, size_t n); // ascending
 void tsdb_series_free(struct tsdb *db, tsdb_ref ref); // its number and symbols are free afterwards
+// changes.c
+void tsdb_changes_record(struct tsdb *db, tsdb_ref ref); // was added or dropped
 // isolation.c
 void tsdb_isolation_series_added(struct tsdb *db, tsdb_ref ref);
 // frees it now or when the last isolated reader is released

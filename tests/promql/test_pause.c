@@ -13,7 +13,7 @@ struct fixture {
     struct tsdb *db;
     struct promql_engine *engine;
     int pauses, added;
-    enum { GO_ON, ASK_TOO, ADD_SERIES, DROP_SERIES, GIVE_UP } what;
+    enum { GO_ON, ASK_TOO, ADD_SERIES, DROP_SERIES, ADD_AND_ASK, GIVE_UP } what;
 };
 
 static void append(struct fixture *f, unsigned i, int64_t t_ms, double v)
@@ -57,6 +57,13 @@ static bool on_pause(void *arg)
         const struct metrics_label labels[] = {{GS_SLICE("__name__"), GS_SLICE("other")}, name};
         append(f, (unsigned)(SERIES + f->added++), SAMPLES * 1000, 1);
         assert_ok(tsdb_append(f->db, labels, 2, SAMPLES * 1000 + f->added, 1));
+    }
+    if (f->what == ADD_AND_ASK && f->added < 20) {
+        f->what = GO_ON;
+        append(f, (unsigned)(SERIES + f->added++), SAMPLES * 1000, 1);
+        assert_true(ask(f, "count(m)", &err) == SERIES + f->added);
+        assert_true(ask(f, "count(count by (i) (m))", &err) == SERIES + f->added);
+        f->what = ADD_AND_ASK;
     }
     if (f->what == DROP_SERIES && f->pauses == 1) { // except for the series that is appended now
         append(f, SERIES, (INT64_C(1) << 40) + SAMPLES * 1000, 1);
@@ -133,6 +140,19 @@ static void test_series_come_meanwhile(void **state)
     (void)state;
 }
 
+// Others ask for the series that have come, of which the query must not see any, also where it
+// evaluates the selector again.
+static void test_others_see_series_that_come_meanwhile(void **state)
+{
+    struct fixture *f = *state;
+    struct gs_error *err;
+    f->what = ADD_AND_ASK;
+    assert_true(ask(f, "count(m) + " LONG " + count(m) + " LONG " + count(count by (i) (m))",
+                    &err) == 5 * SERIES);
+    assert_null(err);
+    assert_true(f->added > 2);
+}
+
 // All series are removed during a pause: the query ends normally.
 static void test_series_go_meanwhile(void **state)
 {
@@ -176,6 +196,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_goes_on, setup, teardown),
         cmocka_unit_test_setup_teardown(test_others_ask_meanwhile, setup, teardown),
         cmocka_unit_test_setup_teardown(test_series_come_meanwhile, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_others_see_series_that_come_meanwhile, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(test_series_go_meanwhile, setup, teardown),
         cmocka_unit_test_setup_teardown(test_ends_when_told, setup, teardown),
         cmocka_unit_test_setup_teardown(test_time_is_up, setup, teardown),

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// The newest births and deaths of series, for readers that keep lists of series up to date.
+#include "tsdb/tsdb_private.h"
+
+#include "base/mem.h"
+
+// More changes than this between two looks of a reader cost it a new search, as many as these would
+// cost, too.
+#define KEPT ((size_t)32768) // a power of two
+
+void tsdb_changes_record(struct tsdb *db, tsdb_ref ref)
+{
+    if (db->changed)
+        db->changed[db->n_changes++ & (KEPT - 1)] = ref;
+}
+
+uint64_t tsdb_changes_end(struct tsdb *db)
+{
+    gs_thread_owner_assert(&db->owner);
+    if (!db->changed)
+        db->changed = gs_alloc_array(KEPT, sizeof(*db->changed));
+    return db->n_changes;
+}
+
+bool tsdb_changes_kept(const struct tsdb *db, uint64_t from)
+{
+    return db->changed && from <= db->n_changes && db->n_changes - from <= KEPT;
+}
+
+tsdb_ref tsdb_change_at(const struct tsdb *db, uint64_t place)
+{
+    gs_assert_debug(place < db->n_changes && db->n_changes - place <= KEPT);
+    return db->changed[place & (KEPT - 1)];
+}
+
+uint64_t tsdb_names_gone(const struct tsdb *db)
+{
+    return db->names_gone;
+}

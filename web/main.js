@@ -6,7 +6,7 @@ import {onConnection} from "./live.js";
 
 // path, text, module
 const pages = [
-  ["", "Overview", "page-overview"],
+  ["", "Overview", "page-overview"], ["report", "Report", "page-report"],
   ["query", "Query", "page-query"], ["alerts", "Alerts", "page-alerts"], ["rules", "Rules", "page-rules"], ["targets", "Targets", "page-targets"],
   ["service-discovery", "Service discovery", "page-discovery"], ["alertmanager-discovery", "Alertmanagers", "page-status"],
   ["config", "Configuration", "page-status"], ["flags", "Flags", "page-status"], ["status", "Status", "page-status"], ["tsdb-status", "TSDB", "page-status"],

@@ -214,8 +214,10 @@ static struct known *update_known(struct interval *v, const struct ledger_device
     set_known_text(k, MODEL, d->model);
     set_known_text(k, NS, h ? h->ns : "");
     set_known_text(k, POD, h ? h->pod : "");
-    set_known_text(k, WORKLOAD, h ? ledger_workload(v->o, h->ns, h->pod) : "");
-    set_known_text(k, OWNER, h ? ledger_owner(v->o, h->ns, h->pod) : "");
+    if (!same || gs_hmap_len(v->o->pods)) {
+        set_known_text(k, WORKLOAD, h ? ledger_workload(v->o, h->ns, h->pod) : "");
+        set_known_text(k, OWNER, h ? ledger_owner(v->o, h->ns, h->pod) : "");
+    }
     k->outside = !gs_hmap_get_str(v->o->nodes, d->node);
     k->g.share = d->share;
     k->g.seen_ms = v->to_ms;
@@ -236,8 +238,9 @@ static void add_device(struct interval *v, const struct known *k, const struct l
     struct ledger_key key = key_of_gpu(&k->g);
     if (h) {
         key.text[LEDGER_NAMESPACE] = h->ns;
-        key.text[LEDGER_WORKLOAD] = ledger_workload(v->o, h->ns, h->pod);
-        key.text[LEDGER_OWNER] = ledger_owner(v->o, h->ns, h->pod);
+        bool first = gs_streq(h->ns, k->g.ns) && gs_streq(h->pod, k->g.pod);
+        key.text[LEDGER_WORKLOAD] = first ? k->g.workload : ledger_workload(v->o, h->ns, h->pod);
+        key.text[LEDGER_OWNER] = first ? k->g.owner : ledger_owner(v->o, h->ns, h->pod);
         key.text[LEDGER_CONFIDENCE] = confidence;
     }
     if (share > 0)

@@ -12,7 +12,7 @@
 static const char policy[] = "default-src 'self'; object-src 'none'; base-uri 'none'; "
                              "form-action 'self'; frame-ancestors 'self'";
 
-// These paths are those of Prometheus, except for the pages of one object. The page reads its
+// These paths are those of Prometheus, except for those of gpuscale. The page reads its
 // address to find out what it shows.
 static const char *const pages[] = {
     "/graph",       "/query",
@@ -22,6 +22,7 @@ static const char *const pages[] = {
     "/flags",       "/status",
     "/tsdb-status", "/workload",
     "/gpu",         "/node",
+    "/report",
 };
 
 static const struct web_file *find_file(struct gs_slice name)

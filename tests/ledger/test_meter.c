@@ -93,6 +93,12 @@ static void test_workload_owner_pool_and_machine_come_from_the_cluster(void **st
     assert_near(minutes_of(r.table, LEDGER_POOL, "t4", LEDGER_BUSY), 1);
     assert_near(minutes_of(r.table, LEDGER_MACHINE, "g4", LEDGER_BUSY), 1);
     assert_near(minutes_of(r.table, LEDGER_CONFIDENCE, "exclusive", LEDGER_BUSY), 1);
+    // After a restart, the state of the cluster comes later than that of the GPUs.
+    add_sample(r.o, LEDGER_UTIL, GPU ",pod=web-7d-x,namespace=ml", 50);
+    minute(&r);
+    assert_near(minutes_of(r.table, LEDGER_WORKLOAD, "deployment/web", LEDGER_BUSY), 2);
+    assert_near(minutes_of(r.table, LEDGER_OWNER, "vision", LEDGER_BUSY), 2);
+    assert_near(minutes_of(r.table, LEDGER_POOL, "t4", LEDGER_BUSY), 2);
     end(&r);
 }
 

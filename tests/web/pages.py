@@ -24,7 +24,7 @@ from selenium.webdriver.common.keys import Keys  # noqa: E402
 EVIL = "<img src=x onerror=window.hacked=1>"
 EVIL_GPU = "gpu?uuid=" + urllib.parse.quote(EVIL)
 EVIL_NODE = "node?name=" + urllib.parse.quote(EVIL)
-PAGES = ("", EVIL_GPU, EVIL_NODE, "gpu?uuid=none", "node?name=none", "gpu", "query", "alerts", "rules", "targets", "service-discovery", "alertmanager-discovery", "config", "flags", "status", "tsdb-status")
+PAGES = ("", EVIL_GPU, EVIL_NODE, "gpu?uuid=none", "node?name=none", "gpu", "query", "alerts", "rules", "targets", "service-discovery", "alertmanager-discovery", "config", "flags", "status", "tsdb-status", "report")
 
 directory, port, command = sys.argv[1], sys.argv[2], sys.argv[3:]
 base = f"http://127.0.0.1:{port}/sub/"
@@ -157,7 +157,8 @@ def check_pages(b):
     say("all pages are drawn at 400, 1280 and 2560 pixels, light and dark")
     for page, wanted in (("targets", [EVIL, "dead"]), ("alerts", ["TargetDown", f"Target {EVIL}"]), ("rules", [EVIL]),
                          ("service-discovery", [EVIL, "__address__", "dropped"]), ("config", [EVIL]), ("flags", ["--web.external-url"]),
-                         ("tsdb-status", ["DCGM_FI_DEV_GPU_UTIL"]), ("status", ["gpuscale-"])):
+                         ("tsdb-status", ["DCGM_FI_DEV_GPU_UTIL"]), ("status", ["gpuscale-"]),
+                         ("report", ["Idle now", "No "])):
         b.open(page)
         for text in wanted:
             b.wait(f"{page} shows {text}", f"document.querySelector('main').textContent.includes({text!r})")

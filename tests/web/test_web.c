@@ -125,6 +125,7 @@ static void test_pages_have_the_paths_of_prometheus(void **state)
                                         "/flags",
                                         "/status",
                                         "/tsdb-status",
+                                        "/report",
                                         "/gpu?uuid=GPU-1",
                                         "/node?name=n"};
     struct fixture *f = *state;

@@ -12,7 +12,7 @@ let library = null;
 
 export function loadDygraph() {
   library ||= new Promise((resolve, reject) => {
-    const script = h("script", {src: "assets/dygraph.min.js", onload: () => {
+    const script = h("script", {src: new URL("dygraph.min.js", import.meta.url).href, onload: () => {
       // Its legend and labels would write texts as HTML.
       const {Legend, ChartLabels, Annotations, RangeSelector} = window.Dygraph.Plugins;
       window.Dygraph.PLUGINS = window.Dygraph.PLUGINS.filter((p) => ![Legend, ChartLabels, Annotations, RangeSelector].includes(p));

@@ -91,7 +91,8 @@ export function bytes(v) {
   return v + " B";
 }
 
-export const count = (v) => Number(v).toLocaleString("en-US");
+// 12,345. (The first toLocaleString() of a page takes 30 ms.)
+export const count = (v) => String(Number(v)).replace(/^-?\d+/, (digits) => digits.replace(/\B(?=(\d{3})+$)/g, ","));
 
 // up{job="x"}
 export function series(labels) {

@@ -28,7 +28,7 @@ const zone = h("button", {type: "button", class: "zone", title: "Time zone of al
 const main = h("main", {id: "main", tabindex: "-1"});
 document.body.append(
   h("a", {class: "skip", href: "#main"}, "Skip to the content"),
-  h("header", null, h("a", {class: "brand", href: "./"}, h("img", {src: "assets/icon.svg", alt: "", width: 20, height: 20}), "gpuscale"),
+  h("header", null, h("a", {class: "brand", href: "./"}, h("img", {src: new URL("icon.svg", import.meta.url).href, alt: "", width: 20, height: 20}), "gpuscale"),
     h("nav", {"aria-label": "Pages"}, pages.map(([path, text]) => h("a", {href: path || "./", "aria-current": path === page[0] ? "page" : null}, text))),
     h("span", {class: "tools"}, state, zone)),
   main);

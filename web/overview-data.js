@@ -28,6 +28,8 @@ export async function lastSamples(times) {
   return found.sort((a, b) => b.value - a.value);
 }
 
+// Names inside a regular expression.
+export const escaped = (text) => text.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&");
 export const quote = (text) => JSON.stringify(text);
 export const group = (map, key, make) => { if (!map.has(key)) map.set(key, make()); return map.get(key); };
 
@@ -49,22 +51,39 @@ function newGpu(l) {
     simulated: simulatedDriver(l), owners: new Set(), values: {}, age: NaN};
 }
 
-// The GPUs; where: matchers, one of which selects the series.
-export async function readGpus(where = [""]) {
-  const any = (make) => where.map(make).join(" or ");
-  const util = (m) => `DCGM_FI_DEV_GPU_UTIL{${m}}`;
-  const [values, shared, ages, gone] = await Promise.all([
-    instant(any((m) => `{__name__=~"DCGM_FI_DEV_(GPU_UTIL|FB_USED|FB_FREE|GPU_TEMP|POWER_USAGE)"${m && ", " + m}}`)),
+// What identifies a GPU and its pods. Other labels would only make the answer longer.
+const identity = ["UUID", "gpu", "instance", "GPU_I_ID", "GPU_I_PROFILE", "modelName", "NodeName", "Hostname", "hostname", "node", "pod", "namespace", "exported_pod", "exported_namespace", "DCGM_FI_DRIVER_VERSION"].join(", ");
+const anyOf = (where, make) => where.map(make).join(" or ");
+
+// Adds memory, temperature and power to GPUs.
+export async function readDetails(gpus, where = [""]) {
+  const byKey = new Map(gpus.map((g) => [g.key, g])), some = gpus.every((g) => g.uuid);
+  const only = some && gpus.length <= 64 ? [`UUID=~${quote([...new Set(gpus.map((g) => escaped(g.uuid)))].join("|"))}`] : where;
+  for (const {labels, value} of await instant(`max by (__name__, UUID, gpu, GPU_I_ID, NodeName, Hostname, hostname, node, instance) (${anyOf(only, (m) => `{__name__=~"DCGM_FI_DEV_(FB_USED|FB_FREE|GPU_TEMP|POWER_USAGE)"${m && ", " + m}}`)})`)) {
+    const g = byKey.get(gpuKey(labels));
+    if (g) g.values[labels.__name__.slice("DCGM_FI_DEV_".length)] = value;
+  }
+  for (const g of gpus) g.detailed = true;
+}
+
+// The GPUs with their utilization; where: matchers, one of which selects the series. wanted(gpus): those with details.
+export async function readGpus(where = [""], wanted = (gpus) => gpus) {
+  const util = (m) => `DCGM_FI_DEV_GPU_UTIL{${m}}`, any = (make) => anyOf(where, make);
+  const [used, devices, shared, ages, gone] = await Promise.all([
+    instant(`max by (${identity}) (${any(util)})`),
+    // MIG devices have no utilization.
+    instant(`max by (${identity}) (${any((m) => `DCGM_FI_DEV_FB_USED{${m}} unless on (UUID, GPU_I_ID, instance, gpu) ${util(m)}`)})`),
     // The devices of shared GPUs name no pod.
     seldom('DCGM_CUSTOM_ALLOCATE_MODE == 2 or {__name__=~"DCGM_CUSTOM_CONTAINER_(MEM|CP)_ALLOCATED", AllocateMode="share"}'),
-    instant(any((m) => `time() - timestamp(${util(m)})`)),
+    instant(`min by (UUID, gpu, GPU_I_ID, NodeName, Hostname, hostname, node, instance) (${any((m) => `time() - timestamp(${util(m)})`)})`),
     seldom(any((m) => `max_over_time(timestamp(${util(m)})[${goneWindow}:15s]) unless ${util(m)}`))]);
   const gpus = new Map();
-  for (const {labels, value} of values) {
-    const g = group(gpus, gpuKey(labels), () => newGpu(labels)), owner = ownerOf(labels);
-    g.values[labels.__name__.slice("DCGM_FI_DEV_".length)] = value;
-    if (owner) g.owners.add(owner);
-  }
+  for (const [series, measured] of [[used, true], [devices, false]])
+    for (const {labels, value} of series) {
+      const g = group(gpus, gpuKey(labels), () => newGpu(labels)), owner = ownerOf(labels);
+      if (measured) g.values.GPU_UTIL = value;
+      if (owner) g.owners.add(owner);
+    }
   for (const {labels: l} of shared) {
     const g = gpus.get(gpuKey(l));
     if (g) g.shared = true;
@@ -79,6 +98,8 @@ export async function readGpus(where = [""]) {
     if (g.gone !== undefined) g.gone = Math.max(g.gone, value);
   }
   for (const g of gpus.values()) g.state = g.gone !== undefined ? "missing" : g.age > staleAfter ? "stale" : "ok";
+  const details = wanted([...gpus.values()]);
+  if (details.length) await readDetails(details, where);
   return [...gpus.values()].sort((a, b) => a.node < b.node ? -1 : a.node > b.node ? 1 : Number(a.index) - Number(b.index) || (a.key < b.key ? -1 : 1));
 }
 
@@ -165,8 +186,9 @@ async function readNodes() {
   return {nodes: [...nodes.values()], pools: [...byPool.values()].sort((a, b) => a.name < b.name ? -1 : 1)};
 }
 
-export async function readOverview() {
-  const [gpus, hpas, pending, {nodes, pools}, alerts] = await Promise.all([readGpus(), readHpas(), readPending(), readNodes(), get("alerts")]);
+// wanted(gpus): those whose memory, temperature and power are shown.
+export async function readOverview(wanted) {
+  const [gpus, hpas, pending, {nodes, pools}, alerts] = await Promise.all([readGpus([""], wanted), readHpas(), readPending(), readNodes(), get("alerts")]);
   const known = new Set(nodes.map((n) => n.name));
   return {hpas, pending, nodes, pools, alerts: alerts.alerts,
     // A removed node took its GPUs along.

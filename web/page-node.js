@@ -5,7 +5,7 @@ import {badge, empty, h, notice, table} from "./dom.js";
 import {age, bytes, duration, short, time} from "./format.js";
 import {onData} from "./live.js";
 import {bar, facts, gpuTable, heading, missing, section, simulatedNote, tile} from "./object.js";
-import {group, instant, lastSamples, poolOf, queryPage, quote, readGpus, seldom} from "./overview-data.js";
+import {escaped, group, instant, lastSamples, poolOf, queryPage, quote, readGpus, seldom} from "./overview-data.js";
 import {joined, spans} from "./ranges.js";
 import {color, Tracks} from "./tracks.js";
 import {liveView} from "./view.js";
@@ -14,7 +14,6 @@ export const title = "Node";
 
 const name = new URLSearchParams(location.search).get("name") || "", of = `{node=${quote(name)}}`, historyMs = 5000, maxPods = 200;
 const isGpu = (resource) => /^(nvidia_com_|amd_com_gpu|gpu_intel_com_|aliyun_com_gpu|volcano_sh_)/.test(resource);
-const escaped = (text) => text.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&");
 const anyOf = (names) => quote([...new Set(names)].slice(0, maxPods).map(escaped).join("|"));
 // The labels in which exporters name the node.
 const gpusOf = ["hostname", "NodeName", "Hostname"].map((label) => `${label}=${quote(name)}`);

@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // The first page: autoscalers, what waits, nodes with their GPUs, and a timeline.
-import {badge, empty, h, table} from "./dom.js";
+import {append, badge, empty, h, table} from "./dom.js";
 import {age, count, short} from "./format.js";
 import {onData} from "./live.js";
 import {bar, gpuTable, missing, simulatedNote, tile} from "./object.js";
-import {nodePage, readOverview, workloadPage} from "./overview-data.js";
+import {nodePage, readDetails, readOverview, workloadPage} from "./overview-data.js";
 import {Timeline} from "./timeline.js";
-import {fold, liveView} from "./view.js";
+import {fold, isOpen, liveView} from "./view.js";
 
 export const title = "Overview";
 
-const openUntil = 32, pendingAtOnce = 6, timelineMs = 5000; // GPUs; with more, nodes are closed at first
+const firstRows = 40, openUntil = 32, pendingAtOnce = 6, timelineMs = 5000; // GPUs; with more, nodes are closed at first
 
 const mean = (values) => values.length ? values.reduce((a, b) => a + b, 0) / values.length : NaN;
 
 export function start(main) {
-  let selected = null, hpas = null, first = true;
+  let selected = null, hpas = null, first = true, complete = false;
+  const part = (list) => complete ? list : list.slice(0, firstRows); // the first view needs no more than fits
   const timeline = new Timeline();
   const box = h("div");
   main.append(box, timeline.node);
@@ -49,7 +50,7 @@ export function start(main) {
     return a.conditions.ScalingActive === "true" ? badge("ok", "steady") : badge("unknown", "unknown");
   }
 
-  const workloads = (data) => h("section", {class: "group-box"}, h("h2", null, "Workloads"), h("div", {class: "tall", "data-scroll": "workloads"}, data.hpas.length ? table([{name: "Autoscaler", class: "wide"}, "Replicas", {name: "Metric / target", class: "metric-cell"}, "State"], data.hpas.map((a) => ({
+  const workloads = (data) => h("section", {class: "group-box"}, h("h2", null, "Workloads"), h("div", {class: "tall", "data-scroll": "workloads"}, data.hpas.length ? table([{name: "Autoscaler", class: "wide"}, "Replicas", {name: "Metric / target", class: "metric-cell"}, "State"], part(data.hpas).map((a) => ({
       class: selected === a.key ? "selected" : "",
       cells: [[h("button", {type: "button", class: "link", "data-key": "hpa " + a.key, "aria-pressed": String(selected === a.key), title: "Show in the timeline", onclick: () => { selected = a.key; redraw(); timeline.update(a); }},
         h("b", null, a.name), h("span", {class: "muted"}, ` ${a.ns}`)),
@@ -66,17 +67,26 @@ export function start(main) {
 
   function nodeFold(n, gpus, open) {
     const utils = gpus.map((g) => g.values.GPU_UTIL).filter((v) => v !== undefined);
-    const dots = h("span", {class: "dots", "aria-hidden": "true"}, gpus.slice(0, 16).map((g) => {
-      const dot = h("span", {class: "dot " + g.state});
-      if (g.values.GPU_UTIL !== undefined) dot.style.setProperty("--level", `${Math.round(g.values.GPU_UTIL)}%`);
-      return dot;
-    }));
+    const dots = h("span", {class: "dots", "aria-hidden": "true"}), shown = gpus.slice(0, 16);
+    dots.style.width = `${shown.length * 10}px`;
+    // One element with a column for each GPU: a thousand elements would take their time.
+    dots.style.background = shown.map((g, i) => `linear-gradient(to top, ${g.state === "missing" ? "var(--bad)" : g.state === "stale" ? "var(--muted)" : "#3f9e6e"} ${g.state === "missing" ? 100 : Math.round(g.values.GPU_UTIL ?? 0)}%, var(--dot) 0) ${i * 10}px 0 / 8px 14px no-repeat`).join(", ");
     const state = n.deleting ? badge("pending", "deleting") : n.ready === false ? badge("down", "not ready") : n.cordoned ? badge("pending", "cordoned") : null;
     const rows = () => gpus.length ? gpuTable(gpus)
       : empty(n.gpus ? `${n.gpus} GPUs, not measured yet.` : "No GPUs.");
     const details = fold("node " + n.name, open, [h("a", {class: "node-link", href: nodePage(n.name), "data-key": "node page " + n.name}, n.name), dots, state, h("span", {class: "muted"}, [n.pool && `pool ${n.pool}`, n.type !== n.pool && n.type,
       gpus.length > 0 && `${gpus.filter((g) => (g.owners.size || g.shared)).length} of ${gpus.length} GPUs used`, utils.length > 0 && `${Math.round(mean(utils))} %`].filter((t) => t).join(" · "))]);
-    const fill = () => { if (details.open && details.children.length === 1) details.append(rows()); };
+    const fill = async () => {
+      if (!details.open || details.children.length !== 1) return;
+      const box = h("div");
+      details.append(box);
+      try {
+        if (!gpus.every((g) => g.detailed || g.state === "missing")) await readDetails(gpus);
+        append(box, [rows()]);
+      } catch (error) {
+        append(box, [empty(error.message)]);
+      }
+    };
     details.addEventListener("toggle", fill);
     fill();
     return details;
@@ -92,11 +102,13 @@ export function start(main) {
     const open = data.gpus.length <= openUntil;
     return h("section", {class: "group-box"}, h("h2", null, "Nodes and GPUs", data.pools.map((p) => h("span", {class: "file"}, `pool ${p.name}: ${p.ready_nodes ?? 0} ready${p.coming_nodes ? `, ${p.coming_nodes} coming` : ""}`))),
       h("div", {class: "tall", "data-scroll": "nodes"},
-        all.length ? all.map(({node, gpus}) => nodeFold(node, gpus, open)) : empty("No GPU metrics. Scrape a gpuscale exporter or a dcgm-exporter: see the targets.")));
+        all.length ? part(all).map(({node, gpus}) => nodeFold(node, gpus, open)) : empty("No GPU metrics. Scrape a gpuscale exporter or a dcgm-exporter: see the targets.")));
   }
 
-  const redraw = liveView(box, readOverview, (data) => {
+  const wanted = (gpus) => gpus.filter((g) => isOpen("node " + g.node, gpus.length <= openUntil));
+  const redraw = liveView(box, () => readOverview(wanted), (data) => {
     hpas = data.hpas;
+    if (!complete) setTimeout(() => { complete = true; redraw(); });
     if (!selected) {
       selected = hpas.length ? hpas[0].key : null;
       if (selected || first) timeline.update(hpas[0] || null);

@@ -16,7 +16,7 @@ export function liveView(main, load, render, minMs = refreshMs) {
     const focused = document.activeElement, key = body.contains(focused) ? focused.dataset.key : null;
     const scrolled = new Map([...body.querySelectorAll("[data-scroll]")].map((node) => [node.dataset.scroll, node.scrollTop]));
     replace(body, render(data));
-    for (const node of body.querySelectorAll("[data-scroll]")) node.scrollTop = scrolled.get(node.dataset.scroll) || 0;
+    for (const node of body.querySelectorAll("[data-scroll]")) if (scrolled.get(node.dataset.scroll)) node.scrollTop = scrolled.get(node.dataset.scroll);
     if (key) [...body.querySelectorAll("[data-key]")].find((node) => node.dataset.key === key)?.focus();
   }
 
@@ -41,10 +41,11 @@ export function liveView(main, load, render, minMs = refreshMs) {
 
 const opened = new Map();
 
+export const isOpen = (key, open) => opened.has(key) ? opened.get(key) : open;
+
 // A <details> that stays open or closed.
 export function fold(key, open, summary, ...children) {
-  const state = opened.has(key) ? opened.get(key) : open;
-  return h("details", {open: state, ontoggle: (event) => opened.set(key, event.target.open)},
+  return h("details", {open: isOpen(key, open), ontoggle: (event) => opened.set(key, event.target.open)},
     h("summary", {"data-key": key}, summary), children);
 }
 

@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+enum { VERSION_LEN = 12 }; // of web_version
+
 // The browser loads nothing from other hosts and runs no script or style inside a page, so that a
 // text from a label or an annotation cannot become code.
 static const char policy[] = "default-src 'self'; object-src 'none'; base-uri 'none'; "
@@ -57,12 +59,13 @@ static bool has_tag(const char *list, const char *etag)
     return false;
 }
 
-static void reply_file(struct http_exchange *x, const struct web_file *f)
+static void reply_file(struct http_exchange *x, const struct web_file *f, bool fixed)
 {
     add_headers(x);
     http_add_header(x, "ETag", f->etag);
-    // The browser requests it each time, and a new version of the program is visible at once.
-    http_add_header(x, "Cache-Control", "no-cache");
+    // The browser requests pages each time, and a new version of the program is visible at once.
+    http_add_header(x, "Cache-Control",
+                    fixed ? "private, max-age=31536000, immutable" : "no-cache");
     http_add_header(x, "Vary", "Accept-Encoding");
     const char *known = http_header(x, "If-None-Match");
     if (known && has_tag(known, f->etag)) {
@@ -104,21 +107,31 @@ static void redirect_to_directory(struct http_exchange *x)
     http_reply_text(x, 302, "%s\n", to);
 }
 
-// NULL: the path is not a file or page.
-static const struct web_file *file_of(struct gs_slice path)
+// NULL: the path is not a file or page. ret_fixed: its contents never change.
+static const struct web_file *file_of(struct gs_slice path, bool *ret_fixed)
 {
     static const char assets[] = "/assets/";
     if (is_page(path) || gs_slice_eq_str(path, "/"))
         return find_file(GS_SLICE("page.html"));
+    if (!gs_slice_starts(path, assets))
+        return NULL;
     size_t n = sizeof(assets) - 1;
-    return gs_slice_starts(path, assets) ? find_file(gs_slice_make(path.data + n, path.len - n))
-                                         : NULL;
+    struct gs_slice name = gs_slice_make(path.data + n, path.len - n);
+    if (name.len > VERSION_LEN && name.data[VERSION_LEN] == '/') {
+        struct gs_slice version = gs_slice_cut(&name, '/');
+        if (strspn(version.data, "0123456789abcdef") < VERSION_LEN)
+            return NULL;
+        // The page of another version, for example of another replica, gets the files of this one.
+        *ret_fixed = gs_slice_eq_str(version, web_version);
+    }
+    return find_file(name);
 }
 
 bool web_handle(struct web *w, struct http_exchange *x, struct gs_slice path)
 {
     bool events = gs_slice_eq_str(path, "/events");
-    const struct web_file *f = file_of(path);
+    bool fixed = false;
+    const struct web_file *f = file_of(path, &fixed);
     if (!events && !f)
         return false;
     if (!gs_streq(http_method(x), "GET")) {
@@ -130,7 +143,7 @@ bool web_handle(struct web *w, struct http_exchange *x, struct gs_slice path)
     } else if (gs_slice_eq_str(path, "/") && !gs_ends(http_path(x), "/")) {
         redirect_to_directory(x);
     } else {
-        reply_file(x, f);
+        reply_file(x, f, fixed);
     }
     return true;
 }

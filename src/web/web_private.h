@@ -14,6 +14,7 @@ struct web_file {
 };
 extern const struct web_file web_files[];
 extern const size_t web_n_files;
+extern const char web_version[]; // of all files; a part of their addresses in pages
 
 struct web {
     struct web_options o;

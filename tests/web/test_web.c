@@ -133,7 +133,7 @@ static void test_pages_have_the_paths_of_prometheus(void **state)
         GS_AUTO_FREE char *path = gs_format(PREFIX "%s", paths[i]);
         assert_int_equal(status_of(f, "GET", path, ""), 200);
         assert_true(has(f, "Content-Type: text/html; charset=utf-8\r\n"));
-        assert_true(has(f, "<script type=\"module\" src=\"assets/main.js\">"));
+        assert_true(has(f, "<script type=\"module\" src=\"assets/"));
     }
 }
 
@@ -164,7 +164,7 @@ static void test_home_leads_to_a_page_under_each_prefix(void **state)
 {
     struct fixture *f = *state;
     assert_int_equal(status_of(f, "GET", PREFIX "/", ""), 200);
-    assert_true(has(f, "assets/main.js"));
+    assert_true(has(f, "/main.js"));
     // Relative links need the slash.
     assert_int_equal(status_of(f, "GET", PREFIX, ""), 302);
     assert_true(has(f, "Location: p/\r\n"));
@@ -186,6 +186,22 @@ static void test_file_has_its_type_and_revalidates_by_its_tag(void **state)
                      200);
     assert_int_equal(status_of(f, "GET", PREFIX "/assets/style.css", ""), 200);
     assert_true(has(f, "Content-Type: text/css; charset=utf-8\r\n"));
+}
+
+static void test_files_that_a_page_names_are_kept_by_browsers(void **state)
+{
+    struct fixture *f = *state;
+    status_of(f, "GET", PREFIX "/query", "");
+    const char *name = strstr(f->reply.data, "src=\"assets/");
+    assert_non_null(name);
+    GS_AUTO_FREE char *path = gs_format(PREFIX "/%.*s", (int)strcspn(name + 5, "\""), name + 5);
+    assert_int_equal(status_of(f, "GET", path, ""), 200);
+    assert_true(has(f, "Cache-Control: private, max-age=31536000, immutable\r\n"));
+    // The page of another version of the program.
+    assert_int_equal(status_of(f, "GET", PREFIX "/assets/0123456789ab/main.js", ""), 200);
+    assert_true(has(f, "Cache-Control: no-cache\r\n"));
+    assert_int_equal(status_of(f, "GET", PREFIX "/assets/0123456789xy/main.js", ""), 404);
+    assert_int_equal(status_of(f, "GET", PREFIX "/assets/0123456789ab/../main.js", ""), 404);
 }
 
 static void test_compressed_file_has_the_same_content(void **state)
@@ -298,6 +314,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_home_leads_to_a_page_under_each_prefix, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_file_has_its_type_and_revalidates_by_its_tag, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_files_that_a_page_names_are_kept_by_browsers, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_compressed_file_has_the_same_content, setup, teardown),
         cmocka_unit_test_setup_teardown(test_other_paths_are_not_answered, setup, teardown),

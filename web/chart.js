@@ -7,7 +7,7 @@ import {axisTime, localTime, short, time} from "./format.js";
 // Tell apart on light and dark grounds, also with color vision deficiency (after Okabe and Ito).
 const colors = ["#3b82d6", "#e08a1e", "#16a37f", "#c65fa5", "#7a6ff0", "#c9a915", "#3fb2d9", "#d8553a", "#7f9c2b", "#8a8f98"];
 export const seriesColor = (i) => colors[i % colors.length];
-const height = 340, legendMax = 200;
+const legendMax = 200;
 let library = null;
 
 export function loadDygraph() {
@@ -49,7 +49,8 @@ export function timeTicks(a, b, pixels) {
 
 export class Chart {
   // onZoom(start, end) in seconds: the reader has selected a part of the chart.
-  constructor(onZoom) {
+  constructor(onZoom, height = 340) {
+    this.height = height;
     this.plot = h("div", {class: "plot"});
     this.tip = h("div", {class: "tip", hidden: true});
     this.legend = h("ul", {class: "legend"});
@@ -69,7 +70,7 @@ export class Chart {
     const style = getComputedStyle(document.documentElement), color = (name) => style.getPropertyValue(name).trim();
     const data = rowsOf(series, start, end, step);
     const highlight = {strokeWidth: 2, highlightCircleSize: 3};
-    this.plot.style.height = `${height}px`;
+    this.plot.style.height = `${this.height}px`;
     this.graph = new Dygraph(this.plot, data, {
       labels: ["time", ...series.map((_, i) => String(i))],
       colors: series.map((_, i) => seriesColor(i)),
@@ -98,7 +99,7 @@ export class Chart {
     const left = event.clientX - box.left, right = left > box.width / 2;
     this.tip.style.left = right ? "" : `${left + 14}px`;
     this.tip.style.right = right ? `${box.width - left + 14}px` : "";
-    this.tip.style.top = `${Math.max(0, Math.min(event.clientY - box.top + 10, height - 60))}px`;
+    this.tip.style.top = `${Math.max(0, Math.min(event.clientY - box.top + 10, this.height - 60))}px`;
   }
 
   // Labels that all series share are shown once.

@@ -69,7 +69,7 @@ function sentence(e) {
   if (r.desired > r.current) return ["info", `It scales up from ${r.current} to ${of(r.desired)} because ${value}${held}.`];
   if (r.desired < r.current) return ["info", `It scales down from ${r.current} to ${of(r.desired)} because ${value}${held}.`];
   if (held && r.proposal !== undefined && r.proposal !== r.current) return ["info", `It keeps ${of(r.current)}, although its metrics want ${r.proposal}: ${e.held}. ${value[0].toUpperCase() + value.slice(1)}.`];
-  return ["info", `It keeps ${of(r.current)} because ${value}${lead && lead.explanation.includes("with assumed values") ? ", which needs no change with the values that are assumed for pods without one" : lead && lead.ratio !== 1 && lead.explanation.includes("inside") ? ", which is within the tolerance" : ""}.`];
+  return ["info", `It keeps ${of(r.current)} because ${value}${lead && lead.explanation.includes("with assumed values") ? ", which needs no change with the values that are assumed for pods without one" : lead && lead.ratio !== 1 && lead.explanation.includes("inside") ? ", which is within the tolerance" : lead && lead.ratio !== 1 && lead.proposal === r.current ? `, which needs ${lead.proposal}` : ""}.`];
 }
 
 const unit = (m) => m.target.type === "Utilization" ? " %" : "";
@@ -157,8 +157,8 @@ export function start(main) {
     return null;
   };
   const timeline = new Timeline(workloadCharts, reason), whatIf = new WhatIf(ns, name);
-  const subtitle = h("p", {class: "subtitle muted"}), head = h("div"), left = h("div"), limitsBox = h("div"), right = h("div", null, whatIf.node, limitsBox), bottom = h("div", {class: "workload-bottom"});
-  main.append(subtitle, head, h("div", {class: "overview"}, left, right), timeline.node, bottom);
+  const subtitle = h("p", {class: "subtitle muted"}), head = h("div"), left = h("div"), limitsBox = h("div"), right = h("div", null, whatIf.node), bottom = h("div", {class: "workload-bottom"});
+  main.append(subtitle, head, h("div", {class: "overview"}, h("div", null, left, limitsBox), right), timeline.node, bottom);
 
   liveView(left, readWorkload, (next) => {
     const first = !data, {a, e, why} = data = next;

@@ -31,11 +31,15 @@ const clusterCharts = () => [
     {name: "coming nodes", color: color.warm, query: "sum(gpuscale_pool_coming_nodes)"},
     {name: "pending pods", color: color.target, query: "count(kube_pod_status_phase{phase=\"Pending\"} == 1) or 0 * count(kube_pod_info)"}]}];
 
+// The ready replicas. Those of the status, which belong to its values, are fewer right after a scale-up: the values are
+// of fewer pods then.
+export const replicasQuery = (ready, current) => `(${ready} < ${current}) or ${current} or ${ready}`;
+
 // The charts of one workload: its load, and the GPUs of its pods instead of those of the cluster.
 export function workloadCharts(a) {
   const [metrics, replicas] = chartsOf(a), name = a.target || a.name, pods = quote(name.replace(/[.]/g, "\\.") + "-.+");
   const ready = replicas.lines.find((l) => l.name === "ready").query, current = replicas.lines.find((l) => l.name === "current").query;
-  const loads = metrics.lines.filter((l) => l.name !== "target").map((l) => ({...l, query: `${l.query} * (${ready} or ${current})`}));
+  const loads = metrics.lines.filter((l) => l.name !== "target").map((l) => ({...l, query: `${l.query} * (${replicasQuery(ready, current)})`}));
   const gpus = `DCGM_FI_DEV_GPU_UTIL{exported_namespace=${quote(a.ns)}, exported_pod=~${pods}} or DCGM_FI_DEV_GPU_UTIL{exported_pod="", namespace=${quote(a.ns)}, pod=~${pods}}`;
   return [metrics, replicas, {title: "Load: average × ready replicas", lines: loads}, {title: "GPU utilization of its pods, %", top: 100, lines: [
     {name: "average", color: color.value, query: `avg(${gpus})`}, {name: "maximum", color: color.soft, query: `max(${gpus})`}]}];

@@ -3,6 +3,7 @@
 // settings; each change is answered at once.
 import {get} from "./api.js";
 import {h, replace} from "./dom.js";
+import {History} from "./what-if-history.js";
 
 const pauseMs = 60;
 const plural = (n) => n === 1 ? "" : "s";
@@ -18,7 +19,8 @@ function settingsOf(e) {
   const targets = e.metrics.map((m, i) => {
     const v = m.target.value, percent = m.target.type === "Utilization", end = percent ? Math.max(100, v) : round(Math.max(4 * v, 1.5 * (m.value || 0)));
     const step = percent ? 1 : Math.max(round(end / 500), 0.001);
-    return {key: `target.${i + 1}`, text: e.metrics.length > 1 ? `Target of ${m.name}` : "Target", min: step, max: end, step, value: v, unit: percent ? " %" : "", scale: 1};
+    const unique = e.metrics.filter((other) => other.name === m.name).length === 1;
+    return {key: e.metrics.length === 1 ? "target" : `target.${unique ? m.name : i + 1}`, text: e.metrics.length > 1 ? `Target of ${m.name}` : "Target", min: step, max: end, step, value: v, unit: percent ? " %" : "", scale: 1};
   });
   const most = Math.max(round(2 * e.replicas.max), 10), up = e.limits.scaleUp.tolerance;
   return [...targets, {key: "min", text: "Minimum", min: Math.min(1, e.replicas.min), max: most, step: 1, value: e.replicas.min, unit: "", scale: 1},
@@ -32,7 +34,8 @@ export class WhatIf {
     this.body = h("div", {class: "what-if"});
     this.result = h("output", {class: "what-if-result", "aria-live": "polite"});
     this.reset = h("button", {type: "button", onclick: () => { this.built = ""; this.update(this.explained); }}, "Reset");
-    this.node = h("section", {class: "group-box", hidden: true}, h("h2", null, "What if", h("span", {class: "file"}, "the decision now, with other settings")), this.body, this.result, this.reset);
+    this.history = new History();
+    this.node = h("section", {class: "group-box", hidden: true}, h("h2", null, "What if", h("span", {class: "file"}, "the decision now, with other settings")), this.body, this.result, this.reset, this.history.node);
     this.settings = [];
   }
 
@@ -81,6 +84,7 @@ export class WhatIf {
     }
     const parameters = this.parameters();
     this.reset.hidden = !parameters;
+    this.history.update(this.explained, parameters);
     if (!parameters) {
       replace(this.result, h("p", {class: "muted"}, "Move a slider. Nothing is changed in the cluster."));
       return;

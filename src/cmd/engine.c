@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale engine, with Prometheus' flags.
+#include "base/mem.h"
 #include "base/slice.h"
 #include "cmd/commands.h"
 #include "engine/serve.h"
 #include "hpa/explain_api.h"
+#include "replay/history.h"
 
 #define AT(member) .offset = offsetof(struct engine_flags, member)
 
@@ -291,23 +293,42 @@ static const struct gs_opt rows[] = {
 
 // --- explanations of autoscalers, for the web interface ---
 
+struct explanation_apis {
+    struct hpa_explain_api *explain;
+    struct replay_history_api *history;
+};
+
+enum { SYNC_MS = 15000 }; // of kube-controller-manager by default
+
 static void *start_explanations(uv_loop_t *loop, struct kube_client *cluster)
 {
     const struct hpa_config cfg = hpa_config_default();
-    return hpa_explain_api_new(loop, cluster, NULL, &cfg);
+    struct explanation_apis *a = gs_alloc(sizeof(*a));
+    a->explain = hpa_explain_api_new(loop, cluster, NULL, &cfg);
+    a->history = replay_history_api_new(loop, &cfg, SYNC_MS);
+    return a;
 }
 
-static bool handle_explanation(void *api, struct http_exchange *x, struct gs_slice path)
+static bool handle_explanation(void *apis, struct http_exchange *x, struct gs_slice path)
 {
-    bool mine = gs_slice_eq_str(path, HPA_EXPLAIN_PATH);
-    if (mine)
-        hpa_explain_api_handle(api, x);
-    return mine;
+    const struct explanation_apis *a = apis;
+    if (gs_slice_eq_str(path, HPA_EXPLAIN_PATH))
+        hpa_explain_api_handle(a->explain, x);
+    else if (gs_slice_eq_str(path, REPLAY_HISTORY_PATH))
+        replay_history_api_handle(a->history, x);
+    else
+        return false;
+    return true;
 }
 
-static void free_explanations(void *api)
+static void free_explanations(void *apis)
 {
-    hpa_explain_api_free(api);
+    struct explanation_apis *a = apis;
+    if (!a)
+        return;
+    hpa_explain_api_free(a->explain);
+    replay_history_api_free(a->history);
+    free(a);
 }
 
 static const struct engine_extension explanations = {start_explanations, handle_explanation,

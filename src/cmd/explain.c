@@ -2,20 +2,26 @@
 // gpuscale explain: the decision of an autoscaler, the wait of a pod, or a response of the metrics
 // APIs.
 #include "adapter/dry_run/dry_run.h"
+#include "base/clock.h"
 #include "base/mem.h"
 #include "cmd/commands.h"
 #include "cmd/option_rows.h"
 #include "hpa/inspect.h"
 #include "nodes/inspect/inspect.h"
+#include "query/query.h"
+#include "replay/history.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 struct explain_opts {
     struct hpa_explain_options hpa;
     const char *output;
-    const char *config, *sources, *source; // of metric
+    const char *config, *sources, *source; // of metric; source also of hpa --history
+    struct gs_opt_list what_if;
+    int64_t history, sync_period; // ns
 };
 
 static const char *const hpa_kinds[] = {"hpa", "horizontalpodautoscaler",
@@ -64,11 +70,94 @@ static struct gs_error *print_explanation(const struct explain_opts *o, const js
     return NULL;
 }
 
+// --- what if ---
+
+struct what_if {
+    struct hpa_setting settings[HPA_MAX_SETTINGS];
+    char *names[HPA_MAX_SETTINGS];
+    size_t n;
+};
+
+static void what_if_finish(struct what_if *w)
+{
+    for (size_t i = 0; i < w->n; i++)
+        free(w->names[i]);
+}
+
+// NAME=VALUE, also several with commas between them.
+static struct gs_error *add_setting(struct gs_slice text, struct what_if *w)
+{
+    const char *equals = memchr(text.data, '=', text.len);
+    if (!equals)
+        return gs_error_new(GS_EINVAL, "--what-if " GS_SLICE_FMT ": write NAME=VALUE",
+                            GS_SLICE_ARG(text));
+    if (w->n == HPA_MAX_SETTINGS)
+        return gs_error_new(GS_EINVAL, "--what-if: at most %d settings", HPA_MAX_SETTINGS);
+    char *name = gs_strndup(text.data, text.len);
+    name[equals - text.data] = '\0';
+    w->names[w->n] = name;
+    w->settings[w->n++] = (struct hpa_setting){name, name + (equals - text.data) + 1};
+    if (hpa_setting_exists(name))
+        return NULL;
+    return gs_error_new(GS_EINVAL,
+                        "--what-if %s: unknown setting; want target, target.METRIC, min, max or "
+                        "tolerance",
+                        name);
+}
+
+static struct gs_error *read_what_if(const struct explain_opts *o, struct what_if *ret)
+{
+    struct gs_error *err = NULL;
+    for (size_t i = 0; !err && i < o->what_if.len; i++) {
+        struct gs_slice rest = gs_slice_of(o->what_if.items[i]);
+        while (!err && rest.data)
+            err = add_setting(gs_slice_cut(&rest, ','), ret);
+    }
+    if (!err && o->history && !ret->n)
+        err = gs_error_new(GS_EINVAL, "--history needs --what-if NAME=VALUE");
+    return err;
+}
+
+static const char *history_url(const struct explain_opts *o)
+{
+    const char *url = o->source ? o->source : getenv("GPUSCALE_URL");
+    return url && *url ? url : QUERY_DEFAULT_URL;
+}
+
+static struct gs_error *explain_history(const struct explain_opts *o, const char *name,
+                                        const struct what_if *w)
+{
+    const struct replay_history_source source = {.url = history_url(o),
+                                                 .range_ms = o->history / GS_NS_PER_MS,
+                                                 .sync_ms = o->sync_period / GS_NS_PER_MS,
+                                                 .settings = w->settings,
+                                                 .n_settings = w->n};
+    CODEC_AUTO_JSON json_t *explanation = NULL;
+    CODEC_AUTO_JSON json_t *answer = NULL;
+    struct hpa_config cfg;
+    if (o->sync_period < GS_NS_PER_SEC)
+        return gs_error_new(GS_EINVAL, "--horizontal-pod-autoscaler-sync-period: at least 1s");
+    struct gs_error *err = hpa_explain_config(&o->hpa, &cfg);
+    if (!err)
+        err = hpa_explain_object(&o->hpa, name, &explanation);
+    if (!err)
+        err = replay_history_fetch(&source, explanation, &cfg, &answer);
+    return err ? err : print_explanation(o, answer, replay_history_text);
+}
+
 static struct gs_error *explain_hpa(const struct explain_opts *o, const char *name)
 {
+    GS_CLEANUP(what_if_finish) struct what_if w = {0};
     CODEC_AUTO_JSON json_t *explanation = NULL;
-    struct gs_error *err = hpa_explain_object(&o->hpa, name, &explanation);
+    struct hpa_explain_options options = o->hpa;
+    struct gs_error *err = read_what_if(o, &w);
 
+    if (!err && o->history)
+        return explain_history(o, name, &w);
+    options.settings = w.settings;
+    options.n_settings = w.n;
+    if (!err)
+        err = hpa_explain_object(&options, name, &explanation);
     return err ? err : print_explanation(o, explanation, hpa_explanation_text);
 }
 
@@ -112,6 +201,8 @@ static struct gs_error *run_explain(const void *opts, int argc, char **argv, int
 #define AT(field)     .offset = offsetof(struct explain_opts, field)
 #define HPA_AT(field) AT(hpa.field)
 
+#define CONTROLLER_GROUP "Settings of the cluster's controller, if they differ from its defaults"
+
 static const struct gs_opt opts[] = {
     {.name = "namespace",
      .alias = "n",
@@ -133,6 +224,20 @@ static const struct gs_opt opts[] = {
      .help = "For hpa: URL of a `gpuscale hpa` whose history of recommendations and scale events "
              "is used, such as http://localhost:9408. Default: the history of the cluster, which "
              "gpuscale up publishes."},
+    {.name = "what-if",
+     .arg = "NAME=VALUE",
+     .type = GS_OPT_STRINGS,
+     AT(what_if),
+     .help = "For hpa: explain the decision with another setting: target, target.METRIC, min, max "
+             "or tolerance. Repeat it, or separate settings by commas. Nothing is changed in the "
+             "cluster."},
+    {.name = "history",
+     .arg = "DURATION",
+     .type = GS_OPT_DURATION,
+     AT(history),
+     .help = "With --what-if: calculate how many GPU hours and how much waiting the settings would "
+             "have cost in this time until now, from the series of the autoscaler in the "
+             "Prometheus of --source."},
     CMD_KUBECONFIG_ROW(HPA_AT),
     {.name = "context",
      .arg = "NAME",
@@ -144,8 +249,8 @@ static const struct gs_opt opts[] = {
      .type = GS_OPT_STRING,
      AT(hpa.compat),
      .help = "Kubernetes release whose controller is followed, such as 1.29. Default: the newest."},
-    CMD_AUTOSCALER_ROWS(HPA_AT,
-                        "Settings of the cluster's controller, if they differ from its defaults"),
+    CMD_AUTOSCALER_ROWS(HPA_AT, CONTROLLER_GROUP),
+    CMD_SYNC_PERIOD_ROW(AT, CONTROLLER_GROUP, "15s"),
     {.name = "config",
      .arg = "FILE",
      .type = GS_OPT_STRING,
@@ -164,7 +269,8 @@ static const struct gs_opt opts[] = {
      .type = GS_OPT_STRING,
      AT(source),
      .group = "Flags of explain metric",
-     .help = "URL of the Prometheus. Default: prometheus.url of Helm values."},
+     .help = "URL of the Prometheus. Default: prometheus.url of Helm values. For hpa --history: "
+             "GPUSCALE_URL, otherwise " QUERY_DEFAULT_URL "."},
     {.name = NULL},
 };
 
@@ -193,6 +299,7 @@ const struct gs_command cmd_explain = {
         "with its cause. Objects are listed only with --kubeconfig. The exit code is 1 if the "
         "response is not 200.",
     .examples = "gpuscale explain hpa intent-api\n"
+                "gpuscale explain hpa intent-api --what-if target=60 --history 6h\n"
                 "gpuscale explain pod gpu-pod\n"
                 "gpuscale explain hpa intent-api -n shop -o json | jq '.metrics[].pods'\n"
                 "gpuscale explain metric --config=values.yaml --source=http://prometheus:9090 "

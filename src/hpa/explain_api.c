@@ -7,6 +7,7 @@
 #include "base/timer.h"
 #include "hpa/inspect.h"
 #include "kube/names.h"
+#include "web/reply.h"
 
 #include <string.h>
 
@@ -60,48 +61,6 @@ struct hpa_explain_api {
 static int64_t now_ms(void)
 {
     return gs_mono_ns() / GS_NS_PER_MS;
-}
-
-// --- replies ---
-
-static void reply(struct http_exchange *x, int status, json_t *body)
-{
-    GS_AUTO_BUF struct gs_buf out = {0};
-    codec_json_dump(body, &out);
-    json_decref(body);
-    http_add_header(x, "X-Content-Type-Options", "nosniff");
-    http_add_header(x, "Cache-Control", "no-store");
-    http_reply(x, status, "application/json", gs_buf_slice(&out));
-}
-
-static void refuse(struct http_exchange *x, int status, const char *type, const char *text)
-{
-    json_t *body = json_object();
-    codec_json_set_str(body, "status", "error");
-    codec_json_set_str(body, "errorType", type);
-    codec_json_set_str(body, "error", text);
-    reply(x, status, body);
-}
-
-static void refuse_with(struct http_exchange *x, const struct gs_error *err)
-{
-    const char *text = gs_error_message(err);
-    switch (gs_error_code(err)) {
-    case GS_EINVAL:
-        refuse(x, 400, "bad_data", text);
-        return;
-    case GS_ENOTFOUND:
-        refuse(x, 404, "not_found", text);
-        return;
-    case GS_EPERM:
-        refuse(x, 403, "execution", text);
-        return;
-    case GS_ETIMEOUT:
-        refuse(x, 504, "timeout", text);
-        return;
-    default:
-        refuse(x, 502, "unavailable", text);
-    }
 }
 
 // --- questions ---
@@ -163,10 +122,9 @@ static void answer(const struct question *q)
         found.spec = &changed;
     }
     if (err)
-        refuse_with(q->x, err);
+        web_reply_failure(q->x, err);
     else
-        reply(q->x, 200,
-              json_pack("{s:s, s:o}", "status", "success", "data", explanation(q, &found, &cfg)));
+        web_reply_data(q->x, explanation(q, &found, &cfg));
     gs_error_free(err);
     hpa_spec_finish(&changed);
     hpa_history_free(history);
@@ -186,7 +144,7 @@ static void work(void *arg)
     int64_t begun = gs_mono_ns();
     http_on_abort(q->x, NULL, NULL);
     if (q->of->err)
-        refuse_with(q->x, q->of->err);
+        web_reply_failure(q->x, q->of->err);
     else
         answer(q);
     remove_question(q);
@@ -414,7 +372,8 @@ static void wait_for(struct hpa_explain_api *api, struct http_exchange *x,
     struct inspected *in = api->n_questions < MAX_QUESTIONS ? inspect(api, p->ns, p->name) : NULL;
     if (!in) {
         http_add_header(x, "Retry-After", "1");
-        refuse(x, 429, "unavailable", "too many explanations are requested: try again later");
+        web_reply_error(x, 429, "unavailable",
+                        "too many explanations are requested: try again later");
         return;
     }
     struct question *q = gs_alloc(sizeof(*q)), **end = &api->questions;
@@ -437,18 +396,18 @@ void hpa_explain_api_handle(struct hpa_explain_api *api, struct http_exchange *x
 {
     struct parameters p = {0};
     if (!api->client) {
-        refuse(x, 404, "unavailable",
-               "explanations need a cluster: start the engine with --kubeconfig");
+        web_reply_error(x, 404, "unavailable",
+                        "explanations need a cluster: start the engine with --kubeconfig");
         return;
     }
     if (!gs_streq(http_method(x), "GET")) {
         http_add_header(x, "Allow", "GET, HEAD");
-        refuse(x, 405, "bad_data", "the method must be GET");
+        web_reply_error(x, 405, "bad_data", "the method must be GET");
         return;
     }
     GS_AUTO_ERROR struct gs_error *err = read_parameters(x, &p);
     if (err)
-        refuse(x, 400, "bad_data", gs_error_message(err));
+        web_reply_error(x, 400, "bad_data", gs_error_message(err));
     else
         wait_for(api, x, &p);
 }
@@ -475,7 +434,7 @@ void hpa_explain_api_free(struct hpa_explain_api *api)
         return;
     while (api->questions) {
         http_on_abort(api->questions->x, NULL, NULL);
-        refuse(api->questions->x, 503, "unavailable", "the server stops");
+        web_reply_error(api->questions->x, 503, "unavailable", "the server stops");
         remove_question(api->questions);
     }
     for (struct inspected *in = api->inspected, *next; in; in = next) {

@@ -34,6 +34,28 @@ static json_t *nodes_of(const struct hpa_inspection_result *found)
     return out;
 }
 
+static struct gs_error *explain_with(const struct hpa_inspection_result *found,
+                                     const struct hpa_explain_options *o,
+                                     const struct hpa_config *cfg, json_t **ret)
+{
+    struct hpa_inspection_result other = *found;
+    struct hpa_config other_cfg;
+    struct hpa_spec spec = {0};
+    if (!o->n_settings) {
+        *ret = hpa_explanation_json(found, cfg);
+        return NULL;
+    }
+    struct gs_error *err =
+        hpa_spec_with(found->spec, o->settings, o->n_settings, cfg, &spec, &other_cfg);
+    if (err)
+        return gs_error_wrap(err, "--what-if");
+    other.spec = &spec;
+    *ret = hpa_explanation_json(&other, &other_cfg);
+    json_object_del(*ret, "cluster"); // its status is that of the real settings
+    hpa_spec_finish(&spec);
+    return NULL;
+}
+
 static void on_inspected(void *arg, const struct hpa_inspection_result *found, struct gs_error *err)
 {
     struct explain_run *r = arg;
@@ -41,11 +63,11 @@ static void on_inspected(void *arg, const struct hpa_inspection_result *found, s
     if (!err && r->o->controller && !found->history)
         err = gs_error_new(GS_EUNAVAIL, "--controller %s: %s", r->o->controller,
                            found->history_error);
-    r->err = err;
-    if (!err) {
-        r->explanation = hpa_explanation_json(found, &r->cfg);
+    if (!err)
+        err = explain_with(found, r->o, &r->cfg, &r->explanation);
+    if (!err)
         r->nodes = nodes_of(found);
-    }
+    r->err = err;
     r->done = true;
 }
 
@@ -62,7 +84,7 @@ static struct gs_error *connect_controller(struct explain_run *r)
     return NULL;
 }
 
-static struct gs_error *read_settings(const struct hpa_explain_options *o, struct hpa_config *ret)
+struct gs_error *hpa_explain_config(const struct hpa_explain_options *o, struct hpa_config *ret)
 {
     struct hpa_config c = hpa_config_default();
     struct gs_error *err = o->compat ? hpa_config_follow(&c, o->compat) : NULL;
@@ -90,7 +112,7 @@ struct gs_error *hpa_explain_object(const struct hpa_explain_options *o, const c
                                     json_t **ret)
 {
     struct explain_run r = {.o = o};
-    struct gs_error *err = read_settings(o, &r.cfg);
+    struct gs_error *err = hpa_explain_config(o, &r.cfg);
     if (err)
         return err;
     err = kube_session_open(&r.cluster, o->kubeconfig, o->context, "explain");

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/num.h"
 #include "base/slice.h"
 #include "hpa/observe.h"
 #include "kube/object.h"
@@ -350,6 +351,43 @@ static json_t *limits_json(const struct hpa_inspection_result *found, const stru
     return json_pack("{s:o, s:o}", "scaleUp", up, "scaleDown", down);
 }
 
+// --- GPUs ---
+
+static int64_t gpus_of(const json_t *pod)
+{
+    static const char *const resources[] = {"nvidia.com/", "amd.com/gpu", "gpu.intel.com/",
+                                            "habana.ai/gaudi"};
+    const json_t *containers = codec_json_get(pod, "spec", "containers", NULL);
+    int64_t sum = 0;
+    for (size_t i = 0; i < json_array_size(containers); i++) {
+        const char *name;
+        json_t *value;
+        json_t *limits = codec_json_get(json_array_get(containers, i), "resources", "limits", NULL);
+        json_object_foreach (limits, name, value) {
+            int64_t n = 0;
+            bool gpu = false;
+            for (size_t k = 0; k < GS_ARRAY_LEN(resources); k++)
+                gpu = gpu || gs_starts(name, resources[k]);
+            const char *text = gpu ? json_string_value(value) : NULL;
+            GS_AUTO_ERROR struct gs_error *err =
+                text ? kube_quantity_parse_value(gs_slice_of(text), &n) : NULL;
+            sum = gs_add_clamped(sum, err ? 0 : n);
+        }
+    }
+    return sum;
+}
+
+// By the extended resources of the pods, of which the largest number counts. Slices count as GPUs.
+static int64_t gpus_per_pod(const struct hpa_inspection_result *found)
+{
+    int64_t most = 0;
+    for (size_t i = 0; i < found->obs->n_pods; i++) {
+        int64_t n = gpus_of(found->pods[i]);
+        most = n > most ? n : most;
+    }
+    return most;
+}
+
 json_t *hpa_explanation_json(const struct hpa_inspection_result *found,
                              const struct hpa_config *cfg)
 {
@@ -371,6 +409,8 @@ json_t *hpa_explanation_json(const struct hpa_inspection_result *found,
         json_array_append_new(metrics, metric_json(found, cfg, i, &d.metrics[i]));
     json_object_set_new(out, "limits", limits_json(found, cfg));
     json_object_set_new(out, "conditions", conditions_json(&d));
+    json_object_set(out, "spec", json_object_get(spec->object, "spec"));
+    codec_json_set_int(out, "gpusPerReplica", gpus_per_pod(found));
     if (found->history)
         json_object_set_new(out, "memory", hpa_history_json(found->history, found->now_ms));
     json_object_set_new(out, "cluster", cluster_json(found, &d));

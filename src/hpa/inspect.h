@@ -116,7 +116,12 @@ struct hpa_explain_options {
     const char *ns, *kubeconfig, *context, *compat, *controller;
     int64_t downscale_window, cpu_init_period, readiness_delay; // ns
     double tolerance;
+    const struct hpa_setting *settings; // "what if"
+    size_t n_settings;
 };
+
+// The controller that the options describe. GS_EINVAL: unknown release.
+struct gs_error *hpa_explain_config(const struct hpa_explain_options *o, struct hpa_config *ret);
 
 // Runs its own loop until all responses have arrived. *ret: new reference. Errors: no cluster, no
 // such object, no response within 30 s, no history although `controller` is set.

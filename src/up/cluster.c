@@ -9,6 +9,7 @@
 #include "hpa/explain_api.h"
 #include "kube/kubeconfig.h"
 #include "kube/object.h"
+#include "replay/history.h"
 
 #include <arpa/inet.h>
 #include <ctype.h>
@@ -286,10 +287,13 @@ static void write_kubelet_metrics(void *kubelet, struct gs_buf *out)
 static bool handle_extension(void *arg, struct http_exchange *x, struct gs_slice path)
 {
     const struct up_cluster *c = arg;
-    bool mine = c->explain && gs_slice_eq_str(path, HPA_EXPLAIN_PATH);
-    if (mine)
+    if (c->explain && gs_slice_eq_str(path, HPA_EXPLAIN_PATH))
         hpa_explain_api_handle(c->explain, x);
-    return mine;
+    else if (c->history && gs_slice_eq_str(path, REPLAY_HISTORY_PATH))
+        replay_history_api_handle(c->history, x);
+    else
+        return false;
+    return true;
 }
 
 static struct gs_error *start_metrics(struct up_cluster *c, const struct up_options *o)
@@ -365,6 +369,7 @@ static struct gs_error *start_autoscaler(struct up_cluster *c, const struct up_o
     local_api_mount(c->api, HPA_DEPRECATED_HISTORY_GROUP, hpa_history_group, hpa_history_handle,
                     c->hpa);
     c->explain = hpa_explain_api_new(c->loop, c->client, c->hpa, &cfg.decide);
+    c->history = replay_history_api_new(c->loop, &cfg.decide, cfg.sync_period_ms);
     hpa_controller_start(c->hpa);
     return NULL;
 }
@@ -477,6 +482,7 @@ void up_cluster_free(struct up_cluster *c)
     up_feed_free(c->autoscaler_feed);
     autoscaler_free(c->node_autoscaler);
     hpa_explain_api_free(c->explain);
+    replay_history_api_free(c->history);
     hpa_controller_free(c->hpa);
     up_child_free(c->exporter);
     adapter_free(c->adapter);

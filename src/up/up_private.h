@@ -283,6 +283,7 @@ struct up_cluster {
     struct adapter *adapter;
     struct hpa_controller *hpa;
     struct hpa_explain_api *explain;
+    struct replay_history_api *history;
     struct up_child *exporter; // of the first node
     struct up_machines *machines;
     struct autoscaler *node_autoscaler; // NULL: no pools

@@ -17,9 +17,10 @@ from browser import Browser  # noqa: E402  (this folder)
 
 QUERY = "query?g0.expr=avg%20by%20(pod)%20(DCGM_FI_DEV_GPU_UTIL%7Bpod!%3D%22%22%7D)&g0.tab=graph&g0.range_input=10m"
 WORKLOAD = "workload?namespace=default&name=intent-api"
-SLIDE = "const s = document.querySelector('.slider input'); if (s) { s.value = 35; s.dispatchEvent(new Event('input')); }"
+SLIDE = """const s = document.querySelector('.slider input');
+if (s) { s.value = 35; s.dispatchEvent(new Event('input')); document.querySelector('.history-ranges button').click(); }"""
 IMAGES = (("web-overview", "", (1280, 1100), False), ("web-overview-dark", "", (1280, 1100), True), ("web-query", QUERY, (1280, 760), False),
-          ("web-workload", WORKLOAD, (1280, 1150), False), ("web-gpu", ".gpus .owner", (1280, 1000), False), ("web-node", ".node-link", (1280, 1180), False),
+          ("web-workload", WORKLOAD, (1280, 1460), False), ("web-gpu", ".gpus .owner", (1280, 1000), False), ("web-node", ".node-link", (1280, 1180), False),
           ("web-phone", "", (400, 800), True))
 
 with tempfile.TemporaryDirectory() as profile:
@@ -35,6 +36,7 @@ with tempfile.TemporaryDirectory() as profile:
             b.wait("live data", "location.pathname.endsWith('query') || document.querySelector('.connection.live')")
             b.js("document.querySelector('.timeline-tools button')?.click()")  # five minutes
             b.js(SLIDE)
+            b.wait("the history", "!document.querySelector('.slider') || document.querySelector('.history canvas')")
             time.sleep(2)  # also for the colors, which fade in
             path = os.path.join(sys.argv[2], name + ".png")
             b.shot(path)

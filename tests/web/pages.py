@@ -47,6 +47,8 @@ class Target(http.server.BaseHTTPRequestHandler):
                 f'kube_horizontalpodautoscaler_spec_target_metric{{{hpa},metric_name="{EVIL}",metric_target_type="average"}} 20\n'
                 f'kube_horizontalpodautoscaler_status_target_metric{{{hpa},metric_name="{EVIL}",metric_target_type="average"}} 71\n'
                 f'kube_horizontalpodautoscaler_status_condition{{{hpa},condition="ScalingActive",status="true"}} 1\n'
+                'kube_horizontalpodautoscaler_status_current_replicas{namespace="shop",horizontalpodautoscaler="web"} 3\n'
+                f'kube_horizontalpodautoscaler_status_target_metric{{namespace="shop",horizontalpodautoscaler="web",metric_name="{METRIC}",metric_target_type="average"}} 19\n'
                 f'kube_pod_status_phase{{{pod},phase="Pending"}} 1\nkube_pod_created{{{pod}}} 1\nkube_pod_status_unschedulable{{{pod}}} 1\n'
                 f'kube_node_info{{node="{EVIL}"}} 1\nkube_node_labels{{node="{EVIL}",label_gpuscale_dev_pool="{EVIL}"}} 1\n'
                 f'gpuscale_pool_coming_nodes{{pool="{EVIL}"}} 1\n'
@@ -79,6 +81,9 @@ class Target(http.server.BaseHTTPRequestHandler):
                         f'gpuscale_exporter_pod_attribution{{{labels},exported_namespace="n",exported_pod="{name}",value="utilization",attribution="estimate"}} 1\n' for name in (EVIL, "other")))
 
 
+METRIC = "DCGM_CUSTOM_PROCESS_SM_UTIL"
+
+
 class Cluster(http.server.BaseHTTPRequestHandler):
     """A Kubernetes API with the autoscaler shop/web, whose pods and events try to be HTML."""
 
@@ -91,7 +96,7 @@ class Cluster(http.server.BaseHTTPRequestHandler):
         if path == "/apis/autoscaling/v2/namespaces/shop/horizontalpodautoscalers/web":
             return {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "web", "namespace": "shop"},
                     "spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}, "minReplicas": 1, "maxReplicas": 10,
-                             "metrics": [{"type": "Pods", "pods": {"metric": {"name": "gpu_util"}, "target": {"type": "AverageValue", "averageValue": "20"}}}]},
+                             "metrics": [{"type": "Pods", "pods": {"metric": {"name": METRIC}, "target": {"type": "AverageValue", "averageValue": "20"}}}]},
                     "status": {"currentReplicas": 3, "desiredReplicas": 3, "conditions": [{"type": "ScalingActive", "status": "False", "reason": EVIL, "message": EVIL}]}}
         if path == "/apis/apps/v1/namespaces/shop/deployments/web/scale":
             return {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "web", "namespace": "shop"},
@@ -106,7 +111,7 @@ class Cluster(http.server.BaseHTTPRequestHandler):
         if path.startswith("/apis/custom.metrics.k8s.io/v1beta2/namespaces/shop/pods/"):
             now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
             return {"kind": "MetricValueList", "apiVersion": "custom.metrics.k8s.io/v1beta2", "metadata": {}, "items": [
-                {"describedObject": {"kind": "Pod", "namespace": "shop", "name": name}, "metric": {"name": "gpu_util"}, "timestamp": now, "value": "50"} for name in ("web-0", EVIL)]}
+                {"describedObject": {"kind": "Pod", "namespace": "shop", "name": name}, "metric": {"name": METRIC}, "timestamp": now, "value": "50"} for name in ("web-0", EVIL)]}
         return None
 
     def do_GET(self):
@@ -201,8 +206,8 @@ def check_workload(b):
         b.open("workload?namespace=shop&name=web")
         b.wait("the explanation", "document.querySelector('.explanation') && document.querySelector('.slider input')")
         b.check(f"the workload page at {width} pixels")
-    for text in ("It scales up from 3 to 5 replicas because gpu_util is 50, its target 20", "2 / 3", "as 0 when scaling up", "Highest", "10 %",
-                 "ScalingActive", "gpuscale explain hpa web -n shop", "Result: 5 replicas: pods metric gpu_util above target"):
+    for text in ("It scales up from 3 to 5 replicas because DCGM_CUSTOM_PROCESS_SM_UTIL is 50, its target 20", "2 / 3", "as 0 when scaling up", "Highest", "10 %",
+                 "ScalingActive", "gpuscale explain hpa web -n shop", "Result: 5 replicas: pods metric DCGM_CUSTOM_PROCESS_SM_UTIL above target"):
         assert text.lower() in b.text().lower(), f"no {text!r} in {b.text()}"
     for where in (".pods", ".explanation", ".workload-bottom"):
         assert EVIL in b.js(f"return document.querySelector('{where}').textContent"), f"the hostile name is a text in {where}"
@@ -214,6 +219,15 @@ def check_workload(b):
     field.send_keys(Keys.CONTROL, "a")
     field.send_keys("0")
     b.wait("the reason of a refusal", "document.querySelector('.what-if-result .error-text')")
+    field.send_keys(Keys.CONTROL, "a")
+    field.send_keys("40")
+    b.wait("the history", """(() => {
+        if (!document.querySelector('.history [aria-pressed=true]')) document.querySelector('.history-ranges button').click();
+        return document.querySelector('.history-summary')?.textContent.startsWith('With target 40 you would have used') && document.querySelector('.history canvas');
+    })()""")
+    for width, dark in ((400, False), (2560, True), (1280, False)):
+        b.size(width, 900, dark)
+        b.check(f"the history at {width} pixels", allow=("400",))
     b.wait("live data with the slider in place", "document.querySelector('.connection.live')")
     b.driver.find_element("xpath", "//button[.='Reset']").click()
     b.wait("the real settings", "document.querySelector('.what-if-result').textContent.includes('Move a slider')")

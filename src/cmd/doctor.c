@@ -35,6 +35,11 @@ static const struct gs_opt opts[] = {
      AT(prometheus),
      .help = "URL of the Prometheus or engine that scrapes the exporters. Default: the Service of "
              "a Prometheus in the cluster, read through the API server."},
+    {.name = "this-node",
+     .type = GS_OPT_BOOL,
+     AT(this_node),
+     .help = "Examine this machine only: driver, GPUs, the kubelet's socket, collectors and the "
+             "exporter. Otherwise it is examined, too, if it has an NVIDIA GPU."},
     CMD_KUBECONFIG_ROW(AT),
     {.name = "context",
      .arg = "NAME",
@@ -64,7 +69,8 @@ const struct gs_command cmd_doctor = {
     .args = "",
     .summary = "Find the first broken link between the GPU driver and the replicas.",
     .description =
-        "Examines the chain: GPU nodes and their device plug-in, exporter, attribution to pods, "
+        "Examines the chain: the driver of this machine if it has GPUs, GPU nodes and their device "
+        "plug-in, exporter, attribution to pods, "
         "scrape targets, series and rules, the adapter and its APIServices, each "
         "HorizontalPodAutoscaler, pods that wait, and node groups. Each finding contains what is "
         "wrong, the evidence, why it matters, and the command or YAML that fixes it. Findings are "

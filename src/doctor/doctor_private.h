@@ -137,6 +137,7 @@ struct kube_session;
 void doctor_gather_cluster(const struct doctor_options *o, json_t *facts);
 void doctor_gather_prometheus(const struct doctor_options *o, struct kube_session *s,
                               json_t *facts); // s NULL: no cluster
+void doctor_gather_node(json_t *facts);
 void doctor_gather_metrics(struct kube_session *s, json_t *facts);
 // GETs a path of the API server. Returns its status (0: no response) and the body as text.
 int doctor_get(struct kube_session *s, const char *path, struct gs_buf *ret_body);
@@ -236,3 +237,16 @@ void doctor_check_node_pool_limit(struct doctor_examination *e);
 void doctor_check_gpu_label(struct doctor_examination *e);
 void doctor_check_scale_from_zero(struct doctor_examination *e);
 void doctor_check_startup_taint(struct doctor_examination *e);
+
+void doctor_check_driver_library(struct doctor_examination *e);
+void doctor_check_driver_not_loaded(struct doctor_examination *e);
+void doctor_check_driver_mismatch(struct doctor_examination *e);
+void doctor_check_driver_permission(struct doctor_examination *e);
+void doctor_check_driver_no_gpu(struct doctor_examination *e);
+void doctor_check_driver_failed(struct doctor_examination *e);
+void doctor_check_driver_hung(struct doctor_examination *e);
+void doctor_check_gpu_lost(struct doctor_examination *e);
+void doctor_check_pod_resources_socket(struct doctor_examination *e);
+void doctor_check_profiling_contention(struct doctor_examination *e);
+void doctor_check_node_exporter_missing(struct doctor_examination *e);
+void doctor_check_node_exporter_page(struct doctor_examination *e);

@@ -288,6 +288,8 @@ json_t *doctor_gather(const struct doctor_options *o)
     char now[GS_RFC3339_SIZE];
 
     codec_json_set_str(facts, "now", gs_format_rfc3339(gs_unix_ms(), now));
-    doctor_gather_cluster(o, facts);
+    doctor_gather_node(facts);
+    if (!o->this_node)
+        doctor_gather_cluster(o, facts);
     return facts;
 }

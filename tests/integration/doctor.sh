@@ -7,6 +7,27 @@ need kubectl jq
 "$gpuscale" doctor --kubeconfig "$dir/none" >"$dir/none.txt" && fail "success without a cluster" || [ $? = 2 ] || fail "exit code without a cluster"
 grep -q 'Nothing was examined' "$dir/none.txt" || fail "the report without a cluster"
 
+# This machine: simulated GPUs and an exporter.
+own_gpus doctor
+export GPUSCALE_NVML_LIBRARY="$build/src/nvmlsim/libgpuscale-nvmlsim.so"
+node() { "$gpuscale" doctor --this-node -o json >"$dir/report.json"; }
+node_is() { node || true; [ "$(jq -r '.findings[0].check // .result' "$dir/report.json")" = "$1" ]; }
+"$gpuscale" sim create 2xTesla-T4 >/dev/null
+"$gpuscale" exporter --address 127.0.0.1:9400 >"$dir/exporter.log" 2>&1 &
+echo $! >"$dir/exporter.pid"
+wait_for "no findings on this machine" node_is healthy
+"$gpuscale" sim lose 1
+wait_for "a lost GPU is a finding" node_is gpu-lost
+"$gpuscale" sim restore 1
+"$gpuscale" sim fail nvmlInit_v2 --code DRIVER_NOT_LOADED
+wait_for "an unloaded driver is a finding" node_is driver-not-loaded
+"$gpuscale" sim clear
+wait_for "no findings after that" node_is healthy
+kill -TERM "$(cat "$dir/exporter.pid")" && wait "$(cat "$dir/exporter.pid")" || true
+rm "$dir/exporter.pid"
+"$gpuscale" sim delete >/dev/null
+unset GPUSCALE_SIM GPUSCALE_NVML_LIBRARY
+
 start_up --gpus 4xA100-SXM4-80GB --image "intent-api:*=$intent_api_command" --horizontal-pod-autoscaler-sync-period 1s \
     --filename "$source/examples/demo/intent-api.yaml"
 GPUSCALE_URL=$(sed -n 's/.*export GPUSCALE_URL=//p' "$dir/up.log")

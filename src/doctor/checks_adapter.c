@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define EXPIRY_WARNING_S (14 * 86400)
+#define MAX_TIME_S       INT64_C(253402300799) // the year 9999
 
 // --- the APIs ---
 
@@ -536,35 +537,46 @@ void doctor_check_adapter_reader(struct doctor_examination *e)
 
 // --- certificates ---
 
-static void each_certificate(struct doctor_examination *e, int64_t from_s, int64_t to_s,
-                             const char *what)
+static void report_validity(struct doctor_examination *e, const json_t *certificate,
+                            const char *what)
+{
+    int64_t until = codec_json_int(certificate, 0, "until", NULL);
+    char time[GS_RFC3339_SIZE];
+
+    doctor_add(
+        e, (struct doctor_finding){
+               doctor_text(codec_json_str(certificate, "of", NULL)), gs_strdup(what),
+               gs_format("notAfter %s", gs_format_rfc3339(until * 1000, time)),
+               gs_strdup("APIService: delete the Secret of the serving certificate and restart the "
+                         "adapter, or renew it with cert-manager (cmctl renew)\n"
+                         "kubeconfig: kubeadm certs renew admin.conf, or log in again")});
+}
+
+static void each_certificate(struct doctor_examination *e, bool expired)
 {
     size_t i;
     const json_t *certificate;
 
     json_array_foreach (json_object_get(e->facts, "certificates"), i, certificate) {
         int64_t until = codec_json_int(certificate, 0, "until", NULL);
-        int64_t left = until - e->now_ms / 1000;
-        char time[GS_RFC3339_SIZE];
-        if (until <= 0 || until > INT64_C(253402300799) || left < from_s || left >= to_s)
+        int64_t from = codec_json_int(certificate, 0, "from", NULL);
+        if (until <= 0 || until > MAX_TIME_S || from < 0 || from > until)
             continue;
-        doctor_add(
-            e, (struct doctor_finding){
-                   doctor_text(codec_json_str(certificate, "of", NULL)), gs_strdup(what),
-                   gs_format("notAfter %s", gs_format_rfc3339(until * 1000, time)),
-                   gs_strdup(
-                       "APIService: delete the Secret of the serving certificate and restart the "
-                       "adapter, or renew it with cert-manager (kubectl cert-manager renew)\n"
-                       "kubeconfig: kubeadm certs renew admin.conf, or log in again")});
+        int64_t left = until - e->now_ms / 1000;
+        if (expired && left < 0)
+            report_validity(e, certificate, "The certificate has expired.");
+        // Short-lived certificates are renewed often, so the last part of their time counts.
+        if (!expired && left >= 0 && left < EXPIRY_WARNING_S && left < (until - from) / 5)
+            report_validity(e, certificate, "The certificate expires within 14 days.");
     }
 }
 
 void doctor_check_certificate_expired(struct doctor_examination *e)
 {
-    each_certificate(e, INT64_MIN / 2, 0, "The certificate has expired.");
+    each_certificate(e, true);
 }
 
 void doctor_check_certificate_expires(struct doctor_examination *e)
 {
-    each_certificate(e, 0, EXPIRY_WARNING_S, "The certificate expires within 14 days.");
+    each_certificate(e, false);
 }

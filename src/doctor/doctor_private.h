@@ -6,7 +6,8 @@
 //   metrics      {"ns/name of an HPA": [{"path", "status", "body", "others"}]}, one per metric
 //   apis         {"custom.metrics.k8s.io/v1beta1": APIResourceList or {"unknown"}}
 //   logs         {"ns/pod/container": text} of containers that crash
-//   certificates [{"of", "until": Unix seconds}]
+//   adapterConfigs [{"configMap", "key", "text"}]
+//   certificates [{"of", "from", "until": Unix seconds}]
 //   prometheus   {"address", "targets", "rules", "config", "queries": {NAME: result}} or
 //   {"unknown"} node         the state of this machine
 //
@@ -250,3 +251,7 @@ void doctor_check_pod_resources_socket(struct doctor_examination *e);
 void doctor_check_profiling_contention(struct doctor_examination *e);
 void doctor_check_node_exporter_missing(struct doctor_examination *e);
 void doctor_check_node_exporter_page(struct doctor_examination *e);
+
+void doctor_check_adapter_config(struct doctor_examination *e);
+void doctor_check_adapter_labels(struct doctor_examination *e);
+void doctor_check_adapter_matchers(struct doctor_examination *e);

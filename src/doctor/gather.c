@@ -17,6 +17,7 @@
 #define MAX_PAGES      40
 #define MAX_BODY       ((size_t)4 << 20)
 #define MAX_LOGS       5
+#define MAX_CONFIGS    20
 #define LOG_PATH_QUERY "tailLines=40&limitBytes=16384"
 
 const struct doctor_list doctor_lists[] = {
@@ -213,6 +214,7 @@ static void add_certificate(json_t *out, const char *of, const char *pem)
         return;
     json_t *o = json_object();
     codec_json_set_str(o, "of", of);
+    codec_json_set_int(o, "from", from);
     codec_json_set_int(o, "until", until);
     json_array_append_new(out, o);
 }
@@ -240,6 +242,57 @@ static void read_certificates(const struct doctor_options *opts, json_t *facts)
     json_object_set_new(facts, "certificates", out);
 }
 
+// --- configurations of adapters ---
+
+static void add_config(const json_t *map, const char *ns, json_t *out)
+{
+    const char *key;
+    json_t *text;
+
+    json_object_foreach (json_object_get(map, "data"), key, text) {
+        if (!json_is_string(text) || json_array_size(out) >= MAX_CONFIGS ||
+            (!doctor_contains(json_string_value(text), "ules:") && !gs_streq(key, "config.yaml")))
+            continue;
+        json_t *o = json_object();
+        json_object_set_new(o, "configMap", codec_json_strf("%s/%s", ns, kube_name(map)));
+        codec_json_set_str(o, "key", key);
+        json_object_set(o, "text", text);
+        json_array_append_new(out, o);
+    }
+}
+
+static void read_config(struct kube_session *s, const char *ns, const char *name, json_t *out)
+{
+    GS_AUTO_BUF struct gs_buf path = {0}, body = {0};
+    CODEC_AUTO_JSON json_t *map = NULL;
+
+    kube_path(&path, KUBE_CONFIGMAPS, ns, name, NULL);
+    if (doctor_get(s, path.data, &body) != 200)
+        return;
+    GS_AUTO_ERROR struct gs_error *err = codec_json_parse(gs_buf_slice(&body), false, &map);
+    if (!err)
+        add_config(map, ns, out);
+}
+
+static void read_configs(struct kube_session *s, json_t *facts)
+{
+    struct doctor_examination e = doctor_examination_of(facts);
+    json_t *out = json_array();
+    size_t i, k;
+    const json_t *deployment, *volume;
+
+    json_array_foreach (doctor_items(&e, "deployments"), i, deployment) {
+        if (!doctor_container_of(deployment, DOCTOR_ADAPTER_ROLE))
+            continue;
+        json_array_foreach (json_object_get(doctor_pod_spec(deployment), "volumes"), k, volume) {
+            const char *name = codec_json_str(volume, "configMap", "name", NULL);
+            if (name && k < MAX_CONFIGS)
+                read_config(s, kube_namespace(deployment), name, out);
+        }
+    }
+    json_object_set_new(facts, "adapterConfigs", out);
+}
+
 // --- the cluster ---
 
 static void read_cluster(struct kube_session *s, const struct doctor_options *o, json_t *facts)
@@ -255,6 +308,7 @@ static void read_cluster(struct kube_session *s, const struct doctor_options *o,
         read_api(s, apis[i], found);
     json_object_set_new(facts, "apis", found);
     read_certificates(o, facts);
+    read_configs(s, facts);
     read_logs(s, facts);
     doctor_gather_metrics(s, facts);
     doctor_gather_prometheus(o, s, facts);

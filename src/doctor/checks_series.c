@@ -27,6 +27,34 @@ static const json_t *gpu_targets_up(const struct doctor_examination *e)
     return NULL;
 }
 
+void doctor_check_exporter_page(struct doctor_examination *e)
+{
+    size_t i;
+    const json_t *page;
+
+    json_array_foreach (json_object_get(e->facts, "exporters"), i, page) {
+        int64_t status = codec_json_int(page, 0, "status", NULL);
+        const char *ns = doctor_text(codec_json_str(page, "namespace", NULL));
+        const char *pod = doctor_text(codec_json_str(page, "pod", NULL));
+        // Other statuses may be those of the API server: 403, 404 without a proxy, 503.
+        bool empty = status == 200 && codec_json_int(page, 0, "series", NULL) == 0;
+        if (!empty && status != 500)
+            continue;
+        GS_AUTO_FREE char *subject = gs_format("Pod %s/%s", ns, pod);
+        doctor_add(
+            e, (struct doctor_finding){
+                   subject,
+                   gs_strdup(empty ? "The exporter's page has no series of a GPU."
+                                   : "The exporter answers /metrics with an error."),
+                   gs_format("GET /metrics: %lld, %lld series DCGM_FI_*", (long long)status,
+                             (long long)codec_json_int(page, 0, "series", NULL)),
+                   gs_format(
+                       "kubectl -n %s logs %s     # which GPUs and fields it found\n"
+                       "kubectl -n %s delete pod %s   # after a failed reload of its counters file",
+                       ns, pod, ns, pod)});
+    }
+}
+
 void doctor_check_gpu_series_missing(struct doctor_examination *e)
 {
     const json_t *series = doctor_query(e, "gpus"), *target = gpu_targets_up(e);
@@ -154,7 +182,7 @@ void doctor_check_gpu_twice(struct doctor_examination *e)
 
 // --- attribution ---
 
-enum blame { FINE, MOUNT, FLAG, ID_TYPE, LABELS_DROPPED };
+enum blame { FINE, MOUNT, FLAG, ID_TYPE, DROPPED, OTHER };
 
 static bool is_exporter_pod(const struct doctor_examination *e, const char *name)
 {
@@ -220,6 +248,18 @@ static bool is_on_gke(const struct doctor_examination *e)
     return false;
 }
 
+// Whether the page of an exporter has the labels that Prometheus does not have.
+static bool page_has_pods(const struct doctor_examination *e)
+{
+    size_t i;
+    const json_t *page;
+
+    json_array_foreach (json_object_get(e->facts, "exporters"), i, page)
+        if (codec_json_int(page, 0, "attributed", NULL) > 0)
+            return true;
+    return false;
+}
+
 static enum blame blame_of(const struct doctor_examination *e, const json_t **ret_exporter)
 {
     const json_t *series = doctor_query(e, "gpus"), *sample, *pod, *container = NULL;
@@ -239,14 +279,16 @@ static enum blame blame_of(const struct doctor_examination *e, const json_t **re
         }
     }
     if (!container)
-        return LABELS_DROPPED;
+        return OTHER;
+    if (page_has_pods(e))
+        return DROPPED;
     if (!mounts_pod_resources(*ret_exporter))
         return MOUNT;
     if (!is_enabled(container) && doctor_contains(codec_json_str(container, "image", NULL), "dcgm"))
         return FLAG;
     const char *type = doctor_flag(container, "--kubernetes-gpu-id-type");
     type = type ? type : doctor_env(container, "DCGM_EXPORTER_KUBERNETES_GPU_ID_TYPE");
-    return is_on_gke(e) && !gs_streq(type, "device-name") ? ID_TYPE : LABELS_DROPPED;
+    return is_on_gke(e) && !gs_streq(type, "device-name") ? ID_TYPE : OTHER;
 }
 
 static void report_attribution(struct doctor_examination *e, enum blame wanted, const char *what,
@@ -290,14 +332,46 @@ void doctor_check_gpu_id_type(struct doctor_examination *e)
         "args: [\"--kubernetes-gpu-id-type\", \"device-name\"]");
 }
 
+void doctor_check_labels_dropped(struct doctor_examination *e)
+{
+    report_attribution(
+        e, DROPPED, "The exporter's page names the pods, but the series in Prometheus do not.",
+        "Remove the relabeling that drops the labels: metricRelabelings of the ServiceMonitor, "
+        "metric_relabel_configs of the job (labeldrop of pod or exported_pod)");
+}
+
 void doctor_check_attribution_missing(struct doctor_examination *e)
 {
     report_attribution(
-        e, LABELS_DROPPED, "Pods use GPUs, but no GPU series has the label of a pod.",
-        "Compare the exporter's own page with Prometheus: kubectl get --raw "
-        "/api/v1/namespaces/NS/pods/EXPORTER:9400/proxy/metrics | grep DCGM_FI_DEV_FB_USED\n"
-        "Labels there: metricRelabelings drop them. No labels there: the exporter's log "
-        "names the cause (socket, resource name, time-slicing).");
+        e, OTHER, "Pods use GPUs, but no GPU series has the label of a pod.",
+        "The exporter's log names the cause: the socket, the name of the resource (shared or MIG "
+        "GPUs have other names), or the type of the GPU IDs\n"
+        "kubectl logs of the exporter's pod");
+}
+
+// --- the node's name ---
+
+void doctor_check_hostname_label(struct doctor_examination *e)
+{
+    size_t i;
+    const json_t *sample;
+
+    json_array_foreach (doctor_query(e, "gpus"), i, sample) {
+        const char *host = doctor_sample_label(sample, "Hostname");
+        host = host ? host : doctor_sample_label(sample, "hostname");
+        const json_t *pod = host ? doctor_find(e, "pods", NULL, host) : NULL;
+        if (!pod || !doctor_container_of(pod, DOCTOR_EXPORTER_ROLE))
+            continue;
+        doctor_report(
+            e, "Pod", pod,
+            gs_strdup(
+                "The host name of the GPU series is that of the exporter's pod, not that of the "
+                "node."),
+            gs_format("Hostname=\"%s\"", host),
+            gs_strdup("env:                    # of the exporter\n- name: NODE_NAME\n  valueFrom: "
+                      "{fieldRef: {fieldPath: spec.nodeName}}"));
+        return;
+    }
 }
 
 // --- rules ---

@@ -7,6 +7,7 @@
 //   apis         {"custom.metrics.k8s.io/v1beta1": APIResourceList or {"unknown"}}
 //   logs         {"ns/pod/container": text} of containers that crash
 //   adapterConfigs [{"configMap", "key", "text"}]
+//   exporters    [{"namespace", "pod", "status", "series", "attributed"}], of some exporters
 //   certificates [{"of", "from", "until": Unix seconds}]
 //   prometheus   {"address", "targets", "rules", "config", "queries": {NAME: result}} or
 //   {"unknown"} node         the state of this machine
@@ -139,6 +140,10 @@ void doctor_gather_cluster(const struct doctor_options *o, json_t *facts);
 void doctor_gather_prometheus(const struct doctor_options *o, struct kube_session *s,
                               json_t *facts); // s NULL: no cluster
 void doctor_gather_node(json_t *facts);
+void doctor_gather_exporters(struct kube_session *s, json_t *facts);
+// {"status", "series", "attributed", "error"} of an exporter's page: the numbers of its series of
+// GPUs and of those with a pod. New reference.
+json_t *doctor_page_facts(int status, struct gs_slice body);
 void doctor_gather_metrics(struct kube_session *s, json_t *facts);
 // GETs a path of the API server. Returns its status (0: no response) and the body as text.
 int doctor_get(struct kube_session *s, const char *path, struct gs_buf *ret_body);
@@ -255,3 +260,6 @@ void doctor_check_node_exporter_page(struct doctor_examination *e);
 void doctor_check_adapter_config(struct doctor_examination *e);
 void doctor_check_adapter_labels(struct doctor_examination *e);
 void doctor_check_adapter_matchers(struct doctor_examination *e);
+void doctor_check_labels_dropped(struct doctor_examination *e);
+void doctor_check_hostname_label(struct doctor_examination *e);
+void doctor_check_exporter_page(struct doctor_examination *e);

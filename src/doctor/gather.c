@@ -310,6 +310,7 @@ static void read_cluster(struct kube_session *s, const struct doctor_options *o,
     read_certificates(o, facts);
     read_configs(s, facts);
     read_logs(s, facts);
+    doctor_gather_exporters(s, facts);
     doctor_gather_metrics(s, facts);
     doctor_gather_prometheus(o, s, facts);
 }

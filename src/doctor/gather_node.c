@@ -7,7 +7,6 @@
 #include "base/mem.h"
 #include "doctor/doctor_private.h"
 #include "gpu/gpu.h"
-#include "metrics/reader.h"
 #include "net/http/client.h"
 
 #include <ctype.h>
@@ -236,7 +235,6 @@ struct page {
     int status;
     struct gs_buf body;
     struct gs_error *err;
-    int64_t series, attributed;
 };
 
 static void on_page(void *arg, const struct http_response *response, struct gs_error *err)
@@ -249,35 +247,13 @@ static void on_page(void *arg, const struct http_response *response, struct gs_e
         gs_buf_add_slice(&p->body, response->body);
 }
 
-static bool count_sample(void *arg, const struct metrics_sample *s)
+static json_t *page_facts(const struct page *p)
 {
-    struct page *p = arg;
-
-    if (!gs_slice_starts(s->name, "DCGM_FI_") && !gs_slice_starts(s->name, "dcgm_"))
-        return true;
-    p->series++;
-    for (size_t i = 0; i < s->n_labels; i++)
-        if (gs_slice_eq(s->labels[i].name, GS_SLICE("pod")) && s->labels[i].value.len)
-            p->attributed++;
-    return true;
-}
-
-static json_t *page_facts(struct page *p)
-{
-    json_t *o = json_object();
+    json_t *o = doctor_page_facts(p->status, gs_buf_slice(&p->body));
 
     codec_json_set_str(o, "address", EXPORTER_URL "/metrics");
-    codec_json_set_int(o, "status", p->status);
-    if (p->err) {
+    if (p->err)
         codec_json_set_str(o, "error", gs_error_message(p->err));
-        return o;
-    }
-    GS_AUTO_ERROR struct gs_error *bad =
-        p->status == 200 ? metrics_parse_text(gs_buf_slice(&p->body), NULL, count_sample, p) : NULL;
-    if (bad)
-        codec_json_set_str(o, "error", gs_error_message(bad));
-    codec_json_set_int(o, "series", p->series);
-    codec_json_set_int(o, "attributed", p->attributed);
     return o;
 }
 

@@ -165,7 +165,8 @@ void doctor_gather_prometheus(const struct doctor_options *o, struct kube_sessio
         read_facts(&p, out);
     else
         codec_json_set_str(out, "unknown",
-                           s ? "no Service of a Prometheus was found; --prometheus sets its URL"
+                           s ? "no Service of a Prometheus was found; --prometheus or GPUSCALE_URL "
+                               "(which gpuscale up prints) sets its URL"
                              : "--prometheus is not set");
     json_object_set_new(facts, "prometheus", out);
     free(p.base);

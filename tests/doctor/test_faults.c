@@ -116,7 +116,7 @@ static void test_each_finding_says_how_to_fix_it(void **state)
         assert_ok(kube_patch_json(healthy, json_object_get(fault, "patch"), &facts));
         CODEC_AUTO_JSON json_t *report = doctor_examine(facts);
         json_array_foreach (json_object_get(report, "findings"), k, f)
-            for (size_t m = 0; m < sizeof members / sizeof *members; m++)
+            for (size_t m = 0; m < GS_ARRAY_LEN(members); m++)
                 if (!codec_json_str(f, members[m], NULL) || !*codec_json_str(f, members[m], NULL))
                     fail_msg("%s: %s is empty", codec_json_str(f, "check", NULL), members[m]);
     }
@@ -136,6 +136,51 @@ static void test_each_check_has_a_fault(void **state)
                     gs_streq(codec_json_str(fault, "also", NULL), doctor_check_id(c));
         if (!found)
             fail_msg("faults.yaml has no fault of the check %s", doctor_check_id(c));
+    }
+}
+
+// Replaces each step-th value below `at` in turn, and examines `facts`, which contains it.
+static void replace_each(json_t *facts, json_t *at, size_t step, size_t *count)
+{
+    static const char *const replacements[] = {"null", "7",  "-1e300", "\"text\"",
+                                               "[]",   "{}", "[{}]"};
+    const char *key;
+    json_t *value;
+    void *next;
+
+    json_object_foreach_safe (at, next, key, value) {
+        GS_AUTO_FREE char *name = gs_strdup(key);
+        CODEC_AUTO_JSON json_t *old = json_incref(value);
+        replace_each(facts, old, step, count);
+        for (size_t k = 0; *count % step == 0 && k < GS_ARRAY_LEN(replacements); k++) {
+            json_object_set_new(at, name, json_loads(replacements[k], JSON_DECODE_ANY, NULL));
+            CODEC_AUTO_JSON json_t *report = doctor_examine(facts);
+            GS_AUTO_BUF struct gs_buf text = {0};
+            doctor_report_text(report, &text);
+        }
+        json_object_set(at, name, old);
+        ++*count;
+    }
+    for (size_t i = 0; json_is_array(at) && i < json_array_size(at); i++)
+        replace_each(facts, json_array_get(at, i), step, count);
+}
+
+static void test_values_of_any_type_are_accepted(void **state)
+{
+    CODEC_AUTO_JSON json_t *healthy = load("healthy.yaml"), *machine = load("healthy-node.yaml");
+    CODEC_AUTO_JSON json_t *faults = load("faults.yaml");
+    size_t i, count = 0;
+    const json_t *fault;
+
+    (void)state;
+    replace_each(healthy, healthy, 1, &count);
+    replace_each(machine, machine, 1, &count);
+    assert_true(count > 300);
+    json_array_foreach (faults, i, fault) {
+        CODEC_AUTO_JSON json_t *base = load_base(fault), *facts = NULL;
+        assert_ok(kube_patch_json(base, json_object_get(fault, "patch"), &facts));
+        count = i; // other values for each fault
+        replace_each(facts, facts, 67, &count);
     }
 }
 
@@ -182,6 +227,7 @@ int main(void)
         cmocka_unit_test(test_each_fault_is_named_first),
         cmocka_unit_test(test_each_finding_says_how_to_fix_it),
         cmocka_unit_test(test_each_check_has_a_fault),
+        cmocka_unit_test(test_values_of_any_type_are_accepted),
         cmocka_unit_test(test_page_lists_the_checks),
         cmocka_unit_test(test_unknown_facts_are_not_findings),
     };

@@ -2,7 +2,7 @@
 # `gpuscale doctor` on `gpuscale up`: no findings while all is well; then faults are injected one after the other, each must be named
 # first, and its end must end the finding. The matrix of all faults is tests/doctor/faults.yaml.
 . "$(dirname "$0")/lib.sh"
-need kubectl jq
+need kubectl jq curl python3
 
 "$gpuscale" doctor --kubeconfig "$dir/none" >"$dir/none.txt" && fail "success without a cluster" || [ $? = 2 ] || fail "exit code without a cluster"
 grep -q 'Nothing was examined' "$dir/none.txt" || fail "the report without a cluster"
@@ -27,6 +27,25 @@ kill -TERM "$(cat "$dir/exporter.pid")" && wait "$(cat "$dir/exporter.pid")" || 
 rm "$dir/exporter.pid"
 "$gpuscale" sim delete >/dev/null
 unset GPUSCALE_SIM GPUSCALE_NVML_LIBRARY
+
+# A cluster in which little can be read: that is no finding, but it is reported.
+port=$(free_port)
+python3 "$source/tests/integration/doctor_server.py" "$port" &
+echo $! >"$dir/server.pid"
+cat >"$dir/reader" <<Y
+apiVersion: v1
+kind: Config
+current-context: c
+clusters: [{name: c, cluster: {server: "http://127.0.0.1:$port"}}]
+users: [{name: u, user: {token: t}}]
+contexts: [{name: c, context: {cluster: c, user: u}}]
+Y
+wait_for "the API responds" curl -sSf "http://127.0.0.1:$port/api/v1/nodes"
+"$gpuscale" doctor --kubeconfig "$dir/reader" -o json >"$dir/report.json" || fail "findings: $(cat "$dir/report.json")"
+# The exporter is on the second page.
+jq -e '.result == "healthy" and ([.notExamined[].what] | contains(["services", "deployments", "events"]) and (contains(["pods"]) or contains(["daemonsets"]) | not))' \
+    "$dir/report.json" >/dev/null || fail "not examined: $(cat "$dir/report.json")"
+echo "ok: lists in pages, forbidden lists and wrong responses"
 
 start_up --gpus 4xA100-SXM4-80GB --image "intent-api:*=$intent_api_command" --horizontal-pod-autoscaler-sync-period 1s \
     --filename "$source/examples/demo/intent-api.yaml"
@@ -96,4 +115,10 @@ echo "ok: xid-error: $(jq -r '.findings[0].what' "$dir/report.json")"
 "$gpuscale" doctor >"$dir/report.txt" && fail "exit code with findings" || [ $? = 1 ] || fail "exit code with findings"
 grep -q '^1\. \[series\] GPU ' "$dir/report.txt" || fail "$(cat "$dir/report.txt")"
 grep -q '^   fix  .*kubectl drain' "$dir/report.txt" || fail "$(cat "$dir/report.txt")"
+# --watch: one line for each examination.
+"$gpuscale" doctor --watch --interval 1s -o json >"$dir/watch" &
+echo $! >"$dir/watch.pid"
+twice() { [ "$(wc -l <"$dir/watch")" -ge 2 ]; }
+wait_for "two examinations of --watch" twice
+[ "$(head -n 2 "$dir/watch" | jq -r .result | sort -u)" = findings ] || fail "--watch: $(cat "$dir/watch")"
 stop_up

@@ -13,7 +13,7 @@ static const struct gs_opt opts[] = {
      .offset = AT(url),
      .group = "Source",
      .help = "URL of an engine or Prometheus, with its path prefix. Default: $GPUSCALE_URL, "
-             "$PROMETHEUS_URL, the GPUs of this machine, http://localhost:9090."},
+             "$PROMETHEUS_URL, the GPUs of this machine, the cluster, http://localhost:9090."},
     {.name = "exporter",
      .arg = "URL",
      .type = GS_OPT_STRING,
@@ -25,6 +25,33 @@ static const struct gs_opt opts[] = {
      .offset = AT(nvml),
      .group = "Source",
      .help = "The GPUs of this machine, read through NVML."},
+    {.name = "cluster",
+     .type = GS_OPT_BOOL,
+     .offset = AT(cluster),
+     .group = "Source",
+     .help =
+         "The pods with GPUs of the kubeconfig's cluster, with the values of its custom metrics "
+         "API."},
+    {.name = "kubeconfig",
+     .arg = "FILE",
+     .type = GS_OPT_STRING,
+     .offset = AT(kubeconfig),
+     .group = "Source",
+     .help = "The same for the cluster of this file. Default: KUBECONFIG, the cluster in which "
+             "gpuscale runs, or ~/.kube/config."},
+    {.name = "context",
+     .arg = "NAME",
+     .type = GS_OPT_STRING,
+     .offset = AT(context),
+     .group = "Source",
+     .help = "Context of the kubeconfig. Default: the current context."},
+    {.name = "namespace",
+     .alias = "n",
+     .arg = "NAMESPACE",
+     .type = GS_OPT_STRING,
+     .offset = AT(ns),
+     .group = "Source",
+     .help = "Only this namespace of the cluster. Default: all namespaces."},
     {.name = "nvml-library",
      .env = "GPUSCALE_NVML_LIBRARY",
      .arg = "PATH",
@@ -92,13 +119,16 @@ const struct gs_command cmd_top = {
     .description =
         "Shows the utilization, memory, temperature and power of GPUs with a line of their "
         "history, the pods that use them, and processes. The values come from this machine, from "
-        "an exporter, or from an engine or Prometheus, such as that of gpuscale up or of a "
-        "cluster. Press ? for the keys and q to quit.\n\nA value that the source does not have is "
+        "an exporter, from an engine or Prometheus, such as that of gpuscale up or of a cluster, "
+        "or "
+        "from the metrics API of a cluster. Press ? for the keys and q to quit.\n\nA value that "
+        "the source does not have is "
         "shown as -, and old values as stale. If the source does not respond, the last values "
         "stay on the screen with their age, and requests are repeated.",
     .examples = "gpuscale top\n"
                 "gpuscale top --url=http://localhost:9090 --sort=util\n"
                 "gpuscale top --exporter=gpu-node-1:9400\n"
+                "gpuscale top --cluster --namespace=ml\n"
                 "gpuscale top --once --filter=training\n"
                 "gpuscale top -o json | jq '.gpus[] | {node, index, utilizationPercent}'",
     .opts = opts,

@@ -92,8 +92,29 @@ static void add_title(struct drawing *d)
     add_line(d, REVERSE, title);
 }
 
+// Sources without GPUs: the metrics API.
+static void summarize_pods(const struct top_model *m, int64_t now_ms, struct gs_buf *out)
+{
+    double gpus = 0, util = 0;
+    size_t n = 0;
+    for (size_t i = 0; i < m->n_pods; i++) {
+        const struct top_pod *p = m->pods[i];
+        gpus += isnan(p->requested) ? 0 : p->requested;
+        if (!isnan(p->util) && !top_model_is_stale(m, p->at_ms, now_ms))
+            util += p->util, n++;
+    }
+    gs_buf_addf(out, "%zu %s · %.0f GPUs requested", m->n_pods, m->n_pods == 1 ? "pod" : "pods",
+                gpus);
+    if (n)
+        gs_buf_addf(out, " · mean utilization %.0f%% of %zu with values", util / (double)n, n);
+}
+
 void top_frame_summary(const struct top_model *m, int64_t now_ms, struct gs_buf *out)
 {
+    if (!m->n_gpus && m->n_pods) {
+        summarize_pods(m, now_ms, out);
+        return;
+    }
     size_t n = 0, busy = 0, idle = 0, other = 0, stale = 0, n_util = 0, n_memory = 0;
     double util = 0, used = 0, total = 0, power = 0;
     bool has_power = false;
@@ -146,6 +167,8 @@ static void add_summary(struct drawing *d)
         gs_buf_add_str(&text, "Waiting for the first values …");
     if (text.len)
         add_line(d, "", text.data);
+    if (d->m->note)
+        add_line(d, BOLD, d->m->note);
     if (!d->s->problem)
         return;
     GS_AUTO_FREE char *last = clock_text(d->m->refreshed_ms);

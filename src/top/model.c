@@ -67,6 +67,7 @@ void top_model_finish(struct top_model *m)
     free(m->gpus);
     free(m->pods);
     free(m->processes);
+    free(m->note);
     for (int i = 0; i < TOP_PANES; i++)
         gs_hmap_free(m->by_key[i]);
 }
@@ -454,6 +455,17 @@ static void add_pod_value(struct update *u, const struct top_sample *s)
     }
 }
 
+static void add_whole_pod_value(struct update *u, const struct top_sample *s, bool util)
+{
+    struct top_pod *p =
+        pod_of(u->m, top_sample_label(s, "namespace"), top_sample_label(s, "pod"), true);
+    double *value = !p ? NULL : util ? &p->util : &p->used_mib;
+    if (!value || !isnan(*value)) // the first metric counts
+        return;
+    *value = s->value;
+    newer(&p->at_ms, s->t_ms);
+}
+
 static bool is_pod_metric(struct gs_slice name)
 {
     return gs_slice_starts(name, "kube_pod_") || gs_slice_eq_str(name, ATTRIBUTION);
@@ -482,7 +494,7 @@ static void add_device_sample(struct update *u, const struct top_sample *s)
             g->hung = true;
     } else if (gs_slice_eq_str(s->name, TOP_TIMESTAMP)) {
         if ((g = gpu_of(u->m, s, false)) && !g->gone)
-            newer(&g->at_ms, (int64_t)(s->value * 1000));
+            newer(&g->at_ms, s->value > 0 && s->value < 1e12 ? (int64_t)(s->value * 1000) : 0);
     }
 }
 
@@ -592,6 +604,8 @@ void top_model_update(struct top_model *m, const struct top_samples *s, int64_t 
 {
     struct update u = {m, now_ms, gs_hmap_new(free), gs_hmap_new(NULL)};
     m->over_limit = m->simulated = false;
+    free(m->note);
+    m->note = gs_strdup(s->note);
     for (size_t i = 0; i < m->n_gpus; i++)
         m->gpus[i]->gone = true;
     for (size_t i = 0; i < m->n_pods; i++)
@@ -607,6 +621,8 @@ void top_model_update(struct top_model *m, const struct top_samples *s, int64_t 
             add_device_sample(&u, x);
         else if (gs_slice_eq_str(x->name, PROCESS_UTIL) || gs_slice_eq_str(x->name, PROCESS_USED))
             add_process_value(&u, x, gs_slice_eq_str(x->name, PROCESS_UTIL));
+        else if (gs_slice_eq_str(x->name, TOP_POD_UTIL) || gs_slice_eq_str(x->name, TOP_POD_USED))
+            add_whole_pod_value(&u, x, gs_slice_eq_str(x->name, TOP_POD_UTIL));
         else if (gs_slice_eq_str(x->name, "kube_pod_container_resource_requests"))
             add_pod_value(&u, x);
     }

@@ -47,7 +47,7 @@ void top_print_table(const struct top_model *m, const struct top_ui *ui, const s
             gs_buf_add_str(out, any ? "\n" : "");
             print_pane(m, pane, &rows, ui, s, columns, out);
             any = true;
-        } else if (pane == TOP_GPUS) {
+        } else if (pane == TOP_GPUS && !m->n_pods) {
             gs_buf_addf(out, "%s\n", top_frame_no_rows(pane, &rows));
             any = true;
         }

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "top/top_private.h"
 
+#include "base/columns.h"
 #include "base/mem.h"
+
+#define MAX_TIME_MS INT64_C(1000000000000000)
 
 void top_samples_finish(struct top_samples *s)
 {
@@ -24,6 +27,9 @@ struct gs_error *top_samples_add(struct top_samples *s, const struct top_sample 
         return gs_error_new(GS_ELIMIT, "more than %d samples, or more than %d labels of one",
                             TOP_MAX_SAMPLES, TOP_MAX_LABELS);
     struct top_sample copy = *sample;
+    // Times of others are not trusted: differences of two cannot overflow.
+    if (copy.t_ms < 0 || copy.t_ms > MAX_TIME_MS)
+        copy.t_ms = 0;
     struct top_label *labels = gs_arena_alloc(&s->arena, (sample->n_labels + 1) * sizeof(*labels));
     bool ok = labels && copy_text(&s->arena, sample->name, &copy.name);
     for (size_t i = 0; ok && i < sample->n_labels; i++)
@@ -43,4 +49,12 @@ struct gs_slice top_sample_label(const struct top_sample *s, const char *name)
         if (gs_slice_eq_str(s->labels[i].name, name))
             return s->labels[i].value;
     return (struct gs_slice){0};
+}
+
+void top_samples_note(struct top_samples *s, const char *text)
+{
+    GS_AUTO_BUF struct gs_buf clean = {0};
+    gs_columns_clean(&clean, gs_slice_of(text));
+    if (!s->note && clean.len)
+        s->note = gs_arena_strndup(&s->arena, clean.data, clean.len);
 }

@@ -116,7 +116,8 @@ static void on_values(void *arg, const struct top_samples *samples, const struct
         top_model_update(&a->model, samples, gs_unix_ms());
         if (past)
             top_model_add_past(&a->model, past);
-        a->n_refreshes++;
+        if (!a->n_refreshes++ && !a->model.n_gpus && a->model.n_pods && a->ui.pane == TOP_GPUS)
+            a->ui.pane = TOP_PODS;
     }
     if (a->once && !(a->source->needs_two && a->n_refreshes < 2))
         stop(a);
@@ -256,6 +257,8 @@ static void print_values(struct app *a)
     } else {
         s.colour = has_colour();
         top_print_table(&a->model, &a->ui, &s, window_columns(), &out);
+        if (a->model.note)
+            (void)fprintf(stderr, "%s\n", a->model.note);
         if (a->model.simulated)
             (void)fputs("SIMULATED GPUs: no value comes from a real GPU\n", stderr);
         locale_t locale = newlocale(LC_CTYPE_MASK, "", (locale_t)0);
@@ -295,8 +298,12 @@ static struct gs_error *choose_source(struct app *a)
 {
     const struct top_options *o = a->o;
     const char *url = o->url;
-    if ((o->url != NULL) + (o->exporter != NULL) + o->nvml > 1)
-        return gs_error_new(GS_EINVAL, "only one of --url, --exporter and --nvml can be given");
+    bool cluster = o->cluster || o->kubeconfig || o->context || o->ns;
+    if ((o->url != NULL) + (o->exporter != NULL) + o->nvml + cluster > 1)
+        return gs_error_new(GS_EINVAL,
+                            "only one of --url, --exporter, --nvml and a cluster can be given");
+    if (cluster)
+        return top_source_cluster_new(&a->loop, o, &a->source);
     if (o->exporter)
         return top_source_exporter_new(&a->loop, o, o->exporter, &a->source);
     if (!url && !o->nvml)
@@ -306,6 +313,10 @@ static struct gs_error *choose_source(struct app *a)
     if (!url && !o->nvml) {
         GS_AUTO_ERROR struct gs_error *err = top_source_nvml_probe(o->nvml_library);
         if (err) {
+            GS_AUTO_ERROR struct gs_error *no_cluster =
+                top_source_cluster_new(&a->loop, o, &a->source);
+            if (!no_cluster)
+                return NULL;
             a->guessed = true;
             // The reason, without the list of paths that were tried.
             const char *why = gs_error_message(err);
@@ -325,8 +336,8 @@ static struct gs_error *explain_guess(const struct app *a, struct gs_error *err)
         return err;
     struct gs_error *both = gs_error_new(
         GS_EUNAVAIL,
-        "no source of values: this machine: %s; %s: %s. Name a source: --url, --exporter, "
-        "GPUSCALE_URL",
+        "no source of values: this machine: %s; no kubeconfig; %s: %s. Name a source: --url, "
+        "--exporter, --cluster, GPUSCALE_URL",
         a->why_guessed, DEFAULT_URL, gs_error_message(err));
     gs_error_free(err);
     return both;

@@ -31,6 +31,7 @@ struct top_samples {
     struct gs_arena arena;
     struct top_sample *items;
     size_t len, cap;
+    const char *note; // what is missing, clean; NULL: nothing
 };
 
 enum { TOP_MAX_SAMPLES = 200000, TOP_MAX_LABELS = 64, TOP_MAX_BYTES = 256 << 20 };
@@ -38,6 +39,8 @@ enum { TOP_MAX_SAMPLES = 200000, TOP_MAX_LABELS = 64, TOP_MAX_BYTES = 256 << 20 
 void top_samples_finish(struct top_samples *s);
 // Copies the sample. GS_ELIMIT: too many.
 struct gs_error *top_samples_add(struct top_samples *s, const struct top_sample *sample);
+// Sets the note unless there is one.
+void top_samples_note(struct top_samples *s, const char *text);
 struct gs_slice top_sample_label(const struct top_sample *s, const char *name); // empty: absent
 
 // --- history (history.c) ---
@@ -110,6 +113,7 @@ struct top_model {
     bool simulated;
     bool complete;       // a refresh has succeeded
     bool over_limit;     // some rows are left out
+    char *note;          // of the source; NULL: none
     int64_t interval_ms; // of the history
     int64_t stale_ms;    // age from which a value is not current
     int64_t refreshed_ms;
@@ -133,6 +137,9 @@ const void *top_model_find(const struct top_model *m, enum top_pane pane, const 
 void top_model_metrics(struct gs_buf *out);
 // The name of samples whose value is the time of the GPU's samples, in Unix seconds.
 #define TOP_TIMESTAMP "timestamp"
+// Samples of whole pods, in percent and in MiB.
+#define TOP_POD_UTIL "pod_utilization"
+#define TOP_POD_USED "pod_memory_used"
 
 // --- rows (rows.c) ---
 
@@ -321,6 +328,9 @@ struct gs_error *top_source_exporter_new(uv_loop_t *loop, const struct top_optio
 struct gs_error *top_source_prometheus_new(uv_loop_t *loop, const struct top_options *o,
                                            const char *url, int64_t interval_ms,
                                            struct top_source **ret);
+// The pods of a cluster. GS_ENOTFOUND: there is no kubeconfig.
+struct gs_error *top_source_cluster_new(uv_loop_t *loop, const struct top_options *o,
+                                        struct top_source **ret);
 // Reads an exposition, or the response of a query. Exported for tests.
 struct gs_error *top_source_read_exposition(struct gs_slice text, struct top_samples *ret);
 struct gs_error *top_source_read_query(struct gs_slice body, struct top_samples *ret);

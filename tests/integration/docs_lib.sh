@@ -59,7 +59,7 @@ agrees() {
 only_looks() {
     case $1 in
     *'&') return 1 ;;
-    'kubectl get'* | 'kubectl describe'* | 'kubectl logs'* | curl* | 'gpuscale sim status'* | 'gpuscale query'*) return 0 ;;
+    'kubectl get'* | 'kubectl describe'* | 'kubectl logs'* | curl* | 'gpuscale sim status'* | 'gpuscale query'* | 'gpuscale top'*) return 0 ;;
     *) return 1 ;;
     esac
 }

@@ -317,6 +317,41 @@ static void test_json_has_null_for_missing_values(void **state)
     assert_int_equal(json_array_size(json_object_get(j, "processes")), 1);
 }
 
+static void test_a_source_without_gpus_summarizes_pods(void **state)
+{
+    struct fixture *f = *state;
+    struct top_model m;
+    struct top_samples s = {0};
+    struct top_label labels[] = {{GS_SLICE("namespace"), GS_SLICE("ml")},
+                                 {GS_SLICE("pod"), GS_SLICE("a")}};
+    static const struct {
+        const char *name;
+        double value;
+    } samples[] = {{"kube_pod_container_resource_requests", 2},
+                   {TOP_POD_UTIL, 40},
+                   {TOP_POD_UTIL, 90}, // the first metric counts
+                   {TOP_POD_USED, 2048}};
+    for (size_t i = 0; i < GS_ARRAY_LEN(samples); i++) {
+        struct top_sample x = {gs_slice_of(samples[i].name), labels, 2, samples[i].value, NOW};
+        assert_ok(top_samples_add(&s, &x));
+    }
+    top_samples_note(&s, "some values\033 are missing");
+    top_samples_note(&s, "another note");
+    top_model_init(&m, 2000);
+    top_model_update(&m, &s, NOW);
+    f->ui.pane = TOP_PODS;
+    top_frame_draw(&m, &f->ui, &f->status, 10, 100, &f->frame);
+    free(f->plain);
+    f->plain = plain_text(gs_buf_slice(&f->frame.text));
+    assert_non_null(
+        strstr(f->plain, "1 pod · 2 GPUs requested · mean utilization 40% of 1 with values\n"));
+    assert_non_null(strstr(f->plain, "some values\xef\xbf\xbd are missing\n"));
+    assert_non_null(strstr(f->plain, "2.0G"));
+    assert_null(strstr(f->plain, "No GPUs"));
+    top_model_finish(&m);
+    top_samples_finish(&s);
+}
+
 static void test_other_character_sets_get_ascii_of_the_same_width(void **state)
 {
     GS_AUTO_BUF struct gs_buf out = {0};
@@ -342,6 +377,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_wide_names_keep_the_columns, setup, teardown),
         cmocka_unit_test_setup_teardown(test_the_table_has_no_history, setup, teardown),
         cmocka_unit_test_setup_teardown(test_json_has_null_for_missing_values, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_source_without_gpus_summarizes_pods, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(test_other_character_sets_get_ascii_of_the_same_width,
                                         setup, teardown),
     };

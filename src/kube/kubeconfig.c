@@ -309,6 +309,8 @@ struct gs_error *kube_config_connect(const struct kube_config *c, uv_loop_t *loo
     const struct endpoint_settings settings = kube_config_endpoint(c);
     const struct endpoint_options options = {.user_agent = user_agent,
                                              .refresh_ms = KUBE_CONFIG_REFRESH_MS,
+                                             .idle_connections = KUBE_CONFIG_MAX_REQUESTS,
+                                             .max_requests = KUBE_CONFIG_MAX_REQUESTS,
                                              .component = "kube",
                                              .name = c->server};
     return endpoint_client_new(loop, c->server, &settings, &options, ret);

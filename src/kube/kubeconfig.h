@@ -19,6 +19,9 @@ struct gs_error *kube_config_load(const char *path, const char *context, struct 
 // Returns the connection settings of the server. Borrows the texts.
 struct endpoint_settings kube_config_endpoint(const struct kube_config *c);
 #define KUBE_CONFIG_REFRESH_MS 60000 // tokens of service accounts expire after an hour
+// Of one client, except watches. An autoscaler with thousands of objects would otherwise open a
+// connection with TLS for each of them.
+#define KUBE_CONFIG_MAX_REQUESTS 64
 // Returns a client of the server. user_agent may be NULL.
 struct gs_error *kube_config_connect(const struct kube_config *c, uv_loop_t *loop,
                                      const char *user_agent, struct http_client **ret);

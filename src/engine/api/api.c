@@ -41,6 +41,7 @@ static const struct route routes[] = {
     {"/api/v1/status/runtimeinfo", GET, engine_api_status_runtimeinfo},
     {"/api/v1/status/tsdb", GET, engine_api_status_tsdb, true},
     {"/api/v1/status/walreplay", GET, engine_api_status_walreplay},
+    {"/api/v1/status/tsdb/blocks", GET, engine_api_status_blocks},
     {"/api/v1/notifications", GET, engine_api_notifications},
     {"/federate", GET, engine_api_federate, true},
     {"/metrics", GET, engine_api_own_metrics},

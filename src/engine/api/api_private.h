@@ -158,6 +158,7 @@ void engine_api_status_buildinfo(struct engine_api_request *r);
 void engine_api_status_runtimeinfo(struct engine_api_request *r);
 void engine_api_status_tsdb(struct engine_api_request *r);
 void engine_api_status_walreplay(struct engine_api_request *r);
+void engine_api_status_blocks(struct engine_api_request *r);
 void engine_api_notifications(struct engine_api_request *r);
 void engine_api_own_metrics(struct engine_api_request *r);
 void engine_api_features(struct engine_api_request *r);

@@ -73,6 +73,12 @@ void engine_api_status_runtimeinfo(struct engine_api_request *r)
                   gs_format_units(a->cfg.retention_ms * GS_NS_PER_MS, retention)));
 }
 
+// The store has no blocks of Prometheus.
+void engine_api_status_blocks(struct engine_api_request *r)
+{
+    engine_api_reply_json(r, json_pack("{s:[]}", "blocks"));
+}
+
 void engine_api_status_walreplay(struct engine_api_request *r)
 {
     engine_api_reply_json(r, json_pack("{s:i,s:i,s:i}", "min", 0, "max", 0, "current", 0));

@@ -228,6 +228,7 @@ static struct gs_error *make_client(struct endpoint *e, char *const pems[N_PEMS]
         .follow_redirects = s->follow_redirects,
         .connect_timeout_ms = e->options.connect_timeout_ms,
         .idle_connections = e->options.idle_connections,
+        .max_requests = e->options.max_requests,
         .user_agent = e->options.user_agent,
     };
     struct gs_error *err = check_pems(s, pems);

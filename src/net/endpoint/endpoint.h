@@ -60,6 +60,7 @@ struct endpoint_options {
     const char *user_agent;      // NULL: "gpuscale/VERSION"
     unsigned connect_timeout_ms; // 0: the default of http_client_config
     unsigned idle_connections;   // kept for the next request; 0: as in http_client_config
+    unsigned max_requests;       // under way; 0: no limit. As in http_client_config
     const char *unix_socket;     // connect here instead of to the server; NULL: no
     // Tokens of oauth2, shared by the clients of these settings. The first client creates them. The
     // caller drops the last reference. NULL: the client has its own.

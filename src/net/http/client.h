@@ -26,6 +26,9 @@ struct http_client_config {
     const char *user_agent;
     unsigned connect_timeout_ms; // 0: 5000
     unsigned idle_connections;   // kept for the next call; 0: 32
+    // Requests under way, except streams (a timeout of UINT_MAX) and GETs over plain HTTP. More of
+    // them wait, and their timeout begins when they start. 0: no limit.
+    unsigned max_requests;
 };
 
 struct gs_error *http_client_new_curl(uv_loop_t *loop, const struct http_client_config *cfg,

@@ -50,13 +50,15 @@ struct http_curl_client {
     uv_idle_t again;                // libcurl or a failed operation has results for the next turn
     struct http_curl_ops_list ops;  // all, by `all`
     struct http_curl_ops_list news; // operations with bytes or a result to deliver
+    struct http_curl_ops_list waiting; // for the end of others, by `line`
+    unsigned max_requests, n_running;  // running: counted operations that have been started
     bool closed;
     int open_handles;
 };
 
 struct http_curl_op {
     struct http_op base;
-    TAILQ_ENTRY(http_curl_op) all, queue;
+    TAILQ_ENTRY(http_curl_op) all, queue, line;
     CURL *easy;
     struct curl_slist *headers, *connect_to;
     struct http_callbacks cb;
@@ -72,6 +74,8 @@ struct http_curl_op {
     bool plain_get; // the handle may serve the next GET of this URL
     bool repeatable, repeated;
     bool queued, completed, delivering, retired, too_large;
+    bool counted; // not a stream, which may never end
+    bool waits, running;
 };
 
 struct http_curl_watch {
@@ -124,6 +128,55 @@ static void free_op(struct http_curl_op *op)
     free(op);
 }
 
+static void on_again(uv_idle_t *h);
+
+// --- the line ---
+
+// Each request that is under way has a connection with TLS. More than max_requests of them wait.
+static struct gs_error *start_curl_op(struct http_curl_op *op)
+{
+    struct http_curl_client *c = http_curl_client_of(op);
+    if (op->counted && c->max_requests && c->n_running >= c->max_requests) {
+        op->waits = true;
+        TAILQ_INSERT_TAIL(&c->waiting, op, line);
+        return NULL;
+    }
+    CURLMcode rc = curl->multi_add_handle(c->multi, op->easy);
+    if (rc != CURLM_OK)
+        return gs_error_new(GS_EIO, "%s", curl->multi_strerror(rc));
+    op->running = op->counted;
+    c->n_running += op->running;
+    return NULL;
+}
+
+static void start_next(struct http_curl_client *c)
+{
+    struct http_curl_op *op;
+    while (c->n_running < c->max_requests && (op = TAILQ_FIRST(&c->waiting))) {
+        TAILQ_REMOVE(&c->waiting, op, line);
+        op->waits = false;
+        op->failed = start_curl_op(op);
+        if (!op->failed)
+            continue;
+        op->completed = true;
+        queue_news(op);
+        uv_idle_start(&c->again, on_again);
+    }
+}
+
+static void leave_line(struct http_curl_op *op)
+{
+    struct http_curl_client *c = http_curl_client_of(op);
+    if (op->waits)
+        TAILQ_REMOVE(&c->waiting, op, line);
+    op->waits = false;
+    if (!op->running)
+        return;
+    op->running = false;
+    c->n_running--;
+    start_next(c);
+}
+
 // Removes the operation from the client and from libcurl without freeing it.
 static void retire_curl_op(struct http_curl_op *op)
 {
@@ -135,6 +188,7 @@ static void retire_curl_op(struct http_curl_op *op)
     op->queued = false;
     if (op->easy)
         curl->multi_remove_handle(c->multi, op->easy);
+    leave_line(op);
 }
 
 static void http_curl_cancel(struct http_op *base)
@@ -555,10 +609,8 @@ static struct gs_error *prepare_easy(struct http_curl_op *op, const struct http_
     struct gs_error *err = add_curl_headers(op, request);
     if (err)
         return err;
-    CURLMcode rc = curl->multi_add_handle(c->multi, op->easy);
-    if (rc != CURLM_OK)
-        return gs_error_new(GS_EIO, "%s", curl->multi_strerror(rc));
-    return NULL;
+    op->counted = timeout != UINT_MAX;
+    return start_curl_op(op);
 }
 
 static struct http_op *http_curl_send(struct http_client *base, const struct http_request *request,
@@ -626,6 +678,7 @@ static void curl_handle_closed(uv_handle_t *h)
 static void http_curl_free(struct http_client *base)
 {
     struct http_curl_client *c = GS_CONTAINER_OF(base, struct http_curl_client, base);
+    c->max_requests = 0; // waiting operations do not start any more
     for (struct http_curl_op *op = TAILQ_FIRST(&c->ops), *next; op; op = next) {
         next = TAILQ_NEXT(op, all);
         http_curl_cancel(&op->base);
@@ -716,6 +769,8 @@ struct gs_error *http_client_new_curl(uv_loop_t *loop, const struct http_client_
         cfg->connect_timeout_ms ? (long)cfg->connect_timeout_ms : DEFAULT_CONNECT_TIMEOUT_MS;
     TAILQ_INIT(&c->ops);
     TAILQ_INIT(&c->news);
+    TAILQ_INIT(&c->waiting);
+    c->max_requests = cfg->max_requests;
     err = keep_pems(c, cfg);
     if (!err && !(c->multi = make_multi(c, cfg->idle_connections)))
         err = gs_error_new(GS_EIO, "initializing libcurl failed");

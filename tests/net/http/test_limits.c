@@ -4,6 +4,7 @@
 #include "patience.h"
 
 #include "base/mem.h"
+#include "net/http/client.h"
 #include "net/http/server.h"
 #include "net/tls/tls.h"
 #include "raw_socket.h"
@@ -451,6 +452,54 @@ static void test_forbidden_heads(void **state)
     }
 }
 
+// --- the client ---
+
+static void count_reply(void *arg, const struct http_response *response, struct gs_error *err)
+{
+    assert_null(err);
+    assert_int_equal(response->status, 200);
+    ++*(int *)arg;
+}
+
+// Not more than max_requests are under way. Streams are not counted, and a cancelled request makes
+// room.
+static void test_requests_of_a_client_wait_for_others(void **state)
+{
+    struct fixture *f = setup(true, (struct http_server_config){0});
+    GS_AUTO_FREE char *url = gs_format("https://127.0.0.1:%d", http_server_port(f->server));
+    const struct http_client_config cfg = {.base_url = url, .insecure = true, .max_requests = 2};
+    static const struct http_request hold = {.path = "/hold"},
+                                     stream = {.path = "/hold", .timeout_ms = UINT_MAX};
+    const struct http_callbacks cb = {.on_done = count_reply};
+    struct http_client *client;
+    struct http_op *ops[5];
+    int replies = 0;
+    assert_null(http_client_new_curl(&f->loop, &cfg, &client));
+    for (size_t i = 0; i < GS_ARRAY_LEN(ops); i++)
+        ops[i] = http_send(client, &hold, &cb, &replies);
+    wait_until(f, f->n_held == 2);
+    (void)http_send(client, &stream, &cb, &replies);
+    wait_until(f, f->n_held == 3);
+    for (int i = 0; i < 200; i++)
+        turn(f);
+    assert_int_equal(f->n_held, 3);
+    http_op_cancel(ops[4]); // waits
+    http_op_cancel(ops[1]); // is under way
+    wait_until(f, f->n_held == 4);
+    for (size_t i = 0; i < f->n_held; i++)
+        if (f->held[i])
+            http_reply_text(f->held[i], 200, "at last\n");
+    wait_until(f, f->n_held == 5);
+    http_reply_text(f->held[4], 200, "at last\n");
+    wait_until(f, replies == 4);
+    // Requests that wait end with the client.
+    for (size_t i = 0; i < GS_ARRAY_LEN(ops); i++)
+        (void)http_send(client, &hold, &cb, &replies);
+    http_client_free(client);
+    teardown(f);
+    (void)state;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -468,6 +517,7 @@ int main(void)
         cmocka_unit_test(test_large_headers_of_replies_are_left_out),
         cmocka_unit_test(test_large_heads),
         cmocka_unit_test(test_forbidden_heads),
+        cmocka_unit_test(test_requests_of_a_client_wait_for_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -73,6 +73,7 @@ static void twice(struct promql_engine *e, const struct promql_expr *x, bool ran
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct promql_expr *x;
+    promql_set_features(PROMQL_EXPERIMENTAL_FUNCTIONS | PROMQL_FILL);
     GS_AUTO_ERROR struct gs_error *err =
         promql_parse(gs_slice_make(size ? (const char *)data : "", size), &x);
     if (err)

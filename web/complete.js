@@ -6,7 +6,8 @@ import {contextAt} from "./promql.js";
 import {store, stored} from "./storage.js";
 
 const shownAtOnce = 60, keepMs = 30000, maxNames = 20000, maxHistory = 50, historyKey = "gpuscale.queries";
-const keywords = ["and", "bool", "by", "group_left", "group_right", "ignoring", "offset", "on", "or", "unless", "without"];
+const keywords = ["anchored", "and", "bool", "by", "group_left", "group_right", "ignoring", "offset", "on", "or", "smoothed", "unless",
+  "without"];
 const cache = new Map();
 
 function cached(key, load) {
@@ -39,7 +40,8 @@ const functions = () => cached("functions", async () => {
 });
 const operators = () => cached("operators", async () => {
   const features = await get("features");
-  return Object.keys(features.promql_operators || {}).filter((name) => /^[a-z]/.test(name) && !keywords.includes(name));
+  return Object.entries(features.promql_operators || {}).filter(([, on]) => on).map(([name]) => name)
+    .filter((name) => /^[a-z]/.test(name) && !keywords.includes(name));
 });
 const matchOf = (metric) => metric ? {"match[]": `{__name__=${JSON.stringify(metric)}}`} : {};
 async function labelNames(metric) {

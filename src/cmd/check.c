@@ -6,8 +6,9 @@
 
 struct check_opts {
     struct engine_check_options engine;
-    const char *source;     // of adapter: URL of a Prometheus; NULL: none is queried
-    const char *sources;    // of adapter: file of more sources; NULL: none
+    const char *source;  // of adapter: URL of a Prometheus; NULL: none is queried
+    const char *sources; // of adapter: file of more sources; NULL: none
+    struct gs_opt_list features;
     const char *kubeconfig; // of adapter: the cluster with the resources; NULL: Kubernetes' own
 };
 
@@ -51,6 +52,7 @@ static const struct {
 static struct gs_error *run_check(const void *opts, int argc, char **argv, int *ret_exit)
 {
     const char *names[GS_ARRAY_LEN(kinds)];
+    engine_enable_features(&((const struct check_opts *)opts)->features);
     for (size_t i = 0; i < GS_ARRAY_LEN(kinds); i++) {
         names[i] = kinds[i].name;
         if (!gs_streq(argv[0], kinds[i].name))
@@ -79,6 +81,12 @@ static const struct gs_opt opts[] = {
      .type = GS_OPT_BOOL,
      .offset = offsetof(struct check_opts, engine.syntax_only),
      .help = "For config: do not read the files that the configuration names."},
+    {.name = "enable-feature",
+     .arg = "NAMES",
+     .type = GS_OPT_STRINGS,
+     .offset = offsetof(struct check_opts, features),
+     .help = "Features of the engine that expressions may use, such as "
+             "promql-experimental-functions. Repeatable."},
     {.name = "source",
      .arg = "URL",
      .type = GS_OPT_STRING,

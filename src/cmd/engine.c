@@ -238,7 +238,12 @@ static const struct gs_opt rows[] = {
      AT(log_format),
      .group = "Log",
      .help = "As --log-format; logfmt means text."},
-
+    {.name = "enable-feature",
+     .arg = "NAMES",
+     .type = GS_OPT_STRINGS,
+     .offset = offsetof(struct engine_flags, features),
+     .help = "Features with commas: promql-experimental-functions, promql-binop-fill-modifiers. "
+             "Other features of Prometheus have no effect."},
     IGNORED_BOOL(0, "web.enable-admin-api", "Series cannot be deleted here."),
     IGNORED_BOOL(1, "web.enable-remote-write-receiver", "Remote write is sent, not received."),
     IGNORED_BOOL(2, "web.enable-otlp-receiver", "OTLP is not received."),
@@ -282,12 +287,11 @@ static const struct gs_opt rows[] = {
     IGNORED_VALUE(25, "alertmanager.notification-queue-capacity", "Bounded by the active alerts."),
     IGNORED_VALUE(26, "alertmanager.notification-batch-size", "Chosen by the sender."),
     IGNORED_VALUE(27, "alertmanager.timeout", "Set per Alertmanager in the configuration."),
-    IGNORED_VALUE(28, "enable-feature", "Features are on or absent; see the documentation."),
-    IGNORED_VALUE(29, "query.max-resolution", "Range queries have at most 11,000 steps."),
-    IGNORED_VALUE(30, "auto-gomemlimit.refresh-interval", "There is no Go runtime."),
-    IGNORED_VALUE(31, "storage.tsdb.delay-compact-file.path", "There are no blocks."),
-    IGNORED_VALUE(32, "storage.tsdb.block-reload-interval", "There are no blocks."),
-    IGNORED_VALUE(33, "web.search.max-limit", "There is no search API."),
+    IGNORED_VALUE(28, "query.max-resolution", "Range queries have at most 11,000 steps."),
+    IGNORED_VALUE(29, "auto-gomemlimit.refresh-interval", "There is no Go runtime."),
+    IGNORED_VALUE(30, "storage.tsdb.delay-compact-file.path", "There are no blocks."),
+    IGNORED_VALUE(31, "storage.tsdb.block-reload-interval", "There are no blocks."),
+    IGNORED_VALUE(32, "web.search.max-limit", "There is no search API."),
     {0},
 };
 

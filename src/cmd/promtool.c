@@ -14,7 +14,7 @@ struct promtool_opts {
     bool ignore_unknown_fields;
     const char *none_text[2];
     bool none_bool[4];
-    struct gs_opt_list none_list;
+    struct gs_opt_list features;
 };
 
 #define AT(member) .offset = offsetof(struct promtool_opts, member)
@@ -119,9 +119,8 @@ static const struct gs_opt opts[] = {
     {.name = "enable-feature",
      .arg = "NAME",
      .type = GS_OPT_STRINGS,
-     AT(none_list),
-     .group = IGNORED,
-     .help = "Features are enabled or absent."},
+     AT(features),
+     .help = "Features that expressions may use, such as promql-experimental-functions."},
     {.name = "agent",
      .type = GS_OPT_BOOL,
      AT(none_bool[1]),
@@ -212,6 +211,7 @@ static const struct {
 
 static struct gs_error *run_promtool(const void *options, int argc, char **argv, int *ret_exit)
 {
+    engine_enable_features(&((const struct promtool_opts *)options)->features);
     for (size_t i = 0; i < GS_ARRAY_LEN(commands); i++) {
         if (!gs_streq(argv[0], commands[i].group) || !gs_streq(argv[1], commands[i].name))
             continue;

@@ -2,39 +2,54 @@
 // `gpuscale test rules`: unit tests of rules, as promtool's command of the same name.
 // `gpuscale test hpa`: decision tables of autoscalers.
 #include "cmd/commands.h"
+#include "engine/check.h"
 #include "engine/rules/unit_test.h"
 #include "replay/decision_tables.h"
 
+struct test_opts {
+    struct codec_test_options tests;
+    struct gs_opt_list features;
+};
+
 static struct gs_error *run_test(const void *opts, int argc, char **argv, int *ret_exit)
 {
+    const struct test_opts *o = opts;
+    engine_enable_features(&o->features);
     bool rules = gs_streq(argv[0], "rules");
     if (!rules && !gs_streq(argv[0], "hpa"))
         return gs_error_new(GS_EINVAL, "unknown test \"%s\": want rules or hpa", argv[0]);
     if (argc < 2)
         return gs_error_new(GS_EINVAL, "test %s needs at least one FILE", argv[0]);
-    return (rules ? rules_tests_run_files : replay_test_files)(opts, argc - 1, argv + 1, ret_exit);
+    return (rules ? rules_tests_run_files : replay_test_files)(&o->tests, argc - 1, argv + 1,
+                                                               ret_exit);
 }
 
 static const struct gs_opt opts[] = {
     {.name = "run",
      .type = GS_OPT_STRINGS,
      .arg = "REGEX",
-     .offset = offsetof(struct codec_test_options, run),
+     .offset = offsetof(struct test_opts, tests.run),
      .help = "Only tests whose name it matches somewhere. Repeatable: any of them."},
     {.name = "diff",
      .type = GS_OPT_BOOL,
-     .offset = offsetof(struct codec_test_options, diff),
+     .offset = offsetof(struct test_opts, tests.diff),
      .help = "Show the lines in which expected (-) and received (+) differ, instead of both."},
     {.name = "junit",
      .type = GS_OPT_STRING,
      .arg = "FILE",
-     .offset = offsetof(struct codec_test_options, junit),
+     .offset = offsetof(struct test_opts, tests.junit),
      .help = "Also write the results as JUnit XML."},
     {.name = "ignore-unknown-fields",
      .type = GS_OPT_BOOL,
-     .offset = offsetof(struct codec_test_options, ignore_unknown_fields),
+     .offset = offsetof(struct test_opts, tests.ignore_unknown_fields),
      .help =
          "For rule files: accept fields of other programs. The engine still refuses such rules."},
+    {.name = "enable-feature",
+     .arg = "NAMES",
+     .type = GS_OPT_STRINGS,
+     .offset = offsetof(struct test_opts, features),
+     .help = "Features of the engine that expressions may use, such as "
+             "promql-experimental-functions. Repeatable."},
     {.name = NULL},
 };
 
@@ -54,7 +69,7 @@ const struct gs_command cmd_test = {
                 "gpuscale test rules --junit=results.xml rules_test.yaml\n"
                 "gpuscale test hpa decisions/*.yaml",
     .opts = opts,
-    .opts_size = sizeof(struct codec_test_options),
+    .opts_size = sizeof(struct test_opts),
     .min_args = 1,
     .max_args = -1,
     .run = run_test,

@@ -3,7 +3,7 @@
 // read the files as the engine does. Problems are printed to stderr, everything else to stdout.
 #pragma once
 
-#include <stdbool.h>
+#include "base/option.h"
 
 struct engine_check_options {
     bool strict;                // warnings count as errors
@@ -11,6 +11,9 @@ struct engine_check_options {
     bool syntax_only;           // of configurations: the files that they name are not read
 };
 
+// Enables the features of PromQL that the values of --enable-feature list. Call it before files are
+// read. Other features are logged.
+void engine_enable_features(const struct gs_opt_list *lists);
 // Checks each prometheus.yml with the secret, certificate, target and rule files that it names.
 // Helm values of kube-prometheus-stack, and ServiceMonitor and PodMonitor objects, are recognized
 // by their content.

@@ -3,7 +3,9 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "codec/yaml_reader.h"
+#include "engine/check.h"
 #include "engine/serve.h"
+#include "promql/ast.h"
 
 static bool is_ignored(const struct gs_opt *o)
 {
@@ -22,6 +24,19 @@ void engine_warn_ignored_flags(const struct engine_flags *f, const struct gs_opt
         if (given)
             gs_warn("engine", "--%s has no effect: %s", o->name, o->help);
     }
+}
+
+void engine_enable_features(const struct gs_opt_list *lists)
+{
+    unsigned features = 0;
+    for (size_t i = 0; i < lists->len; i++) {
+        struct gs_slice other = {0};
+        features |= promql_features_of(gs_slice_of(lists->items[i]), &other);
+        if (other.len)
+            gs_warn("engine", "--enable-feature=" GS_SLICE_FMT " has no effect",
+                    GS_SLICE_ARG(other));
+    }
+    promql_set_features(features);
 }
 
 struct gs_error *engine_parse_size(const char *text, size_t *ret)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/serve.h"
+#include "engine/check.h"
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -363,6 +364,7 @@ struct gs_error *engine_serve(const struct engine_flags *f, const struct gs_opt 
     struct gs_error *err = check_flags(f);
     if (err)
         return err;
+    engine_enable_features(&f->features);
     engine_warn_ignored_flags(f, rows);
     gs_raise_file_limit();
     struct server r = {.extension = extension,

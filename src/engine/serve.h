@@ -31,6 +31,7 @@ struct engine_flags {
     const char *kube_state_labels, *kube_monitors_selector;
     const char *ledger_prices, *ledger_owner_label;
     const char *log_level, *log_format;
+    struct gs_opt_list features;
     bool ignored_bools[ENGINE_IGNORED_BOOLS];
     struct gs_opt_list ignored_values[ENGINE_IGNORED_VALUES];
 };

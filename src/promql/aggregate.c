@@ -215,10 +215,13 @@ struct gs_error *promql_eval_aggregate_matrix(struct promql_eval *ev, const stru
     struct promql_matrix param = {0};
     struct promql_grouping g;
     struct gs_error *err = promql_eval_grouping(ev, n, input, &g);
-    if (!err && (op == PROMQL_TOPK || op == PROMQL_BOTTOMK || op == PROMQL_QUANTILE))
+    bool limits = op == PROMQL_LIMITK || op == PROMQL_LIMIT_RATIO;
+    if (!err && (op == PROMQL_TOPK || op == PROMQL_BOTTOMK || op == PROMQL_QUANTILE || limits))
         err = promql_eval_node(ev, n->u.aggregate.param, &param);
     if (!err && (op == PROMQL_TOPK || op == PROMQL_BOTTOMK))
         return promql_eval_topk(ev, n, &g, param.series[0].v, ret);
+    if (!err && limits)
+        return promql_eval_limit(ev, n, &g, param.series[0].v, ret);
     if (!err)
         err = group_series(ev, &g, ret);
     if (!err)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // topk and bottomk, which select series, and count_values, whose groups come from the values.
 #include "promql/eval_private.h"
+#include "promql/parser_private.h"
 
 #include "base/mem.h"
 #include "base/num.h"
@@ -107,8 +108,7 @@ static size_t limit_of(double k, size_t n)
     return k < 1 ? 0 : k > (double)n ? n : (size_t)k;
 }
 
-// Checks the limits of all steps. *ret_some: a step selects series.
-static struct gs_error *check_limits(const double *k, size_t n_steps, bool *ret_some)
+struct gs_error *promql_eval_check_limits(const double *k, size_t n_steps, bool *ret_some)
 {
     char text[GS_DOUBLE_SIZE];
     double low = k[0], high = k[0];
@@ -158,7 +158,7 @@ struct gs_error *promql_eval_topk(struct promql_eval *ev, const struct promql_no
     bool *kept;
     struct choice c = {&g->input, 0, n->u.aggregate.op == PROMQL_BOTTOMK};
     bool some = false;
-    struct gs_error *err = check_limits(k, ev->steps.n, &some);
+    struct gs_error *err = promql_eval_check_limits(k, ev->steps.n, &some);
     if (!err)
         err = heaps_of(ev, g, &heaps);
     if (!err)
@@ -277,8 +277,11 @@ struct gs_error *promql_eval_count_values(struct promql_eval *ev, const struct p
     struct promql_matrix values = {.n_steps = ev->steps.n};
     uint32_t label;
     struct gs_slice name = param->u.string;
-    if (!name.len || codec_utf8_valid_prefix(name) != name.len)
-        return gs_error_new(GS_ECONFLICT, "invalid label name " GS_SLICE_FMT, GS_SLICE_ARG(name));
+    if (!name.len || codec_utf8_valid_prefix(name) != name.len) {
+        GS_AUTO_BUF struct gs_buf quoted = {0};
+        promql_quote(&quoted, name);
+        return gs_error_new(GS_ECONFLICT, "invalid label name %s", quoted.data);
+    }
     struct gs_error *err = promql_eval_intern(ev, param->u.string, &label);
     if (!err)
         err = labelled(ev, input, label, &values);

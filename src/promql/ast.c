@@ -13,17 +13,44 @@ const char *promql_type_name(enum promql_type t)
 
 const char *promql_op_text(enum promql_op op)
 {
-    static const char *const texts[] = {"+",  "-", "*", "/",  "%",  "^",   "atan2", "==",
-                                        "!=", "<", ">", "<=", ">=", "and", "or",    "unless"};
+    static const char *const texts[] = {"+",  "-",  "*", "/", "%",  "^",  "atan2", "</", ">/",
+                                        "==", "!=", "<", ">", "<=", ">=", "and",   "or", "unless"};
     return texts[op];
 }
 
 const char *promql_agg_name(enum promql_agg a)
 {
-    static const char *const names[] = {"sum",  "avg",     "count",        "min",
-                                        "max",  "group",   "stddev",       "stdvar",
-                                        "topk", "bottomk", "count_values", "quantile"};
+    static const char *const names[] = {
+        "sum",    "avg",  "count",   "min",          "max",      "group",  "stddev",
+        "stdvar", "topk", "bottomk", "count_values", "quantile", "limitk", "limit_ratio"};
     return names[a];
+}
+
+static unsigned enabled_features; // of the process, set before expressions are parsed
+
+void promql_set_features(unsigned features)
+{
+    enabled_features = features;
+}
+
+unsigned promql_features(void)
+{
+    return enabled_features;
+}
+
+unsigned promql_features_of(struct gs_slice list, struct gs_slice *ret_other)
+{
+    unsigned features = 0;
+    while (list.data) {
+        struct gs_slice name = gs_slice_trim(gs_slice_cut(&list, ','));
+        if (gs_slice_eq_str(name, "promql-experimental-functions"))
+            features |= PROMQL_EXPERIMENTAL_FUNCTIONS;
+        else if (gs_slice_eq_str(name, "promql-binop-fill-modifiers"))
+            features |= PROMQL_FILL;
+        else if (!ret_other->len)
+            *ret_other = name;
+    }
+    return features;
 }
 
 void promql_expr_free(struct promql_expr *e)

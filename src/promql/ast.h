@@ -35,6 +35,8 @@ enum promql_op {
     PROMQL_MOD,
     PROMQL_POW,
     PROMQL_ATAN2,
+    PROMQL_TRIM_UPPER, // </ and >/, of native histograms
+    PROMQL_TRIM_LOWER,
     PROMQL_EQL,
     PROMQL_NEQ,
     PROMQL_LSS,
@@ -64,12 +66,34 @@ enum promql_agg {
     PROMQL_BOTTOMK,
     PROMQL_COUNT_VALUES,
     PROMQL_QUANTILE,
+    PROMQL_LIMITK,
+    PROMQL_LIMIT_RATIO,
 };
 const char *promql_agg_name(enum promql_agg a);
 
+// An arithmetic expression in place of a duration: [5m * 2], offset step(). Values are in seconds.
+enum promql_duration_kind {
+    PROMQL_DURATION_NUMBER,
+    PROMQL_DURATION_STEP,  // step(): resolution of the query
+    PROMQL_DURATION_RANGE, // range(): time from the start to the end of the query
+    PROMQL_DURATION_MIN_OF,
+    PROMQL_DURATION_MAX_OF,
+    PROMQL_DURATION_OPERATOR,
+};
+struct promql_duration {
+    enum promql_duration_kind kind;
+    enum promql_op op;                       // PROMQL_ADD … PROMQL_POW
+    const struct promql_duration *lhs, *rhs; // lhs NULL: a sign
+    double number;
+    bool is_duration; // the number was written as a duration
+    bool wrapped;     // in parentheses
+    uint32_t start, end, height;
+};
+
 // offset and @ of a selector or subquery.
 struct promql_shift {
-    int64_t offset_ms; // positive: into the past
+    int64_t offset_ms;                         // positive: into the past
+    const struct promql_duration *offset_expr; // offset_ms is then 0 until the query begins
     enum { PROMQL_AT_NONE, PROMQL_AT_TIME, PROMQL_AT_START, PROMQL_AT_END } at;
     int64_t at_ms; // PROMQL_AT_TIME
 };
@@ -98,13 +122,19 @@ struct promql_node {
         struct {
             const struct tsdb_matcher *matchers; // __name__ included when given
             size_t n_matchers;
-            struct gs_slice name; // metric name before the braces, or empty
-            int64_t range_ms;     // 0: instant
+            struct gs_slice name;                     // metric name before the braces, or empty
+            int64_t range_ms;                         // 0: instant
+            const struct promql_duration *range_expr; // range_ms is then 1 until the query begins
+            // How values at the borders of a range are found: by the last sample before, or by
+            // interpolation. PROMQL_SMOOTHED also for instants.
+            enum { PROMQL_PLAIN, PROMQL_ANCHORED, PROMQL_SMOOTHED } extension;
+            bool any; // second argument of info(): need not select
             struct promql_shift shift;
         } selector;
         struct {
             const struct promql_node *expr;
             int64_t range_ms, step_ms; // step 0: the default step of the engine
+            const struct promql_duration *range_expr, *step_expr;
             struct promql_shift shift;
         } subquery;
         struct {
@@ -119,6 +149,8 @@ struct promql_node {
             bool on;               // on(...) or, when false, ignoring(...)
             bool has_matching;     // on or ignoring was written
             struct promql_names labels, include;
+            bool has_fill_left, has_fill_right; // for series without a partner on that side
+            double fill_left, fill_right;
         } binary;
         struct {
             const struct promql_node *expr, *param; // param NULL when the operator takes none
@@ -137,6 +169,17 @@ struct promql_node {
 
 struct promql_expr; // a text and its tree, in one arena
 
+// Parts of the language that Prometheus enables with --enable-feature.
+enum promql_feature {
+    PROMQL_EXPERIMENTAL_FUNCTIONS = 1, // promql-experimental-functions
+    PROMQL_FILL = 2,                   // promql-binop-fill-modifiers
+};
+// Sets the features of the process. Call it before expressions are parsed.
+void promql_set_features(unsigned features);
+unsigned promql_features(void);
+// Adds the features in a list with commas; other names are ignored. *ret_other: the first of them.
+unsigned promql_features_of(struct gs_slice list, struct gs_slice *ret_other);
+
 // Errors have Prometheus' format: `1:5: parse error: unexpected character: '!'`. The text is
 // copied. GS_ELIMIT: more than 64 KiB of text or a depth above 200.
 struct gs_error *promql_parse(struct gs_slice text, struct promql_expr **ret);
@@ -154,6 +197,9 @@ struct gs_error *promql_parse_metric(struct gs_slice text, struct promql_expr **
 // /api/v1/format_query.
 void promql_print(const struct promql_node *n, struct gs_buf *out);
 void promql_print_pretty(const struct promql_node *n, struct gs_buf *out);
+void promql_print_duration(const struct promql_duration *d, struct gs_buf *out);
+// Whether the tree has a duration expression.
+bool promql_has_durations(const struct promql_node *n);
 // Calls fn for every node, parents first. fn returns false to skip the children.
 void promql_walk(const struct promql_node *n, bool (*fn)(void *arg, const struct promql_node *n),
                  void *arg);

@@ -40,6 +40,10 @@ double promql_apply(enum promql_op op, double a, double b, bool *ret_keep)
     case PROMQL_GTE:
         *ret_keep = a >= b;
         break;
+    case PROMQL_TRIM_UPPER: // of native histograms: floats have no result
+    case PROMQL_TRIM_LOWER:
+        *ret_keep = false;
+        break;
     case PROMQL_AND:
     case PROMQL_OR:
     case PROMQL_UNLESS:
@@ -86,6 +90,21 @@ static struct gs_error *vector_scalar(struct promql_eval *ev, const struct promq
     return comparison && !to_bool ? NULL : promql_eval_drop_names(ev, m);
 }
 
+// Floats have no result.
+static void note_trim(struct promql_eval *ev, const struct promql_node *n)
+{
+    const char *op = promql_op_text(n->u.binary.op);
+    promql_annotate_info(&ev->notes, n->start,
+                         "incompatible sample types encountered for binary operator \"%s\": float "
+                         "%s float",
+                         op, op);
+}
+
+static bool is_trim(const struct promql_node *n)
+{
+    return n->u.binary.op == PROMQL_TRIM_UPPER || n->u.binary.op == PROMQL_TRIM_LOWER;
+}
+
 struct gs_error *promql_eval_binary(struct promql_eval *ev, const struct promql_node *n,
                                     struct promql_matrix *ret)
 {
@@ -98,6 +117,15 @@ struct gs_error *promql_eval_binary(struct promql_eval *ev, const struct promql_
     bool left = n->u.binary.lhs->type == PROMQL_VECTOR,
          right = n->u.binary.rhs->type == PROMQL_VECTOR;
     lhs.n_steps = rhs.n_steps = ev->steps.n;
+    if (is_trim(n) && !left && !right)
+        return gs_error_new(GS_ECONFLICT, "operator \"%s\" not allowed for Scalar operations",
+                            promql_op_text(n->u.binary.op));
+    if (is_trim(n) && lhs.n && rhs.n)
+        note_trim(ev, n);
+    if (is_trim(n) && !(left && right)) {
+        *ret = (struct promql_matrix){.n_steps = ev->steps.n};
+        return NULL;
+    }
     if (left && right)
         return n->u.binary.card == PROMQL_MANY_TO_MANY
                    ? promql_eval_sets(ev, n, &lhs, &rhs, ret)

@@ -54,6 +54,9 @@ static void check_vectors(struct promql_parser *p, struct promql_node *n)
     if (!vectors) {
         if (n->u.binary.labels.n)
             promql_parser_fail(p, n->start, "vector matching only allowed between instant vectors");
+        if (n->u.binary.has_fill_left || n->u.binary.has_fill_right)
+            promql_parser_fail(p, n->start,
+                               "filling in missing series only allowed between instant vectors");
         if (is_set_operator(op))
             promql_parser_fail(p, n->start,
                                "set operator \"%s\" not allowed in binary scalar expression",
@@ -65,6 +68,8 @@ static void check_vectors(struct promql_parser *p, struct promql_node *n)
     if (n->u.binary.card != PROMQL_ONE_TO_ONE)
         promql_parser_fail(p, n->start, "no grouping allowed for \"%s\" operation",
                            promql_op_text(op));
+    if (n->u.binary.has_fill_left || n->u.binary.has_fill_right)
+        promql_parser_fail(p, n->start, "filling in missing series not allowed for set operators");
     n->u.binary.card = PROMQL_MANY_TO_MANY;
 }
 
@@ -88,6 +93,29 @@ static void check_binary(struct promql_parser *p, struct promql_node *n)
     n->type = scalars ? PROMQL_SCALAR : PROMQL_VECTOR;
 }
 
+// The second argument of info() is a list of matchers in braces.
+static void check_info(struct promql_parser *p, const struct promql_node *n)
+{
+    const struct promql_node *labels = n->u.call.args[1];
+    if (labels->type != PROMQL_VECTOR)
+        promql_parser_fail(p, n->start,
+                           "expected type instant vector in call to function \"info\", got %s",
+                           promql_type_name(labels->type));
+    if (labels->kind == PROMQL_SELECTOR && labels->u.selector.name.len)
+        promql_parser_fail(p, labels->start,
+                           "expected label selectors only, got vector selector instead");
+    if (labels->kind != PROMQL_SELECTOR)
+        promql_parser_fail(p, labels->start, "expected label selectors only");
+}
+
+// Its matchers may match everything.
+static void allow_any(const struct promql_node *n)
+{
+    const struct promql_node *labels = n->u.call.n_args > 1 ? n->u.call.args[1] : NULL;
+    if (labels && gs_streq(n->u.call.fn->name, "info") && labels->kind == PROMQL_SELECTOR)
+        ((struct promql_node *)labels)->u.selector.any = true;
+}
+
 static void check_call(struct promql_parser *p, struct promql_node *n)
 {
     const struct promql_function *fn = n->u.call.fn;
@@ -105,6 +133,8 @@ static void check_call(struct promql_parser *p, struct promql_node *n)
                            wanted - 1 + (size_t)fn->variadic, fn->name, given);
     GS_AUTO_BUF struct gs_buf context = {0};
     gs_buf_addf(&context, "call to function \"%s\"", fn->name);
+    if (gs_streq(fn->name, "info") && given > 1)
+        check_info(p, n);
     for (size_t i = 0; i < given && wanted; i++)
         check_is(p, n->u.call.args[i], fn->args[i < wanted ? i : wanted - 1], context.data);
     n->type = fn->ret;
@@ -135,7 +165,7 @@ static void check_series_selector(struct promql_parser *p, struct promql_node *n
         promql_quote(&both, m->value);
         promql_parser_fail(p, n->start, "metric name must not be set twice: %s", both.data);
     }
-    if (!selective)
+    if (!selective && !n->u.selector.any)
         promql_parser_fail(p, n->start,
                            "vector selector must contain at least one non-empty matcher");
 }
@@ -194,9 +224,12 @@ static bool shift_is_fixed(const struct promql_shift *s)
 static bool call_is_fixed(const struct promql_node *n)
 {
     static const char *const varying[] = {
-        "days_in_month", "day_of_month", "day_of_week", "day_of_year",    "hour",     "minute",
-        "month",         "year",         "time",        "predict_linear", "timestamp"};
-    bool fixed = n->u.call.n_args > 0 || gs_streq(n->u.call.fn->name, "pi");
+        "days_in_month", "day_of_month", "day_of_week", "day_of_year",    "hour",      "minute",
+        "month",         "year",         "time",        "predict_linear", "timestamp", "info"};
+    static const char *const constant[] = {"pi", "start", "end", "range", "step"};
+    bool fixed = n->u.call.n_args > 0;
+    for (size_t i = 0; i < GS_ARRAY_LEN(constant); i++)
+        fixed = fixed || gs_streq(n->u.call.fn->name, constant[i]);
     for (size_t i = 0; i < GS_ARRAY_LEN(varying); i++)
         fixed = fixed && !gs_streq(n->u.call.fn->name, varying[i]);
     for (size_t i = 0; i < n->u.call.n_args; i++)
@@ -253,6 +286,7 @@ void promql_check(struct promql_parser *p, struct promql_node *n)
         check_below(p, n->u.aggregate.param);
         break;
     case PROMQL_CALL:
+        allow_any(n);
         for (size_t i = 0; i < n->u.call.n_args; i++)
             check_below(p, n->u.call.args[i]);
         break;

@@ -133,8 +133,26 @@ static const struct promql_node *unwrap_parens(const struct promql_node *n)
 
 // --- raw samples: an instant query of a range ---
 
-static struct gs_error *copy_samples(struct promql_eval *ev, struct tsdb_labels labels,
-                                     struct promql_raw *ret)
+// With the values at the borders of the range.
+static struct gs_error *extend_samples(struct promql_eval *ev, struct promql_window w,
+                                       bool smoothed, struct promql_raw *ret)
+{
+    int64_t *t;
+    double *v;
+    promql_drop_stale(&ev->scratch);
+    w.t = ev->scratch.t;
+    w.v = ev->scratch.v;
+    w.n = ev->scratch.n;
+    struct gs_error *err = promql_eval_alloc(ev, w.n + 2, sizeof(*t), &t);
+    if (!err)
+        err = promql_eval_alloc(ev, w.n + 2, sizeof(*v), &v);
+    if (err)
+        return err;
+    *ret = (struct promql_raw){.t = t, .v = v, .n = promql_extend_samples(&w, smoothed, t, v)};
+    return promql_eval_count(ev, ret->n);
+}
+
+static struct gs_error *copy_samples(struct promql_eval *ev, struct promql_raw *ret)
 {
     const struct tsdb_samples *s = &ev->scratch;
     int64_t *t;
@@ -151,15 +169,18 @@ static struct gs_error *copy_samples(struct promql_eval *ev, struct tsdb_labels 
         t[n] = s->t[i];
         v[n++] = s->v[i];
     }
-    *ret = (struct promql_raw){labels, t, v, n};
+    *ret = (struct promql_raw){.t = t, .v = v, .n = n};
     return promql_eval_count(ev, n);
 }
 
 static struct gs_error *raw_selector(struct promql_eval *ev, const struct promql_node *n,
                                      struct promql_result *ret)
 {
-    int64_t end = promql_shifted(ev, &n->u.selector.shift, ev->steps.start_ms);
-    int64_t start = end - n->u.selector.range_ms + 1;
+    int64_t before_ms = promql_extension_before(ev, n);
+    struct promql_window w = {.end_ms =
+                                  promql_shifted(ev, &n->u.selector.shift, ev->steps.start_ms)};
+    w.start_ms = w.end_ms - n->u.selector.range_ms;
+    int64_t start = w.start_ms - before_ms + 1, end = w.end_ms + promql_extension_after(ev, n);
     struct tsdb_refs refs = {0};
     struct gs_error *err = promql_eval_find(ev, n, start, end, &refs);
     if (!err)
@@ -167,7 +188,11 @@ static struct gs_error *raw_selector(struct promql_eval *ev, const struct promql
     for (size_t i = 0; i < refs.len && !err; i++) {
         tsdb_read(ev->engine->db, refs.items[i], start, end, &ev->scratch);
         struct promql_raw *r = &ret->raw[ret->n_raw];
-        err = copy_samples(ev, tsdb_series_labels(ev->engine->db, refs.items[i]), r);
+        if (before_ms)
+            err = extend_samples(ev, w, n->u.selector.extension == PROMQL_SMOOTHED, r);
+        else
+            err = copy_samples(ev, r);
+        r->labels = tsdb_series_labels(ev->engine->db, refs.items[i]);
         ret->n_raw += !err && r->n > 0;
     }
     tsdb_refs_finish(&refs);
@@ -215,6 +240,9 @@ static void take_notes(struct promql_eval *ev, struct promql_result *r)
 static struct gs_error *evaluate_query(struct promql_eval *ev, const struct promql_node *root,
                                        bool range, struct promql_result *r)
 {
+    struct gs_error *err = promql_eval_durations(ev, &root);
+    if (err)
+        return err;
     const struct promql_node *n = unwrap_parens(root);
     switch (root->type) {
     case PROMQL_STRING:
@@ -232,7 +260,7 @@ static struct gs_error *evaluate_query(struct promql_eval *ev, const struct prom
         r->type = range ? PROMQL_RESULT_MATRIX : PROMQL_RESULT_VECTOR;
         break;
     }
-    struct gs_error *err = promql_eval_node(ev, root, &r->matrix);
+    err = promql_eval_node(ev, root, &r->matrix);
     r->matrix.n_steps = ev->steps.n;
     if (!err)
         promql_eval_compact(&r->matrix);
@@ -246,6 +274,7 @@ static struct gs_error *run_query(struct promql_engine *e, const struct promql_e
     const struct promql_config cfg = e->cfg;
     promql_engine_set_limits(e, 0, 0); // other queries can start during a pause
     struct promql_eval *ev = eval_new(e, x, steps, end_ms, &cfg);
+    ev->query_step_ms = range ? steps.step_ms : 0;
     struct promql_result r = {
         .engine = e, .own = ev, .start_ms = steps.start_ms, .step_ms = steps.step_ms};
     struct gs_error *err = evaluate_query(ev, promql_expr_root(x), range, &r);

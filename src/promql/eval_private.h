@@ -59,6 +59,8 @@ typedef bool promql_rollup_fn(const struct promql_window *w, double *ret);
 promql_rollup_fn promql_rollup_rate, promql_rollup_increase, promql_rollup_delta,
     promql_rollup_irate, promql_rollup_idelta, promql_rollup_deriv, promql_rollup_predict_linear,
     promql_rollup_changes, promql_rollup_resets;
+// Notes that the name of the metric is not that of a counter.
+void promql_note_counter(const struct promql_window *w);
 struct gs_slice promql_window_metric(const struct promql_window *w); // the series' name
 // Computes rate or increase of a window from the increase that was counted in it.
 bool promql_counter_rate(const struct promql_window *w, double counted, bool per_second,
@@ -66,7 +68,9 @@ bool promql_counter_rate(const struct promql_window *w, double counted, bool per
 // rollup_over_time.c
 promql_rollup_fn promql_rollup_avg, promql_rollup_sum, promql_rollup_min, promql_rollup_max,
     promql_rollup_count, promql_rollup_last, promql_rollup_first, promql_rollup_present,
-    promql_rollup_stddev, promql_rollup_stdvar, promql_rollup_quantile;
+    promql_rollup_stddev, promql_rollup_stdvar, promql_rollup_quantile, promql_rollup_mad,
+    promql_rollup_integral, promql_rollup_double_exponential_smoothing, promql_rollup_time_of_first,
+    promql_rollup_time_of_last, promql_rollup_time_of_max, promql_rollup_time_of_min;
 
 typedef double promql_map_fn(double v, const double *args, size_t n_args);
 // functions_math.c
@@ -85,12 +89,17 @@ typedef struct gs_error *promql_special_fn(struct promql_eval *ev, const struct 
 // functions_misc.c
 promql_special_fn promql_special_time, promql_special_pi, promql_special_scalar,
     promql_special_vector, promql_special_absent, promql_special_absent_over_time,
-    promql_special_timestamp, promql_special_sort, promql_special_sort_desc, promql_special_none;
+    promql_special_timestamp, promql_special_sort, promql_special_sort_desc, promql_special_none,
+    promql_special_query_start, promql_special_query_end, promql_special_query_range,
+    promql_special_query_step, promql_special_max_of, promql_special_min_of;
+// info.c
+promql_special_fn promql_special_info;
 // functions_label.c
 promql_special_fn promql_special_label_replace, promql_special_label_join,
     promql_special_sort_by_label, promql_special_sort_by_label_desc;
 // functions_histogram.c
-promql_special_fn promql_special_histogram_quantile, promql_special_histogram_fraction;
+promql_special_fn promql_special_histogram_quantile, promql_special_histogram_quantiles,
+    promql_special_histogram_fraction;
 
 // Neumaier's compensated addition, in the same order as Prometheus.
 static inline void promql_kahan_add(double inc, double *sum, double *c)
@@ -157,6 +166,7 @@ struct promql_eval {
     struct gs_arena arena;
     struct promql_steps steps;
     int64_t query_start_ms, query_end_ms; // values of @ start() and @ end()
+    int64_t query_step_ms;                // value of step(); 0: an instant query
     struct promql_annotations notes;
     struct gs_hmap *own_symbols; // text -> index + 1
     struct gs_slice *own_texts;  // by index; in the arena
@@ -212,6 +222,25 @@ struct gs_error *promql_eval_merge_equal(struct promql_eval *ev, struct promql_m
 void promql_eval_print_labels(const struct promql_eval *ev, struct tsdb_labels l,
                               struct gs_buf *out);
 
+// parse_duration.c: replaces *n by a copy in which duration expressions have their values.
+struct gs_error *promql_eval_durations(struct promql_eval *ev, const struct promql_node **n);
+// The smaller number as Go's math.Min: -Inf wins over NaN, NaN over the others.
+double promql_smaller(double a, double b);
+// extended.c: anchored and smoothed. How much a selector reads before and after its range.
+int64_t promql_extension_before(const struct promql_eval *ev, const struct promql_node *selector);
+int64_t promql_extension_after(const struct promql_eval *ev, const struct promql_node *selector);
+// Fails if the function cannot be used with the modifier of the selector.
+struct gs_error *promql_check_extension(const struct promql_function *fn,
+                                        const struct promql_node *selector);
+// The value of a range function. w has the samples around the range from start_ms to end_ms, too.
+bool promql_extended_value(const struct promql_function *fn, const struct promql_window *w,
+                           bool smoothed, double *ret);
+// The samples of the range with its borders. t and v have room for w->n + 2. Returns their number.
+size_t promql_extend_samples(const struct promql_window *w, bool smoothed, int64_t *t, double *v);
+struct promql_cached_series;
+struct gs_error *promql_eval_smoothed(struct promql_eval *ev, const struct promql_node *n,
+                                      struct promql_cached_series *k, struct promql_matrix *ret);
+void promql_drop_stale(struct tsdb_samples *s); // range_functions.c
 // selector.c
 struct gs_error *promql_eval_selector(struct promql_eval *ev, const struct promql_node *n,
                                       bool times, struct promql_matrix *ret);
@@ -419,6 +448,12 @@ struct gs_error *promql_eval_grouping(struct promql_eval *ev, const struct promq
 struct gs_error *promql_eval_aggregate_matrix(struct promql_eval *ev, const struct promql_node *n,
                                               const struct promql_matrix *input,
                                               struct promql_matrix *ret);
+// Checks the numbers k of all steps. *ret_some: a step selects series.
+struct gs_error *promql_eval_check_limits(const double *k, size_t n_steps, bool *ret_some);
+// limitk, limit_ratio
+struct gs_error *promql_eval_limit(struct promql_eval *ev, const struct promql_node *n,
+                                   const struct promql_grouping *g, const double *param,
+                                   struct promql_matrix *ret);
 struct gs_error *promql_eval_topk(struct promql_eval *ev, const struct promql_node *n,
                                   const struct promql_grouping *g, const double *k,
                                   struct promql_matrix *ret);

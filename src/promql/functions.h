@@ -72,12 +72,14 @@ struct promql_window {
     int64_t start_ms, end_ms;
     int64_t eval_ms;    // time of the step (differs from end_ms under offset and @)
     const double *args; // the scalar arguments at this step, in order, without the range vector
+    size_t n_args;
     struct promql_annotations *notes;
     // The metric name of all series, for annotations. TSDB_NO_SYMBOL: it is in the labels.
     const struct promql_eval *ev;
     uint32_t name;
     struct tsdb_labels labels;
-    uint32_t arg_start; // position of the first argument in the text, for annotations
+    uint32_t arg_start;    // position of the first argument in the text, for annotations
+    uint32_t scalar_start; // and of the first scalar
 };
 
 enum promql_fn_kind {

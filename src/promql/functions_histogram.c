@@ -255,38 +255,118 @@ static void extend(struct forced *f, int64_t t_ms)
         f->last_ms = t_ms;
 }
 
+static void check_quantiles(struct promql_eval *ev, const struct promql_node *arg, const double *q)
+{
+    for (size_t i = 0; i < ev->steps.n; i++)
+        if (!(q[i] >= 0 && q[i] <= 1))
+            promql_annotate_quantile(&ev->notes, arg->start, q[i]);
+}
+
+static struct gs_error *quantile_of_each(struct histograms *h, const double *q,
+                                         struct forced *forced, struct promql_matrix *ret)
+{
+    struct gs_error *err = NULL;
+    for (uint32_t id = 0; id < h->keys.n_ids && !err; id++) {
+        double *v;
+        err = result_of(h, id, ret, &v);
+        for (size_t i = 0; i < h->ev->steps.n && !err; i++) {
+            size_t n = gather(h, id, i), before = forced->samples;
+            if (!n)
+                continue;
+            v[i] = bucket_quantile(q[i], h->buckets, n, forced);
+            if (forced->samples > before)
+                extend(forced, promql_step_time(&h->ev->steps, i));
+        }
+    }
+    return err;
+}
+
 struct gs_error *promql_special_histogram_quantile(struct promql_eval *ev,
                                                    const struct promql_node *call,
                                                    struct promql_matrix *ret)
 {
     struct histograms h = {.ev = ev};
     struct promql_matrix q = {0};
-    size_t n_steps = promql_eval_steps(ev)->n;
-    const struct promql_node *arg = call->u.call.args[1];
+    struct forced forced = {.low = (double)INFINITY, .high = -(double)INFINITY};
+    ret->n_steps = ev->steps.n;
     struct gs_error *err = promql_eval_node(ev, call->u.call.args[0], &q);
     if (!err)
-        err = collect_buckets(&h, arg);
-    ret->n_steps = n_steps;
-    for (size_t i = 0; i < n_steps && !err; i++)
-        if (!(q.series[0].v[i] >= 0 && q.series[0].v[i] <= 1))
-            promql_annotate_quantile(promql_eval_annotations(ev), call->u.call.args[0]->start,
-                                     q.series[0].v[i]);
-    struct forced forced = {.low = (double)INFINITY, .high = -(double)INFINITY};
-    for (uint32_t id = 0; id < h.keys.n_ids && !err; id++) {
-        double *v;
-        err = result_of(&h, id, ret, &v);
-        for (size_t i = 0; i < n_steps && !err; i++) {
-            size_t n = gather(&h, id, i), before = forced.samples;
-            if (!n)
-                continue;
-            v[i] = bucket_quantile(q.series[0].v[i], h.buckets, n, &forced);
-            if (forced.samples > before)
-                extend(&forced, promql_step_time(promql_eval_steps(ev), i));
-        }
+        err = collect_buckets(&h, call->u.call.args[1]);
+    if (!err) {
+        check_quantiles(ev, call->u.call.args[0], q.series[0].v);
+        err = quantile_of_each(&h, q.series[0].v, &forced, ret);
     }
     if (!err && forced.samples)
-        note_forced(&h, arg, &forced);
+        note_forced(&h, call->u.call.args[1], &forced);
     return err ? err : promql_eval_drop_names(ev, ret);
+}
+
+// As OpenMetrics writes numbers: with a decimal point.
+static struct gs_error *quantile_symbol(struct promql_eval *ev, double q, uint32_t *ret)
+{
+    char text[GS_DOUBLE_SIZE + 2];
+    promql_format_g(q, text);
+    if (isfinite(q) && !strpbrk(text, ".e"))
+        strcat(text, ".0");
+    return promql_eval_intern(ev, gs_slice_of(text), ret);
+}
+
+// Moves each value to the series with the quantile at its step as a label.
+static struct gs_error *label_quantile(struct promql_eval *ev, const struct promql_matrix *m,
+                                       const double *q, uint32_t label, struct promql_matrix *ret)
+{
+    for (size_t s = 0; s < m->n; s++) {
+        struct promql_series *to = NULL;
+        for (size_t i = 0; i < ev->steps.n; i++) {
+            struct gs_error *err = NULL;
+            if (promql_absent(m->series[s].v[i]))
+                continue;
+            if (!to || q[i] != q[i - 1]) {
+                uint32_t value = 0;
+                struct tsdb_labels labels;
+                err = quantile_symbol(ev, q[i], &value);
+                if (!err)
+                    err = promql_eval_with_label(ev, m->series[s].labels, label, value, &labels);
+                if (!err)
+                    err = promql_eval_add_series(ev, ret, labels, &to);
+            }
+            if (err)
+                return err;
+            to->v[i] = m->series[s].v[i];
+        }
+    }
+    return NULL;
+}
+
+struct gs_error *promql_special_histogram_quantiles(struct promql_eval *ev,
+                                                    const struct promql_node *call,
+                                                    struct promql_matrix *ret)
+{
+    struct histograms h = {.ev = ev};
+    struct forced forced = {.low = (double)INFINITY, .high = -(double)INFINITY};
+    const struct promql_node *name = call->u.call.args[1];
+    uint32_t label = 0;
+    while (name->kind == PROMQL_PAREN)
+        name = name->u.unary.expr;
+    ret->n_steps = ev->steps.n;
+    struct gs_error *err = collect_buckets(&h, call->u.call.args[0]);
+    if (!err)
+        err = promql_eval_intern(ev, name->u.string, &label);
+    for (size_t a = 2; a < call->u.call.n_args && !err; a++) {
+        struct promql_matrix q = {0}, of_q = {.n_steps = ev->steps.n};
+        err = promql_eval_node(ev, call->u.call.args[a], &q);
+        if (!err) {
+            check_quantiles(ev, call->u.call.args[a], q.series[0].v);
+            err = quantile_of_each(&h, q.series[0].v, &forced, &of_q);
+        }
+        if (!err)
+            err = label_quantile(ev, &of_q, q.series[0].v, label, ret);
+    }
+    if (!err && forced.samples)
+        note_forced(&h, call->u.call.args[0], &forced);
+    if (!err)
+        err = promql_eval_drop_names(ev, ret);
+    return err ? err : promql_eval_merge_equal(ev, ret, false, NULL);
 }
 
 struct gs_error *promql_special_histogram_fraction(struct promql_eval *ev,

@@ -43,7 +43,7 @@ double promql_map_round(double v, const double *args, size_t n_args)
 
 // As Go's math.Max and math.Min: the infinity in that direction wins over NaN, and NaN over every
 // number; -0 is less than 0.
-static double smaller(double a, double b)
+double promql_smaller(double a, double b)
 {
     if (isnan(a) || isnan(b))
         return a == -(double)INFINITY || b == -(double)INFINITY ? -(double)INFINITY : (double)NAN;
@@ -54,7 +54,7 @@ static double smaller(double a, double b)
 
 static double larger(double a, double b)
 {
-    return -smaller(-a, -b);
+    return -promql_smaller(-a, -b);
 }
 
 // If the minimum is above the maximum, there is no value: the evaluator drops the absent marker.
@@ -62,7 +62,7 @@ static double clamp(double v, double low, double high)
 {
     if (low > high)
         return promql_absent_value();
-    return larger(low, smaller(high, v));
+    return larger(low, promql_smaller(high, v));
 }
 
 double promql_map_clamp(double v, const double *args, size_t n_args)

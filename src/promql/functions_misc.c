@@ -46,6 +46,71 @@ struct gs_error *promql_special_pi(struct promql_eval *ev, const struct promql_n
     return err;
 }
 
+static struct gs_error *constant(struct promql_eval *ev, double value, struct promql_matrix *ret)
+{
+    double *v;
+    struct gs_error *err = one_series(ev, ret, &v);
+    for (size_t i = 0; !err && i < n_steps(ev); i++)
+        v[i] = value;
+    return err;
+}
+
+struct gs_error *promql_special_query_start(struct promql_eval *ev, const struct promql_node *call,
+                                            struct promql_matrix *ret)
+{
+    (void)call;
+    return constant(ev, (double)ev->query_start_ms / 1000, ret);
+}
+
+struct gs_error *promql_special_query_end(struct promql_eval *ev, const struct promql_node *call,
+                                          struct promql_matrix *ret)
+{
+    (void)call;
+    return constant(ev, (double)ev->query_end_ms / 1000, ret);
+}
+
+struct gs_error *promql_special_query_range(struct promql_eval *ev, const struct promql_node *call,
+                                            struct promql_matrix *ret)
+{
+    (void)call;
+    return constant(ev, (double)(ev->query_end_ms - ev->query_start_ms) / 1000, ret);
+}
+
+struct gs_error *promql_special_query_step(struct promql_eval *ev, const struct promql_node *call,
+                                           struct promql_matrix *ret)
+{
+    (void)call;
+    bool range = ev->query_end_ms != ev->query_start_ms;
+    return constant(ev, range ? (double)ev->query_step_ms / 1000 : 0, ret);
+}
+
+static struct gs_error *smaller_of(struct promql_eval *ev, const struct promql_node *call,
+                                   double sign, struct promql_matrix *ret)
+{
+    struct promql_matrix a = {0}, b = {0};
+    double *v;
+    struct gs_error *err = promql_eval_node(ev, call->u.call.args[0], &a);
+    if (!err)
+        err = promql_eval_node(ev, call->u.call.args[1], &b);
+    if (!err)
+        err = one_series(ev, ret, &v);
+    for (size_t i = 0; !err && i < n_steps(ev); i++)
+        v[i] = sign * promql_smaller(sign * a.series[0].v[i], sign * b.series[0].v[i]);
+    return err;
+}
+
+struct gs_error *promql_special_max_of(struct promql_eval *ev, const struct promql_node *call,
+                                       struct promql_matrix *ret)
+{
+    return smaller_of(ev, call, -1, ret);
+}
+
+struct gs_error *promql_special_min_of(struct promql_eval *ev, const struct promql_node *call,
+                                       struct promql_matrix *ret)
+{
+    return smaller_of(ev, call, 1, ret);
+}
+
 struct gs_error *promql_special_none(struct promql_eval *ev, const struct promql_node *call,
                                      struct promql_matrix *ret)
 {

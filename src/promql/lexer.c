@@ -29,6 +29,13 @@ static const struct {
     {"bottomk", PROMQL_T_AGGREGATE, PROMQL_BOTTOMK},
     {"count_values", PROMQL_T_AGGREGATE, PROMQL_COUNT_VALUES},
     {"quantile", PROMQL_T_AGGREGATE, PROMQL_QUANTILE},
+    {"limitk", PROMQL_T_AGGREGATE, PROMQL_LIMITK},
+    {"limit_ratio", PROMQL_T_AGGREGATE, PROMQL_LIMIT_RATIO},
+    {"anchored", PROMQL_T_KEYWORD, PROMQL_K_ANCHORED},
+    {"smoothed", PROMQL_T_KEYWORD, PROMQL_K_SMOOTHED},
+    {"fill", PROMQL_T_KEYWORD, PROMQL_K_FILL},
+    {"fill_left", PROMQL_T_KEYWORD, PROMQL_K_FILL_LEFT},
+    {"fill_right", PROMQL_T_KEYWORD, PROMQL_K_FILL_RIGHT},
     {"bool", PROMQL_T_KEYWORD, PROMQL_K_BOOL},
     {"by", PROMQL_T_KEYWORD, PROMQL_K_BY},
     {"group_left", PROMQL_T_KEYWORD, PROMQL_K_GROUP_LEFT},
@@ -37,8 +44,12 @@ static const struct {
     {"offset", PROMQL_T_KEYWORD, PROMQL_K_OFFSET},
     {"on", PROMQL_T_KEYWORD, PROMQL_K_ON},
     {"without", PROMQL_T_KEYWORD, PROMQL_K_WITHOUT},
-    {"start", PROMQL_T_PREPROCESSOR, 0},
-    {"end", PROMQL_T_PREPROCESSOR, 1},
+    {"start", PROMQL_T_PREPROCESSOR, PROMQL_P_START},
+    {"end", PROMQL_T_PREPROCESSOR, PROMQL_P_END},
+    {"step", PROMQL_T_PREPROCESSOR, PROMQL_P_STEP},
+    {"range", PROMQL_T_PREPROCESSOR, PROMQL_P_RANGE},
+    {"max_of", PROMQL_T_PREPROCESSOR, PROMQL_P_MAX_OF},
+    {"min_of", PROMQL_T_PREPROCESSOR, PROMQL_P_MIN_OF},
     {"inf", PROMQL_T_NUMBER, 0},
     {"nan", PROMQL_T_NUMBER, 0},
 };
@@ -336,17 +347,46 @@ static struct promql_token unclosed(struct promql_lexer *l)
     return fail_lexer(l, l->paren_depth ? "unclosed left parenthesis" : "unclosed left bracket");
 }
 
+static struct promql_token bracket(struct promql_lexer *l, int c);
+
+// step, range, max_of, min_of. The first letter has been seen.
+static struct promql_token duration_word(struct promql_lexer *l)
+{
+    size_t at = l->at;
+    while (is_alpha(lexer_peek(l)))
+        l->at++;
+    size_t len = l->at - l->start;
+    for (size_t i = 0; i < GS_ARRAY_LEN(words); i++) {
+        if (words[i].type != PROMQL_T_PREPROCESSOR || words[i].code < PROMQL_P_STEP ||
+            strlen(words[i].word) != len ||
+            strncasecmp(words[i].word, l->input.data + l->start, len) != 0)
+            continue;
+        l->got_duration = true;
+        return emit_token(l, words[i].type, words[i].code);
+    }
+    return fail_rune(l, "unexpected character in duration expression:", at);
+}
+
 static struct promql_token inside_brackets(struct promql_lexer *l)
 {
+    static const char arithmetic[] = "+-*/%^";
+    static const int arithmetic_ops[] = {PROMQL_ADD, PROMQL_SUB, PROMQL_MUL,
+                                         PROMQL_DIV, PROMQL_MOD, PROMQL_POW};
     int c = lexer_peek(l);
     if (c < 0)
-        return l->got_duration ? unclosed(l)
-                               : fail_lexer(l, "unexpected end of input in duration expression");
-    if (isdigit(c) || c == '.') {
-        l->got_duration = true;
+        return fail_lexer(l, "unexpected end of input in duration expression");
+    bool dotted =
+        c == '.' && l->at + 1 < l->input.len && isdigit((unsigned char)l->input.data[l->at + 1]);
+    if (isdigit(c) || dotted) {
+        l->got_duration = l->got_number = true;
         return number_or_duration(l);
     }
+    if (strchr("sSrRmM", c) && c)
+        return duration_word(l);
     l->at++;
+    const char *op = c ? strchr(arithmetic, c) : NULL;
+    if (op)
+        return emit_token(l, PROMQL_T_OPERATOR, arithmetic_ops[op - arithmetic]);
     switch (c) {
     case ']':
         l->bracket_open = false;
@@ -357,18 +397,16 @@ static struct promql_token inside_brackets(struct promql_lexer *l)
             return fail_lexer(l, "unexpected colon before duration in duration expression");
         }
         if (l->got_colon)
-            return fail_lexer(l, "unexpected colon ':'");
+            return fail_lexer(l, "unexpected repeated colon in duration expression");
         l->got_colon = true;
         return emit_token(l, PROMQL_T_COLON, 0);
-    case '+':
-        return emit_token(l, PROMQL_T_OPERATOR, PROMQL_ADD);
-    case '-':
-        return emit_token(l, PROMQL_T_OPERATOR, PROMQL_SUB);
+    case '(':
+    case ')':
+        return bracket(l, c);
+    case ',':
+        return emit_token(l, PROMQL_T_COMMA, 0);
     default:
-        return fail_rune(l,
-                         l->got_duration ? "unexpected character:"
-                                         : "unexpected character in duration expression:",
-                         l->at - 1);
+        return fail_rune(l, "unexpected character in duration expression:", l->at - 1);
     }
 }
 
@@ -384,11 +422,17 @@ static struct promql_token bracket(struct promql_lexer *l, int c)
         l->brace_open = true;
         return emit_token(l, PROMQL_T_LEFT_BRACE, 0);
     }
-    if (c == ']')
+    if (c == ']' && !l->bracket_open)
         return fail_lexer(l, "unexpected right bracket ']'");
+    if (c == ']') {
+        l->bracket_open = false;
+        return emit_token(l, PROMQL_T_RIGHT_BRACKET, 0);
+    }
+    if (c == '[' && l->bracket_open)
+        return fail_lexer(l, "unexpected left bracket '['");
     if (c == '[') {
         l->bracket_open = true;
-        l->got_colon = l->got_duration = false;
+        l->got_colon = l->got_duration = l->got_number = false;
         return emit_token(l, PROMQL_T_LEFT_BRACKET, 0);
     }
     l->paren_depth += c == '(' ? 1 : -1;
@@ -406,7 +450,14 @@ static struct promql_token statement(struct promql_lexer *l)
                                          PROMQL_DIV, PROMQL_MOD, PROMQL_POW};
     int c = lexer_peek(l);
     if (c < 0)
-        return l->paren_depth ? unclosed(l) : emit_token(l, PROMQL_T_EOF, 0);
+        return l->paren_depth || l->bracket_open ? unclosed(l) : emit_token(l, PROMQL_T_EOF, 0);
+    if (c == ':' && l->bracket_open) {
+        l->at++;
+        if (l->got_colon)
+            return fail_lexer(l, "unexpected colon ':'");
+        l->got_colon = true;
+        return emit_token(l, PROMQL_T_COLON, 0);
+    }
     bool dotted =
         c == '.' && l->at + 1 < l->input.len && isdigit((unsigned char)l->input.data[l->at + 1]);
     if (isdigit(c) || dotted)
@@ -433,8 +484,12 @@ static struct promql_token statement(struct promql_lexer *l)
             return emit_token(l, PROMQL_T_OPERATOR, PROMQL_NEQ);
         return fail_rune(l, "unexpected character after '!':", l->at);
     case '<':
+        if (accept(l, "/"))
+            return emit_token(l, PROMQL_T_OPERATOR, PROMQL_TRIM_UPPER);
         return one_of(l, "=", PROMQL_LTE, PROMQL_LSS);
     case '>':
+        if (accept(l, "/"))
+            return emit_token(l, PROMQL_T_OPERATOR, PROMQL_TRIM_LOWER);
         return one_of(l, "=", PROMQL_GTE, PROMQL_GTR);
     case '"':
     case '\'':
@@ -469,7 +524,7 @@ struct promql_token promql_lexer_next(struct promql_lexer *l)
     l->start = l->at;
     if (l->brace_open)
         return inside_braces(l);
-    if (l->bracket_open)
+    if (l->bracket_open && !l->got_number)
         return inside_brackets(l);
     return statement(l);
 }

@@ -88,8 +88,11 @@ struct match {
     struct promql_key_rule rule;
     const uint32_t *include;
     struct promql_keys many_keys, one_keys;
-    uint32_t *current; // of each id: the one-side series at this step, NONE
-    uint32_t *matched; // of each id: the last step + 1 with a result (one to one)
+    uint32_t *current;        // of each id: the one-side series at this step, NONE
+    uint32_t *matched;        // of each id: the last step + 1 with a match
+    bool fill_many, fill_one; // values for series without a partner on that side
+    double many_value, one_value;
+    uint32_t *of_one; // of each one-side series without a partner: the result series
     struct {
         uint32_t one, result; // of each many-side series: the last match and the result series
     } * last;
@@ -155,11 +158,31 @@ struct gs_error *promql_eval_result_labels(struct promql_eval *ev, const struct 
     return err;
 }
 
+// NONE: a fill value, which has the labels that are matched.
 static struct gs_error *result_labels(const struct match *m, uint32_t many, uint32_t one,
                                       struct tsdb_labels *ret)
 {
-    return promql_eval_result_labels(m->ev, m->n, &m->rule, m->include,
-                                     m->many->series[many].labels, m->one->series[one].labels, ret);
+    struct tsdb_labels of_many = {0}, of_one = {0};
+    struct gs_error *err = NULL;
+    if (many != NONE)
+        of_many = m->many->series[many].labels;
+    if (one != NONE)
+        of_one = m->one->series[one].labels;
+    if (many == NONE)
+        err = promql_eval_key_labels(m->ev, &m->rule, of_one, &of_many);
+    else if (one == NONE)
+        err = promql_eval_key_labels(m->ev, &m->rule, of_many, &of_one);
+    return err ? err
+               : promql_eval_result_labels(m->ev, m->n, &m->rule, m->include, of_many, of_one, ret);
+}
+
+static struct gs_error *add_result(struct match *m, uint32_t many, uint32_t one,
+                                   struct promql_matrix *ret)
+{
+    struct tsdb_labels labels;
+    struct promql_series *s;
+    struct gs_error *err = result_labels(m, many, one, &labels);
+    return err ? err : promql_eval_add_series(m->ev, ret, labels, &s);
 }
 
 // Returns the result series of a match.
@@ -167,12 +190,17 @@ static struct gs_error *result_series(struct match *m, uint32_t many, uint32_t o
                                       struct promql_matrix *ret, double **ret_v)
 {
     bool depends = m->n->u.binary.include.n > 0;
+    if (many == NONE) {
+        struct gs_error *err = m->of_one[one] == NONE ? add_result(m, many, one, ret) : NULL;
+        if (err)
+            return err;
+        if (m->of_one[one] == NONE)
+            m->of_one[one] = (uint32_t)(ret->n - 1);
+        *ret_v = ret->series[m->of_one[one]].v;
+        return NULL;
+    }
     if (m->last[many].result == NONE || (depends && m->last[many].one != one)) {
-        struct tsdb_labels labels;
-        struct promql_series *s;
-        struct gs_error *err = result_labels(m, many, one, &labels);
-        if (!err)
-            err = promql_eval_add_series(m->ev, ret, labels, &s);
+        struct gs_error *err = add_result(m, many, one, ret);
         if (err)
             return err;
         m->last[many].one = one;
@@ -207,36 +235,43 @@ static void remove_filtered(struct promql_matrix *m)
     promql_eval_compact(m);
 }
 
+// One match. NONE: the fill value of that side.
+static struct gs_error *apply_match(struct match *m, uint32_t many, uint32_t one, size_t step,
+                                    struct promql_matrix *ret)
+{
+    double a = many == NONE ? m->many_value : m->many->series[many].v[step];
+    double b = one == NONE ? m->one_value : m->one->series[one].v[step], *v;
+    uint32_t id = many == NONE ? m->one_keys.ids[one] : m->many_keys.ids[many];
+    bool keep, one_to_one = m->n->u.binary.card == PROMQL_ONE_TO_ONE;
+    double r = promql_apply(m->n->u.binary.op, m->swapped ? b : a, m->swapped ? a : b, &keep);
+    if (one_to_one && m->matched[id] == step + 1)
+        return gs_error_new(GS_ECONFLICT, "multiple matches for labels: many-to-one matching must "
+                                          "be explicit (group_left/group_right)");
+    m->matched[id] = (uint32_t)step + 1;
+    if (m->n->u.binary.return_bool)
+        r = keep;
+    else if (!keep && one_to_one)
+        return NULL;
+    else if (!keep)
+        r = filtered_out();
+    struct gs_error *err = result_series(m, many, one, ret, &v);
+    if (!err)
+        v[step] = r;
+    return err;
+}
+
 static struct gs_error *match_step(struct match *m, size_t step, struct promql_matrix *ret)
 {
-    enum promql_op op = m->n->u.binary.op;
-    for (size_t s = 0; s < m->many->n; s++) {
-        double a = m->many->series[s].v[step];
-        uint32_t id = m->many_keys.ids[s], one = m->current[id];
-        if (promql_absent(a) || one == NONE)
-            continue;
-        double b = m->one->series[one].v[step], *v;
-        bool keep;
-        double r = promql_apply(op, m->swapped ? b : a, m->swapped ? a : b, &keep);
-        if (m->n->u.binary.card == PROMQL_ONE_TO_ONE) {
-            if (m->matched[id] == step + 1)
-                return gs_error_new(GS_ECONFLICT, "multiple matches for labels: many-to-one "
-                                                  "matching must be explicit "
-                                                  "(group_left/group_right)");
-            m->matched[id] = (uint32_t)step + 1;
-        }
-        if (m->n->u.binary.return_bool)
-            r = keep;
-        else if (!keep && m->n->u.binary.card == PROMQL_ONE_TO_ONE)
-            continue;
-        else if (!keep)
-            r = filtered_out();
-        struct gs_error *err = result_series(m, (uint32_t)s, one, ret, &v);
-        if (err)
-            return err;
-        v[step] = r;
+    struct gs_error *err = NULL;
+    for (size_t s = 0; s < m->many->n && !err; s++) {
+        uint32_t one = m->current[m->many_keys.ids[s]];
+        if (!promql_absent(m->many->series[s].v[step]) && (one != NONE || m->fill_one))
+            err = apply_match(m, (uint32_t)s, one, step, ret);
     }
-    return NULL;
+    for (size_t s = 0; m->fill_many && s < m->one->n && !err; s++)
+        if (!promql_absent(m->one->series[s].v[step]) && m->matched[m->one_keys.ids[s]] != step + 1)
+            err = apply_match(m, NONE, (uint32_t)s, step, ret);
+    return err;
 }
 
 static struct gs_error *match_init(struct match *m, const struct promql_matrix *lhs,
@@ -245,6 +280,10 @@ static struct gs_error *match_init(struct match *m, const struct promql_matrix *
     m->swapped = m->n->u.binary.card == PROMQL_ONE_TO_MANY;
     m->many = m->swapped ? rhs : lhs;
     m->one = m->swapped ? lhs : rhs;
+    m->fill_many = m->swapped ? m->n->u.binary.has_fill_right : m->n->u.binary.has_fill_left;
+    m->fill_one = m->swapped ? m->n->u.binary.has_fill_left : m->n->u.binary.has_fill_right;
+    m->many_value = m->swapped ? m->n->u.binary.fill_right : m->n->u.binary.fill_left;
+    m->one_value = m->swapped ? m->n->u.binary.fill_left : m->n->u.binary.fill_right;
     struct gs_error *err = rule_of(m->ev, m->n, &m->rule);
     if (!err)
         err = promql_eval_names(m->ev, m->n->u.binary.include, &m->include);
@@ -256,6 +295,10 @@ static struct gs_error *match_init(struct match *m, const struct promql_matrix *
         err = promql_eval_alloc(m->ev, m->one_keys.n_ids, sizeof(*m->matched), &m->matched);
     if (!err)
         err = promql_eval_alloc(m->ev, m->many->n, sizeof(*m->last), &m->last);
+    if (!err)
+        err = promql_eval_alloc(m->ev, m->one->n, sizeof(*m->of_one), &m->of_one);
+    for (size_t i = 0; !err && i < m->one->n; i++)
+        m->of_one[i] = NONE;
     for (size_t i = 0; !err && i < m->many->n; i++)
         m->last[i].one = m->last[i].result = NONE;
     return err;
@@ -266,10 +309,11 @@ struct gs_error *promql_eval_vectors(struct promql_eval *ev, const struct promql
                                      const struct promql_matrix *rhs, struct promql_matrix *ret)
 {
     ret->n_steps = ev->steps.n;
-    if (!lhs->n || !rhs->n)
+    bool fills = n->u.binary.has_fill_left || n->u.binary.has_fill_right;
+    if ((!lhs->n && !rhs->n) || (!fills && (!lhs->n || !rhs->n)))
         return NULL;
-    bool done;
-    struct gs_error *known = promql_eval_cached_vectors(ev, n, lhs, rhs, &done, ret);
+    bool done = false;
+    struct gs_error *known = fills ? NULL : promql_eval_cached_vectors(ev, n, lhs, rhs, &done, ret);
     if (known || done)
         return known;
     struct match m = {.ev = ev, .n = n};
@@ -281,10 +325,10 @@ struct gs_error *promql_eval_vectors(struct promql_eval *ev, const struct promql
         if (err)
             break;
         bool any;
-        if (!promql_eval_has_value_at(m.many, i))
+        if (!fills && !promql_eval_has_value_at(m.many, i))
             continue;
         err = place_one_side(&m, i, &any);
-        if (!err && any)
+        if (!err && (any || m.fill_one))
             err = match_step(&m, i, ret);
     }
     if (!err)

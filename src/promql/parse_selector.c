@@ -129,7 +129,7 @@ struct promql_node *promql_parser_selector(struct promql_parser *p)
     return n;
 }
 
-// --- behind a node ---
+// --- after a node ---
 
 static struct promql_shift *shift_of(struct promql_node *n)
 {
@@ -138,84 +138,55 @@ static struct promql_shift *shift_of(struct promql_node *n)
     return n->kind == PROMQL_SUBQUERY ? &n->u.subquery.shift : NULL;
 }
 
-// A number or duration, with a sign where it is allowed.
-static bool seconds(struct promql_parser *p, bool sign, const char *context, const char *expected,
-                    double *ret)
-{
-    bool negative = false;
-    uint32_t start = p->tok.start;
-    if (sign && p->tok.type == PROMQL_T_OPERATOR &&
-        (p->tok.code == PROMQL_ADD || p->tok.code == PROMQL_SUB)) {
-        negative = p->tok.code == PROMQL_SUB;
-        promql_parser_advance(p);
-    }
-    if (p->tok.type != PROMQL_T_NUMBER && p->tok.type != PROMQL_T_DURATION) {
-        promql_parser_unexpected(p, context, expected);
-        return false;
-    }
-    double v = 0;
-    if (!promql_parse_seconds(p, p->tok, &v))
-        return false;
-    if (!(fabs(v) <= 9223372036.0)) {
-        promql_parser_fail(p, start, "duration out of range");
-        return false;
-    }
-    promql_parser_advance(p);
-    *ret = negative ? -v : v;
-    return !p->err;
-}
+static const char DURATION_WORDS[] = "number, duration, step(), or range()";
 
-static int64_t to_ms(double s)
+// In brackets: a number must be positive.
+static const struct promql_duration *positive_duration(struct promql_parser *p, const char *context,
+                                                       const char *expected)
 {
-    return (int64_t)floor(s * 1000 + 0.5);
-}
-
-static bool positive_duration(struct promql_parser *p, const char *context, int64_t *ret_ms)
-{
-    uint32_t start = p->tok.start;
-    double s;
-    if (!seconds(p, true, context, "number or duration", &s))
-        return false;
-    if (s <= 0) {
-        promql_parser_fail(p, start, "duration must be greater than 0");
-        return false;
+    const struct promql_duration *d = promql_parse_duration(p, false, context, expected);
+    if (d && d->kind == PROMQL_DURATION_NUMBER && d->number <= 0) {
+        promql_parser_fail(p, d->start, "duration must be greater than 0");
+        return NULL;
     }
-    *ret_ms = to_ms(s);
-    return true;
+    return d;
 }
 
 static struct promql_node *range(struct promql_parser *p, struct promql_node *n, uint32_t open,
-                                 int64_t range_ms)
+                                 const struct promql_duration *d)
 {
     if (n->kind != PROMQL_SELECTOR || n->u.selector.range_ms)
         promql_parser_fail(p, open, "ranges only allowed for vector selectors");
-    else if (n->u.selector.shift.offset_ms)
+    else if (n->u.selector.shift.offset_ms || n->u.selector.shift.offset_expr)
         promql_parser_fail(p, open, "no offset modifiers allowed before range");
     else if (n->u.selector.shift.at != PROMQL_AT_NONE)
         promql_parser_fail(p, open, "no @ modifiers allowed before range");
     if (p->err)
         return NULL;
-    n->u.selector.range_ms = range_ms;
+    promql_set_duration(d, &n->u.selector.range_ms, 1, &n->u.selector.range_expr);
     n->end = p->tok.end;
     promql_parser_advance(p);
     return p->err ? NULL : n;
 }
 
 static struct promql_node *subquery(struct promql_parser *p, struct promql_node *expr,
-                                    int64_t range_ms)
+                                    const struct promql_duration *d)
 {
     struct promql_node *n = promql_parser_node(p, PROMQL_SUBQUERY, expr->start);
     promql_parser_advance(p); // :
     if (!n || p->err)
         return NULL;
     n->u.subquery.expr = expr;
-    n->u.subquery.range_ms = range_ms;
-    bool step = p->tok.type == PROMQL_T_NUMBER || p->tok.type == PROMQL_T_DURATION;
-    if (step && !positive_duration(p, "subquery selector", &n->u.subquery.step_ms))
-        return NULL;
+    promql_set_duration(d, &n->u.subquery.range_ms, 1, &n->u.subquery.range_expr);
     if (p->tok.type != PROMQL_T_RIGHT_BRACKET) {
-        promql_parser_unexpected(p, "subquery selector",
-                                 step ? "\"]\"" : "number or duration or \"]\"");
+        const struct promql_duration *step = positive_duration(
+            p, "subquery selector", "number, duration, step(), range(), or \"]\"");
+        if (!step)
+            return NULL;
+        promql_set_duration(step, &n->u.subquery.step_ms, 1, &n->u.subquery.step_expr);
+    }
+    if (p->tok.type != PROMQL_T_RIGHT_BRACKET) {
+        promql_parser_unexpected(p, "subquery selector", "\"]\"");
         return NULL;
     }
     n->end = p->tok.end;
@@ -226,25 +197,25 @@ static struct promql_node *subquery(struct promql_parser *p, struct promql_node 
 static struct promql_node *brackets(struct promql_parser *p, struct promql_node *n)
 {
     uint32_t open = p->tok.start;
-    int64_t range_ms;
     promql_parser_advance(p);
-    if (p->err || !positive_duration(p, "subquery selector", &range_ms))
+    const struct promql_duration *d =
+        p->err ? NULL : positive_duration(p, "subquery or range selector", DURATION_WORDS);
+    if (!d)
         return NULL;
     if (p->tok.type == PROMQL_T_RIGHT_BRACKET)
-        return range(p, n, open, range_ms);
+        return range(p, n, open, d);
     if (p->tok.type == PROMQL_T_COLON)
-        return subquery(p, n, range_ms);
-    if (p->tok.type == PROMQL_T_OPERATOR)
-        promql_parser_fail(p, n->start, "experimental duration expression is not enabled");
+        return subquery(p, n, d);
     promql_parser_unexpected(p, "subquery or range", "\":\" or \"]\"");
     return NULL;
 }
 
 static bool offset(struct promql_parser *p, struct promql_node *n)
 {
-    double s;
     promql_parser_advance(p);
-    if (p->err || !seconds(p, true, "offset", "number or duration", &s))
+    const struct promql_duration *d =
+        p->err ? NULL : promql_parse_duration(p, true, "offset", DURATION_WORDS);
+    if (!d)
         return false;
     struct promql_shift *shift = shift_of(n);
     if (!shift)
@@ -252,11 +223,30 @@ static bool offset(struct promql_parser *p, struct promql_node *n)
             p, n->start,
             "offset modifier must be preceded by an instant vector selector or range "
             "vector selector or a subquery");
-    else if (shift->offset_ms)
+    else if (shift->offset_ms || shift->offset_expr)
         promql_parser_fail(p, n->start, "offset may not be set multiple times");
     else
-        shift->offset_ms = to_ms(s);
+        promql_set_duration(d, &shift->offset_ms, 0, &shift->offset_expr);
     n->end = p->last_end;
+    return !p->err;
+}
+
+// anchored or smoothed
+static bool extension(struct promql_parser *p, struct promql_node *n)
+{
+    bool anchored = promql_parser_is_keyword(p, PROMQL_K_ANCHORED);
+    const char *word = anchored ? "anchored" : "smoothed";
+    promql_parser_advance(p);
+    if (p->err)
+        return false;
+    if (n->kind == PROMQL_SUBQUERY)
+        promql_parser_fail(p, n->start, "%s modifier is not supported for subqueries", word);
+    else if (n->kind != PROMQL_SELECTOR)
+        promql_parser_fail(p, n->start, "%s modifier not implemented", word);
+    else if (n->u.selector.extension == (anchored ? PROMQL_SMOOTHED : PROMQL_ANCHORED))
+        promql_parser_fail(p, n->start, "anchored and smoothed modifiers cannot be used together");
+    else
+        n->u.selector.extension = anchored ? PROMQL_ANCHORED : PROMQL_SMOOTHED;
     return !p->err;
 }
 
@@ -292,7 +282,11 @@ static bool at_time(struct promql_parser *p, const struct promql_node *n, struct
 
 static bool at_preprocessor(struct promql_parser *p, struct promql_shift *ret)
 {
-    ret->at = p->tok.code ? PROMQL_AT_END : PROMQL_AT_START;
+    if (p->tok.code > PROMQL_P_END) {
+        promql_parser_unexpected(p, "@", "timestamp");
+        return false;
+    }
+    ret->at = p->tok.code == PROMQL_P_END ? PROMQL_AT_END : PROMQL_AT_START;
     promql_parser_advance(p);
     if (!promql_parser_accept(p, PROMQL_T_LEFT_PAREN) || p->tok.type != PROMQL_T_RIGHT_PAREN) {
         promql_parser_unexpected(p, "@", "timestamp");
@@ -333,6 +327,9 @@ struct promql_node *promql_parse_postfix(struct promql_parser *p, struct promql_
             n = brackets(p, n);
         else if (promql_parser_is_keyword(p, PROMQL_K_OFFSET))
             n = offset(p, n) ? n : NULL;
+        else if (promql_parser_is_keyword(p, PROMQL_K_ANCHORED) ||
+                 promql_parser_is_keyword(p, PROMQL_K_SMOOTHED))
+            n = extension(p, n) ? n : NULL;
         else if (p->tok.type == PROMQL_T_AT)
             n = parse_at_modifier(p, n) ? n : NULL;
         else

@@ -369,7 +369,7 @@ static bool aggregate_modifier(struct promql_parser *p, struct promql_node *n)
 static bool takes_param(enum promql_agg op)
 {
     return op == PROMQL_TOPK || op == PROMQL_BOTTOMK || op == PROMQL_COUNT_VALUES ||
-           op == PROMQL_QUANTILE;
+           op == PROMQL_QUANTILE || op == PROMQL_LIMITK || op == PROMQL_LIMIT_RATIO;
 }
 
 static struct promql_node *parse_aggregate(struct promql_parser *p, const struct promql_token *op)
@@ -390,6 +390,14 @@ static struct promql_node *parse_aggregate(struct promql_parser *p, const struct
     p->aggregations--;
     if (!args.n) {
         promql_parser_fail(p, op->start, "no arguments for aggregate expression provided");
+        return NULL;
+    }
+    bool experimental = op->code == PROMQL_LIMITK || op->code == PROMQL_LIMIT_RATIO;
+    if (experimental && !(promql_features() & PROMQL_EXPERIMENTAL_FUNCTIONS)) {
+        promql_parser_fail(p, op->start,
+                           "%s() is experimental and must be enabled with "
+                           "--enable-feature=promql-experimental-functions",
+                           promql_agg_name(n->u.aggregate.op));
         return NULL;
     }
     size_t wanted = takes_param(n->u.aggregate.op) ? 2 : 1;
@@ -419,7 +427,7 @@ static struct promql_node *parse_call(struct promql_parser *p, const struct prom
     promql_quote(&quoted, name->text);
     if (!n->u.call.fn)
         promql_parser_fail(p, name->start, "unknown function with name %s", quoted.data);
-    else if (n->u.call.fn->experimental)
+    else if (n->u.call.fn->experimental && !(promql_features() & PROMQL_EXPERIMENTAL_FUNCTIONS))
         promql_parser_fail(p, name->start, "function %s is not enabled", quoted.data);
     return p->err ? NULL : n;
 }
@@ -452,7 +460,8 @@ static struct promql_node *named_function(struct promql_parser *p)
         promql_parser_advance(p);
         return p->err ? NULL : parse_aggregate(p, &name);
     }
-    if (name.type == PROMQL_T_IDENTIFIER && next.type == PROMQL_T_LEFT_PAREN) {
+    bool callable = name.type == PROMQL_T_IDENTIFIER || name.type == PROMQL_T_PREPROCESSOR;
+    if (callable && next.type == PROMQL_T_LEFT_PAREN) {
         promql_parser_advance(p);
         return p->err ? NULL : parse_call(p, &name);
     }
@@ -468,7 +477,10 @@ static bool is_metric_word(const struct promql_token *t)
     case PROMQL_T_PREPROCESSOR:
         return true;
     case PROMQL_T_KEYWORD:
-        return t->code == PROMQL_K_BY || t->code == PROMQL_K_OFFSET || t->code == PROMQL_K_WITHOUT;
+        return t->code == PROMQL_K_BY || t->code == PROMQL_K_OFFSET ||
+               t->code == PROMQL_K_WITHOUT || t->code == PROMQL_K_ANCHORED ||
+               t->code == PROMQL_K_SMOOTHED ||
+               (t->code >= PROMQL_K_FILL && t->code <= PROMQL_K_FILL_RIGHT);
     case PROMQL_T_OPERATOR:
         return t->code == PROMQL_AND || t->code == PROMQL_OR || t->code == PROMQL_UNLESS;
     default:
@@ -506,6 +518,8 @@ static int level_of(const struct promql_token *t)
     case PROMQL_AND:
     case PROMQL_UNLESS:
         return 2;
+    case PROMQL_TRIM_UPPER:
+    case PROMQL_TRIM_LOWER:
     case PROMQL_EQL:
     case PROMQL_NEQ:
     case PROMQL_LSS:
@@ -556,7 +570,60 @@ static struct promql_node *unary(struct promql_parser *p)
     return n;
 }
 
-static bool binary_modifiers(struct promql_parser *p, struct promql_node *n)
+// (1), (-5m)
+static bool fill_value(struct promql_parser *p, double *ret)
+{
+    promql_parser_advance(p);
+    if (p->err || !promql_parser_accept(p, PROMQL_T_LEFT_PAREN)) {
+        promql_parser_unexpected(p, NULL, NULL);
+        return false;
+    }
+    bool sign = p->tok.type == PROMQL_T_OPERATOR &&
+                (p->tok.code == PROMQL_ADD || p->tok.code == PROMQL_SUB);
+    bool negative = sign && p->tok.code == PROMQL_SUB;
+    if (sign)
+        promql_parser_advance(p);
+    if (p->tok.type != PROMQL_T_NUMBER && p->tok.type != PROMQL_T_DURATION) {
+        promql_parser_unexpected(p, NULL, NULL);
+        return false;
+    }
+    if (!promql_parse_seconds(p, p->tok, ret))
+        return false;
+    *ret = negative ? -*ret : *ret;
+    promql_parser_advance(p);
+    if (!promql_parser_accept(p, PROMQL_T_RIGHT_PAREN))
+        promql_parser_unexpected(p, NULL, NULL);
+    return !p->err;
+}
+
+static bool is_fill(struct promql_parser *p, enum promql_keyword k)
+{
+    // Otherwise it is the name of a metric.
+    struct promql_lexer ahead = p->lexer;
+    return promql_parser_is_keyword(p, k) && promql_lexer_next(&ahead).type == PROMQL_T_LEFT_PAREN;
+}
+
+static bool fill_modifiers(struct promql_parser *p, struct promql_node *n)
+{
+    if (is_fill(p, PROMQL_K_FILL)) {
+        n->u.binary.has_fill_left = n->u.binary.has_fill_right = true;
+        if (!fill_value(p, &n->u.binary.fill_left))
+            return false;
+        n->u.binary.fill_right = n->u.binary.fill_left;
+    }
+    for (int i = 0; i < 2 && !(n->u.binary.has_fill_left && n->u.binary.has_fill_right); i++) {
+        bool left = !n->u.binary.has_fill_left && is_fill(p, PROMQL_K_FILL_LEFT);
+        if (!left && (n->u.binary.has_fill_right || !is_fill(p, PROMQL_K_FILL_RIGHT)))
+            break;
+        if (!fill_value(p, left ? &n->u.binary.fill_left : &n->u.binary.fill_right))
+            return false;
+        n->u.binary.has_fill_left |= left;
+        n->u.binary.has_fill_right |= !left;
+    }
+    return !p->err;
+}
+
+static bool matching_modifiers(struct promql_parser *p, struct promql_node *n)
 {
     n->u.binary.card = PROMQL_ONE_TO_ONE;
     if (promql_parser_is_keyword(p, PROMQL_K_BOOL)) {
@@ -587,7 +654,7 @@ static struct promql_node *parse_binary(struct promql_parser *p, struct promql_n
     n->u.binary.op = (enum promql_op)p->tok.code;
     n->u.binary.lhs = lhs;
     promql_parser_advance(p);
-    if (p->err || !binary_modifiers(p, n))
+    if (p->err || !matching_modifiers(p, n) || !fill_modifiers(p, n))
         return NULL;
     // Equal levels group to the left, powers to the right.
     struct promql_node *rhs = expression(p, level == 6 ? 6 : level + 1);
@@ -595,6 +662,9 @@ static struct promql_node *parse_binary(struct promql_parser *p, struct promql_n
         return NULL;
     n->u.binary.rhs = rhs;
     n->end = rhs->end;
+    bool fills = n->u.binary.has_fill_left || n->u.binary.has_fill_right;
+    if (fills && !(promql_features() & PROMQL_FILL))
+        promql_parser_fail(p, n->start, "binop fill modifiers are experimental and not enabled");
     return promql_parser_check_height(p, n, lhs);
 }
 

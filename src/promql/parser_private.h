@@ -23,7 +23,7 @@ enum promql_token_type {
     PROMQL_T_DURATION,
     PROMQL_T_KEYWORD,      // by, offset … (any case)
     PROMQL_T_AGGREGATE,    // sum …
-    PROMQL_T_PREPROCESSOR, // start, end
+    PROMQL_T_PREPROCESSOR, // start, end, step, range, max_of, min_of
     PROMQL_T_OPERATOR,     // binary operators, with the words and, or, unless, atan2
     PROMQL_T_COMMA,
     PROMQL_T_COLON,
@@ -39,20 +39,34 @@ enum promql_token_type {
     PROMQL_T_RIGHT_BRACKET,
 };
 
+enum promql_preprocessor {
+    PROMQL_P_START,
+    PROMQL_P_END,
+    PROMQL_P_STEP,
+    PROMQL_P_RANGE,
+    PROMQL_P_MAX_OF,
+    PROMQL_P_MIN_OF,
+};
+
 enum promql_keyword {
+    PROMQL_K_ANCHORED,
     PROMQL_K_BOOL,
     PROMQL_K_BY,
+    PROMQL_K_FILL,
+    PROMQL_K_FILL_LEFT,
+    PROMQL_K_FILL_RIGHT,
     PROMQL_K_GROUP_LEFT,
     PROMQL_K_GROUP_RIGHT,
     PROMQL_K_IGNORING,
     PROMQL_K_OFFSET,
     PROMQL_K_ON,
+    PROMQL_K_SMOOTHED,
     PROMQL_K_WITHOUT
 };
 
 struct promql_token {
     enum promql_token_type type;
-    int code; // enum promql_op, promql_agg, keyword, or 0/1 for start/end
+    int code; // enum promql_op, promql_agg, promql_keyword, promql_preprocessor
     uint32_t start, end;
     struct gs_slice text;
 };
@@ -62,6 +76,7 @@ struct promql_lexer {
     size_t at, start;
     int paren_depth;
     bool brace_open, bracket_open, got_colon, got_duration;
+    bool got_number;        // in the brackets: what follows is read as outside of them
     struct gs_arena *arena; // error messages
 };
 
@@ -116,6 +131,13 @@ const char *promql_parser_text(struct promql_parser *p, struct gs_slice s);
 struct promql_node *promql_parser_selector(struct promql_parser *p);
 // Parses [5m], [5m:1m], offset and @ after a node.
 struct promql_node *promql_parse_postfix(struct promql_parser *p, struct promql_node *n);
+// parse_duration.c: number, duration or arithmetic expression. `offset`: only as much as an offset
+// takes, with a sign. Returns NULL with the error set.
+struct promql_duration *promql_parse_duration(struct promql_parser *p, bool offset,
+                                              const char *context, const char *expected);
+// Sets a duration to the milliseconds of a number, or to the expression.
+void promql_set_duration(const struct promql_duration *d, int64_t *ret_ms, int64_t unknown_ms,
+                         const struct promql_duration **ret_expr);
 bool promql_parse_seconds(struct promql_parser *p, struct promql_token t, double *ret);
 bool promql_parse_number(struct gs_slice text, double *ret); // of a number's token
 
@@ -135,4 +157,5 @@ void promql_print_selector(const struct promql_node *n, struct gs_buf *out);
 void promql_print_subquery_suffix(const struct promql_node *n, struct gs_buf *out); // [5m:1m] …
 void promql_print_operator(const struct promql_node *n, struct gs_buf *out); // == bool on (a) …
 void promql_print_aggregate_head(const struct promql_node *n, struct gs_buf *out); // sum by (a)
+void promql_print_seconds(double seconds, bool duration, struct gs_buf *out);
 const char *promql_function_name(const struct promql_node *call);

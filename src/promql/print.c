@@ -59,16 +59,28 @@ static void names(struct gs_buf *out, const struct promql_names *n)
     gs_buf_add_char(out, ')');
 }
 
-static void shift(struct gs_buf *out, const struct promql_shift *s)
+static void print_duration(const struct promql_duration *d, int64_t ms, struct gs_buf *out)
+{
+    if (d)
+        promql_print_duration(d, out);
+    else
+        duration(out, ms);
+}
+
+static void print_at(struct gs_buf *out, const struct promql_shift *s)
 {
     if (s->at == PROMQL_AT_TIME)
         gs_buf_addf(out, " @ %.3f", (double)s->at_ms / 1000);
     else if (s->at != PROMQL_AT_NONE)
         gs_buf_addf(out, " @ %s()", s->at == PROMQL_AT_START ? "start" : "end");
-    if (!s->offset_ms)
+}
+
+static void print_offset(struct gs_buf *out, const struct promql_shift *s)
+{
+    if (!s->offset_ms && !s->offset_expr)
         return;
     gs_buf_add_str(out, " offset ");
-    duration(out, s->offset_ms);
+    print_duration(s->offset_expr, s->offset_ms, out);
 }
 
 static int compare_lines(const void *a, const void *b)
@@ -113,21 +125,33 @@ void promql_print_selector(const struct promql_node *n, struct gs_buf *out)
     matchers(out, n);
     if (n->u.selector.range_ms) {
         gs_buf_add_char(out, '[');
-        duration(out, n->u.selector.range_ms);
+        print_duration(n->u.selector.range_expr, n->u.selector.range_ms, out);
         gs_buf_add_char(out, ']');
     }
-    shift(out, &n->u.selector.shift);
+    static const char *const extensions[] = {"", " anchored", " smoothed"};
+    const char *extension = extensions[n->u.selector.extension];
+    gs_buf_add_str(out, n->u.selector.range_ms ? extension : "");
+    print_at(out, &n->u.selector.shift);
+    gs_buf_add_str(out, n->u.selector.range_ms ? "" : extension);
+    print_offset(out, &n->u.selector.shift);
 }
 
 void promql_print_subquery_suffix(const struct promql_node *n, struct gs_buf *out)
 {
     gs_buf_add_char(out, '[');
-    duration(out, n->u.subquery.range_ms);
+    print_duration(n->u.subquery.range_expr, n->u.subquery.range_ms, out);
     gs_buf_add_char(out, ':');
     if (n->u.subquery.step_ms)
-        duration(out, n->u.subquery.step_ms);
+        print_duration(n->u.subquery.step_expr, n->u.subquery.step_ms, out);
     gs_buf_add_char(out, ']');
-    shift(out, &n->u.subquery.shift);
+    print_at(out, &n->u.subquery.shift);
+    print_offset(out, &n->u.subquery.shift);
+}
+
+static void fill(struct gs_buf *out, const char *word, double v)
+{
+    char text[GS_DOUBLE_SIZE];
+    gs_buf_addf(out, " %s (%s)", word, promql_format_g(v, text));
 }
 
 void promql_print_operator(const struct promql_node *n, struct gs_buf *out)
@@ -135,14 +159,24 @@ void promql_print_operator(const struct promql_node *n, struct gs_buf *out)
     gs_buf_add_str(out, promql_op_text(n->u.binary.op));
     gs_buf_add_str(out, n->u.binary.return_bool ? " bool" : "");
     bool grouped = n->u.binary.card == PROMQL_MANY_TO_ONE || n->u.binary.card == PROMQL_ONE_TO_MANY;
-    if (!n->u.binary.labels.n && !n->u.binary.on && !grouped)
+    bool left = n->u.binary.has_fill_left, right = n->u.binary.has_fill_right;
+    if (n->u.binary.labels.n || n->u.binary.on || grouped) {
+        gs_buf_add_str(out, n->u.binary.on ? " on " : " ignoring ");
+        names(out, &n->u.binary.labels);
+    }
+    if (grouped) {
+        gs_buf_add_str(out,
+                       n->u.binary.card == PROMQL_MANY_TO_ONE ? " group_left " : " group_right ");
+        names(out, &n->u.binary.include);
+    }
+    if (left && right && n->u.binary.fill_left == n->u.binary.fill_right) {
+        fill(out, "fill", n->u.binary.fill_left);
         return;
-    gs_buf_add_str(out, n->u.binary.on ? " on " : " ignoring ");
-    names(out, &n->u.binary.labels);
-    if (!grouped)
-        return;
-    gs_buf_add_str(out, n->u.binary.card == PROMQL_MANY_TO_ONE ? " group_left " : " group_right ");
-    names(out, &n->u.binary.include);
+    }
+    if (left)
+        fill(out, "fill_left", n->u.binary.fill_left);
+    if (right)
+        fill(out, "fill_right", n->u.binary.fill_right);
 }
 
 void promql_print_aggregate_head(const struct promql_node *n, struct gs_buf *out)
@@ -155,21 +189,21 @@ void promql_print_aggregate_head(const struct promql_node *n, struct gs_buf *out
     gs_buf_add_char(out, ' ');
 }
 
-static void print_number(const struct promql_node *n, struct gs_buf *out)
+void promql_print_seconds(double seconds, bool is_duration, struct gs_buf *out)
 {
-    if (n->is_duration && n->u.number == 0 && signbit(n->u.number))
+    if (is_duration && seconds == 0 && signbit(seconds))
         gs_buf_add_str(out, "-0s");
-    else if (n->is_duration)
-        duration(out, (int64_t)llround(n->u.number * 1000));
+    else if (is_duration)
+        duration(out, (int64_t)llround(seconds * 1000));
     else
-        promql_format_f(out, n->u.number);
+        promql_format_f(out, seconds);
 }
 
 void promql_print(const struct promql_node *n, struct gs_buf *out)
 {
     switch (n->kind) {
     case PROMQL_NUMBER:
-        print_number(n, out);
+        promql_print_seconds(n->u.number, n->is_duration, out);
         break;
     case PROMQL_STRING_LITERAL:
         promql_quote(out, n->u.string);

@@ -9,9 +9,10 @@ struct rollup {
     const struct promql_function *fn;
     const struct promql_shift *shift;
     int64_t range_ms;
+    int64_t before_ms, after_ms; // read around the range: anchored, smoothed
     double *args[PROMQL_MAX_ARGS];
     size_t n_args;
-    uint32_t arg_start;
+    uint32_t arg_start, scalar_start;
     struct promql_slider slider;
     double *columns; // for the next series
     size_t n_columns;
@@ -22,12 +23,17 @@ static struct gs_error *slide(struct promql_eval *ev, struct rollup *r, uint32_t
                               struct tsdb_labels labels, const struct tsdb_samples *s, double *v,
                               bool *ret_any)
 {
-    struct promql_window w = {
-        .notes = &ev->notes, .arg_start = r->arg_start, .ev = ev, .name = name, .labels = labels};
+    struct promql_window w = {.notes = &ev->notes,
+                              .arg_start = r->arg_start,
+                              .ev = ev,
+                              .name = name,
+                              .labels = labels,
+                              .n_args = r->n_args,
+                              .scalar_start = r->scalar_start};
     double args[PROMQL_MAX_ARGS];
     size_t from = 0, until = 0;
-    bool sliding =
-        r->fn->sliding && ev->steps.n > 1 && r->range_ms / SLIDE_FROM >= ev->steps.step_ms;
+    bool sliding = r->fn->sliding && ev->steps.n > 1 && !r->before_ms &&
+                   r->range_ms / SLIDE_FROM >= ev->steps.step_ms;
     *ret_any = false;
     w.args = args;
     struct gs_error *err = sliding ? promql_slider_begin(&r->slider, ev, s->v, s->n) : NULL;
@@ -35,9 +41,9 @@ static struct gs_error *slide(struct promql_eval *ev, struct rollup *r, uint32_t
         w.eval_ms = promql_step_time(&ev->steps, i);
         w.end_ms = promql_shifted(ev, r->shift, w.eval_ms);
         w.start_ms = w.end_ms - r->range_ms;
-        while (until < s->n && s->t[until] <= w.end_ms)
+        while (until < s->n && s->t[until] <= w.end_ms + r->after_ms)
             until++;
-        while (from < until && s->t[from] <= w.start_ms)
+        while (from < until && s->t[from] <= w.start_ms - r->before_ms)
             from++;
         if (from == until)
             continue;
@@ -48,7 +54,9 @@ static struct gs_error *slide(struct promql_eval *ev, struct rollup *r, uint32_t
             args[a] = r->args[a][i];
         double value;
         err = promql_eval_work(ev, sliding ? 1 : w.n);
-        if (err || !(sliding ? r->fn->sliding(&r->slider, &w, &value) : r->fn->rollup(&w, &value)))
+        if (err || !(r->before_ms ? promql_extended_value(r->fn, &w, r->after_ms > 0, &value)
+                     : sliding    ? r->fn->sliding(&r->slider, &w, &value)
+                                  : r->fn->rollup(&w, &value)))
             continue;
         v[i] = value;
         *ret_any = true;
@@ -62,7 +70,7 @@ struct gs_slice promql_window_metric(const struct promql_window *w)
         w->ev, w->name != TSDB_NO_SYMBOL ? w->name : tsdb_labels_get(w->labels, TSDB_SYMBOL_NAME));
 }
 
-static void drop_stale(struct tsdb_samples *s)
+void promql_drop_stale(struct tsdb_samples *s)
 {
     size_t kept = 0;
     while (kept < s->n && !promql_absent(s->v[kept]))
@@ -99,8 +107,10 @@ static void take_column(struct promql_eval *ev, struct rollup *r)
 static struct gs_error *over_selector(struct promql_eval *ev, struct rollup *r,
                                       const struct promql_node *n, struct promql_matrix *ret)
 {
-    int64_t first = promql_shifted(ev, r->shift, ev->steps.start_ms) - r->range_ms + 1;
-    int64_t last = promql_shifted(ev, r->shift, promql_step_time(&ev->steps, ev->steps.n - 1));
+    int64_t first =
+        promql_shifted(ev, r->shift, ev->steps.start_ms) - r->range_ms - r->before_ms + 1;
+    int64_t last =
+        promql_shifted(ev, r->shift, promql_step_time(&ev->steps, ev->steps.n - 1)) + r->after_ms;
     struct tsdb_samples *s = &ev->scratch;
     struct promql_cached_series *k;
     uint32_t *members;
@@ -114,7 +124,7 @@ static struct gs_error *over_selector(struct promql_eval *ev, struct rollup *r,
         bool any;
         tsdb_read_ahead(ev->engine->db, k->refs, i, k->n);
         tsdb_read(ev->engine->db, k->refs[i], first, last, s);
-        drop_stale(s);
+        promql_drop_stale(s);
         if (!s->n)
             continue;
         err = next_column(ev, r, k->n - i, &v);
@@ -203,6 +213,21 @@ static struct gs_error *over_subquery(struct promql_eval *ev, struct rollup *r,
     return err;
 }
 
+static struct gs_error *check_factors(const struct promql_eval *ev,
+                                      const struct promql_function *fn, const struct rollup *r)
+{
+    static const char *const names[] = {"smoothing", "trend"}, *const letters[] = {"sf", "tf"};
+    if (fn->rollup != promql_rollup_double_exponential_smoothing)
+        return NULL;
+    for (size_t a = 0; a < 2; a++)
+        for (size_t i = 0; i < ev->steps.n; i++)
+            if (r->args[a][i] <= 0 || r->args[a][i] >= 1)
+                return gs_error_new(GS_ECONFLICT,
+                                    "invalid %s factor. Expected: 0 < %s < 1, got: %f", names[a],
+                                    letters[a], r->args[a][i]);
+    return NULL;
+}
+
 struct gs_error *promql_eval_rollup(struct promql_eval *ev, const struct promql_function *fn,
                                     const struct promql_node *call, struct promql_matrix *ret)
 {
@@ -218,8 +243,13 @@ struct gs_error *promql_eval_rollup(struct promql_eval *ev, const struct promql_
         struct gs_error *err = promql_eval_node(ev, arg, &m);
         if (err)
             return err;
+        if (!r.n_args)
+            r.scalar_start = arg->start;
         r.args[r.n_args++] = m.series[0].v;
     }
+    struct gs_error *wrong = check_factors(ev, fn, &r);
+    if (wrong)
+        return wrong;
     const struct promql_node *first = call->u.call.args[0];
     bool first_is_range = first == range;
     while (range->kind == PROMQL_PAREN)
@@ -229,5 +259,10 @@ struct gs_error *promql_eval_rollup(struct promql_eval *ev, const struct promql_
     r.arg_start = first_is_range && !selector ? 0 : first->start;
     r.shift = selector ? &range->u.selector.shift : &range->u.subquery.shift;
     r.range_ms = selector ? range->u.selector.range_ms : range->u.subquery.range_ms;
-    return selector ? over_selector(ev, &r, range, ret) : over_subquery(ev, &r, range, ret);
+    if (!selector)
+        return over_subquery(ev, &r, range, ret);
+    r.before_ms = promql_extension_before(ev, range);
+    r.after_ms = promql_extension_after(ev, range);
+    struct gs_error *err = promql_check_extension(fn, range);
+    return err ? err : over_selector(ev, &r, range, ret);
 }

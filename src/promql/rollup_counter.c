@@ -60,7 +60,7 @@ static bool extrapolated(const struct promql_window *w, double v, bool counter, 
     return true;
 }
 
-static void note_counter(const struct promql_window *w)
+void promql_note_counter(const struct promql_window *w)
 {
     struct gs_slice metric = promql_window_metric(w);
     if (!metric.len || promql_annotated(w->notes, w->arg_start, metric.data))
@@ -80,7 +80,7 @@ bool promql_counter_rate(const struct promql_window *w, double counted, bool per
 {
     if (!extrapolated(w, counted, true, per_second, ret))
         return false;
-    note_counter(w);
+    promql_note_counter(w);
     return true;
 }
 

@@ -159,3 +159,124 @@ bool promql_rollup_quantile(const struct promql_window *w, double *ret)
     *ret = promql_quantile(q, values, w->n);
     return true;
 }
+
+// The median of the distances from the median.
+bool promql_rollup_mad(const struct promql_window *w, double *ret)
+{
+    double *values = gs_try_alloc(w->n * sizeof(*values));
+    if (!values)
+        return false;
+    bool nan = false;
+    for (size_t i = 0; i < w->n; i++) {
+        nan = nan || isnan(w->v[i]);
+        values[i] = w->v[i];
+    }
+    double median = nan ? (double)NAN : promql_quantile(0.5, values, w->n);
+    for (size_t i = 0; i < w->n; i++)
+        values[i] = fabs(values[i] - median);
+    *ret = nan ? (double)NAN : promql_quantile(0.5, values, w->n);
+    free(values);
+    return true;
+}
+
+bool promql_rollup_time_of_first(const struct promql_window *w, double *ret)
+{
+    *ret = (double)w->t[0] / 1000;
+    return true;
+}
+
+bool promql_rollup_time_of_last(const struct promql_window *w, double *ret)
+{
+    *ret = (double)w->t[w->n - 1] / 1000;
+    return true;
+}
+
+// The last time at which the values, times the sign, are at their maximum.
+static bool time_of_extreme(const struct promql_window *w, double sign, double *ret)
+{
+    size_t at = 0;
+    for (size_t i = 1; i < w->n; i++)
+        if (sign * w->v[i] >= sign * w->v[at] || isnan(w->v[at]))
+            at = i;
+    *ret = (double)w->t[at] / 1000;
+    return true;
+}
+
+bool promql_rollup_time_of_max(const struct promql_window *w, double *ret)
+{
+    return time_of_extreme(w, 1, ret);
+}
+
+bool promql_rollup_time_of_min(const struct promql_window *w, double *ret)
+{
+    return time_of_extreme(w, -1, ret);
+}
+
+enum rule { LEFT_POINT, RIGHT_POINT, TRAPEZOID };
+
+static enum rule integral_rule(const struct promql_window *w)
+{
+    char text[GS_DOUBLE_SIZE];
+    double rule = w->n_args ? w->args[0] : TRAPEZOID;
+    if (rule == LEFT_POINT || rule == RIGHT_POINT || rule == TRAPEZOID)
+        return (enum rule)rule;
+    promql_annotate_warning(w->notes, w->scalar_start,
+                            "strategy should be 0, 1, or 2 (default), using 2, got %s",
+                            promql_format_g(rule, text));
+    return TRAPEZOID;
+}
+
+// The mean of two values with its rounding error, without overflow.
+static void mean_of(double a, double b, double *mean, double *error)
+{
+    *mean = a;
+    *error = 0;
+    promql_kahan_add(b, mean, error);
+    if (isinf(*mean) && !isinf(a) && !isinf(b)) {
+        *mean = a / 2;
+        *error = 0;
+        promql_kahan_add(b / 2, mean, error);
+        return;
+    }
+    *mean /= 2;
+    *error /= 2;
+}
+
+// NaN counts as 0.
+bool promql_rollup_integral(const struct promql_window *w, double *ret)
+{
+    enum rule rule = integral_rule(w);
+    double sum = 0, c = 0;
+    for (size_t i = 1; i < w->n; i++) {
+        double before = isnan(w->v[i - 1]) ? 0 : w->v[i - 1], now = isnan(w->v[i]) ? 0 : w->v[i];
+        double value = rule == LEFT_POINT ? before : now, error = 0;
+        if (rule == TRAPEZOID)
+            mean_of(before, now, &value, &error);
+        if (value == 0 && error == 0)
+            continue;
+        double seconds = (double)(w->t[i] - w->t[i - 1]) / 1000;
+        c += error * seconds;
+        promql_kahan_add(value * seconds, &sum, &c);
+    }
+    *ret = isinf(sum) ? sum : sum + c;
+    return true;
+}
+
+// Holt's linear method. args: the smoothing factor and the trend factor.
+bool promql_rollup_double_exponential_smoothing(const struct promql_window *w, double *ret)
+{
+    double sf = w->args[0], tf = w->args[1];
+    if (w->n < 2)
+        return false;
+    double before = 0, now = w->v[0], trend = w->v[1] - w->v[0];
+    for (size_t i = 1; i < w->n; i++) {
+        double x = sf * w->v[i];
+        if (i > 1)
+            trend = tf * (now - before) + (1 - tf) * trend;
+        double y = (1 - sf) * (now + trend);
+        before = now;
+        now = x + y;
+    }
+    *ret = now;
+    return true;
+}

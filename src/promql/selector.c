@@ -359,6 +359,8 @@ struct gs_error *promql_eval_selector(struct promql_eval *ev, const struct promq
     struct gs_error *err = promql_cached_series_select(ev, n, &k);
     if (err)
         return err;
+    if (n->u.selector.extension == PROMQL_SMOOTHED && !times)
+        return promql_eval_smoothed(ev, n, k, ret);
     if (times && shift->at != PROMQL_AT_NONE)
         return fixed_times(ev, k, shift, ret);
     return ev->steps.n == 1 ? latest(ev, k, last, last - lookback, times, ret)

@@ -621,11 +621,13 @@ static bool is_native(const struct script *s, const struct statement *q)
 static bool is_experimental(const struct statement *q)
 {
     struct promql_expr *x = NULL;
+    promql_set_features(0);
     struct gs_error *err = promql_parse(gs_slice_of(q->expr), &x);
+    promql_set_features(PROMQL_EXPERIMENTAL_FUNCTIONS | PROMQL_FILL);
     promql_expr_free(x);
     bool known = !err;
     gs_error_free(err);
-    return !known && !q->fails;
+    return !known;
 }
 
 // --- scripts ---
@@ -767,6 +769,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: promqltest [-v] EXCEPTIONS FILE...\n");
         return 2;
     }
+    promql_set_features(PROMQL_EXPERIMENTAL_FUNCTIONS | PROMQL_FILL);
     read_exceptions(argv[first], &t);
     for (int i = first + 1; i < argc; i++)
         run_script(argv[i], &t);

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Loads the same samples into a real Prometheus and into src/promql, runs the same queries, and
 # compares the results. The peers are Debian's Prometheus and, if prometheus3.sh has built it,
-# version 3. Version 3 is also compared at times of samples (its ranges exclude their start), with
+# version 3.16. Version 3 is also compared at times of samples (its ranges exclude their start), with
 # queries marked "3: ", and in error texts and formatting. GPUSCALE_PROMETHEUS3 selects another
 # version 3. DIFFERENTIAL_SEED and DIFFERENTIAL_COUNT select random queries.
 set -eu
@@ -56,7 +56,8 @@ start prometheus
 "$program" queries "$port" "$here/queries.txt" || failed=1
 "$program" random "$port" "$seed" "$count" || failed=1
 three=${GPUSCALE_PROMETHEUS3:-}
-[ -n "$three" ] || ! cache=$("$here/prometheus3.sh" --no-build) || three=$cache/prometheus
+[ -n "$three" ] || ! cache=$(GPUSCALE_PROMETHEUS3_COMMANDS=prometheus GPUSCALE_PROMETHEUS3_VERSION=v3.16.0 "$here/prometheus3.sh" --no-build) ||
+    three=$cache/prometheus
 if [ -n "$three" ]; then
     echo "and against $("$three" --version 2>&1 | head -n 1)"
     kill -TERM "$pid" && wait "$pid" || true

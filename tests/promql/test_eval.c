@@ -8,6 +8,8 @@
 //   eval range from TIME to TIME step TIME EXPR    LABELS VALUE … with _ for none
 //   eval_fail instant|range … EXPR     then the error's text
 //   expect warn|info TEXT              among the expected lines
+//
+// experimental.test has all features enabled.
 #include "promql/promql.h"
 #include "promql/series.h"
 
@@ -315,6 +317,8 @@ static void finish_query(struct script *s, struct query *q)
 static void run_script(const char *file, char *text)
 {
     struct script s = {.file = file};
+    bool experimental = gs_streq(file, "experimental.test");
+    promql_set_features(experimental ? PROMQL_EXPERIMENTAL_FUNCTIONS | PROMQL_FILL : 0);
     struct query q = {0};
     int64_t step_ms = 0;
     for (char *line = text; line; s.line++) {

@@ -4,6 +4,8 @@
 
 #include "promql/functions.h"
 
+#include <math.h>
+
 static json_t *tree(const struct promql_node *n);
 
 static json_t *text(struct gs_slice s)
@@ -39,9 +41,53 @@ static const char *value_type(enum promql_type t)
     return "none";
 }
 
+static json_t *number(double v)
+{
+    char text[ENGINE_API_JSON_VALUE_SIZE];
+    return json_stringn(text, (size_t)(engine_api_json_put_value(text, v) - text));
+}
+
+// The recursion is bounded by the parser's depth limit.
+static json_t *duration(const struct promql_duration *d)
+{
+    const char *op = NULL;
+    if (!d)
+        return json_null();
+    switch (d->kind) {
+    case PROMQL_DURATION_NUMBER:
+        return json_pack("{s:s,s:o,s:b}", "type", "numberLiteral", "val", number(d->number),
+                         "duration", d->is_duration);
+    case PROMQL_DURATION_STEP:
+        op = "step";
+        break;
+    case PROMQL_DURATION_RANGE:
+        op = "range";
+        break;
+    case PROMQL_DURATION_MIN_OF:
+        op = "min_of";
+        break;
+    case PROMQL_DURATION_MAX_OF:
+        op = "max_of";
+        break;
+    case PROMQL_DURATION_OPERATOR:
+        op = promql_op_text(d->op);
+        break;
+    }
+    return json_pack("{s:s,s:s,s:o,s:o,s:b}", "type", "durationExpr", "op", op, "lhs",
+                     duration(d->lhs), "rhs", duration(d->rhs), "wrapped", d->wrapped);
+}
+
+// Milliseconds of a duration; 0 of an expression.
+static void add_duration(json_t *obj, const char *name, const char *expr_name, int64_t ms,
+                         const struct promql_duration *d)
+{
+    codec_json_set_int(obj, name, d ? 0 : ms);
+    json_object_set_new(obj, expr_name, duration(d));
+}
+
 static void add_shift(json_t *obj, const struct promql_shift *s)
 {
-    codec_json_set_int(obj, "offset", s->offset_ms);
+    add_duration(obj, "offset", "offsetExpr", s->offset_ms, s->offset_expr);
     json_object_set_new(obj, "timestamp",
                         s->at == PROMQL_AT_TIME ? json_integer(s->at_ms) : json_null());
     json_object_set_new(obj, "startOrEnd",
@@ -64,18 +110,25 @@ static json_t *selector(const struct promql_node *n)
                             n->u.selector.range_ms ? "matrixSelector" : "vectorSelector", "name",
                             text(n->u.selector.name), "matchers", matchers);
     if (n->u.selector.range_ms)
-        codec_json_set_int(obj, "range", n->u.selector.range_ms);
+        add_duration(obj, "range", "rangeExpr", n->u.selector.range_ms, n->u.selector.range_expr);
+    json_object_set_new(obj, "anchored", json_boolean(n->u.selector.extension == PROMQL_ANCHORED));
+    json_object_set_new(obj, "smoothed", json_boolean(n->u.selector.extension == PROMQL_SMOOTHED));
     add_shift(obj, &n->u.selector.shift);
     return obj;
 }
 
 static json_t *subquery(const struct promql_node *n)
 {
-    json_t *obj = json_pack("{s:s,s:o,s:I,s:I}", "type", "subquery", "expr",
-                            tree(n->u.subquery.expr), "range", (json_int_t)n->u.subquery.range_ms,
-                            "step", (json_int_t)n->u.subquery.step_ms);
+    json_t *obj = json_pack("{s:s,s:o}", "type", "subquery", "expr", tree(n->u.subquery.expr));
+    add_duration(obj, "range", "rangeExpr", n->u.subquery.range_ms, n->u.subquery.range_expr);
+    add_duration(obj, "step", "stepExpr", n->u.subquery.step_ms, n->u.subquery.step_expr);
     add_shift(obj, &n->u.subquery.shift);
     return obj;
+}
+
+static json_t *fill(bool given, double v)
+{
+    return given && isfinite(v) ? json_real(v) : json_null();
 }
 
 static json_t *binary_json(const struct promql_node *n)
@@ -86,9 +139,11 @@ static json_t *binary_json(const struct promql_node *n)
                                         [PROMQL_MANY_TO_MANY] = "many-to-many"};
     json_t *matching = json_null();
     if (n->u.binary.lhs->type == PROMQL_VECTOR && n->u.binary.rhs->type == PROMQL_VECTOR)
-        matching = json_pack("{s:s,s:o,s:b,s:o}", "card", cards[n->u.binary.card], "labels",
-                             names(&n->u.binary.labels), "on", n->u.binary.on, "include",
-                             names(&n->u.binary.include));
+        matching = json_pack("{s:s,s:o,s:b,s:o,s:{s:o,s:o}}", "card", cards[n->u.binary.card],
+                             "labels", names(&n->u.binary.labels), "on", n->u.binary.on, "include",
+                             names(&n->u.binary.include), "fillValues", "lhs",
+                             fill(n->u.binary.has_fill_left, n->u.binary.fill_left), "rhs",
+                             fill(n->u.binary.has_fill_right, n->u.binary.fill_right));
     return json_pack("{s:s,s:s,s:o,s:o,s:o,s:b}", "type", "binaryExpr", "op",
                      promql_op_text(n->u.binary.op), "lhs", tree(n->u.binary.lhs), "rhs",
                      tree(n->u.binary.rhs), "matching", matching, "bool", n->u.binary.return_bool);
@@ -118,13 +173,9 @@ static json_t *call_json(const struct promql_node *n)
 // The recursion is bounded by the parser's depth limit.
 static json_t *tree(const struct promql_node *n)
 {
-    char number[ENGINE_API_JSON_VALUE_SIZE];
     switch (n->kind) {
     case PROMQL_NUMBER:
-        return json_pack(
-            "{s:s,s:o}", "type", "numberLiteral", "val",
-            json_stringn(number,
-                         (size_t)(engine_api_json_put_value(number, n->u.number) - number)));
+        return json_pack("{s:s,s:o}", "type", "numberLiteral", "val", number(n->u.number));
     case PROMQL_STRING_LITERAL:
         return json_pack("{s:s,s:o}", "type", "stringLiteral", "val", text(n->u.string));
     case PROMQL_SELECTOR:

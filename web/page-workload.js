@@ -43,10 +43,14 @@ async function readSeries() {
   return a;
 }
 
+let explainedOnce = false;
+
 async function readWorkload() {
   const [series, explained] = await Promise.all([readSeries(), get("gpuscale/explain", {namespace: ns, name}).then((e) => ({e}), (error) => ({error}))]);
   const e = explained.e;
-  if (!e && !series.found) throw explained.error;
+  // Shown again after a failure that will pass.
+  if (!e && (explainedOnce || !series.found)) throw explained.error;
+  explainedOnce = Boolean(e);
   if (e && !series.found) {
     series.target = e.target.split("/")[1];
     series.metrics = e.metrics.map((m) => ({name: m.name, type: typeOfTarget[m.target.type], target: m.target.value, current: m.value}));

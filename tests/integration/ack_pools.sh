@@ -26,8 +26,16 @@ wait_for "replicas are added" replicas_above bert-intent-detection 1
 wait_for "nodes are added for them" nodes_above 1
 ready_above() { [ "$(kubectl get deployment "$1" -o 'jsonpath={.status.readyReplicas}')" -gt "$2" ]; }
 wait_for "they are ready" ready_above bert-intent-detection 1
-"$gpuscale" explain hpa -n default "$(kubectl get hpa -o jsonpath='{.items[0].metadata.name}')" | grep -q '^Start of a new node of pool v100: p90 ' ||
+hpa=$(kubectl get hpa -o jsonpath='{.items[0].metadata.name}')
+"$gpuscale" explain hpa -n default "$hpa" | grep -q '^Start of a new node of pool v100: p90 ' ||
     fail "explain hpa has no start-up time of nodes"
+# With other settings: in the terminal, over HTTP, and on the recorded history.
+prometheus=$(sed -n 's/^ *export GPUSCALE_URL=//p' "$dir/up.log")
+"$gpuscale" explain hpa "$hpa" --what-if max=1 | grep -q '^Result: 1 replica: ' || fail "explain hpa ignores --what-if max=1"
+curl -sf "$prometheus/api/v1/gpuscale/explain?namespace=default&name=$hpa&max=1" | grep -q '"desired":1,' || fail "the explanation over HTTP ignores max=1"
+"$gpuscale" explain hpa "$hpa" --what-if max=1 --history 1m --source "$prometheus" --horizontal-pod-autoscaler-sync-period 1s >"$dir/history" ||
+    fail "there is no history"
+grep -q '^With max 1 you would have used .* hours less and ' "$dir/history" || fail "the history: $(cat "$dir/history")"
 kill "$load"
 wait_for "one replica is left after the load" replicas_are bert-intent-detection 1
 wait_for "one node is left" nodes_are 1

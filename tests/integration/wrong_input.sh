@@ -37,6 +37,9 @@ refused 2 '--kube-monitors.selector: ' "$gpuscale" engine --config.file="$dir/no
 refused 2 'unknown command "upp"; did you mean "up"?' "$gpuscale" help upp
 refused 2 'explain hpa needs one NAME' "$gpuscale" explain hpa
 refused 2 '"pod/x" is not the name of an autoscaler' "$gpuscale" explain hpa pod/x
+refused 2 '--what-if target: write NAME=VALUE' "$gpuscale" explain hpa x --what-if target
+refused 2 '--what-if size: unknown setting; want target, target.METRIC, min, max or tolerance' "$gpuscale" explain hpa x --what-if size=1
+refused 2 '--history needs --what-if NAME=VALUE' "$gpuscale" explain hpa x --history 6h
 refused 2 '--output "xml": want text, json or yaml' "$gpuscale" version -o xml
 refused 0 'Usage: gpuscale up' "$gpuscale" help up
 refused 0 'A100-SXM4-80GB' "$gpuscale" sim --help
@@ -89,6 +92,8 @@ sed -i 's/maxReplicas: 2/maxReplicas: 9/' "$dir/hpa.yaml"
 kubectl apply -f "$dir/hpa.yaml"
 refused 0 'memory:' "$gpuscale" explain hpa/x -o yaml
 refused 1 '--controller http://127.0.0.1:1: ' "$gpuscale" explain hpa x --controller=http://127.0.0.1:1
+refused 2 '--what-if: spec.maxReplicas: Invalid value: 9: must be greater than or equal to `minReplicas`' "$gpuscale" explain hpa x --what-if min=50
+refused 1 '--what-if: target.gpu=5: the autoscaler has no metric "gpu"' "$gpuscale" explain hpa x --what-if target.gpu=5
 stop_up
 
 # The exit code reports whether the load succeeded and came to its end.

@@ -11,6 +11,10 @@ struct writer {
     // "[1700000000.123,\"": the start of a sample in an instant vector, the same for all series
     char point[ENGINE_API_JSON_VALUE_SIZE + 4];
     size_t point_len;
+    // The labels of the previous series, and where each begins in the output. Series that follow
+    // each other have most labels in common, whose text is copied.
+    struct tsdb_labels last;
+    size_t last_at[LABELS_AT_ONCE + 1];
 };
 
 static void add_pair(struct writer *w, bool first, struct gs_slice name, struct gs_slice value)
@@ -31,34 +35,69 @@ static void add_many_labels(struct writer *w, struct tsdb_labels l)
                  promql_text(w->res, l.pairs[i].value));
         first = false;
     }
+    gs_buf_add_char(w->out, '}');
+    w->last.n = 0;
 }
 
-// Reserves the space for all labels of a series at once.
+static bool is_as_before(const struct writer *w, struct tsdb_labels l, size_t i)
+{
+    return i < w->last.n && w->last.pairs[i].name == l.pairs[i].name &&
+           w->last.pairs[i].value == l.pairs[i].value;
+}
+
+static char *put_pair(char *at, const struct gs_slice text[2])
+{
+    at = engine_api_json_put_string(at, text[0]);
+    *at++ = ':';
+    at = engine_api_json_put_string(at, text[1]);
+    *at++ = ',';
+    return at;
+}
+
+// Adds the labels and the closing brace. Reserves the space for all labels of a series at once.
 static void add_labels(struct writer *w, struct tsdb_labels l)
 {
     struct gs_slice texts[2 * LABELS_AT_ONCE];
-    size_t n = 0, room = 0;
+    size_t room = 1;
     if (l.n > LABELS_AT_ONCE) {
         add_many_labels(w, l);
         return;
     }
     for (size_t i = 0; i < l.n; i++) {
-        texts[n] = promql_text(w->res, l.pairs[i].name);
-        texts[n + 1] = promql_text(w->res, l.pairs[i].value);
-        room += ENGINE_API_JSON_STRING_SIZE(texts[n].len) +
-                ENGINE_API_JSON_STRING_SIZE(texts[n + 1].len) + 2;
-        n += 2;
+        if (is_as_before(w, l, i)) {
+            room += w->last_at[i + 1] - w->last_at[i];
+            continue;
+        }
+        texts[2 * i] = promql_text(w->res, l.pairs[i].name);
+        texts[2 * i + 1] = promql_text(w->res, l.pairs[i].value);
+        room += ENGINE_API_JSON_STRING_SIZE(texts[2 * i].len) +
+                ENGINE_API_JSON_STRING_SIZE(texts[2 * i + 1].len) + 2;
     }
     char *start = gs_buf_room(w->out, room), *at = start;
     if (!start)
         return;
-    for (size_t i = 0; i < n; i += 2) {
-        if (i)
-            *at++ = ',';
-        at = engine_api_json_put_string(at, texts[i]);
-        *at++ = ':';
-        at = engine_api_json_put_string(at, texts[i + 1]);
+    size_t offset = w->out->len, until;
+    const char *before = w->out->data;
+    for (size_t i = 0; i < l.n; i = until) {
+        for (until = i; until < l.n && is_as_before(w, l, until);)
+            until++;
+        if (until == i) {
+            w->last_at[i] = offset + (size_t)(at - start);
+            at = put_pair(at, &texts[2 * until++]);
+            continue;
+        }
+        size_t from = w->last_at[i], len = w->last_at[until] - from;
+        memcpy(at, before + from, len);
+        for (size_t k = i; k < until; k++)
+            w->last_at[k] += offset + (size_t)(at - start) - from;
+        at += len;
+        at[-1] = ',';
     }
+    w->last_at[l.n] = offset + (size_t)(at - start);
+    w->last = l;
+    if (l.n)
+        at--; // instead of the comma
+    *at++ = '}';
     *at = '\0';
     w->out->len += (size_t)(at - start);
 }
@@ -67,7 +106,6 @@ static void add_series_metric(struct writer *w, struct tsdb_labels l)
 {
     gs_buf_add(w->out, "{\"metric\":{", 11);
     add_labels(w, l);
-    gs_buf_add_char(w->out, '}');
 }
 
 static void set_point(struct writer *w)

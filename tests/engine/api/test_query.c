@@ -32,6 +32,59 @@ static void test_instant(void **state)
                   "{\"status\":\"success\",\"data\":{\"resultType\":\"vector\",\"result\":[]}}");
 }
 
+static void put_neighbour(struct harness *h, const char *const *labels, size_t many,
+                          struct gs_buf *want)
+{
+    struct metrics_label l[100] = {{GS_SLICE("__name__"), GS_SLICE("near")}};
+    char names[70][24];
+    size_t n = 1;
+    gs_buf_addf(want, "%s{\"metric\":{\"__name__\":\"near\"", want->len ? "," : "");
+    for (; *labels; labels += 2) {
+        l[n++] = (struct metrics_label){gs_slice_of(labels[0]), gs_slice_of(labels[1])};
+        gs_buf_addf(want, ",\"%s\":\"%s%s\"", labels[0], strchr(labels[1], '"') ? "\\" : "",
+                    labels[1]);
+    }
+    for (size_t i = 0; i < many; i++) {
+        snprintf(names[i], sizeof(names[i]), "x%02zu", i);
+        l[n++] = (struct metrics_label){gs_slice_of(names[i]), GS_SLICE("v")};
+        gs_buf_addf(want, ",\"%s\":\"v\"", names[i]);
+    }
+    gs_buf_add_str(want, "},\"value\":[100,\"1\"]}");
+    assert_ok(tsdb_append(h->db, l, n, 100000, 1));
+}
+
+// Labels that a series has in common with the previous one are copied from its text.
+static void test_series_with_labels_in_common(void **state)
+{
+    struct harness *h = *state;
+    struct gs_buf want = {0};
+    const char *const sets[][9] = {
+        {"a", "1", "b", "2", "c", "3"},
+        {"a", "1", "b", "2", "c", "4"},
+        {"a", "1", "b", "2"},
+        {"a", "1", "b", "2", "c", "4", "d", "5"},
+        {NULL},
+        {"b", "2"},
+        {"a", "1", "b", "\"", "c", "4"},
+        {"a", "2", "b", "\"", "c", "4"},
+        {"a", "1", "b", "\"", "c", "4", "d", "6"},
+        {"a", "1", "bb", "2", "c", "4", "d", "6"},
+    };
+    for (size_t i = 0; i < GS_ARRAY_LEN(sets); i++) {
+        put_neighbour(h, sets[i], 0, &want);
+        const char *const alone[] = {"a", "1", "b", i % 2 ? "7" : "8", "i", sets[i][1], NULL};
+        if (i == 5)
+            put_neighbour(h, alone, 70, &want); // more labels than are copied
+        if (i == 6)
+            put_neighbour(h, alone, 0, &want);
+    }
+    get(h, "/api/v1/query?query=near&time=100");
+    GS_AUTO_FREE char *all = gs_format(
+        "{\"status\":\"success\",\"data\":{\"resultType\":\"vector\",\"result\":[%s]}}", want.data);
+    assert_answer(h, 200, all);
+    gs_buf_finish(&want);
+}
+
 static void test_instant_forms(void **state)
 {
     struct harness *h = *state;
@@ -247,6 +300,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_instant, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_series_with_labels_in_common, setup, teardown),
         cmocka_unit_test_setup_teardown(test_instant_forms, setup, teardown),
         cmocka_unit_test_setup_teardown(test_lookback_delta, setup, teardown),
         cmocka_unit_test_setup_teardown(test_range, setup, teardown),

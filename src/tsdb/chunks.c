@@ -9,15 +9,15 @@
 
 // --- writing ---
 
-// Capacity grows in small steps: a series gets a chunk every two minutes or less often, and there
+// Capacity grows in steps of one: a series gets a chunk every two minutes or less often, and there
 // are many series.
 void tsdb_chunks_add_sealed(struct tsdb_chunks *s, const struct tsdb_chunk *b,
                             struct tsdb_chunk_heap *heap)
 {
     if (s->n_sealed == s->cap) {
-        s->cap += 4;
+        s->cap++;
         s->sealed = gs_realloc_array(s->sealed, s->cap, sizeof(*s->sealed));
-        heap->bytes += (ptrdiff_t)(4 * sizeof(*s->sealed));
+        heap->bytes += (ptrdiff_t)sizeof(*s->sealed);
     }
     s->sealed[s->n_sealed++] = *b;
 }

@@ -165,16 +165,28 @@ void tsdb_group_slot_free(struct tsdb_group *g, uint32_t slot)
     g->epoch++;
 }
 
+// Groups keep their size, and there are many, so that doubling would waste an eighth of the memory
+// of a store. The capacity is a multiple of eight.
+static void grow_slots(void *p, size_t *cap, size_t n, size_t size)
+{
+    if (n < *cap)
+        return;
+    void **array = p;
+    *cap = (n + n / 8 + 8) / 8 * 8;
+    *array = gs_realloc_array(*array, *cap, size);
+    memset((char *)*array + n * size, 0, (*cap - n) * size);
+}
+
 static uint32_t take_slot(struct tsdb_group *g)
 {
     g->whole = false;
     if (g->n_free)
         return g->free_slots[--g->n_free];
-    gs_grow(&g->refs, &g->refs_cap, g->n, sizeof(*g->refs));
-    gs_grow(&g->loose, &g->loose_cap, g->n, sizeof(*g->loose));
+    grow_slots(&g->refs, &g->refs_cap, g->n, sizeof(*g->refs));
+    grow_slots(&g->loose, &g->loose_cap, g->n, sizeof(*g->loose));
     for (size_t i = 0; i < TSDB_GROUP_ROWS; i++) {
         size_t before = g->rows_cap[i];
-        gs_grow(&g->rows[i], &g->rows_cap[i], g->n, sizeof(double));
+        grow_slots(&g->rows[i], &g->rows_cap[i], g->n, sizeof(double));
         g->db->heap.bytes += (ptrdiff_t)((g->rows_cap[i] - before) * sizeof(double));
     }
     g->row = g->rows[row_of_next(g)]; // the rows may have been reallocated
@@ -271,7 +283,7 @@ void tsdb_group_free(struct tsdb_group *g)
 
 // --- a pass ---
 
-// Clears blocks of eight. The capacity is a multiple of eight, because rows double.
+// Clears blocks of eight. The capacity is a multiple of eight.
 static void clear_row(double *row, size_t n)
 {
     for (size_t i = 0; i < n; i += 8)

@@ -51,9 +51,10 @@ static void add_label_value(struct tsdb *db, const struct tsdb_pair *pair)
 // Usually the newest number is the highest, but reused numbers may be lower.
 static void insert_ref(struct tsdb_postings *list, tsdb_ref ref)
 {
-    size_t cap = list->cap;
-    gs_grow(&list->refs, &cap, list->len, sizeof(*list->refs));
-    list->cap = (uint32_t)cap;
+    if (list->len == list->cap) { // by a quarter: the lists are a seventh of the memory of a store
+        list->cap += list->cap / 4 + 2;
+        list->refs = gs_realloc_array(list->refs, list->cap, sizeof(*list->refs));
+    }
     if (list->tail || (list->len && list->refs[list->len - 1] > ref))
         list->tail++;
     list->refs[list->len++] = ref;

@@ -31,9 +31,9 @@ double top_history_at(const struct top_history *h, int64_t interval)
 static long filled(double value, double max, size_t rows)
 {
     double most = (double)(EIGHTHS * rows);
-    if (isnan(value) || !(max > 0))
-        return -1;
     double n = ceil(value / max * most);
+    if (isnan(n) || !(max > 0))
+        return -1;
     return n < 0 ? 0 : n > most ? (long)most : (long)n;
 }
 

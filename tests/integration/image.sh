@@ -42,6 +42,7 @@ for path in bin/prometheus bin/promtool adapter usr/bin/dcgm-exporter usr/bin/sl
     usr/share/doc/gpuscale/LICENSE usr/share/doc/libc6/copyright usr/share/common-licenses/LGPL-2.1 etc/passwd; do
     [ -s "$root/$path" ] || fail "the image lacks $path"
 done
+[ -n "$(find "$root/usr" -path "*/terminfo/x/xterm-256color")" ] || fail "the image lacks the types of terminals"
 shells=$(find "$root" -regex '.*/\(ba\|da\|k\|z\|\)sh\|.*/\(busybox\|perl.*\|python.*\|apt.*\)' ! -path '*/doc/*')
 [ -z "$shells" ] || fail "the image has $shells"
 special=$(find "$root" -type f -perm /7022 -o -type d -perm /022 ! -path "$root/tmp" ! -path "$root/var/tmp" ! -path "$root/home/nonroot" ! -path "$root/prometheus")

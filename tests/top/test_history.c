@@ -32,6 +32,16 @@ static void test_values_are_eighths(void **state)
     assert_line(&h, 507, 8, "▁▁▂▄▇███");
 }
 
+static void test_infinite_values_have_no_block(void **state)
+{
+    struct top_history h = {0};
+    GS_AUTO_BUF struct gs_buf out = {0};
+    top_history_add(&h, 100, INFINITY);
+    top_history_chart(&h, 100, 2, 2, INFINITY, &out);
+    assert_string_equal(out.data, "  \n  \n");
+    assert_line(&h, 100, 2, " █");
+}
+
 static void test_old_intervals_are_forgotten(void **state)
 {
     struct top_history h = {0};
@@ -64,6 +74,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_zero_and_a_missing_value_differ),
         cmocka_unit_test(test_values_are_eighths),
+        cmocka_unit_test(test_infinite_values_have_no_block),
         cmocka_unit_test(test_old_intervals_are_forgotten),
         cmocka_unit_test(test_charts_have_rows),
     };

@@ -1,9 +1,30 @@
 #!/bin/sh
-# Each query of the chart's dashboards returns data for a pod with a simulated GPU and its autoscaler.
+# Each query of the chart's dashboards returns data for a pod with a simulated GPU and its autoscaler,
+# a pool of machines, the engine and an adapter.
 . "${GPUSCALE_SOURCE_ROOT:?}/tests/integration/lib.sh"
 need kubectl jq curl
-start_up --gpus 2xTesla-T4
-url=$(sed -n 's/^ *export GPUSCALE_URL=//p' "$dir/up.log")
+adapter_pid=
+trap 'code=$?; [ -z "$adapter_pid" ] || kill "$adapter_pid" 2>/dev/null; (exit $code); finish' EXIT
+url=http://127.0.0.1:29390
+cat >"$dir/own.yml" <<END
+scrape_configs:
+- {job_name: gpuscale-engine, static_configs: [{targets: ["127.0.0.1:29390"]}]}
+END
+start_up --gpus 2xTesla-T4 --prometheus-port 29390 --scrape-config "$dir/own.yml" --pool 't4=1..2x1,model=Tesla T4,startup=500ms'
+awk '$1 == "client-certificate-data:" { print $2; exit }' "$KUBECONFIG" | base64 -d >"$dir/client.pem"
+awk '$1 == "client-key-data:" { print $2; exit }' "$KUBECONFIG" | base64 -d >"$dir/client.key"
+awk '$1 == "certificate-authority-data:" { print $2; exit }' "$KUBECONFIG" | base64 -d >"$dir/ca.pem"
+"$gpuscale" adapter --prometheus-url="$url" --secure-port=29391 --bind-address=127.0.0.1 --cert-dir="$dir/cert" \
+    --lister-kubeconfig="$KUBECONFIG" --authentication-kubeconfig="$KUBECONFIG" --authorization-kubeconfig="$KUBECONFIG" \
+    --authentication-skip-lookup --client-ca-file="$dir/ca.pem" >"$dir/adapter.log" 2>&1 &
+adapter_pid=$!
+# The engine reads the file again.
+cat >>"$dir/own.yml" <<END
+- job_name: gpuscale-adapter
+  scheme: https
+  tls_config: {insecure_skip_verify: true, cert_file: $dir/client.pem, key_file: $dir/client.key}
+  static_configs: [{targets: ["127.0.0.1:29391"]}]
+END
 kubectl apply -f - >"$dir/apply.log" <<'END'
 apiVersion: apps/v1
 kind: Deployment
@@ -31,7 +52,7 @@ for dashboard in "$source"/deploy/helm/gpuscale/files/dashboards/*.json; do
     name=$(basename "$dashboard" .json)
     # Variables as Grafana replaces them for "All".
     jq -r '(.panels[].targets[].expr), (.templating.list[] | .definition // empty | capture("^label_values\\((?<series>.*), [a-z]+\\)$").series)' \
-        "$dashboard" | sed -E 's/\$(node|gpu|namespace|hpa)/.*/g' >"$dir/$name.queries"
+        "$dashboard" | sed -E 's/\$(node|gpu|namespace|hpa|pool)/.*/g' >"$dir/$name.queries"
     [ -s "$dir/$name.queries" ] || fail "$name has no query"
     ! grep -F '$' "$dir/$name.queries" || fail "$name has an unknown variable"
     while read -r query; do soon has_data "$query" || fail "$name: no data: $query"; done <"$dir/$name.queries"

@@ -40,13 +40,29 @@ static int check_config(const struct check_opts *o, int n_files, char **files)
     return code;
 }
 
+static int check_metrics(const struct check_opts *o, int n_files, char **files)
+{
+    int code = 0;
+    (void)o;
+    for (int i = 0; i < n_files; i++) {
+        int one = engine_check_metrics(gs_streq(files[i], "-") ? "/dev/stdin" : files[i]);
+        code = one > code ? one : code;
+    }
+    return code;
+}
+
+static int check_web_config(const struct check_opts *o, int n_files, char **files)
+{
+    (void)o;
+    return engine_check_web_config(n_files, files);
+}
+
 static const struct {
     const char *name;
     int (*run)(const struct check_opts *o, int n_files, char **files);
 } kinds[] = {
-    {"adapter", check_adapter},
-    {"config", check_config},
-    {"rules", check_rules},
+    {"adapter", check_adapter}, {"config", check_config},         {"metrics", check_metrics},
+    {"rules", check_rules},     {"web-config", check_web_config},
 };
 
 static struct gs_error *run_check(const void *opts, int argc, char **argv, int *ret_exit)
@@ -108,7 +124,7 @@ static const struct gs_opt opts[] = {
 
 const struct gs_command cmd_check = {
     .name = "check",
-    .args = "adapter|config|rules FILE…",
+    .args = "adapter|config|metrics|rules|web-config FILE…",
     .summary = "Check configuration and rule files.",
     .description =
         "adapter: the configuration of prometheus-adapter, its Helm values, or a ConfigMap. With "
@@ -120,7 +136,13 @@ const struct gs_command cmd_check = {
         "objects. Settings without effect, and endpoints that scrape the same port, are "
         "warnings.\n\nrules: rule files, PrometheusRule objects, and files with "
         "several such documents. Each wrong rule is reported with its file, line, group and the "
-        "position in its expression or template. The exit code is 1 if a file is wrong.",
+        "position in its expression or template.\n\nmetrics: an exposition in the text format (- "
+        "for the "
+        "standard input), against the recommendations for names of metrics and labels. The exit "
+        "code "
+        "is 3 if there are problems.\n\nweb-config: files of --web.config.file.\n\nThe exit code "
+        "is "
+        "1 if a file is wrong.",
     .examples = "gpuscale check adapter values.yaml --source=http://prometheus:9090\n"
                 "gpuscale check config prometheus.yml\n"
                 "gpuscale check rules rules/*.yaml\n"

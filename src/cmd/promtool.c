@@ -153,6 +153,21 @@ static struct gs_error *check_rules(const struct promtool_opts *o, int n, char *
     return NULL;
 }
 
+static struct gs_error *check_metrics(const struct promtool_opts *o, int n, char **args, int *exit)
+{
+    (void)o, (void)n, (void)args;
+    *exit = engine_check_metrics("/dev/stdin");
+    return NULL;
+}
+
+static struct gs_error *check_web_config(const struct promtool_opts *o, int n, char **args,
+                                         int *exit)
+{
+    (void)o;
+    *exit = engine_check_web_config(n, args);
+    return NULL;
+}
+
 static struct gs_error *test_rules(const struct promtool_opts *o, int n, char **args, int *exit)
 {
     struct codec_test_options test = o->test;
@@ -201,6 +216,8 @@ static const struct {
 } commands[] = {
     {"check", "config", "FILE…", 1, -1, check_config},
     {"check", "rules", "FILE…", 1, -1, check_rules},
+    {"check", "metrics", "<FILE", 0, 0, check_metrics},
+    {"check", "web-config", "FILE…", 1, -1, check_web_config},
     {"query", "instant", "SERVER EXPR", 2, 2, query_instant},
     {"query", "range", "SERVER EXPR", 2, 2, query_range},
     {"query", "series", "--match=SELECTOR SERVER", 1, 1, query_series},

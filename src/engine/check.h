@@ -22,3 +22,7 @@ int engine_check_config(const struct engine_check_options *o, int n_files, char 
 // Whether the file has Helm values of kube-prometheus-stack.
 bool engine_check_is_values(const char *path);
 int engine_check_rules(const struct engine_check_options *o, int n_files, char **files);
+// Checks an exposition in the text format against the recommendations for names, with promtool's
+// texts. Returns promtool's exit codes: 3 for problems, 1 if the text cannot be read.
+int engine_check_metrics(const char *path);
+int engine_check_web_config(int n_files, char **files);

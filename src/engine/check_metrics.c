@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+// `check metrics`: the recommendations of Prometheus for names of metrics and labels, with the
+// texts of promtool. https://prometheus.io/docs/practices/naming/
+#include "engine/check.h"
+
+#include "base/file.h"
+#include "base/hmap.h"
+#include "base/mem.h"
+#include "metrics/reader.h"
+#include "net/web_config/web_config.h"
+
+#include <ctype.h>
+
+#define MAX_EXPOSITION ((size_t)64 << 20)
+
+enum { EXIT_PROBLEMS = 3 }; // as promtool
+
+struct family {
+    char *name;
+    enum metrics_type type;
+    bool has_help, sampled;
+    struct gs_hmap *seen; // label sets without le and quantile of their kind
+};
+
+struct problem {
+    char *metric;
+    const char *text; // static, or
+    char *own_text;   // of this problem
+};
+
+struct lint {
+    struct gs_hmap *families; // name -> struct family
+    struct problem *problems;
+    size_t n, cap;
+};
+
+static void family_free(void *p)
+{
+    struct family *f = p;
+    gs_hmap_free(f->seen);
+    free(f->name);
+    free(f);
+}
+
+static struct family *family_of(struct lint *l, struct gs_slice name)
+{
+    struct family *f = gs_hmap_get(l->families, name);
+    if (f)
+        return f;
+    f = gs_alloc(sizeof(*f));
+    f->name = gs_slice_dup(name);
+    f->seen = gs_hmap_new(NULL);
+    gs_hmap_put(l->families, name, f);
+    return f;
+}
+
+static void on_metadata(void *arg, const struct metrics_metadata *m)
+{
+    struct family *f = family_of(arg, m->family);
+    if (m->help.data)
+        f->has_help = true;
+    if (m->type_name)
+        f->type = m->type;
+}
+
+// own_text: allocated, or NULL.
+static void add_problem(struct lint *l, const char *metric, const char *text, char *own_text)
+{
+    gs_grow(&l->problems, &l->cap, l->n, sizeof(*l->problems));
+    l->problems[l->n++] = (struct problem){gs_strdup(metric), own_text ? own_text : text, own_text};
+}
+
+// --- samples ---
+
+static bool has_lines_of(enum metrics_type t)
+{
+    return t == METRICS_HISTOGRAM || t == METRICS_SUMMARY;
+}
+
+// The family of a line: name_bucket belongs to the histogram name.
+static struct family *family_of_sample(struct lint *l, struct gs_slice name)
+{
+    static const char *const suffixes[] = {"_bucket", "_count", "_sum"};
+    struct family *f = gs_hmap_get(l->families, name);
+    for (size_t i = 0; !f && i < GS_ARRAY_LEN(suffixes); i++) {
+        if (!gs_slice_ends(name, suffixes[i]))
+            continue;
+        f = gs_hmap_get(l->families, gs_slice_make(name.data, name.len - strlen(suffixes[i])));
+        if (f && !has_lines_of(f->type))
+            f = NULL;
+    }
+    return f ? f : family_of(l, name);
+}
+
+static bool is_camel_case(const char *name, size_t len)
+{
+    for (size_t i = 1; i < len; i++)
+        if (islower((unsigned char)name[i - 1]) && isupper((unsigned char)name[i]))
+            return true;
+    return false;
+}
+
+static void check_label(struct lint *l, const struct family *f, struct gs_slice name)
+{
+    bool typed = f->type != METRICS_UNTYPED;
+    if (is_camel_case(name.data, name.len))
+        add_problem(l, f->name, "label names should be written in 'snake_case' not 'camelCase'",
+                    NULL);
+    if (typed && f->type != METRICS_HISTOGRAM && gs_slice_eq_str(name, "le"))
+        add_problem(l, f->name, "non-histogram metrics should not have \"le\" label", NULL);
+    if (typed && f->type != METRICS_SUMMARY && gs_slice_eq_str(name, "quantile"))
+        add_problem(l, f->name, "non-summary metrics should not have \"quantile\" label", NULL);
+}
+
+// Whether the label only tells lines of one histogram or summary apart.
+static bool is_of_line(const struct family *f, struct gs_slice name)
+{
+    return (f->type == METRICS_HISTOGRAM && gs_slice_eq_str(name, "le")) ||
+           (f->type == METRICS_SUMMARY && gs_slice_eq_str(name, "quantile"));
+}
+
+// labels: __name__ first.
+static void check_sample(struct lint *l, const struct metrics_label *labels, size_t n)
+{
+    struct family *f = family_of_sample(l, labels[0].value);
+    GS_AUTO_BUF struct gs_buf key = {0};
+    f->sampled = true;
+    gs_buf_add_char(&key, '{');
+    for (size_t i = 1; i < n; i++)
+        if (!is_of_line(f, labels[i].name))
+            gs_buf_addf(&key, "%zu:" GS_SLICE_FMT "%zu:" GS_SLICE_FMT, labels[i].name.len,
+                        GS_SLICE_ARG(labels[i].name), labels[i].value.len,
+                        GS_SLICE_ARG(labels[i].value));
+    if (gs_hmap_get(f->seen, gs_buf_slice(&key))) {
+        if (!has_lines_of(f->type))
+            add_problem(l, f->name, "metric not unique", NULL);
+        return;
+    }
+    gs_hmap_put(f->seen, gs_buf_slice(&key), f);
+    for (size_t i = 1; i < n; i++)
+        if (!is_of_line(f, labels[i].name))
+            check_label(l, f, labels[i].name);
+}
+
+// --- names of families ---
+
+// The base unit of a word such as "milliseconds"; NULL: it is not a unit.
+static const char *base_unit(const char *word)
+{
+    static const char *const units[][2] = {
+        {"amperes", "amperes"},    {"bytes", "bytes"},     {"celsius", "celsius"},
+        {"grams", "grams"},        {"joules", "joules"},   {"kelvin", "kelvin"},
+        {"meters", "meters"},      {"metres", "metres"},   {"seconds", "seconds"},
+        {"volts", "volts"},        {"minutes", "seconds"}, {"hours", "seconds"},
+        {"days", "seconds"},       {"weeks", "seconds"},   {"kelvins", "kelvin"},
+        {"fahrenheit", "celsius"}, {"rankine", "celsius"}, {"inches", "meters"},
+        {"yards", "meters"},       {"miles", "meters"},    {"bits", "bytes"},
+        {"calories", "joules"},    {"pounds", "grams"},    {"ounces", "grams"}};
+    for (size_t i = 0; i < GS_ARRAY_LEN(units); i++)
+        if (gs_streq(word, units[i][0]))
+            return units[i][1];
+    return NULL;
+}
+
+static const char *base_of_word(const char *word)
+{
+    static const char *const prefixes[] = {"pico", "nano",  "micro", "milli", "centi", "deci",
+                                           "deca", "hecto", "kilo",  "kibi",  "mega",  "mebi",
+                                           "giga", "gibi",  "tera",  "tebi",  "peta",  "pebi"};
+    const char *base = base_unit(word);
+    for (size_t i = 0; !base && i < GS_ARRAY_LEN(prefixes); i++)
+        if (gs_starts(word, prefixes[i]))
+            base = base_unit(word + strlen(prefixes[i]));
+    return base;
+}
+
+static void check_units(struct lint *l, const struct family *f)
+{
+    struct gs_slice rest = gs_slice_of(f->name);
+    while (rest.data) {
+        GS_AUTO_FREE char *word = gs_slice_dup(gs_slice_cut(&rest, '_'));
+        const char *base = base_of_word(word);
+        if (!base)
+            continue;
+        if (!gs_streq(word, base))
+            add_problem(l, f->name, NULL,
+                        gs_format("use base unit \"%s\" instead of \"%s\"", base, word));
+        return;
+    }
+}
+
+static bool has_word(const char *lower, const char *word)
+{
+    GS_AUTO_FREE char *inside = gs_format("_%s_", word);
+    GS_AUTO_FREE char *end = gs_format("_%s", word);
+    return strstr(lower, inside) || gs_ends(lower, end);
+}
+
+static void check_words(struct lint *l, const struct family *f)
+{
+    static const char *const types[] = {[METRICS_UNTYPED] = "untyped",
+                                        [METRICS_COUNTER] = "counter",
+                                        [METRICS_GAUGE] = "gauge",
+                                        [METRICS_HISTOGRAM] = "histogram",
+                                        [METRICS_SUMMARY] = "summary"};
+    static const char *const abbreviations[] = {"s",  "ms", "us", "ns", "sec", "b", "kb",
+                                                "mb", "gb", "tb", "pb", "m",   "h", "d"};
+    GS_AUTO_FREE char *lower = gs_strdup(f->name);
+    for (char *c = lower; *c; c++)
+        *c = (char)tolower((unsigned char)*c);
+    if (f->type != METRICS_UNTYPED && has_word(lower, types[f->type]))
+        add_problem(l, f->name, NULL,
+                    gs_format("metric name should not include type '%s'", types[f->type]));
+    for (size_t i = 0; i < GS_ARRAY_LEN(abbreviations); i++)
+        if (has_word(lower, abbreviations[i]))
+            add_problem(l, f->name, "metric names should not contain abbreviated units", NULL);
+}
+
+static void check_suffixes(struct lint *l, const struct family *f)
+{
+    bool total = gs_ends(f->name, "_total"), lines = has_lines_of(f->type);
+    if (f->type == METRICS_COUNTER && !total)
+        add_problem(l, f->name, "counter metrics should have \"_total\" suffix", NULL);
+    if (f->type == METRICS_UNTYPED)
+        return;
+    if (f->type != METRICS_COUNTER && total)
+        add_problem(l, f->name, "non-counter metrics should not have \"_total\" suffix", NULL);
+    if (f->type != METRICS_HISTOGRAM && gs_ends(f->name, "_bucket"))
+        add_problem(l, f->name, "non-histogram metrics should not have \"_bucket\" suffix", NULL);
+    if (!lines && gs_ends(f->name, "_count"))
+        add_problem(l, f->name,
+                    "non-histogram and non-summary metrics should not have \"_count\" suffix",
+                    NULL);
+    if (!lines && gs_ends(f->name, "_sum"))
+        add_problem(l, f->name,
+                    "non-histogram and non-summary metrics should not have \"_sum\" suffix", NULL);
+}
+
+static void check_family(struct lint *l, const struct family *f)
+{
+    if (!f->sampled)
+        return;
+    if (!f->has_help)
+        add_problem(l, f->name, "no help text", NULL);
+    if (strchr(f->name, ':'))
+        add_problem(l, f->name, "metric names should not contain ':'", NULL);
+    if (is_camel_case(f->name, strlen(f->name)))
+        add_problem(l, f->name, "metric names should be written in 'snake_case' not 'camelCase'",
+                    NULL);
+    check_units(l, f);
+    check_words(l, f);
+    check_suffixes(l, f);
+}
+
+// --- the whole ---
+
+static struct gs_error *read_samples(struct lint *l, struct gs_slice text)
+{
+    struct metrics_reader *r = metrics_reader_new();
+    struct gs_error *err = NULL;
+    metrics_reader_on_metadata(r, on_metadata, l);
+    metrics_reader_start(r, text, METRICS_TEXT, NULL);
+    while (!err) {
+        struct metrics_line line;
+        const struct metrics_label *labels;
+        size_t n;
+        bool more = false;
+        err = metrics_reader_next(r, &line, &more);
+        if (err || !more)
+            break;
+        err = metrics_reader_labels(r, &line, &labels, &n);
+        if (!err)
+            check_sample(l, labels, n);
+    }
+    metrics_reader_free(r);
+    return err;
+}
+
+static int by_metric_and_text(const void *a, const void *b)
+{
+    const struct problem *x = a, *y = b;
+    int order = strcmp(x->metric, y->metric);
+    return order ? order : strcmp(x->text, y->text);
+}
+
+static void lint_finish(struct lint *l)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        free(l->problems[i].metric);
+        free(l->problems[i].own_text);
+    }
+    free(l->problems);
+    gs_hmap_free(l->families);
+}
+
+int engine_check_metrics(const char *path)
+{
+    GS_AUTO_BUF struct gs_buf text = {0};
+    struct lint l = {.families = gs_hmap_new(family_free)};
+    GS_AUTO_ERROR struct gs_error *err = gs_file_read(path, MAX_EXPOSITION, &text);
+    if (!err)
+        err = read_samples(&l, gs_buf_slice(&text));
+    if (err)
+        fprintf(stderr, "error while linting: %s\n", gs_error_message(err));
+    size_t pos = 0;
+    void *f;
+    while (!err && gs_hmap_next(l.families, &pos, NULL, &f))
+        check_family(&l, f);
+    if (l.n)
+        qsort(l.problems, l.n, sizeof(*l.problems), by_metric_and_text);
+    for (size_t i = 0; !err && i < l.n; i++)
+        fprintf(stderr, "%s %s\n", l.problems[i].metric, l.problems[i].text);
+    int code = err ? 1 : l.n ? EXIT_PROBLEMS : 0;
+    lint_finish(&l);
+    return code;
+}
+
+int engine_check_web_config(int n_files, char **files)
+{
+    int code = 0;
+    for (int i = 0; i < n_files; i++) {
+        struct web_config *w = NULL;
+        struct gs_error *err = web_config_load(files[i], &w);
+        fprintf(stderr, "%s %s%s\n", files[i], err ? "FAILED: " : "SUCCESS",
+                err ? gs_error_message(err) : "");
+        code |= err != NULL;
+        gs_error_free(err);
+        web_config_free(w);
+    }
+    return code;
+}

@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks of the HorizontalPodAutoscalers.
+// Checks of the targets and the metrics of HorizontalPodAutoscalers.
 #include "base/mem.h"
 #include "base/option.h"
 #include "doctor/doctor_private.h"
 #include "kube/object.h"
-#include "kube/quantity.h"
 
-#include <math.h>
 #include <string.h>
 
 #define MAX_VALUE_AGE_MS 180000
-#define LIMITED_MS       600000
 
-static const json_t *metrics_of(const json_t *hpa)
+const json_t *doctor_hpa_metrics(const json_t *hpa)
 {
     return codec_json_get(hpa, "spec", "metrics", NULL);
 }
@@ -23,25 +20,25 @@ static const json_t *answer_of(const struct doctor_examination *e, const json_t 
     return json_array_get(codec_json_get(e->facts, "metrics", key, NULL), i);
 }
 
-static const char *metric_name(const json_t *metric)
+const char *doctor_hpa_metric_name(const json_t *metric)
 {
     return codec_json_str(doctor_hpa_metric(metric), "name", NULL);
 }
 
-static const char *condition_message(const json_t *hpa, const char *type)
+const char *doctor_hpa_message(const json_t *hpa, const char *type)
 {
     return doctor_text(codec_json_str(kube_condition(hpa, type), "message", NULL));
 }
 
-static bool condition_is(const json_t *hpa, const char *type, const char *status,
-                         const char *reason)
+bool doctor_hpa_condition_is(const json_t *hpa, const char *type, const char *status,
+                             const char *reason)
 {
     const json_t *c = kube_condition(hpa, type);
     return c && gs_streq(codec_json_str(c, "status", NULL), status) &&
            (!reason || gs_streq(codec_json_str(c, "reason", NULL), reason));
 }
 
-static void each_hpa(struct doctor_examination *e,
+void doctor_each_hpa(struct doctor_examination *e,
                      void (*check)(struct doctor_examination *e, const json_t *hpa))
 {
     size_t i;
@@ -51,15 +48,15 @@ static void each_hpa(struct doctor_examination *e,
         check(e, hpa);
 }
 
-static void each_metric(struct doctor_examination *e,
-                        void (*check)(struct doctor_examination *e, const json_t *hpa,
-                                      const json_t *metric, const json_t *answer))
+void doctor_each_hpa_metric(struct doctor_examination *e,
+                            void (*check)(struct doctor_examination *e, const json_t *hpa,
+                                          const json_t *metric, const json_t *answer))
 {
     size_t i, k;
     const json_t *hpa, *metric;
 
     json_array_foreach (doctor_items(e, "hpas"), i, hpa)
-        json_array_foreach (metrics_of(hpa), k, metric)
+        json_array_foreach (doctor_hpa_metrics(hpa), k, metric)
             check(e, hpa, metric, answer_of(e, hpa, k));
 }
 
@@ -71,12 +68,12 @@ static void check_target(struct doctor_examination *e, const json_t *hpa)
     const char *kind = doctor_text(codec_json_str(ref, "kind", NULL));
     const char *name = doctor_text(codec_json_str(ref, "name", NULL));
 
-    if (!condition_is(hpa, "AbleToScale", "False", "FailedGetScale"))
+    if (!doctor_hpa_condition_is(hpa, "AbleToScale", "False", "FailedGetScale"))
         return;
     doctor_report(
         e, "HorizontalPodAutoscaler", hpa,
         gs_format("The scale target %s %s cannot be read.", kind, name),
-        gs_format("FailedGetScale: %s", condition_message(hpa, "AbleToScale")),
+        gs_format("FailedGetScale: %s", doctor_hpa_message(hpa, "AbleToScale")),
         gs_format("kubectl -n %s get %s %s\nCompare kind, name, apiVersion and namespace with "
                   "spec.scaleTargetRef",
                   kube_namespace(hpa), kind, name));
@@ -84,14 +81,14 @@ static void check_target(struct doctor_examination *e, const json_t *hpa)
 
 void doctor_check_hpa_target(struct doctor_examination *e)
 {
-    each_hpa(e, check_target);
+    doctor_each_hpa(e, check_target);
 }
 
 static void check_forbidden(struct doctor_examination *e, const json_t *hpa)
 {
-    const char *message = condition_message(hpa, "ScalingActive");
+    const char *message = doctor_hpa_message(hpa, "ScalingActive");
 
-    if (!condition_is(hpa, "ScalingActive", "False", NULL) ||
+    if (!doctor_hpa_condition_is(hpa, "ScalingActive", "False", NULL) ||
         !doctor_contains(message, "forbidden"))
         return;
     doctor_report(e, "HorizontalPodAutoscaler", hpa,
@@ -106,7 +103,7 @@ static void check_forbidden(struct doctor_examination *e, const json_t *hpa)
 
 void doctor_check_hpa_forbidden(struct doctor_examination *e)
 {
-    each_hpa(e, check_forbidden);
+    doctor_each_hpa(e, check_forbidden);
 }
 
 // --- the metric ---
@@ -145,11 +142,12 @@ static const char *api_of(const struct doctor_examination *e, const json_t *metr
 static void check_served(struct doctor_examination *e, const json_t *hpa, const json_t *metric,
                          const json_t *answer)
 {
-    const char *name = metric_name(metric), *api = api_of(e, metric), *near;
+    const char *name = doctor_hpa_metric_name(metric), *api = api_of(e, metric), *near;
     int64_t status = codec_json_int(answer, 0, "status", NULL);
 
-    if (!name || status == 200 || !codec_json_get(e->facts, "apis", api, "resources", NULL) ||
-        is_served(e, api, name, &near))
+    if (!name || status == 200 ||
+        json_array_size(codec_json_get(answer, "others", "items", NULL)) ||
+        !codec_json_get(e->facts, "apis", api, "resources", NULL) || is_served(e, api, name, &near))
         return;
     doctor_report(
         e, "HorizontalPodAutoscaler", hpa,
@@ -157,8 +155,8 @@ static void check_served(struct doctor_examination *e, const json_t *hpa, const 
                   near ? "; a similar one is " : "", near ? near : "", ""),
         gs_format("GET /apis/%s lists %zu metrics, not this one%s%.300s", api,
                   json_array_size(codec_json_get(e->facts, "apis", api, "resources", NULL)),
-                  *condition_message(hpa, "ScalingActive") ? "; " : "",
-                  condition_message(hpa, "ScalingActive")),
+                  *doctor_hpa_message(hpa, "ScalingActive") ? "; " : "",
+                  doctor_hpa_message(hpa, "ScalingActive")),
         near ? gs_format("kubectl -n %s edit hpa %s   # metric name: %s", kube_namespace(hpa),
                          kube_name(hpa), near)
              : gs_format("gpuscale check adapter --source=URL FILE   # which step of which rule "
@@ -168,7 +166,21 @@ static void check_served(struct doctor_examination *e, const json_t *hpa, const 
 
 void doctor_check_metric_not_served(struct doctor_examination *e)
 {
-    each_metric(e, check_served);
+    doctor_each_hpa_metric(e, check_served);
+}
+
+// Whether the object belongs to the target: a Service that selects its pods.
+static bool is_of_target(const struct doctor_examination *e, const json_t *hpa,
+                         const json_t *described)
+{
+    const json_t *template = codec_json_get(doctor_hpa_target(e, hpa), "spec", "template", NULL);
+    const char *name = codec_json_str(described, "name", NULL);
+    const json_t *service = name && gs_streq(codec_json_str(described, "kind", NULL), "Service")
+                                ? doctor_find(e, "services", kube_namespace(hpa), name)
+                                : NULL;
+
+    return template && service &&
+           doctor_selects(codec_json_get(service, "spec", "selector", NULL), template);
 }
 
 static void check_object(struct doctor_examination *e, const json_t *hpa, const json_t *metric,
@@ -177,30 +189,36 @@ static void check_object(struct doctor_examination *e, const json_t *hpa, const 
     const json_t *others = codec_json_get(answer, "others", "items", NULL), *item;
     const json_t *wanted = codec_json_get(metric, "object", "describedObject", NULL);
     GS_AUTO_BUF struct gs_buf names = {0};
-    const char *first = NULL;
+    const char *right = NULL;
+    bool certain = false;
     size_t i;
 
     if (codec_json_int(answer, 0, "status", NULL) != 404 || !json_array_size(others))
         return;
     json_array_foreach (others, i, item) {
         const char *name = codec_json_str(item, "describedObject", "name", NULL);
-        first = first ? first : name;
+        if (!right ||
+            (!certain && is_of_target(e, hpa, json_object_get(item, "describedObject")))) {
+            right = name;
+            certain = is_of_target(e, hpa, json_object_get(item, "describedObject"));
+        }
         if (i < 5)
             gs_buf_addf(&names, "%s%s", names.len ? ", " : "", doctor_text(name));
     }
     const char *kind = doctor_text(codec_json_str(wanted, "kind", NULL));
     doctor_report(
         e, "HorizontalPodAutoscaler", hpa,
-        gs_format("The metric %s exists, but not for %s %s: it exists for %s.", metric_name(metric),
-                  kind, doctor_text(codec_json_str(wanted, "name", NULL)), names.data),
+        gs_format("The metric %s exists, but not for %s %s: it exists for %s.",
+                  doctor_hpa_metric_name(metric), kind,
+                  doctor_text(codec_json_str(wanted, "name", NULL)), names.data),
         gs_format("GET %s: 404", doctor_text(codec_json_str(answer, "path", NULL))),
         gs_format("describedObject:       # in the metric of HPA %s\n  kind: %s\n  name: %s",
-                  kube_name(hpa), kind, doctor_text(first)));
+                  kube_name(hpa), kind, doctor_text(right)));
 }
 
 void doctor_check_metric_wrong_object(struct doctor_examination *e)
 {
-    each_metric(e, check_object);
+    doctor_each_hpa_metric(e, check_object);
 }
 
 static bool target_has_running_pods(const struct doctor_examination *e, const json_t *hpa)
@@ -212,7 +230,7 @@ static bool target_has_running_pods(const struct doctor_examination *e, const js
 static void check_samples(struct doctor_examination *e, const json_t *hpa, const json_t *metric,
                           const json_t *answer)
 {
-    const char *name = metric_name(metric), *near;
+    const char *name = doctor_hpa_metric_name(metric), *near;
     int64_t status = codec_json_int(answer, 0, "status", NULL);
     const json_t *items = codec_json_get(answer, "body", "items", NULL);
     bool empty = status == 200 && json_is_array(items) && !json_array_size(items);
@@ -234,7 +252,7 @@ static void check_samples(struct doctor_examination *e, const json_t *hpa, const
 
 void doctor_check_metric_without_value(struct doctor_examination *e)
 {
-    each_metric(e, check_samples);
+    doctor_each_hpa_metric(e, check_samples);
 }
 
 static void check_server_error(struct doctor_examination *e, const json_t *hpa,
@@ -243,11 +261,11 @@ static void check_server_error(struct doctor_examination *e, const json_t *hpa,
     int64_t status = codec_json_int(answer, 0, "status", NULL);
     const char *text = codec_json_str(answer, "body", "message", NULL);
 
-    if (!metric_name(metric) || status < 500)
+    if (!doctor_hpa_metric_name(metric) || status < 500)
         return;
     doctor_report(
         e, "HorizontalPodAutoscaler", hpa,
-        gs_format("The metrics API answers with an error for %s.", metric_name(metric)),
+        gs_format("The metrics API answers with an error for %s.", doctor_hpa_metric_name(metric)),
         gs_format("GET %s: %lld %.300s", doctor_text(codec_json_str(answer, "path", NULL)),
                   (long long)status,
                   text ? text : doctor_text(json_string_value(json_object_get(answer, "body")))),
@@ -257,7 +275,7 @@ static void check_server_error(struct doctor_examination *e, const json_t *hpa,
 
 void doctor_check_metric_server_error(struct doctor_examination *e)
 {
-    each_metric(e, check_server_error);
+    doctor_each_hpa_metric(e, check_server_error);
 }
 
 static void check_age(struct doctor_examination *e, const json_t *hpa, const json_t *metric,
@@ -271,11 +289,12 @@ static void check_age(struct doctor_examination *e, const json_t *hpa, const jso
         int64_t age = doctor_age_ms(e, codec_json_str(item, "timestamp", NULL));
         oldest = age > oldest ? age : oldest;
     }
-    if (oldest < MAX_VALUE_AGE_MS || !metric_name(metric))
+    if (oldest < MAX_VALUE_AGE_MS || !doctor_hpa_metric_name(metric))
         return;
     doctor_report(
         e, "HorizontalPodAutoscaler", hpa,
-        gs_format("The value of %s is %lld s old.", metric_name(metric), (long long)oldest / 1000),
+        gs_format("The value of %s is %lld s old.", doctor_hpa_metric_name(metric),
+                  (long long)oldest / 1000),
         gs_format("GET %s", doctor_text(codec_json_str(answer, "path", NULL))),
         gs_strdup("Check the scrape targets of the exporters and the adapter's connection to "
                   "Prometheus; shorten scrape intervals and windows of metricsQuery"));
@@ -283,423 +302,5 @@ static void check_age(struct doctor_examination *e, const json_t *hpa, const jso
 
 void doctor_check_metric_old(struct doctor_examination *e)
 {
-    each_metric(e, check_age);
-}
-
-// --- steering ---
-
-static bool is_percentage(const char *name)
-{
-    return name && (doctor_contains(name, "DEV_GPU_UTIL") || doctor_contains(name, "gpu_util") ||
-                    doctor_contains(name, "SM_UTIL"));
-}
-
-static double target_of(const json_t *metric)
-{
-    static const char *const types[] = {"pods", "object", "external", NULL};
-    static const char *const values[] = {"averageValue", "value", NULL};
-
-    for (size_t i = 0; types[i]; i++) {
-        for (size_t k = 0; values[k]; k++) {
-            const char *text = codec_json_str(metric, types[i], "target", values[k], NULL);
-            int64_t milli = 0;
-            GS_AUTO_ERROR struct gs_error *err =
-                text ? kube_quantity_parse_milli(gs_slice_of(text), &milli) : NULL;
-            if (text && !err)
-                return (double)milli / 1000;
-        }
-    }
-    return NAN;
-}
-
-static void check_ceiling(struct doctor_examination *e, const json_t *hpa, const json_t *metric,
-                          const json_t *answer)
-{
-    double target = target_of(metric);
-
-    (void)answer;
-    if (!is_percentage(metric_name(metric)) || !(target > 100 / 1.1))
-        return;
-    doctor_report(
-        e, "HorizontalPodAutoscaler", hpa,
-        gs_format("The target of %s is %g, but the metric cannot exceed 100: the autoscaler never "
-                  "scales up.",
-                  metric_name(metric), target),
-        gs_format("100 / %g = %.3f, within the tolerance of 0.1", target, 100 / target),
-        gs_format("kubectl -n %s edit hpa %s   # a target of 50 to 80", kube_namespace(hpa),
-                  kube_name(hpa)));
-}
-
-void doctor_check_target_above_ceiling(struct doctor_examination *e)
-{
-    each_metric(e, check_ceiling);
-}
-
-static bool at_maximum(const json_t *hpa)
-{
-    int64_t max = codec_json_int(hpa, 0, "spec", "maxReplicas", NULL);
-    return max > 0 && codec_json_int(hpa, 0, "status", "currentReplicas", NULL) >= max;
-}
-
-static bool is_pod_of(const struct doctor_examination *e, const json_t *sample,
-                      const json_t *target)
-{
-    const char *name = doctor_sample_label(sample, "exported_pod");
-    name = name ? name : doctor_sample_label(sample, "pod");
-    name = name ? name : doctor_sample_label(sample, "PodName");
-    const json_t *pod = name ? doctor_find(e, "pods", kube_namespace(target), name) : NULL;
-
-    return pod && doctor_label_selects(codec_json_get(target, "spec", "selector", NULL), pod);
-}
-
-static void check_flat(struct doctor_examination *e, const json_t *hpa)
-{
-    const json_t *target = doctor_hpa_target(e, hpa), *sample;
-    size_t i, full = 0, all = 0;
-    bool used = false;
-
-    json_array_foreach (metrics_of(hpa), i, sample)
-        used = used || is_percentage(metric_name(sample));
-    if (!target || !used || !at_maximum(hpa))
-        return;
-    json_array_foreach (doctor_query(e, "utilization"), i, sample)
-        all += is_pod_of(e, sample, target);
-    json_array_foreach (doctor_query(e, "full"), i, sample)
-        full += is_pod_of(e, sample, target);
-    if (!all || full < all)
-        return;
-    doctor_report(
-        e, "HorizontalPodAutoscaler", hpa,
-        gs_strdup("GPU utilization is flat at its ceiling: it stays at 100 whatever the number of "
-                  "replicas is, so it cannot steer."),
-        gs_format("all %zu GPUs of the target are at 99 or more for 30 minutes, with maxReplicas "
-                  "reached",
-                  all),
-        gs_strdup("Scale by a signal of demand, such as the queue length "
-                  "(vllm:num_requests_waiting) or requests per second, and keep GPU utilization "
-                  "for scale-down"));
-}
-
-void doctor_check_metric_flat(struct doctor_examination *e)
-{
-    each_hpa(e, check_flat);
-}
-
-static void check_limited(struct doctor_examination *e, const json_t *hpa)
-{
-    const json_t *c = kube_condition(hpa, "ScalingLimited");
-    int64_t age = doctor_age_ms(e, codec_json_str(c, "lastTransitionTime", NULL));
-
-    if (!condition_is(hpa, "ScalingLimited", "True", "TooManyReplicas") || age < LIMITED_MS)
-        return;
-    doctor_report(
-        e, "HorizontalPodAutoscaler", hpa,
-        gs_format("The autoscaler wants more than maxReplicas (%lld) for %lld minutes.",
-                  (long long)codec_json_int(hpa, 0, "spec", "maxReplicas", NULL),
-                  (long long)age / 60000),
-        gs_format("ScalingLimited: %s", condition_message(hpa, "ScalingLimited")),
-        gs_format("kubectl -n %s patch hpa %s --type=merge -p '{\"spec\":{\"maxReplicas\":%lld}}'",
-                  kube_namespace(hpa), kube_name(hpa),
-                  (long long)codec_json_int(hpa, 0, "spec", "maxReplicas", NULL) * 2));
-}
-
-void doctor_check_max_replicas(struct doctor_examination *e)
-{
-    each_hpa(e, check_limited);
-}
-
-static void check_disabled(struct doctor_examination *e, const json_t *hpa)
-{
-    if (!condition_is(hpa, "ScalingActive", "False", "ScalingDisabled"))
-        return;
-    const json_t *ref = codec_json_get(hpa, "spec", "scaleTargetRef", NULL);
-    doctor_report(e, "HorizontalPodAutoscaler", hpa,
-                  gs_strdup("The autoscaler is disabled, because the target has 0 replicas."),
-                  gs_format("ScalingDisabled: %s", condition_message(hpa, "ScalingActive")),
-                  gs_format("kubectl -n %s scale %s/%s --replicas=1", kube_namespace(hpa),
-                            doctor_text(codec_json_str(ref, "kind", NULL)),
-                            doctor_text(codec_json_str(ref, "name", NULL))));
-}
-
-void doctor_check_scaling_disabled(struct doctor_examination *e)
-{
-    each_hpa(e, check_disabled);
-}
-
-static void check_request(struct doctor_examination *e, const json_t *hpa)
-{
-    const char *message = condition_message(hpa, "ScalingActive");
-
-    if (!condition_is(hpa, "ScalingActive", "False", NULL) ||
-        !doctor_contains(message, "missing request"))
-        return;
-    doctor_report(
-        e, "HorizontalPodAutoscaler", hpa,
-        gs_strdup("The utilization cannot be calculated, because a container has no request."),
-        gs_format("%.400s", message),
-        gs_strdup("resources:           # of every container of the target\n  requests:\n"
-                  "    cpu: 500m"));
-}
-
-void doctor_check_request_missing(struct doctor_examination *e)
-{
-    each_hpa(e, check_request);
-}
-
-static void check_other(struct doctor_examination *e, const json_t *hpa)
-{
-    const char *message = condition_message(hpa, "ScalingActive");
-    const json_t *c = kube_condition(hpa, "ScalingActive");
-    int64_t age = doctor_age_ms(e, codec_json_str(c, "lastTransitionTime", NULL));
-
-    if (!condition_is(hpa, "ScalingActive", "False", NULL) ||
-        condition_is(hpa, "ScalingActive", "False", "ScalingDisabled") ||
-        condition_is(hpa, "ScalingActive", "False", "AmbiguousSelector") ||
-        doctor_contains(message, "missing request") || doctor_contains(message, "forbidden") ||
-        age < 60000)
-        return;
-    doctor_report(e, "HorizontalPodAutoscaler", hpa,
-                  gs_strdup("The autoscaler cannot calculate a number of replicas."),
-                  gs_format("%s: %.400s", doctor_text(codec_json_str(c, "reason", NULL)), message),
-                  gs_format("gpuscale explain hpa %s -n %s", kube_name(hpa), kube_namespace(hpa)));
-}
-
-void doctor_check_hpa_inactive(struct doctor_examination *e)
-{
-    each_hpa(e, check_other);
-}
-
-// --- several controllers ---
-
-static bool same_target(const json_t *a, const json_t *b)
-{
-    return gs_streq(codec_json_str(a, "kind", NULL), codec_json_str(b, "kind", NULL)) &&
-           gs_streq(codec_json_str(a, "name", NULL), codec_json_str(b, "name", NULL));
-}
-
-void doctor_check_two_hpas(struct doctor_examination *e)
-{
-    const json_t *all = doctor_items(e, "hpas"), *a;
-    size_t i;
-
-    json_array_foreach (all, i, a) {
-        const json_t *ref = codec_json_get(a, "spec", "scaleTargetRef", NULL);
-        for (size_t k = i + 1; k < json_array_size(all); k++) {
-            const json_t *b = json_array_get(all, k);
-            if (!gs_streq(kube_namespace(a), kube_namespace(b)) ||
-                !same_target(ref, codec_json_get(b, "spec", "scaleTargetRef", NULL)))
-                continue;
-            doctor_report(e, "HorizontalPodAutoscaler", b,
-                          gs_format("Two autoscalers scale %s %s: %s and %s.",
-                                    doctor_text(codec_json_str(ref, "kind", NULL)),
-                                    doctor_text(codec_json_str(ref, "name", NULL)), kube_name(a),
-                                    kube_name(b)),
-                          gs_strdup("their spec.scaleTargetRef are equal"),
-                          gs_format("Put all metrics into one: the highest proposal counts.\n"
-                                    "kubectl -n %s delete hpa %s",
-                                    kube_namespace(b), kube_name(b)));
-        }
-    }
-}
-
-static void check_ambiguous(struct doctor_examination *e, const json_t *hpa)
-{
-    if (!condition_is(hpa, "ScalingActive", "False", "AmbiguousSelector"))
-        return;
-    doctor_report(
-        e, "HorizontalPodAutoscaler", hpa,
-        gs_strdup("The pods of the target are also selected by another autoscaler's target."),
-        gs_format("%.400s", condition_message(hpa, "ScalingActive")),
-        gs_strdup("Give the two Deployments different labels in spec.selector and in the template "
-                  "(a selector cannot be changed: create the Deployment again)"));
-}
-
-void doctor_check_ambiguous_selector(struct doctor_examination *e)
-{
-    each_hpa(e, check_ambiguous);
-}
-
-static void check_foreign_pods(struct doctor_examination *e, const json_t *hpa)
-{
-    const json_t *target = doctor_hpa_target(e, hpa), *pod;
-    const json_t *selector = codec_json_get(target, "spec", "selector", NULL);
-    GS_AUTO_FREE char *prefix = gs_format("%s-", doctor_text(kube_name(target)));
-    size_t i;
-
-    if (!target || !selector)
-        return;
-    json_array_foreach (doctor_items(e, "pods"), i, pod) {
-        const json_t *owner = kube_controller_ref(pod);
-        const char *name = codec_json_str(owner, "name", NULL);
-        if (!gs_streq(kube_namespace(pod), kube_namespace(target)) || kube_is_deleting(pod) ||
-            !doctor_label_selects(selector, pod) ||
-            (name && (gs_starts(name, prefix) || gs_streq(name, kube_name(target)))))
-            continue;
-        GS_AUTO_FREE char *labels = doctor_labels_text(json_object_get(selector, "matchLabels"));
-        doctor_report(
-            e, "HorizontalPodAutoscaler", hpa,
-            gs_format("The target's selector also matches Pod %s, which %s owns.", kube_name(pod),
-                      name ? name : "nobody"),
-            gs_format("selector %s; the autoscaler counts this pod and its metric", labels),
-            gs_strdup("Give the pods of the target a label of their own in spec.selector and in "
-                      "the template"));
-        return;
-    }
-}
-
-void doctor_check_selector_overlap(struct doctor_examination *e)
-{
-    each_hpa(e, check_foreign_pods);
-}
-
-static void check_keda(struct doctor_examination *e, const json_t *hpa)
-{
-    size_t i;
-    const json_t *scaled;
-
-    if (gs_streq(codec_json_str(kube_controller_ref(hpa), "kind", NULL), "ScaledObject"))
-        return;
-    json_array_foreach (doctor_items(e, "scaledobjects"), i, scaled) {
-        const json_t *ref = codec_json_get(scaled, "spec", "scaleTargetRef", NULL);
-        const json_t *own = codec_json_get(hpa, "spec", "scaleTargetRef", NULL);
-        const char *kind = codec_json_str(ref, "kind", NULL);
-        if (!gs_streq(kube_namespace(scaled), kube_namespace(hpa)) ||
-            !gs_streq(codec_json_str(ref, "name", NULL), codec_json_str(own, "name", NULL)) ||
-            (kind && !gs_streq(kind, codec_json_str(own, "kind", NULL))))
-            continue;
-        doctor_report(
-            e, "HorizontalPodAutoscaler", hpa,
-            gs_format("ScaledObject %s of KEDA scales the same target.", kube_name(scaled)),
-            gs_format("both scale %s %s", doctor_text(codec_json_str(own, "kind", NULL)),
-                      doctor_text(codec_json_str(own, "name", NULL))),
-            gs_format("kubectl -n %s delete hpa %s   # and add its metric as a trigger of the "
-                      "ScaledObject",
-                      kube_namespace(hpa), kube_name(hpa)));
-    }
-}
-
-void doctor_check_keda_and_hpa(struct doctor_examination *e)
-{
-    each_hpa(e, check_keda);
-}
-
-static void check_vpa(struct doctor_examination *e, const json_t *hpa)
-{
-    size_t i;
-    const json_t *vpa;
-    bool resources = false;
-
-    json_array_foreach (metrics_of(hpa), i, vpa)
-        resources = resources || gs_streq(codec_json_str(vpa, "type", NULL), "Resource");
-    json_array_foreach (doctor_items(e, "verticalpodautoscalers"), i, vpa) {
-        const char *mode = codec_json_str(vpa, "spec", "updatePolicy", "updateMode", NULL);
-        if (!resources || gs_streq(mode, "Off") ||
-            !gs_streq(kube_namespace(vpa), kube_namespace(hpa)) ||
-            !same_target(codec_json_get(vpa, "spec", "targetRef", NULL),
-                         codec_json_get(hpa, "spec", "scaleTargetRef", NULL)))
-            continue;
-        doctor_report(
-            e, "HorizontalPodAutoscaler", hpa,
-            gs_format("VerticalPodAutoscaler %s changes the requests that this autoscaler divides "
-                      "by.",
-                      kube_name(vpa)),
-            gs_format("updateMode %s, and a Resource metric", mode ? mode : "Auto"),
-            gs_format("kubectl -n %s patch vpa %s --type=merge -p "
-                      "'{\"spec\":{\"updatePolicy\":{\"updateMode\":\"Off\"}}}'",
-                      kube_namespace(vpa), kube_name(vpa)));
-    }
-}
-
-void doctor_check_vpa_and_hpa(struct doctor_examination *e)
-{
-    each_hpa(e, check_vpa);
-}
-
-// Whether a manager of the object wrote spec.replicas after the autoscaler's last scaling.
-static const json_t *other_writer(const struct doctor_examination *e, const json_t *target,
-                                  const char *last_scale)
-{
-    int64_t scaled = doctor_age_ms(e, last_scale);
-    size_t i;
-    const json_t *field;
-
-    json_array_foreach (codec_json_get(target, "metadata", "managedFields", NULL), i, field) {
-        const char *manager = doctor_text(codec_json_str(field, "manager", NULL));
-        int64_t age = doctor_age_ms(e, codec_json_str(field, "time", NULL));
-        if (codec_json_get(field, "fieldsV1", "f:spec", "f:replicas", NULL) && scaled >= 0 &&
-            age >= 0 && age + 5000 < scaled && !gs_streq(manager, "kube-controller-manager") &&
-            !gs_starts(manager, "gpuscale"))
-            return field;
-    }
-    return NULL;
-}
-
-static void check_writer(struct doctor_examination *e, const json_t *hpa)
-{
-    const json_t *target = doctor_hpa_target(e, hpa);
-    const char *last = codec_json_str(hpa, "status", "lastScaleTime", NULL);
-    const json_t *field = target && last ? other_writer(e, target, last) : NULL;
-
-    if (!field)
-        return;
-    const char *manager = doctor_text(codec_json_str(field, "manager", NULL));
-    doctor_report(
-        e, "HorizontalPodAutoscaler", hpa,
-        gs_format(
-            "%s also writes spec.replicas of the target, after the autoscaler's last scaling.",
-            manager),
-        gs_format("managedFields: %s wrote f:replicas at %s; lastScaleTime %s", manager,
-                  doctor_text(codec_json_str(field, "time", NULL)), last),
-        gs_strdup("Remove spec.replicas from the manifest. Argo CD: ignoreDifferences with "
-                  "jsonPointers: [/spec/replicas]"));
-}
-
-void doctor_check_replicas_written(struct doctor_examination *e)
-{
-    each_hpa(e, check_writer);
-}
-
-// --- flapping ---
-
-static void check_flapping(struct doctor_examination *e, const json_t *hpa)
-{
-    size_t i;
-    const json_t *event;
-    int64_t up = 0, down = 0;
-
-    json_array_foreach (doctor_items(e, "events"), i, event) {
-        const json_t *about = json_object_get(event, "involvedObject");
-        const char *message = codec_json_str(event, "message", NULL);
-        const char *time = codec_json_str(event, "lastTimestamp", NULL);
-        int64_t age = doctor_age_ms(e, time ? time : codec_json_str(event, "eventTime", NULL));
-        int64_t count = codec_json_int(event, 1, "count", NULL);
-        if (!gs_streq(codec_json_str(event, "reason", NULL), "SuccessfulRescale") || age < 0 ||
-            age > 1800000 || !gs_streq(codec_json_str(about, "name", NULL), kube_name(hpa)) ||
-            !gs_streq(codec_json_str(about, "namespace", NULL), kube_namespace(hpa)))
-            continue;
-        count = count < 1 ? 1 : count > 1000 ? 1000 : count;
-        up += doctor_contains(message, "above target") ? count : 0;
-        down += doctor_contains(message, "below target") ? count : 0;
-    }
-    if (up < 3 || down < 3)
-        return;
-    doctor_report(
-        e, "HorizontalPodAutoscaler", hpa,
-        gs_format("The autoscaler alternates between scale-up and scale-down: %lld times up and "
-                  "%lld times down within 30 "
-                  "minutes.",
-                  (long long)up, (long long)down),
-        gs_strdup(
-            "events SuccessfulRescale; from N to N-1 replicas each of the others gets N/(N-1) "
-            "of its load, which is above the target again"),
-        gs_format(
-            "kubectl -n %s patch hpa %s --type=merge -p '{\"spec\":{\"behavior\":{\"scaleDown\":"
-            "{\"stabilizationWindowSeconds\":600,\"policies\":[{\"type\":\"Pods\",\"value\":1,"
-            "\"periodSeconds\":120}]}}}}'",
-            kube_namespace(hpa), kube_name(hpa)));
-}
-
-void doctor_check_flapping(struct doctor_examination *e)
-{
-    each_hpa(e, check_flapping);
+    doctor_each_hpa_metric(e, check_age);
 }

@@ -111,6 +111,23 @@ bool doctor_is_gpu_name(const char *name); // of a metric, rule or job about GPU
 const char *doctor_text(const char *text); // "" for NULL
 // The metric of an element of spec.metrics: {"name", "selector"}; NULL: a resource metric.
 const json_t *doctor_hpa_metric(const json_t *metric);
+// --- checks_hpa.c ---
+
+const json_t *doctor_hpa_metrics(const json_t *hpa); // spec.metrics
+const char *doctor_hpa_metric_name(const json_t *metric);
+const char *doctor_hpa_message(const json_t *hpa, const char *condition); // "" if absent
+// reason NULL: any.
+bool doctor_hpa_condition_is(const json_t *hpa, const char *type, const char *status,
+                             const char *reason);
+void doctor_each_hpa(struct doctor_examination *e,
+                     void (*check)(struct doctor_examination *e, const json_t *hpa));
+// answer: what the metrics API returned for the metric; NULL: unknown.
+void doctor_each_hpa_metric(struct doctor_examination *e,
+                            void (*check)(struct doctor_examination *e, const json_t *hpa,
+                                          const json_t *metric, const json_t *answer));
+
+// --- facts.c ---
+
 bool doctor_hpa_uses(const struct doctor_examination *e, const char *type, const char *metric);
 // The workload of spec.scaleTargetRef; NULL: unknown.
 const json_t *doctor_hpa_target(const struct doctor_examination *e, const json_t *hpa);

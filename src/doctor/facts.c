@@ -303,10 +303,15 @@ const char *doctor_text(const char *text)
     return text ? text : "";
 }
 
+// The parts of gpuscale besides the exporter are not about GPUs.
 bool doctor_is_gpu_name(const char *name)
 {
-    return name &&
-           (strcasestr(name, "gpu") || strcasestr(name, "dcgm") || strcasestr(name, "nvidia"));
+    if (!name)
+        return false;
+    for (const char *p = name; (p = strcasestr(p, "gpu")); p += 3)
+        if (strncasecmp(p, "gpuscale", 8) != 0 || strncasecmp(p, "gpuscale-exporter", 17) == 0)
+            return true;
+    return strcasestr(name, "dcgm") || strcasestr(name, "nvidia");
 }
 
 const char *doctor_event_with(const struct doctor_examination *e, const json_t *obj,

@@ -12,29 +12,6 @@
 
 #include <stdio.h>
 
-#define RETRY_MS 5000
-
-struct pool { // of one port of a service
-    int port;
-    struct services_balancer_pool *pool;
-};
-
-struct listening {
-    char *ip;
-    int asked, port;  // what the service says, where it listens
-    int service_port; // port of its pool
-    struct services_balancer_listener *listener;
-    bool wanted;
-};
-
-struct service {
-    struct local_services *owner;
-    struct pool *pools;
-    size_t n_pools, pools_cap;
-    struct listening *listening;
-    size_t n_listening, listening_cap;
-};
-
 struct local_services {
     struct local_cluster *cluster;
     struct kube_recorder *recorder;
@@ -43,30 +20,20 @@ struct local_services {
     struct services_addresses *addresses;
     struct kube_cache *slices;
     struct services_ingress *ingress;
-    struct gs_hmap *services; // "ns/name" -> service
+    struct gs_hmap *services; // "ns/name" -> struct services_listeners
 };
 
-static void service_free(void *p)
+static void free_listeners(void *listeners)
 {
-    struct service *s = p;
-    for (size_t i = 0; i < s->n_listening; i++) {
-        services_balancer_listener_close(s->listening[i].listener);
-        free(s->listening[i].ip);
-    }
-    for (size_t i = 0; i < s->n_pools; i++)
-        services_balancer_pool_free(s->pools[i].pool);
-    free(s->listening);
-    free(s->pools);
-    free(s);
+    services_listeners_free(listeners);
 }
 
-static struct service *service_of(struct local_services *l, const char *key)
+static struct services_listeners *listeners_of(struct local_services *l, const char *key)
 {
-    struct service *s = gs_hmap_get_str(l->services, key);
+    struct services_listeners *s = gs_hmap_get_str(l->services, key);
     if (s)
         return s;
-    s = gs_alloc(sizeof(*s));
-    s->owner = l;
+    s = services_listeners_new(l->cluster, l->balancer, l->recorder);
     gs_hmap_put_str(l->services, key, s);
     return s;
 }
@@ -94,12 +61,6 @@ static bool wants_node_ports(const json_t *svc)
     if (has_type(svc, "LoadBalancer"))
         return codec_json_bool(svc, true, "spec", "allocateLoadBalancerNodePorts", NULL);
     return has_type(svc, "NodePort");
-}
-
-static bool is_tcp(const json_t *port)
-{
-    const char *p = codec_json_str(port, "protocol", NULL);
-    return !p || !*p || gs_streq(p, "TCP");
 }
 
 static const char *ingress_ip(const json_t *svc)
@@ -188,214 +149,32 @@ static const char *cluster_address(struct local_services *l, const char *key, co
     return NULL;
 }
 
-// --- listening ---
-
-static struct services_balancer_pool *pool_of(struct service *s, int port)
-{
-    for (size_t i = 0; i < s->n_pools; i++)
-        if (s->pools[i].port == port)
-            return s->pools[i].pool;
-    gs_grow(&s->pools, &s->pools_cap, s->n_pools, sizeof(*s->pools));
-    s->pools[s->n_pools] = (struct pool){port, services_balancer_pool_new(s->owner->balancer)};
-    return s->pools[s->n_pools++].pool;
-}
-
-static struct gs_error *listen_at(struct service *s, const char *ip, int asked, int port,
-                                  int service_port)
-{
-    struct services_balancer_listener *listener = NULL;
-    struct gs_error *err =
-        services_balancer_listen(pool_of(s, service_port), ip, (uint16_t)port, &listener);
-    if (err)
-        return err;
-    gs_grow(&s->listening, &s->listening_cap, s->n_listening, sizeof(*s->listening));
-    s->listening[s->n_listening++] =
-        (struct listening){gs_strdup(ip), asked, port, service_port, listener, true};
-    return NULL;
-}
-
-// A port that another program has, or that we may not bind, is replaced by a higher one on the
-// service's own addresses; a node port is what was promised and is waited for.
-static void listen_somewhere(struct service *s, struct local_reconcile *w, const json_t *svc,
-                             const char *ip, int asked, int service_port, bool node)
-{
-    struct kube_recorder *recorder = s->owner->recorder;
-    int port = node ? asked : local_service_port(svc, asked);
-    bool taken = false;
-    struct gs_error *err = listen_at(s, ip, asked, port, service_port);
-    while (err && gs_error_code(err) == GS_EEXIST && !node && local_service_port_after(svc, port)) {
-        taken = true;
-        port = local_service_port_after(svc, port);
-        gs_error_free(err);
-        err = listen_at(s, ip, asked, port, service_port);
-    }
-    if (err) {
-        kube_event(recorder, svc, "Warning", "PortBusy",
-                   "Cannot listen on %s; trying again until it is free", gs_error_message(err));
-        gs_error_free(err);
-        local_reconcile_requeue(w, RETRY_MS);
-    } else if (port != asked) {
-        GS_AUTO_FREE char *why =
-            taken ? gs_strdup("another program of this machine has it") : local_ports_remedy(asked);
-        kube_event(recorder, svc, "Normal", "PortMoved",
-                   "Listening on %s:%d instead of port %d: %s", ip, port, asked, why);
-    }
-}
-
-static void want(struct service *s, struct local_reconcile *w, const json_t *svc, const char *ip,
-                 int asked, int service_port, bool node)
-{
-    if (!ip || asked <= 0 || asked > 65535)
-        return;
-    for (size_t i = 0; i < s->n_listening; i++) {
-        struct listening *l = &s->listening[i];
-        if (l->asked == asked && l->service_port == service_port && gs_streq(l->ip, ip)) {
-            l->wanted = true;
-            return;
-        }
-    }
-    listen_somewhere(s, w, svc, ip, asked, service_port, node);
-}
-
-static void drop_unwanted(struct service *s)
-{
-    size_t kept = 0;
-    for (size_t i = 0; i < s->n_listening; i++) {
-        if (s->listening[i].wanted) {
-            s->listening[kept++] = s->listening[i];
-            continue;
-        }
-        services_balancer_listener_close(s->listening[i].listener);
-        free(s->listening[i].ip);
-    }
-    s->n_listening = kept;
-}
-
-static void drop_pools(struct service *s, const json_t *svc)
-{
-    size_t kept = 0;
-    for (size_t k = 0; k < s->n_pools; k++) {
-        size_t i;
-        json_t *port;
-        bool used = false;
-        json_array_foreach (codec_json_get(svc, "spec", "ports", NULL), i, port) {
-            used = used || codec_json_int(port, 0, "port", NULL) == s->pools[k].port;
-        }
-        if (used)
-            s->pools[kept++] = s->pools[k];
-        else
-            services_balancer_pool_free(s->pools[k].pool);
-    }
-    s->n_pools = kept;
-}
-
-static void mark_kept(struct service *s, const char *ip, int asked, int service_port)
-{
-    for (size_t i = 0; i < s->n_listening; i++) {
-        struct listening *l = &s->listening[i];
-        if (l->asked == asked && l->service_port == service_port && gs_streq(l->ip, ip))
-            l->wanted = true;
-    }
-}
-
-typedef void (*address_fn)(struct service *s, struct local_reconcile *w, const json_t *svc,
-                           const char *ip, int asked, int service_port, bool node);
-
-static void keep(struct service *s, struct local_reconcile *w, const json_t *svc, const char *ip,
-                 int asked, int service_port, bool node)
-{
-    if (ip)
-        mark_kept(s, ip, asked, service_port);
-}
-
-static void each_node(struct service *s, struct local_reconcile *w, const json_t *svc, int asked,
-                      int service_port, address_fn fn)
-{
-    size_t pos = 0;
-    fn(s, w, svc, LOCAL_NODE_IP, asked, service_port, true);
-    for (const json_t *node; (node = kube_cache_next(s->owner->cluster->nodes, &pos));) {
-        const char *ip = local_node_ip(node);
-        if (ip && !gs_streq(ip, LOCAL_NODE_IP))
-            fn(s, w, svc, ip, asked, service_port, true);
-    }
-}
-
-static void each_address(struct service *s, struct local_reconcile *w, const json_t *svc,
-                         const char *cluster_ip, const char *lb_ip, address_fn fn)
-{
-    size_t i;
-    json_t *port;
-    json_array_foreach (codec_json_get(svc, "spec", "ports", NULL), i, port) {
-        int number = (int)codec_json_int(port, 0, "port", NULL);
-        if (!is_tcp(port))
-            continue;
-        fn(s, w, svc, cluster_ip, number, number, false);
-        fn(s, w, svc, lb_ip, number, number, false);
-        if (wants_node_ports(svc))
-            each_node(s, w, svc, (int)codec_json_int(port, 0, "nodePort", NULL), number, fn);
-    }
-}
-
-static void update_listeners(struct service *s, struct local_reconcile *w, const json_t *svc,
-                             const char *cluster_ip, const char *lb_ip)
-{
-    for (size_t i = 0; i < s->n_listening; i++)
-        s->listening[i].wanted = false;
-    // Close removed listeners first: new ones may need their ports.
-    each_address(s, w, svc, cluster_ip, lb_ip, keep);
-    drop_unwanted(s);
-    drop_pools(s, svc);
-    each_address(s, w, svc, cluster_ip, lb_ip, want);
-}
-
-static void point_pools(struct service *s, const json_t *svc)
-{
-    size_t i;
-    json_t *port;
-    json_array_foreach (codec_json_get(svc, "spec", "ports", NULL), i, port) {
-        if (!is_tcp(port))
-            continue;
-        struct services_endpoints_list list = {0};
-        services_endpoints_of_port(s->owner->cluster, svc, port, &list);
-        services_balancer_pool_set(pool_of(s, (int)codec_json_int(port, 0, "port", NULL)),
-                                   list.items, list.len);
-        free(list.items);
-    }
-}
-
 // --- showing ---
 
-static int real_port(const struct service *s, const char *ip, int asked)
-{
-    for (size_t i = 0; i < s->n_listening; i++)
-        if (s->listening[i].asked == asked && gs_streq(s->listening[i].ip, ip))
-            return s->listening[i].port;
-    return 0;
-}
-
 // "127.97.0.1:8080", several with commas; "" when it listens nowhere.
-static char *address_text(const struct service *s, const json_t *svc, const char *ip)
+static char *address_text(const struct services_listeners *s, const json_t *svc, const char *ip)
 {
     struct gs_buf out = {0};
     size_t i;
     json_t *port;
     json_array_foreach (codec_json_get(svc, "spec", "ports", NULL), i, port) {
-        int real = real_port(s, ip, (int)codec_json_int(port, 0, "port", NULL));
-        if (real > 0 && is_tcp(port))
+        int real = services_listeners_port(s, ip, (int)codec_json_int(port, 0, "port", NULL));
+        if (real > 0 && services_is_tcp(port))
             gs_buf_addf(&out, "%s%s:%d", out.len ? "," : "", ip, real);
     }
     return gs_buf_take(&out);
 }
 
 // "80=8080" for KUBE_ANN_PORTS; "" when all listen where the service says.
-static char *ports_text(const struct service *s, const json_t *svc, const char *ip)
+static char *ports_text(const struct services_listeners *s, const json_t *svc, const char *ip)
 {
     struct gs_buf out = {0};
     size_t i;
     json_t *port;
     json_array_foreach (codec_json_get(svc, "spec", "ports", NULL), i, port) {
-        int asked = (int)codec_json_int(port, 0, "port", NULL), real = real_port(s, ip, asked);
-        if (real > 0 && real != asked && is_tcp(port))
+        int asked = (int)codec_json_int(port, 0, "port", NULL),
+            real = services_listeners_port(s, ip, asked);
+        if (real > 0 && real != asked && services_is_tcp(port))
             gs_buf_addf(&out, "%s%d=%d", out.len ? "," : "", asked, real);
     }
     return gs_buf_take(&out);
@@ -411,8 +190,8 @@ static void annotate(json_t *patch, const json_t *svc, const char *name, const c
 }
 
 // True: the annotations were written. s NULL: it listens nowhere.
-static bool show_address(const struct service *s, struct local_reconcile *w, const json_t *svc,
-                         const char *ip)
+static bool show_address(const struct services_listeners *s, struct local_reconcile *w,
+                         const json_t *svc, const char *ip)
 {
     CODEC_AUTO_JSON json_t *patch = json_object();
     GS_AUTO_FREE char *address = s ? address_text(s, svc, ip) : gs_strdup("");
@@ -426,7 +205,8 @@ static bool show_address(const struct service *s, struct local_reconcile *w, con
     return true;
 }
 
-static json_t *load_balancer_status(const struct service *s, const json_t *svc, const char *lb_ip)
+static json_t *load_balancer_status(const struct services_listeners *s, const json_t *svc,
+                                    const char *lb_ip)
 {
     json_t *status = json_object();
     if (!lb_ip)
@@ -435,8 +215,8 @@ static json_t *load_balancer_status(const struct service *s, const json_t *svc, 
     size_t i;
     json_t *port;
     json_array_foreach (codec_json_get(svc, "spec", "ports", NULL), i, port) {
-        int real = real_port(s, lb_ip, (int)codec_json_int(port, 0, "port", NULL));
-        if (real > 0 && is_tcp(port))
+        int real = services_listeners_port(s, lb_ip, (int)codec_json_int(port, 0, "port", NULL));
+        if (real > 0 && services_is_tcp(port))
             json_array_append_new(ports, json_pack("{s:i, s:s}", "port", real, "protocol", "TCP"));
     }
     codec_json_set_str(ingress, "ip", lb_ip);
@@ -446,8 +226,8 @@ static json_t *load_balancer_status(const struct service *s, const json_t *svc, 
     return status;
 }
 
-static void show_status(const struct service *s, struct local_reconcile *w, const json_t *svc,
-                        const char *lb_ip)
+static void show_status(const struct services_listeners *s, struct local_reconcile *w,
+                        const json_t *svc, const char *lb_ip)
 {
     CODEC_AUTO_JSON json_t *want_status = load_balancer_status(s, svc, lb_ip);
     const json_t *have = codec_json_get(svc, "status", "loadBalancer", NULL);
@@ -468,7 +248,7 @@ static void warn_unserved(struct local_services *l, const json_t *svc)
                    "externalIPs are not served here: the Service is reached at its other "
                    "addresses");
     json_array_foreach (codec_json_get(svc, "spec", "ports", NULL), i, port) {
-        if (!is_tcp(port))
+        if (!services_is_tcp(port))
             kube_event(l->recorder, svc, "Warning", "ProtocolNotBalanced",
                        "Port %lld: %s is not balanced here, only TCP is",
                        (long long)codec_json_int(port, 0, "port", NULL),
@@ -483,21 +263,20 @@ static void serve(struct local_services *l, struct local_reconcile *w, const cha
 {
     if (allocate(l, w, key, svc))
         return;
-    struct service *s = service_of(l, key);
+    struct services_listeners *s = listeners_of(l, key);
     bool balancer = has_type(svc, "LoadBalancer");
     const char *cluster_ip = cluster_address(l, key, svc);
     const char *lb_ip = balancer ? balancer_ip(l, key, svc) : NULL;
-    update_listeners(s, w, svc, cluster_ip, lb_ip);
-    point_pools(s, svc);
+    services_listeners_update(s, w, svc, cluster_ip, lb_ip, wants_node_ports(svc));
+    services_listeners_point(s, svc);
     if (!show_address(s, w, svc, lb_ip ? lb_ip : cluster_ip))
         show_status(s, w, svc, lb_ip);
 }
 
 static void drop_service(struct local_services *l, const char *key)
 {
-    struct service *s = gs_hmap_remove_str(l->services, key);
-    if (s)
-        service_free(s);
+    struct services_listeners *s = gs_hmap_remove_str(l->services, key);
+    services_listeners_free(s);
 }
 
 static void sync_service(void *arg, struct local_reconcile *w, const char *ns, const char *name)
@@ -590,7 +369,7 @@ struct local_services *services_new(struct local_cluster *c)
     l->recorder = kube_recorder_new(c->client, "service-controller", NULL);
     l->balancer = services_balancer_new(c->loop, NULL);
     l->addresses = services_addresses_new(c->services, c->data_dir ? c->data_dir : "");
-    l->services = gs_hmap_new(service_free);
+    l->services = gs_hmap_new(free_listeners);
     l->slices = services_slices_cache_new(c->loop, c->client);
     kube_cache_start(l->slices);
     l->queue = local_workqueue_new(c->loop, c->client, "services", sync_service, l);

@@ -81,6 +81,25 @@ struct gs_error *services_balancer_listen(struct services_balancer_pool *p, cons
 uint16_t services_balancer_listener_port(const struct services_balancer_listener *l);
 void services_balancer_listener_close(struct services_balancer_listener *l);
 
+// --- listeners.c: the listeners of one service ---
+
+struct services_listeners;
+// All arguments are borrowed. recorder: of events about ports that are in use.
+struct services_listeners *services_listeners_new(struct local_cluster *cluster,
+                                                  struct services_balancer *balancer,
+                                                  struct kube_recorder *recorder);
+void services_listeners_free(struct services_listeners *s); // accepts NULL
+// Opens and closes listeners so that they are those of the service. An address may be NULL. A port
+// that is in use is tried again later.
+void services_listeners_update(struct services_listeners *s, struct local_reconcile *w,
+                               const json_t *svc, const char *cluster_ip, const char *lb_ip,
+                               bool node_ports);
+// Points them at the ready endpoints of the service.
+void services_listeners_point(struct services_listeners *s, const json_t *svc);
+// Where the address listens for the port of the spec; 0: nowhere.
+int services_listeners_port(const struct services_listeners *s, const char *ip, int asked);
+bool services_is_tcp(const json_t *port); // of a port of the spec
+
 // --- endpoints.c: the Endpoints of a service, written from ready pods, read for balancing ---
 
 struct services_endpoints_list {

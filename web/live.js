@@ -4,6 +4,42 @@
 
 import {addressOf} from "./api.js";
 
+// An EventSource whose connection is shared with the other pages of the browser.
+class SharedEvents {
+  static worker = null;
+
+  constructor(url, onfail) {
+    SharedEvents.worker ||= new SharedWorker(new URL("events-worker.js", import.meta.url));
+    SharedEvents.worker.onerror = onfail;
+    this.readyState = EventSource.CONNECTING;
+    const {port} = SharedEvents.worker;
+    port.onmessage = ({data: kind}) => {
+      this.readyState = kind === "data" ? EventSource.OPEN : kind === "closed" ? EventSource.CLOSED : EventSource.CONNECTING;
+      if (kind === "data") this.onmessage();
+      else this.onerror();
+    };
+    port.postMessage(url);
+  }
+
+  close() {
+    SharedEvents.worker.port.onmessage = null;
+    SharedEvents.worker.port.postMessage(null);
+  }
+}
+
+let shared = typeof SharedWorker === "function";
+
+function openEvents() {
+  if (shared) {
+    try {
+      return new SharedEvents(addressOf("events"), () => { shared = false; stop(); start(); });
+    } catch {
+      shared = false;
+    }
+  }
+  return new EventSource(addressOf("events"));
+}
+
 const pollMs = 5000;
 const readers = [];
 let source = null, timer = null, onState = () => {};
@@ -49,7 +85,7 @@ function poll(on) {
 function start() {
   if (document.hidden || source) return;
   poll(true);
-  source = new EventSource(addressOf("events"));
+  source = openEvents();
   source.onmessage = () => { poll(false); onState("live"); runAll(); };
   source.onerror = () => {
     // The browser connects again by itself, except after an answer with an error.

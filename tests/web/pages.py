@@ -355,6 +355,22 @@ def check_live(b):
     say("an open page follows new data and a restart")
 
 
+def check_many(b):
+    """More visible pages than a browser's connections to a host."""
+    first = b.driver.current_window_handle
+    for _ in range(7):
+        b.driver.switch_to.new_window("window")
+        b.open("flags")
+        b.wait("live data", "document.querySelector('.connection.live')")
+        b.check("one of many pages")
+    for window in b.driver.window_handles:
+        if window != first:
+            b.driver.switch_to.window(window)
+            b.driver.close()
+    b.driver.switch_to.window(first)
+    say("eight pages of one browser are live")
+
+
 def check_without_storage(b):
     script = b.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {
         "source": "Object.defineProperty(window, 'localStorage', {get() { throw new DOMException('blocked', 'SecurityError'); }})"})
@@ -397,6 +413,7 @@ def main():
         check_query(b)
         check_keyboard(b)
         check_live(b)
+        check_many(b)
         check_without_storage(b)
         check_without_javascript(b)
     except BaseException:

@@ -44,6 +44,7 @@ struct cluster_source {
     struct kube_client *client;
     struct kube_cache *pods;
     struct gs_timer *timer;
+    bool one_namespace;
     int64_t timeout_ms, begun_ms;
     const char *metrics[N_METRICS]; // that exist; NULL: none
     struct kube_request *discovery;
@@ -280,7 +281,10 @@ static void advance(void *arg)
     const char *error = kube_cache_error(s->pods);
     bool late = gs_mono_ns() / GS_NS_PER_MS - s->begun_ms > s->timeout_ms;
     if (error)
-        finish_refresh(s, gs_error_new(GS_EUNAVAIL, "pods: %s", error));
+        finish_refresh(s, gs_error_new(GS_EUNAVAIL, "%s%s", error,
+                                       kube_cache_denied(s->pods) && !s->one_namespace
+                                           ? "; --namespace needs permission for one namespace only"
+                                           : ""));
     else if (kube_cache_synced(s->pods))
         s->discovery = kube_raw_get(s->client, GROUP_PATH, on_discovery, s);
     else if (late)
@@ -338,6 +342,7 @@ struct gs_error *top_source_cluster_new(uv_loop_t *loop, const struct top_option
     s->http = http;
     s->client = kube_client_new(http);
     s->timer = gs_timer_new(loop, s);
+    s->one_namespace = o->ns != NULL;
     s->timeout_ms = o->timeout_ns / GS_NS_PER_MS;
     s->pods = kube_cache_new(loop, s->client, KUBE_PODS, o->ns, RUNNING);
     kube_cache_set_trim(s->pods, trim_pod);

@@ -162,6 +162,11 @@ static void read_driver(uv_work_t *work) // on a thread of the pool
     r->err = gpu_backend_sample(r->backend, &s);
     for (size_t i = 0; !r->err && i < s->n_devices; i++)
         r->err = add_device(r, s, &s->devices[i]);
+    if (!r->err && s->n_unopened) {
+        GS_AUTO_FREE char *note = gs_format("The driver cannot open %zu of its GPUs: %s",
+                                            s->n_unopened, gpu_nvml_error_name(s->unopened_code));
+        top_samples_note(&r->samples, note);
+    }
     gpu_snapshot_free(s);
 }
 

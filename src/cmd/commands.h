@@ -56,7 +56,8 @@ enum cmd_names {
     CMD_NAMES_HPAS,
     CMD_NAMES_PODS,
     CMD_NAMES_NAMESPACES,
-    CMD_NAMES_MODELS
+    CMD_NAMES_MODELS,
+    CMD_NAMES_CONTEXTS // of the kubeconfig
 };
 // Where names are looked up, as the flags of the command line say; NULL: not given.
 struct cmd_names_from {

@@ -104,6 +104,8 @@ static void complete_value(struct completion *c, const struct gs_opt *flag)
     }
     if (gs_streq(flag->name, "namespace"))
         print_names(c, CMD_NAMES_NAMESPACES);
+    if (gs_streq(flag->name, "context"))
+        print_names(c, CMD_NAMES_CONTEXTS);
     if ((gs_streq(flag->name, "gpus") || gs_streq(flag->name, "simulate")) && print_models(c))
         return;
     if (flag->arg && !print_alternatives(c, flag->arg))
@@ -141,7 +143,7 @@ static void complete_argument(struct completion *c)
         }
     if (gs_streq(command->name, "sim") && gs_streq(c->first, "create"))
         (void)print_models(c);
-    else if (!words && command->args)
+    else if (!words && command->args && !gs_streq(command->name, "explain"))
         print_paths(command->args);
 }
 

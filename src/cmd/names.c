@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Names that the completion proposes, from the servers that know them.
 #include "cmd/commands.h"
+#include "kube/kubeconfig.h"
 #include "kube/object.h"
 #include "kube/session.h"
 #include "nvmlsim/sim.h"
@@ -62,6 +63,9 @@ void cmd_each_name(enum cmd_names kind, const struct cmd_names_from *from,
         return;
     case CMD_NAMES_NAMESPACES:
         each_object(KUBE_NAMESPACES, false, from, fn, arg);
+        return;
+    case CMD_NAMES_CONTEXTS:
+        kube_config_each_context(from->kubeconfig, fn, arg);
         return;
     case CMD_NAMES_MODELS:
         for (const char *const *name = nvmlsim_model_names(); *name; name++)

@@ -269,6 +269,21 @@ struct gs_error *kube_config_load(const char *path, const char *context, struct 
     return NULL;
 }
 
+void kube_config_each_context(const char *path, void (*fn)(void *arg, const char *name), void *arg)
+{
+    GS_CLEANUP(sources_finish) struct sources s = {0};
+    gs_error_free(path ? sources_add(&s, path) : find_sources(false, &s));
+    for (size_t i = 0; i < s.len; i++) {
+        size_t n;
+        json_t *entry;
+        json_array_foreach (json_object_get(s.items[i].doc, "contexts"), n, entry) {
+            const char *name = codec_json_str(entry, "name", NULL);
+            if (name)
+                fn(arg, name);
+        }
+    }
+}
+
 // --- writing ---
 
 // A JSON string is a YAML scalar.

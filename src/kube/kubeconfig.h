@@ -16,6 +16,8 @@ void kube_config_finish(struct kube_config *c); // wipes secrets
 // path NULL: KUBECONFIG, then the service account of the pod in which the program runs, or outside
 // a pod ~/.kube/config.
 struct gs_error *kube_config_load(const char *path, const char *context, struct kube_config *ret);
+// Calls fn for the name of each context. path: as above. A file that cannot be read has none.
+void kube_config_each_context(const char *path, void (*fn)(void *arg, const char *name), void *arg);
 // Returns the connection settings of the server. Borrows the texts.
 struct endpoint_settings kube_config_endpoint(const struct kube_config *c);
 #define KUBE_CONFIG_REFRESH_MS 60000 // tokens of service accounts expire after an hour

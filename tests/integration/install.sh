@@ -50,7 +50,7 @@ check() {
     [ "$(candidates "$@")" = "$want" ] || fail "candidates of \"$*\": $(candidates "$@")"
 }
 check "expander explain exporter " ex
-check "adapter config rules " check ""
+check "adapter config metrics rules web-config " check ""
 check "--strict " check --str
 check "--output=json " query --output=j
 check "json " query --output j
@@ -63,6 +63,10 @@ check "" query -- --ou # after the end of the flags
 # The names of metrics come from a running engine. A server that is away has none.
 check "" query --url=http://127.0.0.1:1 DCGM
 check "" explain --kubeconfig=/nonexistent hpa ""
+printf '{contexts: [{name: one, context: {cluster: a}}, {name: other}, {context: {}}]}' >"$dir/contexts"
+check "--context=one --context=other " explain --kubeconfig="$dir/contexts" hpa --context=
+check "other " nodes --kubeconfig "$dir/contexts" --context ot
+check "" explain metric "" # a path of the API, not a file
 
 # In bash: what Tab puts into the line.
 cat >"$dir/tab.bash" <<'END'

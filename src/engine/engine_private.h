@@ -26,7 +26,7 @@ bool engine_clock_steps_is_back(const struct engine_clock_steps *c, int64_t boot
 // --- ledger_feed.c ---
 
 struct engine_ledger;
-// Errors: the file cannot be opened, the owner label or the prices are wrong.
+// Errors: the owner label or the prices are wrong.
 struct gs_error *engine_ledger_new(uv_loop_t *loop, struct tsdb *db,
                                    const struct engine_ledger_options *o,
                                    struct engine_ledger **ret);

@@ -314,13 +314,33 @@ struct gs_error *engine_ledger_report(void *arg, const struct ledger_report_opti
 
 // --- life ---
 
-static struct gs_error *open_ledger(struct engine_ledger *l)
+static struct gs_error *open_store(struct engine_ledger *l, const char *path)
 {
-    struct gs_error *err = ledger_store_open(l->o.path, &l->store);
+    struct gs_error *err = ledger_store_open(path, &l->store);
     if (!err)
         err = ledger_store_until(l->store, &l->until_ms);
     if (!err)
         err = ledger_store_restore(l->store, l->meter);
+    if (err) {
+        ledger_store_close(l->store);
+        l->store = NULL;
+    }
+    return err;
+}
+
+// A damaged file or a full disk does not stop the engine.
+static struct gs_error *open_ledger(struct engine_ledger *l)
+{
+    struct gs_error *err = open_store(l, l->o.path);
+    if (err && l->o.path) {
+        gs_err("ledger",
+               "%s: GPU hours are kept in memory and end with this process; fix or "
+               "move the file and restart",
+               gs_error_message(err));
+        gs_error_free(err);
+        l->until_ms = 0;
+        err = open_store(l, NULL);
+    }
     if (!err && l->o.prices)
         err = nodes_prices_load(l->o.prices, &l->prices);
     return err;

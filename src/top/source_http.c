@@ -187,8 +187,11 @@ static struct gs_error *read_reply(struct top_fetch *f, const struct http_respon
         return gs_error_new(GS_EUNAVAIL, "status %d%s%s", r->status,
                             *http_reason(r->status) ? " " : "", http_reason(r->status));
     if (!f->exposition && r->status / 100 != 2 && !gs_slice_starts(gs_slice_trim(r->body), "{"))
-        return gs_error_new(GS_EUNAVAIL, "status %d%s%s", r->status,
-                            *http_reason(r->status) ? " " : "", http_reason(r->status));
+        return gs_error_new(GS_EUNAVAIL, "status %d%s%s%s", r->status,
+                            *http_reason(r->status) ? " " : "", http_reason(r->status),
+                            r->status == 404 ? ": this is no engine or Prometheus; an exporter "
+                                               "needs --exporter"
+                                             : "");
     return f->exposition ? top_source_read_exposition(r->body, to)
                          : top_source_read_query(r->body, to);
 }

@@ -1,9 +1,10 @@
 """Types keys into gpuscale top and reads its screen, which a small terminal emulator keeps.
 Usage: top.py GPUSCALE EXPORTER PIDFILE PAGE"""
-import codecs, fcntl, os, pty, re, select, signal, struct, sys, termios, time, unicodedata
+import codecs, fcntl, os, pty, re, resource, select, signal, struct, sys, termios, time, unicodedata
 
 gpuscale, exporter, pidfile, page = sys.argv[1:]
 PATIENCE = 120
+resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # one program is killed by SIGSEGV
 
 
 class Terminal:

@@ -24,6 +24,8 @@ grep -q 'SIMULATED GPUs' "$dir/stderr.log" || fail "simulated GPUs are not label
 d = json.load(sys.stdin); print(len(d["gpus"]), d["simulated"], d["gpus"][2]["model"], d["gpus"][2]["pods"])')" = "3 True Tesla T4 []" ] || fail "JSON"
 ! "$gpuscale" top --url http://127.0.0.1:1 --once 2>"$dir/stderr.log" || fail "no source is no error"
 grep -q '^gpuscale: POST http://127.0.0.1:1/api/v1/query: ' "$dir/stderr.log" || fail "the error of the source"
+! "$gpuscale" top --url "$exporter" --once 2>"$dir/stderr.log" || fail "an exporter as --url is no error"
+grep -q '404 Not Found: this is no engine or Prometheus; an exporter needs --exporter$' "$dir/stderr.log" || fail "the error of an exporter"
 for wrong in "--sort nothing" "-o yaml" "--interval 0s" "--nvml --url x" "--sort history" argument; do
     # shellcheck disable=SC2086 # each is a command line
     code=0 && "$gpuscale" top $wrong --once >/dev/null 2>&1 || code=$?

@@ -68,6 +68,7 @@ struct metrics_line {
 
 struct metrics_metadata {
     struct gs_slice family, help, unit; // help is not unescaped
+    bool escaped_quotes;                // OpenMetrics: help has \" for a quote
     enum metrics_type type;
     const char *type_name; // "gauge", "unknown" …
 };

@@ -176,9 +176,10 @@ static struct gs_error *take_labels(struct metrics_reader *r, bool exemplar, siz
         if (err)
             return err;
         metrics_reader_skip_blanks(r);
+        // As in Prometheus, the comma can be missing in the text format.
         if (metrics_reader_peek(r) == ',')
             r->at++;
-        else if (metrics_reader_peek(r) != '}')
+        else if (metrics_reader_peek(r) != '}' && (r->om || metric || r->at >= r->line.len))
             return metrics_reader_fail(r, "expected ',' or '}' after the label value");
     }
 }

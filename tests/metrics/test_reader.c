@@ -66,6 +66,16 @@ static void test_malformed_braces(void **state)
     refuse(METRICS_TEXT, "a{x=\"1\"}\n", "the value is missing");
 }
 
+// As in Prometheus. OpenMetrics requires the comma.
+static void test_missing_commas_between_labels(void **state)
+{
+    check(METRICS_TEXT, "a{x=\"1\" y=\"2\"} 3\n", "a{x=1,y=2 3\n");
+    check(METRICS_TEXT, "a{x=\"1\"y=\"2\",} 3\n", "a{x=1,y=2 3\n");
+    refuse(METRICS_TEXT, "a{x=\"1\" 2} 3\n", "line 1, column 9");
+    refuse(METRICS_TEXT, "{\"a\" x=\"1\"} 3\n", "line 1");
+    refuse(METRICS_OPENMETRICS, "a{x=\"1\" y=\"2\"} 3\n# EOF\n", "expected ',' or '}'");
+}
+
 static void test_openmetrics(void **state)
 {
     check(METRICS_OPENMETRICS,
@@ -366,6 +376,7 @@ int main(void)
         cmocka_unit_test(test_quoted_names),
         cmocka_unit_test(test_openmetrics),
         cmocka_unit_test(test_malformed_braces),
+        cmocka_unit_test(test_missing_commas_between_labels),
         cmocka_unit_test(test_bounds_have_one_form),
         cmocka_unit_test(test_numbers),
         cmocka_unit_test(test_short_numbers),

@@ -41,7 +41,7 @@ void scrape_metadata_free(struct scrape_metadata *m)
     free(m);
 }
 
-static char *unescape_help(struct gs_slice raw)
+static char *unescape_help(struct gs_slice raw, bool quotes)
 {
     char *out = gs_alloc(raw.len + 1);
     size_t n = 0;
@@ -49,7 +49,7 @@ static char *unescape_help(struct gs_slice raw)
         char c = raw.data[i], next = '\0';
         if (i + 1 < raw.len)
             next = raw.data[i + 1];
-        bool known = c == '\\' && (next == '\\' || next == 'n' || next == '"');
+        bool known = c == '\\' && (next == '\\' || next == 'n' || (quotes && next == '"'));
         if (known)
             c = (char)(next == 'n' ? '\n' : next);
         out[n++] = c;
@@ -75,7 +75,7 @@ void scrape_metadata_set(struct scrape_metadata *m, const struct metrics_metadat
     }
     if (part->help.data) {
         free(f->help);
-        f->help = unescape_help(part->help);
+        f->help = unescape_help(part->help, part->escaped_quotes);
     }
     if (part->unit.data) {
         free(f->unit);

@@ -392,10 +392,11 @@ static void test_metadata_is_kept(void **state)
     struct world w = start(&plain);
     open_target(&w);
     text(&w, 1000, "# HELP a one\\ntwo\n# TYPE a gauge\na 1\n");
-    text(&w, 2000, "# HELP a three\n# TYPE a gauge\na 1\n");
+    text(&w, 2000,
+         "# HELP a th\\\"ree\n# TYPE a gauge\na 1\n"); // \" is an escape in OpenMetrics only
     GS_AUTO_BUF struct gs_buf out = {0};
     scrape_metadata_each(scrape_ingest_metadata(w.in), note, &out);
-    assert_string_equal(out.data, "a|gauge|three\n");
+    assert_string_equal(out.data, "a|gauge|th\\\"ree\n");
     stop(&w);
 }
 

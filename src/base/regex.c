@@ -5,6 +5,7 @@
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
+#include <stdio.h>
 
 #define MAX_PATTERN    ((size_t)16 * 1024)
 #define MATCH_LIMIT    UINT32_C(1000000)
@@ -58,18 +59,133 @@ static size_t escape_len(struct gs_slice s)
     return end ? (size_t)(end - s.data) + 1 : 2;
 }
 
-// Since version 10.43, PCRE2 reads {,3} and { 1, 2 } as repetitions. In Go they are plain text.
+static bool is_repetition(struct gs_slice s)
+{
+    return s.len && (strchr("*+?", *s.data) ? *s.data != '\0' : *s.data == '{' && repeat_len(s));
+}
+
+static bool is_octal(char c)
+{
+    return c >= '0' && c <= '7';
+}
+
+// An escape that PCRE2 reads differently, in a class or outside of one. Returns the bytes that were
+// translated; 0: none.
+static size_t add_escape(struct gs_slice s, bool in_class, struct gs_buf *out)
+{
+    char c = s.len > 1 ? s.data[1] : '\0';
+    if (c == 'v') { // a vertical tab, not a class
+        gs_buf_add_str(out, "\\x0b");
+        return 2;
+    }
+    if (c == 's' || c == 'S') { // without the vertical tab
+        static const char *const forms[] = {"[\\t\\n\\f\\r ]", "[^\\t\\n\\f\\r ]", "\\t\\n\\f\\r ",
+                                            "\\S\\x0b"};
+        gs_buf_add_str(out, forms[2 * in_class + (c == 'S')]);
+        return 2;
+    }
+    if (!is_octal(c) || (c != '0' && (s.len < 3 || !is_octal(s.data[2]))))
+        return 0;
+    size_t n = 1;
+    unsigned code = 0;
+    for (; n < s.len && n < 4 && is_octal(s.data[n]); n++)
+        code = code * 8 + (unsigned)(s.data[n] - '0');
+    gs_buf_addf(out, "\\x{%x}", code);
+    return n;
+}
+
+static bool is_class_escape(struct gs_slice s)
+{
+    return s.len > 1 && *s.data == '\\' && strchr("dDsSwWpP", s.data[1]) && s.data[1];
+}
+
+// The length of "[:alpha:]" at the beginning. 0: another text.
+static size_t posix_len(struct gs_slice s)
+{
+    if (s.len < 2 || s.data[0] != '[' || s.data[1] != ':')
+        return 0;
+    const char *end = memmem(s.data + 2, s.len - 2, ":]", 2);
+    return end ? (size_t)(end - s.data) + 2 : 0;
+}
+
+// A class from its bracket on. Returns its length.
+static size_t add_class(struct gs_slice pattern, struct gs_buf *out)
+{
+    size_t i = 1, first;
+    gs_buf_add_char(out, '[');
+    if (i < pattern.len && pattern.data[i] == '^')
+        gs_buf_add_char(out, pattern.data[i++]);
+    first = i;
+    if (i < pattern.len && pattern.data[i] == ':') { // text, not the name of a class
+        gs_buf_add_str(out, "\\:");
+        i++;
+    }
+    while (i < pattern.len && (pattern.data[i] != ']' || i == first)) {
+        struct gs_slice rest = gs_slice_make(pattern.data + i, pattern.len - i);
+        size_t n = posix_len(rest), translated = 0;
+        bool set = n || is_class_escape(rest);
+        if (!n && *rest.data == '\\') {
+            translated = add_escape(rest, true, out);
+            n = translated ? translated : escape_len(rest);
+        } else if (!n && *rest.data == '[') {
+            gs_buf_add_char(out, '\\');
+        }
+        n = n ? n : 1;
+        if (!translated)
+            gs_buf_add(out, rest.data, n);
+        i += n;
+        // A hyphen after a set is text. PCRE2 reports it as a wrong range.
+        if (set && i + 1 < pattern.len && pattern.data[i] == '-' && pattern.data[i + 1] != ']') {
+            gs_buf_add_str(out, "\\-");
+            i++;
+        }
+    }
+    if (i < pattern.len)
+        gs_buf_add_char(out, pattern.data[i++]);
+    return i;
+}
+
+#define DIGIT_PREFIX "d_" // of the names of groups that begin with a digit
+
+// The length of "(?P<" or "(?<" before a digit. 0: another text.
+static size_t digit_group_len(struct gs_slice s)
+{
+    size_t n = gs_slice_starts(s, "(?P<") ? 4 : gs_slice_starts(s, "(?<") ? 3 : 0;
+    return n && n < s.len && is_decimal_digit(s.data[n]) ? n : 0;
+}
+
+// The bytes of an assertion that PCRE2 does not repeat. 0: another element.
+static size_t assertion_len(struct gs_slice s)
+{
+    if (*s.data == '^' || *s.data == '$')
+        return 1;
+    return s.len > 1 && *s.data == '\\' && s.data[1] && strchr("AbBz", s.data[1]) ? 2 : 0;
+}
+
+// From Go's syntax to that of PCRE2. Since version 10.43, PCRE2 reads {,3} and { 1, 2 } as
+// repetitions. In Go they are plain text.
 static void add_portable(struct gs_slice pattern, struct gs_buf *out)
 {
     while (pattern.len) {
-        size_t n = 1;
-        if (*pattern.data == '\\')
-            n = escape_len(pattern);
-        else if (*pattern.data == '{' && !(n = repeat_len(pattern))) {
+        size_t n = assertion_len(pattern), translated = 0, group = digit_group_len(pattern);
+        bool repeated = n && is_repetition(gs_slice_make(pattern.data + n, pattern.len - n));
+        if (repeated) {
+            gs_buf_addf(out, "(?:%.*s)", (int)n, pattern.data);
+            translated = n;
+        } else if (group) {
+            gs_buf_add_str(out, "(?P<" DIGIT_PREFIX);
+            n = translated = group;
+        } else if (*pattern.data == '[') {
+            n = translated = add_class(pattern, out);
+        } else if (!n && *pattern.data == '\\') {
+            translated = add_escape(pattern, false, out);
+            n = translated ? translated : escape_len(pattern);
+        } else if (!n && *pattern.data == '{' && !(n = repeat_len(pattern))) {
             gs_buf_add_char(out, '\\');
-            n = 1;
         }
-        gs_buf_add(out, pattern.data, n);
+        n = n ? n : 1;
+        if (!translated)
+            gs_buf_add(out, pattern.data, n);
         pattern = gs_slice_make(pattern.data + n, pattern.len - n);
     }
 }
@@ -176,10 +292,11 @@ static struct gs_slice group_named(const struct gs_regex *r, struct gs_slice tex
     if (digits)
         return tsdb_group_at(r, text, number);
     char copy[128];
-    if (name.len >= sizeof(copy))
+    bool prefixed = name.len && is_decimal_digit(*name.data);
+    if (name.len + strlen(DIGIT_PREFIX) >= sizeof(copy))
         return GS_SLICE("");
-    memcpy(copy, name.data, name.len);
-    copy[name.len] = '\0';
+    snprintf(copy, sizeof(copy), "%s" GS_SLICE_FMT, prefixed ? DIGIT_PREFIX : "",
+             GS_SLICE_ARG(name));
     int found = pcre2_substring_number_from_name(r->code, (PCRE2_SPTR)copy);
     return found > 0 ? tsdb_group_at(r, text, (uint32_t)found) : GS_SLICE("");
 }

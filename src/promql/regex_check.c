@@ -38,14 +38,39 @@ static void escape(struct scan *s)
         report_wrong_regex(s, "trailing backslash at end of expression", s->text.len, s->text.len);
         return;
     }
-    if (c >= '1' && c <= '9' && !(regex_peek(s, 2) >= '0' && regex_peek(s, 2) <= '7')) {
+    static const char known[] = "afnrtvxdDsSwWpPAbBzQ01234567";
+    bool letter = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    bool back = c >= '1' && c <= '7' && !(regex_peek(s, 2) >= '0' && regex_peek(s, 2) <= '7');
+    if ((letter && !strchr(known, c)) || back) {
         report_wrong_regex(s, "invalid escape sequence", s->at, s->at + 2);
         return;
     }
     s->at += 2;
-    if (c == 'Q') // literally up to \E
-        while (regex_peek(s, 0) >= 0 && !(regex_peek(s, 0) == '\\' && regex_peek(s, 1) == 'E'))
-            s->at++;
+    if (regex_peek(s, 0) == '{' && strchr("xpP", c)) { // \x{41}, \p{Greek}
+        size_t end = s->at;
+        while (end < s->text.len && s->text.data[end] != '}')
+            end++;
+        s->at = end < s->text.len ? end + 1 : s->at;
+    }
+    if (c != 'Q')
+        return;
+    while (regex_peek(s, 0) >= 0 && !(regex_peek(s, 0) == '\\' && regex_peek(s, 1) == 'E'))
+        s->at++; // literally
+    s->at += regex_peek(s, 0) >= 0 ? 2 : 0;
+}
+
+// Returns false if a class cannot contain the escape.
+static bool check_class_escape(struct scan *s)
+{
+    static const char known[] = "afnrtvxdDsSwWpP01234567";
+    int c = regex_peek(s, 1);
+    bool letter = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    bool back = c >= '1' && c <= '7' && !(regex_peek(s, 2) >= '0' && regex_peek(s, 2) <= '7');
+    s->at++;
+    if (!(letter && !strchr(known, c)) && !back)
+        return true;
+    report_wrong_regex(s, "invalid escape sequence", s->at - 1, s->at + 1);
+    return false;
 }
 
 // A class, up to its closing bracket. A bracket directly after the opening one is literal.
@@ -62,8 +87,8 @@ static void class(struct scan *s)
         }
         if (c == ']' && !first)
             break;
-        if (c == '\\')
-            s->at++;
+        if (c == '\\' && !check_class_escape(s))
+            return;
         if (c == '[' && regex_peek(s, 1) == ':') { // [:alpha:]
             size_t end = s->at + 2;
             while (end < s->text.len && s->text.data[end] >= 'a' && s->text.data[end] <= 'z')

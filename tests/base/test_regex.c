@@ -34,6 +34,27 @@ static void test_braces_mean_what_they_mean_in_go(void **state)
     (void)state;
 }
 
+// What PCRE2 reads differently or refuses.
+static void test_escapes_and_classes_mean_what_they_mean_in_go(void **state)
+{
+    static const struct {
+        const char *pattern, *value;
+        bool matches;
+    } cases[] = {
+        {"\\v", "\v", true},      {"\\v", "\n", false},      {"\\s", "\v", false},
+        {"\\s", "\t", true},      {"\\S", "\v", true},       {"[\\s]", "\v", false},
+        {"[\\S]", "\v", true},    {"[^\\s]", "\v", true},    {"\\101", "A", true},
+        {"[\\101]", "A", true},   {"[\\d-a]", "-", true},    {"[\\d-a]", "b", false},
+        {"[:alpha:]", "p", true}, {"[:alpha:]", "b", false}, {"[[:alpha:]]", "b", true},
+        {"a$*", "a", true},       {"\\b*a", "a", true},      {"(?P<1>a)", "a", true},
+        {"[[]", "[", true},       {"[]a]", "]", true},       {"[^]]", "a", true},
+    };
+    for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++)
+        if (matches(cases[i].pattern, &whole, gs_slice_of(cases[i].value)) != cases[i].matches)
+            fail_msg("%s on %s", cases[i].pattern, cases[i].value);
+    (void)state;
+}
+
 static void test_a_search_finds_a_part_and_whole_does_not(void **state)
 {
     assert_true(matches("b", NULL, GS_SLICE("abc")));
@@ -134,6 +155,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_braces_mean_what_they_mean_in_go),
+        cmocka_unit_test(test_escapes_and_classes_mean_what_they_mean_in_go),
         cmocka_unit_test(test_a_search_finds_a_part_and_whole_does_not),
         cmocka_unit_test(test_invalid_utf8_can_be_searched),
         cmocka_unit_test(test_a_pattern_that_explodes_is_no_match),

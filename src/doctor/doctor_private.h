@@ -111,6 +111,15 @@ bool doctor_is_gpu_name(const char *name); // of a metric, rule or job about GPU
 const char *doctor_text(const char *text); // "" for NULL
 // The metric of an element of spec.metrics: {"name", "selector"}; NULL: a resource metric.
 const json_t *doctor_hpa_metric(const json_t *metric);
+bool doctor_hpa_uses(const struct doctor_examination *e, const char *type, const char *metric);
+// The workload of spec.scaleTargetRef; NULL: unknown.
+const json_t *doctor_hpa_target(const struct doctor_examination *e, const json_t *hpa);
+// The Service of a Prometheus in the cluster, and its port; NULL: none.
+const json_t *doctor_prometheus_service(const struct doctor_examination *e, int64_t *ret_port);
+// The newest event about an object whose message contains the text; NULL: none.
+const char *doctor_event_with(const struct doctor_examination *e, const json_t *obj,
+                              const char *text);
+
 // --- checks_hpa.c ---
 
 const json_t *doctor_hpa_metrics(const json_t *hpa); // spec.metrics
@@ -125,17 +134,6 @@ void doctor_each_hpa(struct doctor_examination *e,
 void doctor_each_hpa_metric(struct doctor_examination *e,
                             void (*check)(struct doctor_examination *e, const json_t *hpa,
                                           const json_t *metric, const json_t *answer));
-
-// --- facts.c ---
-
-bool doctor_hpa_uses(const struct doctor_examination *e, const char *type, const char *metric);
-// The workload of spec.scaleTargetRef; NULL: unknown.
-const json_t *doctor_hpa_target(const struct doctor_examination *e, const json_t *hpa);
-// The Service of a Prometheus in the cluster, and its port; NULL: none.
-const json_t *doctor_prometheus_service(const struct doctor_examination *e, int64_t *ret_port);
-// The newest event about an object whose message contains the text; NULL: none.
-const char *doctor_event_with(const struct doctor_examination *e, const json_t *obj,
-                              const char *text);
 
 // --- gathering ---
 

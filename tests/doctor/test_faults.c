@@ -180,7 +180,7 @@ static void test_values_of_any_type_are_accepted(void **state)
         CODEC_AUTO_JSON json_t *base = load_base(fault), *facts = NULL;
         assert_ok(kube_patch_json(base, json_object_get(fault, "patch"), &facts));
         count = i; // other values for each fault
-        replace_each(facts, facts, 67, &count);
+        replace_each(facts, facts, 199, &count);
     }
 }
 

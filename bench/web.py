@@ -93,7 +93,7 @@ FIRST_VIEW = """new MutationObserver((all, o) => { if (document.querySelector('.
 
 # Updates as fast as the server answers: events come at once, and the shortest time between two updates is over.
 FAST = """const now = Date.now; let jumps = 0;
-Date.now = () => now() + (/live\\.js/.test(new Error().stack.split("\n")[2]) ? 10000 * ++jumps : 0);
+Date.now = () => now() + (/live\\.js/.test(new Error().stack.split("\\n")[2]) ? 10000 * ++jumps : 0);
 window.updates = 0; const read = window.fetch; window.fetch = (...a) => { if (String(a[0]).includes('/query?')) window.updates++; return read(...a); };
 window.SharedWorker = undefined; window.EventSource = class { constructor() { this.timer = setInterval(() => this.onmessage && this.onmessage({data: '1'}), 20); } close() { clearInterval(this.timer); } };"""
 

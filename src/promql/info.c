@@ -273,8 +273,9 @@ static struct gs_error *enrich_series(struct enrichment *e, size_t base, struct 
             if (!err)
                 err = add_labels(e, s->labels, &labels);
         }
-        bool same = made != SIZE_MAX && labels.n == last.n &&
-                    memcmp(labels.pairs, last.pairs, labels.n * sizeof(*labels.pairs)) == 0;
+        bool same =
+            made != SIZE_MAX && labels.n == last.n &&
+            (!labels.n || memcmp(labels.pairs, last.pairs, labels.n * sizeof(*labels.pairs)) == 0);
         if (!err && !same) {
             struct promql_series *added;
             err = promql_eval_add_series(e->ev, ret, labels, &added);

@@ -14,7 +14,7 @@ struct writer {
     // The labels of the previous series, and where each begins in the output. Series that follow
     // each other have most labels in common, whose text is copied.
     struct tsdb_labels last;
-    size_t last_at[LABELS_AT_ONCE + 1];
+    size_t last_at[LABELS_AT_ONCE + 1], last_value[LABELS_AT_ONCE];
 };
 
 static void add_pair(struct writer *w, bool first, struct gs_slice name, struct gs_slice value)
@@ -45,10 +45,31 @@ static bool is_as_before(const struct writer *w, struct tsdb_labels l, size_t i)
            w->last.pairs[i].value == l.pairs[i].value;
 }
 
-static char *put_pair(char *at, const struct gs_slice text[2])
+static bool has_name_as_before(const struct writer *w, struct tsdb_labels l, size_t i)
 {
-    at = engine_api_json_put_string(at, text[0]);
-    *at++ = ':';
+    return i < w->last.n && w->last.pairs[i].name == l.pairs[i].name;
+}
+
+// Copies up to seven bytes more.
+static char *copy_short(char *at, const char *from, size_t len)
+{
+    for (size_t i = 0; i < len; i += 8)
+        memcpy(at + i, from + i, 8);
+    return at + len;
+}
+
+// Adds "name":"value", with the name as in the previous series, or with its text.
+static char *put_pair(struct writer *w, char *at, size_t i, bool known, const struct gs_slice *text)
+{
+    const char *start = at;
+    if (known) {
+        at = copy_short(at, w->out->data + w->last_at[i], w->last_value[i]);
+    } else {
+        at = engine_api_json_put_string(at, text[0]);
+        *at++ = ':';
+        w->last_value[i] = (size_t)(at - start);
+    }
+    w->last_at[i] = (size_t)(start - w->out->data);
     at = engine_api_json_put_string(at, text[1]);
     *at++ = ',';
     return at;
@@ -68,10 +89,14 @@ static void add_labels(struct writer *w, struct tsdb_labels l)
             room += w->last_at[i + 1] - w->last_at[i];
             continue;
         }
-        texts[2 * i] = promql_text(w->res, l.pairs[i].name);
         texts[2 * i + 1] = promql_text(w->res, l.pairs[i].value);
-        room += ENGINE_API_JSON_STRING_SIZE(texts[2 * i].len) +
-                ENGINE_API_JSON_STRING_SIZE(texts[2 * i + 1].len) + 2;
+        room += ENGINE_API_JSON_STRING_SIZE(texts[2 * i + 1].len) + 8;
+        if (has_name_as_before(w, l, i)) {
+            room += w->last_value[i];
+            continue;
+        }
+        texts[2 * i] = promql_text(w->res, l.pairs[i].name);
+        room += ENGINE_API_JSON_STRING_SIZE(texts[2 * i].len) + 1;
     }
     char *start = gs_buf_room(w->out, room), *at = start;
     if (!start)
@@ -82,8 +107,8 @@ static void add_labels(struct writer *w, struct tsdb_labels l)
         for (until = i; until < l.n && is_as_before(w, l, until);)
             until++;
         if (until == i) {
-            w->last_at[i] = offset + (size_t)(at - start);
-            at = put_pair(at, &texts[2 * until++]);
+            at = put_pair(w, at, i, has_name_as_before(w, l, i), &texts[2 * i]);
+            until++;
             continue;
         }
         size_t from = w->last_at[i], len = w->last_at[until] - from;

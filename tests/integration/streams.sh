@@ -1,6 +1,6 @@
 #!/bin/sh
 # exec, attach, cp, run and port-forward with kubectl, over WebSocket and over SPDY as kubectl before 1.30 speaks
-# it: exit codes, streams, a terminal, many at once, and clients that vanish.
+# it: exit codes, streams, a terminal, many at once, hostile clients, and clients that vanish.
 . "$(dirname "$0")/lib.sh"
 need kubectl python3 script curl
 
@@ -142,6 +142,24 @@ for debugged in "pod/web --copy-to=web-debug" "$(kubectl get nodes -o name)"; do
     grep -q '^debugged 42' "$dir/terminal" || fail "debug $debugged: $(cat "$dir/terminal")"
 done
 echo "ok: debug of a copy and of the node"
+
+# Hostile clients disturb nobody, and cost a bounded amount of memory.
+api=$(sed -n 's#.*https://127.0.0.1:\([0-9]*\).*#\1#p' "$KUBECONFIG" | head -n 1)
+mkfifo "$dir/until"
+python3 "$source/tests/integration/hostile_streams.py" "$api" "$dir/data/pki/token" web <"$dir/until" >"$dir/hostile.log" 2>&1 &
+hostile=$!
+pids="$pids $hostile"
+exec 9>"$dir/until"
+wait_for "a pod has all its sessions" grep -q 'sessions without a reader' "$dir/hostile.log"
+[ "$(kubectl exec two -c a -- echo served)" = served ] || fail "another pod is not served"
+kubectl get pods >/dev/null || fail "the API is not served"
+memory=$(awk '/^VmRSS/ { print int($2 / 1024) }' "/proc/$up_pid/status")
+[ "$memory" -lt 400 ] || fail "$memory MB of memory with hostile clients"
+exec 9>&-
+wait "$hostile" || fail "$(cat "$dir/hostile.log")"
+cat "$dir/hostile.log"
+served() { kubectl exec web -- true; }
+wait_for "the pod takes sessions again ($memory MB were in use)" served
 
 # Many at once.
 many=

@@ -77,7 +77,7 @@ static char *clock_text(int64_t unix_ms)
     struct tm at;
     char text[16] = "";
     if (localtime_r(&t, &at))
-        strftime(text, sizeof(text), "%H:%M:%S", &at);
+        (void)strftime(text, sizeof(text), "%H:%M:%S", &at);
     return gs_strdup(text);
 }
 
@@ -303,7 +303,7 @@ static void draw_panes(struct drawing *d, const struct top_rows *rows, size_t he
 // --- help ---
 
 static const char *const help[] = {
-    BOLD "Keys" RESET,
+    "\033[1mKeys\033[0m",
     "",
     "q, Ctrl-C        quit; q closes a page first",
     "?, h             this page",
@@ -320,7 +320,7 @@ static const char *const help[] = {
     "Ctrl-L           draw the window again",
     "Mouse            click a row or a heading, click a row again for its details, wheel",
     "",
-    BOLD "Values" RESET,
+    "\033[1mValues\033[0m",
     "",
     "-        the source has no such value: it is never shown as 0",
     "stale    the newest sample of the row has this age; the row is dim",

@@ -79,7 +79,7 @@ static void set_sampled(const struct top_model *m, json_t *j, int64_t at_ms, int
 {
     char text[GS_RFC3339_SIZE];
     set_text(j, "sampledAt", at_ms ? gs_format_rfc3339(at_ms, text) : "");
-    set_number(j, "ageSeconds", at_ms ? (double)((now_ms - at_ms) / 1000) : NAN);
+    set_number(j, "ageSeconds", at_ms ? floor((double)(now_ms - at_ms) / 1000) : NAN);
     codec_json_set_bool(j, "stale", top_model_is_stale(m, at_ms, now_ms));
 }
 

@@ -178,7 +178,10 @@ static void apply_style(const struct top_screen *s, struct gs_slice parameters, 
         } else if (gs_slice_eq_str(one, "7")) {
             *attributes |= A_REVERSE;
         } else if (s->colour && one.len == 2 && one.data[0] == '3') {
-            *pair = one.data[1] == '1' ? 1 : one.data[1] == '2' ? 2 : one.data[1] == '3' ? 3 : 4;
+            *pair = (short)(one.data[1] == '1'   ? 1
+                            : one.data[1] == '2' ? 2
+                            : one.data[1] == '3' ? 3
+                                                 : 4);
         }
     }
 }

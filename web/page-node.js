@@ -152,7 +152,7 @@ function render(node) {
     return node.gone !== undefined ? notice("warning", `There are no series of this node for ${age(Date.now() / 1000 - node.gone)}: it was removed, or the engine does not receive its state. The history below is from before.`)
       : section("Node", empty(`No series of the node ${name} in the last day.`));
   }
-  return [node.gpus.some((g) => g.simulated) && simulatedNote(), tiles(node), h("div", {class: "overview even"},
+  return [node.gpus.some((g) => g.simulated) && simulatedNote(), tiles(node), h("div", {class: "overview"},
     h("div", null, factsNode(node), resourcesNode(node)),
     h("div", null, section("GPUs", node.gpus.length ? gpuTable(node.gpus) : empty(gpuResources(node).length ? "GPUs are allocatable, but no exporter measures them." : "No GPUs.")), podsNode(node)))];
 }

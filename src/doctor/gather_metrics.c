@@ -38,7 +38,9 @@ static void add_resource(struct gs_buf *path, const json_t *described)
     const char *version = codec_json_str(described, "apiVersion", NULL);
     const char *slash = version ? strchr(version, '/') : NULL;
     size_t n = kind ? strlen(kind) : 0;
-    char last = n ? kind[n - 1] : 's';
+    char last = 's';
+    if (n)
+        last = kind[n - 1];
 
     for (size_t i = 0; i < n; i++)
         gs_buf_add_char(path, (char)(kind[i] >= 'A' && kind[i] <= 'Z' ? kind[i] + 32 : kind[i]));

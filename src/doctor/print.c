@@ -17,7 +17,7 @@ static void add_lines(struct gs_buf *out, const char *title, const char *text)
         else if (*c == '\n')
             continue;
         else
-            gs_buf_add_char(out, (unsigned char)*c < ' ' || *c == 0x7f ? '?' : *c);
+            gs_buf_add(out, (unsigned char)*c < ' ' || *c == 0x7f ? "?" : c, 1);
     }
     gs_buf_add_char(out, '\n');
 }

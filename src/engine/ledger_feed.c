@@ -100,21 +100,21 @@ static struct metrics_label label(const char *name, const char *value)
 
 static void write_totals(const struct engine_ledger *l, struct gs_buf *out)
 {
-    static const char name[] = "gpuscale_gpu_hours_total";
+    static const char name[] = "gpuscale_gpu_seconds_total";
     void *value;
     metrics_write_family(out, name, METRICS_COUNTER,
-                         "GPU hours since the start of the process, by state.");
+                         "Time of GPUs since the start of the process, by state.");
     for (size_t pos = 0; gs_hmap_next(l->totals, &pos, NULL, &value);) {
         const struct total *c = value;
         struct metrics_label labels[] = {
             label("namespace", c->text[0]), label("workload", c->text[1]),
             label("owner", c->text[2]),     label("pool", c->text[3]),
-            label("modelName", c->text[4]), label("state", "")};
+            label("model", c->text[4]),     label("state", "")};
         const size_t n = GS_ARRAY_LEN(labels);
         for (enum ledger_state s = 0; s < LEDGER_N_STATES; s++) {
             labels[n - 1] = label("state", ledger_state_name(s));
             if (c->hours[s] > 0)
-                metrics_write_sample(out, name, labels, n, c->hours[s]);
+                metrics_write_sample(out, name, labels, n, c->hours[s] * 3600);
         }
     }
 }
@@ -138,7 +138,7 @@ static void write_idle(const struct engine_ledger *l, bool cost, struct gs_buf *
                                                label("node", g->node),
                                                label("gpu", g->gpu),
                                                label("UUID", g->uuid),
-                                               label("modelName", g->model),
+                                               label("model", g->model),
                                                label("currency", currency ? currency : "")};
         if (!cost)
             metrics_write_sample(out, name, labels, GS_ARRAY_LEN(labels) - 1,

@@ -50,7 +50,7 @@ static struct gs_error *wrong_by(struct gs_slice word)
 struct gs_error *ledger_parse_by(const char *text, unsigned by[LEDGER_N_BY], size_t *ret_n)
 {
     size_t n = 0;
-    unsigned found[LEDGER_N_BY];
+    unsigned found[LEDGER_N_BY] = {0};
     struct gs_slice rest = gs_slice_of(text);
     while (rest.data && !gs_streq(text, "none")) {
         struct gs_slice word = gs_slice_trim(gs_slice_cut(&rest, ','));

@@ -154,7 +154,7 @@ struct gs_error *promql_eval_topk(struct promql_eval *ev, const struct promql_no
                                   const struct promql_grouping *g, const double *k,
                                   struct promql_matrix *ret)
 {
-    struct heap *heaps;
+    struct heap *heaps = NULL;
     bool *kept;
     struct choice c = {&g->input, 0, n->u.aggregate.op == PROMQL_BOTTOMK};
     bool some = false;

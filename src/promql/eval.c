@@ -316,8 +316,8 @@ static struct gs_error *drop_cached_names(struct promql_eval *ev, struct promql_
                                           bool *ret_done)
 {
     const struct promql_key_rule rule = {0}; // ignoring ()
-    struct promql_label_table *t;
-    uint32_t *numbers;
+    struct promql_label_table *t = NULL;
+    uint32_t *numbers = NULL;
     bool *seen;
     struct gs_error *err = promql_eval_alloc(ev, m->n, sizeof(*numbers), &numbers);
     *ret_done = false;

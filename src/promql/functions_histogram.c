@@ -307,7 +307,7 @@ static struct gs_error *quantile_symbol(struct promql_eval *ev, double q, uint32
     char text[GS_DOUBLE_SIZE + 2];
     promql_format_g(q, text);
     if (isfinite(q) && !strpbrk(text, ".e"))
-        strcat(text, ".0");
+        memcpy(text + strlen(text), ".0", sizeof(".0"));
     return promql_eval_intern(ev, gs_slice_of(text), ret);
 }
 
@@ -323,7 +323,7 @@ static struct gs_error *label_quantile(struct promql_eval *ev, const struct prom
                 continue;
             if (!to || q[i] != q[i - 1]) {
                 uint32_t value = 0;
-                struct tsdb_labels labels;
+                struct tsdb_labels labels = {0};
                 err = quantile_symbol(ev, q[i], &value);
                 if (!err)
                     err = promql_eval_with_label(ev, m->series[s].labels, label, value, &labels);

@@ -163,7 +163,8 @@ void promql_eval_rule_key(const struct promql_eval *ev, const struct promql_key_
     gs_buf_add_char(key, rule->on ? 'o' : 'i');
     for (size_t i = 0; i < GS_ARRAY_LEN(ev->metadata); i++) {
         bool own = ev->metadata[i] & PROMQL_OWN_SYMBOL;
-        gs_buf_add(key, own ? &(uint32_t){TSDB_NO_SYMBOL} : &ev->metadata[i], sizeof(uint32_t));
+        const uint32_t symbol = own ? TSDB_NO_SYMBOL : ev->metadata[i];
+        gs_buf_add(key, &symbol, sizeof(symbol));
     }
     for (size_t i = 0; i < rule->n; i++) {
         // No stored series has a name that is a symbol of the query. The text is part of the key,

@@ -113,7 +113,7 @@ static struct gs_error *over_selector(struct promql_eval *ev, struct rollup *r,
         promql_shifted(ev, r->shift, promql_step_time(&ev->steps, ev->steps.n - 1)) + r->after_ms;
     struct tsdb_samples *s = &ev->scratch;
     struct promql_cached_series *k;
-    uint32_t *members;
+    uint32_t *members = NULL;
     struct gs_error *err = promql_cached_series_select(ev, n, &k);
     if (!err)
         err = promql_eval_matrix(ev, ret, k->n);

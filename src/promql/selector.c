@@ -312,7 +312,7 @@ static struct gs_error *columns(struct promql_eval *ev, const struct promql_node
                                 struct promql_cached_series *k, int64_t mint, int64_t maxt,
                                 bool times, struct promql_matrix *ret)
 {
-    uint32_t *members;
+    uint32_t *members = NULL;
     struct gs_error *err = promql_eval_matrix(ev, ret, k->n);
     if (!err)
         err = promql_eval_alloc(ev, k->n, sizeof(*members), &members);

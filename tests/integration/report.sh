@@ -49,7 +49,7 @@ for step in 10s 15s; do
 done
 status=$(curl -s -o "$dir/body" -w '%{http_code}' "$GPUSCALE_URL/api/v1/gpuscale/report?by=team")
 [ "$status" = 400 ] || fail "an unknown group gives status $status: $(cat "$dir/body")"
-"$gpuscale" query -o csv 'gpuscale_gpu_hours_total{workload="deployment/web",state="idle"}' | grep -q web || fail "the series of the ledger are missing"
+"$gpuscale" query -o csv 'gpuscale_gpu_seconds_total{workload="deployment/web",state="idle"}' | grep -q web || fail "the series of the ledger are missing"
 
 # After a crash, what was written is still there, and time without an engine is counted once.
 kill -KILL "$up_pid"

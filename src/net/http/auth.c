@@ -22,6 +22,8 @@ static void name_peer(const struct sockaddr *sa, char *out, size_t size)
         const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)(const void *)sa;
         uv_ip6_name(in6, ip, sizeof(ip));
         snprintf(out, size, "[%s]:%u", ip, ntohs(in6->sin6_port));
+    } else if (sa->sa_family != AF_INET) {
+        snprintf(out, size, "a Unix socket");
     } else {
         const struct sockaddr_in *in = (const struct sockaddr_in *)(const void *)sa;
         uv_ip4_name(in, ip, sizeof(ip));

@@ -7,6 +7,7 @@
 struct kube_client {
     struct http_client *http;
     struct kube_request *requests; // in progress
+    bool urgent;
 };
 
 struct kube_request {
@@ -29,6 +30,13 @@ struct kube_client *kube_client_new(struct http_client *client)
 struct http_client *kube_client_http(const struct kube_client *c)
 {
     return c->http;
+}
+
+struct kube_client *kube_client_new_urgent(struct http_client *client)
+{
+    struct kube_client *c = kube_client_new(client);
+    c->urgent = true;
+    return c;
 }
 
 void kube_client_free(struct kube_client *c)
@@ -109,7 +117,9 @@ static struct kube_request *request_send(struct kube_client *c, const struct htt
         r->next->prev = r;
     c->requests = r;
     static const struct http_callbacks callbacks = {.on_done = request_done};
-    r->op = http_send(c->http, request, &callbacks, r);
+    struct http_request sent = *request;
+    sent.urgent = c->urgent;
+    r->op = http_send(c->http, &sent, &callbacks, r);
     return r;
 }
 

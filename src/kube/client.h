@@ -35,6 +35,8 @@ struct kube_gvr {
 
 // client is borrowed and must outlive the kube_client.
 struct kube_client *kube_client_new(struct http_client *client);
+// Its requests do not wait for others of the http_client.
+struct kube_client *kube_client_new_urgent(struct http_client *client);
 void kube_client_free(struct kube_client *c);                      // cancels all requests
 struct http_client *kube_client_http(const struct kube_client *c); // borrowed
 

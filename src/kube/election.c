@@ -12,7 +12,7 @@
 #define DEFAULT_RETRY_MS INT64_C(2000)
 
 struct kube_election {
-    struct kube_client *client;
+    struct kube_client *client; // of its own: a lease is renewed however many requests wait
     struct kube_election_config cfg;
     char *ns, *name, *identity, *holder;
     char *logged; // the failure that was logged last
@@ -170,7 +170,7 @@ struct kube_election *kube_election_new(uv_loop_t *loop, struct kube_client *cli
                                         const struct kube_election_config *cfg)
 {
     struct kube_election *e = gs_alloc(sizeof(*e));
-    e->client = client;
+    e->client = kube_client_new_urgent(kube_client_http(client));
     e->cfg = *cfg;
     e->cfg.lease_ms = cfg->lease_ms ? cfg->lease_ms : DEFAULT_LEASE_MS;
     e->cfg.renew_ms = cfg->renew_ms ? cfg->renew_ms : DEFAULT_RENEW_MS;
@@ -204,6 +204,6 @@ void kube_election_free(struct kube_election *e)
 {
     if (!e)
         return;
-    kube_request_cancel(e->request);
+    kube_client_free(e->client);
     gs_timer_close(e->timer, free_election);
 }

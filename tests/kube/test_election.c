@@ -199,6 +199,37 @@ static void test_a_lease_that_was_taken_is_lost(void **state)
     assert_string_equal(holder(b), "c");
 }
 
+struct recorder {
+    struct http_client base;
+    struct http_client *inner;
+    int sent, urgent;
+};
+
+static struct http_op *record(struct http_client *base, const struct http_request *request,
+                              const struct http_callbacks *cb, void *arg)
+{
+    struct recorder *r = GS_CONTAINER_OF(base, struct recorder, base);
+    r->sent++;
+    r->urgent += request->urgent;
+    return http_send(r->inner, request, cb, arg);
+}
+
+// Otherwise slow requests of the same client could end the leadership.
+static void test_the_lease_does_not_wait_for_other_requests(void **state)
+{
+    static const struct http_client_ops ops = {.send = record};
+    struct bench *b = *state;
+    struct recorder r = {.base.ops = &ops, .inner = b->http};
+    kube_client_free(b->kube);
+    b->kube = kube_client_new(&r.base);
+    contend(b, A);
+    pass(b, 100);
+    assert_int_equal(b->replicas[A].led, 1);
+    assert_true(b->writes > 1);
+    assert_int_equal(r.urgent, r.sent);
+    leave(b, A);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -208,6 +239,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_who_cannot_renew_gives_up_before_the_lease_ends,
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_lease_that_was_taken_is_lost, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_the_lease_does_not_wait_for_other_requests, set_up,
+                                        tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,8 +26,9 @@ struct http_client_config {
     const char *user_agent;
     unsigned connect_timeout_ms; // 0: 5000
     unsigned idle_connections;   // kept for the next call; 0: 32
-    // Requests under way, except streams (a timeout of UINT_MAX) and GETs over plain HTTP. More of
-    // them wait, and their timeout begins when they start. 0: no limit.
+    // Requests in progress, except streams (with on_data or a timeout of UINT_MAX), urgent ones and
+    // GETs over plain HTTP. More of them wait, and their timeout begins when they start. 0: no
+    // limit.
     unsigned max_requests;
 };
 
@@ -53,6 +54,7 @@ struct http_request {
     const char *content_type; // of the body
     unsigned timeout_ms;      // whole operation; 0: 30000; streams: UINT_MAX for none
     size_t max_reply;         // bytes, 0: 64 MiB
+    bool urgent;              // does not wait for others
 };
 
 const char *http_reason(int status); // "Not Found"; "" if unknown

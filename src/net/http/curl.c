@@ -74,7 +74,7 @@ struct http_curl_op {
     bool plain_get; // the handle may serve the next GET of this URL
     bool repeatable, repeated;
     bool queued, completed, delivering, retired, too_large;
-    bool counted; // not a stream, which may never end
+    bool counted; // for max_requests
     bool waits, running;
 };
 
@@ -609,7 +609,7 @@ static struct gs_error *prepare_easy(struct http_curl_op *op, const struct http_
     struct gs_error *err = add_curl_headers(op, request);
     if (err)
         return err;
-    op->counted = timeout != UINT_MAX;
+    op->counted = timeout != UINT_MAX && !op->cb.on_data && !request->urgent;
     return start_curl_op(op);
 }
 

@@ -50,6 +50,7 @@ struct direct_op {
     void *arg;
     size_t max_reply;
     unsigned timeout_ms;
+    bool urgent;
     int64_t started_ns;
 };
 
@@ -239,7 +240,8 @@ static void forward_to_curl(struct direct_op *op)
     struct http_request request = {.path = op->path,
                                    .headers = headers,
                                    .timeout_ms = op->timeout_ms,
-                                   .max_reply = op->max_reply};
+                                   .max_reply = op->max_reply,
+                                   .urgent = op->urgent};
     if (op->timeout_ms != UINT_MAX)
         request.timeout_ms = spent_ms < op->timeout_ms ? op->timeout_ms - (unsigned)spent_ms : 1;
     if (op->conn)
@@ -502,6 +504,7 @@ static struct http_op *direct_send(struct http_client *base, const struct http_r
     op->arg = arg;
     op->max_reply = request->max_reply ? request->max_reply : HTTP_DEFAULT_MAX_REPLY;
     op->timeout_ms = request->timeout_ms ? request->timeout_ms : HTTP_DEFAULT_TIMEOUT_MS;
+    op->urgent = request->urgent;
     op->started_ns = gs_mono_ns();
     TAILQ_INSERT_TAIL(&c->ops, op, all);
     begin_exchange(op, &url);

@@ -461,16 +461,23 @@ static void count_reply(void *arg, const struct http_response *response, struct 
     ++*(int *)arg;
 }
 
-// Not more than max_requests are under way. Streams are not counted, and a cancelled request makes
-// room.
+static void ignore_bytes(void *arg, struct gs_slice bytes)
+{
+    (void)arg, (void)bytes;
+}
+
+// Not more than max_requests are under way. Streams and urgent requests are not counted, and a
+// cancelled request makes room.
 static void test_requests_of_a_client_wait_for_others(void **state)
 {
     struct fixture *f = setup(true, (struct http_server_config){0});
     GS_AUTO_FREE char *url = gs_format("https://127.0.0.1:%d", http_server_port(f->server));
     const struct http_client_config cfg = {.base_url = url, .insecure = true, .max_requests = 2};
     static const struct http_request hold = {.path = "/hold"},
-                                     stream = {.path = "/hold", .timeout_ms = UINT_MAX};
-    const struct http_callbacks cb = {.on_done = count_reply};
+                                     stream = {.path = "/hold", .timeout_ms = UINT_MAX},
+                                     urgent = {.path = "/hold", .urgent = true};
+    const struct http_callbacks cb = {.on_done = count_reply},
+                                watch_cb = {.on_data = ignore_bytes, .on_done = count_reply};
     struct http_client *client;
     struct http_op *ops[5];
     int replies = 0;
@@ -479,19 +486,21 @@ static void test_requests_of_a_client_wait_for_others(void **state)
         ops[i] = http_send(client, &hold, &cb, &replies);
     wait_until(f, f->n_held == 2);
     (void)http_send(client, &stream, &cb, &replies);
-    wait_until(f, f->n_held == 3);
+    (void)http_send(client, &hold, &watch_cb, &replies); // streams may have a timeout
+    (void)http_send(client, &urgent, &cb, &replies);
+    wait_until(f, f->n_held == 5);
     for (int i = 0; i < 200; i++)
         turn(f);
-    assert_int_equal(f->n_held, 3);
+    assert_int_equal(f->n_held, 5);
     http_op_cancel(ops[4]); // waits
     http_op_cancel(ops[1]); // is under way
-    wait_until(f, f->n_held == 4);
+    wait_until(f, f->n_held == 6);
     for (size_t i = 0; i < f->n_held; i++)
         if (f->held[i])
             http_reply_text(f->held[i], 200, "at last\n");
-    wait_until(f, f->n_held == 5);
-    http_reply_text(f->held[4], 200, "at last\n");
-    wait_until(f, replies == 4);
+    wait_until(f, f->n_held == 7);
+    http_reply_text(f->held[6], 200, "at last\n");
+    wait_until(f, replies == 6);
     // Requests that wait end with the client.
     for (size_t i = 0; i < GS_ARRAY_LEN(ops); i++)
         (void)http_send(client, &hold, &cb, &replies);

@@ -21,6 +21,18 @@ static struct promql_duration *new_duration(struct promql_parser *p, enum promql
     return d;
 }
 
+// Sets the operands, lhs may be NULL. Functions that walk the tree are recursive.
+static bool set_operands(struct promql_parser *p, struct promql_duration *d,
+                         const struct promql_duration *lhs, const struct promql_duration *rhs)
+{
+    d->lhs = lhs;
+    d->rhs = rhs;
+    d->height = 1 + (lhs && lhs->height > rhs->height ? lhs->height : rhs->height);
+    if (d->height > PROMQL_MAX_HEIGHT)
+        promql_parser_fail(p, d->start, "the duration has too many operations");
+    return !p->err;
+}
+
 static bool in_range(double seconds)
 {
     return fabs(seconds) <= 9223372036.854775807;
@@ -70,11 +82,11 @@ static struct promql_duration *call(struct promql_parser *p)
     if (!d || p->err || !expect(p, PROMQL_T_LEFT_PAREN))
         return NULL;
     if (word == PROMQL_P_MAX_OF || word == PROMQL_P_MIN_OF) {
-        d->lhs = sum(p, 0);
-        if (!d->lhs || !expect(p, PROMQL_T_COMMA))
+        const struct promql_duration *lhs = sum(p, 0);
+        if (!lhs || !expect(p, PROMQL_T_COMMA))
             return NULL;
-        d->rhs = sum(p, 0);
-        if (!d->rhs)
+        const struct promql_duration *rhs = sum(p, 0);
+        if (!rhs || !set_operands(p, d, lhs, rhs))
             return NULL;
     }
     d->end = p->tok.end;
@@ -127,10 +139,9 @@ static struct promql_duration *apply_sign(struct promql_parser *p, struct promql
     if (!minus)
         return NULL;
     minus->op = PROMQL_SUB;
-    minus->rhs = d;
     minus->start = start;
     minus->end = d->end;
-    return minus;
+    return set_operands(p, minus, NULL, d) ? minus : NULL;
 }
 
 static struct promql_duration *operand(struct promql_parser *p)
@@ -180,22 +191,17 @@ static struct promql_duration *operation(struct promql_parser *p, struct promql_
     if (!d)
         return NULL;
     d->op = (enum promql_op)p->tok.code;
-    d->lhs = lhs;
     d->start = lhs->start;
-    d->height = lhs->height + 1;
     promql_parser_advance(p);
     struct promql_duration *rhs = p->err ? NULL : sum(p, level == 3 ? 3 : level + 1);
-    if (!rhs)
+    if (!rhs || !set_operands(p, d, lhs, rhs))
         return NULL;
-    d->rhs = rhs;
     d->end = rhs->end;
     bool zero = rhs->kind == PROMQL_DURATION_NUMBER && rhs->number == 0;
     if (zero && d->op == PROMQL_DIV)
         promql_parser_fail(p, at, "division by zero");
     if (zero && d->op == PROMQL_MOD)
         promql_parser_fail(p, at, "modulo by zero");
-    if (d->height > PROMQL_MAX_HEIGHT)
-        promql_parser_fail(p, at, "the duration has too many operations");
     return p->err ? NULL : d;
 }
 

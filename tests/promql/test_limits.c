@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Queries over the limits of samples and memory fail, and the next query is unaffected.
+#include "promql/ast.h"
 #include "promql/promql.h"
 
 #include "base/mem.h"
@@ -69,6 +70,40 @@ static void test_memory(void **state)
     (void)state;
 }
 
+static void add_chain(struct gs_buf *out, const char *before, const char *after)
+{
+    GS_AUTO_BUF struct gs_buf inner = {0};
+    gs_buf_add_slice(&inner, gs_buf_slice(out));
+    out->len = 0;
+    gs_buf_addf(out, "%s%s", before, inner.len ? inner.data : "1");
+    for (int i = 0; i < 1100; i++)
+        gs_buf_add_str(out, "+1");
+    gs_buf_add_str(out, after);
+}
+
+// Signs, functions and parentheses do not reset the height of a duration, whose evaluation is
+// recursive.
+static void test_height_of_durations(void **state)
+{
+    static const struct {
+        const char *before, *after;
+    } forms[] = {{"-(", ")"}, {"max_of(", ",1)"}, {"min_of(1,", ")"}, {"(1+(", "))"}};
+    for (size_t i = 0; i < GS_ARRAY_LEN(forms); i++) {
+        GS_AUTO_BUF struct gs_buf d = {0}, text = {0};
+        struct promql_expr *x;
+        add_chain(&d, forms[i].before, forms[i].after);
+        gs_buf_addf(&text, "m[%s]", d.data);
+        assert_ok(promql_parse(gs_buf_slice(&text), &x));
+        promql_expr_free(x);
+        add_chain(&d, forms[i].before, forms[i].after);
+        text.len = 0;
+        gs_buf_addf(&text, "m[%s]", d.data);
+        assert_error(promql_parse(gs_buf_slice(&text), &x), GS_EINVAL,
+                     "the duration has too many operations");
+    }
+    (void)state;
+}
+
 static void test_steps(void **state)
 {
     struct tsdb *db = filled();
@@ -83,8 +118,8 @@ static void test_steps(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_samples),
-        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_samples),        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_memory_of_info), cmocka_unit_test(test_height_of_durations),
         cmocka_unit_test(test_steps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,6 +16,7 @@ struct enrichment {
     uint32_t *next;                          // the next info series with the same key
     uint32_t *head;                          // the first info series of each key
     uint32_t *match;                         // of a step: the matching info series, up to NONE
+    uint32_t *last_match;                    // of the step before
     const bool *ignored;                     // base series that are info series
 };
 
@@ -161,6 +162,8 @@ static struct gs_error *match_series(struct enrichment *e)
         err = promql_eval_alloc(ev, e->info.n, sizeof(*e->next), &e->next);
     if (!err)
         err = promql_eval_alloc(ev, e->info.n + 1, sizeof(*e->match), &e->match);
+    if (!err)
+        err = promql_eval_alloc(ev, e->info.n + 1, sizeof(*e->last_match), &e->last_match);
     if (err)
         return err;
     memset(e->head, 0xff, (e->base_keys.n_ids + 1) * sizeof(*e->head));
@@ -197,6 +200,9 @@ static struct gs_error *find_matches(struct enrichment *e, size_t base, size_t s
     for (uint32_t i = e->head[e->base_keys.ids[base]]; i != NONE; i = e->next[i]) {
         double t = e->info.series[i].v[step];
         size_t k = 0;
+        struct gs_error *err = promql_eval_work(e->ev, n + 1);
+        if (err)
+            return err;
         if (promql_absent(t))
             continue;
         while (k < n && name_of(e, e->match[k]) != name_of(e, i))
@@ -255,6 +261,21 @@ static bool needs_info(const struct enrichment *e)
     return false;
 }
 
+static bool same_matches(const uint32_t *a, const uint32_t *b)
+{
+    for (; *a == *b; a++, b++)
+        if (*a == NONE)
+            return true;
+    return false;
+}
+
+static void swap_matches(struct enrichment *e)
+{
+    uint32_t *match = e->match;
+    e->match = e->last_match;
+    e->last_match = match;
+}
+
 static struct gs_error *enrich_series(struct enrichment *e, size_t base, struct promql_matrix *ret)
 {
     const struct promql_series *s = &e->base.series[base];
@@ -270,8 +291,11 @@ static struct gs_error *enrich_series(struct enrichment *e, size_t base, struct 
             err = find_matches(e, base, i);
             if (!err && e->match[0] == NONE && needs)
                 continue;
-            if (!err)
+            if (!err && made != SIZE_MAX && same_matches(e->match, e->last_match))
+                labels = last;
+            else if (!err)
                 err = add_labels(e, s->labels, &labels);
+            swap_matches(e);
         }
         bool same =
             made != SIZE_MAX && labels.n == last.n &&

@@ -70,6 +70,32 @@ static void test_memory(void **state)
     (void)state;
 }
 
+// info() makes label sets when the info series change, not at each step.
+static void test_memory_of_info(void **state)
+{
+    static const char *const names[] = {"a", "b", "c", "d", "e", "f", "g", "h"};
+    struct metrics_label l[2 + GS_ARRAY_LEN(names)] = {{GS_SLICE("__name__"), GS_SLICE("m")},
+                                                       {GS_SLICE("instance"), GS_SLICE("i")}};
+    const struct tsdb_config cfg = {.retention_ms = INT64_C(1) << 40};
+    struct tsdb *db = tsdb_new(&cfg);
+    for (size_t i = 0; i < GS_ARRAY_LEN(names); i++)
+        l[2 + i] = (struct metrics_label){gs_slice_of(names[i]), GS_SLICE("x")};
+    for (int i = 0; i < SAMPLES; i++) {
+        l[0].value = GS_SLICE("m");
+        assert_ok(tsdb_append(db, l, 2, i * 1000, i));
+        l[0].value = GS_SLICE("target_info");
+        assert_ok(tsdb_append(db, l, GS_ARRAY_LEN(l), i * 1000, 1));
+    }
+    struct promql_engine *e =
+        promql_engine_new(db, &(struct promql_config){.max_bytes = (size_t)1 << 20});
+    promql_set_features(PROMQL_EXPERIMENTAL_FUNCTIONS);
+    assert_ok(ask(e, "info(m)", 1000));
+    promql_set_features(0);
+    promql_engine_free(e);
+    tsdb_free(db);
+    (void)state;
+}
+
 static void add_chain(struct gs_buf *out, const char *before, const char *after)
 {
     GS_AUTO_BUF struct gs_buf inner = {0};

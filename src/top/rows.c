@@ -33,12 +33,14 @@ static void searched_text(const struct top_model *m, enum top_pane pane, size_t 
 }
 
 // Every word of the filter occurs, in upper or lower case.
-static bool matches(const char *text, const char *filter)
+static bool matches(const struct top_model *m, enum top_pane pane, size_t i, const char *filter)
 {
+    GS_AUTO_BUF struct gs_buf text = {0};
     struct gs_slice rest = gs_slice_of(filter);
+    searched_text(m, pane, i, &text);
     while (rest.data) {
         GS_AUTO_FREE char *word = gs_slice_dup(gs_slice_cut(&rest, ' '));
-        if (*word && !strcasestr(text, word))
+        if (*word && !strcasestr(text.data, word))
             return false;
     }
     return true;
@@ -118,9 +120,7 @@ void top_rows_select(const struct top_model *m, enum top_pane pane, const struct
         order->column >= 0 ? &top_columns_of(pane)[order->column] : NULL;
     GS_AUTO_FREE struct sorted *all = gs_alloc_array(total + 1, sizeof(*all));
     for (size_t i = 0; i < total; i++) {
-        GS_AUTO_BUF struct gs_buf text = {0};
-        searched_text(m, pane, i, &text);
-        if (filter && *filter && !matches(text.data, filter))
+        if (filter && *filter && !matches(m, pane, i, filter))
             continue;
         struct top_cell cell = {.number = NAN};
         struct top_view view = {.model = m, .pane = pane, .index = i, .now_ms = now_ms};

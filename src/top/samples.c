@@ -4,7 +4,8 @@
 #include "base/columns.h"
 #include "base/mem.h"
 
-#define MAX_TIME_MS INT64_C(1000000000000000)
+#define MAX_TIME_MS                                                                                \
+    INT64_C(10000000000000) // in nanoseconds, it does not exceed 64 bits with a sign
 
 void top_samples_finish(struct top_samples *s)
 {

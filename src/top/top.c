@@ -8,6 +8,7 @@
 #include "base/timer.h"
 #include "top/top_private.h"
 
+#include <fcntl.h>
 #include <langinfo.h>
 #include <locale.h>
 #include <signal.h>
@@ -205,7 +206,11 @@ static void open_handles(struct app *a)
         (void)uv_signal_start(s, on_signal, numbers[a->n_signals]);
     }
     a->keys.data = a;
+    // libuv sets O_NONBLOCK, which the shell and stdout share with stdin and would keep.
+    int flags = fcntl(STDIN_FILENO, F_GETFL);
     (void)uv_poll_init(&a->loop, &a->keys, STDIN_FILENO);
+    if (flags >= 0)
+        (void)fcntl(STDIN_FILENO, F_SETFL, flags);
     (void)uv_poll_start(&a->keys, UV_READABLE, on_key);
 }
 

@@ -33,9 +33,11 @@ hpa=$(kubectl get hpa -o jsonpath='{.items[0].metadata.name}')
 prometheus=$(sed -n 's/^ *export GPUSCALE_URL=//p' "$dir/up.log")
 "$gpuscale" explain hpa "$hpa" --what-if max=1 | grep -q '^Result: 1 replica: ' || fail "explain hpa ignores --what-if max=1"
 curl -sf "$prometheus/api/v1/gpuscale/explain?namespace=default&name=$hpa&max=1" | grep -q '"desired":1,' || fail "the explanation over HTTP ignores max=1"
-history() { "$gpuscale" explain hpa "$hpa" --what-if max=1 --history 1m --source "$prometheus" --horizontal-pod-autoscaler-sync-period 1s >"$dir/history" 2>"$dir/history.log"; }
-wait_for "there is a history" history
-grep -q '^With max 1 you would have used .* hours less and ' "$dir/history" || fail "the history: $(cat "$dir/history")"
+history() {
+    "$gpuscale" explain hpa "$hpa" --what-if max=1 --history 1m --source "$prometheus" --horizontal-pod-autoscaler-sync-period 1s \
+        >"$dir/history" 2>"$dir/history.log" && grep -q '^With max 1 you would have used .* hours less and ' "$dir/history"
+}
+wait_for "the history says what fewer replicas would have saved" history
 kill "$load"
 wait_for "one replica is left after the load" replicas_are bert-intent-detection 1
 wait_for "one node is left" nodes_are 1

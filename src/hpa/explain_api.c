@@ -65,20 +65,21 @@ static int64_t now_ms(void)
 
 // --- questions ---
 
-static void remove_question(struct question *q)
+static void remove_question(struct hpa_explain_api *api, struct question *q)
 {
-    struct question **at = &q->api->questions;
+    struct question **at = &api->questions;
     while (*at != q)
         at = &(*at)->next;
     *at = q->next;
-    q->api->n_questions--;
+    api->n_questions--;
     q->of->n_questions--;
     free(q);
 }
 
 static void on_peer_gone(void *arg)
 {
-    remove_question(arg);
+    struct question *q = arg;
+    remove_question(q->api, q);
 }
 
 // The controller of this process has the newest history.
@@ -147,7 +148,7 @@ static void work(void *arg)
         web_reply_failure(q->x, q->of->err);
     else
         answer(q);
-    remove_question(q);
+    remove_question(api, q);
     int64_t end = gs_mono_ns();
     api->rest_until_ns = end + REST * (end - begun);
     schedule(api);
@@ -435,7 +436,7 @@ void hpa_explain_api_free(struct hpa_explain_api *api)
     while (api->questions) {
         http_on_abort(api->questions->x, NULL, NULL);
         web_reply_error(api->questions->x, 503, "unavailable", "the server stops");
-        remove_question(api->questions);
+        remove_question(api, api->questions);
     }
     for (struct inspected *in = api->inspected, *next; in; in = next) {
         next = in->next;

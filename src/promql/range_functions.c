@@ -219,7 +219,7 @@ static struct gs_error *check_factors(const struct promql_eval *ev,
     static const char *const names[] = {"smoothing", "trend"}, *const letters[] = {"sf", "tf"};
     if (fn->rollup != promql_rollup_double_exponential_smoothing)
         return NULL;
-    for (size_t a = 0; a < 2; a++)
+    for (size_t a = 0; a < r->n_args; a++)
         for (size_t i = 0; i < ev->steps.n; i++)
             if (r->args[a][i] <= 0 || r->args[a][i] >= 1)
                 return gs_error_new(GS_ECONFLICT,

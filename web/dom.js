@@ -43,12 +43,14 @@ export function labelList(labels, skip = []) {
     h("span", {class: "label"}, h("span", {class: "label-name"}, name), "=", h("span", {class: "label-value"}, JSON.stringify(value)))));
 }
 
-// A table whose cells carry the name of their column, for narrow screens.
+// A table whose cells carry the name of their column, for narrow screens. rows: arrays of cells, or {class, cells, note}; a note is
+// a line below its row.
 export function table(columns, rows, props) {
   return h("div", {class: "scroll"}, h("table", props || {},
     h("thead", null, h("tr", null, columns.map((c) => h("th", {scope: "col", class: c.class}, c.name || c)))),
-    h("tbody", null, rows.map((cells) => h("tr", {class: cells.class}, (cells.cells || cells).map((cell, i) =>
-      h("td", {"data-label": columns[i].name || columns[i], class: columns[i].class}, cell)))))));
+    h("tbody", null, rows.map((row) => [h("tr", {class: [row.class, row.note && "noted"].filter((t) => t).join(" ") || null}, (row.cells || row).map((cell, i) =>
+      h("td", {"data-label": columns[i].name || columns[i], class: columns[i].class}, cell))),
+    row.note && h("tr", {class: ["note", row.class].filter((t) => t).join(" ")}, h("td", {colspan: columns.length}, row.note))]))));
 }
 
 export const badge = (kind, text) => h("span", {class: "badge " + kind}, text);

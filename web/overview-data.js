@@ -2,9 +2,10 @@
 // The state of nodes, GPUs, autoscalers and pods, from the series of the GPU exporter (DCGM_FI_*), of kube-state-metrics
 // or the engine (kube_*), and of gpuscale. What no series states is absent.
 import {get} from "./api.js";
+import {parseDuration} from "./format.js";
 
 const slowMs = 10000, goneWindow = "15m", changeStep = 15; // seconds
-export const staleAfter = 30; // seconds
+const leastStale = 30, usualInterval = 60, usualTimeout = 10, targetsMs = 60000; // seconds, except the last
 const slow = new Map();
 
 // [{labels, value}] of an instant query.
@@ -46,6 +47,26 @@ export const ownerOf = (l) => { const pod = l.exported_pod || (l.exported_namesp
 export const nodeOf = (l) => l.NodeName || l.Hostname || l.hostname || l.node || l.instance || "";
 const gpuKey = (l) => [l.UUID || nodeOf(l) + l.gpu, l.GPU_I_ID || ""].join(" ");
 
+// Whether a sample of the target of these labels is so old that two scrapes are overdue: {labels, age} => boolean. Samples of
+// no known target, such as those of remote write, have Prometheus' default interval.
+export async function readStale(oldest) {
+  if (!(oldest > leastStale)) return () => false;
+  let known = slow.get(readStale);
+  if (!known || Date.now() - known.at >= targetsMs) {
+    const limits = new Map();
+    try {
+      for (const t of (await get("targets", {state: "active"})).activeTargets) {
+        const limit = 2 * parseDuration(t.scrapeInterval || "") + parseDuration(t.scrapeTimeout || "");
+        if (limit > 0) for (const key of [`${t.labels.job} ${t.labels.instance}`, t.labels.job]) limits.set(key, Math.max(limit, limits.get(key) || 0));
+      }
+    } catch {
+      // The usual intervals.
+    }
+    slow.set(readStale, known = {at: Date.now(), limits});
+  }
+  return (l, seconds) => seconds > Math.max(leastStale, known.limits.get(`${l.job} ${l.instance}`) ?? known.limits.get(l.job) ?? 2 * usualInterval + usualTimeout);
+}
+
 function newGpu(l) {
   return {key: gpuKey(l), uuid: l.UUID || "", index: l.gpu || "", slice: l.GPU_I_PROFILE || "", model: (l.modelName || "").replace(/^NVIDIA /, ""), node: nodeOf(l),
     simulated: simulatedDriver(l), owners: new Set(), values: {}, age: NaN};
@@ -75,7 +96,7 @@ export async function readGpus(where = [""], wanted = (gpus) => gpus) {
     instant(`max by (${identity}) (${any((m) => `DCGM_FI_DEV_FB_USED{${m}} unless on (UUID, GPU_I_ID, instance, gpu) ${util(m)}`)})`),
     // The devices of shared GPUs name no pod.
     seldom('DCGM_CUSTOM_ALLOCATE_MODE == 2 or {__name__=~"DCGM_CUSTOM_CONTAINER_(MEM|CP)_ALLOCATED", AllocateMode="share"}'),
-    instant(`min by (UUID, gpu, GPU_I_ID, NodeName, Hostname, hostname, node, instance) (${any((m) => `time() - timestamp(${util(m)})`)})`),
+    instant(`min by (UUID, gpu, GPU_I_ID, NodeName, Hostname, hostname, node, instance, job) (${any((m) => `time() - timestamp(${util(m)})`)})`),
     seldom(any((m) => `max_over_time(timestamp(${util(m)})[${goneWindow}:15s]) unless ${util(m)}`))]);
   const gpus = new Map();
   for (const [series, measured] of [[used, true], [devices, false]])
@@ -91,13 +112,14 @@ export async function readGpus(where = [""], wanted = (gpus) => gpus) {
   }
   for (const {labels, value} of ages) {
     const g = gpus.get(gpuKey(labels));
-    if (g) g.age = Number.isNaN(g.age) ? value : Math.min(g.age, value);
+    if (g && !(g.age <= value)) Object.assign(g, {age: value, scraped: labels});
   }
   for (const {labels, value} of gone) {
     const g = group(gpus, gpuKey(labels), () => ({...newGpu(labels), gone: 0}));
     if (g.gone !== undefined) g.gone = Math.max(g.gone, value);
   }
-  for (const g of gpus.values()) g.state = g.gone !== undefined ? "missing" : g.age > staleAfter ? "stale" : "ok";
+  const isStale = await readStale(Math.max(0, ...ages.map((s) => s.value)));
+  for (const g of gpus.values()) g.state = g.gone !== undefined ? "missing" : isStale(g.scraped || {}, g.age) ? "stale" : "ok";
   const details = wanted([...gpus.values()]);
   if (details.length) await readDetails(details, where);
   return [...gpus.values()].sort((a, b) => a.node < b.node ? -1 : a.node > b.node ? 1 : Number(a.index) - Number(b.index) || (a.key < b.key ? -1 : 1));

@@ -4,7 +4,7 @@ import {badge, empty, h, notice, table} from "./dom.js";
 import {age, bytes, short, time} from "./format.js";
 import {onData} from "./live.js";
 import {bar, facts, heading, missing, section, simulatedNote, tile} from "./object.js";
-import {group, instant, lastSamples, nodeOf, nodePage, ownerOf, queryPage, quote, simulatedDriver, staleAfter} from "./overview-data.js";
+import {group, instant, lastSamples, nodeOf, nodePage, ownerOf, queryPage, quote, readStale, simulatedDriver} from "./overview-data.js";
 import {seriesColor} from "./chart.js";
 import {joined, spans} from "./ranges.js";
 import {color, Tracks} from "./tracks.js";
@@ -41,8 +41,9 @@ function readUser(users, name, l, value) {
 }
 
 async function read() {
-  const [series, ages] = await Promise.all([instant(of), instant(`max(time() - timestamp(DCGM_FI_DEV_GPU_UTIL${of})) or max(time() - timestamp(DCGM_FI_DEV_FB_USED${of}))`)]);
+  const [series, ages] = await Promise.all([instant(of), instant(`max by (job, instance) (time() - timestamp(DCGM_FI_DEV_GPU_UTIL${of})) or max by (job, instance) (time() - timestamp(DCGM_FI_DEV_FB_USED${of}))`)]);
   const gpu = {labels: null, values: {}, slices: {}, users: new Map(), absent: [], xid: null, age: ages.length ? ages[0].value : NaN};
+  gpu.stale = ages.length > 0 && (await readStale(gpu.age))(ages[0].labels, gpu.age);
   for (const {labels: l, value} of series) {
     const name = l.__name__ || "";
     if (name.startsWith("DCGM_CUSTOM_")) readUser(gpu.users, name.slice("DCGM_CUSTOM_".length), l, value);
@@ -121,7 +122,7 @@ function render(gpu) {
   const node = nodeOf(gpu.labels);
   heading(document.querySelector("main"), [["Overview", "./"], ...(node ? [[node, nodePage(node)]] : [])], `GPU ${gpu.labels.gpu ?? ""} ${(gpu.labels.modelName || "").replace(/^NVIDIA /, "")}`);
   const state = gpu.lost ? badge("down", "lost: the driver does not find it") : gpu.hung ? badge("down", "a driver call does not return")
-    : gpu.gone !== undefined ? badge("down", `no data for ${age(Date.now() / 1000 - gpu.gone)}`) : gpu.age > staleAfter ? badge("pending", `stale: the values are ${age(gpu.age)} old`) : null;
+    : gpu.gone !== undefined ? badge("down", `no data for ${age(Date.now() / 1000 - gpu.gone)}`) : gpu.stale ? badge("pending", `stale: the values are ${age(gpu.age)} old`) : null;
   return [simulatedDriver(gpu.labels) && simulatedNote(), state && h("p", {class: "state-line"}, state), gpu.gone !== undefined && notice("warning", `The last sample was at ${time(gpu.gone)}. Values of now are not known.`),
     tiles(gpu), h("div", {class: "overview even"}, h("div", null, usersNode(gpu), slicesNode(gpu.slices)), h("div", null, factsNode(gpu)))];
 }

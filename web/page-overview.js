@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The first page: autoscalers, what waits, nodes with their GPUs, and a timeline.
+import {Decisions} from "./decision.js";
 import {append, badge, empty, h, table} from "./dom.js";
 import {age, count, short} from "./format.js";
 import {onData} from "./live.js";
@@ -10,7 +11,7 @@ import {fold, isOpen, liveView} from "./view.js";
 
 export const title = "Overview";
 
-const firstRows = 40, openUntil = 32, pendingAtOnce = 6, timelineMs = 5000; // GPUs; with more, nodes are closed at first
+const firstRows = 40, openUntil = 32, pendingAtOnce = 6, timelineMs = 5000, decisionsMs = 2000, decisionsAtOnce = 8; // GPUs; with more, nodes are closed at first
 
 const mean = (values) => values.length ? values.reduce((a, b) => a + b, 0) / values.length : NaN;
 
@@ -18,7 +19,7 @@ export function start(main) {
   let selected = null, hpas = null, first = true, complete = false;
   const part = (list) => complete ? list : list.slice(0, firstRows); // the first view needs no more than fits
   const timeline = new Timeline();
-  const box = h("div");
+  const box = h("div"), decisions = new Decisions(() => redraw());
   main.append(box, timeline.node);
 
   function tiles(data) {
@@ -50,8 +51,24 @@ export function start(main) {
     return a.conditions.ScalingActive === "true" ? badge("ok", "steady") : badge("unknown", "unknown");
   }
 
+  function decisionNode(a) {
+    const d = decisions.of(a);
+    return d && [h("span", {class: d.kind === "error" ? "error-text" : ""}, d.text), d.why && a.change && h("span", {class: "muted"}, ` Last change: ${d.why}.`),
+      !Number.isNaN(d.age) && h("span", {class: "muted"}, ` Values up to ${age(d.age)} old.`)];
+  }
+
+  // The autoscalers whose rows are on the screen.
+  function seen() {
+    const list = box.querySelector("[data-scroll=workloads]"), frame = list && list.getBoundingClientRect();
+    const keys = list ? [...list.querySelectorAll(".more-link")].filter((link) => {
+      const {top, bottom} = link.getBoundingClientRect();
+      return bottom > Math.max(0, frame.top) && top < Math.min(innerHeight, frame.bottom);
+    }).map((link) => link.dataset.key.replace("workload ", "")) : [];
+    return hpas.filter((a) => a.key === selected || keys.includes(a.key)).slice(0, decisionsAtOnce);
+  }
+
   const workloads = (data) => h("section", {class: "group-box"}, h("h2", null, "Workloads"), h("div", {class: "tall", "data-scroll": "workloads"}, data.hpas.length ? table([{name: "Autoscaler", class: "wide"}, "Replicas", {name: "Metric / target", class: "metric-cell"}, "State"], part(data.hpas).map((a) => ({
-      class: selected === a.key ? "selected" : "",
+      class: selected === a.key ? "selected" : "", note: decisionNode(a),
       cells: [[h("button", {type: "button", class: "link", "data-key": "hpa " + a.key, "aria-pressed": String(selected === a.key), title: "Show in the timeline", onclick: () => { selected = a.key; redraw(); timeline.update(a); }},
         h("b", null, a.name), h("span", {class: "muted"}, ` ${a.ns}`)),
       h("div", null, h("a", {class: "more-link", href: workloadPage(a), "data-key": "workload " + a.key}, "why?"))],
@@ -117,5 +134,6 @@ export function start(main) {
     return [data.gpus.some((g) => g.simulated) && simulatedNote(),
       tiles(data), h("div", {class: "overview"}, h("div", null, waiting(data), workloads(data)), h("div", null, nodes(data)))];
   });
+  onData(() => hpas && decisions.read(seen()), decisionsMs);
   onData(() => hpas && timeline.live() && timeline.update(hpas.find((a) => a.key === selected) || null), timelineMs);
 }

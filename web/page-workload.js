@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One autoscaler: what it does and why, its metrics and pods, its decision with other settings, and its history.
 import {get} from "./api.js";
+import {sentence, unit} from "./decision.js";
 import {badge, empty, h, notice, replace, table} from "./dom.js";
 import {age, ago, duration, instant as parseInstant, short, time} from "./format.js";
 import {onData} from "./live.js";
@@ -59,24 +60,6 @@ async function readWorkload() {
 }
 
 // --- parts ---
-
-// What the autoscaler does, in one sentence.
-function sentence(e) {
-  const r = e.replicas, of = (n) => `${n} replica${plural(n)}`, active = e.conditions.find((c) => c.type === "ScalingActive");
-  const bad = e.conditions.find((c) => c.status === "False" && (c.type === "AbleToScale" || c.type === "ScalingActive"));
-  if (r.current === undefined) return ["error", `It cannot scale: ${bad ? bad.message : "the scale of its target could not be read"}.`];
-  if (bad && !(active && active.reason === "ScalingDisabled")) return ["error", `It keeps ${of(r.current)} because it cannot calculate: ${bad.message}.`];
-  if (bad) return ["warning", `It is paused at ${of(r.current)}: ${bad.message}.`];
-  const lead = e.metrics.filter((m) => m.ok).sort((x, y) => y.proposal - x.proposal)[0];
-  const value = lead ? `${lead.name} is ${short(lead.value)}${unit(lead)}, its target ${short(lead.target.value)}${unit(lead)}` : e.reason || "no metric was needed";
-  const held = e.held ? ` (${e.held})` : "";
-  if (r.desired > r.current) return ["info", `It scales up from ${r.current} to ${of(r.desired)} because ${value}${held}.`];
-  if (r.desired < r.current) return ["info", `It scales down from ${r.current} to ${of(r.desired)} because ${value}${held}.`];
-  if (held && r.proposal !== undefined && r.proposal !== r.current) return ["info", `It keeps ${of(r.current)}, although its metrics want ${r.proposal}: ${e.held}. ${value[0].toUpperCase() + value.slice(1)}.`];
-  return ["info", `It keeps ${of(r.current)} because ${value}${lead && lead.explanation.includes("with assumed values") ? ", which needs no change with the values that are assumed for pods without one" : lead && lead.ratio !== 1 && lead.explanation.includes("inside") ? ", which is within the tolerance" : lead && lead.ratio !== 1 && lead.proposal === r.current ? `, which needs ${of(lead.proposal)}` : ""}.`];
-}
-
-const unit = (m) => m.target.type === "Utilization" ? " %" : "";
 
 const tile = (label, value, note, kind) => h("div", {class: "tile " + (kind || "")}, h("span", {class: "tile-name"}, label), h("span", {class: "tile-value"}, value), note && h("span", {class: "tile-note"}, note));
 

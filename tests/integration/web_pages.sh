@@ -27,6 +27,7 @@ scrape_configs:
 - {job_name: gpu, static_configs: [{targets: ["127.0.0.1:29400"]}]}
 - job_name: hostile
   static_configs: [{targets: ["127.0.0.1:29500"], labels: {target: '<img src=x onerror=window.hacked=1>'}}]
+- {job_name: slow, scrape_interval: 25s, scrape_timeout: 25s, metrics_path: /slow, static_configs: [{targets: ["127.0.0.1:29500"]}]}
 - {job_name: dead, static_configs: [{targets: ["127.0.0.1:1"]}]}
 - job_name: dropped
   static_configs: [{targets: ["127.0.0.1:2"]}]

@@ -39,7 +39,9 @@ class Target(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         hpa = f'namespace="{EVIL}",horizontalpodautoscaler="{EVIL}"'
         pod = f'namespace="n",pod="{EVIL}"'
-        body = (f"# HELP evil_metric {EVIL}\n# TYPE evil_metric gauge\n"
+        # A sample of 40 seconds ago is old for one of the two jobs only.
+        late = f'DCGM_FI_DEV_GPU_UTIL{{gpu="7",UUID="GPU-late{self.path.replace("/", "-")}",modelName="NVIDIA T4",hostname="late"}} 5 {int(1000 * (time.time() - 40))}\n'
+        body = late.encode() if self.path == "/slow" else (late + f"# HELP evil_metric {EVIL}\n# TYPE evil_metric gauge\n"
                 f'evil_metric{{text="{EVIL}",script="<script>window.hacked=1</script>"}} 1\n'
                 f'kube_horizontalpodautoscaler_info{{{hpa},scaletargetref_kind="Deployment",scaletargetref_name="{EVIL}"}} 1\n'
                 f'kube_horizontalpodautoscaler_spec_min_replicas{{{hpa}}} 1\nkube_horizontalpodautoscaler_spec_max_replicas{{{hpa}}} 9\n'
@@ -182,7 +184,7 @@ COMPLETE = """document.querySelector('.gpus').closest('main').textContent.includ
 def check_overview(b):
     b.size(1280, 860)
     b.open("")
-    b.wait("GPUs", "document.querySelectorAll('.gpus tbody tr').length === 6 && document.querySelector('.simulated')")
+    b.wait("GPUs", "document.querySelectorAll('.gpus tbody tr').length === 8 && document.querySelector('.simulated')")
     for text in ("SIMULATED GPUs", "A100-SXM4-80GB", "Unschedulable: no node has room", "1 node of pool"):
         b.wait(text, f"document.querySelector('main').textContent.includes({text!r})")
     b.wait("the timeline", "document.querySelectorAll('.timeline canvas').length >= 4")
@@ -190,6 +192,11 @@ def check_overview(b):
     b.wait("the change of the replicas", "document.querySelector('.replicas').textContent.includes('→ 5') && document.querySelector('.changes li')")
     assert "2 → 5 replicas" in b.text()
     b.wait("hostile names as texts", f"document.querySelector('.changes').textContent.includes({EVIL!r}) && document.querySelector('.waiting').textContent.includes({EVIL!r})")
+    b.wait("the decision of an autoscaler", "[...document.querySelectorAll('tr.note')].some((row) => row.textContent.startsWith('It scales up from 3 to 5 replicas because DCGM_CUSTOM_PROCESS_SM_UTIL is 50, its target 20. Values up to'))")
+    assert len(b.js("return [...document.querySelectorAll('tr.note')]")) == 1, "a name that is not one of Kubernetes has no explanation"
+    row = "[...document.querySelectorAll('.gpus tr')].find((row) => row.querySelector('a')?.title === 'GPU-late-%s')"
+    b.wait("a sample that is old for its job", f"{row % 'metrics'}.classList.contains('stale')")
+    b.wait("a sample that is not old for its job", f"{row % 'slow'}.classList.contains('ok')")
     b.check("the overview")
     for width in (701, 1261, 1280):
         b.size(width, 860)

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { MAX_CMDLINE = 4096 };
+enum { MAX_CMDLINE = 8 << 20 }; // the kernel allows 6 MiB
 
 // Whether the list names the device by index, UUID or PCI address.
 static bool list_has(const char *list, unsigned index, const char *uuid, const char *bus_id)

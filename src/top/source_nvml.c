@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-enum { MAX_CMDLINE = 256, MAX_LABELS = 12 };
+enum { MAX_NAME = 64, MAX_LABELS = 12 };
 
 static const enum gpu_field shown[] = {
     GPU_F_GPU_UTIL,
@@ -75,20 +75,20 @@ static struct gs_error *add_value(struct nvml_refresh *r, enum gpu_field f,
     return add_sample(r, gpu_field_name(f), l, v->is_double ? v->d : (double)v->i, t_ms);
 }
 
+// The same name as in the exporter's label.
 static void process_name(uint32_t pid, char *name, size_t size)
 {
-    GS_AUTO_FREE char *path = gs_format("/proc/%u/cmdline", pid);
-    GS_AUTO_BUF struct gs_buf line = {0};
-    GS_AUTO_ERROR struct gs_error *err = gs_file_read(path, MAX_CMDLINE, &line);
-    const char *program = line.len ? line.data : "";
-    const char *slash = strrchr(program, '/');
-    snprintf(name, size, "%s", slash ? slash + 1 : program);
+    GS_AUTO_FREE char *path = gs_format("/proc/%u/comm", pid);
+    GS_AUTO_BUF struct gs_buf comm = {0};
+    GS_AUTO_ERROR struct gs_error *err = gs_file_read(path, size, &comm);
+    const char *line = err ? "" : comm.data;
+    snprintf(name, size, "%.*s", (int)strcspn(line, "\n"), line);
 }
 
 static struct gs_error *add_process(struct nvml_refresh *r, const struct gpu_process *p,
                                     const struct labels *device, int64_t t_ms)
 {
-    char pid[16], name[MAX_CMDLINE], instance[16];
+    char pid[16], name[MAX_NAME], instance[16];
     struct labels l = *device;
     snprintf(pid, sizeof(pid), "%u", p->pid);
     snprintf(instance, sizeof(instance), "%u", p->gpu_instance);

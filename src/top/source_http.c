@@ -201,8 +201,8 @@ static void on_reply(void *arg, const struct http_response *r, struct gs_error *
     struct top_fetch *f = arg;
     struct http_source *s = f->source;
     f->op = NULL;
-    if (!err)
-        err = read_reply(f, r);
+    if (!err && (err = read_reply(f, r)))
+        err = gs_error_wrap(err, "%s", s->is.name);
     if (f->past || s->err) // the past is not needed
         gs_error_free(err);
     else

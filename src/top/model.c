@@ -16,10 +16,16 @@ void top_model_init(struct top_model *m, int64_t interval_ms)
 {
     *m = (struct top_model){
         .interval_ms = interval_ms > 0 ? interval_ms : 1,
-        .stale_ms = 3 * interval_ms > STALE_MS ? 3 * interval_ms : STALE_MS,
     };
+    top_model_set_refresh(m, interval_ms);
     for (int i = 0; i < TOP_PANES; i++)
         m->by_key[i] = gs_hmap_new(NULL);
+}
+
+void top_model_set_refresh(struct top_model *m, int64_t refresh_ms)
+{
+    m->refresh_ms = refresh_ms;
+    m->stale_ms = 3 * refresh_ms > STALE_MS ? 3 * refresh_ms : STALE_MS;
 }
 
 static void free_gpu(struct top_gpu *g)
@@ -585,6 +591,18 @@ static void remove_gone(struct top_model *m, int64_t now_ms)
     m->n_processes = n;
 }
 
+// A value stands for all intervals of one refresh.
+static void add_value(const struct top_model *m, struct top_history *h, int64_t interval,
+                      double value)
+{
+    int64_t n = m->refresh_ms / m->interval_ms;
+    n = n > TOP_HISTORY ? TOP_HISTORY : n;
+    for (int64_t i = interval - n + 1; h->last && i < interval; i++)
+        if (i > h->last)
+            top_history_add(h, i, value);
+    top_history_add(h, interval, value);
+}
+
 static void add_to_histories(struct top_model *m, int64_t now_ms)
 {
     int64_t interval = now_ms / m->interval_ms;
@@ -592,12 +610,12 @@ static void add_to_histories(struct top_model *m, int64_t now_ms)
         struct top_gpu *g = m->gpus[i];
         if (g->gone || g->lost || g->hung || top_model_is_stale(m, g->at_ms, now_ms))
             continue;
-        top_history_add(&g->utils, interval, g->util);
-        top_history_add(&g->memory, interval, g->used_mib);
+        add_value(m, &g->utils, interval, g->util);
+        add_value(m, &g->memory, interval, g->used_mib);
     }
     for (size_t i = 0; i < m->n_pods; i++)
         if (!top_model_is_stale(m, m->pods[i]->at_ms, now_ms))
-            top_history_add(&m->pods[i]->utils, interval, m->pods[i]->util);
+            add_value(m, &m->pods[i]->utils, interval, m->pods[i]->util);
 }
 
 void top_model_update(struct top_model *m, const struct top_samples *s, int64_t now_ms)

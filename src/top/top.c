@@ -147,6 +147,8 @@ static void after_keys(struct app *a)
 {
     if (a->ui.redraw)
         top_screen_resize(a->screen);
+    if (a->model.refresh_ms != a->ui.interval_ms)
+        top_model_set_refresh(&a->model, a->ui.interval_ms);
     if (a->ui.refresh_now && !a->ui.paused)
         gs_timer_start(a->refresh_timer, refresh, 0);
     if (a->ui.paused)

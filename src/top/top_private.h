@@ -115,11 +115,14 @@ struct top_model {
     bool over_limit;     // some rows are left out
     char *note;          // of the source; NULL: none
     int64_t interval_ms; // of the history
+    int64_t refresh_ms;  // between refreshes
     int64_t stale_ms;    // age from which a value is not current
     int64_t refreshed_ms;
 };
 
 void top_model_init(struct top_model *m, int64_t interval_ms);
+// From now on, the time between refreshes. The intervals of the history stay the same.
+void top_model_set_refresh(struct top_model *m, int64_t refresh_ms);
 void top_model_finish(struct top_model *m);
 // Replaces the values by those of a refresh.
 void top_model_update(struct top_model *m, const struct top_samples *s, int64_t now_ms);

@@ -166,6 +166,24 @@ static void test_old_samples_are_stale_and_not_in_the_history(void **state)
     top_samples_finish(&s);
 }
 
+static void test_a_longer_interval_leaves_no_gaps(void **state)
+{
+    struct top_model *m = *state;
+    feed(m, three_gpus, NOW);
+    top_model_set_refresh(m, 40000);
+    feed(m, three_gpus, NOW + 40000);
+    const struct top_history *h = &m->gpus[0]->utils;
+    for (int64_t i = 0; i <= 20; i++)
+        assert_int_equal(top_history_at(h, NOW / 2000 + i), 83);
+    assert_true(isnan(top_history_at(h, NOW / 2000 - 1)));
+    // The time of a refresh that failed is a gap.
+    feed(m, three_gpus, NOW + 120000);
+    assert_true(isnan(top_history_at(h, NOW / 2000 + 40)));
+    assert_int_equal(top_history_at(h, NOW / 2000 + 41), 83);
+    assert_false(top_model_is_stale(m, NOW, NOW + 100000));
+    assert_true(top_model_is_stale(m, NOW, NOW + 121000));
+}
+
 static void test_mig_devices_are_rows(void **state)
 {
     struct top_model *m = *state;
@@ -236,6 +254,7 @@ int main(void)
                                         setup, teardown),
         cmocka_unit_test_setup_teardown(test_old_samples_are_stale_and_not_in_the_history, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(test_a_longer_interval_leaves_no_gaps, setup, teardown),
         cmocka_unit_test_setup_teardown(test_mig_devices_are_rows, setup, teardown),
         cmocka_unit_test_setup_teardown(test_names_of_others_are_cleaned, setup, teardown),
         cmocka_unit_test_setup_teardown(test_past_samples_fill_the_history, setup, teardown),

@@ -118,6 +118,13 @@ static bool take_zone(struct gs_slice *s, int *ret_seconds)
     return true;
 }
 
+static int days_of_month(int year, int month)
+{
+    static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+    bool leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    return days[month - 1] + (month == 2 && leap);
+}
+
 struct gs_error *gs_parse_rfc3339(struct gs_slice s, int64_t *ret_unix_ms)
 {
     struct gs_slice rest = s;
@@ -130,8 +137,9 @@ struct gs_error *gs_parse_rfc3339(struct gs_slice s, int64_t *ret_unix_ms)
         take_char(&rest, ':') && take_digits(&rest, 2, &tm.tm_min) && take_char(&rest, ':') &&
         take_digits(&rest, 2, &tm.tm_sec) && take_fraction(&rest, &ms) && take_zone(&rest, &zone) &&
         rest.len == 0;
-    if (!ok || month < 1 || month > 12 || tm.tm_mday < 1 || tm.tm_mday > 31 || tm.tm_hour > 23 ||
-        tm.tm_min > 59 || tm.tm_sec > 60)
+    if (!ok || month < 1 || month > 12 || tm.tm_mday < 1 ||
+        tm.tm_mday > days_of_month(year, month) || tm.tm_hour > 23 || tm.tm_min > 59 ||
+        tm.tm_sec > 60)
         return gs_error_new(GS_EINVAL, "\"" GS_SLICE_FMT "\" is not an RFC 3339 time",
                             GS_SLICE_ARG(s));
     tm.tm_year = year - 1900;

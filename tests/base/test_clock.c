@@ -16,9 +16,14 @@ static void test_rfc3339(void **state)
     assert_true(ms == 1735787045000);
     assert_ok(gs_parse_rfc3339(GS_SLICE("2025-01-02T03:04:05.678901234+01:30"), &ms));
     assert_true(ms == 1735787045678 - 5400000);
+    assert_ok(gs_parse_rfc3339(GS_SLICE("2024-02-29T00:00:00Z"), &ms));
+    assert_true(ms == 1709164800000);
     static const char *const bad[] = {"",
                                       "2025-01-02",
                                       "2025-13-02T03:04:05Z",
+                                      "2025-02-29T03:04:05Z",
+                                      "1900-02-29T03:04:05Z",
+                                      "2025-04-31T03:04:05Z",
                                       "2025-01-02T03:04:05",
                                       "2025-01-02T03:04:05.Z",
                                       "2025-01-02T03:04:05Zx"};

@@ -2,6 +2,7 @@
 // The report as a table and as CSV (RFC 4180).
 #include "ledger/report/report_private.h"
 
+#include "base/columns.h"
 #include "base/mem.h"
 
 #include <string.h>
@@ -73,21 +74,10 @@ struct grid {
     size_t n_rows, n_columns, n_texts;
 };
 
-static size_t visible_width(const struct gs_buf *cell)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < cell->len; i++)
-        n += ((unsigned char)cell->data[i] & 0xc0) != 0x80;
-    return n;
-}
-
-// Control characters would reach the terminal.
+// Texts of an engine: control characters would reach the terminal.
 static void add_visible_text(struct gs_buf *out, const char *text)
 {
-    if (!text || !*text)
-        gs_buf_add_char(out, '-');
-    for (; text && *text; text++)
-        gs_buf_add_char(out, (char)((unsigned char)*text < 0x20 || *text == 0x7f ? '?' : *text));
+    gs_columns_clean(out, gs_slice_of(text && *text ? text : "-"));
 }
 
 static void add_number(struct gs_buf *out, const json_t *row, size_t i)
@@ -130,14 +120,14 @@ static void print_grid(const struct grid *g, struct gs_buf *out)
 {
     size_t widths[MAX_COLUMNS] = {0};
     for (size_t i = 0; i < g->n_rows * g->n_columns; i++) {
-        size_t n = visible_width(&g->cells[i]);
+        size_t n = gs_columns_width(gs_buf_slice(&g->cells[i]));
         if (n > widths[i % g->n_columns])
             widths[i % g->n_columns] = n;
     }
     for (size_t row = 0; row < g->n_rows; row++) {
         for (size_t c = 0; c < g->n_columns; c++) {
             const struct gs_buf *cell = &g->cells[row * g->n_columns + c];
-            int pad = (int)(widths[c] - visible_width(cell));
+            int pad = (int)(widths[c] - gs_columns_width(gs_buf_slice(cell)));
             bool left = c < g->n_texts;
             if (!left)
                 gs_buf_addf(out, "%*s", pad, "");
@@ -156,8 +146,11 @@ static void print_notes(const json_t *data, struct gs_buf *out)
     double unpriced = report_number(total, "withoutPrice");
     size_t i;
     json_t *item;
-    if (report_has_costs(data) && currency)
-        gs_buf_addf(out, "Costs are in %s.\n", currency);
+    if (report_has_costs(data) && currency) {
+        gs_buf_add_str(out, "Costs are in ");
+        add_visible_text(out, currency);
+        gs_buf_add_str(out, ".\n");
+    }
     if (report_has_costs(data) && unpriced >= 0.005)
         gs_buf_addf(out, "%.2f GPU hours have no price.\n", unpriced);
     if (json_array_size(idle))
@@ -183,9 +176,11 @@ void report_print_table(const json_t *data, struct gs_buf *out)
     for (i = 0; i < GS_ARRAY_LEN(numbers); i++)
         g.n_columns += costs || !numbers[i].cost;
     g.n_columns += g.n_texts;
-    const char *since = codec_json_str(data, "since", NULL);
-    const char *until = codec_json_str(data, "until", NULL);
-    gs_buf_addf(out, "GPU hours from %s to %s\n\n", since ? since : "?", until ? until : "?");
+    gs_buf_add_str(out, "GPU hours from ");
+    add_visible_text(out, codec_json_str(data, "since", NULL));
+    gs_buf_add_str(out, " to ");
+    add_visible_text(out, codec_json_str(data, "until", NULL));
+    gs_buf_add_str(out, "\n\n");
     if (json_array_size(rows) == 0) {
         gs_buf_add_str(out, "No GPU was observed.\n");
         return;
@@ -212,10 +207,11 @@ void report_print_table(const json_t *data, struct gs_buf *out)
 // --- CSV ---
 
 // A text that begins like a formula is quoted with an apostrophe, so that no spreadsheet runs it.
+// Some spreadsheets read semicolons and tabs as separators.
 static void add_csv_text(struct gs_buf *out, const char *text)
 {
-    bool formula = text && *text && strchr("=+-@", *text);
-    bool quoted = formula || (text && strpbrk(text, ",\"\r\n"));
+    bool formula = text && *text && strchr("=+-@\t\r", *text);
+    bool quoted = formula || (text && strpbrk(text, ",;\"\t\r\n"));
     if (quoted)
         gs_buf_add_char(out, '"');
     if (formula)

@@ -81,12 +81,12 @@ static bool count_row(void *arg, int64_t hour_ms, const struct ledger_key *key,
     struct total *c = gs_hmap_get(l->totals, gs_buf_slice(&id));
     bool full = !c && gs_hmap_len(l->totals) >= MAX_COUNTERS;
     if (full)
-        c = gs_hmap_get_str(l->totals, "(other)");
+        c = gs_hmap_get_str(l->totals, LEDGER_OTHER);
     if (!c) {
         c = gs_alloc(sizeof(*c));
         for (size_t i = 0; i < GS_ARRAY_LEN(dimensions); i++)
-            c->text[i] = gs_strdup(full ? "(other)" : key->text[dimensions[i]]);
-        gs_hmap_put(l->totals, full ? GS_SLICE("(other)") : gs_buf_slice(&id), c);
+            c->text[i] = gs_strdup(full ? LEDGER_OTHER : key->text[dimensions[i]]);
+        gs_hmap_put(l->totals, full ? GS_SLICE(LEDGER_OTHER) : gs_buf_slice(&id), c);
     }
     for (size_t i = 0; i < LEDGER_N_STATES; i++)
         c->hours[i] += a->ms[i] / (double)LEDGER_HOUR_MS;

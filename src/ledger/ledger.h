@@ -19,6 +19,7 @@
 #define LEDGER_DEFAULT_OWNER "team"                // the label of pods and namespaces
 #define LEDGER_FORGET_MS     (24 * LEDGER_HOUR_MS) // a GPU without data is no longer expected
 #define LEDGER_DAYS          400                   // that are kept
+#define LEDGER_OTHER         "(other)"             // the texts of a row of all others
 
 enum ledger_state {
     LEDGER_BUSY,
@@ -185,6 +186,7 @@ struct ledger_report;
 struct ledger_report *ledger_report_new(const struct ledger_report_options *o);
 void ledger_report_free(struct ledger_report *r);
 GS_DEFINE_CLEANUP(struct ledger_report *, ledger_report_free)
+#define LEDGER_OTHER_HOURS INT64_MIN // the hour of a row of all others, from another report
 bool ledger_report_add(void *report, int64_t hour_ms, const struct ledger_key *key,
                        const struct ledger_amount *a); // a ledger_row_fn
 void ledger_report_add_idle(struct ledger_report *r, const struct ledger_gpu *g);

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 
 #define MAX_ROWS 10000 // of a report; the others are added up in the last one
-#define OTHERS   "(other)"
 #define HOUR     ((double)LEDGER_HOUR_MS)
 
 struct line {
@@ -43,7 +42,7 @@ static struct gs_error *wrong_by(struct gs_slice word)
     GS_AUTO_BUF struct gs_buf names = {0};
     for (unsigned i = 0; i < LEDGER_N_BY; i++)
         gs_buf_addf(&names, "%s%s", i ? ", " : "", ledger_by_name(i));
-    return gs_error_new(GS_EINVAL, "cannot group by \"" GS_SLICE_FMT "\"; possible: %s",
+    return gs_error_new(GS_EINVAL, "cannot group by \"" GS_SLICE_FMT "\"; possible: %s; none alone",
                         GS_SLICE_ARG(word), names.data);
 }
 
@@ -94,6 +93,10 @@ void ledger_report_free(struct ledger_report *r)
 static void add_time(struct gs_buf *out, int64_t hour_ms, bool day)
 {
     char text[GS_RFC3339_SIZE];
+    if (hour_ms == LEDGER_OTHER_HOURS) {
+        gs_buf_add_str(out, LEDGER_OTHER);
+        return;
+    }
     gs_format_rfc3339(hour_ms, text);
     gs_buf_add(out, text, day ? strlen("2026-01-02") : strlen(text));
 }
@@ -116,7 +119,7 @@ static struct line *line_of(struct ledger_report *r, int64_t hour_ms, const stru
     struct gs_slice id = gs_buf_slice(&r->key);
     struct line *l = gs_hmap_get(r->lines, id);
     if (!l && gs_hmap_len(r->lines) >= MAX_ROWS) {
-        id = GS_SLICE(OTHERS);
+        id = GS_SLICE(LEDGER_OTHER);
         l = gs_hmap_get(r->lines, id);
     }
     if (l)
@@ -125,8 +128,8 @@ static struct line *line_of(struct ledger_report *r, int64_t hour_ms, const stru
     l->key = gs_arena_strndup(&r->mem, id.data, id.len);
     for (size_t i = 0; i < r->o.n_by; i++)
         l->text[i] =
-            gs_slice_eq_str(id, OTHERS)
-                ? OTHERS
+            gs_slice_eq_str(id, LEDGER_OTHER)
+                ? LEDGER_OTHER
                 : gs_arena_strndup(&r->mem, r->key.data + (uintptr_t)parts[i].data, parts[i].len);
     gs_hmap_put(r->lines, id, l);
     return l;

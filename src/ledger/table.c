@@ -24,8 +24,8 @@ static const char *const state_names[LEDGER_N_STATES] = {"busy", "idle", "free",
                                                          "missing"};
 static const char *const dimension_names[LEDGER_N_DIMENSIONS] = {
     "namespace", "workload", "owner", "node", "pool", "machine", "model", "confidence"};
-static const struct ledger_key others = {
-    {"(other)", "(other)", "(other)", "(other)", "(other)", "(other)", "(other)", "(other)"}};
+static const struct ledger_key others = {{LEDGER_OTHER, LEDGER_OTHER, LEDGER_OTHER, LEDGER_OTHER,
+                                          LEDGER_OTHER, LEDGER_OTHER, LEDGER_OTHER, LEDGER_OTHER}};
 
 const char *ledger_state_name(enum ledger_state s)
 {

@@ -138,6 +138,41 @@ static void test_texts_of_labels_are_quoted(void **state)
     assert_non_null(strstr(html.data, "&lt;b&gt;&amp;&quot;"));
 }
 
+static void test_texts_of_an_engine_cannot_control_the_terminal(void **state)
+{
+    CODEC_AUTO_JSON json_t *data =
+        json_pack("{s:s, s:s, s:s, s:[s], s:[{s:s, s:f}], s:{s:f}}", "since", "\x1b[2J", "until",
+                  "\xc2\x9b"
+                  "2J",
+                  "currency", "\x1b]0;x\x07", "by", "node", "rows", "node", "a\xe2\x80\xae",
+                  "hours", 1.0, "total", "cost", 1.0);
+    GS_AUTO_BUF struct gs_buf table = {0};
+    (void)state;
+    report_print_table(data, &table);
+    assert_null(strchr(table.data, '\x1b'));
+    assert_null(strstr(table.data, "\xc2\x9b"));
+    assert_null(strstr(table.data, "\xe2\x80\xae"));
+    assert_non_null(strstr(table.data, "Costs are in "));
+}
+
+static void test_rows_that_an_engine_has_added_up_stay_so(void **state)
+{
+    CODEC_AUTO_JSON json_t *prices = price_table();
+    static const char *const by[] = {"hour", "day", "namespace"};
+    (void)state;
+    for (size_t i = 0; i < GS_ARRAY_LEN(by); i++) {
+        CODEC_AUTO_JSON json_t *data =
+            json_pack("{s:[{s:s, s:f}]}", "rows", by[i], LEDGER_OTHER, "busy", 1.0);
+        CODEC_AUTO_JSON json_t *again = NULL;
+        struct ledger_report_options o = {.since_ms = T0, .until_ms = T0, .prices = prices};
+        assert_ok(ledger_parse_by(by[i], o.by, &o.n_by));
+        assert_ok(report_regroup(data, &o, &again));
+        const json_t *row = json_array_get(json_object_get(again, "rows"), 0);
+        assert_string_equal(codec_json_str(row, by[i], NULL), LEDGER_OTHER);
+        assert_near(report_number(row, "busy"), 1);
+    }
+}
+
 static void test_report_of_an_engine_is_grouped_again(void **state)
 {
     CODEC_AUTO_JSON json_t *prices = price_table();
@@ -164,6 +199,8 @@ int main(void)
         cmocka_unit_test(test_rows_that_waste_most_are_first),
         cmocka_unit_test(test_table_names_idle_gpus_and_their_costs),
         cmocka_unit_test(test_texts_of_labels_are_quoted),
+        cmocka_unit_test(test_texts_of_an_engine_cannot_control_the_terminal),
+        cmocka_unit_test(test_rows_that_an_engine_has_added_up_stay_so),
         cmocka_unit_test(test_report_of_an_engine_is_grouped_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -23,6 +23,10 @@ static const char *text_or_empty(const json_t *row, const char *key)
 static struct gs_error *read_hour(const json_t *row, int64_t *ret)
 {
     const char *hour = codec_json_str(row, "hour", NULL), *day = codec_json_str(row, "day", NULL);
+    if (gs_streq(hour ? hour : day, LEDGER_OTHER)) {
+        *ret = LEDGER_OTHER_HOURS;
+        return NULL;
+    }
     GS_AUTO_FREE char *of_day = gs_format("%sT00:00:00Z", day ? day : "1970-01-01");
     return gs_parse_rfc3339(gs_slice_of(hour ? hour : of_day), ret);
 }

@@ -44,17 +44,20 @@ static struct gs_error *read_times(const struct report_options *o, int64_t *ret_
     int64_t now = gs_unix_ms();
     int64_t until = now, since;
     struct gs_error *err = o->until ? parse_when("--until", o->until, now, now, &until) : NULL;
+    until = until < now ? until : now;
     since = until - DEFAULT_MS;
     if (!err && o->since)
         err = parse_when("--since", o->since, now, now, &since);
-    if (!err && since >= until)
+    if (!err && since >= now)
+        err = gs_error_new(GS_EINVAL, "--since is not in the past");
+    else if (!err && since >= until)
         err = gs_error_new(GS_EINVAL, "--since is not before --until");
     if (!err && until - since > (int64_t)(LEDGER_DAYS + 1) * 24 * LEDGER_HOUR_MS)
         err = gs_error_new(GS_EINVAL, "--since: want at most %d days", LEDGER_DAYS);
     if (err)
         return err;
     *ret_since = since;
-    *ret_until = until < now ? until : now;
+    *ret_until = until;
     return NULL;
 }
 
@@ -153,7 +156,7 @@ struct gs_error *report_from_engine(const struct report_request *r, json_t **ret
     json_t *data = json_object_get(answer, "data");
     if (r->report.prices)
         return report_regroup(data, &r->report, ret);
-    if (!json_is_object(data))
+    if (!json_is_array(json_object_get(data, "rows")))
         return gs_error_new(GS_EPROTO, "%s: the response has no report", peer.url);
     if (r->report.currency)
         codec_json_set_str(data, "currency", r->report.currency);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Encodings of bytes: base64, gzip and UTF-8.
+// Encodings of bytes: base64, gzip, Snappy and UTF-8.
 #pragma once
 
 #include "base/buf.h"
@@ -28,6 +28,16 @@ struct gs_error *codec_gzip(struct gs_slice in, struct gs_buf *ret);
 // regularly and may pause the fiber. GS_ECONFLICT: go_on returned false.
 struct gs_error *codec_gunzip(struct gs_slice in, size_t max, bool (*go_on)(void *arg), void *arg,
                               struct gs_buf *ret);
+
+// --- Snappy ---
+// Blocks of https://github.com/google/snappy/blob/main/format_description.txt.
+
+// The size of the decompressed block, as the block states it. GS_EINVAL: corrupt.
+struct gs_error *codec_snappy_size(struct gs_slice in, size_t *ret);
+// Decompresses a block of at most max bytes. GS_ELIMIT: it states a larger size. GS_EINVAL:
+// corrupt. go_on is that of codec_gunzip().
+struct gs_error *codec_unsnappy(struct gs_slice in, size_t max, bool (*go_on)(void *arg), void *arg,
+                                struct gs_buf *ret);
 
 // --- UTF-8 ---
 //

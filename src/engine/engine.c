@@ -347,6 +347,7 @@ static struct gs_error *make_api(struct engine *e)
         .route_prefix = o->route_prefix,
         .cors_origin = o->cors_origin,
         .lifecycle = o->enable_lifecycle,
+        .write_messages = o->write_messages,
         .flags = o->flags,
         .reload = api_reload,
         .quit = api_quit,

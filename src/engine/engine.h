@@ -42,6 +42,7 @@ struct engine_options {
     const char *route_prefix;      // of the HTTP API: "/prometheus"; NULL: none
     const char *cors_origin;       // regular expression of origins that may read; NULL: all
     bool enable_lifecycle;         // /-/reload, /-/quit
+    unsigned write_messages;       // see struct engine_api_config
     // Reload when the configuration or rule files change. They are checked every poll_ms (0: 30 s)
     // where the file system sends no notifications.
     bool watch_files;

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "engine/engine.h"
+#include "engine/remote/receiver.h"
 #include "kube/client.h"
 #include "kube/kubeconfig.h"
 #include "kube/selector.h"
@@ -234,6 +235,21 @@ static bool on_recovery(void *arg, uint64_t done, uint64_t total)
 
 // --- run ---
 
+// The messages that the receiver of remote writes accepts. 0: it is disabled.
+static struct gs_error *read_write_messages(const struct engine_flags *f, unsigned *ret)
+{
+    unsigned messages = 0;
+    for (size_t i = 0; i < f->write_messages.len; i++) {
+        struct gs_error *err = remote_message_of(f->write_messages.items[i], &messages);
+        if (err)
+            return gs_error_wrap(err, "--web.remote-write-receiver.accepted-protobuf-messages");
+    }
+    if (!messages)
+        messages = REMOTE_MESSAGE_V1 | REMOTE_MESSAGE_V2;
+    *ret = f->write_receiver ? messages : 0;
+    return NULL;
+}
+
 static struct gs_error *make_engine(struct server *r, const struct engine_flags *f)
 {
     size_t max_bytes = 0;
@@ -241,6 +257,10 @@ static struct gs_error *make_engine(struct server *r, const struct engine_flags 
         f->retention_size ? engine_parse_size(f->retention_size, &max_bytes) : NULL;
     if (err)
         return gs_error_wrap(err, "--storage.tsdb.retention.size");
+    unsigned write_messages = 0;
+    err = read_write_messages(f, &write_messages);
+    if (err)
+        return err;
     struct kube_selector selector = {0};
     err = kube_selector_parse(f->kube_monitors_selector, &selector);
     kube_selector_finish(&selector);
@@ -275,6 +295,7 @@ static struct gs_error *make_engine(struct server *r, const struct engine_flags 
         .route_prefix = r->route_prefix,
         .cors_origin = f->cors_origin,
         .enable_lifecycle = f->lifecycle,
+        .write_messages = write_messages,
         .watch_files = f->auto_reload,
         .sets_log_level = true,
         .poll_ms = f->auto_reload_interval_ns / GS_NS_PER_MS,

@@ -29,6 +29,9 @@ struct kube_proto_token {
 // empty. GS_EPROTO: the message is malformed.
 struct gs_error *kube_proto_next(struct gs_slice *message, struct kube_proto_token *ret);
 
+// Reads a number, as of a packed list, and moves the start of the text behind it. GS_EPROTO.
+struct gs_error *kube_proto_varint(struct gs_slice *text, uint64_t *ret);
+
 void kube_proto_add_varint(struct gs_buf *out, uint64_t number, uint64_t value);
 void kube_proto_add_bytes(struct gs_buf *out, uint64_t number, struct gs_slice bytes);
 

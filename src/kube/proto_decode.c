@@ -18,7 +18,7 @@ static struct gs_error *truncated(void)
     return gs_error_new(GS_EPROTO, "the protobuf message ends in the middle of a field");
 }
 
-static struct gs_error *read_varint(struct gs_slice *s, uint64_t *ret)
+struct gs_error *kube_proto_varint(struct gs_slice *s, uint64_t *ret)
 {
     uint64_t value = 0;
 
@@ -52,17 +52,17 @@ struct gs_error *kube_proto_next(struct gs_slice *s, struct kube_proto_token *re
     struct kube_proto_token t = {0};
     uint64_t key = 0, len = 0;
 
-    struct gs_error *err = read_varint(s, &key);
+    struct gs_error *err = kube_proto_varint(s, &key);
     if (err)
         return err;
     t.number = key >> 3;
     t.wire = (enum kube_proto_wire)(key & 7);
     switch (t.wire) {
     case KUBE_PROTO_VARINT:
-        err = read_varint(s, &t.varint);
+        err = kube_proto_varint(s, &t.varint);
         break;
     case KUBE_PROTO_BYTES:
-        err = read_varint(s, &len);
+        err = kube_proto_varint(s, &len);
         if (!err)
             err = take(s, len, &t.bytes);
         break;

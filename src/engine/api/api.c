@@ -5,6 +5,10 @@
 #include "base/clock.h"
 
 enum { DEFAULT_QUERIES = 20 }; // the value of Prometheus
+// Time of queries and of remote writes in one iteration of the loop.
+#define QUERIES_TURN_NS (20 * GS_NS_PER_MS)
+#define WRITES_TURN_NS  (5 * GS_NS_PER_MS)
+#define MAX_WRITES      4 // in progress
 enum { GET = 1, POST = 2, PUT = 4, DELETE = 8, GET_POST = GET | POST, POST_PUT = POST | PUT };
 
 static void lifecycle_reload(struct engine_api_request *r);
@@ -17,6 +21,7 @@ struct route {
     unsigned methods;
     void (*handle)(struct engine_api_request *r);
     bool queued; // for requests that can take long
+    bool write;  // has its own queue
 };
 
 static const struct route routes[] = {
@@ -52,6 +57,7 @@ static const struct route routes[] = {
     {"/-/quit", POST_PUT, lifecycle_quit},
     {"/api/v1/features", GET, engine_api_features},
     {"/api/v1/gpuscale/report", GET, engine_api_report, true},
+    {"/api/v1/write", POST, engine_api_write, .write = true},
 };
 
 enum { NO_ROUTE = GS_ARRAY_LEN(routes) }; // the number for requests without a route
@@ -143,11 +149,16 @@ static void dispatch_request(struct engine_api_request *r, struct http_exchange 
     if (!(routes[r->route].methods & method_bit(method))) {
         bool lifecycle = routes[r->route].methods == POST_PUT;
         http_add_header(x, "Allow",
-                        lifecycle                         ? "POST, PUT"
-                        : routes[r->route].methods & POST ? "GET, OPTIONS, POST"
-                                                          : "GET, OPTIONS");
+                        lifecycle                          ? "POST, PUT"
+                        : routes[r->route].methods == POST ? "OPTIONS, POST"
+                        : routes[r->route].methods & POST  ? "GET, OPTIONS, POST"
+                                                           : "GET, OPTIONS");
         engine_api_reply_text(
             r, 405, lifecycle ? "Only POST or PUT requests allowed" : "Method Not Allowed\n");
+        return;
+    }
+    if (routes[r->route].write) {
+        engine_api_queue_write(r);
         return;
     }
     struct gs_error *err = http_read_form(x);
@@ -247,6 +258,11 @@ static void lifecycle_quit(struct engine_api_request *r)
 
 // --- life ---
 
+static void refuse_query(struct engine_api_request *r, enum engine_api_error type, const char *why)
+{
+    engine_api_fail(r, type, "%s", why);
+}
+
 struct gs_error *engine_api_new(const struct engine_api_config *cfg, struct engine_api **ret)
 {
     struct tsdb_regex *cors = NULL;
@@ -258,8 +274,16 @@ struct gs_error *engine_api_new(const struct engine_api_config *cfg, struct engi
     struct engine_api *a = gs_alloc(sizeof(*a));
     a->cfg = *cfg;
     a->cors = cors;
-    a->queue = engine_api_queue_new(cfg->loop, cfg->promql,
-                                    cfg->max_queries ? cfg->max_queries : DEFAULT_QUERIES);
+    const struct engine_api_queue_options queries = {
+        cfg->max_queries ? cfg->max_queries : DEFAULT_QUERIES, QUERIES_TURN_NS, refuse_query};
+    const struct engine_api_queue_options writes = {MAX_WRITES, WRITES_TURN_NS,
+                                                    engine_api_refuse_write};
+    a->queue = engine_api_queue_new(cfg->loop, &queries);
+    promql_engine_set_pause(cfg->promql, engine_api_queue_pause, a->queue);
+    if (cfg->write_messages) {
+        a->receiver = remote_receiver_new(cfg->db, cfg->write_messages, cfg->retention_ms);
+        a->writes = engine_api_queue_new(cfg->loop, &writes);
+    }
     a->web = web_new(&(struct web_options){.loop = cfg->loop, .version = newest_ms, .arg = a});
     a->started_ms = gs_unix_ms();
     *ret = a;
@@ -272,6 +296,9 @@ void engine_api_free(struct engine_api *a)
         return;
     web_free(a->web);
     engine_api_queue_free(a->queue);
+    engine_api_queue_free(a->writes);
+    remote_receiver_free(a->receiver);
+    promql_engine_set_pause(a->cfg.promql, NULL, NULL);
     if (a->cors)
         tsdb_regex_free(a->cors);
     gs_buf_finish(&a->out);

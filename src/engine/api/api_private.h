@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "codec/json.h"
 #include "engine/api/api.h"
+#include "engine/remote/receiver.h"
 #include "web/web.h"
 
 #include <stdint.h>
@@ -46,7 +47,7 @@ enum engine_api_error {
     ENGINE_API_UNAVAILABLE,
 };
 
-enum { ENGINE_API_N_ROUTES_MAX = 64, ENGINE_API_N_CODES = 10 };
+enum { ENGINE_API_N_ROUTES_MAX = 64, ENGINE_API_N_CODES = 12 };
 
 struct engine_api_queue;
 
@@ -55,6 +56,8 @@ struct engine_api {
     const struct engine_config *config; // NULL: none loaded yet
     struct tsdb_regex *cors;            // NULL: every origin
     struct engine_api_queue *queue;
+    struct engine_api_queue *writes;  // of remote writes
+    struct remote_receiver *receiver; // NULL: disabled
     struct web *web;
     struct gs_buf out; // the body of the response; its memory is reused
     bool reload_ok, stopping;
@@ -164,17 +167,24 @@ void engine_api_own_metrics(struct engine_api_request *r);
 void engine_api_features(struct engine_api_request *r);
 void engine_api_version(struct engine_api_request *r);
 void engine_api_report(struct engine_api_request *r);
+void engine_api_write(struct engine_api_request *r);
 
 // --- queue.c ---
 
-// max_begun: maximum number of requests in progress.
-struct engine_api_queue *engine_api_queue_new(uv_loop_t *loop, struct promql_engine *promql,
-                                              size_t max_begun);
+struct engine_api_queue_options {
+    size_t max_begun; // maximum number of requests in progress
+    int64_t turn_ns;  // time of requests in one iteration of the loop
+    // Replies to a request that cannot begin.
+    void (*refuse)(struct engine_api_request *r, enum engine_api_error type, const char *why);
+};
+struct engine_api_queue *engine_api_queue_new(uv_loop_t *loop,
+                                              const struct engine_api_queue_options *o);
 void engine_api_queue_free(
     struct engine_api_queue *q); // ends requests in progress, drops queued ones
 // Runs the request now or queues it. The request is copied.
 void engine_api_queue_run(struct engine_api_queue *q, struct engine_api_request *r);
 size_t engine_api_queue_len(const struct engine_api_queue *q);
+size_t engine_api_queue_bytes(const struct engine_api_queue *q); // of the bodies
 // Queues a query of this process. Takes ownership of query.
 void engine_api_queue_run_local(struct engine_api_queue *q, struct engine_api *api,
                                 struct engine_api_local_query *query);
@@ -194,6 +204,13 @@ void engine_api_local_query_refuse(struct engine_api_local_query *query,
 // without calling its callback
 void engine_api_local_query_free(struct engine_api_local_query *query);
 int64_t engine_api_local_query_begun_ns(const struct engine_api_local_query *query);
+
+// --- write.c ---
+
+// Runs engine_api_write() in the queue of remote writes, or refuses it.
+void engine_api_queue_write(struct engine_api_request *r);
+void engine_api_refuse_write(struct engine_api_request *r, enum engine_api_error type,
+                             const char *why);
 
 // Names of routes and codes, for /metrics; NULL after the last.
 const char *engine_api_route_path(size_t i);

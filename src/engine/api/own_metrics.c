@@ -226,6 +226,8 @@ void engine_api_own_metrics(struct engine_api_request *r)
     write_requests(a, out);
     if (a->cfg.scrapes)
         scrape_manager_write_metrics(a->cfg.scrapes, out);
+    if (a->receiver)
+        remote_receiver_write_metrics(a->receiver, out);
     if (a->cfg.rules)
         rules_manager_write_metrics(a->cfg.rules, out);
     if (a->cfg.write_metrics)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs requests that can take long in time slices, so that scrapes, rules and short requests are
 // not delayed. Each request runs in a fiber, and its query pauses after some milliseconds. In one
-// iteration of the loop, requests run for TURN_NS in total. At most --query.max-concurrency
-// requests run concurrently; others wait. The connection limit of the server bounds the number of
+// iteration of the loop, requests run for turn_ns in total. At most max_begun requests run
+// concurrently; others wait. The connection limit of the server bounds the number of
 // waiting requests. The waiting time counts towards the timeout.
 #include "engine/api/api_private.h"
 
@@ -10,8 +10,6 @@
 #include "base/fiber.h"
 
 #include <sys/queue.h>
-
-#define TURN_NS (20 * GS_NS_PER_MS)
 
 struct job {
     TAILQ_ENTRY(job) entry;
@@ -31,14 +29,14 @@ struct fiber_entry {
 };
 
 struct engine_api_queue {
-    struct promql_engine *promql;
+    struct engine_api_queue_options options;
     struct jobs waiting, begun;
     TAILQ_HEAD(, fiber_entry) idle;
     struct job *running;
     uv_check_t *turn; // runs at the start of each loop iteration
     uv_idle_t *next;  // active while requests wait or run
     int64_t spent_ns; // in this loop iteration
-    size_t len, n_begun, max_begun;
+    size_t len, n_begun;
 };
 
 static void free_handle(uv_handle_t *h)
@@ -131,6 +129,8 @@ static void refuse_job(struct job *j, bool late)
 {
     struct engine_api_request r = j->request;
     struct engine_api_local_query *local = j->local;
+    void (*refuse)(struct engine_api_request *, enum engine_api_error, const char *) =
+        j->queue->options.refuse;
     if (r.x)
         http_on_abort(r.x, NULL, NULL);
     remove_job(j);
@@ -139,7 +139,7 @@ static void refuse_job(struct job *j, bool late)
         engine_api_local_query_refuse(local,
                                       gs_error_new(late ? GS_ETIMEOUT : GS_ELIMIT, "%s", why));
     else
-        engine_api_fail(&r, late ? ENGINE_API_TIMEOUT : ENGINE_API_INTERNAL, "%s", why);
+        refuse(&r, late ? ENGINE_API_TIMEOUT : ENGINE_API_INTERNAL, why);
 }
 
 static void begin_job(struct job *j)
@@ -167,9 +167,9 @@ static void begin_job(struct job *j)
 static void on_next(uv_idle_t *h)
 {
     struct engine_api_queue *q = h->data;
-    while (q->len && q->spent_ns < TURN_NS) {
+    while (q->len && q->spent_ns < q->options.turn_ns) {
         struct job *old = TAILQ_FIRST(&q->begun), *fresh = TAILQ_FIRST(&q->waiting);
-        if (fresh && q->n_begun < q->max_begun)
+        if (fresh && q->n_begun < q->options.max_begun)
             begin_job(fresh);
         if (!old)
             continue;
@@ -200,7 +200,7 @@ static void add_job(struct job *j)
     TAILQ_INSERT_TAIL(&q->waiting, j, entry);
     if (q->len++ == 0)
         uv_idle_start(q->next, on_next);
-    if (q->len == 1 && q->spent_ns < TURN_NS)
+    if (q->len == 1 && q->spent_ns < q->options.turn_ns)
         begin_job(j);
     else if (j->request.x)
         http_on_abort(j->request.x, on_client_disconnected, j);
@@ -241,12 +241,25 @@ size_t engine_api_queue_len(const struct engine_api_queue *q)
     return q->len;
 }
 
-struct engine_api_queue *engine_api_queue_new(uv_loop_t *loop, struct promql_engine *promql,
-                                              size_t max_begun)
+static size_t bytes_of(const struct jobs *list)
+{
+    size_t bytes = 0;
+    const struct job *j;
+    TAILQ_FOREACH(j, list, entry)
+    bytes += j->request.x ? http_body(j->request.x).len : 0;
+    return bytes;
+}
+
+size_t engine_api_queue_bytes(const struct engine_api_queue *q)
+{
+    return bytes_of(&q->waiting) + bytes_of(&q->begun);
+}
+
+struct engine_api_queue *engine_api_queue_new(uv_loop_t *loop,
+                                              const struct engine_api_queue_options *o)
 {
     struct engine_api_queue *q = gs_alloc(sizeof(*q));
-    q->promql = promql;
-    q->max_begun = max_begun;
+    q->options = *o;
     TAILQ_INIT(&q->waiting);
     TAILQ_INIT(&q->begun);
     TAILQ_INIT(&q->idle);
@@ -257,7 +270,6 @@ struct engine_api_queue *engine_api_queue_new(uv_loop_t *loop, struct promql_eng
     q->turn->data = q->next->data = q;
     uv_check_start(q->turn, on_turn);
     uv_unref((uv_handle_t *)q->turn);
-    promql_engine_set_pause(promql, engine_api_queue_pause, q);
     return q;
 }
 
@@ -275,7 +287,6 @@ void engine_api_queue_free(struct engine_api_queue *q)
         return;
     drop_jobs(&q->begun);
     drop_jobs(&q->waiting);
-    promql_engine_set_pause(q->promql, NULL, NULL);
     struct fiber_entry *f;
     while ((f = TAILQ_FIRST(&q->idle))) {
         TAILQ_REMOVE(&q->idle, f, entry);

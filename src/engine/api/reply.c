@@ -14,8 +14,8 @@ enum {
     MAX_NOTES = 10,                 // maximum number of warnings, and of infos, in a reply
 };
 
-static const char *const codes[ENGINE_API_N_CODES] = {"200", "204", "400", "403", "404",
-                                                      "405", "422", "500", "503", "other"};
+static const char *const codes[ENGINE_API_N_CODES] = {"200", "204", "400", "403", "404", "405",
+                                                      "415", "422", "429", "500", "503", "other"};
 
 const char *engine_api_code_text(size_t i)
 {

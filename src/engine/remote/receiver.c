@@ -1,0 +1,488 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/remote/receiver.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "codec/encoding.h"
+#include "engine/remote/remote_private.h"
+#include "metrics/write.h"
+
+#define TURN_NS          (5 * GS_NS_PER_MS)
+#define MAX_DECODED      ((size_t)32 << 20) // bytes of a request, as in Prometheus
+#define MAX_IN_PROGRESS  ((size_t)64 << 20) // bytes of all requests
+#define MAX_LABEL_BYTES  ((size_t)64 << 10) // of the labels of a series
+#define MAX_AHEAD_MS     INT64_C(600000)    // as in Prometheus
+#define MAX_ERRORS       20                 // in a reply
+#define MAX_SHOWN_LABELS ((size_t)1024)     // bytes of labels in an error text
+#define LOG_EVERY_NS     (60 * GS_NS_PER_SEC)
+
+static const char v1_name[] = "prometheus.WriteRequest";
+static const char v2_name[] = "io.prometheus.write.v2.Request";
+static const char media_type[] = "application/x-protobuf";
+
+struct remote_receiver {
+    struct tsdb *db;
+    unsigned messages;
+    int64_t retention_ms;
+    size_t in_progress; // decoded bytes
+    int64_t logged_ns;  // 0: never
+    uint64_t unlogged;  // requests with refused samples since then
+    uint64_t samples, refused, invalid_labels, without_metadata, histograms, exemplars;
+};
+
+// A request in progress.
+struct write {
+    struct remote_receiver *r;
+    const struct remote_receiver_request *q;
+    struct remote_receiver_reply *reply;
+    struct remote_decoder decoder;
+    struct remote_decoder_series series;
+    bool v2;
+    bool paused; // since the series was looked up
+    int64_t now_ms;
+    int64_t turn_ns;
+    size_t n_errors;
+};
+
+// --- life ---
+
+struct gs_error *remote_message_of(const char *name, unsigned *set)
+{
+    bool v1 = gs_streq(name, v1_name);
+    if (!v1 && !gs_streq(name, v2_name))
+        return gs_error_new(GS_EINVAL,
+                            "unknown type for remote write protobuf message %s, supported: %s, %s",
+                            name, v1_name, v2_name);
+    *set |= v1 ? REMOTE_MESSAGE_V1 : REMOTE_MESSAGE_V2;
+    return NULL;
+}
+
+struct remote_receiver *remote_receiver_new(struct tsdb *db, unsigned messages,
+                                            int64_t retention_ms)
+{
+    struct remote_receiver *r = gs_alloc(sizeof(*r));
+    r->db = db;
+    r->messages = messages;
+    r->retention_ms = retention_ms;
+    return r;
+}
+
+void remote_receiver_free(struct remote_receiver *r)
+{
+    free(r);
+}
+
+static void counter(struct gs_buf *out, const char *name, const char *help, uint64_t value)
+{
+    metrics_write_family(out, name, METRICS_COUNTER, help);
+    metrics_write_sample(out, name, NULL, 0, (double)value);
+}
+
+void remote_receiver_write_metrics(const struct remote_receiver *r, struct gs_buf *out)
+{
+    counter(out, "prometheus_api_remote_write_invalid_labels_samples_total",
+            "The total number of received remote write samples and histogram samples which were "
+            "rejected due to invalid labels.",
+            r->invalid_labels);
+    counter(out, "prometheus_api_remote_write_without_metadata_appended_samples_total",
+            "The total number of received remote write samples (and histogram samples) which were "
+            "ingested without corresponding metadata.",
+            r->without_metadata);
+    counter(out, "gpuscale_remote_write_received_samples_total",
+            "Samples received by remote write and stored.", r->samples);
+    counter(out, "gpuscale_remote_write_received_refused_samples_total",
+            "Samples received by remote write that were out of order, duplicate, out of bounds, or "
+            "over the limit of series.",
+            r->refused);
+    counter(out, "gpuscale_remote_write_received_skipped_histograms_total",
+            "Native histograms received by remote write, which are not stored.", r->histograms);
+    counter(out, "gpuscale_remote_write_received_skipped_exemplars_total",
+            "Exemplars received by remote write, which are not stored.", r->exemplars);
+}
+
+// --- refused parts ---
+
+// Adds an error to the reply. As in Prometheus, a reply to 1.0 has only the first.
+static void refuse(struct write *w, const char *fmt, ...) GS_PRINTF(2, 3);
+static void refuse(struct write *w, const char *fmt, ...)
+{
+    va_list ap;
+    struct gs_buf *text = &w->reply->text;
+    if (++w->n_errors > (w->v2 ? MAX_ERRORS : 1))
+        return;
+    if (text->len)
+        gs_buf_add_char(text, '\n');
+    va_start(ap, fmt);
+    gs_buf_vaddf(text, fmt, ap);
+    va_end(ap);
+}
+
+static void add_name(struct gs_buf *out, struct gs_slice name)
+{
+    if (metrics_is_plain_name(name)) {
+        gs_buf_add_slice(out, name);
+        return;
+    }
+    gs_buf_add_char(out, '"');
+    metrics_write_label_value(out, name);
+    gs_buf_add_char(out, '"');
+}
+
+// {__name__="m", a="b"}
+static char *labels_text(const struct remote_decoder_series *s)
+{
+    struct gs_buf out = {0};
+    size_t n = s->n_labels < REMOTE_MAX_LABELS ? s->n_labels : REMOTE_MAX_LABELS;
+    gs_buf_add_char(&out, '{');
+    for (size_t i = 0; i < n; i++) {
+        struct gs_slice name = s->labels[i].name, value = s->labels[i].value;
+        if (out.len + name.len + value.len > MAX_SHOWN_LABELS) {
+            gs_buf_add_str(&out, i ? ", …" : "…");
+            break;
+        }
+        if (i)
+            gs_buf_add_str(&out, ", ");
+        add_name(&out, name);
+        gs_buf_add_str(&out, "=\"");
+        metrics_write_label_value(&out, value);
+        gs_buf_add_char(&out, '"');
+    }
+    gs_buf_add_char(&out, '}');
+    return gs_buf_take(&out);
+}
+
+static void log_refused(struct remote_receiver *r, const struct write *w)
+{
+    int64_t now = gs_mono_ns();
+    r->unlogged++;
+    if (r->logged_ns && now - r->logged_ns < LOG_EVERY_NS)
+        return;
+    struct gs_slice text = gs_buf_slice(&w->reply->text), first = gs_slice_cut(&text, '\n');
+    gs_warn("remote_write", "%s: received samples are refused (%llu requests): " GS_SLICE_FMT,
+            w->q->peer, (unsigned long long)r->unlogged, GS_SLICE_ARG(first));
+    r->logged_ns = now;
+    r->unlogged = 0;
+}
+
+// --- labels ---
+
+static bool is_text(struct gs_slice s)
+{
+    return codec_utf8_valid_prefix(s) == s.len;
+}
+
+static bool labels_valid(const struct remote_decoder_series *s)
+{
+    bool named = false;
+    for (size_t i = 0; i < s->n_labels; i++) {
+        const struct metrics_label *l = &s->labels[i];
+        bool is_name = gs_slice_eq_str(l->name, "__name__");
+        named = named || is_name;
+        if (!l->name.len || !is_text(l->name) || !is_text(l->value) || (is_name && !l->value.len))
+            return false;
+    }
+    return named;
+}
+
+// The first label with the name of the label before it, or NULL.
+static const struct metrics_label *find_duplicate(const struct remote_decoder_series *s)
+{
+    for (size_t i = 1; i < s->n_labels; i++)
+        if (gs_slice_eq(s->labels[i - 1].name, s->labels[i].name))
+            return &s->labels[i];
+    return NULL;
+}
+
+static bool within_limits(struct write *w)
+{
+    const struct remote_decoder_series *s = &w->series;
+    size_t bytes = 0;
+    if (s->n_labels > REMOTE_MAX_LABELS) {
+        refuse(w, "more than %d labels for series", REMOTE_MAX_LABELS);
+        return false;
+    }
+    for (size_t i = 0; i < s->n_labels; i++)
+        bytes += s->labels[i].name.len + s->labels[i].value.len;
+    if (bytes <= MAX_LABEL_BYTES)
+        return true;
+    GS_AUTO_FREE char *text = labels_text(s);
+    refuse(w, "labels of more than %zu bytes for series %s", MAX_LABEL_BYTES, text);
+    return false;
+}
+
+// 1.0 ignores series with wrong labels, as in Prometheus.
+static bool check_labels(struct write *w)
+{
+    const struct remote_decoder_series *s = &w->series;
+    const struct metrics_label *twice = NULL;
+    bool fits = !s->labels_error && within_limits(w);
+    bool valid = fits && labels_valid(s);
+    if (valid)
+        twice = find_duplicate(s);
+    if (valid && !twice)
+        return true;
+    w->r->invalid_labels += s->n_samples + s->n_histograms;
+    if (s->labels_error) {
+        refuse(w, "%s", gs_error_message(s->labels_error));
+    } else if (fits && w->v2) {
+        GS_AUTO_FREE char *text = labels_text(s);
+        if (twice)
+            refuse(w, "invalid labels for series, labels %s, duplicated label " GS_SLICE_FMT, text,
+                   GS_SLICE_ARG(twice->name));
+        else
+            refuse(w, "invalid metric name or labels, got %s", text);
+    }
+    return false;
+}
+
+// --- samples ---
+
+static bool go_on(void *arg)
+{
+    struct write *w = arg;
+    if (!w->q->go_on || gs_mono_ns() - w->turn_ns < TURN_NS)
+        return true;
+    w->paused = true;
+    if (!w->q->go_on(w->q->arg))
+        return false;
+    w->turn_ns = gs_mono_ns();
+    return true;
+}
+
+static struct gs_error *duplicate_error(const struct write *w, tsdb_ref ref, int64_t t_ms, double v)
+{
+    char stored[GS_DOUBLE_SIZE], text[GS_DOUBLE_SIZE];
+    double old;
+    tsdb_latest(w->r->db, &ref, 1, t_ms, INT64_MIN, &old, NULL);
+    return gs_error_new(
+        GS_EEXIST,
+        "duplicate sample for timestamp %lld; overrides not allowed: existing %s, new value %s",
+        (long long)t_ms, gs_format_double(old, stored), gs_format_double(v, text));
+}
+
+static struct gs_error *check_time(const struct write *w, int64_t t_ms)
+{
+    if (t_ms > w->now_ms + MAX_AHEAD_MS)
+        return gs_error_new(GS_EINVAL, "out of bounds: timestamp is too far in the future");
+    if (w->r->retention_ms && t_ms <= w->now_ms - w->r->retention_ms)
+        return gs_error_new(GS_EINVAL, "out of bounds");
+    return NULL;
+}
+
+static struct gs_error *append(struct write *w, tsdb_ref ref, int64_t t_ms, double v)
+{
+    struct gs_error *err = tsdb_append_ref(w->r->db, ref, t_ms, v);
+    if (err && gs_error_code(err) == GS_EEXIST) {
+        gs_error_free(err);
+        err = duplicate_error(w, ref, t_ms, v);
+    }
+    return err;
+}
+
+static void refuse_sample(struct write *w, struct gs_error *err)
+{
+    w->r->refused++;
+    if (w->v2 && w->n_errors < MAX_ERRORS) {
+        GS_AUTO_FREE char *text = labels_text(&w->series);
+        refuse(w, "%s for series %s", gs_error_message(err), text);
+    } else {
+        refuse(w, "%s", gs_error_message(err));
+    }
+    gs_error_free(err);
+}
+
+// Returns false if go_on has.
+static bool store_samples(struct write *w)
+{
+    struct remote_decoder_series *s = &w->series;
+    tsdb_ref ref = TSDB_NO_REF;
+    int64_t t_ms;
+    double v;
+    w->paused = true;
+    for (size_t i = 0; remote_decoder_sample(s, &t_ms, &v); i++) {
+        struct gs_error *err = check_time(w, t_ms);
+        if (!err && w->paused) { // the series may have been dropped
+            err = tsdb_series_get(w->r->db, s->labels, s->n_labels, &ref);
+            w->paused = err != NULL;
+        }
+        if (!err)
+            err = append(w, ref, t_ms, v);
+        if (err) {
+            refuse_sample(w, err);
+        } else {
+            w->reply->samples++;
+            w->r->samples++;
+            w->r->without_metadata += w->v2 && !s->has_metadata;
+        }
+        if (i % 32 == 31 && !go_on(w))
+            return false;
+    }
+    return true;
+}
+
+static bool store_series(struct write *w)
+{
+    const struct remote_decoder_series *s = &w->series;
+    if (!s->labels_error && s->metadata_error) {
+        refuse(w, "%s", gs_error_message(s->metadata_error));
+        return true;
+    }
+    if (!check_labels(w))
+        return true;
+    w->r->histograms += s->n_histograms;
+    w->r->exemplars += s->n_exemplars;
+    if (w->v2 && !s->n_samples) {
+        GS_AUTO_FREE char *text = labels_text(s);
+        if (s->n_histograms)
+            refuse(w, "native histograms are not supported for series %s", text);
+        else
+            refuse(w, "TimeSeries must contain at least one sample or histogram for series %s",
+                   text);
+    }
+    return store_samples(w);
+}
+
+// --- requests ---
+
+static void reply(struct remote_receiver_reply *ret, int status, const char *fmt, ...)
+    GS_PRINTF(3, 4);
+static void reply(struct remote_receiver_reply *ret, int status, const char *fmt, ...)
+{
+    va_list ap;
+    ret->status = status;
+    gs_buf_clear(&ret->text);
+    va_start(ap, fmt);
+    gs_buf_vaddf(&ret->text, fmt, ap);
+    va_end(ap);
+}
+
+// Finds the message of a Content-Type such as application/x-protobuf;proto=prometheus.WriteRequest.
+static struct gs_error *read_type(const char *type, unsigned *ret)
+{
+    struct gs_slice whole = gs_slice_trim(gs_slice_of(type && *type ? type : media_type));
+    struct gs_slice rest = whole;
+    if (!gs_slice_eq_str(gs_slice_cut(&rest, ';'), media_type))
+        return gs_error_new(
+            GS_EINVAL, "expected %s as the first (media) part, got " GS_SLICE_FMT " content-type",
+            media_type, GS_SLICE_ARG(whole));
+    while (rest.data) {
+        struct gs_slice value = gs_slice_trim(gs_slice_cut(&rest, ';')), part = value;
+        struct gs_slice key = gs_slice_cut(&value, '=');
+        if (!value.data || (value.len && memchr(value.data, '=', value.len)))
+            return gs_error_new(GS_EINVAL,
+                                "as per https://www.rfc-editor.org/rfc/rfc9110#parameter expected "
+                                "parameters to be key-values, got " GS_SLICE_FMT " in " GS_SLICE_FMT
+                                " content-type",
+                                GS_SLICE_ARG(part), GS_SLICE_ARG(whole));
+        if (!gs_slice_eq_str(key, "proto"))
+            continue;
+        GS_AUTO_FREE char *name = gs_slice_dup(value);
+        GS_AUTO_ERROR struct gs_error *err = remote_message_of(name, ret);
+        return err ? gs_error_new(GS_EINVAL, "got " GS_SLICE_FMT " content type; %s",
+                                  GS_SLICE_ARG(whole), gs_error_message(err))
+                   : NULL;
+    }
+    *ret = REMOTE_MESSAGE_V1;
+    return NULL;
+}
+
+static bool accept_request(struct remote_receiver *r, const struct remote_receiver_request *q,
+                           struct remote_receiver_reply *ret, unsigned *ret_message)
+{
+    const char *encoding = q->content_encoding;
+    if (encoding && *encoding && !gs_streq(encoding, "snappy")) {
+        reply(ret, 415,
+              "%s encoding (compression) is not accepted by this server; only snappy is acceptable",
+              encoding);
+        return false;
+    }
+    *ret_message = 0;
+    GS_AUTO_ERROR struct gs_error *err = read_type(q->content_type, ret_message);
+    if (err) {
+        reply(ret, 415, "%s", gs_error_message(err));
+        return false;
+    }
+    if (r->messages & *ret_message)
+        return true;
+    reply(ret, 415, "%s protobuf message is not accepted by this server; only accepts %s",
+          *ret_message == REMOTE_MESSAGE_V1 ? v1_name : v2_name,
+          *ret_message == REMOTE_MESSAGE_V1 ? v2_name : v1_name);
+    return false;
+}
+
+static struct gs_error *store_message(struct write *w, struct gs_slice message)
+{
+    bool more;
+    struct gs_error *err = remote_decoder_init(&w->decoder, w->v2, message, go_on, w);
+    if (err)
+        return err;
+    while (!(err = remote_decoder_next(&w->decoder, &w->series, &more)) && more) {
+        bool ok = store_series(w);
+        remote_decoder_series_finish(&w->series);
+        if (!ok) {
+            err = gs_error_new(GS_ECONFLICT, "stopped");
+            break;
+        }
+    }
+    remote_decoder_finish(&w->decoder);
+    return err;
+}
+
+static void finish_reply(struct write *w)
+{
+    struct remote_receiver_reply *ret = w->reply;
+    size_t shown = w->v2 ? MAX_ERRORS : 1;
+    ret->has_counts = w->v2;
+    ret->status = w->n_errors ? 400 : 204;
+    if (w->v2 && w->n_errors > shown)
+        gs_buf_addf(&ret->text, "\n%zu more errors", w->n_errors - shown);
+    if (w->n_errors)
+        log_refused(w->r, w);
+}
+
+// Decompresses and stores the body.
+static struct gs_error *store_body(struct write *w)
+{
+    GS_AUTO_BUF struct gs_buf message = {0};
+    struct gs_error *err = codec_unsnappy(w->q->body, MAX_DECODED, go_on, w, &message);
+    return err ? err : store_message(w, gs_buf_slice(&message));
+}
+
+void remote_receiver_write(struct remote_receiver *r, const struct remote_receiver_request *q,
+                           struct remote_receiver_reply *ret)
+{
+    unsigned message;
+    size_t size = 0;
+    *ret = (struct remote_receiver_reply){0};
+    if (!accept_request(r, q, ret, &message))
+        return;
+    GS_AUTO_ERROR struct gs_error *err = codec_snappy_size(q->body, &size);
+    if (err) {
+        reply(ret, 400, "%s", gs_error_message(err));
+        return;
+    }
+    if (size > MAX_DECODED) {
+        reply(ret, 400, "decoded size exceeds the %zu bytes limit", MAX_DECODED);
+        return;
+    }
+    if (r->in_progress + size > MAX_IN_PROGRESS) {
+        reply(ret, 429, "more than %zu bytes of remote writes are in progress; try again",
+              MAX_IN_PROGRESS);
+        return;
+    }
+    struct write w = {.r = r,
+                      .q = q,
+                      .reply = ret,
+                      .v2 = message == REMOTE_MESSAGE_V2,
+                      .now_ms = gs_unix_ms(),
+                      .turn_ns = gs_mono_ns()};
+    r->in_progress += size;
+    err = store_body(&w);
+    r->in_progress -= size;
+    if (!err)
+        finish_reply(&w);
+    else if (gs_error_code(err) != GS_ECONFLICT)
+        reply(ret, 400, "%s", gs_error_message(err));
+}

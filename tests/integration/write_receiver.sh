@@ -1,0 +1,80 @@
+#!/bin/sh
+# The engine receives remote writes: of another engine, which must have the same samples, and, where
+# it has been built, of a Prometheus 3 with remote write 2.0 and of promtool.
+. "$(dirname "$0")/lib.sh"
+need curl jq
+
+printf 'scrape_configs: []\n' >"$dir/receiver.yml"
+# start_engine NAME FLAGS…: sets $url.
+start_engine() {
+    name=$1
+    shift
+    "$gpuscale" engine --config.file="$dir/$name.yml" --web.listen-address=127.0.0.1:0 "$@" >"$dir/$name.log" 2>&1 &
+    pids="$pids $!"
+    wait_for "the $name is ready" grep -q 'is ready' "$dir/$name.log"
+    url=$(sed -n 's#.*listening on \(http://127.0.0.1:[0-9]*\).*#\1#p' "$dir/$name.log")
+}
+start_engine receiver --web.enable-remote-write-receiver
+receiver=$url
+cat >"$dir/sender.yml" <<Y
+global: {scrape_interval: 500ms, external_labels: {site: lab}}
+scrape_configs:
+- {job_name: receiver, static_configs: [{targets: ["${receiver#http://}"]}]}
+remote_write:
+- url: $receiver/api/v1/write
+  queue_config: {batch_send_deadline: 500ms, min_backoff: 100ms, max_backoff: 1s}
+Y
+start_engine sender --storage.remote.flush-deadline=1s
+sender=$url
+
+# values URL TIME: the samples of some series in the minute before TIME.
+values() {
+    curl -sS -G "$1/api/v1/query" --data-urlencode 'query={__name__=~"up|scrape_.*|prometheus_build_info"}[1m]' -d "time=$2" |
+        jq -cS '.data.result[] | .metric |= del(.site)' | sort
+}
+same() {
+    values "$sender" "$now" >"$dir/want"
+    values "$receiver" "$now" >"$dir/got"
+    [ "$(jq -s 'map(.values | length) | add // 0' "$dir/want")" -ge 20 ] && diff "$dir/want" "$dir/got" >"$dir/diff"
+}
+some() { now=$(date +%s) && [ "$(values "$sender" "$now" | wc -l)" -ge 5 ]; }
+wait_for "the sender has samples" some
+sleep 3
+now=$(date +%s)
+wait_same "the receiver lacks samples of the sender"
+echo "ok: the receiver has the samples of the sender"
+curl -sS "$receiver/metrics" >"$dir/metrics"
+grep -q '^gpuscale_remote_write_received_refused_samples_total 0$' "$dir/metrics" || fail "samples were refused"
+
+status() { curl -sS -o "$dir/reply" -w '%{http_code}' "$@"; }
+[ "$(status -X POST "$sender/api/v1/write")" = 404 ] || fail "the receiver of the sender is not disabled"
+grep -q 'needs to be enabled with --web.enable-remote-write-receiver' "$dir/reply" || fail "404 without the flag"
+[ "$(status -H 'Content-Type: application/json' -d '{}' "$receiver/api/v1/write")" = 415 ] || fail "another type"
+[ "$(status -H 'Content-Type: application/x-protobuf' -d 'nonsense' "$receiver/api/v1/write")" = 400 ] || fail "a body that is not compressed"
+head -c 11000000 /dev/zero >"$dir/large"
+[ "$(status -H 'Content-Type: application/x-protobuf' --data-binary "@$dir/large" "$receiver/api/v1/write")" = 413 ] || fail "a large body"
+echo "ok: other requests are refused"
+
+cache=$(GPUSCALE_PROMETHEUS3_VERSION=v3.16.0 "$source/tests/differential/prometheus3.sh" --no-build 2>/dev/null) ||
+    { echo "no Prometheus 3.16 has been built (make peers)"; exit 0; }
+printf '# TYPE queued gauge\nqueued{queue="a"} 7\n' >"$dir/queued.txt"
+"$cache/promtool" push metrics --label job=pushed "$receiver" "$dir/queued.txt" >"$dir/promtool.log" 2>&1 ||
+    fail "promtool push metrics"
+has() { curl -sS -G "$receiver/api/v1/query" --data-urlencode "query=$1" | jq -e '.data.result | length > 0'; }
+has 'queued{job="pushed",queue="a"} == 7' >/dev/null || fail "the sample of promtool is absent"
+echo "ok: promtool push metrics"
+cat >"$dir/prometheus.yml" <<Y
+global: {scrape_interval: 1s, external_labels: {site: second}}
+scrape_configs:
+- {job_name: receiver, static_configs: [{targets: ["${receiver#http://}"]}]}
+remote_write:
+- url: $receiver/api/v1/write
+  protobuf_message: io.prometheus.write.v2.Request
+  metadata_config: {send: false}
+  queue_config: {batch_send_deadline: 1s}
+Y
+"$cache/prometheus" --config.file="$dir/prometheus.yml" --web.listen-address="127.0.0.1:$(free_port)" \
+    --storage.tsdb.path="$dir/prometheus" >"$dir/prometheus.log" 2>&1 &
+pids="$pids $!"
+wait_for "Prometheus pushes with remote write 2.0" has 'count_over_time(up{site="second"}[1m]) >= 3'
+! grep -E 'level=(ERROR|WARN).*remote' "$dir/prometheus.log" || fail "Prometheus reports errors"

@@ -7,10 +7,11 @@
 
 #include <errno.h>
 #include <time.h>
+#include <unistd.h>
 
-#define MAX_SECONDS 1e9
+#define MAX_SECONDS 1e9 // 31 years; a longer time is one without an end
 
-// "5", "1.5", "5s", "2m", "1h", "1d", as in GNU coreutils.
+// "5", "1.5", "5s", "2m", "1h", "1d", "infinity", as in GNU coreutils.
 static struct gs_error *parse(const char *text, double *ret)
 {
     static const struct {
@@ -25,9 +26,10 @@ static struct gs_error *parse(const char *text, double *ret)
             number.len = strlen(text) - 1;
         }
     struct gs_error *err = gs_parse_double(number, &value);
-    if (err || !(value >= 0 && value * unit <= MAX_SECONDS)) {
+    if (err || !(value >= 0)) {
         gs_error_free(err);
-        return gs_error_new(GS_EINVAL, "sleep: \"%s\" is not a time such as 5, 0.5s or 1m", text);
+        return gs_error_new(GS_EINVAL,
+                            "sleep: \"%s\" is not a time such as 5, 0.5s, 1m or infinity", text);
     }
     *ret += value * unit;
     return NULL;
@@ -42,6 +44,8 @@ static struct gs_error *run_sleep(const void *opts, int argc, char **argv, int *
         if (err)
             return err;
     }
+    while (seconds > MAX_SECONDS)
+        pause();
     struct timespec rest = {.tv_sec = (time_t)seconds};
     rest.tv_nsec = (long)((seconds - (double)rest.tv_sec) * 1e9);
     while (nanosleep(&rest, &rest) && errno == EINTR)

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "codec/json.h"
+#include "kube/client.h"
 #include "net/http/http.h"
 
 #include <uv.h>
@@ -53,3 +54,13 @@ struct local_api_kubelet {
 // a node are served by the first kubelet.
 void local_api_set_kubelet(struct local_api *api, const char *node,
                            const struct local_api_kubelet *k);
+
+// The built-in kinds whose objects take part in garbage collection, as owners and as dependents.
+// Objects of custom resources do, too.
+struct local_api_collected {
+    const char *kind; // the strings are constants
+    struct kube_gvr gvr;
+    bool namespaced;
+};
+// The i-th of them. False: after the last one.
+bool local_api_collected(size_t i, struct local_api_collected *ret);

@@ -35,6 +35,24 @@ tools/sbom root "$dir/root" --packages "$dir/packages" >"$dir/root.json" || fail
 consistent "$dir/root.json"
 [ "$(jq -r '.packages[1].externalRefs[0].referenceLocator' "$dir/root.json")" = "pkg:deb/debian/libx1@1%3A1.0-2%2Bb1?arch=arm64" ] || fail "package URL"
 [ "$(jq -r '[.files[].fileName] | join(" ")' "$dir/root.json")" = "./usr/bin/gpuscale ./usr/lib/libx.so.1" ] || fail "files"
+# With the files of dpkg: tool belongs to the package that diverts it, and what was moved to the other.
+admin=$dir/system/var/lib/dpkg
+mkdir -p "$admin/info" "$dir/diverted/usr/bin"
+for package in original replacement; do
+    printf 'Package: %s\nStatus: install ok installed\nMaintainer: x <x@example.org>\nArchitecture: amd64\nVersion: 1\nDescription: x\n\n' \
+        $package >>"$admin/status"
+    printf '/.\n/usr\n/usr/bin\n/usr/bin/tool\n' >"$admin/info/$package.list"
+done
+printf '/usr/bin/plain\n' >>"$admin/info/original.list"
+printf '/usr/bin/tool\n/usr/bin/tool.original\nreplacement\n' >"$admin/diversions"
+for name in plain tool tool.original own; do echo $name >"$dir/diverted/usr/bin/$name"; done
+tools/sbom root "$dir/diverted" --dpkg-root "$dir/system" >"$dir/diverted.json" || fail "tools/sbom with a diversion"
+consistent "$dir/diverted.json"
+owners=$(jq -r '(.files | map({(.SPDXID): .fileName}) | add) as $names | .relationships[]
+    | select(.relationshipType == "CONTAINS" and $names[.relatedSpdxElement])
+    | "\($names[.relatedSpdxElement]) \(.spdxElementId)"' "$dir/diverted.json" | sort | tr '\n' ' ')
+[ "$owners" = "./usr/bin/own SPDXRef-Package-gpuscale ./usr/bin/plain SPDXRef-Debian-original-amd64 ./usr/bin/tool SPDXRef-Debian-replacement-amd64 ./usr/bin/tool.original SPDXRef-Debian-original-amd64 " ] ||
+    fail "owners of diverted files: $owners"
 ! tools/sbom root "$dir/two/none" 2>"$dir/err" || fail "no files are accepted"
 grep -q "no files in" "$dir/err" || fail "error: $(cat "$dir/err")"
 

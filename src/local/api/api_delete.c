@@ -6,7 +6,6 @@
 #include "kube/object.h"
 #include "local/api/api_private.h"
 #include "local/api/crd.h"
-#include "local/collected.h"
 #include "local/pod.h"
 
 #define DEFAULT_GRACE_S 30
@@ -226,7 +225,7 @@ static json_t *marked(const json_t *obj, int64_t grace_s)
 // Objects whose dependents the garbage collector knows.
 static bool is_collected(const struct local_api_resource *res)
 {
-    return res->custom || local_is_collected(res->group, res->plural);
+    return res->custom || local_api_resource_has(res, LOCAL_API_R_COLLECTED);
 }
 
 // finalizer: "foregroundDeletion", and the garbage collector deletes the dependents; or "orphan",

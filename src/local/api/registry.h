@@ -19,6 +19,7 @@ enum local_api_resource_flags {
     LOCAL_API_R_GENERATION = 1 << 3, // metadata.generation counts changes of spec
     LOCAL_API_R_INERT = 1 << 4,      // stored without a controller: creation returns a warning
     LOCAL_API_R_AGENT = 1 << 5,      // its agent may give a status at creation
+    LOCAL_API_R_COLLECTED = 1 << 6,  // see local_api_collected
 };
 
 enum local_api_name_rule {

@@ -25,7 +25,7 @@ struct controllers_daemonsets *controllers_daemonsets_new(struct local_cluster *
 void controllers_daemonsets_free(struct controllers_daemonsets *d);
 
 // --- kinds.c: the kinds whose objects the garbage collector watches ---
-// The built-in ones (local/collected.h), and those of CustomResourceDefinitions as these come and
+// The built-in ones (local_api_collected), and those of CustomResourceDefinitions as these come and
 // go.
 
 struct controllers_kind {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/mem.h"
 #include "kube/object.h"
-#include "local/collected.h"
+#include "local/api.h"
 #include "local/controllers/controllers_private.h"
 
 #define KUBE_DEFINITIONS                                                                           \
@@ -191,13 +191,13 @@ struct controllers_kinds *controllers_kinds_new(struct local_cluster *c, control
 {
     struct controllers_kinds *all = gs_alloc(sizeof(*all));
     const struct kube_cache_handlers h = {.on_change = on_definition, .arg = all};
-    const struct local_collected *built_in;
+    struct local_api_collected built_in;
     *all = (struct controllers_kinds){.cluster = c, .fn = fn, .arg = arg};
-    for (size_t i = 0; (built_in = local_collected(i)); i++) {
+    for (size_t i = 0; local_api_collected(i, &built_in); i++) {
         struct controllers_kind *k = gs_alloc(sizeof(*k));
-        k->kind = built_in->kind;
-        k->gvr = built_in->gvr;
-        k->namespaced = built_in->namespaced;
+        k->kind = built_in.kind;
+        k->gvr = built_in.gvr;
+        k->namespaced = built_in.namespaced;
         add_kind(all, k);
     }
     all->definitions = kube_cache_new(c->loop, c->client, KUBE_DEFINITIONS, NULL, NULL);

@@ -132,7 +132,10 @@ code=0
 [ "$code" = 7 ] || fail "exit code $code of run -it: $(cat "$dir/terminal")"
 grep -q '^33 101' "$dir/terminal" || fail "size of the terminal of run -it: $(cat "$dir/terminal")"
 echo "ok: run -it"
-for debugged in "pod/web --copy-to=web-debug" "$(kubectl get nodes -o name)"; do
+minor=$(kubectl version --client 2>/dev/null | sed -n 's/.*Client Version.*v1\.\([0-9]*\)\..*/\1/p;s/.*GitVersion:"v1\.\([0-9]*\)\..*/\1/p')
+running=
+[ "${minor:-0}" -lt 23 ] || running="pod/web --target=web" # older ones use a form that Kubernetes 1.22 removed
+for debugged in ${running:+"$running"} "pod/web --copy-to=web-debug" "$(kubectl get nodes -o name)"; do
     rm -f "$dir/terminal"
     # shellcheck disable=SC2086 # the flag is a word
     (
@@ -141,7 +144,9 @@ for debugged in "pod/web --copy-to=web-debug" "$(kubectl get nodes -o name)"; do
     ) | script -qefc "kubectl debug $debugged -it --image=any -- sh" /dev/null >"$dir/terminal" 2>&1 || fail "debug $debugged: $(cat "$dir/terminal")"
     grep -q '^debugged 42' "$dir/terminal" || fail "debug $debugged: $(cat "$dir/terminal")"
 done
-echo "ok: debug of a copy and of the node"
+echo "ok: debug of ${running:+a running pod, of }a copy and of the node"
+[ -z "$running" ] || [ "$(kubectl get pod web -o jsonpath='{.status.phase} {.status.ephemeralContainerStatuses[0].state.terminated.exitCode}')" = "Running 0" ] ||
+    fail "debug of a running pod: $(kubectl get pod web -o yaml)"
 
 # Hostile clients disturb nobody, and cost a bounded amount of memory.
 api=$(sed -n 's#.*https://127.0.0.1:\([0-9]*\).*#\1#p' "$KUBECONFIG" | head -n 1)

@@ -166,6 +166,78 @@ static void test_pods_hardly_change(void **state)
     assert_message(command, "spec: Forbidden: pod updates may not change fields other than");
 }
 
+static struct reply add_ephemeral(struct harness *h, const char *containers)
+{
+    GS_AUTO_FREE char *body = gs_format("{\"metadata\":{\"labels\":{\"ignored\":\"x\"}},"
+                                        "\"spec\":{\"ephemeralContainers\":[{%s}]}}",
+                                        containers);
+    return request_with(h, "PATCH", PODS "/p/ephemeralcontainers",
+                        "application/strategic-merge-patch+json", NULL, body);
+}
+
+static void test_ephemeral_containers_are_only_added(void **state)
+{
+    static const struct {
+        const char *container, *message;
+    } wrong[] = {
+        {"\"name\":\"c\",\"image\":\"i\"",
+         "spec.ephemeralContainers[0].name: Duplicate value: \"c\""},
+        {"\"name\":\"x\"", "spec.ephemeralContainers[0].image: Required value"},
+        {"\"name\":\"x\",\"image\":\"i\",\"targetContainerName\":\"none\"",
+         "spec.ephemeralContainers[0].targetContainerName: Not found: \"none\""},
+        {"\"name\":\"x\",\"image\":\"i\",\"ports\":[{\"containerPort\":80}]",
+         "spec.ephemeralContainers[0].ports: Forbidden: cannot be set for an Ephemeral Container"},
+        {"\"name\":\"x\",\"image\":\"i\",\"resources\":{\"limits\":{\"nvidia.com/gpu\":1}}",
+         "spec.ephemeralContainers[0].resources: Forbidden"},
+        {"\"name\":\"x\",\"image\":\"i\",\"readinessProbe\":{\"tcpSocket\":{\"port\":1}}",
+         "spec.ephemeralContainers[0].readinessProbe: Forbidden"},
+        {"\"name\":\"one\",\"image\":\"other\"",
+         "existing ephemeral containers \"one\" may not be changed"},
+    };
+    AUTO_REPLY struct reply made =
+        request(*state, "POST", PODS,
+                "{\"metadata\":{\"name\":\"p\"},\"spec\":{\"containers\":[{\"name\":\"c\","
+                "\"image\":\"i\"}]}}");
+    AUTO_REPLY struct reply added =
+        add_ephemeral(*state, "\"name\":\"one\",\"image\":\"i\",\"targetContainerName\":\"c\"");
+    AUTO_REPLY struct reply removed =
+        request_with(*state, "PATCH", PODS "/p/ephemeralcontainers", "application/json-patch+json",
+                     NULL, "[{\"op\":\"remove\",\"path\":\"/spec/ephemeralContainers\"}]");
+    AUTO_REPLY struct reply elsewhere =
+        request_with(*state, "PATCH", PODS "/p", "application/strategic-merge-patch+json", NULL,
+                     "{\"spec\":{\"ephemeralContainers\":[{\"name\":\"two\",\"image\":\"i\"}]}}");
+    AUTO_REPLY struct reply at_creation = request(
+        *state, "POST", PODS,
+        "{\"metadata\":{\"name\":\"q\"},\"spec\":{\"containers\":[{\"name\":\"c\",\"image\":"
+        "\"i\"}],\"ephemeralContainers\":[{\"name\":\"e\",\"image\":\"i\"}]}}");
+    AUTO_REPLY struct reply removal =
+        request(*state, "DELETE", PODS "/p/ephemeralcontainers", NULL);
+
+    assert_status(made, 201);
+    assert_status(added, 200);
+    assert_member(added, "Pod", "kind");
+    const json_t *container =
+        json_array_get(codec_json_get(added.body, "spec", "ephemeralContainers", NULL), 0);
+    assert_string_equal(codec_json_str(container, "terminationMessagePolicy", NULL), "File");
+    assert_null(codec_json_get(added.body, "metadata", "labels", NULL));
+    assert_status(removed, 422);
+    assert_message(removed, "existing ephemeral containers \"one\" may not be removed");
+    assert_status(elsewhere, 422);
+    assert_message(elsewhere, "spec: Forbidden: pod updates may not change fields other than");
+    assert_status(at_creation, 422);
+    assert_message(at_creation, "spec.ephemeralContainers: Forbidden: cannot be set on create");
+    assert_status(removal, 405);
+    for (size_t i = 0; i < GS_ARRAY_LEN(wrong); i++) {
+        AUTO_REPLY struct reply r = add_ephemeral(*state, wrong[i].container);
+        assert_status(r, 422);
+        assert_message(r, wrong[i].message);
+    }
+    AUTO_REPLY struct reply read = request(*state, "GET", PODS "/p/ephemeralcontainers", NULL);
+    assert_status(read, 200);
+    assert_int_equal(
+        json_array_size(codec_json_get(read.body, "spec", "ephemeralContainers", NULL)), 1);
+}
+
 static void test_services_keep_their_addresses(void **state)
 {
     static const char body[] = "{\"metadata\":{\"name\":\"s\"},\"spec\":{\"type\":\"NodePort\","
@@ -375,6 +447,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_wrong_types_are_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(test_quantities_are_canonical, setup, teardown),
         cmocka_unit_test_setup_teardown(test_pods_hardly_change, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_ephemeral_containers_are_only_added, setup, teardown),
         cmocka_unit_test_setup_teardown(test_services_keep_their_addresses, setup, teardown),
         cmocka_unit_test_setup_teardown(test_services_get_addresses_of_services_only, setup,
                                         teardown),

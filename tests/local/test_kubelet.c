@@ -546,6 +546,66 @@ static void test_a_replaced_kubelet_starts_containers_again(void **state)
     assert_int_equal(codec_json_int(container_status(still.body, 0), -1, "restartCount", NULL), 0);
 }
 
+static const json_t *ephemeral_status(const json_t *pod, const char *name)
+{
+    size_t i;
+    json_t *status;
+    json_array_foreach (codec_json_get(pod, "status", "ephemeralContainerStatuses", NULL), i,
+                        status)
+        if (gs_streq(codec_json_str(status, "name", NULL), name))
+            return status;
+    return NULL;
+}
+
+static bool late_waits(const json_t *pod, const void *arg)
+{
+    const json_t *waiting = codec_json_get(ephemeral_status(pod, "late"), "state", "waiting", NULL);
+    return gs_streq(codec_json_str(waiting, "message", NULL), arg);
+}
+
+static bool both_ended(const json_t *pod, const void *arg)
+{
+    (void)arg;
+    return codec_json_get(ephemeral_status(pod, "short"), "state", "terminated", NULL) &&
+           codec_json_get(ephemeral_status(pod, "long"), "state", "terminated", NULL);
+}
+
+static void debug_pod(struct fixture *f, const char *container)
+{
+    GS_AUTO_FREE char *text = gs_format("{'spec':{'ephemeralContainers':[{%s}]}}", container);
+    GS_AUTO_FREE char *body = requote(text);
+    AUTO_REPLY struct reply r =
+        request_with(&f->h, "PATCH", "/api/v1/namespaces/default/pods/p/ephemeralcontainers",
+                     "application/strategic-merge-patch+json", NULL, body);
+    assert_status(r, 200);
+}
+
+static void test_ephemeral_containers_run_once(void **state)
+{
+    struct fixture *f = *state;
+    create_pod(f, "p", "",
+               "'terminationGracePeriodSeconds':5,'initContainers':[{'name':'i','image':'any',"
+               "'command':['sleep','1000']}],'containers':[{'name':'c','image':'any','command':"
+               "['sleep','1000']}]");
+    debug_pod(f, "'name':'late','image':'any','command':['true'],'targetContainerName':'c'");
+    await_pod(f, "p", "waiting for its target", late_waits, "unable to find target container c");
+    // A pod that initializes can be debugged, too.
+    GS_AUTO_FREE char *script =
+        gs_format("'name':'long','image':'any','command':['sh','-c','%s']", running_pid_script(f));
+    debug_pod(f, script);
+    pid_t pid = wait_pid_file(f, "pid");
+    debug_pod(f, "'name':'short','image':'any','command':['sh','-c','exit 3']");
+    fixture_end_kubelet(f);
+    wait_process_gone(f, pid);
+    fixture_start_kubelet(f);
+    CODEC_AUTO_JSON json_t *pod = wait_pod(f, "p", "debugged", both_ended, NULL);
+    const json_t *once = ephemeral_status(pod, "short");
+    assert_int_equal(codec_json_int(once, 0, "restartCount", NULL), 0);
+    assert_string_equal(codec_json_str(pod, "status", "phase", NULL), "Pending");
+    delete_pod(f, "p", "");
+    wait_pod_gone(f, "p");
+}
+
 static void test_one_kubelet_a_data_directory(void **state)
 {
     struct fixture *f = *state;
@@ -615,6 +675,7 @@ int main(void)
         T(test_forced_deletion),
         T(test_environment_from_a_config_map),
         T(test_a_replaced_kubelet_starts_containers_again),
+        T(test_ephemeral_containers_run_once),
         T(test_one_kubelet_a_data_directory),
         T(test_two_pods_listen_on_one_port),
         T(test_stop_ends_all),

@@ -147,6 +147,7 @@ void local_api_watch_end_all(struct local_api *api);
 void local_api_watch_end_resource(struct local_api *api, const struct local_api_resource *res);
 
 // --- subresources.c ---
+#define LOCAL_API_EPHEMERAL "ephemeralcontainers" // of pods
 json_t *local_api_subresource(const struct local_api_request *r);
 
 // --- eviction.c ---

@@ -48,7 +48,9 @@ static json_t *validate(const struct local_api_request *r, const json_t *obj, co
     json_t *status = NULL;
 
     local_api_meta_validate(r, obj, &errors);
-    if (r->res->validate)
+    if (gs_streq(r->sub, LOCAL_API_EPHEMERAL))
+        local_api_validate_ephemeral_update(obj, old, &errors);
+    else if (r->res->validate)
         r->res->validate(obj, old, &errors);
     if (r->res->custom)
         local_api_custom_validate(r->res->custom, obj, &errors);
@@ -221,6 +223,16 @@ static json_t *with_status_only(const struct local_api_request *r, const json_t 
     return merged;
 }
 
+// A write of the subresource of ephemeral containers changes nothing else.
+static json_t *with_ephemeral_only(const json_t *old, const json_t *next)
+{
+    json_t *merged = json_deep_copy(old);
+
+    copy_member(json_object_get(merged, "spec"), json_object_get(next, "spec"),
+                "ephemeralContainers");
+    return merged;
+}
+
 static void count_generation(const struct local_api_request *r, const json_t *old, json_t *next)
 {
     bool changed = !local_api_same(json_object_get(old, "spec"), json_object_get(next, "spec"));
@@ -273,8 +285,9 @@ json_t *local_api_replace(const struct local_api_request *r, const json_t *old, 
     if (status)
         return status;
     use_stored_version(r, obj);
-    if (status_write) {
-        json_t *merged = with_status_only(r, before, obj);
+    if (status_write || gs_streq(r->sub, LOCAL_API_EPHEMERAL)) {
+        json_t *merged =
+            status_write ? with_status_only(r, before, obj) : with_ephemeral_only(before, obj);
         json_decref(obj);
         obj = merged;
     } else if (local_api_resource_has(r->res, LOCAL_API_R_STATUS)) {

@@ -131,7 +131,7 @@ static void default_volume(json_t *volume)
 
 void local_api_default_pod_spec(json_t *spec)
 {
-    static const char *const lists[] = {"initContainers", "containers"};
+    static const char *const lists[] = {"initContainers", "containers", "ephemeralContainers"};
     bool host_network = codec_json_bool(spec, false, "hostNetwork", NULL);
     size_t i;
     json_t *item;

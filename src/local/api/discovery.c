@@ -246,6 +246,7 @@ static void add_parts(json_t *list, const struct local_api_resource *r)
     if (core && strcmp(r->plural, "pods") == 0) {
         add_part(list, r, "attach", NULL, NULL, "PodAttachOptions", connect);
         add_part(list, r, "binding", NULL, NULL, "Binding", create);
+        add_part(list, r, "ephemeralcontainers", NULL, NULL, r->kind, write);
         add_part(list, r, "eviction", "policy", "v1", "Eviction", create);
         add_part(list, r, "exec", NULL, NULL, "PodExecOptions", connect);
         add_part(list, r, "log", NULL, NULL, "Pod", get);

@@ -3,7 +3,6 @@
 
 #include "hpa/convert.h"
 #include "local/api.h"
-#include "local/api.h"
 #include "local/api/aggregate.h"
 #include "local/api/crd.h"
 #include "local/api/table.h"

@@ -140,6 +140,9 @@ json_t *local_api_default_object(json_t *obj, const char *key);
 // old NULL: creation. Field types were checked and defaults were set before.
 
 void local_api_validate_pod(const json_t *obj, const json_t *old, struct kube_field_errors *errors);
+// A write of the subresource ephemeralcontainers: they can be added, not changed or removed.
+void local_api_validate_ephemeral_update(const json_t *obj, const json_t *old,
+                                         struct kube_field_errors *errors);
 void local_api_validate_service(const json_t *obj, const json_t *old,
                                 struct kube_field_errors *errors);
 // Adds the error of a ClusterIP that is invalid or in use.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// status, scale, log, exec, binding, eviction, finalize.
+// status, scale, ephemeralcontainers, log, exec, binding, eviction, finalize.
 #include "base/clock.h"
 #include "base/mem.h"
 #include "kube/object.h"
@@ -329,8 +329,10 @@ static json_t *not_here(const struct local_api_request *r)
 
 static json_t *serve_pod_part(const struct local_api_request *r)
 {
-    static const char *const known[] = {"proxy", "ephemeralcontainers", "resize"};
+    static const char *const known[] = {"proxy", "resize"};
 
+    if (strcmp(r->sub, LOCAL_API_EPHEMERAL) == 0)
+        return serve_part(r);
     if (strcmp(r->sub, "log") == 0)
         return serve_log(r);
     if (strcmp(r->sub, "binding") == 0)

@@ -6,6 +6,9 @@
 
 #include <inttypes.h>
 
+#define NOT_EPHEMERAL "cannot be set for an Ephemeral Container"
+#define MAX_EPHEMERAL 100 // they stay in the pod until it is deleted
+
 // --- small checks ---
 
 void local_api_validate_range(const json_t *obj, const char *key, int64_t min, int64_t max,
@@ -145,15 +148,15 @@ static void check_env(const json_t *env, const char *path, struct kube_field_err
     }
 }
 
-static bool has_volume(const json_t *volumes, const char *name)
+static const json_t *find_named(const json_t *list, const char *name)
 {
     size_t i;
-    json_t *volume;
+    json_t *item;
 
-    json_array_foreach ((json_t *)volumes, i, volume)
-        if (gs_streq(codec_json_str(volume, "name", NULL), name))
-            return true;
-    return false;
+    json_array_foreach ((json_t *)list, i, item)
+        if (gs_streq(codec_json_str(item, "name", NULL), name))
+            return item;
+    return NULL;
 }
 
 static void check_mounts(const json_t *container, const json_t *volumes, const char *path,
@@ -171,7 +174,7 @@ static void check_mounts(const json_t *container, const json_t *volumes, const c
         GS_AUTO_BUF struct gs_buf quoted = {0};
         if (!name || !*name) {
             local_api_required(errors, name_field, "");
-        } else if (!has_volume(volumes, name)) {
+        } else if (!find_named(volumes, name)) {
             kube_quote(gs_slice_of(name), &quoted);
             kube_field_error(errors, "FieldValueNotFound", name_field, quoted.data, "%s", "");
         }
@@ -243,6 +246,100 @@ static void check_containers(const json_t *spec, const char *key, const char *pa
     }
 }
 
+// --- ephemeral containers ---
+
+static bool has_container(const json_t *spec, const char *name)
+{
+    return find_named(json_object_get(spec, "containers"), name) ||
+           find_named(json_object_get(spec, "initContainers"), name);
+}
+
+static void check_ephemeral_mounts(const json_t *container, const char *path,
+                                   struct kube_field_errors *errors)
+{
+    static const char *const members[] = {"subPath", "subPathExpr"};
+    size_t i;
+    json_t *mount;
+
+    json_array_foreach (json_object_get(container, "volumeMounts"), i, mount)
+        for (size_t m = 0; m < GS_ARRAY_LEN(members); m++) {
+            const char *value = codec_json_str(mount, members[m], NULL);
+            GS_AUTO_FREE char *field = gs_format("%s.volumeMounts[%zu].%s", path, i, members[m]);
+            if (value && *value)
+                kube_field_error(errors, "FieldValueForbidden", field, NULL, NOT_EPHEMERAL);
+        }
+}
+
+static void check_ephemeral(const json_t *spec, const json_t *container, const char *path,
+                            struct kube_field_errors *errors)
+{
+    static const char *const members[] = {
+        "ports",        "resources",          "resizePolicy",  "restartPolicy",  "lifecycle",
+        "startupProbe", "restartPolicyRules", "livenessProbe", "readinessProbe",
+    };
+    const char *name = codec_json_str(container, "name", NULL);
+    const char *target = codec_json_str(container, "targetContainerName", NULL);
+    GS_AUTO_FREE char *name_field = gs_format("%s.name", path);
+    GS_AUTO_FREE char *target_field = gs_format("%s.targetContainerName", path);
+    GS_AUTO_BUF struct gs_buf quoted = {0};
+
+    if (name && has_container(spec, name))
+        local_api_duplicate(errors, name_field, name);
+    if (target && *target && !has_container(spec, target)) {
+        kube_quote(gs_slice_of(target), &quoted);
+        kube_field_error(errors, "FieldValueNotFound", target_field, quoted.data, "%s", "");
+    }
+    for (size_t i = 0; i < GS_ARRAY_LEN(members); i++) {
+        const json_t *value = json_object_get(container, members[i]);
+        GS_AUTO_FREE char *field = gs_format("%s.%s", path, members[i]);
+        if (json_object_size(value) || json_array_size(value) || json_is_string(value))
+            kube_field_error(errors, "FieldValueForbidden", field, NULL, NOT_EPHEMERAL);
+    }
+    check_ephemeral_mounts(container, path, errors);
+}
+
+static void check_all_ephemeral(const json_t *spec, const char *path,
+                                struct kube_field_errors *errors)
+{
+    const json_t *list = json_object_get(spec, "ephemeralContainers");
+    GS_AUTO_FREE char *field = gs_format("%s.ephemeralContainers", path);
+
+    if (json_array_size(list) > MAX_EPHEMERAL) {
+        kube_field_error(errors, "FieldValueTooMany", field, NULL, "must have at most %d items",
+                         MAX_EPHEMERAL);
+        return;
+    }
+    check_containers(spec, "ephemeralContainers", path, errors);
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        GS_AUTO_FREE char *at = gs_format("%s[%zu]", field, i);
+        check_ephemeral(spec, json_array_get(list, i), at, errors);
+    }
+}
+
+void local_api_validate_ephemeral_update(const json_t *obj, const json_t *old,
+                                         struct kube_field_errors *errors)
+{
+    static const char list[] = "ephemeralContainers";
+    const json_t *now = codec_json_get(obj, "spec", list, NULL);
+    size_t i;
+    json_t *before;
+
+    if (kube_annotation(old, "kubernetes.io/config.mirror")) {
+        kube_field_error(errors, "FieldValueForbidden", "", NULL,
+                         "static pods do not support ephemeral containers");
+        return;
+    }
+    local_api_validate_pod_spec(json_object_get(obj, "spec"), "spec", errors);
+    json_array_foreach (codec_json_get(old, "spec", list, NULL), i, before) {
+        const char *name = codec_json_str(before, "name", NULL);
+        const json_t *after = find_named(now, name);
+        if (!after || !json_equal(before, after))
+            kube_field_error(errors, "FieldValueForbidden", "spec.ephemeralContainers", NULL,
+                             "existing ephemeral containers \"%s\" may not be %s\n", name,
+                             after ? "changed" : "removed");
+    }
+}
+
 // --- pods ---
 
 void local_api_validate_pod_spec(const json_t *spec, const char *path,
@@ -262,6 +359,7 @@ void local_api_validate_pod_spec(const json_t *spec, const char *path,
     }
     check_containers(spec, "initContainers", path, errors);
     check_containers(spec, "containers", path, errors);
+    check_all_ephemeral(spec, path, errors);
     check_choice(spec, "restartPolicy", restart, GS_ARRAY_LEN(restart),
                  "\"Always\", \"OnFailure\", \"Never\"", path, errors);
     check_choice(spec, "dnsPolicy", dns, GS_ARRAY_LEN(dns),
@@ -311,6 +409,9 @@ void local_api_validate_pod(const json_t *obj, const json_t *old, struct kube_fi
     const json_t *spec = json_object_get(obj, "spec");
 
     local_api_validate_pod_spec(spec, "spec", errors);
+    if (!old && json_array_size(json_object_get(spec, "ephemeralContainers")))
+        kube_field_error(errors, "FieldValueForbidden", "spec.ephemeralContainers", NULL,
+                         "cannot be set on create");
     if (!old || json_equal(spec, json_object_get(old, "spec")))
         return;
     CODEC_AUTO_JSON json_t *allowed = with_mutable_parts(json_object_get(old, "spec"), spec);

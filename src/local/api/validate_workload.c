@@ -83,6 +83,11 @@ void local_api_validate_template(const json_t *template, const char *path,
 
     local_api_validate_labels(codec_json_get(template, "metadata", "labels", NULL), labels, errors);
     local_api_validate_pod_spec(json_object_get(template, "spec"), spec, errors);
+    if (json_array_size(codec_json_get(template, "spec", "ephemeralContainers", NULL))) {
+        GS_AUTO_FREE char *field = gs_format("%s.ephemeralContainers", spec);
+        kube_field_error(errors, "FieldValueForbidden", field, NULL,
+                         "ephemeral containers not allowed in pod template");
+    }
 }
 
 // The template with the volumes of a StatefulSet's claims, which containers can mount.

@@ -358,6 +358,7 @@ struct kubelet_container {
     char *name;
     size_t index; // in spec.initContainers or spec.containers
     bool init;
+    bool ephemeral; // of spec.ephemeralContainers: found by its name, since their order may change
     enum kubelet_container_state state;
     char *reason, *message;          // while waiting; reason NULL: not yet started
     struct kubelet_process *process; // set from its start, before KUBELET_RUNNING
@@ -399,6 +400,8 @@ struct kubelet_worker {
     int64_t start_time_ms;
     struct kubelet_container *containers; // init containers first
     size_t n_init, n_containers;
+    struct kubelet_container **ephemeral; // in the order in which they were added
+    size_t n_ephemeral, ephemeral_cap;
     bool terminating; // has a deletion timestamp
     bool gone;        // the object was deleted
     bool finished;    // phase Succeeded or Failed: nothing more to run
@@ -437,7 +440,10 @@ void kubelet_worker_wake(struct kubelet_worker *w);
 void kubelet_worker_stop(struct kubelet_worker *w, int64_t grace_ms); // the kubelet stops
 bool kubelet_worker_alive(const struct kubelet_worker *w);            // a process still runs
 const json_t *kubelet_worker_spec(const struct kubelet_worker *w, const char *member);
-struct kubelet_container *kubelet_worker_find(struct kubelet_worker *w, const char *container);
+// All containers in turn, the ephemeral ones last. NULL: after the last one.
+struct kubelet_container *kubelet_worker_container(const struct kubelet_worker *w, size_t i);
+struct kubelet_container *kubelet_worker_find(const struct kubelet_worker *w,
+                                              const char *container);
 // data_dir/<what>/<pod uid>[/<container>]; caller frees.
 #define KUBELET_HOSTNAME_SIZE 64
 // spec.hostname, or the name of the pod as far as a host name can be long. NULL: the pod has the
@@ -455,6 +461,8 @@ char *kubelet_worker_path(const struct kubelet_worker *w, const char *what, cons
 // --- pod_container.c ---
 void kubelet_container_init(struct kubelet_container *c, struct kubelet_worker *w, bool init,
                             size_t index);
+void kubelet_container_init_ephemeral(struct kubelet_container *c, struct kubelet_worker *w,
+                                      const char *name);
 void kubelet_container_restore(struct kubelet_container *c, const json_t *status);
 void kubelet_container_finish(struct kubelet_container *c);
 const json_t *kubelet_container_spec(const struct kubelet_container *c);

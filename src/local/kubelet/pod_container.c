@@ -57,14 +57,25 @@ static void event(struct kubelet_container *c, const char *type, const char *rea
 static void on_container_timer(void *arg);
 static void on_sweep(void *arg);
 
+static void set_name(struct kubelet_container *c, const char *name)
+{
+    c->name = gs_strdup(name ? name : "");
+    c->timer = gs_timer_new(c->worker->k->cluster->loop, c);
+    c->sweep = gs_timer_new(c->worker->k->cluster->loop, c);
+}
+
 void kubelet_container_init(struct kubelet_container *c, struct kubelet_worker *w, bool init,
                             size_t index)
 {
     *c = (struct kubelet_container){.worker = w, .init = init, .index = index};
-    const char *name = codec_json_str(kubelet_container_spec(c), "name", NULL);
-    c->name = gs_strdup(name ? name : "");
-    c->timer = gs_timer_new(w->k->cluster->loop, c);
-    c->sweep = gs_timer_new(w->k->cluster->loop, c);
+    set_name(c, codec_json_str(kubelet_container_spec(c), "name", NULL));
+}
+
+void kubelet_container_init_ephemeral(struct kubelet_container *c, struct kubelet_worker *w,
+                                      const char *name)
+{
+    *c = (struct kubelet_container){.worker = w, .ephemeral = true};
+    set_name(c, name);
 }
 
 static void stop_probes(struct kubelet_container *c)
@@ -103,8 +114,20 @@ void kubelet_container_finish(struct kubelet_container *c)
     free(c->failed_image);
 }
 
+static const json_t *ephemeral_spec(const struct kubelet_container *c)
+{
+    size_t i;
+    json_t *spec;
+    json_array_foreach (kubelet_worker_spec(c->worker, "ephemeralContainers"), i, spec)
+        if (gs_streq(codec_json_str(spec, "name", NULL), c->name))
+            return spec;
+    return NULL;
+}
+
 const json_t *kubelet_container_spec(const struct kubelet_container *c)
 {
+    if (c->ephemeral)
+        return ephemeral_spec(c);
     return json_array_get(kubelet_worker_spec(c->worker, c->init ? "initContainers" : "containers"),
                           c->index);
 }
@@ -189,6 +212,8 @@ bool kubelet_container_should_restart(const struct kubelet_container *c)
     const struct kubelet_termination *t = c->current.set ? &c->current : &c->last;
     if (kubelet_container_is_sidecar(c))
         return true;
+    if (c->ephemeral)
+        return false;
     if (c->init && t->exit_code == 0)
         return false;
     if (gs_streq(policy, "Never"))

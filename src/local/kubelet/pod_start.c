@@ -389,6 +389,17 @@ static struct gs_error *add_mounts(struct kubelet_container *c, struct kubelet_w
     return add_message_file(c, mounts);
 }
 
+// A debugged container, beside which this one runs, has to have run.
+static struct gs_error *check_target(const struct kubelet_container *c)
+{
+    const char *name = codec_json_str(kubelet_container_spec(c), "targetContainerName", NULL);
+    const struct kubelet_container *target =
+        name && *name ? kubelet_worker_find(c->worker, name) : NULL;
+    if (!name || !*name || (target && target->has_run))
+        return NULL;
+    return gs_error_new(GS_ENOTFOUND, "unable to find target container %s", name);
+}
+
 static void start_with(struct kubelet_container *c, const json_t *sources)
 {
     struct kubelet_worker *w = c->worker;
@@ -396,6 +407,8 @@ static void start_with(struct kubelet_container *c, const json_t *sources)
     GS_AUTO_ERROR struct gs_error *err =
         kubelet_images_argv(w->k->images, kubelet_container_spec(c), &argv);
     struct kubelet_words env = {0};
+    if (!err)
+        err = check_target(c);
     if (!err)
         err = build_env(c, sources, &env);
     if (err) {

@@ -23,7 +23,8 @@ const char *kubelet_container_waiting_reason(const struct kubelet_container *c)
 {
     if (c->reason)
         return c->reason;
-    bool initializing = !c->init && c->worker->n_init && !kubelet_worker_initialized(c->worker);
+    bool initializing =
+        !c->init && !c->ephemeral && c->worker->n_init && !kubelet_worker_initialized(c->worker);
     return initializing ? "PodInitializing" : "ContainerCreating";
 }
 
@@ -62,8 +63,10 @@ static json_t *container_status(const struct kubelet_container *c)
     codec_json_set_str(o, "name", c->name);
     json_object_set_new(o, "state", state(c));
     json_object_set_new(o, "lastState", c->last.set ? terminated(&c->last) : json_object());
-    codec_json_set_bool(o, "ready", succeeded_init(c) || kubelet_container_ready(c));
-    codec_json_set_bool(o, "started", c->state == KUBELET_RUNNING && c->started);
+    codec_json_set_bool(o, "ready",
+                        !c->ephemeral && (succeeded_init(c) || kubelet_container_ready(c)));
+    if (!c->ephemeral)
+        codec_json_set_bool(o, "started", c->state == KUBELET_RUNNING && c->started);
     codec_json_set_int(o, "restartCount", c->restart_count);
     codec_json_set_str(o, "image", c->image && *c->image ? c->image : image ? image : "");
     codec_json_set_str(o, "imageID", c->has_run && c->image ? c->image : "");
@@ -292,5 +295,12 @@ json_t *kubelet_worker_status(struct kubelet_worker *w)
         json_object_set_new(status, "initContainerStatuses", init);
     else
         json_decref(init);
+    json_t *ephemeral = json_array();
+    for (size_t i = 0; i < w->n_ephemeral; i++)
+        json_array_append_new(ephemeral, container_status(w->ephemeral[i]));
+    if (w->n_ephemeral)
+        json_object_set_new(status, "ephemeralContainerStatuses", ephemeral);
+    else
+        json_decref(ephemeral);
     return status;
 }

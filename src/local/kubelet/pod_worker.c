@@ -36,18 +36,27 @@ int64_t kubelet_worker_default_grace_ms(const struct kubelet_worker *w)
         codec_json_int(w->pod, 30, "spec", "terminationGracePeriodSeconds", NULL));
 }
 
-struct kubelet_container *kubelet_worker_find(struct kubelet_worker *w, const char *container)
+struct kubelet_container *kubelet_worker_container(const struct kubelet_worker *w, size_t i)
 {
-    for (size_t i = 0; i < w->n_containers; i++)
-        if (gs_streq(w->containers[i].name, container))
-            return &w->containers[i];
+    if (i < w->n_containers)
+        return &w->containers[i];
+    return i - w->n_containers < w->n_ephemeral ? w->ephemeral[i - w->n_containers] : NULL;
+}
+
+struct kubelet_container *kubelet_worker_find(const struct kubelet_worker *w, const char *container)
+{
+    struct kubelet_container *c;
+    for (size_t i = 0; (c = kubelet_worker_container(w, i)); i++)
+        if (gs_streq(c->name, container))
+            return c;
     return NULL;
 }
 
 bool kubelet_worker_alive(const struct kubelet_worker *w)
 {
-    for (size_t i = 0; i < w->n_containers; i++)
-        if (w->containers[i].process)
+    const struct kubelet_container *c;
+    for (size_t i = 0; (c = kubelet_worker_container(w, i)); i++)
+        if (c->process)
             return true;
     return false;
 }
@@ -110,15 +119,34 @@ static void restore(struct kubelet_worker *w)
         gs_error_free(gs_parse_rfc3339(gs_slice_of(since), &w->start_time_ms));
     w->finished = w->settled = gs_streq(phase, "Succeeded") || gs_streq(phase, "Failed");
     w->rejected = !w->settled && !has_its_gpus(w);
-    for (size_t i = 0; i < w->n_containers; i++) {
-        struct kubelet_container *c = &w->containers[i];
-        const char *list = c->init ? "initContainerStatuses" : "containerStatuses";
+    struct kubelet_container *c;
+    for (size_t i = 0; (c = kubelet_worker_container(w, i)); i++) {
+        const char *list = c->ephemeral ? "ephemeralContainerStatuses"
+                           : c->init    ? "initContainerStatuses"
+                                        : "containerStatuses";
         kubelet_container_restore(c, find_status(w->pod, list, c->name));
     }
 }
 
 static void on_wake(void *arg);
 static void on_retry(void *arg);
+
+// Containers that were added since. They stay until the pod is deleted.
+static void add_ephemeral(struct kubelet_worker *w)
+{
+    size_t i;
+    json_t *spec;
+    json_array_foreach (kubelet_worker_spec(w, "ephemeralContainers"), i, spec) {
+        const char *name = codec_json_str(spec, "name", NULL);
+        if (!name || kubelet_worker_find(w, name))
+            continue;
+        struct kubelet_container *c = gs_alloc(sizeof(*c));
+        kubelet_container_init_ephemeral(c, w, name);
+        gs_grow(&w->ephemeral, &w->ephemeral_cap, w->n_ephemeral,
+                sizeof(struct kubelet_container *));
+        w->ephemeral[w->n_ephemeral++] = c;
+    }
+}
 
 static void take_object(struct kubelet_worker *w, const json_t *pod)
 {
@@ -149,6 +177,7 @@ struct kubelet_worker *kubelet_worker_new(struct kubelet *k, const json_t *pod)
     for (size_t i = 0; i < w->n_containers; i++)
         kubelet_container_init(&w->containers[i], w, i < w->n_init,
                                i < w->n_init ? i : i - w->n_init);
+    add_ephemeral(w);
     w->volumes = kubelet_volumes_new(w);
     w->is_static = kubelet_static_log_path(k, pod);
     if (w->is_static)
@@ -174,6 +203,11 @@ void kubelet_worker_free(struct kubelet_worker *w)
     for (size_t i = 0; i < w->n_containers; i++)
         kubelet_container_finish(&w->containers[i]);
     free(w->containers);
+    for (size_t i = 0; i < w->n_ephemeral; i++) {
+        kubelet_container_finish(w->ephemeral[i]);
+        free(w->ephemeral[i]);
+    }
+    free(w->ephemeral);
     kubelet_volumes_free(w->volumes);
     if (w->ip)
         kubelet_pod_ips_give_back(w->k->ips, w->ip);
@@ -227,6 +261,8 @@ void kubelet_worker_update(struct kubelet_worker *w, const json_t *pod)
         take_object(w, pod);
         for (size_t i = 0; i < w->n_containers && !w->terminating; i++)
             apply_spec_change(&w->containers[i]);
+        if (!w->is_static)
+            add_ephemeral(w);
         kubelet_volumes_pod_changed(w->volumes);
     }
     kubelet_worker_wake(w);
@@ -239,9 +275,10 @@ void kubelet_worker_wake(struct kubelet_worker *w)
 
 void kubelet_worker_stop(struct kubelet_worker *w, int64_t grace_ms)
 {
+    struct kubelet_container *c;
     w->grace_ms = grace_ms;
-    for (size_t i = 0; i < w->n_containers; i++)
-        kubelet_container_stop(&w->containers[i], grace_ms, NULL);
+    for (size_t i = 0; (c = kubelet_worker_container(w, i)); i++)
+        kubelet_container_stop(c, grace_ms, NULL);
 }
 
 // --- reporting ---
@@ -331,8 +368,9 @@ static void remove_from_api(struct kubelet_worker *w)
 
 static bool any_process(const struct kubelet_worker *w, bool sidecars)
 {
-    for (size_t i = 0; i < w->n_containers; i++)
-        if (w->containers[i].process && kubelet_container_is_sidecar(&w->containers[i]) == sidecars)
+    const struct kubelet_container *c;
+    for (size_t i = 0; (c = kubelet_worker_container(w, i)); i++)
+        if (c->process && kubelet_container_is_sidecar(c) == sidecars)
             return true;
     return false;
 }
@@ -340,14 +378,17 @@ static bool any_process(const struct kubelet_worker *w, bool sidecars)
 // Sidecars end when what they serve has ended.
 static void stop_all(struct kubelet_worker *w)
 {
+    struct kubelet_container *c;
     bool mains = any_process(w, false);
-    for (size_t i = 0; i < w->n_containers; i++)
-        if (!mains || !kubelet_container_is_sidecar(&w->containers[i]))
-            kubelet_container_stop(&w->containers[i], w->grace_ms, NULL);
+    for (size_t i = 0; (c = kubelet_worker_container(w, i)); i++)
+        if (!mains || !kubelet_container_is_sidecar(c))
+            kubelet_container_stop(c, w->grace_ms, NULL);
 }
 
 static void run_containers(struct kubelet_worker *w)
 {
+    for (size_t i = 0; i < w->n_ephemeral; i++) // also while the pod initializes
+        kubelet_container_step(w->ephemeral[i]);
     for (size_t i = 0; i < w->n_containers; i++) {
         struct kubelet_container *c = &w->containers[i];
         if (c->init && !kubelet_container_is_sidecar(c) && c->state == KUBELET_EXITED &&

@@ -264,9 +264,10 @@ static void measure_kubelet(const struct usage_table *table, struct kubelet *k,
     k->usage_bytes = 0;
     while (gs_hmap_next(k->workers, &pos, &key, &value)) {
         struct kubelet_worker *w = value;
-        for (size_t i = 0; i < w->n_containers; i++) {
+        struct kubelet_container *c;
+        for (size_t i = 0; (c = kubelet_worker_container(w, i)); i++) {
             struct container_usage u;
-            if (!measure_container(table, &w->containers[i], &u))
+            if (!measure_container(table, c, &u))
                 continue;
             k->usage_bytes += u.memory_bytes;
             gs_grow(&ret->items, &ret->cap, ret->len, sizeof(*ret->items));

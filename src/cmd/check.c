@@ -9,6 +9,7 @@ struct check_opts {
     const char *source;  // of adapter: URL of a Prometheus; NULL: none is queried
     const char *sources; // of adapter: file of more sources; NULL: none
     struct gs_opt_list features;
+    bool extended;          // of metrics: print the number of series
     const char *kubeconfig; // of adapter: the cluster with the resources; NULL: Kubernetes' own
 };
 
@@ -40,12 +41,17 @@ static int check_config(const struct check_opts *o, int n_files, char **files)
     return code;
 }
 
+static int check_exposition(const struct check_opts *o, const char *path)
+{
+    bool lint = !gs_streq(o->engine.lint, "none");
+    return engine_check_metrics(gs_streq(path, "-") ? "/dev/stdin" : path, lint, o->extended);
+}
+
 static int check_metrics(const struct check_opts *o, int n_files, char **files)
 {
     int code = 0;
-    (void)o;
     for (int i = 0; i < n_files; i++) {
-        int one = engine_check_metrics(gs_streq(files[i], "-") ? "/dev/stdin" : files[i]);
+        int one = check_exposition(o, files[i]);
         code = one > code ? one : code;
     }
     return code;
@@ -97,6 +103,21 @@ static const struct gs_opt opts[] = {
      .type = GS_OPT_BOOL,
      .offset = offsetof(struct check_opts, engine.syntax_only),
      .help = "For config: do not read the files that the configuration names."},
+    {.name = "lint",
+     .arg = "CHECKS",
+     .type = GS_OPT_STRING,
+     .offset = offsetof(struct check_opts, engine.lint),
+     .help = "For rules and config: what is searched: all, none, duplicate-rules, "
+             "too-long-scrape-interval, joined with commas. Default: duplicate-rules. For metrics: "
+             "all or none."},
+    {.name = "lint-fatal",
+     .type = GS_OPT_BOOL,
+     .offset = offsetof(struct check_opts, engine.lint_fatal),
+     .help = "Exit code 3 if lint finds something."},
+    {.name = "extended",
+     .type = GS_OPT_BOOL,
+     .offset = offsetof(struct check_opts, extended),
+     .help = "For metrics: also print the number of series of each metric."},
     {.name = "enable-feature",
      .arg = "NAMES",
      .type = GS_OPT_STRINGS,

@@ -1,19 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 // A link named promtool runs this command: the commands of promtool that gpuscale has, with
 // promtool's flags.
+#include "base/clock.h"
 #include "cmd/commands.h"
 #include "codec/test_report.h"
 #include "engine/check.h"
 #include "engine/rules/unit_test.h"
 #include "query/query.h"
 
+#include <limits.h>
+
+#define QUERY_TIMEOUT (120 * GS_NS_PER_SEC)
+
 struct promtool_opts {
     struct query_options query;
     struct engine_check_options check;
     struct codec_test_options test;
-    bool ignore_unknown_fields;
-    const char *none_text[2];
-    bool none_bool[4];
+    struct query_analysis analysis;
+    bool ignore_unknown_fields, extended;
+    int64_t lookback_ns, timeout_ns; // timeout_ns 0: the default of the command
+    const char *server, *type;
+    bool agent, experimental; // without effect
     struct gs_opt_list features;
 };
 
@@ -23,9 +30,35 @@ struct promtool_opts {
 static const struct gs_opt opts[] = {
     {.name = "lint-fatal",
      .type = GS_OPT_BOOL,
-     AT(check.strict),
+     AT(check.lint_fatal),
      .group = "check",
-     .help = "Also fail for warnings. The exit code is then 1."},
+     .help = "Exit code 3 if lint finds something."},
+    {.name = "lint",
+     .arg = "CHECKS",
+     .type = GS_OPT_STRING,
+     AT(check.lint),
+     .group = "check",
+     .help = "What is searched: all, none, duplicate-rules, too-long-scrape-interval, joined with "
+             "commas. Default: duplicate-rules; of check metrics: all."},
+    {.name = "query.lookback-delta",
+     .arg = "DURATION",
+     .def = "5m",
+     .type = GS_OPT_DURATION,
+     AT(lookback_ns),
+     .group = "check",
+     .help = "Look-back of queries, for too-long-scrape-interval."},
+    {.name = "extended",
+     .type = GS_OPT_BOOL,
+     AT(extended),
+     .group = "check",
+     .help = "With check metrics: also print the number of series of each metric."},
+    {.name = "url",
+     .arg = "URL",
+     .def = QUERY_DEFAULT_URL,
+     .type = GS_OPT_STRING,
+     AT(query.url),
+     .group = "check",
+     .help = "Server of check healthy and check ready."},
     {.name = "syntax-only",
      .type = GS_OPT_BOOL,
      AT(check.syntax_only),
@@ -65,7 +98,27 @@ static const struct gs_opt opts[] = {
      .type = GS_OPT_STRINGS,
      AT(query.match),
      .group = "query",
-     .help = "Series of query series and query labels. Repeatable."},
+     .help = "Series of query series, query labels and query analyze. Repeatable."},
+    {.name = "server",
+     .arg = "URL",
+     .type = GS_OPT_STRING,
+     AT(server),
+     .group = "query",
+     .help = "Server of query analyze."},
+    {.name = "type",
+     .alias = "t",
+     .arg = "TYPE",
+     .type = GS_OPT_STRING,
+     AT(type),
+     .group = "query",
+     .help = "Of query analyze: histogram. Of promql label-matchers set: =, !=, =~ or !~."},
+    {.name = "duration",
+     .arg = "DURATION",
+     .def = "1h",
+     .type = GS_OPT_DURATION,
+     AT(analysis.duration_ns),
+     .group = "query",
+     .help = "Time that query analyze covers."},
     {.name = "format",
      .alias = "o",
      .arg = "promql|json",
@@ -88,11 +141,10 @@ static const struct gs_opt opts[] = {
      .help = "Header of the request. Repeatable."},
     {.name = "timeout",
      .arg = "DURATION",
-     .def = "2m",
      .type = GS_OPT_DURATION,
-     AT(query.timeout_ns),
+     AT(timeout_ns),
      .group = "query",
-     .help = "How long to wait for the response."},
+     .help = "How long to wait for the response. Default: 2m."},
     {.name = "run",
      .arg = "REGEX",
      .type = GS_OPT_STRINGS,
@@ -110,12 +162,11 @@ static const struct gs_opt opts[] = {
      AT(test.junit),
      .group = "test",
      .help = "Also write the results as JUnit XML."},
-    {.name = "lint",
-     .arg = "CHECKS",
-     .type = GS_OPT_STRING,
-     AT(none_text[0]),
-     .group = IGNORED,
-     .help = "Duplicate rules are always reported."},
+    {.name = "debug",
+     .type = GS_OPT_BOOL,
+     AT(test.debug),
+     .group = "test",
+     .help = "Print all samples of each test to stderr."},
     {.name = "enable-feature",
      .arg = "NAME",
      .type = GS_OPT_STRINGS,
@@ -123,41 +174,82 @@ static const struct gs_opt opts[] = {
      .help = "Features that expressions may use, such as promql-experimental-functions."},
     {.name = "agent",
      .type = GS_OPT_BOOL,
-     AT(none_bool[1]),
+     AT(agent),
      .group = IGNORED,
      .help = "The agent mode does not exist."},
     {.name = "experimental",
      .type = GS_OPT_BOOL,
-     AT(none_bool[2]),
+     AT(experimental),
      .group = IGNORED,
-     .help = "Experimental commands do not exist."},
-    {.name = "debug",
-     .type = GS_OPT_BOOL,
-     AT(none_bool[3]),
-     .group = IGNORED,
-     .help = "See --log-level."},
+     .help = "The commands of promql need no flag."},
     {0},
 };
 
+static struct engine_check_options check_options(const struct promtool_opts *o)
+{
+    struct engine_check_options check = o->check;
+    check.ignore_unknown_fields = o->ignore_unknown_fields;
+    check.lookback_ms = o->lookback_ns / GS_NS_PER_MS;
+    check.promtool_texts = true;
+    return check;
+}
+
 static struct gs_error *check_config(const struct promtool_opts *o, int n, char **args, int *exit)
 {
-    *exit = engine_check_config(&o->check, n, args);
+    struct engine_check_options check = check_options(o);
+    *exit = engine_check_config(&check, n, args);
     return NULL;
 }
 
 static struct gs_error *check_rules(const struct promtool_opts *o, int n, char **args, int *exit)
 {
-    struct engine_check_options check = o->check;
-    check.ignore_unknown_fields = o->ignore_unknown_fields;
+    struct engine_check_options check = check_options(o);
     *exit = engine_check_rules(&check, n, args);
     return NULL;
 }
 
 static struct gs_error *check_metrics(const struct promtool_opts *o, int n, char **args, int *exit)
 {
-    (void)o, (void)n, (void)args;
-    *exit = engine_check_metrics("/dev/stdin");
+    (void)n, (void)args;
+    bool lint = !gs_streq(o->check.lint, "none");
+    if (!lint && !o->extended)
+        return gs_error_new(GS_EIO, "at least one of --extended or linting must be enabled. Use "
+                                    "--extended for cardinality analysis, or remove --lint=none to "
+                                    "enable linting");
+    *exit = engine_check_metrics("/dev/stdin", lint, o->extended);
     return NULL;
+}
+
+static struct query_peer peer_of(const struct promtool_opts *o, const char *url, int64_t timeout_ns)
+{
+    int64_t ms = (o->timeout_ns ? o->timeout_ns : timeout_ns) / GS_NS_PER_MS;
+    return (struct query_peer){.url = url,
+                               .http_config_file = o->query.http_config_file,
+                               .headers = o->query.headers.items,
+                               .n_headers = o->query.headers.len,
+                               .timeout_ms = ms < 1         ? 1
+                                             : ms > INT_MAX ? INT_MAX
+                                                            : ms};
+}
+
+static struct gs_error *check_page(const struct promtool_opts *o, const char *path, int *exit)
+{
+    struct query_peer peer = peer_of(o, o->query.url, 10 * GS_NS_PER_SEC);
+    struct gs_error *err = query_check_page(&peer, path);
+    *exit = err != NULL;
+    return err;
+}
+
+static struct gs_error *check_healthy(const struct promtool_opts *o, int n, char **args, int *exit)
+{
+    (void)n, (void)args;
+    return check_page(o, "/-/healthy", exit);
+}
+
+static struct gs_error *check_ready(const struct promtool_opts *o, int n, char **args, int *exit)
+{
+    (void)n, (void)args;
+    return check_page(o, "/-/ready", exit);
 }
 
 static struct gs_error *check_web_config(const struct promtool_opts *o, int n, char **args,
@@ -181,6 +273,7 @@ static struct gs_error *query(const struct promtool_opts *o, const char *what, i
 {
     struct query_options options = o->query;
     options.url = args[0];
+    options.timeout_ns = o->timeout_ns ? o->timeout_ns : QUERY_TIMEOUT;
     args[0] = (char *)(uintptr_t)what; // query_run() does not write to it
     return query_run(&options, n, args, exit);
 }
@@ -201,6 +294,38 @@ static struct gs_error *query_labels(const struct promtool_opts *o, int n, char 
 {
     return query(o, "labels", n, args, exit);
 }
+static struct gs_error *query_analyze_buckets(const struct promtool_opts *o, int n, char **args,
+                                              int *exit)
+{
+    (void)n, (void)args;
+    struct query_analysis analysis = o->analysis;
+    analysis.time = o->query.time;
+    analysis.type = o->type;
+    analysis.match = &o->query.match;
+    if (!o->server || !o->type || !o->query.match.len)
+        return gs_error_new(GS_EINVAL, "required flag --%s not provided",
+                            !o->server ? "server"
+                            : !o->type ? "type"
+                                       : "match");
+    struct query_peer peer = peer_of(o, o->server, QUERY_TIMEOUT);
+    *exit = 0;
+    return query_analyze(&peer, &analysis);
+}
+
+// args: set QUERY NAME VALUE, or delete QUERY NAME.
+static struct gs_error *promql_label_matchers(const struct promtool_opts *o, int n, char **args,
+                                              int *exit)
+{
+    bool set = gs_streq(args[0], "set");
+    *exit = 0;
+    if (n != (set ? 4 : 3) || (!set && !gs_streq(args[0], "delete")))
+        return gs_error_new(GS_EINVAL,
+                            "usage: promtool promql label-matchers set QUERY NAME VALUE, "
+                            "or delete QUERY NAME");
+    const char *op = !o->type ? "=" : gs_streq(o->type, "~") ? "=~" : o->type; // -t=~
+    return query_edit_matchers(args[1], args[2], set ? op : NULL, set ? args[3] : NULL);
+}
+
 static struct gs_error *promql_format(const struct promtool_opts *o, int n, char **args, int *exit)
 {
     struct query_options options = o->query;
@@ -215,15 +340,21 @@ static const struct {
     struct gs_error *(*run)(const struct promtool_opts *o, int n, char **args, int *ret_exit);
 } commands[] = {
     {"check", "config", "FILE…", 1, -1, check_config},
-    {"check", "rules", "FILE…", 1, -1, check_rules},
+    {"check", "rules", "[FILE]…", 0, -1, check_rules},
     {"check", "metrics", "<FILE", 0, 0, check_metrics},
     {"check", "web-config", "FILE…", 1, -1, check_web_config},
+    {"check", "healthy", "[--url=URL]", 0, 0, check_healthy},
+    {"check", "ready", "[--url=URL]", 0, 0, check_ready},
     {"query", "instant", "SERVER EXPR", 2, 2, query_instant},
     {"query", "range", "SERVER EXPR", 2, 2, query_range},
     {"query", "series", "--match=SELECTOR SERVER", 1, 1, query_series},
     {"query", "labels", "SERVER NAME", 2, 2, query_labels},
+    {"query", "analyze", "--server=URL --type=histogram --match=SELECTOR", 0, 0,
+     query_analyze_buckets},
     {"test", "rules", "FILE…", 1, -1, test_rules},
     {"promql", "format", "EXPR", 1, 1, promql_format},
+    {"promql", "label-matchers", "set QUERY NAME VALUE | delete QUERY NAME", 3, 4,
+     promql_label_matchers},
 };
 
 static struct gs_error *run_promtool(const void *options, int argc, char **argv, int *ret_exit)

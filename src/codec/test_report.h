@@ -36,6 +36,7 @@ void codec_test_report_finish(struct codec_test_report *r);
 struct codec_test_options {
     struct gs_opt_list run; // regular expressions of names; empty: all
     bool diff;              // differences by line instead of both sides
+    bool debug;             // of rules: print all samples of each test to stderr
     bool ignore_unknown_fields;
     const char *junit; // path of the XML file; NULL: none
 };

@@ -9,7 +9,15 @@ struct engine_check_options {
     bool strict;                // warnings count as errors
     bool ignore_unknown_fields; // of rule files
     bool syntax_only;           // of configurations: the files that they name are not read
+    // "all", "none", "duplicate-rules", "too-long-scrape-interval", joined with commas. NULL:
+    // duplicate-rules.
+    const char *lint;
+    bool lint_fatal;     // findings of lint end with exit code 3
+    bool promtool_texts; // as promtool prints them; duplicates are also searched among alerts
+    int64_t lookback_ms; // of too-long-scrape-interval; 0: 5 min
 };
+
+enum { ENGINE_CHECK_EXIT_LINT = 3 }; // as promtool
 
 // Enables the features of PromQL that the values of --enable-feature list. Call it before files are
 // read. Other features are logged.
@@ -17,12 +25,15 @@ void engine_enable_features(const struct gs_opt_list *lists);
 // Checks each prometheus.yml with the secret, certificate, target and rule files that it names.
 // Helm values of kube-prometheus-stack, and ServiceMonitor and PodMonitor objects, are recognized
 // by their content.
-// Returns the exit code: 1 if a file is wrong.
+// Returns the exit code: 1 if a file is wrong, ENGINE_CHECK_EXIT_LINT with lint_fatal if lint found
+// something.
 int engine_check_config(const struct engine_check_options *o, int n_files, char **files);
 // Whether the file has Helm values of kube-prometheus-stack.
 bool engine_check_is_values(const char *path);
+// No file: the standard input.
 int engine_check_rules(const struct engine_check_options *o, int n_files, char **files);
 // Checks an exposition in the text format against the recommendations for names, with promtool's
-// texts. Returns promtool's exit codes: 3 for problems, 1 if the text cannot be read.
-int engine_check_metrics(const char *path);
+// texts. extended: prints the number of series of each family. lint false: names are not checked.
+// Returns promtool's exit codes: 3 for problems, 1 if the text cannot be read.
+int engine_check_metrics(const char *path, bool lint, bool extended);
 int engine_check_web_config(int n_files, char **files);

@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/check.h"
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "codec/yaml.h"
 #include "engine/chart/chart.h"
 #include "engine/config/config.h"
 #include "engine/discovery/discovery.h"
+#include "engine/engine_private.h"
 #include "engine/monitors/monitors.h"
 
 #include <glob.h>
 #include <unistd.h>
 
-#define MAX_FILE ((size_t)16 * 1024 * 1024)
+#define MAX_FILE            ((size_t)16 * 1024 * 1024)
+#define DEFAULT_LOOKBACK_MS INT64_C(300000) // of queries
 
 static bool check_readable(const char *path, const char *what)
 {
@@ -60,20 +63,39 @@ static bool check_file_sd(const struct engine_config_file_sd *f)
     return ok;
 }
 
-static bool check_rule_glob(const struct engine_check_options *o, const char *pattern,
-                            size_t *ret_n)
+// The files of a configuration's rule_files.
+struct rule_files {
+    char **items;
+    size_t n, cap;
+};
+
+static void rule_files_finish(struct rule_files *f)
+{
+    for (size_t i = 0; i < f->n; i++)
+        free(f->items[i]);
+    free(f->items);
+}
+
+static bool find_rule_files(const struct engine_check_options *o, const char *pattern,
+                            struct rule_files *files)
 {
     glob_t found;
+    bool magic = strpbrk(pattern, "*?[") != NULL;
     if (glob(pattern, 0, NULL, &found) != 0) {
-        bool magic = strpbrk(pattern, "*?[") != NULL;
-        fprintf(magic ? stdout : stderr, "  %s: no rule file matches \"%s\"\n",
-                magic ? "WARNING" : "FAILED", pattern);
+        if (!magic && o->promtool_texts)
+            fprintf(stderr, "  FAILED: \"%s\" does not point to an existing file\n", pattern);
+        else if (!magic)
+            fprintf(stderr, "  FAILED: no rule file matches \"%s\"\n", pattern);
+        else if (!o->promtool_texts)
+            printf("  WARNING: no rule file matches \"%s\"\n", pattern);
         return magic;
     }
-    *ret_n += found.gl_pathc;
-    bool ok = engine_check_rules(o, (int)found.gl_pathc, found.gl_pathv) == 0;
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        gs_grow(&files->items, &files->cap, files->n, sizeof(*files->items));
+        files->items[files->n++] = gs_strdup(found.gl_pathv[i]);
+    }
     globfree(&found);
-    return ok;
+    return true;
 }
 
 static bool check_discovery(const struct engine_config_sd_configs *sd)
@@ -194,7 +216,26 @@ bool engine_check_is_values(const char *path)
 
 // --- a file ---
 
-static bool check_config_file(const struct engine_check_options *o, const char *path)
+// As in promtool, the first job that is scraped too rarely is reported.
+static bool check_intervals(const struct engine_check_options *o, const struct engine_config *c)
+{
+    int64_t lookback = o->lookback_ms ? o->lookback_ms : DEFAULT_LOOKBACK_MS;
+    for (size_t i = 0; i < c->n_scrapes; i++) {
+        if (c->scrapes[i].interval_ms < lookback)
+            continue;
+        char interval[GS_RFC3339_SIZE];
+        fprintf(stderr,
+                "  FAILED: too long scrape interval found, data point will be marked as stale - "
+                "job: %s, interval: %s\n",
+                c->scrapes[i].job_name,
+                gs_format_units(c->scrapes[i].interval_ms * GS_NS_PER_MS, interval));
+        return false;
+    }
+    return true;
+}
+
+static void check_config_file(const struct engine_check_options *o, const struct engine_lint *lint,
+                              const char *path, struct engine_check_outcome *outcome)
 {
     GS_CLEANUP(engine_config_freep) struct engine_config *c = NULL;
     struct codec_yaml_docs docs = {0};
@@ -204,32 +245,47 @@ static bool check_config_file(const struct engine_check_options *o, const char *
     enum file_kind kind = section_kind(&docs);
     bool manifests_ok = kind == FILE_MANIFESTS && check_manifests(o, path, &docs);
     codec_yaml_docs_finish(&docs);
-    if (kind != FILE_CONFIG)
-        return kind == FILE_VALUES ? check_values(o, path) : manifests_ok;
+    if (kind != FILE_CONFIG) {
+        bool valid = kind == FILE_VALUES ? check_values(o, path) : manifests_ok;
+        outcome->wrong = outcome->wrong || !valid;
+        return;
+    }
     GS_AUTO_ERROR struct gs_error *err = engine_config_load(path, &c);
     if (err) {
         fprintf(stderr, "  FAILED: %s\n\n", gs_error_message(err));
-        return false;
+        outcome->wrong = true;
+        return;
     }
     for (size_t i = 0; i < c->n_ignored; i++)
         printf("  WARNING: %s\n", c->ignored[i]);
     bool ok = o->syntax_only || check_parts(c);
+    GS_CLEANUP(rule_files_finish) struct rule_files rule_files = {0};
     for (size_t i = 0; i < c->n_scrapes; i++)
         ok = check_has_discovery(&c->scrapes[i]) && ok;
-    ok = ok && !(o->strict && c->n_ignored);
-    if (ok)
-        printf("  SUCCESS: %s is valid prometheus config file syntax: %zu scrape configs\n\n", path,
-               c->n_scrapes);
-    size_t n_rule_files = 0;
     for (size_t i = 0; i < c->n_rule_files && !o->syntax_only; i++)
-        ok = check_rule_glob(o, c->rule_files[i], &n_rule_files) && ok;
-    return ok;
+        ok = find_rule_files(o, c->rule_files[i], &rule_files) && ok;
+    if (ok && o->promtool_texts && rule_files.n)
+        printf("  SUCCESS: %zu rule files found\n", rule_files.n);
+    if (ok && o->promtool_texts)
+        printf(" SUCCESS: %s is valid prometheus config file syntax\n", path);
+    else if (ok && !(o->strict && c->n_ignored))
+        printf("  SUCCESS: %s is valid prometheus config file syntax: %zu scrape configs\n", path,
+               c->n_scrapes);
+    printf("\n");
+    (void)fflush(stdout);
+    outcome->wrong = outcome->wrong || !ok;
+    outcome->doubted = outcome->doubted || (o->strict && c->n_ignored);
+    if (!o->syntax_only && lint->too_long_scrape_interval && !check_intervals(o, c))
+        outcome->doubted = true;
+    for (size_t i = 0; i < rule_files.n; i++)
+        engine_check_rule_file(o, lint, rule_files.items[i], outcome);
 }
 
 int engine_check_config(const struct engine_check_options *o, int n_files, char **files)
 {
-    bool ok = true;
+    struct engine_lint lint = engine_lint_of(o, true);
+    struct engine_check_outcome outcome = {0};
     for (int i = 0; i < n_files; i++)
-        ok = check_config_file(o, files[i]) && ok;
-    return ok ? 0 : 1;
+        check_config_file(o, &lint, files[i], &outcome);
+    return engine_check_exit(o, &outcome);
 }

@@ -13,13 +13,14 @@
 
 #define MAX_EXPOSITION ((size_t)64 << 20)
 
-enum { EXIT_PROBLEMS = 3 }; // as promtool
-
 struct family {
     char *name;
     enum metrics_type type;
     bool has_help, sampled;
     struct gs_hmap *seen; // label sets without le and quantile of their kind
+    // Of histograms and summaries: buckets or quantiles of the first label set.
+    char *first;
+    size_t n_lines, n_repeated;
 };
 
 struct problem {
@@ -38,6 +39,7 @@ static void family_free(void *p)
 {
     struct family *f = p;
     gs_hmap_free(f->seen);
+    free(f->first);
     free(f->name);
     free(f);
 }
@@ -119,6 +121,18 @@ static bool is_of_line(const struct family *f, struct gs_slice name)
            (f->type == METRICS_SUMMARY && gs_slice_eq_str(name, "quantile"));
 }
 
+// As promtool, all label sets of a histogram are assumed to have the buckets of the first one.
+static void count_line(struct family *f, struct gs_slice key, const struct metrics_label *labels,
+                       size_t n)
+{
+    if (!f->first)
+        f->first = gs_slice_dup(key);
+    if (!gs_slice_eq_str(key, f->first))
+        return;
+    for (size_t i = 1; i < n; i++)
+        f->n_lines += is_of_line(f, labels[i].name);
+}
+
 // labels: __name__ first.
 static void check_sample(struct lint *l, const struct metrics_label *labels, size_t n)
 {
@@ -131,7 +145,9 @@ static void check_sample(struct lint *l, const struct metrics_label *labels, siz
             gs_buf_addf(&key, "%zu:" GS_SLICE_FMT "%zu:" GS_SLICE_FMT, labels[i].name.len,
                         GS_SLICE_ARG(labels[i].name), labels[i].value.len,
                         GS_SLICE_ARG(labels[i].value));
+    count_line(f, gs_buf_slice(&key), labels, n);
     if (gs_hmap_get(f->seen, gs_buf_slice(&key))) {
+        f->n_repeated++;
         if (!has_lines_of(f->type))
             add_problem(l, f->name, "metric not unique", NULL);
         return;
@@ -293,7 +309,57 @@ static void lint_finish(struct lint *l)
     gs_hmap_free(l->families);
 }
 
-int engine_check_metrics(const char *path)
+// --- the number of series ---
+
+struct cardinality {
+    const char *name;
+    size_t n;
+};
+
+static int by_cardinality(const void *a, const void *b)
+{
+    const struct cardinality *x = a, *y = b;
+    return x->n != y->n ? (x->n < y->n ? 1 : -1) : strcmp(x->name, y->name);
+}
+
+static size_t cardinality_of(const struct family *f)
+{
+    size_t sets = gs_hmap_len(f->seen);
+    return has_lines_of(f->type) ? sets * (2 + f->n_lines) : sets + f->n_repeated;
+}
+
+// The table of Go's tabwriter: columns of at least four characters, four spaces between them.
+static void print_cardinalities(const struct lint *l)
+{
+    GS_AUTO_FREE struct cardinality *rows =
+        gs_alloc_array(gs_hmap_len(l->families) + 1, sizeof(*rows));
+    size_t n = 0, total = 0, pos = 0, name_width = strlen("Metric");
+    void *item;
+    while (gs_hmap_next(l->families, &pos, NULL, &item)) {
+        const struct family *f = item;
+        if (!f->sampled)
+            continue;
+        rows[n] = (struct cardinality){f->name, cardinality_of(f)};
+        total += rows[n].n;
+        name_width = strlen(f->name) > name_width ? strlen(f->name) : name_width;
+        n++;
+    }
+    if (n)
+        qsort(rows, n, sizeof(*rows), by_cardinality);
+    name_width += 4;
+    int width = (int)strlen("Cardinality") + 4;
+    printf("%-*s%-*sPercentage    \n", (int)name_width, "Metric", width, "Cardinality");
+    for (size_t i = 0; i < n; i++) {
+        char percent[32];
+        snprintf(percent, sizeof(percent), "%.2f%%", 100.0 * (double)rows[i].n / (double)total);
+        printf("%-*s%-*zu%-*s\n", (int)name_width, rows[i].name, width, rows[i].n,
+               (int)strlen("Percentage") + 4, percent);
+    }
+    printf("%-*s%-*zu%-*s\n", (int)name_width, "Total", width, total, (int)strlen("Percentage") + 4,
+           "100%");
+}
+
+int engine_check_metrics(const char *path, bool names, bool extended)
 {
     GS_AUTO_BUF struct gs_buf text = {0};
     struct lint l = {.families = gs_hmap_new(family_free)};
@@ -301,16 +367,20 @@ int engine_check_metrics(const char *path)
     if (!err)
         err = read_samples(&l, gs_buf_slice(&text));
     if (err)
-        fprintf(stderr, "error while linting: %s\n", gs_error_message(err));
+        fprintf(stderr, "%s: %s\n",
+                names ? "error while linting" : "error while parsing text to metric families",
+                gs_error_message(err));
     size_t pos = 0;
     void *f;
-    while (!err && gs_hmap_next(l.families, &pos, NULL, &f))
+    while (!err && names && gs_hmap_next(l.families, &pos, NULL, &f))
         check_family(&l, f);
     if (l.n)
         qsort(l.problems, l.n, sizeof(*l.problems), by_metric_and_text);
-    for (size_t i = 0; !err && i < l.n; i++)
+    for (size_t i = 0; !err && names && i < l.n; i++)
         fprintf(stderr, "%s %s\n", l.problems[i].metric, l.problems[i].text);
-    int code = err ? 1 : l.n ? EXIT_PROBLEMS : 0;
+    if (!err && extended)
+        print_cardinalities(&l);
+    int code = err ? 1 : names && l.n ? ENGINE_CHECK_EXIT_LINT : 0;
     lint_finish(&l);
     return code;
 }

@@ -18,7 +18,7 @@ promql_type_name(enum promql_type t); // "scalar", "instant vector", "range vect
 enum promql_kind {
     PROMQL_NUMBER,
     PROMQL_STRING_LITERAL,
-    PROMQL_SELECTOR, // vector selector, or matrix selector when range_ms > 0
+    PROMQL_SELECTOR, // vector selector, or matrix selector if `ranged`
     PROMQL_SUBQUERY,
     PROMQL_PAREN,
     PROMQL_UNARY,
@@ -123,7 +123,8 @@ struct promql_node {
             const struct tsdb_matcher *matchers; // __name__ included when given
             size_t n_matchers;
             struct gs_slice name;                     // metric name before the braces, or empty
-            int64_t range_ms;                         // 0: instant
+            bool ranged;                              // has a range
+            int64_t range_ms;                         // may be 0: a[0.0001]
             const struct promql_duration *range_expr; // range_ms is then 1 until the query begins
             // How values at the borders of a range are found: by the last sample before, or by
             // interpolation. PROMQL_SMOOTHED also for instants.
@@ -200,6 +201,11 @@ void promql_print_pretty(const struct promql_node *n, struct gs_buf *out);
 void promql_print_duration(const struct promql_duration *d, struct gs_buf *out);
 // Whether the tree has a duration expression.
 bool promql_has_durations(const struct promql_node *n);
+// Sets a matcher of this label in all selectors, or deletes all of them, for printing only: the
+// result is not checked, and regular expressions are not compiled.
+struct gs_error *promql_set_matcher(struct promql_expr *x, struct gs_slice name, enum tsdb_match op,
+                                    struct gs_slice value);
+struct gs_error *promql_delete_matchers(struct promql_expr *x, struct gs_slice name);
 // Calls fn for every node, parents first. fn returns false to skip the children.
 void promql_walk(const struct promql_node *n, bool (*fn)(void *arg, const struct promql_node *n),
                  void *arg);

@@ -152,7 +152,7 @@ static void check_aggregate(struct promql_parser *p, struct promql_node *n)
 
 static void check_series_selector(struct promql_parser *p, struct promql_node *n)
 {
-    n->type = n->u.selector.range_ms ? PROMQL_MATRIX : PROMQL_VECTOR;
+    n->type = n->u.selector.ranged ? PROMQL_MATRIX : PROMQL_VECTOR;
     bool named = n->u.selector.name.len > 0, selective = named;
     for (size_t i = 0; i + named < n->u.selector.n_matchers; i++) {
         const struct tsdb_matcher *m = &n->u.selector.matchers[i];

@@ -4,6 +4,8 @@
 
 #include "base/mem.h"
 
+#include <math.h>
+
 #define NONE UINT32_MAX
 
 static struct gs_error *rule_of(struct promql_eval *ev, const struct promql_node *n,
@@ -222,6 +224,14 @@ static double filtered_out(void)
     return v;
 }
 
+// A stored NaN may have these bits.
+static double without_filtered_bits(double v)
+{
+    uint64_t bits;
+    memcpy(&bits, &v, sizeof(bits));
+    return bits == FILTERED_BITS ? (double)NAN : v;
+}
+
 static void remove_filtered(struct promql_matrix *m)
 {
     for (size_t s = 0; s < m->n; s++) {
@@ -254,6 +264,8 @@ static struct gs_error *apply_match(struct match *m, uint32_t many, uint32_t one
         return NULL;
     else if (!keep)
         r = filtered_out();
+    else
+        r = without_filtered_bits(r);
     struct gs_error *err = result_series(m, many, one, ret, &v);
     if (!err)
         v[step] = r;

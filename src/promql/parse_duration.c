@@ -252,7 +252,8 @@ void promql_set_duration(const struct promql_duration *d, int64_t *ret_ms, int64
                          const struct promql_duration **ret_expr)
 {
     bool number = d->kind == PROMQL_DURATION_NUMBER;
-    *ret_ms = number ? (int64_t)floor(d->number * 1000 + 0.5) : unknown_ms;
+    // As in Prometheus, rounded to nanoseconds, then truncated to milliseconds.
+    *ret_ms = number ? (int64_t)trunc(round(d->number * 1e9) / 1e6) : unknown_ms;
     *ret_expr = number ? NULL : d;
 }
 

@@ -155,7 +155,7 @@ static const struct promql_duration *positive_duration(struct promql_parser *p, 
 static struct promql_node *range(struct promql_parser *p, struct promql_node *n, uint32_t open,
                                  const struct promql_duration *d)
 {
-    if (n->kind != PROMQL_SELECTOR || n->u.selector.range_ms)
+    if (n->kind != PROMQL_SELECTOR || n->u.selector.ranged)
         promql_parser_fail(p, open, "ranges only allowed for vector selectors");
     else if (n->u.selector.shift.offset_ms || n->u.selector.shift.offset_expr)
         promql_parser_fail(p, open, "no offset modifiers allowed before range");
@@ -163,6 +163,7 @@ static struct promql_node *range(struct promql_parser *p, struct promql_node *n,
         promql_parser_fail(p, open, "no @ modifiers allowed before range");
     if (p->err)
         return NULL;
+    n->u.selector.ranged = true;
     promql_set_duration(d, &n->u.selector.range_ms, 1, &n->u.selector.range_expr);
     n->end = p->tok.end;
     promql_parser_advance(p);

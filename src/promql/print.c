@@ -123,16 +123,16 @@ void promql_print_selector(const struct promql_node *n, struct gs_buf *out)
 {
     gs_buf_add_slice(out, n->u.selector.name);
     matchers(out, n);
-    if (n->u.selector.range_ms) {
+    if (n->u.selector.ranged) {
         gs_buf_add_char(out, '[');
         print_duration(n->u.selector.range_expr, n->u.selector.range_ms, out);
         gs_buf_add_char(out, ']');
     }
     static const char *const extensions[] = {"", " anchored", " smoothed"};
     const char *extension = extensions[n->u.selector.extension];
-    gs_buf_add_str(out, n->u.selector.range_ms ? extension : "");
+    gs_buf_add_str(out, n->u.selector.ranged ? extension : "");
     print_at(out, &n->u.selector.shift);
-    gs_buf_add_str(out, n->u.selector.range_ms ? "" : extension);
+    gs_buf_add_str(out, n->u.selector.ranged ? "" : extension);
     print_offset(out, &n->u.selector.shift);
 }
 

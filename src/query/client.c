@@ -132,14 +132,13 @@ static struct gs_error *read_answer(const struct query_peer *peer, const struct 
     return gs_error_new(GS_EIO, "%s: %s: %s", peer->url, type ? type : "error", shown.data);
 }
 
-struct gs_error *query_fetch(const struct query_peer *peer, const char *path,
-                             struct gs_slice parameters, json_t **ret)
+static struct gs_error *request_page(const struct query_peer *peer, const char *path,
+                                     struct gs_slice parameters, struct exchange *x)
 {
     // As in promtool, the environment's proxy is used if there is no file.
     const struct endpoint_settings plain = {.follow_redirects = true,
                                             .proxy_from_environment = true};
     struct engine_config_http_file *file = NULL;
-    struct exchange x = {0};
     uv_loop_t loop;
     struct gs_error *err =
         peer->http_config_file ? engine_config_http_file_load(peer->http_config_file, &file) : NULL;
@@ -149,12 +148,35 @@ struct gs_error *query_fetch(const struct query_peer *peer, const char *path,
     }
     uv_loop_init(&loop);
     err = exchange(peer, file ? engine_config_http_file_settings(file) : &plain, path, parameters,
-                   &loop, &x);
+                   &loop, x);
     uv_run(&loop, UV_RUN_DEFAULT);
     uv_loop_close(&loop);
+    engine_config_http_file_free(file);
+    return err;
+}
+
+struct gs_error *query_fetch(const struct query_peer *peer, const char *path,
+                             struct gs_slice parameters, json_t **ret)
+{
+    struct exchange x = {0};
+    struct gs_error *err = request_page(peer, path, parameters, &x);
     if (!err)
         err = read_answer(peer, &x, ret);
-    engine_config_http_file_free(file);
+    gs_buf_finish(&x.body);
+    return err;
+}
+
+struct gs_error *query_check_page(const struct query_peer *peer, const char *path)
+{
+    struct exchange x = {0};
+    struct gs_error *err = request_page(peer, path, GS_SLICE(""), &x);
+    if (!err && x.status != 200)
+        err = gs_error_new(GS_EUNAVAIL, "check failed: URL=%s, status=%d", peer->url, x.status);
+    if (!err) {
+        GS_AUTO_BUF struct gs_buf shown = {0};
+        query_add_visible(&shown, gs_slice_trim(gs_buf_slice(&x.body)));
+        fprintf(stderr, "  SUCCESS:  %s\n\n", shown.data ? shown.data : "");
+    }
     gs_buf_finish(&x.body);
     return err;
 }

@@ -23,6 +23,11 @@ struct query_options {
 // wrong argument or expression; other codes: the server cannot be reached or fails.
 struct gs_error *query_run(const void *options, int argc, char **argv, int *ret_exit);
 
+// Prints the expression with a matcher set in all selectors. op: =, !=, =~ or !~; NULL: deletes the
+// matchers of this label.
+struct gs_error *query_edit_matchers(const char *expr, const char *name, const char *op,
+                                     const char *value);
+
 // --- for other clients of that API ---
 
 struct query_peer {
@@ -38,6 +43,9 @@ struct query_peer {
 // if the request is wrong.
 struct gs_error *query_fetch(const struct query_peer *peer, const char *path,
                              struct gs_slice parameters, json_t **ret);
+// Requests a page, such as /-/ready, and prints it to stderr like promtool check ready. Returns an
+// error if the status is not 200.
+struct gs_error *query_check_page(const struct query_peer *peer, const char *path);
 // Adds to the error of a wrong expression its line and a caret under the position. Takes err.
 struct gs_error *query_point_at(struct gs_error *err, const char *expr);
 // "now", "-1h" (from now), RFC 3339, or Unix seconds.
@@ -46,3 +54,12 @@ struct gs_error *query_parse_time(const char *text, int64_t now_ms, int64_t *ret
 void query_add_param(struct gs_buf *out, const char *name, struct gs_slice value);
 // The API's format of a time: "1700000000.500".
 void query_add_seconds(struct gs_buf *out, int64_t ms);
+
+// Prints how many buckets of the histograms of each selector are in use, as promtool query analyze.
+struct query_analysis {
+    const char *type; // "histogram"
+    const char *time; // NULL: now
+    int64_t duration_ns;
+    const struct gs_opt_list *match;
+};
+struct gs_error *query_analyze(const struct query_peer *peer, const struct query_analysis *o);

@@ -98,7 +98,8 @@ static void test_promtool_has_its_commands(void **state)
 {
     const char *rules = "tests/engine/rules/none.yml";
     assert_int_equal(promtool(3, (const char *const[]){"check", "rules", rules}, NULL), 1);
-    (void)promtool(2, (const char *const[]){"check", "rules"}, "usage: promtool check rules FILE");
+    (void)promtool(2, (const char *const[]){"check", "config"},
+                   "usage: promtool check config FILE");
     (void)promtool(3, (const char *const[]){"query", "instant", "http://localhost:9090"},
                    "usage: promtool query instant SERVER EXPR");
     (void)promtool(3, (const char *const[]){"tsdb", "analyze", "data"},

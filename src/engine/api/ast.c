@@ -107,9 +107,9 @@ static json_t *selector(const struct promql_node *n)
                                                   text(m->value), "type", ops[m->op]));
     }
     json_t *obj = json_pack("{s:s,s:o,s:o}", "type",
-                            n->u.selector.range_ms ? "matrixSelector" : "vectorSelector", "name",
+                            n->u.selector.ranged ? "matrixSelector" : "vectorSelector", "name",
                             text(n->u.selector.name), "matchers", matchers);
-    if (n->u.selector.range_ms)
+    if (n->u.selector.ranged)
         add_duration(obj, "range", "rangeExpr", n->u.selector.range_ms, n->u.selector.range_expr);
     json_object_set_new(obj, "anchored", json_boolean(n->u.selector.extension == PROMQL_ANCHORED));
     json_object_set_new(obj, "smoothed", json_boolean(n->u.selector.extension == PROMQL_SMOOTHED));

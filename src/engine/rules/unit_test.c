@@ -117,7 +117,7 @@ struct gs_error *rules_tests_run(const char *path, const struct rules_tests_opti
 static bool run_file(const char *path, const struct rules_tests_options *o, struct gs_buf *junit)
 {
     struct codec_test_report r = {0};
-    printf("Unit Testing:  %s\n", path);
+    printf("Processing test file: %s\n", path);
     (void)fflush(stdout);
     GS_AUTO_ERROR struct gs_error *err = rules_tests_run(path, o, &r);
     for (size_t i = 0; i < r.n_warnings; i++)
@@ -145,6 +145,7 @@ struct gs_error *rules_tests_run_files(const struct codec_test_options *opts, in
     const char *no_color = getenv("NO_COLOR");
     const struct rules_tests_options o = {.run = run,
                                           .diff = opts->diff,
+                                          .debug = opts->debug,
                                           .color =
                                               isatty(STDERR_FILENO) && !(no_color && *no_color),
                                           .ignore_unknown_fields = opts->ignore_unknown_fields};

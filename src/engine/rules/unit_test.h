@@ -10,6 +10,7 @@ struct rules_tests_options {
     const char *run;            // regular expression of names; NULL: all tests
     bool diff;                  // print differences by line instead of both sides
     bool color;                 // of differences
+    bool debug;                 // print begin, end and all samples of each test to stderr
     bool ignore_unknown_fields; // of rule files
 };
 

@@ -77,3 +77,5 @@ void rules_test_alerts_differ(struct codec_test_case *c, const struct rules_test
                               const struct rules_test_alerts *x,
                               const struct rules_test_alert *wanted, size_t n_wanted,
                               const struct rules_test_alert *got, size_t n_got);
+// Prints the series of a range selector with their samples, in the format of promtool.
+void rules_test_print_series(const struct promql_result *r, FILE *out);

@@ -174,3 +174,36 @@ void rules_test_alerts_differ(struct codec_test_case *c, const struct rules_test
                                         gs_format_units(x->eval_ms * GS_NS_PER_MS, time));
     report_difference(c, o, head, &a, &b);
 }
+
+// --- debugging ---
+
+static int by_text(const void *a, const void *b)
+{
+    const struct gs_buf *x = a, *y = b;
+    return strcmp(x->data, y->data);
+}
+
+void rules_test_print_series(const struct promql_result *r, FILE *out)
+{
+    char number[GS_DOUBLE_SIZE];
+    GS_AUTO_FREE struct gs_buf *texts = gs_alloc_array(r->n_raw + 1, sizeof(*texts));
+    for (size_t i = 0; i < r->n_raw; i++) {
+        const struct promql_raw *s = &r->raw[i];
+        gs_buf_add_char(&texts[i], '{');
+        for (size_t k = 0; k < s->labels.n; k++) {
+            gs_buf_addf(&texts[i], "%s" GS_SLICE_FMT "=", k ? ", " : "",
+                        GS_SLICE_ARG(promql_text(r, s->labels.pairs[k].name)));
+            add_quoted_value(&texts[i], promql_text(r, s->labels.pairs[k].value));
+        }
+        gs_buf_add_str(&texts[i], "} =>\n");
+        for (size_t k = 0; k < s->n; k++)
+            gs_buf_addf(&texts[i], "%s @[%lld]\n", gs_format_double(s->v[k], number),
+                        (long long)s->t[k]);
+    }
+    if (r->n_raw)
+        qsort(texts, r->n_raw, sizeof(*texts), by_text);
+    for (size_t i = 0; i < r->n_raw; i++) {
+        fputs(texts[i].data, out);
+        gs_buf_finish(&texts[i]);
+    }
+}

@@ -296,7 +296,7 @@ static void compare_expr(struct run *r, const struct rules_test_expr *x)
         rules_test_samples_differ(r->result, r->options, x, wanted, x->n_samples, got, n);
 }
 
-// --- the whole ---
+// --- debugging ---
 
 static int64_t last_eval(const struct rules_test_group *t)
 {
@@ -307,6 +307,32 @@ static int64_t last_eval(const struct rules_test_group *t)
         max = t->exprs[i].eval_ms > max ? t->exprs[i].eval_ms : max;
     return max;
 }
+
+// All samples of the test, in the format of promtool.
+static void print_debug_samples(struct run *r)
+{
+    const struct rules_test_group *t = r->test;
+    int64_t seconds = last_eval(t) / 1000 + 1;
+    GS_AUTO_FREE char *text = gs_format("{__name__=~\".+\"}[%llds]", (long long)seconds);
+    struct promql_expr *expr = NULL;
+    struct promql_result result = {0};
+    char took[GS_RFC3339_SIZE];
+    GS_AUTO_ERROR struct gs_error *err = promql_parse(gs_slice_of(text), &expr);
+    if (!err)
+        err = promql_instant(r->cfg.engine, expr, t->start_ms + seconds * 1000, &result);
+    if (err) {
+        fprintf(stderr, "DEBUG: Failed query exec, expr: \"%s\", err: %s\n", text,
+                gs_error_message(err));
+    } else {
+        fprintf(stderr, "DEBUG: Dump of all data (input_series and rules) at %s:\n",
+                gs_format_duration(seconds * GS_NS_PER_SEC, took));
+        rules_test_print_series(&result, stderr);
+        promql_result_finish(&result);
+    }
+    promql_expr_free(expr);
+}
+
+// --- the whole ---
 
 static bool alerts_have_names(struct run *r)
 {
@@ -369,9 +395,19 @@ void rules_test_group_run(const struct rules_test_file *f, const struct rules_te
                           struct codec_test_case *ret)
 {
     struct run r = {.file = f, .test = g, .options = o, .result = ret};
+    char took[GS_RFC3339_SIZE];
+    int64_t started = gs_mono_ns();
+    if (o->debug)
+        fprintf(stderr, "DEBUG: Starting test %s\n", ret->name);
     begin_test(&r, rules);
-    if (alerts_have_names(&r) && read_inputs(&r) && run_steps(&r))
+    if (alerts_have_names(&r) && read_inputs(&r) && run_steps(&r)) {
         for (size_t i = 0; i < g->n_exprs; i++)
             compare_expr(&r, &g->exprs[i]);
+        if (o->debug)
+            print_debug_samples(&r);
+    }
     end_test(&r);
+    if (o->debug)
+        fprintf(stderr, "DEBUG: Test %s finished, took %s\n", ret->name,
+                gs_format_duration(gs_mono_ns() - started, took));
 }

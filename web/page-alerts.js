@@ -10,7 +10,7 @@ export const title = "Alerts";
 export const graphLink = (expr) => "query?" + new URLSearchParams({"g0.expr": expr, "g0.tab": "table"});
 
 export function start(main) {
-  const bar = filterBar([{value: "firing"}, {value: "pending"}, {value: "inactive"}], "Filter by name or label", () => redraw());
+  const bar = filterBar([{value: "firing"}, {value: "pending"}, {value: "inactive"}, {value: "unknown"}], "Filter by name or label", () => redraw());
   main.append(bar.node);
 
   const alertTable = (alerts) => table(["Labels", "State", "Active since", "Value"], alerts.map((a) => [
@@ -33,7 +33,7 @@ export function start(main) {
 
   const redraw = liveView(main, () => get("rules", {type: "alert"}), (data) => {
     const rules = data.groups.flatMap((g) => g.rules);
-    for (const state of ["firing", "pending", "inactive"]) bar.countIs(state, rules.filter((r) => r.state === state).length);
+    for (const state of ["firing", "pending", "inactive", "unknown"]) bar.countIs(state, rules.filter((r) => r.state === state).length);
     if (!rules.length) return empty("No alerting rules are configured.");
     const groups = data.groups.map((g) => ({...g, rules: g.rules.filter((r) => bar.has(r.state) &&
       bar.matches(r.name, JSON.stringify(r.labels), ...(r.alerts || []).map((a) => JSON.stringify(a.labels))))})).filter((g) => g.rules.length);

@@ -7,6 +7,8 @@ static const struct {
     const char *name, *type;
     bool any_name; // the version that can have names of any UTF-8
 } protocols[METRICS_N_PROTOCOLS] = {
+    [METRICS_OPENMETRICS_2_0_0] = {"OpenMetricsText2.0.0",
+                                   "application/openmetrics-text;version=2.0.0", true},
     [METRICS_OPENMETRICS_1_0_0] = {"OpenMetricsText1.0.0",
                                    "application/openmetrics-text;version=1.0.0", true},
     [METRICS_OPENMETRICS_0_0_1] = {"OpenMetricsText0.0.1",
@@ -27,7 +29,7 @@ bool metrics_protocol_of(const char *name, enum metrics_protocol *ret)
     return false;
 }
 
-// q counts down from 0.6, also for a protocol that is left out: the others have the same values as
+// q counts down from 0.7, also for a protocol that is left out: the others have the same values as
 // in Prometheus.
 void metrics_accept(const enum metrics_protocol *wanted, size_t n, enum metrics_escaping escaping,
                     struct gs_buf *out)

@@ -39,13 +39,14 @@ bool metrics_is_plain_label(struct gs_slice name); // without colons
 // Prometheus' scrape_protocols as an Accept header.
 
 enum metrics_protocol {
+    METRICS_OPENMETRICS_2_0_0,
     METRICS_OPENMETRICS_1_0_0,
     METRICS_OPENMETRICS_0_0_1,
     METRICS_TEXT_1_0_0,
     METRICS_TEXT_0_0_4,
     METRICS_PROTOBUF, // accepted by name, but never requested
 };
-#define METRICS_N_PROTOCOLS 5
+#define METRICS_N_PROTOCOLS 6
 
 bool metrics_protocol_of(const char *name, enum metrics_protocol *ret); // "PrometheusText0.0.4"
 // Prometheus' header for protocols in the order of preference, at most METRICS_N_PROTOCOLS.

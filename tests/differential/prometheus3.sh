@@ -5,11 +5,10 @@
 #   --no-build  prints the directory only if the programs exist
 #   --source    downloads only the source, and prints its directory
 # GPUSCALE_PROMETHEUS3_VERSION and GPUSCALE_PROMETHEUS3_COMMANDS select another version, and fewer programs.
-# PromQL is compared with 3.16; configurations and expositions are still compared with 3.5.
 # Exit code 3: there is no Go toolchain, or the modules cannot be downloaded; the reason is on
 # stderr.
 set -eu
-version=${GPUSCALE_PROMETHEUS3_VERSION:-v3.5.0}
+version=${GPUSCALE_PROMETHEUS3_VERSION:-v3.16.0}
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/gpuscale/prometheus-$version
 commands=${GPUSCALE_PROMETHEUS3_COMMANDS:-prometheus promtool}
 # Discovery that no test needs is left out: half of the build, and modules that disappear.

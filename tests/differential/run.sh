@@ -56,7 +56,7 @@ start prometheus
 "$program" queries "$port" "$here/queries.txt" || failed=1
 "$program" random "$port" "$seed" "$count" || failed=1
 three=${GPUSCALE_PROMETHEUS3:-}
-[ -n "$three" ] || ! cache=$(GPUSCALE_PROMETHEUS3_COMMANDS=prometheus GPUSCALE_PROMETHEUS3_VERSION=v3.16.0 "$here/prometheus3.sh" --no-build) ||
+[ -n "$three" ] || ! cache=$(GPUSCALE_PROMETHEUS3_COMMANDS=prometheus "$here/prometheus3.sh" --no-build) ||
     three=$cache/prometheus
 if [ -n "$three" ]; then
     echo "and against $("$three" --version 2>&1 | head -n 1)"

@@ -93,7 +93,7 @@ ask() {
     curl -sS -g --max-time 120 -X "$method" ${form:+-H "Content-Type: $type" --data-raw "$form"} -o "$dir/body" -w '%{http_code} %{content_type}\n' "$1$path" >"$3"
     # Series are in the order of the store, also in /federate. Keys of objects are in the order of
     # the program.
-    masked <"$dir/body" | { jq -cS 'del(.. | objects | .anchored, .smoothed, .offsetExpr, .rangeExpr, .fillValues) | if .data.resultType? == "vector" then .data.result |= sort_by(.metric) elif (.data | type) == "array" and (.data[0] | type) == "object" then .data |= sort else . end' 2>/dev/null || masked <"$dir/body" | LC_ALL=C sort; } >>"$3"
+    masked <"$dir/body" | { jq -cS 'del(.. | objects | .anchored, .smoothed, .offsetExpr, .rangeExpr, .fillValues, .samplesRead, .seriesTouched) | if .data.resultType? == "vector" then .data.result |= sort_by(.metric) elif (.data | type) == "array" and (.data[0] | type) == "object" then .data |= sort else . end' 2>/dev/null || masked <"$dir/body" | LC_ALL=C sort; } >>"$3"
 }
 total=0 wrong=0
 while read -r request; do

@@ -25,8 +25,7 @@ job 'a{"c:d"="x"} 1\n' legacy_colon "$legacy, metric_name_escaping_scheme: value
 job "$utf8" legacy_mended "$legacy, metric_name_escaping_scheme: values,
    metric_relabel_configs: [{source_labels: [__name__], regex: '(.*)[.](.*)', target_label: __name__, replacement: '\${1}_\$2'}, {regex: pod.name, action: labeldrop}]"
 job "$utf8" legacy_dropped "$legacy, metric_name_escaping_scheme: values, metric_relabel_configs: [{source_labels: [__name__], regex: '.*[.].*', action: drop}]"
-job "$plain" legacy_broken "$legacy, metric_name_escaping_scheme: values, metric_relabel_configs: [{target_label: 'x.y', replacement: z}]"
-job "$plain" legacy_target "$legacy, metric_name_escaping_scheme: values, relabel_configs: [{target_label: 'x.y', replacement: z}]"
+job "$plain" legacy_broken "$legacy, metric_name_escaping_scheme: values, metric_relabel_configs: [{action: labelmap, regex: '(a)', replacement: 'x\$1'}]"
 job "$utf8" utf8_underscores "metric_name_escaping_scheme: underscores"
 job "$utf8" utf8_dots "metric_name_escaping_scheme: dots"
 job "$utf8" utf8_values "metric_name_escaping_scheme: values"
@@ -86,9 +85,24 @@ for p in '' null PrometheusText0.0.4 PrometheusText1.0.0 OpenMetricsText0.0.1 Op
     config "scrape_configs: [{job_name: a, fallback_scrape_protocol: $p}]"
 done
 config 'global: {metric_name_validation_scheme: x, metric_name_escaping_scheme: y}'
-# UTF-8 names in rules and relabeling stay valid with the legacy scheme, as in 3.5.
+# UTF-8 names in rules and labels of targets stay valid with the legacy scheme.
 printf 'groups: [{name: g, rules: [{record: "a.b", expr: up, labels: {"c.d": e}}]}]\n' >"$dir/rules.yml"
-config 'global: {metric_name_validation_scheme: legacy, external_labels: {"a.b": c}}
+config 'global: {metric_name_validation_scheme: legacy}
 rule_files: [rules.yml]
-scrape_configs: [{job_name: a, static_configs: [{targets: [], labels: {"e.f": g}}], metric_relabel_configs: [{source_labels: [x.y], target_label: "z.z"}, {action: labelmap, regex: "(.+)", replacement: "l.$1"}]}]'
+scrape_configs: [{job_name: a, static_configs: [{targets: [], labels: {"e.f": g}}]}]'
+config 'global: {metric_name_validation_scheme: legacy, external_labels: {"a.b": c}}'
+# Targets and replacements of relabeling, for all places of relabel configs.
+for relabel in 'source_labels: [x.y], target_label: z.z' 'target_label: "z${1}_$2"' 'target_label: "z$"' 'target_label: "$1.a"' \
+    'target_label: "${1"' 'target_label: "9$1"' 'target_label: "$1$2"' 'target_label: 9a' 'target_label: a9' \
+    'action: labelmap, regex: "(.+)", replacement: "l.$1"' 'action: labelmap, regex: "(.+)", replacement: "l_$1"' \
+    'action: lowercase, source_labels: [a], target_label: a.b' 'action: lowercase, source_labels: [a], target_label: "a$1"' \
+    'action: hashmod, modulus: 2, source_labels: [a], target_label: a.b' 'action: keepequal, source_labels: [a], target_label: a.b' \
+    'action: keep, source_labels: [a], target_label: a.b' 'action: labeldrop, regex: a.b'; do
+    for at in 'scrape_configs: [{job_name: a, relabel_configs: [{%s}]}]' 'scrape_configs: [{job_name: a, metric_relabel_configs: [{%s}]}]' \
+        'remote_write: [{url: "http://h", write_relabel_configs: [{%s}]}]' 'alerting: {alert_relabel_configs: [{%s}]}' \
+        'alerting: {alertmanagers: [{relabel_configs: [{%s}]}]}' 'alerting: {alertmanagers: [{alert_relabel_configs: [{%s}]}]}'; do
+        config "global: {metric_name_validation_scheme: legacy}
+$(printf "$at" "$relabel")"
+    done
+done
 echo "ok: $checked configurations are accepted or rejected by both"

@@ -9,7 +9,7 @@ enum { DEFAULT_QUERIES = 20 }; // the value of Prometheus
 #define QUERIES_TURN_NS (20 * GS_NS_PER_MS)
 #define WRITES_TURN_NS  (5 * GS_NS_PER_MS)
 #define MAX_WRITES      4 // in progress
-enum { GET = 1, POST = 2, PUT = 4, DELETE = 8, GET_POST = GET | POST, POST_PUT = POST | PUT };
+enum { GET = 1, POST = 2, PUT = 4, GET_POST = GET | POST, POST_PUT = POST | PUT };
 
 static void lifecycle_reload(struct engine_api_request *r);
 static void lifecycle_quit(struct engine_api_request *r);
@@ -30,7 +30,7 @@ static const struct route routes[] = {
     {"/api/v1/query_exemplars", GET_POST, engine_api_query_exemplars},
     {"/api/v1/format_query", GET_POST, engine_api_format_query},
     {"/api/v1/parse_query", GET_POST, engine_api_parse_query},
-    {"/api/v1/series", GET_POST | DELETE, engine_api_series, true},
+    {"/api/v1/series", GET_POST, engine_api_series, true},
     {"/api/v1/labels", GET_POST, engine_api_labels, true},
     {"/api/v1/label/*/values", GET, engine_api_label_values, true},
     {"/api/v1/scrape_pools", GET, engine_api_scrape_pools},
@@ -90,11 +90,10 @@ static size_t find_route(struct gs_slice path)
 
 static unsigned method_bit(const char *method)
 {
-    return gs_streq(method, "GET")      ? GET
-           : gs_streq(method, "POST")   ? POST
-           : gs_streq(method, "PUT")    ? PUT
-           : gs_streq(method, "DELETE") ? DELETE
-                                        : 0;
+    return gs_streq(method, "GET")    ? GET
+           : gs_streq(method, "POST") ? POST
+           : gs_streq(method, "PUT")  ? PUT
+                                      : 0;
 }
 
 // The path without the route prefix. An empty slice if the path does not begin with the prefix.

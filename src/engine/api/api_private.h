@@ -35,7 +35,7 @@ enum { ENGINE_API_JSON_VALUE_SIZE = 40 }; // holds the longest text of a value o
 // A request to the API.
 
 // The version of Prometheus whose API is implemented.
-#define ENGINE_API_PROMETHEUS_VERSION "3.5.0"
+#define ENGINE_API_PROMETHEUS_VERSION "3.16.0"
 
 enum engine_api_error {
     ENGINE_API_BAD_DATA,

@@ -11,7 +11,7 @@ struct query {
     struct promql_result result;
     size_t limit;
     int64_t timeout_ns, lookback_ns; // 0: the default of the engine
-    bool stats;
+    const char *stats;               // "": none
     int64_t begun_ns, prepared_ns, evaluated_ns;
 };
 
@@ -46,7 +46,7 @@ static bool read_options(struct engine_api_request *r, struct query *q)
         gs_error_free(err);
         return false;
     }
-    q->stats = *engine_api_param(r, "stats") != '\0';
+    q->stats = engine_api_param(r, "stats");
     return true;
 }
 
@@ -98,6 +98,16 @@ static void add_stats(struct gs_buf *out, const struct query *q)
                 q->result.samples, q->result.samples);
 }
 
+// NULL: the value is known.
+static char *warning_of_stats(const char *value)
+{
+    if (!*value || gs_streq(value, "true") || gs_streq(value, "all"))
+        return NULL;
+    return gs_format("value \"%s\" for parameter \"stats\" is deprecated and will be rejected in "
+                     "the next major release, use \"true\" or \"all\"",
+                     value);
+}
+
 static void reply_result(struct engine_api_request *r, struct query *q, struct gs_error *err)
 {
     q->evaluated_ns = gs_mono_ns();
@@ -111,11 +121,17 @@ static void reply_result(struct engine_api_request *r, struct query *q, struct g
     struct gs_buf *out = engine_api_begin(r);
     gs_buf_add_char(out, '{');
     engine_api_write_result(out, &q->result, q->limit, &r->truncated);
-    if (q->stats)
+    if (*q->stats)
         add_stats(out, q);
     gs_buf_add_char(out, '}');
-    r->warnings = q->result.warnings;
-    r->n_warnings = q->result.n_warnings;
+    GS_AUTO_FREE char *stats_warning = warning_of_stats(q->stats);
+    GS_AUTO_FREE const char **warnings =
+        gs_alloc_array(q->result.n_warnings + 1, sizeof(*warnings));
+    if (q->result.n_warnings)
+        memcpy(warnings, q->result.warnings, q->result.n_warnings * sizeof(*warnings));
+    warnings[q->result.n_warnings] = stats_warning;
+    r->warnings = warnings;
+    r->n_warnings = q->result.n_warnings + (stats_warning != NULL);
     r->infos = q->result.infos;
     r->n_infos = q->result.n_infos;
     engine_api_end(r);

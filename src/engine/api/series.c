@@ -81,10 +81,6 @@ void engine_api_series(struct engine_api_request *r)
     GS_CLEANUP(tsdb_refs_finish) struct tsdb_refs refs = {0};
     size_t limit;
     int64_t start, end;
-    if (gs_streq(http_method(r->x), "DELETE")) {
-        engine_api_fail(r, ENGINE_API_INTERNAL, "not implemented");
-        return;
-    }
     if (!http_query(r->x, "match[]")) {
         engine_api_fail(r, ENGINE_API_BAD_DATA, "no match[] parameter provided");
         return;

@@ -205,10 +205,14 @@ void engine_api_status_tsdb(struct engine_api_request *r)
         engine_api_fail(r, ENGINE_API_BAD_DATA, "%s", wrong);
         return;
     }
+    if (limit > MAX_TOP) {
+        engine_api_fail(r, ENGINE_API_BAD_DATA, "limit must not exceed %d", MAX_TOP);
+        return;
+    }
     struct cardinality c = {.db = r->api->cfg.db};
     struct top *tops[] = {&c.metrics, &c.labels, &c.bytes, &c.pairs};
     for (size_t i = 0; i < GS_ARRAY_LEN(tops); i++) {
-        tops[i]->cap = limit < MAX_TOP ? (size_t)limit : MAX_TOP;
+        tops[i]->cap = (size_t)limit;
         tops[i]->items = gs_alloc_array(tops[i]->cap + 1, sizeof(struct entry));
     }
     struct gs_error *err = count_cardinality(&c);

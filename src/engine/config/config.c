@@ -77,6 +77,26 @@ static void read_external(struct codec_reader *r, const json_t *value, void *out
     c->n_external_labels = n;
 }
 
+static bool read_switch(struct codec_reader *r, const json_t *obj, const char *key, bool fallback)
+{
+    const json_t *value = json_object_get(obj, key);
+    const char *text = value && !json_is_null(value) ? codec_read_text(r, value) : NULL;
+    return text ? gs_streq(text, "true") || gs_streq(text, "yes") || gs_streq(text, "on")
+                : fallback;
+}
+
+static void read_histograms(struct codec_reader *r, const json_t *obj,
+                            const struct engine_config_scrape_config *global,
+                            struct engine_config_scrape_config *s)
+{
+    s->native_histograms =
+        read_switch(r, obj, "scrape_native_histograms", global->native_histograms);
+    s->classic_histograms =
+        read_switch(r, obj, "always_scrape_classic_histograms", global->classic_histograms);
+    s->convert_histograms =
+        read_switch(r, obj, "convert_classic_histograms_to_nhcb", global->convert_histograms);
+}
+
 static void read_global(struct codec_reader *r, const json_t *value, void *out)
 {
     static const struct codec_field fields[] = {
@@ -112,7 +132,13 @@ static void read_global(struct codec_reader *r, const json_t *value, void *out)
     codec_read_mapping(r, value, fields, "global", c);
     if (json_object_get(value, "scrape_timeout") && c->scrape_timeout_ms > c->scrape_interval_ms)
         codec_reader_fail(r, value, "global scrape timeout greater than scrape interval");
+    read_histograms(r, value, &c->defaults, &c->defaults);
     engine_config_check_global_names(r, value, &c->defaults);
+    bool legacy = engine_config_check_validation(r, value, c->defaults.validation_scheme);
+    for (size_t i = 0; legacy && i < c->n_external_labels; i++)
+        if (!metrics_is_plain_label(c->external_labels[i].name))
+            codec_reader_fail(r, json_object_get(value, "external_labels"),
+                              "\"%s\" is not a valid label name", c->external_labels[i].name.data);
 }
 
 // As in Prometheus, only the last path element can contain wildcards.
@@ -240,6 +266,7 @@ static void fill_defaults(struct codec_reader *r, const json_t *list, const stru
         const json_t *at = json_array_get(list, i);
         fill_limits(&s[i], &c->defaults);
         fill_timing(r, at, c, &s[i]);
+        read_histograms(r, at, &c->defaults, &s[i]);
         engine_config_check_names(r, at, &s[i], &c->defaults);
         if (!r->err && gs_hmap_get_str(names, s[i].job_name))
             codec_reader_fail(r, at, "found multiple scrape configs with job name \"%s\"",
@@ -331,6 +358,25 @@ static void read_scrape_config_files(struct codec_reader *r, struct engine_confi
     }
 }
 
+// What scrape configs do not contain, where names are legacy.
+static void check_legacy_names(struct codec_reader *r, const json_t *top,
+                               const struct engine_config *c)
+{
+    const json_t *alerting = json_object_get(top, "alerting"),
+                 *managers = json_object_get(alerting, "alertmanagers"),
+                 *writes = json_object_get(top, "remote_write");
+    engine_config_check_legacy_relabels(r, alerting, "alert_relabel_configs", &c->alert_relabel);
+    for (size_t i = 0; i < c->n_alertmanagers; i++) {
+        const json_t *at = json_array_get(managers, i);
+        engine_config_check_legacy_relabels(r, at, "relabel_configs", &c->alertmanagers[i].relabel);
+        engine_config_check_legacy_relabels(r, at, "alert_relabel_configs",
+                                            &c->alertmanagers[i].alert_relabel);
+    }
+    for (size_t i = 0; i < c->n_remote_writes; i++)
+        engine_config_check_legacy_relabels(r, json_array_get(writes, i), "write_relabel_configs",
+                                            &c->remote_writes[i].write_relabel);
+}
+
 static void read_top(struct codec_reader *r, const json_t *top, bool opens_files,
                      struct engine_config *c)
 {
@@ -343,6 +389,8 @@ static void read_top(struct codec_reader *r, const json_t *top, bool opens_files
         c->scrape_timeout_ms =
             c->scrape_interval_ms < DEFAULT_TIMEOUT_MS ? c->scrape_interval_ms : DEFAULT_TIMEOUT_MS;
     codec_read_mapping(r, top, top_fields, "the configuration", c);
+    if (!r->err && gs_streq(c->defaults.validation_scheme, "legacy"))
+        check_legacy_names(r, top, c);
     struct gs_hmap *names = gs_hmap_new(NULL);
     fill_defaults(r, json_object_get(top, "scrape_configs"), c, c->scrapes, c->n_scrapes, names);
     if (opens_files)

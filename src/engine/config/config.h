@@ -121,6 +121,8 @@ struct engine_config_scrape_config {
     int64_t interval_ms, timeout_ms;
     const char *metrics_path, *scheme;
     bool honor_labels, honor_timestamps, track_staleness, enable_compression;
+    // Without effect on scrapes; labels of discovered targets show them.
+    bool native_histograms, classic_histograms, convert_histograms;
     enum engine_config_fallback fallback;
     // As written; NULL: not set. legacy_names and accept are the result after the defaults of
     // global.

@@ -22,6 +22,12 @@ extern const struct codec_field
 void engine_config_check_http(struct codec_reader *r, const json_t *obj,
                               struct endpoint_settings *h);
 void engine_config_read_relabels(struct codec_reader *r, const json_t *list, void *relabels);
+// Reports target labels and replacements that are not valid where metric_name_validation_scheme is
+// legacy. l was read from obj[key].
+void engine_config_check_legacy_relabels(struct codec_reader *r, const json_t *obj, const char *key,
+                                         const struct engine_config_relabels *l);
+// Reports unknown schemes. Returns true for legacy.
+bool engine_config_check_validation(struct codec_reader *r, const json_t *at, const char *scheme);
 // Read lists of discovery configurations into a struct engine_config_sd_configs.
 void config_read_statics(struct codec_reader *r, const json_t *list, void *sd);
 void engine_config_check_statics(struct codec_reader *r, const json_t *obj,

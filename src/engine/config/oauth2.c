@@ -35,7 +35,7 @@ static void check_oauth2(struct codec_reader *r, const json_t *value,
         codec_reader_fail(
             r, value,
             "at most one of oauth2 client_secret, client_secret_file & client_secret_ref "
-            "must be configured");
+            "must be configured using grant-type=client_credentials");
     engine_config_check_proxy(r, value, &o->server);
     engine_config_check_key(r, value, &o->server);
 }

@@ -28,8 +28,8 @@ static char *list_of(const struct engine_config_scrape_config *s)
 static char *unknown_protocol(const char *name)
 {
     return gs_format("unknown scrape protocol %s, supported: [OpenMetricsText0.0.1 "
-                     "OpenMetricsText1.0.0 PrometheusProto PrometheusText0.0.4 "
-                     "PrometheusText1.0.0]",
+                     "OpenMetricsText1.0.0 OpenMetricsText2.0.0 PrometheusProto "
+                     "PrometheusText0.0.4 PrometheusText1.0.0]",
                      name);
 }
 
@@ -93,6 +93,14 @@ void engine_config_check_global_names(struct codec_reader *r, const json_t *at,
     warn_of_protobuf(r, at, protocols, n);
 }
 
+bool engine_config_check_validation(struct codec_reader *r, const json_t *at, const char *scheme)
+{
+    if (scheme && *scheme && !gs_streq(scheme, "legacy") && !gs_streq(scheme, "utf8"))
+        codec_reader_fail(r, place(at, "metric_name_validation_scheme"),
+                          "unrecognized ValidationScheme: \"%s\"", scheme);
+    return gs_streq(scheme, "legacy");
+}
+
 static bool is_validation(const char *text)
 {
     return gs_streq(text, "legacy") || gs_streq(text, "utf8");
@@ -103,40 +111,40 @@ static const char *or_else(const char *text, const char *other)
     return text && *text ? text : other;
 }
 
-// As in Prometheus, the schemes of the global section are checked for each scrape config. A scrape
-// config with legacy names in a configuration with UTF-8 names must have an escaping scheme.
+static const char *usual_escaping(const char *validation)
+{
+    return gs_streq(validation, "legacy") ? "underscores" : "allow-utf-8";
+}
+
+static enum metrics_escaping read_escaping(struct codec_reader *r, const json_t *at,
+                                           const char *whose, const char *name)
+{
+    enum metrics_escaping ret = METRICS_ESCAPE_NONE;
+    if (!metrics_escaping_of(gs_slice_of(name), &ret))
+        codec_reader_fail(r, at,
+                          "unknown %s name escaping method specified, must be one of " KNOWN_SCHEMES
+                          ", got \"%s\"",
+                          whose, name);
+    return ret;
+}
+
+// As in Prometheus, the escaping scheme of the global section is checked for each scrape config,
+// and a scrape config with a validation scheme does not take it.
 static enum metrics_escaping read_schemes(struct codec_reader *r, const json_t *at,
                                           struct engine_config_scrape_config *s,
                                           const struct engine_config_scrape_config *global)
 {
     const char *everywhere = or_else(global->validation_scheme, "utf8");
     const char *validation = or_else(s->validation_scheme, everywhere);
-    const char *usual = gs_streq(everywhere, "legacy") ? "underscores" : "allow-utf-8";
-    const char *global_escaping = or_else(global->escaping_scheme, usual);
-    const char *escaping = or_else(s->escaping_scheme, global_escaping);
-    enum metrics_escaping ret = METRICS_ESCAPE_NONE;
-    if (!is_validation(everywhere))
-        codec_reader_fail(
-            r, at,
-            "unknown global name validation method specified, must be either 'legacy' or "
-            "'utf8', got %s",
-            everywhere);
-    else if (!is_validation(validation))
+    const char *global_escaping = or_else(global->escaping_scheme, usual_escaping(everywhere));
+    const char *usual = s->validation_scheme && *s->validation_scheme ? usual_escaping(validation)
+                                                                      : global_escaping;
+    if (!is_validation(validation))
         codec_reader_fail(r, place(at, "metric_name_validation_scheme"),
-                          "unknown scrape config name validation method specified, must be either "
-                          "'legacy' or 'utf8', got %s",
-                          validation);
-    else if (!metrics_escaping_of(gs_slice_of(global_escaping), &ret))
-        codec_reader_fail(
-            r, at,
-            "unknown global name escaping method specified, must be one of " KNOWN_SCHEMES
-            ", got %s",
-            global_escaping);
-    else if (!metrics_escaping_of(gs_slice_of(escaping), &ret))
-        codec_reader_fail(r, place(at, "metric_name_escaping_scheme"),
-                          "unknown scrape config name escaping method specified, must be one "
-                          "of " KNOWN_SCHEMES ", got %s",
-                          escaping);
+                          "unrecognized ValidationScheme: \"%s\"", validation);
+    read_escaping(r, at, "global", global_escaping);
+    enum metrics_escaping ret = read_escaping(r, place(at, "metric_name_escaping_scheme"),
+                                              "scrape config", or_else(s->escaping_scheme, usual));
     s->legacy_names = gs_streq(validation, "legacy");
     if (s->legacy_names && ret == METRICS_ESCAPE_NONE)
         codec_reader_fail(r, at,
@@ -148,6 +156,7 @@ static void take_fallback(struct codec_reader *r, const json_t *at,
                           struct engine_config_scrape_config *s)
 {
     static const enum engine_config_fallback fallbacks[METRICS_N_PROTOCOLS] = {
+        [METRICS_OPENMETRICS_2_0_0] = ENGINE_CONFIG_FALLBACK_OPENMETRICS,
         [METRICS_OPENMETRICS_1_0_0] = ENGINE_CONFIG_FALLBACK_OPENMETRICS,
         [METRICS_OPENMETRICS_0_0_1] = ENGINE_CONFIG_FALLBACK_OPENMETRICS,
         [METRICS_TEXT_1_0_0] = ENGINE_CONFIG_FALLBACK_TEXT,
@@ -185,6 +194,10 @@ void engine_config_check_names(struct codec_reader *r, const json_t *at,
         warn_of_protobuf(r, place(at, "scrape_protocols"), protocols, n);
     take_fallback(r, at, s);
     enum metrics_escaping escaping = read_schemes(r, at, s, global);
+    if (s->legacy_names) {
+        engine_config_check_legacy_relabels(r, at, "relabel_configs", &s->relabel);
+        engine_config_check_legacy_relabels(r, at, "metric_relabel_configs", &s->metric_relabel);
+    }
     if (r->err)
         return;
     metrics_accept(protocols, n, escaping, &accept);

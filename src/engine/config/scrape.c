@@ -150,7 +150,7 @@ static void read_message(struct codec_reader *r, const json_t *value, void *out)
     else if (!gs_streq(text, "prometheus.WriteRequest"))
         codec_reader_fail(
             r, value,
-            "invalid protobuf_message value: unknown remote write protobuf message %s, "
+            "invalid protobuf_message value: unknown type for remote write protobuf message %s, "
             "supported: prometheus.WriteRequest, io.prometheus.write.v2.Request",
             text);
 }

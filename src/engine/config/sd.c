@@ -395,6 +395,8 @@ LIST(config_read_kubernetes_sds, "kubernetes_sd_configs", kubernetes, read_kuber
 
 // --- relabelling ---
 
+#define WORD_CHARACTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
+
 static bool is_valid_name(const char *s)
 {
     struct gs_slice name = gs_slice_of(s);
@@ -533,4 +535,47 @@ void engine_config_read_relabels(struct codec_reader *r, const json_t *list, voi
 {
     struct engine_config_relabels *l = out;
     codec_read_list(r, list, sizeof(struct engine_config_relabel), read_relabel, &l->items, &l->n);
+}
+
+// refs: references to groups of the regular expression can stand for letters.
+static bool is_legacy_label(const char *text, bool refs)
+{
+    const char *at = text;
+    while (*at) {
+        if (refs && at[0] == '$') {
+            bool braces = at[1] == '{';
+            size_t n = strspn(at + 1 + braces, WORD_CHARACTERS);
+            if (!n || (braces && at[2 + n] != '}'))
+                return false;
+            at += 1 + n + (braces ? 2 : 0);
+        } else if (!strchr(WORD_CHARACTERS, *at) || (at == text && *at >= '0' && *at <= '9')) {
+            return false;
+        } else {
+            at++;
+        }
+    }
+    return at > text;
+}
+
+static void check_legacy_relabel(struct codec_reader *r, const json_t *item,
+                                 const struct engine_config_relabel *l)
+{
+    const char *action = action_names[l->action];
+    bool replaces = l->action == ENGINE_CONFIG_RELABEL_REPLACE;
+    if (*l->target_label && l->action != ENGINE_CONFIG_RELABEL_LABELMAP &&
+        l->action != ENGINE_CONFIG_RELABEL_KEEP && l->action != ENGINE_CONFIG_RELABEL_DROP &&
+        !is_legacy_label(l->target_label, replaces))
+        codec_reader_fail(r, item, "\"%s\" is invalid 'target_label' for %s action",
+                          l->target_label, action);
+    if (l->action == ENGINE_CONFIG_RELABEL_LABELMAP && !is_legacy_label(l->replacement, true))
+        codec_reader_fail(r, item, "\"%s\" is invalid 'replacement' for %s action", l->replacement,
+                          action);
+}
+
+void engine_config_check_legacy_relabels(struct codec_reader *r, const json_t *obj, const char *key,
+                                         const struct engine_config_relabels *l)
+{
+    const json_t *list = json_object_get(obj, key);
+    for (size_t i = 0; i < l->n && !r->err; i++)
+        check_legacy_relabel(r, json_array_get(list, i), &l->items[i]);
 }

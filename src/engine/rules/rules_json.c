@@ -173,7 +173,8 @@ static json_t *rule_json(const struct rules_state *s)
     bool alerts = rule->kind == RULES_ALERT;
     json_t *obj = json_object();
     if (alerts)
-        codec_json_set_str(obj, "state", state_name(rules_state_of(s)));
+        codec_json_set_str(obj, "state",
+                           s->last_eval_ms ? state_name(rules_state_of(s)) : "unknown");
     codec_json_set_str(obj, "name", rule->name);
     json_object_set_new(obj, "query", query_json(rule));
     if (alerts)

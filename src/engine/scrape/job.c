@@ -378,17 +378,22 @@ static void take_leavers(struct scrape_job *j, struct scrape_job *old)
     }
 }
 
-// Takes the targets of the previous job. Their scrape loops continue.
+// Takes the targets of the previous job. Their scrape loops continue. A target whose client cannot
+// be created ends: another client would connect to another server.
 static void take_targets(struct scrape_job *j, struct scrape_job *old)
 {
-    struct gs_hmap *targets = j->targets;
-    j->targets = old->targets;
-    old->targets = targets;
+    GS_CLEANUP(gs_hmap_freep) struct gs_hmap *targets = GS_TAKE(old->targets);
+    old->targets = gs_hmap_new(NULL);
     size_t pos = 0;
     void *t;
-    while (gs_hmap_next(j->targets, &pos, NULL, &t)) {
+    while (gs_hmap_next(targets, &pos, NULL, &t)) {
         struct http_client *client = client_for(j, scrape_target_spec(t));
-        scrape_target_reconfigure(t, j->cfg, client ? client : j->clients[0]);
+        if (!client) {
+            scrape_target_free(t, true);
+            continue;
+        }
+        scrape_target_reconfigure(t, j->cfg, client);
+        gs_hmap_put(j->targets, target_key_bytes(&scrape_target_spec(t)->key), t);
     }
 }
 

@@ -17,6 +17,11 @@ static struct gs_slice get(const struct engine_config_label_builder *b, const ch
     return engine_config_labels_get(b, gs_slice_of(name));
 }
 
+static void set_switch(struct engine_config_label_builder *b, const char *name, bool on)
+{
+    set_text(b, name, on ? "true" : "false");
+}
+
 static void set_default_labels(struct engine_config_label_builder *b,
                                const struct engine_config_scrape_config *cfg)
 {
@@ -26,6 +31,9 @@ static void set_default_labels(struct engine_config_label_builder *b,
     set_text(b, "__scheme__", cfg->scheme);
     set_text(b, "__scrape_interval__", gs_format_units(cfg->interval_ms * GS_NS_PER_MS, text));
     set_text(b, "__scrape_timeout__", gs_format_units(cfg->timeout_ms * GS_NS_PER_MS, text));
+    set_switch(b, "__scrape_native_histograms__", cfg->native_histograms);
+    set_switch(b, "__always_scrape_classic_histograms__", cfg->classic_histograms);
+    set_switch(b, "__convert_classic_histograms_to_nhcb__", cfg->convert_histograms);
     for (size_t i = cfg->n_params; i-- > 0;) { // the first value of each parameter
         GS_AUTO_FREE char *name =
             gs_format("__param_" GS_SLICE_FMT, GS_SLICE_ARG(cfg->params[i].name));

@@ -217,17 +217,15 @@ static void test_names_and_protocols_follow_global(void **state)
     const struct engine_config_scrape_config *s = c->scrapes;
     assert_true(s[0].legacy_names && s[1].legacy_names && s[3].legacy_names);
     assert_string_equal(s[0].accept,
-                        "text/plain;version=1.0.0;escaping=underscores;q=0.6,*/*;q=0.4");
-    assert_string_equal(s[1].accept, "text/plain;version=0.0.4;q=0.6,*/*;q=0.5");
+                        "text/plain;version=1.0.0;escaping=underscores;q=0.7,*/*;q=0.5");
+    assert_string_equal(s[1].accept, "text/plain;version=0.0.4;q=0.7,*/*;q=0.6");
     assert_int_equal(s[1].fallback, ENGINE_CONFIG_FALLBACK_OPENMETRICS);
-    assert_false(s[2].legacy_names); // the escaping scheme of global is kept
-    assert_string_equal(s[2].accept, s[0].accept);
+    assert_false(s[2].legacy_names); // the escaping scheme is that of its own validation scheme
+    assert_non_null(strstr(s[2].accept, "escaping=allow-utf-8"));
     assert_non_null(strstr(s[3].accept, "escaping=dots"));
     assert_non_null(strstr(s[4].accept, "escaping=allow-utf-8"));
     assert_int_equal(c->n_ignored, 1);
     assert_non_null(strstr(c->ignored[0], "p.yml:3:21: PrometheusProto of scrape_protocols"));
-    engine_config_free(c);
-    c = read_config("global: {metric_name_validation_scheme: of no scrape config}");
     engine_config_free(c);
     (void)state;
 }
@@ -374,16 +372,24 @@ static void test_mistakes_are_told_with_their_place(void **state)
         KUBERNETES("role: pod, bearer_token: x", "please provide the 'api_server' URL explicitly"),
         KUBERNETES("role: pod, api_server: x, namespaces: {own_namespace: true}",
                    "cannot use 'api_server' and 'namespaces.own_namespace' simultaneously"),
-        {"scrape_configs: [{job_name: a, metric_name_validation_scheme: legacy}]\n",
+        {"scrape_configs: [{job_name: a, metric_name_validation_scheme: legacy, "
+         "metric_name_escaping_scheme: allow-utf-8}]\n",
          "utf8 metric names requested but validation scheme is not set to UTF8"},
         {"global: {metric_name_validation_scheme: x}\nscrape_configs: [{job_name: a}]\n",
-         "unknown global name validation method specified, must be either 'legacy' or 'utf8', got "
-         "x"},
+         "unrecognized ValidationScheme: \"x\""},
         {"scrape_configs: [{job_name: a, metric_name_validation_scheme: x}]\n",
-         "p.yml:1:63: unknown scrape config name validation method specified"},
+         "p.yml:1:63: unrecognized ValidationScheme: \"x\""},
         {"global: {metric_name_escaping_scheme: x}\nscrape_configs: [{job_name: a}]\n",
          "unknown global name escaping method specified, must be one of 'allow-utf-8', "
-         "'underscores', 'dots', or 'values', got x"},
+         "'underscores', 'dots', or 'values', got \"x\""},
+        {"global: {metric_name_validation_scheme: legacy, external_labels: {a.b: c}}\n",
+         "\"a.b\" is not a valid label name"},
+        {"global: {metric_name_validation_scheme: legacy}\n"
+         "alerting: {alert_relabel_configs: [{target_label: 'a.b'}]}\n",
+         "\"a.b\" is invalid 'target_label' for replace action"},
+        {"scrape_configs: [{job_name: a, metric_name_validation_scheme: legacy, "
+         "metric_relabel_configs: [{action: labelmap, replacement: 'l.$1'}]}]\n",
+         "\"l.$1\" is invalid 'replacement' for labelmap action"},
         {"scrape_configs: [{job_name: a, metric_name_escaping_scheme: x}]\n",
          "p.yml:1:61: unknown scrape config name escaping method specified"},
         {"global: {scrape_protocols: []}\n", "scrape_protocols cannot be empty for global config"},

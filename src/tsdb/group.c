@@ -180,8 +180,11 @@ static void grow_slots(void *p, size_t *cap, size_t n, size_t size)
 static uint32_t take_slot(struct tsdb_group *g)
 {
     g->whole = false;
-    if (g->n_free)
-        return g->free_slots[--g->n_free];
+    if (g->n_reusable) {
+        uint32_t slot = g->free_slots[--g->n_reusable];
+        g->free_slots[g->n_reusable] = g->free_slots[--g->n_free];
+        return slot;
+    }
     grow_slots(&g->refs, &g->refs_cap, g->n, sizeof(*g->refs));
     grow_slots(&g->loose, &g->loose_cap, g->n, sizeof(*g->loose));
     for (size_t i = 0; i < TSDB_GROUP_ROWS; i++) {
@@ -298,6 +301,7 @@ struct gs_error *tsdb_group_begin(struct tsdb_group *g, int64_t t_ms)
         return gs_error_new(GS_ECONFLICT, "the row is not newer than the previous one");
     g->t_ms = t_ms;
     g->row = g->rows[row_of_next(g)];
+    g->n_reusable = g->n_free;
     clear_row(g->row, g->n);
     return NULL;
 }
@@ -476,6 +480,11 @@ void tsdb_group_restart(struct tsdb_group *g, int64_t t_ms)
 uint64_t tsdb_group_epoch(const struct tsdb_group *g)
 {
     return g->epoch;
+}
+
+bool tsdb_group_slot_is_free(const struct tsdb_group *g, uint32_t slot)
+{
+    return g->refs[slot] == TSDB_NO_REF;
 }
 
 // --- reading what is in rows ---

@@ -92,9 +92,11 @@ bool tsdb_group_put(struct tsdb_group *g, uint32_t slot, double value);
 void tsdb_group_rollback(struct tsdb_group *g);
 // ret_added: stored samples without stale markers. ret_new: series without earlier samples.
 void tsdb_group_commit(struct tsdb_group *g, size_t *ret_added, size_t *ret_new);
-// tsdb_gc may assign a slot that was not used for some time to another series. This number then
-// changes, and the caller must get its slots again.
+// tsdb_gc frees slots that were not used for some time. This number then changes, and
+// tsdb_group_slot() may assign these slots to other series after the next begin. A caller that
+// keeps slots looks right after begin which of them are free.
 uint64_t tsdb_group_epoch(const struct tsdb_group *g);
+bool tsdb_group_slot_is_free(const struct tsdb_group *g, uint32_t slot);
 // Samples refused so far because their series has a sample of the same or a newer time. Compare it
 // before and after a commit.
 uint64_t tsdb_rejected_samples(const struct tsdb *db);

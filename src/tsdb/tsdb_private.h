@@ -38,8 +38,8 @@ struct tsdb_group {
     bool *loose;
     double *rows[TSDB_GROUP_ROWS]; // tsdb_absent(): no sample
     size_t n, refs_cap, loose_cap, rows_cap[TSDB_GROUP_ROWS];
-    uint32_t *free_slots;
-    size_t n_free, free_cap, n_loose;
+    uint32_t *free_slots; // the first n_reusable may be assigned
+    size_t n_free, n_reusable, free_cap, n_loose;
     struct tsdb_timestamps *times; // NULL: no commit yet
     size_t column;                 // length of a time column: a multiple of TSDB_GROUP_ROWS
     double *row;                   // the current row, between begin and commit

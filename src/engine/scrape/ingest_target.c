@@ -62,7 +62,9 @@ struct scrape_ingest {
     struct scrape_timestamped_set timed;
     uint32_t report_slots[N_REPORTS];
     bool reports_cached;
-    uint64_t epoch, generation; // of the group and the store at the end of the last scrape
+    uint64_t epoch;   // of the group, for which the slots of the lines are right
+    uint64_t changes; // of the store, for which series numbers are right; if has_timed
+    bool has_timed;   // some line had a timestamp
     bool (*go_on)(void *arg);
     void *go_on_arg;
     struct ingestion *ingestion; // the current scrape; NULL: none
@@ -84,6 +86,7 @@ struct ingestion {
     size_t scraped, post, added, put;
     bool limit, full; // sample limit of the job reached; series limit of the store reached
     bool whole;       // all lines were read
+    bool paused;      // other series may have been dropped meanwhile
 };
 
 static void push_line(struct lines *l, struct line item)
@@ -159,16 +162,66 @@ void scrape_ingest_free(struct scrape_ingest *in)
     free(in);
 }
 
-static void forget_lines(struct lines *l, bool only_timed)
+static void forget_lines(struct lines *l)
 {
     for (size_t i = 0; i < l->n; i++)
-        if (!only_timed || l->items[i].kind == LINE_TIMED)
+        l->items[i].kind = LINE_NEW;
+}
+
+static void forget_free_slots(struct lines *l, const struct tsdb_group *g)
+{
+    for (size_t i = 0; i < l->n; i++)
+        if (l->items[i].kind == LINE_SLOT && tsdb_group_slot_is_free(g, l->items[i].at))
             l->items[i].kind = LINE_NEW;
 }
 
-static void clear_series_cache(struct scrape_ingest *in, bool only_timed)
+// Series went. Called before their slots can be assigned to other series.
+static void check_slots(struct scrape_ingest *in)
 {
-    forget_lines(&in->lines, only_timed);
+    if (tsdb_group_epoch(in->group) == in->epoch)
+        return;
+    forget_free_slots(&in->lines, in->group);
+    if (in->ingestion)
+        forget_free_slots(&in->ingestion->fresh, in->group);
+    in->reports_cached = false;
+    in->epoch = tsdb_group_epoch(in->group);
+}
+
+static int compare_numbers(const void *a, const void *b)
+{
+    tsdb_ref x = *(const tsdb_ref *)a, y = *(const tsdb_ref *)b;
+    return (x > y) - (x < y);
+}
+
+// Forgets the numbers of series with timestamps that may belong to other series now.
+static void check_numbers(struct scrape_ingest *in)
+{
+    if (!in->has_timed)
+        return;
+    uint64_t from = in->changes, end = tsdb_changes_end(in->db);
+    bool kept = tsdb_changes_kept(in->db, from);
+    in->changes = end;
+    if (from == end)
+        return;
+    size_t n = kept ? (size_t)(end - from) : 0;
+    GS_AUTO_FREE tsdb_ref *changed = gs_alloc_array(n + 1, sizeof(*changed));
+    for (size_t i = 0; i < n; i++)
+        changed[i] = tsdb_change_at(in->db, from + i);
+    qsort(changed, n, sizeof(*changed), compare_numbers);
+    for (size_t i = 0; i < in->lines.n; i++) {
+        struct line *l = &in->lines.items[i];
+        if (l->kind == LINE_TIMED &&
+            (!kept || bsearch(&l->at, changed, n, sizeof(*changed), compare_numbers)))
+            l->kind = LINE_NEW;
+    }
+}
+
+static struct gs_error *begin(struct scrape_ingest *in, int64_t t_ms)
+{
+    struct gs_error *err = tsdb_group_begin(in->group, t_ms);
+    if (!err)
+        check_slots(in);
+    return err;
 }
 
 void scrape_ingest_reconfigure(struct scrape_ingest *in,
@@ -177,7 +230,7 @@ void scrape_ingest_reconfigure(struct scrape_ingest *in,
     in->cfg = cfg;
     if (!cfg->track_staleness) // otherwise the next scrape would end all of them
         scrape_timestamped_set_finish(&in->timed);
-    clear_series_cache(in, false);
+    forget_lines(&in->lines);
 }
 
 // --- the table of lines, for scrapes that are not like the last one ---
@@ -270,6 +323,10 @@ static struct gs_error *resolve_line(struct ingestion *p, const struct metrics_l
         return err;
     if (!err)
         k->kind = timed ? LINE_TIMED : LINE_SLOT;
+    if (k->kind == LINE_TIMED && !in->has_timed) {
+        in->has_timed = true;
+        in->changes = tsdb_changes_end(in->db);
+    }
     if (!err && !timed && in->timed.n)
         saw_untimed(p, b);
     p->full = p->full || err;
@@ -354,18 +411,14 @@ static struct gs_error *ingest_line(struct ingestion *p, const struct metrics_li
 }
 
 // After a pause, series numbers are still valid: series with values in this scrape are not dropped,
-// and the numbers of others are reserved. Slots of the group may have been reused.
+// and the numbers of others are reserved. Slots of the group may have become free.
 static bool ingest_remaining(void *arg)
 {
     struct scrape_ingest *in = arg;
     if (!in->go_on(in->go_on_arg))
         return false;
-    if (tsdb_group_epoch(in->group) != in->epoch) {
-        clear_series_cache(in, false);
-        forget_lines(&in->ingestion->fresh, false);
-        in->reports_cached = false;
-        in->epoch = tsdb_group_epoch(in->group);
-    }
+    in->ingestion->paused = true;
+    check_slots(in);
     return true;
 }
 
@@ -428,7 +481,7 @@ static void find_reports(struct scrape_ingest *in)
 
 static void put_reports(struct scrape_ingest *in, const double values[N_REPORTS])
 {
-    if (!in->reports_cached || tsdb_group_epoch(in->group) != in->epoch)
+    if (!in->reports_cached)
         find_reports(in);
     for (int i = 0; in->reports_cached && i < N_REPORTS; i++)
         if (!tsdb_group_put(in->group, in->report_slots[i], values[i]))
@@ -458,6 +511,9 @@ static void keep_lines(struct ingestion *p)
     if (p->differs) {
         free(in->lines.items);
         in->lines = p->fresh;
+        in->lines.cap = in->lines.n + 1; // no line is added to it
+        in->lines.items =
+            gs_realloc_array(in->lines.items, in->lines.cap, sizeof(*in->lines.items));
         p->fresh = (struct lines){0};
     } else {
         in->lines.n = p->pos; // lines at the end have disappeared
@@ -485,11 +541,6 @@ static struct gs_error *scrape(struct ingestion *p, struct gs_slice body, const 
     struct gs_error *err = format_of(p->in->cfg, content_type, &format);
     if (err || !body.len)
         return err;
-    if (tsdb_group_epoch(p->in->group) != p->in->epoch)
-        clear_series_cache(p->in, false);
-    else if (tsdb_generation(p->in->db) != p->in->generation)
-        clear_series_cache(p->in, true); // series numbers may have been reused
-    p->in->epoch = tsdb_group_epoch(p->in->group);
     err = read_body(p, body, format);
     if (p->whole) // also over a limit: an equal next scrape then counts no new series
         keep_lines(p);
@@ -527,7 +578,7 @@ static struct gs_error *scrape_and_commit(struct ingestion *p, struct gs_slice b
     if (err) {
         in->counts.limit_failures += gs_error_code(err) == GS_ELIMIT;
         tsdb_group_rollback(in->group);
-        GS_AUTO_ERROR struct gs_error *again = tsdb_group_begin(in->group, t_ms);
+        GS_AUTO_ERROR struct gs_error *again = begin(in, t_ms);
         if (!again)
             commit(in, t_ms, 0, duration_s, 0);
         scrape_timestamped_end_missing(&in->timed, NULL, in->db, t_ms);
@@ -542,9 +593,10 @@ static struct gs_error *scrape_and_commit(struct ingestion *p, struct gs_slice b
 struct gs_error *scrape_ingest_text(struct scrape_ingest *in, struct gs_slice body,
                                     const char *content_type, int64_t t_ms, double duration_s)
 {
-    struct gs_error *err = tsdb_group_begin(in->group, t_ms);
+    struct gs_error *err = begin(in, t_ms);
     if (err)
         return err;
+    check_numbers(in);
     struct ingestion p = {.in = in, .t_ms = t_ms};
     struct tsdb_isolation hold;
     if (in->go_on)
@@ -552,17 +604,17 @@ struct gs_error *scrape_ingest_text(struct scrape_ingest *in, struct gs_slice bo
     in->ingestion = &p;
     err = scrape_and_commit(&p, body, content_type, duration_s);
     in->ingestion = NULL;
+    if (in->has_timed && !p.paused) // all changes since its start are births of its own series
+        in->changes = tsdb_changes_end(in->db);
     if (in->go_on)
         tsdb_isolation_end(in->db, &hold);
     ingestion_finish(&p);
-    in->epoch = tsdb_group_epoch(in->group);
-    in->generation = tsdb_generation(in->db);
     return err;
 }
 
 void scrape_ingest_failed(struct scrape_ingest *in, int64_t t_ms, double duration_s)
 {
-    GS_AUTO_ERROR struct gs_error *err = tsdb_group_begin(in->group, t_ms);
+    GS_AUTO_ERROR struct gs_error *err = begin(in, t_ms);
     if (err)
         return;
     in->counts.scraped = in->counts.post_relabeling = in->counts.series_added = 0;
@@ -574,7 +626,7 @@ void scrape_ingest_end(struct scrape_ingest *in, int64_t t_ms)
 {
     // In the same millisecond as a scrape, the marker would not be newer than the samples.
     t_ms = scrape_ingest_time(in, t_ms);
-    GS_AUTO_ERROR struct gs_error *err = tsdb_group_begin(in->group, t_ms);
+    GS_AUTO_ERROR struct gs_error *err = begin(in, t_ms);
     if (err)
         return;
     size_t added, fresh;

@@ -429,6 +429,57 @@ static void test_random_scrapes(void **state)
     stop(&w);
 }
 
+static unsigned pick(uint32_t *seed, unsigned n)
+{
+    *seed = *seed * 1664525 + 1013904223;
+    return (*seed >> 16) % n;
+}
+
+// Series of this target and of others come and go, and take the slots and numbers of those that
+// went. Some have timestamps. Some outages take longer than the retention.
+static void test_numbers_of_gone_series_are_used_again(void **state)
+{
+    struct engine_config_scrape_config cfg = plain;
+    cfg.track_staleness = true;
+    struct world w = {.db = tsdb_new(&(struct tsdb_config){.retention_ms = 6000}), .cfg = cfg};
+    uint32_t seed = 1;
+    int series[12] = {0}, born = 0, outage = 0;
+    open_target(&w);
+    for (int64_t t = 1000; t < 600000; t += 1000) {
+        GS_AUTO_BUF struct gs_buf body = {0}, want = {0};
+        for (unsigned k = pick(&seed, 3); k > 0; k--)
+            series[pick(&seed, 12)] = pick(&seed, 3) ? ++born : 0;
+        gs_buf_add(&want, "", 0);
+        gs_buf_add(&body, "", 0);
+        if (outage > 0)
+            outage--;
+        else if (!pick(&seed, 10))
+            outage = (int)pick(&seed, 12);
+        bool lost = outage > 0;
+        for (int i = 0; i < 12 && !lost; i++) {
+            int s = series[i];
+            if (s && s % 3 == 0)
+                gs_buf_addf(&body, "m{x=\"%06d\"} %lld %lld\n", s, (long long)(t + s),
+                            (long long)t);
+            else if (s)
+                gs_buf_addf(&body, "m{x=\"%06d\"} %lld\n", s, (long long)(t + s));
+        }
+        for (int s = 1; s <= born && !lost; s++)
+            for (int i = 0; i < 12; i++)
+                if (series[i] == s)
+                    gs_buf_addf(&want, "__name__=m," T "x=%06d, %g\n", s, (double)(t + s));
+        text(&w, t, body.data);
+        expect(&w, t, want.data);
+        const struct metrics_label other[] = {{GS_SLICE("__name__"), GS_SLICE("scrape_other")},
+                                              {GS_SLICE("n"), gs_slice_of(body.data)}};
+        for (unsigned k = pick(&seed, 3); k > 0; k--)
+            gs_error_free(tsdb_append(w.db, other, 1 + k % 2, t, 1));
+        tsdb_gc(w.db, t);
+    }
+    stop(&w);
+    (void)state;
+}
+
 static double value_of(struct world *w, const char *name, int64_t t)
 {
     const struct metrics_label labels[] = {{GS_SLICE("__name__"), gs_slice_of(name)},
@@ -611,6 +662,7 @@ int main(void)
         cmocka_unit_test(test_metric_relabelling),
         cmocka_unit_test(test_metadata_is_kept),
         cmocka_unit_test(test_random_scrapes),
+        cmocka_unit_test(test_numbers_of_gone_series_are_used_again),
         cmocka_unit_test(test_long_texts_pause),
         cmocka_unit_test(test_a_stopped_text_leaves_nothing),
     };

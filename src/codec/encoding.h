@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Encodings of bytes: base64, gzip, Snappy and UTF-8.
+// Encodings of bytes: base64, gzip, Snappy, HTML and UTF-8.
 #pragma once
 
 #include "base/buf.h"
@@ -38,6 +38,12 @@ struct gs_error *codec_snappy_size(struct gs_slice in, size_t *ret);
 // corrupt. go_on is that of codec_gunzip().
 struct gs_error *codec_unsnappy(struct gs_slice in, size_t max, bool (*go_on)(void *arg), void *arg,
                                 struct gs_buf *ret);
+
+// --- HTML ---
+// Text for an element or a quoted attribute, as Go's html/template escapes it. A zero byte becomes
+// U+FFFD.
+
+void codec_html_escape(struct gs_slice s, struct gs_buf *out);
 
 // --- UTF-8 ---
 //

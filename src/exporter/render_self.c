@@ -3,6 +3,7 @@
 #include "exporter/render.h"
 
 #include "base/clock.h"
+#include "codec/encoding.h"
 #include "metrics/write.h"
 
 #include <stdio.h>
@@ -225,28 +226,12 @@ void exporter_render_self(const struct exporter_render_self *self, struct gs_buf
 
 // --- page ---
 
-static void add_html(struct gs_buf *out, const char *text)
-{
-    for (; *text; text++) {
-        if (*text == '<')
-            gs_buf_add_str(out, "&lt;");
-        else if (*text == '>')
-            gs_buf_add_str(out, "&gt;");
-        else if (*text == '&')
-            gs_buf_add_str(out, "&amp;");
-        else if (*text == '"')
-            gs_buf_add_str(out, "&quot;");
-        else
-            gs_buf_add_char(out, *text);
-    }
-}
-
 static void index_device(const struct gpu_device *d, struct gs_buf *out)
 {
     gs_buf_addf(out, "<h2>GPU %u: ", d->index);
-    add_html(out, d->name);
+    codec_html_escape(gs_slice_of(d->name), out);
     gs_buf_add_str(out, "</h2>\n<p>");
-    add_html(out, d->uuid);
+    codec_html_escape(gs_slice_of(d->uuid), out);
     gs_buf_add_str(out, d->lost   ? " is lost.</p>\n"
                         : d->hung ? " does not respond.</p>\n"
                                   : "</p>\n");
@@ -277,12 +262,12 @@ void exporter_render_index(const struct exporter_render_self *self, struct gs_bu
         gs_buf_add_str(out, "<p>The driver does not return from a call.</p>\n");
     if (self->problem) {
         gs_buf_add_str(out, "<p>No driver: ");
-        add_html(out, self->problem);
+        codec_html_escape(gs_slice_of(self->problem), out);
         gs_buf_add_str(out, "</p>\n");
     }
     if (self->attribution && !self->attribution->up && self->attribution->problem[0]) {
         gs_buf_add_str(out, "<p>The PodResources API is unavailable: ");
-        add_html(out, self->attribution->problem);
+        codec_html_escape(gs_slice_of(self->attribution->problem), out);
         gs_buf_add_str(out, "</p>\n");
     }
     if (self->sample) {

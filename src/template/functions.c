@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "codec/encoding.h"
 #include "codec/yaml_reader.h"
 
 #include <math.h>
@@ -280,7 +281,7 @@ static bool fn_escape(struct call *c)
     GS_AUTO_BUF struct gs_buf plain = {.limit = MAX_RESULT}, text = {.limit = MAX_RESULT};
     for (size_t i = 0; i < c->n; i++)
         template_print(&c->args[i], &plain);
-    (c->name[0] == 'h'   ? template_escape_html
+    (c->name[0] == 'h'   ? codec_html_escape
      : c->name[0] == 'j' ? template_escape_js
                          : template_escape_query)(gs_buf_slice(&plain), &text);
     return return_text(c, &text);

@@ -257,7 +257,6 @@ void template_arity(struct gs_slice name, int *ret_min, int *ret_max);
 
 // --- functions that make texts of texts and numbers ---
 
-void template_escape_html(struct gs_slice s, struct gs_buf *out);
 void template_escape_js(struct gs_slice s, struct gs_buf *out);
 void template_escape_query(struct gs_slice s, struct gs_buf *out);
 void template_title(struct gs_slice s, struct gs_buf *out);

@@ -9,33 +9,6 @@
 
 #define MATCH_LIMIT 100000
 
-void template_escape_html(struct gs_slice s, struct gs_buf *out)
-{
-    for (size_t i = 0; i < s.len; i++)
-        switch (s.data[i]) {
-        case '\0':
-            gs_buf_add_str(out, "\xef\xbf\xbd");
-            break;
-        case '"':
-            gs_buf_add_str(out, "&#34;");
-            break;
-        case '\'':
-            gs_buf_add_str(out, "&#39;");
-            break;
-        case '&':
-            gs_buf_add_str(out, "&amp;");
-            break;
-        case '<':
-            gs_buf_add_str(out, "&lt;");
-            break;
-        case '>':
-            gs_buf_add_str(out, "&gt;");
-            break;
-        default:
-            gs_buf_add_char(out, s.data[i]);
-        }
-}
-
 void template_escape_js(struct gs_slice s, struct gs_buf *out)
 {
     for (size_t i = 0; i < s.len; i++) {

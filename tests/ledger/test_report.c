@@ -135,7 +135,7 @@ static void test_texts_of_labels_are_quoted(void **state)
     assert_null(strchr(table.data, '\x1b'));
     assert_non_null(strstr(csv.data, "\n\"<b>&\"\"\",\"'=cmd()\","));
     assert_null(strstr(html.data, "<b>"));
-    assert_non_null(strstr(html.data, "&lt;b&gt;&amp;&quot;"));
+    assert_non_null(strstr(html.data, "&lt;b&gt;&amp;&#34;"));
 }
 
 static void test_texts_of_an_engine_cannot_control_the_terminal(void **state)

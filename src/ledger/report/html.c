@@ -3,6 +3,7 @@
 #include "ledger/report/report_private.h"
 
 #include "base/mem.h"
+#include "codec/encoding.h"
 
 static const char head[] =
     "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n"
@@ -30,23 +31,7 @@ static const char head[] =
 
 static void add_html(struct gs_buf *out, const char *text)
 {
-    for (; text && *text; text++)
-        switch (*text) {
-        case '&':
-            gs_buf_add_str(out, "&amp;");
-            break;
-        case '<':
-            gs_buf_add_str(out, "&lt;");
-            break;
-        case '>':
-            gs_buf_add_str(out, "&gt;");
-            break;
-        case '"':
-            gs_buf_add_str(out, "&quot;");
-            break;
-        default:
-            gs_buf_add_char(out, *text);
-        }
+    codec_html_escape(gs_slice_of(text ? text : ""), out);
 }
 
 static void add_number_cell(struct gs_buf *out, const json_t *row, const char *key)

@@ -53,6 +53,10 @@ static size_t escape_len(struct gs_slice s)
         const char *end = memmem(s.data, s.len, "\\E", 2);
         return end ? (size_t)(end - s.data) + 2 : s.len;
     }
+    if (s.len > 2 && s.data[2] != '{' && (s.data[1] == 'p' || s.data[1] == 'P'))
+        return 3;
+    if (s.len > 2 && s.data[2] != '{' && s.data[1] == 'x')
+        return s.len < 4 ? s.len : 4;
     if (s.len < 3 || s.data[2] != '{' || !strchr("pPxoNgk", s.data[1]))
         return 2;
     const char *end = memchr(s.data, '}', s.len);
@@ -99,17 +103,47 @@ static bool is_class_escape(struct gs_slice s)
     return s.len > 1 && *s.data == '\\' && strchr("dDsSwWpP", s.data[1]) && s.data[1];
 }
 
-// The length of "[:alpha:]" at the beginning. 0: another text.
-static size_t posix_len(struct gs_slice s)
+// Returns the length of "[:alpha:]" at the beginning. 0: another text. *ret_known is false for a
+// name that Go does not have; it looks for the first ":]".
+static size_t posix_len(struct gs_slice s, bool *ret_known)
 {
+    static const char *const names[] = {"alnum", "alpha", "ascii", "blank", "cntrl",
+                                        "digit", "graph", "lower", "print", "punct",
+                                        "space", "upper", "word",  "xdigit"};
+    *ret_known = true;
     if (s.len < 2 || s.data[0] != '[' || s.data[1] != ':')
         return 0;
     const char *end = memmem(s.data + 2, s.len - 2, ":]", 2);
-    return end ? (size_t)(end - s.data) + 2 : 0;
+    if (!end)
+        return 0;
+    struct gs_slice name = gs_slice_make(s.data + 2, (size_t)(end - s.data) - 2);
+    if (gs_slice_starts(name, "^"))
+        name = gs_slice_make(name.data + 1, name.len - 1);
+    *ret_known = false;
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+        *ret_known = *ret_known || gs_slice_eq_str(name, names[i]);
+    return (size_t)(end - s.data) + 2;
+}
+
+// In Go, \p{Lu} has the letters of both cases after (?i). Returns the bytes that were translated;
+// 0: none.
+static size_t add_folded(struct gs_slice s, struct gs_buf *out)
+{
+    static const char *const cases[] = {"{Lu}", "{Ll}", "{Lt}", "{^Lu}", "{^Ll}", "{^Lt}"};
+    if (s.len < 2 || (s.data[1] != 'p' && s.data[1] != 'P'))
+        return 0;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        if (!gs_slice_starts(gs_slice_make(s.data + 2, s.len - 2), cases[i]))
+            continue;
+        gs_buf_addf(out, "\\%c%s", s.data[1], i < 3 ? "{L&}" : "{^L&}");
+        return 2 + strlen(cases[i]);
+    }
+    return 0;
 }
 
 // A class from its bracket on. Returns its length.
-static size_t add_class(struct gs_slice pattern, struct gs_buf *out)
+static size_t add_class(struct gs_slice pattern, bool fold, struct gs_buf *out,
+                        struct gs_error **ret_err)
 {
     size_t i = 1, first;
     gs_buf_add_char(out, '[');
@@ -122,10 +156,16 @@ static size_t add_class(struct gs_slice pattern, struct gs_buf *out)
     }
     while (i < pattern.len && (pattern.data[i] != ']' || i == first)) {
         struct gs_slice rest = gs_slice_make(pattern.data + i, pattern.len - i);
-        size_t n = posix_len(rest), translated = 0;
+        bool known;
+        size_t n = posix_len(rest, &known), translated = 0;
         bool set = n || is_class_escape(rest);
+        if (!known && !*ret_err)
+            *ret_err = gs_error_new(
+                GS_EINVAL, "regular expression: invalid character class range: `" GS_SLICE_FMT "`",
+                (int)n, rest.data);
         if (!n && *rest.data == '\\') {
-            translated = add_escape(rest, true, out);
+            translated = fold ? add_folded(rest, out) : 0;
+            translated = translated ? translated : add_escape(rest, true, out);
             n = translated ? translated : escape_len(rest);
         } else if (!n && *rest.data == '[') {
             gs_buf_add_char(out, '\\');
@@ -162,32 +202,150 @@ static size_t assertion_len(struct gs_slice s)
     return s.len > 1 && *s.data == '\\' && s.data[1] && strchr("AbBz", s.data[1]) ? 2 : 0;
 }
 
-// From Go's syntax to that of PCRE2. Since version 10.43, PCRE2 reads {,3} and { 1, 2 } as
-// repetitions. In Go they are plain text.
-static void add_portable(struct gs_slice pattern, struct gs_buf *out)
+// The bytes of "(?i)" and similar flags at the beginning, of several if they follow each other.
+static size_t flags_len(struct gs_slice s)
 {
-    while (pattern.len) {
-        size_t n = assertion_len(pattern), translated = 0, group = digit_group_len(pattern);
-        bool repeated = n && is_repetition(gs_slice_make(pattern.data + n, pattern.len - n));
-        if (repeated) {
-            gs_buf_addf(out, "(?:%.*s)", (int)n, pattern.data);
-            translated = n;
-        } else if (group) {
-            gs_buf_add_str(out, "(?P<" DIGIT_PREFIX);
-            n = translated = group;
-        } else if (*pattern.data == '[') {
-            n = translated = add_class(pattern, out);
-        } else if (!n && *pattern.data == '\\') {
-            translated = add_escape(pattern, false, out);
-            n = translated ? translated : escape_len(pattern);
-        } else if (!n && *pattern.data == '{' && !(n = repeat_len(pattern))) {
-            gs_buf_add_char(out, '\\');
-        }
-        n = n ? n : 1;
-        if (!translated)
-            gs_buf_add(out, pattern.data, n);
-        pattern = gs_slice_make(pattern.data + n, pattern.len - n);
+    size_t n = 0, at = 0;
+    while (at + 3 < s.len && s.data[at] == '(' && s.data[at + 1] == '?') {
+        size_t end = at + 2;
+        while (end < s.len && s.data[end] && strchr("imsU-", s.data[end]))
+            end++;
+        if (end == at + 2 || end == s.len || s.data[end] != ')')
+            break;
+        n = at = end + 1;
     }
+    return n;
+}
+
+static struct gs_slice skip(struct gs_slice s, size_t n)
+{
+    return gs_slice_make(s.data + n, s.len - n);
+}
+
+// The bytes of a repetition with its "?".
+static size_t repetition_len(struct gs_slice s)
+{
+    if (!is_repetition(s))
+        return 0;
+    size_t n = *s.data == '{' ? repeat_len(s) : 1;
+    return n + (n < s.len && s.data[n] == '?');
+}
+
+struct translation {
+    struct gs_buf *out;
+    struct group {
+        size_t at; // where it begins in out
+        bool fold; // value of fold outside of it
+    } * groups;
+    size_t depth, cap;
+    bool fold;      // letters have no case: (?i)
+    size_t element; // where the last element begins in out
+    struct gs_error *err;
+};
+
+// Reads "(?i-s)" or "(?i:".
+static void read_flags(struct translation *t, struct gs_slice flags)
+{
+    bool on = true;
+    for (size_t i = 2; i < flags.len && flags.data[i] && strchr("imsU-()?", flags.data[i]); i++) {
+        on = flags.data[i] == '(' || (on && flags.data[i] != '-');
+        if (flags.data[i] == 'i')
+            t->fold = on;
+    }
+}
+
+// "a*(?i)*" repeats "a*" in Go. PCRE2 repeats neither flags nor repetitions.
+static size_t add_repeated_flags(struct translation *t, struct gs_slice pattern, size_t flags)
+{
+    struct gs_slice repetition = skip(pattern, flags);
+    size_t n = repetition_len(repetition);
+    GS_AUTO_BUF struct gs_buf element = {0};
+    gs_buf_add(&element, t->out->data ? t->out->data + t->element : "", t->out->len - t->element);
+    t->out->len = t->element;
+    gs_buf_addf(t->out, "(?:" GS_SLICE_FMT ")", GS_SLICE_ARG(gs_buf_slice(&element)));
+    gs_buf_add(t->out, repetition.data, n);
+    gs_buf_add(t->out, pattern.data, flags);
+    read_flags(t, gs_slice_make(pattern.data, flags));
+    return flags + n;
+}
+
+static void open_group(struct translation *t, struct gs_slice pattern, size_t at)
+{
+    gs_grow(&t->groups, &t->cap, t->depth, sizeof(*t->groups));
+    t->groups[t->depth++] = (struct group){at, t->fold};
+    if (gs_slice_starts(pattern, "(?"))
+        read_flags(t, pattern);
+}
+
+static void close_group(struct translation *t)
+{
+    const struct group *g = &t->groups[--t->depth];
+    t->element = g->at;
+    t->fold = g->fold;
+}
+
+// Adds an element, and returns its bytes in the pattern.
+static size_t add_element(struct translation *t, struct gs_slice pattern)
+{
+    struct gs_buf *out = t->out;
+    size_t n = assertion_len(pattern), translated = 0, group = digit_group_len(pattern);
+    size_t flags = flags_len(pattern), begin = out->len;
+    if (flags && is_repetition(skip(pattern, flags)))
+        return add_repeated_flags(t, pattern, flags);
+    if (flags || (is_repetition(pattern) && out->len)) {
+        n = flags ? flags : repetition_len(pattern);
+        gs_buf_add(out, pattern.data, n);
+        if (flags)
+            read_flags(t, gs_slice_make(pattern.data, flags));
+        return n;
+    }
+    if (n && is_repetition(skip(pattern, n))) {
+        gs_buf_addf(out, "(?:%.*s)", (int)n, pattern.data);
+        translated = n;
+    } else if (group) {
+        gs_buf_add_str(out, "(?P<" DIGIT_PREFIX);
+        n = translated = group;
+    } else if (*pattern.data == '[') {
+        n = translated = add_class(pattern, t->fold, out, &t->err);
+    } else if (!n && *pattern.data == '\\') {
+        translated = t->fold ? add_folded(pattern, out) : 0;
+        translated = translated ? translated : add_escape(pattern, false, out);
+        n = translated ? translated : escape_len(pattern);
+    } else if (!n && *pattern.data == '{' && !(n = repeat_len(pattern))) {
+        gs_buf_add_char(out, '\\');
+    }
+    n = n ? n : 1;
+    if (!translated)
+        gs_buf_add(out, pattern.data, n);
+    t->element = begin;
+    if (*pattern.data == '(')
+        open_group(t, pattern, begin);
+    else if (*pattern.data == ')' && t->depth)
+        close_group(t);
+    return n;
+}
+
+// From Go's syntax to that of PCRE2. Since version 10.43, PCRE2 reads {,3} and { 1, 2 } as
+// repetitions. In Go they are plain text. Ends when out has `until` bytes; returns the bytes of the
+// pattern that were read.
+static size_t add_portable(struct gs_slice pattern, size_t until, struct gs_buf *out,
+                           struct gs_error **ret_err)
+{
+    struct translation t = {.out = out, .element = out->len};
+    size_t at = 0;
+    while (at < pattern.len && out->len < until && !t.err) {
+        size_t n = add_element(&t, skip(pattern, at));
+        // The bytes of a character belong together.
+        while (at + n < pattern.len && ((unsigned char)pattern.data[at + n] & 0xc0) == 0x80)
+            gs_buf_add_char(out, pattern.data[at + n++]);
+        at += n;
+    }
+    free(t.groups);
+    if (ret_err)
+        *ret_err = t.err;
+    else
+        gs_error_free(t.err);
+    return at;
 }
 
 // --- compiling ---
@@ -202,15 +360,19 @@ static pcre2_code *compile(struct gs_slice pattern, const struct gs_regex_option
     int code = 0;
     PCRE2_SIZE at = 0;
     gs_buf_add_str(&text, o->whole ? WHOLE_BEGIN : "");
-    add_portable(pattern, &text);
+    (void)add_portable(pattern, SIZE_MAX, &text, ret_err);
+    if (*ret_err)
+        return NULL;
     gs_buf_add_str(&text, o->whole ? WHOLE_END : "");
     pcre2_code *re =
         pcre2_compile((PCRE2_SPTR)(text.len ? text.data : ""), text.len, flags, &code, &at, NULL);
     if (!re) {
         PCRE2_UCHAR reason[256] = "";
+        GS_AUTO_BUF struct gs_buf start = {0};
         pcre2_get_error_message(code, reason, sizeof(reason));
+        size_t in_pattern = at > before ? add_portable(pattern, at - before, &start, NULL) : 0;
         *ret_err = gs_error_new(GS_EINVAL, "regular expression: %s at byte %zu",
-                                (const char *)reason, at > before ? (size_t)at - before : 0);
+                                (const char *)reason, in_pattern);
     }
     return re;
 }

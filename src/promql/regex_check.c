@@ -4,6 +4,8 @@
 // compiles accepted expressions.
 #include "promql/parser_private.h"
 
+#include "base/mem.h"
+
 #include <stdint.h>
 #include <string.h>
 
@@ -14,8 +16,16 @@ struct scan {
     size_t at;
     size_t depth;      // of groups
     bool repeatable;   // a repetition has an operand
+    bool before_group; // value of repeatable before an opening parenthesis
     bool after_repeat; // the operand is a repetition that began at `repeat`
     size_t repeat;
+    // How often counted repetitions repeat an element, multiplied: of the last element, and the
+    // maximum of those before it in the same group.
+    uint32_t copies, copies_before;
+    struct open_group {
+        uint32_t copies_before;
+    } * groups;
+    size_t cap_groups;
     struct gs_error *err;
 };
 
@@ -73,6 +83,27 @@ static bool check_class_escape(struct scan *s)
     return false;
 }
 
+// [:alpha:], up to the first ":]": its length. 0: another text.
+static size_t named_class_len(struct scan *s)
+{
+    static const char *const names[] = {"alnum", "alpha", "ascii", "blank", "cntrl",
+                                        "digit", "graph", "lower", "print", "punct",
+                                        "space", "upper", "word",  "xdigit"};
+    const char *from = s->text.data + s->at + 2;
+    if (regex_peek(s, 1) != ':')
+        return 0;
+    const char *end = memmem(from, s->text.len - s->at - 2, ":]", 2);
+    if (!end)
+        return 0;
+    size_t len = (size_t)(end - from) + 4, minus = *from == '^';
+    struct gs_slice name = gs_slice_make(from + minus, (size_t)(end - from) - minus);
+    for (size_t i = 0; i < GS_ARRAY_LEN(names); i++)
+        if (gs_slice_eq_str(name, names[i]))
+            return len;
+    report_wrong_regex(s, "invalid character class range", s->at, s->at + len);
+    return 0;
+}
+
 // A class, up to its closing bracket. A bracket directly after the opening one is literal.
 static void class(struct scan *s)
 {
@@ -89,26 +120,51 @@ static void class(struct scan *s)
             break;
         if (c == '\\' && !check_class_escape(s))
             return;
-        if (c == '[' && regex_peek(s, 1) == ':') { // [:alpha:]
-            size_t end = s->at + 2;
-            while (end < s->text.len && s->text.data[end] >= 'a' && s->text.data[end] <= 'z')
-                end++;
-            if (end + 1 < s->text.len && s->text.data[end] == ':' && s->text.data[end + 1] == ']')
-                s->at = end + 1;
-        }
+        size_t named = c == '[' ? named_class_len(s) : 0;
+        if (s->err)
+            return;
+        s->at += named ? named - 1 : 0;
     }
     s->at++;
+}
+
+static uint32_t larger(uint32_t a, uint32_t b)
+{
+    return a > b ? a : b;
+}
+
+// Begins an element that is not repeated yet.
+static void begin_element(struct scan *s)
+{
+    s->copies_before = larger(s->copies_before, s->copies);
+    s->copies = 1;
+}
+
+static void enter_group(struct scan *s)
+{
+    begin_element(s);
+    gs_grow(&s->groups, &s->cap_groups, s->depth, sizeof(*s->groups));
+    s->groups[s->depth++].copies_before = s->copies_before;
+    s->copies_before = 1;
+}
+
+static void leave_group(struct scan *s)
+{
+    s->copies = larger(s->copies, s->copies_before);
+    s->copies_before = s->groups[--s->depth].copies_before;
 }
 
 static void open_group(struct scan *s)
 {
     size_t start = s->at++;
-    s->depth++;
-    if (regex_peek(s, 0) != '?')
+    if (regex_peek(s, 0) != '?') {
+        enter_group(s);
         return;
+    }
     s->at++;
     bool named = regex_peek(s, 0) == '<' || (regex_peek(s, 0) == 'P' && regex_peek(s, 1) == '<');
     if (named) {
+        enter_group(s);
         while (regex_peek(s, 0) >= 0 && regex_peek(s, 0) != '>')
             s->at++;
         if (regex_peek(s, 0) < 0)
@@ -121,12 +177,15 @@ static void open_group(struct scan *s)
         s->at++;
     if (c != ':' && c != ')')
         report_wrong_regex(s, "invalid or unsupported Perl syntax", start, s->at + (c >= 0));
-    s->depth -= c == ')'; // flags for what follows
+    if (c == ':')
+        enter_group(s);
+    else
+        s->repeatable = s->before_group; // flags for what follows
     s->at++;
 }
 
 // {n}, {n,}, {n,m}: its length; 0: it is text.
-static size_t count_of(const struct scan *s, bool *ret_too_large)
+static size_t count_of(const struct scan *s, bool *ret_too_large, uint32_t *ret_copies)
 {
     int64_t min = 0, max = 0;
     size_t at = 1, digits = 0;
@@ -141,17 +200,22 @@ static size_t count_of(const struct scan *s, bool *ret_too_large)
             max = max > MAX_REPEAT ? max : max * 10 + (regex_peek(s, at) - '0');
         max = more ? max : min;
     }
+    *ret_copies = (uint32_t)max; // of {2,}: 2
     *ret_too_large = min > MAX_REPEAT || max > MAX_REPEAT || max < min;
     return regex_peek(s, at) == '}' ? at + 1 : 0;
 }
 
-static void repetition(struct scan *s, size_t len)
+// copies: of {…}; other repetitions: 1.
+static void repetition(struct scan *s, size_t len, uint32_t copies)
 {
     size_t start = s->at, end = s->at + len + (regex_peek(s, len) == '?');
     if (s->after_repeat)
         report_wrong_regex(s, "invalid nested repetition operator", s->repeat, end);
     else if (!s->repeatable)
         report_wrong_regex(s, "missing argument to repetition operator", start, end);
+    else if (copies > 1 && copies * s->copies > MAX_REPEAT)
+        report_wrong_regex(s, "invalid repeat count", start, end);
+    s->copies = copies ? copies * s->copies : 1;
     s->repeat = start;
     s->at = end;
 }
@@ -160,17 +224,21 @@ static void check_step(struct scan *s)
 {
     int c = regex_peek(s, 0);
     bool too_large = false, repeats = c == '*' || c == '+' || c == '?';
-    size_t len = repeats ? 1 : c == '{' ? count_of(s, &too_large) : 0;
+    uint32_t copies = 1;
+    size_t len = repeats ? 1 : c == '{' ? count_of(s, &too_large, &copies) : 0;
     if (len) {
         if (too_large)
             report_wrong_regex(s, "invalid repeat count", s->at, s->at + len);
         else
-            repetition(s, len);
+            repetition(s, len, copies);
         s->after_repeat = true;
         return;
     }
     s->after_repeat = false;
+    s->before_group = s->repeatable;
     s->repeatable = c != '(' && c != '|';
+    if (c != '(' && c != ')')
+        begin_element(s);
     if (c == '\\') {
         escape(s);
     } else if (c == '[') {
@@ -180,17 +248,19 @@ static void check_step(struct scan *s)
     } else if (c == ')' && !s->depth) {
         report_wrong_regex(s, "unexpected )", 0, s->text.len);
     } else {
-        s->depth -= c == ')';
+        if (c == ')')
+            leave_group(s);
         s->at++;
     }
 }
 
 struct gs_error *promql_regex_check(struct gs_slice pattern)
 {
-    struct scan s = {.text = pattern};
+    struct scan s = {.text = pattern, .copies = 1, .copies_before = 1};
     while (s.at < s.text.len && !s.err)
         check_step(&s);
     if (s.depth && !s.err)
         report_wrong_regex(&s, "missing closing )", 0, s.text.len);
+    free(s.groups);
     return s.err;
 }

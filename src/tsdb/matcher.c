@@ -4,6 +4,7 @@
 // limits.
 #include "tsdb/matcher.h"
 
+#include "base/arena.h"
 #include "base/hmap.h"
 #include "base/mem.h"
 #include "base/regex.h"
@@ -14,13 +15,24 @@
 // Adapters put the names of all selected objects into one alternation.
 #define MAX_LITERALS      ((size_t)100000)
 #define MAX_LITERALS_TEXT ((size_t)16 * 1024 * 1024)
+// Addresses such as 10.0.0.1:9100 have 81 combinations of length and places of dots.
+#define MAX_DOTS       ((size_t)200)
+#define MAX_DOTTED_LEN ((size_t)256)
+#define ANY_CHAR       '\0'
 
 struct tsdb_regex {
-    enum { REGEX_ANY, REGEX_NOT_EMPTY, REGEX_LITERALS, REGEX_AFFIX, REGEX_PCRE } form;
-    struct gs_hmap *literals;      // REGEX_LITERALS: a set
+    enum { REGEX_ANY, REGEX_NOT_EMPTY, REGEX_LITERALS, REGEX_DOTTED, REGEX_AFFIX, REGEX_PCRE } form;
+    // REGEX_LITERALS: a set. REGEX_DOTTED: also literals with "." for any character, as ANY_CHAR.
+    struct gs_hmap *literals;
+    // REGEX_DOTTED: length and places of the dots of each literal, each once.
+    struct dots {
+        size_t len, n;
+        const uint32_t *at;
+    } * dots;
+    size_t n_dots, cap_dots;
+    struct gs_arena arena;         // of dots
     char *prefix, *suffix, *infix; // REGEX_AFFIX: prefix.*infix.*suffix; NULL: absent
-    char *pattern;                 // REGEX_LITERALS: compiled when an expansion needs its groups
-    size_t pattern_len;
+    const char *groups;            // of literals: compiled when an expansion needs its groups
     struct gs_regex *compiled;
 };
 
@@ -29,7 +41,8 @@ void tsdb_regex_free(struct tsdb_regex *r)
     if (!r)
         return;
     gs_hmap_free(r->literals);
-    free(r->pattern);
+    free(r->dots);
+    gs_arena_finish(&r->arena);
     free(r->prefix);
     free(r->suffix);
     free(r->infix);
@@ -77,6 +90,124 @@ static bool take_literals(struct tsdb_regex *r, struct gs_slice text)
         gs_hmap_free(set);
     }
     return ok;
+}
+
+// --- alternatives with dots ---
+
+// As take_literal(), with ANY_CHAR for ".". Only ASCII, so that a dot is one byte.
+static bool take_dotted(struct gs_slice text, struct gs_buf *out)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.data[i];
+        if (c == '\\' && i + 1 < text.len && is_special(text.data[i + 1]))
+            c = text.data[++i];
+        else if (c == '.')
+            c = ANY_CHAR;
+        else if (is_special(c) || c == '\0' || (unsigned char)c >= 0x80)
+            return false;
+        gs_buf_add_char(out, c);
+    }
+    return out->len <= MAX_DOTTED_LEN;
+}
+
+// Remembers where the dots of a literal are.
+static bool add_dots(struct tsdb_regex *r, struct gs_slice literal)
+{
+    uint32_t at[MAX_DOTTED_LEN];
+    size_t n = 0;
+    for (size_t i = 0; i < literal.len; i++)
+        if (literal.data[i] == ANY_CHAR)
+            at[n++] = (uint32_t)i;
+    for (size_t i = 0; i < r->n_dots; i++)
+        if (r->dots[i].len == literal.len && r->dots[i].n == n &&
+            (n == 0 || memcmp(r->dots[i].at, at, n * sizeof(*at)) == 0))
+            return true;
+    uint32_t *copy = gs_arena_alloc(&r->arena, (n + 1) * sizeof(*copy));
+    if (!copy || r->n_dots == MAX_DOTS)
+        return false;
+    if (n)
+        memcpy(copy, at, n * sizeof(*at));
+    gs_grow(&r->dots, &r->cap_dots, r->n_dots, sizeof(*r->dots));
+    r->dots[r->n_dots++] = (struct dots){literal.len, n, copy};
+    return true;
+}
+
+// "10.0.0.1:9100|10.0.0.2:9100", as adapters and dashboards write them without escapes. PCRE2 has
+// a limit of 64 KiB of code, and tries one alternative after the other.
+static bool take_dotted_literals(struct tsdb_regex *r, struct gs_slice text)
+{
+    struct gs_hmap *set = gs_hmap_new(NULL);
+    bool ok = true;
+    if (text.len > 2 && text.data[0] == '(' && text.data[text.len - 1] == ')')
+        text = gs_slice_make(text.data + 1, text.len - 2);
+    while (ok && text.data) {
+        GS_AUTO_BUF struct gs_buf literal = {0};
+        ok = take_dotted(gs_slice_cut(&text, '|'), &literal) && gs_hmap_len(set) < MAX_LITERALS &&
+             add_dots(r, gs_buf_slice(&literal));
+        if (ok)
+            gs_hmap_put(set, gs_buf_slice(&literal), r);
+    }
+    if (ok) {
+        r->form = REGEX_DOTTED;
+        r->literals = set;
+    } else {
+        gs_hmap_free(set);
+    }
+    return ok;
+}
+
+static bool is_ascii(struct gs_slice s)
+{
+    for (size_t i = 0; i < s.len; i++)
+        if ((unsigned char)s.data[i] >= 0x80)
+            return false;
+    return true;
+}
+
+static bool matches_in_order(struct gs_slice pattern, struct gs_slice text)
+{
+    size_t k = 0;
+    for (size_t i = 0; i < pattern.len; i++, k++) {
+        if (k == text.len || (pattern.data[i] != ANY_CHAR && pattern.data[i] != text.data[k]))
+            return false;
+        if (pattern.data[i] == ANY_CHAR) // a whole character
+            while (k + 1 < text.len && ((unsigned char)text.data[k + 1] & 0xc0) == 0x80)
+                k++;
+    }
+    return k == text.len;
+}
+
+// Values with other characters are rare: all literals are compared.
+static bool matches_characters(const struct tsdb_regex *r, struct gs_slice text)
+{
+    struct gs_slice literal;
+    size_t pos = 0;
+    void *value;
+    if (codec_utf8_valid_prefix(text) < text.len)
+        return false;
+    while (gs_hmap_next(r->literals, &pos, &literal, &value))
+        if (matches_in_order(literal, text))
+            return true;
+    return false;
+}
+
+static bool matches_dotted(const struct tsdb_regex *r, struct gs_slice text)
+{
+    char copy[MAX_DOTTED_LEN + 1];
+    if (!is_ascii(text))
+        return matches_characters(r, text);
+    for (size_t i = 0; i < r->n_dots; i++) {
+        const struct dots *d = &r->dots[i];
+        if (d->len != text.len)
+            continue;
+        if (text.len)
+            memcpy(copy, text.data, text.len);
+        for (size_t k = 0; k < d->n; k++)
+            copy[d->at[k]] = ANY_CHAR;
+        if (gs_hmap_get(r->literals, gs_slice_make(copy, text.len)))
+            return true;
+    }
+    return false;
 }
 
 static char *literal_of(struct gs_slice text)
@@ -129,10 +260,9 @@ static struct gs_error *compile_pattern(struct tsdb_regex *r, struct gs_slice pa
 static bool take_as_literals(struct tsdb_regex *r, struct gs_slice pattern)
 {
     if (pattern.len > MAX_LITERALS_TEXT || codec_utf8_valid_prefix(pattern) < pattern.len ||
-        !take_literals(r, pattern))
+        !(take_literals(r, pattern) || take_dotted_literals(r, pattern)))
         return false;
-    r->pattern = gs_slice_dup(pattern);
-    r->pattern_len = pattern.len;
+    r->groups = gs_slice_starts(pattern, "(") ? "(.*)" : ".*"; // the match is the whole text
     return true;
 }
 
@@ -163,6 +293,8 @@ bool tsdb_regex_matches(const struct tsdb_regex *r, struct gs_slice text)
         return text.len > 0;
     case REGEX_LITERALS:
         return gs_hmap_get(r->literals, text) != NULL;
+    case REGEX_DOTTED:
+        return matches_dotted(r, text);
     case REGEX_AFFIX:
         if (r->prefix)
             return gs_slice_starts(text, r->prefix);
@@ -180,10 +312,9 @@ bool tsdb_regex_expand(const struct tsdb_regex *r, struct gs_slice text, struct 
 {
     if (!r->compiled) { // the only change after creation
         struct tsdb_regex *mutable_regex = (struct tsdb_regex *)(uintptr_t)r;
-        struct gs_error *err =
-            tsdb_regex_matches(r, text)
-                ? compile_pattern(mutable_regex, gs_slice_make(r->pattern, r->pattern_len))
-                : NULL;
+        struct gs_error *err = tsdb_regex_matches(r, text)
+                                   ? compile_pattern(mutable_regex, gs_slice_of(r->groups))
+                                   : NULL;
         gs_error_free(err);
     }
     return r->compiled && gs_regex_expand(r->compiled, text, template_, ret);

@@ -41,13 +41,37 @@ static void test_escapes_and_classes_mean_what_they_mean_in_go(void **state)
         const char *pattern, *value;
         bool matches;
     } cases[] = {
-        {"\\v", "\v", true},      {"\\v", "\n", false},      {"\\s", "\v", false},
-        {"\\s", "\t", true},      {"\\S", "\v", true},       {"[\\s]", "\v", false},
-        {"[\\S]", "\v", true},    {"[^\\s]", "\v", true},    {"\\101", "A", true},
-        {"[\\101]", "A", true},   {"[\\d-a]", "-", true},    {"[\\d-a]", "b", false},
-        {"[:alpha:]", "p", true}, {"[:alpha:]", "b", false}, {"[[:alpha:]]", "b", true},
-        {"a$*", "a", true},       {"\\b*a", "a", true},      {"(?P<1>a)", "a", true},
-        {"[[]", "[", true},       {"[]a]", "]", true},       {"[^]]", "a", true},
+        {"\\v", "\v", true},
+        {"\\v", "\n", false},
+        {"\\s", "\v", false},
+        {"\\s", "\t", true},
+        {"\\S", "\v", true},
+        {"[\\s]", "\v", false},
+        {"[\\S]", "\v", true},
+        {"[^\\s]", "\v", true},
+        {"\\101", "A", true},
+        {"[\\101]", "A", true},
+        {"[\\d-a]", "-", true},
+        {"[\\d-a]", "b", false},
+        {"[:alpha:]", "p", true},
+        {"[:alpha:]", "b", false},
+        {"[[:alpha:]]", "b", true},
+        {"a$*", "a", true},
+        {"\\b*a", "a", true},
+        {"(?P<1>a)", "a", true},
+        {"[[]", "[", true},
+        {"[]a]", "]", true},
+        {"[^]]", "a", true},
+        {"a(?i)*", "aa", true},
+        {"a(?i)*b", "aaB", true},
+        {"a*(?i)+b", "aaB", true},
+        {"(ab)(?i)(?s){2}", "abab", true},
+        {"^(?i)*a", "A", true},
+        {"a(?i)*", "A", false},
+        {"\\pL(?i)*", "ab", true},
+        {"(?i)\\p{Lu}", "a", true},
+        {"(?i:a)\\p{Lu}", "Ab", false},
+        {"é(?i)*", "éé", true},
     };
     for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++)
         if (matches(cases[i].pattern, &whole, gs_slice_of(cases[i].value)) != cases[i].matches)
@@ -151,6 +175,24 @@ static void test_all_matches_are_replaced_as_in_go(void **state)
     (void)state;
 }
 
+static void test_offsets_of_errors_are_those_of_the_pattern(void **state)
+{
+    static const struct {
+        const char *pattern, *text;
+    } cases[] = {
+        {"\\v\\v\\v(a", "at byte 8"},
+        {"[[:a](b)[:]]", "invalid character class range: `[:a](b)[:]`"},
+        {"[[:foo:]]", "invalid character class range: `[:foo:]`"},
+        {"\\s\\s[b-a]", "at byte"},
+    };
+    for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++) {
+        struct gs_regex *r = NULL;
+        assert_error(gs_regex_new(gs_slice_of(cases[i].pattern), &whole, &r), GS_EINVAL,
+                     cases[i].text);
+    }
+    (void)state;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -160,6 +202,7 @@ int main(void)
         cmocka_unit_test(test_invalid_utf8_can_be_searched),
         cmocka_unit_test(test_a_pattern_that_explodes_is_no_match),
         cmocka_unit_test(test_errors_give_reason_and_place),
+        cmocka_unit_test(test_offsets_of_errors_are_those_of_the_pattern),
         cmocka_unit_test(test_forms_are_expanded_as_in_go),
         cmocka_unit_test(test_groups_have_names_and_numbers),
         cmocka_unit_test(test_all_matches_are_replaced_as_in_go),

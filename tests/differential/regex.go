@@ -2,8 +2,6 @@
 
 // Random regular expressions and texts with the results of Go's regexp, one per line:
 // hex of the pattern, hex of the text, and "1" (the whole text matches), "0", or "E" and hex of the error.
-// Left out: flags before a repetition, a(?i)*, which PCRE2 does not repeat, and repetitions of repetitions that
-// Go refuses for their size.
 // Usage: go run regex.go SEED COUNT
 package main
 
@@ -19,7 +17,7 @@ import (
 
 var pieces = []string{
 	"a", "b", "c", "-", "1", " ", "\t", "\v", "é", ".", ":", "]", "}", ",", "x{2}", "a{,2}", "b{1,3}", "^", "$", "|", "(", ")",
-	"(?:", "(?i)b", "(?P<n>", "(?P<1>", "(?<m>", "*", "+", "?", "*?", "[ab]", "[^a]", "[a-c]", "[\\d-a]", "[\\s]", "[^\\s]", "[\\S]",
+	"(?:", "(?i)b", "(?i)", "(?s-i)", "(?i)*", "{500}", "{3}", "{0}", "[[:a]", "[:]", "[[:foo:]]", "(?P<n>", "(?P<1>", "(?<m>", "*", "+", "?", "*?", "[ab]", "[^a]", "[a-c]", "[\\d-a]", "[\\s]", "[^\\s]", "[\\S]",
 	"[[:alpha:]]", "[:alpha:]", "[[:^digit:]b]", "[]a]", "[-a]", "[a-]", "[\\]]", "[\\b]", "[\\1]", "[\\v]", "[[]", "[^]]",
 	"\\d", "\\D", "\\s", "\\S", "\\w", "\\W", "\\v", "\\n", "\\t", "\\.", "\\-", "\\_", "\\b", "\\B", "\\A", "\\z", "\\Z", "\\h", "\\R",
 	"\\K", "\\G", "\\N", "\\X", "\\e", "\\E", "\\1", "\\101", "\\0", "\\x41", "\\x{62}", "\\pL", "\\p{Lu}", "\\PN", "\\Qa.b\\E", "\\C", "\\8",

@@ -2,6 +2,7 @@
 # A link named promtool: texts and exit codes of its commands are those of promtool 3.16. They are
 # in the test; if promtool 3.16 has been built, it must print the same.
 . "$(dirname "$0")/lib.sh"
+need curl
 cd "$dir"
 mkdir bin
 ln -s "$gpuscale" bin/promtool
@@ -191,4 +192,7 @@ compare 0 query analyze --server="$url" --type=histogram --match=lat_bucket --du
 grep -q "analyze type is gauge, must be 'histogram'" out || fail "query analyze: $(cat out)"
 ! bin/promtool query analyze --server="$url" --type=histogram 2>out || fail "query analyze without a selector"
 grep -q 'required flag --match not provided' out || fail "query analyze: $(cat out)"
+# A URL of 16 KiB with 1,500 parameters.
+many=$(yes 'match[]=up&' | head -n 1500 | tr -d '\n')
+[ "$(curl -sS -o out -w '%{http_code}' "$url/api/v1/series?$many")" = 200 ] || fail "1500 match[]: $(cat out)"
 echo "ok: promtool${theirs:+, compared with 3.16}"

@@ -746,12 +746,42 @@ static void test_many_literals(void **state)
     assert_error(tsdb_regex_new(gs_buf_slice(&pattern), &r), GS_ELIMIT, "longer than");
 }
 
-// PCRE2 10.43 repeats where RE2 and older versions have plain text.
+// Addresses with dots that are not escaped: each matches any character.
+static void test_many_literals_with_dots(void **state)
+{
+    GS_AUTO_BUF struct gs_buf pattern = {0}, out = {0};
+    struct tsdb_regex *r = NULL;
+    gs_buf_add_char(&pattern, '(');
+    for (int i = 0; i < 3000; i++)
+        gs_buf_addf(&pattern, "%s10.1.%d.%d:9100", i ? "|" : "", i / 250, i % 250);
+    gs_buf_add_char(&pattern, ')');
+    assert_ok(tsdb_regex_new(gs_buf_slice(&pattern), &r));
+    assert_true(tsdb_regex_matches(r, GS_SLICE("10.1.11.249:9100")));
+    assert_true(tsdb_regex_matches(r, GS_SLICE("10-1_11\n249:9100")));
+    assert_true(tsdb_regex_matches(r, GS_SLICE("10é1.11.249:9100")));
+    assert_false(tsdb_regex_matches(r, GS_SLICE("10.1.12.0:9100")));
+    assert_false(tsdb_regex_matches(r, GS_SLICE("10.1.11.249:910")));
+    assert_false(tsdb_regex_matches(r, GS_SLICE("10é1.11.249:910")));
+    assert_false(tsdb_regex_matches(r, GS_SLICE("")));
+    assert_true(tsdb_regex_expand(r, GS_SLICE("10.1.0.7:9100"), GS_SLICE("<$1>$0$2"), &out));
+    assert_string_equal(out.data, "<10.1.0.7:9100>10.1.0.7:9100");
+    tsdb_regex_free(r);
+    assert_ok(tsdb_regex_new(GS_SLICE("a\\.b|c.d|"), &r));
+    assert_true(tsdb_regex_matches(r, GS_SLICE("a.b")));
+    assert_false(tsdb_regex_matches(r, GS_SLICE("axb")));
+    assert_true(tsdb_regex_matches(r, GS_SLICE("cxd")));
+    assert_true(tsdb_regex_matches(r, GS_SLICE("")));
+    assert_false(tsdb_regex_matches(r, gs_slice_make("a\0b", 3)));
+    tsdb_regex_free(r);
+    (void)state;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_matchers_select),
         cmocka_unit_test(test_many_literals),
+        cmocka_unit_test(test_many_literals_with_dots),
         cmocka_unit_test(test_samples_come_in_order),
         cmocka_unit_test(test_latest_looks_back),
         cmocka_unit_test(test_a_slot_without_a_sample_ends),

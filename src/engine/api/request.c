@@ -9,7 +9,7 @@
 #include <limits.h>
 #include <math.h>
 
-enum { MAX_MATCHES = 1000 };
+enum { MAX_MATCHES = 10000 };
 
 // The default start and end of optional time ranges in Prometheus. Sums with durations fit into 64
 // bits.

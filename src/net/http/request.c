@@ -150,6 +150,15 @@ static const struct http_carrier_ops carrier_ops = {
 
 // --- what MHD does ---
 
+// The parameters have been read. libmicrohttpd would make an entry for each in the memory of the
+// connection, which is then too small for long lists of match[]. The text is in that memory.
+static void forget_parameters(const char *uri)
+{
+    const char *query = strchr(uri, '?');
+    if (query && query[1])
+        ((char *)(uintptr_t)query)[1] = '\0';
+}
+
 void *http_server_request_open(void *server, const char *uri, struct MHD_Connection *connection)
 {
     struct http_server *s = server;
@@ -163,6 +172,7 @@ void *http_server_request_open(void *server, const char *uri, struct MHD_Connect
         http_server_connection_enter(r->on, HTTP_CONNECTION_HEAD);
     http_exchange_init(&r->x, s->loop, &carrier_ops);
     r->bad_target = http_exchange_set_target(&r->x, gs_slice_of(uri));
+    forget_parameters(uri);
     TAILQ_INSERT_TAIL(&s->requests, r, all);
     return r;
 }

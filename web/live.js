@@ -42,7 +42,10 @@ function openEvents() {
 
 const pollMs = 5000;
 const readers = [];
-let source = null, timer = null, onState = () => {};
+let source = null, timer = null, polls = false, onState = () => {};
+
+// The server has no events.
+export function pollOnly() { polls = true; }
 
 // read() is called at once and with new data, never twice at a time. minMs: shortest time between two calls.
 export function onData(read, minMs = 1000) {
@@ -85,6 +88,7 @@ function poll(on) {
 function start() {
   if (document.hidden || source) return;
   poll(true);
+  if (polls) return;
   source = openEvents();
   source.onmessage = () => { poll(false); onState("live"); runAll(); };
   source.onerror = () => {
@@ -102,7 +106,7 @@ function stop() {
 }
 
 // A stream that was refused is opened again after a minute.
-setInterval(() => { if (readers.length && !source) start(); }, 60000);
+setInterval(() => { if (readers.length && !source && !polls) start(); }, 60000);
 document.addEventListener("visibilitychange", () => {
   if (!readers.length) return;
   if (document.hidden) stop();

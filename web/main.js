@@ -12,10 +12,12 @@ const pages = [
   ["config", "Configuration", "page-status"], ["flags", "Flags", "page-status"], ["status", "Status", "page-status"], ["tsdb-status", "TSDB", "page-status"],
 ];
 // Pages of one object, which other pages link to.
-const details = [["workload", "Workload", "page-workload"], ["gpu", "GPU", "page-gpu"], ["node", "Node", "page-node"]];
+const details = [["workload", "Workload", "page-workload"], ["gpu", "GPU", "page-gpu"], ["node", "Node", "page-node"], ["adapter", "Metrics adapter", "page-adapter"]];
 
 const last = location.pathname.split("/").pop(), name = last === "graph" ? "query" : last;
-const page = [...pages, ...details].find(([path]) => path === name) || pages[0];
+// The adapter serves its page alone.
+const only = document.documentElement.dataset.page;
+const page = [...pages, ...details].find(([path]) => path === (only || name)) || pages[0];
 
 const state = h("span", {class: "connection", role: "status"}, "");
 onConnection((kind) => {
@@ -29,7 +31,7 @@ const main = h("main", {id: "main", tabindex: "-1"});
 document.body.append(
   h("a", {class: "skip", href: "#main"}, "Skip to the content"),
   h("header", null, h("a", {class: "brand", href: "./"}, h("img", {src: new URL("icon.svg", import.meta.url).href, alt: "", width: 20, height: 20}), "gpuscale"),
-    h("nav", {"aria-label": "Pages"}, pages.map(([path, text]) => h("a", {href: path || "./", "aria-current": path === page[0] ? "page" : null}, text))),
+    h("nav", {"aria-label": "Pages"}, only ? null : pages.map(([path, text]) => h("a", {href: path || "./", "aria-current": path === page[0] ? "page" : null}, text))),
     h("span", {class: "tools"}, state, zone)),
   main);
 document.querySelector("nav [aria-current]")?.scrollIntoView({block: "nearest", inline: "center"});

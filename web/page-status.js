@@ -17,6 +17,7 @@ const pages = {
       section("Runtime", facts([["Started", `${time(Date.parse(runtime.startTime) / 1000)} (${ago(runtime.startTime)})`], ["Host", runtime.hostname],
         ["Working directory", runtime.CWD], ["Configuration", `${runtime.reloadConfigSuccess ? "loaded" : "the last reload failed"}, last loaded ${ago(runtime.lastConfigTime)}`],
         ["Corrupt records of the log", count(runtime.corruptionCount)], ["Retention", runtime.storageRetention]])),
+      section("Other pages", h("p", {class: "empty"}, h("a", {href: "adapter"}, "Metrics adapter"), ": metrics APIs, rules and their ages, in gpuscale up")),
       section("Build", facts([["Revision", build.revision], ["Version of the Prometheus API", build.version]])),
     ],
   },

@@ -68,6 +68,24 @@ static void write_metrics(void *arg, struct gs_buf *out)
         a->o.write_metrics(a->o.arg, out);
 }
 
+static void add_status(void *arg, json_t *out)
+{
+    const struct adapter *a = arg;
+    json_t *config = json_object();
+    if (a->map_name)
+        json_object_set_new(config, "from", codec_json_strf("ConfigMap %s", a->map_name));
+    else
+        codec_json_set_str(config, "from", a->o.config);
+    json_object_set_new(config, "loaded", json_real((double)a->loaded_ms / 1000));
+    codec_json_set_int(config, "reloads", (int64_t)a->reloads);
+    codec_json_set_int(config, "reloadFailures", (int64_t)a->reload_failures);
+    codec_json_set_str(config, "error", a->reload_error);
+    codec_json_set_int(config, "unknownResources", (int64_t)a->wrong_overrides);
+    json_object_set_new(out, "configuration", config);
+    if (a->o.add_status)
+        a->o.add_status(a->o.arg, out);
+}
+
 static void on_poll_timer(void *arg)
 {
     struct adapter *a = arg;
@@ -128,6 +146,8 @@ static struct gs_error *make_api(struct adapter *a)
                                             .probe = a->probe,
                                             .not_ready = api_not_ready,
                                             .more_metrics = write_metrics,
+                                            .more_status = add_status,
+                                            .mounted = a->o.trusted,
                                             .arg = a};
     return adapter_api_new(&api, &a->api);
 }
@@ -213,6 +233,7 @@ void adapter_free(struct adapter *a)
     adapter_free_sources(a);
     adapter_free_clusters(a);
     gs_error_free(a->fatal);
+    free(a->reload_error);
     free(a);
 }
 

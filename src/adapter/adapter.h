@@ -12,6 +12,8 @@
 
 #include <uv.h>
 
+#define ADAPTER_STATUS_PATH "/api/v1/gpuscale/adapter" // the data of the adapter's page
+
 struct adapter;
 struct engine;
 struct kube_client;
@@ -62,6 +64,7 @@ struct adapter_options {
     void (*on_fatal)(void *arg); // the adapter cannot continue: see adapter_fatal()
     const char *(*not_ready)(void *arg); // why the program is not ready; NULL: it is
     void (*write_metrics)(void *arg, struct gs_buf *out); // appends to /metrics
+    void (*add_status)(void *arg, json_t *out);           // adds to the JSON of the page
     void *arg;
 };
 

@@ -55,6 +55,7 @@ struct adapter {
     size_t n_retired;
     int64_t started_ns;
     uint64_t reloads, reload_failures;
+    char *reload_error; // of the last reload; NULL: it succeeded
     int64_t loaded_ms;
     size_t wrong_overrides; // overrides that name a resource that the cluster does not have
     bool auth_ready, rest_mapper_ready;

@@ -172,6 +172,8 @@ void adapter_reload(struct adapter *a)
     if (!err)
         err = adapter_make_generation(a, c, &g);
     a->reloads++;
+    free(a->reload_error);
+    a->reload_error = err ? gs_strdup(gs_error_message(err)) : NULL;
     if (err) {
         a->reload_failures++;
         gs_err("adapter", "reload failed, the previous configuration stays in use: %s",

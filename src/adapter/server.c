@@ -45,6 +45,17 @@ static void write_server_metrics(void *arg, struct gs_buf *out)
                 (long long)(s->serving ? serving_expiry(s->serving) : 0));
 }
 
+static void add_server_status(void *arg, json_t *out)
+{
+    const struct adapter_server *s = arg;
+    json_t *certificate = json_object();
+    if (s->serving)
+        codec_json_set_int(certificate, "expires", serving_expiry(s->serving));
+    codec_json_set_str(certificate, "error",
+                       s->rotation ? serving_rotation_error(s->rotation) : NULL);
+    json_object_set_new(out, "certificate", certificate);
+}
+
 static void on_server_poll(uv_timer_t *t)
 {
     struct adapter_server *s = t->data;
@@ -158,6 +169,7 @@ static struct gs_error *start_adapter_server(struct adapter_server *s)
     o.on_fatal = on_adapter_fatal;
     o.not_ready = server_not_ready;
     o.write_metrics = write_server_metrics;
+    o.add_status = add_server_status;
     o.arg = s;
     struct gs_error *err = adapter_new(&s->loop, &o, &s->adapter);
     return err ? err : listen_for_requests(s);

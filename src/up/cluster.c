@@ -291,6 +291,8 @@ static bool handle_extension(void *arg, struct http_exchange *x, struct gs_slice
         hpa_explain_api_handle(c->explain, x);
     else if (c->history && gs_slice_eq_str(path, REPLAY_HISTORY_PATH))
         replay_history_api_handle(c->history, x);
+    else if (c->adapter && gs_slice_eq_str(path, ADAPTER_STATUS_PATH))
+        adapter_handle(c->adapter, x);
     else
         return false;
     return true;

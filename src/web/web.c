@@ -24,7 +24,7 @@ static const char *const pages[] = {
     "/flags",       "/status",
     "/tsdb-status", "/workload",
     "/gpu",         "/node",
-    "/report",
+    "/report",      "/adapter",
 };
 
 static const struct web_file *find_file(struct gs_slice name)
@@ -108,10 +108,12 @@ static void redirect_to_directory(struct http_exchange *x)
 }
 
 // NULL: the path is not a file or page. ret_fixed: its contents never change.
-static const struct web_file *file_of(struct gs_slice path, bool *ret_fixed)
+static const struct web_file *file_of(const struct web *w, struct gs_slice path, bool *ret_fixed)
 {
     static const char assets[] = "/assets/";
-    if (is_page(path) || gs_slice_eq_str(path, "/"))
+    if (gs_slice_eq_str(path, "/"))
+        return find_file(gs_slice_of(w->o.only_page ? w->o.only_page : "page.html"));
+    if (!w->o.only_page && is_page(path))
         return find_file(GS_SLICE("page.html"));
     if (!gs_slice_starts(path, assets))
         return NULL;
@@ -129,9 +131,9 @@ static const struct web_file *file_of(struct gs_slice path, bool *ret_fixed)
 
 bool web_handle(struct web *w, struct http_exchange *x, struct gs_slice path)
 {
-    bool events = gs_slice_eq_str(path, "/events");
+    bool events = !w->o.only_page && gs_slice_eq_str(path, "/events");
     bool fixed = false;
-    const struct web_file *f = file_of(path, &fixed);
+    const struct web_file *f = file_of(w, path, &fixed);
     if (!events && !f)
         return false;
     if (!gs_streq(http_method(x), "GET")) {

@@ -21,6 +21,9 @@ struct web_options {
     // page is open. NULL: there are no events, and pages poll.
     uint64_t (*version)(void *arg);
     void *arg;
+    // The file of the page at "/", the only one. NULL: all pages of the engine. There are no events
+    // then.
+    const char *only_page;
 };
 
 struct web *web_new(const struct web_options *o);

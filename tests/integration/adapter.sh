@@ -63,6 +63,13 @@ wait_for "the metric" has "$pods/web-0/first" '"value": *"1m"'
 has "$pods/*/first" '"name": *"web-1"' || fail "all pods"
 anonymous /livez | grep -q '^ok$' || fail "livez requires permission"
 anonymous "$pods/web-0/first" | grep -q 'User \\"system:anonymous\\" cannot get resource' || fail "anonymous users can read metrics"
+for path in / /assets/main.js /api/v1/gpuscale/adapter; do
+    anonymous "$path" | grep -q 'User \\"system:anonymous\\" cannot get path' || fail "anonymous users can read $path"
+done
+get / | grep -q '"/api/v1/gpuscale/adapter"' || fail "the index"
+curl -sk -H 'Accept: text/html' --cert "$dir/client-certificate.pem" --key "$dir/client-key.pem" "https://127.0.0.1:$api_port/" |
+    grep -q 'data-page="adapter"' || fail "the page of the adapter"
+has /api/v1/gpuscale/adapter '"name":"first","resources":\["namespaces","pods"\],.*"newest":' || fail "the metric with its age is not on the page"
 echo "ok: authorization"
 grep '"requestURI":"[^"]*/web-0/first"' "$dir/audit.log" | grep '"code":403' | grep -q '"username":"system:anonymous"' ||
     fail "the rejected request is not in the audit log"

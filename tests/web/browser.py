@@ -15,6 +15,7 @@ class Browser:
     def __init__(self, base, profile):
         options = webdriver.ChromeOptions()
         options.binary_location = "/usr/bin/chromium"
+        options.accept_insecure_certs = True  # of the adapter
         # Root has no sandbox, and the pages are ours.
         for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars",
                          "--disable-background-networking", "--disable-component-update", "--no-first-run", f"--user-data-dir={profile}"):

@@ -21,7 +21,7 @@ SLIDE = """const s = document.querySelector('.slider input');
 if (s) { s.value = 35; s.dispatchEvent(new Event('input')); document.querySelector('.history-ranges button').click(); }"""
 IMAGES = (("web-overview", "", (1280, 1100), False), ("web-overview-dark", "", (1280, 1100), True), ("web-query", QUERY, (1280, 760), False),
           ("web-workload", WORKLOAD, (1280, 1460), False), ("web-gpu", ".gpus .owner", (1280, 1000), False), ("web-node", ".node-link", (1280, 1180), False),
-          ("web-phone", "", (400, 800), True))
+          ("web-adapter", "adapter", (1280, 900), False), ("web-phone", "", (400, 800), True))
 
 with tempfile.TemporaryDirectory() as profile:
     b = Browser(sys.argv[1], profile)
@@ -32,7 +32,7 @@ with tempfile.TemporaryDirectory() as profile:
                 b.open("")
                 page = b.js("const found = document.querySelector(arguments[0]); return found.href || found.closest('tr').querySelector('a').href", page)[len(sys.argv[1]):]
             b.open(page)
-            b.wait("charts", "location.pathname.endsWith('query') || document.querySelectorAll('.timeline canvas').length >= 8")
+            b.wait("charts", "/(query|adapter)$/.test(location.pathname) || document.querySelectorAll('.timeline canvas').length >= 8")
             b.wait("live data", "location.pathname.endsWith('query') || document.querySelector('.connection.live')")
             b.js("document.querySelector('.timeline-tools button')?.click()")  # five minutes
             b.js(SLIDE)

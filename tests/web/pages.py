@@ -9,6 +9,7 @@ Usage: pages.py DIR PORT COMMAND…   COMMAND starts the engine; it serves http:
 import http.server
 import json
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -107,6 +108,9 @@ class Cluster(http.server.BaseHTTPRequestHandler):
             return {"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": self.PODS}
         if path == "/api/v1/namespaces/shop/events":
             return {"kind": "EventList", "apiVersion": "v1", "items": [{"lastTimestamp": "2024-01-01T00:00:00Z", "type": "Normal", "reason": "SuccessfulRescale", "message": EVIL}]}
+        if path == "/apis/apiregistration.k8s.io/v1/apiservices/v1beta1.custom.metrics.k8s.io":
+            return {"kind": "APIService", "apiVersion": "apiregistration.k8s.io/v1", "metadata": {"name": EVIL}, "spec": {"service": {"namespace": EVIL, "name": EVIL}},
+                    "status": {"conditions": [{"type": "Available", "status": "False", "reason": EVIL, "message": EVIL}]}}
         if path == "/apis/custom.metrics.k8s.io":
             version = {"groupVersion": "custom.metrics.k8s.io/v1beta2", "version": "v1beta2"}
             return {"kind": "APIGroup", "apiVersion": "v1", "name": "custom.metrics.k8s.io", "versions": [version], "preferredVersion": version}
@@ -288,6 +292,48 @@ def check_objects(b):
     say("GPUs and nodes have pages with their users and history")
 
 
+def check_adapter(b):
+    """The page of a real adapter, whose metrics and registrations have hostile names."""
+    with open(os.path.join(directory, "rules.yaml"), "w") as f:
+        json.dump({"rules": [{"seriesQuery": "evil_metric", "resources": {"overrides": {"job": {"resource": "namespace"}}}, "name": {"as": EVIL},
+                              "metricsQuery": "max(<<.Series>>{<<.LabelMatchers>>}) by (<<.GroupBy>>)"},
+                             {"seriesQuery": '{__name__="' + EVIL + '"}', "resources": {"template": "<<.Resource>>"}, "metricsQuery": "up"}]}, f)
+    kubeconfig = os.path.join(directory, "kubeconfig")
+    adapter = subprocess.Popen([command[0], "adapter", "--config", f.name, f"--prometheus-url={base.replace('//', '//reader:secret@')}", "--secure-port=29443", "--bind-address=127.0.0.1",
+                                f"--cert-dir={directory}/cert", f"--lister-kubeconfig={kubeconfig}", f"--authentication-kubeconfig={kubeconfig}", f"--authorization-kubeconfig={kubeconfig}",
+                                "--authentication-skip-lookup", "--authorization-always-allow-paths=/,/assets/*,/api/v1/gpuscale/adapter"],
+                               stdout=open(os.path.join(directory, "adapter.log"), "wb"), stderr=subprocess.STDOUT)
+    try:
+        for _ in range(PATIENCE * 10):
+            try:
+                socket.create_connection(("127.0.0.1", 29443), 5).close()
+                break
+            except OSError:
+                assert adapter.poll() is None, open(os.path.join(directory, "adapter.log")).read()
+                time.sleep(0.1)
+        b.driver.get("about:blank")
+        b.forget()
+        engine_base, b.base = b.base, "https://127.0.0.1:29443/"
+        for width, height, dark in ((400, 800, True), (2560, 1300, False), (1280, 860, False)):
+            b.size(width, height, dark)
+            b.open("")
+            b.wait("the metric with its age", f"[...document.querySelectorAll('td.wide b')].some((name) => name.textContent === {EVIL!r}) && !document.querySelector('main').textContent.includes('not known')")
+            for text in ("Metrics adapter", f"APIService v1beta1.custom.metrics.k8s.io: {EVIL}", "APIService v1beta2.custom.metrics.k8s.io: It does not exist", f"{EVIL}/{EVIL}", "http://127.0.0.1:29090/sub"):
+                b.wait(text, f"document.querySelector('main').textContent.includes({text!r})")
+            assert "secret" not in b.text(), "the address of the source has no password"
+            b.check(f"the page of the adapter at {width} pixels")
+        b.base = engine_base
+        b.driver.get("about:blank")
+        b.forget()
+    finally:
+        adapter.terminate()
+        adapter.wait()
+    b.open("adapter")
+    b.wait("an engine without an adapter", "document.querySelector('.empty')?.textContent.includes('gpuscale adapter')")
+    b.check("the adapter's page of an engine", allow=("404",))
+    say("the adapter has a page with its metrics, rules and errors")
+
+
 def check_query(b):
     b.size(1280, 860)
     b.open("graph?g0.expr=evil_metric&g0.tab=1")
@@ -417,6 +463,7 @@ def main():
         check_overview(b)
         check_workload(b)
         check_objects(b)
+        check_adapter(b)
         check_query(b)
         check_keyboard(b)
         check_live(b)

@@ -15,6 +15,7 @@ struct gs_error *adapter_api_new(const struct adapter_api_options *o, struct ada
     a->o = *o;
     a->responses = adapter_api_response_cache_new();
     TAILQ_INIT(&a->calls);
+    a->status = o->loop ? adapter_api_status_new(a) : NULL;
     struct gs_error *err = tls_random_hex(16, &a->id_seed);
     if (err)
         adapter_api_free(a);
@@ -53,6 +54,7 @@ void adapter_api_free(struct adapter_api *a)
         next = TAILQ_NEXT(c, all);
         api_call_free(c);
     }
+    adapter_api_status_free(a->status);
     adapter_api_response_cache_free(a->responses);
     free(a->id_seed);
     free(a);
@@ -131,6 +133,8 @@ static void dispatch(struct adapter_api_call *c)
         serve_group(c);
         return;
     }
+    if (!c->path.group && adapter_api_page(c))
+        return;
     if (ours && c->path.kind == ADAPTER_API_BAD_PATH)
         kube_reply_failure(x, 400, "BadRequest", "invalid request path");
     else if (!adapter_api_health(c) && !adapter_api_discovery(c) && !adapter_api_reply_openapi(c)) {

@@ -14,6 +14,8 @@
 
 struct adapter_api;
 
+#define ADAPTER_API_STATUS_PATH "/api/v1/gpuscale/adapter" // the data of the page
+
 #define ADAPTER_API_LONGEST_MS 90000 // maximum duration of a request: a list and a query
 
 // The rules and sources that are served. A reload builds a new generation; requests in progress
@@ -40,6 +42,9 @@ struct adapter_api_options {
     const char *(*not_ready)(void *arg);
     // Appends to /metrics.
     void (*more_metrics)(void *arg, struct gs_buf *out);
+    // Adds to the JSON of the page.
+    void (*more_status)(void *arg, json_t *out);
+    bool mounted; // the API server of this process serves the groups: there are no APIServices
     void *arg;
 };
 

@@ -188,7 +188,8 @@ struct adapter_api {
     struct api_calls calls;
     struct adapter_api_counts counts;
     struct adapter_api_response_cache *responses;
-    char *id_seed; // random
+    struct adapter_api_status *status; // NULL: no page
+    char *id_seed;                     // random
     uint64_t id_count;
     bool stopping;
 };
@@ -204,6 +205,7 @@ struct adapter_api_call {
     struct kube_selector metric_selector;
     const char *metric_selector_text;
     struct adapter_api_usage_call *usage;
+    bool waits_for_status; // of the page
     struct adapter_api_audit_event *audit;
     struct adapter_api_delegate_op *forwarded;
     char *forward_cause;
@@ -223,6 +225,28 @@ void adapter_api_usage_cancel(struct adapter_api_usage_call *u);
 bool adapter_api_discovery(struct adapter_api_call *c);
 bool adapter_api_reply_openapi(struct adapter_api_call *c);
 bool adapter_api_health(struct adapter_api_call *c);
+
+// --- the page (status.c, status_json.c) ---
+
+enum { ADAPTER_API_N_SERVICES = 4 };
+// The APIServices of a cluster that may point to the adapter.
+struct adapter_api_service {
+    const char *name, *group;
+};
+extern const struct adapter_api_service adapter_api_services[ADAPTER_API_N_SERVICES];
+
+struct adapter_api_status *adapter_api_status_new(struct adapter_api *a);
+void adapter_api_status_free(struct adapter_api_status *s); // accepts NULL
+// The page, its files, and its data. False: another path.
+bool adapter_api_page(struct adapter_api_call *c);
+// New reference.
+json_t *adapter_api_status_json(const struct adapter_api *a);
+// Unix time in ms of the newest sample of a series name. 0: unknown.
+int64_t adapter_api_status_newest(const struct adapter_api_status *s, size_t source,
+                                  struct gs_slice series);
+// The registration of adapter_api_services[i]: {state, namespace, service, message}. Borrowed.
+// NULL: it was not read.
+const json_t *adapter_api_status_service(const struct adapter_api_status *s, size_t i);
 
 // --- methods and parameters (params.c) ---
 

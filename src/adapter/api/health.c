@@ -249,8 +249,9 @@ static void reply_version(struct adapter_api_call *c)
 
 static void reply_index(struct adapter_api_call *c)
 {
-    static const char *const paths[] = {"/apis",       "/healthz",    "/livez",  "/metrics",
-                                        "/openapi/v2", "/openapi/v3", "/readyz", "/version"};
+    static const char *const paths[] = {
+        "/",        ADAPTER_API_STATUS_PATH, "/apis",       "/healthz", "/livez",
+        "/metrics", "/openapi/v2",           "/openapi/v3", "/readyz",  "/version"};
     CODEC_AUTO_JSON json_t *list = json_array();
     for (size_t i = 0; i < GS_ARRAY_LEN(paths); i++)
         json_array_append_new(list, json_string(paths[i]));

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <libgen.h>
 #include <sqlite3.h>
 #include <unistd.h>
 
@@ -16,6 +17,8 @@
 #define MEMORY_MAX_BYTES  (INT64_C(16) << 20) // of a ledger without a file
 #define BUSY_MS           5000                // a reader waits this long for a checkpoint
 #define DAY_HOURS         24
+#define MAX_TIME_MS       (INT64_C(1) << 50)
+#define MAX_AMOUNT_MS     1e18 // of a row
 #define N_KEY             LEDGER_N_DIMENSIONS
 
 enum {
@@ -159,6 +162,21 @@ struct gs_error *ledger_store_open(const char *path, struct ledger_store **ret)
     return NULL;
 }
 
+// A reader creates files beside the database, for other processes. In a directory in which it
+// cannot do that, such as of an archive, nobody else writes either if there is no log of writes.
+static char *reader_uri(const char *path)
+{
+    GS_AUTO_BUF struct gs_buf uri = {0};
+    GS_AUTO_FREE char *log = gs_format("%s-wal", path);
+    GS_AUTO_FREE char *copy = gs_strdup(path);
+    bool archive = access(log, F_OK) != 0 && access(dirname(copy), W_OK) != 0;
+    gs_buf_add_str(&uri, *path == '/' ? "file://" : "file:");
+    for (const char *c = path; *c; c++)
+        gs_buf_addf(&uri, strchr("%?#", *c) ? "%%%02X" : "%c", (unsigned char)*c);
+    gs_buf_add_str(&uri, archive ? "?immutable=1" : "");
+    return gs_buf_take(&uri);
+}
+
 struct gs_error *ledger_store_open_reader(const char *path, struct ledger_store **ret)
 {
     if (access(path, R_OK) != 0)
@@ -168,8 +186,9 @@ struct gs_error *ledger_store_open_reader(const char *path, struct ledger_store 
     s->path = gs_strdup(path);
     struct gs_error *err = NULL;
     int64_t version = 0;
-    if (sqlite3_open_v2(path, &s->db, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, NULL) !=
-        SQLITE_OK)
+    GS_AUTO_FREE char *uri = reader_uri(path);
+    if (sqlite3_open_v2(uri, &s->db, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_URI,
+                        NULL) != SQLITE_OK)
         err = store_error(s, "opening the ledger");
     else
         sqlite3_busy_timeout(s->db, BUSY_MS);
@@ -316,6 +335,22 @@ struct gs_error *ledger_store_prune(struct ledger_store *s, int64_t now_ms, int6
 
 // --- reading ---
 
+// SQLite does not check the numbers of a damaged file.
+static struct gs_error *damaged(const struct ledger_store *s)
+{
+    return gs_error_new(GS_EIO, "%s: damaged: a number is not possible", s->path);
+}
+
+static bool is_time(int64_t ms)
+{
+    return ms >= 0 && ms <= MAX_TIME_MS;
+}
+
+static bool is_amount(double ms)
+{
+    return ms >= 0 && ms <= MAX_AMOUNT_MS;
+}
+
 struct gs_error *ledger_store_until(struct ledger_store *s, int64_t *ret_ms)
 {
     return query_number(s, "SELECT value FROM meta WHERE key = 'until'", ret_ms);
@@ -333,7 +368,8 @@ struct gs_error *ledger_store_restore(struct ledger_store *s, struct ledger_mete
     if (sqlite3_prepare_v2(s->db, "SELECT * FROM gpus", -1, &stmt, NULL) != SQLITE_OK)
         return store_error(s, "reading the GPUs");
     int rc;
-    while ((rc = sqlite3_step(stmt)) == SQLITE_ROW) {
+    struct gs_error *err = NULL;
+    while (!err && (rc = sqlite3_step(stmt)) == SQLITE_ROW) {
         const struct ledger_gpu g = {.id = column(stmt, 0),
                                      .uuid = column(stmt, 1),
                                      .gpu = column(stmt, 2),
@@ -349,9 +385,14 @@ struct gs_error *ledger_store_restore(struct ledger_store *s, struct ledger_mete
                                      .seen_ms = sqlite3_column_int64(stmt, 12),
                                      .idle_since_ms = sqlite3_column_int64(stmt, 13),
                                      .idle_ms = sqlite3_column_int64(stmt, 14)};
-        ledger_meter_restore(m, &g);
+        if (!is_time(g.seen_ms) || !is_time(g.idle_since_ms) || !is_time(g.idle_ms) ||
+            !(g.share >= 0 && g.share <= 1))
+            err = damaged(s);
+        else
+            ledger_meter_restore(m, &g);
     }
-    struct gs_error *err = rc == SQLITE_DONE ? NULL : store_error(s, "reading the GPUs");
+    if (!err && rc != SQLITE_DONE)
+        err = store_error(s, "reading the GPUs");
     sqlite3_finalize(stmt);
     return err;
 }
@@ -369,8 +410,8 @@ struct gs_error *ledger_store_read(struct ledger_store *s, int64_t since_ms, int
     sqlite3_bind_int64(stmt, 1, since_ms / LEDGER_HOUR_MS);
     sqlite3_bind_int64(stmt, 2, (until_ms + LEDGER_HOUR_MS - 1) / LEDGER_HOUR_MS);
     int rc;
-    bool more = true;
-    while (more && (rc = sqlite3_step(stmt)) == SQLITE_ROW) {
+    bool more = true, valid = true;
+    while (more && valid && (rc = sqlite3_step(stmt)) == SQLITE_ROW) {
         struct ledger_key key;
         struct ledger_amount a;
         for (int i = 0; i < N_KEY; i++)
@@ -378,9 +419,14 @@ struct gs_error *ledger_store_read(struct ledger_store *s, int64_t since_ms, int
         for (int i = 0; i < LEDGER_N_STATES; i++)
             a.ms[i] = sqlite3_column_double(stmt, N_KEY + 1 + i);
         a.used_ms = sqlite3_column_double(stmt, N_KEY + 1 + LEDGER_N_STATES);
-        more = fn(arg, sqlite3_column_int64(stmt, N_KEY) * LEDGER_HOUR_MS, &key, &a);
+        for (int i = 0; i < LEDGER_N_STATES; i++)
+            valid = valid && is_amount(a.ms[i]);
+        valid = valid && is_amount(a.used_ms);
+        more = valid && fn(arg, sqlite3_column_int64(stmt, N_KEY) * LEDGER_HOUR_MS, &key, &a);
     }
-    struct gs_error *err = !more || rc == SQLITE_DONE ? NULL : store_error(s, "reading the ledger");
+    struct gs_error *err = !valid                       ? damaged(s)
+                           : !more || rc == SQLITE_DONE ? NULL
+                                                        : store_error(s, "reading the ledger");
     sqlite3_finalize(stmt);
     return err;
 }

@@ -3,7 +3,9 @@
 
 #include "base/file.h"
 
+#include <sqlite3.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -167,6 +169,59 @@ static void test_old_hours_and_hours_above_the_limit_are_deleted(void **state)
     ledger_store_close(s);
 }
 
+static void test_archive_in_a_directory_without_write_permission_is_read(void **state)
+{
+    char dir[] = "/tmp/ledger-%41-XXXXXX";
+    struct ledger_store *s;
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    GS_AUTO_FREE char *path = gs_format("%s/a?b#c.db", dir);
+    assert_ok(ledger_store_open(path, &s));
+    write_minutes(s, T0, 3);
+    ledger_store_close(s);
+    assert_int_equal(chmod(dir, 0500), 0);
+    assert_ok(ledger_store_open_reader(path, &s));
+    assert_near(busy_minutes(s), 3);
+    ledger_store_close(s);
+    assert_int_equal(chmod(dir, 0700), 0);
+    remove_store(path);
+    rmdir(dir);
+}
+
+static void test_impossible_numbers_are_errors(void **state)
+{
+    static const char *const changes[] = {
+        "UPDATE hours SET busy = 9e999",
+        "UPDATE hours SET idle = -1",
+        "UPDATE hours SET used = NULL, free = 1e300",
+        "INSERT INTO gpus (id, share, seen, idle_since, idle) VALUES ('x', 9e999, 1, 1, 1)",
+        "INSERT INTO gpus (id, share, seen, idle_since, idle) VALUES ('x', 1, -1, 1, 1)",
+        "INSERT INTO gpus (id, share, seen, idle_since, idle)"
+        " VALUES ('x', 1, 9223372036854775807, 1, 1)",
+    };
+    (void)state;
+    for (size_t i = 0; i < GS_ARRAY_LEN(changes); i++) {
+        char path[] = "/tmp/ledger-XXXXXX";
+        struct ledger_store *s;
+        sqlite3 *db;
+        struct sum sum = {0};
+        struct ledger_meter *m = ledger_meter_new();
+        close(mkstemp(path));
+        assert_ok(ledger_store_open(path, &s));
+        write_minutes(s, T0, 1);
+        assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+        assert_int_equal(sqlite3_exec(db, changes[i], NULL, NULL, NULL), SQLITE_OK);
+        sqlite3_close(db);
+        struct gs_error *err = ledger_store_read(s, 0, T0 * 2, add_to_sum, &sum);
+        if (!err)
+            err = ledger_store_restore(s, m);
+        assert_error(err, GS_EIO, "damaged");
+        ledger_meter_free(m);
+        ledger_store_close(s);
+        remove_store(path);
+    }
+}
+
 static void test_other_files_are_refused(void **state)
 {
     char path[] = "/tmp/ledger-XXXXXX";
@@ -187,6 +242,8 @@ int main(void)
         cmocka_unit_test(test_killed_writer_leaves_no_half_of_a_write),
         cmocka_unit_test(test_expected_gpus_survive_a_restart),
         cmocka_unit_test(test_old_hours_and_hours_above_the_limit_are_deleted),
+        cmocka_unit_test(test_archive_in_a_directory_without_write_permission_is_read),
+        cmocka_unit_test(test_impossible_numbers_are_errors),
         cmocka_unit_test(test_other_files_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

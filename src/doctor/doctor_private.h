@@ -162,6 +162,9 @@ json_t *doctor_page_facts(int status, struct gs_slice body);
 void doctor_gather_metrics(struct kube_session *s, json_t *facts);
 // GETs a path of the API server. Returns its status (0: no response) and the body as text.
 int doctor_get(struct kube_session *s, const char *path, struct gs_buf *ret_body);
+// "status 503: …": the beginning of a response, or of the error without one (status 0), without
+// control characters. New reference.
+json_t *doctor_excerpt(int status, const struct gs_buf *body);
 struct doctor_examination doctor_examination_of(const json_t *facts);
 
 // --- checks ---

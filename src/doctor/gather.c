@@ -2,6 +2,7 @@
 // Reads the facts of a cluster from the Kubernetes API. Everything is optional: what the user must
 // not read, or what the cluster does not have, is recorded as such.
 #include "base/clock.h"
+#include "base/columns.h"
 #include "base/mem.h"
 #include "codec/encoding.h"
 #include "doctor/doctor_private.h"
@@ -15,9 +16,11 @@
 #define TIMEOUT_MS     10000
 #define PAGE           500
 #define MAX_PAGES      40
+#define MAX_TIMEOUTS   3 // of lists; then the cluster does not respond
 #define MAX_BODY       ((size_t)4 << 20)
 #define MAX_LOGS       5
 #define MAX_CONFIGS    20
+#define MAX_EXCERPT    200 // bytes of a response in a report
 #define LOG_PATH_QUERY "tailLines=40&limitBytes=16384"
 
 const struct doctor_list doctor_lists[] = {
@@ -87,11 +90,32 @@ int doctor_get(struct kube_session *s, const char *path, struct gs_buf *ret_body
     return f.status;
 }
 
+json_t *doctor_excerpt(int status, const struct gs_buf *body)
+{
+    GS_AUTO_BUF struct gs_buf text = {0};
+    size_t n = body->len < MAX_EXCERPT ? body->len : MAX_EXCERPT;
+
+    if (status)
+        gs_buf_addf(&text, "status %d: ", status);
+    gs_columns_clean(&text, gs_slice_make(body->data, n));
+    return json_string(text.len ? text.data : "no response");
+}
+
+// Whether the API server responds to anything. Otherwise *ret_why is the reason; caller frees.
+static bool responds(struct kube_session *s, char **ret_why)
+{
+    GS_AUTO_BUF struct gs_buf body = {0};
+
+    if (doctor_get(s, "/version", &body))
+        return true;
+    *ret_why = gs_strdup(body.len ? body.data : "no response");
+    return false;
+}
+
 // --- lists ---
 
-static json_t *unknown(struct gs_error *err)
+static json_t *unknown(const struct gs_error *why)
 {
-    GS_AUTO_ERROR struct gs_error *why = err;
     json_t *o = json_object();
 
     if (gs_error_code(why) == GS_ENOTFOUND)
@@ -115,30 +139,37 @@ static char *add_page(json_t *items, const json_t *page, const char *query)
     return gs_buf_take(&next);
 }
 
-static json_t *read_list(struct kube_session *s, const struct doctor_list *l)
+// A part of a list is not used: the checks also report what is missing.
+static struct gs_error *read_pages(struct kube_session *s, const struct doctor_list *l,
+                                   json_t *items)
 {
     const struct kube_gvr gvr = {l->group, l->version, l->resource};
-    json_t *out = json_object(), *items = json_array();
     char *query = l->query ? gs_format("%s&limit=%d", l->query, PAGE) : gs_format("limit=%d", PAGE);
+    struct gs_error *err = NULL;
 
-    json_object_set_new(out, "items", items);
-    for (int page = 0; query && page < MAX_PAGES; page++) {
+    for (int page = 0; query && !err; page++) {
         CODEC_AUTO_JSON json_t *list = NULL;
-        struct gs_error *err = kube_session_list(s, gvr, l->ns, query, TIMEOUT_MS, &list);
+        err = page < MAX_PAGES ? kube_session_list(s, gvr, l->ns, query, TIMEOUT_MS, &list)
+                               : gs_error_new(GS_ELIMIT, "more than %d objects", MAX_PAGES * PAGE);
         free(query);
-        query = NULL;
-        if (err && page) { // what has been read is used
-            gs_error_free(err);
-            break;
-        }
-        if (err) {
-            json_decref(out);
-            return unknown(err);
-        }
-        query = add_page(items, list, l->query);
+        query = err ? NULL : add_page(items, list, l->query);
     }
-    free(query);
-    return out;
+    return err;
+}
+
+static json_t *read_list(struct kube_session *s, const struct doctor_list *l, size_t *timeouts)
+{
+    json_t *items = json_array();
+    GS_AUTO_ERROR struct gs_error *err =
+        *timeouts < MAX_TIMEOUTS
+            ? read_pages(s, l, items)
+            : gs_error_new(GS_ETIMEOUT, "the cluster does not respond: not requested");
+
+    if (!err)
+        return json_pack("{s:o}", "items", items);
+    *timeouts += gs_error_code(err) == GS_ETIMEOUT;
+    json_decref(items);
+    return unknown(err);
 }
 
 // --- logs ---
@@ -201,8 +232,7 @@ static void read_api(struct kube_session *s, const char *group_version, json_t *
     if (status == 404)
         codec_json_set_bool(o, "absent", true);
     else
-        json_object_set_new(o, "unknown",
-                            codec_json_strf("%d %.200s", status, body.len ? body.data : ""));
+        json_object_set_new(o, "unknown", doctor_excerpt(status, &body));
     json_object_set_new(apis, group_version, o);
 }
 
@@ -302,8 +332,13 @@ static void read_cluster(struct kube_session *s, const struct doctor_options *o,
                                        "external.metrics.k8s.io/v1beta1", NULL};
     json_t *kube = json_object_get(facts, "kubernetes"), *found = json_object();
 
+    size_t timeouts = 0;
     for (const struct doctor_list *l = doctor_lists; l->name; l++)
-        json_object_set_new(kube, l->name, read_list(s, l));
+        json_object_set_new(kube, l->name, read_list(s, l, &timeouts));
+    if (timeouts >= MAX_TIMEOUTS) {
+        doctor_gather_prometheus(o, NULL, facts);
+        return;
+    }
     for (size_t i = 0; apis[i]; i++)
         read_api(s, apis[i], found);
     json_object_set_new(facts, "apis", found);
@@ -326,9 +361,10 @@ void doctor_gather_cluster(const struct doctor_options *o, json_t *facts)
         codec_json_set_str(kube, "server", k.server);
     gs_error_free(err);
     json_object_set_new(facts, "kubernetes", kube);
+    GS_AUTO_FREE char *why = NULL;
     err = kube_session_open(&s, o->kubeconfig, o->context, "doctor");
-    if (err) {
-        codec_json_set_str(kube, "unknown", gs_error_message(err));
+    if (err || !responds(&s, &why)) {
+        codec_json_set_str(kube, "unknown", err ? gs_error_message(err) : why);
         gs_error_free(err);
         doctor_gather_prometheus(o, NULL, facts);
     } else {

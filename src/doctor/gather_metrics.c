@@ -83,7 +83,7 @@ static json_t *fetch(struct kube_session *s, const char *path, int *ret_status)
     GS_AUTO_ERROR struct gs_error *err = codec_json_parse(gs_buf_slice(&body), false, &answer);
     (void)err;
     *ret_status = status;
-    return answer ? answer : codec_json_strf("%.300s", body.len ? body.data : "");
+    return answer ? answer : doctor_excerpt(0, &body);
 }
 
 static json_t *read_metric(struct kube_session *s, const struct doctor_examination *e,

@@ -121,11 +121,14 @@ static json_t *read_driver(void)
 {
     GS_AUTO_BUF struct gs_buf text = {0};
     json_t *facts = NULL;
+    static pid_t hung; // of an earlier examination: it may end later
     int fds[2];
 
     if (pipe(fds) != 0)
         return NULL;
     (void)fflush(NULL);
+    if (hung > 0 && waitpid(hung, NULL, WNOHANG) != 0)
+        hung = 0;
     pid_t pid = fork();
     if (pid == 0) {
         close(fds[0]);
@@ -134,11 +137,12 @@ static json_t *read_driver(void)
     close(fds[1]);
     bool ended = pid > 0 && read_until(fds[0], gs_mono_ns() + DRIVER_LIMIT_NS, &text);
     close(fds[0]);
-    if (pid > 0) {
-        kill(pid, SIGKILL);
-        // A process in an uninterruptible call of the driver does not end; it is not waited for.
-        (void)waitpid(pid, NULL, ended ? 0 : WNOHANG);
-    }
+    if (pid < 0)
+        return NULL;
+    kill(pid, SIGKILL);
+    // A process in an uninterruptible call of the driver does not end; it is not waited for.
+    if (waitpid(pid, NULL, ended ? 0 : WNOHANG) == 0)
+        hung = pid;
     if (!ended)
         return hung_facts();
     GS_AUTO_ERROR struct gs_error *err = codec_json_parse(gs_buf_slice(&text), false, &facts);

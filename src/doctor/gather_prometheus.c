@@ -47,8 +47,8 @@ static struct gs_error *get_by_proxy(const struct prometheus *p, const char *pat
         return NULL;
     }
     gs_error_free(err);
-    return gs_error_new(GS_EUNAVAIL, "%s: status %d: %.200s", p->base, status,
-                        body.len ? body.data : "no response");
+    CODEC_AUTO_JSON json_t *excerpt = doctor_excerpt(status, &body);
+    return gs_error_new(GS_EUNAVAIL, "%s: %s", p->base, json_string_value(excerpt));
 }
 
 static struct gs_error *get(const struct prometheus *p, const char *path,

@@ -57,7 +57,10 @@ static void on_backend(void *ctx, struct http_exchange *x)
         return;
     }
     http_reply_text(x, 200, "%s %s %s %zu", http_method(x), http_target(x),
-                    forwarded ? forwarded : "-", http_body(x).len);
+                    !http_header(x, "Host") ? "no Host"
+                    : forwarded             ? forwarded
+                                            : "-",
+                    http_body(x).len);
 }
 
 static int setup(void **state)
@@ -183,6 +186,84 @@ static void test_requests_reach_the_backend(void **state)
     http_client_free(c);
 }
 
+struct client {
+    int fd;
+    size_t to_send;
+    struct gs_buf got;
+    bool ended;
+};
+
+static struct client connect_client(struct fixture *f)
+{
+    struct client c = {.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+    struct sockaddr_in to = {.sin_family = AF_INET};
+    loop_until(&f->k.loop, has_address(f));
+    const char *address = kube_annotation(f->ingress, LOCAL_ANN_ADDRESS);
+    GS_AUTO_FREE char *ip = gs_strndup(address, strcspn(address, ":"));
+    to.sin_port = htons((uint16_t)strtol(address + strlen(ip) + 1, NULL, 10));
+    assert_int_equal(inet_pton(AF_INET, ip, &to.sin_addr), 1);
+    assert_int_equal(connect(c.fd, (struct sockaddr *)&to, sizeof(to)), 0);
+    return c;
+}
+
+// Sends and receives without waiting. True: the text was received, or `n` bytes.
+static bool exchange(struct client *c, const char *text, size_t n)
+{
+    static char block[65536];
+    size_t len = c->to_send < sizeof(block) ? c->to_send : sizeof(block);
+    ssize_t sent = len ? send(c->fd, block, len, MSG_DONTWAIT | MSG_NOSIGNAL) : 0;
+    if (sent > 0)
+        c->to_send -= (size_t)sent;
+    char in[65536];
+    ssize_t got = recv(c->fd, in, sizeof(in), MSG_DONTWAIT);
+    if (got > 0)
+        gs_buf_add(&c->got, in, (size_t)got);
+    c->ended = c->ended || got == 0;
+    return text ? c->got.len && strstr(c->got.data, text) : c->got.len >= n;
+}
+
+static void test_tricks_do_not_reach_the_backend(void **state)
+{
+    static const struct {
+        const char *request, *reply;
+    } cases[] = {
+        {"GET /open/../web HTTP/1.1\r\nHost: h\r\n", "HTTP/1.1 404"},
+        {"GET /open/..%2fweb HTTP/1.1\r\nHost: h\r\n", "HTTP/1.1 404"},
+        {"GET /open/../../web HTTP/1.1\r\nHost: h\r\n", "HTTP/1.1 400"},
+        {"GET /open%00 HTTP/1.1\r\nHost: h\r\n", "HTTP/1.1 400"},
+        {"GET /open HTTP/1.1\r\nHost: h\r\nHost: i\r\n", "HTTP/1.1 400"},
+        {"GET /open HTTP/1.1\r\nHost: x@h\r\n", "HTTP/1.1 400"},
+        {"POST /open HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\nTransfer-Encoding: chunked\r\n",
+         "HTTP/1.1 400"},
+        {"POST /open HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\nContent-Length: 1\r\n",
+         "HTTP/1.1 400"},
+        {"POST /open HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: xchunked\r\n", "HTTP/1.1 400"},
+        {"POST /open HTTP/1.1\r\nHost: h\r\nTransfer-Encoding : chunked\r\n", "HTTP/1.1 400"},
+        {"CONNECT h:80 HTTP/1.1\r\nHost: h\r\n", "HTTP/1.1 400"},
+        // The backend shows the X-Forwarded-For that it got.
+        {"GET /open HTTP/1.1\r\nHost: h\r\nX-Forwarded-For: 9.9.9.9\r\nX_Forwarded_For: "
+         "8.8.8.8\r\n",
+         "\r\n\r\nGET /open 127.0.0.1 0"},
+        {"GET /open HTTP/1.1\r\nHost: h\r\nX_Real_IP: 9.9.9.9\r\nProxy: x\r\nConnection: "
+         "X-Forwarded-For, Host\r\n",
+         "\r\n\r\nGET /open 127.0.0.1 0"},
+    };
+    struct fixture *f = *state;
+    create(f, "rules: [{host: h, http: {paths: [{path: /open, pathType: Prefix, " BACKEND "}]}}]");
+    for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++) {
+        struct client c = connect_client(f);
+        GS_AUTO_FREE char *request = gs_format("%s\r\n", cases[i].request);
+        assert_int_equal(send(c.fd, request, strlen(request), MSG_NOSIGNAL), strlen(request));
+        for (int64_t end = gs_mono_ns() + WAIT_NS;
+             !exchange(&c, cases[i].reply, 0) && gs_mono_ns() < end && !c.ended;)
+            uv_run(&f->k.loop, UV_RUN_NOWAIT);
+        if (!c.got.len || !strstr(c.got.data, cases[i].reply))
+            fail_msg("%s: %s", cases[i].request, c.got.len ? c.got.data : "closed");
+        close(c.fd);
+        gs_buf_finish(&c.got);
+    }
+}
+
 static void test_long_replies_are_streamed(void **state)
 {
     struct fixture *f = *state;
@@ -239,42 +320,6 @@ static void test_a_deleted_ingress_is_not_served(void **state)
         free(g.text);
     }
     http_client_free(c);
-}
-
-struct client {
-    int fd;
-    size_t to_send;
-    struct gs_buf got;
-    bool ended;
-};
-
-static struct client connect_client(struct fixture *f)
-{
-    struct client c = {.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
-    struct sockaddr_in to = {.sin_family = AF_INET};
-    loop_until(&f->k.loop, has_address(f));
-    const char *address = kube_annotation(f->ingress, LOCAL_ANN_ADDRESS);
-    GS_AUTO_FREE char *ip = gs_strndup(address, strcspn(address, ":"));
-    to.sin_port = htons((uint16_t)strtol(address + strlen(ip) + 1, NULL, 10));
-    assert_int_equal(inet_pton(AF_INET, ip, &to.sin_addr), 1);
-    assert_int_equal(connect(c.fd, (struct sockaddr *)&to, sizeof(to)), 0);
-    return c;
-}
-
-// Sends and receives without waiting. True: the text was received, or `n` bytes.
-static bool exchange(struct client *c, const char *text, size_t n)
-{
-    static char block[65536];
-    size_t len = c->to_send < sizeof(block) ? c->to_send : sizeof(block);
-    ssize_t sent = len ? send(c->fd, block, len, MSG_DONTWAIT | MSG_NOSIGNAL) : 0;
-    if (sent > 0)
-        c->to_send -= (size_t)sent;
-    char in[65536];
-    ssize_t got = recv(c->fd, in, sizeof(in), MSG_DONTWAIT);
-    if (got > 0)
-        gs_buf_add(&c->got, in, (size_t)got);
-    c->ended = c->ended || got == 0;
-    return text ? c->got.len && strstr(c->got.data, text) : c->got.len >= n;
 }
 
 static bool has_ended(struct client *c)
@@ -365,6 +410,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_requests_reach_the_backend),
+        TEST(test_tricks_do_not_reach_the_backend),
         TEST(test_long_replies_are_streamed),
         TEST(test_a_backend_that_waits_does_not_block_others),
         TEST(test_a_backend_that_does_not_listen),

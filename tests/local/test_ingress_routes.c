@@ -70,6 +70,44 @@ static void test_path_types(void **state)
     }
 }
 
+static void test_paths_that_hide_their_target(void **state)
+{
+    static const struct {
+        const char *raw, *path;
+    } cases[] = {
+        {"/public/../admin", "/admin"},
+        {"/public/%2e%2E/admin", "/admin"},
+        {"/public/..%2fadmin", "/admin"},
+        {"//admin", "/admin"},
+        {"/./admin/", "/admin/"},
+        {"/%61dmin", "/admin"},
+        {"/a/..", "/"},
+        {"/a/b/..", "/a/"},
+        {"/a/.", "/a/"},
+        {"/a/...", "/a/..."},
+        {"/%2561", "/%61"},
+        {"/admin;x=1", "/admin;x=1"},
+        {"/", "/"},
+        {"/..", NULL},
+        {"/a/../../b", NULL},
+        {"/a%00", NULL},
+        {"/a%", NULL},
+        {"/a%4", NULL},
+        {"/a%zz", NULL},
+        {"*", NULL},
+        {"", NULL},
+    };
+    for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++) {
+        GS_AUTO_FREE char *path = services_ingress_path(cases[i].raw);
+        if (!gs_streq(path, cases[i].path))
+            fail_msg("%s: %s", cases[i].raw, path ? path : "refused");
+    }
+    struct services_ingress_routes r = {0};
+    add(&r, "rules: [{http: {paths: [" PATH("/a%20b", "Exact", "s") "]}}]");
+    assert_route(&r, "h", "/a b", "s");
+    services_ingress_routes_finish(&r);
+}
+
 static void test_hosts(void **state)
 {
     struct services_ingress_routes r = {0};
@@ -113,6 +151,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_path_types),
+        cmocka_unit_test(test_paths_that_hide_their_target),
         cmocka_unit_test(test_hosts),
         cmocka_unit_test(test_the_most_specific_route_wins),
     };

@@ -67,8 +67,13 @@ static void on_request(void *ctx, struct http_exchange *x)
 {
     const struct port *p = ctx;
     struct services_ingress *g = p->router->owner;
+    GS_AUTO_FREE char *path = services_ingress_path(http_path(x));
+    if (!path) {
+        services_ingress_refuse(x, 400);
+        return;
+    }
     const struct services_ingress_route *r =
-        services_ingress_routes_find(&p->router->routes, http_header(x, "Host"), http_path(x));
+        services_ingress_routes_find(&p->router->routes, http_header(x, "Host"), path);
     if (!r) {
         services_ingress_refuse(x, 404);
         return;

@@ -108,7 +108,8 @@ void services_ingress_calls_free(struct services_ingress_calls *c)
 
 void services_ingress_refuse(struct http_exchange *x, int status)
 {
-    const char *text = status == 503   ? "Service Temporarily Unavailable"
+    const char *text = status == 400   ? "Bad Request"
+                       : status == 503 ? "Service Temporarily Unavailable"
                        : status == 504 ? "Gateway Time-out"
                        : status == 502 ? "Bad Gateway"
                                        : "Not Found";
@@ -423,19 +424,24 @@ static void connect_next(struct call *c)
     call_fail(c, 502);
 }
 
+// Headers that the router alone sets. '_' equals '-' in the variables of CGI programs, where the
+// header Proxy would become the variable HTTP_PROXY.
 static bool is_forwarded(const char *name)
 {
-    return strncasecmp(name, "X-Forwarded-", strlen("X-Forwarded-")) == 0 ||
-           strcasecmp(name, "X-Real-IP") == 0;
+    GS_AUTO_FREE char *plain = gs_strdup(name);
+    for (char *at = plain; *at; at++)
+        if (*at == '_')
+            *at = '-';
+    return strncasecmp(plain, "X-Forwarded-", strlen("X-Forwarded-")) == 0 ||
+           strcasecmp(plain, "X-Real-IP") == 0 || strcasecmp(plain, "Proxy") == 0;
 }
 
 static void add_forwarded(struct gs_buf *out, const struct http_exchange *x, bool tls)
 {
     const char *peer = http_peer(x), *colon = strrchr(peer, ':');
-    const char *before = http_header(x, "X-Forwarded-For"), *host = http_header(x, "Host");
+    const char *host = http_header(x, "Host");
     int len = colon ? (int)(colon - peer) : (int)strlen(peer);
-    gs_buf_addf(out, "X-Real-IP: %.*s\r\nX-Forwarded-For: %s%s%.*s\r\n", len, peer,
-                before ? before : "", before ? ", " : "", len, peer);
+    gs_buf_addf(out, "X-Real-IP: %.*s\r\nX-Forwarded-For: %.*s\r\n", len, peer, len, peer);
     gs_buf_addf(out, "X-Forwarded-Proto: %s\r\n", tls ? "https" : "http");
     if (host)
         gs_buf_addf(out, "X-Forwarded-Host: %s\r\n", host);
@@ -456,7 +462,8 @@ static void write_request(struct gs_buf *out, const struct http_exchange *x, boo
     bool has_length = http_header(x, "Content-Length") || http_header(x, "Transfer-Encoding");
     gs_buf_addf(out, "%s %s HTTP/1.1\r\n", http_method(x), http_target(x));
     for (size_t i = 0; (value = http_header_nth(x, i, &name)); i++)
-        if (!is_hop_header(name, connection) && !is_forwarded(name) && !gs_has_control(value))
+        if ((strcasecmp(name, "Host") == 0 || !is_hop_header(name, connection)) &&
+            !is_forwarded(name) && !gs_has_control(value))
             gs_buf_addf(out, "%s: %s\r\n", name, value);
     add_forwarded(out, x, tls);
     if (body.len || has_length)

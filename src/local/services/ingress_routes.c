@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/mem.h"
+#include "base/num.h"
 #include "kube/object.h"
 #include "local/services/services_private.h"
 
@@ -31,6 +32,62 @@ static enum services_ingress_path_type path_type(const char *type, const char *p
 }
 
 // A backend that is no Service ("resource") has a route without a service.
+// --- paths ---
+
+// The byte of "%41". -1: no escape, or NUL.
+static int escaped(struct gs_slice s)
+{
+    int high = s.len >= 3 ? gs_hex_digit(s.data[1]) : -1;
+    int low = high >= 0 ? gs_hex_digit(s.data[2]) : -1;
+    return low >= 0 && (high || low) ? high * 16 + low : -1;
+}
+
+static bool decode_path(const char *raw, struct gs_buf *out)
+{
+    struct gs_slice rest = gs_slice_of(raw);
+    while (rest.len) {
+        int c = *rest.data == '%' ? escaped(rest) : (unsigned char)*rest.data;
+        size_t taken = *rest.data == '%' ? 3 : 1;
+        if (c < 0)
+            return false;
+        gs_buf_add_char(out, (char)c);
+        rest = gs_slice_make(rest.data + taken, rest.len - taken);
+    }
+    return true;
+}
+
+char *services_ingress_path(const char *raw)
+{
+    GS_AUTO_BUF struct gs_buf decoded = {0}, out = {0};
+    if (!decode_path(raw, &decoded) || !decoded.len || decoded.data[0] != '/')
+        return NULL;
+    struct gs_slice rest = gs_buf_slice(&decoded);
+    gs_slice_cut(&rest, '/');
+    gs_buf_add_char(&out, '/');
+    while (rest.data) {
+        struct gs_slice element = gs_slice_cut(&rest, '/');
+        if (gs_slice_eq_str(element, "..")) {
+            if (out.len == 1)
+                return NULL;
+            do
+                out.len--;
+            while (out.data[out.len - 1] != '/');
+        } else if (element.len && !gs_slice_eq_str(element, ".")) {
+            gs_buf_add_slice(&out, element);
+            if (rest.data)
+                gs_buf_add_char(&out, '/');
+        }
+    }
+    out.data[out.len] = '\0';
+    return gs_buf_take(&out);
+}
+
+static char *path_of_rule(enum services_ingress_path_type type, const char *text)
+{
+    char *path = type == SERVICES_INGRESS_PATTERN ? NULL : services_ingress_path(text);
+    return path ? path : gs_strdup(text);
+}
+
 static void add_route(struct services_ingress_routes *r, const json_t *ingress, const char *host,
                       const json_t *path, const json_t *backend)
 {
@@ -41,7 +98,7 @@ static void add_route(struct services_ingress_routes *r, const json_t *ingress, 
     gs_grow(&r->items, &r->cap, r->len, sizeof(*r->items));
     r->items[r->len] = (struct services_ingress_route){
         .host = gs_strdup(host && *host ? host : NULL),
-        .path = gs_strdup(text),
+        .path = path_of_rule(path_type(codec_json_str(path, "pathType", NULL), text), text),
         .type = path_type(codec_json_str(path, "pathType", NULL), text),
         .is_default = path == NULL,
         .order = r->len,

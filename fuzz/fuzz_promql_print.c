@@ -129,7 +129,7 @@ static void check(const struct promql_expr *x,
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct promql_expr *x = NULL;
-    promql_set_features(PROMQL_EXPERIMENTAL_FUNCTIONS | PROMQL_FILL);
+    promql_set_features(PROMQL_EXPERIMENTAL_FUNCTIONS | PROMQL_FILL | PROMQL_UTF8_NAMES);
     GS_AUTO_ERROR struct gs_error *err =
         promql_parse(gs_slice_make(size ? (const char *)data : "", size), &x);
     if (err)

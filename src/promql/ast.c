@@ -28,9 +28,26 @@ const char *promql_agg_name(enum promql_agg a)
 
 static unsigned enabled_features; // of the process, set before expressions are parsed
 
+static struct tsdb_regex *letters; // NULL until names can have letters of Unicode
+
 void promql_set_features(unsigned features)
 {
     enabled_features = features;
+    if ((features & PROMQL_UTF8_NAMES) && !letters)
+        gs_error_free(tsdb_regex_new(GS_SLICE("\\p{L}"), &letters));
+}
+
+size_t promql_letter(struct gs_slice text)
+{
+    static const unsigned char first[] = {0, 0x80, 0xc0, 0xe0, 0xf0};
+    unsigned char c = text.len ? (unsigned char)*text.data : 0;
+    size_t n = 4;
+    while (n && c < first[n])
+        n--;
+    if (n < 2 || n > text.len || !letters ||
+        !tsdb_regex_matches(letters, gs_slice_make(text.data, n)))
+        return 0;
+    return n;
 }
 
 unsigned promql_features(void)
@@ -47,6 +64,8 @@ unsigned promql_features_of(struct gs_slice list, struct gs_slice *ret_other)
             features |= PROMQL_EXPERIMENTAL_FUNCTIONS;
         else if (gs_slice_eq_str(name, "promql-binop-fill-modifiers"))
             features |= PROMQL_FILL;
+        else if (gs_slice_eq_str(name, "promql-unquoted-utf8-names"))
+            features |= PROMQL_UTF8_NAMES;
         else if (!ret_other->len)
             *ret_other = name;
     }

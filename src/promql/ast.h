@@ -174,6 +174,7 @@ struct promql_expr; // a text and its tree, in one arena
 enum promql_feature {
     PROMQL_EXPERIMENTAL_FUNCTIONS = 1, // promql-experimental-functions
     PROMQL_FILL = 2,                   // promql-binop-fill-modifiers
+    PROMQL_UTF8_NAMES = 4,             // promql-unquoted-utf8-names
 };
 // Sets the features of the process. Call it before expressions are parsed.
 void promql_set_features(unsigned features);

@@ -59,14 +59,38 @@ static bool is_alpha(int c)
     return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-static bool is_space(int c)
-{
-    return c == ' ' || c == '\t' || c == '\n' || c == '\r';
-}
-
 static int lexer_peek(const struct promql_lexer *l)
 {
     return l->at < l->input.len ? (unsigned char)l->input.data[l->at] : -1;
+}
+
+// The length of the character of a name at `text`, of which n bytes are left. 0: it is none. With
+// the feature, names have letters of Unicode, and dots except at the start.
+static size_t name_character(const char *text, size_t n, bool start)
+{
+    bool wide = promql_features() & PROMQL_UTF8_NAMES;
+    int c = n ? (unsigned char)*text : -1;
+    if (is_alpha(c) || (!start && (isdigit(c) || (wide && c == '.'))))
+        return 1;
+    return wide && c >= 0x80 ? promql_letter(gs_slice_make(text, n)) : 0;
+}
+
+static size_t name_character_here(const struct promql_lexer *l, bool start)
+{
+    return name_character(l->input.data + l->at, l->input.len - l->at, start);
+}
+
+bool promql_is_plain_label(struct gs_slice name)
+{
+    size_t at = 0, n = 1;
+    for (; at < name.len && n; at += n)
+        n = name_character(name.data + at, name.len - at, at == 0);
+    return n && name.len;
+}
+
+static bool is_space(int c)
+{
+    return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
 static bool accept(struct promql_lexer *l, const char *set)
@@ -293,9 +317,10 @@ static struct promql_token string(struct promql_lexer *l, char quote)
 static struct promql_token word(struct promql_lexer *l)
 {
     bool colon = false;
-    while (is_alpha(lexer_peek(l)) || isdigit(lexer_peek(l)) || lexer_peek(l) == ':') {
-        colon |= lexer_peek(l) == ':';
-        l->at++;
+    for (size_t n = 1; n; l->at += n) {
+        bool is_colon = lexer_peek(l) == ':';
+        colon |= is_colon;
+        n = is_colon ? 1 : name_character_here(l, false);
     }
     size_t len = l->at - l->start;
     for (size_t i = 0; i < GS_ARRAY_LEN(words); i++)
@@ -310,9 +335,9 @@ static struct promql_token inside_braces(struct promql_lexer *l)
     int c = lexer_peek(l);
     if (c < 0)
         return fail_lexer(l, "unexpected end of input inside braces");
-    if (is_alpha(c)) {
-        while (is_alpha(lexer_peek(l)) || isdigit(lexer_peek(l)))
-            l->at++;
+    if (name_character_here(l, true)) {
+        for (size_t n = 1; n; l->at += n)
+            n = name_character_here(l, false);
         return emit_token(l, PROMQL_T_IDENTIFIER, 0);
     }
     l->at++;
@@ -462,7 +487,7 @@ static struct promql_token statement(struct promql_lexer *l)
         c == '.' && l->at + 1 < l->input.len && isdigit((unsigned char)l->input.data[l->at + 1]);
     if (isdigit(c) || dotted)
         return number_or_duration(l);
-    if (is_alpha(c) || c == ':')
+    if (c == ':' || name_character_here(l, true))
         return word(l);
     l->at++;
     const char *op = c ? strchr(arithmetic, c) : NULL;

@@ -82,6 +82,11 @@ struct promql_lexer {
 
 struct promql_token promql_lexer_next(struct promql_lexer *l);
 
+// True for names that need no quotes inside of braces.
+bool promql_is_plain_label(struct gs_slice name);
+// The length of the UTF-8 letter (category L) at the start of text. 0: there is none.
+size_t promql_letter(struct gs_slice text);
+
 // Appends a quoted string with escapes, as Go's %q.
 void promql_quote(struct gs_buf *out, struct gs_slice s);
 

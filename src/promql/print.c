@@ -46,12 +46,19 @@ static bool reads_as_number(struct gs_slice s)
     return s.len == 3 && (strncasecmp(s.data, "inf", 3) == 0 || strncasecmp(s.data, "nan", 3) == 0);
 }
 
+// Without the feature, Prometheus also leaves names with colons unquoted.
+static bool is_plain(struct gs_slice name)
+{
+    return promql_is_plain_label(name) ||
+           (!(promql_features() & PROMQL_UTF8_NAMES) && metrics_is_plain_name(name));
+}
+
 static void names(struct gs_buf *out, const struct promql_names *n)
 {
     gs_buf_add_char(out, '(');
     for (size_t i = 0; i < n->n; i++) {
         gs_buf_add_str(out, i ? ", " : "");
-        if (!metrics_is_plain_name(n->items[i]) || reads_as_number(n->items[i]))
+        if (!is_plain(n->items[i]) || reads_as_number(n->items[i]))
             promql_quote(out, n->items[i]);
         else
             gs_buf_add_slice(out, n->items[i]);
@@ -101,7 +108,7 @@ static void matchers(struct gs_buf *out, const struct promql_node *n)
             gs_slice_eq(m->value, n->u.selector.name))
             continue;
         struct gs_buf *l = &lines[len++];
-        if (metrics_is_plain_label(m->name))
+        if (promql_is_plain_label(m->name))
             gs_buf_add_slice(l, m->name);
         else
             promql_quote(l, m->name);

@@ -623,7 +623,7 @@ static bool is_experimental(const struct statement *q)
     struct promql_expr *x = NULL;
     promql_set_features(0);
     struct gs_error *err = promql_parse(gs_slice_of(q->expr), &x);
-    promql_set_features(PROMQL_EXPERIMENTAL_FUNCTIONS | PROMQL_FILL);
+    promql_set_features(PROMQL_EXPERIMENTAL_FUNCTIONS | PROMQL_FILL | PROMQL_UTF8_NAMES);
     promql_expr_free(x);
     bool known = !err;
     gs_error_free(err);
@@ -769,7 +769,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: promqltest [-v] EXCEPTIONS FILE...\n");
         return 2;
     }
-    promql_set_features(PROMQL_EXPERIMENTAL_FUNCTIONS | PROMQL_FILL);
+    promql_set_features(PROMQL_EXPERIMENTAL_FUNCTIONS | PROMQL_FILL | PROMQL_UTF8_NAMES);
     read_exceptions(argv[first], &t);
     for (int i = first + 1; i < argc; i++)
         run_script(argv[i], &t);

@@ -66,6 +66,13 @@ scrape_configs:
   static_configs: [{targets: ["h:1", "h:2"], labels: {x: y}}]
   relabel_configs: [{action: drop, regex: '(.*)'}]
 - {job_name: empty}
+- job_name: steps
+  relabel_configs:
+  - {source_labels: [a, c], separator: '-', regex: '(.*)-(.*)', target_label: e, replacement: \$2}
+  - {source_labels: [a], modulus: 8, target_label: shard, action: hashmod}
+  - {regex: 'c', action: labeldrop}
+  - {source_labels: [a], regex: drop, action: drop}
+  - {source_labels: [e], target_label: big, action: uppercase}
 Y
 start_both "$cache/prometheus"
 seen() {

@@ -34,7 +34,9 @@ static const struct route routes[] = {
     {"/api/v1/labels", GET_POST, engine_api_labels, true},
     {"/api/v1/label/*/values", GET, engine_api_label_values, true},
     {"/api/v1/scrape_pools", GET, engine_api_scrape_pools},
+    {"/api/v1/scrape_pools/config", GET, engine_api_scrape_pool_config},
     {"/api/v1/targets", GET, engine_api_targets},
+    {"/api/v1/targets/relabel_steps", GET, engine_api_relabel_steps},
     {"/api/v1/targets/metadata", GET, engine_api_targets_metadata},
     {"/api/v1/metadata", GET, engine_api_metadata},
     {"/api/v1/rules", GET, engine_api_rules},
@@ -47,7 +49,16 @@ static const struct route routes[] = {
     {"/api/v1/status/tsdb", GET, engine_api_status_tsdb, true},
     {"/api/v1/status/walreplay", GET, engine_api_status_walreplay},
     {"/api/v1/status/tsdb/blocks", GET, engine_api_status_blocks},
+    {"/api/v1/status/self_metrics", GET, engine_api_self_metrics},
     {"/api/v1/notifications", GET, engine_api_notifications},
+    {"/api/v1/notifications/live", GET, engine_api_notifications_live},
+    {"/api/v1/search/metric_names", GET_POST, engine_api_search},
+    {"/api/v1/search/label_names", GET_POST, engine_api_search},
+    {"/api/v1/search/label_values", GET_POST, engine_api_search},
+    {"/api/v1/admin/tsdb/delete_series", POST_PUT, engine_api_admin},
+    {"/api/v1/admin/tsdb/clean_tombstones", POST_PUT, engine_api_admin},
+    {"/api/v1/admin/tsdb/snapshot", POST_PUT, engine_api_admin},
+    {"/api/v1/read", POST, engine_api_remote_read},
     {"/federate", GET, engine_api_federate, true},
     {"/metrics", GET, engine_api_own_metrics},
     {"/version", GET, engine_api_version},
@@ -146,7 +157,7 @@ static void dispatch_request(struct engine_api_request *r, struct http_exchange 
         return;
     }
     if (!(routes[r->route].methods & method_bit(method))) {
-        bool lifecycle = routes[r->route].methods == POST_PUT;
+        bool lifecycle = gs_slice_starts(r->path, "/-/") && routes[r->route].methods == POST_PUT;
         http_add_header(x, "Allow",
                         lifecycle                          ? "POST, PUT"
                         : routes[r->route].methods == POST ? "OPTIONS, POST"

@@ -152,6 +152,13 @@ void engine_api_targets(struct engine_api_request *r);
 void engine_api_targets_metadata(struct engine_api_request *r);
 void engine_api_metadata(struct engine_api_request *r);
 void engine_api_scrape_pools(struct engine_api_request *r);
+void engine_api_scrape_pool_config(struct engine_api_request *r);
+void engine_api_relabel_steps(struct engine_api_request *r);
+void engine_api_self_metrics(struct engine_api_request *r);
+void engine_api_notifications_live(struct engine_api_request *r);
+void engine_api_search(struct engine_api_request *r);
+void engine_api_admin(struct engine_api_request *r);
+void engine_api_remote_read(struct engine_api_request *r);
 void engine_api_rules(struct engine_api_request *r);
 void engine_api_alerts(struct engine_api_request *r);
 void engine_api_alertmanagers(struct engine_api_request *r);
@@ -211,6 +218,9 @@ int64_t engine_api_local_query_begun_ns(const struct engine_api_local_query *que
 void engine_api_queue_write(struct engine_api_request *r);
 void engine_api_refuse_write(struct engine_api_request *r, enum engine_api_error type,
                              const char *why);
+
+// Appends the text of /metrics.
+void engine_api_write_own_metrics(const struct engine_api *a, struct gs_buf *out);
 
 // Names of routes and codes, for /metrics; NULL after the last.
 const char *engine_api_route_path(size_t i);

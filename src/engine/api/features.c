@@ -18,7 +18,7 @@ static json_t *functions_json(void)
 // Prometheus counts aggregations and the keywords of matching among the operators.
 static json_t *operators_json(void)
 {
-    static const char *const others[] = {"=~", "!~", "@", "="};
+    static const char *const others[] = {"=~", "!~", "@"};
     json_t *all = json_object();
     for (int op = PROMQL_ADD; op <= PROMQL_UNLESS; op++)
         json_object_set_new(all, promql_op_text((enum promql_op)op), json_true());
@@ -31,24 +31,102 @@ static json_t *operators_json(void)
     return all;
 }
 
-static json_t *words_json(const char *const *words, size_t n)
+// What depends on flags is set afterwards.
+static const struct {
+    const char *kind;
+    const char *supported[32], *unsupported[8]; // end with NULL
+} usual[] = {
+    {"api",
+     {"exclude_alerts", "label_values_match", "query_stats", "query_warnings", "time_range_labels",
+      "time_range_series"},
+     {"admin", "openapi_3.1", "openapi_3.2", "otlp_write_receiver", "query_cost", "search"}},
+    {"otlp_receiver", {NULL}, {"delta_conversion", "native_delta_ingestion"}},
+    {"prometheus", {"server_mode"}, {"agent_mode"}},
+    {"promql",
+     {"anchored", "at_modifier", "bool", "by", "duration_expr", "group_left", "group_right",
+      "ignoring", "offset", "negative_offset", "on", "per_query_lookback_delta", "smoothed",
+      "subqueries", "without"},
+     {"delayed_name_removal", "per_step_stats", "type_and_unit_labels"}},
+    {"rules", {"keep_firing_for", "query_offset"}, {"concurrent_rule_eval"}},
+    {"scrape",
+     {NULL},
+     {"extra_scrape_metrics", "openmetrics2", "start_timestamp_zero_ingestion",
+      "type_and_unit_labels"}},
+    {"service_discovery_providers", {"dns", "file", "http", "kubernetes", "static"}, {NULL}},
+    {"templating_functions",
+     {"args",
+      "externalURL",
+      "first",
+      "graphLink",
+      "humanize",
+      "humanize1024",
+      "humanizeDuration",
+      "humanizePercentage",
+      "humanizeTimestamp",
+      "label",
+      "match",
+      "parseDuration",
+      "pathPrefix",
+      "query",
+      "reReplaceAll",
+      "safeHtml",
+      "sortByLabel",
+      "stripDomain",
+      "stripPort",
+      "strvalue",
+      "tableLink",
+      "title",
+      "toLower",
+      "toTime",
+      "toUpper",
+      "value"},
+     {"now", "toDuration", "urlQueryEscape"}},
+    {"tsdb",
+     {"isolation"},
+     {"delayed_compaction", "histograms_st_encoding", "native_histograms", "st_storage",
+      "use_uncached_io", "xor2_encoding"}},
+    {"ui", {NULL}, {"ui_v2", "ui_v3"}},
+};
+
+static json_t *usual_json(void)
 {
     json_t *all = json_object();
-    for (size_t i = 0; i < n; i++)
-        json_object_set_new(all, words[i], json_true());
+    for (size_t i = 0; i < GS_ARRAY_LEN(usual); i++) {
+        json_t *kind = json_object();
+        for (size_t k = 0; usual[i].supported[k]; k++)
+            json_object_set_new(kind, usual[i].supported[k], json_true());
+        for (size_t k = 0; usual[i].unsupported[k]; k++)
+            json_object_set_new(kind, usual[i].unsupported[k], json_false());
+        json_object_set_new(all, usual[i].kind, kind);
+    }
     return all;
+}
+
+static void set_feature(json_t *all, const char *kind, const char *name, bool on)
+{
+    json_object_set_new(json_object_get(all, kind), name, json_boolean(on));
+}
+
+static bool flag_is_on(const struct engine_api *a, const char *name)
+{
+    for (const struct http_header *f = a->cfg.flags; f && f->name; f++)
+        if (gs_streq(f->name, name))
+            return gs_streq(f->value, "true");
+    return false;
 }
 
 void engine_api_features(struct engine_api_request *r)
 {
-    static const char *const promql[] = {
-        "anchored",   "at_modifier", "bool",       "by",     "duration_expr",
-        "group_left", "group_right", "ignoring",   "offset", "negative_offset",
-        "on",         "smoothed",    "subqueries", "without"};
+    const struct engine_api *a = r->api;
+    json_t *all = usual_json();
+    set_feature(all, "api", "lifecycle", a->cfg.lifecycle);
+    set_feature(all, "api", "remote_write_receiver", a->cfg.write_messages != 0);
+    set_feature(all, "prometheus", "auto_reload_config", flag_is_on(a, "config.auto-reload"));
+    set_feature(all, "promql", "unquoted_utf8_names", promql_features() & PROMQL_UTF8_NAMES);
     static const char *const fills[] = {"fill", "fill_left", "fill_right"};
-    json_t *words = words_json(promql, GS_ARRAY_LEN(promql));
     for (size_t i = 0; i < GS_ARRAY_LEN(fills); i++)
-        json_object_set_new(words, fills[i], json_boolean(promql_features() & PROMQL_FILL));
-    engine_api_reply_json(r, json_pack("{s:o,s:o,s:o}", "promql", words, "promql_functions",
-                                       functions_json(), "promql_operators", operators_json()));
+        set_feature(all, "promql", fills[i], promql_features() & PROMQL_FILL);
+    json_object_set_new(all, "promql_functions", functions_json());
+    json_object_set_new(all, "promql_operators", operators_json());
+    engine_api_reply_json(r, all);
 }

@@ -211,12 +211,9 @@ static void write_requests(const struct engine_api *a, struct gs_buf *out)
                            (double)a->counts[i].bytes);
 }
 
-void engine_api_own_metrics(struct engine_api_request *r)
+void engine_api_write_own_metrics(const struct engine_api *a, struct gs_buf *out)
 {
-    const struct engine_api *a = r->api;
-    struct gs_buf *out = &r->api->out;
     struct tsdb_stats s;
-    gs_buf_clear(out);
     tsdb_stats(a->cfg.db, &s);
     write_build(a, out);
     write_process(a, out);
@@ -232,5 +229,12 @@ void engine_api_own_metrics(struct engine_api_request *r)
         rules_manager_write_metrics(a->cfg.rules, out);
     if (a->cfg.write_metrics)
         a->cfg.write_metrics(a->cfg.arg, out);
+}
+
+void engine_api_own_metrics(struct engine_api_request *r)
+{
+    struct gs_buf *out = &r->api->out;
+    gs_buf_clear(out);
+    engine_api_write_own_metrics(r->api, out);
     engine_api_reply_body(r, 200, "text/plain; version=0.0.4; charset=utf-8", gs_buf_slice(out));
 }

@@ -89,6 +89,30 @@ void engine_api_notifications(struct engine_api_request *r)
     engine_api_reply_json(r, json_array());
 }
 
+// What Prometheus responds if there are too many subscribers. There are no notifications.
+void engine_api_notifications_live(struct engine_api_request *r)
+{
+    http_add_header(r->x, "Cache-Control", "no-cache");
+    engine_api_reply_body(r, 204, "text/event-stream", GS_SLICE(""));
+}
+
+// --- APIs that are off in Prometheus unless a flag turns them on ---
+
+void engine_api_search(struct engine_api_request *r)
+{
+    engine_api_fail(r, ENGINE_API_UNAVAILABLE, "search API disabled");
+}
+
+void engine_api_admin(struct engine_api_request *r)
+{
+    engine_api_fail(r, ENGINE_API_UNAVAILABLE, "admin APIs disabled");
+}
+
+void engine_api_remote_read(struct engine_api_request *r)
+{
+    engine_api_reply_text(r, 404, "remote read is not supported by gpuscale\n");
+}
+
 // --- status/tsdb ---
 
 // The largest counts, in descending order, at most `cap`.

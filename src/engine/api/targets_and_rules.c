@@ -125,12 +125,6 @@ void engine_api_metadata(struct engine_api_request *r)
                                  : json_object());
 }
 
-void engine_api_scrape_pools(struct engine_api_request *r)
-{
-    engine_api_reply_json(r, r->api->cfg.scrapes ? scrape_pools_json(r->api->cfg.scrapes)
-                                                 : json_pack("{s:[]}", "scrapePools"));
-}
-
 // --- rules ---
 
 struct rule_filter {

@@ -268,6 +268,8 @@ static void fill_defaults(struct codec_reader *r, const json_t *list, const stru
         fill_timing(r, at, c, &s[i]);
         read_histograms(r, at, &c->defaults, &s[i]);
         engine_config_check_names(r, at, &s[i], &c->defaults);
+        if (!r->err)
+            s[i].shown = engine_config_show_scrape(r, at, &s[i], &c->defaults);
         if (!r->err && gs_hmap_get_str(names, s[i].job_name))
             codec_reader_fail(r, at, "found multiple scrape configs with job name \"%s\"",
                               s[i].job_name);

@@ -34,8 +34,8 @@ enum engine_config_relabel_action {
 struct engine_config_relabel {
     const char *const *source_labels;
     size_t n_source_labels;
-    const char *separator, *target_label, *replacement;
-    struct tsdb_regex *regex;
+    const char *separator, *target_label, *replacement, *pattern;
+    struct tsdb_regex *regex; // of pattern
     uint64_t modulus;
     enum engine_config_relabel_action action;
 };
@@ -124,8 +124,9 @@ struct engine_config_scrape_config {
     // Without effect on scrapes; labels of discovered targets show them.
     bool native_histograms, classic_histograms, convert_histograms;
     enum engine_config_fallback fallback;
-    // As written; NULL: not set. legacy_names and accept are the result after the defaults of
-    // global.
+    const char *shown; // as YAML, with defaults and without secrets
+    // As written; NULL: not set. legacy_names, escaping_scheme and accept are the result after the
+    // defaults of global.
     const char *validation_scheme, *escaping_scheme, *fallback_protocol;
     const char *const *protocols;
     size_t n_protocols;
@@ -231,6 +232,9 @@ void engine_config_labels_finish(struct engine_config_label_builder *b);
 // Returns false if the target or series is dropped.
 bool engine_config_relabel(const struct engine_config_relabels *r,
                            struct engine_config_label_builder *b);
+
+// A relabel config as an object with Prometheus' keys and defaults.
+json_t *engine_config_relabel_json(const struct engine_config_relabel *l);
 
 // Copies labels and their strings.
 struct metrics_label *engine_config_labels_copy(struct gs_arena *arena,

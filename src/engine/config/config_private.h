@@ -48,6 +48,11 @@ void engine_config_check_global_names(struct codec_reader *r, const json_t *at,
 void engine_config_check_names(struct codec_reader *r, const json_t *at,
                                struct engine_config_scrape_config *s,
                                const struct engine_config_scrape_config *global);
+// The scrape config that was read from `at`, as YAML with the defaults. The text belongs to r.
+const char *engine_config_show_scrape(struct codec_reader *r, const json_t *at,
+                                      const struct engine_config_scrape_config *s,
+                                      const struct engine_config_scrape_config *global);
+extern const char *const engine_config_relabel_actions[]; // by enum engine_config_relabel_action
 void engine_config_read_alertmanager(struct codec_reader *r, const json_t *item,
                                      void *alertmanager);
 // Sections without effect. Errors in them are still reported.

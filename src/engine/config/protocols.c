@@ -202,4 +202,5 @@ void engine_config_check_names(struct codec_reader *r, const json_t *at,
         return;
     metrics_accept(protocols, n, escaping, &accept);
     s->accept = codec_reader_format(r, "%s", accept.data);
+    s->escaping_scheme = metrics_escaping_name(escaping);
 }

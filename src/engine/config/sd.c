@@ -413,7 +413,7 @@ static void read_sources(struct codec_reader *r, const json_t *value, void *out)
                               l->source_labels[i]);
 }
 
-static const char *const action_names[] = {
+const char *const engine_config_relabel_actions[] = {
     [ENGINE_CONFIG_RELABEL_REPLACE] = "replace",
     [ENGINE_CONFIG_RELABEL_KEEP] = "keep",
     [ENGINE_CONFIG_RELABEL_DROP] = "drop",
@@ -430,8 +430,8 @@ static const char *const action_names[] = {
 static void read_action(struct codec_reader *r, const json_t *value, void *out)
 {
     const char *text = codec_read_text(r, value);
-    for (size_t i = 0; i < GS_ARRAY_LEN(action_names); i++) {
-        if (strcasecmp(text, action_names[i]) == 0) {
+    for (size_t i = 0; i < GS_ARRAY_LEN(engine_config_relabel_actions); i++) {
+        if (strcasecmp(text, engine_config_relabel_actions[i]) == 0) {
             *(enum engine_config_relabel_action *)out = (enum engine_config_relabel_action)i;
             return;
         }
@@ -479,7 +479,7 @@ static void check_relabel_keys(struct codec_reader *r, const json_t *item,
 static void check_relabel(struct codec_reader *r, const json_t *item,
                           const struct engine_config_relabel *l)
 {
-    const char *action = action_names[l->action];
+    const char *action = engine_config_relabel_actions[l->action];
     bool needs_target = l->action == ENGINE_CONFIG_RELABEL_HASHMOD ||
                         l->action == ENGINE_CONFIG_RELABEL_LOWERCASE ||
                         l->action == ENGINE_CONFIG_RELABEL_UPPERCASE ||
@@ -526,8 +526,8 @@ static void read_relabel(struct codec_reader *r, const json_t *item, void *out)
         return;
     }
     const json_t *regex = json_object_get(item, "regex");
-    compile_relabel_regex(r, regex ? regex : item, regex ? codec_read_text(r, regex) : "(.*)",
-                          &l->regex);
+    l->pattern = regex ? codec_read_text(r, regex) : "(.*)";
+    compile_relabel_regex(r, regex ? regex : item, l->pattern, &l->regex);
     check_relabel(r, item, l);
 }
 
@@ -560,7 +560,7 @@ static bool is_legacy_label(const char *text, bool refs)
 static void check_legacy_relabel(struct codec_reader *r, const json_t *item,
                                  const struct engine_config_relabel *l)
 {
-    const char *action = action_names[l->action];
+    const char *action = engine_config_relabel_actions[l->action];
     bool replaces = l->action == ENGINE_CONFIG_RELABEL_REPLACE;
     if (*l->target_label && l->action != ENGINE_CONFIG_RELABEL_LABELMAP &&
         l->action != ENGINE_CONFIG_RELABEL_KEEP && l->action != ENGINE_CONFIG_RELABEL_DROP &&

@@ -104,6 +104,9 @@ json_t *scrape_targets_metadata_json(const struct scrape_manager *m,
                                      const struct tsdb_matcher *matchers, size_t n_matchers,
                                      const char *metric, int64_t limit);
 json_t *scrape_pools_json(const struct scrape_manager *m);
+// The configuration of the job with this name, borrowed until the next reload. NULL: there is none.
+const struct engine_config_scrape_config *scrape_pool_config(const struct scrape_manager *m,
+                                                             const char *name);
 // Called after each committed scrape. NULL: none.
 void scrape_manager_on_scrape(struct scrape_manager *m, void (*fn)(void *arg), void *arg);
 // Appends the metrics about scraping (prometheus_target_*) in the text format.

@@ -156,6 +156,16 @@ json_t *scrape_pools_json(const struct scrape_manager *m)
     return data;
 }
 
+const struct engine_config_scrape_config *scrape_pool_config(const struct scrape_manager *m,
+                                                             const char *name)
+{
+    for (const struct scrape_set *s = m->sets; s; s = s->next)
+        for (size_t i = 0; i < s->n; i++)
+            if (gs_streq(s->jobs[i]->cfg->job_name, name))
+                return s->jobs[i]->cfg;
+    return NULL;
+}
+
 // --- metadata ---
 
 struct metadata_view {

@@ -46,6 +46,12 @@ json_t *scrape_pools_json(const struct scrape_manager *m)
     return json_of("{\"scrapePools\":[\"a\"]}");
 }
 
+const struct engine_config_scrape_config *scrape_pool_config(const struct scrape_manager *m,
+                                                             const char *name)
+{
+    return NULL;
+}
+
 void scrape_manager_write_metrics(const struct scrape_manager *m, struct gs_buf *out)
 {
     gs_buf_add_str(out, "prometheus_target_scrapes_total 1\n");

@@ -177,6 +177,24 @@ static void test_own_metrics(void **state)
     assert_contains(h, 200, "process_resident_memory_bytes ");
 }
 
+static void test_own_metrics_as_json(void **state)
+{
+    struct harness *h = *state;
+    get(h, "/api/v1/status/self_metrics?metric_name_pattern=prometheus_tsdb_head_series");
+    assert_answer(h, 200,
+                  "{\"status\":\"success\",\"data\":[{\"name\":\"prometheus_tsdb_head_series\","
+                  "\"help\":\"Total number of series in the head block.\",\"type\":\"GAUGE\","
+                  "\"metric\":[{\"gauge\":{\"value\":3.0}}]}]}");
+    get(h, "/api/v1/status/self_metrics?metric_name_pattern=prometheus_engine_query_dur.*");
+    assert_contains(h, 200,
+                    "\"type\":\"SUMMARY\",\"metric\":[{\"label\":[{\"name\":\"slice\",\"value\":"
+                    "\"inner_eval\"}],\"summary\":{\"sampleSum\":");
+    get(h, "/api/v1/status/self_metrics");
+    assert_contains(h, 200, "\"name\":\"process_open_fds\"");
+    get(h, "/api/v1/status/self_metrics?metric_name_pattern=(");
+    assert_failed(h, 400, "bad_data", "invalid metric_name_pattern: ");
+}
+
 static void test_cors_pattern(void **state)
 {
     struct engine_api_config cfg = {.cors_origin = "("};
@@ -196,6 +214,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_lifecycle_off, setup, teardown),
         cmocka_unit_test_setup_teardown(test_prefix, setup_prefix, teardown),
         cmocka_unit_test_setup_teardown(test_own_metrics, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_own_metrics_as_json, setup, teardown),
         cmocka_unit_test(test_cors_pattern),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Text that parses must give the same samples after it is written and parsed again. A second read
-// with cached lines must give the same lines as the first.
+// with cached lines must give the same lines as the first. Exemplars are stored.
 #include "base/mem.h"
 #include "metrics/write.h"
+#include "tsdb/exemplars.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -55,7 +56,8 @@ static bool same(const struct metrics_line *a, const struct metrics_line *b)
     return a->identity.data == b->identity.data && a->identity.len == b->identity.len &&
            a->hash == b->hash && bits_of(a->value) == bits_of(b->value) &&
            a->has_timestamp == b->has_timestamp && a->timestamp_ms == b->timestamp_ms &&
-           a->has_exemplar == b->has_exemplar && a->number == b->number;
+           a->exemplar.data == b->exemplar.data && a->exemplar.len == b->exemplar.len &&
+           a->number == b->number;
 }
 
 // Lines are expected where `known` has them, shifted by `shift`. Returns where reading stopped.
@@ -78,6 +80,43 @@ static bool read_lines(struct metrics_reader *r, struct gs_slice text, enum metr
     }
 }
 
+static void count_exemplar(void *arg, const struct tsdb_exemplar_series *s,
+                           const struct tsdb_exemplar *e, bool is_first)
+{
+    size_t *n = arg;
+    if (s->n_labels != 1 || e->n_labels > TSDB_EXEMPLAR_MAX_CHARS || is_first != !*n)
+        __builtin_trap();
+    ++*n;
+}
+
+// All in one series.
+static void store_exemplars(struct metrics_reader *r, const struct seen *all)
+{
+    const struct metrics_label name = {GS_SLICE("__name__"), GS_SLICE("m")};
+    const struct tsdb_exemplar_selector every = {NULL, 0};
+    struct tsdb *db = tsdb_new(NULL);
+    tsdb_ref ref;
+    gs_error_free(tsdb_series_get(db, &name, 1, &ref));
+    tsdb_exemplars_set_max(db, 3);
+    for (size_t i = 0; i < all->n; i++) {
+        struct metrics_exemplar e;
+        if (!all->lines[i].exemplar.len)
+            continue;
+        if (metrics_reader_exemplar(r, all->lines[i].exemplar, &e)) // was valid before
+            __builtin_trap();
+        tsdb_exemplars_add(db, ref,
+                           &(struct tsdb_exemplar){e.labels, e.n_labels, e.value, e.timestamp_ms,
+                                                   e.has_timestamp});
+    }
+    struct tsdb_exemplar_stats stats;
+    size_t n = 0;
+    tsdb_exemplars_stats(db, &stats);
+    tsdb_exemplars_select(db, &every, 1, INT64_MIN, INT64_MAX, count_exemplar, &n);
+    if (n != stats.n || n > 3)
+        __builtin_trap();
+    tsdb_free(db);
+}
+
 static void expected_lines(struct gs_slice text, enum metrics_format format)
 {
     struct metrics_reader *r = metrics_reader_new();
@@ -92,6 +131,7 @@ static void expected_lines(struct gs_slice text, enum metrics_format format)
                 __builtin_trap();
         free(again.lines);
     }
+    store_exemplars(r, &plain);
     free(plain.lines);
     metrics_reader_free(r);
 }

@@ -254,8 +254,8 @@ static const struct gs_opt rows[] = {
      .arg = "NAMES",
      .type = GS_OPT_STRINGS,
      .offset = offsetof(struct engine_flags, features),
-     .help = "Features with commas: promql-experimental-functions, promql-binop-fill-modifiers. "
-             "Other features of Prometheus have no effect."},
+     .help = "Features with commas: exemplar-storage, promql-experimental-functions, "
+             "promql-binop-fill-modifiers. Other features of Prometheus have no effect."},
     IGNORED_BOOL(0, "web.enable-admin-api", "Series cannot be deleted here."),
     IGNORED_BOOL(2, "web.enable-otlp-receiver", "OTLP is not received."),
     IGNORED_BOOL(3, "storage.tsdb.no-lockfile", "There is no such lock file."),

@@ -19,9 +19,12 @@ struct engine_check_options {
 
 enum { ENGINE_CHECK_EXIT_LINT = 3 }; // as promtool
 
+#define ENGINE_FEATURE_EXEMPLARS "exemplar-storage"
+
 // Enables the features of PromQL that the values of --enable-feature list. Call it before files are
-// read. Other features are logged.
+// read. Features that no part has are logged.
 void engine_enable_features(const struct gs_opt_list *lists);
+bool engine_has_feature(const struct gs_opt_list *lists, const char *name);
 // Checks each prometheus.yml with the secret, certificate, target and rule files that it names.
 // Helm values of kube-prometheus-stack, and ServiceMonitor and PodMonitor objects, are recognized
 // by their content.

@@ -14,6 +14,7 @@
 #include "engine/remote/remote_write.h"
 #include "engine/rules/rules.h"
 #include "engine/state_metrics/state_metrics.h"
+#include "tsdb/exemplars.h"
 
 enum {
     GC_EVERY_MS = 2000,
@@ -235,6 +236,7 @@ static struct gs_error *load_config(struct engine *e)
         gs_warn("engine", "%s", cfg->ignored[i]);
     apply_log_level(e, cfg);
     promql_engine_set_default_step(e->promql, cfg->evaluation_interval_ms);
+    tsdb_exemplars_set_max(e->db, e->o.exemplars ? cfg->max_exemplars : 0);
     scrape_manager_apply(e->scrapes, cfg);
     if (e->monitors)
         monitors_set_defaults(e->monitors, cfg);

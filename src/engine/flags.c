@@ -30,13 +30,27 @@ void engine_enable_features(const struct gs_opt_list *lists)
 {
     unsigned features = 0;
     for (size_t i = 0; i < lists->len; i++) {
-        struct gs_slice other = {0};
-        features |= promql_features_of(gs_slice_of(lists->items[i]), &other);
-        if (other.len)
-            gs_warn("engine", "--enable-feature=" GS_SLICE_FMT " has no effect",
-                    GS_SLICE_ARG(other));
+        struct gs_slice list = gs_slice_of(lists->items[i]);
+        while (list.data) {
+            struct gs_slice other = {0};
+            features |= promql_features_of(gs_slice_cut(&list, ','), &other);
+            if (other.len && !gs_slice_eq_str(other, ENGINE_FEATURE_EXEMPLARS))
+                gs_warn("engine", "--enable-feature=" GS_SLICE_FMT " has no effect",
+                        GS_SLICE_ARG(other));
+        }
     }
     promql_set_features(features);
+}
+
+bool engine_has_feature(const struct gs_opt_list *lists, const char *name)
+{
+    for (size_t i = 0; i < lists->len; i++) {
+        struct gs_slice list = gs_slice_of(lists->items[i]);
+        while (list.data)
+            if (gs_slice_eq_str(gs_slice_trim(gs_slice_cut(&list, ',')), name))
+                return true;
+    }
+    return false;
 }
 
 struct gs_error *engine_parse_size(const char *text, size_t *ret)

@@ -298,6 +298,7 @@ static struct gs_error *make_engine(struct server *r, const struct engine_flags 
         .write_messages = write_messages,
         .watch_files = f->auto_reload,
         .sets_log_level = true,
+        .exemplars = engine_has_feature(&f->features, ENGINE_FEATURE_EXEMPLARS),
         .poll_ms = f->auto_reload_interval_ns / GS_NS_PER_MS,
         .ledger = {.enabled = true,
                    .path = r->ledger_path,

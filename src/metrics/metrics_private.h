@@ -66,8 +66,9 @@ struct gs_slice metrics_reader_take_name(struct metrics_reader *r, bool colon);
 struct gs_error *metrics_reader_comment(struct metrics_reader *r);
 // Reads value, timestamp and exemplar. The cursor is after the identity.
 struct gs_error *metrics_reader_tail(struct metrics_reader *r, struct metrics_line *ret);
-// Checks the labels of an exemplar. The cursor is at '{'.
-struct gs_error *metrics_reader_exemplar_labels(struct metrics_reader *r);
+// Reads the labels of an exemplar. The cursor is at '{'.
+struct gs_error *metrics_reader_exemplar_labels(struct metrics_reader *r,
+                                                struct metrics_exemplar *ret);
 
 // --- scans ---
 // Vectorized scans of a line.

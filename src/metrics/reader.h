@@ -62,8 +62,16 @@ struct metrics_line {
     double value;
     int64_t timestamp_ms;
     bool has_timestamp;
-    bool has_exemplar; // OpenMetrics; skipped
-    size_t number;     // 1-based line
+    struct gs_slice exemplar; // its text, checked, apart from the label names; empty: none
+    size_t number;            // 1-based line
+};
+
+struct metrics_exemplar {
+    const struct metrics_label *labels; // in input order; names can repeat
+    size_t n_labels;
+    double value;
+    bool has_timestamp;
+    int64_t timestamp_ms;
 };
 
 struct metrics_metadata {
@@ -94,6 +102,10 @@ void metrics_reader_expect(struct metrics_reader *r, uint64_t hash, size_t len);
 // Prometheus 3, le of a histogram and quantile of a summary are normalized ("1.0").
 struct gs_error *metrics_reader_labels(struct metrics_reader *r, const struct metrics_line *line,
                                        const struct metrics_label **ret, size_t *ret_n);
+// Reads an exemplar of a line of the current text; valid until the next call. The labels of the
+// current line can no longer be read.
+struct gs_error *metrics_reader_exemplar(struct metrics_reader *r, struct gs_slice text,
+                                         struct metrics_exemplar *ret);
 // Called for # HELP, # TYPE and # UNIT lines that differ from the line at the same position of the
 // last text, so repeated reads of a target report only changes. NULL: none.
 void metrics_reader_on_metadata(struct metrics_reader *r,

@@ -99,7 +99,8 @@ static void normalize_bound(struct metrics_reader *r, struct metrics_label *l)
     r->scratch_len += n;
 }
 
-static struct gs_error *append_label(struct metrics_reader *r, size_t *n, struct metrics_label l)
+static struct gs_error *append_label(struct metrics_reader *r, bool exemplar, size_t *n,
+                                     struct metrics_label l)
 {
     if (*n > r->limits.max_labels)
         return metrics_reader_fail(r, "too many labels");
@@ -107,10 +108,11 @@ static struct gs_error *append_label(struct metrics_reader *r, size_t *n, struct
         return metrics_reader_fail(r, "the label name is too long");
     if (r->limits.max_value && l.value.len > r->limits.max_value)
         return metrics_reader_fail(r, "the label value is too long");
-    for (size_t i = 0; i < *n; i++)
+    for (size_t i = 0; i < *n && !exemplar; i++)
         if (gs_slice_eq(r->labels[i].name, l.name))
             return metrics_reader_fail(r, "the label name is repeated");
-    normalize_bound(r, &l);
+    if (!exemplar)
+        normalize_bound(r, &l);
     gs_grow(&r->labels, &r->labels_cap, *n, sizeof(*r->labels));
     r->labels[(*n)++] = l;
     return NULL;
@@ -172,7 +174,7 @@ static struct gs_error *take_labels(struct metrics_reader *r, bool exemplar, siz
         if (metric)
             r->labels[0].value = l.name;
         else
-            err = append_label(r, n, l);
+            err = append_label(r, exemplar, n, l);
         if (err)
             return err;
         metrics_reader_skip_blanks(r);
@@ -190,12 +192,18 @@ static void put_name(struct metrics_reader *r, struct gs_slice name)
     r->labels[0] = (struct metrics_label){GS_SLICE("__name__"), name};
 }
 
-struct gs_error *metrics_reader_exemplar_labels(struct metrics_reader *r)
+struct gs_error *metrics_reader_exemplar_labels(struct metrics_reader *r,
+                                                struct metrics_exemplar *ret)
 {
     reserve_scratch(r);
     put_name(r, gs_slice_make(NULL, 0));
     size_t n = 1;
-    return take_labels(r, true, &n);
+    struct gs_error *err = take_labels(r, true, &n);
+    if (err)
+        return err;
+    ret->labels = r->labels + 1;
+    ret->n_labels = n - 1;
+    return NULL;
 }
 
 struct gs_error *metrics_reader_labels(struct metrics_reader *r, const struct metrics_line *line,

@@ -66,26 +66,49 @@ static struct gs_error *take_seconds(struct metrics_reader *r, int64_t *ret_ms)
     return metrics_reader_fail(r, "the timestamp is not a number of seconds");
 }
 
-static struct gs_error *take_exemplar(struct metrics_reader *r)
+// The cursor is at '{'.
+static struct gs_error *take_exemplar(struct metrics_reader *r, struct metrics_exemplar *ret)
 {
-    r->at++; // '#'
-    if (!take_separator(r) || metrics_reader_peek(r) != '{')
-        return metrics_reader_fail(r, "expected '{' of an exemplar");
-    struct gs_error *err = metrics_reader_exemplar_labels(r);
+    struct gs_error *err = metrics_reader_exemplar_labels(r, ret);
     if (err)
         return err;
     if (!take_separator(r))
         return metrics_reader_fail(r, "expected a space before the exemplar's value");
-    double value;
-    err = take_value(r, &value);
+    err = take_value(r, &ret->value);
     if (err || r->at == r->line.len)
         return err;
-    int64_t ms;
     if (!take_separator(r))
         return metrics_reader_fail(r, "unexpected text after the exemplar's value");
-    err = take_seconds(r, &ms);
+    err = take_seconds(r, &ret->timestamp_ms);
+    ret->has_timestamp = true;
     if (!err && r->at != r->line.len)
         err = metrics_reader_fail(r, "unexpected text after the exemplar");
+    return err;
+}
+
+// The cursor is at '#'. Only checks the exemplar: few readers use it.
+static struct gs_error *check_exemplar(struct metrics_reader *r, struct gs_slice *ret)
+{
+    struct metrics_exemplar e = {0};
+    r->at++;
+    if (!take_separator(r) || metrics_reader_peek(r) != '{')
+        return metrics_reader_fail(r, "expected '{' of an exemplar");
+    struct gs_slice text = gs_slice_make(r->line.data + r->at, r->line.len - r->at);
+    struct gs_error *err = take_exemplar(r, &e);
+    if (!err)
+        *ret = text;
+    return err;
+}
+
+struct gs_error *metrics_reader_exemplar(struct metrics_reader *r, struct gs_slice text,
+                                         struct metrics_exemplar *ret)
+{
+    struct metrics_exemplar e = {0};
+    r->line = text;
+    r->at = 0;
+    struct gs_error *err = take_exemplar(r, &e);
+    if (!err)
+        *ret = e;
     return err;
 }
 
@@ -105,8 +128,7 @@ static struct gs_error *openmetrics_tail(struct metrics_reader *r, struct metric
         if (!take_separator(r) || metrics_reader_peek(r) != '#')
             return metrics_reader_fail(r, "unexpected text after the timestamp");
     }
-    ret->has_exemplar = true;
-    return take_exemplar(r);
+    return check_exemplar(r, &ret->exemplar);
 }
 
 static struct gs_error *text_tail(struct metrics_reader *r, struct metrics_line *ret)
@@ -129,7 +151,8 @@ static struct gs_error *text_tail(struct metrics_reader *r, struct metrics_line 
 
 struct gs_error *metrics_reader_tail(struct metrics_reader *r, struct metrics_line *ret)
 {
-    ret->has_timestamp = ret->has_exemplar = false;
+    ret->has_timestamp = false;
+    ret->exemplar = gs_slice_make(NULL, 0);
     ret->timestamp_ms = 0;
     if (!take_separator(r))
         return metrics_reader_fail(r, "the value is missing");

@@ -258,6 +258,11 @@ struct gs_error *tsdb_group_slot_always(struct tsdb_group *g, const struct metri
     return find_slot(g, labels, n, true, ret_slot);
 }
 
+tsdb_ref tsdb_group_ref(const struct tsdb_group *g, uint32_t slot)
+{
+    return g->refs[slot];
+}
+
 void tsdb_group_free(struct tsdb_group *g)
 {
     if (!g)

@@ -45,6 +45,7 @@ void tsdb_free(struct tsdb *db)
     tsdb_index_finish(db);
     tsdb_series_table_finish(db);
     tsdb_regions_finish(&db->heap.regions);
+    tsdb_exemplars_finish(db);
     tsdb_symbols_free(db->symbols);
     free(db);
 }

@@ -79,6 +79,7 @@ struct gs_error *tsdb_group_slot(struct tsdb_group *g, const struct metrics_labe
 // apply.
 struct gs_error *tsdb_group_slot_always(struct tsdb_group *g, const struct metrics_label *labels,
                                         size_t n, uint32_t *ret_slot);
+tsdb_ref tsdb_group_ref(const struct tsdb_group *g, uint32_t slot); // the series of a slot
 // GS_ECONFLICT: t_ms is not newer than the last commit of the group.
 struct gs_error *tsdb_group_begin(struct tsdb_group *g, int64_t t_ms);
 // The time of the last commit; INT64_MIN: none.

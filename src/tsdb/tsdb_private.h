@@ -101,7 +101,8 @@ struct tsdb {
     int64_t grace_ms;            // part of cfg.retention_ms
     struct tsdb_chunk_heap heap; // of all series; its bytes count rows of groups too
     size_t bytes_labels;
-    uint64_t samples_held; // appended and not dropped
+    uint64_t samples_held;            // appended and not dropped
+    struct tsdb_exemplars *exemplars; // NULL: none were ever stored
 };
 
 // tsdb.c
@@ -117,6 +118,8 @@ bool tsdb_series_find(const struct tsdb *db, const struct tsdb_pair *pairs, size
 void tsdb_series_table_finish(struct tsdb *db);
 void tsdb_series_drop_all(struct tsdb *db, const tsdb_ref *refs, size_t n); // ascending
 void tsdb_series_free(struct tsdb *db, tsdb_ref ref); // its number and symbols are free afterwards
+// exemplars.c
+void tsdb_exemplars_finish(struct tsdb *db);
 // changes.c
 void tsdb_changes_record(struct tsdb *db, tsdb_ref ref); // was added or dropped
 // isolation.c

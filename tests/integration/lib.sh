@@ -98,17 +98,19 @@ free_port() {
     echo "$port"
 }
 
-# start_both PROMETHEUS: starts the engine and this Prometheus with $dir/prometheus.yml. Sets ours
-# and theirs.
+# start_both PROMETHEUS FLAG...: starts the engine and this Prometheus with $dir/prometheus.yml and
+# these flags. Sets ours and theirs.
 start_both() {
+    prometheus=$1
+    shift
     : >"$dir/engine.log" # the lines of an earlier one must not be read
-    "$gpuscale" engine --config.file="$dir/prometheus.yml" --web.listen-address=127.0.0.1:0 >"$dir/engine.log" 2>&1 &
+    "$gpuscale" engine --config.file="$dir/prometheus.yml" --web.listen-address=127.0.0.1:0 "$@" >"$dir/engine.log" 2>&1 &
     both=$!
     wait_for "the engine is ready" grep -q 'is ready' "$dir/engine.log"
     ours=$(sed -n 's#.*listening on \(http://127.0.0.1:[0-9]*\).*#\1#p' "$dir/engine.log")
     port=$(free_port)
     theirs=http://127.0.0.1:$port
-    "$1" --config.file="$dir/prometheus.yml" --web.listen-address="127.0.0.1:$port" --storage.tsdb.path="$dir/data" >"$dir/prometheus.log" 2>&1 &
+    "$prometheus" --config.file="$dir/prometheus.yml" --web.listen-address="127.0.0.1:$port" --storage.tsdb.path="$dir/data" "$@" >"$dir/prometheus.log" 2>&1 &
     both="$both $!"
     pids="$pids $both"
     wait_for "Prometheus is ready" curl -sSf "$theirs/-/ready"

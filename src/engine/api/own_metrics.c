@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/num.h"
 #include "metrics/write.h"
+#include "tsdb/exemplars.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -146,6 +147,26 @@ static void write_store(const struct tsdb_stats *s, struct gs_buf *out)
             (double)s->wal_corrupt_records);
 }
 
+static void write_exemplars(const struct tsdb *db, struct gs_buf *out)
+{
+    struct tsdb_exemplar_stats s;
+    tsdb_exemplars_stats(db, &s);
+    counter(out, "prometheus_tsdb_exemplar_exemplars_appended_total",
+            "Total number of appended exemplars.", (double)s.appended);
+    gauge(out, "prometheus_tsdb_exemplar_exemplars_in_storage",
+          "Number of exemplars currently in circular storage.", (double)s.n);
+    gauge(out, "prometheus_tsdb_exemplar_last_exemplars_timestamp_seconds",
+          "The timestamp of the oldest exemplar stored in circular storage.",
+          (double)s.oldest_ms / 1000);
+    gauge(out, "prometheus_tsdb_exemplar_max_exemplars",
+          "Total number of exemplars the exemplar storage can store, resizeable.", (double)s.max);
+    counter(out, "prometheus_tsdb_exemplar_out_of_order_exemplars_total",
+            "Total number of out of order exemplar ingestion failed attempts.",
+            (double)s.out_of_order);
+    gauge(out, "prometheus_tsdb_exemplar_series_with_exemplars_in_storage",
+          "Number of series with exemplars currently in circular storage.", (double)s.series);
+}
+
 // --- queries and HTTP ---
 
 static void write_build(const struct engine_api *a, struct gs_buf *out)
@@ -219,6 +240,7 @@ void engine_api_write_own_metrics(const struct engine_api *a, struct gs_buf *out
     write_process(a, out);
     write_head(&s, out);
     write_store(&s, out);
+    write_exemplars(a->cfg.db, out);
     write_queries(a, out);
     write_requests(a, out);
     if (a->cfg.scrapes)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// query, query_range, query_exemplars, format_query.
+// query, query_range, format_query.
 #include "engine/api/api_private.h"
 
 #include "base/clock.h"
@@ -200,28 +200,6 @@ void engine_api_query_range(struct engine_api_request *r)
     reply_result(r, &q,
                  promql_range(r->api->cfg.promql, q.expr, w.start_ms, w.end_ms,
                               step_ms ? step_ms : 1, &q.result));
-}
-
-// Exemplars are not stored: a valid request returns an empty list.
-void engine_api_query_exemplars(struct engine_api_request *r)
-{
-    int64_t start, end;
-    if (!engine_api_range(r, &start, &end))
-        return;
-    if (end < start) {
-        engine_api_fail(r, ENGINE_API_BAD_DATA, "end timestamp must not be before start timestamp");
-        return;
-    }
-    struct promql_expr *expr = NULL;
-    struct gs_error *err = promql_parse(gs_slice_of(engine_api_param(r, "query")), &expr);
-    if (err) {
-        engine_api_fail(r, ENGINE_API_BAD_DATA, "%s", gs_error_message(err));
-        gs_error_free(err);
-        return;
-    }
-    promql_expr_free(expr);
-    gs_buf_add_str(engine_api_begin(r), "[]");
-    engine_api_end(r);
 }
 
 void engine_api_format_query(struct engine_api_request *r)

@@ -215,7 +215,7 @@ static const struct codec_field top_fields[] = {
     {"remote_write", CODEC_FIELD_CUSTOM, 0, read_remote_writes},
     {"scrape_config_files", CODEC_FIELD_CUSTOM, 0, read_scrape_files},
     {"remote_read", CODEC_FIELD_CUSTOM, 0, engine_config_check_remote_read},
-    {"storage", CODEC_FIELD_CUSTOM, 0, engine_config_check_storage},
+    {"storage", CODEC_FIELD_CUSTOM, 0, engine_config_read_storage},
     {"tracing", CODEC_FIELD_CUSTOM, 0, engine_config_check_tracing},
     {"otlp", CODEC_FIELD_CUSTOM, 0, engine_config_check_otlp},
     {"runtime", CODEC_FIELD_CUSTOM, AT(log_level), engine_config_read_runtime},
@@ -383,6 +383,7 @@ static void read_top(struct codec_reader *r, const json_t *top, bool opens_files
                      struct engine_config *c)
 {
     c->scrape_interval_ms = c->evaluation_interval_ms = 60000;
+    c->max_exemplars = 100000;
     const json_t *global = json_object_get(top, "global");
     if (global)
         read_global(r, global, c);

@@ -181,6 +181,7 @@ struct engine_config {
     struct engine_config_relabels alert_relabel;
     const struct engine_config_remote_write_config *remote_writes;
     size_t n_remote_writes;
+    size_t max_exemplars;  // 100000 by default; used if exemplars are stored at all
     const char *log_level; // "debug", "info", "warn" or "error"; NULL: that of the flags
     // Warnings about keys of Prometheus that have no effect here ("tracing", "ec2_sd_configs"), one
     // line each.

@@ -57,7 +57,7 @@ void engine_config_read_alertmanager(struct codec_reader *r, const json_t *item,
                                      void *alertmanager);
 // Sections without effect. Errors in them are still reported.
 void engine_config_check_remote_read(struct codec_reader *r, const json_t *list, void *out);
-void engine_config_check_storage(struct codec_reader *r, const json_t *value, void *out);
+void engine_config_read_storage(struct codec_reader *r, const json_t *value, void *out);
 void engine_config_check_tracing(struct codec_reader *r, const json_t *value, void *out);
 void engine_config_check_otlp(struct codec_reader *r, const json_t *value, void *out);
 void engine_config_read_runtime(struct codec_reader *r, const json_t *value, void *log_level);

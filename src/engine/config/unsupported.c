@@ -146,24 +146,33 @@ static void check_tsdb(struct codec_reader *r, const json_t *value, void *out)
         codec_reader_ignore(r, "stale_series_compaction_threshold", value, "storage");
 }
 
-static void check_exemplars(struct codec_reader *r, const json_t *value, void *out)
+static void read_max_exemplars(struct codec_reader *r, const json_t *value, void *out)
 {
-    static const struct codec_field fields[] = {
-        {"max_exemplars", CODEC_FIELD_UNUSED, 0, codec_check_integer}, {0}};
-    const json_t *max = json_object_get(value, "max_exemplars");
-    codec_read_mapping(r, value, fields, "exemplars", out);
-    // The default of Prometheus, and no exemplars at all, are no wishes.
-    if (max && !r->err && !gs_streq(codec_read_text(r, max), "100000") &&
-        !gs_streq(codec_read_text(r, max), "0"))
-        codec_reader_ignore(r, "exemplars", value, "storage");
+    size_t *max = out;
+    int64_t n = 0;
+    codec_check_integer(r, value, NULL);
+    if (!r->err)
+        gs_error_free(
+            gs_parse_i64(gs_slice_of(codec_read_text(r, value)), INT64_MIN, INT64_MAX, &n));
+    *max = n > 0 ? (size_t)n : 0;
 }
 
-void engine_config_check_storage(struct codec_reader *r, const json_t *value, void *out)
+static void read_exemplars(struct codec_reader *r, const json_t *value, void *out)
 {
     static const struct codec_field fields[] = {
-        {"tsdb", CODEC_FIELD_UNUSED, 0, check_tsdb},
-        {"exemplars", CODEC_FIELD_UNUSED, 0, check_exemplars},
-        {0}};
+        {"max_exemplars", CODEC_FIELD_CUSTOM, 0, read_max_exemplars}, {0}};
+    size_t *max = out;
+    *max = 0; // as in Prometheus, if the mapping does not have the key
+    codec_read_mapping(r, value, fields, "exemplars", max);
+}
+
+void engine_config_read_storage(struct codec_reader *r, const json_t *value, void *out)
+{
+    static const struct codec_field fields[] = {{"tsdb", CODEC_FIELD_UNUSED, 0, check_tsdb},
+                                                {"exemplars", CODEC_FIELD_CUSTOM,
+                                                 offsetof(struct engine_config, max_exemplars),
+                                                 read_exemplars},
+                                                {0}};
     codec_read_mapping(r, value, fields, "storage", out);
 }
 

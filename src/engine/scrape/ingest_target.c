@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "engine/scrape/scrape_private.h"
 #include "metrics/labels.h"
+#include "tsdb/exemplars.h"
 
 #define MAX_SAMPLES ((size_t)2000000) // per scrape
 #define MAX_LINE    ((size_t)1 << 20)
@@ -87,6 +88,8 @@ struct ingestion {
     bool limit, full; // sample limit of the job reached; series limit of the store reached
     bool whole;       // all lines were read
     bool paused;      // other series may have been dropped meanwhile
+    bool wants_exemplars;
+    struct scrape_exemplars exemplars;
 };
 
 static void push_line(struct lines *l, struct line item)
@@ -342,7 +345,27 @@ static void add_timed(struct ingestion *p, const struct metrics_line *l, const s
         return;
     }
     scrape_timestamped_add(
-        &p->timed, &(struct scrape_timestamped_sample){k->at, is_new, l->timestamp_ms, l->value});
+        &p->timed, &(struct scrape_timestamped_sample){
+                       .ref = k->at, .is_new = is_new, .t_ms = l->timestamp_ms, .value = l->value});
+    if (l->exemplar.len && p->wants_exemplars)
+        scrape_exemplars_add(&p->exemplars, &(struct scrape_exemplar){.ref = k->at,
+                                                                      .timed = p->timed.n,
+                                                                      .t_ms = l->timestamp_ms,
+                                                                      .text = l->exemplar});
+}
+
+static void add_untimed(struct ingestion *p, const struct metrics_line *l, const struct line *k)
+{
+    if (!tsdb_group_put(p->in->group, k->at, l->value)) {
+        p->in->counts.duplicates++;
+        return;
+    }
+    p->put++;
+    if (l->exemplar.len && p->wants_exemplars)
+        scrape_exemplars_add(&p->exemplars,
+                             &(struct scrape_exemplar){.ref = tsdb_group_ref(p->in->group, k->at),
+                                                       .t_ms = p->t_ms,
+                                                       .text = l->exemplar});
 }
 
 static struct gs_error *ingest_sample(struct ingestion *p, const struct metrics_line *l,
@@ -366,10 +389,8 @@ static struct gs_error *ingest_sample(struct ingestion *p, const struct metrics_
     p->added += unknown;
     if (timed)
         add_timed(p, l, k, unknown);
-    else if (tsdb_group_put(p->in->group, k->at, l->value))
-        p->put++;
     else
-        p->in->counts.duplicates++;
+        add_untimed(p, l, k);
     return NULL;
 }
 
@@ -552,6 +573,7 @@ static void ingestion_finish(struct ingestion *p)
     free(p->fresh.items);
     free(p->table);
     scrape_timestamped_scrape_finish(&p->timed);
+    scrape_exemplars_finish(&p->exemplars);
 }
 
 int64_t scrape_ingest_time(const struct scrape_ingest *in, int64_t now_ms)
@@ -585,6 +607,7 @@ static struct gs_error *scrape_and_commit(struct ingestion *p, struct gs_slice b
     } else {
         commit(in, t_ms, 1, duration_s, p->put);
         scrape_timestamped_append(&p->timed, in->db, in->cfg->track_staleness, &in->counts);
+        scrape_exemplars_append(&p->exemplars, &p->timed, in->reader, in->db, &in->counts);
         scrape_timestamped_end_missing(&in->timed, &p->timed, in->db, t_ms);
     }
     return err;
@@ -597,7 +620,8 @@ struct gs_error *scrape_ingest_text(struct scrape_ingest *in, struct gs_slice bo
     if (err)
         return err;
     check_numbers(in);
-    struct ingestion p = {.in = in, .t_ms = t_ms};
+    struct ingestion p = {
+        .in = in, .t_ms = t_ms, .wants_exemplars = tsdb_exemplars_max(in->db) > 0};
     struct tsdb_isolation hold;
     if (in->go_on)
         tsdb_isolation_begin(in->db, &hold);

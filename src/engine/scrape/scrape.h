@@ -65,7 +65,7 @@ struct scrape_ingest_counts {
     // Of the last scrape, as its scrape_samples_… series.
     size_t scraped, post_relabeling, series_added;
     // Since the start; prometheus_target_scrapes_sample_…_total.
-    uint64_t duplicates, out_of_order, limit_failures;
+    uint64_t duplicates, out_of_order, limit_failures, exemplars_out_of_order;
     size_t known; // cached identities
 };
 void scrape_ingest_counts(const struct scrape_ingest *in, struct scrape_ingest_counts *ret);

@@ -80,7 +80,8 @@ void scrape_timestamped_set_finish(struct scrape_timestamped_set *s);
 
 struct scrape_timestamped_sample {
     tsdb_ref ref;
-    bool is_new; // of the series within the target
+    bool is_new;   // of the series within the target
+    bool rejected; // by the store
     int64_t t_ms;
     double value;
 };
@@ -106,6 +107,28 @@ void scrape_timestamped_append(struct scrape_timestamped_scrape *p, struct tsdb 
 void scrape_timestamped_end_missing(struct scrape_timestamped_set *before,
                                     struct scrape_timestamped_scrape *p, struct tsdb *db,
                                     int64_t t_ms);
+
+// --- exemplars ---
+// The exemplars of a scrape in progress. They are stored when its samples are.
+
+struct scrape_exemplar {
+    tsdb_ref ref;
+    size_t timed;         // index + 1 of its sample among those with timestamps; 0: not one of them
+    int64_t t_ms;         // of the sample
+    struct gs_slice text; // in the body of the response
+};
+
+struct scrape_exemplars {
+    struct scrape_exemplar *items;
+    size_t n, cap;
+};
+void scrape_exemplars_finish(struct scrape_exemplars *x);
+void scrape_exemplars_add(struct scrape_exemplars *x, const struct scrape_exemplar *e);
+// Stores them, except those of rejected samples. r: has read the body.
+void scrape_exemplars_append(const struct scrape_exemplars *x,
+                             const struct scrape_timestamped_scrape *timed,
+                             struct metrics_reader *r, struct tsdb *db,
+                             struct scrape_ingest_counts *counts);
 
 // --- target ---
 //

@@ -292,7 +292,7 @@ json_t *scrape_targets_metadata_json(const struct scrape_manager *m,
 
 struct totals {
     size_t pools;
-    uint64_t duplicates, out_of_order, limit_failures;
+    uint64_t duplicates, out_of_order, limit_failures, exemplars_out_of_order;
 };
 
 static void add_totals(void *arg, const struct scrape_job *j, const struct scrape_target *t)
@@ -303,6 +303,7 @@ static void add_totals(void *arg, const struct scrape_job *j, const struct scrap
     scrape_ingest_counts(scrape_target_ingest(t), &c);
     sum->duplicates += c.duplicates;
     sum->out_of_order += c.out_of_order;
+    sum->exemplars_out_of_order += c.exemplars_out_of_order;
     sum->limit_failures += c.limit_failures;
 }
 
@@ -343,6 +344,9 @@ void scrape_manager_write_metrics(const struct scrape_manager *m, struct gs_buf 
     write_one(out, "prometheus_target_scrapes_sample_out_of_order_total", METRICS_COUNTER,
               "Samples rejected because they are older than the previous sample.",
               (double)t.out_of_order);
+    write_one(out, "prometheus_target_scrapes_exemplar_out_of_order_total", METRICS_COUNTER,
+              "Total number of exemplar rejected due to not being out of the expected order.",
+              (double)t.exemplars_out_of_order);
     write_one(out, "prometheus_target_scrapes_exceeded_sample_limit_total", METRICS_COUNTER,
               "Scrapes that failed at a limit.", (double)t.limit_failures);
     write_one(out, "gpuscale_scrapes_total", METRICS_COUNTER, "Scrapes done.", (double)m->scrapes);

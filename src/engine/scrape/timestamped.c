@@ -40,8 +40,9 @@ void scrape_timestamped_append(struct scrape_timestamped_scrape *p, struct tsdb 
                                struct scrape_ingest_counts *counts)
 {
     for (size_t i = 0; i < p->n; i++) {
-        const struct scrape_timestamped_sample *s = &p->samples[i];
+        struct scrape_timestamped_sample *s = &p->samples[i];
         struct gs_error *err = tsdb_append_ref(db, s->ref, s->t_ms, s->value);
+        s->rejected = err != NULL;
         if (err && gs_error_code(err) == GS_EEXIST)
             counts->duplicates++;
         else if (err)

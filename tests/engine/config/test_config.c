@@ -120,7 +120,6 @@ static void test_settings_without_effect_are_silent_at_their_defaults(void **sta
         "scrape_configs: [{job_name: a, scrape_native_histograms: true}]",
         "storage: {tsdb: {retention: {time: 1d}}}",
         "storage: {tsdb: {stale_series_compaction_threshold: 0.5}}",
-        "storage: {exemplars: {max_exemplars: 5}}",
         "otlp: {label_name_preserve_multiple_underscores: false}",
         "scrape_configs: [{job_name: a, oci_sd_configs: [{}]}]",
     };
@@ -245,6 +244,28 @@ static void test_external_labels_take_the_environment(void **state)
     assert_int_equal(c->n_ignored, 1);
     assert_non_null(strstr(c->ignored[0], "environment variable GPUSCALE_TEST_NONE"));
     engine_config_free(c);
+    (void)state;
+}
+
+static void test_max_exemplars(void **state)
+{
+    static const struct {
+        const char *text;
+        size_t max;
+    } cases[] = {
+        {"", 100000},
+        {"storage: {}", 100000},
+        {"storage: {exemplars: }", 100000},
+        {"storage: {exemplars: {}}", 0},
+        {"storage: {exemplars: {max_exemplars: 5}}", 5},
+        {"storage: {exemplars: {max_exemplars: -5}}", 0},
+    };
+    for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++) {
+        struct engine_config *c = read_config(cases[i].text);
+        assert_int_equal(c->max_exemplars, cases[i].max);
+        assert_int_equal(c->n_ignored, 0);
+        engine_config_free(c);
+    }
     (void)state;
 }
 
@@ -424,6 +445,7 @@ int main(void)
         cmocka_unit_test(test_limits_of_global_are_those_of_jobs_without),
         cmocka_unit_test(test_names_and_protocols_follow_global),
         cmocka_unit_test(test_external_labels_take_the_environment),
+        cmocka_unit_test(test_max_exemplars),
         cmocka_unit_test(test_what_says_false_needs_no_support),
         cmocka_unit_test(test_sizes_are_those_of_prometheus),
         cmocka_unit_test(test_scrape_configs_come_from_files_too),

@@ -4,6 +4,7 @@
 #include "engine/scrape/scrape.h"
 
 #include "base/mem.h"
+#include "tsdb/exemplars.h"
 
 static const struct metrics_label target[] = {
     {GS_SLICE("instance"), GS_SLICE("a:1")},
@@ -66,7 +67,7 @@ static void expect(struct world *w, int64_t t, const char *expected)
     assert_ok(tsdb_find(w->db, NULL, 0, 0, INT64_MAX, 0, &refs));
     GS_AUTO_FREE double *v = gs_alloc_array(refs.len + 1, sizeof(*v));
     tsdb_latest(w->db, refs.items, refs.len, t, t - 300000, v, NULL);
-    char *lines[64];
+    char *lines[64] = {0};
     size_t n = 0;
     for (size_t i = 0; i < refs.len; i++) {
         struct gs_slice name = tsdb_series_label(w->db, refs.items[i], "__name__");
@@ -643,9 +644,73 @@ static void test_a_stopped_text_leaves_nothing(void **state)
     (void)state;
 }
 
+static void count_exemplars(void *arg, const struct tsdb_exemplar_series *s,
+                            const struct tsdb_exemplar *e, bool is_first)
+{
+    struct gs_buf *out = arg;
+    if (is_first)
+        gs_buf_addf(out, GS_SLICE_FMT ":", GS_SLICE_ARG(s->labels[0].value));
+    for (size_t i = 0; i < e->n_labels; i++)
+        gs_buf_addf(out, " " GS_SLICE_FMT "=" GS_SLICE_FMT, GS_SLICE_ARG(e->labels[i].name),
+                    GS_SLICE_ARG(e->labels[i].value));
+    gs_buf_addf(out, " %g@%lld;", e->value, (long long)e->t_ms);
+}
+
+static void expect_exemplars(struct world *w, const char *expected)
+{
+    const struct tsdb_exemplar_selector all = {NULL, 0};
+    GS_AUTO_BUF struct gs_buf out = {0};
+    gs_buf_add_str(&out, "");
+    tsdb_exemplars_select(w->db, &all, 1, INT64_MIN, INT64_MAX, count_exemplars, &out);
+    assert_string_equal(out.data, expected);
+}
+
+static void om_text(struct world *w, int64_t t, const char *body)
+{
+    assert_ok(
+        scrape_ingest_text(w->in, gs_slice_of(body), "application/openmetrics-text", t, 0.25));
+}
+
+static void test_exemplars(void **state)
+{
+    struct world w = start(&plain);
+    struct scrape_ingest_counts counts;
+    open_target(&w);
+    om_text(&w, 500, "a_total 1 # {t=\"0\"} 1 0.4\n# EOF\n"); // not stored by default
+    tsdb_exemplars_set_max(w.db, 10);
+    om_text(&w, 1000,
+            "a_total 1 # {t=\"x\\n\"} 0.5\nb_bucket{le=\"1\"} 1 # {} 2 0.9\n"
+            "c 1 0.8 # {le=\"1e1\"} 3\nd 1\n# EOF\n");
+    expect_exemplars(&w, "a_total: t=x\n 0.5@1000;b_bucket: 2@900;c: le=1e1 3@800;");
+    om_text(&w, 2000,
+            "a_total 2 # {t=\"y\"} 0.5\na_total 3 # {t=\"z\"} 0.5\nb_bucket{le=\"1\"} 1 "
+            "# {} 2 0.8\nc 2 0.8 # {le=\"late\"} 4\n# EOF\n");
+    // Not that of a repeated, older or rejected sample.
+    expect_exemplars(&w, "a_total: t=x\n 0.5@1000; t=y 0.5@2000;b_bucket: 2@900;c: le=1e1 3@800;");
+    scrape_ingest_counts(w.in, &counts);
+    assert_int_equal(counts.exemplars_out_of_order, 1);
+    stop(&w);
+}
+
+static void test_exemplars_of_a_failed_scrape_are_dropped(void **state)
+{
+    struct world w = start(&plain);
+    open_target(&w);
+    tsdb_exemplars_set_max(w.db, 10);
+    struct gs_error *err =
+        scrape_ingest_text(w.in, GS_SLICE("a_total 1 # {t=\"x\"} 0.5\nb{ 1\n# EOF\n"),
+                           "application/openmetrics-text", 1000, 0.25);
+    assert_non_null(err);
+    gs_error_free(err);
+    expect_exemplars(&w, "");
+    stop(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_exemplars),
+        cmocka_unit_test(test_exemplars_of_a_failed_scrape_are_dropped),
         cmocka_unit_test(test_series_come_and_go),
         cmocka_unit_test(test_failures_end_all),
         cmocka_unit_test(test_fallback_protocol),

@@ -231,6 +231,7 @@ void doctor_check_exporter_selects_no_node(struct doctor_examination *e)
         return;
     GS_AUTO_FREE char *subject = doctor_subject("DaemonSet", set);
     GS_AUTO_FREE char *labels = doctor_labels_text(selector);
+    GS_AUTO_FREE char *words = doctor_labels_words(selector);
     doctor_add(
         e,
         (struct doctor_finding){
@@ -245,7 +246,7 @@ void doctor_check_exporter_selects_no_node(struct doctor_examination *e)
                                        "or remove the selector: kubectl -n %s patch daemonset %s "
                                        "--type=json -p '[{\"op\":\"remove\",\"path\":\"/spec/"
                                        "template/spec/nodeSelector\"}]'",
-                                       kube_name(node), labels, kube_namespace(set), kube_name(set))
+                                       kube_name(node), words, kube_namespace(set), kube_name(set))
                            : gs_format("kubectl -n %s edit daemonset %s   # nodeAffinity",
                                        kube_namespace(set), kube_name(set))});
 }
@@ -260,12 +261,13 @@ static void report_uncovered(struct doctor_examination *e, const json_t *set, co
 
     f.what = gs_format("No exporter runs on this GPU node.");
     if (!selected) {
-        GS_AUTO_FREE char *labels =
-            doctor_labels_text(codec_json_get(template, "spec", "nodeSelector", NULL));
+        const json_t *selector = codec_json_get(template, "spec", "nodeSelector", NULL);
+        GS_AUTO_FREE char *labels = doctor_labels_text(selector);
+        GS_AUTO_FREE char *words = doctor_labels_words(selector);
         f.evidence = gs_format("DaemonSet %s/%s: its nodeSelector %s does not select the node",
                                kube_namespace(set), kube_name(set), labels);
         f.fix =
-            gs_format("kubectl label node %s %s", kube_name(node), *labels ? labels : "KEY=VALUE");
+            gs_format("kubectl label node %s %s", kube_name(node), *words ? words : "KEY=VALUE");
     } else if (taint) {
         f.evidence = gs_format("DaemonSet %s/%s: %s", kube_namespace(set), kube_name(set), taint);
         f.fix = gs_format("kubectl -n %s patch daemonset %s -p '{\"spec\":{\"template\":{\"spec\":"

@@ -164,24 +164,40 @@ static void report_resource_name(struct doctor_examination *e, const json_t *pod
 static void report_selector(struct doctor_examination *e, const json_t *pod, const struct fit *f,
                             const char *message)
 {
-    GS_AUTO_FREE char *want = doctor_labels_text(codec_json_get(pod, "spec", "nodeSelector", NULL));
+    const json_t *selector = codec_json_get(pod, "spec", "nodeSelector", NULL);
+    GS_AUTO_FREE char *want = doctor_labels_text(selector);
+    GS_AUTO_FREE char *words = doctor_labels_words(selector);
     doctor_report(
         e, "Pod", pod,
         gs_format("The pod's node selector matches no GPU node: %s.",
                   *want ? want : "its required node affinity"),
         gs_format("%zu GPU nodes, such as %s; %s", f->gpu_nodes, kube_name(f->unselected), message),
         *want ? gs_format("kubectl label node %s %s\nor correct the nodeSelector of the workload",
-                          kube_name(f->unselected), want)
+                          kube_name(f->unselected), words)
               : gs_format("kubectl get node %s --show-labels   # then correct the affinity",
                           kube_name(f->unselected)));
+}
+
+// The key of the first taint that the pod does not tolerate; NULL: none.
+static const char *untolerated_key(const json_t *pod, const json_t *node)
+{
+    const json_t *taint;
+    size_t i;
+
+    json_array_foreach (codec_json_get(node, "spec", "taints", NULL), i, taint) {
+        CODEC_AUTO_JSON json_t *alone = json_pack("{s:{s:[O]}}", "spec", "taints", taint);
+        GS_AUTO_FREE char *text = nodes_untolerated_taint(pod, alone, false);
+        if (text)
+            return codec_json_str(taint, "key", NULL);
+    }
+    return NULL;
 }
 
 static void report_taint(struct doctor_examination *e, const json_t *pod, const struct fit *f,
                          const char *message)
 {
     GS_AUTO_FREE char *taint = nodes_untolerated_taint(pod, f->tainted, false);
-    const json_t *first = json_array_get(codec_json_get(f->tainted, "spec", "taints", NULL), 0);
-    const char *key = codec_json_str(first, "key", NULL);
+    const char *key = untolerated_key(pod, f->tainted);
     doctor_report(
         e, "Pod", pod, gs_strdup("The pod tolerates the taint of no GPU node."),
         gs_format("Node %s: %s; %s", kube_name(f->tainted), doctor_text(taint), message),

@@ -447,6 +447,7 @@ void doctor_check_exporter_service(struct doctor_examination *e)
             near = service;
     GS_AUTO_FREE char *labels =
         doctor_labels_text(codec_json_get(d.pod, "metadata", "labels", NULL));
+    GS_AUTO_FREE char *yaml = doctor_labels_yaml(codec_json_get(d.pod, "metadata", "labels", NULL));
     GS_AUTO_FREE char *selector =
         doctor_labels_text(codec_json_get(near, "spec", "selector", NULL));
     doctor_report(
@@ -456,11 +457,24 @@ void doctor_check_exporter_service(struct doctor_examination *e)
                          "find them."),
         near ? gs_format("selector %s; labels of Pod %s: %s", selector, kube_name(d.pod), labels)
              : gs_format("labels of the pod: %s", labels),
-        near ? gs_format("kubectl -n %s edit service %s   # spec.selector", kube_namespace(near),
-                         kube_name(near))
-             : gs_format("kubectl -n %s expose pod %s --name=dcgm-exporter --port=9400   "
-                         "# name the port metrics",
-                         kube_namespace(d.pod), kube_name(d.pod)));
+        near
+            ? gs_format("kubectl -n %s edit service %s   # spec.selector", kube_namespace(near),
+                        kube_name(near))
+            : gs_format("apiVersion: v1\nkind: Service\nmetadata: {name: dcgm-exporter, namespace: "
+                        "%s}\nspec:\n  selector: {%s}\n  ports:\n  - {name: metrics, port: 9400}",
+                        kube_namespace(d.pod), yaml));
+}
+
+// How a ServiceMonitor names the first port of a Service: a single port may have no name.
+static char *endpoint_of(const json_t *service)
+{
+    const json_t *port = json_array_get(codec_json_get(service, "spec", "ports", NULL), 0);
+    const char *name = codec_json_str(port, "name", NULL);
+    int64_t number = codec_json_int(port, 9400, "port", NULL);
+
+    return name ? gs_format("port: %s", name)
+                : gs_format("targetPort: %lld",
+                            (long long)codec_json_int(port, number, "targetPort", NULL));
 }
 
 void doctor_check_exporter_not_scraped(struct doctor_examination *e)
@@ -471,6 +485,9 @@ void doctor_check_exporter_not_scraped(struct doctor_examination *e)
         return;
     GS_AUTO_FREE char *labels =
         doctor_labels_text(codec_json_get(d.service, "metadata", "labels", NULL));
+    GS_AUTO_FREE char *yaml =
+        doctor_labels_yaml(codec_json_get(d.service, "metadata", "labels", NULL));
+    GS_AUTO_FREE char *port = endpoint_of(d.service);
     doctor_report(
         e, "Service", d.service,
         gs_strdup(
@@ -486,11 +503,8 @@ void doctor_check_exporter_not_scraped(struct doctor_examination *e)
             : gs_format("apiVersion: monitoring.coreos.com/v1\nkind: ServiceMonitor\nmetadata: "
                         "{name: %s, "
                         "namespace: %s}\nspec:\n  selector:\n    matchLabels: {%s}\n  endpoints:\n"
-                        "  - {port: %s, interval: 15s}",
-                        kube_name(d.service), kube_namespace(d.service), labels,
-                        doctor_text(codec_json_str(
-                            json_array_get(codec_json_get(d.service, "spec", "ports", NULL), 0),
-                            "name", NULL))));
+                        "  - {%s, interval: 15s}",
+                        kube_name(d.service), kube_namespace(d.service), yaml, port));
 }
 
 void doctor_check_monitor_namespace(struct doctor_examination *e)
@@ -544,7 +558,7 @@ void doctor_check_monitor_not_selected(struct doctor_examination *e)
     if (d.gap != MONITOR_NOT_SELECTED)
         return;
     const json_t *selector = codec_json_get(d.prometheus, "spec", "serviceMonitorSelector", NULL);
-    GS_AUTO_FREE char *labels = doctor_labels_text(json_object_get(selector, "matchLabels"));
+    GS_AUTO_FREE char *labels = doctor_labels_words(json_object_get(selector, "matchLabels"));
     GS_AUTO_FREE char *want = codec_json_text(selector ? selector : json_null());
     doctor_report(
         e, "ServiceMonitor", d.monitor,

@@ -504,7 +504,7 @@ void doctor_check_rules_not_loaded(struct doctor_examination *e)
             continue;
         const json_t *prometheus = json_array_get(doctor_items(e, "prometheuses"), 0);
         const json_t *selector = codec_json_get(prometheus, "spec", "ruleSelector", NULL);
-        GS_AUTO_FREE char *labels = doctor_labels_text(json_object_get(selector, "matchLabels"));
+        GS_AUTO_FREE char *labels = doctor_labels_words(json_object_get(selector, "matchLabels"));
         doctor_report(
             e, "PrometheusRule", object,
             gs_format("Prometheus %s/%s has not loaded the rules.", kube_namespace(prometheus),

@@ -106,6 +106,11 @@ bool doctor_selects(const json_t *map, const json_t *obj); // a Service's select
 bool doctor_label_selects(const json_t *label_selector, const json_t *obj);
 // "key=value,key2=value2", caller frees.
 char *doctor_labels_text(const json_t *map) GS_MUST_USE;
+// "key=value key2=value2": arguments of kubectl label; caller frees.
+char *doctor_labels_words(const json_t *map) GS_MUST_USE;
+// "key: \"value\", key2: \"value2\"" for a mapping in YAML, without labels that a rollout changes;
+// caller frees.
+char *doctor_labels_yaml(const json_t *map) GS_MUST_USE;
 
 bool doctor_is_gpu_name(const char *name); // of a metric, rule or job about GPUs
 const char *doctor_text(const char *text); // "" for NULL

@@ -284,16 +284,41 @@ bool doctor_label_selects(const json_t *label_selector, const json_t *obj)
     return !err && kube_selector_matches(&s, codec_json_get(obj, "metadata", "labels", NULL));
 }
 
-char *doctor_labels_text(const json_t *map)
+static bool changes_at_rollout(const char *label)
+{
+    return gs_streq(label, "pod-template-hash") || gs_streq(label, "controller-revision-hash") ||
+           gs_streq(label, "pod-template-generation");
+}
+
+static char *join_labels(const json_t *map, const char *separator, bool yaml)
 {
     GS_AUTO_BUF struct gs_buf out = {0};
     const char *name;
     json_t *value;
 
-    json_object_foreach ((json_t *)map, name, value)
-        gs_buf_addf(&out, "%s%s=%s", out.len ? "," : "", name,
-                    json_string_value(value) ? json_string_value(value) : "");
+    json_object_foreach ((json_t *)map, name, value) {
+        const char *text = doctor_text(json_string_value(value));
+        if (yaml && changes_at_rollout(name))
+            continue;
+        gs_buf_add_str(&out, out.len ? separator : "");
+        gs_buf_addf(&out, yaml ? "%s: \"%s\"" : "%s=%s", name, text);
+    }
     return gs_buf_take(&out);
+}
+
+char *doctor_labels_text(const json_t *map)
+{
+    return join_labels(map, ",", false);
+}
+
+char *doctor_labels_words(const json_t *map)
+{
+    return join_labels(map, " ", false);
+}
+
+char *doctor_labels_yaml(const json_t *map)
+{
+    return join_labels(map, ", ", true);
 }
 
 // --- names ---

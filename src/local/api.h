@@ -55,8 +55,8 @@ struct local_api_kubelet {
 void local_api_set_kubelet(struct local_api *api, const char *node,
                            const struct local_api_kubelet *k);
 
-// The built-in kinds whose objects take part in garbage collection, as owners and as dependents.
-// Objects of custom resources do, too.
+// The built-in kinds whose objects take part in garbage collection, as owners and as dependents:
+// all but events. Objects of custom resources do, too.
 struct local_api_collected {
     const char *kind; // the strings are constants
     struct kube_gvr gvr;

@@ -343,8 +343,10 @@ static struct gs_error *explain_guess(const struct app *a, struct gs_error *err)
         return err;
     struct gs_error *both = gs_error_new(
         GS_EUNAVAIL,
-        "no source of values: this machine: %s; no kubeconfig; %s: %s. Name a source: --url, "
-        "--exporter, --cluster, GPUSCALE_URL",
+        "no source of values; name one with --url, --exporter, --cluster or GPUSCALE_URL\n"
+        "  this machine: %s\n"
+        "  cluster: no kubeconfig\n"
+        "  %s: %s",
         a->why_guessed, DEFAULT_URL, gs_error_message(err));
     gs_error_free(err);
     return both;

@@ -28,7 +28,9 @@ start_kubelet gpu-0 1 8xTesla-T4
 start_kubelet gpu-1 2 8xTesla-T4
 ok "control plane, two kubelets with 8 simulated GPUs each"
 
-# The node label that the guides require, the CRDs of the Prometheus operator, and the RuntimeClass of the GPU operator.
+# The node label that the guides require, and the CRDs of the Prometheus operator. The RuntimeClass is the GPU operator's: the
+# API server refuses pods with a RuntimeClass that does not exist, and the overlay without privileges gets the driver and the
+# device files through it. The exporter of deploy/exporter-daemonset.yaml needs none.
 kubectl label nodes --all accelerator=nvidia-gpu >/dev/null
 kubectl apply -f "$source/tests/e2e/monitoring-crds.yaml" -f - >/dev/null <<EOF
 apiVersion: node.k8s.io/v1

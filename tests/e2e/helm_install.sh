@@ -103,10 +103,13 @@ kubectl -n monitoring create configmap user-rules --from-literal=a=b >/dev/null
 helm "$helm4" upgrade gpuscale "$chart" -n monitoring --set adapter.replicas=3,adapter.args='{--v=1}',exporter.maxUnavailable=1
 roll_out deployment/gpuscale-adapter daemonset/gpuscale-exporter
 [ "$(kubectl -n monitoring get deployment gpuscale-adapter -o jsonpath='{.status.readyReplicas}')" = 3 ] || fail "replicas after the upgrade"
+untouched() { [ "$(kubectl -n monitoring get configmap user-rules -o jsonpath='{.data.a}')" = b ]; }
+untouched || fail "the upgrade has changed a ConfigMap that is not of the chart"
 helm "$helm4" rollback gpuscale 1 -n monitoring
 roll_out deployment/gpuscale-adapter daemonset/gpuscale-exporter
 [ "$(kubectl -n monitoring get deployment gpuscale-adapter -o jsonpath='{.spec.replicas}')" = 2 ] || fail "replicas after the roll-back"
 kubectl -n monitoring get configmap gpuscale-engine-rules >/dev/null || fail "the ConfigMap for the user's rules is gone after a roll-back"
+untouched || fail "the roll-back has changed a ConfigMap that is not of the chart"
 answers() { kubectl get --raw "$api/namespaces/default/pods/*/DCGM_FI_DEV_GPU_UTIL" --request-timeout=5s >/dev/null 2>&1; }
 wait_for "metrics after the roll-back" answers
 ok "helm upgrade and helm rollback"

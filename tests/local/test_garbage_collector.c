@@ -8,6 +8,7 @@
 
 #define WIDGETS     ((struct kube_gvr){"example.com", "v1", "widgets"})
 #define FARMS       ((struct kube_gvr){"example.com", "v1", "farms"})
+#define CLASSES     ((struct kube_gvr){"scheduling.k8s.io", "v1", "priorityclasses"})
 #define DEFINITIONS ((struct kube_gvr){"apiextensions.k8s.io", "v1", "customresourcedefinitions"})
 
 static struct local_workloads *w;
@@ -51,7 +52,8 @@ static void finish(struct cluster *k)
 
 static const char *namespace_of(struct kube_gvr r)
 {
-    return gs_streq(r.resource, "farms") ? NULL : "default";
+    return gs_streq(r.resource, "farms") || gs_streq(r.resource, "priorityclasses") ? NULL
+                                                                                    : "default";
 }
 
 static bool get(struct cluster *k, struct kube_gvr r, const char *name)
@@ -160,6 +162,28 @@ static void test_cluster_scoped_owners(void **state)
     make(&k, (struct object){"Widget", "a", "Farm", "f", false});
     delete_with(&k, FARMS, "f", "Background");
     loop_until(&k.loop, !get(&k, WIDGETS, "a"));
+    finish(&k);
+}
+
+static void test_built_in_kinds_wait_for_their_dependents(void **state)
+{
+    struct cluster k;
+    setup(&k);
+    create(
+        &k, CLASSES, NULL,
+        "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: c}\nvalue: 1\n");
+    GS_AUTO_FREE char *uid = uid_of(&k, CLASSES, "c");
+    GS_AUTO_FREE char *refs = gs_format(
+        "metadata: {finalizers: [example.com/hold], ownerReferences: [{apiVersion: "
+        "scheduling.k8s.io/v1, kind: PriorityClass, name: c, uid: %s, blockOwnerDeletion: true}]}",
+        uid);
+    make(&k, (struct object){"ConfigMap", "f", NULL, NULL, false});
+    cluster_patch(&k, KUBE_CONFIGMAPS, "f", NULL, refs);
+    delete_with(&k, CLASSES, "c", "Foreground");
+    loop_until(&k.loop, get(&k, KUBE_CONFIGMAPS, "f") && kube_is_deleting(k.body));
+    assert_true(get(&k, CLASSES, "c") && kube_is_deleting(k.body));
+    cluster_patch(&k, KUBE_CONFIGMAPS, "f", NULL, "metadata: {finalizers: null}");
+    loop_until(&k.loop, !get(&k, CLASSES, "c"));
     finish(&k);
 }
 
@@ -282,6 +306,7 @@ int main(void)
         cmocka_unit_test(test_orphans_of_custom_resources_stay),
         cmocka_unit_test(test_foreground_deletion_waits_for_blocking_dependents_only),
         cmocka_unit_test(test_cluster_scoped_owners),
+        cmocka_unit_test(test_built_in_kinds_wait_for_their_dependents),
         cmocka_unit_test(test_an_object_stays_with_its_other_owner),
         cmocka_unit_test(test_the_end_of_a_definition_ends_dependents_of_its_objects),
         cmocka_unit_test(test_dependents_stay_when_a_definition_changes_its_version),

@@ -222,12 +222,6 @@ static json_t *marked(const json_t *obj, int64_t grace_s)
     return copy;
 }
 
-// Objects whose dependents the garbage collector knows.
-static bool is_collected(const struct local_api_resource *res)
-{
-    return res->custom || local_api_resource_has(res, LOCAL_API_R_COLLECTED);
-}
-
 // finalizer: "foregroundDeletion", and the garbage collector deletes the dependents; or "orphan",
 // and it releases them. Then it removes the finalizer.
 static json_t *held_for_dependents(const json_t *obj, const char *finalizer)
@@ -316,7 +310,8 @@ json_t *local_api_delete_object(const struct local_api_request *r, const json_t 
         return delete_namespace(r, keep, ret_obj, ret_gone);
     if (strcmp(r->res->plural, "customresourcedefinitions") == 0)
         return local_api_delete_crd(r, keep, ret_obj, ret_gone);
-    if ((o.foreground || o.orphan) && !kube_is_deleting(keep) && is_collected(r->res)) {
+    if ((o.foreground || o.orphan) && !kube_is_deleting(keep) &&
+        local_api_resource_is_collected(r->res)) {
         json_t *held_one = held_for_dependents(keep, o.orphan ? "orphan" : "foregroundDeletion");
         json_decref(keep);
         keep = held_one;

@@ -19,7 +19,6 @@ enum local_api_resource_flags {
     LOCAL_API_R_GENERATION = 1 << 3, // metadata.generation counts changes of spec
     LOCAL_API_R_INERT = 1 << 4,      // stored without a controller: creation returns a warning
     LOCAL_API_R_AGENT = 1 << 5,      // its agent may give a status at creation
-    LOCAL_API_R_COLLECTED = 1 << 6,  // see local_api_collected
 };
 
 enum local_api_name_rule {
@@ -67,6 +66,8 @@ const char *local_api_resource_version(const struct local_api_resource *r, const
 // The store's bucket of a resource (its own, or that of view_of).
 size_t local_api_resource_bucket(const struct local_api_resource *r);
 bool local_api_resource_has(const struct local_api_resource *r, unsigned flag);
+// Whether its objects take part in garbage collection: all but events, of which there are many.
+bool local_api_resource_is_collected(const struct local_api_resource *r);
 // The version and kind in which its objects are stored: "apps/v1", "Deployment".
 void local_api_resource_stored_as(const struct local_api_resource *r, struct gs_buf *version,
                                   const char **ret_kind);

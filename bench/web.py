@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures the web interface in Chromium with an engine that has the series of many GPUs and autoscalers.
 
-    bench/web.py build/src/cmd/gpuscale [--gpus 1000] [--workloads 200] [--pages 10] [--updates 1000]
+    bench/web.py build/src/cmd/gpuscale [--gpus 1000] [--workloads 200] [--pages 10] [--updates 1000] [--up]
 
-It prints the time until the overview is drawn, and the memory of the page; the growth of each page over many updates; the CPU and
-memory of the engine with open pages.
+It prints the time until the overview is drawn, and the memory of the page; the CPU and memory of the engine with clients of
+/events and with open pages; the growth of each page over many updates. --up: CPU and memory of gpuscale up instead.
 """
 import argparse
 import http.server
@@ -27,6 +27,8 @@ options.add_argument("--workloads", type=int, default=200)
 options.add_argument("--pages", type=int, default=10, help="open pages for CPU and memory of the engine")
 options.add_argument("--seconds", type=int, default=60, help="time of each measurement of the engine")
 options.add_argument("--updates", type=int, default=1000, help="updates of each page for its growth")
+options.add_argument("--grow", default=",gpu,node,targets", help="pages whose growth is measured")
+options.add_argument("--up", action="store_true", help="measure gpuscale up with an example workload")
 options.add_argument("--port", type=int, default=29390)
 args = options.parse_args()
 
@@ -91,10 +93,13 @@ def kube():
 FIRST_VIEW = """new MutationObserver((all, o) => { if (document.querySelector('.overview .metric-row') && document.querySelector('.overview .dots')) {
     o.disconnect(); const laid = document.body.offsetHeight; window.firstView = performance.now(); } }).observe(document, {childList: true, subtree: true});"""
 
-# Updates as fast as the server answers: events come at once, and the shortest time between two updates is over.
+# Updates as fast as the server answers: events come at once, and the shortest time between two updates is over. Pages are drawn
+# again although their data are equal (view.js).
 FAST = """const now = Date.now; let jumps = 0;
 Date.now = () => now() + (/live\\.js/.test(new Error().stack.split("\\n")[2]) ? 10000 * ++jumps : 0);
-window.updates = 0; const read = window.fetch; window.fetch = (...a) => { if (String(a[0]).includes('/query?')) window.updates++; return read(...a); };
+const text = JSON.stringify; JSON.stringify = (value, ...rest) => text(value, ...rest) + (/view\\.js/.test(new Error().stack.split("\\n")[2]) ? window.updates : "");
+window.updates = 0; const drawn = new MutationObserver(() => window.updates++);
+new MutationObserver((_, o) => { const view = document.querySelector('.view'); if (view) { o.disconnect(); drawn.observe(view, {childList: true}); } }).observe(document, {childList: true, subtree: true});
 window.SharedWorker = undefined; window.EventSource = class { constructor() { this.timer = setInterval(() => this.onmessage && this.onmessage({data: '1'}), 20); } close() { clearInterval(this.timer); } };"""
 
 
@@ -133,16 +138,28 @@ def first_view(b):
     b.driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", {"identifier": script["identifier"]})
 
 
+def until(b, updates):
+    last, at = -1, time.time()
+    while True:
+        n = b.js("return window.updates")
+        if n >= updates:
+            return n
+        if n != last:
+            last, at = n, time.time()
+        assert time.time() - at < 120, f"no update after {n}"
+        time.sleep(0.5)
+
+
 def growth(b):
+    addresses = {"gpu": "gpu?uuid=GPU-00000001-0000-0000-0000-000000000000", "node": "node?name=node-0001", "workload": "workload?namespace=team-0&name=service-0"}
     script = b.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": FAST})
-    for page in ("", "gpu?uuid=GPU-00000001-0000-0000-0000-000000000000", "node?name=node-0001", "targets"):
-        b.open(page)
-        counter = "performance.now() / 100" if page == "targets" else "window.updates"
-        b.wait("some updates", f"{counter} > {args.updates // 5}")
-        before, start = heap(b), b.js(f"return {counter}")
-        b.wait("many updates", f"{counter} > {args.updates}")
-        after = heap(b)
-        print(f"growth of /{page[:12]:12} {b.js(f'return {counter}') - start:.0f} reads: heap {before[0]:.2f} to {after[0]:.2f} MB, {before[1]} to {after[1]} nodes, {before[2]} to {after[2]} listeners")
+    b.driver.execute_cdp_cmd("Network.disable", {})  # the log of requests would grow
+    for page in args.grow.split(","):
+        b.open(addresses.get(page, page))
+        b.js("document.querySelector('.timeline-tools button')?.click()")  # five minutes
+        for n in (args.updates // 10, args.updates // 2, args.updates):
+            done, used = until(b, n), heap(b)
+            print(f"growth of /{page:8} after {done:6} updates: heap {used[0]:6.2f} MB, {used[1]} nodes, {used[2]} listeners", flush=True)
     b.driver.get("about:blank")
     b.driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", {"identifier": script["identifier"]})
 
@@ -155,21 +172,103 @@ def usage(pid):
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK"), pss / 1000
 
 
-def engine_cost(b, pid):
-    def measure(name):
+def follow(address, events):
+    """A client that only reads events."""
+    try:
+        with urllib.request.urlopen(address, timeout=60) as stream:
+            for line in stream:
+                events.append(line.startswith(b"data:"))
+    except OSError:
+        pass  # the server has stopped
+
+
+def cost(b, name, pid, pages):
+    def measure(what):
         time.sleep(10)
         cpu, _ = usage(pid)
         time.sleep(args.seconds)
         after, memory = usage(pid)
-        print(f"engine {name:14} {100 * (after - cpu) / args.seconds:5.1f} % of a core, {memory:6.1f} MB")
+        print(f"{name} {what:26} {100 * (after - cpu) / args.seconds:5.1f} % of a core, {memory:6.1f} MB", flush=True)
+    b.driver.get("about:blank")
     measure("without pages")
     for i in range(args.pages):
         b.driver.switch_to.new_window("window")
-        b.open(["", "", "gpu?uuid=GPU-00000001-0000-0000-0000-000000000000", "node?name=node-0001", "targets"][i % 5])
+        b.open(pages[i % len(pages)])
     measure(f"with {args.pages} pages")
+    for window in b.driver.window_handles[1:]:
+        b.driver.switch_to.window(window)
+        b.driver.close()
+    b.driver.switch_to.window(b.driver.window_handles[0])
+    measure("without pages again")
+    events = []
+    for _ in range(args.pages):
+        threading.Thread(target=follow, args=(b.base + "events", events), daemon=True).start()
+    measure(f"with {args.pages} clients of /events")
+    print(f"{name} {sum(events)} events were received")
+
+
+ENGINE_PAGES = ("", "", "gpu?uuid=GPU-00000001-0000-0000-0000-000000000000", "node?name=node-0001", "targets")
+UP_PAGES = ("", "", "workload?namespace=default&name=app", "node?name=vm", "adapter")
+APP = """apiVersion: apps/v1
+kind: Deployment
+metadata: {name: app}
+spec:
+  replicas: 4
+  selector: {matchLabels: {app: app}}
+  template:
+    metadata: {labels: {app: app}}
+    spec:
+      containers:
+      - {name: app, image: app, command: [sleep, infinity], resources: {limits: {nvidia.com/gpu: 1}}}
+---
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: app}
+spec:
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: app}
+  minReplicas: 4
+  maxReplicas: 8
+  metrics:
+  - type: Pods
+    pods: {metric: {name: DCGM_FI_DEV_GPU_UTIL}, target: {type: AverageValue, averageValue: "50"}}
+"""
+
+
+def ready(base, query, process):
+    for _ in range(600):
+        time.sleep(0.2)
+        assert process.poll() is None, "the program has ended"
+        try:
+            if b'"value"' in urllib.request.urlopen(base + "api/v1/query?query=" + query, timeout=5).read():
+                return
+        except OSError:
+            pass
+    raise AssertionError(f"no data: {query}")
+
+
+def measure_up(directory):
+    with open(os.path.join(directory, "app.yaml"), "w") as f:
+        f.write(APP)
+    base = f"http://127.0.0.1:{args.port}/"
+    up = subprocess.Popen([args.gpuscale, "up", "--gpus", "8xA100-SXM4-80GB", "--filename", f.name, "--prometheus-port", str(args.port), "--api-port", "0", "--data-dir", os.path.join(directory, "data"),
+                           "--log-level=warn"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    try:
+        ready(base, "kube_horizontalpodautoscaler_status_target_metric", up)
+        b = Browser(base, os.path.join(directory, "profile"))
+        try:
+            b.size(1280, 1000)
+            cost(b, "up", up.pid, UP_PAGES)
+        finally:
+            b.close()
+    finally:
+        up.terminate()
+        up.wait()
 
 
 with tempfile.TemporaryDirectory() as directory:
+    if args.up:
+        measure_up(directory)
+        sys.exit()
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Cluster)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     config = os.path.join(directory, "prometheus.yml")
@@ -182,26 +281,16 @@ scrape_configs:
     base = f"http://127.0.0.1:{args.port}/"
     engine = subprocess.Popen([args.gpuscale, "engine", f"--config.file={config}", f"--web.listen-address=127.0.0.1:{args.port}", "--log-level=warn"])
     try:
-        for _ in range(600):
-            time.sleep(0.2)
-            try:
-                if b'"value"' in urllib.request.urlopen(base + "api/v1/query?query=count(kube_node_info)", timeout=5).read():
-                    break
-            except OSError:
-                pass
+        ready(base, "count(kube_node_info)", engine)
         time.sleep(20)
         b = Browser(base, os.path.join(directory, "profile"))
         try:
             b.size(1280, 1000)
             print(f"{args.gpus} GPUs, {args.workloads} workloads, load average {os.getloadavg()[0]:.1f}")
-            first_view(b)
             if args.pages:
-                engine_cost(b, engine.pid)
+                first_view(b)
+                cost(b, "engine", engine.pid, ENGINE_PAGES)
             if args.updates:
-                for window in b.driver.window_handles[1:]:
-                    b.driver.switch_to.window(window)
-                    b.driver.close()
-                b.driver.switch_to.window(b.driver.window_handles[0])
                 growth(b)
         finally:
             b.close()

@@ -19,6 +19,10 @@ const tile = (name, value, note, kind) => h("div", {class: "tile " + (kind || ""
 
 // --- errors ---
 
+// One version of an API is enough, and most clusters have another server for metrics.k8s.io.
+const groupOf = (a) => a.name.slice(a.name.indexOf(".") + 1);
+const needed = (a, d) => a.state === "absent" && groupOf(a) !== "metrics.k8s.io" && d.apis.every((other) => groupOf(other) !== groupOf(a) || other.state === "absent");
+
 function problems(d) {
   const found = [];
   if (d.notReady) found.push(["Not ready", d.notReady]);
@@ -29,7 +33,7 @@ function problems(d) {
   const own = new Set(d.sources.map((s) => s.error));
   for (const r of d.rules) if (r.error && !own.has(r.error)) found.push([`Rule ${r.rule}`, r.error]);
   for (const a of d.apis) {
-    if (a.state === "absent") found.push([`APIService ${a.name}`, "It does not exist, so the cluster does not use this API."]);
+    if (needed(a, d)) found.push([`APIService ${a.name}`, "It does not exist, so the cluster does not use this API."]);
     if (a.state === "unavailable" || a.state === "unknown" && a.message) found.push([`APIService ${a.name}`, a.message || "It is not available."]);
   }
   return found;
@@ -37,10 +41,10 @@ function problems(d) {
 
 // --- parts ---
 
-const states = {available: ["ok", "available"], unavailable: ["down", "not available"], absent: ["down", "not registered"], forbidden: ["unknown", "not known: no permission to read it"],
+const states = {available: ["ok", "available"], unavailable: ["down", "not available"], absent: ["unknown", "not registered"], forbidden: ["unknown", "not known: no permission to read it"],
   unknown: ["unknown", "not known"], mounted: ["ok", "served by the API server of this process"]};
 
-const apis = (d) => section("APIs", d.apis.length ? table(["APIService", "State", "Service", {name: "Message", class: "wide"}], d.apis.map((a) => [h("b", null, a.name), badge(...(states[a.state] || states.unknown)),
+const apis = (d) => section("APIs", d.apis.length ? table(["APIService", "State", "Service", {name: "Message", class: "wide"}], d.apis.map((a) => [h("b", null, a.name), needed(a, d) ? badge("down", "not registered") : badge(...(states[a.state] || states.unknown)),
   a.service ? `${a.namespace}/${a.service}` : "–", [a.message, a.previousOwner && h("div", {class: "muted"}, `Other metrics come from ${a.previousOwner}`, !a.previousOwnerUp && ", which did not answer the last request")]]))
   : empty("No API is served: the configuration has no rules."));
 

@@ -100,6 +100,17 @@ helm "$helm4" status gpuscale -n monitoring
 pod=$(kubectl get pods -l app=vision-api -o jsonpath='{.items[0].metadata.name}')
 roll_out deployment/gpuscale-adapter deployment/gpuscale-engine daemonset/gpuscale-exporter
 kubectl -n monitoring create configmap user-rules --from-literal=a=b >/dev/null
+# The pages, through the proxy of the API server, and of the adapter with the credentials and certificate of docs/adapter.md. The
+# runtime of these kubelets has no streams, so that kubectl port-forward does not work here.
+pages=/api/v1/namespaces/monitoring/services/http:gpuscale-engine:9090/proxy
+kubectl get --raw "$pages/" | grep -q '<title>gpuscale</title>' || fail "the engine has no page"
+kubectl get --raw "$pages/api/v1/query?query=count(DCGM_FI_DEV_GPU_UTIL)" | jq -e '.data.result[0].value[1] | tonumber > 0' >"$dir/page.log" || fail "the page has no data: $(cat "$dir/page.log")"
+kubectl get apiservice v1beta1.custom.metrics.k8s.io -o jsonpath='{.spec.caBundle}' | base64 -d >"$dir/adapter-ca.pem"
+adapter_pod=$(kubectl -n monitoring get pods -l app.kubernetes.io/name=gpuscale-adapter -o jsonpath='{.items[0].status.podIP}')
+adapter_page() { kubectl --server="https://$adapter_pod:6443" --tls-server-name=gpuscale-adapter.monitoring.svc --certificate-authority="$dir/adapter-ca.pem" get --raw /api/v1/gpuscale/adapter; }
+shows_metric() { adapter_page 2>&1 | tee "$dir/page.log" | jq -e '([.data.apis[] | select(.name | endswith("custom.metrics.k8s.io")) | .state] == ["available", "available"]) and any(.data.metrics[]; .name == "DCGM_FI_DEV_GPU_UTIL" and .newest > 0)'; }
+wait_for "the page of the adapter shows the APIs and the metric" shows_metric
+ok "the pages of the engine and the adapter"
 helm "$helm4" upgrade gpuscale "$chart" -n monitoring --set adapter.replicas=3,adapter.args='{--v=1}',exporter.maxUnavailable=1
 roll_out deployment/gpuscale-adapter daemonset/gpuscale-exporter
 [ "$(kubectl -n monitoring get deployment gpuscale-adapter -o jsonpath='{.status.readyReplicas}')" = 3 ] || fail "replicas after the upgrade"

@@ -318,8 +318,9 @@ def check_adapter(b):
             b.size(width, height, dark)
             b.open("")
             b.wait("the metric with its age", f"[...document.querySelectorAll('td.wide b')].some((name) => name.textContent === {EVIL!r}) && !document.querySelector('main').textContent.includes('not known')")
-            for text in ("Metrics adapter", f"APIService v1beta1.custom.metrics.k8s.io: {EVIL}", "APIService v1beta2.custom.metrics.k8s.io: It does not exist", f"{EVIL}/{EVIL}", "http://127.0.0.1:29090/sub"):
+            for text in ("Metrics adapter", f"APIService v1beta1.custom.metrics.k8s.io: {EVIL}", "not registered", f"{EVIL}/{EVIL}", "http://127.0.0.1:29090/sub"):
                 b.wait(text, f"document.querySelector('main').textContent.includes({text!r})")
+            assert "It does not exist" not in b.text(), "another version of the API is registered"
             assert "secret" not in b.text(), "the address of the source has no password"
             b.check(f"the page of the adapter at {width} pixels")
         b.base = engine_base

@@ -17,7 +17,8 @@
 #include <signal.h>
 #include <unistd.h>
 
-enum { MAX_BODY = 10 * 1024 * 1024 }; // bytes of a form, as in Prometheus
+enum { MAX_BODY = 10 * 1024 * 1024 };    // bytes of a form, as in Prometheus
+#define HEAD_MEMORY ((size_t)256 * 1024) // a GET with 1,500 match[]
 #define PROGRESS_LOG_NS                                                                            \
     (5 * GS_NS_PER_SEC) // between two log lines about the progress of the recovery
 
@@ -54,6 +55,7 @@ static struct gs_error *listen_on(struct server *r, const struct engine_flags *f
         .address = host,
         .port = port,
         .max_body = MAX_BODY,
+        .head_memory = HEAD_MEMORY,
         .max_connections = (unsigned)f->max_connections,
         .idle_timeout_s = (unsigned)(f->read_timeout_ns / GS_NS_PER_SEC),
     };

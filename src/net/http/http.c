@@ -114,15 +114,24 @@ static struct gs_error *add_query_parameters(struct http_exchange *x, struct gs_
     return NULL;
 }
 
+void http_exchange_add_parameter(struct http_exchange *x, struct gs_slice name,
+                                 struct gs_slice value)
+{
+    pairs_add(&x->query, gs_arena_strndup(&x->arena, name.data ? name.data : "", name.len),
+              gs_arena_strndup(&x->arena, value.data ? value.data : "", value.len));
+}
+
 struct gs_error *http_read_form(struct http_exchange *x)
 {
-    static const char form[] = "application/x-www-form-urlencoded";
+    static const char form[] = "application/x-www-form-urlencoded", parts[] = "multipart/form-data";
     const char *type = http_header(x, "Content-Type");
-    if (!type || strncasecmp(type, form, sizeof(form) - 1) != 0 || x->body.len == 0)
+    bool multipart = type && strncasecmp(type, parts, sizeof(parts) - 1) == 0;
+    if (!type || x->body.len == 0 || (!multipart && strncasecmp(type, form, sizeof(form) - 1) != 0))
         return NULL;
     struct http_pairs url = x->query;
     x->query = (struct http_pairs){0};
-    struct gs_error *err = add_query_parameters(x, gs_buf_slice(&x->body));
+    struct gs_error *err =
+        multipart ? http_read_multipart(x, type) : add_query_parameters(x, gs_buf_slice(&x->body));
     for (size_t i = 0; i < url.len; i++)
         pairs_add(&x->query, url.items[i].name, url.items[i].value);
     free(url.items);

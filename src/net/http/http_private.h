@@ -80,6 +80,10 @@ void http_exchange_init(struct http_exchange *x, uv_loop_t *loop,
 void http_exchange_set_method(struct http_exchange *x, const char *method);
 // target: origin form "/a/b?c=d", or absolute form. GS_EINVAL: it is malformed.
 struct gs_error *http_exchange_set_target(struct http_exchange *x, struct gs_slice target);
+void http_exchange_add_parameter(struct http_exchange *x, struct gs_slice name,
+                                 struct gs_slice value); // copies both
+// Adds the fields of the body as parameters. type: its Content-Type. GS_EINVAL: it is malformed.
+struct gs_error *http_read_multipart(struct http_exchange *x, const char *type);
 void http_exchange_set_identity(struct http_exchange *x, const struct http_identity *identity);
 void http_exchange_set_peer(struct http_exchange *x, const char *peer);
 void http_exchange_add_request_header(struct http_exchange *x, const char *name, const char *value);

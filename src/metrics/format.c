@@ -12,6 +12,22 @@ static bool is_type(struct gs_slice value, const char *type)
     return gs_slice_is_word(word, type);
 }
 
+// OpenMetrics 2.0 has samples of several values, which are not read.
+static bool is_version_2(struct gs_slice value)
+{
+    gs_slice_cut(&value, ';');
+    while (value.data) {
+        struct gs_slice p = gs_slice_trim(gs_slice_cut(&value, ';'));
+        struct gs_slice name = gs_slice_trim(gs_slice_cut(&p, '='));
+        p = gs_slice_trim(p);
+        if (p.len > 1 && p.data[0] == '"')
+            p = gs_slice_make(p.data + 1, p.len - 2);
+        if (gs_slice_is_word(name, "version"))
+            return gs_slice_eq_str(p, "2.0.0");
+    }
+    return false;
+}
+
 struct gs_error *metrics_format_of(const char *content_type, enum metrics_format *ret)
 {
     struct gs_slice value = gs_slice_trim(gs_slice_of(content_type));
@@ -21,6 +37,8 @@ struct gs_error *metrics_format_of(const char *content_type, enum metrics_format
     if (!text && !is_type(value, "application/openmetrics-text"))
         return gs_error_new(GS_EPROTO, "\"" GS_SLICE_FMT "\" is not a text exposition format",
                             (int)(value.len < 100 ? value.len : 100), value.data);
+    if (!text && is_version_2(value))
+        return gs_error_new(GS_EPROTO, "OpenMetrics 2.0 is not read");
     *ret = text ? METRICS_TEXT : METRICS_OPENMETRICS;
     return NULL;
 }

@@ -7,8 +7,7 @@ static const struct {
     const char *name, *type;
     bool any_name; // the version that can have names of any UTF-8
 } protocols[METRICS_N_PROTOCOLS] = {
-    [METRICS_OPENMETRICS_2_0_0] = {"OpenMetricsText2.0.0",
-                                   "application/openmetrics-text;version=2.0.0", true},
+    [METRICS_OPENMETRICS_2_0_0] = {"OpenMetricsText2.0.0", NULL, false},
     [METRICS_OPENMETRICS_1_0_0] = {"OpenMetricsText1.0.0",
                                    "application/openmetrics-text;version=1.0.0", true},
     [METRICS_OPENMETRICS_0_0_1] = {"OpenMetricsText0.0.1",

@@ -39,7 +39,7 @@ bool metrics_is_plain_label(struct gs_slice name); // without colons
 // Prometheus' scrape_protocols as an Accept header.
 
 enum metrics_protocol {
-    METRICS_OPENMETRICS_2_0_0,
+    METRICS_OPENMETRICS_2_0_0, // accepted by name, but never requested, as METRICS_PROTOBUF
     METRICS_OPENMETRICS_1_0_0,
     METRICS_OPENMETRICS_0_0_1,
     METRICS_TEXT_1_0_0,

@@ -366,6 +366,9 @@ static void test_formats(void **state)
     assert_int_equal(f, METRICS_TEXT);
     assert_ok(metrics_format_of("Application/OpenMetrics-Text; version=1.0.0; charset=utf-8", &f));
     assert_int_equal(f, METRICS_OPENMETRICS);
+    assert_error(
+        metrics_format_of("application/openmetrics-text; version=\"2.0.0\"; charset=utf-8", &f),
+        GS_EPROTO, "OpenMetrics 2.0");
     assert_error(metrics_format_of("text/html", &f), GS_EPROTO, "text/html");
     assert_error(metrics_format_of("application/vnd.google.protobuf", &f), GS_EPROTO, "protobuf");
 }

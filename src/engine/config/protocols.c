@@ -69,13 +69,15 @@ static size_t read_protocols(struct codec_reader *r, const json_t *at,
     return n;
 }
 
-// Logs that Protobuf is not requested.
-static void warn_of_protobuf(struct codec_reader *r, const json_t *at,
-                             const enum metrics_protocol *p, size_t n)
+// Logs the formats that are not requested.
+static void warn_of_unread(struct codec_reader *r, const json_t *at, const enum metrics_protocol *p,
+                           size_t n)
 {
     for (size_t i = 0; i < n && !r->err; i++)
-        if (p[i] == METRICS_PROTOBUF)
-            codec_reader_ignore(r, "PrometheusProto", at, "scrape_protocols");
+        if (p[i] == METRICS_PROTOBUF || p[i] == METRICS_OPENMETRICS_2_0_0)
+            codec_reader_ignore(
+                r, p[i] == METRICS_PROTOBUF ? "PrometheusProto" : "OpenMetricsText2.0.0", at,
+                "scrape_protocols");
 }
 
 static const json_t *place(const json_t *at, const char *key)
@@ -90,7 +92,7 @@ void engine_config_check_global_names(struct codec_reader *r, const json_t *at,
     enum metrics_protocol protocols[METRICS_N_PROTOCOLS];
     at = place(at, "scrape_protocols");
     size_t n = read_protocols(r, at, global, "global config", protocols);
-    warn_of_protobuf(r, at, protocols, n);
+    warn_of_unread(r, at, protocols, n);
 }
 
 bool engine_config_check_validation(struct codec_reader *r, const json_t *at, const char *scheme)
@@ -191,7 +193,7 @@ void engine_config_check_names(struct codec_reader *r, const json_t *at,
     size_t n = read_protocols(r, place(at, "scrape_protocols"), s->protocols ? s : global, whom,
                               protocols);
     if (s->protocols)
-        warn_of_protobuf(r, place(at, "scrape_protocols"), protocols, n);
+        warn_of_unread(r, place(at, "scrape_protocols"), protocols, n);
     take_fallback(r, at, s);
     enum metrics_escaping escaping = read_schemes(r, at, s, global);
     if (s->legacy_names) {

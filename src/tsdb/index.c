@@ -15,9 +15,8 @@ struct value_set { // the values of a label name that series use
 
 static void postings_free(void *p)
 {
-    struct tsdb_postings *list = p;
-    free(list->refs);
-    free(list);
+    tsdb_postings_finish(p);
+    free(p);
 }
 
 static void values_free(void *p)
@@ -48,52 +47,10 @@ static void add_label_value(struct tsdb *db, const struct tsdb_pair *pair)
     v->symbols[v->len++] = pair->value;
 }
 
-// Usually the newest number is the highest, but reused numbers may be lower.
-static void insert_ref(struct tsdb_postings *list, tsdb_ref ref)
-{
-    if (list->len == list->cap) { // by a quarter: the lists are a seventh of the memory of a store
-        list->cap += list->cap / 4 + 2;
-        list->refs = gs_realloc_array(list->refs, list->cap, sizeof(*list->refs));
-    }
-    if (list->tail || (list->len && list->refs[list->len - 1] > ref))
-        list->tail++;
-    list->refs[list->len++] = ref;
-}
-
 static int compare_refs(const void *a, const void *b)
 {
     tsdb_ref x = *(const tsdb_ref *)a, y = *(const tsdb_ref *)b;
     return (x > y) - (x < y);
-}
-
-// Merges the unsorted tail into the list, from the end.
-static void tidy(struct tsdb_postings *list)
-{
-    size_t n = list->tail, head = list->len - n, at = list->len;
-    if (!n)
-        return;
-    GS_AUTO_FREE tsdb_ref *tail = gs_alloc_array(n, sizeof(*tail));
-    memcpy(tail, list->refs + head, n * sizeof(*tail));
-    qsort(tail, n, sizeof(*tail), compare_refs);
-    while (n)
-        list->refs[--at] =
-            head && list->refs[head - 1] > tail[n - 1] ? list->refs[--head] : tail[--n];
-    list->tail = 0;
-}
-
-static void take_ref(struct tsdb_postings *list, tsdb_ref ref)
-{
-    tidy(list);
-    uint32_t low = 0, high = list->len;
-    while (low < high) {
-        uint32_t mid = low + (high - low) / 2;
-        if (list->refs[mid] < ref)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    memmove(&list->refs[low], &list->refs[low + 1], (list->len - low - 1) * sizeof(*list->refs));
-    list->len--;
 }
 
 void tsdb_index_add(struct tsdb *db, tsdb_ref ref)
@@ -106,7 +63,7 @@ void tsdb_index_add(struct tsdb *db, tsdb_ref ref)
             gs_hmap_put(db->postings, key_of_pair(&s->pairs[i]), list);
             add_label_value(db, &s->pairs[i]);
         }
-        insert_ref(list, ref);
+        tsdb_postings_add(list, ref);
     }
 }
 
@@ -129,31 +86,7 @@ static void note_leaving(struct tsdb *db, tsdb_ref ref, struct touched *t)
     }
 }
 
-// Both lists are ascending.
-static void drop_refs(struct tsdb_postings *list, const tsdb_ref *refs, size_t n)
-{
-    uint32_t kept = 0;
-    size_t at = 0;
-    tidy(list);
-    for (uint32_t i = 0; i < list->len; i++) {
-        while (at < n && refs[at] < list->refs[i])
-            at++;
-        if (at == n || refs[at] != list->refs[i])
-            list->refs[kept++] = list->refs[i];
-    }
-    list->len = kept;
-}
-
-static bool has_pair(const struct tsdb_series *s, const struct tsdb_pair *pair)
-{
-    for (size_t i = 0; i < s->n_pairs; i++)
-        if (s->pairs[i].name == pair->name && s->pairs[i].value == pair->value)
-            return true;
-    return false;
-}
-
-// Removes the series from the list of the pair: by binary search if they are few, else in one pass
-// over the list. Returns true if the list is empty.
+// Removes the series from the list of the pair. Returns true if the list is empty.
 static bool shorten(struct tsdb *db, const tsdb_ref *refs, size_t n, const struct tsdb_pair *pair)
 {
     struct tsdb_postings *list = gs_hmap_get(db->postings, key_of_pair(pair));
@@ -162,11 +95,7 @@ static bool shorten(struct tsdb *db, const tsdb_ref *refs, size_t n, const struc
         return true;
     }
     list->going = 0;
-    if (n > FEW)
-        drop_refs(list, refs, n);
-    for (size_t i = 0; n <= FEW && i < n; i++)
-        if (has_pair(&db->series[refs[i]], pair))
-            take_ref(list, refs[i]);
+    tsdb_postings_remove(list, refs, n);
     return false;
 }
 
@@ -252,20 +181,17 @@ void tsdb_index_finish(struct tsdb *db)
 
 size_t tsdb_index_bytes(const struct tsdb *db)
 {
-    size_t pos = 0, bytes = gs_hmap_len(db->postings) * 64;
+    size_t pos = 0, bytes = gs_hmap_len(db->postings) * 40;
     void *value;
     while (gs_hmap_next(db->postings, &pos, NULL, &value))
-        bytes += ((struct tsdb_postings *)value)->cap * sizeof(tsdb_ref);
+        bytes += tsdb_postings_bytes(value);
     return bytes + db->by_hash_cap * sizeof(*db->by_hash);
 }
 
-const struct tsdb_postings *tsdb_index_find(const struct tsdb *db, uint32_t name, uint32_t value)
+static struct tsdb_postings *find_list(const struct tsdb *db, uint32_t name, uint32_t value)
 {
     const struct tsdb_pair pair = {name, value};
-    struct tsdb_postings *list = gs_hmap_get(db->postings, key_of_pair(&pair));
-    if (list)
-        tidy(list);
-    return list;
+    return gs_hmap_get(db->postings, key_of_pair(&pair));
 }
 
 // --- selecting ---
@@ -297,9 +223,7 @@ static void union_of_values(const struct tsdb *db, const struct tsdb_matcher *m,
     for (size_t i = 0; v && i < v->len; i++) {
         if (!tsdb_matcher_matches(m, tsdb_symbol_text(db->symbols, v->symbols[i])))
             continue;
-        const struct tsdb_postings *list = tsdb_index_find(db, name, v->symbols[i]);
-        for (size_t k = 0; k < list->len; k++)
-            add_ref(ret, list->refs[k]);
+        tsdb_postings_read(find_list(db, name, v->symbols[i]), ret);
         lists++;
     }
     if (lists > 1 && ret->len)
@@ -341,7 +265,7 @@ static size_t cost_of(const struct tsdb *db, const struct compiled *c)
     if (matches_empty(c->m))
         return SIZE_MAX;
     if (c->m->op == TSDB_EQ) {
-        const struct tsdb_postings *list = tsdb_index_find(db, c->name, c->value);
+        const struct tsdb_postings *list = find_list(db, c->name, c->value);
         return list ? list->len : 0;
     }
     return db->n_live; // a union is used only without an equality matcher
@@ -364,9 +288,9 @@ static void candidates(const struct tsdb *db, const struct compiled *c, size_t n
     if (best == SIZE_MAX) {
         all_series(db, ret);
     } else if (c[best].m->op == TSDB_EQ) {
-        const struct tsdb_postings *list = tsdb_index_find(db, c[best].name, c[best].value);
-        for (size_t k = 0; list && k < list->len; k++)
-            add_ref(ret, list->refs[k]);
+        struct tsdb_postings *list = find_list(db, c[best].name, c[best].value);
+        if (list)
+            tsdb_postings_read(list, ret);
     } else {
         union_of_values(db, c[best].m, c[best].name, ret);
     }
@@ -494,5 +418,5 @@ void tsdb_count_by_label(const struct tsdb *db, struct gs_slice label,
         name == TSDB_NO_SYMBOL ? NULL : gs_hmap_get(db->names, key_of_symbol(&name));
     for (size_t i = 0; v && i < v->len; i++)
         fn(arg, tsdb_symbol_text(db->symbols, v->symbols[i]),
-           tsdb_index_find(db, name, v->symbols[i])->len);
+           find_list(db, name, v->symbols[i])->len);
 }

@@ -62,7 +62,11 @@ static tsdb_ref take_number(struct tsdb *db)
         db->first_free = db->series[ref].slot;
         return ref;
     }
-    gs_grow(&db->series, &db->series_cap, db->n_series, sizeof(*db->series));
+    if (db->n_series ==
+        db->series_cap) { // by an eighth: doubling would waste a tenth of the memory
+        db->series_cap += db->series_cap / 8 + 64;
+        db->series = gs_realloc_array(db->series, db->series_cap, sizeof(*db->series));
+    }
     return (tsdb_ref)db->n_series++;
 }
 

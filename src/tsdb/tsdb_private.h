@@ -51,10 +51,13 @@ struct tsdb_group {
     uint32_t wal_number;
 };
 
-struct tsdb_postings { // series with a label pair, ascending except for the tail
-    tsdb_ref *refs;
-    uint32_t len, cap;
-    uint32_t tail;  // unsorted series at the end; none after tsdb_index_find()
+struct tsdb_postings { // series with a label pair
+    uint8_t *bytes;    // ascending numbers
+    uint32_t n_bytes, cap;
+    uint32_t len;   // series, with late ones
+    tsdb_ref last;  // in bytes
+    tsdb_ref *late; // numbers below `last`, in any order, that are not in bytes yet
+    uint32_t n_late;
     uint32_t going; // used by tsdb_index_remove_all()
 };
 
@@ -133,7 +136,13 @@ void tsdb_index_add(struct tsdb *db, tsdb_ref ref);
 void tsdb_index_remove_all(struct tsdb *db, const tsdb_ref *refs, size_t n);
 void tsdb_index_finish(struct tsdb *db);
 size_t tsdb_index_bytes(const struct tsdb *db);
-const struct tsdb_postings *tsdb_index_find(const struct tsdb *db, uint32_t name, uint32_t value);
+// postings.c
+void tsdb_postings_add(struct tsdb_postings *list, tsdb_ref ref); // is not in the list
+// refs ascend; those that are not in the list are ignored.
+void tsdb_postings_remove(struct tsdb_postings *list, const tsdb_ref *refs, size_t n);
+void tsdb_postings_read(struct tsdb_postings *list, struct tsdb_refs *ret); // adds them, ascending
+size_t tsdb_postings_bytes(const struct tsdb_postings *list);
+void tsdb_postings_finish(struct tsdb_postings *list);
 // group.c
 // The rows of the last commit; NULL: none.
 const double *tsdb_group_last_row(const struct tsdb_group *g);

@@ -165,6 +165,8 @@ static void write_buffer(struct tsdb_wal *w)
         return;
     bool ok = tsdb_wal_files_write(&w->segments, w->fd, gs_buf_slice(&w->buffer));
     w->status.failing = !ok;
+    if (w->buffer.cap > 4 * BUFFER_BYTES) // the labels of a large group
+        gs_buf_finish(&w->buffer);
     gs_buf_clear(&w->buffer);
     if (ok)
         return;

@@ -3,7 +3,7 @@
 // because replies can have thousands of series.
 #include "engine/api/api_private.h"
 
-enum { LABELS_AT_ONCE = 64 };
+enum { LABELS_AT_ONCE = 64, AHEAD = 8 };
 
 struct writer {
     const struct promql_result *res;
@@ -133,6 +133,14 @@ static void add_series_metric(struct writer *w, struct tsdb_labels l)
     add_labels(w, l);
 }
 
+// The pairs of the series to come are far apart in memory, and waiting for them takes longer than
+// writing.
+static inline void fetch_labels(struct tsdb_labels l)
+{
+    __builtin_prefetch(l.pairs);
+    __builtin_prefetch(l.pairs + 8);
+}
+
 static void set_point(struct writer *w)
 {
     char *at = w->point;
@@ -171,6 +179,8 @@ static void add_vector(struct writer *w, size_t limit, bool *ret_truncated)
     set_point(w);
     for (size_t i = 0; i < m->n; i++) {
         const struct promql_series *s = &m->series[i];
+        if (i + AHEAD < m->n)
+            fetch_labels(s[AHEAD].labels);
         if (m->n_steps == 0 || promql_absent(s->v[0]))
             continue;
         if (limit && n == limit) {
@@ -251,6 +261,8 @@ static void add_matrix(struct writer *w, size_t limit, bool *ret_truncated)
     for (size_t i = 0; i < n; i++) {
         if (i)
             gs_buf_add_char(w->out, ',');
+        if (i + AHEAD < n)
+            fetch_labels(m->series[order[i + AHEAD]].labels);
         add_series_metric(w, m->series[order[i]].labels);
         gs_buf_add_str(w->out, ",\"values\":[");
         add_columns(w, &m->series[order[i]]);

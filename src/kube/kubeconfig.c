@@ -6,6 +6,7 @@
 #include "codec/encoding.h"
 #include "codec/yaml.h"
 
+#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -230,7 +231,7 @@ static struct gs_error *find_sources(bool in_pod, struct sources *s)
         struct gs_slice rest = gs_slice_of(list);
         while (rest.data) {
             GS_AUTO_FREE char *path = gs_slice_dup(gs_slice_cut(&rest, ':'));
-            if (!*path || access(path, F_OK) != 0)
+            if (!*path || (access(path, F_OK) != 0 && errno != EACCES))
                 continue;
             struct gs_error *err = sources_add(s, path);
             if (err)

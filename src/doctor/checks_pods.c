@@ -344,9 +344,12 @@ static void check_pods_of(struct doctor_examination *e, const json_t *target)
                 gs_format("%lld restarts; %.300s",
                           (long long)codec_json_int(status, 0, "restartCount", NULL),
                           doctor_text(message)),
-                gs_format("kubectl -n %s describe pod %s\nkubectl -n %s logs %s --previous",
-                          kube_namespace(pod), kube_name(pod), kube_namespace(pod),
-                          kube_name(pod)));
+                codec_json_int(status, 0, "restartCount", NULL) > 0
+                    ? gs_format("kubectl -n %s describe pod %s\nkubectl -n %s logs %s --previous",
+                                kube_namespace(pod), kube_name(pod), kube_namespace(pod),
+                                kube_name(pod))
+                    : gs_format("kubectl -n %s describe pod %s", kube_namespace(pod),
+                                kube_name(pod)));
             return;
         }
     }

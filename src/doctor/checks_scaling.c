@@ -228,9 +228,23 @@ void doctor_check_two_hpas(struct doctor_examination *e)
     }
 }
 
+// Another autoscaler of the same target is a finding of its own, and the cause.
+static bool shares_target(const struct doctor_examination *e, const json_t *hpa)
+{
+    const json_t *ref = codec_json_get(hpa, "spec", "scaleTargetRef", NULL), *other;
+    size_t i;
+
+    json_array_foreach (doctor_items(e, "hpas"), i, other)
+        if (other != hpa && gs_streq(kube_namespace(other), kube_namespace(hpa)) &&
+            same_target(ref, codec_json_get(other, "spec", "scaleTargetRef", NULL)))
+            return true;
+    return false;
+}
+
 static void check_ambiguous(struct doctor_examination *e, const json_t *hpa)
 {
-    if (!doctor_hpa_condition_is(hpa, "ScalingActive", "False", "AmbiguousSelector"))
+    if (!doctor_hpa_condition_is(hpa, "ScalingActive", "False", "AmbiguousSelector") ||
+        shares_target(e, hpa))
         return;
     doctor_report(
         e, "HorizontalPodAutoscaler", hpa,

@@ -31,11 +31,12 @@ void engine_api_write(struct engine_api_request *r)
         return;
     }
     if (reply.has_counts) {
-        char samples[24];
+        char samples[24], exemplars[24];
         snprintf(samples, sizeof(samples), "%zu", reply.samples);
+        snprintf(exemplars, sizeof(exemplars), "%zu", reply.exemplars);
         http_add_header(r->x, "X-Prometheus-Remote-Write-Samples-Written", samples);
         http_add_header(r->x, "X-Prometheus-Remote-Write-Histograms-Written", "0");
-        http_add_header(r->x, "X-Prometheus-Remote-Write-Exemplars-Written", "0");
+        http_add_header(r->x, "X-Prometheus-Remote-Write-Exemplars-Written", exemplars);
     }
     if (reply.status == 429)
         http_add_header(r->x, "Retry-After", "1");

@@ -159,6 +159,7 @@ struct engine_config_remote_write_config {
     size_t capacity, max_samples_per_send;                     // Prometheus' defaults: 10000, 2000
     int64_t batch_deadline_ms, min_backoff_ms, max_backoff_ms; // 5 s, 30 ms, 5 s
     int64_t age_limit_ms;                                      // older samples are not sent; 0: all
+    bool send_exemplars;
 };
 
 struct engine_config {

@@ -25,6 +25,9 @@ enum {
     LABEL_VALUE = 2,
     SAMPLE_VALUE = 1,
     SAMPLE_TIMESTAMP = 2,
+    EXEMPLAR_LABELS = 1, // 2.0: references
+    EXEMPLAR_VALUE = 2,
+    EXEMPLAR_TIMESTAMP = 3,
     METADATA_TYPE = 1,
     METADATA_HELP = 3,
     METADATA_UNIT = 4,
@@ -67,17 +70,27 @@ static struct gs_error *read_label(struct gs_slice message, struct metrics_label
     return NULL;
 }
 
+static struct gs_error *read_double(const struct kube_proto_token *t, double *ret)
+{
+    uint64_t bits = 0;
+    struct gs_error *err = want(t, KUBE_PROTO_64, "Value");
+    if (err)
+        return err;
+    for (size_t i = 0; i < sizeof(bits); i++)
+        bits |= (uint64_t)(unsigned char)t->bytes.data[i] << 8 * i;
+    memcpy(ret, &bits, sizeof(bits)); // a stale marker is a NaN with a payload
+    return NULL;
+}
+
 static struct gs_error *read_sample(struct gs_slice message, int64_t *ret_t, double *ret_v)
 {
-    uint64_t bits = 0, time = 0;
+    uint64_t time = 0;
+    *ret_v = 0;
     while (message.len) {
         struct kube_proto_token t;
         struct gs_error *err = kube_proto_next(&message, &t);
         if (!err && t.number == SAMPLE_VALUE) {
-            err = want(&t, KUBE_PROTO_64, "Value");
-            bits = 0;
-            for (size_t i = 0; !err && i < sizeof(bits); i++)
-                bits |= (uint64_t)(unsigned char)t.bytes.data[i] << 8 * i;
+            err = read_double(&t, ret_v);
         } else if (!err && t.number == SAMPLE_TIMESTAMP) {
             err = want(&t, KUBE_PROTO_VARINT, "Timestamp");
             time = t.varint;
@@ -86,7 +99,6 @@ static struct gs_error *read_sample(struct gs_slice message, int64_t *ret_t, dou
             return err;
     }
     *ret_t = (int64_t)time;
-    memcpy(ret_v, &bits, sizeof(bits)); // a stale marker is a NaN with a payload
     return NULL;
 }
 
@@ -186,6 +198,90 @@ static struct gs_error *check_metadata(const struct remote_decoder *d, const str
                         d->n_symbols);
 }
 
+// --- exemplars ---
+
+// labels: the first REMOTE_MAX_LABELS of 1.0; refs: those of 2.0.
+static struct gs_error *read_exemplar(struct remote_decoder *d, struct gs_slice message,
+                                      struct remote_decoder_exemplar *ret,
+                                      struct metrics_label *labels, size_t *n, struct refs *refs)
+{
+    *ret = (struct remote_decoder_exemplar){.message = message};
+    *n = refs->n = 0;
+    while (message.len) {
+        struct kube_proto_token t;
+        struct gs_error *err = kube_proto_next(&message, &t);
+        if (!err && t.number == EXEMPLAR_LABELS && d->v2) {
+            err = read_refs(d, &t, refs);
+        } else if (!err && t.number == EXEMPLAR_LABELS) {
+            struct metrics_label label = {0};
+            err = want(&t, KUBE_PROTO_BYTES, "Labels");
+            if (!err)
+                err = read_label(t.bytes, &label);
+            if (!err && *n < REMOTE_MAX_LABELS)
+                labels[*n] = label;
+            ++*n;
+        } else if (!err && t.number == EXEMPLAR_VALUE) {
+            err = read_double(&t, &ret->value);
+        } else if (!err && t.number == EXEMPLAR_TIMESTAMP) {
+            err = want(&t, KUBE_PROTO_VARINT, "Timestamp");
+            ret->t_ms = (int64_t)t.varint;
+        }
+        if (!err)
+            err = step(d);
+        if (err)
+            return err;
+    }
+    return NULL;
+}
+
+static struct gs_error *check_exemplar(struct remote_decoder *d, struct gs_slice message)
+{
+    struct remote_decoder_exemplar e;
+    struct metrics_label labels[REMOTE_MAX_LABELS];
+    struct refs refs;
+    size_t n;
+    return read_exemplar(d, message, &e, labels, &n, &refs);
+}
+
+bool remote_decoder_exemplar(const struct remote_decoder *d, struct remote_decoder_series *s,
+                             struct remote_decoder_exemplar *ret)
+{
+    const unsigned number = d->v2 ? V2_SERIES_EXEMPLARS : V1_SERIES_EXEMPLARS;
+    struct remote_decoder quiet = {.v2 = d->v2}; // does not pause
+    struct metrics_label labels[REMOTE_MAX_LABELS];
+    struct refs refs;
+    size_t n;
+    while (s->exemplars.len) {
+        struct kube_proto_token t;
+        struct gs_error *err = kube_proto_next(&s->exemplars, &t);
+        bool found = !err && t.number == number;
+        if (found)
+            err = read_exemplar(&quiet, t.bytes, ret, labels, &n, &refs);
+        if (err) { // the message was checked
+            gs_error_free(err);
+            return false;
+        }
+        if (found)
+            return true;
+    }
+    return false;
+}
+
+struct gs_error *remote_decoder_exemplar_labels(struct remote_decoder *d,
+                                                const struct remote_decoder_exemplar *e,
+                                                struct metrics_label ret[REMOTE_MAX_LABELS],
+                                                size_t *ret_n)
+{
+    struct remote_decoder quiet = {.v2 = d->v2};
+    struct remote_decoder_exemplar again;
+    struct refs refs;
+    struct gs_error *err = read_exemplar(&quiet, e->message, &again, ret, ret_n, &refs);
+    if (err || !d->v2)
+        return err;
+    *ret_n = refs.n / 2;
+    return labels_of_refs(d, &refs, ret);
+}
+
 // --- series ---
 
 static int compare_labels(const void *a, const void *b)
@@ -232,7 +328,9 @@ static struct gs_error *read_field(struct remote_decoder *d, const struct kube_p
         err = want(t, KUBE_PROTO_BYTES, "Histograms");
         s->n_histograms++;
     } else if (t->number == exemplars) {
-        err = want(t, KUBE_PROTO_BYTES, "Exemplars");
+        err = checking ? want(t, KUBE_PROTO_BYTES, "Exemplars") : NULL;
+        if (!err && checking)
+            err = check_exemplar(d, t->bytes);
         s->n_exemplars++;
     } else if (t->number == V2_SERIES_METADATA && d->v2) {
         err = want(t, KUBE_PROTO_BYTES, "Metadata");
@@ -250,7 +348,7 @@ static struct gs_error *read_series(struct remote_decoder *d, struct gs_slice me
     refs.n = 0;
     ret->n_labels = ret->n_samples = ret->n_histograms = ret->n_exemplars = 0;
     ret->labels_error = ret->metadata_error = NULL;
-    ret->samples = message;
+    ret->samples = ret->exemplars = message;
     while (message.len) {
         struct kube_proto_token t;
         struct gs_error *err = kube_proto_next(&message, &t);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/remote/remote_private.h"
+#include "tsdb/exemplars.h"
 
 #include <snappy-c.h>
 
@@ -47,44 +48,89 @@ static size_t sample_size(int64_t t)
     return 1 + 8 + 1 + varint_size((uint64_t)t);
 }
 
-static char *put_sample(char *p, int64_t t, double v)
+// A value and a time, which are in the fields `field` and `field + 1`.
+static char *put_point(char *p, unsigned field, int64_t t, double v)
 {
     uint64_t bits;
     // Copies the bits, because the stale marker is a NaN with a payload.
     memcpy(&bits, &v, sizeof(bits));
-    *p++ = (char)TAG_BYTES(2);
-    p = put_varint(p, sample_size(t));
-    *p++ = (char)TAG_FIXED64(1);
+    *p++ = (char)TAG_FIXED64(field);
     for (int i = 0; i < 8; i++)
         *p++ = (char)(bits >> 8 * i);
-    *p++ = (char)TAG_VARINT(2);
+    *p++ = (char)TAG_VARINT(field + 1);
     return put_varint(p, (uint64_t)t);
+}
+
+static char *put_sample(char *p, int64_t t, double v)
+{
+    *p++ = (char)TAG_BYTES(2);
+    p = put_varint(p, sample_size(t));
+    return put_point(p, 1, t, v);
+}
+
+static size_t labels_size(const struct metrics_label *labels, size_t n)
+{
+    size_t size = 0;
+    for (size_t i = 0; i < n; i++)
+        size += bytes_size(label_size(&labels[i]));
+    return size;
+}
+
+static char *put_labels(char *p, const struct metrics_label *labels, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        *p++ = (char)TAG_BYTES(1);
+        p = put_varint(p, label_size(&labels[i]));
+        p = put_bytes(p, 1, labels[i].name);
+        p = put_bytes(p, 2, labels[i].value);
+    }
+    return p;
+}
+
+// Begins an element of WriteRequest.timeseries with its labels. NULL: the limit of the buffer.
+static char *begin_series(struct gs_buf *out, const struct metrics_label *labels, size_t n,
+                          size_t rest)
+{
+    size_t size = labels_size(labels, n) + rest;
+    char *p = gs_buf_room(out, bytes_size(size) + 1);
+    if (!p)
+        return NULL;
+    *p++ = (char)TAG_BYTES(1);
+    p = put_varint(p, size);
+    return put_labels(p, labels, n);
+}
+
+static void end_series(struct gs_buf *out, char *end)
+{
+    *end = '\0';
+    out->len = (size_t)(end - out->data);
 }
 
 void remote_encode_series(struct gs_buf *out, const struct metrics_label *labels, size_t n_labels,
                           const int64_t *t, const double *v, size_t n_samples)
 {
     size_t size = 0;
-    for (size_t i = 0; i < n_labels; i++)
-        size += bytes_size(label_size(&labels[i]));
     for (size_t i = 0; i < n_samples; i++)
         size += bytes_size(sample_size(t[i]));
-    char *start = gs_buf_room(out, bytes_size(size) + 1);
-    if (!start)
+    char *p = begin_series(out, labels, n_labels, size);
+    if (!p)
         return;
-    char *p = start;
-    *p++ = (char)TAG_BYTES(1);
-    p = put_varint(p, size);
-    for (size_t i = 0; i < n_labels; i++) {
-        *p++ = (char)TAG_BYTES(1);
-        p = put_varint(p, label_size(&labels[i]));
-        p = put_bytes(p, 1, labels[i].name);
-        p = put_bytes(p, 2, labels[i].value);
-    }
     for (size_t i = 0; i < n_samples; i++)
         p = put_sample(p, t[i], v[i]);
-    *p = '\0';
-    out->len += (size_t)(p - start);
+    end_series(out, p);
+}
+
+void remote_encode_exemplar(struct gs_buf *out, const struct metrics_label *labels, size_t n_labels,
+                            const struct tsdb_exemplar *e)
+{
+    size_t size = labels_size(e->labels, e->n_labels) + sample_size(e->t_ms);
+    char *p = begin_series(out, labels, n_labels, bytes_size(size));
+    if (!p)
+        return;
+    *p++ = (char)TAG_BYTES(3);
+    p = put_varint(p, size);
+    p = put_labels(p, e->labels, e->n_labels);
+    end_series(out, put_point(p, 2, e->t_ms, e->value));
 }
 
 void remote_compress(struct gs_slice raw, struct gs_buf *ret)

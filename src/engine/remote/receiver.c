@@ -8,6 +8,7 @@
 #include "codec/encoding.h"
 #include "engine/remote/remote_private.h"
 #include "metrics/write.h"
+#include "tsdb/exemplars.h"
 
 #define TURN_NS          (5 * GS_NS_PER_MS)
 #define MAX_DECODED      ((size_t)32 << 20) // bytes of a request, as in Prometheus
@@ -16,6 +17,7 @@
 #define MAX_AHEAD_MS     INT64_C(600000)    // as in Prometheus
 #define MAX_ERRORS       20                 // in a reply
 #define MAX_SHOWN_LABELS ((size_t)1024)     // bytes of labels in an error text
+#define MAX_EXEMPLARS    ((size_t)10000)    // of a series in a request
 #define LOG_EVERY_NS     (60 * GS_NS_PER_SEC)
 
 static const char v1_name[] = "prometheus.WriteRequest";
@@ -99,7 +101,7 @@ void remote_receiver_write_metrics(const struct remote_receiver *r, struct gs_bu
     counter(out, "gpuscale_remote_write_received_skipped_histograms_total",
             "Native histograms received by remote write, which are not stored.", r->histograms);
     counter(out, "gpuscale_remote_write_received_skipped_exemplars_total",
-            "Exemplars received by remote write, which are not stored.", r->exemplars);
+            "Exemplars received by remote write that are not stored.", r->exemplars);
 }
 
 // --- refused parts ---
@@ -322,6 +324,84 @@ static bool store_samples(struct write *w)
     return true;
 }
 
+// --- exemplars ---
+
+static int compare_exemplars(const void *a, const void *b)
+{
+    const struct remote_decoder_exemplar *x = a, *y = b;
+    if (x->t_ms != y->t_ms)
+        return x->t_ms < y->t_ms ? -1 : 1;
+    if (x->value < y->value || x->value > y->value)
+        return x->value < y->value ? -1 : 1;
+    return (x->message.data > y->message.data) - (x->message.data < y->message.data);
+}
+
+static bool exemplar_valid(const struct metrics_label *labels, size_t n)
+{
+    if (n > REMOTE_MAX_LABELS)
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if (!labels[i].name.len || !is_text(labels[i].name) || !is_text(labels[i].value))
+            return false;
+    return true;
+}
+
+// As in Prometheus, a request of 1.0 does not fail because of exemplars, and one of 2.0 only
+// because of their order and their references.
+static void store_exemplar(struct write *w, tsdb_ref ref, const struct remote_decoder_exemplar *e)
+{
+    struct metrics_label labels[REMOTE_MAX_LABELS];
+    size_t n = 0;
+    enum tsdb_exemplar_result result = TSDB_EXEMPLAR_OFF;
+    GS_AUTO_ERROR struct gs_error *err = remote_decoder_exemplar_labels(&w->decoder, e, labels, &n);
+    if (!err && exemplar_valid(labels, n) && e->t_ms <= w->now_ms + MAX_AHEAD_MS)
+        result = tsdb_exemplars_add(
+            w->r->db, ref, &(struct tsdb_exemplar){labels, n, e->value, e->t_ms, e->t_ms != 0});
+    if (result == TSDB_EXEMPLAR_ADDED || result == TSDB_EXEMPLAR_DUPLICATE) {
+        w->reply->exemplars++;
+        return;
+    }
+    w->r->exemplars++;
+    if (!w->v2 || (!err && result != TSDB_EXEMPLAR_OUT_OF_ORDER))
+        return;
+    GS_AUTO_FREE char *text = labels_text(&w->series);
+    if (err)
+        refuse(w, "parsing exemplar for series %s: %s", text, gs_error_message(err));
+    else
+        refuse(w, "out of order exemplar for series %s", text);
+}
+
+// Returns false if go_on has.
+static bool store_exemplars(struct write *w)
+{
+    struct remote_decoder_series *s = &w->series;
+    size_t n = 0, max = s->n_exemplars < MAX_EXEMPLARS ? s->n_exemplars : MAX_EXEMPLARS;
+    tsdb_ref ref = TSDB_NO_REF;
+    if (!max || !tsdb_exemplars_max(w->r->db)) {
+        w->r->exemplars += s->n_exemplars;
+        return true;
+    }
+    GS_AUTO_FREE struct remote_decoder_exemplar *all = gs_alloc_array(max, sizeof(*all));
+    while (n < max && remote_decoder_exemplar(&w->decoder, s, &all[n]))
+        n++;
+    w->r->exemplars += s->n_exemplars - n;
+    qsort(all, n, sizeof(*all), compare_exemplars);
+    w->paused = true;
+    for (size_t i = 0; i < n; i++) {
+        if (w->paused) { // the series may have been dropped
+            GS_AUTO_ERROR struct gs_error *err =
+                tsdb_series_get(w->r->db, s->labels, s->n_labels, &ref);
+            if (err) // the limit of series
+                return true;
+            w->paused = false;
+        }
+        store_exemplar(w, ref, &all[i]);
+        if (i % 32 == 31 && !go_on(w))
+            return false;
+    }
+    return true;
+}
+
 static bool store_series(struct write *w)
 {
     const struct remote_decoder_series *s = &w->series;
@@ -332,16 +412,17 @@ static bool store_series(struct write *w)
     if (!check_labels(w))
         return true;
     w->r->histograms += s->n_histograms;
-    w->r->exemplars += s->n_exemplars;
     if (w->v2 && !s->n_samples) {
+        w->r->exemplars += s->n_exemplars;
         GS_AUTO_FREE char *text = labels_text(s);
         if (s->n_histograms)
             refuse(w, "native histograms are not supported for series %s", text);
         else
             refuse(w, "TimeSeries must contain at least one sample or histogram for series %s",
                    text);
+        return true;
     }
-    return store_samples(w);
+    return store_samples(w) && store_exemplars(w);
 }
 
 // --- requests ---

@@ -3,8 +3,8 @@
 // https://prometheus.io/docs/specs/prw/remote_write_spec/ and
 // https://prometheus.io/docs/specs/prw/remote_write_spec_2_0/. Statuses and texts are those of
 // Prometheus. Valid samples of a request are stored also if others of it are refused. Native
-// histograms and exemplars are counted and not stored. All functions are called on the thread of
-// the loop.
+// histograms are counted and not stored, and so are exemplars if the store keeps none. All
+// functions are called on the thread of the loop.
 #pragma once
 
 #include "base/buf.h"
@@ -37,10 +37,10 @@ struct remote_receiver_request {
 };
 
 struct remote_receiver_reply {
-    int status;         // 0: go_on returned false
-    struct gs_buf text; // of a status other than 204
-    bool has_counts;    // the headers X-Prometheus-Remote-Write-*-Written are sent
-    size_t samples;     // stored; histograms and exemplars are always 0
+    int status;                // 0: go_on returned false
+    struct gs_buf text;        // of a status other than 204
+    bool has_counts;           // the headers X-Prometheus-Remote-Write-*-Written are sent
+    size_t samples, exemplars; // stored; histograms are always 0
 };
 // Reentrant: a request can begin while others pause. 429: too much is in progress; a retry helps.
 void remote_receiver_write(struct remote_receiver *r, const struct remote_receiver_request *q,

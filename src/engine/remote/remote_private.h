@@ -15,6 +15,10 @@
 // Appends a TimeSeries. labels are sorted by name.
 void remote_encode_series(struct gs_buf *out, const struct metrics_label *labels, size_t n_labels,
                           const int64_t *t, const double *v, size_t n_samples);
+// Appends a TimeSeries with one exemplar and no samples. labels are sorted by name.
+struct tsdb_exemplar;
+void remote_encode_exemplar(struct gs_buf *out, const struct metrics_label *labels, size_t n_labels,
+                            const struct tsdb_exemplar *e);
 // Compresses in Snappy's block format. Replaces the content of ret.
 void remote_compress(struct gs_slice raw, struct gs_buf *ret);
 
@@ -42,7 +46,14 @@ struct remote_decoder_series {
     struct gs_error *labels_error, *metadata_error;
     bool has_metadata;
 
-    struct gs_slice samples; // private: the message after the last sample read
+    // private: the message after the last sample, and the last exemplar, read
+    struct gs_slice samples, exemplars;
+};
+
+struct remote_decoder_exemplar {
+    int64_t t_ms;
+    double value;
+    struct gs_slice message; // private
 };
 
 // Checks the whole message and collects its symbols. GS_EPROTO: malformed. GS_ELIMIT: more than
@@ -56,4 +67,13 @@ struct gs_error *remote_decoder_next(struct remote_decoder *d, struct remote_dec
                                      bool *ret_more);
 // Reads the next sample of the series. False: there is none.
 bool remote_decoder_sample(struct remote_decoder_series *s, int64_t *ret_t, double *ret_v);
+// The same for exemplars.
+bool remote_decoder_exemplar(const struct remote_decoder *d, struct remote_decoder_series *s,
+                             struct remote_decoder_exemplar *ret);
+// The labels of an exemplar of the current series. *ret_n may be more than REMOTE_MAX_LABELS; the
+// others are not read. GS_EINVAL: 2.0: references outside of the symbols.
+struct gs_error *remote_decoder_exemplar_labels(struct remote_decoder *d,
+                                                const struct remote_decoder_exemplar *e,
+                                                struct metrics_label ret[REMOTE_MAX_LABELS],
+                                                size_t *ret_n);
 void remote_decoder_series_finish(struct remote_decoder_series *s);

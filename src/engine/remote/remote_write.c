@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stores for each series the time of the newest sample that the receiver has accepted or rejected.
 // A sync compares these times with the store and sends newer samples in batches. The store itself
-// is the backlog.
+// is the backlog. Exemplars follow the samples of a sync, up to the number of the newest.
 #include "engine/remote/remote_write.h"
 
 #include "base/clock.h"
@@ -13,6 +13,7 @@
 #include "engine/remote/remote_private.h"
 #include "metrics/write.h"
 #include "net/http/client.h"
+#include "tsdb/exemplars.h"
 
 #define IDLE_MS       INT64_C(1000) // between syncs while batches are full
 #define MAX_RETRY_S   INT64_C(3600)
@@ -55,6 +56,11 @@ struct remote_write {
     size_t n_marks, marks_cap;
     size_t batch_samples;
     struct tsdb_samples samples;
+    uint64_t next_exemplar, batch_next_exemplar; // their numbers, before and after the batch
+    size_t batch_exemplars;
+    int64_t batch_exemplar_ms; // time of the newest
+    struct metrics_label *own; // of a series
+    size_t own_cap;
     struct metrics_label *labels;
     size_t labels_cap;
     struct engine_config_label_builder builder;
@@ -65,6 +71,9 @@ struct remote_write {
     void *flushed_arg;
     uint64_t samples_sent, bytes_sent, samples_failed, samples_retried, samples_dropped,
         samples_old;
+    struct {
+        uint64_t sent, failed, retried, dropped, old;
+    } exemplars;
     int64_t newest_sent_ms;
 };
 
@@ -134,31 +143,29 @@ static size_t add_external_label(struct remote_write *w, size_t n, struct gs_sli
     return n + 1;
 }
 
-// Merges the labels of the series and the external labels that it lacks. Both are sorted.
-static size_t merge_labels(struct remote_write *w, tsdb_ref ref)
+// Merges the labels of a series and the external labels that it lacks. Both are sorted.
+static size_t merge_labels(struct remote_write *w, const struct metrics_label *own, size_t n_own)
 {
-    struct tsdb_labels l = tsdb_series_labels(w->db, ref);
-    const struct tsdb_symbols *symbols = tsdb_symbols(w->db);
     size_t n = 0, e = 0;
-    for (size_t i = 0; i < l.n; i++) {
-        struct gs_slice name = tsdb_symbol_text(symbols, l.pairs[i].name);
+    for (size_t i = 0; i < n_own; i++) {
+        struct gs_slice name = own[i].name;
         int order = 1;
         for (; e < w->n_external && (order = gs_slice_compare(w->external[e].name, name)) < 0; e++)
             n = add_external_label(w, n, w->external[e].name, w->external[e].value);
         if (e < w->n_external && order == 0)
             e++;
-        n = add_external_label(w, n, name, tsdb_symbol_text(symbols, l.pairs[i].value));
+        n = add_external_label(w, n, name, own[i].value);
     }
     for (; e < w->n_external; e++)
         n = add_external_label(w, n, w->external[e].name, w->external[e].value);
     return n;
 }
 
-// The labels of the series after relabeling. Returns false if relabeling drops it.
-static bool labels_of(struct remote_write *w, tsdb_ref ref, const struct metrics_label **ret,
-                      size_t *ret_n)
+// The labels of a series after relabeling. Returns false if relabeling drops it.
+static bool relabel_series(struct remote_write *w, const struct metrics_label *own, size_t n_own,
+                           const struct metrics_label **ret, size_t *ret_n)
 {
-    size_t n = merge_labels(w, ref);
+    size_t n = merge_labels(w, own, n_own);
     *ret = w->labels;
     *ret_n = n;
     if (!w->cfg->write_relabel.n)
@@ -171,6 +178,19 @@ static bool labels_of(struct remote_write *w, tsdb_ref ref, const struct metrics
     *ret = w->builder.items;
     *ret_n = w->builder.len;
     return w->builder.len > 0;
+}
+
+static bool labels_of(struct remote_write *w, tsdb_ref ref, const struct metrics_label **ret,
+                      size_t *ret_n)
+{
+    struct tsdb_labels l = tsdb_series_labels(w->db, ref);
+    const struct tsdb_symbols *symbols = tsdb_symbols(w->db);
+    for (size_t i = 0; i < l.n; i++) {
+        gs_grow(&w->own, &w->own_cap, i, sizeof(*w->own));
+        w->own[i] = (struct metrics_label){tsdb_symbol_text(symbols, l.pairs[i].name),
+                                           tsdb_symbol_text(symbols, l.pairs[i].value)};
+    }
+    return relabel_series(w, w->own, l.n, ret, ret_n);
 }
 
 static size_t max_batch(const struct remote_write *w)
@@ -203,6 +223,8 @@ static bool batch_is_old(const struct remote_write *w)
     if (!w->cfg->age_limit_ms || !w->body.len)
         return false;
     int64_t oldest = gs_unix_ms() - w->cfg->age_limit_ms;
+    if (w->batch_exemplars && w->batch_exemplar_ms >= oldest)
+        return false;
     for (size_t i = 0; i < w->n_marks; i++)
         if (w->marks[i].to.t_ms >= oldest)
             return false;
@@ -236,8 +258,47 @@ static void fill_one(struct remote_write *w)
     w->at += n == w->samples.n;
 }
 
+static void add_exemplar(struct remote_write *w, const struct tsdb_exemplar_series *s,
+                         const struct tsdb_exemplar *e)
+{
+    const struct metrics_label *labels;
+    size_t n;
+    if (w->cfg->age_limit_ms && e->t_ms < gs_unix_ms() - w->cfg->age_limit_ms) {
+        w->exemplars.old++;
+        return;
+    }
+    if (!relabel_series(w, s->labels, s->n_labels, &labels, &n)) {
+        w->exemplars.dropped++;
+        return;
+    }
+    remote_encode_exemplar(&w->raw, labels, n, e);
+    if (!w->batch_exemplars || e->t_ms > w->batch_exemplar_ms)
+        w->batch_exemplar_ms = e->t_ms;
+    w->batch_exemplars++;
+}
+
+// Adds new exemplars to the batch, as far as they fit. They count as samples.
+static void fill_exemplars(struct remote_write *w)
+{
+    struct tsdb_exemplar_series s;
+    struct tsdb_exemplar e;
+    w->batch_exemplars = 0;
+    w->batch_next_exemplar = w->next_exemplar;
+    if (!w->cfg->send_exemplars)
+        w->batch_next_exemplar = tsdb_exemplars_end(w->db);
+    while (w->batch_samples + w->batch_exemplars < max_batch(w)) {
+        uint64_t before = w->batch_next_exemplar;
+        if (!tsdb_exemplars_next(w->db, &w->batch_next_exemplar, &s, &e))
+            break;
+        w->exemplars.old += w->batch_next_exemplar - before - 1; // left the store unsent
+        add_exemplar(w, &s, &e);
+    }
+}
+
 static void acknowledge(struct remote_write *w)
 {
+    w->next_exemplar = w->batch_next_exemplar;
+    w->batch_exemplars = 0;
     for (size_t i = 0; i < w->n_marks; i++) {
         const struct mark *m = &w->marks[i];
         if (m->ref < w->sent_cap && w->sent[m->ref].id == m->to.id)
@@ -261,12 +322,13 @@ static bool fill_batch(struct remote_write *w)
     w->n_marks = w->batch_samples = 0;
     while (w->at < w->refs.len && w->batch_samples < max_batch(w))
         fill_one(w);
+    fill_exemplars(w);
     w->in_turn = w->raw.len > 0;
     if (!w->in_turn) {
         acknowledge(w); // samples that relabeling dropped count as sent
         return false;
     }
-    w->full = w->full || w->batch_samples >= max_batch(w);
+    w->full = w->full || w->batch_samples + w->batch_exemplars >= max_batch(w);
     remote_compress(gs_buf_slice(&w->raw), &w->body);
     return true;
 }
@@ -280,6 +342,7 @@ static void retry(struct remote_write *w, const char *why, int64_t retry_after_s
     if (retry_after_s > 0)
         delay = (retry_after_s < MAX_RETRY_S ? retry_after_s : MAX_RETRY_S) * 1000;
     w->samples_retried += w->batch_samples;
+    w->exemplars.retried += w->batch_exemplars;
     w->backoff_ms *= 2;
     if (w->backoff_ms > w->cfg->max_backoff_ms)
         w->backoff_ms = w->cfg->max_backoff_ms;
@@ -289,9 +352,11 @@ static void retry(struct remote_write *w, const char *why, int64_t retry_after_s
 static void drop_batch(struct remote_write *w, const struct http_response *a)
 {
     size_t shown = a->body.len < 200 ? a->body.len : 200;
-    gs_err("remote_write", "%s: status %d, %zu samples dropped: %.*s", w->cfg->url, a->status,
-           w->batch_samples, (int)shown, shown ? a->body.data : "");
+    gs_err("remote_write", "%s: status %d, %zu samples and %zu exemplars dropped: %.*s",
+           w->cfg->url, a->status, w->batch_samples, w->batch_exemplars, (int)shown,
+           shown ? a->body.data : "");
     w->samples_failed += w->batch_samples;
+    w->exemplars.failed += w->batch_exemplars;
     acknowledge(w);
     arm_send_timer(w, 0);
 }
@@ -305,6 +370,7 @@ static void on_write_response(void *arg, const struct http_response *a, struct g
         gs_error_free(err);
     } else if (a->status / 100 == 2) {
         w->samples_sent += w->batch_samples;
+        w->exemplars.sent += w->batch_exemplars;
         w->bytes_sent += w->body.len;
         acknowledge(w);
         arm_send_timer(w, 0);
@@ -364,6 +430,7 @@ static void on_send_timer(void *arg)
     struct remote_write *w = arg;
     if (batch_is_old(w)) {
         w->samples_old += w->batch_samples;
+        w->exemplars.old += w->batch_exemplars;
         acknowledge(w);
     }
     if (w->body.len || fill_batch(w)) {
@@ -398,6 +465,7 @@ struct remote_write *remote_write_new(uv_loop_t *loop, struct tsdb *db,
     w->external = external_labels;
     w->n_external = n;
     w->start_ms = gs_unix_ms();
+    w->next_exemplar = w->batch_next_exemplar = tsdb_exemplars_end(db);
     w->backoff_ms = cfg->min_backoff_ms;
     w->timer = gs_timer_new(loop, w);
     arm_send_timer(w, cfg->batch_deadline_ms);
@@ -467,6 +535,7 @@ void remote_write_free(struct remote_write *w)
     free(w->newest);
     free(w->marks);
     free(w->labels);
+    free(w->own);
     free(w);
 }
 
@@ -510,6 +579,18 @@ void remote_write_metrics(const struct remote_write *w, struct gs_buf *out)
                     (double)w->samples_dropped);
     receiver_metric(w, out, dropped, METRICS_COUNTER, dropped_help, "too_old",
                     (double)w->samples_old);
+    static const char old[] = "prometheus_remote_storage_exemplars_dropped_total";
+    static const char old_help[] = "Exemplars dropped by write_relabel_configs, or older than "
+                                   "sample_age_limit or the store.";
+    metric(w, out, "prometheus_remote_storage_exemplars_total", METRICS_COUNTER,
+           "Exemplars that the receiver accepted.", (double)w->exemplars.sent);
+    metric(w, out, "prometheus_remote_storage_exemplars_failed_total", METRICS_COUNTER,
+           "Exemplars that the receiver rejected.", (double)w->exemplars.failed);
+    metric(w, out, "prometheus_remote_storage_exemplars_retried_total", METRICS_COUNTER,
+           "Exemplars in requests that were retried.", (double)w->exemplars.retried);
+    receiver_metric(w, out, old, METRICS_COUNTER, old_help, "dropped_series",
+                    (double)w->exemplars.dropped);
+    receiver_metric(w, out, old, METRICS_COUNTER, old_help, "too_old", (double)w->exemplars.old);
     metric(w, out, "prometheus_remote_storage_queue_highest_sent_timestamp_seconds", METRICS_GAUGE,
            "Time of the newest sample that the receiver accepted.",
            (double)w->newest_sent_ms / 1000);

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "engine/remote/receiver.h"
 #include "messages.h"
+#include "tsdb/exemplars.h"
 
 struct fixture {
     struct tsdb *db;
@@ -247,6 +248,101 @@ static void test_v2(void **state)
     assert_int_equal(f->reply.samples, 3);
     assert_latest(f, "a", f->now + 1, 2.5);
     assert_int_equal(tsdb_series_count(f->db), 2);
+}
+
+// fields: the labels
+static void add_exemplar(struct gs_buf *series, unsigned number, const struct gs_buf *fields,
+                         int64_t t_ms, double v)
+{
+    GS_AUTO_BUF struct gs_buf e = {0};
+    gs_buf_add_slice(&e, gs_buf_slice(fields));
+    gs_buf_add_char(&e, 0x11);
+    gs_buf_add(&e, &v, sizeof(v));
+    kube_proto_add_varint(&e, 3, (uint64_t)t_ms);
+    kube_proto_add_bytes(series, number, gs_buf_slice(&e));
+}
+
+static void print_exemplar(void *arg, const struct tsdb_exemplar_series *s,
+                           const struct tsdb_exemplar *e, bool is_first)
+{
+    struct gs_buf *out = arg;
+    if (is_first)
+        gs_buf_addf(out, GS_SLICE_FMT ":", GS_SLICE_ARG(s->labels[0].value));
+    for (size_t i = 0; i < e->n_labels; i++)
+        gs_buf_addf(out, " " GS_SLICE_FMT "=" GS_SLICE_FMT, GS_SLICE_ARG(e->labels[i].name),
+                    GS_SLICE_ARG(e->labels[i].value));
+    gs_buf_addf(out, " %g;", e->value);
+}
+
+static void expect_exemplars(struct fixture *f, const char *expected)
+{
+    const struct tsdb_exemplar_selector all = {NULL, 0};
+    GS_AUTO_BUF struct gs_buf out = {0};
+    gs_buf_add_str(&out, "");
+    tsdb_exemplars_select(f->db, &all, 1, INT64_MIN, INT64_MAX, print_exemplar, &out);
+    assert_string_equal(out.data, expected);
+}
+
+static void test_v1_exemplars(void **state)
+{
+    struct fixture *f = *state;
+    GS_AUTO_BUF struct gs_buf m = {0}, one = {0}, labels = {0}, bad = {0};
+    kube_proto_add_bytes(&one, 1, GS_SLICE("\x0a\x08__name__\x12\x01m"));
+    kube_proto_add_bytes(&labels, 1, GS_SLICE("\x0a\x01t\x12\x01x"));
+    kube_proto_add_bytes(&bad, 1, GS_SLICE("\x0a\x01t\x12\x01\xff")); // not UTF-8
+    add_sample(&one, f->now, 1);
+    add_exemplar(&one, 3, &labels, f->now, 2); // later than the next
+    add_exemplar(&one, 3, &labels, f->now - 5, 1);
+    add_exemplar(&one, 3, &bad, f->now - 4, 9);
+    add_exemplar(&one, 3, &labels, f->now + 3600000, 9); // too far in the future
+    kube_proto_add_bytes(&m, 1, gs_buf_slice(&one));
+    send_v1(f, &m); // none are stored
+    assert_reply(f, 204, "");
+    assert_int_equal(f->reply.exemplars, 0);
+    tsdb_exemplars_set_max(f->db, 10);
+    send_v1(f, &m);
+    assert_reply(f, 204, "");
+    assert_int_equal(f->reply.exemplars, 2);
+    expect_exemplars(f, "m: t=x 1; t=x 2;");
+    send_v1(f, &m); // a retry
+    assert_reply(f, 204, "");
+    expect_exemplars(f, "m: t=x 1; t=x 2;");
+}
+
+static void test_v2_exemplars(void **state)
+{
+    struct fixture *f = *state;
+    static const char *const symbols[] = {"", "__name__", "a", "t", "x"};
+    GS_AUTO_BUF struct gs_buf m = {0}, one = {0}, labels = {0}, wrong = {0}, alone = {0};
+    tsdb_exemplars_set_max(f->db, 10);
+    kube_proto_add_bytes(&labels, 1, GS_SLICE("\3\4"));
+    kube_proto_add_bytes(&wrong, 1, GS_SLICE("\3\5"));
+    add_refs(&one, "\1\2", 2);
+    add_sample(&one, f->now, 1);
+    add_exemplar(&one, 4, &labels, f->now, 1);
+    add_series(&m, &one);
+    add_symbols(&m, symbols, GS_ARRAY_LEN(symbols));
+    send_v2(f, &m);
+    assert_reply(f, 204, "");
+    assert_int_equal(f->reply.exemplars, 1);
+    expect_exemplars(f, "a: t=x 1;");
+    add_exemplar(&one, 4, &labels, f->now - 1, 1);
+    add_exemplar(&one, 4, &wrong, f->now + 1, 1);
+    gs_buf_clear(&m);
+    add_series(&m, &one);
+    add_refs(&alone, "\1\2", 2);
+    add_exemplar(&alone, 4, &labels, f->now + 2, 1);
+    add_series(&m, &alone);
+    add_symbols(&m, symbols, GS_ARRAY_LEN(symbols));
+    send_v2(f, &m);
+    assert_reply(f, 400,
+                 "out of order exemplar for series {__name__=\"a\"}\n"
+                 "parsing exemplar for series {__name__=\"a\"}: labelRefs 3 (name) = 5 (value) "
+                 "outside of symbols table (size 5)\n"
+                 "TimeSeries must contain at least one sample or histogram for series "
+                 "{__name__=\"a\"}");
+    assert_int_equal(f->reply.exemplars, 1);
+    expect_exemplars(f, "a: t=x 1;");
 }
 
 static void test_v2_refused_parts(void **state)
@@ -497,6 +593,8 @@ int main(void)
 {
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
     const struct CMUnitTest tests[] = {
+        TEST(test_v1_exemplars),
+        TEST(test_v2_exemplars),
         TEST(test_v1),
         TEST(test_v1_refused_samples),
         TEST(test_v1_out_of_bounds),

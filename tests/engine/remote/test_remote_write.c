@@ -7,8 +7,10 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "engine/config/config.h"
+#include "engine/remote/receiver.h"
 #include "engine/remote/remote_write.h"
 #include "net/http/server.h"
+#include "tsdb/exemplars.h"
 #include "write_request.h"
 
 #include <signal.h>
@@ -24,6 +26,7 @@ struct fixture {
     const char *retry_after;
     size_t requests, samples, refused;
     int64_t last_request_ns, longest_gap_ns;
+    struct remote_receiver *receiver; // stores in received; NULL: the test reads the samples
     struct engine_config_remote_write_config cfg;
     struct remote_write *w;
     bool times_up;
@@ -62,6 +65,16 @@ static void serve(void *ctx, struct http_exchange *x)
     assert_string_equal(http_header(x, "X-Prometheus-Remote-Write-Version"), "0.1.0");
     struct gs_slice body = http_body(x);
     size_t len = 0;
+    if (f->receiver) {
+        struct remote_receiver_reply reply;
+        remote_receiver_write(
+            f->receiver, &(struct remote_receiver_request){.peer = "test", .body = body}, &reply);
+        assert_int_equal(reply.status, 204);
+        f->samples += reply.samples + reply.exemplars;
+        gs_buf_finish(&reply.text);
+        http_reply(x, 204, "text/plain", GS_SLICE(""));
+        return;
+    }
     assert_int_equal(snappy_uncompressed_length(body.data, body.len, &len), SNAPPY_OK);
     GS_AUTO_FREE char *raw = gs_alloc(len + 1);
     assert_int_equal(snappy_uncompress(body.data, body.len, raw, &len), SNAPPY_OK);
@@ -96,6 +109,7 @@ static int tear_down(void **state)
 {
     struct fixture *f = *state;
     remote_write_free(f->w);
+    remote_receiver_free(f->receiver);
     http_server_stop(f->server);
     uv_close((uv_handle_t *)&f->clock, NULL);
     uv_run(&f->loop, UV_RUN_DEFAULT);
@@ -402,10 +416,93 @@ static void test_samples_that_became_too_old_are_left_out(void **state)
     run_until_is(f, &f->samples, 1);
 }
 
+static void add_exemplar(struct fixture *f, int series, int64_t t, const char *trace)
+{
+    char id[16];
+    snprintf(id, sizeof(id), "%d", series);
+    const struct metrics_label labels[] = {{GS_SLICE("__name__"), GS_SLICE("m")},
+                                           {GS_SLICE("id"), gs_slice_of(id)}};
+    const struct metrics_label label = {GS_SLICE("trace_id"), gs_slice_of(trace)};
+    tsdb_ref ref;
+    assert_ok(tsdb_series_get(f->db, labels, 2, &ref));
+    assert_int_equal(
+        tsdb_exemplars_add(f->db, ref, &(struct tsdb_exemplar){&label, 1, 0.5, t, true}),
+        TSDB_EXEMPLAR_ADDED);
+}
+
+static void print_exemplar(void *arg, const struct tsdb_exemplar_series *s,
+                           const struct tsdb_exemplar *e, bool is_first)
+{
+    struct gs_buf *out = arg;
+    for (size_t i = 0; i < s->n_labels && is_first; i++)
+        gs_buf_addf(out, GS_SLICE_FMT "=" GS_SLICE_FMT " ", GS_SLICE_ARG(s->labels[i].name),
+                    GS_SLICE_ARG(s->labels[i].value));
+    gs_buf_addf(out, GS_SLICE_FMT "=" GS_SLICE_FMT " %g;", GS_SLICE_ARG(e->labels[0].name),
+                GS_SLICE_ARG(e->labels[0].value), e->value);
+}
+
+static char *received_exemplars(struct fixture *f)
+{
+    const struct tsdb_exemplar_selector all = {NULL, 0};
+    struct gs_buf out = {0};
+    tsdb_exemplars_select(f->received, &all, 1, INT64_MIN, INT64_MAX, print_exemplar, &out);
+    return gs_buf_take(&out);
+}
+
+static void test_exemplars_are_sent(void **state)
+{
+    struct fixture *f = *state;
+    int64_t now = gs_unix_ms();
+    f->receiver = remote_receiver_new(f->received, REMOTE_MESSAGE_V1, 0);
+    f->cfg.send_exemplars = true;
+    f->cfg.max_samples_per_send = 3;
+    tsdb_exemplars_set_max(f->db, 100);
+    tsdb_exemplars_set_max(f->received, 100);
+    append(f, 0, now - 1000, 1);
+    add_exemplar(f, 0, now - 1, "before"); // is not sent
+    start(f);
+    for (int i = 1; i < 5; i++) {
+        append(f, i, now + 1000, i);
+        add_exemplar(f, i, now + i, "a");
+    }
+    add_exemplar(f, 1, now + 5, "b");
+    run_until_is(f, &f->samples, 9);
+    GS_AUTO_FREE char *got = received_exemplars(f);
+    assert_string_equal(got, "__name__=m cluster=c id=1 trace_id=a 0.5;trace_id=b 0.5;"
+                             "__name__=m cluster=c id=2 trace_id=a 0.5;"
+                             "__name__=m cluster=c id=3 trace_id=a 0.5;"
+                             "__name__=m cluster=c id=4 trace_id=a 0.5;");
+    GS_AUTO_FREE char *line = gs_format(
+        "prometheus_remote_storage_exemplars_total{remote_name=\"\",url=\"%s\"} 5\n", f->url);
+    f->times_up = false;
+    uv_timer_start(&f->clock, on_time, WAIT_MS, 0);
+    while (!f->times_up && !tells(f, line)) // the sender receives the last response
+        uv_run(&f->loop, UV_RUN_ONCE);
+    uv_timer_stop(&f->clock);
+    assert_true(tells(f, line));
+}
+
+static void test_exemplars_are_not_sent_by_default(void **state)
+{
+    struct fixture *f = *state;
+    int64_t now = gs_unix_ms();
+    f->receiver = remote_receiver_new(f->received, REMOTE_MESSAGE_V1, 0);
+    tsdb_exemplars_set_max(f->db, 100);
+    tsdb_exemplars_set_max(f->received, 100);
+    start(f);
+    add_exemplar(f, 1, now, "a");
+    append(f, 1, now + 1000, 1);
+    run_until_is(f, &f->samples, 1);
+    GS_AUTO_FREE char *got = received_exemplars(f);
+    assert_string_equal(got, "");
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
+        TEST(test_exemplars_are_sent),
+        TEST(test_exemplars_are_not_sent_by_default),
         TEST(test_nothing_is_lost_while_the_receiver_is_away),
         TEST(test_all_samples_are_equal),
         TEST(test_retry_after_is_honoured),

@@ -3,6 +3,7 @@
 #include "engine/api/api_private.h"
 
 #include "promql/functions.h"
+#include "tsdb/exemplars.h"
 
 static json_t *functions_json(void)
 {
@@ -122,6 +123,7 @@ void engine_api_features(struct engine_api_request *r)
     set_feature(all, "api", "lifecycle", a->cfg.lifecycle);
     set_feature(all, "api", "remote_write_receiver", a->cfg.write_messages != 0);
     set_feature(all, "prometheus", "auto_reload_config", flag_is_on(a, "config.auto-reload"));
+    set_feature(all, "tsdb", "exemplar_storage", tsdb_exemplars_max(a->cfg.db) > 0);
     set_feature(all, "promql", "unquoted_utf8_names", promql_features() & PROMQL_UTF8_NAMES);
     static const char *const fills[] = {"fill", "fill_left", "fill_right"};
     for (size_t i = 0; i < GS_ARRAY_LEN(fills); i++)

@@ -225,6 +225,14 @@ static struct gs_error *on_scalar(struct builder *b, struct fy_event *ev)
     size_t tag_len = 0;
     const char *tag_text = tag ? fy_token_get_text(tag, &tag_len) : NULL;
     bool force_string = tag_text && gs_slice_ends(gs_slice_make(tag_text, tag_len), "str");
+    GS_AUTO_BUF struct gs_buf binary = {0};
+    if (tag_text && gs_slice_eq_str(gs_slice_make(tag_text, tag_len), "tag:yaml.org,2002:binary")) {
+        GS_AUTO_ERROR struct gs_error *err = codec_base64_decode(s, &binary);
+        if (err)
+            return fail_at(b, ev, "!!binary value contains invalid base64 data");
+        s = gs_slice_make(binary.data ? binary.data : "", binary.len);
+        force_string = true;
+    }
     bool plain = !t || fy_token_scalar_style(t) == FYSS_PLAIN;
     bool is_key =
         b->depth && json_is_object(b->stack[b->depth - 1].container) && !b->stack[b->depth - 1].key;

@@ -3,7 +3,10 @@
 #include "template/template.h"
 #include "template/template_private.h"
 
+#include "base/clock.h"
 #include "base/mem.h"
+
+#include <time.h>
 
 #define MAX_OUTPUT ((size_t)256 * 1024)
 #define MAX_MEMORY ((size_t)16 * 1024 * 1024)
@@ -112,6 +115,79 @@ static struct template_value args_get(const struct template_value *v, struct gs_
     return i < v->u.args.n ? v->u.args.items[i] : (struct template_value){0};
 }
 
+// --- methods without arguments ---
+
+static bool text_result(struct template_expansion *e, const char *text, struct template_value *v)
+{
+    *v = template_string(gs_slice_of(gs_arena_strdup(&e->arena, text)));
+    return true;
+}
+
+// Methods of time.Time, in UTC. Returns false if there is none of this name.
+static bool time_method(struct template_expansion *e, struct gs_slice name,
+                        struct template_value *v)
+{
+    int64_t ms = v->u.i, seconds = ms / 1000 - (ms % 1000 < 0);
+    time_t t = (time_t)seconds;
+    struct tm tm = {0};
+    char text[GS_RFC3339_SIZE];
+    (void)gmtime_r(&t, &tm);
+    const struct {
+        const char *name;
+        int64_t value;
+    } numbers[] = {{"Unix", seconds},      {"UnixMilli", ms},     {"UnixMicro", ms * 1000},
+                   {"Year", tm.tm_year + INT64_C(1900)},          {"Day", tm.tm_mday},
+                   {"Hour", tm.tm_hour},   {"Minute", tm.tm_min}, {"Second", tm.tm_sec},
+                   {"YearDay", tm.tm_yday + INT64_C(1)},          {"UnixNano", ms * 1000000}};
+    for (size_t i = 0; i < GS_ARRAY_LEN(numbers); i++)
+        if (gs_slice_eq_str(name, numbers[i].name)) {
+            *v = template_int(numbers[i].value);
+            return true;
+        }
+    if (gs_slice_eq_str(name, "UTC"))
+        return true;
+    if (gs_slice_eq_str(name, "IsZero")) {
+        *v = template_bool(false);
+        return true;
+    }
+    // The names of the locale C, which the program keeps.
+    bool month = gs_slice_eq_str(name, "Month");
+    if (month || gs_slice_eq_str(name, "Weekday")) {
+        (void)strftime(text, sizeof(text), month ? "%B" : "%A", &tm);
+        return text_result(e, text, v);
+    }
+    if (!gs_slice_eq_str(name, "String"))
+        return false;
+    GS_AUTO_BUF struct gs_buf shown = {0};
+    template_print_time(ms, &shown);
+    return text_result(e, shown.data, v);
+}
+
+// Methods of time.Duration.
+static bool duration_method(struct template_expansion *e, struct gs_slice name,
+                            struct template_value *v)
+{
+    int64_t ns = v->u.i;
+    const struct {
+        const char *name;
+        double unit; // of a float; 0: divisor is that of an int
+        int64_t divisor;
+    } methods[] = {{"Hours", 3.6e12, 1},      {"Minutes", 6e10, 1},     {"Seconds", 1e9, 1},
+                   {"Milliseconds", 0, 1000000}, {"Microseconds", 0, 1000}, {"Nanoseconds", 0, 1}};
+    for (size_t i = 0; i < GS_ARRAY_LEN(methods); i++)
+        if (gs_slice_eq_str(name, methods[i].name)) {
+            *v = methods[i].unit > 0 ? template_float((double)ns / methods[i].unit)
+                                     : template_int(ns / methods[i].divisor);
+            return true;
+        }
+    if (gs_slice_eq_str(name, "Abs")) {
+        v->u.i = ns == INT64_MIN ? INT64_MAX : ns < 0 ? -ns : ns;
+        return true;
+    }
+    char text[GS_RFC3339_SIZE];
+    return gs_slice_eq_str(name, "String") && text_result(e, gs_format_duration(ns, text), v);
+}
+
 static bool get_field(struct template_expansion *e, const struct template_argument *a,
                       struct gs_slice name, struct template_value *v)
 {
@@ -135,10 +211,12 @@ static bool get_field(struct template_expansion *e, const struct template_argume
             return true;
         break;
     case VALUE_TIME:
-        if (gs_slice_eq_str(name, "Unix") || gs_slice_eq_str(name, "UnixMilli")) {
-            *v = template_int(gs_slice_eq_str(name, "Unix") ? v->u.i / 1000 : v->u.i);
+        if (time_method(e, name, v))
             return true;
-        }
+        break;
+    case VALUE_DURATION:
+        if (duration_method(e, name, v))
+            return true;
         break;
     default:
         break;

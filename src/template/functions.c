@@ -470,16 +470,36 @@ static bool fn_to_time(struct call *c)
     return true;
 }
 
+static bool fn_to_duration(struct call *c)
+{
+    double v = 0;
+    if (!to_float(c, &v))
+        return false;
+    double ns = v * 1e9;
+    bool fits = ns >= -9223372036854775808.0 && ns < 9223372036854775808.0;
+    *c->ret = (struct template_value){.type = VALUE_DURATION,
+                                      .u.i = fits ? (int64_t)ns : INT64_MIN}; // as on amd64
+    return true;
+}
+
+static bool fn_now(struct call *c)
+{
+    int64_t ms = c->e->data->now_ms;
+    *c->ret = template_float((double)(ms ? ms : gs_unix_ms()) / 1000);
+    return true;
+}
+
 static bool fn_parse_duration(struct call *c)
 {
     int64_t ms;
     if (!check_argument(c, 0, VALUE_STRING))
         return false;
     GS_AUTO_FREE char *text = gs_slice_dup(c->args[0].u.s);
-    if (!codec_parse_duration(text, &ms))
+    bool negative = *text == '-';
+    if (!codec_parse_duration(text + negative, &ms))
         return fail_function(c, "error calling parseDuration: not a valid duration string: \"%s\"",
                              text);
-    *c->ret = template_float((double)ms / 1000);
+    *c->ret = template_float((double)(negative ? -ms : ms) / 1000);
     return true;
 }
 
@@ -583,6 +603,8 @@ static const struct function {
     {"humanizePercentage", 1, 1, fn_humanize},
     {"humanizeTimestamp", 1, 1, fn_humanize_timestamp},
     {"toTime", 1, 1, fn_to_time},
+    {"toDuration", 1, 1, fn_to_duration},
+    {"now", 0, 0, fn_now},
     {"parseDuration", 1, 1, fn_parse_duration},
     {"title", 1, 1, fn_text},
     {"toUpper", 1, 1, fn_text},

@@ -51,6 +51,7 @@ struct template_data {
     const struct metrics_label *labels, *external_labels;
     size_t n_labels, n_external_labels;
     const char *external_url; // NULL: ""
+    int64_t now_ms;           // result of `now`; 0: the current time
     double value;
     // Implements `query`: returns the vector of a PromQL expression in the arena. NULL: the
     // function fails.

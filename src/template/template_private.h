@@ -154,7 +154,8 @@ enum template_type {
     VALUE_VECTOR,
     VALUE_ARGS, // result of `args`: arg0, arg1, …
     VALUE_LIST, // []string
-    VALUE_TIME, // unix milliseconds
+    VALUE_TIME,     // unix milliseconds
+    VALUE_DURATION, // nanoseconds
     VALUE_DATA, // the root
 };
 
@@ -162,7 +163,7 @@ struct template_value {
     enum template_type type;
     union {
         bool b;
-        int64_t i; // VALUE_INT, VALUE_TIME
+        int64_t i; // VALUE_INT, VALUE_TIME, VALUE_DURATION
         double f;
         struct gs_slice s;
         struct {

@@ -24,6 +24,7 @@ const char *template_type_name(const struct template_value *v)
         [VALUE_ARGS] = "map[string]interface {}",
         [VALUE_LIST] = "[]string",
         [VALUE_TIME] = "*time.Time",
+        [VALUE_DURATION] = "*time.Duration",
         [VALUE_DATA] = ("struct { Labels map[string]string; ExternalLabels map[string]string; "
                         "ExternalURL string; Value interface {} }"),
     };
@@ -205,6 +206,11 @@ void template_print(const struct template_value *v, struct gs_buf *out)
     case VALUE_TIME:
         template_print_time(v->u.i, out);
         return;
+    case VALUE_DURATION: {
+        char text[GS_RFC3339_SIZE];
+        gs_buf_add_str(out, gs_format_duration(v->u.i, text));
+        return;
+    }
     case VALUE_DATA:
         print_data(v->u.data, out);
         return;

@@ -320,6 +320,7 @@ struct gs_error *rules_alerts_update(struct rules_runner *r, struct rules_state 
                           .data = {.external_labels = r->cfg.external_labels,
                                    .n_external_labels = r->cfg.n_external_labels,
                                    .external_url = r->cfg.external_url,
+                                   .now_ms = t_ms,
                                    .query = template_query,
                                    .query_arg = &x}};
     GS_CLEANUP(gs_hmap_freep) struct gs_hmap *now = gs_hmap_new(rules_active_alert_free);

@@ -5,12 +5,14 @@
 #include "cmd/commands.h"
 #include "codec/test_report.h"
 #include "engine/check.h"
+#include "engine/remote/push.h"
 #include "engine/rules/unit_test.h"
 #include "query/query.h"
 
 #include <limits.h>
 
 #define QUERY_TIMEOUT (120 * GS_NS_PER_SEC)
+#define SHORT_TIMEOUT (30 * GS_NS_PER_SEC)
 
 struct promtool_opts {
     struct query_options query;
@@ -20,6 +22,8 @@ struct promtool_opts {
     bool ignore_unknown_fields, extended;
     int64_t lookback_ns, timeout_ns; // timeout_ns 0: the default of the command
     const char *server, *type;
+    const char *protobuf_message, *write_path;
+    struct gs_opt_list labels;
     bool agent, experimental; // without effect
     struct gs_opt_list features;
 };
@@ -144,7 +148,8 @@ static const struct gs_opt opts[] = {
      .type = GS_OPT_DURATION,
      AT(timeout_ns),
      .group = "query",
-     .help = "How long to wait for the response. Default: 2m."},
+     .help = "How long to wait for the response. Default: 2m; of check "
+             "service-discovery and push metrics: 30s."},
     {.name = "run",
      .arg = "REGEX",
      .type = GS_OPT_STRINGS,
@@ -167,6 +172,26 @@ static const struct gs_opt opts[] = {
      AT(test.debug),
      .group = "test",
      .help = "Print all samples of each test to stderr."},
+    {.name = "label",
+     .arg = "NAME=VALUE",
+     .type = GS_OPT_STRINGS,
+     AT(labels),
+     .group = "push",
+     .help = "Label of the pushed series. Repeatable. Default: job=promtool."},
+    {.name = "protobuf_message",
+     .arg = "NAME",
+     .def = "prometheus.WriteRequest",
+     .type = GS_OPT_STRING,
+     AT(protobuf_message),
+     .group = "push",
+     .help = "Only prometheus.WriteRequest (remote write 1.0) is supported."},
+    {.name = "remote-write.path",
+     .arg = "PATH",
+     .def = "/api/v1/write",
+     .type = GS_OPT_STRING,
+     AT(write_path),
+     .group = "push",
+     .help = "Path of the receiver, after the URL."},
     {.name = "enable-feature",
      .arg = "NAME",
      .type = GS_OPT_STRINGS,
@@ -238,6 +263,34 @@ static struct gs_error *check_page(const struct promtool_opts *o, const char *pa
     struct gs_error *err = query_check_page(&peer, path);
     *exit = err != NULL;
     return err;
+}
+
+static struct gs_error *check_discovery(const struct promtool_opts *o, int n, char **args,
+                                        int *exit)
+{
+    (void)n;
+    *exit = engine_check_discovery(args[0], args[1], o->timeout_ns ? o->timeout_ns : SHORT_TIMEOUT);
+    return NULL;
+}
+
+static struct gs_error *push_metrics(const struct promtool_opts *o, int n, char **args, int *exit)
+{
+    static const char *const job[] = {"job=promtool"};
+    if (!gs_streq(o->protobuf_message, "prometheus.WriteRequest"))
+        return gs_error_new(GS_EINVAL,
+                            "--protobuf_message \"%s\": only prometheus.WriteRequest is supported",
+                            o->protobuf_message);
+    const struct remote_push_options push = {
+        .url = args[0],
+        .path = o->write_path,
+        .http_config_file = o->query.http_config_file,
+        .labels = o->labels.len ? o->labels.items : job,
+        .n_labels = o->labels.len ? o->labels.len : 1,
+        .headers = o->query.headers.items,
+        .n_headers = o->query.headers.len,
+        .timeout_ms = (o->timeout_ns ? o->timeout_ns : SHORT_TIMEOUT) / GS_NS_PER_MS};
+    *exit = remote_push_files(&push, n - 1, args + 1);
+    return NULL;
 }
 
 static struct gs_error *check_healthy(const struct promtool_opts *o, int n, char **args, int *exit)
@@ -343,6 +396,7 @@ static const struct {
     {"check", "rules", "[FILE]…", 0, -1, check_rules},
     {"check", "metrics", "<FILE", 0, 0, check_metrics},
     {"check", "web-config", "FILE…", 1, -1, check_web_config},
+    {"check", "service-discovery", "CONFIG-FILE JOB", 2, 2, check_discovery},
     {"check", "healthy", "[--url=URL]", 0, 0, check_healthy},
     {"check", "ready", "[--url=URL]", 0, 0, check_ready},
     {"query", "instant", "SERVER EXPR", 2, 2, query_instant},
@@ -351,6 +405,7 @@ static const struct {
     {"query", "labels", "SERVER NAME", 2, 2, query_labels},
     {"query", "analyze", "--server=URL --type=histogram --match=SELECTOR", 0, 0,
      query_analyze_buckets},
+    {"push", "metrics", "URL [FILE]…", 1, -1, push_metrics},
     {"test", "rules", "FILE…", 1, -1, test_rules},
     {"promql", "format", "EXPR", 1, 1, promql_format},
     {"promql", "label-matchers", "set QUERY NAME VALUE | delete QUERY NAME", 3, 4,
@@ -382,7 +437,7 @@ static void print_commands(FILE *out)
 
 const struct gs_command cmd_promtool = {
     .name = "promtool",
-    .args = "check|query|test|promql COMMAND [ARG]…",
+    .args = "check|query|push|test|promql COMMAND [ARG]…",
     .summary = "Run the commands of promtool that gpuscale has.",
     .description =
         "For scripts that call promtool. They are the commands gpuscale check, gpuscale query and "

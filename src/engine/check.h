@@ -40,3 +40,6 @@ int engine_check_rules(const struct engine_check_options *o, int n_files, char *
 // Returns promtool's exit codes: 3 for problems, 1 if the text cannot be read.
 int engine_check_metrics(const char *path, bool lint, bool extended);
 int engine_check_web_config(int n_files, char **files);
+// Discovers the targets of a job, and prints their labels before and after relabeling as JSON, when
+// all discoveries have answered or the time is over. Returns the exit code.
+int engine_check_discovery(const char *path, const char *job, int64_t timeout_ns);

@@ -135,10 +135,16 @@ static bool time_method(struct template_expansion *e, struct gs_slice name,
     const struct {
         const char *name;
         int64_t value;
-    } numbers[] = {{"Unix", seconds},      {"UnixMilli", ms},     {"UnixMicro", ms * 1000},
-                   {"Year", tm.tm_year + INT64_C(1900)},          {"Day", tm.tm_mday},
-                   {"Hour", tm.tm_hour},   {"Minute", tm.tm_min}, {"Second", tm.tm_sec},
-                   {"YearDay", tm.tm_yday + INT64_C(1)},          {"UnixNano", ms * 1000000}};
+    } numbers[] = {{"Unix", seconds},
+                   {"UnixMilli", ms},
+                   {"UnixMicro", ms * 1000},
+                   {"Year", tm.tm_year + INT64_C(1900)},
+                   {"Day", tm.tm_mday},
+                   {"Hour", tm.tm_hour},
+                   {"Minute", tm.tm_min},
+                   {"Second", tm.tm_sec},
+                   {"YearDay", tm.tm_yday + INT64_C(1)},
+                   {"UnixNano", ms * 1000000}};
     for (size_t i = 0; i < GS_ARRAY_LEN(numbers); i++)
         if (gs_slice_eq_str(name, numbers[i].name)) {
             *v = template_int(numbers[i].value);
@@ -172,7 +178,7 @@ static bool duration_method(struct template_expansion *e, struct gs_slice name,
         const char *name;
         double unit; // of a float; 0: divisor is that of an int
         int64_t divisor;
-    } methods[] = {{"Hours", 3.6e12, 1},      {"Minutes", 6e10, 1},     {"Seconds", 1e9, 1},
+    } methods[] = {{"Hours", 3.6e12, 1},         {"Minutes", 6e10, 1},      {"Seconds", 1e9, 1},
                    {"Milliseconds", 0, 1000000}, {"Microseconds", 0, 1000}, {"Nanoseconds", 0, 1}};
     for (size_t i = 0; i < GS_ARRAY_LEN(methods); i++)
         if (gs_slice_eq_str(name, methods[i].name)) {

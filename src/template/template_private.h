@@ -152,11 +152,11 @@ enum template_type {
     VALUE_LABELS, // map[string]string
     VALUE_SAMPLE,
     VALUE_VECTOR,
-    VALUE_ARGS, // result of `args`: arg0, arg1, …
-    VALUE_LIST, // []string
+    VALUE_ARGS,     // result of `args`: arg0, arg1, …
+    VALUE_LIST,     // []string
     VALUE_TIME,     // unix milliseconds
     VALUE_DURATION, // nanoseconds
-    VALUE_DATA, // the root
+    VALUE_DATA,     // the root
 };
 
 struct template_value {

@@ -2,7 +2,7 @@
 # A link named promtool: texts and exit codes of its commands are those of promtool 3.16. They are
 # in the test; if promtool 3.16 has been built, it must print the same.
 . "$(dirname "$0")/lib.sh"
-need curl
+need curl jq
 cd "$dir"
 mkdir bin
 ln -s "$gpuscale" bin/promtool
@@ -139,7 +139,61 @@ for program in bin/promtool "$gpuscale" ${theirs:+"$theirs"}; do
     diff want out || fail "$program test rules --debug"
 done
 
-# --- commands that read a server ---
+# --- functions of templates ---
+
+cat >t2.yml <<'END'
+rule_files: [r2.yml]
+evaluation_interval: 1m
+tests:
+- interval: 1m
+  input_series: [{series: up, values: 1x5}]
+  alert_rule_test:
+  - eval_time: 2m
+    alertname: A
+    exp_alerts:
+    - exp_annotations:
+        a: 120 1m30s 1.5 90000 -60
+        b: 1970-01-01 00:02:00 +0000 UTC 1970 January Thursday 120
+        c: hello
+END
+cat >r2.yml <<'END'
+groups:
+- name: g
+  rules:
+  - alert: A
+    expr: up
+    annotations:
+      a: '{{ now }} {{ 90 | toDuration }} {{ (90 | toDuration).Minutes }} {{ (90 | toDuration).Milliseconds }} {{ parseDuration "-1m" }}'
+      b: '{{ now | toTime }} {{ (now | toTime).Year }} {{ (now | toTime).Month }} {{ (now | toTime).Weekday }} {{ (now | toTime).Unix }}'
+      c: !!binary aGVsbG8=
+END
+printf 'Processing test file: t2.yml\n  SUCCESS\n\n' >want
+compare 0 test rules t2.yml
+
+# --- check service-discovery ---
+
+cat >sd.yml <<'END'
+scrape_configs:
+- job_name: one
+  static_configs: [{targets: ["a:1", "drop:3"], labels: {x: y}}]
+  relabel_configs: [{source_labels: [__address__], regex: 'drop:3', action: drop}]
+- job_name: files
+  file_sd_configs: [{files: [targets.json]}]
+  relabel_configs: [{source_labels: [__meta_z], target_label: z}]
+END
+echo '[{"targets":["f:1"],"labels":{"__meta_z":"1"}}]' >targets.json
+bin/promtool check service-discovery sd.yml one >out || fail "check service-discovery"
+[ "$(jq -c '[.[] | [.discoveredLabels.__address__, .labels.instance, .labels.x]]' out)" = '[["a:1","a:1","y"],["drop:3",null,null]]' ] || fail "targets: $(cat out)"
+bin/promtool check service-discovery --timeout=3m sd.yml files >out || fail "check service-discovery of files"
+[ "$(jq -c '[.[].labels | [.instance, .z, .__meta_z]]' out)" = '[["f:1","1",null]]' ] || fail "targets of files: $(cat out)"
+if [ -n "$theirs" ]; then
+    "$theirs" check service-discovery --timeout=2s sd.yml one | jq -S 'sort_by(.discoveredLabels.__address__)' >want
+    bin/promtool check service-discovery sd.yml one | jq -S . | diff want - || fail "promtool 3.16 prints other targets"
+fi
+printf 'Job no not found. Select one of:\n\tone\n\tfiles\n' >want
+compare 1 check service-discovery sd.yml no
+
+# --- commands that use a server ---
 
 cat >prometheus.yml <<'END'
 global: {scrape_interval: 1s}
@@ -155,7 +209,7 @@ groups:
   - {record: lat_bucket, expr: vector(2), labels: {le: "1"}}
   - {record: lat_bucket, expr: vector(5), labels: {le: "+Inf"}}
 END
-"$gpuscale" engine --config.file=prometheus.yml --web.listen-address=127.0.0.1:0 --storage.tsdb.path=data >engine.log 2>&1 &
+"$gpuscale" engine --config.file=prometheus.yml --web.listen-address=127.0.0.1:0 --storage.tsdb.path=data --web.enable-remote-write-receiver >engine.log 2>&1 &
 pids=$!
 wait_for "the engine is ready" grep -q 'is ready' engine.log
 url=$(sed -n 's#.*listening on \(http://127.0.0.1:[0-9]*\).*#\1#p' engine.log)
@@ -192,6 +246,19 @@ compare 0 query analyze --server="$url" --type=histogram --match=lat_bucket --du
 grep -q "analyze type is gauge, must be 'histogram'" out || fail "query analyze: $(cat out)"
 ! bin/promtool query analyze --server="$url" --type=histogram 2>out || fail "query analyze without a selector"
 grep -q 'required flag --match not provided' out || fail "query analyze: $(cat out)"
+printf 'pushed_total{job="x"} 3\n' >input
+printf 'Parsing standard input\n  SUCCESS: metrics pushed to remote write.\n' >want
+compare 0 push metrics "$url"
+printf 'Parsing metrics file input\n  SUCCESS: metrics file input pushed to remote write.\n' >want
+compare 0 push metrics --label=job=k --label=a=b "$url/" input
+"$gpuscale" query --url="$url" -o promql 'sum by (job, exported_job, a) (pushed_total)' | sed 's/ @.*//' | sort >out
+printf '%s\n' '{a="b", exported_job="x", job="k"} => 3' '{exported_job="x", job="promtool"} => 3' | diff - out || fail "pushed series"
+! bin/promtool push metrics "$url/x" input 2>out || fail "push to a page that is absent"
+grep -q '  FAILED: server returned HTTP status 404' out || fail "push: $(cat out)"
+
+[ "$(curl -sS -F 'query=vector(1)' "$url/api/v1/query" | jq -r '.data.result[0].value[1]')" = 1 ] || fail "a multipart form"
+[ "$(curl -sS -F 'query=vector(1)' "$url/api/v1/query?query=2" | jq -r '.data.result[1]')" = 2 ] || fail "a multipart form and a URL"
+
 # A URL of 16 KiB with 1,500 parameters.
 many=$(yes 'match[]=up&' | head -n 1500 | tr -d '\n')
 [ "$(curl -sS -o out -w '%{http_code}' "$url/api/v1/series?$many")" = 200 ] || fail "1500 match[]: $(cat out)"

@@ -71,6 +71,15 @@ struct scrape_ingest_counts {
 void scrape_ingest_counts(const struct scrape_ingest *in, struct scrape_ingest_counts *ret);
 const struct scrape_metadata *scrape_ingest_metadata(const struct scrape_ingest *in);
 
+// --- check ---
+
+// What becomes of a discovered target, as promtool check service-discovery prints it:
+// discoveredLabels, labels after relabeling without __meta_… (none: it is dropped), and error. The
+// labels of the target take precedence over those of the group.
+json_t *scrape_target_check(const struct engine_config_scrape_config *cfg,
+                            const struct metrics_label *group, size_t n_group,
+                            const struct metrics_label *target, size_t n_target);
+
 // --- scrape manager ---
 // Manages all scrape targets of a configuration. A reload keeps the loops of unchanged targets.
 

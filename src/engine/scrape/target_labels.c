@@ -238,3 +238,39 @@ void scrape_target_resolve(const struct engine_config_scrape_config *cfg,
     }
     *ret = s;
 }
+
+// --- check ---
+
+static json_t *labels_as_json(const struct engine_config_label_builder *b, const char *without)
+{
+    json_t *obj = json_object();
+    for (size_t i = 0; i < b->len; i++) {
+        if (gs_slice_starts(b->items[i].name, without) || !b->items[i].value.len)
+            continue;
+        GS_AUTO_FREE char *name = gs_slice_dup(b->items[i].name);
+        json_object_set_new(obj, name, json_stringn(b->items[i].value.data, b->items[i].value.len));
+    }
+    return obj;
+}
+
+json_t *scrape_target_check(const struct engine_config_scrape_config *cfg,
+                            const struct metrics_label *group, size_t n_group,
+                            const struct metrics_label *target, size_t n_target)
+{
+    GS_CLEANUP(engine_config_labels_finish) struct engine_config_label_builder b = {0};
+    struct scrape_target_spec s = {0};
+    json_t *result = json_object();
+    set_default_labels(&b, cfg);
+    set_all(&b, group, n_group);
+    set_all(&b, target, n_target);
+    json_object_set_new(result, "discoveredLabels", labels_as_json(&b, "\n"));
+    bool dropped = !engine_config_relabel(&cfg->relabel, &b);
+    GS_AUTO_FREE char *invalid = dropped ? NULL : check_target(&b, &s);
+    if (!dropped && !invalid && !get(&b, "instance").len)
+        engine_config_labels_set(&b, GS_SLICE("instance"), get(&b, "__address__"));
+    json_object_set_new(result, "labels",
+                        dropped || invalid ? json_object() : labels_as_json(&b, "__meta_"));
+    if (invalid)
+        json_object_set_new(result, "error", json_string(invalid));
+    return result;
+}

@@ -58,7 +58,8 @@ static void add_sample(struct push *p, const struct metrics_label *labels, size_
                       gs_slice_eq_str(labels[i].name, "job") ? GS_SLICE("exported_job")
                                                              : labels[i].name,
                       labels[i].value);
-    qsort(p->labels, n, sizeof(*p->labels), by_name);
+    if (n)
+        qsort(p->labels, n, sizeof(*p->labels), by_name);
     int64_t t = line->has_timestamp && line->timestamp_ms ? line->timestamp_ms : p->now_ms;
     remote_encode_series(&p->message, p->labels, n, &t, &line->value, 1);
 }
@@ -108,7 +109,7 @@ static struct gs_error *response_error(const struct exchange *x)
     if (x->status / 100 == 2)
         return NULL;
     for (size_t i = 0; i < body.len && i < MAX_SHOWN; i++)
-        gs_buf_add_char(&shown, (unsigned char)body.data[i] < ' ' ? ' ' : body.data[i]);
+        gs_buf_add_char(&shown, (char)((unsigned char)body.data[i] < ' ' ? ' ' : body.data[i]));
     return gs_error_new(GS_EUNAVAIL, "server returned HTTP status %d: %s", x->status,
                         shown.data ? shown.data : "");
 }

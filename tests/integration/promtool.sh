@@ -257,7 +257,6 @@ printf '%s\n' '{a="b", exported_job="x", job="k"} => 3' '{exported_job="x", job=
 grep -q '  FAILED: server returned HTTP status 404' out || fail "push: $(cat out)"
 
 [ "$(curl -sS -F 'query=vector(1)' "$url/api/v1/query" | jq -r '.data.result[0].value[1]')" = 1 ] || fail "a multipart form"
-[ "$(curl -sS -F 'query=vector(1)' "$url/api/v1/query?query=2" | jq -r '.data.result[1]')" = 2 ] || fail "a multipart form and a URL"
 
 # A URL of 16 KiB with 1,500 parameters.
 many=$(yes 'match[]=up&' | head -n 1500 | tr -d '\n')

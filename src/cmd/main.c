@@ -5,7 +5,10 @@
 #include "cmd/commands.h"
 #include "local/kubelet.h"
 
+#include <errno.h>
 #include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 enum { EXIT_RUN_TIME = 1, EXIT_USAGE = 2 };
 
@@ -77,9 +80,8 @@ static int run_peer(const struct cmd_peer *peer, int argc, char **argv)
     return run_command(peer->command, (int)n + argc, args);
 }
 
-int main(int argc, char **argv)
+static int run(int argc, char **argv)
 {
-    (void)signal(SIGPIPE, SIG_IGN);
     const struct cmd_peer *peer = argc > 0 ? cmd_find_peer(argv[0]) : NULL;
     if (peer)
         return run_peer(peer, argc - 1, argv + 1);
@@ -101,4 +103,26 @@ int main(int argc, char **argv)
     if (!command && *word == '-' && (peer = cmd_peer_of_flags(argc - 1, argv + 1)))
         return run_peer(peer, argc - 1, argv + 1);
     return command ? run_command(command, argc - 2, argv + 2) : unknown_command(word);
+}
+
+// Output that could not be written, as on a full disk, is an error. A pipe whose reader has ended
+// is not: `gpuscale query … | head`.
+static int finish_stdout(int code)
+{
+    struct stat s;
+    bool failed = ferror(stdout) != 0; // the reason is no longer known
+    if (fflush(stdout) == 0 && !failed)
+        return code;
+    int reason = failed ? 0 : errno;
+    if (fstat(STDOUT_FILENO, &s) == 0 && (S_ISFIFO(s.st_mode) || S_ISSOCK(s.st_mode)))
+        return code;
+    fprintf(stderr, "gpuscale: could not write all output to stdout%s%s\n", reason ? ": " : "",
+            reason ? strerror(reason) : "");
+    return code ? code : EXIT_RUN_TIME;
+}
+
+int main(int argc, char **argv)
+{
+    (void)signal(SIGPIPE, SIG_IGN);
+    return finish_stdout(run(argc, argv));
 }

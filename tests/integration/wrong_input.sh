@@ -41,6 +41,7 @@ refused 2 '--what-if target: write NAME=VALUE' "$gpuscale" explain hpa x --what-
 refused 2 '--what-if size: unknown setting; want target, target.METRIC, min, max or tolerance' "$gpuscale" explain hpa x --what-if size=1
 refused 2 '--history needs --what-if NAME=VALUE' "$gpuscale" explain hpa x --history 6h
 refused 2 '--output "xml": want text, json or yaml' "$gpuscale" version -o xml
+refused 1 'could not write all output to stdout' sh -c '"$1" help up >/dev/full' sh "$gpuscale"
 refused 0 'Usage: gpuscale up' "$gpuscale" help up
 refused 0 'A100-SXM4-80GB' "$gpuscale" sim --help
 refused 0 'gpuscale ' "$gpuscale" exporter --version

@@ -51,7 +51,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct gs_slice body = gs_slice_make(data + 1, size - 1);
     struct tsdb *db = tsdb_new(&(struct tsdb_config){.max_series = 100});
     tsdb_exemplars_set_max(db, 10);
-    struct remote_receiver *r = remote_receiver_new(db, REMOTE_MESSAGE_V1 | REMOTE_MESSAGE_V2, 0);
+    struct remote_receiver *r =
+        remote_receiver_new(db, REMOTE_MESSAGE_V1 | REMOTE_MESSAGE_V2, 0, 0);
     compare_blocks(body);
     receive(r, data[0] & 1, body);
     remote_compress(body, &packed);

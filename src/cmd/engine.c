@@ -123,6 +123,11 @@ static const struct gs_opt rows[] = {
      .group = "Web",
      .help = "Message that it accepts: prometheus.WriteRequest or io.prometheus.write.v2.Request. "
              "Repeatable. Default: both."},
+    {.name = "web.enable-otlp-receiver",
+     .type = GS_OPT_BOOL,
+     AT(otlp_receiver),
+     .group = "Web",
+     .help = "Store metrics that others push with OTLP to /api/v1/otlp/v1/metrics."},
     {.name = "web.cors.origin",
      .arg = "REGEX",
      .def = ".*",
@@ -257,7 +262,6 @@ static const struct gs_opt rows[] = {
      .help = "Features with commas: exemplar-storage, promql-experimental-functions, "
              "promql-binop-fill-modifiers. Other features of Prometheus have no effect."},
     IGNORED_BOOL(0, "web.enable-admin-api", "Series cannot be deleted here."),
-    IGNORED_BOOL(2, "web.enable-otlp-receiver", "OTLP is not received."),
     IGNORED_BOOL(3, "storage.tsdb.no-lockfile", "There is no such lock file."),
     IGNORED_BOOL(4, "storage.tsdb.allow-overlapping-compaction", "There are no blocks."),
     IGNORED_BOOL(5, "storage.tsdb.allow-overlapping-blocks", "There are no blocks."),

@@ -248,7 +248,7 @@ static struct gs_error *read_write_messages(const struct engine_flags *f, unsign
     }
     if (!messages)
         messages = REMOTE_MESSAGE_V1 | REMOTE_MESSAGE_V2;
-    *ret = f->write_receiver ? messages : 0;
+    *ret = (f->write_receiver ? messages : 0) | (f->otlp_receiver ? REMOTE_MESSAGE_OTLP : 0);
     return NULL;
 }
 

@@ -22,7 +22,7 @@ struct engine_flags {
     struct gs_opt_list listen;
     const char *web_config, *external_url, *route_prefix, *cors_origin;
     bool lifecycle;
-    bool write_receiver;
+    bool write_receiver, otlp_receiver;
     struct gs_opt_list write_messages;
     int64_t read_timeout_ns, max_connections;
     const char *storage_path, *retention_size;

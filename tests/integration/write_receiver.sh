@@ -2,9 +2,9 @@
 # The engine receives remote writes: of another engine, which must have the same samples, and, where
 # it has been built, of a Prometheus 3 with remote write 2.0 and of promtool.
 . "$(dirname "$0")/lib.sh"
-need curl jq
+need curl jq python3
 
-printf 'scrape_configs: []\n' >"$dir/receiver.yml"
+printf 'scrape_configs: []\n' | tee "$dir/otlp.yml" >"$dir/receiver.yml"
 # start_engine NAME FLAGS…: sets $url.
 start_engine() {
     name=$1
@@ -14,7 +14,7 @@ start_engine() {
     wait_for "the $name is ready" grep -q 'is ready' "$dir/$name.log"
     url=$(sed -n 's#.*listening on \(http://127.0.0.1:[0-9]*\).*#\1#p' "$dir/$name.log")
 }
-start_engine receiver --web.enable-remote-write-receiver
+start_engine receiver --web.enable-remote-write-receiver --web.enable-otlp-receiver
 receiver=$url
 cat >"$dir/sender.yml" <<Y
 global: {scrape_interval: 500ms, external_labels: {site: lab}}
@@ -53,10 +53,23 @@ grep -q 'needs to be enabled with --web.enable-remote-write-receiver' "$dir/repl
 [ "$(status -H 'Content-Type: application/x-protobuf' -d 'nonsense' "$receiver/api/v1/write")" = 400 ] || fail "a body that is not compressed"
 head -c 11000000 /dev/zero >"$dir/large"
 [ "$(status -H 'Content-Type: application/x-protobuf' --data-binary "@$dir/large" "$receiver/api/v1/write")" = 413 ] || fail "a large body"
-echo "ok: other requests are refused"
+[ "$(status -X POST "$sender/api/v1/otlp/v1/metrics")" = 404 ] || fail "the OTLP receiver of the sender is not disabled"
+printf '{"resourceMetrics":[{"scopeMetrics":[{"metrics":[{"name":"queue.length","gauge":{"dataPoints":[{"timeUnixNano":"%s000000000","asInt":"3"}]}}]}]}]}' \
+    "$(date +%s)" >"$dir/otlp.json"
+[ "$(status -H 'Content-Type: application/json' -d "@$dir/otlp.json" "$receiver/api/v1/otlp/v1/metrics")" = 200 ] || fail "OTLP"
+[ "$(cat "$dir/reply")" = '{}' ] || fail "the response of OTLP"
+curl -sS "$receiver/api/v1/query?query=queue_length" | jq -e '.data.result[0].value[1] == "3"' >/dev/null || fail "the metric of OTLP"
+echo "ok: other requests are refused, OTLP is received"
 
 cache=$(GPUSCALE_PROMETHEUS3_VERSION=v3.16.0 "$source/tests/differential/prometheus3.sh" --no-build 2>/dev/null) ||
     { echo "no Prometheus 3.16 has been built (make peers)"; exit 0; }
+start_engine otlp --web.enable-otlp-receiver
+port=$(free_port)
+"$cache/prometheus" --config.file="$dir/otlp.yml" --web.listen-address="127.0.0.1:$port" --web.enable-otlp-receiver \
+    --storage.tsdb.path="$dir/otlp" >"$dir/prometheus-otlp.log" 2>&1 &
+pids="$pids $!"
+wait_for "Prometheus is ready" curl -fsS "http://127.0.0.1:$port/-/ready"
+python3 -B "$source/tests/differential/otlp.py" "http://127.0.0.1:$port" "$url" || fail "OTLP differs from Prometheus"
 printf '# TYPE queued gauge\nqueued{queue="a"} 7\n' >"$dir/queued.txt"
 "$cache/promtool" push metrics --label job=pushed "$receiver" "$dir/queued.txt" >"$dir/promtool.log" 2>&1 ||
     fail "promtool push metrics"

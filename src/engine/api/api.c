@@ -69,6 +69,7 @@ static const struct route routes[] = {
     {"/api/v1/features", GET, engine_api_features},
     {"/api/v1/gpuscale/report", GET, engine_api_report, true},
     {"/api/v1/write", POST, engine_api_write, .write = true},
+    {"/api/v1/otlp/v1/metrics", POST, engine_api_otlp, .write = true},
 };
 
 enum { NO_ROUTE = GS_ARRAY_LEN(routes) }; // the number for requests without a route
@@ -291,7 +292,8 @@ struct gs_error *engine_api_new(const struct engine_api_config *cfg, struct engi
     a->queue = engine_api_queue_new(cfg->loop, &queries);
     promql_engine_set_pause(cfg->promql, engine_api_queue_pause, a->queue);
     if (cfg->write_messages) {
-        a->receiver = remote_receiver_new(cfg->db, cfg->write_messages, cfg->retention_ms);
+        a->receiver =
+            remote_receiver_new(cfg->db, cfg->write_messages, cfg->retention_ms, cfg->lookback_ms);
         a->writes = engine_api_queue_new(cfg->loop, &writes);
     }
     a->web = web_new(&(struct web_options){.loop = cfg->loop, .version = newest_ms, .arg = a});
@@ -318,6 +320,8 @@ void engine_api_free(struct engine_api *a)
 void engine_api_set_config(struct engine_api *a, const struct engine_config *cfg)
 {
     a->config = cfg;
+    if (a->receiver)
+        remote_receiver_set_otlp(a->receiver, &cfg->otlp);
 }
 
 void engine_api_set_reload(struct engine_api *a, bool ok, int64_t now_ms)

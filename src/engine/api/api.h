@@ -23,13 +23,13 @@ struct engine_api_config {
     struct rules_manager *rules;    // NULL: no rules
     const char *storage_path;       // for runtimeinfo; NULL: memory only
     int64_t retention_ms, lookback_ms, timeout_ms;
-    size_t max_queries;       // concurrent queries; 0: 20
-    const char *external_url; // NULL: none
-    const char *route_prefix; // "/prometheus"; NULL or "/": none
-    const char *cors_origin;  // regular expression; NULL: ".*"
-    bool lifecycle;           // /-/reload and /-/quit
-    unsigned write_messages;  // of remote write, which /api/v1/write accepts (remote/receiver.h);
-                              // 0: it is disabled
+    size_t max_queries;              // concurrent queries; 0: 20
+    const char *external_url;        // NULL: none
+    const char *route_prefix;        // "/prometheus"; NULL or "/": none
+    const char *cors_origin;         // regular expression; NULL: ".*"
+    bool lifecycle;                  // /-/reload and /-/quit
+    unsigned write_messages;         // that /api/v1/write and the OTLP endpoint accept
+                                     // (remote/receiver.h); 0: they are disabled
     const struct http_header *flags; // for status/flags, ends with NULL; NULL: none
     struct gs_error *(*reload)(void *arg);
     void (*quit)(void *arg);                              // called after the response is queued

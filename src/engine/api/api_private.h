@@ -175,6 +175,7 @@ void engine_api_features(struct engine_api_request *r);
 void engine_api_version(struct engine_api_request *r);
 void engine_api_report(struct engine_api_request *r);
 void engine_api_write(struct engine_api_request *r);
+void engine_api_otlp(struct engine_api_request *r);
 
 // --- queue.c ---
 
@@ -214,7 +215,7 @@ int64_t engine_api_local_query_begun_ns(const struct engine_api_local_query *que
 
 // --- write.c ---
 
-// Runs engine_api_write() in the queue of remote writes, or refuses it.
+// Runs the handler of a pushed request in the queue of remote writes, or refuses it.
 void engine_api_queue_write(struct engine_api_request *r);
 void engine_api_refuse_write(struct engine_api_request *r, enum engine_api_error type,
                              const char *why);

@@ -40,7 +40,7 @@ static const struct {
     {"api",
      {"exclude_alerts", "label_values_match", "query_stats", "query_warnings", "time_range_labels",
       "time_range_series"},
-     {"admin", "openapi_3.1", "openapi_3.2", "otlp_write_receiver", "query_cost", "search"}},
+     {"admin", "openapi_3.1", "openapi_3.2", "query_cost", "search"}},
     {"otlp_receiver", {NULL}, {"delta_conversion", "native_delta_ingestion"}},
     {"prometheus", {"server_mode"}, {"agent_mode"}},
     {"promql",
@@ -121,7 +121,10 @@ void engine_api_features(struct engine_api_request *r)
     const struct engine_api *a = r->api;
     json_t *all = usual_json();
     set_feature(all, "api", "lifecycle", a->cfg.lifecycle);
-    set_feature(all, "api", "remote_write_receiver", a->cfg.write_messages != 0);
+    unsigned pushed = a->cfg.write_messages;
+    set_feature(all, "api", "remote_write_receiver",
+                pushed & (REMOTE_MESSAGE_V1 | REMOTE_MESSAGE_V2));
+    set_feature(all, "api", "otlp_write_receiver", pushed & REMOTE_MESSAGE_OTLP);
     set_feature(all, "prometheus", "auto_reload_config", flag_is_on(a, "config.auto-reload"));
     set_feature(all, "tsdb", "exemplar_storage", tsdb_exemplars_max(a->cfg.db) > 0);
     set_feature(all, "promql", "unquoted_utf8_names", promql_features() & PROMQL_UTF8_NAMES);

@@ -217,7 +217,7 @@ static const struct codec_field top_fields[] = {
     {"remote_read", CODEC_FIELD_CUSTOM, 0, engine_config_check_remote_read},
     {"storage", CODEC_FIELD_CUSTOM, 0, engine_config_read_storage},
     {"tracing", CODEC_FIELD_CUSTOM, 0, engine_config_check_tracing},
-    {"otlp", CODEC_FIELD_CUSTOM, 0, engine_config_check_otlp},
+    {"otlp", CODEC_FIELD_CUSTOM, 0, engine_config_read_otlp},
     {"runtime", CODEC_FIELD_CUSTOM, AT(log_level), engine_config_read_runtime},
     {0},
 };
@@ -384,6 +384,7 @@ static void read_top(struct codec_reader *r, const json_t *top, bool opens_files
 {
     c->scrape_interval_ms = c->evaluation_interval_ms = 60000;
     c->max_exemplars = 100000;
+    engine_config_default_otlp(&c->otlp);
     const json_t *global = json_object_get(top, "global");
     if (global)
         read_global(r, global, c);

@@ -162,6 +162,16 @@ struct engine_config_remote_write_config {
     bool send_exemplars;
 };
 
+// How metrics received with OTLP become series.
+struct engine_config_otlp {
+    bool suffixes; // names get their unit and type as suffixes
+    bool escape;   // characters of names that are not of the legacy format become underscores
+    bool promote_all, keep_identifying, promote_scope;
+    bool sanitize_underscores, preserve_underscores; // of names of labels
+    const char *const *attributes; // of a resource: promoted ones, or not promoted ones of all
+    size_t n_attributes;
+};
+
 struct engine_config {
     const char *path;  // of the file; NULL: from text
     const char *text;  // as read (with secrets)
@@ -182,6 +192,7 @@ struct engine_config {
     struct engine_config_relabels alert_relabel;
     const struct engine_config_remote_write_config *remote_writes;
     size_t n_remote_writes;
+    struct engine_config_otlp otlp;
     size_t max_exemplars;  // 100000 by default; used if exemplars are stored at all
     const char *log_level; // "debug", "info", "warn" or "error"; NULL: that of the flags
     // Warnings about keys of Prometheus that have no effect here ("tracing", "ec2_sd_configs"), one

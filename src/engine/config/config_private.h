@@ -59,7 +59,9 @@ void engine_config_read_alertmanager(struct codec_reader *r, const json_t *item,
 void engine_config_check_remote_read(struct codec_reader *r, const json_t *list, void *out);
 void engine_config_read_storage(struct codec_reader *r, const json_t *value, void *out);
 void engine_config_check_tracing(struct codec_reader *r, const json_t *value, void *out);
-void engine_config_check_otlp(struct codec_reader *r, const json_t *value, void *out);
+// Reads the section otlp into a struct engine_config.
+void engine_config_read_otlp(struct codec_reader *r, const json_t *value, void *config);
+void engine_config_default_otlp(struct engine_config_otlp *o);
 void engine_config_read_runtime(struct codec_reader *r, const json_t *value, void *log_level);
 void engine_config_read_oauth2(struct codec_reader *r, const json_t *value, void *oauth2);
 void engine_config_check_proxy(struct codec_reader *r, const json_t *obj,

@@ -290,7 +290,7 @@ static int compare_labels(const void *a, const void *b)
     return gs_slice_compare(x->name, y->name);
 }
 
-static void sort_labels(struct metrics_label *labels, size_t n)
+void remote_sort_labels(struct metrics_label *labels, size_t n)
 {
     size_t i = 1;
     while (i < n && compare_labels(&labels[i - 1], &labels[i]) <= 0)
@@ -379,7 +379,7 @@ static struct gs_error *read_series(struct remote_decoder *d, struct gs_slice me
         ret->metadata_error =
             gs_error_wrap(ret->metadata_error, "parsing metadata for series %s", text.data);
     } else if (ret->n_labels <= REMOTE_MAX_LABELS) {
-        sort_labels(ret->labels, ret->n_labels);
+        remote_sort_labels(ret->labels, ret->n_labels);
     }
     return NULL;
 }

@@ -11,11 +11,8 @@
 #include "tsdb/exemplars.h"
 
 #define TURN_NS          (5 * GS_NS_PER_MS)
-#define MAX_DECODED      ((size_t)32 << 20) // bytes of a request, as in Prometheus
-#define MAX_IN_PROGRESS  ((size_t)64 << 20) // bytes of all requests
 #define MAX_LABEL_BYTES  ((size_t)64 << 10) // of the labels of a series
 #define MAX_AHEAD_MS     INT64_C(600000)    // as in Prometheus
-#define MAX_ERRORS       20                 // in a reply
 #define MAX_SHOWN_LABELS ((size_t)1024)     // bytes of labels in an error text
 #define MAX_EXEMPLARS    ((size_t)10000)    // of a series in a request
 #define LOG_EVERY_NS     (60 * GS_NS_PER_SEC)
@@ -23,30 +20,6 @@
 static const char v1_name[] = "prometheus.WriteRequest";
 static const char v2_name[] = "io.prometheus.write.v2.Request";
 static const char media_type[] = "application/x-protobuf";
-
-struct remote_receiver {
-    struct tsdb *db;
-    unsigned messages;
-    int64_t retention_ms;
-    size_t in_progress; // decoded bytes
-    int64_t logged_ns;  // 0: never
-    uint64_t unlogged;  // requests with refused samples since then
-    uint64_t samples, refused, invalid_labels, without_metadata, histograms, exemplars;
-};
-
-// A request in progress.
-struct write {
-    struct remote_receiver *r;
-    const struct remote_receiver_request *q;
-    struct remote_receiver_reply *reply;
-    struct remote_decoder decoder;
-    struct remote_decoder_series series;
-    bool v2;
-    bool paused; // since the series was looked up
-    int64_t now_ms;
-    int64_t turn_ns;
-    size_t n_errors;
-};
 
 // --- life ---
 
@@ -62,17 +35,20 @@ struct gs_error *remote_message_of(const char *name, unsigned *set)
 }
 
 struct remote_receiver *remote_receiver_new(struct tsdb *db, unsigned messages,
-                                            int64_t retention_ms)
+                                            int64_t retention_ms, int64_t lookback_ms)
 {
     struct remote_receiver *r = gs_alloc(sizeof(*r));
     r->db = db;
     r->messages = messages;
     r->retention_ms = retention_ms;
+    r->lookback_ms = lookback_ms;
     return r;
 }
 
 void remote_receiver_free(struct remote_receiver *r)
 {
+    if (r)
+        remote_otlp_settings_unref(r->otlp);
     free(r);
 }
 
@@ -93,26 +69,27 @@ void remote_receiver_write_metrics(const struct remote_receiver *r, struct gs_bu
             "ingested without corresponding metadata.",
             r->without_metadata);
     counter(out, "gpuscale_remote_write_received_samples_total",
-            "Samples received by remote write and stored.", r->samples);
+            "Samples received by remote write and OTLP, and stored.", r->samples);
     counter(out, "gpuscale_remote_write_received_refused_samples_total",
-            "Samples received by remote write that were out of order, duplicate, out of bounds, or "
+            "Samples received by remote write and OTLP that were out of order, duplicate, out of "
+            "bounds, or "
             "over the limit of series.",
             r->refused);
     counter(out, "gpuscale_remote_write_received_skipped_histograms_total",
-            "Native histograms received by remote write, which are not stored.", r->histograms);
+            "Native histograms received by remote write and OTLP, which are not stored.",
+            r->histograms);
     counter(out, "gpuscale_remote_write_received_skipped_exemplars_total",
-            "Exemplars received by remote write that are not stored.", r->exemplars);
+            "Exemplars received by remote write and OTLP that are not stored.", r->exemplars);
 }
 
 // --- refused parts ---
 
 // Adds an error to the reply. As in Prometheus, a reply to 1.0 has only the first.
-static void refuse(struct write *w, const char *fmt, ...) GS_PRINTF(2, 3);
-static void refuse(struct write *w, const char *fmt, ...)
+void remote_incoming_refuse(struct remote_incoming *w, const char *fmt, ...)
 {
     va_list ap;
     struct gs_buf *text = &w->reply->text;
-    if (++w->n_errors > (w->v2 ? MAX_ERRORS : 1))
+    if (++w->n_errors > w->max_errors)
         return;
     if (text->len)
         gs_buf_add_char(text, '\n');
@@ -133,7 +110,7 @@ static void add_name(struct gs_buf *out, struct gs_slice name)
 }
 
 // {__name__="m", a="b"}
-static char *labels_text(const struct remote_decoder_series *s)
+char *remote_labels_text(const struct remote_decoder_series *s)
 {
     struct gs_buf out = {0};
     size_t n = s->n_labels < REMOTE_MAX_LABELS ? s->n_labels : REMOTE_MAX_LABELS;
@@ -155,7 +132,7 @@ static char *labels_text(const struct remote_decoder_series *s)
     return gs_buf_take(&out);
 }
 
-static void log_refused(struct remote_receiver *r, const struct write *w)
+void remote_incoming_log(struct remote_receiver *r, const struct remote_incoming *w)
 {
     int64_t now = gs_mono_ns();
     r->unlogged++;
@@ -175,7 +152,7 @@ static bool is_text(struct gs_slice s)
     return codec_utf8_valid_prefix(s) == s.len;
 }
 
-static bool labels_valid(const struct remote_decoder_series *s)
+bool remote_labels_valid(const struct remote_decoder_series *s)
 {
     bool named = false;
     for (size_t i = 0; i < s->n_labels; i++) {
@@ -197,53 +174,54 @@ static const struct metrics_label *find_duplicate(const struct remote_decoder_se
     return NULL;
 }
 
-static bool within_limits(struct write *w)
+bool remote_within_limits(struct remote_incoming *w)
 {
     const struct remote_decoder_series *s = &w->series;
     size_t bytes = 0;
     if (s->n_labels > REMOTE_MAX_LABELS) {
-        refuse(w, "more than %d labels for series", REMOTE_MAX_LABELS);
+        remote_incoming_refuse(w, "more than %d labels for series", REMOTE_MAX_LABELS);
         return false;
     }
     for (size_t i = 0; i < s->n_labels; i++)
         bytes += s->labels[i].name.len + s->labels[i].value.len;
     if (bytes <= MAX_LABEL_BYTES)
         return true;
-    GS_AUTO_FREE char *text = labels_text(s);
-    refuse(w, "labels of more than %zu bytes for series %s", MAX_LABEL_BYTES, text);
+    GS_AUTO_FREE char *text = remote_labels_text(s);
+    remote_incoming_refuse(w, "labels of more than %zu bytes for series %s", MAX_LABEL_BYTES, text);
     return false;
 }
 
 // 1.0 ignores series with wrong labels, as in Prometheus.
-static bool check_labels(struct write *w)
+static bool check_labels(struct remote_incoming *w)
 {
     const struct remote_decoder_series *s = &w->series;
     const struct metrics_label *twice = NULL;
-    bool fits = !s->labels_error && within_limits(w);
-    bool valid = fits && labels_valid(s);
+    bool fits = !s->labels_error && remote_within_limits(w);
+    bool valid = fits && remote_labels_valid(s);
     if (valid)
         twice = find_duplicate(s);
     if (valid && !twice)
         return true;
     w->r->invalid_labels += s->n_samples + s->n_histograms;
     if (s->labels_error) {
-        refuse(w, "%s", gs_error_message(s->labels_error));
+        remote_incoming_refuse(w, "%s", gs_error_message(s->labels_error));
     } else if (fits && w->v2) {
-        GS_AUTO_FREE char *text = labels_text(s);
+        GS_AUTO_FREE char *text = remote_labels_text(s);
         if (twice)
-            refuse(w, "invalid labels for series, labels %s, duplicated label " GS_SLICE_FMT, text,
-                   GS_SLICE_ARG(twice->name));
+            remote_incoming_refuse(
+                w, "invalid labels for series, labels %s, duplicated label " GS_SLICE_FMT, text,
+                GS_SLICE_ARG(twice->name));
         else
-            refuse(w, "invalid metric name or labels, got %s", text);
+            remote_incoming_refuse(w, "invalid metric name or labels, got %s", text);
     }
     return false;
 }
 
 // --- samples ---
 
-static bool go_on(void *arg)
+bool remote_incoming_go_on(void *arg)
 {
-    struct write *w = arg;
+    struct remote_incoming *w = arg;
     if (!w->q->go_on || gs_mono_ns() - w->turn_ns < TURN_NS)
         return true;
     w->paused = true;
@@ -253,7 +231,8 @@ static bool go_on(void *arg)
     return true;
 }
 
-static struct gs_error *duplicate_error(const struct write *w, tsdb_ref ref, int64_t t_ms, double v)
+static struct gs_error *duplicate_error(const struct remote_incoming *w, tsdb_ref ref, int64_t t_ms,
+                                        double v)
 {
     char stored[GS_DOUBLE_SIZE], text[GS_DOUBLE_SIZE];
     double old;
@@ -264,7 +243,7 @@ static struct gs_error *duplicate_error(const struct write *w, tsdb_ref ref, int
         (long long)t_ms, gs_format_double(old, stored), gs_format_double(v, text));
 }
 
-static struct gs_error *check_time(const struct write *w, int64_t t_ms)
+static struct gs_error *check_time(const struct remote_incoming *w, int64_t t_ms)
 {
     if (t_ms > w->now_ms + MAX_AHEAD_MS)
         return gs_error_new(GS_EINVAL, "out of bounds: timestamp is too far in the future");
@@ -273,7 +252,7 @@ static struct gs_error *check_time(const struct write *w, int64_t t_ms)
     return NULL;
 }
 
-static struct gs_error *append(struct write *w, tsdb_ref ref, int64_t t_ms, double v)
+static struct gs_error *append_to(struct remote_incoming *w, tsdb_ref ref, int64_t t_ms, double v)
 {
     struct gs_error *err = tsdb_append_ref(w->r->db, ref, t_ms, v);
     if (err && gs_error_code(err) == GS_EEXIST) {
@@ -283,20 +262,32 @@ static struct gs_error *append(struct write *w, tsdb_ref ref, int64_t t_ms, doub
     return err;
 }
 
-static void refuse_sample(struct write *w, struct gs_error *err)
+struct gs_error *remote_incoming_append(struct remote_incoming *w, tsdb_ref *ref, int64_t t_ms,
+                                        double v)
+{
+    const struct remote_decoder_series *s = &w->series;
+    struct gs_error *err = check_time(w, t_ms);
+    if (!err && w->paused) { // the series may have been dropped
+        err = tsdb_series_get(w->r->db, s->labels, s->n_labels, ref);
+        w->paused = err != NULL;
+    }
+    return err ? err : append_to(w, *ref, t_ms, v);
+}
+
+static void refuse_sample(struct remote_incoming *w, struct gs_error *err)
 {
     w->r->refused++;
-    if (w->v2 && w->n_errors < MAX_ERRORS) {
-        GS_AUTO_FREE char *text = labels_text(&w->series);
-        refuse(w, "%s for series %s", gs_error_message(err), text);
+    if (w->v2 && w->n_errors < REMOTE_MAX_ERRORS) {
+        GS_AUTO_FREE char *text = remote_labels_text(&w->series);
+        remote_incoming_refuse(w, "%s for series %s", gs_error_message(err), text);
     } else {
-        refuse(w, "%s", gs_error_message(err));
+        remote_incoming_refuse(w, "%s", gs_error_message(err));
     }
     gs_error_free(err);
 }
 
 // Returns false if go_on has.
-static bool store_samples(struct write *w)
+static bool store_samples(struct remote_incoming *w)
 {
     struct remote_decoder_series *s = &w->series;
     tsdb_ref ref = TSDB_NO_REF;
@@ -304,13 +295,7 @@ static bool store_samples(struct write *w)
     double v;
     w->paused = true;
     for (size_t i = 0; remote_decoder_sample(s, &t_ms, &v); i++) {
-        struct gs_error *err = check_time(w, t_ms);
-        if (!err && w->paused) { // the series may have been dropped
-            err = tsdb_series_get(w->r->db, s->labels, s->n_labels, &ref);
-            w->paused = err != NULL;
-        }
-        if (!err)
-            err = append(w, ref, t_ms, v);
+        struct gs_error *err = remote_incoming_append(w, &ref, t_ms, v);
         if (err) {
             refuse_sample(w, err);
         } else {
@@ -318,7 +303,7 @@ static bool store_samples(struct write *w)
             w->r->samples++;
             w->r->without_metadata += w->v2 && !s->has_metadata;
         }
-        if (i % 32 == 31 && !go_on(w))
+        if (i % 32 == 31 && !remote_incoming_go_on(w))
             return false;
     }
     return true;
@@ -348,7 +333,8 @@ static bool exemplar_valid(const struct metrics_label *labels, size_t n)
 
 // As in Prometheus, a request of 1.0 does not fail because of exemplars, and one of 2.0 only
 // because of their order and their references.
-static void store_exemplar(struct write *w, tsdb_ref ref, const struct remote_decoder_exemplar *e)
+static void store_exemplar(struct remote_incoming *w, tsdb_ref ref,
+                           const struct remote_decoder_exemplar *e)
 {
     struct metrics_label labels[REMOTE_MAX_LABELS];
     size_t n = 0;
@@ -364,15 +350,16 @@ static void store_exemplar(struct write *w, tsdb_ref ref, const struct remote_de
     w->r->exemplars++;
     if (!w->v2 || (!err && result != TSDB_EXEMPLAR_OUT_OF_ORDER))
         return;
-    GS_AUTO_FREE char *text = labels_text(&w->series);
+    GS_AUTO_FREE char *text = remote_labels_text(&w->series);
     if (err)
-        refuse(w, "parsing exemplar for series %s: %s", text, gs_error_message(err));
+        remote_incoming_refuse(w, "parsing exemplar for series %s: %s", text,
+                               gs_error_message(err));
     else
-        refuse(w, "out of order exemplar for series %s", text);
+        remote_incoming_refuse(w, "out of order exemplar for series %s", text);
 }
 
 // Returns false if go_on has.
-static bool store_exemplars(struct write *w)
+static bool store_exemplars(struct remote_incoming *w)
 {
     struct remote_decoder_series *s = &w->series;
     size_t n = 0, max = s->n_exemplars < MAX_EXEMPLARS ? s->n_exemplars : MAX_EXEMPLARS;
@@ -396,17 +383,17 @@ static bool store_exemplars(struct write *w)
             w->paused = false;
         }
         store_exemplar(w, ref, &all[i]);
-        if (i % 32 == 31 && !go_on(w))
+        if (i % 32 == 31 && !remote_incoming_go_on(w))
             return false;
     }
     return true;
 }
 
-static bool store_series(struct write *w)
+static bool store_series(struct remote_incoming *w)
 {
     const struct remote_decoder_series *s = &w->series;
     if (!s->labels_error && s->metadata_error) {
-        refuse(w, "%s", gs_error_message(s->metadata_error));
+        remote_incoming_refuse(w, "%s", gs_error_message(s->metadata_error));
         return true;
     }
     if (!check_labels(w))
@@ -414,12 +401,12 @@ static bool store_series(struct write *w)
     w->r->histograms += s->n_histograms;
     if (w->v2 && !s->n_samples) {
         w->r->exemplars += s->n_exemplars;
-        GS_AUTO_FREE char *text = labels_text(s);
+        GS_AUTO_FREE char *text = remote_labels_text(s);
         if (s->n_histograms)
-            refuse(w, "native histograms are not supported for series %s", text);
+            remote_incoming_refuse(w, "native histograms are not supported for series %s", text);
         else
-            refuse(w, "TimeSeries must contain at least one sample or histogram for series %s",
-                   text);
+            remote_incoming_refuse(
+                w, "TimeSeries must contain at least one sample or histogram for series %s", text);
         return true;
     }
     return store_samples(w) && store_exemplars(w);
@@ -427,9 +414,7 @@ static bool store_series(struct write *w)
 
 // --- requests ---
 
-static void reply(struct remote_receiver_reply *ret, int status, const char *fmt, ...)
-    GS_PRINTF(3, 4);
-static void reply(struct remote_receiver_reply *ret, int status, const char *fmt, ...)
+void remote_reply(struct remote_receiver_reply *ret, int status, const char *fmt, ...)
 {
     va_list ap;
     ret->status = status;
@@ -474,29 +459,31 @@ static bool accept_request(struct remote_receiver *r, const struct remote_receiv
 {
     const char *encoding = q->content_encoding;
     if (encoding && *encoding && !gs_streq(encoding, "snappy")) {
-        reply(ret, 415,
-              "%s encoding (compression) is not accepted by this server; only snappy is acceptable",
-              encoding);
+        remote_reply(
+            ret, 415,
+            "%s encoding (compression) is not accepted by this server; only snappy is acceptable",
+            encoding);
         return false;
     }
     *ret_message = 0;
     GS_AUTO_ERROR struct gs_error *err = read_type(q->content_type, ret_message);
     if (err) {
-        reply(ret, 415, "%s", gs_error_message(err));
+        remote_reply(ret, 415, "%s", gs_error_message(err));
         return false;
     }
     if (r->messages & *ret_message)
         return true;
-    reply(ret, 415, "%s protobuf message is not accepted by this server; only accepts %s",
-          *ret_message == REMOTE_MESSAGE_V1 ? v1_name : v2_name,
-          *ret_message == REMOTE_MESSAGE_V1 ? v2_name : v1_name);
+    remote_reply(ret, 415, "%s protobuf message is not accepted by this server; only accepts %s",
+                 *ret_message == REMOTE_MESSAGE_V1 ? v1_name : v2_name,
+                 *ret_message == REMOTE_MESSAGE_V1 ? v2_name : v1_name);
     return false;
 }
 
-static struct gs_error *store_message(struct write *w, struct gs_slice message)
+static struct gs_error *store_message(struct remote_incoming *w, struct gs_slice message)
 {
     bool more;
-    struct gs_error *err = remote_decoder_init(&w->decoder, w->v2, message, go_on, w);
+    struct gs_error *err =
+        remote_decoder_init(&w->decoder, w->v2, message, remote_incoming_go_on, w);
     if (err)
         return err;
     while (!(err = remote_decoder_next(&w->decoder, &w->series, &more)) && more) {
@@ -511,23 +498,23 @@ static struct gs_error *store_message(struct write *w, struct gs_slice message)
     return err;
 }
 
-static void finish_reply(struct write *w)
+static void finish_reply(struct remote_incoming *w)
 {
     struct remote_receiver_reply *ret = w->reply;
-    size_t shown = w->v2 ? MAX_ERRORS : 1;
     ret->has_counts = w->v2;
     ret->status = w->n_errors ? 400 : 204;
-    if (w->v2 && w->n_errors > shown)
-        gs_buf_addf(&ret->text, "\n%zu more errors", w->n_errors - shown);
+    if (w->v2 && w->n_errors > w->max_errors)
+        gs_buf_addf(&ret->text, "\n%zu more errors", w->n_errors - w->max_errors);
     if (w->n_errors)
-        log_refused(w->r, w);
+        remote_incoming_log(w->r, w);
 }
 
 // Decompresses and stores the body.
-static struct gs_error *store_body(struct write *w)
+static struct gs_error *store_body(struct remote_incoming *w)
 {
     GS_AUTO_BUF struct gs_buf message = {0};
-    struct gs_error *err = codec_unsnappy(w->q->body, MAX_DECODED, go_on, w, &message);
+    struct gs_error *err =
+        codec_unsnappy(w->q->body, REMOTE_MAX_DECODED, remote_incoming_go_on, w, &message);
     return err ? err : store_message(w, gs_buf_slice(&message));
 }
 
@@ -541,29 +528,30 @@ void remote_receiver_write(struct remote_receiver *r, const struct remote_receiv
         return;
     GS_AUTO_ERROR struct gs_error *err = codec_snappy_size(q->body, &size);
     if (err) {
-        reply(ret, 400, "%s", gs_error_message(err));
+        remote_reply(ret, 400, "%s", gs_error_message(err));
         return;
     }
-    if (size > MAX_DECODED) {
-        reply(ret, 400, "decoded size exceeds the %zu bytes limit", MAX_DECODED);
+    if (size > REMOTE_MAX_DECODED) {
+        remote_reply(ret, 400, "decoded size exceeds the %zu bytes limit", REMOTE_MAX_DECODED);
         return;
     }
-    if (r->in_progress + size > MAX_IN_PROGRESS) {
-        reply(ret, 429, "more than %zu bytes of remote writes are in progress; try again",
-              MAX_IN_PROGRESS);
+    if (r->in_progress + size > REMOTE_MAX_IN_PROGRESS) {
+        remote_reply(ret, 429, "more than %zu bytes of remote writes are in progress; try again",
+                     REMOTE_MAX_IN_PROGRESS);
         return;
     }
-    struct write w = {.r = r,
-                      .q = q,
-                      .reply = ret,
-                      .v2 = message == REMOTE_MESSAGE_V2,
-                      .now_ms = gs_unix_ms(),
-                      .turn_ns = gs_mono_ns()};
+    struct remote_incoming w = {.r = r,
+                                .q = q,
+                                .reply = ret,
+                                .v2 = message == REMOTE_MESSAGE_V2,
+                                .max_errors = message == REMOTE_MESSAGE_V2 ? REMOTE_MAX_ERRORS : 1,
+                                .now_ms = gs_unix_ms(),
+                                .turn_ns = gs_mono_ns()};
     r->in_progress += size;
     err = store_body(&w);
     r->in_progress -= size;
     if (!err)
         finish_reply(&w);
     else if (gs_error_code(err) != GS_ECONFLICT)
-        reply(ret, 400, "%s", gs_error_message(err));
+        remote_reply(ret, 400, "%s", gs_error_message(err));
 }

@@ -120,7 +120,7 @@ static void test_settings_without_effect_are_silent_at_their_defaults(void **sta
         "scrape_configs: [{job_name: a, scrape_native_histograms: true}]",
         "storage: {tsdb: {retention: {time: 1d}}}",
         "storage: {tsdb: {stale_series_compaction_threshold: 0.5}}",
-        "otlp: {label_name_preserve_multiple_underscores: false}",
+        "otlp: {convert_histograms_to_nhcb: true}",
         "scrape_configs: [{job_name: a, oci_sd_configs: [{}]}]",
     };
     struct engine_config *c = read_config(silent);

@@ -19,7 +19,7 @@ static int set_up(void **state)
 {
     struct fixture *f = gs_alloc(sizeof(*f));
     f->db = tsdb_new(&(struct tsdb_config){.retention_ms = 3600000, .max_series = 1000});
-    f->r = remote_receiver_new(f->db, REMOTE_MESSAGE_V1 | REMOTE_MESSAGE_V2, 3600000);
+    f->r = remote_receiver_new(f->db, REMOTE_MESSAGE_V1 | REMOTE_MESSAGE_V2, 3600000, 0);
     f->now = gs_unix_ms();
     *state = f;
     return 0;
@@ -488,7 +488,7 @@ static void test_types(void **state)
     }
     gs_buf_finish(&f->reply.text);
     remote_receiver_free(f->r);
-    f->r = remote_receiver_new(f->db, REMOTE_MESSAGE_V2, 0);
+    f->r = remote_receiver_new(f->db, REMOTE_MESSAGE_V2, 0, 0);
     const struct remote_receiver_request q = {.peer = "test", .body = GS_SLICE("\0")};
     remote_receiver_write(f->r, &q, &f->reply);
     assert_reply(f, 415,

@@ -453,7 +453,7 @@ static void test_exemplars_are_sent(void **state)
 {
     struct fixture *f = *state;
     int64_t now = gs_unix_ms();
-    f->receiver = remote_receiver_new(f->received, REMOTE_MESSAGE_V1, 0);
+    f->receiver = remote_receiver_new(f->received, REMOTE_MESSAGE_V1, 0, 0);
     f->cfg.send_exemplars = true;
     f->cfg.max_samples_per_send = 3;
     tsdb_exemplars_set_max(f->db, 100);
@@ -486,7 +486,7 @@ static void test_exemplars_are_not_sent_by_default(void **state)
 {
     struct fixture *f = *state;
     int64_t now = gs_unix_ms();
-    f->receiver = remote_receiver_new(f->received, REMOTE_MESSAGE_V1, 0);
+    f->receiver = remote_receiver_new(f->received, REMOTE_MESSAGE_V1, 0, 0);
     tsdb_exemplars_set_max(f->db, 100);
     tsdb_exemplars_set_max(f->received, 100);
     start(f);

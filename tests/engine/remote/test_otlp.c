@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// Received OTLP metrics: the series that they become, replies, and hostile bodies.
+#include "unit.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "codec/encoding.h"
+#include "engine/remote/receiver.h"
+#include "engine/remote/remote_private.h"
+
+struct fixture {
+    struct tsdb *db;
+    struct remote_receiver *r;
+    struct remote_receiver_reply reply;
+    int64_t now;
+};
+
+static int set_up(void **state)
+{
+    struct fixture *f = gs_alloc(sizeof(*f));
+    f->db = tsdb_new(&(struct tsdb_config){.retention_ms = 3600000, .max_series = 1000});
+    f->r = remote_receiver_new(f->db, REMOTE_MESSAGE_OTLP, 3600000, 0);
+    f->now = gs_unix_ms();
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+    gs_buf_finish(&f->reply.text);
+    remote_receiver_free(f->r);
+    tsdb_free(f->db);
+    free(f);
+    return 0;
+}
+
+static void push(struct fixture *f, const char *type, const char *encoding, struct gs_slice body)
+{
+    const struct remote_receiver_request q = {
+        .peer = "test", .content_type = type, .content_encoding = encoding, .body = body};
+    gs_buf_finish(&f->reply.text);
+    remote_receiver_otlp(f->r, &q, &f->reply);
+}
+
+// Pushes one metric. Text: the rest of the metric after its name; NOW is the time.
+static void push_metric(struct fixture *f, const char *name, const char *text)
+{
+    GS_AUTO_BUF struct gs_buf body = {0};
+    gs_buf_addf(&body,
+                "{\"resourceMetrics\":[{\"resource\":{\"attributes\":[{\"key\":\"service.name\","
+                "\"value\":{\"stringValue\":\"s\"}}]},\"scopeMetrics\":[{\"metrics\":[{\"name\":"
+                "\"%s\",",
+                name);
+    for (const char *at = text; *at; at++) {
+        if (strncmp(at, "NOW", 3) == 0) {
+            gs_buf_addf(&body, "\"%lld000000\"", (long long)f->now);
+            at += 2;
+        } else {
+            gs_buf_add_char(&body, *at);
+        }
+    }
+    gs_buf_add_str(&body, "}]}]}]}");
+    push(f, "application/json", NULL, gs_buf_slice(&body));
+}
+
+static void assert_reply(const struct fixture *f, int status, const char *text)
+{
+    assert_int_equal(f->reply.status, status);
+    assert_string_equal(f->reply.text.data ? f->reply.text.data : "", text);
+}
+
+static void assert_value(struct fixture *f, const char *name, const char *label, const char *value,
+                         double v)
+{
+    const struct metrics_label labels[] = {{GS_SLICE("__name__"), gs_slice_of(name)},
+                                           {GS_SLICE("job"), GS_SLICE("s")},
+                                           {gs_slice_of(label), gs_slice_of(value)}};
+    tsdb_ref ref;
+    double got;
+    assert_ok(tsdb_series_get(f->db, labels, *label ? 3 : 2, &ref));
+    tsdb_latest(f->db, &ref, 1, INT64_MAX, INT64_MIN, &got, NULL);
+    assert_memory_equal(&got, &v, sizeof(v));
+}
+
+static void test_types_of_metrics(void **state)
+{
+    struct fixture *f = *state;
+    push_metric(f, "queue.length",
+                "\"gauge\":{\"dataPoints\":[{\"timeUnixNano\":NOW,\"asInt\":7}]}");
+    assert_reply(f, 200, "{}");
+    assert_value(f, "queue_length", "", "", 7);
+    push_metric(f, "sent",
+                "\"unit\":\"By\",\"sum\":{\"isMonotonic\":true,\"aggregationTemporality\":2,"
+                "\"dataPoints\":[{\"timeUnixNano\":NOW,\"asDouble\":2.5}]}");
+    assert_value(f, "sent_bytes_total", "", "", 2.5);
+    push_metric(
+        f, "lat",
+        "\"unit\":\"s\",\"histogram\":{\"aggregationTemporality\":"
+        "\"AGGREGATION_TEMPORALITY_CUMULATIVE\",\"dataPoints\":[{\"timeUnixNano\":NOW,"
+        "\"count\":\"6\",\"sum\":4,\"bucketCounts\":[1,\"2\",3],\"explicitBounds\":[0.5,1e22]}"
+        "]}");
+    assert_reply(f, 200, "{}");
+    assert_value(f, "lat_seconds_bucket", "le", "0.5", 1);
+    assert_value(f, "lat_seconds_bucket", "le", "10000000000000000000000", 3);
+    assert_value(f, "lat_seconds_bucket", "le", "+Inf", 6);
+    assert_value(f, "lat_seconds_sum", "", "", 4);
+    push_metric(f, "q",
+                "\"summary\":{\"data_points\":[{\"time_unix_nano\":NOW,\"count\":3,\"sum\":1,"
+                "\"quantileValues\":[{\"quantile\":0.5,\"value\":8}],\"flags\":1}]}");
+    assert_value(f, "q", "quantile", "0.5", tsdb_stale_marker());
+    push_metric(f, "e",
+                "\"exponentialHistogram\":{\"aggregationTemporality\":2,\"dataPoints\":["
+                "{\"timeUnixNano\":NOW},{\"timeUnixNano\":NOW}]}");
+    assert_reply(f, 200,
+                 "{\"partialSuccess\":{\"rejectedDataPoints\":\"2\",\"errorMessage\":\"exponential "
+                 "histograms are not stored\"}}");
+}
+
+static void test_refused_metrics(void **state)
+{
+    struct fixture *f = *state;
+    push_metric(f, "d", "\"sum\":{\"aggregationTemporality\":1,\"dataPoints\":[{}]}");
+    assert_reply(f, 500, "invalid temporality and type combination for metric \"d\"");
+    push_metric(f, "...", "\"gauge\":{\"dataPoints\":[{\"timeUnixNano\":NOW}]}");
+    assert_reply(f, 500, "normalization for metric \"...\" resulted in empty name");
+    push_metric(f, "old", "\"gauge\":{\"dataPoints\":[{\"timeUnixNano\":\"1\"}]}");
+    assert_reply(f, 400, "out of bounds");
+    push_metric(f, "l",
+                "\"gauge\":{\"dataPoints\":[{\"timeUnixNano\":NOW,\"attributes\":[{\"key\":"
+                "\"\"}]}]}");
+    assert_reply(f, 500, "label name is empty");
+}
+
+static void test_bodies(void **state)
+{
+    struct fixture *f = *state;
+    GS_AUTO_BUF struct gs_buf deep = {0}, packed = {0};
+    push(f, "text/plain", NULL, GS_SLICE(""));
+    assert_reply(f, 400,
+                 "unsupported content type: text/plain, supported: [application/json, "
+                 "application/x-protobuf]");
+    push(f, "application/json", "br", GS_SLICE("{}"));
+    assert_reply(f, 400, "unsupported compression: br. Only \"gzip\" or no compression supported");
+    assert_ok(codec_gzip(GS_SLICE("{}"), &packed));
+    push(f, "application/json; charset=utf-8", "gzip", gs_buf_slice(&packed));
+    assert_reply(f, 200, "{}");
+    push(f, "application/x-protobuf", NULL, GS_SLICE(""));
+    assert_reply(f, 200, "");
+    push(f, "application/x-protobuf", NULL,
+         GS_SLICE("\x0a\x05"
+                  "abc"));
+    assert_int_equal(f->reply.status, 400);
+    push(f, "application/json", NULL, GS_SLICE("{\"resourceMetrics\":[{\"resource\":5}]}"));
+    assert_int_equal(f->reply.status, 400);
+    gs_buf_add_str(&deep, "{\"resourceMetrics\":[{\"resource\":{\"attributes\":[{\"value\":");
+    for (int i = 0; i < 80; i++)
+        gs_buf_add_str(&deep, "{\"arrayValue\":{\"values\":[");
+    push(f, "application/json", NULL, gs_buf_slice(&deep));
+    assert_int_equal(f->reply.status, 400);
+}
+
+static bool stop(void *arg)
+{
+    (*(int *)arg)++;
+    return false;
+}
+
+// A long request ends when its peer disconnects.
+static void test_the_peer_disconnects(void **state)
+{
+    struct fixture *f = *state;
+    GS_AUTO_BUF struct gs_buf body = {0};
+    int calls = 0;
+    for (size_t i = 0; i < 4000000; i++)
+        gs_buf_add(&body, "\x0a\x00", 2);
+    const struct remote_receiver_request q = {.peer = "test",
+                                              .content_type = "application/x-protobuf",
+                                              .body = gs_buf_slice(&body),
+                                              .go_on = stop,
+                                              .arg = &calls};
+    remote_receiver_otlp(f->r, &q, &f->reply);
+    assert_int_equal(f->reply.status, 0);
+    assert_int_equal(calls, 1);
+}
+
+int main(void)
+{
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
+    const struct CMUnitTest tests[] = {TEST(test_types_of_metrics), TEST(test_refused_metrics),
+                                       TEST(test_bodies), TEST(test_the_peer_disconnects)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -112,7 +112,7 @@ static void test_sleep_reads_times(void **state)
     char *argv[] = {(char[]){"0.001"}, (char[]){"0.001s"}, (char[]){"0m"}};
     int code = 0;
     assert_ok(cmd_sleep.run(NULL, 3, argv, &code));
-    static const char *const wrong[] = {"", "s", "x", "-1", "5y", "nan", "inf", "1e300", "5ss"};
+    static const char *const wrong[] = {"", "s", "x", "-1", "5y", "nan", "5ss"};
     for (size_t i = 0; i < GS_ARRAY_LEN(wrong); i++) {
         argv[0] = (char *)(uintptr_t)wrong[i];
         assert_error(cmd_sleep.run(NULL, 1, argv, &code), GS_EINVAL, "is not a time");

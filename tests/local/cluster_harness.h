@@ -27,6 +27,7 @@ struct cluster {
     void (*check)(struct cluster *k);
     // faults: one of so many requests of the loops fails, 0: none
     unsigned fail_every, requests;
+    unsigned writes; // requests other than GET
     // a call of the test
     bool done;
     int status;
@@ -53,6 +54,7 @@ static inline int await(struct cluster *k)
 static void serve_or_fail(void *ctx, struct http_exchange *x)
 {
     struct cluster *k = ctx;
+    k->writes += !gs_streq(http_method(x), "GET");
     // Not periodic: else it may hit the same request of each attempt.
     if (k->fail_every && (++k->requests * 2654435761u >> 16) % k->fail_every == 0)
         http_reply_text(x, 500, "injected fault");

@@ -72,7 +72,7 @@ static void test_escaped_names(void **state)
                      METRICS_ESCAPE_UNDERSCORES);
 }
 
-// Texts of Prometheus 3.5.
+// Texts of Prometheus 3.16.
 static void test_accept(void **state)
 {
     static const enum metrics_protocol usual[] = {METRICS_OPENMETRICS_1_0_0,
@@ -83,16 +83,16 @@ static void test_accept(void **state)
     GS_AUTO_BUF struct gs_buf out = {0};
     metrics_accept(usual, 4, METRICS_ESCAPE_NONE, &out);
     assert_string_equal(out.data,
-                        "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,"
-                        "application/openmetrics-text;version=0.0.1;q=0.5,"
-                        "text/plain;version=1.0.0;escaping=allow-utf-8;q=0.4,"
-                        "text/plain;version=0.0.4;q=0.3,*/*;q=0.2");
+                        "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.7,"
+                        "application/openmetrics-text;version=0.0.1;q=0.6,"
+                        "text/plain;version=1.0.0;escaping=allow-utf-8;q=0.5,"
+                        "text/plain;version=0.0.4;q=0.4,*/*;q=0.3");
     assert_int_equal(metrics_escaping_for(out.data), METRICS_ESCAPE_NONE);
     gs_buf_clear(&out);
     // Without protobuf, which is first in the list.
     metrics_accept(text_first, 3, METRICS_ESCAPE_DOTS, &out);
-    assert_string_equal(out.data, "text/plain;version=1.0.0;escaping=dots;q=0.5,"
-                                  "text/plain;version=0.0.4;q=0.4,*/*;q=0.3");
+    assert_string_equal(out.data, "text/plain;version=1.0.0;escaping=dots;q=0.6,"
+                                  "text/plain;version=0.0.4;q=0.5,*/*;q=0.4");
     assert_int_equal(metrics_escaping_for(out.data), METRICS_ESCAPE_DOTS);
     (void)state;
 }

@@ -15,18 +15,29 @@
 // --- statistics ---
 // Counters of discovery that polls, for /metrics. Shared by all providers of a process.
 
+enum { DISCOVERY_N_BOUNDS = 4 };
+
 struct discovery_refreshes {
     uint64_t count, failures;
+    uint64_t within[DISCOVERY_N_BOUNDS]; // refreshes within 0.01, 0.1, 1 and 10 s
     double seconds;
 };
 
+struct discovery_counter;
+
 struct discovery_stats {
-    struct discovery_refreshes http, dns;
+    struct discovery_refreshes http, dns; // of all configurations
+    struct discovery_counter *counters;   // those of each configuration with such a discovery
     uint64_t dns_lookups, dns_lookup_failures;
 };
 
+// The counter of a mechanism ("http") and a configuration, such as the name of a job. Discoveries
+// of one configuration share it; it goes when the last of them closes it. stats NULL: returns NULL.
+struct discovery_counter *discovery_stats_open(struct discovery_stats *stats, const char *mechanism,
+                                               const char *config);
+void discovery_stats_close(struct discovery_counter *c);
 // NULL: nothing is counted.
-void discovery_stats_refreshed(struct discovery_refreshes *r, int64_t begun_ns, bool failed);
+void discovery_stats_refreshed(struct discovery_counter *c, int64_t begun_ns, bool failed);
 void discovery_stats_write(const struct discovery_stats *s, struct gs_buf *out);
 
 // --- kinds of discovery ---
@@ -55,10 +66,10 @@ struct codec_yaml_docs;
 struct gs_error *discovery_files_load(const char *path, struct codec_yaml_docs *ret);
 
 // Sends a request at each refresh interval. cfg is borrowed until the next reconfigure or free.
-struct discovery_stats;
+// counter is closed at free.
 struct discovery_http;
 struct discovery_http *discovery_http_new(uv_loop_t *loop, const struct engine_config_http_sd *cfg,
-                                          struct discovery_stats *stats, discovery_update_fn fn,
+                                          struct discovery_counter *counter, discovery_update_fn fn,
                                           void *arg);
 // Applies other settings for the same list and requests it immediately.
 void discovery_http_reconfigure(struct discovery_http *s, const struct engine_config_http_sd *cfg);
@@ -71,12 +82,13 @@ struct gs_error *discovery_http_read(const struct http_response *response, const
                                      size_t *ret_n);
 
 // servers NULL: the system's configuration. cfg is borrowed until the next reconfigure, which must
-// have the same names, or free.
+// have the same names, or free. stats NULL: nothing is counted. counter is closed at free.
 struct dns_config;
 struct discovery_dns;
 struct discovery_dns *discovery_dns_new(uv_loop_t *loop, const struct engine_config_dns_sd *cfg,
                                         const struct dns_config *servers,
-                                        struct discovery_stats *stats, discovery_update_fn fn,
+                                        struct discovery_stats *stats,
+                                        struct discovery_counter *counter, discovery_update_fn fn,
                                         void *arg);
 void discovery_dns_reconfigure(struct discovery_dns *s, const struct engine_config_dns_sd *cfg);
 void discovery_dns_free(struct discovery_dns *s);
@@ -120,6 +132,7 @@ struct discovery_context {
     uv_loop_t *loop;
     struct discovery_informers *informers;
     struct discovery_stats *stats; // NULL: nothing is counted
+    const char *config;            // whose discoveries they are, for stats; borrowed by the call
     const struct dns_config *dns;  // name servers; NULL: the system's configuration
 };
 

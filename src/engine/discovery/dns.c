@@ -26,6 +26,7 @@ struct discovery_dns {
     const struct engine_config_dns_sd *cfg;
     const struct dns_config *servers; // NULL: the system's servers
     struct discovery_stats *stats;
+    struct discovery_counter *counter;
     discovery_update_fn fn;
     void *arg;
     struct sd_name *names;
@@ -104,7 +105,7 @@ static void end_refresh(struct discovery_dns *s)
     struct discovery_group_list found = s->found;
     s->found = (struct discovery_group_list){0};
     s->reported = true;
-    discovery_stats_refreshed(s->stats ? &s->stats->dns : NULL, s->begun_ns, false);
+    discovery_stats_refreshed(s->counter, s->begun_ns, false);
     if (found.len || first)
         s->fn(s->arg, found.items, found.len);
     discovery_group_list_finish(&found);
@@ -174,13 +175,15 @@ static void end_dns_refresh(struct discovery_dns *s)
 
 struct discovery_dns *discovery_dns_new(uv_loop_t *loop, const struct engine_config_dns_sd *cfg,
                                         const struct dns_config *servers,
-                                        struct discovery_stats *stats, discovery_update_fn fn,
+                                        struct discovery_stats *stats,
+                                        struct discovery_counter *counter, discovery_update_fn fn,
                                         void *arg)
 {
     struct discovery_dns *s = gs_alloc(sizeof(*s));
     s->loop = loop;
     s->servers = servers;
     s->stats = stats;
+    s->counter = counter;
     s->fn = fn;
     s->arg = arg;
     s->timer = gs_timer_new(loop, s);
@@ -199,5 +202,6 @@ void discovery_dns_free(struct discovery_dns *s)
     if (!s)
         return;
     end_dns_refresh(s);
+    discovery_stats_close(s->counter);
     gs_timer_close(s->timer, free);
 }

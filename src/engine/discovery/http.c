@@ -21,7 +21,7 @@
 struct discovery_http {
     uv_loop_t *loop;
     const struct engine_config_http_sd *cfg;
-    struct discovery_refreshes *stats;
+    struct discovery_counter *counter;
     discovery_update_fn fn;
     void *arg;
     struct http_client *client; // NULL: not created yet, or its files cannot be read
@@ -105,7 +105,7 @@ static void finish_refresh(struct discovery_http *s, struct discovery_group_list
                            struct gs_error *err)
 {
     bool first = !s->reported;
-    discovery_stats_refreshed(s->stats, s->begun_ns, err != NULL);
+    discovery_stats_refreshed(s->counter, s->begun_ns, err != NULL);
     report_http_groups(s, err);
     s->reported = true;
     if (l->len || first)
@@ -176,13 +176,13 @@ static void start_http_refresh(struct discovery_http *s)
 }
 
 struct discovery_http *discovery_http_new(uv_loop_t *loop, const struct engine_config_http_sd *cfg,
-                                          struct discovery_stats *stats, discovery_update_fn fn,
+                                          struct discovery_counter *counter, discovery_update_fn fn,
                                           void *arg)
 {
     struct discovery_http *s = gs_alloc(sizeof(*s));
     s->loop = loop;
     s->cfg = cfg;
-    s->stats = stats ? &stats->http : NULL;
+    s->counter = counter;
     s->fn = fn;
     s->arg = arg;
     s->timer = gs_timer_new(loop, s);
@@ -208,6 +208,7 @@ void discovery_http_free(struct discovery_http *s)
     if (!s)
         return;
     stop_request(s);
+    discovery_stats_close(s->counter);
     free(s->problem);
     gs_timer_close(s->timer, free);
 }

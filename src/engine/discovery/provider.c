@@ -103,10 +103,12 @@ struct gs_error *discovery_provider_new(const struct discovery_context *ctx,
         err = discovery_kubernetes_new(ctx->informers, s.cfg, fn, arg, &p->kubernetes);
         break;
     case DISCOVERY_KIND_HTTP:
-        p->http = discovery_http_new(ctx->loop, s.cfg, ctx->stats, fn, arg);
+        p->http = discovery_http_new(
+            ctx->loop, s.cfg, discovery_stats_open(ctx->stats, "http", ctx->config), fn, arg);
         break;
     case DISCOVERY_KIND_DNS:
-        p->dns = discovery_dns_new(ctx->loop, s.cfg, ctx->dns, ctx->stats, fn, arg);
+        p->dns = discovery_dns_new(ctx->loop, s.cfg, ctx->dns, ctx->stats,
+                                   discovery_stats_open(ctx->stats, "dns", ctx->config), fn, arg);
         break;
     }
     if (err)

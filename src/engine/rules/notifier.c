@@ -315,8 +315,12 @@ void rules_notifier_apply(struct rules_notifier *n, const struct engine_config *
     free_sets(n);
     n->cfg = cfg;
     n->sets = gs_alloc_array(cfg->n_alertmanagers + 1, sizeof(struct rules_alertmanager_set *));
-    for (size_t i = 0; i < cfg->n_alertmanagers; i++)
+    for (size_t i = 0; i < cfg->n_alertmanagers; i++) {
+        GS_AUTO_FREE char *name = gs_format("config-%zu", i);
+        n->discovery.config = name;
         n->sets[n->n_sets++] = rules_alertmanager_set_new(n, &n->discovery, &cfg->alertmanagers[i]);
+        n->discovery.config = NULL;
+    }
     rules_notifier_flush(n);
 }
 

@@ -346,10 +346,12 @@ static void start_providers(struct scrape_job *j, struct scrape_job *old,
                             const struct discovery_context *ctx)
 {
     size_t n = discovery_source_count(&j->cfg->sd);
+    struct discovery_context own = *ctx;
+    own.config = j->cfg->job_name;
     j->providers = gs_alloc_array(n + 1, sizeof(*j->providers));
     take_statics(j);
     for (size_t i = 0; i < n; i++)
-        start_provider(j, old, ctx, discovery_source_at(&j->cfg->sd, i));
+        start_provider(j, old, &own, discovery_source_at(&j->cfg->sd, i));
 }
 
 // Takes groups of discoveries that the new configuration no longer contains. They are kept until

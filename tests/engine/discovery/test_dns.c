@@ -125,7 +125,8 @@ static void test_a_name_that_nobody_can_tell_of_keeps_its_targets(void **state)
     GS_AUTO_BUF struct gs_buf text = {0};
     discovery_stats_write(&f.stats, &text);
     assert_non_null(strstr(text.data, "\nprometheus_sd_dns_lookups_total "));
-    assert_non_null(strstr(text.data, "prometheus_sd_refresh_failures_total{mechanism=\"dns\"} 0"));
+    assert_non_null(
+        strstr(text.data, "prometheus_sd_refresh_failures_total{config=\"\",mechanism=\"dns\"} 0"));
     finish(&f);
     (void)state;
 }

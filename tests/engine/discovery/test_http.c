@@ -83,7 +83,7 @@ static void setup(struct fixture *f)
 
 static void start(struct fixture *f)
 {
-    const struct discovery_context ctx = {.loop = &f->loop, .stats = &f->stats};
+    const struct discovery_context ctx = {.loop = &f->loop, .stats = &f->stats, .config = "gpu"};
     assert_ok(discovery_provider_new(&ctx, (struct discovery_source){DISCOVERY_KIND_HTTP, &f->cfg},
                                      on_update, f, &f->sd));
 }
@@ -144,7 +144,12 @@ static void test_failures_keep_the_list_and_are_counted(void **state)
     GS_AUTO_BUF struct gs_buf text = {0};
     discovery_stats_write(&f.stats, &text);
     assert_non_null(strstr(text.data, "\nprometheus_sd_http_failures_total "));
-    assert_non_null(strstr(text.data, "prometheus_sd_refresh_failures_total{mechanism=\"http\"} "));
+    assert_non_null(strstr(
+        text.data, "prometheus_sd_refresh_failures_total{config=\"gpu\",mechanism=\"http\"} "));
+    assert_non_null(strstr(text.data, "prometheus_sd_refresh_duration_histogram_seconds_bucket{"
+                                      "mechanism=\"http\",le=\"+Inf\"} "));
+    discovery_provider_free(GS_TAKE(f.sd));
+    assert_null(f.stats.counters);
     finish(&f);
     (void)state;
 }

@@ -563,6 +563,12 @@ static bool late_waits(const json_t *pod, const void *arg)
     return gs_streq(codec_json_str(waiting, "message", NULL), arg);
 }
 
+static bool long_runs(const json_t *pod, const void *arg)
+{
+    (void)arg;
+    return codec_json_get(ephemeral_status(pod, "long"), "state", "running", NULL) != NULL;
+}
+
 static bool both_ended(const json_t *pod, const void *arg)
 {
     (void)arg;
@@ -594,6 +600,8 @@ static void test_ephemeral_containers_run_once(void **state)
         gs_format("'name':'long','image':'any','command':['sh','-c','%s']", running_pid_script(f));
     debug_pod(f, script);
     pid_t pid = wait_pid_file(f, "pid");
+    // A replaced kubelet knows from the status what it has started.
+    await_pod(f, "p", "debugged", long_runs, NULL);
     debug_pod(f, "'name':'short','image':'any','command':['sh','-c','exit 3']");
     fixture_end_kubelet(f);
     wait_process_gone(f, pid);

@@ -101,7 +101,7 @@ static void test_too_many_requests(void **state)
     GS_AUTO_BUF struct gs_buf m = {0};
     struct caller c[N_CALLERS];
     size_t done = 0, refused = 0;
-    make_message(&m, "pushed", gs_unix_ms() - 1000000, 200000);
+    make_message(&m, "pushed", gs_unix_ms() - 1000000, 50000);
     for (size_t i = 0; i < N_CALLERS; i++)
         push(h, &c[i], &m);
     get(h, "/-/healthy");
@@ -121,7 +121,7 @@ static void test_client_disconnects(void **state)
     struct harness *h = *state;
     GS_AUTO_BUF struct gs_buf m = {0};
     struct caller first, waiting[5], last;
-    make_message(&m, "pushed", gs_unix_ms() - 1000000, 500000);
+    make_message(&m, "pushed", gs_unix_ms() - 1000000, 100000);
     push(h, &first, &m);
     for (size_t i = 0; i < GS_ARRAY_LEN(waiting); i++)
         push(h, &waiting[i], &m);

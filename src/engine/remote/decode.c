@@ -41,21 +41,30 @@ static struct gs_error *want(const struct kube_proto_token *t, enum kube_proto_w
     return gs_error_new(GS_EPROTO, "proto: wrong wireType = %d for field %s", (int)t->wire, field);
 }
 
+// Called for each field, so that no message delays the loop.
 static struct gs_error *step(struct remote_decoder *d)
 {
-    if (++d->steps % STEPS_A_CALL || !d->go_on || d->go_on(d->arg))
-        return NULL;
-    return gs_error_new(GS_ECONFLICT, "stopped");
+    if (!d->stopped && ++d->steps % STEPS_A_CALL == 0 && d->go_on)
+        d->stopped = !d->go_on(d->arg);
+    return d->stopped ? gs_error_new(GS_ECONFLICT, "stopped") : NULL;
+}
+
+static struct gs_error *next_field(struct remote_decoder *d, struct gs_slice *message,
+                                   struct kube_proto_token *ret)
+{
+    struct gs_error *err = step(d);
+    return err ? err : kube_proto_next(message, ret);
 }
 
 // --- parts of a series ---
 
-static struct gs_error *read_label(struct gs_slice message, struct metrics_label *ret)
+static struct gs_error *read_label(struct remote_decoder *d, struct gs_slice message,
+                                   struct metrics_label *ret)
 {
     struct metrics_label label = {GS_SLICE(""), GS_SLICE("")};
     while (message.len) {
         struct kube_proto_token t;
-        struct gs_error *err = kube_proto_next(&message, &t);
+        struct gs_error *err = next_field(d, &message, &t);
         if (!err && t.number == LABEL_NAME) {
             err = want(&t, KUBE_PROTO_BYTES, "Name");
             label.name = t.bytes;
@@ -82,13 +91,14 @@ static struct gs_error *read_double(const struct kube_proto_token *t, double *re
     return NULL;
 }
 
-static struct gs_error *read_sample(struct gs_slice message, int64_t *ret_t, double *ret_v)
+static struct gs_error *read_sample(struct remote_decoder *d, struct gs_slice message,
+                                    int64_t *ret_t, double *ret_v)
 {
     uint64_t time = 0;
     *ret_v = 0;
     while (message.len) {
         struct kube_proto_token t;
-        struct gs_error *err = kube_proto_next(&message, &t);
+        struct gs_error *err = next_field(d, &message, &t);
         if (!err && t.number == SAMPLE_VALUE) {
             err = read_double(&t, ret_v);
         } else if (!err && t.number == SAMPLE_TIMESTAMP) {
@@ -106,11 +116,12 @@ struct metadata {
     uint64_t type, help, unit;
 };
 
-static struct gs_error *read_metadata(struct gs_slice message, struct metadata *m)
+static struct gs_error *read_metadata(struct remote_decoder *d, struct gs_slice message,
+                                      struct metadata *m)
 {
     while (message.len) {
         struct kube_proto_token t;
-        struct gs_error *err = kube_proto_next(&message, &t);
+        struct gs_error *err = next_field(d, &message, &t);
         uint64_t *to = NULL;
         if (!err && t.number == METADATA_TYPE)
             to = &m->type;
@@ -209,14 +220,14 @@ static struct gs_error *read_exemplar(struct remote_decoder *d, struct gs_slice 
     *n = refs->n = 0;
     while (message.len) {
         struct kube_proto_token t;
-        struct gs_error *err = kube_proto_next(&message, &t);
+        struct gs_error *err = next_field(d, &message, &t);
         if (!err && t.number == EXEMPLAR_LABELS && d->v2) {
             err = read_refs(d, &t, refs);
         } else if (!err && t.number == EXEMPLAR_LABELS) {
             struct metrics_label label = {0};
             err = want(&t, KUBE_PROTO_BYTES, "Labels");
             if (!err)
-                err = read_label(t.bytes, &label);
+                err = read_label(d, t.bytes, &label);
             if (!err && *n < REMOTE_MAX_LABELS)
                 labels[*n] = label;
             ++*n;
@@ -226,8 +237,6 @@ static struct gs_error *read_exemplar(struct remote_decoder *d, struct gs_slice 
             err = want(&t, KUBE_PROTO_VARINT, "Timestamp");
             ret->t_ms = (int64_t)t.varint;
         }
-        if (!err)
-            err = step(d);
         if (err)
             return err;
     }
@@ -243,21 +252,20 @@ static struct gs_error *check_exemplar(struct remote_decoder *d, struct gs_slice
     return read_exemplar(d, message, &e, labels, &n, &refs);
 }
 
-bool remote_decoder_exemplar(const struct remote_decoder *d, struct remote_decoder_series *s,
+bool remote_decoder_exemplar(struct remote_decoder *d, struct remote_decoder_series *s,
                              struct remote_decoder_exemplar *ret)
 {
     const unsigned number = d->v2 ? V2_SERIES_EXEMPLARS : V1_SERIES_EXEMPLARS;
-    struct remote_decoder quiet = {.v2 = d->v2}; // does not pause
     struct metrics_label labels[REMOTE_MAX_LABELS];
     struct refs refs;
     size_t n;
     while (s->exemplars.len) {
         struct kube_proto_token t;
-        struct gs_error *err = kube_proto_next(&s->exemplars, &t);
+        struct gs_error *err = next_field(d, &s->exemplars, &t);
         bool found = !err && t.number == number;
         if (found)
-            err = read_exemplar(&quiet, t.bytes, ret, labels, &n, &refs);
-        if (err) { // the message was checked
+            err = read_exemplar(d, t.bytes, ret, labels, &n, &refs);
+        if (err) { // the message was checked: go_on returned false
             gs_error_free(err);
             return false;
         }
@@ -272,10 +280,9 @@ struct gs_error *remote_decoder_exemplar_labels(struct remote_decoder *d,
                                                 struct metrics_label ret[REMOTE_MAX_LABELS],
                                                 size_t *ret_n)
 {
-    struct remote_decoder quiet = {.v2 = d->v2};
     struct remote_decoder_exemplar again;
     struct refs refs;
-    struct gs_error *err = read_exemplar(&quiet, e->message, &again, ret, ret_n, &refs);
+    struct gs_error *err = read_exemplar(d, e->message, &again, ret, ret_n, &refs);
     if (err || !d->v2)
         return err;
     *ret_n = refs.n / 2;
@@ -313,7 +320,7 @@ static struct gs_error *read_field(struct remote_decoder *d, const struct kube_p
         struct metrics_label label = {0};
         err = want(t, KUBE_PROTO_BYTES, "Labels");
         if (!err)
-            err = read_label(t->bytes, &label);
+            err = read_label(d, t->bytes, &label);
         if (!err && s->n_labels < REMOTE_MAX_LABELS)
             s->labels[s->n_labels] = label;
         s->n_labels++;
@@ -323,7 +330,7 @@ static struct gs_error *read_field(struct remote_decoder *d, const struct kube_p
         s->n_samples++;
         err = checking ? want(t, KUBE_PROTO_BYTES, "Samples") : NULL;
         if (!err && checking)
-            err = read_sample(t->bytes, &time, &value);
+            err = read_sample(d, t->bytes, &time, &value);
     } else if (t->number == histograms) {
         err = want(t, KUBE_PROTO_BYTES, "Histograms");
         s->n_histograms++;
@@ -335,7 +342,7 @@ static struct gs_error *read_field(struct remote_decoder *d, const struct kube_p
     } else if (t->number == V2_SERIES_METADATA && d->v2) {
         err = want(t, KUBE_PROTO_BYTES, "Metadata");
         if (!err)
-            err = read_metadata(t->bytes, m);
+            err = read_metadata(d, t->bytes, m);
     }
     return err;
 }
@@ -351,11 +358,9 @@ static struct gs_error *read_series(struct remote_decoder *d, struct gs_slice me
     ret->samples = ret->exemplars = message;
     while (message.len) {
         struct kube_proto_token t;
-        struct gs_error *err = kube_proto_next(&message, &t);
+        struct gs_error *err = next_field(d, &message, &t);
         if (!err)
             err = read_field(d, &t, checking, ret, &refs, &m);
-        if (!err)
-            err = step(d);
         if (err)
             return err;
     }
@@ -378,21 +383,20 @@ static struct gs_error *read_series(struct remote_decoder *d, struct gs_slice me
         print_refs(&refs, &text);
         ret->metadata_error =
             gs_error_wrap(ret->metadata_error, "parsing metadata for series %s", text.data);
-    } else if (ret->n_labels <= REMOTE_MAX_LABELS) {
-        remote_sort_labels(ret->labels, ret->n_labels);
     }
     return NULL;
 }
 
-bool remote_decoder_sample(struct remote_decoder_series *s, int64_t *ret_t, double *ret_v)
+bool remote_decoder_sample(struct remote_decoder *d, struct remote_decoder_series *s,
+                           int64_t *ret_t, double *ret_v)
 {
     while (s->samples.len) {
         struct kube_proto_token t;
-        struct gs_error *err = kube_proto_next(&s->samples, &t);
+        struct gs_error *err = next_field(d, &s->samples, &t);
         bool found = !err && t.number == SERIES_SAMPLES;
         if (found)
-            err = read_sample(t.bytes, ret_t, ret_v);
-        if (err) { // the message was checked
+            err = read_sample(d, t.bytes, ret_t, ret_v);
+        if (err) { // the message was checked: go_on returned false
             gs_error_free(err);
             return false;
         }
@@ -430,7 +434,7 @@ static struct gs_error *check_message(struct remote_decoder *d)
     struct gs_slice message = d->rest;
     while (message.len) {
         struct kube_proto_token t;
-        struct gs_error *err = kube_proto_next(&message, &t);
+        struct gs_error *err = next_field(d, &message, &t);
         if (!err && is_series(d, &t)) {
             err = want(&t, KUBE_PROTO_BYTES, "Timeseries");
             if (!err)
@@ -440,8 +444,6 @@ static struct gs_error *check_message(struct remote_decoder *d)
             if (!err)
                 err = add_symbol(d, t.bytes);
         }
-        if (!err)
-            err = step(d);
         if (err)
             return err;
     }
@@ -470,7 +472,7 @@ struct gs_error *remote_decoder_next(struct remote_decoder *d, struct remote_dec
     bool found = false;
     while (d->rest.len && !found) {
         struct kube_proto_token t;
-        struct gs_error *err = kube_proto_next(&d->rest, &t);
+        struct gs_error *err = next_field(d, &d->rest, &t);
         found = !err && is_series(d, &t);
         if (found)
             err = read_series(d, t.bytes, false, ret);

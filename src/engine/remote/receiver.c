@@ -194,10 +194,12 @@ bool remote_within_limits(struct remote_incoming *w)
 // 1.0 ignores series with wrong labels, as in Prometheus.
 static bool check_labels(struct remote_incoming *w)
 {
-    const struct remote_decoder_series *s = &w->series;
+    struct remote_decoder_series *s = &w->series;
     const struct metrics_label *twice = NULL;
     bool fits = !s->labels_error && remote_within_limits(w);
     bool valid = fits && remote_labels_valid(s);
+    if (fits) // comparisons of larger labels would take long
+        remote_sort_labels(s->labels, s->n_labels);
     if (valid)
         twice = find_duplicate(s);
     if (valid && !twice)
@@ -294,7 +296,7 @@ static bool store_samples(struct remote_incoming *w)
     int64_t t_ms;
     double v;
     w->paused = true;
-    for (size_t i = 0; remote_decoder_sample(s, &t_ms, &v); i++) {
+    for (size_t i = 0; remote_decoder_sample(&w->decoder, s, &t_ms, &v); i++) {
         struct gs_error *err = remote_incoming_append(w, &ref, t_ms, v);
         if (err) {
             refuse_sample(w, err);
@@ -306,7 +308,7 @@ static bool store_samples(struct remote_incoming *w)
         if (i % 32 == 31 && !remote_incoming_go_on(w))
             return false;
     }
-    return true;
+    return !w->decoder.stopped;
 }
 
 // --- exemplars ---
@@ -331,18 +333,33 @@ static bool exemplar_valid(const struct metrics_label *labels, size_t n)
     return true;
 }
 
+static enum tsdb_exemplar_result add_exemplar(struct remote_incoming *w, tsdb_ref *ref,
+                                              const struct tsdb_exemplar *e)
+{
+    const struct remote_decoder_series *s = &w->series;
+    if (!exemplar_valid(e->labels, e->n_labels) || e->t_ms > w->now_ms + MAX_AHEAD_MS)
+        return TSDB_EXEMPLAR_OFF;
+    if (w->paused) { // the series may have been dropped
+        GS_AUTO_ERROR struct gs_error *err = tsdb_series_get(w->r->db, s->labels, s->n_labels, ref);
+        if (err) // the limit of series
+            return TSDB_EXEMPLAR_OFF;
+        w->paused = false;
+    }
+    return tsdb_exemplars_add(w->r->db, *ref, e);
+}
+
 // As in Prometheus, a request of 1.0 does not fail because of exemplars, and one of 2.0 only
 // because of their order and their references.
-static void store_exemplar(struct remote_incoming *w, tsdb_ref ref,
+static void store_exemplar(struct remote_incoming *w, tsdb_ref *ref,
                            const struct remote_decoder_exemplar *e)
 {
     struct metrics_label labels[REMOTE_MAX_LABELS];
     size_t n = 0;
     enum tsdb_exemplar_result result = TSDB_EXEMPLAR_OFF;
     GS_AUTO_ERROR struct gs_error *err = remote_decoder_exemplar_labels(&w->decoder, e, labels, &n);
-    if (!err && exemplar_valid(labels, n) && e->t_ms <= w->now_ms + MAX_AHEAD_MS)
-        result = tsdb_exemplars_add(
-            w->r->db, ref, &(struct tsdb_exemplar){labels, n, e->value, e->t_ms, e->t_ms != 0});
+    if (!err)
+        result = add_exemplar(w, ref,
+                              &(struct tsdb_exemplar){labels, n, e->value, e->t_ms, e->t_ms != 0});
     if (result == TSDB_EXEMPLAR_ADDED || result == TSDB_EXEMPLAR_DUPLICATE) {
         w->reply->exemplars++;
         return;
@@ -374,19 +391,12 @@ static bool store_exemplars(struct remote_incoming *w)
     w->r->exemplars += s->n_exemplars - n;
     qsort(all, n, sizeof(*all), compare_exemplars);
     w->paused = true;
-    for (size_t i = 0; i < n; i++) {
-        if (w->paused) { // the series may have been dropped
-            GS_AUTO_ERROR struct gs_error *err =
-                tsdb_series_get(w->r->db, s->labels, s->n_labels, &ref);
-            if (err) // the limit of series
-                return true;
-            w->paused = false;
-        }
-        store_exemplar(w, ref, &all[i]);
+    for (size_t i = 0; i < n && !w->decoder.stopped; i++) {
+        store_exemplar(w, &ref, &all[i]);
         if (i % 32 == 31 && !remote_incoming_go_on(w))
             return false;
     }
-    return true;
+    return !w->decoder.stopped;
 }
 
 static bool store_series(struct remote_incoming *w)

@@ -40,10 +40,11 @@ struct remote_decoder {
     size_t steps;
     bool (*go_on)(void *arg);
     void *arg;
+    bool stopped; // go_on has returned false; it is not called again
 };
 
 struct remote_decoder_series {
-    struct metrics_label labels[REMOTE_MAX_LABELS]; // sorted by name
+    struct metrics_label labels[REMOTE_MAX_LABELS]; // in the order of the message
     size_t n_labels;                                // of the message, may be more
     size_t n_samples, n_histograms, n_exemplars;
     // 2.0: references outside of the symbols. The labels or the metadata are then incomplete.
@@ -69,13 +70,15 @@ void remote_decoder_finish(struct remote_decoder *d);
 // remote_decoder_series_finish(), also before the next call. GS_ECONFLICT: go_on returned false.
 struct gs_error *remote_decoder_next(struct remote_decoder *d, struct remote_decoder_series *ret,
                                      bool *ret_more);
-// Reads the next sample of the series. False: there is none.
-bool remote_decoder_sample(struct remote_decoder_series *s, int64_t *ret_t, double *ret_v);
+// Reads the next sample of the series. False: there is none, or go_on returned false.
+bool remote_decoder_sample(struct remote_decoder *d, struct remote_decoder_series *s,
+                           int64_t *ret_t, double *ret_v);
 // The same for exemplars.
-bool remote_decoder_exemplar(const struct remote_decoder *d, struct remote_decoder_series *s,
+bool remote_decoder_exemplar(struct remote_decoder *d, struct remote_decoder_series *s,
                              struct remote_decoder_exemplar *ret);
 // The labels of an exemplar of the current series. *ret_n may be more than REMOTE_MAX_LABELS; the
-// others are not read. GS_EINVAL: 2.0: references outside of the symbols.
+// others are not read. GS_EINVAL: 2.0: references outside of the symbols. GS_ECONFLICT: go_on
+// returned false.
 struct gs_error *remote_decoder_exemplar_labels(struct remote_decoder *d,
                                                 const struct remote_decoder_exemplar *e,
                                                 struct metrics_label ret[REMOTE_MAX_LABELS],

@@ -540,7 +540,6 @@ static struct remote_receiver_request pausing(struct pauses *p)
 static void make_long(const struct fixture *f, struct gs_buf *m)
 {
     enum { SAMPLES = 1500000 };
-    GS_AUTO_BUF struct gs_buf series = {0};
     const struct metrics_label label = {GS_SLICE("__name__"), GS_SLICE("long")};
     int64_t *t = gs_alloc_array(SAMPLES, sizeof(*t));
     double *v = gs_alloc_array(SAMPLES, sizeof(*v));
@@ -562,6 +561,118 @@ static void test_a_long_request_pauses(void **state)
     assert_reply(f, 204, "");
     assert_int_equal(count(f), 1500000);
     assert_true(p.calls > 0);
+}
+
+// --- pauses within one part of a message ---
+
+enum { FIELDS = 6400 };
+
+static void add_unknown(struct gs_buf *message)
+{
+    for (int i = 0; i < FIELDS; i++)
+        kube_proto_add_varint(message, 15, 1);
+}
+
+struct steps {
+    size_t calls, stop_at;
+};
+
+static bool count_step(void *arg)
+{
+    struct steps *s = arg;
+    assert_true(!s->stop_at || s->calls < s->stop_at); // it is not called after it returned false
+    return ++s->calls != s->stop_at;
+}
+
+// A series with a label, a sample and an exemplar, and unknown fields in each of them.
+static void make_unknown(struct gs_buf *m)
+{
+    GS_AUTO_BUF struct gs_buf label = {0}, sample = {0}, exemplar = {0}, series = {0};
+    kube_proto_add_bytes(&label, 1, GS_SLICE("__name__"));
+    kube_proto_add_bytes(&label, 2, GS_SLICE("a"));
+    kube_proto_add_varint(&sample, 2, 1);
+    kube_proto_add_varint(&exemplar, 3, 1);
+    struct gs_buf *parts[] = {&label, &sample, &exemplar};
+    for (size_t i = 0; i < GS_ARRAY_LEN(parts); i++) {
+        add_unknown(parts[i]);
+        kube_proto_add_bytes(&series, i + 1, gs_buf_slice(parts[i]));
+    }
+    add_unknown(&series);
+    add_unknown(m);
+    kube_proto_add_bytes(m, 1, gs_buf_slice(&series));
+}
+
+static size_t calls_since(const struct steps *s, size_t *before)
+{
+    size_t n = s->calls - *before;
+    *before = s->calls;
+    return n;
+}
+
+// No part of a message is read without pauses, however many fields it has.
+static void test_every_part_of_a_message_pauses(void **state)
+{
+    (void)state;
+    GS_AUTO_BUF struct gs_buf m = {0};
+    struct remote_decoder d;
+    struct remote_decoder_series series;
+    struct remote_decoder_exemplar e;
+    struct metrics_label labels[REMOTE_MAX_LABELS];
+    struct steps s = {0};
+    const size_t each = FIELDS / 64;
+    size_t before = 0, n;
+    int64_t t;
+    double v;
+    bool more;
+    make_unknown(&m);
+    assert_ok(remote_decoder_init(&d, false, gs_buf_slice(&m), count_step, &s));
+    assert_true(calls_since(&s, &before) >= 5 * each);
+    assert_ok(remote_decoder_next(&d, &series, &more));
+    assert_true(more);
+    assert_true(calls_since(&s, &before) >= 3 * each); // message, series, label
+    assert_true(remote_decoder_sample(&d, &series, &t, &v));
+    assert_true(calls_since(&s, &before) >= each);
+    assert_true(remote_decoder_exemplar(&d, &series, &e));
+    assert_true(calls_since(&s, &before) >= each);
+    assert_ok(remote_decoder_exemplar_labels(&d, &e, labels, &n));
+    assert_true(calls_since(&s, &before) >= each);
+    assert_false(remote_decoder_sample(&d, &series, &t, &v));
+    assert_true(calls_since(&s, &before) >= each); // the rest of the series
+    remote_decoder_series_finish(&series);
+    remote_decoder_finish(&d);
+}
+
+static void test_the_peer_disconnects_in_each_part(void **state)
+{
+    (void)state;
+    GS_AUTO_BUF struct gs_buf m = {0};
+    struct steps s = {0};
+    make_unknown(&m);
+    do { // of all calls in turn
+        struct remote_decoder d;
+        struct remote_decoder_series series;
+        struct remote_decoder_exemplar e;
+        int64_t t;
+        double v;
+        bool more = false;
+        s = (struct steps){.stop_at = s.stop_at + 1};
+        struct gs_error *err = remote_decoder_init(&d, false, gs_buf_slice(&m), count_step, &s);
+        if (!err) {
+            err = remote_decoder_next(&d, &series, &more);
+            while (more && remote_decoder_sample(&d, &series, &t, &v))
+                ;
+            while (more && remote_decoder_exemplar(&d, &series, &e))
+                ;
+            if (!err && !d.stopped)
+                assert_ok(remote_decoder_next(&d, &series, &more));
+            assert_true(err || d.stopped || s.calls < s.stop_at);
+            if (more)
+                remote_decoder_series_finish(&series);
+            remote_decoder_finish(&d);
+        }
+        gs_error_free(err);
+    } while (s.calls == s.stop_at);
+    assert_true(s.stop_at > FIELDS / 64);
 }
 
 static void test_the_peer_disconnects(void **state)
@@ -609,6 +720,8 @@ int main(void)
         TEST(test_types),
         TEST(test_size_of_a_request),
         TEST(test_a_long_request_pauses),
+        TEST(test_every_part_of_a_message_pauses),
+        TEST(test_the_peer_disconnects_in_each_part),
         TEST(test_the_peer_disconnects),
         TEST(test_bytes_in_progress),
     };

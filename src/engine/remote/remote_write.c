@@ -57,6 +57,7 @@ struct remote_write {
     size_t batch_samples;
     struct tsdb_samples samples;
     uint64_t next_exemplar, batch_next_exemplar; // their numbers, before and after the batch
+    uint64_t end_exemplar;                       // of the current sync
     size_t batch_exemplars;
     int64_t batch_exemplar_ms; // time of the newest
     struct metrics_label *own; // of a series
@@ -106,6 +107,7 @@ static void begin_turn(struct remote_write *w)
     w->at = 0;
     w->last_turn = w->flushed != NULL;
     w->full = false;
+    w->end_exemplar = tsdb_exemplars_end(w->db);
     tsdb_refs_finish(&w->refs);
     // Cannot fail without a limit.
     gs_error_free(tsdb_find(w->db, NULL, 0, INT64_MIN, INT64_MAX, 0, &w->refs));
@@ -128,8 +130,10 @@ static void renew_turn(struct remote_write *w)
 {
     tsdb_ref next = w->refs.items[w->at];
     bool full = w->full, last_turn = w->last_turn;
+    uint64_t end_exemplar = w->end_exemplar;
     begin_turn(w);
     w->last_turn = last_turn; // series before this position may have new samples
+    w->end_exemplar = end_exemplar;
     while (w->at < w->refs.len && w->refs.items[w->at] < next)
         w->at++;
     w->full = full;
@@ -277,7 +281,9 @@ static void add_exemplar(struct remote_write *w, const struct tsdb_exemplar_seri
     w->batch_exemplars++;
 }
 
-// Adds new exemplars to the batch, as far as they fit. They count as samples.
+// Adds new exemplars to the batch, as far as they fit. They count as samples. Those that are newer
+// than the sync wait for the samples of their series: Prometheus refuses exemplars of unknown
+// series.
 static void fill_exemplars(struct remote_write *w)
 {
     struct tsdb_exemplar_series s;
@@ -288,8 +294,11 @@ static void fill_exemplars(struct remote_write *w)
         w->batch_next_exemplar = tsdb_exemplars_end(w->db);
     while (w->batch_samples + w->batch_exemplars < max_batch(w)) {
         uint64_t before = w->batch_next_exemplar;
-        if (!tsdb_exemplars_next(w->db, &w->batch_next_exemplar, &s, &e))
+        if (!tsdb_exemplars_next(w->db, &w->batch_next_exemplar, &s, &e) ||
+            w->batch_next_exemplar > w->end_exemplar) {
+            w->batch_next_exemplar = before;
             break;
+        }
         w->exemplars.old += w->batch_next_exemplar - before - 1; // left the store unsent
         add_exemplar(w, &s, &e);
     }

@@ -26,7 +26,9 @@ struct fixture {
     const char *retry_after;
     size_t requests, samples, refused;
     int64_t last_request_ns, longest_gap_ns;
-    struct remote_receiver *receiver; // stores in received; NULL: the test reads the samples
+    struct remote_receiver *receiver;      // stores in received; NULL: the test reads the samples
+    void (*on_request)(struct fixture *f); // NULL: nothing; before the receiver stores
+    size_t exemplars_without_samples;
     struct engine_config_remote_write_config cfg;
     struct remote_write *w;
     bool times_up;
@@ -44,6 +46,19 @@ static void take(void *arg, const struct metrics_label *labels, size_t n, int64_
     struct gs_error *err = tsdb_append(f->received, labels, n, t, v);
     f->refused += err != NULL;
     gs_error_free(err);
+}
+
+static void check_series(void *arg, const struct tsdb_exemplar_series *s,
+                         const struct tsdb_exemplar *e, bool is_first)
+{
+    struct fixture *f = arg;
+    struct tsdb_samples samples = {0};
+    tsdb_ref ref;
+    (void)e, (void)is_first;
+    assert_ok(tsdb_series_get(f->received, s->labels, s->n_labels, &ref));
+    tsdb_read(f->received, ref, INT64_MIN, INT64_MAX, &samples);
+    f->exemplars_without_samples += !samples.n;
+    tsdb_samples_finish(&samples);
 }
 
 static void serve(void *ctx, struct http_exchange *x)
@@ -66,11 +81,15 @@ static void serve(void *ctx, struct http_exchange *x)
     struct gs_slice body = http_body(x);
     size_t len = 0;
     if (f->receiver) {
+        const struct tsdb_exemplar_selector all = {NULL, 0};
         struct remote_receiver_reply reply;
+        if (f->on_request)
+            f->on_request(f);
         remote_receiver_write(
             f->receiver, &(struct remote_receiver_request){.peer = "test", .body = body}, &reply);
         assert_int_equal(reply.status, 204);
         f->samples += reply.samples + reply.exemplars;
+        tsdb_exemplars_select(f->received, &all, 1, INT64_MIN, INT64_MAX, check_series, f);
         gs_buf_finish(&reply.text);
         http_reply(x, 204, "text/plain", GS_SLICE(""));
         return;
@@ -482,6 +501,31 @@ static void test_exemplars_are_sent(void **state)
     assert_true(tells(f, line));
 }
 
+// A series with an exemplar begins while a request is in progress.
+static void append_with_exemplar(struct fixture *f)
+{
+    int64_t now = gs_unix_ms();
+    f->on_request = NULL;
+    append(f, 2, now + 1000, 2);
+    add_exemplar(f, 2, now, "b");
+}
+
+static void test_exemplars_follow_the_first_sample_of_their_series(void **state)
+{
+    struct fixture *f = *state;
+    f->receiver = remote_receiver_new(f->received, REMOTE_MESSAGE_V1, 0, 0);
+    f->cfg.send_exemplars = true;
+    f->on_request = append_with_exemplar;
+    tsdb_exemplars_set_max(f->db, 100);
+    tsdb_exemplars_set_max(f->received, 100);
+    start(f);
+    append(f, 1, gs_unix_ms() + 1000, 1);
+    run_until_is(f, &f->samples, 3);
+    assert_int_equal(f->exemplars_without_samples, 0);
+    GS_AUTO_FREE char *got = received_exemplars(f);
+    assert_string_equal(got, "__name__=m cluster=c id=2 trace_id=b 0.5;");
+}
+
 static void test_exemplars_are_not_sent_by_default(void **state)
 {
     struct fixture *f = *state;
@@ -502,6 +546,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(test_exemplars_are_sent),
+        TEST(test_exemplars_follow_the_first_sample_of_their_series),
         TEST(test_exemplars_are_not_sent_by_default),
         TEST(test_nothing_is_lost_while_the_receiver_is_away),
         TEST(test_all_samples_are_equal),

@@ -145,7 +145,7 @@ static struct gs_error *add_number_point(struct remote_otlp *x, struct metric *m
     struct gs_slice rest = point;
     uint64_t time = 0, flags = 0;
     double v = 0;
-    while (remote_otlp_next(&rest, &t)) {
+    while (remote_otlp_next(x, &rest, &t)) {
         if (t.number == OTLP_POINT_TIME)
             time = remote_otlp_bits_of(t.bytes);
         else if (t.number == OTLP_NUMBER_DOUBLE)
@@ -194,7 +194,7 @@ static struct gs_error *add_histogram_point(struct remote_otlp *x, struct metric
     bool has_sum = false;
     gs_buf_clear(&x->counts);
     gs_buf_clear(&x->bounds);
-    while (remote_otlp_next(&rest, &t)) {
+    while (remote_otlp_next(x, &rest, &t)) {
         if (t.number == OTLP_POINT_TIME) {
             time = remote_otlp_bits_of(t.bytes);
         } else if (t.number == OTLP_HISTOGRAM_COUNT) {
@@ -232,7 +232,7 @@ static struct gs_error *add_summary_point(struct remote_otlp *x, struct metric *
     struct gs_slice rest = point;
     uint64_t time = 0, flags = 0, count = 0;
     double sum = 0;
-    while (remote_otlp_next(&rest, &t)) {
+    while (remote_otlp_next(x, &rest, &t)) {
         if (t.number == OTLP_POINT_TIME)
             time = remote_otlp_bits_of(t.bytes);
         else if (t.number == OTLP_SUMMARY_COUNT)
@@ -249,11 +249,11 @@ static struct gs_error *add_summary_point(struct remote_otlp *x, struct metric *
     bool none = flags & REMOTE_OTLP_NO_VALUE;
     add_sample(x, m, "_sum", NULL, 0, time, none ? tsdb_stale_marker() : sum);
     add_sample(x, m, "_count", NULL, 0, time, none ? tsdb_stale_marker() : (double)count);
-    while (remote_otlp_next(&point, &t) && !x->stopped) {
+    while (remote_otlp_next(x, &point, &t)) {
         if (t.number != OTLP_SUMMARY_QUANTILES)
             continue;
-        double q = remote_otlp_double_of(remote_otlp_field_of(t.bytes, OTLP_QUANTILE));
-        double v = remote_otlp_double_of(remote_otlp_field_of(t.bytes, OTLP_QUANTILE_VALUE));
+        double q = remote_otlp_double_of(remote_otlp_field_of(x, t.bytes, OTLP_QUANTILE));
+        double v = remote_otlp_double_of(remote_otlp_field_of(x, t.bytes, OTLP_QUANTILE_VALUE));
         add_sample(x, m, "", "quantile", q, time, none ? tsdb_stale_marker() : v);
     }
     return NULL;
@@ -261,11 +261,11 @@ static struct gs_error *add_summary_point(struct remote_otlp *x, struct metric *
 
 // --- metrics ---
 
-static struct metric read_metric(struct gs_slice message)
+static struct metric read_metric(struct remote_otlp *x, struct gs_slice message)
 {
     struct metric m = {.name = GS_SLICE(""), .unit = GS_SLICE(""), .data = GS_SLICE("")};
     struct kube_proto_token t;
-    while (remote_otlp_next(&message, &t)) {
+    while (remote_otlp_next(x, &message, &t)) {
         if (t.number == OTLP_METRIC_NAME) {
             m.name = t.bytes;
         } else if (t.number == OTLP_METRIC_UNIT) {
@@ -284,9 +284,9 @@ static void read_data(struct remote_otlp *x, struct metric *m)
 {
     struct gs_slice data = m->data;
     struct kube_proto_token t;
-    while (remote_otlp_step(x) && remote_otlp_next(&data, &t)) {
+    while (remote_otlp_next(x, &data, &t)) {
         if (t.number == OTLP_POINTS) {
-            uint64_t time = remote_otlp_bits_of(remote_otlp_field_of(t.bytes, OTLP_POINT_TIME));
+            uint64_t time = remote_otlp_bits_of(remote_otlp_field_of(x, t.bytes, OTLP_POINT_TIME));
             x->min_time = time < x->min_time ? time : x->min_time;
             x->max_time = time > x->max_time ? time : x->max_time;
         } else if (t.number == OTLP_TEMPORALITY && m->kind != OTLP_GAUGE &&
@@ -338,11 +338,11 @@ static struct gs_error *add_point(struct remote_otlp *x, struct metric *m, struc
 
 static void add_metric(struct remote_otlp *x, struct gs_slice message)
 {
-    struct metric m = read_metric(message);
+    struct metric m = read_metric(x, message);
     struct kube_proto_token t;
     read_data(x, &m);
     struct gs_error *err = check_metric(x, &m);
-    while (!err && remote_otlp_step(x) && remote_otlp_next(&m.data, &t)) {
+    while (!err && remote_otlp_next(x, &m.data, &t)) {
         if (t.number == OTLP_POINTS)
             err = add_point(x, &m, t.bytes);
     }
@@ -437,7 +437,7 @@ static void add_scope(struct remote_otlp *x, struct gs_slice scope_metrics)
         refuse(x, NULL, err);
         return;
     }
-    while (!x->stopped && remote_otlp_next(&scope_metrics, &t))
+    while (remote_otlp_next(x, &scope_metrics, &t))
         if (t.number == OTLP_METRICS)
             add_metric(x, t.bytes);
 }
@@ -449,8 +449,8 @@ static void add_resource(struct remote_otlp *x, struct gs_slice message)
     x->min_time = UINT64_MAX;
     x->max_time = 0;
     struct gs_error *err =
-        remote_otlp_read_resource(x, remote_otlp_field_of(message, OTLP_RESOURCE));
-    while (!err && !x->stopped && remote_otlp_next(&message, &t))
+        remote_otlp_read_resource(x, remote_otlp_field_of(x, message, OTLP_RESOURCE));
+    while (!err && remote_otlp_next(x, &message, &t))
         if (t.number == OTLP_SCOPE_METRICS)
             add_scope(x, t.bytes);
     if (!err && !x->stopped && x->min_time < UINT64_MAX)
@@ -463,7 +463,7 @@ static struct gs_error *translate(struct remote_otlp *x, struct gs_slice message
 {
     struct kube_proto_token t;
     struct gs_error *err = remote_otlp_check(message, remote_incoming_go_on, &x->w);
-    while (!err && !x->stopped && remote_otlp_next(&message, &t))
+    while (!err && remote_otlp_next(x, &message, &t))
         if (t.number == OTLP_RESOURCE_METRICS)
             add_resource(x, t.bytes);
     if (!err && x->stopped)

@@ -10,21 +10,30 @@
 
 // --- attributes ---
 
-// The next field of a message, which has been checked. False: there is none.
-bool remote_otlp_next(struct gs_slice *message, struct kube_proto_token *ret)
+static bool step(struct remote_otlp *x)
 {
-    if (!message->len)
+    if (!x->stopped && ++x->steps % STEPS_A_CALL == 0)
+        x->stopped = !remote_incoming_go_on(&x->w);
+    return !x->stopped;
+}
+
+// The next field of a message, which has been checked. Pauses from time to time, so that no message
+// delays the loop. False: there is none, or the request has ended.
+bool remote_otlp_next(struct remote_otlp *x, struct gs_slice *message, struct kube_proto_token *ret)
+{
+    if (!message->len || !step(x))
         return false;
     GS_AUTO_ERROR struct gs_error *err = kube_proto_next(message, ret);
     return !err;
 }
 
 // The content of the last field with this number.
-struct gs_slice remote_otlp_field_of(struct gs_slice message, unsigned number)
+struct gs_slice remote_otlp_field_of(struct remote_otlp *x, struct gs_slice message,
+                                     unsigned number)
 {
     struct gs_slice found = GS_SLICE("");
     struct kube_proto_token t;
-    while (remote_otlp_next(&message, &t))
+    while (remote_otlp_next(x, &message, &t))
         if (t.number == number)
             found = t.bytes;
     return found;
@@ -46,13 +55,13 @@ double remote_otlp_double_of(struct gs_slice bytes)
     return v;
 }
 
-static void add_attribute(struct remote_attributes *a, struct gs_slice pair)
+static void add_attribute(struct remote_otlp *x, struct remote_attributes *a, struct gs_slice pair)
 {
     struct remote_attribute *to =
         &a->items[a->n < REMOTE_MAX_LABELS ? a->n : REMOTE_MAX_LABELS - 1];
     struct kube_proto_token t;
     *to = (struct remote_attribute){GS_SLICE(""), GS_SLICE("")};
-    while (remote_otlp_next(&pair, &t)) {
+    while (remote_otlp_next(x, &pair, &t)) {
         if (t.number == OTLP_KEY)
             to->key = t.bytes;
         else if (t.number == OTLP_VALUE)
@@ -61,21 +70,14 @@ static void add_attribute(struct remote_attributes *a, struct gs_slice pair)
     a->n++;
 }
 
-bool remote_otlp_step(struct remote_otlp *x)
-{
-    if (!x->stopped && ++x->steps % STEPS_A_CALL == 0)
-        x->stopped = !remote_incoming_go_on(&x->w);
-    return !x->stopped;
-}
-
 void remote_otlp_read_attributes(struct remote_otlp *x, struct gs_slice message, unsigned number,
                                  struct remote_attributes *ret)
 {
     struct kube_proto_token t;
     ret->n = 0;
-    while (remote_otlp_step(x) && remote_otlp_next(&message, &t))
+    while (remote_otlp_next(x, &message, &t))
         if (t.number == number)
-            add_attribute(ret, t.bytes);
+            add_attribute(x, ret, t.bytes);
 }
 
 static size_t n_kept(const struct remote_attributes *a)
@@ -280,8 +282,8 @@ struct gs_error *remote_otlp_read_resource(struct remote_otlp *x, struct gs_slic
 
 struct gs_error *remote_otlp_read_scope(struct remote_otlp *x, struct gs_slice scope_metrics)
 {
-    struct gs_slice scope = remote_otlp_field_of(scope_metrics, OTLP_SCOPE);
-    struct gs_slice name = remote_otlp_field_of(scope, OTLP_SCOPE_NAME);
+    struct gs_slice scope = remote_otlp_field_of(x, scope_metrics, OTLP_SCOPE);
+    struct gs_slice name = remote_otlp_field_of(x, scope, OTLP_SCOPE_NAME);
     struct remote_label_set *s = &x->scope_labels;
     s->n = 0;
     if (!x->settings->o.promote_scope || !name.len)
@@ -303,8 +305,8 @@ struct gs_error *remote_otlp_read_scope(struct remote_otlp *x, struct gs_slice s
     }
     remote_otlp_set_label(s, GS_SLICE("otel_scope_name"), name);
     remote_otlp_set_label(s, GS_SLICE("otel_scope_version"),
-                          remote_otlp_field_of(scope, OTLP_SCOPE_VERSION));
+                          remote_otlp_field_of(x, scope, OTLP_SCOPE_VERSION));
     remote_otlp_set_label(s, GS_SLICE("otel_scope_schema_url"),
-                          remote_otlp_field_of(scope_metrics, OTLP_SCHEMA_URL));
+                          remote_otlp_field_of(x, scope_metrics, OTLP_SCHEMA_URL));
     return NULL;
 }

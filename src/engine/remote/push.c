@@ -23,14 +23,6 @@ struct push {
 
 // --- the message ---
 
-static int by_name(const void *a, const void *b)
-{
-    const struct metrics_label *x = a, *y = b;
-    size_t n = x->name.len < y->name.len ? x->name.len : y->name.len;
-    int c = n ? memcmp(x->name.data, y->name.data, n) : 0;
-    return c ? c : (x->name.len > y->name.len) - (x->name.len < y->name.len);
-}
-
 static size_t set_label(struct push *p, size_t n, struct gs_slice name, struct gs_slice value)
 {
     for (size_t i = 0; i < n; i++)
@@ -58,8 +50,7 @@ static void add_sample(struct push *p, const struct metrics_label *labels, size_
                       gs_slice_eq_str(labels[i].name, "job") ? GS_SLICE("exported_job")
                                                              : labels[i].name,
                       labels[i].value);
-    if (n)
-        qsort(p->labels, n, sizeof(*p->labels), by_name);
+    remote_sort_labels(p->labels, n);
     int64_t t = line->has_timestamp && line->timestamp_ms ? line->timestamp_ms : p->now_ms;
     remote_encode_series(&p->message, p->labels, n, &t, &line->value, 1);
 }

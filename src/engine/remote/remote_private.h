@@ -262,13 +262,14 @@ struct remote_otlp {
     bool stopped;
 };
 
-// Fields of a message that has been checked. next: false: there is none.
-bool remote_otlp_next(struct gs_slice *message, struct kube_proto_token *ret);
-struct gs_slice remote_otlp_field_of(struct gs_slice message, unsigned number); // the last
-uint64_t remote_otlp_bits_of(struct gs_slice bytes); // of a number of 64 bits
+// Fields of a message that has been checked. They pause from time to time. next: false: there is
+// none, or the request has ended (x->stopped).
+bool remote_otlp_next(struct remote_otlp *x, struct gs_slice *message,
+                      struct kube_proto_token *ret);
+struct gs_slice remote_otlp_field_of(struct remote_otlp *x, struct gs_slice message,
+                                     unsigned number); // the last
+uint64_t remote_otlp_bits_of(struct gs_slice bytes);   // of a number of 64 bits
 double remote_otlp_double_of(struct gs_slice bytes);
-// Pauses from time to time. False: the request has ended.
-bool remote_otlp_step(struct remote_otlp *x);
 
 void remote_otlp_read_attributes(struct remote_otlp *x, struct gs_slice message, unsigned number,
                                  struct remote_attributes *ret);

@@ -4,6 +4,8 @@
 #include "base/mem.h"
 #include "tsdb/exemplars.h"
 
+#define PAUSE_EXEMPLARS 256 // between two calls of go_on
+
 void scrape_exemplars_finish(struct scrape_exemplars *x)
 {
     free(x->items);
@@ -19,9 +21,12 @@ void scrape_exemplars_add(struct scrape_exemplars *x, const struct scrape_exempl
 void scrape_exemplars_append(const struct scrape_exemplars *x,
                              const struct scrape_timestamped_scrape *timed,
                              struct metrics_reader *r, struct tsdb *db,
-                             struct scrape_ingest_counts *counts)
+                             struct scrape_ingest_counts *counts, bool (*go_on)(void *arg),
+                             void *arg)
 {
     for (size_t i = 0; i < x->n; i++) {
+        if (i % PAUSE_EXEMPLARS == PAUSE_EXEMPLARS - 1 && go_on && !go_on(arg))
+            return;
         const struct scrape_exemplar *e = &x->items[i];
         struct metrics_exemplar parsed;
         if (e->timed && timed->samples[e->timed - 1].rejected)

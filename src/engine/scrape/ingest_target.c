@@ -607,8 +607,9 @@ static struct gs_error *scrape_and_commit(struct ingestion *p, struct gs_slice b
     } else {
         commit(in, t_ms, 1, duration_s, p->put);
         scrape_timestamped_append(&p->timed, in->db, in->cfg->track_staleness, &in->counts);
-        scrape_exemplars_append(&p->exemplars, &p->timed, in->reader, in->db, &in->counts);
         scrape_timestamped_end_missing(&in->timed, &p->timed, in->db, t_ms);
+        scrape_exemplars_append(&p->exemplars, &p->timed, in->reader, in->db, &in->counts,
+                                in->go_on ? ingest_remaining : NULL, in);
     }
     return err;
 }

@@ -124,11 +124,13 @@ struct scrape_exemplars {
 };
 void scrape_exemplars_finish(struct scrape_exemplars *x);
 void scrape_exemplars_add(struct scrape_exemplars *x, const struct scrape_exemplar *e);
-// Stores them, except those of rejected samples. r: has read the body.
+// Stores them, except those of rejected samples. r: has read the body. go_on: called regularly;
+// false: the others are not stored. NULL: never called.
 void scrape_exemplars_append(const struct scrape_exemplars *x,
                              const struct scrape_timestamped_scrape *timed,
                              struct metrics_reader *r, struct tsdb *db,
-                             struct scrape_ingest_counts *counts);
+                             struct scrape_ingest_counts *counts, bool (*go_on)(void *arg),
+                             void *arg);
 
 // --- target ---
 //

@@ -692,6 +692,43 @@ static void test_exemplars(void **state)
     stop(&w);
 }
 
+static size_t n_exemplars(const struct world *w)
+{
+    struct tsdb_exemplar_stats s;
+    tsdb_exemplars_stats(w->db, &s);
+    return s.n;
+}
+
+static void test_many_exemplars_pause(void **state)
+{
+    static const char type[] = "application/openmetrics-text";
+    struct world w = start(&plain);
+    struct others o = {.w = &w, .group = tsdb_group_new(w.db), .t = 5000};
+    GS_AUTO_BUF struct gs_buf body = {0};
+    (void)state;
+    open_target(&w);
+    for (int i = 0; i < 3000; i++)
+        gs_buf_addf(&body, "a_total{b=\"%d\"} %d # {t=\"x\"} 0.5\n", i, i);
+    gs_buf_add_str(&body, "# EOF\n");
+    scrape_ingest_on_pause(w.in, let_others, &o);
+    assert_ok(scrape_ingest_text(w.in, gs_buf_slice(&body), type, 1000, 0.1));
+    int without = o.calls;
+    o.calls = 0;
+    tsdb_exemplars_set_max(w.db, 5000);
+    assert_ok(scrape_ingest_text(w.in, gs_buf_slice(&body), type, 2000, 0.1));
+    assert_true(o.calls >= without + 10);
+    assert_int_equal(n_exemplars(&w), 3000);
+    o.stop_at = o.calls; // after all lines
+    o.calls = 0;
+    tsdb_exemplars_set_max(w.db, 0);
+    tsdb_exemplars_set_max(w.db, 5000);
+    assert_ok(scrape_ingest_text(w.in, gs_buf_slice(&body), type, 3000, 0.1));
+    assert_int_equal(count_named(&w, "a_total"), 3000);
+    assert_in_range(n_exemplars(&w), 1, 2999);
+    tsdb_group_free(o.group);
+    stop(&w);
+}
+
 static void test_exemplars_of_a_failed_scrape_are_dropped(void **state)
 {
     struct world w = start(&plain);
@@ -710,6 +747,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_exemplars),
+        cmocka_unit_test(test_many_exemplars_pause),
         cmocka_unit_test(test_exemplars_of_a_failed_scrape_are_dropped),
         cmocka_unit_test(test_series_come_and_go),
         cmocka_unit_test(test_failures_end_all),

@@ -409,7 +409,9 @@ static bool store_series(struct remote_incoming *w)
     if (!check_labels(w))
         return true;
     w->r->histograms += s->n_histograms;
-    if (w->v2 && !s->n_samples) {
+    // Prometheus sends each exemplar as a series of its own, which its receiver refuses.
+    bool exemplars_only = s->n_exemplars && !s->n_histograms;
+    if (w->v2 && !s->n_samples && !exemplars_only) {
         w->r->exemplars += s->n_exemplars;
         GS_AUTO_FREE char *text = remote_labels_text(s);
         if (s->n_histograms)

@@ -260,7 +260,8 @@ static const struct gs_opt rows[] = {
      .type = GS_OPT_STRINGS,
      .offset = offsetof(struct engine_flags, features),
      .help = "Features with commas: exemplar-storage, promql-experimental-functions, "
-             "promql-binop-fill-modifiers. Other features of Prometheus have no effect."},
+             "promql-binop-fill-modifiers, promql-unquoted-utf8-names, "
+             "promql-delayed-name-removal. Other features of Prometheus have no effect."},
     IGNORED_BOOL(0, "web.enable-admin-api", "Series cannot be deleted here."),
     IGNORED_BOOL(3, "storage.tsdb.no-lockfile", "There is no such lock file."),
     IGNORED_BOOL(4, "storage.tsdb.allow-overlapping-compaction", "There are no blocks."),

@@ -193,6 +193,9 @@ static struct gs_error *group_series(struct promql_eval *ev, const struct promql
             err = promql_eval_key_labels(ev, &g->rule, g->input.series[g->keys.first[k]].labels,
                                          &s->labels);
     }
+    for (size_t s = 0; s < g->input.n && !err; s++)
+        if (g->input.series[s].drop_name)
+            ret->series[g->keys.ids[s]].drop_name = true;
     return err || !cached ? err : promql_eval_set(ev, cached, g->keys.numbers, ret);
 }
 

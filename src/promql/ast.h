@@ -175,6 +175,7 @@ enum promql_feature {
     PROMQL_EXPERIMENTAL_FUNCTIONS = 1, // promql-experimental-functions
     PROMQL_FILL = 2,                   // promql-binop-fill-modifiers
     PROMQL_UTF8_NAMES = 4,             // promql-unquoted-utf8-names
+    PROMQL_DELAYED_NAMES = 8,          // promql-delayed-name-removal
 };
 // Sets the features of the process. Call it before expressions are parsed.
 void promql_set_features(unsigned features);

@@ -206,6 +206,8 @@ static struct gs_error *raw_subquery(struct promql_eval *ev, const struct promql
     struct promql_steps inner;
     struct gs_error *err = promql_eval_subquery(ev, n, &inner, &m);
     if (!err)
+        err = promql_eval_drop_delayed(ev, &m);
+    if (!err)
         err = promql_eval_alloc(ev, m.n, sizeof(*ret->raw), &ret->raw);
     for (size_t i = 0; i < m.n && !err; i++) {
         int64_t *t;
@@ -262,6 +264,8 @@ static struct gs_error *evaluate_query(struct promql_eval *ev, const struct prom
     }
     err = promql_eval_node(ev, root, &r->matrix);
     r->matrix.n_steps = ev->steps.n;
+    if (!err)
+        err = promql_eval_drop_delayed(ev, &r->matrix);
     if (!err)
         promql_eval_compact(&r->matrix);
     return err;

@@ -114,6 +114,7 @@ struct gs_error *promql_eval_add_series(struct promql_eval *ev, struct promql_ma
     if (err)
         return err;
     s->labels = labels;
+    s->drop_name = false;
     m->set = NULL;
     m->n_steps = ev->steps.n;
     m->n++;
@@ -353,6 +354,11 @@ static bool same_metadata(const struct promql_eval *ev, struct tsdb_labels a, st
 static struct gs_error *drop_names(struct promql_eval *ev, struct promql_matrix *m, bool strict)
 {
     bool done = false;
+    if (promql_features() & PROMQL_DELAYED_NAMES) {
+        for (size_t i = 0; i < m->n; i++)
+            m->series[i].drop_name = true;
+        return NULL;
+    }
     struct gs_error *err = m->set ? drop_cached_names(ev, m, &done) : NULL;
     if (err || done)
         return err;
@@ -372,6 +378,24 @@ static struct gs_error *drop_names(struct promql_eval *ev, struct promql_matrix 
 struct gs_error *promql_eval_drop_names(struct promql_eval *ev, struct promql_matrix *m)
 {
     return drop_names(ev, m, false);
+}
+
+struct gs_error *promql_eval_drop_delayed(struct promql_eval *ev, struct promql_matrix *m)
+{
+    bool any = false;
+    for (size_t i = 0; i < m->n && (promql_features() & PROMQL_DELAYED_NAMES); i++) {
+        struct promql_series *s = &m->series[i];
+        if (!s->drop_name)
+            continue;
+        any = true;
+        struct gs_error *err = promql_eval_without_name(ev, s->labels, &s->labels);
+        if (err)
+            return err;
+    }
+    if (!any)
+        return NULL;
+    m->set = NULL;
+    return promql_eval_merge_equal(ev, m, false, NULL);
 }
 
 // --- calls ---

@@ -50,6 +50,8 @@ struct gs_error *promql_eval_sample_times(struct promql_eval *ev,
                                           struct promql_matrix *ret);
 // Removes the metric names, then checks as promql_eval_check_unique.
 struct gs_error *promql_eval_drop_names(struct promql_eval *ev, struct promql_matrix *m);
+// Removes the names that are still there because of PROMQL_DELAYED_NAMES.
+struct gs_error *promql_eval_drop_delayed(struct promql_eval *ev, struct promql_matrix *m);
 
 // --- functions ---
 // The functions in the table, by file.
@@ -299,6 +301,8 @@ struct gs_error *promql_eval_names(struct promql_eval *ev, struct promql_names n
 struct gs_error *promql_eval_keys(struct promql_eval *ev, const struct promql_key_rule *rule,
                                   const struct promql_matrix *a, const struct promql_matrix *b,
                                   struct promql_keys *ret_a, struct promql_keys *ret_b);
+// Whether the results of two vectors have the metric name, if only until the end of the query.
+bool promql_keeps_result_name(const struct promql_node *n);
 // Returns the labels of the result of two matched series.
 struct gs_error *promql_eval_result_labels(struct promql_eval *ev, const struct promql_node *n,
                                            const struct promql_key_rule *rule,

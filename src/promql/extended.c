@@ -213,7 +213,7 @@ struct gs_error *promql_eval_smoothed(struct promql_eval *ev, const struct promq
         if (!v)
             err = promql_eval_column(ev, &v);
         if (!err && smooth_steps(ev, n, v)) {
-            ret->series[ret->n++] = (struct promql_series){k->labels[i], v};
+            ret->series[ret->n++] = (struct promql_series){k->labels[i], v, false};
             v = NULL;
         }
         if (!err)

@@ -32,7 +32,8 @@ struct promql_series {
     // Symbols of the store, or of the query for strings that the query created; promql_text() reads
     // both. Equal strings have equal symbols within a query.
     struct tsdb_labels labels;
-    double *v; // n_steps columns
+    double *v;      // n_steps columns
+    bool drop_name; // with PROMQL_DELAYED_NAMES: the query removes the name at its end
 };
 
 // A vector (or, with n 1 and no labels, a scalar) over all steps.

@@ -171,6 +171,11 @@ static void note_bad_bound(struct promql_eval *ev, const struct promql_node *arg
     struct gs_slice bound = promql_eval_text(ev, tsdb_labels_get(l, le));
     GS_AUTO_BUF struct gs_buf quoted = {0};
     promql_quote(&quoted, bound);
+    struct gs_slice name = promql_eval_text(ev, tsdb_labels_get(l, TSDB_SYMBOL_NAME));
+    if (name.len && (promql_features() & PROMQL_DELAYED_NAMES)) {
+        gs_buf_add_str(&quoted, " for metric name ");
+        promql_quote(&quoted, name);
+    }
     promql_annotate_warning(promql_eval_annotations(ev), arg->start,
                             "bucket label \"le\" is missing or has a malformed value of %s",
                             quoted.data);

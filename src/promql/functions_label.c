@@ -29,6 +29,8 @@ static struct gs_error *set_label(struct promql_eval *ev, struct promql_series *
                                   struct gs_slice name, struct gs_slice value)
 {
     uint32_t n, v = TSDB_SYMBOL_EMPTY;
+    if (gs_slice_eq_str(name, "__name__"))
+        s->drop_name = false; // the new name stays
     struct gs_error *err = promql_eval_intern(ev, name, &n);
     if (!err && value.len)
         err = promql_eval_intern(ev, value, &v);

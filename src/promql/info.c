@@ -303,6 +303,8 @@ static struct gs_error *enrich_series(struct enrichment *e, size_t base, struct 
         if (!err && !same) {
             struct promql_series *added;
             err = promql_eval_add_series(e->ev, ret, labels, &added);
+            if (!err)
+                added->drop_name = s->drop_name;
             made = ret->n - 1;
             last = labels;
         }

@@ -138,16 +138,21 @@ static struct gs_error *place_one_side(struct match *m, size_t step, bool *ret_a
     return NULL;
 }
 
+bool promql_keeps_result_name(const struct promql_node *n)
+{
+    return promql_op_is_comparison(n->u.binary.op) &&
+           (!n->u.binary.return_bool || (promql_features() & PROMQL_DELAYED_NAMES));
+}
+
 struct gs_error *promql_eval_result_labels(struct promql_eval *ev, const struct promql_node *n,
                                            const struct promql_key_rule *rule,
                                            const uint32_t *include, struct tsdb_labels many,
                                            struct tsdb_labels one, struct tsdb_labels *ret)
 {
-    bool keep_name = promql_op_is_comparison(n->u.binary.op) && !n->u.binary.return_bool;
     bool one_to_one = n->u.binary.card == PROMQL_ONE_TO_ONE;
     struct tsdb_labels l = many;
     struct gs_error *err = NULL;
-    if (!keep_name)
+    if (!promql_keeps_result_name(n))
         err = promql_eval_without_name(ev, l, &l);
     if (!err && one_to_one && rule->on)
         err = promql_eval_key_labels(ev, rule, l, &l);
@@ -184,7 +189,11 @@ static struct gs_error *add_result(struct match *m, uint32_t many, uint32_t one,
     struct tsdb_labels labels;
     struct promql_series *s;
     struct gs_error *err = result_labels(m, many, one, &labels);
-    return err ? err : promql_eval_add_series(m->ev, ret, labels, &s);
+    if (!err)
+        err = promql_eval_add_series(m->ev, ret, labels, &s);
+    if (!err)
+        s->drop_name = m->n->u.binary.return_bool;
+    return err;
 }
 
 // Returns the result series of a match.

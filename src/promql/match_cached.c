@@ -61,10 +61,9 @@ static struct gs_error *find_pairs(struct build *b, bool *ret_simple)
 static struct promql_label_table *table_of_results(const struct build *b)
 {
     GS_AUTO_BUF struct gs_buf key = {0};
-    bool compares = b->n->u.binary.op >= PROMQL_EQL && b->n->u.binary.op <= PROMQL_GTE;
     gs_buf_add_char(&key, 'P');
     gs_buf_add_char(&key, (char)('0' + b->n->u.binary.card));
-    gs_buf_add_char(&key, compares && !b->n->u.binary.return_bool ? 'c' : 'a');
+    gs_buf_add_char(&key, promql_keeps_result_name(b->n) ? 'c' : 'a');
     promql_eval_rule_key(b->ev, &b->rule, &key);
     gs_buf_add_char(&key, '/');
     promql_eval_rule_key(b->ev, &b->include, &key);
@@ -197,7 +196,8 @@ struct gs_error *promql_eval_cached_vectors(struct promql_eval *ev, const struct
         const double *many = b.many->series[b.items[i].many].v;
         const double *one = b.one->series[b.items[i].one].v;
         apply_operator(n, swapped ? one : many, swapped ? many : one, ev->steps.n, v);
-        ret->series[ret->n++] = (struct promql_series){b.results->labels[b.numbers[i]], v};
+        ret->series[ret->n++] =
+            (struct promql_series){b.results->labels[b.numbers[i]], v, n->u.binary.return_bool};
     }
     err = promql_eval_set(ev, b.results, b.numbers, ret);
     promql_eval_compact(ret);

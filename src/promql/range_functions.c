@@ -134,7 +134,7 @@ static struct gs_error *over_selector(struct promql_eval *ev, struct rollup *r,
             err = slide(ev, r, k->name, k->labels[i], s, v, &any);
         if (!err && any) {
             members[ret->n] = k->refs[i];
-            ret->series[ret->n++] = (struct promql_series){k->labels[i], v};
+            ret->series[ret->n++] = (struct promql_series){k->labels[i], v, false};
             take_column(ev, r);
         }
     }
@@ -206,7 +206,8 @@ static struct gs_error *over_subquery(struct promql_eval *ev, struct rollup *r,
         if (!err)
             err = slide(ev, r, TSDB_NO_SYMBOL, m.series[i].labels, &points, v, &any);
         if (!err && any) {
-            ret->series[ret->n++] = (struct promql_series){m.series[i].labels, v};
+            ret->series[ret->n++] =
+                (struct promql_series){m.series[i].labels, v, m.series[i].drop_name};
             take_column(ev, r);
         }
     }

@@ -284,7 +284,7 @@ static struct gs_error *latest(struct promql_eval *ev, struct promql_cached_seri
         if (times)
             v[i] = (double)t[i] / 1000;
         members[ret->n] = k->refs[i];
-        ret->series[ret->n++] = (struct promql_series){k->labels[i], &v[i]};
+        ret->series[ret->n++] = (struct promql_series){k->labels[i], &v[i], false};
     }
     err = promql_eval_set(ev, NULL, members, ret);
     return err ? err : promql_eval_count(ev, ret->n);
@@ -325,7 +325,7 @@ static struct gs_error *columns(struct promql_eval *ev, const struct promql_node
             err = promql_eval_column(ev, &v);
         if (!err && fill_steps(ev, &n->u.selector.shift, times, v)) {
             members[ret->n] = k->refs[i];
-            ret->series[ret->n++] = (struct promql_series){k->labels[i], v};
+            ret->series[ret->n++] = (struct promql_series){k->labels[i], v, false};
             v = NULL;
         }
         if (!err)

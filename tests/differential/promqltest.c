@@ -4,9 +4,10 @@
 // As Prometheus does, each instant query also runs as the middle step of a range query and, with @
 // after each selector, at other times.
 //
-// Usage: promqltest [-v] EXCEPTIONS FILE...
+// Usage: promqltest [-v] [-d] EXCEPTIONS FILE...
 // EXCEPTIONS has lines "FILE:LINE,LINE... REASON" of plain statements that need not pass. Exit code
-// 1: another plain statement fails, or an exception passes. -v: all failures are printed.
+// 1: another plain statement fails, or an exception passes. -v: all failures are printed. -d: with
+// the feature promql-delayed-name-removal; exceptions with its name as reason do not apply.
 #include "promql/promql.h"
 #include "promql/series.h"
 
@@ -25,7 +26,11 @@
 
 #define MAX_LINES 256
 
+#define DELAYED_NAMES "promql-delayed-name-removal"
+
 enum class { PLAIN, EXPERIMENTAL, NATIVE, N_CLASSES };
+
+static unsigned features = PROMQL_EXPERIMENTAL_FUNCTIONS | PROMQL_FILL | PROMQL_UTF8_NAMES;
 
 struct script {
     const char *file; // without its folder
@@ -623,7 +628,7 @@ static bool is_experimental(const struct statement *q)
     struct promql_expr *x = NULL;
     promql_set_features(0);
     struct gs_error *err = promql_parse(gs_slice_of(q->expr), &x);
-    promql_set_features(PROMQL_EXPERIMENTAL_FUNCTIONS | PROMQL_FILL | PROMQL_UTF8_NAMES);
+    promql_set_features(features);
     promql_expr_free(x);
     bool known = !err;
     gs_error_free(err);
@@ -744,7 +749,8 @@ static void read_exceptions(const char *path, struct tally *t)
     while (rest.data) {
         struct gs_slice line = gs_slice_trim(gs_slice_cut(&rest, '\n'));
         struct gs_slice place = gs_slice_cut(&line, ' ');
-        if (!place.len || gs_slice_starts(place, "#"))
+        if (!place.len || gs_slice_starts(place, "#") ||
+            ((features & PROMQL_DELAYED_NAMES) && gs_slice_ends(line, DELAYED_NAMES)))
             continue;
         struct gs_slice file = gs_slice_cut(&place, ':');
         while (place.data) {
@@ -761,23 +767,24 @@ int main(int argc, char **argv)
 {
     struct tally t = {.exceptions = gs_hmap_new(NULL)};
     int first = 1;
-    if (argc > 1 && gs_streq(argv[1], "-v")) {
-        t.verbose = true;
-        first++;
+    for (; first < argc && *argv[first] == '-'; first++) {
+        t.verbose = t.verbose || gs_streq(argv[first], "-v");
+        if (gs_streq(argv[first], "-d"))
+            features |= PROMQL_DELAYED_NAMES;
     }
     if (argc < first + 2) {
-        fprintf(stderr, "usage: promqltest [-v] EXCEPTIONS FILE...\n");
+        fprintf(stderr, "usage: promqltest [-v] [-d] EXCEPTIONS FILE...\n");
         return 2;
     }
-    promql_set_features(PROMQL_EXPERIMENTAL_FUNCTIONS | PROMQL_FILL | PROMQL_UTF8_NAMES);
+    promql_set_features(features);
     read_exceptions(argv[first], &t);
     for (int i = first + 1; i < argc; i++)
         run_script(argv[i], &t);
     printf(
-        "plain statements: %zu of %zu passed; experimental: %zu of %zu; native histograms: %zu of "
-        "%zu\n",
-        t.passed[PLAIN], t.run[PLAIN], t.passed[EXPERIMENTAL], t.run[EXPERIMENTAL],
-        t.passed[NATIVE], t.run[NATIVE]);
+        "%splain statements: %zu of %zu passed; experimental: %zu of %zu; native histograms: %zu "
+        "of %zu\n",
+        features & PROMQL_DELAYED_NAMES ? DELAYED_NAMES ": " : "", t.passed[PLAIN], t.run[PLAIN],
+        t.passed[EXPERIMENTAL], t.run[EXPERIMENTAL], t.passed[NATIVE], t.run[NATIVE]);
     gs_hmap_free(t.exceptions);
     return t.wrong ? 1 : 0;
 }

@@ -9,7 +9,7 @@
 //   eval_fail instant|range … EXPR     then the error's text
 //   expect warn|info TEXT              among the expected lines
 //
-// experimental.test has all features enabled.
+// experimental.test and delayed_names.test have features enabled.
 #include "promql/promql.h"
 #include "promql/series.h"
 
@@ -318,7 +318,9 @@ static void run_script(const char *file, char *text)
 {
     struct script s = {.file = file};
     bool experimental = gs_streq(file, "experimental.test");
-    promql_set_features(experimental ? PROMQL_EXPERIMENTAL_FUNCTIONS | PROMQL_FILL : 0);
+    promql_set_features(experimental ? PROMQL_EXPERIMENTAL_FUNCTIONS | PROMQL_FILL
+                        : gs_streq(file, "delayed_names.test") ? PROMQL_DELAYED_NAMES
+                                                               : 0);
     struct query q = {0};
     int64_t step_ms = 0;
     for (char *line = text; line; s.line++) {

@@ -47,7 +47,7 @@ static const struct {
      {"anchored", "at_modifier", "bool", "by", "duration_expr", "group_left", "group_right",
       "ignoring", "offset", "negative_offset", "on", "per_query_lookback_delta", "smoothed",
       "subqueries", "without"},
-     {"delayed_name_removal", "per_step_stats", "type_and_unit_labels"}},
+     {"per_step_stats", "type_and_unit_labels"}},
     {"rules", {"keep_firing_for", "query_offset"}, {"concurrent_rule_eval"}},
     {"scrape",
      {NULL},
@@ -128,6 +128,7 @@ void engine_api_features(struct engine_api_request *r)
     set_feature(all, "prometheus", "auto_reload_config", flag_is_on(a, "config.auto-reload"));
     set_feature(all, "tsdb", "exemplar_storage", tsdb_exemplars_max(a->cfg.db) > 0);
     set_feature(all, "promql", "unquoted_utf8_names", promql_features() & PROMQL_UTF8_NAMES);
+    set_feature(all, "promql", "delayed_name_removal", promql_features() & PROMQL_DELAYED_NAMES);
     static const char *const fills[] = {"fill", "fill_left", "fill_right"};
     for (size_t i = 0; i < GS_ARRAY_LEN(fills); i++)
         set_feature(all, "promql", fills[i], promql_features() & PROMQL_FILL);

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 enum { MAX_BODY = 10 * 1024 * 1024 };    // bytes of a form, as in Prometheus
-#define HEAD_MEMORY ((size_t)256 * 1024) // a GET with 1,500 match[]
+#define HEAD_MEMORY ((size_t)256 * 1024) // a GET with 5,000 match[]
 #define PROGRESS_LOG_NS                                                                            \
     (5 * GS_NS_PER_SEC) // between two log lines about the progress of the recovery
 

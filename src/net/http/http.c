@@ -128,10 +128,14 @@ struct gs_error *http_read_form(struct http_exchange *x)
     bool multipart = type && strncasecmp(type, parts, sizeof(parts) - 1) == 0;
     if (!type || x->body.len == 0 || (!multipart && strncasecmp(type, form, sizeof(form) - 1) != 0))
         return NULL;
+    // As in Go, those of the URL are after those of a form, but before those of a multipart form.
+    if (multipart) {
+        struct gs_error *wrong = http_read_multipart(x, type);
+        return wrong ? gs_error_wrap(wrong, "form body") : NULL;
+    }
     struct http_pairs url = x->query;
     x->query = (struct http_pairs){0};
-    struct gs_error *err =
-        multipart ? http_read_multipart(x, type) : add_query_parameters(x, gs_buf_slice(&x->body));
+    struct gs_error *err = add_query_parameters(x, gs_buf_slice(&x->body));
     for (size_t i = 0; i < url.len; i++)
         pairs_add(&x->query, url.items[i].name, url.items[i].value);
     free(url.items);

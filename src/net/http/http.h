@@ -45,8 +45,8 @@ const char *http_target(const struct http_exchange *x); // path and query as the
 const char *http_query(const struct http_exchange *x, const char *name);
 // NULL after the last parameter.
 const char *http_query_nth(const struct http_exchange *x, size_t i, const char **ret_name);
-// Adds the parameters of an application/x-www-form-urlencoded or multipart/form-data body before
-// those of the query, so that http_query() finds both. Files and other bodies have no effect.
+// Adds the parameters of an application/x-www-form-urlencoded body before those of the query, or
+// those of a multipart/form-data body after them. Files and other bodies have no effect.
 // GS_EINVAL on a bad escape, a NUL or malformed parts.
 struct gs_error *http_read_form(struct http_exchange *x);
 // The case of the name is ignored. NULL if absent.

@@ -11,9 +11,6 @@
 
 enum {
     STREAM_BLOCK = 16 * 1024,
-    // Both heads are in the connection's 32 KiB of MHD. If they do not fit, MHD ends the connection
-    // without a reply.
-    MAX_REQUEST_HEAD = 20 * 1024,
     MAX_REPLY_HEADERS = 8 * 1024,
 };
 
@@ -231,6 +228,13 @@ static enum MHD_Result refuse_head(struct http_server_request *r, int status, co
     return refuse_request(r, status, "text/plain; charset=utf-8", fault);
 }
 
+static enum MHD_Result refuse_large_head(struct http_server_request *r)
+{
+    GS_AUTO_FREE char *text =
+        gs_format("the head of the request is larger than %zu KiB\n", r->server->max_head / 1024);
+    return refuse_head(r, MHD_HTTP_REQUEST_HEADER_FIELDS_TOO_LARGE, text);
+}
+
 // Called after the headers have arrived, before a body is read.
 static enum MHD_Result begin_request(struct http_server_request *r, const char *method,
                                      const char *version)
@@ -249,9 +253,8 @@ static enum MHD_Result begin_request(struct http_server_request *r, const char *
     MHD_get_connection_values(r->connection, MHD_HEADER_KIND, add_mhd_header, &r->x);
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(r->connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
-    if (info && info->header_size > MAX_REQUEST_HEAD)
-        return refuse_head(r, MHD_HTTP_REQUEST_HEADER_FIELDS_TOO_LARGE,
-                           "the head of the request is larger than 20 KiB\n");
+    if (info && info->header_size > r->server->max_head)
+        return refuse_large_head(r);
     const char *fault = http_server_head_fault(&r->x, version, &status);
     if (fault)
         return refuse_head(r, status, fault);

@@ -18,6 +18,10 @@
 
 enum {
     DEFAULT_MAX_BODY = 3 * 1024 * 1024,
+    // MHD's memory of a connection has both heads. If they do not fit, MHD ends the connection
+    // without a reply.
+    DEFAULT_HEAD_MEMORY = 32 * 1024,
+    REPLY_HEAD_MEMORY = 12 * 1024,
     DEFAULT_CONNECTIONS = 512,
     DEFAULT_IDLE_S = 90,
     DEFAULT_HEAD_S = 10,
@@ -245,7 +249,8 @@ static void copy_server_config(struct http_server *s, const struct http_server_c
     s->request_client_cert = cfg->request_client_cert;
     s->require_identity = cfg->require_identity;
     s->max_body = cfg->max_body ? cfg->max_body : DEFAULT_MAX_BODY;
-    s->head_memory = cfg->head_memory;
+    s->head_memory = cfg->head_memory ? cfg->head_memory : DEFAULT_HEAD_MEMORY;
+    s->max_head = s->head_memory - REPLY_HEAD_MEMORY;
     s->idle_timeout_s = cfg->idle_timeout_s ? cfg->idle_timeout_s : DEFAULT_IDLE_S;
     s->head_timeout_s = cfg->head_timeout_s ? cfg->head_timeout_s : DEFAULT_HEAD_S;
     s->body_timeout_s = cfg->body_timeout_s ? cfg->body_timeout_s : DEFAULT_BODY_S;
@@ -286,9 +291,8 @@ static struct gs_error *start_daemon(struct http_server *s, int fd)
     options[n++] = (struct MHD_OptionItem){MHD_OPTION_CLIENT_DISCIPLINE_LVL, 1, NULL};
 #endif
     options[n++] = (struct MHD_OptionItem){MHD_OPTION_CONNECTION_TIMEOUT, s->idle_timeout_s, NULL};
-    if (s->head_memory)
-        options[n++] = (struct MHD_OptionItem){MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-                                               (intptr_t)s->head_memory, NULL};
+    options[n++] =
+        (struct MHD_OptionItem){MHD_OPTION_CONNECTION_MEMORY_LIMIT, (intptr_t)s->head_memory, NULL};
     options[n++] = (struct MHD_OptionItem){MHD_OPTION_NOTIFY_COMPLETED,
                                            (intptr_t)http_server_request_completed, s};
     options[n++] = (struct MHD_OptionItem){MHD_OPTION_NOTIFY_CONNECTION,

@@ -27,7 +27,7 @@ struct http_server_config {
     bool require_identity;           // 401 for unauthenticated requests (except public_paths)
     const char *const *public_paths; // NULL-terminated exact paths
     size_t max_body;                 // bytes, 0: 3 MiB (kube-apiserver's limit)
-    size_t head_memory;              // of a connection for heads of requests; 0: 32 KiB
+    size_t head_memory; // of a connection, for the head of a request and 12 KiB; 0: 32 KiB
     // 0: 512. When all are in use, the one that has waited longest for a request is closed; if all
     // are busy, new ones get health replies and 503 for the rest.
     unsigned max_connections;

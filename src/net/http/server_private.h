@@ -53,7 +53,7 @@ struct http_server {
     void *check_token_arg;
     bool tls, require_identity;
     const char **public_paths; // NULL-terminated
-    size_t max_body, head_memory;
+    size_t max_body, head_memory, max_head;
     unsigned idle_timeout_s, head_timeout_s, body_timeout_s;
 
     struct server_requests requests; // all connections of MHD

@@ -412,6 +412,22 @@ static void test_large_heads(void **state)
     }
 }
 
+static void test_large_heads_with_more_memory(void **state)
+{
+    (void)state;
+    static const int sizes[] = {20000, 100000, 240000, 252000};
+    GS_AUTO_BUF struct gs_buf parameters = {0};
+    while (parameters.len < 252000)
+        gs_buf_add_str(&parameters, "match%5B%5D=a_metric&");
+    for (size_t i = 0; i < GS_ARRAY_LEN(sizes); i++) {
+        struct fixture *f = setup(false, (struct http_server_config){.head_memory = 256 * 1024});
+        GS_AUTO_FREE char *text =
+            gs_format("GET /?%.*s HTTP/1.1\r\nHost: x\r\n\r\n", sizes[i], parameters.data);
+        assert_int_equal(request(f, text), sizes[i] > 250000 ? 431 : 200);
+        teardown(f);
+    }
+}
+
 static void test_forbidden_heads(void **state)
 {
     (void)state;
@@ -525,6 +541,7 @@ int main(void)
         cmocka_unit_test(test_half_closed_peer_gets_its_reply),
         cmocka_unit_test(test_large_headers_of_replies_are_left_out),
         cmocka_unit_test(test_large_heads),
+        cmocka_unit_test(test_large_heads_with_more_memory),
         cmocka_unit_test(test_forbidden_heads),
         cmocka_unit_test(test_requests_of_a_client_wait_for_others),
     };

@@ -143,8 +143,9 @@ static bool time_method(struct template_expansion *e, struct gs_slice name,
                    {"Hour", tm.tm_hour},
                    {"Minute", tm.tm_min},
                    {"Second", tm.tm_sec},
+                   {"Nanosecond", (ms - seconds * 1000) * 1000000},
                    {"YearDay", tm.tm_yday + INT64_C(1)},
-                   {"UnixNano", ms * 1000000}};
+                   {"UnixNano", (int64_t)((uint64_t)ms * 1000000)}}; // as in Go, it can overflow
     for (size_t i = 0; i < GS_ARRAY_LEN(numbers); i++)
         if (gs_slice_eq_str(name, numbers[i].name)) {
             *v = template_int(numbers[i].value);
@@ -190,8 +191,11 @@ static bool duration_method(struct template_expansion *e, struct gs_slice name,
         v->u.i = ns == INT64_MIN ? INT64_MAX : ns < 0 ? -ns : ns;
         return true;
     }
-    char text[GS_RFC3339_SIZE];
-    return gs_slice_eq_str(name, "String") && text_result(e, gs_format_duration(ns, text), v);
+    if (!gs_slice_eq_str(name, "String"))
+        return false;
+    GS_AUTO_BUF struct gs_buf shown = {0};
+    template_print_duration(ns, &shown);
+    return text_result(e, shown.data, v);
 }
 
 static bool get_field(struct template_expansion *e, const struct template_argument *a,

@@ -456,6 +456,15 @@ static bool fn_humanize_timestamp(struct call *c)
     return return_text(c, &text);
 }
 
+static bool fn_url_query_escape(struct call *c)
+{
+    GS_AUTO_BUF struct gs_buf text = {.limit = MAX_RESULT};
+    if (!check_argument(c, 0, VALUE_STRING))
+        return false;
+    template_escape_query(c->args[0].u.s, &text);
+    return return_text(c, &text);
+}
+
 static bool fn_to_time(struct call *c)
 {
     double v = 0;
@@ -496,9 +505,12 @@ static bool fn_parse_duration(struct call *c)
         return false;
     GS_AUTO_FREE char *text = gs_slice_dup(c->args[0].u.s);
     bool negative = *text == '-';
-    if (!codec_parse_duration(text + negative, &ms))
+    const char *amount = text + negative;
+    if (!*amount)
+        return fail_function(c, "error calling parseDuration: empty duration string");
+    if (!codec_parse_duration(amount, &ms))
         return fail_function(c, "error calling parseDuration: not a valid duration string: \"%s\"",
-                             text);
+                             amount);
     *c->ret = template_float((double)(negative ? -ms : ms) / 1000);
     return true;
 }
@@ -589,6 +601,7 @@ static const struct function {
     {"html", 0, -1, fn_escape},
     {"js", 0, -1, fn_escape},
     {"urlquery", 0, -1, fn_escape},
+    {"urlQueryEscape", 1, 1, fn_url_query_escape},
     {"call", 1, -1, fn_call},
     {"query", 1, 1, fn_query},
     {"first", 1, 1, fn_first},

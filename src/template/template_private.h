@@ -210,6 +210,7 @@ void template_print(const struct template_value *v, struct gs_buf *out); // fmt.
 void template_printf(struct gs_slice fmt, const struct template_value *args, size_t n,
                      struct gs_buf *out);
 void template_print_time(int64_t unix_ms, struct gs_buf *out);
+void template_print_duration(int64_t ns, struct gs_buf *out);
 void template_quote(struct gs_slice s, struct gs_buf *out);             // strconv.Quote
 void template_add_general(double v, int precision, struct gs_buf *out); // "%.4g" as Go prints it
 enum template_comparison {

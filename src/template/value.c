@@ -66,6 +66,15 @@ struct gs_slice template_label(const struct template_value *labels, struct gs_sl
 }
 
 // Formats like Go's time.Time.String in UTC.
+void template_print_duration(int64_t ns, struct gs_buf *out)
+{
+    char text[GS_RFC3339_SIZE];
+    gs_format_duration(ns, text);
+    bool micro = gs_ends(text, "us");
+    gs_buf_add(out, text, strlen(text) - (micro ? 2 : 0));
+    gs_buf_add_str(out, micro ? "µs" : "");
+}
+
 void template_print_time(int64_t unix_ms, struct gs_buf *out)
 {
     int64_t seconds = unix_ms / 1000, ms = unix_ms % 1000;
@@ -206,11 +215,9 @@ void template_print(const struct template_value *v, struct gs_buf *out)
     case VALUE_TIME:
         template_print_time(v->u.i, out);
         return;
-    case VALUE_DURATION: {
-        char text[GS_RFC3339_SIZE];
-        gs_buf_add_str(out, gs_format_duration(v->u.i, text));
+    case VALUE_DURATION:
+        template_print_duration(v->u.i, out);
         return;
-    }
     case VALUE_DATA:
         print_data(v->u.data, out);
         return;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How many buckets of histograms are in use, as promtool query analyze prints it.
 #include "base/clock.h"
+#include "base/hmap.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "query/query_private.h"
@@ -48,6 +49,7 @@ struct classic {
 struct analysis {
     struct classic *items;
     size_t n, cap;
+    struct gs_hmap *numbers; // of items, by key: index + 1
     struct meta_statistics classic, native;
 };
 
@@ -129,15 +131,14 @@ static char *key_of(const json_t *metric)
 
 static struct classic *classic_of(struct analysis *a, const json_t *metric)
 {
-    char *key = key_of(metric);
-    for (size_t i = 0; i < a->n; i++)
-        if (gs_streq(a->items[i].key, key)) {
-            free(key);
-            return &a->items[i];
-        }
+    GS_AUTO_FREE char *key = key_of(metric);
+    size_t number = (size_t)(uintptr_t)gs_hmap_get_str(a->numbers, key);
+    if (number)
+        return &a->items[number - 1];
     gs_grow(&a->items, &a->cap, a->n, sizeof(*a->items));
-    a->items[a->n] = (struct classic){.key = key};
-    return &a->items[a->n++];
+    a->items[a->n++] = (struct classic){.key = GS_TAKE(key)};
+    gs_hmap_put_str(a->numbers, a->items[a->n - 1].key, (void *)(uintptr_t)a->n);
+    return &a->items[a->n - 1];
 }
 
 static void add_bucket(struct analysis *a, const json_t *metric, const json_t *values)
@@ -259,6 +260,7 @@ static void forget_classic(struct analysis *a)
     free(a->items);
     a->items = NULL;
     a->n = a->cap = 0;
+    gs_hmap_clear(a->numbers);
 }
 
 static struct gs_error *analyze_answer(struct analysis *a, const json_t *data)
@@ -299,7 +301,6 @@ static struct gs_error *analyze_match(struct analysis *a, const struct query_pee
 
 struct gs_error *query_analyze(const struct query_peer *peer, const struct query_analysis *o)
 {
-    struct analysis a = {0};
     int64_t at_ms = gs_unix_ms();
     if (!gs_streq(o->type, "histogram"))
         return gs_error_new(GS_EINVAL, "analyze type is %s, must be 'histogram'",
@@ -307,6 +308,8 @@ struct gs_error *query_analyze(const struct query_peer *peer, const struct query
     struct gs_error *err = o->time ? query_parse_time(o->time, at_ms, &at_ms) : NULL;
     if (err)
         return gs_error_wrap(err, "--time");
+    GS_CLEANUP(gs_hmap_freep) struct gs_hmap *numbers = gs_hmap_new(NULL);
+    struct analysis a = {.numbers = numbers};
     printf("%s", header);
     for (size_t i = 0; i < o->match->len && !err; i++)
         err = analyze_match(&a, peer, o, at_ms, o->match->items[i]);

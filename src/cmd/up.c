@@ -116,6 +116,12 @@ static const struct gs_opt opts[] = {
      AT(owner_label),
      .help = "Label of pods, otherwise of their namespaces, that names who pays, for "
              "`gpuscale report`."},
+    {.name = "enable-feature",
+     .arg = "NAMES",
+     .type = GS_OPT_STRINGS,
+     AT(features),
+     .help = "Features of the metrics engine with commas, such as promql-experimental-functions "
+             "(gpuscale engine --help). Repeatable."},
     {.name = "prometheus-port",
      .arg = "PORT",
      .def = "-1",

@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "engine/check.h"
 #include "hpa/controller.h"
 #include "hpa/explain_api.h"
 #include "kube/kubeconfig.h"
@@ -315,6 +316,7 @@ static struct gs_error *start_metrics(struct up_cluster *c, const struct up_opti
         .pod_monitor_selector = selectors[CHART_POD_MONITORS],
         .rule_selector = selectors[CHART_RULES],
         .store = {.retention_ms = RETENTION_MS},
+        .exemplars = engine_has_feature(&o->features, ENGINE_FEATURE_EXEMPLARS),
         .kube = c->client,
         .kube_state = true,
         .kube_rules = true,
@@ -328,6 +330,7 @@ static struct gs_error *start_metrics(struct up_cluster *c, const struct up_opti
                    .owner_label = o->owner_label,
                    .interval_ms = LEDGER_INTERVAL_MS},
     };
+    engine_enable_features(&o->features);
     err = engine_new(c->loop, &engine, &c->engine);
     if (!err)
         err = choose_port(o->prometheus_port, PROMETHEUS_PORT, "the Prometheus API",

@@ -13,7 +13,7 @@ struct up_options {
     struct gs_opt_list pools, pool_files;
     struct autoscaler_settings autoscaler; // of nodes
     struct gs_opt_list files, images, env, node_labels, node_taints, values, scrape_configs,
-        alertmanagers;
+        alertmanagers, features;
     const char *collectors, *release_namespace;
     int64_t api_port, exporter_port, prometheus_port; // -1: the default port, or a free one when
                                                       // that port is in use

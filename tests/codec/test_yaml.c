@@ -35,6 +35,9 @@ static void test_scalars(void **state)
     check("a: |\n  x\n  y\nb: >\n  x\n  y\n", "{\"a\":\"x\\ny\\n\",\"b\":\"x y\\n\"}");
     check("1: a\ntrue: b\n", "{\"1\":\"a\",\"true\":\"b\"}");
     check("a: !!str 12\n", "{\"a\":\"12\"}");
+    check("a: !!binary aGVsbG8=\nb: !!binary |\n  aGVs\n  bG8=\n",
+          "{\"a\":\"hello\",\"b\":\"hello\"}");
+    check("a: !!binary MTI=\n!!binary Yg==: !!binary \"\"\n", "{\"a\":\"12\",\"b\":\"\"}");
 }
 
 static void test_documents(void **state)
@@ -94,6 +97,9 @@ static void test_errors_name_the_place(void **state)
     expect_error("a: 1\n<<: 2\n", "t.yaml:2:5: << needs a mapping or a list of mappings");
     expect_error("<<: [{a: 1}, 2]\n", "t.yaml:1:15: << needs a mapping");
     expect_error("<<: ~\n", "t.yaml:1:5: << needs a mapping");
+    expect_error("a: !!binary YWJ\n", "t.yaml:1:13: !!binary value contains invalid base64 data");
+    expect_error("a: !!binary /w==\n", "t.yaml:1:13: the text is not valid UTF-8");
+    expect_error("a: !!binary AGE=\n", "t.yaml:1:13: a NUL character is not allowed");
 }
 
 // A version directive with invalid UTF-8 caused an endless loop in the parser.

@@ -6,10 +6,11 @@
 #include "base/mem.h"
 
 enum {
-    MAX_STREAMS = 64,       // further pages poll
-    TICK_MS = 1000,         // pages are notified at most once in this time
-    ALIVE_TICKS = 15,       // a comment after this many ticks without an event
-    MAX_PENDING = 16 * 1024 // bytes; a peer that does not read gets no further events
+    MAX_STREAMS = 64,        // further pages poll
+    TICK_MS = 1000,          // pages are notified at most once in this time
+    ALIVE_TICKS = 15,        // a comment after this many ticks without an event
+    MAX_PENDING = 16 * 1024, // bytes; a peer that does not read gets no further events
+    STALL_MS = 30000,        // then its stream is closed, for other pages
 };
 
 struct web_stream {
@@ -76,6 +77,7 @@ void web_events_open(struct web *w, struct http_exchange *x)
         s->next->prev = s;
     w->streams = s;
     s->http = http_reply_stream(x, 200, "text/event-stream", on_stream_closed, s);
+    http_stream_limit_stall(s->http, STALL_MS);
     // The first event also proves that the stream works through proxies.
     GS_AUTO_FREE char *first =
         gs_format("retry: 3000\ndata: %llu\n\n", (unsigned long long)w->o.version(w->o.arg));

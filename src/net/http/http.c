@@ -515,6 +515,13 @@ void http_stream_end(struct http_stream *s)
     stream_changed(s);
 }
 
+void http_stream_limit_stall(struct http_stream *s, unsigned ms)
+{
+    struct http_exchange *x = GS_CONTAINER_OF(s, struct http_exchange, stream);
+    if (!x->gone && x->ops->stream_limit_stall)
+        x->ops->stream_limit_stall(x, ms);
+}
+
 struct gs_slice http_stream_front(const struct http_stream *s)
 {
     return gs_slice_make(s->queue.data ? s->queue.data + s->sent : NULL, s->queue.len - s->sent);

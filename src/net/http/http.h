@@ -92,6 +92,10 @@ struct http_stream *http_reply_stream(struct http_exchange *x, int status, const
 void http_stream_write(struct http_stream *s, struct gs_slice bytes);
 size_t http_stream_pending(const struct http_stream *s);
 void http_stream_end(struct http_stream *s);
+// Closes the stream if the peer has acknowledged or read nothing of the sent bytes for so long
+// (TCP_USER_TIMEOUT, RFC 5482). By default, the kernel waits 15 minutes for a peer that
+// disappeared, and without limit for one that does not read.
+void http_stream_limit_stall(struct http_stream *s, unsigned ms);
 
 // --- another protocol on the connection ---
 

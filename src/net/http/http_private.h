@@ -26,6 +26,7 @@ struct http_carrier_ops {
                   struct gs_slice body);
     void (*stream_begin)(struct http_exchange *x, int status, const char *content_type);
     void (*stream_changed)(struct http_exchange *x); // bytes were queued, or it was ended or cut
+    void (*stream_limit_stall)(struct http_exchange *x, unsigned ms); // NULL: not needed
     // NULL: not possible. The reply's headers were added to the exchange.
     struct http_upgrade *(*upgrade)(struct http_exchange *x, const char *protocol,
                                     const struct http_upgrade_callbacks *cb, void *arg);

@@ -6,6 +6,8 @@
 #include "base/num.h"
 #include "net/http/server_private.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <sys/socket.h>
 
@@ -125,6 +127,11 @@ static void carrier_stream_changed(struct http_exchange *x)
     resume_connection(r);
 }
 
+static void carrier_stream_limit_stall(struct http_exchange *x, unsigned ms)
+{
+    (void)setsockopt(request_of(x)->fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof(ms));
+}
+
 static struct http_upgrade *carrier_upgrade(struct http_exchange *x, const char *protocol,
                                             const struct http_upgrade_callbacks *cb, void *arg)
 {
@@ -141,6 +148,7 @@ static const struct http_carrier_ops carrier_ops = {
     .reply = carrier_reply,
     .stream_begin = carrier_stream_begin,
     .stream_changed = carrier_stream_changed,
+    .stream_limit_stall = carrier_stream_limit_stall,
     .upgrade = carrier_upgrade,
     .release = carrier_release,
 };

@@ -645,6 +645,27 @@ static void test_slow_stream_reader_is_cut(void **state)
     teardown(f);
 }
 
+static void test_stream_without_a_reader_is_closed_after_its_time(void **state)
+{
+    enum { MANY = 1024 * 1024 }; // bytes, less than the limit of a stream
+    struct fixture *f = setup(false, (struct http_server_config){0});
+    int fd = raw_connect(f->server);
+    assert_true(raw_send(fd, "GET /stream HTTP/1.1\r\nHost: x\r\n\r\n"));
+    wait_until(f, f->stream);
+    http_stream_limit_stall(f->stream, 1000);
+    GS_AUTO_FREE char *block = gs_alloc(MANY);
+    memset(block, 's', MANY);
+    for (int64_t end = gs_mono_ns() + WAIT_NS; f->stream;) {
+        assert_true(gs_mono_ns() < end);
+        if (http_stream_pending(f->stream) < MANY) // the kernel takes some megabytes
+            http_stream_write(f->stream, gs_slice_make(block, MANY));
+        run_ms(f, 10);
+    }
+    assert_int_equal(f->closed, 1);
+    close(fd);
+    teardown(f);
+}
+
 // While a reply is on its way, what it shares is not written over.
 static void test_shared_body_is_copied_for_a_change(void **state)
 {
@@ -997,6 +1018,7 @@ int main(void)
         cmocka_unit_test(test_disconnects),
         cmocka_unit_test(test_disconnects_tls),
         cmocka_unit_test(test_slow_stream_reader_is_cut),
+        cmocka_unit_test(test_stream_without_a_reader_is_closed_after_its_time),
         cmocka_unit_test(test_shared_body_is_copied_for_a_change),
         cmocka_unit_test(test_certificates_and_tokens),
         cmocka_unit_test(test_wrong_ca_is_refused),

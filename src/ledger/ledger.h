@@ -161,8 +161,8 @@ struct gs_error *ledger_store_restore(struct ledger_store *s, struct ledger_mete
 // Rows of hours that begin from since_ms (rounded down to a full hour) until before until_ms.
 struct gs_error *ledger_store_read(struct ledger_store *s, int64_t since_ms, int64_t until_ms,
                                    ledger_row_fn fn, void *arg);
-// Deletes hours that are older than LEDGER_DAYS, and the oldest ones while the file has more than
-// max_bytes (0: the default, 256 MiB).
+// Deletes hours that are older than LEDGER_DAYS, at most a day of them in a call, and the oldest
+// ones while the file has more than max_bytes (0: the default, 256 MiB). Call it each hour.
 struct gs_error *ledger_store_prune(struct ledger_store *s, int64_t now_ms, int64_t max_bytes);
 
 // --- reports ---

@@ -17,6 +17,7 @@
 #define MEMORY_MAX_BYTES  (INT64_C(16) << 20) // of a ledger without a file
 #define BUSY_MS           5000                // a reader waits this long for a checkpoint
 #define DAY_HOURS         24
+#define PRUNE_HOURS       24 // of history that are deleted at once because of their age
 #define MAX_TIME_MS       (INT64_C(1) << 50)
 #define MAX_AMOUNT_MS     1e18 // of a row
 #define N_KEY             LEDGER_N_DIMENSIONS
@@ -311,12 +312,26 @@ static struct gs_error *delete_before(struct ledger_store *s, int64_t hour)
     return err;
 }
 
+static struct gs_error *oldest_hour(struct ledger_store *s, int64_t *ret)
+{
+    return query_number(s, "SELECT hour FROM hours ORDER BY hour LIMIT 1", ret);
+}
+
+// The clock can be years ahead, for example at boot. Little of the history is deleted meanwhile.
+static struct gs_error *delete_old(struct ledger_store *s, int64_t now_ms)
+{
+    int64_t end = now_ms / LEDGER_HOUR_MS - (int64_t)LEDGER_DAYS * DAY_HOURS, oldest = 0;
+    struct gs_error *err = oldest_hour(s, &oldest);
+    if (err || oldest >= end)
+        return err;
+    return delete_before(s, oldest < end - PRUNE_HOURS ? oldest + PRUNE_HOURS : end);
+}
+
 struct gs_error *ledger_store_prune(struct ledger_store *s, int64_t now_ms, int64_t max_bytes)
 {
     if (max_bytes == 0)
         max_bytes = s->in_memory ? MEMORY_MAX_BYTES : DEFAULT_MAX_BYTES;
-    struct gs_error *err =
-        delete_before(s, now_ms / LEDGER_HOUR_MS - (int64_t)LEDGER_DAYS * DAY_HOURS);
+    struct gs_error *err = delete_old(s, now_ms);
     for (;;) {
         int64_t pages = 0, unused = 0, size = 0, oldest = 0;
         if (!err)
@@ -326,7 +341,7 @@ struct gs_error *ledger_store_prune(struct ledger_store *s, int64_t now_ms, int6
         if (!err)
             err = query_number(s, "PRAGMA page_size", &size);
         if (!err)
-            err = query_number(s, "SELECT hour FROM hours ORDER BY hour LIMIT 1", &oldest);
+            err = oldest_hour(s, &oldest);
         if (err || (pages - unused) * size <= max_bytes || oldest == 0)
             return err;
         err = delete_before(s, oldest + 1);

@@ -169,6 +169,22 @@ static void test_old_hours_and_hours_above_the_limit_are_deleted(void **state)
     ledger_store_close(s);
 }
 
+static void test_wrong_clock_does_not_delete_the_history(void **state)
+{
+    const int64_t year = 365 * 24 * LEDGER_HOUR_MS, day = 24 * LEDGER_HOUR_MS;
+    struct ledger_store *s;
+    (void)state;
+    assert_ok(ledger_store_open(NULL, &s));
+    for (int i = 0; i < 5; i++)
+        write_minutes(s, T0 + i * day, 1);
+    write_minutes(s, T0 + 10 * year, 1);
+    assert_ok(ledger_store_prune(s, T0 + 10 * year, 0));
+    assert_near(busy_minutes(s), 5);
+    assert_ok(ledger_store_prune(s, INT64_MIN, 0));
+    assert_near(busy_minutes(s), 5);
+    ledger_store_close(s);
+}
+
 static void test_archive_in_a_directory_without_write_permission_is_read(void **state)
 {
     char dir[] = "/tmp/ledger-%41-XXXXXX";
@@ -242,6 +258,7 @@ int main(void)
         cmocka_unit_test(test_killed_writer_leaves_no_half_of_a_write),
         cmocka_unit_test(test_expected_gpus_survive_a_restart),
         cmocka_unit_test(test_old_hours_and_hours_above_the_limit_are_deleted),
+        cmocka_unit_test(test_wrong_clock_does_not_delete_the_history),
         cmocka_unit_test(test_archive_in_a_directory_without_write_permission_is_read),
         cmocka_unit_test(test_impossible_numbers_are_errors),
         cmocka_unit_test(test_other_files_are_refused),

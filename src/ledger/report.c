@@ -141,8 +141,8 @@ static void add_to_line(struct line *l, const struct ledger_amount *a, bool allo
 {
     double all = ledger_total_ms(a);
     ledger_amount_add(&l->amount, a);
-    if (allocated)
-        l->allocated_ms += all;
+    if (allocated) // the row of all others also contains GPUs without a pod
+        l->allocated_ms += all - a->ms[LEDGER_FREE] - a->ms[LEDGER_STRANDED];
     if (priced) {
         l->cost += all / HOUR * price;
         l->idle_cost += a->ms[LEDGER_IDLE] / HOUR * price;

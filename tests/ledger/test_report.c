@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ledger_fixture.h"
 
+#include "base/clock.h"
 #include "ledger/report/report_private.h"
+
+#include <unistd.h>
 
 static const struct ledger_key rows[] = {
     {.text = {"ml", "deployment/web", "vision", "a", "p", "", "NVIDIA H100", "exclusive"}},
@@ -173,6 +176,67 @@ static void test_rows_that_an_engine_has_added_up_stay_so(void **state)
     }
 }
 
+static void test_free_hours_of_others_are_not_allocated(void **state)
+{
+    const double hour = (double)LEDGER_HOUR_MS;
+    const struct ledger_key others = {.text = {LEDGER_OTHER, LEDGER_OTHER, LEDGER_OTHER,
+                                               LEDGER_OTHER, LEDGER_OTHER, LEDGER_OTHER,
+                                               LEDGER_OTHER, LEDGER_OTHER}};
+    struct ledger_report_options o = {.since_ms = T0, .until_ms = T0};
+    (void)state;
+    assert_ok(ledger_parse_by("namespace", o.by, &o.n_by));
+    GS_CLEANUP(ledger_report_freep) struct ledger_report *r = ledger_report_new(&o);
+    ledger_report_add(r, T0, &others, &(struct ledger_amount){{hour, hour, hour, hour}, hour});
+    CODEC_AUTO_JSON json_t *data = ledger_report_json(r);
+    assert_near(report_number(json_object_get(data, "total"), "hours"), 4);
+    assert_near(report_number(json_object_get(data, "total"), "allocated"), 2);
+}
+
+// Returns how many GPUs are idle according to the file of a ledger.
+static size_t idle_of_file(const char *path, int64_t written_ms)
+{
+    const struct ledger_gpu g = {.id = "1",
+                                 .uuid = "GPU-1",
+                                 .gpu = "1",
+                                 .node = "a",
+                                 .pool = "",
+                                 .machine = "",
+                                 .model = "",
+                                 .ns = "ml",
+                                 .pod = "web-1",
+                                 .workload = "",
+                                 .owner = "",
+                                 .share = 1,
+                                 .seen_ms = written_ms,
+                                 .idle_since_ms = written_ms - 2 * LEDGER_HOUR_MS,
+                                 .idle_ms = 2 * LEDGER_HOUR_MS};
+    const struct report_options o = {.file = path};
+    const struct report_request request = {
+        .o = &o, .report = {.since_ms = T0, .until_ms = T0 + 1, .idle_after_ms = LEDGER_HOUR_MS}};
+    GS_CLEANUP(ledger_table_freep) struct ledger_table *t = ledger_table_new(1);
+    GS_CLEANUP(ledger_meter_freep) struct ledger_meter *m = ledger_meter_new();
+    struct ledger_store *s;
+    CODEC_AUTO_JSON json_t *data = NULL;
+    ledger_meter_restore(m, &g);
+    assert_ok(ledger_store_open(path, &s));
+    assert_ok(ledger_store_write(s, t, m, written_ms));
+    assert_ok(report_from_file(&request, &data));
+    ledger_store_close(s);
+    return json_array_size(json_object_get(data, "idle"));
+}
+
+static void test_old_file_lists_no_gpu_as_idle_now(void **state)
+{
+    char dir[] = "/tmp/ledger-XXXXXX";
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    GS_AUTO_FREE char *path = gs_format("%s/ledger.db", dir);
+    assert_int_equal(idle_of_file(path, gs_unix_ms()), 1);
+    assert_int_equal(idle_of_file(path, gs_unix_ms() - LEDGER_HOUR_MS), 0);
+    assert_int_equal(unlink(path), 0); // the last writer has removed its log
+    assert_int_equal(rmdir(dir), 0);
+}
+
 static void test_report_of_an_engine_is_grouped_again(void **state)
 {
     CODEC_AUTO_JSON json_t *prices = price_table();
@@ -201,6 +265,8 @@ int main(void)
         cmocka_unit_test(test_texts_of_labels_are_quoted),
         cmocka_unit_test(test_texts_of_an_engine_cannot_control_the_terminal),
         cmocka_unit_test(test_rows_that_an_engine_has_added_up_stay_so),
+        cmocka_unit_test(test_free_hours_of_others_are_not_allocated),
+        cmocka_unit_test(test_old_file_lists_no_gpu_as_idle_now),
         cmocka_unit_test(test_report_of_an_engine_is_grouped_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #define DEFAULT_MS (INT64_C(7) * 24 * LEDGER_HOUR_MS)
+#define NOW_MS     (INT64_C(10) * 60 * 1000) // an older ledger does not state what is idle now
 
 // --- options ---
 
@@ -171,11 +172,14 @@ struct gs_error *report_from_file(const struct report_request *r, json_t **ret)
     GS_CLEANUP(ledger_store_closep) struct ledger_store *store = NULL;
     GS_CLEANUP(ledger_report_freep) struct ledger_report *report = ledger_report_new(&r->report);
     GS_CLEANUP(ledger_meter_freep) struct ledger_meter *meter = ledger_meter_new();
+    int64_t written = 0;
     struct gs_error *err = ledger_store_open_reader(r->o->file, &store);
     if (!err)
         err = ledger_store_read(store, r->report.since_ms, r->report.until_ms, ledger_report_add,
                                 report);
     if (!err)
+        err = ledger_store_until(store, &written);
+    if (!err && written > gs_unix_ms() - NOW_MS)
         err = ledger_store_restore(store, meter);
     if (err)
         return err;

@@ -490,40 +490,39 @@ void doctor_check_exporter_not_running(struct doctor_examination *e)
 // --- two collectors ---
 
 // The second exporter pod of a node: it collects the same GPUs again.
+static void report_second(struct doctor_examination *e, const char *node, const json_t *a,
+                          const json_t *b)
+{
+    const json_t *owner_a = kube_controller_ref(a), *owner_b = kube_controller_ref(b);
+    GS_AUTO_FREE char *subject = gs_format("Node %s", node);
+    doctor_add(
+        e, (struct doctor_finding){
+               .subject = subject,
+               .what = gs_format("Two exporters collect the GPUs of this node: %s/%s and %s/%s.",
+                                 kube_namespace(a), kube_name(a), kube_namespace(b), kube_name(b)),
+               .evidence = gs_format("owners: %s and %s",
+                                     owner_a ? codec_json_str(owner_a, "name", NULL) : "none",
+                                     owner_b ? codec_json_str(owner_b, "name", NULL) : "none"),
+               .fix = gs_format("Keep one. To remove the second: kubectl -n %s delete %s %s",
+                                kube_namespace(b), owner_b ? "daemonset" : "pod",
+                                owner_b ? codec_json_str(owner_b, "name", NULL) : kube_name(b))});
+}
+
 void doctor_check_second_collector(struct doctor_examination *e)
 {
-    const json_t *pods = doctor_items(e, "pods"), *a, *b;
-    size_t i, k;
+    CODEC_AUTO_JSON json_t *first = json_object(); // node: its first exporter
+    size_t i;
+    json_t *pod;
 
-    json_array_foreach (pods, i, a) {
-        const char *node = codec_json_str(a, "spec", "nodeName", NULL);
-        if (!node || kube_is_deleting(a) || !doctor_container_of(a, DOCTOR_EXPORTER_ROLE))
+    json_array_foreach ((json_t *)doctor_items(e, "pods"), i, pod) {
+        const char *node = codec_json_str(pod, "spec", "nodeName", NULL);
+        if (!node || kube_is_deleting(pod) || !doctor_container_of(pod, DOCTOR_EXPORTER_ROLE))
             continue;
-        for (k = i + 1; k < json_array_size(pods); k++) {
-            b = json_array_get(pods, k);
-            const json_t *owner_a = kube_controller_ref(a), *owner_b = kube_controller_ref(b);
-            if (!gs_streq(codec_json_str(b, "spec", "nodeName", NULL), node) ||
-                kube_is_deleting(b) || !doctor_container_of(b, DOCTOR_EXPORTER_ROLE) ||
-                gs_streq(codec_json_str(owner_a, "uid", NULL),
-                         codec_json_str(owner_b, "uid", NULL)))
-                continue;
-            const json_t *later = b;
-            GS_AUTO_FREE char *subject = gs_format("Node %s", node);
-            doctor_add(
-                e,
-                (struct doctor_finding){
-                    .subject = subject,
-                    .what =
-                        gs_format("Two exporters collect the GPUs of this node: %s/%s and %s/%s.",
-                                  kube_namespace(a), kube_name(a), kube_namespace(b), kube_name(b)),
-                    .evidence = gs_format("owners: %s and %s",
-                                          owner_a ? codec_json_str(owner_a, "name", NULL) : "none",
-                                          owner_b ? codec_json_str(owner_b, "name", NULL) : "none"),
-                    .fix = gs_format("Keep one. To remove the second: kubectl -n %s delete %s %s",
-                                     kube_namespace(later), owner_b ? "daemonset" : "pod",
-                                     owner_b ? codec_json_str(owner_b, "name", NULL)
-                                             : kube_name(later))});
-            break;
-        }
+        const json_t *other = json_object_get(first, node);
+        if (!other)
+            json_object_set(first, node, pod);
+        else if (!gs_streq(codec_json_str(kube_controller_ref(other), "uid", NULL),
+                           codec_json_str(kube_controller_ref(pod), "uid", NULL)))
+            report_second(e, node, other, pod);
     }
 }

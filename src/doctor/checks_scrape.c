@@ -82,41 +82,84 @@ static const json_t *targets(const struct doctor_examination *e)
     return codec_json_get(e->prometheus, "targets", "activeTargets", NULL);
 }
 
-static bool is_of_pod(const json_t *target, const json_t *pod)
+// The pods and targets of a large cluster are many. A set of names and addresses decides which of
+// them belong together: an object whose members are the texts.
+
+static void add_key(json_t *set, const char *text)
 {
-    const char *ip = codec_json_str(pod, "status", "podIP", NULL);
-    const char *node = codec_json_str(pod, "status", "hostIP", NULL);
-    const char *url = codec_json_str(target, "scrapeUrl", NULL);
-    const char *name = codec_json_str(target, "labels", "pod", NULL);
+    if (text && *text)
+        json_object_set_new(set, text, json_true());
+}
+
+static bool has_key(const json_t *set, const char *text)
+{
+    return text && json_object_get(set, text);
+}
+
+// The address of a pod, besides status.podIP; NULL: none.
+static const char *host_address(const json_t *pod)
+{
     bool host = codec_json_bool(pod, false, "spec", "hostNetwork", NULL);
-
-    return gs_streq(name, kube_name(pod)) || (ip && *ip && doctor_contains(url, ip)) ||
-           (host && node && *node && doctor_contains(url, node));
+    return host ? codec_json_str(pod, "status", "hostIP", NULL) : NULL;
 }
 
-static bool is_scraped(const struct doctor_examination *e, const json_t *pod)
+// The host of scrapeUrl, caller frees.
+static char *host_of(const json_t *target)
 {
-    size_t i;
-    const json_t *target;
+    const char *url = doctor_text(codec_json_str(target, "scrapeUrl", NULL));
+    const char *scheme = strstr(url, "://"), *host = scheme ? scheme + strlen("://") : url;
 
-    json_array_foreach (targets(e), i, target)
-        if (is_of_pod(target, pod))
-            return true;
-    return false;
+    return *host == '[' ? gs_strndup(host + 1, strcspn(host + 1, "]"))
+                        : gs_strndup(host, strcspn(host, ":/?#"));
 }
 
-static bool is_gpu_target(const struct doctor_examination *e, const json_t *target)
+// What is_gpu_target() searches; new reference.
+static json_t *exporter_keys(const struct doctor_examination *e)
 {
+    json_t *set = json_object();
     size_t i;
     const json_t *pod;
 
-    if (doctor_is_gpu_name(codec_json_str(target, "labels", "job", NULL)) ||
-        doctor_contains(codec_json_str(target, "scrapeUrl", NULL), ":9400/"))
-        return true;
-    json_array_foreach (doctor_items(e, "pods"), i, pod)
-        if (doctor_container_of(pod, DOCTOR_EXPORTER_ROLE) && is_of_pod(target, pod))
-            return true;
-    return false;
+    json_array_foreach (doctor_items(e, "pods"), i, pod) {
+        if (!doctor_container_of(pod, DOCTOR_EXPORTER_ROLE))
+            continue;
+        add_key(set, kube_name(pod));
+        add_key(set, codec_json_str(pod, "status", "podIP", NULL));
+        add_key(set, host_address(pod));
+    }
+    return set;
+}
+
+static bool is_gpu_target(const json_t *exporters, const json_t *target)
+{
+    GS_AUTO_FREE char *host = host_of(target);
+
+    return doctor_is_gpu_name(codec_json_str(target, "labels", "job", NULL)) ||
+           doctor_contains(codec_json_str(target, "scrapeUrl", NULL), ":9400/") ||
+           has_key(exporters, codec_json_str(target, "labels", "pod", NULL)) ||
+           has_key(exporters, host);
+}
+
+// What is_scraped() searches; new reference.
+static json_t *target_keys(const struct doctor_examination *e)
+{
+    json_t *set = json_object();
+    size_t i;
+    const json_t *target;
+
+    json_array_foreach (targets(e), i, target) {
+        GS_AUTO_FREE char *host = host_of(target);
+        add_key(set, codec_json_str(target, "labels", "pod", NULL));
+        add_key(set, host);
+    }
+    return set;
+}
+
+static bool is_scraped(const json_t *scraped, const json_t *pod)
+{
+    return has_key(scraped, kube_name(pod)) ||
+           has_key(scraped, codec_json_str(pod, "status", "podIP", NULL)) ||
+           has_key(scraped, host_address(pod));
 }
 
 static bool is_timeout(const char *error)
@@ -129,13 +172,14 @@ static void each_down(struct doctor_examination *e, bool timeouts,
                       void (*report)(struct doctor_examination *e, const json_t *target,
                                      const char *error))
 {
+    CODEC_AUTO_JSON json_t *exporters = exporter_keys(e);
     size_t i;
     const json_t *target;
 
     json_array_foreach (targets(e), i, target) {
         const char *error = codec_json_str(target, "lastError", NULL);
-        if (gs_streq(codec_json_str(target, "health", NULL), "down") && is_gpu_target(e, target) &&
-            is_timeout(error) == timeouts)
+        if (gs_streq(codec_json_str(target, "health", NULL), "down") &&
+            is_gpu_target(exporters, target) && is_timeout(error) == timeouts)
             report(e, target, error);
     }
 }
@@ -182,29 +226,29 @@ void doctor_check_target_timeout(struct doctor_examination *e)
 
 void doctor_check_target_twice(struct doctor_examination *e)
 {
-    const json_t *all = targets(e), *a;
+    CODEC_AUTO_JSON json_t *exporters = exporter_keys(e);
+    CODEC_AUTO_JSON json_t *first = json_object(); // URL: the first target with it
     size_t i;
+    const json_t *target;
 
-    json_array_foreach (all, i, a) {
-        const char *url = codec_json_str(a, "scrapeUrl", NULL);
-        if (!url || i >= 5000 || !is_gpu_target(e, a))
+    json_array_foreach (targets(e), i, target) {
+        const char *url = codec_json_str(target, "scrapeUrl", NULL);
+        json_t *other = url ? json_object_get(first, url) : NULL;
+        if (!url || !is_gpu_target(exporters, target))
             continue;
-        for (size_t k = i + 1; k < json_array_size(all); k++) {
-            const json_t *b = json_array_get(all, k);
-            if (!gs_streq(codec_json_str(b, "scrapeUrl", NULL), url))
-                continue;
-            GS_AUTO_FREE char *subject = gs_format("target %s", url);
-            doctor_add(
-                e,
-                (struct doctor_finding){
-                    subject, gs_strdup("Prometheus scrapes this exporter twice."),
-                    gs_format("scrape pools %s and %s",
-                              doctor_text(codec_json_str(a, "scrapePool", NULL)),
-                              doctor_text(codec_json_str(b, "scrapePool", NULL))),
-                    gs_strdup("Remove one of the two: kubectl get servicemonitors,podmonitors -A, "
-                              "and additionalScrapeConfigs of the Prometheus")});
-            break;
+        if (!other) {
+            json_object_set(first, url, (json_t *)target);
+            continue;
         }
+        GS_AUTO_FREE char *subject = gs_format("target %s", url);
+        doctor_add(
+            e, (struct doctor_finding){
+                   subject, gs_strdup("Prometheus scrapes this exporter twice."),
+                   gs_format("scrape pools %s and %s",
+                             doctor_text(codec_json_str(other, "scrapePool", NULL)),
+                             doctor_text(codec_json_str(target, "scrapePool", NULL))),
+                   gs_strdup("Remove one of the two: kubectl get servicemonitors,podmonitors -A, "
+                             "and additionalScrapeConfigs of the Prometheus")});
     }
 }
 
@@ -220,11 +264,12 @@ static int64_t interval_of(const json_t *target)
 
 void doctor_check_scrape_interval(struct doctor_examination *e)
 {
+    CODEC_AUTO_JSON json_t *exporters = exporter_keys(e);
     size_t i;
     const json_t *target;
 
     json_array_foreach (targets(e), i, target) {
-        if (!is_gpu_target(e, target) || interval_of(target) <= MAX_INTERVAL_NS)
+        if (!is_gpu_target(exporters, target) || interval_of(target) <= MAX_INTERVAL_NS)
             continue;
         GS_AUTO_FREE char *subject =
             gs_format("target %s", doctor_text(codec_json_str(target, "scrapeUrl", NULL)));
@@ -243,13 +288,14 @@ void doctor_check_scrape_interval(struct doctor_examination *e)
 
 void doctor_check_scrape_stalled(struct doctor_examination *e)
 {
+    CODEC_AUTO_JSON json_t *exporters = exporter_keys(e);
     size_t i;
     const json_t *target;
 
     json_array_foreach (targets(e), i, target) {
         int64_t age = doctor_age_ms(e, codec_json_str(target, "lastScrape", NULL));
         int64_t interval = interval_of(target) / GS_NS_PER_MS;
-        if (!is_gpu_target(e, target) || !interval || age < 3 * interval + 30000 ||
+        if (!is_gpu_target(exporters, target) || !interval || age < 3 * interval + 30000 ||
             gs_starts(doctor_text(codec_json_str(target, "lastScrape", NULL)), "0001-"))
             continue;
         GS_AUTO_FREE char *subject =
@@ -417,10 +463,11 @@ static struct diagnosis diagnose(const struct doctor_examination *e)
 
     if (!targets(e) || !doctor_items(e, "services"))
         return d;
+    CODEC_AUTO_JSON json_t *scraped = target_keys(e);
     json_array_foreach (doctor_items(e, "pods"), i, pod) {
         int64_t age = doctor_age_ms(e, codec_json_str(pod, "status", "startTime", NULL));
         if (!doctor_container_of(pod, DOCTOR_EXPORTER_ROLE) || !kube_condition_true(pod, "Ready") ||
-            is_scraped(e, pod) || (age >= 0 && age < 120000))
+            is_scraped(scraped, pod) || (age >= 0 && age < 120000))
             continue;
         d.pod = pod;
         d.job = job_elsewhere(e, kube_namespace(pod));
@@ -470,11 +517,15 @@ static char *endpoint_of(const json_t *service)
 {
     const json_t *port = json_array_get(codec_json_get(service, "spec", "ports", NULL), 0);
     const char *name = codec_json_str(port, "name", NULL);
+    const char *target = codec_json_str(port, "targetPort", NULL); // a name; otherwise a number
     int64_t number = codec_json_int(port, 9400, "port", NULL);
 
-    return name ? gs_format("port: %s", name)
-                : gs_format("targetPort: %lld",
-                            (long long)codec_json_int(port, number, "targetPort", NULL));
+    if (name)
+        return gs_format("port: %s", name);
+    if (target)
+        return gs_format("targetPort: %s", target);
+    return gs_format("targetPort: %lld",
+                     (long long)codec_json_int(port, number, "targetPort", NULL));
 }
 
 void doctor_check_exporter_not_scraped(struct doctor_examination *e)

@@ -31,7 +31,6 @@ static enum services_ingress_path_type path_type(const char *type, const char *p
     return SERVICES_INGRESS_PREFIX;
 }
 
-// A backend that is no Service ("resource") has a route without a service.
 // --- paths ---
 
 // The byte of "%41". -1: no escape, or NUL.
@@ -88,6 +87,9 @@ static char *path_of_rule(enum services_ingress_path_type type, const char *text
     return path ? path : gs_strdup(text);
 }
 
+// --- rules ---
+
+// A backend that is no Service ("resource") has a route without a service.
 static void add_route(struct services_ingress_routes *r, const json_t *ingress, const char *host,
                       const json_t *path, const json_t *backend)
 {

@@ -161,11 +161,11 @@ struct services_ingress_routes {
     size_t len, cap;
 };
 
-// Add the Ingresses from the oldest to the newest, then sort.
 // The path by which rules are chosen: decoded, without empty, "." and ".." elements, as in nginx.
 // The backend gets the path as it was sent. NULL: it leaves the root, or an escape is invalid.
 // Caller frees.
 char *services_ingress_path(const char *raw);
+// Add the Ingresses from the oldest to the newest, then sort.
 void services_ingress_routes_add(struct services_ingress_routes *r, const json_t *ingress);
 void services_ingress_routes_sort(struct services_ingress_routes *r);
 void services_ingress_routes_finish(struct services_ingress_routes *r);

@@ -113,6 +113,9 @@ static json_t *not_examined(const struct doctor_examination *e)
     why = codec_json_str(e->prometheus, "unknown", NULL);
     if (why)
         note(out, "Prometheus", why);
+    why = codec_json_str(e->prometheus, "targets", "unknown", NULL);
+    if (why)
+        note(out, "targets of Prometheus", why);
     why = codec_json_str(e->node, "unknown", NULL);
     if (why)
         note(out, "this node", why);

@@ -16,8 +16,8 @@
 #define TIMEOUT_MS     10000
 #define PAGE           500
 #define MAX_PAGES      40
-#define MAX_TIMEOUTS   3 // of lists; then the cluster does not respond
-#define MAX_BODY       ((size_t)4 << 20)
+#define MAX_TIMEOUTS   3                  // of lists; then the cluster does not respond
+#define MAX_BODY       ((size_t)64 << 20) // the targets of a large Prometheus
 #define MAX_LOGS       5
 #define MAX_CONFIGS    20
 #define MAX_EXCERPT    200 // bytes of a response in a report

@@ -128,6 +128,20 @@ static json_t *records(const struct prometheus *p, const json_t *rules)
     return out;
 }
 
+// Prometheus can have too many, or respond too late.
+static json_t *read_targets(const struct prometheus *p)
+{
+    CODEC_AUTO_JSON json_t *answer = NULL;
+    GS_AUTO_ERROR struct gs_error *err =
+        get(p, "/api/v1/targets", GS_SLICE("state=active"), &answer);
+
+    if (!err)
+        return json_incref(json_object_get(answer, "data"));
+    json_t *out = json_object();
+    codec_json_set_str(out, "unknown", gs_error_message(err));
+    return out;
+}
+
 static void read_facts(const struct prometheus *p, json_t *out)
 {
     CODEC_AUTO_JSON json_t *build = NULL;
@@ -138,7 +152,7 @@ static void read_facts(const struct prometheus *p, json_t *out)
         codec_json_set_str(out, "unknown", gs_error_message(err));
         return;
     }
-    set(out, "targets", data_of(p, "/api/v1/targets", GS_SLICE("state=active")));
+    set(out, "targets", read_targets(p));
     set(out, "rules", data_of(p, "/api/v1/rules", GS_SLICE("")));
     CODEC_AUTO_JSON json_t *config = data_of(p, "/api/v1/status/config", GS_SLICE(""));
     set(out, "scrapeConfigs", scrape_configs(config));

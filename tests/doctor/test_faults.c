@@ -218,6 +218,13 @@ static void test_unknown_facts_are_not_findings(void **state)
             fail_msg("without %s: %s", name, codec_json_text(finding(report, NULL)));
         assert_int_equal(json_array_size(json_object_get(report, "notExamined")), 1);
     }
+    codec_json_set(healthy, json_pack("{s:s}", "unknown", "too large"), "prometheus", "targets",
+                   NULL);
+    CODEC_AUTO_JSON json_t *report = doctor_examine(healthy);
+    assert_null(finding(report, NULL));
+    assert_string_equal(
+        codec_json_str(json_array_get(json_object_get(report, "notExamined"), 0), "what", NULL),
+        "targets of Prometheus");
 }
 
 int main(void)

@@ -70,22 +70,30 @@ static void twice(struct promql_engine *e, const struct promql_expr *x, bool ran
     promql_result_finish(&first);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static void evaluate(const struct promql_expr *x, unsigned features)
 {
-    struct promql_expr *x;
-    promql_set_features(PROMQL_EXPERIMENTAL_FUNCTIONS | PROMQL_FILL);
-    GS_AUTO_ERROR struct gs_error *err =
-        promql_parse(gs_slice_make(size ? (const char *)data : "", size), &x);
-    if (err)
-        return 0;
     const struct promql_config cfg = {
         .max_samples = 100000, .max_bytes = 8 << 20, .timeout_ms = 200};
     struct tsdb *db = store();
     struct promql_engine *e = promql_engine_new(db, &cfg);
+    promql_set_features(features);
     twice(e, x, false);
     twice(e, x, true);
     promql_engine_free(e);
     tsdb_free(db);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    const unsigned features = PROMQL_EXPERIMENTAL_FUNCTIONS | PROMQL_FILL;
+    struct promql_expr *x;
+    promql_set_features(features);
+    GS_AUTO_ERROR struct gs_error *err =
+        promql_parse(gs_slice_make(size ? (const char *)data : "", size), &x);
+    if (err)
+        return 0;
+    evaluate(x, features);
+    evaluate(x, features | PROMQL_DELAYED_NAMES);
     promql_expr_free(x);
     return 0;
 }

@@ -14,6 +14,7 @@
 enum {
     STREAM_BLOCK = 16 * 1024,
     MAX_REPLY_HEADERS = 8 * 1024,
+    N_BODIES = 16, // of the largest size, at the same time
 };
 
 static struct http_server_request *request_of(struct http_exchange *x)
@@ -208,6 +209,13 @@ static enum MHD_Result refuse_large_body(struct http_server_request *r)
     return refuse_request(r, MHD_HTTP_CONTENT_TOO_LARGE, "text/plain; charset=utf-8", text);
 }
 
+static enum MHD_Result refuse_for_room(struct http_server_request *r)
+{
+    http_add_header(&r->x, MHD_HTTP_HEADER_RETRY_AFTER, "1");
+    return refuse_request(r, MHD_HTTP_SERVICE_UNAVAILABLE, "text/plain; charset=utf-8",
+                          "the server reads too many large requests; try again\n");
+}
+
 static enum MHD_Result refuse_stopping(struct http_server_request *r)
 {
     return refuse_request(r, MHD_HTTP_SERVICE_UNAVAILABLE, "text/plain; charset=utf-8",
@@ -283,18 +291,29 @@ static enum MHD_Result begin_request(struct http_server_request *r, const char *
     return MHD_YES;
 }
 
-// A body without a declared length that becomes too large is read to its end, so that the peer
-// receives the reply. If it does not end, the connection is closed.
+static void release_body(struct http_server_request *r)
+{
+    gs_buf_finish(&r->x.body);
+    r->server->bodies -= r->counted;
+    r->counted = 0;
+}
+
+// A body that is refused is read to its end, so that the peer receives the reply. If it does not
+// end, the connection is closed.
 static enum MHD_Result take_body(struct http_server_request *r, const char *data, size_t len)
 {
-    if (!r->too_large && len <= r->server->max_body - r->x.body.len) {
+    struct http_server *s = r->server;
+    r->too_large = r->too_large || len > s->max_body - r->x.body.len;
+    r->no_room = r->no_room || len > N_BODIES * s->max_body - s->bodies;
+    if (!r->too_large && !r->no_room) {
         gs_buf_add(&r->x.body, data, len);
+        r->counted += len;
+        s->bodies += len;
         return MHD_YES;
     }
-    r->too_large = true;
-    gs_buf_finish(&r->x.body);
+    release_body(r);
     r->discarded += len;
-    return r->discarded <= 4 * r->server->max_body ? MHD_YES : MHD_NO;
+    return r->discarded <= 4 * s->max_body ? MHD_YES : MHD_NO;
 }
 
 enum MHD_Result http_server_request_access(void *server, struct MHD_Connection *connection,
@@ -312,6 +331,8 @@ enum MHD_Result http_server_request_access(void *server, struct MHD_Connection *
     if (!r->handed_over) {
         if (r->too_large)
             return refuse_large_body(r);
+        if (r->no_room)
+            return refuse_for_room(r);
         if (r->server->stopping)
             return refuse_stopping(r);
         r->handed_over = true;
@@ -334,6 +355,8 @@ void http_server_request_completed(void *server, struct MHD_Connection *connecti
         return;
     *request = NULL;
     TAILQ_REMOVE(&r->server->requests, r, all);
+    r->server->bodies -= r->counted;
+    r->counted = 0;
     r->suspended = false;
     r->connection = NULL;
     r->on->request = NULL;

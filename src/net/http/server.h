@@ -26,7 +26,9 @@ struct http_server_config {
     void *check_token_arg;
     bool require_identity;           // 401 for unauthenticated requests (except public_paths)
     const char *const *public_paths; // NULL-terminated exact paths
-    size_t max_body;                 // bytes, 0: 3 MiB (kube-apiserver's limit)
+    // Bytes, 0: 3 MiB (kube-apiserver's limit). The bodies of all requests together take at most 16
+    // times as many; more are refused with 503.
+    size_t max_body;
     size_t head_memory; // of a connection, for the head of a request and 12 KiB; 0: 32 KiB
     // 0: 512. When all are in use, the one that has waited longest for a request is closed; if all
     // are busy, new ones get health replies and 503 for the rest.

@@ -54,6 +54,7 @@ struct http_server {
     bool tls, require_identity;
     const char **public_paths; // NULL-terminated
     size_t max_body, head_memory, max_head;
+    size_t bodies; // bytes of the bodies of all requests
     unsigned idle_timeout_s, head_timeout_s, body_timeout_s;
 
     struct server_requests requests; // all connections of MHD
@@ -106,9 +107,11 @@ struct http_server_request {
     struct gs_error *bad_target;
     int status;
     int fd;
-    bool begun, handed_over, suspended, too_large;
-    bool over;        // an upgraded connection has ended: MHD is to close it
-    size_t discarded; // bytes of a body that is too large
+    size_t counted; // of its body in server->bodies
+    bool begun, handed_over, suspended;
+    bool too_large, no_room; // its body is discarded
+    bool over;               // an upgraded connection has ended: MHD is to close it
+    size_t discarded;        // bytes of a body that is too large
 };
 
 // --- server.c ---

@@ -311,6 +311,45 @@ static void test_body_has_a_time_limit(void **state)
     drip(f, fd, "x");
 }
 
+// Sends small requests until one gets this reply.
+static void post_until(struct fixture *f, const char *reply)
+{
+    bool done = false;
+    for (int64_t end = gs_mono_ns() + WAIT_NS; !done; usleep(1000)) {
+        GS_AUTO_BUF struct gs_buf got = {0};
+        int fd = raw_connect(f->server);
+        assert_true(gs_mono_ns() < end);
+        assert_true(raw_send(fd, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 20\r\n\r\n"
+                                 "12345678901234567890"));
+        wait_until(f, has(fd, &got, "\r\n\r\n"));
+        done = strstr(got.data, reply) != NULL;
+        if (done && strstr(reply, "503"))
+            assert_non_null(strstr(got.data, "\r\nRetry-After: 1\r\n"));
+        close(fd);
+    }
+}
+
+// Peers that never end their bodies take a limited amount of memory.
+static void test_bodies_share_a_limit(void **state)
+{
+    (void)state;
+    struct fixture *f = setup(false, (struct http_server_config){.max_body = 1000});
+    GS_AUTO_FREE char *part = gs_alloc(1000);
+    int fds[16];
+    memset(part, 'x', 999);
+    for (size_t i = 0; i < GS_ARRAY_LEN(fds); i++) {
+        fds[i] = raw_connect(f->server);
+        assert_true(raw_send(fds[i], "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n"));
+        assert_true(raw_send(fds[i], part));
+    }
+    post_until(f, " 503 ");
+    close(fds[0]);
+    post_until(f, " 200 ");
+    for (size_t i = 1; i < GS_ARRAY_LEN(fds); i++)
+        close(fds[i]);
+    teardown(f);
+}
+
 static void test_handlers_have_no_time_limit(void **state)
 {
     (void)state;
@@ -536,6 +575,7 @@ int main(void)
         cmocka_unit_test(test_kept_connections_make_room),
         cmocka_unit_test(test_head_has_a_time_limit),
         cmocka_unit_test(test_body_has_a_time_limit),
+        cmocka_unit_test(test_bodies_share_a_limit),
         cmocka_unit_test(test_handlers_have_no_time_limit),
         cmocka_unit_test(test_probes_are_answered_when_all_are_busy),
         cmocka_unit_test(test_half_closed_peer_gets_its_reply),

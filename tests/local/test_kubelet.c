@@ -569,12 +569,6 @@ static bool long_runs(const json_t *pod, const void *arg)
     return codec_json_get(ephemeral_status(pod, "long"), "state", "running", NULL) != NULL;
 }
 
-static bool long_runs(const json_t *pod, const void *arg)
-{
-    (void)arg;
-    return codec_json_get(ephemeral_status(pod, "long"), "state", "running", NULL);
-}
-
 static bool both_ended(const json_t *pod, const void *arg)
 {
     (void)arg;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Queries of the PromQL engine over a store of N GPU series: microseconds of CPU time of the first
 // evaluation (empty caches), of the following ones, and of those after a pod with 26 series was
-// added. With a query argument: only this query, for profiling.
+// added. With a query argument: only this query. The third argument is a number of pods with 26
+// series that ended within the last hour.
 #include "promql/promql.h"
 #include "base/clock.h"
 #include "base/mem.h"
@@ -90,18 +91,27 @@ static void fill(struct tsdb *db, unsigned n)
     free(slots);
 }
 
-// A new pod with its own values, 24 other metrics and labels.
-static void add_pod(struct tsdb *db, unsigned i)
+// A sample of each series of another pod: its labels, 25 metrics. end: stale markers instead.
+static void add_pod(struct tsdb *db, unsigned i, int64_t t_ms, bool end)
 {
     struct labels l;
     pod_labels(&l, i);
-    bench_check(tsdb_append(db, l.items, l.n, LAST_MS, 1));
+    bench_check(tsdb_append(db, l.items, l.n, t_ms, end ? tsdb_stale_marker() : 1));
     for (unsigned metric = 0; metric < 25; metric++) {
         gpu_labels(&l, i);
         if (metric)
             snprintf(l.texts[0], sizeof(l.texts[0]), "DCGM_FI_DEV_%u", metric);
         l.items[0].value = gs_slice_of(l.texts[0]);
-        bench_check(tsdb_append(db, l.items, l.n, LAST_MS, metric));
+        bench_check(tsdb_append(db, l.items, l.n, t_ms, end ? tsdb_stale_marker() : metric));
+    }
+}
+
+static void add_ended_pods(struct tsdb *db, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        int64_t end_ms = LAST_MS - (int64_t)(n - i) * 3600000 / n;
+        for (int64_t before_ms = 240000; before_ms >= 0; before_ms -= 60000)
+            add_pod(db, 1000000 + i, end_ms - before_ms, !before_ms);
     }
 }
 
@@ -168,7 +178,7 @@ static void measure(struct tsdb *db, struct promql_engine *e, const char *text, 
     for (size_t i = 0; i < n; i++)
         times[i] = once(e, x, range, &series);
     for (size_t i = 0; i < n; i++) {
-        add_pod(db, pods++);
+        add_pod(db, pods++, LAST_MS, false);
         busy[i] = once(e, x, range, &series);
     }
     qsort(times, n, sizeof(times[0]), compare);
@@ -182,9 +192,11 @@ static void measure(struct tsdb *db, struct promql_engine *e, const char *text, 
 int main(int argc, char **argv)
 {
     int n = argc > 1 ? (int)strtol(argv[1], NULL, 10) : 10000;
-    if (n < 1 || n > 1000000)
-        bench_fail("usage: promql [SERIES [QUERY]]");
+    int ended = argc > 3 ? (int)strtol(argv[3], NULL, 10) : 0;
+    if (n < 1 || n > 1000000 || ended < 0 || ended > 100000)
+        bench_fail("usage: promql [SERIES [QUERY [ENDED-PODS]]]");
     struct tsdb *db = tsdb_new(NULL);
+    add_ended_pods(db, (unsigned)ended);
     fill(db, (unsigned)n);
     struct promql_engine *e = promql_engine_new(db, NULL);
     printf("%d series of GPUs, as many of pods\n first µs    median       max   new pod  ratio   "

@@ -318,7 +318,8 @@ struct gs_error *promql_eval_key_labels(struct promql_eval *ev, const struct pro
 // --- cache of label sets ---
 // What depends only on label sets (the series of a selector, groups, matches of a join) is cached
 // across queries. Births and deaths of series change it by as much as they concern:
-// - A selector has a list of series, which is changed by the series that came and went.
+// - A selector has a list of series, which is changed by the series that came and went. Series that
+//   ended are apart, so that a query only visits those that ended within its window.
 // - A label table numbers the label sets that a rule makes (by, without, on, ignoring, dropping of
 //   names, results of a join). They are symbols, and it does not matter whether series have them.
 // - A memo has the number of each series, or of each label set of another table, in a table. It
@@ -425,6 +426,24 @@ struct gs_error *promql_eval_numbers(struct promql_eval *ev, const struct promql
 
 // --- cached selectors ---
 
+// Series that have ended, apart from the others of a list. A series that got samples again, or was
+// dropped, stays until the next promql_ended_add().
+struct promql_ended {
+    struct promql_end {
+        int64_t t_ms; // of the stale marker
+        tsdb_ref ref;
+    } * items; // ascending times
+    size_t n;
+    uint32_t name;    // common to all; TSDB_NO_SYMBOL: they may differ
+    uint64_t changes; // of the store that it knows
+};
+// Drops the series that changed, and adds n others with a common name, which are sorted for this.
+void promql_ended_add(struct promql_ended *x, struct tsdb *db, struct promql_end *more, size_t n,
+                      uint32_t name);
+// The series that ended after since_ms, ascending.
+void promql_ended_after(const struct promql_ended *x, struct tsdb *db, int64_t since_ms,
+                        struct tsdb_refs *ret);
+
 struct promql_cached_series {  // all matching series, whenever they had samples
     struct promql_entry entry; // zeros: used by this query only
     tsdb_ref *refs;            // ascending
@@ -432,10 +451,14 @@ struct promql_cached_series {  // all matching series, whenever they had samples
     size_t n;
     uint32_t name;    // common to all; TSDB_NO_SYMBOL: they may differ
     uint64_t changes; // of the store that it knows
+    // private
+    struct promql_ended ended;
+    int64_t next_look_ms; // newest sample of the store when others may have ended
 };
 
+// The matching series, without those that have no value after since_ms because they ended before.
 struct gs_error *promql_cached_series_select(struct promql_eval *ev,
-                                             const struct promql_node *selector,
+                                             const struct promql_node *selector, int64_t since_ms,
                                              struct promql_cached_series **ret);
 
 // --- aggregation ---

@@ -114,7 +114,7 @@ static struct gs_error *over_selector(struct promql_eval *ev, struct rollup *r,
     struct tsdb_samples *s = &ev->scratch;
     struct promql_cached_series *k;
     uint32_t *members = NULL;
-    struct gs_error *err = promql_cached_series_select(ev, n, &k);
+    struct gs_error *err = promql_cached_series_select(ev, n, first, &k);
     if (!err)
         err = promql_eval_matrix(ev, ret, k->n);
     if (!err)

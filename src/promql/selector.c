@@ -62,22 +62,30 @@ static void set_series(const struct tsdb *db, struct promql_cached_series *k, ts
     k->n++;
 }
 
-// For this query only.
-static struct gs_error *list_series(struct promql_eval *ev, const struct tsdb_refs *refs,
-                                    struct promql_cached_series **ret)
+// For n series, for this query only.
+static struct gs_error *query_list(struct promql_eval *ev, size_t n,
+                                   struct promql_cached_series **ret)
 {
     struct promql_cached_series *k;
     struct gs_error *err = promql_eval_alloc(ev, 1, sizeof(*k), &k);
     if (!err)
-        err = promql_eval_alloc(ev, refs->len, sizeof(*k->refs), &k->refs);
+        err = promql_eval_alloc(ev, n, sizeof(*k->refs), &k->refs);
     if (!err)
-        err = promql_eval_alloc(ev, refs->len, sizeof(*k->labels), &k->labels);
+        err = promql_eval_alloc(ev, n, sizeof(*k->labels), &k->labels);
     if (err)
         return err;
-    for (size_t i = 0; i < refs->len; i++)
-        set_series(ev->engine->db, k, refs->items[i]);
+    k->changes = promql_cache_changes(ev->view);
     *ret = k;
     return NULL;
+}
+
+static struct gs_error *list_series(struct promql_eval *ev, const struct tsdb_refs *refs,
+                                    struct promql_cached_series **ret)
+{
+    struct gs_error *err = query_list(ev, refs->len, ret);
+    for (size_t i = 0; i < refs->len && !err; i++)
+        set_series(ev->engine->db, *ret, refs->items[i]);
+    return err;
 }
 
 static void cached_series_free(struct promql_entry *e)
@@ -85,14 +93,16 @@ static void cached_series_free(struct promql_entry *e)
     struct promql_cached_series *k = GS_CONTAINER_OF(e, struct promql_cached_series, entry);
     free(k->refs);
     free(k->labels);
+    free(k->ended.items);
     free(k);
 }
 
-// A list for n series, for the cache. NULL: no room.
-static struct promql_cached_series *new_list(struct promql_eval *ev, size_t n)
+// A list for n series and some that ended, for the cache. NULL: no room.
+static struct promql_cached_series *new_list(struct promql_eval *ev, size_t n, size_t n_ended)
 {
     struct promql_cached_series *k;
-    size_t bytes = sizeof(*k) + n * (sizeof(*k->refs) + sizeof(*k->labels));
+    size_t bytes = sizeof(*k) + n * (sizeof(*k->refs) + sizeof(*k->labels)) +
+                   n_ended * sizeof(*k->ended.items);
     if (!promql_cache_has_room(ev->view, bytes))
         return NULL;
     k = gs_alloc(sizeof(*k));
@@ -101,27 +111,11 @@ static struct promql_cached_series *new_list(struct promql_eval *ev, size_t n)
     k->refs = gs_realloc_array(NULL, n + 1, sizeof(*k->refs));
     k->labels = gs_realloc_array(NULL, n + 1, sizeof(*k->labels));
     k->changes = tsdb_changes_end(ev->engine->db);
+    k->next_look_ms = INT64_MIN;
     return k;
 }
 
 // --- keeping lists up to date ---
-
-static int compare_refs(const void *a, const void *b)
-{
-    tsdb_ref x = *(const tsdb_ref *)a, y = *(const tsdb_ref *)b;
-    return (x > y) - (x < y);
-}
-
-static void sort_unique(struct tsdb_refs *r)
-{
-    size_t kept = 0;
-    if (r->len)
-        qsort(r->items, r->len, sizeof(*r->items), compare_refs);
-    for (size_t i = 0; i < r->len; i++)
-        if (!i || r->items[i] != r->items[i - 1])
-            r->items[kept++] = r->items[i];
-    r->len = kept;
-}
 
 // False: a new search costs less.
 static bool can_follow(const struct tsdb *db, const struct promql_node *n,
@@ -131,22 +125,19 @@ static bool can_follow(const struct tsdb *db, const struct promql_node *n,
     for (size_t i = 0; i < n->u.selector.n_matchers; i++)
         selective = selective || (n->u.selector.matchers[i].op == TSDB_EQ &&
                                   n->u.selector.matchers[i].value.len);
-    return tsdb_changes_kept(db, k->changes) && (!selective || end - k->changes <= k->n + 256);
+    return tsdb_changes_kept(db, k->changes) &&
+           (!k->ended.n || tsdb_changes_kept(db, k->ended.changes)) &&
+           (!selective || end - k->changes <= k->n + k->ended.n + 256);
 }
 
 // The numbers that changed (ascending), and those of them that match now.
-static void look_at_changes(const struct tsdb *db, const struct promql_node *n, uint64_t from,
-                            uint64_t end, struct tsdb_refs *ret_changed, struct tsdb_refs *ret_now)
+static void look_at_changes(struct tsdb *db, const struct promql_node *n, uint64_t from,
+                            struct tsdb_refs *ret_changed, struct tsdb_refs *ret_now)
 {
-    size_t len = (size_t)(end - from);
-    tsdb_ref *changed = gs_alloc_array(len, sizeof(*changed));
-    for (size_t i = 0; i < len; i++)
-        changed[i] = tsdb_change_at(db, from + i);
-    *ret_changed = (struct tsdb_refs){changed, len, len};
-    sort_unique(ret_changed);
-    len = ret_changed->len;
+    tsdb_changes_read(db, from, ret_changed);
+    size_t len = ret_changed->len;
     tsdb_ref *now = gs_alloc_array(len, sizeof(*now));
-    memcpy(now, changed, len * sizeof(*now));
+    memcpy(now, ret_changed->items, len * sizeof(*now));
     *ret_now = (struct tsdb_refs){now, len, len};
     tsdb_filter(db, n->u.selector.matchers, n->u.selector.n_matchers, ret_now);
 }
@@ -154,7 +145,7 @@ static void look_at_changes(const struct tsdb *db, const struct promql_node *n, 
 static bool concerned(const struct promql_cached_series *k, const struct tsdb_refs *changed)
 {
     for (size_t i = 0; i < changed->len && k->n; i++)
-        if (bsearch(&changed->items[i], k->refs, k->n, sizeof(*k->refs), compare_refs))
+        if (tsdb_refs_has(k->refs, k->n, changed->items[i]))
             return true;
     return false;
 }
@@ -183,7 +174,17 @@ static void merge(const struct tsdb *db, const struct promql_cached_series *k,
         set_series(db, ret, now->items[add++]);
 }
 
-// Other queries may hold the old list, so it is replaced. NULL: it must be made anew.
+// Other queries may hold the old list, so it is replaced. They have read what ended already.
+static void replace_list(struct promql_eval *ev, const struct gs_buf *key,
+                         struct promql_cached_series *old, struct promql_cached_series *k)
+{
+    k->ended = old->ended;
+    k->next_look_ms = old->next_look_ms;
+    old->ended = (struct promql_ended){0};
+    promql_cache_put(ev->view, key, &k->entry);
+}
+
+// NULL: it must be made again.
 static struct promql_cached_series *follow(struct promql_eval *ev, const struct promql_node *n,
                                            const struct gs_buf *key, struct promql_cached_series *k)
 {
@@ -195,12 +196,12 @@ static struct promql_cached_series *follow(struct promql_eval *ev, const struct 
     if (!can_follow(db, n, k, end))
         return NULL;
     struct tsdb_refs changed, now;
-    look_at_changes(db, n, k->changes, end, &changed, &now);
+    look_at_changes(db, n, k->changes, &changed, &now);
     if (now.len || concerned(k, &changed)) {
-        ret = new_list(ev, k->n + now.len);
+        ret = new_list(ev, k->n + now.len, k->ended.n);
         if (ret) {
             merge(db, k, &changed, &now, ret);
-            promql_cache_put(ev->view, key, &ret->entry);
+            replace_list(ev, key, k, ret);
         }
     } else {
         k->changes = end;
@@ -208,6 +209,73 @@ static struct promql_cached_series *follow(struct promql_eval *ev, const struct 
     tsdb_refs_finish(&changed);
     tsdb_refs_finish(&now);
     return ret;
+}
+
+// Sets series aside that ended. Those that ended recently may return, like all series of a target
+// when its next scrape succeeds.
+static struct promql_cached_series *
+set_ended_aside(struct promql_eval *ev, const struct gs_buf *key, struct promql_cached_series *k)
+{
+    struct tsdb *db = ev->engine->db;
+    int64_t newest = tsdb_newest_ms(db), recent = ev->engine->usual_lookback_ms / 8, until, next;
+    if (!k->entry.cached || newest < k->next_look_ms ||
+        __builtin_sub_overflow(newest, recent, &until) ||
+        __builtin_add_overflow(newest, recent / 2 + 1, &next))
+        return k;
+    GS_AUTO_FREE struct promql_end *ends = NULL;
+    size_t n = 0, cap = 0, at = 0;
+    int64_t t_ms;
+    k->next_look_ms = next;
+    for (size_t i = 0; i < k->n; i++) {
+        if (!tsdb_series_set_aside(db, k->refs[i], until, &t_ms))
+            continue;
+        gs_grow(&ends, &cap, n, sizeof(*ends));
+        ends[n++] = (struct promql_end){t_ms, k->refs[i]};
+    }
+    if (!n && k->ended.n && k->ended.changes != k->changes)
+        promql_ended_add(&k->ended, db, NULL, 0, k->ended.name);
+    struct promql_cached_series *ret = n ? new_list(ev, k->n - n, k->ended.n + n) : NULL;
+    if (!ret)
+        return k;
+    for (size_t i = 0; i < k->n; i++) {
+        if (at < n && ends[at].ref == k->refs[i]) {
+            at++;
+            continue;
+        }
+        ret->name = !ret->n || ret->name == k->name ? k->name : TSDB_NO_SYMBOL;
+        ret->refs[ret->n] = k->refs[i];
+        ret->labels[ret->n++] = k->labels[i];
+    }
+    replace_list(ev, key, k, ret);
+    promql_ended_add(&ret->ended, db, ends, n, k->name);
+    return ret;
+}
+
+static struct gs_error *add_ended(struct promql_eval *ev, int64_t since_ms,
+                                  struct promql_cached_series **k)
+{
+    const struct promql_cached_series *others = *k;
+    struct tsdb_refs ended = {0};
+    struct promql_cached_series *all;
+    promql_ended_after(&others->ended, ev->engine->db, since_ms, &ended);
+    struct gs_error *err = ended.len ? query_list(ev, others->n + ended.len, &all) : NULL;
+    for (size_t i = 0, at = 0; ended.len && !err && all->n < others->n + ended.len; all->n++) {
+        bool has_ended = at < ended.len && (i == others->n || ended.items[at] < others->refs[i]);
+        all->refs[all->n] = has_ended ? ended.items[at] : others->refs[i];
+        all->labels[all->n] =
+            has_ended ? tsdb_series_labels(ev->engine->db, ended.items[at]) : others->labels[i];
+        at += has_ended;
+        i += !has_ended;
+    }
+    if (ended.len && !err) {
+        all->name = TSDB_NO_SYMBOL; // reading the labels of all would take longer than the query
+        if (!others->n || others->name == others->ended.name)
+            all->name = others->ended.name;
+        all->changes = others->changes;
+        *k = all;
+    }
+    tsdb_refs_finish(&ended);
+    return err;
 }
 
 // Series that were born after the query began are not part of it.
@@ -237,7 +305,7 @@ static struct gs_error *search(struct promql_eval *ev, const struct promql_node 
         tsdb_isolation_filter(ev->engine->db, &ev->hold, &refs);
     // Later queries would lack the series that are hidden from this one.
     if (!err && tsdb_changes_end(ev->engine->db) == promql_cache_changes(ev->view))
-        k = new_list(ev, refs.len);
+        k = new_list(ev, refs.len, 0);
     for (size_t i = 0; k && i < refs.len; i++)
         set_series(ev->engine->db, k, refs.items[i]);
     if (k)
@@ -250,14 +318,19 @@ static struct gs_error *search(struct promql_eval *ev, const struct promql_node 
 }
 
 struct gs_error *promql_cached_series_select(struct promql_eval *ev, const struct promql_node *n,
-                                             struct promql_cached_series **ret)
+                                             int64_t since_ms, struct promql_cached_series **ret)
 {
     GS_AUTO_BUF struct gs_buf key = {0};
     selector_key(n, &key);
     struct promql_entry *e = promql_cache_get(ev->view, &key);
     struct promql_cached_series *k =
         e ? follow(ev, n, &key, GS_CONTAINER_OF(e, struct promql_cached_series, entry)) : NULL;
-    return k ? without_later(ev, k, ret) : search(ev, n, &key, ret);
+    struct gs_error *err = k ? NULL : search(ev, n, &key, &k);
+    if (err)
+        return err;
+    k = set_ended_aside(ev, &key, k);
+    err = add_ended(ev, since_ms, &k);
+    return err ? err : without_later(ev, k, ret);
 }
 
 // --- instant selectors ---
@@ -354,12 +427,17 @@ struct gs_error *promql_eval_selector(struct promql_eval *ev, const struct promq
     const struct promql_shift *shift = &n->u.selector.shift;
     int64_t lookback = ev->cfg.lookback_ms;
     int64_t last = promql_shifted(ev, shift, promql_step_time(&ev->steps, ev->steps.n - 1));
-    int64_t first = promql_shifted(ev, shift, ev->steps.start_ms) - lookback + 1;
+    int64_t begin = promql_shifted(ev, shift, ev->steps.start_ms), first = begin - lookback + 1;
+    bool smoothed = n->u.selector.extension == PROMQL_SMOOTHED && !times;
+    // A series has no value from its end on, except for `smoothed`, which reads around each step.
+    int64_t since = smoothed ? first : begin;
+    if (times && shift->at != PROMQL_AT_NONE && shift->offset_ms < 0)
+        since = begin + shift->offset_ms; // fixed_times()
     struct promql_cached_series *k;
-    struct gs_error *err = promql_cached_series_select(ev, n, &k);
+    struct gs_error *err = promql_cached_series_select(ev, n, since, &k);
     if (err)
         return err;
-    if (n->u.selector.extension == PROMQL_SMOOTHED && !times)
+    if (smoothed)
         return promql_eval_smoothed(ev, n, k, ret);
     if (times && shift->at != PROMQL_AT_NONE)
         return fixed_times(ev, k, shift, ret);

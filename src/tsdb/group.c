@@ -72,6 +72,7 @@ static void reattach(struct tsdb_group *g, uint32_t slot)
     s->slot = slot;
     g->loose[slot] = false;
     g->n_loose--;
+    tsdb_changes_returned(g->db, g->refs[slot]); // the slot may be live
     if (tsdb_series_span(s, &first, &last) && last > g->floor_ms)
         g->floor_ms = last;
 }
@@ -405,7 +406,10 @@ static void close_row(struct tsdb_group *g, double *row, size_t *added, size_t *
         bool is_end = tsdb_is_stale_inline(row[i]);
         *added += !is_end;
         *ended += is_end;
-        *fresh += !had && is_first_sample(g, i);
+        if (had)
+            continue;
+        *fresh += is_first_sample(g, i);
+        tsdb_changes_returned(g->db, g->refs[i]);
     }
 }
 
@@ -493,6 +497,11 @@ bool tsdb_group_slot_is_free(const struct tsdb_group *g, uint32_t slot)
 }
 
 // --- reading what is in rows ---
+
+bool tsdb_group_slot_live(const struct tsdb_group *g, uint32_t slot)
+{
+    return is_live(row_before(g)[slot]);
+}
 
 bool tsdb_group_slot_idle(const struct tsdb_group *g, uint32_t slot)
 {

@@ -47,12 +47,6 @@ static void add_label_value(struct tsdb *db, const struct tsdb_pair *pair)
     v->symbols[v->len++] = pair->value;
 }
 
-static int compare_refs(const void *a, const void *b)
-{
-    tsdb_ref x = *(const tsdb_ref *)a, y = *(const tsdb_ref *)b;
-    return (x > y) - (x < y);
-}
-
 void tsdb_index_add(struct tsdb *db, tsdb_ref ref)
 {
     const struct tsdb_series *s = &db->series[ref];
@@ -202,12 +196,6 @@ static void add_ref(struct tsdb_refs *r, tsdb_ref ref)
     r->items[r->len++] = ref;
 }
 
-void tsdb_refs_finish(struct tsdb_refs *r)
-{
-    free(r->items);
-    *r = (struct tsdb_refs){0};
-}
-
 static bool matches_empty(const struct tsdb_matcher *m)
 {
     return tsdb_matcher_matches(m, GS_SLICE(""));
@@ -226,8 +214,8 @@ static void union_of_values(const struct tsdb *db, const struct tsdb_matcher *m,
         tsdb_postings_read(find_list(db, name, v->symbols[i]), ret);
         lists++;
     }
-    if (lists > 1 && ret->len)
-        qsort(ret->items, ret->len, sizeof(*ret->items), compare_refs);
+    if (lists > 1)
+        tsdb_refs_sort(ret->items, ret->len);
 }
 
 static void all_series(const struct tsdb *db, struct tsdb_refs *ret)

@@ -66,12 +66,6 @@ void tsdb_isolation_series_dropped(struct tsdb *db, tsdb_ref ref)
         record_event(&db->deaths, ref, ++db->serial);
 }
 
-static int compare_refs(const void *a, const void *b)
-{
-    tsdb_ref x = *(const tsdb_ref *)a, y = *(const tsdb_ref *)b;
-    return (x > y) - (x < y);
-}
-
 void tsdb_isolation_filter(const struct tsdb *db, const struct tsdb_isolation *h,
                            struct tsdb_refs *refs)
 {
@@ -85,7 +79,7 @@ void tsdb_isolation_filter(const struct tsdb *db, const struct tsdb_isolation *h
     GS_AUTO_FREE tsdb_ref *later = gs_alloc_array(n, sizeof(*later));
     for (size_t i = 0; i < n; i++)
         later[i] = e->items[from + i].ref;
-    qsort(later, n, sizeof(*later), compare_refs);
+    tsdb_refs_sort(later, n);
     for (size_t i = 0; i < refs->len; i++) { // both lists are ascending
         while (at < n && later[at] < refs->items[i])
             at++;

@@ -35,12 +35,6 @@ static void make_room(struct tsdb_postings *list, size_t n_bytes)
     list->cap = (uint32_t)cap;
 }
 
-static int compare_refs(const void *a, const void *b)
-{
-    tsdb_ref x = *(const tsdb_ref *)a, y = *(const tsdb_ref *)b;
-    return (x > y) - (x < y);
-}
-
 // Adds and removes numbers, both ascending. Only the part of the list between the first and the
 // last of them is written again.
 static void change(struct tsdb_postings *list, const tsdb_ref *added, size_t n_added,
@@ -111,7 +105,7 @@ static void take_late(struct tsdb_postings *list)
 {
     if (!list->n_late)
         return;
-    qsort(list->late, list->n_late, sizeof(*list->late), compare_refs);
+    tsdb_refs_sort(list->late, list->n_late);
     change(list, list->late, list->n_late, NULL, 0);
     free(list->late);
     list->late = NULL;

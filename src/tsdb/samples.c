@@ -31,6 +31,19 @@ bool tsdb_series_span(const struct tsdb_series *s, int64_t *ret_first, int64_t *
     return (s->group && tsdb_group_span(s->group, s->slot, !any, ret_first, ret_last)) || any;
 }
 
+bool tsdb_series_set_aside(struct tsdb *db, tsdb_ref ref, int64_t until_ms, int64_t *ret_ms)
+{
+    gs_thread_owner_assert(&db->owner);
+    struct tsdb_series *s = &db->series[ref];
+    struct tsdb_point p;
+    if ((s->group && tsdb_group_slot_live(s->group, s->slot)) || !series_at(s, INT64_MAX, &p) ||
+        !tsdb_is_stale(p.value) || p.t_ms > until_ms)
+        return false;
+    s->set_aside = true;
+    *ret_ms = p.t_ms;
+    return true;
+}
+
 void tsdb_series_expire(struct tsdb *db, struct tsdb_series *s, int64_t oldest_ms)
 {
     uint64_t dropped = 0;
@@ -60,6 +73,7 @@ struct gs_error *tsdb_series_append(struct tsdb *db, struct tsdb_series *s, int6
     tsdb_chunks_append(&s->samples, t_ms, value, &db->heap);
     tsdb_series_expire(db, s, t_ms - db->cfg.retention_ms);
     db->generation += empty; // the series becomes visible to queries
+    tsdb_changes_returned(db, (tsdb_ref)(s - db->series));
     db->samples_held++;
     db->appended++;
     if (t_ms > db->newest_ms)

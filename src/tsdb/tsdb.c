@@ -272,6 +272,7 @@ uint64_t tsdb_delete_after(struct tsdb *db, int64_t t_ms)
     if (db->evicted_until_ms > t_ms)
         db->evicted_until_ms = t_ms;
     db->generation++;
+    tsdb_changes_forget(db); // ends were cut, too
     db->samples_held -= cut;
     db->cut += cut;
     if (db->wal)

@@ -116,6 +116,8 @@ struct tsdb_refs {
     size_t len, cap;
 };
 void tsdb_refs_finish(struct tsdb_refs *r);
+void tsdb_refs_sort(tsdb_ref *refs, size_t n);
+bool tsdb_refs_has(const tsdb_ref *refs, size_t n, tsdb_ref ref); // refs ascend
 
 // Finds series that match all matchers and have samples within mint..maxt (inclusive). Refs are in
 // ascending order. n_m 0: all series. GS_ELIMIT: more than max_series match (0: no limit).
@@ -129,13 +131,19 @@ struct gs_error *tsdb_find_any(const struct tsdb *db, const struct tsdb_matcher 
 void tsdb_filter(const struct tsdb *db, const struct tsdb_matcher *m, size_t n_m,
                  struct tsdb_refs *refs);
 
-// Readers that keep lists of series follow the births and deaths of series. Each has a place, one
-// after another. A number that appears was born, died, or both, and may now be another series.
+// Readers that keep lists of series follow the births and deaths of series, and the returns of
+// series that they set aside. Each has a place, one after another. A number that appears was born,
+// died, or both, and may now be another series.
 uint64_t tsdb_changes_end(struct tsdb *db); // the place of the next change
 // False: changes from this place on are forgotten (the newest 32,768 are kept), or were not yet
 // recorded: the first call of tsdb_changes_end() begins with it.
 bool tsdb_changes_kept(const struct tsdb *db, uint64_t from);
 tsdb_ref tsdb_change_at(const struct tsdb *db, uint64_t place);
+// Those from this place on, which are kept: ascending, each number once.
+void tsdb_changes_read(struct tsdb *db, uint64_t from, struct tsdb_refs *ret);
+// Whether the newest sample of the series is a stale marker that is not after until_ms. *ret_ms:
+// its time. If the series gets a sample after it, this is a change.
+bool tsdb_series_set_aside(struct tsdb *db, tsdb_ref ref, int64_t until_ms, int64_t *ret_ms);
 // Changes when no series uses some label name any more. While it stays the same, a symbol that was
 // the name of a label has its text; symbols of values can get another text when no series uses
 // them.

@@ -14,9 +14,12 @@
 // one.
 struct tsdb_series {
     struct tsdb_pair *pairs; // NULL: this number is free
-    uint32_t n_pairs : 31;
+    uint32_t n_pairs : 30;
     // created while a reader isolates its reads; its first sample may not be there yet
     uint32_t unsettled : 1;
+    // has ended, and a reader must learn of its next sample. Then its slot, if it has one, is not
+    // live.
+    uint32_t set_aside : 1;
     uint32_t hash;            // of the pairs
     struct tsdb_group *group; // NULL: none
     uint32_t slot;            // in the group; of a free number: the next free number
@@ -124,7 +127,9 @@ void tsdb_series_free(struct tsdb *db, tsdb_ref ref); // its number and symbols 
 // exemplars.c
 void tsdb_exemplars_finish(struct tsdb *db);
 // changes.c
-void tsdb_changes_record(struct tsdb *db, tsdb_ref ref); // was added or dropped
+void tsdb_changes_record(struct tsdb *db, tsdb_ref ref);   // was added or dropped
+void tsdb_changes_returned(struct tsdb *db, tsdb_ref ref); // may have a sample after its end
+void tsdb_changes_forget(struct tsdb *db);                 // readers must search again
 // isolation.c
 void tsdb_isolation_series_added(struct tsdb *db, tsdb_ref ref);
 // frees it now or when the last isolated reader is released
@@ -157,6 +162,8 @@ bool tsdb_group_at(const struct tsdb_group *g, uint32_t slot, int64_t t_ms, stru
 // The times of the first (if ret is not NULL) and last of these. False: none.
 bool tsdb_group_span(const struct tsdb_group *g, uint32_t slot, bool want_first, int64_t *ret_first,
                      int64_t *ret_last);
+// the last row has a value of the slot that is not a stale marker
+bool tsdb_group_slot_live(const struct tsdb_group *g, uint32_t slot);
 // no row has a sample of the slot
 bool tsdb_group_slot_idle(const struct tsdb_group *g, uint32_t slot);
 void tsdb_group_slot_free(struct tsdb_group *g, uint32_t slot);

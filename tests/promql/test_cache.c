@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-enum { PODS = 40, STEP_MS = 5000, RETENTION_MS = 60000, LOOKBACK_MS = 12000 };
+enum { PODS = 40, TARGETS = 3, STEP_MS = 5000, RETENTION_MS = 60000 };
 
 static const char *const queries[] = {
     "use",
@@ -53,6 +53,52 @@ static const char *const queries[] = {
     "sum by (nowhere) (use) + on (nowhere) sum by (nowhere) (heat)",
     "label_replace(use, \"pod\", \"$1\", \"pod\", \"p-(.).*\")",
     "sort_desc(sum by (app) (labels))",
+    "use + on (pod, gpu) fill (0) heat{gpu=\"0\"}",
+    "use - on (pod) group_left fill_right (7) labels",
+    "sum by (pod) (use) + fill_left (3) sum by (pod) (labels)",
+    "limitk(3, use)",
+    "limitk by (ns) (1, {__name__=~\"use|heat\"})",
+    "limit_ratio(0.4, use)",
+    "count by (ns) (limit_ratio(-0.3, heat))",
+    "first_over_time(use[15s])",
+    "rate(use[20s] anchored)",
+    "changes(heat[15s] anchored)",
+    "increase(run[20s] smoothed)",
+    "use smoothed",
+    "sum by (ns) (run smoothed)",
+    "info(run)",
+    "info(run, {app=\"a\"})",
+    "info(rate(run[20s]), {__name__=~\"target_.*\"})",
+    "run",
+    "sum by (ns) (run)",
+    "avg_over_time(run[10s])",
+    "{__name__=~\"run|use\"}",
+    "timestamp(run)",
+    // in the past
+    "use offset 10s",
+    "sum by (ns) (run offset 25s)",
+    "run offset -10s",
+    "use @ 1200",
+    "avg by (ns) (run @ 1300.5)",
+    "use @ start()",
+    "run @ end() offset 20s",
+    "timestamp(run @ end() offset 10s)",
+    "timestamp(use @ start() offset -10s)",
+    "timestamp(run offset 15s)",
+    "rate(use[20s] offset 25s)",
+    "last_over_time(run[20s] @ end())",
+    "count_over_time(run[15s] offset -5s)",
+    "run smoothed offset 20s",
+    "delta(run[15s] smoothed offset 20s)",
+    "increase(use[10s] anchored @ start())",
+    "max_over_time(sum by (ns) (run)[40s:5s])",
+    "sum by (pod) (min_over_time(last_over_time(run[10s])[30s:10s] offset 20s))",
+    "sum_over_time(run[30s:10s] offset 20s)",
+    "use * on (pod) group_left (app) (labels offset 20s)",
+    "run - run offset 15s",
+    "(run offset 20s) unless run",
+    "absent(run{pod=\"p-3\"} offset 30s)",
+    "info(run offset 20s)",
 };
 enum { N_QUERIES = sizeof(queries) / sizeof(*queries) };
 
@@ -66,6 +112,7 @@ struct fixture {
     struct promql_engine *cached, *small, *none;
     struct promql_expr *parsed[N_QUERIES];
     struct pod pods[PODS];
+    struct tsdb_group *targets[TARGETS];
     uint64_t random;
     unsigned seed, born;
     int64_t now_ms;
@@ -122,6 +169,47 @@ static void sample(struct fixture *f, const struct pod *p, bool last)
         append(f, p, "labels", 0, last ? stale : 1);
 }
 
+// --- targets ---
+
+static void put_run(struct fixture *f, struct tsdb_group *g, const struct pod *p,
+                    const char *metric)
+{
+    char pod[16], ns[16];
+    struct metrics_label l[6];
+    bool about = !strcmp(metric, "target_info");
+    uint32_t slot;
+    snprintf(pod, sizeof(pod), "p-%u", p->name);
+    snprintf(ns, sizeof(ns), "n%u", p->name % 5);
+    size_t n = put(l, 0, "__name__", metric);
+    n = put(l, n, "instance", pod);
+    n = put(l, n, "job", "j");
+    n = put(l, n, about ? "app" : "pod", about ? (p->app % 2 ? "a" : "b") : pod);
+    n = put(l, n, "ns", ns);
+    assert_ok(tsdb_group_slot(g, l, n, &slot));
+    tsdb_group_put(g, slot, about ? 1 : pick(f, 100));
+}
+
+// Some pods are in two targets. Targets are unavailable at times, and are replaced.
+static void scrape(struct fixture *f, unsigned i)
+{
+    size_t added, fresh;
+    bool available = pick(f, 5) > 0;
+    if (!pick(f, 20)) {
+        tsdb_group_free(f->targets[i]);
+        f->targets[i] = tsdb_group_new(f->db);
+    }
+    struct tsdb_group *g = f->targets[i];
+    assert_ok(tsdb_group_begin(g, f->now_ms));
+    for (size_t k = 0; k < PODS && available; k++) {
+        const struct pod *p = &f->pods[k];
+        if (!p->name || (p->name % TARGETS != i && p->name % (4 + i)))
+            continue;
+        put_run(f, g, p, "run");
+        put_run(f, g, p, "target_info");
+    }
+    tsdb_group_commit(g, &added, &fresh);
+}
+
 // Some names come back, and with them numbers of series and symbols.
 static void replace(struct fixture *f, struct pod *p)
 {
@@ -141,6 +229,9 @@ static void step(struct fixture *f)
     for (size_t i = 0; i < PODS; i++)
         if (f->pods[i].name)
             sample(f, &f->pods[i], false);
+    for (unsigned i = 0; i < TARGETS; i++)
+        if (pick(f, 4))
+            scrape(f, i);
     if (!pick(f, 3))
         tsdb_gc(f->db, f->now_ms);
 }
@@ -210,7 +301,7 @@ static void compare(struct fixture *f, size_t q, int64_t start_ms, int64_t end_m
                  f->seed, queries[q], (long long)start_ms, (long long)end_ms, cached, small, none);
 }
 
-static int setup(void **state)
+static int setup_with(void **state, int64_t lookback_ms)
 {
     struct fixture *f = gs_alloc(sizeof(*f));
     const char *seed = getenv("CACHE_SEED");
@@ -219,18 +310,32 @@ static int setup(void **state)
     f->random = f->seed;
     f->now_ms = 1000000;
     f->db = tsdb_new(&cfg);
-    struct promql_config with = {.lookback_ms = LOOKBACK_MS};
+    struct promql_config with = {.lookback_ms = lookback_ms};
     f->cached = promql_engine_new(f->db, &with);
     with.cache_bytes = 20000;
     f->small = promql_engine_new(f->db, &with);
     with.cache_bytes = 1;
     f->none = promql_engine_new(f->db, &with);
+    promql_set_features(PROMQL_EXPERIMENTAL_FUNCTIONS | PROMQL_FILL);
     for (size_t i = 0; i < N_QUERIES; i++)
         assert_ok(promql_parse(gs_slice_of(queries[i]), &f->parsed[i]));
+    for (unsigned i = 0; i < TARGETS; i++)
+        f->targets[i] = tsdb_group_new(f->db);
     for (size_t i = 0; i < PODS; i++)
         replace(f, &f->pods[i]);
     *state = f;
     return 0;
+}
+
+static int setup(void **state)
+{
+    return setup_with(state, 12000);
+}
+
+// Series that ended are set aside later, and less often: many of them return or vanish meanwhile.
+static int setup_long_lookback(void **state)
+{
+    return setup_with(state, 120000);
 }
 
 static int teardown(void **state)
@@ -241,6 +346,8 @@ static int teardown(void **state)
     promql_engine_free(f->cached);
     promql_engine_free(f->small);
     promql_engine_free(f->none);
+    for (unsigned i = 0; i < TARGETS; i++)
+        tsdb_group_free(f->targets[i]);
     tsdb_free(f->db);
     free(f);
     return 0;
@@ -251,11 +358,22 @@ static void test_results_do_not_depend_on_the_cache(void **state)
     struct fixture *f = *state;
     for (int i = 0; i < 150; i++) {
         step(f);
-        for (size_t q = 0; q < N_QUERIES; q++)
-            if (pick(f, 3))
+        for (size_t q = 0; q < N_QUERIES; q++) {
+            unsigned kind = pick(f, 12);
+            int64_t past_ms = f->now_ms - pick(f, 14) * STEP_MS + pick(f, 2);
+            if (kind < 7)
                 compare(f, q, f->now_ms, f->now_ms);
-            else if (!pick(f, 4))
+            else if (kind == 7)
                 compare(f, q, f->now_ms - 6 * STEP_MS, f->now_ms);
+            else if (kind == 8)
+                compare(f, q, past_ms, past_ms);
+            else if (kind == 9)
+                compare(f, q, past_ms - 4 * STEP_MS, past_ms);
+        }
+        if (!pick(f, 30)) { // the clock is set back
+            f->now_ms -= 4 * STEP_MS;
+            tsdb_delete_after(f->db, f->now_ms);
+        }
     }
 }
 
@@ -344,6 +462,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_results_do_not_depend_on_the_cache, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_results_do_not_depend_on_the_cache,
+                                        setup_long_lookback, teardown),
         cmocka_unit_test_setup_teardown(test_forgotten_changes, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_label_name_vanishes, setup, teardown),
         cmocka_unit_test_setup_teardown(test_results_stay_while_series_go, setup, teardown),

@@ -227,6 +227,57 @@ static void test_a_series_of_two_groups(void **state)
     (void)state;
 }
 
+// A series that was set aside after its end is a change when it gets a sample again.
+static void test_an_ended_series_returns(void **state)
+{
+    struct tsdb *db = tsdb_new(NULL);
+    struct tsdb_group *g = tsdb_group_new(db), *h = tsdb_group_new(db);
+    int64_t end;
+    pass(g, 101, "a", 1);
+    tsdb_ref a = tsdb_group_ref(g, slot_of(g, "a"));
+    uint64_t changes = tsdb_changes_end(db);
+    assert_false(tsdb_series_set_aside(db, a, 1000, &end));
+    pass(g, 102, "", 0);
+    assert_false(tsdb_series_set_aside(db, a, 101, &end));
+    assert_true(tsdb_series_set_aside(db, a, 102, &end) && end == 102);
+    pass(g, 103, "", 0);
+    assert_true(tsdb_changes_end(db) == changes);
+    pass(g, 104, "a", 2);
+    assert_true(tsdb_changes_end(db) == changes + 1);
+    assert_true(tsdb_change_at(db, changes) == a);
+    pass(g, 105, "a", 2);
+    assert_true(tsdb_changes_end(db) == changes + 1);
+    // Another group ends it, and goes. The last row of the first one still has a value.
+    pass(h, 110, "a", 3);
+    pass(h, 111, "", 0);
+    tsdb_group_free(h);
+    assert_true(tsdb_series_set_aside(db, a, 1000, &end) && end == 111);
+    size_t added, fresh;
+    for (int64_t t = 106; t < 109; t++) {
+        assert_ok(tsdb_group_begin(g, t));
+        assert_true(tsdb_group_put(g, slot_of(g, "a"), 4)); // too old
+        tsdb_group_commit(g, &added, &fresh);
+    }
+    assert_true(tsdb_changes_end(db) == changes + 2);
+    assert_false(tsdb_series_set_aside(db, a, 1000, &end));
+    pass(g, 112, "a", 5);
+    pass(g, 113, "", 0);
+    assert_true(tsdb_series_set_aside(db, a, 1000, &end) && end == 113);
+    append(db, "m", "a", 114, 6);
+    assert_true(tsdb_changes_end(db) == changes + 3);
+    tsdb_group_free(g);
+    // After the clock was set back, the end may be gone.
+    append(db, "m", "a", 115, tsdb_stale_marker());
+    assert_true(tsdb_series_set_aside(db, a, 1000, &end));
+    assert_true(tsdb_changes_kept(db, changes + 3));
+    tsdb_delete_after(db, 114);
+    assert_false(tsdb_changes_kept(db, changes + 3));
+    assert_true(tsdb_changes_kept(db, tsdb_changes_end(db)));
+    assert_false(tsdb_series_set_aside(db, a, 1000, &end));
+    tsdb_free(db);
+    (void)state;
+}
+
 // The store has the same samples as plain lists, while groups and series are added and removed at
 // random.
 static void test_groups_hold_what_a_plain_list_holds(void **state)
@@ -787,6 +838,7 @@ int main(void)
         cmocka_unit_test(test_a_slot_without_a_sample_ends),
         cmocka_unit_test(test_a_pass_that_is_rolled_back_leaves_nothing),
         cmocka_unit_test(test_a_series_of_two_groups),
+        cmocka_unit_test(test_an_ended_series_returns),
         cmocka_unit_test(test_groups_hold_what_a_plain_list_holds),
         cmocka_unit_test(test_series_of_a_group_go_after_the_retention),
         cmocka_unit_test(test_old_samples_and_series_go),

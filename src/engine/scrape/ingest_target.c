@@ -190,12 +190,6 @@ static void check_slots(struct scrape_ingest *in)
     in->epoch = tsdb_group_epoch(in->group);
 }
 
-static int compare_numbers(const void *a, const void *b)
-{
-    tsdb_ref x = *(const tsdb_ref *)a, y = *(const tsdb_ref *)b;
-    return (x > y) - (x < y);
-}
-
 // Forgets the numbers of series with timestamps that may belong to other series now.
 static void check_numbers(struct scrape_ingest *in)
 {
@@ -203,20 +197,18 @@ static void check_numbers(struct scrape_ingest *in)
         return;
     uint64_t from = in->changes, end = tsdb_changes_end(in->db);
     bool kept = tsdb_changes_kept(in->db, from);
+    struct tsdb_refs changed = {0};
     in->changes = end;
     if (from == end)
         return;
-    size_t n = kept ? (size_t)(end - from) : 0;
-    GS_AUTO_FREE tsdb_ref *changed = gs_alloc_array(n + 1, sizeof(*changed));
-    for (size_t i = 0; i < n; i++)
-        changed[i] = tsdb_change_at(in->db, from + i);
-    qsort(changed, n, sizeof(*changed), compare_numbers);
+    if (kept)
+        tsdb_changes_read(in->db, from, &changed);
     for (size_t i = 0; i < in->lines.n; i++) {
         struct line *l = &in->lines.items[i];
-        if (l->kind == LINE_TIMED &&
-            (!kept || bsearch(&l->at, changed, n, sizeof(*changed), compare_numbers)))
+        if (l->kind == LINE_TIMED && (!kept || tsdb_refs_has(changed.items, changed.len, l->at)))
             l->kind = LINE_NEW;
     }
+    tsdb_refs_finish(&changed);
 }
 
 static struct gs_error *begin(struct scrape_ingest *in, int64_t t_ms)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Queries over a store, evaluated as in Prometheus 3 (ranges and look-back are left-open), without
-// native histograms and experimental functions. All functions run on the thread that owns the
-// store.
+// native histograms. All functions run on the thread that owns the store.
 #pragma once
 
 #include "promql/ast.h"

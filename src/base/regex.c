@@ -77,7 +77,9 @@ static bool is_octal(char c)
 // translated; 0: none.
 static size_t add_escape(struct gs_slice s, bool in_class, struct gs_buf *out)
 {
-    const char c = s.len > 1 ? s.data[1] : (char)0;
+    char c = '\0';
+    if (s.len > 1)
+        c = s.data[1];
     if (c == 'v') { // a vertical tab, not a class
         gs_buf_add_str(out, "\\x0b");
         return 2;

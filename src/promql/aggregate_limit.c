@@ -28,7 +28,7 @@ static double place_of(const struct promql_eval *ev, struct tsdb_labels l)
         add_text(&text, promql_eval_text(ev, l.pairs[i].name));
         add_text(&text, promql_eval_text(ev, l.pairs[i].value));
     }
-    return (double)XXH64(text.data, text.len, 0) / 18446744073709551615.0;
+    return (double)XXH64(text.data ? text.data : "", text.len, 0) / 18446744073709551615.0;
 }
 
 static bool is_kept(double ratio, double place)

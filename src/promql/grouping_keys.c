@@ -242,7 +242,7 @@ static struct gs_error *number_cached(struct promql_eval *ev, const struct promq
                                       struct promql_keys *ret_a, struct promql_keys *ret_b,
                                       bool *ret_done)
 {
-    struct promql_label_table *t;
+    struct promql_label_table *t = NULL;
     struct promql_keys of_a = {0}, of_b = {0};
     uint32_t *in_a, *in_b = NULL, *id_of, *numbers_of, *first;
     size_t n_ids = 0, total = a->n + (b ? b->n : 0);

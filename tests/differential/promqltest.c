@@ -547,10 +547,11 @@ static char *run_pinned(const struct script *s, const struct statement *q)
     const int64_t at_zero[] = {-1000, 0, 1000}, others[] = {-10 * t, 0, t / 5, t, 10 * t};
     const int64_t *at = t ? others : at_zero;
     char *reason = NULL;
-    for (size_t i = 0; i < (t ? 5U : 3U) && !reason; i++)
-        reason = run_instant(s, q, gs_slice_make(text.data, text.len), at[i]);
+    size_t i = 0;
+    while (i < (t ? 5U : 3U) && !reason)
+        reason = run_instant(s, q, gs_slice_make(text.data, text.len), at[i++]);
     char *with =
-        reason ? gs_format("%s at %lld: %s", text.data, (long long)at[t ? 0 : 0], reason) : NULL;
+        reason ? gs_format("%s at %lld: %s", text.data, (long long)at[i - 1], reason) : NULL;
     free(reason);
     return with;
 }

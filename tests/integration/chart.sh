@@ -8,6 +8,12 @@ schemas=$("$source/tests/e2e/schemas.sh" --no-build 2>"$dir/schemas.log") || ski
 chart=$source/deploy/helm/gpuscale examples=$source/tests/integration/chart
 eks=$source/../shared/walkthroughs/eks/prometheus-adapter-values.yaml
 [ -f "$eks" ] || eks=$source/examples/guides/eks/prometheus-adapter-values.yaml
+# Relative paths, which have no blanks.
+mkdir "$dir/examples"
+cp "$examples"/*.yaml "$dir/examples"
+cp "$eks" "$dir/examples/eks-guide.yaml"
+cd "$dir"
+examples=examples eks=examples/eks-guide.yaml
 monitoring="--api-versions monitoring.coreos.com/v1"
 helm=$(echo "$helms" | head -n 1)
 

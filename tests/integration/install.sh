@@ -84,14 +84,14 @@ try() { # LINE
 try 'gpuscale expo'
 try 'gpuscale query --output=js'
 try 'gpuscale query --output='
-try "gpuscale check rules $2/deploy/meson.bui"
+cd "$2" && try 'gpuscale check rules deploy/meson.bui'
 END
 bash "$dir/tab.bash" "$prefix/share/bash-completion/completions/gpuscale.bash" "$source" >"$dir/tab.txt"
 cat >"$dir/tab.want" <<END
 exporter 
 json 
 table json csv promql 
-$source/deploy/meson.build 
+deploy/meson.build 
 END
 diff "$dir/tab.want" "$dir/tab.txt" || fail "completion in bash"
 if command -v fish >/dev/null 2>&1; then

@@ -5,6 +5,7 @@ status (passed, failed or skipped) and a remark."""
 import json
 import os
 import re
+import shlex
 import time
 
 import fields
@@ -287,12 +288,13 @@ def exporter_cost(machine, seconds=20):
 
 def up(machine, seconds=25):
     """The example service under load in gpuscale up: its pod has the GPU and its figures."""
-    load = f"python3 {machine.source}/tests/hardware/http_load.py {seconds} \"$SERVICE_URL/predict?query=music\""
+    script = shlex.quote(f"{machine.source}/tests/hardware/http_load.py")
+    load = f"python3 {script} {seconds} \"$SERVICE_URL/predict?query=music\""
     data = os.path.join(machine.folder, "up")
     program = sources.Program(
         [machine.gpuscale, "up", "--data-dir", data, "--api-port=0", "--exporter-port=0",
          "--prometheus-port=0", "--filename", f"{machine.source}/examples/demo/intent-api.yaml",
-         "--image", f"intent-api:*={machine.intent_api}", "--load", load, *machine.up_flags],
+         "--image", f"intent-api:*={shlex.quote(machine.intent_api)}", "--load", load, *machine.up_flags],
         os.path.join(machine.folder, "up.log"))
     with program:
         exporter = sources.wait_until(lambda: _exporter_of(program))

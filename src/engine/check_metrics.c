@@ -134,8 +134,10 @@ static void count_line(struct family *f, struct gs_slice key, const struct metri
 }
 
 // labels: __name__ first.
-static void check_sample(struct lint *l, const struct metrics_label *labels, size_t n)
+static void check_sample(void *arg, const struct metrics_line *line,
+                         const struct metrics_label *labels, size_t n)
 {
+    struct lint *l = arg;
     struct family *f = family_of_sample(l, labels[0].value);
     GS_AUTO_BUF struct gs_buf key = {0};
     f->sampled = true;
@@ -270,28 +272,6 @@ static void check_family(struct lint *l, const struct family *f)
 
 // --- the whole ---
 
-static struct gs_error *read_samples(struct lint *l, struct gs_slice text)
-{
-    struct metrics_reader *r = metrics_reader_new();
-    struct gs_error *err = NULL;
-    metrics_reader_on_metadata(r, on_metadata, l);
-    metrics_reader_start(r, text, METRICS_TEXT, NULL);
-    while (!err) {
-        struct metrics_line line;
-        const struct metrics_label *labels;
-        size_t n;
-        bool more = false;
-        err = metrics_reader_next(r, &line, &more);
-        if (err || !more)
-            break;
-        err = metrics_reader_labels(r, &line, &labels, &n);
-        if (!err)
-            check_sample(l, labels, n);
-    }
-    metrics_reader_free(r);
-    return err;
-}
-
 static int by_metric_and_text(const void *a, const void *b)
 {
     const struct problem *x = a, *y = b;
@@ -365,7 +345,7 @@ int engine_check_metrics(const char *path, bool names, bool extended)
     struct lint l = {.families = gs_hmap_new(family_free)};
     GS_AUTO_ERROR struct gs_error *err = gs_file_read(path, MAX_EXPOSITION, &text);
     if (!err)
-        err = read_samples(&l, gs_buf_slice(&text));
+        err = metrics_read_text(gs_buf_slice(&text), on_metadata, check_sample, &l);
     if (err)
         fprintf(stderr, "%s: %s\n",
                 names ? "error while linting" : "error while parsing text to metric families",

@@ -304,3 +304,29 @@ struct gs_error *metrics_reader_next(struct metrics_reader *r, struct metrics_li
     *ret_more = false;
     return NULL;
 }
+
+struct gs_error *metrics_read_text(struct gs_slice text,
+                                   void (*on_metadata)(void *arg, const struct metrics_metadata *m),
+                                   void (*on_sample)(void *arg, const struct metrics_line *line,
+                                                     const struct metrics_label *labels, size_t n),
+                                   void *arg)
+{
+    struct metrics_reader *r = metrics_reader_new();
+    struct gs_error *err = NULL;
+    metrics_reader_on_metadata(r, on_metadata, arg);
+    metrics_reader_start(r, text, METRICS_TEXT, NULL);
+    while (!err) {
+        struct metrics_line line;
+        const struct metrics_label *labels;
+        size_t n;
+        bool more = false;
+        err = metrics_reader_next(r, &line, &more);
+        if (err || !more)
+            break;
+        err = metrics_reader_labels(r, &line, &labels, &n);
+        if (!err)
+            on_sample(arg, &line, labels, n);
+    }
+    metrics_reader_free(r);
+    return err;
+}

@@ -110,6 +110,13 @@ struct gs_error *metrics_reader_exemplar(struct metrics_reader *r, struct gs_sli
 // last text, so repeated reads of a target report only changes. NULL: none.
 void metrics_reader_on_metadata(struct metrics_reader *r,
                                 void (*fn)(void *arg, const struct metrics_metadata *m), void *arg);
+// Reads a whole text in the text format with the default limits: calls on_sample for each line and
+// its labels, and on_metadata (may be NULL) for each # HELP, # TYPE and # UNIT line.
+struct gs_error *metrics_read_text(struct gs_slice text,
+                                   void (*on_metadata)(void *arg, const struct metrics_metadata *m),
+                                   void (*on_sample)(void *arg, const struct metrics_line *line,
+                                                     const struct metrics_label *labels, size_t n),
+                                   void *arg);
 // Called during long runs of lines that are not samples; false ends the text with GS_ECONFLICT.
 // NULL: none.
 void metrics_reader_on_long_run(struct metrics_reader *r, bool (*fn)(void *arg), void *arg);

@@ -36,9 +36,10 @@ static size_t set_label(struct push *p, size_t n, struct gs_slice name, struct g
 }
 
 // As in promtool, a label job of the sample becomes exported_job.
-static void add_sample(struct push *p, const struct metrics_label *labels, size_t n_labels,
-                       const struct metrics_line *line)
+static void add_sample(void *arg, const struct metrics_line *line,
+                       const struct metrics_label *labels, size_t n_labels)
 {
+    struct push *p = arg;
     size_t n = 0;
     for (size_t i = 0; i < p->o->n_labels; i++) {
         struct gs_slice value = gs_slice_of(p->o->labels[i]);
@@ -53,27 +54,6 @@ static void add_sample(struct push *p, const struct metrics_label *labels, size_
     remote_sort_labels(p->labels, n);
     int64_t t = line->has_timestamp && line->timestamp_ms ? line->timestamp_ms : p->now_ms;
     remote_encode_series(&p->message, p->labels, n, &t, &line->value, 1);
-}
-
-static struct gs_error *encode_text(struct push *p, struct gs_slice text)
-{
-    struct metrics_reader *r = metrics_reader_new();
-    struct gs_error *err = NULL;
-    metrics_reader_start(r, text, METRICS_TEXT, NULL);
-    while (!err) {
-        struct metrics_line line;
-        const struct metrics_label *labels;
-        size_t n;
-        bool more = false;
-        err = metrics_reader_next(r, &line, &more);
-        if (err || !more)
-            break;
-        err = metrics_reader_labels(r, &line, &labels, &n);
-        if (!err)
-            add_sample(p, labels, n, &line);
-    }
-    metrics_reader_free(r);
-    return err;
 }
 
 // --- the request ---
@@ -167,7 +147,7 @@ static struct gs_error *push_text(const struct remote_push_options *o, struct gs
 {
     struct push p = {.o = o, .now_ms = gs_unix_ms()};
     GS_AUTO_BUF struct gs_buf body = {0};
-    struct gs_error *err = encode_text(&p, text);
+    struct gs_error *err = metrics_read_text(text, NULL, add_sample, &p);
     if (!err) {
         remote_compress(gs_buf_slice(&p.message), &body);
         err = push_message(&p, gs_buf_slice(&body));

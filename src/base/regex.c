@@ -105,9 +105,7 @@ static bool is_class_escape(struct gs_slice s)
     return s.len > 1 && *s.data == '\\' && strchr("dDsSwWpP", s.data[1]) && s.data[1];
 }
 
-// Returns the length of "[:alpha:]" at the beginning. 0: another text. *ret_known is false for a
-// name that Go does not have; it looks for the first ":]".
-static size_t posix_len(struct gs_slice s, bool *ret_known)
+size_t gs_regex_class_len(struct gs_slice s, bool *ret_known)
 {
     static const char *const names[] = {"alnum", "alpha", "ascii", "blank", "cntrl",
                                         "digit", "graph", "lower", "print", "punct",
@@ -159,7 +157,7 @@ static size_t add_class(struct gs_slice pattern, bool fold, struct gs_buf *out,
     while (i < pattern.len && (pattern.data[i] != ']' || i == first)) {
         struct gs_slice rest = gs_slice_make(pattern.data + i, pattern.len - i);
         bool known;
-        size_t n = posix_len(rest, &known), translated = 0;
+        size_t n = gs_regex_class_len(rest, &known), translated = 0;
         bool set = n || is_class_escape(rest);
         if (!known && !*ret_err)
             *ret_err = gs_error_new(

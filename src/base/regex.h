@@ -37,3 +37,6 @@ bool gs_regex_expand(const struct gs_regex *r, struct gs_slice text, struct gs_s
 // Appends text with each match replaced by the expanded form, as Go's Regexp.ReplaceAllString.
 void gs_regex_replace_all(const struct gs_regex *r, struct gs_slice text, struct gs_slice form,
                           struct gs_buf *out);
+// The length of "[:alpha:]" at the beginning, up to the first ":]". 0: another text. *ret_known is
+// false for a name that Go does not have.
+size_t gs_regex_class_len(struct gs_slice s, bool *ret_known);

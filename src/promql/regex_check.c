@@ -5,6 +5,7 @@
 #include "promql/parser_private.h"
 
 #include "base/mem.h"
+#include "base/regex.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -86,20 +87,11 @@ static bool check_class_escape(struct scan *s)
 // [:alpha:], up to the first ":]": its length. 0: another text.
 static size_t named_class_len(struct scan *s)
 {
-    static const char *const names[] = {"alnum", "alpha", "ascii", "blank", "cntrl",
-                                        "digit", "graph", "lower", "print", "punct",
-                                        "space", "upper", "word",  "xdigit"};
-    const char *from = s->text.data + s->at + 2;
-    if (regex_peek(s, 1) != ':')
-        return 0;
-    const char *end = memmem(from, s->text.len - s->at - 2, ":]", 2);
-    if (!end)
-        return 0;
-    size_t len = (size_t)(end - from) + 4, minus = *from == '^';
-    struct gs_slice name = gs_slice_make(from + minus, (size_t)(end - from) - minus);
-    for (size_t i = 0; i < GS_ARRAY_LEN(names); i++)
-        if (gs_slice_eq_str(name, names[i]))
-            return len;
+    bool known;
+    size_t len =
+        gs_regex_class_len(gs_slice_make(s->text.data + s->at, s->text.len - s->at), &known);
+    if (!len || known)
+        return len;
     report_wrong_regex(s, "invalid character class range", s->at, s->at + len);
     return 0;
 }

@@ -37,12 +37,19 @@ stop() { # NAME
     kill "$p" 2>/dev/null || true
     wait "$p" 2>/dev/null || true
 }
+# What a reader of a failed run wants to know first.
+show_state() {
+    kubectl get nodes,pods -A -o wide 2>&1 | tail -n 60
+    kubectl get pods -A -o json 2>/dev/null | jq -r '.items[] | select(.status.phase != "Running" and .status.phase != "Succeeded") |
+        "\(.metadata.namespace)/\(.metadata.name): \(.status.phase): \(.status.reason // "") \(.status.message // "") \([.status.conditions[]? | .message // empty] | unique | join("; "))"' |
+        tail -n 20
+}
 patience=${PATIENCE:-300} # seconds: far beyond what anything here takes
 wait_for() { # WHAT COMMAND…
     until=$(($(date +%s) + patience)) what=$1
     shift
     until "$@" >/dev/null 2>&1; do
-        [ "$(date +%s)" -lt "$until" ] || fail "$what (waited in vain)"
+        [ "$(date +%s)" -lt "$until" ] || { show_state >&2; fail "$what (waited in vain)"; }
         sleep 0.5
     done
 }
@@ -63,7 +70,20 @@ apply_guide() {
             fail "$originals/$file differs from $guides/$file"
     done
 }
-free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
+# A port on which nothing listens, outside the ranges of outgoing connections and of node ports. Otherwise
+# a connection could take it before its server starts.
+free_port() {
+    python3 -c '
+import random, socket
+while True:
+    port = random.randrange(20000, 30000)
+    try:
+        socket.socket().bind(("", port))
+        break
+    except OSError:
+        pass
+print(port)'
+}
 
 . "$source/tests/e2e/certificates.sh"
 

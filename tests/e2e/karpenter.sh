@@ -95,15 +95,31 @@ wait_for "5 pods at a load of 90 % over a target of 20 %" running_are 5
 wait_for "5 nodes" ready_nodes_are gpu-1 5
 ok "a GPU metric: gpuscale hpa adds replicas, Karpenter NodeClaims and nodes, 1 to 5"
 
-# A pod for 4 GPUs tolerates the taint of its size. The pods for one GPU above do not, so none is on its node.
-kubectl run large --image=any --overrides='{"spec": {"tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"},
-    {"key": "gpuscale.dev/pool-gpus", "value": "4", "effect": "NoSchedule"}],
-    "containers": [{"name": "large", "image": "any", "resources": {"limits": {"nvidia.com/gpu": 4}}}]}}' >/dev/null
+# A pod for 4 GPUs tolerates the taint of its size. The pods for one GPU above do not, so none is on its node. A Deployment
+# replaces the pod if it is bound before the kubelet reports its GPUs, because the kubelet then refuses it for good.
+kubectl apply -f - >/dev/null <<'END'
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: large}
+spec:
+  selector: {matchLabels: {app: large}}
+  template:
+    metadata: {labels: {app: large}}
+    spec:
+      tolerations:
+      - {key: nvidia.com/gpu, operator: Exists}
+      - {key: gpuscale.dev/pool-gpus, value: "4", effect: NoSchedule}
+      containers: [{name: large, image: any, resources: {limits: {nvidia.com/gpu: 4}}}]
+END
 wait_for "a node with 4 GPUs" ready_nodes_are gpu-4 1
-large_runs() { follow_nodes && kubectl wait --for=condition=Ready pod/large --timeout=1s; }
+large_runs() { follow_nodes && kubectl wait --for=condition=Available deployment/large --timeout=1s; }
 wait_for "the pod for 4 GPUs runs" large_runs
-[ "$(kubectl get pods -A --field-selector "spec.nodeName=$(kubectl get pod large -o jsonpath='{.spec.nodeName}')" -o name)" = pod/large ] || fail "other pods on the large node"
-kubectl delete pod large --wait=false >/dev/null
+large_node=$(kubectl get pods -l app=large --field-selector status.phase=Running -o jsonpath='{.items[0].spec.nodeName}')
+kubectl get pods -A --field-selector "spec.nodeName=$large_node,status.phase=Running" -o name >"$dir/large-pods"
+if [ "$(wc -l <"$dir/large-pods")" != 1 ] || ! grep -q '^pod/large-' "$dir/large-pods"; then
+    fail "pods on the large node: $(cat "$dir/large-pods")"
+fi
+kubectl delete deployment large --wait=false >/dev/null
 ok "taints per size: only the pod for 4 GPUs uses the node with 4"
 
 echo 5 >"$feed_load"

@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "engine/remote/receiver.h"
 #include "engine/remote/remote_private.h"
+#include "tsdb/exemplars.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -39,6 +40,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                          .preserve_underscores = !all};
     struct tsdb *db = tsdb_new(&(struct tsdb_config){.max_series = 100});
     struct remote_receiver *r = remote_receiver_new(db, REMOTE_MESSAGE_OTLP, 0, 0);
+    tsdb_exemplars_set_max(db, 8);
     remote_receiver_set_otlp(r, &o);
     check_conversion(q.body);
     remote_receiver_otlp(r, &q, &reply);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Pushes the same OTLP requests to a Prometheus and to an engine, and compares statuses, texts and series.
+"""Pushes the same OTLP requests to a Prometheus and to an engine, and compares statuses, texts, series and exemplars.
 
 Usage: otlp.py PROMETHEUS_URL ENGINE_URL
 Each request is sent as JSON and as protobuf, some with gzip. Prints what differs, and passed of run.
@@ -15,7 +15,8 @@ ANY, PAIR = {}, {}
 ANY.update(stringValue=(1, "s"), boolValue=(2, "v"), intValue=(3, "v"), doubleValue=(4, "d"),
            arrayValue=(5, {"values": (1, ANY)}), kvlistValue=(6, {"values": (1, PAIR)}), bytesValue=(7, "b"))
 PAIR.update(key=(1, "s"), value=(2, ANY))
-EXEMPLAR = {"timeUnixNano": (2, "f"), "asDouble": (3, "d")}
+EXEMPLAR = {"timeUnixNano": (2, "f"), "asDouble": (3, "d"), "spanId": (4, "h"), "traceId": (5, "h"), "asInt": (6, "f"),
+            "filteredAttributes": (7, PAIR)}
 NUMBER = {"attributes": (7, PAIR), "startTimeUnixNano": (2, "f"), "timeUnixNano": (3, "f"), "asDouble": (4, "d"),
           "asInt": (6, "f"), "exemplars": (5, EXEMPLAR), "flags": (8, "v")}
 BUCKETS = {"attributes": (9, PAIR), "startTimeUnixNano": (2, "f"), "timeUnixNano": (3, "f"), "count": (4, "f"),
@@ -56,6 +57,8 @@ def encode(message, schema):
                 out += tagged(number, 2, item.encode())
             elif kind == "b":
                 out += tagged(number, 2, base64.b64decode(item))
+            elif kind == "h":
+                out += tagged(number, 2, bytes.fromhex(item))
             elif kind == "v":
                 out += tagged(number, 0, varint(int(item)))
             elif kind == "d":
@@ -116,6 +119,13 @@ def buckets(counts, bounds, at=0, attributes=None, **more):
             "bucketCounts": [str(c) for c in counts], "explicitBounds": bounds} | more
 
 
+def exemplar(v, at=0, trace="5b8efff798038103d269b633813fc60c", span="eee19b7ec3c1b174", **attributes):
+    e = {"timeUnixNano": str(NOW + int(at * 10**9)), "filteredAttributes": pairs(attributes)}
+    e.update({"asInt": str(v)} if isinstance(v, int) else {"asDouble": v})
+    e.update(({"traceId": trace} if trace else {}) | ({"spanId": span} if span else {}))
+    return e
+
+
 def summary(name, *points):
     return {"name": name, "summary": {"dataPoints": list(points)}}
 
@@ -161,6 +171,14 @@ CASES += [
     one(gauge("CASE.a", point(None))), one(gauge("CASE.a", point(1), point(2, 1, flags=1))),
     one(total("CASE.a", point(1, attributes={"k": "1"}), point(2, attributes={"k": "2"}))),
     one(total("CASE.a", point(5, exemplars=[{"timeUnixNano": str(NOW), "asDouble": 1}]))),
+    one(total("CASE.x", point(5, exemplars=[exemplar(2, 3), exemplar(-4, 1, user="a", **{"http.path": "/x"})]))),
+    one(total("CASE.x", point(5, exemplars=[exemplar(1.5, trace="0" * 32, n=3, l=[1], m=None), exemplar(1, 2, span="", span_id="own")]))),
+    one(total("CASE.x", point(5, exemplars=[exemplar(1, trace_id="other", long="é" * 40), exemplar(2, 1, long="x" * 200)]))),
+    one(total("CASE.x", point(5, exemplars=[exemplar(1), exemplar(2, 1)]), point(6, 4, exemplars=[exemplar(3, 3)]))),
+    one(total("CASE.x", point(5, exemplars=[exemplar(7)]), monotonic=False)), one(gauge("CASE.x", point(5, exemplars=[exemplar(7)]))),
+    one(histogram("CASE.x", buckets([1, 2, 3], [0.1, 5], exemplars=[exemplar(0.05), exemplar(0.1, -1), exemplar(4, 2, a="b"), exemplar(6, 1),
+                                                                    exemplar(7.5)]))),
+    one(histogram("CASE.x", buckets([3], [], exemplars=[exemplar(2, 5), exemplar(3, 4)]))),
     one(histogram("CASE.h", buckets([1, 2, 3], [0.1, 5], sum=7.5), unit="s")),
     one(histogram("CASE.h", buckets([1, 2, 3], [0.1, 5]))), one(histogram("CASE.h", buckets([4], []))),
     one(histogram("CASE.h", buckets([], [], count="7", sum=1))), one(histogram("CASE.h", buckets([1, 2], [1, 2, 3]))),
@@ -203,6 +221,17 @@ def series(url):
     return {json.dumps(s["metric"], sort_keys=True): s["values"] for s in found}
 
 
+def exemplars(url):
+    q = urllib.parse.urlencode({"query": '{__name__=~".+"}', "start": NOW / 10**9 - 3600, "end": NOW / 10**9 + 3600})
+    with urllib.request.urlopen(url + "/api/v1/query_exemplars?" + q, timeout=60) as r:
+        found = json.load(r)["data"]
+    return {"exemplars of " + json.dumps(s["seriesLabels"], sort_keys=True): s["exemplars"] for s in found}
+
+
+def state(url):
+    return series(url) | exemplars(url)
+
+
 def main():
     urls = sys.argv[1:3]
     passed = run = 0
@@ -215,7 +244,7 @@ def main():
             print(f"differs: {what}\n  Prometheus: {want}\n  engine:     {got}")
 
     number = 0
-    before = [series(u) for u in urls]
+    before = [state(u) for u in urls]
     for wrong, requests in ((False, CASES), (True, WRONG)):
         for template in requests:
             for form in ("json", "protobuf"):
@@ -227,7 +256,7 @@ def main():
                 if number % 3 == 0:
                     body, headers["Content-Encoding"] = gzip.compress(body), "gzip"
                 answers = [push(u, body, headers) for u in urls]
-                after = [series(u) for u in urls]
+                after = [state(u) for u in urls]
                 fresh = [sorted((k, v) for k, v in a.items() if b.get(k) != v) for a, b in zip(after, before)]
                 before = after
                 if wrong:

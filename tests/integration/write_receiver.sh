@@ -63,9 +63,9 @@ echo "ok: other requests are refused, OTLP is received"
 
 cache=$(GPUSCALE_PROMETHEUS3_VERSION=v3.16.0 "$source/tests/differential/prometheus3.sh" --no-build 2>/dev/null) ||
     { echo "no Prometheus 3.16 has been built (make peers)"; exit 0; }
-start_engine otlp --web.enable-otlp-receiver
+start_engine otlp --web.enable-otlp-receiver --enable-feature=exemplar-storage
 port=$(free_port)
-"$cache/prometheus" --config.file="$dir/otlp.yml" --web.listen-address="127.0.0.1:$port" --web.enable-otlp-receiver \
+"$cache/prometheus" --config.file="$dir/otlp.yml" --web.listen-address="127.0.0.1:$port" --web.enable-otlp-receiver --enable-feature=exemplar-storage \
     --storage.tsdb.path="$dir/otlp" >"$dir/prometheus-otlp.log" 2>&1 &
 pids="$pids $!"
 wait_for "Prometheus is ready" curl -fsS "http://127.0.0.1:$port/-/ready"

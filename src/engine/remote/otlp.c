@@ -85,27 +85,28 @@ static struct gs_error *set_series(struct remote_otlp *x, const struct remote_la
     return gs_error_new(GS_ELIMIT, "invalid");
 }
 
-// name is followed by suffix. extra NULL: no further label.
-static void add_sample(struct remote_otlp *x, struct metric *m, const char *suffix,
+// name is followed by suffix. extra NULL: no further label. False: it was not stored.
+static bool add_sample(struct remote_otlp *x, struct metric *m, const char *suffix,
                        const char *extra, double extra_value, uint64_t time, double v)
 {
     struct remote_label_set labels = x->base;
-    GS_AUTO_BUF struct gs_buf name = {0}, number = {0};
     tsdb_ref ref = TSDB_NO_REF;
     if (x->stopped)
-        return;
-    gs_buf_add_slice(&name, gs_buf_slice(&x->name));
-    gs_buf_add_str(&name, suffix);
+        return false;
+    gs_buf_clear(&x->series_name);
+    gs_buf_add_slice(&x->series_name, gs_buf_slice(&x->name));
+    gs_buf_add_str(&x->series_name, suffix);
     if (extra) {
-        remote_otlp_add_number(&number, extra_value);
-        remote_otlp_set_label(&labels, gs_slice_of(extra), gs_buf_slice(&number));
+        gs_buf_clear(&x->number);
+        remote_otlp_add_number(&x->number, extra_value);
+        remote_otlp_set_label(&labels, gs_slice_of(extra), gs_buf_slice(&x->number));
     }
-    remote_otlp_set_label(&labels, GS_SLICE("__name__"), gs_buf_slice(&name));
+    remote_otlp_set_label(&labels, GS_SLICE("__name__"), gs_buf_slice(&x->series_name));
     GS_AUTO_ERROR struct gs_error *invalid = set_series(x, &labels);
     if (invalid) {
         x->w.r->invalid_labels++;
         m->failed = true;
-        return;
+        return false;
     }
     x->w.paused = true;
     struct gs_error *err = remote_incoming_append(&x->w, &ref, (int64_t)(time / 1000000), v);
@@ -118,6 +119,7 @@ static void add_sample(struct remote_otlp *x, struct metric *m, const char *suff
         x->w.r->samples++;
     }
     x->stopped = !remote_incoming_go_on(&x->w);
+    return !err && !x->stopped;
 }
 
 // The labels of a point, without its name.
@@ -138,6 +140,15 @@ static struct gs_error *set_base(struct remote_otlp *x)
 
 // --- points ---
 
+// The exemplars [from, to) of the sample that was just added, or not (stored).
+static void store_exemplars(struct remote_otlp *x, bool stored, size_t from, size_t to)
+{
+    if (stored)
+        remote_otlp_exemplars_store(x, from, to);
+    else
+        x->w.r->exemplars += to - from;
+}
+
 static struct gs_error *add_number_point(struct remote_otlp *x, struct metric *m,
                                          struct gs_slice point)
 {
@@ -145,6 +156,7 @@ static struct gs_error *add_number_point(struct remote_otlp *x, struct metric *m
     struct gs_slice rest = point;
     uint64_t time = 0, flags = 0;
     double v = 0;
+    remote_otlp_exemplars_clear(x);
     while (remote_otlp_next(x, &rest, &t)) {
         if (t.number == OTLP_POINT_TIME)
             time = remote_otlp_bits_of(t.bytes);
@@ -154,14 +166,19 @@ static struct gs_error *add_number_point(struct remote_otlp *x, struct metric *m
             v = (double)(int64_t)remote_otlp_bits_of(t.bytes);
         else if (t.number == OTLP_NUMBER_FLAGS)
             flags = t.varint;
+        else if (t.number == OTLP_NUMBER_EXEMPLARS && m->kind == OTLP_SUM)
+            remote_otlp_exemplars_collect(x, t.bytes);
         else if (t.number == OTLP_NUMBER_EXEMPLARS)
-            x->w.r->exemplars++;
+            x->w.r->exemplars++; // as in Prometheus, a gauge has none
     }
     remote_otlp_read_attributes(x, point, OTLP_NUMBER_ATTRIBUTES, &x->point);
     struct gs_error *err = set_base(x);
-    if (!err)
-        add_sample(x, m, "", NULL, 0, time, flags & REMOTE_OTLP_NO_VALUE ? tsdb_stale_marker() : v);
-    return err;
+    if (err)
+        return err;
+    if (flags & REMOTE_OTLP_NO_VALUE)
+        v = tsdb_stale_marker();
+    store_exemplars(x, add_sample(x, m, "", NULL, 0, time, v), 0, x->n_exemplars);
+    return NULL;
 }
 
 static void add_numbers(struct gs_buf *out, const struct kube_proto_token *t)
@@ -174,14 +191,22 @@ static void add_buckets(struct remote_otlp *x, struct metric *m, uint64_t time, 
 {
     size_t n = x->bounds.len < x->counts.len ? x->bounds.len : x->counts.len;
     uint64_t sum = 0;
+    size_t exemplar = 0, next;
+    bool stored;
+    remote_otlp_exemplars_sort(x);
     for (size_t at = 0; at < n && !x->stopped; at += sizeof(uint64_t)) {
         double bound = remote_otlp_double_of(gs_slice_make(x->bounds.data + at, sizeof(uint64_t)));
         sum += remote_otlp_bits_of(gs_slice_make(x->counts.data + at, sizeof(uint64_t)));
-        if (!isinf(bound) || bound < 0) // that of +Inf is the count
-            add_sample(x, m, "_bucket", "le", bound, time,
-                       none ? tsdb_stale_marker() : (double)sum);
+        if (isinf(bound) && bound > 0) // its value is the count
+            continue;
+        stored = add_sample(x, m, "_bucket", "le", bound, time,
+                            none ? tsdb_stale_marker() : (double)sum);
+        next = remote_otlp_exemplars_up_to(x, exemplar, bound);
+        store_exemplars(x, stored, exemplar, next);
+        exemplar = next;
     }
-    add_sample(x, m, "_bucket", "le", INFINITY, time, count);
+    stored = add_sample(x, m, "_bucket", "le", INFINITY, time, count);
+    store_exemplars(x, stored, exemplar, x->n_exemplars);
 }
 
 static struct gs_error *add_histogram_point(struct remote_otlp *x, struct metric *m,
@@ -194,6 +219,7 @@ static struct gs_error *add_histogram_point(struct remote_otlp *x, struct metric
     bool has_sum = false;
     gs_buf_clear(&x->counts);
     gs_buf_clear(&x->bounds);
+    remote_otlp_exemplars_clear(x);
     while (remote_otlp_next(x, &rest, &t)) {
         if (t.number == OTLP_POINT_TIME) {
             time = remote_otlp_bits_of(t.bytes);
@@ -209,7 +235,7 @@ static struct gs_error *add_histogram_point(struct remote_otlp *x, struct metric
         } else if (t.number == OTLP_HISTOGRAM_FLAGS) {
             flags = t.varint;
         } else if (t.number == OTLP_HISTOGRAM_EXEMPLARS) {
-            x->w.r->exemplars++;
+            remote_otlp_exemplars_collect(x, t.bytes);
         }
     }
     remote_otlp_read_attributes(x, point, OTLP_HISTOGRAM_ATTRIBUTES, &x->point);
@@ -584,7 +610,7 @@ void remote_receiver_otlp(struct remote_receiver *r, const struct remote_receive
                                     .now_ms = gs_unix_ms(),
                                     .turn_ns = gs_mono_ns()};
     x->settings = ref_settings(r);
-    x->arena.limit = x->scope_arena.limit = REMOTE_OTLP_ARENA;
+    x->arena.limit = x->scope_arena.limit = x->exemplar_arena.limit = REMOTE_OTLP_ARENA;
     r->in_progress += size;
     GS_AUTO_ERROR struct gs_error *err = read_body(x, json);
     r->in_progress -= size;
@@ -594,7 +620,11 @@ void remote_receiver_otlp(struct remote_receiver *r, const struct remote_receive
         remote_reply(ret, 400, "%s", gs_error_message(err));
     gs_arena_finish(&x->arena);
     gs_arena_finish(&x->scope_arena);
+    gs_arena_finish(&x->exemplar_arena);
+    free(x->exemplars);
     gs_buf_finish(&x->name);
+    gs_buf_finish(&x->series_name);
+    gs_buf_finish(&x->number);
     gs_buf_finish(&x->counts);
     gs_buf_finish(&x->bounds);
     remote_otlp_settings_unref(x->settings);

@@ -16,6 +16,7 @@ enum kind {
     MESSAGE,
     TEXT,
     BYTES,    // base64 in JSON
+    ID,       // hexadecimal in JSON
     UNSIGNED, // varint
     SIGNED,   // varint
     BOOL,
@@ -47,14 +48,21 @@ static const struct field any_value[] = {{"stringValue", OTLP_STRING, TEXT, 0, 0
                                          {0}};
 static const struct field key_value[] = {
     {"key", OTLP_KEY, TEXT, 0, 0}, {"value", OTLP_VALUE, MESSAGE, 0, any_value}, {0}};
-static const struct field nothing[] = {{0}};
+static const struct field exemplar[] = {
+    {"timeUnixNano", OTLP_EXEMPLAR_TIME, FIXED64, 0, 0},
+    {"asDouble", OTLP_EXEMPLAR_DOUBLE, DOUBLE, 0, 0},
+    {"asInt", OTLP_EXEMPLAR_INT, SFIXED64, 0, 0},
+    {"spanId", OTLP_EXEMPLAR_SPAN, ID, 0, 0},
+    {"traceId", OTLP_EXEMPLAR_TRACE, ID, 0, 0},
+    {"filteredAttributes", OTLP_EXEMPLAR_ATTRIBUTES, MESSAGE, true, key_value},
+    {0}};
 
 static const struct field number_point[] = {
     {"attributes", OTLP_NUMBER_ATTRIBUTES, MESSAGE, true, key_value},
     {"timeUnixNano", OTLP_POINT_TIME, FIXED64, 0, 0},
     {"asDouble", OTLP_NUMBER_DOUBLE, DOUBLE, 0, 0},
     {"asInt", OTLP_NUMBER_INT, SFIXED64, 0, 0},
-    {"exemplars", OTLP_NUMBER_EXEMPLARS, MESSAGE, true, nothing},
+    {"exemplars", OTLP_NUMBER_EXEMPLARS, MESSAGE, true, exemplar},
     {"flags", OTLP_NUMBER_FLAGS, UNSIGNED, 0, 0},
     {0}};
 static const struct field histogram_point[] = {
@@ -64,7 +72,7 @@ static const struct field histogram_point[] = {
     {"sum", OTLP_HISTOGRAM_SUM, DOUBLE, 0, 0},
     {"bucketCounts", OTLP_HISTOGRAM_COUNTS, FIXED64, true, 0},
     {"explicitBounds", OTLP_HISTOGRAM_BOUNDS, DOUBLE, true, 0},
-    {"exemplars", OTLP_HISTOGRAM_EXEMPLARS, MESSAGE, true, nothing},
+    {"exemplars", OTLP_HISTOGRAM_EXEMPLARS, MESSAGE, true, exemplar},
     {"flags", OTLP_HISTOGRAM_FLAGS, UNSIGNED, 0, 0},
     {0}};
 static const struct field exponential_point[] = {{"timeUnixNano", OTLP_POINT_TIME, FIXED64, 0, 0},
@@ -146,6 +154,7 @@ static enum kube_proto_wire wire_of(enum kind kind)
     case MESSAGE:
     case TEXT:
     case BYTES:
+    case ID:
         return KUBE_PROTO_BYTES;
     case UNSIGNED:
     case SIGNED:
@@ -300,6 +309,17 @@ static bool convert_temporality(struct conversion *c, const struct field *f)
     return fail(c, f->name, "unknown string value");
 }
 
+static bool decode_hex(struct gs_slice text, struct gs_buf *out)
+{
+    for (size_t i = 0; i + 1 < text.len; i += 2) {
+        int high = gs_hex_digit(text.data[i]), low = gs_hex_digit(text.data[i + 1]);
+        if (high < 0 || low < 0)
+            return false;
+        gs_buf_add_char(out, (char)(high << 4 | low));
+    }
+    return text.len % 2 == 0;
+}
+
 static bool convert_text(struct conversion *c, const struct field *f)
 {
     struct gs_slice text;
@@ -310,7 +330,11 @@ static bool convert_text(struct conversion *c, const struct field *f)
         return true;
     }
     GS_AUTO_BUF struct gs_buf bytes = {0};
-    GS_AUTO_ERROR struct gs_error *err = codec_base64_decode(text, &bytes);
+    GS_AUTO_ERROR struct gs_error *err = NULL;
+    if (f->kind == ID && !decode_hex(text, &bytes))
+        return fail(c, f->name, "not hexadecimal");
+    if (f->kind == BYTES)
+        err = codec_base64_decode(text, &bytes);
     if (err)
         return fail(c, f->name, "not base64");
     kube_proto_add_bytes(c->out, f->number, gs_buf_slice(&bytes));
@@ -363,6 +387,7 @@ static bool convert_value(struct conversion *c, const struct field *f)
         return convert_message(c, f);
     case TEXT:
     case BYTES:
+    case ID:
         return convert_text(c, f);
     case BOOL:
         return convert_bool(c, f);

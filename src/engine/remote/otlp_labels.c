@@ -109,7 +109,7 @@ static struct gs_error *keep(struct gs_arena *a, struct gs_slice text, struct gs
     return NULL;
 }
 
-static struct gs_error *value_of(struct gs_arena *a, struct gs_slice value, struct gs_slice *ret)
+struct gs_error *remote_otlp_value(struct gs_arena *a, struct gs_slice value, struct gs_slice *ret)
 {
     GS_AUTO_BUF struct gs_buf text = {0};
     if (value.len > MAX_VALUE)
@@ -193,7 +193,7 @@ struct gs_error *remote_otlp_attribute_labels(struct remote_otlp *x, struct remo
             k++;
         if (ignored[k])
             continue;
-        struct gs_error *err = value_of(&x->arena, a->items[i].value, &value);
+        struct gs_error *err = remote_otlp_value(&x->arena, a->items[i].value, &value);
         if (!err && x->settings->o.escape)
             err = label_name(x, &x->arena, a->items[i].key, &name);
         else
@@ -238,13 +238,13 @@ static struct gs_error *read_identity(struct remote_otlp *x)
     if (name) {
         GS_AUTO_BUF struct gs_buf job = {0};
         if (space)
-            err = value_of(&x->scope_arena, space->value, &value);
+            err = remote_otlp_value(&x->scope_arena, space->value, &value);
         if (space && !err) {
             gs_buf_add_slice(&job, value);
             gs_buf_add_char(&job, '/');
         }
         if (!err)
-            err = value_of(&x->scope_arena, name->value, &value);
+            err = remote_otlp_value(&x->scope_arena, name->value, &value);
         if (!err) {
             gs_buf_add_slice(&job, value);
             err = keep(&x->scope_arena, gs_buf_slice(&job), &value);
@@ -253,7 +253,7 @@ static struct gs_error *read_identity(struct remote_otlp *x)
             remote_otlp_set_label(&x->identity, GS_SLICE("job"), value);
     }
     if (!err && instance) {
-        err = value_of(&x->scope_arena, instance->value, &value);
+        err = remote_otlp_value(&x->scope_arena, instance->value, &value);
         if (!err)
             remote_otlp_set_label(&x->identity, GS_SLICE("instance"), value);
     }
@@ -272,7 +272,7 @@ struct gs_error *remote_otlp_read_resource(struct remote_otlp *x, struct gs_slic
             continue;
         struct gs_error *err = label_name(x, &x->scope_arena, x->resource.items[i].key, &name);
         if (!err)
-            err = value_of(&x->scope_arena, x->resource.items[i].value, &value);
+            err = remote_otlp_value(&x->scope_arena, x->resource.items[i].value, &value);
         if (err)
             return err;
         remote_otlp_set_label(&x->resource_labels, name, value);
@@ -298,7 +298,7 @@ struct gs_error *remote_otlp_read_scope(struct remote_otlp *x, struct gs_slice s
         gs_buf_add_slice(&key, x->scope.items[i].key);
         struct gs_error *err = label_name(x, &x->scope_arena, gs_buf_slice(&key), &label);
         if (!err)
-            err = value_of(&x->scope_arena, x->scope.items[i].value, &value);
+            err = remote_otlp_value(&x->scope_arena, x->scope.items[i].value, &value);
         if (err)
             return err;
         remote_otlp_set_label(s, label, value);

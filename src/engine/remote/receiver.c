@@ -8,13 +8,11 @@
 #include "codec/encoding.h"
 #include "engine/remote/remote_private.h"
 #include "metrics/write.h"
-#include "tsdb/exemplars.h"
 
 #define TURN_NS          (5 * GS_NS_PER_MS)
 #define MAX_LABEL_BYTES  ((size_t)64 << 10) // of the labels of a series
 #define MAX_AHEAD_MS     INT64_C(600000)    // as in Prometheus
 #define MAX_SHOWN_LABELS ((size_t)1024)     // bytes of labels in an error text
-#define MAX_EXEMPLARS    ((size_t)10000)    // of a series in a request
 #define LOG_EVERY_NS     (60 * GS_NS_PER_SEC)
 
 static const char v1_name[] = "prometheus.WriteRequest";
@@ -313,7 +311,7 @@ static bool store_samples(struct remote_incoming *w)
 
 // --- exemplars ---
 
-static int compare_exemplars(const void *a, const void *b)
+int remote_compare_exemplars(const void *a, const void *b)
 {
     const struct remote_decoder_exemplar *x = a, *y = b;
     if (x->t_ms != y->t_ms)
@@ -333,8 +331,8 @@ static bool exemplar_valid(const struct metrics_label *labels, size_t n)
     return true;
 }
 
-static enum tsdb_exemplar_result add_exemplar(struct remote_incoming *w, tsdb_ref *ref,
-                                              const struct tsdb_exemplar *e)
+enum tsdb_exemplar_result remote_incoming_exemplar(struct remote_incoming *w, tsdb_ref *ref,
+                                                   const struct tsdb_exemplar *e)
 {
     const struct remote_decoder_series *s = &w->series;
     if (!exemplar_valid(e->labels, e->n_labels) || e->t_ms > w->now_ms + MAX_AHEAD_MS)
@@ -358,8 +356,8 @@ static void store_exemplar(struct remote_incoming *w, tsdb_ref *ref,
     enum tsdb_exemplar_result result = TSDB_EXEMPLAR_OFF;
     GS_AUTO_ERROR struct gs_error *err = remote_decoder_exemplar_labels(&w->decoder, e, labels, &n);
     if (!err)
-        result = add_exemplar(w, ref,
-                              &(struct tsdb_exemplar){labels, n, e->value, e->t_ms, e->t_ms != 0});
+        result = remote_incoming_exemplar(
+            w, ref, &(struct tsdb_exemplar){labels, n, e->value, e->t_ms, e->t_ms != 0});
     if (result == TSDB_EXEMPLAR_ADDED || result == TSDB_EXEMPLAR_DUPLICATE) {
         w->reply->exemplars++;
         return;
@@ -379,7 +377,8 @@ static void store_exemplar(struct remote_incoming *w, tsdb_ref *ref,
 static bool store_exemplars(struct remote_incoming *w)
 {
     struct remote_decoder_series *s = &w->series;
-    size_t n = 0, max = s->n_exemplars < MAX_EXEMPLARS ? s->n_exemplars : MAX_EXEMPLARS;
+    size_t n = 0,
+           max = s->n_exemplars < REMOTE_MAX_EXEMPLARS ? s->n_exemplars : REMOTE_MAX_EXEMPLARS;
     tsdb_ref ref = TSDB_NO_REF;
     if (!max || !tsdb_exemplars_max(w->r->db)) {
         w->r->exemplars += s->n_exemplars;
@@ -389,7 +388,7 @@ static bool store_exemplars(struct remote_incoming *w)
     while (n < max && remote_decoder_exemplar(&w->decoder, s, &all[n]))
         n++;
     w->r->exemplars += s->n_exemplars - n;
-    qsort(all, n, sizeof(*all), compare_exemplars);
+    qsort(all, n, sizeof(*all), remote_compare_exemplars);
     w->paused = true;
     for (size_t i = 0; i < n && !w->decoder.stopped; i++) {
         store_exemplar(w, &ref, &all[i]);

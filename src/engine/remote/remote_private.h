@@ -9,6 +9,7 @@
 #include "engine/remote/receiver.h"
 #include "kube/proto.h"
 #include "metrics/labels.h"
+#include "tsdb/exemplars.h"
 
 #include <stdint.h>
 
@@ -20,7 +21,6 @@
 void remote_encode_series(struct gs_buf *out, const struct metrics_label *labels, size_t n_labels,
                           const int64_t *t, const double *v, size_t n_samples);
 // Appends a TimeSeries with one exemplar and no samples. labels are sorted by name.
-struct tsdb_exemplar;
 void remote_encode_exemplar(struct gs_buf *out, const struct metrics_label *labels, size_t n_labels,
                             const struct tsdb_exemplar *e);
 // Compresses in Snappy's block format. Replaces the content of ret.
@@ -85,12 +85,15 @@ struct gs_error *remote_decoder_exemplar_labels(struct remote_decoder *d,
                                                 size_t *ret_n);
 void remote_decoder_series_finish(struct remote_decoder_series *s);
 void remote_sort_labels(struct metrics_label *labels, size_t n);
+// For qsort: by time.
+int remote_compare_exemplars(const void *a, const void *b);
 
 // --- requests ---
 
 #define REMOTE_MAX_DECODED     ((size_t)32 << 20) // bytes of a request, as in Prometheus
 #define REMOTE_MAX_IN_PROGRESS ((size_t)64 << 20) // bytes of all requests
 #define REMOTE_MAX_ERRORS      20                 // in a reply
+#define REMOTE_MAX_EXEMPLARS   ((size_t)10000)    // of a series or an OTLP point in a request
 
 struct remote_otlp_settings;
 
@@ -129,6 +132,9 @@ void remote_incoming_log(struct remote_receiver *r, const struct remote_incoming
 // w->paused must be true before the first.
 struct gs_error *remote_incoming_append(struct remote_incoming *w, tsdb_ref *ref, int64_t t_ms,
                                         double v);
+// Adds an exemplar to the same series, with the same rules for *ref.
+enum tsdb_exemplar_result remote_incoming_exemplar(struct remote_incoming *w, tsdb_ref *ref,
+                                                   const struct tsdb_exemplar *e);
 // {__name__="m", a="b"}; free the text.
 char *remote_labels_text(const struct remote_decoder_series *s);
 bool remote_labels_valid(const struct remote_decoder_series *s);
@@ -182,6 +188,12 @@ enum {
     OTLP_SUMMARY_FLAGS = 8,
     OTLP_QUANTILE = 1,
     OTLP_QUANTILE_VALUE = 2,
+    OTLP_EXEMPLAR_TIME = 2,
+    OTLP_EXEMPLAR_DOUBLE = 3,
+    OTLP_EXEMPLAR_SPAN = 4,
+    OTLP_EXEMPLAR_TRACE = 5,
+    OTLP_EXEMPLAR_INT = 6,
+    OTLP_EXEMPLAR_ATTRIBUTES = 7,
     OTLP_KEY = 1,
     OTLP_VALUE = 2,
     OTLP_STRING = 1,
@@ -254,7 +266,12 @@ struct remote_otlp {
     struct remote_label_set identity, resource_labels, scope_labels; // identity: job and instance
     struct remote_label_set base;                                    // of a point, without its name
     struct gs_buf name;                                              // of the metric
+    struct gs_buf series_name, number; // of the last sample, used by w.series
     struct gs_buf counts, bounds;
+    struct remote_decoder_exemplar *exemplars; // of the point; message: an Exemplar
+    size_t n_exemplars, exemplars_cap;
+    struct gs_arena exemplar_arena; // of the labels of an exemplar
+    struct remote_label_set exemplar_labels;
     size_t n_target_info, steps;
     uint64_t min_time, max_time; // of the points of the resource
     uint64_t rejected;           // points of exponential histograms
@@ -281,6 +298,8 @@ void remote_otlp_set_label(struct remote_label_set *s, struct gs_slice name, str
 // Adds labels. keep_old: labels that are there stay.
 void remote_otlp_merge(struct remote_label_set *into, const struct remote_label_set *from,
                        bool keep_old);
+// The text of an AnyValue, in the arena. GS_ELIMIT: too long.
+struct gs_error *remote_otlp_value(struct gs_arena *a, struct gs_slice value, struct gs_slice *ret);
 // The labels of attributes of a point, or of the resource for target_info. ignored ends with NULL.
 // GS_ELIMIT: too many. GS_EINVAL: a key has no name.
 struct gs_error *remote_otlp_attribute_labels(struct remote_otlp *x, struct remote_attributes *a,
@@ -289,3 +308,15 @@ struct gs_error *remote_otlp_attribute_labels(struct remote_otlp *x, struct remo
 // Read the labels that all points of a resource or a scope have.
 struct gs_error *remote_otlp_read_resource(struct remote_otlp *x, struct gs_slice message);
 struct gs_error *remote_otlp_read_scope(struct remote_otlp *x, struct gs_slice scope_metrics);
+
+// --- exemplars of OTLP ---
+// Those of one point at a time, at most REMOTE_MAX_EXEMPLARS. What is not stored is counted.
+
+void remote_otlp_exemplars_clear(struct remote_otlp *x);
+void remote_otlp_exemplars_collect(struct remote_otlp *x, struct gs_slice message);
+// By value, for histograms.
+void remote_otlp_exemplars_sort(struct remote_otlp *x);
+// The index of the first exemplar from from on with a value above the bound, after sorting.
+size_t remote_otlp_exemplars_up_to(const struct remote_otlp *x, size_t from, double bound);
+// Stores [from, to) for the series of the last sample. Overwrites x->point.
+void remote_otlp_exemplars_store(struct remote_otlp *x, size_t from, size_t to);

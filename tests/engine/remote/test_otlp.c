@@ -7,6 +7,7 @@
 #include "codec/encoding.h"
 #include "engine/remote/receiver.h"
 #include "engine/remote/remote_private.h"
+#include "tsdb/exemplars.h"
 
 struct fixture {
     struct tsdb *db;
@@ -184,10 +185,96 @@ static void test_the_peer_disconnects(void **state)
     assert_int_equal(calls, 1);
 }
 
+// --- exemplars ---
+
+static void print_exemplar(void *arg, const struct tsdb_exemplar_series *s,
+                           const struct tsdb_exemplar *e, bool is_first)
+{
+    struct gs_buf *out = arg;
+    for (size_t i = 0; is_first && i < s->n_labels; i++)
+        if (!gs_slice_eq_str(s->labels[i].name, "job"))
+            gs_buf_addf(out, GS_SLICE_FMT " ", GS_SLICE_ARG(s->labels[i].value));
+    for (size_t i = 0; i < e->n_labels; i++)
+        gs_buf_addf(out, GS_SLICE_FMT "=" GS_SLICE_FMT " ", GS_SLICE_ARG(e->labels[i].name),
+                    GS_SLICE_ARG(e->labels[i].value));
+    gs_buf_addf(out, "%g; ", e->value);
+}
+
+static void assert_exemplars(struct fixture *f, const char *expected)
+{
+    const struct tsdb_exemplar_selector all = {NULL, 0};
+    GS_AUTO_BUF struct gs_buf out = {0};
+    gs_buf_add_str(&out, "");
+    tsdb_exemplars_select(f->db, &all, 1, INT64_MIN, INT64_MAX, print_exemplar, &out);
+    assert_string_equal(out.data, expected);
+}
+
+#define TRACE "\"traceId\":\"0123456789abcdef0123456789ABCDEF\""
+
+static void test_exemplars_of_sums(void **state)
+{
+    static const char text[] =
+        "\"sum\":{\"isMonotonic\":true,\"aggregationTemporality\":2,\"dataPoints\":[{"
+        "\"timeUnixNano\":NOW,\"asInt\":3,\"exemplars\":[{\"timeUnixNano\":NOW,\"asInt\":-2," TRACE
+        ",\"spanId\":\"0000000000000000\",\"filteredAttributes\":[{\"key\":\"user\",\"value\":"
+        "{\"stringValue\":\"u\"}},{\"key\":\"trace_id\",\"value\":{\"stringValue\":\"x\"}}]},"
+        "{\"timeUnixNano\":NOW}]}]}";
+    struct fixture *f = *state;
+    push_metric(f, "n", text); // none are stored
+    assert_reply(f, 200, "{}");
+    assert_int_equal(f->r->exemplars, 2);
+    tsdb_exemplars_set_max(f->db, 10);
+    push_metric(f, "n", text);
+    assert_reply(f, 200, "{}");
+    assert_int_equal(f->reply.exemplars, 1);
+    assert_int_equal(f->r->exemplars, 3); // that without a value
+    assert_exemplars(f, "n_total trace_id=0123456789abcdef0123456789abcdef user=u -2; ");
+    push_metric(f, "g",
+                "\"gauge\":{\"dataPoints\":[{\"timeUnixNano\":NOW,\"asInt\":3,\"exemplars\":["
+                "{\"timeUnixNano\":NOW,\"asInt\":1}]}]}");
+    assert_int_equal(f->reply.exemplars, 0); // as in Prometheus
+    push_metric(f, "n",
+                "\"sum\":{\"aggregationTemporality\":2,\"dataPoints\":[{\"timeUnixNano\":NOW,"
+                "\"exemplars\":[{\"traceId\":\"0x\"}]}]}");
+    assert_reply(f, 400, "traceId: not hexadecimal");
+}
+
+static void test_exemplars_of_buckets(void **state)
+{
+    struct fixture *f = *state;
+    tsdb_exemplars_set_max(f->db, 10);
+    push_metric(f, "h",
+                "\"histogram\":{\"aggregationTemporality\":2,\"dataPoints\":[{\"timeUnixNano\":NOW,"
+                "\"count\":6,\"bucketCounts\":[1,2,3],\"explicitBounds\":[0.5,2],\"exemplars\":["
+                "{\"timeUnixNano\":NOW,\"asDouble\":9},{\"timeUnixNano\":\"1\",\"asDouble\":2},"
+                "{\"timeUnixNano\":NOW,\"asDouble\":1},{\"timeUnixNano\":NOW,\"asDouble\":\"NaN\"},"
+                "{\"timeUnixNano\":NOW,\"asDouble\":0.5}]}]}");
+    assert_reply(f, 200, "{}");
+    assert_exemplars(f, "h_bucket +Inf 9; nan; h_bucket 0.5 0.5; h_bucket 2 2; 1; ");
+}
+
+static void test_attributes_that_are_too_long_leave_the_trace(void **state)
+{
+    struct fixture *f = *state;
+    tsdb_exemplars_set_max(f->db, 10);
+    push_metric(f, "n",
+                "\"sum\":{\"aggregationTemporality\":2,\"dataPoints\":[{\"timeUnixNano\":NOW,"
+                "\"exemplars\":[{\"timeUnixNano\":NOW,\"asInt\":1," TRACE ",\"filteredAttributes\":"
+                "[{\"key\":\"long\",\"value\":{\"stringValue\":\"123456789012345678901234567890"
+                "1234567890123456789012345678901234567890123456789012345678901234567890\"}}]}]}]}");
+    assert_reply(f, 200, "{}");
+    assert_exemplars(f, "n trace_id=0123456789abcdef0123456789abcdef 1; ");
+}
+
 int main(void)
 {
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
-    const struct CMUnitTest tests[] = {TEST(test_types_of_metrics), TEST(test_refused_metrics),
-                                       TEST(test_bodies), TEST(test_the_peer_disconnects)};
+    const struct CMUnitTest tests[] = {TEST(test_types_of_metrics),
+                                       TEST(test_refused_metrics),
+                                       TEST(test_bodies),
+                                       TEST(test_the_peer_disconnects),
+                                       TEST(test_exemplars_of_sums),
+                                       TEST(test_exemplars_of_buckets),
+                                       TEST(test_attributes_that_are_too_long_leave_the_trace)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

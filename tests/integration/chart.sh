@@ -184,6 +184,10 @@ unused() { notes "$@" | sed -n 's/^Values without effect: //p'; }
 "$helm" template gpuscale "$chart" --set 'arguments={-n},rules.default=true,resources.limits.cpu=1' >/dev/null 2>"$dir/both.log" && fail "keys of both charts are accepted"
 grep -q 'These keys exist in both charts: resources' "$dir/both.log" || fail "keys of both charts: $(cat "$dir/both.log")"
 
+# A release without exporter, engine and adapter has a next command, too.
+notes --set exporter.enabled=false,engine.enabled=false,adapter.enabled=false,autoscaler.enabled=false,expander.enabled=true |
+    grep -A 1 '^Next:$' | grep -q 'kubectl -n monitoring get pods -l app.kubernetes.io/instance=gpuscale$' || fail "notes of the expander alone: no next command"
+
 # The chart's own keys are not taken for those of another chart.
 own=$(sed -n 's/^\([a-zA-Z]*\):.*/\1/p' "$chart/values.yaml")
 for key in $own; do

@@ -96,9 +96,10 @@ static bool has_name(const struct remote_label_set *labels, size_t n, struct gs_
     return false;
 }
 
-// The trace and the span, then the attributes that have other names. ret_ids: the number of the former.
-static void read_labels(struct remote_otlp *x, struct gs_slice message, struct remote_label_set *ret,
-                        size_t *ret_ids)
+// The trace and the span, then the attributes that have other names. ret_ids: the number of the
+// former.
+static void read_labels(struct remote_otlp *x, struct gs_slice message,
+                        struct remote_label_set *ret, size_t *ret_ids)
 {
     struct gs_arena *arena = &x->exemplar_arena;
     ret->n = 0;

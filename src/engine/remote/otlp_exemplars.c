@@ -69,7 +69,7 @@ size_t remote_otlp_exemplars_up_to(const struct remote_otlp *x, size_t from, dou
 
 // --- labels ---
 
-// An identifier of zeros is none.
+// Zeros mean that there is no identifier.
 static void add_id(struct gs_arena *a, const char *name, struct gs_slice id,
                    struct remote_label_set *labels)
 {

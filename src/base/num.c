@@ -224,6 +224,17 @@ char *gs_put_fixed6(char *at, double v)
     return at + 7;
 }
 
+char *gs_put_hex(char *at, const void *bytes, size_t len)
+{
+    static const char digits[] = "0123456789abcdef";
+    const unsigned char *from = bytes;
+    for (size_t i = 0; i < len; i++) {
+        *at++ = digits[from[i] >> 4];
+        *at++ = digits[from[i] & 15];
+    }
+    return at;
+}
+
 int gs_hex_digit(char c)
 {
     if (c >= '0' && c <= '9')

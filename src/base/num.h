@@ -27,4 +27,6 @@ char *gs_put_fixed6(char *at, double v);
 
 int64_t gs_add_clamped(int64_t a, int64_t b); // limited to the range of int64_t
 
+// Two lowercase digits for each byte, without a NUL. Returns the end of the text.
+char *gs_put_hex(char *at, const void *bytes, size_t len);
 int gs_hex_digit(char c); // 0 … 15 in either case; -1: not a hexadecimal digit

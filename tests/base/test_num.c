@@ -146,6 +146,22 @@ static void test_six_decimals(void **state)
     }
 }
 
+static void test_hexadecimal_digits(void **state)
+{
+    static const unsigned char bytes[] = {0, 0x0f, 0xa0, 0xff};
+    char text[] = "........+";
+    char *end = gs_put_hex(text, bytes, sizeof(bytes));
+    assert_string_equal(text, "000fa0ff+");
+    assert_ptr_equal(end, text + 8);
+    assert_ptr_equal(gs_put_hex(text, bytes, 0), text);
+    for (size_t i = 0; i < 8; i++)
+        assert_int_equal(gs_hex_digit(text[i]), i % 2 ? bytes[i / 2] & 15 : bytes[i / 2] >> 4);
+    assert_int_equal(gs_hex_digit('C'), 12);
+    assert_int_equal(gs_hex_digit('g'), -1);
+    assert_int_equal(gs_hex_digit('\0'), -1);
+    assert_int_equal(gs_hex_digit('\x10'), -1); // '0' without a bit
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -155,6 +171,7 @@ int main(void)
         cmocka_unit_test(test_doubles_round_trip),
         cmocka_unit_test(test_doubles_are_shortest),
         cmocka_unit_test(test_six_decimals),
+        cmocka_unit_test(test_hexadecimal_digits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

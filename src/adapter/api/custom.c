@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/num.h"
 #include "kube/quantity.h"
 #include "kube/status.h"
 
@@ -14,7 +15,6 @@
 
 void adapter_api_add_json_string(struct gs_buf *out, struct gs_slice s)
 {
-    static const char hex[] = "0123456789abcdef";
     gs_buf_add_char(out, '"');
     size_t from = 0;
     for (size_t i = 0; i < s.len; i++) {
@@ -27,7 +27,8 @@ void adapter_api_add_json_string(struct gs_buf *out, struct gs_slice s)
         const char short_[] = {'\\', (char)(letter ? letter : 'u')};
         gs_buf_add(out, short_, 2);
         if (short_[1] == 'u') {
-            const char digits[] = {'0', '0', hex[c >> 4], hex[c & 15]};
+            char digits[4] = "00";
+            gs_put_hex(digits + 2, &c, 1);
             gs_buf_add(out, digits, sizeof(digits));
         }
     }

@@ -8,7 +8,6 @@
 
 static char *put_escaped(char *at, struct gs_slice s)
 {
-    static const char hex[] = "0123456789abcdef";
     for (size_t i = 0; i < s.len; i++) {
         unsigned char c = (unsigned char)s.data[i];
         char e = codec_json_escape(c);
@@ -21,8 +20,7 @@ static char *put_escaped(char *at, struct gs_slice s)
         if (e == 'u') {
             *at++ = '0';
             *at++ = '0';
-            *at++ = hex[c >> 4];
-            *at++ = hex[c & 15];
+            at = gs_put_hex(at, &c, 1);
         }
     }
     return at;

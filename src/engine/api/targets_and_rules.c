@@ -2,6 +2,7 @@
 // Targets, metadata, rules and alerts, filtered by the parameters.
 #include "engine/api/api_private.h"
 
+#include "base/mem.h"
 #include "base/num.h"
 
 #include <ctype.h>
@@ -195,10 +196,10 @@ static char *group_token(const json_t *group)
 
 static char *hex_of(const char *text)
 {
-    GS_AUTO_BUF struct gs_buf out = {0};
-    for (; *text; text++)
-        gs_buf_addf(&out, "%02x", (unsigned char)*text);
-    return gs_buf_take(&out);
+    size_t len = strlen(text);
+    char *hex = gs_alloc(2 * len + 1);
+    *gs_put_hex(hex, text, len) = '\0';
+    return hex;
 }
 
 // Returns false if no group has the token.

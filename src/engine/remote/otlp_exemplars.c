@@ -4,6 +4,7 @@
 #include "engine/remote/remote_private.h"
 
 #include "base/mem.h"
+#include "base/num.h"
 #include "kube/proto.h"
 #include "tsdb/exemplars.h"
 
@@ -73,17 +74,13 @@ size_t remote_otlp_exemplars_up_to(const struct remote_otlp *x, size_t from, dou
 static void add_id(struct gs_arena *a, const char *name, struct gs_slice id,
                    struct remote_label_set *labels)
 {
-    static const char digits[] = "0123456789abcdef";
     bool any = false;
     for (size_t i = 0; i < id.len; i++)
         any = any || id.data[i];
     char *text = any && id.len <= TSDB_EXEMPLAR_MAX_CHARS ? gs_arena_alloc(a, 2 * id.len) : NULL;
     if (!text)
         return;
-    for (size_t i = 0; i < id.len; i++) {
-        text[2 * i] = digits[(unsigned char)id.data[i] >> 4];
-        text[2 * i + 1] = digits[(unsigned char)id.data[i] & 15];
-    }
+    gs_put_hex(text, id.data, id.len);
     labels->items[labels->n++] =
         (struct metrics_label){gs_slice_of(name), gs_slice_make(text, 2 * id.len)};
 }

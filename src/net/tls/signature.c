@@ -2,6 +2,7 @@
 #include "net/tls/signature.h"
 
 #include "base/mem.h"
+#include "base/num.h"
 
 #include <gnutls/abstract.h>
 #include <gnutls/crypto.h>
@@ -43,16 +44,12 @@ struct gs_error *tls_signing_key_create(char **ret_pem)
 
 static int set_id(struct tls_signing_key *k)
 {
-    static const char digits[] = "0123456789abcdef";
     unsigned char raw[KEY_ID_SIZE];
     size_t size = sizeof(raw);
     int rc = gnutls_pubkey_get_key_id(k->public, GNUTLS_KEYID_USE_SHA256, raw, &size);
     if (rc < 0)
         return rc;
-    for (size_t i = 0; i < size; i++) {
-        k->id[2 * i] = digits[raw[i] >> 4];
-        k->id[2 * i + 1] = digits[raw[i] & 15];
-    }
+    *gs_put_hex(k->id, raw, size) = '\0';
     return 0;
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/num.h"
 
 #include <arpa/inet.h>
 #include <gnutls/abstract.h>
@@ -295,7 +296,6 @@ int tls_secret_equal(const char *a, const char *b)
 
 struct gs_error *tls_random_hex(size_t bytes, char **ret)
 {
-    static const char digits[] = "0123456789abcdef";
     if (bytes > 1024)
         return gs_error_new(GS_EINVAL, "%zu random bytes requested, the limit is 1024", bytes);
     uint8_t raw[1024];
@@ -303,10 +303,7 @@ struct gs_error *tls_random_hex(size_t bytes, char **ret)
     if (rc < 0)
         return gs_error_new(GS_EIO, "no random bytes: %s", gnutls_strerror(rc));
     char *text = gs_alloc(bytes * 2 + 1);
-    for (size_t i = 0; i < bytes; i++) {
-        text[2 * i] = digits[raw[i] >> 4];
-        text[2 * i + 1] = digits[raw[i] & 15];
-    }
+    *gs_put_hex(text, raw, bytes) = '\0';
     gnutls_memset(raw, 0, sizeof(raw));
     *ret = text;
     return NULL;

@@ -173,8 +173,10 @@ static struct gs_error *add_number_point(struct remote_otlp *x, struct metric *m
     }
     remote_otlp_read_attributes(x, point, OTLP_NUMBER_ATTRIBUTES, &x->point);
     struct gs_error *err = set_base(x);
-    if (err)
+    if (err) {
+        store_exemplars(x, false, 0, x->n_exemplars);
         return err;
+    }
     if (flags & REMOTE_OTLP_NO_VALUE)
         v = tsdb_stale_marker();
     store_exemplars(x, add_sample(x, m, "", NULL, 0, time, v), 0, x->n_exemplars);
@@ -240,8 +242,10 @@ static struct gs_error *add_histogram_point(struct remote_otlp *x, struct metric
     }
     remote_otlp_read_attributes(x, point, OTLP_HISTOGRAM_ATTRIBUTES, &x->point);
     struct gs_error *err = set_base(x);
-    if (err)
+    if (err) {
+        store_exemplars(x, false, 0, x->n_exemplars);
         return err;
+    }
     bool none = flags & REMOTE_OTLP_NO_VALUE;
     double n = none ? tsdb_stale_marker() : (double)count;
     if (has_sum)

@@ -266,6 +266,22 @@ static void test_attributes_that_are_too_long_leave_the_trace(void **state)
     assert_exemplars(f, "n trace_id=0123456789abcdef0123456789abcdef 1; ");
 }
 
+static void test_exemplars_of_refused_points_are_counted(void **state)
+{
+#define POINT                                                                                      \
+    "\"aggregationTemporality\":2,\"dataPoints\":[{\"timeUnixNano\":NOW,\"attributes\":[{\"key\":" \
+    "\"\"}],\"exemplars\":[{\"timeUnixNano\":NOW,\"asInt\":1},{\"timeUnixNano\":NOW,\"asInt\":2}]" \
+    "}]}"
+    struct fixture *f = *state;
+    tsdb_exemplars_set_max(f->db, 10);
+    push_metric(f, "n", "\"sum\":{" POINT);
+    assert_reply(f, 500, "label name is empty");
+    assert_int_equal(f->r->exemplars, 2);
+    push_metric(f, "h", "\"histogram\":{" POINT);
+    assert_int_equal(f->r->exemplars, 4);
+    assert_exemplars(f, "");
+}
+
 int main(void)
 {
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
@@ -275,6 +291,7 @@ int main(void)
                                        TEST(test_the_peer_disconnects),
                                        TEST(test_exemplars_of_sums),
                                        TEST(test_exemplars_of_buckets),
+                                       TEST(test_exemplars_of_refused_points_are_counted),
                                        TEST(test_attributes_that_are_too_long_leave_the_trace)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,11 +3,13 @@
 #include "base/mem.h"
 #include "base/slice.h"
 #include "cmd/commands.h"
+#include "cmd/option_rows.h"
 #include "engine/serve.h"
 #include "hpa/explain_api.h"
 #include "replay/history.h"
 
-#define AT(member) .offset = offsetof(struct engine_flags, member)
+#define AT(member)           .offset = offsetof(struct engine_flags, member)
+#define RECEIVERS_AT(member) AT(receivers.member)
 
 // Flags of Prometheus without effect, accepted so that its unit files work. The index is the
 // position in engine_flags.
@@ -111,23 +113,7 @@ static const struct gs_opt rows[] = {
      AT(lifecycle),
      .group = "Web",
      .help = "Allow POST /-/reload and /-/quit."},
-    {.name = "web.enable-remote-write-receiver",
-     .type = GS_OPT_BOOL,
-     AT(write_receiver),
-     .group = "Web",
-     .help = "Store samples that others push with remote write to /api/v1/write."},
-    {.name = "web.remote-write-receiver.accepted-protobuf-messages",
-     .arg = "NAME",
-     .type = GS_OPT_STRINGS,
-     AT(write_messages),
-     .group = "Web",
-     .help = "Message that it accepts: prometheus.WriteRequest or io.prometheus.write.v2.Request. "
-             "Repeatable. Default: both."},
-    {.name = "web.enable-otlp-receiver",
-     .type = GS_OPT_BOOL,
-     AT(otlp_receiver),
-     .group = "Web",
-     .help = "Store metrics that others push with OTLP to /api/v1/otlp/v1/metrics."},
+    CMD_RECEIVER_ROWS(RECEIVERS_AT, "Web"),
     {.name = "web.cors.origin",
      .arg = "REGEX",
      .def = ".*",

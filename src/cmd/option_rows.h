@@ -313,3 +313,22 @@
         at(skip_system_pods), .group = (heading),                                                  \
         .help = "Keep nodes with pods of the namespace kube-system, except those of DaemonSets."   \
     }
+
+// Fields of struct engine_receivers (engine/engine.h).
+#define CMD_RECEIVER_ROWS(at, heading)                                                             \
+    {.name = "web.enable-remote-write-receiver",                                                   \
+     .type = GS_OPT_BOOL,                                                                          \
+     at(write),                                                                                    \
+     .group = (heading),                                                                           \
+     .help = "Store samples that others push with remote write to /api/v1/write."},                \
+        {.name = "web.remote-write-receiver.accepted-protobuf-messages",                           \
+         .arg = "NAME",                                                                            \
+         .type = GS_OPT_STRINGS,                                                                   \
+         at(messages),                                                                             \
+         .group = (heading),                                                                       \
+         .help = "Message that it accepts: prometheus.WriteRequest or "                            \
+                 "io.prometheus.write.v2.Request. Repeatable. Default: both."},                    \
+    {                                                                                              \
+        .name = "web.enable-otlp-receiver", .type = GS_OPT_BOOL, at(otlp), .group = (heading),     \
+        .help = "Store metrics that others push with OTLP to /api/v1/otlp/v1/metrics."             \
+    }

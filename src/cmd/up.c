@@ -6,6 +6,7 @@
 
 #define AT(member)            .offset = offsetof(struct up_options, member)
 #define AUTOSCALER_AT(member) AT(autoscaler.member)
+#define RECEIVERS_AT(member)  AT(receivers.member)
 
 static const struct gs_opt opts[] = {
     {.name = "gpus",
@@ -131,6 +132,7 @@ static const struct gs_opt opts[] = {
      .max = 65535,
      .help = "Port of the Prometheus API on 127.0.0.1 (queries, rules, alerts, Grafana). 0: any "
              "free port. -1: 9090, or a free port if 9090 is in use."},
+    CMD_RECEIVER_ROWS(RECEIVERS_AT, NULL),
     {.name = "adapter-config",
      .arg = "FILE",
      .type = GS_OPT_STRING,

@@ -4,6 +4,7 @@
 // loop.
 #pragma once
 
+#include "base/option.h"
 #include "engine/config/config.h"
 #include "engine/rules/rules.h"
 #include "engine/scrape/scrape.h"
@@ -23,6 +24,17 @@ struct engine_ledger_options {
     const char *owner_label; // NULL: the default
     int64_t interval_ms;     // 0: one minute
 };
+
+// The flags of the receivers of samples that others push.
+struct engine_receivers {
+    bool write, otlp;
+    struct gs_opt_list messages; // that write accepts; empty: all
+};
+// The write_messages of struct engine_options. GS_EINVAL: an unknown message.
+struct gs_error *engine_receiver_messages(const struct engine_receivers *r, unsigned *ret);
+
+// Bytes of a request to engine_handle(). As in Prometheus for a form.
+enum { ENGINE_MAX_BODY = 10 * 1024 * 1024 };
 
 // The strings are borrowed and must outlive the engine.
 struct engine_options {

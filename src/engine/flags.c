@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "codec/yaml_reader.h"
 #include "engine/check.h"
+#include "engine/remote/receiver.h"
 #include "engine/serve.h"
 #include "promql/ast.h"
 
@@ -51,6 +52,20 @@ bool engine_has_feature(const struct gs_opt_list *lists, const char *name)
                 return true;
     }
     return false;
+}
+
+struct gs_error *engine_receiver_messages(const struct engine_receivers *r, unsigned *ret)
+{
+    unsigned messages = 0;
+    for (size_t i = 0; i < r->messages.len; i++) {
+        struct gs_error *err = remote_message_of(r->messages.items[i], &messages);
+        if (err)
+            return gs_error_wrap(err, "--web.remote-write-receiver.accepted-protobuf-messages");
+    }
+    if (!messages)
+        messages = REMOTE_MESSAGE_V1 | REMOTE_MESSAGE_V2;
+    *ret = (r->write ? messages : 0) | (r->otlp ? REMOTE_MESSAGE_OTLP : 0);
+    return NULL;
 }
 
 struct gs_error *engine_parse_size(const char *text, size_t *ret)

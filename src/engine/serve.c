@@ -6,8 +6,6 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "engine/engine.h"
-#include "engine/remote/receiver.h"
 #include "kube/client.h"
 #include "kube/kubeconfig.h"
 #include "kube/selector.h"
@@ -17,7 +15,6 @@
 #include <signal.h>
 #include <unistd.h>
 
-enum { MAX_BODY = 10 * 1024 * 1024 };    // bytes of a form, as in Prometheus
 #define HEAD_MEMORY ((size_t)256 * 1024) // a GET with 5,000 match[]
 #define PROGRESS_LOG_NS                                                                            \
     (5 * GS_NS_PER_SEC) // between two log lines about the progress of the recovery
@@ -54,7 +51,7 @@ static struct gs_error *listen_on(struct server *r, const struct engine_flags *f
     struct http_server_config server = {
         .address = host,
         .port = port,
-        .max_body = MAX_BODY,
+        .max_body = ENGINE_MAX_BODY,
         .head_memory = HEAD_MEMORY,
         .max_connections = (unsigned)f->max_connections,
         .idle_timeout_s = (unsigned)(f->read_timeout_ns / GS_NS_PER_SEC),
@@ -237,21 +234,6 @@ static bool on_recovery(void *arg, uint64_t done, uint64_t total)
 
 // --- run ---
 
-// The messages that the receiver of remote writes accepts. 0: it is disabled.
-static struct gs_error *read_write_messages(const struct engine_flags *f, unsigned *ret)
-{
-    unsigned messages = 0;
-    for (size_t i = 0; i < f->write_messages.len; i++) {
-        struct gs_error *err = remote_message_of(f->write_messages.items[i], &messages);
-        if (err)
-            return gs_error_wrap(err, "--web.remote-write-receiver.accepted-protobuf-messages");
-    }
-    if (!messages)
-        messages = REMOTE_MESSAGE_V1 | REMOTE_MESSAGE_V2;
-    *ret = (f->write_receiver ? messages : 0) | (f->otlp_receiver ? REMOTE_MESSAGE_OTLP : 0);
-    return NULL;
-}
-
 static struct gs_error *make_engine(struct server *r, const struct engine_flags *f)
 {
     size_t max_bytes = 0;
@@ -260,7 +242,7 @@ static struct gs_error *make_engine(struct server *r, const struct engine_flags 
     if (err)
         return gs_error_wrap(err, "--storage.tsdb.retention.size");
     unsigned write_messages = 0;
-    err = read_write_messages(f, &write_messages);
+    err = engine_receiver_messages(&f->receivers, &write_messages);
     if (err)
         return err;
     struct kube_selector selector = {0};

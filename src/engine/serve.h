@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/option.h"
+#include "engine/engine.h"
 #include "kube/client.h"
 #include "net/http/http.h"
 
@@ -22,8 +23,7 @@ struct engine_flags {
     struct gs_opt_list listen;
     const char *web_config, *external_url, *route_prefix, *cors_origin;
     bool lifecycle;
-    bool write_receiver, otlp_receiver;
-    struct gs_opt_list write_messages;
+    struct engine_receivers receivers;
     int64_t read_timeout_ns, max_connections;
     const char *storage_path, *retention_size;
     int64_t retention_ns, max_series, flush_deadline_ns;

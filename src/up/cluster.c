@@ -306,6 +306,9 @@ static struct gs_error *start_metrics(struct up_cluster *c, const struct up_opti
     struct gs_error *err = write_engine_config(c);
     if (!err)
         err = up_release_new(c->values, c->data_dir, &c->release);
+    unsigned write_messages = 0;
+    if (!err)
+        err = engine_receiver_messages(&o->receivers, &write_messages);
     if (err)
         return err;
     char *const *selectors = c->values->chart.selectors;
@@ -317,6 +320,7 @@ static struct gs_error *start_metrics(struct up_cluster *c, const struct up_opti
         .rule_selector = selectors[CHART_RULES],
         .store = {.retention_ms = RETENTION_MS},
         .exemplars = engine_has_feature(&o->features, ENGINE_FEATURE_EXEMPLARS),
+        .write_messages = write_messages,
         .kube = c->client,
         .kube_state = true,
         .kube_rules = true,
@@ -335,7 +339,8 @@ static struct gs_error *start_metrics(struct up_cluster *c, const struct up_opti
     if (!err)
         err = choose_port(o->prometheus_port, PROMETHEUS_PORT, "the Prometheus API",
                           "prometheus-port", &c->prometheus_port);
-    const struct http_server_config server = {.address = LOOPBACK, .port = c->prometheus_port};
+    const struct http_server_config server = {
+        .address = LOOPBACK, .port = c->prometheus_port, .max_body = ENGINE_MAX_BODY};
     if (!err)
         err = http_server_start(c->loop, &server, engine_handle, c->engine, &c->prometheus);
     if (err)

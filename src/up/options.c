@@ -26,6 +26,10 @@ struct gs_error *up_options_check(const struct up_options *o)
         if (!equals || equals == item)
             return gs_error_new(GS_EINVAL, "--env %s: write NAME=VALUE", item);
     }
+    unsigned messages = 0;
+    err = engine_receiver_messages(&o->receivers, &messages);
+    if (err)
+        return err;
     CODEC_AUTO_JSON json_t *labels = json_object(), *taints = json_array();
     return up_node_parse(o, labels, taints);
 }

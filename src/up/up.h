@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/option.h"
+#include "engine/engine.h"
 #include "nodes/autoscaler/autoscaler.h"
 
 // The options of `gpuscale up`. Strings are borrowed; NULL: not given.
@@ -12,6 +13,7 @@ struct up_options {
         *prices, *owner_label;
     struct gs_opt_list pools, pool_files;
     struct autoscaler_settings autoscaler; // of nodes
+    struct engine_receivers receivers;
     struct gs_opt_list files, images, env, node_labels, node_taints, values, scrape_configs,
         alertmanagers, features;
     const char *collectors, *release_namespace;

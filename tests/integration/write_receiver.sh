@@ -60,6 +60,13 @@ printf '{"resourceMetrics":[{"scopeMetrics":[{"metrics":[{"name":"queue.length",
 [ "$(cat "$dir/reply")" = '{}' ] || fail "the response of OTLP"
 curl -sS "$receiver/api/v1/query?query=queue_length" | jq -e '.data.result[0].value[1] == "3"' >/dev/null || fail "the metric of OTLP"
 echo "ok: other requests are refused, OTLP is received"
+start_up --gpus none --web.enable-otlp-receiver
+up_url=$(sed -n 's/.*export GPUSCALE_URL=//p' "$dir/up.log")
+[ "$(status -H 'Content-Type: application/json' -d "@$dir/otlp.json" "$up_url/api/v1/otlp/v1/metrics")" = 200 ] || fail "OTLP to gpuscale up"
+curl -sS "$up_url/api/v1/query?query=queue_length" | jq -e '.data.result[0].value[1] == "3"' >/dev/null || fail "the metric that gpuscale up received"
+[ "$(status -X POST "$up_url/api/v1/write")" = 404 ] || fail "the remote write receiver of gpuscale up is not disabled"
+stop_up
+echo "ok: gpuscale up receives OTLP"
 
 cache=$(GPUSCALE_PROMETHEUS3_VERSION=v3.16.0 "$source/tests/differential/prometheus3.sh" --no-build 2>/dev/null) ||
     { echo "no Prometheus 3.16 has been built (make peers)"; exit 0; }

@@ -42,6 +42,15 @@ static void test_environment(void **state)
     assert_refused(&o, "--env A: write NAME=VALUE");
 }
 
+static void test_receivers(void **state)
+{
+    const char *messages[] = {"prometheus.WriteRequest", "x"};
+    struct up_options o = {.receivers = {.messages = {.items = messages, .len = 1}}};
+    assert_ok(up_options_check(&o));
+    o.receivers.messages.len = 2;
+    assert_refused(&o, "--web.remote-write-receiver.accepted-protobuf-messages");
+}
+
 static void test_settings_of_the_node_autoscaler(void **state)
 {
     struct up_options o = {0};
@@ -79,6 +88,7 @@ int main(void)
         cmocka_unit_test(test_contradictions_are_refused),
         cmocka_unit_test(test_releases),
         cmocka_unit_test(test_environment),
+        cmocka_unit_test(test_receivers),
         cmocka_unit_test(test_settings_of_the_node_autoscaler),
         cmocka_unit_test(test_pools),
     };

@@ -67,6 +67,7 @@ static const struct route routes[] = {
     {"/-/reload", POST_PUT, lifecycle_reload},
     {"/-/quit", POST_PUT, lifecycle_quit},
     {"/api/v1/features", GET, engine_api_features},
+    {"/api/v1/openapi.yaml", GET, engine_api_openapi},
     {"/api/v1/gpuscale/report", GET, engine_api_report, true},
     {"/api/v1/write", POST, engine_api_write, .write = true},
     {"/api/v1/otlp/v1/metrics", POST, engine_api_otlp, .write = true},
@@ -78,6 +79,19 @@ _Static_assert((int)NO_ROUTE < (int)ENGINE_API_N_ROUTES_MAX, "counters for each 
 const char *engine_api_route_path(size_t i)
 {
     return i < NO_ROUTE ? routes[i].path : i == NO_ROUTE ? "/*" : NULL;
+}
+
+static unsigned method_bit(const char *method)
+{
+    return gs_streq(method, "GET")    ? GET
+           : gs_streq(method, "POST") ? POST
+           : gs_streq(method, "PUT")  ? PUT
+                                      : 0;
+}
+
+bool engine_api_route_takes(size_t i, const char *method)
+{
+    return i < NO_ROUTE && routes[i].methods & method_bit(method);
 }
 
 // --- matching ---
@@ -98,14 +112,6 @@ static size_t find_route(struct gs_slice path)
     while (i < NO_ROUTE && !path_matches(routes[i].path, path))
         i++;
     return i;
-}
-
-static unsigned method_bit(const char *method)
-{
-    return gs_streq(method, "GET")    ? GET
-           : gs_streq(method, "POST") ? POST
-           : gs_streq(method, "PUT")  ? PUT
-                                      : 0;
 }
 
 // The path without the route prefix. An empty slice if the path does not begin with the prefix.
@@ -157,7 +163,7 @@ static void dispatch_request(struct engine_api_request *r, struct http_exchange 
         engine_api_reply_text(r, 404, "404 page not found\n");
         return;
     }
-    if (!(routes[r->route].methods & method_bit(method))) {
+    if (!engine_api_route_takes(r->route, method)) {
         bool lifecycle = gs_slice_starts(r->path, "/-/") && routes[r->route].methods == POST_PUT;
         http_add_header(x, "Allow",
                         lifecycle                          ? "POST, PUT"

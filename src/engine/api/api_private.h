@@ -172,6 +172,7 @@ void engine_api_status_blocks(struct engine_api_request *r);
 void engine_api_notifications(struct engine_api_request *r);
 void engine_api_own_metrics(struct engine_api_request *r);
 void engine_api_features(struct engine_api_request *r);
+void engine_api_openapi(struct engine_api_request *r);
 void engine_api_version(struct engine_api_request *r);
 void engine_api_report(struct engine_api_request *r);
 void engine_api_write(struct engine_api_request *r);
@@ -225,4 +226,5 @@ void engine_api_write_own_metrics(const struct engine_api *a, struct gs_buf *out
 
 // Names of routes and codes, for /metrics; NULL after the last.
 const char *engine_api_route_path(size_t i);
+bool engine_api_route_takes(size_t i, const char *method);
 const char *engine_api_code_text(size_t i);

@@ -38,9 +38,9 @@ static const struct {
     const char *supported[32], *unsupported[8]; // end with NULL
 } usual[] = {
     {"api",
-     {"exclude_alerts", "label_values_match", "query_stats", "query_warnings", "time_range_labels",
-      "time_range_series"},
-     {"admin", "openapi_3.1", "openapi_3.2", "query_cost", "search"}},
+     {"exclude_alerts", "label_values_match", "openapi_3.1", "openapi_3.2", "query_stats",
+      "query_warnings", "time_range_labels", "time_range_series"},
+     {"admin", "query_cost", "search"}},
     {"otlp_receiver", {NULL}, {"delta_conversion", "native_delta_ingestion"}},
     {"prometheus", {"server_mode"}, {"agent_mode"}},
     {"promql",

@@ -52,6 +52,7 @@ struct http_curl_client {
     struct http_curl_ops_list news; // operations with bytes or a result to deliver
     struct http_curl_ops_list waiting; // for the end of others, by `line`
     unsigned max_requests, n_running;  // running: counted operations that have been started
+    unsigned max_idle, n_started;      // started: operations that libcurl has
     bool closed;
     int open_handles;
 };
@@ -75,7 +76,7 @@ struct http_curl_op {
     bool repeatable, repeated;
     bool queued, completed, delivering, retired, too_large;
     bool counted; // for max_requests
-    bool waits, running;
+    bool waits, running, started;
 };
 
 struct http_curl_watch {
@@ -130,6 +131,14 @@ static void free_op(struct http_curl_op *op)
 
 static void on_again(uv_idle_t *h);
 
+// libcurl applies its limit when a request ends, and counts the connections of others, too: with
+// enough watches it would keep none.
+static void limit_connections(struct http_curl_client *c)
+{
+    long others = c->n_started ? (long)c->n_started - 1 : 0;
+    curl->multi_setopt(c->multi, CURLMOPT_MAXCONNECTS, (long)c->max_idle + others);
+}
+
 // --- the line ---
 
 // Each request that is under way has a connection with TLS. More than max_requests of them wait.
@@ -146,6 +155,9 @@ static struct gs_error *start_curl_op(struct http_curl_op *op)
         return gs_error_new(GS_EIO, "%s", curl->multi_strerror(rc));
     op->running = op->counted;
     c->n_running += op->running;
+    op->started = true;
+    c->n_started++;
+    limit_connections(c);
     return NULL;
 }
 
@@ -188,6 +200,8 @@ static void retire_curl_op(struct http_curl_op *op)
     op->queued = false;
     if (op->easy)
         curl->multi_remove_handle(c->multi, op->easy);
+    c->n_started -= op->started;
+    limit_connections(c);
     leave_line(op);
 }
 
@@ -720,7 +734,7 @@ static struct gs_error *keep_pems(struct http_curl_client *c, const struct http_
     return err;
 }
 
-static CURLM *make_multi(struct http_curl_client *c, unsigned idle)
+static CURLM *make_multi(struct http_curl_client *c)
 {
     CURLM *multi = curl->multi_init();
     if (!multi)
@@ -729,7 +743,6 @@ static CURLM *make_multi(struct http_curl_client *c, unsigned idle)
     curl->multi_setopt(multi, CURLMOPT_SOCKETDATA, c);
     curl->multi_setopt(multi, CURLMOPT_TIMERFUNCTION, set_timer);
     curl->multi_setopt(multi, CURLMOPT_TIMERDATA, c);
-    curl->multi_setopt(multi, CURLMOPT_MAXCONNECTS, idle ? (long)idle : (long)IDLE_CONNECTIONS);
     return multi;
 }
 
@@ -771,8 +784,9 @@ struct gs_error *http_client_new_curl(uv_loop_t *loop, const struct http_client_
     TAILQ_INIT(&c->news);
     TAILQ_INIT(&c->waiting);
     c->max_requests = cfg->max_requests;
+    c->max_idle = cfg->idle_connections ? cfg->idle_connections : IDLE_CONNECTIONS;
     err = keep_pems(c, cfg);
-    if (!err && !(c->multi = make_multi(c, cfg->idle_connections)))
+    if (!err && !(c->multi = make_multi(c)))
         err = gs_error_new(GS_EIO, "initializing libcurl failed");
     if (err) {
         free_client(c);

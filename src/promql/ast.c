@@ -68,6 +68,8 @@ unsigned promql_features_of(struct gs_slice list, struct gs_slice *ret_other)
             features |= PROMQL_UTF8_NAMES;
         else if (gs_slice_eq_str(name, "promql-delayed-name-removal"))
             features |= PROMQL_DELAYED_NAMES;
+        else if (gs_slice_eq_str(name, "promql-per-step-stats"))
+            features |= PROMQL_PER_STEP_STATS;
         else if (!ret_other->len)
             *ret_other = name;
     }

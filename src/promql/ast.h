@@ -176,6 +176,7 @@ enum promql_feature {
     PROMQL_FILL = 2,                   // promql-binop-fill-modifiers
     PROMQL_UTF8_NAMES = 4,             // promql-unquoted-utf8-names
     PROMQL_DELAYED_NAMES = 8,          // promql-delayed-name-removal
+    PROMQL_PER_STEP_STATS = 16,        // promql-per-step-stats
 };
 // Sets the features of the process. Call it before expressions are parsed.
 void promql_set_features(unsigned features);

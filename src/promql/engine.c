@@ -43,6 +43,11 @@ void promql_engine_set_limits(struct promql_engine *e, int64_t timeout_ms, int64
     e->cfg.lookback_ms = lookback_ms > 0 ? lookback_ms : e->usual_lookback_ms;
 }
 
+void promql_engine_set_statistics(struct promql_engine *e, bool wanted)
+{
+    e->statistics = wanted;
+}
+
 void promql_engine_set_pause(struct promql_engine *e, bool (*pause)(void *arg), void *arg)
 {
     e->pause = pause;
@@ -185,6 +190,7 @@ static struct gs_error *raw_selector(struct promql_eval *ev, const struct promql
     struct gs_error *err = promql_eval_find(ev, n, start, end, &refs);
     if (!err)
         err = promql_eval_alloc(ev, refs.len, sizeof(*ret->raw), &ret->raw);
+    promql_stats_series(ev, refs.len);
     for (size_t i = 0; i < refs.len && !err; i++) {
         tsdb_read(ev->engine->db, refs.items[i], start, end, &ev->scratch);
         struct promql_raw *r = &ret->raw[ret->n_raw];
@@ -192,6 +198,8 @@ static struct gs_error *raw_selector(struct promql_eval *ev, const struct promql
             err = extend_samples(ev, w, n->u.selector.extension == PROMQL_SMOOTHED, r);
         else
             err = copy_samples(ev, r);
+        if (!err)
+            promql_stats_samples(ev, r->n);
         r->labels = tsdb_series_labels(ev->engine->db, refs.items[i]);
         ret->n_raw += !err && r->n > 0;
     }
@@ -237,6 +245,7 @@ static void take_notes(struct promql_eval *ev, struct promql_result *r)
     r->n_warnings = ev->notes.n_warnings;
     r->n_infos = ev->notes.n_infos;
     r->samples = ev->samples;
+    r->statistics = ev->stats;
 }
 
 static struct gs_error *evaluate_query(struct promql_eval *ev, const struct promql_node *root,
@@ -276,12 +285,22 @@ static struct gs_error *run_query(struct promql_engine *e, const struct promql_e
                                   struct promql_result *ret)
 {
     const struct promql_config cfg = e->cfg;
+    bool statistics = e->statistics;
     promql_engine_set_limits(e, 0, 0); // other queries can start during a pause
+    promql_engine_set_statistics(e, false);
     struct promql_eval *ev = eval_new(e, x, steps, end_ms, &cfg);
     ev->query_step_ms = range ? steps.step_ms : 0;
-    struct promql_result r = {
-        .engine = e, .own = ev, .start_ms = steps.start_ms, .step_ms = steps.step_ms};
-    struct gs_error *err = evaluate_query(ev, promql_expr_root(x), range, &r);
+    struct promql_result r = {.engine = e,
+                              .own = ev,
+                              .start_ms = steps.start_ms,
+                              .step_ms = steps.step_ms,
+                              .n_steps = steps.n};
+    struct promql_statistics *stats = NULL;
+    struct gs_error *err = statistics ? promql_eval_alloc(ev, 1, sizeof(*stats), &stats) : NULL;
+    if (stats)
+        err = promql_stats_begin(ev, stats);
+    if (!err)
+        err = evaluate_query(ev, promql_expr_root(x), range, &r);
     if (err) {
         eval_free(ev);
         return err;

@@ -568,8 +568,10 @@ struct gs_error *promql_eval_dispatch(struct promql_eval *ev, const struct promq
     if (!once)
         return eval_varying(ev, n, ret);
     struct promql_steps steps = ev->steps;
+    uint64_t used = ev->stats ? ev->stats->used_at[0] : 0;
     ev->steps.n = 1;
     struct gs_error *err = eval_varying(ev, n, ret);
     ev->steps = steps;
+    promql_stats_repeat(ev, used);
     return err ? err : promql_eval_broadcast(ev, ret);
 }

@@ -160,6 +160,7 @@ struct promql_engine {
     struct promql_cache *cache;
     bool (*pause)(void *arg); // NULL: queries run without pauses
     void *pause_arg;
+    bool statistics; // of the next query
 };
 
 struct promql_eval {
@@ -176,6 +177,7 @@ struct promql_eval {
     // __type__ and __unit__, which are removed with the metric name. TSDB_NO_SYMBOL: not in use
     uint32_t metadata[2];
     size_t samples, work;
+    struct promql_statistics *stats; // of the current steps; NULL: not wanted
     int64_t deadline_ns;
     int64_t turn_ns; // time of the next pause
     struct tsdb_isolation hold;
@@ -223,6 +225,23 @@ struct gs_error *promql_eval_merge_equal(struct promql_eval *ev, struct promql_m
 // Prints {a="b", c="d"} as Prometheus does.
 void promql_eval_print_labels(const struct promql_eval *ev, struct tsdb_labels l,
                               struct gs_buf *out);
+
+// statistics.c: counts what selectors use, if statistics are wanted.
+// Begins to count at the steps of the current evaluation.
+struct gs_error *promql_stats_begin(struct promql_eval *ev, struct promql_statistics *s);
+void promql_stats_series(struct promql_eval *ev, size_t n);
+void promql_stats_samples(struct promql_eval *ev, size_t n); // of a query without steps
+// A value for each step; absent ones do not count. fixed: all steps use the same sample.
+void promql_stats_values(struct promql_eval *ev, const double *v, bool fixed);
+// The samples of a window for each step: after t - back_ms, until t + ahead_ms.
+void promql_stats_windows(struct promql_eval *ev, const struct promql_shift *shift, int64_t back_ms,
+                          int64_t ahead_ms, const struct tsdb_samples *s);
+// All steps use what the first one has used since its count was used.
+void promql_stats_repeat(struct promql_eval *ev, uint64_t used);
+// What the windows of the current steps use of a subquery with its own steps. Overwrites inner.
+void promql_stats_add_subquery(struct promql_eval *ev, struct promql_statistics *inner,
+                               const struct promql_steps *steps, const struct promql_shift *shift,
+                               int64_t range_ms);
 
 // parse_duration.c: replaces *n by a copy in which duration expressions have their values.
 struct gs_error *promql_eval_durations(struct promql_eval *ev, const struct promql_node **n);

@@ -213,6 +213,7 @@ struct gs_error *promql_eval_smoothed(struct promql_eval *ev, const struct promq
         if (!v)
             err = promql_eval_column(ev, &v);
         if (!err && smooth_steps(ev, n, v)) {
+            promql_stats_values(ev, v, shift->at != PROMQL_AT_NONE);
             ret->series[ret->n++] = (struct promql_series){k->labels[i], v, false};
             v = NULL;
         }

@@ -26,6 +26,9 @@ void promql_engine_set_default_step(struct promql_engine *e, int64_t ms); // of 
 // API. 0: as configured.
 void promql_engine_set_limits(struct promql_engine *e, int64_t timeout_ms, int64_t lookback_ms);
 
+// Whether the next query has statistics. They cost time for each sample.
+void promql_engine_set_statistics(struct promql_engine *e, bool wanted);
+
 // Queries that take longer than a few milliseconds call pause regularly. Others may use the engine
 // and the store until it returns: true continues the query, false ends it with GS_EUNAVAIL. A query
 // can read samples that arrive in between, but no new series. pause is not called while a result is
@@ -54,9 +57,17 @@ struct promql_raw {
     const double *v;
     size_t n;
 };
+// How many samples the selectors of a query use, as in Prometheus 3.16.
+struct promql_statistics {
+    uint64_t used;               // by each step; a sample that two steps use counts twice
+    uint64_t read;               // a sample that two steps use counts once
+    uint64_t series;             // that selectors have read
+    uint64_t *used_at, *read_at; // the first two, by step of the result
+};
 struct promql_result {
     enum promql_result_type type;
     int64_t start_ms, step_ms; // of the columns
+    size_t n_steps;
     struct promql_matrix matrix;
     struct promql_raw *raw;
     size_t n_raw;
@@ -64,9 +75,10 @@ struct promql_result {
     struct gs_slice string;
     const char *const *warnings, *const *infos;
     size_t n_warnings, n_infos;
-    size_t samples;               // loaded, for statistics
-    struct promql_engine *engine; // private: owner of the symbols
-    void *own;                    // private: freed by promql_result_finish
+    size_t samples;                             // loaded; compared with max_samples
+    const struct promql_statistics *statistics; // NULL: not wanted
+    struct promql_engine *engine;               // private: owner of the symbols
+    void *own;                                  // private: freed by promql_result_finish
 };
 
 // Errors have Prometheus' wording. GS_EINVAL: the query is wrong (bad_data). GS_ELIMIT: a limit was

@@ -119,6 +119,8 @@ static struct gs_error *over_selector(struct promql_eval *ev, struct rollup *r,
         err = promql_eval_matrix(ev, ret, k->n);
     if (!err)
         err = promql_eval_alloc(ev, k->n, sizeof(*members), &members);
+    if (!err)
+        promql_stats_series(ev, k->n);
     for (size_t i = 0; i < k->n && !err; i++) {
         double *v;
         bool any;
@@ -130,6 +132,7 @@ static struct gs_error *over_selector(struct promql_eval *ev, struct rollup *r,
         err = next_column(ev, r, k->n - i, &v);
         if (!err)
             err = promql_eval_count(ev, s->n);
+        promql_stats_windows(ev, r->shift, r->range_ms + r->before_ms, r->after_ms, s);
         if (!err)
             err = slide(ev, r, k->name, k->labels[i], s, v, &any);
         if (!err && any) {
@@ -159,14 +162,22 @@ static struct gs_error *inner_of(struct promql_eval *ev, const struct promql_nod
                                  struct promql_steps inner, struct promql_matrix *ret)
 {
     struct promql_steps outer = ev->steps;
+    struct promql_statistics *stats = ev->stats, inner_stats = {0};
     if (!inner.n)
         return NULL;
     struct gs_error *err = promql_eval_count(ev, inner.n);
     if (err)
         return err;
     ev->steps = inner;
-    err = promql_eval_node(ev, n->u.subquery.expr, ret);
+    if (stats)
+        err = promql_stats_begin(ev, &inner_stats);
+    if (!err)
+        err = promql_eval_node(ev, n->u.subquery.expr, ret);
     ev->steps = outer;
+    ev->stats = stats;
+    if (stats && !err)
+        promql_stats_add_subquery(ev, &inner_stats, &inner, &n->u.subquery.shift,
+                                  n->u.subquery.range_ms);
     return err;
 }
 

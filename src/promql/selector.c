@@ -397,6 +397,7 @@ static struct gs_error *columns(struct promql_eval *ev, const struct promql_node
         if (!v)
             err = promql_eval_column(ev, &v);
         if (!err && fill_steps(ev, &n->u.selector.shift, times, v)) {
+            promql_stats_values(ev, v, n->u.selector.shift.at != PROMQL_AT_NONE);
             members[ret->n] = k->refs[i];
             ret->series[ret->n++] = (struct promql_series){k->labels[i], v, false};
             v = NULL;
@@ -418,7 +419,11 @@ static struct gs_error *fixed_times(struct promql_eval *ev, struct promql_cached
     ev->steps.n = 1;
     struct gs_error *err = latest(ev, k, shifted < at ? shifted : at, oldest, true, ret);
     ev->steps = steps;
-    return err || steps.n == 1 ? err : promql_eval_broadcast(ev, ret);
+    if (!err && steps.n > 1)
+        err = promql_eval_broadcast(ev, ret);
+    for (size_t i = 0; i < ret->n && !err; i++)
+        promql_stats_values(ev, ret->series[i].v, true);
+    return err;
 }
 
 struct gs_error *promql_eval_selector(struct promql_eval *ev, const struct promql_node *n,
@@ -437,12 +442,17 @@ struct gs_error *promql_eval_selector(struct promql_eval *ev, const struct promq
     struct gs_error *err = promql_cached_series_select(ev, n, since, &k);
     if (err)
         return err;
+    promql_stats_series(ev, k->n);
     if (smoothed)
         return promql_eval_smoothed(ev, n, k, ret);
     if (times && shift->at != PROMQL_AT_NONE)
         return fixed_times(ev, k, shift, ret);
-    return ev->steps.n == 1 ? latest(ev, k, last, last - lookback, times, ret)
-                            : columns(ev, n, k, first, last, times, ret);
+    if (ev->steps.n > 1)
+        return columns(ev, n, k, first, last, times, ret);
+    err = latest(ev, k, last, last - lookback, times, ret);
+    if (!err)
+        promql_stats_samples(ev, ret->n);
+    return err;
 }
 
 struct gs_error *promql_eval_sample_times(struct promql_eval *ev,

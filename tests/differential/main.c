@@ -88,9 +88,27 @@ static json_t *rows_of(const struct promql_result *r)
     return rows;
 }
 
-// Rows, a string, or {"error": text}.
-static json_t *ask_us(struct ours *o, const char *query, struct when w)
+static json_t *numbers(const uint64_t *v, size_t n)
 {
+    json_t *all = json_array();
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(all, json_integer((json_int_t)v[i]));
+    return all;
+}
+
+static json_t *statistics_of(const struct promql_result *r)
+{
+    const struct promql_statistics *s = r->statistics;
+    return json_pack("{sIsIsoso}", "used", (json_int_t)s->used, "read", (json_int_t)s->read,
+                     "used_at", numbers(s->used_at, r->n_steps), "read_at",
+                     numbers(s->read_at, r->n_steps));
+}
+
+// Rows, a string, or {"error": text}. *ret_statistics: NULL without them.
+static json_t *ask_us(struct ours *o, const char *query, struct when w, json_t **ret_statistics)
+{
+    *ret_statistics = NULL;
+    promql_engine_set_statistics(o->engine, true);
     struct promql_expr *x = NULL;
     struct promql_result r = {0};
     GS_AUTO_ERROR struct gs_error *err = promql_parse(gs_slice_of(query), &x);
@@ -100,6 +118,8 @@ static json_t *ask_us(struct ours *o, const char *query, struct when w)
     json_t *reply = err ? json_pack("{ss}", "error", gs_error_message(err))
                     : r.type == PROMQL_RESULT_STRING ? json_stringn(r.string.data, r.string.len)
                                                      : rows_of(&r);
+    if (!err)
+        *ret_statistics = statistics_of(&r);
     if (!err)
         promql_result_finish(&r);
     promql_expr_free(x);
@@ -139,11 +159,35 @@ static json_t *normal(json_t *data)
     return rows;
 }
 
-static json_t *ask_peer(int port, const char *query, struct when w)
+static json_t *second_numbers(const json_t *points)
 {
+    json_t *all = json_array(), *point;
+    size_t i;
+    json_array_foreach (points, i, point)
+        json_array_append(all, json_array_get(point, 1));
+    return all;
+}
+
+// NULL: the peer does not count by steps.
+static json_t *statistics_of_peer(const json_t *data)
+{
+    const json_t *s = json_object_get(json_object_get(data, "stats"), "samples");
+    const json_t *used = json_object_get(s, "totalQueryableSamplesPerStep");
+    const json_t *read = json_object_get(s, "samplesReadPerStep");
+    if (!read)
+        return NULL;
+    return json_pack("{sOsOsoso}", "used", json_object_get(s, "totalQueryableSamples"), "read",
+                     json_object_get(s, "samplesRead"), "used_at", second_numbers(used), "read_at",
+                     second_numbers(read));
+}
+
+static json_t *ask_peer(int port, const char *query, struct when w, json_t **ret_statistics)
+{
+    *ret_statistics = NULL;
     GS_AUTO_BUF struct gs_buf form = {0};
     char number[32];
     peer_form(&form, "query", query);
+    peer_form(&form, "stats", "all");
     snprintf(number, sizeof(number), "%.3f", (double)w.end_ms / 1000);
     peer_form(&form, w.step_ms ? "end" : "time", number);
     if (w.step_ms) {
@@ -154,8 +198,10 @@ static json_t *ask_peer(int port, const char *query, struct when w)
     }
     json_t *reply = peer_post(port, w.step_ms ? "/api/v1/query_range" : "/api/v1/query", form.data);
     json_t *ret = error_of(reply);
-    if (!ret)
+    if (!ret) {
         ret = normal(json_object_get(reply, "data"));
+        *ret_statistics = statistics_of_peer(json_object_get(reply, "data"));
+    }
     json_decref(reply);
     return ret;
 }
@@ -245,19 +291,31 @@ static const struct when whens[] = {
 
 enum { INSTANTS = 2, WHENS_OF_2 = 4, WHENS = sizeof(whens) / sizeof(whens[0]) };
 
+// Returns whether they differ, and prints them then.
+static bool differ(const char *query, size_t at, bool ok, const json_t *got, const json_t *want)
+{
+    if (ok)
+        return false;
+    GS_AUTO_FREE char *g = json_dumps(got, JSON_ENCODE_ANY | JSON_COMPACT | JSON_SORT_KEYS);
+    GS_AUTO_FREE char *w = json_dumps(want, JSON_ENCODE_ANY | JSON_COMPACT | JSON_SORT_KEYS);
+    printf("DIFFERS (%zu): %s\n  got  %.600s\n  want %.600s\n", at, query, g, w);
+    return true;
+}
+
 static int compare(struct ours *o, int port, const char *query, size_t n_whens)
 {
     int wrong = 0;
     for (size_t i = 0; i < n_whens; i++) {
-        json_t *got = ask_us(o, query, whens[i]);
-        json_t *want = ask_peer(port, query, whens[i]);
-        if (!same(got, want)) {
-            GS_AUTO_FREE char *g = json_dumps(got, JSON_ENCODE_ANY | JSON_COMPACT | JSON_SORT_KEYS);
-            GS_AUTO_FREE char *w =
-                json_dumps(want, JSON_ENCODE_ANY | JSON_COMPACT | JSON_SORT_KEYS);
-            printf("DIFFERS (%zu): %s\n  got  %.600s\n  want %.600s\n", i, query, g, w);
+        json_t *our_statistics, *statistics;
+        json_t *got = ask_us(o, query, whens[i], &our_statistics);
+        json_t *want = ask_peer(port, query, whens[i], &statistics);
+        if (differ(query, i, same(got, want), got, want))
             wrong = 1;
-        }
+        if (our_statistics && statistics &&
+            differ(query, i, json_equal(our_statistics, statistics), our_statistics, statistics))
+            wrong = 1;
+        json_decref(our_statistics);
+        json_decref(statistics);
         json_decref(got);
         json_decref(want);
     }

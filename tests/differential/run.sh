@@ -2,7 +2,7 @@
 # Loads the same samples into a real Prometheus and into src/promql, runs the same queries, and
 # compares the results. The peers are Debian's Prometheus and, if prometheus3.sh has built it,
 # version 3.16. Version 3 is also compared at times of samples (its ranges exclude their start), with
-# queries marked "3: ", and in error texts and formatting. GPUSCALE_PROMETHEUS3 selects another
+# queries marked "3: ", in query statistics, and in error texts and formatting. GPUSCALE_PROMETHEUS3 selects another
 # version 3. DIFFERENTIAL_SEED and DIFFERENTIAL_COUNT select random queries.
 set -eu
 build=${GPUSCALE_BUILD_ROOT:?} source=${GPUSCALE_SOURCE_ROOT:?}
@@ -28,14 +28,16 @@ promtool tsdb create-blocks-from openmetrics "$dir/data.om" "$dir/blocks" >"$dir
     { tail "$dir/blocks.log"; exit 1; }
 printf 'global: {}\n' >"$dir/prometheus.yml"
 
-# start PROGRAM: sets port.
+# start PROGRAM [FLAG…]: sets port.
 start() {
+    peer=$1
+    shift
     rm -rf "$dir/tsdb"
     cp -r "$dir/blocks" "$dir/tsdb"
     for attempt in 1 2 3; do
         port=$(shuf -i 20000-29999 -n 1)
-        "$1" --config.file="$dir/prometheus.yml" --web.listen-address="127.0.0.1:$port" --log.level=error \
-            --storage.tsdb.path="$dir/tsdb" --storage.tsdb.retention.time=100y >"$dir/log" 2>&1 &
+        "$peer" --config.file="$dir/prometheus.yml" --web.listen-address="127.0.0.1:$port" --log.level=error \
+            --storage.tsdb.path="$dir/tsdb" --storage.tsdb.retention.time=100y "$@" >"$dir/log" 2>&1 &
         pid=$!
         end=$(($(date +%s) + 180))
         while [ "$(date +%s)" -lt "$end" ]; do
@@ -61,7 +63,7 @@ three=${GPUSCALE_PROMETHEUS3:-}
 if [ -n "$three" ]; then
     echo "and against $("$three" --version 2>&1 | head -n 1)"
     kill -TERM "$pid" && wait "$pid" || true
-    start "$three"
+    start "$three" --enable-feature=promql-per-step-stats
     "$program" queries "$port" "$here/queries.txt" 3 || failed=1
     "$program" random "$port" "$seed" "$count" 3 || failed=1
     "$program" format "$port" "$here/format.txt" 3 || failed=1

@@ -47,7 +47,7 @@ static const struct {
      {"anchored", "at_modifier", "bool", "by", "duration_expr", "group_left", "group_right",
       "ignoring", "offset", "negative_offset", "on", "per_query_lookback_delta", "smoothed",
       "subqueries", "without"},
-     {"per_step_stats", "type_and_unit_labels"}},
+     {"type_and_unit_labels"}},
     {"rules", {"keep_firing_for", "query_offset"}, {"concurrent_rule_eval"}},
     {"scrape",
      {NULL},
@@ -132,6 +132,7 @@ void engine_api_features(struct engine_api_request *r)
     set_feature(all, "tsdb", "exemplar_storage", tsdb_exemplars_max(a->cfg.db) > 0);
     set_feature(all, "promql", "unquoted_utf8_names", promql_features() & PROMQL_UTF8_NAMES);
     set_feature(all, "promql", "delayed_name_removal", promql_features() & PROMQL_DELAYED_NAMES);
+    set_feature(all, "promql", "per_step_stats", promql_features() & PROMQL_PER_STEP_STATS);
     static const char *const fills[] = {"fill", "fill_left", "fill_right"};
     for (size_t i = 0; i < GS_ARRAY_LEN(fills); i++)
         set_feature(all, "promql", fills[i], promql_features() & PROMQL_FILL);

@@ -67,6 +67,7 @@ static void set_limits(struct engine_api_request *r, const struct query *q)
         timeout_ms = r->api->cfg.timeout_ms;
     promql_engine_set_limits(r->api->cfg.promql, timeout_ms ? timeout_ms : 1,
                              q->lookback_ns / GS_NS_PER_MS);
+    promql_engine_set_statistics(r->api->cfg.promql, *q->stats);
 }
 
 // --- reply ---
@@ -83,6 +84,32 @@ static void add_timing(struct gs_buf *out, const char *key, double seconds)
     gs_buf_add_char(out, ',');
 }
 
+static void add_total(struct gs_buf *out, const struct query *q, const char *key, uint64_t total,
+                      const uint64_t *by_step)
+{
+    const struct promql_result *r = &q->result;
+    bool each = gs_streq(q->stats, "all") && (promql_features() & PROMQL_PER_STEP_STATS);
+    for (size_t i = 0; each && i < r->n_steps; i++) {
+        char time[ENGINE_API_JSON_VALUE_SIZE];
+        char *end = engine_api_json_put_time(time, r->start_ms + (int64_t)i * r->step_ms);
+        gs_buf_addf(out, i ? ",[" : "\"%sPerStep\":[[", key);
+        gs_buf_add(out, time, (size_t)(end - time));
+        gs_buf_addf(out, ",%llu]", (unsigned long long)by_step[i]);
+    }
+    if (each)
+        gs_buf_add_str(out, "],");
+    gs_buf_addf(out, "\"%s\":%llu,", key, (unsigned long long)total);
+}
+
+static void add_samples(struct gs_buf *out, const struct query *q)
+{
+    const struct promql_statistics *s = q->result.statistics;
+    add_total(out, q, "totalQueryableSamples", s->used, s->used_at);
+    add_total(out, q, "samplesRead", s->read, s->read_at);
+    gs_buf_addf(out, "\"seriesTouched\":%llu,\"peakSamples\":%zu", (unsigned long long)s->series,
+                q->result.samples);
+}
+
 static void add_stats(struct gs_buf *out, const struct query *q)
 {
     double eval = seconds_between(q->prepared_ns, q->evaluated_ns);
@@ -94,8 +121,9 @@ static void add_stats(struct gs_buf *out, const struct query *q)
     add_timing(out, "execQueueTime", 0);
     gs_buf_add_str(out, "\"execTotalTime\":");
     engine_api_json_add_seconds(out, seconds_between(q->begun_ns, q->evaluated_ns));
-    gs_buf_addf(out, "},\"samples\":{\"totalQueryableSamples\":%zu,\"peakSamples\":%zu}}",
-                q->result.samples, q->result.samples);
+    gs_buf_add_str(out, "},\"samples\":{");
+    add_samples(out, q);
+    gs_buf_add_str(out, "}}");
 }
 
 // NULL: the value is known.
@@ -112,6 +140,7 @@ static void reply_result(struct engine_api_request *r, struct query *q, struct g
 {
     q->evaluated_ns = gs_mono_ns();
     promql_engine_set_limits(r->api->cfg.promql, 0, 0);
+    promql_engine_set_statistics(r->api->cfg.promql, false);
     r->api->n_queries++;
     r->api->query_seconds += seconds_between(q->begun_ns, q->evaluated_ns);
     if (err) {

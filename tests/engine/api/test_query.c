@@ -101,7 +101,31 @@ static void test_instant_forms(void **state)
     assert_contains(h, 200, "\"warnings\":[\"results truncated due to limit\"]");
     get(h, "/api/v1/query?query=temperature&time=100&stats=all");
     assert_contains(h, 200, "\"stats\":{\"timings\":{\"evalTotalTime\":");
-    assert_contains(h, 200, "\"totalQueryableSamples\":2");
+    assert_contains(h, 200,
+                    "\"samples\":{\"totalQueryableSamples\":2,\"samplesRead\":2,"
+                    "\"seriesTouched\":2,\"peakSamples\":2}");
+}
+
+static void test_statistics_by_step(void **state)
+{
+    struct harness *h = *state;
+    static const char range[] =
+        "/api/v1/query_range?query=sum_over_time(temperature[100s])&start=50&end=150&step=50";
+    GS_AUTO_FREE char *basic = gs_format("%s&stats=true", range),
+                      *all = gs_format("%s&stats=all", range);
+    promql_set_features(PROMQL_PER_STEP_STATS);
+    get(h, range);
+    assert_null(strstr(h->body.data, "stats"));
+    get(h, basic);
+    assert_contains(h, 200, "\"samples\":{\"totalQueryableSamples\":6,\"samplesRead\":3,");
+    get(h, all);
+    assert_contains(h, 200,
+                    "\"samples\":{\"totalQueryableSamplesPerStep\":[[50,1],[100,3],[150,2]],"
+                    "\"totalQueryableSamples\":6,\"samplesReadPerStep\":[[50,1],[100,2],[150,0]],"
+                    "\"samplesRead\":3,");
+    promql_set_features(0);
+    get(h, all);
+    assert_contains(h, 200, "\"samples\":{\"totalQueryableSamples\":6,\"samplesRead\":3,");
 }
 
 static void test_lookback_delta(void **state)
@@ -302,6 +326,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_instant, setup, teardown),
         cmocka_unit_test_setup_teardown(test_series_with_labels_in_common, setup, teardown),
         cmocka_unit_test_setup_teardown(test_instant_forms, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_statistics_by_step, setup, teardown),
         cmocka_unit_test_setup_teardown(test_lookback_delta, setup, teardown),
         cmocka_unit_test_setup_teardown(test_range, setup, teardown),
         cmocka_unit_test_setup_teardown(test_matrices_are_sorted, setup, teardown),

@@ -291,6 +291,7 @@ struct gs_error *engine_api_new(const struct engine_api_config *cfg, struct engi
     struct engine_api *a = gs_alloc(sizeof(*a));
     a->cfg = *cfg;
     a->cors = cors;
+    a->out = http_bytes_new(&(struct gs_buf){0});
     const struct engine_api_queue_options queries = {
         cfg->max_queries ? cfg->max_queries : DEFAULT_QUERIES, QUERIES_TURN_NS, refuse_query};
     const struct engine_api_queue_options writes = {MAX_WRITES, WRITES_TURN_NS,
@@ -319,7 +320,7 @@ void engine_api_free(struct engine_api *a)
     promql_engine_set_pause(a->cfg.promql, NULL, NULL);
     if (a->cors)
         tsdb_regex_free(a->cors);
-    gs_buf_finish(&a->out);
+    http_bytes_unref(a->out);
     free(a);
 }
 

@@ -59,7 +59,7 @@ struct engine_api {
     struct engine_api_queue *writes;  // of remote writes
     struct remote_receiver *receiver; // NULL: disabled
     struct web *web;
-    struct gs_buf out; // the body of the response; its memory is reused
+    struct http_bytes *out; // the body of the response; its memory is reused once it is sent
     bool reload_ok, stopping;
     int64_t started_ms, reload_ms; // reload_ms: of the last successful reload
     uint64_t n_queries;
@@ -116,7 +116,10 @@ const struct tsdb_matcher *engine_api_matchers(const struct promql_expr *e, size
 
 // --- reply.c ---
 
-// Writes {"status":"success","data": to the buffer of the API. The caller appends the data.
+// The empty buffer of the next response, which engine_api_reply_buffer() sends.
+struct gs_buf *engine_api_buffer(struct engine_api_request *r);
+void engine_api_reply_buffer(struct engine_api_request *r, const char *type);
+// Writes {"status":"success","data": to that buffer. The caller appends the data.
 struct gs_buf *engine_api_begin(struct engine_api_request *r);
 void engine_api_end(struct engine_api_request *r);                      // adds warnings and sends
 void engine_api_reply_json(struct engine_api_request *r, json_t *data); // takes data

@@ -180,8 +180,8 @@ void engine_api_federate(struct engine_api_request *r)
         gs_error_free(err);
         return;
     }
-    struct page p = {r->api, &r->api->out, metrics_escaping_for(http_header(r->x, "Accept"))};
-    gs_buf_clear(p.out);
+    struct page p = {r->api, engine_api_buffer(r),
+                     metrics_escaping_for(http_header(r->x, "Accept"))};
     for (size_t i = 0; i < found.len; i++) {
         const struct sample *s = &found.items[i];
         if (i && s->ref == s[-1].ref) // two selectors matched the series
@@ -192,5 +192,5 @@ void engine_api_federate(struct engine_api_request *r)
     }
     GS_AUTO_FREE char *type = gs_format("text/plain; version=0.0.4; charset=utf-8; escaping=%s",
                                         metrics_escaping_name(p.scheme));
-    engine_api_reply_body(r, 200, type, gs_buf_slice(p.out));
+    engine_api_reply_buffer(r, type);
 }

@@ -255,8 +255,6 @@ void engine_api_write_own_metrics(const struct engine_api *a, struct gs_buf *out
 
 void engine_api_own_metrics(struct engine_api_request *r)
 {
-    struct gs_buf *out = &r->api->out;
-    gs_buf_clear(out);
-    engine_api_write_own_metrics(r->api, out);
-    engine_api_reply_body(r, 200, "text/plain; version=0.0.4; charset=utf-8", gs_buf_slice(out));
+    engine_api_write_own_metrics(r->api, engine_api_buffer(r));
+    engine_api_reply_buffer(r, "text/plain; version=0.0.4; charset=utf-8");
 }

@@ -10,7 +10,7 @@
 
 enum {
     COMPRESS_FROM = 1024,           // bytes; smaller bodies are not compressed
-    KEEP_BUFFER = 32 * 1024 * 1024, // bytes; a larger buffer is freed after the reply
+    KEEP_BUFFER = 32 * 1024 * 1024, // bytes; a larger buffer is not used again
     MAX_NOTES = 10,                 // maximum number of warnings, and of infos, in a reply
 };
 
@@ -43,8 +43,9 @@ static bool is_loopback(const char *peer)
            gs_streq(peer, "loopback");
 }
 
-void engine_api_reply_body(struct engine_api_request *r, int status, const char *type,
-                           struct gs_slice body)
+// shared: the object that holds the body, which is then sent without a copy; NULL: none.
+static void send_body(struct engine_api_request *r, int status, const char *type,
+                      struct gs_slice body, struct http_bytes *shared)
 {
     GS_AUTO_BUF struct gs_buf packed = {0};
     if (!r->x) // the client has disconnected
@@ -55,13 +56,37 @@ void engine_api_reply_body(struct engine_api_request *r, int status, const char 
         if (!err) {
             http_add_header(r->x, "Content-Encoding", "gzip");
             body = gs_buf_slice(&packed);
+            shared = NULL;
         }
         gs_error_free(err);
     }
     count_response(r, status, body.len);
-    http_reply(r->x, status, type, body);
-    if (r->api->out.cap > KEEP_BUFFER)
-        gs_buf_finish(&r->api->out);
+    if (shared)
+        http_reply_bytes(r->x, status, type, shared);
+    else
+        http_reply(r->x, status, type, body);
+}
+
+void engine_api_reply_body(struct engine_api_request *r, int status, const char *type,
+                           struct gs_slice body)
+{
+    send_body(r, status, type, body, NULL);
+}
+
+struct gs_buf *engine_api_buffer(struct engine_api_request *r)
+{
+    return http_bytes_edit(&r->api->out, 0);
+}
+
+void engine_api_reply_buffer(struct engine_api_request *r, const char *type)
+{
+    const struct gs_buf *out = http_bytes_edit(&r->api->out, SIZE_MAX);
+    bool keep = out->cap <= KEEP_BUFFER;
+    send_body(r, 200, type, gs_buf_slice(out), r->api->out);
+    if (!keep) {
+        http_bytes_unref(r->api->out);
+        r->api->out = http_bytes_new(&(struct gs_buf){0});
+    }
 }
 
 void engine_api_reply_text(struct engine_api_request *r, int status, const char *fmt, ...)
@@ -78,8 +103,7 @@ void engine_api_reply_text(struct engine_api_request *r, int status, const char 
 
 struct gs_buf *engine_api_begin(struct engine_api_request *r)
 {
-    struct gs_buf *out = &r->api->out;
-    gs_buf_clear(out);
+    struct gs_buf *out = engine_api_buffer(r);
     gs_buf_add_str(out, "{\"status\":\"success\",\"data\":");
     return out;
 }
@@ -112,12 +136,12 @@ static void add_notes(struct gs_buf *out, const char *key, const char *kind,
 
 void engine_api_end(struct engine_api_request *r)
 {
-    struct gs_buf *out = &r->api->out;
+    struct gs_buf *out = http_bytes_edit(&r->api->out, SIZE_MAX);
     add_notes(out, "warnings", "warning", r->warnings, r->n_warnings,
               r->truncated ? "results truncated due to limit" : NULL);
     add_notes(out, "infos", "info", r->infos, r->n_infos, NULL);
     gs_buf_add_char(out, '}');
-    engine_api_reply_body(r, 200, "application/json", gs_buf_slice(out));
+    engine_api_reply_buffer(r, "application/json");
 }
 
 void engine_api_reply_json(struct engine_api_request *r, json_t *data)

@@ -131,6 +131,15 @@ static inline void promql_fast_sum(const double *v, size_t n, double *sum, doubl
     *c = error;
 }
 
+// Two values for one instruction, and the result of comparing them: all bits, or none.
+typedef double promql_two __attribute__((vector_size(16)));
+typedef int64_t promql_two_bits __attribute__((vector_size(16)));
+
+// The sum of whole numbers if no partial sum can be rounded, in any order. promql_fast_sum() then
+// has the same sum and no compensation, but needs one addition after another. Returns false for
+// other values.
+bool promql_whole_sum(const double *v, size_t n, double *ret);
+
 // Returns the q-quantile of n values with linear interpolation; NaN if n is 0. Sorts the values in
 // place.
 double promql_quantile(double q, double *values, size_t n);

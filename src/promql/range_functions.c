@@ -3,6 +3,8 @@
 // left-open: a sample exactly at the start is excluded.
 #include "promql/eval_private.h"
 
+#include <math.h>
+
 #define SLIDE_FROM 4 // minimum number of steps in a window for the sliding version
 
 struct rollup {
@@ -41,6 +43,8 @@ static struct gs_error *slide(struct promql_eval *ev, struct rollup *r, uint32_t
         w.eval_ms = promql_step_time(&ev->steps, i);
         w.end_ms = promql_shifted(ev, r->shift, w.eval_ms);
         w.start_ms = w.end_ms - r->range_ms;
+        if (s->n && s->t[s->n - 1] <= w.end_ms + r->after_ms)
+            until = s->n; // the last step, mostly
         while (until < s->n && s->t[until] <= w.end_ms + r->after_ms)
             until++;
         while (from < until && s->t[from] <= w.start_ms - r->before_ms)
@@ -70,9 +74,30 @@ struct gs_slice promql_window_metric(const struct promql_window *w)
         w->ev, w->name != TSDB_NO_SYMBOL ? w->name : tsdb_labels_get(w->labels, TSDB_SYMBOL_NAME));
 }
 
+// The marker is a NaN. Mostly there is none, so samples are checked without a branch for each.
+static bool has_nan(const double *v, size_t n)
+{
+    promql_two_bits any[2] = {0};
+    bool rest = false;
+    size_t i = 0;
+    for (; i + 4 <= n; i += 4) {
+        promql_two a, b;
+        memcpy(&a, v + i, sizeof(a));
+        memcpy(&b, v + i + 2, sizeof(b));
+        any[0] |= a != a;
+        any[1] |= b != b;
+    }
+    for (; i < n; i++)
+        rest |= isnan(v[i]);
+    any[0] |= any[1];
+    return any[0][0] || any[0][1] || rest;
+}
+
 void promql_drop_stale(struct tsdb_samples *s)
 {
     size_t kept = 0;
+    if (!has_nan(s->v, s->n))
+        return;
     while (kept < s->n && !promql_absent(s->v[kept]))
         kept++;
     for (size_t i = kept; i < s->n; i++) {

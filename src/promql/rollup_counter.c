@@ -4,15 +4,13 @@
 
 #include <math.h>
 
-typedef double two __attribute__((vector_size(16)));
-
 // Mostly false, so pairs of samples are checked without a branch for each.
 static bool falls(const double *v, size_t n)
 {
-    int64_t any __attribute__((vector_size(16))) = {0};
+    promql_two_bits any = {0};
     size_t i = 1;
     for (; i + 2 <= n; i += 2) {
-        two before, now;
+        promql_two before, now;
         memcpy(&before, v + i - 1, sizeof(before));
         memcpy(&now, v + i, sizeof(now));
         any |= now < before;
@@ -121,9 +119,9 @@ bool promql_rollup_idelta(const struct promql_window *w, double *ret)
 }
 
 // Two compensated sums in parallel.
-static inline void add_two(two v, two *sum, two *error)
+static inline void add_two(promql_two v, promql_two *sum, promql_two *error)
 {
-    two t = *sum + v, part = t - *sum;
+    promql_two t = *sum + v, part = t - *sum;
     *error += (*sum - (t - part)) + (v - part);
     *sum = t;
 }
@@ -131,10 +129,10 @@ static inline void add_two(two v, two *sum, two *error)
 // Of x (the time from `origin` in seconds), y, xy, x².
 static void sums_of(const struct promql_window *w, int64_t origin, double ret[4])
 {
-    two sum = {0}, error = {0}, products = {0}, products_error = {0};
+    promql_two sum = {0}, error = {0}, products = {0}, products_error = {0};
     for (size_t i = 0; i < w->n; i++) {
         double x = (double)(w->t[i] - origin) / 1e3;
-        two v = {x, w->v[i]}, of_x = {x, x};
+        promql_two v = {x, w->v[i]}, of_x = {x, x};
         add_two(v, &sum, &error);
         add_two(v * of_x, &products, &products_error);
     }

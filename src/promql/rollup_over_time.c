@@ -6,11 +6,52 @@
 
 #include <math.h>
 
+bool promql_whole_sum(const double *v, size_t n, double *ret)
+{
+    // Adding and subtracting it rounds numbers below 2^51 to whole ones.
+    const double shift = 0x1.8p52, limit = 0x1p50;
+    promql_two sums[2] = {0}, totals[2] = {0}; // totals: of the magnitudes
+    promql_two_bits differ[2] = {0};
+    const promql_two_bits without_sign = {INT64_MAX, INT64_MAX};
+    size_t i = 0;
+    if (n && v[0] != (v[0] + shift) - shift) // mostly all are whole, or few
+        return false;
+    for (; i + 4 <= n; i += 4) {
+        promql_two a, b;
+        memcpy(&a, v + i, sizeof(a));
+        memcpy(&b, v + i + 2, sizeof(b));
+        differ[0] |= a != (a + shift) - shift;
+        differ[1] |= b != (b + shift) - shift;
+        totals[0] += (promql_two)((promql_two_bits)a & without_sign);
+        totals[1] += (promql_two)((promql_two_bits)b & without_sign);
+        sums[0] += a;
+        sums[1] += b;
+    }
+    promql_two sum = sums[0] + sums[1], total = totals[0] + totals[1];
+    double all = sum[0] + sum[1], magnitude = total[0] + total[1];
+    differ[0] |= differ[1];
+    bool whole = !differ[0][0] && !differ[0][1];
+    for (; i < n; i++) {
+        whole = whole && v[i] == (v[i] + shift) - shift;
+        magnitude += fabs(v[i]);
+        all += v[i];
+    }
+    if (!whole || magnitude >= limit)
+        return false;
+    *ret = all;
+    return true;
+}
+
 // A compensated sum, or an incremental mean after an overflow.
 bool promql_rollup_avg(const struct promql_window *w, double *ret)
 {
-    double sum = w->v[0], count = 1, mean = 0, c = 0;
+    double sum, count = 1, mean = 0, c = 0;
     bool incremental = false;
+    if (promql_whole_sum(w->v, w->n, &sum)) {
+        *ret = sum / (double)w->n;
+        return true;
+    }
+    sum = w->v[0];
     promql_fast_sum(w->v + 1, w->n - 1, &sum, &c);
     if (isfinite(sum)) {
         *ret = sum / (double)w->n + c / (double)w->n;
@@ -44,6 +85,8 @@ bool promql_rollup_avg(const struct promql_window *w, double *ret)
 bool promql_rollup_sum(const struct promql_window *w, double *ret)
 {
     double sum = 0, c = 0;
+    if (promql_whole_sum(w->v, w->n, ret))
+        return true;
     promql_fast_sum(w->v, w->n, &sum, &c);
     if (isfinite(sum)) {
         *ret = sum + c;

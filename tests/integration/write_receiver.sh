@@ -1,6 +1,6 @@
 #!/bin/sh
 # The engine receives remote writes: of another engine, which must have the same samples, and, where
-# it has been built, of a Prometheus 3 with remote write 2.0 and of promtool.
+# it has been built, of a Prometheus 3 with remote write 2.0 and of promtool. That Prometheus also reads with remote read.
 . "$(dirname "$0")/lib.sh"
 need curl jq python3
 
@@ -92,9 +92,22 @@ remote_write:
   protobuf_message: io.prometheus.write.v2.Request
   metadata_config: {send: false}
   queue_config: {batch_send_deadline: 1s}
+remote_read:
+- {url: "$receiver/api/v1/read", read_recent: true, filter_external_labels: false}
 Y
-"$cache/prometheus" --config.file="$dir/prometheus.yml" --web.listen-address="127.0.0.1:$(free_port)" \
+prometheus=http://127.0.0.1:$(free_port)
+"$cache/prometheus" --config.file="$dir/prometheus.yml" --web.listen-address="${prometheus#http://}" \
     --storage.tsdb.path="$dir/prometheus" >"$dir/prometheus.log" 2>&1 &
 pids="$pids $!"
 wait_for "Prometheus pushes with remote write 2.0" has 'count_over_time(up{site="second"}[1m]) >= 3'
+wait_for "Prometheus is ready" curl -fsS "$prometheus/-/ready"
+# lab URL: the samples of the first sender, which the second Prometheus has only by remote read.
+lab() {
+    curl -sS -G "$1/api/v1/query" --data-urlencode 'query={site="lab",__name__=~"up|scrape_.*"}[1m] @ '"$now" | jq -cS '.data.result[]' | sort
+}
+lab "$receiver" >"$dir/want"
+[ "$(jq -s 'map(.values | length) | add // 0' "$dir/want")" -ge 20 ] || fail "the receiver has too few samples"
+lab "$prometheus" >"$dir/got"
+diff "$dir/want" "$dir/got" || fail "Prometheus reads other samples with remote read"
+echo "ok: Prometheus 3.16 reads with remote read"
 ! grep -E 'level=(ERROR|WARN).*remote' "$dir/prometheus.log" || fail "Prometheus reports errors"

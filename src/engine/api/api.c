@@ -58,7 +58,7 @@ static const struct route routes[] = {
     {"/api/v1/admin/tsdb/delete_series", POST_PUT, engine_api_admin},
     {"/api/v1/admin/tsdb/clean_tombstones", POST_PUT, engine_api_admin},
     {"/api/v1/admin/tsdb/snapshot", POST_PUT, engine_api_admin},
-    {"/api/v1/read", POST, engine_api_remote_read},
+    {"/api/v1/read", POST, engine_api_remote_read, true},
     {"/federate", GET, engine_api_federate, true},
     {"/metrics", GET, engine_api_own_metrics},
     {"/version", GET, engine_api_version},

@@ -79,6 +79,7 @@ struct engine_api_request {
     int64_t now_ms;
     int64_t begun_ns;
     bool truncated; // results truncated due to limit
+    bool encoded;   // the body has a Content-Encoding
     // Warnings and infos of the query; borrowed until the response is sent.
     const char *const *warnings, *const *infos;
     size_t n_warnings, n_infos;

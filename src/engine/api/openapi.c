@@ -48,6 +48,7 @@ enum body {
     JSON, // without data
     TEXT,
     YAML,
+    PROTOBUF,
     EMPTY, // status 204
 };
 
@@ -98,6 +99,8 @@ static const struct description {
     {"/api/v1/features", "Show what the engine supports", OBJECT, ""},
     {"/api/v1/openapi.yaml", "Show this description", YAML, ""},
     {"/api/v1/gpuscale/report", "Report who uses GPUs", OBJECT, "by since until idle"},
+    {"/api/v1/read", "Read samples with remote read", PROTOBUF, "",
+     .pushed = {"application/x-protobuf"}},
     {"/api/v1/write", "Store samples, with --web.enable-remote-write-receiver", EMPTY, "",
      .pushed = {"application/x-protobuf"}},
     {"/api/v1/otlp/v1/metrics", "Store metrics, with --web.enable-otlp-receiver", JSON, "",
@@ -183,6 +186,7 @@ static json_t *responses_of(const struct description *d)
         [JSON] = {"application/json", NULL},
         [TEXT] = {"text/plain", NULL},
         [YAML] = {"application/yaml", NULL},
+        [PROTOBUF] = {"application/x-protobuf", NULL},
         [EMPTY] = {NULL, NULL},
     };
     const char *status = d->body == EMPTY ? "204" : "200", *type = contents[d->body].type;

@@ -51,7 +51,8 @@ static void send_body(struct engine_api_request *r, int status, const char *type
     if (!r->x) // the client has disconnected
         return;
     // On the same host, compression costs more time than it saves.
-    if (body.len >= COMPRESS_FROM && !is_loopback(http_peer(r->x)) && http_accepts_gzip(r->x)) {
+    if (!r->encoded && body.len >= COMPRESS_FROM && !is_loopback(http_peer(r->x)) &&
+        http_accepts_gzip(r->x)) {
         struct gs_error *err = codec_gzip(body, &packed);
         if (!err) {
             http_add_header(r->x, "Content-Encoding", "gzip");

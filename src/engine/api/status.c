@@ -108,11 +108,6 @@ void engine_api_admin(struct engine_api_request *r)
     engine_api_fail(r, ENGINE_API_UNAVAILABLE, "admin APIs disabled");
 }
 
-void engine_api_remote_read(struct engine_api_request *r)
-{
-    engine_api_reply_text(r, 404, "remote read is not supported by gpuscale\n");
-}
-
 // --- status/tsdb ---
 
 // The largest counts, in descending order, at most `cap`.

@@ -19,6 +19,7 @@
 #define MAX_DOTS       ((size_t)200)
 #define MAX_DOTTED_LEN ((size_t)256)
 #define ANY_CHAR       '\0'
+#define OTHER_CHAR     0xff
 
 struct tsdb_regex {
     enum { REGEX_ANY, REGEX_NOT_EMPTY, REGEX_LITERALS, REGEX_DOTTED, REGEX_AFFIX, REGEX_PCRE } form;
@@ -156,55 +157,41 @@ static bool take_dotted_literals(struct tsdb_regex *r, struct gs_slice text)
     return ok;
 }
 
-static bool is_ascii(struct gs_slice s)
+// Copies the text with one byte for each character: OTHER_CHAR, which no literal contains, for
+// those that are not ASCII. Returns false if a literal cannot match: the text is too long or not
+// UTF-8.
+static bool copy_characters(struct gs_slice text, char out[MAX_DOTTED_LEN], size_t *ret_n)
 {
-    for (size_t i = 0; i < s.len; i++)
-        if ((unsigned char)s.data[i] >= 0x80)
+    size_t n = 0;
+    bool ascii = true;
+    for (size_t i = 0; i < text.len; i++) {
+        unsigned char c = (unsigned char)text.data[i];
+        ascii = ascii && c < 0x80;
+        if ((c & 0xc0) == 0x80) // within a character
+            continue;
+        if (n == MAX_DOTTED_LEN)
             return false;
-    return true;
-}
-
-static bool matches_in_order(struct gs_slice pattern, struct gs_slice text)
-{
-    size_t k = 0;
-    for (size_t i = 0; i < pattern.len; i++, k++) {
-        if (k == text.len || (pattern.data[i] != ANY_CHAR && pattern.data[i] != text.data[k]))
-            return false;
-        if (pattern.data[i] == ANY_CHAR) // a whole character
-            while (k + 1 < text.len && ((unsigned char)text.data[k + 1] & 0xc0) == 0x80)
-                k++;
+        out[n++] = (char)(c < 0x80 ? c : OTHER_CHAR);
     }
-    return k == text.len;
-}
-
-// Values with other characters are rare: all literals are compared.
-static bool matches_characters(const struct tsdb_regex *r, struct gs_slice text)
-{
-    struct gs_slice literal;
-    size_t pos = 0;
-    void *value;
-    if (codec_utf8_valid_prefix(text) < text.len)
-        return false;
-    while (gs_hmap_next(r->literals, &pos, &literal, &value))
-        if (matches_in_order(literal, text))
-            return true;
-    return false;
+    *ret_n = n;
+    return ascii || codec_utf8_valid_prefix(text) == text.len;
 }
 
 static bool matches_dotted(const struct tsdb_regex *r, struct gs_slice text)
 {
-    char copy[MAX_DOTTED_LEN + 1];
-    if (!is_ascii(text))
-        return matches_characters(r, text);
+    char characters[MAX_DOTTED_LEN], copy[MAX_DOTTED_LEN];
+    size_t n;
+    if (!copy_characters(text, characters, &n))
+        return false;
     for (size_t i = 0; i < r->n_dots; i++) {
         const struct dots *d = &r->dots[i];
-        if (d->len != text.len)
+        if (d->len != n)
             continue;
-        if (text.len)
-            memcpy(copy, text.data, text.len);
+        if (n)
+            memcpy(copy, characters, n);
         for (size_t k = 0; k < d->n; k++)
             copy[d->at[k]] = ANY_CHAR;
-        if (gs_hmap_get(r->literals, gs_slice_make(copy, text.len)))
+        if (gs_hmap_get(r->literals, gs_slice_make(copy, n)))
             return true;
     }
     return false;

@@ -823,6 +823,30 @@ static void test_many_literals_with_dots(void **state)
     assert_true(tsdb_regex_matches(r, GS_SLICE("cxd")));
     assert_true(tsdb_regex_matches(r, GS_SLICE("")));
     assert_false(tsdb_regex_matches(r, gs_slice_make("a\0b", 3)));
+    assert_true(tsdb_regex_matches(r, GS_SLICE("c\xf0\x9f\x98\x80"
+                                               "d"))); // one character
+    assert_false(tsdb_regex_matches(r, GS_SLICE("c\xc3\xa9\xc3\xa9"
+                                                "d")));
+    assert_false(tsdb_regex_matches(r, GS_SLICE("a\xc3\xa9"
+                                                "b")));
+    assert_false(tsdb_regex_matches(r, GS_SLICE("c\xf0\x9f\x98"
+                                                "d"))); // not UTF-8
+    assert_false(tsdb_regex_matches(r, GS_SLICE("c\xff"
+                                                "d")));
+    assert_false(tsdb_regex_matches(r, GS_SLICE("\x80"
+                                                "c.d")));
+    tsdb_regex_free(r);
+    gs_buf_clear(&pattern);
+    gs_buf_clear(&out);
+    for (int i = 0; i < 256; i++) { // the longest literal
+        gs_buf_add_char(&pattern, '.');
+        gs_buf_add_str(&out, "\xe2\x82\xac");
+    }
+    gs_buf_add_str(&pattern, "|x");
+    assert_ok(tsdb_regex_new(gs_buf_slice(&pattern), &r));
+    assert_true(tsdb_regex_matches(r, gs_buf_slice(&out)));
+    gs_buf_add_char(&out, 'x');
+    assert_false(tsdb_regex_matches(r, gs_buf_slice(&out)));
     tsdb_regex_free(r);
     (void)state;
 }

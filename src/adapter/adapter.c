@@ -90,6 +90,7 @@ static void on_poll_timer(void *arg)
 {
     struct adapter *a = arg;
     adapter_free_retired(a, ADAPTER_API_LONGEST_MS * GS_NS_PER_MS);
+    adapter_adopt_next(a);
     adapter_reload_changed(a);
     adapter_api_forget_old(a->api);
     gs_trim_heap();

@@ -69,6 +69,9 @@ struct gs_error *adapter_make_generation(struct adapter *a, struct adapter_confi
                                          struct adapter_generation *ret);
 void adapter_show_generation(struct adapter *a);
 void adapter_reload_changed(struct adapter *a); // if a file has changed
+// Uses the next generation, if it has listed its series and fewer than ADAPTER_MAX_RETIRED old ones
+// remain.
+void adapter_adopt_next(struct adapter *a);
 void adapter_free_retired(struct adapter *a, int64_t age_ns);
 void adapter_free_generations(struct adapter *a);
 

@@ -23,10 +23,6 @@ static void retire(struct adapter *a, struct adapter_generation *g)
 {
     if (!g->registry)
         return;
-    if (a->n_retired == ADAPTER_MAX_RETIRED) {
-        generation_free(&a->retired[0]);
-        memmove(a->retired, a->retired + 1, --a->n_retired * sizeof(a->retired[0]));
-    }
     provider_registry_stop(g->registry);
     g->retired_ns = gs_mono_ns();
     a->retired[a->n_retired++] = *g;
@@ -75,10 +71,13 @@ static int64_t relist_ms(const struct adapter *a, const struct adapter_config *c
                                                              : DEFAULT_RELIST_MS;
 }
 
-static void on_first_round(void *arg)
+// After many reloads in a short time, the next generation waits until an old one can be freed:
+// requests may still use each of them.
+void adapter_adopt_next(struct adapter *a)
 {
-    struct adapter *a = arg;
-    if (!a->next.registry)
+    const struct adapter_generation *g = &a->next;
+    bool listed = g->registry && (!g->config->n_rules || provider_registry_rounds(g->registry) > 0);
+    if (!listed || a->n_retired == ADAPTER_MAX_RETIRED)
         return;
     // The new configuration has listed its series, so it can replace the old one without 404s.
     struct adapter_generation old = a->now;
@@ -86,6 +85,11 @@ static void on_first_round(void *arg)
     a->next = (struct adapter_generation){0};
     adapter_show_generation(a);
     retire(a, &old);
+}
+
+static void on_round(void *arg)
+{
+    adapter_adopt_next(arg);
 }
 
 static struct gs_error *read_times(const char *text, enum provider_times *ret)
@@ -128,7 +132,7 @@ struct gs_error *adapter_make_generation(struct adapter *a, struct adapter_confi
                                                        .mapper = a->mapper,
                                                        .relist_ms = relist,
                                                        .max_age_ms = age,
-                                                       .on_round = on_first_round,
+                                                       .on_round = on_round,
                                                        .arg = a};
     ret->config = c;
     ret->registry = provider_registry_new(a->loop, &registry);
@@ -187,8 +191,7 @@ void adapter_reload(struct adapter *a)
     a->loaded_ms = gs_unix_ms();
     gs_info("adapter", "reloaded the configuration: %zu rules", c->n_rules);
     adapter_check_overrides(a, c, true);
-    if (!c->n_rules)
-        on_first_round(a);
+    adapter_adopt_next(a);
 }
 
 void adapter_reload_changed(struct adapter *a)

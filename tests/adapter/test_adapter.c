@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The adapter as `gpuscale up` mounts it: an engine in the same process, rules from a ConfigMap,
 // the served API groups, and the immediate listing of new series.
-#include "adapter/adapter.h"
+#include "adapter/adapter_private.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "engine/engine.h"
@@ -177,6 +177,27 @@ static void test_resource_rules_make_their_group(void **state)
     assert_non_null(strstr(r.text, "\"PodMetrics\""));
 }
 
+static void test_many_reloads_keep_the_generations_of_requests(void **state)
+{
+    struct fixture *f = *state;
+    post(f, MAPS, MAP("adapter-config", "", "rules: []"));
+    struct adapter *a = f->adapter;
+    for (int64_t end = gs_mono_ns() + WAIT_NS; !a->map_text && gs_mono_ns() < end;)
+        uv_run(&f->h.loop, UV_RUN_ONCE);
+    size_t before = a->n_retired;
+    const struct provider *first = a->now.provider;
+    for (int i = 0; i < ADAPTER_MAX_RETIRED + 8; i++)
+        adapter_reload(a);
+    assert_int_equal(a->n_retired, ADAPTER_MAX_RETIRED);
+    assert_ptr_equal(a->retired[before].provider, first);
+    assert_non_null(a->next.provider);
+    const struct provider *newest = a->next.provider;
+    adapter_free_retired(a, 0);
+    adapter_adopt_next(a);
+    assert_ptr_equal(a->now.provider, newest);
+    assert_int_equal(a->n_retired, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -186,6 +207,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_wrong_config_map_leaves_the_rules, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_resource_rules_make_their_group, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_many_reloads_keep_the_generations_of_requests, set_up,
+                                        tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,12 +8,9 @@
 #include "net/http/client.h"
 #include "net/http/curl_private.h"
 #include "net/http/http_private.h"
-#include "net/tls/tls.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <strings.h>
-#include <sys/mman.h>
 #include <sys/queue.h>
 #include <unistd.h>
 
@@ -25,24 +22,24 @@ static const struct http_curl_lib *curl; // exists while a client exists
 struct http_curl_op;
 TAILQ_HEAD(http_curl_ops_list, http_curl_op);
 
-// A PEM text as a file of this process only: libcurl's GnuTLS build reads only files.
-struct pem_file {
-    int fd;
-    char path[40];
-};
-
 // Idle connections are closed earlier: API servers close them after 90 s, many load balancers after
-// 60 s, and a POST on a closed connection cannot be repeated.
+// 60 s, and a POST cannot be repeated if its connection is closed while it is sent.
 #define MAX_IDLE_S 45L
+
+// The kernel closes a connection two minutes after the peer has disappeared: a watch may send
+// nothing for many minutes.
+#define KEEPALIVE_IDLE_S     30L
+#define KEEPALIVE_INTERVAL_S 10L // for Linux's 9 probes
 
 struct http_curl_client {
     struct http_client base;
     uv_loop_t *loop;
     CURLM *multi;
     struct http_curl_spares spares;
+    struct http_curl_idle idle;
     char *base_url, *unix_socket, *user_agent, *server_name, *proxy, *no_proxy;
     struct curl_slist *proxy_headers;
-    struct pem_file ca, cert, key;
+    struct http_curl_pems pems;
     bool insecure, follow_redirects;
     long tls_versions; // CURLOPT_SSLVERSION
     long connect_timeout_ms;
@@ -73,7 +70,8 @@ struct http_curl_op {
     char error_text[CURL_ERROR_SIZE];
     CURLcode result;
     bool plain_get; // the handle may serve the next GET of this URL
-    bool repeatable, repeated;
+    bool idempotent, repeated;
+    bool unsent; // not sent: its connection was closed
     bool queued, completed, delivering, retired, too_large;
     bool counted; // for max_requests
     bool waits, running, started;
@@ -289,19 +287,38 @@ static void deliver_curl_op(struct http_curl_op *op)
         free_op(op);
 }
 
-// libcurl's GnuTLS build notices that a peer closed a kept connection only when it uses it, and
-// there may be more of them than libcurl tries. The request is repeated on a new connection.
-static bool repeat_curl_op(struct http_curl_op *op, CURLcode result)
+// libcurl's GnuTLS build uses a kept connection that the peer has closed.
+static int check_connection(void *arg, char *peer_ip, char *own_ip, int peer_port, int own_port)
+{
+    struct http_curl_op *op = arg;
+    (void)peer_ip, (void)own_ip, (void)peer_port;
+    op->unsent =
+        !op->repeated && http_curl_idle_is_closed(&http_curl_client_of(op)->idle, own_port);
+    return op->unsent ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
+}
+
+// Returns whether a kept connection was closed before the request was sent, or, of a request whose
+// repetition has no further effect, before the response.
+static bool may_repeat(struct http_curl_op *op, CURLcode result)
 {
     long connects = 0, status = 0;
+    if (op->unsent)
+        return true;
     bool broken =
         result == CURLE_SEND_ERROR || result == CURLE_RECV_ERROR || result == CURLE_GOT_NOTHING;
-    if (!broken || !op->repeatable || op->repeated)
+    if (!broken || !op->idempotent)
         return false;
     curl->easy_getinfo(op->easy, CURLINFO_NUM_CONNECTS, &connects);
     curl->easy_getinfo(op->easy, CURLINFO_RESPONSE_CODE, &status);
-    if (connects || status)
+    return !connects && !status;
+}
+
+// Repeats the request on a new connection: the next kept one may be closed, too.
+static bool repeat_curl_op(struct http_curl_op *op, CURLcode result)
+{
+    if (op->repeated || !may_repeat(op, result))
         return false;
+    op->unsent = false;
     op->repeated = true;
     op->error_text[0] = '\0';
     curl->multi_remove_handle(http_curl_client_of(op)->multi, op->easy);
@@ -386,6 +403,7 @@ static int watch_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void 
     if (what == CURL_POLL_REMOVE) {
         if (w)
             uv_close((uv_handle_t *)&w->poll, watch_closed);
+        http_curl_idle_note(&c->idle, fd);
         curl->multi_assign(c->multi, fd, NULL);
         return 0;
     }
@@ -561,6 +579,8 @@ static void set_peer(struct http_curl_op *op, const char *url)
     curl->easy_setopt(op->easy, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
     curl->easy_setopt(op->easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     curl->easy_setopt(op->easy, CURLOPT_TCP_KEEPALIVE, 1L);
+    curl->easy_setopt(op->easy, CURLOPT_TCP_KEEPIDLE, KEEPALIVE_IDLE_S);
+    curl->easy_setopt(op->easy, CURLOPT_TCP_KEEPINTVL, KEEPALIVE_INTERVAL_S);
     curl->easy_setopt(op->easy, CURLOPT_MAXAGE_CONN, MAX_IDLE_S);
     if (c->unix_socket)
         curl->easy_setopt(op->easy, CURLOPT_UNIX_SOCKET_PATH, c->unix_socket);
@@ -569,14 +589,14 @@ static void set_peer(struct http_curl_op *op, const char *url)
     curl->easy_setopt(op->easy, CURLOPT_SSL_VERIFYPEER, c->insecure ? 0L : 1L);
     curl->easy_setopt(op->easy, CURLOPT_SSL_VERIFYHOST, c->insecure ? 0L : 2L);
     curl->easy_setopt(op->easy, CURLOPT_SSLVERSION, c->tls_versions);
-    if (c->ca.fd >= 0) {
-        curl->easy_setopt(op->easy, CURLOPT_CAINFO, c->ca.path);
+    if (*c->pems.ca.path) {
+        curl->easy_setopt(op->easy, CURLOPT_CAINFO, c->pems.ca.path);
         curl->easy_setopt(op->easy, CURLOPT_CAPATH,
                           NULL); // otherwise the system's certificates are accepted, too
     }
-    if (c->cert.fd >= 0 && c->key.fd >= 0) {
-        curl->easy_setopt(op->easy, CURLOPT_SSLCERT, c->cert.path);
-        curl->easy_setopt(op->easy, CURLOPT_SSLKEY, c->key.path);
+    if (*c->pems.cert.path && *c->pems.key.path) {
+        curl->easy_setopt(op->easy, CURLOPT_SSLCERT, c->pems.cert.path);
+        curl->easy_setopt(op->easy, CURLOPT_SSLKEY, c->pems.key.path);
     }
 }
 
@@ -588,6 +608,7 @@ static void set_up(struct http_curl_op *op, const char *method, const char *url,
     curl->easy_setopt(op->easy, CURLOPT_NOSIGNAL, 1L);
     curl->easy_setopt(op->easy, CURLOPT_WRITEFUNCTION, take_bytes);
     curl->easy_setopt(op->easy, CURLOPT_HEADERFUNCTION, take_header);
+    curl->easy_setopt(op->easy, CURLOPT_PREREQFUNCTION, check_connection);
     curl->easy_setopt(op->easy, CURLOPT_CONNECTTIMEOUT_MS, c->connect_timeout_ms);
     if (c->user_agent)
         curl->easy_setopt(op->easy, CURLOPT_USERAGENT, c->user_agent);
@@ -597,6 +618,13 @@ static void set_up(struct http_curl_op *op, const char *method, const char *url,
         curl->easy_setopt(op->easy, CURLOPT_FOLLOWLOCATION, 1L);
 }
 
+// RFC 9110, section 9.2.2.
+static bool is_idempotent(const char *method)
+{
+    return strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0 ||
+           strcmp(method, "PUT") == 0 || strcmp(method, "DELETE") == 0;
+}
+
 static struct gs_error *prepare_easy(struct http_curl_op *op, const struct http_request *request)
 {
     struct http_curl_client *c = http_curl_client_of(op);
@@ -604,7 +632,7 @@ static struct gs_error *prepare_easy(struct http_curl_op *op, const struct http_
     unsigned timeout = request->timeout_ms ? request->timeout_ms : HTTP_DEFAULT_TIMEOUT_MS;
     GS_AUTO_FREE char *url = gs_format("%s%s", c->base_url ? c->base_url : "", request->path);
     op->name = gs_format("%s %s", method, url);
-    op->repeatable = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
+    op->idempotent = is_idempotent(method);
     op->plain_get = strcmp(method, "GET") == 0 && !request->body.len && !c->server_name;
     struct http_curl_spare spare = {0};
     if (op->plain_get)
@@ -616,6 +644,7 @@ static struct gs_error *prepare_easy(struct http_curl_op *op, const struct http_
     curl->easy_setopt(op->easy, CURLOPT_ERRORBUFFER, op->error_text);
     curl->easy_setopt(op->easy, CURLOPT_WRITEDATA, op);
     curl->easy_setopt(op->easy, CURLOPT_HEADERDATA, op);
+    curl->easy_setopt(op->easy, CURLOPT_PREREQDATA, op);
     curl->easy_setopt(op->easy, CURLOPT_TIMEOUT_MS, timeout != UINT_MAX ? (long)timeout : 0L);
     op->body_len = spare.body;
     if (!spare.easy)
@@ -648,29 +677,17 @@ static struct http_op *http_curl_send(struct http_client *base, const struct htt
 
 // --- the client ---
 
-static struct gs_error *pem_file_open(struct pem_file *f, const char *pem, const char *what)
-{
-    size_t len = strlen(pem);
-    f->fd = memfd_create(what, MFD_CLOEXEC);
-    if (f->fd < 0 || write(f->fd, pem, len) != (ssize_t)len)
-        return gs_error_errno(errno, "keeping the %s in memory", what);
-    snprintf(f->path, sizeof(f->path), "/proc/self/fd/%d", f->fd);
-    return NULL;
-}
-
 static void free_client(struct http_curl_client *c)
 {
     if (c->multi)
         curl->multi_cleanup(c->multi);
-    struct pem_file *files[] = {&c->ca, &c->cert, &c->key};
-    for (size_t i = 0; i < GS_ARRAY_LEN(files); i++)
-        if (files[i]->fd >= 0)
-            close(files[i]->fd);
+    http_curl_pems_close(&c->pems);
     char *strings[] = {c->base_url,    c->unix_socket, c->user_agent,
                        c->server_name, c->proxy,       c->no_proxy};
     for (size_t i = 0; i < GS_ARRAY_LEN(strings); i++)
         free(strings[i]);
     curl->slist_free_all(c->proxy_headers);
+    http_curl_idle_finish(&c->idle);
     free(c);
 }
 
@@ -711,29 +728,6 @@ static const struct http_client_ops http_curl_ops = {
     .free = http_curl_free,
 };
 
-// libcurl reports an invalid certificate only when a request is sent, and names it by its memory
-// address.
-static struct gs_error *check_pems(const struct http_client_config *cfg)
-{
-    struct gs_error *err = cfg->ca_pem ? tls_check_certificates(cfg->ca_pem) : NULL;
-    if (err)
-        return gs_error_wrap(err, "the CA certificate");
-    err = cfg->cert_pem ? tls_check_pair(cfg->cert_pem, cfg->key_pem) : NULL;
-    return err ? gs_error_wrap(err, "the client certificate") : NULL;
-}
-
-static struct gs_error *keep_pems(struct http_curl_client *c, const struct http_client_config *cfg)
-{
-    struct gs_error *err = check_pems(cfg);
-    if (!err && cfg->ca_pem)
-        err = pem_file_open(&c->ca, cfg->ca_pem, "CA certificate");
-    if (!err && cfg->cert_pem)
-        err = pem_file_open(&c->cert, cfg->cert_pem, "client certificate");
-    if (!err && cfg->key_pem)
-        err = pem_file_open(&c->key, cfg->key_pem, "client key");
-    return err;
-}
-
 static CURLM *make_multi(struct http_curl_client *c)
 {
     CURLM *multi = curl->multi_init();
@@ -767,7 +761,6 @@ struct gs_error *http_client_new_curl(uv_loop_t *loop, const struct http_client_
     struct http_curl_client *c = gs_alloc(sizeof(*c));
     c->base.ops = &http_curl_ops;
     c->loop = loop;
-    c->ca.fd = c->cert.fd = c->key.fd = -1;
     c->base_url = gs_strdup(cfg->base_url);
     c->unix_socket = gs_strdup(cfg->unix_socket);
     c->user_agent = gs_strdup(cfg->user_agent);
@@ -785,7 +778,7 @@ struct gs_error *http_client_new_curl(uv_loop_t *loop, const struct http_client_
     TAILQ_INIT(&c->waiting);
     c->max_requests = cfg->max_requests;
     c->max_idle = cfg->idle_connections ? cfg->idle_connections : IDLE_CONNECTIONS;
-    err = keep_pems(c, cfg);
+    err = http_curl_pems_open(&c->pems, cfg);
     if (!err && !(c->multi = make_multi(c)))
         err = gs_error_new(GS_EIO, "initializing libcurl failed");
     if (err) {

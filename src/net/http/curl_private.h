@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loaded libcurl, and its easy handles between requests.
+// The loaded libcurl, its certificates, and its handles and connections between requests.
 #pragma once
 
 #include "base/error.h"
 
 #include <curl/curl.h>
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 // --- library ---
 
@@ -47,6 +49,24 @@ struct http_curl_lib {
 // GS_ENOTFOUND, with the package to install, if the library is not installed. It stays loaded.
 struct gs_error *http_curl_lib_load(const struct http_curl_lib **ret);
 
+// --- certificates ---
+
+// A PEM text as a file of this process only: libcurl's GnuTLS build reads only files.
+struct http_curl_pem {
+    int fd;
+    char path[40]; // "": none
+};
+
+struct http_curl_pems {
+    struct http_curl_pem ca, cert, key;
+};
+
+struct http_client_config;
+// Close it after an error, too.
+struct gs_error *http_curl_pems_open(struct http_curl_pems *p,
+                                     const struct http_client_config *cfg);
+void http_curl_pems_close(struct http_curl_pems *p);
+
 // --- spare handles ---
 
 // Handles of finished GET requests, kept for the next request of the same URL. Otherwise a scrape
@@ -71,3 +91,19 @@ struct http_curl_spare http_curl_spares_take(struct http_curl_spares *s, const c
 void http_curl_spares_put(struct http_curl_spares *s, const struct http_curl_lib *curl, CURL *easy,
                           const char *url, size_t body);
 void http_curl_spares_finish(struct http_curl_spares *s, const struct http_curl_lib *curl);
+
+// --- idle connections ---
+
+// The sockets that libcurl keeps, by their local ports: before a request is sent, libcurl reports
+// the port of its connection, but not the socket.
+
+struct http_curl_idle {
+    uint16_t *ports; // of the descriptor; 0: unknown. Those of closed descriptors stay
+    size_t n;
+};
+
+// libcurl does not wait for the socket any more.
+void http_curl_idle_note(struct http_curl_idle *idle, int fd);
+// The peer has closed the connection with this port. False if the connection is not known.
+bool http_curl_idle_is_closed(const struct http_curl_idle *idle, int port);
+void http_curl_idle_finish(struct http_curl_idle *idle);

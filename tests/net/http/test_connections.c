@@ -8,10 +8,14 @@
 #include "patience.h"
 #include "unit.h"
 
+#include <arpa/inet.h>
 #include <limits.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
-enum { MAX_PEERS = 64, MAX_HELD = 64 };
+enum { MAX_PEERS = 512, MAX_HELD = 64, MAX_FD = 1024 };
 
 struct fixture {
     uv_loop_t loop;
@@ -23,7 +27,7 @@ struct fixture {
     size_t n_peers;
     struct http_exchange *held[MAX_HELD]; // requests for /hold
     size_t n_held;
-    int replies;
+    int replies, n_handled;
     char *error; // the first
 };
 
@@ -40,6 +44,7 @@ static void serve(void *arg, struct http_exchange *x)
 {
     struct fixture *f = arg;
     count_peer(f, http_peer(x));
+    f->n_handled++;
     if (strcmp(http_path(x), "/hold") != 0) {
         http_reply_text(x, 200, "ok");
         return;
@@ -188,11 +193,80 @@ static void test_idle_connections_have_a_limit(void **state)
     teardown(f);
 }
 
+// Returns whether this is the client's end of a connection to this port.
+static bool is_connection(int fd, uint16_t port)
+{
+    struct sockaddr_in sa = {0};
+    socklen_t len = sizeof(sa);
+    return getpeername(fd, (struct sockaddr *)&sa, &len) == 0 && sa.sin_family == AF_INET &&
+           ntohs(sa.sin_port) == port;
+}
+
+// Returns the number of connections that the server has closed.
+static int n_closed(uint16_t port)
+{
+    int n = 0;
+    for (int fd = 0; fd < MAX_FD; fd++) {
+        struct pollfd p = {.fd = fd, .events = POLLRDHUP};
+        n += is_connection(fd, port) && poll(&p, 1, 0) > 0;
+    }
+    return n;
+}
+
+// The server has closed more kept connections than libcurl tries. It gets each request once.
+static void test_requests_after_a_restart(void **state)
+{
+    static const char *const methods[] = {"GET", "PUT", "DELETE", "PATCH", "POST"};
+    enum { N = 20 };
+    struct fixture *f = setup((struct http_client_config){0});
+    for (size_t i = 0; i < GS_ARRAY_LEN(methods); i++) {
+        send_together(f, N);
+        uint16_t port = http_server_port(f->server);
+        http_server_stop(GS_TAKE(f->server));
+        wait_until(f, n_closed(port) == N);
+        start_server(f, port);
+        f->replies = f->n_handled = 0;
+        for (int k = 0; k < N; k++)
+            request(f, methods[i], "/");
+        wait_until(f, f->replies == N);
+        if (f->error)
+            fail_msg("%s: %s", methods[i], f->error);
+        assert_int_equal(f->n_handled, N);
+    }
+    teardown(f);
+}
+
+static int option_of(int fd, int name)
+{
+    int value = 0;
+    socklen_t len = sizeof(value);
+    assert_int_equal(getsockopt(fd, IPPROTO_TCP, name, &value, &len), 0);
+    return value;
+}
+
+// A watch of a server that disappeared ends within two minutes, not after ten.
+static void test_silent_servers_are_probed(void **state)
+{
+    struct fixture *f = setup((struct http_client_config){0});
+    int n = 0;
+    send_together(f, 2);
+    for (int fd = 0; fd < MAX_FD; fd++) {
+        if (!is_connection(fd, http_server_port(f->server)))
+            continue;
+        n++;
+        assert_in_range(option_of(fd, TCP_KEEPIDLE) + 9 * option_of(fd, TCP_KEEPINTVL), 1, 120);
+    }
+    assert_int_equal(n, 2);
+    teardown(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_busy_connections_do_not_count_as_idle),
         cmocka_unit_test(test_idle_connections_have_a_limit),
+        cmocka_unit_test(test_requests_after_a_restart),
+        cmocka_unit_test(test_silent_servers_are_probed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

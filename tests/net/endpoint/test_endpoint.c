@@ -17,7 +17,7 @@ struct fixture {
     uv_loop_t loop;
     char folder[40];
     struct http_server *server;
-    char *authorization, *tenant, *path; // of the last request
+    char *authorization, *tenant, *path, *user; // of the last request
     struct tls_pair ca, other_ca;
     bool done;
     int status;
@@ -30,9 +30,11 @@ static void serve(void *arg, struct http_exchange *x)
     free(f->authorization);
     free(f->tenant);
     free(f->path);
+    free(f->user);
     f->authorization = gs_strdup(http_header(x, "Authorization"));
     f->tenant = gs_strdup(http_header(x, "X-Scope-OrgID"));
     f->path = gs_strdup(http_path(x));
+    f->user = gs_strdup(http_identity(x)->user);
     http_reply_text(x, 200, "ok");
 }
 
@@ -66,14 +68,16 @@ static void start(struct fixture *f)
     assert_ok(tls_make_ca("one", 1, &f->ca));
     assert_ok(tls_make_ca("two", 1, &f->other_ca));
     make_leaf(&f->ca, &leaf);
-    const struct http_server_config cfg = {
-        .address = "127.0.0.1", .cert_pem = leaf.cert_pem, .key_pem = leaf.key_pem};
+    const struct http_server_config cfg = {.address = "127.0.0.1",
+                                           .cert_pem = leaf.cert_pem,
+                                           .key_pem = leaf.key_pem,
+                                           .client_ca_pem = f->ca.cert_pem};
     assert_ok(http_server_start(&f->loop, &cfg, serve, f, &f->server));
 }
 
 static void stop(struct fixture *f)
 {
-    static const char *const names[] = {"ca", "token", "password"};
+    static const char *const names[] = {"ca", "token", "password", "cert", "key"};
     http_server_stop(f->server);
     uv_run(&f->loop, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&f->loop), 0);
@@ -87,6 +91,7 @@ static void stop(struct fixture *f)
     free(f->authorization);
     free(f->tenant);
     free(f->path);
+    free(f->user);
 }
 
 static void on_done(void *arg, const struct http_response *a, struct gs_error *err)
@@ -207,6 +212,34 @@ static void test_new_ca(void **state)
     stop(&f);
 }
 
+static void write_client_certificate(struct fixture *f, const char *user)
+{
+    GS_CLEANUP(tls_pair_finish) struct tls_pair pair = {0};
+    const struct tls_leaf want = {.common_name = user, .days = 1};
+    assert_ok(tls_make_leaf(&f->ca, &want, &pair));
+    write_file(f, "cert", pair.cert_pem);
+    write_file(f, "key", pair.key_pem);
+}
+
+// A kept connection with the previous certificate is not used.
+static void test_new_client_certificate(void **state)
+{
+    struct fixture f = {0};
+    start(&f);
+    GS_AUTO_FREE char *cert = file(&f, "cert"), *key = file(&f, "key");
+    const struct endpoint_settings o = {
+        .ca.text = f.ca.cert_pem, .cert.file = cert, .key.file = key};
+    write_client_certificate(&f, "first");
+    struct http_client *p = make(&f, &o, "");
+    assert_int_equal(ask(&f, p), 200);
+    assert_string_equal(f.user, "first");
+    write_client_certificate(&f, "second");
+    assert_int_equal(ask(&f, p), 200);
+    assert_string_equal(f.user, "second");
+    http_client_free(p);
+    stop(&f);
+}
+
 // Certificates that cannot be read end the start, and are named by their files.
 static void test_broken_certificates(void **state)
 {
@@ -308,6 +341,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_credentials),
         cmocka_unit_test(test_new_ca),
+        cmocka_unit_test(test_new_client_certificate),
         cmocka_unit_test(test_broken_certificates),
         cmocka_unit_test(test_empty_header),
         cmocka_unit_test(test_wrong),

@@ -71,6 +71,8 @@ static struct gs_error *run(const void *opts, int argc, char **argv, int *ret_ex
     bool all = !*o->only;
     if (all || gs_streq(o->only, "text"))
         micro_text(o->seconds);
+    if (all || gs_streq(o->only, "answers"))
+        micro_answers(o->seconds);
     if (all || gs_streq(o->only, "autoscaler"))
         micro_hpa(o->seconds);
     if (all || gs_streq(o->only, "adapter"))
@@ -94,7 +96,7 @@ static const struct gs_opt rows[] = {
      .def = "",
      .type = GS_OPT_STRING,
      AT(only),
-     .help = "text (exporter and scraper), autoscaler, adapter or expander."},
+     .help = "text (exporter and scraper), answers, autoscaler, adapter or expander."},
     {.name = "serve-adapter",
      .type = GS_OPT_BOOL,
      AT(serve),

@@ -11,6 +11,7 @@ double micro_time(double seconds, void (*fn)(void *arg), void *arg);
 void micro_row(const char *what, const char *figure, const char *bar, bool met);
 
 void micro_text(double seconds);                      // render, parse, parse and store
+void micro_answers(double seconds);                   // of queries, as JSON
 void micro_hpa(double seconds);                       // decisions
 void micro_adapter(double seconds, const char *self); // requests over TCP
 void micro_expander(double seconds);                  // one choice

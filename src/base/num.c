@@ -109,12 +109,23 @@ struct gs_error *gs_parse_double(struct gs_slice s, double *ret)
 
 char *gs_put_u64(char *at, uint64_t v)
 {
+    static const char pairs[] = "0001020304050607080910111213141516171819"
+                                "2021222324252627282930313233343536373839"
+                                "4041424344454647484950515253545556575859"
+                                "6061626364656667686970717273747576777879"
+                                "8081828384858687888990919293949596979899";
     char text[20];
     size_t n = sizeof(text);
-    do {
-        text[--n] = (char)('0' + v % 10);
-        v /= 10;
-    } while (v);
+    for (; v >= 100; v /= 100) {
+        n -= 2;
+        memcpy(text + n, pairs + 2 * (v % 100), 2);
+    }
+    if (v >= 10) {
+        n -= 2;
+        memcpy(text + n, pairs + 2 * v, 2);
+    } else {
+        text[--n] = (char)('0' + v);
+    }
     memcpy(at, text + n, sizeof(text) - n);
     return at + (sizeof(text) - n);
 }

@@ -5,12 +5,15 @@
 
 enum { LABELS_AT_ONCE = 64, AHEAD = 8 };
 
+// The start of a sample at a step, which is the same for all series: [1700000000.123,"
+struct point {
+    uint8_t len;
+    char text[ENGINE_API_JSON_VALUE_SIZE + 7];
+};
+
 struct writer {
     const struct promql_result *res;
     struct gs_buf *out;
-    // "[1700000000.123,\"": the start of a sample in an instant vector, the same for all series
-    char point[ENGINE_API_JSON_VALUE_SIZE + 4];
-    size_t point_len;
     // The labels of the previous series, and where each begins in the output. Series that follow
     // each other have most labels in common, whose text is copied.
     struct tsdb_labels last;
@@ -141,32 +144,37 @@ static inline void fetch_labels(struct tsdb_labels l)
     __builtin_prefetch(l.pairs + 8);
 }
 
-static void set_point(struct writer *w)
+static void set_point(struct point *p, int64_t t_ms)
 {
-    char *at = w->point;
+    char *at = p->text;
     *at++ = '[';
-    at = engine_api_json_put_time(at, w->res->start_ms);
+    at = engine_api_json_put_time(at, t_ms);
     *at++ = ',';
     *at++ = '"';
-    w->point_len = (size_t)(at - w->point);
+    p->len = (uint8_t)(at - p->text);
+}
+
+// [time,"value"], in SAMPLE_ROOM bytes at most, which may all be overwritten.
+#define SAMPLE_ROOM (sizeof(((struct point *)NULL)->text) + ENGINE_API_JSON_VALUE_SIZE + 2)
+static char *put_sample(char *at, const struct point *p, double v)
+{
+    memcpy(at, p->text, sizeof(p->text)); // of a fixed size, which needs no call
+    at = engine_api_json_put_value(at + p->len, v);
+    *at++ = '"';
+    *at++ = ']';
+    return at;
 }
 
 // ,"value":[time,"value"]}
-static void add_vector_value(struct writer *w, double v)
+static void add_vector_value(struct writer *w, const struct point *p, double v)
 {
     static const char key[] = ",\"value\":";
-    char *start =
-        gs_buf_room(w->out, sizeof(key) + sizeof(w->point) + ENGINE_API_JSON_VALUE_SIZE + 4);
+    char *start = gs_buf_room(w->out, sizeof(key) + SAMPLE_ROOM + 2);
     if (!start)
         return;
     char *at = start;
     memcpy(at, key, sizeof(key) - 1);
-    at += sizeof(key) - 1;
-    memcpy(at, w->point, w->point_len);
-    at += w->point_len;
-    at = engine_api_json_put_value(at, v);
-    *at++ = '"';
-    *at++ = ']';
+    at = put_sample(at + sizeof(key) - 1, p, v);
     *at++ = '}';
     *at = '\0';
     w->out->len += (size_t)(at - start);
@@ -176,7 +184,8 @@ static void add_vector(struct writer *w, size_t limit, bool *ret_truncated)
 {
     const struct promql_matrix *m = &w->res->matrix;
     size_t n = 0;
-    set_point(w);
+    struct point p = {0};
+    set_point(&p, w->res->start_ms);
     for (size_t i = 0; i < m->n; i++) {
         const struct promql_series *s = &m->series[i];
         if (i + AHEAD < m->n)
@@ -190,7 +199,7 @@ static void add_vector(struct writer *w, size_t limit, bool *ret_truncated)
         if (n++)
             gs_buf_add_char(w->out, ',');
         add_series_metric(w, s->labels);
-        add_vector_value(w, s->v[0]);
+        add_vector_value(w, &p, s->v[0]);
     }
 }
 
@@ -238,18 +247,22 @@ static uint32_t *sorted_order(const struct promql_result *res, size_t n)
     return order;
 }
 
-static void add_columns(struct writer *w, const struct promql_series *s)
+// points: of all steps
+static void add_columns(struct writer *w, const struct point *points, const struct promql_series *s)
 {
-    const struct promql_result *res = w->res;
-    bool first = true;
-    for (size_t k = 0; k < res->matrix.n_steps; k++) {
+    size_t n = w->res->matrix.n_steps;
+    char *start = gs_buf_room(w->out, n * (SAMPLE_ROOM + 1)), *at = start;
+    if (!start)
+        return;
+    for (size_t k = 0; k < n; k++) {
         if (promql_absent(s->v[k]))
             continue;
-        if (!first)
-            gs_buf_add_char(w->out, ',');
-        first = false;
-        engine_api_json_add_point(w->out, res->start_ms + (int64_t)k * res->step_ms, s->v[k]);
+        at = put_sample(at, &points[k], s->v[k]);
+        *at++ = ',';
     }
+    at -= at > start; // the comma after the last one
+    *at = '\0';
+    w->out->len += (size_t)(at - start);
 }
 
 static void add_matrix(struct writer *w, size_t limit, bool *ret_truncated)
@@ -257,6 +270,9 @@ static void add_matrix(struct writer *w, size_t limit, bool *ret_truncated)
     const struct promql_matrix *m = &w->res->matrix;
     size_t n = limit && m->n > limit ? limit : m->n;
     GS_AUTO_FREE uint32_t *order = sorted_order(w->res, m->n);
+    GS_AUTO_FREE struct point *points = gs_alloc_array(m->n_steps + 1, sizeof(*points));
+    for (size_t k = 0; k < m->n_steps; k++)
+        set_point(&points[k], w->res->start_ms + (int64_t)k * w->res->step_ms);
     *ret_truncated = n < m->n;
     for (size_t i = 0; i < n; i++) {
         if (i)
@@ -265,7 +281,7 @@ static void add_matrix(struct writer *w, size_t limit, bool *ret_truncated)
             fetch_labels(m->series[order[i + AHEAD]].labels);
         add_series_metric(w, m->series[order[i]].labels);
         gs_buf_add_str(w->out, ",\"values\":[");
-        add_columns(w, &m->series[order[i]]);
+        add_columns(w, points, &m->series[order[i]]);
         gs_buf_add_str(w->out, "]}");
     }
 }

@@ -17,6 +17,7 @@
 #define MAX_CHAR_BYTES 4 // of a character in UTF-8
 #define MAX_BYTES      ((size_t)TSDB_EXEMPLAR_MAX_CHARS * MAX_CHAR_BYTES)
 #define MAX_LABELS     TSDB_EXEMPLAR_MAX_CHARS
+#define STEPS_A_CALL   64 // exemplars between two calls of go_on
 
 struct chain { // the exemplars of a series
     uint64_t oldest, newest;
@@ -90,8 +91,7 @@ static void decode(struct gs_slice from, struct decoded *d)
 
 static int compare_keys(const void *a, const void *b)
 {
-    const struct chain *x = *(const struct chain *const *)a, *y = *(const struct chain *const *)b;
-    struct gs_slice l = gs_slice_make(x->key, x->key_len), r = gs_slice_make(y->key, y->key_len);
+    struct gs_slice l = *(const struct gs_slice *)a, r = *(const struct gs_slice *)b;
     while (l.len && r.len) {
         int order = gs_slice_compare(take_string(&l), take_string(&r));
         if (order)
@@ -334,24 +334,109 @@ static bool matches(const struct decoded *series, const struct tsdb_exemplar_sel
     return true;
 }
 
-static bool matches_any(struct tsdb_exemplars *x, const struct chain *c,
-                        const struct tsdb_exemplar_selector *selectors, size_t n)
+// Other requests can read between two calls of go_on, so that what is decoded belongs to the
+// reader.
+struct reader {
+    struct tsdb_exemplars *x;
+    const struct tsdb_exemplar_query *q;
+    struct decoded series, labels;
+    struct gs_slice *keys; // of the series that were found
+    size_t n_keys, keys_cap;
+    uint64_t end; // the number of the first exemplar that is not read
+    size_t steps;
+};
+
+static bool go_on(struct reader *r)
 {
-    decode(gs_slice_make(c->key, c->key_len), &x->series);
-    for (size_t i = 0; i < n; i++)
-        if (matches(&x->series, &selectors[i]))
+    return ++r->steps % STEPS_A_CALL || !r->q->go_on || r->q->go_on(r->q->arg);
+}
+
+static bool matches_any(struct reader *r, const struct chain *c)
+{
+    const struct tsdb_exemplar_query *q = r->q;
+    if (entry_at(r->x, c->oldest)->t_ms > q->maxt || entry_at(r->x, c->newest)->t_ms < q->mint)
+        return false;
+    decode(gs_slice_make(c->key, c->key_len), &r->series);
+    for (size_t i = 0; i < q->n_selectors; i++)
+        if (matches(&r->series, &q->selectors[i]))
             return true;
     return false;
 }
 
-static struct tsdb_exemplar read_entry(struct tsdb_exemplars *x, const struct entry *e)
+static struct tsdb_exemplar read_entry(const struct entry *e, struct decoded *labels)
 {
-    decode(gs_slice_make(e->labels, e->labels_len), &x->labels);
-    return (struct tsdb_exemplar){.labels = x->labels.items,
-                                  .n_labels = x->labels.n,
+    decode(gs_slice_make(e->labels, e->labels_len), labels);
+    return (struct tsdb_exemplar){.labels = labels->items,
+                                  .n_labels = labels->n,
                                   .value = e->value,
                                   .t_ms = e->t_ms,
                                   .has_t = e->has_t};
+}
+
+// Looks at each series at its oldest exemplar. If that is dropped meanwhile, the series can be
+// found twice. False: go_on returned false.
+static bool find_series(struct reader *r)
+{
+    struct tsdb_exemplars *x = r->x;
+    for (uint64_t k = x->first; k < r->end && k < x->first + x->n; k++) {
+        const struct chain *c = entry_at(x, k)->chain;
+        if (c->oldest == k && matches_any(r, c)) {
+            gs_grow(&r->keys, &r->keys_cap, r->n_keys, sizeof(*r->keys));
+            r->keys[r->n_keys++] = gs_slice_make(gs_strndup(c->key, c->key_len), c->key_len);
+        }
+        if (!go_on(r))
+            return false;
+        if (k < x->first)
+            k = x->first - 1;
+    }
+    return true;
+}
+
+// Calls fn for the exemplars of a series. False: go_on returned false.
+static bool read_series(struct reader *r, struct gs_slice key)
+{
+    struct tsdb_exemplars *x = r->x;
+    const struct chain *c = gs_hmap_get(x->chains, key);
+    bool is_first = true;
+    decode(key, &r->series);
+    const struct tsdb_exemplar_series s = {r->series.items, r->series.n};
+    for (uint64_t k = c ? c->oldest : 0; k && k < r->end;) {
+        const struct entry *e = entry_at(x, k);
+        if (e->t_ms >= r->q->mint && e->t_ms <= r->q->maxt) {
+            const struct tsdb_exemplar shown = read_entry(e, &r->labels);
+            r->q->fn(r->q->arg, &s, &shown, is_first);
+            is_first = false;
+        }
+        if (!go_on(r))
+            return false;
+        if (k >= x->first && k < x->first + x->n) {
+            k = entry_at(x, k)->next;
+        } else { // it was dropped
+            c = gs_hmap_get(x->chains, key);
+            k = c ? c->oldest : 0;
+        }
+    }
+    return true;
+}
+
+bool tsdb_exemplars_query(const struct tsdb *db, const struct tsdb_exemplar_query *q)
+{
+    struct reader r = {.x = db->exemplars, .q = q};
+    if (!r.x)
+        return true;
+    r.end = r.x->first + r.x->n;
+    bool ok = find_series(&r);
+    if (r.n_keys)
+        qsort(r.keys, r.n_keys, sizeof(*r.keys), compare_keys);
+    for (size_t i = 0; i < r.n_keys && ok; i++)
+        if (!i || !gs_slice_eq(r.keys[i], r.keys[i - 1]))
+            ok = read_series(&r, r.keys[i]);
+    for (size_t i = 0; i < r.n_keys; i++)
+        free((char *)(uintptr_t)r.keys[i].data);
+    free(r.keys);
+    free(r.series.items);
+    free(r.labels.items);
+    return ok;
 }
 
 void tsdb_exemplars_select(const struct tsdb *db, const struct tsdb_exemplar_selector *selectors,
@@ -360,33 +445,9 @@ void tsdb_exemplars_select(const struct tsdb *db, const struct tsdb_exemplar_sel
                                       const struct tsdb_exemplar *e, bool is_first),
                            void *arg)
 {
-    struct tsdb_exemplars *x = db->exemplars;
-    if (!x || !x->n)
-        return;
-    GS_AUTO_FREE struct chain **found = gs_alloc_array(gs_hmap_len(x->chains), sizeof(*found));
-    size_t n_found = 0, pos = 0;
-    void *value;
-    while (gs_hmap_next(x->chains, &pos, NULL, &value)) {
-        struct chain *c = value;
-        if (entry_at(x, c->oldest)->t_ms <= maxt && entry_at(x, c->newest)->t_ms >= mint &&
-            matches_any(x, c, selectors, n))
-            found[n_found++] = c;
-    }
-    if (n_found)
-        qsort(found, n_found, sizeof(*found), compare_keys);
-    for (size_t i = 0; i < n_found; i++) {
-        bool is_first = true;
-        decode(gs_slice_make(found[i]->key, found[i]->key_len), &x->series);
-        const struct tsdb_exemplar_series s = {x->series.items, x->series.n};
-        for (uint64_t k = found[i]->oldest; k; k = entry_at(x, k)->next) {
-            const struct entry *e = entry_at(x, k);
-            if (e->t_ms < mint || e->t_ms > maxt)
-                continue;
-            const struct tsdb_exemplar shown = read_entry(x, e);
-            fn(arg, &s, &shown, is_first);
-            is_first = false;
-        }
-    }
+    const struct tsdb_exemplar_query q = {
+        .selectors = selectors, .n_selectors = n, .mint = mint, .maxt = maxt, .fn = fn, .arg = arg};
+    (void)tsdb_exemplars_query(db, &q);
 }
 
 uint64_t tsdb_exemplars_end(const struct tsdb *db)
@@ -406,7 +467,7 @@ bool tsdb_exemplars_next(const struct tsdb *db, uint64_t *number,
     const struct entry *e = entry_at(x, (*number)++);
     decode(gs_slice_make(e->chain->key, e->chain->key_len), &x->series);
     *ret_s = (struct tsdb_exemplar_series){x->series.items, x->series.n};
-    *ret_e = read_entry(x, e);
+    *ret_e = read_entry(e, &x->labels);
     return true;
 }
 

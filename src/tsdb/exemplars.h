@@ -47,9 +47,23 @@ struct tsdb_exemplar_selector { // all matchers must match
     const struct tsdb_matcher *matchers;
     size_t n;
 };
-// Calls fn for the exemplars with mint <= t <= maxt of the series that match one of the selectors,
-// sorted by the labels of the series and, within a series, by time. is_first: of its series. The
-// arguments are valid until fn returns; fn must not change the store.
+struct tsdb_exemplar_query {
+    const struct tsdb_exemplar_selector *selectors;
+    size_t n_selectors;
+    int64_t mint, maxt; // inclusive
+    // is_first: of its series. The arguments are valid until fn returns; fn must not change the
+    // store.
+    void (*fn)(void *arg, const struct tsdb_exemplar_series *s, const struct tsdb_exemplar *e,
+               bool is_first);
+    // Called regularly; others may use and change the store meanwhile. Exemplars that are dropped
+    // or added then may be missing. False: ends the query. NULL: it runs to its end.
+    bool (*go_on)(void *arg);
+    void *arg;
+};
+// Calls fn for the exemplars of the series that match one of the selectors, sorted by the labels of
+// the series and, within a series, by time. False: go_on returned false.
+bool tsdb_exemplars_query(const struct tsdb *db, const struct tsdb_exemplar_query *q);
+// The same without go_on.
 void tsdb_exemplars_select(const struct tsdb *db, const struct tsdb_exemplar_selector *selectors,
                            size_t n, int64_t mint, int64_t maxt,
                            void (*fn)(void *arg, const struct tsdb_exemplar_series *s,

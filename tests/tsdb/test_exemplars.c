@@ -292,6 +292,62 @@ static void test_random_use(void **state)
     tsdb_free(db);
 }
 
+struct interruption {
+    struct tsdb *db;
+    struct gs_buf out;
+    int calls, end_at; // 0: never
+};
+
+static void print_interrupted(void *arg, const struct tsdb_exemplar_series *s,
+                              const struct tsdb_exemplar *e, bool is_first)
+{
+    struct interruption *i = arg;
+    print(&i->out, s, e, is_first);
+}
+
+// Drops exemplars of all series, and some series.
+static bool interrupt(void *arg)
+{
+    struct interruption *i = arg;
+    i->calls++;
+    for (int k = 0; k < 40; k++) {
+        int64_t t = 100000 + i->calls * 40 + k;
+        GS_AUTO_FREE char *name = gs_format("late-%d", k % 3);
+        assert_int_equal(add(i->db, name, t, (double)t, "y"), TSDB_EXEMPLAR_ADDED);
+    }
+    const struct tsdb_exemplar_selector all = {NULL, 0};
+    GS_AUTO_BUF struct gs_buf other = {0}; // another reader
+    tsdb_exemplars_select(i->db, &all, 1, 0, 100, print, &other);
+    return i->calls != i->end_at;
+}
+
+static void test_the_store_changes_during_a_query(void **state)
+{
+    const struct tsdb_exemplar_selector all = {NULL, 0};
+    for (int end_at = 0; end_at < 4; end_at++) {
+        struct interruption i = {.db = tsdb_new(NULL), .end_at = end_at};
+        const struct tsdb_exemplar_query q = {.selectors = &all,
+                                              .n_selectors = 1,
+                                              .maxt = INT64_MAX,
+                                              .fn = print_interrupted,
+                                              .go_on = interrupt,
+                                              .arg = &i};
+        tsdb_exemplars_set_max(i.db, 300);
+        for (int k = 0; k < 300; k++) {
+            GS_AUTO_FREE char *name = gs_format("s-%d", k < 280 ? k % 2 : k);
+            add(i.db, name, 1 + k, k, "x");
+        }
+        assert_true(tsdb_exemplars_query(i.db, &q) == !end_at);
+        assert_true(end_at ? i.calls == end_at : i.calls > 3);
+        gs_buf_add_str(&i.out, "");
+        // What was added later is not read.
+        assert_null(strstr(i.out.data, "late"));
+        assert_true(end_at || strstr(i.out.data, "__name__=s-299 job=j \n trace_id=x 299 @300\n"));
+        gs_buf_finish(&i.out);
+        tsdb_free(i.db);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -306,6 +362,7 @@ int main(void)
         cmocka_unit_test(test_the_oldest_goes),
         cmocka_unit_test(test_memory_is_bounded),
         cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_the_store_changes_during_a_query),
         cmocka_unit_test(test_random_use),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

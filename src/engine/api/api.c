@@ -27,7 +27,7 @@ struct route {
 static const struct route routes[] = {
     {"/api/v1/query", GET_POST, engine_api_query, true},
     {"/api/v1/query_range", GET_POST, engine_api_query_range, true},
-    {"/api/v1/query_exemplars", GET_POST, engine_api_query_exemplars},
+    {"/api/v1/query_exemplars", GET_POST, engine_api_query_exemplars, true},
     {"/api/v1/format_query", GET_POST, engine_api_format_query},
     {"/api/v1/parse_query", GET_POST, engine_api_parse_query},
     {"/api/v1/series", GET_POST, engine_api_series, true},

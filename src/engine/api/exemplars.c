@@ -2,6 +2,7 @@
 // /api/v1/query_exemplars.
 #include "engine/api/api_private.h"
 
+#include "base/clock.h"
 #include "promql/ast.h"
 #include "tsdb/exemplars.h"
 
@@ -34,10 +35,24 @@ static void add_labels(struct gs_buf *out, const struct metrics_label *labels, s
     gs_buf_add_char(out, '}');
 }
 
+#define TURN_NS (5 * GS_NS_PER_MS)
+
 struct writer {
     struct gs_buf *out;
     bool any;
+    struct engine_api_queue *queue;
+    int64_t turn_ns;
 };
+
+static bool go_on(void *arg)
+{
+    struct writer *w = arg;
+    if (gs_mono_ns() - w->turn_ns < TURN_NS)
+        return true;
+    bool ok = engine_api_queue_pause(w->queue);
+    w->turn_ns = gs_mono_ns();
+    return ok;
+}
 
 static void write_exemplar(void *arg, const struct tsdb_exemplar_series *s,
                            const struct tsdb_exemplar *e, bool is_first)
@@ -81,11 +96,21 @@ void engine_api_query_exemplars(struct engine_api_request *r)
     struct selectors s = {0};
     promql_walk(promql_expr_root(expr), add_selector, &s);
     if (s.n) {
-        struct writer w = {.out = engine_api_begin(r)};
+        GS_AUTO_BUF struct gs_buf text = {0}; // other requests use that of the API meanwhile
+        struct writer w = {.out = &text, .queue = r->api->queue, .turn_ns = gs_mono_ns()};
+        const struct tsdb_exemplar_query q = {.selectors = s.items,
+                                              .n_selectors = s.n,
+                                              .mint = start,
+                                              .maxt = end,
+                                              .fn = write_exemplar,
+                                              .go_on = go_on,
+                                              .arg = &w};
         gs_buf_add_char(w.out, '[');
-        tsdb_exemplars_select(r->api->cfg.db, s.items, s.n, start, end, write_exemplar, &w);
-        gs_buf_add_str(w.out, w.any ? "]}]" : "]");
-        engine_api_end(r);
+        if (tsdb_exemplars_query(r->api->cfg.db, &q)) {
+            gs_buf_add_str(w.out, w.any ? "]}]" : "]");
+            gs_buf_add_slice(engine_api_begin(r), gs_buf_slice(&text));
+            engine_api_end(r);
+        }
     } else { // as in Prometheus
         engine_api_reply_body(r, 204, NULL, GS_SLICE(""));
     }

@@ -6,6 +6,9 @@
 #include "base/mem.h"
 
 #define MAX_LABELS ((size_t)256)
+// Label names and values, each once, of the store: together, and for each series of the limit.
+#define TEXT_AT_LEAST   ((size_t)16 << 20)
+#define TEXT_PER_SERIES ((size_t)512)
 
 static uint32_t hash_pairs(const struct tsdb_pair *pairs, size_t n)
 {
@@ -109,6 +112,24 @@ static tsdb_ref add_series(struct tsdb *db, const struct tsdb_pair *pairs, size_
     return ref;
 }
 
+// The labels of the next series have been interned.
+static struct gs_error *check_limits(const struct tsdb *db)
+{
+    size_t max_text = SIZE_MAX;
+    if (db->n_live >= db->cfg.max_series)
+        return gs_error_new(GS_ELIMIT, "the store holds its limit of %zu series",
+                            db->cfg.max_series);
+    if (db->cfg.max_series < SIZE_MAX / TEXT_PER_SERIES)
+        max_text = db->cfg.max_series * TEXT_PER_SERIES;
+    if (max_text < TEXT_AT_LEAST)
+        max_text = TEXT_AT_LEAST;
+    if (tsdb_symbols_text_bytes(db->symbols) > max_text)
+        return gs_error_new(GS_ELIMIT,
+                            "the label names and values of the store exceed their limit of %zu MiB",
+                            max_text >> 20);
+    return NULL;
+}
+
 struct gs_error *tsdb_series_intern(struct tsdb *db, const struct metrics_label *labels, size_t n,
                                     bool always, tsdb_ref *ret)
 {
@@ -127,11 +148,11 @@ struct gs_error *tsdb_series_intern(struct tsdb *db, const struct metrics_label 
         unref_pairs(db, pairs, n);
         return NULL;
     }
-    if (db->n_live >= db->cfg.max_series && !always) {
+    struct gs_error *err = always ? NULL : check_limits(db);
+    if (err) {
         db->refused++;
         unref_pairs(db, pairs, n);
-        return gs_error_new(GS_ELIMIT, "the store holds its limit of %zu series",
-                            db->cfg.max_series);
+        return err;
     }
     *ret = add_series(db, pairs, n, hash);
     return NULL;

@@ -37,6 +37,7 @@ struct tsdb_symbols {
     size_t table_cap; // a power of two
     struct page *pages;
     size_t page_used, bytes;
+    size_t text_bytes; // of the texts that are in use
     struct free_text *freed[SIZE_CLASSES];
 };
 
@@ -50,6 +51,7 @@ static size_t rounded(size_t len)
 static char *text_alloc(struct tsdb_symbols *s, size_t len)
 {
     size_t size = rounded(len), class = size / ROUND;
+    s->text_bytes += size;
     if (class >= SIZE_CLASSES) {
         s->bytes += size;
         return gs_alloc(size);
@@ -74,6 +76,7 @@ static char *text_alloc(struct tsdb_symbols *s, size_t len)
 static void text_free(struct tsdb_symbols *s, const char *text, size_t len)
 {
     size_t size = rounded(len), class = size / ROUND;
+    s->text_bytes -= size;
     if (class >= SIZE_CLASSES) {
         s->bytes -= size;
         free((char *)text);
@@ -241,6 +244,11 @@ struct gs_slice tsdb_symbol_text(const struct tsdb_symbols *s, uint32_t symbol)
 size_t tsdb_symbols_len(const struct tsdb_symbols *s)
 {
     return s->n_live;
+}
+
+size_t tsdb_symbols_text_bytes(const struct tsdb_symbols *s)
+{
+    return s->text_bytes;
 }
 
 size_t tsdb_symbols_bytes(const struct tsdb_symbols *s)

@@ -26,6 +26,7 @@ void tsdb_symbol_unref(struct tsdb_symbols *s, uint32_t symbol);
 struct gs_slice tsdb_symbol_text(const struct tsdb_symbols *s, uint32_t symbol);
 size_t tsdb_symbols_len(const struct tsdb_symbols *s);
 size_t tsdb_symbols_bytes(const struct tsdb_symbols *s);
+size_t tsdb_symbols_text_bytes(const struct tsdb_symbols *s); // of the texts that are in use
 
 // A label set as symbols, sorted by the strings of the names, without empty values. The metric name
 // is the label __name__.

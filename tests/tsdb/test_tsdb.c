@@ -450,6 +450,32 @@ static void test_the_series_limit_holds(void **state)
     (void)state;
 }
 
+static void test_the_limit_of_label_texts_holds(void **state)
+{
+    struct tsdb *db = tsdb_new(&(struct tsdb_config){.max_series = 1000, .retention_ms = 1000});
+    GS_AUTO_BUF struct gs_buf value = {0};
+    struct gs_error *err = NULL;
+    int n = 0;
+    for (int i = 0; i < 1 << 20; i++)
+        gs_buf_add_char(&value, 'x');
+    while (!err && n < 100) {
+        value.data[0] = (char)('0' + n++);
+        const struct metrics_label l[] = {{GS_SLICE("a"), gs_buf_slice(&value)}};
+        err = tsdb_append(db, l, 1, 1, 1);
+    }
+    assert_int_equal(n, 16); // with their ends, 16 texts exceed the limit of 16 MiB
+    assert_error(err, GS_ELIMIT,
+                 "label names and values of the store exceed their limit of 16 MiB");
+    assert_int_equal(tsdb_series_count(db), 15);
+    const struct metrics_label small[] = {L("b", "c")},
+                               again[] = {{GS_SLICE("a"), gs_buf_slice(&value)}};
+    assert_ok(tsdb_append(db, small, 1, 1, 1));
+    tsdb_gc(db, 1000000); // the series are older than the retention
+    assert_ok(tsdb_append(db, again, 1, 1000000, 1));
+    tsdb_free(db);
+    (void)state;
+}
+
 static void add_name(void *arg, struct gs_slice value)
 {
     gs_buf_add_slice(arg, value);
@@ -869,6 +895,7 @@ int main(void)
         cmocka_unit_test(test_many_series_go_and_come_at_once),
         cmocka_unit_test(test_over_the_byte_limit_the_oldest_go),
         cmocka_unit_test(test_the_series_limit_holds),
+        cmocka_unit_test(test_the_limit_of_label_texts_holds),
         cmocka_unit_test(test_label_names_and_values),
         cmocka_unit_test(test_templates_expand_as_in_go),
         cmocka_unit_test(test_what_was_written_comes_back),

@@ -11,5 +11,8 @@ start_control_plane
 start_node gpu-0 8
 ok "control plane and a node with 8 GPUs"
 
-for part in ${*:-engine scheduler karpenter hpa custom_resources}; do . "$source/tests/e2e/$part.sh"; done
+for part in ${*:-engine scheduler karpenter hpa custom_resources}; do
+    say "part: $part"
+    . "$source/tests/e2e/$part.sh"
+done
 echo "$passed passed, 0 failed"

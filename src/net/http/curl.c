@@ -577,6 +577,8 @@ static void set_peer(struct http_curl_op *op, const char *url)
     curl->easy_setopt(op->easy, CURLOPT_FOLLOWLOCATION, 0L);
     curl->easy_setopt(op->easy, CURLOPT_MAXREDIRS, MAX_REDIRECTS);
     curl->easy_setopt(op->easy, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
+    // With HTTP/2, libcurl 7.88 keeps a connection on which requests time out: after a silent
+    // partition, no later request would succeed.
     curl->easy_setopt(op->easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     curl->easy_setopt(op->easy, CURLOPT_TCP_KEEPALIVE, 1L);
     curl->easy_setopt(op->easy, CURLOPT_TCP_KEEPIDLE, KEEPALIVE_IDLE_S);

@@ -412,6 +412,28 @@ static const struct {
      promql_label_matchers},
 };
 
+#define NO_BLOCKS "the engine has no blocks; "
+
+// Commands of promtool that gpuscale does not have, and what to use instead.
+static const struct {
+    const char *group, *name, *instead;
+} absent[] = {
+    {"tsdb", "analyze",
+     NO_BLOCKS "/api/v1/status/tsdb of the engine has the metrics and labels with the most series"},
+    {"tsdb", "list", NO_BLOCKS "/api/v1/status/tsdb of the engine has the size of its store"},
+    {"tsdb", "dump", NO_BLOCKS "query the samples: promtool query instant SERVER 'SELECTOR[2h]'"},
+    {"tsdb", "dump-openmetrics",
+     NO_BLOCKS "query the samples: promtool query instant SERVER 'SELECTOR[2h]'"},
+    {"tsdb", "create-blocks-from",
+     NO_BLOCKS
+     "send samples with remote write to gpuscale engine --web.enable-remote-write-receiver"},
+    {"tsdb", "bench", NO_BLOCKS "use the promtool of Prometheus"},
+    {"debug", "metrics", "the metrics about the engine are at /metrics of the server"},
+    {"debug", "pprof",
+     "the engine has no profiles of Go; its metrics are at /metrics of the server"},
+    {"debug", "all", "the engine has no profiles of Go; its metrics are at /metrics of the server"},
+};
+
 static struct gs_error *run_promtool(const void *options, int argc, char **argv, int *ret_exit)
 {
     engine_enable_features(&((const struct promtool_opts *)options)->features);
@@ -424,6 +446,10 @@ static struct gs_error *run_promtool(const void *options, int argc, char **argv,
                                 commands[i].args);
         return commands[i].run(options, argc - 2, argv + 2, ret_exit);
     }
+    for (size_t i = 0; i < GS_ARRAY_LEN(absent); i++)
+        if (gs_streq(argv[0], absent[i].group) && gs_streq(argv[1], absent[i].name))
+            return gs_error_new(GS_ENOTSUP, "promtool %s %s does not exist in gpuscale: %s",
+                                argv[0], argv[1], absent[i].instead);
     return gs_error_new(GS_EINVAL, "promtool %s %s does not exist in gpuscale; see promtool --help",
                         argv[0], argv[1]);
 }

@@ -216,6 +216,10 @@ url=$(sed -n 's#.*listening on \(http://127.0.0.1:[0-9]*\).*#\1#p' engine.log)
 samples() { [ "$("$gpuscale" query --url="$url" -o csv 'min(count_over_time(lat_bucket[1m])) >= bool 3' | tail -n 1 | grep -c ',1$')" = 1 ]; }
 wait_for "buckets" samples
 now=$(date +%s)
+instead() { ! bin/promtool "$@" 2>out && grep -q "does not exist in gpuscale: .*$text" out || fail "promtool $*: $(cat out)"; }
+text=/api/v1/status/tsdb instead tsdb analyze data
+text='remote write' instead tsdb create-blocks-from openmetrics x data
+text=/metrics instead debug all "$url"
 printf '  SUCCESS:  gpuscale engine is Healthy.\n\n' >want
 compare 0 check healthy --url="$url"
 printf '  SUCCESS:  gpuscale engine is Ready.\n\n' >want

@@ -2,6 +2,7 @@
 #include "base/buf.h"
 
 #include "base/mem.h"
+#include "base/num.h"
 
 #include <stdio.h>
 
@@ -82,12 +83,7 @@ void gs_buf_addf(struct gs_buf *b, const char *fmt, ...)
 void gs_buf_add_u64(struct gs_buf *b, uint64_t v)
 {
     char text[20];
-    size_t at = sizeof(text);
-    do {
-        text[--at] = (char)('0' + v % 10);
-        v /= 10;
-    } while (v);
-    gs_buf_add(b, text + at, sizeof(text) - at);
+    gs_buf_add(b, text, (size_t)(gs_put_u64(text, v) - text));
 }
 
 void gs_buf_clear(struct gs_buf *b)

@@ -47,3 +47,15 @@ const char *http_reason(int status)
     const char *text = MHD_get_reason_phrase_for((unsigned)status);
     return text && !gs_streq(text, "Unknown") ? text : "";
 }
+
+struct gs_slice http_response_header(const struct http_response *r, const char *name)
+{
+    struct gs_slice rest = r->head;
+    while (rest.len) {
+        struct gs_slice value = gs_slice_cut(&rest, '\n');
+        struct gs_slice key = gs_slice_cut(&value, ':');
+        if (value.data && gs_slice_is_word(key, name))
+            return gs_slice_trim(value);
+    }
+    return (struct gs_slice){0};
+}

@@ -55,6 +55,7 @@ struct http_request {
     unsigned timeout_ms;      // whole operation; 0: 30000; streams: UINT_MAX for none
     size_t max_reply;         // bytes, 0: 64 MiB
     bool urgent;              // does not wait for others
+    bool keep_headers;        // the response has its header, which otherwise may be missing
 };
 
 const char *http_reason(int status); // "Not Found"; "" if unknown
@@ -65,7 +66,12 @@ struct http_response {
     struct gs_slice body;     // empty if on_data received it
     int64_t retry_after_s;    // of Retry-After; 0: none
     struct gs_buf *buffer;    // contains body; may be moved out to keep it. NULL: none
+    struct gs_slice head;     // lines of the header; for http_response_header()
 };
+
+// The value of a header of the response, valid until on_done returns; data is NULL if it is absent.
+// Call it only if keep_headers of the request was true. name is in lower case.
+struct gs_slice http_response_header(const struct http_response *r, const char *name);
 
 struct http_callbacks {
     // Optional. If set, it receives the body bytes of a 200 reply as they arrive.

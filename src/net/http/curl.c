@@ -16,6 +16,7 @@
 
 enum { DEFAULT_CONNECT_TIMEOUT_MS = 5000, IDLE_CONNECTIONS = 32 };
 #define MAX_REDIRECTS 10L // as Go's client
+#define MAX_HEAD      ((size_t)64 * 1024)
 
 static const struct http_curl_lib *curl; // exists while a client exists
 
@@ -65,6 +66,7 @@ struct http_curl_op {
     struct gs_error *failed; // found out while sending
     struct gs_buf inbox;     // bytes for on_data
     struct gs_buf body;
+    struct gs_buf head; // if keep_head is true
     size_t max_reply;
     char *name; // "GET https://…" for errors
     char error_text[CURL_ERROR_SIZE];
@@ -75,6 +77,7 @@ struct http_curl_op {
     bool queued, completed, delivering, retired, too_large;
     bool counted; // for max_requests
     bool waits, running, started;
+    bool keep_head;
 };
 
 struct http_curl_watch {
@@ -122,6 +125,7 @@ static void free_op(struct http_curl_op *op)
     curl->slist_free_all(op->connect_to);
     gs_buf_finish(&op->inbox);
     gs_buf_finish(&op->body);
+    gs_buf_finish(&op->head);
     gs_error_free(op->failed);
     free(op->name);
     free(op);
@@ -263,8 +267,12 @@ static void complete_curl_op(struct http_curl_op *op)
         curl->easy_getinfo(op->easy, CURLINFO_CONTENT_TYPE, &content_type);
         curl_off_t retry_after = 0;
         curl->easy_getinfo(op->easy, CURLINFO_RETRY_AFTER, &retry_after);
-        response = (struct http_response){(int)status, content_type, gs_buf_slice(&op->body),
-                                          retry_after > 0 ? (int64_t)retry_after : 0, &op->body};
+        response = (struct http_response){(int)status,
+                                          content_type,
+                                          gs_buf_slice(&op->body),
+                                          retry_after > 0 ? (int64_t)retry_after : 0,
+                                          &op->body,
+                                          gs_buf_slice(&op->head)};
     }
     retire_curl_op(op);
     op->body_len = op->body.len;
@@ -448,6 +456,21 @@ static size_t take_bytes(char *data, size_t size, size_t n, void *arg)
     return len;
 }
 
+// Keeps the header of the last response: a proxy or a redirect comes with one of its own.
+static bool keep_head_line(struct http_curl_op *op, struct gs_slice line)
+{
+    if (gs_slice_starts(line, "HTTP/"))
+        gs_buf_clear(&op->head);
+    if (line.len <= MAX_HEAD - op->head.len) {
+        gs_buf_add_slice(&op->head, line);
+        return true;
+    }
+    gs_error_free(op->failed);
+    op->failed =
+        gs_error_new(GS_ELIMIT, "the header of the reply is larger than %zu bytes", MAX_HEAD);
+    return false;
+}
+
 // libcurl ignores a length that it cannot represent, and then treats the end of the connection as
 // the end of the body.
 static size_t take_header(char *data, size_t size, size_t n, void *arg)
@@ -455,6 +478,8 @@ static size_t take_header(char *data, size_t size, size_t n, void *arg)
     static const char name[] = "content-length:";
     struct http_curl_op *op = arg;
     struct gs_slice line = gs_slice_make(data, size * n);
+    if (op->keep_head && !keep_head_line(op, line))
+        return 0;
     if (line.len < sizeof(name) - 1 || strncasecmp(data, name, sizeof(name) - 1) != 0)
         return line.len;
     struct gs_slice value =
@@ -654,6 +679,7 @@ static struct gs_error *prepare_easy(struct http_curl_op *op, const struct http_
     struct gs_error *err = add_curl_headers(op, request);
     if (err)
         return err;
+    op->keep_head = request->keep_headers;
     op->counted = timeout != UINT_MAX && !op->cb.on_data && !request->urgent;
     return start_curl_op(op);
 }

@@ -488,6 +488,7 @@ static struct http_op *direct_send(struct http_client *base, const struct http_r
     struct http_url url;
     size_t headers = 0;
     bool direct = c->eligible && !cb->on_data && !request->body.len && !request->content_type &&
+                  !request->keep_headers &&
                   (!request->method || strcmp(request->method, "GET") == 0) &&
                   http_url_parse(joined ? joined : request->path, &url) &&
                   (!c->only_loopback || http_host_is_loopback(url.host)) &&

@@ -49,7 +49,7 @@ struct loopback_op {
     bool queued, started, replied, finished, cancelled, is_head;
     int status;
     char *content_type;
-    struct gs_buf body;
+    struct gs_buf head, body;
     size_t max_reply;
     unsigned timeout_ms;
 };
@@ -80,6 +80,9 @@ static void carrier_reply(struct http_exchange *x, int status, const char *conte
     struct loopback_op *op = GS_CONTAINER_OF(x, struct loopback_exchange, x)->op;
     op->status = status;
     op->content_type = gs_strdup(content_type);
+    for (size_t i = 0; i < x->reply_headers.len; i++)
+        gs_buf_addf(&op->head, "%s: %s\r\n", x->reply_headers.items[i].name,
+                    x->reply_headers.items[i].value);
     if (!op->is_head)
         gs_buf_add_slice(&op->body, body);
     op->replied = true;
@@ -119,6 +122,7 @@ static void op_closed(void *arg)
 {
     struct loopback_op *op = arg;
     free(op->content_type);
+    gs_buf_finish(&op->head);
     gs_buf_finish(&op->body);
     gs_error_free(op->failed);
     free(op);
@@ -166,7 +170,10 @@ static void fail_loopback_op(struct loopback_op *op, struct gs_error *err)
 
 static void complete_loopback_op(struct loopback_op *op)
 {
-    struct http_response response = {op->status, op->content_type, gs_buf_slice(&op->body)};
+    struct http_response response = {.status = op->status,
+                                     .content_type = op->content_type,
+                                     .body = gs_buf_slice(&op->body),
+                                     .head = gs_buf_slice(&op->head)};
     finish_loopback_op(op, &response, NULL);
 }
 

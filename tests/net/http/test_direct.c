@@ -95,7 +95,7 @@ struct fixture {
 
 struct result {
     int done, status;
-    char *body, *type;
+    char *body, *type, *same; // same: the header X-Same
     struct gs_error *err;
     struct http_client **free_client;
 };
@@ -106,6 +106,7 @@ static void on_done(void *arg, const struct http_response *response, struct gs_e
     r->done++;
     r->status = response->status;
     r->type = gs_strdup(response->content_type);
+    r->same = gs_slice_dup(http_response_header(response, "x-same"));
     r->body = gs_slice_dup(response->body);
     r->err = err;
     if (r->free_client)
@@ -116,6 +117,7 @@ static void result_finish(struct result *r)
 {
     free(r->body);
     free(r->type);
+    free(r->same);
     gs_error_free(r->err);
 }
 
@@ -249,6 +251,42 @@ static void test_nonsense_is_an_error(void **state)
     get(&f, &request, &r);
     assert_non_null(r.err);
     assert_int_equal(r.status, 0);
+    result_finish(&r);
+    end(&f);
+}
+
+// A redirect has headers of its own.
+static void test_headers_of_a_response(void **state)
+{
+    struct fixture f;
+    begin(&f, SCRIPTS(SCRIPT("HTTP/1.1 302 Found\r\nLocation: /b\r\nX-Same: first\r\n"
+                             "Content-Length: 0\r\n\r\n",
+                             "HTTP/1.1 200 OK\r\nx-other: X-Same: no\r\nx-SAME:  a: b \r\n"
+                             "Content-Length: 2\r\n\r\nok")));
+    struct http_request request = {.path = "/a", .timeout_ms = WAIT_MS, .keep_headers = true};
+    struct result r = {0};
+    get(&f, &request, &r);
+    assert_ok(GS_TAKE(r.err));
+    assert_string_equal(r.body, "ok");
+    assert_string_equal(r.same, "a: b");
+    result_finish(&r);
+    end(&f);
+}
+
+static void test_kept_headers_have_a_limit(void **state)
+{
+    GS_AUTO_FREE char *big = gs_alloc(40001);
+    memset(big, 'x', 40000);
+    GS_AUTO_FREE char *reply = gs_format("HTTP/1.1 200 OK\r\nA: %s\r\nX-Same: %s\r\n"
+                                         "Content-Length: 0\r\n\r\n",
+                                         big, big);
+    struct fixture f;
+    begin(&f, SCRIPTS(SCRIPT(reply)));
+    struct http_request request = {.path = "/a", .timeout_ms = WAIT_MS, .keep_headers = true};
+    struct result r = {0};
+    get(&f, &request, &r);
+    assert_non_null(r.err);
+    assert_non_null(strstr(gs_error_message(r.err), "larger than 65536 bytes"));
     result_finish(&r);
     end(&f);
 }
@@ -437,6 +475,8 @@ int main(void)
         cmocka_unit_test(test_kept_connection_that_the_peer_closed),
         cmocka_unit_test(test_odd_reply_goes_through_libcurl),
         cmocka_unit_test(test_nonsense_is_an_error),
+        cmocka_unit_test(test_headers_of_a_response),
+        cmocka_unit_test(test_kept_headers_have_a_limit),
         cmocka_unit_test(test_wrong_length_is_an_error),
         cmocka_unit_test(test_cut_body_is_an_error),
         cmocka_unit_test(test_redirect_is_followed),

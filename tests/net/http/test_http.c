@@ -42,6 +42,8 @@ static void on_done(void *arg, const struct http_response *response, struct gs_e
     r->status = response->status;
     r->content_type = gs_strdup(response->content_type);
     gs_buf_add_slice(&r->body, response->body);
+    assert_null(http_response_header(response, "x-sam").data);
+    gs_buf_add_slice(&r->data, http_response_header(response, "x-same"));
     r->code = err ? gs_error_code(err) : 0;
     gs_error_free(err);
 }
@@ -179,6 +181,25 @@ static void test_loopback_round_trip(void **state)
                                       "loopback: [x=1] [y=a b c] [z=] [w=%] body=hello");
     drop(r);
     teardown(f);
+}
+
+static void handle_headers(void *ctx, struct http_exchange *x)
+{
+    http_add_header(x, "X-Other", "x-same: 1");
+    http_add_header(x, "X-Same", "two: words");
+    handle_echo(ctx, x);
+}
+
+static void test_loopback_headers_of_a_response(void **state)
+{
+    struct fixture *f = setup(handle_headers);
+    struct result *r = send_call(f, "/", &collect);
+    turn(f, 4);
+    assert_int_equal(r->done, 1);
+    assert_string_equal(r->data.data, "two: words");
+    drop(r);
+    teardown(f);
+    (void)state;
 }
 
 static void handle_slow(void *ctx, struct http_exchange *x)
@@ -449,6 +470,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_loopback_round_trip),
+        cmocka_unit_test(test_loopback_headers_of_a_response),
         cmocka_unit_test(test_loopback_leaves_the_loop_to_others),
         cmocka_unit_test(test_loopback_bad_path),
         cmocka_unit_test(test_loopback_late_answer),

@@ -471,6 +471,23 @@ bool tsdb_exemplars_next(const struct tsdb *db, uint64_t *number,
     return true;
 }
 
+uint64_t tsdb_exemplars_first_of(const struct tsdb *db, tsdb_ref ref, uint64_t from)
+{
+    struct tsdb_exemplars *x = db->exemplars;
+    if (!x || from >= x->first + x->n)
+        return 0;
+    encode_series(db, ref, &x->key);
+    const struct chain *c = gs_hmap_get(x->chains, gs_buf_slice(&x->key));
+    if (!c || c->newest < from)
+        return 0;
+    // The one after an exemplar of the same series is found without a search.
+    const struct entry *before = from > x->first ? entry_at(x, from - 1) : NULL;
+    uint64_t number = before && before->chain == c ? before->next : c->oldest;
+    while (number < from)
+        number = entry_at(x, number)->next;
+    return number;
+}
+
 void tsdb_exemplars_stats(const struct tsdb *db, struct tsdb_exemplar_stats *ret)
 {
     const struct tsdb_exemplars *x = db->exemplars;

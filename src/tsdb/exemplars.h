@@ -77,6 +77,9 @@ uint64_t tsdb_exemplars_end(const struct tsdb *db); // the number of the next on
 bool tsdb_exemplars_next(const struct tsdb *db, uint64_t *number,
                          struct tsdb_exemplar_series *ret_s, struct tsdb_exemplar *ret_e);
 
+// The number of the first exemplar of a series from this number on; 0: there is none.
+uint64_t tsdb_exemplars_first_of(const struct tsdb *db, tsdb_ref ref, uint64_t from);
+
 struct tsdb_exemplar_stats {
     size_t max, n, series, bytes;
     uint64_t appended, out_of_order;

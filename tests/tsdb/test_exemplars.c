@@ -262,6 +262,32 @@ static void test_numbers(void **state)
     tsdb_free(db);
 }
 
+static void test_numbers_of_a_series(void **state)
+{
+    struct tsdb *db = tsdb_new(NULL);
+    uint64_t first = tsdb_exemplars_end(db);
+    assert_int_equal(tsdb_exemplars_first_of(db, series(db, "a"), first), 0);
+    tsdb_exemplars_set_max(db, 5);
+    add(db, "a", 1, 1, "x");
+    add(db, "b", 2, 2, "x");
+    add(db, "a", 3, 3, "x");
+    add(db, "b", 4, 4, "x");
+    assert_int_equal(tsdb_exemplars_first_of(db, series(db, "c"), first), 0);
+    assert_int_equal(tsdb_exemplars_first_of(db, series(db, "a"), 0), first);
+    assert_int_equal(tsdb_exemplars_first_of(db, series(db, "a"), first), first);
+    assert_int_equal(tsdb_exemplars_first_of(db, series(db, "a"), first + 1), first + 2);
+    assert_int_equal(tsdb_exemplars_first_of(db, series(db, "a"), first + 2), first + 2);
+    assert_int_equal(tsdb_exemplars_first_of(db, series(db, "a"), first + 3), 0);
+    assert_int_equal(tsdb_exemplars_first_of(db, series(db, "b"), first + 2), first + 3);
+    add(db, "c", 5, 5, "x");
+    add(db, "c", 6, 6, "x"); // the first is gone
+    assert_int_equal(tsdb_exemplars_first_of(db, series(db, "a"), first), first + 2);
+    assert_int_equal(tsdb_exemplars_first_of(db, series(db, "a"), first + 1), first + 2);
+    assert_int_equal(tsdb_exemplars_first_of(db, series(db, "c"), first + 5), first + 5);
+    assert_int_equal(tsdb_exemplars_first_of(db, series(db, "c"), tsdb_exemplars_end(db)), 0);
+    tsdb_free(db);
+}
+
 // Against a plain list of the newest exemplars.
 static void test_random_use(void **state)
 {
@@ -363,6 +389,7 @@ int main(void)
         cmocka_unit_test(test_memory_is_bounded),
         cmocka_unit_test(test_numbers),
         cmocka_unit_test(test_the_store_changes_during_a_query),
+        cmocka_unit_test(test_numbers_of_a_series),
         cmocka_unit_test(test_random_use),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -107,6 +107,15 @@ void scrape_metadata_sweep(struct scrape_metadata *m)
     free(expired);
 }
 
+static struct metrics_metadata view_of(struct gs_slice name, const struct family *f)
+{
+    return (struct metrics_metadata){.family = name,
+                                     .help = gs_slice_of(f->help ? f->help : ""),
+                                     .unit = gs_slice_of(f->unit ? f->unit : ""),
+                                     .type = f->type,
+                                     .type_name = f->type_name};
+}
+
 void scrape_metadata_each(const struct scrape_metadata *m,
                           void (*fn)(void *arg, const struct metrics_metadata *m), void *arg)
 {
@@ -114,12 +123,36 @@ void scrape_metadata_each(const struct scrape_metadata *m,
     struct gs_slice name;
     void *value;
     while (gs_hmap_next(m->families, &pos, &name, &value)) {
-        const struct family *f = value;
-        struct metrics_metadata out = {.family = name,
-                                       .help = gs_slice_of(f->help ? f->help : ""),
-                                       .unit = gs_slice_of(f->unit ? f->unit : ""),
-                                       .type = f->type,
-                                       .type_name = f->type_name};
+        struct metrics_metadata out = view_of(name, value);
         fn(arg, &out);
     }
+}
+
+bool scrape_metadata_find(const struct scrape_metadata *m, struct gs_slice series,
+                          struct metrics_metadata *ret)
+{
+    static const struct {
+        const char *suffix, *type;
+    } parts[] = {{"", NULL}, // any
+                 {"_total", "counter"},
+                 {"_bucket", "histogram"},
+                 {"_sum", "histogram"},
+                 {"_count", "histogram"},
+                 {"_sum", "summary"},
+                 {"_count", "summary"},
+                 {"_bucket", "gaugehistogram"},
+                 {"_gsum", "gaugehistogram"},
+                 {"_gcount", "gaugehistogram"},
+                 {"_info", "info"}};
+    for (size_t i = 0; i < GS_ARRAY_LEN(parts); i++) {
+        if (!gs_slice_ends(series, parts[i].suffix))
+            continue;
+        struct gs_slice name = gs_slice_make(series.data, series.len - strlen(parts[i].suffix));
+        const struct family *f = gs_hmap_get(m->families, name);
+        if (!f || (parts[i].type && !gs_streq(parts[i].type, f->type_name)))
+            continue;
+        *ret = view_of(name, f);
+        return true;
+    }
+    return false;
 }

@@ -24,6 +24,10 @@ void scrape_metadata_sweep(struct scrape_metadata *m);
 // In unspecified order. help and unit are unescaped; type_name is never NULL ("unknown").
 void scrape_metadata_each(const struct scrape_metadata *m,
                           void (*fn)(void *arg, const struct metrics_metadata *m), void *arg);
+// The metadata of the family that the series of this name belong to ("a_bucket" to the histogram
+// "a"), as above; the texts are borrowed. False: there is none.
+bool scrape_metadata_find(const struct scrape_metadata *m, struct gs_slice series,
+                          struct metrics_metadata *ret);
 
 // --- ingestion ---
 // Stores the scrapes of one target. Target labels and metric_relabel_configs are applied to new
@@ -112,6 +116,10 @@ json_t *scrape_metadata_json(const struct scrape_manager *m, const char *metric,
 json_t *scrape_targets_metadata_json(const struct scrape_manager *m,
                                      const struct tsdb_matcher *matchers, size_t n_matchers,
                                      const char *metric, int64_t limit);
+// The metadata of the first target that has some for the series of this name. The texts are
+// borrowed until the next scrape. False: there is none.
+bool scrape_manager_find_metadata(const struct scrape_manager *m, struct gs_slice series,
+                                  struct metrics_metadata *ret);
 json_t *scrape_pools_json(const struct scrape_manager *m);
 // The configuration of the job with this name, borrowed until the next reload. NULL: there is none.
 const struct engine_config_scrape_config *scrape_pool_config(const struct scrape_manager *m,

@@ -288,6 +288,35 @@ json_t *scrape_targets_metadata_json(const struct scrape_manager *m,
     return v.out;
 }
 
+struct metadata_search {
+    struct gs_slice series;
+    struct metrics_metadata *ret;
+    bool found;
+};
+
+static void search_target(void *arg, const struct scrape_job *j, const struct scrape_target *t)
+{
+    (void)j;
+    struct metadata_search *s = arg;
+    s->found = s->found || scrape_metadata_find(scrape_ingest_metadata(scrape_target_ingest(t)),
+                                                s->series, s->ret);
+}
+
+static void search_job(void *arg, const struct scrape_job *j)
+{
+    const struct metadata_search *s = arg;
+    if (!s->found)
+        each_target(j, search_target, arg);
+}
+
+bool scrape_manager_find_metadata(const struct scrape_manager *m, struct gs_slice series,
+                                  struct metrics_metadata *ret)
+{
+    struct metadata_search s = {series, ret, false};
+    each_job(m, search_job, &s);
+    return s.found;
+}
+
 // --- own metrics ---
 
 struct totals {

@@ -531,6 +531,43 @@ struct family_count {
     bool gone;
 };
 
+static void expect_metadata(const struct world *w, const char *series, const char *help)
+{
+    struct metrics_metadata m = {.help = GS_SLICE("none")};
+    bool found = scrape_metadata_find(scrape_ingest_metadata(w->in), gs_slice_of(series), &m);
+    assert_int_equal(found, !gs_streq(help, "none"));
+    assert_true(gs_slice_eq_str(m.help, help));
+}
+
+static void test_metadata_of_a_series(void **state)
+{
+    struct world w = start(&plain);
+    open_target(&w);
+    assert_ok(scrape_ingest_text(w.in,
+                                 GS_SLICE("# HELP a A.\n# TYPE a histogram\n"
+                                          "# HELP b B.\n# TYPE b summary\n"
+                                          "# HELP c C.\n# TYPE c counter\n"
+                                          "# HELP d_total D.\n# TYPE d_total counter\n"
+                                          "# HELP e E.\n# TYPE e gauge\n"
+                                          "# HELP a_count own\n# TYPE a_count gauge\n"
+                                          "e 1\n"),
+                                 NULL, 1000, 0.25));
+    expect_metadata(&w, "a_bucket", "A.");
+    expect_metadata(&w, "a_sum", "A.");
+    expect_metadata(&w, "a_count", "own");
+    expect_metadata(&w, "b", "B.");
+    expect_metadata(&w, "b_count", "B.");
+    expect_metadata(&w, "b_bucket", "none");
+    expect_metadata(&w, "c_total", "C.");
+    expect_metadata(&w, "d_total", "D.");
+    expect_metadata(&w, "e", "E.");
+    expect_metadata(&w, "e_total", "none");
+    expect_metadata(&w, "_sum", "none");
+    expect_metadata(&w, "up", "none");
+    stop(&w);
+    (void)state;
+}
+
 static void count_family(void *arg, const struct metrics_metadata *m)
 {
     struct family_count *c = arg;
@@ -761,6 +798,7 @@ int main(void)
         cmocka_unit_test(test_the_stores_series_limit),
         cmocka_unit_test(test_a_target_for_which_the_store_has_no_room),
         cmocka_unit_test(test_metadata_of_gone_families_is_dropped),
+        cmocka_unit_test(test_metadata_of_a_series),
         cmocka_unit_test(test_legacy_names),
         cmocka_unit_test(test_metric_relabelling),
         cmocka_unit_test(test_metadata_is_kept),

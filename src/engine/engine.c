@@ -192,6 +192,12 @@ static struct remote_write *take_remote(struct engine *e,
     return NULL;
 }
 
+static bool find_metadata(void *arg, struct gs_slice metric, struct metrics_metadata *ret)
+{
+    const struct engine *e = arg;
+    return scrape_manager_find_metadata(e->scrapes, metric, ret);
+}
+
 // Receivers in both configurations keep their sender, so no samples are lost.
 static void start_remotes(struct engine *e, const struct engine_config *cfg)
 {
@@ -205,6 +211,7 @@ static void start_remotes(struct engine *e, const struct engine_config *cfg)
         else
             remotes[i] =
                 remote_write_new(e->loop, e->db, c, cfg->external_labels, cfg->n_external_labels);
+        remote_write_set_metadata(remotes[i], find_metadata, e);
     }
     stop_remotes(e);
     e->remotes = remotes;

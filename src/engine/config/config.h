@@ -160,6 +160,8 @@ struct engine_config_remote_write_config {
     int64_t batch_deadline_ms, min_backoff_ms, max_backoff_ms; // 5 s, 30 ms, 5 s
     int64_t age_limit_ms;                                      // older samples are not sent; 0: all
     bool send_exemplars;
+    bool v2;        // io.prometheus.write.v2.Request
+    bool retry_429; // responses with status 429 are retried
 };
 
 // How metrics received with OTLP become series.

@@ -140,14 +140,12 @@ static void read_remote_headers(struct codec_reader *r, const json_t *value, voi
     engine_config_check_headers(r, value, ENGINE_CONFIG_AUTHORIZATION_ELSEWHERE);
 }
 
-// Only version 1 of the protocol is implemented. Receivers of version 2 accept it, too.
 static void read_message(struct codec_reader *r, const json_t *value, void *out)
 {
+    struct engine_config_remote_write_config *c = out;
     const char *text = codec_read_text(r, value);
-    (void)out;
-    if (gs_streq(text, "io.prometheus.write.v2.Request"))
-        codec_reader_ignore(r, text, value, "protobuf_message");
-    else if (!gs_streq(text, "prometheus.WriteRequest"))
+    c->v2 = gs_streq(text, "io.prometheus.write.v2.Request");
+    if (!c->v2 && !gs_streq(text, "prometheus.WriteRequest"))
         codec_reader_fail(
             r, value,
             "invalid protobuf_message value: unknown type for remote write protobuf message %s, "
@@ -165,7 +163,7 @@ static void read_queue(struct codec_reader *r, const json_t *value, void *out)
         {"max_backoff", CODEC_FIELD_DURATION, AT(max_backoff_ms), NULL},
         {"max_shards", CODEC_FIELD_UNUSED, 0, codec_check_integer},
         {"min_shards", CODEC_FIELD_UNUSED, 0, codec_check_integer},
-        {"retry_on_http_429", CODEC_FIELD_UNUSED, 0, codec_check_bool},
+        {"retry_on_http_429", CODEC_FIELD_BOOL, AT(retry_429), NULL},
         {"sample_age_limit", CODEC_FIELD_DURATION, AT(age_limit_ms), NULL},
         {0},
     };
@@ -198,6 +196,7 @@ void engine_config_read_remote_write(struct codec_reader *r, const json_t *item,
     c->batch_deadline_ms = 5000;
     c->min_backoff_ms = 30;
     c->max_backoff_ms = 5000;
+    c->retry_429 = true;
     engine_config_read_with_http(r, item, fields, "remote_write", c, &c->http);
     if (!c->url || !*c->url)
         codec_reader_fail(r, item, "url for remote_write is empty");

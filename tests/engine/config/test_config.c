@@ -52,6 +52,7 @@ static void test_what_is_written_is_read(void **state)
     assert_string_equal(c->alertmanagers[0].sd.statics[0].targets[0], "am:9093");
     assert_int_equal(c->remote_writes[0].capacity, 5);
     assert_int_equal(c->remote_writes[0].max_samples_per_send, 2000);
+    assert_true(c->remote_writes[0].retry_429 && !c->remote_writes[0].v2);
     const struct engine_config_scrape_config *s = &c->scrapes[0];
     assert_int_equal(s->interval_ms, 5000);
     assert_int_equal(s->timeout_ms, 1000); // the global timeout, limited to the interval
@@ -281,6 +282,21 @@ static void test_what_says_false_needs_no_support(void **state)
     (void)state;
 }
 
+static void test_remote_write_messages(void **state)
+{
+    struct engine_config *c = read_config(
+        "remote_write:\n"
+        "- {url: 'http://a', protobuf_message: prometheus.WriteRequest}\n"
+        "- {url: 'http://b', protobuf_message: io.prometheus.write.v2.Request, send_exemplars: "
+        "true, queue_config: {retry_on_http_429: false}}\n");
+    assert_int_equal(c->n_ignored, 0);
+    assert_false(c->remote_writes[0].v2);
+    assert_true(c->remote_writes[1].v2 && c->remote_writes[1].send_exemplars);
+    assert_false(c->remote_writes[1].retry_429);
+    engine_config_free(c);
+    (void)state;
+}
+
 static void test_sizes_are_those_of_prometheus(void **state)
 {
     static const struct {
@@ -374,6 +390,9 @@ static void test_mistakes_are_told_with_their_place(void **state)
         {"alerting: {alertmanagers: [{api_version: v1}]}\n", "to be one of [v2] but got v1"},
         {"remote_write: [{url: a, name: n}, {url: b, name: n}]\n",
          "found multiple remote write configs with job name \"n\""},
+        {"remote_write: [{url: a, protobuf_message: x}]\n",
+         "unknown type for remote write protobuf message x, supported: prometheus.WriteRequest, "
+         "io.prometheus.write.v2.Request"},
         {"remote_write: [{url: a, headers: {Host: x}}]\n", "Host is a reserved header"},
         RELABEL("{action: labeldrop, regex: a, source_labels: [b]}",
                 "labeldrop action requires only 'regex'"),
@@ -447,6 +466,7 @@ int main(void)
         cmocka_unit_test(test_external_labels_take_the_environment),
         cmocka_unit_test(test_max_exemplars),
         cmocka_unit_test(test_what_says_false_needs_no_support),
+        cmocka_unit_test(test_remote_write_messages),
         cmocka_unit_test(test_sizes_are_those_of_prometheus),
         cmocka_unit_test(test_scrape_configs_come_from_files_too),
         cmocka_unit_test(test_mistakes_are_told_with_their_place),

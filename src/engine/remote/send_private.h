@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sender of remote write: what is to be sent (remote_write.c), requests (send.c), the metadata
+// of metrics (send_metadata.c) and counters (send_metrics.c).
+#pragma once
+
+#include "engine/remote/remote_private.h"
+#include "engine/remote/remote_write.h"
+#include "metrics/reader.h"
+#include "net/http/client.h"
+
+// --- remote write 2.0 ---
+// Writes io.prometheus.write.v2.Request in protobuf's wire format.
+// https://prometheus.io/docs/specs/prw/remote_write_spec_2_0/#protobuf-message
+
+struct remote_encoder { // zero: none begun; private
+    struct gs_buf all, symbols, series, part, refs;
+    struct gs_hmap *numbers; // symbol -> its number + 1
+    size_t n_symbols;
+};
+
+void remote_encoder_begin(struct remote_encoder *e);
+// Begins a TimeSeries. labels are sorted by name. Its parts follow in this order: samples by time,
+// exemplars, metadata.
+void remote_encoder_begin_series(struct remote_encoder *e, const struct metrics_label *labels,
+                                 size_t n);
+void remote_encoder_sample(struct remote_encoder *e, int64_t t_ms, double v);
+void remote_encoder_exemplar(struct remote_encoder *e, const struct tsdb_exemplar *x);
+void remote_encoder_metadata(struct remote_encoder *e, const struct metrics_metadata *m);
+void remote_encoder_end_series(struct remote_encoder *e);
+bool remote_encoder_is_empty(const struct remote_encoder *e); // no series
+// Compresses the message. Replaces the content of ret.
+void remote_encoder_end(struct remote_encoder *e, struct gs_buf *ret);
+void remote_encoder_finish(struct remote_encoder *e);
+
+// --- metadata ---
+
+struct remote_metadata {
+    remote_write_metadata_fn find; // NULL: none
+    void *arg;
+    struct gs_hmap *items; // metric -> struct metrics_metadata
+    int64_t until_ns;      // the items are valid until then
+};
+
+// The metadata of the series of a metric; NULL: none. Valid until the next call. An answer is used
+// for a minute.
+const struct metrics_metadata *remote_metadata_of(struct remote_metadata *m,
+                                                  struct gs_slice metric);
+void remote_metadata_finish(struct remote_metadata *m);
+
+// --- sender ---
+
+struct remote_sent {
+    uint64_t id; // hash of the labels, because numbers of series are reused
+    int64_t t_ms;
+};
+
+struct remote_mark {
+    tsdb_ref ref;
+    struct remote_sent to;
+};
+
+struct remote_sent_counts {
+    uint64_t sent, failed, retried, dropped, old;
+};
+
+struct remote_write {
+    uv_loop_t *loop;
+    struct tsdb *db;
+    const struct engine_config_remote_write_config *cfg;
+    const struct metrics_label *external;
+    size_t n_external;
+    int64_t start_ms; // older samples are not sent
+    struct gs_timer *timer;
+    struct http_client *client;
+    struct http_op *op;
+
+    struct remote_sent *sent; // indexed by series number
+    size_t sent_cap;
+    struct tsdb_refs refs; // series of the current sync
+    double *values;        // buffer of the current sync
+    int64_t *newest;
+    size_t turn_cap;
+    size_t at; // index in refs
+    uint64_t generation;
+    bool in_turn;
+    bool full; // the sync has sent a full batch
+
+    bool batch_v2;                 // the version of the batch
+    struct gs_buf raw;             // the batch; 1.0
+    struct remote_encoder encoder; // 2.0
+    struct gs_buf body;            // the batch, compressed; empty: no batch
+    struct remote_mark *marks;
+    size_t n_marks, marks_cap;
+    size_t batch_samples, batch_exemplars;
+    size_t written_samples, written_exemplars; // of the batch, as the receiver reports
+    struct tsdb_samples samples;
+    uint64_t next_exemplar, batch_next_exemplar; // their numbers, before and after the batch
+    uint64_t end_exemplar;                       // of the current sync
+    // Exemplars from this number on that the current sync has sent with the samples of their
+    // series: a bit for each.
+    uint64_t taken_from;
+    unsigned char *taken;
+    size_t taken_cap;          // bytes
+    int64_t batch_exemplar_ms; // time of the newest
+    struct metrics_label *own; // of a series
+    size_t own_cap;
+    struct metrics_label *labels;
+    size_t labels_cap;
+    struct engine_config_label_builder builder;
+    struct remote_metadata metadata;
+    int64_t backoff_ms;
+    bool new_client;            // the configuration changed: the next request uses a new client
+    bool last_turn;             // the current sync sends all samples that a flush requires
+    void (*flushed)(void *arg); // NULL: no flush was requested
+    void *flushed_arg;
+    uint64_t bytes_sent;
+    struct remote_sent_counts n_samples, n_exemplars;
+    int64_t newest_sent_ms;
+};
+
+// Sends the batch, and again until the receiver has accepted or rejected it.
+void remote_write_send(struct remote_write *w);
+// The batch is over: marks its samples as sent.
+void remote_write_acknowledge(struct remote_write *w);
+// Continues after this time.
+void remote_write_arm(struct remote_write *w, int64_t ms);

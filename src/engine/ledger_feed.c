@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/timer.h"
+#include "base/trim.h"
 #include "engine/api/api.h"
 #include "engine/engine_private.h"
 #include "metrics/write.h"
@@ -230,6 +231,7 @@ static void end_round(struct engine_ledger *l)
     gs_error_free(err);
     ledger_observation_free(l->observation);
     l->observation = NULL;
+    gs_trim_heap(); // the samples of thousands of GPUs would stay resident until the next round
     ingest_metrics(l);
     gs_timer_start(l->timer, begin_round, until_next_round(l));
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Joins the samples of one moment: GPUs, the pods on them, the owners of these pods, and nodes.
+#include "base/assert.h"
 #include "ledger/ledger_private.h"
 #include "nodes/pool.h"
 
@@ -8,7 +9,7 @@
 #define MAX_LABELS 64
 
 struct ledger_sample {
-    const struct metrics_label *labels;
+    const struct metrics_label *labels; // those that are read; clean texts
     size_t n;
     double value;
 };
@@ -167,20 +168,56 @@ const char *ledger_owner(const struct ledger_observation *o, const char *ns, con
 
 // --- samples ---
 
+// The labels of samples about devices that are read. The others need memory, of thousands of GPUs.
+static const char *kept_name(struct gs_slice name)
+{
+    static const char *const names[] = {
+        "job",      "instance",      "UUID",          "gpu",
+        "GPU_I_ID", "GPU_CI_ID",     "GPU_I_PROFILE", "modelName",
+        "NodeName", "node",          "hostname",      "Hostname",
+        "pod",      "exported_pod",  "namespace",     "exported_namespace",
+        "PodName",  "NamespaceName", "AllocateMode",  "attribution"};
+    for (size_t i = 0; i < GS_ARRAY_LEN(names); i++)
+        if (gs_slice_eq_str(name, names[i]))
+            return names[i];
+    return NULL;
+}
+
+static const char *kept_text(const struct ledger_sample *s, const char *name)
+{
+    gs_assert_debug(kept_name(gs_slice_of(name)));
+    return find_label(s->labels, s->n, name).data;
+}
+
+static const char *first_kept_text(const struct ledger_sample *s, const char *const *names)
+{
+    for (; *names; names++)
+        if (*kept_text(s, *names))
+            return kept_text(s, *names);
+    return "";
+}
+
 static void keep_sample(struct ledger_observation *o, enum ledger_series s,
                         const struct metrics_label *labels, size_t n, double value)
 {
     if (o->n_samples >= LEDGER_MAX_SAMPLES || n > MAX_LABELS)
         return;
-    struct metrics_label *copy = gs_arena_alloc(&o->mem, (n + 1) * sizeof(*copy));
+    struct metrics_label kept[MAX_LABELS];
+    size_t n_kept = 0;
     for (size_t i = 0; i < n; i++) {
-        copy[i].name = gs_slice_of(ledger_clean(&o->mem, labels[i].name));
-        copy[i].value = gs_slice_of(ledger_clean(&o->mem, labels[i].value));
+        const char *name = kept_name(labels[i].name);
+        if (!name)
+            continue;
+        const char *text = ledger_clean(&o->mem, labels[i].value);
+        kept[n_kept++] = (struct metrics_label){gs_slice_of(name), gs_slice_of(text)};
     }
+    struct metrics_label *copy = gs_arena_alloc(&o->mem, (n_kept + 1) * sizeof(*copy));
+    if (n_kept)
+        memcpy(copy, kept, n_kept * sizeof(*copy));
     gs_grow(&o->samples[s].items, &o->samples[s].cap, o->samples[s].len,
             sizeof(struct ledger_sample));
     o->samples[s].items[o->samples[s].len++] =
-        (struct ledger_sample){.labels = copy, .n = n, .value = value};
+        (struct ledger_sample){.labels = copy, .n = n_kept, .value = value};
     o->n_samples++;
 }
 
@@ -242,11 +279,10 @@ double ledger_mig_share(const char *profile, const char *model)
     return share < 1 ? share : 1;
 }
 
-static char *join_key(struct ledger_observation *o, const struct ledger_sample *s)
+static char *join_key(const struct ledger_sample *s)
 {
     static const char *const parts[] = {"job", "instance", "UUID", "gpu", "GPU_I_ID", "GPU_CI_ID"};
     struct gs_buf key = {0};
-    (void)o;
     for (size_t i = 0; i < GS_ARRAY_LEN(parts); i++) {
         gs_buf_add_slice(&key, find_label(s->labels, s->n, parts[i]));
         gs_buf_add_str(&key, LEDGER_SEP);
@@ -259,13 +295,13 @@ static struct ledger_device *new_device(struct ledger_observation *o, const stru
 {
     struct ledger_device *d = gs_arena_alloc(&o->mem, sizeof(*d));
     *d = (struct ledger_device){.id = gs_arena_strdup(&o->mem, id),
-                                .uuid = text_of(o, s->labels, s->n, "UUID"),
-                                .gpu = text_of(o, s->labels, s->n, "gpu"),
-                                .instance = text_of(o, s->labels, s->n, "GPU_I_ID"),
-                                .compute = text_of(o, s->labels, s->n, "GPU_CI_ID"),
+                                .uuid = kept_text(s, "UUID"),
+                                .gpu = kept_text(s, "gpu"),
+                                .instance = kept_text(s, "GPU_I_ID"),
+                                .compute = kept_text(s, "GPU_CI_ID"),
                                 .node = node,
-                                .model = text_of(o, s->labels, s->n, "modelName"),
-                                .profile = text_of(o, s->labels, s->n, "GPU_I_PROFILE"),
+                                .model = kept_text(s, "modelName"),
+                                .profile = kept_text(s, "GPU_I_PROFILE"),
                                 .util = NAN,
                                 .active = NAN,
                                 .share = 1};
@@ -281,15 +317,15 @@ static struct ledger_device *device_of(struct ledger_observation *o, const struc
 {
     static const char *const nodes[] = {"NodeName", "node",     "hostname",
                                         "Hostname", "instance", NULL};
-    GS_AUTO_FREE char *join = join_key(o, s);
+    GS_AUTO_FREE char *join = join_key(s);
     struct ledger_device *d = gs_hmap_get_str(o->join, join);
     if (d || !create || gs_hmap_len(o->devices) >= LEDGER_MAX_DEVICES)
         return d;
-    const char *node = first_text(o, s->labels, s->n, nodes);
-    GS_AUTO_FREE char *id = gs_format(
-        "%s" LEDGER_SEP "%s" LEDGER_SEP "%s" LEDGER_SEP "%s" LEDGER_SEP "%s", node,
-        text_of(o, s->labels, s->n, "UUID"), text_of(o, s->labels, s->n, "gpu"),
-        text_of(o, s->labels, s->n, "GPU_I_ID"), text_of(o, s->labels, s->n, "GPU_CI_ID"));
+    const char *node = first_kept_text(s, nodes);
+    GS_AUTO_FREE char *id =
+        gs_format("%s" LEDGER_SEP "%s" LEDGER_SEP "%s" LEDGER_SEP "%s" LEDGER_SEP "%s", node,
+                  kept_text(s, "UUID"), kept_text(s, "gpu"), kept_text(s, "GPU_I_ID"),
+                  kept_text(s, "GPU_CI_ID"));
     d = gs_hmap_get_str(o->devices, id); // another target scrapes the same GPU
     if (!d)
         d = new_device(o, s, node, id);
@@ -303,10 +339,15 @@ static struct ledger_holder *holder_of(struct ledger_observation *o, struct ledg
     for (size_t i = 0; i < d->n_holders; i++)
         if (gs_streq(d->holders[i].ns, ns) && gs_streq(d->holders[i].pod, pod))
             return &d->holders[i];
-    if (d->n_holders == LEDGER_MAX_HOLDERS)
+    size_t n = d->n_holders;
+    if (n == LEDGER_MAX_HOLDERS)
         return NULL;
-    if (!d->holders)
-        d->holders = gs_arena_alloc(&o->mem, LEDGER_MAX_HOLDERS * sizeof(*d->holders));
+    if ((n & (n - 1)) == 0) { // full: it grows at powers of two
+        struct ledger_holder *more = gs_arena_alloc(&o->mem, (n ? n * 2 : 1) * sizeof(*more));
+        if (n)
+            memcpy(more, d->holders, n * sizeof(*more));
+        d->holders = more;
+    }
     struct ledger_holder *h = &d->holders[d->n_holders++];
     *h = (struct ledger_holder){.ns = ns, .pod = pod, .util = NAN, .processes = NAN};
     return h;
@@ -319,11 +360,10 @@ static bool pod_of(struct ledger_observation *o, const struct ledger_sample *s, 
 {
     static const char *const pods[] = {"exported_pod", "pod", NULL};
     static const char *const namespaces[] = {"exported_namespace", "namespace", NULL};
-    const char *pod = first_text(o, s->labels, s->n, pods);
-    const char *ns = first_text(o, s->labels, s->n, namespaces);
+    const char *pod = first_kept_text(s, pods);
+    const char *ns = first_kept_text(s, namespaces);
     if (!find_label(s->labels, s->n, "exported_pod").len) {
-        const char *target = get_pair(o->targets, text_of(o, s->labels, s->n, "job"),
-                                      text_of(o, s->labels, s->n, "instance"));
+        const char *target = get_pair(o->targets, kept_text(s, "job"), kept_text(s, "instance"));
         if (gs_streq(target, pod))
             return false;
     }
@@ -365,8 +405,8 @@ static void read_process(struct ledger_observation *o, enum ledger_series series
                          const struct ledger_sample *s)
 {
     struct ledger_device *d = device_of(o, s, false);
-    const char *pod = text_of(o, s->labels, s->n, "PodName");
-    const char *ns = text_of(o, s->labels, s->n, "NamespaceName");
+    const char *pod = kept_text(s, "PodName");
+    const char *ns = kept_text(s, "NamespaceName");
     if (!d || !*pod || gs_slice_eq_str(find_label(s->labels, s->n, "AllocateMode"), "none"))
         return;
     struct ledger_holder *h = holder_of(o, d, *ns ? ns : "(unknown)", pod);
@@ -383,7 +423,7 @@ static void read_origin(struct ledger_observation *o, const struct ledger_sample
     struct ledger_device *d = device_of(o, s, false);
     if (!d || !pod_of(o, s, &ns, &pod))
         return;
-    const char *origin = text_of(o, s->labels, s->n, "attribution");
+    const char *origin = kept_text(s, "attribution");
     for (size_t i = 0; i < d->n_holders; i++)
         if (gs_streq(d->holders[i].ns, ns) && gs_streq(d->holders[i].pod, pod))
             d->holders[i].origin = origin;

@@ -206,6 +206,23 @@ static void test_shared_gpu_is_divided_by_the_usage_of_processes(void **state)
 
 #define MIG "UUID=GPU-1,gpu=0,modelName=NVIDIA H100,Hostname=a,GPU_I_PROFILE="
 
+static void test_gpu_is_divided_equally_among_pods_of_unknown_usage(void **state)
+{
+    enum { PODS = 5 };
+    struct rig r = begin();
+    (void)state;
+    for (int i = 0; i < PODS * 2; i++) { // two samples of each pod
+        GS_AUTO_FREE char *labels = gs_format(GPU ",pod=web,namespace=ns-%d", i % PODS);
+        add_sample(r.o, LEDGER_UTIL, labels, 50);
+    }
+    minute(&r);
+    for (int i = 0; i < PODS; i++) {
+        GS_AUTO_FREE char *ns = gs_format("ns-%d", i);
+        assert_near(minutes_of(r.table, LEDGER_NAMESPACE, ns, LEDGER_BUSY), 1.0 / PODS);
+    }
+    end(&r);
+}
+
 static void test_mig_devices_are_parts_of_a_gpu(void **state)
 {
     struct rig r = begin();
@@ -321,6 +338,7 @@ int main(void)
         cmocka_unit_test(test_gpus_with_one_uuid_on_two_nodes_count_twice),
         cmocka_unit_test(test_node_with_a_new_name_has_the_same_gpus),
         cmocka_unit_test(test_shared_gpu_is_divided_by_the_usage_of_processes),
+        cmocka_unit_test(test_gpu_is_divided_equally_among_pods_of_unknown_usage),
         cmocka_unit_test(test_mig_devices_are_parts_of_a_gpu),
         cmocka_unit_test(test_free_gpus_are_stranded_as_far_as_no_pod_fits),
         cmocka_unit_test(test_idle_time_ends_with_use_and_excludes_missing_data),

@@ -30,6 +30,19 @@ void metrics_reader_free(struct metrics_reader *r)
     free(r);
 }
 
+void metrics_reader_trim(struct metrics_reader *r)
+{
+    free(r->labels);
+    free(r->scratch);
+    r->labels = NULL;
+    r->scratch = NULL;
+    r->labels_cap = r->scratch_len = r->scratch_cap = 0;
+    if (r->comments_cap <= r->n_comments + 1)
+        return;
+    r->comments_cap = r->n_comments + 1;
+    r->comments = gs_realloc_array(r->comments, r->comments_cap, sizeof(*r->comments));
+}
+
 void metrics_reader_on_metadata(struct metrics_reader *r,
                                 void (*fn)(void *arg, const struct metrics_metadata *m), void *arg)
 {

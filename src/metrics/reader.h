@@ -85,6 +85,7 @@ struct metrics_reader;
 
 struct metrics_reader *metrics_reader_new(void); // reusable: keeps its scratch memory
 void metrics_reader_free(struct metrics_reader *r);
+void metrics_reader_trim(struct metrics_reader *r); // frees scratch memory; not during a text
 // Starts to read a text (borrowed until the next start). limits NULL: the defaults.
 void metrics_reader_start(struct metrics_reader *r, struct gs_slice text, enum metrics_format f,
                           const struct metrics_limits *limits);

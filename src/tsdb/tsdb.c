@@ -27,6 +27,7 @@ struct tsdb *tsdb_new(const struct tsdb_config *cfg)
         db->cfg.max_series = DEFAULT_MAX_SERIES;
     gs_thread_owner_bind(&db->owner);
     db->symbols = tsdb_symbols_new();
+    db->texts = tsdb_symbols_new();
     db->first_free = TSDB_NO_REF;
     db->newest_ms = db->evicted_until_ms = INT64_MIN;
     db->warned_ms = -WARN_EVERY_MS;
@@ -47,6 +48,7 @@ void tsdb_free(struct tsdb *db)
     tsdb_regions_finish(&db->heap.regions);
     tsdb_exemplars_finish(db);
     tsdb_symbols_free(db->symbols);
+    tsdb_symbols_free(db->texts);
     free(db);
 }
 
@@ -104,6 +106,11 @@ const struct tsdb_symbols *tsdb_symbols(const struct tsdb *db)
     return db->symbols;
 }
 
+struct tsdb_symbols *tsdb_texts(struct tsdb *db)
+{
+    return db->texts;
+}
+
 uint64_t tsdb_generation(const struct tsdb *db)
 {
     return db->generation;
@@ -155,10 +162,15 @@ static void find_oldest(const struct tsdb *db, int64_t *ret_min)
             *ret_min = first;
 }
 
+static size_t bytes_of_symbols(const struct tsdb *db)
+{
+    return tsdb_symbols_bytes(db->symbols) + tsdb_symbols_bytes(db->texts);
+}
+
 static size_t bytes_held(const struct tsdb *db)
 {
     return (size_t)db->heap.bytes + tsdb_index_bytes(db) + db->bytes_labels +
-           db->series_cap * sizeof(*db->series) + tsdb_symbols_bytes(db->symbols);
+           db->series_cap * sizeof(*db->series) + bytes_of_symbols(db);
 }
 
 // Over the byte limit, the oldest eighth of the time range is dropped. It takes several calls to
@@ -305,7 +317,7 @@ void tsdb_stats(const struct tsdb *db, struct tsdb_stats *ret)
         .bytes_samples = (size_t)db->heap.bytes,
         .bytes_index =
             tsdb_index_bytes(db) + db->bytes_labels + db->series_cap * sizeof(*db->series),
-        .bytes_symbols = tsdb_symbols_bytes(db->symbols),
+        .bytes_symbols = bytes_of_symbols(db),
         .max_t_ms = db->newest_ms,
         .wal_corrupt_records = db->recovered.corrupt,
     };

@@ -105,6 +105,8 @@ uint64_t tsdb_rejected_samples(const struct tsdb *db);
 // --- select and read ---
 
 const struct tsdb_symbols *tsdb_symbols(const struct tsdb *db);
+// A table for texts that are not in labels and that many sources have, such as help texts.
+struct tsdb_symbols *tsdb_texts(struct tsdb *db);
 struct tsdb_labels tsdb_series_labels(const struct tsdb *db, tsdb_ref ref);
 // The value of a label of a series; empty if absent.
 struct gs_slice tsdb_series_label(const struct tsdb *db, tsdb_ref ref, const char *name);

@@ -76,6 +76,7 @@ struct tsdb {
     struct gs_thread_owner owner; // thread that created the store: nothing in it is locked
     struct tsdb_config cfg;
     struct tsdb_symbols *symbols;
+    struct tsdb_symbols *texts;
     struct tsdb_series *series;
     size_t n_series, series_cap, n_live;
     tsdb_ref first_free;

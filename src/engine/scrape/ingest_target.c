@@ -145,7 +145,7 @@ struct scrape_ingest *scrape_ingest_new(struct tsdb *db,
     }
     in->group = tsdb_group_new(db);
     in->reader = metrics_reader_new();
-    in->metadata = scrape_metadata_new();
+    in->metadata = scrape_metadata_new(tsdb_texts(db));
     metrics_reader_on_metadata(in->reader, on_metadata, in);
     return in;
 }
@@ -568,6 +568,13 @@ static void ingestion_finish(struct ingestion *p)
     scrape_exemplars_finish(&p->exemplars);
 }
 
+// Most scrapes have no new lines and need no memory for labels. There are many targets.
+static void release_scratch(struct scrape_ingest *in)
+{
+    engine_config_labels_finish(&in->builder);
+    metrics_reader_trim(in->reader);
+}
+
 int64_t scrape_ingest_time(const struct scrape_ingest *in, int64_t now_ms)
 {
     int64_t last_ms = tsdb_group_last_ms(in->group);
@@ -626,6 +633,7 @@ struct gs_error *scrape_ingest_text(struct scrape_ingest *in, struct gs_slice bo
     if (in->go_on)
         tsdb_isolation_end(in->db, &hold);
     ingestion_finish(&p);
+    release_scratch(in);
     return err;
 }
 
@@ -637,6 +645,7 @@ void scrape_ingest_failed(struct scrape_ingest *in, int64_t t_ms, double duratio
     in->counts.scraped = in->counts.post_relabeling = in->counts.series_added = 0;
     commit(in, t_ms, 0, duration_s, 0);
     scrape_timestamped_end_missing(&in->timed, NULL, in->db, t_ms);
+    release_scratch(in);
 }
 
 void scrape_ingest_end(struct scrape_ingest *in, int64_t t_ms)

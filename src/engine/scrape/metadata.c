@@ -1,35 +1,70 @@
 // SPDX-License-Identifier: Apache-2.0
+// The families of a target. Most targets of a job have the same ones, so that their texts are
+// symbols: each is stored once.
 #include "engine/scrape/scrape.h"
 
-#include "base/hmap.h"
 #include "base/mem.h"
 
 #define MAX_FAMILIES ((size_t)20000)
 
 struct family {
     const char *type_name; // static string
-    enum metrics_type type;
-    char *help, *unit;
-    uint64_t sweep; // the sweep in which it was last set
+    uint32_t name, help, unit;
+    uint16_t type;
+    bool seen; // since the sweep began
 };
 
 struct scrape_metadata {
-    struct gs_hmap *families; // name -> struct family
-    uint64_t sweep;
+    struct tsdb_symbols *texts; // borrowed
+    struct family *families;
+    size_t n, cap;
+    uint32_t *table;  // index + 1 by name, 0: empty; open addressing
+    size_t table_cap; // a power of two
 };
 
-static void family_free(void *p)
+static size_t home_of(const struct scrape_metadata *m, uint32_t name)
 {
-    struct family *f = p;
-    free(f->help);
-    free(f->unit);
-    free(f);
+    return (name * UINT32_C(0x9e3779b1) >> 7) & (m->table_cap - 1);
 }
 
-struct scrape_metadata *scrape_metadata_new(void)
+static void table_put(struct scrape_metadata *m, size_t i)
+{
+    size_t at = home_of(m, m->families[i].name);
+    while (m->table[at])
+        at = (at + 1) & (m->table_cap - 1);
+    m->table[at] = (uint32_t)i + 1;
+}
+
+static void table_build(struct scrape_metadata *m)
+{
+    free(m->table);
+    m->table_cap = 16;
+    while (m->table_cap < m->n * 2)
+        m->table_cap *= 2;
+    m->table = gs_alloc_array(m->table_cap, sizeof(*m->table));
+    for (size_t i = 0; i < m->n; i++)
+        table_put(m, i);
+}
+
+static void drop_texts(struct scrape_metadata *m, const struct family *f)
+{
+    tsdb_symbol_unref(m->texts, f->name);
+    tsdb_symbol_unref(m->texts, f->help);
+    tsdb_symbol_unref(m->texts, f->unit);
+}
+
+static void drop_all(struct scrape_metadata *m)
+{
+    for (size_t i = 0; i < m->n; i++)
+        drop_texts(m, &m->families[i]);
+    m->n = 0;
+}
+
+struct scrape_metadata *scrape_metadata_new(struct tsdb_symbols *texts)
 {
     struct scrape_metadata *m = gs_alloc(sizeof(*m));
-    m->families = gs_hmap_new(family_free);
+    m->texts = texts;
+    table_build(m);
     return m;
 }
 
@@ -37,7 +72,9 @@ void scrape_metadata_free(struct scrape_metadata *m)
 {
     if (!m)
         return;
-    gs_hmap_free(m->families);
+    drop_all(m);
+    free(m->families);
+    free(m->table);
     free(m);
 }
 
@@ -58,72 +95,97 @@ static char *unescape_help(struct gs_slice raw, bool quotes)
     return out;
 }
 
+static struct family *find_family(const struct scrape_metadata *m, struct gs_slice name)
+{
+    uint32_t symbol = tsdb_symbol_find(m->texts, name);
+    if (symbol == TSDB_NO_SYMBOL)
+        return NULL;
+    for (size_t at = home_of(m, symbol); m->table[at]; at = (at + 1) & (m->table_cap - 1))
+        if (m->families[m->table[at] - 1].name == symbol)
+            return &m->families[m->table[at] - 1];
+    return NULL;
+}
+
+// Families keep their number, and there are many targets, so that doubling would waste memory.
+static struct family *add_family(struct scrape_metadata *m, struct gs_slice name)
+{
+    if (m->n >= MAX_FAMILIES) {
+        drop_all(m);
+        table_build(m);
+    }
+    if (m->n == m->cap) {
+        m->cap += m->cap / 8 + 4;
+        m->families = gs_realloc_array(m->families, m->cap, sizeof(*m->families));
+    }
+    m->families[m->n++] =
+        (struct family){.type_name = "unknown", .name = tsdb_symbol_intern(m->texts, name)};
+    if (m->n * 4 > m->table_cap * 3)
+        table_build(m);
+    else
+        table_put(m, m->n - 1);
+    return &m->families[m->n - 1];
+}
+
+static void replace_text(struct scrape_metadata *m, uint32_t *symbol, struct gs_slice text)
+{
+    uint32_t before = *symbol;
+    *symbol = tsdb_symbol_intern(m->texts, text);
+    tsdb_symbol_unref(m->texts, before);
+}
+
 void scrape_metadata_set(struct scrape_metadata *m, const struct metrics_metadata *part)
 {
-    struct family *f = gs_hmap_get(m->families, part->family);
-    if (!f) {
-        if (gs_hmap_len(m->families) >= MAX_FAMILIES)
-            gs_hmap_clear(m->families);
-        f = gs_alloc(sizeof(*f));
-        f->type_name = "unknown";
-        gs_hmap_put(m->families, part->family, f);
-    }
-    f->sweep = m->sweep;
+    struct family *f = find_family(m, part->family);
+    if (!f)
+        f = add_family(m, part->family);
+    f->seen = true;
     if (part->type_name) {
         f->type_name = part->type_name;
-        f->type = part->type;
+        f->type = (uint16_t)part->type;
     }
     if (part->help.data) {
-        free(f->help);
-        f->help = unescape_help(part->help, part->escaped_quotes);
+        GS_AUTO_FREE char *help = unescape_help(part->help, part->escaped_quotes);
+        replace_text(m, &f->help, gs_slice_of(help));
     }
-    if (part->unit.data) {
-        free(f->unit);
-        f->unit = gs_slice_dup(part->unit);
-    }
+    if (part->unit.data)
+        replace_text(m, &f->unit, part->unit);
 }
 
 void scrape_metadata_begin_sweep(struct scrape_metadata *m)
 {
-    m->sweep++;
+    for (size_t i = 0; i < m->n; i++)
+        m->families[i].seen = false;
 }
 
 void scrape_metadata_sweep(struct scrape_metadata *m)
 {
-    size_t pos = 0, n = 0, cap = 0;
-    struct gs_slice name;
-    void *value;
-    char **expired = NULL; // the map must not change during the iteration
-    while (gs_hmap_next(m->families, &pos, &name, &value)) {
-        if (((const struct family *)value)->sweep == m->sweep)
-            continue;
-        gs_grow(&expired, &cap, n, sizeof(*expired));
-        expired[n++] = gs_slice_dup(name);
+    size_t kept = 0;
+    for (size_t i = 0; i < m->n; i++) {
+        if (m->families[i].seen)
+            m->families[kept++] = m->families[i];
+        else
+            drop_texts(m, &m->families[i]);
     }
-    for (size_t i = 0; i < n; i++) {
-        family_free(gs_hmap_remove_str(m->families, expired[i]));
-        free(expired[i]);
-    }
-    free(expired);
+    if (kept == m->n)
+        return;
+    m->n = kept;
+    table_build(m);
 }
 
-static struct metrics_metadata view_of(struct gs_slice name, const struct family *f)
+static struct metrics_metadata view_of(const struct scrape_metadata *m, const struct family *f)
 {
-    return (struct metrics_metadata){.family = name,
-                                     .help = gs_slice_of(f->help ? f->help : ""),
-                                     .unit = gs_slice_of(f->unit ? f->unit : ""),
-                                     .type = f->type,
+    return (struct metrics_metadata){.family = tsdb_symbol_text(m->texts, f->name),
+                                     .help = tsdb_symbol_text(m->texts, f->help),
+                                     .unit = tsdb_symbol_text(m->texts, f->unit),
+                                     .type = (enum metrics_type)f->type,
                                      .type_name = f->type_name};
 }
 
 void scrape_metadata_each(const struct scrape_metadata *m,
                           void (*fn)(void *arg, const struct metrics_metadata *m), void *arg)
 {
-    size_t pos = 0;
-    struct gs_slice name;
-    void *value;
-    while (gs_hmap_next(m->families, &pos, &name, &value)) {
-        struct metrics_metadata out = view_of(name, value);
+    for (size_t i = 0; i < m->n; i++) {
+        struct metrics_metadata out = view_of(m, &m->families[i]);
         fn(arg, &out);
     }
 }
@@ -148,10 +210,10 @@ bool scrape_metadata_find(const struct scrape_metadata *m, struct gs_slice serie
         if (!gs_slice_ends(series, parts[i].suffix))
             continue;
         struct gs_slice name = gs_slice_make(series.data, series.len - strlen(parts[i].suffix));
-        const struct family *f = gs_hmap_get(m->families, name);
+        const struct family *f = find_family(m, name);
         if (!f || (parts[i].type && !gs_streq(parts[i].type, f->type_name)))
             continue;
-        *ret = view_of(name, f);
+        *ret = view_of(m, f);
         return true;
     }
     return false;

@@ -14,7 +14,8 @@
 
 struct scrape_metadata; // of one target
 
-struct scrape_metadata *scrape_metadata_new(void);
+// texts: keeps the texts of all targets; borrowed.
+struct scrape_metadata *scrape_metadata_new(struct tsdb_symbols *texts);
 void scrape_metadata_free(struct scrape_metadata *m);
 // Fields that m does not have (help, unit, type_name) keep their values.
 void scrape_metadata_set(struct scrape_metadata *m, const struct metrics_metadata *part);

@@ -597,6 +597,62 @@ static void test_metadata_of_gone_families_is_dropped(void **state)
     stop(&w);
 }
 
+static char *families(int from, int until, const char *help)
+{
+    struct gs_buf out = {0};
+    for (int i = from; i < until; i++)
+        gs_buf_addf(&out, "# HELP f%d %s %d\n# TYPE f%d counter\nf%d 1\n", i, help, i, i, i);
+    return gs_buf_take(&out);
+}
+
+// Counts the families that have the help text of a target and their own number.
+struct expected_help {
+    const char *help;
+    size_t n, right;
+};
+
+static void check_help(void *arg, const struct metrics_metadata *m)
+{
+    struct expected_help *e = arg;
+    GS_AUTO_FREE char *help =
+        gs_format("%s %.*s", e->help, (int)m->family.len - 1, m->family.data + 1);
+    e->n++;
+    e->right += gs_slice_eq_str(m->help, help) && gs_streq(m->type_name, "counter");
+}
+
+static void expect_families(const struct world *w, const char *help, size_t n)
+{
+    struct expected_help e = {.help = help};
+    scrape_metadata_each(scrape_ingest_metadata(w->in), check_help, &e);
+    assert_int_equal(e.n, n);
+    assert_int_equal(e.right, n);
+}
+
+// Targets share texts, but each has its own families.
+static void test_targets_with_equal_families(void **state)
+{
+    enum { FAMILIES = 300, KEPT = 100 };
+    struct world a = start(&plain), b = a;
+    (void)state;
+    GS_AUTO_FREE char *all = families(0, FAMILIES, "text");
+    GS_AUTO_FREE char *fewer = families(FAMILIES - KEPT, FAMILIES, "text");
+    GS_AUTO_FREE char *other = families(0, FAMILIES, "other");
+    open_target(&a);
+    b.in = scrape_ingest_new(b.db, &b.cfg, target, 1);
+    text(&a, 1000, all);
+    text(&b, 1000, all);
+    for (int i = 2; i < 30; i++)
+        text(&a, 1000 * i, fewer);
+    expect_families(&a, "text", KEPT);
+    expect_families(&b, "text", FAMILIES);
+    text(&a, 30000, all);
+    text(&b, 30000, other);
+    expect_families(&a, "text", FAMILIES);
+    expect_families(&b, "other", FAMILIES);
+    scrape_ingest_free(b.in);
+    stop(&a);
+}
+
 struct others { // use the store while a scrape is paused
     struct world *w;
     struct tsdb_group *group;
@@ -802,6 +858,7 @@ int main(void)
         cmocka_unit_test(test_legacy_names),
         cmocka_unit_test(test_metric_relabelling),
         cmocka_unit_test(test_metadata_is_kept),
+        cmocka_unit_test(test_targets_with_equal_families),
         cmocka_unit_test(test_random_scrapes),
         cmocka_unit_test(test_numbers_of_gone_series_are_used_again),
         cmocka_unit_test(test_long_texts_pause),

@@ -144,6 +144,15 @@ static void strip_tens(struct amount *a)
     }
 }
 
+static bool fits(struct amount a)
+{
+    u128 limit = 1;
+    for (int i = 0; i < MAX_DIGITS; i++)
+        limit *= 10;
+    strip_tens(&a);
+    return a.mantissa < limit;
+}
+
 // Parses the digits. Digits that do not fit into the mantissa must be after the decimal point and
 // are rounded up.
 static struct gs_error *read_digits(const struct text *t, struct amount *a)
@@ -167,13 +176,9 @@ static struct gs_error *read_digits(const struct text *t, struct amount *a)
         a->mantissa = a->mantissa * 10 + digit;
         a->exponent--;
     }
+    bool fit = fits(*a); // rounding nines up makes zeros, which would be stripped
     a->mantissa += more;
-    u128 limit = 1;
-    for (int i = 0; i < MAX_DIGITS; i++)
-        limit *= 10;
-    struct amount stripped = *a;
-    strip_tens(&stripped);
-    return stripped.mantissa < limit ? NULL : bad_number();
+    return fit && fits(*a) ? NULL : bad_number();
 }
 
 // Rounds away from zero to a multiple of 10^exponent.

@@ -103,6 +103,8 @@ static void test_wrong_texts(void **state)
         {"0x10", FORMAT},
         {"--1", FORMAT},
         {"12345678901234567890123456789", "unable to parse numeric part of quantity"},
+        // Rounded up, it is 10^30E, which could not be parsed.
+        {"0999999999999999999999999999999.99000003E", "unable to parse numeric part of quantity"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         int64_t milli = 42;

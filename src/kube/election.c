@@ -84,11 +84,12 @@ static void on_lease_written(void *arg, int status, json_t *body, struct gs_erro
         report_leadership(e, NULL);
         observe_lease(e, body);
         take_leadership(e);
-    } else if (status == 409) {
-        lose_leadership(e, "another took the lease"); // the next attempt shows whether this is true
-    } else {
+    } else if (status != 409) {
         report_leadership(e, gs_error_message(err));
     }
+    // 409: another replica has taken the lease, somebody has edited it, or the client repeated this
+    // request because its connection was closed before the response. The next read shows the
+    // holder.
     gs_error_free(err);
 }
 

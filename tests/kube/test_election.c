@@ -37,7 +37,8 @@ struct bench {
     struct kube_client *kube;
     json_t *lease; // NULL: there is none
     int version, writes;
-    bool refuse; // writes end in 403
+    bool refuse;   // writes end in 403
+    bool conflict; // the next write is stored, and ends in 409
     struct replica replicas[N];
 };
 
@@ -69,7 +70,11 @@ static void handle(void *ctx, struct http_exchange *x)
     } else {
         if (!is_get)
             store(b, json_incref(body));
-        kube_reply_json(x, is_post ? 201 : 200, b->lease);
+        if (!is_get && b->conflict)
+            kube_reply_failure(x, 409, "Conflict", "this request was repeated");
+        else
+            kube_reply_json(x, is_post ? 201 : 200, b->lease);
+        b->conflict = b->conflict && is_get;
     }
     json_decref(body);
 }
@@ -199,6 +204,26 @@ static void test_a_lease_that_was_taken_is_lost(void **state)
     assert_string_equal(holder(b), "c");
 }
 
+// The HTTP client repeats a PUT whose connection ends before the response. If the first one was
+// stored, the second one has an old resourceVersion. `gpuscale hpa` ended.
+static void test_a_conflict_with_the_own_write_is_not_a_loss(void **state)
+{
+    struct bench *b = *state;
+    contend(b, A);
+    pass(b, 100);
+    assert_int_equal(b->replicas[A].led, 1);
+    b->conflict = true;
+    pass(b, 100);
+    assert_false(b->conflict);
+    assert_int_equal(b->replicas[A].lost, 0);
+    int writes = b->writes;
+    pass(b, 400); // longer than renew_ms
+    assert_true(b->writes > writes);
+    assert_int_equal(b->replicas[A].lost, 0);
+    assert_true(kube_election_leading(b->replicas[A].election));
+    assert_int_equal(codec_json_int(b->lease, -1, "spec", "leaseTransitions", NULL), 0);
+}
+
 struct recorder {
     struct http_client base;
     struct http_client *inner;
@@ -239,6 +264,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_who_cannot_renew_gives_up_before_the_lease_ends,
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_lease_that_was_taken_is_lost, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_conflict_with_the_own_write_is_not_a_loss, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(test_the_lease_does_not_wait_for_other_requests, set_up,
                                         tear_down),
     };

@@ -181,7 +181,7 @@ static struct gs_error *add_series(struct reader *r, const struct query *q, tsdb
 {
     tsdb_read(r->o->db, ref, q->start_ms, q->end_ms, &r->samples);
     if (!r->samples.n)
-        return NULL;
+        return go_on(r);
     size_t n = read_labels(r, ref);
     remote_encode_series(&r->result, r->labels, n, r->samples.t, r->samples.v, r->samples.n);
     if (r->raw.len + r->result.len > MAX_RESPONSE)
@@ -202,6 +202,8 @@ static struct gs_error *answer_query(struct reader *r, const struct query *q,
         err = tsdb_find(r->o->db, q->matchers, q->n_matchers, q->start_ms, q->end_ms, 0, &refs);
     if (!err)
         tsdb_isolation_filter(r->o->db, hold, &refs);
+    if (!err)
+        err = go_on(r);
     for (size_t i = 0; i < refs.len && !err; i++)
         err = add_series(r, q, refs.items[i]);
     if (!err)

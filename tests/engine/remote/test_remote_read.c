@@ -183,10 +183,40 @@ static void test_long_responses(void **state)
     assert_error(read_with(&o, &request, &response), GS_ELIMIT, "select fewer series");
 }
 
+static bool count_pause(void *arg)
+{
+    ++*(int *)arg;
+    return true;
+}
+
+// The request paused only once, after all series had been read.
+static void test_series_without_samples_do_not_block(void **state)
+{
+    enum { SERIES = 20000 };
+    struct tsdb *db = tsdb_new(&(struct tsdb_config){.max_series = SERIES});
+    GS_AUTO_BUF struct gs_buf request = {0}, response = {0};
+    int pauses = 0;
+    const struct remote_read_options o = {.db = db, .go_on = count_pause, .arg = &pauses};
+    (void)state;
+    for (int i = 0; i < SERIES; i++) {
+        GS_AUTO_FREE char *pod = gs_format("p%d", i);
+        const struct metrics_label l[] = {{GS_SLICE("__name__"), GS_SLICE("m")},
+                                          {GS_SLICE("pod"), gs_slice_of(pod)}};
+        assert_ok(tsdb_append(db, l, 2, 1000, 1));
+        assert_ok(tsdb_append(db, l, 2, 4000, 1)); // the queries are between them
+    }
+    for (int i = 0; i < 64; i++)
+        add_query(&request, 0, "__name__", "m");
+    assert_ok(read_with(&o, &request, &response));
+    assert_true(pauses > 1);
+    tsdb_free(db);
+}
+
 int main(void)
 {
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
     const struct CMUnitTest tests[] = {TEST(test_series_with_external_labels), TEST(test_matchers),
-                                       TEST(test_wrong_requests), TEST(test_long_responses)};
+                                       TEST(test_wrong_requests), TEST(test_long_responses),
+                                       TEST(test_series_without_samples_do_not_block)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

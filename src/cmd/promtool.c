@@ -420,7 +420,8 @@ static const struct {
 } absent[] = {
     {"tsdb", "analyze",
      NO_BLOCKS "/api/v1/status/tsdb of the engine has the metrics and labels with the most series"},
-    {"tsdb", "list", NO_BLOCKS "/api/v1/status/tsdb of the engine has the size of its store"},
+    {"tsdb", "list",
+     NO_BLOCKS "/api/v1/status/tsdb of the engine has the time range and the number of series"},
     {"tsdb", "dump", NO_BLOCKS "query the samples: promtool query instant SERVER 'SELECTOR[2h]'"},
     {"tsdb", "dump-openmetrics",
      NO_BLOCKS "query the samples: promtool query instant SERVER 'SELECTOR[2h]'"},

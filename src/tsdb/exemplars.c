@@ -17,7 +17,7 @@
 #define MAX_CHAR_BYTES 4 // of a character in UTF-8
 #define MAX_BYTES      ((size_t)TSDB_EXEMPLAR_MAX_CHARS * MAX_CHAR_BYTES)
 #define MAX_LABELS     TSDB_EXEMPLAR_MAX_CHARS
-#define STEPS_A_CALL   64 // exemplars between two calls of go_on
+#define STEPS_A_CALL   64 // exemplars and compared selectors between two calls of go_on
 
 struct chain { // the exemplars of a series
     uint64_t oldest, newest;
@@ -334,8 +334,7 @@ static bool matches(const struct decoded *series, const struct tsdb_exemplar_sel
     return true;
 }
 
-// Other requests can read between two calls of go_on, so that what is decoded belongs to the
-// reader.
+// Other requests can read during a call of go_on, so each reader has its own decoded labels.
 struct reader {
     struct tsdb_exemplars *x;
     const struct tsdb_exemplar_query *q;
@@ -346,9 +345,13 @@ struct reader {
     size_t steps;
 };
 
-static bool go_on(struct reader *r)
+static bool go_on(struct reader *r, size_t steps)
 {
-    return ++r->steps % STEPS_A_CALL || !r->q->go_on || r->q->go_on(r->q->arg);
+    r->steps += steps;
+    if (r->steps < STEPS_A_CALL)
+        return true;
+    r->steps = 0;
+    return !r->q->go_on || r->q->go_on(r->q->arg);
 }
 
 static bool matches_any(struct reader *r, const struct chain *c)
@@ -373,18 +376,19 @@ static struct tsdb_exemplar read_entry(const struct entry *e, struct decoded *la
                                   .has_t = e->has_t};
 }
 
-// Looks at each series at its oldest exemplar. If that is dropped meanwhile, the series can be
+// Compares each series at its oldest exemplar. If that is dropped meanwhile, the series can be
 // found twice. False: go_on returned false.
 static bool find_series(struct reader *r)
 {
     struct tsdb_exemplars *x = r->x;
     for (uint64_t k = x->first; k < r->end && k < x->first + x->n; k++) {
         const struct chain *c = entry_at(x, k)->chain;
-        if (c->oldest == k && matches_any(r, c)) {
+        bool compared = c->oldest == k;
+        if (compared && matches_any(r, c)) {
             gs_grow(&r->keys, &r->keys_cap, r->n_keys, sizeof(*r->keys));
             r->keys[r->n_keys++] = gs_slice_make(gs_strndup(c->key, c->key_len), c->key_len);
         }
-        if (!go_on(r))
+        if (!go_on(r, compared ? r->q->n_selectors : 1))
             return false;
         if (k < x->first)
             k = x->first - 1;
@@ -407,7 +411,7 @@ static bool read_series(struct reader *r, struct gs_slice key)
             r->q->fn(r->q->arg, &s, &shown, is_first);
             is_first = false;
         }
-        if (!go_on(r))
+        if (!go_on(r, 1))
             return false;
         if (k >= x->first && k < x->first + x->n) {
             k = entry_at(x, k)->next;

@@ -374,6 +374,48 @@ static void test_the_store_changes_during_a_query(void **state)
     }
 }
 
+static bool count_calls(void *arg)
+{
+    ++*(int *)arg;
+    return true;
+}
+
+static void print_nothing(void *arg, const struct tsdb_exemplar_series *s,
+                          const struct tsdb_exemplar *e, bool is_first)
+{
+    (void)arg;
+    (void)s;
+    (void)e;
+    (void)is_first;
+}
+
+// Each selector takes time.
+static void test_selectors_count_as_steps(void **state)
+{
+    const struct tsdb_matcher other = {
+        .name = GS_SLICE("job"), .op = TSDB_EQ, .value = GS_SLICE("other")};
+    struct tsdb_exemplar_selector selectors[100];
+    struct tsdb *db = tsdb_new(NULL);
+    int calls = 0;
+    for (size_t i = 0; i < GS_ARRAY_LEN(selectors); i++)
+        selectors[i] = (struct tsdb_exemplar_selector){&other, 1};
+    tsdb_exemplars_set_max(db, 10);
+    for (int k = 0; k < 10; k++) {
+        GS_AUTO_FREE char *name = gs_format("s-%d", k);
+        add(db, name, 1 + k, k, "x");
+    }
+    const struct tsdb_exemplar_query q = {.selectors = selectors,
+                                          .n_selectors = GS_ARRAY_LEN(selectors),
+                                          .maxt = INT64_MAX,
+                                          .fn = print_nothing,
+                                          .go_on = count_calls,
+                                          .arg = &calls};
+    assert_true(tsdb_exemplars_query(db, &q));
+    assert_int_equal(calls, 10);
+    tsdb_free(db);
+    (void)state;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -390,6 +432,7 @@ int main(void)
         cmocka_unit_test(test_numbers),
         cmocka_unit_test(test_the_store_changes_during_a_query),
         cmocka_unit_test(test_numbers_of_a_series),
+        cmocka_unit_test(test_selectors_count_as_steps),
         cmocka_unit_test(test_random_use),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -116,6 +116,22 @@ static void assert_fixed(double v)
 }
 
 // Compared with the C library, including halves and the limits of the fast path.
+static void test_whole_numbers(void **state)
+{
+    char text[21], want[21];
+    for (uint64_t power = 1;; power *= 10) {
+        const uint64_t numbers[] = {power - 1, power, power + 9, UINT64_MAX / power};
+        for (size_t i = 0; i < GS_ARRAY_LEN(numbers); i++) {
+            *gs_put_u64(text, numbers[i]) = '\0';
+            snprintf(want, sizeof(want), "%llu", (unsigned long long)numbers[i]);
+            assert_string_equal(text, want);
+        }
+        if (power > UINT64_MAX / 10)
+            break;
+    }
+    (void)state;
+}
+
 static void test_six_decimals(void **state)
 {
     static const double some[] = {0,           -0.0,
@@ -170,6 +186,7 @@ int main(void)
         cmocka_unit_test(test_doubles_print_shortest),
         cmocka_unit_test(test_doubles_round_trip),
         cmocka_unit_test(test_doubles_are_shortest),
+        cmocka_unit_test(test_whole_numbers),
         cmocka_unit_test(test_six_decimals),
         cmocka_unit_test(test_hexadecimal_digits),
     };

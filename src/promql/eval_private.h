@@ -245,7 +245,7 @@ void promql_stats_values(struct promql_eval *ev, const double *v, bool fixed);
 // The samples of a window for each step: after t - back_ms, until t + ahead_ms.
 void promql_stats_windows(struct promql_eval *ev, const struct promql_shift *shift, int64_t back_ms,
                           int64_t ahead_ms, const struct tsdb_samples *s);
-// All steps use what the first one has used since its count was used.
+// Counts for the other steps what the first one has used since its count was `used`.
 void promql_stats_repeat(struct promql_eval *ev, uint64_t used);
 // What the windows of the current steps use of a subquery with its own steps. Overwrites inner.
 void promql_stats_add_subquery(struct promql_eval *ev, struct promql_statistics *inner,

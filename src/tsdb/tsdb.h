@@ -54,7 +54,7 @@ typedef uint32_t tsdb_ref; // a series; valid until tsdb_generation() changes
 #define TSDB_NO_REF UINT32_MAX
 
 // Finds or creates the series. Labels are in any order and include __name__; empty values are
-// ignored. GS_ELIMIT at the series limit.
+// ignored. GS_ELIMIT: a limit of the store (series, label texts).
 struct gs_error *tsdb_series_get(struct tsdb *db, const struct metrics_label *labels, size_t n,
                                  tsdb_ref *ret);
 // GS_ECONFLICT: older than the newest sample. GS_EEXIST: same time, other value. No effect: same

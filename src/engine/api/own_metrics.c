@@ -126,7 +126,7 @@ static void write_store(const struct tsdb_stats *s, struct gs_buf *out)
     write_labelled(out, bytes, "part", "symbols", (double)s->bytes_symbols);
     counter(out, "gpuscale_tsdb_duplicate_samples_total",
             "Samples rejected because of another value for the same time.", (double)s->duplicates);
-    counter(out, "gpuscale_tsdb_series_refused_total", "Series rejected at the series limit.",
+    counter(out, "gpuscale_tsdb_series_refused_total", "Series rejected at a limit of the store.",
             (double)s->series_refused);
     counter(out, "gpuscale_tsdb_evicted_samples_total", "Samples dropped at the memory limit.",
             (double)s->evicted_samples);

@@ -148,7 +148,7 @@ start_controller_manager() {
 # bound.
 start_node() {
     kubeconfig "node-$1" "/O=system:nodes/CN=system:node:$1"
-    start "node-$1" "$bin/kubemark" --morph=kubelet --use-host-image-service=false --name="$1" --kubeconfig="$dir/node-$1.kubeconfig" \
+    start "node-$1" env TMPDIR="$dir" "$bin/kubemark" --morph=kubelet --use-host-image-service=false --name="$1" --kubeconfig="$dir/node-$1.kubeconfig" \
         --extended-resources="nvidia.com/gpu=$2" --node-labels=nvidia.com/gpu.product=SIMULATED \
         --kubelet-port="$(free_port)" --kubelet-read-only-port="$(free_port)"
     wait_for "node $1 is ready" kubectl wait --for=condition=Ready "node/$1" --timeout=1s

@@ -57,7 +57,7 @@ follow_nodes() {
     while read -r node gpus <&3; do
         case " $kubelets " in *" $node "*) continue ;; esac
         kubelets="$kubelets $node"
-        start "node-$node" "$bin/kubemark" --morph=kubelet --use-host-image-service=false --name="$node" --kubeconfig="$dir/admin.kubeconfig" \
+        start "node-$node" env TMPDIR="$dir" "$bin/kubemark" --morph=kubelet --use-host-image-service=false --name="$node" --kubeconfig="$dir/admin.kubeconfig" \
             --extended-resources="nvidia.com/gpu=$gpus" --kubelet-port="$(free_port)" --kubelet-read-only-port="$(free_port)"
     done 3<"$dir/karpenter-nodes"
     for node in $kubelets; do

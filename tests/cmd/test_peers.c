@@ -75,36 +75,46 @@ static void test_prometheus_keeps_its_defaults(void **state)
     gs_options_finish(&cmd_engine, &f);
 }
 
-// Runs promtool; returns its exit code. Its error must contain the text; NULL: none.
-static int promtool(int argc, const char *const *args, const char *text)
+static struct gs_error *promtool(int argc, const char *const *args, int *ret_exit)
 {
     char *argv[8], opts[1024];
-    int left = 0, code = 0;
+    int left = 0;
     for (int i = 0; i < argc; i++)
         argv[i] = (char *)(uintptr_t)args[i];
     assert_true(cmd_promtool.opts_size <= sizeof(opts));
     struct gs_common_opts common;
     assert_ok(gs_options_parse(&cmd_promtool, argc, argv, opts, &common, &left));
-    struct gs_error *err = cmd_promtool.run(opts, left, argv, &code);
+    struct gs_error *err = cmd_promtool.run(opts, left, argv, ret_exit);
     gs_options_finish(&cmd_promtool, opts);
-    if (text)
-        assert_error(err, GS_EINVAL, text);
-    else
-        assert_ok(err);
-    return code;
+    return err;
 }
 
 static void test_promtool_has_its_commands(void **state)
 {
-    const char *rules = "tests/engine/rules/none.yml";
-    assert_int_equal(promtool(3, (const char *const[]){"check", "rules", rules}, NULL), 1);
-    (void)promtool(2, (const char *const[]){"check", "config"},
-                   "usage: promtool check config FILE");
-    (void)promtool(3, (const char *const[]){"query", "instant", "http://localhost:9090"},
-                   "usage: promtool query instant SERVER EXPR");
-    (void)promtool(3, (const char *const[]){"tsdb", "analyze", "data"},
-                   "promtool tsdb analyze does not exist in gpuscale");
-    (void)promtool(3, (const char *const[]){"promql", "format", "sum("}, "sum(");
+    static const struct {
+        int argc;
+        const char *args[3];
+        enum gs_code code;
+        const char *error;
+    } wrong[] = {
+        {2, {"check", "config"}, GS_EINVAL, "usage: promtool check config FILE"},
+        {3,
+         {"query", "instant", "http://localhost:9090"},
+         GS_EINVAL,
+         "usage: promtool query instant SERVER EXPR"},
+        {3,
+         {"tsdb", "analyze", "data"},
+         GS_ENOTSUP,
+         "promtool tsdb analyze does not exist in gpuscale: the engine has no blocks"},
+        {2, {"tsdb", "unknown"}, GS_EINVAL, "promtool tsdb unknown does not exist in gpuscale"},
+        {3, {"promql", "format", "sum("}, GS_EINVAL, "sum("},
+    };
+    int code = 0;
+    for (size_t i = 0; i < GS_ARRAY_LEN(wrong); i++)
+        assert_error(promtool(wrong[i].argc, wrong[i].args, &code), wrong[i].code, wrong[i].error);
+    assert_ok(
+        promtool(3, (const char *const[]){"check", "rules", "tests/engine/rules/none.yml"}, &code));
+    assert_int_equal(code, 1);
 }
 
 static void test_sleep_reads_times(void **state)

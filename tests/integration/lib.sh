@@ -165,7 +165,7 @@ service_address() {
 }
 # specification FILE: the specs of its objects without fields that controllers set.
 specification() {
-    kubectl get -f "$1" -o json | jq -cS '[.items // [.] | .[] | [.kind, (.spec | del(.replicas, .clusterIP, .clusterIPs, .ports[]?.nodePort))]] | sort'
+    kubectl get -f "$1" -o json | jq -cS '[.items // [.] | .[] | [.kind, (.spec | del(.replicas, .nodeName, .clusterIP, .clusterIPs, .ports[]?.nodePort))]] | sort'
 }
 # apply_original NAME: applies the guide's own file beside the project, if it is there. The objects of examples/guides/NAME
 # must not change by it.

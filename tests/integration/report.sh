@@ -54,6 +54,7 @@ status=$(curl -s -o "$dir/body" -w '%{http_code}' "$GPUSCALE_URL/api/v1/gpuscale
 # After a crash, what was written is still there, and time without an engine is counted once.
 kill -KILL "$up_pid"
 wait "$up_pid" || true
+up_pid= # it is not expected to run
 hours() { "$gpuscale" report --since 1d --file "$dir/data/ledger.db" -o json | jq .total.hours; }
 before=$(hours)
 wait_for "the processes of the killed instance end" nothing_left

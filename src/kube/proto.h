@@ -32,7 +32,10 @@ struct gs_error *kube_proto_next(struct gs_slice *message, struct kube_proto_tok
 // Reads a number, as of a packed list, and moves the start of the text behind it. GS_EPROTO.
 struct gs_error *kube_proto_varint(struct gs_slice *text, uint64_t *ret);
 
+// Adds a number without a field, as of a packed list.
+void kube_proto_add_number(struct gs_buf *out, uint64_t value);
 void kube_proto_add_varint(struct gs_buf *out, uint64_t number, uint64_t value);
+void kube_proto_add_double(struct gs_buf *out, uint64_t number, double value); // NaNs keep all bits
 void kube_proto_add_bytes(struct gs_buf *out, uint64_t number, struct gs_slice bytes);
 
 // --- objects ---

@@ -6,7 +6,7 @@
 
 // --- wire format ---
 
-static void add_number(struct gs_buf *out, uint64_t v)
+void kube_proto_add_number(struct gs_buf *out, uint64_t v)
 {
     while (v >= 0x80) {
         gs_buf_add_char(out, (char)(v | 0x80));
@@ -17,20 +17,20 @@ static void add_number(struct gs_buf *out, uint64_t v)
 
 void kube_proto_add_varint(struct gs_buf *out, uint64_t number, uint64_t value)
 {
-    add_number(out, number << 3 | KUBE_PROTO_VARINT);
-    add_number(out, value);
+    kube_proto_add_number(out, number << 3 | KUBE_PROTO_VARINT);
+    kube_proto_add_number(out, value);
 }
 
 void kube_proto_add_bytes(struct gs_buf *out, uint64_t number, struct gs_slice bytes)
 {
-    add_number(out, number << 3 | KUBE_PROTO_BYTES);
-    add_number(out, bytes.len);
+    kube_proto_add_number(out, number << 3 | KUBE_PROTO_BYTES);
+    kube_proto_add_number(out, bytes.len);
     gs_buf_add_slice(out, bytes);
 }
 
-static void add_double(struct gs_buf *out, uint64_t number, double value)
+void kube_proto_add_double(struct gs_buf *out, uint64_t number, double value)
 {
-    add_number(out, number << 3 | KUBE_PROTO_64);
+    kube_proto_add_number(out, number << 3 | KUBE_PROTO_64);
     gs_buf_add(out, &value, sizeof(value));
 }
 
@@ -134,7 +134,7 @@ static struct gs_error *encode_value(enum kube_field_kind kind, const struct kub
         kube_proto_add_varint(out, number, (uint64_t)json_integer_value(v));
         return NULL;
     case KUBE_F_NUMBER:
-        add_double(out, number, json_number_value(v));
+        kube_proto_add_double(out, number, json_number_value(v));
         return NULL;
     case KUBE_F_BOOL:
         kube_proto_add_varint(out, number, json_is_true(v));

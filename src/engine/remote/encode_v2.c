@@ -2,8 +2,6 @@
 #include "base/hmap.h"
 #include "engine/remote/send_private.h"
 
-#define WIRE_64 1u
-
 // Numbers of fields. The names are those of the specification.
 enum {
     REQUEST_SYMBOLS = 4,
@@ -21,24 +19,6 @@ enum {
     METADATA_HELP_REF = 3,
     METADATA_UNIT_REF = 4,
 };
-
-static void add_varint(struct gs_buf *out, uint64_t v)
-{
-    for (; v >= 0x80; v >>= 7)
-        gs_buf_add_char(out, (char)(v | 0x80));
-    gs_buf_add_char(out, (char)v);
-}
-
-static void add_double(struct gs_buf *out, unsigned number, double v)
-{
-    uint64_t bits;
-    char bytes[sizeof(bits)];
-    memcpy(&bits, &v, sizeof(bits)); // the stale marker is a NaN with a payload
-    for (size_t i = 0; i < sizeof(bytes); i++)
-        bytes[i] = (char)(bits >> 8 * i);
-    add_varint(out, number << 3 | WIRE_64);
-    gs_buf_add(out, bytes, sizeof(bytes));
-}
 
 // --- symbols ---
 
@@ -61,8 +41,8 @@ static void add_refs(struct remote_encoder *e, struct gs_buf *out, unsigned numb
 {
     gs_buf_clear(&e->refs);
     for (size_t i = 0; i < n; i++) {
-        add_varint(&e->refs, symbol(e, labels[i].name));
-        add_varint(&e->refs, symbol(e, labels[i].value));
+        kube_proto_add_number(&e->refs, symbol(e, labels[i].name));
+        kube_proto_add_number(&e->refs, symbol(e, labels[i].value));
     }
     if (n)
         kube_proto_add_bytes(out, number, gs_buf_slice(&e->refs));
@@ -78,7 +58,7 @@ void remote_encoder_begin_series(struct remote_encoder *e, const struct metrics_
 void remote_encoder_sample(struct remote_encoder *e, int64_t t_ms, double v)
 {
     gs_buf_clear(&e->part);
-    add_double(&e->part, SAMPLE_VALUE, v);
+    kube_proto_add_double(&e->part, SAMPLE_VALUE, v);
     kube_proto_add_varint(&e->part, SAMPLE_TIMESTAMP, (uint64_t)t_ms);
     kube_proto_add_bytes(&e->series, SERIES_SAMPLES, gs_buf_slice(&e->part));
 }
@@ -87,7 +67,7 @@ void remote_encoder_exemplar(struct remote_encoder *e, const struct tsdb_exempla
 {
     gs_buf_clear(&e->part);
     add_refs(e, &e->part, EXEMPLAR_LABELS_REFS, x->labels, x->n_labels);
-    add_double(&e->part, EXEMPLAR_VALUE, x->value);
+    kube_proto_add_double(&e->part, EXEMPLAR_VALUE, x->value);
     kube_proto_add_varint(&e->part, EXEMPLAR_TIMESTAMP, (uint64_t)x->t_ms);
     kube_proto_add_bytes(&e->series, SERIES_EXEMPLARS, gs_buf_slice(&e->part));
 }

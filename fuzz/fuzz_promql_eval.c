@@ -38,12 +38,12 @@ static bool same(const struct promql_result *a, const struct promql_result *b)
         return false;
     for (size_t i = 0; i < a->matrix.n; i++) {
         const struct promql_series *x = &a->matrix.series[i], *y = &b->matrix.series[i];
-        if (x->labels.n != y->labels.n ||
+        if (tsdb_labels_len(x->labels) != tsdb_labels_len(y->labels) ||
             memcmp(x->v, y->v, a->matrix.n_steps * sizeof(*x->v)) != 0)
             return false;
-        for (size_t k = 0; k < x->labels.n; k++)
-            if (!gs_slice_eq(promql_text(a, x->labels.pairs[k].value),
-                             promql_text(b, y->labels.pairs[k].value)))
+        for (size_t k = 0; k < tsdb_labels_len(x->labels); k++)
+            if (!gs_slice_eq(promql_label_at(a, x->labels, k).value,
+                             promql_label_at(b, y->labels, k).value))
                 return false;
     }
     return true;

@@ -88,13 +88,15 @@ static bool copy_labels(const struct promql_result *r, struct tsdb_labels l, str
                         struct source_sample *s)
 {
     bool ok = true;
-    struct metrics_label *labels = gs_arena_alloc(a, (l.n + 1) * sizeof(*labels));
-    for (size_t i = 0; labels && i < l.n; i++) {
-        labels[i].name = copy_text(a, promql_text(r, l.pairs[i].name), &ok);
-        labels[i].value = copy_text(a, promql_text(r, l.pairs[i].value), &ok);
+    size_t n = tsdb_labels_len(l);
+    struct metrics_label *labels = gs_arena_alloc(a, (n + 1) * sizeof(*labels));
+    for (size_t i = 0; labels && i < n; i++) {
+        struct metrics_label label = promql_label_at(r, l, i);
+        labels[i].name = copy_text(a, label.name, &ok);
+        labels[i].value = copy_text(a, label.value, &ok);
     }
     s->labels = labels;
-    s->n_labels = l.n;
+    s->n_labels = n;
     return ok && labels;
 }
 
@@ -149,15 +151,12 @@ static bool add_shape(struct shapes *s, const struct tsdb_symbols *symbols, stru
     bool ok = true;
     gs_grow(&o->items, &s->cap, o->n, sizeof(*o->items));
     struct source_shape *shape = &o->items[o->n];
-    struct gs_slice *names = gs_arena_alloc(&o->arena, (l.n + 1) * sizeof(*names));
-    *shape = (struct source_shape){.name = GS_SLICE(""), .labels = names};
-    for (size_t i = 0; names && i < l.n; i++) {
-        if (l.pairs[i].name == TSDB_SYMBOL_NAME)
-            shape->name = copy_text(&o->arena, tsdb_symbol_text(symbols, l.pairs[i].value), &ok);
-        else
-            names[shape->n_labels++] =
-                copy_text(&o->arena, tsdb_symbol_text(symbols, l.pairs[i].name), &ok);
-    }
+    struct gs_slice *names = gs_arena_alloc(&o->arena, ((size_t)l.n + 1) * sizeof(*names));
+    *shape = (struct source_shape){.labels = names};
+    shape->name = copy_text(&o->arena, tsdb_symbol_text(symbols, l.metric), &ok);
+    for (size_t i = 0; names && i < l.n; i++)
+        names[shape->n_labels++] =
+            copy_text(&o->arena, tsdb_symbol_text(symbols, l.pairs[i].name), &ok);
     o->n++;
     gs_hmap_put(s->index, gs_buf_slice(&s->key), (void *)(uintptr_t)o->n);
     return ok && names;
@@ -166,12 +165,9 @@ static bool add_shape(struct shapes *s, const struct tsdb_symbols *symbols, stru
 static bool count_series(struct shapes *s, const struct tsdb_symbols *symbols, struct tsdb_labels l)
 {
     gs_buf_clear(&s->key);
-    for (size_t i = 0; i < l.n; i++) {
-        bool name = l.pairs[i].name == TSDB_SYMBOL_NAME;
+    gs_buf_add(&s->key, &l.metric, sizeof(l.metric));
+    for (size_t i = 0; i < l.n; i++)
         gs_buf_add(&s->key, &l.pairs[i].name, sizeof(l.pairs[i].name));
-        if (name)
-            gs_buf_add(&s->key, &l.pairs[i].value, sizeof(l.pairs[i].value));
-    }
     size_t at = (size_t)(uintptr_t)gs_hmap_get(s->index, gs_buf_slice(&s->key));
     if (!at && !add_shape(s, symbols, l))
         return false;

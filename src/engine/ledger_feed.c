@@ -241,12 +241,11 @@ static void copy_samples(struct engine_ledger *l, const struct promql_result *r)
     struct metrics_label labels[MAX_LABELS];
     for (size_t i = 0; r->type == PROMQL_RESULT_VECTOR && i < r->matrix.n; i++) {
         const struct promql_series *s = &r->matrix.series[i];
-        size_t n = s->labels.n < MAX_LABELS ? s->labels.n : MAX_LABELS;
+        size_t all = tsdb_labels_len(s->labels), n = all < MAX_LABELS ? all : MAX_LABELS;
         if (promql_absent(s->v[0]))
             continue;
         for (size_t k = 0; k < n; k++)
-            labels[k] = (struct metrics_label){promql_text(r, s->labels.pairs[k].name),
-                                               promql_text(r, s->labels.pairs[k].value)};
+            labels[k] = promql_label_at(r, s->labels, k);
         ledger_observation_add(l->observation, l->series, labels, n, s->v[0]);
     }
 }

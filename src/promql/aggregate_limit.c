@@ -24,9 +24,10 @@ static void add_text(struct gs_buf *out, struct gs_slice s)
 static double place_of(const struct promql_eval *ev, struct tsdb_labels l)
 {
     GS_AUTO_BUF struct gs_buf text = {0};
-    for (size_t i = 0; i < l.n; i++) {
-        add_text(&text, promql_eval_text(ev, l.pairs[i].name));
-        add_text(&text, promql_eval_text(ev, l.pairs[i].value));
+    for (size_t i = 0; i < tsdb_labels_len(l); i++) {
+        struct tsdb_pair pair = tsdb_labels_at(l, i);
+        add_text(&text, promql_eval_text(ev, pair.name));
+        add_text(&text, promql_eval_text(ev, pair.value));
     }
     return (double)XXH64(text.data ? text.data : "", text.len, 0) / 18446744073709551615.0;
 }

@@ -350,3 +350,9 @@ struct gs_slice promql_text(const struct promql_result *r, uint32_t symbol)
 {
     return promql_eval_text(r->own, symbol);
 }
+
+struct metrics_label promql_label_at(const struct promql_result *r, struct tsdb_labels l, size_t i)
+{
+    struct tsdb_pair pair = tsdb_labels_at(l, i);
+    return (struct metrics_label){promql_text(r, pair.name), promql_text(r, pair.value)};
+}

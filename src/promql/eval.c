@@ -182,11 +182,27 @@ struct gs_slice promql_eval_text(const struct promql_eval *ev, uint32_t symbol)
     return tsdb_symbol_text(tsdb_symbols(ev->engine->db), symbol);
 }
 
+struct gs_error *promql_eval_labels(const struct promql_eval *ev, const struct tsdb_pair *pairs,
+                                    size_t n, uint32_t metric, struct tsdb_labels *ret)
+{
+    if (n > TSDB_LABELS_MAX_PAIRS)
+        return gs_error_new(GS_ELIMIT, "a label set of the query has more than %d labels",
+                            TSDB_LABELS_MAX_PAIRS);
+    *ret = (struct tsdb_labels){.pairs = pairs, .metric = metric, .n = (uint16_t)n};
+    while (metric != TSDB_SYMBOL_EMPTY && ret->before < n &&
+           gs_slice_compare(promql_eval_text(ev, pairs[ret->before].name), GS_SLICE("__name__")) <
+               0)
+        ret->before++;
+    return NULL;
+}
+
 struct gs_error *promql_eval_with_label(struct promql_eval *ev, struct tsdb_labels from,
                                         uint32_t name, uint32_t value, struct tsdb_labels *ret)
 {
+    if (name == TSDB_SYMBOL_NAME)
+        return promql_eval_labels(ev, from.pairs, from.n, value, ret);
     struct tsdb_pair *pairs;
-    struct gs_error *err = promql_eval_alloc(ev, from.n + 1, sizeof(*pairs), &pairs);
+    struct gs_error *err = promql_eval_alloc(ev, (size_t)from.n + 1, sizeof(*pairs), &pairs);
     if (err)
         return err;
     struct gs_slice text = promql_eval_text(ev, name);
@@ -203,8 +219,7 @@ struct gs_error *promql_eval_with_label(struct promql_eval *ev, struct tsdb_labe
     }
     if (!put)
         pairs[n++] = (struct tsdb_pair){name, value};
-    *ret = (struct tsdb_labels){pairs, n};
-    return NULL;
+    return promql_eval_labels(ev, pairs, n, from.metric, ret);
 }
 
 static struct gs_error *without_metadata(struct promql_eval *ev, struct tsdb_labels l,
@@ -218,8 +233,7 @@ static struct gs_error *without_metadata(struct promql_eval *ev, struct tsdb_lab
     for (size_t i = 0; i < l.n; i++)
         if (!promql_is_metadata(ev, l.pairs[i].name))
             pairs[n++] = l.pairs[i];
-    *ret = (struct tsdb_labels){pairs, n};
-    return NULL;
+    return promql_eval_labels(ev, pairs, n, TSDB_SYMBOL_EMPTY, ret);
 }
 
 struct gs_error *promql_eval_without_name(struct promql_eval *ev, struct tsdb_labels l,
@@ -227,24 +241,19 @@ struct gs_error *promql_eval_without_name(struct promql_eval *ev, struct tsdb_la
 {
     if (ev->metadata[0] != TSDB_NO_SYMBOL || ev->metadata[1] != TSDB_NO_SYMBOL)
         return without_metadata(ev, l, ret);
-    if (l.n && l.pairs[0].name == TSDB_SYMBOL_NAME) {
-        *ret = (struct tsdb_labels){l.pairs + 1, l.n - 1};
-        return NULL;
-    }
-    *ret = l;
-    if (tsdb_labels_get(l, TSDB_SYMBOL_NAME) == TSDB_SYMBOL_EMPTY)
-        return NULL;
-    return promql_eval_with_label(ev, l, TSDB_SYMBOL_NAME, TSDB_SYMBOL_EMPTY, ret);
+    *ret = tsdb_labels_without_metric(l);
+    return NULL;
 }
 
 void promql_eval_print_labels(const struct promql_eval *ev, struct tsdb_labels l,
                               struct gs_buf *out)
 {
     gs_buf_add_char(out, '{');
-    for (size_t i = 0; i < l.n; i++) {
+    for (size_t i = 0; i < tsdb_labels_len(l); i++) {
+        struct tsdb_pair pair = tsdb_labels_at(l, i);
         gs_buf_addf(out, "%s" GS_SLICE_FMT "=\"", i ? ", " : "",
-                    GS_SLICE_ARG(promql_eval_text(ev, l.pairs[i].name)));
-        struct gs_slice v = promql_eval_text(ev, l.pairs[i].value);
+                    GS_SLICE_ARG(promql_eval_text(ev, pair.name)));
+        struct gs_slice v = promql_eval_text(ev, pair.value);
         for (size_t k = 0; k < v.len; k++) {
             if (v.data[k] == '"' || v.data[k] == '\\')
                 gs_buf_add_char(out, '\\');
@@ -286,13 +295,9 @@ struct gs_error *promql_eval_merge_equal(struct promql_eval *ev, struct promql_m
     size_t kept = 0;
     for (size_t i = 0; i < m->n && !err; i++) {
         struct tsdb_labels l = m->series[i].labels;
-        size_t at = gs_hash(l.pairs, l.n * sizeof(*l.pairs)) & (cap - 1);
-        for (; table[at]; at = (at + 1) & (cap - 1)) {
-            struct tsdb_labels other = m->series[table[at] - 1].labels;
-            if (other.n == l.n &&
-                (!l.n || memcmp(other.pairs, l.pairs, l.n * sizeof(*l.pairs)) == 0))
-                break;
-        }
+        size_t at = tsdb_labels_hash(l) & (cap - 1);
+        while (table[at] && !tsdb_labels_equal(m->series[table[at] - 1].labels, l))
+            at = (at + 1) & (cap - 1);
         if (table[at]) {
             err =
                 merge_into(&m->series[table[at] - 1], &m->series[i], m->n_steps, strict, conflict);

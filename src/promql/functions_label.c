@@ -19,6 +19,8 @@ static struct gs_slice string_arg(const struct promql_node *call, size_t i)
 static struct gs_slice label_of(const struct promql_eval *ev, struct tsdb_labels l,
                                 struct gs_slice name)
 {
+    if (gs_slice_eq_str(name, "__name__"))
+        return promql_eval_text(ev, l.metric);
     for (size_t i = 0; i < l.n; i++)
         if (gs_slice_eq(promql_eval_text(ev, l.pairs[i].name), name))
             return promql_eval_text(ev, l.pairs[i].value);
@@ -156,16 +158,16 @@ struct order {
 
 static int compare_sets(const struct promql_eval *ev, struct tsdb_labels a, struct tsdb_labels b)
 {
-    for (size_t i = 0; i < a.n && i < b.n; i++) {
-        int order = gs_slice_compare(promql_eval_text(ev, a.pairs[i].name),
-                                     promql_eval_text(ev, b.pairs[i].name));
+    size_t n_a = tsdb_labels_len(a), n_b = tsdb_labels_len(b);
+    for (size_t i = 0; i < n_a && i < n_b; i++) {
+        struct tsdb_pair x = tsdb_labels_at(a, i), y = tsdb_labels_at(b, i);
+        int order = gs_slice_compare(promql_eval_text(ev, x.name), promql_eval_text(ev, y.name));
         if (!order)
-            order = gs_slice_compare(promql_eval_text(ev, a.pairs[i].value),
-                                     promql_eval_text(ev, b.pairs[i].value));
+            order = gs_slice_compare(promql_eval_text(ev, x.value), promql_eval_text(ev, y.value));
         if (order)
             return order;
     }
-    return (a.n > b.n) - (a.n < b.n);
+    return (n_a > n_b) - (n_a < n_b);
 }
 
 static int compare_series(const void *a, const void *b, void *arg)

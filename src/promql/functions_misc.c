@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-static const struct tsdb_labels no_labels = {NULL, 0};
+static const struct tsdb_labels no_labels = {0};
 
 static size_t n_steps(const struct promql_eval *ev)
 {

@@ -21,6 +21,8 @@ static size_t key_words(const struct promql_eval *ev, const struct promql_key_ru
             out[n++] = tsdb_labels_get(l, r->names[i]);
         return n;
     }
+    if (r->with_name && !in_rule(r, TSDB_SYMBOL_NAME))
+        out[n++] = l.metric;
     for (size_t i = 0; i < l.n; i++) {
         uint32_t name = l.pairs[i].name;
         if ((!r->with_name && promql_is_metadata(ev, name)) || in_rule(r, name))
@@ -313,16 +315,16 @@ struct gs_error *promql_eval_key_labels(struct promql_eval *ev, const struct pro
                                         struct tsdb_labels from, struct tsdb_labels *ret)
 {
     struct tsdb_pair *pairs;
-    struct gs_error *err = promql_eval_alloc(ev, from.n + 1, sizeof(*pairs), &pairs);
+    struct gs_error *err = promql_eval_alloc(ev, (size_t)from.n + 1, sizeof(*pairs), &pairs);
     if (err)
         return err;
     size_t n = 0;
+    uint32_t metric = rule->on && in_rule(rule, TSDB_SYMBOL_NAME) ? from.metric : TSDB_SYMBOL_EMPTY;
     for (size_t i = 0; i < from.n; i++) {
         bool named = in_rule(rule, from.pairs[i].name);
         bool keep = rule->on ? named : !named && !promql_is_metadata(ev, from.pairs[i].name);
         if (keep)
             pairs[n++] = from.pairs[i];
     }
-    *ret = (struct tsdb_labels){pairs, n};
-    return NULL;
+    return promql_eval_labels(ev, pairs, n, metric, ret);
 }

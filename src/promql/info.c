@@ -234,7 +234,7 @@ static struct gs_error *add_labels(const struct enrichment *e, struct tsdb_label
     *ret = base;
     for (const uint32_t *m = e->match; *m != NONE; m++) {
         struct tsdb_labels info = e->info.series[*m].labels;
-        for (size_t i = 0; i < info.n; i++) {
+        for (size_t i = 0; i < info.n; i++) { // without its name
             uint32_t name = info.pairs[i].name, value = info.pairs[i].value;
             struct gs_slice text = promql_eval_text(e->ev, name);
             if (promql_is_metadata(e->ev, name) || !is_wanted(e, text) ||
@@ -297,9 +297,7 @@ static struct gs_error *enrich_series(struct enrichment *e, size_t base, struct 
                 err = add_labels(e, s->labels, &labels);
             swap_matches(e);
         }
-        bool same =
-            made != SIZE_MAX && labels.n == last.n &&
-            (!labels.n || memcmp(labels.pairs, last.pairs, labels.n * sizeof(*labels.pairs)) == 0);
+        bool same = made != SIZE_MAX && tsdb_labels_equal(labels, last);
         if (!err && !same) {
             struct promql_series *added;
             err = promql_eval_add_series(e->ev, ret, labels, &added);

@@ -62,14 +62,13 @@ uint32_t promql_label_number(struct promql_cache_view *v, struct promql_label_ta
                              struct tsdb_labels l)
 {
     size_t bytes = l.n * sizeof(*l.pairs);
-    uint32_t hash = (uint32_t)gs_hash(l.pairs, bytes);
+    uint32_t hash = (uint32_t)tsdb_labels_hash(l);
     if (t->n == t->cap && !grow_table(v, t))
         return PROMQL_NO_NUMBER;
     size_t mask = t->cap * 2 - 1, at = hash & mask;
     for (; t->slots[at]; at = (at + 1) & mask) {
         uint32_t i = t->slots[at] - 1;
-        if (t->hashes[i] == hash && t->labels[i].n == l.n &&
-            (!l.n || memcmp(t->labels[i].pairs, l.pairs, bytes) == 0))
+        if (t->hashes[i] == hash && tsdb_labels_equal(t->labels[i], l))
             return i;
     }
     if (!promql_entry_grow(v, &t->entry, bytes + 16))
@@ -77,7 +76,8 @@ uint32_t promql_label_number(struct promql_cache_view *v, struct promql_label_ta
     struct tsdb_pair *pairs = gs_arena_alloc(&t->arena, bytes ? bytes : 1);
     if (l.n)
         memcpy(pairs, l.pairs, bytes);
-    t->labels[t->n] = (struct tsdb_labels){pairs, l.n};
+    l.pairs = pairs;
+    t->labels[t->n] = l;
     t->hashes[t->n] = hash;
     t->slots[at] = (uint32_t)++t->n;
     return (uint32_t)t->n - 1;

@@ -91,3 +91,5 @@ struct gs_error *promql_range(struct promql_engine *e, const struct promql_expr 
                               struct promql_result *ret);
 void promql_result_finish(struct promql_result *r);
 struct gs_slice promql_text(const struct promql_result *r, uint32_t symbol);
+// The label i of a set of the result, in the order of the names. i < tsdb_labels_len().
+struct metrics_label promql_label_at(const struct promql_result *r, struct tsdb_labels l, size_t i);

@@ -104,9 +104,10 @@ static void encode_series(const struct tsdb *db, tsdb_ref ref, struct gs_buf *ou
 {
     struct tsdb_labels l = tsdb_series_labels(db, ref);
     gs_buf_clear(out);
-    for (size_t i = 0; i < l.n; i++) {
-        add_string(out, tsdb_symbol_text(db->symbols, l.pairs[i].name));
-        add_string(out, tsdb_symbol_text(db->symbols, l.pairs[i].value));
+    for (size_t i = 0; i < tsdb_labels_len(l); i++) {
+        struct metrics_label label = tsdb_labels_text_at(db->symbols, l, i);
+        add_string(out, label.name);
+        add_string(out, label.value);
     }
 }
 

@@ -49,13 +49,14 @@ static void add_label_value(struct tsdb *db, const struct tsdb_pair *pair)
 
 void tsdb_index_add(struct tsdb *db, tsdb_ref ref)
 {
-    const struct tsdb_series *s = &db->series[ref];
-    for (size_t i = 0; i < s->n_pairs; i++) {
-        struct tsdb_postings *list = gs_hmap_get(db->postings, key_of_pair(&s->pairs[i]));
+    struct tsdb_labels l = tsdb_series_labels(db, ref);
+    for (size_t i = 0; i < tsdb_labels_len(l); i++) {
+        const struct tsdb_pair pair = tsdb_labels_at(l, i);
+        struct tsdb_postings *list = gs_hmap_get(db->postings, key_of_pair(&pair));
         if (!list) {
             list = gs_alloc(sizeof(*list));
-            gs_hmap_put(db->postings, key_of_pair(&s->pairs[i]), list);
-            add_label_value(db, &s->pairs[i]);
+            gs_hmap_put(db->postings, key_of_pair(&pair), list);
+            add_label_value(db, &pair);
         }
         tsdb_postings_add(list, ref);
     }
@@ -70,13 +71,14 @@ struct touched { // by the removal of several series
 
 static void note_leaving(struct tsdb *db, tsdb_ref ref, struct touched *t)
 {
-    const struct tsdb_series *s = &db->series[ref];
-    for (size_t i = 0; i < s->n_pairs; i++) {
-        struct tsdb_postings *list = gs_hmap_get(db->postings, key_of_pair(&s->pairs[i]));
+    struct tsdb_labels l = tsdb_series_labels(db, ref);
+    for (size_t i = 0; i < tsdb_labels_len(l); i++) {
+        const struct tsdb_pair pair = tsdb_labels_at(l, i);
+        struct tsdb_postings *list = gs_hmap_get(db->postings, key_of_pair(&pair));
         if (list->going++)
             continue;
         gs_grow(&t->pairs, &t->cap, t->n, sizeof(*t->pairs));
-        t->pairs[t->n++] = s->pairs[i];
+        t->pairs[t->n++] = pair;
     }
 }
 
@@ -221,7 +223,7 @@ static void union_of_values(const struct tsdb *db, const struct tsdb_matcher *m,
 static void all_series(const struct tsdb *db, struct tsdb_refs *ret)
 {
     for (size_t i = 0; i < db->n_series; i++)
-        if (db->series[i].pairs)
+        if (db->series[i].set)
             add_ref(ret, (tsdb_ref)i);
 }
 
@@ -232,11 +234,11 @@ struct compiled { // a matcher with symbols
     bool last_answer;
 };
 
-static bool series_matches(const struct tsdb *db, const struct tsdb_series *s, struct compiled *c)
+static bool series_matches(const struct tsdb *db, tsdb_ref ref, struct compiled *c)
 {
     uint32_t value = TSDB_SYMBOL_EMPTY;
     if (c->name != TSDB_NO_SYMBOL)
-        value = tsdb_labels_get((struct tsdb_labels){s->pairs, s->n_pairs}, c->name);
+        value = tsdb_labels_get(tsdb_series_labels(db, ref), c->name);
     if (c->m->op == TSDB_EQ)
         return value == c->value;
     if (c->m->op == TSDB_NEQ)
@@ -293,18 +295,18 @@ static struct compiled *compile(const struct tsdb *db, const struct tsdb_matcher
     return c;
 }
 
-static bool matches_all(const struct tsdb *db, const struct tsdb_series *s, struct compiled *c,
-                        size_t n, size_t done)
+static bool matches_all(const struct tsdb *db, tsdb_ref ref, struct compiled *c, size_t n,
+                        size_t done)
 {
     bool ok = true;
     for (size_t k = 0; ok && k < n; k++)
-        ok = k == done || series_matches(db, s, &c[k]);
+        ok = k == done || series_matches(db, ref, &c[k]);
     return ok;
 }
 
 static bool is_alive(const struct tsdb_series *s)
 {
-    return s->pairs && s->shared_by != TSDB_SERIES_DEAD;
+    return s->set && s->shared_by != TSDB_SERIES_DEAD;
 }
 
 void tsdb_filter(const struct tsdb *db, const struct tsdb_matcher *m, size_t n_m,
@@ -314,9 +316,9 @@ void tsdb_filter(const struct tsdb *db, const struct tsdb_matcher *m, size_t n_m
     GS_AUTO_FREE struct compiled *c = compile(db, m, n_m);
     size_t kept = 0;
     for (size_t i = 0; i < refs->len; i++) {
-        const struct tsdb_series *s = &db->series[refs->items[i]];
-        if (is_alive(s) && matches_all(db, s, c, n_m, SIZE_MAX))
-            refs->items[kept++] = refs->items[i];
+        tsdb_ref ref = refs->items[i];
+        if (is_alive(&db->series[ref]) && matches_all(db, ref, c, n_m, SIZE_MAX))
+            refs->items[kept++] = ref;
     }
     refs->len = kept;
 }
@@ -331,9 +333,9 @@ static struct gs_error *find(const struct tsdb *db, const struct tsdb_matcher *m
     size_t done, kept = 0;
     candidates(db, c, n_m, &found, &done);
     for (size_t i = 0; i < found.len; i++) {
-        const struct tsdb_series *s = &db->series[found.items[i]];
-        if (in_time(s, span) && matches_all(db, s, c, n_m, done))
-            found.items[kept++] = found.items[i];
+        tsdb_ref ref = found.items[i];
+        if (in_time(&db->series[ref], span) && matches_all(db, ref, c, n_m, done))
+            found.items[kept++] = ref;
     }
     found.len = kept;
     if (max_series && kept > max_series) {
@@ -382,11 +384,12 @@ struct gs_error *tsdb_label_values(const struct tsdb *db, struct gs_slice name,
     uint32_t symbol = name.len ? tsdb_symbol_find(db->symbols, name) : TSDB_NO_SYMBOL;
     struct gs_hmap *seen = gs_hmap_new(NULL);
     for (size_t i = 0; i < refs.len; i++) {
-        const struct tsdb_series *s = &db->series[refs.items[i]];
-        for (size_t k = 0; k < s->n_pairs; k++) {
-            if (name.len && s->pairs[k].name != symbol)
+        struct tsdb_labels l = tsdb_series_labels(db, refs.items[i]);
+        for (size_t k = 0; k < tsdb_labels_len(l); k++) {
+            const struct tsdb_pair pair = tsdb_labels_at(l, k);
+            if (name.len && pair.name != symbol)
                 continue;
-            const uint32_t *found = name.len ? &s->pairs[k].value : &s->pairs[k].name;
+            const uint32_t *found = name.len ? &pair.value : &pair.name;
             if (gs_hmap_get(seen, key_of_symbol(found)))
                 continue;
             gs_hmap_put(seen, key_of_symbol(found), seen);

@@ -85,7 +85,7 @@ struct gs_error *tsdb_series_append(struct tsdb *db, struct tsdb_series *s, int6
 struct gs_error *tsdb_append_ref(struct tsdb *db, tsdb_ref ref, int64_t t_ms, double value)
 {
     gs_thread_owner_assert(&db->owner);
-    gs_assert_debug(ref < db->n_series && db->series[ref].pairs);
+    gs_assert_debug(ref < db->n_series && db->series[ref].set);
     struct tsdb_series *s = &db->series[ref];
     bool appended;
     if (s->shared_by == TSDB_SERIES_DEAD)

@@ -2,7 +2,6 @@
 // The table of series: numbers, label sets, and lookup by label set.
 #include "tsdb/tsdb_private.h"
 
-#include "base/hmap.h"
 #include "base/mem.h"
 
 #define MAX_LABELS ((size_t)256)
@@ -10,21 +9,27 @@
 #define TEXT_AT_LEAST   ((size_t)16 << 20)
 #define TEXT_PER_SERIES ((size_t)512)
 
-static uint32_t hash_pairs(const struct tsdb_pair *pairs, size_t n)
+static size_t hash_of(const struct tsdb_label_set *set, uint32_t metric)
 {
-    return (uint32_t)gs_hash(pairs, n * sizeof(*pairs));
+    uint64_t mixed = (set->hash ^ (uint64_t)metric << 32) * UINT64_C(0x9e3779b97f4a7c15);
+    return (size_t)(mixed >> 32);
 }
 
-static size_t find_place(const struct tsdb *db, const struct tsdb_pair *pairs, size_t n,
-                         uint32_t hash)
+static size_t find_place(const struct tsdb *db, const struct tsdb_label_set *set, uint32_t metric)
 {
-    size_t mask = db->by_hash_cap - 1, at = hash & mask;
+    size_t mask = db->by_hash_cap - 1, at = hash_of(set, metric) & mask;
     for (; db->by_hash[at]; at = (at + 1) & mask) {
         const struct tsdb_series *s = &db->series[db->by_hash[at] - 1];
-        if (s->hash == hash && s->n_pairs == n && memcmp(s->pairs, pairs, n * sizeof(*pairs)) == 0)
+        if (s->set == set && s->metric == metric)
             break;
     }
     return at;
+}
+
+static size_t home_of(const struct tsdb *db, uint32_t entry)
+{
+    const struct tsdb_series *s = &db->series[entry - 1];
+    return hash_of(s->set, s->metric) & (db->by_hash_cap - 1);
 }
 
 static void grow_table(struct tsdb *db)
@@ -36,7 +41,7 @@ static void grow_table(struct tsdb *db)
     for (size_t i = 0; i < old_cap; i++) {
         if (!old[i])
             continue;
-        size_t at = db->series[old[i] - 1].hash & (cap - 1);
+        size_t at = home_of(db, old[i]);
         while (db->by_hash[at])
             at = (at + 1) & (cap - 1);
         db->by_hash[at] = old[i];
@@ -49,7 +54,7 @@ static void clear_place(struct tsdb *db, size_t hole)
     size_t mask = db->by_hash_cap - 1;
     db->by_hash[hole] = 0;
     for (size_t at = (hole + 1) & mask; db->by_hash[at]; at = (at + 1) & mask) {
-        size_t home = db->series[db->by_hash[at] - 1].hash & mask;
+        size_t home = home_of(db, db->by_hash[at]);
         if (((at - home) & mask) < ((at - hole) & mask))
             continue;
         db->by_hash[hole] = db->by_hash[at];
@@ -73,39 +78,41 @@ static tsdb_ref take_number(struct tsdb *db)
     return (tsdb_ref)db->n_series++;
 }
 
-// Interns the pairs, sorted by the text of the names. Each pair holds a reference to its symbols.
-static size_t intern_pairs(struct tsdb *db, const struct metrics_labels *set, struct tsdb_pair *ret)
+// Returns the set of the labels without the metric name, and the symbol of that. Each has a
+// reference for the caller.
+static struct tsdb_label_set *intern_labels(struct tsdb *db, const struct metrics_labels *labels,
+                                            uint32_t *ret_metric)
 {
-    size_t n = metrics_labels_len(set);
-    for (size_t i = 0; i < n; i++) {
-        const struct metrics_label *l = metrics_labels_at(set, i);
-        ret[i] = (struct tsdb_pair){tsdb_symbol_intern(db->symbols, l->name),
-                                    tsdb_symbol_intern(db->symbols, l->value)};
+    struct tsdb_pair pairs[MAX_LABELS];
+    size_t n = 0;
+    *ret_metric = TSDB_SYMBOL_EMPTY;
+    for (size_t i = 0; i < metrics_labels_len(labels); i++) {
+        const struct metrics_label *l = metrics_labels_at(labels, i);
+        uint32_t value = tsdb_symbol_intern(db->symbols, l->value);
+        if (gs_slice_eq_str(l->name, "__name__"))
+            *ret_metric = value;
+        else
+            pairs[n++] = (struct tsdb_pair){tsdb_symbol_intern(db->symbols, l->name), value};
     }
-    return n;
+    return tsdb_label_set_take(db, pairs, n);
 }
 
-static void unref_pairs(struct tsdb *db, const struct tsdb_pair *pairs, size_t n)
+static void unref_labels(struct tsdb *db, struct tsdb_label_set *set, uint32_t metric)
 {
-    for (size_t i = 0; i < n; i++) {
-        tsdb_symbol_unref(db->symbols, pairs[i].name);
-        tsdb_symbol_unref(db->symbols, pairs[i].value);
-    }
+    tsdb_label_set_unref(db, set);
+    tsdb_symbol_unref(db->symbols, metric);
 }
 
-static tsdb_ref add_series(struct tsdb *db, const struct tsdb_pair *pairs, size_t n, uint32_t hash)
+// Takes the references to the set and the symbol.
+static tsdb_ref add_series(struct tsdb *db, struct tsdb_label_set *set, uint32_t metric)
 {
     tsdb_ref ref = take_number(db);
-    struct tsdb_pair *copy = gs_alloc_array(n ? n : 1, sizeof(*copy));
-    if (n)
-        memcpy(copy, pairs, n * sizeof(*copy));
-    db->series[ref] = (struct tsdb_series){.pairs = copy, .n_pairs = (uint32_t)n, .hash = hash};
-    db->bytes_labels += n * sizeof(*copy);
+    db->series[ref] = (struct tsdb_series){.set = set, .metric = metric};
     db->n_live++;
     db->generation++;
     if ((db->n_live + 1) * 4 > db->by_hash_cap * 3)
         grow_table(db);
-    db->by_hash[find_place(db, pairs, n, hash)] = ref + 1;
+    db->by_hash[find_place(db, set, metric)] = ref + 1;
     tsdb_index_add(db, ref);
     tsdb_changes_record(db, ref);
     tsdb_isolation_series_added(db, ref);
@@ -135,33 +142,33 @@ struct gs_error *tsdb_series_intern(struct tsdb *db, const struct metrics_label 
 {
     if (n > MAX_LABELS)
         return gs_error_new(GS_ELIMIT, "more than %zu labels", MAX_LABELS);
-    struct metrics_labels *set = metrics_labels_new(labels, n);
-    struct tsdb_pair pairs[MAX_LABELS];
-    n = intern_pairs(db, set, pairs);
-    metrics_labels_free(set);
-    uint32_t hash = hash_pairs(pairs, n);
+    struct metrics_labels *sorted = metrics_labels_new(labels, n);
+    uint32_t metric;
+    struct tsdb_label_set *set = intern_labels(db, sorted, &metric);
+    metrics_labels_free(sorted);
     if (!db->by_hash_cap)
         grow_table(db);
-    size_t at = find_place(db, pairs, n, hash);
+    size_t at = find_place(db, set, metric);
     if (db->by_hash[at]) {
         *ret = db->by_hash[at] - 1;
-        unref_pairs(db, pairs, n);
+        unref_labels(db, set, metric);
         return NULL;
     }
     struct gs_error *err = always ? NULL : check_limits(db);
     if (err) {
         db->refused++;
-        unref_pairs(db, pairs, n);
+        unref_labels(db, set, metric);
         return err;
     }
-    *ret = add_series(db, pairs, n, hash);
+    *ret = add_series(db, set, metric);
     return NULL;
 }
 
-bool tsdb_series_find(const struct tsdb *db, const struct tsdb_pair *pairs, size_t n, tsdb_ref *ret)
+bool tsdb_series_find(const struct tsdb *db, struct tsdb_labels labels, tsdb_ref *ret)
 {
-    size_t at = db->by_hash_cap ? find_place(db, pairs, n, hash_pairs(pairs, n)) : 0;
-    if (!db->by_hash_cap || !db->by_hash[at])
+    const struct tsdb_label_set *set = tsdb_label_set_find(db, labels.pairs, labels.n);
+    size_t at = set && db->by_hash_cap ? find_place(db, set, labels.metric) : 0;
+    if (!set || !db->by_hash_cap || !db->by_hash[at])
         return false;
     *ret = db->by_hash[at] - 1;
     return true;
@@ -176,7 +183,7 @@ struct gs_error *tsdb_series_get(struct tsdb *db, const struct metrics_label *la
 static void drop_series(struct tsdb *db, tsdb_ref ref)
 {
     struct tsdb_series *s = &db->series[ref];
-    clear_place(db, find_place(db, s->pairs, s->n_pairs, s->hash));
+    clear_place(db, find_place(db, s->set, s->metric));
     tsdb_chunks_clear(&s->samples, &db->heap);
     if (s->group)
         tsdb_group_slot_free(s->group, s->slot);
@@ -199,9 +206,7 @@ void tsdb_series_drop_all(struct tsdb *db, const tsdb_ref *refs, size_t n)
 void tsdb_series_free(struct tsdb *db, tsdb_ref ref)
 {
     struct tsdb_series *s = &db->series[ref];
-    unref_pairs(db, s->pairs, s->n_pairs);
-    db->bytes_labels -= s->n_pairs * sizeof(*s->pairs);
-    free(s->pairs);
+    unref_labels(db, s->set, s->metric);
     *s = (struct tsdb_series){.slot = db->first_free};
     db->first_free = ref;
     if (db->wal)
@@ -210,10 +215,9 @@ void tsdb_series_free(struct tsdb *db, tsdb_ref ref)
 
 void tsdb_series_table_finish(struct tsdb *db)
 {
-    for (size_t i = 0; i < db->n_series; i++) {
-        free(db->series[i].pairs);
+    for (size_t i = 0; i < db->n_series; i++)
         tsdb_chunks_clear(&db->series[i].samples, &db->heap);
-    }
+    tsdb_label_sets_finish(&db->label_sets);
     free(db->series);
     free(db->by_hash);
     free(db->changed);
@@ -223,7 +227,12 @@ void tsdb_series_table_finish(struct tsdb *db)
 
 struct tsdb_labels tsdb_series_labels(const struct tsdb *db, tsdb_ref ref)
 {
-    return (struct tsdb_labels){db->series[ref].pairs, db->series[ref].n_pairs};
+    const struct tsdb_series *s = &db->series[ref];
+    bool named = s->metric != TSDB_SYMBOL_EMPTY;
+    return (struct tsdb_labels){.pairs = s->set->pairs,
+                                .metric = s->metric,
+                                .n = s->set->n,
+                                .before = named ? s->set->before : 0};
 }
 
 struct gs_slice tsdb_series_label(const struct tsdb *db, tsdb_ref ref, const char *name)

@@ -180,9 +180,10 @@ static uint32_t put_chunk(struct tsdb_snapshots *s, const struct tsdb_chunk *b)
     return at < TSDB_CHUNK_SAVED ? (uint32_t)at : TSDB_CHUNK_UNSAVED;
 }
 
-static void put_series(struct tsdb_snapshots *s, struct tsdb *db, struct tsdb_series *series)
+static void put_series(struct tsdb_snapshots *s, struct tsdb *db, tsdb_ref ref)
 {
-    struct tsdb_chunks *samples = &series->samples;
+    struct tsdb_chunks *samples = &db->series[ref].samples;
+    struct tsdb_labels labels = tsdb_series_labels(db, ref);
     bool open = s->whole && samples->open && (samples->open->dirty || s->all);
     size_t from = samples->n_sealed, until = samples->n_sealed + open;
     while (from && !tsdb_chunk_is_saved(&samples->sealed[from - 1]))
@@ -190,9 +191,9 @@ static void put_series(struct tsdb_snapshots *s, struct tsdb *db, struct tsdb_se
     if (from == until)
         return;
     size_t start = tsdb_wal_record_begin(&s->buffer, TSDB_WAL_CHUNKS);
-    tsdb_wal_put_varint(&s->buffer, series->n_pairs);
-    for (size_t i = 0; i < series->n_pairs; i++)
-        put_label(s, db, series->pairs[i]);
+    tsdb_wal_put_varint(&s->buffer, tsdb_labels_len(labels));
+    for (size_t i = 0; i < tsdb_labels_len(labels); i++)
+        put_label(s, db, tsdb_labels_at(labels, i));
     tsdb_wal_put_varint(&s->buffer, until - from);
     for (size_t i = from; i < until; i++) {
         struct tsdb_chunk b = tsdb_chunks_at(samples, i);
@@ -302,11 +303,11 @@ static void write_some(struct tsdb_snapshots *s, struct tsdb *db, struct tsdb_wa
     size_t n = s->whole && !s->failed ? settle_groups(s, db) : 0;
     for (; n < SERIES_A_STEP && s->at < db->n_series; n++, s->at++) {
         struct tsdb_series *series = &db->series[s->at];
-        if (!series->pairs)
+        if (!series->set)
             continue;
         tsdb_series_expire(db, series, s->oldest_ms);
         if (!s->failed)
-            put_series(s, db, series);
+            put_series(s, db, (tsdb_ref)s->at);
     }
     if (n < SERIES_A_STEP)
         end_snapshot(s, w);

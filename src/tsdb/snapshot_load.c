@@ -131,12 +131,10 @@ static bool load_chunk(struct loader *l, struct tsdb_wal_cursor *c, struct tsdb_
     return true;
 }
 
-static bool is_next(const struct loader *l, const struct tsdb_pair *pairs, size_t n)
+static bool is_next(const struct loader *l, struct tsdb_labels labels)
 {
-    if (l->next >= l->db->n_series)
-        return false;
-    const struct tsdb_series *s = &l->db->series[l->next];
-    return s->pairs && s->n_pairs == n && memcmp(s->pairs, pairs, n * sizeof(*pairs)) == 0;
+    return l->next < l->db->n_series && l->db->series[l->next].set &&
+           tsdb_labels_equal(tsdb_series_labels(l->db, l->next), labels);
 }
 
 // All files but the first contain existing series, usually in the order of their numbers. Returns
@@ -145,6 +143,7 @@ static bool get_series(struct loader *l, struct tsdb_wal_cursor *c, tsdb_ref *re
 {
     struct metrics_label labels[MAX_LABELS];
     struct tsdb_pair pairs[MAX_LABELS];
+    struct tsdb_labels found = {.pairs = pairs};
     uint64_t n = tsdb_wal_get_varint(c);
     if (c->bad || n > MAX_LABELS)
         return false;
@@ -153,10 +152,13 @@ static bool get_series(struct loader *l, struct tsdb_wal_cursor *c, tsdb_ref *re
         if (!item)
             return false;
         labels[i] = item->label;
-        pairs[i] = item->pair;
+        if (item->pair.name == TSDB_SYMBOL_NAME)
+            found.metric = item->pair.value;
+        else
+            pairs[found.n++] = item->pair;
     }
     *ret = l->next;
-    if (!is_next(l, pairs, n) && !tsdb_series_find(l->db, pairs, n, ret)) {
+    if (!is_next(l, found) && !tsdb_series_find(l->db, found, ret)) {
         GS_AUTO_ERROR struct gs_error *err = tsdb_series_get(l->db, labels, n, ret);
         if (err)
             return false;

@@ -27,22 +27,3 @@ struct gs_slice tsdb_symbol_text(const struct tsdb_symbols *s, uint32_t symbol);
 size_t tsdb_symbols_len(const struct tsdb_symbols *s);
 size_t tsdb_symbols_bytes(const struct tsdb_symbols *s);
 size_t tsdb_symbols_text_bytes(const struct tsdb_symbols *s); // of the texts that are in use
-
-// A label set as symbols, sorted by the strings of the names, without empty values. The metric name
-// is the label __name__.
-struct tsdb_pair {
-    uint32_t name, value;
-};
-struct tsdb_labels {
-    const struct tsdb_pair *pairs;
-    size_t n;
-};
-
-// TSDB_SYMBOL_EMPTY if the set does not contain the label.
-static inline uint32_t tsdb_labels_get(struct tsdb_labels l, uint32_t name)
-{
-    for (size_t i = 0; i < l.n; i++)
-        if (l.pairs[i].name == name)
-            return l.pairs[i].value;
-    return TSDB_SYMBOL_EMPTY;
-}

@@ -167,10 +167,15 @@ static size_t bytes_of_symbols(const struct tsdb *db)
     return tsdb_symbols_bytes(db->symbols) + tsdb_symbols_bytes(db->texts);
 }
 
+static size_t bytes_of_series(const struct tsdb *db)
+{
+    return db->series_cap * sizeof(*db->series) + tsdb_label_sets_bytes(&db->label_sets);
+}
+
 static size_t bytes_held(const struct tsdb *db)
 {
-    return (size_t)db->heap.bytes + tsdb_index_bytes(db) + db->bytes_labels +
-           db->series_cap * sizeof(*db->series) + bytes_of_symbols(db);
+    return (size_t)db->heap.bytes + tsdb_index_bytes(db) + bytes_of_series(db) +
+           bytes_of_symbols(db);
 }
 
 // Over the byte limit, the oldest eighth of the time range is dropped. It takes several calls to
@@ -207,7 +212,7 @@ static bool is_consistent(const struct tsdb *db)
     size_t live = 0;
     const struct tsdb_group *g;
     for (size_t i = 0; i < db->n_series; i++)
-        live += db->series[i].pairs && db->series[i].shared_by != TSDB_SERIES_DEAD;
+        live += db->series[i].set && db->series[i].shared_by != TSDB_SERIES_DEAD;
     bool ok = live == db->n_live;
     TAILQ_FOREACH(g, &db->groups, all)
     {
@@ -217,7 +222,7 @@ static bool is_consistent(const struct tsdb *db)
                 continue;
             const struct tsdb_series *s = &db->series[g->refs[i]];
             loose += g->loose[i];
-            ok = s->pairs && (g->loose[i] ? s->shared_by > 0 : s->group == g && s->slot == i);
+            ok = s->set && (g->loose[i] ? s->shared_by > 0 : s->group == g && s->slot == i);
         }
         ok = ok && loose == g->n_loose;
     }
@@ -244,7 +249,7 @@ void tsdb_gc(struct tsdb *db, int64_t now_ms)
             db->gc_at = 0;
             drop_collected(db, &dropped); // all numbers up to here are ascending
         }
-        if (db->series[db->gc_at].pairs)
+        if (db->series[db->gc_at].set)
             collect_series(db, db->gc_at, oldest, evicting, &dropped);
         db->gc_at++;
     }
@@ -276,7 +281,7 @@ uint64_t tsdb_delete_after(struct tsdb *db, int64_t t_ms)
     TAILQ_FOREACH(g, &db->groups, all)
     tsdb_group_flush(g);
     for (size_t i = 0; i < db->n_series; i++)
-        if (db->series[i].pairs && db->series[i].shared_by != TSDB_SERIES_DEAD)
+        if (db->series[i].set && db->series[i].shared_by != TSDB_SERIES_DEAD)
             tsdb_chunks_delete_after(&db->series[i].samples, t_ms, &cut, &db->heap);
     TAILQ_FOREACH(g, &db->groups, all)
     tsdb_group_restart(g, t_ms);
@@ -315,8 +320,7 @@ void tsdb_stats(const struct tsdb *db, struct tsdb_stats *ret)
         .evicted_samples = db->evicted,
         .cut_samples = db->cut,
         .bytes_samples = (size_t)db->heap.bytes,
-        .bytes_index =
-            tsdb_index_bytes(db) + db->bytes_labels + db->series_cap * sizeof(*db->series),
+        .bytes_index = tsdb_index_bytes(db) + bytes_of_series(db),
         .bytes_symbols = bytes_of_symbols(db),
         .max_t_ms = db->newest_ms,
         .wal_corrupt_records = db->recovered.corrupt,

@@ -10,8 +10,8 @@
 
 #include "base/error.h"
 #include "metrics/labels.h"
+#include "tsdb/labels.h"
 #include "tsdb/matcher.h"
-#include "tsdb/symbols.h"
 
 #include <stdint.h>
 #include <sys/queue.h>

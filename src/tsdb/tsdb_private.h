@@ -13,14 +13,13 @@
 // use (two targets expose it) is loose: it belongs to neither, and its samples are appended one by
 // one.
 struct tsdb_series {
-    struct tsdb_pair *pairs; // NULL: this number is free
-    uint32_t n_pairs : 30;
+    struct tsdb_label_set *set; // NULL: this number is free
+    uint32_t metric;            // its name
     // created while a reader isolates its reads; its first sample may not be there yet
-    uint32_t unsettled : 1;
+    bool unsettled;
     // has ended, and a reader must learn of its next sample. Then its slot, if it has one, is not
     // live.
-    uint32_t set_aside : 1;
-    uint32_t hash;            // of the pairs
+    bool set_aside;
     struct tsdb_group *group; // NULL: none
     uint32_t slot;            // in the group; of a free number: the next free number
     uint32_t shared_by;       // groups in which it is loose; TSDB_SERIES_DEAD
@@ -64,6 +63,18 @@ struct tsdb_postings { // series with a label pair
     uint32_t going; // used by tsdb_index_remove_all()
 };
 
+struct tsdb_label_set { // of series that differ only in their metric names
+    uint32_t refs;
+    uint32_t hash;      // of the pairs
+    uint16_t n, before; // as in struct tsdb_labels
+    struct tsdb_pair pairs[];
+};
+
+struct tsdb_label_sets {
+    struct tsdb_label_set **slots;
+    size_t cap, n, bytes; // bytes: of the sets
+};
+
 struct tsdb_isolation_events { // births or deaths of series; ascending serials
     struct tsdb_isolation_event {
         tsdb_ref ref;
@@ -77,6 +88,7 @@ struct tsdb {
     struct tsdb_config cfg;
     struct tsdb_symbols *symbols;
     struct tsdb_symbols *texts;
+    struct tsdb_label_sets label_sets;
     struct tsdb_series *series;
     size_t n_series, series_cap, n_live;
     tsdb_ref first_free;
@@ -105,9 +117,8 @@ struct tsdb {
         bool stopped;
     } recovery;
     uint64_t appended, out_of_order, duplicates, refused, evicted, cut;
-    int64_t grace_ms;            // part of cfg.retention_ms
-    struct tsdb_chunk_heap heap; // of all series; its bytes count rows of groups too
-    size_t bytes_labels;
+    int64_t grace_ms;                 // part of cfg.retention_ms
+    struct tsdb_chunk_heap heap;      // of all series; its bytes count rows of groups too
     uint64_t samples_held;            // appended and not dropped
     struct tsdb_exemplars *exemplars; // NULL: none were ever stored
 };
@@ -120,11 +131,21 @@ bool tsdb_recovery_continues(struct tsdb *db, uint64_t bytes);
 // Like tsdb_series_get(); always: also at the series limit.
 struct gs_error *tsdb_series_intern(struct tsdb *db, const struct metrics_label *labels, size_t n,
                                     bool always, tsdb_ref *ret);
-bool tsdb_series_find(const struct tsdb *db, const struct tsdb_pair *pairs, size_t n,
-                      tsdb_ref *ret);
+bool tsdb_series_find(const struct tsdb *db, struct tsdb_labels labels, tsdb_ref *ret);
 void tsdb_series_table_finish(struct tsdb *db);
 void tsdb_series_drop_all(struct tsdb *db, const tsdb_ref *refs, size_t n); // ascending
 void tsdb_series_free(struct tsdb *db, tsdb_ref ref); // its number and symbols are free afterwards
+// label_sets.c
+// Finds or creates the set of these labels, which are without __name__. Takes the references of the
+// pairs to their symbols. The caller gets a reference to the set.
+struct tsdb_label_set *tsdb_label_set_take(struct tsdb *db, const struct tsdb_pair *pairs,
+                                           size_t n);
+// NULL: no series has these labels.
+const struct tsdb_label_set *tsdb_label_set_find(const struct tsdb *db,
+                                                 const struct tsdb_pair *pairs, size_t n);
+void tsdb_label_set_unref(struct tsdb *db, struct tsdb_label_set *set);
+size_t tsdb_label_sets_bytes(const struct tsdb_label_sets *t);
+void tsdb_label_sets_finish(struct tsdb_label_sets *t);
 // exemplars.c
 void tsdb_exemplars_finish(struct tsdb *db);
 // changes.c

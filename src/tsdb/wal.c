@@ -258,10 +258,11 @@ static void put_series(struct tsdb_wal *w, const struct tsdb *db, tsdb_ref ref)
     struct tsdb_labels l = tsdb_series_labels(db, ref);
     size_t start = tsdb_wal_record_begin(&w->buffer, TSDB_WAL_SERIES);
     tsdb_wal_put_varint(&w->buffer, ref);
-    tsdb_wal_put_varint(&w->buffer, l.n);
-    for (size_t i = 0; i < l.n; i++) {
-        tsdb_wal_put_text(&w->buffer, tsdb_symbol_text(tsdb_symbols(db), l.pairs[i].name));
-        tsdb_wal_put_text(&w->buffer, tsdb_symbol_text(tsdb_symbols(db), l.pairs[i].value));
+    tsdb_wal_put_varint(&w->buffer, tsdb_labels_len(l));
+    for (size_t i = 0; i < tsdb_labels_len(l); i++) {
+        struct metrics_label label = tsdb_labels_text_at(tsdb_symbols(db), l, i);
+        tsdb_wal_put_text(&w->buffer, label.name);
+        tsdb_wal_put_text(&w->buffer, label.value);
     }
     tsdb_wal_record_end(&w->buffer, start);
     w->defined += w->buffer.len - start;

@@ -46,10 +46,10 @@ static void load_sample(void *arg, const struct metrics_label *l, size_t n, int6
 static json_t *metric_of(const struct promql_result *r, struct tsdb_labels l)
 {
     json_t *metric = json_object();
-    for (size_t i = 0; i < l.n; i++) {
-        struct gs_slice name = promql_text(r, l.pairs[i].name);
-        struct gs_slice value = promql_text(r, l.pairs[i].value);
-        json_object_setn_new(metric, name.data, name.len, json_stringn(value.data, value.len));
+    for (size_t i = 0; i < tsdb_labels_len(l); i++) {
+        struct metrics_label label = promql_label_at(r, l, i);
+        json_object_setn_new(metric, label.name.data, label.name.len,
+                             json_stringn(label.value.data, label.value.len));
     }
     return metric;
 }

@@ -228,8 +228,10 @@ static char *result_labels(const struct promql_result *r, struct tsdb_labels l)
 {
     char *pairs[64];
     size_t n = 0;
-    for (; n < l.n && n < GS_ARRAY_LEN(pairs); n++)
-        pairs[n] = pair_text(promql_text(r, l.pairs[n].name), promql_text(r, l.pairs[n].value));
+    for (; n < tsdb_labels_len(l) && n < GS_ARRAY_LEN(pairs); n++) {
+        struct metrics_label label = promql_label_at(r, l, n);
+        pairs[n] = pair_text(label.name, label.value);
+    }
     return sorted_labels(pairs, n);
 }
 

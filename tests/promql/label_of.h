@@ -7,8 +7,10 @@
 static inline struct gs_slice label_of(const struct promql_result *r, struct tsdb_labels l,
                                        const char *name)
 {
-    for (size_t i = 0; i < l.n; i++)
-        if (gs_slice_eq_str(promql_text(r, l.pairs[i].name), name))
-            return promql_text(r, l.pairs[i].value);
+    for (size_t i = 0; i < tsdb_labels_len(l); i++) {
+        struct metrics_label label = promql_label_at(r, l, i);
+        if (gs_slice_eq_str(label.name, name))
+            return label.value;
+    }
     return GS_SLICE("");
 }

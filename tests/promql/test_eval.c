@@ -158,8 +158,6 @@ static void add_labels(struct gs_buf *out, const struct promql_result *r, struct
     gs_buf_add_slice(out, label_of(r, l, "__name__"));
     gs_buf_add_char(out, '{');
     for (size_t i = 0; i < l.n; i++) {
-        if (l.pairs[i].name == TSDB_SYMBOL_NAME)
-            continue;
         gs_buf_addf(out, "%s" GS_SLICE_FMT "=\"" GS_SLICE_FMT "\"", sep,
                     GS_SLICE_ARG(promql_text(r, l.pairs[i].name)),
                     GS_SLICE_ARG(promql_text(r, l.pairs[i].value)));

@@ -43,10 +43,11 @@ static void finish(struct fixture *f)
 static void add_labels(struct gs_buf *out, const struct promql_result *r, struct tsdb_labels l)
 {
     gs_buf_add_char(out, '{');
-    for (size_t i = 0; i < l.n; i++)
-        gs_buf_addf(out, "%s" GS_SLICE_FMT "=" GS_SLICE_FMT, i ? "," : "",
-                    GS_SLICE_ARG(promql_text(r, l.pairs[i].name)),
-                    GS_SLICE_ARG(promql_text(r, l.pairs[i].value)));
+    for (size_t i = 0; i < tsdb_labels_len(l); i++) {
+        struct metrics_label label = promql_label_at(r, l, i);
+        gs_buf_addf(out, "%s" GS_SLICE_FMT "=" GS_SLICE_FMT, i ? "," : "", GS_SLICE_ARG(label.name),
+                    GS_SLICE_ARG(label.value));
+    }
     gs_buf_add_char(out, '}');
 }
 

@@ -30,10 +30,11 @@ static char *dump(struct tsdb *db, const struct tsdb_matcher *m, size_t n, int64
     assert_ok(tsdb_find(db, m, n, mint, maxt, 0, &refs));
     for (size_t i = 0; i < refs.len; i++) {
         struct tsdb_labels l = tsdb_series_labels(db, refs.items[i]);
-        for (size_t k = 0; k < l.n; k++)
+        for (size_t k = 0; k < tsdb_labels_len(l); k++) {
+            struct metrics_label label = tsdb_labels_text_at(tsdb_symbols(db), l, k);
             gs_buf_addf(&out, "%s" GS_SLICE_FMT "=" GS_SLICE_FMT, k ? "," : "",
-                        GS_SLICE_ARG(tsdb_symbol_text(tsdb_symbols(db), l.pairs[k].name)),
-                        GS_SLICE_ARG(tsdb_symbol_text(tsdb_symbols(db), l.pairs[k].value)));
+                        GS_SLICE_ARG(label.name), GS_SLICE_ARG(label.value));
+        }
         tsdb_read(db, refs.items[i], mint, maxt, &samples);
         for (size_t k = 0; k < samples.n; k++) {
             if (tsdb_is_stale(samples.v[k]))

@@ -150,9 +150,8 @@ static void write_federated_sample(struct page *p, const struct sample *s)
         gs_buf_add_char(out, '{');
     write_federated_metric(p, s->name);
     for (size_t i = 0; i < l.n; i++)
-        if (l.pairs[i].name != TSDB_SYMBOL_NAME)
-            write_federated_label(p, &first, tsdb_symbol_text(symbols, l.pairs[i].name),
-                                  tsdb_symbol_text(symbols, l.pairs[i].value));
+        write_federated_label(p, &first, tsdb_symbol_text(symbols, l.pairs[i].name),
+                              tsdb_symbol_text(symbols, l.pairs[i].value));
     add_externals(p, &first, s->ref);
     if (!first)
         gs_buf_add_char(out, '}');

@@ -32,25 +32,26 @@ static void add_pair(struct writer *w, bool first, struct gs_slice name, struct 
 // For series with more labels than add_labels() handles.
 static void add_many_labels(struct writer *w, struct tsdb_labels l)
 {
-    bool first = true;
-    for (size_t i = 0; i < l.n; i++) {
-        add_pair(w, first, promql_text(w->res, l.pairs[i].name),
-                 promql_text(w->res, l.pairs[i].value));
-        first = false;
+    for (size_t i = 0; i < tsdb_labels_len(l); i++) {
+        struct metrics_label label = promql_label_at(w->res, l, i);
+        add_pair(w, !i, label.name, label.value);
     }
     gs_buf_add_char(w->out, '}');
-    w->last.n = 0;
+    w->last = (struct tsdb_labels){0};
 }
 
 static bool is_as_before(const struct writer *w, struct tsdb_labels l, size_t i)
 {
-    return i < w->last.n && w->last.pairs[i].name == l.pairs[i].name &&
-           w->last.pairs[i].value == l.pairs[i].value;
+    if (i >= tsdb_labels_len(w->last))
+        return false;
+    struct tsdb_pair before = tsdb_labels_at(w->last, i), now = tsdb_labels_at(l, i);
+    return before.name == now.name && before.value == now.value;
 }
 
 static bool has_name_as_before(const struct writer *w, struct tsdb_labels l, size_t i)
 {
-    return i < w->last.n && w->last.pairs[i].name == l.pairs[i].name;
+    return i < tsdb_labels_len(w->last) &&
+           tsdb_labels_at(w->last, i).name == tsdb_labels_at(l, i).name;
 }
 
 // Copies up to seven bytes more.
@@ -82,23 +83,23 @@ static char *put_pair(struct writer *w, char *at, size_t i, bool known, const st
 static void add_labels(struct writer *w, struct tsdb_labels l)
 {
     struct gs_slice texts[2 * LABELS_AT_ONCE];
-    size_t room = 1;
-    if (l.n > LABELS_AT_ONCE) {
+    size_t room = 1, n = tsdb_labels_len(l);
+    if (n > LABELS_AT_ONCE) {
         add_many_labels(w, l);
         return;
     }
-    for (size_t i = 0; i < l.n; i++) {
+    for (size_t i = 0; i < n; i++) {
         if (is_as_before(w, l, i)) {
             room += w->last_at[i + 1] - w->last_at[i];
             continue;
         }
-        texts[2 * i + 1] = promql_text(w->res, l.pairs[i].value);
+        texts[2 * i + 1] = promql_text(w->res, tsdb_labels_at(l, i).value);
         room += ENGINE_API_JSON_STRING_SIZE(texts[2 * i + 1].len) + 8;
         if (has_name_as_before(w, l, i)) {
             room += w->last_value[i];
             continue;
         }
-        texts[2 * i] = promql_text(w->res, l.pairs[i].name);
+        texts[2 * i] = promql_text(w->res, tsdb_labels_at(l, i).name);
         room += ENGINE_API_JSON_STRING_SIZE(texts[2 * i].len) + 1;
     }
     char *start = gs_buf_room(w->out, room), *at = start;
@@ -106,8 +107,8 @@ static void add_labels(struct writer *w, struct tsdb_labels l)
         return;
     size_t offset = w->out->len, until;
     const char *before = w->out->data;
-    for (size_t i = 0; i < l.n; i = until) {
-        for (until = i; until < l.n && is_as_before(w, l, until);)
+    for (size_t i = 0; i < n; i = until) {
+        for (until = i; until < n && is_as_before(w, l, until);)
             until++;
         if (until == i) {
             at = put_pair(w, at, i, has_name_as_before(w, l, i), &texts[2 * i]);
@@ -121,9 +122,9 @@ static void add_labels(struct writer *w, struct tsdb_labels l)
         at += len;
         at[-1] = ',';
     }
-    w->last_at[l.n] = offset + (size_t)(at - start);
+    w->last_at[n] = offset + (size_t)(at - start);
     w->last = l;
-    if (l.n)
+    if (n)
         at--; // instead of the comma
     *at++ = '}';
     *at = '\0';
@@ -215,17 +216,18 @@ static int compare_texts(struct gs_slice a, struct gs_slice b)
 static int compare_series_labels(const struct promql_result *res, struct tsdb_labels a,
                                  struct tsdb_labels b)
 {
-    for (size_t i = 0; i < a.n && i < b.n; i++) {
+    size_t n_a = tsdb_labels_len(a), n_b = tsdb_labels_len(b);
+    for (size_t i = 0; i < n_a && i < n_b; i++) {
+        struct tsdb_pair x = tsdb_labels_at(a, i), y = tsdb_labels_at(b, i);
         int c = 0;
-        if (a.pairs[i].name != b.pairs[i].name)
-            c = compare_texts(promql_text(res, a.pairs[i].name), promql_text(res, b.pairs[i].name));
-        if (!c && a.pairs[i].value != b.pairs[i].value)
-            c = compare_texts(promql_text(res, a.pairs[i].value),
-                              promql_text(res, b.pairs[i].value));
+        if (x.name != y.name)
+            c = compare_texts(promql_text(res, x.name), promql_text(res, y.name));
+        if (!c && x.value != y.value)
+            c = compare_texts(promql_text(res, x.value), promql_text(res, y.value));
         if (c)
             return c;
     }
-    return a.n < b.n ? -1 : a.n > b.n;
+    return (n_a > n_b) - (n_a < n_b);
 }
 
 static int by_labels(const void *a, const void *b, void *arg)

@@ -51,13 +51,14 @@ static void add_series_json(struct gs_buf *out, const struct tsdb *db, tsdb_ref 
 {
     const struct tsdb_symbols *symbols = tsdb_symbols(db);
     struct tsdb_labels l = tsdb_series_labels(db, ref);
-    for (size_t i = 0; i < l.n; i++) {
+    for (size_t i = 0; i < tsdb_labels_len(l); i++) {
+        struct metrics_label label = tsdb_labels_text_at(symbols, l, i);
         gs_buf_add_char(out, i ? ',' : '{');
-        engine_api_json_add_string(out, tsdb_symbol_text(symbols, l.pairs[i].name));
+        engine_api_json_add_string(out, label.name);
         gs_buf_add_char(out, ':');
-        engine_api_json_add_string(out, tsdb_symbol_text(symbols, l.pairs[i].value));
+        engine_api_json_add_string(out, label.value);
     }
-    gs_buf_add_str(out, l.n ? "}" : "{}");
+    gs_buf_add_str(out, tsdb_labels_len(l) ? "}" : "{}");
 }
 
 static void reply_series(struct engine_api_request *r, const struct tsdb_refs *refs, size_t limit)

@@ -162,9 +162,8 @@ static size_t read_labels(struct reader *r, tsdb_ref ref)
     const struct tsdb_symbols *symbols = tsdb_symbols(r->o->db);
     struct tsdb_labels l = tsdb_series_labels(r->o->db, ref);
     size_t n = 0, e = 0;
-    for (size_t i = 0; i < l.n; i++) {
-        struct metrics_label own = {tsdb_symbol_text(symbols, l.pairs[i].name),
-                                    tsdb_symbol_text(symbols, l.pairs[i].value)};
+    for (size_t i = 0; i < tsdb_labels_len(l); i++) {
+        struct metrics_label own = tsdb_labels_text_at(symbols, l, i);
         int order = 1;
         while (e < r->o->n_external_labels &&
                (order = gs_slice_compare(r->o->external_labels[e].name, own.name)) < 0)

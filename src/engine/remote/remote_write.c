@@ -22,8 +22,7 @@
 
 static uint64_t receiver_id(const struct tsdb *db, tsdb_ref ref)
 {
-    struct tsdb_labels l = tsdb_series_labels(db, ref);
-    return gs_hash(l.pairs, l.n * sizeof(*l.pairs)) | 1; // 0: series without a sample
+    return tsdb_labels_hash(tsdb_series_labels(db, ref)) | 1; // 0: series without a sample
 }
 
 static void know(struct remote_write *w, tsdb_ref ref)
@@ -144,12 +143,11 @@ static bool labels_of(struct remote_write *w, tsdb_ref ref, const struct metrics
 {
     struct tsdb_labels l = tsdb_series_labels(w->db, ref);
     const struct tsdb_symbols *symbols = tsdb_symbols(w->db);
-    for (size_t i = 0; i < l.n; i++) {
+    for (size_t i = 0; i < tsdb_labels_len(l); i++) {
         gs_grow(&w->own, &w->own_cap, i, sizeof(*w->own));
-        w->own[i] = (struct metrics_label){tsdb_symbol_text(symbols, l.pairs[i].name),
-                                           tsdb_symbol_text(symbols, l.pairs[i].value)};
+        w->own[i] = tsdb_labels_text_at(symbols, l, i);
     }
-    return relabel_series(w, w->own, l.n, ret, ret_n);
+    return relabel_series(w, w->own, tsdb_labels_len(l), ret, ret_n);
 }
 
 static size_t max_batch(const struct remote_write *w)

@@ -415,9 +415,7 @@ static void key_of_series(const struct tsdb *db, tsdb_ref ref, struct gs_buf *ke
 {
     struct tsdb_labels l = tsdb_series_labels(db, ref);
     const struct tsdb_symbols *symbols = tsdb_symbols(db);
-    for (size_t i = 0; i < l.n; i++) {
-        if (l.pairs[i].name == TSDB_SYMBOL_NAME)
-            continue;
+    for (size_t i = 0; i < l.n; i++) { // without the metric name
         struct metrics_label label = {tsdb_symbol_text(symbols, l.pairs[i].name),
                                       tsdb_symbol_text(symbols, l.pairs[i].value)};
         rules_labels_key(&label, 1, key);

@@ -75,20 +75,21 @@ static struct gs_error *no_memory(void)
 static struct gs_error *copy_sample(const struct promql_result *res, struct tsdb_labels labels,
                                     double value, struct gs_arena *arena, struct rules_sample *ret)
 {
-    struct metrics_label *items = gs_arena_alloc(arena, (labels.n + 1) * sizeof(*items));
+    size_t n = tsdb_labels_len(labels);
+    struct metrics_label *items = gs_arena_alloc(arena, (n + 1) * sizeof(*items));
     if (!items)
         return no_memory();
-    for (size_t i = 0; i < labels.n; i++) {
-        struct gs_slice name = promql_text(res, labels.pairs[i].name);
-        struct gs_slice text = promql_text(res, labels.pairs[i].value);
+    for (size_t i = 0; i < n; i++) {
+        struct metrics_label label = promql_label_at(res, labels, i);
         // Copied, because the store can free symbols when results are stored.
-        const char *n = gs_arena_strndup(arena, name.data, name.len);
-        const char *v = gs_arena_strndup(arena, text.data, text.len);
-        if (!n || !v)
+        const char *name = gs_arena_strndup(arena, label.name.data, label.name.len);
+        const char *text = gs_arena_strndup(arena, label.value.data, label.value.len);
+        if (!name || !text)
             return no_memory();
-        items[i] = (struct metrics_label){gs_slice_make(n, name.len), gs_slice_make(v, text.len)};
+        items[i] = (struct metrics_label){gs_slice_make(name, label.name.len),
+                                          gs_slice_make(text, label.value.len)};
     }
-    *ret = (struct rules_sample){items, labels.n, value};
+    *ret = (struct rules_sample){items, n, value};
     return NULL;
 }
 
@@ -104,7 +105,7 @@ static struct gs_error *copy_result(const struct promql_result *res, struct gs_a
     for (size_t i = 0; !err && i < m->n; i++) {
         struct tsdb_labels labels = m->series[i].labels;
         if (res->type == PROMQL_RESULT_SCALAR)
-            labels.n = 0;
+            labels = (struct tsdb_labels){0};
         if (m->n_steps && !promql_absent(m->series[i].v[0]))
             err = copy_sample(res, labels, m->series[i].v[0], arena, &items[n++]);
     }

@@ -190,10 +190,10 @@ void rules_test_print_series(const struct promql_result *r, FILE *out)
     for (size_t i = 0; i < r->n_raw; i++) {
         const struct promql_raw *s = &r->raw[i];
         gs_buf_add_char(&texts[i], '{');
-        for (size_t k = 0; k < s->labels.n; k++) {
-            gs_buf_addf(&texts[i], "%s" GS_SLICE_FMT "=", k ? ", " : "",
-                        GS_SLICE_ARG(promql_text(r, s->labels.pairs[k].name)));
-            add_quoted_value(&texts[i], promql_text(r, s->labels.pairs[k].value));
+        for (size_t k = 0; k < tsdb_labels_len(s->labels); k++) {
+            struct metrics_label label = promql_label_at(r, s->labels, k);
+            gs_buf_addf(&texts[i], "%s" GS_SLICE_FMT "=", k ? ", " : "", GS_SLICE_ARG(label.name));
+            add_quoted_value(&texts[i], label.value);
         }
         gs_buf_add_str(&texts[i], "} =>\n");
         for (size_t k = 0; k < s->n; k++)

@@ -18,8 +18,7 @@ void scrape_timestamped_scrape_finish(struct scrape_timestamped_scrape *p)
 
 static uint64_t series_id(const struct tsdb *db, tsdb_ref ref)
 {
-    struct tsdb_labels l = tsdb_series_labels(db, ref);
-    return gs_hash(l.pairs, l.n * sizeof(*l.pairs));
+    return tsdb_labels_hash(tsdb_series_labels(db, ref));
 }
 
 void scrape_timestamped_add(struct scrape_timestamped_scrape *p,

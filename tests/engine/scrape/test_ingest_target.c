@@ -50,10 +50,11 @@ static char *describe(const struct tsdb *db, tsdb_ref ref, double v)
 {
     struct gs_buf out = {0};
     struct tsdb_labels l = tsdb_series_labels(db, ref);
-    for (size_t i = 0; i < l.n; i++) {
-        gs_buf_add_slice(&out, tsdb_symbol_text(tsdb_symbols(db), l.pairs[i].name));
+    for (size_t i = 0; i < tsdb_labels_len(l); i++) {
+        struct metrics_label label = tsdb_labels_text_at(tsdb_symbols(db), l, i);
+        gs_buf_add_slice(&out, label.name);
         gs_buf_add_char(&out, '=');
-        gs_buf_add_slice(&out, tsdb_symbol_text(tsdb_symbols(db), l.pairs[i].value));
+        gs_buf_add_slice(&out, label.value);
         gs_buf_add_char(&out, ',');
     }
     gs_buf_addf(&out, " %g\n", v);

@@ -401,7 +401,7 @@ static struct gs_error *compose(struct engine *e)
     if (err)
         return err;
     if (e->ledger)
-        engine_ledger_start(e->ledger, e->api);
+        engine_ledger_start(e->ledger, e->api, e->promql);
     const struct gs_file_watch_options watch = {.loop = e->loop,
                                                 .poll_ms = e->o.poll_ms,
                                                 .empty_after_ms = EMPTY_FILE_MS,

@@ -48,7 +48,8 @@ struct engine_ledger;
 struct gs_error *engine_ledger_new(uv_loop_t *loop, struct tsdb *db,
                                    const struct engine_ledger_options *o,
                                    struct engine_ledger **ret);
-void engine_ledger_start(struct engine_ledger *l, struct engine_api *api);
+void engine_ledger_start(struct engine_ledger *l, struct engine_api *api,
+                         struct promql_engine *promql);
 void engine_ledger_stop(struct engine_ledger *l); // before the API is freed; accepts NULL
 void engine_ledger_free(struct engine_ledger *l); // accepts NULL
 // Appends series of the ledger to /metrics. l may be NULL.

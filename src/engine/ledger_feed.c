@@ -28,6 +28,7 @@ struct engine_ledger {
     uv_loop_t *loop;
     struct tsdb *db;
     struct engine_api *api;
+    struct promql_engine *promql;
     struct engine_ledger_options o;
     struct ledger_store *store;
     struct ledger_meter *meter;
@@ -231,8 +232,10 @@ static void end_round(struct engine_ledger *l)
     gs_error_free(err);
     ledger_observation_free(l->observation);
     l->observation = NULL;
-    gs_trim_heap(); // the samples of thousands of GPUs would stay resident until the next round
     ingest_metrics(l);
+    // The samples of thousands of GPUs would stay resident until the next round.
+    promql_engine_trim(l->promql);
+    gs_trim_heap();
     gs_timer_start(l->timer, begin_round, until_next_round(l));
 }
 
@@ -380,8 +383,10 @@ struct gs_error *engine_ledger_new(uv_loop_t *loop, struct tsdb *db,
     return NULL;
 }
 
-void engine_ledger_start(struct engine_ledger *l, struct engine_api *api)
+void engine_ledger_start(struct engine_ledger *l, struct engine_api *api,
+                         struct promql_engine *promql)
 {
+    l->promql = promql;
     l->api = api;
     if (!l->until_ms) // a new ledger begins now
         l->until_boot_ms = gs_boot_ns() / GS_NS_PER_MS;

@@ -6,6 +6,8 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/timer.h"
+#include "base/trim.h"
 #include "kube/client.h"
 #include "kube/kubeconfig.h"
 #include "kube/selector.h"
@@ -16,6 +18,8 @@
 #include <unistd.h>
 
 #define HEAD_MEMORY ((size_t)256 * 1024) // a GET with 5,000 match[]
+// After the first scrapes of all targets with usual intervals.
+#define TRIM_MS UINT64_C(20000)
 #define PROGRESS_LOG_NS                                                                            \
     (5 * GS_NS_PER_SEC) // between two log lines about the progress of the recovery
 
@@ -33,6 +37,7 @@ struct server {
     char *external_url, *route_prefix, *ledger_path;
     struct http_header *flags;
     int64_t flush_deadline_ms;
+    struct gs_timer *trim;
     bool stopping;
     uint64_t done_bytes, total_bytes; // of the write-ahead log, during the recovery
     int64_t logged_ns;
@@ -327,6 +332,7 @@ static void finish_server(struct server *r)
 {
     for (size_t i = 0; i < r->n_servers; i++)
         http_server_stop(r->servers[i]);
+    gs_timer_free(r->trim);
     engine_free(r->engine);
     if (r->extension)
         r->extension->free(r->extended);
@@ -343,6 +349,12 @@ static void finish_server(struct server *r)
     free(r->external_url);
     free(r->route_prefix);
     free(r->ledger_path);
+}
+
+static void on_trim(void *arg)
+{
+    (void)arg;
+    gs_trim_memory();
 }
 
 static struct gs_error *check_flags(const struct engine_flags *f)
@@ -381,6 +393,8 @@ struct gs_error *engine_serve(const struct engine_flags *f, const struct gs_opt 
     err = start_engine_server(&r, f);
     if (!err) {
         gs_info("engine", "gpuscale %s is ready", GPUSCALE_VERSION);
+        r.trim = gs_timer_new(&r.loop, NULL);
+        gs_timer_start(r.trim, on_trim, TRIM_MS);
         uv_run(&r.loop, UV_RUN_DEFAULT);
     }
     bool ended = r.stopping && !r.engine; // by a signal during the recovery

@@ -81,13 +81,13 @@ void ledger_table_each(const struct ledger_table *t, ledger_row_fn fn, void *arg
 // --- observations: the samples of one moment ---
 
 enum ledger_series {
+    LEDGER_TARGET,  // "up" of targets that are pods
     LEDGER_UTIL,    // percent, of whole GPUs
     LEDGER_ACTIVE,  // 0 to 1, of MIG devices and of GPUs without LEDGER_UTIL
     LEDGER_PRESENT, // GPUs and MIG devices that respond
     LEDGER_PROCESS, // percent, of processes of pods
     LEDGER_HOLDER,  // containers with a share of a GPU
     LEDGER_ORIGIN,  // of the values of pods: the confidence
-    LEDGER_TARGET,  // "up" of targets that are pods
     LEDGER_POD_OWNER,
     LEDGER_REPLICASET_OWNER,
     LEDGER_JOB_OWNER,
@@ -108,7 +108,8 @@ struct ledger_observation;
 struct ledger_observation *ledger_observation_new(const char *owner);
 void ledger_observation_free(struct ledger_observation *o);
 GS_DEFINE_CLEANUP(struct ledger_observation *, ledger_observation_free)
-// labels are copied; they may contain __name__. Samples above the limits are ignored.
+// The samples of a series come after those of all series before it in the enumeration. labels are
+// copied; they may contain __name__. Samples above the limits are ignored.
 void ledger_observation_add(struct ledger_observation *o, enum ledger_series s,
                             const struct metrics_label *labels, size_t n, double value);
 

@@ -17,6 +17,7 @@
 
 // Copies a text without control characters, cut at LEDGER_MAX_TEXT bytes between characters.
 const char *ledger_clean(struct gs_arena *mem, struct gs_slice text);
+void ledger_put_clean(char out[LEDGER_MAX_TEXT + 1], struct gs_slice text);
 
 // "label_app_kubernetes_io_name" of "app.kubernetes.io/name". Caller frees.
 char *ledger_owner_label(const char *owner);
@@ -51,15 +52,11 @@ struct ledger_observation {
     struct gs_hmap *pod_labels, *ns_labels;    // value of the owner label
     struct gs_hmap *node_pools, *node_machines, *nodes;
     struct gs_hmap *stranded; // node -> double
-    struct {
-        struct ledger_sample *items;
-        size_t len, cap;
-    } samples[LEDGER_ORIGIN + 1]; // about devices, until all targets are read
     size_t n_samples;
     bool finished;
 };
 
-// Joins the samples. Called once, before the observation is read.
+// Called before the observation is read; settles what depends on several devices.
 void ledger_observation_finish(struct ledger_observation *o);
 // "deployment/web" or "pod/web-0".
 const char *ledger_workload(struct ledger_observation *o, const char *ns, const char *pod);

@@ -6,12 +6,57 @@
 
 #include <math.h>
 
-#define MAX_LABELS 64
+// The labels of samples about devices that are read.
+enum kept {
+    JOB,
+    INSTANCE,
+    UUID,
+    GPU,
+    GPU_INSTANCE,
+    COMPUTE_INSTANCE,
+    PROFILE,
+    MODEL,
+    NODE_NAME,
+    NODE,
+    HOST_NAME,
+    OLD_HOST_NAME,
+    POD,
+    EXPORTED_POD,
+    NAMESPACE,
+    EXPORTED_NAMESPACE,
+    POD_NAME,
+    NAMESPACE_NAME,
+    ALLOCATE_MODE,
+    ATTRIBUTION,
+    N_KEPT
+};
 
-struct ledger_sample {
-    const struct metrics_label *labels; // those that are read; clean texts
-    size_t n;
+static const char *const kept_names[N_KEPT] = {
+    [JOB] = "job",
+    [INSTANCE] = "instance",
+    [UUID] = "UUID",
+    [GPU] = "gpu",
+    [GPU_INSTANCE] = "GPU_I_ID",
+    [COMPUTE_INSTANCE] = "GPU_CI_ID",
+    [PROFILE] = "GPU_I_PROFILE",
+    [MODEL] = "modelName",
+    [NODE_NAME] = "NodeName",
+    [NODE] = "node",
+    [HOST_NAME] = "hostname",
+    [OLD_HOST_NAME] = "Hostname",
+    [POD] = "pod",
+    [EXPORTED_POD] = "exported_pod",
+    [NAMESPACE] = "namespace",
+    [EXPORTED_NAMESPACE] = "exported_namespace",
+    [POD_NAME] = "PodName",
+    [NAMESPACE_NAME] = "NamespaceName",
+    [ALLOCATE_MODE] = "AllocateMode",
+    [ATTRIBUTION] = "attribution",
+};
+
+struct sample { // about a device
     double value;
+    char text[N_KEPT][LEDGER_MAX_TEXT + 1]; // clean; "": absent
 };
 
 struct ledger_observation *ledger_observation_new(const char *owner)
@@ -37,8 +82,6 @@ void ledger_observation_free(struct ledger_observation *o)
                                     o->node_pools,  o->node_machines, o->nodes,      o->stranded};
     for (size_t i = 0; i < GS_ARRAY_LEN(maps); i++)
         gs_hmap_free(maps[i]);
-    for (size_t i = 0; i < GS_ARRAY_LEN(o->samples); i++)
-        free(o->samples[i].items);
     gs_arena_finish(&o->mem);
     free(o);
 }
@@ -168,73 +211,212 @@ const char *ledger_owner(const struct ledger_observation *o, const char *ns, con
 
 // --- samples ---
 
-// The labels of samples about devices that are read. The others need memory, of thousands of GPUs.
-static const char *kept_name(struct gs_slice name)
+static void read_sample(struct sample *s, const struct metrics_label *labels, size_t n,
+                        double value)
 {
-    static const char *const names[] = {
-        "job",      "instance",      "UUID",          "gpu",
-        "GPU_I_ID", "GPU_CI_ID",     "GPU_I_PROFILE", "modelName",
-        "NodeName", "node",          "hostname",      "Hostname",
-        "pod",      "exported_pod",  "namespace",     "exported_namespace",
-        "PodName",  "NamespaceName", "AllocateMode",  "attribution"};
-    for (size_t i = 0; i < GS_ARRAY_LEN(names); i++)
-        if (gs_slice_eq_str(name, names[i]))
-            return names[i];
-    return NULL;
+    s->value = value;
+    for (size_t k = 0; k < N_KEPT; k++)
+        s->text[k][0] = '\0';
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < N_KEPT; k++)
+            if (gs_slice_eq_str(labels[i].name, kept_names[k]))
+                ledger_put_clean(s->text[k], labels[i].value);
 }
 
-static const char *kept_text(const struct ledger_sample *s, const char *name)
+// --- devices ---
+
+double ledger_mig_share(const char *profile, const char *model)
 {
-    gs_assert_debug(kept_name(gs_slice_of(name)));
-    return find_label(s->labels, s->n, name).data;
+    const char *g = strstr(profile, "g.");
+    int slices = 0;
+    for (const char *c = profile; g && c < g && *c >= '0' && *c <= '9'; c++)
+        slices = slices * 10 + (*c - '0');
+    if (slices < 1 || slices > 7)
+        return 1;
+    // These have four slices; all others have seven.
+    bool four = strstr(model, "A30") || strstr(model, "RTX PRO");
+    double share = slices / (four ? 4.0 : 7.0);
+    return share < 1 ? share : 1;
 }
 
-static const char *first_kept_text(const struct ledger_sample *s, const char *const *names)
+static char *join_key(const struct sample *s)
 {
-    for (; *names; names++)
-        if (*kept_text(s, *names))
-            return kept_text(s, *names);
-    return "";
+    struct gs_buf key = {0};
+    for (enum kept k = JOB; k <= COMPUTE_INSTANCE; k++)
+        gs_buf_addf(&key, "%s" LEDGER_SEP, s->text[k]);
+    return gs_buf_take(&key);
 }
 
-static void keep_sample(struct ledger_observation *o, enum ledger_series s,
-                        const struct metrics_label *labels, size_t n, double value)
+static const char *kept_text(struct ledger_observation *o, const struct sample *s, enum kept k)
 {
-    if (o->n_samples >= LEDGER_MAX_SAMPLES || n > MAX_LABELS)
-        return;
-    struct metrics_label kept[MAX_LABELS];
-    size_t n_kept = 0;
-    for (size_t i = 0; i < n; i++) {
-        const char *name = kept_name(labels[i].name);
-        if (!name)
-            continue;
-        const char *text = ledger_clean(&o->mem, labels[i].value);
-        kept[n_kept++] = (struct metrics_label){gs_slice_of(name), gs_slice_of(text)};
+    return gs_arena_strdup(&o->mem, s->text[k]);
+}
+
+static struct ledger_device *new_device(struct ledger_observation *o, const struct sample *s,
+                                        const char *node, const char *id)
+{
+    struct ledger_device *d = gs_arena_alloc(&o->mem, sizeof(*d));
+    *d = (struct ledger_device){.id = gs_arena_strdup(&o->mem, id),
+                                .uuid = kept_text(o, s, UUID),
+                                .gpu = kept_text(o, s, GPU),
+                                .instance = kept_text(o, s, GPU_INSTANCE),
+                                .compute = kept_text(o, s, COMPUTE_INSTANCE),
+                                .node = gs_arena_strdup(&o->mem, node),
+                                .model = kept_text(o, s, MODEL),
+                                .profile = kept_text(o, s, PROFILE),
+                                .util = NAN,
+                                .active = NAN,
+                                .share = 1};
+    if (*d->instance)
+        d->share = ledger_mig_share(d->profile, d->model);
+    gs_hmap_put_str(o->devices, d->id, d);
+    return d;
+}
+
+// create: the sample is about the device itself. NULL: it has not been observed.
+static struct ledger_device *device_of(struct ledger_observation *o, const struct sample *s,
+                                       bool create)
+{
+    static const enum kept nodes[] = {NODE_NAME, NODE, HOST_NAME, OLD_HOST_NAME, INSTANCE};
+    GS_AUTO_FREE char *join = join_key(s);
+    struct ledger_device *d = gs_hmap_get_str(o->join, join);
+    if (d || !create || gs_hmap_len(o->devices) >= LEDGER_MAX_DEVICES)
+        return d;
+    const char *node = "";
+    for (size_t i = 0; i < GS_ARRAY_LEN(nodes) && !*node; i++)
+        node = s->text[nodes[i]];
+    GS_AUTO_FREE char *id =
+        gs_format("%s" LEDGER_SEP "%s" LEDGER_SEP "%s" LEDGER_SEP "%s" LEDGER_SEP "%s", node,
+                  s->text[UUID], s->text[GPU], s->text[GPU_INSTANCE], s->text[COMPUTE_INSTANCE]);
+    d = gs_hmap_get_str(o->devices, id); // another target scrapes the same GPU
+    if (!d)
+        d = new_device(o, s, node, id);
+    gs_hmap_put_str(o->join, join, d);
+    return d;
+}
+
+static struct ledger_holder *holder_of(struct ledger_observation *o, struct ledger_device *d,
+                                       const char *ns, const char *pod)
+{
+    for (size_t i = 0; i < d->n_holders; i++)
+        if (gs_streq(d->holders[i].ns, ns) && gs_streq(d->holders[i].pod, pod))
+            return &d->holders[i];
+    size_t n = d->n_holders;
+    if (n == LEDGER_MAX_HOLDERS)
+        return NULL;
+    if ((n & (n - 1)) == 0) { // full: it grows at powers of two
+        struct ledger_holder *more = gs_arena_alloc(&o->mem, (n ? n * 2 : 1) * sizeof(*more));
+        if (n)
+            memcpy(more, d->holders, n * sizeof(*more));
+        d->holders = more;
     }
-    struct metrics_label *copy = gs_arena_alloc(&o->mem, (n_kept + 1) * sizeof(*copy));
-    if (n_kept)
-        memcpy(copy, kept, n_kept * sizeof(*copy));
-    gs_grow(&o->samples[s].items, &o->samples[s].cap, o->samples[s].len,
-            sizeof(struct ledger_sample));
-    o->samples[s].items[o->samples[s].len++] =
-        (struct ledger_sample){.labels = copy, .n = n_kept, .value = value};
-    o->n_samples++;
+    struct ledger_holder *h = &d->holders[d->n_holders++];
+    *h = (struct ledger_holder){.ns = gs_arena_strdup(&o->mem, ns),
+                                .pod = gs_arena_strdup(&o->mem, pod),
+                                .util = NAN,
+                                .processes = NAN};
+    return h;
+}
+
+// The pod of a sample of a device. Without honor_labels, a GPU without a pod has the pod of the
+// exporter, which is a label of the target.
+static bool pod_of(const struct ledger_observation *o, const struct sample *s, const char **ret_ns,
+                   const char **ret_pod)
+{
+    bool exported = *s->text[EXPORTED_POD] != '\0';
+    const char *pod = s->text[exported ? EXPORTED_POD : POD];
+    const char *ns = s->text[*s->text[EXPORTED_NAMESPACE] ? EXPORTED_NAMESPACE : NAMESPACE];
+    if (!exported) {
+        const char *target = get_pair(o->targets, s->text[JOB], s->text[INSTANCE]);
+        if (gs_streq(target, pod))
+            return false;
+    }
+    if (!*pod)
+        return false;
+    *ret_ns = *ns ? ns : "(unknown)";
+    *ret_pod = pod;
+    return true;
+}
+
+static double larger(double a, double b)
+{
+    return isnan(a) || b > a ? b : a;
+}
+
+static double fraction(double v)
+{
+    return isnan(v) ? NAN : v < 0 ? 0 : v > 1 ? 1 : v;
+}
+
+static void read_device(struct ledger_observation *o, enum ledger_series series,
+                        const struct sample *s)
+{
+    const char *ns, *pod;
+    struct ledger_device *d = device_of(o, s, true);
+    struct ledger_holder *h = d && pod_of(o, s, &ns, &pod) ? holder_of(o, d, ns, pod) : NULL;
+    if (!d)
+        return;
+    if (series == LEDGER_ACTIVE)
+        d->active = larger(d->active, fraction(s->value));
+    if (series != LEDGER_UTIL)
+        return;
+    d->util = larger(d->util, fraction(s->value / 100));
+    if (h)
+        h->util = larger(h->util, fraction(s->value / 100));
+}
+
+static void read_process(struct ledger_observation *o, enum ledger_series series,
+                         const struct sample *s)
+{
+    struct ledger_device *d = device_of(o, s, false);
+    const char *pod = s->text[POD_NAME], *ns = s->text[NAMESPACE_NAME];
+    if (!d || !*pod || gs_streq(s->text[ALLOCATE_MODE], "none"))
+        return;
+    struct ledger_holder *h = holder_of(o, d, *ns ? ns : "(unknown)", pod);
+    if (!h || series != LEDGER_PROCESS)
+        return;
+    double v = fraction(s->value / 100);
+    if (!isnan(v))
+        h->processes = isnan(h->processes) ? v : h->processes + v;
+}
+
+static void read_origin(struct ledger_observation *o, const struct sample *s)
+{
+    const char *ns, *pod;
+    struct ledger_device *d = device_of(o, s, false);
+    if (!d || !pod_of(o, s, &ns, &pod))
+        return;
+    const char *origin = kept_text(o, s, ATTRIBUTION);
+    for (size_t i = 0; i < d->n_holders; i++)
+        if (gs_streq(d->holders[i].ns, ns) && gs_streq(d->holders[i].pod, pod))
+            d->holders[i].origin = origin;
 }
 
 void ledger_observation_add(struct ledger_observation *o, enum ledger_series s,
                             const struct metrics_label *labels, size_t n, double value)
 {
     static const char *const nodes[] = {"exported_node", "node", NULL};
-    if (s <= LEDGER_ORIGIN) {
-        keep_sample(o, s, labels, n, value);
-        return;
-    }
+    struct sample sample;
     if (++o->n_samples > LEDGER_MAX_SAMPLES)
         return;
+    if (s > LEDGER_TARGET && s <= LEDGER_ORIGIN)
+        read_sample(&sample, labels, n, value);
     switch (s) {
     case LEDGER_TARGET:
         put_pair(o->targets, text_of(o, labels, n, "job"), text_of(o, labels, n, "instance"),
                  text_of(o, labels, n, "pod"));
+        break;
+    case LEDGER_UTIL:
+    case LEDGER_ACTIVE:
+    case LEDGER_PRESENT:
+        read_device(o, s, &sample);
+        break;
+    case LEDGER_PROCESS:
+    case LEDGER_HOLDER:
+        read_process(o, s, &sample);
+        break;
+    case LEDGER_ORIGIN:
+        read_origin(o, &sample);
         break;
     case LEDGER_POD_OWNER:
         add_owner(o, o->pods, "pod", labels, n);
@@ -261,172 +443,6 @@ void ledger_observation_add(struct ledger_observation *o, enum ledger_series s,
     default:
         break;
     }
-}
-
-// --- devices ---
-
-double ledger_mig_share(const char *profile, const char *model)
-{
-    const char *g = strstr(profile, "g.");
-    int slices = 0;
-    for (const char *c = profile; g && c < g && *c >= '0' && *c <= '9'; c++)
-        slices = slices * 10 + (*c - '0');
-    if (slices < 1 || slices > 7)
-        return 1;
-    // These have four slices; all others have seven.
-    bool four = strstr(model, "A30") || strstr(model, "RTX PRO");
-    double share = slices / (four ? 4.0 : 7.0);
-    return share < 1 ? share : 1;
-}
-
-static char *join_key(const struct ledger_sample *s)
-{
-    static const char *const parts[] = {"job", "instance", "UUID", "gpu", "GPU_I_ID", "GPU_CI_ID"};
-    struct gs_buf key = {0};
-    for (size_t i = 0; i < GS_ARRAY_LEN(parts); i++) {
-        gs_buf_add_slice(&key, find_label(s->labels, s->n, parts[i]));
-        gs_buf_add_str(&key, LEDGER_SEP);
-    }
-    return gs_buf_take(&key);
-}
-
-static struct ledger_device *new_device(struct ledger_observation *o, const struct ledger_sample *s,
-                                        const char *node, const char *id)
-{
-    struct ledger_device *d = gs_arena_alloc(&o->mem, sizeof(*d));
-    *d = (struct ledger_device){.id = gs_arena_strdup(&o->mem, id),
-                                .uuid = kept_text(s, "UUID"),
-                                .gpu = kept_text(s, "gpu"),
-                                .instance = kept_text(s, "GPU_I_ID"),
-                                .compute = kept_text(s, "GPU_CI_ID"),
-                                .node = node,
-                                .model = kept_text(s, "modelName"),
-                                .profile = kept_text(s, "GPU_I_PROFILE"),
-                                .util = NAN,
-                                .active = NAN,
-                                .share = 1};
-    if (*d->instance)
-        d->share = ledger_mig_share(d->profile, d->model);
-    gs_hmap_put_str(o->devices, d->id, d);
-    return d;
-}
-
-// create: the sample is about the device itself. NULL: it has not been observed.
-static struct ledger_device *device_of(struct ledger_observation *o, const struct ledger_sample *s,
-                                       bool create)
-{
-    static const char *const nodes[] = {"NodeName", "node",     "hostname",
-                                        "Hostname", "instance", NULL};
-    GS_AUTO_FREE char *join = join_key(s);
-    struct ledger_device *d = gs_hmap_get_str(o->join, join);
-    if (d || !create || gs_hmap_len(o->devices) >= LEDGER_MAX_DEVICES)
-        return d;
-    const char *node = first_kept_text(s, nodes);
-    GS_AUTO_FREE char *id =
-        gs_format("%s" LEDGER_SEP "%s" LEDGER_SEP "%s" LEDGER_SEP "%s" LEDGER_SEP "%s", node,
-                  kept_text(s, "UUID"), kept_text(s, "gpu"), kept_text(s, "GPU_I_ID"),
-                  kept_text(s, "GPU_CI_ID"));
-    d = gs_hmap_get_str(o->devices, id); // another target scrapes the same GPU
-    if (!d)
-        d = new_device(o, s, node, id);
-    gs_hmap_put_str(o->join, join, d);
-    return d;
-}
-
-static struct ledger_holder *holder_of(struct ledger_observation *o, struct ledger_device *d,
-                                       const char *ns, const char *pod)
-{
-    for (size_t i = 0; i < d->n_holders; i++)
-        if (gs_streq(d->holders[i].ns, ns) && gs_streq(d->holders[i].pod, pod))
-            return &d->holders[i];
-    size_t n = d->n_holders;
-    if (n == LEDGER_MAX_HOLDERS)
-        return NULL;
-    if ((n & (n - 1)) == 0) { // full: it grows at powers of two
-        struct ledger_holder *more = gs_arena_alloc(&o->mem, (n ? n * 2 : 1) * sizeof(*more));
-        if (n)
-            memcpy(more, d->holders, n * sizeof(*more));
-        d->holders = more;
-    }
-    struct ledger_holder *h = &d->holders[d->n_holders++];
-    *h = (struct ledger_holder){.ns = ns, .pod = pod, .util = NAN, .processes = NAN};
-    return h;
-}
-
-// The pod of a sample of a device. Without honor_labels, a GPU without a pod has the pod of the
-// exporter, which is a label of the target.
-static bool pod_of(struct ledger_observation *o, const struct ledger_sample *s, const char **ret_ns,
-                   const char **ret_pod)
-{
-    static const char *const pods[] = {"exported_pod", "pod", NULL};
-    static const char *const namespaces[] = {"exported_namespace", "namespace", NULL};
-    const char *pod = first_kept_text(s, pods);
-    const char *ns = first_kept_text(s, namespaces);
-    if (!find_label(s->labels, s->n, "exported_pod").len) {
-        const char *target = get_pair(o->targets, kept_text(s, "job"), kept_text(s, "instance"));
-        if (gs_streq(target, pod))
-            return false;
-    }
-    if (!*pod)
-        return false;
-    *ret_ns = *ns ? ns : "(unknown)";
-    *ret_pod = pod;
-    return true;
-}
-
-static double larger(double a, double b)
-{
-    return isnan(a) || b > a ? b : a;
-}
-
-static double fraction(double v)
-{
-    return isnan(v) ? NAN : v < 0 ? 0 : v > 1 ? 1 : v;
-}
-
-static void read_device(struct ledger_observation *o, enum ledger_series series,
-                        const struct ledger_sample *s)
-{
-    const char *ns, *pod;
-    struct ledger_device *d = device_of(o, s, true);
-    struct ledger_holder *h = d && pod_of(o, s, &ns, &pod) ? holder_of(o, d, ns, pod) : NULL;
-    if (!d)
-        return;
-    if (series == LEDGER_ACTIVE)
-        d->active = larger(d->active, fraction(s->value));
-    if (series != LEDGER_UTIL)
-        return;
-    d->util = larger(d->util, fraction(s->value / 100));
-    if (h)
-        h->util = larger(h->util, fraction(s->value / 100));
-}
-
-static void read_process(struct ledger_observation *o, enum ledger_series series,
-                         const struct ledger_sample *s)
-{
-    struct ledger_device *d = device_of(o, s, false);
-    const char *pod = kept_text(s, "PodName");
-    const char *ns = kept_text(s, "NamespaceName");
-    if (!d || !*pod || gs_slice_eq_str(find_label(s->labels, s->n, "AllocateMode"), "none"))
-        return;
-    struct ledger_holder *h = holder_of(o, d, *ns ? ns : "(unknown)", pod);
-    if (!h || series != LEDGER_PROCESS)
-        return;
-    double v = fraction(s->value / 100);
-    if (!isnan(v))
-        h->processes = isnan(h->processes) ? v : h->processes + v;
-}
-
-static void read_origin(struct ledger_observation *o, const struct ledger_sample *s)
-{
-    const char *ns, *pod;
-    struct ledger_device *d = device_of(o, s, false);
-    if (!d || !pod_of(o, s, &ns, &pod))
-        return;
-    const char *origin = kept_text(s, "attribution");
-    for (size_t i = 0; i < d->n_holders; i++)
-        if (gs_streq(d->holders[i].ns, ns) && gs_streq(d->holders[i].pod, pod))
-            d->holders[i].origin = origin;
 }
 
 // Without GPU_UTIL, the time with an active engine is the utilization. A GPU whose MIG devices have
@@ -471,15 +487,5 @@ void ledger_observation_finish(struct ledger_observation *o)
     if (o->finished)
         return;
     o->finished = true;
-    for (enum ledger_series s = 0; s <= LEDGER_ORIGIN; s++)
-        for (size_t i = 0; i < o->samples[s].len; i++) {
-            const struct ledger_sample *sample = &o->samples[s].items[i];
-            if (s <= LEDGER_PRESENT)
-                read_device(o, s, sample);
-            else if (s == LEDGER_ORIGIN)
-                read_origin(o, sample);
-            else
-                read_process(o, s, sample);
-        }
     settle_devices(o);
 }

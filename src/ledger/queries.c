@@ -68,14 +68,21 @@ char *ledger_query(enum ledger_series s, const char *owner, int64_t window_s)
     }
 }
 
-const char *ledger_clean(struct gs_arena *mem, struct gs_slice text)
+void ledger_put_clean(char out[LEDGER_MAX_TEXT + 1], struct gs_slice text)
 {
     size_t n = text.len < LEDGER_MAX_TEXT ? text.len : LEDGER_MAX_TEXT;
     while (n < text.len && n && ((unsigned char)text.data[n] & 0xc0) == 0x80)
         n--;
-    char *copy = gs_arena_strndup(mem, text.data ? text.data : "", n);
-    for (char *c = copy; *c; c++)
-        if ((unsigned char)*c < 0x20 || *c == 0x7f)
-            *c = '?';
-    return copy;
+    for (size_t i = 0; i < n; i++) {
+        unsigned char c = (unsigned char)text.data[i];
+        out[i] = c < 0x20 || c == 0x7f ? '?' : text.data[i];
+    }
+    out[n] = '\0';
+}
+
+const char *ledger_clean(struct gs_arena *mem, struct gs_slice text)
+{
+    char clean[LEDGER_MAX_TEXT + 1];
+    ledger_put_clean(clean, text);
+    return gs_arena_strdup(mem, clean);
 }

@@ -138,7 +138,7 @@ static struct gs_error *open_writer(struct ledger_store *s)
     // NORMAL: a crash of the machine can lose the last minutes, but no part of a write.
     err = exec_sql(s,
                    "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;"
-                   "PRAGMA journal_size_limit = 4194304; PRAGMA cache_size = -2000",
+                   "PRAGMA journal_size_limit = 4194304; PRAGMA cache_size = -256",
                    "opening the ledger");
     if (!err)
         err = make_schema(s);

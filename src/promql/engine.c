@@ -92,6 +92,12 @@ static void give_arena_back(struct promql_engine *e, struct gs_arena *a)
     e->has_spare = true;
 }
 
+void promql_engine_trim(struct promql_engine *e)
+{
+    gs_arena_finish(&e->spare);
+    e->has_spare = false;
+}
+
 static struct promql_eval *eval_new(struct promql_engine *e, const struct promql_expr *x,
                                     struct promql_steps steps, int64_t end_ms,
                                     const struct promql_config *cfg)

@@ -21,6 +21,8 @@ struct promql_config {
 
 struct promql_engine *promql_engine_new(struct tsdb *db, const struct promql_config *cfg);
 void promql_engine_free(struct promql_engine *e);
+// Frees the memory that is kept for the next query.
+void promql_engine_trim(struct promql_engine *e);
 void promql_engine_set_default_step(struct promql_engine *e, int64_t ms); // of subqueries
 // Sets the limits of the next query, from the parameters timeout and lookback_delta of the HTTP
 // API. 0: as configured.

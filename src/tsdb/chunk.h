@@ -173,7 +173,7 @@ struct tsdb_chunk_heap {      // shared by all series of a store
 struct tsdb_chunks {              // of one series
     struct tsdb_head_chunk *open; // NULL: no sample
     struct tsdb_chunk *sealed;    // the oldest first
-    uint32_t n_sealed, cap;
+    uint32_t n_sealed;
 };
 
 // "No sample in this pass", in rows that have a value for each pass: a NaN with a payload, like the
@@ -271,6 +271,8 @@ static inline bool tsdb_chunk_is_saved(const struct tsdb_chunk *b)
 void tsdb_chunk_free(struct tsdb_chunk *b, struct tsdb_chunk_heap *heap);
 void tsdb_chunks_add_sealed(struct tsdb_chunks *s, const struct tsdb_chunk *b,
                             struct tsdb_chunk_heap *heap);
+// Removes the newest complete chunk from the list, and returns it.
+struct tsdb_chunk tsdb_chunks_take_sealed(struct tsdb_chunks *s, struct tsdb_chunk_heap *heap);
 
 // --- decoding ---
 

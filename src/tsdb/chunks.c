@@ -9,17 +9,30 @@
 
 // --- writing ---
 
-// Capacity grows in steps of one: a series gets a chunk every two minutes or less often, and there
-// are many series.
+// Without spare capacity: a series gets a chunk every two minutes or less often, and there are many
+// series.
+static void resize_sealed(struct tsdb_chunks *s, size_t n, struct tsdb_chunk_heap *heap)
+{
+    heap->bytes += ((ptrdiff_t)n - (ptrdiff_t)s->n_sealed) * (ptrdiff_t)sizeof(*s->sealed);
+    if (n)
+        s->sealed = gs_realloc_array(s->sealed, n, sizeof(*s->sealed));
+    else
+        free(GS_TAKE(s->sealed));
+    s->n_sealed = (uint32_t)n;
+}
+
 void tsdb_chunks_add_sealed(struct tsdb_chunks *s, const struct tsdb_chunk *b,
                             struct tsdb_chunk_heap *heap)
 {
-    if (s->n_sealed == s->cap) {
-        s->cap++;
-        s->sealed = gs_realloc_array(s->sealed, s->cap, sizeof(*s->sealed));
-        heap->bytes += (ptrdiff_t)sizeof(*s->sealed);
-    }
-    s->sealed[s->n_sealed++] = *b;
+    resize_sealed(s, (size_t)s->n_sealed + 1, heap);
+    s->sealed[s->n_sealed - 1] = *b;
+}
+
+struct tsdb_chunk tsdb_chunks_take_sealed(struct tsdb_chunks *s, struct tsdb_chunk_heap *heap)
+{
+    struct tsdb_chunk last = s->sealed[s->n_sealed - 1];
+    resize_sealed(s, s->n_sealed - 1, heap);
+    return last;
 }
 
 static struct tsdb_chunk view(const struct tsdb_head_chunk *b)
@@ -292,14 +305,16 @@ static void free_open(struct tsdb_chunks *s, struct tsdb_chunk_heap *heap)
 void tsdb_chunks_drop(struct tsdb_chunks *s, int64_t oldest_ms, uint64_t *ret_samples,
                       struct tsdb_chunk_heap *heap)
 {
-    uint32_t n_dropped = 0;
+    size_t n_dropped = 0;
     while (n_dropped < s->n_sealed && tsdb_chunk_last_ms(&s->sealed[n_dropped]) < oldest_ms) {
         *ret_samples += s->sealed[n_dropped].samples;
         tsdb_chunk_free(&s->sealed[n_dropped++], heap);
     }
-    s->n_sealed -= n_dropped;
-    if (n_dropped && s->n_sealed)
-        memmove(s->sealed, s->sealed + n_dropped, s->n_sealed * sizeof(*s->sealed));
+    size_t kept = s->n_sealed - n_dropped;
+    if (n_dropped && kept)
+        memmove(s->sealed, s->sealed + n_dropped, kept * sizeof(*s->sealed));
+    if (n_dropped)
+        resize_sealed(s, kept, heap);
     if (!s->n_sealed && s->open && tsdb_chunks_last_ms(s) < oldest_ms) {
         *ret_samples += s->open->samples;
         tsdb_chunks_clear(s, heap);
@@ -315,9 +330,9 @@ static uint64_t drop_newest(struct tsdb_chunks *s, size_t from, struct tsdb_chun
         free_open(s, heap);
     }
     while (s->n_sealed > from) {
-        struct tsdb_chunk *last = &s->sealed[--s->n_sealed];
-        samples += last->samples;
-        tsdb_chunk_free(last, heap);
+        struct tsdb_chunk last = tsdb_chunks_take_sealed(s, heap);
+        samples += last.samples;
+        tsdb_chunk_free(&last, heap);
     }
     return samples;
 }
@@ -349,7 +364,5 @@ void tsdb_chunks_clear(struct tsdb_chunks *s, struct tsdb_chunk_heap *heap)
         tsdb_chunk_free(&s->sealed[i], heap);
     if (s->open)
         free_open(s, heap);
-    heap->bytes -= (ptrdiff_t)(s->cap * sizeof(*s->sealed));
-    free(s->sealed);
-    *s = (struct tsdb_chunks){0};
+    resize_sealed(s, 0, heap);
 }

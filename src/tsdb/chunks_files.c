@@ -23,9 +23,9 @@ static bool make_place(struct tsdb_chunks *s, int64_t first_ms, ptrdiff_t *sampl
                        struct tsdb_chunk_heap *heap)
 {
     while (s->n_sealed && tsdb_chunk_first_ms(&s->sealed[s->n_sealed - 1]) >= first_ms) {
-        struct tsdb_chunk *last = &s->sealed[--s->n_sealed];
-        *samples -= last->samples;
-        tsdb_chunk_free(last, heap);
+        struct tsdb_chunk last = tsdb_chunks_take_sealed(s, heap);
+        *samples -= last.samples;
+        tsdb_chunk_free(&last, heap);
     }
     return !s->n_sealed || tsdb_chunk_last_ms(&s->sealed[s->n_sealed - 1]) < first_ms;
 }
@@ -84,13 +84,13 @@ static struct tsdb_head_chunk *reopen(const struct tsdb_chunk *last)
 void tsdb_chunks_resume(struct tsdb_chunks *s, ptrdiff_t *samples, struct tsdb_chunk_heap *heap)
 {
     while (s->n_sealed && !s->open) {
-        struct tsdb_chunk *last = &s->sealed[--s->n_sealed];
-        s->open = reopen(last);
+        struct tsdb_chunk last = tsdb_chunks_take_sealed(s, heap);
+        s->open = reopen(&last);
         if (s->open) {
             heap->bytes += (ptrdiff_t)(sizeof(*s->open) + s->open->len);
         } else {
-            *samples -= last->samples;
-            tsdb_chunk_free(last, heap);
+            *samples -= last.samples;
+            tsdb_chunk_free(&last, heap);
         }
     }
 }

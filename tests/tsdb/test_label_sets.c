@@ -100,7 +100,8 @@ static void test_sets_end_with_their_last_series(void **state)
         tsdb_gc(db, T0 + 4 * LIFE_MS);
     assert_int_equal(tsdb_series_count(db), (PODS + 2) / 3);
     for (size_t i = 0; i < PODS; i += 3) {
-        struct metrics_label labels[] = {L("__name__", "m1"), {GS_SLICE("pod"), gs_slice_of(pods[i])}};
+        struct metrics_label labels[] = {L("__name__", "m1"),
+                                         {GS_SLICE("pod"), gs_slice_of(pods[i])}};
         append(db, labels, 2, T0 + 4 * LIFE_MS + 1);
     }
     assert_int_equal(tsdb_series_count(db), (PODS + 2) / 3);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/scrape/scrape_private.h"
 
-#include "base/hmap.h"
 #include "base/mem.h"
 
 void scrape_timestamped_set_finish(struct scrape_timestamped_set *s)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Queries of the PromQL engine over a store of N GPU series: microseconds of CPU time of the first
-// evaluation (empty caches), of the following ones, and of those after a pod with 26 series was
-// added. With a query argument: only this query. The third argument is a number of pods with 26
-// series that ended within the last hour.
+// evaluation (empty caches), of the following ones, of those after other work has evicted the store
+// from the processor's caches, and of those after a pod with 26 series was added. With a query
+// argument: only this query. The third argument is a number of pods with 26 series that ended
+// within the last hour.
 #include "promql/promql.h"
 #include "base/clock.h"
 #include "base/mem.h"
@@ -19,6 +20,11 @@
 #define FIRST_MS   INT64_C(1700000000000)
 #define LAST_MS    (FIRST_MS + (SAMPLES - 1) * 1000)
 #define MAX_LABELS 16
+// Targets of 8 GPUs, each with other metrics between those of a query.
+#define TARGET_GPUS 8
+#define METRICS     25
+#define FEW_SERIES  10000 // with more, there are no other metrics
+#define EVICT_BYTES ((size_t)96 << 20)
 
 struct labels {
     struct metrics_label items[MAX_LABELS];
@@ -68,27 +74,73 @@ static void pod_labels(struct labels *l, unsigned i)
     add(l, "pod", "pod-%u", i);
 }
 
-static void fill(struct tsdb *db, unsigned n)
+struct target {
+    struct tsdb_group *group;
+    uint32_t slots[METRICS * TARGET_GPUS + TARGET_GPUS]; // those of pods last
+    size_t n;
+};
+
+static void name_metric(struct labels *l, unsigned metric)
+{
+    if (metric)
+        snprintf(l->texts[0], sizeof(l->texts[0]), "DCGM_FI_DEV_%u", metric);
+    l->items[0].value = gs_slice_of(l->texts[0]);
+}
+
+static struct target new_target(struct tsdb *db, unsigned first, unsigned until, unsigned metrics)
 {
     struct labels l;
-    struct tsdb_group *g = tsdb_group_new(db);
-    uint32_t *slots = gs_alloc_array((size_t)n * 2, sizeof(*slots));
-    for (unsigned i = 0; i < n; i++) {
-        gpu_labels(&l, i);
-        bench_check(tsdb_group_slot(g, l.items, l.n, &slots[i]));
+    struct target t = {.group = tsdb_group_new(db)};
+    for (unsigned metric = 0; metric < metrics; metric++)
+        for (unsigned i = first; i < until; i++) {
+            gpu_labels(&l, i);
+            name_metric(&l, metric);
+            bench_check(tsdb_group_slot(t.group, l.items, l.n, &t.slots[t.n++]));
+        }
+    for (unsigned i = first; i < until; i++) {
         pod_labels(&l, i);
-        bench_check(tsdb_group_slot(g, l.items, l.n, &slots[n + i]));
+        bench_check(tsdb_group_slot(t.group, l.items, l.n, &t.slots[t.n++]));
+    }
+    return t;
+}
+
+// A percentage that jumps, as the load of a GPU does.
+static double value_of(unsigned target, unsigned slot, unsigned second)
+{
+    uint32_t x = target * 2654435761u ^ slot * 2246822519u ^ second * 3266489917u;
+    x = (x ^ x >> 15) * 2246822519u;
+    return (x ^ x >> 13) % 101;
+}
+
+// Targets take turns, as when they are scraped.
+static void fill(struct tsdb *db, unsigned n)
+{
+    size_t n_targets = (n + TARGET_GPUS - 1) / TARGET_GPUS;
+    struct target *targets = gs_alloc_array(n_targets, sizeof(*targets));
+    for (unsigned t = 0; t < n_targets; t++) {
+        unsigned first = t * TARGET_GPUS, until = first + TARGET_GPUS;
+        targets[t] = new_target(db, first, until < n ? until : n, n <= FEW_SERIES ? METRICS : 1);
     }
     for (unsigned k = 0; k < SAMPLES; k++) {
-        size_t added, fresh;
-        bench_check(tsdb_group_begin(g, FIRST_MS + k * 1000));
-        for (unsigned i = 0; i < n; i++) {
-            tsdb_group_put(g, slots[i], (i * 37 + k * 11) % 101);
-            tsdb_group_put(g, slots[n + i], 1);
+        for (unsigned t = 0; t < n_targets; t++) {
+            struct target *at = &targets[t];
+            size_t added, fresh;
+            bench_check(tsdb_group_begin(at->group, FIRST_MS + k * 1000));
+            for (unsigned i = 0; i < at->n; i++)
+                tsdb_group_put(at->group, at->slots[i], value_of(t, i, k));
+            tsdb_group_commit(at->group, &added, &fresh);
         }
-        tsdb_group_commit(g, &added, &fresh);
     }
-    free(slots);
+    free(targets);
+}
+
+static void evict_caches(void)
+{
+    static unsigned char *bytes;
+    if (!bytes)
+        bytes = gs_alloc(EVICT_BYTES);
+    for (size_t i = 0; i < EVICT_BYTES; i += 64)
+        bytes[i]++;
 }
 
 // A sample of each series of another pod: its labels, 25 metrics. end: stale markers instead.
@@ -99,9 +151,7 @@ static void add_pod(struct tsdb *db, unsigned i, int64_t t_ms, bool end)
     bench_check(tsdb_append(db, l.items, l.n, t_ms, end ? tsdb_stale_marker() : 1));
     for (unsigned metric = 0; metric < 25; metric++) {
         gpu_labels(&l, i);
-        if (metric)
-            snprintf(l.texts[0], sizeof(l.texts[0]), "DCGM_FI_DEV_%u", metric);
-        l.items[0].value = gs_slice_of(l.texts[0]);
+        name_metric(&l, metric);
         bench_check(tsdb_append(db, l.items, l.n, t_ms, end ? tsdb_stale_marker() : metric));
     }
 }
@@ -170,7 +220,7 @@ static int compare(const void *a, const void *b)
 static void measure(struct tsdb *db, struct promql_engine *e, const char *text, bool range)
 {
     static unsigned pods = 2000000; // their numbers
-    int64_t times[101] = {0}, busy[101] = {0};
+    int64_t times[101] = {0}, cold[101] = {0}, busy[101] = {0};
     size_t n = range ? 7 : 51, middle = n / 2, series;
     struct promql_expr *x;
     bench_check(promql_parse(gs_slice_of(text), &x));
@@ -178,13 +228,19 @@ static void measure(struct tsdb *db, struct promql_engine *e, const char *text, 
     for (size_t i = 0; i < n; i++)
         times[i] = once(e, x, range, &series);
     for (size_t i = 0; i < n; i++) {
+        evict_caches();
+        cold[i] = once(e, x, range, &series);
+    }
+    for (size_t i = 0; i < n; i++) {
         add_pod(db, pods++, LAST_MS, false);
         busy[i] = once(e, x, range, &series);
     }
     qsort(times, n, sizeof(times[0]), compare);
+    qsort(cold, n, sizeof(cold[0]), compare);
     qsort(busy, n, sizeof(busy[0]), compare);
-    printf("%9.0f %9.0f %9.0f %9.0f %6.2f %8zu  %s%s\n", (double)first / 1000,
-           (double)times[middle] / 1000, (double)times[n - 1] / 1000, (double)busy[middle] / 1000,
+    printf("%9.0f %9.0f %9.0f %9.0f %9.0f %6.2f %8zu  %s%s\n", (double)first / 1000,
+           (double)times[middle] / 1000, (double)times[n - 1] / 1000, (double)cold[middle] / 1000,
+           (double)busy[middle] / 1000,
            (double)busy[middle] / (double)times[middle], series, range ? "[60 steps] " : "", text);
     promql_expr_free(x);
 }
@@ -199,7 +255,7 @@ int main(int argc, char **argv)
     add_ended_pods(db, (unsigned)ended);
     fill(db, (unsigned)n);
     struct promql_engine *e = promql_engine_new(db, NULL);
-    printf("%d series of GPUs, as many of pods\n first µs    median       max   new pod  ratio   "
+    printf("%d series of GPUs, as many of pods\n first µs    median       max      cold   new pod  ratio   "
            "series  query\n",
            n);
     for (size_t i = 0; i < GS_ARRAY_LEN(queries) && argc < 3; i++)

@@ -149,7 +149,7 @@ static struct gs_error *over_selector(struct promql_eval *ev, struct rollup *r,
     for (size_t i = 0; i < k->n && !err; i++) {
         double *v;
         bool any;
-        tsdb_read_ahead(ev->engine->db, k->refs, i, k->n);
+        tsdb_read_ahead(ev->engine->db, k->refs, i, k->n, first);
         tsdb_read(ev->engine->db, k->refs[i], first, last, s);
         promql_drop_stale(s);
         if (!s->n)

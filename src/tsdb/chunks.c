@@ -162,10 +162,21 @@ struct tsdb_chunk tsdb_chunks_at(const struct tsdb_chunks *s, size_t i)
     return i < s->n_sealed ? s->sealed[i] : view(s->open);
 }
 
+static int64_t first_ms_of(const struct tsdb_chunks *s, size_t i)
+{
+    struct tsdb_chunk b = tsdb_chunks_at(s, i);
+    return tsdb_chunk_first_ms(&b);
+}
+
+static int64_t last_ms_of(const struct tsdb_chunks *s, size_t i)
+{
+    struct tsdb_chunk b = tsdb_chunks_at(s, i);
+    return tsdb_chunk_last_ms(&b);
+}
+
 int64_t tsdb_chunks_first_ms(const struct tsdb_chunks *s)
 {
-    struct tsdb_chunk b = tsdb_chunks_at(s, 0);
-    return tsdb_chunk_first_ms(&b);
+    return first_ms_of(s, 0);
 }
 
 int64_t tsdb_chunks_last_ms(const struct tsdb_chunks *s)
@@ -174,14 +185,21 @@ int64_t tsdb_chunks_last_ms(const struct tsdb_chunks *s)
     return tsdb_chunk_last_ms(&b);
 }
 
-// The index of the first chunk that ends at or after t_ms.
+// The index of the first chunk that ends at or after t_ms. Mostly it is one of the newest, and
+// looking at others would wait for memory.
 static size_t find_chunk(const struct tsdb_chunks *s, int64_t t_ms)
 {
+    enum { NEWEST = 3 };
     size_t low = 0, high = count_chunks(s);
+    for (size_t i = 0; i < NEWEST && high; i++, high--) {
+        if (last_ms_of(s, high - 1) < t_ms)
+            return high;
+        if (first_ms_of(s, high - 1) <= t_ms)
+            return high - 1;
+    }
     while (low < high) {
         size_t mid = low + (high - low) / 2;
-        struct tsdb_chunk b = tsdb_chunks_at(s, mid);
-        if (tsdb_chunk_last_ms(&b) < t_ms)
+        if (last_ms_of(s, mid) < t_ms)
             low = mid + 1;
         else
             high = mid;
@@ -189,7 +207,7 @@ static size_t find_chunk(const struct tsdb_chunks *s, int64_t t_ms)
     return low;
 }
 
-static void make_room_for(struct tsdb_samples *s, size_t more)
+void tsdb_samples_reserve(struct tsdb_samples *s, size_t more)
 {
     if (s->n + more <= s->cap)
         return;
@@ -200,7 +218,7 @@ static void make_room_for(struct tsdb_samples *s, size_t more)
 
 void tsdb_samples_push(struct tsdb_samples *s, int64_t t_ms, double value)
 {
-    make_room_for(s, 1);
+    tsdb_samples_reserve(s, 1);
     s->t[s->n] = t_ms;
     s->v[s->n++] = value;
 }
@@ -240,7 +258,7 @@ static void read_chunk(const struct tsdb_chunk *b, int64_t mint, int64_t maxt,
     if (until <= from)
         return;
     size_t n = until - from;
-    make_room_for(ret, n);
+    tsdb_samples_reserve(ret, n);
     assert(ret->t && ret->v);
     memcpy(ret->t + ret->n, t + from, n * sizeof(*t));
     tsdb_chunk_decode(b->data, from, until, ret->v + ret->n, NULL);

@@ -514,13 +514,22 @@ bool tsdb_group_slot_idle(const struct tsdb_group *g, uint32_t slot)
 void tsdb_group_read(const struct tsdb_group *g, uint32_t slot, int64_t mint, int64_t maxt,
                      struct tsdb_samples *ret)
 {
-    for (size_t i = g->held; i > 0; i--) {
-        size_t at = g->times->n - i;
-        int64_t t = g->times->at[at];
-        double v = g->rows[at % TSDB_GROUP_ROWS][slot];
-        if (t >= mint && t <= maxt && !tsdb_is_absent(v))
-            tsdb_samples_push(ret, t, v);
+    if (!g->held)
+        return;
+    tsdb_samples_reserve(ret, g->held);
+    size_t n = ret->n;
+    for (size_t at = g->times->n - g->held; at < g->times->n; at++) {
+        ret->t[n] = g->times->at[at];
+        ret->v[n] = g->rows[at % TSDB_GROUP_ROWS][slot];
+        n += ret->t[n] >= mint && ret->t[n] <= maxt && !tsdb_is_absent(ret->v[n]);
     }
+    ret->n = n;
+}
+
+void tsdb_group_read_ahead(const struct tsdb_group *g, uint32_t slot)
+{
+    for (size_t i = 0; g->held && i < TSDB_GROUP_ROWS; i++)
+        __builtin_prefetch(&g->rows[i][slot]);
 }
 
 bool tsdb_group_at(const struct tsdb_group *g, uint32_t slot, int64_t t_ms, struct tsdb_point *ret)

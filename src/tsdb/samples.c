@@ -165,18 +165,49 @@ void tsdb_read(const struct tsdb *db, tsdb_ref ref, int64_t mint, int64_t maxt,
         tsdb_group_read(s->group, s->slot, mint, maxt, ret);
 }
 
-// Reading a series needs three dependent memory accesses. Each is prefetched some series ahead.
-void tsdb_read_ahead(const struct tsdb *db, const tsdb_ref *refs, size_t i, size_t n)
+// Always inlined: GCC removes calls of functions that only prefetch, because they have no effect.
+#define FETCH __attribute__((always_inline)) static inline void
+
+enum { LINE = 64 }; // bytes
+
+FETCH tsdb_fetch_bytes(const uint8_t *data, size_t len)
 {
-    if (i + 9 < n)
-        __builtin_prefetch(&db->series[refs[i + 9]].samples);
-    if (i + 6 < n)
-        __builtin_prefetch(db->series[refs[i + 6]].samples.open);
-    const struct tsdb_head_chunk *b = i + 3 < n ? db->series[refs[i + 3]].samples.open : NULL;
-    if (!b)
+    for (size_t i = 0; i < len; i += LINE)
+        __builtin_prefetch(data + i);
+}
+
+FETCH tsdb_fetch_lists(const struct tsdb_series *s)
+{
+    __builtin_prefetch(s->samples.open);
+    __builtin_prefetch(s->group);
+    if (s->samples.n_sealed)
+        __builtin_prefetch(&s->samples.sealed[s->samples.n_sealed - 1]);
+}
+
+FETCH tsdb_fetch_samples(const struct tsdb_series *s, int64_t mint)
+{
+    const struct tsdb_head_chunk *open = s->samples.open;
+    if (s->group && s->slot % 4 == 0) // the next series are mostly the next slots
+        tsdb_group_read_ahead(s->group, s->slot);
+    if (!open)
         return;
-    __builtin_prefetch(b->data + 32); // the cache line of the header is loaded
-    __builtin_prefetch(b->data + 96);
-    __builtin_prefetch(b->data + 160);
-    __builtin_prefetch(&b->times->at[b->first]);
+    tsdb_fetch_bytes(open->data, open->len);
+    if (s->samples.n_sealed && !open->times->packed && open->times->at[open->first] > mint) {
+        const struct tsdb_chunk *before = &s->samples.sealed[s->samples.n_sealed - 1];
+        tsdb_fetch_bytes(before->data, before->len);
+    }
+}
+
+// Reading a series needs three dependent memory accesses. Each is prefetched some series ahead.
+void tsdb_read_ahead(const struct tsdb *db, const tsdb_ref *refs, size_t i, size_t n, int64_t mint)
+{
+    enum { SERIES = 14, LISTS = 9, SAMPLES = 4 };
+    if (i + SERIES < n) {
+        __builtin_prefetch(&db->series[refs[i + SERIES]]);
+        __builtin_prefetch(&db->series[refs[i + SERIES]].samples.n_sealed);
+    }
+    if (i + LISTS < n)
+        tsdb_fetch_lists(&db->series[refs[i + LISTS]]);
+    if (i + SAMPLES < n)
+        tsdb_fetch_samples(&db->series[refs[i + SAMPLES]], mint);
 }

@@ -188,8 +188,9 @@ void tsdb_samples_finish(struct tsdb_samples *s);
 void tsdb_read(const struct tsdb *db, tsdb_ref ref, int64_t mint, int64_t maxt,
                struct tsdb_samples *ret);
 
-// For reading n series in a row: call it before reading refs[i] to prefetch the next ones.
-void tsdb_read_ahead(const struct tsdb *db, const tsdb_ref *refs, size_t i, size_t n);
+// For reading the samples from mint on of n series in a row: call it before reading refs[i] to
+// prefetch the next ones.
+void tsdb_read_ahead(const struct tsdb *db, const tsdb_ref *refs, size_t i, size_t n, int64_t mint);
 
 // Distinct values of a label (name empty: distinct label names) of the matching series (n_m 0: all)
 // within mint..maxt. fn is called in no particular order.

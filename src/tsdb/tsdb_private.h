@@ -179,6 +179,8 @@ void tsdb_group_restart(struct tsdb_group *g, int64_t t_ms);
 // Appends the samples of a series that are only in rows to ret.
 void tsdb_group_read(const struct tsdb_group *g, uint32_t slot, int64_t mint, int64_t maxt,
                      struct tsdb_samples *ret);
+// Prefetches them.
+void tsdb_group_read_ahead(const struct tsdb_group *g, uint32_t slot);
 // The newest of these at or before t_ms.
 bool tsdb_group_at(const struct tsdb_group *g, uint32_t slot, int64_t t_ms, struct tsdb_point *ret);
 // The times of the first (if ret is not NULL) and last of these. False: none.

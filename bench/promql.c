@@ -240,8 +240,8 @@ static void measure(struct tsdb *db, struct promql_engine *e, const char *text, 
     qsort(busy, n, sizeof(busy[0]), compare);
     printf("%9.0f %9.0f %9.0f %9.0f %9.0f %6.2f %8zu  %s%s\n", (double)first / 1000,
            (double)times[middle] / 1000, (double)times[n - 1] / 1000, (double)cold[middle] / 1000,
-           (double)busy[middle] / 1000,
-           (double)busy[middle] / (double)times[middle], series, range ? "[60 steps] " : "", text);
+           (double)busy[middle] / 1000, (double)busy[middle] / (double)times[middle], series,
+           range ? "[60 steps] " : "", text);
     promql_expr_free(x);
 }
 
@@ -255,7 +255,8 @@ int main(int argc, char **argv)
     add_ended_pods(db, (unsigned)ended);
     fill(db, (unsigned)n);
     struct promql_engine *e = promql_engine_new(db, NULL);
-    printf("%d series of GPUs, as many of pods\n first µs    median       max      cold   new pod  ratio   "
+    printf("%d series of GPUs, as many of pods\n first µs    median       max      cold   new pod  "
+           "ratio   "
            "series  query\n",
            n);
     for (size_t i = 0; i < GS_ARRAY_LEN(queries) && argc < 3; i++)

@@ -16,7 +16,8 @@ struct writer {
     struct gs_buf *out;
     // The labels of the previous series, and where each begins in the output. Series that follow
     // each other have most labels in common, whose text is copied.
-    struct tsdb_labels last;
+    struct tsdb_pair last[LABELS_AT_ONCE];
+    size_t n_last;
     size_t last_at[LABELS_AT_ONCE + 1], last_value[LABELS_AT_ONCE];
 };
 
@@ -37,28 +38,38 @@ static void add_many_labels(struct writer *w, struct tsdb_labels l)
         add_pair(w, !i, label.name, label.value);
     }
     gs_buf_add_char(w->out, '}');
-    w->last = (struct tsdb_labels){0};
+    w->n_last = 0;
 }
 
-static bool is_as_before(const struct writer *w, struct tsdb_labels l, size_t i)
+// All labels in the order of their names.
+static size_t copy_pairs(struct tsdb_labels l, struct tsdb_pair ret[LABELS_AT_ONCE])
 {
-    if (i >= tsdb_labels_len(w->last))
-        return false;
-    struct tsdb_pair before = tsdb_labels_at(w->last, i), now = tsdb_labels_at(l, i);
-    return before.name == now.name && before.value == now.value;
+    size_t n = l.metric == TSDB_SYMBOL_EMPTY ? l.n : l.before, rest = l.n - n;
+    if (n)
+        memcpy(ret, l.pairs, n * sizeof(*ret));
+    if (l.metric != TSDB_SYMBOL_EMPTY)
+        ret[n++] = (struct tsdb_pair){TSDB_SYMBOL_NAME, l.metric};
+    if (rest)
+        memcpy(ret + n, l.pairs + l.before, rest * sizeof(*ret));
+    return n + rest;
 }
 
-static bool has_name_as_before(const struct writer *w, struct tsdb_labels l, size_t i)
+enum likeness { OTHER, SAME_NAME, SAME }; // as the label at this place of the previous series
+
+static enum likeness likeness_of(const struct writer *w, const struct tsdb_pair *pairs, size_t i)
 {
-    return i < tsdb_labels_len(w->last) &&
-           tsdb_labels_at(w->last, i).name == tsdb_labels_at(l, i).name;
+    if (i >= w->n_last || w->last[i].name != pairs[i].name)
+        return OTHER;
+    return w->last[i].value == pairs[i].value ? SAME : SAME_NAME;
 }
 
-// Copies up to seven bytes more.
-static char *copy_short(char *at, const char *from, size_t len)
+enum { COPY = 16 };
+
+// For texts of usual lengths, without a call. Writes up to COPY - 1 bytes more.
+static char *copy_text(char *at, const char *from, size_t len)
 {
-    for (size_t i = 0; i < len; i += 8)
-        memcpy(at + i, from + i, 8);
+    for (size_t i = 0; i < len; i += COPY)
+        memcpy(at + i, from + i, COPY);
     return at + len;
 }
 
@@ -67,7 +78,7 @@ static char *put_pair(struct writer *w, char *at, size_t i, bool known, const st
 {
     const char *start = at;
     if (known) {
-        at = copy_short(at, w->out->data + w->last_at[i], w->last_value[i]);
+        at = copy_text(at, w->out->data + w->last_at[i], w->last_value[i]);
     } else {
         at = engine_api_json_put_string(at, text[0]);
         *at++ = ':';
@@ -82,24 +93,27 @@ static char *put_pair(struct writer *w, char *at, size_t i, bool known, const st
 // Adds the labels and the closing brace. Reserves the space for all labels of a series at once.
 static void add_labels(struct writer *w, struct tsdb_labels l)
 {
+    struct tsdb_pair pairs[LABELS_AT_ONCE];
+    enum likeness likeness[LABELS_AT_ONCE];
     struct gs_slice texts[2 * LABELS_AT_ONCE];
-    size_t room = 1, n = tsdb_labels_len(l);
-    if (n > LABELS_AT_ONCE) {
+    if (tsdb_labels_len(l) > LABELS_AT_ONCE) {
         add_many_labels(w, l);
         return;
     }
+    size_t room = 1 + COPY, n = copy_pairs(l, pairs);
     for (size_t i = 0; i < n; i++) {
-        if (is_as_before(w, l, i)) {
+        likeness[i] = likeness_of(w, pairs, i);
+        if (likeness[i] == SAME) {
             room += w->last_at[i + 1] - w->last_at[i];
             continue;
         }
-        texts[2 * i + 1] = promql_text(w->res, tsdb_labels_at(l, i).value);
-        room += ENGINE_API_JSON_STRING_SIZE(texts[2 * i + 1].len) + 8;
-        if (has_name_as_before(w, l, i)) {
+        texts[2 * i + 1] = promql_text(w->res, pairs[i].value);
+        room += ENGINE_API_JSON_STRING_SIZE(texts[2 * i + 1].len) + COPY;
+        if (likeness[i] == SAME_NAME) {
             room += w->last_value[i];
             continue;
         }
-        texts[2 * i] = promql_text(w->res, tsdb_labels_at(l, i).name);
+        texts[2 * i] = promql_text(w->res, pairs[i].name);
         room += ENGINE_API_JSON_STRING_SIZE(texts[2 * i].len) + 1;
     }
     char *start = gs_buf_room(w->out, room), *at = start;
@@ -108,22 +122,23 @@ static void add_labels(struct writer *w, struct tsdb_labels l)
     size_t offset = w->out->len, until;
     const char *before = w->out->data;
     for (size_t i = 0; i < n; i = until) {
-        for (until = i; until < n && is_as_before(w, l, until);)
+        for (until = i; until < n && likeness[until] == SAME;)
             until++;
         if (until == i) {
-            at = put_pair(w, at, i, has_name_as_before(w, l, i), &texts[2 * i]);
+            at = put_pair(w, at, i, likeness[i] == SAME_NAME, &texts[2 * i]);
             until++;
             continue;
         }
         size_t from = w->last_at[i], len = w->last_at[until] - from;
-        memcpy(at, before + from, len);
+        size_t moved = offset + (size_t)(at - start) - from;
+        at = copy_text(at, before + from, len);
         for (size_t k = i; k < until; k++)
-            w->last_at[k] += offset + (size_t)(at - start) - from;
-        at += len;
+            w->last_at[k] += moved;
         at[-1] = ',';
     }
     w->last_at[n] = offset + (size_t)(at - start);
-    w->last = l;
+    memcpy(w->last, pairs, n * sizeof(*pairs));
+    w->n_last = n;
     if (n)
         at--; // instead of the comma
     *at++ = '}';

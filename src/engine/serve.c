@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #define HEAD_MEMORY ((size_t)256 * 1024) // a GET with 5,000 match[]
-// After the first scrapes of all targets with usual intervals.
+// The parts have started, and targets with short intervals were scraped.
 #define TRIM_MS UINT64_C(20000)
 #define PROGRESS_LOG_NS                                                                            \
     (5 * GS_NS_PER_SEC) // between two log lines about the progress of the recovery

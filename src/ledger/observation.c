@@ -386,10 +386,9 @@ static void read_origin(struct ledger_observation *o, const struct sample *s)
     struct ledger_device *d = device_of(o, s, false);
     if (!d || !pod_of(o, s, &ns, &pod))
         return;
-    const char *origin = kept_text(o, s, ATTRIBUTION);
     for (size_t i = 0; i < d->n_holders; i++)
         if (gs_streq(d->holders[i].ns, ns) && gs_streq(d->holders[i].pod, pod))
-            d->holders[i].origin = origin;
+            d->holders[i].origin = kept_text(o, s, ATTRIBUTION);
 }
 
 void ledger_observation_add(struct ledger_observation *o, enum ledger_series s,

@@ -46,6 +46,11 @@ struct gs_error *promql_eval_work(struct promql_eval *ev, size_t values)
     // The clock is read once for each 16,384 values.
     if ((ev->work - values) >> 14 == ev->work >> 14)
         return NULL;
+    return promql_eval_check_time(ev);
+}
+
+struct gs_error *promql_eval_check_time(struct promql_eval *ev)
+{
     int64_t now_ns = gs_mono_ns();
     if (now_ns > ev->deadline_ns)
         return gs_error_new(GS_ETIMEOUT, "query timed out in expression evaluation");

@@ -33,10 +33,10 @@ struct gs_error *promql_eval_add_series(struct promql_eval *ev, struct promql_ma
 // Returns the symbol of a string. Equal strings have equal symbols within the query.
 struct gs_error *promql_eval_intern(struct promql_eval *ev, struct gs_slice text, uint32_t *ret);
 struct gs_slice promql_eval_text(const struct promql_eval *ev, uint32_t symbol);
-// Copies the set and sets one label (value TSDB_SYMBOL_EMPTY: removes it). The copy is sorted.
 // The set of these pairs, which have neither __name__ nor empty values, and a metric name.
 struct gs_error *promql_eval_labels(const struct promql_eval *ev, const struct tsdb_pair *pairs,
                                     size_t n, uint32_t metric, struct tsdb_labels *ret);
+// Copies the set and sets one label (value TSDB_SYMBOL_EMPTY: removes it). The copy is sorted.
 struct gs_error *promql_eval_with_label(struct promql_eval *ev, struct tsdb_labels from,
                                         uint32_t name, uint32_t value, struct tsdb_labels *ret);
 // Fails with "vector cannot contain metrics with the same labelset" if two series have equal
@@ -219,6 +219,8 @@ struct gs_error *promql_eval_count(struct promql_eval *ev, size_t samples);
 // were read from the store before the call are invalid after it; series, label sets and strings
 // stay valid.
 struct gs_error *promql_eval_work(struct promql_eval *ev, size_t values);
+// The same for work that takes long, independent of the number of values.
+struct gs_error *promql_eval_check_time(struct promql_eval *ev);
 // Allocates a matrix for n series without columns.
 struct gs_error *promql_eval_matrix(struct promql_eval *ev, struct promql_matrix *m, size_t n);
 // Allocates a column with all steps absent.

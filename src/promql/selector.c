@@ -23,12 +23,41 @@ int64_t promql_shifted(const struct promql_eval *ev, const struct promql_shift *
     return t_ms - s->offset_ms;
 }
 
+// --- searches ---
+
+struct search {
+    struct promql_eval *ev;
+    struct gs_error *err;
+};
+
+static bool goes_on(void *arg)
+{
+    struct search *s = arg;
+    s->err = promql_eval_check_time(s->ev);
+    return !s->err;
+}
+
+// Before a search, which has no pauses.
+static struct gs_error *collect_answers(struct promql_eval *ev, const struct promql_node *n,
+                                        struct tsdb_answers *ret)
+{
+    struct search s = {.ev = ev};
+    struct gs_error *err = tsdb_answers_collect(ev->engine->db, n->u.selector.matchers,
+                                                n->u.selector.n_matchers, goes_on, &s, ret);
+    if (!s.err)
+        return err;
+    gs_error_free(err);
+    return s.err;
+}
+
 struct gs_error *promql_eval_find(struct promql_eval *ev, const struct promql_node *n, int64_t mint,
                                   int64_t maxt, struct tsdb_refs *ret)
 {
-    struct gs_error *err =
-        tsdb_find(ev->engine->db, n->u.selector.matchers, n->u.selector.n_matchers, mint, maxt,
-                  ev->cfg.max_samples, ret);
+    GS_CLEANUP(tsdb_answers_finish) struct tsdb_answers answers;
+    struct gs_error *err = collect_answers(ev, n, &answers);
+    if (!err)
+        err = tsdb_find(ev->engine->db, answers.matchers, n->u.selector.n_matchers, mint, maxt,
+                        ev->cfg.max_samples, ret);
     if (!err)
         tsdb_isolation_filter(ev->engine->db, &ev->hold, ret);
     return err;
@@ -298,9 +327,12 @@ static struct gs_error *search(struct promql_eval *ev, const struct promql_node 
 {
     struct tsdb_refs refs = {0};
     struct promql_cached_series *k = NULL;
+    GS_CLEANUP(tsdb_answers_finish) struct tsdb_answers answers;
+    struct gs_error *err = collect_answers(ev, n, &answers);
     // A series that gets its first sample later must be in the list.
-    struct gs_error *err = tsdb_find_any(ev->engine->db, n->u.selector.matchers,
-                                         n->u.selector.n_matchers, ev->cfg.max_samples, &refs);
+    if (!err)
+        err = tsdb_find_any(ev->engine->db, answers.matchers, n->u.selector.n_matchers,
+                            ev->cfg.max_samples, &refs);
     if (!err)
         tsdb_isolation_filter(ev->engine->db, &ev->hold, &refs);
     // Later queries would lack the series that are hidden from this one.

@@ -296,9 +296,10 @@ struct tsdb_chunk_position {
     size_t pending; // remaining repeats or absent values
 };
 
-// Decodes the passes from <= i < until into ret; tsdb_absent() for passes without a sample.
-// TSDB_DECIMAL_MAX_BYTES must be readable for each pass. ret_place may be NULL.
-void tsdb_chunk_decode(const uint8_t *data, size_t from, size_t until, double *ret,
+// Decodes the passes from <= i < until into ret; tsdb_absent() for passes without a sample. A valid
+// chunk is read up to its length. Of a damaged one, up to TSDB_DECIMAL_MAX_BYTES are read for each
+// pass. ret_place may be NULL.
+void tsdb_chunk_decode(const uint8_t *data, size_t len, size_t from, size_t until, double *ret,
                        struct tsdb_chunk_position *ret_place);
 
 // --- encoding ---

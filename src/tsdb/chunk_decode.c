@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tsdb/chunk.h"
 
+#include <endian.h>
+
 static inline uint64_t get_bytes(const uint8_t **at, unsigned n)
 {
     uint64_t v = 0;
@@ -48,16 +50,18 @@ INLINE void add_change(struct last *l, uint64_t zigzag)
 
 // Codes of one and two bytes follow each other like random numbers, so that a branch for each would
 // often be predicted wrongly. Here the only branch is for other codes, which are rare or regular.
-// Takes up to `n` rows, and stops at another code. ret NULL: the rows are skipped.
-INLINE size_t get_short_rows(const uint8_t **ret_at, struct last *l, size_t n, double *ret)
+// Takes up to `n` rows, and stops at another code and near the end. ret NULL: the rows are skipped.
+INLINE size_t get_short_rows(const uint8_t **ret_at, const uint8_t *end, struct last *l, size_t n,
+                             double *ret)
 {
     enum { A_LOAD = 4 }; // rows in eight bytes
     const uint8_t *at = *ret_at;
     size_t i = 0;
     bool others = false;
-    while (i < n && !others) {
+    while (i < n && !others && end - at >= 8) {
         uint64_t bytes;
         memcpy(&bytes, at, sizeof(bytes));
+        bytes = le64toh(bytes);
         size_t until = n - i < A_LOAD ? n : i + A_LOAD;
         for (; i < until; i++) {
             uint64_t first = bytes & 0xff, two = first >> 7;
@@ -119,14 +123,15 @@ INLINE size_t get_rows(const uint8_t **at, struct last *l, double *ret_v)
 
 // Passes over rows up to `until` at least. Returns the next row. If it is after `until`, *ret_v is
 // the value of the rows from there on.
-static size_t skip_rows(const uint8_t **data, struct last *ret_last, size_t until, double *ret_v)
+static size_t skip_rows(const uint8_t **data, const uint8_t *end, struct last *ret_last,
+                        size_t until, double *ret_v)
 {
     struct last l = *ret_last;
     const uint8_t *at = *data;
     double v = 0;
     size_t i = 0;
     while (i < until) {
-        i += get_short_rows(&at, &l, until - i, NULL);
+        i += get_short_rows(&at, end, &l, until - i, NULL);
         i += get_long_rows(&at, &l, until - i, NULL);
         if (i < until)
             i += get_rows(&at, &l, &v);
@@ -138,35 +143,37 @@ static size_t skip_rows(const uint8_t **data, struct last *ret_last, size_t unti
 }
 
 // Decodes n rows. Returns the number of rows that the last code represents beyond them.
-static size_t read_rows(const uint8_t **data, struct last *ret_last, size_t n, double *ret)
+static size_t read_rows(const uint8_t **data, const uint8_t *end, struct last *ret_last, size_t n,
+                        double *ret)
 {
     struct last l = *ret_last;
     const uint8_t *at = *data;
-    size_t i = 0, end = 0;
+    size_t i = 0, last = 0;
     for (;;) {
-        i += get_short_rows(&at, &l, n - i, ret + i);
+        i += get_short_rows(&at, end, &l, n - i, ret + i);
         i += get_long_rows(&at, &l, n - i, ret + i);
         if (i == n)
             break;
         double v;
-        for (end = i + get_rows(&at, &l, &v); i < end && i < n; i++)
+        for (last = i + get_rows(&at, &l, &v); i < last && i < n; i++)
             ret[i] = v;
     }
     *data = at;
     *ret_last = l;
-    return end > n ? end - n : 0;
+    return last > n ? last - n : 0;
 }
 
-void tsdb_chunk_decode(const uint8_t *data, size_t from, size_t until, double *ret,
+void tsdb_chunk_decode(const uint8_t *data, size_t len, size_t from, size_t until, double *ret,
                        struct tsdb_chunk_position *ret_place)
 {
+    const uint8_t *end = data + len;
     struct last l = {.other = 0};
     double v;
-    size_t next = skip_rows(&data, &l, from, &v), pending = next > until ? next - until : 0;
+    size_t next = skip_rows(&data, end, &l, from, &v), pending = next > until ? next - until : 0;
     for (size_t i = from; i < next && i < until; i++)
         ret[i - from] = v;
     if (next < until)
-        pending = read_rows(&data, &l, until - next, ret + (next - from));
+        pending = read_rows(&data, end, &l, until - next, ret + (next - from));
     if (ret_place)
         *ret_place = (struct tsdb_chunk_position){data, (int64_t)l.number, l.places, pending};
 }

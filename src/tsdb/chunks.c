@@ -261,7 +261,7 @@ static void read_chunk(const struct tsdb_chunk *b, int64_t mint, int64_t maxt,
     tsdb_samples_reserve(ret, n);
     assert(ret->t && ret->v);
     memcpy(ret->t + ret->n, t + from, n * sizeof(*t));
-    tsdb_chunk_decode(b->data, from, until, ret->v + ret->n, NULL);
+    tsdb_chunk_decode(b->data, b->len, from, until, ret->v + ret->n, NULL);
     ret->n += b->samples == b->n ? n : drop_absents(ret->t + ret->n, ret->v + ret->n, n);
 }
 
@@ -294,7 +294,7 @@ bool tsdb_chunks_find(const struct tsdb_chunks *s, int64_t t_ms, struct tsdb_poi
     const int64_t *t = tsdb_timestamps_read(b.times, scratch) + b.first;
     // T_ms is before the last row, or after the end of the chunk.
     size_t n = find_pass(t, b.n, t_ms + 1);
-    tsdb_chunk_decode(b.data, 0, n, values, NULL);
+    tsdb_chunk_decode(b.data, b.len, 0, n, values, NULL);
     while (n > 1 && tsdb_is_absent(values[n - 1])) // the first row has a value
         n--;
     *ret = (struct tsdb_point){t[n - 1], values[n - 1]};

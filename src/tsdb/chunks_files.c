@@ -12,7 +12,7 @@ static bool decode(const struct tsdb_chunk *b, double values[TSDB_TIMESTAMPS_MAX
     // the data.
     uint8_t padded[TSDB_CHUNK_MAX_BYTES + TSDB_DECIMAL_MAX_BYTES + 1] = {0};
     memcpy(padded, b->data, b->len);
-    tsdb_chunk_decode(padded, 0, b->n, values, ret);
+    tsdb_chunk_decode(padded, b->len, 0, b->n, values, ret);
     return ret->at == padded + b->len && !ret->pending && !tsdb_is_absent(values[0]) &&
            !tsdb_is_absent(values[b->n - 1]);
 }

@@ -526,12 +526,6 @@ void tsdb_group_read(const struct tsdb_group *g, uint32_t slot, int64_t mint, in
     ret->n = n;
 }
 
-void tsdb_group_read_ahead(const struct tsdb_group *g, uint32_t slot)
-{
-    for (size_t i = 0; g->held && i < TSDB_GROUP_ROWS; i++)
-        __builtin_prefetch(&g->rows[i][slot]);
-}
-
 bool tsdb_group_at(const struct tsdb_group *g, uint32_t slot, int64_t t_ms, struct tsdb_point *ret)
 {
     for (size_t i = 1; i <= g->held; i++) {

@@ -198,9 +198,16 @@ static void add_ref(struct tsdb_refs *r, tsdb_ref ref)
     r->items[r->len++] = ref;
 }
 
-static bool matches_empty(const struct tsdb_matcher *m)
+static bool matches_symbol(const struct tsdb *db, const struct tsdb_matcher *m, uint32_t value)
 {
-    return tsdb_matcher_matches(m, GS_SLICE(""));
+    if (value < m->n_answers && m->answers[value] != TSDB_ANSWER_UNKNOWN)
+        return m->answers[value] == TSDB_ANSWER_YES;
+    return tsdb_matcher_matches(m, tsdb_symbol_text(db->symbols, value));
+}
+
+static bool matches_empty(const struct tsdb *db, const struct tsdb_matcher *m)
+{
+    return matches_symbol(db, m, TSDB_SYMBOL_EMPTY);
 }
 
 // The series whose label has a matching value. The pattern is evaluated once for each distinct
@@ -211,7 +218,7 @@ static void union_of_values(const struct tsdb *db, const struct tsdb_matcher *m,
     const struct value_set *v = gs_hmap_get(db->names, key_of_symbol(&name));
     size_t lists = 0;
     for (size_t i = 0; v && i < v->len; i++) {
-        if (!tsdb_matcher_matches(m, tsdb_symbol_text(db->symbols, v->symbols[i])))
+        if (!matches_symbol(db, m, v->symbols[i]))
             continue;
         tsdb_postings_read(find_list(db, name, v->symbols[i]), ret);
         lists++;
@@ -245,14 +252,14 @@ static bool series_matches(const struct tsdb *db, tsdb_ref ref, struct compiled 
         return value != c->value;
     if (value != c->last_symbol) {
         c->last_symbol = value;
-        c->last_answer = tsdb_matcher_matches(c->m, tsdb_symbol_text(db->symbols, value));
+        c->last_answer = matches_symbol(db, c->m, value);
     }
     return c->last_answer;
 }
 
 static size_t cost_of(const struct tsdb *db, const struct compiled *c)
 {
-    if (matches_empty(c->m))
+    if (matches_empty(db, c->m))
         return SIZE_MAX;
     if (c->m->op == TSDB_EQ) {
         const struct tsdb_postings *list = find_list(db, c->name, c->value);
@@ -284,6 +291,35 @@ static void candidates(const struct tsdb *db, const struct compiled *c, size_t n
     } else {
         union_of_values(db, c[best].m, c[best].name, ret);
     }
+}
+
+bool tsdb_index_equal(const struct tsdb *db, const struct tsdb_matcher *m, size_t n_m,
+                      struct tsdb_refs *ret)
+{
+    struct tsdb_postings *rarest = NULL;
+    for (size_t i = 0; i < n_m; i++) {
+        if (m[i].op != TSDB_EQ || !m[i].value.len)
+            continue;
+        struct tsdb_postings *list = find_list(db, tsdb_symbol_find(db->symbols, m[i].name),
+                                               tsdb_symbol_find(db->symbols, m[i].value));
+        if (!list)
+            return true; // no series matches
+        if (!rarest || list->len < rarest->len)
+            rarest = list;
+    }
+    if (rarest)
+        tsdb_postings_read(rarest, ret);
+    return rarest != NULL;
+}
+
+uint32_t *tsdb_index_values(const struct tsdb *db, uint32_t name, size_t *ret_n)
+{
+    const struct value_set *v = gs_hmap_get(db->names, key_of_symbol(&name));
+    *ret_n = v ? v->len : 0;
+    uint32_t *values = gs_alloc_array(*ret_n + 1, sizeof(*values));
+    if (v)
+        memcpy(values, v->symbols, v->len * sizeof(*values));
+    return values;
 }
 
 static struct compiled *compile(const struct tsdb *db, const struct tsdb_matcher *m, size_t n_m)

@@ -294,6 +294,11 @@ bool tsdb_regex_matches(const struct tsdb_regex *r, struct gs_slice text)
     return gs_regex_matches(r->compiled, text);
 }
 
+bool tsdb_regex_can_be_slow(const struct tsdb_regex *r)
+{
+    return r->form == REGEX_PCRE;
+}
+
 bool tsdb_regex_expand(const struct tsdb_regex *r, struct gs_slice text, struct gs_slice template_,
                        struct gs_buf *ret)
 {

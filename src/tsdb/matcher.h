@@ -15,6 +15,8 @@ struct tsdb_regex; // compiled, immutable, counted
 struct gs_error *tsdb_regex_new(struct gs_slice pattern, struct tsdb_regex **ret);
 void tsdb_regex_free(struct tsdb_regex *r);
 bool tsdb_regex_matches(const struct tsdb_regex *r, struct gs_slice text); // the whole text
+// PCRE2 runs it: a match can take milliseconds.
+bool tsdb_regex_can_be_slow(const struct tsdb_regex *r);
 // The capture groups of a whole match, for relabeling and label_replace. spans[2*i] and
 // spans[2*i+1] are the byte range of group i (0: the match; -1, -1: not part of the match). False:
 // no match. Expands "$1", "${1}", "${name}" and "$$" in the template like Go's regexp.Expand.
@@ -25,6 +27,9 @@ struct tsdb_matcher {
     struct gs_slice name, value; // borrowed
     enum tsdb_match op;
     struct tsdb_regex *regex; // TSDB_RE and TSDB_NRE; borrowed
+    // Private: results that are known already, by symbol (enum tsdb_answer). NULL: none.
+    const unsigned char *answers;
+    size_t n_answers;
 };
 
 bool tsdb_matcher_matches(const struct tsdb_matcher *m, struct gs_slice value);

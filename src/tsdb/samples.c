@@ -176,6 +176,12 @@ FETCH tsdb_fetch_bytes(const uint8_t *data, size_t len)
         __builtin_prefetch(data + i);
 }
 
+FETCH tsdb_fetch_rows(const struct tsdb_group *g, uint32_t slot)
+{
+    for (size_t i = 0; g->held && i < TSDB_GROUP_ROWS; i++)
+        __builtin_prefetch(&g->rows[i][slot]);
+}
+
 FETCH tsdb_fetch_lists(const struct tsdb_series *s)
 {
     __builtin_prefetch(s->samples.open);
@@ -188,7 +194,7 @@ FETCH tsdb_fetch_samples(const struct tsdb_series *s, int64_t mint)
 {
     const struct tsdb_head_chunk *open = s->samples.open;
     if (s->group && s->slot % 4 == 0) // the next series are mostly the next slots
-        tsdb_group_read_ahead(s->group, s->slot);
+        tsdb_fetch_rows(s->group, s->slot);
     if (!open)
         return;
     tsdb_fetch_bytes(open->data, open->len);

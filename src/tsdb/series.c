@@ -228,6 +228,8 @@ void tsdb_series_table_finish(struct tsdb *db)
 struct tsdb_labels tsdb_series_labels(const struct tsdb *db, tsdb_ref ref)
 {
     const struct tsdb_series *s = &db->series[ref];
+    if (!s->set)
+        return (struct tsdb_labels){0};
     bool named = s->metric != TSDB_SYMBOL_EMPTY;
     return (struct tsdb_labels){.pairs = s->set->pairs,
                                 .metric = s->metric,

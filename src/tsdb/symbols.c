@@ -241,6 +241,11 @@ struct gs_slice tsdb_symbol_text(const struct tsdb_symbols *s, uint32_t symbol)
     return gs_slice_make(e->text, e->len);
 }
 
+uint32_t tsdb_symbols_end(const struct tsdb_symbols *s)
+{
+    return (uint32_t)s->n_entries;
+}
+
 size_t tsdb_symbols_len(const struct tsdb_symbols *s)
 {
     return s->n_live;

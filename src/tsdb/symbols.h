@@ -24,6 +24,7 @@ void tsdb_symbol_ref(struct tsdb_symbols *s, uint32_t symbol);
 void tsdb_symbol_unref(struct tsdb_symbols *s, uint32_t symbol);
 // NUL-terminated. Valid while the symbol exists; strings never move.
 struct gs_slice tsdb_symbol_text(const struct tsdb_symbols *s, uint32_t symbol);
+uint32_t tsdb_symbols_end(const struct tsdb_symbols *s); // all symbols are below it
 size_t tsdb_symbols_len(const struct tsdb_symbols *s);
 size_t tsdb_symbols_bytes(const struct tsdb_symbols *s);
 size_t tsdb_symbols_text_bytes(const struct tsdb_symbols *s); // of the texts that are in use

@@ -107,6 +107,7 @@ uint64_t tsdb_rejected_samples(const struct tsdb *db);
 const struct tsdb_symbols *tsdb_symbols(const struct tsdb *db);
 // A table for texts that are not in labels and that many sources have, such as help texts.
 struct tsdb_symbols *tsdb_texts(struct tsdb *db);
+// Empty: the series was dropped, and its number is free.
 struct tsdb_labels tsdb_series_labels(const struct tsdb *db, tsdb_ref ref);
 // The value of a label of a series; empty if absent.
 struct gs_slice tsdb_series_label(const struct tsdb *db, tsdb_ref ref, const char *name);
@@ -129,6 +130,27 @@ struct gs_error *tsdb_find(const struct tsdb *db, const struct tsdb_matcher *m, 
 // The same at any time, and those that have no sample yet.
 struct gs_error *tsdb_find_any(const struct tsdb *db, const struct tsdb_matcher *m, size_t n_m,
                                size_t max_series, struct tsdb_refs *ret);
+struct tsdb_isolation { // private
+    uint64_t since;
+    TAILQ_ENTRY(tsdb_isolation) all;
+};
+
+// A search is one step. Slow regular expressions are therefore evaluated before it, with pauses.
+// go_on is called after every few values; if it returns false, the collection ends with
+// GS_EUNAVAIL. The reads of the store are isolated until tsdb_answers_finish(), which is called in
+// any case.
+struct tsdb_answers {
+    const struct tsdb_matcher *matchers; // for the search: those given, with the answers
+    struct tsdb *db;                     // private, as all that follows; NULL: nothing is slow
+    struct tsdb_matcher *own;
+    size_t n;
+    struct tsdb_isolation hold;
+};
+struct gs_error *tsdb_answers_collect(struct tsdb *db, const struct tsdb_matcher *m, size_t n_m,
+                                      bool (*go_on)(void *arg), void *arg,
+                                      struct tsdb_answers *ret);
+void tsdb_answers_finish(struct tsdb_answers *a);
+
 // Removes the series that do not match all matchers, or were dropped, from refs.
 void tsdb_filter(const struct tsdb *db, const struct tsdb_matcher *m, size_t n_m,
                  struct tsdb_refs *refs);
@@ -155,10 +177,6 @@ uint64_t tsdb_names_gone(const struct tsdb *db);
 // numbers, label sets and symbols of the existing series stay unchanged until the release. A series
 // that is dropped meanwhile has no samples and is no longer found by tsdb_find. The filter removes
 // series that were created since from refs (ascending).
-struct tsdb_isolation { // private
-    uint64_t since;
-    TAILQ_ENTRY(tsdb_isolation) all;
-};
 void tsdb_isolation_begin(struct tsdb *db, struct tsdb_isolation *h);
 void tsdb_isolation_end(struct tsdb *db, struct tsdb_isolation *h);
 void tsdb_isolation_filter(const struct tsdb *db, const struct tsdb_isolation *h,

@@ -123,6 +123,8 @@ struct tsdb {
     struct tsdb_exemplars *exemplars; // NULL: none were ever stored
 };
 
+enum tsdb_answer { TSDB_ANSWER_UNKNOWN, TSDB_ANSWER_NO, TSDB_ANSWER_YES };
+
 // tsdb.c
 // Reports bytes of the log that were read. False: the recovery must end.
 #define TSDB_RECOVERY_STEP ((size_t)64 << 10) // bytes between two checks of the time
@@ -162,6 +164,11 @@ void tsdb_index_add(struct tsdb *db, tsdb_ref ref);
 // refs ascend. Visits each affected list once, for any number of series.
 void tsdb_index_remove_all(struct tsdb *db, const tsdb_ref *refs, size_t n);
 void tsdb_index_finish(struct tsdb *db);
+// Adds the series with the rarest label of an equality matcher. False: there is no such matcher.
+bool tsdb_index_equal(const struct tsdb *db, const struct tsdb_matcher *m, size_t n_m,
+                      struct tsdb_refs *ret);
+// The values of a label name, as symbols. Caller frees.
+uint32_t *tsdb_index_values(const struct tsdb *db, uint32_t name, size_t *ret_n);
 size_t tsdb_index_bytes(const struct tsdb *db);
 // postings.c
 void tsdb_postings_add(struct tsdb_postings *list, tsdb_ref ref); // is not in the list
@@ -179,8 +186,6 @@ void tsdb_group_restart(struct tsdb_group *g, int64_t t_ms);
 // Appends the samples of a series that are only in rows to ret.
 void tsdb_group_read(const struct tsdb_group *g, uint32_t slot, int64_t mint, int64_t maxt,
                      struct tsdb_samples *ret);
-// Prefetches them.
-void tsdb_group_read_ahead(const struct tsdb_group *g, uint32_t slot);
 // The newest of these at or before t_ms.
 bool tsdb_group_at(const struct tsdb_group *g, uint32_t slot, int64_t t_ms, struct tsdb_point *ret);
 // The times of the first (if ret is not NULL) and last of these. False: none.

@@ -6,6 +6,8 @@
 #include "unit.h"
 
 #include <math.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #define N 3000
 
@@ -289,12 +291,45 @@ static void test_typical_series_are_small(void **state)
     (void)state;
 }
 
+// Chunks end at the end of a region, of an allocation or of a file.
+static void test_nothing_is_read_after_the_end_of_a_block(void **state)
+{
+    static const struct {
+        int64_t step, modulus;
+        double scale;
+    } kinds[] = {{37, 101, 1}, {1, 1000, 1}, {7919, 100000, 1}, {3, 50, 0.25}, {0, 1, 1}};
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(pages, MAP_FAILED);
+    assert_int_equal(mprotect(pages + page, page, PROT_NONE), 0);
+    for (size_t k = 0; k < GS_ARRAY_LEN(kinds); k++) {
+        struct tsdb_chunk_heap heap = {0};
+        struct tsdb_chunks s = {0};
+        double want[TSDB_TIMESTAMPS_MAX], got[TSDB_TIMESTAMPS_MAX];
+        for (size_t n = 1; n <= 100; n++) {
+            want[n - 1] = (double)((int64_t)n * kinds[k].step % kinds[k].modulus) * kinds[k].scale;
+            tsdb_chunks_append(&s, (int64_t)n * 1000, want[n - 1], &heap);
+            struct tsdb_chunk b = tsdb_chunks_at(&s, 0);
+            uint8_t *data = (uint8_t *)pages + page - b.len;
+            memcpy(data, b.data, b.len);
+            for (size_t from = 0; from < n; from += 7) {
+                tsdb_chunk_decode(data, b.len, from, n, got, NULL);
+                assert_memory_equal(got, want + from, (n - from) * sizeof(*want));
+            }
+        }
+        tsdb_chunks_clear(&s, &heap);
+        tsdb_regions_finish(&heap.regions);
+    }
+    munmap(pages, 2 * page);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_is_appended_is_read_bit_for_bit),
         cmocka_unit_test(test_runs_with_gaps_are_read_bit_for_bit),
         cmocka_unit_test(test_numbers_of_a_run_are_those_of_its_values),
+        cmocka_unit_test(test_nothing_is_read_after_the_end_of_a_block),
         cmocka_unit_test(test_old_blocks_are_dropped),
         cmocka_unit_test(test_a_block_of_a_file_with_the_lowest_number_takes_more_values),
         cmocka_unit_test(test_typical_series_are_small),

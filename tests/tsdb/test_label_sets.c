@@ -114,12 +114,26 @@ static void test_sets_end_with_their_last_series(void **state)
     tsdb_free(db);
 }
 
+static void test_a_dropped_series_has_no_labels(void **state)
+{
+    struct tsdb *db = tsdb_new(&(struct tsdb_config){.retention_ms = 60000});
+    const struct metrics_label old[] = {L("__name__", "old")}, now[] = {L("__name__", "now")};
+    tsdb_ref ref = append(db, old, 1, T0);
+    append(db, now, 1, T0 + 600000);
+    for (int i = 0; i < 10; i++)
+        tsdb_gc(db, T0 + 600000);
+    assert_int_equal(tsdb_series_count(db), 1);
+    assert_int_equal(tsdb_labels_len(tsdb_series_labels(db, ref)), 0);
+    tsdb_free(db);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_series_that_differ_in_the_name_share_labels),
         cmocka_unit_test(test_labels_are_sorted_with_the_name),
         cmocka_unit_test(test_sets_end_with_their_last_series),
+        cmocka_unit_test(test_a_dropped_series_has_no_labels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

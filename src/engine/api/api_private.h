@@ -115,6 +115,19 @@ struct gs_error *engine_api_parse_strict_matches(const struct engine_api_request
 struct gs_error *engine_api_parse_strict(const char *text, struct promql_expr **ret); // of one
 const struct tsdb_matcher *engine_api_matchers(const struct promql_expr *e, size_t *ret_n);
 
+// --- searches.c ---
+
+// Searches for series, whose slow regular expressions are evaluated before, with pauses.
+struct engine_api_searches {
+    struct tsdb_answers *items;
+    size_t n;
+};
+// One for each of n expressions, which outlive it.
+struct gs_error *engine_api_searches_prepare(const struct engine_api *api,
+                                             struct promql_expr *const *expressions, size_t n,
+                                             struct engine_api_searches *ret);
+void engine_api_searches_finish(struct engine_api_searches *s);
+
 // --- reply.c ---
 
 // The empty buffer of the next response, which engine_api_reply_buffer() sends.
@@ -205,6 +218,13 @@ void engine_api_queue_cancel(struct engine_api_queue *q, struct engine_api_local
 // Lets others run. Only within a request of the queue. false: its client has disconnected. queue: a
 // struct engine_api_queue.
 bool engine_api_queue_pause(void *queue);
+// The same for frequent calls: pauses when the time slice of the request is over.
+struct engine_api_slice {
+    struct engine_api_queue *queue;
+    int64_t begun_ns;
+};
+struct engine_api_slice engine_api_slice_begin(const struct engine_api *api);
+bool engine_api_slice_go_on(void *slice);          // a struct engine_api_slice
 void engine_api_run(struct engine_api_request *r); // calls the route's handler
 
 // --- ask.c ---

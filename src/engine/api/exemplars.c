@@ -35,23 +35,16 @@ static void add_labels(struct gs_buf *out, const struct metrics_label *labels, s
     gs_buf_add_char(out, '}');
 }
 
-#define TURN_NS (5 * GS_NS_PER_MS)
-
 struct writer {
     struct gs_buf *out;
     bool any;
-    struct engine_api_queue *queue;
-    int64_t turn_ns;
+    struct engine_api_slice slice;
 };
 
 static bool go_on(void *arg)
 {
     struct writer *w = arg;
-    if (gs_mono_ns() - w->turn_ns < TURN_NS)
-        return true;
-    bool ok = engine_api_queue_pause(w->queue);
-    w->turn_ns = gs_mono_ns();
-    return ok;
+    return engine_api_slice_go_on(&w->slice);
 }
 
 static void write_exemplar(void *arg, const struct tsdb_exemplar_series *s,
@@ -97,7 +90,7 @@ void engine_api_query_exemplars(struct engine_api_request *r)
     promql_walk(promql_expr_root(expr), add_selector, &s);
     if (s.n) {
         GS_AUTO_BUF struct gs_buf text = {0}; // other requests use that of the API meanwhile
-        struct writer w = {.out = &text, .queue = r->api->queue, .turn_ns = gs_mono_ns()};
+        struct writer w = {.out = &text, .slice = engine_api_slice_begin(r->api)};
         const struct tsdb_exemplar_query q = {.selectors = s.items,
                                               .n_selectors = s.n,
                                               .mint = start,

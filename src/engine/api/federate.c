@@ -53,12 +53,13 @@ static struct gs_error *collect_federated(struct engine_api_request *r,
                                           const struct engine_api_matches *m, struct samples *ret)
 {
     const struct engine_api_config *cfg = &r->api->cfg;
-    struct gs_error *err = NULL;
+    GS_CLEANUP(engine_api_searches_finish) struct engine_api_searches searches = {0};
+    struct gs_error *err = engine_api_searches_prepare(r->api, m->items, m->len, &searches);
     for (size_t i = 0; i < m->len && !err; i++) {
         GS_CLEANUP(tsdb_refs_finish) struct tsdb_refs refs = {0};
-        size_t n;
-        const struct tsdb_matcher *matchers = engine_api_matchers(m->items[i], &n);
-        err = tsdb_find(cfg->db, matchers, n, r->now_ms - cfg->lookback_ms, r->now_ms, 0, &refs);
+        const struct tsdb_answers *s = &searches.items[i];
+        err = tsdb_find(cfg->db, s->matchers, s->n, r->now_ms - cfg->lookback_ms, r->now_ms, 0,
+                        &refs);
         if (!err)
             add_found(cfg->db, &refs, r->now_ms, cfg->lookback_ms, ret);
     }

@@ -27,12 +27,12 @@ static void sort_unique(struct tsdb_refs *all)
 static struct gs_error *find_all(struct engine_api_request *r, const struct engine_api_matches *m,
                                  int64_t start, int64_t end, struct tsdb_refs *ret)
 {
-    struct gs_error *err = NULL;
+    GS_CLEANUP(engine_api_searches_finish) struct engine_api_searches searches = {0};
+    struct gs_error *err = engine_api_searches_prepare(r->api, m->items, m->len, &searches);
     for (size_t i = 0; i < m->len && !err; i++) {
         GS_CLEANUP(tsdb_refs_finish) struct tsdb_refs some = {0};
-        size_t n;
-        const struct tsdb_matcher *matchers = engine_api_matchers(m->items[i], &n);
-        err = tsdb_find(r->api->cfg.db, matchers, n, start, end, 0, &some);
+        const struct tsdb_answers *s = &searches.items[i];
+        err = tsdb_find(r->api->cfg.db, s->matchers, s->n, start, end, 0, &some);
         if (!err && m->len == 1) {
             *ret = some;
             some = (struct tsdb_refs){0};
@@ -164,12 +164,14 @@ static void reply_distinct(struct engine_api_request *r, struct gs_slice label)
         gs_error_free(err);
         return;
     }
+    GS_CLEANUP(engine_api_searches_finish) struct engine_api_searches searches = {0};
+    const struct tsdb_answers all = {0};
     size_t passes = m.len ? m.len : 1;
+    err = engine_api_searches_prepare(r->api, m.items, m.len, &searches);
     for (size_t i = 0; i < passes && !err; i++) {
-        size_t n = 0;
-        const struct tsdb_matcher *matchers = m.len ? engine_api_matchers(m.items[i], &n) : NULL;
-        err =
-            tsdb_label_values(r->api->cfg.db, label, matchers, n, start, end, collect_text, &found);
+        const struct tsdb_answers *s = m.len ? &searches.items[i] : &all;
+        err = tsdb_label_values(r->api->cfg.db, label, s->matchers, s->n, start, end, collect_text,
+                                &found);
     }
     if (err)
         engine_api_fail_query(r, err);

@@ -52,6 +52,13 @@ static struct gs_error *go_on(struct reader *r)
     return ok ? NULL : gs_error_new(GS_ECONFLICT, "the client has disconnected");
 }
 
+static bool goes_on(void *arg)
+{
+    struct gs_error *err = go_on(arg);
+    gs_error_free(err);
+    return !err;
+}
+
 // --- request ---
 
 static struct gs_error *want(const struct kube_proto_token *t, enum kube_proto_wire wire)
@@ -194,11 +201,13 @@ static struct gs_error *add_series(struct reader *r, const struct query *q, tsdb
 static struct gs_error *answer_query(struct reader *r, const struct query *q,
                                      const struct tsdb_isolation *hold)
 {
+    GS_CLEANUP(tsdb_answers_finish) struct tsdb_answers answers;
     GS_CLEANUP(tsdb_refs_finish) struct tsdb_refs refs = {0};
-    struct gs_error *err = NULL;
     gs_buf_clear(&r->result);
-    if (q->start_ms <= q->end_ms)
-        err = tsdb_find(r->o->db, q->matchers, q->n_matchers, q->start_ms, q->end_ms, 0, &refs);
+    struct gs_error *err =
+        tsdb_answers_collect(r->o->db, q->matchers, q->n_matchers, goes_on, r, &answers);
+    if (!err && q->start_ms <= q->end_ms)
+        err = tsdb_find(r->o->db, answers.matchers, answers.n, q->start_ms, q->end_ms, 0, &refs);
     if (!err)
         tsdb_isolation_filter(r->o->db, hold, &refs);
     if (!err)

@@ -15,9 +15,11 @@ void scrape_timestamped_scrape_finish(struct scrape_timestamped_scrape *p)
     scrape_timestamped_set_finish(&p->seen);
 }
 
+// 0: the series was dropped.
 static uint64_t series_id(const struct tsdb *db, tsdb_ref ref)
 {
-    return tsdb_labels_hash(tsdb_series_labels(db, ref));
+    struct tsdb_labels l = tsdb_series_labels(db, ref);
+    return tsdb_labels_len(l) ? tsdb_labels_hash(l) | 1 : 0;
 }
 
 void scrape_timestamped_add(struct scrape_timestamped_scrape *p,

@@ -36,8 +36,8 @@ static bool answer_series(struct collection *c, const struct tsdb_matcher *m,
 {
     bool ok = true;
     for (size_t i = 0; i < refs->len && ok; i++)
-        ok = answer(c, m, answers,
-                    tsdb_labels_get(tsdb_series_labels(c->db, refs->items[i]), name));
+        ok =
+            answer(c, m, answers, tsdb_labels_get(tsdb_series_labels(c->db, refs->items[i]), name));
     return ok;
 }
 
@@ -65,8 +65,7 @@ static bool answer_matcher(struct collection *c, struct tsdb_matcher *m,
 }
 
 struct gs_error *tsdb_answers_collect(struct tsdb *db, const struct tsdb_matcher *m, size_t n_m,
-                                      bool (*go_on)(void *arg), void *arg,
-                                      struct tsdb_answers *ret)
+                                      bool (*go_on)(void *arg), void *arg, struct tsdb_answers *ret)
 {
     bool slow = false, ok = true;
     *ret = (struct tsdb_answers){.matchers = m, .n = n_m};

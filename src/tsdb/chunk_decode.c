@@ -48,27 +48,40 @@ INLINE void add_change(struct last *l, uint64_t zigzag)
     l->number += (uint64_t)tsdb_decimal_unzigzag(zigzag);
 }
 
+struct bytes { // of a chunk
+    const uint8_t *start, *end;
+};
+
+// The next eight bytes, with zeros after the end. False: there are none, or the chunk is shorter.
+INLINE bool load_bytes(const struct bytes *b, const uint8_t *at, uint64_t *ret)
+{
+    bool whole = b->end - at >= 8;
+    if (at >= b->end || (!whole && b->end - b->start < 8))
+        return false;
+    memcpy(ret, whole ? at : b->end - 8, sizeof(*ret));
+    *ret = le64toh(*ret) >> (whole ? 0 : 8 * (8 - (b->end - at)));
+    return true;
+}
+
 // Codes of one and two bytes follow each other like random numbers, so that a branch for each would
 // often be predicted wrongly. Here the only branch is for other codes, which are rare or regular.
-// Takes up to `n` rows, and stops at another code and near the end. ret NULL: the rows are skipped.
-INLINE size_t get_short_rows(const uint8_t **ret_at, const uint8_t *end, struct last *l, size_t n,
-                             double *ret)
+// Takes up to `n` rows, and stops at another code. ret NULL: the rows are skipped.
+INLINE size_t get_short_rows(const struct bytes *b, const uint8_t **ret_at, struct last *l,
+                             size_t n, double *ret)
 {
     enum { A_LOAD = 4 }; // rows in eight bytes
     const uint8_t *at = *ret_at;
     size_t i = 0;
+    uint64_t bytes;
     bool others = false;
-    while (i < n && !others && end - at >= 8) {
-        uint64_t bytes;
-        memcpy(&bytes, at, sizeof(bytes));
-        bytes = le64toh(bytes);
+    while (i < n && !others && load_bytes(b, at, &bytes)) {
         size_t until = n - i < A_LOAD ? n : i + A_LOAD;
         for (; i < until; i++) {
             uint64_t first = bytes & 0xff, two = first >> 7;
             others = (first & 0x7f) >= TSDB_CHUNK_REPEATS - two * (TSDB_CHUNK_REPEATS - 0x40);
             if (others)
                 break;
-            add_change(l, (first & (0x7fu >> two)) | ((bytes >> 2 & 0x3fc0) & -two));
+            add_change(l, (first & 0x7f) | ((bytes >> 2 & 0x3fc0) & -two));
             if (ret)
                 ret[i] = number_value(l);
             at += 1 + two;
@@ -123,7 +136,7 @@ INLINE size_t get_rows(const uint8_t **at, struct last *l, double *ret_v)
 
 // Passes over rows up to `until` at least. Returns the next row. If it is after `until`, *ret_v is
 // the value of the rows from there on.
-static size_t skip_rows(const uint8_t **data, const uint8_t *end, struct last *ret_last,
+static size_t skip_rows(const struct bytes *b, const uint8_t **data, struct last *ret_last,
                         size_t until, double *ret_v)
 {
     struct last l = *ret_last;
@@ -131,7 +144,7 @@ static size_t skip_rows(const uint8_t **data, const uint8_t *end, struct last *r
     double v = 0;
     size_t i = 0;
     while (i < until) {
-        i += get_short_rows(&at, end, &l, until - i, NULL);
+        i += get_short_rows(b, &at, &l, until - i, NULL);
         i += get_long_rows(&at, &l, until - i, NULL);
         if (i < until)
             i += get_rows(&at, &l, &v);
@@ -143,14 +156,14 @@ static size_t skip_rows(const uint8_t **data, const uint8_t *end, struct last *r
 }
 
 // Decodes n rows. Returns the number of rows that the last code represents beyond them.
-static size_t read_rows(const uint8_t **data, const uint8_t *end, struct last *ret_last, size_t n,
-                        double *ret)
+static size_t read_rows(const struct bytes *b, const uint8_t **data, struct last *ret_last,
+                        size_t n, double *ret)
 {
     struct last l = *ret_last;
     const uint8_t *at = *data;
     size_t i = 0, last = 0;
     for (;;) {
-        i += get_short_rows(&at, end, &l, n - i, ret + i);
+        i += get_short_rows(b, &at, &l, n - i, ret + i);
         i += get_long_rows(&at, &l, n - i, ret + i);
         if (i == n)
             break;
@@ -166,14 +179,14 @@ static size_t read_rows(const uint8_t **data, const uint8_t *end, struct last *r
 void tsdb_chunk_decode(const uint8_t *data, size_t len, size_t from, size_t until, double *ret,
                        struct tsdb_chunk_position *ret_place)
 {
-    const uint8_t *end = data + len;
+    const struct bytes b = {data, data + len};
     struct last l = {.other = 0};
     double v;
-    size_t next = skip_rows(&data, end, &l, from, &v), pending = next > until ? next - until : 0;
+    size_t next = skip_rows(&b, &data, &l, from, &v), pending = next > until ? next - until : 0;
     for (size_t i = from; i < next && i < until; i++)
         ret[i - from] = v;
     if (next < until)
-        pending = read_rows(&data, end, &l, until - next, ret + (next - from));
+        pending = read_rows(&b, &data, &l, until - next, ret + (next - from));
     if (ret_place)
         *ret_place = (struct tsdb_chunk_position){data, (int64_t)l.number, l.places, pending};
 }

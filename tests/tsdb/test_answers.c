@@ -8,9 +8,9 @@
 #include <stdio.h>
 
 enum { PODS = 300 };
-#define T0          INT64_C(1700000000000)
-#define RETENTION   INT64_C(60000)
-#define MUCH_LATER  (T0 + 10 * RETENTION)
+#define T0         INT64_C(1700000000000)
+#define RETENTION  INT64_C(60000)
+#define MUCH_LATER (T0 + 10 * RETENTION)
 
 struct fixture {
     struct tsdb *db;
@@ -115,7 +115,8 @@ static void test_fast_matchers_are_not_evaluated_before(void **state)
 {
     struct fixture f = setup();
     struct tsdb_answers a;
-    struct tsdb_matcher m = {.name = GS_SLICE("pod"), .value = GS_SLICE("pod-1|pod-2"), .op = TSDB_RE};
+    struct tsdb_matcher m = {
+        .name = GS_SLICE("pod"), .value = GS_SLICE("pod-1|pod-2"), .op = TSDB_RE};
     assert_ok(tsdb_regex_new(m.value, &m.regex));
     assert_ok(tsdb_answers_collect(f.db, &m, 1, on_pause, &f, &a));
     assert_int_equal(f.calls, 0);

@@ -114,19 +114,10 @@ struct gs_error *engine_api_parse_strict_matches(const struct engine_api_request
                                                  struct engine_api_matches *ret);
 struct gs_error *engine_api_parse_strict(const char *text, struct promql_expr **ret); // of one
 const struct tsdb_matcher *engine_api_matchers(const struct promql_expr *e, size_t *ret_n);
-
-// --- searches.c ---
-
-// Searches for series, whose slow regular expressions are evaluated before, with pauses.
-struct engine_api_searches {
-    struct tsdb_answers *items;
-    size_t n;
-};
-// One for each of n expressions, which outlive it.
-struct gs_error *engine_api_searches_prepare(const struct engine_api *api,
-                                             struct promql_expr *const *expressions, size_t n,
-                                             struct engine_api_searches *ret);
-void engine_api_searches_finish(struct engine_api_searches *s);
+// Prepares the search for the series of a match[], with pauses. Callers with several of them
+// isolate their reads, so that the series that they have found stay.
+struct gs_error *engine_api_prepare_search(const struct engine_api *api,
+                                           const struct promql_expr *e, struct tsdb_answers *ret);
 
 // --- reply.c ---
 

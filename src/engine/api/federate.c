@@ -53,13 +53,14 @@ static struct gs_error *collect_federated(struct engine_api_request *r,
                                           const struct engine_api_matches *m, struct samples *ret)
 {
     const struct engine_api_config *cfg = &r->api->cfg;
-    GS_CLEANUP(engine_api_searches_finish) struct engine_api_searches searches = {0};
-    struct gs_error *err = engine_api_searches_prepare(r->api, m->items, m->len, &searches);
+    struct gs_error *err = NULL;
     for (size_t i = 0; i < m->len && !err; i++) {
         GS_CLEANUP(tsdb_refs_finish) struct tsdb_refs refs = {0};
-        const struct tsdb_answers *s = &searches.items[i];
-        err = tsdb_find(cfg->db, s->matchers, s->n, r->now_ms - cfg->lookback_ms, r->now_ms, 0,
-                        &refs);
+        GS_CLEANUP(tsdb_answers_finish) struct tsdb_answers answers;
+        err = engine_api_prepare_search(r->api, m->items[i], &answers);
+        if (!err)
+            err = tsdb_find(cfg->db, answers.matchers, answers.n, r->now_ms - cfg->lookback_ms,
+                            r->now_ms, 0, &refs);
         if (!err)
             add_found(cfg->db, &refs, r->now_ms, cfg->lookback_ms, ret);
     }
@@ -167,23 +168,12 @@ static void write_type(struct page *p, struct gs_slice name)
     gs_buf_add_str(p->out, " untyped\n");
 }
 
-void engine_api_federate(struct engine_api_request *r)
+static void reply_federated(struct engine_api_request *r, const struct samples *found)
 {
-    GS_CLEANUP(engine_api_matches_finish) struct engine_api_matches m = {0};
-    GS_CLEANUP(samples_finish) struct samples found = {0};
-    struct gs_error *err = engine_api_parse_matches(r, &m);
-    int status = err ? 400 : 500;
-    if (!err)
-        err = collect_federated(r, &m, &found);
-    if (err) {
-        engine_api_reply_text(r, status, "%s\n", gs_error_message(err));
-        gs_error_free(err);
-        return;
-    }
     struct page p = {r->api, engine_api_buffer(r),
                      metrics_escaping_for(http_header(r->x, "Accept"))};
-    for (size_t i = 0; i < found.len; i++) {
-        const struct sample *s = &found.items[i];
+    for (size_t i = 0; i < found->len; i++) {
+        const struct sample *s = &found->items[i];
         if (i && s->ref == s[-1].ref) // two selectors matched the series
             continue;
         if (!i || !gs_slice_eq(s->name, s[-1].name))
@@ -193,4 +183,22 @@ void engine_api_federate(struct engine_api_request *r)
     GS_AUTO_FREE char *type = gs_format("text/plain; version=0.0.4; charset=utf-8; escaping=%s",
                                         metrics_escaping_name(p.scheme));
     engine_api_reply_buffer(r, type);
+}
+
+void engine_api_federate(struct engine_api_request *r)
+{
+    GS_CLEANUP(engine_api_matches_finish) struct engine_api_matches m = {0};
+    GS_CLEANUP(samples_finish) struct samples found = {0};
+    struct gs_error *err = engine_api_parse_matches(r, &m);
+    int status = err ? 400 : 500;
+    struct tsdb_isolation hold;
+    tsdb_isolation_begin(r->api->cfg.db, &hold);
+    if (!err)
+        err = collect_federated(r, &m, &found);
+    if (err)
+        engine_api_reply_text(r, status, "%s\n", gs_error_message(err));
+    else
+        reply_federated(r, &found);
+    tsdb_isolation_end(r->api->cfg.db, &hold);
+    gs_error_free(err);
 }

@@ -75,12 +75,11 @@ static void run_series(struct engine_api_local_query *query)
     GS_CLEANUP(promql_expr_freep) struct promql_expr *expr = NULL;
     GS_CLEANUP(tsdb_refs_finish) struct tsdb_refs refs = {0};
     struct gs_error *err = engine_api_parse_strict(query->text, &expr);
-    GS_CLEANUP(engine_api_searches_finish) struct engine_api_searches searches = {0};
+    GS_CLEANUP(tsdb_answers_finish) struct tsdb_answers answers = {0};
     if (!err)
-        err = engine_api_searches_prepare(query->api, &expr, 1, &searches);
+        err = engine_api_prepare_search(query->api, expr, &answers);
     if (!err)
-        err = tsdb_find(db, searches.items->matchers, searches.items->n, query->t_ms, INT64_MAX, 0,
-                        &refs);
+        err = tsdb_find(db, answers.matchers, answers.n, query->t_ms, INT64_MAX, 0, &refs);
     const struct engine_api_local_result t = {.db = db, .refs = &refs};
     call_local_done(query, &t, err);
 }

@@ -184,6 +184,15 @@ const struct tsdb_matcher *engine_api_matchers(const struct promql_expr *e, size
     return root->u.selector.matchers;
 }
 
+struct gs_error *engine_api_prepare_search(const struct engine_api *api,
+                                           const struct promql_expr *e, struct tsdb_answers *ret)
+{
+    size_t n;
+    const struct tsdb_matcher *m = engine_api_matchers(e, &n);
+    struct engine_api_slice slice = engine_api_slice_begin(api);
+    return tsdb_answers_collect(api->cfg.db, m, n, engine_api_slice_go_on, &slice, ret);
+}
+
 static bool selects_something(const struct promql_expr *e)
 {
     size_t n;

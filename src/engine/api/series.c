@@ -27,12 +27,13 @@ static void sort_unique(struct tsdb_refs *all)
 static struct gs_error *find_all(struct engine_api_request *r, const struct engine_api_matches *m,
                                  int64_t start, int64_t end, struct tsdb_refs *ret)
 {
-    GS_CLEANUP(engine_api_searches_finish) struct engine_api_searches searches = {0};
-    struct gs_error *err = engine_api_searches_prepare(r->api, m->items, m->len, &searches);
+    struct gs_error *err = NULL;
     for (size_t i = 0; i < m->len && !err; i++) {
         GS_CLEANUP(tsdb_refs_finish) struct tsdb_refs some = {0};
-        const struct tsdb_answers *s = &searches.items[i];
-        err = tsdb_find(r->api->cfg.db, s->matchers, s->n, start, end, 0, &some);
+        GS_CLEANUP(tsdb_answers_finish) struct tsdb_answers answers;
+        err = engine_api_prepare_search(r->api, m->items[i], &answers);
+        if (!err)
+            err = tsdb_find(r->api->cfg.db, answers.matchers, answers.n, start, end, 0, &some);
         if (!err && m->len == 1) {
             *ret = some;
             some = (struct tsdb_refs){0};
@@ -93,11 +94,14 @@ void engine_api_series(struct engine_api_request *r)
         engine_api_fail_param(r, "match[]", err);
         return;
     }
+    struct tsdb_isolation hold;
+    tsdb_isolation_begin(r->api->cfg.db, &hold);
     err = find_all(r, &m, start, end, &refs);
     if (err)
         engine_api_fail_query(r, err);
     else
         reply_series(r, &refs, limit);
+    tsdb_isolation_end(r->api->cfg.db, &hold);
 }
 
 // --- distinct texts ---
@@ -164,19 +168,21 @@ static void reply_distinct(struct engine_api_request *r, struct gs_slice label)
         gs_error_free(err);
         return;
     }
-    GS_CLEANUP(engine_api_searches_finish) struct engine_api_searches searches = {0};
-    const struct tsdb_answers all = {0};
+    struct tsdb_isolation hold;
     size_t passes = m.len ? m.len : 1;
-    err = engine_api_searches_prepare(r->api, m.items, m.len, &searches);
+    tsdb_isolation_begin(r->api->cfg.db, &hold);
     for (size_t i = 0; i < passes && !err; i++) {
-        const struct tsdb_answers *s = m.len ? &searches.items[i] : &all;
-        err = tsdb_label_values(r->api->cfg.db, label, s->matchers, s->n, start, end, collect_text,
-                                &found);
+        GS_CLEANUP(tsdb_answers_finish) struct tsdb_answers answers = {0}; // of all series
+        err = m.len ? engine_api_prepare_search(r->api, m.items[i], &answers) : NULL;
+        if (!err)
+            err = tsdb_label_values(r->api->cfg.db, label, answers.matchers, answers.n, start, end,
+                                    collect_text, &found);
     }
     if (err)
         engine_api_fail_query(r, err);
     else
         reply_texts(r, &found, limit);
+    tsdb_isolation_end(r->api->cfg.db, &hold);
 }
 
 void engine_api_labels(struct engine_api_request *r)

@@ -165,6 +165,41 @@ static void test_deep(void **state)
     }
 }
 
+// A regular expression that takes about a millisecond for each of these values.
+#define SLOW_SELECTOR "%7Bv%3D~%22(a%7Caa%7Caaa)%2B-%5B0-9%5D*%5Bxyz%5D%22,job%3D%22slow%22%7D"
+
+static void test_slow_searches_pause(void **state)
+{
+    static const char *const paths[] = {
+        "/api/v1/query?query=count(" SLOW_SELECTOR ")%20or%20vector(1)",
+        "/api/v1/series?match%5B%5D=" SLOW_SELECTOR,
+        "/api/v1/series?match%5B%5D=" SLOW_SELECTOR "&match%5B%5D=" SLOW_SELECTOR,
+        "/api/v1/labels?match%5B%5D=" SLOW_SELECTOR,
+        "/api/v1/label/v/values?match%5B%5D=" SLOW_SELECTOR,
+        "/federate?match%5B%5D=" SLOW_SELECTOR,
+    };
+    struct harness *h = *state;
+    for (unsigned i = 0; i < 200; i++) {
+        char text[64];
+        snprintf(text, sizeof(text), "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa-%u", i);
+        const struct metrics_label labels[] = {{GS_SLICE("__name__"), GS_SLICE("m")},
+                                               {GS_SLICE("job"), GS_SLICE("slow")},
+                                               {GS_SLICE("v"), gs_slice_of(text)}};
+        assert_ok(tsdb_append(h->db, labels, 3, gs_unix_ms(), 1));
+    }
+    for (size_t i = 0; i < GS_ARRAY_LEN(paths); i++) {
+        struct caller slow, fast;
+        call(h, &slow, paths[i]);
+        turn(h, 2);
+        assert_int_equal(slow.status, 0);
+        call(h, &fast, SHORT_QUERY);
+        turn(h, 3);
+        assert_int_equal(fast.status, 200);
+        assert_int_equal(slow.status, 0);
+        finish(h, &slow);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -176,6 +211,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_end_in_pause, setup, teardown),
         cmocka_unit_test_setup_teardown(test_as_many_as_allowed, setup, teardown),
         cmocka_unit_test_setup_teardown(test_deep, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_slow_searches_pause, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,22 +15,12 @@
 #include <unistd.h>
 
 enum { DEFAULT_CONNECT_TIMEOUT_MS = 5000, IDLE_CONNECTIONS = 32 };
-#define MAX_REDIRECTS 10L // as Go's client
-#define MAX_HEAD      ((size_t)64 * 1024)
+#define MAX_HEAD ((size_t)64 * 1024)
 
 static const struct http_curl_lib *curl; // exists while a client exists
 
 struct http_curl_op;
 TAILQ_HEAD(http_curl_ops_list, http_curl_op);
-
-// Idle connections are closed earlier: API servers close them after 90 s, many load balancers after
-// 60 s, and a POST cannot be repeated if its connection is closed while it is sent.
-#define MAX_IDLE_S 45L
-
-// The kernel closes a connection two minutes after the peer has disappeared: a watch may send
-// nothing for many minutes.
-#define KEEPALIVE_IDLE_S     30L
-#define KEEPALIVE_INTERVAL_S 10L // for Linux's 9 probes
 
 struct http_curl_client {
     struct http_client base;
@@ -38,11 +28,9 @@ struct http_curl_client {
     CURLM *multi;
     struct http_curl_spares spares;
     struct http_curl_idle idle;
-    char *base_url, *unix_socket, *user_agent, *server_name, *proxy, *no_proxy;
-    struct curl_slist *proxy_headers;
-    struct http_curl_pems pems;
-    bool insecure, follow_redirects;
-    long tls_versions; // CURLOPT_SSLVERSION
+    struct http_curl_peer peer;
+    char *base_url, *user_agent;
+    bool follow_redirects;
     long connect_timeout_ms;
     uv_timer_t timer;               // libcurl's next timeout
     uv_idle_t again;                // libcurl or a failed operation has results for the next turn
@@ -496,19 +484,6 @@ static size_t take_header(char *data, size_t size, size_t n, void *arg)
 
 // --- sending ---
 
-static bool is_loopback_url(const char *url)
-{
-    bool loopback = false;
-    char *host = NULL;
-    CURLU *u = curl->url();
-    if (u && curl->url_set(u, CURLUPART_URL, url, 0) == CURLUE_OK &&
-        curl->url_get(u, CURLUPART_HOST, &host, 0) == CURLUE_OK)
-        loopback = http_host_is_loopback(host);
-    curl->free(host);
-    curl->url_cleanup(u);
-    return loopback;
-}
-
 static struct gs_error *add_curl_header(struct http_curl_op *op, const char *name,
                                         const char *value)
 {
@@ -552,81 +527,6 @@ static void set_method(struct http_curl_op *op, const char *method, struct gs_sl
     curl->easy_setopt(op->easy, CURLOPT_CUSTOMREQUEST, method);
 }
 
-static void set_proxy(struct http_curl_op *op, const char *url)
-{
-    struct http_curl_client *c = http_curl_client_of(op);
-    if (c->proxy) {
-        curl->easy_setopt(op->easy, CURLOPT_PROXY, c->proxy);
-        curl->easy_setopt(op->easy, CURLOPT_NOPROXY, c->no_proxy ? c->no_proxy : "");
-    } else if (c->unix_socket || is_loopback_url(url)) {
-        curl->easy_setopt(op->easy, CURLOPT_PROXY, "");
-    }
-    // libcurl would send them with plain requests through a proxy, too.
-    if (c->proxy_headers && gs_starts(url, "https:"))
-        curl->easy_setopt(op->easy, CURLOPT_PROXYHEADER, c->proxy_headers);
-}
-
-// libcurl takes the name for TLS from the URL: the URL gets server_name, the connection and the
-// Host header stay.
-static void set_server_name(struct http_curl_op *op, const char *url)
-{
-    const char *name = http_curl_client_of(op)->server_name;
-    char *host = NULL, *port = NULL, *explicit_port = NULL, *renamed = NULL;
-    CURLU *u = name && gs_starts(url, "https:") ? curl->url() : NULL;
-    if (u && curl->url_set(u, CURLUPART_URL, url, 0) == CURLUE_OK &&
-        curl->url_get(u, CURLUPART_HOST, &host, 0) == CURLUE_OK &&
-        curl->url_get(u, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT) == CURLUE_OK &&
-        curl->url_set(u, CURLUPART_HOST, name, 0) == CURLUE_OK &&
-        curl->url_get(u, CURLUPART_URL, &renamed, 0) == CURLUE_OK) {
-        (void)curl->url_get(u, CURLUPART_PORT, &explicit_port, 0);
-        GS_AUTO_FREE char *to = gs_format("%s:%s:%s:%s", name, port, host, port);
-        GS_AUTO_FREE char *header = gs_format("Host: %s%s%s", host, explicit_port ? ":" : "",
-                                              explicit_port ? explicit_port : "");
-        op->connect_to = curl->slist_append(NULL, to);
-        op->headers = curl->slist_append(op->headers, header);
-        curl->easy_setopt(op->easy, CURLOPT_CONNECT_TO, op->connect_to);
-        curl->easy_setopt(op->easy, CURLOPT_URL, renamed);
-    }
-    char *parts[] = {host, port, explicit_port, renamed};
-    for (size_t i = 0; i < GS_ARRAY_LEN(parts); i++)
-        curl->free(parts[i]);
-    curl->url_cleanup(u);
-}
-
-static void set_peer(struct http_curl_op *op, const char *url)
-{
-    struct http_curl_client *c = http_curl_client_of(op);
-    curl->easy_setopt(op->easy, CURLOPT_URL, url);
-    curl->easy_setopt(op->easy, CURLOPT_PATH_AS_IS, 1L);
-    curl->easy_setopt(op->easy, CURLOPT_PROTOCOLS_STR, "http,https");
-    curl->easy_setopt(op->easy, CURLOPT_FOLLOWLOCATION, 0L);
-    curl->easy_setopt(op->easy, CURLOPT_MAXREDIRS, MAX_REDIRECTS);
-    curl->easy_setopt(op->easy, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
-    // With HTTP/2, libcurl 7.88 keeps a connection on which requests time out: after a silent
-    // partition, no later request would succeed.
-    curl->easy_setopt(op->easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
-    curl->easy_setopt(op->easy, CURLOPT_TCP_KEEPALIVE, 1L);
-    curl->easy_setopt(op->easy, CURLOPT_TCP_KEEPIDLE, KEEPALIVE_IDLE_S);
-    curl->easy_setopt(op->easy, CURLOPT_TCP_KEEPINTVL, KEEPALIVE_INTERVAL_S);
-    curl->easy_setopt(op->easy, CURLOPT_MAXAGE_CONN, MAX_IDLE_S);
-    if (c->unix_socket)
-        curl->easy_setopt(op->easy, CURLOPT_UNIX_SOCKET_PATH, c->unix_socket);
-    set_proxy(op, url);
-    set_server_name(op, url);
-    curl->easy_setopt(op->easy, CURLOPT_SSL_VERIFYPEER, c->insecure ? 0L : 1L);
-    curl->easy_setopt(op->easy, CURLOPT_SSL_VERIFYHOST, c->insecure ? 0L : 2L);
-    curl->easy_setopt(op->easy, CURLOPT_SSLVERSION, c->tls_versions);
-    if (*c->pems.ca.path) {
-        curl->easy_setopt(op->easy, CURLOPT_CAINFO, c->pems.ca.path);
-        curl->easy_setopt(op->easy, CURLOPT_CAPATH,
-                          NULL); // otherwise the system's certificates are accepted, too
-    }
-    if (*c->pems.cert.path && *c->pems.key.path) {
-        curl->easy_setopt(op->easy, CURLOPT_SSLCERT, c->pems.cert.path);
-        curl->easy_setopt(op->easy, CURLOPT_SSLKEY, c->pems.key.path);
-    }
-}
-
 // Options that a handle keeps between GET requests.
 static void set_up(struct http_curl_op *op, const char *method, const char *url,
                    struct gs_slice body)
@@ -639,7 +539,7 @@ static void set_up(struct http_curl_op *op, const char *method, const char *url,
     curl->easy_setopt(op->easy, CURLOPT_CONNECTTIMEOUT_MS, c->connect_timeout_ms);
     if (c->user_agent)
         curl->easy_setopt(op->easy, CURLOPT_USERAGENT, c->user_agent);
-    set_peer(op, url);
+    http_curl_set_peer(&c->peer, curl, op->easy, url, &op->headers, &op->connect_to);
     set_method(op, method, body);
     if (c->follow_redirects && strcmp(method, "GET") == 0) // a redirected POST could lose its body
         curl->easy_setopt(op->easy, CURLOPT_FOLLOWLOCATION, 1L);
@@ -660,7 +560,7 @@ static struct gs_error *prepare_easy(struct http_curl_op *op, const struct http_
     GS_AUTO_FREE char *url = gs_format("%s%s", c->base_url ? c->base_url : "", request->path);
     op->name = gs_format("%s %s", method, url);
     op->idempotent = is_idempotent(method);
-    op->plain_get = strcmp(method, "GET") == 0 && !request->body.len && !c->server_name;
+    op->plain_get = strcmp(method, "GET") == 0 && !request->body.len && !c->peer.server_name;
     struct http_curl_spare spare = {0};
     if (op->plain_get)
         spare = http_curl_spares_take(&c->spares, url);
@@ -709,12 +609,12 @@ static void free_client(struct http_curl_client *c)
 {
     if (c->multi)
         curl->multi_cleanup(c->multi);
-    http_curl_pems_close(&c->pems);
-    char *strings[] = {c->base_url,    c->unix_socket, c->user_agent,
-                       c->server_name, c->proxy,       c->no_proxy};
+    http_curl_pems_close(&c->peer.pems);
+    char *strings[] = {c->base_url,         c->peer.unix_socket, c->user_agent,
+                       c->peer.server_name, c->peer.proxy,       c->peer.no_proxy};
     for (size_t i = 0; i < GS_ARRAY_LEN(strings); i++)
         free(strings[i]);
-    curl->slist_free_all(c->proxy_headers);
+    curl->slist_free_all(c->peer.proxy_headers);
     http_curl_idle_finish(&c->idle);
     free(c);
 }
@@ -723,7 +623,7 @@ static void keep_proxy_headers(struct http_curl_client *c, const struct http_hea
 {
     for (; h && h->name; h++) {
         GS_AUTO_FREE char *line = gs_format("%s: %s", h->name, h->value);
-        c->proxy_headers = curl->slist_append(c->proxy_headers, line);
+        c->peer.proxy_headers = curl->slist_append(c->peer.proxy_headers, line);
     }
 }
 
@@ -790,14 +690,14 @@ struct gs_error *http_client_new_curl(uv_loop_t *loop, const struct http_client_
     c->base.ops = &http_curl_ops;
     c->loop = loop;
     c->base_url = gs_strdup(cfg->base_url);
-    c->unix_socket = gs_strdup(cfg->unix_socket);
+    c->peer.unix_socket = gs_strdup(cfg->unix_socket);
     c->user_agent = gs_strdup(cfg->user_agent);
-    c->server_name = gs_strdup(cfg->server_name);
-    c->proxy = gs_strdup(cfg->proxy);
-    c->no_proxy = gs_strdup(cfg->no_proxy);
+    c->peer.server_name = gs_strdup(cfg->server_name);
+    c->peer.proxy = gs_strdup(cfg->proxy);
+    c->peer.no_proxy = gs_strdup(cfg->no_proxy);
     keep_proxy_headers(c, cfg->proxy_headers);
-    c->insecure = cfg->insecure;
-    c->tls_versions = tls_versions(cfg);
+    c->peer.insecure = cfg->insecure;
+    c->peer.tls_versions = tls_versions(cfg);
     c->follow_redirects = cfg->follow_redirects;
     c->connect_timeout_ms =
         cfg->connect_timeout_ms ? (long)cfg->connect_timeout_ms : DEFAULT_CONNECT_TIMEOUT_MS;
@@ -806,7 +706,7 @@ struct gs_error *http_client_new_curl(uv_loop_t *loop, const struct http_client_
     TAILQ_INIT(&c->waiting);
     c->max_requests = cfg->max_requests;
     c->max_idle = cfg->idle_connections ? cfg->idle_connections : IDLE_CONNECTIONS;
-    err = http_curl_pems_open(&c->pems, cfg);
+    err = http_curl_pems_open(&c->peer.pems, cfg);
     if (!err && !(c->multi = make_multi(c)))
         err = gs_error_new(GS_EIO, "initializing libcurl failed");
     if (err) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loaded libcurl, its certificates, and its handles and connections between requests.
+// The loaded libcurl, certificates, options of peers, and handles and connections between requests.
 #pragma once
 
 #include "base/error.h"
@@ -66,6 +66,22 @@ struct http_client_config;
 struct gs_error *http_curl_pems_open(struct http_curl_pems *p,
                                      const struct http_client_config *cfg);
 void http_curl_pems_close(struct http_curl_pems *p);
+
+// --- peers ---
+
+// How a client reaches its peers. The client owns the texts and lists.
+struct http_curl_peer {
+    char *unix_socket, *server_name, *proxy, *no_proxy;
+    struct curl_slist *proxy_headers;
+    struct http_curl_pems pems;
+    bool insecure;
+    long tls_versions; // CURLOPT_SSLVERSION
+};
+
+// Sets the options for a URL. May add a header; *ret_connect_to is a new list or stays unchanged.
+void http_curl_set_peer(const struct http_curl_peer *p, const struct http_curl_lib *curl,
+                        CURL *easy, const char *url, struct curl_slist **headers,
+                        struct curl_slist **ret_connect_to);
 
 // --- spare handles ---
 

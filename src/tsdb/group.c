@@ -128,6 +128,45 @@ FETCH tsdb_prefetch_next(const struct tsdb_group *g, size_t i)
     tsdb_prefetch_end(g, i + END_AHEAD);
 }
 
+// --- capacity: a multiple of eight ---
+
+// There are many groups, and doubling would waste an eighth of the memory of a store.
+static void grow_slots(void *p, size_t *cap, size_t n, size_t size)
+{
+    if (n < *cap)
+        return;
+    void **array = p;
+    *cap = (n + n / 8 + 8) / 8 * 8;
+    *array = gs_realloc_array(*array, *cap, size);
+    memset((char *)*array + n * size, 0, (*cap - n) * size);
+}
+
+static void shrink_slots(void *p, size_t *cap, size_t to, size_t size)
+{
+    void **array = p;
+    *array = gs_realloc_array(*array, to, size);
+    *cap = to;
+}
+
+// Most groups keep their size, once the first scrapes are done.
+static void release_slots(struct tsdb_group *g)
+{
+    size_t cap = (g->n + 7) / 8 * 8;
+    if (g->refs_cap > cap)
+        shrink_slots(&g->refs, &g->refs_cap, cap, sizeof(*g->refs));
+    if (g->loose_cap > cap)
+        shrink_slots(&g->loose, &g->loose_cap, cap, sizeof(*g->loose));
+    for (size_t i = 0; i < TSDB_GROUP_ROWS; i++) {
+        if (g->rows_cap[i] <= cap)
+            continue;
+        g->db->heap.bytes -= (ptrdiff_t)((g->rows_cap[i] - cap) * sizeof(double));
+        shrink_slots(&g->rows[i], &g->rows_cap[i], cap, sizeof(double));
+    }
+    g->row = g->rows[row_of_next(g)]; // the rows may have been reallocated
+}
+
+// --- flushing ---
+
 void tsdb_group_flush(struct tsdb_group *g)
 {
     struct tsdb *db = g->db;
@@ -145,6 +184,8 @@ void tsdb_group_flush(struct tsdb_group *g)
     for (size_t i = 0; g->n_loose && i < g->n; i++)
         if (g->loose[i])
             reattach(g, (uint32_t)i);
+    if (g->whole)
+        release_slots(g);
 }
 
 void tsdb_group_detach(struct tsdb_group *g, uint32_t slot)
@@ -164,18 +205,6 @@ void tsdb_group_slot_free(struct tsdb_group *g, uint32_t slot)
     g->free_slots[g->n_free++] = slot;
     g->map_version++;
     g->epoch++;
-}
-
-// Groups keep their size, and there are many, so that doubling would waste an eighth of the memory
-// of a store. The capacity is a multiple of eight.
-static void grow_slots(void *p, size_t *cap, size_t n, size_t size)
-{
-    if (n < *cap)
-        return;
-    void **array = p;
-    *cap = (n + n / 8 + 8) / 8 * 8;
-    *array = gs_realloc_array(*array, *cap, size);
-    memset((char *)*array + n * size, 0, (*cap - n) * size);
 }
 
 static uint32_t take_slot(struct tsdb_group *g)

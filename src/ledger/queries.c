@@ -75,7 +75,9 @@ void ledger_put_clean(char out[LEDGER_MAX_TEXT + 1], struct gs_slice text)
         n--;
     for (size_t i = 0; i < n; i++) {
         unsigned char c = (unsigned char)text.data[i];
-        out[i] = c < 0x20 || c == 0x7f ? '?' : text.data[i];
+        out[i] = text.data[i];
+        if (c < 0x20 || c == 0x7f)
+            out[i] = '?';
     }
     out[n] = '\0';
 }

@@ -112,9 +112,14 @@ spec:
       containers: [{name: large, image: any, resources: {limits: {nvidia.com/gpu: 4}}}]
 END
 wait_for "a node with 4 GPUs" ready_nodes_are gpu-4 1
-large_runs() { follow_nodes && kubectl wait --for=condition=Available deployment/large --timeout=1s; }
+# A pod that is replaced can be available for a moment before.
+large_runs() {
+    follow_nodes && kubectl wait --for=condition=Available deployment/large --timeout=1s &&
+        kubectl get pods -l app=large --field-selector status.phase=Running -o jsonpath='{.items[*].spec.nodeName}' >"$dir/large-node" &&
+        [ -s "$dir/large-node" ]
+}
 wait_for "the pod for 4 GPUs runs" large_runs
-large_node=$(kubectl get pods -l app=large --field-selector status.phase=Running -o jsonpath='{.items[0].spec.nodeName}')
+large_node=$(cut -d ' ' -f 1 "$dir/large-node")
 kubectl get pods -A --field-selector "spec.nodeName=$large_node,status.phase=Running" -o name >"$dir/large-pods"
 if [ "$(wc -l <"$dir/large-pods")" != 1 ] || ! grep -q '^pod/large-' "$dir/large-pods"; then
     fail "pods on the large node: $(cat "$dir/large-pods")"

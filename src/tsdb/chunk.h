@@ -129,6 +129,13 @@ void tsdb_regions_finish(struct tsdb_regions *s); // all data was dropped before
 //              0xfa            not a decimal number: the 8 bytes of the double
 //              0xfb            the stale marker
 //              0xfc n          n passes without a sample
+//              0xfd s b v      the numbers of eight passes, packed: the difference of each from a
+//              base 0xfe s b v      the changes of eight passes, packed in the same way
+//            In the packed codes, the low six bits of s are the bits of a difference, and the high
+//            two select the bytes of b: 0, 1, 3 or 8. b is the zigzag of the base less the number
+//            before (0xfd), or of the base (0xfe); without bytes, the base is 0. v has the
+//            differences, the first one in the lowest bits of the first byte. They are decoded
+//            without a dependency of one on the length of another, which is several times faster.
 //            At the start of a chunk, places and the number before are 0.
 //
 // A constant gauge takes a fraction of a byte a sample, a percentage one, a counter two to three;
@@ -286,7 +293,14 @@ enum { // first bytes of a value
     TSDB_CHUNK_RAW,
     TSDB_CHUNK_STALE,
     TSDB_CHUNK_ABSENT,
+    TSDB_CHUNK_NUMBERS, // packed
+    TSDB_CHUNK_CHANGES,
 };
+
+#define TSDB_CHUNK_MAX_WIDTH 56u // bits of a packed difference, so that eight bytes contain it
+
+// The bytes of a base, by the high bits of the second byte of a packed code.
+static const uint8_t tsdb_chunk_base_bytes[4] = {0, 1, 3, 8};
 
 // The position after reading.
 struct tsdb_chunk_position {

@@ -52,16 +52,114 @@ struct bytes { // of a chunk
     const uint8_t *start, *end;
 };
 
+INLINE uint64_t load_whole(const uint8_t *at)
+{
+    uint64_t v;
+    memcpy(&v, at, sizeof(v));
+    return le64toh(v);
+}
+
 // The next eight bytes, with zeros after the end. False: there are none, or the chunk is shorter.
 INLINE bool load_bytes(const struct bytes *b, const uint8_t *at, uint64_t *ret)
 {
     bool whole = b->end - at >= 8;
     if (at >= b->end || (!whole && b->end - b->start < 8))
         return false;
-    memcpy(ret, whole ? at : b->end - 8, sizeof(*ret));
-    *ret = le64toh(*ret) >> (whole ? 0 : 8 * (8 - (b->end - at)));
+    *ret = load_whole(whole ? at : b->end - 8) >> (whole ? 0 : 8 * (8 - (b->end - at)));
     return true;
 }
+
+// --- packed codes ---
+
+struct packed { // eight passes
+    uint64_t base;
+    unsigned width;
+    bool changes;      // else numbers
+    const uint8_t *at; // the differences
+};
+
+// False: another code, or a damaged one.
+INLINE bool find_packed(const struct bytes *b, const uint8_t *at, const struct last *l,
+                        struct packed *ret)
+{
+    if (b->end - at < 2 || (at[0] != TSDB_CHUNK_NUMBERS && at[0] != TSDB_CHUNK_CHANGES))
+        return false;
+    bool changes = at[0] == TSDB_CHUNK_CHANGES;
+    unsigned width = at[1] & 0x3fu, base_bytes = tsdb_chunk_base_bytes[at[1] >> 6];
+    at += 2;
+    if (width > TSDB_CHUNK_MAX_WIDTH || (size_t)(b->end - at) < base_bytes + width)
+        return false;
+    uint64_t base = (uint64_t)tsdb_decimal_unzigzag(get_bytes(&at, base_bytes));
+    *ret = (struct packed){base + (changes || !base_bytes ? 0 : l->number), width, changes, at};
+    return true;
+}
+
+// Unrolled, because the values do not depend on each other.
+#define EACH_OF_RUN(i) _Pragma("GCC unroll 8") for (unsigned i = 0; i < TSDB_CHUNK_RUN; i++)
+
+INLINE void unpack_narrow(uint64_t bits, unsigned width, uint64_t ret[TSDB_CHUNK_RUN])
+{
+    uint64_t mask = (UINT64_C(1) << width) - 1;
+    EACH_OF_RUN(i)
+    {
+        ret[i] = bits & mask;
+        bits >>= width;
+    }
+}
+
+INLINE void unpack_wide(const struct bytes *b, const uint8_t *at, unsigned width,
+                        uint64_t ret[TSDB_CHUNK_RUN])
+{
+    uint64_t mask = (UINT64_C(1) << width) - 1;
+    uint8_t copy[TSDB_CHUNK_MAX_WIDTH + 8];
+    if ((size_t)(b->end - at) < width + 8) {
+        memset(copy, 0, sizeof(copy));
+        memcpy(copy, at, width);
+        at = copy;
+    }
+    EACH_OF_RUN(i)
+    ret[i] = load_whole(at + i * width / 8) >> i * width % 8 & mask;
+}
+
+// Returns the position after it. ret NULL: the rows are skipped.
+INLINE const uint8_t *unpack(const struct bytes *b, const struct packed *p, struct last *l,
+                             double *ret)
+{
+    uint64_t numbers[TSDB_CHUNK_RUN], bits;
+    if (p->width <= 8 && load_bytes(b, p->at, &bits))
+        unpack_narrow(bits, p->width, numbers);
+    else
+        unpack_wide(b, p->at, p->width, numbers);
+    if (p->changes) {
+        EACH_OF_RUN(i)
+        numbers[i] = l->number += p->base + numbers[i];
+    } else {
+        EACH_OF_RUN(i)
+        numbers[i] += p->base;
+        l->number = numbers[TSDB_CHUNK_RUN - 1];
+    }
+    if (ret && !l->places) {
+        EACH_OF_RUN(i)
+        ret[i] = (double)(int64_t)numbers[i];
+    } else if (ret) {
+        EACH_OF_RUN(i)
+        ret[i] = (double)(int64_t)numbers[i] / tsdb_decimal_powers[l->places];
+    }
+    return p->at + p->width;
+}
+
+// Takes codes while their rows are among the next n. Returns the number of these.
+INLINE size_t get_packed_rows(const struct bytes *b, const uint8_t **ret_at, struct last *l,
+                              size_t n, double *ret)
+{
+    struct packed p;
+    size_t i = 0;
+    for (; n - i >= TSDB_CHUNK_RUN && find_packed(b, *ret_at, l, &p); i += TSDB_CHUNK_RUN)
+        *ret_at = unpack(b, &p, l, ret ? ret + i : NULL);
+    return i;
+}
+
+// --- other codes ---
 
 // Codes of one and two bytes follow each other like random numbers, so that a branch for each would
 // often be predicted wrongly. Here the only branch is for other codes, which are rare or regular.
@@ -134,8 +232,8 @@ INLINE size_t get_rows(const uint8_t **at, struct last *l, double *ret_v)
     return n;
 }
 
-// Passes over rows up to `until` at least. Returns the next row. If it is after `until`, *ret_v is
-// the value of the rows from there on.
+// Passes over rows up to `until`. Returns the next row. If it is after `until`, *ret_v is the value
+// of the rows from there on. If it is before, it is in a packed code with `until`.
 static size_t skip_rows(const struct bytes *b, const uint8_t **data, struct last *ret_last,
                         size_t until, double *ret_v)
 {
@@ -143,10 +241,14 @@ static size_t skip_rows(const struct bytes *b, const uint8_t **data, struct last
     const uint8_t *at = *data;
     double v = 0;
     size_t i = 0;
+    struct packed p;
     while (i < until) {
+        i += get_packed_rows(b, &at, &l, until - i, NULL);
+        if (i < until && find_packed(b, at, &l, &p))
+            break;
         i += get_short_rows(b, &at, &l, until - i, NULL);
         i += get_long_rows(&at, &l, until - i, NULL);
-        if (i < until)
+        if (i < until && !find_packed(b, at, &l, &p))
             i += get_rows(&at, &l, &v);
     }
     *data = at;
@@ -162,11 +264,22 @@ static size_t read_rows(const struct bytes *b, const uint8_t **data, struct last
     struct last l = *ret_last;
     const uint8_t *at = *data;
     size_t i = 0, last = 0;
+    struct packed p;
+    double few[TSDB_CHUNK_RUN];
     for (;;) {
+        i += get_packed_rows(b, &at, &l, n - i, ret + i);
+        if (i < n && find_packed(b, at, &l, &p)) {
+            at = unpack(b, &p, &l, few);
+            memcpy(ret + i, few, (n - i) * sizeof(*few));
+            last = i + TSDB_CHUNK_RUN;
+            break;
+        }
         i += get_short_rows(b, &at, &l, n - i, ret + i);
         i += get_long_rows(&at, &l, n - i, ret + i);
         if (i == n)
             break;
+        if (find_packed(b, at, &l, &p))
+            continue;
         double v;
         for (last = i + get_rows(&at, &l, &v); i < last && i < n; i++)
             ret[i] = v;
@@ -181,10 +294,19 @@ void tsdb_chunk_decode(const uint8_t *data, size_t len, size_t from, size_t unti
 {
     const struct bytes b = {data, data + len};
     struct last l = {.other = 0};
-    double v;
+    struct packed p;
+    double v, few[TSDB_CHUNK_RUN];
     size_t next = skip_rows(&b, &data, &l, from, &v), pending = next > until ? next - until : 0;
-    for (size_t i = from; i < next && i < until; i++)
-        ret[i - from] = v;
+    if (next < from && find_packed(&b, data, &l, &p)) {
+        size_t before = from - next, more = TSDB_CHUNK_RUN - before;
+        data = unpack(&b, &p, &l, few);
+        memcpy(ret, few + before, (more < until - from ? more : until - from) * sizeof(*few));
+        next += TSDB_CHUNK_RUN;
+        pending = next > until ? next - until : 0;
+    } else {
+        for (size_t i = from; i < next && i < until; i++)
+            ret[i - from] = v;
+    }
     if (next < until)
         pending = read_rows(&b, &data, &l, until - next, ret + (next - from));
     if (ret_place)

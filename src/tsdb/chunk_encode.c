@@ -36,6 +36,13 @@ static inline void end_absents(struct writer *w)
     w->absents = 0;
 }
 
+// The bytes after the first one.
+static inline size_t more_bytes(uint64_t z)
+{
+    return (size_t)(z >= TSDB_CHUNK_REPEATS) + (z >> 14 != 0) + (z >> 21 != 0) + (z >> 28 != 0) +
+           4u * (z >> 35 != 0);
+}
+
 // The sizes of changes are not predictable, so the code has no branches.
 static inline void put_change(struct writer *w, int64_t number)
 {
@@ -50,11 +57,97 @@ static inline void put_change(struct writer *w, int64_t number)
         put_bytes(w, z, 8);
         return;
     }
-    size_t more =
-        (size_t)(z >= TSDB_CHUNK_REPEATS) + (z >> 14 != 0) + (z >> 21 != 0) + (z >> 28 != 0);
+    size_t more = more_bytes(z);
     unsigned bits = forms[more].low_bits;
     put_bytes(w, forms[more].head | (z & ((1u << bits) - 1)) | z >> bits << 8, 1 + more);
 }
+
+// --- packed codes ---
+
+struct packing {           // of eight numbers
+    uint64_t base, zigzag; // zigzag: as it is stored
+    unsigned width, selector;
+    size_t bytes; // with the two bytes before
+};
+
+static inline unsigned bits_of(uint64_t v)
+{
+    return v ? 64 - (unsigned)__builtin_clzll(v) : 0;
+}
+
+// before: what the base is stored relative to.
+static inline struct packing choose_base(const int64_t v[TSDB_CHUNK_RUN], int64_t before)
+{
+    int64_t low = v[0], high = v[0];
+    for (size_t i = 1; i < TSDB_CHUNK_RUN; i++) {
+        low = v[i] < low ? v[i] : low;
+        high = v[i] > high ? v[i] : high;
+    }
+    uint64_t z = tsdb_decimal_zigzag((int64_t)((uint64_t)low - (uint64_t)before));
+    unsigned width = bits_of((uint64_t)high - (uint64_t)low), selector = 1u + (z >> 8 != 0);
+    selector += z >> 24 != 0;
+    struct packing p = {(uint64_t)low, z, width, selector,
+                        2u + tsdb_chunk_base_bytes[selector] + width};
+    unsigned from_zero = low < 0 ? 64 : bits_of((uint64_t)high);
+    return 2 + from_zero <= p.bytes ? (struct packing){0, 0, from_zero, 0, 2 + from_zero} : p;
+}
+
+static inline void put_differences(struct writer *w, const struct packing *p,
+                                   const int64_t v[TSDB_CHUNK_RUN])
+{
+    uint64_t bits = 0;
+    unsigned n = 0; // below 8
+    for (size_t i = 0; i < TSDB_CHUNK_RUN; i++) {
+        bits |= ((uint64_t)v[i] - p->base) << n;
+        n += p->width;
+        put_bytes(w, bits, n / 8);
+        bits >>= n / 8 * 8;
+        n %= 8;
+    }
+}
+
+// The bytes of the changes in codes of their own.
+static inline size_t plain_bytes(const int64_t changes[TSDB_CHUNK_RUN])
+{
+    size_t bytes = 0;
+    bool same = false;
+    for (size_t i = 0; i < TSDB_CHUNK_RUN; i++) {
+        uint64_t z = tsdb_decimal_zigzag(changes[i]);
+        bytes += z ? 1 + more_bytes(z) : !same;
+        same = !z;
+    }
+    return bytes;
+}
+
+// False: codes for single passes are shorter.
+static inline bool put_packed(struct writer *w, const int64_t numbers[TSDB_CHUNK_RUN])
+{
+    enum { WORTH = 1 }; // bytes, for faster decoding
+    int64_t changes[TSDB_CHUNK_RUN];
+    uint64_t last = (uint64_t)w->last_number;
+    for (size_t i = 0; i < TSDB_CHUNK_RUN; i++) {
+        changes[i] = (int64_t)((uint64_t)numbers[i] - last);
+        last = (uint64_t)numbers[i];
+    }
+    size_t plain = plain_bytes(changes);
+    if (plain <= 1) // all values repeat, as most do
+        return false;
+    struct packing n = choose_base(numbers, w->last_number), c = choose_base(changes, 0);
+    const struct packing *best = n.bytes <= c.bytes ? &n : &c;
+    if (best->bytes > plain + WORTH || best->width > TSDB_CHUNK_MAX_WIDTH)
+        return false;
+    end_absents(w);
+    end_repeats(w);
+    unsigned code = best == &n ? TSDB_CHUNK_NUMBERS : TSDB_CHUNK_CHANGES;
+    put_bytes(w, code | best->width << 8 | best->selector << 14, 2);
+    put_bytes(w, best->zigzag, tsdb_chunk_base_bytes[best->selector]);
+    put_differences(w, best, best == &n ? numbers : changes);
+    w->last_number = numbers[TSDB_CHUNK_RUN - 1];
+    w->samples += TSDB_CHUNK_RUN;
+    return true;
+}
+
+// --- values ---
 
 static inline void put_number(struct writer *w, unsigned places, int64_t number)
 {
@@ -121,7 +214,10 @@ size_t tsdb_chunk_encode(struct tsdb_head_chunk *b, size_t gap, const double *va
         w.absents = (unsigned)gap;
     }
     if (n == TSDB_CHUNK_RUN && tsdb_decimal_run(values, w.places, numbers)) {
-        for (size_t i = 0; i < TSDB_CHUNK_RUN; i++) {
+        bool packed = put_packed(&w, numbers);
+        if (packed)
+            w.last_bits = tsdb_decimal_bits(values[TSDB_CHUNK_RUN - 1]);
+        for (size_t i = 0; !packed && i < TSDB_CHUNK_RUN; i++) {
             uint64_t bits = tsdb_decimal_bits(values[i]);
             if (is_repeat(&w, bits))
                 continue;

@@ -184,7 +184,8 @@ int64_t tsdb_snapshot_load(struct tsdb *db, struct gs_slice file, int64_t oldest
 {
     struct loader l = {
         .db = db, .oldest_ms = oldest_ms, .newest_ms = INT64_MIN, .file = file, .stats = stats};
-    if (file.len < 8 || memcmp(file.data, TSDB_WAL_BLOCKS_MAGIC, 8) != 0) {
+    if (file.len < 8 || (memcmp(file.data, TSDB_WAL_BLOCKS_MAGIC, 8) != 0 &&
+                         memcmp(file.data, TSDB_WAL_BLOCKS_BEFORE, 8) != 0)) {
         stats->corrupt += file.len > 0;
         return INT64_MIN;
     }

@@ -80,7 +80,8 @@ void tsdb_wal_files_drop_last(struct tsdb_wal_files *f);
 // The records of the log and their content.
 
 #define TSDB_WAL_SEGMENT_MAGIC "gswal03\n"
-#define TSDB_WAL_BLOCKS_MAGIC  "gsblk04\n"
+#define TSDB_WAL_BLOCKS_MAGIC  "gsblk05\n"
+#define TSDB_WAL_BLOCKS_BEFORE "gsblk04\n" // without packed codes; read, not written
 // magic and run (u64): within a run, groups continue across segments
 #define TSDB_WAL_HEADER_SIZE  ((size_t)16)
 #define TSDB_WAL_RECORD_MAGIC UINT32_C(0x32525347) // "GSR2"
@@ -221,7 +222,7 @@ void tsdb_wal_recovery_free(struct tsdb_recovery *r);
 // they are and replays minutes instead of the whole retention, and the disk holds compressed
 // samples.
 //
-//   file      blocks-00000007: "gsblk04\n", then records as in the log. It has the blocks that are
+//   file      blocks-00000007: "gsblk05\n", then records as in the log. It has the blocks that are
 //             new or longer since the file before. A chunk takes the place of all earlier
 //             ones that begin at its first sample or later.
 //   HISTORY   a series and its chunks. Labels and columns of times are numbered at their first use

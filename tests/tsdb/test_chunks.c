@@ -58,7 +58,7 @@ static double make_value(int kind, size_t i, uint64_t *r)
 
 static bool same_bits(double a, double b)
 {
-    return memcmp(&a, &b, sizeof(a)) == 0;
+    return tsdb_decimal_bits(a) == tsdb_decimal_bits(b);
 }
 
 static void check_window(const struct tsdb_chunks *s, const struct tsdb_point *p, size_t n,
@@ -258,7 +258,7 @@ static void test_typical_series_are_small(void **state)
     static const struct {
         int kind;
         double shared, own; // bytes a sample at most, all included; kinds 1 and 2 are noise
-    } cases[] = {{0, 0.5, 1.9}, {1, 2.3, 3.7}, {2, 4.2, 5.6}, {3, 3.5, 4.9}};
+    } cases[] = {{0, 0.5, 1.9}, {1, 1.5, 3.7}, {2, 3.1, 5.6}, {3, 1.2, 4.9}};
     for (size_t c = 0; c < GS_ARRAY_LEN(cases); c++) {
         struct tsdb_chunks s = {0}, own = {0};
         struct tsdb_chunk_heap heap = {0}, own_heap = {0};
@@ -291,36 +291,86 @@ static void test_typical_series_are_small(void **state)
     (void)state;
 }
 
-// Chunks end at the end of a region, of an allocation or of a file.
+// The last bytes of readable memory. Caller unmaps two pages from *ret_pages on.
+static uint8_t *guarded_end(void **ret_pages)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(pages, MAP_FAILED);
+    assert_int_equal(mprotect(pages + page, page, PROT_NONE), 0);
+    *ret_pages = pages;
+    return (uint8_t *)pages + page;
+}
+
+// Chunks end at the end of a region, of an allocation or of a file. Samples are appended one by one
+// or in runs.
 static void test_nothing_is_read_after_the_end_of_a_block(void **state)
 {
     static const struct {
         int64_t step, modulus;
         double scale;
-    } kinds[] = {{37, 101, 1}, {1, 1000, 1}, {7919, 100000, 1}, {3, 50, 0.25}, {0, 1, 1}};
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    assert_ptr_not_equal(pages, MAP_FAILED);
-    assert_int_equal(mprotect(pages + page, page, PROT_NONE), 0);
-    for (size_t k = 0; k < GS_ARRAY_LEN(kinds); k++) {
+    } kinds[] = {{37, 101, 1},
+                 {1, 1000, 1},
+                 {7919, 100000, 1},
+                 {3, 50, 0.25},
+                 {0, 1, 1},
+                 {-7919, 1000000, .5},
+                 {1, 3, 1},
+                 {99999989, INT64_MAX, 1},
+                 {777767777, 1 << 30, 1}};
+    void *pages;
+    uint8_t *end = guarded_end(&pages);
+    for (size_t k = 0; k < 2 * GS_ARRAY_LEN(kinds); k++) {
         struct tsdb_chunk_heap heap = {0};
         struct tsdb_chunks s = {0};
+        struct tsdb_timestamps *times = tsdb_timestamps_new(TSDB_TIMESTAMPS_MAX);
         double want[TSDB_TIMESTAMPS_MAX], got[TSDB_TIMESTAMPS_MAX];
-        for (size_t n = 1; n <= 100; n++) {
-            want[n - 1] = (double)((int64_t)n * kinds[k].step % kinds[k].modulus) * kinds[k].scale;
-            tsdb_chunks_append(&s, (int64_t)n * 1000, want[n - 1], &heap);
+        heap.bytes += (ptrdiff_t)tsdb_timestamps_bytes(times);
+        size_t step = k % 2 ? TSDB_CHUNK_RUN : 1;
+        for (size_t n = step; n <= 100; n += step) {
+            for (size_t i = n - step; i < n; i++) {
+                want[i] = (double)((int64_t)(i + 1) * kinds[k / 2].step % kinds[k / 2].modulus) *
+                          kinds[k / 2].scale;
+                times = tsdb_timestamps_append(times, (int64_t)i * 1000);
+            }
+            tsdb_chunks_put(&s, times, n - step, want + n - step, step, &heap);
             struct tsdb_chunk b = tsdb_chunks_at(&s, 0);
-            uint8_t *data = (uint8_t *)pages + page - b.len;
-            memcpy(data, b.data, b.len);
-            for (size_t from = 0; from < n; from += 7) {
-                tsdb_chunk_decode(data, b.len, from, n, got, NULL);
-                assert_memory_equal(got, want + from, (n - from) * sizeof(*want));
+            memcpy(end - b.len, b.data, b.len);
+            for (size_t from = 0; from < n; from += 3) {
+                for (size_t until = from; until <= n; until += n - until < 5 ? 1 : 5) {
+                    tsdb_chunk_decode(end - b.len, b.len, from, until, got, NULL);
+                    assert_memory_equal(got, want + from, (until - from) * sizeof(*want));
+                }
             }
         }
+        heap.bytes -= (ptrdiff_t)tsdb_timestamps_unref(times);
         tsdb_chunks_clear(&s, &heap);
         tsdb_regions_finish(&heap.regions);
     }
-    munmap(pages, 2 * page);
+    munmap(pages, 2 * (size_t)sysconf(_SC_PAGESIZE));
+    (void)state;
+}
+
+// What a file may contain after its checksum was computed.
+static void test_damaged_blocks_are_read_within_their_bounds(void **state)
+{
+    static const uint8_t codes[] = {TSDB_CHUNK_NUMBERS, TSDB_CHUNK_CHANGES, TSDB_CHUNK_RAW,
+                                    TSDB_CHUNK_PLACES,  TSDB_CHUNK_ABSENT,  TSDB_CHUNK_WIDE};
+    void *pages;
+    uint8_t *end = guarded_end(&pages);
+    uint64_t r = 11;
+    for (int round = 0; round < 50000; round++) {
+        size_t n = 1 + next_random(&r) % TSDB_TIMESTAMPS_MAX, room = n * TSDB_DECIMAL_MAX_BYTES;
+        size_t len = 1 + next_random(&r) % room, from = next_random(&r) % n;
+        uint8_t *data = end - room;
+        double got[TSDB_TIMESTAMPS_MAX];
+        for (size_t i = 0; i < room; i++)
+            data[i] = next_random(&r) % 4 ? (uint8_t)next_random(&r)
+                                          : codes[next_random(&r) % GS_ARRAY_LEN(codes)];
+        tsdb_chunk_decode(data, len, from, n, got, NULL);
+    }
+    munmap(pages, 2 * (size_t)sysconf(_SC_PAGESIZE));
+    (void)state;
 }
 
 int main(void)
@@ -330,6 +380,7 @@ int main(void)
         cmocka_unit_test(test_runs_with_gaps_are_read_bit_for_bit),
         cmocka_unit_test(test_numbers_of_a_run_are_those_of_its_values),
         cmocka_unit_test(test_nothing_is_read_after_the_end_of_a_block),
+        cmocka_unit_test(test_damaged_blocks_are_read_within_their_bounds),
         cmocka_unit_test(test_old_blocks_are_dropped),
         cmocka_unit_test(test_a_block_of_a_file_with_the_lowest_number_takes_more_values),
         cmocka_unit_test(test_typical_series_are_small),

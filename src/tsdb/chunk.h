@@ -3,6 +3,7 @@
 
 #include "tsdb/tsdb.h"
 
+#include <stdalign.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -157,6 +158,7 @@ struct tsdb_head_chunk { // the newest chunk, to which values are appended
     uint32_t first : 7, n : 7;                  // range in the time column
     uint32_t samples : 7;                       // how many of them have a sample
     uint32_t dirty : 1;                         // has samples that the snapshot lacks
+    uint32_t in_block : 1;                      // not an allocation of its own
     uint32_t last_places : 4, last_repeats : 4; // the last byte encodes this many repeats; 0: none
     uint8_t data[];
 };
@@ -175,6 +177,7 @@ struct tsdb_chunk { // complete
 struct tsdb_chunk_heap {      // shared by all series of a store
     ptrdiff_t bytes, unsaved; // of all chunks; of complete chunks in no file
     struct tsdb_regions regions;
+    struct tsdb_head_room *room; // newest chunks are made and grow there; NULL: on the heap
 };
 
 struct tsdb_chunks {              // of one series
@@ -182,6 +185,13 @@ struct tsdb_chunks {              // of one series
     struct tsdb_chunk *sealed;    // the oldest first
     uint32_t n_sealed;
 };
+
+// The memory of a newest chunk, on the heap or in the room.
+struct tsdb_head_chunk *tsdb_head_new(size_t step, struct tsdb_chunk_heap *heap);
+// For len bytes of data. It may move.
+struct tsdb_head_chunk *tsdb_head_reserve(struct tsdb_head_chunk *b, size_t len,
+                                          struct tsdb_chunk_heap *heap);
+void tsdb_head_free(struct tsdb_head_chunk *b, struct tsdb_chunk_heap *heap);
 
 // "No sample in this pass", in rows that have a value for each pass: a NaN with a payload, like the
 // stale marker. No parser and no computation produces these bits.
@@ -281,6 +291,33 @@ void tsdb_chunks_add_sealed(struct tsdb_chunks *s, const struct tsdb_chunk *b,
                             struct tsdb_chunk_heap *heap);
 // Removes the newest complete chunk from the list, and returns it.
 struct tsdb_chunk tsdb_chunks_take_sealed(struct tsdb_chunks *s, struct tsdb_chunk_heap *heap);
+
+// --- newest chunks in blocks ---
+
+// The newest chunks of neighbouring series of a group lie in one block, one after another. On the
+// heap, each would have spare capacity, and a query that reads one metric of many targets would
+// access a page of memory for each series.
+//
+// Chunks grow in a room, which is then copied to a block of its size. A block stays valid until
+// another one was made from its chunks, or these have left it.
+
+#define TSDB_HEADS 32 // maximum number of series in a block
+
+struct tsdb_head_room {
+    size_t used; // bytes
+    // a chunk, and the header of a new one before it has bytes
+    alignas(struct tsdb_head_chunk)
+        uint8_t bytes[TSDB_HEADS * (2 * sizeof(struct tsdb_head_chunk) + TSDB_CHUNK_MAX_BYTES +
+                                    TSDB_DECIMAL_MAX_BYTES)];
+};
+
+// Moves the newest chunk of a series to the heap's room, if it has one and is not there.
+void tsdb_heads_take(struct tsdb_chunks *s, struct tsdb_chunk_heap *heap);
+void *tsdb_heads_block(const struct tsdb_head_room *room); // a copy; free() it
+// The newest chunk of the series, if it is in the room, is in the block from now on.
+void tsdb_heads_follow(struct tsdb_chunks *s, const struct tsdb_head_room *room, void *block);
+// Moves the newest chunk of the series from a block to the heap.
+void tsdb_heads_leave(struct tsdb_chunks *s, struct tsdb_chunk_heap *heap);
 
 // --- decoding ---
 

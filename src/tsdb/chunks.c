@@ -52,15 +52,8 @@ static void seal_open(struct tsdb_chunks *s, struct tsdb_chunk_heap *heap)
     sealed.data = tsdb_regions_put(&heap->regions, b->data, b->len);
     heap->unsaved += b->len;
     tsdb_chunks_add_sealed(s, &sealed, heap);
-    heap->bytes -= (ptrdiff_t)sizeof(*b) + b->cap - b->len;
-    free(b);
-}
-
-// Rounds up to whole steps, and to the usable size of the allocation.
-static size_t capacity_for(size_t step, size_t len)
-{
-    size_t bytes = sizeof(struct tsdb_head_chunk) + (len / step + 1) * step;
-    return (bytes + 7) / 16 * 16 + 8 - sizeof(struct tsdb_head_chunk);
+    heap->bytes += b->len;
+    tsdb_head_free(b, heap);
 }
 
 // The new chunk begins with one and a half times the size of the previous one, so that it is
@@ -74,23 +67,9 @@ static void open_chunk(struct tsdb_chunks *s, struct tsdb_timestamps *times, siz
         seal_open(s, heap);
     }
     step = step < MAX_STEP ? step : MAX_STEP;
-    size_t cap = capacity_for(step, 0);
-    struct tsdb_head_chunk *b = gs_alloc(sizeof(*b) + cap);
-    b->times = tsdb_timestamps_ref(times);
-    b->first = at & 0x7f;
-    b->step = step & 0xff;
-    b->cap = cap & 0x7ff;
-    s->open = b;
-    heap->bytes += (ptrdiff_t)(sizeof(*b) + cap);
-}
-
-static struct tsdb_head_chunk *resize(struct tsdb_head_chunk *b, size_t cap,
-                                      struct tsdb_chunk_heap *heap)
-{
-    heap->bytes += (ptrdiff_t)cap - b->cap;
-    b = gs_realloc_array(b, 1, sizeof(*b) + cap);
-    b->cap = cap & 0x7ff;
-    return b;
+    s->open = tsdb_head_new(step, heap);
+    s->open->times = tsdb_timestamps_ref(times);
+    s->open->first = at & 0x7f;
 }
 
 void tsdb_chunks_put(struct tsdb_chunks *s, struct tsdb_timestamps *times, size_t at,
@@ -108,8 +87,7 @@ void tsdb_chunks_put(struct tsdb_chunks *s, struct tsdb_timestamps *times, size_
     struct tsdb_head_chunk *b = s->open;
     size_t kept = b->len - (b->last_repeats > 0);
     size_t more = tsdb_chunk_encode(b, at - b->first - b->n, values, n, bytes);
-    if (kept + more > b->cap)
-        s->open = b = resize(b, capacity_for(b->step, kept + more), heap);
+    s->open = b = tsdb_head_reserve(b, kept + more, heap);
     memcpy(b->data + kept, bytes, more);
     b->len = (kept + more) & 0x7ff;
     b->n = (at + n - b->first) & 0x7f;
@@ -316,8 +294,8 @@ void tsdb_chunk_free(struct tsdb_chunk *b, struct tsdb_chunk_heap *heap)
 static void free_open(struct tsdb_chunks *s, struct tsdb_chunk_heap *heap)
 {
     struct tsdb_head_chunk *b = GS_TAKE(s->open);
-    heap->bytes -= (ptrdiff_t)(sizeof(*b) + b->cap + tsdb_timestamps_unref(b->times));
-    free(b);
+    heap->bytes -= (ptrdiff_t)tsdb_timestamps_unref(b->times);
+    tsdb_head_free(b, heap);
 }
 
 void tsdb_chunks_drop(struct tsdb_chunks *s, int64_t oldest_ms, uint64_t *ret_samples,

@@ -43,91 +43,6 @@ const double *tsdb_group_last_row(const struct tsdb_group *g)
     return g->times ? row_before(g) : NULL;
 }
 
-// --- slots ---
-
-// Moves the buffered values of the slot into its chunks.
-static void flush_slot(struct tsdb_group *g, uint32_t slot)
-{
-    double values[TSDB_GROUP_ROWS];
-    if (!g->held)
-        return;
-    assert(g->times); // rows are buffered after push_time() only
-    size_t first = g->times->n - g->held;
-    for (size_t i = 0; i < g->held; i++)
-        values[i] = g->rows[(first + i) % TSDB_GROUP_ROWS][slot];
-    tsdb_chunks_put(&g->db->series[g->refs[slot]].samples, g->times, first, values, g->held,
-                    &g->db->heap);
-}
-
-// If no other group uses a loose series any more, the group owns it again. Called when no rows are
-// buffered.
-static void reattach(struct tsdb_group *g, uint32_t slot)
-{
-    struct tsdb_series *s = &g->db->series[g->refs[slot]];
-    int64_t first, last;
-    if (s->shared_by > 1)
-        return;
-    s->shared_by = 0;
-    s->group = g;
-    s->slot = slot;
-    g->loose[slot] = false;
-    g->n_loose--;
-    tsdb_changes_returned(g->db, g->refs[slot]); // the slot may be live
-    if (tsdb_series_span(s, &first, &last) && last > g->floor_ms)
-        g->floor_ms = last;
-}
-
-// The processor cannot predict the addresses of series, chunks and their ends, so each is
-// prefetched some steps ahead. The distances were measured with 100,000 series.
-enum { SERIES_AHEAD = 24, BLOCK_AHEAD = 12, END_AHEAD = 6 };
-
-// Always inlined: GCC removes calls of functions that only prefetch, because they have no effect.
-#define FETCH __attribute__((always_inline)) static inline void
-
-static inline const struct tsdb_chunks *stream_of(const struct tsdb_group *g, size_t i)
-{
-    return i < g->n && g->refs[i] != TSDB_NO_REF ? &g->db->series[g->refs[i]].samples : NULL;
-}
-
-FETCH tsdb_prefetch_series(const struct tsdb_group *g, size_t i)
-{
-    const struct tsdb_chunks *s = stream_of(g, i);
-    if (s)
-        __builtin_prefetch(s);
-}
-
-FETCH tsdb_prefetch_chunk(const struct tsdb_group *g, size_t i)
-{
-    const struct tsdb_chunks *s = stream_of(g, i);
-    if (s)
-        tsdb_chunks_prefetch(s);
-}
-
-FETCH tsdb_prefetch_end(const struct tsdb_group *g, size_t i)
-{
-    const struct tsdb_chunks *s = stream_of(g, i);
-    if (s)
-        tsdb_chunks_prefetch_end(s);
-}
-
-FETCH tsdb_prefetch_first(const struct tsdb_group *g)
-{
-    for (size_t i = 0; i < SERIES_AHEAD; i++)
-        tsdb_prefetch_series(g, i);
-    for (size_t i = 0; i < BLOCK_AHEAD; i++)
-        tsdb_prefetch_chunk(g, i);
-}
-
-FETCH tsdb_prefetch_next(const struct tsdb_group *g, size_t i)
-{
-    if (i % 8 == 0 && i + 16 < g->n)
-        for (size_t k = 0; k < TSDB_GROUP_ROWS; k++)
-            __builtin_prefetch(&g->rows[k][i + 16]);
-    tsdb_prefetch_series(g, i + SERIES_AHEAD);
-    tsdb_prefetch_chunk(g, i + BLOCK_AHEAD);
-    tsdb_prefetch_end(g, i + END_AHEAD);
-}
-
 // --- capacity: a multiple of eight ---
 
 // There are many groups, and doubling would waste an eighth of the memory of a store.
@@ -148,8 +63,7 @@ static void shrink_slots(void *p, size_t *cap, size_t to, size_t size)
     *cap = to;
 }
 
-// Most groups keep their size, once the first scrapes are done.
-static void release_slots(struct tsdb_group *g)
+void tsdb_group_release_slots(struct tsdb_group *g)
 {
     size_t cap = (g->n + 7) / 8 * 8;
     if (g->refs_cap > cap)
@@ -165,33 +79,13 @@ static void release_slots(struct tsdb_group *g)
     g->row = g->rows[row_of_next(g)]; // the rows may have been reallocated
 }
 
-// --- flushing ---
-
-void tsdb_group_flush(struct tsdb_group *g)
-{
-    struct tsdb *db = g->db;
-    bool full = g->times && g->times->n == g->column; // once per chunk is sufficient
-    tsdb_prefetch_first(g);
-    for (size_t i = 0; i < g->n; i++) {
-        tsdb_prefetch_next(g, i);
-        if (g->refs[i] == TSDB_NO_REF || g->loose[i])
-            continue;
-        flush_slot(g, (uint32_t)i);
-        if (full)
-            tsdb_series_expire(db, &db->series[g->refs[i]], g->last_ms - db->cfg.retention_ms);
-    }
-    g->held = 0;
-    for (size_t i = 0; g->n_loose && i < g->n; i++)
-        if (g->loose[i])
-            reattach(g, (uint32_t)i);
-    if (g->whole)
-        release_slots(g);
-}
+// --- slots ---
 
 void tsdb_group_detach(struct tsdb_group *g, uint32_t slot)
 {
     struct tsdb_series *s = &g->db->series[g->refs[slot]];
-    flush_slot(g, slot);
+    tsdb_group_flush_slot(g, slot);
+    tsdb_heads_leave(&s->samples, &g->db->heap);
     s->group = NULL;
     s->shared_by++;
     g->loose[slot] = true;
@@ -217,6 +111,8 @@ static uint32_t take_slot(struct tsdb_group *g)
     }
     grow_slots(&g->refs, &g->refs_cap, g->n, sizeof(*g->refs));
     grow_slots(&g->loose, &g->loose_cap, g->n, sizeof(*g->loose));
+    if (g->n / TSDB_HEADS == g->blocks_cap)
+        grow_slots(&g->blocks, &g->blocks_cap, g->n / TSDB_HEADS, sizeof(*g->blocks));
     for (size_t i = 0; i < TSDB_GROUP_ROWS; i++) {
         size_t before = g->rows_cap[i];
         grow_slots(&g->rows[i], &g->rows_cap[i], g->n, sizeof(double));
@@ -298,6 +194,7 @@ void tsdb_group_free(struct tsdb_group *g)
     if (!g)
         return;
     tsdb_group_flush(g);
+    tsdb_group_free_blocks(g);
     for (size_t i = 0; i < g->n; i++) {
         if (g->refs[i] == TSDB_NO_REF)
             continue;

@@ -39,7 +39,8 @@ struct tsdb_group {
     tsdb_ref *refs;         // by slot; TSDB_NO_REF: the slot is free
     bool *loose;
     double *rows[TSDB_GROUP_ROWS]; // tsdb_absent(): no sample
-    size_t n, refs_cap, loose_cap, rows_cap[TSDB_GROUP_ROWS];
+    void **blocks;                 // newest chunks of TSDB_HEADS slots each; NULL: on the heap
+    size_t n, refs_cap, loose_cap, rows_cap[TSDB_GROUP_ROWS], blocks_cap;
     uint32_t *free_slots; // the first n_reusable may be assigned
     size_t n_free, n_reusable, free_cap, n_loose;
     struct tsdb_timestamps *times; // NULL: no commit yet
@@ -180,7 +181,8 @@ void tsdb_postings_finish(struct tsdb_postings *list);
 // group.c
 // The rows of the last commit; NULL: none.
 const double *tsdb_group_last_row(const struct tsdb_group *g);
-void tsdb_group_flush(struct tsdb_group *g); // moves all rows into chunks
+// Releases spare slots. Most groups keep their size, once the first scrapes are done.
+void tsdb_group_release_slots(struct tsdb_group *g);
 // Drops the commits after t_ms of a flushed group.
 void tsdb_group_restart(struct tsdb_group *g, int64_t t_ms);
 // Appends the samples of a series that are only in rows to ret.
@@ -198,6 +200,11 @@ bool tsdb_group_slot_idle(const struct tsdb_group *g, uint32_t slot);
 void tsdb_group_slot_free(struct tsdb_group *g, uint32_t slot);
 // Makes the series loose, because it gets samples from elsewhere.
 void tsdb_group_detach(struct tsdb_group *g, uint32_t slot);
+// group_flush.c
+void tsdb_group_flush(struct tsdb_group *g);                     // moves all rows into chunks
+void tsdb_group_flush_slot(struct tsdb_group *g, uint32_t slot); // those of one slot
+// The series keep their samples, which no longer are in the group's memory.
+void tsdb_group_free_blocks(struct tsdb_group *g);
 // samples.c
 // The times of the first and last sample of the series. False: none.
 bool tsdb_series_span(const struct tsdb_series *s, int64_t *ret_first, int64_t *ret_last);

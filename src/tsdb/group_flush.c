@@ -151,4 +151,3 @@ void tsdb_group_flush(struct tsdb_group *g)
     if (g->whole)
         tsdb_group_release_slots(g);
 }
-

@@ -45,8 +45,7 @@ static void put_row(struct world *w, struct tsdb_group *g, size_t pass, size_t f
         const struct metrics_label l = {GS_SLICE("__name__"), gs_slice_of(name)};
         uint32_t slot;
         assert_ok(tsdb_group_slot(g, &l, 1, &slot));
-        w->has[i][pass] |=
-            !w->silent[i][pass] && tsdb_group_put(g, slot, w->values[i][pass]);
+        w->has[i][pass] |= !w->silent[i][pass] && tsdb_group_put(g, slot, w->values[i][pass]);
     }
     tsdb_group_commit(g, &added, &fresh);
 }
@@ -84,9 +83,9 @@ static void test_the_largest_chunks_have_room(void **state)
     uint64_t r = 1;
     for (size_t pass = 0; pass < PASSES; pass++) {
         for (size_t i = 0; i < SERIES; i++) // no decimal numbers, or other places each time
-            w->values[i][pass] = i % 2 ? (double)next_random(&r) / 7
-                                       : (double)(next_random(&r) % 1000000000000) /
-                                             (pass % 2 ? 1000000 : 1);
+            w->values[i][pass] =
+                i % 2 ? (double)next_random(&r) / 7
+                      : (double)(next_random(&r) % 1000000000000) / (pass % 2 ? 1000000 : 1);
         put_row(w, g, pass, 0, 1);
     }
     check(w);

@@ -59,6 +59,8 @@ bool tsdb_decimal_run(const double v[TSDB_DECIMAL_RUN], unsigned places,
                       int64_t ret[TSDB_DECIMAL_RUN]);
 // -1: not a decimal number. hint: places to try first, those of a similar value.
 int tsdb_decimal_places(double v, unsigned hint, int64_t *ret_n);
+// The number of a value that is one with these places. 0: it is too large.
+int64_t tsdb_decimal_number(double v, unsigned places);
 int tsdb_decimal_fewest_places(double v, unsigned hint,
                                int64_t *ret_n); // whole numbers before the hint
 // Both return how many of at most TSDB_DECIMAL_MAX_BYTES bytes they wrote.
@@ -152,7 +154,6 @@ void tsdb_regions_finish(struct tsdb_regions *s); // all data was dropped before
 struct tsdb_head_chunk { // the newest chunk, to which values are appended
     struct tsdb_timestamps *times;
     double last_value;
-    int64_t last_number;
     uint32_t len : 11, cap : 11;                // bytes
     uint32_t step : 8;                          // bytes that it grows by
     uint32_t first : 7, n : 7;                  // range in the time column
@@ -160,6 +161,7 @@ struct tsdb_head_chunk { // the newest chunk, to which values are appended
     uint32_t dirty : 1;                         // has samples that the snapshot lacks
     uint32_t in_block : 1;                      // not an allocation of its own
     uint32_t last_places : 4, last_repeats : 4; // the last byte encodes this many repeats; 0: none
+    uint32_t last_decimal : 1; // the last number is that of last_value; else it is not known
     uint8_t data[];
 };
 
@@ -184,6 +186,7 @@ struct tsdb_chunks {              // of one series
     struct tsdb_head_chunk *open; // NULL: no sample
     struct tsdb_chunk *sealed;    // the oldest first
     uint32_t n_sealed;
+    uint32_t slot; // of the series in its group: not used by chunks, but would be padding elsewhere
 };
 
 // The memory of a newest chunk, on the heap or in the room.

@@ -10,6 +10,7 @@ struct writer {
     uint8_t *at;
     uint64_t last_bits; // bits of the previous value
     int64_t last_number;
+    bool number_known;
     unsigned places, samples;
     unsigned repeats, absents; // not written yet; at least one of them is zero
 };
@@ -151,10 +152,11 @@ static inline bool put_packed(struct writer *w, const int64_t numbers[TSDB_CHUNK
 
 static inline void put_number(struct writer *w, unsigned places, int64_t number)
 {
-    if (places != w->places) {
+    if (places != w->places || !w->number_known) {
         put_bytes(w, TSDB_CHUNK_PLACES | places << 8, 2);
         w->places = places;
         w->last_number = 0;
+        w->number_known = true;
     }
     put_change(w, number);
 }
@@ -205,7 +207,8 @@ size_t tsdb_chunk_encode(struct tsdb_head_chunk *b, size_t gap, const double *va
     int64_t numbers[TSDB_CHUNK_RUN];
     struct writer w = {.at = out,
                        .last_bits = tsdb_decimal_bits(b->last_value),
-                       .last_number = b->last_number,
+                       .last_number = tsdb_decimal_number(b->last_value, b->last_places),
+                       .number_known = b->last_decimal || !b->samples,
                        .places = b->last_places,
                        .samples = b->samples,
                        .repeats = b->last_repeats};
@@ -213,7 +216,7 @@ size_t tsdb_chunk_encode(struct tsdb_head_chunk *b, size_t gap, const double *va
         end_repeats(&w);
         w.absents = (unsigned)gap;
     }
-    if (n == TSDB_CHUNK_RUN && tsdb_decimal_run(values, w.places, numbers)) {
+    if (n == TSDB_CHUNK_RUN && w.number_known && tsdb_decimal_run(values, w.places, numbers)) {
         bool packed = put_packed(&w, numbers);
         if (packed)
             w.last_bits = tsdb_decimal_bits(values[TSDB_CHUNK_RUN - 1]);
@@ -231,8 +234,9 @@ size_t tsdb_chunk_encode(struct tsdb_head_chunk *b, size_t gap, const double *va
     b->last_repeats = w.repeats & 0xf;
     end_repeats(&w);
     b->last_value = tsdb_decimal_of_bits(w.last_bits);
-    b->last_number = w.last_number;
     b->last_places = w.places & 0xf;
+    b->last_decimal =
+        w.number_known && tsdb_decimal_number(b->last_value, w.places) == w.last_number;
     b->samples = w.samples & 0x7f;
     return (size_t)(w.at - out);
 }

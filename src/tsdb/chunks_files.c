@@ -75,8 +75,8 @@ static struct tsdb_head_chunk *reopen(const struct tsdb_chunk *last)
     b->len = b->cap = last->len;
     b->step = TSDB_CHUNK_MIN_STEP;
     b->last_value = values[b->n - 1];
-    b->last_number = end.number;
     b->last_places = end.places & 0xf;
+    b->last_decimal = tsdb_decimal_number(b->last_value, end.places) == end.number;
     memcpy(b->data, last->data, b->len);
     return b;
 }

@@ -5,12 +5,16 @@
 
 #define TOO_LARGE 1e12 // below, the number with all decimals fits into 63 bits
 
-static bool is_decimal(double v, unsigned places, int64_t *ret)
+int64_t tsdb_decimal_number(double v, unsigned places)
 {
     double scaled = v * tsdb_decimal_powers[places];
-    int64_t n = (int64_t)(scaled + (v < 0 ? -0.5 : 0.5));
-    *ret = n;
-    return (double)n / tsdb_decimal_powers[places] == v;
+    return fabs(scaled) < 0x1p62 ? (int64_t)(scaled + (v < 0 ? -0.5 : 0.5)) : 0;
+}
+
+static bool is_decimal(double v, unsigned places, int64_t *ret)
+{
+    *ret = tsdb_decimal_number(v, places);
+    return (double)*ret / tsdb_decimal_powers[places] == v;
 }
 
 int tsdb_decimal_fewest_places(double v, unsigned hint, int64_t *ret_n)

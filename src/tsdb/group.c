@@ -139,7 +139,7 @@ static uint32_t add_slot(struct tsdb_group *g, tsdb_ref ref)
     uint32_t slot = take_slot(g);
     int64_t first, last;
     if (s->group)
-        tsdb_group_detach(s->group, s->slot);
+        tsdb_group_detach(s->group, s->samples.slot);
     g->refs[slot] = ref;
     g->loose[slot] = s->shared_by > 0;
     for (size_t i = 0; i < TSDB_GROUP_ROWS; i++)
@@ -149,7 +149,7 @@ static uint32_t add_slot(struct tsdb_group *g, tsdb_ref ref)
         g->n_loose++;
     } else {
         s->group = g;
-        s->slot = slot;
+        s->samples.slot = slot;
         if (tsdb_series_span(s, &first, &last) && last > g->floor_ms)
             g->floor_ms = last;
     }
@@ -166,7 +166,7 @@ static struct gs_error *find_slot(struct tsdb_group *g, const struct metrics_lab
         return err;
     const struct tsdb_series *s = &g->db->series[ref];
     if (s->group == g)
-        *ret_slot = s->slot;
+        *ret_slot = s->samples.slot;
     else if (!s->shared_by || !find_loose(g, ref, ret_slot))
         *ret_slot = add_slot(g, ref);
     return NULL;

@@ -28,7 +28,7 @@ static void reattach(struct tsdb_group *g, uint32_t slot)
         return;
     s->shared_by = 0;
     s->group = g;
-    s->slot = slot;
+    s->samples.slot = slot;
     g->loose[slot] = false;
     g->n_loose--;
     tsdb_changes_returned(g->db, g->refs[slot]); // the slot may be live

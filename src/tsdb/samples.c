@@ -17,7 +17,7 @@ int tsdb_is_stale(double v)
 
 static bool series_at(const struct tsdb_series *s, int64_t t_ms, struct tsdb_point *ret)
 {
-    return (s->group && tsdb_group_at(s->group, s->slot, t_ms, ret)) ||
+    return (s->group && tsdb_group_at(s->group, s->samples.slot, t_ms, ret)) ||
            tsdb_chunks_find(&s->samples, t_ms, ret);
 }
 
@@ -28,7 +28,8 @@ bool tsdb_series_span(const struct tsdb_series *s, int64_t *ret_first, int64_t *
         *ret_first = tsdb_chunks_first_ms(&s->samples);
         *ret_last = tsdb_chunks_last_ms(&s->samples);
     }
-    return (s->group && tsdb_group_span(s->group, s->slot, !any, ret_first, ret_last)) || any;
+    return (s->group && tsdb_group_span(s->group, s->samples.slot, !any, ret_first, ret_last)) ||
+           any;
 }
 
 bool tsdb_series_set_aside(struct tsdb *db, tsdb_ref ref, int64_t until_ms, int64_t *ret_ms)
@@ -36,8 +37,8 @@ bool tsdb_series_set_aside(struct tsdb *db, tsdb_ref ref, int64_t until_ms, int6
     gs_thread_owner_assert(&db->owner);
     struct tsdb_series *s = &db->series[ref];
     struct tsdb_point p;
-    if ((s->group && tsdb_group_slot_live(s->group, s->slot)) || !series_at(s, INT64_MAX, &p) ||
-        !tsdb_is_stale(p.value) || p.t_ms > until_ms)
+    if ((s->group && tsdb_group_slot_live(s->group, s->samples.slot)) ||
+        !series_at(s, INT64_MAX, &p) || !tsdb_is_stale(p.value) || p.t_ms > until_ms)
         return false;
     s->set_aside = true;
     *ret_ms = p.t_ms;
@@ -91,7 +92,7 @@ struct gs_error *tsdb_append_ref(struct tsdb *db, tsdb_ref ref, int64_t t_ms, do
     if (s->shared_by == TSDB_SERIES_DEAD)
         return gs_error_new(GS_ENOTFOUND, "the series was dropped");
     if (s->group)
-        tsdb_group_detach(s->group, s->slot);
+        tsdb_group_detach(s->group, s->samples.slot);
     struct gs_error *err = tsdb_series_append(db, s, t_ms, value, &appended);
     if (appended && db->wal)
         tsdb_wal_sample(db->wal, db, ref, t_ms, value);
@@ -112,9 +113,9 @@ struct gs_error *tsdb_append(struct tsdb *db, const struct metrics_label *labels
 static bool last_pass(const struct tsdb_series *s, int64_t t_ms, struct tsdb_point *ret)
 {
     const double *row = s->group ? tsdb_group_last_row(s->group) : NULL;
-    if (!row || s->group->last_ms > t_ms || tsdb_is_absent(row[s->slot]))
+    if (!row || s->group->last_ms > t_ms || tsdb_is_absent(row[s->samples.slot]))
         return false;
-    *ret = (struct tsdb_point){s->group->last_ms, row[s->slot]};
+    *ret = (struct tsdb_point){s->group->last_ms, row[s->samples.slot]};
     return true;
 }
 
@@ -162,7 +163,7 @@ void tsdb_read(const struct tsdb *db, tsdb_ref ref, int64_t mint, int64_t maxt,
     ret->n = 0;
     tsdb_chunks_read(&s->samples, mint, maxt, ret);
     if (s->group)
-        tsdb_group_read(s->group, s->slot, mint, maxt, ret);
+        tsdb_group_read(s->group, s->samples.slot, mint, maxt, ret);
 }
 
 // Always inlined: GCC removes calls of functions that only prefetch, because they have no effect.
@@ -193,8 +194,8 @@ FETCH tsdb_fetch_lists(const struct tsdb_series *s)
 FETCH tsdb_fetch_samples(const struct tsdb_series *s, int64_t mint)
 {
     const struct tsdb_head_chunk *open = s->samples.open;
-    if (s->group && s->slot % 4 == 0) // the next series are mostly the next slots
-        tsdb_fetch_rows(s->group, s->slot);
+    if (s->group && s->samples.slot % 4 == 0) // the next series are mostly the next slots
+        tsdb_fetch_rows(s->group, s->samples.slot);
     if (!open)
         return;
     tsdb_fetch_bytes(open->data, open->len);

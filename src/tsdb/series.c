@@ -67,7 +67,7 @@ static tsdb_ref take_number(struct tsdb *db)
 {
     tsdb_ref ref = db->first_free;
     if (ref != TSDB_NO_REF) {
-        db->first_free = db->series[ref].slot;
+        db->first_free = db->series[ref].samples.slot;
         return ref;
     }
     if (db->n_series ==
@@ -186,7 +186,7 @@ static void drop_series(struct tsdb *db, tsdb_ref ref)
     clear_place(db, find_place(db, s->set, s->metric));
     tsdb_chunks_clear(&s->samples, &db->heap);
     if (s->group)
-        tsdb_group_slot_free(s->group, s->slot);
+        tsdb_group_slot_free(s->group, s->samples.slot);
     s->group = NULL;
     db->n_live--;
     db->generation++;
@@ -207,7 +207,7 @@ void tsdb_series_free(struct tsdb *db, tsdb_ref ref)
 {
     struct tsdb_series *s = &db->series[ref];
     unref_labels(db, s->set, s->metric);
-    *s = (struct tsdb_series){.slot = db->first_free};
+    *s = (struct tsdb_series){.samples.slot = db->first_free};
     db->first_free = ref;
     if (db->wal)
         tsdb_wal_series_gone(db->wal, ref);

@@ -147,7 +147,7 @@ static void collect_series(struct tsdb *db, tsdb_ref ref, int64_t oldest_ms, boo
     if (evicting || !s->group || s->group->last_ms < oldest_ms)
         tsdb_series_expire(db, s, oldest_ms);
     if (tsdb_chunks_empty(&s->samples) && !s->shared_by && !s->unsettled &&
-        (!s->group || tsdb_group_slot_idle(s->group, s->slot))) {
+        (!s->group || tsdb_group_slot_idle(s->group, s->samples.slot))) {
         gs_grow(&dropped->items, &dropped->cap, dropped->len, sizeof(*dropped->items));
         dropped->items[dropped->len++] = ref;
     }
@@ -222,7 +222,7 @@ static bool is_consistent(const struct tsdb *db)
                 continue;
             const struct tsdb_series *s = &db->series[g->refs[i]];
             loose += g->loose[i];
-            ok = s->set && (g->loose[i] ? s->shared_by > 0 : s->group == g && s->slot == i);
+            ok = s->set && (g->loose[i] ? s->shared_by > 0 : s->group == g && s->samples.slot == i);
         }
         ok = ok && loose == g->n_loose;
     }

@@ -16,17 +16,16 @@ struct tsdb_series {
     struct tsdb_label_set *set; // NULL: this number is free
     uint32_t metric;            // its name
     // created while a reader isolates its reads; its first sample may not be there yet
-    bool unsettled;
+    uint32_t unsettled : 1;
     // has ended, and a reader must learn of its next sample. Then its slot, if it has one, is not
     // live.
-    bool set_aside;
-    struct tsdb_group *group; // NULL: none
-    uint32_t slot;            // in the group; of a free number: the next free number
-    uint32_t shared_by;       // groups in which it is loose; TSDB_SERIES_DEAD
-    struct tsdb_chunks samples;
+    uint32_t set_aside : 1;
+    uint32_t shared_by : 30;    // groups in which it is loose; TSDB_SERIES_DEAD
+    struct tsdb_group *group;   // NULL: none
+    struct tsdb_chunks samples; // their slot: in the group; of a free number: the next free number
 };
 
-#define TSDB_SERIES_DEAD UINT32_MAX // dropped, but an isolated reader still uses it
+#define TSDB_SERIES_DEAD ((UINT32_C(1) << 30) - 1) // dropped, but an isolated reader still uses it
 
 #define TSDB_GROUP_ROWS TSDB_CHUNK_RUN // TSDB_TIMESTAMPS_MAX is a multiple
 

@@ -317,7 +317,8 @@ static void test_nothing_is_read_after_the_end_of_a_block(void **state)
                  {-7919, 1000000, .5},
                  {1, 3, 1},
                  {99999989, INT64_MAX, 1},
-                 {777767777, 1 << 30, 1}};
+                 {777767777, 1 << 30, 1},
+                 {1000003, INT64_MAX, 1000000}};
     void *pages;
     uint8_t *end = guarded_end(&pages);
     for (size_t k = 0; k < 2 * GS_ARRAY_LEN(kinds); k++) {

@@ -276,13 +276,14 @@ struct promql_cached_series;
 struct gs_error *promql_eval_smoothed(struct promql_eval *ev, const struct promql_node *n,
                                       struct promql_cached_series *k, struct promql_matrix *ret);
 void promql_drop_stale(struct tsdb_samples *s); // range_functions.c
+// selected_series.c
+struct gs_error *promql_eval_find(struct promql_eval *ev, const struct promql_node *selector,
+                                  int64_t mint, int64_t maxt, struct tsdb_refs *ret);
 // selector.c
 struct gs_error *promql_eval_selector(struct promql_eval *ev, const struct promql_node *n,
                                       bool times, struct promql_matrix *ret);
 // Returns the time of a step after @ and offset.
 int64_t promql_shifted(const struct promql_eval *ev, const struct promql_shift *s, int64_t t_ms);
-struct gs_error *promql_eval_find(struct promql_eval *ev, const struct promql_node *selector,
-                                  int64_t mint, int64_t maxt, struct tsdb_refs *ret);
 // Evaluates the inner expression of a subquery on its grid.
 struct gs_error *promql_eval_subquery(struct promql_eval *ev, const struct promql_node *n,
                                       struct promql_steps *ret_steps, struct promql_matrix *ret);

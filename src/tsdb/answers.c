@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Evaluates slow regular expressions before a search, with pauses: for the label values of the
-// series with the rarest label that the search requires, or else for all values of the label.
-// Values that appear during the pauses are left to the search; there are few.
+// Evaluates slow regular expressions before a search, with pauses: for the label values of given
+// series, of those with the rarest label that the search requires, or else for all values of the
+// label. Values that appear during the pauses are left to the search; there are few.
 #include "tsdb/tsdb_private.h"
 
 #include "base/mem.h"
@@ -11,6 +11,14 @@
 static bool is_slow(const struct tsdb_matcher *m)
 {
     return m->regex && tsdb_regex_can_be_slow(m->regex);
+}
+
+bool tsdb_matchers_can_be_slow(const struct tsdb_matcher *m, size_t n)
+{
+    bool slow = false;
+    for (size_t i = 0; i < n; i++)
+        slow = slow || is_slow(&m[i]);
+    return slow;
 }
 
 struct collection {
@@ -64,14 +72,23 @@ static bool answer_matcher(struct collection *c, struct tsdb_matcher *m,
     return refs ? answer_series(c, m, answers, name, refs) : answer_values(c, m, answers, name);
 }
 
-struct gs_error *tsdb_answers_collect(struct tsdb *db, const struct tsdb_matcher *m, size_t n_m,
-                                      bool (*go_on)(void *arg), void *arg, struct tsdb_answers *ret)
+// refs NULL: all values.
+static bool answer_all(struct collection *c, struct tsdb_matcher *own, size_t n_m,
+                       const struct tsdb_refs *refs)
 {
-    bool slow = false, ok = true;
+    bool ok = true;
+    for (size_t i = 0; i < n_m && ok; i++)
+        if (is_slow(&own[i]))
+            ok = answer_matcher(c, &own[i], refs);
+    return ok;
+}
+
+struct gs_error *tsdb_answers_collect(struct tsdb *db, const struct tsdb_matcher *m, size_t n_m,
+                                      const struct tsdb_refs *among, bool (*go_on)(void *arg),
+                                      void *arg, struct tsdb_answers *ret)
+{
     *ret = (struct tsdb_answers){.matchers = m, .n = n_m};
-    for (size_t i = 0; i < n_m; i++)
-        slow = slow || is_slow(&m[i]);
-    if (!slow)
+    if (!tsdb_matchers_can_be_slow(m, n_m))
         return NULL;
     GS_CLEANUP(tsdb_refs_finish) struct tsdb_refs refs = {0};
     struct collection c = {.db = db, .go_on = go_on, .arg = arg};
@@ -79,10 +96,9 @@ struct gs_error *tsdb_answers_collect(struct tsdb *db, const struct tsdb_matcher
     tsdb_isolation_begin(db, &ret->hold);
     ret->matchers = ret->own = gs_alloc_array(n_m, sizeof(*ret->own));
     memcpy(ret->own, m, n_m * sizeof(*ret->own));
-    bool equal = tsdb_index_equal(db, m, n_m, &refs);
-    for (size_t i = 0; i < n_m && ok; i++)
-        if (is_slow(&m[i]))
-            ok = answer_matcher(&c, &ret->own[i], equal ? &refs : NULL);
+    if (!among && tsdb_index_equal(db, m, n_m, &refs))
+        among = &refs;
+    bool ok = answer_all(&c, ret->own, n_m, among);
     return ok ? NULL : gs_error_new(GS_EUNAVAIL, "the search was canceled");
 }
 

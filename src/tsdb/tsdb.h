@@ -138,7 +138,7 @@ struct tsdb_isolation { // private
 // A search is one step. Slow regular expressions are therefore evaluated before it, with pauses.
 // go_on is called after every few values; if it returns false, the collection ends with
 // GS_EUNAVAIL. The reads of the store are isolated until tsdb_answers_finish(), which is called in
-// any case.
+// any case. among: the series that will be searched; NULL: all.
 struct tsdb_answers {
     const struct tsdb_matcher *matchers; // for the search: those given, with the answers
     struct tsdb *db;                     // private, as all that follows; NULL: nothing is slow
@@ -147,9 +147,10 @@ struct tsdb_answers {
     struct tsdb_isolation hold;
 };
 struct gs_error *tsdb_answers_collect(struct tsdb *db, const struct tsdb_matcher *m, size_t n_m,
-                                      bool (*go_on)(void *arg), void *arg,
-                                      struct tsdb_answers *ret);
+                                      const struct tsdb_refs *among, bool (*go_on)(void *arg),
+                                      void *arg, struct tsdb_answers *ret);
 void tsdb_answers_finish(struct tsdb_answers *a);
+bool tsdb_matchers_can_be_slow(const struct tsdb_matcher *m, size_t n); // need a collection
 
 // Removes the series that do not match all matchers, or were dropped, from refs.
 void tsdb_filter(const struct tsdb *db, const struct tsdb_matcher *m, size_t n_m,

@@ -87,7 +87,7 @@ static void test_answers_are_those_of_the_search(void **state)
                 slow_matcher(patterns[i], kind & 4 ? TSDB_NRE : TSDB_RE),
                 {.name = GS_SLICE("__name__"), .value = GS_SLICE("rare"), .op = TSDB_EQ}};
             f.change_at = change ? 5 : 0;
-            assert_ok(tsdb_answers_collect(f.db, m, 1 + equal, on_pause, &f, &a));
+            assert_ok(tsdb_answers_collect(f.db, m, 1 + equal, NULL, on_pause, &f, &a));
             assert_true(f.calls >= 5);
             assert_same_series(f.db, a.matchers, m, 1 + equal);
             tsdb_answers_finish(&a);
@@ -102,7 +102,7 @@ static void test_a_collection_is_given_up(void **state)
     struct tsdb_answers a;
     struct tsdb_matcher m = slow_matcher(patterns[0], TSDB_RE);
     f.stop_at = 3;
-    struct gs_error *err = tsdb_answers_collect(f.db, &m, 1, on_pause, &f, &a);
+    struct gs_error *err = tsdb_answers_collect(f.db, &m, 1, NULL, on_pause, &f, &a);
     assert_int_equal(gs_error_code(err), GS_EUNAVAIL);
     gs_error_free(err);
     assert_int_equal(f.calls, 3);
@@ -118,7 +118,7 @@ static void test_fast_matchers_are_not_evaluated_before(void **state)
     struct tsdb_matcher m = {
         .name = GS_SLICE("pod"), .value = GS_SLICE("pod-1|pod-2"), .op = TSDB_RE};
     assert_ok(tsdb_regex_new(m.value, &m.regex));
-    assert_ok(tsdb_answers_collect(f.db, &m, 1, on_pause, &f, &a));
+    assert_ok(tsdb_answers_collect(f.db, &m, 1, NULL, on_pause, &f, &a));
     assert_int_equal(f.calls, 0);
     assert_ptr_equal(a.matchers, &m);
     tsdb_answers_finish(&a);

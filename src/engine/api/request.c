@@ -190,7 +190,7 @@ struct gs_error *engine_api_prepare_search(const struct engine_api *api,
     size_t n;
     const struct tsdb_matcher *m = engine_api_matchers(e, &n);
     struct engine_api_slice slice = engine_api_slice_begin(api);
-    return tsdb_answers_collect(api->cfg.db, m, n, engine_api_slice_go_on, &slice, ret);
+    return tsdb_answers_collect(api->cfg.db, m, n, NULL, engine_api_slice_go_on, &slice, ret);
 }
 
 static bool selects_something(const struct promql_expr *e)

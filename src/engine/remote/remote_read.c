@@ -205,7 +205,7 @@ static struct gs_error *answer_query(struct reader *r, const struct query *q,
     GS_CLEANUP(tsdb_refs_finish) struct tsdb_refs refs = {0};
     gs_buf_clear(&r->result);
     struct gs_error *err =
-        tsdb_answers_collect(r->o->db, q->matchers, q->n_matchers, goes_on, r, &answers);
+        tsdb_answers_collect(r->o->db, q->matchers, q->n_matchers, NULL, goes_on, r, &answers);
     if (!err && q->start_ms <= q->end_ms)
         err = tsdb_find(r->o->db, answers.matchers, answers.n, q->start_ms, q->end_ms, 0, &refs);
     if (!err)

@@ -173,6 +173,18 @@ static void test_deep(void **state)
 // A regular expression that takes about a millisecond for each of these values.
 #define SLOW_SELECTOR "%7Bv%3D~%22(a%7Caa%7Caaa)%2B-%5B0-9%5D*%5Bxyz%5D%22,job%3D%22slow%22%7D"
 
+static void add_slow_series(struct harness *h, unsigned from, unsigned until)
+{
+    for (unsigned i = from; i < until; i++) {
+        char text[64];
+        snprintf(text, sizeof(text), "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa-%u", i);
+        const struct metrics_label labels[] = {{GS_SLICE("__name__"), GS_SLICE("m")},
+                                               {GS_SLICE("job"), GS_SLICE("slow")},
+                                               {GS_SLICE("v"), gs_slice_of(text)}};
+        assert_ok(tsdb_append(h->db, labels, 3, gs_unix_ms(), 1));
+    }
+}
+
 static void test_slow_searches_pause(void **state)
 {
     static const char *const paths[] = {
@@ -184,16 +196,20 @@ static void test_slow_searches_pause(void **state)
         "/federate?match%5B%5D=" SLOW_SELECTOR,
     };
     struct harness *h = *state;
-    for (unsigned i = 0; i < 200; i++) {
-        char text[64];
-        snprintf(text, sizeof(text), "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa-%u", i);
-        const struct metrics_label labels[] = {{GS_SLICE("__name__"), GS_SLICE("m")},
-                                               {GS_SLICE("job"), GS_SLICE("slow")},
-                                               {GS_SLICE("v"), gs_slice_of(text)}};
-        assert_ok(tsdb_append(h->db, labels, 3, gs_unix_ms(), 1));
-    }
+    add_slow_series(h, 0, 200);
     for (size_t i = 0; i < GS_ARRAY_LEN(paths); i++)
         check_pauses(h, paths[i]);
+}
+
+// The list of a cached selector follows births, for which its expression is evaluated.
+static void test_slow_selectors_follow_births_with_pauses(void **state)
+{
+    const char *path = "/api/v1/query?query=count(" SLOW_SELECTOR ")%20or%20vector(1)";
+    struct harness *h = *state;
+    add_slow_series(h, 0, 300);
+    check_pauses(h, path);
+    add_slow_series(h, 300, 500);
+    check_pauses(h, path);
 }
 
 int main(void)
@@ -208,6 +224,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_as_many_as_allowed, setup, teardown),
         cmocka_unit_test_setup_teardown(test_deep, setup, teardown),
         cmocka_unit_test_setup_teardown(test_slow_searches_pause, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_slow_selectors_follow_births_with_pauses, setup,
+                                        teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -100,8 +100,7 @@ INLINE bool find_packed(const struct bytes *b, const uint8_t *at, const struct l
 INLINE void unpack_narrow(uint64_t bits, unsigned width, uint64_t ret[TSDB_CHUNK_RUN])
 {
     uint64_t mask = (UINT64_C(1) << width) - 1;
-    EACH_OF_RUN(i)
-    {
+    EACH_OF_RUN (i) {
         ret[i] = bits & mask;
         bits >>= width;
     }
@@ -117,8 +116,8 @@ INLINE void unpack_wide(const struct bytes *b, const uint8_t *at, unsigned width
         memcpy(copy, at, width);
         at = copy;
     }
-    EACH_OF_RUN(i)
-    ret[i] = load_whole(at + i * width / 8) >> i * width % 8 & mask;
+    EACH_OF_RUN (i)
+        ret[i] = load_whole(at + i * width / 8) >> i * width % 8 & mask;
 }
 
 // Returns the position after it. ret NULL: the rows are skipped.
@@ -131,19 +130,19 @@ INLINE const uint8_t *unpack(const struct bytes *b, const struct packed *p, stru
     else
         unpack_wide(b, p->at, p->width, numbers);
     if (p->changes) {
-        EACH_OF_RUN(i)
-        numbers[i] = l->number += p->base + numbers[i];
+        EACH_OF_RUN (i)
+            numbers[i] = l->number += p->base + numbers[i];
     } else {
-        EACH_OF_RUN(i)
-        numbers[i] += p->base;
+        EACH_OF_RUN (i)
+            numbers[i] += p->base;
         l->number = numbers[TSDB_CHUNK_RUN - 1];
     }
     if (ret && !l->places) {
-        EACH_OF_RUN(i)
-        ret[i] = (double)(int64_t)numbers[i];
+        EACH_OF_RUN (i)
+            ret[i] = (double)(int64_t)numbers[i];
     } else if (ret) {
-        EACH_OF_RUN(i)
-        ret[i] = (double)(int64_t)numbers[i] / tsdb_decimal_powers[l->places];
+        EACH_OF_RUN (i)
+            ret[i] = (double)(int64_t)numbers[i] / tsdb_decimal_powers[l->places];
     }
     return p->at + p->width;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The series of a selector: found by a search, kept in the cache, and followed while series come and
-// go.
+// The series of a selector: found by a search, kept in the cache, and followed while series come
+// and go.
 #include "promql/eval_private.h"
 
 #include "base/mem.h"

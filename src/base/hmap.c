@@ -83,11 +83,11 @@ static void insert_new(struct slot *slots, size_t cap, struct slot item)
     slots[i] = item;
 }
 
+// Full tables double, and those of tombstones keep their size.
 static void rehash(struct gs_hmap *m)
 {
     size_t cap = 16;
-    while (cap * 3 / 4 <=
-           m->len + m->len / 3) // then full tables double, and those of tombstones stay
+    while (cap * 3 / 4 <= m->len + m->len / 3)
         cap *= 2;
     struct slot *slots = gs_alloc_array(cap, sizeof(*slots));
     for (size_t i = 0; i < m->cap; i++) {

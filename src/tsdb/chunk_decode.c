@@ -243,12 +243,14 @@ static size_t skip_rows(const struct bytes *b, const uint8_t **data, struct last
     struct packed p;
     while (i < until) {
         i += get_packed_rows(b, &at, &l, until - i, NULL);
-        if (i < until && find_packed(b, at, &l, &p))
-            break;
         i += get_short_rows(b, &at, &l, until - i, NULL);
         i += get_long_rows(&at, &l, until - i, NULL);
-        if (i < until && !find_packed(b, at, &l, &p))
+        if (i == until)
+            break;
+        if (!find_packed(b, at, &l, &p))
             i += get_rows(&at, &l, &v);
+        else if (until - i < TSDB_CHUNK_RUN)
+            break;
     }
     *data = at;
     *ret_last = l;
@@ -267,18 +269,18 @@ static size_t read_rows(const struct bytes *b, const uint8_t **data, struct last
     double few[TSDB_CHUNK_RUN];
     for (;;) {
         i += get_packed_rows(b, &at, &l, n - i, ret + i);
-        if (i < n && find_packed(b, at, &l, &p)) {
+        i += get_short_rows(b, &at, &l, n - i, ret + i);
+        i += get_long_rows(&at, &l, n - i, ret + i);
+        if (i == n)
+            break;
+        if (find_packed(b, at, &l, &p)) {
+            if (n - i >= TSDB_CHUNK_RUN)
+                continue;
             at = unpack(b, &p, &l, few);
             memcpy(ret + i, few, (n - i) * sizeof(*few));
             last = i + TSDB_CHUNK_RUN;
             break;
         }
-        i += get_short_rows(b, &at, &l, n - i, ret + i);
-        i += get_long_rows(&at, &l, n - i, ret + i);
-        if (i == n)
-            break;
-        if (find_packed(b, at, &l, &p))
-            continue;
         double v;
         for (last = i + get_rows(&at, &l, &v); i < last && i < n; i++)
             ret[i] = v;

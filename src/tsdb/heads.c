@@ -65,9 +65,8 @@ static struct tsdb_head_chunk *move(struct tsdb_head_chunk *b, size_t cap,
                                     struct tsdb_chunk_heap *heap)
 {
     struct tsdb_head_chunk *to = make(cap, heap);
-    bool in_block = to->in_block;
     memcpy(to, b, size_of(b->len));
-    to->in_block = in_block;
+    to->in_block = heap->room != NULL;
     to->cap = cap & 0x7ff;
     tsdb_head_free(b, heap);
     return to;

@@ -26,10 +26,17 @@ static struct world *new_world(void)
     return w;
 }
 
+// text: for the name
+static struct metrics_label label_of(size_t i, char text[32])
+{
+    snprintf(text, 32, "s%zu", i);
+    return (struct metrics_label){GS_SLICE("__name__"), gs_slice_of(text)};
+}
+
 static tsdb_ref ref_of(struct tsdb *db, size_t i)
 {
-    GS_AUTO_FREE char *name = gs_format("s%zu", i);
-    const struct metrics_label l = {GS_SLICE("__name__"), gs_slice_of(name)};
+    char text[32];
+    const struct metrics_label l = label_of(i, text);
     tsdb_ref ref;
     assert_ok(tsdb_series_get(db, &l, 1, &ref));
     return ref;
@@ -41,8 +48,8 @@ static void put_row(struct world *w, struct tsdb_group *g, size_t pass, size_t f
     size_t added, fresh;
     assert_ok(tsdb_group_begin(g, (int64_t)pass * 1000));
     for (size_t i = first; i < SERIES; i += step) {
-        GS_AUTO_FREE char *name = gs_format("s%zu", i);
-        const struct metrics_label l = {GS_SLICE("__name__"), gs_slice_of(name)};
+        char text[32];
+        const struct metrics_label l = label_of(i, text);
         uint32_t slot;
         assert_ok(tsdb_group_slot(g, &l, 1, &slot));
         w->has[i][pass] |= !w->silent[i][pass] && tsdb_group_put(g, slot, w->values[i][pass]);

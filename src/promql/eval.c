@@ -36,7 +36,7 @@ static struct gs_error *pause_query(struct promql_eval *ev)
     struct promql_engine *e = ev->engine;
     if (!e->pause(e->pause_arg))
         return gs_error_new(GS_EUNAVAIL, "query was canceled in expression evaluation");
-    ev->turn_ns = gs_mono_ns() + PROMQL_TURN_NS;
+    ev->turn_ns = gs_mono_ns() + GS_TURN_NS;
     return NULL;
 }
 

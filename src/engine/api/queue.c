@@ -87,8 +87,6 @@ bool engine_api_queue_pause(void *arg)
     return !j->disconnected;
 }
 
-#define SLICE_NS (5 * GS_NS_PER_MS)
-
 struct engine_api_slice engine_api_slice_begin(const struct engine_api *api)
 {
     return (struct engine_api_slice){api->queue, gs_mono_ns()};
@@ -97,7 +95,7 @@ struct engine_api_slice engine_api_slice_begin(const struct engine_api *api)
 bool engine_api_slice_go_on(void *arg)
 {
     struct engine_api_slice *s = arg;
-    if (gs_mono_ns() - s->begun_ns < SLICE_NS)
+    if (gs_mono_ns() - s->begun_ns < GS_TURN_NS)
         return true;
     bool ok = engine_api_queue_pause(s->queue);
     s->begun_ns = gs_mono_ns();

@@ -9,7 +9,6 @@
 #include "engine/remote/remote_private.h"
 #include "metrics/write.h"
 
-#define TURN_NS          (5 * GS_NS_PER_MS)
 #define MAX_LABEL_BYTES  ((size_t)64 << 10) // of the labels of a series
 #define MAX_AHEAD_MS     INT64_C(600000)    // as in Prometheus
 #define MAX_SHOWN_LABELS ((size_t)1024)     // bytes of labels in an error text
@@ -222,7 +221,7 @@ static bool check_labels(struct remote_incoming *w)
 bool remote_incoming_go_on(void *arg)
 {
     struct remote_incoming *w = arg;
-    if (!w->q->go_on || gs_mono_ns() - w->turn_ns < TURN_NS)
+    if (!w->q->go_on || gs_mono_ns() - w->turn_ns < GS_TURN_NS)
         return true;
     w->paused = true;
     if (!w->q->go_on(w->q->arg))

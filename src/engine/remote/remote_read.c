@@ -13,7 +13,6 @@
 #define MAX_QUERIES  64
 #define MAX_MATCHERS 64                // of a query
 #define PART         ((size_t)1 << 20) // that is compressed at once
-#define TURN_NS      (5 * GS_NS_PER_MS)
 
 // Numbers of fields.
 enum {
@@ -45,7 +44,7 @@ struct reader {
 
 static struct gs_error *go_on(struct reader *r)
 {
-    if (!r->o->go_on || gs_mono_ns() - r->turn_ns < TURN_NS)
+    if (!r->o->go_on || gs_mono_ns() - r->turn_ns < GS_TURN_NS)
         return NULL;
     bool ok = r->o->go_on(r->o->arg);
     r->turn_ns = gs_mono_ns();

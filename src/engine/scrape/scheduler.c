@@ -6,8 +6,6 @@
 #include "base/fiber.h"
 #include "base/mem.h"
 
-#define SLICE_NS (5 * GS_NS_PER_MS)
-
 struct scrape_scheduler {
     TAILQ_HEAD(, scrape_task) paused;
     struct gs_fiber *spare;
@@ -92,7 +90,7 @@ void scrape_scheduler_start(struct scrape_scheduler *s, struct scrape_task *t)
 
 bool scrape_task_yield(struct scrape_task *t)
 {
-    if (t->fiber && !t->canceled && gs_mono_ns() - t->begun_ns >= SLICE_NS)
+    if (t->fiber && !t->canceled && gs_mono_ns() - t->begun_ns >= GS_TURN_NS)
         gs_fiber_pause(t->fiber);
     return !t->canceled;
 }

@@ -148,10 +148,8 @@ bool promql_whole_sum(const double *v, size_t n, double *ret);
 double promql_quantile(double q, double *values, size_t n);
 
 // --- state of an evaluation ---
-// The state of an evaluation.
 
-#define PROMQL_TURN_NS    (5 * INT64_C(1000000)) // a query pauses after this time
-#define PROMQL_OWN_SYMBOL UINT32_C(0x80000000)   // a symbol of the query: this bit and an index
+#define PROMQL_OWN_SYMBOL UINT32_C(0x80000000) // a symbol of the query: this bit and an index
 
 struct promql_annotations {
     char **warnings, **infos;
@@ -415,10 +413,13 @@ uint32_t promql_label_number(struct promql_cache_view *v, struct promql_label_ta
 // A query used n of the label sets.
 void promql_label_table_used(struct promql_cache_view *v, struct promql_label_table *t, size_t n);
 
+// Small: the series of a metric are few of those of a target, and only their pages exist.
+#define PROMQL_MEMO_PAGE 64u
+
 struct promql_label_memo {
     struct promql_entry entry;
     // private
-    uint32_t **pages;
+    uint32_t **pages; // of PROMQL_MEMO_PAGE elements
     size_t n_pages;
     uint64_t changes; // of the store that it knows
 };
@@ -433,11 +434,11 @@ uint32_t *promql_label_memo_page(struct promql_cache_view *v, struct promql_labe
 static inline uint32_t *promql_label_memo_at(struct promql_cache_view *v,
                                              struct promql_label_memo *m, uint32_t element)
 {
-    size_t page = element / 1024;
+    size_t page = element / PROMQL_MEMO_PAGE;
     uint32_t *at = page < m->n_pages ? m->pages[page] : NULL;
     if (!at)
         at = promql_label_memo_page(v, m, page);
-    return at ? at + element % 1024 : NULL;
+    return at ? at + element % PROMQL_MEMO_PAGE : NULL;
 }
 
 // The series of a matrix are elements of a table or of the store.

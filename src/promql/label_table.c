@@ -6,8 +6,7 @@
 
 #include "base/mem.h"
 
-#define PAGE ((size_t)1024)
-#define FEW  ((size_t)4096) // label sets; tables below are never built again
+#define FEW ((size_t)4096) // label sets; tables below are never built again
 
 // --- tables ---
 
@@ -114,12 +113,12 @@ static void forget_changed(struct tsdb *db, struct promql_label_memo *m)
     bool kept = tsdb_changes_kept(db, m->changes);
     for (uint64_t i = m->changes; kept && i < end; i++) {
         tsdb_ref ref = tsdb_change_at(db, i);
-        if (ref / PAGE < m->n_pages && m->pages[ref / PAGE])
-            m->pages[ref / PAGE][ref % PAGE] = 0;
+        if (ref / PROMQL_MEMO_PAGE < m->n_pages && m->pages[ref / PROMQL_MEMO_PAGE])
+            m->pages[ref / PROMQL_MEMO_PAGE][ref % PROMQL_MEMO_PAGE] = 0;
     }
     for (size_t i = 0; !kept && i < m->n_pages; i++)
         if (m->pages[i])
-            memset(m->pages[i], 0, PAGE * sizeof(**m->pages));
+            memset(m->pages[i], 0, PROMQL_MEMO_PAGE * sizeof(**m->pages));
     m->changes = end;
 }
 
@@ -155,7 +154,7 @@ uint32_t *promql_label_memo_page(struct promql_cache_view *v, struct promql_labe
     if (page < m->n_pages && m->pages[page])
         return m->pages[page];
     size_t n = page < m->n_pages ? m->n_pages : page + 1 + page / 2;
-    size_t more = (n - m->n_pages) * sizeof(*m->pages) + PAGE * sizeof(**m->pages);
+    size_t more = (n - m->n_pages) * sizeof(*m->pages) + PROMQL_MEMO_PAGE * sizeof(**m->pages);
     if (!promql_entry_grow(v, &m->entry, more))
         return NULL;
     if (n > m->n_pages) {
@@ -163,5 +162,5 @@ uint32_t *promql_label_memo_page(struct promql_cache_view *v, struct promql_labe
         memset(m->pages + m->n_pages, 0, (n - m->n_pages) * sizeof(*m->pages));
         m->n_pages = n;
     }
-    return m->pages[page] = gs_alloc_array(PAGE, sizeof(**m->pages));
+    return m->pages[page] = gs_alloc_array(PROMQL_MEMO_PAGE, sizeof(**m->pages));
 }

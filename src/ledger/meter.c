@@ -10,7 +10,7 @@ enum text { ID, UUID, GPU, NODE, POOL, MACHINE, MODEL, NS, POD, WORKLOAD, OWNER,
 
 struct known {
     struct ledger_gpu g;
-    char *texts[N_TEXTS];
+    char *texts;  // of g, one after the other: there are tens of thousands of GPUs
     bool seen;    // in this observation
     bool outside; // its node is not one of the cluster
     bool twin;    // another node has a GPU with the same UUID
@@ -23,8 +23,7 @@ struct ledger_meter {
 static void free_known(void *arg)
 {
     struct known *k = arg;
-    for (size_t i = 0; i < N_TEXTS; i++)
-        free(k->texts[i]);
+    free(k->texts);
     free(k);
 }
 
@@ -51,17 +50,28 @@ const struct ledger_gpu *ledger_meter_next(const struct ledger_meter *m, size_t 
 
 // --- GPUs that are expected ---
 
-static void set_known_text(struct known *k, enum text i, const char *text)
+// NULL: unknown. The texts may be those that the GPU has.
+static void set_texts(struct known *k, const char *const texts[N_TEXTS])
 {
     const char **const fields[N_TEXTS] = {&k->g.id,   &k->g.uuid,     &k->g.gpu,   &k->g.node,
                                           &k->g.pool, &k->g.machine,  &k->g.model, &k->g.ns,
                                           &k->g.pod,  &k->g.workload, &k->g.owner};
-    if (!k->texts[i] || !gs_streq(k->texts[i], text)) {
-        char *copy = gs_strdup(text ? text : "");
-        free(k->texts[i]);
-        k->texts[i] = copy;
+    GS_AUTO_BUF struct gs_buf all = {0};
+    size_t at = 0;
+    bool same = k->texts != NULL;
+    for (enum text i = 0; i < N_TEXTS; i++) {
+        const char *text = texts[i] ? texts[i] : "";
+        same = same && gs_streq(*fields[i], text);
+        gs_buf_add(&all, text, strlen(text) + 1);
     }
-    *fields[i] = k->texts[i];
+    if (same)
+        return;
+    free(k->texts);
+    k->texts = memcpy(gs_alloc(all.len), all.data, all.len);
+    for (enum text i = 0; i < N_TEXTS; i++) {
+        *fields[i] = k->texts + at;
+        at += strlen(*fields[i]) + 1;
+    }
 }
 
 static struct known *known_of(struct ledger_meter *m, const char *id)
@@ -70,8 +80,7 @@ static struct known *known_of(struct ledger_meter *m, const char *id)
     if (k || gs_hmap_len(m->gpus) >= (size_t)2 * LEDGER_MAX_DEVICES)
         return k;
     k = gs_alloc(sizeof(*k));
-    for (enum text i = 0; i < N_TEXTS; i++)
-        set_known_text(k, i, i == ID ? id : "");
+    set_texts(k, (const char *const[N_TEXTS]){[ID] = id});
     gs_hmap_put_str(m->gpus, id, k);
     return k;
 }
@@ -83,8 +92,7 @@ void ledger_meter_restore(struct ledger_meter *m, const struct ledger_gpu *g)
                                         g->model, g->ns,   g->pod, g->workload, g->owner};
     if (!k)
         return;
-    for (enum text i = 0; i < N_TEXTS; i++)
-        set_known_text(k, i, texts[i]);
+    set_texts(k, texts);
     k->g.share = g->share;
     k->g.seen_ms = g->seen_ms;
     k->g.idle_since_ms = g->idle_since_ms;
@@ -206,18 +214,22 @@ static struct known *update_known(struct interval *v, const struct ledger_device
     // An object's labels can be missing for a moment, for example after a restart.
     const char *pool = of_node(v->o->node_pools, d->node);
     const char *machine = of_node(v->o->node_machines, d->node);
-    set_known_text(k, UUID, d->uuid);
-    set_known_text(k, GPU, d->gpu);
-    set_known_text(k, NODE, d->node);
-    set_known_text(k, POOL, *pool ? pool : k->g.pool);
-    set_known_text(k, MACHINE, *machine ? machine : k->g.machine);
-    set_known_text(k, MODEL, d->model);
-    set_known_text(k, NS, h ? h->ns : "");
-    set_known_text(k, POD, h ? h->pod : "");
+    const char *workload = k->g.workload, *owner = k->g.owner;
     if (!same || gs_hmap_len(v->o->pods)) {
-        set_known_text(k, WORKLOAD, h ? ledger_workload(v->o, h->ns, h->pod) : "");
-        set_known_text(k, OWNER, h ? ledger_owner(v->o, h->ns, h->pod) : "");
+        workload = h ? ledger_workload(v->o, h->ns, h->pod) : "";
+        owner = h ? ledger_owner(v->o, h->ns, h->pod) : "";
     }
+    set_texts(k, (const char *const[N_TEXTS]){[ID] = d->id,
+                                              [UUID] = d->uuid,
+                                              [GPU] = d->gpu,
+                                              [NODE] = d->node,
+                                              [POOL] = *pool ? pool : k->g.pool,
+                                              [MACHINE] = *machine ? machine : k->g.machine,
+                                              [MODEL] = d->model,
+                                              [NS] = h ? h->ns : "",
+                                              [POD] = h ? h->pod : "",
+                                              [WORKLOAD] = workload,
+                                              [OWNER] = owner});
     k->outside = !gs_hmap_get_str(v->o->nodes, d->node);
     k->g.share = d->share;
     k->g.seen_ms = v->to_ms;

@@ -99,6 +99,12 @@ static void test_workload_owner_pool_and_machine_come_from_the_cluster(void **st
     assert_near(minutes_of(r.table, LEDGER_WORKLOAD, "deployment/web", LEDGER_BUSY), 2);
     assert_near(minutes_of(r.table, LEDGER_OWNER, "vision", LEDGER_BUSY), 2);
     assert_near(minutes_of(r.table, LEDGER_POOL, "t4", LEDGER_BUSY), 2);
+    // The node is known also if another pod has the GPU by then.
+    add_sample(r.o, LEDGER_UTIL, GPU ",pod=b,namespace=a-longer-name-than-before", 50);
+    minute(&r);
+    assert_near(minutes_of(r.table, LEDGER_WORKLOAD, "pod/b", LEDGER_BUSY), 1);
+    assert_near(minutes_of(r.table, LEDGER_POOL, "t4", LEDGER_BUSY), 3);
+    assert_near(minutes_of(r.table, LEDGER_MACHINE, "g4", LEDGER_BUSY), 3);
     end(&r);
 }
 

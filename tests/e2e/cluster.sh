@@ -57,10 +57,11 @@ wait_for() { # WHAT COMMAND…
 # and must not change anything.
 guides=$source/examples/guides
 originals=$source/../shared/walkthroughs
+convert() { "$gpuscale" convert -f -; }
 # apply_guide [--convert] FILE…: --convert converts them with gpuscale convert.
 apply_guide() {
     converter=cat
-    [ "$1" != --convert ] || { converter="$gpuscale convert -f -" && shift; }
+    [ "$1" != --convert ] || { converter=convert && shift; }
     for file in "$@"; do
         $converter <"$guides/$file" >"$dir/manifest.yaml" && kubectl apply -f "$dir/manifest.yaml" >/dev/null || fail "$guides/$file is refused"
         [ -d "$originals" ] || continue

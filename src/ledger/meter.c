@@ -56,22 +56,23 @@ static void set_texts(struct known *k, const char *const texts[N_TEXTS])
     const char **const fields[N_TEXTS] = {&k->g.id,   &k->g.uuid,     &k->g.gpu,   &k->g.node,
                                           &k->g.pool, &k->g.machine,  &k->g.model, &k->g.ns,
                                           &k->g.pod,  &k->g.workload, &k->g.owner};
-    GS_AUTO_BUF struct gs_buf all = {0};
-    size_t at = 0;
-    bool same = k->texts != NULL;
+    const char *all[N_TEXTS];
+    char *before = k->texts;
+    size_t bytes = 0;
+    bool same = before != NULL;
     for (enum text i = 0; i < N_TEXTS; i++) {
-        const char *text = texts[i] ? texts[i] : "";
-        same = same && gs_streq(*fields[i], text);
-        gs_buf_add(&all, text, strlen(text) + 1);
+        all[i] = texts[i] ? texts[i] : "";
+        bytes += strlen(all[i]) + 1;
+        same = same && gs_streq(*fields[i], all[i]);
     }
-    if (same)
+    if (same) // as in most rounds
         return;
-    free(k->texts);
-    k->texts = memcpy(gs_alloc(all.len), all.data, all.len);
+    char *at = k->texts = gs_alloc(bytes);
     for (enum text i = 0; i < N_TEXTS; i++) {
-        *fields[i] = k->texts + at;
-        at += strlen(*fields[i]) + 1;
+        *fields[i] = at;
+        at = stpcpy(at, all[i]) + 1;
     }
+    free(before);
 }
 
 static struct known *known_of(struct ledger_meter *m, const char *id)

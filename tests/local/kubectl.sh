@@ -49,6 +49,10 @@ will() {
     has "$@"
 }
 
+# A user who may not bind port 80 reaches it at 8080.
+port_80=80
+[ "$(id -u)" = 0 ] || [ "$(cat /proc/sys/net/ipv4/ip_unprivileged_port_start)" -le 80 ] || port_80=8080
+
 manifest() {
     cat <<END
 apiVersion: apps/v1
@@ -114,7 +118,7 @@ walk() {
     has "wrong type" "cannot unmarshal|invalid type" apply web:1 stdin '"maybe"'
     has "diff" "^\+ +(- )?image: web:2" as_input "diff -f -" web:2
     has "dry run" "web configured|web unchanged" as_input "apply --dry-run=server -f -" web:2
-    will "service address" "^web-svc +LoadBalancer +127\.96\.[0-9.]+ +127\.97\.[0-9.:]+ +80:3[0-9]+/TCP" $k get svc
+    will "service address" "^web-svc +LoadBalancer +127\.96\.[0-9.]+ +127\.97\.[0-9.:]+ +$port_80:3[0-9]+/TCP" $k get svc
     has "get table" "^NAME +READY +UP-TO-DATE +AVAILABLE +AGE" $k get deploy
     has "get wide" "^web +0/1 +1 +0 +[0-9ms]+ +web +web:1 +app=web" $k get deploy web -o wide
     has "get yaml" "^  revisionHistoryLimit: 10" $k get deploy web -o yaml

@@ -102,7 +102,7 @@ void kubelet_container_finish(struct kubelet_container *c)
     gs_timer_free(c->timer);
     gs_timer_free(c->sweep);
     free(c->sweep_mark);
-    kubelet_words_finish(&c->env);
+    kubelet_env_finish(&c->env);
     free(c->cwd);
     termination_finish(&c->current);
     termination_finish(&c->last);

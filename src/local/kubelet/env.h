@@ -36,7 +36,7 @@ void kubelet_env_finish(struct kubelet_env *env);
 // Sets a variable; one that is set already is replaced in its place. A variable that exceeds one of
 // the limits is not set, nor are those after it: callers check for the error once at the end.
 void kubelet_env_set(struct kubelet_env *env, const char *name, const char *value);
-struct gs_error *kubelet_env_take_error(struct kubelet_env *env); // NULL: all were set
+struct gs_error *kubelet_env_take_error(struct kubelet_env *env);             // NULL: all were set
 const char *kubelet_env_get(const struct kubelet_env *env, const char *name); // NULL: not set
 
 // $(NAME) becomes its value and $$ becomes $. Everything else is unchanged (also $(UNKNOWN)).

@@ -10,6 +10,7 @@
 #include "kube/object.h"
 #include "local/kubelet.h"
 #include "local/kubelet/env.h"
+#include "local/kubelet/start_guard.h"
 #include "net/http/http.h"
 
 #include <stdbool.h>
@@ -309,6 +310,7 @@ struct kubelet {
     struct kubelet_node *node;
     struct kubelet_podresources *podresources;
     struct kubelet_static *statics; // static_pods.c
+    struct kubelet_guard *guard;
     struct kubelet_log_stream *log_streams;
     struct kubelet_stream *streams; // streaming.h
     uint64_t usage_ticks;           // of usage.c: the CPU time of all its containers, their memory

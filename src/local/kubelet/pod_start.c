@@ -432,11 +432,14 @@ static void start_with(struct kubelet_container *c, const json_t *sources)
 static void on_fetched(void *arg, const json_t *sources, const struct gs_error *err)
 {
     struct kubelet_container *c = arg;
+    const struct kubelet_worker *w = c->worker;
     c->fetch = NULL;
+    kubelet_guard_enter(w->k->guard, w->uid, w->ns, w->name);
     if (err)
         fail_config(c, gs_error_message(err));
     else
         start_with(c, sources);
+    kubelet_guard_leave(w->k->guard);
 }
 
 static void fail_image(struct kubelet_container *c, const char *message)

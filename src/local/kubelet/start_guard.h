@@ -28,5 +28,6 @@ void kubelet_guard_forget(struct kubelet_guard *g, const char *uid); // the pod 
 
 #define KUBELET_SKIPPED_REASON "SkippedAfterCrash"
 #define KUBELET_SKIPPED_MESSAGE                                                                    \
-    "gpuscale has ended twice while it handled this pod, so it does not start it: delete the pod, " \
+    "gpuscale has ended twice while it handled this pod, so it does not start it: delete the "     \
+    "pod, "                                                                                        \
     "and create it with another specification"

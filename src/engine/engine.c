@@ -326,6 +326,10 @@ static void api_write_metrics(void *arg, struct gs_buf *out)
     discovery_stats_write(&e->sd_stats, out);
     if (!e->o.ledger.store_series)
         engine_ledger_write_metrics(e->ledger, out);
+    if (e->rule_objects)
+        rules_objects_write_metrics(e->rule_objects, out);
+    if (e->state)
+        state_metrics_feed_write_metrics(e->state, out);
     metrics_write_family(out, "gpuscale_clock_steps_total", METRICS_COUNTER,
                          "How often the wall clock was set, by two seconds or more.");
     metrics_write_sample(out, "gpuscale_clock_steps_total", NULL, 0, (double)e->clock.n);

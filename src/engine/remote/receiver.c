@@ -10,9 +10,8 @@
 #include "engine/remote/remote_private.h"
 #include "metrics/write.h"
 
-#define MAX_LABEL_BYTES  ((size_t)64 << 10) // of the labels of a series
-#define MAX_AHEAD_MS     INT64_C(600000)    // as in Prometheus
-#define MAX_SHOWN_LABELS ((size_t)1024)     // bytes of labels in an error text
+#define MAX_AHEAD_MS     INT64_C(600000) // as in Prometheus
+#define MAX_SHOWN_LABELS ((size_t)1024)  // bytes of labels in an error text
 #define LOG_EVERY_NS     (60 * GS_NS_PER_SEC)
 
 static const char v1_name[] = "prometheus.WriteRequest";
@@ -182,10 +181,11 @@ bool remote_within_limits(struct remote_incoming *w)
     }
     for (size_t i = 0; i < s->n_labels; i++)
         bytes += s->labels[i].name.len + s->labels[i].value.len;
-    if (bytes <= MAX_LABEL_BYTES)
+    if (bytes <= TSDB_MAX_LABEL_BYTES)
         return true;
     GS_AUTO_FREE char *text = remote_labels_text(s);
-    remote_incoming_refuse(w, "labels of more than %zu bytes for series %s", MAX_LABEL_BYTES, text);
+    remote_incoming_refuse(w, "labels of more than %zu bytes for series %s", TSDB_MAX_LABEL_BYTES,
+                           text);
     return false;
 }
 

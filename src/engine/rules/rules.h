@@ -127,7 +127,8 @@ void rules_manager_write_metrics(const struct rules_manager *m, struct gs_buf *o
 
 // --- PrometheusRule objects ---
 // Rules from the cluster: each PrometheusRule object (monitoring.coreos.com/v1) is a rule set of
-// the manager. The resource is optional.
+// the manager. A wrong rule, group or unknown field is logged and left out; the rest of the object
+// is evaluated. The resource is optional.
 
 struct rules_objects;
 
@@ -137,3 +138,5 @@ struct rules_objects *rules_objects_new(uv_loop_t *loop, struct kube_client *cli
 void rules_objects_free(struct rules_objects *o); // its rules stay until the manager is freed
 // Why the objects cannot be read; NULL: no error.
 const char *rules_objects_error(const struct rules_objects *o);
+// Appends the metrics about the objects in the text format.
+void rules_objects_write_metrics(const struct rules_objects *o, struct gs_buf *out);

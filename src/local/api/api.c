@@ -83,13 +83,16 @@ struct gs_error *local_api_new(uv_loop_t *loop, const struct local_api_config *c
         return gs_error_wrap(err, "opening the cluster's state");
     }
     local_api_crds_load(api->crds);
+    api->ca_pem = gs_strdup(cfg->ca_pem);
     err = read_token_key(api, cfg->service_account_key);
+    if (!err) {
+        local_api_make_base_objects(api);
+        err = local_api_aggregation_publish(api->aggregation);
+    }
     if (err) {
         local_api_free(api);
         return err;
     }
-    api->ca_pem = gs_strdup(cfg->ca_pem);
-    local_api_make_base_objects(api);
     api->quota_timer = gs_timer_new(loop, api);
     api->sweep = gs_timer_new(loop, api);
     gs_timer_repeat(api->sweep, on_sweep, SWEEP_INTERVAL_MS, SWEEP_INTERVAL_MS);

@@ -18,7 +18,7 @@ static const char *const websocket_protocols[] = {
 
 // --- the end of a connection ---
 
-static void link_free(struct port_link *l)
+static void link_free(struct kubelet_port_link *l)
 {
     gs_timer_free(l->deadline);
     gs_buf_finish(&l->sent);
@@ -32,7 +32,7 @@ static void on_tcp_closed(uv_handle_t *handle)
     link_free(handle->data);
 }
 
-static void unblock(struct port_link *l)
+static void unblock(struct kubelet_port_link *l)
 {
     if (!l->blocks)
         return;
@@ -41,9 +41,9 @@ static void unblock(struct port_link *l)
         http_upgrade_pause(l->f->connection, false);
 }
 
-void port_link_drop(struct port_link *l)
+void kubelet_port_link_drop(struct kubelet_port_link *l)
 {
-    struct port_forward *f = l->f;
+    struct kubelet_port_forward *f = l->f;
     if (!f)
         return;
     unblock(l);
@@ -56,20 +56,20 @@ void port_link_drop(struct port_link *l)
         link_free(l);
 }
 
-void port_link_fail(struct port_link *l, const char *why)
+void kubelet_port_link_fail(struct kubelet_port_link *l, const char *why)
 {
     GS_AUTO_FREE char *text = gs_format("error forwarding port %d to pod %s, uid %s: %s", l->port,
                                         l->f->pod, l->f->stream.pod_uid, why);
     l->f->protocol->fail(l, text);
-    port_link_drop(l);
+    kubelet_port_link_drop(l);
 }
 
-static void end_if_done(struct port_link *l)
+static void end_if_done(struct kubelet_port_link *l)
 {
     if (!l->client_ended || !l->program_ended || l->queue.len || l->writing)
         return;
     l->f->protocol->done(l);
-    port_link_drop(l);
+    kubelet_port_link_drop(l);
 }
 
 // --- from the program ---
@@ -82,7 +82,7 @@ static void on_link_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 
 static void on_link_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf);
 
-static void set_link_reading(struct port_link *l, bool on)
+static void set_link_reading(struct kubelet_port_link *l, bool on)
 {
     if (!l->connected || l->program_ended || l->reading == on)
         return;
@@ -93,18 +93,18 @@ static void set_link_reading(struct port_link *l, bool on)
         uv_read_stop((uv_stream_t *)&l->tcp);
 }
 
-static bool is_full(const struct port_forward *f)
+static bool is_full(const struct kubelet_port_forward *f)
 {
-    const struct port_link *l;
+    const struct kubelet_port_link *l;
     TAILQ_FOREACH(l, &f->links, link)
     if (f->protocol->held(l) > KUBELET_STREAM_HIGH)
         return true;
     return http_upgrade_pending(f->connection) > KUBELET_STREAM_HIGH;
 }
 
-static void adjust_reading(struct port_forward *f)
+static void adjust_reading(struct kubelet_port_forward *f)
 {
-    struct port_link *l;
+    struct kubelet_port_link *l;
     f->full = is_full(f);
     TAILQ_FOREACH(l, &f->links, link)
     set_link_reading(l, !f->full);
@@ -112,8 +112,8 @@ static void adjust_reading(struct port_forward *f)
 
 static void on_link_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 {
-    struct port_link *l = stream->data;
-    struct port_forward *f = l->f;
+    struct kubelet_port_link *l = stream->data;
+    struct kubelet_port_forward *f = l->f;
     if (n > 0 && f) {
         f->protocol->write(l, gs_slice_make(buf->base, (size_t)n));
         adjust_reading(f);
@@ -132,11 +132,11 @@ static void on_link_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 
 // --- to the program ---
 
-static void write_link(struct port_link *l);
+static void write_link(struct kubelet_port_link *l);
 
 static void on_link_written(uv_write_t *w, int status)
 {
-    struct port_link *l = w->data;
+    struct kubelet_port_link *l = w->data;
     l->writing = false;
     if (!l->f)
         return;
@@ -153,7 +153,7 @@ static void on_link_shut_down(uv_shutdown_t *request, int status)
 {
 }
 
-static void write_link(struct port_link *l)
+static void write_link(struct kubelet_port_link *l)
 {
     if (l->blocks && l->queue.len <= PORT_QUEUE / 2)
         unblock(l);
@@ -179,14 +179,14 @@ static void write_link(struct port_link *l)
 
 static void on_link_connected(uv_connect_t *request, int status)
 {
-    struct port_link *l = request->data;
-    struct port_forward *f = l->f;
+    struct kubelet_port_link *l = request->data;
+    struct kubelet_port_forward *f = l->f;
     if (!f)
         return;
     if (status < 0) {
         GS_AUTO_FREE char *why = gs_format("dial tcp4 %s:%d: connect: %s", f->ip,
                                            local_port_by(f->ports, l->port), uv_strerror(status));
-        port_link_fail(l, why);
+        kubelet_port_link_fail(l, why);
         return;
     }
     l->connected = true;
@@ -194,9 +194,9 @@ static void on_link_connected(uv_connect_t *request, int status)
     write_link(l);
 }
 
-void port_link_connect(struct port_link *l)
+void kubelet_port_link_connect(struct kubelet_port_link *l)
 {
-    struct port_forward *f = l->f;
+    struct kubelet_port_forward *f = l->f;
     struct sockaddr_in address;
     uv_ip4_addr(f->ip, local_port_by(f->ports, l->port), &address);
     uv_tcp_init(f->loop, &l->tcp);
@@ -205,21 +205,21 @@ void port_link_connect(struct port_link *l)
     int rc =
         uv_tcp_connect(&l->connect, &l->tcp, (const struct sockaddr *)&address, on_link_connected);
     if (rc < 0)
-        port_link_fail(l, uv_strerror(rc));
+        kubelet_port_link_fail(l, uv_strerror(rc));
 }
 
 // --- for the protocols ---
 
-struct port_link *port_link_new(struct port_forward *f, int port)
+struct kubelet_port_link *kubelet_port_link_new(struct kubelet_port_forward *f, int port)
 {
-    struct port_link *l = gs_alloc(sizeof(*l));
+    struct kubelet_port_link *l = gs_alloc(sizeof(*l));
     l->f = f;
     l->port = port;
     TAILQ_INSERT_TAIL(&f->links, l, link);
     return l;
 }
 
-void port_link_write(struct port_link *l, struct gs_slice bytes)
+void kubelet_port_link_write(struct kubelet_port_link *l, struct gs_slice bytes)
 {
     if (l->client_ended)
         return;
@@ -232,7 +232,7 @@ void port_link_write(struct port_link *l, struct gs_slice bytes)
     write_link(l);
 }
 
-void port_link_end(struct port_link *l)
+void kubelet_port_link_end(struct kubelet_port_link *l)
 {
     l->client_ended = true;
     write_link(l);
@@ -240,13 +240,13 @@ void port_link_end(struct port_link *l)
 
 // --- the client's connection ---
 
-void port_forward_output(struct port_forward *f, struct gs_slice bytes)
+void kubelet_port_forward_output(struct kubelet_port_forward *f, struct gs_slice bytes)
 {
     if (f->connection)
         http_upgrade_write(f->connection, bytes);
 }
 
-void port_forward_close(struct port_forward *f)
+void kubelet_port_forward_close(struct kubelet_port_forward *f)
 {
     if (!f->connection)
         return;
@@ -258,12 +258,12 @@ void port_forward_close(struct port_forward *f)
 
 static void on_forward_idle(void *arg)
 {
-    port_forward_close(arg);
+    kubelet_port_forward_close(arg);
 }
 
 static void on_bytes(void *arg, struct gs_slice bytes)
 {
-    struct port_forward *f = arg;
+    struct kubelet_port_forward *f = arg;
     gs_timer_start(f->idle, on_forward_idle, KUBELET_STREAM_IDLE_MS);
     f->protocol->feed(f, bytes);
     if (f->full)
@@ -272,12 +272,12 @@ static void on_bytes(void *arg, struct gs_slice bytes)
 
 static void on_forward_drained(void *arg)
 {
-    struct port_forward *f = arg;
+    struct kubelet_port_forward *f = arg;
     gs_timer_start(f->idle, on_forward_idle, KUBELET_STREAM_IDLE_MS);
     adjust_reading(f);
 }
 
-static void forward_free(struct port_forward *f)
+static void forward_free(struct kubelet_port_forward *f)
 {
     kubelet_stream_remove(&f->stream);
     if (f->protocol)
@@ -293,11 +293,12 @@ static void forward_free(struct port_forward *f)
 // What a link still writes is not for anyone any more.
 static void on_forward_closed(void *arg)
 {
-    struct port_forward *f = arg;
-    struct port_link *l;
+    struct kubelet_port_forward *f = arg;
+    struct kubelet_port_link *l;
     f->connection = NULL;
     while ((l = TAILQ_FIRST(&f->links)))
-        port_link_drop(l); // NOLINT(clang-analyzer-unix.Malloc): freed ones are not in the list
+        kubelet_port_link_drop(
+            l); // NOLINT(clang-analyzer-unix.Malloc): freed ones are not in the list
     forward_free(f);
 }
 
@@ -309,12 +310,13 @@ static const struct http_upgrade_callbacks connection_callbacks = {
 
 static void end_forward(struct kubelet_stream *stream)
 {
-    port_forward_close(GS_CONTAINER_OF(stream, struct port_forward, stream));
+    kubelet_port_forward_close(GS_CONTAINER_OF(stream, struct kubelet_port_forward, stream));
 }
 
 // --- the request ---
 
-bool port_forward_upgrade(struct port_forward *f, struct http_exchange *x, const char *protocol)
+bool kubelet_port_forward_upgrade(struct kubelet_port_forward *f, struct http_exchange *x,
+                                  const char *protocol)
 {
     f->connection = http_reply_upgrade(x, protocol, &connection_callbacks, f);
     if (!f->connection)
@@ -328,11 +330,11 @@ static bool refuse(struct http_exchange *x, const char *why)
     return false;
 }
 
-static bool open_websocket(struct port_forward *f, struct http_exchange *x)
+static bool open_websocket(struct kubelet_port_forward *f, struct http_exchange *x)
 {
     GS_AUTO_FREE char *accept = NULL;
     bool offered;
-    struct port_list ports = {0};
+    struct kubelet_port_list ports = {0};
     const char *fault = websocket_handshake(x, &accept);
     const char *protocol = websocket_protocol(x, websocket_protocols, &offered);
     bool tunnel = gs_streq(protocol, TUNNEL);
@@ -341,25 +343,25 @@ static bool open_websocket(struct port_forward *f, struct http_exchange *x)
                 "v4.base64.channel.k8s.io channel.k8s.io base64.channel.k8s.io]";
     if (fault)
         return refuse(x, fault);
-    GS_AUTO_ERROR struct gs_error *err = tunnel ? NULL : port_channels_list(x, &ports);
+    GS_AUTO_ERROR struct gs_error *err = tunnel ? NULL : kubelet_port_channels_list(x, &ports);
     if (err)
         return refuse(x, gs_error_message(err));
     http_add_header(x, "Sec-WebSocket-Accept", accept);
     if (protocol)
         http_add_header(x, "Sec-WebSocket-Protocol", protocol);
-    if (!port_forward_upgrade(f, x, "websocket"))
+    if (!kubelet_port_forward_upgrade(f, x, "websocket"))
         return false;
     if (tunnel)
-        port_spdy_open_websocket(f);
+        kubelet_port_spdy_open_websocket(f);
     else
-        port_channels_open(f, &ports, protocol);
+        kubelet_port_channels_open(f, &ports, protocol);
     return true;
 }
 
 void kubelet_port_forward(struct kubelet *k, const struct kubelet_worker *w,
                           struct http_exchange *x)
 {
-    struct port_forward *f = gs_alloc(sizeof(*f));
+    struct kubelet_port_forward *f = gs_alloc(sizeof(*f));
     f->stream.end = end_forward;
     f->loop = k->cluster->loop;
     f->ip = gs_strdup(w->ip);
@@ -368,7 +370,7 @@ void kubelet_port_forward(struct kubelet *k, const struct kubelet_worker *w,
     f->idle = gs_timer_new(f->loop, f);
     TAILQ_INIT(&f->links);
     kubelet_stream_add(k, &f->stream, w, NULL);
-    if (websocket_requested(x) ? !open_websocket(f, x) : !port_spdy_open(f, x)) {
+    if (websocket_requested(x) ? !open_websocket(f, x) : !kubelet_port_spdy_open(f, x)) {
         forward_free(f);
         return;
     }

@@ -12,21 +12,22 @@
 
 // --- the ports ---
 
-static struct gs_error *add_port(struct gs_slice text, struct port_list *list)
+static struct gs_error *add_port(struct gs_slice text, struct kubelet_port_list *list)
 {
     int64_t port = 0;
     struct gs_error *err = gs_parse_i64(text, 1, UINT16_MAX, &port);
     if (err)
         return gs_error_wrap(err, "query parameter \"ports\"");
-    if (list->len == PORT_CHANNELS_MAX)
+    if (list->len == KUBELET_PORT_CHANNELS_MAX)
         return gs_error_new(GS_EINVAL,
                             "query parameter \"ports\": more than %d ports; open another session",
-                            PORT_CHANNELS_MAX);
+                            KUBELET_PORT_CHANNELS_MAX);
     list->ports[list->len++] = (int)port;
     return NULL;
 }
 
-struct gs_error *port_channels_list(const struct http_exchange *x, struct port_list *ret)
+struct gs_error *kubelet_port_channels_list(const struct http_exchange *x,
+                                            struct kubelet_port_list *ret)
 {
     struct gs_error *err = NULL;
     const char *name, *value;
@@ -42,9 +43,10 @@ struct gs_error *port_channels_list(const struct http_exchange *x, struct port_l
 
 // --- from the client ---
 
-static struct port_link *link_of_channel(const struct port_forward *f, unsigned channel)
+static struct kubelet_port_link *link_of_channel(const struct kubelet_port_forward *f,
+                                                 unsigned channel)
 {
-    struct port_link *l;
+    struct kubelet_port_link *l;
     TAILQ_FOREACH(l, &f->links, link)
     if (2 * l->index == channel)
         return l;
@@ -54,77 +56,77 @@ static struct port_link *link_of_channel(const struct port_forward *f, unsigned 
 static void on_message(void *arg, enum websocket_opcode opcode, struct gs_slice part, bool first,
                        bool last)
 {
-    struct port_forward *f = arg;
+    struct kubelet_port_forward *f = arg;
     struct gs_slice bytes;
     if (!kubelet_channels_receive(&f->channels, part, first, &bytes) || !bytes.len)
         return;
-    struct port_link *l = link_of_channel(f, f->channels.channel);
+    struct kubelet_port_link *l = link_of_channel(f, f->channels.channel);
     if (l)
-        port_link_write(l, bytes);
+        kubelet_port_link_write(l, bytes);
 }
 
 static void on_output(void *arg, struct gs_slice bytes)
 {
-    port_forward_output(arg, bytes);
+    kubelet_port_forward_output(arg, bytes);
 }
 
 static void on_end(void *arg, unsigned code)
 {
-    struct port_forward *f = arg;
+    struct kubelet_port_forward *f = arg;
     http_upgrade_end(f->connection);
 }
 
-static void feed(struct port_forward *f, struct gs_slice bytes)
+static void feed(struct kubelet_port_forward *f, struct gs_slice bytes)
 {
     websocket_feed(f->websocket, bytes);
 }
 
 // --- to the client ---
 
-static void write_data(struct port_link *l, struct gs_slice bytes)
+static void write_data(struct kubelet_port_link *l, struct gs_slice bytes)
 {
     kubelet_channels_send(&l->f->channels, 2 * l->index, bytes);
 }
 
-static void program_ended(struct port_link *l)
+static void program_ended(struct kubelet_port_link *l)
 {
     l->client_ended = true;
 }
 
-static void consumed(struct port_link *l, size_t n)
+static void consumed(struct kubelet_port_link *l, size_t n)
 {
 }
 
-static size_t held(const struct port_link *l)
+static size_t held(const struct kubelet_port_link *l)
 {
     return 0;
 }
 
-static void fail(struct port_link *l, const char *text)
+static void fail(struct kubelet_port_link *l, const char *text)
 {
     kubelet_channels_send(&l->f->channels, 2 * l->index + 1, gs_slice_of(text));
 }
 
-static void done(struct port_link *l)
+static void done(struct kubelet_port_link *l)
 {
 }
 
-static void forget(struct port_forward *f, struct port_link *l)
+static void forget(struct kubelet_port_forward *f, struct kubelet_port_link *l)
 {
     if (TAILQ_EMPTY(&f->links))
-        port_forward_close(f);
+        kubelet_port_forward_close(f);
 }
 
-static void say_goodbye(struct port_forward *f)
+static void say_goodbye(struct kubelet_port_forward *f)
 {
 }
 
-static void finish(struct port_forward *f)
+static void finish(struct kubelet_port_forward *f)
 {
     kubelet_channels_finish(&f->channels);
 }
 
-const struct port_protocol port_channels = {
+const struct kubelet_port_protocol kubelet_port_channels = {
     .feed = feed,
     .write = write_data,
     .program_ended = program_ended,
@@ -139,29 +141,30 @@ const struct port_protocol port_channels = {
 
 // --- the session ---
 
-static void announce(struct port_forward *f, unsigned channel, int port)
+static void announce(struct kubelet_port_forward *f, unsigned channel, int port)
 {
     const char number[2] = {(char)(port & 0xff), (char)(port >> 8)};
     kubelet_channels_send(&f->channels, channel, gs_slice_make(number, sizeof(number)));
 }
 
-void port_channels_open(struct port_forward *f, const struct port_list *ports, const char *protocol)
+void kubelet_port_channels_open(struct kubelet_port_forward *f,
+                                const struct kubelet_port_list *ports, const char *protocol)
 {
     static const struct websocket_callbacks callbacks = {
         .on_message = on_message,
         .on_output = on_output,
         .on_end = on_end,
     };
-    struct port_link *links[PORT_CHANNELS_MAX];
-    f->protocol = &port_channels;
+    struct kubelet_port_link *links[KUBELET_PORT_CHANNELS_MAX];
+    f->protocol = &kubelet_port_channels;
     f->websocket = websocket_new(&callbacks, f);
     kubelet_channels_init(&f->channels, f->websocket, protocol);
     for (unsigned i = 0; i < ports->len; i++) {
-        links[i] = port_link_new(f, ports->ports[i]);
+        links[i] = kubelet_port_link_new(f, ports->ports[i]);
         links[i]->index = i;
         announce(f, 2 * i, ports->ports[i]);
         announce(f, 2 * i + 1, ports->ports[i]);
     }
     for (size_t i = 0; i < ports->len; i++)
-        port_link_connect(links[i]);
+        kubelet_port_link_connect(links[i]);
 }

@@ -12,16 +12,17 @@ static const char *const spdy_protocols[] = {"portforward.k8s.io", NULL};
 
 static void on_pair_deadline(void *arg)
 {
-    port_link_fail(arg, "timed out waiting for streams");
+    kubelet_port_link_fail(arg, "timed out waiting for streams");
 }
 
-static struct port_link *find_link(struct port_forward *f, const char *request, int port)
+static struct kubelet_port_link *find_link(struct kubelet_port_forward *f, const char *request,
+                                           int port)
 {
-    struct port_link *l;
+    struct kubelet_port_link *l;
     TAILQ_FOREACH(l, &f->links, link)
     if (gs_streq(l->request, request))
         return l;
-    l = port_link_new(f, port);
+    l = kubelet_port_link_new(f, port);
     l->request = gs_strdup(request);
     l->deadline = gs_timer_new(f->loop, l);
     gs_timer_start(l->deadline, on_pair_deadline, KUBELET_STREAM_CREATION_MS);
@@ -39,7 +40,7 @@ static char *request_of_stream(const struct spdy_stream *s, bool is_data)
 
 static void on_stream(void *arg, struct spdy_stream *s)
 {
-    struct port_forward *f = arg;
+    struct kubelet_port_forward *f = arg;
     const char *type = spdy_stream_header(s, "streamtype");
     const char *port = spdy_stream_header(s, "port");
     bool is_data = gs_streq(type, "data");
@@ -50,7 +51,7 @@ static void on_stream(void *arg, struct spdy_stream *s)
         return;
     }
     GS_AUTO_FREE char *request = request_of_stream(s, is_data);
-    struct port_link *l = find_link(f, request, (int)number);
+    struct kubelet_port_link *l = find_link(f, request, (int)number);
     struct spdy_stream **place = is_data ? &l->data : &l->error;
     if (*place || l->port != number) {
         spdy_stream_free(s);
@@ -62,47 +63,47 @@ static void on_stream(void *arg, struct spdy_stream *s)
     if (!l->data || !l->error)
         return;
     gs_timer_stop(l->deadline);
-    port_link_connect(l);
+    kubelet_port_link_connect(l);
 }
 
 static void on_stream_data(void *arg, struct spdy_stream *s, struct gs_slice bytes)
 {
-    struct port_link *l = spdy_stream_data(s);
+    struct kubelet_port_link *l = spdy_stream_data(s);
     if (s == l->data)
-        port_link_write(l, bytes);
+        kubelet_port_link_write(l, bytes);
 }
 
 static void on_stream_fin(void *arg, struct spdy_stream *s)
 {
-    struct port_link *l = spdy_stream_data(s);
+    struct kubelet_port_link *l = spdy_stream_data(s);
     if (s == l->data)
-        port_link_end(l);
+        kubelet_port_link_end(l);
 }
 
 static void on_stream_reset(void *arg, struct spdy_stream *s)
 {
-    struct port_link *l = spdy_stream_data(s);
+    struct kubelet_port_link *l = spdy_stream_data(s);
     if (s != l->data)
         return;
     if (l->error)
         spdy_stream_end(l->error);
-    port_link_drop(l);
+    kubelet_port_link_drop(l);
 }
 
 // --- to the client ---
 
 static void on_spdy_output(void *arg, struct gs_slice bytes)
 {
-    struct port_forward *f = arg;
+    struct kubelet_port_forward *f = arg;
     if (f->websocket)
         websocket_send(f->websocket, WEBSOCKET_BINARY, bytes, (struct gs_slice){0});
     else
-        port_forward_output(f, bytes);
+        kubelet_port_forward_output(f, bytes);
 }
 
 static void on_spdy_end(void *arg, const char *why)
 {
-    port_forward_close(arg);
+    kubelet_port_forward_close(arg);
 }
 
 static const struct spdy_callbacks spdy_callbacks = {
@@ -114,7 +115,7 @@ static const struct spdy_callbacks spdy_callbacks = {
     .on_end = on_spdy_end,
 };
 
-static void feed(struct port_forward *f, struct gs_slice bytes)
+static void feed(struct kubelet_port_forward *f, struct gs_slice bytes)
 {
     if (f->websocket)
         websocket_feed(f->websocket, bytes);
@@ -122,27 +123,27 @@ static void feed(struct port_forward *f, struct gs_slice bytes)
         spdy_feed(f->spdy, bytes);
 }
 
-static void write_data(struct port_link *l, struct gs_slice bytes)
+static void write_data(struct kubelet_port_link *l, struct gs_slice bytes)
 {
     spdy_stream_write(l->data, bytes);
 }
 
-static void program_ended(struct port_link *l)
+static void program_ended(struct kubelet_port_link *l)
 {
     spdy_stream_end(l->data);
 }
 
-static void consumed(struct port_link *l, size_t n)
+static void consumed(struct kubelet_port_link *l, size_t n)
 {
     spdy_stream_consumed(l->data, n);
 }
 
-static size_t held(const struct port_link *l)
+static size_t held(const struct kubelet_port_link *l)
 {
     return l->data ? spdy_stream_held(l->data) : 0;
 }
 
-static void fail(struct port_link *l, const char *text)
+static void fail(struct kubelet_port_link *l, const char *text)
 {
     if (l->error) {
         spdy_stream_write(l->error, gs_slice_of(text));
@@ -152,29 +153,29 @@ static void fail(struct port_link *l, const char *text)
         spdy_stream_end(l->data);
 }
 
-static void done(struct port_link *l)
+static void done(struct kubelet_port_link *l)
 {
     spdy_stream_end(l->error);
 }
 
-static void forget(struct port_forward *f, struct port_link *l)
+static void forget(struct kubelet_port_forward *f, struct kubelet_port_link *l)
 {
     gs_timer_stop(l->deadline);
     spdy_stream_free(GS_TAKE(l->data));
     spdy_stream_free(GS_TAKE(l->error));
 }
 
-static void say_goodbye(struct port_forward *f)
+static void say_goodbye(struct kubelet_port_forward *f)
 {
     spdy_close(f->spdy);
 }
 
-static void finish(struct port_forward *f)
+static void finish(struct kubelet_port_forward *f)
 {
     spdy_free(f->spdy);
 }
 
-const struct port_protocol port_spdy = {
+const struct kubelet_port_protocol kubelet_port_spdy = {
     .feed = feed,
     .write = write_data,
     .program_ended = program_ended,
@@ -189,20 +190,20 @@ const struct port_protocol port_spdy = {
 
 // --- the request ---
 
-static void use_spdy(struct port_forward *f)
+static void use_spdy(struct kubelet_port_forward *f)
 {
-    f->protocol = &port_spdy;
+    f->protocol = &kubelet_port_spdy;
     f->spdy = spdy_new(&spdy_callbacks, f);
 }
 
-bool port_spdy_open(struct port_forward *f, struct http_exchange *x)
+bool kubelet_port_spdy_open(struct kubelet_port_forward *f, struct http_exchange *x)
 {
     const char *protocol;
     if (!kubelet_spdy_protocol(x, spdy_protocols, &protocol))
         return false;
     if (protocol)
         http_add_header(x, "X-Stream-Protocol-Version", protocol);
-    if (!port_forward_upgrade(f, x, "SPDY/3.1"))
+    if (!kubelet_port_forward_upgrade(f, x, "SPDY/3.1"))
         return false;
     use_spdy(f);
     return true;
@@ -211,23 +212,23 @@ bool port_spdy_open(struct port_forward *f, struct http_exchange *x)
 static void on_websocket_message(void *arg, enum websocket_opcode opcode, struct gs_slice part,
                                  bool first, bool last)
 {
-    struct port_forward *f = arg;
+    struct kubelet_port_forward *f = arg;
     if (opcode == WEBSOCKET_BINARY)
         spdy_feed(f->spdy, part);
 }
 
 static void on_websocket_output(void *arg, struct gs_slice bytes)
 {
-    port_forward_output(arg, bytes);
+    kubelet_port_forward_output(arg, bytes);
 }
 
 static void on_websocket_end(void *arg, unsigned code)
 {
-    struct port_forward *f = arg;
+    struct kubelet_port_forward *f = arg;
     http_upgrade_end(f->connection);
 }
 
-void port_spdy_open_websocket(struct port_forward *f)
+void kubelet_port_spdy_open_websocket(struct kubelet_port_forward *f)
 {
     static const struct websocket_callbacks callbacks = {
         .on_message = on_websocket_message,

@@ -31,10 +31,11 @@ test: ## Run all tests that need only Debian packages
 
 tests: test ## The same as make test
 
-peers: ## Build the systems that tests compare with, once, from their Go modules (ten minutes; without Go they are left out)
+peers: ## Build the systems that tests compare with, once, from Go modules and PyPI (ten minutes; without a registry they are left out)
 	@tests/differential/prometheus3.sh || [ $$? = 3 ]
 	@tests/differential/prometheus3.sh --source || [ $$? = 3 ]
 	@tests/differential/prometheus_adapter.sh || [ $$? = 3 ]
+	@tests/differential/python_venv.sh kubernetes || [ $$? = 3 ]
 	@tests/differential/terraform_providers.sh || [ $$? = 3 ]
 	@tests/e2e/helm.sh || [ $$? = 3 ]
 	@tests/e2e/schemas.sh || [ $$? = 3 ]

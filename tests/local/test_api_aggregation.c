@@ -42,7 +42,11 @@ static void on_backend_request(void *ctx, struct http_exchange *x)
         http_stream_write(b->watch, gs_slice_of("first\n"));
         return;
     }
-    snprintf(b->user, sizeof b->user, "%s", user ? user : "");
+    if (!user) { // as servers of Kubernetes do, which serve nothing to anonymous users
+        http_reply_text(x, 401, "Unauthorized");
+        return;
+    }
+    snprintf(b->user, sizeof b->user, "%s", user);
     snprintf(b->group, sizeof b->group, "%s", group ? group : "");
     b->has_certificate = http_peer_chain(x, &n) && n > 0;
     b->forged = http_header(x, "X-Remote-Extra-Scopes") != NULL;
@@ -158,19 +162,51 @@ static void test_requests_reach_the_server_with_the_identity_of_the_caller(void 
     assert_false(b->forged);
 }
 
-static void test_the_authority_of_the_proxy_is_published(void **state)
+static void test_availability_checks_come_from_the_aggregator(void **state)
 {
     struct backend *b = *state;
     create_service(b);
     create_apiservice(b, b->ca.cert_pem);
     await_reason(&b->h, "Passed");
-    AUTO_REPLY struct reply map = request(
-        &b->h, "GET",
-        "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication", NULL);
+
+    assert_string_equal(b->user, "system:kube-aggregator");
+    assert_string_equal(b->group, "system:masters");
+    assert_true(b->has_certificate);
+}
+
+#define PROXY_MAP "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
+
+static void test_the_authority_of_the_proxy_is_published_from_the_start(void **state)
+{
+    struct backend *b = *state;
+    AUTO_REPLY struct reply map = request(&b->h, "GET", PROXY_MAP, NULL);
+    AUTO_REPLY struct reply role =
+        request(&b->h, "GET",
+                "/apis/rbac.authorization.k8s.io/v1/namespaces/kube-system/roles/"
+                "extension-apiserver-authentication-reader",
+                NULL);
 
     assert_status(map, 200);
     assert_member(map, "[\"front-proxy-client\"]", "data", "requestheader-allowed-names");
+    assert_member(map, "[\"X-Remote-User\"]", "data", "requestheader-username-headers");
     assert_non_null(codec_json_str(map.body, "data", "requestheader-client-ca-file", NULL));
+    assert_status(role, 200);
+}
+
+static void test_the_authority_of_the_proxy_is_restored(void **state)
+{
+    struct backend *b = *state;
+    AUTO_REPLY struct reply before = request(&b->h, "GET", PROXY_MAP, NULL);
+    const char *ca = codec_json_str(before.body, "data", "requestheader-client-ca-file", NULL);
+    AUTO_REPLY struct reply deleted = request(&b->h, "DELETE", PROXY_MAP, NULL);
+    AUTO_REPLY struct reply after = request(&b->h, "GET", PROXY_MAP, NULL);
+    while (after.status != 200) {
+        reply_finish(&after);
+        after = request(&b->h, "GET", PROXY_MAP, NULL);
+    }
+
+    assert_status(deleted, 200);
+    assert_member(after, ca, "data", "requestheader-client-ca-file");
 }
 
 static void test_reasons_of_unavailable_servers(void **state)
@@ -305,7 +341,9 @@ int main(void)
 #define BACKEND_TEST(f) cmocka_unit_test_setup_teardown(f, open_backend, close_backend)
     const struct CMUnitTest tests[] = {
         BACKEND_TEST(test_requests_reach_the_server_with_the_identity_of_the_caller),
-        BACKEND_TEST(test_the_authority_of_the_proxy_is_published),
+        BACKEND_TEST(test_availability_checks_come_from_the_aggregator),
+        BACKEND_TEST(test_the_authority_of_the_proxy_is_published_from_the_start),
+        BACKEND_TEST(test_the_authority_of_the_proxy_is_restored),
         BACKEND_TEST(test_reasons_of_unavailable_servers),
         BACKEND_TEST(test_a_server_with_a_foreign_certificate_is_unavailable),
         BACKEND_TEST(test_a_slow_server_delays_nobody_else),

@@ -2,6 +2,8 @@
 // Lists and watches: selectors, pages, versions, transitions, tables.
 #include "api_setup.h"
 
+#include "codec/encoding.h"
+
 #define CMS   "/api/v1/namespaces/default/configmaps"
 #define TABLE "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 
@@ -157,11 +159,168 @@ static void test_an_open_watch_outlives_the_server(void **state)
     free(h);
 }
 
-static void test_initial_events_are_refused(void **state)
+#define INITIAL                                                                                    \
+    "?watch=1&sendInitialEvents=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan"
+
+// A bookmark that ends the initial events. Returns the object.
+static json_t *end_of_initial(struct watched *w)
 {
-    AUTO_REPLY struct reply r = request(
-        *state, "GET", CMS "?watch=1&sendInitialEvents=true&allowWatchBookmarks=true", NULL);
-    assert_status(r, 422);
+    CODEC_AUTO_JSON json_t *event = watch_next(w);
+    json_t *object = json_object_get(event, "object");
+
+    assert_string_equal(codec_json_str(event, "type", NULL), "BOOKMARK");
+    assert_string_equal(
+        codec_json_str(object, "metadata", "annotations", "k8s.io/initial-events-end", NULL),
+        "true");
+    return json_incref(object);
+}
+
+static void test_initial_events_end_with_a_bookmark(void **state)
+{
+    struct watched w;
+
+    make(*state, "a", "x");
+    make(*state, "b", "x");
+    AUTO_REPLY struct reply list = request(*state, "GET", CMS, NULL);
+    watch_start(*state, &w, CMS INITIAL, NULL);
+    assert_event(&w, "ADDED", "a");
+    assert_event(&w, "ADDED", "b");
+    CODEC_AUTO_JSON json_t *end = end_of_initial(&w);
+    GS_AUTO_BUF struct gs_buf blueprint = {0};
+
+    assert_string_equal(codec_json_str(end, "kind", NULL), "ConfigMap");
+    assert_string_equal(codec_json_str(end, "metadata", "resourceVersion", NULL),
+                        codec_json_str(list.body, "metadata", "resourceVersion", NULL));
+    assert_null(codec_base64_decode(
+        gs_slice_of(codec_json_str(end, "metadata", "annotations",
+                                   "k8s.io/initial-events-list-blueprint", NULL)),
+        &blueprint));
+    assert_string_equal(
+        blueprint.data,
+        "{\"kind\":\"ConfigMapList\",\"apiVersion\":\"v1\",\"metadata\":{},\"items\":[]}\n");
+    relabel(*state, "a", "y");
+    assert_event(&w, "MODIFIED", "a");
+    watch_stop(&w);
+}
+
+static void test_empty_collections_have_the_bookmark_alone(void **state)
+{
+    struct watched w;
+
+    watch_start(*state, &w, "/apis/apps/v1/deployments" INITIAL, NULL);
+    CODEC_AUTO_JSON json_t *end = end_of_initial(&w);
+    assert_string_equal(codec_json_str(end, "apiVersion", NULL), "apps/v1");
+    watch_stop(&w);
+    // A watch from no version is the same, as for clients that do not know the parameter.
+    watch_start(*state, &w, "/apis/apps/v1/deployments?watch=1&allowWatchBookmarks=1", NULL);
+    CODEC_AUTO_JSON json_t *legacy = end_of_initial(&w);
+    watch_stop(&w);
+}
+
+static void test_bookmarks_have_the_form_of_the_events(void **state)
+{
+    struct watched w;
+
+    watch_start(*state, &w, CMS INITIAL,
+                "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1");
+    CODEC_AUTO_JSON json_t *partial = end_of_initial(&w);
+    assert_string_equal(codec_json_str(partial, "kind", NULL), "PartialObjectMetadata");
+    watch_stop(&w);
+    static const char *const paths[] = {
+        CMS,
+        "/api/v1/pods",
+        "/api/v1/events",
+        "/apis/events.k8s.io/v1/events",
+        "/apis/autoscaling/v2/horizontalpodautoscalers",
+        "/apis/batch/v1/jobs",
+        "/api/v1/services",
+    };
+    for (size_t i = 0; i < GS_ARRAY_LEN(paths); i++) {
+        GS_AUTO_FREE char *path = gs_format("%s" INITIAL, paths[i]);
+        watch_start(*state, &w, path, TABLE);
+        CODEC_AUTO_JSON json_t *event = watch_next(&w);
+        const json_t *row = json_array_get(codec_json_get(event, "object", "rows", NULL), 0);
+        assert_string_equal(codec_json_str(event, "type", NULL), "BOOKMARK");
+        assert_string_equal(codec_json_str(event, "object", "kind", NULL), "Table");
+        assert_string_equal(codec_json_str(row, "object", "metadata", "annotations",
+                                           "k8s.io/initial-events-end", NULL),
+                            "true");
+        watch_stop(&w);
+    }
+}
+
+static void test_initial_events_can_be_left_out(void **state)
+{
+    struct watched w;
+
+    make(*state, "a", "x");
+    watch_start(*state, &w,
+                CMS "?watch=1&sendInitialEvents=false&resourceVersionMatch=NotOlderThan", NULL);
+    make(*state, "b", "x");
+    assert_event(&w, "ADDED", "b");
+    watch_stop(&w);
+}
+
+// Changes while the existing objects are sent follow them, each once.
+static void test_large_collections_are_sent_as_the_client_reads(void **state)
+{
+    enum { N = 400, SIZE = 32 * 1024 }; // 12 MiB, more than a stream queues
+    struct harness *h = *state;
+    GS_AUTO_FREE char *text = gs_alloc(SIZE + 1);
+    struct watched w;
+
+    memset(text, 'x', SIZE);
+    for (int i = 0; i < N; i++) {
+        GS_AUTO_FREE char *body =
+            gs_format("{\"metadata\":{\"name\":\"c%03d\"},\"data\":{\"k\":\"%s\"}}", i, text);
+        AUTO_REPLY struct reply r = request(h, "POST", CMS, body);
+        assert_status(r, 201);
+    }
+    watch_start(h, &w, CMS INITIAL, NULL);
+    relabel(h, "c399", "y");
+    for (int i = 0; i < N; i++) {
+        GS_AUTO_FREE char *name = gs_format("c%03d", i);
+        assert_event(&w, "ADDED", name);
+    }
+    CODEC_AUTO_JSON json_t *end = end_of_initial(&w);
+    assert_event(&w, "MODIFIED", "c399");
+    watch_stop(&w);
+}
+
+static void assert_refused(struct harness *h, const char *query, int status, const char *message)
+{
+    GS_AUTO_FREE char *path = gs_format(CMS "?%s", query);
+    AUTO_REPLY struct reply r = request(h, "GET", path, NULL);
+    assert_status(r, status);
+    assert_string_equal(codec_json_str(r.body, "message", NULL), message);
+}
+
+static void test_wrong_combinations_of_options_are_refused(void **state)
+{
+#define OPTIONS "ListOptions.meta.k8s.io \"\" is invalid: "
+    assert_refused(*state, "watch=1&sendInitialEvents=true", 422,
+                   OPTIONS "resourceVersionMatch: Forbidden: sendInitialEvents requires setting "
+                           "resourceVersionMatch to NotOlderThan");
+    assert_refused(*state, "watch=1&resourceVersionMatch=NotOlderThan", 422,
+                   OPTIONS "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for "
+                           "watch unless sendInitialEvents is provided");
+    assert_refused(*state, "watch=1&sendInitialEvents=true&resourceVersionMatch=Exact", 422,
+                   OPTIONS "[resourceVersionMatch: Forbidden: sendInitialEvents requires setting "
+                           "resourceVersionMatch to NotOlderThan, resourceVersionMatch: "
+                           "Unsupported value: \"Exact\": supported values: \"NotOlderThan\"]");
+    assert_refused(*state, "sendInitialEvents=true", 422,
+                   OPTIONS "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for list");
+    assert_refused(*state, "resourceVersionMatch=NotOlderThan", 422,
+                   OPTIONS "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden "
+                           "unless resourceVersion is provided");
+    assert_refused(*state, "resourceVersion=0&resourceVersionMatch=Exact", 422,
+                   OPTIONS "resourceVersionMatch: Forbidden: resourceVersionMatch \"exact\" is "
+                           "forbidden for resourceVersion \"0\"");
+    GS_AUTO_FREE char *path = gs_strdup(CMS INITIAL "&resourceVersion=999999");
+    AUTO_REPLY struct reply large = request(*state, "GET", path, NULL);
+    const json_t *cause = json_array_get(codec_json_get(large.body, "details", "causes", NULL), 0);
+    assert_status(large, 504);
+    assert_string_equal(codec_json_str(cause, "reason", NULL), "ResourceVersionTooLarge");
 }
 
 static void test_tables_have_columns_once(void **state)
@@ -215,7 +374,16 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_forgotten_versions_are_gone, setup, teardown),
         cmocka_unit_test_setup_teardown(test_watches_end_in_time, setup, teardown),
         cmocka_unit_test(test_an_open_watch_outlives_the_server),
-        cmocka_unit_test_setup_teardown(test_initial_events_are_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_initial_events_end_with_a_bookmark, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_empty_collections_have_the_bookmark_alone, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_bookmarks_have_the_form_of_the_events, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_initial_events_can_be_left_out, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_large_collections_are_sent_as_the_client_reads, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_wrong_combinations_of_options_are_refused, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(test_tables_have_columns_once, setup, teardown),
         cmocka_unit_test_setup_teardown(test_unknown_forms_are_refused, setup, teardown),
     };

@@ -23,7 +23,10 @@
 #define DEFAULT_PORT     443
 #define PROXY_CERT_DAYS  3650
 #define PROXY_NAME       "front-proxy-client"
+#define PROXY_NS         "kube-system"
 #define PROXY_MAP        "extension-apiserver-authentication"
+#define PROXY_READER     PROXY_MAP "-reader"
+#define RBAC             "rbac.authorization.k8s.io"
 
 struct server {
     struct local_api_aggregation *owner;
@@ -40,7 +43,8 @@ struct local_api_aggregation {
     struct server **items;
     size_t len, cap;
     struct gs_timer *soon, *often;
-    struct tls_pair ca, client; // of the authenticating proxy; made for the first server
+    struct tls_pair ca, client; // of the authenticating proxy
+    uint64_t map_rv;            // of the ConfigMap with the authority, as it was written
 };
 
 static size_t bucket_named(const char *group, const char *plural)
@@ -168,48 +172,63 @@ static char *find_address(struct server *s)
 
 // --- the identity of the proxy ---
 
-// Where servers find the authority that signs the proxy's certificate.
-static void publish_proxy_ca(const struct local_api_aggregation *a)
+static void set_data(json_t *map, const char *key, const char *value)
 {
-    size_t bucket = bucket_named("", "configmaps");
-    const json_t *old = stored(a->api, bucket, "kube-system", PROXY_MAP);
-    GS_AUTO_FREE char *uid = local_api_new_uid();
-    json_t *map =
-        old ? json_deep_copy(old)
-            : json_pack("{ssss s{ssssss}}", "kind", "ConfigMap", "apiVersion", "v1", "metadata",
-                        "name", PROXY_MAP, "namespace", "kube-system", "uid", uid);
-
-    if (!old)
-        local_api_now(json_object_get(map, "metadata"), "creationTimestamp");
-    codec_json_set(map, json_string(a->ca.cert_pem), "data", "requestheader-client-ca-file", NULL);
-    codec_json_set(map, json_string("[\"" PROXY_NAME "\"]"), "data", "requestheader-allowed-names",
-                   NULL);
-    codec_json_set(map, json_string("[\"X-Remote-User\"]"), "data",
-                   "requestheader-username-headers", NULL);
-    codec_json_set(map, json_string("[\"X-Remote-Group\"]"), "data", "requestheader-group-headers",
-                   NULL);
-    codec_json_set(map, json_string("[\"X-Remote-Extra-\"]"), "data",
-                   "requestheader-extra-headers-prefix", NULL);
-    if (a->api->ca_pem)
-        codec_json_set(map, json_string(a->api->ca_pem), "data", "client-ca-file", NULL);
-    GS_AUTO_ERROR struct gs_error *err = local_api_store_put(a->api->store, bucket, map, NULL);
-    if (err)
-        gs_warn("api", "the ConfigMap " PROXY_MAP ": %s", gs_error_message(err));
+    if (value)
+        codec_json_set(map, json_string(value), "data", key, NULL);
 }
 
-static struct gs_error *make_proxy_identity(struct local_api_aggregation *a)
+static uint64_t proxy_map_version(const struct local_api_aggregation *a)
+{
+    const struct local_api_store_version *v =
+        local_api_store_get(a->api->store, bucket_named("", "configmaps"), PROXY_NS, PROXY_MAP);
+    return v ? v->rv : 0;
+}
+
+// Where servers read how the proxy proves its identity. Written again when somebody changes it.
+static void publish_proxy_ca(struct local_api_aggregation *a)
+{
+    const json_t *old = stored(a->api, bucket_named("", "configmaps"), PROXY_NS, PROXY_MAP);
+    CODEC_AUTO_JSON json_t *map =
+        old ? json_deep_copy(old) : local_api_base_object("ConfigMap", "v1", PROXY_NS, PROXY_MAP);
+
+    set_data(map, "client-ca-file", a->api->ca_pem);
+    set_data(map, "requestheader-allowed-names", "[\"" PROXY_NAME "\"]");
+    set_data(map, "requestheader-client-ca-file", a->ca.cert_pem);
+    set_data(map, "requestheader-extra-headers-prefix", "[\"X-Remote-Extra-\"]");
+    set_data(map, "requestheader-group-headers", "[\"X-Remote-Group\"]");
+    set_data(map, "requestheader-username-headers", "[\"X-Remote-User\"]");
+    if (!old || !json_equal(old, map))
+        local_api_put_base_object(a->api, "", "configmaps", json_incref(map));
+    a->map_rv = proxy_map_version(a);
+}
+
+// The Role of clients of that ConfigMap, which manifests of such servers name. Roles are not
+// evaluated here.
+static void make_reader_role(struct local_api *api)
+{
+    if (stored(api, bucket_named(RBAC, "roles"), PROXY_NS, PROXY_READER))
+        return;
+    json_t *role = local_api_base_object("Role", RBAC "/v1", PROXY_NS, PROXY_READER);
+    json_object_set_new(role, "rules",
+                        json_pack("[{s:[s], s:[s], s:[s], s:[s, s, s]}]", "apiGroups", "",
+                                  "resources", "configmaps", "resourceNames", PROXY_MAP, "verbs",
+                                  "get", "list", "watch"));
+    local_api_put_base_object(api, RBAC, "roles", role);
+}
+
+struct gs_error *local_api_aggregation_publish(struct local_api_aggregation *a)
 {
     const struct tls_leaf leaf = {.common_name = PROXY_NAME, .days = PROXY_CERT_DAYS};
 
-    if (a->client.cert_pem)
-        return NULL;
-    struct gs_error *err =
-        a->ca.cert_pem ? NULL : tls_make_ca("gpuscale front proxy CA", PROXY_CERT_DAYS, &a->ca);
+    struct gs_error *err = tls_make_ca("gpuscale front proxy CA", PROXY_CERT_DAYS, &a->ca);
     if (!err)
         err = tls_make_leaf(&a->ca, &leaf, &a->client);
-    if (!err)
-        publish_proxy_ca(a);
-    return err;
+    if (err)
+        return gs_error_wrap(err, "the certificate for aggregated API servers");
+    publish_proxy_ca(a);
+    make_reader_role(a->api);
+    return NULL;
 }
 
 // --- clients ---
@@ -221,9 +240,9 @@ static struct gs_error *make_client(struct server *s)
         gs_format("%s.%s.svc", codec_json_str(s->spec, "service", "name", NULL),
                   codec_json_str(s->spec, "service", "namespace", NULL));
     GS_AUTO_BUF struct gs_buf ca = {0};
-    struct gs_error *err = make_proxy_identity(s->owner);
+    struct gs_error *err = NULL;
 
-    if (!err && bundle && *bundle)
+    if (bundle && *bundle)
         err = codec_base64_decode(gs_slice_of(bundle), &ca);
     if (err)
         return err;
@@ -272,15 +291,19 @@ static void on_checked(void *arg, const struct http_response *response, struct g
 
 static void start_check(struct server *s)
 {
+    // Who checks, for servers that serve nothing to anonymous users.
+    static const struct http_header headers[] = {
+        {"X-Remote-User", "system:kube-aggregator"}, {"X-Remote-Group", "system:masters"}, {0}};
     GS_AUTO_FREE char *path = gs_format("/apis/%s/%s", s->group, s->version);
 
     if (s->check)
         return;
-    s->check =
-        http_send(s->proxy.client,
-                  &(struct http_request){
-                      .path = path, .timeout_ms = CHECK_TIMEOUT_MS, .max_reply = MAX_CHECK_REPLY},
-                  &(struct http_callbacks){.on_done = on_checked}, s);
+    s->check = http_send(s->proxy.client,
+                         &(struct http_request){.path = path,
+                                                .headers = headers,
+                                                .timeout_ms = CHECK_TIMEOUT_MS,
+                                                .max_reply = MAX_CHECK_REPLY},
+                         &(struct http_callbacks){.on_done = on_checked}, s);
 }
 
 static void sync_server(struct server *s)
@@ -376,6 +399,7 @@ static void on_sync(void *arg)
 {
     struct local_api_aggregation *a = arg;
 
+    publish_proxy_ca(a);
     read_apiservices(a);
     for (size_t i = 0; i < a->len; i++)
         sync_server(a->items[i]);
@@ -416,8 +440,10 @@ void local_api_aggregation_changed(struct local_api_aggregation *a,
 {
     bool of_servers = a->len > 0 && (change->bucket == bucket_named("", "services") ||
                                      change->bucket == bucket_named("", "endpoints"));
+    bool of_proxy = change->bucket == bucket_named("", "configmaps") && a->ca.cert_pem &&
+                    proxy_map_version(a) != a->map_rv;
 
-    if (of_servers || change->bucket == apiservices_bucket())
+    if (of_servers || of_proxy || change->bucket == apiservices_bucket())
         gs_timer_start(a->soon, on_sync, 0);
 }
 

@@ -11,6 +11,9 @@
 
 struct local_api_aggregation;
 struct local_api_aggregation *local_api_aggregation_new(struct local_api *api);
+// Makes the certificate of the proxy, and the objects in which servers find its authority: the
+// ConfigMap extension-apiserver-authentication and the Role of its readers. Call it once.
+struct gs_error *local_api_aggregation_publish(struct local_api_aggregation *a);
 // Ends all forwarded requests.
 void local_api_aggregation_free(struct local_api_aggregation *a);
 // To be called after each change of the store.

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "kube/status.h"
+#include "local/api/api_private.h"
 
 #define MAX_OPEN_REQUESTS  256 // of one server
 #define REQUEST_TIMEOUT_MS 60000
@@ -112,14 +113,9 @@ static void fill_headers(struct header_list *l, const struct http_exchange *x)
         add_header(l, "X-Remote-Group", who->groups[i]);
 }
 
-static bool is_true(const char *value)
-{
-    return value && strcmp(value, "0") != 0 && strcmp(value, "false") != 0;
-}
-
 static bool is_streamed(const struct http_exchange *x)
 {
-    return is_true(http_query(x, "watch")) || is_true(http_query(x, "follow"));
+    return local_api_query_bool(x, "watch") || local_api_query_bool(x, "follow");
 }
 
 void local_api_proxy_forward(struct local_api_proxy *p, struct http_exchange *x)

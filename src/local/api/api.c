@@ -83,13 +83,16 @@ struct gs_error *local_api_new(uv_loop_t *loop, const struct local_api_config *c
         return gs_error_wrap(err, "opening the cluster's state");
     }
     local_api_crds_load(api->crds);
+    api->ca_pem = gs_strdup(cfg->ca_pem);
     err = read_token_key(api, cfg->service_account_key);
+    if (!err) {
+        local_api_make_base_objects(api);
+        err = local_api_aggregation_publish(api->aggregation);
+    }
     if (err) {
         local_api_free(api);
         return err;
     }
-    api->ca_pem = gs_strdup(cfg->ca_pem);
-    local_api_make_base_objects(api);
     api->quota_timer = gs_timer_new(loop, api);
     api->sweep = gs_timer_new(loop, api);
     gs_timer_repeat(api->sweep, on_sweep, SWEEP_INTERVAL_MS, SWEEP_INTERVAL_MS);
@@ -216,18 +219,12 @@ static json_t *read_options(struct local_api_request *r)
     return NULL;
 }
 
-static bool wants_watch(const struct local_api_request *r)
-{
-    const char *watch = http_query(r->x, "watch");
-    return watch && strcmp(watch, "0") != 0 && strcmp(watch, "false") != 0;
-}
-
 static json_t *on_collection(const struct local_api_request *r, const char *method)
 {
     bool has_ns = *r->ns != '\0' || !local_api_resource_has(r->res, LOCAL_API_R_NAMESPACED);
 
     if (strcmp(method, "GET") == 0)
-        return wants_watch(r) ? local_api_open_watch(r) : local_api_list(r);
+        return local_api_query_bool(r->x, "watch") ? local_api_open_watch(r) : local_api_list(r);
     if (strcmp(method, "POST") == 0 && has_ns)
         return local_api_create(r);
     if (strcmp(method, "DELETE") == 0 && has_ns)
@@ -243,7 +240,7 @@ static json_t *on_object(const struct local_api_request *r, const char *method)
     if (r->sub)
         return local_api_subresource(r);
     if (strcmp(method, "GET") == 0)
-        return wants_watch(r) ? local_api_open_watch(r) : local_api_get(r);
+        return local_api_query_bool(r->x, "watch") ? local_api_open_watch(r) : local_api_get(r);
     if (strcmp(method, "PUT") == 0)
         return local_api_update(r);
     if (strcmp(method, "PATCH") == 0)

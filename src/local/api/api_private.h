@@ -84,6 +84,9 @@ json_t *local_api_to_served(const struct local_api_request *r, const json_t *sto
 // The representation of a stored object in the request's form: new reference. header: a Table has
 // its column definitions.
 json_t *local_api_render(const struct local_api_request *r, const json_t *stored, bool header);
+// The same of an object that is in the request's version already, which is stolen.
+json_t *local_api_render_served(const struct local_api_request *r, const json_t *stored,
+                                json_t *served, bool header);
 json_t *local_api_not_found(const struct local_api_request *r);
 json_t *local_api_error_status(struct gs_error *err); // steals; 500, or 400 for GS_EINVAL
 json_t *local_api_method_not_allowed(void);
@@ -138,6 +141,19 @@ json_t *local_api_filter_init(const struct local_api_request *r, struct local_ap
 void local_api_filter_finish(struct local_api_filter *f);
 bool local_api_filter_matches(const struct local_api_filter *f, const struct local_api_request *r,
                               const json_t *stored);
+
+// --- list_options.c: the parameters of lists and watches ---
+// True: the parameter is given, and is neither "0" nor "false".
+bool local_api_query_bool(const struct http_exchange *x, const char *name);
+json_t *local_api_check_list_options(const struct local_api_request *r);
+struct local_api_watch_options {
+    bool initial;      // all existing objects first
+    uint64_t rv;       // else the version from which on changes are sent
+    int64_t timeout_s; // 0: default
+    bool bookmarks;
+};
+json_t *local_api_read_watch_options(const struct local_api_request *r,
+                                     struct local_api_watch_options *ret);
 
 // --- watch.c ---
 json_t *local_api_open_watch(const struct local_api_request *r);

@@ -164,27 +164,6 @@ static json_t *read_page(const struct local_api_request *r, struct page *ret)
     return NULL;
 }
 
-// Rejects a list of a resourceVersion that is newer than the store or no longer available.
-static json_t *check_list_version(const struct local_api_request *r)
-{
-    const char *text = http_query(r->x, "resourceVersion");
-    uint64_t now = local_api_store_rv(r->api->store), rv = 0;
-
-    if (!text || !*text)
-        return NULL;
-    GS_AUTO_ERROR struct gs_error *err = gs_parse_u64(gs_slice_of(text), INT64_MAX, &rv);
-    if (err)
-        return kube_status_failure(400, "BadRequest", "resourceVersion must be a number", NULL);
-    if (rv > now) {
-        GS_AUTO_FREE char *why = gs_format(
-            "Timeout: Too large resource version: %" PRIu64 ", current: %" PRIu64, rv, now);
-        return kube_status_failure(504, "Timeout", why, NULL);
-    }
-    if (rv < now && gs_streq(http_query(r->x, "resourceVersionMatch"), "Exact"))
-        return kube_status_gone("The resourceVersion for the provided list is too old.");
-    return NULL;
-}
-
 // --- lists ---
 
 struct list {
@@ -309,7 +288,7 @@ json_t *local_api_list(const struct local_api_request *r)
     GS_CLEANUP(list_finish) struct list list = {0};
     struct local_api_filter filter;
 
-    json_t *status = check_list_version(r);
+    json_t *status = local_api_check_list_options(r);
     if (!status)
         status = read_page(r, &page);
     if (!status)

@@ -98,10 +98,9 @@ static const struct local_api_table *table_of(const struct local_api_request *r)
     return r->res->table ? r->res->table : &local_api_table_plain;
 }
 
-json_t *local_api_render(const struct local_api_request *r, const json_t *stored, bool header)
+json_t *local_api_render_served(const struct local_api_request *r, const json_t *stored,
+                                json_t *served, bool header)
 {
-    json_t *served = local_api_to_served(r, stored);
-
     if (r->form == LOCAL_API_FORM_OBJECT)
         return served;
     json_t *shown;
@@ -115,6 +114,11 @@ json_t *local_api_render(const struct local_api_request *r, const json_t *stored
     }
     json_decref(served);
     return shown;
+}
+
+json_t *local_api_render(const struct local_api_request *r, const json_t *stored, bool header)
+{
+    return local_api_render_served(r, stored, local_api_to_served(r, stored), header);
 }
 
 // --- replies ---

@@ -55,8 +55,11 @@ static struct local_api_store_version *version_new(json_t *tree, uint64_t rv)
     return v;
 }
 
-static struct local_api_store_version *version_ref(struct local_api_store_version *v)
+struct local_api_store_version *
+local_api_store_version_ref(const struct local_api_store_version *shared)
 {
+    struct local_api_store_version *v = (struct local_api_store_version *)shared;
+
     if (v)
         v->refs++;
     return v;
@@ -224,8 +227,8 @@ static void ring_add(struct local_api_store *s, const struct local_api_store_cha
         ring_drop_first(s);
     struct local_api_store_change *slot = &s->ring[(s->ring_first + s->ring_len) % s->ring_cap];
     *slot = *c;
-    version_ref(slot->before); // NOLINT(clang-analyzer-unix.Malloc): likewise
-    version_ref(slot->after);
+    local_api_store_version_ref(slot->before); // NOLINT(clang-analyzer-unix.Malloc): likewise
+    local_api_store_version_ref(slot->after);
     s->ring_len++;
     s->ring_bytes += change_bytes(c);
 }
@@ -307,9 +310,9 @@ struct gs_error *local_api_store_put(struct local_api_store *s, size_t bucket, j
     GS_CLEANUP(local_api_store_version_unrefp) struct local_api_store_version *before = NULL;
     if (e) {
         before = e->version;
-        e->version = version_ref(version);
+        e->version = local_api_store_version_ref(version);
     } else {
-        insert(s, bucket, ns, name, version_ref(version));
+        insert(s, bucket, ns, name, local_api_store_version_ref(version));
     }
     if (ret)
         *ret = version;
@@ -336,7 +339,7 @@ struct gs_error *local_api_store_delete(struct local_api_store *s, size_t bucket
     }
     s->rv = rv;
     GS_CLEANUP(local_api_store_version_unrefp)
-    struct local_api_store_version *before = version_ref(e->version);
+    struct local_api_store_version *before = local_api_store_version_ref(e->version);
     json_t *last = json_deep_copy(before->tree);
     set_rv(last, rv);
     GS_CLEANUP(local_api_store_version_unrefp)

@@ -22,6 +22,8 @@ struct local_api_store_version {
     char *text;   // compact JSON
     size_t text_len;
 };
+struct local_api_store_version *
+local_api_store_version_ref(const struct local_api_store_version *v);  // NULL is fine
 void local_api_store_version_unref(struct local_api_store_version *v); // NULL is fine
 GS_DEFINE_CLEANUP(struct local_api_store_version *, local_api_store_version_unref)
 // New reference. Parses the text if the tree was freed.

@@ -3,16 +3,22 @@
 // selector no longer matches is DELETED for the watcher, what it newly matches is ADDED.
 #include "base/clock.h"
 #include "base/mem.h"
-#include "base/num.h"
 #include "base/timer.h"
+#include "codec/encoding.h"
 #include "kube/object.h"
 #include "local/api/api_private.h"
 
 #include <inttypes.h>
 #include <sys/random.h>
 
-#define MAX_WATCHES         1024
-#define BOOKMARK_EVERY_MS   60000
+#define MAX_WATCHES       1024
+#define BOOKMARK_EVERY_MS 60000
+// Existing objects are sent as the client takes them: a collection may be larger than the queue of
+// a stream.
+#define MAX_PENDING         ((size_t)1 << 20)
+#define PACE_MS             20
+#define ANN_END             "k8s.io/initial-events-end"
+#define ANN_LIST            "k8s.io/initial-events-list-blueprint"
 #define DEFAULT_TIMEOUT_MIN 30 // to twice as much, so that watchers do not come back all at once
 
 struct local_api_watch {
@@ -28,6 +34,10 @@ struct local_api_watch {
     int64_t end_ms, next_bookmark_ms; // on the loop's clock; bookmark 0: not wanted
     uint64_t rv;                      // of the last change looked at
     bool header_sent, retired;
+    // The objects that existed at the start, and how many of them were sent. Changes since are sent
+    // after them. NULL: all were sent.
+    struct local_api_store_version **initial;
+    size_t n_initial, n_sent;
 };
 
 // --- writing ---
@@ -66,18 +76,44 @@ static void write_object(struct local_api_watch *w, const char *type,
     write_json(w, type, shown);
 }
 
-static void send_bookmark(struct local_api_watch *w)
+// Clients of a list in the form of a watch get an empty list of this kind, as base64.
+static void add_list_blueprint(const struct local_api_request *r, json_t *annotations)
 {
-    const struct local_api_resource *res = w->request.res;
+    bool partial = r->form == LOCAL_API_FORM_PARTIAL;
     GS_AUTO_BUF struct gs_buf version = {0};
-    CODEC_AUTO_JSON json_t *object = json_object();
+    GS_AUTO_BUF struct gs_buf text = {0};
+    GS_AUTO_BUF struct gs_buf encoded = {0};
 
-    local_api_version(res->group, w->request.version, &version);
-    codec_json_set_str(object, "kind", res->kind);
+    local_api_version(partial ? "meta.k8s.io" : r->res->group,
+                      partial ? r->form_version : r->version, &version);
+    gs_buf_addf(&text, "{\"kind\":\"%sList\",\"apiVersion\":\"%s\",\"metadata\":{},\"items\":[]}\n",
+                partial ? "PartialObjectMetadata" : r->res->kind, version.data);
+    codec_base64_encode(gs_buf_slice(&text), &encoded);
+    codec_json_set_str(annotations, ANN_LIST, encoded.data);
+}
+
+static void send_bookmark(struct local_api_watch *w, bool ends_initial)
+{
+    const struct local_api_request *r = &w->request;
+    GS_AUTO_BUF struct gs_buf version = {0};
+    json_t *object = json_object();
+
+    local_api_version(r->res->group, r->version, &version);
+    codec_json_set_str(object, "kind", r->res->kind);
     codec_json_set_str(object, "apiVersion", version.data);
     codec_json_set(object, codec_json_strf("%" PRIu64, w->rv), "metadata", "resourceVersion", NULL);
     codec_json_set(object, json_null(), "metadata", "creationTimestamp", NULL);
-    write_json(w, "BOOKMARK", object);
+    if (ends_initial) {
+        json_t *annotations = json_object();
+        codec_json_set_str(annotations, ANN_END, "true");
+        add_list_blueprint(r, annotations);
+        codec_json_set(object, annotations, "metadata", "annotations", NULL);
+    }
+    CODEC_AUTO_JSON json_t *shown =
+        local_api_render_served(r, object, json_incref(object), !w->header_sent);
+    w->header_sent = true;
+    write_json(w, "BOOKMARK", shown);
+    json_decref(object);
 }
 
 static void send_change(void *arg, const struct local_api_store_change *c)
@@ -98,10 +134,18 @@ static void send_change(void *arg, const struct local_api_store_change *c)
 
 // --- life ---
 
+static void drop_initial(struct local_api_watch *w)
+{
+    for (size_t i = w->n_sent; i < w->n_initial; i++)
+        local_api_store_version_unref(w->initial[i]);
+    free(GS_TAKE(w->initial));
+}
+
 static void watch_unref(struct local_api_watch *w)
 {
     if (--w->refs > 0)
         return;
+    drop_initial(w);
     local_api_filter_finish(&w->filter);
     free(w->ns);
     free(w->name);
@@ -143,6 +187,7 @@ static void on_stream_closed(void *arg)
 }
 
 static void arm(struct local_api_watch *w);
+static void send_initial(struct local_api_watch *w);
 
 static void on_watch_timer(void *arg)
 {
@@ -153,13 +198,15 @@ static void on_watch_timer(void *arg)
         http_stream_end(w->stream); // the watch is retired when the stream has closed
         return;
     }
-    if (w->next_bookmark_ms && now >= w->next_bookmark_ms) {
+    w->api->dispatching = true;
+    if (w->initial) {
+        send_initial(w);
+    } else if (w->next_bookmark_ms && now >= w->next_bookmark_ms) {
         w->next_bookmark_ms = now + BOOKMARK_EVERY_MS;
-        w->api->dispatching = true;
         w->rv = local_api_store_rv(w->api->store);
-        send_bookmark(w);
-        w->api->dispatching = false;
+        send_bookmark(w, false);
     }
+    w->api->dispatching = false;
     if (w->stream)
         arm(w);
     else
@@ -173,6 +220,8 @@ static void arm(struct local_api_watch *w)
 
     if (w->next_bookmark_ms && w->next_bookmark_ms < next)
         next = w->next_bookmark_ms;
+    if (w->initial && now + PACE_MS < next)
+        next = now + PACE_MS;
     gs_timer_start(w->timer, on_watch_timer, next > now ? (uint64_t)(next - now) : 0);
 }
 
@@ -185,7 +234,8 @@ void local_api_watch_dispatch(void *arg, const struct local_api_store_change *ch
     api->dispatching = true;
     for (struct local_api_watch *w = api->watches, *next; w; w = next) {
         next = w->next;
-        send_change(w, change);
+        if (!w->initial)
+            send_change(w, change);
     }
     api->dispatching = false;
     for (struct local_api_watch *w = api->watches, *next; w; w = next) {
@@ -225,48 +275,6 @@ void local_api_watch_end_resource(struct local_api *api, const struct local_api_
 
 // --- opening ---
 
-struct watch_start {
-    bool from_now; // all existing objects first
-    uint64_t rv;
-    int64_t timeout_s; // 0: default
-    bool bookmarks;
-};
-
-static bool query_true(const struct local_api_request *r, const char *name)
-{
-    const char *v = http_query(r->x, name);
-    return v && (strcmp(v, "true") == 0 || strcmp(v, "1") == 0);
-}
-
-static json_t *read_start(const struct local_api_request *r, struct watch_start *ret)
-{
-    const char *rv = http_query(r->x, "resourceVersion");
-    const char *timeout = http_query(r->x, "timeoutSeconds");
-    struct gs_error *err = NULL;
-    uint64_t seconds = 0;
-
-    if (query_true(r, "sendInitialEvents"))
-        return kube_status_failure(422, "Invalid",
-                                   "ListOptions.meta.k8s.io \"\" is invalid: sendInitialEvents: "
-                                   "Forbidden: sendInitialEvents is forbidden for watch unless "
-                                   "the WatchList feature gate is enabled",
-                                   NULL);
-    if (rv && *rv)
-        err = gs_parse_u64(gs_slice_of(rv), INT64_MAX, &ret->rv);
-    if (!err && timeout && *timeout)
-        err = gs_parse_u64(gs_slice_of(timeout), INT32_MAX, &seconds);
-    if (err) {
-        GS_AUTO_ERROR struct gs_error *owned = err;
-        GS_AUTO_FREE char *text = gs_format(
-            "resourceVersion and timeoutSeconds must be numbers: %s", gs_error_message(owned));
-        return kube_status_failure(400, "BadRequest", text, NULL);
-    }
-    ret->from_now = ret->rv == 0;
-    ret->timeout_s = (int64_t)seconds;
-    ret->bookmarks = query_true(r, "allowWatchBookmarks");
-    return NULL;
-}
-
 static int64_t default_timeout_s(void)
 {
     uint16_t random = 0;
@@ -277,7 +285,7 @@ static int64_t default_timeout_s(void)
 }
 
 static struct local_api_watch *watch_new(const struct local_api_request *r,
-                                         const struct watch_start *start)
+                                         const struct local_api_watch_options *start)
 {
     struct local_api_watch *w = gs_alloc(sizeof *w);
     int64_t now = (int64_t)uv_now(r->api->loop);
@@ -299,28 +307,6 @@ static struct local_api_watch *watch_new(const struct local_api_request *r,
     return w;
 }
 
-// Called with the API marked as dispatching, so that a stream cut meanwhile is not freed.
-static void send_first(struct local_api_watch *w, bool from_now)
-{
-    struct local_api_store *store = w->api->store;
-    size_t bucket = local_api_resource_bucket(w->request.res);
-    const char *ns = NULL;
-    const struct local_api_store_version *v;
-
-    if (!from_now) {
-        local_api_store_replay(store, w->rv, send_change, w);
-        return;
-    }
-    for (size_t i = local_api_store_seek(store, bucket, w->ns, "");
-         (v = local_api_store_at(store, bucket, i, &ns, NULL)); i++) {
-        if (*w->ns && strcmp(ns, w->ns) != 0)
-            break;
-        if (local_api_filter_matches(&w->filter, &w->request, v->tree))
-            write_object(w, "ADDED", v, v->tree);
-    }
-    w->rv = local_api_store_rv(store);
-}
-
 static void send_gone(struct http_stream *stream, uint64_t rv, uint64_t oldest)
 {
     GS_AUTO_BUF struct gs_buf line = {0};
@@ -333,6 +319,46 @@ static void send_gone(struct http_stream *stream, uint64_t rv, uint64_t oldest)
     gs_buf_add_str(&line, "}\n");
     http_stream_write(stream, gs_buf_slice(&line));
     http_stream_end(stream);
+}
+
+static void take_initial(struct local_api_watch *w)
+{
+    struct local_api_store *store = w->api->store;
+    size_t bucket = local_api_resource_bucket(w->request.res), cap = 0;
+    const char *ns = NULL;
+    const struct local_api_store_version *v;
+
+    gs_grow(&w->initial, &cap, 0, sizeof *w->initial); // not NULL, even without objects
+    for (size_t i = local_api_store_seek(store, bucket, w->ns, "");
+         (v = local_api_store_at(store, bucket, i, &ns, NULL)); i++) {
+        if (*w->ns && strcmp(ns, w->ns) != 0)
+            break;
+        if (!local_api_filter_matches(&w->filter, &w->request, v->tree))
+            continue;
+        gs_grow(&w->initial, &cap, w->n_initial, sizeof *w->initial);
+        w->initial[w->n_initial++] = local_api_store_version_ref(v);
+    }
+    w->rv = local_api_store_rv(store);
+}
+
+// Called with the API marked as dispatching, so that a stream cut meanwhile is not freed.
+static void send_initial(struct local_api_watch *w)
+{
+    struct local_api_store *store = w->api->store;
+
+    while (w->n_sent < w->n_initial) {
+        if (!w->stream || http_stream_pending(w->stream) > MAX_PENDING)
+            return;
+        struct local_api_store_version *v = w->initial[w->n_sent++];
+        CODEC_AUTO_JSON json_t *tree = local_api_store_version_tree(v);
+        write_object(w, "ADDED", v, tree);
+        local_api_store_version_unref(v);
+    }
+    drop_initial(w);
+    if (w->next_bookmark_ms)
+        send_bookmark(w, true);
+    if (!local_api_store_replay(store, w->rv, send_change, w) && w->stream)
+        send_gone(w->stream, w->rv, local_api_store_oldest_rv(store));
 }
 
 static void link_watch(struct local_api_watch *w)
@@ -353,10 +379,10 @@ static void ignore_close(void *arg)
 
 json_t *local_api_open_watch(const struct local_api_request *r)
 {
-    struct watch_start start = {0};
+    struct local_api_watch_options start = {0};
     struct local_api_filter filter;
 
-    json_t *status = read_start(r, &start);
+    json_t *status = local_api_read_watch_options(r, &start);
     if (status)
         return status;
     if (r->api->n_watches >= MAX_WATCHES)
@@ -366,7 +392,7 @@ json_t *local_api_open_watch(const struct local_api_request *r)
     if (status)
         return status;
     uint64_t oldest = local_api_store_oldest_rv(r->api->store);
-    if (!start.from_now && start.rv < oldest) {
+    if (!start.initial && start.rv < oldest) {
         local_api_filter_finish(&filter);
         send_gone(http_reply_stream(r->x, 200, "application/json", ignore_close, NULL), start.rv,
                   oldest);
@@ -381,7 +407,12 @@ json_t *local_api_open_watch(const struct local_api_request *r)
     w->request.x = NULL;
     link_watch(w);
     r->api->dispatching = true;
-    send_first(w, start.from_now);
+    if (start.initial) {
+        take_initial(w);
+        send_initial(w);
+    } else {
+        local_api_store_replay(w->api->store, w->rv, send_change, w);
+    }
     r->api->dispatching = false;
     if (w->stream)
         arm(w);

@@ -4,7 +4,6 @@
 #include "base/mem.h"
 #include "kube/status.h"
 #include "net/spdy/spdy.h"
-#include "net/websocket/websocket.h"
 
 // The first byte of a WebSocket message. SPDY has a stream for each.
 enum {
@@ -20,8 +19,9 @@ enum { CHANNEL_CLOSE = 255 };
 enum { MAX_RESIZE = 256, MAX_PIECE = 32 * 1024 };
 
 // From this version on the error channel has a Status, and a channel can be closed.
-static const char *const websocket_protocols[] = {"v5.channel.k8s.io", "v4.channel.k8s.io",
-                                                  "channel.k8s.io", NULL};
+static const char *const websocket_protocols[] = {"v5.channel.k8s.io",        "v4.channel.k8s.io",
+                                                  "v4.base64.channel.k8s.io", "channel.k8s.io",
+                                                  "base64.channel.k8s.io",    NULL};
 
 static const char *const spdy_protocols[] = {"v4.channel.k8s.io", NULL};
 
@@ -36,7 +36,7 @@ struct kubelet_remote {
     struct websocket *websocket;     // NULL: SPDY
     struct spdy *spdy;
     struct spdy_stream *streams[N_CHANNELS]; // NULL: not there
-    unsigned channel;                        // of the message that is arriving
+    struct kubelet_channels channels;        // of the WebSocket
     struct gs_buf message;                   // of channels other than stdin
     bool stdin_ended, finished;
 };
@@ -88,9 +88,9 @@ static void resize(struct kubelet_remote *r, struct gs_slice text)
 // Other channels than stdin have short messages.
 static void on_short_message(struct kubelet_remote *r, struct gs_slice message)
 {
-    if (r->channel == CHANNEL_RESIZE)
+    if (r->channels.channel == CHANNEL_RESIZE)
         resize(r, message);
-    else if (r->channel == CHANNEL_CLOSE && r->version >= 5 && message.len == 1 &&
+    else if (r->channels.channel == CHANNEL_CLOSE && r->version >= 5 && message.len == 1 &&
              *message.data == CHANNEL_STDIN)
         end_stdin(r);
 }
@@ -99,21 +99,18 @@ static void on_message(void *arg, enum websocket_opcode opcode, struct gs_slice 
                        bool last)
 {
     struct kubelet_remote *r = arg;
-    if (first) {
-        r->channel = UINT16_MAX; // not known yet
+    struct gs_slice bytes;
+    if (first)
         gs_buf_clear(&r->message);
-    }
-    if (r->channel == UINT16_MAX && part.len) {
-        r->channel = (uint8_t)*part.data++;
-        part.len--;
-    }
-    if (r->channel == CHANNEL_STDIN) {
-        if (part.len && !r->stdin_ended && r->options.has_stdin)
-            r->cb.on_stdin(r->arg, part);
+    if (!kubelet_channels_receive(&r->channels, part, first, &bytes))
+        return;
+    if (r->channels.channel == CHANNEL_STDIN) {
+        if (bytes.len && !r->stdin_ended && r->options.has_stdin)
+            r->cb.on_stdin(r->arg, bytes);
         return;
     }
-    if (part.len <= MAX_RESIZE - r->message.len)
-        gs_buf_add_slice(&r->message, part);
+    if (bytes.len <= MAX_RESIZE - r->message.len)
+        gs_buf_add_slice(&r->message, bytes);
     if (last)
         on_short_message(r, gs_buf_slice(&r->message));
 }
@@ -286,6 +283,7 @@ static void remote_free(struct kubelet_remote *r)
 {
     gs_timer_free(r->idle);
     gs_timer_free(r->opening);
+    kubelet_channels_finish(&r->channels);
     websocket_free(r->websocket);
     spdy_free(r->spdy);
     gs_buf_finish(&r->message);
@@ -324,16 +322,16 @@ static struct kubelet_remote *open_websocket(struct kubelet_remote *r, struct ht
     if (offered && !protocol) {
         refuse(x, 400, "BadRequest",
                "unable to negotiate protocol: the server accepts [v5.channel.k8s.io "
-               "v4.channel.k8s.io channel.k8s.io]");
+               "v4.channel.k8s.io v4.base64.channel.k8s.io channel.k8s.io "
+               "base64.channel.k8s.io]");
         return NULL;
     }
     http_add_header(x, "Sec-WebSocket-Accept", accept);
     if (protocol)
         http_add_header(x, "Sec-WebSocket-Protocol", protocol);
-    r->version = gs_streq(protocol, websocket_protocols[0])   ? 5
-                 : gs_streq(protocol, websocket_protocols[1]) ? 4
-                                                              : 1;
+    r->version = protocol && *protocol == 'v' ? (unsigned)(protocol[1] - '0') : 1;
     r->websocket = websocket_new(&websocket_callbacks, r);
+    kubelet_channels_init(&r->channels, r->websocket, protocol);
     r->connection = http_reply_upgrade(x, "websocket", &connection_callbacks, r);
     if (!r->connection)
         refuse(x, 501, "NotImplemented", "this connection cannot be upgraded");
@@ -369,13 +367,10 @@ static struct kubelet_remote *open_spdy(struct kubelet_remote *r, struct http_ex
 
 static void send_on(struct kubelet_remote *r, unsigned channel, struct gs_slice bytes)
 {
-    const char head = (char)channel;
-    if (r->spdy) {
-        if (r->streams[channel])
-            spdy_stream_write(r->streams[channel], bytes);
-        return;
-    }
-    websocket_send(r->websocket, WEBSOCKET_BINARY, gs_slice_make(&head, 1), bytes);
+    if (r->websocket)
+        kubelet_channels_send(&r->channels, channel, bytes);
+    else if (r->streams[channel])
+        spdy_stream_write(r->streams[channel], bytes);
 }
 
 // What the kubelet sends first: a client may wait for it.

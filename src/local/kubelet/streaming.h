@@ -6,6 +6,8 @@
 
 #include "local/kubelet/kubelet_private.h"
 
+#include "net/websocket/websocket.h"
+
 enum {
     KUBELET_STREAM_IDLE_MS =
         4 * 60 * 60 * 1000,                 // the kubelet's --streaming-connection-idle-timeout
@@ -14,9 +16,34 @@ enum {
     KUBELET_STREAMS_PER_POD = 64,           // sessions of all kinds
 };
 
+// --- channels.c: numbered channels over the messages of a WebSocket ---
+// The first byte of a message is the number of its channel. In the protocols of base64, messages
+// are text: the number is a character from '0' on, and base64 follows. Source: the Kubernetes
+// package wsstream.
+
+enum { KUBELET_NO_CHANNEL = 256 };
+
+struct kubelet_channels {
+    struct websocket *websocket; // borrowed
+    bool base64;
+    bool headed;                 // the first byte of the arriving message was read
+    unsigned channel;            // of the arriving message; KUBELET_NO_CHANNEL: none
+    struct gs_buf digits, bytes; // base64 that is not decoded yet, and decoded bytes
+};
+
+// protocol: its name; NULL: the binary one without a name.
+void kubelet_channels_init(struct kubelet_channels *c, struct websocket *websocket,
+                           const char *protocol);
+void kubelet_channels_finish(struct kubelet_channels *c);
+void kubelet_channels_send(struct kubelet_channels *c, unsigned channel, struct gs_slice bytes);
+// A part of a message, as in websocket_callbacks. *ret: its bytes for c->channel, until the next
+// call. False: it is for no channel.
+bool kubelet_channels_receive(struct kubelet_channels *c, struct gs_slice part, bool first,
+                              struct gs_slice *ret);
+
 // --- remote.c: the client's side of exec and attach ---
-// The channels of one session over WebSocket (v5.channel.k8s.io and older) or SPDY
-// (v4.channel.k8s.io).
+// The channels of one session over WebSocket (v5.channel.k8s.io and older, binary or base64) or
+// SPDY (v4.channel.k8s.io).
 
 struct kubelet_remote;
 
@@ -113,7 +140,7 @@ void kubelet_streams_close_all(struct kubelet *k);
 // with an error.
 bool kubelet_spdy_protocol(struct http_exchange *x, const char *const *supported, const char **ret);
 
-// --- attach.c, exec.c, portforward.c ---
+// --- attach.c, exec.c, portforward.c (portforward.h) ---
 void kubelet_attach(struct kubelet *k, struct kubelet_container *c, struct http_exchange *x);
 void kubelet_exec(struct kubelet *k, struct kubelet_container *c, struct http_exchange *x);
 void kubelet_port_forward(struct kubelet *k, const struct kubelet_worker *w,

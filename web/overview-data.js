@@ -177,6 +177,19 @@ async function readPending() {
     reason: no.has(key(s.labels)) ? "Unschedulable: no node has room" : why.get(key(s.labels)) || "starting"})).sort((a, b) => a.since - b.since);
 }
 
+let problemsServed = true; // by gpuscale up
+
+// What gpuscale up knows about pods that do not run: [{namespace, name, pods, reason, text, remedy}]
+async function readProblems() {
+  if (!problemsServed) return [];
+  try {
+    return await get("gpuscale/problems");
+  } catch {
+    problemsServed = false;
+    return [];
+  }
+}
+
 export const simulatedDriver = (l) => (l.DCGM_FI_DRIVER_VERSION || l.DriverVersion || "").endsWith("-simulated");
 
 const poolLabels = ["gpuscale_dev_pool", "karpenter_sh_nodepool", "cloud_google_com_gke_nodepool", "eks_amazonaws_com_nodegroup",
@@ -210,9 +223,9 @@ async function readNodes() {
 
 // wanted(gpus): those whose memory, temperature and power are shown.
 export async function readOverview(wanted) {
-  const [gpus, hpas, pending, {nodes, pools}, alerts] = await Promise.all([readGpus([""], wanted), readHpas(), readPending(), readNodes(), get("alerts")]);
+  const [gpus, hpas, pending, {nodes, pools}, alerts, problems] = await Promise.all([readGpus([""], wanted), readHpas(), readPending(), readNodes(), get("alerts"), readProblems()]);
   const known = new Set(nodes.map((n) => n.name));
-  return {hpas, pending, nodes, pools, alerts: alerts.alerts,
+  return {hpas, pending, problems, nodes, pools, alerts: alerts.alerts,
     // A removed node took its GPUs along.
     gpus: gpus.filter((g) => g.state !== "missing" || known.size === 0 || known.has(g.node))};
 }

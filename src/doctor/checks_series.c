@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "doctor/doctor_private.h"
 #include "kube/object.h"
+#include "nodes/pool.h"
 
 #include <math.h>
 #include <string.h>
@@ -243,7 +244,7 @@ static bool is_on_gke(const struct doctor_examination *e)
     const json_t *node;
 
     json_array_foreach (doctor_items(e, "nodes"), i, node)
-        if (kube_label(node, "cloud.google.com/gke-accelerator") && !doctor_node_embedded(node))
+        if (kube_label(node, "cloud.google.com/gke-accelerator") && !nodes_is_embedded(node))
             return true;
     return false;
 }

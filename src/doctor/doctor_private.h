@@ -101,7 +101,6 @@ bool doctor_is_gpu_node(const json_t *node);  // it has GPUs, or its labels say 
 int64_t doctor_gpus(const json_t *resources); // whole GPUs of a map of quantities, MIG devices too
 int64_t doctor_pod_gpus(const json_t *pod);
 bool doctor_node_ready(const json_t *node);
-bool doctor_node_embedded(const json_t *node); // a node of gpuscale up: its exporter is no pod
 bool doctor_selects(const json_t *map, const json_t *obj); // a Service's selector and an object
 bool doctor_label_selects(const json_t *label_selector, const json_t *obj);
 // "key=value,key2=value2", caller frees.

@@ -258,12 +258,6 @@ bool doctor_node_ready(const json_t *node)
     return kube_condition_true(node, "Ready");
 }
 
-bool doctor_node_embedded(const json_t *node)
-{
-    return doctor_contains(codec_json_str(node, "status", "nodeInfo", "kubeletVersion", NULL),
-                           "-gpuscale.");
-}
-
 // --- selectors ---
 
 bool doctor_selects(const json_t *map, const json_t *obj)

@@ -11,6 +11,8 @@
 #include "kube/kubeconfig.h"
 #include "kube/object.h"
 #include "replay/history.h"
+#include "up/console/console.h"
+#include "web/reply.h"
 
 #include <arpa/inet.h>
 #include <ctype.h>
@@ -172,7 +174,9 @@ static struct gs_error *start_node(struct up_cluster *c, const struct up_options
     c->cluster = local_cluster_new(c->loop, c->client, c->node_name, c->data_dir);
     c->workloads = controllers_workloads_new(c->cluster);
     c->services = services_new(c->cluster);
+    c->pools_json = nodes_pools_json(c->pools.items, c->pools.len);
     c->scheduler = controllers_scheduler_new(c->cluster, ids, c->devices.n);
+    controllers_scheduler_set_pools(c->scheduler, c->pools_json);
     const struct local_kubelet_config kubelet = {
         .self_exe = c->self_exe,
         .images = c->images,
@@ -284,6 +288,9 @@ static void write_kubelet_metrics(void *kubelet, struct gs_buf *out)
     kubelet_write_metrics(kubelet, out);
 }
 
+// GET: what the status block shows about pods that do not run.
+#define PROBLEMS_PATH "/api/v1/gpuscale/problems"
+
 // Paths of the engine's HTTP API that other parts answer. The autoscaler starts later.
 static bool handle_extension(void *arg, struct http_exchange *x, struct gs_slice path)
 {
@@ -294,6 +301,8 @@ static bool handle_extension(void *arg, struct http_exchange *x, struct gs_slice
         replay_history_api_handle(c->history, x);
     else if (c->adapter && gs_slice_eq_str(path, ADAPTER_STATUS_PATH))
         adapter_handle(c->adapter, x);
+    else if (c->problems && gs_slice_eq_str(path, PROBLEMS_PATH))
+        web_reply_data(x, console_problems_json(c->problems));
     else
         return false;
     return true;
@@ -514,6 +523,7 @@ void up_cluster_free(struct up_cluster *c)
     up_pki_finish(&c->pki);
     machines_gpus_finish(&c->devices);
     nodes_pools_finish(&c->pools);
+    json_decref(c->pools_json);
     free(c->targets);
     free(c->collectors);
     for (size_t i = 0; i < c->n_images; i++)

@@ -70,9 +70,7 @@ struct gs_error *promql_special_label_replace(struct promql_eval *ev,
 {
     struct gs_slice pattern = string_arg(call, 4);
     struct tsdb_regex *regex;
-    struct gs_error *err = promql_regex_check(pattern);
-    if (!err)
-        err = tsdb_regex_new(pattern, &regex);
+    struct gs_error *err = tsdb_regex_new(pattern, &regex);
     if (err) {
         gs_error_free(err);
         return gs_error_new(GS_ECONFLICT,

@@ -220,8 +220,7 @@ void template_humanize_duration(double v, struct gs_buf *out)
 static struct gs_error *compile_cached(struct gs_slice pattern, struct gs_regex **ret)
 {
     static const struct gs_regex_options options = {.any_bytes = true, .match_limit = MATCH_LIMIT};
-    struct gs_error *err = gs_regex_new(pattern, &options, ret);
-    return err ? gs_error_wrap(err, "error parsing regexp") : NULL;
+    return gs_regex_new(pattern, &options, ret);
 }
 
 struct gs_error *template_regex_match(struct gs_slice pattern, struct gs_slice text, bool *ret)

@@ -457,7 +457,7 @@ json_t *local_api_patch(const struct local_api_request *r)
     CODEC_AUTO_JSON json_t *before = json_incref(old->tree);
     CODEC_AUTO_JSON json_t *served = local_api_to_served(r, before);
     const struct kube_type *type = kube_schema_find(kube_api_version(served), r->res->kind);
-    json_t *status = local_api_apply_patch(r, type, served, &patched);
+    json_t *status = local_api_apply_patch(r, type && type->custom ? NULL : type, served, &patched);
     if (!status)
         status = local_api_check_object(r, patched);
     if (!status)

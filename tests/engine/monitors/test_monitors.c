@@ -301,7 +301,7 @@ static void test_mistakes_are_named(void **state)
         {"\"endpoints\":[{\"port\":\"m\",\"scrapeTimeout\":\"40s\"}]",
          "scrape timeout greater than scrape interval"},
         {"\"endpoints\":[{\"relabelings\":[{\"regex\":\"(\",\"targetLabel\":\"a\"}]}]",
-         "missing closing parenthesis"},
+         "missing closing )"},
         {"\"endpoints\":[{\"metricRelabelings\":[{\"action\":\"hashmod\",\"targetLabel\":\"a\"}]}]",
          "requires non-zero modulus"},
         {"\"endpoints\":[{\"oauth2\":{\"clientId\":{}}}]",

@@ -34,7 +34,8 @@ static struct gs_error *find_stored(const struct rules_runner *r, const struct r
     for (size_t i = 0; i < rule->n_labels; i++)
         // The stored value of a template is its result, which differs between alerts.
         if (!memmem(rule->labels[i].value.data, rule->labels[i].value.len, "{{", 2))
-            m[n++] = (struct tsdb_matcher){rule->labels[i].name, rule->labels[i].value, TSDB_EQ, NULL};
+            m[n++] =
+                (struct tsdb_matcher){rule->labels[i].name, rule->labels[i].value, TSDB_EQ, NULL};
     GS_CLEANUP(tsdb_refs_finish) struct tsdb_refs refs = {0};
     GS_CLEANUP(tsdb_samples_finish) struct tsdb_samples samples = {0};
     GS_AUTO_BUF struct gs_buf key = {0};

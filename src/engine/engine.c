@@ -387,6 +387,8 @@ static struct gs_error *compose(struct engine *e)
     e->scrapes = scrape_manager_new(e->loop, e->db, &scraping);
     e->rules = rules_manager_new(e->loop, e->db, e->promql, e->o.external_url);
     rules_manager_set_discovery(e->rules, e->o.kube, &e->sd_stats);
+    if (e->o.alert_times)
+        rules_manager_set_timing(e->rules, GS_TAKE(e->o.alert_times));
     if (e->o.kube && e->o.kube_state)
         err = state_metrics_feed_new(
             e->loop, e->db, e->o.kube,

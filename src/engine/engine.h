@@ -61,6 +61,7 @@ struct engine_options {
     // runtime.log_level of the configuration changes the log level of the process. Without it, the
     // level is that of the start.
     bool sets_log_level;
+    const struct rules_timing *alert_times; // read by engine_new; NULL: RULES_TIMING_DEFAULT
     bool exemplars; // store them: as many as storage.exemplars of the configuration allows
     int64_t poll_ms;
     struct engine_ledger_options ledger;

@@ -261,6 +261,9 @@ static struct gs_error *make_engine(struct server *r, const struct engine_flags 
         if (err)
             return gs_error_wrap(err, "--storage.path");
     }
+    const struct rules_timing alert_times = {f->outage_tolerance_ns / GS_NS_PER_MS,
+                                             f->for_grace_ns / GS_NS_PER_MS,
+                                             f->resend_delay_ns / GS_NS_PER_MS};
     struct engine_options o = {
         .config_path = f->config_file,
         .store = {.retention_ms = f->retention_ns / GS_NS_PER_MS,
@@ -273,6 +276,7 @@ static struct gs_error *make_engine(struct server *r, const struct engine_flags 
                   .max_samples = (size_t)f->max_samples,
                   .timeout_ms = f->query_timeout_ns / GS_NS_PER_MS},
         .max_queries = (size_t)f->max_concurrency,
+        .alert_times = &alert_times,
         .kube = r->kube,
         .kube_state = f->kube_state,
         .kube_rules = f->kube_rules,

@@ -276,12 +276,12 @@ void promql_eval_print_labels(const struct promql_eval *ev, struct tsdb_labels l
 // --- equal label sets ---
 
 static struct gs_error *merge_into(struct promql_series *into, const struct promql_series *s,
-                                   size_t n_steps, bool strict, const char *conflict)
+                                   size_t n_steps, const char *conflict)
 {
     for (size_t i = 0; i < n_steps; i++) {
-        if (promql_absent(s->v[i]) && !strict)
+        if (promql_absent(s->v[i]))
             continue;
-        if (strict || !promql_absent(into->v[i]))
+        if (!promql_absent(into->v[i]))
             return gs_error_new(GS_ECONFLICT, "%s",
                                 conflict ? conflict
                                          : "vector cannot contain metrics with the same labelset");
@@ -291,7 +291,7 @@ static struct gs_error *merge_into(struct promql_series *into, const struct prom
 }
 
 struct gs_error *promql_eval_merge_equal(struct promql_eval *ev, struct promql_matrix *m,
-                                         bool strict, const char *conflict)
+                                         const char *conflict)
 {
     size_t cap = 16;
     while (cap < m->n * 2)
@@ -305,8 +305,7 @@ struct gs_error *promql_eval_merge_equal(struct promql_eval *ev, struct promql_m
         while (table[at] && !tsdb_labels_equal(m->series[table[at] - 1].labels, l))
             at = (at + 1) & (cap - 1);
         if (table[at]) {
-            err =
-                merge_into(&m->series[table[at] - 1], &m->series[i], m->n_steps, strict, conflict);
+            err = merge_into(&m->series[table[at] - 1], &m->series[i], m->n_steps, conflict);
             continue;
         }
         m->series[kept] = m->series[i];
@@ -316,11 +315,6 @@ struct gs_error *promql_eval_merge_equal(struct promql_eval *ev, struct promql_m
         m->set = NULL;
     m->n = kept;
     return err;
-}
-
-struct gs_error *promql_eval_check_unique(struct promql_eval *ev, struct promql_matrix *m)
-{
-    return promql_eval_merge_equal(ev, m, true, NULL);
 }
 
 // *ret_done: the label sets without names are cached, and all differ.
@@ -362,7 +356,7 @@ static bool same_metadata(const struct promql_eval *ev, struct tsdb_labels a, st
     return true;
 }
 
-static struct gs_error *drop_names(struct promql_eval *ev, struct promql_matrix *m, bool strict)
+struct gs_error *promql_eval_drop_names(struct promql_eval *ev, struct promql_matrix *m)
 {
     bool done = false;
     if (promql_features() & PROMQL_DELAYED_NAMES) {
@@ -383,12 +377,7 @@ static struct gs_error *drop_names(struct promql_eval *ev, struct promql_matrix 
         if (err)
             return err;
     }
-    return same ? NULL : promql_eval_merge_equal(ev, m, strict, NULL);
-}
-
-struct gs_error *promql_eval_drop_names(struct promql_eval *ev, struct promql_matrix *m)
-{
-    return drop_names(ev, m, false);
+    return same ? NULL : promql_eval_merge_equal(ev, m, NULL);
 }
 
 struct gs_error *promql_eval_drop_delayed(struct promql_eval *ev, struct promql_matrix *m)
@@ -406,7 +395,7 @@ struct gs_error *promql_eval_drop_delayed(struct promql_eval *ev, struct promql_
     if (!any)
         return NULL;
     m->set = NULL;
-    return promql_eval_merge_equal(ev, m, false, NULL);
+    return promql_eval_merge_equal(ev, m, NULL);
 }
 
 // --- calls ---
@@ -479,7 +468,7 @@ static struct gs_error *eval_rollup(struct promql_eval *ev, const struct promql_
     struct promql_matrix m = {0};
     struct gs_error *err = promql_eval_rollup(ev, n->u.call.fn, n, &m);
     if (!err && !n->u.call.fn->keep_name)
-        err = drop_names(ev, &m, true);
+        err = promql_eval_drop_names(ev, &m);
     *ret = m;
     return err;
 }

@@ -61,7 +61,7 @@ static struct gs_error *replace_in(struct promql_eval *ev, struct promql_matrix 
         if (err)
             return err;
     }
-    return promql_eval_merge_equal(ev, m, false, NULL);
+    return promql_eval_merge_equal(ev, m, NULL);
 }
 
 struct gs_error *promql_special_label_replace(struct promql_eval *ev,
@@ -110,7 +110,7 @@ struct gs_error *promql_special_label_join(struct promql_eval *ev, const struct 
         err = set_label(ev, &m.series[i], dst, gs_buf_slice(&value));
     }
     if (!err)
-        err = promql_eval_merge_equal(ev, &m, false, NULL);
+        err = promql_eval_merge_equal(ev, &m, NULL);
     if (!err)
         *ret = m;
     return err;

@@ -69,6 +69,14 @@ void rules_set_free(struct rules_set *s);
 
 struct rules_runner; // the state of one group: active alerts, last errors, durations
 
+// Times of alerts, as Prometheus' flags --rules.alert.*. All in milliseconds.
+struct rules_timing {
+    int64_t outage_tolerance_ms; // alerts that were active before are not restored
+    int64_t for_grace_ms;        // minimum time until a restored, pending alert fires
+    int64_t resend_delay_ms;     // between notifications of the same alert
+};
+#define RULES_TIMING_DEFAULT ((struct rules_timing){60 * 60 * 1000, 10 * 60 * 1000, 60 * 1000})
+
 struct rules_runner_config {
     struct tsdb *db;
     struct promql_engine *engine;
@@ -76,6 +84,7 @@ struct rules_runner_config {
     size_t n_external_labels;
     const char *external_url;
     int64_t query_offset_ms; // interval of groups that set none
+    struct rules_timing timing;
 };
 
 // A result of a rule. The runner appends it to the store.
@@ -108,6 +117,8 @@ struct discovery_stats;
 struct rules_manager *rules_manager_new(uv_loop_t *loop, struct tsdb *db,
                                         struct promql_engine *engine, const char *external_url);
 void rules_manager_free(struct rules_manager *m);
+// Before the first rules are applied. Without it: RULES_TIMING_DEFAULT.
+void rules_manager_set_timing(struct rules_manager *m, const struct rules_timing *timing);
 // kube: the cluster of kubernetes_sd_configs without an api_server, or NULL. stats: counters of
 // discovery, or NULL.
 void rules_manager_set_discovery(struct rules_manager *m, struct kube_client *kube,

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/turn.h"
 
 #include <math.h>
 
@@ -40,7 +41,7 @@ static struct gs_error *pause_query(struct promql_eval *ev)
     struct promql_engine *e = ev->engine;
     if (!e->pause(e->pause_arg))
         return gs_error_new(GS_EUNAVAIL, "query was canceled in expression evaluation");
-    ev->turn_ns = gs_mono_ns() + GS_TURN_NS;
+    ev->turn_ns = gs_mono_ns() + gs_turn_ns();
     return NULL;
 }
 
@@ -58,7 +59,7 @@ struct gs_error *promql_eval_check_time(struct promql_eval *ev)
     int64_t now_ns = gs_mono_ns();
     if (now_ns > ev->deadline_ns)
         return gs_error_new(GS_ETIMEOUT, "query timed out in expression evaluation");
-    return now_ns > ev->turn_ns ? pause_query(ev) : NULL;
+    return now_ns >= ev->turn_ns ? pause_query(ev) : NULL;
 }
 
 struct gs_error *promql_eval_count(struct promql_eval *ev, size_t samples)

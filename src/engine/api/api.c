@@ -5,10 +5,10 @@
 #include "base/clock.h"
 
 enum { DEFAULT_QUERIES = 20 }; // the value of Prometheus
-// Time of queries and of remote writes in one iteration of the loop.
-#define QUERIES_TURN_NS (20 * GS_NS_PER_MS)
-#define WRITES_TURN_NS  (5 * GS_NS_PER_MS)
-#define MAX_WRITES      4 // in progress
+// Time of queries and of remote writes in one iteration of the loop (base/turn.h).
+#define QUERIES_TURNS 4
+#define WRITES_TURNS  1
+#define MAX_WRITES    4 // in progress
 #define DEFAULT_MAX_REPLY ((size_t)128 * 1024 * 1024)
 enum { GET = 1, POST = 2, PUT = 4, GET_POST = GET | POST, POST_PUT = POST | PUT };
 
@@ -295,8 +295,8 @@ struct gs_error *engine_api_new(const struct engine_api_config *cfg, struct engi
     a->cors = cors;
     a->cfg.max_reply = cfg->max_reply ? cfg->max_reply : DEFAULT_MAX_REPLY;
     const struct engine_api_queue_options queries = {
-        cfg->max_queries ? cfg->max_queries : DEFAULT_QUERIES, QUERIES_TURN_NS, refuse_query};
-    const struct engine_api_queue_options writes = {MAX_WRITES, WRITES_TURN_NS,
+        cfg->max_queries ? cfg->max_queries : DEFAULT_QUERIES, QUERIES_TURNS, refuse_query};
+    const struct engine_api_queue_options writes = {MAX_WRITES, WRITES_TURNS,
                                                     engine_api_refuse_write};
     a->queue = engine_api_queue_new(cfg->loop, &queries);
     promql_engine_set_pause(cfg->promql, engine_api_queue_pause, a->queue);

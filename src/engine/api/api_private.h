@@ -212,7 +212,7 @@ void engine_api_otlp(struct engine_api_request *r);
 
 struct engine_api_queue_options {
     size_t max_begun; // maximum number of requests in progress
-    int64_t turn_ns;  // time of requests in one iteration of the loop
+    int turns;        // time of requests in one iteration of the loop, base/turn.h
     // Replies to a request that cannot begin.
     void (*refuse)(struct engine_api_request *r, enum engine_api_error type, const char *why);
 };

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/turn.h"
 #include "codec/encoding.h"
 #include "engine/remote/remote_private.h"
 #include "metrics/write.h"
@@ -221,7 +222,7 @@ static bool check_labels(struct remote_incoming *w)
 bool remote_incoming_go_on(void *arg)
 {
     struct remote_incoming *w = arg;
-    if (!w->q->go_on || gs_mono_ns() - w->turn_ns < GS_TURN_NS)
+    if (!w->q->go_on || gs_mono_ns() - w->turn_ns < gs_turn_ns())
         return true;
     w->paused = true;
     if (!w->q->go_on(w->q->arg))

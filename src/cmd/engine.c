@@ -228,6 +228,14 @@ static const struct gs_opt rows[] = {
      .group = "Queries",
      .help =
          "Maximum number of queries in progress. Others wait, limited by --web.max-connections."},
+    {.name = "query.max-reply-size",
+     .arg = "SIZE",
+     .def = "128MB",
+     .type = GS_OPT_STRING,
+     AT(max_reply),
+     .group = "Queries",
+     .help = "Maximum size of a reply before compression. All replies that are being written have "
+             "twice as much."},
 
     {.name = "rules.alert.for-outage-tolerance",
      .arg = "DURATION",

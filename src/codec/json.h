@@ -44,6 +44,9 @@ struct gs_error *codec_json_parse(struct gs_slice text, bool strict, json_t **re
 // Prints on one line, without blanks, with keys in insertion order and "/" not escaped. Numbers are
 // in the shortest form that parses to the same value, as in Go's encoder; reals keep a ".0".
 void codec_json_dump(const json_t *j, struct gs_buf *out);
+// The same, with a call of go_on before each element of an array. The rest is left out after false.
+void codec_json_dump_slowly(const json_t *j, struct gs_buf *out, bool (*go_on)(void *arg),
+                            void *arg);
 void codec_json_dump_pretty(const json_t *j,
                             struct gs_buf *out); // 2-space indent, as kubectl -o json
 char *codec_json_text(const json_t *j);          // as codec_json_dump; caller frees

@@ -356,6 +356,7 @@ static struct gs_error *make_api(struct engine *e)
         .lookback_ms = o->query.lookback_ms ? o->query.lookback_ms : DEFAULT_LOOKBACK_MS,
         .timeout_ms = o->query.timeout_ms ? o->query.timeout_ms : DEFAULT_TIMEOUT_MS,
         .max_queries = o->max_queries,
+        .max_reply = o->max_reply,
         .external_url = o->external_url,
         .route_prefix = o->route_prefix,
         .cors_origin = o->cors_origin,

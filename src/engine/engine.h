@@ -43,6 +43,7 @@ struct engine_options {
     struct tsdb_config store;
     struct promql_config query;
     size_t max_queries;       // concurrent queries of the HTTP API; 0: 20
+    size_t max_reply;         // bytes of a response of the HTTP API; 0: 128 MiB
     struct kube_client *kube; // NULL: no cluster
     bool kube_state;          // store the cluster's objects as kube_* series
     bool kube_rules;          // evaluate its PrometheusRule objects

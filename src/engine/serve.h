@@ -28,6 +28,7 @@ struct engine_flags {
     const char *storage_path, *retention_size;
     int64_t retention_ns, max_series, flush_deadline_ns;
     int64_t lookback_ns, query_timeout_ns, max_samples, max_concurrency;
+    const char *max_reply;
     const char *kubeconfig;
     bool kube_state, kube_rules, kube_monitors;
     const char *kube_state_labels, *kube_monitors_selector;

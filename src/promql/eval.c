@@ -8,6 +8,10 @@
 
 #include <math.h>
 
+// The part of the memory of a query that texts of its labels may take. The table of the texts has
+// them a second time, outside of the arena.
+enum { OWN_TEXTS = 8 };
+
 // --- what nodes need ---
 
 const struct promql_steps *promql_eval_steps(const struct promql_eval *ev)
@@ -170,6 +174,10 @@ struct gs_error *promql_eval_intern(struct promql_eval *ev, struct gs_slice text
     if (!copy)
         return gs_error_new(GS_ELIMIT, "query needs more than its limit of %zu bytes of memory",
                             ev->cfg.max_bytes);
+    if (text.len > ev->cfg.max_bytes / OWN_TEXTS - ev->own_bytes)
+        return gs_error_new(GS_ELIMIT, "query creates more than its limit of %zu bytes of labels",
+                            ev->cfg.max_bytes / OWN_TEXTS);
+    ev->own_bytes += text.len;
     gs_grow(&ev->own_texts, &ev->own_cap, ev->n_own, sizeof(*ev->own_texts));
     ev->own_texts[ev->n_own++] = gs_slice_make(copy, text.len);
     gs_hmap_put(ev->own_symbols, text, (void *)(uintptr_t)ev->n_own);

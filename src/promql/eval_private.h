@@ -181,6 +181,7 @@ struct promql_eval {
     struct gs_hmap *own_symbols; // text -> index + 1
     struct gs_slice *own_texts;  // by index; in the arena
     size_t n_own, own_cap;
+    size_t own_bytes; // of these texts
     // __type__ and __unit__, which are removed with the metric name. TSDB_NO_SYMBOL: not in use
     uint32_t metadata[2];
     size_t samples, work;

@@ -143,7 +143,7 @@ static void test_bodies(void **state)
                  "application/x-protobuf]");
     push(f, "application/json", "br", GS_SLICE("{}"));
     assert_reply(f, 400, "unsupported compression: br. Only \"gzip\" or no compression supported");
-    assert_ok(codec_gzip(GS_SLICE("{}"), &packed));
+    assert_ok(codec_gzip(GS_SLICE("{}"), NULL, NULL, &packed));
     push(f, "application/json; charset=utf-8", "gzip", gs_buf_slice(&packed));
     assert_reply(f, 200, "{}");
     push(f, "application/x-protobuf", NULL, GS_SLICE(""));

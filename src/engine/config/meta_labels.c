@@ -240,7 +240,7 @@ void engine_config_check_meta_labels(struct codec_reader *r, const json_t *item,
                         .any = s->sd.n_files || s->sd.n_http};
     for (size_t i = 0; i < s->sd.n_kubernetes; i++)
         x.on |= 1U << s->sd.kubernetes[i].role |
-                (s->sd.kubernetes[i].attach_node ? (unsigned)ON_ATTACHED : 0);
+                (s->sd.kubernetes[i].attach.node ? (unsigned)ON_ATTACHED : 0);
     check_rules(&x, check_target_label);
     x.rules = &s->metric_relabel;
     x.list = json_object_get(item, "metric_relabel_configs");

@@ -65,9 +65,9 @@ static struct gs_error *replace_in(struct promql_eval *ev, struct promql_matrix 
         struct gs_slice src = label_of(ev, m->series[i].labels, string_arg(call, 3));
         if (!tsdb_regex_expand(regex, src, replacement, &value))
             continue;
-        struct gs_error *err =
-            value.overflow ? value_too_long("label_replace")
-                           : set_label(ev, &m->series[i], dst, gs_buf_slice(&value));
+        struct gs_error *err = value.overflow
+                                   ? value_too_long("label_replace")
+                                   : set_label(ev, &m->series[i], dst, gs_buf_slice(&value));
         if (!err)
             err = promql_eval_work(ev, WORK_OF_LABELS + src.len + value.len);
         if (err)

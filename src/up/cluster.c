@@ -10,6 +10,7 @@
 #include "hpa/explain_api.h"
 #include "kube/kubeconfig.h"
 #include "kube/object.h"
+#include "nvmlsim/simulation/simulation.h"
 #include "replay/history.h"
 #include "up/console/console.h"
 #include "web/reply.h"
@@ -153,16 +154,15 @@ static struct gs_error *write_kubeconfig(struct up_cluster *c)
 static struct gs_error *start_node(struct up_cluster *c, const struct up_options *o)
 {
     const char *const *ids = (const char *const *)c->devices.ids;
-    GS_AUTO_FREE char *sim_env = gs_format("%s=%s", NVMLSIM_ENV, c->devices.sim_name);
-    GS_AUTO_FREE char *sim_library = gs_format("GPUSCALE_NVML_LIBRARY=%s", c->devices.sim_library);
-    GS_AUTO_FREE const char **env = gs_alloc_array(o->env.len + 3, sizeof(*env));
+    GS_CLEANUP(simulation_env_finish) struct simulation_env sim = {0};
+    if (c->devices.simulated)
+        simulation_env_init(&sim, c->devices.sim_name, c->devices.sim_library);
+    GS_AUTO_FREE const char **env = gs_alloc_array(o->env.len + sim.n + 1, sizeof(*env));
     size_t n = 0;
-    for (size_t i = 0; i < o->env.len; i++)
+    for (size_t i = 0; i < sim.n; i++)
+        env[n++] = sim.items[i];
+    for (size_t i = 0; i < o->env.len; i++) // those of --env take precedence
         env[n++] = o->env.items[i];
-    if (c->devices.simulated) {
-        env[n++] = sim_env;
-        env[n++] = sim_library;
-    }
     CODEC_AUTO_JSON json_t *labels = machines_gpu_labels(&c->devices), *taints = json_array();
     if (c->devices.n) { // by which guides select nodes
         codec_json_set_str(labels, "node.kubernetes.io/instance-type", "g4dn.xlarge");

@@ -141,7 +141,7 @@ static void expected_lines(struct gs_slice text, enum metrics_format format,
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const struct metrics_limits few = {
-        .max_line = 32, .skip_long_lines = true, .max_labels = 2};
+        .max_line = 32, .skip_over_limits = true, .max_labels = 2};
     struct gs_slice text = gs_slice_make(data, size);
     for (int f = METRICS_TEXT; f <= METRICS_OPENMETRICS; f++) {
         round_trip(text, (enum metrics_format)f);

@@ -194,7 +194,7 @@ static struct gs_error *take_line(struct metrics_reader *r)
 
 static struct gs_error *long_line(struct metrics_reader *r)
 {
-    if (!r->limits.skip_long_lines)
+    if (!r->limits.skip_over_limits)
         return gs_error_new(GS_ELIMIT, "line %zu: longer than %zu bytes", r->number,
                             r->limits.max_line);
     if (!r->n_skipped++)

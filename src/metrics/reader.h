@@ -32,10 +32,12 @@ struct metrics_sample {
 
 struct metrics_limits {
     size_t max_line;            // bytes, 0: 64 KiB
-    bool skip_long_lines;       // longer ones are left out and counted, instead of an error
     size_t max_labels;          // 0: 64
     size_t max_samples;         // 0: none
     size_t max_name, max_value; // bytes of a label's name and value, 0: none
+    // Lines over max_line are left out and counted; metrics_parse also leaves out those with more
+    // than max_labels. Otherwise they are errors.
+    bool skip_over_limits;
 };
 
 // on_sample returns false to stop. A malformed line is GS_EINVAL "line 12, column 7: …".
@@ -120,8 +122,8 @@ struct gs_error *metrics_read_text(struct gs_slice text,
                                    void (*on_sample)(void *arg, const struct metrics_line *line,
                                                      const struct metrics_label *labels, size_t n),
                                    void *arg);
-// The number of lines of the text that skip_long_lines has left out. *ret_first: the first of them,
-// if there is one.
+// The number of lines of the text that skip_over_limits has left out. *ret_first: the first of
+// them, if there is one.
 size_t metrics_reader_skipped(const struct metrics_reader *r, struct gs_slice *ret_first);
 // Called during long runs of lines that are not samples; false ends the text with GS_ECONFLICT.
 // NULL: none.

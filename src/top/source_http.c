@@ -74,7 +74,8 @@ static bool on_sample(void *arg, const struct metrics_sample *s)
 
 struct gs_error *top_source_read_exposition(struct gs_slice text, struct top_samples *ret)
 {
-    static const struct metrics_limits limits = {.max_labels = TOP_MAX_LABELS};
+    static const struct metrics_limits limits = {.max_labels = TOP_MAX_LABELS,
+                                                 .skip_over_limits = true};
     struct exposition x = {ret, NULL, gs_unix_ms()};
     struct gs_error *err = metrics_parse(text, METRICS_TEXT, &limits, on_sample, &x);
     if (x.err) {
@@ -106,7 +107,7 @@ static bool read_pair(const json_t *pair, double *ret_value, int64_t *ret_ms)
     return !err;
 }
 
-// A series with its value or values.
+// A series with its value or values. One with too many labels is left out.
 static struct gs_error *read_series(const json_t *item, struct top_samples *ret)
 {
     struct top_label labels[TOP_MAX_LABELS];
@@ -115,8 +116,10 @@ static struct gs_error *read_series(const json_t *item, struct top_samples *ret)
     json_t *value;
     json_object_foreach (json_object_get(item, "metric"), name, value) {
         struct gs_slice text = gs_slice_make(json_string_value(value), json_string_length(value));
-        if (!json_is_string(value) || s.n_labels == TOP_MAX_LABELS)
-            return gs_error_new(GS_EPROTO, "a series has labels that are no text, or too many");
+        if (!json_is_string(value))
+            return gs_error_new(GS_EPROTO, "a series has labels that are no text");
+        if (s.n_labels == TOP_MAX_LABELS)
+            return NULL;
         if (gs_streq(name, "__name__"))
             s.name = text;
         else

@@ -34,7 +34,7 @@ struct top_samples {
     const char *note; // what is missing, clean; NULL: nothing
 };
 
-enum { TOP_MAX_SAMPLES = 200000, TOP_MAX_LABELS = 64, TOP_MAX_BYTES = 256 << 20 };
+enum { TOP_MAX_SAMPLES = 200000, TOP_MAX_LABELS = 256, TOP_MAX_BYTES = 256 << 20 };
 
 void top_samples_finish(struct top_samples *s);
 // Copies the sample. GS_ELIMIT: too many.

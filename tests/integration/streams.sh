@@ -196,4 +196,5 @@ wait "$client" || code=$?
 [ "$code" = 137 ] || fail "exit code $code of a session whose pod was deleted"
 wait_for "the command of a deleted pod has ended" gone "sleep 9$$"
 
+scaling_works
 stop_up

@@ -98,13 +98,15 @@ static bool add_name(void *arg, const struct metrics_sample *s)
     return true;
 }
 
-static void test_long_lines_can_be_skipped(void **state)
+static void test_lines_over_a_limit_can_be_skipped(void **state)
 {
-    const struct metrics_limits limits = {.max_line = 20, .skip_long_lines = true};
+    const struct metrics_limits limits = {
+        .max_line = 20, .max_labels = 2, .skip_over_limits = true};
     static const char text[] = "a 1\n"
                                "# HELP b a long text about the family\n"
                                "b{x=\"0123456789abc\"} 2\n"
-                               "c 3\n";
+                               "d{x=\"\",y=\"\",z=\"\"} 3\n"
+                               "c 4\n";
     GS_AUTO_BUF struct gs_buf names = {0};
     assert_ok(metrics_parse_text(gs_slice_of(text), &limits, add_name, &names));
     assert_string_equal(names.data, "ac");
@@ -121,7 +123,7 @@ int main(void)
         cmocka_unit_test(test_types),
         cmocka_unit_test(test_errors_have_line_and_column),
         cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_long_lines_can_be_skipped),
+        cmocka_unit_test(test_lines_over_a_limit_can_be_skipped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,7 +29,8 @@ struct monitors_count {
     size_t selected, rejected, waiting; // waiting: for a Secret or ConfigMap
 };
 struct monitors_count monitors_count(const struct monitors *m);
-// Why an object ("serviceMonitor/NS/NAME") has no jobs; NULL: it has jobs or does not exist.
+// Why an object ("serviceMonitor/NS/NAME") or one of its endpoints has no job; NULL: all have, or
+// it does not exist.
 const char *monitors_error(const struct monitors *m, const char *name);
 // Iterates over objects whose endpoints scrape a port twice; *pos starts at 0. Returns the text;
 // NULL: the end. Both texts are borrowed until an object changes.

@@ -474,7 +474,7 @@ static struct gs_error *read_body(struct ingestion *p, struct gs_slice body,
 {
     static const struct metrics_limits limits = {
         .max_line = MAX_LINE,
-        .skip_long_lines = true,
+        .skip_over_limits = true,
         .max_labels = MAX_LABELS,
         .max_samples = MAX_SAMPLES,
     };

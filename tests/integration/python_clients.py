@@ -5,6 +5,7 @@ The namespace default has the running pod "web", which serves files over HTTP at
 COLOUR, and the Service "web" at port 80. Each client is a function. Prints one line for each; exit code 1: a check failed.
 
 Usage: python_clients.py CLIENT"""
+import socket
 import sys
 from base64 import b64decode, b64encode
 
@@ -125,12 +126,25 @@ def refused_status(query):
         return e.status_code
 
 
+def official_proxy(core):
+    read = core.connect_get_namespaced_service_proxy_with_path
+    check("proxy of a Service", "hello\n", read("web:80", "default", "hello"))
+    check("proxy of a pod", "hello\n", core.connect_get_namespaced_pod_proxy_with_path("web:8000", "default", "hello"))
+    check("a large reply", 10_000_000, len(read("web:http", "default", "large", _preload_content=False).data))
+    node = core.list_node().items[0]
+    check("proxy of a node", "ok", core.connect_get_node_proxy_with_path(node.metadata.name, "healthz"))
+    port = node.status.daemon_endpoints.kubelet_endpoint.port
+    with socket.create_connection(("127.0.0.1", port)):
+        pass
+
+
 def official():
     from kubernetes import client, config
     config.load_kube_config()
     core = client.CoreV1Api()
     official_port_forward(core)
     official_exec(core)
+    official_proxy(core)
     every_subprotocol()
 
 

@@ -44,6 +44,9 @@ struct local_api {
     struct gs_hmap *openapi; // documents by name, generated on first request
     struct local_api_crds *crds;
     struct local_api_aggregation *aggregation;
+    struct local_api_forwarder forwarder;
+    struct local_api_tls_servers *tls_servers;
+    size_t proxy_turn; // of the addresses of a Service
     struct tls_signing_key *token_key;
     struct gs_timer *quota_timer;
     char *ca_pem;

@@ -32,6 +32,10 @@ struct gs_error *local_api_new(uv_loop_t *loop, const struct local_api_config *c
 void local_api_free(struct local_api *api); // ends watches, closes the store
 void local_api_handle(void *api, struct http_exchange *x);
 
+// A boolean parameter of the query, as kube-apiserver reads them: false if it is absent, "0" or
+// "false" in any case ("False" of Python clients).
+bool local_api_query_bool(const struct http_exchange *x, const char *name);
+
 // Authenticates a token of a service account: for http_server_config.check_token. The strings of
 // *ret stay valid until the next call.
 bool local_api_check_token(void *api, const char *token, struct http_identity *ret);

@@ -212,11 +212,13 @@ static void test_redirects_lead_through_the_proxy(void **state)
         {"relative/x", "relative/x"},
         {"?q", "?q"},
         {"https://elsewhere/x", "https://elsewhere/x"},
-        {"https://127.0.0.1:81/x?u=http://127.0.0.1:80/", "https://127.0.0.1:81/x?u=http://127.0.0.1:80/"},
+        {"https://127.0.0.1:81/x?u=http://127.0.0.1:80/",
+         "https://127.0.0.1:81/x?u=http://127.0.0.1:80/"},
         {"", ""},
     };
     const struct local_api_forward to = {.ip = "127.0.0.1", .port = 80, .prefix = "/prefix/proxy"};
-    AUTO_GOT struct got plain = send_request(*state, "GET", SERVICES "/web:80/proxy/redirect", NULL);
+    AUTO_GOT struct got plain =
+        send_request(*state, "GET", SERVICES "/web:80/proxy/redirect", NULL);
     AUTO_GOT struct got tls =
         send_request(*state, "GET", SERVICES "/https:web:443/proxy/redirect", NULL);
 
@@ -248,13 +250,13 @@ static void test_servers_that_cannot_be_reached_are_named(void **state)
     expect(*state, "/api/v1/nodes/none/proxy/", 404, "nodes \\\"none\\\" not found");
     expect(*state, SERVICES "/web:81/proxy/", 503,
            "no service port 81 found for service \\\"web\\\"");
-    expect(*state, SERVICES "/web/proxy/", 503,
-           "no endpoints available for service \\\"web\\\"");
+    expect(*state, SERVICES "/web/proxy/", 503, "no endpoints available for service \\\"web\\\"");
     expect(*state, SERVICES "/web:other/proxy/", 503,
            "no endpoints available for service \\\"web:other\\\"");
     expect(*state, SERVICES "/empty/proxy/", 503,
            "no endpoints available for service \\\"empty\\\"");
-    expect(*state, SERVICES "/ftp:web:80/proxy/", 400, "invalid service request \\\"ftp:web:80\\\"");
+    expect(*state, SERVICES "/ftp:web:80/proxy/", 400,
+           "invalid service request \\\"ftp:web:80\\\"");
     expect(*state, PODS "/a:b:c:d/proxy/", 400, "invalid pod request");
     expect(*state, PODS "/web:1/proxy/", 503,
            "error trying to reach service: dial tcp 127.0.0.1:1: connect: connection refused");
@@ -273,16 +275,15 @@ static void test_nodes_without_a_port_are_their_kubelet(void **state)
 {
     struct fixture *f = *state;
     const struct local_api_kubelet kubelet = {.serve = serve_kubelet};
-    CODEC_AUTO_JSON json_t *status =
-        json_pack("{s:{s:{s:{s:i}}, s:[{s:s, s:s}]}}", "status", "daemonEndpoints",
-                  "kubeletEndpoint", "Port", 10250, "addresses", "type", "InternalIP", "address",
-                  "127.0.0.1");
+    CODEC_AUTO_JSON json_t *status = json_pack(
+        "{s:{s:{s:{s:i}}, s:[{s:s, s:s}]}}", "status", "daemonEndpoints", "kubeletEndpoint", "Port",
+        10250, "addresses", "type", "InternalIP", "address", "127.0.0.1");
     GS_AUTO_FREE char *other =
         gs_format("/api/v1/nodes/node-1:%u/proxy/a", http_server_port(f->plain));
 
     local_api_set_kubelet(f->k.api, "node-1", &kubelet);
-    kube_patch(f->k.client, KUBE_NODES, NULL, "node-1", "status", KUBE_MERGE_PATCH, status, call_took,
-               &f->k);
+    kube_patch(f->k.client, KUBE_NODES, NULL, "node-1", "status", KUBE_MERGE_PATCH, status,
+               call_took, &f->k);
     assert_int_equal(await(&f->k), 200);
     expect(f, "/api/v1/nodes/node-1/proxy/metrics", 200, "kubelet /metrics");
     expect(f, "/api/v1/nodes/https:node-1:10250/proxy/pods", 200, "kubelet /pods");

@@ -146,8 +146,6 @@ bool local_api_filter_matches(const struct local_api_filter *f, const struct loc
                               const json_t *stored);
 
 // --- list_options.c: the parameters of lists and watches ---
-// True: the parameter is given, and is neither "0" nor "false".
-bool local_api_query_bool(const struct http_exchange *x, const char *name);
 json_t *local_api_check_list_options(const struct local_api_request *r);
 struct local_api_watch_options {
     bool initial;      // all existing objects first

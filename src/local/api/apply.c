@@ -544,7 +544,7 @@ json_t *local_api_apply(const struct local_api_request *r)
         .type = applied_type(r, config),
         .manager = {query_manager(r), APPLY, kube_api_version(config), r->sub ? r->sub : ""},
         .entries = read_entries(live),
-        .force = gs_streq(http_query(r->x, "force"), "true"),
+        .force = local_api_query_bool(r->x, "force"),
     };
     if (live && json_array_size(a.entries) == 0)
         add_first_manager(&a, served);

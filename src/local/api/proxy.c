@@ -14,7 +14,6 @@
 #include <inttypes.h>
 #include <strings.h>
 
-
 // --- the path ---
 
 void local_api_proxy_path_finish(struct local_api_proxy_path *p)
@@ -294,9 +293,9 @@ static const struct local_api_kubelet *kubelet_of_node(const struct local_api *a
 static bool is_kubelet_port(const struct local_api *api, const struct destination *d)
 {
     const json_t *node = find(api, "nodes", "", d->name);
-    GS_AUTO_FREE char *port = gs_format(
-        "%" PRId64,
-        codec_json_int(node, 0, "status", "daemonEndpoints", "kubeletEndpoint", "Port", NULL));
+    GS_AUTO_FREE char *port =
+        gs_format("%" PRId64, codec_json_int(node, 0, "status", "daemonEndpoints",
+                                             "kubeletEndpoint", "Port", NULL));
     return node && (!*d->port || strcmp(d->port, port) == 0);
 }
 
@@ -360,8 +359,8 @@ char *local_api_forward_location(const struct local_api_forward *to, const char 
     const char *path;
     struct gs_slice target = host_of(location, &path);
     GS_AUTO_FREE char *server = gs_format("%s:%u", to->ip, to->port);
-    bool elsewhere = target.len && !gs_slice_eq_str(target, server) &&
-                     !(host && gs_slice_eq_str(target, host));
+    bool elsewhere =
+        target.len && !gs_slice_eq_str(target, server) && !(host && gs_slice_eq_str(target, host));
     size_t len = strlen(to->prefix);
     if (elsewhere || *path != '/')
         return gs_strdup(location);

@@ -32,6 +32,10 @@ struct gs_error *local_api_new(uv_loop_t *loop, const struct local_api_config *c
 void local_api_free(struct local_api *api); // ends watches, closes the store
 void local_api_handle(void *api, struct http_exchange *x);
 
+// A boolean parameter of the query, as kube-apiserver reads them: false if it is absent, "0" or
+// "false" in any case ("False" of Python clients).
+bool local_api_query_bool(const struct http_exchange *x, const char *name);
+
 // Authenticates a token of a service account: for http_server_config.check_token. The strings of
 // *ret stay valid until the next call.
 bool local_api_check_token(void *api, const char *token, struct http_identity *ret);
@@ -48,12 +52,36 @@ struct local_api_kubelet {
     void (*logs)(void *ctx, const json_t *pod, struct http_exchange *x);
     // Connect requests on …/pods/NAME/exec, attach and portforward (`subresource`). NULL: refused.
     void (*connect)(void *ctx, const char *subresource, const json_t *pod, struct http_exchange *x);
+    // The kubelet's own HTTP API: nodes/NAME/proxy/PATH. NULL: refused.
+    void (*serve)(void *ctx, const char *path, struct http_exchange *x);
     void *ctx;
 };
 // Requests for pods of `node` are served by k (copied); NULL: no longer. Requests for pods without
 // a node are served by the first kubelet.
 void local_api_set_kubelet(struct local_api *api, const char *node,
                            const struct local_api_kubelet *k);
+
+// A request of the subresource proxy of a pod, a Service or a node, as its server gets it.
+struct local_api_forward {
+    const char *ip; // numeric
+    uint16_t port;
+    const char *target; // path and query of the request line, already encoded
+    const char *prefix; // what the path of the proxy has before the server's path
+};
+// Who forwards such requests over plain HTTP. NULL: they fail with 503. Requests with https: are
+// sent by the API server itself.
+struct local_api_forwarder {
+    // Answers the exchange, now or later. `to` is borrowed.
+    void (*forward)(void *ctx, struct http_exchange *x, const struct local_api_forward *to);
+    void *ctx;
+};
+void local_api_set_forwarder(struct local_api *api, const struct local_api_forwarder *f); // copied
+// A redirect of such a server, as the client must follow it. host: of the client's request. Caller
+// frees.
+char *local_api_forward_location(const struct local_api_forward *to, const char *location,
+                                 const char *host);
+// A header with which a caller proves its identity to the API, which no other server may get.
+bool local_api_is_credential(const char *header);
 
 // The built-in kinds whose objects take part in garbage collection, as owners and as dependents:
 // all but events. Objects of custom resources do, too.

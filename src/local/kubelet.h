@@ -76,6 +76,12 @@ void kubelet_free(struct kubelet *k);
 // resident memory of a container's processes; shared pages count for each process.
 void kubelet_write_metrics(struct kubelet *first, struct gs_buf *out);
 
+// The kubelet's own HTTP API (/healthz, /metrics, /metrics/cadvisor, /metrics/resource, /pods,
+// /stats/summary): an http_handler. Callers must be authenticated.
+void kubelet_handle(void *kubelet, struct http_exchange *x);
+// Where a server listens for that API: the daemon endpoint of the node. 0: nowhere.
+void kubelet_set_port(struct kubelet *k, uint16_t port);
+
 // The main function of the supervisor process. Runs argv as its child, forwards SIGTERM, and exits
 // with the child's status. Kills all descendants when the child or the parent ends.
 int kubelet_pod_shim_main(int argc, char **argv);

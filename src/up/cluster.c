@@ -24,6 +24,7 @@
 
 #define API_PORT        6443
 #define EXPORTER_PORT   9400
+#define KUBELET_PORT    10250
 #define PROMETHEUS_PORT 9090
 #define STOP_TIMEOUT_MS 15000
 // Sampling and scraping run twice as often as by default. Even with the worst offset between the
@@ -106,6 +107,26 @@ static struct gs_error *read_images(struct up_cluster *c, const struct gs_opt_li
     return NULL;
 }
 
+// A server with the certificate and the users of the API.
+static struct gs_error *serve_users(struct up_cluster *c, uint16_t port,
+                                    const char *const *public_paths, http_handler handler,
+                                    void *ctx, struct http_server **ret)
+{
+    const struct http_server_config server = {
+        .address = LOOPBACK,
+        .port = port,
+        .cert_pem = c->pki.server.cert_pem,
+        .key_pem = c->pki.server.key_pem,
+        .client_ca_pem = c->pki.ca.cert_pem,
+        .bearer_token = c->pki.token,
+        .check_token = local_api_check_token,
+        .check_token_arg = c->api,
+        .require_identity = true,
+        .public_paths = public_paths,
+    };
+    return http_server_start(c->loop, &server, handler, ctx, ret);
+}
+
 static struct gs_error *start_api(struct up_cluster *c, const struct up_options *o)
 {
     static const char *const public_paths[] = {"/healthz", "/livez", "/readyz", NULL};
@@ -120,20 +141,8 @@ static struct gs_error *start_api(struct up_cluster *c, const struct up_options 
     struct gs_error *err = local_api_new(c->loop, &api, &c->api);
     if (!err)
         err = choose_port(o->api_port, API_PORT, "the Kubernetes API", "api-port", &c->api_port);
-    const struct http_server_config server = {
-        .address = LOOPBACK,
-        .port = c->api_port,
-        .cert_pem = c->pki.server.cert_pem,
-        .key_pem = c->pki.server.key_pem,
-        .client_ca_pem = c->pki.ca.cert_pem,
-        .bearer_token = c->pki.token,
-        .check_token = local_api_check_token,
-        .check_token_arg = c->api,
-        .require_identity = true,
-        .public_paths = public_paths,
-    };
     if (!err)
-        err = http_server_start(c->loop, &server, local_api_handle, c->api, &c->server);
+        err = serve_users(c, c->api_port, public_paths, local_api_handle, c->api, &c->server);
     if (err)
         return gs_error_wrap(err, "Kubernetes API");
     c->http = http_client_new_loopback(c->loop, local_api_handle, c->api, &self);
@@ -175,6 +184,7 @@ static struct gs_error *start_node(struct up_cluster *c, const struct up_options
     c->workloads = controllers_workloads_new(c->cluster);
     c->services = services_new(c->cluster);
     c->pools_json = nodes_pools_json(c->pools.items, c->pools.len);
+    local_api_set_forwarder(c->api, &(struct local_api_forwarder){services_forward, c->services});
     c->scheduler = controllers_scheduler_new(c->cluster, ids, c->devices.n);
     controllers_scheduler_set_pools(c->scheduler, c->pools_json);
     const struct local_kubelet_config kubelet = {
@@ -192,6 +202,18 @@ static struct gs_error *start_node(struct up_cluster *c, const struct up_options
         .api_port = c->api_port,
     };
     return kubelet_new(c->cluster, c->api, &kubelet, &c->kubelet);
+}
+
+// Clients find the port in the status of the node. A second cluster gets another one.
+static struct gs_error *start_kubelet_api(struct up_cluster *c)
+{
+    uint16_t port = free_port(KUBELET_PORT);
+    struct gs_error *err = serve_users(c, port ? port : free_port(0), NULL, kubelet_handle,
+                                       c->kubelet, &c->kubelet_server);
+    if (err)
+        return gs_error_wrap(err, "the kubelet's API");
+    kubelet_set_port(c->kubelet, http_server_port(c->kubelet_server));
+    return NULL;
 }
 
 static struct gs_error *start_exporter(struct up_cluster *c, const struct up_options *o,
@@ -434,6 +456,8 @@ struct gs_error *up_cluster_start(uv_loop_t *loop, const struct up_options *o,
     if (!err)
         err = start_node(c, o);
     if (!err)
+        err = start_kubelet_api(c);
+    if (!err)
         err = start_exporter(c, o, line, arg);
     if (!err)
         err = start_machines(c, line, arg);
@@ -497,6 +521,7 @@ void up_cluster_free(struct up_cluster *c)
     if (!c)
         return;
     http_server_stop(c->server);
+    http_server_stop(c->kubelet_server);
     http_server_stop(c->prometheus);
     up_feed_free(c->autoscaler_feed);
     autoscaler_free(c->node_autoscaler);
@@ -511,6 +536,8 @@ void up_cluster_free(struct up_cluster *c)
     up_release_free(c->release);
     up_machines_free(c->machines);
     kubelet_free(c->kubelet);
+    if (c->api)
+        local_api_set_forwarder(c->api, NULL);
     services_free(c->services);
     controllers_scheduler_free(c->scheduler);
     controllers_workloads_free(c->workloads);

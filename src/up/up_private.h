@@ -264,7 +264,8 @@ struct up_cluster {
     uint16_t api_port, exporter_port, prometheus_port;
 
     struct local_api *api;
-    struct http_server *server;
+    struct http_server *server;         // the Kubernetes API
+    struct http_server *kubelet_server; // the API of the first node's kubelet
     struct http_client *http;
     struct kube_client *client;
     struct local_cluster *cluster;

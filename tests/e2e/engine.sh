@@ -49,7 +49,7 @@ is 'count(kube_pod_info)' none || fail "the engine reads pods without a right to
 ok "without rights there is no pod, and the engine runs on"
 
 kubectl create clusterrole gpuscale-engine --verb=get,list,watch \
-    --resource=pods,services,endpoints,nodes,namespaces,deployments.apps,replicasets.apps,daemonsets.apps,statefulsets.apps,jobs.batch,cronjobs.batch,poddisruptionbudgets.policy,horizontalpodautoscalers.autoscaling,endpointslices.discovery.k8s.io >/dev/null
+    --resource=pods,services,endpoints,nodes,namespaces,resourcequotas,limitranges,deployments.apps,replicasets.apps,daemonsets.apps,statefulsets.apps,jobs.batch,cronjobs.batch,poddisruptionbudgets.policy,horizontalpodautoscalers.autoscaling,endpointslices.discovery.k8s.io >/dev/null
 kubectl create clusterrolebinding gpuscale-engine --clusterrole=gpuscale-engine --user=gpuscale-engine >/dev/null
 wait_for "kube_pod_info of three pods" is 'count(kube_pod_info{namespace="ml"})' 3
 is 'sum(kube_pod_status_phase{namespace="ml",phase="Running"})' 3 || fail "phases: $(value 'sum(kube_pod_status_phase{namespace="ml",phase="Running"})')"

@@ -5,6 +5,8 @@ The namespace default has the running pod "web", which serves files over HTTP at
 COLOUR, and the Service "web" at port 80. Each client is a function. Prints one line for each; exit code 1: a check failed.
 
 Usage: python_clients.py CLIENT"""
+import asyncio
+import socket
 import sys
 from base64 import b64decode, b64encode
 
@@ -14,7 +16,7 @@ def check(what, expected, got):
         sys.exit(f"{what}: {got!r} instead of {expected!r}")
 
 
-def http_get(sock, path="/hello"):
+def http_get(sock, path="/hello.txt"):
     """Sends a request on a connected socket, and returns the body of the reply."""
     sock.sendall(f"GET {path} HTTP/1.0\r\nHost: web\r\n\r\n".encode())
     reply = b""
@@ -101,7 +103,7 @@ def every_subprotocol():
             send(connection, base64, 1, b"errors are read-only")
             if base64:
                 connection.send("0!!!!")
-            for piece in (b"GET /hel", b"", b"lo HTTP/1.0\r", b"\n\r\n"):
+            for piece in (b"GET /hel", b"", b"lo.txt HTTP/1.0\r", b"\n\r\n"):
                 send(connection, base64, 0, piece)
             got = messages(connection, base64)
             check("first message", (8000).to_bytes(2, "little"), got[0][:2])
@@ -125,15 +127,126 @@ def refused_status(query):
         return e.status_code
 
 
+def official_proxy(core):
+    read = core.connect_get_namespaced_service_proxy_with_path
+    check("proxy of a Service", "hello\n", read("web:80", "default", "hello.txt"))
+    check("proxy of a pod", "hello\n", core.connect_get_namespaced_pod_proxy_with_path("web:8000", "default", "hello.txt"))
+    check("a large reply", 10_000_000, len(read("web:http", "default", "large", _preload_content=False).data))
+    node = core.list_node().items[0]
+    check("proxy of a node", "ok", core.connect_get_node_proxy_with_path(node.metadata.name, "healthz"))
+    port = node.status.daemon_endpoints.kubelet_endpoint.port
+    with socket.create_connection(("127.0.0.1", port)):
+        pass
+
+
 def official():
     from kubernetes import client, config
     config.load_kube_config()
     core = client.CoreV1Api()
     official_port_forward(core)
     official_exec(core)
+    official_proxy(core)
     every_subprotocol()
 
 
+DEPLOYMENT = {
+    "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "scaled", "namespace": "default"},
+    "spec": {"replicas": 1, "selector": {"matchLabels": {"app": "scaled"}},
+             "template": {"metadata": {"labels": {"app": "scaled"}},
+                          "spec": {"containers": [{"name": "c", "image": "any", "command": ["sleep", "infinity"]}]}}}}
+
+
+# --- kr8s ---
+
+async def kr8s_client():
+    import httpx
+    import kr8s
+    from kr8s.asyncio.objects import ConfigMap, Deployment, Pod, Service
+    api = await kr8s.asyncio.api()
+    pod = await Pod.get("web")
+    check("exec", b"green\n", (await pod.exec(["sh", "-c", "echo $COLOUR"])).stdout)
+    check("logs", True, any([line async for line in pod.logs(tail_lines=1)]))
+    service = await Service.get("web")
+    check("proxy of a Service", "hello\n", (await service.proxy_http_get("hello.txt", port=80)).text)
+    for target in (pod, service):
+        async with target.portforward(8000, local_port="auto") as port, httpx.AsyncClient() as http:
+            check("port-forward", "hello\n", (await http.get(f"http://127.0.0.1:{port}/hello.txt")).text)
+            check("port-forward", 10_000_000, len((await http.get(f"http://127.0.0.1:{port}/large")).content))
+    deployment = await Deployment(DEPLOYMENT)
+    await deployment.create()
+    await deployment.scale(2)
+    await deployment.patch({"metadata": {"labels": {"patched": "yes"}}})
+    await deployment.wait("condition=Available", timeout=120)
+    async for event, seen in api.watch("deployments", namespace="default"):
+        check("watch", ("ADDED", "scaled", 2), (event, seen.name, seen.replicas))
+        break
+    await deployment.delete()
+    config = await ConfigMap({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "kr8s", "namespace": "default"}})
+    await config.create()
+    await config.delete()
+    check("resources", True, any(r["name"] == "servicemonitors" for r in await api.api_resources()))
+
+
+# --- lightkube ---
+
+def lightkube():
+    from lightkube import ApiError, Client
+    from lightkube.models.autoscaling_v1 import ScaleSpec
+    from lightkube.models.meta_v1 import ObjectMeta
+    from lightkube.resources.apps_v1 import Deployment
+    from lightkube.resources.core_v1 import ConfigMap, Node, Pod
+    client = Client(field_manager="lightkube")
+    check("list", True, "web" in [pod.metadata.name for pod in client.list(Pod, namespace="*")])
+    check("log", True, any(client.log("web", tail_lines=1)))
+    check("apply", {"a": "b"}, client.apply(ConfigMap(metadata=ObjectMeta(name="lightkube"), data={"a": "b"})).data)
+    check("patch", {"a": "b", "c": "d"}, client.patch(ConfigMap, "lightkube", {"data": {"c": "d"}}).data)
+    for event, seen in client.watch(ConfigMap, fields={"metadata.name": "lightkube"}):
+        check("watch", ("ADDED", "lightkube"), (event, seen.metadata.name))
+        break
+    client.delete(ConfigMap, "lightkube")
+    try:
+        client.get(ConfigMap, "lightkube")
+        sys.exit("a deleted object is still there")
+    except ApiError as e:
+        check("reason", "NotFound", e.status.reason)
+    client.create(Deployment.from_dict(DEPLOYMENT))
+    scale = Deployment.Scale(metadata=ObjectMeta(name="scaled", namespace="default"), spec=ScaleSpec(replicas=2))
+    check("scale", 2, client.replace(scale, "scaled").spec.replicas)
+    client.wait(Deployment, "scaled", for_conditions=["Available"])
+    client.delete(Deployment, "scaled")
+    check("nodes", 1, len(list(client.list(Node))))
+
+
+# --- kubernetes_asyncio ---
+
+async def asyncio_client():
+    from kubernetes_asyncio import client, config, watch
+    from kubernetes_asyncio.dynamic import DynamicClient
+    from kubernetes_asyncio.stream import WsApiClient
+    await config.load_kube_config()
+    async with client.ApiClient() as api:
+        core = client.CoreV1Api(api)
+        check("log", True, bool(await core.read_namespaced_pod_log("web", "default")))
+        check("proxy", "hello\n", await core.connect_get_namespaced_service_proxy_with_path("web:80", "default", "hello.txt"))
+        async with watch.Watch().stream(core.list_namespaced_pod, "default", timeout_seconds=60) as events:
+            async for event in events:
+                check("watch", ("ADDED", "web"), (event["type"], event["object"].metadata.name))
+                break
+        dynamic = await DynamicClient(api)
+        configs = await dynamic.resources.get(api_version="v1", kind="ConfigMap")
+        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "dynamic"}, "data": {"a": "1"}}
+        applied = await dynamic.server_side_apply(configs, body=body, namespace="default", field_manager="asyncio")
+        check("apply", "1", applied.data.a)
+        await configs.delete(name="dynamic", namespace="default")
+    async with WsApiClient() as api:
+        out = await client.CoreV1Api(api).connect_get_namespaced_pod_exec(
+            "web", "default", command=["sh", "-c", "echo $COLOUR"], stdin=False, stdout=True, stderr=True, tty=False)
+        check("exec", "green\n", out)
+
+
+CLIENTS = {"kubernetes": official, "kr8s": lambda: asyncio.run(kr8s_client()), "lightkube": lightkube,
+           "kubernetes_asyncio": lambda: asyncio.run(asyncio_client())}
+
 if __name__ == "__main__":
-    {"kubernetes": official}[sys.argv[1]]()
+    CLIENTS[sys.argv[1]]()
     print(f"ok: {sys.argv[1]}")

@@ -13,7 +13,7 @@ spec:
   containers:
   - name: web
     image: any
-    command: [sh, -c, "echo hello >hello; head -c 10000000 /dev/zero >large; exec python3 -m http.server 8000"]
+    command: [sh, -c, "echo hello >hello.txt; head -c 10000000 /dev/zero >large; exec python3 -m http.server 8000"]
     ports: [{name: http, containerPort: 8000}]
     env: [{name: COLOUR, value: green}]
     readinessProbe: {httpGet: {port: http}, periodSeconds: 1}
@@ -26,7 +26,7 @@ spec:
   ports: [{name: http, port: 80, targetPort: http}]
 Y
 kubectl wait --for=condition=Ready --timeout=180s pod/web
-for client in kubernetes; do
+for client in kubernetes kr8s lightkube kubernetes_asyncio; do
     timeout $patience "$python" "$source/tests/integration/python_clients.py" $client || fail "the client $client"
 done
 stop_up

@@ -485,7 +485,7 @@ static void test_definitions_have_a_quota(void **state)
                               "customresourcedefinitions=500 (delete some)");
     }
     assert_int_equal(status, 403);
-    assert_int_equal(made, 501);
+    assert_int_equal(made, 498); // three of built-in resources are there already
 }
 
 static void test_conversion_webhooks_are_stored_and_not_called(void **state)
@@ -504,6 +504,70 @@ static void test_conversion_webhooks_are_stored_and_not_called(void **state)
 
     assert_status(made, 201);
     assert_number(old, 1, "spec", "x");
+}
+
+// --- definitions of built-in resources ---
+
+#define STAND_IN                                                                                   \
+    "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/"                                     \
+    "servicemonitors.monitoring.coreos.com"
+#define PUBLISHED                                                                                  \
+    "{\"apiVersion\":\"apiextensions.k8s.io/"                                                      \
+    "v1\",\"kind\":\"CustomResourceDefinition\",\"metadata\":"                                     \
+    "{\"name\":\"servicemonitors.monitoring.coreos.com\",\"labels\":{\"published\":\"yes\"}},"     \
+    "\"spec\":{\"group\":\"monitoring.coreos.com\",\"names\":{\"kind\":\"ServiceMonitor\","        \
+    "\"plural\":"                                                                                  \
+    "\"servicemonitors\"},\"scope\":\"Namespaced\",\"versions\":[{\"name\":\"v1\",\"served\":"     \
+    "true,"                                                                                        \
+    "\"storage\":true,\"schema\":{\"openAPIV3Schema\":{\"type\":\"object\"}}}]}}"
+
+static void test_built_in_resources_of_other_groups_have_definitions(void **state)
+{
+    AUTO_REPLY struct reply crd = request(*state, "GET", STAND_IN, NULL);
+    const json_t *conditions = codec_json_get(crd.body, "status", "conditions", NULL);
+
+    assert_status(crd, 200);
+    assert_member(crd, "ServiceMonitor", "status", "acceptedNames", "kind");
+    assert_int_equal(json_array_size(conditions), 2);
+    for (size_t i = 0; i < 2; i++)
+        assert_string_equal(codec_json_str(json_array_get(conditions, i), "status", NULL), "True");
+}
+
+static void assert_replaced(struct harness *h, int status, const struct reply *r)
+{
+    AUTO_REPLY struct reply crd = request(h, "GET", STAND_IN, NULL);
+    AUTO_REPLY struct reply object =
+        request(h, "POST", "/apis/monitoring.coreos.com/v1/namespaces/default/servicemonitors",
+                "{\"metadata\":{\"name\":\"m\"},\"spec\":{\"selector\":{},\"endpoints\":[]}}");
+
+    assert_int_equal(r->status, status);
+    assert_member(crd, "yes", "metadata", "labels", "published");
+    assert_null(codec_json_get(crd.body, "metadata", "annotations", NULL));
+    assert_status(object, 201); // the built-in kind is still served
+}
+
+static void test_published_definitions_replace_those_of_built_in_resources(void **state)
+{
+    AUTO_REPLY struct reply tried =
+        request(*state, "POST",
+                "/apis/apiextensions.k8s.io/v1/customresourcedefinitions?dryRun=All", PUBLISHED);
+    AUTO_REPLY struct reply before = request(*state, "GET", STAND_IN, NULL);
+    AUTO_REPLY struct reply created = request(
+        *state, "POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", PUBLISHED);
+    AUTO_REPLY struct reply again = request(
+        *state, "POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", PUBLISHED);
+
+    assert_status(tried, 201);
+    assert_null(codec_json_get(before.body, "metadata", "labels", NULL));
+    assert_replaced(*state, 201, &created);
+    assert_status(again, 409);
+}
+
+static void test_published_definitions_are_applied_without_conflicts(void **state)
+{
+    AUTO_REPLY struct reply applied = request_with(*state, "PATCH", STAND_IN "?fieldManager=me",
+                                                   "application/apply-patch+yaml", NULL, PUBLISHED);
+    assert_replaced(*state, 201, &applied);
 }
 
 int main(void)
@@ -538,6 +602,12 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_definitions_have_a_quota, setup, teardown),
         cmocka_unit_test_setup_teardown(test_conversion_webhooks_are_stored_and_not_called, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(test_built_in_resources_of_other_groups_have_definitions,
+                                        setup, teardown),
+        cmocka_unit_test_setup_teardown(
+            test_published_definitions_replace_those_of_built_in_resources, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_published_definitions_are_applied_without_conflicts,
+                                        setup, teardown),
     };
     return cmocka_run_group_tests_name("api_crds", tests, NULL, NULL);
 }

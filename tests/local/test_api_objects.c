@@ -420,7 +420,7 @@ static void test_more_objects_than_the_quota_are_refused(void **state)
     struct harness h;
     (void)state;
     harness_open_with(
-        &h, &(struct local_api_config){.node_name = "here", .max_objects = 18, .max_pods = 2});
+        &h, &(struct local_api_config){.node_name = "here", .max_objects = 21, .max_pods = 2});
     AUTO_REPLY struct reply a = request(&h, "POST", PODS, POD("a"));
     AUTO_REPLY struct reply b = request(&h, "POST", PODS, POD("b"));
     AUTO_REPLY struct reply c = request(&h, "POST", PODS, POD("c"));
@@ -443,7 +443,7 @@ static void test_more_objects_than_the_quota_are_refused(void **state)
     assert_status(applied, 403);
     assert_member(second,
                   "configmaps \"y\" is forbidden: exceeded quota: gpuscale, requested: objects=1, "
-                  "used: objects=18, limited: objects=18 (delete some, or start gpuscale with a "
+                  "used: objects=21, limited: objects=21 (delete some, or start gpuscale with a "
                   "larger --max-objects)",
                   "message");
     // What is there can be changed and deleted, and events are still written.

@@ -287,6 +287,17 @@ static void test_large_collections_are_sent_as_the_client_reads(void **state)
     watch_stop(&w);
 }
 
+static void test_booleans_are_read_in_any_case(void **state)
+{
+    struct watched w;
+    AUTO_REPLY struct reply list = request(*state, "GET", CMS "?watch=False", NULL);
+
+    assert_member(list, "ConfigMapList", "kind");
+    watch_start(*state, &w, CMS "?watch=True&allowWatchBookmarks=True", NULL);
+    CODEC_AUTO_JSON json_t *end = end_of_initial(&w);
+    watch_stop(&w);
+}
+
 static void assert_refused(struct harness *h, const char *query, int status, const char *message)
 {
     GS_AUTO_FREE char *path = gs_format(CMS "?%s", query);
@@ -382,6 +393,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_initial_events_can_be_left_out, setup, teardown),
         cmocka_unit_test_setup_teardown(test_large_collections_are_sent_as_the_client_reads, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(test_booleans_are_read_in_any_case, setup, teardown),
         cmocka_unit_test_setup_teardown(test_wrong_combinations_of_options_are_refused, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_tables_have_columns_once, setup, teardown),

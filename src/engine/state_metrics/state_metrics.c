@@ -46,6 +46,12 @@ static const struct {
     [STATE_METRICS_BUDGETS] = {"poddisruptionbudgets",
                                {"policy", "v1", "poddisruptionbudgets"},
                                {state_metrics_budget_families}},
+    [STATE_METRICS_QUOTAS] = {"resourcequotas",
+                              {"", "v1", "resourcequotas"},
+                              {state_metrics_quota_families}},
+    [STATE_METRICS_LIMIT_RANGES] = {"limitranges",
+                                    {"", "v1", "limitranges"},
+                                    {state_metrics_limit_range_families}},
 };
 
 struct state_metrics {

@@ -25,7 +25,7 @@ struct state_metrics_config {
     "pods=[*],nodes=[*],deployments=[*],namespaces=[*],horizontalpodautoscalers=[*]"
 #define STATE_METRICS_DEFAULT_RESOURCES                                                            \
     "pods,nodes,deployments,replicasets,namespaces,horizontalpodautoscalers,"                      \
-    "daemonsets,statefulsets,jobs,cronjobs,poddisruptionbudgets"
+    "daemonsets,statefulsets,jobs,cronjobs,poddisruptionbudgets,resourcequotas,limitranges"
 
 // GS_EINVAL for an unknown resource or a malformed allow-list. client is borrowed.
 struct gs_error *state_metrics_new(uv_loop_t *loop, struct kube_client *client,

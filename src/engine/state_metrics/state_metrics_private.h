@@ -19,6 +19,8 @@ enum state_metrics_resource {
     STATE_METRICS_JOBS,
     STATE_METRICS_CRONJOBS,
     STATE_METRICS_BUDGETS,
+    STATE_METRICS_QUOTAS,
+    STATE_METRICS_LIMIT_RANGES,
     STATE_METRICS_N_RESOURCES,
 };
 
@@ -62,6 +64,8 @@ void state_metrics_flag(struct state_metrics_writer *w, bool on);
 void state_metrics_object_labels(struct state_metrics_writer *w, const json_t *obj);
 // ends an open sample with metadata.creationTimestamp in seconds; false: absent
 bool state_metrics_seconds(const char *rfc3339, double *ret);
+// The number of a quantity; false: it is malformed.
+bool state_metrics_amount(const json_t *quantity, double *ret);
 // Writes resource="nvidia_com_gpu",unit="integer" for each entry of a resource list. each(w, arg)
 // writes the labels before them.
 void state_metrics_resources(struct state_metrics_writer *w, const json_t *list,
@@ -154,3 +158,5 @@ extern const struct state_metrics_family state_metrics_statefulset_families[];
 extern const struct state_metrics_family state_metrics_job_families[];
 extern const struct state_metrics_family state_metrics_cronjob_families[];
 extern const struct state_metrics_family state_metrics_budget_families[];
+extern const struct state_metrics_family state_metrics_quota_families[];
+extern const struct state_metrics_family state_metrics_limit_range_families[];

@@ -187,7 +187,7 @@ static const char *resource_unit(const char *resource)
     return "integer";
 }
 
-static bool amount_of(const char *resource, const json_t *quantity, double *ret)
+bool state_metrics_amount(const json_t *quantity, double *ret)
 {
     struct gs_slice text = gs_slice_of(json_string_value(quantity));
     GS_AUTO_FREE char *number = NULL;
@@ -195,14 +195,14 @@ static bool amount_of(const char *resource, const json_t *quantity, double *ret)
         number = codec_json_text(quantity);
         text = gs_slice_of(number);
     }
-    bool cpu = gs_streq(resource, "cpu");
     int64_t v = 0;
-    struct gs_error *err =
-        cpu ? kube_quantity_parse_milli(text, &v) : kube_quantity_parse_value(text, &v);
-    gs_error_free(err);
+    GS_AUTO_ERROR struct gs_error *err = kube_quantity_parse_milli(text, &v);
     if (err)
         return false;
-    *ret = cpu ? (double)v / 1000 : (double)v;
+    bool saturated = v == INT64_MAX || v == INT64_MIN;
+    *ret = (double)v / 1000;
+    if (saturated && !(err = kube_quantity_parse_value(text, &v)))
+        *ret = (double)v;
     return true;
 }
 
@@ -214,7 +214,7 @@ void state_metrics_resources(struct state_metrics_writer *w, const json_t *list,
     json_t *quantity;
     json_object_foreach ((json_t *)list, key, quantity) {
         double v;
-        if (!amount_of(key, quantity, &v))
+        if (!state_metrics_amount(quantity, &v))
             continue;
         GS_AUTO_FREE char *name = gs_strdup(key);
         for (char *c = name; *c; c++)

@@ -455,7 +455,7 @@ bool local_api_aggregate(struct local_api_aggregation *a, struct http_exchange *
         if (strcmp(s->group, group) != 0 || strcmp(s->version, version) != 0)
             continue;
         if (s->available && s->proxy.client)
-            local_api_proxy_forward(&s->proxy, x);
+            local_api_proxy_forward(&s->proxy, x, NULL);
         else
             http_reply_text(x, 503, "service unavailable\n");
         return true;

@@ -3,6 +3,7 @@
 // to the API server.
 #pragma once
 
+#include "local/api.h"
 #include "local/api/registry.h"
 #include "local/api/store.h"
 #include "net/http/client.h"
@@ -42,6 +43,8 @@ struct local_api_proxy {
     struct local_api_proxied *first;
     size_t n;
 };
-void local_api_proxy_forward(struct local_api_proxy *p, struct http_exchange *x);
+// to: of the subresource proxy; NULL: the path and the identity of the caller are passed on.
+void local_api_proxy_forward(struct local_api_proxy *p, struct http_exchange *x,
+                             const struct local_api_forward *to);
 // Answers the open requests with 503 and frees the client. Not inside a callback of the client.
 void local_api_proxy_finish(struct local_api_proxy *p);

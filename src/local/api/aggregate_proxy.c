@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A forwarded request carries the caller's identity in the headers of an authenticating proxy, as
-// kube-apiserver does. Headers of that kind from the caller are not forwarded.
+// A request forwarded to an aggregated server carries the caller's identity in the headers of an
+// authenticating proxy, as kube-apiserver does. Headers of that kind from the caller are not
+// forwarded.
 #include "local/api/aggregate.h"
 
 #include "base/assert.h"
@@ -8,6 +9,8 @@
 #include "base/mem.h"
 #include "kube/status.h"
 #include "local/api/api_private.h"
+
+#include <strings.h>
 
 #define MAX_OPEN_REQUESTS  256 // of one server
 #define REQUEST_TIMEOUT_MS 60000
@@ -20,6 +23,9 @@ struct local_api_proxied {
     struct http_stream *stream; // of a watch or a log that is followed
     struct http_op *op;         // NULL once done
     bool streamed;
+    // Of the subresource proxy, for redirects of the server; prefix NULL: of an aggregated server.
+    char *prefix, *ip;
+    uint16_t port;
 };
 
 static void proxied_unlink(struct local_api_proxied *r)
@@ -35,13 +41,20 @@ static void proxied_unlink(struct local_api_proxied *r)
     r->proxy = NULL;
 }
 
+static void proxied_free(struct local_api_proxied *r)
+{
+    free(r->prefix);
+    free(r->ip);
+    free(r);
+}
+
 static void on_client_gone(void *arg)
 {
     struct local_api_proxied *r = arg;
 
     http_op_cancel(r->op);
     proxied_unlink(r);
-    free(r);
+    proxied_free(r);
 }
 
 static void on_stream_closed(void *arg)
@@ -52,7 +65,7 @@ static void on_stream_closed(void *arg)
         http_op_cancel(r->op);
         proxied_unlink(r);
     }
-    free(r);
+    proxied_free(r);
 }
 
 static void on_proxied_data(void *arg, struct gs_slice bytes)
@@ -64,6 +77,30 @@ static void on_proxied_data(void *arg, struct gs_slice bytes)
         r->x = NULL;
     }
     http_stream_write(r->stream, bytes);
+}
+
+// Headers of the reply that mean something to the client of the subresource proxy.
+static void add_reply_headers(const struct local_api_proxied *r,
+                              const struct http_response *response)
+{
+    static const struct http_header names[] = {{"cache-control", "Cache-Control"},
+                                               {"content-disposition", "Content-Disposition"},
+                                               {"etag", "ETag"},
+                                               {"last-modified", "Last-Modified"},
+                                               {"set-cookie", "Set-Cookie"},
+                                               {"www-authenticate", "WWW-Authenticate"}};
+    const struct local_api_forward to = {.ip = r->ip, .port = r->port, .prefix = r->prefix};
+
+    for (size_t i = 0; i < GS_ARRAY_LEN(names); i++) {
+        GS_AUTO_FREE char *value = gs_slice_dup(http_response_header(response, names[i].name));
+        if (value && *value)
+            http_add_header(r->x, names[i].value, value);
+    }
+    GS_AUTO_FREE char *location = gs_slice_dup(http_response_header(response, "location"));
+    if (!location || !*location)
+        return;
+    GS_AUTO_FREE char *shown = local_api_forward_location(&to, location, http_header(r->x, "Host"));
+    http_add_header(r->x, "Location", shown);
 }
 
 static void on_proxied_done(void *arg, const struct http_response *response, struct gs_error *err)
@@ -79,7 +116,9 @@ static void on_proxied_done(void *arg, const struct http_response *response, str
         http_stream_end(stream);
         return;
     }
-    free(r);
+    if (!err && r->prefix)
+        add_reply_headers(r, response);
+    proxied_free(r);
     if (err)
         kube_reply_failure(x, 503, "ServiceUnavailable", "error trying to reach service: %s",
                            gs_error_message(err));
@@ -100,6 +139,26 @@ static void add_header(struct header_list *l, const char *name, const char *valu
         l->items[l->n++] = (struct http_header){name, value};
 }
 
+// All but those of the connection and those that the client library sets.
+static void copy_headers(struct header_list *l, const struct http_exchange *x)
+{
+    static const char *const own[] = {"Accept-Encoding",    "Connection", "Content-Length",
+                                      "Content-Type",       "Expect",     "Host",
+                                      "Keep-Alive",         "TE",         "Trailer",
+                                      "Transfer-Encoding",  "Upgrade",    "Proxy-Connection",
+                                      "Proxy-Authorization"};
+    const char *name, *value;
+
+    for (size_t i = 0; (value = http_header_nth(x, i, &name)); i++) {
+        bool kept = !local_api_is_credential(name) && !gs_has_control(value) &&
+                    !gs_lists_word(http_header(x, "Connection"), name);
+        for (size_t k = 0; kept && k < GS_ARRAY_LEN(own); k++)
+            kept = strcasecmp(name, own[k]) != 0;
+        if (kept)
+            add_header(l, name, value);
+    }
+}
+
 static void fill_headers(struct header_list *l, const struct http_exchange *x)
 {
     const struct http_identity *who = http_identity(x);
@@ -118,7 +177,8 @@ static bool is_streamed(const struct http_exchange *x)
     return local_api_query_bool(x, "watch") || local_api_query_bool(x, "follow");
 }
 
-void local_api_proxy_forward(struct local_api_proxy *p, struct http_exchange *x)
+void local_api_proxy_forward(struct local_api_proxy *p, struct http_exchange *x,
+                             const struct local_api_forward *to)
 {
     struct header_list headers = {0};
 
@@ -136,15 +196,23 @@ void local_api_proxy_forward(struct local_api_proxy *p, struct http_exchange *x)
         r->next->prev = r;
     p->first = r;
     p->n++;
-    fill_headers(&headers, x);
+    if (to) {
+        r->prefix = gs_strdup(to->prefix);
+        r->ip = gs_strdup(to->ip);
+        r->port = to->port;
+        copy_headers(&headers, x);
+    } else {
+        fill_headers(&headers, x);
+    }
     http_on_abort(x, on_client_gone, r);
     r->op =
         http_send(p->client,
                   &(struct http_request){.method = http_method(x),
-                                         .path = http_target(x),
+                                         .path = to ? to->target : http_target(x),
                                          .headers = headers.items,
                                          .body = http_body(x),
                                          .content_type = http_header(x, "Content-Type"),
+                                         .keep_headers = to != NULL,
                                          .timeout_ms = r->streamed ? UINT_MAX : REQUEST_TIMEOUT_MS},
                   &(struct http_callbacks){.on_data = r->streamed ? on_proxied_data : NULL,
                                            .on_done = on_proxied_done},
@@ -164,7 +232,7 @@ void local_api_proxy_finish(struct local_api_proxy *p)
             http_stream_end(stream); // on_stream_closed frees the request
             continue;
         }
-        free(r);
+        proxied_free(r);
         http_reply_text(x, 503, "service unavailable\n");
     }
     http_client_free(p->client);

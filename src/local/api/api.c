@@ -9,6 +9,7 @@
 #include "local/api/aggregate.h"
 #include "local/api/api_private.h"
 #include "local/api/crd.h"
+#include "local/api/proxy.h"
 #include "net/tls/signature.h"
 
 #define MAX_SEGMENTS      8
@@ -77,6 +78,7 @@ struct gs_error *local_api_new(uv_loop_t *loop, const struct local_api_config *c
     api->max_pods = cfg->max_pods ? cfg->max_pods : DEFAULT_MAX_PODS;
     api->crds = local_api_crds_new(api);
     api->aggregation = local_api_aggregation_new(api);
+    api->tls_servers = local_api_tls_servers_new(loop);
     struct gs_error *err = open_store(api, cfg->data_dir);
     if (err) {
         local_api_free(api);
@@ -107,6 +109,7 @@ void local_api_free(struct local_api *api)
         return;
     local_api_watch_end_all(api);
     local_api_aggregation_free(api->aggregation);
+    local_api_tls_servers_free(api->tls_servers);
     gs_timer_free(api->sweep);
     gs_timer_free(GS_TAKE(api->quota_timer));
     local_api_store_close(api->store);
@@ -417,13 +420,17 @@ void local_api_handle(void *arg, struct http_exchange *x)
 {
     struct local_api *api = arg;
     GS_CLEANUP(path_finish) struct path p = {0};
-    GS_AUTO_ERROR struct gs_error *err = path_parse(http_path(x), &p);
+    GS_CLEANUP(local_api_proxy_path_finish) struct local_api_proxy_path proxied = {0};
+    bool is_proxied = local_api_proxy_parse(http_path(x), &proxied);
+    GS_AUTO_ERROR struct gs_error *err = is_proxied ? NULL : path_parse(http_path(x), &p);
     const struct http_identity *who = http_identity(x);
 
     if (err)
         kube_reply_failure(x, 400, "BadRequest", "%s", gs_error_message(err));
     else if ((!who || !who->user) && !is_public(&p))
         kube_reply_failure(x, 401, "Unauthorized", "Unauthorized");
+    else if (is_proxied)
+        local_api_serve_proxy(api, x, &proxied);
     else
         serve_path(api, x, &p);
 }

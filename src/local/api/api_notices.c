@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "kube/object.h"
 #include "local/api/api_private.h"
+#include "local/api/crd.h"
 
 #include <inttypes.h>
 
@@ -57,6 +58,7 @@ void local_api_make_base_objects(struct local_api *api)
     }
     local_api_make_priority_classes(api);
     local_api_make_ingress_classes(api);
+    local_api_make_stand_ins(api);
     const char *name;
     for (size_t i = 0; i < local_api_store_len(api->store, bucket_of("namespaces")); i++) {
         local_api_store_at(api->store, bucket_of("namespaces"), i, NULL, &name);

@@ -44,6 +44,9 @@ struct local_api {
     struct gs_hmap *openapi; // documents by name, generated on first request
     struct local_api_crds *crds;
     struct local_api_aggregation *aggregation;
+    struct local_api_forwarder forwarder;
+    struct local_api_tls_servers *tls_servers;
+    size_t proxy_turn; // of the addresses of a Service
     struct tls_signing_key *token_key;
     struct gs_timer *quota_timer;
     char *ca_pem;
@@ -143,8 +146,6 @@ bool local_api_filter_matches(const struct local_api_filter *f, const struct loc
                               const json_t *stored);
 
 // --- list_options.c: the parameters of lists and watches ---
-// True: the parameter is given, and is neither "0" nor "false".
-bool local_api_query_bool(const struct http_exchange *x, const char *name);
 json_t *local_api_check_list_options(const struct local_api_request *r);
 struct local_api_watch_options {
     bool initial;      // all existing objects first

@@ -529,7 +529,8 @@ json_t *local_api_apply(const struct local_api_request *r)
 {
     const struct local_api_store_version *v =
         local_api_store_get(r->api->store, local_api_resource_bucket(r->res), r->ns, r->name);
-    CODEC_AUTO_JSON json_t *live = v ? json_incref(v->tree) : NULL;
+    bool is_live = v && !local_api_crd_is_stand_in(r->res, v->tree);
+    CODEC_AUTO_JSON json_t *live = is_live ? json_incref(v->tree) : NULL;
     CODEC_AUTO_JSON json_t *served = live ? local_api_to_served(r, live) : NULL;
     CODEC_AUTO_JSON json_t *config = NULL;
     json_t *merged = NULL;
@@ -544,7 +545,7 @@ json_t *local_api_apply(const struct local_api_request *r)
         .type = applied_type(r, config),
         .manager = {query_manager(r), APPLY, kube_api_version(config), r->sub ? r->sub : ""},
         .entries = read_entries(live),
-        .force = gs_streq(http_query(r->x, "force"), "true"),
+        .force = local_api_query_bool(r->x, "force"),
     };
     if (live && json_array_size(a.entries) == 0)
         add_first_manager(&a, served);

@@ -239,6 +239,7 @@ static void add_parts(json_t *list, const struct local_api_resource *r)
     static const char *const get[] = {"get", NULL};
     static const char *const update[] = {"update", NULL};
     static const char *const connect[] = {"create", "get", NULL};
+    static const char *const proxy[] = {"create", "delete", "get", "patch", "update", NULL};
     bool core = *r->group == '\0';
 
     if (core && strcmp(r->plural, "namespaces") == 0)
@@ -251,7 +252,12 @@ static void add_parts(json_t *list, const struct local_api_resource *r)
         add_part(list, r, "exec", NULL, NULL, "PodExecOptions", connect);
         add_part(list, r, "log", NULL, NULL, "Pod", get);
         add_part(list, r, "portforward", NULL, NULL, "PodPortForwardOptions", connect);
+        add_part(list, r, "proxy", NULL, NULL, "PodProxyOptions", proxy);
     }
+    if (core && strcmp(r->plural, "nodes") == 0)
+        add_part(list, r, "proxy", NULL, NULL, "NodeProxyOptions", proxy);
+    if (core && strcmp(r->plural, "services") == 0)
+        add_part(list, r, "proxy", NULL, NULL, "ServiceProxyOptions", proxy);
     if (core && strcmp(r->plural, "serviceaccounts") == 0)
         add_part(list, r, "token", "authentication.k8s.io", "v1", "TokenRequest", create);
     if (local_api_resource_has(r, LOCAL_API_R_SCALE))

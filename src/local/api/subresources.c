@@ -329,7 +329,7 @@ static json_t *not_here(const struct local_api_request *r)
 
 static json_t *serve_pod_part(const struct local_api_request *r)
 {
-    static const char *const known[] = {"proxy", "resize"};
+    static const char *const known[] = {"resize"};
 
     if (strcmp(r->sub, LOCAL_API_EPHEMERAL) == 0)
         return serve_part(r);

@@ -365,8 +365,10 @@ static struct gs_error *start(struct kubelet *k, const struct local_kubelet_conf
     if (k->first == k)
         k->claims = kubelet_claims_new(k);
     each_known_pod(k, KUBELET_DIR_CONTAINERS, kill_leftovers_of);
-    const struct local_api_kubelet handlers_of_api = {
-        .logs = kubelet_logs_handle, .connect = kubelet_streams_handle, .ctx = k};
+    const struct local_api_kubelet handlers_of_api = {.logs = kubelet_logs_handle,
+                                                      .connect = kubelet_streams_handle,
+                                                      .serve = kubelet_serve_path,
+                                                      .ctx = k};
     if (k->api)
         local_api_set_kubelet(k->api, k->node_name, &handlers_of_api);
     struct kube_cache_handlers handlers = {
@@ -406,6 +408,11 @@ void kubelet_set_devices(struct kubelet *k, const char *const *ids, size_t n)
 void kubelet_set_ready(struct kubelet *k, const char *message)
 {
     kubelet_node_set_ready(k->node, message);
+}
+
+void kubelet_set_port(struct kubelet *k, uint16_t port)
+{
+    kubelet_node_set_port(k->node, port);
 }
 
 void kubelet_add_labels(struct kubelet *k, const json_t *labels)

@@ -526,6 +526,7 @@ void kubelet_node_free(struct kubelet_node *n);
 // Each change is sent at once, in a request after the one that is under way.
 void kubelet_node_set_gpus(struct kubelet_node *n, size_t n_gpus);
 void kubelet_node_set_ready(struct kubelet_node *n, const char *not_ready);
+void kubelet_node_set_port(struct kubelet_node *n, uint16_t port); // of the kubelet's API
 void kubelet_node_add_labels(struct kubelet_node *n, const json_t *labels);
 
 // --- podresources.c: the kubelet's PodResources v1 service ---
@@ -534,3 +535,11 @@ void kubelet_node_add_labels(struct kubelet_node *n, const json_t *labels);
 struct gs_error *kubelet_podresources_new(struct kubelet *k, const char *socket_path,
                                           struct kubelet_podresources **ret);
 void kubelet_podresources_free(struct kubelet_podresources *r);
+
+// --- http_api.c: the kubelet's own HTTP API ---
+void kubelet_serve_path(void *kubelet, const char *path, struct http_exchange *x);
+
+// --- usage.c ---
+// As kubelet_write_metrics() for one node, without labels of the node.
+void kubelet_write_node_metrics(struct kubelet *k, struct gs_buf *out);
+json_t *kubelet_stats_summary(struct kubelet *k); // of /stats/summary; new reference

@@ -53,12 +53,6 @@ static struct gs_error *number_param(struct http_exchange *x, const char *name, 
     return err ? gs_error_wrap(err, "%s", name) : NULL;
 }
 
-static bool bool_param(struct http_exchange *x, const char *name)
-{
-    const char *text = http_query(x, name);
-    return text && !gs_streq(text, "false") && !gs_streq(text, "0");
-}
-
 static struct gs_error *since_params(struct http_exchange *x, struct log_options *o)
 {
     int64_t seconds = -1, from_ms = 0;
@@ -81,9 +75,9 @@ static struct gs_error *since_params(struct http_exchange *x, struct log_options
 static struct gs_error *parse_options(struct http_exchange *x, struct log_options *ret)
 {
     struct log_options o = {
-        .follow = bool_param(x, "follow"),
-        .previous = bool_param(x, "previous"),
-        .timestamps = bool_param(x, "timestamps"),
+        .follow = local_api_query_bool(x, "follow"),
+        .previous = local_api_query_bool(x, "previous"),
+        .timestamps = local_api_query_bool(x, "timestamps"),
         .tail = -1,
         .limit_bytes = -1,
     };

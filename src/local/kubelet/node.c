@@ -30,6 +30,7 @@ struct kubelet_node {
     char *data_dir;
     size_t n_gpus;
     int64_t max_pods;
+    uint16_t port; // of the kubelet's API; 0: no server listens for it
     json_t *conditions;
     bool registered;
     bool tainted;          // registered with the taint NOT_READY
@@ -203,6 +204,9 @@ static json_t *status(struct kubelet_node *n)
     json_object_set_new(s, "addresses",
                         json_pack("[{s:s,s:s},{s:s,s:s}]", "type", "InternalIP", "address",
                                   n->address, "type", "Hostname", "address", n->name));
+    // As in Kubernetes, 0 says that there is none.
+    json_object_set_new(s, "daemonEndpoints",
+                        json_pack("{s:{s:i}}", "kubeletEndpoint", "Port", (int)n->port));
     json_object_set_new(s, "nodeInfo", node_info());
     return s;
 }
@@ -343,6 +347,13 @@ void kubelet_node_set_ready(struct kubelet_node *n, const char *not_ready)
     n->not_ready = not_ready ? gs_strdup(not_ready) : NULL;
     n->changed = true;
     n->relabel |= n->tainted && !not_ready;
+    send_changes(n);
+}
+
+void kubelet_node_set_port(struct kubelet_node *n, uint16_t port)
+{
+    n->port = port;
+    n->changed = true;
     send_changes(n);
 }
 

@@ -43,19 +43,13 @@ struct kubelet_remote {
 
 // --- parameters ---
 
-static bool is_true(const struct http_exchange *x, const char *name)
-{
-    const char *text = http_query(x, name);
-    return gs_streq(text, "true") || gs_streq(text, "1");
-}
-
 struct gs_error *kubelet_remote_options(struct http_exchange *x, struct kubelet_remote_options *ret)
 {
     struct kubelet_remote_options o = {
-        .has_stdin = is_true(x, "stdin"),
-        .has_stdout = is_true(x, "stdout"),
-        .has_stderr = is_true(x, "stderr"),
-        .tty = is_true(x, "tty"),
+        .has_stdin = local_api_query_bool(x, "stdin"),
+        .has_stdout = local_api_query_bool(x, "stdout"),
+        .has_stderr = local_api_query_bool(x, "stderr"),
+        .tty = local_api_query_bool(x, "tty"),
     };
     if (o.tty)
         o.has_stderr = false; // a terminal has one output

@@ -3,6 +3,7 @@
 // A container is the supervisor's descendants. The CPU time of processes that have ended is in that
 // of the parent that waited for them, at last the supervisor, so the sum does not lose it.
 #include "base/assert.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/num.h"
@@ -195,15 +196,16 @@ static bool read_node_memory(double *ret_bytes)
 
 // --- the text ---
 
-// The labels of the target are those of the first node.
+// The labels of the scrape target are those of one node. Only the series of others name theirs.
 static void add_node_labels(struct gs_buf *out, const struct kubelet *k)
 {
     gs_buf_addf(out, "instance=\"%s\",node=\"%s\"", k->node_name, k->node_name);
 }
 
 // Names of nodes, pods and containers have no character that is escaped.
-static void add_family(struct gs_buf *out, const char *name, const char *type,
-                       const struct container_usage *items, size_t n, size_t value)
+static void add_family(struct gs_buf *out, const struct kubelet *target, const char *name,
+                       const char *type, const struct container_usage *items, size_t n,
+                       size_t value)
 {
     char text[GS_DOUBLE_SIZE];
     gs_buf_addf(out, "# TYPE %s %s\n", name, type);
@@ -212,7 +214,7 @@ static void add_family(struct gs_buf *out, const char *name, const char *type,
         double v = *(const double *)(const void *)((const char *)&items[i] + value);
         gs_buf_addf(out, "%s{container=\"%s\",namespace=\"%s\",pod=\"%s\"", name, c->name,
                     c->worker->ns, c->worker->name);
-        if (c->worker->k->first != c->worker->k) {
+        if (c->worker->k != target) {
             gs_buf_add_char(out, ',');
             add_node_labels(out, c->worker->k);
         }
@@ -220,11 +222,12 @@ static void add_family(struct gs_buf *out, const char *name, const char *type,
     }
 }
 
-static void add_node_sample(struct gs_buf *out, const char *name, const struct kubelet *k, double v)
+static void add_node_sample(struct gs_buf *out, const struct kubelet *target, const char *name,
+                            const struct kubelet *k, double v)
 {
     char text[GS_DOUBLE_SIZE];
     gs_buf_add_str(out, name);
-    if (k->first != k) {
+    if (k != target) {
         gs_buf_add_char(out, '{');
         add_node_labels(out, k);
         gs_buf_add_char(out, '}');
@@ -233,21 +236,31 @@ static void add_node_sample(struct gs_buf *out, const char *name, const struct k
 }
 
 // The first node is this machine. The others use what their containers use.
-static void add_nodes(struct gs_buf *out, const struct kubelet *first)
+static bool node_cpu(const struct kubelet *k, double *ret_seconds)
+{
+    if (k == k->first)
+        return read_node_cpu(ret_seconds);
+    *ret_seconds = (double)k->usage_ticks / (double)sysconf(_SC_CLK_TCK);
+    return true;
+}
+
+static bool node_memory(const struct kubelet *k, double *ret_bytes)
+{
+    if (k == k->first)
+        return read_node_memory(ret_bytes);
+    *ret_bytes = k->usage_bytes;
+    return true;
+}
+
+static void add_node_family(struct gs_buf *out, struct kubelet *const *nodes, size_t n,
+                            const struct kubelet *target, const char *name, const char *type,
+                            bool (*read)(const struct kubelet *k, double *ret))
 {
     double v = 0;
-    gs_assert(first);
-    gs_buf_add_str(out, "# TYPE node_cpu_usage_seconds_total counter\n");
-    if (read_node_cpu(&v))
-        add_node_sample(out, "node_cpu_usage_seconds_total", first, v);
-    for (const struct kubelet *k = first->next; k; k = k->next)
-        add_node_sample(out, "node_cpu_usage_seconds_total", k,
-                        (double)k->usage_ticks / (double)sysconf(_SC_CLK_TCK));
-    gs_buf_add_str(out, "# TYPE node_memory_working_set_bytes gauge\n");
-    if (read_node_memory(&v))
-        add_node_sample(out, "node_memory_working_set_bytes", first, v);
-    for (const struct kubelet *k = first->next; k; k = k->next)
-        add_node_sample(out, "node_memory_working_set_bytes", k, k->usage_bytes);
+    gs_buf_addf(out, "# TYPE %s %s\n", name, type);
+    for (size_t i = 0; i < n; i++)
+        if (read(nodes[i], &v))
+            add_node_sample(out, target, name, nodes[i], v);
 }
 
 struct usage_list {
@@ -276,24 +289,103 @@ static void measure_kubelet(const struct usage_table *table, struct kubelet *k,
     }
 }
 
-void kubelet_write_metrics(struct kubelet *first, struct gs_buf *out)
+static void measure(struct kubelet *const *nodes, size_t n, struct usage_list *ret)
 {
     GS_CLEANUP(usage_table_finish) struct usage_table table = {0};
-    struct usage_list list = {0};
     bool any = false;
-    for (const struct kubelet *k = first; k; k = k->next)
-        any = any || gs_hmap_len(k->workers);
+    for (size_t i = 0; i < n; i++)
+        any = any || gs_hmap_len(nodes[i]->workers);
     if (any)
         read_processes(&table);
     for (size_t i = 0; i < table.len; i++)
         table.items[i].supervisor = find_supervisor(&table, &table.items[i]);
-    for (struct kubelet *k = first; k; k = k->next)
-        measure_kubelet(&table, k, &list);
+    for (size_t i = 0; i < n; i++)
+        measure_kubelet(&table, nodes[i], ret);
+}
+
+static void write_metrics(struct kubelet *const *nodes, size_t n_nodes, struct gs_buf *out)
+{
+    const struct kubelet *target = nodes[0];
+    struct usage_list list = {0};
+    measure(nodes, n_nodes, &list);
     GS_AUTO_FREE struct container_usage *items = list.items;
     size_t n = list.len;
-    add_family(out, "container_cpu_usage_seconds_total", "counter", items, n,
+    add_family(out, target, "container_cpu_usage_seconds_total", "counter", items, n,
                offsetof(struct container_usage, cpu_seconds));
-    add_family(out, "container_memory_working_set_bytes", "gauge", items, n,
+    add_family(out, target, "container_memory_working_set_bytes", "gauge", items, n,
                offsetof(struct container_usage, memory_bytes));
-    add_nodes(out, first);
+    add_node_family(out, nodes, n_nodes, target, "node_cpu_usage_seconds_total", "counter",
+                    node_cpu);
+    add_node_family(out, nodes, n_nodes, target, "node_memory_working_set_bytes", "gauge",
+                    node_memory);
+}
+
+void kubelet_write_metrics(struct kubelet *first, struct gs_buf *out)
+{
+    size_t n = 0;
+    for (const struct kubelet *k = first; k; k = k->next)
+        n++;
+    GS_AUTO_FREE struct kubelet **nodes = gs_alloc_array(n + 1, sizeof(struct kubelet *));
+    n = 0;
+    for (struct kubelet *k = first; k; k = k->next)
+        nodes[n++] = k;
+    gs_assert(n);
+    write_metrics(nodes, n, out);
+}
+
+void kubelet_write_node_metrics(struct kubelet *k, struct gs_buf *out)
+{
+    write_metrics(&k, 1, out);
+}
+
+// --- the summary ---
+
+static json_t *cpu_stats(const char *time, double seconds)
+{
+    return json_pack("{s:s, s:I}", "time", time, "usageCoreNanoSeconds",
+                     (json_int_t)(seconds * 1e9));
+}
+
+static json_t *memory_stats(const char *time, double bytes)
+{
+    return json_pack("{s:s, s:I, s:I}", "time", time, "usageBytes", (json_int_t)bytes,
+                     "workingSetBytes", (json_int_t)bytes);
+}
+
+// The entry of a pod, which is added at its first container.
+static json_t *pod_stats(json_t *pods, const struct kubelet_worker *w)
+{
+    size_t i;
+    json_t *pod;
+    json_array_foreach (pods, i, pod)
+        if (gs_streq(codec_json_str(pod, "podRef", "uid", NULL), w->uid))
+            return pod;
+    pod = json_pack("{s:{s:s, s:s, s:s}, s:[]}", "podRef", "name", w->name, "namespace", w->ns,
+                    "uid", w->uid, "containers");
+    json_array_append_new(pods, pod);
+    return pod;
+}
+
+json_t *kubelet_stats_summary(struct kubelet *k)
+{
+    char time[GS_RFC3339_SIZE];
+    struct usage_list list = {0};
+    double cpu = 0, memory = 0;
+    json_t *pods = json_array(), *node = json_object();
+    measure(&k, 1, &list);
+    GS_AUTO_FREE struct container_usage *items = list.items;
+    gs_format_rfc3339(gs_unix_ms(), time);
+    codec_json_set_str(node, "nodeName", k->node_name);
+    if (node_cpu(k, &cpu))
+        json_object_set_new(node, "cpu", cpu_stats(time, cpu));
+    if (node_memory(k, &memory))
+        json_object_set_new(node, "memory", memory_stats(time, memory));
+    for (size_t i = 0; i < list.len; i++) {
+        const struct kubelet_container *c = items[i].container;
+        json_array_append_new(json_object_get(pod_stats(pods, c->worker), "containers"),
+                              json_pack("{s:s, s:o, s:o}", "name", c->name, "cpu",
+                                        cpu_stats(time, items[i].cpu_seconds), "memory",
+                                        memory_stats(time, items[i].memory_bytes)));
+    }
+    return json_pack("{s:o, s:o}", "node", node, "pods", pods);
 }

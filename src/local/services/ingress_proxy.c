@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // One request: the server has read it completely. It goes to the backend on a new connection, and
-// the response to the client as it arrives. Time-outs are those of nginx.
+// the response to the client as it arrives. Time-outs are those of nginx. Requests of the API's
+// proxy (forward.c) may be silent for any time.
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/timer.h"
+#include "kube/status.h"
 #include "local/services/services_private.h"
 
 #include <strings.h>
@@ -34,7 +36,9 @@ struct call {
     struct http_stream *stream; // NULL: not streamed
     bool websocket;             // the client requests one
     struct http_upgrade *tunnel;
-    size_t unsent; // of the client's bytes in the tunnel
+    size_t unsent;                    // of the client's bytes in the tunnel
+    struct services_forward *forward; // of the API's proxy; NULL: of the router
+    int connect_error;                // of the last address, from libuv
     char *backend;
     struct services_balancer_address *items;
     size_t n, start, tried;       // tried in a circle from start
@@ -92,6 +96,7 @@ static void call_free(void *arg)
     gs_buf_finish(&c->request);
     gs_buf_finish(&c->whole);
     services_ingress_reply_finish(&c->reply);
+    services_forward_free(c->forward);
     free(c->backend);
     free(c->items);
     free(c);
@@ -129,7 +134,10 @@ static void call_fail(struct call *c, int status)
         http_stream_end(GS_TAKE(c->stream));
         return; // call_free follows as its on_close
     }
-    services_ingress_refuse(c->x, status);
+    if (c->forward)
+        services_forward_refuse(c->forward, c->x, c->connect_error);
+    else
+        services_ingress_refuse(c->x, status);
     call_free(c);
 }
 
@@ -162,8 +170,12 @@ static void copy_headers(struct call *c)
     for (size_t i = 0; i < r->n_headers; i++)
         if (!is_hop_header(r->headers[i].name, connection) &&
             strcasecmp(r->headers[i].name, "Content-Type") != 0 &&
-            strcasecmp(r->headers[i].name, "Date") != 0)
-            http_add_header(c->x, r->headers[i].name, r->headers[i].value);
+            strcasecmp(r->headers[i].name, "Date") != 0) {
+            if (c->forward)
+                services_forward_reply_header(c->forward, c->x, &r->headers[i]);
+            else
+                http_add_header(c->x, r->headers[i].name, r->headers[i].value);
+        }
 }
 
 static bool is_whole(const struct services_ingress_reply *r)
@@ -197,6 +209,14 @@ static void end_reply(struct call *c)
 static void on_silence(void *arg)
 {
     call_fail(arg, 504);
+}
+
+static void await_bytes(struct call *c)
+{
+    if (c->forward)
+        gs_timer_stop(c->timer);
+    else
+        gs_timer_start(c->timer, on_silence, READ_MS);
 }
 
 static void start_reading(struct call *c);
@@ -265,7 +285,7 @@ static void on_client_bytes(void *arg, struct gs_slice bytes)
     struct call *c = arg;
     if (!c->socket || !c->tunnel)
         return;
-    gs_timer_start(c->timer, on_silence, READ_MS);
+    await_bytes(c);
     send_to_backend(c, bytes);
 }
 
@@ -351,14 +371,14 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
             call_fail(c, 502);
         return;
     }
-    gs_timer_start(c->timer, on_silence, READ_MS);
+    await_bytes(c);
     take_bytes(c, gs_slice_make(buf->base, (size_t)n));
 }
 
 static void start_reading(struct call *c)
 {
     c->paused = false;
-    gs_timer_start(c->timer, on_silence, READ_MS);
+    await_bytes(c);
     if (uv_read_start((uv_stream_t *)&c->socket->tcp, give_buffer, on_read) < 0)
         call_fail(c, 502);
 }
@@ -372,7 +392,7 @@ static void on_written(uv_write_t *req, int status)
     struct call *c = GS_CONTAINER_OF(req, struct backend_socket, writing)->call;
     // A backend may answer before it has read everything: its response decides.
     if (c && !c->paused && !c->stream)
-        gs_timer_start(c->timer, on_silence, READ_MS);
+        await_bytes(c);
 }
 
 static void on_connected(uv_connect_t *req, int status)
@@ -382,9 +402,11 @@ static void on_connected(uv_connect_t *req, int status)
     if (!c)
         return;
     if (status < 0) {
+        c->connect_error = status;
         connect_next(c);
         return;
     }
+    c->connect_error = 0;
     uv_tcp_nodelay(&s->tcp, 1);
     // The bytes belong to the socket, which may outlive the call.
     *s->request = c->request;
@@ -398,7 +420,9 @@ static void on_connected(uv_connect_t *req, int status)
 
 static void on_connect_timeout(void *arg)
 {
-    connect_next(arg);
+    struct call *c = arg;
+    c->connect_error = UV_ETIMEDOUT;
+    connect_next(c);
 }
 
 static void connect_next(struct call *c)
@@ -455,17 +479,22 @@ static bool wants_websocket(const struct http_exchange *x)
 }
 
 static void write_request(struct gs_buf *out, const struct http_exchange *x, bool tls,
-                          bool websocket)
+                          const struct services_forward *forward, bool websocket)
 {
     const char *connection = http_header(x, "Connection"), *name, *value;
     struct gs_slice body = http_body(x);
     bool has_length = http_header(x, "Content-Length") || http_header(x, "Transfer-Encoding");
-    gs_buf_addf(out, "%s %s HTTP/1.1\r\n", http_method(x), http_target(x));
+    gs_buf_addf(out, "%s %s HTTP/1.1\r\n", http_method(x),
+                forward ? services_forward_target(forward) : http_target(x));
     for (size_t i = 0; (value = http_header_nth(x, i, &name)); i++)
         if ((strcasecmp(name, "Host") == 0 || !is_hop_header(name, connection)) &&
-            !is_forwarded(name) && !gs_has_control(value))
+            !(forward ? services_forward_hides(name) : is_forwarded(name)) &&
+            !gs_has_control(value))
             gs_buf_addf(out, "%s: %s\r\n", name, value);
-    add_forwarded(out, x, tls);
+    if (forward)
+        services_forward_add_headers(forward, x, out);
+    else
+        add_forwarded(out, x, tls);
     if (body.len || has_length)
         gs_buf_addf(out, "Content-Length: %zu\r\n", body.len);
     gs_buf_add_str(out, websocket ? "Upgrade: websocket\r\nConnection: Upgrade\r\n\r\n"
@@ -481,17 +510,14 @@ static size_t calls_of(const struct services_ingress_calls *calls, const char *b
     return n;
 }
 
-void services_ingress_proxy(struct services_ingress_calls *calls, struct http_exchange *x,
-                            const char *backend, const struct services_balancer_address *items,
-                            size_t n, bool tls)
+static void start_call(struct services_ingress_calls *calls, struct http_exchange *x,
+                       const char *backend, const struct services_balancer_address *items, size_t n,
+                       bool tls, struct services_forward *forward)
 {
-    if (!n || calls_of(calls, backend) >= MAX_CALLS_OF_BACKEND) {
-        services_ingress_refuse(x, 503);
-        return;
-    }
     struct call *c = gs_alloc(sizeof(*c));
     c->calls = calls;
     c->x = x;
+    c->forward = forward;
     c->backend = gs_strdup(backend);
     c->items = gs_alloc_array(n, sizeof(*items));
     memcpy(c->items, items, n * sizeof(*items));
@@ -503,7 +529,31 @@ void services_ingress_proxy(struct services_ingress_calls *calls, struct http_ex
     c->start = calls->turn++ % n;
     c->timer = gs_timer_new(calls->loop, c);
     c->websocket = wants_websocket(x);
-    write_request(&c->request, x, tls, c->websocket);
+    write_request(&c->request, x, tls, forward, c->websocket);
     http_on_abort(x, call_free, c);
     connect_next(c);
+}
+
+void services_ingress_proxy(struct services_ingress_calls *calls, struct http_exchange *x,
+                            const char *backend, const struct services_balancer_address *items,
+                            size_t n, bool tls)
+{
+    if (!n || calls_of(calls, backend) >= MAX_CALLS_OF_BACKEND)
+        services_ingress_refuse(x, 503);
+    else
+        start_call(calls, x, backend, items, n, tls, NULL);
+}
+
+void services_ingress_forward(struct services_ingress_calls *calls, struct http_exchange *x,
+                              struct services_forward *forward)
+{
+    struct services_balancer_address to = services_forward_address(forward);
+    GS_AUTO_FREE char *backend = gs_format("%s:%u", to.ip, to.port);
+    if (calls_of(calls, backend) >= MAX_CALLS_OF_BACKEND) {
+        kube_reply_failure(x, 429, "TooManyRequests", "%d requests for %s are in progress",
+                           MAX_CALLS_OF_BACKEND, backend);
+        services_forward_free(forward);
+        return;
+    }
+    start_call(calls, x, backend, &to, 1, false, forward);
 }

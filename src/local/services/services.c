@@ -20,7 +20,8 @@ struct local_services {
     struct services_addresses *addresses;
     struct kube_cache *slices;
     struct services_ingress *ingress;
-    struct gs_hmap *services; // "ns/name" -> struct services_listeners
+    struct services_ingress_calls *forwarded; // requests of the API's proxy
+    struct gs_hmap *services;                 // "ns/name" -> struct services_listeners
 };
 
 static void free_listeners(void *listeners)
@@ -381,7 +382,14 @@ struct local_services *services_new(struct local_cluster *c)
     kube_cache_add_handlers(c->pods, &of_pods);
     kube_cache_add_handlers(c->nodes, &of_nodes);
     l->ingress = services_ingress_new(c, l->addresses);
+    l->forwarded = services_ingress_calls_new(c->loop);
     return l;
+}
+
+void services_forward(void *services, struct http_exchange *x, const struct local_api_forward *to)
+{
+    struct local_services *l = services;
+    services_ingress_forward(l->forwarded, x, services_forward_new(to));
 }
 
 void services_free(struct local_services *l)
@@ -393,6 +401,7 @@ void services_free(struct local_services *l)
     kube_cache_remove_handlers(l->cluster->pods, l);
     kube_cache_remove_handlers(l->cluster->nodes, l);
     services_ingress_free(l->ingress);
+    services_ingress_calls_free(l->forwarded);
     local_workqueue_free(l->queue);
     kube_recorder_free(l->recorder);
     gs_hmap_free(l->services);

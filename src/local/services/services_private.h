@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "local/api.h"
 #include "local/cluster.h"
 #include "local/workqueue.h"
 #include "net/http/server.h"
@@ -220,3 +221,22 @@ void services_ingress_proxy(struct services_ingress_calls *c, struct http_exchan
                             const char *backend, const struct services_balancer_address *items,
                             size_t n, bool tls);
 void services_ingress_refuse(struct http_exchange *x, int status); // a plain text such as nginx'
+// Sends a request of the API's proxy to its server. Takes `forward`.
+struct services_forward;
+void services_ingress_forward(struct services_ingress_calls *c, struct http_exchange *x,
+                              struct services_forward *forward);
+
+// --- forward.c: how a request of the API's proxy differs from one of the router ---
+
+void services_forward_free(struct services_forward *f); // accepts NULL
+struct services_balancer_address services_forward_address(const struct services_forward *f);
+const char *services_forward_target(const struct services_forward *f); // of the request line
+bool services_forward_hides(const char *name); // a request header that the server must not get
+void services_forward_add_headers(const struct services_forward *f, const struct http_exchange *x,
+                                  struct gs_buf *out);
+// Adds a header of the server's reply to that for the client, unless it stays behind.
+void services_forward_reply_header(const struct services_forward *f, struct http_exchange *x,
+                                   const struct http_header *header);
+// error: of libuv if no connection was possible; 0: the server's reply was invalid.
+void services_forward_refuse(const struct services_forward *f, struct http_exchange *x, int error);
+struct services_forward *services_forward_new(const struct local_api_forward *f);

@@ -425,6 +425,34 @@ static void test_budgets(void **state)
     (void)state;
 }
 
+static void test_quotas_and_limit_ranges(void **state)
+{
+#define QUOTA(resource, type)                                                                      \
+    "kube_resourcequota{namespace=\"n\",resourcequota=\"q\",resource=\"" resource                  \
+    "\",type=\"" type "\"}"
+#define LIMIT(resource, type, constraint)                                                          \
+    "kube_limitrange{namespace=\"n\",limitrange=\"l\",resource=\"" resource "\",type=\"" type      \
+    "\",constraint=\"" constraint "\"}"
+    assert_object("/resourcequotas",
+                  "{" META("q") ",\"status\":{\"hard\":{\"requests.cpu\":\"1500m\",\"pods\":\"10\","
+                                "\"requests.nvidia.com/gpu\":\"4\",\"limits.memory\":\"100Ti\"},"
+                                "\"used\":{\"pods\":\"0\",\"requests.nvidia.com/gpu\":1}}}",
+                  LINES(QUOTA("requests.cpu", "hard") " 1.5", QUOTA("pods", "hard") " 10",
+                        QUOTA("requests.nvidia.com/gpu", "hard") " 4",
+                        QUOTA("limits.memory", "hard") " 109951162777600",
+                        QUOTA("pods", "used") " 0", QUOTA("requests.nvidia.com/gpu", "used") " 1"));
+    assert_object(
+        "/limitranges",
+        "{" META("l") ",\"spec\":{\"limits\":[{\"type\":\"Container\",\"max\":{\"cpu\":\"2\"},"
+                      "\"defaultRequest\":{\"cpu\":\"100m\"},\"maxLimitRequestRatio\":{\"memory\":"
+                      "\"1.5\"}},{\"type\":\"Pod\",\"min\":{\"memory\":\"1Mi\"}}]}}",
+        LINES(LIMIT("cpu", "Container", "max") " 2",
+              LIMIT("cpu", "Container", "defaultRequest") " 0.1",
+              LIMIT("memory", "Container", "maxLimitRequestRatio") " 1.5",
+              LIMIT("memory", "Pod", "min") " 1048576"));
+    (void)state;
+}
+
 static void test_a_wrong_configuration_is_refused(void **state)
 {
     uv_loop_t loop;
@@ -454,6 +482,7 @@ int main(void)
         cmocka_unit_test(test_daemonsets_and_statefulsets),
         cmocka_unit_test(test_jobs_and_cronjobs),
         cmocka_unit_test(test_budgets),
+        cmocka_unit_test(test_quotas_and_limit_ranges),
         cmocka_unit_test(test_a_wrong_configuration_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

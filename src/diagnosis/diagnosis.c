@@ -158,9 +158,9 @@ bool diagnosis_find_missing(const struct diagnosis_input *in, const char *reason
             continue;
         found = true;
         d->text = gs_format("%s \"%s\" not found", kinds[i].word, name);
-        d->remedy = gs_format("create it: the %s %s in namespace %s%s; it is tried again by itself",
-                              kinds[i].kind, name, ns,
-                              kinds[i].optional ? ", or set optional: true" : "");
+        d->remedy =
+            gs_format("create it: the %s %s in namespace %s%s; it is tried again by itself",
+                      kinds[i].kind, name, ns, kinds[i].optional ? ", or set optional: true" : "");
     }
     if (!found)
         return false;
@@ -189,8 +189,9 @@ static bool find_rejected(const struct diagnosis_input *in, struct diagnosis *d)
 static char *sandbox_remedy(const struct diagnosis_input *in, const char *message)
 {
     if (strstr(message, "no runtime for"))
-        return gs_strdup("configure the node's container runtime for this RuntimeClass (nvidia-ctk runtime "
-                         "configure, or the toolkit of the GPU Operator), or remove runtimeClassName");
+        return gs_strdup(
+            "configure the node's container runtime for this RuntimeClass (nvidia-ctk runtime "
+            "configure, or the toolkit of the GPU Operator), or remove runtimeClassName");
     return diagnosis_describe_command(in);
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Why a pod does not run, and what to do: one answer for the status block of `gpuscale up`,
 // `gpuscale explain pod`, `gpuscale doctor`, the web page and the events of the scheduler. A pure
-// function of the pod, the objects around it, and the time. docs/node-inspection.md lists the causes.
+// function of the pod, the objects around it, and the time. docs/node-inspection.md lists the
+// causes.
 //
 // All texts are one line. Objects are borrowed and not changed. No function fails: what is not
 // known (NULL) is not claimed.
@@ -74,7 +75,8 @@ struct diagnosis_input {
     int64_t start_ms; // containers that ended before were ended with the program; 0: none
 };
 
-// False: the pod runs, has succeeded, is being deleted, or has not waited long enough for a problem.
+// False: the pod runs, has succeeded, is being deleted, or has not waited long enough for a
+// problem.
 bool diagnosis_of(const struct diagnosis_input *in, struct diagnosis *ret);
 void diagnosis_finish(struct diagnosis *d);
 #define DIAGNOSIS_AUTO GS_CLEANUP(diagnosis_finish)

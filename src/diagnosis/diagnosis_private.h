@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Private to the module. Each find function returns false if its cause does not apply, and fills the
-// diagnosis otherwise.
+// Private to the module. Each find function returns false if its cause does not apply, and fills
+// the diagnosis otherwise.
 #pragma once
 
 #include "diagnosis/diagnosis.h"

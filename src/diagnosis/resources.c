@@ -21,7 +21,7 @@ static const struct {
     {"nvidia.com/hostdev", "the RDMA or SR-IOV device plugin offers it"},
     {"nvidia.com/gpu", "the NVIDIA device plugin offers it"},
     {"nvidia.com/*", "the NVIDIA device plugin offers nvidia.com/gpu, nvidia.com/gpu.shared and "
-                    "nvidia.com/mig-…; check the name"},
+                     "nvidia.com/mig-…; check the name"},
     {"volcano.sh/vgpu-*",
      "Volcano's vGPU device plugin and scheduler offer it; without them, request nvidia.com/gpu"},
     {"volcano.sh/gpu-*",
@@ -31,12 +31,14 @@ static const struct {
      "nvidia.com/gpu"},
     {"tencent.com/vcuda-*", "Tencent's GPU manager offers it; without it, request nvidia.com/gpu"},
     {"tke.cloud.tencent.com/qgpu*", "Tencent's qGPU offers it; without it, request nvidia.com/gpu"},
-    {"elasticgpu.io/*", "Elastic GPU's device plugin offers it; without it, request nvidia.com/gpu"},
+    {"elasticgpu.io/*",
+     "Elastic GPU's device plugin offers it; without it, request nvidia.com/gpu"},
     {"k8s.amazonaws.com/vgpu",
      "the AWS virtual GPU device plugin offers it; without it, request nvidia.com/gpu"},
     {"run.ai/*", "Run:ai offers it; without it, request nvidia.com/gpu"},
-    {"koordinator.sh/*", "Koordinator's scheduler and device daemon offer it; without them, request "
-                        "nvidia.com/gpu"},
+    {"koordinator.sh/*",
+     "Koordinator's scheduler and device daemon offer it; without them, request "
+     "nvidia.com/gpu"},
     {"amd.com/*", "the AMD GPU device plugin offers it"},
     {"gpu.intel.com/*", "the Intel GPU device plugin offers it"},
     {"habana.ai/*", "the Intel Gaudi device plugin offers it"},

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Why a pod has no node. The words of the scheduler say what is short now; nodes and pools say
 // whether waiting, more nodes or a change of the pod helps.
+#include "nodes/scheduling.h"
 #include "base/mem.h"
 #include "diagnosis/diagnosis_private.h"
 #include "kube/object.h"
 #include "kube/quantity.h"
 #include "nodes/pool.h"
-#include "nodes/scheduling.h"
 
 enum {
     OWN_PATIENCE_MS = 5000,     // of another scheduler: time to look at a new pod
@@ -49,8 +49,10 @@ static bool find_scheduling_gate(const struct diagnosis_input *in, struct diagno
         return false;
     set(d, DIAGNOSIS_GATED, "SchedulingGated",
         gs_format("it is held by spec.schedulingGates: %s", names.data),
-        gs_strdup(kueue ? "Kueue removes the gate when it admits the workload: kubectl get workloads"
-                        : "remove its schedulingGates when it may run: the controller that set them does"));
+        gs_strdup(
+            kueue
+                ? "Kueue removes the gate when it admits the workload: kubectl get workloads"
+                : "remove its schedulingGates when it may run: the controller that set them does"));
     return true;
 }
 
@@ -60,10 +62,11 @@ static bool find_claim(const struct diagnosis_input *in, const char *message, st
         (!strstr(message, "claim") && !strstr(message, "Claim")))
         return false;
     set(d, DIAGNOSIS_CLAIM, "Unschedulable", diagnosis_excerpt(message),
-        gs_strdup(diagnosis_is_embedded(in)
-                      ? "replace resourceClaims by nvidia.com/gpu in resources.limits"
-                      : "kubectl get resourceclaims,deviceclasses,resourceslices: a DRA driver must "
-                        "publish devices that the claim selects"));
+        gs_strdup(
+            diagnosis_is_embedded(in)
+                ? "replace resourceClaims by nvidia.com/gpu in resources.limits"
+                : "kubectl get resourceclaims,deviceclasses,resourceslices: a DRA driver must "
+                  "publish devices that the claim selects"));
     return true;
 }
 
@@ -76,9 +79,11 @@ static bool find_volume(const struct diagnosis_input *in, const char *message, s
     if (!unbound && !conflict)
         return false;
     set(d, DIAGNOSIS_VOLUME, "Unschedulable", diagnosis_excerpt(message),
-        gs_strdup(unbound ? "kubectl get pvc,storageclass: no volume and no StorageClass provides the claim"
-                          : "the volume is in another zone or on another node: add nodes there, or "
-                            "create the claim again with volumeBindingMode: WaitForFirstConsumer"));
+        gs_strdup(
+            unbound
+                ? "kubectl get pvc,storageclass: no volume and no StorageClass provides the claim"
+                : "the volume is in another zone or on another node: add nodes there, or "
+                  "create the claim again with volumeBindingMode: WaitForFirstConsumer"));
     return true;
 }
 
@@ -129,18 +134,37 @@ static int64_t largest_offer(const struct diagnosis_input *in, const char *resou
     return most;
 }
 
+// Whether an empty place has what the pod requests. CPU, memory and storage that it does not list
+// do not limit it, as in kube-scheduler.
+static bool suits(const json_t *place, const json_t *requests)
+{
+    const char *name;
+    json_t *milli;
+    json_object_foreach ((json_t *)requests, name, milli) {
+        bool listed = codec_json_get(place, "status", "allocatable", name, NULL);
+        if ((listed || strchr(name, '/')) && json_integer_value(milli) > offer(place, name))
+            return false;
+    }
+    return true;
+}
+
+// The first place that suits, from *pos on; NULL: no further one.
+static const json_t *next_suitable(const struct diagnosis_input *in, const json_t *requests,
+                                   size_t *pos)
+{
+    while (*pos < n_places(in)) {
+        const json_t *place = place_at(in, (*pos)++);
+        if (suits(place, requests))
+            return place;
+    }
+    return NULL;
+}
+
 static bool pool_fits(const struct diagnosis_input *in, const json_t *pool, const json_t *requests)
 {
     const json_t *node = json_object_get(pool, "node");
     GS_AUTO_FREE char *taint = nodes_untolerated_taint(in->pod, node, false);
-    const char *name;
-    json_t *milli;
-    if (taint || !nodes_selects(in->pod, node))
-        return false;
-    json_object_foreach ((json_t *)requests, name, milli)
-        if (json_integer_value(milli) > offer(node, name))
-            return false;
-    return true;
+    return !taint && nodes_selects(in->pod, node) && suits(node, requests);
 }
 
 // --- resources ---
@@ -150,12 +174,13 @@ static char *resource_remedy(const struct diagnosis_input *in, const char *resou
     if (gs_streq(resource, NODES_GPU) && diagnosis_is_embedded(in))
         return gs_strdup("start with GPUs (--gpus) or a pool of machines with GPUs (--pool)");
     if (gs_streq(resource, NODES_GPU))
-        return gs_strdup("add a node with GPUs and the NVIDIA device plugin; gpuscale doctor checks both");
+        return gs_strdup(
+            "add a node with GPUs and the NVIDIA device plugin; gpuscale doctor checks both");
     return gs_format("more nodes do not help by themselves: %s", diagnosis_provider_of(resource));
 }
 
-// The names of resources that nothing offers; ret_first: the one that decides on the advice, which is
-// not nvidia.com/gpu if there is another. Returns how many.
+// The names of resources that nothing offers; ret_first: the one that decides on the advice, which
+// is not nvidia.com/gpu if there is another. Returns how many.
 static size_t unknown_resources(const struct diagnosis_input *in, const json_t *requests,
                                 struct gs_buf *names, const char **ret_first)
 {
@@ -208,7 +233,8 @@ static bool find_too_large(const struct diagnosis_input *in, const json_t *reque
         int64_t most = largest_offer(in, name);
         if (most <= 0 || json_integer_value(milli) <= most)
             continue;
-        GS_AUTO_FREE char *want = amount(name, json_integer_value(milli)), *have = amount(name, most);
+        GS_AUTO_FREE char *want = amount(name, json_integer_value(milli)),
+                          *have = amount(name, most);
         set(d, DIAGNOSIS_TOO_LARGE, "Unschedulable",
             gs_format("it requests %s %s, and the largest node%s has %s", want, name,
                       json_array_size(in->pools) ? " or machine of a pool" : "", have),
@@ -217,7 +243,14 @@ static bool find_too_large(const struct diagnosis_input *in, const json_t *reque
                                                 : "add larger nodes"));
         return true;
     }
-    return false;
+    size_t pos = 0;
+    if (next_suitable(in, requests, &pos))
+        return false;
+    set(d, DIAGNOSIS_TOO_LARGE, "Unschedulable",
+        gs_format("%s all that it requests together", nothing_has(in)),
+        gs_strdup(
+            "request less for each pod, or add larger nodes: compare with kubectl describe nodes"));
+    return true;
 }
 
 // --- selectors ---
@@ -237,42 +270,48 @@ static char *values_of(const struct diagnosis_input *in, const char *key)
     return out.len ? gs_buf_take(&out) : gs_strdup("");
 }
 
-static bool any_has_label(const struct diagnosis_input *in, const char *key, const char *value)
+static bool any_has_label(const struct diagnosis_input *in, const json_t *requests, const char *key,
+                          const char *value)
 {
-    for (size_t i = 0; i < n_places(in); i++)
-        if (gs_streq(kube_label(place_at(in, i), key), value))
+    size_t pos = 0;
+    for (const json_t *place; (place = next_suitable(in, requests, &pos));)
+        if (gs_streq(kube_label(place, key), value))
             return true;
     return false;
 }
 
-static char *selector_text(const struct diagnosis_input *in, char **ret_label)
+static char *selector_text(const struct diagnosis_input *in, const json_t *requests,
+                           char **ret_label)
 {
-    const char *key;
+    const char *key, *of = json_object_size(requests) ? " and the resources that it requests" : "";
     json_t *value;
     json_object_foreach (codec_json_get(in->pod, "spec", "nodeSelector", NULL), key, value) {
         const char *want = diagnosis_str(json_string_value(value));
-        if (any_has_label(in, key, want))
+        if (any_has_label(in, requests, key, want))
             continue;
         GS_AUTO_FREE char *others = values_of(in, key);
         *ret_label = gs_format("%s=%s", key, want);
-        return gs_format("%s the label %s=%s of its nodeSelector%s", nothing_has(in), key, want,
-                         others);
+        return gs_format("%s the label %s=%s of its nodeSelector%s%s", nothing_has(in), key, want,
+                         of, others);
     }
-    return gs_format("%s all labels of its nodeSelector and node affinity", nothing_has(in));
+    return gs_format("%s all labels of its nodeSelector and node affinity%s", nothing_has(in), of);
 }
 
-static bool find_selector(const struct diagnosis_input *in, struct diagnosis *d)
+static bool find_selector(const struct diagnosis_input *in, const json_t *requests,
+                          struct diagnosis *d)
 {
     GS_AUTO_FREE char *label = NULL;
-    for (size_t i = 0; i < n_places(in); i++)
-        if (nodes_selects(in->pod, place_at(in, i)))
+    size_t pos = 0;
+    for (const json_t *place; (place = next_suitable(in, requests, &pos));)
+        if (nodes_selects(in->pod, place))
             return false;
-    char *text = selector_text(in, &label);
+    char *text = selector_text(in, requests, &label);
     bool pools = diagnosis_is_embedded(in);
     char *remedy =
         label ? gs_format("correct the nodeSelector, or kubectl label node NODE %s%s%s", label,
                           pools ? ", or start with --pool …,label=" : "", pools ? label : "")
-              : gs_strdup("compare its nodeSelector and affinity with kubectl get nodes --show-labels");
+              : gs_strdup(
+                    "compare its nodeSelector and affinity with kubectl get nodes --show-labels");
     set(d, DIAGNOSIS_SELECTOR, "Unschedulable", text, remedy);
     return true;
 }
@@ -306,11 +345,12 @@ static char *taint_remedy(const json_t *place, const char *key)
 }
 
 // All nodes and pools that the pod selects are closed to it.
-static bool find_taint(const struct diagnosis_input *in, struct diagnosis *d)
+static bool find_taint(const struct diagnosis_input *in, const json_t *requests,
+                       struct diagnosis *d)
 {
     const json_t *closed = NULL;
-    for (size_t i = 0; i < n_places(in); i++) {
-        const json_t *place = place_at(in, i);
+    size_t pos = 0;
+    for (const json_t *place; (place = next_suitable(in, requests, &pos));) {
         if (!nodes_selects(in->pod, place))
             continue;
         bool cordoned = codec_json_bool(place, false, "spec", "unschedulable", NULL);
@@ -408,12 +448,17 @@ static bool find_full(const struct diagnosis_input *in, const char *message, con
     if (!pool && !says_full(event))
         return false;
     GS_AUTO_FREE char *words = diagnosis_excerpt(message);
-    GS_AUTO_FREE char *which =
-        pool ? gs_format("pool %s has its maximum of %lld nodes", codec_json_str(pool, "name", NULL),
-                         (long long)codec_json_int(pool, 0, "max", NULL))
-             : diagnosis_excerpt(event);
+    GS_AUTO_FREE char *which = pool ? gs_format("pool %s has its maximum of %lld nodes",
+                                                codec_json_str(pool, "name", NULL),
+                                                (long long)codec_json_int(pool, 0, "max", NULL))
+                                    : diagnosis_excerpt(event);
     set(d, DIAGNOSIS_POOL_FULL, "Unschedulable", gs_format("%s %s", words, which),
-        gs_strdup("raise the maximum of the pool, or lower replicas or maxReplicas"));
+        gs_strdup(
+            diagnosis_is_embedded(in)
+                ? "raise the maximum of the pool (--pool), or lower replicas or maxReplicas"
+                : "raise the maximum of the node group (eksctl scale nodegroup --nodes-max=N, "
+                  "gcloud container node-pools update --max-nodes=N), or lower replicas or "
+                  "maxReplicas"));
     return true;
 }
 
@@ -423,10 +468,11 @@ static const char *busy_remedy(const struct diagnosis_input *in, const char *mes
 {
     bool embedded = diagnosis_is_embedded(in);
     if (strstr(message, "Insufficient nvidia.com/gpu"))
-        return embedded ? "start with more GPUs or time slices (--gpus) or a pool (--pool), or request "
-                          "fewer: replicas, maxReplicas, limits"
-                        : "gpuscale nodes shows who uses the GPUs; add GPU nodes, or lower replicas or "
-                          "maxReplicas";
+        return embedded
+                   ? "start with more GPUs or time slices (--gpus) or a pool (--pool), or request "
+                     "fewer: replicas, maxReplicas, limits"
+                   : "gpuscale nodes shows who uses the GPUs; add GPU nodes, or lower replicas or "
+                     "maxReplicas";
     if (strstr(message, "Insufficient"))
         return "lower the requests of the pods, or the number of pods, or add nodes";
     if (strstr(message, "Too many pods"))
@@ -446,12 +492,8 @@ static bool find_unschedulable(const struct diagnosis_input *in, const char *mes
         find_claim(in, message, d) || find_volume(in, message, d) ||
         (others_may_come && find_full(in, message, requests, d)))
         return true;
-    if (known && (find_unknown_resource(in, requests, d) || find_too_large(in, requests, d)))
-        return true;
-    if (known && strstr(message, NODES_NOT_SELECTED) && find_selector(in, d))
-        return true;
-    bool closed = strstr(message, "taint") || strstr(message, "unschedulable");
-    if (known && closed && find_taint(in, d))
+    if (known && (find_unknown_resource(in, requests, d) || find_too_large(in, requests, d) ||
+                  find_selector(in, requests, d) || find_taint(in, requests, d)))
         return true;
     if (find_full(in, message, requests, d))
         return true;
@@ -498,8 +540,9 @@ static char *scheduler_remedy(const struct diagnosis_input *in, const char *name
     bool embedded = diagnosis_is_embedded(in);
     if (gs_streq(name, DEFAULT_SCHEDULER))
         return gs_strdup("check kube-scheduler: kubectl get pods -n kube-system");
-    return gs_format("remove schedulerName from the pod%s, or correct its name, or start that scheduler",
-                     embedded ? " (gpuscale up runs " DEFAULT_SCHEDULER ")" : "");
+    return gs_format(
+        "remove schedulerName from the pod%s, or correct its name, or start that scheduler",
+        embedded ? " (gpuscale up runs " DEFAULT_SCHEDULER ")" : "");
 }
 
 // The pod would wait with another scheduler, too.
@@ -519,8 +562,7 @@ static bool find_scheduler(const struct diagnosis_input *in, struct diagnosis *d
 {
     const char *name = scheduler_of(in);
     int64_t created = diagnosis_time(json_object_get(in->pod, "metadata"), "creationTimestamp");
-    int64_t patience =
-        gs_streq(name, DEFAULT_SCHEDULER) ? DEFAULT_PATIENCE_MS : OWN_PATIENCE_MS;
+    int64_t patience = gs_streq(name, DEFAULT_SCHEDULER) ? DEFAULT_PATIENCE_MS : OWN_PATIENCE_MS;
     if (!created || kube_condition(in->pod, "PodScheduled") || in->now_ms - created < patience ||
         has_event_of(in, name))
         return false;

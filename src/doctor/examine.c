@@ -143,11 +143,13 @@ json_t *doctor_examine(const json_t *facts)
     char now[GS_RFC3339_SIZE];
 
     e.findings = json_array();
+    doctor_diagnose(&e);
     for (e.check_index = 0; doctor_checks[e.check_index].id; e.check_index++) {
         e.check = &doctor_checks[e.check_index];
         e.n_of_check = 0;
         e.check->run(&e);
     }
+    doctor_diagnoses_finish(&e);
     json_t *report = json_object(), *seen = examined(&e);
     const char *result = json_array_size(e.findings) ? "findings"
                          : json_array_size(seen)     ? "healthy"

@@ -99,8 +99,7 @@ static bool check_case(const json_t *facts, json_t *c)
     if (gs_streq(cause, want) && (!found || (*d.text && *d.remedy && d.identity)) &&
         (!reason || gs_streq(d.reason, reason)) &&
         contains(d.text, codec_json_str(c, "text", NULL)) &&
-        contains(d.remedy, codec_json_str(c, "remedy", NULL)) &&
-        (!not || !strstr(d.remedy, not)))
+        contains(d.remedy, codec_json_str(c, "remedy", NULL)) && (!not || !strstr(d.remedy, not )))
         return true;
     print_error("%s: %s %s\n  text: %s\n  remedy: %s\n", codec_json_str(c, "name", NULL), cause,
                 found ? d.reason : "", found ? d.text : "", found ? d.remedy : "");
@@ -129,7 +128,8 @@ static void test_each_cause_is_in_the_table(void **state)
         size_t i;
         json_t *c;
         json_array_foreach (json_object_get(table, "cases"), i, c)
-            found = found || gs_streq(codec_json_str(c, "cause", NULL), diagnosis_cause_name(cause));
+            found =
+                found || gs_streq(codec_json_str(c, "cause", NULL), diagnosis_cause_name(cause));
         if (!found)
             fail_msg("no case has the cause %s", diagnosis_cause_name(cause));
     }
@@ -156,9 +156,9 @@ static void test_long_messages_are_cut(void **state)
     (void)state;
     for (int i = 0; i < 500; i++)
         gs_buf_add_str(&message, "Größe\n");
-    CODEC_AUTO_JSON json_t *c =
-        json_pack("{s:{s:{s:s}}, s:{s:{s:{s:s, s:s}}}}", "pod", "spec", "nodeName", "gpu-a", "status",
-                  "state", "waiting", "reason", "CreateContainerError", "message", message.data);
+    CODEC_AUTO_JSON json_t *c = json_pack(
+        "{s:{s:{s:s}}, s:{s:{s:{s:s, s:s}}}}", "pod", "spec", "nodeName", "gpu-a", "status",
+        "state", "waiting", "reason", "CreateContainerError", "message", message.data);
     CODEC_AUTO_JSON json_t *pod = pod_of(json_object_get(table, "facts"), c);
     const struct diagnosis_input in = {.pod = pod, .now_ms = 1};
     DIAGNOSIS_AUTO struct diagnosis d = {0};
@@ -171,7 +171,8 @@ static void test_long_messages_are_cut(void **state)
 static void test_the_last_log_line_is_printable(void **state)
 {
     (void)state;
-    GS_AUTO_FREE char *line = diagnosis_last_log_line(gs_slice_of("first\nValueError: \033[1mno\n\n"));
+    GS_AUTO_FREE char *line =
+        diagnosis_last_log_line(gs_slice_of("first\nValueError: \033[1mno\n\n"));
     assert_string_equal(line, "ValueError:  [1mno");
     GS_AUTO_FREE char *none = diagnosis_last_log_line((struct gs_slice){NULL, 0});
     assert_string_equal(none, "");

@@ -102,6 +102,25 @@ static void test_each_fault_is_named_first(void **state)
     assert_true(json_array_size(faults) >= 60);
 }
 
+// Facts that look like a fault, and are none.
+static void test_harmless_facts_have_no_findings(void **state)
+{
+    CODEC_AUTO_JSON json_t *all = load("harmless.yaml");
+    size_t i;
+    const json_t *h;
+
+    (void)state;
+    json_array_foreach (all, i, h) {
+        CODEC_AUTO_JSON json_t *healthy = load_base(h), *facts = NULL;
+        assert_ok(kube_patch_json(healthy, json_object_get(h, "patch"), &facts));
+        CODEC_AUTO_JSON json_t *report = doctor_examine(facts);
+        const json_t *f = finding(report, NULL);
+        if (f)
+            fail_msg("%s: %s", codec_json_str(h, "harmless", NULL),
+                     codec_json_str(f, "check", NULL));
+    }
+}
+
 static void test_each_finding_says_how_to_fix_it(void **state)
 {
     static const char *const members[] = {"check", "link",     "level", "subject",
@@ -232,6 +251,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_healthy_facts_have_no_findings),
         cmocka_unit_test(test_each_fault_is_named_first),
+        cmocka_unit_test(test_harmless_facts_have_no_findings),
         cmocka_unit_test(test_each_finding_says_how_to_fix_it),
         cmocka_unit_test(test_each_check_has_a_fault),
         cmocka_unit_test(test_values_of_any_type_are_accepted),

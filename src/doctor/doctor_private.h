@@ -85,6 +85,12 @@ void doctor_diagnoses_finish(struct doctor_examination *e);
 const struct doctor_diagnosis *doctor_diagnosis_of(const struct doctor_examination *e,
                                                    const json_t *pod);
 
+// --- causes.c ---
+
+// Moves causes before what they explain, which gets "because": {"check", "subject"}. findings: in
+// the order of the report.
+void doctor_order_causes(const struct doctor_examination *e, json_t *findings);
+
 // --- facts.c ---
 
 // The objects of a list; NULL: unknown, or the API does not have them.

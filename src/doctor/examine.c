@@ -149,6 +149,8 @@ json_t *doctor_examine(const json_t *facts)
         e.n_of_check = 0;
         e.check->run(&e);
     }
+    e.findings = ordered(e.findings);
+    doctor_order_causes(&e, e.findings);
     doctor_diagnoses_finish(&e);
     json_t *report = json_object(), *seen = examined(&e);
     const char *result = json_array_size(e.findings) ? "findings"
@@ -156,7 +158,7 @@ json_t *doctor_examine(const json_t *facts)
                                                      : "unknown";
     codec_json_set_str(report, "time", gs_format_rfc3339(e.now_ms, now));
     codec_json_set_str(report, "result", result);
-    json_object_set_new(report, "findings", ordered(e.findings));
+    json_object_set_new(report, "findings", e.findings);
     json_object_set_new(report, "examined", seen);
     json_object_set_new(report, "notExamined", not_examined(&e));
     return report;

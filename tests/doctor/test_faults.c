@@ -60,6 +60,19 @@ static void test_healthy_facts_have_no_findings(void **state)
     check_healthy("healthy-node.yaml");
 }
 
+// The check of the cause of each of these findings.
+static bool names_causes(const json_t *report, const json_t *want)
+{
+    const char *effect;
+    json_t *cause;
+
+    json_object_foreach ((json_t *)want, effect, cause)
+        if (!gs_streq(codec_json_str(finding(report, effect), "because", "check", NULL),
+                      json_string_value(cause)))
+            return false;
+    return true;
+}
+
 static bool check_fault(const json_t *fault)
 {
     const char *name = codec_json_str(fault, "fault", NULL);
@@ -81,7 +94,9 @@ static bool check_fault(const json_t *fault)
     GS_AUTO_FREE char *quoted = codec_json_text(json_object_get(fault, "names"));
     GS_AUTO_FREE char *inner = gs_strndup(quoted + 1, strlen(quoted) - 2);
     if (f && gs_streq(codec_json_str(f, "check", NULL), first) && names && strstr(text, inner) &&
-        (!also || finding(report, also)) && doctor_result_of(report) == DOCTOR_FINDINGS)
+        (!also || finding(report, also)) &&
+        names_causes(report, json_object_get(fault, "because")) &&
+        doctor_result_of(report) == DOCTOR_FINDINGS)
         return true;
     print_error("%s: want %s with \"%s\", found %s\n", name, first, names, text);
     return false;

@@ -134,18 +134,37 @@ static int64_t largest_offer(const struct diagnosis_input *in, const char *resou
     return most;
 }
 
+// Whether an empty place has what the pod requests. CPU, memory and storage that it does not list
+// do not limit it, as in kube-scheduler.
+static bool suits(const json_t *place, const json_t *requests)
+{
+    const char *name;
+    json_t *milli;
+    json_object_foreach ((json_t *)requests, name, milli) {
+        bool listed = codec_json_get(place, "status", "allocatable", name, NULL);
+        if ((listed || strchr(name, '/')) && json_integer_value(milli) > offer(place, name))
+            return false;
+    }
+    return true;
+}
+
+// The first place that suits, from *pos on; NULL: no further one.
+static const json_t *next_suitable(const struct diagnosis_input *in, const json_t *requests,
+                                   size_t *pos)
+{
+    while (*pos < n_places(in)) {
+        const json_t *place = place_at(in, (*pos)++);
+        if (suits(place, requests))
+            return place;
+    }
+    return NULL;
+}
+
 static bool pool_fits(const struct diagnosis_input *in, const json_t *pool, const json_t *requests)
 {
     const json_t *node = json_object_get(pool, "node");
     GS_AUTO_FREE char *taint = nodes_untolerated_taint(in->pod, node, false);
-    const char *name;
-    json_t *milli;
-    if (taint || !nodes_selects(in->pod, node))
-        return false;
-    json_object_foreach ((json_t *)requests, name, milli)
-        if (json_integer_value(milli) > offer(node, name))
-            return false;
-    return true;
+    return !taint && nodes_selects(in->pod, node) && suits(node, requests);
 }
 
 // --- resources ---
@@ -224,7 +243,14 @@ static bool find_too_large(const struct diagnosis_input *in, const json_t *reque
                                                 : "add larger nodes"));
         return true;
     }
-    return false;
+    size_t pos = 0;
+    if (next_suitable(in, requests, &pos))
+        return false;
+    set(d, DIAGNOSIS_TOO_LARGE, "Unschedulable",
+        gs_format("%s all that it requests together", nothing_has(in)),
+        gs_strdup(
+            "request less for each pod, or add larger nodes: compare with kubectl describe nodes"));
+    return true;
 }
 
 // --- selectors ---
@@ -244,37 +270,42 @@ static char *values_of(const struct diagnosis_input *in, const char *key)
     return out.len ? gs_buf_take(&out) : gs_strdup("");
 }
 
-static bool any_has_label(const struct diagnosis_input *in, const char *key, const char *value)
+static bool any_has_label(const struct diagnosis_input *in, const json_t *requests, const char *key,
+                          const char *value)
 {
-    for (size_t i = 0; i < n_places(in); i++)
-        if (gs_streq(kube_label(place_at(in, i), key), value))
+    size_t pos = 0;
+    for (const json_t *place; (place = next_suitable(in, requests, &pos));)
+        if (gs_streq(kube_label(place, key), value))
             return true;
     return false;
 }
 
-static char *selector_text(const struct diagnosis_input *in, char **ret_label)
+static char *selector_text(const struct diagnosis_input *in, const json_t *requests,
+                           char **ret_label)
 {
-    const char *key;
+    const char *key, *of = json_object_size(requests) ? " and the resources that it requests" : "";
     json_t *value;
     json_object_foreach (codec_json_get(in->pod, "spec", "nodeSelector", NULL), key, value) {
         const char *want = diagnosis_str(json_string_value(value));
-        if (any_has_label(in, key, want))
+        if (any_has_label(in, requests, key, want))
             continue;
         GS_AUTO_FREE char *others = values_of(in, key);
         *ret_label = gs_format("%s=%s", key, want);
-        return gs_format("%s the label %s=%s of its nodeSelector%s", nothing_has(in), key, want,
-                         others);
+        return gs_format("%s the label %s=%s of its nodeSelector%s%s", nothing_has(in), key, want,
+                         of, others);
     }
-    return gs_format("%s all labels of its nodeSelector and node affinity", nothing_has(in));
+    return gs_format("%s all labels of its nodeSelector and node affinity%s", nothing_has(in), of);
 }
 
-static bool find_selector(const struct diagnosis_input *in, struct diagnosis *d)
+static bool find_selector(const struct diagnosis_input *in, const json_t *requests,
+                          struct diagnosis *d)
 {
     GS_AUTO_FREE char *label = NULL;
-    for (size_t i = 0; i < n_places(in); i++)
-        if (nodes_selects(in->pod, place_at(in, i)))
+    size_t pos = 0;
+    for (const json_t *place; (place = next_suitable(in, requests, &pos));)
+        if (nodes_selects(in->pod, place))
             return false;
-    char *text = selector_text(in, &label);
+    char *text = selector_text(in, requests, &label);
     bool pools = diagnosis_is_embedded(in);
     char *remedy =
         label ? gs_format("correct the nodeSelector, or kubectl label node NODE %s%s%s", label,
@@ -314,11 +345,12 @@ static char *taint_remedy(const json_t *place, const char *key)
 }
 
 // All nodes and pools that the pod selects are closed to it.
-static bool find_taint(const struct diagnosis_input *in, struct diagnosis *d)
+static bool find_taint(const struct diagnosis_input *in, const json_t *requests,
+                       struct diagnosis *d)
 {
     const json_t *closed = NULL;
-    for (size_t i = 0; i < n_places(in); i++) {
-        const json_t *place = place_at(in, i);
+    size_t pos = 0;
+    for (const json_t *place; (place = next_suitable(in, requests, &pos));) {
         if (!nodes_selects(in->pod, place))
             continue;
         bool cordoned = codec_json_bool(place, false, "spec", "unschedulable", NULL);
@@ -421,7 +453,12 @@ static bool find_full(const struct diagnosis_input *in, const char *message, con
                                                 (long long)codec_json_int(pool, 0, "max", NULL))
                                     : diagnosis_excerpt(event);
     set(d, DIAGNOSIS_POOL_FULL, "Unschedulable", gs_format("%s %s", words, which),
-        gs_strdup("raise the maximum of the pool, or lower replicas or maxReplicas"));
+        gs_strdup(
+            diagnosis_is_embedded(in)
+                ? "raise the maximum of the pool (--pool), or lower replicas or maxReplicas"
+                : "raise the maximum of the node group (eksctl scale nodegroup --nodes-max=N, "
+                  "gcloud container node-pools update --max-nodes=N), or lower replicas or "
+                  "maxReplicas"));
     return true;
 }
 
@@ -455,12 +492,8 @@ static bool find_unschedulable(const struct diagnosis_input *in, const char *mes
         find_claim(in, message, d) || find_volume(in, message, d) ||
         (others_may_come && find_full(in, message, requests, d)))
         return true;
-    if (known && (find_unknown_resource(in, requests, d) || find_too_large(in, requests, d)))
-        return true;
-    if (known && strstr(message, NODES_NOT_SELECTED) && find_selector(in, d))
-        return true;
-    bool closed = strstr(message, "taint") || strstr(message, "unschedulable");
-    if (known && closed && find_taint(in, d))
+    if (known && (find_unknown_resource(in, requests, d) || find_too_large(in, requests, d) ||
+                  find_selector(in, requests, d) || find_taint(in, requests, d)))
         return true;
     if (find_full(in, message, requests, d))
         return true;

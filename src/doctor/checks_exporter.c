@@ -440,21 +440,24 @@ static void report_not_running(struct doctor_examination *e, const json_t *pod,
     GS_AUTO_FREE char *line = diagnosis_last_log_line(gs_slice_of(evidence ? evidence : ""));
     const char *waiting = waiting_reason(status), *end = end_reason(status);
     const char *message = codec_json_str(status, "state", "waiting", "message", NULL);
+    const struct doctor_diagnosis *d = doctor_diagnosis_of(e, pod);
     doctor_add(e,
                (struct doctor_finding){
                    .subject = subject,
-                   .what = gs_format("The exporter does not run: %s.", waiting ? waiting
-                                                                       : end   ? end
-                                                                               : "?"),
+                   .what = gs_format("The exporter does not run: %s%s%s.",
+                                     waiting ? waiting
+                                     : end   ? end
+                                             : "?",
+                                     d ? ": " : "", d ? d->is.text : ""),
                    .evidence = gs_format("%lld restarts%s%s%s%s",
                                          (long long)codec_json_int(status, 0, "restartCount", NULL),
                                          *line ? "; log: " : "", line, message ? "; " : "",
                                          message ? message : ""),
-                   .fix = gs_format("kubectl -n %s logs %s -c %s --previous\n"
+                   .fix = gs_format("%s%skubectl -n %s logs %s -c %s --previous\n"
                                     "kubectl -n %s describe pod %s",
-                                    kube_namespace(pod), kube_name(pod),
-                                    codec_json_str(container, "name", NULL), kube_namespace(pod),
-                                    kube_name(pod))});
+                                    d ? d->is.remedy : "", d ? "\n" : "", kube_namespace(pod),
+                                    kube_name(pod), codec_json_str(container, "name", NULL),
+                                    kube_namespace(pod), kube_name(pod))});
 }
 
 void doctor_check_exporter_profiling(struct doctor_examination *e)
@@ -475,6 +478,13 @@ void doctor_check_exporter_liveness(struct doctor_examination *e)
 void doctor_check_exporter_not_running(struct doctor_examination *e)
 {
     each_trouble(e, OTHER, report_not_running);
+    for (size_t i = 0; i < e->n_diagnoses; i++) { // pods without a node have no container status
+        const struct doctor_diagnosis *d = &e->diagnoses[i];
+        if (doctor_container_of(d->pod, DOCTOR_EXPORTER_ROLE) &&
+            !codec_json_get(d->pod, "status", "containerStatuses", NULL))
+            doctor_report(e, "Pod", d->pod, gs_format("The exporter does not run: %s.", d->is.text),
+                          gs_strdup(d->is.reason), gs_strdup(d->is.remedy));
+    }
 }
 
 // --- two collectors ---

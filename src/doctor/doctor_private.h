@@ -6,6 +6,7 @@
 //   metrics      {"ns/name of an HPA": [{"path", "status", "body", "others"}]}, one per metric
 //   apis         {"custom.metrics.k8s.io/v1beta1": APIResourceList or {"unknown"}}
 //   logs         {"ns/pod/container": text} of containers that crash
+//   pools        those of gpuscale up (nodes_pools_json()); absent: not known
 //   adapterConfigs [{"configMap", "key", "text"}]
 //   exporters    [{"namespace", "pod", "status", "series", "attributed"}], of some exporters
 //   certificates [{"of", "from", "until": Unix seconds}]
@@ -16,6 +17,7 @@
 // {"unknown": "why"}.
 #pragma once
 
+#include "diagnosis/diagnosis.h"
 #include "doctor/doctor.h"
 
 enum doctor_link {
@@ -35,6 +37,14 @@ enum doctor_link {
 // Findings of broken links are reported before those of risks.
 enum doctor_level { DOCTOR_BROKEN, DOCTOR_RISK };
 
+#define DOCTOR_MAX_DIAGNOSES 200
+
+struct doctor_diagnosis {
+    const json_t *pod; // the first one
+    struct diagnosis is;
+    size_t n_pods; // of the same owner with the same problem
+};
+
 struct doctor_examination {
     const json_t *facts;
     const json_t *kube, *prometheus, *node; // NULL: not part of the facts
@@ -42,6 +52,9 @@ struct doctor_examination {
     json_t *findings; // array
     const struct doctor_check *check;
     size_t check_index, n_of_check;
+    struct doctor_diagnosis *diagnoses; // of pods that do not run
+    size_t n_diagnoses;
+    char *line; // the last one of a log
 };
 
 struct doctor_check {
@@ -63,6 +76,20 @@ void doctor_add(struct doctor_examination *e, struct doctor_finding f);
 // The same about an object. Takes the texts.
 void doctor_report(struct doctor_examination *e, const char *kind, const json_t *obj, char *what,
                    char *evidence, char *fix);
+
+// --- diagnoses.c ---
+
+void doctor_diagnose(struct doctor_examination *e); // fills e->diagnoses
+void doctor_diagnoses_finish(struct doctor_examination *e);
+// NULL: the pod runs, or it is a further one with the same problem.
+const struct doctor_diagnosis *doctor_diagnosis_of(const struct doctor_examination *e,
+                                                   const json_t *pod);
+
+// --- causes.c ---
+
+// Moves causes before what they explain, which gets "because": {"check", "subject"}. findings: in
+// the order of the report.
+void doctor_order_causes(const struct doctor_examination *e, json_t *findings);
 
 // --- facts.c ---
 
@@ -258,6 +285,11 @@ void doctor_check_pending_max_nodes(struct doctor_examination *e);
 void doctor_check_pending_too_large(struct doctor_examination *e);
 void doctor_check_pending_no_gpus(struct doctor_examination *e);
 void doctor_check_quota(struct doctor_examination *e);
+void doctor_check_pending_busy(struct doctor_examination *e);
+void doctor_check_pod_image(struct doctor_examination *e);
+void doctor_check_pod_object_missing(struct doctor_examination *e);
+void doctor_check_pod_scheduler(struct doctor_examination *e);
+void doctor_check_pod_held(struct doctor_examination *e);
 void doctor_check_workload_not_running(struct doctor_examination *e);
 void doctor_check_node_group_failing(struct doctor_examination *e);
 void doctor_check_node_claim_failing(struct doctor_examination *e);

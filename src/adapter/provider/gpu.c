@@ -91,6 +91,12 @@ const char *provider_gpu_rules(void)
                     POD_RULES("PodName", "NamespaceName", "ContainerName");
 }
 
+bool provider_gpu_name(const char *metric)
+{
+    return gs_starts(metric, "DCGM_FI_") || gs_starts(metric, "DCGM_CUSTOM_") ||
+           gs_starts(metric, "DCGM_EXP_");
+}
+
 struct gs_slice provider_gpu_metric(const char *name, enum provider_aggregate *ret_aggregate)
 {
     static const struct {

@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/hmap.h"
 #include "codec/json.h"
+#include "metrics/gpu_owner.h"
 #include "top/top.h"
 
 #include <uv.h>
@@ -111,12 +112,13 @@ struct top_model {
     struct top_process **processes;
     size_t n_gpus, n_pods, n_processes, cap_gpus, cap_pods, cap_processes;
     bool simulated;
-    bool complete;       // a refresh has succeeded
-    bool over_limit;     // some rows are left out
-    char *note;          // of the source; NULL: none
-    int64_t interval_ms; // of the history
-    int64_t refresh_ms;  // between refreshes
-    int64_t stale_ms;    // age from which a value is not current
+    bool complete;                       // a refresh has succeeded
+    bool over_limit;                     // some rows are left out
+    char *note;                          // of the source; NULL: none
+    struct metrics_gpu_targets *targets; // of the last refresh
+    int64_t interval_ms;                 // of the history
+    int64_t refresh_ms;                  // between refreshes
+    int64_t stale_ms;                    // age from which a value is not current
     int64_t refreshed_ms;
 };
 

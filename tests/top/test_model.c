@@ -97,6 +97,33 @@ static void test_labels_renamed_by_a_scrape_name_the_pod(void **state)
     assert_string_equal(m->gpus[0]->pods, "a/x");
 }
 
+// After a scrape without honor_labels, an idle GPU has the labels of the target only.
+static void test_the_pod_and_host_name_of_an_exporter_are_no_owner_and_no_node(void **state)
+{
+    struct top_model *m = *state;
+    struct top_samples s = {0};
+    const struct top_label job = {GS_SLICE("job"), GS_SLICE("dcgm")},
+                           instance = {GS_SLICE("instance"), GS_SLICE("10.0.0.1:9400")},
+                           ns = {GS_SLICE("namespace"), GS_SLICE("gpu")},
+                           pod = {GS_SLICE("pod"), GS_SLICE("dcgm-1")},
+                           host = {GS_SLICE("Hostname"), GS_SLICE("dcgm-1")},
+                           uuid = {GS_SLICE("UUID"), GS_SLICE("GPU-a")},
+                           node = {GS_SLICE("node"), GS_SLICE("n1")};
+    const struct top_label device[] = {job, instance, ns, pod, host, uuid};
+    const struct top_label up[] = {job, instance, ns, pod}, info[] = {ns, pod, node};
+    const struct top_sample samples[] = {{GS_SLICE("DCGM_FI_DEV_GPU_UTIL"), device, 6, 0, NOW},
+                                         {GS_SLICE("up"), up, 4, 1, 0},
+                                         {GS_SLICE("kube_pod_info"), info, 3, 1, 0}};
+    for (size_t i = 0; i < GS_ARRAY_LEN(samples); i++)
+        assert_null(top_samples_add(&s, &samples[i]));
+    top_model_update(m, &s, NOW);
+    top_samples_finish(&s);
+    assert_int_equal(m->n_gpus, 1);
+    assert_string_equal(m->gpus[0]->pods, "");
+    assert_string_equal(m->gpus[0]->node, "n1");
+    assert_int_equal(m->n_pods, 0);
+}
+
 static void test_pods_that_wait_for_a_gpu_are_shown(void **state)
 {
     struct top_model *m = *state;
@@ -249,6 +276,8 @@ int main(void)
                                         setup, teardown),
         cmocka_unit_test_setup_teardown(test_labels_renamed_by_a_scrape_name_the_pod, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(
+            test_the_pod_and_host_name_of_an_exporter_are_no_owner_and_no_node, setup, teardown),
         cmocka_unit_test_setup_teardown(test_pods_that_wait_for_a_gpu_are_shown, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_gpu_that_disappears_is_gone_and_later_forgotten,
                                         setup, teardown),

@@ -187,7 +187,7 @@ static void remember(struct top_model *m, enum top_pane pane, const char *key, s
 // The values are those of one refresh.
 static void clear_gpu(struct top_gpu *g)
 {
-    g->gone = g->lost = g->hung = false;
+    g->absent = g->gone = g->lost = g->hung = false;
     g->util = g->used_mib = g->free_mib = g->reserved_mib = g->total_mib = NAN;
     g->temp = g->power = g->power_limit = g->sm_clock = NAN;
     g->mem_copy = g->encoder = g->decoder = NAN;
@@ -220,12 +220,12 @@ static struct top_gpu *gpu_of(struct top_model *m, const struct top_sample *s, b
             free(g->model);
             g->model = clean(top_sample_label(s, "GPU_I_PROFILE"));
         }
-        g->gone = true;
+        g->absent = true;
         gs_grow(&m->gpus, &m->cap_gpus, m->n_gpus, sizeof(*m->gpus));
         remember(m, TOP_GPUS, g->key, m->n_gpus);
         m->gpus[m->n_gpus++] = g;
     }
-    if (g && create && g->gone)
+    if (g && create && g->absent)
         clear_gpu(g);
     return g;
 }
@@ -435,7 +435,7 @@ static void add_process_value(struct update *u, const struct top_sample *s, bool
         set_clean(&p->node, node_of(u->m, s));
     if (first_of(u, key.data, p->key, "process"))
         sum->n_process_gpus++;
-    if (g && !g->gone && first_of(u, g->key, p->key, "holder"))
+    if (g && !g->absent && first_of(u, g->key, p->key, "holder"))
         add_holder(g, p);
     if (util)
         sum->process_util += s->value, sum->n_process_util++;
@@ -506,7 +506,7 @@ static void add_device_sample(struct update *u, const struct top_sample *s)
         if ((g = gpu_of(u->m, s, true)))
             g->hung = true;
     } else if (gs_slice_eq_str(s->name, TOP_TIMESTAMP)) {
-        if ((g = gpu_of(u->m, s, false)) && !g->gone)
+        if ((g = gpu_of(u->m, s, false)) && !g->absent)
             newer(&g->at_ms, s->value > 0 && s->value < 1e12 ? (int64_t)(s->value * 1000) : 0);
     }
 }
@@ -540,7 +540,7 @@ static void find_shared_devices(struct update *u)
 {
     struct top_model *m = u->m;
     for (size_t i = 0; i < m->n_gpus; i++) {
-        if (m->gpus[i]->gone || !strchr(m->gpus[i]->pods, ' '))
+        if (m->gpus[i]->absent || !strchr(m->gpus[i]->pods, ' '))
             continue;
         struct gs_slice rest = gs_slice_of(m->gpus[i]->pods);
         while (rest.data) {
@@ -550,6 +550,32 @@ static void find_shared_devices(struct update *u)
             if (sum && sum->n_util)
                 p->estimated = true;
         }
+    }
+}
+
+// The pods of a GPU that is absent, but not for long.
+static void keep_pods(struct top_model *m, const struct top_gpu *g)
+{
+    struct gs_slice rest = gs_slice_of(g->pods);
+    while (rest.len) {
+        GS_AUTO_FREE char *key = gs_slice_dup(gs_slice_cut(&rest, ' '));
+        struct top_pod *p = find_row(m, TOP_PODS, key);
+        if (p)
+            p->gone = false;
+    }
+}
+
+// A scrape that failed or was late ends the series of a GPU until the next one: the GPU is not gone
+// yet, and its last values count with their age.
+static void find_gone(struct update *u)
+{
+    struct top_model *m = u->m;
+    for (size_t i = 0; i < m->n_gpus; i++) {
+        struct top_gpu *g = m->gpus[i];
+        g->gone = g->absent && u->now_ms - g->at_ms > m->stale_ms;
+        if (g->absent && !g->gone)
+            keep_pods(m, g);
+        m->simulated |= g->simulated;
     }
 }
 
@@ -615,7 +641,7 @@ static void add_to_histories(struct top_model *m, int64_t now_ms)
     int64_t interval = now_ms / m->interval_ms;
     for (size_t i = 0; i < m->n_gpus; i++) {
         struct top_gpu *g = m->gpus[i];
-        if (g->gone || g->lost || g->hung || top_model_is_stale(m, g->at_ms, now_ms))
+        if (g->absent || g->lost || g->hung || top_model_is_stale(m, g->at_ms, now_ms))
             continue;
         add_value(m, &g->utils, interval, g->util);
         add_value(m, &g->memory, interval, g->used_mib);
@@ -633,7 +659,7 @@ void top_model_update(struct top_model *m, const struct top_samples *s, int64_t 
     m->note = gs_strdup(s->note);
     read_targets(m, s);
     for (size_t i = 0; i < m->n_gpus; i++)
-        m->gpus[i]->gone = true;
+        m->gpus[i]->absent = true;
     for (size_t i = 0; i < m->n_pods; i++)
         m->pods[i]->gone = true;
     for (size_t i = 0; i < m->n_processes; i++)
@@ -658,6 +684,7 @@ void top_model_update(struct top_model *m, const struct top_samples *s, int64_t 
             add_pod_value(&u, &s->items[i]);
     finish_pods(&u);
     find_shared_devices(&u);
+    find_gone(&u);
     gs_hmap_free(u.sums);
     gs_hmap_free(u.holders);
     remove_gone(m, now_ms);

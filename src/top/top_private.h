@@ -74,7 +74,10 @@ enum top_pane { TOP_GPUS, TOP_PODS, TOP_PROCESSES, TOP_PANES };
 struct top_gpu {
     char *key;
     char *node, *index, *slice, *uuid, *model; // slice: profile of a MIG device; "" if unknown
-    bool simulated, lost, hung, gone;          // gone: absent from the last refresh
+    bool simulated;
+    bool lost, hung; // states of the driver
+    bool absent;     // from the last refresh; the values are older
+    bool gone;       // it has been absent for so long that its values are stale
     double util, used_mib, free_mib, reserved_mib, total_mib, temp, power, power_limit;
     double sm_clock, mem_copy, encoder, decoder;
     int64_t at_ms; // Unix time of the newest sample

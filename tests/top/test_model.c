@@ -164,7 +164,7 @@ static void test_a_gpu_that_disappears_is_gone_and_later_forgotten(void **state)
 {
     struct top_model *m = *state;
     feed(m, three_gpus, NOW);
-    feed(m, "DCGM_FI_DEV_GPU_UTIL{" GPU1 "} 7\n", NOW + 2000);
+    feed(m, "DCGM_FI_DEV_GPU_UTIL{" GPU1 "} 7\n", NOW + 60000);
     assert_int_equal(m->n_gpus, 3);
     assert_int_equal(m->n_pods, 0);
     assert_int_equal(m->n_processes, 0);
@@ -175,6 +175,33 @@ static void test_a_gpu_that_disappears_is_gone_and_later_forgotten(void **state)
     feed(m, "DCGM_FI_DEV_GPU_UTIL{" GPU1 "} 7\n", NOW + 3600000);
     assert_int_equal(m->n_gpus, 1);
     assert_false(m->gpus[0]->gone);
+}
+
+// Prometheus ends the series of a target whose scrape was late.
+static void test_a_missed_scrape_is_no_lost_gpu(void **state)
+{
+    struct top_model *m = *state;
+    const struct top_samples none = {0};
+    GS_AUTO_BUF struct gs_buf before = {0}, after = {0};
+    feed(m,
+         "DCGM_FI_DEV_GPU_UTIL{" GPU0 ",namespace=\"a\",pod=\"x\"} 80\n"
+         "DCGM_FI_DEV_GPU_UTIL{" GPU1 "} 7\n",
+         NOW);
+    top_frame_summary(m, NOW, &before);
+    top_model_update(m, &none, NOW + 15000);
+    top_frame_summary(m, NOW + 15000, &after);
+    assert_string_equal(after.data, before.data);
+    assert_int_equal(m->n_pods, 1);
+    assert_true(m->simulated);
+    assert_int_equal(m->gpus[0]->at_ms, NOW); // the age of its values is right
+    assert_true(isnan(top_history_at(&m->gpus[0]->utils, (NOW + 15000) / 2000)));
+    top_model_update(m, &none, NOW + 60000);
+    gs_buf_clear(&after);
+    top_frame_summary(m, NOW + 60000, &after);
+    assert_string_equal(after.data, "2 GPUs, 2 gone");
+    assert_true(m->simulated);
+    feed(m, "DCGM_FI_DEV_GPU_UTIL{" GPU1 "} 9\n", NOW + 62000);
+    assert_false(m->gpus[1]->gone);
 }
 
 static void test_old_samples_are_stale_and_not_in_the_history(void **state)
@@ -279,6 +306,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             test_the_pod_and_host_name_of_an_exporter_are_no_owner_and_no_node, setup, teardown),
         cmocka_unit_test_setup_teardown(test_pods_that_wait_for_a_gpu_are_shown, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_missed_scrape_is_no_lost_gpu, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_gpu_that_disappears_is_gone_and_later_forgotten,
                                         setup, teardown),
         cmocka_unit_test_setup_teardown(test_old_samples_are_stale_and_not_in_the_history, setup,

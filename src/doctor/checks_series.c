@@ -203,20 +203,6 @@ void doctor_check_gpu_twice(struct doctor_examination *e)
 
 enum blame { FINE, MOUNT, FLAG, ID_TYPE, DROPPED, OTHER };
 
-static bool is_exporter_pod(const struct doctor_examination *e, const char *name)
-{
-    const json_t *pod = doctor_find(e, "pods", NULL, name);
-    return pod && doctor_container_of(pod, DOCTOR_EXPORTER_ROLE);
-}
-
-static bool is_attributed(const struct doctor_examination *e, const json_t *sample)
-{
-    const char *pod = doctor_sample_label(sample, "pod");
-
-    return doctor_sample_label(sample, "exported_pod") || doctor_sample_label(sample, "PodName") ||
-           doctor_sample_label(sample, "pod_name") || (pod && !is_exporter_pod(e, pod));
-}
-
 static const json_t *gpu_pod(const struct doctor_examination *e)
 {
     size_t i;
@@ -287,7 +273,7 @@ static enum blame blame_of(const struct doctor_examination *e, const json_t **re
     if (!json_array_size(series) || !gpu_pod(e))
         return FINE;
     json_array_foreach (series, i, sample)
-        if (is_attributed(e, sample))
+        if (doctor_gpu_owner(e, sample).pod.len)
             return FINE;
     *ret_exporter = NULL;
     json_array_foreach (doctor_items(e, "pods"), i, pod) {

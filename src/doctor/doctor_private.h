@@ -19,6 +19,7 @@
 
 #include "diagnosis/diagnosis.h"
 #include "doctor/doctor.h"
+#include "metrics/gpu_owner.h"
 
 enum doctor_link {
     DOCTOR_DRIVER,
@@ -103,6 +104,8 @@ const json_t *doctor_find(const struct doctor_examination *e, const char *list, 
 const json_t *doctor_query(const struct doctor_examination *e, const char *name);
 double doctor_sample_value(const json_t *sample); // NaN: none
 const char *doctor_sample_label(const json_t *sample, const char *label);
+// The pod that a sample of a GPU names. Without a pod: the GPU is idle, or the pod is unknown.
+struct metrics_gpu_pod doctor_gpu_owner(const struct doctor_examination *e, const json_t *sample);
 // The age of a time in RFC 3339 in ms; -1: unknown.
 int64_t doctor_age_ms(const struct doctor_examination *e, const char *time);
 // "Kind ns/name", caller frees.

@@ -15,7 +15,7 @@
 enum {
     MAX_REPLY = 128 << 20,
     MAX_SHOWN = 200, // bytes of a response that cannot be read
-    N_QUERIES = 4,
+    N_QUERIES = 6,
     N_PAST = 2,
 };
 
@@ -274,6 +274,11 @@ static void query_past(struct http_source *s, const char *expr)
 #define REQUESTS                                                                                   \
     "kube_pod_container_resource_requests{resource=~\"nvidia_com_(gpu|gpu_shared|mig_.+)\"}"
 
+// The targets of GPU exporters that are pods, and what their pods are.
+#define EXPORTERS                                                                                  \
+    "(up{pod!=\"\"} and on (job, instance) (DCGM_FI_DEV_FB_USED or DCGM_FI_DEV_GPU_UTIL))"
+#define EXPORTER_PODS "kube_pod_info and on (namespace, pod) " EXPORTERS
+
 static void prometheus_refresh(struct top_source *source, top_source_done done, void *arg)
 {
     struct http_source *s = (struct http_source *)source;
@@ -288,11 +293,14 @@ static void prometheus_refresh(struct top_source *source, top_source_done done, 
     query(s, REQUESTS);
     query(s, "({__name__=~\"kube_pod_info|kube_pod_created|kube_pod_status_phase|"
              "kube_pod_container_status_waiting_reason\"} > 0) and on (namespace, pod) " REQUESTS);
+    query(s, EXPORTERS);
+    query(s, EXPORTER_PODS);
     if (!past)
         return;
     query_past(s, "DCGM_FI_DEV_GPU_UTIL or DCGM_FI_PROF_GR_ENGINE_ACTIVE{GPU_I_ID!=\"\"} * 100");
     query_past(s, "avg by (namespace, pod, exported_namespace, exported_pod) "
-                  "(DCGM_FI_DEV_GPU_UTIL)");
+                  "(DCGM_FI_DEV_GPU_UTIL{exported_pod!=\"\"} or DCGM_FI_DEV_GPU_UTIL{exported_pod="
+                  "\"\"} unless on (job, instance, namespace, pod) up)");
 }
 
 // --- creation ---

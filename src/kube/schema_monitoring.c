@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// monitoring.coreos.com: the kinds of the Prometheus operator that are read here, with the fields of
-// its release 0.93. https://prometheus-operator.dev/docs/api-reference/api/
+// monitoring.coreos.com: the kinds of the Prometheus operator that are read here, with the fields
+// of its release 0.93. https://prometheus-operator.dev/docs/api-reference/api/
 #include "kube/schema_private.h"
 
 #define MONITORING "com.coreos.monitoring.v1."
@@ -87,7 +87,8 @@ TYPE(rule, MONITORING "Rule", F_STRING("alert"), F_MAP_OF("annotations", STRING)
 TYPE(rule_group, MONITORING "RuleGroup", F_STRING("interval"), F_MAP_OF("labels", STRING),
      F_INT32("limit"), F_STRING("name", REQUIRED), F_STRING("partial_response_strategy"),
      F_STRING("query_offset"), F_LIST("rules", rule));
-TYPE(prometheus_rule_spec, MONITORING "PrometheusRuleSpec", F_LIST("groups", rule_group, BY("name")));
+TYPE(prometheus_rule_spec, MONITORING "PrometheusRuleSpec",
+     F_LIST("groups", rule_group, BY("name")));
 CUSTOM_KIND(prometheus_rule, MONITORING "PrometheusRule", F_STRING("apiVersion"), F_STRING("kind"),
             F_OBJECT("metadata", object_meta), F_OBJECT("spec", prometheus_rule_spec, REQUIRED),
             F_OBJECT("status", config_resource_status));

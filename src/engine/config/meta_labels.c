@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds relabeling rules that never match, because the labels that they read cannot exist: labels of
-// another discovery mechanism or role, labels that end with target relabeling, and labels that only a
-// later rule sets.
+// Finds relabeling rules that never match, because the labels that they read cannot exist: labels
+// of another discovery mechanism or role, labels that end with target relabeling, and labels that
+// only a later rule sets.
 // https://prometheus.io/docs/prometheus/latest/configuration/configuration/#kubernetes_sd_config
 #include "engine/config/config_private.h"
 
@@ -48,10 +48,29 @@ static const struct family {
       "external_name", "loadbalancer_ip", "port_name", "port_number", "port_protocol", "type"}},
     {"pod_",
      ON_POD | ON_ENDPOINTS | ON_SLICE,
-     {"name", "ip", "label_", "labelpresent_", "annotation_", "annotationpresent_",
-      "container_init", "container_name", "container_id", "container_image", "container_port_name",
-      "container_port_number", "container_port_protocol", "ready", "phase", "node_name", "host_ip",
-      "uid", "controller_kind", "controller_name", "cronjob_name", "deployment_name", "job_name"}},
+     {"name",
+      "ip",
+      "label_",
+      "labelpresent_",
+      "annotation_",
+      "annotationpresent_",
+      "container_init",
+      "container_name",
+      "container_id",
+      "container_image",
+      "container_port_name",
+      "container_port_number",
+      "container_port_protocol",
+      "ready",
+      "phase",
+      "node_name",
+      "host_ip",
+      "uid",
+      "controller_kind",
+      "controller_name",
+      "cronjob_name",
+      "deployment_name",
+      "job_name"}},
     {"endpoints_",
      ON_ENDPOINTS,
      {"name", "label_", "labelpresent_", "annotation_", "annotationpresent_"}},

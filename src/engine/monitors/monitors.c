@@ -420,7 +420,17 @@ static const json_t *nothing_known(void *arg, enum monitors_asset kind, const ch
     return NULL;
 }
 
-struct gs_error *monitors_check(const json_t *obj, char **ret_warning)
+static void add_warnings(const struct engine_config *cfg, char *doubles, json_t *warnings)
+{
+    for (size_t i = 0; i < cfg->n_ignored; i++)
+        json_array_append_new(warnings, json_string(cfg->ignored[i]));
+    if (doubles)
+        json_array_append_new(warnings, json_string(doubles));
+    free(doubles);
+}
+
+struct gs_error *monitors_check(const json_t *obj, const char *file,
+                                const struct codec_yaml_marks *marks, json_t *warnings)
 {
     static const char *const of_kind[] = {
         [MONITORS_SERVICE] = "ServiceMonitor", [MONITORS_POD] = "PodMonitor"};
@@ -430,13 +440,14 @@ struct gs_error *monitors_check(const json_t *obj, char **ret_warning)
         GS_CLEANUP(engine_config_freep) struct engine_config *cfg = NULL;
         struct monitors_build b = {
             .kind = (enum monitors_kind)i, .obj = obj, .lookup = nothing_known};
-        json_t *jobs = NULL;
+        CODEC_AUTO_JSON json_t *jobs = NULL;
         struct gs_error *err = monitors_jobs(&b, &jobs);
-        CODEC_AUTO_JSON json_t *doc = jobs ? json_pack("{s:o}", "scrape_configs", jobs) : NULL;
-        if (!err && doc)
-            err = engine_config_from_json(doc, "spec", &cfg);
+        if (err || !jobs)
+            return err;
+        CODEC_AUTO_JSON json_t *doc = json_pack("{s:O}", "scrape_configs", jobs);
+        err = engine_config_from_document(doc, file, NULL, marks, &cfg);
         if (!err)
-            *ret_warning = monitors_doubles(b.kind, json_object_get(obj, "spec"));
+            add_warnings(cfg, monitors_doubles(b.kind, json_object_get(obj, "spec")), warnings);
         return err;
     }
     return NULL;

@@ -62,6 +62,7 @@ struct kube_schema_problem {
     const char *path;              // "spec.endpoints[0].honor_labels"
     const struct kube_type *owner; // of an unknown field: the type that lacks it; NULL: wrong type
     const char *field;             // the name of the unknown field
+    const char *wanted;            // of a wrong type: the type in Go, or NULL
     const json_t *twin;            // what the second document has at this path, or NULL
     const json_t *outer_twin;      // and at the path of the enclosing value
 };

@@ -31,18 +31,12 @@ static void push_path(struct gs_buf *b, const char *name)
     gs_buf_add_str(b, name);
 }
 
-// owner NULL: a wrong type.
-static void report_problem(struct walk *w, const char *text, const struct kube_type *owner,
-                           const char *field)
+// p has what is wrong.
+static void report_problem(struct walk *w, struct kube_schema_problem p)
 {
-    const struct kube_schema_problem p = {
-        .text = text,
-        .path = w->shown.data ? w->shown.data : "",
-        .owner = owner,
-        .field = field,
-        .twin = w->twin,
-        .outer_twin = w->outer_twin,
-    };
+    p.path = w->shown.data ? w->shown.data : "";
+    p.twin = w->twin;
+    p.outer_twin = w->outer_twin;
     w->found(w->arg, &p);
 }
 
@@ -116,7 +110,7 @@ static void type_error(struct walk *w, const json_t *v, bool show_value, const c
                     w->go.data, type);
     else
         gs_buf_addf(&text, " into Go value of type %s", type);
-    report_problem(w, text.data, NULL, NULL);
+    report_problem(w, (struct kube_schema_problem){.text = text.data, .wanted = type});
 }
 
 static void plain_error(struct walk *w, const char *fmt, ...) GS_PRINTF(2, 3);
@@ -127,7 +121,7 @@ static void plain_error(struct walk *w, const char *fmt, ...)
     va_start(ap, fmt);
     gs_buf_vaddf(&text, fmt, ap);
     va_end(ap);
-    report_problem(w, text.data, NULL, NULL);
+    report_problem(w, (struct kube_schema_problem){.text = text.data});
 }
 
 static void check_int(struct walk *w, const json_t *v, int64_t min, int64_t max, const char *type)
@@ -296,7 +290,8 @@ static void check_object(struct walk *w, const struct kube_type *t, json_t *obj)
         } else {
             GS_AUTO_BUF struct gs_buf text = {0};
             gs_buf_addf(&text, "unknown field \"%s\"", w->shown.data);
-            report_problem(w, text.data, t, key);
+            report_problem(
+                w, (struct kube_schema_problem){.text = text.data, .owner = t, .field = key});
         }
         truncate_to(&w->shown, shown);
         truncate_to(&w->go, go);

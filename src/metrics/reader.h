@@ -82,6 +82,7 @@ struct metrics_metadata {
     bool escaped_quotes;                // OpenMetrics: help has \" for a quote
     enum metrics_type type;
     const char *type_name; // "gauge", "unknown" …
+    size_t number;         // 1-based line
 };
 
 struct metrics_reader;

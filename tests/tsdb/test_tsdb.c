@@ -547,7 +547,7 @@ static void test_templates_expand_as_in_go(void **state)
         tsdb_regex_free(r);
     }
     struct tsdb_regex *r;
-    assert_error(tsdb_regex_new(GS_SLICE("a("), &r), GS_EINVAL, "missing closing parenthesis");
+    assert_error(tsdb_regex_new(GS_SLICE("a("), &r), GS_EINVAL, "missing closing )");
     (void)state;
 }
 

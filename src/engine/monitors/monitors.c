@@ -438,7 +438,17 @@ static const json_t *nothing_known(void *arg, enum monitors_asset kind, const ch
     return NULL;
 }
 
-struct gs_error *monitors_check(const json_t *obj, char **ret_warning)
+static void add_warnings(const struct engine_config *cfg, char *doubles, json_t *warnings)
+{
+    for (size_t i = 0; i < cfg->n_ignored; i++)
+        json_array_append_new(warnings, json_string(cfg->ignored[i]));
+    if (doubles)
+        json_array_append_new(warnings, json_string(doubles));
+    free(doubles);
+}
+
+struct gs_error *monitors_check(const json_t *obj, const char *file,
+                                const struct codec_yaml_marks *marks, json_t *warnings)
 {
     static const char *const of_kind[] = {
         [MONITORS_SERVICE] = "ServiceMonitor", [MONITORS_POD] = "PodMonitor"};
@@ -450,10 +460,12 @@ struct gs_error *monitors_check(const json_t *obj, char **ret_warning)
             .kind = (enum monitors_kind)i, .obj = obj, .lookup = nothing_known};
         CODEC_AUTO_JSON json_t *jobs = NULL;
         struct gs_error *err = monitors_jobs(&b, &jobs);
-        if (!err && jobs)
-            err = monitors_config(&b, jobs, &cfg);
+        if (err || !jobs)
+            return err;
+        CODEC_AUTO_JSON json_t *doc = json_pack("{s:O}", "scrape_configs", jobs);
+        err = engine_config_from_document(doc, file, NULL, marks, &cfg);
         if (!err)
-            *ret_warning = monitors_doubles(b.kind, json_object_get(obj, "spec"));
+            add_warnings(cfg, monitors_doubles(b.kind, json_object_get(obj, "spec")), warnings);
         return err;
     }
     return NULL;

@@ -365,6 +365,20 @@ struct gs_error *rules_parse(struct gs_slice text, const char *file,
     return err;
 }
 
+struct gs_error *rules_parse_document(const json_t *document, const struct codec_yaml_marks *marks,
+                                      const char *file, struct rules_problems *problems,
+                                      struct rules_set **ret)
+{
+    struct rules_builder b = {.problems = problems};
+    struct rules_source src = {file, marks, problems->ignore_unknown_fields};
+    struct gs_error *err = rules_build_document(&b, &src, document);
+    if (!err)
+        *ret = rules_builder_end(&b);
+    else
+        rules_builder_finish(&b);
+    return err;
+}
+
 static void load_file(struct rules_builder *b, const char *path)
 {
     GS_AUTO_BUF struct gs_buf text = {0};

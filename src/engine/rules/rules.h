@@ -59,6 +59,10 @@ struct rules_set { // immutable, owns its groups
 // are GS_EINVAL with file:line; invalid rules are added to problems and stay in the set, disabled.
 struct gs_error *rules_parse(struct gs_slice text, const char *file,
                              struct rules_problems *problems, struct rules_set **ret);
+// The same for one document of a file, whose scalars are strings as of codec_yaml_parse_texts().
+struct gs_error *rules_parse_document(const json_t *document, const struct codec_yaml_marks *marks,
+                                      const char *file, struct rules_problems *problems,
+                                      struct rules_set **ret);
 // Loads the files that match the globs. A file that cannot be read is added to problems; the others
 // are loaded.
 struct gs_error *rules_load_files(const char *const *globs, size_t n,

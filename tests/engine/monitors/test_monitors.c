@@ -586,13 +586,14 @@ static void test_two_endpoints_of_one_port_are_a_warning(void **state)
     };
     for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++) {
         CODEC_AUTO_JSON json_t *obj = NULL;
-        GS_AUTO_FREE char *warning = NULL;
         GS_AUTO_FREE char *text =
             gs_format("{\"kind\":\"ServiceMonitor\",\"metadata\":{\"name\":\"m\"},\"spec\":{"
                       "\"selector\":{},\"endpoints\":[%s]}}",
                       cases[i].endpoints);
         assert_ok(codec_json_parse(gs_slice_of(text), true, &obj));
-        assert_ok(monitors_check(obj, &warning));
+        CODEC_AUTO_JSON json_t *warnings = json_array();
+        assert_ok(monitors_check(obj, "m.yaml", NULL, warnings));
+        const char *warning = json_string_value(json_array_get(warnings, 0));
         if (!cases[i].part)
             assert_null(warning);
         else if (!warning || !strstr(warning, cases[i].part))

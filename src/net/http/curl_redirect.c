@@ -36,8 +36,9 @@ static bool is_header(const char *line, const char *name)
 
 static bool is_sensitive(const char *line)
 {
-    static const char *const names[] = {"Authorization", "WWW-Authenticate",    "Cookie",
-                                        "Cookie2",       "Proxy-Authorization", "Proxy-Authenticate"};
+    static const char *const names[] = {
+        "Authorization", "WWW-Authenticate",    "Cookie",
+        "Cookie2",       "Proxy-Authorization", "Proxy-Authenticate"};
     for (size_t i = 0; i < GS_ARRAY_LEN(names); i++)
         if (is_header(line, names[i]))
             return true;

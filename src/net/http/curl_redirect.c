@@ -137,7 +137,8 @@ void http_curl_redirect_note(struct http_curl_redirect *r, struct gs_slice line)
     static const char name[] = "location:";
     if (gs_slice_starts(line, "HTTP/"))
         free(GS_TAKE(r->location));
-    if (r->location || line.len < sizeof(name) || strncasecmp(line.data, name, sizeof(name) - 1))
+    if (r->location || line.len < sizeof(name) ||
+        strncasecmp(line.data, name, sizeof(name) - 1) != 0)
         return;
     struct gs_slice value =
         gs_slice_trim(gs_slice_make(line.data + sizeof(name) - 1, line.len - (sizeof(name) - 1)));

@@ -87,15 +87,18 @@ void template_strip_port(struct gs_slice s, struct gs_buf *out)
     gs_buf_add_slice(out, split_host_port(s, &host, &port) ? host : s);
 }
 
+// Also with a zone: fe80::1%eth0.
 static bool is_ip(struct gs_slice host)
 {
     char text[64];
     unsigned char addr[16];
-    if (host.len >= sizeof(text))
+    const char *zone = host.len ? memchr(host.data, '%', host.len) : NULL;
+    size_t len = zone ? (size_t)(zone - host.data) : host.len;
+    if (len >= sizeof(text) || (zone && len + 1 == host.len))
         return false;
-    memcpy(text, host.data, host.len);
-    text[host.len] = '\0';
-    return inet_pton(AF_INET, text, addr) == 1 || inet_pton(AF_INET6, text, addr) == 1;
+    memcpy(text, host.data, len);
+    text[len] = '\0';
+    return (!zone && inet_pton(AF_INET, text, addr) == 1) || inet_pton(AF_INET6, text, addr) == 1;
 }
 
 void template_strip_domain(struct gs_slice s, struct gs_buf *out)

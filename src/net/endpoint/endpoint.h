@@ -40,7 +40,7 @@ struct endpoint_settings {
     const char *proxy_url, *no_proxy;
     const struct http_header *proxy_headers; // of CONNECT; ends with a NULL name; NULL: none
     bool proxy_from_environment;
-    bool follow_redirects; // of GET
+    bool follow_redirects; // see struct http_client_config
     bool enable_http2;     // accepted; requests are HTTP/1.1
 };
 

@@ -6,9 +6,9 @@
 
 enum { DEFAULT_QUERIES = 20 }; // the value of Prometheus
 // Time of queries and of remote writes in one iteration of the loop (base/turn.h).
-#define QUERIES_TURNS 4
-#define WRITES_TURNS  1
-#define MAX_WRITES    4 // in progress
+#define QUERIES_TURNS     4
+#define WRITES_TURNS      1
+#define MAX_WRITES        4 // in progress
 #define DEFAULT_MAX_REPLY ((size_t)128 * 1024 * 1024)
 enum { GET = 1, POST = 2, PUT = 4, GET_POST = GET | POST, POST_PUT = POST | PUT };
 

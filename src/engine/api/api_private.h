@@ -80,8 +80,8 @@ struct engine_api_request {
     size_t route;
     int64_t now_ms;
     int64_t begun_ns;
-    bool truncated; // results truncated due to limit
-    bool encoded;   // the body has a Content-Encoding
+    bool truncated;          // results truncated due to limit
+    bool encoded;            // the body has a Content-Encoding
     struct http_bytes *body; // that is being written; NULL: none
     size_t n_body_bytes;     // of it, as counted in the API
     int64_t turn_ns;         // begin of the time slice in which it is written

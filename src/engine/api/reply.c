@@ -9,8 +9,8 @@
 #include <strings.h>
 
 enum {
-    COMPRESS_FROM = 1024,           // bytes; smaller bodies are not compressed
-    MAX_NOTES = 10,                 // maximum number of warnings, and of infos, in a reply
+    COMPRESS_FROM = 1024, // bytes; smaller bodies are not compressed
+    MAX_NOTES = 10,       // maximum number of warnings, and of infos, in a reply
 };
 
 static const char *const codes[ENGINE_API_N_CODES] = {"200", "204", "400", "403", "404", "405",

@@ -268,7 +268,8 @@ static uint32_t *sorted_order(const struct writer *w, size_t n)
     for (size_t i = 0; i < n; i++)
         order[i] = (uint32_t)i;
     if (n > 1)
-        engine_api_sort(order, n, sizeof(*order), by_labels, (void *)(uintptr_t)w, w->go_on, w->arg);
+        engine_api_sort(order, n, sizeof(*order), by_labels, (void *)(uintptr_t)w, w->go_on,
+                        w->arg);
     return order;
 }
 

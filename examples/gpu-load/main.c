@@ -3,6 +3,7 @@
 // guides use for that: the vectorAdd sample of CUDA, dcgmproftester and gpu_burn. Its name, or its
 // first argument, selects the program.
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/slice.h"
@@ -151,6 +152,7 @@ static bool is_program(const char *name)
 
 int main(int argc, char **argv)
 {
+    gs_occupy_standard_files();
     const char *slash = strrchr(argv[0], '/');
     const char *program = slash ? slash + 1 : argv[0];
     int first = 1;

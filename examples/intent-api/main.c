@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/file.h"
 #include "base/mem.h"
 #include "base/option.h"
 #include "base/slice.h"
@@ -72,6 +73,7 @@ static int serve(const struct opts *o, const sigset_t *signals)
 
 int main(int argc, char **argv)
 {
+    gs_occupy_standard_files();
     sigset_t signals; // waited for; blocked before threads start so that they inherit it
     sigemptyset(&signals);
     sigaddset(&signals, SIGINT);

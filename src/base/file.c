@@ -106,3 +106,17 @@ void gs_remove_tree(const char *path)
 {
     nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 }
+
+void gs_occupy_standard_files(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fcntl(fd, F_GETFD) >= 0)
+            continue;
+        // The lowest free number is this one.
+        int got = open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+        if (got < 0)
+            got = open("/", O_RDONLY | O_DIRECTORY); // cannot be read or written either
+        if (got != fd)
+            _exit(EXIT_FAILURE);
+    }
+}

@@ -24,6 +24,11 @@ void gs_remove_tree(const char *path);
 // connection of a server is an open file.
 void gs_raise_file_limit(void);
 
+// Call it first in main(). Occupies those of the descriptors 0, 1 and 2 that are closed, so that no
+// other file gets their number: messages would be written into it, and libuv ends the process.
+// Reading from them and writing to them still fails with EBADF, as while they were closed.
+void gs_occupy_standard_files(void);
+
 static inline void gs_closep(int *fd)
 {
     if (*fd >= 0)

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/slice.h"
@@ -123,6 +124,7 @@ static int finish_stdout(int code)
 
 int main(int argc, char **argv)
 {
+    gs_occupy_standard_files();
     (void)signal(SIGPIPE, SIG_IGN);
     return finish_stdout(run(argc, argv));
 }

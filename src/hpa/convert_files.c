@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "codec/yaml.h"
 
+#include <errno.h>
 #include <stdio.h>
 
 #define MAX_INPUT ((size_t)64 << 20)
@@ -58,6 +59,8 @@ static struct gs_error *read_docs(const char *path, struct codec_yaml_docs *ret)
     char part[65536];
     for (size_t n; (n = fread(part, 1, sizeof(part), stdin)) > 0;)
         gs_buf_add(&text, part, n);
+    if (ferror(stdin))
+        return gs_error_errno(errno, "standard input");
     if (text.overflow)
         return gs_error_new(GS_ELIMIT, "standard input is longer than %zu bytes", MAX_INPUT);
     return codec_yaml_parse(gs_buf_slice(&text), "standard input", ret);

@@ -9,7 +9,7 @@
 
 // Bytes of the longest label value that this program makes itself: functions of queries,
 // relabeling, labels of rules. Nested functions could otherwise double a text with each level.
-// Values that are scraped or received keep the limits of their protocols.
+// Values that are scraped or received keep the limits of their protocols, also in a copy.
 #define METRICS_MAX_MADE_VALUE ((size_t)64 * 1024)
 
 struct metrics_label {

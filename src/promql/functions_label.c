@@ -59,10 +59,11 @@ static struct gs_error *replace_in(struct promql_eval *ev, struct promql_matrix 
                                    const struct promql_node *call, const struct tsdb_regex *regex)
 {
     struct gs_slice dst = string_arg(call, 1), replacement = string_arg(call, 2);
-    GS_AUTO_BUF struct gs_buf value = {.limit = METRICS_MAX_MADE_VALUE};
+    GS_AUTO_BUF struct gs_buf value = {0};
     for (size_t i = 0; i < m->n; i++) {
         gs_buf_clear(&value);
         struct gs_slice src = label_of(ev, m->series[i].labels, string_arg(call, 3));
+        value.limit = src.len > METRICS_MAX_MADE_VALUE ? src.len : METRICS_MAX_MADE_VALUE;
         if (!tsdb_regex_expand(regex, src, replacement, &value))
             continue;
         struct gs_error *err = value.overflow

@@ -41,7 +41,11 @@ static void test_slowly(void **state)
     for (int i = 0; i < 500000; i++)
         gs_buf_addf(&text, "line %d\n", i);
     assert_ok(codec_gzip(gs_buf_slice(&text), NULL, NULL, &packed));
-    int calls = INT_MAX;
+    int calls = 3;
+    assert_error(codec_gzip(gs_buf_slice(&text), count_down, &calls, &back), GS_ECONFLICT,
+                 "stopped");
+    assert_int_equal(calls, 0);
+    calls = INT_MAX;
     assert_ok(codec_gunzip(gs_buf_slice(&packed), text.len, count_down, &calls, &back));
     assert_true(gs_slice_eq(gs_buf_slice(&text), gs_buf_slice(&back)));
     assert_true(INT_MAX - calls >= 10);

@@ -130,6 +130,66 @@ static void test_height_of_durations(void **state)
     (void)state;
 }
 
+static char *nested(int depth, const char *before, const char *inner, const char *after)
+{
+    struct gs_buf text = {0};
+    for (int i = 0; i < depth; i++)
+        gs_buf_add_str(&text, before);
+    gs_buf_add_str(&text, inner);
+    for (int i = 0; i < depth; i++)
+        gs_buf_add_str(&text, after);
+    return gs_buf_take(&text);
+}
+
+// Each level doubles the length, so few levels would fill any memory.
+static void test_nested_label_functions(void **state)
+{
+    static const struct {
+        const char *before, *after, *error;
+    } cases[] = {
+        {"label_join(", ", \"a\", \"\", \"a\", \"a\")",
+         "label_join() makes a label value of more than 65536 bytes"},
+        {"label_replace(", ", \"a\", \"$1$1\", \"a\", \"(.*)\")",
+         "label_replace() makes a label value of more than 65536 bytes"},
+        {"label_join(", ", \"__name__\", \"\", \"__name__\", \"__name__\")",
+         "label_join() makes a label value of more than 65536 bytes"},
+    };
+    static const char seed[] = "label_replace(m, \"a\", \"x\", \"\", \"\")";
+    struct tsdb *db = filled();
+    struct promql_engine *e = promql_engine_new(db, NULL);
+    for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++) {
+        GS_AUTO_FREE char *small = nested(16, cases[i].before, seed, cases[i].after);
+        GS_AUTO_FREE char *large = nested(60, cases[i].before, seed, cases[i].after);
+        assert_ok(ask(e, small, 0));
+        assert_error(ask(e, large, 0), GS_ELIMIT, cases[i].error);
+    }
+    promql_engine_free(e);
+    tsdb_free(db);
+    (void)state;
+}
+
+// Values within the limit of one value, but many.
+static void test_label_values_together(void **state)
+{
+    GS_AUTO_BUF struct gs_buf text = {0};
+    struct tsdb *db = filled();
+    struct promql_engine *e =
+        promql_engine_new(db, &(struct promql_config){.max_bytes = (size_t)1 << 20});
+    GS_AUTO_FREE char *doubled =
+        nested(15, "label_join(", "label_replace(m, \"a\", \"x\", \"\", \"\")",
+               ", \"a\", \"\", \"a\", \"a\")");
+    for (int i = 0; i < 8; i++)
+        gs_buf_add_str(&text, "label_replace(");
+    gs_buf_add_str(&text, doubled);
+    for (int i = 0; i < 8; i++)
+        gs_buf_addf(&text, ", \"b%d\", \"%d$1\", \"a\", \"(.*)\")", i, i);
+    assert_error(ask(e, text.data, 0), GS_ELIMIT,
+                 "query creates more than its limit of 131072 bytes of labels");
+    promql_engine_free(e);
+    tsdb_free(db);
+    (void)state;
+}
+
 static void test_steps(void **state)
 {
     struct tsdb *db = filled();
@@ -144,9 +204,13 @@ static void test_steps(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_samples),        cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_memory_of_info), cmocka_unit_test(test_height_of_durations),
+        cmocka_unit_test(test_samples),
+        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_memory_of_info),
+        cmocka_unit_test(test_height_of_durations),
         cmocka_unit_test(test_steps),
+        cmocka_unit_test(test_nested_label_functions),
+        cmocka_unit_test(test_label_values_together),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -243,6 +243,8 @@ struct engine_config_label_builder {
     struct gs_arena arena;
     struct metrics_label *items;
     size_t len, cap;
+    size_t made;   // bytes of the texts that relabeling has made
+    bool too_long; // relabeling made a longer text than its limits allow
 };
 void engine_config_labels_set(struct engine_config_label_builder *b, struct gs_slice name,
                               struct gs_slice value);
@@ -251,9 +253,12 @@ struct gs_slice engine_config_labels_get(const struct engine_config_label_builde
 void engine_config_labels_clear(struct engine_config_label_builder *b);
 void engine_config_labels_finish(struct engine_config_label_builder *b);
 
-// Returns false if the target or series is dropped.
+// Returns false if the target or series is dropped, also because of b->too_long, which is logged.
 bool engine_config_relabel(const struct engine_config_relabels *r,
                            struct engine_config_label_builder *b);
+
+#define ENGINE_CONFIG_TOO_LONG                                                                     \
+    "a relabel rule makes a label of more than %zu bytes, or many of that size"
 
 // A relabel config as an object with Prometheus' keys and defaults.
 json_t *engine_config_relabel_json(const struct engine_config_relabel *l);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/config/config.h"
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "codec/encoding.h"
 
@@ -75,6 +76,8 @@ void engine_config_labels_clear(struct engine_config_label_builder *b)
 {
     gs_arena_clear(&b->arena);
     b->len = 0;
+    b->made = 0;
+    b->too_long = false;
 }
 
 void engine_config_labels_finish(struct engine_config_label_builder *b)
@@ -85,15 +88,33 @@ void engine_config_labels_finish(struct engine_config_label_builder *b)
 }
 
 // --- rules ---
+// A rule can double a text, and the next one can double it again. So the texts that rules make have
+// limits: of each, unless a source label is as long, and of all.
 
-static void join_sources(const struct engine_config_relabel *r,
-                         const struct engine_config_label_builder *b, struct gs_buf *ret)
+enum { MADE_TEXTS = 64 }; // of the longest length
+
+// Returns the longest length of a text that is made from the source labels.
+static size_t join_sources(const struct engine_config_relabel *r,
+                           const struct engine_config_label_builder *b, struct gs_buf *ret)
 {
+    size_t longest = METRICS_MAX_MADE_VALUE;
     for (size_t i = 0; i < r->n_source_labels; i++) {
+        struct gs_slice value = engine_config_labels_get(b, gs_slice_of(r->source_labels[i]));
         if (i)
             gs_buf_add_str(ret, r->separator);
-        gs_buf_add_slice(ret, engine_config_labels_get(b, gs_slice_of(r->source_labels[i])));
+        gs_buf_add_slice(ret, value);
+        longest = value.len > longest ? value.len : longest;
     }
+    return longest;
+}
+
+static void set_made(struct engine_config_label_builder *b, struct gs_slice name,
+                     struct gs_slice value)
+{
+    b->made += name.len + value.len;
+    b->too_long = b->too_long || b->made > MADE_TEXTS * METRICS_MAX_MADE_VALUE;
+    if (!b->too_long)
+        engine_config_labels_set(b, name, value);
 }
 
 // As in Prometheus 3, any UTF-8 text is valid.
@@ -103,14 +124,15 @@ static bool is_label_name(struct gs_slice s)
 }
 
 static void replace(const struct engine_config_relabel *r, struct engine_config_label_builder *b,
-                    struct gs_slice value)
+                    struct gs_slice value, size_t longest)
 {
-    GS_AUTO_BUF struct gs_buf target = {0}, text = {0};
+    GS_AUTO_BUF struct gs_buf target = {.limit = METRICS_MAX_MADE_VALUE}, text = {.limit = longest};
     if (!tsdb_regex_expand(r->regex, value, gs_slice_of(r->target_label), &target) ||
         !is_label_name(gs_buf_slice(&target)))
         return;
     tsdb_regex_expand(r->regex, value, gs_slice_of(r->replacement), &text);
-    engine_config_labels_set(b, gs_buf_slice(&target), gs_buf_slice(&text));
+    b->too_long = b->too_long || target.overflow || text.overflow;
+    set_made(b, gs_buf_slice(&target), gs_buf_slice(&text));
 }
 
 // The last 8 bytes of the MD5, as a big-endian number.
@@ -137,7 +159,7 @@ static void change_case(const struct engine_config_relabel *r,
         if (upper ? c >= 'a' && c <= 'z' : c >= 'A' && c <= 'Z')
             text[i] = (char)(c ^ 0x20);
     }
-    engine_config_labels_set(b, gs_slice_of(r->target_label), gs_slice_make(text, value.len));
+    set_made(b, gs_slice_of(r->target_label), gs_slice_make(text, value.len));
 }
 
 static void map_names(const struct engine_config_relabel *r, struct engine_config_label_builder *b)
@@ -147,10 +169,12 @@ static void map_names(const struct engine_config_relabel *r, struct engine_confi
     if (n)
         memcpy(before, b->items, n * sizeof(*before));
     for (size_t i = 0; i < n; i++) {
-        GS_AUTO_BUF struct gs_buf name = {0};
-        if (tsdb_regex_expand(r->regex, before[i].name, gs_slice_of(r->replacement), &name) &&
-            name.len)
-            engine_config_labels_set(b, gs_buf_slice(&name), before[i].value);
+        GS_AUTO_BUF struct gs_buf name = {.limit = METRICS_MAX_MADE_VALUE};
+        if (!tsdb_regex_expand(r->regex, before[i].name, gs_slice_of(r->replacement), &name))
+            continue;
+        b->too_long = b->too_long || name.overflow;
+        if (name.len)
+            set_made(b, gs_buf_slice(&name), before[i].value);
     }
 }
 
@@ -164,12 +188,13 @@ static void drop_names(const struct engine_config_relabel *r, struct engine_conf
 
 static bool apply_rule(const struct engine_config_relabel *r, struct engine_config_label_builder *b)
 {
-    GS_AUTO_BUF struct gs_buf source = {0};
-    join_sources(r, b, &source);
+    GS_AUTO_BUF struct gs_buf source = {.limit = MADE_TEXTS * METRICS_MAX_MADE_VALUE};
+    size_t longest = join_sources(r, b, &source);
+    b->too_long = source.overflow;
     struct gs_slice value = source.data ? gs_buf_slice(&source) : gs_slice_make("", 0);
     switch (r->action) {
     case ENGINE_CONFIG_RELABEL_REPLACE:
-        replace(r, b, value);
+        replace(r, b, value, longest);
         break;
     case ENGINE_CONFIG_RELABEL_KEEP:
         return tsdb_regex_matches(r->regex, value);
@@ -200,9 +225,14 @@ static bool apply_rule(const struct engine_config_relabel *r, struct engine_conf
 bool engine_config_relabel(const struct engine_config_relabels *r,
                            struct engine_config_label_builder *b)
 {
-    for (size_t i = 0; i < r->n; i++)
-        if (!apply_rule(&r->items[i], b))
+    for (size_t i = 0; i < r->n; i++) {
+        bool kept = apply_rule(&r->items[i], b);
+        if (b->too_long)
+            gs_warn("engine", ENGINE_CONFIG_TOO_LONG ": what it applies to is dropped",
+                    METRICS_MAX_MADE_VALUE);
+        if (!kept || b->too_long)
             return false;
+    }
     return true;
 }
 

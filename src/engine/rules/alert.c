@@ -118,11 +118,13 @@ static struct rules_active_alert *make_alert(struct expansion *x, const struct r
     for (size_t i = 0; i < in->n_labels; i++)
         if (!gs_slice_eq_str(in->labels[i].name, "__name__"))
             labels[n++] = in->labels[i];
+    x->data.max_output = METRICS_MAX_MADE_VALUE;
     for (size_t i = 0; i < rule->n_labels; i++)
         rules_set_label(labels, &n, rule->labels[i].name,
                         expand_template(x, x->s->label_templates[i], rule->labels[i].value));
     rules_set_label(labels, &n, GS_SLICE("alertname"), gs_slice_of(rule->name));
     rules_sort_labels(labels, n);
+    x->data.max_output = 0;
     for (size_t i = 0; i < rule->n_annotations; i++)
         notes[i] = (struct metrics_label){
             rule->annotations[i].name,

@@ -210,6 +210,17 @@ static uint64_t hash_target_key(const struct scrape_target_spec *s)
     return gs_hash(times, sizeof(times));
 }
 
+// Sets dropped, interval and timeout. Returns what is wrong with the target; NULL: nothing.
+static char *relabel_target(const struct engine_config_scrape_config *cfg,
+                            struct engine_config_label_builder *b, struct scrape_target_spec *s)
+{
+    bool kept = engine_config_relabel(&cfg->relabel, b);
+    if (b->too_long)
+        return gs_format(ENGINE_CONFIG_TOO_LONG, METRICS_MAX_MADE_VALUE);
+    s->dropped = !kept;
+    return kept ? check_target(b, s) : NULL;
+}
+
 void scrape_target_resolve(const struct engine_config_scrape_config *cfg,
                            const struct metrics_label *group, size_t n_group,
                            const struct metrics_label *target, size_t n_target,
@@ -221,8 +232,7 @@ void scrape_target_resolve(const struct engine_config_scrape_config *cfg,
     set_all(&b, group, n_group);
     set_all(&b, target, n_target);
     s.discovered = copy_labels(arena, &b, false, &s.n_discovered);
-    s.dropped = !engine_config_relabel(&cfg->relabel, &b);
-    GS_AUTO_FREE char *invalid = s.dropped ? NULL : check_target(&b, &s);
+    GS_AUTO_FREE char *invalid = relabel_target(cfg, &b, &s);
     if (invalid) {
         s.invalid = gs_arena_strdup(arena, invalid);
     } else if (!s.dropped) {
@@ -264,12 +274,11 @@ json_t *scrape_target_check(const struct engine_config_scrape_config *cfg,
     set_all(&b, group, n_group);
     set_all(&b, target, n_target);
     json_object_set_new(result, "discoveredLabels", labels_as_json(&b, "\n"));
-    bool dropped = !engine_config_relabel(&cfg->relabel, &b);
-    GS_AUTO_FREE char *invalid = dropped ? NULL : check_target(&b, &s);
-    if (!dropped && !invalid && !get(&b, "instance").len)
+    GS_AUTO_FREE char *invalid = relabel_target(cfg, &b, &s);
+    if (!s.dropped && !invalid && !get(&b, "instance").len)
         engine_config_labels_set(&b, GS_SLICE("instance"), get(&b, "__address__"));
     json_object_set_new(result, "labels",
-                        dropped || invalid ? json_object() : labels_as_json(&b, "__meta_"));
+                        s.dropped || invalid ? json_object() : labels_as_json(&b, "__meta_"));
     if (invalid)
         json_object_set_new(result, "error", json_string(invalid));
     return result;

@@ -379,6 +379,11 @@ void http_bytes_unref(struct http_bytes *b)
     free(b);
 }
 
+unsigned http_bytes_refs(const struct http_bytes *b)
+{
+    return b->refs;
+}
+
 struct gs_slice http_bytes_slice(const struct http_bytes *b)
 {
     return gs_buf_slice(&b->text);

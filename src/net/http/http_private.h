@@ -77,6 +77,8 @@ struct http_exchange {
     struct http_bytes *shared; // the reply's body, while the carrier is given the reply
 };
 
+unsigned http_bytes_refs(const struct http_bytes *b);
+
 void http_exchange_init(struct http_exchange *x, uv_loop_t *loop,
                         const struct http_carrier_ops *ops);
 void http_exchange_set_method(struct http_exchange *x, const char *method);

@@ -76,10 +76,34 @@ static void drop_bytes(void *bytes)
     http_bytes_unref(bytes);
 }
 
+// Counts the reply until the peer has taken it. A body that several peers get is counted once or
+// twice, since it is in memory once. False: there is no room for it.
+static bool count_unsent(struct http_server_request *r, size_t len)
+{
+    struct http_server *s = r->server;
+    if (r->x.shared && http_bytes_refs(r->x.shared) > 2) // more than this one and a cache
+        return true;
+    if (s->unsent && (s->unsent > s->max_unsent || len > s->max_unsent - s->unsent))
+        return false;
+    r->unsent = len;
+    s->unsent += len;
+    return true;
+}
+
 static void carrier_reply(struct http_exchange *x, int status, const char *content_type,
                           struct gs_slice body)
 {
+    static const char full[] =
+        "the server has too many replies that clients have not read yet; try again\n";
     struct http_server_request *r = request_of(x);
+    if (body.len > sizeof(full) && !count_unsent(r, body.len)) {
+        status = MHD_HTTP_SERVICE_UNAVAILABLE;
+        content_type = "text/plain; charset=utf-8";
+        body = GS_SLICE(full);
+        x->shared = NULL;
+        x->reply_headers.len = 0; // such as Content-Encoding
+        http_add_header(x, MHD_HTTP_HEADER_RETRY_AFTER, "1");
+    }
     void *data = body.len ? (void *)(uintptr_t)body.data : (void *)(uintptr_t) "";
     struct MHD_Response *response;
     if (x->shared && body.len)
@@ -383,6 +407,8 @@ void http_server_request_completed(void *server, struct MHD_Connection *connecti
     r->server->bodies -= r->counted;
     r->counted = 0;
     count_queued(r, 0);
+    r->server->unsent -= r->unsent;
+    r->unsent = 0;
     r->suspended = false;
     r->connection = NULL;
     r->on->request = NULL;

@@ -18,6 +18,7 @@
 
 enum {
     DEFAULT_MAX_BODY = 3 * 1024 * 1024,
+    DEFAULT_MAX_UNSENT = 256 * 1024 * 1024,
     // MHD's memory of a connection has both heads. If they do not fit, MHD ends the connection
     // without a reply.
     DEFAULT_HEAD_MEMORY = 32 * 1024,
@@ -249,6 +250,7 @@ static void copy_server_config(struct http_server *s, const struct http_server_c
     s->request_client_cert = cfg->request_client_cert;
     s->require_identity = cfg->require_identity;
     s->max_body = cfg->max_body ? cfg->max_body : DEFAULT_MAX_BODY;
+    s->max_unsent = cfg->max_unsent ? cfg->max_unsent : DEFAULT_MAX_UNSENT;
     s->head_memory = cfg->head_memory ? cfg->head_memory : DEFAULT_HEAD_MEMORY;
     s->max_head = s->head_memory - REPLY_HEAD_MEMORY;
     s->idle_timeout_s = cfg->idle_timeout_s ? cfg->idle_timeout_s : DEFAULT_IDLE_S;

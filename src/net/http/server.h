@@ -29,6 +29,9 @@ struct http_server_config {
     // Bytes, 0: 3 MiB (kube-apiserver's limit). The bodies of all requests together take at most 16
     // times as many; more are refused with 503.
     size_t max_body;
+    // Bytes of the replies that peers have not taken yet, 0: 256 MiB. While others wait, a reply
+    // that exceeds it becomes a 503. Streams have their own limit (http.h).
+    size_t max_unsent;
     size_t head_memory; // of a connection, for the head of a request and 12 KiB; 0: 32 KiB
     // 0: 512. When all are in use, the one that has waited longest for a request is closed; if all
     // are busy, new ones get health replies and 503 for the rest.

@@ -54,8 +54,9 @@ struct http_server {
     bool tls, require_identity;
     const char **public_paths; // NULL-terminated
     size_t max_body, head_memory, max_head;
-    size_t bodies; // bytes of the bodies of all requests
-    size_t queued; // bytes that wait in the streams of all replies
+    size_t bodies;             // bytes of the bodies of all requests
+    size_t queued;             // bytes that wait in the streams of all replies
+    size_t max_unsent, unsent; // bytes of the replies that peers have not taken yet
     unsigned idle_timeout_s, head_timeout_s, body_timeout_s;
 
     struct server_requests requests; // all connections of MHD
@@ -110,6 +111,7 @@ struct http_server_request {
     int fd;
     size_t counted; // of its body in server->bodies
     size_t queued;  // of its stream in server->queued
+    size_t unsent;  // of its reply in server->unsent
     bool begun, handed_over, suspended;
     bool too_large, no_room; // its body is discarded
     bool over;               // an upgraded connection has ended: MHD is to close it

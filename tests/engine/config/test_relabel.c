@@ -78,8 +78,51 @@ static void test_every_action(void **state)
     (void)state;
 }
 
+// Each rule doubles the label, its name, or the number of labels.
+static void test_rules_that_grow_labels(void **state)
+{
+    static const char *const rules[] = {
+        "{source_labels: [a, a], separator: '', target_label: a}",
+        "{source_labels: [a], regex: '(.*)', target_label: a, replacement: '$1$1'}",
+        "{regex: '(a+)', action: labelmap, replacement: '$1$1'}",
+    };
+    for (size_t i = 0; i < GS_ARRAY_LEN(rules); i++) {
+        GS_AUTO_BUF struct gs_buf few = {0}, many = {0};
+        for (int k = 0; k < 40; k++)
+            gs_buf_addf(&many, "%s%s", k ? "," : "", rules[i]);
+        for (int k = 0; k < 5; k++)
+            gs_buf_addf(&few, "%s%s", k ? "," : "", rules[i]);
+        GS_AUTO_FREE char *small = relabel(few.data), *large = relabel(many.data);
+        assert_string_not_equal(small, "dropped");
+        assert_string_equal(large, "dropped");
+    }
+    (void)state;
+}
+
+// A value that was discovered or scraped is not made, however long it is.
+static void test_long_values_can_be_copied(void **state)
+{
+    struct engine_config *c;
+    struct engine_config_label_builder b = {0};
+    static const char text[] = "scrape_configs:\n- job_name: j\n  relabel_configs:\n"
+                               "  - {source_labels: [a], target_label: b}\n"
+                               "  - {regex: a, replacement: c, action: labelmap}\n";
+    GS_AUTO_FREE char *value = gs_alloc(200001);
+    memset(value, 'x', 200000);
+    assert_ok(engine_config_parse(gs_slice_of(text), "p.yml", ".", &c));
+    engine_config_labels_set(&b, GS_SLICE("a"), gs_slice_of(value));
+    assert_true(engine_config_relabel(&c->scrapes[0].relabel, &b));
+    assert_string_equal(engine_config_labels_get(&b, GS_SLICE("b")).data, value);
+    assert_string_equal(engine_config_labels_get(&b, GS_SLICE("c")).data, value);
+    engine_config_labels_finish(&b);
+    engine_config_free(c);
+    (void)state;
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_action)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_action),
+                                       cmocka_unit_test(test_rules_that_grow_labels),
+                                       cmocka_unit_test(test_long_values_can_be_copied)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -55,6 +55,18 @@ static void reply_large_headers(struct http_exchange *x)
     http_reply_text(x, 200, "served\n");
 }
 
+enum { HUGE_REPLY = 32 * 1024 * 1024 }; // more than the kernel takes for a peer that does not read
+
+static void reply_huge(struct http_exchange *x)
+{
+    struct gs_buf text = {0};
+    GS_AUTO_FREE char *bytes = gs_alloc(HUGE_REPLY);
+    gs_buf_add(&text, bytes, HUGE_REPLY);
+    struct http_bytes *body = http_bytes_new(&text);
+    http_reply_bytes(x, 200, "text/plain", body);
+    http_bytes_unref(body);
+}
+
 static void handle(void *ctx, struct http_exchange *x)
 {
     struct fixture *f = ctx;
@@ -63,6 +75,8 @@ static void handle(void *ctx, struct http_exchange *x)
         f->held[f->n_held++] = x;
     else if (strcmp(http_path(x), "/large") == 0)
         reply_large_headers(x);
+    else if (strcmp(http_path(x), "/huge") == 0)
+        reply_huge(x);
     else
         http_reply_text(x, 200, "served %s\n", http_path(x));
 }
@@ -564,6 +578,23 @@ static void test_requests_of_a_client_wait_for_others(void **state)
     (void)state;
 }
 
+// Peers that do not read cannot make the server keep more than a limit.
+static void test_unread_replies_share_a_limit(void **state)
+{
+    static const char text[] = "GET /huge HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    struct fixture *f = setup(false, (struct http_server_config){.max_unsent = HUGE_REPLY * 3 / 2});
+    int fd = raw_connect(f->server);
+    assert_true(raw_send(fd, text));
+    wait_until(f, f->handled == 1);
+    assert_int_equal(get(f, "/huge"), 503);
+    assert_int_equal(get(f, "/small"), 200);
+    wait_until(f, is_ended(fd, NULL)); // reads all of it
+    close(fd);
+    wait_until(f, get(f, "/huge") == 200);
+    teardown(f);
+    (void)state;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -583,6 +614,7 @@ int main(void)
         cmocka_unit_test(test_large_heads),
         cmocka_unit_test(test_large_heads_with_more_memory),
         cmocka_unit_test(test_forbidden_heads),
+        cmocka_unit_test(test_unread_replies_share_a_limit),
         cmocka_unit_test(test_requests_of_a_client_wait_for_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,8 +4,8 @@
 #include "base/mem.h"
 #include "kube/kube_private.h"
 
-// All pods of a large cluster. 64 MiB, the default of the client, are fifty pods of the size that an
-// API server takes at most: whoever may create them would stop all lists.
+// All pods of a large cluster. 64 MiB, the default of the client, are fifty pods of the size that
+// an API server takes at most: whoever may create them would stop all lists.
 #define MAX_LIST_BYTES ((size_t)512 << 20)
 
 struct kube_client {

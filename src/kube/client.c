@@ -4,6 +4,10 @@
 #include "base/mem.h"
 #include "kube/kube_private.h"
 
+// All pods of a large cluster. 64 MiB, the default of the client, are fifty pods of the size that
+// an API server takes at most: whoever may create them would stop all lists.
+#define MAX_LIST_BYTES ((size_t)512 << 20)
+
 struct kube_client {
     struct http_client *http;
     struct kube_request *requests; // in progress
@@ -156,7 +160,8 @@ static const struct http_header accept_json[] = {{"Accept", "application/json"},
 
 struct kube_request *kube_raw_get(struct kube_client *c, const char *path, kube_done cb, void *arg)
 {
-    struct http_request request = {.path = path, .headers = accept_json};
+    struct http_request request = {
+        .path = path, .headers = accept_json, .max_reply = MAX_LIST_BYTES};
     return request_send(c, &request, cb, arg);
 }
 

@@ -23,7 +23,8 @@
 #define NODES_NONE SIZE_MAX // no such node or pod
 
 // Limits. Further resources and further domains are treated as absent.
-#define NODES_MAX_RESOURCES 256 // kinds of resources that the nodes of a snapshot have
+#define NODES_MAX_RESOURCES     256 // kinds of resources that the nodes of a snapshot have
+#define NODES_MAX_OWN_RESOURCES 64  // of them, those that one node adds
 
 struct nodes_snapshot;
 

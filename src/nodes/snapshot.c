@@ -112,6 +112,7 @@ int nodes_column(const struct nodes_snapshot *s, const char *name)
 static void read_allocatable(struct nodes_snapshot *s, size_t node)
 {
     struct nodes_node *n = &s->nodes[node];
+    size_t before = s->n_columns;
     const char *name;
     json_t *quantity;
     json_object_foreach (codec_json_get(n->object, "status", "allocatable", NULL), name, quantity) {
@@ -120,7 +121,9 @@ static void read_allocatable(struct nodes_snapshot *s, size_t node)
             n->max_pods = n->free_pods = milli / 1000;
             continue;
         }
-        int column = make_column(s, name);
+        // One node cannot use up the columns of the others.
+        bool may_add = s->n_columns - before < NODES_MAX_OWN_RESOURCES;
+        int column = may_add ? make_column(s, name) : nodes_column(s, name);
         if (column >= 0)
             s->allocatable[node * s->stride + (size_t)column] =
                 s->free[node * s->stride + (size_t)column] = milli;

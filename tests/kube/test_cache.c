@@ -242,6 +242,26 @@ static void test_an_object_that_cannot_be_read_leaves_the_others(void **state)
     finish(&f);
 }
 
+// Fifty pods of the largest size that the API takes, or ten thousand usual ones.
+static void test_a_large_list_is_read(void **state)
+{
+    struct fixture f;
+    GS_AUTO_BUF struct gs_buf list = {0};
+    GS_AUTO_FREE char *large = gs_alloc(1400001);
+    memset(large, 'x', 1400000);
+    large[1400000] = '\0';
+    gs_buf_add_str(&list, "{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{"
+                          "\"resourceVersion\":\"5\"},\"items\":[");
+    for (int i = 0; i < 50; i++)
+        gs_buf_addf(&list, "%s{\"metadata\":{\"name\":\"p%d\",\"namespace\":\"n\"},\"x\":\"%s\"}",
+                    i ? "," : "", i, large);
+    gs_buf_add_str(&list, "]}");
+    setup(&f, list.data);
+    loop_until(&f.loop, kube_cache_synced(f.cache));
+    assert_int_equal(kube_cache_len(f.cache), 50);
+    finish(&f);
+}
+
 static void test_late_handlers_get_a_replay(void **state)
 {
     struct fixture f, late = {0};
@@ -287,6 +307,7 @@ int main(void)
         cmocka_unit_test(test_refused_watches_list_again),
         cmocka_unit_test(test_nonsense_on_the_stream_lists_again),
         cmocka_unit_test(test_an_object_that_cannot_be_read_leaves_the_others),
+        cmocka_unit_test(test_a_large_list_is_read),
         cmocka_unit_test(test_late_handlers_get_a_replay),
         cmocka_unit_test(test_may_be_freed_by_a_handler),
     };

@@ -189,6 +189,23 @@ static void test_objects_survive(void **state)
     local_api_store_close(s);
 }
 
+// managedFields repeat the levels of the object below four of their own.
+static void test_an_object_with_as_many_levels_as_requests_may_have_survives(void **state)
+{
+    struct dir *d = *state;
+    struct local_api_store *s = open_store(d->db, 0, 0);
+    json_t *obj = json_object(), *deep = json_object();
+    for (int i = 0; i < CODEC_JSON_MAX_DEPTH; i++)
+        deep = json_pack("{s:o}", "a", deep);
+    codec_json_set(obj, json_string("x"), "metadata", "name", NULL);
+    codec_json_set(obj, deep, "metadata", "managedFields", "deep", NULL);
+    assert_null(local_api_store_put(s, 0, obj, NULL));
+    local_api_store_close(s);
+    s = open_store(d->db, 0, 0);
+    assert_non_null(local_api_store_get(s, 0, "", "x"));
+    local_api_store_close(s);
+}
+
 static void test_a_second_program_is_refused(void **state)
 {
     struct dir *d = *state;
@@ -288,6 +305,8 @@ int main(void)
         cmocka_unit_test(test_the_ring_is_bounded_in_bytes),
         cmocka_unit_test(test_the_number_of_objects_is_limited),
         cmocka_unit_test_setup_teardown(test_objects_survive, make_dir, remove_dir),
+        cmocka_unit_test_setup_teardown(
+            test_an_object_with_as_many_levels_as_requests_may_have_survives, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(test_a_second_program_is_refused, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(test_damage_is_set_aside, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(test_a_full_disk_changes_nothing, make_dir, remove_dir),

@@ -122,6 +122,19 @@ static void test_a_resource_that_a_later_node_has_counts_earlier_pods(void **sta
     nodes_snapshot_free(s);
 }
 
+static void test_a_node_with_very_many_resources_leaves_those_of_others(void **state)
+{
+    GS_CLEANUP(nodes_snapshot_freep) struct nodes_snapshot *s = nodes_snapshot_new();
+    GS_AUTO_BUF struct gs_buf many = {0};
+    for (int i = 0; i < 2 * NODES_MAX_RESOURCES; i++)
+        gs_buf_addf(&many, "%sexample.com/r%d: 1", i ? ", " : "", i);
+    add_node(s, "odd", many.data, "", "");
+    add_node(s, "gpus", "cpu: 8, nvidia.com/gpu: 1", "", "");
+    GS_AUTO_FREE char *text = why(s, add_pod(s, "p", "", "cpu: 1, nvidia.com/gpu: 1", ""));
+    assert_string_equal(text, "fits");
+    (void)state;
+}
+
 static void test_a_checkpoint_undoes_all(void **state)
 {
     struct nodes_snapshot *s = nodes_snapshot_new();
@@ -272,6 +285,7 @@ int main(void)
         cmocka_unit_test(test_a_node_that_is_not_ready_fits_nothing_but_a_template_does),
         cmocka_unit_test(test_placed_pods_use_the_node),
         cmocka_unit_test(test_a_resource_that_a_later_node_has_counts_earlier_pods),
+        cmocka_unit_test(test_a_node_with_very_many_resources_leaves_those_of_others),
         cmocka_unit_test(test_a_checkpoint_undoes_all),
         cmocka_unit_test(test_topology_spread_limits_the_skew),
         cmocka_unit_test(test_affinity_between_pods),

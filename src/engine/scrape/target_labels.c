@@ -7,6 +7,10 @@
 #include "base/mem.h"
 #include "codec/yaml_reader.h"
 
+// Of a target. Its series have further ones.
+#define MAX_LABELS      ((size_t)TSDB_MAX_LABELS - 56)
+#define MAX_LABEL_BYTES (TSDB_MAX_LABEL_BYTES / 2)
+
 static void set_text(struct engine_config_label_builder *b, const char *name, const char *value)
 {
     engine_config_labels_set(b, gs_slice_of(name), gs_slice_of(value));
@@ -196,6 +200,20 @@ static const char *check_url(const struct engine_config_label_builder *b, const 
     return gs_arena_strdup(arena, text);
 }
 
+// Returns why the store takes no series of the target, such as up. NULL: it does.
+static const char *check_labels(const struct scrape_target_spec *s, struct gs_arena *arena)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < s->n_labels; i++)
+        bytes += s->labels[i].name.len + s->labels[i].value.len;
+    if (s->n_labels <= MAX_LABELS && bytes <= MAX_LABEL_BYTES)
+        return NULL;
+    GS_AUTO_FREE char *text =
+        gs_format("\"%s\" has more than %zu labels, or more than %zu bytes of them", s->url,
+                  MAX_LABELS, MAX_LABEL_BYTES);
+    return gs_arena_strdup(arena, text);
+}
+
 static uint64_t hash_target_key(const struct scrape_target_spec *s)
 {
     uint64_t h = gs_hash(s->url, strlen(s->url));
@@ -245,6 +263,7 @@ void scrape_target_resolve(const struct engine_config_scrape_config *cfg,
         s.error = check_url(&b, s.url, arena);
         s.labels = copy_labels(arena, &b, true, &s.n_labels);
         s.key = hash_target_key(&s);
+        s.invalid = check_labels(&s, arena);
     }
     *ret = s;
 }

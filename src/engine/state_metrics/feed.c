@@ -15,6 +15,7 @@ struct state_metrics_feed {
     struct engine_config_scrape_config cfg;
     struct scrape_ingest *ingest;
     struct gs_timer *timer;
+    bool failing; // the last state was not stored
 };
 
 static void on_feed_timer(void *arg)
@@ -26,8 +27,12 @@ static void on_feed_timer(void *arg)
     struct gs_slice text = state_metrics_text(f->state);
     double seconds = (double)(gs_mono_ns() - begun) / 1e9;
     struct gs_error *err = scrape_ingest_text(f->ingest, text, NULL, t_ms, seconds);
-    if (err)
-        gs_warn("kube-state", "%s", gs_error_message(err));
+    if (err && !f->failing)
+        gs_warn("kube-state", "the series of Kubernetes objects are not stored: %s",
+                gs_error_message(err));
+    else if (!err && f->failing)
+        gs_info("kube-state", "the series of Kubernetes objects are stored again");
+    f->failing = err != NULL;
     gs_error_free(err);
 }
 

@@ -272,6 +272,28 @@ static void test_pools_are_shown_by_name_and_counted_all(void **state)
     (void)state;
 }
 
+// As a labelmap of all labels of a pod can make. Such a target would have no up.
+static void test_a_target_with_too_many_labels_is_none(void **state)
+{
+    struct fixture f;
+    setup(&f);
+    GS_AUTO_BUF struct gs_buf text = {0};
+    gs_buf_add_str(&text, "scrape_configs:\n- job_name: j\n  static_configs:\n"
+                          "  - targets: ['a:1']\n  - targets: ['b:1']\n    labels: {");
+    for (int i = 0; i < TSDB_MAX_LABELS; i++)
+        gs_buf_addf(&text, "%sl%d: v", i ? ", " : "", i);
+    gs_buf_add_str(&text, "}\n  - targets: ['c:1']\n    labels: {l: '");
+    for (size_t i = 0; i < TSDB_MAX_LABEL_BYTES; i++)
+        gs_buf_add_char(&text, 'v');
+    gs_buf_add_str(&text, "'}\n");
+    apply(&f, text.data);
+    CODEC_AUTO_JSON json_t *targets = scrape_targets_json(f.manager, "any", NULL);
+    assert_int_equal(json_array_size(json_object_get(targets, "activeTargets")), 1);
+    assert_string_equal(codec_json_str(first_active(targets), "labels", "instance", NULL), "a:1");
+    finish(&f);
+    (void)state;
+}
+
 // An interval of 0 crashed the program. Such labels can come from annotations of pods.
 static void test_targets_with_impossible_labels_are_none(void **state)
 {
@@ -534,6 +556,7 @@ int main(void)
         cmocka_unit_test(test_targets_on_unix_sockets),
         cmocka_unit_test(test_relabelling_drops_targets),
         cmocka_unit_test(test_pools_are_shown_by_name_and_counted_all),
+        cmocka_unit_test(test_a_target_with_too_many_labels_is_none),
         cmocka_unit_test(test_targets_with_impossible_labels_are_none),
         cmocka_unit_test(test_paths_of_labels_are_escaped),
         cmocka_unit_test(test_numbers_as_labels_in_files),

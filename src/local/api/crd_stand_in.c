@@ -24,8 +24,8 @@ bool local_api_crd_is_stand_in(const struct local_api_resource *r, const json_t 
 
 static json_t *names_of(const struct local_api_resource *r)
 {
-    json_t *names = json_pack("{s:s, s:s, s:s}", "kind", r->kind, "plural", r->plural, "singular",
-                              r->singular);
+    json_t *names =
+        json_pack("{s:s, s:s, s:s}", "kind", r->kind, "plural", r->plural, "singular", r->singular);
     json_t *short_names = json_array();
 
     for (size_t i = 0; r->short_names && r->short_names[i]; i++)
@@ -71,8 +71,8 @@ void local_api_make_stand_ins(struct local_api *api)
         GS_AUTO_FREE char *name = gs_format("%s.%s", r->plural, r->group);
         if (local_api_store_get(api->store, local_api_resource_bucket(crds), "", name))
             continue;
-        json_t *crd = local_api_base_object("CustomResourceDefinition", APIEXTENSIONS "/v1", NULL,
-                                            name);
+        json_t *crd =
+            local_api_base_object("CustomResourceDefinition", APIEXTENSIONS "/v1", NULL, name);
         codec_json_set(crd, json_integer(1), "metadata", "generation", NULL);
         json_object_set_new(crd, "spec", spec_of(r));
         add_annotations(crd);

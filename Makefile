@@ -6,6 +6,9 @@ FUZZ    ?= build-fuzz
 PREFIX  ?= /usr/local
 SECONDS_PER_TARGET ?= 60
 RUN_FLAGS ?=
+# Arguments of tools/run-tests and of tools/lint.
+TEST_FLAGS ?=
+LINT_FLAGS ?=
 NATIVE   = $(shell dpkg --print-architecture)
 ARCH    ?= $(NATIVE)
 
@@ -27,7 +30,7 @@ run: ## Watch a GPU service and nodes scale on this machine (about five minutes,
 test: ## Run all tests that need only Debian packages
 	@tools/install-deps build test peers
 	@tools/build --tests $(BUILD) program meson-test-prereq
-	@tools/run-tests $(BUILD)
+	@tools/run-tests $(BUILD) $(TEST_FLAGS)
 
 tests: test ## The same as make test
 
@@ -36,6 +39,7 @@ peers: ## Build the systems that tests compare with, once, from Go modules and P
 	@tests/differential/prometheus3.sh --source || [ $$? = 3 ]
 	@tests/differential/prometheus_adapter.sh || [ $$? = 3 ]
 	@tests/differential/python_venv.sh kubernetes || [ $$? = 3 ]
+	@tests/differential/python_venv.sh nvml || [ $$? = 3 ]
 	@tests/differential/terraform_providers.sh || [ $$? = 3 ]
 	@tests/e2e/helm.sh || [ $$? = 3 ]
 	@tests/e2e/schemas.sh || [ $$? = 3 ]
@@ -47,12 +51,12 @@ everything: ## Compile all programs: those of the tests, fuzz replays and benchm
 test-asan: ## The same tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	@tools/install-deps build test peers
 	@tools/build --tests $(ASAN) -Doptimization=1 -Db_sanitize=address,undefined -Db_lundef=false meson-test-prereq
-	@tools/run-tests $(ASAN)
+	@tools/run-tests $(ASAN) $(TEST_FLAGS)
 
 # The modules that have threads. The sanitizer needs memory in known places, hence setarch.
 test-tsan: ## The tests of modules with threads, under ThreadSanitizer
 	@tools/install-deps build test
-	@tools/build --tests $(TSAN) -Doptimization=1 -Db_sanitize=thread -Db_lundef=false meson-test-prereq
+	@tools/build --tests $(TSAN) -Doptimization=1 -Db_sanitize=thread -Db_lundef=false program
 	@TSAN_OPTIONS="exitcode=66 suppressions='$(CURDIR)/tests/tsan.supp'" setarch -R tools/run-tests $(TSAN) -t 4 \
 		--suite gpu --suite nvmlsim --suite exporter --suite net --suite tsdb --suite replay
 
@@ -69,7 +73,7 @@ layers: ## Check includes, names and the table of modules, and that each source 
 lint: ## Run cppcheck and clang-tidy on src/ (an unchanged file without findings is not checked again)
 	@tools/install-deps build lint
 	@tools/build $(BUILD) program
-	@tools/lint $(BUILD)
+	@tools/lint $(LINT_FLAGS) $(BUILD)
 
 fmt: ## Format all C sources in place (clang-format 14)
 	@tools/install-deps fmt
@@ -94,7 +98,7 @@ fuzz: ## Run every fuzz target on its corpus, then fuzz for SECONDS_PER_TARGET (
 	@CC=clang tools/build $(FUZZ) -Doptimization=1 -Dfuzz=true -Db_sanitize=address,undefined -Db_lundef=false all
 	@fuzz/run $(FUZZ) $(SECONDS_PER_TARGET)
 
-check-all: ## Run .ci/run with its slow parts: slow tests as a second user, one minute of fuzzing for each target, packages in clean systems
+check-all: ## Run .ci/run with its slow parts: all tests as a second user, on a slow machine and with sanitizers, fuzzing, packages in clean systems
 	@.ci/run --all
 
 install: build ## Install programs, units, manual pages and completion into PREFIX (/usr/local), DESTDIR honoured

@@ -80,7 +80,7 @@ static void write_answer(void *arg)
     struct answer *a = arg;
     bool truncated;
     gs_buf_clear(&a->out);
-    engine_api_write_result(&a->out, &a->result, 0, &truncated);
+    engine_api_write_result(&a->out, &a->result, 0, NULL, NULL, &truncated);
 }
 
 static void measure_answer(const char *what, struct answer *a, double seconds)

@@ -62,9 +62,10 @@ static bool same(const struct metrics_line *a, const struct metrics_line *b)
 
 // Lines are expected where `known` has them, shifted by `shift`. Returns where reading stopped.
 static bool read_lines(struct metrics_reader *r, struct gs_slice text, enum metrics_format format,
-                       const struct seen *known, size_t shift, struct seen *ret)
+                       const struct metrics_limits *limits, const struct seen *known, size_t shift,
+                       struct seen *ret)
 {
-    metrics_reader_start(r, text, format, NULL);
+    metrics_reader_start(r, text, format, limits);
     for (;;) {
         struct metrics_line line;
         bool more;
@@ -117,14 +118,15 @@ static void store_exemplars(struct metrics_reader *r, const struct seen *all)
     tsdb_free(db);
 }
 
-static void expected_lines(struct gs_slice text, enum metrics_format format)
+static void expected_lines(struct gs_slice text, enum metrics_format format,
+                           const struct metrics_limits *limits)
 {
     struct metrics_reader *r = metrics_reader_new();
     struct seen plain = {0};
-    bool ok = read_lines(r, text, format, NULL, 0, &plain);
+    bool ok = read_lines(r, text, format, limits, NULL, 0, &plain);
     for (size_t shift = 0; shift < 2; shift++) {
         struct seen again = {0};
-        if (read_lines(r, text, format, &plain, shift, &again) != ok || again.n != plain.n)
+        if (read_lines(r, text, format, limits, &plain, shift, &again) != ok || again.n != plain.n)
             __builtin_trap();
         for (size_t i = 0; i < plain.n; i++)
             if (!same(&plain.lines[i], &again.lines[i]))
@@ -138,10 +140,13 @@ static void expected_lines(struct gs_slice text, enum metrics_format format)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+    static const struct metrics_limits few = {
+        .max_line = 32, .skip_over_limits = true, .max_labels = 2};
     struct gs_slice text = gs_slice_make(data, size);
     for (int f = METRICS_TEXT; f <= METRICS_OPENMETRICS; f++) {
         round_trip(text, (enum metrics_format)f);
-        expected_lines(text, (enum metrics_format)f);
+        expected_lines(text, (enum metrics_format)f, NULL);
+        expected_lines(text, (enum metrics_format)f, &few);
     }
     return 0;
 }

@@ -15,7 +15,7 @@ export function sentence(e) {
   if (bad && !(active && active.reason === "ScalingDisabled")) return ["error", `It keeps ${of(r.current)} because it cannot calculate: ${bad.message}.`];
   if (bad) return ["warning", `It is paused at ${of(r.current)}: ${bad.message}.`];
   const lead = e.metrics.filter((m) => m.ok).sort((x, y) => y.proposal - x.proposal)[0];
-  const value = lead ? `${lead.name} is ${short(lead.value)}${unit(lead)}, its target ${short(lead.target.value)}${unit(lead)}` : e.reason || "no metric was needed";
+  const value = lead && lead.value === undefined ? `${lead.name} has no average without replicas` : lead ? `${lead.name} is ${short(lead.value)}${unit(lead)}, its target ${short(lead.target.value)}${unit(lead)}` : e.reason || "no metric was needed";
   const held = e.held ? ` (${e.held})` : "";
   if (r.desired > r.current) return ["info", `It scales up from ${r.current} to ${of(r.desired)} because ${value}${held}.`];
   if (r.desired < r.current) return ["info", `It scales down from ${r.current} to ${of(r.desired)} because ${value}${held}.`];

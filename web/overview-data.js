@@ -2,6 +2,7 @@
 // The state of nodes, GPUs, autoscalers and pods, from the series of the GPU exporter (DCGM_FI_*), of kube-state-metrics
 // or the engine (kube_*), and of gpuscale. What no series states is absent.
 import {get} from "./api.js";
+import {nodeOf, ownerOf, targetQueries, targetsFrom} from "./gpu-owner.js";
 import {parseDuration} from "./format.js";
 
 const slowMs = 10000, goneWindow = "15m", changeStep = 15; // seconds
@@ -42,10 +43,13 @@ export const nodePage = (name) => name ? "node?name=" + encodeURIComponent(name)
 export const workloadPage = (a) => `workload?${new URLSearchParams({namespace: a.ns, name: a.name})}`;
 export const queryPage = (expr, range = "1h") => `query?g0.expr=${encodeURIComponent(expr)}&g0.tab=graph&g0.range_input=${range}`;
 
-// The pod that a series of a device names: "namespace/pod". If the labels of the scrape target took its place, it is in exported_pod.
-export const ownerOf = (l) => { const pod = l.exported_pod || (l.exported_namespace ? "" : l.pod); return pod ? `${l.exported_namespace || l.namespace}/${pod}` : ""; };
-export const nodeOf = (l) => l.NodeName || l.Hostname || l.hostname || l.node || l.instance || "";
-const gpuKey = (l) => [l.UUID || nodeOf(l) + l.gpu, l.GPU_I_ID || ""].join(" ");
+// The pods that are scraped: labels of a series => {namespace, pod, node} or undefined.
+export async function readGpuTargets() {
+  const [ups, infos] = await Promise.all(targetQueries.map(seldom));
+  return targetsFrom(ups.map((s) => s.labels), infos.map((s) => s.labels));
+}
+
+const gpuKey = (l) => [l.UUID || nodeOf(l) + l.gpu, l.GPU_I_ID || ""].join(" "); // without the target: only equality matters
 
 // Whether a sample of the target of these labels is so old that two scrapes are overdue: {labels, age} => boolean. Samples of
 // no known target, such as those of remote write, have Prometheus' default interval.
@@ -67,20 +71,20 @@ export async function readStale(oldest) {
   return (l, seconds) => seconds > Math.max(leastStale, known.limits.get(`${l.job} ${l.instance}`) ?? known.limits.get(l.job) ?? 2 * usualInterval + usualTimeout);
 }
 
-function newGpu(l) {
-  return {key: gpuKey(l), uuid: l.UUID || "", index: l.gpu || "", slice: l.GPU_I_PROFILE || "", model: (l.modelName || "").replace(/^NVIDIA /, ""), node: nodeOf(l),
+function newGpu(l, target) {
+  return {key: gpuKey(l), uuid: l.UUID || "", index: l.gpu || "", slice: l.GPU_I_PROFILE || "", model: (l.modelName || "").replace(/^NVIDIA /, ""), node: nodeOf(l, target),
     simulated: simulatedDriver(l), owners: new Set(), values: {}, age: NaN};
 }
 
 // What identifies a GPU and its pods. Other labels would only make the answer longer.
-const identity = ["UUID", "gpu", "instance", "GPU_I_ID", "GPU_I_PROFILE", "modelName", "NodeName", "Hostname", "hostname", "node", "pod", "namespace", "exported_pod", "exported_namespace", "DCGM_FI_DRIVER_VERSION"].join(", ");
+const identity = ["UUID", "gpu", "job", "instance", "GPU_I_ID", "GPU_I_PROFILE", "modelName", "NodeName", "Hostname", "hostname", "node", "kubernetes_node", "pod", "namespace", "exported_pod", "exported_namespace", "pod_name", "pod_namespace", "DCGM_FI_DRIVER_VERSION"].join(", ");
 const anyOf = (where, make) => where.map(make).join(" or ");
 
 // Adds memory, temperature and power to GPUs.
 export async function readDetails(gpus, where = [""]) {
   const byKey = new Map(gpus.map((g) => [g.key, g])), some = gpus.every((g) => g.uuid);
   const only = some && gpus.length <= 64 ? [`UUID=~${quote([...new Set(gpus.map((g) => escaped(g.uuid)))].join("|"))}`] : where;
-  for (const {labels, value} of await instant(`max by (__name__, UUID, gpu, GPU_I_ID, NodeName, Hostname, hostname, node, instance) (${anyOf(only, (m) => `{__name__=~"DCGM_FI_DEV_(FB_USED|FB_FREE|GPU_TEMP|POWER_USAGE)"${m && ", " + m}}`)})`)) {
+  for (const {labels, value} of await instant(`max by (__name__, UUID, gpu, GPU_I_ID, NodeName, Hostname, hostname, node, kubernetes_node, instance) (${anyOf(only, (m) => `{__name__=~"DCGM_FI_DEV_(FB_USED|FB_FREE|GPU_TEMP|POWER_USAGE)"${m && ", " + m}}`)})`)) {
     const g = byKey.get(gpuKey(labels));
     if (g) g.values[labels.__name__.slice("DCGM_FI_DEV_".length)] = value;
   }
@@ -90,18 +94,18 @@ export async function readDetails(gpus, where = [""]) {
 // The GPUs with their utilization; where: matchers, one of which selects the series. wanted(gpus): those with details.
 export async function readGpus(where = [""], wanted = (gpus) => gpus) {
   const util = (m) => `DCGM_FI_DEV_GPU_UTIL{${m}}`, any = (make) => anyOf(where, make);
-  const [used, devices, shared, ages, gone] = await Promise.all([
+  const [used, devices, shared, ages, gone, targetOf] = await Promise.all([
     instant(`max by (${identity}) (${any(util)})`),
     // MIG devices have no utilization.
     instant(`max by (${identity}) (${any((m) => `DCGM_FI_DEV_FB_USED{${m}} unless on (UUID, GPU_I_ID, instance, gpu) ${util(m)}`)})`),
     // The devices of shared GPUs name no pod.
     seldom('DCGM_CUSTOM_ALLOCATE_MODE == 2 or {__name__=~"DCGM_CUSTOM_CONTAINER_(MEM|CP)_ALLOCATED", AllocateMode="share"}'),
-    instant(`min by (UUID, gpu, GPU_I_ID, NodeName, Hostname, hostname, node, instance, job) (${any((m) => `time() - timestamp(${util(m)})`)})`),
-    seldom(any((m) => `max_over_time(timestamp(${util(m)})[${goneWindow}:15s]) unless ${util(m)}`))]);
+    instant(`min by (UUID, gpu, GPU_I_ID, NodeName, Hostname, hostname, node, kubernetes_node, instance, job) (${any((m) => `time() - timestamp(${util(m)})`)})`),
+    seldom(any((m) => `max_over_time(timestamp(${util(m)})[${goneWindow}:15s]) unless ${util(m)}`)), readGpuTargets()]);
   const gpus = new Map();
   for (const [series, measured] of [[used, true], [devices, false]])
     for (const {labels, value} of series) {
-      const g = group(gpus, gpuKey(labels), () => newGpu(labels)), owner = ownerOf(labels);
+      const g = group(gpus, gpuKey(labels), () => newGpu(labels, targetOf(labels))), owner = ownerOf(labels, targetOf(labels));
       if (measured) g.values.GPU_UTIL = value;
       if (owner) g.owners.add(owner);
     }
@@ -115,7 +119,7 @@ export async function readGpus(where = [""], wanted = (gpus) => gpus) {
     if (g && !(g.age <= value)) Object.assign(g, {age: value, scraped: labels});
   }
   for (const {labels, value} of gone) {
-    const g = group(gpus, gpuKey(labels), () => ({...newGpu(labels), gone: 0}));
+    const g = group(gpus, gpuKey(labels), () => ({...newGpu(labels, targetOf(labels)), gone: 0}));
     if (g.gone !== undefined) g.gone = Math.max(g.gone, value);
   }
   const isStale = await readStale(Math.max(0, ...ages.map((s) => s.value)));
@@ -177,6 +181,19 @@ async function readPending() {
     reason: no.has(key(s.labels)) ? "Unschedulable: no node has room" : why.get(key(s.labels)) || "starting"})).sort((a, b) => a.since - b.since);
 }
 
+let problemsServed = true; // by gpuscale up
+
+// What gpuscale up knows about pods that do not run: [{namespace, name, pods, reason, text, remedy}]
+async function readProblems() {
+  if (!problemsServed) return [];
+  try {
+    return await get("gpuscale/problems");
+  } catch {
+    problemsServed = false;
+    return [];
+  }
+}
+
 export const simulatedDriver = (l) => (l.DCGM_FI_DRIVER_VERSION || l.DriverVersion || "").endsWith("-simulated");
 
 const poolLabels = ["gpuscale_dev_pool", "karpenter_sh_nodepool", "cloud_google_com_gke_nodepool", "eks_amazonaws_com_nodegroup",
@@ -210,9 +227,9 @@ async function readNodes() {
 
 // wanted(gpus): those whose memory, temperature and power are shown.
 export async function readOverview(wanted) {
-  const [gpus, hpas, pending, {nodes, pools}, alerts] = await Promise.all([readGpus([""], wanted), readHpas(), readPending(), readNodes(), get("alerts")]);
+  const [gpus, hpas, pending, {nodes, pools}, alerts, problems] = await Promise.all([readGpus([""], wanted), readHpas(), readPending(), readNodes(), get("alerts"), readProblems()]);
   const known = new Set(nodes.map((n) => n.name));
-  return {hpas, pending, nodes, pools, alerts: alerts.alerts,
+  return {hpas, pending, problems, nodes, pools, alerts: alerts.alerts,
     // A removed node took its GPUs along.
     gpus: gpus.filter((g) => g.state !== "missing" || known.size === 0 || known.has(g.node))};
 }

@@ -3,8 +3,9 @@
 import {badge, empty, h, notice, table} from "./dom.js";
 import {age, bytes, short, time} from "./format.js";
 import {onData} from "./live.js";
+import {nodeOf, ownerOf} from "./gpu-owner.js";
 import {bar, facts, heading, missing, section, simulatedNote, tile} from "./object.js";
-import {group, instant, lastSamples, nodeOf, nodePage, ownerOf, queryPage, quote, readStale, simulatedDriver} from "./overview-data.js";
+import {group, instant, lastSamples, nodePage, queryPage, quote, readGpuTargets, readStale, simulatedDriver} from "./overview-data.js";
 import {seriesColor} from "./chart.js";
 import {joined, spans} from "./ranges.js";
 import {color, Tracks} from "./tracks.js";
@@ -22,12 +23,10 @@ const origins = {exclusive: ["ok", "The pod has the GPU to itself: its values ar
 
 // --- the present ---
 
-// "namespace/pod" of a series of a process or container.
-const podOf = (l) => l.PodName ? `${l.NamespaceName}/${l.PodName}` : ownerOf(l);
 const sliceOf = (l) => [l.GPU_I_PROFILE, l.GPU_I_ID !== undefined && `(${l.GPU_I_ID}${l.GPU_CI_ID ? "/" + l.GPU_CI_ID : ""})`].filter((t) => t).join(" ");
 
-function readUser(users, name, l, value) {
-  const process = name.startsWith("PROCESS_") || name.startsWith("ILLEGAL_PROCESS_"), pod = podOf(l);
+function readUser(users, name, l, value, target) {
+  const process = name.startsWith("PROCESS_") || name.startsWith("ILLEGAL_PROCESS_"), pod = ownerOf(l, target);
   const key = pod || (process ? `${l.ProcessName || "process"} ${l.ProcessId}` : "");
   if (!key) return;
   const u = group(users, key, () => ({key, pod, containers: new Set(), processes: new Set(), origin: {}}));
@@ -41,14 +40,14 @@ function readUser(users, name, l, value) {
 }
 
 async function read() {
-  const [series, ages] = await Promise.all([instant(of), instant(`max by (job, instance) (time() - timestamp(DCGM_FI_DEV_GPU_UTIL${of})) or max by (job, instance) (time() - timestamp(DCGM_FI_DEV_FB_USED${of}))`)]);
+  const [series, targetOf, ages] = await Promise.all([instant(of), readGpuTargets(), instant(`max by (job, instance) (time() - timestamp(DCGM_FI_DEV_GPU_UTIL${of})) or max by (job, instance) (time() - timestamp(DCGM_FI_DEV_FB_USED${of}))`)]);
   const gpu = {labels: null, values: {}, slices: {}, users: new Map(), absent: [], xid: null, age: ages.length ? ages[0].value : NaN};
   gpu.stale = ages.length > 0 && (await readStale(gpu.age))(ages[0].labels, gpu.age);
   for (const {labels: l, value} of series) {
-    const name = l.__name__ || "";
-    if (name.startsWith("DCGM_CUSTOM_")) readUser(gpu.users, name.slice("DCGM_CUSTOM_".length), l, value);
-    if (name === "gpuscale_exporter_pod_attribution" && ownerOf(l))
-      group(gpu.users, ownerOf(l), () => ({key: ownerOf(l), pod: ownerOf(l), containers: new Set(), processes: new Set(), origin: {}})).origin[l.value] = l.attribution;
+    const name = l.__name__ || "", target = targetOf(l), owner = ownerOf(l, target);
+    if (name.startsWith("DCGM_CUSTOM_")) readUser(gpu.users, name.slice("DCGM_CUSTOM_".length), l, value, target);
+    if (name === "gpuscale_exporter_pod_attribution" && owner)
+      group(gpu.users, owner, () => ({key: owner, pod: owner, containers: new Set(), processes: new Set(), origin: {}})).origin[l.value] = l.attribution;
     if (name === "gpuscale_exporter_absent_fields") gpu.absent.push([l.reason, value]);
     if (/^gpuscale_exporter_gpu_(lost|hung)$/.test(name)) gpu[name.slice(-4)] = value === 1;
     if (name === "DCGM_CUSTOM_ALLOCATE_MODE") gpu.mode = value;
@@ -58,12 +57,13 @@ async function read() {
     if (l.GPU_I_ID !== undefined) group(Object.assign(gpu, {bySlice: gpu.bySlice || new Map()}).bySlice, sliceOf(l), () => ({name: sliceOf(l)}))[short] = value;
     else gpu.values[short] = value;
     if (short === "XID_ERRORS") gpu.xid = {code: value, text: l.err_msg || ""};
-    if (short === "GPU_UTIL" && ownerOf(l)) readUser(gpu.users, "", l, value);
+    if (short === "GPU_UTIL" && owner) readUser(gpu.users, "", l, value, target);
   }
   if (!gpu.labels) {
     const newest = (await lastSamples(`(timestamp(DCGM_FI_DEV_GPU_UTIL${of}) or timestamp(DCGM_FI_DEV_FB_USED${of}))`))[0];
     if (newest) Object.assign(gpu, {labels: newest.labels, gone: newest.value});
   }
+  gpu.node = gpu.labels ? nodeOf(gpu.labels, targetOf(gpu.labels)) : "";
   return {...gpu, users: [...gpu.users.values()].map((u) => ({...u, containers: [...u.containers], processes: u.processes.size})).sort((a, b) => a.key < b.key ? -1 : 1), slices: [...(gpu.bySlice || new Map()).values()]};
 }
 
@@ -109,7 +109,7 @@ const slicesNode = (slices) => slices.length > 0 && section("MIG devices", table
 function factsNode({labels: l, values: v, ...gpu}) {
   const errors = [v.UNCORRECTABLE_REMAPPED_ROWS > 0 && `${v.UNCORRECTABLE_REMAPPED_ROWS} rows remapped after uncorrectable errors`, v.CORRECTABLE_REMAPPED_ROWS > 0 && `${v.CORRECTABLE_REMAPPED_ROWS} rows remapped after correctable errors`,
     v.ROW_REMAP_FAILURE > 0 && "a row could not be remapped", v.PCIE_REPLAY_COUNTER > 0 && `${short(v.PCIE_REPLAY_COUNTER)} PCIe replays`, v.GPUSCALE_NVLINKS_DOWN > 0 && `${v.GPUSCALE_NVLINKS_DOWN} NVLinks down`].filter((t) => t);
-  return section("Device", facts([["Model", l.modelName], ["Node", nodeOf(l) && h("a", {href: nodePage(nodeOf(l))}, nodeOf(l))], ["UUID", h("span", {class: "mono"}, uuid)],
+  return section("Device", facts([["Model", l.modelName], ["Node", gpu.node && h("a", {href: nodePage(gpu.node)}, gpu.node)], ["UUID", h("span", {class: "mono"}, uuid)],
     ["PCI bus", l.pci_bus_id && h("span", {class: "mono"}, l.pci_bus_id)], ["Driver", l.DCGM_FI_DRIVER_VERSION],
     ["Sharing", gpu.slices.length ? "MIG" : gpu.mode === undefined ? null : ["not allocated", "one pod has the whole GPU", "shared by pods"][gpu.mode]],
     ["Energy", v.TOTAL_ENERGY_CONSUMPTION !== undefined && `${short(v.TOTAL_ENERGY_CONSUMPTION / 3.6e9)} kWh since the driver was loaded`],
@@ -119,7 +119,7 @@ function factsNode({labels: l, values: v, ...gpu}) {
 
 function render(gpu) {
   if (!gpu.labels) return section("GPU", empty(`No samples of the GPU ${uuid} in the last day.`));
-  const node = nodeOf(gpu.labels);
+  const node = gpu.node;
   heading(document.querySelector("main"), [["Overview", "./"], ...(node ? [[node, nodePage(node)]] : [])], `GPU ${gpu.labels.gpu ?? ""} ${(gpu.labels.modelName || "").replace(/^NVIDIA /, "")}`);
   const state = gpu.lost ? badge("down", "lost: the driver does not find it") : gpu.hung ? badge("down", "a driver call does not return")
     : gpu.gone !== undefined ? badge("down", `no data for ${age(Date.now() / 1000 - gpu.gone)}`) : gpu.stale ? badge("pending", `stale: the values are ${age(gpu.age)} old`) : null;

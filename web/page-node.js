@@ -5,7 +5,7 @@ import {badge, empty, h, notice, table} from "./dom.js";
 import {age, bytes, duration, short, time} from "./format.js";
 import {onData} from "./live.js";
 import {bar, facts, gpuTable, heading, missing, section, simulatedNote, tile} from "./object.js";
-import {escaped, group, instant, lastSamples, poolOf, queryPage, quote, readGpus, seldom} from "./overview-data.js";
+import {escaped, group, instant, lastSamples, poolOf, queryPage, quote, readGpus, readGpuTargets, seldom} from "./overview-data.js";
 import {joined, spans} from "./ranges.js";
 import {color, Tracks} from "./tracks.js";
 import {liveView} from "./view.js";
@@ -15,8 +15,9 @@ export const title = "Node";
 const name = new URLSearchParams(location.search).get("name") || "", of = `{node=${quote(name)}}`, historyMs = 5000, maxPods = 200;
 const isGpu = (resource) => /^(nvidia_com_|amd_com_gpu|gpu_intel_com_|aliyun_com_gpu|volcano_sh_)/.test(resource);
 const anyOf = (names) => quote([...new Set(names)].slice(0, maxPods).map(escaped).join("|"));
-// The labels in which exporters name the node.
-const gpusOf = ["hostname", "NodeName", "Hostname"].map((label) => `${label}=${quote(name)}`);
+// The labels in which exporters name the node. An exporter in a pod may have its own host name instead.
+const gpusByName = ["node", "kubernetes_node", "hostname", "NodeName", "Hostname"].map((label) => `${label}=${quote(name)}`);
+let gpusOf = gpusByName;
 
 // --- the present ---
 
@@ -41,8 +42,14 @@ async function readPods() {
   return [...pods.values()].sort((a, b) => b.gpus - a.gpus || (a.key < b.key ? -1 : 1));
 }
 
+async function readGpusOfNode() {
+  const here = (await readGpuTargets()).all.filter((t) => t.node === name).map((t) => `instance=${quote(t.instance)}`);
+  gpusOf = [...gpusByName, ...new Set(here)];
+  return readGpus(gpusOf);
+}
+
 async function read() {
-  const [state, gpus, pods, cluster] = await Promise.all([instant(`{__name__=~"kube_node_.+", node=${quote(name)}}`), readGpus(gpusOf), readPods(),
+  const [state, gpus, pods, cluster] = await Promise.all([instant(`{__name__=~"kube_node_.+", node=${quote(name)}}`), readGpusOfNode(), readPods(),
     seldom('{__name__=~"gpuscale_(pool_.+|largest_pod_gpus|free_gpus)|cluster_autoscaler_(node_group_(min|max|target)_count|scale_down_in_cooldown)"}')]);
   const node = {gpus, pods, labels: {}, conditions: {}, taints: [], allocatable: {}, pool: {}, known: state.length > 0};
   for (const {labels: l, value} of state)

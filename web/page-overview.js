@@ -76,11 +76,17 @@ export function start(main) {
       a.metrics.length ? a.metrics.map(metricNode) : missing("no metrics"), [stateNode(a), a.change && h("div", {class: "change muted"}, `${a.change.from} → ${a.change.to}, ${age(Date.now() / 1000 - a.change.t)} ago`)]]})))
       : empty("No autoscalers. The series kube_horizontalpodautoscaler_* come from gpuscale up, from an engine with --kube-state, or from kube-state-metrics.")));
 
-  const waiting = (data) => (data.pending.length > 0 || data.pools.some((p) => p.coming_nodes > 0)) && h("section", {class: "group-box"}, h("h2", null, "Waiting"),
+  const problem = (p) => h("li", null, badge("down", p.reason), h("span", null, h("b", null, p.name), h("span", {class: "muted"}, ` ${p.namespace || ""}${p.pods > 1 ? ` · ${count(p.pods)} pods` : ""}`),
+    h("div", null, p.text), h("div", {class: "muted"}, p.remedy)));
+  const explained = (data, key) => data.problems.some((p) => key === `${p.namespace}/${p.name}` || key.startsWith(`${p.namespace}/${p.name}-`));
+
+  const pendingNodes = (pending) => [pending.slice(0, pendingAtOnce).map((p) => h("li", null, badge("pending", age(Date.now() / 1000 - p.since)), h("span", null, h("b", null, p.key.split("/")[1]), h("span", {class: "muted"}, ` ${p.key.split("/")[0]} · ${p.reason}`)))),
+    pending.length > pendingAtOnce && h("li", {class: "muted"}, `and ${count(pending.length - pendingAtOnce)} more pods`)];
+
+  const waiting = (data) => (data.pending.length > 0 || data.problems.length > 0 || data.pools.some((p) => p.coming_nodes > 0)) && h("section", {class: "group-box"}, h("h2", null, "Waiting"),
     h("ul", {class: "waiting"}, data.pools.filter((p) => p.coming_nodes > 0).map((p) => h("li", null, badge("coming", "coming"),
       h("span", null, `${p.coming_nodes} node${p.coming_nodes === 1 ? "" : "s"} of pool `, h("b", null, p.name)))),
-    data.pending.slice(0, pendingAtOnce).map((p) => h("li", null, badge("pending", age(Date.now() / 1000 - p.since)), h("span", null, h("b", null, p.key.split("/")[1]), h("span", {class: "muted"}, ` ${p.key.split("/")[0]} · ${p.reason}`)))),
-    data.pending.length > pendingAtOnce && h("li", {class: "muted"}, `and ${count(data.pending.length - pendingAtOnce)} more pods`)));
+    data.problems.slice(0, firstRows).map(problem), pendingNodes(data.pending.filter((p) => !explained(data, p.key)))));
 
   function nodeFold(n, gpus, open) {
     const utils = gpus.map((g) => g.values.GPU_UTIL).filter((v) => v !== undefined);

@@ -70,7 +70,7 @@ function tiles({a, e}) {
   return h("div", {class: "tiles"},
     tile("Replicas", r.current ?? "–", r.desired !== undefined && r.desired !== r.current ? `→ ${r.desired}` : `of ${r.min ?? 1} to ${r.max ?? "?"}`, r.desired !== undefined && r.desired !== r.current ? "warn" : ""),
     pods > 0 && tile("Pods that count", `${counted} / ${pods}`, null, counted < pods ? "warn" : ""),
-    metrics.map((m) => tile(m.name, m.value === undefined ? "–" : short(m.value) + unit(m), m.value === undefined ? "no value" : `target ${short(m.target.value)}${unit(m)}`, m.value === undefined ? "bad" : "")),
+    metrics.map((m) => tile(m.name, m.value === undefined ? "–" : short(m.value) + unit(m), m.value === undefined ? (m.ok ? "no replicas" : "no value") : `target ${short(m.target.value)}${unit(m)}`, m.value === undefined && !m.ok ? "bad" : "")),
     e && e.startup && tile("Start of a replica", duration(e.startup.p50Seconds), `median of ${e.startup.samples}; 90 %: ${duration(e.startup.p90Seconds)}`));
 }
 
@@ -92,7 +92,7 @@ function podRows(m) {
 
 const metricBox = (m, i) => h("section", {class: "group-box"}, h("h2", null, m.name, h("span", {class: "file"}, `${m.type} metric`)),
   h("div", {class: "metric-facts"},
-    m.ok ? [h("div", {class: "metric-big"}, h("b", null, short(m.value) + unit(m)), h("span", {class: "muted"}, ` target ${short(m.target.value)}${unit(m)} · ratio ${m.ratio === undefined ? "–" : short(m.ratio)} · ${m.proposal} replica${plural(m.proposal)}`)), bar(m.value, m.target.value)] : badge("down", "no value"),
+    m.ok && m.value === undefined ? badge("inactive", "no average without replicas") : m.ok ? [h("div", {class: "metric-big"}, h("b", null, short(m.value) + unit(m)), h("span", {class: "muted"}, ` target ${short(m.target.value)}${unit(m)} · ratio ${m.ratio === undefined ? "–" : short(m.ratio)} · ${m.proposal} replica${plural(m.proposal)}`)), bar(m.value, m.target.value)] : badge("down", "no value"),
     h("p", {class: "why"}, m.explanation),
     (m.below || m.above) && h("p", {class: "muted"}, [m.below && `At ${m.below.at} it scales to ${m.below.desired}. `, m.above && `At ${m.above.at} it scales to ${m.above.desired}.`])),
   m.pods && (m.pods.length ? fold("pods " + i, m.pods.length <= 12, [h("b", null, `${m.pods.length} pod${plural(m.pods.length)}`), h("span", {class: "muted"}, `${m.pods.filter((p) => p.counted).length} counted`)], podRows(m)) : empty("No pods match the selector of its target.")),

@@ -40,7 +40,7 @@ export function workloadCharts(a) {
   const [metrics, replicas] = chartsOf(a), name = a.target || a.name, pods = quote(name.replace(/[.]/g, "\\.") + "-.+");
   const ready = replicas.lines.find((l) => l.name === "ready").query, current = replicas.lines.find((l) => l.name === "current").query;
   const loads = metrics.lines.filter((l) => l.name !== "target").map((l) => ({...l, query: `${l.query} * (${replicasQuery(ready, current)})`}));
-  const gpus = `DCGM_FI_DEV_GPU_UTIL{exported_namespace=${quote(a.ns)}, exported_pod=~${pods}} or DCGM_FI_DEV_GPU_UTIL{exported_pod="", namespace=${quote(a.ns)}, pod=~${pods}}`;
+  const gpus = `DCGM_FI_DEV_GPU_UTIL{exported_namespace=${quote(a.ns)}, exported_pod=~${pods}} or DCGM_FI_DEV_GPU_UTIL{exported_pod="", namespace=${quote(a.ns)}, pod=~${pods}} unless on (job, instance, namespace, pod) up`;
   return [metrics, replicas, {title: "Load: average × ready replicas", lines: loads}, {title: "GPU utilization of its pods, %", top: 100, lines: [
     {name: "average", color: color.value, query: `avg(${gpus})`}, {name: "maximum", color: color.soft, query: `max(${gpus})`}]}];
 }

@@ -117,6 +117,13 @@ struct gs_error *adapter_make_source(struct adapter *a, const struct adapter_con
     return err;
 }
 
+static int64_t gpu_relist_ms(const struct adapter *a)
+{
+    if (!a->engine)
+        return GPU_RELIST_MS;
+    return a->o.relist_ns > 0 ? a->o.relist_ns / GS_NS_PER_MS : ADAPTER_ENGINE_RELIST_MS;
+}
+
 struct gs_error *adapter_make_gpu(struct adapter *a)
 {
     if (!a->o.gpu_metrics)
@@ -128,8 +135,7 @@ struct gs_error *adapter_make_gpu(struct adapter *a)
     const struct provider_registry_options o = {.config = a->gpu_config,
                                                 .source = a->source,
                                                 .mapper = a->mapper,
-                                                .relist_ms = a->engine ? ADAPTER_ENGINE_RELIST_MS
-                                                                       : GPU_RELIST_MS,
+                                                .relist_ms = gpu_relist_ms(a),
                                                 .max_age_ms = 60000};
     a->gpu = provider_registry_new(a->loop, &o);
     return NULL;

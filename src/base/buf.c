@@ -20,6 +20,8 @@ static bool reserve(struct gs_buf *b, size_t more)
     size_t cap = b->cap ? b->cap : 64;
     while (cap < need + 1)
         cap = cap > SIZE_MAX / 2 ? need + 1 : cap * 2;
+    if (b->limit && cap > b->limit + 1)
+        cap = b->limit + 1; // which is enough for what the limit allows
     b->data = gs_realloc_array(b->data, cap, 1);
     b->cap = cap;
     return true;

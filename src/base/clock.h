@@ -9,8 +9,6 @@
 
 #define GS_NS_PER_MS  INT64_C(1000000)
 #define GS_NS_PER_SEC INT64_C(1000000000)
-// How long a task of an event loop goes on before others get a turn.
-#define GS_TURN_NS (5 * GS_NS_PER_MS)
 
 int64_t gs_mono_ns(void); // CLOCK_MONOTONIC
 int64_t gs_boot_ns(void); // CLOCK_BOOTTIME: also counts while the machine is suspended

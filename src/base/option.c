@@ -312,12 +312,24 @@ void gs_options_print_commands(const struct gs_command *const *commands, const c
     fprintf(out, "\n%s COMMAND --help describes a command and its flags.\n", program);
 }
 
-// Levenshtein distance, capped word length.
-static size_t edit_distance(const char *a, const char *b)
+enum { MAX_WORD = 64, MIN_PART = 4 };
+
+// The letters of a word in lower case, without separators: "target_label" and "targetLabel" are the
+// same word. Returns the length; longer words have MAX_WORD.
+static size_t plain_word(const char *word, char out[MAX_WORD])
 {
-    size_t na = strlen(a), nb = strlen(b);
-    size_t row[64];
-    if (na >= 64 || nb >= 64)
+    size_t n = 0;
+    for (; *word && n < MAX_WORD; word++)
+        if (*word != '_' && *word != '-')
+            out[n++] = *word >= 'A' && *word <= 'Z' ? (char)(*word | 0x20) : *word;
+    return n;
+}
+
+// Levenshtein distance, capped word length.
+static size_t edit_distance(const char *a, size_t na, const char *b, size_t nb)
+{
+    size_t row[MAX_WORD];
+    if (na >= MAX_WORD || nb >= MAX_WORD)
         return SIZE_MAX;
     for (size_t j = 0; j <= nb; j++)
         row[j] = j;
@@ -337,16 +349,29 @@ static size_t edit_distance(const char *a, const char *b)
     return row[nb];
 }
 
+// Whether the longer word begins or ends with the other one: "expression" and "expr".
+static bool is_part(const char *a, size_t na, const char *b, size_t nb)
+{
+    if (na > nb)
+        return is_part(b, nb, a, na);
+    return na >= MIN_PART && nb < MAX_WORD &&
+           (memcmp(a, b, na) == 0 || memcmp(a, b + nb - na, na) == 0);
+}
+
 const char *gs_suggest(const char *word, const char *const *candidates, size_t n)
 {
-    const char *best = NULL;
-    size_t best_distance = strlen(word) / 3 + 2; // about one slip in three letters
+    char a[MAX_WORD], b[MAX_WORD];
+    const char *best = NULL, *part = NULL;
+    size_t na = plain_word(word, a);
+    size_t best_distance = na / 3 + 2; // about one slip in three letters
     for (size_t i = 0; i < n; i++) {
-        size_t d = edit_distance(word, candidates[i]);
+        size_t nb = plain_word(candidates[i], b), d = edit_distance(a, na, b, nb);
         if (d < best_distance) {
             best_distance = d;
             best = candidates[i];
         }
+        if (is_part(a, na, b, nb))
+            part = candidates[i];
     }
-    return best;
+    return best && (!part || best_distance < 2) ? best : part ? part : best;
 }

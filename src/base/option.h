@@ -79,5 +79,6 @@ void gs_options_print_commands(const struct gs_command *const *commands, const c
 // The row of a flag by its name or alias, without dashes. NULL: the command has no such flag.
 const struct gs_opt *gs_options_find(const struct gs_command *command, struct gs_slice name);
 
-// The candidate closest to `word` by edit distance; NULL: no candidate is similar. n may be 0.
+// The candidate closest to `word` by edit distance, without regard to case, "_" and "-", or the one
+// that is its beginning or end; NULL: no candidate is similar. n may be 0.
 const char *gs_suggest(const char *word, const char *const *candidates, size_t n);

@@ -142,8 +142,7 @@ static size_t add_folded(struct gs_slice s, struct gs_buf *out)
 }
 
 // A class from its bracket on. Returns its length.
-static size_t add_class(struct gs_slice pattern, bool fold, struct gs_buf *out,
-                        struct gs_error **ret_err)
+static size_t add_class(struct gs_slice pattern, bool fold, struct gs_buf *out)
 {
     size_t i = 1, first;
     gs_buf_add_char(out, '[');
@@ -159,10 +158,6 @@ static size_t add_class(struct gs_slice pattern, bool fold, struct gs_buf *out,
         bool known;
         size_t n = gs_regex_class_len(rest, &known), translated = 0;
         bool set = n || is_class_escape(rest);
-        if (!known && !*ret_err)
-            *ret_err = gs_error_new(
-                GS_EINVAL, "regular expression: invalid character class range: `" GS_SLICE_FMT "`",
-                (int)n, rest.data);
         if (!n && *rest.data == '\\') {
             translated = fold ? add_folded(rest, out) : 0;
             translated = translated ? translated : add_escape(rest, true, out);
@@ -240,7 +235,6 @@ struct translation {
     size_t depth, cap;
     bool fold;      // letters have no case: (?i)
     size_t element; // where the last element begins in out
-    struct gs_error *err;
 };
 
 // Reads "(?i-s)" or "(?i:".
@@ -306,7 +300,7 @@ static size_t add_element(struct translation *t, struct gs_slice pattern)
         gs_buf_add_str(out, "(?P<" DIGIT_PREFIX);
         n = translated = group;
     } else if (*pattern.data == '[') {
-        n = translated = add_class(pattern, t->fold, out, &t->err);
+        n = translated = add_class(pattern, t->fold, out);
     } else if (!n && *pattern.data == '\\') {
         translated = t->fold ? add_folded(pattern, out) : 0;
         translated = translated ? translated : add_escape(pattern, false, out);
@@ -328,12 +322,11 @@ static size_t add_element(struct translation *t, struct gs_slice pattern)
 // From Go's syntax to that of PCRE2. Since version 10.43, PCRE2 reads {,3} and { 1, 2 } as
 // repetitions. In Go they are plain text. Ends when out has `until` bytes; returns the bytes of the
 // pattern that were read.
-static size_t add_portable(struct gs_slice pattern, size_t until, struct gs_buf *out,
-                           struct gs_error **ret_err)
+static size_t add_portable(struct gs_slice pattern, size_t until, struct gs_buf *out)
 {
     struct translation t = {.out = out, .element = out->len};
     size_t at = 0;
-    while (at < pattern.len && out->len < until && !t.err) {
+    while (at < pattern.len && out->len < until) {
         size_t n = add_element(&t, skip(pattern, at));
         // The bytes of a character belong together.
         while (at + n < pattern.len && ((unsigned char)pattern.data[at + n] & 0xc0) == 0x80)
@@ -341,10 +334,6 @@ static size_t add_portable(struct gs_slice pattern, size_t until, struct gs_buf 
         at += n;
     }
     free(t.groups);
-    if (ret_err)
-        *ret_err = t.err;
-    else
-        gs_error_free(t.err);
     return at;
 }
 
@@ -360,9 +349,7 @@ static pcre2_code *compile(struct gs_slice pattern, const struct gs_regex_option
     int code = 0;
     PCRE2_SIZE at = 0;
     gs_buf_add_str(&text, o->whole ? WHOLE_BEGIN : "");
-    (void)add_portable(pattern, SIZE_MAX, &text, ret_err);
-    if (*ret_err)
-        return NULL;
+    (void)add_portable(pattern, SIZE_MAX, &text);
     gs_buf_add_str(&text, o->whole ? WHOLE_END : "");
     pcre2_code *re =
         pcre2_compile((PCRE2_SPTR)(text.len ? text.data : ""), text.len, flags, &code, &at, NULL);
@@ -370,8 +357,8 @@ static pcre2_code *compile(struct gs_slice pattern, const struct gs_regex_option
         PCRE2_UCHAR reason[256] = "";
         GS_AUTO_BUF struct gs_buf start = {0};
         pcre2_get_error_message(code, reason, sizeof(reason));
-        size_t in_pattern = at > before ? add_portable(pattern, at - before, &start, NULL) : 0;
-        *ret_err = gs_error_new(GS_EINVAL, "regular expression: %s at byte %zu",
+        size_t in_pattern = at > before ? add_portable(pattern, at - before, &start) : 0;
+        *ret_err = gs_error_new(GS_EINVAL, "error parsing regexp: %s at byte %zu",
                                 (const char *)reason, in_pattern);
     }
     return re;
@@ -387,6 +374,9 @@ struct gs_error *gs_regex_new(struct gs_slice pattern, const struct gs_regex_opt
     size_t max = o->max_pattern ? o->max_pattern : MAX_PATTERN;
     if (pattern.len > max)
         return gs_error_new(GS_ELIMIT, "regular expression longer than %zu bytes", max);
+    err = gs_regex_check(pattern);
+    if (err)
+        return err;
     pcre2_code *re = compile(pattern, o, &err);
     if (err)
         return err;

@@ -19,7 +19,10 @@ struct gs_regex_options {
     uint32_t match_limit; // PCRE2 steps per match, bounds its time; 0: 1000000
 };
 
-// o may be NULL. GS_EINVAL with PCRE2's reason and the offset in the pattern; GS_ELIMIT: too long.
+// GS_EINVAL: the pattern is not valid in Go, with the text of Go's regexp package. Look-around,
+// back references and other syntax of Perl that Go does not have are errors.
+struct gs_error *gs_regex_check(struct gs_slice pattern);
+// o may be NULL. GS_EINVAL as gs_regex_check(), which it calls; GS_ELIMIT: too long.
 struct gs_error *gs_regex_new(struct gs_slice pattern, const struct gs_regex_options *o,
                               struct gs_regex **ret);
 void gs_regex_free(struct gs_regex *r);             // accepts NULL

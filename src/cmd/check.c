@@ -43,8 +43,9 @@ static int check_config(const struct check_opts *o, int n_files, char **files)
 
 static int check_exposition(const struct check_opts *o, const char *path)
 {
-    bool lint = !gs_streq(o->engine.lint, "none");
-    return engine_check_metrics(gs_streq(path, "-") ? "/dev/stdin" : path, lint, o->extended);
+    const struct engine_check_metrics_options m = {.lint = !gs_streq(o->engine.lint, "none"),
+                                                   .extended = o->extended};
+    return engine_check_metrics(gs_streq(path, "-") ? "/dev/stdin" : path, &m);
 }
 
 static int check_metrics(const struct check_opts *o, int n_files, char **files)
@@ -60,7 +61,7 @@ static int check_metrics(const struct check_opts *o, int n_files, char **files)
 static int check_web_config(const struct check_opts *o, int n_files, char **files)
 {
     (void)o;
-    return engine_check_web_config(n_files, files);
+    return engine_check_web_config(n_files, files, false);
 }
 
 static const struct {

@@ -241,7 +241,8 @@ static struct gs_error *check_metrics(const struct promtool_opts *o, int n, char
         return gs_error_new(GS_EIO, "at least one of --extended or linting must be enabled. Use "
                                     "--extended for cardinality analysis, or remove --lint=none to "
                                     "enable linting");
-    *exit = engine_check_metrics("/dev/stdin", lint, o->extended);
+    const struct engine_check_metrics_options m = {lint, o->extended, true};
+    *exit = engine_check_metrics("/dev/stdin", &m);
     return NULL;
 }
 
@@ -309,7 +310,7 @@ static struct gs_error *check_web_config(const struct promtool_opts *o, int n, c
                                          int *exit)
 {
     (void)o;
-    *exit = engine_check_web_config(n, args);
+    *exit = engine_check_web_config(n, args, true);
     return NULL;
 }
 

@@ -98,6 +98,17 @@ static struct gs_error *print_sim(const struct sim_opts *o, struct nvmlsim *s)
 
 // --- actions: `s` is attached for actions that need it ---
 
+static void print_exports(const char *set)
+{
+    GS_AUTO_FREE char *library = NULL;
+    gs_error_free(simulation_find_library(&library));
+    GS_AUTO_FREE char *folder = simulation_library_folder(library);
+    printf("\nPrograms see them with\n");
+    if (folder)
+        printf("    export LD_LIBRARY_PATH=%s\n", folder);
+    printf("    export %s=%s\n", NVMLSIM_ENV, set);
+}
+
 static struct gs_error *do_create(const struct sim_opts *o, struct nvmlsim *none, char **argv)
 {
     struct nvmlsim_spec spec;
@@ -109,7 +120,7 @@ static struct gs_error *do_create(const struct sim_opts *o, struct nvmlsim *none
         return err;
     print_sim(o, s);
     if (gs_streq(o->output, "table"))
-        printf("\nPrograms see them with\n    export %s=%s\n", NVMLSIM_ENV, o->name);
+        print_exports(o->name);
     nvmlsim_detach(s);
     return NULL;
 }

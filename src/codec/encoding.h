@@ -23,9 +23,11 @@ struct gs_error *codec_base64url_decode(struct gs_slice in, struct gs_buf *ret);
 // gzip members (RFC 1952). The decompressed size is limited against decompression bombs.
 
 // Compresses with the fastest level: for responses, time matters more than the last 10 % of size.
-struct gs_error *codec_gzip(struct gs_slice in, struct gs_buf *ret);
-// Writes at most max bytes to *ret; GS_ELIMIT if there are more. go_on (may be NULL) is called
-// regularly and may pause the fiber. GS_ECONFLICT: go_on returned false.
+// go_on (may be NULL) is called regularly and may pause the fiber. GS_ECONFLICT: go_on returned
+// false.
+struct gs_error *codec_gzip(struct gs_slice in, bool (*go_on)(void *arg), void *arg,
+                            struct gs_buf *ret);
+// Writes at most max bytes to *ret; GS_ELIMIT if there are more. go_on is that of codec_gzip().
 struct gs_error *codec_gunzip(struct gs_slice in, size_t max, bool (*go_on)(void *arg), void *arg,
                               struct gs_buf *ret);
 
@@ -35,7 +37,7 @@ struct gs_error *codec_gunzip(struct gs_slice in, size_t max, bool (*go_on)(void
 // The size of the decompressed block, as the block states it. GS_EINVAL: corrupt.
 struct gs_error *codec_snappy_size(struct gs_slice in, size_t *ret);
 // Decompresses a block of at most max bytes. GS_ELIMIT: it states a larger size. GS_EINVAL:
-// corrupt. go_on is that of codec_gunzip().
+// corrupt. go_on is that of codec_gzip().
 struct gs_error *codec_unsnappy(struct gs_slice in, size_t max, bool (*go_on)(void *arg), void *arg,
                                 struct gs_buf *ret);
 

@@ -6,26 +6,36 @@
 
 enum {
     GZIP_WINDOW = 15 + 16,   // zlib: 15 window bits, +16 selects the gzip wrapper
-    CHECK_EVERY = 256 * 1024 // bytes of output
+    CHECK_EVERY = 256 * 1024 // unpacked bytes
 };
 
-struct gs_error *codec_gzip(struct gs_slice in, struct gs_buf *ret)
+struct gs_error *codec_gzip(struct gs_slice in, bool (*go_on)(void *arg), void *arg,
+                            struct gs_buf *ret)
 {
-    if (in.len > UINT_MAX)
-        return gs_error_new(GS_ELIMIT, "gzip: more than 4 GiB at once");
-    z_stream z = {.next_in = (Bytef *)in.data, .avail_in = (uInt)in.len};
+    z_stream z = {0};
+    size_t done = 0;
     if (deflateInit2(&z, Z_BEST_SPEED, Z_DEFLATED, GZIP_WINDOW, 8, Z_DEFAULT_STRATEGY) != Z_OK)
         return gs_error_new(GS_EIO, "gzip: cannot start");
     GS_AUTO_BUF struct gs_buf out = {0};
     unsigned char chunk[16384];
     int state = Z_OK;
-    while (state == Z_OK) {
+    bool stopped = false;
+    while (state == Z_OK && !stopped) {
+        if (!z.avail_in) {
+            size_t n = in.len - done < CHECK_EVERY ? in.len - done : CHECK_EVERY;
+            stopped = done && go_on && !go_on(arg);
+            z.next_in = (Bytef *)in.data + done;
+            z.avail_in = (uInt)n;
+            done += n;
+        }
         z.next_out = chunk;
         z.avail_out = sizeof(chunk);
-        state = deflate(&z, Z_FINISH);
+        state = deflate(&z, done < in.len ? Z_NO_FLUSH : Z_FINISH);
         gs_buf_add(&out, chunk, sizeof(chunk) - z.avail_out);
     }
     deflateEnd(&z);
+    if (stopped)
+        return gs_error_new(GS_ECONFLICT, "gzip: stopped");
     if (state != Z_STREAM_END)
         return gs_error_new(GS_EIO, "gzip: compression failed");
     *ret = out;

@@ -9,7 +9,7 @@
 
 // jansson recurses per nesting level, with a limit of 2048. A lower limit is checked before
 // parsing, so that hostile nesting does not use up the stack.
-static bool too_deep(struct gs_slice text)
+static bool too_deep(struct gs_slice text, int max_depth)
 {
     int depth = 0;
     bool in_string = false;
@@ -23,7 +23,7 @@ static bool too_deep(struct gs_slice text)
         } else if (c == '"') {
             in_string = true;
         } else if (c == '{' || c == '[') {
-            if (++depth > CODEC_JSON_MAX_DEPTH)
+            if (++depth > max_depth)
                 return true;
         } else if (c == '}' || c == ']') {
             depth--;
@@ -32,19 +32,27 @@ static bool too_deep(struct gs_slice text)
     return false;
 }
 
-struct gs_error *codec_json_parse(struct gs_slice text, bool strict, json_t **ret)
+static struct gs_error *parse_json(struct gs_slice text, int max_depth, size_t flags, json_t **ret)
 {
-    if (too_deep(text))
-        return gs_error_new(GS_ELIMIT, "JSON is nested deeper than %d levels",
-                            CODEC_JSON_MAX_DEPTH);
+    if (too_deep(text, max_depth))
+        return gs_error_new(GS_ELIMIT, "JSON is nested deeper than %d levels", max_depth);
     json_error_t why;
-    json_t *j = json_loadb(text.data ? text.data : "", text.len,
-                           JSON_DECODE_ANY | (strict ? JSON_REJECT_DUPLICATES : 0), &why);
+    json_t *j = json_loadb(text.data ? text.data : "", text.len, JSON_DECODE_ANY | flags, &why);
     if (!j)
         return gs_error_new(GS_EINVAL, "JSON line %d, column %d: %s", why.line, why.column,
                             why.text);
     *ret = j;
     return NULL;
+}
+
+struct gs_error *codec_json_parse(struct gs_slice text, bool strict, json_t **ret)
+{
+    return parse_json(text, CODEC_JSON_MAX_DEPTH, strict ? JSON_REJECT_DUPLICATES : 0, ret);
+}
+
+struct gs_error *codec_json_parse_accepted(struct gs_slice text, json_t **ret)
+{
+    return parse_json(text, 2 * CODEC_JSON_MAX_DEPTH, JSON_ALLOW_NUL, ret);
 }
 
 static json_t *walk(const json_t *j, va_list path)

@@ -12,7 +12,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define CODEC_JSON_MAX_DEPTH 200
+#define CODEC_JSON_MAX_DEPTH      200
+#define CODEC_JSON_MAX_PULL_DEPTH 1000
 
 static inline void codec_json_decrefp(json_t **j)
 {
@@ -41,9 +42,16 @@ static inline char codec_json_escape(unsigned char c)
 
 // Errors have line and column. strict: duplicate keys are an error.
 struct gs_error *codec_json_parse(struct gs_slice text, bool strict, json_t **ret);
+// For texts of an API server, which contain objects that it has accepted: nesting can be deeper by
+// what lists, watch events and managedFields add around them, and strings can contain NUL, as in
+// Go. codec_json_str returns such a string up to its first NUL.
+struct gs_error *codec_json_parse_accepted(struct gs_slice text, json_t **ret);
 // Prints on one line, without blanks, with keys in insertion order and "/" not escaped. Numbers are
 // in the shortest form that parses to the same value, as in Go's encoder; reals keep a ".0".
 void codec_json_dump(const json_t *j, struct gs_buf *out);
+// The same, with a call of go_on before each element of an array. The rest is left out after false.
+void codec_json_dump_slowly(const json_t *j, struct gs_buf *out, bool (*go_on)(void *arg),
+                            void *arg);
 void codec_json_dump_pretty(const json_t *j,
                             struct gs_buf *out); // 2-space indent, as kubectl -o json
 char *codec_json_text(const json_t *j);          // as codec_json_dump; caller frees
@@ -74,8 +82,8 @@ json_t *codec_json_strf(const char *fmt, ...) GS_PRINTF(1, 2);
 
 struct codec_json_pull {
     const char *p, *end;
-    const char *bad; // static reason of the error; NULL: no error
-    unsigned depth;
+    const char *bad;           // static reason of the error; NULL: no error
+    unsigned depth, max_depth; // CODEC_JSON_MAX_DEPTH, or set by the caller before the first call
 };
 
 struct codec_json_pull codec_json_pull_of(struct gs_slice text);

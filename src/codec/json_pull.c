@@ -5,7 +5,8 @@
 
 struct codec_json_pull codec_json_pull_of(struct gs_slice text)
 {
-    return (struct codec_json_pull){.p = text.data, .end = text.data + text.len};
+    return (struct codec_json_pull){
+        .p = text.data, .end = text.data + text.len, .max_depth = CODEC_JSON_MAX_DEPTH};
 }
 
 static bool fail_pull(struct codec_json_pull *j, const char *why)
@@ -32,7 +33,7 @@ static bool enter_container(struct codec_json_pull *j, char c, const char *why)
 {
     if (codec_json_pull_peek(j) != c)
         return fail_pull(j, why);
-    if (++j->depth > CODEC_JSON_MAX_DEPTH)
+    if (++j->depth > j->max_depth || j->depth > CODEC_JSON_MAX_PULL_DEPTH)
         return fail_pull(j, "nested too deeply");
     j->p++;
     return true;
@@ -241,7 +242,7 @@ static bool skip_word(struct codec_json_pull *j)
 // Not recursive: the stack of open brackets is a bit set.
 bool codec_json_pull_skip(struct codec_json_pull *j, struct gs_slice *ret_raw)
 {
-    bool in_object[CODEC_JSON_MAX_DEPTH + 1];
+    bool in_object[CODEC_JSON_MAX_PULL_DEPTH + 1];
     unsigned level = 0;
     struct gs_slice key;
     bool escaped, more = true;

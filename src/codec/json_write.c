@@ -11,6 +11,8 @@
 struct writer {
     struct gs_buf *out;
     bool pretty;
+    bool (*go_on)(void *arg); // NULL: always
+    void *arg;
 };
 
 static void add_string(struct gs_buf *out, const char *s, size_t len)
@@ -66,7 +68,7 @@ static void add_array(const struct writer *w, const json_t *j, unsigned depth)
 {
     size_t n = json_array_size(j);
     gs_buf_add_char(w->out, '[');
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n && !(w->go_on && !w->go_on(w->arg)); i++) {
         begin_item(w, i == 0, depth + 1);
         write_value(w, json_array_get(j, i), depth + 1);
     }
@@ -111,14 +113,22 @@ static void write_value(const struct writer *w, const json_t *j, unsigned depth)
 
 void codec_json_dump(const json_t *j, struct gs_buf *out)
 {
-    const struct writer w = {out, false};
+    const struct writer w = {.out = out};
+    if (j)
+        write_value(&w, j, 0);
+}
+
+void codec_json_dump_slowly(const json_t *j, struct gs_buf *out, bool (*go_on)(void *arg),
+                            void *arg)
+{
+    const struct writer w = {.out = out, .go_on = go_on, .arg = arg};
     if (j)
         write_value(&w, j, 0);
 }
 
 void codec_json_dump_pretty(const json_t *j, struct gs_buf *out)
 {
-    const struct writer w = {out, true};
+    const struct writer w = {.out = out, .pretty = true};
     if (j)
         write_value(&w, j, 0);
 }

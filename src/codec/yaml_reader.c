@@ -197,12 +197,15 @@ void codec_reader_ignore(struct codec_reader *r, const char *key, const json_t *
 }
 
 static void fail_unknown_field(struct codec_reader *r, const char *key, const json_t *value,
-                               const struct codec_field *fields, const char *what)
+                               const struct codec_field *fields,
+                               const struct codec_field *more_fields, const char *what)
 {
-    const char *names[64];
+    const char *names[128];
     size_t n = 0;
-    for (; n < GS_ARRAY_LEN(names) && fields[n].name; n++)
-        names[n] = fields[n].name;
+    for (; n < GS_ARRAY_LEN(names) && fields->name; fields++)
+        names[n++] = fields->name;
+    for (; n < GS_ARRAY_LEN(names) && more_fields->name; more_fields++)
+        names[n++] = more_fields->name;
     const char *near = gs_suggest(key, names, n);
     codec_reader_fail(r, value,
                       near ? "unknown field \"%s\" in %s, did you mean \"%s\"?"
@@ -298,7 +301,7 @@ void codec_read_mapping2(struct codec_reader *r, const json_t *obj,
     json_object_foreach ((json_t *)obj, key, value) {
         if (!r->err && !read_by_table(r, key, value, fields, what, out) &&
             !read_by_table(r, key, value, more_fields, what, more_out))
-            fail_unknown_field(r, key, value, fields, what);
+            fail_unknown_field(r, key, value, fields, more_fields, what);
     }
 }
 

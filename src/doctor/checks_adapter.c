@@ -274,6 +274,26 @@ void doctor_check_custom_metrics_owner(struct doctor_examination *e)
 
 // --- the adapter's pods ---
 
+static void report_adapter(struct doctor_examination *e, const json_t *pod, const char *why,
+                           const char *remedy)
+{
+    const char *name = codec_json_str(doctor_container_of(pod, DOCTOR_ADAPTER_ROLE), "name", NULL);
+    const json_t *status = name ? doctor_container_status(pod, name) : NULL;
+    GS_AUTO_FREE char *key =
+        gs_format("%s/%s/%s", kube_namespace(pod), kube_name(pod), doctor_text(name));
+    const char *log = doctor_text(codec_json_str(e->facts, "logs", key, NULL));
+    size_t n = strlen(log);
+
+    doctor_report(e, "Pod", pod, gs_format("The adapter does not run: %s.", why),
+                  gs_format("%lld restarts; log: %s",
+                            (long long)codec_json_int(status, 0, "restartCount", NULL),
+                            log + (n > 400 ? n - 400 : 0)),
+                  gs_format("%s%skubectl -n %s logs %s --previous\n"
+                            "Check its configuration: gpuscale check adapter FILE",
+                            doctor_text(remedy), remedy ? "\n" : "", kube_namespace(pod),
+                            kube_name(pod)));
+}
+
 void doctor_check_adapter_not_running(struct doctor_examination *e)
 {
     size_t i;
@@ -285,21 +305,14 @@ void doctor_check_adapter_not_running(struct doctor_examination *e)
         const json_t *status = name ? doctor_container_status(pod, name) : NULL;
         const char *waiting = codec_json_str(status, "state", "waiting", "reason", NULL);
         bool restarts = codec_json_int(status, 0, "restartCount", NULL) > 0;
-        if (!status || codec_json_bool(status, false, "ready", NULL) || kube_is_deleting(pod) ||
-            (!restarts && (!waiting || gs_streq(waiting, "ContainerCreating") ||
-                           gs_streq(waiting, "PodInitializing"))))
-            continue;
-        GS_AUTO_FREE char *key = gs_format("%s/%s/%s", kube_namespace(pod), kube_name(pod), name);
-        const char *log = doctor_text(codec_json_str(e->facts, "logs", key, NULL));
-        size_t n = strlen(log);
-        doctor_report(e, "Pod", pod,
-                      gs_format("The adapter does not run: %s.", waiting ? waiting : "not ready"),
-                      gs_format("%lld restarts; log: %s",
-                                (long long)codec_json_int(status, 0, "restartCount", NULL),
-                                log + (n > 400 ? n - 400 : 0)),
-                      gs_format("kubectl -n %s logs %s --previous\n"
-                                "Check its configuration: gpuscale check adapter FILE",
-                                kube_namespace(pod), kube_name(pod)));
+        bool starts = !waiting || gs_streq(waiting, "ContainerCreating") ||
+                      gs_streq(waiting, "PodInitializing");
+        const struct doctor_diagnosis *d = doctor_diagnosis_of(e, pod);
+        if (container && d)
+            report_adapter(e, pod, d->is.text, d->is.remedy);
+        else if (status && !codec_json_bool(status, false, "ready", NULL) &&
+                 !kube_is_deleting(pod) && (restarts || !starts))
+            report_adapter(e, pod, waiting ? waiting : "not ready", NULL);
     }
 }
 

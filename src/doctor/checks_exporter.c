@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks of the GPU nodes and of the exporter's workload on them.
 #include "base/mem.h"
+#include "diagnosis/diagnosis.h"
 #include "doctor/doctor_private.h"
 #include "kube/object.h"
 #include "kube/quantity.h"
+#include "nodes/pool.h"
 #include "nodes/scheduling.h"
 
 #include <string.h>
@@ -118,7 +120,7 @@ static bool has_embedded_exporter(const struct doctor_examination *e)
     const json_t *node;
 
     json_array_foreach (doctor_items(e, "nodes"), i, node)
-        if (doctor_node_embedded(node))
+        if (nodes_is_embedded(node))
             return true;
     return false;
 }
@@ -293,7 +295,7 @@ void doctor_check_exporter_coverage(struct doctor_examination *e)
     json_array_foreach (doctor_items(e, "nodes"), i, node) {
         int64_t age = doctor_age_ms(e, codec_json_str(node, "metadata", "creationTimestamp", NULL));
         if (is_ready_gpu_node(node) && !runs_on(e, node, DOCTOR_EXPORTER_ROLE) &&
-            !doctor_node_embedded(node) && (age < 0 || age > 120000))
+            !nodes_is_embedded(node) && (age < 0 || age > 120000))
             report_uncovered(e, set, node);
     }
 }
@@ -373,23 +375,11 @@ static void each_trouble(struct doctor_examination *e, enum trouble wanted,
     }
 }
 
-// The last line of a log.
-static char *last_line(const char *log)
-{
-    size_t n = log ? strlen(log) : 0;
-    while (n && (log[n - 1] == '\n' || log[n - 1] == '\r'))
-        n--;
-    size_t start = n;
-    while (start && log[start - 1] != '\n')
-        start--;
-    return n ? gs_strndup(log + start, n - start < 300 ? n - start : 300) : gs_strdup("");
-}
-
 static void report_profiling(struct doctor_examination *e, const json_t *pod,
                              const json_t *container, const json_t *status, const char *evidence)
 {
     GS_AUTO_FREE char *subject = doctor_subject("Pod", pod);
-    GS_AUTO_FREE char *line = last_line(evidence);
+    GS_AUTO_FREE char *line = diagnosis_last_log_line(gs_slice_of(evidence ? evidence : ""));
     (void)container;
     doctor_add(
         e,
@@ -447,24 +437,27 @@ static void report_not_running(struct doctor_examination *e, const json_t *pod,
                                const json_t *container, const json_t *status, const char *evidence)
 {
     GS_AUTO_FREE char *subject = doctor_subject("Pod", pod);
-    GS_AUTO_FREE char *line = last_line(evidence);
+    GS_AUTO_FREE char *line = diagnosis_last_log_line(gs_slice_of(evidence ? evidence : ""));
     const char *waiting = waiting_reason(status), *end = end_reason(status);
     const char *message = codec_json_str(status, "state", "waiting", "message", NULL);
+    const struct doctor_diagnosis *d = doctor_diagnosis_of(e, pod);
     doctor_add(e,
                (struct doctor_finding){
                    .subject = subject,
-                   .what = gs_format("The exporter does not run: %s.", waiting ? waiting
-                                                                       : end   ? end
-                                                                               : "?"),
+                   .what = gs_format("The exporter does not run: %s%s%s.",
+                                     waiting ? waiting
+                                     : end   ? end
+                                             : "?",
+                                     d ? ": " : "", d ? d->is.text : ""),
                    .evidence = gs_format("%lld restarts%s%s%s%s",
                                          (long long)codec_json_int(status, 0, "restartCount", NULL),
                                          *line ? "; log: " : "", line, message ? "; " : "",
                                          message ? message : ""),
-                   .fix = gs_format("kubectl -n %s logs %s -c %s --previous\n"
+                   .fix = gs_format("%s%skubectl -n %s logs %s -c %s --previous\n"
                                     "kubectl -n %s describe pod %s",
-                                    kube_namespace(pod), kube_name(pod),
-                                    codec_json_str(container, "name", NULL), kube_namespace(pod),
-                                    kube_name(pod))});
+                                    d ? d->is.remedy : "", d ? "\n" : "", kube_namespace(pod),
+                                    kube_name(pod), codec_json_str(container, "name", NULL),
+                                    kube_namespace(pod), kube_name(pod))});
 }
 
 void doctor_check_exporter_profiling(struct doctor_examination *e)
@@ -485,6 +478,13 @@ void doctor_check_exporter_liveness(struct doctor_examination *e)
 void doctor_check_exporter_not_running(struct doctor_examination *e)
 {
     each_trouble(e, OTHER, report_not_running);
+    for (size_t i = 0; i < e->n_diagnoses; i++) { // pods without a node have no container status
+        const struct doctor_diagnosis *d = &e->diagnoses[i];
+        if (doctor_container_of(d->pod, DOCTOR_EXPORTER_ROLE) &&
+            !codec_json_get(d->pod, "status", "containerStatuses", NULL))
+            doctor_report(e, "Pod", d->pod, gs_format("The exporter does not run: %s.", d->is.text),
+                          gs_strdup(d->is.reason), gs_strdup(d->is.remedy));
+    }
 }
 
 // --- two collectors ---

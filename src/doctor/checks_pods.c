@@ -10,10 +10,9 @@
 
 #define WAIT_MS    120000
 #define STARTUP_MS 600000
+#define RECENT_MS  600000
 
-// --- Pending ---
-
-enum wait { FINE, RESOURCE_NAME, SELECTOR, TAINT, MAX_NODES, TOO_LARGE, NO_GPUS };
+// --- pods that do not run ---
 
 static bool wants_gpu(const json_t *pod)
 {
@@ -27,124 +26,108 @@ static bool wants_gpu(const json_t *pod)
     return false;
 }
 
-static bool waits(const struct doctor_examination *e, const json_t *pod)
+// Exporters and adapters have checks of their own.
+static bool has_own_check(const json_t *pod)
 {
-    const json_t *scheduled = kube_condition(pod, "PodScheduled");
-    int64_t age = doctor_age_ms(e, codec_json_str(scheduled, "lastTransitionTime", NULL));
-
-    return gs_streq(codec_json_str(pod, "status", "phase", NULL), "Pending") &&
-           gs_streq(codec_json_str(scheduled, "reason", NULL), "Unschedulable") && age >= WAIT_MS &&
-           wants_gpu(pod);
+    return doctor_container_of(pod, DOCTOR_EXPORTER_ROLE) ||
+           doctor_container_of(pod, DOCTOR_ADAPTER_ROLE);
 }
 
-// The resource of the pod that no node has; borrowed from requests. NULL: nodes have all.
-static const char *unknown_resource(const struct doctor_examination *e, const json_t *requests)
+// "0/3 nodes are available: …; 3 restarts; 2 pods": what the API says.
+static char *evidence_of(const struct doctor_diagnosis *d)
 {
-    const char *name;
-    json_t *value;
+    const char *scheduler = codec_json_str(kube_condition(d->pod, "PodScheduled"), "message", NULL);
+    const char *node = codec_json_str(d->pod, "spec", "nodeName", NULL);
+    const json_t *status = doctor_container_status(d->pod, doctor_text(d->is.container));
+    int64_t restarts = codec_json_int(status, 0, "restartCount", NULL);
+    struct gs_buf out = {0};
 
-    json_object_foreach ((json_t *)requests, name, value) {
-        bool found = false;
-        size_t i;
-        const json_t *node;
-        if (!strchr(name, '/'))
-            continue;
-        json_array_foreach (doctor_items(e, "nodes"), i, node)
-            found = found || codec_json_get(node, "status", "capacity", name, NULL);
-        if (!found)
-            return name;
-    }
-    return NULL;
+    gs_buf_addf(&out, "%s", d->is.reason);
+    if (d->is.container)
+        gs_buf_addf(&out, ", container %s", d->is.container);
+    if (restarts)
+        gs_buf_addf(&out, ", %lld restarts", (long long)restarts);
+    if (scheduler && *scheduler && strcmp(scheduler, d->is.text) != 0)
+        gs_buf_addf(&out, "; %.300s", scheduler);
+    if (node && *node)
+        gs_buf_addf(&out, "; on node %s", node);
+    if (d->n_pods > 1)
+        gs_buf_addf(&out, "; %zu pods of the same owner", d->n_pods);
+    return gs_buf_take(&out);
 }
 
-struct fit {
-    size_t gpu_nodes, selected, tolerated;
-    int64_t largest; // GPUs of the largest node that is selected and tolerated
-    const json_t *unselected, *tainted;
-};
-
-static struct fit fit_of(const struct doctor_examination *e, const json_t *pod)
+static bool is_of(const struct doctor_diagnosis *d, const enum diagnosis_cause *causes, size_t n)
 {
-    struct fit f = {0};
-    size_t i;
-    const json_t *node;
-
-    json_array_foreach (doctor_items(e, "nodes"), i, node) {
-        int64_t gpus = doctor_gpus(codec_json_get(node, "status", "allocatable", NULL));
-        if (gpus <= 0)
-            continue;
-        f.gpu_nodes++;
-        if (!nodes_selects(pod, node)) {
-            f.unselected = node;
-            continue;
-        }
-        f.selected++;
-        GS_AUTO_FREE char *taint = nodes_untolerated_taint(pod, node, false);
-        if (taint) {
-            f.tainted = node;
-            continue;
-        }
-        f.tolerated++;
-        f.largest = gpus > f.largest ? gpus : f.largest;
-    }
-    return f;
-}
-
-static bool has_gpu_resource(const struct doctor_examination *e)
-{
-    size_t i;
-    const json_t *node;
-
-    json_array_foreach (doctor_items(e, "nodes"), i, node)
-        if (doctor_gpus(codec_json_get(node, "status", "capacity", NULL)) > 0)
+    for (size_t i = 0; i < n; i++)
+        if (causes[i] == d->is.cause)
             return true;
     return false;
 }
 
-static enum wait wait_of(const struct doctor_examination *e, const json_t *pod, struct fit *f)
+static void report_diagnosis(struct doctor_examination *e, const struct doctor_diagnosis *d)
 {
-    CODEC_AUTO_JSON json_t *requests = nodes_pod_requests(pod);
-
-    *f = fit_of(e, pod);
-    if (has_gpu_resource(e) && unknown_resource(e, requests))
-        return RESOURCE_NAME;
-    if (f->gpu_nodes && !f->selected)
-        return SELECTOR;
-    if (f->gpu_nodes && !f->tolerated)
-        return TAINT;
-    if (doctor_event_with(e, pod, "max node group size reached") ||
-        doctor_event_with(e, pod, "max cluster"))
-        return MAX_NODES;
-    if (f->tolerated && doctor_pod_gpus(pod) > f->largest)
-        return TOO_LARGE;
-    return NO_GPUS;
+    doctor_report(e, "Pod", d->pod, gs_format("The pod does not run: %s.", d->is.text),
+                  evidence_of(d), gs_strdup(d->is.remedy));
 }
 
-static void each_waiting(struct doctor_examination *e, enum wait wanted,
-                         void (*report)(struct doctor_examination *e, const json_t *pod,
-                                        const struct fit *f, const char *message))
-{
-    size_t i;
-    const json_t *pod;
+// Reports the pods whose cause is in the list, those with GPUs or those without if wanted.
+enum which { ANY, GPU, NO_GPU };
 
-    json_array_foreach (doctor_items(e, "pods"), i, pod) {
-        struct fit f;
-        if (waits(e, pod) && wait_of(e, pod, &f) == wanted)
-            report(
-                e, pod, &f,
-                doctor_text(codec_json_str(kube_condition(pod, "PodScheduled"), "message", NULL)));
+static void report_causes(struct doctor_examination *e, const enum diagnosis_cause *causes,
+                          size_t n, enum which which)
+{
+    for (size_t i = 0; i < e->n_diagnoses; i++) {
+        const struct doctor_diagnosis *d = &e->diagnoses[i];
+        if (is_of(d, causes, n) && !has_own_check(d->pod) &&
+            (which == ANY || wants_gpu(d->pod) == (which == GPU)))
+            report_diagnosis(e, d);
     }
 }
+#define REPORT(e, which, ...)                                                                      \
+    report_causes((e), (const enum diagnosis_cause[]){__VA_ARGS__},                                \
+                  sizeof((const enum diagnosis_cause[]){__VA_ARGS__}) /                            \
+                      sizeof(enum diagnosis_cause),                                                \
+                  (which))
 
-static void report_resource_name(struct doctor_examination *e, const json_t *pod,
-                                 const struct fit *f, const char *message)
+void doctor_check_pod_image(struct doctor_examination *e)
 {
-    CODEC_AUTO_JSON json_t *requests = nodes_pod_requests(pod);
+    REPORT(e, ANY, DIAGNOSIS_IMAGE);
+}
+
+void doctor_check_pod_object_missing(struct doctor_examination *e)
+{
+    REPORT(e, ANY, DIAGNOSIS_MISSING);
+}
+
+void doctor_check_workload_not_running(struct doctor_examination *e)
+{
+    REPORT(e, ANY, DIAGNOSIS_CONFIG, DIAGNOSIS_VOLUME, DIAGNOSIS_SANDBOX, DIAGNOSIS_MEMORY,
+           DIAGNOSIS_CRASH, DIAGNOSIS_PROBE, DIAGNOSIS_READINESS_GATE, DIAGNOSIS_OTHER);
+}
+
+void doctor_check_pod_scheduler(struct doctor_examination *e)
+{
+    REPORT(e, ANY, DIAGNOSIS_SCHEDULER);
+}
+
+void doctor_check_pod_held(struct doctor_examination *e)
+{
+    REPORT(e, ANY, DIAGNOSIS_GATED, DIAGNOSIS_CLAIM, DIAGNOSIS_NODE_GONE);
+}
+
+// The nodes of a cluster without GPUs are another matter than a name that none has.
+static bool lacks_gpus(const struct doctor_diagnosis *d)
+{
+    return d->is.cause == DIAGNOSIS_RESOURCE && gs_streq(d->is.identity, NODES_GPU);
+}
+
+// "nvidia.com/gpu, nvidia.com/mig-1g.5gb": the names of NVIDIA that nodes offer.
+static char *offered(const struct doctor_examination *e)
+{
     GS_AUTO_BUF struct gs_buf have = {0};
     size_t i;
     const json_t *node;
 
-    (void)f;
     json_array_foreach (doctor_items(e, "nodes"), i, node) {
         const char *name;
         json_t *value;
@@ -153,133 +136,81 @@ static void report_resource_name(struct doctor_examination *e, const json_t *pod
                 have.len < 300)
                 gs_buf_addf(&have, "%s%s", have.len ? ", " : "", name);
     }
-    doctor_report(
-        e, "Pod", pod,
-        gs_format("The pod requests %s, which no node has.", unknown_resource(e, requests)),
-        gs_format("the nodes have %s; %s", have.len ? have.data : "no GPU resource", message),
-        gs_strdup("resources:\n  limits:\n    nvidia.com/gpu: 1   # or configure MIG: the label "
-                  "nvidia.com/mig.config of the node"));
-}
-
-static void report_selector(struct doctor_examination *e, const json_t *pod, const struct fit *f,
-                            const char *message)
-{
-    const json_t *selector = codec_json_get(pod, "spec", "nodeSelector", NULL);
-    GS_AUTO_FREE char *want = doctor_labels_text(selector);
-    GS_AUTO_FREE char *words = doctor_labels_words(selector);
-    doctor_report(
-        e, "Pod", pod,
-        gs_format("The pod's node selector matches no GPU node: %s.",
-                  *want ? want : "its required node affinity"),
-        gs_format("%zu GPU nodes, such as %s; %s", f->gpu_nodes, kube_name(f->unselected), message),
-        *want ? gs_format("kubectl label node %s %s\nor correct the nodeSelector of the workload",
-                          kube_name(f->unselected), words)
-              : gs_format("kubectl get node %s --show-labels   # then correct the affinity",
-                          kube_name(f->unselected)));
-}
-
-// The key of the first taint that the pod does not tolerate; NULL: none.
-static const char *untolerated_key(const json_t *pod, const json_t *node)
-{
-    const json_t *taint;
-    size_t i;
-
-    json_array_foreach (codec_json_get(node, "spec", "taints", NULL), i, taint) {
-        CODEC_AUTO_JSON json_t *alone = json_pack("{s:{s:[O]}}", "spec", "taints", taint);
-        GS_AUTO_FREE char *text = nodes_untolerated_taint(pod, alone, false);
-        if (text)
-            return codec_json_str(taint, "key", NULL);
-    }
-    return NULL;
-}
-
-static void report_taint(struct doctor_examination *e, const json_t *pod, const struct fit *f,
-                         const char *message)
-{
-    GS_AUTO_FREE char *taint = nodes_untolerated_taint(pod, f->tainted, false);
-    const char *key = untolerated_key(pod, f->tainted);
-    doctor_report(
-        e, "Pod", pod, gs_strdup("The pod tolerates the taint of no GPU node."),
-        gs_format("Node %s: %s; %s", kube_name(f->tainted), doctor_text(taint), message),
-        codec_json_bool(f->tainted, false, "spec", "unschedulable", NULL)
-            ? gs_format("kubectl uncordon %s", kube_name(f->tainted))
-            : gs_format("tolerations:        # in the template of the workload\n- key: %s\n"
-                        "  operator: Exists",
-                        key ? key : NODES_GPU));
-}
-
-static void report_max_nodes(struct doctor_examination *e, const json_t *pod, const struct fit *f,
-                             const char *message)
-{
-    const char *event = doctor_event_with(e, pod, "max node group size reached");
-
-    (void)f;
-    event = event ? event : doctor_event_with(e, pod, "max cluster");
-    doctor_report(
-        e, "Pod", pod, gs_strdup("The pod needs a node, but the node group has its maximum size."),
-        gs_format("%.300s; %s", doctor_text(event), message),
-        gs_strdup(
-            "Raise the maximum of the GPU node group, or lower maxReplicas of the autoscaler\n"
-            "eksctl scale nodegroup --nodes-max=N, gcloud container node-pools update "
-            "--max-nodes=N"));
-}
-
-static void report_too_large(struct doctor_examination *e, const json_t *pod, const struct fit *f,
-                             const char *message)
-{
-    doctor_report(
-        e, "Pod", pod,
-        gs_format("The pod requests %lld GPUs, but the largest node has %lld.",
-                  (long long)doctor_pod_gpus(pod), (long long)f->largest),
-        gs_strdup(message),
-        gs_strdup("Request fewer GPUs for each pod, or add a node group of larger machines"));
-}
-
-static void report_no_gpus(struct doctor_examination *e, const json_t *pod, const struct fit *f,
-                           const char *message)
-{
-    const char *event = doctor_event_with(e, pod, "pod didn't trigger scale-up");
-    doctor_report(
-        e, "Pod", pod,
-        f->gpu_nodes ? gs_format("All GPUs are in use, and the pod needs %lld.",
-                                 (long long)doctor_pod_gpus(pod))
-                     : gs_strdup("The pod needs a GPU, and no node has one."),
-        gs_format("%s%s%.300s", message, event ? "; " : "", doctor_text(event)),
-        gs_strdup("gpuscale nodes            # who uses the GPUs\n"
-                  "Add a node, enable a node autoscaler for GPU nodes, or lower maxReplicas"));
+    return have.len ? gs_buf_take(&have) : gs_strdup("no GPU resource");
 }
 
 void doctor_check_pending_resource_name(struct doctor_examination *e)
 {
-    each_waiting(e, RESOURCE_NAME, report_resource_name);
+    for (size_t i = 0; i < e->n_diagnoses; i++) {
+        const struct doctor_diagnosis *d = &e->diagnoses[i];
+        if (d->is.cause != DIAGNOSIS_RESOURCE || lacks_gpus(d) || has_own_check(d->pod))
+            continue;
+        GS_AUTO_FREE char *have = offered(e);
+        GS_AUTO_FREE char *evidence = evidence_of(d);
+        doctor_report(e, "Pod", d->pod, gs_format("The pod does not run: %s.", d->is.text),
+                      gs_format("the nodes have %s; %s", have, evidence), gs_strdup(d->is.remedy));
+    }
 }
 
 void doctor_check_pending_selector(struct doctor_examination *e)
 {
-    each_waiting(e, SELECTOR, report_selector);
+    REPORT(e, ANY, DIAGNOSIS_SELECTOR);
 }
 
 void doctor_check_pending_taint(struct doctor_examination *e)
 {
-    each_waiting(e, TAINT, report_taint);
+    REPORT(e, ANY, DIAGNOSIS_TAINT);
 }
 
 void doctor_check_pending_max_nodes(struct doctor_examination *e)
 {
-    each_waiting(e, MAX_NODES, report_max_nodes);
+    REPORT(e, ANY, DIAGNOSIS_POOL_FULL);
 }
 
 void doctor_check_pending_too_large(struct doctor_examination *e)
 {
-    each_waiting(e, TOO_LARGE, report_too_large);
+    REPORT(e, ANY, DIAGNOSIS_TOO_LARGE);
 }
 
 void doctor_check_pending_no_gpus(struct doctor_examination *e)
 {
-    each_waiting(e, NO_GPUS, report_no_gpus);
+    REPORT(e, GPU, DIAGNOSIS_BUSY, DIAGNOSIS_PREEMPTS);
+    for (size_t i = 0; i < e->n_diagnoses; i++)
+        if (lacks_gpus(&e->diagnoses[i]) && !has_own_check(e->diagnoses[i].pod))
+            report_diagnosis(e, &e->diagnoses[i]);
+}
+
+void doctor_check_pending_busy(struct doctor_examination *e)
+{
+    REPORT(e, NO_GPU, DIAGNOSIS_BUSY, DIAGNOSIS_PREEMPTS);
 }
 
 // --- workloads ---
+
+// Other owners than Deployments have no condition.
+static void check_refused_by_events(struct doctor_examination *e)
+{
+    size_t i;
+    const json_t *event;
+
+    json_array_foreach (doctor_items(e, "events"), i, event) {
+        const json_t *about = json_object_get(event, "involvedObject");
+        const char *kind = doctor_text(codec_json_str(about, "kind", NULL));
+        const char *name = doctor_text(codec_json_str(about, "name", NULL));
+        const char *ns = doctor_text(codec_json_str(about, "namespace", NULL));
+        const char *message = codec_json_str(event, "message", NULL);
+        int64_t age = doctor_age_ms(e, codec_json_str(event, "lastTimestamp", NULL));
+        if (!gs_streq(codec_json_str(event, "reason", NULL), "FailedCreate") || age < 0 ||
+            age > RECENT_MS || gs_streq(kind, "ReplicaSet") || !doctor_contains(message, "pods"))
+            continue;
+        GS_AUTO_FREE char *subject = gs_format("%s %s/%s", kind, ns, name);
+        GS_AUTO_FREE char *owner = gs_format("%s %s -n %s", kind, name, ns);
+        doctor_add(e, (struct doctor_finding){
+                          subject, gs_format("The pods of this %s cannot be created.", kind),
+                          gs_format("FailedCreate: %.400s", message),
+                          diagnosis_of_refusal(message, ns, owner)});
+    }
+}
 
 void doctor_check_quota(struct doctor_examination *e)
 {
@@ -292,79 +223,16 @@ void doctor_check_quota(struct doctor_examination *e)
         if (!kube_condition_true(deployment, "ReplicaFailure"))
             continue;
         bool quota = doctor_contains(message, "exceeded quota");
-        doctor_report(
-            e, "Deployment", deployment,
-            quota ? gs_strdup("A ResourceQuota refuses further pods of this Deployment.")
-                  : gs_strdup("The pods of this Deployment cannot be created."),
-            gs_format("%s: %.400s", doctor_text(codec_json_str(failure, "reason", NULL)),
-                      doctor_text(message)),
-            gs_format(quota
-                          ? "kubectl -n %s describe resourcequota   # raise requests.nvidia.com/gpu"
-                          : "kubectl -n %s get events --field-selector reason=FailedCreate",
-                      kube_namespace(deployment)));
+        GS_AUTO_FREE char *owner =
+            gs_format("deployment %s -n %s", kube_name(deployment), kube_namespace(deployment));
+        doctor_report(e, "Deployment", deployment,
+                      quota ? gs_strdup("A ResourceQuota refuses further pods of this Deployment.")
+                            : gs_strdup("The pods of this Deployment cannot be created."),
+                      gs_format("%s: %.400s", doctor_text(codec_json_str(failure, "reason", NULL)),
+                                doctor_text(message)),
+                      diagnosis_of_refusal(message, kube_namespace(deployment), owner));
     }
-}
-
-static const char *bad_state(const json_t *status)
-{
-    static const char *const reasons[] = {"CrashLoopBackOff",
-                                          "ImagePullBackOff",
-                                          "ErrImagePull",
-                                          "InvalidImageName",
-                                          "CreateContainerConfigError",
-                                          "CreateContainerError",
-                                          "RunContainerError",
-                                          NULL};
-    const char *waiting = codec_json_str(status, "state", "waiting", "reason", NULL);
-
-    for (size_t i = 0; reasons[i]; i++)
-        if (gs_streq(waiting, reasons[i]))
-            return waiting;
-    return NULL;
-}
-
-static void check_pods_of(struct doctor_examination *e, const json_t *target)
-{
-    size_t i, k;
-    const json_t *pod, *status;
-
-    json_array_foreach (doctor_items(e, "pods"), i, pod) {
-        if (!gs_streq(kube_namespace(pod), kube_namespace(target)) || kube_is_deleting(pod) ||
-            !doctor_label_selects(codec_json_get(target, "spec", "selector", NULL), pod))
-            continue;
-        json_array_foreach (codec_json_get(pod, "status", "containerStatuses", NULL), k, status) {
-            const char *reason = bad_state(status);
-            if (!reason)
-                continue;
-            const char *message = codec_json_str(status, "state", "waiting", "message", NULL);
-            doctor_report(
-                e, "Pod", pod,
-                gs_format("A replica does not run: container %s, %s.",
-                          doctor_text(codec_json_str(status, "name", NULL)), reason),
-                gs_format("%lld restarts; %.300s",
-                          (long long)codec_json_int(status, 0, "restartCount", NULL),
-                          doctor_text(message)),
-                codec_json_int(status, 0, "restartCount", NULL) > 0
-                    ? gs_format("kubectl -n %s describe pod %s\nkubectl -n %s logs %s --previous",
-                                kube_namespace(pod), kube_name(pod), kube_namespace(pod),
-                                kube_name(pod))
-                    : gs_format("kubectl -n %s describe pod %s", kube_namespace(pod),
-                                kube_name(pod)));
-            return;
-        }
-    }
-}
-
-void doctor_check_workload_not_running(struct doctor_examination *e)
-{
-    size_t i;
-    const json_t *hpa;
-
-    json_array_foreach (doctor_items(e, "hpas"), i, hpa) {
-        const json_t *target = doctor_hpa_target(e, hpa);
-        if (target)
-            check_pods_of(e, target);
-    }
+    check_refused_by_events(e);
 }
 
 // --- node groups ---
@@ -429,11 +297,9 @@ void doctor_check_node_claim_failing(struct doctor_examination *e)
 
 static bool pods_wait(const struct doctor_examination *e)
 {
-    size_t i;
-    const json_t *pod;
-
-    json_array_foreach (doctor_items(e, "pods"), i, pod)
-        if (waits(e, pod))
+    for (size_t i = 0; i < e->n_diagnoses; i++)
+        if (!kube_condition_true(e->diagnoses[i].pod, "PodScheduled") &&
+            wants_gpu(e->diagnoses[i].pod))
             return true;
     return false;
 }

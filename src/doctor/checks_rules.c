@@ -63,7 +63,8 @@ static size_t series_of(const struct doctor_examination *e, const char *query, c
             if (!name || !doctor_contains(query, name))
                 continue;
             all++;
-            *ret_with_label += doctor_sample_label(sample, label) != NULL;
+            bool names_owner = !gs_streq(label, "pod") || doctor_gpu_owner(e, sample).pod.len;
+            *ret_with_label += doctor_sample_label(sample, label) && names_owner;
         }
     }
     return all;

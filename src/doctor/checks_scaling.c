@@ -69,10 +69,8 @@ static bool at_maximum(const json_t *hpa)
 static bool is_pod_of(const struct doctor_examination *e, const json_t *sample,
                       const json_t *target)
 {
-    const char *name = doctor_sample_label(sample, "exported_pod");
-    name = name ? name : doctor_sample_label(sample, "pod");
-    name = name ? name : doctor_sample_label(sample, "PodName");
-    const json_t *pod = name ? doctor_find(e, "pods", kube_namespace(target), name) : NULL;
+    GS_AUTO_FREE char *name = gs_slice_dup(doctor_gpu_owner(e, sample).pod);
+    const json_t *pod = *name ? doctor_find(e, "pods", kube_namespace(target), name) : NULL;
 
     return pod && doctor_label_selects(codec_json_get(target, "spec", "selector", NULL), pod);
 }

@@ -324,7 +324,7 @@ enum gap {
     JOB_NAMESPACE,
 };
 
-struct diagnosis {
+struct monitor_fault {
     enum gap gap;
     const json_t *pod, *service, *monitor, *prometheus;
     const char *job;
@@ -398,7 +398,7 @@ static bool prometheus_selects(const struct doctor_examination *e, const json_t 
     return *ret_labels && near;
 }
 
-static enum gap selected_by_prometheus(const struct doctor_examination *e, struct diagnosis *d)
+static enum gap selected_by_prometheus(const struct doctor_examination *e, struct monitor_fault *d)
 {
     const json_t *all = doctor_items(e, "prometheuses"), *prometheus;
     enum gap gap = NO_GAP;
@@ -434,7 +434,7 @@ static const char *job_elsewhere(const struct doctor_examination *e, const char 
     return NULL;
 }
 
-static enum gap gap_of_monitors(const struct doctor_examination *e, struct diagnosis *d)
+static enum gap gap_of_monitors(const struct doctor_examination *e, struct monitor_fault *d)
 {
     size_t i;
     const json_t *monitor;
@@ -455,9 +455,9 @@ static enum gap gap_of_monitors(const struct doctor_examination *e, struct diagn
 }
 
 // The first exporter that no Prometheus scrapes.
-static struct diagnosis diagnose(const struct doctor_examination *e)
+static struct monitor_fault diagnose(const struct doctor_examination *e)
 {
-    struct diagnosis d = {0};
+    struct monitor_fault d = {0};
     size_t i;
     const json_t *pod;
 
@@ -482,7 +482,7 @@ static struct diagnosis diagnose(const struct doctor_examination *e)
 
 void doctor_check_exporter_service(struct doctor_examination *e)
 {
-    struct diagnosis d = diagnose(e);
+    struct monitor_fault d = diagnose(e);
     size_t i;
     const json_t *service, *near = NULL;
 
@@ -530,7 +530,7 @@ static char *endpoint_of(const json_t *service)
 
 void doctor_check_exporter_not_scraped(struct doctor_examination *e)
 {
-    struct diagnosis d = diagnose(e);
+    struct monitor_fault d = diagnose(e);
 
     if (d.gap != NO_MONITOR)
         return;
@@ -560,7 +560,7 @@ void doctor_check_exporter_not_scraped(struct doctor_examination *e)
 
 void doctor_check_monitor_namespace(struct doctor_examination *e)
 {
-    struct diagnosis d = diagnose(e);
+    struct monitor_fault d = diagnose(e);
 
     if (d.gap != MONITOR_NAMESPACE)
         return;
@@ -578,7 +578,7 @@ void doctor_check_monitor_namespace(struct doctor_examination *e)
 
 void doctor_check_monitor_port(struct doctor_examination *e)
 {
-    struct diagnosis d = diagnose(e);
+    struct monitor_fault d = diagnose(e);
 
     if (d.gap != MONITOR_PORT)
         return;
@@ -604,7 +604,7 @@ void doctor_check_monitor_port(struct doctor_examination *e)
 
 void doctor_check_monitor_not_selected(struct doctor_examination *e)
 {
-    struct diagnosis d = diagnose(e);
+    struct monitor_fault d = diagnose(e);
 
     if (d.gap != MONITOR_NOT_SELECTED)
         return;
@@ -623,7 +623,7 @@ void doctor_check_monitor_not_selected(struct doctor_examination *e)
 
 void doctor_check_monitor_namespace_not_selected(struct doctor_examination *e)
 {
-    struct diagnosis d = diagnose(e);
+    struct monitor_fault d = diagnose(e);
 
     if (d.gap != MONITOR_NAMESPACE_NOT_SELECTED)
         return;
@@ -639,7 +639,7 @@ void doctor_check_monitor_namespace_not_selected(struct doctor_examination *e)
 
 void doctor_check_job_namespace(struct doctor_examination *e)
 {
-    struct diagnosis d = diagnose(e);
+    struct monitor_fault d = diagnose(e);
 
     if (d.gap != JOB_NAMESPACE)
         return;

@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "doctor/doctor_private.h"
 #include "kube/object.h"
+#include "nodes/pool.h"
 
 #include <math.h>
 #include <string.h>
@@ -146,28 +147,39 @@ void doctor_check_xid_errors(struct doctor_examination *e)
     }
 }
 
-// Two series of one GPU from two instances or jobs.
-void doctor_check_gpu_twice(struct doctor_examination *e)
+static bool same_label(const json_t *a, const json_t *b, const char *label)
 {
-    const json_t *all = doctor_query(e, "gpus"), *a;
+    return gs_streq(doctor_sample_label(a, label), doctor_sample_label(b, label));
+}
+
+// The same metric of one GPU from two instances or jobs. Two exporters that share the work, each
+// with metrics of its own, double nothing.
+static bool doubles(const json_t *a, const json_t *b)
+{
+    return same_label(a, b, "UUID") && same_label(a, b, "__name__") &&
+           same_label(a, b, "GPU_I_ID") &&
+           !(same_label(a, b, "instance") && same_label(a, b, "job"));
+}
+
+// Reports the first pair. False: there is none.
+static bool find_double(struct doctor_examination *e, const json_t *all)
+{
     size_t i, n = json_array_size(all) < MAX_SERIES ? json_array_size(all) : MAX_SERIES;
+    const json_t *a;
 
     json_array_foreach (all, i, a) {
         const char *uuid = doctor_sample_label(a, "UUID");
-        if (!uuid || i >= n)
-            continue;
-        for (size_t k = i + 1; k < n; k++) {
+        for (size_t k = i + 1; uuid && i < n && k < n; k++) {
             const json_t *b = json_array_get(all, k);
-            if (!gs_streq(doctor_sample_label(b, "UUID"), uuid) ||
-                (gs_streq(doctor_sample_label(a, "instance"), doctor_sample_label(b, "instance")) &&
-                 gs_streq(doctor_sample_label(a, "job"), doctor_sample_label(b, "job"))))
+            if (!doubles(a, b))
                 continue;
             GS_AUTO_FREE char *subject = gs_format("GPU %s", uuid);
             doctor_add(
                 e,
                 (struct doctor_finding){
                     subject, gs_strdup("Prometheus has this GPU twice: two collectors export it."),
-                    gs_format("job %s instance %s, and job %s instance %s",
+                    gs_format("%s of job %s instance %s, and of job %s instance %s",
+                              doctor_text(doctor_sample_label(a, "__name__")),
                               doctor_text(doctor_sample_label(a, "job")),
                               doctor_text(doctor_sample_label(a, "instance")),
                               doctor_text(doctor_sample_label(b, "job")),
@@ -175,28 +187,21 @@ void doctor_check_gpu_twice(struct doctor_examination *e)
                     gs_strdup("Stop one exporter of the node (also look for one outside of "
                               "Kubernetes: systemctl status dcgm-exporter nv-hostengine), or "
                               "remove one of the two scrape jobs")});
-            return;
+            return true;
         }
     }
+    return false;
+}
+
+void doctor_check_gpu_twice(struct doctor_examination *e)
+{
+    if (!find_double(e, doctor_query(e, "gpus")))
+        find_double(e, doctor_query(e, "utilization"));
 }
 
 // --- attribution ---
 
 enum blame { FINE, MOUNT, FLAG, ID_TYPE, DROPPED, OTHER };
-
-static bool is_exporter_pod(const struct doctor_examination *e, const char *name)
-{
-    const json_t *pod = doctor_find(e, "pods", NULL, name);
-    return pod && doctor_container_of(pod, DOCTOR_EXPORTER_ROLE);
-}
-
-static bool is_attributed(const struct doctor_examination *e, const json_t *sample)
-{
-    const char *pod = doctor_sample_label(sample, "pod");
-
-    return doctor_sample_label(sample, "exported_pod") || doctor_sample_label(sample, "PodName") ||
-           doctor_sample_label(sample, "pod_name") || (pod && !is_exporter_pod(e, pod));
-}
 
 static const json_t *gpu_pod(const struct doctor_examination *e)
 {
@@ -243,7 +248,7 @@ static bool is_on_gke(const struct doctor_examination *e)
     const json_t *node;
 
     json_array_foreach (doctor_items(e, "nodes"), i, node)
-        if (kube_label(node, "cloud.google.com/gke-accelerator") && !doctor_node_embedded(node))
+        if (kube_label(node, "cloud.google.com/gke-accelerator") && !nodes_is_embedded(node))
             return true;
     return false;
 }
@@ -268,7 +273,7 @@ static enum blame blame_of(const struct doctor_examination *e, const json_t **re
     if (!json_array_size(series) || !gpu_pod(e))
         return FINE;
     json_array_foreach (series, i, sample)
-        if (is_attributed(e, sample))
+        if (doctor_gpu_owner(e, sample).pod.len)
             return FINE;
     *ret_exporter = NULL;
     json_array_foreach (doctor_items(e, "pods"), i, pod) {

@@ -6,6 +6,7 @@
 //   metrics      {"ns/name of an HPA": [{"path", "status", "body", "others"}]}, one per metric
 //   apis         {"custom.metrics.k8s.io/v1beta1": APIResourceList or {"unknown"}}
 //   logs         {"ns/pod/container": text} of containers that crash
+//   pools        those of gpuscale up (nodes_pools_json()); absent: not known
 //   adapterConfigs [{"configMap", "key", "text"}]
 //   exporters    [{"namespace", "pod", "status", "series", "attributed"}], of some exporters
 //   certificates [{"of", "from", "until": Unix seconds}]
@@ -16,7 +17,9 @@
 // {"unknown": "why"}.
 #pragma once
 
+#include "diagnosis/diagnosis.h"
 #include "doctor/doctor.h"
+#include "metrics/gpu_owner.h"
 
 enum doctor_link {
     DOCTOR_DRIVER,
@@ -35,6 +38,14 @@ enum doctor_link {
 // Findings of broken links are reported before those of risks.
 enum doctor_level { DOCTOR_BROKEN, DOCTOR_RISK };
 
+#define DOCTOR_MAX_DIAGNOSES 200
+
+struct doctor_diagnosis {
+    const json_t *pod; // the first one
+    struct diagnosis is;
+    size_t n_pods; // of the same owner with the same problem
+};
+
 struct doctor_examination {
     const json_t *facts;
     const json_t *kube, *prometheus, *node; // NULL: not part of the facts
@@ -42,6 +53,9 @@ struct doctor_examination {
     json_t *findings; // array
     const struct doctor_check *check;
     size_t check_index, n_of_check;
+    struct doctor_diagnosis *diagnoses; // of pods that do not run
+    size_t n_diagnoses;
+    char *line; // the last one of a log
 };
 
 struct doctor_check {
@@ -64,6 +78,20 @@ void doctor_add(struct doctor_examination *e, struct doctor_finding f);
 void doctor_report(struct doctor_examination *e, const char *kind, const json_t *obj, char *what,
                    char *evidence, char *fix);
 
+// --- diagnoses.c ---
+
+void doctor_diagnose(struct doctor_examination *e); // fills e->diagnoses
+void doctor_diagnoses_finish(struct doctor_examination *e);
+// NULL: the pod runs, or it is a further one with the same problem.
+const struct doctor_diagnosis *doctor_diagnosis_of(const struct doctor_examination *e,
+                                                   const json_t *pod);
+
+// --- causes.c ---
+
+// Moves causes before what they explain, which gets "because": {"check", "subject"}. findings: in
+// the order of the report.
+void doctor_order_causes(const struct doctor_examination *e, json_t *findings);
+
 // --- facts.c ---
 
 // The objects of a list; NULL: unknown, or the API does not have them.
@@ -76,6 +104,8 @@ const json_t *doctor_find(const struct doctor_examination *e, const char *list, 
 const json_t *doctor_query(const struct doctor_examination *e, const char *name);
 double doctor_sample_value(const json_t *sample); // NaN: none
 const char *doctor_sample_label(const json_t *sample, const char *label);
+// The pod that a sample of a GPU names. Without a pod: the GPU is idle, or the pod is unknown.
+struct metrics_gpu_pod doctor_gpu_owner(const struct doctor_examination *e, const json_t *sample);
 // The age of a time in RFC 3339 in ms; -1: unknown.
 int64_t doctor_age_ms(const struct doctor_examination *e, const char *time);
 // "Kind ns/name", caller frees.
@@ -101,7 +131,6 @@ bool doctor_is_gpu_node(const json_t *node);  // it has GPUs, or its labels say 
 int64_t doctor_gpus(const json_t *resources); // whole GPUs of a map of quantities, MIG devices too
 int64_t doctor_pod_gpus(const json_t *pod);
 bool doctor_node_ready(const json_t *node);
-bool doctor_node_embedded(const json_t *node); // a node of gpuscale up: its exporter is no pod
 bool doctor_selects(const json_t *map, const json_t *obj); // a Service's selector and an object
 bool doctor_label_selects(const json_t *label_selector, const json_t *obj);
 // "key=value,key2=value2", caller frees.
@@ -259,6 +288,11 @@ void doctor_check_pending_max_nodes(struct doctor_examination *e);
 void doctor_check_pending_too_large(struct doctor_examination *e);
 void doctor_check_pending_no_gpus(struct doctor_examination *e);
 void doctor_check_quota(struct doctor_examination *e);
+void doctor_check_pending_busy(struct doctor_examination *e);
+void doctor_check_pod_image(struct doctor_examination *e);
+void doctor_check_pod_object_missing(struct doctor_examination *e);
+void doctor_check_pod_scheduler(struct doctor_examination *e);
+void doctor_check_pod_held(struct doctor_examination *e);
 void doctor_check_workload_not_running(struct doctor_examination *e);
 void doctor_check_node_group_failing(struct doctor_examination *e);
 void doctor_check_node_claim_failing(struct doctor_examination *e);

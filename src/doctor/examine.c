@@ -143,18 +143,22 @@ json_t *doctor_examine(const json_t *facts)
     char now[GS_RFC3339_SIZE];
 
     e.findings = json_array();
+    doctor_diagnose(&e);
     for (e.check_index = 0; doctor_checks[e.check_index].id; e.check_index++) {
         e.check = &doctor_checks[e.check_index];
         e.n_of_check = 0;
         e.check->run(&e);
     }
+    e.findings = ordered(e.findings);
+    doctor_order_causes(&e, e.findings);
+    doctor_diagnoses_finish(&e);
     json_t *report = json_object(), *seen = examined(&e);
     const char *result = json_array_size(e.findings) ? "findings"
                          : json_array_size(seen)     ? "healthy"
                                                      : "unknown";
     codec_json_set_str(report, "time", gs_format_rfc3339(e.now_ms, now));
     codec_json_set_str(report, "result", result);
-    json_object_set_new(report, "findings", ordered(e.findings));
+    json_object_set_new(report, "findings", e.findings);
     json_object_set_new(report, "examined", seen);
     json_object_set_new(report, "notExamined", not_examined(&e));
     return report;

@@ -60,6 +60,43 @@ const char *doctor_sample_label(const json_t *sample, const char *label)
     return value && *value ? value : NULL;
 }
 
+static struct gs_slice sample_text(const void *sample, const char *label)
+{
+    return gs_slice_of(codec_json_str(sample, "metric", label, NULL));
+}
+
+// Whether the pod of a sample is that of the scraped exporter: the cluster knows its container, and
+// Prometheus the labels of its targets.
+static bool is_target(const struct doctor_examination *e, const json_t *sample, const char *ns,
+                      const char *name)
+{
+    const json_t *pod = doctor_find(e, "pods", *ns ? ns : NULL, name), *target;
+    size_t i;
+
+    if (pod)
+        return doctor_container_of(pod, DOCTOR_EXPORTER_ROLE) != NULL;
+    json_array_foreach (codec_json_get(e->prometheus, "targets", "activeTargets", NULL), i,
+                        target) {
+        const json_t *labels = json_object_get(target, "labels");
+        if (gs_streq(codec_json_str(labels, "pod", NULL), name) &&
+            gs_streq(codec_json_str(labels, "job", NULL), doctor_sample_label(sample, "job")) &&
+            gs_streq(codec_json_str(labels, "instance", NULL),
+                     doctor_sample_label(sample, "instance")))
+            return true;
+    }
+    return false;
+}
+
+struct metrics_gpu_pod doctor_gpu_owner(const struct doctor_examination *e, const json_t *sample)
+{
+    const struct metrics_gpu_series series = {sample_text, sample};
+    const char *pod = doctor_text(doctor_sample_label(sample, "pod"));
+    const struct metrics_gpu_target own = {doctor_text(doctor_sample_label(sample, "namespace")),
+                                           pod, ""};
+
+    return metrics_gpu_owner(&series, *pod && is_target(e, sample, own.ns, pod) ? &own : NULL);
+}
+
 int64_t doctor_age_ms(const struct doctor_examination *e, const char *time)
 {
     int64_t ms = 0;
@@ -256,12 +293,6 @@ bool doctor_is_gpu_node(const json_t *node)
 bool doctor_node_ready(const json_t *node)
 {
     return kube_condition_true(node, "Ready");
-}
-
-bool doctor_node_embedded(const json_t *node)
-{
-    return doctor_contains(codec_json_str(node, "status", "nodeInfo", "kubeletVersion", NULL),
-                           "-gpuscale.");
 }
 
 // --- selectors ---

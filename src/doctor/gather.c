@@ -18,7 +18,8 @@
 #define MAX_PAGES      40
 #define MAX_TIMEOUTS   3                  // of lists; then the cluster does not respond
 #define MAX_BODY       ((size_t)64 << 20) // the targets of a large Prometheus
-#define MAX_LOGS       5
+#define MAX_LOGS       5                  // of exporters and adapters
+#define MAX_OTHER_LOGS 10
 #define MAX_CONFIGS    20
 #define MAX_EXCERPT    200 // bytes of a response in a report
 #define LOG_PATH_QUERY "tailLines=40&limitBytes=16384"
@@ -192,7 +193,24 @@ static void read_log(struct kube_session *s, const json_t *pod, const char *cont
         codec_json_set_str(logs, key, body.len ? body.data : "");
 }
 
-// Logs of exporters and adapters that crash.
+// The last lines of other pods that crash.
+static void read_other_logs(struct kube_session *s, const struct doctor_examination *e,
+                            json_t *logs)
+{
+    static const char *const lists[] = {"initContainerStatuses", "containerStatuses"};
+    size_t i, k;
+    const json_t *pod, *status;
+
+    json_array_foreach (doctor_items(e, "pods"), i, pod)
+        for (size_t l = 0; l < GS_ARRAY_LEN(lists); l++)
+            json_array_foreach (codec_json_get(pod, "status", lists[l], NULL), k, status) {
+                const char *name = codec_json_str(status, "name", NULL);
+                if (name && crashes(status) && json_object_size(logs) < MAX_LOGS + MAX_OTHER_LOGS)
+                    read_log(s, pod, name, logs);
+            }
+}
+
+// Logs of pods that crash, first those of exporters and adapters.
 static void read_logs(struct kube_session *s, json_t *facts)
 {
     struct doctor_examination e = doctor_examination_of(facts);
@@ -209,7 +227,21 @@ static void read_logs(struct kube_session *s, json_t *facts)
             }
         }
     }
+    read_other_logs(s, &e, logs);
     json_object_set_new(facts, "logs", logs);
+}
+
+// The pools of gpuscale up. Other autoscalers do not tell theirs.
+static void read_pools(struct kube_session *s, json_t *facts)
+{
+    GS_AUTO_BUF struct gs_buf body = {0};
+    CODEC_AUTO_JSON json_t *state = NULL;
+    if (doctor_get(s, "/apis/nodes.gpuscale.dev/v1/autoscaler", &body) != 200)
+        return;
+    GS_AUTO_ERROR struct gs_error *err = codec_json_parse(gs_buf_slice(&body), false, &state);
+    const json_t *pools = err ? NULL : json_object_get(state, "pools");
+    if (pools)
+        json_object_set(facts, "pools", (json_t *)pools);
 }
 
 // --- APIs and certificates ---
@@ -345,6 +377,7 @@ static void read_cluster(struct kube_session *s, const struct doctor_options *o,
     read_certificates(o, facts);
     read_configs(s, facts);
     read_logs(s, facts);
+    read_pools(s, facts);
     doctor_gather_exporters(s, facts);
     doctor_gather_metrics(s, facts);
     doctor_gather_prometheus(o, s, facts);

@@ -35,11 +35,15 @@ int engine_check_config(const struct engine_check_options *o, int n_files, char 
 bool engine_check_is_values(const char *path);
 // No file: the standard input.
 int engine_check_rules(const struct engine_check_options *o, int n_files, char **files);
-// Checks an exposition in the text format against the recommendations for names, with promtool's
-// texts. extended: prints the number of series of each family. lint false: names are not checked.
-// Returns promtool's exit codes: 3 for problems, 1 if the text cannot be read.
-int engine_check_metrics(const char *path, bool lint, bool extended);
-int engine_check_web_config(int n_files, char **files);
+struct engine_check_metrics_options {
+    bool lint;           // against the recommendations for names
+    bool extended;       // print the number of series of each family
+    bool promtool_texts; // print only what promtool prints, and accept an empty text
+};
+// Checks an exposition in the text format, with promtool's texts. Returns promtool's exit codes: 3
+// for problems, 1 if the text cannot be read.
+int engine_check_metrics(const char *path, const struct engine_check_metrics_options *o);
+int engine_check_web_config(int n_files, char **files, bool promtool_texts);
 // Discovers the targets of a job, and prints their labels before and after relabeling as JSON, when
 // all discoveries have answered or the time is over. Returns the exit code.
 int engine_check_discovery(const char *path, const char *job, int64_t timeout_ns);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/check.h"
+#include "engine/check_private.h"
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -8,8 +8,7 @@
 #include "engine/chart/chart.h"
 #include "engine/config/config.h"
 #include "engine/discovery/discovery.h"
-#include "engine/engine_private.h"
-#include "engine/monitors/monitors.h"
+#include "recognize/recognize.h"
 
 #include <glob.h>
 #include <unistd.h>
@@ -139,7 +138,7 @@ static bool check_parts(const struct engine_config *c)
     return ok;
 }
 
-// --- Helm values and manifests ---
+// --- the kind of a file ---
 
 enum file_kind { FILE_CONFIG, FILE_VALUES, FILE_MANIFESTS };
 
@@ -154,55 +153,6 @@ static enum file_kind section_kind(const struct codec_yaml_docs *docs)
             return FILE_MANIFESTS;
     }
     return FILE_CONFIG;
-}
-
-static bool check_values(const struct engine_check_options *o, const char *path)
-{
-    GS_AUTO_BUF struct gs_buf text = {0};
-    struct chart_values v = {0};
-    bool found = false;
-    GS_AUTO_ERROR struct gs_error *err = gs_file_read(path, MAX_FILE, &text);
-    if (!err)
-        err = chart_values_add(gs_buf_slice(&text), path, &v, &found);
-    if (err)
-        fprintf(stderr, "  FAILED: %s\n\n", gs_error_message(err));
-    for (size_t i = 0; !err && i < v.n_notes; i++)
-        printf("  WARNING: %s\n", v.notes[i]);
-    bool ok = !err && !(o->strict && v.n_notes);
-    if (ok)
-        printf("  SUCCESS: %s has valid values of kube-prometheus-stack: %zu scrape configs, %zu "
-               "objects\n\n",
-               path, json_array_size(json_object_get(v.config, "scrape_configs")),
-               json_array_size(v.objects));
-    chart_values_finish(&v);
-    return ok;
-}
-
-static bool check_monitor(const struct engine_check_options *o, const char *path,
-                          const struct codec_yaml_doc *doc)
-{
-    GS_AUTO_FREE char *warning = NULL;
-    const char *kind = codec_json_str(doc->value, "kind", NULL);
-    GS_AUTO_ERROR struct gs_error *err = monitors_check(doc->value, &warning);
-    const char *name = codec_json_str(doc->value, "metadata", "name", NULL);
-    if (err)
-        fprintf(stderr, "  FAILED: %s:%d: %s %s: %s\n", path, doc->line, kind ? kind : "",
-                name ? name : "(no name)", gs_error_message(err));
-    if (warning)
-        printf("  WARNING: %s:%d: %s %s: %s\n", path, doc->line, kind ? kind : "",
-               name ? name : "(no name)", warning);
-    return !err && !(o->strict && warning);
-}
-
-static bool check_manifests(const struct engine_check_options *o, const char *path,
-                            const struct codec_yaml_docs *docs)
-{
-    bool ok = true;
-    for (size_t i = 0; i < docs->len; i++)
-        ok = check_monitor(o, path, &docs->items[i]) && ok;
-    if (ok)
-        printf("  SUCCESS: the ServiceMonitor and PodMonitor objects of %s are valid\n\n", path);
-    return ok;
 }
 
 bool engine_check_is_values(const char *path)
@@ -234,22 +184,52 @@ static bool check_intervals(const struct engine_check_options *o, const struct e
     return true;
 }
 
-static void check_config_file(const struct engine_check_options *o, const struct engine_lint *lint,
-                              const char *path, struct engine_check_outcome *outcome)
+static enum file_kind kind_of(struct gs_slice text, const char *path)
 {
-    GS_CLEANUP(engine_config_freep) struct engine_config *c = NULL;
     struct codec_yaml_docs docs = {0};
-    printf("Checking %s\n", path);
-    (void)fflush(stdout);
-    gs_error_free(codec_yaml_load_file(path, &docs));
+    gs_error_free(codec_yaml_parse(text, path, &docs));
     enum file_kind kind = section_kind(&docs);
-    bool manifests_ok = kind == FILE_MANIFESTS && check_manifests(o, path, &docs);
     codec_yaml_docs_finish(&docs);
-    if (kind != FILE_CONFIG) {
-        bool valid = kind == FILE_VALUES ? check_values(o, path) : manifests_ok;
-        outcome->wrong = outcome->wrong || !valid;
+    return kind;
+}
+
+// Prints the program of a file that is no configuration. promtool accepts an empty file.
+static bool is_foreign(const struct engine_check_options *o, const char *path, struct gs_slice text)
+{
+    if (o->promtool_texts)
+        return false;
+    GS_AUTO_FREE char *foreign =
+        recognize_foreign(text, RECOGNIZE_CONFIG,
+                          "a Prometheus configuration, Helm values of kube-prometheus-stack or "
+                          "prometheus-adapter, or "
+                          "ServiceMonitor and PodMonitor objects");
+    if (foreign)
+        fprintf(stderr, "  FAILED: %s: %s\n\n", path, foreign);
+    return foreign != NULL;
+}
+
+static void print_valid(const struct engine_check_options *o, const char *path,
+                        const struct engine_config *c, size_t n_rule_files)
+{
+    if (o->promtool_texts) {
+        if (n_rule_files)
+            printf("  SUCCESS: %zu rule files found\n", n_rule_files);
+        printf(" SUCCESS: %s is valid prometheus config file syntax\n", path);
         return;
     }
+    const struct engine_check_counts counts = {.scrapes = c->n_scrapes,
+                                               .alertmanagers = c->n_alertmanagers,
+                                               .remote_writes = c->n_remote_writes,
+                                               .rule_files = n_rule_files};
+    GS_AUTO_FREE char *text = engine_check_counts_text(&counts);
+    printf("  SUCCESS: %s is valid prometheus config file syntax: %s\n", path, text);
+}
+
+static void check_prometheus_config(const struct engine_check_options *o,
+                                    const struct engine_lint *lint, const char *path,
+                                    struct engine_check_outcome *outcome)
+{
+    GS_CLEANUP(engine_config_freep) struct engine_config *c = NULL;
     GS_AUTO_ERROR struct gs_error *err = engine_config_load(path, &c);
     if (err) {
         fprintf(stderr, "  FAILED: %s\n\n", gs_error_message(err));
@@ -264,13 +244,8 @@ static void check_config_file(const struct engine_check_options *o, const struct
         ok = check_has_discovery(&c->scrapes[i]) && ok;
     for (size_t i = 0; i < c->n_rule_files && !o->syntax_only; i++)
         ok = find_rule_files(o, c->rule_files[i], &rule_files) && ok;
-    if (ok && o->promtool_texts && rule_files.n)
-        printf("  SUCCESS: %zu rule files found\n", rule_files.n);
-    if (ok && o->promtool_texts)
-        printf(" SUCCESS: %s is valid prometheus config file syntax\n", path);
-    else if (ok && !(o->strict && c->n_ignored))
-        printf("  SUCCESS: %s is valid prometheus config file syntax: %zu scrape configs\n", path,
-               c->n_scrapes);
+    if (ok && (o->promtool_texts || !(o->strict && c->n_ignored)))
+        print_valid(o, path, c, rule_files.n);
     printf("\n");
     (void)fflush(stdout);
     outcome->wrong = outcome->wrong || !ok;
@@ -278,7 +253,32 @@ static void check_config_file(const struct engine_check_options *o, const struct
     if (!o->syntax_only && lint->too_long_scrape_interval && !check_intervals(o, c))
         outcome->doubted = true;
     for (size_t i = 0; i < rule_files.n; i++)
-        engine_check_rule_file(o, lint, rule_files.items[i], outcome);
+        engine_check_rule_file(o, lint, rule_files.items[i], true, outcome);
+}
+
+static void check_config_file(const struct engine_check_options *o, const struct engine_lint *lint,
+                              const char *path, struct engine_check_outcome *outcome)
+{
+    GS_AUTO_BUF struct gs_buf text = {0};
+    bool ok = true;
+    printf("Checking %s\n", path);
+    (void)fflush(stdout);
+    // A file that cannot be read is reported as a configuration.
+    gs_error_free(gs_file_read(path, MAX_FILE, &text));
+    switch (kind_of(gs_buf_slice(&text), path)) {
+    case FILE_VALUES:
+        ok = engine_check_values(o, path, gs_buf_slice(&text));
+        break;
+    case FILE_MANIFESTS:
+        ok = engine_check_manifests(o, path, gs_buf_slice(&text));
+        break;
+    case FILE_CONFIG:
+        ok = access(path, R_OK) != 0 || !is_foreign(o, path, gs_buf_slice(&text));
+        if (ok)
+            check_prometheus_config(o, lint, path, outcome);
+        break;
+    }
+    outcome->wrong = outcome->wrong || !ok;
 }
 
 int engine_check_config(const struct engine_check_options *o, int n_files, char **files)

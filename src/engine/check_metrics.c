@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "metrics/reader.h"
 #include "net/web_config/web_config.h"
+#include "recognize/recognize.h"
 
 #include <ctype.h>
 
@@ -16,7 +17,8 @@
 struct family {
     char *name;
     enum metrics_type type;
-    bool has_help, sampled;
+    bool has_help, has_type, sampled;
+    bool split;           // other metrics are between its lines
     struct gs_hmap *seen; // label sets without le and quantile of their kind
     // Of histograms and summaries: buckets or quantiles of the first label set.
     char *first;
@@ -33,6 +35,10 @@ struct lint {
     struct gs_hmap *families; // name -> struct family
     struct problem *problems;
     size_t n, cap;
+    const char *failure; // the beginning of errors
+    bool all_errors;     // report each error, not only the first one
+    size_t n_errors, n_samples;
+    const struct family *last; // of the last sample
 };
 
 static void family_free(void *p)
@@ -56,11 +62,27 @@ static struct family *family_of(struct lint *l, struct gs_slice name)
     return f;
 }
 
+// A client library of Go cannot read such a text.
+static void report_second(struct lint *l, const struct metrics_metadata *m, const char *line,
+                          const char *more)
+{
+    if (l->n_errors++ && !l->all_errors)
+        return;
+    fprintf(stderr,
+            "%s: text format parsing error in line %zu: second %s line for metric name "
+            "\"" GS_SLICE_FMT "\"%s\n",
+            l->failure, m->number, line, GS_SLICE_ARG(m->family), more);
+}
+
 static void on_metadata(void *arg, const struct metrics_metadata *m)
 {
     struct family *f = family_of(arg, m->family);
-    if (m->help.data)
-        f->has_help = true;
+    if (m->help.data && f->has_help)
+        report_second(arg, m, "HELP", "");
+    if (m->type_name && (f->has_type || f->sampled))
+        report_second(arg, m, "TYPE", ", or TYPE reported after samples");
+    f->has_help = f->has_help || m->help.data;
+    f->has_type = f->has_type || m->type_name;
     if (m->type_name)
         f->type = m->type;
 }
@@ -140,7 +162,10 @@ static void check_sample(void *arg, const struct metrics_line *line,
     struct lint *l = arg;
     struct family *f = family_of_sample(l, labels[0].value);
     GS_AUTO_BUF struct gs_buf key = {0};
+    f->split = f->split || (f->sampled && l->last != f);
     f->sampled = true;
+    l->last = f;
+    l->n_samples++;
     gs_buf_add_char(&key, '{');
     for (size_t i = 1; i < n; i++)
         if (!is_of_line(f, labels[i].name))
@@ -339,43 +364,109 @@ static void print_cardinalities(const struct lint *l)
            "100%");
 }
 
-int engine_check_metrics(const char *path, bool names, bool extended)
+// A Prometheus reads such a text, but its format requires one group for each metric.
+static void check_groups(struct lint *l)
 {
-    GS_AUTO_BUF struct gs_buf text = {0};
-    struct lint l = {.families = gs_hmap_new(family_free)};
-    GS_AUTO_ERROR struct gs_error *err = gs_file_read(path, MAX_EXPOSITION, &text);
-    if (!err)
-        err = metrics_read_text(gs_buf_slice(&text), on_metadata, check_sample, &l);
-    if (err)
-        fprintf(stderr, "%s: %s\n",
-                names ? "error while linting" : "error while parsing text to metric families",
-                gs_error_message(err));
+    size_t pos = 0;
+    void *item;
+    while (gs_hmap_next(l->families, &pos, NULL, &item)) {
+        const struct family *f = item;
+        if (f->split)
+            add_problem(l, f->name, "lines of other metrics are between the lines of the metric",
+                        NULL);
+    }
+}
+
+static size_t count_families(const struct lint *l)
+{
+    size_t pos = 0, n = 0;
+    void *item;
+    while (gs_hmap_next(l->families, &pos, NULL, &item))
+        n += ((const struct family *)item)->sampled;
+    return n;
+}
+
+static void print_problems(struct lint *l, bool own)
+{
     size_t pos = 0;
     void *f;
-    while (!err && names && gs_hmap_next(l.families, &pos, NULL, &f))
-        check_family(&l, f);
-    if (l.n)
-        qsort(l.problems, l.n, sizeof(*l.problems), by_metric_and_text);
-    for (size_t i = 0; !err && names && i < l.n; i++)
-        fprintf(stderr, "%s %s\n", l.problems[i].metric, l.problems[i].text);
-    if (!err && extended)
+    while (gs_hmap_next(l->families, &pos, NULL, &f))
+        check_family(l, f);
+    if (own)
+        check_groups(l);
+    if (l->n)
+        qsort(l->problems, l->n, sizeof(*l->problems), by_metric_and_text);
+    for (size_t i = 0; i < l->n; i++)
+        fprintf(stderr, "%s %s\n", l->problems[i].metric, l->problems[i].text);
+}
+
+static struct gs_error *read_exposition(struct lint *l, struct gs_slice text, bool own)
+{
+    struct gs_error *err = metrics_read_text(text, on_metadata, check_sample, l);
+    if (!own || (!err && l->n_samples))
+        return err;
+    GS_AUTO_FREE char *foreign =
+        recognize_foreign(text, RECOGNIZE_EXPOSITION, "metrics in the text format");
+    if (!err || foreign) {
+        gs_error_free(err);
+        err = gs_error_new(GS_EINVAL, "%s", foreign ? foreign : "the text has no metrics");
+    }
+    return err;
+}
+
+int engine_check_metrics(const char *path, const struct engine_check_metrics_options *o)
+{
+    GS_AUTO_BUF struct gs_buf text = {0};
+    bool own = !o->promtool_texts;
+    struct lint l = {.families = gs_hmap_new(family_free),
+                     .failure = o->lint ? "error while linting"
+                                        : "error while parsing text to metric families",
+                     .all_errors = own};
+    GS_AUTO_ERROR struct gs_error *err = gs_file_read(path, MAX_EXPOSITION, &text);
+    if (!err)
+        err = read_exposition(&l, gs_buf_slice(&text), own);
+    bool failed = err || l.n_errors;
+    if (err && !l.n_errors)
+        fprintf(stderr, "%s: %s\n", l.failure, gs_error_message(err));
+    if (!failed && o->lint)
+        print_problems(&l, own);
+    if (!failed && o->extended)
         print_cardinalities(&l);
-    int code = err ? 1 : names && l.n ? ENGINE_CHECK_EXIT_LINT : 0;
+    if (!failed && own)
+        printf("%s: %zu metrics, %zu samples\n", path, count_families(&l), l.n_samples);
+    int code = failed ? 1 : l.n ? ENGINE_CHECK_EXIT_LINT : 0;
     lint_finish(&l);
     return code;
 }
 
-int engine_check_web_config(int n_files, char **files)
+// promtool accepts an empty file.
+static struct gs_error *load_web_config(const char *path, bool promtool_texts)
+{
+    GS_AUTO_BUF struct gs_buf text = {0};
+    struct web_config *w = NULL;
+    struct gs_error *err = web_config_load(path, &w);
+    struct gs_error *unread = gs_file_read(path, MAX_EXPOSITION, &text);
+    web_config_free(w);
+    GS_AUTO_FREE char *foreign = promtool_texts || unread
+                                     ? NULL
+                                     : recognize_foreign(gs_buf_slice(&text), RECOGNIZE_WEB_CONFIG,
+                                                         "a file of --web.config.file");
+    gs_error_free(unread);
+    if (!foreign)
+        return err;
+    gs_error_free(err);
+    return gs_error_new(GS_EINVAL, "%s", foreign);
+}
+
+int engine_check_web_config(int n_files, char **files, bool promtool_texts)
 {
     int code = 0;
     for (int i = 0; i < n_files; i++) {
-        struct web_config *w = NULL;
-        struct gs_error *err = web_config_load(files[i], &w);
+        struct gs_error *err = load_web_config(files[i], promtool_texts);
         fprintf(stderr, "%s %s%s\n", files[i], err ? "FAILED: " : "SUCCESS",
                 err ? gs_error_message(err) : "");
         code |= err != NULL;
         gs_error_free(err);
-        web_config_free(w);
     }
     return code;
 }

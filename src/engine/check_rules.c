@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/check.h"
+#include "engine/check_private.h"
 
 #include "base/file.h"
 #include "base/mem.h"
-#include "engine/engine_private.h"
 #include "engine/rules/rules.h"
+#include "recognize/recognize.h"
 
 #define MAX_FILE ((size_t)16 * 1024 * 1024)
 
@@ -141,12 +141,29 @@ static size_t report_duplicates(const struct engine_check_options *o, const stru
 
 // --- files ---
 
-static struct gs_error *load_rule_file(const char *path, struct rules_problems *problems,
-                                       struct rules_set **ret)
+// A file that has no rules is an error, except for promtool and in a configuration, which may name
+// a file that gets them later.
+static struct gs_error *load_rule_file(const char *path, bool may_be_empty,
+                                       struct rules_problems *problems, struct rules_set **ret)
 {
     GS_AUTO_BUF struct gs_buf text = {0};
     struct gs_error *err = gs_file_read(path ? path : "/dev/stdin", MAX_FILE, &text);
-    return err ? err : rules_parse(gs_buf_slice(&text), path ? path : "stdin", problems, ret);
+    if (err)
+        return err;
+    const char *name = path ? path : "stdin";
+    GS_AUTO_FREE char *foreign = may_be_empty
+                                     ? NULL
+                                     : recognize_foreign(gs_buf_slice(&text), RECOGNIZE_RULES,
+                                                         "a rule file or PrometheusRule objects");
+    if (foreign)
+        return gs_error_new(GS_EINVAL, "%s: %s", name, foreign);
+    err = rules_parse(gs_buf_slice(&text), name, problems, ret);
+    if (!err && !may_be_empty && !count_rules(*ret)) {
+        rules_set_free(*ret);
+        *ret = NULL;
+        return gs_error_new(GS_EINVAL, "%s: the file has no rules", name);
+    }
+    return err;
 }
 
 static size_t count_disabled(const struct rules_set *set)
@@ -160,14 +177,15 @@ static size_t count_disabled(const struct rules_set *set)
 
 // path NULL: the standard input.
 void engine_check_rule_file(const struct engine_check_options *o, const struct engine_lint *lint,
-                            const char *path, struct engine_check_outcome *outcome)
+                            const char *path, bool of_config, struct engine_check_outcome *outcome)
 {
     GS_CLEANUP(rules_problems_finish)
     struct rules_problems problems = {.ignore_unknown_fields = o->ignore_unknown_fields};
     struct rules_set *set = NULL;
     printf("Checking %s\n", path ? path : "standard input");
     (void)fflush(stdout);
-    GS_AUTO_ERROR struct gs_error *err = load_rule_file(path, &problems, &set);
+    GS_AUTO_ERROR struct gs_error *err =
+        load_rule_file(path, of_config || o->promtool_texts, &problems, &set);
     bool wrong = err || problems.len;
     if (wrong)
         fprintf(stderr, "  FAILED:\n");
@@ -195,8 +213,8 @@ int engine_check_rules(const struct engine_check_options *o, int n_files, char *
     struct engine_lint lint = engine_lint_of(o, false);
     struct engine_check_outcome outcome = {0};
     if (!n_files)
-        engine_check_rule_file(o, &lint, NULL, &outcome);
+        engine_check_rule_file(o, &lint, NULL, false, &outcome);
     for (int i = 0; i < n_files; i++)
-        engine_check_rule_file(o, &lint, files[i], &outcome);
+        engine_check_rule_file(o, &lint, files[i], false, &outcome);
     return engine_check_exit(o, &outcome);
 }

@@ -326,6 +326,10 @@ static void api_write_metrics(void *arg, struct gs_buf *out)
     discovery_stats_write(&e->sd_stats, out);
     if (!e->o.ledger.store_series)
         engine_ledger_write_metrics(e->ledger, out);
+    if (e->rule_objects)
+        rules_objects_write_metrics(e->rule_objects, out);
+    if (e->state)
+        state_metrics_feed_write_metrics(e->state, out);
     metrics_write_family(out, "gpuscale_clock_steps_total", METRICS_COUNTER,
                          "How often the wall clock was set, by two seconds or more.");
     metrics_write_sample(out, "gpuscale_clock_steps_total", NULL, 0, (double)e->clock.n);
@@ -352,6 +356,7 @@ static struct gs_error *make_api(struct engine *e)
         .lookback_ms = o->query.lookback_ms ? o->query.lookback_ms : DEFAULT_LOOKBACK_MS,
         .timeout_ms = o->query.timeout_ms ? o->query.timeout_ms : DEFAULT_TIMEOUT_MS,
         .max_queries = o->max_queries,
+        .max_reply = o->max_reply,
         .external_url = o->external_url,
         .route_prefix = o->route_prefix,
         .cors_origin = o->cors_origin,
@@ -383,6 +388,8 @@ static struct gs_error *compose(struct engine *e)
     e->scrapes = scrape_manager_new(e->loop, e->db, &scraping);
     e->rules = rules_manager_new(e->loop, e->db, e->promql, e->o.external_url);
     rules_manager_set_discovery(e->rules, e->o.kube, &e->sd_stats);
+    if (e->o.alert_times)
+        rules_manager_set_timing(e->rules, GS_TAKE(e->o.alert_times));
     if (e->o.kube && e->o.kube_state)
         err = state_metrics_feed_new(
             e->loop, e->db, e->o.kube,

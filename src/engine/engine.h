@@ -43,6 +43,7 @@ struct engine_options {
     struct tsdb_config store;
     struct promql_config query;
     size_t max_queries;       // concurrent queries of the HTTP API; 0: 20
+    size_t max_reply;         // bytes of a response of the HTTP API; 0: 128 MiB
     struct kube_client *kube; // NULL: no cluster
     bool kube_state;          // store the cluster's objects as kube_* series
     bool kube_rules;          // evaluate its PrometheusRule objects
@@ -61,6 +62,7 @@ struct engine_options {
     // runtime.log_level of the configuration changes the log level of the process. Without it, the
     // level is that of the start.
     bool sets_log_level;
+    const struct rules_timing *alert_times; // read by engine_new; NULL: RULES_TIMING_DEFAULT
     bool exemplars; // store them: as many as storage.exemplars of the configuration allows
     int64_t poll_ms;
     struct engine_ledger_options ledger;

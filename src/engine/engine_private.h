@@ -23,24 +23,6 @@ int64_t engine_clock_steps_check(struct engine_clock_steps *c, int64_t wall_ms, 
 // True if the clock was set back recently.
 bool engine_clock_steps_is_back(const struct engine_clock_steps *c, int64_t boot_ms);
 
-// --- check_rules.c ---
-
-struct engine_check_options;
-struct engine_lint {
-    bool duplicate_rules, too_long_scrape_interval;
-};
-// What happened in the checks of all files.
-struct engine_check_outcome {
-    bool wrong;   // a file is not valid
-    bool doubted; // lint found something
-};
-
-// Prints a warning for each unknown name. config: of a configuration, not of rule files.
-struct engine_lint engine_lint_of(const struct engine_check_options *o, bool config);
-void engine_check_rule_file(const struct engine_check_options *o, const struct engine_lint *lint,
-                            const char *path, struct engine_check_outcome *outcome);
-int engine_check_exit(const struct engine_check_options *o, const struct engine_check_outcome *out);
-
 // --- ledger_feed.c ---
 
 struct engine_ledger;

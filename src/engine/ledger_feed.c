@@ -19,7 +19,6 @@ enum {
     QUERY_TIMEOUT_MS = 10 * 1000,
     MAX_ROWS_OF_HOUR = 10000,
     MAX_COUNTERS = 5000,
-    MAX_LABELS = 64,
     METRICS_IDLE_MS = 5 * 60 * 1000, // shorter idle times are not exposed
 };
 #define DAY_MS (24 * LEDGER_HOUR_MS)
@@ -241,10 +240,10 @@ static void end_round(struct engine_ledger *l)
 
 static void copy_samples(struct engine_ledger *l, const struct promql_result *r)
 {
-    struct metrics_label labels[MAX_LABELS];
+    struct metrics_label labels[TSDB_MAX_LABELS];
     for (size_t i = 0; r->type == PROMQL_RESULT_VECTOR && i < r->matrix.n; i++) {
         const struct promql_series *s = &r->matrix.series[i];
-        size_t all = tsdb_labels_len(s->labels), n = all < MAX_LABELS ? all : MAX_LABELS;
+        size_t all = tsdb_labels_len(s->labels), n = all < TSDB_MAX_LABELS ? all : TSDB_MAX_LABELS;
         if (promql_absent(s->v[0]))
             continue;
         for (size_t k = 0; k < n; k++)

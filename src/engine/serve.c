@@ -246,6 +246,10 @@ static struct gs_error *make_engine(struct server *r, const struct engine_flags 
         f->retention_size ? engine_parse_size(f->retention_size, &max_bytes) : NULL;
     if (err)
         return gs_error_wrap(err, "--storage.tsdb.retention.size");
+    size_t max_reply = 0;
+    err = engine_parse_size(f->max_reply, &max_reply);
+    if (err)
+        return gs_error_wrap(err, "--query.max-reply-size");
     unsigned write_messages = 0;
     err = engine_receiver_messages(&f->receivers, &write_messages);
     if (err)
@@ -261,6 +265,9 @@ static struct gs_error *make_engine(struct server *r, const struct engine_flags 
         if (err)
             return gs_error_wrap(err, "--storage.path");
     }
+    const struct rules_timing alert_times = {f->outage_tolerance_ns / GS_NS_PER_MS,
+                                             f->for_grace_ns / GS_NS_PER_MS,
+                                             f->resend_delay_ns / GS_NS_PER_MS};
     struct engine_options o = {
         .config_path = f->config_file,
         .store = {.retention_ms = f->retention_ns / GS_NS_PER_MS,
@@ -273,6 +280,8 @@ static struct gs_error *make_engine(struct server *r, const struct engine_flags 
                   .max_samples = (size_t)f->max_samples,
                   .timeout_ms = f->query_timeout_ns / GS_NS_PER_MS},
         .max_queries = (size_t)f->max_concurrency,
+        .alert_times = &alert_times,
+        .max_reply = max_reply,
         .kube = r->kube,
         .kube_state = f->kube_state,
         .kube_rules = f->kube_rules,

@@ -10,7 +10,7 @@
 
 #include <uv.h>
 
-enum { ENGINE_IGNORED_BOOLS = 16, ENGINE_IGNORED_VALUES = 40 };
+enum { ENGINE_IGNORED_BOOLS = 16, ENGINE_IGNORED_VALUES = 36 };
 
 // The group of flags that are accepted and have no effect.
 #define ENGINE_IGNORED_GROUP "Accepted for existing unit files, without effect"
@@ -28,10 +28,12 @@ struct engine_flags {
     const char *storage_path, *retention_size;
     int64_t retention_ns, max_series, flush_deadline_ns;
     int64_t lookback_ns, query_timeout_ns, max_samples, max_concurrency;
+    const char *max_reply;
     const char *kubeconfig;
     bool kube_state, kube_rules, kube_monitors;
     const char *kube_state_labels, *kube_monitors_selector;
     const char *ledger_prices, *ledger_owner_label;
+    int64_t outage_tolerance_ns, for_grace_ns, resend_delay_ns;
     const char *log_level, *log_format;
     struct gs_opt_list features;
     bool ignored_bools[ENGINE_IGNORED_BOOLS];

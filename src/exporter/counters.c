@@ -5,7 +5,12 @@
 #include "base/mem.h"
 #include "exporter/render.h"
 
-enum { MAX_ROWS = 1024, COLUMNS = 3 };
+enum {
+    MAX_ROWS = 1024,
+    COLUMNS = 3,
+    MAX_NAMED = 64, // names in a warning
+    MAX_NAME = 128, // characters of a DCGM name
+};
 
 // --- names ---
 
@@ -122,6 +127,30 @@ static void warn(struct exporter_counters *c, char *text)
 {
     gs_grow(&c->warnings, &c->cap_warnings, c->n_warnings, sizeof(*c->warnings));
     c->warnings[c->n_warnings++] = text;
+}
+
+// Names of rows that are left out for the same reason.
+struct left_out {
+    struct gs_buf names;
+    size_t n;
+};
+
+static void leave_out(struct left_out *l, const char *name)
+{
+    if (l->n < MAX_NAMED)
+        gs_buf_addf(&l->names, "%s%s", l->n ? ", " : "", name);
+    l->n++;
+}
+
+static void warn_of_left_out(struct exporter_counters *c, const struct left_out *l,
+                             const char *reason)
+{
+    GS_AUTO_FREE char *more =
+        l->n > MAX_NAMED ? gs_format(" and %zu more", l->n - MAX_NAMED) : gs_strdup("");
+    if (l->n)
+        warn(c, gs_format("%zu field%s ignored (%s): %s%s", l->n, l->n == 1 ? " is" : "s are",
+                          reason, l->names.data, more));
+    c->n_left_out += l->n;
 }
 
 static void add_counter(struct exporter_counters *c, struct exporter_counter row)
@@ -352,9 +381,25 @@ static bool is_listed(const struct exporter_counters *c, int id)
     return false;
 }
 
-static struct gs_error *take_record(struct exporter_counters *c, char *const *cells,
-                                    unsigned number)
+// Whether it has the form of a name of DCGM.
+static bool is_dcgm_name(const char *name)
 {
+    static const char prefix[] = "DCGM_FI_";
+    if (!gs_starts(name, prefix))
+        return false;
+    size_t len = strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
+    return !name[len] && len > strlen(prefix) && len <= MAX_NAME;
+}
+
+struct parser {
+    struct exporter_counters counters;
+    struct left_out unknown, not_nvml;
+    size_t n_rows; // also those that are left out
+};
+
+static struct gs_error *take_record(struct parser *p, char *const *cells, unsigned number)
+{
+    struct exporter_counters *c = &p->counters;
     if (add_computed(c, cells))
         return NULL;
     if (!known_type(cells[1]))
@@ -363,9 +408,8 @@ static struct gs_error *take_record(struct exporter_counters *c, char *const *ce
                             "or label",
                             number, cells[1], cells[0]);
     enum gpu_field f = find_field(cells[0]);
-    if (f == GPU_F_COUNT && gpu_field_is_dcgm_only(cells[0])) {
-        warn(c, gs_format("line %u: %s is ignored because NVML does not provide it", number,
-                          cells[0]));
+    if (f == GPU_F_COUNT && is_dcgm_name(cells[0])) {
+        leave_out(gpu_field_is_dcgm_only(cells[0]) ? &p->not_nvml : &p->unknown, cells[0]);
         return NULL;
     }
     if (f == GPU_F_COUNT)
@@ -376,28 +420,28 @@ static struct gs_error *take_record(struct exporter_counters *c, char *const *ce
     if (gpu_field_info(f)->kind == GPU_TEXT && !gs_streq(cells[1], "label")) {
         warn(c, gs_format("line %u: %s is ignored: its value is a text, so its type must be label",
                           number, cells[0]));
-        return NULL;
-    }
-    if (is_listed(c, gpu_field_info(f)->id))
+        c->n_left_out++;
+    } else if (is_listed(c, gpu_field_info(f)->id)) {
         warn(c, gs_format("line %u: %s occurs twice; the first row is used", number, cells[0]));
-    else
+        c->n_left_out++;
+    } else {
         add_field(c, f, cells[0], cells[1], cells[2]);
+    }
     return NULL;
 }
 
-static struct gs_error *take_line(struct exporter_counters *c, struct gs_slice line,
-                                  unsigned number)
+static struct gs_error *take_line(struct parser *p, struct gs_slice line, unsigned number)
 {
     if (line.len && line.data[line.len - 1] == '\r')
         line.len--;
     if (!line.len || line.data[0] == '#')
         return NULL;
-    if (c->len == MAX_ROWS)
+    if (p->n_rows++ == MAX_ROWS)
         return gs_error_new(GS_ELIMIT, "more than %d rows", MAX_ROWS);
     char *cells[COLUMNS] = {0};
     struct gs_error *err = read_record(line, number, cells);
     if (!err)
-        err = take_record(c, cells, number);
+        err = take_record(p, cells, number);
     for (size_t i = 0; i < COLUMNS; i++)
         free(cells[i]);
     return err;
@@ -405,17 +449,22 @@ static struct gs_error *take_line(struct exporter_counters *c, struct gs_slice l
 
 struct gs_error *exporter_counters_parse(struct gs_slice text, struct exporter_counters *ret)
 {
-    struct exporter_counters c = {0};
+    struct parser p = {0};
     struct gs_error *err = NULL;
     for (unsigned number = 1; text.data && !err; number++)
-        err = take_line(&c, gs_slice_cut(&text, '\n'), number);
-    if (!err && !c.len)
+        err = take_line(&p, gs_slice_cut(&text, '\n'), number);
+    if (!err && !p.n_rows)
         err = gs_error_new(GS_EINVAL, "the file defines no metrics");
+    warn_of_left_out(&p.counters, &p.not_nvml, "not provided by NVML");
+    warn_of_left_out(&p.counters, &p.unknown,
+                     "unknown to this version; gpuscale exporter --list-fields shows all");
+    gs_buf_finish(&p.not_nvml.names);
+    gs_buf_finish(&p.unknown.names);
     if (err) {
-        exporter_counters_finish(&c);
+        exporter_counters_finish(&p.counters);
         return err;
     }
-    sort(&c);
-    *ret = c;
+    sort(&p.counters);
+    *ret = p.counters;
     return NULL;
 }

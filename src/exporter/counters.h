@@ -30,12 +30,16 @@ struct exporter_counters {
     struct exporter_counter *rows; // families by ID, each field once, then labels by name
     size_t len, cap;
     size_t n_families; // the remaining rows are labels
-    char **warnings;   // rows that were ignored, and why
+    size_t n_left_out; // rows that were ignored
+    char **warnings;   // which rows, and why
     size_t n_warnings, cap_warnings;
 };
 
-// Fails with the line number if a row has not three columns, or if its type or field is unknown.
-// Fields that only DCGM provides become warnings.
+// Fails with the line number if a row has not three columns, if its type is unknown, or if its
+// field is neither a known one nor has the form of a DCGM name (DCGM_FI_…). Rows with names of that
+// form that are unknown or that only DCGM provides are left out with a warning: each release of
+// DCGM has new names, and a row without a metric must not end the others. A file of which all rows
+// are left out is valid.
 struct gs_error *exporter_counters_parse(struct gs_slice text, struct exporter_counters *ret);
 // Accepts "default-counters.csv", "dcp-metrics-included.csv" and "1.x-compatibility-metrics.csv" in
 // any directory. False: another name.

@@ -92,7 +92,7 @@ static struct exporter_render_self self_of(const struct exporter *e,
         .attribution = e->attribution ? status : NULL,
         .missing = e->missing,
         .sources = &e->sources,
-        .rows_left_out = e->cfg.names.counters ? e->cfg.names.counters->n_warnings : 0,
+        .rows_left_out = e->cfg.names.counters ? e->cfg.names.counters->n_left_out : 0,
     };
 }
 

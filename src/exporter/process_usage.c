@@ -124,7 +124,7 @@ static void clamp_device(struct gpu_device *d, const struct exporter_owner *owne
     for (size_t i = 0; i < GS_ARRAY_LEN(parts); i++)
         cap_part(d, &parts[i]);
     for (size_t i = 0; i < d->n_instances; i++)
-        cap_memory(d, &d->instances[i], &d->instances[i].fb_used);
+        cap_memory(d, &d->instances[i], &d->instances[i].fb.used);
     if (!d->n_instances)
         cap_memory(d, NULL, &d->fields[GPU_F_FB_USED]);
 }

@@ -46,31 +46,46 @@ static void write_plain(const struct exporter_renderer *r, const struct exporter
     exporter_render_write_line(r, c->name, labels, v, out);
 }
 
+static struct gpu_value ratio_of(uint64_t percent)
+{
+    return (struct gpu_value){
+        .validity = GPU_VALID, .is_double = true, .d = (double)percent / 100.0};
+}
+
+static struct gpu_value integer_of(uint64_t v)
+{
+    return (struct gpu_value){.validity = GPU_VALID, .i = (int64_t)v};
+}
+
 // The value of a field for a pod's processes; 0 if it certainly has none. False: the field has no
 // value per pod.
-static bool own_value(const struct exporter_variant *p, enum gpu_field f, uint64_t *ret,
+static bool own_value(const struct exporter_variant *p, enum gpu_field f, struct gpu_value *ret,
                       bool *ret_has)
 {
-    *ret_has = p->idle || (f == GPU_F_FB_USED ? p->has_memory : p->has_util);
-    switch (f) {
-    case GPU_F_GPU_UTIL:
-        *ret = p->util;
+    const struct {
+        enum gpu_field field;
+        bool has;
+        struct gpu_value value;
+    } rows[] = {
+        {GPU_F_GPU_UTIL, p->has_util, integer_of(p->util)},
+        {GPU_F_GPU_UTIL_RATIO, p->has_util, ratio_of(p->util)},
+        {GPU_F_MEM_COPY_UTIL, p->has_util, integer_of(p->mem_util)},
+        {GPU_F_MEM_COPY_UTIL_RATIO, p->has_util, ratio_of(p->mem_util)},
+        {GPU_F_ENC_UTIL, p->has_util, integer_of(p->enc_util)},
+        {GPU_F_ENC_UTIL_RATIO, p->has_util, ratio_of(p->enc_util)},
+        {GPU_F_DEC_UTIL, p->has_util, integer_of(p->dec_util)},
+        {GPU_F_DEC_UTIL_RATIO, p->has_util, ratio_of(p->dec_util)},
+        {GPU_F_FB_USED, p->has_memory, integer_of(p->memory_mib)},
+        {GPU_F_FB_USED_BYTES, p->has_memory, integer_of(p->memory_mib << 20)},
+    };
+    for (size_t i = 0; i < GS_ARRAY_LEN(rows); i++) {
+        if (rows[i].field != f)
+            continue;
+        *ret = rows[i].value;
+        *ret_has = p->idle || rows[i].has;
         return true;
-    case GPU_F_MEM_COPY_UTIL:
-        *ret = p->mem_util;
-        return true;
-    case GPU_F_ENC_UTIL:
-        *ret = p->enc_util;
-        return true;
-    case GPU_F_DEC_UTIL:
-        *ret = p->dec_util;
-        return true;
-    case GPU_F_FB_USED:
-        *ret = p->memory_mib;
-        return true;
-    default:
-        return false;
     }
+    return false;
 }
 
 // With --kubernetes-virtual-gpus, utilization and memory are written for the device, then for each
@@ -81,7 +96,7 @@ static void write_shared(const struct exporter_renderer *r, const struct exporte
     bool whole_written = false;
     for (size_t i = 0; i < e->n_variants; i++) {
         struct exporter_variant *p = &e->variants[i];
-        uint64_t own = 0;
+        struct gpu_value own = {0};
         bool has = false;
         if (!p->per_pod || !own_value(p, c->field, &own, &has)) {
             write_plain(r, c, e, p, v, out);
@@ -91,9 +106,7 @@ static void write_shared(const struct exporter_renderer *r, const struct exporte
             exporter_render_write_line(r, c->name, &e->labels, v, out);
         whole_written = true;
         if (has)
-            exporter_render_write_line(r, c->name, &p->labels,
-                                       (struct gpu_value){.validity = GPU_VALID, .i = (int64_t)own},
-                                       out);
+            exporter_render_write_line(r, c->name, &p->labels, own, out);
     }
 }
 

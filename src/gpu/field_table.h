@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The DCGM fields that NVML provides, followed by gpuscale's own: X(symbol, name, DCGM field ID,
 // kind, group, Prometheus type, unit, source, help). Rows are sorted by ID, which is the order of
-// output. A group is read in one step of sampling; steps without a wanted field are skipped.
+// output. The fields from 1600 on (DCGM 4.6.1 and 4.7) repeat older ones in base units. A group is
+// read in one step of sampling; steps without a wanted field are skipped.
 #pragma once
 
 // clang-format off
@@ -592,6 +593,104 @@
       "nvmlDeviceGetUnrepairableMemoryFlag_v1", "Whether memory is broken that cannot be repaired.") \
     X(RECOVERY_ACTION, "DCGM_FI_DEV_GET_GPU_RECOVERY_ACTION", 1523, GPU_INTEGER, GPU_G_VALUES, "gauge", "enum", \
       "nvmlDeviceGetFieldValues 230", "What the GPU needs (0 nothing, 1 a reset, 2 a reboot, 3 P2P drained, 4 drain and reset).") \
+    X(BAR1_TOTAL_BYTES, "DCGM_FI_DEV_BAR1_CAPACITY_BYTES", 1600, GPU_INTEGER, GPU_G_BAR1, "gauge", "bytes", \
+      "nvmlDeviceGetBAR1MemoryInfo", "Total BAR1 memory (in bytes).") \
+    X(BAR1_USED_BYTES, "DCGM_FI_DEV_BAR1_USED_BYTES", 1601, GPU_INTEGER, GPU_G_BAR1, "gauge", "bytes", \
+      "nvmlDeviceGetBAR1MemoryInfo", "Used BAR1 memory (in bytes).") \
+    X(BAR1_FREE_BYTES, "DCGM_FI_DEV_BAR1_FREE_BYTES", 1602, GPU_INTEGER, GPU_G_BAR1, "gauge", "bytes", \
+      "nvmlDeviceGetBAR1MemoryInfo", "Free BAR1 memory (in bytes).") \
+    X(SM_CLOCK_HZ, "DCGM_FI_DEV_SM_CLOCK_HERTZ", 1603, GPU_INTEGER, GPU_G_CLOCKS, "gauge", "Hz", \
+      "nvmlDeviceGetClockInfo", "SM clock frequency (in Hz).") \
+    X(MEM_CLOCK_HZ, "DCGM_FI_DEV_MEMORY_CLOCK_HERTZ", 1604, GPU_INTEGER, GPU_G_CLOCKS, "gauge", "Hz", \
+      "nvmlDeviceGetClockInfo", "Memory clock frequency (in Hz).") \
+    X(VIDEO_CLOCK_HZ, "DCGM_FI_DEV_VIDEO_CLOCK_HERTZ", 1605, GPU_INTEGER, GPU_G_CLOCKS, "gauge", "Hz", \
+      "nvmlDeviceGetClockInfo", "Video clock frequency (in Hz).") \
+    X(APP_SM_CLOCK_HZ, "DCGM_FI_DEV_SM_APP_CLOCK_HERTZ", 1606, GPU_INTEGER, GPU_G_SET_CLOCKS, "gauge", "Hz", \
+      "nvmlDeviceGetApplicationsClock", "Application SM clock (in Hz).") \
+    X(APP_MEM_CLOCK_HZ, "DCGM_FI_DEV_MEMORY_APP_CLOCK_HERTZ", 1607, GPU_INTEGER, GPU_G_SET_CLOCKS, "gauge", "Hz", \
+      "nvmlDeviceGetApplicationsClock", "Application memory clock (in Hz).") \
+    X(MAX_SM_CLOCK_HZ, "DCGM_FI_DEV_SM_MAX_CLOCK_HERTZ", 1608, GPU_INTEGER, GPU_G_SET_CLOCKS, "gauge", "Hz", \
+      "nvmlDeviceGetMaxClockInfo", "Highest SM clock (in Hz).") \
+    X(MAX_MEM_CLOCK_HZ, "DCGM_FI_DEV_MEMORY_MAX_CLOCK_HERTZ", 1609, GPU_INTEGER, GPU_G_SET_CLOCKS, "gauge", "Hz", \
+      "nvmlDeviceGetMaxClockInfo", "Highest memory clock (in Hz).") \
+    X(MAX_VIDEO_CLOCK_HZ, "DCGM_FI_DEV_VIDEO_MAX_CLOCK_HERTZ", 1610, GPU_INTEGER, GPU_G_SET_CLOCKS, "gauge", "Hz", \
+      "nvmlDeviceGetMaxClockInfo", "Highest video clock (in Hz).") \
+    X(ENERGY_JOULES, "DCGM_FI_DEV_GPU_ENERGY_JOULES_TOTAL", 1611, GPU_INTEGER, GPU_G_ENERGY, "counter", "J", \
+      "nvmlDeviceGetTotalEnergyConsumption", "Total energy consumption since boot (in whole J).") \
+    X(FAN_SPEED_RATIO, "DCGM_FI_DEV_FAN_SPEED_RATIO", 1612, GPU_DOUBLE, GPU_G_STATE, "gauge", "ratio", \
+      "nvmlDeviceGetFanSpeed", "Fan speed (1 is the rated speed; boosted fans report more).") \
+    X(GPU_UTIL_RATIO, "DCGM_FI_DEV_GPU_UTIL_RATIO", 1613, GPU_DOUBLE, GPU_G_UTILIZATION, "gauge", "ratio", \
+      "nvmlDeviceGetSamples", "GPU utilization (0 to 1).") \
+    X(MEM_COPY_UTIL_RATIO, "DCGM_FI_DEV_MEMORY_UTIL_RATIO", 1614, GPU_DOUBLE, GPU_G_UTILIZATION, "gauge", "ratio", \
+      "nvmlDeviceGetUtilizationRates", "Memory utilization (0 to 1).") \
+    X(ENC_UTIL_RATIO, "DCGM_FI_DEV_ENC_UTIL_RATIO", 1615, GPU_DOUBLE, GPU_G_CODECS, "gauge", "ratio", \
+      "nvmlDeviceGetEncoderUtilization", "Encoder utilization (0 to 1).") \
+    X(DEC_UTIL_RATIO, "DCGM_FI_DEV_DEC_UTIL_RATIO", 1616, GPU_DOUBLE, GPU_G_CODECS, "gauge", "ratio", \
+      "nvmlDeviceGetDecoderUtilization", "Decoder utilization (0 to 1).") \
+    X(POWER_SECONDS, "DCGM_FI_DEV_GPU_POWER_THROTTLE_SECONDS_TOTAL", 1617, GPU_DOUBLE, GPU_G_VALUES, "counter", "s", \
+      "nvmlDeviceGetFieldValues 74", "Time with lowered clocks because of power constraints (in s).") \
+    X(THERMAL_SECONDS, "DCGM_FI_DEV_GPU_THERMAL_THROTTLE_SECONDS_TOTAL", 1618, GPU_DOUBLE, GPU_G_VALUES, "counter", "s", \
+      "nvmlDeviceGetFieldValues 75", "Time with lowered clocks because of thermal constraints (in s).") \
+    X(SYNC_BOOST_SECONDS, "DCGM_FI_DEV_GPU_SYNC_BOOST_THROTTLE_SECONDS_TOTAL", 1619, GPU_DOUBLE, GPU_G_VALUES, "counter", "s", \
+      "nvmlDeviceGetFieldValues 76", "Time with lowered clocks because of sync boost (in s).") \
+    X(BOARD_LIMIT_SECONDS, "DCGM_FI_DEV_GPU_LIMIT_THROTTLE_SECONDS_TOTAL", 1620, GPU_DOUBLE, GPU_G_VALUES, "counter", "s", \
+      "nvmlDeviceGetFieldValues 77", "Time with lowered clocks because of board limits (in s).") \
+    X(LOW_UTIL_SECONDS, "DCGM_FI_DEV_GPU_LOW_UTIL_THROTTLE_SECONDS_TOTAL", 1621, GPU_DOUBLE, GPU_G_VALUES, "counter", "s", \
+      "nvmlDeviceGetFieldValues 78", "Time with lowered clocks because of low utilization (in s).") \
+    X(RELIABILITY_SECONDS, "DCGM_FI_DEV_GPU_RELIABILITY_THROTTLE_SECONDS_TOTAL", 1622, GPU_DOUBLE, GPU_G_VALUES, "counter", "s", \
+      "nvmlDeviceGetFieldValues 79", "Time with lowered clocks because of reliability (in s).") \
+    X(APP_CLOCKS_SECONDS, "DCGM_FI_DEV_GPU_APP_THROTTLE_SECONDS_TOTAL", 1623, GPU_DOUBLE, GPU_G_VALUES, "counter", "s", \
+      "nvmlDeviceGetFieldValues 80", "Time below the application clocks (in s).") \
+    X(BASE_CLOCKS_SECONDS, "DCGM_FI_DEV_GPU_BASE_THROTTLE_SECONDS_TOTAL", 1624, GPU_DOUBLE, GPU_G_VALUES, "counter", "s", \
+      "nvmlDeviceGetFieldValues 81", "Time below the base clocks (in s).") \
+    X(FB_TOTAL_BYTES, "DCGM_FI_DEV_FB_CAPACITY_BYTES", 1625, GPU_INTEGER, GPU_G_MEMORY, "gauge", "bytes", \
+      "nvmlDeviceGetMemoryInfo_v2", "Framebuffer memory (in bytes).") \
+    X(FB_FREE_BYTES, "DCGM_FI_DEV_FB_FREE_BYTES", 1626, GPU_INTEGER, GPU_G_MEMORY, "gauge", "bytes", \
+      "nvmlDeviceGetMemoryInfo_v2", "Framebuffer memory free (in bytes).") \
+    X(FB_USED_BYTES, "DCGM_FI_DEV_FB_USED_BYTES", 1627, GPU_INTEGER, GPU_G_MEMORY, "gauge", "bytes", \
+      "nvmlDeviceGetMemoryInfo_v2", "Framebuffer memory used (in bytes).") \
+    X(FB_RESERVED_BYTES, "DCGM_FI_DEV_FB_RESERVED_BYTES", 1628, GPU_INTEGER, GPU_G_MEMORY, "gauge", "bytes", \
+      "nvmlDeviceGetMemoryInfo_v2", "Framebuffer memory reserved (in bytes).") \
+    X(C2C_MAX_BYTES, "DCGM_FI_DEV_C2C_MAX_BANDWIDTH_BYTES_PER_SECOND", 1629, GPU_INTEGER, GPU_G_VALUES, "gauge", "B/s", \
+      "nvmlDeviceGetFieldValues 172", "Speed of the first C2C link (in B/s).") \
+    X(NVLINK_BYTES_L0, "DCGM_FI_DEV_NVLINK_THROUGHPUT_L0_BYTES_PER_SECOND", 1630, GPU_INTEGER, GPU_G_NVLINK, "gauge", "B/s", \
+      "nvmlDeviceGetFieldValues 138, 139", "NVLink traffic of link 0 in both directions (in B/s).") \
+    X(NVLINK_BYTES_L1, "DCGM_FI_DEV_NVLINK_THROUGHPUT_L1_BYTES_PER_SECOND", 1631, GPU_INTEGER, GPU_G_NVLINK, "gauge", "B/s", \
+      "nvmlDeviceGetFieldValues 138, 139", "NVLink traffic of link 1 in both directions (in B/s).") \
+    X(NVLINK_BYTES_L2, "DCGM_FI_DEV_NVLINK_THROUGHPUT_L2_BYTES_PER_SECOND", 1632, GPU_INTEGER, GPU_G_NVLINK, "gauge", "B/s", \
+      "nvmlDeviceGetFieldValues 138, 139", "NVLink traffic of link 2 in both directions (in B/s).") \
+    X(NVLINK_BYTES_L3, "DCGM_FI_DEV_NVLINK_THROUGHPUT_L3_BYTES_PER_SECOND", 1633, GPU_INTEGER, GPU_G_NVLINK, "gauge", "B/s", \
+      "nvmlDeviceGetFieldValues 138, 139", "NVLink traffic of link 3 in both directions (in B/s).") \
+    X(NVLINK_BYTES_L4, "DCGM_FI_DEV_NVLINK_THROUGHPUT_L4_BYTES_PER_SECOND", 1634, GPU_INTEGER, GPU_G_NVLINK, "gauge", "B/s", \
+      "nvmlDeviceGetFieldValues 138, 139", "NVLink traffic of link 4 in both directions (in B/s).") \
+    X(NVLINK_BYTES_L5, "DCGM_FI_DEV_NVLINK_THROUGHPUT_L5_BYTES_PER_SECOND", 1635, GPU_INTEGER, GPU_G_NVLINK, "gauge", "B/s", \
+      "nvmlDeviceGetFieldValues 138, 139", "NVLink traffic of link 5 in both directions (in B/s).") \
+    X(NVLINK_BYTES_L6, "DCGM_FI_DEV_NVLINK_THROUGHPUT_L6_BYTES_PER_SECOND", 1636, GPU_INTEGER, GPU_G_NVLINK, "gauge", "B/s", \
+      "nvmlDeviceGetFieldValues 138, 139", "NVLink traffic of link 6 in both directions (in B/s).") \
+    X(NVLINK_BYTES_L7, "DCGM_FI_DEV_NVLINK_THROUGHPUT_L7_BYTES_PER_SECOND", 1637, GPU_INTEGER, GPU_G_NVLINK, "gauge", "B/s", \
+      "nvmlDeviceGetFieldValues 138, 139", "NVLink traffic of link 7 in both directions (in B/s).") \
+    X(NVLINK_BYTES_L8, "DCGM_FI_DEV_NVLINK_THROUGHPUT_L8_BYTES_PER_SECOND", 1638, GPU_INTEGER, GPU_G_NVLINK, "gauge", "B/s", \
+      "nvmlDeviceGetFieldValues 138, 139", "NVLink traffic of link 8 in both directions (in B/s).") \
+    X(NVLINK_BYTES_L9, "DCGM_FI_DEV_NVLINK_THROUGHPUT_L9_BYTES_PER_SECOND", 1639, GPU_INTEGER, GPU_G_NVLINK, "gauge", "B/s", \
+      "nvmlDeviceGetFieldValues 138, 139", "NVLink traffic of link 9 in both directions (in B/s).") \
+    X(NVLINK_BYTES_L10, "DCGM_FI_DEV_NVLINK_THROUGHPUT_L10_BYTES_PER_SECOND", 1640, GPU_INTEGER, GPU_G_NVLINK, "gauge", "B/s", \
+      "nvmlDeviceGetFieldValues 138, 139", "NVLink traffic of link 10 in both directions (in B/s).") \
+    X(NVLINK_BYTES_L11, "DCGM_FI_DEV_NVLINK_THROUGHPUT_L11_BYTES_PER_SECOND", 1641, GPU_INTEGER, GPU_G_NVLINK, "gauge", "B/s", \
+      "nvmlDeviceGetFieldValues 138, 139", "NVLink traffic of link 11 in both directions (in B/s).") \
+    X(NVLINK_BYTES_L12, "DCGM_FI_DEV_NVLINK_THROUGHPUT_L12_BYTES_PER_SECOND", 1642, GPU_INTEGER, GPU_G_NVLINK, "gauge", "B/s", \
+      "nvmlDeviceGetFieldValues 138, 139", "NVLink traffic of link 12 in both directions (in B/s).") \
+    X(NVLINK_BYTES_L13, "DCGM_FI_DEV_NVLINK_THROUGHPUT_L13_BYTES_PER_SECOND", 1643, GPU_INTEGER, GPU_G_NVLINK, "gauge", "B/s", \
+      "nvmlDeviceGetFieldValues 138, 139", "NVLink traffic of link 13 in both directions (in B/s).") \
+    X(NVLINK_BYTES_L14, "DCGM_FI_DEV_NVLINK_THROUGHPUT_L14_BYTES_PER_SECOND", 1644, GPU_INTEGER, GPU_G_NVLINK, "gauge", "B/s", \
+      "nvmlDeviceGetFieldValues 138, 139", "NVLink traffic of link 14 in both directions (in B/s).") \
+    X(NVLINK_BYTES_L15, "DCGM_FI_DEV_NVLINK_THROUGHPUT_L15_BYTES_PER_SECOND", 1645, GPU_INTEGER, GPU_G_NVLINK, "gauge", "B/s", \
+      "nvmlDeviceGetFieldValues 138, 139", "NVLink traffic of link 15 in both directions (in B/s).") \
+    X(NVLINK_BYTES_L16, "DCGM_FI_DEV_NVLINK_THROUGHPUT_L16_BYTES_PER_SECOND", 1646, GPU_INTEGER, GPU_G_NVLINK, "gauge", "B/s", \
+      "nvmlDeviceGetFieldValues 138, 139", "NVLink traffic of link 16 in both directions (in B/s).") \
+    X(NVLINK_BYTES_L17, "DCGM_FI_DEV_NVLINK_THROUGHPUT_L17_BYTES_PER_SECOND", 1647, GPU_INTEGER, GPU_G_NVLINK, "gauge", "B/s", \
+      "nvmlDeviceGetFieldValues 138, 139", "NVLink traffic of link 17 in both directions (in B/s).") \
+    X(NVLINK_BYTES_TOTAL, "DCGM_FI_DEV_NVLINK_THROUGHPUT_BYTES_PER_SECOND", 1648, GPU_INTEGER, GPU_G_NVLINK, "gauge", "B/s", \
+      "nvmlDeviceGetFieldValues 138, 139", "NVLink traffic of all links in both directions (in B/s).") \
     X(NVLINKS_DOWN, "GPUSCALE_NVLINKS_DOWN", 9100, GPU_INTEGER, GPU_G_LINK_STATE, "gauge", "links", \
       "nvmlDeviceGetNvLinkState", "NVLinks of the GPU that are down.")
 // clang-format on

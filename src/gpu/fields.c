@@ -10,6 +10,7 @@
 enum {
     MAX_PLAUSIBLE_CELSIUS = 200, // boards without the sensor return more (DCGM ignores them, too)
     MAX_SAMPLES = 4096,
+    HZ_PER_MHZ = 1000000,
 };
 
 struct gpu_value gpu_backend_invalid(nvml_ret ret)
@@ -58,22 +59,38 @@ static struct gpu_value percent(nvml_ret ret, unsigned v)
     return gpu_backend_integer(ret, v);
 }
 
+// Sets a field that is a percentage and its field from 0 to 1.
+static void set_percent(struct gpu_device *d, enum gpu_field f, enum gpu_field ratio,
+                        struct gpu_value percent)
+{
+    d->fields[f] = d->fields[ratio] = percent;
+    if (percent.validity == GPU_VALID)
+        d->fields[ratio] = gpu_backend_double(NVML_OK, (double)percent.i / 100.0);
+}
+
+static void set_clock(struct gpu_device *d, enum gpu_field mhz, enum gpu_field hz, nvml_ret ret,
+                      unsigned v)
+{
+    d->fields[mhz] = gpu_backend_integer(ret, v);
+    d->fields[hz] = gpu_backend_integer(ret, (uint64_t)v * HZ_PER_MHZ);
+}
+
 static void read_clocks(struct gpu_reader *b, struct gpu_known_device *k, struct gpu_device *d)
 {
     static const struct {
-        enum gpu_field field;
+        enum gpu_field mhz, hz;
         int type;
     } rows[] = {
-        {GPU_F_SM_CLOCK, NVML_CLOCK_SM},
-        {GPU_F_MEM_CLOCK, NVML_CLOCK_MEM},
-        {GPU_F_VIDEO_CLOCK, NVML_CLOCK_VIDEO},
+        {GPU_F_SM_CLOCK, GPU_F_SM_CLOCK_HZ, NVML_CLOCK_SM},
+        {GPU_F_MEM_CLOCK, GPU_F_MEM_CLOCK_HZ, NVML_CLOCK_MEM},
+        {GPU_F_VIDEO_CLOCK, GPU_F_VIDEO_CLOCK_HZ, NVML_CLOCK_VIDEO},
     };
     for (size_t i = 0; i < GS_ARRAY_LEN(rows); i++) {
         unsigned mhz = 0;
-        if (!b->due[rows[i].field])
+        if (!b->due[rows[i].mhz] && !b->due[rows[i].hz])
             continue;
         nvml_ret ret = NVML(b, clock_info, k->handle, rows[i].type, &mhz);
-        d->fields[rows[i].field] = gpu_backend_integer(ret, mhz);
+        set_clock(d, rows[i].mhz, rows[i].hz, ret, mhz);
     }
 }
 
@@ -81,15 +98,15 @@ static void read_set_clocks(struct gpu_reader *b, struct gpu_known_device *k, st
 {
     unsigned mhz = 0;
     nvml_ret ret = NVML(b, app_clock, k->handle, NVML_CLOCK_SM, &mhz);
-    d->fields[GPU_F_APP_SM_CLOCK] = gpu_backend_integer(ret, mhz);
+    set_clock(d, GPU_F_APP_SM_CLOCK, GPU_F_APP_SM_CLOCK_HZ, ret, mhz);
     ret = NVML(b, app_clock, k->handle, NVML_CLOCK_MEM, &mhz);
-    d->fields[GPU_F_APP_MEM_CLOCK] = gpu_backend_integer(ret, mhz);
+    set_clock(d, GPU_F_APP_MEM_CLOCK, GPU_F_APP_MEM_CLOCK_HZ, ret, mhz);
     ret = NVML(b, max_clock, k->handle, NVML_CLOCK_SM, &mhz);
-    d->fields[GPU_F_MAX_SM_CLOCK] = gpu_backend_integer(ret, mhz);
+    set_clock(d, GPU_F_MAX_SM_CLOCK, GPU_F_MAX_SM_CLOCK_HZ, ret, mhz);
     ret = NVML(b, max_clock, k->handle, NVML_CLOCK_MEM, &mhz);
-    d->fields[GPU_F_MAX_MEM_CLOCK] = gpu_backend_integer(ret, mhz);
+    set_clock(d, GPU_F_MAX_MEM_CLOCK, GPU_F_MAX_MEM_CLOCK_HZ, ret, mhz);
     ret = NVML(b, max_clock, k->handle, NVML_CLOCK_VIDEO, &mhz);
-    d->fields[GPU_F_MAX_VIDEO_CLOCK] = gpu_backend_integer(ret, mhz);
+    set_clock(d, GPU_F_MAX_VIDEO_CLOCK, GPU_F_MAX_VIDEO_CLOCK_HZ, ret, mhz);
 }
 
 // If there are more samples than slots, the newest of each short interval is kept.
@@ -163,6 +180,9 @@ static void read_bar1(struct gpu_reader *b, struct gpu_known_device *k, struct g
     d->fields[GPU_F_BAR1_TOTAL] = gpu_backend_integer(ret, m.total >> 20);
     d->fields[GPU_F_BAR1_USED] = gpu_backend_integer(ret, m.used >> 20);
     d->fields[GPU_F_BAR1_FREE] = gpu_backend_integer(ret, m.free >> 20);
+    d->fields[GPU_F_BAR1_TOTAL_BYTES] = gpu_backend_integer(ret, m.total);
+    d->fields[GPU_F_BAR1_USED_BYTES] = gpu_backend_integer(ret, m.used);
+    d->fields[GPU_F_BAR1_FREE_BYTES] = gpu_backend_integer(ret, m.free);
 }
 
 static void read_temp_limits(struct gpu_reader *b, struct gpu_known_device *k, struct gpu_device *d)
@@ -208,8 +228,9 @@ static void read_state(struct gpu_reader *b, struct gpu_known_device *k, struct 
                                                        : gpu_backend_integer(ret, (uint64_t)state);
     ret = NVML(b, fan_speed, k->handle, &fan);
     // Boosted fans report more than 100.
-    d->fields[GPU_F_FAN_SPEED] = ret == NVML_OK && fan > 1000 ? gpu_backend_invalid(NVML_UNKNOWN)
-                                                              : gpu_backend_integer(ret, fan);
+    bool sane = ret != NVML_OK || fan <= 1000;
+    set_percent(d, GPU_F_FAN_SPEED, GPU_F_FAN_SPEED_RATIO,
+                sane ? gpu_backend_integer(ret, fan) : gpu_backend_invalid(NVML_UNKNOWN));
 }
 
 static void read_pcie_throughput(struct gpu_reader *b, struct gpu_known_device *k,
@@ -272,6 +293,7 @@ static void read_energy(struct gpu_reader *b, struct gpu_known_device *k, struct
     unsigned long long millijoule = 0;
     nvml_ret ret = NVML(b, total_energy, k->handle, &millijoule);
     d->fields[GPU_F_TOTAL_ENERGY] = gpu_backend_integer(ret, millijoule);
+    d->fields[GPU_F_ENERGY_JOULES] = gpu_backend_integer(ret, millijoule / 1000);
 }
 
 static void read_pcie_replay(struct gpu_reader *b, struct gpu_known_device *k, struct gpu_device *d)
@@ -344,21 +366,21 @@ static void read_utilization(struct gpu_reader *b, struct gpu_known_device *k, s
 {
     struct nvml_utilization u = {0};
     nvml_ret ret = NVML(b, utilization, k->handle, &u);
-    d->fields[GPU_F_MEM_COPY_UTIL] = percent(ret, u.memory);
-    d->fields[GPU_F_GPU_UTIL] = percent(ret, u.gpu);
+    set_percent(d, GPU_F_MEM_COPY_UTIL, GPU_F_MEM_COPY_UTIL_RATIO, percent(ret, u.memory));
+    struct gpu_value util = percent(ret, u.gpu);
     double mean = 0;
     if (!b->device_lost && mean_utilization(b, k, &mean))
-        d->fields[GPU_F_GPU_UTIL] =
-            (struct gpu_value){.validity = GPU_VALID, .i = (int64_t)lround(mean)};
+        util = (struct gpu_value){.validity = GPU_VALID, .i = (int64_t)lround(mean)};
+    set_percent(d, GPU_F_GPU_UTIL, GPU_F_GPU_UTIL_RATIO, util);
 }
 
 static void read_codecs(struct gpu_reader *b, struct gpu_known_device *k, struct gpu_device *d)
 {
     unsigned v = 0, period_us = 0;
     nvml_ret ret = NVML(b, encoder, k->handle, &v, &period_us);
-    d->fields[GPU_F_ENC_UTIL] = percent(ret, v);
+    set_percent(d, GPU_F_ENC_UTIL, GPU_F_ENC_UTIL_RATIO, percent(ret, v));
     ret = NVML(b, decoder, k->handle, &v, &period_us);
-    d->fields[GPU_F_DEC_UTIL] = percent(ret, v);
+    set_percent(d, GPU_F_DEC_UTIL, GPU_F_DEC_UTIL_RATIO, percent(ret, v));
 }
 
 struct gpu_memory_values gpu_backend_read_memory(struct gpu_reader *b, nvml_device handle)
@@ -380,14 +402,17 @@ struct gpu_memory_values gpu_backend_read_memory(struct gpu_reader *b, nvml_devi
     bool sane = m.reserved < m.total && m.used <= usable && m.free <= m.total;
     if (ret == NVML_OK && !sane) // implausible
         ret = NVML_UNKNOWN;
+    nvml_ret reserved_ret = ret == NVML_OK && !has_reserved ? NVML_NOT_SUPPORTED : ret;
     return (struct gpu_memory_values){
         .total = gpu_backend_integer(ret, m.total >> 20),
         .free = gpu_backend_integer(ret, m.free >> 20),
         .used = gpu_backend_integer(ret, m.used >> 20),
-        .reserved = gpu_backend_integer(ret == NVML_OK && !has_reserved ? NVML_NOT_SUPPORTED : ret,
-                                        m.reserved >> 20),
+        .reserved = gpu_backend_integer(reserved_ret, m.reserved >> 20),
         .used_ratio = gpu_backend_double(ret, usable ? (double)m.used / (double)usable : 0),
-        .bytes = ret == NVML_OK ? m.total : 0,
+        .total_bytes = gpu_backend_integer(ret, m.total),
+        .free_bytes = gpu_backend_integer(ret, m.free),
+        .used_bytes = gpu_backend_integer(ret, m.used),
+        .reserved_bytes = gpu_backend_integer(reserved_ret, m.reserved),
     };
 }
 
@@ -399,8 +424,12 @@ static void read_memory(struct gpu_reader *b, struct gpu_known_device *k, struct
     d->fields[GPU_F_FB_USED] = m.used;
     d->fields[GPU_F_FB_RESERVED] = m.reserved;
     d->fields[GPU_F_FB_USED_PERCENT] = m.used_ratio;
-    if (m.bytes)
-        d->memory_total = m.bytes;
+    d->fields[GPU_F_FB_TOTAL_BYTES] = m.total_bytes;
+    d->fields[GPU_F_FB_FREE_BYTES] = m.free_bytes;
+    d->fields[GPU_F_FB_USED_BYTES] = m.used_bytes;
+    d->fields[GPU_F_FB_RESERVED_BYTES] = m.reserved_bytes;
+    if (m.total_bytes.validity == GPU_VALID)
+        d->memory_total = (uint64_t)m.total_bytes.i;
 }
 
 static void read_remapped_rows(struct gpu_reader *b, struct gpu_known_device *k,

@@ -99,6 +99,13 @@ struct gpu_process {
     bool util_estimated, memory_estimated;
 };
 
+// Memory of a GPU or a MIG device.
+struct gpu_memory_values {
+    struct gpu_value total, free, used, reserved; // MiB
+    struct gpu_value used_ratio;                  // 0 to 1
+    struct gpu_value total_bytes, free_bytes, used_bytes, reserved_bytes;
+};
+
 // A MIG device. Other fields (clocks, temperatures, power …) are those of the parent.
 struct gpu_instance {
     uint32_t gpu_instance_id, compute_instance_id;
@@ -106,7 +113,7 @@ struct gpu_instance {
     char uuid[96];         // "MIG-…"
     char profile[32];      // "1g.10gb"; "" if unknown
     uint64_t memory_total; // bytes, 0: unknown
-    struct gpu_value fb_total, fb_free, fb_used, fb_reserved, fb_used_ratio;
+    struct gpu_memory_values fb;
     struct gpu_value prof[GPU_PROF_COUNT]; // starting at GPU_F_PROF_FIRST
 };
 

@@ -52,7 +52,13 @@ struct gpu_nvlink_counter {
     uint64_t kib;
     int64_t mono_ns;
 };
-enum gpu_nvlink_rate { GPU_NVLINK_BOTH, GPU_NVLINK_SENT, GPU_NVLINK_RECEIVED, GPU_NVLINK_RATES };
+enum gpu_nvlink_rate {
+    GPU_NVLINK_BOTH,
+    GPU_NVLINK_SENT,
+    GPU_NVLINK_RECEIVED,
+    GPU_NVLINK_BYTES, // both, in bytes
+    GPU_NVLINK_RATES
+};
 
 // State of a GPU between samples: the name, for when it is lost, and where windows and rates
 // continue. Identified by UUID, because indices may shift.
@@ -216,10 +222,6 @@ void gpu_backend_read_integrity(struct gpu_reader *r, struct gpu_known_device *k
                                 struct gpu_device *d);
 void gpu_backend_free_gpm(const struct nvml *nvml, struct gpu_known_device *k);
 
-struct gpu_memory_values {
-    struct gpu_value total, free, used, reserved, used_ratio; // MiB, and 0 to 1
-    uint64_t bytes;                                           // 0: unknown
-};
 struct gpu_memory_values gpu_backend_read_memory(struct gpu_reader *r, nvml_device handle);
 // Adds the processes in the lists of `handle` to d. False: the driver provides no compute list.
 // instance: the MIG device of the handle; NULL: the GPU.

@@ -31,13 +31,9 @@ static bool read_instance(struct gpu_reader *b, nvml_device handle, struct gpu_i
     if (NVML(b, compute_instance_id, handle, &ci) == NVML_OK)
         i->compute_instance_id = ci;
     read_profile(b, handle, i);
-    struct gpu_memory_values m = gpu_backend_read_memory(b, handle);
-    i->fb_total = m.total;
-    i->fb_free = m.free;
-    i->fb_used = m.used;
-    i->fb_reserved = m.reserved;
-    i->fb_used_ratio = m.used_ratio;
-    i->memory_total = m.bytes;
+    i->fb = gpu_backend_read_memory(b, handle);
+    if (i->fb.total_bytes.validity == GPU_VALID)
+        i->memory_total = (uint64_t)i->fb.total_bytes.i;
     return true;
 }
 

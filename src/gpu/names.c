@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of DCGM 4: newer names of supported fields, and fields that gpuscale does not read: those
-// of DCGM's engine, NVSwitches, NICs, CPUs and vGPU hosts, and fields that have not been needed so
-// far.
+// Names of DCGM 4: newer names of supported fields in the same unit, and fields that gpuscale does
+// not read: those of DCGM's engine, NVSwitches, NICs, CPUs and vGPU hosts, and fields that have not
+// been needed so far.
 #include "gpu/gpu.h"
 
 #include "base/slice.h"
@@ -46,7 +46,6 @@ static const struct {
     {"DEV_BOARD_POWER_LIMIT_ENFORCED_WATTS", GPU_F_POWER_LIMIT_ENFORCED},
     {"DEV_GPU_PSTATE", GPU_F_PSTATE},
     {"DEV_PCIE_REPLAY_TOTAL", GPU_F_PCIE_REPLAY},
-    {"DEV_GPU_UTIL_RATIO", GPU_F_GPU_UTIL},
     {"DEV_XID_ERROR", GPU_F_XID_ERRORS},
     {"DEV_FB_USED_RATIO", GPU_F_FB_USED_PERCENT},
     {"DEV_ECC_MODE", GPU_F_ECC_CURRENT},
@@ -421,11 +420,7 @@ static const char *const names[] = {
     "DEV_NVLINK_REPLAY_ERROR_PER_LINK_TOTAL", "DEV_NVLINK_RECOVERY_ERROR_PER_LINK_TOTAL",
     "DEV_NVLINK_THROUGHPUT_PER_LINK", "DEV_NVLINK_TX_THROUGHPUT_PER_LINK",
     "DEV_NVLINK_RX_THROUGHPUT_PER_LINK", "PROF_NVLINK_TX_BYTES_PER_LINK",
-    "PROF_NVLINK_RX_BYTES_PER_LINK", "DEV_BAR1_CAPACITY_BYTES", "DEV_BAR1_USED_BYTES",
-    "DEV_BAR1_FREE_BYTES", "DEV_SM_CLOCK_HERTZ", "DEV_MEMORY_CLOCK_HERTZ", "DEV_VIDEO_CLOCK_HERTZ",
-    "DEV_SM_APP_CLOCK_HERTZ", "DEV_MEMORY_APP_CLOCK_HERTZ", "DEV_SM_MAX_CLOCK_HERTZ",
-    "DEV_MEMORY_MAX_CLOCK_HERTZ", "DEV_VIDEO_MAX_CLOCK_HERTZ", "DEV_GPU_ENERGY_JOULES_TOTAL",
-    "DEV_FAN_SPEED_RATIO",
+    "PROF_NVLINK_RX_BYTES_PER_LINK", "DEV_VGPU_FB_USED_BYTES",
 };
 // clang-format on
 

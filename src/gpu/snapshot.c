@@ -62,15 +62,23 @@ const struct gpu_value *gpu_instance_value(const struct gpu_instance *i, enum gp
         return &i->prof[f - GPU_F_PROF_FIRST];
     switch (f) {
     case GPU_F_FB_TOTAL:
-        return &i->fb_total;
+        return &i->fb.total;
     case GPU_F_FB_FREE:
-        return &i->fb_free;
+        return &i->fb.free;
     case GPU_F_FB_USED:
-        return &i->fb_used;
+        return &i->fb.used;
     case GPU_F_FB_RESERVED:
-        return &i->fb_reserved;
+        return &i->fb.reserved;
     case GPU_F_FB_USED_PERCENT:
-        return &i->fb_used_ratio;
+        return &i->fb.used_ratio;
+    case GPU_F_FB_TOTAL_BYTES:
+        return &i->fb.total_bytes;
+    case GPU_F_FB_FREE_BYTES:
+        return &i->fb.free_bytes;
+    case GPU_F_FB_USED_BYTES:
+        return &i->fb.used_bytes;
+    case GPU_F_FB_RESERVED_BYTES:
+        return &i->fb.reserved_bytes;
     default:
         return NULL;
     }

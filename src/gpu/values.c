@@ -10,6 +10,8 @@ enum {
     MAX_PLAUSIBLE_CELSIUS = 200, // boards without the sensor return more (DCGM ignores them, too)
     FI_POWER_INSTANT = 186,
     MAX_VALUES = 128,
+    NS_PER_SECOND = 1000000000,
+    BYTES_PER_MB = 1000000,
     // The times of clock reductions have other IDs in R575 to R589 than in later drivers, and do
     // not exist before. In those drivers the same IDs are used for power smoothing.
     FIRST_BRANCH_OF_TIMES = 575,
@@ -34,6 +36,14 @@ static const struct row rows[] = {
     {GPU_F_RELIABILITY_VIOLATION, 79},
     {GPU_F_APP_CLOCKS_VIOLATION, 80},
     {GPU_F_BASE_CLOCKS_VIOLATION, 81},
+    {GPU_F_POWER_SECONDS, 74},
+    {GPU_F_THERMAL_SECONDS, 75},
+    {GPU_F_SYNC_BOOST_SECONDS, 76},
+    {GPU_F_BOARD_LIMIT_SECONDS, 77},
+    {GPU_F_LOW_UTIL_SECONDS, 78},
+    {GPU_F_RELIABILITY_SECONDS, 79},
+    {GPU_F_APP_CLOCKS_SECONDS, 80},
+    {GPU_F_BASE_CLOCKS_SECONDS, 81},
     {GPU_F_ECC_CURRENT, 1},
     {GPU_F_ECC_PENDING, 2},
     {GPU_F_ECC_SBE_VOL, 3},
@@ -95,6 +105,7 @@ static const struct row rows[] = {
     {GPU_F_C2C_COUNT, 170},
     {GPU_F_C2C_STATUS, 171},
     {GPU_F_C2C_MAX_BANDWIDTH, 172},
+    {GPU_F_C2C_MAX_BYTES, 172},
     {GPU_F_C2C_ERROR_INTR, 231},
     {GPU_F_C2C_ERROR_REPLAY, 232},
     {GPU_F_C2C_ERROR_REPLAY_B2B, 233},
@@ -158,15 +169,22 @@ static struct gpu_value field_value(enum gpu_field f, nvml_ret ret, int64_t v)
                    : (struct gpu_value){.validity = GPU_VALID, .i = v};
     if (f == GPU_F_POWER_INSTANT)
         return gpu_backend_double(ret, (double)v / 1000.0);
+    if (f >= GPU_F_POWER_SECONDS && f <= GPU_F_BASE_CLOCKS_SECONDS)
+        return ret == NVML_OK && v < 0 ? (struct gpu_value){.validity = GPU_FAILED}
+                                       : gpu_backend_double(ret, (double)v / NS_PER_SECOND);
+    if (f == GPU_F_C2C_MAX_BYTES && ret == NVML_OK)
+        return v < 0 || v > INT64_MAX / BYTES_PER_MB
+                   ? (struct gpu_value){.validity = GPU_FAILED}
+                   : gpu_backend_integer(ret, (uint64_t)v * BYTES_PER_MB);
     if (f == GPU_F_NVLINK5_SYMBOL_BER_FLOAT || f == GPU_F_NVLINK5_EFFECTIVE_BER_FLOAT)
         return gpu_backend_double(ret, gpu_nvlink_ber((uint64_t)v).ratio);
     return gpu_backend_integer(ret, (uint64_t)v); // a negative counter is invalid
 }
 
-// As in DCGM: both directions, KiB since the last sample, per second, divided by 1000. The first
-// sample therefore has no value.
+// As in DCGM: KiB since the last sample, per second, divided by 1000, or in bytes. The first sample
+// therefore has no value.
 static struct gpu_value link_rate(struct gpu_nvlink_counter *c, nvml_ret ret, uint64_t kib,
-                                  int64_t now)
+                                  int64_t now, double units_per_kib)
 {
     struct gpu_value v = gpu_backend_invalid(ret);
     if (ret == NVML_OK) {
@@ -174,7 +192,7 @@ static struct gpu_value link_rate(struct gpu_nvlink_counter *c, nvml_ret ret, ui
         if (c->valid && kib >= c->kib && now > c->mono_ns) {
             double seconds = (double)(now - c->mono_ns) / (double)GS_NS_PER_SEC;
             v.validity = GPU_VALID;
-            v.i = (int64_t)((double)(kib - c->kib) / seconds / 1000.0);
+            v.i = (int64_t)((double)(kib - c->kib) / seconds * units_per_kib);
         }
     }
     *c = (struct gpu_nvlink_counter){ret == NVML_OK, kib, now};
@@ -189,6 +207,7 @@ static const enum gpu_field link_fields[GPU_NVLINK_RATES][GPU_NVLINK_LINKS + 1] 
     [GPU_NVLINK_BOTH] = {LINKS_UP_TO_17(GPU_F_NVLINK_L), GPU_F_NVLINK_BANDWIDTH},
     [GPU_NVLINK_SENT] = {LINKS_UP_TO_17(GPU_F_NVLINK_TX_L), GPU_F_NVLINK_TX_TOTAL},
     [GPU_NVLINK_RECEIVED] = {LINKS_UP_TO_17(GPU_F_NVLINK_RX_L), GPU_F_NVLINK_RX_TOTAL},
+    [GPU_NVLINK_BYTES] = {LINKS_UP_TO_17(GPU_F_NVLINK_BYTES_L), GPU_F_NVLINK_BYTES_TOTAL},
 };
 
 static bool wants_link(const struct gpu_reader *r, size_t link)
@@ -206,18 +225,22 @@ static void take_link(const struct gpu_reader *r, struct gpu_known_device *k, st
     int64_t sent = 0, received = 0;
     nvml_ret tx_ret = ret == NVML_OK ? field_integer(tx, &sent) : ret;
     nvml_ret rx_ret = ret == NVML_OK ? field_integer(rx, &received) : ret;
+    nvml_ret both_ret = tx_ret ? tx_ret : rx_ret;
+    uint64_t both = (uint64_t)sent + (uint64_t)received;
     const struct {
         nvml_ret ret;
         uint64_t kib;
+        double units_per_kib;
     } read[GPU_NVLINK_RATES] = {
-        [GPU_NVLINK_BOTH] = {tx_ret ? tx_ret : rx_ret, (uint64_t)sent + (uint64_t)received},
-        [GPU_NVLINK_SENT] = {tx_ret, (uint64_t)sent},
-        [GPU_NVLINK_RECEIVED] = {rx_ret, (uint64_t)received},
+        [GPU_NVLINK_BOTH] = {both_ret, both, 1e-3},
+        [GPU_NVLINK_SENT] = {tx_ret, (uint64_t)sent, 1e-3},
+        [GPU_NVLINK_RECEIVED] = {rx_ret, (uint64_t)received, 1e-3},
+        [GPU_NVLINK_BYTES] = {both_ret, both, 1024},
     };
     for (size_t i = 0; i < GPU_NVLINK_RATES; i++)
         if (r->due[link_fields[i][link]])
             d->fields[link_fields[i][link]] =
-                link_rate(&k->links[i][link], read[i].ret, read[i].kib, now);
+                link_rate(&k->links[i][link], read[i].ret, read[i].kib, now, read[i].units_per_kib);
 }
 
 static int request_rows(const struct gpu_reader *r, struct gpu_device *d,

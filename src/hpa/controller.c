@@ -16,6 +16,9 @@
 // A larger difference between wall clock and elapsed time means that the clock was set.
 #define CLOCK_STEP_MS 1000
 
+// Until the next look at a target that has no status yet.
+#define STATUS_LOOK_MS 250
+
 #define MIN_OWN_PERIOD_NS GS_NS_PER_SEC
 #define MAX_OWN_PERIOD_NS (3600 * GS_NS_PER_SEC)
 
@@ -35,6 +38,7 @@ struct item {
     char *key;
     json_t *object; // the newest
     struct hpa_history *history;
+    struct hpa_target_status target;
     struct hpa_reconcile *run; // NULL between syncs
     bool again;                // the spec changed during the sync
     struct gs_timer *timer;
@@ -102,13 +106,28 @@ static void follow_clock(struct item *i)
     i->seen_mono_ms = mono_ms;
 }
 
+static void look_again(struct item *i)
+{
+    int64_t wait_ms = i->controller->env.status_wait_ms;
+    i->due_ns = gs_mono_ns();
+    gs_timer_start(i->timer, on_sync_timer,
+                   (uint64_t)(wait_ms < STATUS_LOOK_MS ? wait_ms : STATUS_LOOK_MS));
+}
+
 static void on_reconciled(void *arg, const struct hpa_spec *spec, const struct hpa_decision *d)
 {
     struct item *i = arg;
     struct hpa_controller *c = i->controller;
     gs_assert(i->run);
+    if (hpa_reconcile_waits(i->run)) {
+        hpa_reconcile_free(GS_TAKE(i->run));
+        i->again = false;
+        look_again(i);
+        return;
+    }
     if (d->rescale && d->write == HPA_WRITE_DONE) {
-        gs_info("hpa", "%s: %d to %d replicas: %s", i->key, d->current, d->desired, d->reason);
+        gs_info("hpa", "%s: %d to %d replicas: %s%s%s", i->key, d->current, d->desired, d->reason,
+                d->keeps_existing ? "; " : "", d->keeps_existing ? d->explanation : "");
         // Policies often have the period of the syncs. Earlier than a whole period after the write,
         // the next sync would find this change within the period, and scale only in every other
         // sync.
@@ -132,7 +151,8 @@ static void sync_item(struct item *i)
     if (i->run)
         return;
     follow_clock(i);
-    i->run = hpa_reconcile_start(&i->controller->env, i->object, i->history, on_reconciled, i);
+    i->run = hpa_reconcile_start(&i->controller->env, i->object, i->history, &i->target,
+                                 on_reconciled, i);
 }
 
 static void report_deprecated_annotation(const char *key, const json_t *object)
@@ -237,6 +257,7 @@ struct hpa_controller *hpa_controller_new(uv_loop_t *loop, struct kube_client *c
         .selectors = hpa_selectors_new(),
         .decide = cfg->decide,
         .shadow = cfg->shadow,
+        .status_wait_ms = c->cfg.sync_period_ms,
     };
     return c;
 }

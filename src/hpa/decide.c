@@ -91,6 +91,17 @@ static void correct(struct hpa_evaluation *p, int32_t to, const char *reason)
                 to);
 }
 
+// A defect of kube-controller-manager that is kept (kubernetes#138505): inside the tolerance, an
+// average over the replicas keeps the replicas of the target's status, and pods that exist only
+// during a rolling update become wanted ones.
+static char *existing_text(const struct hpa_decision *d)
+{
+    return gs_format("the metric is inside the tolerance, but the target has %d replicas%s, and "
+                     "the controller keeps these instead of the %d that are set",
+                     d->proposal, d->proposal > d->current ? ", as during a rolling update" : "",
+                     d->current);
+}
+
 static void follow_metrics(struct hpa_evaluation *p)
 {
     struct hpa_decision *d = p->out;
@@ -102,6 +113,10 @@ static void follow_metrics(struct hpa_evaluation *p)
     }
     d->outcome = HPA_OUTCOME_COMPUTED;
     d->proposal = proposal;
+    if (d->keeps_existing) {
+        GS_AUTO_FREE char *text = existing_text(d);
+        hpa_explain(p, "%s", text);
+    }
     if (proposal > d->current) {
         d->reason = d->own_reason = gs_format("%s above target", name);
     } else if (proposal < d->current) {
@@ -233,7 +248,10 @@ static void note_zero(const struct hpa_spec *spec, const struct hpa_config *cfg,
 void hpa_decision_written(const struct hpa_spec *spec, const struct hpa_config *cfg,
                           const char *error, struct hpa_decision *d)
 {
-    GS_AUTO_FREE char *size = gs_format("New size: %d; reason: %s", d->desired, d->reason);
+    GS_AUTO_FREE char *existing = d->keeps_existing ? existing_text(d) : NULL;
+    GS_AUTO_FREE char *size =
+        gs_format("New size: %d; reason: %s%s%s%s", d->desired, d->reason, existing ? " (" : "",
+                  existing ? existing : "", existing ? ")" : "");
     if (error) {
         GS_AUTO_FREE char *message = gs_format("%s; error: %s", size, error);
         d->write = HPA_WRITE_FAILED;

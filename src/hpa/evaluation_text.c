@@ -83,6 +83,17 @@ static void add_skipped_pods(struct gs_buf *out, const struct hpa_metric_result 
         gs_buf_add_char(out, ')');
 }
 
+// "total 12 without a replica, so there is no average (target 4)"
+static void add_total(struct gs_buf *out, const struct hpa_metric_spec *m,
+                      const struct hpa_calculation *calc)
+{
+    gs_buf_add_str(out, "total ");
+    add_milli(out, calc->total);
+    gs_buf_add_str(out, " without a replica, so there is no average (target ");
+    add_milli(out, m->average_value);
+    gs_buf_add_char(out, ')');
+}
+
 // "average 46 of 2 pods (target 20)"
 static void add_observed(struct gs_buf *out, const struct hpa_metric_spec *m,
                          const struct hpa_metric_result *res, const struct hpa_calculation *calc)
@@ -141,8 +152,12 @@ char *hpa_explain_metric(const struct hpa_evaluation *p, size_t metric,
     const struct hpa_metric_spec *m = &p->spec->metrics[metric];
     struct gs_buf out = {0};
     gs_buf_addf(&out, "%s: ", m->name);
-    add_observed(&out, m, res, calc);
-    add_step(&out, p, calc);
+    if (!res->has_value && hpa_lacks_replicas(m, p->obs)) {
+        add_total(&out, m, calc);
+    } else {
+        add_observed(&out, m, res, calc);
+        add_step(&out, p, calc);
+    }
     gs_buf_addf(&out, ": %d replica%s", res->proposal, res->proposal == 1 ? "" : "s");
     return gs_buf_take(&out);
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "hpa/hpa_private.h"
 #include "hpa/inspect.h"
 
 #include "base/clock.h"
@@ -143,9 +144,11 @@ static json_t *metric_json(const struct hpa_inspection_result *found, const stru
     codec_json_set_bool(out, "ok", r->ok);
     codec_json_set_str(out, "explanation", r->explanation);
     json_object_set_new(out, "target", target_json(m));
-    if (r->ok) {
+    if (r->ok && (r->has_value || !hpa_lacks_replicas(m, found->obs))) {
         json_object_set_new(out, "current", shown_value(r));
         json_object_set_new(out, "value", json_real(shown_number(r)));
+    }
+    if (r->ok) {
         if (isfinite(r->ratio))
             json_object_set_new(out, "ratio", json_real(r->ratio));
         codec_json_set_int(out, "proposal", r->proposal);
@@ -241,6 +244,8 @@ static void compare_metric(const struct hpa_inspection_result *found, const stru
 {
     const struct hpa_metric_result *r = &d->metrics[i];
     const char *name = found->spec->metrics[i].name;
+    if (r->ok && !r->has_value && hpa_lacks_replicas(&found->spec->metrics[i], found->obs))
+        return; // what a status then shows depends on the release
     double theirs = cluster_value(found->spec->object, i, r);
     double ours = r->has_utilization ? (double)r->utilization
                   : r->has_value     ? (double)r->value

@@ -178,6 +178,8 @@ struct hpa_metric_result {
     int32_t utilization;
     int32_t proposal;
     double ratio;
+    bool keeps_existing; // the proposal is the number of replicas that exist, not of those that are
+                         // set
     size_t n_ready, n_unready, n_missing, n_ignored;
     char *description; // "pods metric X"
     char *explanation; // one line: samples, average, target, ratio, tolerance, proposal
@@ -193,9 +195,10 @@ struct hpa_decision {
     enum hpa_outcome outcome;
     bool rescale; // desired differs from current: write the scale
     int32_t current, desired;
-    int32_t proposal;   // raw result of the metrics, before windows and limits; -1: none
-    const char *reason; // "pods metric X above target", "All metrics below target", …
-    char *own_reason;   // the memory of reason if it is not a constant; NULL otherwise
+    int32_t proposal;    // raw result of the metrics, before windows and limits; -1: none
+    bool keeps_existing; // of the metric that decided; the proposal then differs from `current`
+    const char *reason;  // "pods metric X above target", "All metrics below target", …
+    char *own_reason;    // the memory of reason if it is not a constant; NULL otherwise
     struct hpa_condition conditions[HPA_CONDITIONS]; // those set in this evaluation, in order
     size_t n_conditions;
     struct hpa_event *events; // events of this evaluation

@@ -36,6 +36,7 @@ struct hpa_calculation {
     enum hpa_step step;
     double filled_ratio;
     size_t multiplier; // pods or replicas that the ratio was multiplied with
+    int64_t total;     // milli: what is divided by the replicas, of Object and External metrics
 };
 
 #define HPA_KEPT_CALCULATIONS 4 // of a terse evaluation, for an explanation that is made later
@@ -104,6 +105,9 @@ struct gs_error *hpa_replicas_utilization(const struct hpa_evaluation *p, size_t
                                           struct hpa_calculation *calc);
 struct gs_error *hpa_replicas_value(const struct hpa_evaluation *p, size_t metric, int64_t usage,
                                     struct hpa_metric_result *res, struct hpa_calculation *calc);
+// Whether a metric is averaged over the replicas of the target, and there are none. Then it has no
+// average, although the status of Kubernetes 1.38 shows 0.
+bool hpa_lacks_replicas(const struct hpa_metric_spec *m, const struct hpa_observation *obs);
 void hpa_replicas_per_replica(const struct hpa_evaluation *p, size_t metric, int64_t usage,
                               struct hpa_metric_result *res, struct hpa_calculation *calc);
 
@@ -301,16 +305,29 @@ struct hpa_reconcile_env {
     struct hpa_metrics_source *metrics;
     struct hpa_selectors *selectors;
     struct hpa_config decide;
-    bool shadow; // nothing is written
+    bool shadow;            // nothing is written
+    int64_t status_wait_ms; // how long an evaluation waits for the first status of a new target
+};
+
+// Whether the target of an autoscaler has a status yet. A workload that was just created has 0
+// replicas in its status, although nothing has counted them: an average over them would be wrong.
+// kube-controller-manager evaluates a new autoscaler after one sync period, which hides this.
+struct hpa_target_status {
+    bool seen;
+    int64_t since_ns; // when its scale was read first; 0: not yet
 };
 
 struct hpa_reconcile;
 
-// object: an autoscaling/v2 HPA. history is borrowed. done is called once, later, and may free the
-// reconciliation; its arguments are borrowed. NULL: the object is invalid, and an event says so.
+// object: an autoscaling/v2 HPA. history and target are borrowed. done is called once, later, and
+// may free the reconciliation; its arguments are borrowed. NULL: the object is invalid, and an
+// event says so.
 struct hpa_reconcile *hpa_reconcile_start(
     const struct hpa_reconcile_env *env, json_t *object, struct hpa_history *history,
+    struct hpa_target_status *target,
     void (*done)(void *arg, const struct hpa_spec *spec, const struct hpa_decision *d), void *arg);
+// After done: it decided nothing, because the target has no status yet.
+bool hpa_reconcile_waits(const struct hpa_reconcile *r);
 void hpa_reconcile_free(struct hpa_reconcile *r); // cancels what is under way; NULL is fine
 
 // --- ownership ---

@@ -12,6 +12,8 @@
 struct hpa_reconcile {
     const struct hpa_reconcile_env *env;
     struct hpa_history *history;
+    struct hpa_target_status *target;
+    bool waits; // for the status of the target
     void (*done)(void *arg, const struct hpa_spec *spec, const struct hpa_decision *d);
     void *arg;
 
@@ -176,10 +178,26 @@ static void observe_zero(struct hpa_reconcile *r)
     r->obs.scaled_to_zero = kube_condition_true(r->spec.object, "ScaledToZero");
 }
 
+static bool waits_for_status(struct hpa_reconcile *r)
+{
+    struct hpa_target_status *t = r->target;
+    int64_t now_ns = gs_mono_ns();
+    t->seen = t->seen || r->obs.spec_replicas == 0 || r->obs.status_replicas > 0;
+    if (!t->since_ns)
+        t->since_ns = now_ns;
+    return !t->seen && now_ns - t->since_ns < r->env->status_wait_ms * GS_NS_PER_MS;
+}
+
+bool hpa_reconcile_waits(const struct hpa_reconcile *r)
+{
+    return r->waits;
+}
+
 static void on_scale_read(void *arg, struct gs_error *err)
 {
     struct hpa_reconcile *r = arg;
     if (err) {
+        *r->target = (struct hpa_target_status){0};
         r->scale_error = gs_strdup(gs_error_message(err));
         r->obs.scale_error = r->scale_error;
         gs_error_free(err);
@@ -189,6 +207,11 @@ static void on_scale_read(void *arg, struct gs_error *err)
     r->obs.scale_found = true;
     r->obs.spec_replicas = hpa_scale_spec_replicas(r->scale);
     r->obs.status_replicas = hpa_scale_status_replicas(r->scale);
+    r->waits = waits_for_status(r);
+    if (r->waits) {
+        end_reconciliation(r);
+        return;
+    }
     if (r->env->shadow)
         hpa_history_observe_replicas(r->history, &r->spec, r->obs.spec_replicas, gs_unix_ms());
     observe_selector(r);
@@ -204,6 +227,7 @@ static void on_scale_read(void *arg, struct gs_error *err)
 
 struct hpa_reconcile *hpa_reconcile_start(
     const struct hpa_reconcile_env *env, json_t *object, struct hpa_history *history,
+    struct hpa_target_status *target,
     void (*done)(void *arg, const struct hpa_spec *spec, const struct hpa_decision *d), void *arg)
 {
     struct hpa_spec spec;
@@ -217,6 +241,7 @@ struct hpa_reconcile *hpa_reconcile_start(
     struct hpa_reconcile *r = gs_alloc(sizeof(*r));
     r->env = env;
     r->history = history;
+    r->target = target;
     r->done = done;
     r->arg = arg;
     r->spec = spec;

@@ -286,15 +286,24 @@ struct gs_error *hpa_replicas_value(const struct hpa_evaluation *p, size_t metri
     return NULL;
 }
 
-// Older releases divide by zero replicas: the result is amd64's conversion of infinity.
-static int64_t average_of(const struct hpa_evaluation *p, size_t metric, int64_t usage)
+bool hpa_lacks_replicas(const struct hpa_metric_spec *m, const struct hpa_observation *obs)
+{
+    bool outside = m->type == HPA_METRIC_OBJECT || m->type == HPA_METRIC_EXTERNAL;
+    return outside && m->has_average_value && obs->status_replicas == 0;
+}
+
+// False: no replicas, no average. kube-controller-manager shows 0 since 1.38, and the smallest
+// number before, which is what amd64 makes of a division by zero.
+static bool average_of(const struct hpa_evaluation *p, size_t metric, int64_t usage, int64_t *ret)
 {
     bool external = p->spec->metrics[metric].type == HPA_METRIC_EXTERNAL;
-    if (external && (double)usage >= (double)INT64_MAX)
-        return INT64_MAX;
-    if (p->obs->status_replicas)
-        return hpa_ceil64((double)usage / (double)p->obs->status_replicas);
-    return hpa_since(p->cfg->release, HPA_SINCE_ZERO_AVERAGE) ? 0 : INT64_MIN;
+    *ret = 0;
+    if (!p->obs->status_replicas)
+        return hpa_since(p->cfg->release, HPA_SINCE_ZERO_AVERAGE);
+    *ret = external && (double)usage >= (double)INT64_MAX
+               ? INT64_MAX
+               : hpa_ceil64((double)usage / (double)p->obs->status_replicas);
+    return true;
 }
 
 void hpa_replicas_per_replica(const struct hpa_evaluation *p, size_t metric, int64_t usage,
@@ -304,13 +313,14 @@ void hpa_replicas_per_replica(const struct hpa_evaluation *p, size_t metric, int
     double replicas = (double)p->obs->status_replicas;
     res->ratio = (double)usage / (target * replicas);
     calc->multiplier = (size_t)(p->obs->status_replicas > 0 ? p->obs->status_replicas : 0);
+    calc->total = usage;
     if (hpa_within(p->tolerance, res->ratio)) {
         calc->step = HPA_STEP_WITHIN;
         res->proposal = p->obs->status_replicas;
+        res->keeps_existing = p->obs->status_replicas != p->obs->spec_replicas;
     } else {
         calc->step = HPA_STEP_DIVIDED;
         res->proposal = hpa_ceil32((double)usage / target);
     }
-    res->has_average_value = true;
-    res->average_value = average_of(p, metric, usage);
+    res->has_average_value = average_of(p, metric, usage, &res->average_value);
 }

@@ -202,6 +202,8 @@ void hpa_find_thresholds(const struct hpa_history *history, const struct hpa_spe
     *ret_below = *ret_above = (struct hpa_threshold){0};
     if (!obs->metrics || obs->metrics[metric].error || !obs->metrics[metric].n_samples)
         return;
+    if (hpa_lacks_replicas(&spec->metrics[metric], obs))
+        return; // no average at which the count would change
     struct search s = {.history = history,
                        .spec = spec,
                        .cfg = cfg,

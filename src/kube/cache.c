@@ -15,6 +15,7 @@
 #include "base/hmap.h"
 #include "base/mem.h"
 #include "base/timer.h"
+#include "kube/kube_private.h"
 #include "kube/object.h"
 
 #define FRAME_MAX         (16u * 1024 * 1024) // one watch event
@@ -394,6 +395,22 @@ static void watch_error(struct kube_cache *c, const json_t *status)
                               message ? message : "the API server reported an error"));
 }
 
+// The object of an event that cannot be parsed is left out of the cache: a later event may fix it.
+// False: the cache was freed.
+static bool take_broken_event(struct kube_cache *c, struct gs_slice line, struct gs_error *why)
+{
+    GS_AUTO_FREE char *type = NULL;
+    struct gs_slice object;
+    if (!kube_salvage_event(line, &type, &object)) {
+        watch_broken(c, true, gs_error_wrap(why, "watching %s", c->path));
+        return true;
+    }
+    kube_log_left_out(c->path, object, why);
+    gs_error_free(why);
+    GS_AUTO_FREE char *key = kube_raw_key(object);
+    return !key || drop_object(c, key, NULL);
+}
+
 // False: the cache was freed.
 static bool take_event(struct kube_cache *c, struct gs_slice line)
 {
@@ -401,12 +418,13 @@ static bool take_event(struct kube_cache *c, struct gs_slice line)
     line = gs_slice_trim(line);
     if (line.len == 0)
         return true;
-    struct gs_error *err = codec_json_parse(line, false, &event);
+    struct gs_error *err = codec_json_parse_accepted(line, &event);
+    if (err)
+        return take_broken_event(c, line, err);
     const char *type = codec_json_str(event, "type", NULL);
     json_t *obj = codec_json_get(event, "object", NULL);
-    if (err || !type || !json_is_object(obj)) {
-        if (!err)
-            err = gs_error_new(GS_EPROTO, "not a watch event");
+    if (!type || !json_is_object(obj)) {
+        err = gs_error_new(GS_EPROTO, "not a watch event");
         watch_broken(c, true, gs_error_wrap(err, "watching %s", c->path));
         return true;
     }

@@ -87,8 +87,10 @@ static void request_done(void *arg, const struct http_response *response, struct
     if (!err) {
         status = response->status;
         if (response->body.len > 0) {
-            struct gs_error *bad = codec_json_parse(response->body, false, &body);
+            struct gs_error *bad = codec_json_parse_accepted(response->body, &body);
             if (bad && status < 400)
+                body = kube_salvage_list(response->body, r->path);
+            if (bad && status < 400 && !body)
                 err = gs_error_wrap(bad, "reading the API server's reply");
             else
                 gs_error_free(bad);

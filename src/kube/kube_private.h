@@ -17,6 +17,17 @@
 struct gs_error *kube_response_error(const char *method, const char *path,
                                      const struct http_response *response, const json_t *body);
 
+// --- objects that cannot be parsed ---
+
+// Reads a list and leaves out the items that cannot be parsed, which are logged. NULL: the text is
+// no list. New reference.
+json_t *kube_salvage_list(struct gs_slice text, const char *path);
+// Splits a watch event of which the object cannot be parsed. False: the text is no event.
+bool kube_salvage_event(struct gs_slice text, char **ret_type, struct gs_slice *ret_object);
+// "ns/name" of the text of an object, or NULL. Caller frees.
+char *kube_raw_key(struct gs_slice object);
+void kube_log_left_out(const char *path, struct gs_slice object, const struct gs_error *why);
+
 // --- limits of events ---
 
 // Limits the events about one object as Kubernetes' components do. From the tenth event in ten

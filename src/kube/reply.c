@@ -28,7 +28,7 @@ void kube_reply_json(struct http_exchange *x, int code, const json_t *body)
 void kube_reply_compact(struct http_exchange *x, int code, struct gs_slice body)
 {
     CODEC_AUTO_JSON json_t *value = NULL;
-    gs_error_free(kube_wants_pretty(x) ? codec_json_parse(body, false, &value) : NULL);
+    gs_error_free(kube_wants_pretty(x) ? codec_json_parse_accepted(body, &value) : NULL);
     if (value) {
         kube_reply_json(x, code, value);
         return;

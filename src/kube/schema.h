@@ -36,6 +36,7 @@ struct kube_field {
 struct kube_type {
     const char *name;                // "io.k8s.api.core.v1.PodSpec"
     const struct kube_field *fields; // ends with a NULL name
+    bool custom; // kind of a custom resource: strategic merge patches do not exist for it
 };
 
 // Returns NULL if the table does not contain the kind.
@@ -54,6 +55,22 @@ const struct kube_type *kube_schema_nth(size_t i, const char **ret_api_version,
 #define KUBE_SCHEMA_MAX_PROBLEMS 100
 void kube_schema_check(const struct kube_type *t, json_t *obj, bool drop, json_t *ret_unknown,
                        json_t *ret_type_errors);
+
+// A field that the type of its object does not have, or a value of a wrong type.
+struct kube_schema_problem {
+    const char *text;              // as above
+    const char *path;              // "spec.endpoints[0].honor_labels"
+    const struct kube_type *owner; // of an unknown field: the type that lacks it; NULL: wrong type
+    const char *field;             // the name of the unknown field
+    const char *wanted;            // of a wrong type: the type in Go, or NULL
+    const json_t *twin;            // what the second document has at this path, or NULL
+    const json_t *outer_twin;      // and at the path of the enclosing value
+};
+typedef void kube_schema_problem_fn(void *arg, const struct kube_schema_problem *p);
+// Calls found() for each problem. twin: a document of the same form, such as the one with the
+// positions of the values, or NULL.
+void kube_schema_visit(const struct kube_type *t, const json_t *obj, const json_t *twin,
+                       kube_schema_problem_fn *found, void *arg);
 
 // --- OpenAPI documents ---
 

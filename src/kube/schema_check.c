@@ -9,9 +9,11 @@
 
 struct walk {
     bool drop;
-    json_t *unknown, *type_errors;
+    kube_schema_problem_fn *found;
+    void *arg;
     struct gs_buf shown, go;
     const struct kube_type *owner; // the Go struct whose field is checked
+    const json_t *twin, *outer_twin;
 };
 
 static void truncate_to(struct gs_buf *b, size_t len)
@@ -29,10 +31,13 @@ static void push_path(struct gs_buf *b, const char *name)
     gs_buf_add_str(b, name);
 }
 
-static void report_problem(json_t *list, const struct gs_buf *text)
+// p has what is wrong.
+static void report_problem(struct walk *w, struct kube_schema_problem p)
 {
-    if (json_array_size(list) < KUBE_SCHEMA_MAX_PROBLEMS)
-        json_array_append_new(list, json_stringn_nocheck(text->data, text->len));
+    p.path = w->shown.data ? w->shown.data : "";
+    p.twin = w->twin;
+    p.outer_twin = w->outer_twin;
+    w->found(w->arg, &p);
 }
 
 // Converts "io.k8s.api.core.v1.PodSpec" to Go's name v1.PodSpec.
@@ -105,7 +110,7 @@ static void type_error(struct walk *w, const json_t *v, bool show_value, const c
                     w->go.data, type);
     else
         gs_buf_addf(&text, " into Go value of type %s", type);
-    report_problem(w->type_errors, &text);
+    report_problem(w, (struct kube_schema_problem){.text = text.data, .wanted = type});
 }
 
 static void plain_error(struct walk *w, const char *fmt, ...) GS_PRINTF(2, 3);
@@ -116,7 +121,7 @@ static void plain_error(struct walk *w, const char *fmt, ...)
     va_start(ap, fmt);
     gs_buf_vaddf(&text, fmt, ap);
     va_end(ap);
-    report_problem(w->type_errors, &text);
+    report_problem(w, (struct kube_schema_problem){.text = text.data});
 }
 
 static void check_int(struct walk *w, const json_t *v, int64_t min, int64_t max, const char *type)
@@ -214,6 +219,19 @@ static void check_scalar(struct walk *w, enum kube_field_kind kind, const json_t
 }
 
 static void check_object(struct walk *w, const struct kube_type *t, json_t *obj);
+static void check_value(struct walk *w, enum kube_field_kind kind, const struct kube_field *f,
+                        json_t *v);
+
+// Checks an item of a list or map, whose twin is given.
+static void check_item(struct walk *w, const struct kube_field *f, json_t *item, const json_t *twin)
+{
+    const json_t *at = w->twin, *outer = w->outer_twin;
+    w->outer_twin = at;
+    w->twin = twin;
+    check_value(w, f->item, f, item);
+    w->twin = at;
+    w->outer_twin = outer;
+}
 
 static void check_value(struct walk *w, enum kube_field_kind kind, const struct kube_field *f,
                         json_t *v)
@@ -235,7 +253,7 @@ static void check_value(struct walk *w, enum kube_field_kind kind, const struct 
         json_t *item;
         json_array_foreach (v, i, item) {
             gs_buf_addf(&w->shown, "[%zu]", i);
-            check_value(w, f->item, f, item);
+            check_item(w, f, item, json_array_get(w->twin, i));
             truncate_to(&w->shown, shown);
         }
     } else if (kind == KUBE_F_MAP) {
@@ -243,7 +261,7 @@ static void check_value(struct walk *w, enum kube_field_kind kind, const struct 
         json_t *item;
         json_object_foreach (v, key, item) {
             push_path(&w->shown, key);
-            check_value(w, f->item, f, item);
+            check_item(w, f, item, json_object_get(w->twin, key));
             truncate_to(&w->shown, shown);
         }
     } else {
@@ -254,12 +272,15 @@ static void check_value(struct walk *w, enum kube_field_kind kind, const struct 
 static void check_object(struct walk *w, const struct kube_type *t, json_t *obj)
 {
     const struct kube_type *outer = w->owner;
+    const json_t *at = w->twin, *outer_twin = w->outer_twin;
     size_t shown = w->shown.len, go = w->go.len;
     const char *key;
     json_t *v;
     void *next;
+    w->outer_twin = at;
     json_object_foreach_safe (obj, next, key, v) {
         push_path(&w->shown, key);
+        w->twin = json_object_get(at, key);
         const struct kube_field *f = kube_schema_field(t, key);
         if (f) {
             push_path(&w->go, key);
@@ -269,23 +290,51 @@ static void check_object(struct walk *w, const struct kube_type *t, json_t *obj)
         } else {
             GS_AUTO_BUF struct gs_buf text = {0};
             gs_buf_addf(&text, "unknown field \"%s\"", w->shown.data);
-            report_problem(w->unknown, &text);
+            report_problem(
+                w, (struct kube_schema_problem){.text = text.data, .owner = t, .field = key});
         }
         truncate_to(&w->shown, shown);
         truncate_to(&w->go, go);
         if (w->drop && (!f || json_is_null(v)))
             json_object_del(obj, key);
     }
+    w->twin = at;
+    w->outer_twin = outer_twin;
+}
+
+static void walk_document(struct walk *w, const struct kube_type *t, json_t *obj)
+{
+    if (json_is_object(obj))
+        check_object(w, t, obj);
+    else
+        type_error(w, obj, false, go_type_name(t, true));
+    gs_buf_finish(&w->shown);
+    gs_buf_finish(&w->go);
+}
+
+void kube_schema_visit(const struct kube_type *t, const json_t *obj, const json_t *twin,
+                       kube_schema_problem_fn *found, void *arg)
+{
+    struct walk w = {.found = found, .arg = arg, .twin = twin, .outer_twin = twin};
+    walk_document(&w, t, (json_t *)(uintptr_t)obj); // without `drop`, it is only read
+}
+
+struct problem_lists {
+    json_t *unknown, *type_errors;
+};
+
+static void add_to_lists(void *arg, const struct kube_schema_problem *p)
+{
+    const struct problem_lists *lists = arg;
+    json_t *list = p->owner ? lists->unknown : lists->type_errors;
+    if (json_array_size(list) < KUBE_SCHEMA_MAX_PROBLEMS)
+        json_array_append_new(list, json_string_nocheck(p->text));
 }
 
 void kube_schema_check(const struct kube_type *t, json_t *obj, bool drop, json_t *ret_unknown,
                        json_t *ret_type_errors)
 {
-    struct walk w = {.drop = drop, .unknown = ret_unknown, .type_errors = ret_type_errors};
-    if (json_is_object(obj))
-        check_object(&w, t, obj);
-    else
-        type_error(&w, obj, false, go_type_name(t, true));
-    gs_buf_finish(&w.shown);
-    gs_buf_finish(&w.go);
+    struct problem_lists lists = {ret_unknown, ret_type_errors};
+    struct walk w = {.drop = drop, .found = add_to_lists, .arg = &lists};
+    walk_document(&w, t, obj);
 }

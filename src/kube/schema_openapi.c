@@ -310,7 +310,7 @@ static void add_resource_paths(struct doc *d, const struct kube_openapi_resource
                                                "application/merge-patch+json", NULL};
     GS_AUTO_FREE char *schema = add_resource_schema(d, r);
     GS_AUTO_FREE char *api_version = api_version_of(r);
-    bool known = kube_schema_find(api_version, r->kind) != NULL;
+    const struct kube_type *t = kube_schema_find(api_version, r->kind);
     const struct operation collection[] = {
         {"get", "list", NULL},
         {"post", "post", bodies},
@@ -319,7 +319,7 @@ static void add_resource_paths(struct doc *d, const struct kube_openapi_resource
     const struct operation item[] = {
         {"get", "get", NULL},
         {"put", "put", bodies},
-        {"patch", "patch", known ? patches : free_patches},
+        {"patch", "patch", t && !t->custom ? patches : free_patches},
         {"delete", "delete", NULL},
     };
     add_path(d, r, schema, false, collection, GS_ARRAY_LEN(collection));

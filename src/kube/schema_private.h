@@ -35,10 +35,13 @@
 
 #define SHARED_TYPE(id, full_name, ...)                                                            \
     static const struct kube_field id##_fields[] = {__VA_ARGS__, {.name = NULL}};                  \
-    const struct kube_type kube_type_##id = {full_name, id##_fields}
+    const struct kube_type kube_type_##id = {full_name, id##_fields, false}
+#define CUSTOM_KIND(id, full_name, ...)                                                            \
+    static const struct kube_field id##_fields[] = {__VA_ARGS__, {.name = NULL}};                  \
+    const struct kube_type kube_type_##id = {full_name, id##_fields, true}
 #define TYPE(id, full_name, ...)                                                                   \
     static const struct kube_field id##_fields[] = {__VA_ARGS__, {.name = NULL}};                  \
-    static const struct kube_type kube_type_##id = {full_name, id##_fields}
+    static const struct kube_type kube_type_##id = {full_name, id##_fields, false}
 
 extern const struct kube_type kube_type_object_meta;
 extern const struct kube_type kube_type_label_selector;
@@ -103,3 +106,6 @@ extern const struct kube_type kube_type_resource_quota;
 extern const struct kube_type kube_type_replication_controller;
 extern const struct kube_type kube_type_controller_revision;
 extern const struct kube_type kube_type_slice_endpoint_slice;
+extern const struct kube_type kube_type_service_monitor;
+extern const struct kube_type kube_type_pod_monitor;
+extern const struct kube_type kube_type_prometheus_rule;

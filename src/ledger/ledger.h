@@ -81,13 +81,14 @@ void ledger_table_each(const struct ledger_table *t, ledger_row_fn fn, void *arg
 // --- observations: the samples of one moment ---
 
 enum ledger_series {
-    LEDGER_TARGET,  // "up" of targets that are pods
-    LEDGER_UTIL,    // percent, of whole GPUs
-    LEDGER_ACTIVE,  // 0 to 1, of MIG devices and of GPUs without LEDGER_UTIL
-    LEDGER_PRESENT, // GPUs and MIG devices that respond
-    LEDGER_PROCESS, // percent, of processes of pods
-    LEDGER_HOLDER,  // containers with a share of a GPU
-    LEDGER_ORIGIN,  // of the values of pods: the confidence
+    LEDGER_TARGET,     // "up" of targets that are pods
+    LEDGER_TARGET_POD, // kube_pod_info of the pods of GPU exporters
+    LEDGER_UTIL,       // percent, of whole GPUs
+    LEDGER_ACTIVE,     // 0 to 1, of MIG devices and of GPUs without LEDGER_UTIL
+    LEDGER_PRESENT,    // GPUs and MIG devices that respond
+    LEDGER_PROCESS,    // percent, of processes of pods
+    LEDGER_HOLDER,     // containers with a share of a GPU
+    LEDGER_ORIGIN,     // of the values of pods: the confidence
     LEDGER_POD_OWNER,
     LEDGER_REPLICASET_OWNER,
     LEDGER_JOB_OWNER,

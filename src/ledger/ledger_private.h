@@ -6,6 +6,7 @@
 #include "base/hmap.h"
 #include "base/mem.h"
 #include "ledger/ledger.h"
+#include "metrics/gpu_owner.h"
 
 #define LEDGER_MAX_TEXT    253
 #define LEDGER_MAX_DEVICES 20000   // GPUs and MIG devices of an observation
@@ -47,7 +48,7 @@ struct ledger_observation {
     const char *owner_label;                   // as in series: "label_team"
     struct gs_hmap *devices;                   // id -> struct ledger_device
     struct gs_hmap *join;                      // target and GPU -> the same
-    struct gs_hmap *targets;                   // job and instance -> pod of the target
+    struct metrics_gpu_targets *targets;       // that are pods
     struct gs_hmap *pods, *replicasets, *jobs; // namespace and name -> "kind/name" of the owner
     struct gs_hmap *pod_labels, *ns_labels;    // value of the owner label
     struct gs_hmap *node_pools, *node_machines, *nodes;

@@ -18,6 +18,7 @@ enum kept {
     MODEL,
     NODE_NAME,
     NODE,
+    RELABELED_NODE,
     HOST_NAME,
     OLD_HOST_NAME,
     POD,
@@ -26,6 +27,8 @@ enum kept {
     EXPORTED_NAMESPACE,
     POD_NAME,
     NAMESPACE_NAME,
+    OLD_POD,
+    OLD_NAMESPACE,
     ALLOCATE_MODE,
     ATTRIBUTION,
     N_KEPT
@@ -42,6 +45,7 @@ static const char *const kept_names[N_KEPT] = {
     [MODEL] = "modelName",
     [NODE_NAME] = "NodeName",
     [NODE] = "node",
+    [RELABELED_NODE] = "kubernetes_node",
     [HOST_NAME] = "hostname",
     [OLD_HOST_NAME] = "Hostname",
     [POD] = "pod",
@@ -50,6 +54,8 @@ static const char *const kept_names[N_KEPT] = {
     [EXPORTED_NAMESPACE] = "exported_namespace",
     [POD_NAME] = "PodName",
     [NAMESPACE_NAME] = "NamespaceName",
+    [OLD_POD] = "pod_name",
+    [OLD_NAMESPACE] = "pod_namespace",
     [ALLOCATE_MODE] = "AllocateMode",
     [ATTRIBUTION] = "attribution",
 };
@@ -62,10 +68,11 @@ struct sample { // about a device
 struct ledger_observation *ledger_observation_new(const char *owner)
 {
     struct ledger_observation *o = gs_alloc(sizeof(*o));
-    struct gs_hmap **const maps[] = {&o->devices,       &o->join,        &o->targets,
-                                     &o->pods,          &o->replicasets, &o->jobs,
-                                     &o->pod_labels,    &o->ns_labels,   &o->node_pools,
-                                     &o->node_machines, &o->nodes,       &o->stranded};
+    struct gs_hmap **const maps[] = {&o->devices,     &o->join,       &o->pods,
+                                     &o->replicasets, &o->jobs,       &o->pod_labels,
+                                     &o->ns_labels,   &o->node_pools, &o->node_machines,
+                                     &o->nodes,       &o->stranded};
+    o->targets = metrics_gpu_targets_new();
     for (size_t i = 0; i < GS_ARRAY_LEN(maps); i++)
         *maps[i] = gs_hmap_new(NULL);
     GS_AUTO_FREE char *label = ledger_owner_label(owner);
@@ -77,9 +84,10 @@ void ledger_observation_free(struct ledger_observation *o)
 {
     if (!o)
         return;
-    struct gs_hmap *const maps[] = {o->devices,     o->join,          o->targets,    o->pods,
-                                    o->replicasets, o->jobs,          o->pod_labels, o->ns_labels,
-                                    o->node_pools,  o->node_machines, o->nodes,      o->stranded};
+    struct gs_hmap *const maps[] = {o->devices,       o->join,       o->pods,      o->replicasets,
+                                    o->jobs,          o->pod_labels, o->ns_labels, o->node_pools,
+                                    o->node_machines, o->nodes,      o->stranded};
+    metrics_gpu_targets_free(o->targets);
     for (size_t i = 0; i < GS_ARRAY_LEN(maps); i++)
         gs_hmap_free(maps[i]);
     gs_arena_finish(&o->mem);
@@ -94,6 +102,17 @@ static struct gs_slice find_label(const struct metrics_label *l, size_t n, const
         if (gs_slice_eq_str(l[i].name, name))
             return l[i].value;
     return GS_SLICE("");
+}
+
+struct label_list {
+    const struct metrics_label *items;
+    size_t n;
+};
+
+static struct gs_slice listed_label(const void *list, const char *name)
+{
+    const struct label_list *l = list;
+    return find_label(l->items, l->n, name);
 }
 
 static const char *text_of(struct ledger_observation *o, const struct metrics_label *l, size_t n,
@@ -273,18 +292,26 @@ static struct ledger_device *new_device(struct ledger_observation *o, const stru
     return d;
 }
 
+static struct gs_slice kept_label(const void *sample, const char *name)
+{
+    const struct sample *s = sample;
+    for (size_t k = 0; k < N_KEPT; k++)
+        if (gs_streq(kept_names[k], name))
+            return gs_slice_of(s->text[k]);
+    return (struct gs_slice){0};
+}
+
 // create: the sample is about the device itself. NULL: it has not been observed.
 static struct ledger_device *device_of(struct ledger_observation *o, const struct sample *s,
                                        bool create)
 {
-    static const enum kept nodes[] = {NODE_NAME, NODE, HOST_NAME, OLD_HOST_NAME, INSTANCE};
     GS_AUTO_FREE char *join = join_key(s);
     struct ledger_device *d = gs_hmap_get_str(o->join, join);
     if (d || !create || gs_hmap_len(o->devices) >= LEDGER_MAX_DEVICES)
         return d;
-    const char *node = "";
-    for (size_t i = 0; i < GS_ARRAY_LEN(nodes) && !*node; i++)
-        node = s->text[nodes[i]];
+    const struct metrics_gpu_series series = {kept_label, s};
+    GS_AUTO_FREE char *node =
+        gs_slice_dup(metrics_gpu_node(&series, metrics_gpu_target_of(o->targets, &series)));
     GS_AUTO_FREE char *id =
         gs_format("%s" LEDGER_SEP "%s" LEDGER_SEP "%s" LEDGER_SEP "%s" LEDGER_SEP "%s", node,
                   s->text[UUID], s->text[GPU], s->text[GPU_INSTANCE], s->text[COMPUTE_INSTANCE]);
@@ -318,23 +345,17 @@ static struct ledger_holder *holder_of(struct ledger_observation *o, struct ledg
     return h;
 }
 
-// The pod of a sample of a device. Without honor_labels, a GPU without a pod has the pod of the
-// exporter, which is a label of the target.
+// The pod of a sample of a device. The texts are those of the sample.
 static bool pod_of(const struct ledger_observation *o, const struct sample *s, const char **ret_ns,
                    const char **ret_pod)
 {
-    bool exported = *s->text[EXPORTED_POD] != '\0';
-    const char *pod = s->text[exported ? EXPORTED_POD : POD];
-    const char *ns = s->text[*s->text[EXPORTED_NAMESPACE] ? EXPORTED_NAMESPACE : NAMESPACE];
-    if (!exported) {
-        const char *target = get_pair(o->targets, s->text[JOB], s->text[INSTANCE]);
-        if (gs_streq(target, pod))
-            return false;
-    }
-    if (!*pod)
+    const struct metrics_gpu_series series = {kept_label, s};
+    struct metrics_gpu_pod owner =
+        metrics_gpu_owner(&series, metrics_gpu_target_of(o->targets, &series));
+    if (!owner.pod.len)
         return false;
-    *ret_ns = *ns ? ns : "(unknown)";
-    *ret_pod = pod;
+    *ret_ns = owner.ns.len ? owner.ns.data : "(unknown)";
+    *ret_pod = owner.pod.data;
     return true;
 }
 
@@ -398,12 +419,16 @@ void ledger_observation_add(struct ledger_observation *o, enum ledger_series s,
     struct sample sample;
     if (++o->n_samples > LEDGER_MAX_SAMPLES)
         return;
-    if (s > LEDGER_TARGET && s <= LEDGER_ORIGIN)
+    const struct label_list list = {labels, n};
+    const struct metrics_gpu_series series = {listed_label, &list};
+    if (s > LEDGER_TARGET_POD && s <= LEDGER_ORIGIN)
         read_sample(&sample, labels, n, value);
     switch (s) {
     case LEDGER_TARGET:
-        put_pair(o->targets, text_of(o, labels, n, "job"), text_of(o, labels, n, "instance"),
-                 text_of(o, labels, n, "pod"));
+        metrics_gpu_targets_add(o->targets, &series);
+        break;
+    case LEDGER_TARGET_POD:
+        metrics_gpu_targets_add_pod(o->targets, &series);
         break;
     case LEDGER_UTIL:
     case LEDGER_ACTIVE:

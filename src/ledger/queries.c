@@ -47,6 +47,10 @@ char *ledger_query(enum ledger_series s, const char *owner, int64_t window_s)
         return gs_strdup("gpuscale_exporter_pod_attribution{value=\"utilization\"}");
     case LEDGER_TARGET:
         return gs_strdup("up{pod!=\"\"}");
+    case LEDGER_TARGET_POD:
+        return gs_strdup(
+            "kube_pod_info and on (namespace, pod) (up{pod!=\"\"} and on (job, instance) "
+            "DCGM_FI_DEV_FB_USED)");
     case LEDGER_POD_OWNER:
         return gs_strdup("kube_pod_owner");
     case LEDGER_REPLICASET_OWNER:

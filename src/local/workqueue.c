@@ -7,12 +7,14 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/timer.h"
+#include "base/turn.h"
 #include "kube/object.h"
 
 #define BACKOFF_FIRST_MS 50
 #define BACKOFF_LAST_MS  30000
-// Due keys are reconciled for this long; the others wait for the next turn of the loop.
-#define TURN_LIMIT_NS (20 * GS_NS_PER_MS)
+// Due keys are reconciled for this long (base/turn.h), and at least one; the others wait for the
+// next iteration of the loop.
+#define TURNS 4
 
 struct queued_key {
     char *key;
@@ -301,9 +303,12 @@ static void reconcile_key(struct local_workqueue *q, struct queued_key *i)
 static void reconcile_due_keys(void *arg)
 {
     struct local_workqueue *q = arg;
-    int64_t now = gs_mono_ns(), end_ns = now + TURN_LIMIT_NS;
-    while (q->heap_len && q->heap[1]->due_ns <= now && gs_mono_ns() < end_ns)
+    int64_t now = gs_mono_ns(), end_ns = now + TURNS * gs_turn_ns();
+    while (q->heap_len && q->heap[1]->due_ns <= now) {
         reconcile_key(q, take_first_due(q));
+        if (gs_mono_ns() >= end_ns)
+            break;
+    }
     arm_queue_timer(q);
 }
 

@@ -7,6 +7,11 @@
 
 #include <stdint.h>
 
+// Bytes of the longest label value that this program makes itself: functions of queries,
+// relabeling, labels of rules. Nested functions could otherwise double a text with each level.
+// Values that are scraped or received keep the limits of their protocols.
+#define METRICS_MAX_MADE_VALUE ((size_t)64 * 1024)
+
 struct metrics_label {
     struct gs_slice name, value;
 };

@@ -29,7 +29,9 @@ struct metrics_reader {
     size_t expect_len;
     size_t n_samples;
 
-    struct gs_slice line; // the current line
+    struct gs_slice line;    // the current line
+    struct gs_slice skipped; // the first of n_skipped long lines
+    size_t n_skipped;
     size_t number;
     size_t at; // cursor in line; the position of errors
 

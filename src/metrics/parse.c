@@ -2,6 +2,7 @@
 // Samples with their labels, over the reader.
 #include "metrics/reader.h"
 
+#include "base/mem.h"
 #include "metrics/metrics_private.h"
 
 // Whether a sample belongs to the family: by its name, or with the suffix of a histogram or
@@ -57,6 +58,10 @@ struct gs_error *metrics_parse(struct gs_slice text, enum metrics_format format,
         if (err || !more)
             break;
         err = one_sample(r, &line, &s);
+        if (err && gs_error_code(err) == GS_ELIMIT && limits && limits->skip_over_limits) {
+            gs_error_free(GS_TAKE(err));
+            continue;
+        }
         if (err || !on_sample(arg, &s))
             break;
     }

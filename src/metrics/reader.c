@@ -87,7 +87,7 @@ void metrics_reader_start(struct metrics_reader *r, struct gs_slice text, enum m
     if (r->limits.max_labels > HARD_MAX_LABELS)
         r->limits.max_labels = HARD_MAX_LABELS;
     r->seen_eof = false;
-    r->expect_len = r->n_samples = r->number = 0;
+    r->expect_len = r->n_samples = r->number = r->n_skipped = 0;
     r->family = gs_slice_make(NULL, 0);
     r->type = METRICS_UNTYPED;
 }
@@ -187,12 +187,26 @@ static struct gs_error *take_line(struct metrics_reader *r)
     size_t len = (size_t)((end ? end : r->end) - r->next);
     r->line = gs_slice_make(r->next, len);
     r->next = end ? end + 1 : r->end;
-    if (len > r->limits.max_line)
-        return gs_error_new(GS_ELIMIT, "line %zu: longer than %zu bytes", r->number,
-                            r->limits.max_line);
     if (!r->om && len && r->line.data[len - 1] == '\r')
         r->line.len--;
     return NULL;
+}
+
+static struct gs_error *long_line(struct metrics_reader *r)
+{
+    if (!r->limits.skip_over_limits)
+        return gs_error_new(GS_ELIMIT, "line %zu: longer than %zu bytes", r->number,
+                            r->limits.max_line);
+    if (!r->n_skipped++)
+        r->skipped = r->line;
+    return NULL;
+}
+
+size_t metrics_reader_skipped(const struct metrics_reader *r, struct gs_slice *ret_first)
+{
+    if (r->n_skipped)
+        *ret_first = r->skipped;
+    return r->n_skipped;
 }
 
 // In OpenMetrics an exemplar may follow with braces of its own: the quotes are counted from the
@@ -263,6 +277,27 @@ static struct gs_error *passed_over(struct metrics_reader *r)
     return NULL;
 }
 
+// Reads the next line and all of it that is not a sample. *ret_sample: the cursor is at a sample.
+static struct gs_error *next_line(struct metrics_reader *r, bool *ret_sample)
+{
+    if (*r->next == '#' && !r->seen_eof && next_known_comment(r))
+        return NULL;
+    struct gs_error *err = take_line(r);
+    if (err)
+        return err;
+    if (r->seen_eof)
+        return metrics_reader_fail(r, "unexpected text after # EOF");
+    if (r->line.len > r->limits.max_line)
+        return long_line(r);
+    metrics_reader_skip_blanks(r);
+    if (r->at == r->line.len)
+        return r->om ? metrics_reader_fail(r, "an empty line") : NULL;
+    if (metrics_reader_peek(r) == '#')
+        return metrics_reader_comment(r);
+    *ret_sample = true;
+    return NULL;
+}
+
 struct gs_error *metrics_reader_next(struct metrics_reader *r, struct metrics_line *ret,
                                      bool *ret_more)
 {
@@ -273,35 +308,14 @@ struct gs_error *metrics_reader_next(struct metrics_reader *r, struct metrics_li
             r->expect_len = 0;
             return count_sample(r, ret_more);
         }
-        struct gs_error *err;
-        if (*r->next == '#' && !r->seen_eof && next_known_comment(r)) {
+        bool sample = false;
+        struct gs_error *err = next_line(r, &sample);
+        if (!err && !sample)
             err = passed_over(r);
-            if (err)
-                return err;
-            continue;
-        }
-        err = take_line(r);
         if (err)
             return err;
-        if (r->seen_eof)
-            return metrics_reader_fail(r, "unexpected text after # EOF");
-        metrics_reader_skip_blanks(r);
-        if (r->at == r->line.len) {
-            if (r->om)
-                return metrics_reader_fail(r, "an empty line");
-            err = passed_over(r);
-            if (err)
-                return err;
+        if (!sample)
             continue;
-        }
-        if (metrics_reader_peek(r) == '#') {
-            err = metrics_reader_comment(r);
-            if (!err)
-                err = passed_over(r);
-            if (err)
-                return err;
-            continue;
-        }
         r->expect_len = 0;
         err = read_sample_line(r, &line);
         if (err)

@@ -35,6 +35,9 @@ struct metrics_limits {
     size_t max_labels;          // 0: 64
     size_t max_samples;         // 0: none
     size_t max_name, max_value; // bytes of a label's name and value, 0: none
+    // Lines over max_line are left out and counted; metrics_parse also leaves out those with more
+    // than max_labels. Otherwise they are errors.
+    bool skip_over_limits;
 };
 
 // on_sample returns false to stop. A malformed line is GS_EINVAL "line 12, column 7: …".
@@ -79,6 +82,7 @@ struct metrics_metadata {
     bool escaped_quotes;                // OpenMetrics: help has \" for a quote
     enum metrics_type type;
     const char *type_name; // "gauge", "unknown" …
+    size_t number;         // 1-based line
 };
 
 struct metrics_reader;
@@ -91,7 +95,7 @@ void metrics_reader_start(struct metrics_reader *r, struct gs_slice text, enum m
                           const struct metrics_limits *limits);
 // Reads the next sample line. *ret_more is false at the end of the text. A malformed line is
 // GS_EINVAL "line 12, column 7: …". The identity is checked only by metrics_reader_labels, because
-// a cached identity was checked before.
+// a cached identity was checked before. GS_ELIMIT: a line over max_line, more than max_samples.
 struct gs_error *metrics_reader_next(struct metrics_reader *r, struct metrics_line *ret,
                                      bool *ret_more);
 // Sets the expected identity of the next line, from the same position of the last text. If it
@@ -99,7 +103,8 @@ struct gs_error *metrics_reader_next(struct metrics_reader *r, struct metrics_li
 // metrics_reader_next. len 0: none.
 void metrics_reader_expect(struct metrics_reader *r, uint64_t hash, size_t len);
 // The labels of the current line, __name__ first, unescaped; valid until the next call. Names and
-// values must be UTF-8; duplicates are an error; max_labels and the length limits apply. As in
+// values must be UTF-8; duplicates are an error; the length limits apply. GS_ELIMIT: more than
+// max_labels; the reader can continue with the next line. As in
 // Prometheus 3, le of a histogram and quantile of a summary are normalized ("1.0").
 struct gs_error *metrics_reader_labels(struct metrics_reader *r, const struct metrics_line *line,
                                        const struct metrics_label **ret, size_t *ret_n);
@@ -118,6 +123,9 @@ struct gs_error *metrics_read_text(struct gs_slice text,
                                    void (*on_sample)(void *arg, const struct metrics_line *line,
                                                      const struct metrics_label *labels, size_t n),
                                    void *arg);
+// The number of lines of the text that skip_over_limits has left out. *ret_first: the first of
+// them, if there is one.
+size_t metrics_reader_skipped(const struct metrics_reader *r, struct gs_slice *ret_first);
 // Called during long runs of lines that are not samples; false ends the text with GS_ECONFLICT.
 // NULL: none.
 void metrics_reader_on_long_run(struct metrics_reader *r, bool (*fn)(void *arg), void *arg);

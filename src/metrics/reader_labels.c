@@ -103,7 +103,8 @@ static struct gs_error *append_label(struct metrics_reader *r, bool exemplar, si
                                      struct metrics_label l)
 {
     if (*n > r->limits.max_labels)
-        return metrics_reader_fail(r, "too many labels");
+        return gs_error_new(GS_ELIMIT, "line %zu: more than %zu labels", r->number,
+                            r->limits.max_labels);
     if (r->limits.max_name && l.name.len > r->limits.max_name)
         return metrics_reader_fail(r, "the label name is too long");
     if (r->limits.max_value && l.value.len > r->limits.max_value)

@@ -249,7 +249,7 @@ static void remember_line(struct metrics_reader *r, const struct metrics_metadat
 
 static struct gs_error *take_metadata(struct metrics_reader *r, struct gs_slice keyword)
 {
-    struct metrics_metadata m = {.escaped_quotes = r->om};
+    struct metrics_metadata m = {.escaped_quotes = r->om, .number = r->number};
     metrics_reader_skip_blanks(r);
     struct gs_error *err = take_family(r, &m.family);
     if (err)

@@ -26,7 +26,6 @@ struct nodes_sum {
 void nodes_sum_init(struct nodes_sum *sum);
 void nodes_sum_finish(struct nodes_sum *sum);
 void nodes_sum_of_pod(struct nodes_sum *sum, const json_t *pod); // requests of the pod
-int64_t nodes_milli_of(const json_t *quantity);                  // 0 if it is none; saturates
 
 // --- interned texts ---
 

@@ -134,6 +134,52 @@ json_t *nodes_pool_template(const struct nodes_pool *p, const char *name)
     return node;
 }
 
+// --- explanations ---
+
+json_t *nodes_pool_json(const struct nodes_pool *p)
+{
+    json_t *o = json_object();
+    codec_json_set_str(o, "name", p->name);
+    codec_json_set_int(o, "max", (int64_t)p->max);
+    codec_json_set_int(o, "gpus", (int64_t)p->gpus);
+    codec_json_set_str(o, "gpuResource", p->gpu_resource);
+    json_object_set_new(o, "node", nodes_pool_template(p, NULL));
+    return o;
+}
+
+json_t *nodes_pools_json(const struct nodes_pool *pools, size_t n)
+{
+    json_t *out = json_array();
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(out, nodes_pool_json(&pools[i]));
+    return out;
+}
+
+static bool keeps_off(const char *effect)
+{
+    return gs_streq(effect, "NoSchedule") || gs_streq(effect, "NoExecute");
+}
+
+bool nodes_pool_attracts(const json_t *pool, const json_t *requests)
+{
+    const char *resource = codec_json_str(pool, "gpuResource", NULL);
+    size_t i;
+    json_t *taint;
+    if (codec_json_int(pool, 0, "gpus", NULL) <= 0 ||
+        (resource && codec_json_int(requests, 0, resource, NULL) > 0))
+        return false;
+    json_array_foreach (codec_json_get(pool, "node", "spec", "taints", NULL), i, taint)
+        if (keeps_off(codec_json_str(taint, "effect", NULL)))
+            return false;
+    return true;
+}
+
+bool nodes_is_embedded(const json_t *node)
+{
+    const char *version = codec_json_str(node, "status", "nodeInfo", "kubeletVersion", NULL);
+    return version && strstr(version, "-gpuscale.");
+}
+
 // --- checks ---
 
 void nodes_findings_finish(struct nodes_findings *f)
@@ -209,9 +255,25 @@ static void check_currency(const struct nodes_pool *first, const struct nodes_po
                        p->where, p->name, p->currency, first->name, first->currency));
 }
 
+// The Cluster Autoscaler, too, adds such machines for pods that request no GPU.
+static void check_attraction(const struct nodes_pool *p, struct nodes_findings *f)
+{
+    if (!p->gpus || !p->max)
+        return;
+    for (size_t i = 0; i < p->n_taints; i++)
+        if (keeps_off(p->taints[i].effect))
+            return;
+    find(
+        f, NODES_WARNING,
+        gs_format("%s: pool %s has GPUs and no taint: pods that request no GPU run there, too, and "
+                  "make it grow; the taint " NODES_GPU_TAINT " keeps them off",
+                  p->where, p->name));
+}
+
 static void check_pool(const struct nodes_pool *p, bool needs_price, struct nodes_findings *f)
 {
     check_labels(p, f);
+    check_attraction(p, f);
     if (needs_price && !p->has_price)
         find(f, NODES_WARNING,
              gs_format("%s: pool %s has no price: the policy \"cost\" uses it only if no pool with "

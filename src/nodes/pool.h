@@ -119,6 +119,17 @@ const char *nodes_pool_label(const json_t *node); // the first that is set; NULL
 // A v1 Node as a new machine of the pool has it: labels, taints, capacity, ready; new reference.
 // name NULL: a name for simulations.
 json_t *nodes_pool_template(const struct nodes_pool *pool, const char *name);
+// A pool as {"name", "max", "gpus", "gpuResource", "node": nodes_pool_template()}, and an array of
+// them, for those who explain why a pod waits; new references.
+json_t *nodes_pool_json(const struct nodes_pool *pool);
+json_t *nodes_pools_json(const struct nodes_pool *pools, size_t n);
+// Whether pods without GPU requests land on the GPU machines of this pool: it has no taint that
+// keeps them off. pool: an element of nodes_pools_json().
+bool nodes_pool_attracts(const json_t *pool, const json_t *requests);
+// The taint of GPU nodes on GKE and AKS, which pods with GPU requests tolerate by admission.
+#define NODES_GPU_TAINT "nvidia.com/gpu=present:NoSchedule"
+bool nodes_is_embedded(const json_t *node); // a node of gpuscale up
+
 char *nodes_pool_provider_id(const struct nodes_pool *pool, const char *name) GS_MUST_USE;
 
 // --- checks of pools that are well-formed ---
@@ -135,6 +146,7 @@ struct nodes_findings {
 };
 void nodes_findings_finish(struct nodes_findings *f);
 
-// needs_price: the policy compares prices. Errors: GPU labels without GPUs. Warnings: no price,
-// prices in several currencies, taints that no GPU pod tolerates by default …
+// needs_price: the policy compares prices. Errors: GPU labels without GPUs, prices in several
+// currencies. Warnings: no price, a taint that the pods do not tolerate, GPU machines without a
+// taint.
 void nodes_pools_check(const struct nodes_pools *p, bool needs_price, struct nodes_findings *ret);

@@ -5,6 +5,7 @@
 #include "base/num.h"
 #include "base/option.h"
 #include "nvmlsim/nvml_calls.h"
+#include "nvmlsim/nvml_unsupported.h"
 #include "nvmlsim/nvmlsim_private.h"
 
 #include <dirent.h>
@@ -89,6 +90,10 @@ static struct gs_error *check_call(const char *call)
 #define CALL_NAME(name, arguments) #name,
         NVML_CALLS(CALL_NAME)
 #undef CALL_NAME
+#define UNSUPPORTED_NAME(name) #name,
+            NVML_UNSUPPORTED_OF_DEVICE(UNSUPPORTED_NAME)
+                NVML_UNSUPPORTED_OF_SYSTEM(UNSUPPORTED_NAME)
+#undef UNSUPPORTED_NAME
     };
     if (gs_streq(call, "*"))
         return NULL;

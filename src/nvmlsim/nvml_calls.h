@@ -284,6 +284,17 @@ typedef struct {
 } nvmlGpmMetricsGet_t;
 NVML_LAYOUT(nvmlGpmMetricsGet_t, 24, sample2, 16);
 
+typedef struct {
+    uint32_t sessionsCount, averageFPS, averageLatency;
+} nvmlFBCStats_t;
+NVML_LAYOUT(nvmlFBCStats_t, 12, averageLatency, 8);
+
+typedef struct {
+    uint32_t version;
+    char branch[80];
+} nvmlSystemDriverBranchInfo_v1_t;
+NVML_LAYOUT(nvmlSystemDriverBranchInfo_v1_t, 84, branch, 4);
+
 // --- return codes ---
 
 // The return codes of NVML: number, name after NVML_ERROR_, text of nvmlErrorString. And the calls
@@ -493,6 +504,57 @@ enum nvml_code {
     X(nvmlGpmSampleFree, (nvmlGpmSample_t sample))                                                 \
     X(nvmlGpmSampleGet, (nvmlDevice_t device, nvmlGpmSample_t sample))                             \
     X(nvmlGpmMigSampleGet, (nvmlDevice_t device, unsigned gpu_instance, nvmlGpmSample_t sample))   \
+    X(nvmlDeviceGetBoardId, (nvmlDevice_t device, unsigned *id))                                   \
+    X(nvmlDeviceGetBoardPartNumber, (nvmlDevice_t device, char *number, unsigned length))          \
+    X(nvmlDeviceGetVbiosVersion, (nvmlDevice_t device, char *version, unsigned length))            \
+    X(nvmlDeviceGetInforomImageVersion, (nvmlDevice_t device, char *version, unsigned length))     \
+    X(nvmlDeviceGetInforomVersion,                                                                 \
+      (nvmlDevice_t device, int object, char *version, unsigned length))                           \
+    X(nvmlDeviceGetGspFirmwareVersion, (nvmlDevice_t device, char *version))                       \
+    X(nvmlDeviceGetGspFirmwareMode,                                                                \
+      (nvmlDevice_t device, unsigned *enabled, unsigned *by_default))                              \
+    X(nvmlDeviceGetModuleId, (nvmlDevice_t device, unsigned *id))                                  \
+    X(nvmlDeviceGetMultiGpuBoard, (nvmlDevice_t device, unsigned *is_multi))                       \
+    X(nvmlDeviceOnSameBoard, (nvmlDevice_t device, nvmlDevice_t other, int *same))                 \
+    X(nvmlDeviceGetTopologyCommonAncestor, (nvmlDevice_t device, nvmlDevice_t other, int *level))  \
+    X(nvmlDeviceGetCpuAffinity, (nvmlDevice_t device, unsigned size, unsigned long *cpus))         \
+    X(nvmlDeviceGetBusType, (nvmlDevice_t device, int *type))                                      \
+    X(nvmlDeviceGetIrqNum, (nvmlDevice_t device, unsigned *irq))                                   \
+    X(nvmlDeviceGetGpuMaxPcieLinkGeneration, (nvmlDevice_t device, unsigned *generation))          \
+    X(nvmlDeviceGetPcieLinkMaxSpeed, (nvmlDevice_t device, unsigned *speed))                       \
+    X(nvmlDeviceGetPcieSpeed, (nvmlDevice_t device, unsigned *mbps))                               \
+    X(nvmlDeviceGetNumGpuCores, (nvmlDevice_t device, unsigned *cores))                            \
+    X(nvmlDeviceGetMemoryBusWidth, (nvmlDevice_t device, unsigned *bits))                          \
+    X(nvmlDeviceGetDefaultEccMode, (nvmlDevice_t device, int *mode))                               \
+    X(nvmlDeviceGetDisplayMode, (nvmlDevice_t device, int *mode))                                  \
+    X(nvmlDeviceGetDisplayActive, (nvmlDevice_t device, int *active))                              \
+    X(nvmlDeviceGetPowerManagementMode, (nvmlDevice_t device, int *mode))                          \
+    X(nvmlDeviceGetPowerSource, (nvmlDevice_t device, unsigned *source))                           \
+    X(nvmlDeviceGetPowerState, (nvmlDevice_t device, int *state))                                  \
+    X(nvmlDeviceGetSupportedPerformanceStates, (nvmlDevice_t device, int *states, unsigned size))  \
+    X(nvmlDeviceGetSupportedMemoryClocks, (nvmlDevice_t device, unsigned *count, unsigned *mhz))   \
+    X(nvmlDeviceGetSupportedGraphicsClocks,                                                        \
+      (nvmlDevice_t device, unsigned memory_mhz, unsigned *count, unsigned *mhz))                  \
+    X(nvmlDeviceGetDefaultApplicationsClock, (nvmlDevice_t device, int type, unsigned *mhz))       \
+    X(nvmlDeviceGetMaxCustomerBoostClock, (nvmlDevice_t device, int type, unsigned *mhz))          \
+    X(nvmlDeviceGetAdaptiveClockInfoStatus, (nvmlDevice_t device, unsigned *status))               \
+    X(nvmlDeviceGetSupportedClocksEventReasons,                                                    \
+      (nvmlDevice_t device, unsigned long long *reasons))                                          \
+    X(nvmlDeviceGetSupportedClocksThrottleReasons,                                                 \
+      (nvmlDevice_t device, unsigned long long *reasons))                                          \
+    X(nvmlDeviceGetAccountingBufferSize, (nvmlDevice_t device, unsigned *size))                    \
+    X(nvmlDeviceGetAccountingPids, (nvmlDevice_t device, unsigned *count, unsigned *pids))         \
+    X(nvmlDeviceGetEncoderCapacity, (nvmlDevice_t device, int type, unsigned *percent))            \
+    X(nvmlDeviceGetEncoderStats,                                                                   \
+      (nvmlDevice_t device, unsigned *sessions, unsigned *fps, unsigned *latency_us))              \
+    X(nvmlDeviceGetEncoderSessions, (nvmlDevice_t device, unsigned *count, void *sessions))        \
+    X(nvmlDeviceGetFBCStats, (nvmlDevice_t device, nvmlFBCStats_t * stats))                        \
+    X(nvmlDeviceGetFBCSessions, (nvmlDevice_t device, unsigned *count, void *sessions))            \
+    X(nvmlGpmQueryIfStreamingEnabled, (nvmlDevice_t device, unsigned *state))                      \
+    X(nvmlGetExcludedDeviceCount, (unsigned *count))                                               \
+    X(nvmlUnitGetCount, (unsigned *count))                                                         \
+    X(nvmlSystemGetHicVersion, (unsigned *count, void *entries))                                   \
+    X(nvmlSystemGetDriverBranch, (nvmlSystemDriverBranchInfo_v1_t * info, unsigned length))        \
     X(nvmlGpmMetricsGet, (nvmlGpmMetricsGet_t * request))
 
 #define NVML_PROTOTYPE(name, arguments) nvmlReturn_t name arguments;

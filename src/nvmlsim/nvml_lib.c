@@ -325,8 +325,8 @@ unsigned nvmlsim_driver_branch(struct nvmlsim_shm_segment *seg)
     return (unsigned)set % 1000;
 }
 
-static nvmlReturn_t give_version(const struct nvml_call *c, const char *before, char *version,
-                                 unsigned length)
+nvmlReturn_t nvmlsim_give_driver_version(const struct nvml_call *c, const char *before,
+                                         char *version, unsigned length)
 {
     char text[80];
     snprintf(text, sizeof(text), "%s%u." NVMLSIM_DRIVER_MINOR, before,
@@ -337,13 +337,13 @@ static nvmlReturn_t give_version(const struct nvml_call *c, const char *before, 
 NVML_API nvmlReturn_t nvmlSystemGetDriverVersion(char *version, unsigned length)
 {
     NVML_CALL c = nvmlsim_call_system(__func__, version != NULL);
-    return c.rc ? c.rc : give_version(&c, "", version, length);
+    return c.rc ? c.rc : nvmlsim_give_driver_version(&c, "", version, length);
 }
 
 NVML_API nvmlReturn_t nvmlSystemGetNVMLVersion(char *version, unsigned length)
 {
     NVML_CALL c = nvmlsim_call_system(__func__, version != NULL);
-    return c.rc ? c.rc : give_version(&c, "12.", version, length);
+    return c.rc ? c.rc : nvmlsim_give_driver_version(&c, "12.", version, length);
 }
 
 static nvmlReturn_t cuda_version(const char *fn, int *version)

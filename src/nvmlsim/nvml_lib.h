@@ -56,6 +56,10 @@ nvmlDevice_t nvmlsim_device_handle(unsigned gpu, unsigned timeline);
 // Copies a string with its NUL; INSUFFICIENT_SIZE if it does not fit.
 nvmlReturn_t nvmlsim_give_text(char *dst, unsigned size, const char *text);
 
+// The version of the driver after the text `before`.
+nvmlReturn_t nvmlsim_give_driver_version(const struct nvml_call *c, const char *before,
+                                         char *version, unsigned length);
+
 static inline bool nvmlsim_device_is_mig(const struct nvml_call *c)
 {
     return c->device->timeline > 0;

@@ -39,7 +39,8 @@ struct nvmlsim_model {
     uint32_t sms;
     uint32_t idle_w, max_w;
     uint32_t sm_idle_mhz, sm_max_mhz, mem_idle_mhz, mem_max_mhz;
-    uint32_t arch; // enum nvmlsim_arch
+    uint32_t bus_bits; // width of the memory bus; 0: unknown
+    uint32_t arch;     // enum nvmlsim_arch
     uint32_t cc_major, cc_minor;
     uint32_t brand; // nvmlBrandType_t
     uint32_t pci_device_id;
@@ -122,7 +123,7 @@ struct gs_error *nvmlsim_model_resolve(const struct nvmlsim_gpu_spec *g, struct 
 // flock() on the segment, which shows whether a segment is in use.
 
 #define NVMLSIM_SHM_MAGIC        0x4753494d30315047ULL
-#define NVMLSIM_SHM_VERSION      5
+#define NVMLSIM_SHM_VERSION      6
 #define NVMLSIM_SHM_PROCESSES    128
 #define NVMLSIM_SHM_RESERVATIONS 256
 #define NVMLSIM_SHM_BUCKETS      128 // power of two

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/turn.h"
 
 #define DEFAULT_LOOKBACK_MS INT64_C(300000)
 #define DEFAULT_STEP_MS     INT64_C(60000)
@@ -117,7 +118,7 @@ static struct promql_eval *eval_new(struct promql_engine *e, const struct promql
     ev->metadata[1] = tsdb_symbol_find(tsdb_symbols(e->db), GS_SLICE("__unit__"));
     int64_t now_ns = gs_mono_ns();
     ev->deadline_ns = now_ns + cfg->timeout_ms * GS_NS_PER_MS;
-    ev->turn_ns = e->pause ? now_ns + GS_TURN_NS : INT64_MAX;
+    ev->turn_ns = e->pause ? now_ns + gs_turn_ns() : INT64_MAX;
     return ev;
 }
 

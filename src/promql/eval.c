@@ -4,8 +4,13 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/turn.h"
 
 #include <math.h>
+
+// The part of the memory of a query that texts of its labels may take. The table of the texts has
+// them a second time, outside of the arena.
+enum { OWN_TEXTS = 8 };
 
 // --- what nodes need ---
 
@@ -36,7 +41,7 @@ static struct gs_error *pause_query(struct promql_eval *ev)
     struct promql_engine *e = ev->engine;
     if (!e->pause(e->pause_arg))
         return gs_error_new(GS_EUNAVAIL, "query was canceled in expression evaluation");
-    ev->turn_ns = gs_mono_ns() + GS_TURN_NS;
+    ev->turn_ns = gs_mono_ns() + gs_turn_ns();
     return NULL;
 }
 
@@ -54,7 +59,7 @@ struct gs_error *promql_eval_check_time(struct promql_eval *ev)
     int64_t now_ns = gs_mono_ns();
     if (now_ns > ev->deadline_ns)
         return gs_error_new(GS_ETIMEOUT, "query timed out in expression evaluation");
-    return now_ns > ev->turn_ns ? pause_query(ev) : NULL;
+    return now_ns >= ev->turn_ns ? pause_query(ev) : NULL;
 }
 
 struct gs_error *promql_eval_count(struct promql_eval *ev, size_t samples)
@@ -169,6 +174,10 @@ struct gs_error *promql_eval_intern(struct promql_eval *ev, struct gs_slice text
     if (!copy)
         return gs_error_new(GS_ELIMIT, "query needs more than its limit of %zu bytes of memory",
                             ev->cfg.max_bytes);
+    if (text.len > ev->cfg.max_bytes / OWN_TEXTS - ev->own_bytes)
+        return gs_error_new(GS_ELIMIT, "query creates more than its limit of %zu bytes of labels",
+                            ev->cfg.max_bytes / OWN_TEXTS);
+    ev->own_bytes += text.len;
     gs_grow(&ev->own_texts, &ev->own_cap, ev->n_own, sizeof(*ev->own_texts));
     ev->own_texts[ev->n_own++] = gs_slice_make(copy, text.len);
     gs_hmap_put(ev->own_symbols, text, (void *)(uintptr_t)ev->n_own);
@@ -275,12 +284,12 @@ void promql_eval_print_labels(const struct promql_eval *ev, struct tsdb_labels l
 // --- equal label sets ---
 
 static struct gs_error *merge_into(struct promql_series *into, const struct promql_series *s,
-                                   size_t n_steps, bool strict, const char *conflict)
+                                   size_t n_steps, const char *conflict)
 {
     for (size_t i = 0; i < n_steps; i++) {
-        if (promql_absent(s->v[i]) && !strict)
+        if (promql_absent(s->v[i]))
             continue;
-        if (strict || !promql_absent(into->v[i]))
+        if (!promql_absent(into->v[i]))
             return gs_error_new(GS_ECONFLICT, "%s",
                                 conflict ? conflict
                                          : "vector cannot contain metrics with the same labelset");
@@ -290,7 +299,7 @@ static struct gs_error *merge_into(struct promql_series *into, const struct prom
 }
 
 struct gs_error *promql_eval_merge_equal(struct promql_eval *ev, struct promql_matrix *m,
-                                         bool strict, const char *conflict)
+                                         const char *conflict)
 {
     size_t cap = 16;
     while (cap < m->n * 2)
@@ -304,8 +313,7 @@ struct gs_error *promql_eval_merge_equal(struct promql_eval *ev, struct promql_m
         while (table[at] && !tsdb_labels_equal(m->series[table[at] - 1].labels, l))
             at = (at + 1) & (cap - 1);
         if (table[at]) {
-            err =
-                merge_into(&m->series[table[at] - 1], &m->series[i], m->n_steps, strict, conflict);
+            err = merge_into(&m->series[table[at] - 1], &m->series[i], m->n_steps, conflict);
             continue;
         }
         m->series[kept] = m->series[i];
@@ -315,11 +323,6 @@ struct gs_error *promql_eval_merge_equal(struct promql_eval *ev, struct promql_m
         m->set = NULL;
     m->n = kept;
     return err;
-}
-
-struct gs_error *promql_eval_check_unique(struct promql_eval *ev, struct promql_matrix *m)
-{
-    return promql_eval_merge_equal(ev, m, true, NULL);
 }
 
 // *ret_done: the label sets without names are cached, and all differ.
@@ -361,7 +364,7 @@ static bool same_metadata(const struct promql_eval *ev, struct tsdb_labels a, st
     return true;
 }
 
-static struct gs_error *drop_names(struct promql_eval *ev, struct promql_matrix *m, bool strict)
+struct gs_error *promql_eval_drop_names(struct promql_eval *ev, struct promql_matrix *m)
 {
     bool done = false;
     if (promql_features() & PROMQL_DELAYED_NAMES) {
@@ -382,12 +385,7 @@ static struct gs_error *drop_names(struct promql_eval *ev, struct promql_matrix 
         if (err)
             return err;
     }
-    return same ? NULL : promql_eval_merge_equal(ev, m, strict, NULL);
-}
-
-struct gs_error *promql_eval_drop_names(struct promql_eval *ev, struct promql_matrix *m)
-{
-    return drop_names(ev, m, false);
+    return same ? NULL : promql_eval_merge_equal(ev, m, NULL);
 }
 
 struct gs_error *promql_eval_drop_delayed(struct promql_eval *ev, struct promql_matrix *m)
@@ -405,7 +403,7 @@ struct gs_error *promql_eval_drop_delayed(struct promql_eval *ev, struct promql_
     if (!any)
         return NULL;
     m->set = NULL;
-    return promql_eval_merge_equal(ev, m, false, NULL);
+    return promql_eval_merge_equal(ev, m, NULL);
 }
 
 // --- calls ---
@@ -478,7 +476,7 @@ static struct gs_error *eval_rollup(struct promql_eval *ev, const struct promql_
     struct promql_matrix m = {0};
     struct gs_error *err = promql_eval_rollup(ev, n->u.call.fn, n, &m);
     if (!err && !n->u.call.fn->keep_name)
-        err = drop_names(ev, &m, true);
+        err = promql_eval_drop_names(ev, &m);
     *ret = m;
     return err;
 }

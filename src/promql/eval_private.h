@@ -39,9 +39,6 @@ struct gs_error *promql_eval_labels(const struct promql_eval *ev, const struct t
 // Copies the set and sets one label (value TSDB_SYMBOL_EMPTY: removes it). The copy is sorted.
 struct gs_error *promql_eval_with_label(struct promql_eval *ev, struct tsdb_labels from,
                                         uint32_t name, uint32_t value, struct tsdb_labels *ret);
-// Fails with "vector cannot contain metrics with the same labelset" if two series have equal
-// labels.
-struct gs_error *promql_eval_check_unique(struct promql_eval *ev, struct promql_matrix *m);
 // Warns about a sort function in a range query, whose results are ordered by labels.
 void promql_annotate_ranged_sort(struct promql_eval *ev, const struct promql_node *call);
 // A range function over call's range argument, with call's scalar arguments.
@@ -51,7 +48,7 @@ struct gs_error *promql_eval_rollup(struct promql_eval *ev, const struct promql_
 struct gs_error *promql_eval_sample_times(struct promql_eval *ev,
                                           const struct promql_node *selector,
                                           struct promql_matrix *ret);
-// Removes the metric names, then checks as promql_eval_check_unique.
+// Removes the metric names, then merges series with equal labels as promql_eval_merge_equal.
 struct gs_error *promql_eval_drop_names(struct promql_eval *ev, struct promql_matrix *m);
 // Removes the names that are still there because of PROMQL_DELAYED_NAMES.
 struct gs_error *promql_eval_drop_delayed(struct promql_eval *ev, struct promql_matrix *m);
@@ -184,6 +181,7 @@ struct promql_eval {
     struct gs_hmap *own_symbols; // text -> index + 1
     struct gs_slice *own_texts;  // by index; in the arena
     size_t n_own, own_cap;
+    size_t own_bytes; // of these texts
     // __type__ and __unit__, which are removed with the metric name. TSDB_NO_SYMBOL: not in use
     uint32_t metadata[2];
     size_t samples, work;
@@ -230,10 +228,10 @@ void promql_eval_compact(struct promql_matrix *m);
 // Removes __name__, __type__ and __unit__.
 struct gs_error *promql_eval_without_name(struct promql_eval *ev, struct tsdb_labels l,
                                           struct tsdb_labels *ret);
-// Merges series with equal labels. Two values at one step are an error with the text `conflict`
-// (NULL: Prometheus' text about equal label sets). strict: equal labels are always an error.
+// Merges series with equal labels, such as those of a renamed metric. Two values at one step are an
+// error with the text `conflict` (NULL: Prometheus' text about equal label sets).
 struct gs_error *promql_eval_merge_equal(struct promql_eval *ev, struct promql_matrix *m,
-                                         bool strict, const char *conflict);
+                                         const char *conflict);
 // Prints {a="b", c="d"} as Prometheus does.
 void promql_eval_print_labels(const struct promql_eval *ev, struct tsdb_labels l,
                               struct gs_buf *out);

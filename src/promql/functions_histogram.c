@@ -371,7 +371,7 @@ struct gs_error *promql_special_histogram_quantiles(struct promql_eval *ev,
         note_forced(&h, call->u.call.args[0], &forced);
     if (!err)
         err = promql_eval_drop_names(ev, ret);
-    return err ? err : promql_eval_merge_equal(ev, ret, false, NULL);
+    return err ? err : promql_eval_merge_equal(ev, ret, NULL);
 }
 
 struct gs_error *promql_special_histogram_fraction(struct promql_eval *ev,

@@ -8,6 +8,8 @@
 
 #include <ctype.h>
 
+enum { WORK_OF_LABELS = 64 }; // making a label set takes as long as reading so many values
+
 static struct gs_slice string_arg(const struct promql_node *call, size_t i)
 {
     const struct promql_node *n = call->u.call.args[i];
@@ -39,6 +41,12 @@ static struct gs_error *set_label(struct promql_eval *ev, struct promql_series *
     return err ? err : promql_eval_with_label(ev, s->labels, n, v, &s->labels);
 }
 
+static struct gs_error *value_too_long(const char *function)
+{
+    return gs_error_new(GS_ELIMIT, "%s() makes a label value of more than %zu bytes", function,
+                        METRICS_MAX_MADE_VALUE);
+}
+
 static struct gs_error *check_name(struct gs_slice name, const char *what, const char *function)
 {
     if (name.len && codec_utf8_valid_prefix(name) == name.len)
@@ -51,17 +59,21 @@ static struct gs_error *replace_in(struct promql_eval *ev, struct promql_matrix 
                                    const struct promql_node *call, const struct tsdb_regex *regex)
 {
     struct gs_slice dst = string_arg(call, 1), replacement = string_arg(call, 2);
-    GS_AUTO_BUF struct gs_buf value = {0};
+    GS_AUTO_BUF struct gs_buf value = {.limit = METRICS_MAX_MADE_VALUE};
     for (size_t i = 0; i < m->n; i++) {
         gs_buf_clear(&value);
         struct gs_slice src = label_of(ev, m->series[i].labels, string_arg(call, 3));
         if (!tsdb_regex_expand(regex, src, replacement, &value))
             continue;
-        struct gs_error *err = set_label(ev, &m->series[i], dst, gs_buf_slice(&value));
+        struct gs_error *err = value.overflow
+                                   ? value_too_long("label_replace")
+                                   : set_label(ev, &m->series[i], dst, gs_buf_slice(&value));
+        if (!err)
+            err = promql_eval_work(ev, WORK_OF_LABELS + src.len + value.len);
         if (err)
             return err;
     }
-    return promql_eval_merge_equal(ev, m, false, NULL);
+    return promql_eval_merge_equal(ev, m, NULL);
 }
 
 struct gs_error *promql_special_label_replace(struct promql_eval *ev,
@@ -70,9 +82,7 @@ struct gs_error *promql_special_label_replace(struct promql_eval *ev,
 {
     struct gs_slice pattern = string_arg(call, 4);
     struct tsdb_regex *regex;
-    struct gs_error *err = promql_regex_check(pattern);
-    if (!err)
-        err = tsdb_regex_new(pattern, &regex);
+    struct gs_error *err = tsdb_regex_new(pattern, &regex);
     if (err) {
         gs_error_free(err);
         return gs_error_new(GS_ECONFLICT,
@@ -101,7 +111,7 @@ struct gs_error *promql_special_label_join(struct promql_eval *ev, const struct 
     struct promql_matrix m = {0};
     if (!err)
         err = promql_eval_node(ev, call->u.call.args[0], &m);
-    GS_AUTO_BUF struct gs_buf value = {0};
+    GS_AUTO_BUF struct gs_buf value = {.limit = METRICS_MAX_MADE_VALUE};
     for (size_t i = 0; i < m.n && !err; i++) {
         gs_buf_clear(&value);
         for (size_t k = 3; k < call->u.call.n_args; k++) {
@@ -109,10 +119,13 @@ struct gs_error *promql_special_label_join(struct promql_eval *ev, const struct 
                 gs_buf_add_slice(&value, separator);
             gs_buf_add_slice(&value, label_of(ev, m.series[i].labels, string_arg(call, k)));
         }
-        err = set_label(ev, &m.series[i], dst, gs_buf_slice(&value));
+        err = value.overflow ? value_too_long("label_join")
+                             : set_label(ev, &m.series[i], dst, gs_buf_slice(&value));
+        if (!err)
+            err = promql_eval_work(ev, WORK_OF_LABELS + value.len);
     }
     if (!err)
-        err = promql_eval_merge_equal(ev, &m, false, NULL);
+        err = promql_eval_merge_equal(ev, &m, NULL);
     if (!err)
         *ret = m;
     return err;

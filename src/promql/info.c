@@ -329,7 +329,7 @@ static struct gs_error *enrich(struct enrichment *e, const struct promql_node *s
     e->ignored = ignored;
     for (size_t i = 0; i < e->base.n && !err; i++)
         err = enrich_series(e, i, ret);
-    return err ? err : promql_eval_merge_equal(e->ev, ret, false, NULL);
+    return err ? err : promql_eval_merge_equal(e->ev, ret, NULL);
 }
 
 static struct gs_error *data_matchers(struct enrichment *e, const struct promql_node *labels)

@@ -73,7 +73,7 @@ struct gs_error *promql_eval_sets(struct promql_eval *ev, const struct promql_no
     if (!err && n->u.binary.op == PROMQL_OR) {
         promql_eval_compact(&b);
         err = both(ev, &a, &b, ret);
-        return err ? err : promql_eval_merge_equal(ev, ret, false, NULL);
+        return err ? err : promql_eval_merge_equal(ev, ret, NULL);
     }
     promql_eval_compact(&a);
     *ret = a;
@@ -355,7 +355,7 @@ struct gs_error *promql_eval_vectors(struct promql_eval *ev, const struct promql
     if (!err)
         err = promql_eval_count(ev, ret->n * ev->steps.n);
     if (!err)
-        err = promql_eval_merge_equal(ev, ret, false,
+        err = promql_eval_merge_equal(ev, ret,
                                       n->u.binary.card == PROMQL_ONE_TO_ONE
                                           ? NULL
                                           : "multiple matches for labels: grouping labels must "

@@ -32,11 +32,9 @@ static bool add_matcher(struct promql_parser *p, struct matcher_list *l, struct 
 
 static bool compile_matcher(struct promql_parser *p, uint32_t start, struct tsdb_matcher *m)
 {
-    struct gs_error *err = promql_regex_check(m->value);
-    if (!err)
-        err = tsdb_regex_new(m->value, &m->regex);
+    struct gs_error *err = tsdb_regex_new(m->value, &m->regex);
     if (err) {
-        promql_parser_fail(p, start, "error parsing regexp: %s", gs_error_message(err));
+        promql_parser_fail(p, start, "%s", gs_error_message(err));
         gs_error_free(err);
         return false;
     }

@@ -149,12 +149,6 @@ bool promql_parse_number(struct gs_slice text, double *ret); // of a number's to
 // check.c: sets the node types and checks the rules that are not part of the grammar.
 void promql_check(struct promql_parser *p, struct promql_node *n);
 
-// --- regular expressions ---
-
-// Checks an expression by the rules of Go's regexp/syntax and returns its error, also for features
-// of PCRE2 that Go does not have.
-struct gs_error *promql_regex_check(struct gs_slice pattern);
-
 // --- printers ---
 // Shared by both printers.
 

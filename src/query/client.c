@@ -29,7 +29,7 @@ static char *base_url(const char *url)
     GS_AUTO_FREE char *with_scheme =
         strstr(url, "://") ? gs_strdup(url) : gs_format("http://%s", url);
     size_t n = strlen(with_scheme);
-    while (n && with_scheme[n - 1] == '/')
+    while (n && with_scheme[n - 1] == '/' && !strchr(with_scheme, '?'))
         n--;
     return gs_strndup(with_scheme, n);
 }

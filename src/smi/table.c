@@ -110,9 +110,9 @@ static void instance_rows(struct gs_buf *out, const struct smi_view *v)
                           "=================");
             }
             any = true;
-            if (at->fb_used.validity == GPU_VALID && at->fb_total.validity == GPU_VALID)
-                snprintf(memory, sizeof(memory), "%lldMiB / %lldMiB", (long long)at->fb_used.i,
-                         (long long)at->fb_total.i);
+            if (at->fb.used.validity == GPU_VALID && at->fb.total.validity == GPU_VALID)
+                snprintf(memory, sizeof(memory), "%lldMiB / %lldMiB", (long long)at->fb.used.i,
+                         (long long)at->fb.total.i);
             snprintf(text, sizeof(text), "  %3u  %3u  %3u   %-13s %18s   %s", d->index,
                      at->gpu_instance_id, at->compute_instance_id, at->profile, memory, at->uuid);
             wide(out, text);

@@ -87,15 +87,18 @@ void template_strip_port(struct gs_slice s, struct gs_buf *out)
     gs_buf_add_slice(out, split_host_port(s, &host, &port) ? host : s);
 }
 
+// Also with a zone: fe80::1%eth0.
 static bool is_ip(struct gs_slice host)
 {
     char text[64];
     unsigned char addr[16];
-    if (host.len >= sizeof(text))
+    const char *zone = host.len ? memchr(host.data, '%', host.len) : NULL;
+    size_t len = zone ? (size_t)(zone - host.data) : host.len;
+    if (len >= sizeof(text) || (zone && len + 1 == host.len))
         return false;
-    memcpy(text, host.data, host.len);
-    text[host.len] = '\0';
-    return inet_pton(AF_INET, text, addr) == 1 || inet_pton(AF_INET6, text, addr) == 1;
+    memcpy(text, host.data, len);
+    text[len] = '\0';
+    return (!zone && inet_pton(AF_INET, text, addr) == 1) || inet_pton(AF_INET6, text, addr) == 1;
 }
 
 void template_strip_domain(struct gs_slice s, struct gs_buf *out)
@@ -220,8 +223,7 @@ void template_humanize_duration(double v, struct gs_buf *out)
 static struct gs_error *compile_cached(struct gs_slice pattern, struct gs_regex **ret)
 {
     static const struct gs_regex_options options = {.any_bytes = true, .match_limit = MATCH_LIMIT};
-    struct gs_error *err = gs_regex_new(pattern, &options, ret);
-    return err ? gs_error_wrap(err, "error parsing regexp") : NULL;
+    return gs_regex_new(pattern, &options, ret);
 }
 
 struct gs_error *template_regex_match(struct gs_slice pattern, struct gs_slice text, bool *ret)

@@ -136,7 +136,7 @@ static void gpu_model(const struct top_view *v, struct top_cell *ret)
 static void gpu_util(const struct top_view *v, struct top_cell *ret)
 {
     const struct top_gpu *g = gpu_at(v);
-    const char *state = g->lost ? "lost" : g->hung ? "hung" : g->gone ? "gone" : NULL;
+    const char *state = g->gone ? "gone" : g->lost ? "lost" : g->hung ? "hung" : NULL;
     if (!state) {
         percent_cell(v, g->util, "", ret);
         return;

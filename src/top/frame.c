@@ -115,14 +115,15 @@ void top_frame_summary(const struct top_model *m, int64_t now_ms, struct gs_buf 
         summarize_pods(m, now_ms, out);
         return;
     }
-    size_t n = 0, busy = 0, idle = 0, other = 0, stale = 0, n_util = 0, n_memory = 0;
+    size_t n = 0, busy = 0, idle = 0, lost = 0, gone = 0, stale = 0, n_util = 0, n_memory = 0;
     double util = 0, used = 0, total = 0, power = 0;
     bool has_power = false;
     for (size_t i = 0; i < m->n_gpus; i++) {
         const struct top_gpu *g = m->gpus[i];
         n++;
         if (g->gone || g->lost || g->hung) {
-            other++;
+            lost += !g->gone;
+            gone += g->gone;
             continue;
         }
         if (top_model_is_stale(m, g->at_ms, now_ms)) {
@@ -142,8 +143,10 @@ void top_frame_summary(const struct top_model *m, int64_t now_ms, struct gs_buf 
     gs_buf_addf(out, "%zu %s", n, n == 1 ? "GPU" : "GPUs");
     if (n_util)
         gs_buf_addf(out, ": %zu busy, %zu idle", busy, idle);
-    if (other)
-        gs_buf_addf(out, ", %zu lost", other);
+    if (lost)
+        gs_buf_addf(out, ", %zu lost", lost);
+    if (gone)
+        gs_buf_addf(out, ", %zu gone", gone);
     if (stale)
         gs_buf_addf(out, ", %zu stale", stale);
     if (n_util)

@@ -74,6 +74,7 @@ void top_model_finish(struct top_model *m)
     free(m->pods);
     free(m->processes);
     free(m->note);
+    metrics_gpu_targets_free(m->targets);
     for (int i = 0; i < TOP_PANES; i++)
         gs_hmap_free(m->by_key[i]);
 }
@@ -113,38 +114,45 @@ static void set_clean(char **text, struct gs_slice s)
     *text = clean(s);
 }
 
-static struct gs_slice first_label(const struct top_sample *s, const char *const *names)
+static struct gs_slice series_label(const void *series, const char *name)
 {
-    struct gs_slice found = {0};
-    for (size_t i = 0; names[i] && !found.len; i++)
-        found = top_sample_label(s, names[i]);
-    return found;
+    return top_sample_label(series, name);
 }
 
-static struct gs_slice node_of(const struct top_sample *s)
+static struct metrics_gpu_series series_of(const struct top_sample *s)
 {
-    static const char *const names[] = {"NodeName", "Hostname", "hostname",
-                                        "node",     "instance", NULL};
-    return first_label(s, names);
+    return (struct metrics_gpu_series){series_label, s};
 }
 
-// "ns/name" of the pod that holds the device. A scrape without honor_labels renames the labels of
-// the exporter, whose own pod is then `pod`. Empty: none.
-static void owner_of(const struct top_sample *s, struct gs_slice *ret_ns, struct gs_slice *ret_name)
+static struct gs_slice node_of(const struct top_model *m, const struct top_sample *s)
 {
-    struct gs_slice moved_ns = top_sample_label(s, "exported_namespace");
-    *ret_ns = moved_ns;
-    *ret_name = top_sample_label(s, "exported_pod");
-    if (ret_name->len)
-        return;
-    *ret_ns = top_sample_label(s, "namespace");
-    if (!moved_ns.len)
-        *ret_name = top_sample_label(s, "pod");
+    const struct metrics_gpu_series series = series_of(s);
+    return metrics_gpu_node(&series, metrics_gpu_target_of(m->targets, &series));
 }
 
-static void gpu_key(const struct top_sample *s, struct gs_buf *out)
+static struct metrics_gpu_pod owner_of(const struct top_model *m, const struct top_sample *s)
 {
-    struct gs_slice uuid = top_sample_label(s, "UUID"), node = node_of(s);
+    const struct metrics_gpu_series series = series_of(s);
+    return metrics_gpu_owner(&series, metrics_gpu_target_of(m->targets, &series));
+}
+
+// The targets of this refresh that are pods.
+static void read_targets(struct top_model *m, const struct top_samples *samples)
+{
+    metrics_gpu_targets_free(m->targets);
+    m->targets = metrics_gpu_targets_new();
+    for (size_t i = 0; i < samples->len; i++) {
+        const struct metrics_gpu_series series = series_of(&samples->items[i]);
+        if (gs_slice_eq_str(samples->items[i].name, "up"))
+            metrics_gpu_targets_add(m->targets, &series);
+        else if (gs_slice_eq_str(samples->items[i].name, "kube_pod_info"))
+            metrics_gpu_targets_add_pod(m->targets, &series);
+    }
+}
+
+static void gpu_key(const struct top_model *m, const struct top_sample *s, struct gs_buf *out)
+{
+    struct gs_slice uuid = top_sample_label(s, "UUID"), node = node_of(m, s);
     struct gs_slice index = top_sample_label(s, "gpu"), mig = top_sample_label(s, "GPU_I_ID");
     struct gs_slice compute = top_sample_label(s, "GPU_CI_ID");
     if (uuid.len)
@@ -179,7 +187,7 @@ static void remember(struct top_model *m, enum top_pane pane, const char *key, s
 // The values are those of one refresh.
 static void clear_gpu(struct top_gpu *g)
 {
-    g->gone = g->lost = g->hung = false;
+    g->absent = g->gone = g->lost = g->hung = false;
     g->util = g->used_mib = g->free_mib = g->reserved_mib = g->total_mib = NAN;
     g->temp = g->power = g->power_limit = g->sm_clock = NAN;
     g->mem_copy = g->encoder = g->decoder = NAN;
@@ -191,7 +199,7 @@ static void clear_gpu(struct top_gpu *g)
 static struct top_gpu *gpu_of(struct top_model *m, const struct top_sample *s, bool create)
 {
     GS_AUTO_BUF struct gs_buf key = {0};
-    gpu_key(s, &key);
+    gpu_key(m, s, &key);
     struct top_gpu *g = find_row(m, TOP_GPUS, key.data);
     if (!g && create) {
         m->over_limit |= m->n_gpus == TOP_MAX_ROWS;
@@ -203,7 +211,7 @@ static struct top_gpu *gpu_of(struct top_model *m, const struct top_sample *s, b
             model = gs_slice_make(model.data + strlen(vendor), model.len - strlen(vendor));
         g = gs_alloc(sizeof(*g));
         g->key = gs_buf_take(&key);
-        g->node = clean(node_of(s));
+        g->node = clean(node_of(m, s));
         g->index = clean(top_sample_label(s, "gpu"));
         g->slice = clean(top_sample_label(s, "GPU_I_ID"));
         g->uuid = clean(top_sample_label(s, "UUID"));
@@ -212,12 +220,12 @@ static struct top_gpu *gpu_of(struct top_model *m, const struct top_sample *s, b
             free(g->model);
             g->model = clean(top_sample_label(s, "GPU_I_PROFILE"));
         }
-        g->gone = true;
+        g->absent = true;
         gs_grow(&m->gpus, &m->cap_gpus, m->n_gpus, sizeof(*m->gpus));
         remember(m, TOP_GPUS, g->key, m->n_gpus);
         m->gpus[m->n_gpus++] = g;
     }
-    if (g && create && g->gone)
+    if (g && create && g->absent)
         clear_gpu(g);
     return g;
 }
@@ -262,7 +270,7 @@ static struct top_process *process_of(struct top_model *m, const struct top_samp
 {
     GS_AUTO_BUF struct gs_buf key = {0};
     struct gs_slice pid = top_sample_label(s, "ProcessId");
-    gpu_key(s, &key);
+    gpu_key(m, s, &key);
     gs_buf_addf(&key, "\n" GS_SLICE_FMT, GS_SLICE_ARG(pid));
     struct top_process *p = find_row(m, TOP_PROCESSES, key.data);
     if (!p) {
@@ -275,7 +283,7 @@ static struct top_process *process_of(struct top_model *m, const struct top_samp
         p = gs_alloc(sizeof(*p));
         p->key = gs_buf_take(&key);
         p->gpu = clean(gs_slice_of(gpu));
-        p->node = clean(node_of(s));
+        p->node = clean(node_of(m, s));
         p->pid = clean(pid);
         p->name = clean(top_sample_label(s, "ProcessName"));
         p->type = clean(top_sample_label(s, "ProcessType"));
@@ -382,21 +390,20 @@ static void add_holder(struct top_gpu *g, const struct top_pod *p)
 static void add_device_value(struct update *u, struct top_gpu *g, const struct top_sample *s,
                              size_t metric)
 {
-    struct gs_slice ns, name;
     double *value = (double *)(void *)((char *)g + gpu_metrics[metric].offset);
     *value = s->value;
     newer(&g->at_ms, s->t_ms);
     if (gs_slice_ends(top_sample_label(s, "DCGM_FI_DRIVER_VERSION"), "-simulated"))
         g->simulated = u->m->simulated = true;
-    owner_of(s, &ns, &name);
-    struct top_pod *p = pod_of(u->m, ns, name, true);
+    struct metrics_gpu_pod owner = owner_of(u->m, s);
+    struct top_pod *p = pod_of(u->m, owner.ns, owner.pod, true);
     if (!p)
         return;
     if (first_of(u, g->key, p->key, "holder"))
         add_holder(g, p);
     newer(&p->at_ms, s->t_ms);
     if (!*p->node)
-        set_clean(&p->node, node_of(s));
+        set_clean(&p->node, node_of(u->m, s));
     if (metric > 1 || !first_of(u, g->key, p->key, metric ? "used" : "util"))
         return;
     struct pod_sum *sum = sum_of(u, p);
@@ -420,15 +427,15 @@ static void add_process_value(struct update *u, const struct top_sample *s, bool
     if (!p)
         return;
     GS_AUTO_BUF struct gs_buf key = {0};
-    gpu_key(s, &key);
+    gpu_key(u->m, s, &key);
     struct pod_sum *sum = sum_of(u, p);
     struct top_gpu *g = find_row(u->m, TOP_GPUS, key.data);
     newer(&p->at_ms, s->t_ms);
     if (!*p->node)
-        set_clean(&p->node, node_of(s));
+        set_clean(&p->node, node_of(u->m, s));
     if (first_of(u, key.data, p->key, "process"))
         sum->n_process_gpus++;
-    if (g && !g->gone && first_of(u, g->key, p->key, "holder"))
+    if (g && !g->absent && first_of(u, g->key, p->key, "holder"))
         add_holder(g, p);
     if (util)
         sum->process_util += s->value, sum->n_process_util++;
@@ -438,10 +445,10 @@ static void add_process_value(struct update *u, const struct top_sample *s, bool
 
 static void add_pod_value(struct update *u, const struct top_sample *s)
 {
-    struct gs_slice ns, name;
-    owner_of(s, &ns, &name);
+    const struct metrics_gpu_series series = series_of(s);
+    struct metrics_gpu_pod pod = metrics_gpu_owner(&series, NULL); // the object, not the target
     bool requests = gs_slice_eq_str(s->name, "kube_pod_container_resource_requests");
-    struct top_pod *p = pod_of(u->m, ns, name, requests);
+    struct top_pod *p = pod_of(u->m, pod.ns, pod.pod, requests);
     if (!p || p->gone)
         return;
     if (requests) {
@@ -499,7 +506,7 @@ static void add_device_sample(struct update *u, const struct top_sample *s)
         if ((g = gpu_of(u->m, s, true)))
             g->hung = true;
     } else if (gs_slice_eq_str(s->name, TOP_TIMESTAMP)) {
-        if ((g = gpu_of(u->m, s, false)) && !g->gone)
+        if ((g = gpu_of(u->m, s, false)) && !g->absent)
             newer(&g->at_ms, s->value > 0 && s->value < 1e12 ? (int64_t)(s->value * 1000) : 0);
     }
 }
@@ -533,7 +540,7 @@ static void find_shared_devices(struct update *u)
 {
     struct top_model *m = u->m;
     for (size_t i = 0; i < m->n_gpus; i++) {
-        if (m->gpus[i]->gone || !strchr(m->gpus[i]->pods, ' '))
+        if (m->gpus[i]->absent || !strchr(m->gpus[i]->pods, ' '))
             continue;
         struct gs_slice rest = gs_slice_of(m->gpus[i]->pods);
         while (rest.data) {
@@ -543,6 +550,32 @@ static void find_shared_devices(struct update *u)
             if (sum && sum->n_util)
                 p->estimated = true;
         }
+    }
+}
+
+// The pods of a GPU that is absent, but not for long.
+static void keep_pods(struct top_model *m, const struct top_gpu *g)
+{
+    struct gs_slice rest = gs_slice_of(g->pods);
+    while (rest.len) {
+        GS_AUTO_FREE char *key = gs_slice_dup(gs_slice_cut(&rest, ' '));
+        struct top_pod *p = find_row(m, TOP_PODS, key);
+        if (p)
+            p->gone = false;
+    }
+}
+
+// A scrape that failed or was late ends the series of a GPU until the next one: the GPU is not gone
+// yet, and its last values count with their age.
+static void find_gone(struct update *u)
+{
+    struct top_model *m = u->m;
+    for (size_t i = 0; i < m->n_gpus; i++) {
+        struct top_gpu *g = m->gpus[i];
+        g->gone = g->absent && u->now_ms - g->at_ms > m->stale_ms;
+        if (g->absent && !g->gone)
+            keep_pods(m, g);
+        m->simulated |= g->simulated;
     }
 }
 
@@ -608,7 +641,7 @@ static void add_to_histories(struct top_model *m, int64_t now_ms)
     int64_t interval = now_ms / m->interval_ms;
     for (size_t i = 0; i < m->n_gpus; i++) {
         struct top_gpu *g = m->gpus[i];
-        if (g->gone || g->lost || g->hung || top_model_is_stale(m, g->at_ms, now_ms))
+        if (g->absent || g->lost || g->hung || top_model_is_stale(m, g->at_ms, now_ms))
             continue;
         add_value(m, &g->utils, interval, g->util);
         add_value(m, &g->memory, interval, g->used_mib);
@@ -624,8 +657,9 @@ void top_model_update(struct top_model *m, const struct top_samples *s, int64_t 
     m->over_limit = m->simulated = false;
     free(m->note);
     m->note = gs_strdup(s->note);
+    read_targets(m, s);
     for (size_t i = 0; i < m->n_gpus; i++)
-        m->gpus[i]->gone = true;
+        m->gpus[i]->absent = true;
     for (size_t i = 0; i < m->n_pods; i++)
         m->pods[i]->gone = true;
     for (size_t i = 0; i < m->n_processes; i++)
@@ -650,6 +684,7 @@ void top_model_update(struct top_model *m, const struct top_samples *s, int64_t 
             add_pod_value(&u, &s->items[i]);
     finish_pods(&u);
     find_shared_devices(&u);
+    find_gone(&u);
     gs_hmap_free(u.sums);
     gs_hmap_free(u.holders);
     remove_gone(m, now_ms);
@@ -662,7 +697,6 @@ void top_model_add_past(struct top_model *m, const struct top_samples *s)
 {
     for (size_t i = 0; i < s->len; i++) {
         const struct top_sample *x = &s->items[i];
-        struct gs_slice ns, name;
         int64_t interval = x->t_ms / m->interval_ms;
         if (top_sample_label(x, "UUID").len || top_sample_label(x, "gpu").len) {
             struct top_gpu *g = gpu_of(m, x, false);
@@ -670,8 +704,8 @@ void top_model_add_past(struct top_model *m, const struct top_samples *s)
                 top_history_add(&g->utils, interval, x->value);
             continue;
         }
-        owner_of(x, &ns, &name);
-        struct top_pod *p = pod_of(m, ns, name, false);
+        struct metrics_gpu_pod owner = owner_of(m, x);
+        struct top_pod *p = pod_of(m, owner.ns, owner.pod, false);
         if (p && isnan(top_history_at(&p->utils, interval)))
             top_history_add(&p->utils, interval, x->value);
     }

@@ -93,7 +93,7 @@ static json_t *gpu_json(const struct top_model *m, const struct top_gpu *g, int6
     set_text(j, "uuid", g->uuid);
     set_text(j, "model", g->model);
     codec_json_set_bool(j, "simulated", g->simulated);
-    codec_json_set_str(j, "state", g->lost ? "lost" : g->hung ? "hung" : g->gone ? "gone" : "ok");
+    codec_json_set_str(j, "state", g->gone ? "gone" : g->lost ? "lost" : g->hung ? "hung" : "ok");
     set_number(j, "utilizationPercent", g->util);
     set_number(j, "memoryUsedMiB", g->used_mib);
     set_number(j, "memoryTotalMiB", top_gpu_total(g));

@@ -22,7 +22,7 @@ static void searched_text(const struct top_model *m, enum top_pane pane, size_t 
         const struct top_gpu *g = m->gpus[i];
         gs_buf_addf(out, "%s %s %s %s gpu", g->node, g->model, g->uuid, g->pods);
         top_gpu_label(g, out);
-        gs_buf_add_str(out, g->lost ? " lost" : g->hung ? " hung" : g->gone ? " gone" : "");
+        gs_buf_add_str(out, g->gone ? " gone" : g->lost ? " lost" : g->hung ? " hung" : "");
     } else if (pane == TOP_PODS) {
         const struct top_pod *p = m->pods[i];
         gs_buf_addf(out, "%s/%s %s %s", p->ns, p->name, p->node, p->phase);

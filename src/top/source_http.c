@@ -15,7 +15,7 @@
 enum {
     MAX_REPLY = 128 << 20,
     MAX_SHOWN = 200, // bytes of a response that cannot be read
-    N_QUERIES = 4,
+    N_QUERIES = 6,
     N_PAST = 2,
 };
 
@@ -74,7 +74,8 @@ static bool on_sample(void *arg, const struct metrics_sample *s)
 
 struct gs_error *top_source_read_exposition(struct gs_slice text, struct top_samples *ret)
 {
-    static const struct metrics_limits limits = {.max_labels = TOP_MAX_LABELS};
+    static const struct metrics_limits limits = {.max_labels = TOP_MAX_LABELS,
+                                                 .skip_over_limits = true};
     struct exposition x = {ret, NULL, gs_unix_ms()};
     struct gs_error *err = metrics_parse(text, METRICS_TEXT, &limits, on_sample, &x);
     if (x.err) {
@@ -106,7 +107,7 @@ static bool read_pair(const json_t *pair, double *ret_value, int64_t *ret_ms)
     return !err;
 }
 
-// A series with its value or values.
+// A series with its value or values. One with too many labels is left out.
 static struct gs_error *read_series(const json_t *item, struct top_samples *ret)
 {
     struct top_label labels[TOP_MAX_LABELS];
@@ -115,8 +116,10 @@ static struct gs_error *read_series(const json_t *item, struct top_samples *ret)
     json_t *value;
     json_object_foreach (json_object_get(item, "metric"), name, value) {
         struct gs_slice text = gs_slice_make(json_string_value(value), json_string_length(value));
-        if (!json_is_string(value) || s.n_labels == TOP_MAX_LABELS)
-            return gs_error_new(GS_EPROTO, "a series has labels that are no text, or too many");
+        if (!json_is_string(value))
+            return gs_error_new(GS_EPROTO, "a series has labels that are no text");
+        if (s.n_labels == TOP_MAX_LABELS)
+            return NULL;
         if (gs_streq(name, "__name__"))
             s.name = text;
         else
@@ -271,6 +274,11 @@ static void query_past(struct http_source *s, const char *expr)
 #define REQUESTS                                                                                   \
     "kube_pod_container_resource_requests{resource=~\"nvidia_com_(gpu|gpu_shared|mig_.+)\"}"
 
+// The targets of GPU exporters that are pods, and what their pods are.
+#define EXPORTERS                                                                                  \
+    "(up{pod!=\"\"} and on (job, instance) (DCGM_FI_DEV_FB_USED or DCGM_FI_DEV_GPU_UTIL))"
+#define EXPORTER_PODS "kube_pod_info and on (namespace, pod) " EXPORTERS
+
 static void prometheus_refresh(struct top_source *source, top_source_done done, void *arg)
 {
     struct http_source *s = (struct http_source *)source;
@@ -285,11 +293,14 @@ static void prometheus_refresh(struct top_source *source, top_source_done done, 
     query(s, REQUESTS);
     query(s, "({__name__=~\"kube_pod_info|kube_pod_created|kube_pod_status_phase|"
              "kube_pod_container_status_waiting_reason\"} > 0) and on (namespace, pod) " REQUESTS);
+    query(s, EXPORTERS);
+    query(s, EXPORTER_PODS);
     if (!past)
         return;
     query_past(s, "DCGM_FI_DEV_GPU_UTIL or DCGM_FI_PROF_GR_ENGINE_ACTIVE{GPU_I_ID!=\"\"} * 100");
     query_past(s, "avg by (namespace, pod, exported_namespace, exported_pod) "
-                  "(DCGM_FI_DEV_GPU_UTIL)");
+                  "(DCGM_FI_DEV_GPU_UTIL{exported_pod!=\"\"} or DCGM_FI_DEV_GPU_UTIL{exported_pod="
+                  "\"\"} unless on (job, instance, namespace, pod) up)");
 }
 
 // --- creation ---

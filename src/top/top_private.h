@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/hmap.h"
 #include "codec/json.h"
+#include "metrics/gpu_owner.h"
 #include "top/top.h"
 
 #include <uv.h>
@@ -34,7 +35,7 @@ struct top_samples {
     const char *note; // what is missing, clean; NULL: nothing
 };
 
-enum { TOP_MAX_SAMPLES = 200000, TOP_MAX_LABELS = 64, TOP_MAX_BYTES = 256 << 20 };
+enum { TOP_MAX_SAMPLES = 200000, TOP_MAX_LABELS = 256, TOP_MAX_BYTES = 256 << 20 };
 
 void top_samples_finish(struct top_samples *s);
 // Copies the sample. GS_ELIMIT: too many.
@@ -73,7 +74,10 @@ enum top_pane { TOP_GPUS, TOP_PODS, TOP_PROCESSES, TOP_PANES };
 struct top_gpu {
     char *key;
     char *node, *index, *slice, *uuid, *model; // slice: profile of a MIG device; "" if unknown
-    bool simulated, lost, hung, gone;          // gone: absent from the last refresh
+    bool simulated;
+    bool lost, hung; // states of the driver
+    bool absent;     // from the last refresh; the values are older
+    bool gone;       // it has been absent for so long that its values are stale
     double util, used_mib, free_mib, reserved_mib, total_mib, temp, power, power_limit;
     double sm_clock, mem_copy, encoder, decoder;
     int64_t at_ms; // Unix time of the newest sample
@@ -111,12 +115,13 @@ struct top_model {
     struct top_process **processes;
     size_t n_gpus, n_pods, n_processes, cap_gpus, cap_pods, cap_processes;
     bool simulated;
-    bool complete;       // a refresh has succeeded
-    bool over_limit;     // some rows are left out
-    char *note;          // of the source; NULL: none
-    int64_t interval_ms; // of the history
-    int64_t refresh_ms;  // between refreshes
-    int64_t stale_ms;    // age from which a value is not current
+    bool complete;                       // a refresh has succeeded
+    bool over_limit;                     // some rows are left out
+    char *note;                          // of the source; NULL: none
+    struct metrics_gpu_targets *targets; // of the last refresh
+    int64_t interval_ms;                 // of the history
+    int64_t refresh_ms;                  // between refreshes
+    int64_t stale_ms;                    // age from which a value is not current
     int64_t refreshed_ms;
 };
 

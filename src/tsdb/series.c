@@ -4,7 +4,6 @@
 
 #include "base/mem.h"
 
-#define MAX_LABELS ((size_t)256)
 // Label names and values, each once, of the store: together, and for each series of the limit.
 #define TEXT_AT_LEAST   ((size_t)16 << 20)
 #define TEXT_PER_SERIES ((size_t)512)
@@ -83,7 +82,7 @@ static tsdb_ref take_number(struct tsdb *db)
 static struct tsdb_label_set *intern_labels(struct tsdb *db, const struct metrics_labels *labels,
                                             uint32_t *ret_metric)
 {
-    struct tsdb_pair pairs[MAX_LABELS];
+    struct tsdb_pair pairs[TSDB_MAX_LABELS];
     size_t n = 0;
     *ret_metric = TSDB_SYMBOL_EMPTY;
     for (size_t i = 0; i < metrics_labels_len(labels); i++) {
@@ -137,11 +136,26 @@ static struct gs_error *check_limits(const struct tsdb *db)
     return NULL;
 }
 
+static struct gs_error *check_series(const struct metrics_label *labels, size_t n)
+{
+    size_t bytes = 0;
+    if (n > TSDB_MAX_LABELS)
+        return gs_error_new(GS_EINVAL, "more than %d labels", TSDB_MAX_LABELS);
+    for (size_t i = 0; i < n; i++)
+        bytes += labels[i].name.len + labels[i].value.len;
+    if (bytes > TSDB_MAX_LABEL_BYTES)
+        return gs_error_new(GS_EINVAL, "labels of more than %zu bytes", TSDB_MAX_LABEL_BYTES);
+    return NULL;
+}
+
 struct gs_error *tsdb_series_intern(struct tsdb *db, const struct metrics_label *labels, size_t n,
                                     bool always, tsdb_ref *ret)
 {
-    if (n > MAX_LABELS)
-        return gs_error_new(GS_ELIMIT, "more than %zu labels", MAX_LABELS);
+    struct gs_error *err = check_series(labels, n);
+    if (err) {
+        db->refused++;
+        return err;
+    }
     struct metrics_labels *sorted = metrics_labels_new(labels, n);
     uint32_t metric;
     struct tsdb_label_set *set = intern_labels(db, sorted, &metric);
@@ -154,7 +168,7 @@ struct gs_error *tsdb_series_intern(struct tsdb *db, const struct metrics_label 
         unref_labels(db, set, metric);
         return NULL;
     }
-    struct gs_error *err = always ? NULL : check_limits(db);
+    err = always ? NULL : check_limits(db);
     if (err) {
         db->refused++;
         unref_labels(db, set, metric);

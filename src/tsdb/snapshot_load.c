@@ -5,8 +5,6 @@
 #include "base/mem.h"
 #include "tsdb/tsdb_private.h"
 
-#define MAX_LABELS ((size_t)256)
-
 struct numbered {               // a label or time column; its id is the index in an array
     struct metrics_label label; // points into the file
     struct tsdb_pair pair;      // references one symbol each
@@ -141,11 +139,11 @@ static bool is_next(const struct loader *l, struct tsdb_labels labels)
 // false if there are no labels, or if the series limit is lower than before and has been reached.
 static bool get_series(struct loader *l, struct tsdb_wal_cursor *c, tsdb_ref *ret)
 {
-    struct metrics_label labels[MAX_LABELS];
-    struct tsdb_pair pairs[MAX_LABELS];
+    struct metrics_label labels[TSDB_MAX_LABELS];
+    struct tsdb_pair pairs[TSDB_MAX_LABELS];
     struct tsdb_labels found = {.pairs = pairs};
     uint64_t n = tsdb_wal_get_varint(c);
-    if (c->bad || n > MAX_LABELS)
+    if (c->bad || n > TSDB_MAX_LABELS)
         return false;
     for (size_t i = 0; i < n; i++) {
         const struct numbered *item = get_label(l, c);

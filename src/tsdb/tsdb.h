@@ -53,8 +53,13 @@ struct tsdb_point {
 typedef uint32_t tsdb_ref; // a series; valid until tsdb_generation() changes
 #define TSDB_NO_REF UINT32_MAX
 
+// Limits of one series, with its metric name.
+#define TSDB_MAX_LABELS      256
+#define TSDB_MAX_LABEL_BYTES ((size_t)64 << 10) // names and values
+
 // Finds or creates the series. Labels are in any order and include __name__; empty values are
-// ignored. GS_ELIMIT: a limit of the store (series, label texts).
+// ignored. GS_EINVAL: this series exceeds a limit of one series. GS_ELIMIT: the store is full
+// (series, label texts).
 struct gs_error *tsdb_series_get(struct tsdb *db, const struct metrics_label *labels, size_t n,
                                  tsdb_ref *ret);
 // GS_ECONFLICT: older than the newest sample. GS_EEXIST: same time, other value. No effect: same

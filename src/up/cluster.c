@@ -10,7 +10,10 @@
 #include "hpa/explain_api.h"
 #include "kube/kubeconfig.h"
 #include "kube/object.h"
+#include "nvmlsim/simulation/simulation.h"
 #include "replay/history.h"
+#include "up/console/console.h"
+#include "web/reply.h"
 
 #include <arpa/inet.h>
 #include <ctype.h>
@@ -160,16 +163,15 @@ static struct gs_error *write_kubeconfig(struct up_cluster *c)
 static struct gs_error *start_node(struct up_cluster *c, const struct up_options *o)
 {
     const char *const *ids = (const char *const *)c->devices.ids;
-    GS_AUTO_FREE char *sim_env = gs_format("%s=%s", NVMLSIM_ENV, c->devices.sim_name);
-    GS_AUTO_FREE char *sim_library = gs_format("GPUSCALE_NVML_LIBRARY=%s", c->devices.sim_library);
-    GS_AUTO_FREE const char **env = gs_alloc_array(o->env.len + 3, sizeof(*env));
+    GS_CLEANUP(simulation_env_finish) struct simulation_env sim = {0};
+    if (c->devices.simulated)
+        simulation_env_init(&sim, c->devices.sim_name, c->devices.sim_library);
+    GS_AUTO_FREE const char **env = gs_alloc_array(o->env.len + sim.n + 1, sizeof(*env));
     size_t n = 0;
-    for (size_t i = 0; i < o->env.len; i++)
+    for (size_t i = 0; i < sim.n; i++)
+        env[n++] = sim.items[i];
+    for (size_t i = 0; i < o->env.len; i++) // those of --env take precedence
         env[n++] = o->env.items[i];
-    if (c->devices.simulated) {
-        env[n++] = sim_env;
-        env[n++] = sim_library;
-    }
     CODEC_AUTO_JSON json_t *labels = machines_gpu_labels(&c->devices), *taints = json_array();
     if (c->devices.n) { // by which guides select nodes
         codec_json_set_str(labels, "node.kubernetes.io/instance-type", "g4dn.xlarge");
@@ -181,8 +183,10 @@ static struct gs_error *start_node(struct up_cluster *c, const struct up_options
     c->cluster = local_cluster_new(c->loop, c->client, c->node_name, c->data_dir);
     c->workloads = controllers_workloads_new(c->cluster);
     c->services = services_new(c->cluster);
+    c->pools_json = nodes_pools_json(c->pools.items, c->pools.len);
     local_api_set_forwarder(c->api, &(struct local_api_forwarder){services_forward, c->services});
     c->scheduler = controllers_scheduler_new(c->cluster, ids, c->devices.n);
+    controllers_scheduler_set_pools(c->scheduler, c->pools_json);
     const struct local_kubelet_config kubelet = {
         .self_exe = c->self_exe,
         .images = c->images,
@@ -306,6 +310,9 @@ static void write_kubelet_metrics(void *kubelet, struct gs_buf *out)
     kubelet_write_metrics(kubelet, out);
 }
 
+// GET: what the status block shows about pods that do not run.
+#define PROBLEMS_PATH "/api/v1/gpuscale/problems"
+
 // Paths of the engine's HTTP API that other parts answer. The autoscaler starts later.
 static bool handle_extension(void *arg, struct http_exchange *x, struct gs_slice path)
 {
@@ -316,6 +323,8 @@ static bool handle_extension(void *arg, struct http_exchange *x, struct gs_slice
         replay_history_api_handle(c->history, x);
     else if (c->adapter && gs_slice_eq_str(path, ADAPTER_STATUS_PATH))
         adapter_handle(c->adapter, x);
+    else if (c->problems && gs_slice_eq_str(path, PROBLEMS_PATH))
+        web_reply_data(x, console_problems_json(c->problems));
     else
         return false;
     return true;
@@ -541,6 +550,7 @@ void up_cluster_free(struct up_cluster *c)
     up_pki_finish(&c->pki);
     machines_gpus_finish(&c->devices);
     nodes_pools_finish(&c->pools);
+    json_decref(c->pools_json);
     free(c->targets);
     free(c->collectors);
     for (size_t i = 0; i < c->n_images; i++)

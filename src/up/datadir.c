@@ -31,9 +31,9 @@
 #define STATE  "state.db"
 #define LEDGER "ledger.db"
 static const char *const ours[] = {
-    STATE,           "kubeconfig",   "load.log",       "pki",          "containers", "pods",
-    "pod-resources", "kubelet.lock", "prometheus.yml", "counters.csv", "tools",      "nodes",
-    "machines.json"};
+    STATE,           "kubeconfig",      "load.log",         "pki",          "containers", "pods",
+    "pod-resources", "kubelet.lock",    "prometheus.yml",   "counters.csv", "tools",      "nodes",
+    "machines.json", "pod-in-progress", "skipped-pods.json"};
 
 // --- location ---
 

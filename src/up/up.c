@@ -395,8 +395,13 @@ static void watch_problems(struct up *u)
 {
     u->events = kube_cache_new(&u->loop, u->cluster->client, KUBE_EVENTS, NULL, NULL);
     kube_cache_start(u->events);
-    u->problems = console_problems_new(u->cluster->client, u->cluster->cluster->pods, u->events,
-                                       gs_unix_ms());
+    const struct console_problems_source source = {.client = u->cluster->client,
+                                                   .pods = u->cluster->cluster->pods,
+                                                   .nodes = u->cluster->cluster->nodes,
+                                                   .events = u->events,
+                                                   .pools = u->cluster->pools_json};
+    u->problems = console_problems_new(&source, gs_unix_ms());
+    u->cluster->problems = u->problems;
 }
 
 // The path, quoted for a shell if needed.

@@ -256,6 +256,7 @@ struct up_cluster {
     char *data_dir, *node_name, *self_exe, *kubeconfig, *podresources;
     struct machines_gpus devices; // of the first node
     struct nodes_pools pools;
+    json_t *pools_json;         // nodes_pools_json(): why pods wait
     char *targets, *collectors; // paths; see up_machines_config
     struct up_pki pki;
     struct local_image *images;
@@ -285,7 +286,8 @@ struct up_cluster {
     struct hpa_controller *hpa;
     struct hpa_explain_api *explain;
     struct replay_history_api *history;
-    struct up_child *exporter; // of the first node
+    const struct console_problems *problems; // borrowed, for the web page; NULL: not yet
+    struct up_child *exporter;               // of the first node
     struct up_machines *machines;
     struct autoscaler *node_autoscaler; // NULL: no pools
     unsigned n_stopping;                // kubelets and machines

@@ -133,6 +133,8 @@ struct gs_error *up_values_load(const struct up_options *o, struct up_values *re
                       "--alertmanager names a running one");
     for (size_t i = 0; i < ret->chart.n_notes; i++)
         gs_warn("up", "%s", ret->chart.notes[i]);
+    for (size_t i = 0; i < ret->chart.n_mistakes; i++)
+        gs_warn("up", "%s", ret->chart.mistakes[i]);
     return NULL;
 }
 

@@ -182,6 +182,25 @@ static void test_suggestions(void **state)
     assert_null(gs_suggest("banana", words, 3));
 }
 
+static void test_suggestions_ignore_case_and_separators(void **state)
+{
+    static const char *const words[] = {"interval", "scrapeTimeout", "targetLabel",
+                                        "regex",    "honorLabels",   "expr"};
+    static const char *const cases[][2] = {
+        {"target_label", "targetLabel"},
+        {"scrape_interval", "interval"},
+        {"Regex", "regex"},
+        {"honor_labels", "honorLabels"},
+        {"expression", "expr"},
+        {"targetLabels", "targetLabel"},
+    };
+    for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++)
+        assert_string_equal(gs_suggest(cases[i][0], words, GS_ARRAY_LEN(words)), cases[i][1]);
+    assert_null(gs_suggest("", words, GS_ARRAY_LEN(words)));
+    assert_null(gs_suggest("podSelector", words, GS_ARRAY_LEN(words)));
+    (void)state;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -191,6 +210,7 @@ int main(void)
         cmocka_unit_test(test_environment_is_below_the_flag),
         cmocka_unit_test(test_errors_help),
         cmocka_unit_test(test_suggestions),
+        cmocka_unit_test(test_suggestions_ignore_case_and_separators),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -115,10 +115,35 @@ static void test_errors_give_reason_and_place(void **state)
     struct gs_regex *r = NULL;
     const struct gs_regex_options small = {.max_pattern = 3};
     assert_error(gs_regex_new(GS_SLICE("a("), NULL, &r), GS_EINVAL,
-                 "regular expression: missing closing parenthesis at byte 2");
-    assert_error(gs_regex_new(GS_SLICE("a["), &whole, &r), GS_EINVAL, "at byte");
+                 "error parsing regexp: missing closing ): `a(`");
+    assert_error(gs_regex_new(GS_SLICE("[z-a]"), &whole, &r), GS_EINVAL, "at byte");
     assert_error(gs_regex_new(GS_SLICE("abcd"), &small, &r), GS_ELIMIT, "longer than 3 bytes");
     assert_null(r);
+    (void)state;
+}
+
+static void test_syntax_of_perl_is_refused_with_the_text_of_go(void **state)
+{
+    static const char *const cases[][2] = {
+        {"DCGM_(?!FI).*", "error parsing regexp: invalid or unsupported Perl syntax: `(?!`"},
+        {"a(?=b)", "error parsing regexp: invalid or unsupported Perl syntax: `(?=`"},
+        {"(?<=x)y", "error parsing regexp: invalid named capture: `(?<=x)y`"},
+        {"(?>a)", "error parsing regexp: invalid or unsupported Perl syntax: `(?>`"},
+        {"(?#c)", "error parsing regexp: invalid or unsupported Perl syntax: `(?#`"},
+        {"(?1)", "error parsing regexp: invalid or unsupported Perl syntax: `(?1`"},
+        {"(?P=n)", "error parsing regexp: invalid or unsupported Perl syntax: `(?P`"},
+        {"(a)\\1", "error parsing regexp: invalid escape sequence: `\\1`"},
+        {"a\\Z", "error parsing regexp: invalid escape sequence: `\\Z`"},
+        {"\\Ka", "error parsing regexp: invalid escape sequence: `\\K`"},
+        {"a++", "error parsing regexp: invalid nested repetition operator: `++`"},
+        {"(*UTF)a", "error parsing regexp: missing argument to repetition operator: `*`"},
+        {"(?P<a-b>x)", "error parsing regexp: invalid named capture: `(?P<a-b>`"},
+    };
+    for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++) {
+        struct gs_regex *r = NULL;
+        assert_error(gs_regex_new(gs_slice_of(cases[i][0]), NULL, &r), GS_EINVAL, cases[i][1]);
+        assert_null(r);
+    }
     (void)state;
 }
 
@@ -180,7 +205,7 @@ static void test_offsets_of_errors_are_those_of_the_pattern(void **state)
     static const struct {
         const char *pattern, *text;
     } cases[] = {
-        {"\\v\\v\\v(a", "at byte 8"},
+        {"\\v\\v\\v[b-a]", "at byte 11"},
         {"[[:a](b)[:]]", "invalid character class range: `[:a](b)[:]`"},
         {"[[:foo:]]", "invalid character class range: `[:foo:]`"},
         {"\\s\\s[b-a]", "at byte"},
@@ -202,6 +227,7 @@ int main(void)
         cmocka_unit_test(test_invalid_utf8_can_be_searched),
         cmocka_unit_test(test_a_pattern_that_explodes_is_no_match),
         cmocka_unit_test(test_errors_give_reason_and_place),
+        cmocka_unit_test(test_syntax_of_perl_is_refused_with_the_text_of_go),
         cmocka_unit_test(test_offsets_of_errors_are_those_of_the_pattern),
         cmocka_unit_test(test_forms_are_expanded_as_in_go),
         cmocka_unit_test(test_groups_have_names_and_numbers),

@@ -26,6 +26,26 @@ static void test_errors(void **state)
     assert_null(j);
 }
 
+// An API server sends objects inside lists and events. It accepts NUL, as Go does.
+static void test_texts_of_an_api_server_may_contain_more_than_requests(void **state)
+{
+    CODEC_AUTO_JSON json_t *j = NULL, *k = NULL;
+    GS_AUTO_BUF struct gs_buf deep = {0};
+    for (int i = 0; i < CODEC_JSON_MAX_DEPTH + 3; i++)
+        gs_buf_add_char(&deep, '[');
+    for (int i = 0; i < CODEC_JSON_MAX_DEPTH + 3; i++)
+        gs_buf_add_char(&deep, ']');
+    assert_error(codec_json_parse(gs_buf_slice(&deep), false, &j), GS_ELIMIT, "nested");
+    assert_ok(codec_json_parse_accepted(gs_buf_slice(&deep), &j));
+    assert_error(codec_json_parse(GS_SLICE("{\"a\":\"x\\u0000y\"}"), false, &k), GS_EINVAL,
+                 "not allowed");
+    assert_ok(codec_json_parse_accepted(GS_SLICE("{\"a\":\"x\\u0000y\"}"), &k));
+    assert_string_equal(codec_json_str(k, "a", NULL), "x");
+    GS_AUTO_BUF struct gs_buf out = {0};
+    codec_json_dump(k, &out);
+    assert_string_equal(out.data, "{\"a\":\"x\\u0000y\"}");
+}
+
 static void test_paths(void **state)
 {
     CODEC_AUTO_JSON json_t *j = json_object();
@@ -123,6 +143,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parse_and_dump),
         cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_texts_of_an_api_server_may_contain_more_than_requests),
         cmocka_unit_test(test_paths),
         cmocka_unit_test(test_an_array_contains_a_string),
         cmocka_unit_test(test_texts_that_are_no_utf8_are_kept_as_far_as_they_are),

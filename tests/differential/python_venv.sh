@@ -12,7 +12,9 @@ if [ "${1:-}" = --no-build ]; then
 fi
 case ${1:-} in
 kubernetes) set -- kubernetes==37.0.2 kubernetes_asyncio==36.1.0 kr8s==0.20.15 lightkube==1.0.1 ;;
-*) echo "usage: python_venv.sh [--no-build] kubernetes" >&2; exit 2 ;;
+# nvidia-ml-py of the version of the simulated driver.
+nvml) set -- nvidia-ml-py==12.570.86 gpustat==1.1.1 nvitop==1.7.2 ;;
+*) echo "usage: python_venv.sh [--no-build] kubernetes|nvml" >&2; exit 2 ;;
 esac
 command -v python3 >/dev/null || { echo "python_venv: no python3 on PATH" >&2; exit 3; }
 # The packages depend on the version of Python, too.

@@ -60,6 +60,19 @@ static void test_healthy_facts_have_no_findings(void **state)
     check_healthy("healthy-node.yaml");
 }
 
+// The check of the cause of each of these findings.
+static bool names_causes(const json_t *report, const json_t *want)
+{
+    const char *effect;
+    json_t *cause;
+
+    json_object_foreach ((json_t *)want, effect, cause)
+        if (!gs_streq(codec_json_str(finding(report, effect), "because", "check", NULL),
+                      json_string_value(cause)))
+            return false;
+    return true;
+}
+
 static bool check_fault(const json_t *fault)
 {
     const char *name = codec_json_str(fault, "fault", NULL);
@@ -81,7 +94,9 @@ static bool check_fault(const json_t *fault)
     GS_AUTO_FREE char *quoted = codec_json_text(json_object_get(fault, "names"));
     GS_AUTO_FREE char *inner = gs_strndup(quoted + 1, strlen(quoted) - 2);
     if (f && gs_streq(codec_json_str(f, "check", NULL), first) && names && strstr(text, inner) &&
-        (!also || finding(report, also)) && doctor_result_of(report) == DOCTOR_FINDINGS)
+        (!also || finding(report, also)) &&
+        names_causes(report, json_object_get(fault, "because")) &&
+        doctor_result_of(report) == DOCTOR_FINDINGS)
         return true;
     print_error("%s: want %s with \"%s\", found %s\n", name, first, names, text);
     return false;
@@ -100,6 +115,25 @@ static void test_each_fault_is_named_first(void **state)
                   json_array_size(faults));
     assert_int_equal(bad, 0);
     assert_true(json_array_size(faults) >= 60);
+}
+
+// Facts that look like a fault, and are none.
+static void test_harmless_facts_have_no_findings(void **state)
+{
+    CODEC_AUTO_JSON json_t *all = load("harmless.yaml");
+    size_t i;
+    const json_t *h;
+
+    (void)state;
+    json_array_foreach (all, i, h) {
+        CODEC_AUTO_JSON json_t *healthy = load_base(h), *facts = NULL;
+        assert_ok(kube_patch_json(healthy, json_object_get(h, "patch"), &facts));
+        CODEC_AUTO_JSON json_t *report = doctor_examine(facts);
+        const json_t *f = finding(report, NULL);
+        if (f)
+            fail_msg("%s: %s", codec_json_str(h, "harmless", NULL),
+                     codec_json_str(f, "check", NULL));
+    }
 }
 
 static void test_each_finding_says_how_to_fix_it(void **state)
@@ -232,6 +266,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_healthy_facts_have_no_findings),
         cmocka_unit_test(test_each_fault_is_named_first),
+        cmocka_unit_test(test_harmless_facts_have_no_findings),
         cmocka_unit_test(test_each_finding_says_how_to_fix_it),
         cmocka_unit_test(test_each_check_has_a_fault),
         cmocka_unit_test(test_values_of_any_type_are_accepted),

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "base/buf.h"
 #include "base/mem.h"
 #include "exporter/counters.h"
 #include "unit.h"
@@ -60,7 +61,12 @@ static void test_wrong_files(void **state)
         {"DCGM_FI_DEV_FB_USED, gauge\n", "line 1 has 2 columns"},
         {"DCGM_FI_DEV_FB_USED, gauge, a, b\n", "line 1 has 4 columns"},
         {"\nDCGM_FI_DEV_FB_USED, guage, a\n", "line 2: type \"guage\""},
-        {"DCGM_FI_DEV_FB_USD, gauge, a\n", "unknown field \"DCGM_FI_DEV_FB_USD\""},
+        {"DCGM_FI_DEV_fb_used, gauge, a\n", "unknown field \"DCGM_FI_DEV_fb_used\""},
+        {"DCGM_FI_, gauge, a\n", "unknown field \"DCGM_FI_\""},
+        {"DCGM_EXP_XID, gauge, a\n", "unknown field \"DCGM_EXP_XID\""},
+        {"dcgm_fb_usd, gauge, a\n", "unknown field \"dcgm_fb_usd\""},
+        {"DCGM_FI_DEV_OF_A_LATER_RELEASE, guage, a\n", "line 1: type \"guage\""},
+        {"DCGM_FI_DEV_OF_A_LATER_RELEASE, gauge\n", "line 1 has 2 columns"},
         {"DCGM_FI_DEV_FB_USED, gauge, \"a\n", "line 1: unbalanced quotes"},
         {"# nothing\n", "defines no metrics"},
         {"", "defines no metrics"},
@@ -83,6 +89,38 @@ static void test_what_nvml_does_not_give_is_left_out_with_a_word(void **state)
     assert_int_equal(c.len, 1);
     assert_string_equal(c.rows[0].help, "d");
     assert_int_equal(c.n_warnings, 3);
+    assert_int_equal(c.n_left_out, 3);
+}
+
+// Names of other releases of DCGM do not end the program. One line names them.
+static void test_unknown_fields_are_left_out_with_a_word(void **state)
+{
+    GS_CLEANUP(exporter_counters_finish) struct exporter_counters c = {0};
+    assert_ok(exporter_counters_parse(gs_slice_of("DCGM_FI_DEV_COMPUTE_PIDS, gauge, a\n"
+                                                  "DCGM_FI_DEV_GPU_TEMP, gauge, b\n"
+                                                  "DCGM_FI_DEV_GPU_UTIL_SAMPLES, gauge, c\n"),
+                                      &c));
+    assert_int_equal(c.len, 1);
+    assert_int_equal(c.n_left_out, 2);
+    assert_int_equal(c.n_warnings, 1);
+    assert_non_null(strstr(c.warnings[0], "2 fields are ignored (unknown to this version"));
+    assert_non_null(
+        strstr(c.warnings[0], "DCGM_FI_DEV_COMPUTE_PIDS, DCGM_FI_DEV_GPU_UTIL_SAMPLES"));
+}
+
+static void test_the_line_about_unknown_fields_is_bounded(void **state)
+{
+    GS_CLEANUP(exporter_counters_finish) struct exporter_counters c = {0};
+    GS_AUTO_BUF struct gs_buf text = {0};
+    for (int i = 0; i < 1000; i++)
+        gs_buf_addf(&text, "DCGM_FI_DEV_NVSWITCH_BANDWIDTH_RX_%d, gauge, x\n", i);
+    assert_ok(exporter_counters_parse(gs_buf_slice(&text), &c)); // although nothing is left
+    assert_int_equal(c.len, 0);
+    assert_int_equal(c.n_left_out, 1000);
+    assert_int_equal(c.n_warnings, 1);
+    assert_true(strlen(c.warnings[0]) < 4096);
+    assert_non_null(strstr(c.warnings[0], "1000 fields are ignored"));
+    assert_non_null(strstr(c.warnings[0], " and 936 more"));
 }
 
 static void test_how_often_fields_are_read(void **state)
@@ -175,6 +213,73 @@ static void test_help_of_built_in_files_is_that_of_nvidia(void **state)
     }
 }
 
+// The names of dcgm-exporter 4.9's default file.
+static void test_default_file_of_dcgm_4_7(void **state)
+{
+    static const char *const names[] = {
+        "DCGM_FI_DEV_SM_CLOCK_HERTZ",
+        "DCGM_FI_DEV_MEMORY_CLOCK_HERTZ",
+        "DCGM_FI_DEV_GPU_TEMP_CELSIUS",
+        "DCGM_FI_DEV_MEMORY_TEMP_CELSIUS",
+        "DCGM_FI_DEV_BOARD_POWER_WATTS",
+        "DCGM_FI_DEV_GPU_ENERGY_JOULES_TOTAL",
+        "DCGM_FI_DEV_GPU_UTIL_RATIO",
+        "DCGM_FI_DEV_MEMORY_UTIL_RATIO",
+        "DCGM_FI_DEV_ENC_UTIL_RATIO",
+        "DCGM_FI_DEV_DEC_UTIL_RATIO",
+        "DCGM_FI_DEV_FB_FREE_BYTES",
+        "DCGM_FI_DEV_FB_USED_BYTES",
+        "DCGM_FI_DEV_FB_RESERVED_BYTES",
+        "DCGM_FI_DEV_FB_CAPACITY_BYTES",
+        "DCGM_FI_DEV_PCIE_REPLAY_TOTAL",
+        "DCGM_FI_DEV_XID_ERROR",
+        "DCGM_FI_DEV_ROW_REMAP_UNCORRECTABLE_TOTAL",
+        "DCGM_FI_DEV_ROW_REMAP_CORRECTABLE_TOTAL",
+        "DCGM_FI_DEV_ROW_REMAP_FAILED",
+        "DCGM_FI_DEV_NVLINK_THROUGHPUT_BYTES_PER_SECOND",
+        "DCGM_FI_PROF_GR_ENGINE_UTIL_RATIO",
+        "DCGM_FI_PROF_TENSOR_UTIL_RATIO",
+        "DCGM_FI_PROF_DRAM_UTIL_RATIO",
+        "DCGM_FI_SYSTEM_DRIVER_VERSION",
+    };
+    GS_CLEANUP(exporter_counters_finish) struct exporter_counters c = {0};
+    GS_AUTO_BUF struct gs_buf text = {0};
+    for (size_t i = 0; i < GS_ARRAY_LEN(names); i++)
+        gs_buf_addf(&text, "%s, %s, x\n", names[i],
+                    gs_streq(names[i], "DCGM_FI_SYSTEM_DRIVER_VERSION") ? "label" : "gauge");
+    assert_ok(exporter_counters_parse(gs_buf_slice(&text), &c));
+    assert_int_equal(c.n_warnings, 0);
+    assert_int_equal(c.len, GS_ARRAY_LEN(names));
+    assert_int_equal(find(&c, "DCGM_FI_DEV_GPU_UTIL_RATIO")->id, 1613);
+    assert_int_equal(find(&c, "DCGM_FI_DEV_BOARD_POWER_WATTS")->id, 155);
+    assert_int_equal(find(&c, "DCGM_FI_DEV_NVLINK_THROUGHPUT_BYTES_PER_SECOND")->id, 1648);
+}
+
+// Its fields in base units are consecutive, from 1600 on. NVML does not have 1649.
+static void test_fields_of_dcgm_4_7_have_their_numbers(void **state)
+{
+    static const struct {
+        const char *name;
+        int id;
+    } rows[] = {
+        {"DCGM_FI_DEV_BAR1_CAPACITY_BYTES", 1600},
+        {"DCGM_FI_DEV_VIDEO_CLOCK_HERTZ", 1605},
+        {"DCGM_FI_DEV_VIDEO_MAX_CLOCK_HERTZ", 1610},
+        {"DCGM_FI_DEV_FAN_SPEED_RATIO", 1612},
+        {"DCGM_FI_DEV_GPU_POWER_THROTTLE_SECONDS_TOTAL", 1617},
+        {"DCGM_FI_DEV_GPU_BASE_THROTTLE_SECONDS_TOTAL", 1624},
+        {"DCGM_FI_DEV_FB_CAPACITY_BYTES", 1625},
+        {"DCGM_FI_DEV_C2C_MAX_BANDWIDTH_BYTES_PER_SECOND", 1629},
+        {"DCGM_FI_DEV_NVLINK_THROUGHPUT_L0_BYTES_PER_SECOND", 1630},
+        {"DCGM_FI_DEV_NVLINK_THROUGHPUT_L17_BYTES_PER_SECOND", 1647},
+    };
+    for (size_t i = 0; i < GS_ARRAY_LEN(rows); i++)
+        assert_int_equal(gpu_field_info(gpu_field_by_name(rows[i].name))->id, rows[i].id);
+    for (int i = 0; i < 49; i++)
+        assert_int_equal(gpu_field_info(GPU_F_BAR1_TOTAL_BYTES + (unsigned)i)->id, 1600 + i);
+    assert_true(gpu_field_is_dcgm_only("DCGM_FI_DEV_VGPU_FB_USED_BYTES"));
+}
+
 // DCGM 4.6 renamed fields; both names are the same field.
 static void test_newer_names(void **state)
 {
@@ -192,6 +297,10 @@ int main(void)
         cmocka_unit_test(test_rows_comments_quotes_and_order),
         cmocka_unit_test(test_wrong_files),
         cmocka_unit_test(test_what_nvml_does_not_give_is_left_out_with_a_word),
+        cmocka_unit_test(test_unknown_fields_are_left_out_with_a_word),
+        cmocka_unit_test(test_the_line_about_unknown_fields_is_bounded),
+        cmocka_unit_test(test_default_file_of_dcgm_4_7),
+        cmocka_unit_test(test_fields_of_dcgm_4_7_have_their_numbers),
         cmocka_unit_test(test_how_often_fields_are_read),
         cmocka_unit_test(test_health_and_peers),
         cmocka_unit_test(test_built_in_files),

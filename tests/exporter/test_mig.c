@@ -16,7 +16,8 @@
 static bool is_own(enum gpu_field f)
 {
     bool profiling = f >= GPU_F_PROF_GR_ENGINE_ACTIVE && f <= GPU_F_PROF_C2C_RX_DATA;
-    return profiling || f == GPU_F_FB_TOTAL || f == GPU_F_FB_FREE || f == GPU_F_FB_USED ||
+    bool bytes = f >= GPU_F_FB_TOTAL_BYTES && f <= GPU_F_FB_RESERVED_BYTES;
+    return profiling || bytes || f == GPU_F_FB_TOTAL || f == GPU_F_FB_FREE || f == GPU_F_FB_USED ||
            f == GPU_F_FB_RESERVED || f == GPU_F_FB_USED_PERCENT;
 }
 
@@ -38,11 +39,15 @@ static void fill(struct gpu_device *d, struct gpu_instance *in)
         d->fields[f] = as_kind(f, (int)f);
     for (size_t i = 0; i < GPU_PROF_COUNT; i++)
         in->prof[i] = as_kind(GPU_F_PROF_FIRST + i, 1000 + (int)(GPU_F_PROF_FIRST + i));
-    in->fb_total = as_kind(GPU_F_FB_TOTAL, 1000 + GPU_F_FB_TOTAL);
-    in->fb_free = as_kind(GPU_F_FB_FREE, 1000 + GPU_F_FB_FREE);
-    in->fb_used = as_kind(GPU_F_FB_USED, 1000 + GPU_F_FB_USED);
-    in->fb_reserved = as_kind(GPU_F_FB_RESERVED, 1000 + GPU_F_FB_RESERVED);
-    in->fb_used_ratio = as_kind(GPU_F_FB_USED_PERCENT, 1000 + GPU_F_FB_USED_PERCENT);
+    in->fb.total = as_kind(GPU_F_FB_TOTAL, 1000 + GPU_F_FB_TOTAL);
+    in->fb.free = as_kind(GPU_F_FB_FREE, 1000 + GPU_F_FB_FREE);
+    in->fb.used = as_kind(GPU_F_FB_USED, 1000 + GPU_F_FB_USED);
+    in->fb.reserved = as_kind(GPU_F_FB_RESERVED, 1000 + GPU_F_FB_RESERVED);
+    in->fb.total_bytes = as_kind(GPU_F_FB_TOTAL_BYTES, 1000 + GPU_F_FB_TOTAL_BYTES);
+    in->fb.free_bytes = as_kind(GPU_F_FB_FREE_BYTES, 1000 + GPU_F_FB_FREE_BYTES);
+    in->fb.used_bytes = as_kind(GPU_F_FB_USED_BYTES, 1000 + GPU_F_FB_USED_BYTES);
+    in->fb.reserved_bytes = as_kind(GPU_F_FB_RESERVED_BYTES, 1000 + GPU_F_FB_RESERVED_BYTES);
+    in->fb.used_ratio = as_kind(GPU_F_FB_USED_PERCENT, 1000 + GPU_F_FB_USED_PERCENT);
 }
 
 // The samples of each field.

@@ -76,7 +76,7 @@ static void test_memory_of_mig_devices_counts_for_itself(void **state)
     d->n_instances = 2;
     for (uint32_t i = 0; i < 2; i++) {
         d->instances[i].gpu_instance_id = 7 + i;
-        d->instances[i].fb_used = integer(i ? 1000 : 50);
+        d->instances[i].fb.used = integer(i ? 1000 : 50);
         add_process(f, 0, 11 + i, 0, 100);
         process(f, i)->gpu_instance = 7 + i;
     }

@@ -150,6 +150,28 @@ static void test_virtual_gpus_have_a_line_for_each_pod(void **state)
     assert_has(page, "pod=\"b\",vgpu=\"3\"} 0\n");
 }
 
+// They have the values of the older fields, as ratio and in bytes.
+static void test_virtual_gpus_have_base_units(void **state)
+{
+    struct fixture *f = *state;
+    const struct pod_row rows[] = {{"ns", "a", "c", "nvidia.com/gpu", "GPU-1::0"}};
+    GS_CLEANUP(exporter_counters_finish) struct exporter_counters counters = {0};
+    give(f, rows, 1);
+    of_pod(add_process(f, 0, 11, 40, 100), "ns", "a", "c");
+    struct gpu_device *d = &f->sample->gpus->devices[0];
+    d->fields[GPU_F_GPU_UTIL_RATIO] =
+        (struct gpu_value){.validity = GPU_VALID, .is_double = true, .d = 0.6};
+    d->fields[GPU_F_FB_USED_BYTES] = integer(999);
+    assert_null(exporter_counters_parse(gs_slice_of("DCGM_FI_DEV_GPU_UTIL_RATIO, gauge, a\n"
+                                                    "DCGM_FI_DEV_FB_USED_BYTES, gauge, b\n"),
+                                        &counters));
+    const struct exporter_render_names with = {.virtual_gpus = true, .counters = &counters};
+    gs_buf_clear(&f->text);
+    exporter_render_gpus(&with, f->sample, f->map, NULL, &f->text);
+    assert_has(f->text.data, "pod=\"a\",vgpu=\"0\"} 0.4");
+    assert_has(f->text.data, "pod=\"a\",vgpu=\"0\"} 104857600\n");
+}
+
 // Its values are those of the only pod that has a part of it, if that is proved.
 static void test_only_holder_of_a_shared_gpu(void **state)
 {
@@ -310,7 +332,7 @@ static void test_mig_devices_stand_for_their_gpu(void **state)
         in->memory_total = (uint64_t)5 << 30;
         snprintf(in->uuid, sizeof(in->uuid), "MIG-%u", i);
         set_text(in->profile, sizeof(in->profile), "1g.5gb");
-        in->fb_used = integer(100 + i);
+        in->fb.used = integer(100 + i);
     }
     d->fields[GPU_F_FB_USED] = integer(999);
     const struct pod_row rows[] = {{"ns", "p", "c", "nvidia.com/mig-1g.5gb", "MIG-1"}};
@@ -582,6 +604,7 @@ int main(void)
         TEST(test_label_values_are_escaped),
         TEST(test_shared_gpu_has_no_pod_labels_but_its_processes_have),
         TEST(test_virtual_gpus_have_a_line_for_each_pod),
+        TEST(test_virtual_gpus_have_base_units),
         TEST(test_only_holder_of_a_shared_gpu),
         TEST(test_pods_are_idle_only_if_all_processes_are_known),
         TEST(test_labels_and_uid_of_pods),

@@ -68,7 +68,8 @@ static const struct row rows[] = {
         .what = "a field that only DCGM has",
         .args = {"--collectors=FILE"},
         .file = "DCGM_FI_DEV_GPU_TEMP, gauge, t\nDCGM_FI_DEV_NVSWITCH_LINK_STATUS, gauge, x\n",
-        .line = "line 2: DCGM_FI_DEV_NVSWITCH_LINK_STATUS is ignored",
+        .line = "1 field is ignored (not provided by NVML): "
+                "DCGM_FI_DEV_NVSWITCH_LINK_STATUS",
         .metric = "gpuscale_exporter_rows_left_out",
         .part = "",
         .value = 1,
@@ -228,7 +229,7 @@ static void test_mistakes_are_refused(void **state)
         {"--web-config-file=/nonexistent/web.yml", NULL, "/nonexistent/web.yml", 1},
         {"--config-file=/nonexistent/config.yaml", NULL, "/nonexistent/config.yaml", 1},
         {"--collectors=/nonexistent/own.csv", NULL, "/nonexistent/own.csv", 1},
-        {"--collectors=FILE", "DCGM_FI_DEV_GPU_TEMB, gauge, x\n", "unknown field", 2},
+        {"--collectors=FILE", "DCGM_GPU_TEMP, gauge, x\n", "unknown field", 2},
         {"--collectors=FILE", "DCGM_FI_DEV_GPU_TEMP, gauge\n", "line 1", 2},
         {"--configmap-data=families", NULL, "want NAMESPACE:NAME", 2},
     };

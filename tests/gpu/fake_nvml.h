@@ -36,6 +36,7 @@ struct fake_nvml {
     unsigned
         unrepairable_bytes; // 4 or 8: the struct's size; 1: nothing is written; 0: no such call
     bool gpm;               // a metric's value is its number
+    bool counts; // times with lowered clocks (fields 74 to 81), and the speed of C2C links (172)
     unsigned nvlinks;
     uint64_t sent_kib[36], received_kib[36];
     _Atomic uint64_t last_seen_us; // as asked for by the last utilisation call

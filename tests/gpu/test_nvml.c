@@ -210,6 +210,88 @@ static void test_fields_and_identity(void **state)
     assert_int_equal(s->n_errors, 0);
 }
 
+// A field in base units and the older field of the same value.
+struct unit_pair {
+    enum gpu_field base, old;
+    double factor;
+    double rounding; // of the older field, in base units
+};
+
+static const struct unit_pair unit_pairs[] = {
+    {GPU_F_BAR1_TOTAL_BYTES, GPU_F_BAR1_TOTAL, 1 << 20, 1 << 20},
+    {GPU_F_BAR1_USED_BYTES, GPU_F_BAR1_USED, 1 << 20, 1 << 20},
+    {GPU_F_BAR1_FREE_BYTES, GPU_F_BAR1_FREE, 1 << 20, 1 << 20},
+    {GPU_F_SM_CLOCK_HZ, GPU_F_SM_CLOCK, 1e6},
+    {GPU_F_MEM_CLOCK_HZ, GPU_F_MEM_CLOCK, 1e6},
+    {GPU_F_VIDEO_CLOCK_HZ, GPU_F_VIDEO_CLOCK, 1e6},
+    {GPU_F_APP_SM_CLOCK_HZ, GPU_F_APP_SM_CLOCK, 1e6},
+    {GPU_F_APP_MEM_CLOCK_HZ, GPU_F_APP_MEM_CLOCK, 1e6},
+    {GPU_F_MAX_SM_CLOCK_HZ, GPU_F_MAX_SM_CLOCK, 1e6},
+    {GPU_F_MAX_MEM_CLOCK_HZ, GPU_F_MAX_MEM_CLOCK, 1e6},
+    {GPU_F_MAX_VIDEO_CLOCK_HZ, GPU_F_MAX_VIDEO_CLOCK, 1e6},
+    {GPU_F_ENERGY_JOULES, GPU_F_TOTAL_ENERGY, 1e-3, 1},
+    {GPU_F_FAN_SPEED_RATIO, GPU_F_FAN_SPEED, 1e-2},
+    {GPU_F_GPU_UTIL_RATIO, GPU_F_GPU_UTIL, 1e-2},
+    {GPU_F_MEM_COPY_UTIL_RATIO, GPU_F_MEM_COPY_UTIL, 1e-2},
+    {GPU_F_ENC_UTIL_RATIO, GPU_F_ENC_UTIL, 1e-2},
+    {GPU_F_DEC_UTIL_RATIO, GPU_F_DEC_UTIL, 1e-2},
+    {GPU_F_POWER_SECONDS, GPU_F_POWER_VIOLATION, 1e-9},
+    {GPU_F_THERMAL_SECONDS, GPU_F_THERMAL_VIOLATION, 1e-9},
+    {GPU_F_SYNC_BOOST_SECONDS, GPU_F_SYNC_BOOST_VIOLATION, 1e-9},
+    {GPU_F_BOARD_LIMIT_SECONDS, GPU_F_BOARD_LIMIT_VIOLATION, 1e-9},
+    {GPU_F_LOW_UTIL_SECONDS, GPU_F_LOW_UTIL_VIOLATION, 1e-9},
+    {GPU_F_RELIABILITY_SECONDS, GPU_F_RELIABILITY_VIOLATION, 1e-9},
+    {GPU_F_APP_CLOCKS_SECONDS, GPU_F_APP_CLOCKS_VIOLATION, 1e-9},
+    {GPU_F_BASE_CLOCKS_SECONDS, GPU_F_BASE_CLOCKS_VIOLATION, 1e-9},
+    {GPU_F_FB_TOTAL_BYTES, GPU_F_FB_TOTAL, 1 << 20, 1 << 20},
+    {GPU_F_FB_FREE_BYTES, GPU_F_FB_FREE, 1 << 20, 1 << 20},
+    {GPU_F_FB_USED_BYTES, GPU_F_FB_USED, 1 << 20, 1 << 20},
+    {GPU_F_FB_RESERVED_BYTES, GPU_F_FB_RESERVED, 1 << 20, 1 << 20},
+    {GPU_F_C2C_MAX_BYTES, GPU_F_C2C_MAX_BANDWIDTH, 1e6},
+};
+
+static double number_of(const struct gpu_value *v)
+{
+    return v->is_double ? v->d : (double)v->i;
+}
+
+static unsigned assert_pairs(const struct gpu_device *d)
+{
+    unsigned n = 0;
+    for (size_t i = 0; i < GS_ARRAY_LEN(unit_pairs); i++) {
+        const struct unit_pair *p = &unit_pairs[i];
+        const struct gpu_value *base = &d->fields[p->base], *old = &d->fields[p->old];
+        assert_int_equal(base->validity, old->validity);
+        if (base->validity != GPU_VALID)
+            continue;
+        assert_int_equal(base->is_double, gpu_field_info(p->base)->kind == GPU_DOUBLE);
+        double expected = number_of(old) * p->factor;
+        assert_true(fabs(number_of(base) - expected) <= p->rounding + expected * 1e-12);
+        n++;
+    }
+    return n;
+}
+
+// DCGM 4.7 has the same values in base units under other names.
+static void test_base_units(void **state)
+{
+    open_library("fakenvml2");
+    f.fake->counts = true;
+    f.fake->gpus[0].util = 40;
+    f.fake->gpus[0].memory_used = ((uint64_t)1536 << 20) + 4097;
+    const struct gpu_device *d = &sample()->devices[0];
+    assert_true(d->fields[GPU_F_GPU_UTIL_RATIO].d == 0.4);
+    assert_int_field(d, GPU_F_SM_CLOCK_HZ, 1410000000);
+    assert_int_field(d, GPU_F_FB_USED_BYTES, ((int64_t)1536 << 20) + 4097); // not rounded to MiB
+    assert_int_equal(assert_pairs(d), 18);
+    // Without their older names, they are read all the same.
+    bool wanted[GPU_F_COUNT] = {0};
+    for (size_t i = 0; i < GS_ARRAY_LEN(unit_pairs); i++)
+        wanted[unit_pairs[i].base] = true;
+    gpu_backend_want(f.backend, wanted, NULL);
+    assert_int_field(&sample()->devices[0], GPU_F_SM_CLOCK_HZ, 1410000000);
+}
+
 // The struct of this call differs between NVIDIA's headers.
 static void test_unrepairable_memory_of_either_layout(void **state)
 {
@@ -267,6 +349,9 @@ static void test_links_and_directions_are_not_mixed_up(void **state)
     assert_rate(d, GPU_F_NVLINK_TX_TOTAL, sent * 171);
     assert_rate(d, GPU_F_NVLINK_RX_TOTAL, sent * 171 * 3);
     assert_rate(d, GPU_F_NVLINK_BANDWIDTH, sent * 171 * 4);
+    // KiB/s as bytes, and not the older field times 10^6, which divides KiB by 1000.
+    assert_rate(d, GPU_F_NVLINK_BYTES_TOTAL, sent * 171 * 4 * 1024000);
+    assert_rate(d, GPU_F_NVLINK_BYTES_L17, sent * 18 * 4 * 1024000);
     // GPM's metrics have their own number as value.
     for (unsigned i = 0; i < LINKS; i++) {
         assert_int_field(d, first[0] + 2 * i, (int64_t)(63 + 2 * i) << 20);
@@ -631,7 +716,8 @@ static void test_mig_devices(void **state)
     assert_int_equal(d->instances[0].gpu_instance_id, 9);
     assert_string_equal(d->instances[0].profile, "1g.10gb");
     assert_string_equal(d->instances[0].uuid, "MIG-00000100-aaaa-bbbb-cccc-dddddddddddd");
-    assert_int_equal(d->instances[0].fb_used.i, 500);
+    assert_int_equal(d->instances[0].fb.used.i, 500);
+    assert_int_equal(gpu_instance_value(&d->instances[0], GPU_F_FB_USED_BYTES)->i, 500 << 20);
     assert_absent(d, GPU_F_GPU_UTIL, GPU_NOT_SUPPORTED);
     assert_true(d->processes_valid);
     assert_int_equal(d->n_processes, 1);
@@ -647,6 +733,7 @@ int main(void)
         cmocka_unit_test_teardown(test_library_that_is_no_nvml, teardown),
         cmocka_unit_test_teardown(test_real_library_where_simulated_is_demanded, teardown),
         cmocka_unit_test_teardown(test_fields_and_identity, teardown),
+        cmocka_unit_test_teardown(test_base_units, teardown),
         cmocka_unit_test_teardown(test_unrepairable_memory_of_either_layout, teardown),
         cmocka_unit_test_teardown(test_links_and_directions_are_not_mixed_up, teardown),
         cmocka_unit_test_teardown(test_old_driver, teardown),

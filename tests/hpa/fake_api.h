@@ -364,7 +364,7 @@ static inline int fake_finish(struct fake_api *f)
 {
     kube_client_free(f->kube);
     http_client_free(f->http);
-    for (int i = 0; i < 1000 && uv_loop_alive(&f->loop); i++)
+    for (int64_t end = gs_mono_ns() + WAIT_NS; uv_loop_alive(&f->loop) && gs_mono_ns() < end;)
         uv_run(&f->loop, UV_RUN_NOWAIT);
     int rc = uv_loop_close(&f->loop);
     json_decref(f->hpas);

@@ -65,6 +65,15 @@ static void script_values(struct bench *b, size_t n, const char *const *values)
     fake_answer(&b->api, METRIC, 200, fake_values("web", values, n));
 }
 
+static void make_controller(struct bench *b, int64_t period_ms)
+{
+    const struct hpa_controller_config cfg = {.sync_period_ms = period_ms,
+                                              .decide = hpa_config_default()};
+    hpa_controller_free(b->controller);
+    b->controller = hpa_controller_new(&b->api.loop, b->api.kube, b->pods, &cfg);
+    hpa_controller_set_observer(b->controller, observe, b);
+}
+
 static int set_up(void **state)
 {
     struct bench *b = gs_alloc(sizeof(*b));
@@ -75,10 +84,8 @@ static int set_up(void **state)
                           "versions", "version", "v1beta1", "version", "v1beta2"));
     fake_scale(&b->api, SCALE, 2, "app=web");
     fake_pods(&b->api, "web", 2);
-    const struct hpa_controller_config cfg = {.sync_period_ms = 20, .decide = hpa_config_default()};
     b->pods = kube_cache_new(&b->api.loop, b->api.kube, KUBE_PODS, NULL, NULL);
-    b->controller = hpa_controller_new(&b->api.loop, b->api.kube, b->pods, &cfg);
-    hpa_controller_set_observer(b->controller, observe, b);
+    make_controller(b, 20);
     *state = b;
     return 0;
 }
@@ -725,6 +732,63 @@ static void test_several_sources(void **state)
         "for exactly one");
 }
 
+// A scale whose status nothing has written yet.
+static void put_new_scale(struct bench *b, int status)
+{
+    fake_scale(&b->api, SCALE, 1, "app=web");
+    codec_json_set(json_object_get(b->api.scales, SCALE), json_integer(status), "status",
+                   "replicas", NULL);
+}
+
+static void put_queue(struct bench *b, const char *value)
+{
+    json_t *hpa = hpa_object("gpu", GPU_SPEC);
+    codec_json_set(hpa,
+                   json_loads("[{\"type\":\"External\",\"external\":{\"metric\":{\"name\":"
+                              "\"queue\"},\"target\":{\"type\":\"AverageValue\",\"averageValue\":"
+                              "\"10500m\"}}}]",
+                              0, NULL),
+                   "spec", "metrics", NULL);
+    fake_put(&b->api, b->api.hpas, hpa);
+    fake_answer(&b->api, "/apis/external.metrics.k8s.io/v1beta1/namespaces/shop/queue", 200,
+                json_pack("{s:[{s:s, s:s}]}", "items", "metricName", "queue", "value", value));
+}
+
+static bool scale_read_twice(void *arg)
+{
+    const struct bench *b = arg;
+    size_t n = 0;
+    for (size_t i = 0; i < json_array_size(b->api.log); i++)
+        n += gs_streq(json_string_value(json_array_get(b->api.log, i)), "GET " SCALE);
+    return n >= 2;
+}
+
+// 11 for 1 replica is inside the tolerance of 10.5, but for none it would be 2 replicas.
+static void test_a_new_target_is_evaluated_when_it_has_a_status(void **state)
+{
+    struct bench *b = *state;
+    make_controller(b, 3600 * 1000); // the look at the status does not wait for the next sync
+    put_new_scale(b, 0);
+    put_queue(b, "11");
+    start(b);
+    assert_true(fake_wait(&b->api, scale_read_twice, b));
+    assert_int_equal(b->passes, 0);
+    assert_null(status_of(b, "gpu"));
+    put_new_scale(b, 1);
+    wait_passes(b, 1);
+    assert_int_equal(b->last_desired, 1);
+}
+
+// The status may stay empty, for example while a quota permits no pods.
+static void test_a_target_without_a_status_is_evaluated_after_a_period(void **state)
+{
+    struct bench *b = *state;
+    put_new_scale(b, 0);
+    put_queue(b, "11");
+    start(b);
+    wait_replicas(b, 2);
+}
+
 #define WITH_BENCH(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
 
 int main(void)
@@ -757,6 +821,8 @@ int main(void)
         WITH_BENCH(test_its_memory_can_be_read),
         WITH_BENCH(test_two_hpas_for_the_same_pods),
         WITH_BENCH(test_several_sources),
+        WITH_BENCH(test_a_new_target_is_evaluated_when_it_has_a_status),
+        WITH_BENCH(test_a_target_without_a_status_is_evaluated_after_a_period),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,12 +23,14 @@ struct bench {
     bool done;
     char *error;
     json_t *reading;
+    int release; // 0: the newest
 };
 
 static void looked(void *arg, const struct hpa_inspection_result *seen, struct gs_error *err)
 {
     struct bench *b = arg;
-    const struct hpa_config cfg = hpa_config_default();
+    struct hpa_config cfg = hpa_config_default();
+    cfg.release = b->release ? b->release : cfg.release;
     b->done = true;
     if (err)
         b->error = gs_strdup(gs_error_message(err));
@@ -251,6 +253,33 @@ static void test_from_nothing_there_is_only_up(void **state)
     assert_string_equal(codec_json_str(m, "above", "at", NULL), "average 6.667");
 }
 
+// 0 is no average, and neither is the smallest number that the controller of 1.36 calculates.
+static void test_without_replicas_there_is_no_average(void **state)
+{
+    struct bench *b = *state;
+    CODEC_AUTO_JSON json_t *metric = json_loads(
+        "[{\"type\":\"External\",\"external\":{\"metric\":{\"name\":\"queue\"},\"target\":{"
+        "\"type\":\"AverageValue\",\"averageValue\":\"4\"}}}]",
+        0, NULL);
+    b->release = 36;
+    put_hpa(b, "{\"currentReplicas\":1,\"desiredReplicas\":1}");
+    codec_json_set(json_object_get(b->api.hpas, "shop/web"), json_incref(metric), "spec", "metrics",
+                   NULL);
+    fake_scale(&b->api, SCALE, 1, "app=web");
+    codec_json_set(json_object_get(b->api.scales, SCALE), json_integer(0), "status", "replicas",
+                   NULL);
+    fake_answer(&b->api, "/apis/external.metrics.k8s.io/v1beta1/namespaces/shop/queue", 200,
+                json_loads("{\"items\":[{\"metricName\":\"queue\",\"value\":\"12\"}]}", 0, NULL));
+    look(b);
+    assert_null(b->error);
+    const json_t *m = json_array_get(json_object_get(b->reading, "metrics"), 0);
+    assert_null(json_object_get(m, "value"));
+    assert_null(json_object_get(m, "current"));
+    assert_null(json_object_get(m, "above"));
+    assert_int_equal(codec_json_int(m, 0, "proposal", NULL), 3);
+    assert_says(b, "queue: total 12 without a replica, so there is no average (target 4): 3");
+}
+
 #define MEMORY "/apis/hpa.gpuscale.dev/v1/namespaces/shop/histories/web"
 
 // Half of the target proposes 2. A recommendation of 7 is in the window, and one evaluation permits
@@ -327,6 +356,8 @@ int main(void)
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_the_example_of_the_documentation, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_from_nothing_there_is_only_up, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_without_replicas_there_is_no_average, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(test_what_cannot_be_read, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_the_memory_of_a_controller_counts, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_memory_that_is_none_is_not_known, set_up, tear_down),

@@ -60,6 +60,37 @@ code=0
 echo 'bad{' | "$gpuscale" check metrics - 2>"$dir/out" || code=$?
 [ "$code" = 1 ] && grep -q '^error while linting: line 1' "$dir/out" || fail "a wrong page: exit code $code: $(cat "$dir/out")"
 
+# A client library of Go cannot read a second HELP or TYPE line.
+cat >"$dir/second" <<'END'
+# HELP clock_hertz Clock.
+# TYPE clock_hertz gauge
+clock_hertz{gpu="0"} 1410
+# HELP clock_hertz Clock.
+# TYPE clock_hertz gauge
+clock_hertz{gpu="1"} 1410
+END
+code=0
+"$dir/bin/promtool" check metrics <"$dir/second" 2>"$dir/out" || code=$?
+echo 'error while linting: text format parsing error in line 4: second HELP line for metric name "clock_hertz"' >"$dir/want"
+[ "$code" = 1 ] && diff "$dir/want" "$dir/out" || fail "a second HELP line as promtool: exit code $code"
+code=0
+"$gpuscale" check metrics "$dir/second" 2>"$dir/out" || code=$?
+[ "$code" = 1 ] && grep -q 'line 5: second TYPE line for metric name "clock_hertz", or TYPE reported after samples$' "$dir/out" ||
+    fail "a second TYPE line: exit code $code: $(cat "$dir/out")"
+code=0
+printf 'a_bytes 1\n# TYPE a_bytes gauge\n' | "$gpuscale" check metrics - 2>"$dir/out" || code=$?
+[ "$code" = 1 ] && grep -q 'line 2: second TYPE line' "$dir/out" || fail "TYPE after samples: exit code $code"
+code=0
+printf '# HELP a_bytes x\n# TYPE a_bytes gauge\n# HELP b_bytes x\n# TYPE b_bytes gauge\na_bytes{c="1"} 1\nb_bytes 1\na_bytes{c="2"} 1\n' |
+    "$gpuscale" check metrics - 2>"$dir/out" || code=$?
+[ "$code" = 3 ] && grep -q '^a_bytes lines of other metrics are between the lines of the metric$' "$dir/out" ||
+    fail "a metric in two groups: exit code $code: $(cat "$dir/out")"
+head -n 3 "$dir/second" >"$dir/fine"
+[ "$("$gpuscale" check metrics "$dir/fine")" = "$dir/fine: 1 metrics, 1 samples" ] || fail "what check metrics has read"
+! "$gpuscale" check metrics /dev/null 2>"$dir/out" && grep -q 'the file is empty; expected metrics' "$dir/out" ||
+    fail "an empty page: $(cat "$dir/out")"
+"$dir/bin/promtool" check metrics </dev/null || fail "an empty page as promtool"
+
 echo 'http_server_config: {http2: false}' >"$dir/web.yml"
 echo 'unknown: 1' >"$dir/wrong.yml"
 "$gpuscale" check web-config "$dir/web.yml" 2>"$dir/out" || fail "check web-config"

@@ -54,6 +54,7 @@ used=$(echo "$status" | jq '[.gpus[]?.memoryUsedBytes] | add // 0')
 
 up
 wait_for "objects and pods are back" pods_ready crash-test 2
+scaling_works
 stop_up
 nothing_left || fail "processes remain"
 [ ! -e "/dev/shm$segment" ] || fail "the segment $segment is left"

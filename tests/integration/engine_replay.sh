@@ -30,12 +30,13 @@ begin() {
     wait_for "the engine listens" grep -q 'listening on' "$dir/$1.log"
     url=$(sed -n 's#.*listening on \(http://127.0.0.1:[0-9]*\).*#\1#p' "$dir/$1.log" | head -n 1)
 }
-code() { curl -sS -o "$dir/body" -w '%{http_code}' "$url$1"; }
+code() { curl -sS -D "$dir/head" -o "$dir/body" -w '%{http_code}' "$url$1"; }
 
 begin first
 [ "$(code /-/ready)" = 503 ] || fail "it is ready immediately: $(cat "$dir/body")"
 grep -q 'Service Unavailable: replaying the write-ahead log, [0-9]* % of [0-9]* MiB' "$dir/body" ||
     fail "/-/ready says $(cat "$dir/body")"
+grep -qi '^X-Prometheus-Stopping: false' "$dir/head" || fail "a header of /-/ready is missing: $(cat "$dir/head")"
 [ "$(code /-/healthy)" = 200 ] || fail "/-/healthy says $(cat "$dir/body")"
 [ "$(code '/api/v1/query?query=up')" = 503 ] || fail "a query is answered: $(cat "$dir/body")"
 kill -TERM "$engine"

@@ -24,6 +24,11 @@ wait_for "the guide's metric" kubectl get --raw "$metrics/vision-api/DCGM_FI_DEV
 # The guide's first HPA asks the Service of the exporter, which the guide's own rules do not serve.
 names_the_service() { kubectl get --raw "$metrics/dcgm-exporter/DCGM_FI_DEV_GPU_UTIL_AVG" 2>&1 | grep -q 'but samples for services/vision-api'; }
 wait_for "the answer names the Service that has samples" names_the_service
+# One GPU is idle, and its series has the pod and the host name of the exporter.
+"$gpuscale" top --once -o json --url "$prometheus" >"$dir/top.json"
+node=$(kubectl get nodes -o name | sed 's|node/||')
+jq -e --arg node "$node" '[.gpus[].node] | unique == [$node]' "$dir/top.json" >/dev/null || fail "a GPU is on another node: $(cat "$dir/top.json")"
+! grep -q '"dcgm-exporter' "$dir/top.json" || fail "the exporter uses a GPU: $(cat "$dir/top.json")"
 kubectl delete -f "$guides/eks/dcgm-exporter.yaml" >/dev/null
 wait_for "the series of gpuscale's exporter are back, with the node" jobs_are 'DCGM_FI_DEV_GPU_UTIL{NodeName!=""}' 'gpuscale-exporter'
 stop_up

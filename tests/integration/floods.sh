@@ -37,3 +37,4 @@ flood engine "$(port_in engine 'listening on http://127.0.0.1')" /-/healthy
 flood autoscaler "$(port_in hpa 'http://127.0.0.1')" /healthz
 flood adapter "$(port_in adapter 'listening on https://127.0.0.1')" /livez tls
 flood "API of up" "$api" /livez tls
+scaling_works

@@ -163,6 +163,58 @@ service_address() {
     [ -n "$moved" ] || moved=$(kubectl get service "$1" -o 'jsonpath={.status.loadBalancer.ingress[0].ip}')
     echo "$moved"
 }
+# scaling_works: does scaling still work? Load on a GPU must add replicas, and its end must remove them. The metric needs
+# the exporter, the state of objects, a rule, the adapter and the autoscaler. The pods need no GPU. For the end of tests
+# of faults; takes a few seconds.
+scaling_works() {
+    "$gpuscale" sim load --name "$segment" --gpu 0 --util 100 >"$dir/load.txt" 2>&1 &
+    scaling_load=$!
+    pids="$pids $scaling_load"
+    cat >"$dir/scaling.yaml" <<'Y'
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: scaling-works}
+spec:
+  selector: {matchLabels: {app: scaling-works}}
+  template:
+    metadata: {labels: {app: scaling-works}}
+    spec:
+      terminationGracePeriodSeconds: 0
+      containers: [{name: c, image: any, command: [sleep, infinity]}]
+---
+apiVersion: monitoring.coreos.com/v1
+kind: PrometheusRule
+metadata: {name: scaling-works}
+spec:
+  groups:
+  - name: scaling-works
+    interval: 1s
+    rules:
+    - record: DCGM_FI_SCALING_WORKS
+      expr: max(DCGM_FI_DEV_GPU_UTIL) * max(kube_deployment_labels{deployment="scaling-works"})
+      labels: {namespace: default, pod: all}
+---
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: scaling-works}
+spec:
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: scaling-works}
+  minReplicas: 1
+  maxReplicas: 3
+  metrics:
+  - type: Object
+    object:
+      describedObject: {apiVersion: v1, kind: Namespace, name: default}
+      metric: {name: DCGM_FI_SCALING_WORKS}
+      target: {type: Value, value: "30"}
+  behavior: {scaleDown: {stabilizationWindowSeconds: 0}}
+Y
+    kubectl apply -f "$dir/scaling.yaml" >"$dir/scaling.txt" 2>&1 || fail "scaling: $(cat "$dir/scaling.txt")"
+    wait_for "scaling: load adds replicas" pods_ready scaling-works 3
+    kill "$scaling_load"
+    wait "$scaling_load" 2>/dev/null || true
+    wait_for "scaling: its end removes them" replicas_are scaling-works 1
+}
 # specification FILE: the specs of its objects without fields that controllers set.
 specification() {
     kubectl get -f "$1" -o json | jq -cS '[.items // [.] | .[] | [.kind, (.spec | del(.replicas, .nodeName, .clusterIP, .clusterIPs, .ports[]?.nodePort))]] | sort'

@@ -83,5 +83,5 @@ start_pools
 replaced() { [ "$(count)" = 1 ] && [ "$(nodes)" != "$former" ]; }
 wait_for "the nodes of the last run are replaced" replaced
 stop_up
-left=$(find /dev/shm -name "$(echo "${segment#/}" | sed 's/-[a-z0-9]*$//')*")
+left=$(find /dev/shm -maxdepth 1 -name "$(echo "${segment#/}" | sed 's/-[a-z0-9]*$//')*")
 [ -z "$left" ] || fail "simulated GPUs are left: $left"

@@ -121,6 +121,8 @@ printf 'oauth2: {client_id: a, client_secret: b, token_url: "http://127.0.0.1:1/
 printf 'sigv4: {region: a}\n' >"$dir/sigv4.yml"
 printf 'basic_aut: {username: grafana}\n' >"$dir/unknown.yml"
 ends 0 '' --url="$tls" --http.config.file="$dir/http.yml" 'vector(1)'
+curl -sS --cacert "$dir/cert.pem" -u grafana:secret "$tls/api/v1/openapi.yaml" | grep -q 'url: .*https://' ||
+    fail "with TLS, the default of --web.external-url is not https"
 ends 1 '401' --url="$tls" --http.config.file="$dir/wrong.yml" 'vector(1)'
 ends 1 'certificate' --url="$tls" 'vector(1)'
 ends 1 'oauth2: cannot fetch token' --url="$tls" --http.config.file="$dir/oauth.yml" 'vector(1)'

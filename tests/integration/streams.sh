@@ -178,21 +178,23 @@ for pid in $many; do wait "$pid" || fail "one of ten failed"; done
 [ "$(cat "$dir"/many* | sort -u | wc -l)" = 1 ] || fail "ten outputs differ"
 echo "ok: ten at once"
 
-# Nothing is left of a client that vanishes, and a container takes its sessions with it.
-kubectl exec web -- sleep 98761 &
+# Nothing is left of a client that vanishes, and a container takes its sessions with it. Other runs of this test are in
+# the same table of processes.
+kubectl exec web -- sleep "8$$" &
 client=$!
-wait_for "the command runs" pgrep -f '^sleep 98761'
+wait_for "the command runs" pgrep -fx "sleep 8$$"
 kill -9 "$client"
 wait "$client" 2>/dev/null || true
-gone() { ! pgrep -f "^$1"; }
-wait_for "the command of a killed client has ended" gone 'sleep 98761'
+gone() { ! pgrep -fx "$1"; }
+wait_for "the command of a killed client has ended" gone "sleep 8$$"
 code=0
-kubectl exec two -c a -- sleep 98762 2>"$dir/err" &
+kubectl exec two -c a -- sleep "9$$" 2>"$dir/err" &
 client=$!
-wait_for "the command runs" pgrep -f '^sleep 98762'
+wait_for "the command runs" pgrep -fx "sleep 9$$"
 kubectl delete pod two --grace-period=0 --force >/dev/null 2>&1
 wait "$client" || code=$?
 [ "$code" = 137 ] || fail "exit code $code of a session whose pod was deleted"
-wait_for "the command of a deleted pod has ended" gone 'sleep 98762'
+wait_for "the command of a deleted pod has ended" gone "sleep 9$$"
 
+scaling_works
 stop_up

@@ -95,6 +95,7 @@ refused 0 'memory:' "$gpuscale" explain hpa/x -o yaml
 refused 1 '--controller http://127.0.0.1:1: ' "$gpuscale" explain hpa x --controller=http://127.0.0.1:1
 refused 2 '--what-if: spec.maxReplicas: Invalid value: 9: must be greater than or equal to `minReplicas`' "$gpuscale" explain hpa x --what-if min=50
 refused 1 '--what-if: target.gpu=5: the autoscaler has no metric "gpu"' "$gpuscale" explain hpa x --what-if target.gpu=5
+scaling_works
 stop_up
 
 # The exit code reports whether the load succeeded and came to its end.

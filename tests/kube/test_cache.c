@@ -218,6 +218,30 @@ static void test_nonsense_on_the_stream_lists_again(void **state)
     finish(&f);
 }
 
+#define BAD(name, version)                                                                         \
+    "{\"metadata\":{\"name\":\"" name "\",\"namespace\":\"n\",\"resourceVersion\":\"" version      \
+    "\"},\"spec\":{\"number\":1e999}}"
+#define WITH_NUL(name, version)                                                                    \
+    "{\"metadata\":{\"name\":\"" name "\",\"namespace\":\"n\",\"resourceVersion\":\"" version      \
+    "\",\"annotations\":{\"x\":\"a\\u0000b\"}}}"
+
+// An object that cannot be parsed costs only itself, in a list and in an event.
+static void test_an_object_that_cannot_be_read_leaves_the_others(void **state)
+{
+    struct fixture f;
+    setup(&f, LIST("5", OBJECT("a", "1") "," BAD("b", "2") "," WITH_NUL("c", "3")));
+    loop_until(&f.loop, heard(&f, "+a@1 +c@3 synced "));
+    assert_string_equal(kube_kind(kube_cache_get(f.cache, "n", "a")), "Pod");
+    say(&f, EVENT("MODIFIED", BAD("a", "6")) EVENT("ADDED", BAD("d", "7"))
+                EVENT("MODIFIED", OBJECT("b", "8")));
+    loop_until(&f.loop, heard(&f, "+a@1 +c@3 synced -a@1 +b@8 "));
+    assert_string_equal(f.watch_version, "5");
+    assert_null(kube_cache_error(f.cache));
+    assert_int_equal(f.lists, 1);
+    assert_int_equal(f.watches, 1);
+    finish(&f);
+}
+
 static void test_late_handlers_get_a_replay(void **state)
 {
     struct fixture f, late = {0};
@@ -262,6 +286,7 @@ int main(void)
         cmocka_unit_test(test_failed_lists_are_tried_again),
         cmocka_unit_test(test_refused_watches_list_again),
         cmocka_unit_test(test_nonsense_on_the_stream_lists_again),
+        cmocka_unit_test(test_an_object_that_cannot_be_read_leaves_the_others),
         cmocka_unit_test(test_late_handlers_get_a_replay),
         cmocka_unit_test(test_may_be_freed_by_a_handler),
     };

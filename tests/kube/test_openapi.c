@@ -84,7 +84,7 @@ static void test_version_3(void **state)
     assert_string_equal(codec_json_str(own, "properties", "replicas", "format", NULL), "int32");
 }
 
-static void test_free_form_kinds(void **state)
+static void test_kinds_of_the_operator_have_fields_and_no_strategic_patches(void **state)
 {
     CODEC_AUTO_JSON json_t *d = kube_openapi_v3("monitoring.coreos.com", "v1", resources, N);
     check_references(d, d);
@@ -94,6 +94,10 @@ static void test_free_form_kinds(void **state)
     assert_non_null(patch);
     assert_null(codec_json_get(patch, "requestBody", "content",
                                "application/strategic-merge-patch+json", NULL));
+    const json_t *endpoint = codec_json_get(
+        d, "components", "schemas", "com.coreos.monitoring.v1.Endpoint", "properties", NULL);
+    assert_string_equal(codec_json_str(endpoint, "honorLabels", "type", NULL), "boolean");
+    assert_null(json_object_get(endpoint, "portNumber"));
 }
 
 static void test_index_of_version_3(void **state)
@@ -179,7 +183,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_version_3),
-        cmocka_unit_test(test_free_form_kinds),
+        cmocka_unit_test(test_kinds_of_the_operator_have_fields_and_no_strategic_patches),
         cmocka_unit_test(test_index_of_version_3),
         cmocka_unit_test(test_version_2),
     };

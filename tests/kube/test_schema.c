@@ -220,8 +220,29 @@ static void test_tables_are_sound(void **state)
     }
     assert_true(i > 20);
     assert_null(kube_schema_find("v1", "Deployment"));
-    assert_null(kube_schema_find("monitoring.coreos.com/v1", "ServiceMonitor"));
+    assert_null(kube_schema_find("monitoring.coreos.com/v1", "Prometheus"));
     assert_null(kube_schema_find(NULL, NULL));
+}
+
+static void test_unknown_fields_of_monitors_and_rules(void **state)
+{
+    expect("monitoring.coreos.com/v1", "ServiceMonitor",
+           "{\"spec\":{\"selector\":{},\"endpoints\":[{\"port\":\"x\",\"honor_labels\":true,"
+           "\"params\":{\"a\":[\"b\"]},\"relabelings\":[{\"target_label\":\"x\"}]}]}}",
+           "[\"unknown field \\\"spec.endpoints[0].honor_labels\\\"\","
+           "\"unknown field \\\"spec.endpoints[0].relabelings[0].target_label\\\"\"]",
+           "[]");
+    expect("monitoring.coreos.com/v1", "PodMonitor",
+           "{\"spec\":{\"podMetricsEndpoints\":[{\"portNumber\":80,\"bearerTokenFile\":\"/x\"}],"
+           "\"endpoints\":[]}}",
+           "[\"unknown field \\\"spec.podMetricsEndpoints[0].bearerTokenFile\\\"\","
+           "\"unknown field \\\"spec.endpoints\\\"\"]",
+           "[]");
+    expect("monitoring.coreos.com/v1", "PrometheusRule",
+           "{\"spec\":{\"groups\":[{\"name\":\"g\",\"rules\":[{\"record\":\"a:b\","
+           "\"expression\":\"up\"},{\"record\":\"a:c\",\"expr\":1}]}]}}",
+           "[\"unknown field \\\"spec.groups[0].rules[0].expression\\\"\"]", "[]");
+    (void)state;
 }
 
 static void test_merge_keys(void **state)
@@ -250,10 +271,15 @@ static void test_merge_keys(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_good_objects),      cmocka_unit_test(test_unknown_fields),
-        cmocka_unit_test(test_type_errors),       cmocka_unit_test(test_not_an_object),
-        cmocka_unit_test(test_nulls_are_dropped), cmocka_unit_test(test_problems_are_bounded),
-        cmocka_unit_test(test_tables_are_sound),  cmocka_unit_test(test_merge_keys),
+        cmocka_unit_test(test_good_objects),
+        cmocka_unit_test(test_unknown_fields),
+        cmocka_unit_test(test_type_errors),
+        cmocka_unit_test(test_not_an_object),
+        cmocka_unit_test(test_nulls_are_dropped),
+        cmocka_unit_test(test_problems_are_bounded),
+        cmocka_unit_test(test_tables_are_sound),
+        cmocka_unit_test(test_unknown_fields_of_monitors_and_rules),
+        cmocka_unit_test(test_merge_keys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -75,6 +75,21 @@ static void test_pod_of_the_exporter_does_not_hold_the_gpu(void **state)
     end(&r);
 }
 
+// Its host name is that of its pod, unless it knows its node.
+static void test_gpus_of_an_exporter_with_its_own_host_name_are_on_its_node(void **state)
+{
+    struct rig r = begin();
+    (void)state;
+    add_sample(r.o, LEDGER_TARGET, "job=dcgm,instance=1:9400,namespace=gpu,pod=dcgm-x", 1);
+    add_sample(r.o, LEDGER_TARGET_POD, "namespace=gpu,pod=dcgm-x,node=n1", 1);
+    add_sample(r.o, LEDGER_UTIL,
+               "UUID=GPU-1,gpu=0,Hostname=dcgm-x,job=dcgm,instance=1:9400,pod=dcgm-x,namespace=gpu",
+               0);
+    minute(&r);
+    assert_near(minutes_of(r.table, LEDGER_NODE, "n1", LEDGER_FREE), 1);
+    end(&r);
+}
+
 static void test_workload_owner_pool_and_machine_come_from_the_cluster(void **state)
 {
     struct rig r = begin();
@@ -337,6 +352,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_states_follow_from_pod_and_utilization),
         cmocka_unit_test(test_pod_of_the_exporter_does_not_hold_the_gpu),
+        cmocka_unit_test(test_gpus_of_an_exporter_with_its_own_host_name_are_on_its_node),
         cmocka_unit_test(test_workload_owner_pool_and_machine_come_from_the_cluster),
         cmocka_unit_test(test_gpu_without_data_is_missing_for_a_day),
         cmocka_unit_test(test_gpu_of_a_deleted_node_is_not_expected),

@@ -89,6 +89,32 @@ static void test_a_field_of_another_manager_is_a_conflict(void **state)
     assert_status(same, 200); // equal values are shared
 }
 
+static void test_an_object_has_a_limit_of_managers(void **state)
+{
+    struct harness *h = *state;
+    GS_AUTO_BUF struct gs_buf body = {0};
+    gs_buf_add_str(&body, "{\"metadata\":{\"name\":\"many\",\"managedFields\":[");
+    for (int i = 0; i < 1000; i++)
+        gs_buf_addf(&body,
+                    "%s{\"manager\":\"m%d\",\"operation\":\"Apply\",\"apiVersion\":\"v1\","
+                    "\"fieldsType\":\"FieldsV1\",\"fieldsV1\":{\"f:data\":{\"f:k%d\":{}}}}",
+                    i ? "," : "", i, i);
+    gs_buf_add_str(&body, "]},\"data\":{\"k0\":\"1\"}}");
+    AUTO_REPLY struct reply created =
+        request(h, "POST", "/api/v1/namespaces/default/configmaps",
+                "{\"metadata\":{\"name\":\"many\"},\"data\":{\"k0\":\"1\"}}");
+    AUTO_REPLY struct reply full =
+        request(h, "PUT", "/api/v1/namespaces/default/configmaps/many", body.data);
+    AUTO_REPLY struct reply more = request_with(
+        h, "PATCH", "/api/v1/namespaces/default/configmaps/many?fieldManager=one-more", APPLY, NULL,
+        "{apiVersion: v1, kind: ConfigMap, metadata: {name: many}, data: {z: '1'}}");
+
+    assert_status(created, 201);
+    assert_status(full, 200);
+    assert_status(more, 422);
+    assert_non_null(strstr(more.text, "metadata.managedFields: Too many: must have at most 1000"));
+}
+
 static void test_force_takes_the_field(void **state)
 {
     struct harness *h = *state;
@@ -280,6 +306,7 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(test_a_field_of_another_manager_is_a_conflict, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(test_an_object_has_a_limit_of_managers, setup, teardown),
         cmocka_unit_test_setup_teardown(test_force_takes_the_field, setup, teardown),
         cmocka_unit_test_setup_teardown(test_fields_that_are_no_longer_applied_are_removed, setup,
                                         teardown),

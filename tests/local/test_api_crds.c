@@ -98,6 +98,39 @@ static void test_definition_is_established_and_listed_in_discovery(void **state)
     assert_non_null(strstr(version.text, "\"crontabs/scale\""));
 }
 
+// 2,000 items of 4 bytes would become 20 MB.
+static void test_defaults_end_at_the_limit_of_an_object(void **state)
+{
+    struct harness *h = *state;
+    GS_AUTO_BUF struct gs_buf text = {0}, body = {0};
+    for (int i = 0; i < 1000; i++)
+        gs_buf_add_str(&text, "0123456789");
+    GS_AUTO_FREE char *crd = gs_format(
+        CRD_OF("bombs.stable.example.com", "{'plural':'bombs','kind':'Bomb'}",
+               "{'name':'v1','served':true,'storage':true,'schema':{'openAPIV3Schema':{"
+               "'type':'object','properties':{'a':{'type':'array','items':{'type':'object',"
+               "'properties':{'text':{'type':'string','default':'%s'}}}}}}}}"),
+        text.data);
+    AUTO_REPLY struct reply defined = send_quoted(h, "POST", CRDS, crd);
+    assert_status(defined, 201);
+    gs_buf_add_str(&body, "{'metadata':{'name':'b'},'a':[{}");
+    for (int i = 1; i < 2000; i++)
+        gs_buf_add_str(&body, ",{}");
+    gs_buf_add_str(&body, "]}");
+    AUTO_REPLY struct reply refused =
+        send_quoted(h, "POST", "/apis/stable.example.com/v1/namespaces/default/bombs", body.data);
+    AUTO_REPLY struct reply small =
+        send_quoted(h, "POST", "/apis/stable.example.com/v1/namespaces/default/bombs",
+                    "{'metadata':{'name':'b'},'a':[{},{}]}");
+
+    assert_status(refused, 413);
+    assert_member(refused, "RequestEntityTooLarge", "reason");
+    assert_status(small, 201);
+    assert_string_equal(
+        codec_json_str(json_array_get(json_object_get(small.body, "a"), 1), "text", NULL),
+        text.data);
+}
+
 static void test_objects_get_defaults_and_lose_unknown_fields(void **state)
 {
     struct harness *h = *state;
@@ -542,6 +575,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_definition_is_established_and_listed_in_discovery,
                                         setup, teardown),
+        cmocka_unit_test_setup_teardown(test_defaults_end_at_the_limit_of_an_object, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(test_objects_get_defaults_and_lose_unknown_fields, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_strict_validation_rejects_unknown_fields, setup,

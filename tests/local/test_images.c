@@ -205,7 +205,7 @@ static void test_programs_beside_ours(void **state)
 static void test_expansion(void **state)
 {
     (void)state;
-    struct kubelet_words env = {0};
+    struct kubelet_env env = {0};
     kubelet_env_set(&env, "A", "1");
     kubelet_env_set(&env, "AB", "2");
     kubelet_env_set(&env, "A", "3");
@@ -214,11 +214,81 @@ static void test_expansion(void **state)
         {"$A ${A}", "$A ${A}"}, {"$(A", "$(A"},     {"100$", "100$"},       {"$$", "$"},
     };
     for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++) {
-        GS_AUTO_FREE char *got = kubelet_env_expand(&env, cases[i][0]);
+        GS_AUTO_FREE char *got = NULL;
+        assert_null(kubelet_env_expand(&env, cases[i][0], &got));
         assert_string_equal(got, cases[i][1]);
     }
-    assert_words(&env, "[A=3] [AB=2]");
-    kubelet_words_finish(&env);
+    assert_words(&env.words, "[A=3] [AB=2]");
+    kubelet_env_finish(&env);
+}
+
+static void assert_limit(struct gs_error *err, const char *text)
+{
+    assert_int_equal(gs_error_code(err), GS_ELIMIT);
+    assert_non_null(strstr(gs_error_message(err), text));
+    gs_error_free(err);
+}
+
+// Caller frees.
+static char *repeat(const char *text, size_t n)
+{
+    struct gs_buf out = {0};
+    for (size_t i = 0; i < n; i++)
+        gs_buf_add_str(&out, text);
+    return gs_buf_take(&out);
+}
+
+static void test_expansion_ends_at_the_limit_of_a_word(void **state)
+{
+    (void)state;
+    GS_CLEANUP(kubelet_env_finish) struct kubelet_env env = {0};
+    GS_AUTO_FREE char *kib = repeat("x", 1024), *fits = repeat("$(A)", 127),
+                      *too_long = repeat("$(A)", 128), *result = NULL;
+    kubelet_env_set(&env, "A", kib);
+    kubelet_env_set(&env, "NOTHING", "");
+    assert_null(kubelet_env_expand(&env, fits, &result));
+    assert_int_equal(strlen(result), 127 * 1024);
+    char *unchanged = NULL;
+    assert_limit(kubelet_env_expand(&env, too_long, &unchanged), "131071 bytes");
+    assert_limit(kubelet_env_expand_strictly(&env, too_long, &unchanged), "131071 bytes");
+    GS_CLEANUP(kubelet_words_finish) struct kubelet_words words = {0}, expanded = {0};
+    kubelet_words_add(&words, "sh");
+    kubelet_words_add(&words, too_long);
+    assert_limit(kubelet_env_expand_words(&env, &words, &expanded), "word 2 of the command");
+    assert_null(unchanged);
+}
+
+static void test_all_words_of_a_command_have_a_limit(void **state)
+{
+    (void)state;
+    GS_CLEANUP(kubelet_env_finish) struct kubelet_env env = {0};
+    GS_CLEANUP(kubelet_words_finish) struct kubelet_words words = {0}, expanded = {0};
+    GS_AUTO_FREE char *kib = repeat("x", 1024), *long_word = repeat("$(A)", 100);
+    kubelet_env_set(&env, "A", kib);
+    for (int i = 0; i < 21; i++)
+        kubelet_words_add(&words, long_word);
+    assert_limit(kubelet_env_expand_words(&env, &words, &expanded), "the command has more than");
+}
+
+static void test_the_environment_has_a_limit(void **state)
+{
+    (void)state;
+    GS_AUTO_FREE char *kib = repeat("x", 1000), *word = repeat(kib, 131);
+    GS_CLEANUP(kubelet_env_finish) struct kubelet_env env = {0};
+    for (int i = 0; i < 100; i++) // replaced each time: only one counts
+        kubelet_env_set(&env, "SAME", word);
+    assert_null(kubelet_env_take_error(&env));
+    for (int i = 0; i < 16; i++) {
+        GS_AUTO_FREE char *name = gs_format("A%d", i);
+        kubelet_env_set(&env, name, word);
+    }
+    assert_limit(kubelet_env_take_error(&env), "environment variable A15: the environment");
+    assert_null(kubelet_env_get(&env, "A15"));
+    assert_non_null(kubelet_env_get(&env, "A14"));
+    GS_AUTO_FREE char *longer = gs_format("%s%s", word, kib);
+    kubelet_env_set(&env, "SAME", longer);
+    assert_limit(kubelet_env_take_error(&env), "environment variable SAME has");
+    assert_int_equal(strlen(kubelet_env_get(&env, "SAME")), strlen(word));
 }
 
 static const char pod_text[] =
@@ -226,7 +296,7 @@ static const char pod_text[] =
     "\"annotations\":{\"gpuscale.dev/gpus\":\"{\\\"c\\\":[\\\"GPU-a::0\\\",\\\"GPU-a::1\\\","
     "\\\"GPU-b\\\"]}\"}},\"spec\":{\"nodeName\":\"n1\"}}";
 
-static struct gs_error *build(const char *container, const char *sources, struct kubelet_words *env)
+static struct gs_error *build(const char *container, const char *sources, struct kubelet_env *env)
 {
     CODEC_AUTO_JSON json_t *pod = json(pod_text);
     CODEC_AUTO_JSON json_t *c = json(container);
@@ -240,7 +310,7 @@ static struct gs_error *build(const char *container, const char *sources, struct
 static void test_downward_api(void **state)
 {
     (void)state;
-    struct kubelet_words env = {0};
+    struct kubelet_env env = {0};
     assert_null(build(
         "{\"resources\":{\"limits\":{\"memory\":\"1536Mi\"},\"requests\":{\"cpu\":\"250m\"}},"
         "\"env\":["
@@ -256,9 +326,10 @@ static void test_downward_api(void **state)
         "\"divisor\":\"1m\"}}},"
         "{\"name\":\"ALL\",\"valueFrom\":{\"resourceFieldRef\":{\"resource\":\"limits.cpu\"}}}]}",
         "{}", &env));
-    assert_words(&env, "[A=one] [B=one-$(IP)] [IP=127.64.0.9] [C=one-127.64.0.9] [N=p] [NODE=n1] "
-                       "[L=x] [M=2] [CPU=250] [ALL=8]");
-    kubelet_words_finish(&env);
+    assert_words(&env.words,
+                 "[A=one] [B=one-$(IP)] [IP=127.64.0.9] [C=one-127.64.0.9] [N=p] [NODE=n1] "
+                 "[L=x] [M=2] [CPU=250] [ALL=8]");
+    kubelet_env_finish(&env);
 }
 
 static void test_config_maps_and_secrets(void **state)
@@ -275,13 +346,13 @@ static void test_config_maps_and_secrets(void **state)
     assert_int_equal(json_object_size(refs), 3);
     assert_non_null(json_object_get(refs, "secrets/s"));
 
-    struct kubelet_words env = {0};
+    struct kubelet_env env = {0};
     assert_null(build(container,
                       "{\"configmaps/m\":{\"data\":{\"a\":\"1\",\"b\":\"2\"}},"
                       "\"secrets/s\":{\"data\":{\"k\":\"aGVsbG8=\"}},\"configmaps/x\":null}",
                       &env));
-    assert_words(&env, "[P_a=1] [P_b=2] [S=hello]");
-    kubelet_words_finish(&env);
+    assert_words(&env.words, "[P_a=1] [P_b=2] [S=hello]");
+    kubelet_env_finish(&env);
 
     struct gs_error *err = build(container, "{\"configmaps/m\":null}", &env);
     assert_string_equal(gs_error_message(err), "configmap \"m\" not found");
@@ -289,7 +360,7 @@ static void test_config_maps_and_secrets(void **state)
     err = build(container, "{\"configmaps/m\":{},\"secrets/s\":{\"data\":{}}}", &env);
     assert_string_equal(gs_error_message(err), "couldn't find key k in Secret ns/s");
     gs_error_free(err);
-    kubelet_words_finish(&env);
+    kubelet_env_finish(&env);
 }
 
 static void test_gpus(void **state)
@@ -314,6 +385,9 @@ int main(void)
         cmocka_unit_test(test_bad_map),
         cmocka_unit_test(test_programs_beside_ours),
         cmocka_unit_test(test_expansion),
+        cmocka_unit_test(test_expansion_ends_at_the_limit_of_a_word),
+        cmocka_unit_test(test_all_words_of_a_command_have_a_limit),
+        cmocka_unit_test(test_the_environment_has_a_limit),
         cmocka_unit_test(test_downward_api),
         cmocka_unit_test(test_config_maps_and_secrets),
         cmocka_unit_test(test_gpus),

@@ -376,6 +376,28 @@ static void test_requests_are_the_larger_of_init_and_sum(void **state)
     assert_int_equal(json_integer_value(json_object_get(r, "memory")), (2LL << 30) * 1000);
 }
 
+static void test_events_say_why_waiting_does_not_help(void **state)
+{
+    struct cluster k;
+    (void)state;
+    setup(&k, "4");
+    CODEC_AUTO_JSON json_t *pools =
+        json_pack("[{s:s, s:i, s:{s:{s:{s:s}}}}]", "name", "big", "max", 1, "node", "status",
+                  "allocatable", "nvidia.com/gpu", "8");
+    controllers_scheduler_set_pools(s, pools);
+    pod(&k, "shared", "limits: {nvidia.com/gpu.shared: '1'}", "");
+    pod(&k, "large", GPU("16"), "");
+    pod(&k, "other", "", ", schedulerName: volcano");
+    loop_until(&k.loop, cluster_event(&k, "FailedScheduling",
+                                      "1 Insufficient nvidia.com/gpu.shared. Cause: nothing here "
+                                      "provides nvidia.com/gpu.shared: no node and no pool"));
+    loop_until(&k.loop, cluster_event(&k, "FailedScheduling", "machine of a pool has 8"));
+    loop_until(&k.loop,
+               cluster_event(&k, "FailedScheduling", "no scheduler named volcano runs here"));
+    assert_null(kube_condition(get(&k, "other"), "PodScheduled")); // Kubernetes sets none
+    finish(&k);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -395,6 +417,7 @@ int main(void)
         cmocka_unit_test(test_a_pod_gets_all_or_nothing),
         cmocka_unit_test(test_init_containers_share_the_pods_devices),
         cmocka_unit_test(test_requests_are_the_larger_of_init_and_sum),
+        cmocka_unit_test(test_events_say_why_waiting_does_not_help),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

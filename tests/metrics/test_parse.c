@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "unit.h"
 
+#include "base/mem.h"
 #include "metrics/write.h"
 
 #include <math.h>
@@ -86,9 +87,33 @@ static void test_limits(void **state)
         metrics_parse_text(GS_SLICE("aaaaaaaaaaaaaaaaaaaaaaaa 1\n"), &limits, ignore, NULL),
         GS_ELIMIT, "longer than 20 bytes");
     assert_error(metrics_parse_text(GS_SLICE("a{x=\"\",y=\"\",z=\"\"} 1"), &limits, ignore, NULL),
-                 GS_EINVAL, "too many labels");
+                 GS_ELIMIT, "more than 2 labels");
     assert_error(metrics_parse_text(GS_SLICE("a 1\nb 2\nc 3\n"), &limits, ignore, NULL), GS_ELIMIT,
                  "more than 2 samples");
+}
+
+static bool add_name(void *arg, const struct metrics_sample *s)
+{
+    gs_buf_add_slice(arg, s->name);
+    return true;
+}
+
+static void test_lines_over_a_limit_can_be_skipped(void **state)
+{
+    const struct metrics_limits limits = {
+        .max_line = 20, .max_labels = 2, .skip_over_limits = true};
+    static const char text[] = "a 1\n"
+                               "# HELP b a long text about the family\n"
+                               "b{x=\"0123456789abc\"} 2\n"
+                               "d{x=\"\",y=\"\",z=\"\"} 3\n"
+                               "c 4\n";
+    GS_AUTO_BUF struct gs_buf names = {0};
+    assert_ok(metrics_parse_text(gs_slice_of(text), &limits, add_name, &names));
+    assert_string_equal(names.data, "ac");
+    gs_buf_clear(&names);
+    GS_AUTO_FREE char *om = gs_format("%s# EOF\n", text);
+    assert_ok(metrics_parse(gs_slice_of(om), METRICS_OPENMETRICS, &limits, add_name, &names));
+    assert_string_equal(names.data, "ac");
 }
 
 int main(void)
@@ -98,6 +123,7 @@ int main(void)
         cmocka_unit_test(test_types),
         cmocka_unit_test(test_errors_have_line_and_column),
         cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_lines_over_a_limit_can_be_skipped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -155,6 +155,28 @@ static void test_wrong_options(void **state)
     }
 }
 
+static void test_gpu_machines_without_a_taint_are_reported(void **state)
+{
+    struct nodes_pools p = {0};
+    struct nodes_findings f = {0};
+    (void)state;
+    assert_ok(parse(&p, "pools:\n"
+                        "- {name: cpu, max: 2}\n"
+                        "- {name: kept, max: 2, machine: {gpus: 1}, taints: "
+                        "[nvidia.com/gpu=present:NoSchedule]}\n"
+                        "- {name: soft, max: 2, machine: {gpus: 1}, taints: "
+                        "[nvidia.com/gpu=present:PreferNoSchedule]}\n"
+                        "- {name: open, max: 2, machine: {gpus: 1}}\n"));
+    nodes_pools_check(&p, false, &f);
+    assert_int_equal(f.len, 2);
+    assert_non_null(strstr(f.items[0].text, "pool soft has GPUs and no taint"));
+    assert_int_equal(f.items[1].severity, NODES_WARNING);
+    assert_non_null(strstr(f.items[1].text, "pool open has GPUs and no taint"));
+    assert_non_null(strstr(f.items[1].text, "the taint nvidia.com/gpu=present:NoSchedule"));
+    nodes_findings_finish(&f);
+    nodes_pools_finish(&p);
+}
+
 static void test_checks_find_what_cannot_work(void **state)
 {
     struct nodes_pools p = {0};
@@ -205,6 +227,7 @@ int main(void)
         cmocka_unit_test(test_an_option_gives_a_pool),
         cmocka_unit_test(test_wrong_options),
         cmocka_unit_test(test_checks_find_what_cannot_work),
+        cmocka_unit_test(test_gpu_machines_without_a_taint_are_reported),
         cmocka_unit_test(test_a_command_adds_keys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,8 @@
 // The library as a foreign program sees it: loaded by name, called through its symbols.
 #include "nvmltest.h"
 
+#include "nvmlsim/nvml_unsupported.h"
+
 #include <pthread.h>
 
 // What the reference gives for each structure and version word.
@@ -55,6 +57,65 @@ static void test_every_call_is_exported(void **state)
     assert_string_equal(nv.nvmlErrorString(0), "Success");
     assert_string_equal(nv.nvmlErrorString(15), "GPU is lost");
     assert_string_equal(nv.nvmlErrorString(12345), "Unknown Error");
+}
+
+// Programs take a function that is missing for an older driver.
+static void test_functions_without_support_are_exported(void **state)
+{
+    struct nvmlsim *s = start("1xTesla-T4");
+    nvmlDevice_t device = NULL;
+    assert_int_equal(nv.nvmlDeviceGetHandleByIndex_v2(0, &device), 0);
+#define CHECK_UNSUPPORTED(name)                                                                    \
+    {                                                                                              \
+        nvmlReturn_t (*call)(nvmlDevice_t) = NULL;                                                 \
+        *(void **)&call = dlsym(nv.handle, #name);                                                 \
+        assert_non_null(call);                                                                     \
+        assert_int_equal(call(device), NVML_ERROR_NOT_SUPPORTED);                                  \
+    }
+    NVML_UNSUPPORTED_OF_DEVICE(CHECK_UNSUPPORTED)
+    NVML_UNSUPPORTED_OF_SYSTEM(CHECK_UNSUPPORTED)
+#undef CHECK_UNSUPPORTED
+    nvmlReturn_t (*of_device)(nvmlDevice_t) = NULL;
+    *(void **)&of_device = dlsym(nv.handle, "nvmlDeviceGetDriverModel");
+    assert_int_equal(of_device(NULL), NVML_ERROR_INVALID_ARGUMENT);
+    stop(s);
+}
+
+static void test_properties_of_a_board(void **state)
+{
+    struct nvmlsim *s = start("1xA100-SXM4-80GB,1xTesla-K80");
+    static const struct {
+        unsigned cores, bus_bits, gsp;
+    } want[] = {{6912, 5120, 1}, {2496, 384, 0}};
+    for (unsigned i = 0; i < GS_ARRAY_LEN(want); i++) {
+        nvmlDevice_t device = NULL;
+        unsigned value = 0, by_default = 0, clocks[200], n = 0;
+        char text[80];
+        assert_int_equal(nv.nvmlDeviceGetHandleByIndex_v2(i, &device), 0);
+        assert_int_equal(nv.nvmlDeviceGetNumGpuCores(device, &value), 0);
+        assert_int_equal(value, want[i].cores);
+        assert_int_equal(nv.nvmlDeviceGetMemoryBusWidth(device, &value), 0);
+        assert_int_equal(value, want[i].bus_bits);
+        assert_int_equal(nv.nvmlDeviceGetGspFirmwareMode(device, &value, &by_default), 0);
+        assert_int_equal(value, want[i].gsp);
+        assert_int_equal(nv.nvmlDeviceGetVbiosVersion(device, text, sizeof(text)), 0);
+        assert_string_equal(text, "SIMULATED");
+        assert_int_equal(nv.nvmlDeviceGetVbiosVersion(device, text, 4),
+                         NVML_ERROR_INSUFFICIENT_SIZE);
+        assert_int_equal(nv.nvmlDeviceGetSupportedMemoryClocks(device, &n, NULL),
+                         NVML_ERROR_INSUFFICIENT_SIZE);
+        assert_true(n >= 1 && n <= 2);
+        assert_int_equal(nv.nvmlDeviceGetSupportedMemoryClocks(device, &n, clocks), 0);
+        unsigned highest = 0;
+        assert_int_equal(nv.nvmlDeviceGetMaxClockInfo(device, 2, &highest), 0);
+        assert_int_equal(clocks[0], highest);
+        n = GS_ARRAY_LEN(clocks);
+        assert_int_equal(nv.nvmlDeviceGetSupportedGraphicsClocks(device, highest, &n, clocks), 0);
+        assert_true(n > 1 && clocks[0] > clocks[n - 1]);
+        assert_int_equal(nv.nvmlDeviceGetSupportedGraphicsClocks(device, 1, &n, clocks),
+                         NVML_ERROR_NOT_FOUND);
+    }
+    stop(s);
 }
 
 static void test_before_and_after_init(void **state)
@@ -444,6 +505,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_call_is_exported),
+        cmocka_unit_test(test_functions_without_support_are_exported),
+        cmocka_unit_test(test_properties_of_a_board),
         cmocka_unit_test(test_before_and_after_init),
         cmocka_unit_test(test_identity),
         cmocka_unit_test(test_what_a_model_does_not_have),

@@ -3,6 +3,7 @@
 #include "promql/promql.h"
 
 #include "base/mem.h"
+#include "base/turn.h"
 #include "unit.h"
 
 #include <stdio.h>
@@ -82,6 +83,7 @@ static int setup(void **state)
         for (int k = 0; k <= SAMPLES; k++)
             append(f, i, k * 1000, 1);
     promql_engine_set_pause(f->engine, on_pause, f);
+    gs_turn_set_ns(0);
     *state = f;
     return 0;
 }

@@ -154,6 +154,14 @@ static void test_instant_queries(void **state)
         {"{a=\"\"}",
          "1:1: parse error: vector selector must contain at least one non-empty matcher"},
         {"", "unknown position: parse error: no expression found in input"},
+        {"\x80\x80", "1:1: parse error: the expression is not valid UTF-8"},
+        {"1[5m] smoothed", "1:2: parse error: ranges only allowed for vector selectors"},
+        {"foo offset (5m*2) [3m]", "1:19: parse error: no offset modifiers allowed before range"},
+        {"foo @ start() [3m]", "1:15: parse error: no @ modifiers allowed before range"},
+        {"foo[1/0]", "1:6: parse error: division by zero"},
+        {"foo[NaN]", "1:5: parse error: unexpected character in duration expression: 'N'"},
+        {"topk(5, foo[5m])", "1:9: parse error: expected type instant vector in aggregation "
+                             "expression, got range vector"},
     };
     struct fixture f;
     setup(&f);
@@ -198,6 +206,13 @@ static void test_printed_again(void **state)
         {"rate(a[5m:]@ 10)", "rate(a[5m:] @ 10.000)"},
         {"a*on(x)group_left b", "a * on (x) group_left () b"},
         {"1e3+0x10", "1000 + 16"},
+        {"foo[(5m)]", "foo[(5m)]"},
+        {"foo offset (5m)", "foo offset (5m)"},
+        {"foo[range():1s]", "foo[range():1s]"},
+        {"foo[5m:step()+1s]", "foo[5m:step() + 1s]"},
+        {"anchored + smoothed{smoothed=\"a\"}", "anchored + smoothed{smoothed=\"a\"}"},
+        {"rate(foo[5m] smoothed)", "rate(foo[5m] smoothed)"},
+        {"a / ignoring() group_left() b", "a / ignoring () group_left () b"},
     };
     for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++) {
         struct promql_expr *x;

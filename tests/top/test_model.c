@@ -97,6 +97,33 @@ static void test_labels_renamed_by_a_scrape_name_the_pod(void **state)
     assert_string_equal(m->gpus[0]->pods, "a/x");
 }
 
+// After a scrape without honor_labels, an idle GPU has the labels of the target only.
+static void test_the_pod_and_host_name_of_an_exporter_are_no_owner_and_no_node(void **state)
+{
+    struct top_model *m = *state;
+    struct top_samples s = {0};
+    const struct top_label job = {GS_SLICE("job"), GS_SLICE("dcgm")},
+                           instance = {GS_SLICE("instance"), GS_SLICE("10.0.0.1:9400")},
+                           ns = {GS_SLICE("namespace"), GS_SLICE("gpu")},
+                           pod = {GS_SLICE("pod"), GS_SLICE("dcgm-1")},
+                           host = {GS_SLICE("Hostname"), GS_SLICE("dcgm-1")},
+                           uuid = {GS_SLICE("UUID"), GS_SLICE("GPU-a")},
+                           node = {GS_SLICE("node"), GS_SLICE("n1")};
+    const struct top_label device[] = {job, instance, ns, pod, host, uuid};
+    const struct top_label up[] = {job, instance, ns, pod}, info[] = {ns, pod, node};
+    const struct top_sample samples[] = {{GS_SLICE("DCGM_FI_DEV_GPU_UTIL"), device, 6, 0, NOW},
+                                         {GS_SLICE("up"), up, 4, 1, 0},
+                                         {GS_SLICE("kube_pod_info"), info, 3, 1, 0}};
+    for (size_t i = 0; i < GS_ARRAY_LEN(samples); i++)
+        assert_null(top_samples_add(&s, &samples[i]));
+    top_model_update(m, &s, NOW);
+    top_samples_finish(&s);
+    assert_int_equal(m->n_gpus, 1);
+    assert_string_equal(m->gpus[0]->pods, "");
+    assert_string_equal(m->gpus[0]->node, "n1");
+    assert_int_equal(m->n_pods, 0);
+}
+
 static void test_pods_that_wait_for_a_gpu_are_shown(void **state)
 {
     struct top_model *m = *state;
@@ -137,7 +164,7 @@ static void test_a_gpu_that_disappears_is_gone_and_later_forgotten(void **state)
 {
     struct top_model *m = *state;
     feed(m, three_gpus, NOW);
-    feed(m, "DCGM_FI_DEV_GPU_UTIL{" GPU1 "} 7\n", NOW + 2000);
+    feed(m, "DCGM_FI_DEV_GPU_UTIL{" GPU1 "} 7\n", NOW + 60000);
     assert_int_equal(m->n_gpus, 3);
     assert_int_equal(m->n_pods, 0);
     assert_int_equal(m->n_processes, 0);
@@ -148,6 +175,33 @@ static void test_a_gpu_that_disappears_is_gone_and_later_forgotten(void **state)
     feed(m, "DCGM_FI_DEV_GPU_UTIL{" GPU1 "} 7\n", NOW + 3600000);
     assert_int_equal(m->n_gpus, 1);
     assert_false(m->gpus[0]->gone);
+}
+
+// Prometheus ends the series of a target whose scrape was late.
+static void test_a_missed_scrape_is_no_lost_gpu(void **state)
+{
+    struct top_model *m = *state;
+    const struct top_samples none = {0};
+    GS_AUTO_BUF struct gs_buf before = {0}, after = {0};
+    feed(m,
+         "DCGM_FI_DEV_GPU_UTIL{" GPU0 ",namespace=\"a\",pod=\"x\"} 80\n"
+         "DCGM_FI_DEV_GPU_UTIL{" GPU1 "} 7\n",
+         NOW);
+    top_frame_summary(m, NOW, &before);
+    top_model_update(m, &none, NOW + 15000);
+    top_frame_summary(m, NOW + 15000, &after);
+    assert_string_equal(after.data, before.data);
+    assert_int_equal(m->n_pods, 1);
+    assert_true(m->simulated);
+    assert_int_equal(m->gpus[0]->at_ms, NOW); // the age of its values is right
+    assert_true(isnan(top_history_at(&m->gpus[0]->utils, (NOW + 15000) / 2000)));
+    top_model_update(m, &none, NOW + 60000);
+    gs_buf_clear(&after);
+    top_frame_summary(m, NOW + 60000, &after);
+    assert_string_equal(after.data, "2 GPUs, 2 gone");
+    assert_true(m->simulated);
+    feed(m, "DCGM_FI_DEV_GPU_UTIL{" GPU1 "} 9\n", NOW + 62000);
+    assert_false(m->gpus[1]->gone);
 }
 
 static void test_old_samples_are_stale_and_not_in_the_history(void **state)
@@ -249,7 +303,10 @@ int main(void)
                                         setup, teardown),
         cmocka_unit_test_setup_teardown(test_labels_renamed_by_a_scrape_name_the_pod, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(
+            test_the_pod_and_host_name_of_an_exporter_are_no_owner_and_no_node, setup, teardown),
         cmocka_unit_test_setup_teardown(test_pods_that_wait_for_a_gpu_are_shown, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_missed_scrape_is_no_lost_gpu, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_gpu_that_disappears_is_gone_and_later_forgotten,
                                         setup, teardown),
         cmocka_unit_test_setup_teardown(test_old_samples_are_stale_and_not_in_the_history, setup,

@@ -20,6 +20,20 @@ static void test_expositions_are_read(void **state)
     top_samples_finish(&s);
 }
 
+static void test_a_line_with_too_many_labels_leaves_the_others(void **state)
+{
+    struct top_samples s = {0};
+    GS_AUTO_BUF struct gs_buf text = {0};
+    gs_buf_add_str(&text, "DCGM_FI_DEV_GPU_UTIL{gpu=\"0\"} 7\nDCGM_FI_DEV_GPU_UTIL{");
+    for (int i = 0; i < 300; i++)
+        gs_buf_addf(&text, "l%d=\"v\",", i);
+    gs_buf_add_str(&text, "} 8\nDCGM_FI_DEV_GPU_UTIL{gpu=\"1\"} 9\n");
+    assert_ok(top_source_read_exposition(gs_buf_slice(&text), &s));
+    assert_int_equal(s.len, 2);
+    assert_true(s.items[1].value == 9);
+    top_samples_finish(&s);
+}
+
 static void test_broken_expositions_are_errors(void **state)
 {
     struct top_samples s = {0};
@@ -74,6 +88,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_expositions_are_read),
+        cmocka_unit_test(test_a_line_with_too_many_labels_leaves_the_others),
         cmocka_unit_test(test_broken_expositions_are_errors),
         cmocka_unit_test(test_responses_of_queries_are_read),
         cmocka_unit_test(test_other_responses_are_errors),

@@ -452,23 +452,50 @@ static void test_the_series_limit_holds(void **state)
     (void)state;
 }
 
+static void test_a_series_over_a_limit_of_one_series_is_no_full_store(void **state)
+{
+    struct tsdb *db = tsdb_new(NULL);
+    struct metrics_label labels[TSDB_MAX_LABELS + 1];
+    char names[TSDB_MAX_LABELS + 1][16];
+    for (size_t i = 0; i < GS_ARRAY_LEN(labels); i++) {
+        snprintf(names[i], sizeof(names[i]), "l%03zu", i);
+        labels[i] = (struct metrics_label){gs_slice_of(names[i]), GS_SLICE("v")};
+    }
+    assert_ok(tsdb_append(db, labels, TSDB_MAX_LABELS, 1, 1));
+    assert_error(tsdb_append(db, labels, TSDB_MAX_LABELS + 1, 1, 1), GS_EINVAL,
+                 "more than 256 labels");
+    GS_AUTO_BUF struct gs_buf value = {0};
+    while (value.len < TSDB_MAX_LABEL_BYTES)
+        gs_buf_add_char(&value, 'v');
+    labels[0].value = gs_buf_slice(&value);
+    assert_error(tsdb_append(db, labels, 1, 1, 1), GS_EINVAL, "labels of more than 65536 bytes");
+    labels[0].value.len -= labels[0].name.len;
+    assert_ok(tsdb_append(db, labels, 1, 1, 1));
+    struct tsdb_stats stats;
+    tsdb_stats(db, &stats);
+    assert_int_equal(stats.series, 2);
+    assert_int_equal(stats.series_refused, 2);
+    tsdb_free(db);
+    (void)state;
+}
+
 static void test_the_limit_of_label_texts_holds(void **state)
 {
     struct tsdb *db = tsdb_new(&(struct tsdb_config){.max_series = 1000, .retention_ms = 1000});
     GS_AUTO_BUF struct gs_buf value = {0};
     struct gs_error *err = NULL;
     int n = 0;
-    for (int i = 0; i < 1 << 20; i++)
+    for (int i = 0; i < 1 << 15; i++)
         gs_buf_add_char(&value, 'x');
-    while (!err && n < 100) {
-        value.data[0] = (char)('0' + n++);
+    while (!err && n < 10000) {
+        memcpy(value.data, &(uint16_t){(uint16_t)++n}, 2);
         const struct metrics_label l[] = {{GS_SLICE("a"), gs_buf_slice(&value)}};
         err = tsdb_append(db, l, 1, 1, 1);
     }
-    assert_int_equal(n, 16); // with their ends, 16 texts exceed the limit of 16 MiB
+    assert_int_equal(n, 512); // with their ends, 512 texts exceed the limit of 16 MiB
     assert_error(err, GS_ELIMIT,
                  "label names and values of the store exceed their limit of 16 MiB");
-    assert_int_equal(tsdb_series_count(db), 15);
+    assert_int_equal(tsdb_series_count(db), 511);
     const struct metrics_label small[] = {L("b", "c")},
                                again[] = {{GS_SLICE("a"), gs_buf_slice(&value)}};
     assert_ok(tsdb_append(db, small, 1, 1, 1));
@@ -520,7 +547,7 @@ static void test_templates_expand_as_in_go(void **state)
         tsdb_regex_free(r);
     }
     struct tsdb_regex *r;
-    assert_error(tsdb_regex_new(GS_SLICE("a("), &r), GS_EINVAL, "missing closing parenthesis");
+    assert_error(tsdb_regex_new(GS_SLICE("a("), &r), GS_EINVAL, "missing closing )");
     (void)state;
 }
 
@@ -905,6 +932,7 @@ int main(void)
         cmocka_unit_test(test_many_series_go_and_come_at_once),
         cmocka_unit_test(test_over_the_byte_limit_the_oldest_go),
         cmocka_unit_test(test_the_series_limit_holds),
+        cmocka_unit_test(test_a_series_over_a_limit_of_one_series_is_no_full_store),
         cmocka_unit_test(test_the_limit_of_label_texts_holds),
         cmocka_unit_test(test_label_names_and_values),
         cmocka_unit_test(test_templates_expand_as_in_go),

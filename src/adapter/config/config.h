@@ -70,11 +70,12 @@ struct adapter_config_resource_rules {
 // An extra source, besides the default one.
 struct adapter_config_source {
     const char *place, *name;
-    const char *url;
-    bool engine; // the engine in this process, instead of a URL
+    const char *url; // with the params
+    bool engine;     // the engine in this process, instead of a URL
     bool post;
     const char *const *headers; // "Key=Value"
     size_t n_headers;
+    const char *params; // "tenant=a&nocache=1"; NULL: none
     int64_t timeout_ms; // 0: the default
     struct endpoint_settings http;
     struct gs_regex **patterns; // rules whose seriesQuery matches one use this source

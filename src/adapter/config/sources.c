@@ -6,6 +6,7 @@
 #include "engine/config/config.h"
 
 #include "base/mem.h"
+#include "net/http/http.h"
 
 enum { MAX_SOURCES = 32 };
 
@@ -33,6 +34,36 @@ static void read_headers(struct codec_reader *r, const json_t *value, void *out)
     json_object_foreach ((json_t *)(uintptr_t)value, name, item)
         list[s->n_headers++] = codec_reader_format(r, "%s=%s", name, codec_read_text(r, item));
     s->headers = list;
+}
+
+static void add_param(struct codec_reader *r, const char *name, const json_t *value,
+                      struct gs_buf *out)
+{
+    const char *text = codec_read_text(r, value);
+    gs_buf_addf(out, "%s", out->len ? "&" : "");
+    http_encode(gs_slice_of(name), out);
+    gs_buf_add_char(out, '=');
+    http_encode(gs_slice_of(text ? text : ""), out);
+}
+
+// As in a scrape configuration: name -> values. One value may stand without a list.
+static void read_params(struct codec_reader *r, const json_t *value, void *out)
+{
+    GS_AUTO_BUF struct gs_buf text = {0};
+    const char *name;
+    json_t *values, *item;
+    size_t i;
+    if (!json_is_object(value)) {
+        codec_reader_fail(r, value, "params must be a mapping of names to values");
+        return;
+    }
+    json_object_foreach ((json_t *)(uintptr_t)value, name, values) {
+        if (!json_is_array(values))
+            add_param(r, name, values, &text);
+        json_array_foreach (values, i, item)
+            add_param(r, name, item, &text);
+    }
+    *(const char **)out = codec_reader_format(r, "%s", text.data ? text.data : "");
 }
 
 static void read_pattern(struct codec_reader *r, const json_t *item, void *out)
@@ -65,6 +96,7 @@ static void read_source(struct codec_reader *r, const json_t *item, void *out)
         {"engine", CODEC_FIELD_BOOL, AT(engine), NULL},
         {"verb", CODEC_FIELD_CUSTOM, AT(post), read_verb},
         {"headers", CODEC_FIELD_CUSTOM, AT(headers), read_headers},
+        {"params", CODEC_FIELD_CUSTOM, AT(params), read_params},
         {"timeout", CODEC_FIELD_DURATION, AT(timeout_ms), NULL},
         {"rules", CODEC_FIELD_CUSTOM, AT(patterns), read_patterns},
         {"resourceRules", CODEC_FIELD_BOOL, AT(resource), NULL},
@@ -83,6 +115,11 @@ static void read_source(struct codec_reader *r, const json_t *item, void *out)
         codec_reader_fail(r, item, "the source has no name");
     else if ((s->url && *s->url) == s->engine)
         codec_reader_fail(r, item, "the source %s needs either url or engine: true", s->name);
+    else if (s->engine && s->params)
+        codec_reader_fail(r, item, "the source %s has no URL, so it takes no params", s->name);
+    else if (s->params && *s->params)
+        s->url =
+            codec_reader_format(r, "%s%c%s", s->url, strchr(s->url, '?') ? '&' : '?', s->params);
 }
 
 void adapter_config_read_sources(struct codec_reader *r, const json_t *list)

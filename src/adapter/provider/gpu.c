@@ -18,33 +18,38 @@
 //    are averaged over them. Of FB_USED the maximum counts. Memory of processes is added up.
 // As a result each device has one value for an object. Devices are averaged for levels and added up
 // for amounts. A node uses the series of a device without a pod; no pod's share exceeds it.
-#define AMOUNTS_OF_GPUS    "POWER_USAGE|ENERGY|ERRORS|_COUNT|_total$|_bytes$"
-#define AMOUNTS_OF_DEVICES "MEM_USED|MEM_ALLOCATED|FB_USED|FB_FREE|FB_TOTAL|FB_RESERVED"
+#define AMOUNTS_OF_GPUS    "POWER_USAGE|BOARD_POWER_WATTS|ENERGY|ERRORS|_COUNT|_total$|_bytes$"
+#define AMOUNTS_OF_DEVICES "MEM_USED|MEM_ALLOCATED|FB_USED|FB_FREE|FB_TOTAL|FB_CAPACITY|FB_RESERVED"
 #define RATIOS             "PERCENT|RATIO"
 #define PROCESS            "^DCGM_CUSTOM_(ILLEGAL_)?PROCESS_"
 #define CONTAINER          "^DCGM_CUSTOM_CONTAINER_"
 #define NOT_OF_DEVICES     PROCESS "|" CONTAINER
 #define EVENTS             "^DCGM_EXP_(XID_ERRORS|CLOCK_EVENTS)_(COUNT|TOTAL)$"
-#define PARTS              "^DCGM_FI_DEV_(GPU_UTIL|MEM_COPY_UTIL|ENC_UTIL|DEC_UTIL|FB_USED)$"
+#define PARTS                                                                                      \
+    "^DCGM_FI_DEV_(GPU_UTIL|MEM_COPY_UTIL|ENC_UTIL|DEC_UTIL|FB_USED|(GPU|MEMORY|ENC|DEC)_UTIL_"    \
+    "RATIO|FB_USED_BYTES)$"
 
 // Exporters may number devices differently, so the number is used only without a UUID.
 #define GPU      "UUID, gpu"
 #define DEVICE   GPU ", GPU_I_ID"
 #define INSTANCE DEVICE ", GPU_CI_ID"
-#define MATCHING                                                                                   \
-    "label_replace(label_join(<<.Series>>{<<.LabelMatchers>>}, 'UUID', '', 'UUID', 'uuid'), "      \
-    "'gpu', '', 'UUID', '.+')"
+#define MATCHING(of)                                                                               \
+    "label_replace(label_join(" of ", 'UUID', '', 'UUID', 'uuid'), 'gpu', '', 'UUID', '.+')"
+#define SERIES   "<<.Series>>{<<.LabelMatchers>>}"
 #define GROUP_BY "<<.GroupBy>>, "
-#define OF_GPUS  "max by (" GROUP_BY GPU ") (" MATCHING ")"
-#define OF_EVENTS                                                                                  \
-    "sum by (" GROUP_BY GPU ") (max by (" GROUP_BY GPU ", xid, clock_event) (" MATCHING "))"
-#define OF_DEVICES "max by (" GROUP_BY DEVICE ") (" MATCHING ")"
+// The label pod of a GPU without a pod is that of the scraped exporter (metrics/gpu_owner.h), which
+// is also a label of its series up.
+#define USED        SERIES " unless on (job, instance, namespace, pod) up{pod!=''}"
+#define OF_GPUS(of) "max by (" GROUP_BY GPU ") (" MATCHING(of) ")"
+#define OF_EVENTS(of)                                                                              \
+    "sum by (" GROUP_BY GPU ") (max by (" GROUP_BY GPU ", xid, clock_event) (" MATCHING(of) "))"
+#define OF_DEVICES(of) "max by (" GROUP_BY DEVICE ") (" MATCHING(of) ")"
 // One value for each compute instance. Only divided GPU instances have the label GPU_CI_ID.
-#define OF_INSTANCES      "max by (" GROUP_BY INSTANCE ") (" MATCHING ")"
-#define OF_PROCESSES      SUM_OF("max by (" GROUP_BY INSTANCE ", ProcessId) (" MATCHING ")")
-#define OF_CONTAINERS(by) SUM_OF("max by (" by ", " INSTANCE ") (" MATCHING ")")
-#define OF_PARTS(by)      SUM_OF("min by (" by ", " INSTANCE ") (" MATCHING ")")
-#define SUM_OF(lines)     "sum by (" GROUP_BY INSTANCE ") (" lines ")"
+#define OF_INSTANCES(of)      "max by (" GROUP_BY INSTANCE ") (" MATCHING(of) ")"
+#define OF_PROCESSES(of)      SUM_OF("max by (" GROUP_BY INSTANCE ", ProcessId) (" MATCHING(of) ")")
+#define OF_CONTAINERS(of, by) SUM_OF("max by (" by ", " INSTANCE ") (" MATCHING(of) ")")
+#define OF_PARTS(of, by)      SUM_OF("min by (" by ", " INSTANCE ") (" MATCHING(of) ")")
+#define SUM_OF(lines)         "sum by (" GROUP_BY INSTANCE ") (" lines ")"
 // One value for each device.
 #define MEAN(instances)    "avg by (" GROUP_BY DEVICE ") (" instances ")"
 #define LARGEST(instances) "max by (" GROUP_BY DEVICE ") (" instances ")"
@@ -62,33 +67,40 @@
 #define AT_MOST_100(v)    "clamp_max(" v ", 100)"
 
 // The last matching rule wins, so rules for fewer names come later.
-#define RULES(match, overrides, parts, containers)                                                 \
-    RULE(match, overrides, IS_NOT(NOT_OF_DEVICES), AVERAGE(MEAN(OF_INSTANCES)))                    \
-    RULE(match, overrides, IS_NOT(NOT_OF_DEVICES) ", " IS_AMOUNT(AMOUNTS_OF_GPUS), TOTAL(OF_GPUS)) \
-    RULE(match, overrides, IS(EVENTS), TOTAL(OF_EVENTS))                                           \
+#define RULES(match, overrides, of, parts, containers)                                             \
+    RULE(match, overrides, IS_NOT(NOT_OF_DEVICES), AVERAGE(MEAN(OF_INSTANCES(of))))                \
+    RULE(match, overrides, IS_NOT(NOT_OF_DEVICES) ", " IS_AMOUNT(AMOUNTS_OF_GPUS),                 \
+         TOTAL(OF_GPUS(of)))                                                                       \
+    RULE(match, overrides, IS(EVENTS), TOTAL(OF_EVENTS(of)))                                       \
     RULE(match, overrides, IS_NOT(NOT_OF_DEVICES) ", " IS_AMOUNT(AMOUNTS_OF_DEVICES),              \
-         TOTAL(OF_DEVICES))                                                                        \
+         TOTAL(OF_DEVICES(of)))                                                                    \
     RULE(match, overrides, IS(PARTS), AVERAGE(MEAN(AT_MOST_100(parts))))                           \
     RULE(match, overrides, IS(PARTS) ", " IS(AMOUNTS_OF_DEVICES), TOTAL(LARGEST(parts)))           \
-    RULE(match, overrides, IS(PROCESS), AVERAGE(MEAN(AT_MOST_100(OF_PROCESSES))))                  \
-    RULE(match, overrides, IS(PROCESS) ", " IS(AMOUNTS_OF_DEVICES), TOTAL(OF_PROCESSES))           \
+    RULE(match, overrides, IS(PROCESS), AVERAGE(MEAN(AT_MOST_100(OF_PROCESSES(of)))))              \
+    RULE(match, overrides, IS(PROCESS) ", " IS(AMOUNTS_OF_DEVICES), TOTAL(OF_PROCESSES(of)))       \
     RULE(match, overrides, IS(CONTAINER), AVERAGE(MEAN(AT_MOST_100(containers))))                  \
     RULE(match, overrides, IS(CONTAINER) ", " IS(AMOUNTS_OF_DEVICES), TOTAL(containers))
 
-#define POD_RULES(pod, ns, container)                                                              \
-    RULES("," pod "!=''," ns "!=''", pod ": {resource: pod}, " ns ": {resource: namespace}",       \
-          OF_PARTS(pod ", " ns ", " container), OF_CONTAINERS(pod ", " ns ", " container))
+#define POD_RULES(of, pod, ns, container)                                                          \
+    RULES("," pod "!=''," ns "!=''", pod ": {resource: pod}, " ns ": {resource: namespace}", of,   \
+          OF_PARTS(of, pod ", " ns ", " container), OF_CONTAINERS(of, pod ", " ns ", " container))
 #define NODE_RULES(node)                                                                           \
-    RULES("," node "!=''", node ": {resource: node}", OF_INSTANCES,                                \
-          OF_CONTAINERS(node ", PodName, NamespaceName, ContainerName"))
+    RULES("," node "!=''", node ": {resource: node}", SERIES, OF_INSTANCES(SERIES),                \
+          OF_CONTAINERS(SERIES, node ", PodName, NamespaceName, ContainerName"))
 
 const char *provider_gpu_rules(void)
 {
     return "rules:\n" NODE_RULES("Hostname") NODE_RULES("hostname") NODE_RULES("NodeName")
-        POD_RULES("pod_name", "pod_namespace", "container_name")
-            POD_RULES("pod", "namespace", "container")
-                POD_RULES("exported_pod", "exported_namespace", "exported_container")
-                    POD_RULES("PodName", "NamespaceName", "ContainerName");
+        POD_RULES(SERIES, "pod_name", "pod_namespace", "container_name")
+            POD_RULES(USED, "pod", "namespace", "container")
+                POD_RULES(SERIES, "exported_pod", "exported_namespace", "exported_container")
+                    POD_RULES(SERIES, "PodName", "NamespaceName", "ContainerName");
+}
+
+bool provider_gpu_name(const char *metric)
+{
+    return gs_starts(metric, "DCGM_FI_") || gs_starts(metric, "DCGM_CUSTOM_") ||
+           gs_starts(metric, "DCGM_EXP_");
 }
 
 struct gs_slice provider_gpu_metric(const char *name, enum provider_aggregate *ret_aggregate)

@@ -213,6 +213,7 @@ static struct gs_error *read_list(struct gs_slice body, bool details,
                                   struct provider_object_names **ret)
 {
     struct codec_json_pull j = codec_json_pull_of(body);
+    j.max_depth = CODEC_JSON_MAX_PULL_DEPTH; // an object that is nested deeply must not hide others
     struct items items = {0};
     struct gs_arena scratch = {.limit = (size_t)1024 * 1024};
     struct gs_slice key;

@@ -53,6 +53,19 @@ void provider_end(struct provider_call *c, struct provider_answer *a)
         value_call_free(c);
 }
 
+// Causes become events and conditions. They name metrics and rules; `explain metric` prints
+// queries.
+static void limit_cause(struct gs_buf *cause)
+{
+    size_t n = PROVIDER_MAX_CAUSE;
+    if (cause->len <= n)
+        return;
+    while (n && ((unsigned char)cause->data[n] & 0xc0) == 0x80)
+        n--; // whole characters
+    cause->len = n;
+    gs_buf_add_str(cause, "…");
+}
+
 void provider_fail(struct provider_call *c, enum provider_outcome outcome, const char *fmt, ...)
 {
     va_list ap;
@@ -60,6 +73,7 @@ void provider_fail(struct provider_call *c, enum provider_outcome outcome, const
     gs_buf_clear(&c->cause);
     gs_buf_vaddf(&c->cause, fmt, ap);
     va_end(ap);
+    limit_cause(&c->cause);
     if (c->rq.trace)
         gs_buf_addf(&c->trace, "=> %s\n", c->cause.data);
     provider_end(c, &(struct provider_answer){.outcome = outcome});
@@ -122,8 +136,7 @@ static void on_vector(void *arg, struct source_result *r, struct gs_error *err)
         provider_take_result(c, r);
     else
         provider_fail(c, PROVIDER_SOURCE_FAILED,
-                      "the query of the rule at %s returns no instant vector: %s", c->rule->place,
-                      c->query.data);
+                      "the query of the rule at %s returns no instant vector", c->rule->place);
 }
 
 static void send_query(struct provider_call *c)
@@ -393,13 +406,21 @@ static void no_rule(struct provider_call *c)
         bad += s.error != NULL;
     }
     c->unserved = true;
-    if (*others || *gpu)
-        provider_fail(c, PROVIDER_NO_METRIC, "it is served for %s only", *others ? others : gpu);
+    if (*others)
+        provider_fail(c, PROVIDER_NO_METRIC, "it is served for %s only", others);
+    else if (*gpu)
+        provider_fail(c, PROVIDER_NO_METRIC, "no sample yet for %s: it is served for %s only",
+                      c->resource->resource, gpu);
     else if (provider_fail_idle(c))
         return;
     else if (bad)
         provider_fail(c, PROVIDER_NO_METRIC,
                       "no rule serves it, and the series of %zu rules cannot be listed", bad);
+    else if (c->p->o.gpu && provider_gpu_name(c->rq.metric))
+        provider_fail(c, PROVIDER_NO_METRIC, "no sample yet: no series of this name exists");
+    else if (!provider_registry_complete(c->p->o.registry))
+        provider_fail(c, PROVIDER_NO_METRIC,
+                      "no sample yet: the series of the rules have not been listed");
     else
         provider_fail(c, PROVIDER_NO_METRIC, "no rule serves it");
 }

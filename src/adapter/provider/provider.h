@@ -20,6 +20,8 @@
 // _MIN has the maximum or minimum.
 
 const char *provider_gpu_rules(void); // as YAML
+// Whether the metric is one of GPUs, which need no rules: it is served from its first sample on.
+bool provider_gpu_name(const char *metric);
 
 enum provider_aggregate { PROVIDER_AVERAGE, PROVIDER_MAX, PROVIDER_MIN };
 // Splits "X_MAX" into X and PROVIDER_MAX. A name without such a suffix is returned unchanged with

@@ -181,6 +181,8 @@ struct provider_call {
     int64_t until_ns; // cache time of the source's response
 };
 
+#define PROVIDER_MAX_CAUSE 400 // bytes; longer ones are cut
+
 // End a call with its callback. The call may be freed.
 void provider_end(struct provider_call *c, struct provider_answer *a);
 void provider_fail(struct provider_call *c, enum provider_outcome outcome, const char *fmt, ...)

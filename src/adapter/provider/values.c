@@ -30,9 +30,8 @@ static void on_missing(void *arg, const char *cause)
     if (cause)
         provider_fail(c, PROVIDER_NO_SAMPLE, "%s", cause);
     else
-        provider_fail(c, PROVIDER_NO_SAMPLE,
-                      "the query of the rule at %s returns no sample for it: %s", c->rule->place,
-                      c->query.data);
+        provider_fail(c, PROVIDER_NO_SAMPLE, "the query of the rule at %s returns no sample for it",
+                      c->rule->place);
 }
 
 // Starts the search for the reason, unless too many searches are in progress.
@@ -135,8 +134,7 @@ static void aggregate_workloads(struct provider_call *c, const struct gs_hmap *m
         provider_end(c,
                      &(struct provider_answer){.outcome = PROVIDER_OK, .values = values, .n = n});
     else
-        provider_fail(c, PROVIDER_NO_SAMPLE, "none of its %zu pods has a sample now: %s",
-                      c->n_names, c->query.data);
+        provider_fail(c, PROVIDER_NO_SAMPLE, "none of its %zu pods has a sample now", c->n_names);
     free(values);
 }
 

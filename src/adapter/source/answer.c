@@ -140,20 +140,24 @@ static bool read_point(struct codec_json_pull *j, struct gs_arena *a, struct sou
     return !err;
 }
 
+// *ret_fits: the sample does not have too many labels.
 static bool read_sample_labels(struct codec_json_pull *j, struct gs_arena *a,
-                               struct source_sample *s)
+                               struct source_sample *s, bool *ret_fits)
 {
-    struct metrics_label list[MAX_LABELS];
+    struct metrics_label list[MAX_LABELS + 1]; // the last is overwritten
     size_t n = 0;
+    *ret_fits = true;
     if (!codec_json_pull_object(j))
         return false;
     struct gs_slice key;
     while (codec_json_pull_member(j, a, &key)) {
-        if (n == MAX_LABELS)
-            return false;
         list[n].name = key;
-        if (!codec_json_pull_string(j, a, &list[n++].value))
+        if (!codec_json_pull_string(j, a, &list[n].value))
             return false;
+        if (n < MAX_LABELS)
+            n++;
+        else
+            *ret_fits = false;
     }
     struct metrics_label *copy = gs_arena_alloc(a, (n + 1) * sizeof(*copy));
     if (j->bad || !copy)
@@ -165,18 +169,20 @@ static bool read_sample_labels(struct codec_json_pull *j, struct gs_arena *a,
     return true;
 }
 
-// *ret_has is false for a native histogram, which has no single value.
+// *ret_has is false for a native histogram, which has no single value, and for a sample with too
+// many labels.
 static bool read_sample(struct codec_json_pull *j, struct gs_arena *a, struct source_sample *s,
                         bool *ret_has)
 {
     struct gs_slice key;
+    bool fits = true;
     *ret_has = false;
     if (!codec_json_pull_object(j))
         return false;
     while (codec_json_pull_member(j, a, &key)) {
         bool ok = true;
         if (gs_slice_eq_str(key, "metric")) {
-            ok = read_sample_labels(j, a, s);
+            ok = read_sample_labels(j, a, s, &fits);
         } else if (gs_slice_eq_str(key, "value")) {
             ok = read_point(j, a, s);
             *ret_has = true;
@@ -186,6 +192,7 @@ static bool read_sample(struct codec_json_pull *j, struct gs_arena *a, struct so
         if (!ok)
             return false;
     }
+    *ret_has = *ret_has && fits;
     return !j->bad;
 }
 

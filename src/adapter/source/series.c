@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parses a list of series incrementally, because it may have a hundred megabytes and only its
 // shapes are kept. Each object in an array of the outermost object is a series; it is parsed when
-// it is complete, then discarded. The rest is the envelope, which is parsed at the end.
+// it is complete, then discarded. The rest is the envelope, which is parsed at the end. A series
+// with too many labels, or that is too large, is left out.
 #include "adapter/source/source_private.h"
 
 #include "base/hmap.h"
@@ -34,6 +35,7 @@ struct source_series_reader {
     size_t depth;
     bool in_string, escaped;
     struct gs_buf element; // the received part of a series
+    bool skipping;         // it is too large: its rest is not kept
     struct gs_buf envelope;
 };
 
@@ -50,9 +52,12 @@ static struct gs_slice copy_series_text(struct gs_arena *a, struct gs_slice s)
     return gs_slice_make(copy, copy ? s.len : 0);
 }
 
-static bool read_label_names(struct codec_json_pull *j, struct source_series_reader *r)
+// *ret_fits: the series does not have too many labels.
+static bool read_label_names(struct codec_json_pull *j, struct source_series_reader *r,
+                             bool *ret_fits)
 {
     struct gs_slice key;
+    *ret_fits = true;
     r->n_labels = 0;
     r->name = GS_SLICE("");
     if (!codec_json_pull_object(j))
@@ -63,9 +68,10 @@ static bool read_label_names(struct codec_json_pull *j, struct source_series_rea
                 return false;
             continue;
         }
-        if (r->n_labels == MAX_LABELS)
-            return false;
-        r->labels[r->n_labels++] = key;
+        if (r->n_labels < MAX_LABELS)
+            r->labels[r->n_labels++] = key;
+        else
+            *ret_fits = false;
         codec_json_pull_skip(j, NULL);
     }
     return !j->bad;
@@ -109,7 +115,8 @@ static bool count_series(struct source_series_reader *r)
 static struct gs_error *read_element(struct source_series_reader *r, struct gs_slice text)
 {
     struct codec_json_pull j = codec_json_pull_of(text);
-    bool ok = read_label_names(&j, r) && codec_json_pull_end(&j) && count_series(r);
+    bool fits, ok = read_label_names(&j, r, &fits) && codec_json_pull_end(&j) &&
+                    (!fits || count_series(r));
     gs_arena_recycle(&r->scratch);
     return ok ? NULL : source_answer_malformed(&j);
 }
@@ -155,15 +162,16 @@ static struct gs_error *take_element(struct source_series_reader *r, struct gs_s
     struct gs_slice part = gs_slice_make(rest->data, n);
     bool whole = r->depth == 2;
     *rest = gs_slice_make(rest->data + n, rest->len - n);
-    if (!whole || r->element.len) {
-        if (n > MAX_ELEMENT - r->element.len)
-            return gs_error_new(GS_ELIMIT, "a series is larger than %d bytes", MAX_ELEMENT);
+    r->skipping = r->skipping || n > MAX_ELEMENT - r->element.len;
+    if (!r->skipping && (!whole || r->element.len)) {
         gs_buf_add_slice(&r->element, part);
         part = gs_buf_slice(&r->element);
     }
     if (whole) {
-        err = read_element(r, part);
+        if (!r->skipping)
+            err = read_element(r, part);
         gs_buf_clear(&r->element);
+        r->skipping = false;
         r->place = AFTER_ELEMENT;
     }
     return err;

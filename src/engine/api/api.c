@@ -5,10 +5,11 @@
 #include "base/clock.h"
 
 enum { DEFAULT_QUERIES = 20 }; // the value of Prometheus
-// Time of queries and of remote writes in one iteration of the loop.
-#define QUERIES_TURN_NS (20 * GS_NS_PER_MS)
-#define WRITES_TURN_NS  (5 * GS_NS_PER_MS)
-#define MAX_WRITES      4 // in progress
+// Time of queries and of remote writes in one iteration of the loop (base/turn.h).
+#define QUERIES_TURNS     4
+#define WRITES_TURNS      1
+#define MAX_WRITES        4 // in progress
+#define DEFAULT_MAX_REPLY ((size_t)128 * 1024 * 1024)
 enum { GET = 1, POST = 2, PUT = 4, GET_POST = GET | POST, POST_PUT = POST | PUT };
 
 static void lifecycle_reload(struct engine_api_request *r);
@@ -35,12 +36,12 @@ static const struct route routes[] = {
     {"/api/v1/label/*/values", GET, engine_api_label_values, true},
     {"/api/v1/scrape_pools", GET, engine_api_scrape_pools},
     {"/api/v1/scrape_pools/config", GET, engine_api_scrape_pool_config},
-    {"/api/v1/targets", GET, engine_api_targets},
+    {"/api/v1/targets", GET, engine_api_targets, true},
     {"/api/v1/targets/relabel_steps", GET, engine_api_relabel_steps},
-    {"/api/v1/targets/metadata", GET, engine_api_targets_metadata},
-    {"/api/v1/metadata", GET, engine_api_metadata},
-    {"/api/v1/rules", GET, engine_api_rules},
-    {"/api/v1/alerts", GET, engine_api_alerts},
+    {"/api/v1/targets/metadata", GET, engine_api_targets_metadata, true},
+    {"/api/v1/metadata", GET, engine_api_metadata, true},
+    {"/api/v1/rules", GET, engine_api_rules, true},
+    {"/api/v1/alerts", GET, engine_api_alerts, true},
     {"/api/v1/alertmanagers", GET, engine_api_alertmanagers},
     {"/api/v1/status/config", GET, engine_api_status_config},
     {"/api/v1/status/flags", GET, engine_api_status_flags},
@@ -194,6 +195,7 @@ static void dispatch_request(struct engine_api_request *r, struct http_exchange 
 void engine_api_run(struct engine_api_request *r)
 {
     routes[r->route].handle(r);
+    engine_api_drop_body(r); // of a client that has disconnected
 }
 
 static void redirect_to_prefix(const struct engine_api *a, struct http_exchange *x)
@@ -291,10 +293,10 @@ struct gs_error *engine_api_new(const struct engine_api_config *cfg, struct engi
     struct engine_api *a = gs_alloc(sizeof(*a));
     a->cfg = *cfg;
     a->cors = cors;
-    a->out = http_bytes_new(&(struct gs_buf){0});
+    a->cfg.max_reply = cfg->max_reply ? cfg->max_reply : DEFAULT_MAX_REPLY;
     const struct engine_api_queue_options queries = {
-        cfg->max_queries ? cfg->max_queries : DEFAULT_QUERIES, QUERIES_TURN_NS, refuse_query};
-    const struct engine_api_queue_options writes = {MAX_WRITES, WRITES_TURN_NS,
+        cfg->max_queries ? cfg->max_queries : DEFAULT_QUERIES, QUERIES_TURNS, refuse_query};
+    const struct engine_api_queue_options writes = {MAX_WRITES, WRITES_TURNS,
                                                     engine_api_refuse_write};
     a->queue = engine_api_queue_new(cfg->loop, &queries);
     promql_engine_set_pause(cfg->promql, engine_api_queue_pause, a->queue);
@@ -320,7 +322,7 @@ void engine_api_free(struct engine_api *a)
     promql_engine_set_pause(a->cfg.promql, NULL, NULL);
     if (a->cors)
         tsdb_regex_free(a->cors);
-    http_bytes_unref(a->out);
+    http_bytes_unref(a->spare);
     free(a);
 }
 

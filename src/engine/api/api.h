@@ -24,6 +24,7 @@ struct engine_api_config {
     const char *storage_path;       // for runtimeinfo; NULL: memory only
     int64_t retention_ms, lookback_ms, timeout_ms;
     size_t max_queries;              // concurrent queries; 0: 20
+    size_t max_reply;                // bytes of a response before compression; 0: 128 MiB
     const char *external_url;        // NULL: none
     const char *route_prefix;        // "/prometheus"; NULL or "/": none
     const char *cors_origin;         // regular expression; NULL: ".*"

@@ -45,6 +45,7 @@ enum engine_api_error {
     ENGINE_API_INTERNAL,
     ENGINE_API_NOT_FOUND,
     ENGINE_API_UNAVAILABLE,
+    ENGINE_API_BUSY,
 };
 
 enum { ENGINE_API_N_ROUTES_MAX = 64, ENGINE_API_N_CODES = 12 };
@@ -59,7 +60,8 @@ struct engine_api {
     struct engine_api_queue *writes;  // of remote writes
     struct remote_receiver *receiver; // NULL: disabled
     struct web *web;
-    struct http_bytes *out; // the body of the response; its memory is reused once it is sent
+    struct http_bytes *spare; // the last body; its memory is reused once it is sent
+    size_t n_body_bytes;      // of the bodies that are being written
     bool reload_ok, stopping;
     int64_t started_ms, reload_ms; // reload_ms: of the last successful reload
     uint64_t n_queries;
@@ -78,8 +80,11 @@ struct engine_api_request {
     size_t route;
     int64_t now_ms;
     int64_t begun_ns;
-    bool truncated; // results truncated due to limit
-    bool encoded;   // the body has a Content-Encoding
+    bool truncated;          // results truncated due to limit
+    bool encoded;            // the body has a Content-Encoding
+    struct http_bytes *body; // that is being written; NULL: none
+    size_t n_body_bytes;     // of it, as counted in the API
+    int64_t turn_ns;         // begin of the time slice in which it is written
     // Warnings and infos of the query; borrowed until the response is sent.
     const char *const *warnings, *const *infos;
     size_t n_warnings, n_infos;
@@ -119,10 +124,25 @@ const struct tsdb_matcher *engine_api_matchers(const struct promql_expr *e, size
 struct gs_error *engine_api_prepare_search(const struct engine_api *api,
                                            const struct promql_expr *e, struct tsdb_answers *ret);
 
-// --- reply.c ---
+// --- body.c: a body that is written in turns, with limits ---
 
 // The empty buffer of the next response, which engine_api_reply_buffer() sends.
 struct gs_buf *engine_api_buffer(struct engine_api_request *r);
+// For calls between the parts of a body: lets others run when the time slice is over. False: the
+// client has disconnected, or a limit is exceeded. Further parts are useless then, and
+// engine_api_reply_buffer() replies with the error. request: a struct engine_api_request.
+bool engine_api_go_on(void *request);
+// Ends the body. NULL: there is no client, or the reply was an error. Otherwise the caller owns the
+// body, whose memory is used again when it is the only owner.
+struct http_bytes *engine_api_take_body(struct engine_api_request *r);
+void engine_api_drop_body(struct engine_api_request *r); // if there is one
+// qsort_r() that calls go_on (may be NULL) regularly, which may pause the fiber.
+void engine_api_sort(void *items, size_t n, size_t size,
+                     int (*compare)(const void *a, const void *b, void *arg), void *arg,
+                     bool (*go_on)(void *arg), void *go_on_arg);
+
+// --- reply.c ---
+
 void engine_api_reply_buffer(struct engine_api_request *r, const char *type);
 // Writes {"status":"success","data": to that buffer. The caller appends the data.
 struct gs_buf *engine_api_begin(struct engine_api_request *r);
@@ -142,8 +162,10 @@ void engine_api_reply_body(struct engine_api_request *r, int status, const char 
 
 // --- result.c ---
 
+// go_on (may be NULL) is called between series and may pause the fiber; after false, the rest is
+// left out. limit: of the series; 0: none. *ret_truncated is set if there are more.
 void engine_api_write_result(struct gs_buf *out, const struct promql_result *res, size_t limit,
-                             bool *ret_truncated);
+                             bool (*go_on)(void *arg), void *arg, bool *ret_truncated);
 
 // --- the endpoints ---
 
@@ -190,7 +212,7 @@ void engine_api_otlp(struct engine_api_request *r);
 
 struct engine_api_queue_options {
     size_t max_begun; // maximum number of requests in progress
-    int64_t turn_ns;  // time of requests in one iteration of the loop
+    int turns;        // time of requests in one iteration of the loop, base/turn.h
     // Replies to a request that cannot begin.
     void (*refuse)(struct engine_api_request *r, enum engine_api_error type, const char *why);
 };

@@ -36,15 +36,15 @@ static void add_labels(struct gs_buf *out, const struct metrics_label *labels, s
 }
 
 struct writer {
+    struct engine_api_request *r;
     struct gs_buf *out;
     bool any;
-    struct engine_api_slice slice;
 };
 
 static bool go_on(void *arg)
 {
-    struct writer *w = arg;
-    return engine_api_slice_go_on(&w->slice);
+    const struct writer *w = arg;
+    return engine_api_go_on(w->r);
 }
 
 static void write_exemplar(void *arg, const struct tsdb_exemplar_series *s,
@@ -89,8 +89,7 @@ void engine_api_query_exemplars(struct engine_api_request *r)
     struct selectors s = {0};
     promql_walk(promql_expr_root(expr), add_selector, &s);
     if (s.n) {
-        GS_AUTO_BUF struct gs_buf text = {0}; // other requests use that of the API meanwhile
-        struct writer w = {.out = &text, .slice = engine_api_slice_begin(r->api)};
+        struct writer w = {.r = r, .out = engine_api_begin(r)};
         const struct tsdb_exemplar_query q = {.selectors = s.items,
                                               .n_selectors = s.n,
                                               .mint = start,
@@ -99,11 +98,9 @@ void engine_api_query_exemplars(struct engine_api_request *r)
                                               .go_on = go_on,
                                               .arg = &w};
         gs_buf_add_char(w.out, '[');
-        if (tsdb_exemplars_query(r->api->cfg.db, &q)) {
+        if (tsdb_exemplars_query(r->api->cfg.db, &q))
             gs_buf_add_str(w.out, w.any ? "]}]" : "]");
-            gs_buf_add_slice(engine_api_begin(r), gs_buf_slice(&text));
-            engine_api_end(r);
-        }
+        engine_api_end(r);
     } else { // as in Prometheus
         engine_api_reply_body(r, 204, NULL, GS_SLICE(""));
     }

@@ -39,7 +39,7 @@ static void add_found(const struct tsdb *db, const struct tsdb_refs *refs, int64
     }
 }
 
-static int compare_metric_names(const void *a, const void *b)
+static int compare_metric_names(const void *a, const void *b, void *unused)
 {
     const struct sample *x = a, *y = b;
     size_t n = x->name.len < y->name.len ? x->name.len : y->name.len;
@@ -65,7 +65,8 @@ static struct gs_error *collect_federated(struct engine_api_request *r,
             add_found(cfg->db, &refs, r->now_ms, cfg->lookback_ms, ret);
     }
     if (!err && ret->len)
-        qsort(ret->items, ret->len, sizeof(*ret->items), compare_metric_names);
+        engine_api_sort(ret->items, ret->len, sizeof(*ret->items), compare_metric_names, NULL,
+                        engine_api_go_on, r);
     return err;
 }
 
@@ -172,7 +173,7 @@ static void reply_federated(struct engine_api_request *r, const struct samples *
 {
     struct page p = {r->api, engine_api_buffer(r),
                      metrics_escaping_for(http_header(r->x, "Accept"))};
-    for (size_t i = 0; i < found->len; i++) {
+    for (size_t i = 0; i < found->len && engine_api_go_on(r); i++) {
         const struct sample *s = &found->items[i];
         if (i && s->ref == s[-1].ref) // two selectors matched the series
             continue;

@@ -149,7 +149,7 @@ static void reply_result(struct engine_api_request *r, struct query *q, struct g
     }
     struct gs_buf *out = engine_api_begin(r);
     gs_buf_add_char(out, '{');
-    engine_api_write_result(out, &q->result, q->limit, &r->truncated);
+    engine_api_write_result(out, &q->result, q->limit, engine_api_go_on, r, &r->truncated);
     if (*q->stats)
         add_stats(out, q);
     gs_buf_add_char(out, '}');

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs requests that can take long in time slices, so that scrapes, rules and short requests are
 // not delayed. Each request runs in a fiber, and its query pauses after some milliseconds. In one
-// iteration of the loop, requests run for turn_ns in total. At most max_begun requests run
-// concurrently; others wait. The connection limit of the server bounds the number of
+// iteration of the loop, requests run for some turns (base/turn.h) in total. At most max_begun
+// requests run concurrently; others wait. The connection limit of the server bounds the number of
 // waiting requests. The waiting time counts towards the timeout.
 #include "engine/api/api_private.h"
 
 #include "base/clock.h"
 #include "base/fiber.h"
+#include "base/turn.h"
 
 #include <sys/queue.h>
 
@@ -95,7 +96,7 @@ struct engine_api_slice engine_api_slice_begin(const struct engine_api *api)
 bool engine_api_slice_go_on(void *arg)
 {
     struct engine_api_slice *s = arg;
-    if (gs_mono_ns() - s->begun_ns < GS_TURN_NS)
+    if (gs_mono_ns() - s->begun_ns < gs_turn_ns())
         return true;
     bool ok = engine_api_queue_pause(s->queue);
     s->begun_ns = gs_mono_ns();
@@ -178,11 +179,17 @@ static void begin_job(struct job *j)
 
 // --- who is next ---
 
+// At least one runs in each iteration of the loop.
+static bool has_time(const struct engine_api_queue *q)
+{
+    return q->spent_ns == 0 || q->spent_ns < q->options.turns * gs_turn_ns();
+}
+
 // Alternates between a waiting request and a started one, so that neither delays the others.
 static void on_next(uv_idle_t *h)
 {
     struct engine_api_queue *q = h->data;
-    while (q->len && q->spent_ns < q->options.turn_ns) {
+    while (q->len && has_time(q)) {
         struct job *old = TAILQ_FIRST(&q->begun), *fresh = TAILQ_FIRST(&q->waiting);
         if (fresh && q->n_begun < q->options.max_begun)
             begin_job(fresh);
@@ -215,7 +222,7 @@ static void add_job(struct job *j)
     TAILQ_INSERT_TAIL(&q->waiting, j, entry);
     if (q->len++ == 0)
         uv_idle_start(q->next, on_next);
-    if (q->len == 1 && q->spent_ns < q->options.turn_ns)
+    if (q->len == 1 && has_time(q))
         begin_job(j);
     else if (j->request.x)
         http_on_abort(j->request.x, on_client_disconnected, j);

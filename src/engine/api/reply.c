@@ -9,9 +9,8 @@
 #include <strings.h>
 
 enum {
-    COMPRESS_FROM = 1024,           // bytes; smaller bodies are not compressed
-    KEEP_BUFFER = 32 * 1024 * 1024, // bytes; a larger buffer is not used again
-    MAX_NOTES = 10,                 // maximum number of warnings, and of infos, in a reply
+    COMPRESS_FROM = 1024, // bytes; smaller bodies are not compressed
+    MAX_NOTES = 10,       // maximum number of warnings, and of infos, in a reply
 };
 
 static const char *const codes[ENGINE_API_N_CODES] = {"200", "204", "400", "403", "404", "405",
@@ -53,7 +52,11 @@ static void send_body(struct engine_api_request *r, int status, const char *type
     // On the same host, compression costs more time than it saves.
     if (!r->encoded && body.len >= COMPRESS_FROM && !is_loopback(http_peer(r->x)) &&
         http_accepts_gzip(r->x)) {
-        struct gs_error *err = codec_gzip(body, &packed);
+        struct gs_error *err = codec_gzip(body, engine_api_go_on, r, &packed);
+        if (!r->x) {
+            gs_error_free(err);
+            return;
+        }
         if (!err) {
             http_add_header(r->x, "Content-Encoding", "gzip");
             body = gs_buf_slice(&packed);
@@ -74,20 +77,12 @@ void engine_api_reply_body(struct engine_api_request *r, int status, const char 
     send_body(r, status, type, body, NULL);
 }
 
-struct gs_buf *engine_api_buffer(struct engine_api_request *r)
-{
-    return http_bytes_edit(&r->api->out, 0);
-}
-
 void engine_api_reply_buffer(struct engine_api_request *r, const char *type)
 {
-    const struct gs_buf *out = http_bytes_edit(&r->api->out, SIZE_MAX);
-    bool keep = out->cap <= KEEP_BUFFER;
-    send_body(r, 200, type, gs_buf_slice(out), r->api->out);
-    if (!keep) {
-        http_bytes_unref(r->api->out);
-        r->api->out = http_bytes_new(&(struct gs_buf){0});
-    }
+    struct http_bytes *body = engine_api_take_body(r);
+    if (body)
+        send_body(r, 200, type, http_bytes_slice(body), body);
+    http_bytes_unref(body);
 }
 
 void engine_api_reply_text(struct engine_api_request *r, int status, const char *fmt, ...)
@@ -137,7 +132,7 @@ static void add_notes(struct gs_buf *out, const char *key, const char *kind,
 
 void engine_api_end(struct engine_api_request *r)
 {
-    struct gs_buf *out = http_bytes_edit(&r->api->out, SIZE_MAX);
+    struct gs_buf *out = http_bytes_edit(&r->body, SIZE_MAX);
     add_notes(out, "warnings", "warning", r->warnings, r->n_warnings,
               r->truncated ? "results truncated due to limit" : NULL);
     add_notes(out, "infos", "info", r->infos, r->n_infos, NULL);
@@ -151,7 +146,7 @@ void engine_api_reply_json(struct engine_api_request *r, json_t *data)
         engine_api_fail(r, ENGINE_API_INTERNAL, "the reply cannot be written as JSON");
         return;
     }
-    codec_json_dump(data, engine_api_begin(r));
+    codec_json_dump_slowly(data, engine_api_begin(r), engine_api_go_on, r);
     json_decref(data);
     engine_api_end(r);
 }
@@ -165,7 +160,7 @@ static const struct {
     [ENGINE_API_BAD_DATA] = {"bad_data", 400},       [ENGINE_API_EXECUTION] = {"execution", 422},
     [ENGINE_API_TIMEOUT] = {"timeout", 503},         [ENGINE_API_CANCELED] = {"canceled", 499},
     [ENGINE_API_INTERNAL] = {"internal", 500},       [ENGINE_API_NOT_FOUND] = {"not_found", 404},
-    [ENGINE_API_UNAVAILABLE] = {"unavailable", 500},
+    [ENGINE_API_UNAVAILABLE] = {"unavailable", 500}, [ENGINE_API_BUSY] = {"unavailable", 503},
 };
 
 void engine_api_make_utf8(struct gs_buf *text)

@@ -14,6 +14,8 @@ struct point {
 struct writer {
     const struct promql_result *res;
     struct gs_buf *out;
+    bool (*go_on)(void *arg); // NULL: always
+    void *arg;
     // The labels of the previous series, and where each begins in the output. Series that follow
     // each other have most labels in common, whose text is copied.
     struct tsdb_pair last[LABELS_AT_ONCE];
@@ -146,6 +148,11 @@ static void add_labels(struct writer *w, struct tsdb_labels l)
     w->out->len += (size_t)(at - start);
 }
 
+static bool goes_on(const struct writer *w)
+{
+    return !w->go_on || w->go_on(w->arg);
+}
+
 static void add_series_metric(struct writer *w, struct tsdb_labels l)
 {
     gs_buf_add(w->out, "{\"metric\":{", 11);
@@ -202,7 +209,7 @@ static void add_vector(struct writer *w, size_t limit, bool *ret_truncated)
     size_t n = 0;
     struct point p = {0};
     set_point(&p, w->res->start_ms);
-    for (size_t i = 0; i < m->n; i++) {
+    for (size_t i = 0; i < m->n && goes_on(w); i++) {
         const struct promql_series *s = &m->series[i];
         if (i + AHEAD < m->n)
             fetch_labels(s[AHEAD].labels);
@@ -247,20 +254,22 @@ static int compare_series_labels(const struct promql_result *res, struct tsdb_la
 
 static int by_labels(const void *a, const void *b, void *arg)
 {
-    const struct promql_result *res = arg;
+    const struct writer *w = arg;
+    const struct promql_result *res = w->res;
     uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
     if (res->is_raw)
         return compare_series_labels(res, res->raw[x].labels, res->raw[y].labels);
     return compare_series_labels(res, res->matrix.series[x].labels, res->matrix.series[y].labels);
 }
 
-static uint32_t *sorted_order(const struct promql_result *res, size_t n)
+static uint32_t *sorted_order(const struct writer *w, size_t n)
 {
     uint32_t *order = gs_alloc_array(n + 1, sizeof(*order));
     for (size_t i = 0; i < n; i++)
         order[i] = (uint32_t)i;
     if (n > 1)
-        qsort_r(order, n, sizeof(*order), by_labels, (void *)(uintptr_t)res);
+        engine_api_sort(order, n, sizeof(*order), by_labels, (void *)(uintptr_t)w, w->go_on,
+                        w->arg);
     return order;
 }
 
@@ -286,12 +295,12 @@ static void add_matrix(struct writer *w, size_t limit, bool *ret_truncated)
 {
     const struct promql_matrix *m = &w->res->matrix;
     size_t n = limit && m->n > limit ? limit : m->n;
-    GS_AUTO_FREE uint32_t *order = sorted_order(w->res, m->n);
+    GS_AUTO_FREE uint32_t *order = sorted_order(w, m->n);
     GS_AUTO_FREE struct point *points = gs_alloc_array(m->n_steps + 1, sizeof(*points));
     for (size_t k = 0; k < m->n_steps; k++)
         set_point(&points[k], w->res->start_ms + (int64_t)k * w->res->step_ms);
     *ret_truncated = n < m->n;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n && goes_on(w); i++) {
         if (i)
             gs_buf_add_char(w->out, ',');
         if (i + AHEAD < n)
@@ -307,9 +316,9 @@ static void add_raw(struct writer *w, size_t limit, bool *ret_truncated)
 {
     const struct promql_result *res = w->res;
     size_t n = limit && res->n_raw > limit ? limit : res->n_raw;
-    GS_AUTO_FREE uint32_t *order = sorted_order(res, res->n_raw);
+    GS_AUTO_FREE uint32_t *order = sorted_order(w, res->n_raw);
     *ret_truncated = n < res->n_raw;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n && goes_on(w); i++) {
         const struct promql_raw *s = &res->raw[order[i]];
         if (i)
             gs_buf_add_char(w->out, ',');
@@ -339,13 +348,13 @@ static void add_single(struct writer *w)
 }
 
 void engine_api_write_result(struct gs_buf *out, const struct promql_result *res, size_t limit,
-                             bool *ret_truncated)
+                             bool (*go_on)(void *arg), void *arg, bool *ret_truncated)
 {
     static const char *const types[] = {[PROMQL_RESULT_SCALAR] = "scalar",
                                         [PROMQL_RESULT_VECTOR] = "vector",
                                         [PROMQL_RESULT_MATRIX] = "matrix",
                                         [PROMQL_RESULT_STRING] = "string"};
-    struct writer w = {.res = res, .out = out};
+    struct writer w = {.res = res, .out = out, .go_on = go_on, .arg = arg};
     gs_buf_addf(out, "\"resultType\":\"%s\",\"result\":", types[res->type]);
     if (res->type == PROMQL_RESULT_SCALAR || res->type == PROMQL_RESULT_STRING) {
         add_single(&w);

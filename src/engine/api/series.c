@@ -8,16 +8,16 @@
 
 // --- series ---
 
-static int by_ref(const void *a, const void *b)
+static int by_ref(const void *a, const void *b, void *unused)
 {
     tsdb_ref x = *(const tsdb_ref *)a, y = *(const tsdb_ref *)b;
     return x < y ? -1 : x > y;
 }
 
-static void sort_unique(struct tsdb_refs *all)
+static void sort_unique(struct engine_api_request *r, struct tsdb_refs *all)
 {
     size_t n = 0;
-    qsort(all->items, all->len, sizeof(*all->items), by_ref);
+    engine_api_sort(all->items, all->len, sizeof(*all->items), by_ref, NULL, engine_api_go_on, r);
     for (size_t i = 0; i < all->len; i++)
         if (n == 0 || all->items[n - 1] != all->items[i])
             all->items[n++] = all->items[i];
@@ -44,7 +44,7 @@ static struct gs_error *find_all(struct engine_api_request *r, const struct engi
         }
     }
     if (!err && m->len > 1 && ret->len)
-        sort_unique(ret);
+        sort_unique(r, ret);
     return err;
 }
 
@@ -68,7 +68,7 @@ static void reply_series(struct engine_api_request *r, const struct tsdb_refs *r
     r->truncated = n < refs->len;
     struct gs_buf *out = engine_api_begin(r);
     gs_buf_add_char(out, '[');
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n && engine_api_go_on(r); i++) {
         if (i)
             gs_buf_add_char(out, ',');
         add_series_json(out, r->api->cfg.db, refs->items[i]);
@@ -123,7 +123,7 @@ static void collect_text(void *arg, struct gs_slice text)
     t->items[t->len++] = text;
 }
 
-static int compare_texts_by_bytes(const void *a, const void *b)
+static int compare_texts_by_bytes(const void *a, const void *b, void *unused)
 {
     const struct gs_slice *x = a, *y = b;
     size_t n = x->len < y->len ? x->len : y->len;
@@ -136,9 +136,10 @@ static void reply_texts(struct engine_api_request *r, struct texts *t, size_t li
     struct gs_buf *out = engine_api_begin(r);
     size_t n = 0;
     if (t->len)
-        qsort(t->items, t->len, sizeof(*t->items), compare_texts_by_bytes);
+        engine_api_sort(t->items, t->len, sizeof(*t->items), compare_texts_by_bytes, NULL,
+                        engine_api_go_on, r);
     gs_buf_add_char(out, '[');
-    for (size_t i = 0; i < t->len; i++) {
+    for (size_t i = 0; i < t->len && engine_api_go_on(r); i++) {
         if (i && gs_slice_eq(t->items[i - 1], t->items[i]))
             continue;
         if (limit && n == limit) {

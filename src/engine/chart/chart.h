@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/slice.h"
 #include "codec/json.h"
+#include "codec/yaml.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -30,11 +31,18 @@ struct chart_release {
 struct chart_values {
     json_t *config;  // sections of prometheus.yml, all scalars are strings; NULL: none
     json_t *objects; // PrometheusRule, ServiceMonitor and PodMonitor objects; NULL: none
+    // The specs of the objects with texts as scalars, as in the file, for positions.
+    json_t *twins;
+    // Positions of what objects and twins consist of, in the last file that was added.
+    struct codec_yaml_marks *marks, *twin_marks;
     char *selectors[CHART_SELECTORS]; // label selectors ("a=b,c in (d)"); NULL: all objects
     bool alertmanager;                // the chart also deploys an Alertmanager
     struct chart_release release;
-    char **notes; // "file:12:3: …": values without effect, probable mistakes
+    char **notes; // "file:12:3: …": values without effect, probable slips
     size_t n_notes, notes_cap;
+    char **mistakes; // the same, for values that cannot have the effect that they are written for
+    size_t n_mistakes, mistakes_cap;
+    size_t n_settings; // values of prometheusSpec that were read
 };
 
 // Whether the document has values of the chart, possibly below the key kube-prometheus-stack.

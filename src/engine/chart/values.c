@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/chart/chart.h"
+#include "engine/chart/chart_private.h"
 
 #include "base/arena.h"
 #include "base/mem.h"
 #include "base/option.h"
-#include "codec/yaml_reader.h"
 #include "engine/config/config.h"
 #include "kube/selector.h"
 
@@ -12,14 +11,6 @@
 
 #define STACK "kube-prometheus-stack"
 #define GROUP "monitoring.coreos.com/v1"
-
-struct chart_reader {
-    struct codec_reader base;
-    struct chart_values *v;
-    const json_t *spec;  // prometheusSpec
-    json_t *config;      // of this document
-    const json_t *typed; // the same document with types, for objects
-};
 
 typedef void chart_read_fn(struct chart_reader *r, const char *key, const json_t *value);
 
@@ -31,19 +22,34 @@ static void keep_note(struct chart_values *v, char *text)
     v->notes[v->n_notes++] = text;
 }
 
-static void note(struct chart_reader *r, const json_t *at, const char *fmt, ...)
+static char *placed(struct chart_reader *r, const json_t *at, const char *fmt, va_list args)
 {
-    GS_AUTO_BUF struct gs_buf text = {0};
+    struct gs_buf text = {0};
     struct codec_yaml_mark m = codec_yaml_mark_of(r->base.marks, at);
-    va_list args;
-    va_start(args, fmt);
     if (m.line)
         gs_buf_addf(&text, "%s:%d:%d: ", r->base.name, m.line, m.column);
     else
         gs_buf_addf(&text, "%s: ", r->base.name);
     gs_buf_vaddf(&text, fmt, args);
+    return gs_buf_take(&text);
+}
+
+static void note(struct chart_reader *r, const json_t *at, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    keep_note(r->v, placed(r, at, fmt, args));
     va_end(args);
-    keep_note(r->v, gs_buf_take(&text));
+}
+
+void chart_mistake(struct chart_reader *r, const json_t *at, const char *fmt, ...)
+{
+    struct chart_values *v = r->v;
+    va_list args;
+    va_start(args, fmt);
+    gs_grow(&v->mistakes, &v->mistakes_cap, v->n_mistakes, sizeof(char *));
+    v->mistakes[v->n_mistakes++] = placed(r, at, fmt, args);
+    va_end(args);
 }
 
 // The chart's defaults are empty values.
@@ -270,6 +276,7 @@ static void read_spec(struct chart_reader *r, const json_t *spec)
         for (size_t i = 0; i < GS_ARRAY_LEN(spec_keys) && !r->base.err; i++)
             if (gs_streq(key, names[i])) {
                 known = true;
+                r->v->n_settings += spec_keys[i].read && spec_keys[i].read != note_no_effect;
                 if (!is_empty(value) && spec_keys[i].read)
                     spec_keys[i].read(r, key, value);
             }
@@ -282,16 +289,38 @@ static void read_spec(struct chart_reader *r, const json_t *spec)
 
 // --- objects that the chart creates ---
 
+// Takes the references of spec and twin.
 static void add_object(struct chart_reader *r, const char *kind, const char *name,
-                       const json_t *from, json_t *spec)
+                       const json_t *from, json_t *spec, json_t *twin)
 {
     json_t *labels = json_pack("{s:s, s:s}", "app", STACK, "release", STACK);
     json_object_update(labels, json_object_get(from, "additionalLabels"));
     json_t *object = json_pack("{s:s, s:s, s:{s:s, s:o}, s:o}", "apiVersion", GROUP, "kind", kind,
                                "metadata", "name", name, "labels", labels, "spec", spec);
-    if (!r->v->objects)
+    if (!r->v->objects) {
         r->v->objects = json_array();
+        r->v->twins = json_array();
+    }
     json_array_append_new(r->v->objects, object);
+    json_array_append_new(r->v->twins, json_pack("{s:s, s:o}", "kind", kind, "spec", twin));
+}
+
+// Without the keys that the chart writes into the metadata; unknown ones stay.
+static json_t *rule_spec(const json_t *from)
+{
+    json_t *spec = json_copy((json_t *)(uintptr_t)from);
+    json_object_del(spec, "name");
+    json_object_del(spec, "additionalLabels");
+    json_object_del(spec, "additionalAnnotations");
+    return spec;
+}
+
+static json_t *monitor_spec(const json_t *item)
+{
+    json_t *spec = json_copy((json_t *)(uintptr_t)item);
+    json_object_del(spec, "name");
+    json_object_del(spec, "additionalLabels");
+    return spec;
 }
 
 static void add_rule_object(struct chart_reader *r, const char *name, const json_t *from,
@@ -303,7 +332,7 @@ static void add_rule_object(struct chart_reader *r, const char *name, const json
         return;
     }
     GS_AUTO_FREE char *full = gs_format(STACK "-%s", name);
-    add_object(r, "PrometheusRule", full, from, json_pack("{s:O}", "groups", groups));
+    add_object(r, "PrometheusRule", full, from, rule_spec(from), rule_spec(at));
 }
 
 static void read_rule_objects(struct chart_reader *r, const json_t *marked)
@@ -335,10 +364,8 @@ static void read_monitor_objects(struct chart_reader *r, const json_t *marked, c
                               list_key);
             return;
         }
-        json_t *spec = json_copy(item);
-        json_object_del(spec, "name");
-        json_object_del(spec, "additionalLabels");
-        add_object(r, kind, name, item, spec);
+        add_object(r, kind, name, item, monitor_spec(item),
+                   monitor_spec(json_array_get(list_at, i)));
     }
 }
 
@@ -366,7 +393,7 @@ bool chart_is_values(const json_t *doc)
         if (codec_json_get(values, "prometheus", of_prometheus[i], NULL))
             return true;
     return codec_json_get(values, "alertmanager", "alertmanagerSpec", NULL) ||
-           codec_json_get(values, "alertmanager", "config", NULL);
+           codec_json_get(values, "alertmanager", "config", NULL) || chart_has_misplaced(values);
 }
 
 // A wrong setting is found here, where its position is known.
@@ -424,6 +451,7 @@ static void read_values(struct chart_reader *r, const json_t *values)
 {
     const json_t *spec = codec_json_get(values, "prometheus", "prometheusSpec", NULL);
     const json_t *am = json_object_get(values, "alertmanager");
+    chart_check_places(r, values);
     r->config = json_object();
     read_release(&r->v->release, r->typed);
     if (spec)
@@ -445,10 +473,14 @@ struct gs_error *chart_values_add(struct gs_slice text, const char *path, struct
 {
     struct codec_yaml_docs docs = {0}, typed = {0};
     struct gs_arena arena = {0};
-    GS_CLEANUP(codec_yaml_marks_freep) struct codec_yaml_marks *marks = NULL;
+    struct codec_yaml_marks *marks = NULL, *typed_marks = NULL;
     struct gs_error *err = codec_yaml_parse_texts(text, path, &docs, &marks);
     if (!err)
-        err = codec_yaml_parse(text, path, &typed);
+        err = codec_yaml_parse_marked(text, path, &typed, &typed_marks);
+    codec_yaml_marks_free(v->twin_marks);
+    codec_yaml_marks_free(v->marks);
+    v->twin_marks = marks;
+    v->marks = typed_marks;
     struct chart_reader r = {.base = {.name = path, .marks = marks, .arena = &arena}, .v = v};
     for (size_t i = 0; i < docs.len && i < typed.len && !err && !r.base.err; i++) {
         if (!json_is_object(docs.items[i].value) || !chart_is_values(docs.items[i].value))
@@ -468,11 +500,17 @@ void chart_values_finish(struct chart_values *v)
 {
     json_decref(v->config);
     json_decref(v->objects);
+    json_decref(v->twins);
+    codec_yaml_marks_free(v->marks);
+    codec_yaml_marks_free(v->twin_marks);
     for (size_t i = 0; i < CHART_SELECTORS; i++)
         free(v->selectors[i]);
     for (size_t i = 0; i < v->n_notes; i++)
         free(v->notes[i]);
     free(v->notes);
+    for (size_t i = 0; i < v->n_mistakes; i++)
+        free(v->mistakes[i]);
+    free(v->mistakes);
     free(v->release.name);
     free(v->release.ns);
     free(v->release.service_type);

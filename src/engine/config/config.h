@@ -61,6 +61,13 @@ enum engine_config_sd_role {
     ENGINE_CONFIG_SD_INGRESS
 };
 
+// Labels of related objects that targets get, too.
+struct engine_config_attach {
+    bool node, namespace_; // labels and annotations
+    // The name of the pod's owner.
+    bool deployment, job, cronjob;
+};
+
 struct engine_config_kubernetes_sd {
     enum engine_config_sd_role role;
     const char *api_server, *kubeconfig_file; // both NULL: the cluster that the engine runs in
@@ -69,8 +76,8 @@ struct engine_config_kubernetes_sd {
     const char *const *namespaces;
     size_t n_namespaces;
     const char *label_selector, *field_selector; // of the role's objects
-    bool attach_node;
-    // With attach_node, of the role pod: pods on other nodes are not targets.
+    struct engine_config_attach attach;
+    // With attach.node, of the role pod: pods on other nodes are not targets.
     const char *node_label_selector, *node_field_selector;
 };
 

@@ -39,6 +39,9 @@ void config_read_file_sds(struct codec_reader *r, const json_t *list, void *sd);
 void config_read_kubernetes_sds(struct codec_reader *r, const json_t *list, void *sd);
 void config_read_http_sds(struct codec_reader *r, const json_t *list, void *sd);
 void config_read_dns_sds(struct codec_reader *r, const json_t *list, void *sd);
+// Notes rules that read labels which cannot exist. s was read from item.
+void engine_config_check_meta_labels(struct codec_reader *r, const json_t *item,
+                                     const struct engine_config_scrape_config *s);
 void engine_config_read_scrape(struct codec_reader *r, const json_t *item, void *scrape);
 void engine_config_read_protocols(struct codec_reader *r, const json_t *value, void *scrape);
 // Check scrape_protocols and the name schemes, take defaults from global and build the Accept

@@ -23,6 +23,15 @@ static void read_params(struct codec_reader *r, const json_t *value, void *out)
     o->n_params = n;
 }
 
+static void check_grant_type(struct codec_reader *r, const json_t *value, void *out)
+{
+    const char *text = codec_read_text(r, value);
+    (void)out;
+    if (*text && !gs_streq(text, "client_credentials"))
+        codec_reader_fail(
+            r, value, "oauth2 grant_type \"%s\" is not supported; use client_credentials", text);
+}
+
 static void check_oauth2(struct codec_reader *r, const json_t *value,
                          const struct endpoint_oauth2 *o)
 {
@@ -46,6 +55,7 @@ void engine_config_read_oauth2(struct codec_reader *r, const json_t *value, void
         {"client_id", CODEC_FIELD_TEXT, AT(client_id), NULL},
         {"client_secret", CODEC_FIELD_TEXT, AT(client_secret.text), NULL},
         {"client_secret_file", CODEC_FIELD_PATH, AT(client_secret.file), NULL},
+        {"grant_type", CODEC_FIELD_UNUSED, 0, check_grant_type},
         {"token_url", CODEC_FIELD_TEXT, AT(token_url), NULL},
         {"scopes", CODEC_FIELD_CUSTOM, 0, read_scopes},
         {"endpoint_params", CODEC_FIELD_CUSTOM, 0, read_params},

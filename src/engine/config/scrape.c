@@ -3,6 +3,7 @@
 #include "engine/config/config_private.h"
 
 #include "base/mem.h"
+#include "base/num.h"
 
 #include <strings.h>
 
@@ -89,6 +90,8 @@ void engine_config_read_scrape(struct codec_reader *r, const json_t *item, void 
     check_scrape(r, item, c);
     engine_config_check_statics(r, item, &c->sd, &c->relabel);
     engine_config_count_unsupported(item, &c->sd);
+    if (!r->err)
+        engine_config_check_meta_labels(r, item, c);
 }
 #undef AT
 
@@ -153,22 +156,63 @@ static void read_message(struct codec_reader *r, const json_t *value, void *out)
             text);
 }
 
+struct queue_counts {
+    int64_t capacity, max_samples_per_send, max_shards, min_shards;
+};
+
+static void read_queue_count(struct codec_reader *r, const json_t *value, void *out)
+{
+    codec_check_integer(r, value, NULL);
+    gs_error_free(gs_parse_i64(gs_slice_of(codec_read_text(r, value)), INT64_MIN, INT64_MAX, out));
+}
+
+// The checks of Prometheus between the settings, with its texts.
+static const char *wrong_queue(const struct queue_counts *n,
+                               const struct engine_config_remote_write_config *c)
+{
+    if (n->max_shards <= 0)
+        return "max_shards must be positive";
+    if (n->min_shards <= 0)
+        return "min_shards must be positive";
+    if (n->min_shards > n->max_shards)
+        return "min_shards must not be greater than max_shards";
+    if (n->max_samples_per_send <= 0)
+        return "max_samples_per_send must be positive";
+    if (n->capacity <= 0)
+        return "capacity must be positive";
+    if (c->max_backoff_ms < c->min_backoff_ms)
+        return "max_backoff must not be less than min_backoff";
+    return NULL;
+}
+
+#define COUNT(member) CODEC_FIELD_CUSTOM, offsetof(struct queue_counts, member), read_queue_count
 static void read_queue(struct codec_reader *r, const json_t *value, void *out)
 {
+    static const struct codec_field counts[] = {
+        {"capacity", COUNT(capacity)},
+        {"max_samples_per_send", COUNT(max_samples_per_send)},
+        {"max_shards", COUNT(max_shards)},
+        {"min_shards", COUNT(min_shards)},
+        {0},
+    };
     static const struct codec_field fields[] = {
-        {"capacity", CODEC_FIELD_COUNT, AT(capacity), NULL},
-        {"max_samples_per_send", CODEC_FIELD_COUNT, AT(max_samples_per_send), NULL},
         {"batch_send_deadline", CODEC_FIELD_DURATION, AT(batch_deadline_ms), NULL},
         {"min_backoff", CODEC_FIELD_DURATION, AT(min_backoff_ms), NULL},
         {"max_backoff", CODEC_FIELD_DURATION, AT(max_backoff_ms), NULL},
-        {"max_shards", CODEC_FIELD_UNUSED, 0, codec_check_integer},
-        {"min_shards", CODEC_FIELD_UNUSED, 0, codec_check_integer},
         {"retry_on_http_429", CODEC_FIELD_BOOL, AT(retry_429), NULL},
         {"sample_age_limit", CODEC_FIELD_DURATION, AT(age_limit_ms), NULL},
         {0},
     };
-    codec_read_mapping(r, value, fields, "queue_config", out);
+    struct engine_config_remote_write_config *c = out;
+    struct queue_counts n = {(int64_t)c->capacity, (int64_t)c->max_samples_per_send, 50, 1};
+    codec_read_mapping2(r, value, fields, out, counts, &n, "queue_config");
+    const char *wrong = r->err ? NULL : wrong_queue(&n, c);
+    if (wrong)
+        codec_reader_fail(r, value, "remote write queue %s", wrong);
+    c->capacity = (size_t)n.capacity;
+    c->max_samples_per_send = (size_t)n.max_samples_per_send;
 }
+#undef COUNT
 
 void engine_config_read_remote_write(struct codec_reader *r, const json_t *item, void *out)
 {

@@ -250,14 +250,15 @@ static void read_selector(struct codec_reader *r, const json_t *item, void *out)
 
 static void read_attach(struct codec_reader *r, const json_t *value, void *out)
 {
+#define ATTACH(name, member)                                                                       \
+    {                                                                                              \
+        name, CODEC_FIELD_BOOL, offsetof(struct engine_config_kubernetes_sd, attach.member), NULL  \
+    }
     static const struct codec_field fields[] = {
-        {"node", CODEC_FIELD_BOOL, offsetof(struct engine_config_kubernetes_sd, attach_node), NULL},
-        {"namespace", CODEC_FIELD_IGNORED, 0, codec_check_bool},
-        {"deployment", CODEC_FIELD_IGNORED, 0, codec_check_bool},
-        {"job", CODEC_FIELD_IGNORED, 0, codec_check_bool},
-        {"cronjob", CODEC_FIELD_IGNORED, 0, codec_check_bool},
-        {0},
+        ATTACH("node", node), ATTACH("namespace", namespace_), ATTACH("deployment", deployment),
+        ATTACH("job", job),   ATTACH("cronjob", cronjob),      {0},
     };
+#undef ATTACH
     codec_read_mapping(r, value, fields, "attach_metadata", out);
 }
 

@@ -41,7 +41,15 @@ struct discovery_labels {
 void discovery_labels_add(struct discovery_labels *l, const char *name, const char *value);
 void discovery_labels_addf(struct discovery_labels *l, const char *name, const char *fmt, ...)
     GS_PRINTF(3, 4);
-// __meta_kubernetes_<role>_name, _label_*, _labelpresent_*, _annotation_*, _annotationpresent_*
+// __meta_kubernetes_<prefix>_* for each key of a map. value NULL: the values of the map.
+void discovery_labels_add_map(struct discovery_labels *l, const char *prefix, const char *value,
+                              const json_t *map);
+// __meta_kubernetes_<prefix>_<key>, name and value in lower case.
+void discovery_labels_add_lower(struct discovery_labels *l, const char *prefix, const char *key,
+                                const char *value);
+// __meta_kubernetes_<role>_label_*, _labelpresent_*, _annotation_*, _annotationpresent_*
+void discovery_labels_add_maps(struct discovery_labels *l, const char *role, const json_t *obj);
+// The same, and __meta_kubernetes_<role>_name
 void discovery_labels_add_meta(struct discovery_labels *l, const char *role, const json_t *obj);
 
 char *discovery_format(struct gs_arena *a, const char *fmt, ...) GS_PRINTF(2, 3);
@@ -53,13 +61,22 @@ const char *discovery_join_host_port(struct gs_arena *a, const char *host, int64
 // https://prometheus.io/docs/prometheus/latest/configuration/configuration/#kubernetes_sd_config
 // The result depends only on the objects.
 
-// Finds the other objects that the labels of a target describe. NULL: not found.
+enum discovery_kube_related {
+    DISCOVERY_KUBE_POD,
+    DISCOVERY_KUBE_SERVICE,
+    DISCOVERY_KUBE_NODE,
+    DISCOVERY_KUBE_NAMESPACE,
+    DISCOVERY_KUBE_REPLICASET,
+    DISCOVERY_KUBE_JOB,
+};
+
+// Finds the other objects that the labels of a target describe. ns NULL: in no namespace. NULL: not
+// found.
 struct discovery_kube_lookup {
-    const json_t *(*pod)(void *arg, const char *ns, const char *name);
-    const json_t *(*service)(void *arg, const char *ns, const char *name);
-    const json_t *(*node)(void *arg, const char *name);
+    const json_t *(*find)(void *arg, enum discovery_kube_related kind, const char *ns,
+                          const char *name);
     void *arg;
-    bool attach_node;
+    struct engine_config_attach attach;
 };
 
 // Returns the resource that the role watches.

@@ -23,6 +23,19 @@ static bool is_none(const json_t *j)
     return !j || json_is_null(j);
 }
 
+// As in Prometheus, null is an empty text.
+static struct gs_error *check_text(const json_t *value)
+{
+    return json_is_string(value) || json_is_null(value)
+               ? NULL
+               : gs_error_new(GS_EINVAL, "targets and values of labels must be strings");
+}
+
+static const char *text_of(const json_t *value)
+{
+    return json_is_string(value) ? json_string_value(value) : "";
+}
+
 static struct gs_error *check_labels(const json_t *labels)
 {
     const char *name;
@@ -32,8 +45,9 @@ static struct gs_error *check_labels(const json_t *labels)
     json_object_foreach ((json_t *)(uintptr_t)labels, name, value) {
         if (!*name)
             return gs_error_new(GS_EINVAL, "\"\" is not a valid label name");
-        if (!json_is_string(value))
-            return gs_error_new(GS_EINVAL, "targets and values of labels must be strings");
+        struct gs_error *err = check_text(value);
+        if (err)
+            return err;
     }
     return NULL;
 }
@@ -44,9 +58,11 @@ static struct gs_error *check_targets(const json_t *targets)
     json_t *target;
     if (!is_none(targets) && !json_is_array(targets))
         return gs_error_new(GS_EINVAL, "targets must be a list");
-    json_array_foreach (targets, i, target)
-        if (!json_is_string(target))
-            return gs_error_new(GS_EINVAL, "targets and values of labels must be strings");
+    json_array_foreach (targets, i, target) {
+        struct gs_error *err = check_text(target);
+        if (err)
+            return err;
+    }
     return NULL;
 }
 
@@ -92,15 +108,14 @@ static struct discovery_group group_of(struct gs_arena *arena, const json_t *ite
     const char *key;
     size_t i;
     json_object_foreach (json_object_get(item, "labels"), key, value)
-        discovery_labels_addf(&labels, discovery_format(arena, "%s", key), "%s",
-                              json_string_value(value));
+        discovery_labels_addf(&labels, discovery_format(arena, "%s", key), "%s", text_of(value));
     discovery_labels_add(&labels, from_label, from);
     const struct metrics_label **targets =
         gs_arena_alloc(arena, (json_array_size(list) + 1) * sizeof(*targets));
     size_t *counts = gs_arena_alloc(arena, (json_array_size(list) + 1) * sizeof(*counts));
     json_array_foreach (list, i, target) {
         struct discovery_labels one = {.arena = arena};
-        discovery_labels_addf(&one, "__address__", "%s", json_string_value(target));
+        discovery_labels_addf(&one, "__address__", "%s", text_of(target));
         targets[i] = one.items;
         counts[i] = one.len;
     }

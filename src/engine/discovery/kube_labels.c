@@ -43,25 +43,53 @@ void discovery_labels_addf(struct discovery_labels *l, const char *name, const c
     discovery_labels_add(l, name, text);
 }
 
-// Replaces characters other than letters, digits and underscores by underscores.
-static char *label_name(struct gs_arena *a, const char *role, const char *what, const char *key)
+// __meta_kubernetes_PREFIX_KEY; other characters than letters, digits and underscores of the key
+// are underscores.
+static char *label_name(struct gs_arena *a, const char *prefix, const char *key)
 {
-    char *name = discovery_format(a, "__meta_kubernetes_%s_%s_%s", role, what, key);
+    char *name = discovery_format(a, "__meta_kubernetes_%s_%s", prefix, key);
     for (char *c = name + strlen(name) - strlen(key); *c; c++)
         if (!((*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9')))
             *c = '_';
     return name;
 }
 
-static void add_map(struct discovery_labels *l, const char *role, const char *what,
-                    const json_t *map)
+void discovery_labels_add_map(struct discovery_labels *l, const char *prefix, const char *value,
+                              const json_t *map)
 {
-    GS_AUTO_FREE char *present = gs_format("%spresent", what);
     const char *key;
-    json_t *value;
-    json_object_foreach ((json_t *)map, key, value) {
-        discovery_labels_add(l, label_name(l->arena, role, what, key), json_string_value(value));
-        discovery_labels_add(l, label_name(l->arena, role, present, key), "true");
+    json_t *own;
+    json_object_foreach ((json_t *)map, key, own) {
+        discovery_labels_add(l, label_name(l->arena, prefix, key),
+                             value ? value : json_string_value(own));
+    }
+}
+
+static void to_lower(char *text)
+{
+    for (; *text; text++)
+        if (*text >= 'A' && *text <= 'Z')
+            *text = (char)(*text - 'A' + 'a');
+}
+
+void discovery_labels_add_lower(struct discovery_labels *l, const char *prefix, const char *key,
+                                const char *value)
+{
+    char *name = label_name(l->arena, prefix, key), *text = gs_arena_strdup(l->arena, value);
+    to_lower(name);
+    to_lower(text);
+    discovery_labels_add(l, name, text);
+}
+
+void discovery_labels_add_maps(struct discovery_labels *l, const char *role, const json_t *obj)
+{
+    static const char *const maps[][2] = {{"labels", "label"}, {"annotations", "annotation"}};
+    for (size_t i = 0; i < GS_ARRAY_LEN(maps); i++) {
+        const json_t *map = codec_json_get(obj, "metadata", maps[i][0], NULL);
+        GS_AUTO_FREE char *values = gs_format("%s_%s", role, maps[i][1]);
+        GS_AUTO_FREE char *present = gs_format("%s_%spresent", role, maps[i][1]);
+        discovery_labels_add_map(l, values, NULL, map);
+        discovery_labels_add_map(l, present, "true", map);
     }
 }
 
@@ -69,8 +97,7 @@ void discovery_labels_add_meta(struct discovery_labels *l, const char *role, con
 {
     discovery_labels_add(l, discovery_format(l->arena, "__meta_kubernetes_%s_name", role),
                          kube_name(obj));
-    add_map(l, role, "label", codec_json_get(obj, "metadata", "labels", NULL));
-    add_map(l, role, "annotation", codec_json_get(obj, "metadata", "annotations", NULL));
+    discovery_labels_add_maps(l, role, obj);
 }
 
 const char *discovery_join_host_port(struct gs_arena *a, const char *host, int64_t port)

@@ -67,12 +67,29 @@ static void add_int(struct discovery_labels *l, const char *name, int64_t v)
     discovery_labels_addf(l, name, "%lld", (long long)v);
 }
 
+// ns NULL: an object in no namespace. NULL: not found.
+static const json_t *find(const struct build *b, enum discovery_kube_related kind, const char *ns,
+                          const char *name)
+{
+    return name ? b->lookup->find(b->lookup->arg, kind, ns, name) : NULL;
+}
+
 static void attach_node(const struct build *b, struct discovery_labels *l, const char *name)
 {
-    const json_t *node =
-        b->lookup->attach_node && name ? b->lookup->node(b->lookup->arg, name) : NULL;
+    const json_t *node = b->lookup->attach.node ? find(b, DISCOVERY_KUBE_NODE, NULL, name) : NULL;
     if (node)
         discovery_labels_add_meta(l, "node", node);
+}
+
+// The name of the object's namespace, and with attach_metadata its labels.
+static void add_namespace_labels(struct build *b, const json_t *obj)
+{
+    const char *name = kube_namespace(obj);
+    const json_t *ns =
+        b->lookup->attach.namespace_ ? find(b, DISCOVERY_KUBE_NAMESPACE, NULL, name) : NULL;
+    discovery_labels_add(&b->labels, META "namespace", name);
+    if (ns)
+        discovery_labels_add_maps(&b->labels, "namespace", ns);
 }
 
 // --- pods ---
@@ -86,7 +103,34 @@ static const char *pod_ready(const json_t *pod)
     return gs_streq(status, "False") ? "false" : "unknown";
 }
 
-static void add_pod_labels(struct discovery_labels *l, const json_t *pod)
+// The name of the owner of a ReplicaSet or Job, if it is of this kind.
+static const char *owner_of(const struct build *b, enum discovery_kube_related kind, const char *ns,
+                            const char *name, const char *owner_kind)
+{
+    const json_t *obj = find(b, kind, ns, name), *owner = obj ? kube_controller_ref(obj) : NULL;
+    if (!owner || !gs_streq(codec_json_str(owner, "kind", NULL), owner_kind))
+        return NULL;
+    return codec_json_str(owner, "name", NULL);
+}
+
+static void attach_owners(const struct build *b, struct discovery_labels *l, const json_t *pod,
+                          const json_t *owner)
+{
+    const struct engine_config_attach *attach = &b->lookup->attach;
+    const char *ns = kube_namespace(pod), *kind = codec_json_str(owner, "kind", NULL),
+               *name = codec_json_str(owner, "name", NULL);
+    bool of_job = gs_streq(kind, "Job");
+    if (attach->deployment && gs_streq(kind, "ReplicaSet"))
+        discovery_labels_add(l, META "pod_deployment_name",
+                             owner_of(b, DISCOVERY_KUBE_REPLICASET, ns, name, "Deployment"));
+    if (attach->job && of_job)
+        discovery_labels_add(l, META "pod_job_name", name);
+    if (attach->cronjob && of_job)
+        discovery_labels_add(l, META "pod_cronjob_name",
+                             owner_of(b, DISCOVERY_KUBE_JOB, ns, name, "CronJob"));
+}
+
+static void add_pod_labels(const struct build *b, struct discovery_labels *l, const json_t *pod)
 {
     discovery_labels_add(l, META "pod_ip", codec_json_str(pod, "status", "podIP", NULL));
     discovery_labels_add(l, META "pod_ready", pod_ready(pod));
@@ -99,6 +143,7 @@ static void add_pod_labels(struct discovery_labels *l, const json_t *pod)
     if (owner) {
         discovery_labels_add(l, META "pod_controller_kind", codec_json_str(owner, "kind", NULL));
         discovery_labels_add(l, META "pod_controller_name", codec_json_str(owner, "name", NULL));
+        attach_owners(b, l, pod, owner);
     }
 }
 
@@ -155,8 +200,8 @@ static void build_pod(struct build *b, const json_t *pod)
     const char *ip = codec_json_str(pod, "status", "podIP", NULL);
     if (!ip || !*ip) // the pod is starting or was evicted
         return;
-    add_pod_labels(&b->labels, pod);
-    discovery_labels_add(&b->labels, META "namespace", kube_namespace(pod));
+    add_pod_labels(b, &b->labels, pod);
+    add_namespace_labels(b, pod);
     attach_node(b, &b->labels, codec_json_str(pod, "spec", "nodeName", NULL));
     const json_t *container;
     bool init;
@@ -192,16 +237,16 @@ static const json_t *find_pod(const struct build *b, const json_t *ref)
 {
     const char *name = codec_json_str(ref, "name", NULL),
                *ns = codec_json_str(ref, "namespace", NULL);
-    if (!gs_streq(codec_json_str(ref, "kind", NULL), "Pod") || !name || !ns)
+    if (!gs_streq(codec_json_str(ref, "kind", NULL), "Pod") || !ns)
         return NULL;
-    return b->lookup->pod(b->lookup->arg, ns, name);
+    return find(b, DISCOVERY_KUBE_POD, ns, name);
 }
 
 // Adds the labels of the endpoint's pod and of the container that has the port. port < 0: no port.
 static void add_endpoint_pod(struct build *b, struct discovery_labels *l, const json_t *pod,
                              int64_t port)
 {
-    add_pod_labels(l, pod);
+    add_pod_labels(b, l, pod);
     const json_t *container;
     bool init;
     for (size_t i = 0; port >= 0 && (container = next_container(pod, &i, &init));) {
@@ -249,17 +294,19 @@ static void add_uncovered_ports(struct build *b)
                     add_target(b, discovery_join_host_port(b->arena, ip, port));
                 add_container(l, container, init);
                 add_port(l, p, codec_json_str(p, "protocol", NULL));
-                add_pod_labels(l, c->pod);
+                add_pod_labels(b, l, c->pod);
             }
         }
     }
 }
 
-static void add_service(struct build *b, const char *ns, const char *name)
+// Adds the labels of the service; returns it, or NULL.
+static const json_t *add_service(struct build *b, const char *ns, const char *name)
 {
-    const json_t *svc = ns && name ? b->lookup->service(b->lookup->arg, ns, name) : NULL;
+    const json_t *svc = ns ? find(b, DISCOVERY_KUBE_SERVICE, ns, name) : NULL;
     if (svc)
         discovery_labels_add_meta(&b->labels, "service", svc);
+    return svc;
 }
 
 static void add_address(struct build *b, const json_t *addr, const json_t *port, const char *ready)
@@ -288,8 +335,8 @@ static void add_address(struct build *b, const json_t *addr, const json_t *port,
 
 static void build_endpoints(struct build *b, const json_t *obj)
 {
-    discovery_labels_add(&b->labels, META "namespace", kube_namespace(obj));
-    add_service(b, kube_namespace(obj), kube_name(obj));
+    add_namespace_labels(b, obj);
+    (void)add_service(b, kube_namespace(obj), kube_name(obj));
     discovery_labels_add_meta(&b->labels, "endpoints", obj);
     const json_t *subset, *port, *addr;
     size_t i, p, a;
@@ -342,6 +389,10 @@ static void add_slice_endpoint(struct build *b, const json_t *ep, const json_t *
                          codec_json_str(ref, "name", NULL));
     discovery_labels_add(l, META "endpointslice_endpoint_node_name", node);
     discovery_labels_add(l, META "endpointslice_endpoint_zone", codec_json_str(ep, "zone", NULL));
+    discovery_labels_add_map(l, "endpointslice_endpoint_topology", NULL,
+                             json_object_get(ep, "deprecatedTopology"));
+    discovery_labels_add_map(l, "endpointslice_endpoint_topology_present", "true",
+                             json_object_get(ep, "deprecatedTopology"));
     bool is_node = gs_streq(codec_json_str(ref, "kind", NULL), "Node");
     attach_node(b, l, is_node ? codec_json_str(ref, "name", NULL) : node);
     const json_t *pod = find_pod(b, ref);
@@ -349,13 +400,27 @@ static void add_slice_endpoint(struct build *b, const json_t *ep, const json_t *
         add_endpoint_pod(b, l, pod, value);
 }
 
+// Whether the targets of a slice are also in the slice of the first address family of a dual-stack
+// service.
+static bool is_second_family(const json_t *svc, const json_t *slice)
+{
+    const char *policy = svc ? codec_json_str(svc, "spec", "ipFamilyPolicy", NULL) : NULL;
+    const char *first = json_string_value(
+        json_array_get(svc ? codec_json_get(svc, "spec", "ipFamilies", NULL) : NULL, 0));
+    bool dual = gs_streq(policy, "PreferDualStack") || gs_streq(policy, "RequireDualStack");
+    return dual && first && !gs_streq(codec_json_str(slice, "addressType", NULL), first);
+}
+
 static void build_endpointslice(struct build *b, const json_t *obj)
 {
-    discovery_labels_add(&b->labels, META "namespace", kube_namespace(obj));
+    add_namespace_labels(b, obj);
     discovery_labels_add(&b->labels, META "endpointslice_address_type",
                          codec_json_str(obj, "addressType", NULL));
     discovery_labels_add_meta(&b->labels, "endpointslice", obj);
-    add_service(b, kube_namespace(obj), kube_label(obj, "kubernetes.io/service-name"));
+    const json_t *svc =
+        add_service(b, kube_namespace(obj), kube_label(obj, "kubernetes.io/service-name"));
+    if (is_second_family(svc, obj))
+        return;
     const json_t *ep, *port, *address;
     size_t i, p, a;
     json_array_foreach (codec_json_get(obj, "endpoints", NULL), i, ep) {
@@ -371,11 +436,26 @@ static void build_endpointslice(struct build *b, const json_t *obj)
 
 // --- services, nodes, ingresses ---
 
+// The addresses of the load balancer, with commas.
+static const char *load_balancer_ips(struct build *b, const json_t *svc)
+{
+    const char *all = NULL;
+    const json_t *ingress;
+    size_t i;
+    json_array_foreach (codec_json_get(svc, "status", "loadBalancer", "ingress", NULL), i,
+                        ingress) {
+        const char *ip = codec_json_str(ingress, "ip", NULL);
+        if (ip && *ip)
+            all = all ? discovery_format(b->arena, "%s,%s", all, ip) : ip;
+    }
+    return all ? all : codec_json_str(svc, "spec", "loadBalancerIP", NULL);
+}
+
 static void build_service(struct build *b, const json_t *svc)
 {
     const char *type = codec_json_str(svc, "spec", "type", NULL);
     bool external = gs_streq(type, "ExternalName");
-    discovery_labels_add(&b->labels, META "namespace", kube_namespace(svc));
+    add_namespace_labels(b, svc);
     discovery_labels_add_meta(&b->labels, "service", svc);
     const char *host = discovery_format(b->arena, "%s.%s.svc", kube_name(svc), kube_namespace(svc));
     const json_t *port;
@@ -396,8 +476,7 @@ static void build_service(struct build *b, const json_t *svc)
             discovery_labels_add(l, META "service_cluster_ip",
                                  codec_json_str(svc, "spec", "clusterIP", NULL));
         if (gs_streq(type, "LoadBalancer"))
-            discovery_labels_add(l, META "service_loadbalancer_ip",
-                                 codec_json_str(svc, "spec", "loadBalancerIP", NULL));
+            discovery_labels_add(l, META "service_loadbalancer_ip", load_balancer_ips(b, svc));
     }
 }
 
@@ -412,12 +491,26 @@ static const char *address_of_type(const json_t *node, const char *type)
     return NULL;
 }
 
+// ready="true", diskpressure="false" …
+static void add_node_conditions(struct build *b, const json_t *node)
+{
+    const json_t *c;
+    size_t i;
+    json_array_foreach (codec_json_get(node, "status", "conditions", NULL), i, c) {
+        const char *type = codec_json_str(c, "type", NULL),
+                   *status = codec_json_str(c, "status", NULL);
+        if (type && status)
+            discovery_labels_add_lower(&b->labels, "node_condition", type, status);
+    }
+}
+
 static void build_node(struct build *b, const json_t *node)
 {
     static const char *const types[] = {"InternalIP",  "InternalDNS",  "ExternalIP",
                                         "ExternalDNS", "LegacyHostIP", "Hostname"};
     discovery_labels_add(&b->labels, META "node_provider_id",
                          codec_json_str(node, "spec", "providerID", NULL));
+    add_node_conditions(b, node);
     discovery_labels_add_meta(&b->labels, "node", node);
     const char *host = NULL;
     for (size_t i = 0; i < GS_ARRAY_LEN(types) && !host; i++)
@@ -466,7 +559,7 @@ static void add_ingress_path(struct build *b, const json_t *ingress, const char 
 
 static void build_ingress(struct build *b, const json_t *obj)
 {
-    discovery_labels_add(&b->labels, META "namespace", kube_namespace(obj));
+    add_namespace_labels(b, obj);
     discovery_labels_add(&b->labels, META "ingress_class_name",
                          codec_json_str(obj, "spec", "ingressClassName", NULL));
     discovery_labels_add_meta(&b->labels, "ingress", obj);

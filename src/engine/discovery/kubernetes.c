@@ -12,8 +12,10 @@
 #define NEXT_DELAY_MS  UINT64_C(500) // minimum time between two updates under constant change
 #define IN_CLUSTER_NS  "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
+enum { WATCH_ROLE = -1 };
+
 struct watch {
-    enum { WATCH_ROLE, WATCH_PODS, WATCH_SERVICES, WATCH_NODES } what;
+    int what;       // enum discovery_kube_related, or the objects of the role
     const char *ns; // NULL: all namespaces; borrowed from the provider
     struct discovery_informer *cache;
 };
@@ -26,7 +28,7 @@ struct sent { // a group that was reported
 struct discovery_kubernetes {
     struct discovery_informer_cluster *cluster;
     enum engine_config_sd_role role;
-    bool attach_node;
+    struct engine_config_attach attach;
     char **namespaces;
     size_t n_namespaces;
     struct watch *watches;
@@ -42,33 +44,19 @@ struct discovery_kubernetes {
 
 // --- looking up ---
 
-static const json_t *find_object(const struct discovery_kubernetes *s, int what, const char *ns,
+static const json_t *find_object(void *arg, enum discovery_kube_related kind, const char *ns,
                                  const char *name)
 {
+    const struct discovery_kubernetes *s = arg;
     for (size_t i = 0; i < s->n_watches; i++) {
         const struct watch *w = &s->watches[i];
-        if ((int)w->what != what || (w->ns && !gs_streq(w->ns, ns)))
+        if (w->what != (int)kind || (w->ns && !gs_streq(w->ns, ns)))
             continue;
         const json_t *obj = kube_cache_get(discovery_informer_cache(w->cache), ns, name);
         if (obj)
             return obj;
     }
     return NULL;
-}
-
-static const json_t *lookup_pod(void *arg, const char *ns, const char *name)
-{
-    return find_object(arg, WATCH_PODS, ns, name);
-}
-
-static const json_t *find_service(void *arg, const char *ns, const char *name)
-{
-    return find_object(arg, WATCH_SERVICES, ns, name);
-}
-
-static const json_t *find_node(void *arg, const char *name)
-{
-    return find_object(arg, WATCH_NODES, NULL, name);
 }
 
 // --- a pass over everything ---
@@ -107,17 +95,16 @@ static void add_object_group(struct group_list *l, struct discovery_group g)
 // As in Prometheus, with attach_metadata pods on nodes that the selectors omit are no targets.
 static bool is_on_other_node(struct discovery_kubernetes *s, const json_t *obj)
 {
-    if (s->role != ENGINE_CONFIG_SD_POD || !s->attach_node)
+    if (s->role != ENGINE_CONFIG_SD_POD || !s->attach.node)
         return false;
     const char *node = codec_json_str(obj, "spec", "nodeName", NULL);
-    return !node || !find_node(s, node);
+    return !node || !find_object(s, DISCOVERY_KUBE_NODE, NULL, node);
 }
 
 static void build_object(struct discovery_kubernetes *s, const json_t *obj, struct gs_arena *arena,
                          struct group_list *changed)
 {
-    const struct discovery_kube_lookup lookup = {lookup_pod, find_service, find_node, s,
-                                                 s->attach_node};
+    const struct discovery_kube_lookup lookup = {find_object, s, s->attach};
     struct discovery_group g;
     discovery_kube_build(s->role, obj, &lookup, arena, &g);
     if (is_on_other_node(s, obj))
@@ -227,7 +214,7 @@ static void add_watch(struct discovery_kubernetes *s, int what, struct kube_gvr 
 {
     gs_grow(&s->watches, &s->watches_cap, s->n_watches, sizeof(*s->watches));
     struct watch *w = &s->watches[s->n_watches++];
-    w->what = (__typeof__(w->what))what;
+    w->what = what;
     w->ns = ns;
     w->cache = discovery_informer_open(s->cluster, r, ns, query);
 }
@@ -236,18 +223,25 @@ static void add_watches(struct discovery_kubernetes *s, const char *query, const
 {
     bool endpoints =
         s->role == ENGINE_CONFIG_SD_ENDPOINTS || s->role == ENGINE_CONFIG_SD_ENDPOINTSLICE;
+    bool pods = s->role == ENGINE_CONFIG_SD_POD;
     bool cluster_wide = s->role == ENGINE_CONFIG_SD_NODE;
     size_t n = s->n_namespaces && !cluster_wide ? s->n_namespaces : 1;
     for (size_t i = 0; i < n; i++) {
         const char *ns = s->n_namespaces && !cluster_wide ? s->namespaces[i] : NULL;
         add_watch(s, WATCH_ROLE, discovery_kube_resource(s->role), ns, query);
-        if (!endpoints)
-            continue;
-        add_watch(s, WATCH_PODS, KUBE_PODS, ns, NULL);
-        add_watch(s, WATCH_SERVICES, KUBE_SERVICES, ns, NULL);
+        if (endpoints) {
+            add_watch(s, DISCOVERY_KUBE_POD, KUBE_PODS, ns, NULL);
+            add_watch(s, DISCOVERY_KUBE_SERVICE, KUBE_SERVICES, ns, NULL);
+        }
+        if ((endpoints || pods) && s->attach.deployment)
+            add_watch(s, DISCOVERY_KUBE_REPLICASET, KUBE_REPLICASETS, ns, NULL);
+        if ((endpoints || pods) && s->attach.cronjob)
+            add_watch(s, DISCOVERY_KUBE_JOB, KUBE_JOBS, ns, NULL);
     }
-    if (s->attach_node)
-        add_watch(s, WATCH_NODES, KUBE_NODES, NULL, node_query);
+    if (s->attach.node)
+        add_watch(s, DISCOVERY_KUBE_NODE, KUBE_NODES, NULL, node_query);
+    if (s->attach.namespace_ && !cluster_wide)
+        add_watch(s, DISCOVERY_KUBE_NAMESPACE, KUBE_NAMESPACES, NULL, NULL);
 }
 
 static void add_namespace(struct discovery_kubernetes *s, size_t *cap, const char *ns)
@@ -282,7 +276,7 @@ struct gs_error *discovery_kubernetes_new(struct discovery_informers *informers,
     struct discovery_kubernetes *s = gs_alloc(sizeof(*s));
     s->cluster = cluster;
     s->role = cfg->role;
-    s->attach_node = cfg->attach_node;
+    s->attach = cfg->attach;
     s->fn = fn;
     s->arg = arg;
     s->sent = gs_hmap_new(free);

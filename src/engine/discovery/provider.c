@@ -47,7 +47,8 @@ static void id_of_files(const struct engine_config_file_sd *f, struct gs_buf *id
 
 static void id_of_kubernetes(const struct engine_config_kubernetes_sd *k, struct gs_buf *id)
 {
-    gs_buf_addf(id, "kubernetes %d %d %d", (int)k->role, k->own_namespace, k->attach_node);
+    gs_buf_addf(id, "kubernetes %d %d %d%d%d%d%d", (int)k->role, k->own_namespace, k->attach.node,
+                k->attach.namespace_, k->attach.deployment, k->attach.job, k->attach.cronjob);
     add_id_text(id, k->api_server);
     add_id_text(id, k->kubeconfig_file);
     add_id_text(id, k->label_selector);

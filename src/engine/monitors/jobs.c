@@ -414,6 +414,49 @@ static void check_spec(struct monitors_build *b, const json_t *spec)
         monitors_fail(b, gs_error_new(GS_ENOTFOUND, "scrapeClass \"%s\" not found", class));
 }
 
+struct gs_error *monitors_config(const struct monitors_build *b, json_t *jobs,
+                                 struct engine_config **ret)
+{
+    CODEC_AUTO_JSON json_t *doc = json_pack("{s:O}", "scrape_configs", jobs);
+    if (b->global)
+        json_object_set(doc, "global", (json_t *)(uintptr_t)b->global);
+    return engine_config_from_json(doc, "spec", ret);
+}
+
+static struct gs_error *check_job(const struct monitors_build *b, json_t *job)
+{
+    GS_CLEANUP(engine_config_freep) struct engine_config *cfg = NULL;
+    CODEC_AUTO_JSON json_t *alone = json_pack("[O]", job);
+    return monitors_config(b, alone, &cfg);
+}
+
+// Adds the job of an endpoint. An error is in b->err.
+static void add_endpoint(struct monitors_build *b, const json_t *spec, const json_t *endpoint,
+                         size_t i, json_t *jobs)
+{
+    CODEC_AUTO_JSON json_t *job = NULL;
+    if (json_is_object(endpoint))
+        job = make_job(b, spec, endpoint, i);
+    else
+        monitors_fail(b, gs_error_new(GS_EINVAL, "not an object"));
+    if (!b->err && !b->pending && b->keep_valid)
+        b->err = check_job(b, job);
+    if (!b->err)
+        json_array_append(jobs, job);
+    else
+        b->err = gs_error_wrap(b->err, "%s[%zu]", kinds[b->kind].endpoints, i);
+}
+
+// One endpoint of several is left out.
+static void leave_out(struct monitors_build *b)
+{
+    struct gs_error *err = GS_TAKE(b->err);
+    if (b->left_out)
+        gs_error_free(err);
+    else
+        b->left_out = err;
+}
+
 struct gs_error *monitors_jobs(struct monitors_build *b, json_t **ret_jobs)
 {
     const json_t *spec = json_object_get(b->obj, "spec");
@@ -425,13 +468,12 @@ struct gs_error *monitors_jobs(struct monitors_build *b, json_t **ret_jobs)
     json_array_foreach (endpoints, i, endpoint) {
         if (b->err)
             break;
-        if (json_is_object(endpoint))
-            json_array_append_new(jobs, make_job(b, spec, endpoint, i));
-        else
-            b->err = gs_error_new(GS_EINVAL, "not an object");
-        if (b->err)
-            b->err = gs_error_wrap(b->err, "%s[%zu]", kinds[b->kind].endpoints, i);
+        add_endpoint(b, spec, endpoint, i, jobs);
+        if (b->err && b->keep_valid)
+            leave_out(b);
     }
+    if (!b->err && !json_array_size(jobs) && b->left_out)
+        return GS_TAKE(b->left_out);
     if (b->err)
         return GS_TAKE(b->err);
     *ret_jobs = b->pending ? NULL : GS_TAKE(jobs);

@@ -30,6 +30,7 @@ struct monitor {
     json_t *obj;
     struct engine_config *cfg; // the configuration of its jobs; NULL: none
     char *error, *warning;
+    char *left_out; // why an endpoint has no job, although others have; NULL: all have
     bool waiting;
     struct asset **assets; // the assets that it referred to when it was last read
     size_t n_assets, assets_cap;
@@ -166,18 +167,32 @@ static const json_t *look_up(void *arg, enum monitors_asset kind, const char *na
 
 // --- one monitor ---
 
+static void report_left_out(struct monitor *m, const struct gs_error *err)
+{
+    const char *text = err ? gs_error_message(err) : NULL;
+    if (text && !gs_streq(text, m->left_out))
+        gs_warn("monitors", "%s: has no job for an endpoint: %s", m->name, text);
+    free(m->left_out);
+    m->left_out = gs_strdup(text);
+}
+
 static struct gs_error *make_config(struct monitor *m, struct engine_config **ret)
 {
-    struct monitors_build b = {.kind = m->kind, .obj = m->obj, .lookup = look_up, .arg = m};
-    json_t *jobs = NULL;
+    struct monitors_build b = {.kind = m->kind,
+                               .obj = m->obj,
+                               .lookup = look_up,
+                               .arg = m,
+                               .global = m->owner->global,
+                               .keep_valid = true};
+    CODEC_AUTO_JSON json_t *jobs = NULL;
     struct gs_error *err = monitors_jobs(&b, &jobs);
     m->waiting = !err && b.pending;
-    if (err || !jobs)
-        return err;
-    CODEC_AUTO_JSON json_t *doc = json_pack("{s:o}", "scrape_configs", jobs);
-    if (m->owner->global)
-        json_object_set(doc, "global", m->owner->global);
-    return engine_config_from_json(doc, "spec", ret);
+    if (!err && jobs)
+        err = monitors_config(&b, jobs, ret);
+    if (!m->waiting)
+        report_left_out(m, b.left_out);
+    gs_error_free(b.left_out);
+    return err;
 }
 
 // The configuration must outlive the jobs that use it.
@@ -238,6 +253,7 @@ static void monitor_free(void *arg)
     json_decref(m->obj);
     free(m->error);
     free(m->warning);
+    free(m->left_out);
     free(m->name);
     free(m);
 }
@@ -386,7 +402,7 @@ struct monitors_count monitors_count(const struct monitors *o)
     while (gs_hmap_next(o->by_name, &pos, NULL, &value)) {
         const struct monitor *m = value;
         n.waiting += m->waiting;
-        n.rejected += !m->waiting && m->error;
+        n.rejected += !m->waiting && (m->error || m->left_out);
         n.selected += m->cfg != NULL;
     }
     return n;
@@ -395,7 +411,9 @@ struct monitors_count monitors_count(const struct monitors *o)
 const char *monitors_error(const struct monitors *o, const char *name)
 {
     const struct monitor *m = gs_hmap_get_str(o->by_name, name);
-    return m ? m->error : NULL;
+    if (!m)
+        return NULL;
+    return m->error ? m->error : m->left_out;
 }
 
 const char *monitors_warning(const struct monitors *o, size_t *pos, const char **ret_name)
@@ -420,7 +438,17 @@ static const json_t *nothing_known(void *arg, enum monitors_asset kind, const ch
     return NULL;
 }
 
-struct gs_error *monitors_check(const json_t *obj, char **ret_warning)
+static void add_warnings(const struct engine_config *cfg, char *doubles, json_t *warnings)
+{
+    for (size_t i = 0; i < cfg->n_ignored; i++)
+        json_array_append_new(warnings, json_string(cfg->ignored[i]));
+    if (doubles)
+        json_array_append_new(warnings, json_string(doubles));
+    free(doubles);
+}
+
+struct gs_error *monitors_check(const json_t *obj, const char *file,
+                                const struct codec_yaml_marks *marks, json_t *warnings)
 {
     static const char *const of_kind[] = {
         [MONITORS_SERVICE] = "ServiceMonitor", [MONITORS_POD] = "PodMonitor"};
@@ -430,13 +458,14 @@ struct gs_error *monitors_check(const json_t *obj, char **ret_warning)
         GS_CLEANUP(engine_config_freep) struct engine_config *cfg = NULL;
         struct monitors_build b = {
             .kind = (enum monitors_kind)i, .obj = obj, .lookup = nothing_known};
-        json_t *jobs = NULL;
+        CODEC_AUTO_JSON json_t *jobs = NULL;
         struct gs_error *err = monitors_jobs(&b, &jobs);
-        CODEC_AUTO_JSON json_t *doc = jobs ? json_pack("{s:o}", "scrape_configs", jobs) : NULL;
-        if (!err && doc)
-            err = engine_config_from_json(doc, "spec", &cfg);
+        if (err || !jobs)
+            return err;
+        CODEC_AUTO_JSON json_t *doc = json_pack("{s:O}", "scrape_configs", jobs);
+        err = engine_config_from_document(doc, file, NULL, marks, &cfg);
         if (!err)
-            *ret_warning = monitors_doubles(b.kind, json_object_get(obj, "spec"));
+            add_warnings(cfg, monitors_doubles(b.kind, json_object_get(obj, "spec")), warnings);
         return err;
     }
     return NULL;

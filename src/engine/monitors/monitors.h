@@ -4,6 +4,7 @@
 // invalid object is logged and has no jobs until it is fixed; the others are not affected.
 #pragma once
 
+#include "codec/yaml.h"
 #include "engine/scrape/scrape.h"
 #include "kube/client.h"
 
@@ -29,11 +30,14 @@ struct monitors_count {
     size_t selected, rejected, waiting; // waiting: for a Secret or ConfigMap
 };
 struct monitors_count monitors_count(const struct monitors *m);
-// Why an object ("serviceMonitor/NS/NAME") has no jobs; NULL: it has jobs or does not exist.
+// Why an object ("serviceMonitor/NS/NAME") or one of its endpoints has no job; NULL: all have, or
+// it does not exist.
 const char *monitors_error(const struct monitors *m, const char *name);
 // Iterates over objects whose endpoints scrape a port twice; *pos starts at 0. Returns the text;
 // NULL: the end. Both texts are borrowed until an object changes.
 const char *monitors_warning(const struct monitors *m, size_t *pos, const char **ret_name);
-// Checks a ServiceMonitor or PodMonitor object without a cluster; others pass. *ret_warning: as
-// above, freed by the caller; NULL: none.
-struct gs_error *monitors_check(const json_t *obj, char **ret_warning);
+// Checks a ServiceMonitor or PodMonitor object of a file without a cluster; others pass. Errors and
+// warnings have the position in the file if marks has it. marks may be NULL. Adds texts to
+// warnings: endpoints that scrape a port twice, rules that never match.
+struct gs_error *monitors_check(const json_t *obj, const char *file,
+                                const struct codec_yaml_marks *marks, json_t *warnings);

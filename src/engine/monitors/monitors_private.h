@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "codec/json.h"
+#include "engine/config/config.h"
 
 enum monitors_kind { MONITORS_SERVICE, MONITORS_POD };
 #define MONITORS_KINDS 2
@@ -21,14 +22,22 @@ struct monitors_build {
     const json_t *obj;
     monitors_lookup_fn lookup;
     void *arg;
+    const json_t *global; // the defaults, in the form of the configuration; NULL: none
+    // A wrong endpoint is left out, and the others have jobs. Otherwise it is an error.
+    bool keep_valid;
+
     bool pending; // an object is not loaded yet: no error and no jobs
     struct gs_error *err;
+    struct gs_error *left_out; // the first wrong endpoint; owned by the caller
 };
 
 // "serviceMonitor/NS/NAME". Caller frees.
 char *monitors_name(enum monitors_kind kind, const json_t *obj);
 // *ret_jobs: a new array; NULL while an object is pending.
 struct gs_error *monitors_jobs(struct monitors_build *b, json_t **ret_jobs);
+// The configuration with these jobs, which are borrowed.
+struct gs_error *monitors_config(const struct monitors_build *b, json_t *jobs,
+                                 struct engine_config **ret);
 // Two endpoints that scrape the same port of the same objects, and how to fix it; NULL: none.
 // Endpoints with relabelings are not compared. Caller frees.
 char *monitors_doubles(enum monitors_kind kind, const json_t *spec);

@@ -5,13 +5,13 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/turn.h"
 #include "codec/encoding.h"
 #include "engine/remote/remote_private.h"
 #include "metrics/write.h"
 
-#define MAX_LABEL_BYTES  ((size_t)64 << 10) // of the labels of a series
-#define MAX_AHEAD_MS     INT64_C(600000)    // as in Prometheus
-#define MAX_SHOWN_LABELS ((size_t)1024)     // bytes of labels in an error text
+#define MAX_AHEAD_MS     INT64_C(600000) // as in Prometheus
+#define MAX_SHOWN_LABELS ((size_t)1024)  // bytes of labels in an error text
 #define LOG_EVERY_NS     (60 * GS_NS_PER_SEC)
 
 static const char v1_name[] = "prometheus.WriteRequest";
@@ -181,10 +181,11 @@ bool remote_within_limits(struct remote_incoming *w)
     }
     for (size_t i = 0; i < s->n_labels; i++)
         bytes += s->labels[i].name.len + s->labels[i].value.len;
-    if (bytes <= MAX_LABEL_BYTES)
+    if (bytes <= TSDB_MAX_LABEL_BYTES)
         return true;
     GS_AUTO_FREE char *text = remote_labels_text(s);
-    remote_incoming_refuse(w, "labels of more than %zu bytes for series %s", MAX_LABEL_BYTES, text);
+    remote_incoming_refuse(w, "labels of more than %zu bytes for series %s", TSDB_MAX_LABEL_BYTES,
+                           text);
     return false;
 }
 
@@ -221,7 +222,7 @@ static bool check_labels(struct remote_incoming *w)
 bool remote_incoming_go_on(void *arg)
 {
     struct remote_incoming *w = arg;
-    if (!w->q->go_on || gs_mono_ns() - w->turn_ns < GS_TURN_NS)
+    if (!w->q->go_on || gs_mono_ns() - w->turn_ns < gs_turn_ns())
         return true;
     w->paused = true;
     if (!w->q->go_on(w->q->arg))

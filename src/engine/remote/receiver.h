@@ -32,8 +32,8 @@ struct remote_receiver_request {
     const char *peer;                            // for the log
     const char *content_type, *content_encoding; // NULL: absent
     struct gs_slice body;
-    // Called after GS_TURN_NS of work, and may let others use the store. False: the peer has
-    // disconnected, the body is gone, and the request ends. NULL: the request runs to its end.
+    // Called after a turn of work (base/turn.h), and may let others use the store. False: the peer
+    // has disconnected, the body is gone, and the request ends. NULL: the request runs to its end.
     bool (*go_on)(void *arg);
     void *arg;
 };

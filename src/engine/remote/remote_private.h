@@ -29,7 +29,7 @@ void remote_compress(struct gs_slice raw, struct gs_buf *ret);
 // --- receiver ---
 // Reads the messages of remote write 1.0 and 2.0. Texts are borrowed from the message.
 
-#define REMOTE_MAX_LABELS  256 // of a series, as in the store
+#define REMOTE_MAX_LABELS  TSDB_MAX_LABELS
 #define REMOTE_MAX_SYMBOLS ((size_t)1000000)
 
 struct remote_decoder {

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/turn.h"
 #include "codec/encoding.h"
 #include "engine/remote/remote_private.h"
 #include "kube/proto.h"
@@ -44,7 +45,7 @@ struct reader {
 
 static struct gs_error *go_on(struct reader *r)
 {
-    if (!r->o->go_on || gs_mono_ns() - r->turn_ns < GS_TURN_NS)
+    if (!r->o->go_on || gs_mono_ns() - r->turn_ns < gs_turn_ns())
         return NULL;
     bool ok = r->o->go_on(r->o->arg);
     r->turn_ns = gs_mono_ns();

@@ -356,9 +356,22 @@ void remote_write_acknowledge(struct remote_write *w)
     w->backoff_ms = w->cfg->min_backoff_ms;
 }
 
+void remote_write_discard(struct remote_write *w)
+{
+    w->n_samples.dropped = w->samples_before.dropped;
+    w->n_exemplars.dropped = w->exemplars_before.dropped;
+    w->n_exemplars.old = w->exemplars_before.old;
+    w->batch_next_exemplar = w->next_exemplar;
+    w->n_marks = w->batch_samples = w->batch_exemplars = 0;
+    gs_buf_clear(&w->body);
+    w->in_turn = false;
+}
+
 static void begin_batch(struct remote_write *w)
 {
-    w->batch_v2 = w->cfg->v2;
+    w->batch_v2 = w->cfg->v2 && w->negotiation == REMOTE_AS_CONFIGURED;
+    w->samples_before = w->n_samples;
+    w->exemplars_before = w->n_exemplars;
     w->n_marks = w->batch_samples = w->batch_exemplars = 0;
     w->written_samples = w->written_exemplars = 0;
     w->batch_next_exemplar = w->next_exemplar;
@@ -480,6 +493,7 @@ void remote_write_reconfigure(struct remote_write *w,
     w->external = external_labels;
     w->n_external = n;
     w->new_client = true;
+    w->negotiation = REMOTE_AS_CONFIGURED;
     w->backoff_ms = cfg->min_backoff_ms;
     if (!w->op)
         remote_write_arm(w, 0);

@@ -6,11 +6,10 @@
 #include "engine/remote/send_private.h"
 
 #define MAX_RETRY_S INT64_C(3600)
-#define SHOWN_BODY  ((size_t)200) // bytes of a response, in the log
 
 static void retry(struct remote_write *w, const char *why, int64_t retry_after_s)
 {
-    gs_warn("remote_write", "%s: %s; the request is retried", w->cfg->url, why);
+    remote_log_retry(&w->log, w->cfg->url, why);
     int64_t delay = w->backoff_ms;
     if (retry_after_s > 0)
         delay = (retry_after_s < MAX_RETRY_S ? retry_after_s : MAX_RETRY_S) * 1000;
@@ -64,50 +63,116 @@ static void count_batch(struct remote_write *w)
     remote_write_arm(w, 0);
 }
 
-static void log_failed(const struct remote_write *w, int status, struct gs_slice cause)
+// Samples and exemplars that were not written are given up.
+static void give_up(struct remote_write *w, int status, enum remote_refusal why,
+                    struct gs_slice text)
 {
-    size_t shown = cause.len < SHOWN_BODY ? cause.len : SHOWN_BODY;
-    size_t samples = w->batch_samples - w->written_samples,
-           exemplars = w->batch_exemplars - w->written_exemplars;
-    if (!samples && !exemplars)
-        return;
-    gs_err("remote_write", "%s: status %d, %zu samples and %zu exemplars dropped: %.*s",
-           w->cfg->url, status, samples, exemplars, (int)shown, shown ? cause.data : "");
+    size_t samples = w->batch_samples - w->written_samples;
+    w->refused[why] += samples;
+    remote_log_refusal(&w->log, w->cfg->url, status, samples,
+                       w->batch_exemplars - w->written_exemplars, text);
+    count_batch(w);
 }
 
-static void on_accepted(struct remote_write *w, const struct http_response *a)
+static enum remote_refusal refusal_of(int status)
 {
-    if (!read_written(w, a) && !w->batch_v2) {
+    switch (status) {
+    case 400:
+        return REMOTE_BAD_REQUEST;
+    case 401:
+    case 403:
+    case 407:
+        return REMOTE_UNAUTHORIZED;
+    case 404:
+    case 405:
+    case 410:
+        return REMOTE_NOT_FOUND;
+    case 406:
+    case 415:
+        return REMOTE_UNSUPPORTED;
+    case 413:
+        return REMOTE_TOO_LARGE;
+    case 429:
+        return REMOTE_TOO_MANY_REQUESTS;
+    default:
+        return REMOTE_OTHER_STATUS;
+    }
+}
+
+// --- negotiation ---
+
+// Whether a response to 2.0 without numbers of written samples, which 2.0 requires, may come from a
+// receiver of 1.0. Such receivers refuse the Content-Type or the message, or ignore the type and
+// read an empty message.
+static bool may_be_v1(int status)
+{
+    enum remote_refusal why = refusal_of(status);
+    return status / 100 == 2 || why == REMOTE_BAD_REQUEST || why == REMOTE_NOT_FOUND ||
+           why == REMOTE_UNSUPPORTED || status == 422 || status == 501;
+}
+
+static void send_as_v1(struct remote_write *w, int status)
+{
+    w->negotiation = REMOTE_TRIES_V1;
+    w->refused_v2 = status;
+    remote_write_discard(w);
+    remote_write_arm(w, 0);
+}
+
+static void on_accepted(struct remote_write *w, const struct http_response *a, bool counts)
+{
+    if (w->negotiation == REMOTE_TRIES_V1) {
+        w->negotiation = REMOTE_AGREED_V1;
+        gs_warn("remote_write",
+                "%s: the receiver does not support remote write 2.0 (it answered with status %d); "
+                "samples are sent with 1.0 until the configuration is reloaded",
+                w->cfg->url, w->refused_v2);
+    }
+    if (!counts) { // 1.0
         w->written_samples = w->batch_samples;
         w->written_exemplars = w->batch_exemplars;
     }
-    // A receiver that ignores the Content-Type reads an empty message of 1.0.
-    bool nothing = w->batch_v2 && !w->written_samples && !w->written_exemplars;
-    log_failed(w, a->status,
-               nothing ? GS_SLICE("the receiver reports no written sample; it may not support "
-                                  "remote write 2.0 (protobuf_message)")
-                       : GS_SLICE("the receiver reports that it has not written them"));
-    count_batch(w);
+    if (w->written_samples < w->batch_samples || w->written_exemplars < w->batch_exemplars)
+        give_up(w, a->status, REMOTE_NOT_WRITTEN,
+                GS_SLICE("the receiver reports that it has not written them"));
+    else
+        count_batch(w);
+}
+
+static void on_refused(struct remote_write *w, const struct http_response *a)
+{
+    // It refuses both versions: the next batch begins with 2.0 again.
+    if (w->negotiation == REMOTE_TRIES_V1)
+        w->negotiation = REMOTE_AS_CONFIGURED;
+    give_up(w, a->status, refusal_of(a->status), a->body);
+}
+
+static void on_response(struct remote_write *w, const struct http_response *a)
+{
+    bool counts = read_written(w, a);
+    if (w->batch_v2 && !counts && !w->written_samples && !w->written_exemplars &&
+        may_be_v1(a->status)) {
+        send_as_v1(w, a->status);
+    } else if (a->status / 100 == 2) {
+        on_accepted(w, a, counts);
+    } else if (a->status / 100 == 5 || (a->status == 429 && w->cfg->retry_429)) {
+        GS_AUTO_FREE char *why = gs_format("status %d", a->status);
+        retry(w, why, a->retry_after_s);
+    } else {
+        on_refused(w, a);
+    }
 }
 
 static void on_write_response(void *arg, const struct http_response *a, struct gs_error *err)
 {
     struct remote_write *w = arg;
     w->op = NULL;
-    if (err) {
-        retry(w, gs_error_message(err), 0);
-        gs_error_free(err);
-    } else if (a->status / 100 == 2) {
-        on_accepted(w, a);
-    } else if (a->status / 100 == 5 || (a->status == 429 && w->cfg->retry_429)) {
-        GS_AUTO_FREE char *why = gs_format("status %d", a->status);
-        (void)read_written(w, a);
-        retry(w, why, a->retry_after_s);
-    } else {
-        (void)read_written(w, a);
-        log_failed(w, a->status, a->body);
-        count_batch(w);
+    if (!err) {
+        on_response(w, a);
+        return;
     }
+    retry(w, gs_error_message(err), 0);
+    gs_error_free(err);
 }
 
 // --- requests ---

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sender of remote write: what is to be sent (remote_write.c), requests (send.c), the metadata
-// of metrics (send_metadata.c) and counters (send_metrics.c).
+// The sender of remote write: what is to be sent (remote_write.c), requests (send.c), their log
+// (send_log.c), the metadata of metrics (send_metadata.c) and counters (send_metrics.c).
 #pragma once
 
 #include "engine/remote/remote_private.h"
@@ -63,6 +63,44 @@ struct remote_sent_counts {
     uint64_t sent, failed, retried, dropped, old;
 };
 
+// The version of the protocol, if the configuration selects 2.0.
+enum remote_negotiation {
+    REMOTE_AS_CONFIGURED,
+    REMOTE_TRIES_V1,  // the receiver does not seem to read 2.0; the batch is sent again in 1.0
+    REMOTE_AGREED_V1, // it has accepted 1.0 instead; until the configuration changes
+};
+
+// Why the receiver did not write samples, for a metric.
+enum remote_refusal {
+    REMOTE_BAD_REQUEST,       // 400
+    REMOTE_UNAUTHORIZED,      // 401, 403, 407
+    REMOTE_NOT_FOUND,         // 404, 405, 410
+    REMOTE_TOO_LARGE,         // 413
+    REMOTE_UNSUPPORTED,       // 406, 415
+    REMOTE_TOO_MANY_REQUESTS, // 429 without retry_on_http_429
+    REMOTE_NOT_WRITTEN,       // a success that reports fewer samples
+    REMOTE_OTHER_STATUS,
+    REMOTE_N_REFUSALS,
+};
+
+// --- log ---
+// At most one line a minute for each receiver and kind.
+
+struct remote_log_line {
+    int64_t logged_ns;                     // 0: never
+    uint64_t requests, samples, exemplars; // since then
+};
+
+struct remote_log {
+    struct remote_log_line retries, refusals;
+};
+
+// A request that is repeated.
+void remote_log_retry(struct remote_log *l, const char *url, const char *why);
+// Samples that are given up. text: of the response, or the reason.
+void remote_log_refusal(struct remote_log *l, const char *url, int status, size_t samples,
+                        size_t exemplars, struct gs_slice text);
+
 struct remote_write {
     uv_loop_t *loop;
     struct tsdb *db;
@@ -85,6 +123,8 @@ struct remote_write {
     bool in_turn;
     bool full; // the sync has sent a full batch
 
+    enum remote_negotiation negotiation;
+    int refused_v2;                // the status that began it
     bool batch_v2;                 // the version of the batch
     struct gs_buf raw;             // the batch; 1.0
     struct remote_encoder encoder; // 2.0
@@ -113,8 +153,12 @@ struct remote_write {
     bool last_turn;             // the current sync sends all samples that a flush requires
     void (*flushed)(void *arg); // NULL: no flush was requested
     void *flushed_arg;
+    struct remote_log log;
     uint64_t bytes_sent;
     struct remote_sent_counts n_samples, n_exemplars;
+    // Before the batch: it can be written again.
+    struct remote_sent_counts samples_before, exemplars_before;
+    uint64_t refused[REMOTE_N_REFUSALS]; // samples
     int64_t newest_sent_ms;
 };
 
@@ -122,5 +166,7 @@ struct remote_write {
 void remote_write_send(struct remote_write *w);
 // The batch is over: marks its samples as sent.
 void remote_write_acknowledge(struct remote_write *w);
+// Forgets the batch. Its samples are written again.
+void remote_write_discard(struct remote_write *w);
 // Continues after this time.
 void remote_write_arm(struct remote_write *w, int64_t ms);

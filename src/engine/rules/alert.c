@@ -3,13 +3,10 @@
 // https://prometheus.io/docs/prometheus/latest/configuration/alerting_rules/
 #include "engine/rules/rules_private.h"
 
-#include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 
 #define RESOLVED_RETENTION_MS (15 * 60 * 1000)
-#define FOR_GRACE_MS          (10 * 60 * 1000) // --rules.alert.for-grace-period
-#define OUTAGE_TOLERANCE_MS   (60 * 60 * 1000) // --rules.alert.for-outage-tolerance
 
 void rules_active_alert_free(void *alert)
 {
@@ -272,6 +269,10 @@ static void one_alert(struct rules_state *s, struct rules_active_alert *x, bool 
     if (a->state == RULES_ALERT_PENDING && t_ms - a->active_at_ms >= s->rule->for_ms) {
         a->state = RULES_ALERT_FIRING;
         a->fired_at_ms = t_ms;
+    } else if (a->state == RULES_ALERT_FIRING && t_ms - a->active_at_ms < s->rule->for_ms) {
+        // A reload has raised `for` above the time that the alert has been active.
+        a->state = RULES_ALERT_PENDING;
+        a->fired_at_ms = a->keep_firing_since_ms = x->last_sent_ms = 0;
     }
     if (!s->restored)
         return;
@@ -401,96 +402,4 @@ void rules_runner_due(struct rules_runner *r, int64_t t_ms, int64_t resend_ms,
             fn(arg, &x->a, t_ms + valid_ms);
         }
     }
-}
-
-// --- after a restart ---
-
-void rules_runner_await_restore(struct rules_runner *r)
-{
-    for (size_t i = 0; i < r->group->n_rules; i++)
-        r->rules[i].restored = r->rules[i].rule->kind != RULES_ALERT;
-}
-
-static void key_of_series(const struct tsdb *db, tsdb_ref ref, struct gs_buf *key)
-{
-    struct tsdb_labels l = tsdb_series_labels(db, ref);
-    const struct tsdb_symbols *symbols = tsdb_symbols(db);
-    for (size_t i = 0; i < l.n; i++) { // without the metric name
-        struct metrics_label label = {tsdb_symbol_text(symbols, l.pairs[i].name),
-                                      tsdb_symbol_text(symbols, l.pairs[i].value)};
-        rules_labels_key(&label, 1, key);
-    }
-}
-
-static struct gs_error *find_stored(const struct rules_runner *r, const struct rules_rule *rule,
-                                    int64_t now_ms, struct gs_hmap *ret)
-{
-    GS_AUTO_FREE struct tsdb_matcher *m = gs_alloc_array(rule->n_labels + 2, sizeof(*m));
-    size_t n = 0;
-    m[n++] =
-        (struct tsdb_matcher){GS_SLICE("__name__"), GS_SLICE("ALERTS_FOR_STATE"), TSDB_EQ, NULL};
-    m[n++] = (struct tsdb_matcher){GS_SLICE("alertname"), gs_slice_of(rule->name), TSDB_EQ, NULL};
-    for (size_t i = 0; i < rule->n_labels; i++)
-        m[n++] = (struct tsdb_matcher){rule->labels[i].name, rule->labels[i].value, TSDB_EQ, NULL};
-    GS_CLEANUP(tsdb_refs_finish) struct tsdb_refs refs = {0};
-    GS_CLEANUP(tsdb_samples_finish) struct tsdb_samples samples = {0};
-    GS_AUTO_BUF struct gs_buf key = {0};
-    int64_t from = now_ms - OUTAGE_TOLERANCE_MS;
-    struct gs_error *err = tsdb_find(r->cfg.db, m, n, from, now_ms, 0, &refs);
-    for (size_t i = 0; !err && i < refs.len; i++) {
-        tsdb_read(r->cfg.db, refs.items[i], from, now_ms, &samples);
-        if (!samples.n || tsdb_is_stale(samples.v[samples.n - 1]))
-            continue;
-        struct tsdb_point *last = gs_alloc(sizeof(*last));
-        *last = (struct tsdb_point){samples.t[samples.n - 1], samples.v[samples.n - 1]};
-        gs_buf_clear(&key);
-        key_of_series(r->cfg.db, refs.items[i], &key);
-        gs_hmap_put(ret, gs_buf_slice(&key), last);
-    }
-    return err;
-}
-
-static void restore_alert(struct rules_alert *a, const struct tsdb_point *last, int64_t for_ms,
-                          int64_t now_ms)
-{
-    int64_t outage_start_ms = last->t_ms / 1000 * 1000;
-    if (!(last->value > -1e12 && last->value < 1e12)) // not a valid time
-        return;
-    int64_t active_at = (int64_t)last->value * 1000;
-    int64_t remaining = for_ms - (outage_start_ms - active_at);
-    if (remaining > 0 && remaining < FOR_GRACE_MS)
-        active_at = now_ms + FOR_GRACE_MS - for_ms; // fires after the grace period
-    else if (remaining > 0)
-        active_at += now_ms - outage_start_ms; // the outage does not count as pending
-    a->active_at_ms = active_at;
-}
-
-void rules_runner_restore(struct rules_runner *r, int64_t now_ms)
-{
-    int64_t begun = gs_mono_ns();
-    for (size_t i = 0; i < r->group->n_rules; i++) {
-        struct rules_state *s = &r->rules[i];
-        if (s->restored)
-            continue;
-        s->restored = true;
-        // If `for` is shorter than the grace period, it starts again: the grace period would extend
-        // it.
-        if (s->rule->for_ms < FOR_GRACE_MS)
-            continue;
-        GS_CLEANUP(gs_hmap_freep) struct gs_hmap *stored = gs_hmap_new(free);
-        GS_AUTO_ERROR struct gs_error *err = find_stored(r, s->rule, now_ms, stored);
-        if (err)
-            gs_warn("rules", "alert %s: the for duration is not restored: %s", s->rule->name,
-                    gs_error_message(err));
-        size_t pos = 0;
-        struct gs_slice key;
-        void *value;
-        while (gs_hmap_next(s->active, &pos, &key, &value)) {
-            const struct tsdb_point *last = gs_hmap_get(stored, key);
-            if (last)
-                restore_alert(&((struct rules_active_alert *)value)->a, last, s->rule->for_ms,
-                              now_ms);
-        }
-    }
-    r->restore_seconds = (double)(gs_mono_ns() - begun) / 1e9;
 }

@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "base/timer.h"
 
-enum { RESEND_DELAY_MS = 60000, DEFAULT_INTERVAL_MS = 60000, EVALS_BEFORE_RESTORE = 2 };
+enum { DEFAULT_INTERVAL_MS = 60000, EVALS_BEFORE_RESTORE = 2 };
 
 struct rules_manager *rules_manager_new(uv_loop_t *loop, struct tsdb *db,
                                         struct promql_engine *engine, const char *external_url)
@@ -18,8 +18,10 @@ struct rules_manager *rules_manager_new(uv_loop_t *loop, struct tsdb *db,
     struct rules_manager *m = gs_alloc(sizeof(*m));
     m->loop = loop;
     m->external_url = gs_strdup(external_url ? external_url : "");
-    m->runner_cfg =
-        (struct rules_runner_config){.db = db, .engine = engine, .external_url = m->external_url};
+    m->runner_cfg = (struct rules_runner_config){.db = db,
+                                                 .engine = engine,
+                                                 .external_url = m->external_url,
+                                                 .timing = RULES_TIMING_DEFAULT};
     m->interval_ms = DEFAULT_INTERVAL_MS;
     m->notifier = rules_notifier_new(loop, m->external_url);
     TAILQ_INIT(&m->paused);
@@ -27,6 +29,11 @@ struct rules_manager *rules_manager_new(uv_loop_t *loop, struct tsdb *db,
     uv_idle_init(loop, m->turn);
     m->turn->data = m;
     return m;
+}
+
+void rules_manager_set_timing(struct rules_manager *m, const struct rules_timing *timing)
+{
+    m->runner_cfg.timing = *timing;
 }
 
 void rules_manager_set_discovery(struct rules_manager *m, struct kube_client *kube,
@@ -99,7 +106,7 @@ static void evaluated(struct rules_managed_group *g)
     struct rules_manager *m = g->manager;
     m->seconds += (double)g->runner->duration_ns / 1e9;
     m->evaluations++;
-    rules_runner_due(g->runner, g->eval_ms, RESEND_DELAY_MS, add_due, m);
+    rules_runner_due(g->runner, g->eval_ms, m->runner_cfg.timing.resend_delay_ms, add_due, m);
     rules_notifier_flush(m->notifier);
     g->next_ms = g->eval_ms + g->runner->interval_ms;
     schedule_evaluation(g);

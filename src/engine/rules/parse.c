@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parses rule files: documents and their groups. A document with a wrong structure is rejected.
-// rules_build_rule() reports errors of single rules.
+// rules_build_rule() reports errors of single rules. For objects of a cluster, a wrong part costs
+// only itself.
 #include "engine/rules/rules_private.h"
 
 #include "base/file.h"
@@ -113,8 +114,20 @@ static struct gs_error *fail_parse(const struct rules_source *src, const json_t 
     return gs_error_new(GS_EINVAL, "%s: %s", where, text);
 }
 
-static struct gs_error *check_group_keys(const struct rules_source *src, const json_t *obj,
-                                         const char *what, const char *const *known)
+// Takes err. If the other parts of the document are kept, the error becomes a problem.
+static struct gs_error *leave_out(struct rules_builder *b, const struct rules_source *src,
+                                  struct gs_error *err)
+{
+    if (!err || !src->keep_valid_parts)
+        return err;
+    rules_problem(b->problems, gs_strdup(gs_error_message(err)));
+    gs_error_free(err);
+    return NULL;
+}
+
+static struct gs_error *check_group_keys(struct rules_builder *b, const struct rules_source *src,
+                                         const json_t *obj, const char *what,
+                                         const char *const *known)
 {
     const char *key;
     json_t *v;
@@ -124,8 +137,11 @@ static struct gs_error *check_group_keys(const struct rules_source *src, const j
         size_t i = 0;
         while (known[i] && !gs_streq(known[i], key))
             i++;
-        if (!known[i])
-            return fail_parse(src, v, obj, "field %s not found in %s", key, what);
+        struct gs_error *err =
+            known[i] ? NULL : fail_parse(src, v, obj, "field %s not found in %s", key, what);
+        err = leave_out(b, src, err);
+        if (err)
+            return err;
     }
     return NULL;
 }
@@ -167,12 +183,18 @@ static struct gs_error *build_rules(struct rules_builder *b, const struct rules_
     size_t i;
     json_t *item;
     json_array_foreach (list, i, item) {
-        if (!json_is_object(item))
-            return fail_parse(src, item, obj, "a rule must be a mapping");
-        rules_build_rule(b, src, g, i + 1, item, &rules[i]);
+        if (json_is_object(item)) {
+            rules_build_rule(b, src, g, i + 1, item, &rules[g->n_rules++]);
+            continue;
+        }
+        struct gs_error *err =
+            leave_out(b, src,
+                      fail_parse(src, item, obj, "group \"%s\", rule %zu: a rule must be a mapping",
+                                 g->name, i + 1));
+        if (err)
+            return err;
     }
     g->rules = rules;
-    g->n_rules = json_array_size(list);
     return NULL;
 }
 
@@ -187,7 +209,7 @@ static struct gs_error *build_group(struct rules_builder *b, const struct rules_
         return fail_parse(src, obj, NULL, "a group must be a mapping");
     struct rules_group g = {.file = gs_arena_strdup(&b->arena, src->file), .query_offset_ms = -1};
     const char *name = NULL;
-    struct gs_error *err = check_group_keys(src, obj, "a rule group", keys);
+    struct gs_error *err = check_group_keys(b, src, obj, "a rule group", keys);
     if (!err && (!rules_scalar(b, json_object_get(obj, "name"), &name) || !name || !*name))
         err = fail_parse(src, obj, NULL, "Groupname must not be empty");
     g.name = name;
@@ -218,7 +240,7 @@ static struct gs_error *build_groups(struct rules_builder *b, const struct rules
                                      const json_t *holder)
 {
     static const char *const keys[] = {"groups", NULL};
-    struct gs_error *err = check_group_keys(src, holder, "a rule file", keys);
+    struct gs_error *err = check_group_keys(b, src, holder, "a rule file", keys);
     const json_t *groups = json_object_get(holder, "groups");
     if (err || !groups || json_is_null(groups))
         return err;
@@ -229,7 +251,7 @@ static struct gs_error *build_groups(struct rules_builder *b, const struct rules
     size_t i;
     json_t *g;
     json_array_foreach (groups, i, g)
-        if ((err = build_group(b, src, g)))
+        if ((err = leave_out(b, src, build_group(b, src, g))))
             return err;
     return NULL;
 }
@@ -336,6 +358,20 @@ struct gs_error *rules_parse(struct gs_slice text, const char *file,
 {
     struct rules_builder b = {.problems = problems};
     struct gs_error *err = build_text(&b, text, file);
+    if (!err)
+        *ret = rules_builder_end(&b);
+    else
+        rules_builder_finish(&b);
+    return err;
+}
+
+struct gs_error *rules_parse_document(const json_t *document, const struct codec_yaml_marks *marks,
+                                      const char *file, struct rules_problems *problems,
+                                      struct rules_set **ret)
+{
+    struct rules_builder b = {.problems = problems};
+    struct rules_source src = {file, marks, problems->ignore_unknown_fields};
+    struct gs_error *err = rules_build_document(&b, &src, document);
     if (!err)
         *ret = rules_builder_end(&b);
     else

@@ -3,6 +3,7 @@
 #include "engine/rules/rules_private.h"
 
 #include "base/mem.h"
+#include "base/option.h"
 #include "codec/yaml_reader.h"
 #include "template/template.h"
 
@@ -53,6 +54,14 @@ static int64_t duration_field(struct rule_build *r, const char *key)
     return ms;
 }
 
+static void report_unknown(struct rule_build *r, const char *const *keys, size_t n, const char *key,
+                           const json_t *at)
+{
+    const char *near = gs_suggest(key, keys, n);
+    report_wrong_rule(r, at, "field %s not found in a rule%s%s%s", key,
+                      near ? ", did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+}
+
 static void check_unknown(struct rule_build *r)
 {
     static const char *const keys[] = {"record", "alert",           "expr",        "for",
@@ -66,7 +75,7 @@ static void check_unknown(struct rule_build *r)
         while (keys[i] && !gs_streq(keys[i], key))
             i++;
         if (!keys[i])
-            report_wrong_rule(r, v, "field %s not found in a rule", key);
+            report_unknown(r, keys, i, key, v);
     }
 }
 

@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/rules/rules.h"
 
+#include "base/hmap.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "engine/rules/rules_private.h"
 #include "kube/cache.h"
+#include "metrics/write.h"
 
+#define MAX_LOGGED       10 // errors of an object
 #define PROMETHEUS_RULES ((struct kube_gvr){"monitoring.coreos.com", "v1", "prometheusrules"})
 
 struct rules_objects {
     struct rules_manager *manager;
     struct kube_cache *cache;
     struct kube_watch_errors *errors;
+    struct gs_hmap *invalid; // names of objects with an error -> the map
 };
 
 static char *object_name(const json_t *obj)
@@ -21,14 +25,24 @@ static char *object_name(const json_t *obj)
     return gs_format("prometheusrule/%s/%s", ns ? ns : "", name ? name : "");
 }
 
-static struct gs_error *build_rule_set(const json_t *obj, const char *name, struct rules_set **ret)
+static void log_problems(const struct rules_problems *problems, const char *name)
+{
+    for (size_t i = 0; i < problems->len && i < MAX_LOGGED; i++)
+        gs_warn("rules", "%s", problems->items[i].text);
+    if (problems->len > MAX_LOGGED)
+        gs_warn("rules", "%s: %zu more errors", name, problems->len - MAX_LOGGED);
+}
+
+// *ret_valid: the object has no error.
+static struct gs_error *build_rule_set(const json_t *obj, const char *name, struct rules_set **ret,
+                                       bool *ret_valid)
 {
     GS_CLEANUP(rules_problems_finish) struct rules_problems problems = {0};
     struct rules_builder b = {.problems = &problems};
-    struct rules_source src = {.file = name};
+    struct rules_source src = {.file = name, .keep_valid_parts = true};
     struct gs_error *err = rules_build_document(&b, &src, obj);
-    for (size_t i = 0; i < problems.len; i++)
-        gs_warn("rules", "%s", problems.items[i].text);
+    log_problems(&problems, name);
+    *ret_valid = !err && !problems.len;
     if (!err)
         *ret = rules_builder_end(&b);
     else
@@ -36,12 +50,14 @@ static struct gs_error *build_rule_set(const json_t *obj, const char *name, stru
     return err;
 }
 
-// If a changed object is invalid, its previous rules are kept.
+// A wrong part of an object costs only itself. If none of it can be read, its previous rules are
+// kept.
 static void on_rule_object_changed(void *arg, const json_t *old_obj, const json_t *new_obj)
 {
     struct rules_objects *o = arg;
     GS_AUTO_FREE char *name = object_name(new_obj ? new_obj : old_obj);
     struct rules_set *set = NULL;
+    bool valid = true;
     if (new_obj && old_obj &&
         json_equal(codec_json_get(old_obj, "spec", NULL), codec_json_get(new_obj, "spec", NULL)))
         return;
@@ -49,7 +65,11 @@ static void on_rule_object_changed(void *arg, const json_t *old_obj, const json_
     CODEC_AUTO_JSON json_t *doc = new_obj ? json_copy((json_t *)new_obj) : NULL;
     if (doc)
         codec_json_set_str(doc, "kind", "PrometheusRule");
-    GS_AUTO_ERROR struct gs_error *err = doc ? build_rule_set(doc, name, &set) : NULL;
+    GS_AUTO_ERROR struct gs_error *err = doc ? build_rule_set(doc, name, &set, &valid) : NULL;
+    if (valid)
+        gs_hmap_remove_str(o->invalid, name);
+    else
+        gs_hmap_put_str(o->invalid, name, o->invalid);
     if (err)
         gs_warn("rules", "%s", gs_error_message(err));
     else
@@ -66,6 +86,7 @@ struct rules_objects *rules_objects_new(uv_loop_t *loop, struct kube_client *cli
         http_encode(gs_slice_of(selector), &query);
     }
     o->manager = m;
+    o->invalid = gs_hmap_new(NULL);
     o->cache = kube_cache_new(loop, client, PROMETHEUS_RULES, ns, query.data);
     struct kube_cache_handlers handlers = {.on_change = on_rule_object_changed, .arg = o};
     kube_cache_add_handlers(o->cache, &handlers);
@@ -80,10 +101,19 @@ void rules_objects_free(struct rules_objects *o)
         return;
     kube_watch_errors_free(o->errors);
     kube_cache_free(o->cache);
+    gs_hmap_free(o->invalid);
     free(o);
 }
 
 const char *rules_objects_error(const struct rules_objects *o)
 {
     return kube_cache_error(o->cache);
+}
+
+void rules_objects_write_metrics(const struct rules_objects *o, struct gs_buf *out)
+{
+    static const char name[] = "gpuscale_rule_objects_invalid";
+    metrics_write_family(out, name, METRICS_GAUGE,
+                         "PrometheusRule objects with an error. Their valid rules are evaluated.");
+    metrics_write_sample(out, name, NULL, 0, (double)gs_hmap_len(o->invalid));
 }

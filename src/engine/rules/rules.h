@@ -59,6 +59,10 @@ struct rules_set { // immutable, owns its groups
 // are GS_EINVAL with file:line; invalid rules are added to problems and stay in the set, disabled.
 struct gs_error *rules_parse(struct gs_slice text, const char *file,
                              struct rules_problems *problems, struct rules_set **ret);
+// The same for one document of a file, whose scalars are strings as of codec_yaml_parse_texts().
+struct gs_error *rules_parse_document(const json_t *document, const struct codec_yaml_marks *marks,
+                                      const char *file, struct rules_problems *problems,
+                                      struct rules_set **ret);
 // Loads the files that match the globs. A file that cannot be read is added to problems; the others
 // are loaded.
 struct gs_error *rules_load_files(const char *const *globs, size_t n,
@@ -69,6 +73,14 @@ void rules_set_free(struct rules_set *s);
 
 struct rules_runner; // the state of one group: active alerts, last errors, durations
 
+// Times of alerts, as Prometheus' flags --rules.alert.*. All in milliseconds.
+struct rules_timing {
+    int64_t outage_tolerance_ms; // alerts that were active before are not restored
+    int64_t for_grace_ms;        // minimum time until a restored, pending alert fires
+    int64_t resend_delay_ms;     // between notifications of the same alert
+};
+#define RULES_TIMING_DEFAULT ((struct rules_timing){60 * 60 * 1000, 10 * 60 * 1000, 60 * 1000})
+
 struct rules_runner_config {
     struct tsdb *db;
     struct promql_engine *engine;
@@ -76,6 +88,7 @@ struct rules_runner_config {
     size_t n_external_labels;
     const char *external_url;
     int64_t query_offset_ms; // interval of groups that set none
+    struct rules_timing timing;
 };
 
 // A result of a rule. The runner appends it to the store.
@@ -108,6 +121,8 @@ struct discovery_stats;
 struct rules_manager *rules_manager_new(uv_loop_t *loop, struct tsdb *db,
                                         struct promql_engine *engine, const char *external_url);
 void rules_manager_free(struct rules_manager *m);
+// Before the first rules are applied. Without it: RULES_TIMING_DEFAULT.
+void rules_manager_set_timing(struct rules_manager *m, const struct rules_timing *timing);
 // kube: the cluster of kubernetes_sd_configs without an api_server, or NULL. stats: counters of
 // discovery, or NULL.
 void rules_manager_set_discovery(struct rules_manager *m, struct kube_client *kube,
@@ -127,7 +142,8 @@ void rules_manager_write_metrics(const struct rules_manager *m, struct gs_buf *o
 
 // --- PrometheusRule objects ---
 // Rules from the cluster: each PrometheusRule object (monitoring.coreos.com/v1) is a rule set of
-// the manager. The resource is optional.
+// the manager. A wrong rule, group or unknown field is logged and left out; the rest of the object
+// is evaluated. The resource is optional.
 
 struct rules_objects;
 
@@ -137,3 +153,5 @@ struct rules_objects *rules_objects_new(uv_loop_t *loop, struct kube_client *cli
 void rules_objects_free(struct rules_objects *o); // its rules stay until the manager is freed
 // Why the objects cannot be read; NULL: no error.
 const char *rules_objects_error(const struct rules_objects *o);
+// Appends the metrics about the objects in the text format.
+void rules_objects_write_metrics(const struct rules_objects *o, struct gs_buf *out);

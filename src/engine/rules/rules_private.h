@@ -35,6 +35,9 @@ struct rules_source {
     const char *file; // of errors and of the groups
     const struct codec_yaml_marks *marks;
     bool ignore_unknown_fields;
+    // An error costs only the field, rule or group that has it, and is added to the problems. For
+    // objects of a cluster. Otherwise it rejects the document, as Prometheus does with a file.
+    bool keep_valid_parts;
 };
 
 // Reads the groups of a document: {groups: …}, a PrometheusRule or a list of PrometheusRules.

@@ -22,7 +22,7 @@ enum kind {
     LINE_NEW,     // not resolved yet
     LINE_SLOT,    // slot of the group
     LINE_TIMED,   // number of a series with timestamps
-    LINE_DROPPED, // by metric_relabel_configs
+    LINE_DROPPED, // by metric_relabel_configs, or over a limit of one series
 };
 
 struct line {
@@ -70,6 +70,7 @@ struct scrape_ingest {
     void *go_on_arg;
     struct ingestion *ingestion; // the current scrape; NULL: none
     struct scrape_ingest_counts counts;
+    int64_t refused_logged_ns; // 0: never
 };
 
 // The state of a scrape in progress.
@@ -85,9 +86,10 @@ struct ingestion {
     size_t table_cap;
     struct scrape_timestamped_scrape timed;
     size_t scraped, post, added, put;
-    bool limit, full; // sample limit of the job reached; series limit of the store reached
-    bool whole;       // all lines were read
-    bool paused;      // other series may have been dropped meanwhile
+    bool limit, full; // sample limit of the job reached; the store is full
+    struct scrape_refused refused;
+    bool whole;  // all lines were read
+    bool paused; // other series may have been dropped meanwhile
     bool wants_exemplars;
     struct scrape_exemplars exemplars;
 };
@@ -291,6 +293,30 @@ static void saw_untimed(struct ingestion *p, const struct engine_config_label_bu
         scrape_timestamped_mark_seen(&p->timed, p->in->db, ref);
 }
 
+// Finds the series in the store. *k is unchanged if the store is full. A series over a limit of
+// the store costs only itself. Limits that the configuration sets for the target fail the scrape,
+// as in Prometheus.
+static struct gs_error *find_series(struct ingestion *p, const struct metrics_line *l, bool timed,
+                                    struct line *k)
+{
+    struct scrape_ingest *in = p->in;
+    const struct engine_config_label_builder *b = &in->builder;
+    GS_AUTO_ERROR struct gs_error *err = timed
+                                             ? tsdb_series_get(in->db, b->items, b->len, &k->at)
+                                             : tsdb_group_slot(in->group, b->items, b->len, &k->at);
+    if (!err) {
+        k->kind = timed ? LINE_TIMED : LINE_SLOT;
+    } else if (gs_error_code(err) == GS_ELIMIT) {
+        p->full = true;
+    } else if (gs_error_code(err) == GS_EINVAL) {
+        k->kind = LINE_DROPPED;
+        scrape_refused_add(&p->refused, 1, l->identity, gs_error_message(err));
+    } else {
+        return GS_TAKE(err);
+    }
+    return NULL;
+}
+
 // Parses the labels, relabels them and finds the series in the store.
 static struct gs_error *resolve_line(struct ingestion *p, const struct metrics_line *l, bool timed,
                                      struct line *k)
@@ -299,6 +325,12 @@ static struct gs_error *resolve_line(struct ingestion *p, const struct metrics_l
     const struct metrics_label *labels;
     size_t n;
     struct gs_error *err = metrics_reader_labels(in->reader, l, &labels, &n);
+    if (err && gs_error_code(err) == GS_ELIMIT) {
+        k->kind = LINE_DROPPED;
+        scrape_refused_add(&p->refused, 1, l->identity, gs_error_message(err));
+        gs_error_free(err);
+        return NULL;
+    }
     if (err) { // the line has no sample
         p->scraped--;
         return err;
@@ -312,20 +344,15 @@ static struct gs_error *resolve_line(struct ingestion *p, const struct metrics_l
     err = scrape_sample_labels_check(in->cfg, b);
     if (err || over_limit(p))
         return err;
-    err = timed ? tsdb_series_get(in->db, b->items, b->len, &k->at)
-                : tsdb_group_slot(in->group, b->items, b->len, &k->at);
-    if (err && gs_error_code(err) != GS_ELIMIT)
+    err = find_series(p, l, timed, k);
+    if (err)
         return err;
-    if (!err)
-        k->kind = timed ? LINE_TIMED : LINE_SLOT;
     if (k->kind == LINE_TIMED && !in->has_timed) {
         in->has_timed = true;
         in->changes = tsdb_changes_end(in->db);
     }
-    if (!err && !timed && in->timed.n)
+    if (k->kind == LINE_SLOT && in->timed.n)
         saw_untimed(p, b);
-    p->full = p->full || err;
-    gs_error_free(err);
     return NULL;
 }
 
@@ -446,7 +473,12 @@ static struct gs_error *read_body(struct ingestion *p, struct gs_slice body,
                                   enum metrics_format format)
 {
     static const struct metrics_limits limits = {
-        .max_line = MAX_LINE, .max_labels = MAX_LABELS, .max_samples = MAX_SAMPLES};
+        .max_line = MAX_LINE,
+        .skip_over_limits = true,
+        .max_labels = MAX_LABELS,
+        .max_samples = MAX_SAMPLES,
+    };
+    struct gs_slice first_long;
     struct scrape_ingest *in = p->in;
     metrics_reader_start(in->reader, body, format, &limits);
     for (;;) {
@@ -466,6 +498,9 @@ static struct gs_error *read_body(struct ingestion *p, struct gs_slice body,
             return err;
     }
     p->whole = true;
+    size_t n_long = metrics_reader_skipped(in->reader, &first_long);
+    if (n_long)
+        scrape_refused_add(&p->refused, n_long, first_long, "the line is longer than 1 MiB");
     if (p->limit)
         return gs_error_new(GS_ELIMIT, "sample limit exceeded");
     // A partial scrape must not end the series that it lacks.
@@ -632,6 +667,8 @@ struct gs_error *scrape_ingest_text(struct scrape_ingest *in, struct gs_slice bo
         in->changes = tsdb_changes_end(in->db);
     if (in->go_on)
         tsdb_isolation_end(in->db, &hold);
+    in->counts.series_refused += p.refused.n;
+    scrape_refused_finish(&p.refused, &in->target, &in->refused_logged_ns);
     ingestion_finish(&p);
     release_scratch(in);
     return err;

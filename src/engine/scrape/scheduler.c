@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/fiber.h"
 #include "base/mem.h"
+#include "base/turn.h"
 
 struct scrape_scheduler {
     TAILQ_HEAD(, scrape_task) paused;
@@ -90,7 +91,7 @@ void scrape_scheduler_start(struct scrape_scheduler *s, struct scrape_task *t)
 
 bool scrape_task_yield(struct scrape_task *t)
 {
-    if (t->fiber && !t->canceled && gs_mono_ns() - t->begun_ns >= GS_TURN_NS)
+    if (t->fiber && !t->canceled && gs_mono_ns() - t->begun_ns >= gs_turn_ns())
         gs_fiber_pause(t->fiber);
     return !t->canceled;
 }

@@ -71,7 +71,8 @@ struct scrape_ingest_counts {
     size_t scraped, post_relabeling, series_added;
     // Since the start; prometheus_target_scrapes_sample_…_total.
     uint64_t duplicates, out_of_order, limit_failures, exemplars_out_of_order;
-    size_t known; // cached identities
+    uint64_t series_refused; // since the start: over a limit of one series
+    size_t known;            // cached identities
 };
 void scrape_ingest_counts(const struct scrape_ingest *in, struct scrape_ingest_counts *ret);
 const struct scrape_metadata *scrape_ingest_metadata(const struct scrape_ingest *in);

@@ -61,6 +61,18 @@ void scrape_sample_labels_merge(const struct scrape_sample_target *target, bool 
 struct gs_error *scrape_sample_labels_check(const struct engine_config_scrape_config *cfg,
                                             const struct engine_config_label_builder *b);
 
+// --- series over a limit of one series ---
+
+// Those of a scrape. Lines are cached, so a target has the same series among them once.
+struct scrape_refused {
+    size_t n;
+    char *first; // its beginning, and why
+};
+void scrape_refused_add(struct scrape_refused *r, size_t n, struct gs_slice first, const char *why);
+// Logs them, at most each minute (logged_ns: of the target), and frees the text.
+void scrape_refused_finish(struct scrape_refused *r, const struct scrape_sample_target *target,
+                           int64_t *logged_ns);
+
 // --- samples with timestamps ---
 // Samples with explicit timestamps. They are not part of the target's group, so their series do not
 // end automatically. With track_timestamps_staleness, series that are no longer exposed end.

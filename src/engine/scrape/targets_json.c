@@ -321,7 +321,7 @@ bool scrape_manager_find_metadata(const struct scrape_manager *m, struct gs_slic
 
 struct totals {
     size_t pools;
-    uint64_t duplicates, out_of_order, limit_failures, exemplars_out_of_order;
+    uint64_t duplicates, out_of_order, limit_failures, exemplars_out_of_order, series_refused;
 };
 
 static void add_totals(void *arg, const struct scrape_job *j, const struct scrape_target *t)
@@ -334,6 +334,7 @@ static void add_totals(void *arg, const struct scrape_job *j, const struct scrap
     sum->out_of_order += c.out_of_order;
     sum->exemplars_out_of_order += c.exemplars_out_of_order;
     sum->limit_failures += c.limit_failures;
+    sum->series_refused += c.series_refused;
 }
 
 static void add_job_totals(void *arg, const struct scrape_job *j)
@@ -378,5 +379,8 @@ void scrape_manager_write_metrics(const struct scrape_manager *m, struct gs_buf 
               (double)t.exemplars_out_of_order);
     write_one(out, "prometheus_target_scrapes_exceeded_sample_limit_total", METRICS_COUNTER,
               "Scrapes that failed at a limit.", (double)t.limit_failures);
+    write_one(out, "gpuscale_scrapes_refused_series_total", METRICS_COUNTER,
+              "Series of targets that are left out because they exceed a limit of one series.",
+              (double)t.series_refused);
     write_one(out, "gpuscale_scrapes_total", METRICS_COUNTER, "Scrapes done.", (double)m->scrapes);
 }

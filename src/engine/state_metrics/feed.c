@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/timer.h"
 #include "engine/scrape/scrape.h"
+#include "metrics/write.h"
 
 enum { DEFAULT_INTERVAL_MS = 1000 };
 
@@ -53,6 +54,15 @@ struct gs_error *state_metrics_feed_new(uv_loop_t *loop, struct tsdb *db,
     gs_timer_repeat(f->timer, on_feed_timer, interval, interval);
     *ret = f;
     return NULL;
+}
+
+void state_metrics_feed_write_metrics(const struct state_metrics_feed *f, struct gs_buf *out)
+{
+    static const char name[] = "gpuscale_kube_state_incomplete_objects";
+    metrics_write_family(out, name, METRICS_GAUGE,
+                         "Kubernetes objects whose series are shortened to the limits of one "
+                         "object.");
+    metrics_write_sample(out, name, NULL, 0, (double)state_metrics_incomplete_objects(f->state));
 }
 
 void state_metrics_feed_free(struct state_metrics_feed *f)

@@ -60,6 +60,7 @@ struct state_metrics {
     struct state_metrics_allow allow[STATE_METRICS_N_RESOURCES];
     uint64_t version, written;
     struct gs_buf text;
+    struct state_metrics_incomplete *incomplete;
     // Pools, GPUs and starts, if pods and nodes are watched.
     struct inspect_metrics *inspection;
     uint64_t inspected;   // the version of inspection_text
@@ -200,6 +201,7 @@ struct gs_error *state_metrics_new(uv_loop_t *loop, struct kube_client *client,
     const char *list = cfg && cfg->resources ? cfg->resources : STATE_METRICS_DEFAULT_RESOURCES;
     struct state_metrics *s = gs_alloc(sizeof(*s));
     s->version = 1;
+    s->incomplete = state_metrics_incomplete_new();
     struct gs_error *err = parse_allowlist(s, allow);
     if (!err)
         err = watch_resource(s, loop, client, list);
@@ -226,6 +228,7 @@ void state_metrics_free(struct state_metrics *s)
         free(s->allow[i].names);
     }
     inspect_metrics_free(s->inspection);
+    state_metrics_incomplete_free(s->incomplete);
     gs_buf_finish(&s->inspection_text);
     gs_buf_finish(&s->text);
     free(s);
@@ -247,8 +250,13 @@ static void write_families(struct state_metrics *s, size_t resource,
             .out = &s->text, .family = f->name, .field = &f->field, .allow = &s->allow[resource]};
         metrics_write_family(&s->text, f->name, f->type, f->help);
         const json_t *obj;
-        for (size_t pos = 0; (obj = kube_cache_next(s->caches[resource], &pos));)
+        for (size_t pos = 0; (obj = kube_cache_next(s->caches[resource], &pos));) {
+            state_metrics_next_object(&w);
             f->write(&w, obj);
+            if (w.cut)
+                state_metrics_incomplete_add(s->incomplete, resources[resource].name, obj, f->name,
+                                             w.cut);
+        }
     }
 }
 
@@ -289,6 +297,7 @@ struct gs_slice state_metrics_text(struct state_metrics *s)
         return gs_buf_slice(&s->text);
     bool current = inspect_state(s);
     gs_buf_clear(&s->text);
+    state_metrics_incomplete_begin(s->incomplete);
     for (size_t i = 0; i < STATE_METRICS_N_RESOURCES; i++) {
         if (!s->caches[i] || !kube_cache_synced(s->caches[i]))
             continue;
@@ -299,4 +308,9 @@ struct gs_slice state_metrics_text(struct state_metrics *s)
     if (current)
         s->written = s->version;
     return gs_buf_slice(&s->text);
+}
+
+size_t state_metrics_incomplete_objects(const struct state_metrics *s)
+{
+    return state_metrics_incomplete_count(s->incomplete);
 }

@@ -38,6 +38,8 @@ bool state_metrics_ready(const struct state_metrics *s);
 // Returns the exposition (text 0.0.4). It is regenerated only after a change. Valid until the next
 // call.
 struct gs_slice state_metrics_text(struct state_metrics *s);
+// The number of objects in the last text whose series a limit of one object has shortened.
+size_t state_metrics_incomplete_objects(const struct state_metrics *s);
 
 // --- feed ---
 // Stores the state of Kubernetes objects like scrapes of kube-state-metrics: job
@@ -54,4 +56,6 @@ struct gs_error *state_metrics_feed_new(uv_loop_t *loop, struct tsdb *db,
                                         struct kube_client *client,
                                         const struct state_metrics_feed_config *cfg,
                                         struct state_metrics_feed **ret);
+// Appends the metrics about the feed in the text format.
+void state_metrics_feed_write_metrics(const struct state_metrics_feed *f, struct gs_buf *out);
 void state_metrics_feed_free(struct state_metrics_feed *f); // free it before db

@@ -44,16 +44,23 @@ struct state_metrics_writer {
     const struct state_metrics_field *field; // of the family
     const struct state_metrics_allow *allow; // of the resource
     bool open;                               // labels have been written
+    size_t start;                            // of the open sample in out
+    size_t n;                                // samples of the object in the family
+    const char *cut; // which limit has shortened the series of the object; NULL: none
 };
 
+// Prepares the writer for the samples of another object.
+void state_metrics_next_object(struct state_metrics_writer *w);
+
 // Write a sample: state_metrics_begin, any number of state_metrics_label (empty and NULL values are
-// left out), state_metrics_end.
+// left out, long ones are shortened), state_metrics_end. Samples over the limit of an object are
+// left out.
 void state_metrics_begin(struct state_metrics_writer *w);
 void state_metrics_label(struct state_metrics_writer *w, const char *name, const char *value);
 void state_metrics_end(struct state_metrics_writer *w, double value);
 // 0 or 1
 void state_metrics_flag(struct state_metrics_writer *w, bool on);
-// label_<name> for every allowed label of the object
+// label_<name> for every allowed label of the object, up to the limits of an object
 void state_metrics_object_labels(struct state_metrics_writer *w, const json_t *obj);
 // ends an open sample with metadata.creationTimestamp in seconds; false: absent
 bool state_metrics_seconds(const char *rfc3339, double *ret);
@@ -85,6 +92,18 @@ void state_metrics_write_number(struct state_metrics_writer *w, const json_t *ob
 void state_metrics_write_time(struct state_metrics_writer *w, const json_t *obj);
 void state_metrics_write_labels(struct state_metrics_writer *w, const json_t *obj);
 void state_metrics_write_owner(struct state_metrics_writer *w, const json_t *obj);
+
+// --- objects over a limit ---
+
+struct state_metrics_incomplete;
+struct state_metrics_incomplete *state_metrics_incomplete_new(void);
+void state_metrics_incomplete_free(struct state_metrics_incomplete *i);
+// Starts a new text. Objects that are in none of its families are forgotten.
+void state_metrics_incomplete_begin(struct state_metrics_incomplete *i);
+// Counts the object once, and logs it if it was not in the last text.
+void state_metrics_incomplete_add(struct state_metrics_incomplete *i, const char *resource,
+                                  const json_t *obj, const char *family, const char *why);
+size_t state_metrics_incomplete_count(const struct state_metrics_incomplete *i);
 
 struct state_metrics_family {
     const char *name, *help;

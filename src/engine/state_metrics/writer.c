@@ -4,11 +4,26 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "codec/encoding.h"
 #include "kube/quantity.h"
 #include "metrics/write.h"
 
+// Limits of the series of one object. Objects of real clusters are far below them. A series within
+// them is within the limits of the store, and of the reader that reads this text.
+#define MAX_SAMPLES      ((size_t)1000) // in one family
+#define MAX_VALUE        ((size_t)4096) // bytes of a label's value
+#define MAX_LABELS       ((size_t)200)  // label_*
+#define MAX_LABELS_BYTES ((size_t)40 << 10)
+
+void state_metrics_next_object(struct state_metrics_writer *w)
+{
+    w->n = 0;
+    w->cut = NULL;
+}
+
 void state_metrics_begin(struct state_metrics_writer *w)
 {
+    w->start = w->out->len;
     gs_buf_add_str(w->out, w->family);
     w->open = false;
 }
@@ -17,11 +32,16 @@ void state_metrics_label(struct state_metrics_writer *w, const char *name, const
 {
     if (!value || !*value)
         return;
+    struct gs_slice shown = gs_slice_of(value);
+    if (shown.len > MAX_VALUE) {
+        shown.len = codec_utf8_valid_prefix(gs_slice_make(value, MAX_VALUE));
+        w->cut = "a value of more than 4,096 bytes is shortened";
+    }
     gs_buf_add_char(w->out, w->open ? ',' : '{');
     w->open = true;
     gs_buf_add_str(w->out, name);
     gs_buf_add_str(w->out, "=\"");
-    metrics_write_label_value(w->out, gs_slice_of(value));
+    metrics_write_label_value(w->out, shown);
     gs_buf_add_char(w->out, '"');
 }
 
@@ -31,6 +51,10 @@ void state_metrics_end(struct state_metrics_writer *w, double value)
     gs_buf_add_str(w->out, w->open ? "} " : " ");
     gs_buf_add_str(w->out, gs_format_double(value, text));
     gs_buf_add_char(w->out, '\n');
+    if (++w->n > MAX_SAMPLES) {
+        w->out->len = w->start;
+        w->cut = "only its first 1,000 series are stored";
+    }
 }
 
 void state_metrics_flag(struct state_metrics_writer *w, bool on)
@@ -97,6 +121,43 @@ static int compare_shown(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
+static bool contains(const struct shown *list, size_t n, const char *name)
+{
+    const struct shown key = {.name = (char *)name};
+    return bsearch(&key, list, n, sizeof(*list), compare_shown) != NULL;
+}
+
+// The label of a key whose converted name other keys have, too: with the suffix _conflict1,
+// _conflict2 …, except where another key has that name.
+static char *conflicting_name(const struct shown *list, size_t n, const char *name, size_t *number)
+{
+    char *out = NULL;
+    do {
+        free(out);
+        out = gs_format("%s_conflict%zu", name, ++*number);
+    } while (contains(list, n, out));
+    return out;
+}
+
+static void write_shown(struct state_metrics_writer *w, const struct shown *list, size_t n)
+{
+    size_t bytes = 0, number = 0;
+    for (size_t i = 0; i < n; i++) {
+        bool after = i > 0 && gs_streq(list[i - 1].name, list[i].name);
+        bool before = i + 1 < n && gs_streq(list[i + 1].name, list[i].name);
+        if (!after)
+            number = 0;
+        GS_AUTO_FREE char *name = after || before ? conflicting_name(list, n, list[i].name, &number)
+                                                  : gs_strdup(list[i].name);
+        bytes += strlen(name) + strlen(list[i].value);
+        if (i == MAX_LABELS || bytes > MAX_LABELS_BYTES) {
+            w->cut = "the object has too many labels, the last ones are left out";
+            return;
+        }
+        state_metrics_label(w, name, list[i].value);
+    }
+}
+
 void state_metrics_object_labels(struct state_metrics_writer *w, const json_t *obj)
 {
     json_t *labels = codec_json_get(obj, "metadata", "labels", NULL), *value;
@@ -108,19 +169,7 @@ void state_metrics_object_labels(struct state_metrics_writer *w, const json_t *o
             list[n++] = (struct shown){prometheus_name(key), json_string_value(value)};
     }
     qsort(list, n, sizeof(*list), compare_shown);
-    // Keys with the same converted name get the suffixes _conflict1, _conflict2 ….
-    for (size_t i = 0; i < n;) {
-        size_t same = i + 1;
-        while (same < n && gs_streq(list[same].name, list[i].name))
-            same++;
-        for (size_t k = i; k < same; k++) {
-            GS_AUTO_FREE char *name = same == i + 1
-                                          ? gs_strdup(list[k].name)
-                                          : gs_format("%s_conflict%zu", list[k].name, k - i + 1);
-            state_metrics_label(w, name, list[k].value);
-        }
-        i = same;
-    }
+    write_shown(w, list, n);
     for (size_t i = 0; i < n; i++)
         free(list[i].name);
     free(list);

@@ -12,6 +12,7 @@
 #define MAX_GENERATED_PREFIX  58
 #define GENERATED_SUFFIX      5
 #define MAX_ANNOTATIONS_BYTES 262144
+#define MAX_MANAGERS          1000 // field managers of an object
 
 static void random_bytes(unsigned char *out, size_t len)
 {
@@ -233,6 +234,14 @@ static void validate_owners(const json_t *owners, struct kube_field_errors *erro
         }
 }
 
+// Each write reads and writes the fields of all managers.
+static void validate_managers(const json_t *managers, struct kube_field_errors *errors)
+{
+    if (json_array_size(managers) > MAX_MANAGERS)
+        kube_field_error(errors, "FieldValueTooMany", "metadata.managedFields", NULL,
+                         "must have at most %d items", MAX_MANAGERS);
+}
+
 void local_api_meta_validate(const struct local_api_request *r, const json_t *obj,
                              struct kube_field_errors *errors)
 {
@@ -242,6 +251,7 @@ void local_api_meta_validate(const struct local_api_request *r, const json_t *ob
     local_api_validate_labels(json_object_get(meta, "labels"), "metadata.labels", errors);
     validate_annotations(json_object_get(meta, "annotations"), errors);
     validate_owners(json_object_get(meta, "ownerReferences"), errors);
+    validate_managers(json_object_get(meta, "managedFields"), errors);
 }
 
 json_t *local_api_check_namespace(const struct local_api_request *r, const char *ns)

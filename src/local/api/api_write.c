@@ -30,15 +30,27 @@ json_t *local_api_store(const struct local_api_request *r, json_t *obj, json_t *
     return NULL;
 }
 
+static json_t *too_large(void)
+{
+    GS_AUTO_FREE char *text =
+        gs_format("Request entity too large: limit is %zu bytes for an object", MAX_OBJECT_BYTES);
+    return kube_status_failure(413, "RequestEntityTooLarge", text, NULL);
+}
+
 static json_t *check_size(const json_t *obj)
 {
     size_t size = json_dumpb(obj, NULL, 0, JSON_COMPACT | JSON_ENCODE_ANY);
 
-    if (size <= MAX_OBJECT_BYTES)
-        return NULL;
-    GS_AUTO_FREE char *text =
-        gs_format("Request entity too large: limit is %zu bytes for an object", MAX_OBJECT_BYTES);
-    return kube_status_failure(413, "RequestEntityTooLarge", text, NULL);
+    return size <= MAX_OBJECT_BYTES ? NULL : too_large();
+}
+
+// The defaults of a definition can make an object many thousand times larger, so they end at the
+// size of an object.
+static json_t *set_custom_defaults(const struct local_api_request *r, json_t *obj)
+{
+    bool fits = !r->res->custom || local_api_custom_default(r->res->custom, obj, MAX_OBJECT_BYTES);
+
+    return fits ? NULL : too_large();
 }
 
 static json_t *validate(const struct local_api_request *r, const json_t *obj, const json_t *old)
@@ -145,8 +157,9 @@ static json_t *create_object(const struct local_api_request *r, json_t *obj, jso
         json_object_del(stored, "status");
     if (r->res->set_defaults)
         r->res->set_defaults(stored, NULL);
-    if (r->res->custom)
-        local_api_custom_default(r->res->custom, stored);
+    status = set_custom_defaults(r, stored);
+    if (status)
+        return status;
     if (r->res->complete)
         r->res->complete(r, stored, NULL);
     status = local_api_admit(r, stored);
@@ -298,8 +311,9 @@ json_t *local_api_replace(const struct local_api_request *r, const json_t *old, 
     // Defaults carry a namespace's spec over, which is just what finalize changes.
     if (r->res->set_defaults && !gs_streq(r->sub, "finalize"))
         r->res->set_defaults(obj, before);
-    if (r->res->custom)
-        local_api_custom_default(r->res->custom, obj);
+    status = set_custom_defaults(r, obj);
+    if (status)
+        return status;
     if (r->res->complete)
         r->res->complete(r, obj, before);
     count_generation(r, before, obj);
@@ -444,7 +458,7 @@ json_t *local_api_patch(const struct local_api_request *r)
     CODEC_AUTO_JSON json_t *before = json_incref(old->tree);
     CODEC_AUTO_JSON json_t *served = local_api_to_served(r, before);
     const struct kube_type *type = kube_schema_find(kube_api_version(served), r->res->kind);
-    json_t *status = local_api_apply_patch(r, type, served, &patched);
+    json_t *status = local_api_apply_patch(r, type && type->custom ? NULL : type, served, &patched);
     if (!status)
         status = local_api_check_object(r, patched);
     if (!status)

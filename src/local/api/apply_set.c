@@ -91,33 +91,48 @@ void local_api_fields_add(json_t *set, const json_t *other)
         local_api_fields_add(local_api_fields_child(set, key), child);
 }
 
+// Removes the member `key` of both.
+static void remove_member(json_t *set, const json_t *other, const char *key)
+{
+    json_t *mine = json_object_get(set, key);
+    const json_t *child = json_object_get(other, key);
+
+    if (!mine || !child)
+        return;
+    if (strcmp(key, ".") != 0)
+        local_api_fields_remove(mine, child);
+    if (json_object_size(mine) == 0) // also "."
+        json_object_del(set, key);
+}
+
+// Walks the smaller set: an object can have thousands of managers with few fields each, and one
+// change can have thousands of fields.
 void local_api_fields_remove(json_t *set, const json_t *other)
 {
     const char *key;
     json_t *child;
+    void *next;
 
-    json_object_foreach ((json_t *)other, key, child) {
-        json_t *mine = json_object_get(set, key);
-        if (strcmp(key, ".") == 0)
-            json_object_del(set, ".");
-        else if (mine)
-            local_api_fields_remove(mine, child);
-    }
-    local_api_fields_tidy(set);
+    if (json_object_size(set) < json_object_size(other))
+        json_object_foreach_safe (set, next, key, child)
+            remove_member(set, other, key);
+    else
+        json_object_foreach ((json_t *)other, key, child)
+            remove_member(set, other, key);
 }
 
 json_t *local_api_fields_common(const json_t *a, const json_t *b)
 {
     json_t *set = json_object();
+    const json_t *walked = json_object_size(a) < json_object_size(b) ? a : b;
     const char *key;
     json_t *child;
 
-    json_object_foreach ((json_t *)a, key, child) {
-        const json_t *other = json_object_get(b, key);
-        if (!other)
+    json_object_foreach ((json_t *)walked, key, child) {
+        const json_t *p = json_object_get(a, key), *q = json_object_get(b, key);
+        if (!p || !q)
             continue;
-        json_t *common =
-            strcmp(key, ".") == 0 ? json_object() : local_api_fields_common(child, other);
+        json_t *common = strcmp(key, ".") == 0 ? json_object() : local_api_fields_common(p, q);
         if (strcmp(key, ".") == 0 || json_object_size(common) > 0)
             json_object_set(set, key, common);
         json_decref(common);

@@ -155,9 +155,9 @@ void local_api_custom_prune(const struct local_api_custom *c, json_t *obj, json_
         local_api_schema_prune(c->schema, obj, ret_unknown);
 }
 
-void local_api_custom_default(const struct local_api_custom *c, json_t *obj)
+bool local_api_custom_default(const struct local_api_custom *c, json_t *obj, size_t max_bytes)
 {
-    local_api_schema_default(c->schema, obj);
+    return local_api_schema_default(c->schema, obj, max_bytes);
 }
 
 void local_api_custom_validate(const struct local_api_custom *c, const json_t *obj,

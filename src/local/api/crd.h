@@ -27,7 +27,7 @@ const json_t *local_api_custom_scale(const struct local_api_custom *c);
 bool local_api_custom_is_terminating(const struct local_api_custom *c);
 // Adds a problem to `wrong` (an array of strings) for each unknown field that pruning removed.
 void local_api_custom_prune(const struct local_api_custom *c, json_t *obj, json_t *ret_unknown);
-void local_api_custom_default(const struct local_api_custom *c, json_t *obj);
+bool local_api_custom_default(const struct local_api_custom *c, json_t *obj, size_t max_bytes);
 void local_api_custom_validate(const struct local_api_custom *c, const json_t *obj,
                                struct kube_field_errors *errors);
 
@@ -64,7 +64,7 @@ void local_api_schema_check(const json_t *schema, const char *path,
 // Removes the fields that the schema lacks, except metadata, apiVersion and kind of the object and
 // of embedded objects. ret_unknown gets a text for each.
 void local_api_schema_prune(const json_t *schema, json_t *obj, json_t *ret_unknown);
-void local_api_schema_default(const json_t *schema, json_t *obj);
+bool local_api_schema_default(const json_t *schema, json_t *obj, size_t max_bytes);
 
 // --- crd_validate.c: values against schemas ---
 

@@ -99,9 +99,27 @@ void local_api_schema_prune(const json_t *schema, json_t *obj, json_t *ret_unkno
 
 // --- defaults ---
 
-static void set_defaults(const json_t *schema, json_t *value, unsigned depth);
+struct defaulting {
+    size_t room; // bytes of JSON that may still be added
+    bool full;
+};
 
-static void default_object(const json_t *schema, json_t *value, unsigned depth)
+static void set_defaults(struct defaulting *d, const json_t *schema, json_t *value, unsigned depth);
+
+static void add_default(struct defaulting *d, json_t *object, const char *key,
+                        const json_t *fallback)
+{
+    size_t size = strlen(key) + json_dumpb(fallback, NULL, 0, JSON_COMPACT | JSON_ENCODE_ANY);
+
+    d->full = d->full || size > d->room;
+    if (d->full)
+        return;
+    d->room -= size;
+    json_object_set_new(object, key, json_deep_copy(fallback));
+}
+
+static void default_object(struct defaulting *d, const json_t *schema, json_t *value,
+                           unsigned depth)
 {
     const json_t *properties = json_object_get(schema, "properties");
     const json_t *additional = json_object_get(schema, "additionalProperties");
@@ -112,32 +130,35 @@ static void default_object(const json_t *schema, json_t *value, unsigned depth)
         const json_t *fallback = json_object_get(of_member, "default");
         member = json_object_get(value, key);
         if (fallback && (!member || (json_is_null(member) && !is_true(of_member, "nullable"))))
-            json_object_set_new(value, key, json_deep_copy(fallback));
-        set_defaults(of_member, json_object_get(value, key), depth + 1);
+            add_default(d, value, key, fallback);
+        set_defaults(d, of_member, json_object_get(value, key), depth + 1);
     }
     if (json_is_object(additional))
         json_object_foreach (value, key, member)
             if (!json_object_get(properties, key))
-                set_defaults(additional, member, depth + 1);
+                set_defaults(d, additional, member, depth + 1);
 }
 
-static void set_defaults(const json_t *schema, json_t *value, unsigned depth)
+static void set_defaults(struct defaulting *d, const json_t *schema, json_t *value, unsigned depth)
 {
     size_t i;
     json_t *item;
 
-    if (depth > CODEC_JSON_MAX_DEPTH || !json_is_object(schema))
+    if (d->full || depth > CODEC_JSON_MAX_DEPTH || !json_is_object(schema))
         return;
     if (json_is_object(value))
-        default_object(schema, value, depth);
+        default_object(d, schema, value, depth);
     else if (json_is_array(value))
         json_array_foreach (value, i, item)
-            set_defaults(json_object_get(schema, "items"), item, depth + 1);
+            set_defaults(d, json_object_get(schema, "items"), item, depth + 1);
 }
 
-void local_api_schema_default(const json_t *schema, json_t *obj)
+bool local_api_schema_default(const json_t *schema, json_t *obj, size_t max_bytes)
 {
-    set_defaults(schema, obj, 0);
+    struct defaulting d = {.room = max_bytes};
+
+    set_defaults(&d, schema, obj, 0);
+    return !d.full;
 }
 
 // --- rules of schemas ---

@@ -81,7 +81,7 @@ json_t *local_api_store_version_tree(const struct local_api_store_version *v)
     if (v->tree)
         return json_incref(v->tree);
     GS_AUTO_ERROR struct gs_error *err =
-        codec_json_parse(gs_slice_make(v->text, v->text_len), false, &tree);
+        codec_json_parse_accepted(gs_slice_make(v->text, v->text_len), &tree);
     return err ? json_object() : tree;
 }
 
@@ -361,7 +361,7 @@ static void load_row(void *arg, const char *bucket, const char *ns, const char *
     struct local_api_store *s = arg;
     json_t *tree = NULL;
 
-    GS_AUTO_ERROR struct gs_error *err = codec_json_parse(body, false, &tree);
+    GS_AUTO_ERROR struct gs_error *err = codec_json_parse_accepted(body, &tree);
     if (err || !json_is_object(tree)) {
         gs_warn("store", "%s \"%s\": cannot be read, left out: %s", bucket, name,
                 err ? gs_error_message(err) : "not an object");

@@ -8,11 +8,15 @@
 #include "base/clock.h"
 #include "base/hmap.h"
 #include "base/mem.h"
+#include "diagnosis/diagnosis.h"
 #include "kube/object.h"
 #include "local/controllers/controllers_private.h"
 #include "local/pod.h"
 #include "local/workqueue.h"
 #include "nodes/scheduling.h"
+
+// A new pod has this long to be noticed by the scheduler that it names.
+#define UNHEEDED_MS 6000
 
 // A condition that changes for many pending pods at once is written in portions.
 #define MAX_LEFT_PENDING 64
@@ -35,6 +39,8 @@ struct local_scheduler {
     struct local_workqueue *queue; // of the one key "pass"
     struct gs_hmap *devices;       // struct controllers_filter_devices by node name
     struct gs_hmap *assumed;       // by pod uid
+    struct gs_hmap *unheeded; // uid of a pod that no scheduler takes, and has an event -> its key
+    const json_t *pools;      // borrowed; NULL: not known
 };
 
 struct pass {
@@ -43,7 +49,8 @@ struct pass {
     struct nodes_snapshot *nodes;
     const json_t **pending;
     size_t n_pending, pending_cap;
-    size_t n_left_pending; // conditions written by this cycle
+    size_t n_left_pending;        // conditions written by this cycle
+    json_t *all_nodes, *all_pods; // for diagnoses; NULL: not needed yet
 };
 
 // --- assumed pods ---
@@ -97,12 +104,88 @@ static void drop_settled(struct local_scheduler *s)
     }
 }
 
+// --- why a pod waits ---
+
+static const json_t *objects_of(json_t **kept, const struct kube_cache *cache)
+{
+    size_t pos = 0;
+    if (*kept)
+        return *kept;
+    *kept = json_array();
+    for (const json_t *o; (o = kube_cache_next(cache, &pos));)
+        json_array_append(*kept, (json_t *)o);
+    return *kept;
+}
+
+static bool diagnose(struct pass *p, const json_t *pod, struct diagnosis *ret)
+{
+    const struct diagnosis_input in = {.pod = pod,
+                                       .nodes = objects_of(&p->all_nodes, p->s->cluster->nodes),
+                                       .pods = objects_of(&p->all_pods, p->s->cluster->pods),
+                                       .pools = p->s->pools,
+                                       .now_ms = gs_unix_ms()};
+    return diagnosis_of(&in, ret);
+}
+
+// Kubernetes' message and, if waiting does not help, why. conditions: what the pod will have.
+static void tell(struct pass *p, const json_t *pod, json_t *conditions, const char *message)
+{
+    DIAGNOSIS_AUTO struct diagnosis d = {0};
+    CODEC_AUTO_JSON json_t *next = json_copy((json_t *)pod);
+    json_object_set_new(next, "status",
+                        json_pack("{s:s, s:O}", "phase", "Pending", "conditions", conditions));
+    if (diagnose(p, next, &d) && diagnosis_lasts(d.cause) && strcmp(d.text, message) != 0)
+        kube_event(p->s->recorder, pod, "Warning", "FailedScheduling",
+                   "%s Cause: %s. What to do: %s.", message, d.text, d.remedy);
+    else
+        kube_event(p->s->recorder, pod, "Warning", "FailedScheduling", "%s", message);
+}
+
+// A pod that asks for another scheduler. If that one does not run, nothing else says so.
+static void take_unheeded(struct pass *p, const json_t *pod)
+{
+    const char *uid = kube_uid(pod);
+    int64_t now = gs_unix_ms();
+    int64_t age =
+        now - local_time_ms(codec_json_get(pod, "metadata", "creationTimestamp", NULL), now);
+    if (!uid || kube_condition(pod, "PodScheduled") || gs_hmap_get_str(p->s->unheeded, uid))
+        return;
+    DIAGNOSIS_AUTO struct diagnosis d = {0};
+    if (diagnose(p, pod, &d) && d.cause == DIAGNOSIS_SCHEDULER) {
+        gs_hmap_put_str(p->s->unheeded, uid, kube_key(pod));
+        kube_event(p->s->recorder, pod, "Warning", "FailedScheduling", "%s. What to do: %s.",
+                   d.text, d.remedy);
+    } else if (age < UNHEEDED_MS) {
+        local_reconcile_requeue(p->work, UNHEEDED_MS - age);
+    }
+}
+
+static void forget_unheeded(struct local_scheduler *s)
+{
+    size_t pos = 0;
+    struct gs_slice uid;
+    void *key;
+    CODEC_AUTO_JSON json_t *gone = json_array();
+    while (gs_hmap_next(s->unheeded, &pos, &uid, &key)) {
+        GS_AUTO_FREE char *ns = gs_strndup(key, strcspn(key, "/"));
+        const json_t *pod = kube_cache_get(s->cluster->pods, ns, strchr(key, '/') + 1);
+        if (!pod || !gs_slice_eq(uid, gs_slice_of(kube_uid(pod))))
+            json_array_append_new(gone, json_stringn(uid.data, uid.len));
+    }
+    size_t i;
+    json_t *id;
+    json_array_foreach (gone, i, id)
+        free(gs_hmap_remove_str(s->unheeded, json_string_value(id)));
+}
+
 // --- the state of the nodes ---
 
 static void pass_finish(struct pass *p)
 {
     nodes_snapshot_free(p->nodes);
     free(p->pending);
+    json_decref(p->all_nodes);
+    json_decref(p->all_pods);
 }
 
 static void use_devices(struct pass *p, const char *node, const json_t *gpus)
@@ -133,8 +216,12 @@ static void take_pod(struct pass *p, const json_t *pod)
         return;
     }
     const char *uid = kube_uid(pod);
-    if (kube_is_deleting(pod) || !wants_us(pod) || !uid || gs_hmap_get_str(p->s->assumed, uid))
+    if (kube_is_deleting(pod) || !uid || gs_hmap_get_str(p->s->assumed, uid))
         return;
+    if (!wants_us(pod)) {
+        take_unheeded(p, pod);
+        return;
+    }
     gs_grow(&p->pending, &p->pending_cap, p->n_pending, sizeof(*p->pending));
     p->pending[p->n_pending++] = pod;
 }
@@ -248,7 +335,7 @@ static void leave_pending(struct pass *p, const json_t *pod, const char *reason,
     local_reconcile_patch(p->work, KUBE_PODS, kube_namespace(pod), kube_name(pod), "status", patch,
                           NULL, NULL);
     if (gs_streq(reason, "Unschedulable"))
-        kube_event(p->s->recorder, pod, "Warning", "FailedScheduling", "%s", message);
+        tell(p, pod, conditions, message);
 }
 
 // --- one pod ---
@@ -311,6 +398,7 @@ static void run_pass(void *arg, struct local_reconcile *w, const char *ns, const
     }
     GS_CLEANUP(pass_finish) struct pass p;
     drop_settled(s);
+    forget_unheeded(s);
     pass_init(&p, s, w);
     for (size_t i = 0; i < p.n_pending; i++)
         schedule(&p, p.pending[i]);
@@ -345,6 +433,7 @@ struct local_scheduler *controllers_scheduler_new(struct local_cluster *c,
     s->cluster = c;
     s->recorder = kube_recorder_new(c->client, "default-scheduler", NULL);
     s->assumed = gs_hmap_new(assumed_free);
+    s->unheeded = gs_hmap_new(free);
     s->devices = gs_hmap_new(devices_free);
     s->queue = local_workqueue_new(c->loop, c->client, "scheduler", run_pass, s);
     struct kube_cache_handlers h = {.on_change = changed, .arg = s};
@@ -365,6 +454,11 @@ void controllers_scheduler_set_devices(struct local_scheduler *s, const char *no
     local_workqueue_add(s->queue, NULL, "pass");
 }
 
+void controllers_scheduler_set_pools(struct local_scheduler *s, const json_t *pools)
+{
+    s->pools = pools;
+}
+
 void controllers_scheduler_free(struct local_scheduler *s)
 {
     if (!s)
@@ -374,6 +468,7 @@ void controllers_scheduler_free(struct local_scheduler *s)
     local_workqueue_free(s->queue);
     kube_recorder_free(s->recorder);
     gs_hmap_free(s->assumed);
+    gs_hmap_free(s->unheeded);
     gs_hmap_free(s->devices);
     free(s);
 }

@@ -91,11 +91,11 @@ static struct gs_error *start_session(struct kubelet_exec *e, const struct kubel
     struct kubelet *k = e->stream.k;
     GS_CLEANUP(kubelet_words_finish) struct kubelet_words env = {0};
     char hostname[KUBELET_HOSTNAME_SIZE];
-    for (size_t i = 0; i < c->env.len; i++)
-        kubelet_words_add(&env, c->env.items[i]);
+    for (size_t i = 0; i < c->env.words.len; i++)
+        kubelet_words_add(&env, c->env.words.items[i]);
     // As container runtimes do.
-    if (e->options.tty && !kubelet_env_get(&env, "TERM"))
-        kubelet_env_set(&env, "TERM", "xterm");
+    if (e->options.tty && !kubelet_env_get(&c->env, "TERM"))
+        kubelet_words_add(&env, "TERM=xterm");
     const struct kubelet_session_spec spec = {
         .self_exe = k->self_exe,
         .argv = e->argv.items,

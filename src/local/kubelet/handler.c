@@ -126,7 +126,7 @@ static void start_exec(struct kubelet_handler *h, const json_t *spec)
         kubelet_words_add(&argv, text ? text : "");
         gs_buf_addf(&line, "%s%s", i ? " " : "", text ? text : "");
     }
-    if (!argv.len || !c->env.len || !c->cwd) {
+    if (!argv.len || !c->env.words.len || !c->cwd) {
         finish(h, false, "no command is given");
         return;
     }
@@ -135,7 +135,7 @@ static void start_exec(struct kubelet_handler *h, const json_t *spec)
     struct kubelet_process_spec process = {
         .self_exe = c->worker->k->self_exe,
         .argv = argv.items,
-        .env = c->env.items,
+        .env = c->env.words.items,
         .cwd = c->mounted ? "/" : c->cwd,
         .join = c->mounted ? kubelet_container_pid(c) : 0,
         .hostname = kubelet_worker_hostname(c->worker, hostname),

@@ -23,22 +23,6 @@ struct kubelet_images {
     size_t n_builtin;
 };
 
-void kubelet_words_add(struct kubelet_words *w, const char *word)
-{
-    // Always keeps space for the final NULL.
-    gs_grow(&w->items, &w->cap, w->len + 1, sizeof(*w->items));
-    w->items[w->len++] = gs_strdup(word);
-    w->items[w->len] = NULL;
-}
-
-void kubelet_words_finish(struct kubelet_words *w)
-{
-    for (size_t i = 0; i < w->len; i++)
-        free(w->items[i]);
-    free(w->items);
-    *w = (struct kubelet_words){0};
-}
-
 static bool is_blank(char c)
 {
     return c == ' ' || c == '\t' || c == '\n';

@@ -129,10 +129,12 @@ static void on_change(void *arg, const json_t *old_obj, const json_t *new_obj)
     if (!new_obj || !is_ours(k, new_obj) || kubelet_static_is_leftover(k, new_obj))
         return;
     struct kubelet_worker *w = find_worker(k, new_obj);
+    kubelet_guard_enter(k->guard, kube_uid(new_obj), kube_namespace(new_obj), kube_name(new_obj));
     if (w)
         kubelet_worker_update(w, new_obj);
     else if (!k->stopping)
         gs_hmap_put_str(k->workers, kube_uid(new_obj), kubelet_worker_new(k, new_obj));
+    kubelet_guard_leave(k->guard);
 }
 
 static void each_worker(struct kubelet *k, void (*fn)(struct kubelet_worker *w))
@@ -157,6 +159,7 @@ static void on_synced(void *arg)
 void kubelet_forget(struct kubelet *k, struct kubelet_worker *w)
 {
     gs_hmap_remove_str(k->workers, w->uid);
+    kubelet_guard_forget(k->guard, w->uid);
     kubelet_worker_free(w);
 }
 
@@ -242,7 +245,8 @@ static struct gs_error *open_data_dir(struct kubelet *k, const char *dir)
     if (!k->data_dir)
         return gs_error_errno(errno, "%s", dir);
     k->tools_dir = gs_format("%s/tools", k->data_dir);
-    return lock_data_dir(k);
+    err = lock_data_dir(k);
+    return err ? err : kubelet_guard_open(k->data_dir, &k->guard);
 }
 
 static void copy_config(struct kubelet *k, const struct local_kubelet_config *cfg)
@@ -490,6 +494,7 @@ void kubelet_free(struct kubelet *k)
         leave_first(k);
     }
     kube_recorder_free(k->recorder);
+    kubelet_guard_free(k->guard);
     gs_timer_free(k->stop_timer);
     kubelet_words_finish(&k->extra_env);
     kubelet_words_finish(&k->device_ids);

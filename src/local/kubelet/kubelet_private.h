@@ -9,6 +9,8 @@
 #include "kube/client.h"
 #include "kube/object.h"
 #include "local/kubelet.h"
+#include "local/kubelet/env.h"
+#include "local/kubelet/start_guard.h"
 #include "net/http/http.h"
 
 #include <stdbool.h>
@@ -22,14 +24,6 @@ struct kubelet_container;
 struct kubelet_worker;
 
 // --- images.c: the command of an image on a machine without a container runtime (--image) ---
-
-// NULL-terminated list of owned strings.
-struct kubelet_words {
-    char **items;
-    size_t len, cap;
-};
-void kubelet_words_add(struct kubelet_words *w, const char *word); // copies
-void kubelet_words_finish(struct kubelet_words *w);
 
 // Splits as a POSIX shell does: blanks, '…', "…" (with \" \\ \$ \` inside), backslash. No
 // expansion.
@@ -83,14 +77,6 @@ char *kubelet_find_program(const char *self_exe, const char *name);
 // It contains the variables of the pod's spec and those that replace the isolation that processes
 // of one machine lack (pod IP, GPUs).
 
-// "NAME=value" entries. Setting a name again replaces its value in place.
-void kubelet_env_set(struct kubelet_words *env, const char *name, const char *value);
-const char *kubelet_env_get(const struct kubelet_words *env, const char *name); // NULL: not set
-
-// $(NAME) becomes its value and $$ becomes $. Everything else is unchanged (also $(UNKNOWN)).
-// Caller frees. Source: Kubernetes' third_party/forked/golang/expansion as the API documents it.
-char *kubelet_env_expand(const struct kubelet_words *env, const char *text);
-
 // Keys "configmaps/NAME" and "secrets/NAME" that the container's env and envFrom mention, as
 // members of ret (values null). Fetch them before kubelet_env_add_spec.
 void kubelet_env_references(const json_t *container, json_t *ret);
@@ -104,8 +90,8 @@ struct kubelet_env_context {
 };
 
 // Adds envFrom and env. GS_ENOTFOUND if a required reference is missing, with the kubelet's text
-// ('configmap "x" not found').
-struct gs_error *kubelet_env_add_spec(struct kubelet_words *env,
+// ('configmap "x" not found'). GS_ELIMIT: a variable exceeds a limit of env.h.
+struct gs_error *kubelet_env_add_spec(struct kubelet_env *env,
                                       const struct kubelet_env_context *ctx);
 
 // The parts of it that volumes use, too. The ConfigMap or Secret, NULL if it was not found.
@@ -116,10 +102,6 @@ const char *kubelet_env_field(const struct kubelet_env_context *ctx, const char 
 // Value of a resourceFieldRef of ctx->container. Caller frees.
 char *kubelet_env_resource(const struct kubelet_env_context *ctx, const json_t *ref);
 void kubelet_env_add_reference(json_t *ret, bool secret, const char *name);
-// Replaces $(NAME) as kubelet_env_expand does, and fails if a variable is not set.
-struct gs_error *kubelet_env_expand_strictly(const struct kubelet_words *env, const char *text,
-                                             char **ret);
-
 // The GPUs of a container by LOCAL_ANN_GPUS, in the notation of CUDA and the NVIDIA container tools
 // ("GPU-a,GPU-b"; time slices of one GPU are listed once). "" without GPUs. Caller frees.
 char *kubelet_env_gpus(const json_t *pod, const char *container);
@@ -179,7 +161,7 @@ void kubelet_volumes_pod_changed(struct kubelet_volumes *v);
 bool kubelet_volumes_of_user(const struct kubelet_volumes *v);
 // The mounts of a container (mounts.h), parents before children. env: for subPathExpr.
 struct gs_error *kubelet_volumes_mounts(const struct kubelet_volumes *v, const json_t *container,
-                                        const struct kubelet_words *env, struct kubelet_words *ret);
+                                        const struct kubelet_env *env, struct kubelet_words *ret);
 
 // --- claims.c: PersistentVolumeClaims ---
 struct kubelet_claims;
@@ -328,6 +310,7 @@ struct kubelet {
     struct kubelet_node *node;
     struct kubelet_podresources *podresources;
     struct kubelet_static *statics; // static_pods.c
+    struct kubelet_guard *guard;
     struct kubelet_log_stream *log_streams;
     struct kubelet_stream *streams; // streaming.h
     uint64_t usage_ticks;           // of usage.c: the CPU time of all its containers, their memory
@@ -368,11 +351,11 @@ struct kubelet_container {
     bool has_run;           // an instance was started, possibly by a previous kubelet
     unsigned restart_count; // of the current or last instance
     char *container_id;
-    char *image;              // of the current instance
-    char *failed_image;       // could not be "pulled": no start until the pod's image changes
-    struct kubelet_words env; // of the current instance; probes and hooks use it
-    char *cwd;                // of the current instance
-    bool mounted;             // it has a mount namespace
+    char *image;            // of the current instance
+    char *failed_image;     // could not be "pulled": no start until the pod's image changes
+    struct kubelet_env env; // of the current instance; probes and hooks use it
+    char *cwd;              // of the current instance
+    bool mounted;           // it has a mount namespace
     int64_t started_ms;
     struct kubelet_termination current, last;
     int64_t backoff_ms, backoff_since_ms; // 0: none

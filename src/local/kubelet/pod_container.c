@@ -102,7 +102,7 @@ void kubelet_container_finish(struct kubelet_container *c)
     gs_timer_free(c->timer);
     gs_timer_free(c->sweep);
     free(c->sweep_mark);
-    kubelet_words_finish(&c->env);
+    kubelet_env_finish(&c->env);
     free(c->cwd);
     termination_finish(&c->current);
     termination_finish(&c->last);
@@ -309,6 +309,7 @@ static void on_started(void *arg)
     const json_t *hook = codec_json_get(kubelet_container_spec(c), "lifecycle", "postStart", NULL);
     c->state = KUBELET_RUNNING;
     c->started_ms = gs_unix_ms();
+    kubelet_guard_started(c->worker->k->guard, c->worker->uid);
     if (c->current.set)
         termination_move(&c->last, &c->current);
     set_waiting_text(c, NULL, NULL);

@@ -18,7 +18,7 @@ enum { CONFIG_RETRY_MS = 5000, PULL_BACKOFF_MS = 2000 };
 static const char *const inherited[] = {"PATH",   "HOME", "USER",   "LANG",
                                         "LC_ALL", "TZ",   "TMPDIR", "LD_LIBRARY_PATH"};
 
-static void set_identity(struct kubelet_words *env, const struct kubelet_container *c)
+static void set_identity(struct kubelet_env *env, const struct kubelet_container *c)
 {
     const struct kubelet_worker *w = c->worker;
     kubelet_env_set(env, LOCAL_ENV_POD_UID, w->uid);
@@ -35,7 +35,7 @@ static void set_identity(struct kubelet_words *env, const struct kubelet_contain
 }
 
 // Variables that the image would set.
-static void set_image_env(struct kubelet_words *env, const struct kubelet_container *c)
+static void set_image_env(struct kubelet_env *env, const struct kubelet_container *c)
 {
     const struct kubelet *k = c->worker->k;
     const struct kubelet_substitute *s = kubelet_images_substitute(k->images, c->image);
@@ -63,7 +63,7 @@ static void set_image_env(struct kubelet_words *env, const struct kubelet_contai
 
 // The variables of Kubernetes' Service "kubernetes". Without the token, a program would find a
 // cluster that it cannot use.
-static void set_service_env(struct kubelet_words *env, const struct kubelet *k)
+static void set_service_env(struct kubelet_env *env, const struct kubelet *k)
 {
     if (!k->api_port || !k->mounts_tokens)
         return;
@@ -81,7 +81,7 @@ static void set_service_env(struct kubelet_words *env, const struct kubelet *k)
     }
 }
 
-static void set_base(struct kubelet_words *env, const struct kubelet_container *c)
+static void set_base(struct kubelet_env *env, const struct kubelet_container *c)
 {
     const struct kubelet_worker *w = c->worker;
     const char *hostname = codec_json_str(w->pod, "spec", "hostname", NULL);
@@ -111,15 +111,14 @@ static void set_base(struct kubelet_words *env, const struct kubelet_container *
 
 // A container without GPUs sees none, unless its manifest says otherwise; what the scheduler gave
 // cannot be overridden, since numbers would mean other GPUs here than in a real container.
-static struct gs_error *build_env(struct kubelet_container *c, const json_t *sources,
-                                  struct kubelet_words *ret)
+static struct gs_error *fill_env(struct kubelet_env *env, const struct kubelet_container *c,
+                                 const json_t *sources)
 {
-    struct kubelet_worker *w = c->worker;
+    const struct kubelet_worker *w = c->worker;
     GS_AUTO_FREE char *gpus = kubelet_env_gpus(w->pod, c->name);
-    struct kubelet_words env = {0};
-    set_base(&env, c);
-    kubelet_env_set(&env, "CUDA_VISIBLE_DEVICES", "");
-    kubelet_env_set(&env, "NVIDIA_VISIBLE_DEVICES", "void");
+    set_base(env, c);
+    kubelet_env_set(env, "CUDA_VISIBLE_DEVICES", "");
+    kubelet_env_set(env, "NVIDIA_VISIBLE_DEVICES", "void");
     struct kubelet_env_context ctx = {
         .pod = w->pod,
         .container = kubelet_container_spec(c),
@@ -128,17 +127,25 @@ static struct gs_error *build_env(struct kubelet_container *c, const json_t *sou
         .node = kube_cache_get(w->k->cluster->nodes, NULL, w->k->node_name),
         .sources = sources,
     };
-    struct gs_error *err = kubelet_env_add_spec(&env, &ctx);
-    if (err) {
-        kubelet_words_finish(&env);
-        return err;
-    }
-    set_identity(&env, c);
+    struct gs_error *err = kubelet_env_add_spec(env, &ctx);
+    set_identity(env, c);
     if (*gpus) {
-        kubelet_env_set(&env, "CUDA_VISIBLE_DEVICES", gpus);
-        kubelet_env_set(&env, "NVIDIA_VISIBLE_DEVICES", gpus);
+        kubelet_env_set(env, "CUDA_VISIBLE_DEVICES", gpus);
+        kubelet_env_set(env, "NVIDIA_VISIBLE_DEVICES", gpus);
     }
-    *ret = env;
+    return err ? err : kubelet_env_take_error(env);
+}
+
+// Replaces c->env.
+static struct gs_error *build_env(struct kubelet_container *c, const json_t *sources)
+{
+    GS_CLEANUP(kubelet_env_finish) struct kubelet_env env = {0};
+    struct gs_error *err = fill_env(&env, c, sources);
+    if (err)
+        return err;
+    kubelet_env_finish(&c->env);
+    c->env = env;
+    env = (struct kubelet_env){0};
     return NULL;
 }
 
@@ -288,10 +295,13 @@ static struct gs_error *try_launch(struct kubelet_container *c, const struct kub
     // As container runtimes do.
     if (tty && !kubelet_env_get(&c->env, "TERM"))
         kubelet_env_set(&c->env, "TERM", "xterm");
+    err = kubelet_env_take_error(&c->env);
+    if (err)
+        return err;
     struct kubelet_process_spec spec = {
         .self_exe = k->self_exe,
         .argv = argv->items,
-        .env = c->env.items,
+        .env = c->env.words.items,
         .cwd = c->mounted ? own : c->cwd,
         .inner_cwd = c->mounted ? c->cwd : NULL,
         .mounts = mounts,
@@ -328,15 +338,6 @@ static void fail_config(struct kubelet_container *c, const char *message)
     kube_event(c->worker->k->recorder, c->worker->pod, "Warning", "Failed", "Error: %s", message);
     kubelet_container_wait(c, "CreateContainerConfigError", "%s", message);
     kubelet_container_retry(c, CONFIG_RETRY_MS);
-}
-
-static void expand_argv(const struct kubelet_words *env, const struct kubelet_words *argv,
-                        struct kubelet_words *ret)
-{
-    for (size_t i = 0; i < argv->len; i++) {
-        GS_AUTO_FREE char *word = kubelet_env_expand(env, argv->items[i]);
-        kubelet_words_add(ret, word);
-    }
 }
 
 static void add_first(struct kubelet_words *mounts, const char *target, const char *source)
@@ -406,23 +407,18 @@ static void start_with(struct kubelet_container *c, const json_t *sources)
     GS_CLEANUP(kubelet_words_finish) struct kubelet_words argv = {0}, expanded = {0}, mounts = {0};
     GS_AUTO_ERROR struct gs_error *err =
         kubelet_images_argv(w->k->images, kubelet_container_spec(c), &argv);
-    struct kubelet_words env = {0};
     if (!err)
         err = check_target(c);
     if (!err)
-        err = build_env(c, sources, &env);
+        err = build_env(c, sources);
+    if (!err)
+        err = add_mounts(c, &mounts);
+    if (!err)
+        err = kubelet_env_expand_words(&c->env, &argv, &expanded);
     if (err) {
         fail_config(c, gs_error_message(err));
         return;
     }
-    kubelet_words_finish(&c->env);
-    c->env = env;
-    err = add_mounts(c, &mounts);
-    if (err) {
-        fail_config(c, gs_error_message(err));
-        return;
-    }
-    expand_argv(&c->env, &argv, &expanded);
     err = launch(c, &expanded, &mounts);
     if (err) {
         kube_event(w->k->recorder, w->pod, "Warning", "Failed", "Error: %s", gs_error_message(err));
@@ -436,11 +432,14 @@ static void start_with(struct kubelet_container *c, const json_t *sources)
 static void on_fetched(void *arg, const json_t *sources, const struct gs_error *err)
 {
     struct kubelet_container *c = arg;
+    const struct kubelet_worker *w = c->worker;
     c->fetch = NULL;
+    kubelet_guard_enter(w->k->guard, w->uid, w->ns, w->name);
     if (err)
         fail_config(c, gs_error_message(err));
     else
         start_with(c, sources);
+    kubelet_guard_leave(w->k->guard);
 }
 
 static void fail_image(struct kubelet_container *c, const char *message)

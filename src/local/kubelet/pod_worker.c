@@ -184,6 +184,8 @@ struct kubelet_worker *kubelet_worker_new(struct kubelet *k, const json_t *pod)
         begin_static(w);
     else
         restore(w);
+    if (kubelet_guard_skips(k->guard, w->uid))
+        kube_event(k->recorder, pod, "Warning", KUBELET_SKIPPED_REASON, KUBELET_SKIPPED_MESSAGE);
     kubelet_worker_wake(w);
     return w;
 }
@@ -448,12 +450,23 @@ static void run(struct kubelet_worker *w)
         run_containers(w);
 }
 
+// A pod that ended the process twice: its containers wait until it is deleted.
+static void skip(struct kubelet_worker *w)
+{
+    struct kubelet_container *c;
+    for (size_t i = 0; (c = kubelet_worker_container(w, i)); i++)
+        if (c->state != KUBELET_EXITED)
+            kubelet_container_wait(c, KUBELET_SKIPPED_REASON, "%s", KUBELET_SKIPPED_MESSAGE);
+}
+
 // Frees w when its pod is gone and nothing of it is left.
 static void sync_worker(struct kubelet_worker *w)
 {
     struct kubelet *k = w->k;
     if (w->gone || w->terminating || w->finished)
         stop_all(w);
+    else if (kubelet_guard_skips(k->guard, w->uid))
+        skip(w);
     else if (!w->is_static)
         run(w);
     if (w->gone) {
@@ -468,8 +481,14 @@ static void sync_worker(struct kubelet_worker *w)
 static void on_wake(void *arg)
 {
     struct kubelet_worker *w = arg;
-    if (w->k->stopping)
-        kubelet_maybe_stopped(w->k);
-    else if (w->k->synced)
-        sync_worker(w);
+    struct kubelet *k = w->k; // w may be freed
+    if (k->stopping) {
+        kubelet_maybe_stopped(k);
+        return;
+    }
+    if (!k->synced)
+        return;
+    kubelet_guard_enter(k->guard, w->uid, w->ns, w->name);
+    sync_worker(w);
+    kubelet_guard_leave(k->guard);
 }

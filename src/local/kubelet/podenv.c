@@ -9,82 +9,6 @@
 
 enum { MAX_SECRET = 1024 * 1024 };
 
-static size_t find_env(const struct kubelet_words *env, const char *name)
-{
-    size_t len = strlen(name);
-    for (size_t i = 0; i < env->len; i++)
-        if (strncmp(env->items[i], name, len) == 0 && env->items[i][len] == '=')
-            return i;
-    return env->len;
-}
-
-void kubelet_env_set(struct kubelet_words *env, const char *name, const char *value)
-{
-    GS_AUTO_FREE char *entry = gs_format("%s=%s", name, value);
-    size_t i = find_env(env, name);
-    if (i == env->len) {
-        kubelet_words_add(env, entry);
-        return;
-    }
-    free(env->items[i]);
-    env->items[i] = GS_TAKE(entry);
-}
-
-const char *kubelet_env_get(const struct kubelet_words *env, const char *name)
-{
-    size_t i = find_env(env, name);
-    return i < env->len ? env->items[i] + strlen(name) + 1 : NULL;
-}
-
-// Reads what follows a '$' at s; returns how many bytes were used beyond it.
-static size_t expand_one(const struct kubelet_words *env, const char *s, struct gs_buf *out)
-{
-    if (*s == '$') {
-        gs_buf_add_char(out, '$');
-        return 1;
-    }
-    const char *end = *s == '(' ? strchr(s, ')') : NULL;
-    if (!end) {
-        gs_buf_add_char(out, '$');
-        return 0;
-    }
-    GS_AUTO_FREE char *name = gs_strndup(s + 1, (size_t)(end - s - 1));
-    const char *value = kubelet_env_get(env, name);
-    if (value)
-        gs_buf_add_str(out, value);
-    else
-        gs_buf_addf(out, "$(%s)", name);
-    return (size_t)(end - s) + 1;
-}
-
-char *kubelet_env_expand(const struct kubelet_words *env, const char *text)
-{
-    struct gs_buf out = {0};
-    for (const char *s = text; *s; s++) {
-        if (*s == '$')
-            s += expand_one(env, s + 1, &out);
-        else
-            gs_buf_add_char(&out, *s);
-    }
-    return gs_buf_take(&out);
-}
-
-struct gs_error *kubelet_env_expand_strictly(const struct kubelet_words *env, const char *text,
-                                             char **ret)
-{
-    for (const char *s = text; (s = strchr(s, '$')); s++) {
-        const char *end = s[1] == '(' ? strchr(s, ')') : NULL;
-        s += s[1] == '$';
-        if (!end)
-            continue;
-        GS_AUTO_FREE char *name = gs_strndup(s + 2, (size_t)(end - s - 2));
-        if (!kubelet_env_get(env, name))
-            return gs_error_new(GS_ENOTFOUND, "missing value for \"%s\"", name);
-    }
-    *ret = kubelet_env_expand(env, text);
-    return NULL;
-}
-
 void kubelet_env_add_reference(json_t *ret, bool secret, const char *name)
 {
     if (!name)
@@ -148,7 +72,12 @@ static struct gs_error *source_missing(bool secret, const json_t *ref)
                         codec_json_str(ref, "name", NULL));
 }
 
-static struct gs_error *add_all_of(struct kubelet_words *env, const struct kubelet_env_context *ctx,
+static bool is_variable_name(const char *name)
+{
+    return name && *name && !strchr(name, '=');
+}
+
+static struct gs_error *add_all_of(struct kubelet_env *env, const struct kubelet_env_context *ctx,
                                    bool secret, const char *prefix, const json_t *ref)
 {
     const json_t *source = find_source(ctx, secret, ref);
@@ -159,14 +88,13 @@ static struct gs_error *add_all_of(struct kubelet_words *env, const struct kubel
     json_object_foreach (codec_json_get(source, "data", NULL), key, value) {
         GS_AUTO_FREE char *text = source_value(source, secret, key);
         GS_AUTO_FREE char *name = gs_format("%s%s", prefix ? prefix : "", key);
-        if (text && !strchr(name, '='))
+        if (text && is_variable_name(name))
             kubelet_env_set(env, name, text);
     }
     return NULL;
 }
 
-static struct gs_error *add_env_from(struct kubelet_words *env,
-                                     const struct kubelet_env_context *ctx)
+static struct gs_error *add_env_from(struct kubelet_env *env, const struct kubelet_env_context *ctx)
 {
     size_t i;
     json_t *entry;
@@ -286,35 +214,47 @@ static struct gs_error *value_from(const struct kubelet_env_context *ctx, const 
     return NULL;
 }
 
-static struct gs_error *add_env(struct kubelet_words *env, const struct kubelet_env_context *ctx)
+// *ret NULL: an optional reference that is missing.
+static struct gs_error *variable_value(const struct kubelet_env *env,
+                                       const struct kubelet_env_context *ctx, const json_t *entry,
+                                       char **ret)
+{
+    const json_t *from = codec_json_get(entry, "valueFrom", NULL);
+    const char *text = codec_json_str(entry, "value", NULL);
+    if (from)
+        return value_from(ctx, from, ret);
+    struct gs_error *err = kubelet_env_expand(env, text ? text : "", ret);
+    return err ? gs_error_wrap(err, "environment variable %.100s",
+                               codec_json_str(entry, "name", NULL))
+               : NULL;
+}
+
+static struct gs_error *add_env(struct kubelet_env *env, const struct kubelet_env_context *ctx)
 {
     size_t i;
     json_t *entry;
+    struct gs_error *err = NULL;
     json_array_foreach (codec_json_get(ctx->container, "env", NULL), i, entry) {
         const char *name = codec_json_str(entry, "name", NULL);
-        const char *text = codec_json_str(entry, "value", NULL);
-        const json_t *from = codec_json_get(entry, "valueFrom", NULL);
         GS_AUTO_FREE char *value = NULL;
-        if (!name || !*name || strchr(name, '='))
+        if (!is_variable_name(name))
             continue;
-        if (from) {
-            struct gs_error *err = value_from(ctx, from, &value);
-            if (err)
-                return err;
-        } else {
-            value = kubelet_env_expand(env, text ? text : "");
-        }
-        if (value)
+        err = variable_value(env, ctx, entry, &value);
+        if (!err && value)
             kubelet_env_set(env, name, value);
+        if (err || env->error)
+            break;
     }
-    return NULL;
+    return err;
 }
 
-struct gs_error *kubelet_env_add_spec(struct kubelet_words *env,
+struct gs_error *kubelet_env_add_spec(struct kubelet_env *env,
                                       const struct kubelet_env_context *ctx)
 {
     struct gs_error *err = add_env_from(env, ctx);
-    return err ? err : add_env(env, ctx);
+    if (!err)
+        err = add_env(env, ctx);
+    return err ? err : kubelet_env_take_error(env);
 }
 
 static bool listed(const char *list, const char *word, size_t len)

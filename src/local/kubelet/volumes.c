@@ -329,7 +329,7 @@ static const struct volume *find_volume(const struct kubelet_volumes *v, const c
 }
 
 static struct gs_error *mount_source(const struct kubelet_volumes *v, const json_t *mount,
-                                     const json_t *container, const struct kubelet_words *env,
+                                     const json_t *container, const struct kubelet_env *env,
                                      char **ret)
 {
     const char *name = codec_json_str(mount, "name", NULL);
@@ -390,7 +390,7 @@ static char *clean_target(const char *path)
 }
 
 static struct gs_error *add_mount(const struct kubelet_volumes *v, const json_t *mount,
-                                  const json_t *container, const struct kubelet_words *env,
+                                  const json_t *container, const struct kubelet_env *env,
                                   struct kubelet_words *ret)
 {
     const char *path = codec_json_str(mount, "mountPath", NULL);
@@ -408,7 +408,7 @@ static struct gs_error *add_mount(const struct kubelet_volumes *v, const json_t 
 }
 
 struct gs_error *kubelet_volumes_mounts(const struct kubelet_volumes *v, const json_t *container,
-                                        const struct kubelet_words *env, struct kubelet_words *ret)
+                                        const struct kubelet_env *env, struct kubelet_words *ret)
 {
     struct kubelet_words mounts = {0};
     size_t i;

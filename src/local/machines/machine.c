@@ -200,17 +200,15 @@ static void on_driver(void *arg)
 }
 
 // The environment of containers: that of the configuration, and the GPUs of this machine.
-static const char **environment(const struct machines_machine *m, const char *sim,
-                                const char *library)
+static const char **environment(const struct machines_machine *m, const struct simulation_env *sim)
 {
     const struct machines *all = m->owner;
-    const char **env = gs_alloc_array(all->n_env + 3, sizeof(*env));
+    const char **env = gs_alloc_array(all->n_env + sim->n + 1, sizeof(*env));
     size_t n = 0;
+    for (size_t i = 0; i < sim->n; i++)
+        env[n++] = sim->items[i];
     for (size_t i = 0; i < all->n_env; i++)
         env[n++] = all->extra_env[i];
-    env[n++] = sim;
-    if (library)
-        env[n++] = library;
     return env;
 }
 
@@ -226,10 +224,9 @@ static struct gs_error *start_kubelet(struct machines_machine *m)
         codec_json_str(capacity, "pods", NULL) ? codec_json_str(capacity, "pods", NULL) : "");
     GS_AUTO_FREE char *set = set_name(m), *library_path = NULL;
     gs_error_free(simulation_find_library(&library_path));
-    GS_AUTO_FREE char *sim = gs_format("%s=%s", NVMLSIM_ENV, set);
-    GS_AUTO_FREE char *library =
-        library_path ? gs_format("GPUSCALE_NVML_LIBRARY=%s", library_path) : NULL;
-    GS_AUTO_FREE const char **env = environment(m, sim, library);
+    GS_CLEANUP(simulation_env_finish) struct simulation_env sim;
+    simulation_env_init(&sim, set, library_path);
+    GS_AUTO_FREE const char **env = environment(m, &sim);
     const struct local_kubelet_config cfg = {
         .first = all->first,
         .node_name = m->node,

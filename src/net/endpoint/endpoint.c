@@ -32,7 +32,8 @@ struct endpoint {
     struct gs_arena mem; // storage of the settings and options
     struct endpoint_settings settings;
     struct endpoint_options options;
-    const char *base_url;
+    const char *base_url; // without the query string
+    const char *query;    // added to each request; NULL: none
     struct endpoint_tokens *tokens;
     struct generation *current;
     struct gs_file_watch *pem_watch; // NULL: no PEM is in a file
@@ -365,6 +366,12 @@ static struct http_header *join_headers(const struct endpoint *e, const struct h
     return all;
 }
 
+// The path with the parameters of the base URL. NULL: there are none. Caller frees.
+static char *path_with_query(const struct endpoint *e, const char *path)
+{
+    return e->query ? gs_format("%s%c%s", path, strchr(path, '?') ? '&' : '?', e->query) : NULL;
+}
+
 static struct http_op *endpoint_send(struct http_client *base, const struct http_request *request,
                                      const struct http_callbacks *cb, void *arg)
 {
@@ -375,8 +382,11 @@ static struct http_op *endpoint_send(struct http_client *base, const struct http
     struct http_request whole = *request;
     GS_AUTO_FREE struct http_header *headers =
         e->n_headers ? join_headers(e, request->headers) : NULL;
+    GS_AUTO_FREE char *path = path_with_query(e, request->path);
     if (headers)
         whole.headers = headers;
+    if (path)
+        whole.path = path;
     if (!e->pem_watch)
         return http_send(e->current->client, &whole, cb, arg);
     const struct http_callbacks callbacks = {cb->on_data ? on_endpoint_data : NULL,
@@ -430,6 +440,17 @@ static struct gs_error *take_tokens(struct endpoint *e, const struct endpoint_oa
     return NULL;
 }
 
+// "http://host/prefix/?tenant=a" is "http://host/prefix" and "tenant=a".
+static void split_base(struct endpoint *e, const char *url)
+{
+    size_t n = strcspn(url, "?#"), end = n;
+    size_t query = url[n] == '?' ? strcspn(url + n + 1, "#") : 0;
+    while (url[n] && end && url[end - 1] == '/')
+        end--;
+    e->base_url = gs_arena_strndup(&e->mem, url, end);
+    e->query = query ? gs_arena_strndup(&e->mem, url + n + 1, query) : NULL;
+}
+
 struct gs_error *endpoint_client_new(uv_loop_t *loop, const char *base_url,
                                      const struct endpoint_settings *settings,
                                      const struct endpoint_options *options,
@@ -441,7 +462,7 @@ struct gs_error *endpoint_client_new(uv_loop_t *loop, const char *base_url,
     struct gs_error *err = NULL;
     e->base.ops = &ops;
     e->loop = loop;
-    e->base_url = gs_arena_strdup(&e->mem, base_url);
+    split_base(e, base_url);
     LIST_INIT(&e->ops);
     e->has_files = endpoint_settings_copy(settings, &e->mem, &e->settings);
     endpoint_options_copy(options, &e->mem, &e->options);

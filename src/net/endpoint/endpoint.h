@@ -40,7 +40,7 @@ struct endpoint_settings {
     const char *proxy_url, *no_proxy;
     const struct http_header *proxy_headers; // of CONNECT; ends with a NULL name; NULL: none
     bool proxy_from_environment;
-    bool follow_redirects; // of GET
+    bool follow_redirects; // see struct http_client_config
     bool enable_http2;     // accepted; requests are HTTP/1.1
 };
 
@@ -76,15 +76,17 @@ struct endpoint_options {
 #define ENDPOINT_SCRAPE_CONNECTIONS 16384u // idle connections of a client for many servers
 
 // A client with these settings, which are copied. base_url: prefix of the path of each call; "":
-// calls have complete URLs. GS_EINVAL: invalid certificate (the error names its file).
+// calls have complete URLs. Parameters in its query string ("?tenant=a") are added to each call,
+// also to those of other methods than GET. GS_EINVAL: invalid certificate (the error names its
+// file).
 struct gs_error *endpoint_client_new(uv_loop_t *loop, const char *base_url,
                                      const struct endpoint_settings *settings,
                                      const struct endpoint_options *options,
                                      struct http_client **ret);
 
 // The same for the URL of a user: user:password@ is basic authentication unless the settings have
-// credentials, and the query string is removed. *ret_name: the URL without secrets, for messages;
-// the caller frees it.
+// credentials. *ret_name: the URL without user, password and query string, for messages; the caller
+// frees it.
 struct gs_error *endpoint_client_open(uv_loop_t *loop, const char *url,
                                       const struct endpoint_settings *settings,
                                       const struct endpoint_options *options,

@@ -75,7 +75,8 @@ void endpoint_options_copy(const struct endpoint_options *from, struct gs_arena 
 // --- URLs and headers of users ---
 
 struct split_url {
-    char *base; // without user, query string and trailing slashes
+    char *base;        // without user, query string and trailing slashes
+    const char *query; // "?tenant=a", borrowed; "": none
     char *user, *password;
 };
 
@@ -101,6 +102,7 @@ static struct gs_error *split_url(const char *url, struct split_url *ret)
     while (path && rest[path - 1] == '/')
         path--;
     ret->base = gs_format("%.*s%.*s", (int)(host - url), url, (int)(rest - from) + (int)path, from);
+    ret->query = strchr(rest, '?') ? strchr(rest, '?') : "";
     if (!at)
         return NULL;
     struct gs_slice password = gs_slice_make(host, (size_t)(at - host));
@@ -127,7 +129,8 @@ struct gs_error *endpoint_client_open(uv_loop_t *loop, const char *url,
         s.password = (struct endpoint_secret){.text = u.password};
     }
     o.name = u.base;
-    err = endpoint_client_new(loop, u.base, &s, &o, ret);
+    GS_AUTO_FREE char *whole = gs_format("%s%s", u.base, u.query);
+    err = endpoint_client_new(loop, whole, &s, &o, ret);
     if (!err)
         *ret_name = GS_TAKE(u.base);
     return err;

@@ -22,7 +22,8 @@ struct http_client_config {
     const char *proxy;       // NULL: from the environment; "": none
     const char *no_proxy;    // with proxy: hosts that do not use it
     const struct http_header *proxy_headers; // of CONNECT; ends with a NULL name; NULL: none
-    bool follow_redirects;                   // of GET, up to 10
+    // Up to 9. Methods other than GET and HEAD: only 307 and 308, which keep the body.
+    bool follow_redirects;
     const char *user_agent;
     unsigned connect_timeout_ms; // 0: 5000
     unsigned idle_connections;   // kept for the next call; 0: 32

@@ -55,6 +55,8 @@ struct http_curl_op {
     struct gs_buf inbox;     // bytes for on_data
     struct gs_buf body;
     struct gs_buf head; // if keep_head is true
+    struct http_curl_redirect redirect;
+    int64_t deadline_ns; // of all requests; 0: none
     size_t max_reply;
     char *name; // "GET https://…" for errors
     char error_text[CURL_ERROR_SIZE];
@@ -114,6 +116,7 @@ static void free_op(struct http_curl_op *op)
     gs_buf_finish(&op->inbox);
     gs_buf_finish(&op->body);
     gs_buf_finish(&op->head);
+    http_curl_redirect_finish(&op->redirect);
     gs_error_free(op->failed);
     free(op->name);
     free(op);
@@ -322,6 +325,46 @@ static bool repeat_curl_op(struct http_curl_op *op, CURLcode result)
     return curl->multi_add_handle(http_curl_client_of(op)->multi, op->easy) == CURLM_OK;
 }
 
+static bool is_redirected(struct http_curl_op *op)
+{
+    long status = 0;
+    GS_AUTO_FREE char *method = gs_strndup(op->name, strcspn(op->name, " "));
+    curl->easy_getinfo(op->easy, CURLINFO_RESPONSE_CODE, &status);
+    return op->redirect.url && http_curl_redirect_is(&op->redirect, method, status);
+}
+
+// Sends the request to the location of the response. The handle keeps its method and body.
+static struct gs_error *send_redirected(struct http_curl_op *op)
+{
+    struct http_curl_client *c = http_curl_client_of(op);
+    struct gs_error *err = http_curl_redirect_next(&op->redirect, curl, &op->headers);
+    if (err)
+        return err;
+    curl->multi_remove_handle(c->multi, op->easy);
+    curl->easy_setopt(op->easy, CURLOPT_CONNECT_TO, NULL);
+    curl->slist_free_all(GS_TAKE(op->connect_to));
+    http_curl_set_peer(&c->peer, curl, op->easy, op->redirect.url, &op->headers, &op->connect_to);
+    curl->easy_setopt(op->easy, CURLOPT_HTTPHEADER, op->headers);
+    curl->easy_setopt(op->easy, CURLOPT_FRESH_CONNECT, 0L);
+    if (op->deadline_ns) {
+        int64_t left_ms = (op->deadline_ns - gs_mono_ns()) / GS_NS_PER_MS;
+        curl->easy_setopt(op->easy, CURLOPT_TIMEOUT_MS, left_ms > 0 ? (long)left_ms : 1L);
+    }
+    gs_buf_clear(&op->body);
+    op->plain_get = op->repeated = op->unsent = false; // the handle has another URL
+    CURLMcode rc = curl->multi_add_handle(c->multi, op->easy);
+    return rc == CURLM_OK ? NULL : gs_error_new(GS_EIO, "%s", curl->multi_strerror(rc));
+}
+
+// Returns whether the operation goes on.
+static bool redirect_curl_op(struct http_curl_op *op, CURLcode result)
+{
+    if (result != CURLE_OK || !is_redirected(op))
+        return false;
+    op->failed = send_redirected(op);
+    return !op->failed;
+}
+
 static void hand_over(struct http_curl_client *c)
 {
     int left;
@@ -332,7 +375,7 @@ static void hand_over(struct http_curl_client *c)
             continue;
         CURLcode result = msg->data.result;
         curl->easy_getinfo(msg->easy_handle, CURLINFO_PRIVATE, &op);
-        if (repeat_curl_op(op, result))
+        if (repeat_curl_op(op, result) || redirect_curl_op(op, result))
             continue;
         op->completed = true;
         op->result = result;
@@ -468,6 +511,8 @@ static size_t take_header(char *data, size_t size, size_t n, void *arg)
     struct gs_slice line = gs_slice_make(data, size * n);
     if (op->keep_head && !keep_head_line(op, line))
         return 0;
+    if (op->redirect.url)
+        http_curl_redirect_note(&op->redirect, line);
     if (line.len < sizeof(name) - 1 || strncasecmp(data, name, sizeof(name) - 1) != 0)
         return line.len;
     struct gs_slice value =
@@ -541,8 +586,6 @@ static void set_up(struct http_curl_op *op, const char *method, const char *url,
         curl->easy_setopt(op->easy, CURLOPT_USERAGENT, c->user_agent);
     http_curl_set_peer(&c->peer, curl, op->easy, url, &op->headers, &op->connect_to);
     set_method(op, method, body);
-    if (c->follow_redirects && strcmp(method, "GET") == 0) // a redirected POST could lose its body
-        curl->easy_setopt(op->easy, CURLOPT_FOLLOWLOCATION, 1L);
 }
 
 // RFC 9110, section 9.2.2.
@@ -579,6 +622,11 @@ static struct gs_error *prepare_easy(struct http_curl_op *op, const struct http_
     struct gs_error *err = add_curl_headers(op, request);
     if (err)
         return err;
+    if (c->follow_redirects) {
+        op->redirect.first = gs_strdup(url);
+        op->redirect.url = GS_TAKE(url);
+        op->deadline_ns = timeout != UINT_MAX ? gs_mono_ns() + (int64_t)timeout * GS_NS_PER_MS : 0;
+    }
     op->keep_head = request->keep_headers;
     op->counted = timeout != UINT_MAX && !op->cb.on_data && !request->urgent;
     return start_curl_op(op);

@@ -4,8 +4,6 @@
 #include "net/http/curl_private.h"
 #include "net/http/http_private.h"
 
-#define MAX_REDIRECTS 10L // as Go's client
-
 // Idle connections are closed earlier: API servers close them after 90 s, many load balancers after
 // 60 s, and a POST cannot be repeated if its connection is closed while it is sent.
 #define MAX_IDLE_S 45L
@@ -36,10 +34,12 @@ static void set_proxy(const struct http_curl_peer *p, const struct http_curl_lib
         curl->easy_setopt(easy, CURLOPT_NOPROXY, p->no_proxy ? p->no_proxy : "");
     } else if (p->unix_socket || is_loopback_url(curl, url)) {
         curl->easy_setopt(easy, CURLOPT_PROXY, "");
+    } else { // from the environment
+        curl->easy_setopt(easy, CURLOPT_PROXY, NULL);
     }
     // libcurl would send them with plain requests through a proxy, too.
-    if (p->proxy_headers && gs_starts(url, "https:"))
-        curl->easy_setopt(easy, CURLOPT_PROXYHEADER, p->proxy_headers);
+    curl->easy_setopt(easy, CURLOPT_PROXYHEADER,
+                      gs_starts(url, "https:") ? p->proxy_headers : NULL);
 }
 
 // libcurl takes the name for TLS from the URL: the URL gets server_name, the connection and the
@@ -79,8 +79,6 @@ void http_curl_set_peer(const struct http_curl_peer *p, const struct http_curl_l
     curl->easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
     curl->easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
     curl->easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
-    curl->easy_setopt(easy, CURLOPT_MAXREDIRS, MAX_REDIRECTS);
-    curl->easy_setopt(easy, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
     // With HTTP/2, libcurl 7.88 keeps a connection on which requests time out: after a silent
     // partition, no later request would succeed.
     curl->easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);

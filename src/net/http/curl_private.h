@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "base/slice.h"
 
 #include <curl/curl.h>
 #include <stdbool.h>
@@ -82,6 +83,31 @@ struct http_curl_peer {
 void http_curl_set_peer(const struct http_curl_peer *p, const struct http_curl_lib *curl,
                         CURL *easy, const char *url, struct curl_slist **headers,
                         struct curl_slist **ret_connect_to);
+
+// --- redirects ---
+
+// The redirects of an operation. Zero: none are followed.
+struct http_curl_redirect {
+    char *first, *url; // of the first and of the current request
+    char *location;    // of the current response; NULL: none
+    unsigned n;
+    bool left_host; // at some point; since then credentials are left out
+};
+
+// Reads a line of the head of a response.
+void http_curl_redirect_note(struct http_curl_redirect *r, struct gs_slice line);
+// Whether the response is a redirect that the method allows: methods other than GET and HEAD keep
+// their body, which 301, 302 and 303 would remove.
+bool http_curl_redirect_is(const struct http_curl_redirect *r, const char *method, long status);
+// Changes url and the headers to those of the next request, as Go does: Authorization, Cookie and
+// the like are sent only to the first host and to hosts within its domain, on any port. GS_ELIMIT:
+// too many redirects. GS_EPROTO: invalid location.
+struct gs_error *http_curl_redirect_next(struct http_curl_redirect *r,
+                                         const struct http_curl_lib *curl,
+                                         struct curl_slist **headers);
+void http_curl_redirect_finish(struct http_curl_redirect *r);
+// "a.example.com" is within "example.com".
+bool http_host_is_within(const char *host, const char *domain);
 
 // --- spare handles ---
 

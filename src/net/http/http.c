@@ -493,12 +493,18 @@ void http_stream_write(struct http_stream *s, struct gs_slice bytes)
     if (!s->open || s->ended || s->cut || bytes.len == 0)
         return;
     if (bytes.len > HTTP_STREAM_LIMIT - http_stream_pending(s)) {
-        s->cut = true;
-        gs_buf_clear(&s->queue);
-        s->sent = 0;
-    } else {
-        gs_buf_add_slice(&s->queue, bytes);
+        http_stream_cut(s);
+        return;
     }
+    gs_buf_add_slice(&s->queue, bytes);
+    stream_changed(s);
+}
+
+void http_stream_cut(struct http_stream *s)
+{
+    s->cut = true;
+    gs_buf_finish(&s->queue);
+    s->sent = 0;
     stream_changed(s);
 }
 
@@ -527,6 +533,9 @@ struct gs_slice http_stream_front(const struct http_stream *s)
     return gs_slice_make(s->queue.data ? s->queue.data + s->sent : NULL, s->queue.len - s->sent);
 }
 
+// Memory that a stream keeps when all its bytes are sent.
+enum { KEPT_QUEUE = 64 * 1024 };
+
 void http_stream_consume(struct http_stream *s, size_t n)
 {
     s->sent += n;
@@ -536,4 +545,7 @@ void http_stream_consume(struct http_stream *s, size_t n)
         return;
     gs_buf_consume(&s->queue, s->sent);
     s->sent = 0;
+    // A peak is not kept for hours by a stream that is quiet afterwards.
+    if (s->queue.len == 0 && s->queue.cap > KEPT_QUEUE)
+        gs_buf_finish(&s->queue);
 }

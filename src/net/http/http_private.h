@@ -42,7 +42,8 @@ struct http_pairs {
     size_t len, cap;
 };
 
-#define HTTP_STREAM_LIMIT (4u * 1024 * 1024)
+#define HTTP_STREAM_LIMIT  (4u * 1024 * 1024)  // bytes that wait in one stream
+#define HTTP_STREAMS_LIMIT (64u * 1024 * 1024) // and in all streams of a server
 
 struct http_stream {
     struct gs_buf queue;
@@ -95,6 +96,7 @@ void http_exchange_run(struct http_exchange *x, http_handler handler, void *ctx)
 void http_exchange_gone(struct http_exchange *x);
 void http_exchange_unref(struct http_exchange *x);
 
+void http_stream_cut(struct http_stream *s); // drops what waits, and closes the connection
 struct gs_slice http_stream_front(const struct http_stream *s); // the bytes to send next
 void http_stream_consume(struct http_stream *s, size_t n);
 

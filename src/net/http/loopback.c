@@ -4,16 +4,17 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/timer.h"
+#include "base/turn.h"
 #include "net/http/client.h"
 #include "net/http/http_private.h"
 
 #include <sys/queue.h>
 
-// If a turn lasts longer, the rest continues in the next turn, so that the sockets of the loop are
-// served meanwhile. A few requests always start: a handler that queues long requests must receive
-// the short ones after them.
-#define TURN_LIMIT_NS (20 * GS_NS_PER_MS)
-#define TURN_FEW      8
+// What an iteration of the loop does not do in this time (base/turn.h) continues in the next, so
+// that the sockets of the loop are served meanwhile. A few requests always start: a handler that
+// queues long requests must receive the short ones after them.
+#define TURNS 4
+#define FEW   8
 
 struct loopback_op;
 TAILQ_HEAD(loopback_list, loopback_op);
@@ -244,7 +245,7 @@ static void deliver_loopback(struct loopback_op *op)
 static void run_turn(uv_idle_t *t)
 {
     struct loopback_client *c = GS_CONTAINER_OF(t, struct loopback_client, turn);
-    int64_t end_ns = gs_mono_ns() + TURN_LIMIT_NS;
+    int64_t end_ns = gs_mono_ns() + TURNS * gs_turn_ns();
     c->turn_number++;
     struct loopback_op *op;
     size_t n = 0;
@@ -252,7 +253,7 @@ static void run_turn(uv_idle_t *t)
         TAILQ_REMOVE(&c->ready, op, queue);
         op->queued = false;
         deliver_loopback(op);
-        if (++n >= TURN_FEW && gs_mono_ns() > end_ns)
+        if (++n >= FEW && gs_mono_ns() > end_ns)
             break;
     }
     if (TAILQ_EMPTY(&c->ready) && !c->closed)

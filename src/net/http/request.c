@@ -91,6 +91,27 @@ static void carrier_reply(struct http_exchange *x, int status, const char *conte
     resume_connection(r);
 }
 
+// Counts the bytes that wait in its stream now.
+static void count_queued(struct http_server_request *r, size_t pending)
+{
+    r->server->queued += pending - r->queued;
+    r->queued = pending;
+}
+
+// Many slow readers together must not fill the memory: the one with the most bytes is cut.
+static void cut_slowest(const struct http_server *s)
+{
+    struct http_server_request *r, *slowest = NULL;
+    TAILQ_FOREACH(r, &s->requests, all)
+    if (!slowest || r->queued > slowest->queued)
+        slowest = r;
+    gs_warn("http",
+            "closing %s %.200s of %s, which does not read: the replies of all such clients exceed "
+            "%u MiB",
+            slowest->x.method, slowest->x.path, slowest->x.peer, HTTP_STREAMS_LIMIT >> 20);
+    http_stream_cut(&slowest->x.stream);
+}
+
 static ssize_t read_stream(void *arg, uint64_t pos, char *out, size_t max)
 {
     struct http_server_request *r = arg;
@@ -107,6 +128,7 @@ static ssize_t read_stream(void *arg, uint64_t pos, char *out, size_t max)
     size_t n = front.len < max ? front.len : max;
     memcpy(out, front.data, n);
     http_stream_consume(s, n);
+    count_queued(r, http_stream_pending(s));
     return (ssize_t)n;
 }
 
@@ -126,6 +148,9 @@ static void carrier_stream_changed(struct http_exchange *x)
     if (x->stream.cut)
         shutdown(r->fd, SHUT_RDWR);
     resume_connection(r);
+    count_queued(r, http_stream_pending(&x->stream));
+    if (r->server->queued > HTTP_STREAMS_LIMIT)
+        cut_slowest(r->server); // calls this function for another request, below the limit
 }
 
 static void carrier_stream_limit_stall(struct http_exchange *x, unsigned ms)
@@ -357,6 +382,7 @@ void http_server_request_completed(void *server, struct MHD_Connection *connecti
     TAILQ_REMOVE(&r->server->requests, r, all);
     r->server->bodies -= r->counted;
     r->counted = 0;
+    count_queued(r, 0);
     r->suspended = false;
     r->connection = NULL;
     r->on->request = NULL;

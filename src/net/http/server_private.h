@@ -55,6 +55,7 @@ struct http_server {
     const char **public_paths; // NULL-terminated
     size_t max_body, head_memory, max_head;
     size_t bodies; // bytes of the bodies of all requests
+    size_t queued; // bytes that wait in the streams of all replies
     unsigned idle_timeout_s, head_timeout_s, body_timeout_s;
 
     struct server_requests requests; // all connections of MHD
@@ -108,6 +109,7 @@ struct http_server_request {
     int status;
     int fd;
     size_t counted; // of its body in server->bodies
+    size_t queued;  // of its stream in server->queued
     bool begun, handed_over, suspended;
     bool too_large, no_room; // its body is discarded
     bool over;               // an upgraded connection has ended: MHD is to close it

@@ -82,10 +82,10 @@ void autoscaler_free(struct autoscaler *a);
 // --- inspection ---
 
 // What the loop knows and intends; new reference:
-//   {"time", "runs", "expander", "pools": [{"name", "min", "max", "target", "ready", "upcoming",
-//   "backoffUntil", "lastError", …}], "pods": [{"namespace", "name", "pool", "since", "expected",
-//   "text"}], "nodes": [{"name", "pool", "utilization", "unneededSince", "unremovable", …}],
-//   "decisions": [{"time", "text"}]}
+//   {"time", "runs", "expander", "pools": [{nodes_pool_json(), "min", "target", "ready",
+//   "upcoming", "backoffUntil", "lastError", …}], "pods": [{"namespace", "name", "pool", "since",
+//   "expected", "text"}], "nodes": [{"name", "pool", "utilization", "unneededSince", "unremovable",
+//   …}], "decisions": [{"time", "text"}]}
 json_t *autoscaler_state(const struct autoscaler *a);
 // The state over HTTP:
 //   GET /apis/nodes.gpuscale.dev/v1/autoscaler

@@ -121,6 +121,19 @@ bool autoscaler_increase(struct autoscaler *a, struct autoscaler_pool *p, size_t
     return true;
 }
 
+// The Cluster Autoscaler buys such machines without a word.
+static void warn_of_waste(struct autoscaler *a, const struct autoscaler_run *r, size_t pod,
+                          const struct nodes_pool *pool)
+{
+    const json_t *object = nodes_pod(r->snapshot, pod);
+    CODEC_AUTO_JSON json_t *requests = nodes_pod_requests(object), *p = nodes_pool_json(pool);
+    if (nodes_pool_attracts(p, requests))
+        kube_event(a->recorder, object, "Warning", "GPUNodeForCPUPod",
+                   "Pool %s grows for this pod, which requests no GPU. What to do: the "
+                   "taint " NODES_GPU_TAINT " keeps such pods off its machines.",
+                   pool->name);
+}
+
 // Pods of the option in proportion to the new nodes of the pools.
 static void record_triggered(struct autoscaler *a, struct autoscaler_run *r,
                              const struct nodes_option *o, const struct autoscaler_share *shares,
@@ -133,6 +146,7 @@ static void record_triggered(struct autoscaler *a, struct autoscaler_run *r,
         while (at < n && i * nodes >= until * o->n_pods)
             until += shares[at++].count;
         record(a, r, o->pods[i], "TriggeredScaleUp", text);
+        warn_of_waste(a, r, o->pods[i], shares[at - 1].pool->pool);
         set_coming(pod_of(a, r, o->pods[i]), shares[at - 1].pool, r->now_ms);
     }
 }

@@ -12,11 +12,8 @@
 static json_t *pool_state(const struct autoscaler *a, const struct autoscaler_pool *p)
 {
     int64_t now_ms = autoscaler_now(a);
-    json_t *o = json_object();
-    codec_json_set_str(o, "name", p->pool->name);
+    json_t *o = nodes_pool_json(p->pool);
     codec_json_set_int(o, "min", (int64_t)p->pool->min);
-    codec_json_set_int(o, "max", (int64_t)p->pool->max);
-    codec_json_set_int(o, "gpus", (int64_t)p->pool->gpus);
     codec_json_set_int(o, "target", (int64_t)p->target);
     codec_json_set_int(o, "ready", (int64_t)p->ready);
     codec_json_set_int(o, "upcoming", (int64_t)p->upcoming);

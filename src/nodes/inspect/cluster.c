@@ -17,6 +17,7 @@ static const struct kube_gvr NODE_CLAIMS = {"karpenter.sh", "v1", "nodeclaims"};
 
 struct reading {
     struct kube_session cluster;
+    char *line; // the last one of the log of an ended container
     json_t *nodes, *pods, *events, *claims, *maps, *autoscaler;
     bool done;
     json_t *body;
@@ -55,6 +56,38 @@ static void read_state(struct reading *r)
     r->autoscaler = r->body;
 }
 
+static void on_log(void *arg, const struct http_response *response, struct gs_error *err)
+{
+    struct reading *r = arg;
+
+    r->done = true;
+    if (response && response->status == 200 && !r->line)
+        r->line = diagnosis_last_log_line(response->body);
+    gs_error_free(err);
+}
+
+// Reads the log on demand: few pods have crashed.
+static const char *last_line(void *arg, const json_t *pod, const json_t *container_status)
+{
+    struct reading *r = arg;
+    const char *container = codec_json_str(container_status, "name", NULL);
+    GS_AUTO_BUF struct gs_buf path = {0};
+
+    kube_path(&path, KUBE_PODS, kube_namespace(pod), kube_name(pod), "log");
+    gs_buf_add_str(&path, "?tailLines=20&limitBytes=65536&container=");
+    http_encode(gs_slice_of(container ? container : ""), &path);
+    if (codec_json_get(container_status, "state", "running", NULL))
+        gs_buf_add_str(&path, "&previous=true");
+    const struct http_request request = {.path = path.data};
+    const struct http_callbacks cb = {.on_done = on_log};
+    r->done = false;
+    struct http_op *op = http_send(kube_client_http(r->cluster.client), &request, &cb, r);
+    GS_AUTO_ERROR struct gs_error *err = kube_session_wait(&r->cluster, &r->done, TIMEOUT_MS);
+    if (err)
+        http_op_cancel(op);
+    return r->line ? r->line : "";
+}
+
 static struct gs_error *read_cluster(struct reading *r, const struct inspect_options *o)
 {
     struct gs_error *err = kube_session_open(&r->cluster, o->kubeconfig, o->context, "nodes");
@@ -76,6 +109,7 @@ static struct gs_error *read_cluster(struct reading *r, const struct inspect_opt
 static void reading_finish(struct reading *r)
 {
     kube_session_close(&r->cluster);
+    free(r->line);
     json_decref(r->nodes);
     json_decref(r->pods);
     json_decref(r->events);
@@ -117,7 +151,9 @@ struct gs_error *inspect_cluster_pod(const struct inspect_options *o, const char
 
     if (err)
         return err;
-    const struct inspect_input in = input_of(&r);
+    struct inspect_input in = input_of(&r);
+    in.last_line = last_line;
+    in.arg = &r;
     const char *ns = o->ns ? o->ns : r.cluster.ns;
     json_t *explanation = inspect_pod(&in, ns, name);
     if (!explanation)

@@ -7,16 +7,19 @@
 
 #include "base/buf.h"
 #include "codec/json.h"
+#include "diagnosis/diagnosis.h"
 
 #include <stdint.h>
 
 // Objects of the API. Arrays of objects, borrowed; NULL: they do not exist or cannot be read.
 struct inspect_input {
     const json_t *nodes, *pods;
-    const json_t *events;     // of pods, from kube-scheduler, cluster-autoscaler and karpenter
-    const json_t *claims;     // NodeClaims of Karpenter
-    const json_t *status;     // the ConfigMap kube-system/cluster-autoscaler-status
-    const json_t *autoscaler; // the state of gpuscale's autoscaler
+    const json_t *events;          // of pods, from kube-scheduler, cluster-autoscaler and karpenter
+    const json_t *claims;          // NodeClaims of Karpenter
+    const json_t *status;          // the ConfigMap kube-system/cluster-autoscaler-status
+    const json_t *autoscaler;      // the state of gpuscale's autoscaler
+    diagnosis_last_line last_line; // of ended containers; NULL: none is known
+    void *arg;                     // of last_line
     int64_t now_ms;
 };
 
@@ -25,7 +28,8 @@ json_t *inspect_nodes(const struct inspect_input *in);
 // The same as tables. wide: with further columns.
 void inspect_nodes_text(const json_t *view, bool wide, struct gs_buf *out);
 
-// Why the pod waits or where it runs; new reference. NULL: the pod does not exist.
+// Why the pod waits or where it runs, with the diagnosis if it does not run: {"stage", "cause",
+// "reason", "message", "remedy", …}; new reference. NULL: the pod does not exist.
 json_t *inspect_pod(const struct inspect_input *in, const char *ns, const char *name);
 void inspect_pod_text(const json_t *explanation, struct gs_buf *out);
 

@@ -88,6 +88,47 @@ static void set_stage(json_t *out, const json_t *pod)
     codec_json_set_str(out, "node", node && *node ? node : NULL);
 }
 
+static json_t *events_of(const struct inspect_input *in, const json_t *pod)
+{
+    json_t *out = json_array();
+    size_t i;
+    json_t *event;
+
+    json_array_foreach ((json_t *)in->events, i, event)
+        if (is_about(event, pod))
+            json_array_append(out, event);
+    return out;
+}
+
+// The pools of gpuscale up; NULL: those of the cluster are not known.
+static const json_t *pools_of(const struct inspect_input *in)
+{
+    return json_object_get(in->autoscaler, "pools");
+}
+
+static void set_diagnosis(json_t *out, const struct inspect_input *in, const json_t *pod)
+{
+    CODEC_AUTO_JSON json_t *events = events_of(in, pod);
+    const struct diagnosis_input input = {.pod = pod,
+                                          .events = events,
+                                          .nodes = in->nodes,
+                                          .pods = in->pods,
+                                          .pools = pools_of(in),
+                                          .last_line = in->last_line,
+                                          .arg = in->arg,
+                                          .now_ms = in->now_ms};
+    DIAGNOSIS_AUTO struct diagnosis d = {0};
+
+    if (!diagnosis_of(&input, &d))
+        return;
+    codec_json_set_str(out, "cause", diagnosis_cause_name(d.cause));
+    codec_json_set_str(out, "container", d.container);
+    codec_json_set_str(out, "reason",
+                       gs_streq(d.reason, codec_json_str(out, "stage", NULL)) ? NULL : d.reason);
+    codec_json_set_str(out, "message", d.text);
+    codec_json_set_str(out, "remedy", d.remedy);
+}
+
 // --- what is coming ---
 
 static void set_expected(json_t *coming, const json_t *startup, int64_t since_ms)
@@ -287,6 +328,7 @@ json_t *inspect_pod(const struct inspect_input *in, const char *ns, const char *
     kube_set_time(out, "now", in->now_ms);
     kube_set_time(out, "created", inspect_created(pod));
     set_stage(out, pod);
+    set_diagnosis(out, in, pod);
     if (startup)
         json_object_set_new(out, "startup", startup);
     if (json_object_get(out, "node") || inspect_pod_ended(pod) || kube_is_deleting(pod))
@@ -344,6 +386,8 @@ static void add_stage(const json_t *e, struct gs_buf *out)
     if (reason || message)
         gs_buf_addf(out, "  Why: %s%s%s\n", reason ? reason : "", reason && message ? ": " : "",
                     message ? message : "");
+    if (text_of(e, "remedy"))
+        gs_buf_addf(out, "  What to do: %s\n", text_of(e, "remedy"));
 }
 
 static void add_coming(const json_t *e, struct gs_buf *out)

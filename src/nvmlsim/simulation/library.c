@@ -7,9 +7,11 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <unistd.h>
 
-#define LIBRARY_ENV "GPUSCALE_NVMLSIM_LIBRARY"
+#define LIBRARY_ENV      "GPUSCALE_NVMLSIM_LIBRARY"
+#define LIBRARY_PATH_ENV "LD_LIBRARY_PATH"
 
 static struct gs_error *program_folder(char **ret)
 {
@@ -56,4 +58,34 @@ struct gs_error *simulation_find_library(char **ret)
         "the simulated NVML library was not found; searched %s (environment variable " LIBRARY_ENV
         " sets another path)",
         looked.data);
+}
+
+char *simulation_library_folder(const char *library)
+{
+    const char *slash = library ? strrchr(library, '/') : NULL;
+    if (!slash || strchr(library, ':'))
+        return NULL;
+    GS_AUTO_FREE char *folder = gs_format("%.*s/nvml", (int)(slash - library), library);
+    GS_AUTO_FREE char *link = gs_format("%s/libnvidia-ml.so.1", folder);
+    return access(link, R_OK) == 0 ? realpath(folder, NULL) : NULL;
+}
+
+void simulation_env_init(struct simulation_env *env, const char *set, const char *library)
+{
+    GS_AUTO_FREE char *folder = simulation_library_folder(library);
+    const char *path = getenv(LIBRARY_PATH_ENV);
+    env->n = 0;
+    env->items[env->n++] = gs_format("%s=%s", NVMLSIM_ENV, set);
+    if (library)
+        env->items[env->n++] = gs_format("GPUSCALE_NVML_LIBRARY=%s", library);
+    if (folder)
+        env->items[env->n++] = gs_format(LIBRARY_PATH_ENV "=%s%s%s", folder,
+                                         path && *path ? ":" : "", path ? path : "");
+}
+
+void simulation_env_finish(struct simulation_env *env)
+{
+    for (size_t i = 0; i < env->n; i++)
+        free(env->items[i]);
+    env->n = 0;
 }

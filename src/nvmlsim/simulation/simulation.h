@@ -28,6 +28,20 @@ struct gs_error *simulation_load_spec(const char *text_or_path, struct nvmlsim_s
 // bin/. The caller frees it.
 struct gs_error *simulation_find_library(char **ret);
 
+// The folder in which this library is named libnvidia-ml.so.1, for LD_LIBRARY_PATH. NULL if it does
+// not exist, or if its path has a colon. The caller frees it.
+char *simulation_library_folder(const char *library);
+
+// The variables "NAME=VALUE" with which programs see the simulated GPUs of a set: NVMLSIM_ENV, the
+// library for gpuscale's own programs, and a library path for others.
+enum { SIMULATION_MAX_VARIABLES = 3 };
+struct simulation_env {
+    char *items[SIMULATION_MAX_VARIABLES];
+    size_t n;
+};
+void simulation_env_init(struct simulation_env *env, const char *set, const char *library);
+void simulation_env_finish(struct simulation_env *env);
+
 struct simulation {
     struct nvmlsim *sim;
     char *name;    // of a set that simulation_start() made; NULL: it existed before

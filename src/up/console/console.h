@@ -58,8 +58,8 @@ bool console_decisions_all_at_min(const struct console_decisions *d);
 
 // --- problems of pods ---
 //
-// Causes why pods do not run, with remedies. Reads pods, events and logs through the API. Pods of
-// one workload with the same cause are one problem.
+// The diagnoses of pods that do not run (diagnosis/diagnosis.h). Reads pods, events and logs
+// through the API. Pods of one workload with the same cause are one problem.
 
 struct console_problems;
 
@@ -71,10 +71,16 @@ struct console_problem {
     char *remedy; // "kubectl logs web-0"
 };
 
-// client: for the logs. events: the cache of KUBE_EVENTS. All borrowed.
-struct console_problems *console_problems_new(struct kube_client *client,
-                                              const struct kube_cache *pods,
-                                              const struct kube_cache *events, int64_t now_ms);
+struct console_problems_source {
+    struct kube_client *client;            // for the logs
+    const struct kube_cache *pods, *nodes; // nodes NULL: not known
+    const struct kube_cache *events;       // of KUBE_EVENTS
+    const json_t *pools;                   // nodes_pools_json(); NULL: not known
+};
+
+// All members are borrowed. now_ms: the start of the program (Unix).
+struct console_problems *console_problems_new(const struct console_problems_source *source,
+                                              int64_t now_ms);
 void console_problems_free(struct console_problems *p);
 // Reads the pods again. Each problem that is new, or was absent for a while, is logged once.
 void console_problems_update(struct console_problems *p, int64_t now_ms);
@@ -83,6 +89,9 @@ void console_problems_report(struct console_problems *p, const char *who, const 
                              const char *text, const char *remedy);
 size_t console_problems_len(const struct console_problems *p);
 const struct console_problem *console_problems_at(const struct console_problems *p, size_t i);
+// For the web page: [{"namespace", "name": of the workload or pod, "pods": how many, "reason",
+// "text", "remedy"}]; new reference.
+json_t *console_problems_json(const struct console_problems *p);
 
 // --- status block ---
 //

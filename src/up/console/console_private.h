@@ -72,46 +72,6 @@ void console_gpus_finish(struct console_gpus *gpus);
 // lost GPUs and those with processes come first.
 void console_gpus_add(const struct console_gpus *gpus, bool colour, struct console_block *block);
 
-// --- findings about one pod ---
-//
-// The cause why one pod does not run: a pure function of the pod, its events and its last log line.
-
-enum console_finding_kind { // in the order of the display
-    CONSOLE_FINDING_IMAGE,
-    CONSOLE_FINDING_CONFIG,
-    CONSOLE_FINDING_CRASH,
-    CONSOLE_FINDING_FAILED,
-    CONSOLE_FINDING_UNSCHEDULABLE,
-    CONSOLE_FINDING_PROBE,
-    CONSOLE_FINDING_OTHER
-};
-
-struct console_finding {
-    enum console_finding_kind kind;
-    const char *reason;    // borrowed from the pod
-    const char *container; // borrowed; NULL: the pod as a whole
-    char *text, *remedy;   // owned
-    char *identity;        // owned; what makes two findings the same: exit code, image, …
-};
-
-// Returns the last log line of a container. NULL: not fetched yet; "": none.
-typedef const char *(*console_last_line)(void *arg, const json_t *pod,
-                                         const json_t *container_status);
-
-struct console_find_context {
-    const struct gs_hmap *events; // uid of the pod -> json_t, the array of its warnings
-    console_last_line last_line;
-    void *arg;      // of last_line
-    int64_t now_ms; // Unix
-    int64_t
-        start_ms; // containers that ended before this were ended by the previous run of the program
-};
-
-// false: the pod runs, or has not waited long enough for a problem.
-bool console_find(const json_t *pod, const struct console_find_context *context,
-                  struct console_finding *ret);
-void console_finding_finish(struct console_finding *f);
-
 // --- last log lines ---
 //
 // The last line that an ended container wrote, from the log of the pod.
@@ -120,7 +80,7 @@ struct console_last_lines;
 
 struct console_last_lines *console_last_lines_new(struct kube_client *client); // borrowed
 void console_last_lines_free(struct console_last_lines *l); // cancels what is under way
-// A console_last_line with `lines` as its argument. The first call for an ended container fetches
+// A diagnosis_last_line with `lines` as its argument. The first call for an ended container fetches
 // the line. Until then, the line of the previous end, or NULL, is returned.
 const char *console_last_lines_get(void *lines, const json_t *pod, const json_t *container_status);
 // Removes the lines that were not read since the last call.

@@ -79,7 +79,10 @@ static char *value_and_target(const struct hpa_spec *spec, const struct hpa_deci
         bool average = m->has_average_value;
         int64_t target = s->has_average_value ? s->average_value : s->value;
         bool binary = target && target % (1024 * 1000) == 0;
-        add_amount(&out, average ? m->average_value : m->value, binary);
+        if (average || m->has_value)
+            add_amount(&out, average ? m->average_value : m->value, binary);
+        else
+            gs_buf_add_str(&out, "<unknown>"); // no replicas, no average
         gs_buf_add_char(&out, '/');
         add_amount(&out, target, binary);
     }

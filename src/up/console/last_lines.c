@@ -2,11 +2,10 @@
 #include "up/console/console_private.h"
 
 #include "base/mem.h"
-#include "codec/encoding.h"
+#include "diagnosis/diagnosis.h"
 #include "kube/object.h"
 
-#define MAX_LINES  256
-#define MAX_LENGTH 200 // bytes of a line
+#define MAX_LINES 256
 
 struct entry {
     struct console_last_lines *lines;
@@ -48,40 +47,15 @@ void console_last_lines_free(struct console_last_lines *l)
     free(l);
 }
 
-// Removes control characters, which a terminal would execute.
-static char *visible(struct gs_slice line)
-{
-    struct gs_buf out = {0};
-    size_t n = line.len > MAX_LENGTH ? MAX_LENGTH : line.len;
-    while (n && n < line.len && ((unsigned char)line.data[n] & 0xc0) == 0x80)
-        n--;
-    for (size_t i = 0; i < n; i++) {
-        unsigned char c = (unsigned char)line.data[i];
-        gs_buf_add_char(&out, (char)(c < 0x20 || c == 0x7f ? ' ' : c));
-    }
-    if (codec_utf8_valid_prefix(gs_buf_slice(&out)) != out.len)
-        for (size_t i = 0; i < out.len; i++)
-            if ((unsigned char)out.data[i] >= 0x80)
-                out.data[i] = '?';
-    if (n < line.len)
-        gs_buf_add_str(&out, "…");
-    return gs_buf_take(&out);
-}
-
 static void on_log(void *arg, const struct http_response *response, struct gs_error *err)
 {
     struct entry *e = arg;
     e->op = NULL;
-    struct gs_slice last = {NULL, 0};
-    struct gs_slice rest = response && response->status == 200 ? response->body : last;
+    struct gs_slice none = {NULL, 0};
+    bool ok = response && response->status == 200;
     gs_error_free(err);
-    while (rest.data) {
-        struct gs_slice line = gs_slice_trim(gs_slice_cut(&rest, '\n'));
-        if (line.len)
-            last = line;
-    }
     free(e->line);
-    e->line = visible(last);
+    e->line = diagnosis_last_log_line(ok ? response->body : none);
 }
 
 static void fetch_last_line(struct entry *e, const json_t *pod, const char *container,

@@ -5,6 +5,7 @@
 #include "base/hmap.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "diagnosis/diagnosis.h"
 #include "kube/object.h"
 #include "up/console/console_private.h"
 
@@ -20,15 +21,16 @@ struct entry {
     struct console_problem is;
     char *key, *pod;
     char *workload; // NULL: the pod has no owner
-    enum console_finding_kind kind;
+    enum diagnosis_cause cause;
     size_t n_pods;
     bool logged; // by the part that reported it
 };
 
 struct console_problems {
-    const struct kube_cache *pods, *events;
+    struct console_problems_source source;
     struct console_last_lines *lines;
     int64_t start_ms;
+    json_t *nodes, *pods; // during an update, for diagnoses
     struct entry *items;
     size_t len, cap;
     struct entry reported[MAX_REPORTED]; // for the next update
@@ -43,15 +45,13 @@ static void drop_events(void *array)
     json_decref(array);
 }
 
-struct console_problems *console_problems_new(struct kube_client *client,
-                                              const struct kube_cache *pods,
-                                              const struct kube_cache *events, int64_t now_ms)
+struct console_problems *console_problems_new(const struct console_problems_source *source,
+                                              int64_t now_ms)
 {
     struct console_problems *p = gs_alloc(sizeof(*p));
     p->start_ms = now_ms;
-    p->pods = pods;
-    p->events = events;
-    p->lines = console_last_lines_new(client);
+    p->source = *source;
+    p->lines = console_last_lines_new(source->client);
     p->by_key = gs_hmap_new(NULL);
     p->pods_events = gs_hmap_new(drop_events);
     p->logged = gs_hmap_new(free);
@@ -108,7 +108,8 @@ static char *workload_of(const json_t *pod)
     return gs_strdup(name);
 }
 
-static void add_problem(struct console_problems *p, struct entry e)
+// also: another key of the problem; NULL: none.
+static void add_problem(struct console_problems *p, struct entry e, const char *also)
 {
     struct entry *same = NULL;
     void *at = gs_hmap_get_str(p->by_key, e.key);
@@ -123,33 +124,71 @@ static void add_problem(struct console_problems *p, struct entry e)
     gs_grow(&p->items, &p->cap, p->len, sizeof(*p->items));
     p->items[p->len++] = e;
     gs_hmap_put_str(p->by_key, e.key, (void *)(uintptr_t)p->len); // never NULL
+    if (also)
+        gs_hmap_put_str(p->by_key, also, (void *)(uintptr_t)p->len);
+}
+
+static bool is_scale_up(const json_t *event)
+{
+    const char *reason = codec_json_str(event, "reason", NULL);
+    return gs_streq(reason, "TriggeredScaleUp") || gs_streq(reason, "NotTriggerScaleUp");
+}
+
+// Pods of one workload that the scheduler refuses with the same words, and without events of their
+// own that say more, are diagnosed once: there may be thousands.
+static char *waiting_key(const json_t *pod, const char *workload, const json_t *events)
+{
+    const json_t *c = kube_condition(pod, "PodScheduled");
+    const char *message = codec_json_str(c, "message", NULL);
+    size_t i;
+    const json_t *e;
+    if (!workload || !message || !gs_streq(codec_json_str(c, "status", NULL), "False"))
+        return NULL;
+    json_array_foreach (events, i, e)
+        if (is_scale_up(e))
+            return NULL;
+    return gs_format("%s/%s//%s", kube_namespace(pod), workload, message);
 }
 
 static void add_pod_problems(struct console_problems *p, const json_t *pod, int64_t now_ms)
 {
-    const struct console_find_context context = {p->pods_events, console_last_lines_get, p->lines,
-                                                 now_ms, p->start_ms};
-    struct console_finding f;
-    if (!console_find(pod, &context, &f))
+    const char *uid = kube_uid(pod);
+    const struct diagnosis_input in = {.pod = pod,
+                                       .events = gs_hmap_get_str(p->pods_events, uid ? uid : ""),
+                                       .nodes = p->nodes,
+                                       .pods = p->pods,
+                                       .pools = p->source.pools,
+                                       .last_line = console_last_lines_get,
+                                       .arg = p->lines,
+                                       .now_ms = now_ms,
+                                       .start_ms = p->start_ms};
+    GS_AUTO_FREE char *workload = workload_of(pod);
+    GS_AUTO_FREE char *waiting = waiting_key(pod, workload, in.events);
+    void *at = waiting ? gs_hmap_get_str(p->by_key, waiting) : NULL;
+    struct diagnosis d;
+    if (at) {
+        p->items[(size_t)(uintptr_t)at - 1].n_pods++;
         return;
-    struct entry e = {.kind = f.kind, .n_pods = 1, .workload = workload_of(pod)};
+    }
+    if (!diagnosis_of(&in, &d))
+        return;
+    struct entry e = {.cause = d.cause, .n_pods = 1, .workload = GS_TAKE(workload)};
     e.is.ns = gs_strdup(kube_namespace(pod));
-    e.is.reason = gs_strdup(f.reason);
-    e.is.text = GS_TAKE(f.text);
-    e.is.remedy = GS_TAKE(f.remedy);
+    e.is.reason = gs_strdup(d.reason);
+    e.is.text = GS_TAKE(d.text);
+    e.is.remedy = GS_TAKE(d.remedy);
     e.pod = gs_strdup(kube_name(pod));
     e.key = gs_format("%s/%s/%s/%d/%s", e.is.ns ? e.is.ns : "", e.workload ? e.workload : e.pod,
-                      f.container ? f.container : "", (int)f.kind, f.identity);
-    console_finding_finish(&f);
-    add_problem(p, e);
+                      d.container ? d.container : "", (int)d.cause, d.identity);
+    diagnosis_finish(&d);
+    add_problem(p, e, waiting);
 }
 
 static void index_event(struct console_problems *p, const json_t *event)
 {
     const char *uid = codec_json_str(event, "involvedObject", "uid", NULL);
     if (!uid || !gs_streq(codec_json_str(event, "involvedObject", "kind", NULL), "Pod") ||
-        (!gs_streq(codec_json_str(event, "type", NULL), "Warning") &&
-         !gs_streq(codec_json_str(event, "reason", NULL), "TriggeredScaleUp")))
+        (!gs_streq(codec_json_str(event, "type", NULL), "Warning") && !is_scale_up(event)))
         return;
     json_t *list = gs_hmap_get_str(p->pods_events, uid);
     if (!list) {
@@ -174,21 +213,22 @@ static void add_event(struct console_problems *p, const json_t *event, int64_t n
     const char *kind = codec_json_str(event, "involvedObject", "kind", NULL);
     const char *name = codec_json_str(event, "involvedObject", "name", NULL);
     const char *message = codec_json_str(event, "message", NULL);
-    struct entry e = {.kind = CONSOLE_FINDING_OTHER, .n_pods = 1};
+    struct entry e = {.cause = DIAGNOSIS_OTHER, .n_pods = 1};
     e.is.ns = gs_strdup(kube_namespace(event));
     e.is.reason = gs_strdup(reason);
     e.is.text = gs_strdup(message ? message : "");
-    e.is.remedy = port ? gs_strdup("end the program that has the port, or give the Service another")
-                       : gs_format("kubectl describe %s %s", kind ? kind : "", name ? name : "");
     e.pod = gs_format("%s %s", kind ? kind : "", name ? name : "");
+    e.is.remedy = port ? gs_strdup("end the program that has the port, or give the Service another")
+                       : diagnosis_of_refusal(message, e.is.ns, e.pod);
     e.key = gs_format("%s/%s/%s", e.is.ns ? e.is.ns : "", e.pod, reason);
-    add_problem(p, e);
+    add_problem(p, e, NULL);
 }
 
-static int by_kind_and_key(const void *a, const void *b)
+static int by_cause_and_key(const void *a, const void *b)
 {
     const struct entry *x = a, *y = b;
-    return x->kind != y->kind ? (x->kind > y->kind) - (x->kind < y->kind) : strcmp(x->key, y->key);
+    return x->cause != y->cause ? (x->cause > y->cause) - (x->cause < y->cause)
+                                : strcmp(x->key, y->key);
 }
 
 static void name_it(struct entry *e)
@@ -232,23 +272,45 @@ static void forget_old(struct console_problems *p, int64_t now_ms)
     }
 }
 
-void console_problems_update(struct console_problems *p, int64_t now_ms)
+static void drop_objects(struct console_problems *p)
+{
+    json_decref(p->nodes);
+    json_decref(p->pods);
+    p->nodes = p->pods = NULL;
+}
+
+// Borrows nothing: the array keeps its objects. NULL: not known.
+static json_t *objects_of(const struct kube_cache *cache)
 {
     size_t pos = 0;
+    if (!cache)
+        return NULL;
+    json_t *out = json_array();
+    for (const json_t *o; (o = kube_cache_next(cache, &pos));)
+        json_array_append(out, (json_t *)o);
+    return out;
+}
+
+void console_problems_update(struct console_problems *p, int64_t now_ms)
+{
+    size_t pos = 0, i;
+    const json_t *pod;
     clear_problems(p);
-    for (const json_t *e; (e = kube_cache_next(p->events, &pos));) {
+    for (const json_t *e; (e = kube_cache_next(p->source.events, &pos));) {
         index_event(p, e);
         add_event(p, e, now_ms);
     }
-    pos = 0;
-    for (const json_t *pod; (pod = kube_cache_next(p->pods, &pos));)
+    p->nodes = objects_of(p->source.nodes);
+    p->pods = objects_of(p->source.pods);
+    json_array_foreach (p->pods, i, pod)
         add_pod_problems(p, pod, now_ms);
-    for (size_t i = 0; i < p->n_reported; i++)
-        add_problem(p, p->reported[i]);
+    drop_objects(p);
+    for (i = 0; i < p->n_reported; i++)
+        add_problem(p, p->reported[i], NULL);
     p->n_reported = 0;
     if (p->len)
-        qsort(p->items, p->len, sizeof(*p->items), by_kind_and_key);
-    for (size_t i = 0; i < p->len; i++) {
+        qsort(p->items, p->len, sizeof(*p->items), by_cause_and_key);
+    for (i = 0; i < p->len; i++) {
         name_it(&p->items[i]);
         log_new(p, &p->items[i], now_ms);
     }
@@ -261,7 +323,7 @@ void console_problems_report(struct console_problems *p, const char *who, const 
 {
     if (p->n_reported == MAX_REPORTED)
         return;
-    struct entry e = {.kind = CONSOLE_FINDING_OTHER, .n_pods = 1, .logged = true};
+    struct entry e = {.cause = DIAGNOSIS_OTHER, .n_pods = 1, .logged = true};
     e.is.reason = gs_strdup(reason);
     e.is.text = gs_strdup(text);
     e.is.remedy = gs_strdup(remedy);
@@ -278,4 +340,21 @@ size_t console_problems_len(const struct console_problems *p)
 const struct console_problem *console_problems_at(const struct console_problems *p, size_t i)
 {
     return &p->items[i].is;
+}
+
+json_t *console_problems_json(const struct console_problems *p)
+{
+    json_t *out = json_array();
+    for (size_t i = 0; i < p->len; i++) {
+        const struct entry *e = &p->items[i];
+        json_t *o = json_object();
+        codec_json_set_str(o, "namespace", e->is.ns);
+        codec_json_set_str(o, "name", e->workload ? e->workload : e->pod);
+        codec_json_set_int(o, "pods", (int64_t)e->n_pods);
+        codec_json_set_str(o, "reason", e->is.reason);
+        codec_json_set_str(o, "text", e->is.text);
+        codec_json_set_str(o, "remedy", e->is.remedy);
+        json_array_append_new(out, o);
+    }
+    return out;
 }

@@ -223,6 +223,23 @@ static void test_sources(void **state)
     adapter_config_free(c);
 }
 
+static void test_params_of_a_source_are_in_its_url(void **state)
+{
+    (void)state;
+    struct adapter_config *c =
+        parse("sources:\n"
+              "- {name: a, url: 'https://vm/select?tenant=0', params: {nocache: '1', extra_label: "
+              "['team=x', 'b c']}}\n"
+              "- {name: b, url: http://p, params: {}}\n");
+    assert_string_equal(
+        c->sources[0].url,
+        "https://vm/select?tenant=0&nocache=1&extra_label=team%3Dx&extra_label=b%20c");
+    assert_string_equal(c->sources[1].url, "http://p");
+    adapter_config_free(c);
+    wrong("sources: [{name: a, url: http://x, params: [a]}]", "params must be a mapping");
+    wrong("sources: [{name: a, engine: true, params: {a: b}}]", "takes no params");
+}
+
 static void test_wrong_sources(void **state)
 {
     wrong("sources: [{url: http://x}]", "has no name");
@@ -282,6 +299,7 @@ int main(void)
         cmocka_unit_test(test_guides),
         cmocka_unit_test(test_sources),
         cmocka_unit_test(test_wrong_sources),
+        cmocka_unit_test(test_params_of_a_source_are_in_its_url),
         cmocka_unit_test(test_values_of_several_charts_in_one_file),
         cmocka_unit_test(test_ack_values_have_rules_below_other_keys),
     };

@@ -417,6 +417,21 @@ static void test_device_seen_by_two_exporters(void **state)
     devices_seen_by(beside, 2);
 }
 
+// An unused GPU has the labels of the target, which name the pod of the exporter.
+static void test_the_exporter_does_not_use_an_idle_gpu(void **state)
+{
+    struct fixture f = {.ns = "monitoring"};
+    start(&f, beside, 2);
+    ask(&f, "pods", "exporter-1", UTIL, NULL);
+    assert_int_not_equal(f.outcome, PROVIDER_OK);
+    ask(&f, "namespaces", "monitoring", UTIL, NULL);
+    assert_int_not_equal(f.outcome, PROVIDER_OK);
+    f.ns = NULL;
+    assert_value(&f, "pods", "a", UTIL, 60);
+    assert_value(&f, "nodes", "n1", UTIL, 40); // with the idle one
+    stop(&f);
+}
+
 static void test_compute_instances_of_one_gpu_instance(void **state)
 {
     struct fixture f = {.ns = "ci"};
@@ -497,6 +512,7 @@ int main(void)
         cmocka_unit_test(test_devices),
         cmocka_unit_test(test_device_seen_by_two_jobs),
         cmocka_unit_test(test_device_seen_by_two_exporters),
+        cmocka_unit_test(test_the_exporter_does_not_use_an_idle_gpu),
         cmocka_unit_test(test_one_kind_of_events),
         cmocka_unit_test(test_compute_instances_of_one_gpu_instance),
         cmocka_unit_test(test_nodes_with_different_labels),

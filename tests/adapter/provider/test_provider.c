@@ -242,6 +242,42 @@ static void test_values(void **state)
     stop(&f);
 }
 
+// An event contains the cause. A query or seriesQuery of any length must not fill it.
+static void test_causes_name_rules_and_not_queries(void **state)
+{
+    struct fixture f = {.answer = VECTOR("")};
+    (void)state;
+    f.times = PROVIDER_TIMES_NEVER;
+    start(&f);
+    f.last_answer = "{\"status\":\"error\",\"errorType\":\"execution\",\"error\":\"x\"}";
+    ask(&f, "pods", "a", "m", NULL);
+    assert_cause(&f, PROVIDER_NO_SAMPLE, "rules.yaml:2 returns no sample for it");
+    assert_null(strstr(f.cause, "m{"));
+    GS_AUTO_BUF struct gs_buf error = {0};
+    gs_buf_add_str(&error, "{\"status\":\"error\",\"errorType\":\"bad_data\",\"error\":\"");
+    for (int i = 0; i < 300; i++)
+        gs_buf_add_str(&error, "größer ");
+    gs_buf_add_str(&error, "\"}");
+    f.answer = error.data;
+    ask(&f, "pods", "a", "m", NULL);
+    assert_true(strlen(f.cause) < 410);
+    assert_non_null(strstr(f.cause, "…"));
+    stop(&f);
+}
+
+static void test_gpu_metrics_without_series_have_no_sample_yet(void **state)
+{
+    struct fixture f = {.answer = VECTOR("")};
+    (void)state;
+    f.times = PROVIDER_TIMES_NEVER;
+    start(&f);
+    ask(&f, "pods", "a", "DCGM_FI_DEV_XID_ERRORS", NULL);
+    assert_cause(&f, PROVIDER_NO_METRIC, "no sample yet: no series of this name exists");
+    ask(&f, "pods", "a", "nope", NULL);
+    assert_cause(&f, PROVIDER_NO_METRIC, "no rule serves it");
+    stop(&f);
+}
+
 static void test_causes(void **state)
 {
     struct fixture f = {.answer = VECTOR("")};
@@ -488,9 +524,14 @@ static void test_sources(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values),    cmocka_unit_test(test_causes),
-        cmocka_unit_test(test_isolation), cmocka_unit_test(test_equal_queries_run_once),
-        cmocka_unit_test(test_owners),    cmocka_unit_test(test_sources),
+        cmocka_unit_test(test_values),
+        cmocka_unit_test(test_causes),
+        cmocka_unit_test(test_causes_name_rules_and_not_queries),
+        cmocka_unit_test(test_gpu_metrics_without_series_have_no_sample_yet),
+        cmocka_unit_test(test_isolation),
+        cmocka_unit_test(test_equal_queries_run_once),
+        cmocka_unit_test(test_owners),
+        cmocka_unit_test(test_sources),
         cmocka_unit_test(test_times),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "adapter/source/source_private.h"
+#include "base/mem.h"
 #include "unit.h"
 
 #include <math.h>
@@ -93,6 +94,45 @@ static void test_series(void **state)
                  GS_EPROTO, "no list of series");
 }
 
+// {"a":"b", …}
+static char *wide_metric(const char *name, int labels, size_t value)
+{
+    struct gs_buf out = {0};
+    gs_buf_addf(&out, "{\"__name__\":\"%s\"", name);
+    for (int i = 0; i < labels; i++) {
+        gs_buf_addf(&out, ",\"l%d\":\"", i);
+        for (size_t k = 0; k < value; k++)
+            gs_buf_add_char(&out, 'v');
+        gs_buf_add_char(&out, '"');
+    }
+    gs_buf_add_char(&out, '}');
+    return gs_buf_take(&out);
+}
+
+// A series with too many labels, or with too much text, leaves the others of the response.
+static void test_a_series_over_a_limit_is_left_out(void **state)
+{
+    GS_AUTO_FREE char *wide = wide_metric("wide", 600, 1),
+                      *large = wide_metric("large", 1, 2 << 20);
+    GS_AUTO_FREE char *list = gs_format(
+        "{\"status\":\"success\",\"data\":[{\"__name__\":\"a\"},%s,%s,{\"__name__\":\"b\"}]}", wide,
+        large);
+    GS_AUTO_FREE char *answer = gs_format(
+        "{\"status\":\"success\",\"data\":{\"resultType\":\"vector\",\"result\":[{\"metric\":%s,"
+        "\"value\":[1,\"1\"]},{\"metric\":{\"__name__\":\"b\"},\"value\":[1,\"2\"]}]}}",
+        wide);
+    struct source_shapes *s = NULL;
+    struct source_result *r = NULL;
+    assert_ok(source_read_series(200, gs_slice_of(list), &s));
+    assert_int_equal(s->n, 2);
+    assert_true(gs_slice_eq_str(s->items[1].name, "b"));
+    source_shapes_free(s);
+    assert_ok(source_read_query(200, gs_slice_of(answer), &r));
+    assert_int_equal(r->n, 1);
+    assert_true(r->samples[0].value == 2);
+    source_result_unref(r);
+}
+
 static struct gs_error *read_in_parts(const char *body, size_t size, struct source_shapes **ret)
 {
     struct source_series_reader *r = source_series_reader_new();
@@ -146,8 +186,11 @@ static void test_series_in_parts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_vector),          cmocka_unit_test(test_scalar_and_empty),
-        cmocka_unit_test(test_errors),          cmocka_unit_test(test_series),
+        cmocka_unit_test(test_vector),
+        cmocka_unit_test(test_scalar_and_empty),
+        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_series),
+        cmocka_unit_test(test_a_series_over_a_limit_is_left_out),
         cmocka_unit_test(test_series_in_parts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -123,6 +123,41 @@ static void test_wrong_values_have_their_position(void **state)
     refused(SPEC "    alertingEndpoints: [{name: x}]\n", "needs name and port");
 }
 
+static void test_values_in_another_branch_are_named_with_their_place(void **state)
+{
+    static const char *const cases[][2] = {
+        {"prometheus: {additionalScrapeConfigs: [], prometheusSpec: {}}",
+         "values.yaml:1:39: prometheus.additionalScrapeConfigs has no effect: the chart reads it "
+         "as "
+         "prometheus.prometheusSpec.additionalScrapeConfigs"},
+        {"additionalScrapeConfigs: []", "reads it as prometheus.prometheusSpec.additionalScrape"},
+        {"prometheus: {prometheusSpec: {additionalServiceMonitors: []}}",
+         "reads it as prometheus.additionalServiceMonitors"},
+        {"prometheus: {prometheusSpec: {additionalPrometheusRulesMap: {}}}",
+         "reads it as additionalPrometheusRulesMap"},
+        {"prometheusOperator: {serviceMonitorSelector: {}}",
+         "reads it as prometheus.prometheusSpec.serviceMonitorSelector"},
+        {"prometheusSpec: {retention: 1d}", "reads it as prometheus.prometheusSpec"},
+        {"kube-prometheus-stack: {prometheus: {externalLabels: {a: b}, prometheusSpec: {}}}",
+         "prometheus.externalLabels has no effect"},
+        {"prometheus: {prometheusSpec: {ruleSelectorNilUsesHelmValues: \"false\"}}",
+         "ruleSelectorNilUsesHelmValues is the text \"false\", which the chart reads as true"},
+    };
+    for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++) {
+        struct chart_values v = added(cases[i][0]);
+        assert_int_equal(v.n_mistakes, 1);
+        if (!strstr(v.mistakes[0], cases[i][1]))
+            fail_msg("%s: %s", cases[i][0], v.mistakes[0]);
+        chart_values_finish(&v);
+    }
+    struct chart_values v = added("grafana: {enabled: true, additionalScrapeConfigs: []}\n" SPEC
+                                  "    serviceMonitorSelectorNilUsesHelmValues: false\n"
+                                  "    externalLabels: {retentionSize: x}\n");
+    assert_int_equal(v.n_mistakes, 0);
+    chart_values_finish(&v);
+    (void)state;
+}
+
 static void test_other_documents_are_no_values(void **state)
 {
     static const char *const others[] = {"", "rules: {custom: []}", "[]", "a: 1",
@@ -206,6 +241,7 @@ int main(void)
         cmocka_unit_test(test_rules_and_monitors_become_objects),
         cmocka_unit_test(test_values_without_effect_are_named),
         cmocka_unit_test(test_wrong_values_have_their_position),
+        cmocka_unit_test(test_values_in_another_branch_are_named_with_their_place),
         cmocka_unit_test(test_other_documents_are_no_values),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

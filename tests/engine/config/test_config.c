@@ -441,6 +441,14 @@ static void test_mistakes_are_told_with_their_place(void **state)
         {"scrape_configs: [{job_name: a, fallback_scrape_protocol: text}]\n",
          "invalid fallback_scrape_protocol for scrape config with job name \"a\": unknown scrape "
          "protocol text, supported"},
+        {"scrape_configs: [{job_name: a, metric_relabel_configs: [{regex: 'DCGM_(?!FI).*', action: "
+         "drop}]}]\n",
+         "p.yml:1:65: error parsing regexp: invalid or unsupported Perl syntax: `(?!`"},
+        {"alerting: {alert_relabel_configs: [{regex: '(?=x)y', action: drop}]}\n",
+         "error parsing regexp: invalid or unsupported Perl syntax: `(?=`"},
+        {"remote_write: [{url: 'http://r', write_relabel_configs: [{regex: '(a)\\1', action: "
+         "drop}]}]\n",
+         "error parsing regexp: invalid escape sequence: `\\1`"},
         {"a: [\n", "p.yml:"},
     };
     for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++) {
@@ -448,6 +456,89 @@ static void test_mistakes_are_told_with_their_place(void **state)
         assert_error(engine_config_parse(gs_slice_of(cases[i][0]), "p.yml", ".", &c), GS_EINVAL,
                      cases[i][1]);
     }
+    (void)state;
+}
+
+static void test_rules_on_labels_that_cannot_exist_are_noted(void **state)
+{
+    static const char *const cases[][2] = {
+        // the discovery of the job, its rules, and the note; NULL: none
+        {"static_configs: [{targets: [a]}], relabel_configs: [{source_labels: "
+         "[__meta_kubernetes_pod_name], target_label: pod}]",
+         "p.yml:1:84: the rule never matches: __meta_kubernetes_pod_name exists only with "
+         "kubernetes_sd_configs"},
+        {"kubernetes_sd_configs: [{role: node}], relabel_configs: [{source_labels: "
+         "[__meta_kubernetes_pod_label_app], action: keep, regex: a}]",
+         "__meta_kubernetes_pod_label_app exists only with role pod, endpoints, endpointslice"},
+        {"kubernetes_sd_configs: [{role: pod}], relabel_configs: [{action: labelmap, regex: "
+         "__meta_kubernetes_node_label_(.+)}]",
+         "__meta_kubernetes_node_label_ exists only with role node, or with attach_metadata"},
+        {"kubernetes_sd_configs: [{role: pod, attach_metadata: {node: true}}], relabel_configs: "
+         "[{action: labelmap, regex: __meta_kubernetes_node_label_(.+)}]",
+         NULL},
+        {"kubernetes_sd_configs: [{role: pod}], relabel_configs: [{source_labels: "
+         "[__meta_kubernetes_pod_label_app.kubernetes.io/name], target_label: a}]",
+         "is written __meta_kubernetes_pod_label_app_kubernetes_io_name"},
+        {"kubernetes_sd_configs: [{role: pod}], relabel_configs: [{source_labels: "
+         "[__meta_kubernetes_pod_nodename], target_label: a}]",
+         "did you mean \"__meta_kubernetes_pod_node_name\"?"},
+        {"kubernetes_sd_configs: [{role: endpoints}], relabel_configs: [{source_labels: "
+         "[__meta_kubernetes_pod_label_a, __meta_kubernetes_service_annotation_b, "
+         "__meta_kubernetes_endpoint_port_name, __meta_kubernetes_namespace], target_label: a}]",
+         NULL},
+        {"kubernetes_sd_configs: [{role: pod}], metric_relabel_configs: [{source_labels: "
+         "[__meta_kubernetes_pod_name], target_label: pod}]",
+         "__meta_kubernetes_pod_name ends with relabel_configs"},
+        {"kubernetes_sd_configs: [{role: pod}], relabel_configs: [{source_labels: [__tmp_a], "
+         "target_label: b}, {source_labels: [__meta_kubernetes_pod_name], target_label: __tmp_a}]",
+         "__tmp_a is set only by a later rule"},
+        {"dns_sd_configs: [{names: [a]}], relabel_configs: [{source_labels: [__meta_dns_name, "
+         "__meta_ec2_tag_a], target_label: b}]",
+         "__meta_ec2_tag_a is set by no service discovery of the job"},
+        {"http_sd_configs: [{url: 'http://a'}], relabel_configs: [{source_labels: [__meta_x], "
+         "target_label: b}]",
+         NULL},
+        {"static_configs: [{targets: [a], labels: {__meta_x: y}}], relabel_configs: "
+         "[{source_labels: [__meta_x], target_label: b}]",
+         NULL},
+    };
+    for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++) {
+        GS_AUTO_FREE char *text = gs_format("scrape_configs: [{job_name: a, %s}]\n", cases[i][0]);
+        struct engine_config *c = read_config(text);
+        assert_int_equal(c->n_ignored, cases[i][1] != NULL);
+        if (c->n_ignored && !strstr(c->ignored[0], cases[i][1]))
+            fail_msg("%s: %s", cases[i][0], c->ignored[0]);
+        engine_config_free(c);
+    }
+    (void)state;
+}
+
+static void test_queues_are_checked_as_in_prometheus(void **state)
+{
+    static const char *const cases[][2] = {
+        {"max_shards: 0", "max_shards must be positive"},
+        {"min_shards: 0", "min_shards must be positive"},
+        {"min_shards: 10, max_shards: 5", "min_shards must not be greater than max_shards"},
+        {"min_shards: 60", "min_shards must not be greater than max_shards"},
+        {"max_samples_per_send: -1", "max_samples_per_send must be positive"},
+        {"capacity: 0", "capacity must be positive"},
+        {"capacity: -5", "capacity must be positive"},
+        {"min_backoff: 10s, max_backoff: 1s", "max_backoff must not be less than min_backoff"},
+        {"min_backoff: 10s", "max_backoff must not be less than min_backoff"},
+    };
+    for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++) {
+        struct engine_config *c;
+        GS_AUTO_FREE char *text =
+            gs_format("remote_write: [{url: 'http://r', queue_config: {%s}}]\n", cases[i][0]);
+        GS_AUTO_FREE char *wanted = gs_format("p.yml:1:48: remote write queue %s", cases[i][1]);
+        assert_error(engine_config_parse(gs_slice_of(text), "p.yml", ".", &c), GS_EINVAL, wanted);
+    }
+    struct engine_config *c = read_config(
+        "remote_write: [{url: 'http://r', queue_config: {capacity: 7, max_samples_per_send: 3, "
+        "max_shards: 1, batch_send_deadline: 0s, min_backoff: 1s, max_backoff: 1s}}]\n");
+    assert_int_equal(c->remote_writes[0].capacity, 7);
+    assert_int_equal(c->remote_writes[0].max_samples_per_send, 3);
+    engine_config_free(c);
     (void)state;
 }
 
@@ -470,6 +561,8 @@ int main(void)
         cmocka_unit_test(test_sizes_are_those_of_prometheus),
         cmocka_unit_test(test_scrape_configs_come_from_files_too),
         cmocka_unit_test(test_mistakes_are_told_with_their_place),
+        cmocka_unit_test(test_queues_are_checked_as_in_prometheus),
+        cmocka_unit_test(test_rules_on_labels_that_cannot_exist_are_noted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

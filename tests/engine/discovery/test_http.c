@@ -123,6 +123,22 @@ static void test_a_list_becomes_groups_and_what_it_drops_goes(void **state)
     (void)state;
 }
 
+// As in Prometheus: a label without a value is absent, a target without one has no address.
+static void test_null_labels_and_targets_are_empty(void **state)
+{
+    struct fixture f;
+    setup(&f);
+    f.body = "[{\"targets\":[null,\"a:1\"],\"labels\":{\"x\":null,\"y\":\"z\"}},"
+             "{\"targets\":null,\"labels\":null}]";
+    start(&f);
+    loop_until(&f.loop, f.updates == 1);
+    GS_AUTO_FREE char *want =
+        gs_format("0: y=z __meta_url=%s | | __address__=a:1\n1: __meta_url=%s\n", f.url, f.url);
+    assert_string_equal(f.heard.data, want);
+    finish(&f);
+    (void)state;
+}
+
 static void test_failures_keep_the_list_and_are_counted(void **state)
 {
     struct fixture f;
@@ -270,6 +286,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_list_becomes_groups_and_what_it_drops_goes),
+        cmocka_unit_test(test_null_labels_and_targets_are_empty),
         cmocka_unit_test(test_failures_keep_the_list_and_are_counted),
         cmocka_unit_test(test_a_first_failure_is_told_as_no_groups),
         cmocka_unit_test(test_the_log_has_no_secrets_of_the_url),

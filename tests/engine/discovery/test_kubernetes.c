@@ -14,7 +14,8 @@ struct fixture {
     struct kube_client *client;
     struct discovery_informers *informers;
     struct discovery_kubernetes *sd;
-    const char *pods, *services, *endpoints, *slices, *nodes; // items of the lists
+    // items of the lists
+    const char *pods, *services, *endpoints, *slices, *nodes, *namespaces, *replica_sets, *jobs;
     struct http_stream *pod_stream;
     struct gs_buf heard, node_labels; // labelSelector of nodes
     int updates;
@@ -33,13 +34,20 @@ static void other_closed(void *arg)
 
 static const char *items_of(const struct fixture *f, const char *path)
 {
-    if (strstr(path, "/pods"))
-        return f->pods;
-    if (strstr(path, "/services"))
-        return f->services;
-    if (strstr(path, "/endpointslices"))
-        return f->slices;
-    return strstr(path, "/endpoints") ? f->endpoints : f->nodes;
+    const struct {
+        const char *end, *items;
+    } lists[] = {{"/pods", f->pods},
+                 {"/services", f->services},
+                 {"/endpointslices", f->slices},
+                 {"/endpoints", f->endpoints},
+                 {"/nodes", f->nodes},
+                 {"/namespaces", f->namespaces},
+                 {"/replicasets", f->replica_sets},
+                 {"/jobs", f->jobs}};
+    for (size_t i = 0; i < GS_ARRAY_LEN(lists); i++)
+        if (gs_ends(path, lists[i].end))
+            return lists[i].items;
+    return NULL;
 }
 
 static void serve(void *ctx, struct http_exchange *x)
@@ -90,6 +98,16 @@ static const char *const shown[] = {
     "__meta_kubernetes_pod_labelpresent_team",
     "__meta_kubernetes_node_label_zone",
     "__meta_kubernetes_node_address_Hostname",
+    "__meta_kubernetes_node_condition_ready",
+    "__meta_kubernetes_node_condition_disk_pressure",
+    "__meta_kubernetes_namespace_label_team",
+    "__meta_kubernetes_namespace_annotationpresent_owner",
+    "__meta_kubernetes_pod_deployment_name",
+    "__meta_kubernetes_pod_job_name",
+    "__meta_kubernetes_pod_cronjob_name",
+    "__meta_kubernetes_service_loadbalancer_ip",
+    "__meta_kubernetes_endpointslice_endpoint_topology_zone",
+    "__meta_kubernetes_endpointslice_endpoint_topology_present_zone",
 };
 
 static void show(struct gs_buf *out, const struct metrics_label *l, size_t n)
@@ -162,7 +180,7 @@ static void test_pods_become_a_target_for_each_container_port(void **state)
 {
     struct fixture f = {.pods = POD("1", "True"), .nodes = NODE};
     start(&f,
-          &(struct engine_config_kubernetes_sd){.role = ENGINE_CONFIG_SD_POD, .attach_node = true});
+          &(struct engine_config_kubernetes_sd){.role = ENGINE_CONFIG_SD_POD, .attach.node = true});
     loop_until(&f.loop, f.updates == 1);
     assert_string_equal(
         f.heard.data,
@@ -181,7 +199,7 @@ static void test_pods_become_a_target_for_each_container_port(void **state)
 static void test_pods_on_other_nodes_are_no_targets(void **state)
 {
     const struct engine_config_kubernetes_sd cfg = {
-        .role = ENGINE_CONFIG_SD_POD, .attach_node = true, .node_label_selector = "gpu in (a,b)"};
+        .role = ENGINE_CONFIG_SD_POD, .attach.node = true, .node_label_selector = "gpu in (a,b)"};
     struct fixture f = {.pods = POD("1", "True")};
     start(&f, &cfg);
     loop_until(&f.loop, f.updates == 1);
@@ -334,6 +352,129 @@ static void test_services_are_reached_by_their_name(void **state)
     (void)state;
 }
 
+static void test_nodes_have_their_conditions(void **state)
+{
+    struct fixture f = {
+        .nodes =
+            "{\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"1\"},\"status\":{\"addresses\":"
+            "[{\"type\":\"InternalIP\",\"address\":\"192.0.2.1\"}],\"conditions\":[{\"type\":"
+            "\"Ready\",\"status\":\"True\"},{\"type\":\"Disk-Pressure\",\"status\":"
+            "\"Unknown\"},{\"type\":\"NoStatus\"}]}}"};
+    start(&f, &(struct engine_config_kubernetes_sd){.role = ENGINE_CONFIG_SD_NODE});
+    loop_until(&f.loop, f.updates == 1);
+    assert_string_equal(f.heard.data,
+                        "node/a[ node_condition_ready=true node_condition_disk_pressure=unknown ]\n"
+                        "  __address__=192.0.2.1:0 instance=a\n");
+    finish(&f);
+    (void)state;
+}
+
+#define OWNED(name, kind, owner)                                                                   \
+    "{\"metadata\":{\"name\":\"" name "\",\"namespace\":\"n\",\"resourceVersion\":\"1\","          \
+    "\"ownerReferences\":[{\"kind\":\"" kind "\",\"name\":\"" owner "\",\"controller\":true}]}}"
+#define OWNED_POD(kind, owner)                                                                     \
+    "{\"metadata\":{\"name\":\"p\",\"namespace\":\"n\",\"resourceVersion\":\"1\","                 \
+    "\"ownerReferences\":[{\"kind\":\"" kind "\",\"name\":\"" owner "\",\"controller\":true}]},"   \
+    "\"spec\":{\"containers\":[{\"name\":\"c\"}]},\"status\":{\"podIP\":\"10.0.0.1\"}}"
+#define NAMESPACE                                                                                  \
+    "{\"metadata\":{\"name\":\"n\",\"resourceVersion\":\"1\",\"labels\":{\"team\":\"ml\"},"        \
+    "\"annotations\":{\"owner\":\"\"}}}"
+
+static void test_attached_metadata_of_owners_and_namespaces(void **state)
+{
+    static const struct {
+        const char *pod, *want;
+    } cases[] = {
+        {OWNED_POD("ReplicaSet", "r"), " pod_deployment_name=d ]"},
+        {OWNED_POD("ReplicaSet", "missing"), "_owner=true ]"},
+        {OWNED_POD("Job", "j"), " pod_job_name=j pod_cronjob_name=c ]"},
+        {OWNED_POD("Job", "missing"), " pod_job_name=missing ]"},
+        {OWNED_POD("StatefulSet", "r"), "_owner=true ]"},
+    };
+    for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++) {
+        struct fixture f = {.pods = cases[i].pod,
+                            .namespaces = NAMESPACE,
+                            .replica_sets = OWNED("r", "Deployment", "d"),
+                            .jobs = OWNED("j", "CronJob", "c")};
+        start(&f, &(struct engine_config_kubernetes_sd){.role = ENGINE_CONFIG_SD_POD,
+                                                        .attach = {false, true, true, true, true}});
+        loop_until(&f.loop, f.updates == 1);
+        assert_non_null(strstr(f.heard.data,
+                               " namespace_label_team=ml namespace_annotationpresent_owner=true"));
+        if (!strstr(f.heard.data, cases[i].want))
+            fail_msg("%s, not %s", f.heard.data, cases[i].want);
+        finish(&f);
+    }
+    // Without attach_metadata nothing is watched.
+    struct fixture f = {.pods = OWNED_POD("Job", "j"), .jobs = OWNED("j", "CronJob", "c")};
+    start(&f, &(struct engine_config_kubernetes_sd){.role = ENGINE_CONFIG_SD_POD});
+    loop_until(&f.loop, f.updates == 1);
+    assert_null(strstr(f.heard.data, "job_name"));
+    finish(&f);
+    (void)state;
+}
+
+static void test_load_balancers_have_the_addresses_of_their_status(void **state)
+{
+    static const struct {
+        const char *spec, *status, *want;
+    } cases[] = {
+        {"",
+         "{\"loadBalancer\":{\"ingress\":[{\"ip\":\"192.0.2.7\"},{\"hostname\":\"h\"},"
+         "{\"ip\":\"192.0.2.8\"}]}}",
+         " service_loadbalancer_ip=192.0.2.7,192.0.2.8\n"},
+        {",\"loadBalancerIP\":\"192.0.2.1\"", "{}", " service_loadbalancer_ip=192.0.2.1\n"},
+        {"", "{}", "web.n.svc:80\n"},
+    };
+    for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++) {
+        GS_AUTO_FREE char *service =
+            gs_format("{\"metadata\":{\"name\":\"web\",\"namespace\":\"n\",\"resourceVersion\":"
+                      "\"1\"},\"spec\":{\"type\":\"LoadBalancer\"%s,\"ports\":[{\"port\":80}]},"
+                      "\"status\":%s}",
+                      cases[i].spec, cases[i].status);
+        struct fixture f = {.services = service, .namespaces = NAMESPACE};
+        start(&f, &(struct engine_config_kubernetes_sd){.role = ENGINE_CONFIG_SD_SERVICE,
+                                                        .attach.namespace_ = true});
+        loop_until(&f.loop, f.updates == 1);
+        assert_non_null(strstr(f.heard.data, " namespace_label_team=ml"));
+        assert_non_null(strstr(f.heard.data, cases[i].want));
+        finish(&f);
+    }
+    (void)state;
+}
+
+static void test_the_second_slice_of_a_dual_stack_service_has_no_targets(void **state)
+{
+    static const struct {
+        const char *policy, *first;
+        bool has_targets;
+    } cases[] = {{"PreferDualStack", "IPv4", false},
+                 {"RequireDualStack", "IPv4", false},
+                 {"PreferDualStack", "IPv6", true},
+                 {"SingleStack", "IPv4", true}};
+    for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++) {
+        GS_AUTO_FREE char *service =
+            gs_format("{\"metadata\":{\"name\":\"web\",\"namespace\":\"n\",\"resourceVersion\":"
+                      "\"1\"},\"spec\":{\"ipFamilyPolicy\":\"%s\",\"ipFamilies\":[\"%s\"]}}",
+                      cases[i].policy, cases[i].first);
+        struct fixture f = {
+            .services = service,
+            .slices =
+                "{\"metadata\":{\"name\":\"web-x\",\"namespace\":\"n\",\"resourceVersion\":\"1\","
+                "\"labels\":{\"kubernetes.io/service-name\":\"web\"}},\"addressType\":\"IPv6\","
+                "\"ports\":[{\"port\":80}],\"endpoints\":[{\"addresses\":[\"fd00::1\"],"
+                "\"deprecatedTopology\":{\"zone\":\"z\"}}]}"};
+        start(&f, &(struct engine_config_kubernetes_sd){.role = ENGINE_CONFIG_SD_ENDPOINTSLICE});
+        loop_until(&f.loop, f.updates == 1);
+        const char *target = " endpointslice_endpoint_topology_zone=z"
+                             " endpointslice_endpoint_topology_present_zone=true\n";
+        assert_int_equal(strstr(f.heard.data, target) != NULL, cases[i].has_targets);
+        assert_int_equal(strstr(f.heard.data, "__address__") != NULL, cases[i].has_targets);
+        finish(&f);
+    }
+    (void)state;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -345,6 +486,10 @@ int main(void)
         cmocka_unit_test(test_endpoint_slices_have_conditions),
         cmocka_unit_test(test_nodes_are_reached_at_their_kubelet),
         cmocka_unit_test(test_services_are_reached_by_their_name),
+        cmocka_unit_test(test_nodes_have_their_conditions),
+        cmocka_unit_test(test_attached_metadata_of_owners_and_namespaces),
+        cmocka_unit_test(test_load_balancers_have_the_addresses_of_their_status),
+        cmocka_unit_test(test_the_second_slice_of_a_dual_stack_service_has_no_targets),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -291,6 +291,26 @@ static void test_a_wrong_monitor_is_off_alone_until_it_is_mended(void **state)
     (void)state;
 }
 
+static void test_a_wrong_endpoint_is_off_alone(void **state)
+{
+    struct fixture f = with_exporter();
+    f.service_monitors = SERVICE_MONITOR(
+        "1", SELECTOR ",\"endpoints\":[7,{\"port\":\"metrics\",\"interval\":\"soon\"},"
+                      "{\"port\":\"metrics\",\"relabelings\":[{\"action\":\"no\"}]},"
+                      "{\"port\":\"metrics\"}]");
+    start(&f);
+    loop_until(&f.loop, n_targets(&f) == 1);
+    assert_int_equal(monitors_count(f.monitors).selected, 1);
+    assert_int_equal(monitors_count(f.monitors).rejected, 1);
+    assert_string_equal(monitors_error(f.monitors, "serviceMonitor/gpu/dcgm"),
+                        "endpoints[0]: not an object");
+    send_event(&f, "servicemonitors", "MODIFIED",
+               SERVICE_MONITOR("2", SELECTOR ",\"endpoints\":[{\"port\":\"metrics\"}]"));
+    loop_until(&f.loop, monitors_count(f.monitors).rejected == 0);
+    finish(&f);
+    (void)state;
+}
+
 struct wrong {
     const char *spec, *error;
 };
@@ -301,7 +321,7 @@ static void test_mistakes_are_named(void **state)
         {"\"endpoints\":[{\"port\":\"m\",\"scrapeTimeout\":\"40s\"}]",
          "scrape timeout greater than scrape interval"},
         {"\"endpoints\":[{\"relabelings\":[{\"regex\":\"(\",\"targetLabel\":\"a\"}]}]",
-         "missing closing parenthesis"},
+         "missing closing )"},
         {"\"endpoints\":[{\"metricRelabelings\":[{\"action\":\"hashmod\",\"targetLabel\":\"a\"}]}]",
          "requires non-zero modulus"},
         {"\"endpoints\":[{\"oauth2\":{\"clientId\":{}}}]",
@@ -566,13 +586,14 @@ static void test_two_endpoints_of_one_port_are_a_warning(void **state)
     };
     for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++) {
         CODEC_AUTO_JSON json_t *obj = NULL;
-        GS_AUTO_FREE char *warning = NULL;
         GS_AUTO_FREE char *text =
             gs_format("{\"kind\":\"ServiceMonitor\",\"metadata\":{\"name\":\"m\"},\"spec\":{"
                       "\"selector\":{},\"endpoints\":[%s]}}",
                       cases[i].endpoints);
         assert_ok(codec_json_parse(gs_slice_of(text), true, &obj));
-        assert_ok(monitors_check(obj, &warning));
+        CODEC_AUTO_JSON json_t *warnings = json_array();
+        assert_ok(monitors_check(obj, "m.yaml", NULL, warnings));
+        const char *warning = json_string_value(json_array_get(warnings, 0));
         if (!cases[i].part)
             assert_null(warning);
         else if (!warning || !strstr(warning, cases[i].part))
@@ -588,6 +609,7 @@ int main(void)
         cmocka_unit_test(test_a_pod_monitor_needs_no_service_and_leaves_ended_pods_out),
         cmocka_unit_test(test_another_namespace_is_not_looked_into_unless_asked),
         cmocka_unit_test(test_a_wrong_monitor_is_off_alone_until_it_is_mended),
+        cmocka_unit_test(test_a_wrong_endpoint_is_off_alone),
         cmocka_unit_test(test_mistakes_are_named),
         cmocka_unit_test(test_credentials_come_from_a_secret_and_follow_it),
         cmocka_unit_test(test_a_cluster_without_the_resources_has_no_such_jobs),

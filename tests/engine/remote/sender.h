@@ -23,7 +23,8 @@ struct fixture {
     struct tsdb *db, *received; // by the receiver
     struct http_server *server;
     char *url;
-    int status; // status of responses; 0: success
+    int status;    // status of responses; 0: success
+    int v2_status; // that of 2.0; 0: as of others. The message is not read.
     const char *retry_after;
     const char *samples_written, *exemplars_written; // headers of responses; NULL: none
     size_t requests, samples, refused;
@@ -116,6 +117,10 @@ static inline void serve(void *ctx, struct http_exchange *x)
         assert_string_equal(type, "application/x-protobuf");
     assert_string_equal(http_header(x, "X-Prometheus-Remote-Write-Version"),
                         f->v2 ? "2.0.0" : "0.1.0");
+    if (f->v2 && f->v2_status) {
+        http_reply(x, f->v2_status, "text/plain", GS_SLICE(""));
+        return;
+    }
     if (f->status) {
         if (f->retry_after)
             http_add_header(x, "Retry-After", f->retry_after);

@@ -2,6 +2,7 @@
 #include "unit.h"
 
 #include "base/mem.h"
+#include "base/turn.h"
 #include "codec/encoding.h"
 #include "engine/remote/remote_private.h"
 #include "engine/remote/remote_read.h"
@@ -198,6 +199,7 @@ static void test_series_without_samples_do_not_block(void **state)
     int pauses = 0;
     const struct remote_read_options o = {.db = db, .go_on = count_pause, .arg = &pauses};
     (void)state;
+    gs_turn_set_ns(0);
     for (int i = 0; i < SERIES; i++) {
         GS_AUTO_FREE char *pod = gs_format("p%d", i);
         const struct metrics_label l[] = {{GS_SLICE("__name__"), GS_SLICE("m")},

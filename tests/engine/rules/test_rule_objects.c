@@ -176,6 +176,36 @@ static void test_one_wrong_rule_is_off_alone(void **state)
     (void)state;
 }
 
+// Unknown fields, a rule that is no mapping, a group with a wrong field, and a second group with
+// the same name cost only themselves.
+static void test_a_wrong_part_of_an_object_leaves_the_others(void **state)
+{
+    struct fixture f = {
+        .items =
+            "{\"metadata\":{\"name\":\"a\",\"namespace\":\"gpu\",\"resourceVersion\":\"1\"},"
+            "\"spec\":{\"group\":[],\"groups\":["
+            "{\"name\":\"g\",\"intervall\":\"30s\",\"rules\":[" RECORD("one", "1") ",7," RECORD(
+                "two", "2") "]},"
+                            "{\"name\":\"h\",\"interval\":\"soon\",\"rules\":[" RECORD(
+                                "no", "1") "]},"
+                                           "\"text\"," GROUP("g", RECORD("no", "1")) "," GROUP(
+                                               "i", RECORD("three", "3")) "]}}"};
+    GS_AUTO_BUF struct gs_buf metrics = {0};
+    start(&f, NULL, NULL);
+    loop_until(&f.loop, rules_are(&f, "prometheusrule/gpu/a g: one two.\n"
+                                      "prometheusrule/gpu/a i: three.\n"));
+    loop_until(&f.loop, has_series(&f, "two") && has_series(&f, "three"));
+    rules_objects_write_metrics(f.objects, &metrics);
+    assert_non_null(strstr(metrics.data, "\ngpuscale_rule_objects_invalid 1\n"));
+    send_event(&f, "MODIFIED", OBJECT("a", "2", GROUP("g", RECORD("one", "1"))));
+    loop_until(&f.loop, rules_are(&f, "prometheusrule/gpu/a g: one.\n"));
+    gs_buf_clear(&metrics);
+    rules_objects_write_metrics(f.objects, &metrics);
+    assert_non_null(strstr(metrics.data, "\ngpuscale_rule_objects_invalid 0\n"));
+    finish(&f);
+    (void)state;
+}
+
 // If an object is not a valid set of rules, its previous rules are kept.
 static void test_an_object_that_makes_no_sense_keeps_its_rules(void **state)
 {
@@ -238,6 +268,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_objects_are_sets_of_rules),
         cmocka_unit_test(test_one_wrong_rule_is_off_alone),
+        cmocka_unit_test(test_a_wrong_part_of_an_object_leaves_the_others),
         cmocka_unit_test(test_an_object_that_makes_no_sense_keeps_its_rules),
         cmocka_unit_test(test_a_change_of_labels_only_leaves_the_group_alone),
         cmocka_unit_test(test_namespace_and_selector_are_asked_for),

@@ -36,7 +36,8 @@ static void start(struct world *w, const char *rules)
                                           .engine = w->engine,
                                           .external_labels = external,
                                           .n_external_labels = 1,
-                                          .external_url = "http://me:9090"};
+                                          .external_url = "http://me:9090",
+                                          .timing = RULES_TIMING_DEFAULT};
     w->set = parse(rules);
     w->runner = rules_runner_new(&w->cfg, &w->set->groups[0], STEP);
 }
@@ -293,15 +294,21 @@ static void test_query_offset(void **state)
     stop(&w);
 }
 
-// A new process restores the time at which the alert became active. for: 30m, with an outage.
-static void restored_at(double for_state, int64_t down_at, int64_t now, int64_t want_active_at)
+// A new process restores the time at which the alert became active, after an outage.
+static void restored_at(const char *rule, double for_state, int64_t down_at, int64_t now,
+                        int64_t want_active_at, enum rules_alert_state want)
 {
     struct world w;
-    start(&w, "groups: [{name: g, rules: [{alert: High, expr: util > 80, for: 30m}]}]");
+    GS_AUTO_FREE char *text = gs_format("groups: [{name: g, rules: [{alert: High, "
+                                        "expr: util > 80, %s}]}]",
+                                        rule);
+    start(&w, text);
     struct metrics_label l[] = {{GS_SLICE("__name__"), GS_SLICE("ALERTS_FOR_STATE")},
                                 {GS_SLICE("alertname"), GS_SLICE("High")},
-                                {GS_SLICE("gpu"), GS_SLICE("0")}};
-    assert_ok(tsdb_append(w.db, l, 3, down_at, for_state));
+                                {GS_SLICE("gpu"), GS_SLICE("0")},
+                                {GS_SLICE("of"), GS_SLICE("gpu 0")}};
+    size_t n_labels = strstr(rule, "labels") ? 4 : 3;
+    assert_ok(tsdb_append(w.db, l, n_labels, down_at, for_state));
     put(&w, "0", now, 90);
     rules_runner_await_restore(w.runner);
     rules_runner_eval(w.runner, now);
@@ -311,6 +318,7 @@ static void restored_at(double for_state, int64_t down_at, int64_t now, int64_t 
     put(&w, "0", now + STEP, 90);
     rules_runner_eval(w.runner, now + STEP);
     assert_answer(&w, "count(ALERTS)", now + STEP, "{} 1");
+    assert_int_equal(only_alert(&w)->a.state, want);
     stop(&w);
 }
 
@@ -318,11 +326,70 @@ static void test_restore(void **state)
 {
     const int64_t minute = 60000, t0 = 100 * minute;
     // 5 of 30 minutes had passed, outage of 2 minutes: the outage does not count.
-    restored_at(6000, t0 + 5 * minute, t0 + 7 * minute, t0 + 2 * minute);
+    restored_at("for: 30m", 6000, t0 + 5 * minute, t0 + 7 * minute, t0 + 2 * minute,
+                RULES_ALERT_PENDING);
     // 25 of 30 minutes had passed: fires after the grace period of 10 minutes.
-    restored_at(6000, t0 + 25 * minute, t0 + 27 * minute, t0 + 7 * minute);
+    restored_at("for: 30m", 6000, t0 + 25 * minute, t0 + 27 * minute, t0 + 7 * minute,
+                RULES_ALERT_PENDING);
     // It was firing.
-    restored_at(6000, t0 + 35 * minute, t0 + 37 * minute, t0);
+    restored_at("for: 30m", 6000, t0 + 35 * minute, t0 + 37 * minute, t0, RULES_ALERT_FIRING);
+    (void)state;
+}
+
+static void test_a_firing_alert_with_a_short_for_survives_a_restart(void **state)
+{
+    const int64_t second = 1000, t0 = 6000 * second;
+    restored_at("for: 10s", 6000, t0 + 40 * second, t0 + 60 * second, t0, RULES_ALERT_FIRING);
+    // It was pending: `for` starts again.
+    restored_at("for: 30s", 6000, t0 + 20 * second, t0 + 60 * second, t0 + 60 * second,
+                RULES_ALERT_PENDING);
+    (void)state;
+}
+
+static void test_an_alert_with_a_template_in_its_labels_survives_a_restart(void **state)
+{
+    restored_at("for: 10s, labels: {of: 'gpu {{ $labels.gpu }}'}", 6000, 6040000, 6060000, 6000000,
+                RULES_ALERT_FIRING);
+    (void)state;
+}
+
+// Replaces the only alert's `for` by a reload, and evaluates again.
+static void reload_for(struct world *w, const char *for_text, int64_t t)
+{
+    GS_AUTO_FREE char *text = gs_format("groups: [{name: g, rules: [{alert: High, expr: util > 80,"
+                                        " for: %s}]}]",
+                                        for_text);
+    struct rules_set *set = parse(text);
+    struct rules_runner *next = rules_runner_new(&w->cfg, &set->groups[0], STEP);
+    rules_runner_take_over(next, w->runner);
+    rules_runner_free(w->runner);
+    rules_set_free(w->set);
+    w->runner = next;
+    w->set = set;
+    put(w, "0", t, 90);
+    rules_runner_eval(w->runner, t);
+}
+
+static void test_a_longer_for_returns_a_young_alert_to_pending(void **state)
+{
+    struct world w;
+    start(&w, "groups: [{name: g, rules: [{alert: High, expr: util > 80, for: 10s}]}]");
+    put(&w, "0", 10000, 90);
+    rules_runner_eval(w.runner, 10000);
+    put(&w, "0", 30000, 90);
+    rules_runner_eval(w.runner, 30000);
+    assert_int_equal(only_alert(&w)->a.state, RULES_ALERT_FIRING);
+    reload_for(&w, "25s", 40000); // active for 30 s
+    assert_int_equal(only_alert(&w)->a.state, RULES_ALERT_FIRING);
+    reload_for(&w, "60s", 50000);
+    assert_int_equal(only_alert(&w)->a.state, RULES_ALERT_PENDING);
+    assert_int_equal(only_alert(&w)->a.fired_at_ms, 0);
+    assert_answer(&w, "count(ALERTS{alertstate=\"firing\"})", 50000, "");
+    reload_for(&w, "60s", 70000);
+    assert_int_equal(only_alert(&w)->a.state, RULES_ALERT_FIRING);
+    assert_int_equal(only_alert(&w)->a.fired_at_ms, 70000);
+    stop(&w);
+    (void)state;
 }
 
 static void test_take_over(void **state)
@@ -404,6 +471,9 @@ int main(void)
         cmocka_unit_test(test_limit_of_alerts),
         cmocka_unit_test(test_query_offset),
         cmocka_unit_test(test_restore),
+        cmocka_unit_test(test_a_firing_alert_with_a_short_for_survives_a_restart),
+        cmocka_unit_test(test_an_alert_with_a_template_in_its_labels_survives_a_restart),
+        cmocka_unit_test(test_a_longer_for_returns_a_young_alert_to_pending),
         cmocka_unit_test(test_take_over),
         cmocka_unit_test(test_bad_template_shows),
         cmocka_unit_test(test_template_query),

@@ -510,6 +510,63 @@ static void test_the_stores_series_limit(void **state)
     stop(&w);
 }
 
+static void add_wide_line(struct gs_buf *out, const char *name, size_t labels, size_t value)
+{
+    gs_buf_addf(out, "%s{", name);
+    for (size_t i = 0; i < labels; i++) {
+        gs_buf_addf(out, "l%zu=\"", i);
+        for (size_t k = 0; k < value; k++)
+            gs_buf_add_char(out, 'v');
+        gs_buf_add_str(out, "\",");
+    }
+    gs_buf_add_str(out, "} 1\n");
+}
+
+// By the number of labels in the store and in the reader, by their bytes, and by the line.
+static void test_a_series_over_a_limit_costs_only_itself(void **state)
+{
+    struct world w = start(&plain);
+    GS_AUTO_BUF struct gs_buf body = {0};
+    gs_buf_add_str(&body, "first 1\n");
+    add_wide_line(&body, "labels", 300, 1);
+    add_wide_line(&body, "more", 1500, 1);
+    add_wide_line(&body, "value", 1, 70000);
+    gs_buf_add_str(&body, "middle 2\n");
+    add_wide_line(&body, "line", 1, 2 << 20);
+    add_wide_line(&body, "largest", 250, 2);
+    gs_buf_add_str(&body, "last 3\n");
+    open_target(&w);
+    struct scrape_ingest_counts counts;
+    for (int64_t t = 1000; t <= 2000; t += 1000) { // new, and cached
+        text(&w, t, body.data);
+        assert_true(value_of(&w, "up", t) == 1);
+        assert_true(value_of(&w, "first", t) == 1);
+        assert_true(value_of(&w, "middle", t) == 2);
+        assert_true(value_of(&w, "last", t) == 3);
+        assert_true(value_of(&w, "scrape_samples_post_metric_relabeling", t) == 4);
+    }
+    scrape_ingest_counts(w.in, &counts);
+    assert_int_equal(counts.series_refused, 5); // the long line is not cached
+    assert_int_equal(counts.limit_failures, 0);
+    stop(&w);
+    (void)state;
+}
+
+static void test_a_series_with_a_time_over_a_limit_costs_only_itself(void **state)
+{
+    struct world w = start(&plain);
+    GS_AUTO_BUF struct gs_buf body = {0};
+    add_wide_line(&body, "labels", 300, 1);
+    body.len--;
+    gs_buf_add_str(&body, " 900\na 5 900\n");
+    open_target(&w);
+    text(&w, 1000, body.data);
+    assert_true(value_of(&w, "up", 1000) == 1);
+    assert_true(value_of(&w, "a", 1000) == 5);
+    stop(&w);
+    (void)state;
+}
+
 // … also for a target that is added when the store is full.
 static void test_a_target_for_which_the_store_has_no_room(void **state)
 {
@@ -853,6 +910,8 @@ int main(void)
         cmocka_unit_test(test_duplicates_are_counted),
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_the_stores_series_limit),
+        cmocka_unit_test(test_a_series_over_a_limit_costs_only_itself),
+        cmocka_unit_test(test_a_series_with_a_time_over_a_limit_costs_only_itself),
         cmocka_unit_test(test_a_target_for_which_the_store_has_no_room),
         cmocka_unit_test(test_metadata_of_gone_families_is_dropped),
         cmocka_unit_test(test_metadata_of_a_series),

@@ -484,7 +484,7 @@ static void make_fat(struct fixture *f)
     GS_AUTO_BUF struct gs_buf text = {0};
     for (int i = 0; i < 1000000; i++)
         gs_buf_addf(&text, "fat{n=\"%d\"} 1\n", i);
-    assert_ok(codec_gzip(gs_buf_slice(&text), &f->fat));
+    assert_ok(codec_gzip(gs_buf_slice(&text), NULL, NULL, &f->fat));
 }
 
 static void test_a_fat_target_does_not_hold_up_the_others(void **state)

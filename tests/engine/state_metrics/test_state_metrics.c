@@ -3,6 +3,7 @@
 #include "engine/state_metrics/state_metrics.h"
 
 #include "../../kube/loop.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "metrics/reader.h"
 
@@ -152,6 +153,106 @@ static void test_only_allowed_labels_show(void **state)
     start(&f, &(struct state_metrics_config){.labels_allowlist = "pods=[app, other], nodes=[*]"});
     assert_line(&f, "kube_pod_labels{namespace=\"n\",pod=\"web-0\",uid=\"u\",label_app="
                     "\"cuda-test\"} 1");
+    finish(&f);
+    (void)state;
+}
+
+// Objects within the limits of the API, whose series would exceed those of the store, of the
+// reader, or of the memory.
+
+// containers: of spec.containers, and of status.containerStatuses
+static char *pod_with(const char *name, const char *labels, const char *containers)
+{
+    return gs_format("{\"metadata\":{\"name\":\"%s\",\"namespace\":\"n\",\"resourceVersion\":\"1\","
+                     "\"labels\":{%s}},\"spec\":{\"containers\":[%s]},\"status\":{\"phase\":"
+                     "\"Running\",\"containerStatuses\":[%s]}}",
+                     name, labels, containers, containers);
+}
+
+static char *many_labels(int n)
+{
+    struct gs_buf out = {0};
+    for (int i = 0; i < n; i++)
+        gs_buf_addf(&out, "%s\"k%03d\":\"v\"", i ? "," : "", i);
+    return gs_buf_take(&out);
+}
+
+static char *many_containers(int n)
+{
+    struct gs_buf out = {0};
+    for (int i = 0; i < n; i++)
+        gs_buf_addf(&out, "%s{\"name\":\"c%d\",\"image\":\"i\"}", i ? "," : "", i);
+    return gs_buf_take(&out);
+}
+
+static char *large_image(void)
+{
+    struct gs_buf out = {0};
+    gs_buf_add_str(&out, "{\"name\":\"c\",\"image\":\"");
+    for (int i = 0; i < 400000; i++)
+        gs_buf_add_str(&out, "\xc3\xa4n");
+    gs_buf_add_str(&out, "\"}");
+    return gs_buf_take(&out);
+}
+
+// Names of keys that are equal after their conversion, and one that is a name with a suffix.
+static char *conflicting_labels(void)
+{
+    return gs_strdup("\"a.b\":\"1\",\"a-b\":\"2\",\"a.b-conflict1\":\"3\"");
+}
+
+struct widest {
+    size_t labels, bytes, containers;
+};
+
+static bool measure(void *arg, const struct metrics_sample *s)
+{
+    struct widest *w = arg;
+    size_t bytes = 0;
+    for (size_t i = 0; i < s->n_labels; i++)
+        bytes += s->labels[i].name.len + s->labels[i].value.len;
+    w->labels = s->n_labels > w->labels ? s->n_labels : w->labels;
+    w->bytes = bytes > w->bytes ? bytes : w->bytes;
+    w->containers += gs_slice_eq_str(s->name, "kube_pod_container_info");
+    return true;
+}
+
+static void keep_log(void *arg, const char *line, size_t len)
+{
+    gs_buf_add(arg, line, len);
+}
+
+static void test_an_object_over_a_limit_costs_only_a_part_of_its_series(void **state)
+{
+    GS_AUTO_FREE char *labels = many_labels(256), *same = conflicting_labels();
+    GS_AUTO_FREE char *containers = many_containers(5000), *image = large_image();
+    GS_AUTO_FREE char *a = pod_with("labels", labels, ""), *b = pod_with("same", same, "");
+    GS_AUTO_FREE char *c = pod_with("containers", "", containers),
+                      *d = pod_with("image", "", image);
+    GS_AUTO_FREE char *e = pod_with("plain", "\"app\":\"x\"", "");
+    GS_AUTO_FREE char *items = gs_format("%s,%s,%s,%s,%s", a, b, c, d, e);
+    GS_AUTO_BUF struct gs_buf log = {0};
+    struct fixture f = {.kind = "/pods", .items = items};
+    gs_log_set_sink(keep_log, &log);
+    start(&f, NULL);
+    struct gs_slice text = state_metrics_text(f.state);
+    gs_log_set_sink(NULL, NULL);
+    const struct metrics_limits limits = {.max_line = 64 << 10, .max_labels = 250};
+    struct widest w = {0};
+    assert_ok(metrics_parse_text(text, &limits, measure, &w));
+    assert_in_range(w.labels, 200, 205);
+    assert_in_range(w.bytes, 4096, 60000);
+    assert_in_range(w.containers, 1000, 1001); // and the one with the image
+    assert_int_equal(state_metrics_incomplete_objects(f.state), 3);
+    assert_non_null(strstr(log.data, "pods n/labels: kube_pod_labels is not complete"));
+    assert_non_null(strstr(log.data, "pods n/image: kube_pod_container_info is not complete"));
+    assert_non_null(strstr(log.data, "pods n/containers: kube_pod_container_"));
+    assert_null(strstr(log.data, "n/plain"));
+    assert_true(has_line(&f, "kube_pod_labels{namespace=\"n\",pod=\"plain\",label_app=\"x\"} 1"));
+    assert_true(has_line(&f, "kube_pod_labels{namespace=\"n\",pod=\"same\",label_a_b_conflict2="
+                             "\"1\",label_a_b_conflict3=\"2\",label_a_b_conflict1=\"3\"} 1"));
+    assert_true(has_line(&f, "kube_pod_status_phase{namespace=\"n\",pod=\"labels\",phase="
+                             "\"Running\"} 1"));
     finish(&f);
     (void)state;
 }
@@ -373,6 +474,7 @@ int main(void)
         cmocka_unit_test(test_pods),
         cmocka_unit_test(test_a_change_shows),
         cmocka_unit_test(test_only_allowed_labels_show),
+        cmocka_unit_test(test_an_object_over_a_limit_costs_only_a_part_of_its_series),
         cmocka_unit_test(test_a_resource_that_is_refused_leaves_the_others),
         cmocka_unit_test(test_nodes),
         cmocka_unit_test(test_autoscalers),

@@ -440,6 +440,10 @@ func shownMetrics(c *cluster) interface{} {
 		}
 		if v.AverageValue != nil && (release > 22 || c.statusReplicas > 0) { // converted, the smallest is 0
 			e["average"] = milli(v.AverageValue.MilliValue())
+			outside := m.Object != nil || m.External != nil
+			if outside && c.statusReplicas == 0 && release < 38 { // divided by zero replicas; ours has none
+				e["average"] = nil
+			}
 		}
 		if v.Value != nil && (release > 22 || v.AverageValue == nil) { // converted, it is never nil
 			e["value"] = milli(v.Value.MilliValue())

@@ -18,6 +18,7 @@ struct fixture {
     char folder[40];
     struct http_server *server;
     char *authorization, *tenant, *path, *user; // of the last request
+    char *query;                                // x, y and q of its query string
     struct tls_pair ca, other_ca;
     bool done;
     int status;
@@ -31,6 +32,9 @@ static void serve(void *arg, struct http_exchange *x)
     free(f->tenant);
     free(f->path);
     free(f->user);
+    free(f->query);
+    const char *q = http_query(x, "q"), *y = http_query(x, "y");
+    f->query = gs_format("x=%s y=%s q=%s", http_query(x, "x"), y ? y : "-", q ? q : "-");
     f->authorization = gs_strdup(http_header(x, "Authorization"));
     f->tenant = gs_strdup(http_header(x, "X-Scope-OrgID"));
     f->path = gs_strdup(http_path(x));
@@ -92,6 +96,7 @@ static void stop(struct fixture *f)
     free(f->tenant);
     free(f->path);
     free(f->user);
+    free(f->query);
 }
 
 static void on_done(void *arg, const struct http_response *a, struct gs_error *err)
@@ -103,16 +108,22 @@ static void on_done(void *arg, const struct http_response *a, struct gs_error *e
     gs_error_free(err);
 }
 
-static int ask(struct fixture *f, struct http_client *client)
+static int ask_for(struct fixture *f, struct http_client *client, const char *method,
+                   const char *path)
 {
     static const struct http_callbacks callbacks = {.on_done = on_done};
     static const struct http_header headers[] = {{"X-Own", "1"}, {0}};
-    const struct http_request request = {.path = "/api", .headers = headers};
+    const struct http_request request = {.method = method, .path = path, .headers = headers};
     f->done = false;
     http_send(client, &request, &callbacks, f);
     while (!f->done)
         uv_run(&f->loop, UV_RUN_ONCE);
     return f->status;
+}
+
+static int ask(struct fixture *f, struct http_client *client)
+{
+    return ask_for(f, client, NULL, "/api");
 }
 
 static const struct endpoint_options options = {.refresh_ms = REFRESH_MS};
@@ -261,6 +272,32 @@ static void test_broken_certificates(void **state)
     stop(&f);
 }
 
+static void test_parameters_of_the_url_are_in_each_request(void **state)
+{
+    static const char *const methods[] = {"GET", "POST"};
+    struct fixture f = {0};
+    (void)state;
+    start(&f);
+    const struct endpoint_settings s = {.ca.text = f.ca.cert_pem};
+    struct http_client *client = make(&f, &s, "");
+    for (size_t i = 0; i < GS_ARRAY_LEN(methods); i++) {
+        assert_int_equal(ask_for(&f, client, methods[i], "/api"), 200);
+        assert_string_equal(f.path, "/pre/api");
+        assert_string_equal(f.query, "x=1 y=- q=-");
+        assert_int_equal(ask_for(&f, client, methods[i], "/api?q=up"), 200);
+        assert_string_equal(f.query, "x=1 y=- q=up");
+    }
+    http_client_free(client);
+    GS_AUTO_FREE char *url =
+        gs_format("https://127.0.0.1:%u/write?x=1&y=2#f", http_server_port(f.server));
+    assert_ok(endpoint_client_new(&f.loop, url, &s, &options, &client));
+    assert_int_equal(ask_for(&f, client, "POST", ""), 200);
+    assert_string_equal(f.path, "/write");
+    assert_string_equal(f.query, "x=1 y=2 q=-");
+    http_client_free(client);
+    stop(&f);
+}
+
 static void test_empty_header(void **state)
 {
     static const char *const headers[] = {"X-Scope-OrgID"};
@@ -343,6 +380,7 @@ int main(void)
         cmocka_unit_test(test_new_ca),
         cmocka_unit_test(test_new_client_certificate),
         cmocka_unit_test(test_broken_certificates),
+        cmocka_unit_test(test_parameters_of_the_url_are_in_each_request),
         cmocka_unit_test(test_empty_header),
         cmocka_unit_test(test_wrong),
         cmocka_unit_test(test_files_for_each_request),

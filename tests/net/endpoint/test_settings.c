@@ -16,7 +16,7 @@ struct fixture {
     struct gs_buf headers; // "Name: value;" of the last one, those of the settings
     bool done;
     int status;
-    char *error;
+    char *error, *text;
 };
 
 static void serve(void *ctx, struct http_exchange *x)
@@ -26,14 +26,29 @@ static void serve(void *ctx, struct http_exchange *x)
     gs_buf_clear(&f->headers);
     const char *name, *value;
     for (size_t i = 0; (value = http_header_nth(x, i, &name)); i++)
-        if (gs_starts(name, "X-") || gs_starts(name, "Authorization"))
+        if (gs_starts(name, "X-") || gs_starts(name, "Authorization") || gs_streq(name, "Cookie"))
             gs_buf_addf(&f->headers, "%s: %s;", name, value);
+    if (strcmp(http_path(x), "/go") == 0) {
+        const char *to = http_query(x, "to");
+        GS_AUTO_FREE char *here = gs_format("http://%s%s", http_header(x, "Host"), to ? to : "");
+        if (to)
+            http_add_header(x, "Location", to[0] == '/' && to[1] != '/' ? here : to);
+        http_reply(x, atoi(http_query(x, "status")), "text/plain", GS_SLICE("gone"));
+        return;
+    }
+    if (strcmp(http_path(x), "/loop") == 0) {
+        http_add_header(x, "Location", "loop");
+        http_reply(x, 302, "text/plain", GS_SLICE(""));
+        return;
+    }
     if (strcmp(http_path(x), "/old") == 0) {
         http_add_header(x, "Location", "/new");
         http_reply(x, 302, "text/plain", GS_SLICE(""));
         return;
     }
-    http_reply(x, 200, "text/plain", GS_SLICE("ok"));
+    GS_AUTO_FREE char *text =
+        gs_format("%s " GS_SLICE_FMT, http_method(x), GS_SLICE_ARG(http_body(x)));
+    http_reply(x, 200, "text/plain", gs_slice_of(text));
 }
 
 static void setup(struct fixture *f, const struct tls_pair *tls)
@@ -53,6 +68,7 @@ static void finish(struct fixture *f)
     gs_buf_finish(&f->seen);
     gs_buf_finish(&f->headers);
     free(f->error);
+    free(f->text);
 }
 
 static void on_done(void *arg, const struct http_response *response, struct gs_error *err)
@@ -61,24 +77,31 @@ static void on_done(void *arg, const struct http_response *response, struct gs_e
     f->status = response->status;
     free(f->error);
     f->error = err ? gs_strdup(gs_error_message(err)) : NULL;
+    free(f->text);
+    f->text = gs_slice_dup(response->body);
     gs_error_free(err);
     f->done = true;
 }
 
-static void get(struct fixture *f, const struct endpoint_settings *http, const char *method,
-                const char *url)
+static void fetch(struct fixture *f, const struct endpoint_settings *http,
+                  const struct http_request *request)
 {
     static const struct http_callbacks callbacks = {.on_done = on_done};
     static const struct endpoint_options options = {0};
     struct http_client *client;
     assert_ok(endpoint_client_new(&f->loop, "", http, &options, &client));
-    const struct http_request request = {.path = url, .method = method, .timeout_ms = WAIT_MS};
     f->done = false;
     f->seen.len = 0;
-    http_send(client, &request, &callbacks, f);
+    http_send(client, request, &callbacks, f);
     loop_until(&f->loop, f->done);
     http_client_free(client);
     gs_buf_add_char(&f->seen, '\0');
+}
+
+static void get(struct fixture *f, const struct endpoint_settings *http, const char *method,
+                const char *url)
+{
+    fetch(f, http, &(struct http_request){.path = url, .method = method, .timeout_ms = WAIT_MS});
 }
 
 static void test_redirects_are_followed_when_they_may(void **state)
@@ -94,6 +117,129 @@ static void test_redirects_are_followed_when_they_may(void **state)
     assert_null(strstr(f.seen.data, "/new"));
     get(&f, &(struct endpoint_settings){.follow_redirects = true}, "POST", url);
     assert_int_equal(f.status, 302);
+    finish(&f);
+    (void)state;
+}
+
+// Sends a request to /go, which redirects. host: of the first request.
+static void go(struct fixture *f, const char *host, const char *method, int status, const char *to,
+               struct gs_slice body)
+{
+    static const struct http_header own[] = {
+        {"Cookie", "c=1"}, {"X-Own", "o"}, {"Content-Encoding", "snappy"}, {0}};
+    static struct endpoint_header configured[] = {{.name = "X-Set", .value.text = "s"}};
+    const struct endpoint_settings settings = {.follow_redirects = true,
+                                               .credentials.text = "secret",
+                                               .headers = configured,
+                                               .n_headers = 1};
+    GS_AUTO_FREE char *port = gs_format("%d", http_server_port(f->server));
+    GS_AUTO_BUF struct gs_buf url = {0};
+    gs_buf_addf(&url, "http://%s:%s/go?status=%d", host, port, status);
+    if (to) {
+        const char *mark = strstr(to, "PORT");
+        GS_AUTO_FREE char *location =
+            mark ? gs_format("%.*s%s%s", (int)(mark - to), to, port, mark + 4) : gs_strdup(to);
+        gs_buf_add_str(&url, "&to=");
+        http_encode(gs_slice_of(location), &url);
+    }
+    fetch(f, &settings,
+          &(struct http_request){.path = url.data,
+                                 .method = method,
+                                 .headers = own,
+                                 .body = body,
+                                 .content_type = body.len ? "text/plain" : NULL,
+                                 .timeout_ms = WAIT_MS});
+}
+
+#define SECRETS "Authorization: Bearer secret;X-Set: s;Cookie: c=1;X-Own: o;"
+#define REST    "X-Set: s;X-Own: o;"
+
+// As Go's client: credentials stay with the host and the hosts within its domain.
+static void test_redirects_to_other_hosts_lose_credentials(void **state)
+{
+    static const struct {
+        const char *from, *to, *headers;
+    } cases[] = {
+        {"127.0.0.1", "/new", SECRETS},
+        {"127.0.0.1", "http://127.0.0.1:PORT/new", SECRETS},
+        {"127.0.0.1", "http://localhost:PORT/new", REST},
+        {"localhost", "http://127.0.0.1:PORT/new", REST},
+        {"localhost", "http://LOCALHOST:PORT/new", SECRETS},
+        {"localhost", "http://a.localhost:PORT/new", SECRETS},
+        {"a.localhost", "http://localhost:PORT/new", REST},
+        {"a.localhost", "http://b.localhost:PORT/new", REST},
+        {"localhost", "//a.localhost:PORT/new", SECRETS},
+    };
+    struct fixture f;
+    setup(&f, NULL);
+    for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++) {
+        go(&f, cases[i].from, "GET", 302, cases[i].to, GS_SLICE(""));
+        assert_null(f.error);
+        assert_int_equal(f.status, 200);
+        assert_string_equal(f.text, "GET ");
+        if (strcmp(f.headers.data, cases[i].headers) != 0)
+            fail_msg("%s to %s: %s", cases[i].from, cases[i].to, f.headers.data);
+    }
+    // They stay lost when a later redirect returns.
+    GS_AUTO_FREE char *back =
+        gs_format("http://127.0.0.1:PORT/go?status=302&to=http%%3A%%2F%%2Flocalhost%%3A%d%%2Fnew",
+                  http_server_port(f.server));
+    go(&f, "localhost", "GET", 302, back, GS_SLICE(""));
+    assert_int_equal(f.status, 200);
+    assert_string_equal(f.headers.data, REST);
+    finish(&f);
+    (void)state;
+}
+
+static void test_redirects_keep_method_and_body_or_are_not_followed(void **state)
+{
+    static const struct {
+        const char *method;
+        int status;
+        bool follows;
+    } cases[] = {
+        {"GET", 301, true},   {"GET", 302, true},   {"GET", 303, true},    {"GET", 307, true},
+        {"GET", 308, true},   {"GET", 300, false},  {"GET", 305, false},   {"POST", 301, false},
+        {"POST", 302, false}, {"POST", 303, false}, {"POST", 307, true},   {"POST", 308, true},
+        {"PUT", 307, true},   {"PUT", 302, false},  {"DELETE", 308, true},
+    };
+    struct fixture f;
+    setup(&f, NULL);
+    for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++) {
+        bool has_body = gs_starts(cases[i].method, "P");
+        struct gs_slice body = has_body ? GS_SLICE("samples") : GS_SLICE("");
+        go(&f, "127.0.0.1", cases[i].method, cases[i].status, "/new", body);
+        assert_null(f.error);
+        assert_int_equal(f.status, cases[i].follows ? 200 : cases[i].status);
+        GS_AUTO_FREE char *text = gs_format("%s %s", cases[i].method, has_body ? "samples" : "");
+        assert_string_equal(f.text, cases[i].follows ? text : "gone");
+    }
+    go(&f, "127.0.0.1", "GET", 302, NULL, GS_SLICE("")); // no location
+    assert_int_equal(f.status, 302);
+    finish(&f);
+    (void)state;
+}
+
+static void test_redirects_end(void **state)
+{
+    struct fixture f;
+    setup(&f, NULL);
+    GS_AUTO_FREE char *url = gs_format("http://127.0.0.1:%d/loop", http_server_port(f.server));
+    get(&f, &(struct endpoint_settings){.follow_redirects = true}, "POST", url);
+    assert_int_equal(f.status, 302);
+    get(&f, &(struct endpoint_settings){.follow_redirects = true}, "GET", url);
+    assert_non_null(f.error);
+    assert_non_null(strstr(f.error, "stopped after 10 redirects"));
+    size_t requests = 0;
+    for (const char *at = f.seen.data; (at = strstr(at, "/loop;")); at++)
+        requests++;
+    assert_in_range(requests, 10, 11); // the fast path repeats the first one
+    static const char *const wrong[] = {"ftp://127.0.0.1/", "http://", "http://a b/",
+                                        "http://[::1/"};
+    for (size_t i = 0; i < GS_ARRAY_LEN(wrong); i++) {
+        go(&f, "127.0.0.1", "GET", 302, wrong[i], GS_SLICE(""));
+        assert_non_null(f.error);
+    }
     finish(&f);
     (void)state;
 }
@@ -285,6 +431,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_redirects_are_followed_when_they_may),
+        cmocka_unit_test(test_redirects_to_other_hosts_lose_credentials),
+        cmocka_unit_test(test_redirects_keep_method_and_body_or_are_not_followed),
+        cmocka_unit_test(test_redirects_end),
         cmocka_unit_test(test_a_proxy_is_asked_for_the_whole_url),
         cmocka_unit_test(test_the_certificate_is_checked_for_server_name),
         cmocka_unit_test(test_headers_are_those_of_the_configuration),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/turn.h"
 #include "net/http/client.h"
 
 #include <setjmp.h>
@@ -202,13 +203,6 @@ static void test_loopback_headers_of_a_response(void **state)
     (void)state;
 }
 
-static void handle_slow(void *ctx, struct http_exchange *x)
-{
-    for (int64_t end = gs_mono_ns() + GS_NS_PER_MS; gs_mono_ns() < end;)
-        ;
-    handle_echo(ctx, x);
-}
-
 static void count_turn(uv_prepare_t *p)
 {
     ++*(int *)p->data;
@@ -218,10 +212,11 @@ static void count_turn(uv_prepare_t *p)
 static void test_loopback_leaves_the_loop_to_others(void **state)
 {
     enum { REQUESTS = 300 };
-    struct fixture *f = setup(handle_slow);
+    struct fixture *f = setup(handle_echo);
     struct result *all[REQUESTS];
     int turns = 0;
     uv_prepare_t counter;
+    gs_turn_set_ns(0);
     uv_prepare_init(&f->loop, &counter);
     counter.data = &turns;
     uv_prepare_start(&counter, count_turn);
@@ -229,8 +224,7 @@ static void test_loopback_leaves_the_loop_to_others(void **state)
         all[i] = send_call(f, "/", &collect);
     while (f->handled < REQUESTS)
         turn(f, 1);
-    // At least a millisecond each, and no turn goes on after 20.
-    assert_in_range(turns, REQUESTS / 21, INT_MAX);
+    assert_in_range(turns, REQUESTS / 8, INT_MAX); // the few that always start
     while (!all[REQUESTS - 1]->done)
         turn(f, 1);
     for (int i = 0; i < REQUESTS; i++)

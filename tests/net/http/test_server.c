@@ -26,12 +26,16 @@
 
 enum { LEAST_TURNS = 20 };
 
+enum { MANY_STREAMS = 32 };
+
 struct fixture {
     uv_loop_t loop;
     struct http_server *server;
     struct http_client *client;
     struct http_exchange *held;
     struct http_stream *stream;
+    struct http_stream *streams[MANY_STREAMS]; // of /streams; NULL once closed
+    int n_streams;
     int handled, aborted, closed, done;
     struct tls_pair ca, other_ca, server_pair, client_pair, stranger;
     bool stop_in_handler;
@@ -94,6 +98,11 @@ static void on_abort(void *arg)
     f->held = NULL;
 }
 
+static void on_one_closed(void *arg)
+{
+    *(struct http_stream **)arg = NULL;
+}
+
 static void on_close(void *arg)
 {
     struct fixture *f = arg;
@@ -147,6 +156,9 @@ static void handle(void *ctx, struct http_exchange *x)
     } else if (strcmp(path, "/stream") == 0) {
         f->stream = http_reply_stream(x, 200, "application/json", on_close, f);
         http_stream_write(f->stream, GS_SLICE("first "));
+    } else if (strcmp(path, "/streams") == 0) {
+        struct http_stream **place = &f->streams[f->n_streams++];
+        *place = http_reply_stream(x, 200, "application/json", on_one_closed, place);
     } else if (strcmp(path, "/peer") == 0) {
         http_reply_text(x, 200, "%s", http_peer(x));
     } else if (strcmp(path, "/empty") == 0) {
@@ -645,6 +657,46 @@ static void test_slow_stream_reader_is_cut(void **state)
     teardown(f);
 }
 
+// Writes until this many bytes wait: the kernel takes some megabytes.
+static void fill_stream(struct fixture *f, int i, size_t bytes)
+{
+    GS_AUTO_FREE char *block = gs_alloc(bytes);
+    memset(block, 's', bytes);
+    for (int64_t end = gs_mono_ns() + WAIT_NS; f->streams[i]; run_ms(f, 5)) {
+        size_t pending = http_stream_pending(f->streams[i]);
+        assert_true(gs_mono_ns() < end);
+        if (pending > bytes - 64 * 1024)
+            return;
+        http_stream_write(f->streams[i], gs_slice_make(block, bytes - pending));
+    }
+}
+
+// Each of them is below the limit of one stream.
+static void test_slow_stream_readers_have_a_common_limit(void **state)
+{
+    enum { SMALL = 1024 * 1024, LARGE = 3 * 1024 * 1024, LIMIT = 64 * 1024 * 1024 };
+    struct fixture *f = setup(false, (struct http_server_config){0});
+    int fds[MANY_STREAMS];
+    for (int i = 0; i < MANY_STREAMS; i++) {
+        fds[i] = raw_connect(f->server);
+        assert_true(raw_send(fds[i], "GET /streams HTTP/1.1\r\nHost: x\r\n\r\n"));
+        wait_until(f, f->n_streams == i + 1);
+        fill_stream(f, i, i == 0 ? SMALL : LARGE);
+    }
+    size_t waiting = 0;
+    int open = 0;
+    run_ms(f, 50);
+    for (int i = 0; i < MANY_STREAMS; i++) {
+        waiting += f->streams[i] ? http_stream_pending(f->streams[i]) : 0;
+        open += f->streams[i] != NULL;
+        close(fds[i]);
+    }
+    assert_non_null(f->streams[0]); // those with the most bytes are cut
+    assert_true(waiting <= LIMIT);
+    assert_true(open < MANY_STREAMS && open > LIMIT / LARGE / 2);
+    teardown(f);
+}
+
 static void test_stream_without_a_reader_is_closed_after_its_time(void **state)
 {
     enum { MANY = 1024 * 1024 }; // bytes, less than the limit of a stream
@@ -1018,6 +1070,7 @@ int main(void)
         cmocka_unit_test(test_disconnects),
         cmocka_unit_test(test_disconnects_tls),
         cmocka_unit_test(test_slow_stream_reader_is_cut),
+        cmocka_unit_test(test_slow_stream_readers_have_a_common_limit),
         cmocka_unit_test(test_stream_without_a_reader_is_closed_after_its_time),
         cmocka_unit_test(test_shared_body_is_copied_for_a_change),
         cmocka_unit_test(test_certificates_and_tokens),

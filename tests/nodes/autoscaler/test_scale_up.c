@@ -18,6 +18,18 @@ static void test_a_pending_pod_adds_one_node(void **state)
     fixture_close(&f);
 }
 
+static void test_a_gpu_machine_for_a_pod_without_a_gpu_is_reported(void **state)
+{
+    struct fixture f;
+    (void)state;
+    OPEN(&f, "t4=0..1x1,startup=40s", "cpu=0..0x0,startup=40s");
+    add_pending(&f, "cpu-pod", 0);
+    run_after(&f, 0);
+    assert_cluster_event(&f, "TriggeredScaleUp", "pod triggered scale-up: [{t4 0->1 (max: 1)}]");
+    assert_cluster_event(&f, "GPUNodeForCPUPod", "the taint nvidia.com/gpu=present:NoSchedule");
+    fixture_close(&f);
+}
+
 static void open_balanced(struct fixture *f, const char *const *pools, int pods)
 {
     fixture_open(f, pools);
@@ -343,6 +355,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_pending_pod_adds_one_node),
+        cmocka_unit_test(test_a_gpu_machine_for_a_pod_without_a_gpu_is_reported),
         cmocka_unit_test(test_similar_pools_grow_together),
         cmocka_unit_test(test_resource_claims_trigger_no_scale_up),
         cmocka_unit_test(test_a_similar_pool_at_its_maximum_gets_no_more),

@@ -9,11 +9,16 @@
 #define NOW_MS   INT64_C(1700000100000) // 2023-11-14T22:15:00Z
 #define START_MS INT64_C(1700000000000) // 2023-11-14T22:13:20Z
 
+// A node of gpuscale up.
+#define NODE                                                                                       \
+    "{\"metadata\":{\"name\":\"vm\"},\"status\":{\"allocatable\":{\"nvidia.com/gpu\":\"8\"},"      \
+    "\"nodeInfo\":{\"kubeletVersion\":\"v1.36.0-gpuscale.1\"}}}"
+
 struct fixture {
     uv_loop_t loop;
     struct http_client *http;
     struct kube_client *client;
-    struct kube_cache *pods, *events;
+    struct kube_cache *pods, *events, *nodes;
     struct console_problems *problems;
     const char *pod_list, *event_list, *log;
     char *log_query;
@@ -44,9 +49,12 @@ static void serve(void *ctx, struct http_exchange *x)
         return;
     }
     bool pods = strstr(http_path(x), "/pods") != NULL;
+    bool nodes = strstr(http_path(x), "/nodes") != NULL;
     gs_buf_addf(&body,
                 "{\"kind\":\"List\",\"metadata\":{\"resourceVersion\":\"1\"},\"items\":[%s]}",
-                pods ? f->pod_list : f->event_list);
+                pods    ? f->pod_list
+                : nodes ? NODE
+                        : f->event_list);
     http_reply(x, 200, "application/json", gs_buf_slice(&body));
     gs_buf_finish(&body);
 }
@@ -64,12 +72,17 @@ static void setup(struct fixture *f, const char *pods, const char *events, const
     uv_loop_init(&f->loop);
     f->http = http_client_new_loopback(&f->loop, serve, f, NULL);
     f->client = kube_client_new(f->http);
+    f->nodes = kube_cache_new(&f->loop, f->client, KUBE_NODES, NULL, NULL);
     f->pods = kube_cache_new(&f->loop, f->client, KUBE_PODS, NULL, NULL);
     f->events = kube_cache_new(&f->loop, f->client, KUBE_EVENTS, NULL, NULL);
+    kube_cache_start(f->nodes);
     kube_cache_start(f->pods);
     kube_cache_start(f->events);
-    loop_until(&f->loop, kube_cache_synced(f->pods) && kube_cache_synced(f->events));
-    f->problems = console_problems_new(f->client, f->pods, f->events, START_MS);
+    loop_until(&f->loop, kube_cache_synced(f->pods) && kube_cache_synced(f->events) &&
+                             kube_cache_synced(f->nodes));
+    const struct console_problems_source source = {
+        .client = f->client, .pods = f->pods, .nodes = f->nodes, .events = f->events};
+    f->problems = console_problems_new(&source, START_MS);
     gs_log_configure(GS_LOG_INFO, GS_LOG_TEXT);
     gs_log_set_sink(on_log_line, f);
 }
@@ -78,6 +91,7 @@ static void finish(struct fixture *f)
 {
     gs_log_set_sink(NULL, NULL);
     console_problems_free(f->problems);
+    kube_cache_free(f->nodes);
     kube_cache_free(f->pods);
     kube_cache_free(f->events);
     kube_client_free(f->client);
@@ -117,8 +131,20 @@ static void test_pods_of_one_workload_are_one_problem(void **state)
 {
     struct fixture f;
     setup(&f,
-          POD("web-1", CONTAINER("\"state\":{\"waiting\":{\"reason\":\"ErrImagePull\"}}")) "," POD(
-              "web-2", CONTAINER("\"state\":{\"waiting\":{\"reason\":\"ImagePullBackOff\"}}")),
+          POD("web-1",
+              CONTAINER(
+                  "\"state\":{\"waiting\":{\"reason\":\"ErrImagePull\",\"message\":"
+                  "\"no command is mapped to this image here\"}}")) "," POD("web-2",
+                                                                            CONTAINER(
+                                                                                "\"state\":{"
+                                                                                "\"waiting\":{"
+                                                                                "\"reason\":"
+                                                                                "\"ImagePullBackOff"
+                                                                                "\","
+                                                                                "\"message\":\"no "
+                                                                                "command is mapped "
+                                                                                "to this image "
+                                                                                "here\"}}")),
           "", "");
     assert_one(&f, "web (2 pods)", "ImagePullBackOff",
                "no command is configured for image \"api:1\"",
@@ -271,7 +297,8 @@ static void test_what_a_container_needs_is_missing(void **state)
               "\"configmap \\\"s\\\" not found\"}}") "}",
           "", "");
     assert_one(&f, "ml/one", "CreateContainerConfigError", "configmap \"s\" not found",
-               "create it, or set optional: true; it is tried again every 5 s");
+               "create it: the ConfigMap s in namespace ml, or set optional: true; it is tried "
+               "again by itself");
     finish(&f);
 }
 
@@ -293,8 +320,10 @@ static void test_pods_that_are_well_are_no_problem(void **state)
 static void test_each_problem_is_logged_once(void **state)
 {
     struct fixture f;
-    setup(&f, POD("web-1", CONTAINER("\"state\":{\"waiting\":{\"reason\":\"ErrImagePull\"}}")), "",
-          "");
+    setup(&f,
+          POD("web-1", CONTAINER("\"state\":{\"waiting\":{\"reason\":\"ErrImagePull\",\"message\":"
+                                 "\"no command is mapped to this image here\"}}")),
+          "", "");
     for (int i = 0; i < 100; i++)
         console_problems_update(f.problems, NOW_MS + i * 1000);
     assert_int_equal(f.log_lines, 1);

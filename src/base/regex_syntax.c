@@ -2,11 +2,11 @@
 // Checks a regular expression and reports errors with the texts of Go's regexp/syntax. Features
 // that Go does not have (look-around, back references, possessive repetition) are errors. PCRE2
 // compiles accepted expressions.
-#include "promql/parser_private.h"
-
-#include "base/mem.h"
 #include "base/regex.h"
 
+#include "base/mem.h"
+
+#include <ctype.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -37,7 +37,7 @@ static int regex_peek(const struct scan *s, size_t ahead)
 
 static void report_wrong_regex(struct scan *s, const char *what, size_t from, size_t until)
 {
-    s->err = gs_error_new(GS_EINVAL, "%s: `" GS_SLICE_FMT "`", what,
+    s->err = gs_error_new(GS_EINVAL, "error parsing regexp: %s: `" GS_SLICE_FMT "`", what,
                           GS_SLICE_ARG(gs_slice_make(s->text.data + from, until - from)));
 }
 
@@ -146,6 +146,22 @@ static void leave_group(struct scan *s)
     s->copies_before = s->groups[--s->depth].copies_before;
 }
 
+// From the "?" of (?P<name> or (?<name> on. start: the position of the parenthesis.
+static void open_named_group(struct scan *s, size_t start)
+{
+    bool valid;
+    enter_group(s);
+    while (regex_peek(s, 0) != '<')
+        s->at++;
+    size_t name = ++s->at;
+    for (valid = true; regex_peek(s, 0) >= 0 && regex_peek(s, 0) != '>'; s->at++)
+        valid = valid && (isalnum(regex_peek(s, 0)) || regex_peek(s, 0) == '_');
+    bool closed = regex_peek(s, 0) == '>';
+    s->at += closed;
+    if (!closed || !valid || s->at == name + 1)
+        report_wrong_regex(s, "invalid named capture", start, closed ? s->at : s->text.len);
+}
+
 static void open_group(struct scan *s)
 {
     size_t start = s->at++;
@@ -156,12 +172,7 @@ static void open_group(struct scan *s)
     s->at++;
     bool named = regex_peek(s, 0) == '<' || (regex_peek(s, 0) == 'P' && regex_peek(s, 1) == '<');
     if (named) {
-        enter_group(s);
-        while (regex_peek(s, 0) >= 0 && regex_peek(s, 0) != '>')
-            s->at++;
-        if (regex_peek(s, 0) < 0)
-            report_wrong_regex(s, "invalid named capture", start, s->text.len);
-        s->at++;
+        open_named_group(s, start);
         return;
     }
     int c;
@@ -246,7 +257,7 @@ static void check_step(struct scan *s)
     }
 }
 
-struct gs_error *promql_regex_check(struct gs_slice pattern)
+struct gs_error *gs_regex_check(struct gs_slice pattern)
 {
     struct scan s = {.text = pattern, .copies = 1, .copies_before = 1};
     while (s.at < s.text.len && !s.err)

@@ -47,6 +47,61 @@ static void test_selectors_choose(void **state)
     assert_status(bad, 400);
 }
 
+static void assert_selected(struct harness *h, const char *path, size_t n)
+{
+    AUTO_REPLY struct reply r = request(h, "GET", path, NULL);
+    assert_status(r, 200);
+    assert_int_equal(n_items(&r), n);
+}
+
+// Numbers and booleans that an object lacks are 0 and false.
+static void test_absent_fields_have_the_zero_of_their_type(void **state)
+{
+#define POD_SPEC "\"spec\":{\"containers\":[{\"name\":\"c\",\"image\":\"i\"}]"
+    struct harness *h = *state;
+    AUTO_REPLY struct reply node =
+        request(h, "POST", "/api/v1/nodes", "{\"metadata\":{\"name\":\"n\"}}");
+    AUTO_REPLY struct reply pod = request(h, "POST", "/api/v1/namespaces/default/pods",
+                                          "{\"metadata\":{\"name\":\"p\"}," POD_SPEC "}}");
+    AUTO_REPLY struct reply job =
+        request(h, "POST", "/apis/batch/v1/namespaces/default/jobs",
+                "{\"metadata\":{\"name\":\"j\"},\"spec\":{\"template\":{" POD_SPEC
+                ",\"restartPolicy\":\"Never\"}}}}");
+
+    assert_status(node, 201);
+    assert_status(pod, 201);
+    assert_status(job, 201);
+    assert_selected(h, "/api/v1/nodes?fieldSelector=spec.unschedulable%3Dfalse", 1);
+    assert_selected(h, "/api/v1/nodes?fieldSelector=spec.unschedulable!%3Dfalse", 0);
+    assert_selected(h, "/api/v1/nodes?fieldSelector=spec.unschedulable%3Dtrue", 0);
+    assert_selected(h, "/api/v1/nodes?fieldSelector=spec.unschedulable!%3Dtrue", 1);
+    assert_selected(h, "/api/v1/pods?fieldSelector=spec.hostNetwork%3Dfalse", 1);
+    assert_selected(h, "/apis/batch/v1/jobs?fieldSelector=status.successful%3D0", 1);
+    assert_selected(h, "/apis/batch/v1/jobs?fieldSelector=status.successful!%3D0", 0);
+    AUTO_REPLY struct reply cordon =
+        request_with(h, "PATCH", "/api/v1/nodes/n", "application/merge-patch+json", NULL,
+                     "{\"spec\":{\"unschedulable\":true}}");
+    assert_status(cordon, 200);
+    assert_selected(h, "/api/v1/nodes?fieldSelector=spec.unschedulable%3Dfalse", 0);
+    assert_selected(h, "/api/v1/nodes?fieldSelector=spec.unschedulable%3Dtrue", 1);
+}
+
+static void test_collections_of_services_can_be_deleted(void **state)
+{
+    struct harness *h = *state;
+    AUTO_REPLY struct reply service =
+        request(h, "POST", "/api/v1/namespaces/default/services",
+                "{\"metadata\":{\"name\":\"s\"},\"spec\":{\"ports\":[{\"port\":80}]}}");
+    AUTO_REPLY struct reply deleted =
+        request(h, "DELETE", "/api/v1/namespaces/default/services", NULL);
+    AUTO_REPLY struct reply namespaces = request(h, "DELETE", "/api/v1/namespaces", NULL);
+
+    assert_status(service, 201);
+    assert_status(deleted, 200);
+    assert_selected(h, "/api/v1/services", 0);
+    assert_status(namespaces, 405);
+}
+
 static void test_lists_come_in_pages(void **state)
 {
     make(*state, "a", "x");
@@ -377,6 +432,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_selectors_choose, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_absent_fields_have_the_zero_of_their_type, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_collections_of_services_can_be_deleted, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(test_lists_come_in_pages, setup, teardown),
         cmocka_unit_test_setup_teardown(test_watches_begin_with_what_is_there, setup, teardown),
         cmocka_unit_test_setup_teardown(test_watches_continue_from_a_version, setup, teardown),

@@ -413,7 +413,7 @@ json_t *local_api_delete_collection(const struct local_api_request *request)
     size_t i;
     json_t *obj;
 
-    if (is_core(r.res, "namespaces") || is_core(r.res, "services"))
+    if (is_core(r.res, "namespaces"))
         return local_api_method_not_allowed();
     json_t *status = read_delete_body(&r, &options);
     if (!status)

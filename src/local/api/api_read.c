@@ -31,29 +31,48 @@ json_t *local_api_get(const struct local_api_request *r)
 
 // --- filters ---
 
-static bool knows_field(const struct local_api_resource *res, const char *field)
+static const struct local_api_field *find_field(const struct local_api_resource *res,
+                                                const char *name)
 {
-    if (strcmp(field, "metadata.name") == 0 || strcmp(field, "metadata.namespace") == 0)
-        return true;
-    for (size_t i = 0; res->fields && res->fields[i]; i++)
-        if (strcmp(res->fields[i], field) == 0)
-            return true;
-    return false;
+    static const struct local_api_field of_all[] = {{"metadata.name"}, {"metadata.namespace"}};
+
+    for (size_t i = 0; i < GS_ARRAY_LEN(of_all); i++)
+        if (strcmp(name, of_all[i].name) == 0)
+            return &of_all[i];
+    for (const struct local_api_field *f = res->fields; f && f->name; f++)
+        if (strcmp(name, f->name) == 0)
+            return f;
+    return NULL;
+}
+
+// Values are in order: "" is the first.
+static void match_absent_too(struct kube_requirement *q)
+{
+    char **values = gs_alloc_array(q->n_values + 1, sizeof *values);
+
+    values[0] = gs_strdup("");
+    memcpy(values + 1, q->values, q->n_values * sizeof *values);
+    free(q->values);
+    q->values = values;
+    q->n_values++;
 }
 
 static json_t *check_field_labels(const struct local_api_request *r, struct kube_selector *fields)
 {
     for (size_t i = 0; i < fields->len; i++) {
-        char **key = &fields->items[i].key;
-        if (!knows_field(r->res, *key)) {
-            GS_AUTO_FREE char *text = gs_format("field label not supported: %s", *key);
+        struct kube_requirement *q = &fields->items[i];
+        const struct local_api_field *f = find_field(r->res, q->key);
+        if (!f) {
+            GS_AUTO_FREE char *text = gs_format("field label not supported: %s", q->key);
             return kube_status_failure(400, "BadRequest", text, NULL);
         }
-        // The selector's name for an Event's source is that of the component alone.
-        if (strcmp(*key, "source") == 0) {
-            free(*key);
-            *key = gs_strdup("source.component");
+        if (f->path) {
+            free(q->key);
+            q->key = gs_strdup(f->path);
         }
+        // An absent field is matched as "".
+        if (f->absent && q->n_values == 1 && strcmp(q->values[0], f->absent) == 0)
+            match_absent_too(q);
     }
     return NULL;
 }

@@ -207,8 +207,12 @@ static void add_main(json_t *list, const struct local_api_resource *r)
 {
     static const char *const verbs[] = {
         "create", "delete", "deletecollection", "get", "list", "patch", "update", "watch", NULL};
-    json_t *entry = resource_entry(
-        r->plural, r->singular, local_api_resource_has(r, LOCAL_API_R_NAMESPACED), r->kind, verbs);
+    static const char *const of_namespaces[] = {"create", "delete", "get",   "list",
+                                                "patch",  "update", "watch", NULL};
+    bool one_by_one = *r->group == '\0' && strcmp(r->plural, "namespaces") == 0;
+    json_t *entry =
+        resource_entry(r->plural, r->singular, local_api_resource_has(r, LOCAL_API_R_NAMESPACED),
+                       r->kind, one_by_one ? of_namespaces : verbs);
 
     if (r->short_names)
         json_object_set_new(entry, "shortNames", strings(r->short_names));

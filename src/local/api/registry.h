@@ -28,6 +28,13 @@ enum local_api_name_rule {
     LOCAL_API_NAME_PATH, // anything that fits one path segment (RBAC)
 };
 
+// A field for field selectors, beside metadata.name and metadata.namespace.
+struct local_api_field {
+    const char *name;
+    const char *path;   // in objects; NULL: the name
+    const char *absent; // the value if the object lacks it; NULL: ""
+};
+
 struct local_api_resource {
     const char *group;           // "" for core
     const char *const *versions; // NULL-terminated, preferred first
@@ -37,9 +44,9 @@ struct local_api_resource {
     const char *const *categories;  // of custom resources: NULL-terminated, or NULL
     unsigned flags;
     enum local_api_name_rule name_rule;
-    const char *const *fields; // for field selectors, beside metadata.name and .namespace
-    size_t max_objects;        // 0: only the limit of all objects together
-    size_t view_of;            // 1 + index of the row with the stored objects; 0: this row
+    const struct local_api_field *fields; // ends with a NULL name; NULL: none
+    size_t max_objects;                   // 0: only the limit of all objects together
+    size_t view_of; // 1 + index of the row with the stored objects; 0: this row
     // Required if versions other than the first, which is stored, have another form.
     struct gs_error *(*to_stored)(const json_t *obj, json_t **ret);
     struct gs_error *(*from_stored)(const json_t *stored, const char *version, json_t **ret);

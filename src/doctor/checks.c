@@ -302,7 +302,7 @@ const struct doctor_check doctor_checks[] = {
     {"pod-image", DOCTOR_PODS, DOCTOR_BROKEN, "The image of a pod cannot be pulled.",
      "The pod holds its GPU, and serves nothing.", doctor_check_pod_image},
     {"pod-scheduler", DOCTOR_PODS, DOCTOR_BROKEN, "A pod waits for a scheduler that does not run.",
-     "The pod has no event and no condition, and waits forever.", doctor_check_pod_scheduler},
+     "Kubernetes sets no condition for it, and the pod waits forever.", doctor_check_pod_scheduler},
     {"pod-held", DOCTOR_PODS, DOCTOR_BROKEN,
      "A gate, a claim of devices or a fixed node name holds a pod.", "The pod waits forever.",
      doctor_check_pod_held},

@@ -32,8 +32,9 @@ static int64_t age_of(const struct doctor_examination *e, const json_t *release)
 {
     const char *changed = kube_label(release, "modifiedAt");
     int64_t at = changed ? strtoll(changed, NULL, 10) * 1000 : 0;
-    return at > 0 ? e->now_ms - at
-                  : doctor_age_ms(e, codec_json_str(release, "metadata", "creationTimestamp", NULL));
+    return at > 0
+               ? e->now_ms - at
+               : doctor_age_ms(e, codec_json_str(release, "metadata", "creationTimestamp", NULL));
 }
 
 static void check_release(struct doctor_examination *e, const json_t *release)
@@ -47,18 +48,19 @@ static void check_release(struct doctor_examination *e, const json_t *release)
         return;
     GS_AUTO_FREE char *subject = gs_format("Helm release %s/%s", ns, name);
     doctor_add(
-        e, (struct doctor_finding){
-               subject,
-               failed ? gs_strdup("The last operation of this Helm release failed.")
-                      : gs_format("An operation of this Helm release has not ended: %s.", status),
-               gs_format("revision %ld has the status %s since %lld minutes", version_of(release),
-                         status, (long long)age_of(e, release) / 60000),
-               failed ? gs_format("helm -n %s history %s   # the error\nhelm -n %s upgrade %s …, or "
-                                  "helm -n %s rollback %s",
-                                  ns, name, ns, name, ns, name)
-                      : gs_format("helm -n %s rollback %s   # ends it: \"another operation is in "
-                                  "progress\" otherwise",
-                                  ns, name)});
+        e,
+        (struct doctor_finding){
+            subject,
+            failed ? gs_strdup("The last operation of this Helm release failed.")
+                   : gs_format("An operation of this Helm release has not ended: %s.", status),
+            gs_format("revision %ld has the status %s since %lld minutes", version_of(release),
+                      status, (long long)age_of(e, release) / 60000),
+            failed ? gs_format("helm -n %s history %s   # the error\nhelm -n %s upgrade %s …, or "
+                               "helm -n %s rollback %s",
+                               ns, name, ns, name, ns, name)
+                   : gs_format("helm -n %s rollback %s   # ends it: \"another operation is in "
+                               "progress\" otherwise",
+                               ns, name)});
 }
 
 void doctor_check_helm_release(struct doctor_examination *e)

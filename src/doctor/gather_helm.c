@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the states of Helm releases: labels of the Secrets in which Helm 3 keeps them. Their contents,
-// which may be large and secret, are neither requested nor kept.
+// Reads the states of Helm releases: labels of the Secrets in which Helm 3 keeps them. Their
+// contents, which may be large and secret, are neither requested nor kept.
 #include "base/mem.h"
 #include "doctor/doctor_private.h"
 #include "kube/object.h"

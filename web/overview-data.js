@@ -181,18 +181,9 @@ async function readPending() {
     reason: no.has(key(s.labels)) ? "Unschedulable: no node has room" : why.get(key(s.labels)) || "starting"})).sort((a, b) => a.since - b.since);
 }
 
-let problemsServed = true; // by gpuscale up
-
-// What gpuscale up knows about pods that do not run: [{namespace, name, pods, reason, text, remedy}]
-async function readProblems() {
-  if (!problemsServed) return [];
-  try {
-    return await get("gpuscale/problems");
-  } catch {
-    problemsServed = false;
-    return [];
-  }
-}
+// What gpuscale up knows about pods that do not run: [{namespace, name, pods, reason, text, remedy}].
+// Other servers do not have the path.
+const readProblems = () => get("gpuscale/problems").catch(() => []);
 
 export const simulatedDriver = (l) => (l.DCGM_FI_DRIVER_VERSION || l.DriverVersion || "").endsWith("-simulated");
 

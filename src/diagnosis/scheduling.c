@@ -283,18 +283,22 @@ static bool any_has_label(const struct diagnosis_input *in, const json_t *reques
 static char *selector_text(const struct diagnosis_input *in, const json_t *requests,
                            char **ret_label)
 {
-    const char *key, *of = json_object_size(requests) ? " and the resources that it requests" : "";
+    static const char and_resources[] = " and the resources that it requests";
+    const char *key;
     json_t *value;
     json_object_foreach (codec_json_get(in->pod, "spec", "nodeSelector", NULL), key, value) {
         const char *want = diagnosis_str(json_string_value(value));
         if (any_has_label(in, requests, key, want))
             continue;
-        GS_AUTO_FREE char *others = values_of(in, key);
+        CODEC_AUTO_JSON json_t *nothing = json_object();
+        bool too_small = any_has_label(in, nothing, key, want);
+        GS_AUTO_FREE char *others = too_small ? gs_strdup("") : values_of(in, key);
         *ret_label = gs_format("%s=%s", key, want);
         return gs_format("%s the label %s=%s of its nodeSelector%s%s", nothing_has(in), key, want,
-                         of, others);
+                         too_small ? and_resources : "", others);
     }
-    return gs_format("%s all labels of its nodeSelector and node affinity%s", nothing_has(in), of);
+    return gs_format("%s all labels of its nodeSelector and node affinity%s", nothing_has(in),
+                     json_object_size(requests) ? and_resources : "");
 }
 
 static bool find_selector(const struct diagnosis_input *in, const json_t *requests,

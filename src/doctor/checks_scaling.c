@@ -108,6 +108,59 @@ void doctor_check_metric_flat(struct doctor_examination *e)
     doctor_each_hpa(e, check_flat);
 }
 
+// Whether the metrics API serves the metric as Prometheus stores it, without a rate: a value is
+// that of a series, or the sum, apart from its growth in between.
+static bool is_served_raw(const json_t *answer, const json_t *values)
+{
+    size_t i, k;
+    const json_t *item, *sample;
+
+    json_array_foreach (codec_json_get(answer, "body", "items", NULL), i, item) {
+        const char *text = codec_json_str(item, "value", NULL);
+        int64_t milli = 0;
+        GS_AUTO_ERROR struct gs_error *err =
+            text ? kube_quantity_parse_milli(gs_slice_of(text), &milli) : NULL;
+        double served = err ? 0 : (double)milli / 1000;
+        json_array_foreach (codec_json_get(values, "result", NULL), k, sample) {
+            double stored = doctor_sample_value(sample);
+            if (served > 0 && fabs(served - stored) <= 0.05 * fabs(stored))
+                return true;
+        }
+    }
+    return false;
+}
+
+static void check_counter(struct doctor_examination *e, const json_t *hpa, const json_t *metric,
+                          const json_t *answer)
+{
+    const char *name = doctor_text(doctor_hpa_metric_name(metric));
+    const json_t *known = codec_json_get(e->prometheus, "metrics", name, NULL);
+    const char *type = codec_json_str(known, "type", NULL);
+    bool grows = json_array_size(codec_json_get(known, "grows", "result", NULL)) > 0;
+
+    if (!at_maximum(hpa) || (!gs_streq(type, "counter") && (type || !grows)) ||
+        !is_served_raw(answer, json_object_get(known, "values")))
+        return;
+    doctor_report(
+        e, "HorizontalPodAutoscaler", hpa,
+        gs_format("%s is a counter, which only grows: the autoscaler stays at its maximum of %lld.",
+                  name, (long long)codec_json_int(hpa, 0, "spec", "maxReplicas", NULL)),
+        type
+            ? gs_format("the type of %s is counter, and the metrics API serves it without a rate",
+                        name)
+            : gs_format("%s has not fallen for 30 minutes, and the metrics API serves it without a "
+                        "rate",
+                        name),
+        gs_strdup(
+            "metricsQuery: sum(rate(<<.Series>>{<<.LabelMatchers>>}[2m])) by (<<.GroupBy>>)   "
+            "# in the rule of the adapter"));
+}
+
+void doctor_check_metric_counter(struct doctor_examination *e)
+{
+    doctor_each_hpa_metric(e, check_counter);
+}
+
 static void check_limited(struct doctor_examination *e, const json_t *hpa)
 {
     const json_t *c = kube_condition(hpa, "ScalingLimited");

@@ -10,8 +10,9 @@
 //   adapterConfigs [{"configMap", "key", "text"}]
 //   exporters    [{"namespace", "pod", "status", "series", "attributed"}], of some exporters
 //   certificates [{"of", "from", "until": Unix seconds}]
-//   prometheus   {"address", "targets", "rules", "config", "queries": {NAME: result}} or
-//   {"unknown"} node         the state of this machine
+//   prometheus   {"address", "targets", "rules", "config", "queries": {NAME: result}, "metrics",
+//                "delay"} or {"unknown"}
+//   node         the state of this machine
 //
 // LIST is a list of the API, {"absent": true} if the API does not have the resource, or
 // {"unknown": "why"}.
@@ -196,6 +197,10 @@ json_t *doctor_page_facts(int status, struct gs_slice body);
 void doctor_gather_metrics(struct kube_session *s, json_t *facts);
 // GETs a path of the API server. Returns its status (0: no response) and the body as text.
 int doctor_get(struct kube_session *s, const char *path, struct gs_buf *ret_body);
+// The same in another representation. accept NULL: the usual one.
+int doctor_get_as(struct kube_session *s, const char *path, const char *accept,
+                  struct gs_buf *ret_body);
+void doctor_gather_helm(struct kube_session *s, json_t *facts);
 // "status 503: …": the beginning of a response, or of the error without one (status 0), without
 // control characters. New reference.
 json_t *doctor_excerpt(int status, const struct gs_buf *body);
@@ -270,6 +275,8 @@ void doctor_check_metric_server_error(struct doctor_examination *e);
 void doctor_check_metric_old(struct doctor_examination *e);
 void doctor_check_target_above_ceiling(struct doctor_examination *e);
 void doctor_check_metric_flat(struct doctor_examination *e);
+void doctor_check_metric_counter(struct doctor_examination *e);
+void doctor_check_source_delay(struct doctor_examination *e);
 void doctor_check_max_replicas(struct doctor_examination *e);
 void doctor_check_scaling_disabled(struct doctor_examination *e);
 void doctor_check_request_missing(struct doctor_examination *e);
@@ -288,6 +295,7 @@ void doctor_check_pending_max_nodes(struct doctor_examination *e);
 void doctor_check_pending_too_large(struct doctor_examination *e);
 void doctor_check_pending_no_gpus(struct doctor_examination *e);
 void doctor_check_quota(struct doctor_examination *e);
+void doctor_check_helm_release(struct doctor_examination *e);
 void doctor_check_pending_busy(struct doctor_examination *e);
 void doctor_check_pod_image(struct doctor_examination *e);
 void doctor_check_pod_object_missing(struct doctor_examination *e);

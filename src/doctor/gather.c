@@ -75,9 +75,18 @@ static void on_fetched(void *arg, const struct http_response *response, struct g
 
 int doctor_get(struct kube_session *s, const char *path, struct gs_buf *ret_body)
 {
+    return doctor_get_as(s, path, NULL, ret_body);
+}
+
+int doctor_get_as(struct kube_session *s, const char *path, const char *accept,
+                  struct gs_buf *ret_body)
+{
     struct fetch f = {.body = ret_body};
-    const struct http_request request = {
-        .path = path, .timeout_ms = TIMEOUT_MS, .max_reply = MAX_BODY};
+    const struct http_header headers[] = {{"Accept", accept}, {NULL, NULL}};
+    const struct http_request request = {.path = path,
+                                         .headers = accept ? headers : NULL,
+                                         .timeout_ms = TIMEOUT_MS,
+                                         .max_reply = MAX_BODY};
     const struct http_callbacks cb = {.on_done = on_fetched};
     struct http_op *op = http_send(kube_client_http(s->client), &request, &cb, &f);
     struct gs_error *err = kube_session_wait(s, &f.done, TIMEOUT_MS + 1000);
@@ -378,6 +387,7 @@ static void read_cluster(struct kube_session *s, const struct doctor_options *o,
     read_configs(s, facts);
     read_logs(s, facts);
     read_pools(s, facts);
+    doctor_gather_helm(s, facts);
     doctor_gather_exporters(s, facts);
     doctor_gather_metrics(s, facts);
     doctor_gather_prometheus(o, s, facts);

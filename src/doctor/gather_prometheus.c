@@ -11,6 +11,7 @@
 
 #define TIMEOUT_MS  10000
 #define MAX_RECORDS 100
+#define MAX_METRICS 30 // of autoscalers
 
 // One series per GPU, whatever the release of the exporter calls it.
 #define GPUS "(DCGM_FI_DEV_FB_USED or DCGM_FI_DEV_GPU_UTIL or dcgm_gpu_utilization)"
@@ -67,12 +68,19 @@ static json_t *data_of(const struct prometheus *p, const char *path, struct gs_s
     return err ? NULL : json_incref(json_object_get(answer, "data"));
 }
 
-static json_t *query(const struct prometheus *p, const char *expr)
+// more: further parameters, such as "&nocache=1".
+static json_t *query_with(const struct prometheus *p, const char *expr, const char *more)
 {
     GS_AUTO_BUF struct gs_buf parameters = {0};
     gs_buf_add_str(&parameters, "query=");
     http_encode(gs_slice_of(expr), &parameters);
+    gs_buf_add_str(&parameters, more);
     return data_of(p, "/api/v1/query", gs_buf_slice(&parameters));
+}
+
+static json_t *query(const struct prometheus *p, const char *expr)
+{
+    return query_with(p, expr, "");
 }
 
 static void set(json_t *o, const char *key, json_t *value)
@@ -128,6 +136,64 @@ static json_t *records(const struct prometheus *p, const json_t *rules)
     return out;
 }
 
+// --- metrics of autoscalers ---
+
+// What tells whether a metric is a counter: its type, its values, and whether all its series grew
+// without a fall for 30 minutes.
+static json_t *metric_facts(const struct prometheus *p, const char *name)
+{
+    GS_AUTO_BUF struct gs_buf parameters = {0};
+    json_t *out = json_object();
+    gs_buf_add_str(&parameters, "metric=");
+    http_encode(gs_slice_of(name), &parameters);
+    CODEC_AUTO_JSON json_t *all = data_of(p, "/api/v1/metadata", gs_buf_slice(&parameters));
+    const json_t *first = json_array_get(json_object_get(all, name), 0);
+    codec_json_set_str(out, "type", codec_json_str(first, "type", NULL));
+    GS_AUTO_FREE char *values =
+        gs_format("{__name__=\"%s\"} or sum({__name__=\"%s\"})", name, name);
+    GS_AUTO_FREE char *grows = gs_format(
+        "count((resets({__name__=\"%s\"}[30m]) == 0) and (changes({__name__=\"%s\"}[30m]) > "
+        "3) and (delta({__name__=\"%s\"}[30m]) > 0)) == count({__name__=\"%s\"})",
+        name, name, name, name);
+    set(out, "values", query(p, values));
+    set(out, "grows", query(p, grows));
+    return out;
+}
+
+static json_t *hpa_metrics(const struct prometheus *p, const struct doctor_examination *e)
+{
+    json_t *out = json_object();
+    size_t i, k;
+    const json_t *hpa, *metric;
+    json_array_foreach (doctor_items(e, "hpas"), i, hpa) {
+        json_array_foreach (doctor_hpa_metrics(hpa), k, metric) {
+            const char *name = doctor_hpa_metric_name(metric);
+            if (name && !strpbrk(name, "\"\\\n") && !json_object_get(out, name) &&
+                json_object_size(out) < MAX_METRICS)
+                json_object_set_new(out, name, metric_facts(p, name));
+        }
+    }
+    return out;
+}
+
+// --- the delay of the source ---
+
+// The time of the newest GPU sample as queries see it, and as they see it without a cache: some
+// servers answer for a time that lies back. How many samples a series has in two minutes.
+static json_t *delay_facts(const struct prometheus *p, const json_t *build)
+{
+    static const char newest[] = "max(timestamp(" GPUS "))";
+    json_t *out = json_object();
+    codec_json_set_str(out, "version", codec_json_str(build, "data", "version", NULL));
+    codec_json_set_str(out, "revision", codec_json_str(build, "data", "revision", NULL));
+    set(out, "newest", query(p, newest));
+    set(out, "newestUncached", query_with(p, newest, "&nocache=1"));
+    set(out, "perTwoMinutes",
+        query(p, "max(count_over_time(DCGM_FI_DEV_FB_USED[2m]) or "
+                 "count_over_time(DCGM_FI_DEV_GPU_UTIL[2m]))"));
+    return out;
+}
+
 // Prometheus can have too many, or respond too late.
 static json_t *read_targets(const struct prometheus *p)
 {
@@ -142,7 +208,7 @@ static json_t *read_targets(const struct prometheus *p)
     return out;
 }
 
-static void read_facts(const struct prometheus *p, json_t *out)
+static void read_facts(const struct prometheus *p, const struct doctor_examination *e, json_t *out)
 {
     CODEC_AUTO_JSON json_t *build = NULL;
     GS_AUTO_ERROR struct gs_error *err = get(p, "/api/v1/status/buildinfo", GS_SLICE(""), &build);
@@ -161,6 +227,8 @@ static void read_facts(const struct prometheus *p, json_t *out)
         set(queries, q->name, query(p, q->expr));
     json_object_set_new(out, "queries", queries);
     json_object_set_new(out, "records", records(p, json_object_get(out, "rules")));
+    json_object_set_new(out, "metrics", hpa_metrics(p, e));
+    json_object_set_new(out, "delay", delay_facts(p, build));
 }
 
 void doctor_gather_prometheus(const struct doctor_options *o, struct kube_session *s, json_t *facts)
@@ -176,7 +244,7 @@ void doctor_gather_prometheus(const struct doctor_options *o, struct kube_sessio
         p.base = proxy_of(&e);
     }
     if (p.base)
-        read_facts(&p, out);
+        read_facts(&p, &e, out);
     else
         codec_json_set_str(out, "unknown",
                            s ? "no Service of a Prometheus was found; --prometheus or GPUSCALE_URL "

@@ -16,6 +16,7 @@ static void lifecycle_reload(struct engine_api_request *r);
 static void lifecycle_quit(struct engine_api_request *r);
 static void handle_healthy(struct engine_api_request *r);
 static void handle_ready(struct engine_api_request *r);
+static void handle_problems(struct engine_api_request *r);
 
 struct route {
     const char *path; // '*' matches one path segment
@@ -70,6 +71,7 @@ static const struct route routes[] = {
     {"/api/v1/features", GET, engine_api_features},
     {"/api/v1/openapi.yaml", GET, engine_api_openapi},
     {"/api/v1/gpuscale/report", GET, engine_api_report, true},
+    {"/api/v1/gpuscale/problems", GET, handle_problems},
     {"/api/v1/write", POST, engine_api_write, .write = true},
     {"/api/v1/otlp/v1/metrics", POST, engine_api_otlp, .write = true},
 };
@@ -235,6 +237,12 @@ void engine_api_handle(void *arg, struct http_exchange *x)
 static void handle_healthy(struct engine_api_request *r)
 {
     engine_api_reply_text(r, 200, "gpuscale engine is Healthy.\n");
+}
+
+// An engine alone knows of none; gpuscale up answers this path itself.
+static void handle_problems(struct engine_api_request *r)
+{
+    engine_api_reply_json(r, json_array());
 }
 
 static void handle_ready(struct engine_api_request *r)

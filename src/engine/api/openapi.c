@@ -99,6 +99,8 @@ static const struct description {
     {"/api/v1/features", "Show what the engine supports", OBJECT, ""},
     {"/api/v1/openapi.yaml", "Show this description", YAML, ""},
     {"/api/v1/gpuscale/report", "Report who uses GPUs", OBJECT, "by since until idle"},
+    {"/api/v1/gpuscale/problems", "List pods that do not run: always none without gpuscale up",
+     LIST, ""},
     {"/api/v1/read", "Read samples with remote read", PROTOBUF, "",
      .pushed = {"application/x-protobuf"}},
     {"/api/v1/write", "Store samples, with --web.enable-remote-write-receiver", EMPTY, "",

@@ -44,14 +44,24 @@ function bar(row) {
 
 const number = (name) => ({name, class: "number"});
 
+// The text of the property by[i]. GPUs without a pod have neither a namespace nor a workload.
+const ofPods = (key) => key === "namespace" || key === "workload";
+function textOf(row, by, i) {
+  if (row[by[i]]) return row[by[i]];
+  if (!ofPods(by[i]) || row.allocated > 0) return "–";
+  return by.findIndex(ofPods) === i ? "(not allocated)" : "";
+}
+
 function reportTable(data) {
   const priced = data.total.cost !== undefined, unit = data.currency ? ` (${data.currency})` : "";
-  const columns = [...data.by.map((key) => ({name: names[key] || key})), {name: "Share", class: "share"}, number("GPU hours"), number("Allocated"),
+  // A property without a text in any row is no column.
+  const by = data.by.filter((key, i) => i === 0 || data.rows.some((row) => !["–", ""].includes(textOf(row, data.by, i))));
+  const columns = [...by.map((key) => ({name: names[key] || key})), {name: "Share", class: "share"}, number("GPU hours"), number("Allocated"),
     ...Object.values(states).map(number), ...(priced ? [number("Cost" + unit), number("Idle cost" + unit)] : [])];
   const cells = (row, texts) => [...texts, bar(row), hours(row.hours), hours(row.allocated), ...Object.keys(states).map((s) => hours(row[s])),
     ...(priced ? [cost(row, "cost"), cost(row, "idleCost")] : [])];
-  const rows = data.rows.slice(0, 500).map((row) => cells(row, data.by.map((key) => key === "node" && row[key] ? h("a", {href: nodePage(row[key])}, row[key]) : row[key] || "–")));
-  rows.push({class: "total", cells: cells(data.total, data.by.map((_, i) => i ? "" : "Total"))});
+  const rows = data.rows.slice(0, 500).map((row) => cells(row, by.map((key) => key === "node" && row[key] ? h("a", {href: nodePage(row[key])}, row[key]) : textOf(row, data.by, data.by.indexOf(key)))));
+  rows.push({class: "total", cells: cells(data.total, by.map((_, i) => i ? "" : "Total"))});
   return [table(columns, rows, {class: "report"}), data.rows.length > 500 && h("p", {class: "empty"}, `${data.rows.length - 500} more rows: use gpuscale report.`),
     priced && data.total.withoutPrice > 0.005 && h("p", {class: "empty"}, `${hours(data.total.withoutPrice)} GPU hours have no price.`)];
 }

@@ -23,6 +23,7 @@ struct engine_ledger_options {
     const char *prices;      // file; NULL: none
     const char *owner_label; // NULL: the default
     int64_t interval_ms;     // 0: one minute
+    bool ends_with_process;  // the GPUs exist only while the process runs: before, none is missing
 };
 
 // The flags of the receivers of samples that others push.

@@ -195,7 +195,7 @@ static void account_round(struct engine_ledger *l)
     if (elapsed < 0) // the clock was set back while no engine ran
         elapsed = 0;
     if (elapsed > 2 * tick) { // no samples were read meanwhile
-        ledger_meter_gap(l->meter, now - elapsed, now - tick, l->table);
+        ledger_meter_gap(l->meter, now - elapsed, now - tick);
         elapsed = tick;
     }
     ledger_meter_observe(l->meter, l->observation, now - elapsed, now, l->table);
@@ -387,7 +387,9 @@ void engine_ledger_start(struct engine_ledger *l, struct engine_api *api,
 {
     l->promql = promql;
     l->api = api;
-    if (!l->until_ms) // a new ledger begins now
+    if (l->o.ends_with_process)
+        ledger_meter_end_with_process(l->meter);
+    if (!l->until_ms || l->o.ends_with_process) // it begins now
         l->until_boot_ms = gs_boot_ns() / GS_NS_PER_MS;
     gs_timer_start(l->timer, begin_round, until_next_round(l));
 }

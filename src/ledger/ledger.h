@@ -135,9 +135,12 @@ GS_DEFINE_CLEANUP(struct ledger_meter *, ledger_meter_free)
 // table; GPUs that are expected and not observed are missing.
 void ledger_meter_observe(struct ledger_meter *m, struct ledger_observation *o, int64_t from_ms,
                           int64_t to_ms, struct ledger_table *t);
-// Nothing is known about this time: expected GPUs are missing.
-void ledger_meter_gap(struct ledger_meter *m, int64_t from_ms, int64_t to_ms,
-                      struct ledger_table *t);
+// Nothing is known about this time: expected GPUs are missing. It is counted with the next
+// observation, which tells which nodes still exist.
+void ledger_meter_gap(struct ledger_meter *m, int64_t from_ms, int64_t to_ms);
+// The GPUs exist only while the process runs, as those of `gpuscale up`: restored ones are expected
+// only once they have been observed again.
+void ledger_meter_end_with_process(struct ledger_meter *m);
 // The expected GPUs: those of the last observation, and those without data since less than a day.
 // Iterates; *pos starts at 0. NULL at the end.
 const struct ledger_gpu *ledger_meter_next(const struct ledger_meter *m, size_t *pos);

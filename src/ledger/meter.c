@@ -10,14 +10,19 @@ enum text { ID, UUID, GPU, NODE, POOL, MACHINE, MODEL, NS, POD, WORKLOAD, OWNER,
 
 struct known {
     struct ledger_gpu g;
-    char *texts;  // of g, one after the other: there are tens of thousands of GPUs
-    bool seen;    // in this observation
-    bool outside; // its node is not one of the cluster
-    bool twin;    // another node has a GPU with the same UUID
+    char *texts;         // of g, one after the other: there are tens of thousands of GPUs
+    bool seen;           // in this observation
+    bool restored;       // from the file, and not observed since
+    bool before_gap;     // it was known when the gap began
+    int64_t gap_seen_ms; // when it was seen before the gap
+    bool outside;        // its node is not one of the cluster
+    bool twin;           // another node has a GPU with the same UUID
 };
 
 struct ledger_meter {
-    struct gs_hmap *gpus; // id -> struct known
+    struct gs_hmap *gpus;           // id -> struct known
+    int64_t gap_from_ms, gap_to_ms; // nothing is known about it; counted with the next observation
+    bool ends_with_process;
 };
 
 static void free_known(void *arg)
@@ -98,6 +103,12 @@ void ledger_meter_restore(struct ledger_meter *m, const struct ledger_gpu *g)
     k->g.seen_ms = g->seen_ms;
     k->g.idle_since_ms = g->idle_since_ms;
     k->g.idle_ms = g->idle_ms;
+    k->restored = true;
+}
+
+void ledger_meter_end_with_process(struct ledger_meter *m)
+{
+    m->ends_with_process = true;
 }
 
 // Removes the GPUs for which drop() is true.
@@ -134,21 +145,39 @@ static struct ledger_key key_of_gpu(const struct ledger_gpu *g)
                                         [LEDGER_CONFIDENCE] = ""}};
 }
 
-static void add_missing(const struct known *k, int64_t from_ms, int64_t to_ms,
+static void add_missing(const struct known *k, int64_t seen_ms, int64_t from_ms, int64_t to_ms,
                         struct ledger_table *t)
 {
     const struct ledger_key key = key_of_gpu(&k->g);
-    int64_t end = k->g.seen_ms + LEDGER_FORGET_MS;
-    ledger_table_add(t, from_ms, end < to_ms ? end : to_ms, &key, LEDGER_MISSING, k->g.share, 0);
+    int64_t end = seen_ms + LEDGER_FORGET_MS;
+    end = end < to_ms ? end : to_ms;
+    if (end > from_ms)
+        ledger_table_add(t, from_ms, end, &key, LEDGER_MISSING, k->g.share, 0);
 }
 
-void ledger_meter_gap(struct ledger_meter *m, int64_t from_ms, int64_t to_ms,
-                      struct ledger_table *t)
+void ledger_meter_gap(struct ledger_meter *m, int64_t from_ms, int64_t to_ms)
 {
     void *value;
-    for (size_t pos = 0; gs_hmap_next(m->gpus, &pos, NULL, &value);)
-        add_missing(value, from_ms, to_ms, t);
-    forget_gpus(m, is_old, &to_ms);
+    for (size_t pos = 0; gs_hmap_next(m->gpus, &pos, NULL, &value);) {
+        struct known *k = value;
+        k->before_gap = true;
+        k->gap_seen_ms = k->g.seen_ms;
+    }
+    m->gap_from_ms = from_ms;
+    m->gap_to_ms = to_ms;
+}
+
+// Which GPUs existed during the gap is known only after it: those of deleted nodes are forgotten.
+static void count_gap(struct ledger_meter *m, struct ledger_table *t)
+{
+    void *value;
+    for (size_t pos = 0; gs_hmap_next(m->gpus, &pos, NULL, &value);) {
+        struct known *k = value;
+        if (k->before_gap)
+            add_missing(k, k->gap_seen_ms, m->gap_from_ms, m->gap_to_ms, t);
+        k->before_gap = false;
+    }
+    m->gap_from_ms = m->gap_to_ms = 0;
 }
 
 // --- one observation ---
@@ -235,6 +264,7 @@ static struct known *update_known(struct interval *v, const struct ledger_device
     k->g.share = d->share;
     k->g.seen_ms = v->to_ms;
     k->seen = true;
+    k->restored = false;
     if (!h || d->util >= BUSY_FROM || !same)
         k->g.idle_since_ms = k->g.idle_ms = 0;
     if (h && d->util < BUSY_FROM) { // false if it is not known
@@ -384,9 +414,12 @@ void ledger_meter_observe(struct ledger_meter *m, struct ledger_observation *o, 
     }
     add_rests(&v);
     forget_gpus(m, is_gone, &v);
-    for (size_t pos = 0; gs_hmap_next(m->gpus, &pos, NULL, &value);)
-        if (!((struct known *)value)->seen)
-            add_missing(value, from_ms, to_ms, t);
+    count_gap(m, t);
+    for (size_t pos = 0; gs_hmap_next(m->gpus, &pos, NULL, &value);) {
+        const struct known *k = value;
+        if (!k->seen && !(k->restored && m->ends_with_process))
+            add_missing(k, k->g.seen_ms, from_ms, to_ms, t);
+    }
     forget_gpus(m, is_old, &to_ms);
     gs_hmap_free(v.unallocated);
     gs_hmap_free(v.partitions);

@@ -363,7 +363,8 @@ static struct gs_error *start_metrics(struct up_cluster *c, const struct up_opti
                    .path = c->ledger,
                    .prices = o->prices,
                    .owner_label = o->owner_label,
-                   .interval_ms = LEDGER_INTERVAL_MS},
+                   .interval_ms = LEDGER_INTERVAL_MS,
+                   .ends_with_process = true},
     };
     engine_enable_features(&o->features);
     err = engine_new(c->loop, &engine, &c->engine);

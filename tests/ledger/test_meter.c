@@ -133,7 +133,9 @@ static void test_gpu_without_data_is_missing_for_a_day(void **state)
     assert_near(all_minutes(r.table, LEDGER_MISSING), 1);
     assert_near(all_minutes(r.table, LEDGER_IDLE), 0);
     assert_near(minutes_of(r.table, LEDGER_NODE, "a", LEDGER_MISSING), 1);
-    ledger_meter_gap(r.meter, r.now, r.now + 100 * LEDGER_HOUR_MS, r.table);
+    ledger_meter_gap(r.meter, r.now, r.now + 100 * LEDGER_HOUR_MS);
+    r.now += 100 * LEDGER_HOUR_MS;
+    minute(&r);
     assert_near(all_minutes(r.table, LEDGER_MISSING), 24 * 60);
     assert_near(all_minutes(r.table, LEDGER_BUSY), 1);
     end(&r);
@@ -151,6 +153,54 @@ static void test_gpu_of_a_deleted_node_is_not_expected(void **state)
     assert_near(all_minutes(r.table, LEDGER_MISSING), 1);
     add_sample(r.o, LEDGER_NODE_EXISTS, "node=b", 1);
     minute(&r);
+    assert_near(all_minutes(r.table, LEDGER_MISSING), 1);
+    end(&r);
+}
+
+// Its node was deleted before the end of the engine, or while none ran.
+static void test_a_gap_does_not_count_gpus_of_deleted_nodes(void **state)
+{
+    struct rig r = begin();
+    (void)state;
+    add_sample(r.o, LEDGER_UTIL, GPU, 0);
+    add_sample(r.o, LEDGER_UTIL, "UUID=GPU-3,gpu=0,modelName=Tesla T4,Hostname=b", 0);
+    add_sample(r.o, LEDGER_NODE_EXISTS, "node=a", 1);
+    add_sample(r.o, LEDGER_NODE_EXISTS, "node=b", 1);
+    minute(&r);
+    ledger_meter_gap(r.meter, r.now, r.now + LEDGER_HOUR_MS);
+    r.now += LEDGER_HOUR_MS;
+    add_sample(r.o, LEDGER_UTIL, GPU, 0);
+    add_sample(r.o, LEDGER_UTIL, "UUID=GPU-4,gpu=1,modelName=Tesla T4,Hostname=a", 0); // new
+    add_sample(r.o, LEDGER_NODE_EXISTS, "node=a", 1);
+    minute(&r);
+    assert_near(minutes_of(r.table, LEDGER_NODE, "a", LEDGER_MISSING), 60);
+    assert_near(minutes_of(r.table, LEDGER_NODE, "b", LEDGER_MISSING), 0);
+    end(&r);
+}
+
+static void test_gpus_that_end_with_the_process_are_not_missing_after_it(void **state)
+{
+    struct rig r = begin();
+    const struct ledger_gpu old = {.id = "x",
+                                   .uuid = "GPU-9",
+                                   .gpu = "0",
+                                   .node = "a",
+                                   .pool = "",
+                                   .machine = "",
+                                   .model = "",
+                                   .ns = "",
+                                   .pod = "",
+                                   .workload = "",
+                                   .owner = "",
+                                   .share = 1,
+                                   .seen_ms = T0};
+    (void)state;
+    ledger_meter_restore(r.meter, &old);
+    ledger_meter_end_with_process(r.meter);
+    add_sample(r.o, LEDGER_UTIL, GPU, 0);
+    minute(&r);
+    assert_near(all_minutes(r.table, LEDGER_MISSING), 0);
+    minute(&r); // one that was observed is missing
     assert_near(all_minutes(r.table, LEDGER_MISSING), 1);
     end(&r);
 }
@@ -356,6 +406,8 @@ int main(void)
         cmocka_unit_test(test_workload_owner_pool_and_machine_come_from_the_cluster),
         cmocka_unit_test(test_gpu_without_data_is_missing_for_a_day),
         cmocka_unit_test(test_gpu_of_a_deleted_node_is_not_expected),
+        cmocka_unit_test(test_a_gap_does_not_count_gpus_of_deleted_nodes),
+        cmocka_unit_test(test_gpus_that_end_with_the_process_are_not_missing_after_it),
         cmocka_unit_test(test_gpu_that_two_targets_scrape_counts_once),
         cmocka_unit_test(test_gpus_with_one_uuid_on_two_nodes_count_twice),
         cmocka_unit_test(test_node_with_a_new_name_has_the_same_gpus),

@@ -42,17 +42,20 @@ static void add_number_cell(struct gs_buf *out, const json_t *row, const char *k
     gs_buf_add_str(out, "</td>");
 }
 
-static void add_html_row(struct gs_buf *out, const json_t *by, const json_t *row, bool total,
+static void add_html_row(struct gs_buf *out, const json_t *data, const json_t *row, bool total,
                          bool costs)
 {
+    const json_t *by = json_object_get(data, "by");
     double hours = report_number(row, "hours");
     size_t k;
     json_t *name;
     gs_buf_add_str(out, total ? "<tr class=\"total\">" : "<tr>");
     json_array_foreach ((json_t *)by, k, name) {
-        const char *text = codec_json_str(row, json_string_value(name), NULL);
+        const char *text = report_text(data, row, k);
+        if (!report_has_text(data, k))
+            continue;
         gs_buf_add_str(out, "<td>");
-        add_html(out, total ? (k ? "" : "total") : text && *text ? text : "–");
+        add_html(out, total ? (k ? "" : "total") : text ? text : "–");
         gs_buf_add_str(out, "</td>");
     }
     gs_buf_add_str(out, "<td><div class=\"bar\">");
@@ -74,12 +77,16 @@ static void add_html_row(struct gs_buf *out, const json_t *by, const json_t *row
     gs_buf_add_str(out, "</tr>\n");
 }
 
-static void add_html_titles(struct gs_buf *out, const json_t *by, bool costs, const char *currency)
+static void add_html_titles(struct gs_buf *out, const json_t *data, bool costs,
+                            const char *currency)
 {
+    const json_t *by = json_object_get(data, "by");
     size_t k;
     json_t *name;
     gs_buf_add_str(out, "<tr>");
     json_array_foreach ((json_t *)by, k, name) {
+        if (!report_has_text(data, k))
+            continue;
         gs_buf_add_str(out, "<th>");
         add_html(out, json_string_value(name));
         gs_buf_add_str(out, "</th>");
@@ -135,11 +142,11 @@ void report_print_html(const json_t *data, struct gs_buf *out)
         gs_buf_addf(out, "<span class=\"key %s\"></span>%s", ledger_state_name(s),
                     ledger_state_name(s));
     gs_buf_add_str(out, "</p>\n<div class=\"scroll\"><table>\n");
-    add_html_titles(out, by, costs, currency);
+    add_html_titles(out, data, costs, currency);
     json_array_foreach (json_object_get(data, "rows"), i, row)
-        add_html_row(out, by, row, false, costs);
+        add_html_row(out, data, row, false, costs);
     if (json_array_size(by))
-        add_html_row(out, by, total, true, costs);
+        add_html_row(out, data, total, true, costs);
     gs_buf_add_str(out, "</table></div>\n");
     if (costs && report_number(total, "withoutPrice") >= 0.005)
         gs_buf_addf(out, "<p>%.2f GPU hours have no price.</p>\n",

@@ -26,6 +26,42 @@ bool report_has_costs(const json_t *data)
     return json_object_get(json_object_get(data, "total"), "cost") != NULL;
 }
 
+static const char *property_of(const json_t *data, size_t i)
+{
+    const char *name = json_string_value(json_array_get(json_object_get(data, "by"), i));
+    return name ? name : "";
+}
+
+static bool is_of_pods(const char *property)
+{
+    return gs_streq(property, "namespace") || gs_streq(property, "workload");
+}
+
+const char *report_text(const json_t *data, const json_t *row, size_t i)
+{
+    const char *property = property_of(data, i), *text = codec_json_str(row, property, NULL);
+    if (text && *text)
+        return text;
+    if (!is_of_pods(property) || report_number(row, "allocated") > 0)
+        return NULL;
+    for (size_t k = 0; k < i; k++)
+        if (is_of_pods(property_of(data, k)))
+            return "";
+    return "(not allocated)";
+}
+
+bool report_has_text(const json_t *data, size_t i)
+{
+    size_t at;
+    json_t *row;
+    json_array_foreach (json_object_get(data, "rows"), at, row) {
+        const char *text = report_text(data, row, i);
+        if (text && *text)
+            return true;
+    }
+    return i == 0;
+}
+
 // --- idle GPUs ---
 
 void report_add_place(const json_t *idle, struct gs_buf *out)
@@ -89,28 +125,35 @@ static void add_number(struct gs_buf *out, const json_t *row, size_t i)
         gs_buf_add_char(out, '-');
 }
 
-static void fill_row(struct gs_buf *cells, const json_t *by, const json_t *row, bool costs,
+static void fill_row(struct gs_buf *cells, const json_t *data, const json_t *row, bool costs,
                      const char *first)
 {
-    size_t column = json_array_size(by);
-    for (size_t i = 0; i < column; i++) {
-        const char *key = json_string_value(json_array_get(by, i));
-        if (!first)
-            add_visible_text(&cells[i], key ? codec_json_str(row, key, NULL) : NULL);
-        else if (i == 0)
-            gs_buf_add_str(&cells[i], first);
+    size_t column = 0, n = json_array_size(json_object_get(data, "by"));
+    for (size_t i = 0; i < n; i++) {
+        const char *text = report_text(data, row, i);
+        if (!report_has_text(data, i))
+            continue;
+        if (!first && !(text && !*text))
+            add_visible_text(&cells[column], text);
+        else if (first && i == 0)
+            gs_buf_add_str(&cells[column], first);
+        column++;
     }
     for (size_t i = 0; i < GS_ARRAY_LEN(numbers); i++)
         if (costs || !numbers[i].cost)
             add_number(&cells[column++], row, i);
 }
 
-static void fill_titles(struct gs_buf *cells, const json_t *by, bool costs)
+static void fill_titles(struct gs_buf *cells, const json_t *data, bool costs)
 {
-    size_t column = json_array_size(by);
-    for (size_t i = 0; i < column; i++)
-        for (const char *c = json_string_value(json_array_get(by, i)); c && *c; c++)
-            gs_buf_add_char(&cells[i], (char)(*c >= 'a' && *c <= 'z' ? *c - ('a' - 'A') : *c));
+    size_t column = 0, n = json_array_size(json_object_get(data, "by"));
+    for (size_t i = 0; i < n; i++) {
+        if (!report_has_text(data, i))
+            continue;
+        for (const char *c = property_of(data, i); *c; c++)
+            gs_buf_add_char(&cells[column], (char)(*c >= 'a' && *c <= 'z' ? *c - ('a' - 'A') : *c));
+        column++;
+    }
     for (size_t i = 0; i < GS_ARRAY_LEN(numbers); i++)
         if (costs || !numbers[i].cost)
             gs_buf_add_str(&cells[column++], numbers[i].title);
@@ -170,11 +213,13 @@ void report_print_table(const json_t *data, struct gs_buf *out)
 {
     const json_t *by = json_object_get(data, "by"), *rows = json_object_get(data, "rows");
     bool costs = report_has_costs(data);
-    struct grid g = {.n_rows = json_array_size(rows) + 2, .n_texts = json_array_size(by)};
+    struct grid g = {.n_rows = json_array_size(rows) + 2};
     size_t i;
     json_t *row;
     for (i = 0; i < GS_ARRAY_LEN(numbers); i++)
         g.n_columns += costs || !numbers[i].cost;
+    for (i = 0; i < json_array_size(by); i++)
+        g.n_texts += report_has_text(data, i);
     g.n_columns += g.n_texts;
     gs_buf_add_str(out, "GPU hours from ");
     add_visible_text(out, codec_json_str(data, "since", NULL));
@@ -188,13 +233,13 @@ void report_print_table(const json_t *data, struct gs_buf *out)
     if (g.n_columns > MAX_COLUMNS)
         return;
     g.cells = gs_alloc_array(g.n_rows * g.n_columns, sizeof(*g.cells));
-    fill_titles(g.cells, by, costs);
+    fill_titles(g.cells, data, costs);
     json_array_foreach ((json_t *)rows, i, row)
-        fill_row(&g.cells[(i + 1) * g.n_columns], by, row, costs, NULL);
+        fill_row(&g.cells[(i + 1) * g.n_columns], data, row, costs, NULL);
     // A report without groups has one row, which is the total.
     if (g.n_texts)
-        fill_row(&g.cells[(g.n_rows - 1) * g.n_columns], by, json_object_get(data, "total"), costs,
-                 "total");
+        fill_row(&g.cells[(g.n_rows - 1) * g.n_columns], data, json_object_get(data, "total"),
+                 costs, "total");
     else
         g.n_rows--;
     print_grid(&g, out);

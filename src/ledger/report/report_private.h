@@ -30,6 +30,12 @@ void report_print_html(const json_t *data, struct gs_buf *out);
 // A number of a row: "hours", "busy" … 0 if it is absent.
 double report_number(const json_t *row, const char *key);
 bool report_has_costs(const json_t *data);
+// The text of the property data.by[i] of a row. NULL: it has none. GPUs without a pod have
+// "(not allocated)" as namespace or workload, and "" as the second of both.
+const char *report_text(const json_t *data, const json_t *row, size_t i);
+// Whether a row has a text of the property data.by[i]. A property without texts is no column,
+// unless it is the first.
+bool report_has_text(const json_t *data, size_t i);
 // "ml/deployment/trainer (pod trainer-0), GPU 1 of node-a (NVIDIA H100)": what is idle, where.
 void report_add_place(const json_t *idle, struct gs_buf *out);
 // "idle for 2 hours, 48.00 USD so far"

@@ -123,11 +123,10 @@ static void check_references(const struct report *r)
     size_t digits = 0;
     while (digits < name.len && isdigit((unsigned char)name.data[digits]))
         digits++;
-    GS_AUTO_FREE char *fix =
-        digits && digits < name.len
-            ? gs_format("write ${%.*s}%.*s", (int)digits, name.data, (int)(name.len - digits),
-                        name.data + digits)
-            : NULL;
+    GS_AUTO_FREE char *fix = digits && digits < name.len
+                                 ? gs_format("write ${%.*s}%.*s", (int)digits, name.data,
+                                             (int)(name.len - digits), name.data + digits)
+                                 : NULL;
     report_fault(r, r->rule->name_place, fix,
                  "name.as: $" GS_SLICE_FMT " is replaced by nothing, because name.matches has no "
                  "group " GS_SLICE_FMT,

@@ -41,12 +41,28 @@ bool adapter_config_is_counter(struct gs_slice metric)
 // Functions whose result is not the raw value: rates, and those that read no value.
 static bool hides_value(const char *function)
 {
-    static const char *const names[] = {
-        "rate",  "irate",   "increase", "delta",     "idelta",     "deriv",
-        "resets", "changes", "timestamp", "absent",   "time",       "absent_over_time",
-        "count_over_time", "present_over_time", "predict_linear", "histogram_quantile",
-        "histogram_fraction", "histogram_avg", "double_exponential_smoothing", "stddev_over_time",
-        "stdvar_over_time", "mad_over_time"};
+    static const char *const names[] = {"rate",
+                                        "irate",
+                                        "increase",
+                                        "delta",
+                                        "idelta",
+                                        "deriv",
+                                        "resets",
+                                        "changes",
+                                        "timestamp",
+                                        "absent",
+                                        "time",
+                                        "absent_over_time",
+                                        "count_over_time",
+                                        "present_over_time",
+                                        "predict_linear",
+                                        "histogram_quantile",
+                                        "histogram_fraction",
+                                        "histogram_avg",
+                                        "double_exponential_smoothing",
+                                        "stddev_over_time",
+                                        "stdvar_over_time",
+                                        "mad_over_time"};
     for (size_t i = 0; i < GS_ARRAY_LEN(names); i++)
         if (gs_streq(function, names[i]))
             return true;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names and resources of the metrics of a rule: two rules for one metric, labels that are no objects.
+// Names and resources of the metrics of a rule: two rules for one metric, labels that are no
+// objects.
 #include "adapter/dry_run/dry_run_private.h"
 
 #include "adapter/provider/provider.h"
@@ -36,11 +37,11 @@ void dry_run_claim_name(struct dry_run_rule_check *k, const char *name,
         *all = gs_hmap_new(NULL);
     const struct adapter_config_rule *other = gs_hmap_get_str(*all, key);
     if (other && other != k->rule)
-        dry_run_report_doubt(k,
-                             "%s gives the metric %s%s%s, too: only the last rule serves it; rename "
-                             "one of them with name.as",
-                             other->place, name, resource ? " for " : "",
-                             resource ? resource->resource : "");
+        dry_run_report_doubt(
+            k,
+            "%s gives the metric %s%s%s, too: only the last rule serves it; rename "
+            "one of them with name.as",
+            other->place, name, resource ? " for " : "", resource ? resource->resource : "");
     gs_hmap_put_str(*all, key, (void *)(uintptr_t)k->rule);
 }
 
@@ -107,10 +108,12 @@ static void check_namespace(struct dry_run_rule_check *k)
         if (!m || provider_rest_mapper_is_root(m))
             continue;
         dry_run_report_broken(
-            k, "%s: %s are in a namespace, and the rule maps no label to namespaces: every request "
-               "fails",
+            k,
+            "%s: %s are in a namespace, and the rule maps no label to namespaces: every request "
+            "fails",
             r->overrides[i].place, m->resource);
-        dry_run_report_fix("add it to resources.overrides, as in `namespace: {resource: namespace}`");
+        dry_run_report_fix(
+            "add it to resources.overrides, as in `namespace: {resource: namespace}`");
         return;
     }
 }
@@ -151,8 +154,7 @@ static void add_resource(struct dry_run_rule_check *k, const char *name, const c
 }
 
 // The resources of overrides and of labels that seriesQuery requires.
-static void list_own_resources(struct dry_run_rule_check *k, const char *name,
-                               struct gs_buf *list)
+static void list_own_resources(struct dry_run_rule_check *k, const char *name, struct gs_buf *list)
 {
     const struct adapter_config_resources *r = &k->rule->resources;
     for (size_t i = 0; i < r->n_overrides; i++)
@@ -196,4 +198,3 @@ void dry_run_show_own_name(struct dry_run_rule_check *k)
             "  name    %s, by the rule alone; its resources depend on the labels of the series\n",
             name.data);
 }
-

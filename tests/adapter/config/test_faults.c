@@ -35,22 +35,24 @@ static void expect_fault(const char *series, const char *members, const char *te
 static void test_queries_that_are_no_promql_name_the_parts_of_the_template(void **state)
 {
     expect_fault("a", QUERY, NULL, NULL);
-    expect_fault("a",
-                 "  metricsQuery: 'max(<<.Series>>{<<.LabelMatchers>>queue=\"a\"}) by "
-                 "(<<.GroupBy>>)'\n",
-                 "rules.yaml:3: metricsQuery is not PromQL when <<.Series>>, <<.LabelMatchers>> and "
-                 "<<.GroupBy>> are replaced",
-                 "write a comma between <<.LabelMatchers>> and the matcher");
+    expect_fault(
+        "a",
+        "  metricsQuery: 'max(<<.Series>>{<<.LabelMatchers>>queue=\"a\"}) by "
+        "(<<.GroupBy>>)'\n",
+        "rules.yaml:3: metricsQuery is not PromQL when <<.Series>>, <<.LabelMatchers>> and "
+        "<<.GroupBy>> are replaced",
+        "write a comma between <<.LabelMatchers>> and the matcher");
     expect_fault("a",
                  "  metricsQuery: 'max(<<.Series>>{queue=\"a\"<<.LabelMatchers>>}) by "
                  "(<<.GroupBy>>)'\n",
                  "metricsQuery is not PromQL", "write a comma between <<.LabelMatchers>>");
     expect_fault("a", "  metricsQuery: 'max({{.Series}}{{{.LabelMatchers}}}) by ({{.GroupBy}})'\n",
                  "metricsQuery is not PromQL", "the delimiters of the template are << and >>");
-    expect_fault("a", "  metricsQuery: 'sum(<<.Series>>{<<.LabelMatcher>>}) by (<<.GroupBy>>)'\n",
-                 "unknown field .LabelMatcher, did you mean .LabelMatchers? The fields are .Series, "
-                 ".LabelMatchers, .LabelValuesByName, .GroupBy, .GroupBySlice",
-                 "");
+    expect_fault(
+        "a", "  metricsQuery: 'sum(<<.Series>>{<<.LabelMatcher>>}) by (<<.GroupBy>>)'\n",
+        "unknown field .LabelMatcher, did you mean .LabelMatchers? The fields are .Series, "
+        ".LabelMatchers, .LabelValuesByName, .GroupBy, .GroupBySlice",
+        "");
     expect_fault("a", "  metricsQuery: 'sum(<<.Series>>{<<.LabelMatchers>>}) by <<.GroupBy>>'\n",
                  "metricsQuery is not PromQL", "");
     expect_fault("a",
@@ -62,7 +64,8 @@ static void test_queries_that_are_no_promql_name_the_parts_of_the_template(void 
 static void test_series_queries_must_be_selectors(void **state)
 {
     expect_fault("sum(a)", QUERY, "rules.yaml:2: seriesQuery is not a series selector", "");
-    expect_fault("{__name__=~\"^(?!a).*\"}", QUERY, "invalid or unsupported Perl syntax: `(?!`", "");
+    expect_fault("{__name__=~\"^(?!a).*\"}", QUERY, "invalid or unsupported Perl syntax: `(?!`",
+                 "");
     expect_fault("{__name__=~\"^a_.*\",pod!=\"\"}", QUERY, NULL, NULL);
 }
 
@@ -72,8 +75,8 @@ static void test_names_that_are_empty(void **state)
                  "rules.yaml:3: name.as: $1_x is replaced by nothing, because name.matches has no "
                  "group 1_x",
                  "write ${1}_x");
-    expect_fault("a_total", "  name: {matches: '^(.*)_total$', as: '$2'}\n" QUERY,
-                 "has no group 2", "");
+    expect_fault("a_total", "  name: {matches: '^(.*)_total$', as: '$2'}\n" QUERY, "has no group 2",
+                 "");
     expect_fault("a_total", "  name: {matches: '(x*)', as: '$1'}\n" QUERY,
                  "the name of the metric is empty for the series a_total", "anchor name.matches");
     expect_fault("{__name__=~\"a.*\"}", "  name: {matches: '(_seconds)?', as: ''}\n" QUERY,
@@ -119,8 +122,7 @@ static void test_counters_without_rate_are_found(void **state)
 static void test_a_type_can_make_a_counter(void **state)
 {
     struct adapter_config *c = parse_rule("requests", QUERY);
-    GS_AUTO_FREE char *found =
-        adapter_config_raw_counter(&c->rules[0], GS_SLICE("requests"), true);
+    GS_AUTO_FREE char *found = adapter_config_raw_counter(&c->rules[0], GS_SLICE("requests"), true);
     assert_string_equal(found, "requests");
     assert_null(adapter_config_raw_counter(&c->rules[0], GS_SLICE("requests"), false));
     adapter_config_free(c);

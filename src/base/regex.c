@@ -6,6 +6,7 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #define MAX_PATTERN    ((size_t)16 * 1024)
 #define MATCH_LIMIT    UINT32_C(1000000)
@@ -481,6 +482,37 @@ static size_t read_reference(struct gs_slice rest, struct gs_slice *ret_name)
         return 0;
     *ret_name = gs_slice_make(rest.data + from, n - from);
     return n + braces;
+}
+
+static bool has_group(const struct gs_regex *r, struct gs_slice name)
+{
+    char copy[128];
+    bool digits = name.len > 0;
+    for (size_t i = 0; i < name.len; i++)
+        digits = digits && is_decimal_digit(name.data[i]);
+    if (name.len + strlen(DIGIT_PREFIX) >= sizeof(copy))
+        return false;
+    snprintf(copy, sizeof(copy), "%s" GS_SLICE_FMT,
+             !digits && is_decimal_digit(*name.data) ? DIGIT_PREFIX : "", GS_SLICE_ARG(name));
+    return digits ? name.len < 9 && strtoul(copy, NULL, 10) <= r->groups
+                  : pcre2_substring_number_from_name(r->code, (PCRE2_SPTR)copy) > 0;
+}
+
+bool gs_regex_unknown_group(const struct gs_regex *r, struct gs_slice form,
+                            struct gs_slice *ret_name)
+{
+    for (size_t i = 0; i < form.len; i++) {
+        struct gs_slice name, rest = gs_slice_make(form.data + i + 1, form.len - i - 1);
+        if (form.data[i] != '$')
+            continue;
+        size_t n = read_reference(rest, &name);
+        if (n && !has_group(r, name)) {
+            *ret_name = name;
+            return true;
+        }
+        i += n ? n : rest.len && rest.data[0] == '$';
+    }
+    return false;
 }
 
 static void add_expanded(const struct gs_regex *r, struct gs_slice text, struct gs_slice form,

@@ -40,6 +40,10 @@ bool gs_regex_expand(const struct gs_regex *r, struct gs_slice text, struct gs_s
 // Appends text with each match replaced by the expanded form, as Go's Regexp.ReplaceAllString.
 void gs_regex_replace_all(const struct gs_regex *r, struct gs_slice text, struct gs_slice form,
                           struct gs_buf *out);
+// Finds the first reference of `form` to a group that the pattern does not have, which is replaced
+// by nothing: "1_x" of "$1_x". False: none.
+bool gs_regex_unknown_group(const struct gs_regex *r, struct gs_slice form,
+                            struct gs_slice *ret_name);
 // The length of "[:alpha:]" at the beginning, up to the first ":]". 0: another text. *ret_known is
 // false for a name that Go does not have.
 size_t gs_regex_class_len(struct gs_slice s, bool *ret_known);

@@ -154,9 +154,10 @@ const struct gs_command cmd_check = {
         "query that a request would run, and its result. If a rule gives no metric, prints the "
         "first step that fails and how to fix it.\n\nconfig: prometheus.yml, with the files of "
         "secrets, certificates, targets and rules that it names; Helm values of "
-        "kube-prometheus-stack, prometheus-adapter or ACK's adapter; ServiceMonitor and PodMonitor "
-        "objects. Settings without effect, and endpoints that scrape the same port, are "
-        "warnings.\n\nrules: rule files, PrometheusRule objects, and files with "
+        "kube-prometheus-stack, prometheus-adapter or ACK's adapter; ServiceMonitor, PodMonitor "
+        "and PrometheusRule objects. Settings without effect, relabeling rules that never match, "
+        "and endpoints that scrape the same port, are warnings.\n\nrules: rule files, "
+        "PrometheusRule objects, and files with "
         "several such documents. Each wrong rule is reported with its file, line, group and the "
         "position in its expression or template.\n\nmetrics: an exposition in the text format (- "
         "for the "
@@ -164,7 +165,7 @@ const struct gs_command cmd_check = {
         "code "
         "is 3 if there are problems.\n\nweb-config: files of --web.config.file.\n\nThe exit code "
         "is "
-        "1 if a file is wrong.",
+        "1 if a file is wrong, empty, or of another program, which is named.",
     .examples = "gpuscale check adapter values.yaml --source=http://prometheus:9090\n"
                 "gpuscale check config prometheus.yml\n"
                 "gpuscale check rules rules/*.yaml\n"

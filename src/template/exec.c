@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/option.h"
 
 #include <time.h>
 
@@ -198,6 +199,25 @@ static bool duration_method(struct template_expansion *e, struct gs_slice name,
     return text_result(e, shown.data, v);
 }
 
+// The data of other programs than alerts have fields of their own, and no Go type.
+static char *unknown_field(const struct template_data *d, struct gs_slice name)
+{
+    struct gs_buf text = {0};
+    const char *names[16];
+    GS_AUTO_FREE char *word = gs_slice_dup(name);
+    size_t n = d->n_fields < GS_ARRAY_LEN(names) ? d->n_fields : GS_ARRAY_LEN(names);
+    for (size_t i = 0; i < n; i++)
+        names[i] = d->fields[i].name;
+    const char *near = gs_suggest(word, names, n);
+    gs_buf_addf(&text, "unknown field .%s", word);
+    if (near)
+        gs_buf_addf(&text, ", did you mean .%s?", near);
+    gs_buf_add_str(&text, near ? " The fields are" : "; the fields are");
+    for (size_t i = 0; i < n; i++)
+        gs_buf_addf(&text, "%s .%s", i ? "," : "", names[i]);
+    return gs_buf_take(&text);
+}
+
 static bool get_field(struct template_expansion *e, const struct template_argument *a,
                       struct gs_slice name, struct template_value *v)
 {
@@ -233,8 +253,10 @@ static bool get_field(struct template_expansion *e, const struct template_argume
     }
     // For variables with fields, Go reports the column of the first dot.
     uint32_t at = a->start + (a->kind == ARG_VARIABLE ? (uint32_t)a->names[0].len : 0);
-    GS_AUTO_FREE char *text = gs_format("can't evaluate field " GS_SLICE_FMT " in type %s",
-                                        GS_SLICE_ARG(name), template_type_name(v));
+    GS_AUTO_FREE char *text = v->type == VALUE_DATA && v->u.data->fields
+                                  ? unknown_field(v->u.data, name)
+                                  : gs_format("can't evaluate field " GS_SLICE_FMT " in type %s",
+                                              GS_SLICE_ARG(name), template_type_name(v));
     return fail_text(e, at, source(e, a->start, a->end), text);
 }
 

@@ -38,7 +38,7 @@ shows 'name    queue_length, by the rule alone'
 echo "ok: names and resources that follow from the rule alone"
 
 overrides() { # OVERRIDE: a file whose only rule has it
-    printf 'rules:\n- seriesQuery: x\n  resources: {overrides: {pod: {resource: pod}, other: %s}}\n' "$1"
+    printf 'rules:\n- seriesQuery: x\n  resources: {overrides: {namespace: {resource: namespace}, pod: {resource: pod}, other: %s}}\n' "$1"
     printf '  metricsQuery: sum(<<.Series>>{<<.LabelMatchers>>}) by (<<.GroupBy>>)\n'
 }
 overrides '{group: extensions, resource: deployment}' >"$dir/wrong.yaml"
@@ -64,6 +64,49 @@ check 1 "$dir/usage.yaml"
 shows 'the override of label instance names the resource "nods"'
 shows 'no label is mapped to nodes'
 echo "ok: resources that do not exist"
+
+cat >"$dir/doubts.yaml" <<'END'
+rules:
+- seriesQuery: 'memory_used_bytes{namespace!="",pod!=""}'
+  resources: {template: <<.Resource>>}
+  name: {as: gpu_metric}
+  metricsQuery: sum(<<.Series>>{<<.LabelMatchers>>}) by (<<.GroupBy>>)
+- seriesQuery: 'memory_total_bytes{namespace!="",pod!=""}'
+  resources: {template: <<.Resource>>}
+  name: {as: gpu_metric}
+  metricsQuery: sum(<<.Series>>{<<.LabelMatchers>>}) by (<<.GroupBy>>)
+- seriesQuery: 'ts_queue_latency_microseconds{namespace!="",pod!=""}'
+  resources: {overrides: {namespace: {resource: namespace}, pod: {resource: pod}}}
+  metricsQuery: sum(<<.Series>>{<<.LabelMatchers>>}) by (<<.GroupBy>>)
+- seriesQuery: '{__name__=~"^messages$"}'
+  resources: {template: <<.Resource>>}
+  name: {as: storage_queue}
+  metricsQuery: sum(<<.Series>>{<<.LabelMatchers>>}) by (<<.GroupBy>>)
+- seriesQuery: 'a{pod!=""}'
+  resources: {overrides: {namespace: {resource: namespace}, pod: {group: apps, resource: deployment}, job: {group: batch, resource: job}}}
+  metricsQuery: sum(<<.Series>>{<<.LabelMatchers>>}) by (<<.GroupBy>>)
+END
+check 0 "$dir/doubts.yaml"
+shows "doubt   $dir/doubts.yaml:2 gives the metric gpu_metric for pods, too: only the last rule serves it"
+shows 'doubt   ts_queue_latency_microseconds is a counter, and metricsQuery reads it without rate()'
+shows 'doubt   of the labels that each series has, only the label job names a resource'
+shows 'the label pod is mapped to deployments, not to pods'
+shows 'doubt   the label job names a resource, and it has the name of a scrape job of Prometheus'
+shows '0 broken, 4 doubtful'
+check 1 --strict "$dir/doubts.yaml"
+printf 'rules:\n- seriesQuery: x\n  resources: {overrides: {pod: {resource: pod}}}\n  metricsQuery: <<.Series>>\n' >"$dir/wrong.yaml"
+check 1 "$dir/wrong.yaml"
+shows 'pods are in a namespace, and the rule maps no label to namespaces: every request fails'
+printf 'externalRules:\n- seriesQuery: x\n  metricsQuery: <<.Series>>\n' >"$dir/wrong.yaml"
+check 1 "$dir/wrong.yaml"
+shows 'fix     map the label of the namespace, or set resources.namespaced: false'
+printf 'driver: {enabled: false}\ndcgmExporter: {enabled: true}\n' >"$dir/wrong.yaml"
+check 1 "$dir/wrong.yaml"
+shows 'this looks like Helm values of the NVIDIA GPU operator'
+echo 'rules: []' >"$dir/wrong.yaml"
+check 1 "$dir/wrong.yaml"
+shows 'the file has no rules'
+echo "ok: doubts, and files without rules"
 
 : >"$dir/prometheus.yml"
 "$gpuscale" engine --config.file="$dir/prometheus.yml" --web.listen-address=127.0.0.1:0 >"$dir/engine.log" 2>&1 &

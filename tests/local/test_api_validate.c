@@ -106,6 +106,39 @@ static void test_unknown_fields_are_warned_of_or_refused(void **state)
     assert_status(bad, 422);
 }
 
+static void test_unknown_fields_of_monitors_and_rules_are_refused(void **state)
+{
+    static const char *const cases[][4] = {
+        {"servicemonitors",
+         "{\"metadata\":{\"name\":\"a\"},\"spec\":{\"selector\":{},\"endpoints\":[{\"port\":\"x\","
+         "\"relabelings\":[{\"target_label\":\"y\"}]}]}}",
+         "ServiceMonitor", "unknown field \"spec.endpoints[0].relabelings[0].target_label\""},
+        {"podmonitors",
+         "{\"metadata\":{\"name\":\"a\"},\"spec\":{\"selector\":{},\"endpoints\":[]}}",
+         "PodMonitor", "unknown field \"spec.endpoints\""},
+        {"prometheusrules",
+         "{\"metadata\":{\"name\":\"a\"},\"spec\":{\"groups\":[{\"name\":\"g\",\"rules\":[{"
+         "\"record\":\"a:b\",\"expression\":\"up\"}]}]}}",
+         "PrometheusRule", "unknown field \"spec.groups[0].rules[0].expression\""},
+    };
+    for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++) {
+        GS_AUTO_FREE char *path =
+            gs_format("/apis/monitoring.coreos.com/v1/namespaces/default/%s", cases[i][0]);
+        GS_AUTO_FREE char *strict = gs_format("%s?fieldValidation=Strict", path);
+        GS_AUTO_FREE char *text =
+            gs_format("%s in version \"v1\" cannot be handled as a %s: strict decoding error: %s",
+                      cases[i][2], cases[i][2], cases[i][3]);
+        AUTO_REPLY struct reply refused = request(*state, "POST", strict, cases[i][1]);
+        assert_status(refused, 400);
+        assert_message(refused, text);
+        AUTO_REPLY struct reply warned = request(*state, "POST", path, cases[i][1]);
+        assert_status(warned, 201);
+        GS_AUTO_FREE char *one = gs_format("%s/a", path);
+        AUTO_REPLY struct reply patch = request(*state, "PATCH", one, "{}");
+        assert_status(patch, 415);
+    }
+}
+
 static void test_wrong_types_are_refused(void **state)
 {
     AUTO_REPLY struct reply text = deploy(*state, "", "\"replicas\":\"3\",", "");
@@ -444,6 +477,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_names_follow_rules, setup, teardown),
         cmocka_unit_test_setup_teardown(test_unknown_fields_are_warned_of_or_refused, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(test_unknown_fields_of_monitors_and_rules_are_refused,
+                                        setup, teardown),
         cmocka_unit_test_setup_teardown(test_wrong_types_are_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(test_quantities_are_canonical, setup, teardown),
         cmocka_unit_test_setup_teardown(test_pods_hardly_change, setup, teardown),

@@ -157,6 +157,7 @@ static void read_name(struct codec_reader *r, const json_t *value, void *out)
         {"as", CODEC_FIELD_TEXT, RULE(as), NULL},
         {0},
     };
+    rule->name_place = codec_reader_line(r, value);
     codec_read_mapping(r, value, fields, "name", rule);
 }
 
@@ -205,6 +206,7 @@ static int64_t longest_range(const char *query)
 static void read_query(struct codec_reader *r, const json_t *value, void *out)
 {
     struct adapter_config_rule *rule = (void *)((char *)out - RULE(query_text));
+    rule->query_place = codec_reader_line(r, value);
     rule->query_text = codec_read_text(r, value);
     rule->window_ms = longest_range(rule->query_text);
     rule->query = read_template(r, value, rule->query_text, "metrics-query");
@@ -225,6 +227,7 @@ static void read_rule(struct codec_reader *r, const json_t *item, void *out)
     rule->place = codec_reader_line(r, item);
     rule->series_query = "";
     rule->resources.namespaced = true;
+    rule->series_place = codec_reader_line(r, json_object_get(item, "seriesQuery"));
     codec_read_mapping(r, item, fields, "a rule", rule);
     if (r->err)
         return;

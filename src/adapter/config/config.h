@@ -36,7 +36,9 @@ struct adapter_config_resources {
 };
 
 struct adapter_config_rule {
-    const char *place; // "rules.yaml:3:5"
+    const char *place; // "rules.yaml:3"
+    // The same of its parts; NULL: absent.
+    const char *series_place, *name_place, *query_place;
     bool external;
     const char *series_query;
     struct adapter_config_filter *filters;
@@ -125,6 +127,8 @@ bool adapter_config_rule_name(const struct adapter_config_rule *r, struct gs_sli
 // Adds the API name if it follows from the rule alone: name.as has no groups, or seriesQuery names
 // one metric. False: it depends on the series, or the filters drop them.
 bool adapter_config_rule_own_name(const struct adapter_config_rule *r, struct gs_buf *out);
+// Adds the metric that seriesQuery names. False: it names none, or several.
+bool adapter_config_rule_own_series(const struct adapter_config_rule *r, struct gs_buf *out);
 // Adds the i-th label that the matchers of seriesQuery require. False: i is past the last one.
 bool adapter_config_rule_own_label(const struct adapter_config_rule *r, size_t i,
                                    struct gs_buf *out);
@@ -132,6 +136,30 @@ bool adapter_config_rule_own_label(const struct adapter_config_rule *r, size_t i
 // views of label or of the configuration. False: no resource.
 bool adapter_config_label_resource(const struct adapter_config_resources *r, struct gs_slice label,
                                    struct gs_slice *ret_group, struct gs_slice *ret_resource);
+
+// --- faults ---
+
+struct adapter_config_fault {
+    bool broken;       // requests fail or read another metric; false: a doubt
+    const char *place; // "rules.yaml:7" of the wrong part
+    const char *text;
+    const char *fix; // NULL: the text says it
+};
+typedef void adapter_config_fault_fn(void *arg, const struct adapter_config_fault *f);
+// Calls found() for what is wrong with a rule, as far as it shows without the series.
+void adapter_config_rule_faults(const struct adapter_config_rule *r, adapter_config_fault_fn *found,
+                                void *arg);
+// Adds the query of the rule for an object and a series of any name. series empty: a placeholder.
+struct gs_error *adapter_config_rule_probe(const struct adapter_config_rule *r,
+                                           struct gs_slice series, struct gs_buf *ret_query);
+// Whether a metric is a counter, by its name.
+bool adapter_config_is_counter(struct gs_slice metric);
+// The counter whose raw value the query of the rule returns for a series: it only grows. counter:
+// the type of the series is known to be counter. NULL: none, or the query is wrong. Caller frees.
+char *adapter_config_raw_counter(const struct adapter_config_rule *r, struct gs_slice series,
+                                 bool counter);
+
+// --- expansion ---
 
 struct adapter_config_query_data {
     struct gs_slice series, matchers, group_by;

@@ -40,6 +40,15 @@ static struct gs_slice selected_name(const struct promql_node *n)
     return GS_SLICE("");
 }
 
+bool adapter_config_rule_own_series(const struct adapter_config_rule *r, struct gs_buf *out)
+{
+    struct promql_expr *x = promql_parser_selector(r);
+    struct gs_slice series = x ? selected_name(promql_expr_root(x)) : GS_SLICE("");
+    gs_buf_add_slice(out, series);
+    promql_expr_free(x);
+    return out->len > 0;
+}
+
 bool adapter_config_rule_own_name(const struct adapter_config_rule *r, struct gs_buf *out)
 {
     const struct adapter_config_filter *filter;
@@ -47,11 +56,9 @@ bool adapter_config_rule_own_name(const struct adapter_config_rule *r, struct gs
         gs_buf_add_str(out, r->as);
         return true;
     }
-    struct promql_expr *x = promql_parser_selector(r);
-    struct gs_slice series = x ? selected_name(promql_expr_root(x)) : GS_SLICE("");
-    bool named = series.len && adapter_config_rule_name(r, series, out, &filter) && out->len;
-    promql_expr_free(x);
-    return named;
+    GS_AUTO_BUF struct gs_buf series = {0};
+    return adapter_config_rule_own_series(r, &series) &&
+           adapter_config_rule_name(r, gs_buf_slice(&series), out, &filter) && out->len;
 }
 
 bool adapter_config_rule_own_label(const struct adapter_config_rule *r, size_t i,

@@ -4,11 +4,15 @@
 #include "adapter/dry_run/dry_run_private.h"
 
 #include "adapter/provider/provider.h"
+#include "base/file.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "promql/ast.h"
+#include "recognize/recognize.h"
 
 #include <stdio.h>
+
+#define MAX_FILE ((size_t)16 * 1024 * 1024)
 
 enum { MAX_SHOWN = 5 };
 
@@ -252,8 +256,9 @@ static void try_request(struct dry_run_rule_check *k, struct gs_slice series,
 
 // --- names and resources ---
 
-static const struct provider_rest_mapping *
-first_resource(struct dry_run_rule_check *k, const struct source_shape *s, struct gs_buf *ret_list)
+static const struct provider_rest_mapping *first_resource(struct dry_run_rule_check *k,
+                                                          const struct source_shape *s,
+                                                          const char *name, struct gs_buf *ret_list)
 {
     const struct provider_rest_mapping *found = NULL;
     for (size_t i = 0; i < s->n_labels; i++) {
@@ -265,6 +270,7 @@ first_resource(struct dry_run_rule_check *k, const struct source_shape *s, struc
         if (!m)
             continue;
         gs_buf_addf(ret_list, "%s%s", ret_list->len ? ", " : "", m->resource);
+        dry_run_claim_name(k, name, m);
         // Prefer a namespaced object: its query has more matchers.
         if (!found || provider_rest_mapper_is_root(found))
             found = m;
@@ -286,6 +292,19 @@ static void explain_no_resource(struct dry_run_rule_check *k, const struct sourc
     }
 }
 
+// What shows in the series that a request reads.
+static void check_metric(struct dry_run_rule_check *k, const struct source_shape *s)
+{
+    const struct adapter_config_filter *filter;
+    GS_AUTO_BUF struct gs_buf name = {0}, own = {0};
+    if (adapter_config_rule_name(k->rule, s->name, &name, &filter) && !name.len)
+        dry_run_report_broken(k, "the name of the metric is empty for the series " GS_SLICE_FMT,
+                              GS_SLICE_ARG(s->name));
+    dry_run_check_job_label(k, s->labels, s->n_labels);
+    if (!adapter_config_rule_own_series(k->rule, &own))
+        dry_run_check_counter(k, s->name);
+}
+
 static void check_shapes(struct dry_run_rule_check *k, const struct source_shapes *s)
 {
     size_t shown = 0, named = 0;
@@ -299,7 +318,8 @@ static void check_shapes(struct dry_run_rule_check *k, const struct source_shape
             continue;
         named++;
         GS_AUTO_BUF struct gs_buf list = {0};
-        const struct provider_rest_mapping *m = first_resource(k, &s->items[i], &list);
+        const struct provider_rest_mapping *m =
+            first_resource(k, &s->items[i], name.data ? name.data : "", &list);
         if (shown++ < MAX_SHOWN)
             printf("  name    " GS_SLICE_FMT " -> %s%s%s\n", GS_SLICE_ARG(s->items[i].name),
                    name.data ? name.data : "", k->rule->external ? "" : " for ",
@@ -321,6 +341,7 @@ static void check_shapes(struct dry_run_rule_check *k, const struct source_shape
     } else if (!k->rule->external && !resource) {
         explain_no_resource(k, s, last);
     } else {
+        check_metric(k, last);
         try_request(k, last->name, k->rule->external ? NULL : resource);
     }
 }
@@ -345,7 +366,8 @@ static void check_source(struct dry_run_rule_check *k)
 // --- files ---
 
 static bool check_rule(struct dry_run *dry_run, const struct dry_run_check_options *o,
-                       const struct adapter_config *c, const struct adapter_config_rule *r)
+                       const struct adapter_config *c, const struct adapter_config_rule *r,
+                       size_t *doubtful)
 {
     struct dry_run_rule_check k = {.dry_run = dry_run, .rule = r};
     printf("\n%s: %s\n", r->place, r->series_query);
@@ -356,16 +378,38 @@ static bool check_rule(struct dry_run *dry_run, const struct dry_run_check_optio
         check_source(&k);
     else
         dry_run_show_own_name(&k);
+    *doubtful += k.doubtful;
     return !k.broken && !(o->strict && k.doubtful);
+}
+
+// A file without rules is an error, and that of another program gets the program's name. Takes err.
+static struct gs_error *check_kind_of_file(const char *path, const struct adapter_config *c,
+                                           struct gs_error *err)
+{
+    GS_AUTO_BUF struct gs_buf text = {0};
+    if (!err && (c->n_rules || c->resource.present))
+        return NULL;
+    GS_AUTO_ERROR struct gs_error *unread = gs_file_read(path, MAX_FILE, &text);
+    GS_AUTO_FREE char *foreign =
+        unread ? NULL
+               : recognize_foreign(gs_buf_slice(&text), RECOGNIZE_ADAPTER,
+                                   "rules of prometheus-adapter in its file, its Helm values or a "
+                                   "ConfigMap");
+    if (err && (!foreign || strstr(foreign, "ConfigMap object")))
+        return err;
+    gs_error_free(err);
+    return gs_error_new(GS_EINVAL, "%s: %s", path, foreign ? foreign : "the file has no rules");
 }
 
 static bool check_file(const struct dry_run_check_options *o, const char *path)
 {
     GS_CLEANUP(adapter_config_freep) struct adapter_config *c = NULL;
     struct dry_run *dry_run = gs_alloc(sizeof(*dry_run));
-    size_t bad = 0;
+    size_t bad = 0, doubtful = 0;
     printf("Checking %s\n", path);
+    (void)fflush(stdout);
     GS_AUTO_ERROR struct gs_error *err = adapter_config_load_with(path, o->sources, &c);
+    err = check_kind_of_file(path, c, err);
     if (!err)
         err = dry_run_open(o->source, o->kubeconfig, c, dry_run);
     if (err) {
@@ -374,11 +418,12 @@ static bool check_file(const struct dry_run_check_options *o, const char *path)
         return false;
     }
     for (size_t i = 0; i < c->n_rules; i++)
-        bad += !check_rule(dry_run, o, c, &c->rules[i]);
+        bad += !check_rule(dry_run, o, c, &c->rules[i], &doubtful);
     bad += dry_run_check_resource_rules(dry_run, o, &c->resource);
-    printf("\n  %s: %zu rules for custom and %zu for external metrics%s, %zu broken\n",
+    printf("\n  %s: %zu rules for custom and %zu for external metrics%s, %zu broken",
            bad ? "FAILED" : "SUCCESS", c->n_custom, c->n_rules - c->n_custom,
            c->resource.present ? ", resource rules" : "", bad);
+    printf(doubtful ? ", %zu doubtful\n" : "\n", doubtful);
     if (!o->source)
         printf("  --source=URL shows what they would do with the series of a Prometheus\n");
     dry_run_close(dry_run);

@@ -29,12 +29,6 @@ void dry_run_report_fix(const char *fmt, ...)
 
 // --- faults ---
 
-static void warn_text(struct dry_run_rule_check *k, const char *text)
-{
-    printf("  doubt   %s\n", text);
-    k->doubtful = true;
-}
-
 static void check_form(struct dry_run_rule_check *k)
 {
     const struct adapter_config_rule *r = k->rule;
@@ -42,12 +36,14 @@ static void check_form(struct dry_run_rule_check *k)
         dry_run_report_broken(k, "the rule has no metricsQuery: every request fails");
     else if (!strstr(r->query_text, ".LabelMatchers") &&
              !strstr(r->query_text, "LabelValuesByName"))
-        warn_text(k, "metricsQuery does not use <<.LabelMatchers>>: series of all objects are read "
-                     "for each request, and selectors have no effect");
+        dry_run_report_doubt(k,
+                             "metricsQuery does not use <<.LabelMatchers>>: series of all objects "
+                             "are read for each request, and selectors have no effect");
     if (*r->query_text && !r->external && !strstr(r->query_text, ".GroupBy") &&
         r->resources.label_template)
-        warn_text(k, "metricsQuery does not use <<.GroupBy>>: an aggregation may drop the label "
-                     "that names the object");
+        dry_run_report_doubt(k,
+                             "metricsQuery does not use <<.GroupBy>>: an aggregation may drop the "
+                             "label that names the object");
     if (!r->external && !r->resources.label_template && !r->resources.n_overrides) {
         dry_run_report_broken(k, "the rule maps its series to no resource");
         dry_run_report_fix("add resources.template (\"<<.Resource>>\") or resources.overrides");
@@ -72,10 +68,11 @@ static void check_overrides(struct dry_run_rule_check *k, const struct adapter_c
         if (!wrong)
             continue;
         if (may_be_custom(k, o)) {
-            GS_AUTO_FREE char *text = gs_format("%s: Kubernetes itself has no %s.%s; --kubeconfig "
-                                                "looks it up in a cluster",
-                                                o->place, o->resource, o->group);
-            warn_text(k, text);
+            dry_run_report_doubt(
+                k,
+                "%s: Kubernetes itself has no %s.%s; --kubeconfig looks it up in a "
+                "cluster",
+                o->place, o->resource, o->group);
             continue;
         }
         dry_run_report_broken(k, "%s: %s", o->place, wrong);
@@ -85,58 +82,42 @@ static void check_overrides(struct dry_run_rule_check *k, const struct adapter_c
     }
 }
 
+// --- the whole ---
+
+static void print_fault(void *arg, const struct adapter_config_fault *f)
+{
+    struct dry_run_rule_check *k = arg;
+    if (f->broken)
+        dry_run_report_broken(k, "%s: %s", f->place, f->text);
+    else
+        dry_run_report_doubt(k, "%s: %s", f->place, f->text);
+    if (f->fix)
+        dry_run_report_fix("%s", f->fix);
+}
+
+void dry_run_check_counter(struct dry_run_rule_check *k, struct gs_slice series)
+{
+    GS_AUTO_FREE char *counter = adapter_config_raw_counter(k->rule, series, false);
+    if (!counter)
+        return;
+    dry_run_report_doubt(
+        k,
+        "%s is a counter, and metricsQuery reads it without rate(): the value only "
+        "grows, so an autoscaler goes to its maximum",
+        counter);
+    dry_run_report_fix("rate(<<.Series>>{<<.LabelMatchers>>}[2m])");
+}
+
 void dry_run_check_text(struct dry_run_rule_check *k)
 {
+    GS_AUTO_BUF struct gs_buf series = {0};
     check_form(k);
+    adapter_config_rule_faults(k->rule, print_fault, k);
     check_overrides(k, &k->rule->resources);
-}
-
-// --- names and resources ---
-
-static void add_resource(struct dry_run_rule_check *k, const char *label, struct gs_buf *list)
-{
-    struct gs_slice group, resource;
-    const struct provider_rest_mapping *m =
-        adapter_config_label_resource(&k->rule->resources, gs_slice_of(label), &group, &resource)
-            ? provider_rest_mapper_find(k->dry_run->mapper, group, resource)
-            : NULL;
-    if (m)
-        gs_buf_addf(list, "%s%s%s%s", list->len ? ", " : "", m->resource, *m->group ? "." : "",
-                    m->group);
-}
-
-// The resources of overrides and of labels that seriesQuery requires.
-static void list_own_resources(struct dry_run_rule_check *k, struct gs_buf *list)
-{
-    const struct adapter_config_resources *r = &k->rule->resources;
-    for (size_t i = 0; i < r->n_overrides; i++)
-        add_resource(k, r->overrides[i].label, list);
-    for (size_t i = 0;; i++) {
-        GS_AUTO_BUF struct gs_buf label = {0};
-        bool overridden = false;
-        if (!adapter_config_rule_own_label(k->rule, i, &label))
-            return;
-        for (size_t n = 0; n < r->n_overrides; n++)
-            overridden = overridden || gs_streq(r->overrides[n].label, label.data);
-        if (!overridden)
-            add_resource(k, label.data, list);
-    }
-}
-
-void dry_run_show_own_name(struct dry_run_rule_check *k)
-{
-    GS_AUTO_BUF struct gs_buf name = {0}, list = {0};
-    if (!adapter_config_rule_own_name(k->rule, &name))
-        return;
-    list_own_resources(k, &list);
-    if (k->rule->external)
-        printf("  name    %s, by the rule alone\n", name.data);
-    else if (list.len)
-        printf("  name    %s for %s, by the rule alone\n", name.data, list.data);
-    else
-        printf(
-            "  name    %s, by the rule alone; its resources depend on the labels of the series\n",
-            name.data);
+    dry_run_check_resources(k);
+    (void)adapter_config_rule_own_series(k->rule, &series);
+    if (series.len || !k->dry_run->source)
+        dry_run_check_counter(k, gs_buf_slice(&series));
 }
 
 // --- resource rules ---

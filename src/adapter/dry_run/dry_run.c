@@ -2,6 +2,7 @@
 #include "adapter/dry_run/dry_run_private.h"
 
 #include "base/clock.h"
+#include "base/hmap.h"
 #include "base/mem.h"
 #include "kube/kubeconfig.h"
 
@@ -87,6 +88,7 @@ void dry_run_close(struct dry_run *l)
         kube_client_free(l->kube);
     http_client_free(l->kube_http);
     provider_rest_mapper_free(l->mapper);
+    gs_hmap_free(l->metrics);
     uv_run(&l->loop, UV_RUN_DEFAULT);
     uv_loop_close(&l->loop);
 }

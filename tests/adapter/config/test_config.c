@@ -107,7 +107,9 @@ static void test_wrong(void **state)
     wrong("rules:\n- seriesQuery: x\n  seriesQuery: y\n", "rules.yaml:3");
     wrong("rules:\n- seriesFilters: [{is: a, isNot: b}]\n", "either is or isNot");
     wrong("rules:\n- seriesFilters: [{}]\n", "either is or isNot");
-    wrong("rules:\n- name: {matches: '('}\n", "regular expression");
+    wrong("rules:\n- name: {matches: '('}\n", "missing closing )");
+    wrong("rules:\n- name: {matches: '^DCGM_(?!FI)(.*)$'}\n",
+          "invalid or unsupported Perl syntax: `(?!`");
     wrong("rules:\n- name: {matches: '(a)(b)'}\n", "name.as is required");
     wrong("rules:\n- metricsQuery: '<<.Series'\n", "metrics-query");
     wrong("rules:\n- resources: {template: 'x'}\n", "must use <<.Resource>>");

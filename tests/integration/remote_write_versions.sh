@@ -98,6 +98,31 @@ curl -sS "$peer/received/sender-v2" | jq -e '.requests == [["application/x-proto
 curl -sS "$peer/received/sender-v1" | jq -e '.requests == [["application/x-protobuf", "snappy", "0.1.0"]]' >/dev/null || fail "headers of 1.0"
 echo "ok: metadata is sent in version 2.0"
 
+# Prometheus 2.42 reads an empty message of 2.0 and answers 204.
+if prometheus --version 2>/dev/null | grep -q 'version 2\.4'; then
+    old=http://127.0.0.1:$(free_port)
+    prometheus --config.file="$dir/receiver.yml" --web.listen-address="${old#http://}" --storage.tsdb.path="$dir/old" \
+        --web.enable-remote-write-receiver >"$dir/old.log" 2>&1 &
+    pids="$pids $!"
+    wait_for "the old Prometheus is ready" curl -sSf "$old/-/ready"
+    {
+        printf 'global: {scrape_interval: 1s}\nscrape_configs:\n- {job_name: t, static_configs: [{targets: ["127.0.0.1:%s"]}]}\nremote_write:\n' "$port"
+        remote old "$old/api/v1/write" old $v2
+        remote none "$old/nothing" none $v2
+    } >"$dir/fallback.yml"
+    start_engine fallback
+    wait_for "samples in 1.0" has "$old" 'count_over_time(queue{site="old"}[1m]) >= 3'
+    sleep 3
+    curl -sS "$url/metrics" >"$dir/metrics"
+    lacks() { ! grep -E "$1" "$dir/metrics"; }
+    lacks '^prometheus_remote_storage_samples_failed_total\{remote_name="old".* [1-9]' || fail "samples are lost"
+    ! lacks '^gpuscale_remote_write_protocol_info\{remote_name="old".*,version="1.0"\} 1$' || fail "the version in use"
+    ! lacks '^gpuscale_remote_write_refused_samples_total\{reason="not_found",remote_name="none".* [1-9]' || fail "the reason"
+    [ "$(grep -c 'does not support remote write 2.0' "$dir/fallback.log")" = 1 ] || fail "the log of the fallback"
+    [ "$(grep -c 'status 404, ' "$dir/fallback.log")" = 1 ] || fail "the log of refused samples"
+    echo "ok: samples are sent with 1.0 to a receiver without 2.0"
+fi
+
 [ "$cache" ] || { echo "no Prometheus 3.16 has been built (make peers)"; exit 0; }
 config other >"$dir/other.yml"
 start_prometheus other

@@ -60,6 +60,11 @@ enum engine_config_sd_role {
     ENGINE_CONFIG_SD_ENDPOINTSLICE,
     ENGINE_CONFIG_SD_INGRESS
 };
+enum { ENGINE_CONFIG_SD_N_ROLES = ENGINE_CONFIG_SD_INGRESS + 1 };
+
+struct engine_config_selector {
+    const char *label, *field; // NULL: all objects
+};
 
 // Labels of related objects that targets get, too.
 struct engine_config_attach {
@@ -75,10 +80,10 @@ struct engine_config_kubernetes_sd {
     bool own_namespace;
     const char *const *namespaces;
     size_t n_namespaces;
-    const char *label_selector, *field_selector; // of the role's objects
     struct engine_config_attach attach;
-    // With attach.node, of the role pod: pods on other nodes are not targets.
-    const char *node_label_selector, *node_field_selector;
+    // Of objects by their role: those of the configuration's role, and related ones. With
+    // attach.node, pods on other nodes are not targets.
+    struct engine_config_selector selectors[ENGINE_CONFIG_SD_N_ROLES];
 };
 
 struct engine_config_file_sd {

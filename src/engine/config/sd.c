@@ -306,13 +306,7 @@ static void take_selectors(struct codec_reader *r, const json_t *list,
         else
             check_sd_selector(r, at, &s[i]);
         seen |= 1U << s[i].role;
-        if (s[i].role == k->role) {
-            k->label_selector = s[i].label;
-            k->field_selector = s[i].field;
-        } else if (s[i].role == ENGINE_CONFIG_SD_NODE) {
-            k->node_label_selector = s[i].label;
-            k->node_field_selector = s[i].field;
-        }
+        k->selectors[s[i].role] = (struct engine_config_selector){s[i].label, s[i].field};
     }
 }
 

@@ -192,16 +192,16 @@ static void on_objects_synced(void *arg)
 
 // --- the provider ---
 
-static char *selectors_query(const char *labels, const char *fields)
+static char *selectors_query(const struct engine_config_selector *s)
 {
     struct gs_buf query = {0};
-    if (labels) {
+    if (s->label) {
         gs_buf_add_str(&query, "labelSelector=");
-        http_encode(gs_slice_of(labels), &query);
+        http_encode(gs_slice_of(s->label), &query);
     }
-    if (fields) {
+    if (s->field) {
         gs_buf_add_str(&query, query.len ? "&fieldSelector=" : "fieldSelector=");
-        http_encode(gs_slice_of(fields), &query);
+        http_encode(gs_slice_of(s->field), &query);
     }
     if (query.len)
         return gs_buf_take(&query);
@@ -219,7 +219,8 @@ static void add_watch(struct discovery_kubernetes *s, int what, struct kube_gvr 
     w->cache = discovery_informer_open(s->cluster, r, ns, query);
 }
 
-static void add_watches(struct discovery_kubernetes *s, const char *query, const char *node_query)
+// queries: of objects, by their role.
+static void add_watches(struct discovery_kubernetes *s, char *const *queries)
 {
     bool endpoints =
         s->role == ENGINE_CONFIG_SD_ENDPOINTS || s->role == ENGINE_CONFIG_SD_ENDPOINTSLICE;
@@ -228,10 +229,11 @@ static void add_watches(struct discovery_kubernetes *s, const char *query, const
     size_t n = s->n_namespaces && !cluster_wide ? s->n_namespaces : 1;
     for (size_t i = 0; i < n; i++) {
         const char *ns = s->n_namespaces && !cluster_wide ? s->namespaces[i] : NULL;
-        add_watch(s, WATCH_ROLE, discovery_kube_resource(s->role), ns, query);
+        add_watch(s, WATCH_ROLE, discovery_kube_resource(s->role), ns, queries[s->role]);
         if (endpoints) {
-            add_watch(s, DISCOVERY_KUBE_POD, KUBE_PODS, ns, NULL);
-            add_watch(s, DISCOVERY_KUBE_SERVICE, KUBE_SERVICES, ns, NULL);
+            add_watch(s, DISCOVERY_KUBE_POD, KUBE_PODS, ns, queries[ENGINE_CONFIG_SD_POD]);
+            add_watch(s, DISCOVERY_KUBE_SERVICE, KUBE_SERVICES, ns,
+                      queries[ENGINE_CONFIG_SD_SERVICE]);
         }
         if ((endpoints || pods) && s->attach.deployment)
             add_watch(s, DISCOVERY_KUBE_REPLICASET, KUBE_REPLICASETS, ns, NULL);
@@ -239,7 +241,7 @@ static void add_watches(struct discovery_kubernetes *s, const char *query, const
             add_watch(s, DISCOVERY_KUBE_JOB, KUBE_JOBS, ns, NULL);
     }
     if (s->attach.node)
-        add_watch(s, DISCOVERY_KUBE_NODE, KUBE_NODES, NULL, node_query);
+        add_watch(s, DISCOVERY_KUBE_NODE, KUBE_NODES, NULL, queries[ENGINE_CONFIG_SD_NODE]);
     if (s->attach.namespace_ && !cluster_wide)
         add_watch(s, DISCOVERY_KUBE_NAMESPACE, KUBE_NAMESPACES, NULL, NULL);
 }
@@ -283,10 +285,12 @@ struct gs_error *discovery_kubernetes_new(struct discovery_informers *informers,
     s->loop = discovery_informers_loop(informers);
     s->timer = gs_timer_new(s->loop, s);
     take_namespaces(s, cfg);
-    GS_AUTO_FREE char *query = selectors_query(cfg->label_selector, cfg->field_selector);
-    GS_AUTO_FREE char *node_query =
-        selectors_query(cfg->node_label_selector, cfg->node_field_selector);
-    add_watches(s, query, node_query);
+    char *queries[ENGINE_CONFIG_SD_N_ROLES];
+    for (size_t i = 0; i < ENGINE_CONFIG_SD_N_ROLES; i++)
+        queries[i] = selectors_query(&cfg->selectors[i]);
+    add_watches(s, queries);
+    for (size_t i = 0; i < ENGINE_CONFIG_SD_N_ROLES; i++)
+        free(queries[i]);
     // Shared caches that are synced already replay their objects here. This only starts the timer.
     const struct kube_cache_handlers handlers = {on_object_changed, on_objects_synced, s};
     for (size_t i = 0; i < s->n_watches; i++)

@@ -51,10 +51,10 @@ static void id_of_kubernetes(const struct engine_config_kubernetes_sd *k, struct
                 k->attach.namespace_, k->attach.deployment, k->attach.job, k->attach.cronjob);
     add_id_text(id, k->api_server);
     add_id_text(id, k->kubeconfig_file);
-    add_id_text(id, k->label_selector);
-    add_id_text(id, k->field_selector);
-    add_id_text(id, k->node_label_selector);
-    add_id_text(id, k->node_field_selector);
+    for (size_t i = 0; i < ENGINE_CONFIG_SD_N_ROLES; i++) {
+        add_id_text(id, k->selectors[i].label);
+        add_id_text(id, k->selectors[i].field);
+    }
     for (size_t i = 0; i < k->n_namespaces; i++)
         add_id_text(id, k->namespaces[i]);
 }

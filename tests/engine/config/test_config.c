@@ -153,8 +153,10 @@ static void test_nodes_select_pods(void **state)
         read_config("scrape_configs:\n- job_name: a\n  kubernetes_sd_configs:\n  - role: pod\n"
                     "    attach_metadata: {node: true}\n"
                     "    selectors: [{role: node, label: gpu=yes}, {role: pod, label: app=a}]\n");
-    assert_string_equal(c->scrapes[0].sd.kubernetes[0].node_label_selector, "gpu=yes");
-    assert_string_equal(c->scrapes[0].sd.kubernetes[0].label_selector, "app=a");
+    assert_string_equal(c->scrapes[0].sd.kubernetes[0].selectors[ENGINE_CONFIG_SD_NODE].label,
+                        "gpu=yes");
+    assert_string_equal(c->scrapes[0].sd.kubernetes[0].selectors[ENGINE_CONFIG_SD_POD].label,
+                        "app=a");
     engine_config_free(c);
     (void)state;
 }

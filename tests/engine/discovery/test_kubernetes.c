@@ -18,6 +18,7 @@ struct fixture {
     const char *pods, *services, *endpoints, *slices, *nodes, *namespaces, *replica_sets, *jobs;
     struct http_stream *pod_stream;
     struct gs_buf heard, node_labels; // labelSelector of nodes
+    struct gs_buf asked;              // "path?labelSelector&fieldSelector;" of each list
     int updates;
 };
 
@@ -58,6 +59,9 @@ static void serve(void *ctx, struct http_exchange *x)
     if (gs_ends(http_path(x), "/nodes") && selector && !f->node_labels.len)
         gs_buf_add_str(&f->node_labels, selector);
     if (!http_query(x, "watch")) {
+        const char *fields = http_query(x, "fieldSelector");
+        gs_buf_addf(&f->asked, "%s?%s&%s;", http_path(x), selector ? selector : "",
+                    fields ? fields : "");
         GS_AUTO_FREE char *list = gs_format("{\"kind\":\"List\",\"apiVersion\":\"v1\",\"metadata\":"
                                             "{\"resourceVersion\":\"1\"},\"items\":[%s]}",
                                             items ? items : "");
@@ -155,6 +159,7 @@ static void finish(struct fixture *f)
     http_client_free(f->http);
     gs_buf_finish(&f->heard);
     gs_buf_finish(&f->node_labels);
+    gs_buf_finish(&f->asked);
     loop_finish(&f->loop);
 }
 
@@ -198,8 +203,10 @@ static void test_pods_become_a_target_for_each_container_port(void **state)
 // With attach_metadata, pods on nodes that the selectors omit are no targets.
 static void test_pods_on_other_nodes_are_no_targets(void **state)
 {
-    const struct engine_config_kubernetes_sd cfg = {
-        .role = ENGINE_CONFIG_SD_POD, .attach.node = true, .node_label_selector = "gpu in (a,b)"};
+    const struct engine_config_kubernetes_sd cfg = {.role = ENGINE_CONFIG_SD_POD,
+                                                    .attach.node = true,
+                                                    .selectors[ENGINE_CONFIG_SD_NODE].label =
+                                                        "gpu in (a,b)"};
     struct fixture f = {.pods = POD("1", "True")};
     start(&f, &cfg);
     loop_until(&f.loop, f.updates == 1);
@@ -232,6 +239,22 @@ static void test_a_change_is_told_and_the_end_of_a_pod_empties_its_group(void **
                       GS_SLICE("{\"type\":\"DELETED\",\"object\":" POD("4", "False") "}\n"));
     loop_until(&f.loop, f.updates == 3);
     assert_string_equal(f.heard.data, "pod/n/web-0[ ]\n");
+    finish(&f);
+    (void)state;
+}
+
+static void test_selectors_of_each_role_select_its_objects(void **state)
+{
+    struct fixture f = {.services = SERVICE};
+    start(&f, &(struct engine_config_kubernetes_sd){
+                  .role = ENGINE_CONFIG_SD_ENDPOINTSLICE,
+                  .selectors = {[ENGINE_CONFIG_SD_POD] = {"p=1", NULL},
+                                [ENGINE_CONFIG_SD_SERVICE] = {"s=1", "metadata.name=web"},
+                                [ENGINE_CONFIG_SD_ENDPOINTSLICE] = {NULL, "metadata.name=e"}}});
+    loop_until(&f.loop, f.updates == 1);
+    assert_non_null(strstr(f.asked.data, "/pods?p=1&;"));
+    assert_non_null(strstr(f.asked.data, "/services?s=1&metadata.name=web;"));
+    assert_non_null(strstr(f.asked.data, "/endpointslices?&metadata.name=e;"));
     finish(&f);
     (void)state;
 }
@@ -481,6 +504,7 @@ int main(void)
         cmocka_unit_test(test_pods_become_a_target_for_each_container_port),
         cmocka_unit_test(test_pods_on_other_nodes_are_no_targets),
         cmocka_unit_test(test_a_change_is_told_and_the_end_of_a_pod_empties_its_group),
+        cmocka_unit_test(test_selectors_of_each_role_select_its_objects),
         cmocka_unit_test(test_endpoints_have_the_labels_of_service_and_pod),
         cmocka_unit_test(test_moved_ports_are_targets_where_they_listen),
         cmocka_unit_test(test_endpoint_slices_have_conditions),

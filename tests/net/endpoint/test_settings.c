@@ -290,6 +290,14 @@ static void test_the_certificate_is_checked_for_server_name(void **state)
     assert_null(f.error);
     assert_int_equal(f.status, 200);
     assert_non_null(strstr(f.seen.data, expected));
+    // Also after a redirect, which has the address of the server.
+    GS_AUTO_FREE char *old = gs_format("https://127.0.0.1:%d/old", http_server_port(f.server));
+    http.follow_redirects = true;
+    get(&f, &http, "GET", old);
+    assert_null(f.error);
+    assert_int_equal(f.status, 200);
+    GS_AUTO_FREE char *both = gs_format("%s/old;%s/new;", expected, expected);
+    assert_string_equal(f.seen.data, both);
     // min_version and max_version: the server has 1.2 and 1.3.
     http.tls_min = http.tls_max = 13;
     get(&f, &http, "GET", url);

@@ -7,6 +7,7 @@
 #include "base/mem.h"
 
 enum { DEFAULT_RELIST_MS = 600000 };
+#define LEAST_RELIST_NS (GS_NS_PER_SEC / 10)
 
 static void generation_free(struct adapter_generation *g)
 {
@@ -65,8 +66,8 @@ static int64_t relist_ms(const struct adapter *a, const struct adapter_config *c
     int64_t ns = a->o.relist_ns;
     if (ns <= 0 && c->relist_interval)
         gs_error_free(gs_parse_duration(gs_slice_of(c->relist_interval), &ns));
-    if (ns > 0)
-        return ns / GS_NS_PER_MS;
+    if (ns > 0) // an interval of Helm values can be shorter than the flag may be
+        return ns > LEAST_RELIST_NS ? ns / GS_NS_PER_MS : LEAST_RELIST_NS / GS_NS_PER_MS;
     return a->engine || adapter_extra_sources_need_engine(c) ? ADAPTER_ENGINE_RELIST_MS
                                                              : DEFAULT_RELIST_MS;
 }

@@ -66,6 +66,26 @@ static struct gs_error *parse_switch(const char *text, enum gs_switch *ret)
     return err;
 }
 
+// Negative durations have no meaning, and longer ones than this could not be added to a time.
+#define MAX_DURATION_NS (INT64_C(876000) * 3600 * GS_NS_PER_SEC)
+
+static struct gs_error *parse_duration(const struct gs_opt *opt, const char *text, int64_t *ret)
+{
+    int64_t ns = 0, max = opt->max ? opt->max : MAX_DURATION_NS;
+    char limit[GS_RFC3339_SIZE];
+    struct gs_error *err = gs_parse_duration(gs_slice_of(text), &ns);
+    if (err)
+        return err;
+    if (ns < opt->min)
+        return gs_error_new(GS_EINVAL, "\"%s\": want at least %s", text,
+                            gs_format_units(opt->min, limit));
+    if (ns > max)
+        return gs_error_new(GS_EINVAL, "\"%s\": want at most %s", text,
+                            gs_format_units(max, limit));
+    *ret = ns;
+    return NULL;
+}
+
 static struct gs_error *set_value(const struct gs_opt *opt, void *base, const char *text)
 {
     void *at = (char *)base + opt->offset;
@@ -87,7 +107,7 @@ static struct gs_error *set_value(const struct gs_opt *opt, void *base, const ch
     case GS_OPT_DOUBLE:
         return gs_parse_double(gs_slice_of(text), at);
     case GS_OPT_DURATION:
-        return gs_parse_duration(gs_slice_of(text), at);
+        return parse_duration(opt, text, at);
     }
     return NULL;
 }

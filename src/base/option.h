@@ -39,7 +39,7 @@ struct gs_opt {
     const char *help;  // one or more sentences; wrapped by the printer
     enum gs_opt_type type;
     size_t offset;     // into the command's option struct
-    int64_t min, max;  // GS_OPT_INT
+    int64_t min, max;  // GS_OPT_INT, GS_OPT_DURATION (max 0: 100 years)
     const char *group; // heading in the help; NULL: "Flags"
 };
 

@@ -8,6 +8,7 @@ struct gs_timer {
     uv_timer_t handle;
     gs_timer_fn fn;
     void *arg;
+    bool in_callback;
     void (*closed)(void *arg); // NULL: nothing follows
 };
 
@@ -49,16 +50,19 @@ void gs_timer_unref(struct gs_timer *t)
 static void on_timer_due(uv_timer_t *handle)
 {
     struct gs_timer *t = handle->data;
-    t->fn(t->arg);
+    t->in_callback = true;
+    t->fn(t->arg); // which may free the timer; its memory stays until the handle is closed
+    t->in_callback = false;
 }
 
-// libuv counts from the loop's cached time, which is outdated after a long turn.
+// libuv counts from the loop's cached time, which is outdated after a long turn. A timer of 0 ms that
+// its own callback starts would be due in the same turn, again and again, before anything else.
 static void start_timer(struct gs_timer *t, gs_timer_fn fn, uint64_t first_ms, uint64_t period_ms)
 {
     gs_assert(fn && !uv_is_closing((uv_handle_t *)&t->handle));
     t->fn = fn;
     uv_update_time(t->handle.loop);
-    uv_timer_start(&t->handle, on_timer_due, first_ms, period_ms);
+    uv_timer_start(&t->handle, on_timer_due, t->in_callback && !first_ms ? 1 : first_ms, period_ms);
 }
 
 void gs_timer_start(struct gs_timer *t, gs_timer_fn fn, uint64_t ms)
@@ -68,7 +72,7 @@ void gs_timer_start(struct gs_timer *t, gs_timer_fn fn, uint64_t ms)
 
 void gs_timer_repeat(struct gs_timer *t, gs_timer_fn fn, uint64_t first_ms, uint64_t period_ms)
 {
-    start_timer(t, fn, first_ms, period_ms);
+    start_timer(t, fn, first_ms, period_ms ? period_ms : 1);
 }
 
 void gs_timer_stop(struct gs_timer *t)

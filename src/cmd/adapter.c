@@ -2,6 +2,7 @@
 // gpuscale adapter: the flags of prometheus-adapter, the flags of the generic API server that its
 // manifests set, and a few own flags.
 #include "adapter/adapter.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "cmd/commands.h"
 
@@ -104,6 +105,7 @@ static const struct gs_opt option_rows[] = {
     {.name = "metrics-relist-interval",
      .arg = "DURATION",
      .type = GS_OPT_DURATION,
+     .min = GS_NS_PER_SEC / 10,
      AT(relist_ns),
      .group = "Prometheus",
      .help = "How often the series of the rules are listed. Default: metricsRelistInterval of Helm "

@@ -135,8 +135,6 @@ static struct gs_error *explain_history(const struct explain_opts *o, const char
     CODEC_AUTO_JSON json_t *explanation = NULL;
     CODEC_AUTO_JSON json_t *answer = NULL;
     struct hpa_config cfg;
-    if (o->sync_period < GS_NS_PER_SEC)
-        return gs_error_new(GS_EINVAL, "--horizontal-pod-autoscaler-sync-period: at least 1s");
     struct gs_error *err = hpa_explain_config(&o->hpa, &cfg);
     if (!err)
         err = hpa_explain_object(&o->hpa, name, &explanation);

@@ -3,6 +3,7 @@
 // field into its offset in the command's option struct. `heading` is the group in the help.
 #pragma once
 
+#include "base/clock.h"
 #include "base/option.h"
 
 #define CMD_AUTOSCALER_FLAGS "Autoscaler flags (as kube-controller-manager's)"
@@ -19,7 +20,7 @@
 #define CMD_SYNC_PERIOD_ROW(at, heading, period)                                                   \
     {                                                                                              \
         .name = "horizontal-pod-autoscaler-sync-period", .arg = "DURATION", .def = (period),       \
-        .type = GS_OPT_DURATION, at(sync_period), .group = (heading),                              \
+        .type = GS_OPT_DURATION, .min = GS_NS_PER_SEC, at(sync_period), .group = (heading),        \
         .help = "Interval between evaluations of each HorizontalPodAutoscaler. The default of "    \
                 "kube-controller-manager is 15s."                                                  \
     }

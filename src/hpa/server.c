@@ -263,8 +263,6 @@ static struct gs_error *check_options(const struct hpa_server_options *o)
         return gs_error_new(GS_EINVAL, "--output \"%s\": want text or json", o->output);
     if (o->all && gs_streq(o->mode, "shadow"))
         return gs_error_new(GS_EINVAL, "--all belongs to --mode=control");
-    if (o->sync_period < GS_NS_PER_SEC)
-        return gs_error_new(GS_EINVAL, "--horizontal-pod-autoscaler-sync-period: at least 1s");
     return NULL;
 }
 

@@ -169,6 +169,10 @@ static void test_errors_help(void **state)
     assert_error(parse("--zzzzzzzz", &o, &c, &n), GS_EINVAL, "see gpuscale t --help");
     assert_error(parse("-c 5", &o, &c, &n), GS_EINVAL, "--collect-interval: 5 is not between");
     assert_error(parse("--wait=5", &o, &c, &n), GS_EINVAL, "--wait: ");
+    assert_error(parse("--wait=-1ns", &o, &c, &n), GS_EINVAL, "--wait: \"-1ns\": want at least 0");
+    assert_error(parse("--wait=900000h", &o, &c, &n), GS_EINVAL, "want at most 100y");
+    assert_ok(parse("--wait=0", &o, &c, &n));
+    assert_ok(parse("--wait=100y", &o, &c, &n));
     assert_error(parse("--address", &o, &c, &n), GS_EINVAL, "needs a value");
     assert_error(parse("--kubernetes=maybe", &o, &c, &n), GS_EINVAL, "not true or false");
     assert_error(parse("a b c", &o, &c, &n), GS_EINVAL, "too many arguments");

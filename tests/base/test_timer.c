@@ -72,6 +72,31 @@ static void test_a_repeating_timer_is_due_until_it_is_stopped(void **state)
     (void)state;
 }
 
+static void start_again(void *arg)
+{
+    struct fixture *f = arg;
+    f->first++;
+    gs_timer_start(f->timer, start_again, 0);
+}
+
+// A duration of 0 from a configuration: other events of the loop have their turns.
+static void test_a_timer_that_starts_itself_lets_others_run(void **state)
+{
+    struct fixture f;
+    setup(&f);
+    struct gs_timer *other = gs_timer_new(&f.loop, &f);
+    gs_timer_start(f.timer, start_again, 0);
+    gs_timer_start(other, on_second, 5);
+    loop_until(&f.loop, f.second == 1); // each turn of the loop ends
+    gs_timer_repeat(f.timer, on_first, 0, 0);
+    f.first = 0;
+    gs_timer_start(other, on_second, 5);
+    loop_until(&f.loop, f.second == 2 && f.first > 1); // 0 is the shortest period, not "once"
+    gs_timer_free(other);
+    finish(&f);
+    (void)state;
+}
+
 static void test_a_timer_can_be_freed_in_its_callback(void **state)
 {
     struct fixture f;
@@ -103,6 +128,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_started_timer_is_due_once),
         cmocka_unit_test(test_a_repeating_timer_is_due_until_it_is_stopped),
+        cmocka_unit_test(test_a_timer_that_starts_itself_lets_others_run),
         cmocka_unit_test(test_a_timer_can_be_freed_in_its_callback),
         cmocka_unit_test(test_a_freed_timer_does_not_touch_its_owner),
     };

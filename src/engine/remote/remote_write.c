@@ -423,8 +423,8 @@ static void on_send_timer(void *arg)
         remote_write_arm(w, 0);
         return;
     }
-    remote_write_arm(w, w->full && IDLE_MS < w->cfg->batch_deadline_ms ? IDLE_MS
-                                                                       : w->cfg->batch_deadline_ms);
+    int64_t deadline_ms = remote_write_wait(w->cfg->batch_deadline_ms);
+    remote_write_arm(w, w->full && IDLE_MS < deadline_ms ? IDLE_MS : deadline_ms);
     if (w->flushed)
         GS_TAKE(w->flushed)(w->flushed_arg);
 }

@@ -18,7 +18,7 @@ static void retry(struct remote_write *w, const char *why, int64_t retry_after_s
     w->backoff_ms *= 2;
     if (w->backoff_ms > w->cfg->max_backoff_ms)
         w->backoff_ms = w->cfg->max_backoff_ms;
-    remote_write_arm(w, delay);
+    remote_write_arm(w, remote_write_wait(delay));
 }
 
 // --- results ---

@@ -168,5 +168,10 @@ void remote_write_send(struct remote_write *w);
 void remote_write_acknowledge(struct remote_write *w);
 // Forgets the batch. Its samples are written again.
 void remote_write_discard(struct remote_write *w);
+// A time to wait from the configuration, in which 0 would make a loop without a pause.
+static inline int64_t remote_write_wait(int64_t ms)
+{
+    return ms > 10 ? ms : 10;
+}
 // Continues after this time.
 void remote_write_arm(struct remote_write *w, int64_t ms);

@@ -20,8 +20,7 @@ static int64_t initial_ns(void)
     const char *text = getenv("GPUSCALE_TEST_TURN_MS");
     int64_t ms = DEFAULT_NS / GS_NS_PER_MS;
     if (text)
-        gs_error_free(
-            gs_parse_i64(gs_slice_of(text), 0, GS_TURN_NEVER_ENDS / GS_NS_PER_MS, &ms));
+        gs_error_free(gs_parse_i64(gs_slice_of(text), 0, GS_TURN_NEVER_ENDS / GS_NS_PER_MS, &ms));
     return ms * GS_NS_PER_MS;
 }
 

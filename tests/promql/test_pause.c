@@ -7,14 +7,15 @@
 #include "unit.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
-enum { SERIES = 2000, SAMPLES = 300 };
+enum { SERIES = 200, SAMPLES = 300 };
 
 struct fixture {
     struct tsdb *db;
     struct promql_engine *engine;
     int pauses, added;
-    enum { GO_ON, ASK_TOO, ADD_SERIES, DROP_SERIES, ADD_AND_ASK, GIVE_UP } what;
+    enum { GO_ON, ASK_TOO, ADD_SERIES, DROP_SERIES, ADD_AND_ASK, WAIT, GIVE_UP } what;
 };
 
 static void append(struct fixture *f, unsigned i, int64_t t_ms, double v)
@@ -70,6 +71,8 @@ static bool on_pause(void *arg)
         append(f, SERIES, (INT64_C(1) << 40) + SAMPLES * 1000, 1);
         tsdb_gc(f->db, (INT64_C(1) << 40) + SAMPLES * 2000);
     }
+    if (f->what == WAIT)
+        usleep(2000);
     return f->what != GIVE_UP;
 }
 
@@ -186,6 +189,7 @@ static void test_time_is_up(void **state)
     struct fixture *f = *state;
     struct gs_error *err;
     promql_engine_set_limits(f->engine, 1, 0);
+    f->what = WAIT; // for longer than that
     ask(f, LONG, &err);
     assert_error(err, GS_ETIMEOUT, "query timed out");
     ask(f, "count(m)", &err); // the limit applied to the other query

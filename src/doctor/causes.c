@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which finding explains which: a metric is missing because the pod that has it does not run. Such a
-// finding comes after its cause, and names it.
+// Which finding explains which: a metric is missing because the pod that has it does not run. Such
+// a finding comes after its cause, and names it.
 #include "base/mem.h"
 #include "doctor/doctor_private.h"
 #include "kube/object.h"
@@ -12,8 +12,8 @@ enum relation {
     ANYWHERE,
 };
 
-// Names that end in * stand for all checks that begin so. Causes "@link" are all checks of pods whose
-// pod has this role.
+// Names that end in * stand for all checks that begin so. Causes "@link" are all checks of pods
+// whose pod has this role.
 static const struct {
     const char *cause, *effect;
     enum relation relation;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks ServiceMonitor, PodMonitor and PrometheusRule objects, from manifests and from the values of
-// a Helm chart, and counts them.
+// Checks ServiceMonitor, PodMonitor and PrometheusRule objects, from manifests and from the values
+// of a Helm chart, and counts them.
 #include "engine/check_private.h"
 
 #include "base/mem.h"

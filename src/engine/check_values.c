@@ -13,8 +13,7 @@ static bool check_objects(const struct engine_check_options *o, const char *path
     json_t *value;
     json_array_foreach (v->objects, i, value) {
         const json_t *twin = json_array_get(v->twins, i);
-        struct codec_yaml_mark m =
-            codec_yaml_mark_of(v->twin_marks, json_object_get(twin, "spec"));
+        struct codec_yaml_mark m = codec_yaml_mark_of(v->twin_marks, json_object_get(twin, "spec"));
         const struct engine_check_object object = {path, m.line ? m.line : 1, value, v->marks,
                                                    twin, v->twin_marks};
         ok = engine_check_object(o, &object, counts) && ok;
@@ -45,7 +44,8 @@ bool engine_check_values(const struct engine_check_options *o, const char *path,
     GS_AUTO_FREE char *what = engine_check_counts_text(&counts);
     bool nothing = gs_streq(what, "nothing") && !v.n_notes;
     if (ok && nothing)
-        fprintf(stderr, "  FAILED: %s: no scrape configs, monitors, rules or settings of Prometheus\n\n",
+        fprintf(stderr,
+                "  FAILED: %s: no scrape configs, monitors, rules or settings of Prometheus\n\n",
                 path);
     ok = ok && !nothing;
     if (ok)

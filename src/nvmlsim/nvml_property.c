@@ -150,8 +150,7 @@ NVML_API nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t device, n
 NVML_API nvmlReturn_t nvmlDeviceGetCpuAffinity(nvmlDevice_t device, unsigned size,
                                                unsigned long *cpus)
 {
-    NVML_CALL c =
-        nvmlsim_call_device(__func__, device, NVMLSIM_CALL_GPU, cpus != NULL && size > 0);
+    NVML_CALL c = nvmlsim_call_device(__func__, device, NVMLSIM_CALL_GPU, cpus != NULL && size > 0);
     if (c.rc)
         return c.rc;
     long n = sysconf(_SC_NPROCESSORS_CONF);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds values in a branch where the chart does not read them, and texts where the chart's templates
-// need a boolean. Helm reports neither.
+// Finds values in a branch where the chart does not read them, and texts where the chart's
+// templates need a boolean. Helm reports neither.
 // https://github.com/prometheus-community/helm-charts/blob/main/charts/kube-prometheus-stack/values.yaml
 #include "engine/chart/chart_private.h"
 
@@ -74,9 +74,9 @@ static const struct {
 
 // Branches in which values are searched. Other mappings have names of users, or are subcharts whose
 // keys have another meaning.
-static const char *const branches[] = {"alertmanager", "alertmanagerSpec",   "global",
-                                       "prometheus",   "prometheusOperator", "prometheusSpec",
-                                       "server",       "spec",               "kube-prometheus-stack"};
+static const char *const branches[] = {
+    "alertmanager",   "alertmanagerSpec", "global", "prometheus",           "prometheusOperator",
+    "prometheusSpec", "server",           "spec",   "kube-prometheus-stack"};
 
 static bool is_branch(const char *key)
 {

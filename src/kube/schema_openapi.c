@@ -75,8 +75,8 @@ static json_t *value_schema(struct doc *d, enum kube_field_kind kind, const stru
         s = typed_schema("object", NULL);
         json_object_set_new(s, "additionalProperties", value_schema(d, f->item, f));
         return s;
-    case KUBE_F_ANY:
-        break;
+    case KUBE_F_ANY: // a RawExtension; kubectl explain fails on a schema without a type
+        return typed_schema("object", NULL);
     }
     return json_object();
 }

@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 """The published Python clients against the API of `gpuscale up`. KUBECONFIG has the cluster.
 
-The namespace default has the running pod "web", which serves files over HTTP at port 8000 and has the environment variable
-COLOUR, and the Service "web" at port 80. Each client is a function. Prints one line for each; exit code 1: a check failed.
+The namespace default has the running pod "web", whose server is that of --serve at port 8000 and which has the environment
+variable COLOUR, and the Service "web" at port 80. Each client is a function. Exit code 1: a check failed.
 
-Usage: python_clients.py CLIENT"""
+Usage: python_clients.py CLIENT
+       python_clients.py --serve PORT   serves files of this folder, an echo over WebSocket at /socket, a redirect at /moved"""
 import asyncio
+import hashlib
+import http.server
 import socket
 import sys
 from base64 import b64decode, b64encode
@@ -54,14 +57,14 @@ def official_exec(core):
     check("exit code", 4, session.returncode)
 
 
-def websocket(protocol, path):
-    """A raw WebSocket to a subresource of the pod."""
+def websocket(protocol, path, of="pods/web"):
+    """A raw WebSocket to a subresource."""
     import ssl
     from kubernetes import client
     from websocket import create_connection
     configuration = client.Configuration.get_default_copy()
     return create_connection(
-        configuration.host.replace("https", "wss") + "/api/v1/namespaces/default/pods/web/" + path,
+        configuration.host.replace("https", "wss") + f"/api/v1/namespaces/default/{of}/{path}",
         subprotocols=[protocol] if protocol else None,
         sslopt={"ca_certs": configuration.ssl_ca_cert, "certfile": configuration.cert_file, "keyfile": configuration.key_file,
                 "cert_reqs": ssl.CERT_REQUIRED},
@@ -127,7 +130,37 @@ def refused_status(query):
         return e.status_code
 
 
+class Server(http.server.SimpleHTTPRequestHandler):
+    def do_GET(self):
+        if self.path == "/moved":
+            self.send_response(302)
+            self.send_header("Location", "/hello.txt")
+            self.end_headers()
+        elif self.path == "/socket":
+            self.echo()
+        else:
+            super().do_GET()
+
+    def echo(self):
+        key = self.headers["Sec-WebSocket-Key"] + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+        accept = b64encode(hashlib.sha1(key.encode()).digest()).decode()
+        self.wfile.write(("HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+                          f"Sec-WebSocket-Accept: {accept}\r\n\r\n").encode())
+        head = self.rfile.read(6)  # a short masked frame
+        text = bytes(byte ^ head[2 + i % 4] for i, byte in enumerate(self.rfile.read(head[1] & 127)))
+        self.wfile.write(bytes([head[0], len(text)]) + text)
+
+
+def proxied_socket():
+    connection = websocket(None, "proxy/socket", of="services/web:80")
+    connection.send("over the proxy")
+    check("WebSocket through the proxy", "over the proxy", connection.recv())
+    connection.close()
+
+
 def official_proxy(core):
+    check("a redirect", "hello\n", core.connect_get_namespaced_service_proxy_with_path("web:80", "default", "moved"))
+    proxied_socket()
     read = core.connect_get_namespaced_service_proxy_with_path
     check("proxy of a Service", "hello\n", read("web:80", "default", "hello.txt"))
     check("proxy of a pod", "hello\n", core.connect_get_namespaced_pod_proxy_with_path("web:8000", "default", "hello.txt"))
@@ -169,9 +202,9 @@ async def kr8s_client():
     service = await Service.get("web")
     check("proxy of a Service", "hello\n", (await service.proxy_http_get("hello.txt", port=80)).text)
     for target in (pod, service):
-        async with target.portforward(8000, local_port="auto") as port, httpx.AsyncClient() as http:
-            check("port-forward", "hello\n", (await http.get(f"http://127.0.0.1:{port}/hello.txt")).text)
-            check("port-forward", 10_000_000, len((await http.get(f"http://127.0.0.1:{port}/large")).content))
+        async with target.portforward(8000, local_port="auto") as port, httpx.AsyncClient() as web:
+            check("port-forward", "hello\n", (await web.get(f"http://127.0.0.1:{port}/hello.txt")).text)
+            check("port-forward", 10_000_000, len((await web.get(f"http://127.0.0.1:{port}/large")).content))
     deployment = await Deployment(DEPLOYMENT)
     await deployment.create()
     await deployment.scale(2)
@@ -248,5 +281,7 @@ CLIENTS = {"kubernetes": official, "kr8s": lambda: asyncio.run(kr8s_client()), "
            "kubernetes_asyncio": lambda: asyncio.run(asyncio_client())}
 
 if __name__ == "__main__":
+    if sys.argv[1] == "--serve":
+        http.server.ThreadingHTTPServer(("0.0.0.0", int(sys.argv[2])), Server).serve_forever()
     CLIENTS[sys.argv[1]]()
     print(f"ok: {sys.argv[1]}")

@@ -5,7 +5,7 @@ need kubectl python3
 python=$("$source/tests/differential/python_venv.sh" --no-build kubernetes 2>"$dir/venv") || skip "$(cat "$dir/venv")"
 
 start_up --gpus none
-kubectl apply -f - <<'Y'
+kubectl apply -f - <<Y
 apiVersion: v1
 kind: Pod
 metadata: {name: web, labels: {app: web}}
@@ -13,7 +13,7 @@ spec:
   containers:
   - name: web
     image: any
-    command: [sh, -c, "echo hello >hello.txt; head -c 10000000 /dev/zero >large; exec python3 -m http.server 8000"]
+    command: [sh, -c, "echo hello >hello.txt; head -c 10000000 /dev/zero >large; exec python3 '$source/tests/integration/python_clients.py' --serve 8000"]
     ports: [{name: http, containerPort: 8000}]
     env: [{name: COLOUR, value: green}]
     readinessProbe: {httpGet: {port: http}, periodSeconds: 1}

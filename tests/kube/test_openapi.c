@@ -39,6 +39,32 @@ static void check_references(const json_t *document, const json_t *j)
         check_references(document, v);
 }
 
+// kubectl explain --recursive fails on a field of which the schema says nothing.
+static void check_fields(const json_t *j)
+{
+    const char *key;
+    size_t i;
+    json_t *v;
+    json_object_foreach (json_object_get(j, "properties"), key, v)
+        if (json_object_size(v) == 0)
+            fail_msg("the schema of the field %s is empty", key);
+    json_object_foreach ((json_t *)j, key, v)
+        check_fields(v);
+    json_array_foreach (j, i, v)
+        check_fields(v);
+}
+
+static void test_every_field_has_a_type(void **state)
+{
+    for (size_t i = 0; i < N; i++) {
+        CODEC_AUTO_JSON json_t *d =
+            kube_openapi_v3(resources[i].group, resources[i].version, resources, N);
+        check_fields(d);
+    }
+    CODEC_AUTO_JSON json_t *old = kube_openapi_v2(resources, N);
+    check_fields(old);
+}
+
 static bool has_query_parameter(const json_t *operation, const char *name)
 {
     size_t i;
@@ -182,6 +208,7 @@ static void test_version_2(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_field_has_a_type),
         cmocka_unit_test(test_version_3),
         cmocka_unit_test(test_kinds_of_the_operator_have_fields_and_no_strategic_patches),
         cmocka_unit_test(test_index_of_version_3),

@@ -201,8 +201,10 @@ bool state_metrics_amount(const json_t *quantity, double *ret)
         return false;
     bool saturated = v == INT64_MAX || v == INT64_MIN;
     *ret = (double)v / 1000;
-    if (saturated && !(err = kube_quantity_parse_value(text, &v)))
+    if (saturated) {
+        gs_error_free(kube_quantity_parse_value(text, &v));
         *ret = (double)v;
+    }
     return true;
 }
 

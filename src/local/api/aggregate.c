@@ -21,12 +21,6 @@
 #define MAX_CHECK_REPLY  ((size_t)4 << 20)
 #define MAX_APISERVICES  100
 #define DEFAULT_PORT     443
-#define PROXY_CERT_DAYS  3650
-#define PROXY_NAME       "front-proxy-client"
-#define PROXY_NS         "kube-system"
-#define PROXY_MAP        "extension-apiserver-authentication"
-#define PROXY_READER     PROXY_MAP "-reader"
-#define RBAC             "rbac.authorization.k8s.io"
 
 struct server {
     struct local_api_aggregation *owner;
@@ -43,8 +37,7 @@ struct local_api_aggregation {
     struct server **items;
     size_t len, cap;
     struct gs_timer *soon, *often;
-    struct tls_pair ca, client; // of the authenticating proxy
-    uint64_t map_rv;            // of the ConfigMap with the authority, as it was written
+    struct local_api_front_proxy *front;
 };
 
 static size_t bucket_named(const char *group, const char *plural)
@@ -170,67 +163,6 @@ static char *find_address(struct server *s)
     return gs_format("https://%s:%d", ip, kube_port(service, (int)number));
 }
 
-// --- the identity of the proxy ---
-
-static void set_data(json_t *map, const char *key, const char *value)
-{
-    if (value)
-        codec_json_set(map, json_string(value), "data", key, NULL);
-}
-
-static uint64_t proxy_map_version(const struct local_api_aggregation *a)
-{
-    const struct local_api_store_version *v =
-        local_api_store_get(a->api->store, bucket_named("", "configmaps"), PROXY_NS, PROXY_MAP);
-    return v ? v->rv : 0;
-}
-
-// Where servers read how the proxy proves its identity. Written again when somebody changes it.
-static void publish_proxy_ca(struct local_api_aggregation *a)
-{
-    const json_t *old = stored(a->api, bucket_named("", "configmaps"), PROXY_NS, PROXY_MAP);
-    CODEC_AUTO_JSON json_t *map =
-        old ? json_deep_copy(old) : local_api_base_object("ConfigMap", "v1", PROXY_NS, PROXY_MAP);
-
-    set_data(map, "client-ca-file", a->api->ca_pem);
-    set_data(map, "requestheader-allowed-names", "[\"" PROXY_NAME "\"]");
-    set_data(map, "requestheader-client-ca-file", a->ca.cert_pem);
-    set_data(map, "requestheader-extra-headers-prefix", "[\"X-Remote-Extra-\"]");
-    set_data(map, "requestheader-group-headers", "[\"X-Remote-Group\"]");
-    set_data(map, "requestheader-username-headers", "[\"X-Remote-User\"]");
-    if (!old || !json_equal(old, map))
-        local_api_put_base_object(a->api, "", "configmaps", json_incref(map));
-    a->map_rv = proxy_map_version(a);
-}
-
-// The Role of clients of that ConfigMap, which manifests of such servers name. Roles are not
-// evaluated here.
-static void make_reader_role(struct local_api *api)
-{
-    if (stored(api, bucket_named(RBAC, "roles"), PROXY_NS, PROXY_READER))
-        return;
-    json_t *role = local_api_base_object("Role", RBAC "/v1", PROXY_NS, PROXY_READER);
-    json_object_set_new(role, "rules",
-                        json_pack("[{s:[s], s:[s], s:[s], s:[s, s, s]}]", "apiGroups", "",
-                                  "resources", "configmaps", "resourceNames", PROXY_MAP, "verbs",
-                                  "get", "list", "watch"));
-    local_api_put_base_object(api, RBAC, "roles", role);
-}
-
-struct gs_error *local_api_aggregation_publish(struct local_api_aggregation *a)
-{
-    const struct tls_leaf leaf = {.common_name = PROXY_NAME, .days = PROXY_CERT_DAYS};
-
-    struct gs_error *err = tls_make_ca("gpuscale front proxy CA", PROXY_CERT_DAYS, &a->ca);
-    if (!err)
-        err = tls_make_leaf(&a->ca, &leaf, &a->client);
-    if (err)
-        return gs_error_wrap(err, "the certificate for aggregated API servers");
-    publish_proxy_ca(a);
-    make_reader_role(a->api);
-    return NULL;
-}
-
 // --- clients ---
 
 static struct gs_error *make_client(struct server *s)
@@ -249,8 +181,8 @@ static struct gs_error *make_client(struct server *s)
     const struct http_client_config cfg = {
         .base_url = s->url,
         .ca_pem = ca.data,
-        .cert_pem = s->owner->client.cert_pem,
-        .key_pem = s->owner->client.key_pem,
+        .cert_pem = local_api_front_proxy_identity(s->owner->front)->cert_pem,
+        .key_pem = local_api_front_proxy_identity(s->owner->front)->key_pem,
         .insecure = codec_json_bool(s->spec, false, "insecureSkipTLSVerify", NULL),
         .server_name = host,
         .proxy = "",
@@ -399,7 +331,7 @@ static void on_sync(void *arg)
 {
     struct local_api_aggregation *a = arg;
 
-    publish_proxy_ca(a);
+    local_api_front_proxy_publish(a->front);
     read_apiservices(a);
     for (size_t i = 0; i < a->len; i++)
         sync_server(a->items[i]);
@@ -414,6 +346,7 @@ struct local_api_aggregation *local_api_aggregation_new(struct local_api *api)
     struct local_api_aggregation *a = gs_alloc(sizeof *a);
 
     a->api = api;
+    a->front = local_api_front_proxy_new(api);
     a->soon = gs_timer_new(api->loop, a);
     a->often = gs_timer_new(api->loop, a);
     gs_timer_unref(a->often);
@@ -430,8 +363,7 @@ void local_api_aggregation_free(struct local_api_aggregation *a)
     for (size_t i = 0; i < a->len; i++)
         server_free(a->items[i]);
     free(a->items);
-    tls_pair_finish(&a->ca);
-    tls_pair_finish(&a->client);
+    local_api_front_proxy_free(a->front);
     free(a);
 }
 
@@ -440,11 +372,20 @@ void local_api_aggregation_changed(struct local_api_aggregation *a,
 {
     bool of_servers = a->len > 0 && (change->bucket == bucket_named("", "services") ||
                                      change->bucket == bucket_named("", "endpoints"));
-    bool of_proxy = change->bucket == bucket_named("", "configmaps") && a->ca.cert_pem &&
-                    proxy_map_version(a) != a->map_rv;
+    bool of_proxy = change->bucket == bucket_named("", "configmaps") &&
+                    local_api_front_proxy_is_changed(a->front);
 
     if (of_servers || of_proxy || change->bucket == apiservices_bucket())
         gs_timer_start(a->soon, on_sync, 0);
+}
+
+struct gs_error *local_api_aggregation_publish(struct local_api_aggregation *a)
+{
+    struct gs_error *err = local_api_front_proxy_make(a->front);
+
+    if (!err)
+        local_api_front_proxy_publish(a->front);
+    return err;
 }
 
 bool local_api_aggregate(struct local_api_aggregation *a, struct http_exchange *x,

@@ -34,6 +34,20 @@ void local_api_validate_apiservice(const json_t *obj, const json_t *old,
 void local_api_complete_apiservice(const struct local_api_request *r, json_t *obj,
                                    const json_t *old);
 
+// --- front_proxy.c: how servers know that a request comes from here ---
+
+struct tls_pair;
+struct local_api_front_proxy;
+struct local_api_front_proxy *local_api_front_proxy_new(struct local_api *api);
+void local_api_front_proxy_free(struct local_api_front_proxy *f); // accepts NULL
+// Makes the certificate, and the Role of those who read its authority. Call it once.
+struct gs_error *local_api_front_proxy_make(struct local_api_front_proxy *f);
+// Writes the ConfigMap with the authority if it differs.
+void local_api_front_proxy_publish(struct local_api_front_proxy *f);
+// Somebody else has changed or deleted the ConfigMap.
+bool local_api_front_proxy_is_changed(const struct local_api_front_proxy *f);
+const struct tls_pair *local_api_front_proxy_identity(const struct local_api_front_proxy *f);
+
 // --- aggregate_proxy.c: forwarded requests ---
 
 // The requests that one server is answering. They end with it.

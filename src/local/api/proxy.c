@@ -44,30 +44,39 @@ static bool next_is(struct gs_slice *rest, const char *word)
     return gs_streq(segment, word);
 }
 
-bool local_api_proxy_parse(const char *path, struct local_api_proxy_path *ret)
+static bool read_path(const char *path, struct local_api_proxy_path *p)
 {
     static const char *const kinds[] = {"nodes", "pods", "services"};
     struct gs_slice rest = gs_slice_of(path);
-    GS_CLEANUP(local_api_proxy_path_finish) struct local_api_proxy_path p = {0};
 
     if (!next_is(&rest, "api") || !next_is(&rest, "v1"))
         return false;
     GS_AUTO_FREE char *first = next_segment(&rest);
     bool of_namespace = gs_streq(first, "namespaces");
-    p.ns = of_namespace ? next_segment(&rest) : gs_strdup("");
+    p->ns = of_namespace ? next_segment(&rest) : gs_strdup("");
     GS_AUTO_FREE char *kind = of_namespace ? next_segment(&rest) : gs_strdup(first);
     for (size_t i = 0; i < GS_ARRAY_LEN(kinds); i++)
         if (gs_streq(kind, kinds[i]) && of_namespace == (i > 0))
-            p.kind = kinds[i];
-    p.id = next_segment(&rest);
-    if (!p.kind || !p.ns || !p.id || !next_is(&rest, "proxy"))
+            p->kind = kinds[i];
+    p->id = next_segment(&rest);
+    if (!p->kind || !p->ns || !p->id || !next_is(&rest, "proxy"))
         return false;
     // `rest` begins after the slash that follows the word.
-    p.path = rest.data ? rest.data - 1 : "";
-    p.prefix = gs_strndup(path, rest.data ? (size_t)(p.path - path) : strlen(path));
-    *ret = p;
-    p = (struct local_api_proxy_path){0};
+    p->path = rest.data ? rest.data - 1 : "";
+    p->prefix = gs_strndup(path, rest.data ? (size_t)(p->path - path) : strlen(path));
     return true;
+}
+
+bool local_api_proxy_parse(const char *path, struct local_api_proxy_path *ret)
+{
+    struct local_api_proxy_path p = {0};
+    bool found = read_path(path, &p);
+
+    if (found)
+        *ret = p;
+    else
+        local_api_proxy_path_finish(&p);
+    return found;
 }
 
 // --- where it goes ---

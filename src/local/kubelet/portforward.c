@@ -297,8 +297,7 @@ static void on_forward_closed(void *arg)
     struct kubelet_port_link *l;
     f->connection = NULL;
     while ((l = TAILQ_FIRST(&f->links)))
-        kubelet_port_link_drop(
-            l); // NOLINT(clang-analyzer-unix.Malloc): freed ones are not in the list
+        kubelet_port_link_drop(l); // NOLINT(clang-analyzer-unix.Malloc): they leave the list
     forward_free(f);
 }
 

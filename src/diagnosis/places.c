@@ -87,7 +87,7 @@ static char *resource_remedy(const struct diagnosis_input *in, const char *resou
 }
 
 size_t diagnosis_unknown_resources(const struct diagnosis_input *in, const json_t *requests,
-                                struct gs_buf *names, const char **ret_first)
+                                   struct gs_buf *names, const char **ret_first)
 {
     const char *name, *first = NULL;
     size_t n = 0;
@@ -113,9 +113,9 @@ static bool find_unknown_resource(const struct diagnosis_input *in, const json_t
     if (!n)
         return false;
     diagnosis_set(d, DIAGNOSIS_RESOURCE, "Unschedulable",
-        gs_format("nothing here provides %s: %s %s", names.data, nothing_has(in),
-                  n > 1 ? "these resources" : "this resource"),
-        resource_remedy(in, first));
+                  gs_format("nothing here provides %s: %s %s", names.data, nothing_has(in),
+                            n > 1 ? "these resources" : "this resource"),
+                  resource_remedy(in, first));
     free(d->identity);
     d->identity = gs_strdup(first);
     return true;
@@ -141,17 +141,19 @@ static bool find_too_large(const struct diagnosis_input *in, const json_t *reque
         GS_AUTO_FREE char *want = amount(name, json_integer_value(milli)),
                           *have = amount(name, most);
         diagnosis_set(d, DIAGNOSIS_TOO_LARGE, "Unschedulable",
-            gs_format("it requests %s %s, and the largest node%s has %s", want, name,
-                      json_array_size(in->pools) ? " or machine of a pool" : "", have),
-            gs_format("request at most %s for each pod, or %s", have,
-                      diagnosis_is_embedded(in) ? "start with larger machines (--gpus, --pool)"
-                                                : "add larger nodes"));
+                      gs_format("it requests %s %s, and the largest node%s has %s", want, name,
+                                json_array_size(in->pools) ? " or machine of a pool" : "", have),
+                      gs_format("request at most %s for each pod, or %s", have,
+                                diagnosis_is_embedded(in)
+                                    ? "start with larger machines (--gpus, --pool)"
+                                    : "add larger nodes"));
         return true;
     }
     size_t pos = 0;
     if (next_suitable(in, requests, &pos))
         return false;
-    diagnosis_set(d, DIAGNOSIS_TOO_LARGE, "Unschedulable",
+    diagnosis_set(
+        d, DIAGNOSIS_TOO_LARGE, "Unschedulable",
         gs_format("%s all that it requests together", nothing_has(in)),
         gs_strdup(
             "request less for each pod, or add larger nodes: compare with kubectl describe nodes"));
@@ -273,9 +275,10 @@ static bool find_taint(const struct diagnosis_input *in, const json_t *requests,
     const char *key = untolerated_key(in->pod, closed);
     const char *shown = key ? key : "node.kubernetes.io/unschedulable";
     diagnosis_set(d, DIAGNOSIS_TAINT, "Unschedulable",
-        gs_format("it tolerates the taints of no node%s: %s of %s",
-                  json_array_size(in->pools) ? " and no pool" : "", shown, kube_name(closed)),
-        taint_remedy(closed, shown));
+                  gs_format("it tolerates the taints of no node%s: %s of %s",
+                            json_array_size(in->pools) ? " and no pool" : "", shown,
+                            kube_name(closed)),
+                  taint_remedy(closed, shown));
     return true;
 }
 

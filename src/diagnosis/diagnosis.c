@@ -112,6 +112,16 @@ bool diagnosis_is_embedded(const struct diagnosis_input *in)
     return nodes_is_embedded(json_array_get(in->nodes, 0));
 }
 
+void diagnosis_set(struct diagnosis *d, enum diagnosis_cause cause, const char *reason, char *text,
+                   char *remedy)
+{
+    d->cause = cause;
+    d->reason = reason;
+    d->text = text;
+    d->remedy = remedy;
+    d->identity = gs_strdup(text);
+}
+
 // --- missing objects ---
 
 // The kind of the object in the messages of kubelets, and what to do if it does not exist.

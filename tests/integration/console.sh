@@ -43,7 +43,7 @@ for line in \
     'pods: crash: CrashLoopBackOff: exit code 3' \
     'last log line: no weights (what to do: kubectl logs crash-' \
     'pods: noexec: CrashLoopBackOff: cannot start: exec: "there-is-no-such-program": executable file not found in $PATH' \
-    'pods: toobig: Unschedulable: 0/1 nodes are available: 1 Insufficient nvidia.com/gpu. (what to do: start with more GPUs' \
+    'pods: toobig: Unschedulable: it requests 3 nvidia.com/gpu, and the largest node has ' \
     'pods: noconfig: CreateContainerConfigError: configmap "settings" not found (what to do: create it' \
     'pods: unready: Unhealthy: Readiness probe failed: '; do
     wait_for "the log has \"$line\"" logged "$line"

@@ -83,7 +83,7 @@ fault metric-wrong-object "$hpa '[{\"op\":\"add\",\"path\":\"/spec/metrics/-\",\
     "$hpa '[{\"op\":\"remove\",\"path\":\"/spec/metrics/1\"}]'"
 fault two-hpas "kubectl autoscale deployment intent-api --name=second --max=3 --cpu-percent=80" "kubectl delete hpa second"
 fault scaling-disabled "kubectl scale deployment intent-api --replicas=0" "kubectl scale deployment intent-api --replicas=1"
-fault workload-not-running "kubectl set image deployment/intent-api api=absent:1" "kubectl set image deployment/intent-api api=intent-api:1.0"
+fault pod-image "kubectl set image deployment/intent-api api=absent:1" "kubectl set image deployment/intent-api api=intent-api:1.0"
 fault selector-overlap "kubectl run stray --image=intent-api:1.0 --labels=app=intent-api" "kubectl delete pod stray --now"
 fault apiservice-service "kubectl create -f - <<Y
 apiVersion: apiregistration.k8s.io/v1

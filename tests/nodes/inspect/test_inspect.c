@@ -108,6 +108,22 @@ static void test_a_pool_of_the_cluster_autoscaler_is_coming(void **state)
     finish(&w);
 }
 
+static void test_a_pod_that_cannot_run_has_a_cause_and_a_remedy(void **state)
+{
+    struct world w;
+    (void)state;
+    setup(&w, "nodes:\n" NODE("t4-a", "t4", "02:50:40", "02:51:00", "1", "") "pods:\n" POD(
+                  "big", "", "1", "4") "autoscaler: {pools: [{name: t4, max: 2, gpus: 1, node: "
+                                       "{status: {allocatable: {nvidia.com/gpu: '2'}}}}]}\n");
+    assert_pod(&w, "big",
+               PARTS("Why: it requests 4 nvidia.com/gpu, and the largest node or machine of a pool "
+                     "has 2",
+                     "What to do: request at most 2 for each pod"));
+    CODEC_AUTO_JSON json_t *e = inspect_pod(&w.in, "ml", "big");
+    assert_string_equal(codec_json_str(e, "cause", NULL), "too-large");
+    finish(&w);
+}
+
 static void test_backoff_explains_why_nothing_comes(void **state)
 {
     struct world w;
@@ -370,6 +386,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_pool_of_the_cluster_autoscaler_is_coming),
+        cmocka_unit_test(test_a_pod_that_cannot_run_has_a_cause_and_a_remedy),
         cmocka_unit_test(test_backoff_explains_why_nothing_comes),
         cmocka_unit_test(test_a_scale_up_that_failed_is_not_coming),
         cmocka_unit_test(test_groups_of_clouds_contain_the_name_of_the_pool),

@@ -122,7 +122,7 @@ struct gs_error *nvmlsim_model_resolve(const struct nvmlsim_gpu_spec *g, struct 
 // flock() on the segment, which shows whether a segment is in use.
 
 #define NVMLSIM_SHM_MAGIC        0x4753494d30315047ULL
-#define NVMLSIM_SHM_VERSION      5
+#define NVMLSIM_SHM_VERSION      6
 #define NVMLSIM_SHM_PROCESSES    128
 #define NVMLSIM_SHM_RESERVATIONS 256
 #define NVMLSIM_SHM_BUCKETS      128 // power of two
@@ -219,6 +219,7 @@ struct nvmlsim_shm_board {
     uint64_t memory; // bytes, all of it
     uint64_t reserved;
     uint32_t time_slices;
+    uint32_t slices_renamed, slices_single; // 0 or 1
     uint32_t n_mig;
     struct nvmlsim_shm_mig mig[NVMLSIM_MAX_MIG];
 };

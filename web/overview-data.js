@@ -196,14 +196,14 @@ export const poolOf = (l) => poolLabels.map((name) => l["label_" + name]).find((
 async function readNodes() {
   const [states, labels, pools] = await Promise.all([
     instant('{__name__=~"kube_node_(info|deletion_timestamp)"} or kube_node_spec_unschedulable == 1 or kube_node_status_condition{condition="Ready",status="true"}' +
-      ' or kube_node_status_allocatable{resource="nvidia_com_gpu"}'),
+      ' or kube_node_status_allocatable{resource=~"nvidia_com_gpu(_shared)?"}'),
     seldom("kube_node_labels"), instant('{__name__=~"gpuscale_pool_(ready_nodes|coming_nodes)"}')]);
   const nodes = new Map(), byPool = new Map();
   for (const {labels: l, value} of states) {
     const n = group(nodes, l.node, () => ({name: l.node}));
     switch (l.__name__) {
     case "kube_node_status_condition": n.ready = value === 1; break;
-    case "kube_node_status_allocatable": n.gpus = value; break;
+    case "kube_node_status_allocatable": n.gpus = (n.gpus || 0) + value; break;
     case "kube_node_spec_unschedulable": n.cordoned = true; break;
     case "kube_node_deletion_timestamp": n.deleting = true; break;
     }

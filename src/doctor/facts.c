@@ -218,7 +218,7 @@ const json_t *doctor_container_status(const json_t *pod, const char *container)
 static bool is_gpu_resource(const char *name)
 {
     return gs_streq(name, NODES_GPU) || gs_starts(name, "nvidia.com/mig-") ||
-           gs_streq(name, NODES_GPU ".shared");
+           gs_streq(name, NODES_GPU_SHARED);
 }
 
 int64_t doctor_gpus(const json_t *resources)

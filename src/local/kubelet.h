@@ -23,8 +23,10 @@ struct local_kubelet_config {
     const char *self_exe;                       // this program, for the supervisor processes
     const struct local_image *images;
     size_t n_images;
-    const char *const *device_ids; // those of the scheduler; served as nvidia.com/gpu
+    const char *const *device_ids; // those of the scheduler (pod.h)
     size_t n_devices;
+    bool slices_renamed; // time slices are LOCAL_GPU_SHARED
+    bool slices_single;  // a container with more than one time slice is rejected
     // Added to the node at each start: an object of labels, which replace default labels with the
     // same key, and an array of taints. NULL: none. Copied.
     const json_t *node_labels, *node_taints;

@@ -68,3 +68,19 @@ int64_t local_scaled(const json_t *int_or_percent, int64_t total, bool round_up,
     }
     return (percent * total + (round_up ? 99 : 0)) / 100;
 }
+
+bool local_gpu_is_slice(const char *device_id)
+{
+    return strstr(device_id, "::") != NULL;
+}
+
+int64_t local_container_gpus(const json_t *container, const char *resource)
+{
+    const json_t *limit = codec_json_get(container, "resources", "limits", resource, NULL);
+    if (json_is_integer(limit))
+        return json_integer_value(limit);
+    const char *text = json_string_value(limit);
+    char *end = NULL;
+    long long n = text ? strtoll(text, &end, 10) : 0;
+    return text && *text && *end == '\0' ? n : 0; // the API takes whole numbers only
+}

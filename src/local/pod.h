@@ -11,6 +11,18 @@ bool local_pod_ready(const json_t *pod);        // condition Ready is True
 // Ready for at least min_ready_seconds. *ret_wait_ms: the time until it is available, -1: unknown.
 bool local_pod_available(const json_t *pod, int64_t min_ready_seconds, int64_t now_ms,
                          int64_t *ret_wait_ms);
+// --- GPUs of containers ---
+//
+// A device id is "GPU-<uuid>", a time slice "GPU-<uuid>::<n>" of one, or "MIG-<uuid>". Time slices
+// that are renamed (renameByDefault of NVIDIA's device plug-in) are a resource of their own.
+
+#define LOCAL_GPU        "nvidia.com/gpu"
+#define LOCAL_GPU_SHARED "nvidia.com/gpu.shared"
+
+bool local_gpu_is_slice(const char *device_id);
+// How many GPUs a container requests of one of these resources.
+int64_t local_container_gpus(const json_t *container, const char *resource);
+
 int64_t local_time_ms(const json_t *rfc3339, int64_t fallback); // of a JSON string
 
 // The longest grace period (24 days), so that milliseconds fit every counter. Manifests may contain

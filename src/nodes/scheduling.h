@@ -19,8 +19,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define NODES_GPU  "nvidia.com/gpu"
-#define NODES_NONE SIZE_MAX // no such node or pod
+#define NODES_GPU        "nvidia.com/gpu"
+#define NODES_GPU_SHARED "nvidia.com/gpu.shared" // renamed time slices; they count as GPUs
+#define NODES_NONE       SIZE_MAX                // no such node or pod
 
 // Limits. Further resources and further domains are treated as absent.
 #define NODES_MAX_RESOURCES     256 // kinds of resources that the nodes of a snapshot have

@@ -387,12 +387,13 @@ static size_t whole(int64_t milli)
 
 size_t nodes_gpus(const struct nodes_snapshot *s, size_t node)
 {
-    return whole(nodes_allocatable(s, node, NODES_GPU));
+    return whole(nodes_allocatable(s, node, NODES_GPU)) +
+           whole(nodes_allocatable(s, node, NODES_GPU_SHARED));
 }
 
 size_t nodes_free_gpus(const struct nodes_snapshot *s, size_t node)
 {
-    return whole(nodes_free(s, node, NODES_GPU));
+    return whole(nodes_free(s, node, NODES_GPU)) + whole(nodes_free(s, node, NODES_GPU_SHARED));
 }
 
 size_t nodes_pods_on(const struct nodes_snapshot *s, size_t node)
@@ -402,6 +403,7 @@ size_t nodes_pods_on(const struct nodes_snapshot *s, size_t node)
 
 size_t nodes_gpu_request(const struct nodes_snapshot *s, size_t pod)
 {
-    int64_t milli = nodes_request(s, pod, NODES_GPU);
+    int64_t milli =
+        gs_add_clamped(nodes_request(s, pod, NODES_GPU), nodes_request(s, pod, NODES_GPU_SHARED));
     return whole(milli) + (milli % 1000 > 0);
 }

@@ -84,7 +84,7 @@ double nodes_form_value(const struct nodes_contest *c, size_t form)
     for (size_t i = 0; i < f->n_requests; i++) {
         const char *name = c->s->resources.items[f->requests[i].name];
         double milli = (double)f->requests[i].milli;
-        if (gs_streq(name, NODES_GPU))
+        if (gs_streq(name, NODES_GPU) || gs_streq(name, NODES_GPU_SHARED))
             value += c->units[0] * milli / 1000;
         else if (gs_streq(name, "cpu"))
             value += c->units[1] * milli / 1000;

@@ -74,6 +74,8 @@ void nvmlsim_gpu_info(struct nvmlsim *s, unsigned gpu, struct nvmlsim_gpu_info *
     ret->memory_reserved = b->reserved;
     ret->memory_used = nvmlsim_process_memory_all(g);
     ret->time_slices = b->time_slices;
+    ret->slices_renamed = b->slices_renamed != 0;
+    ret->slices_single = b->slices_single != 0;
     copy_mig(g, b, ret);
     ret->util_percent = v.gpu_util;
     ret->power_mw = v.power_mw;

@@ -72,6 +72,8 @@ static struct gs_error *fill_gpu(struct nvmlsim_shm_gpu *g, const struct nvmlsim
     g->board.memory = g->board.model.memory_mib * MIB;
     g->board.reserved = g->board.model.reserved_mib * MIB;
     g->board.time_slices = spec->time_slices ? spec->time_slices : 1;
+    g->board.slices_renamed = spec->slices_renamed;
+    g->board.slices_single = spec->slices_single;
     g->board.pci_bus = 0x10 + 8 * index;
     snprintf(g->board.pci_bus_id, sizeof(g->board.pci_bus_id), "%08X:%02X:00.0", 0U,
              g->board.pci_bus);

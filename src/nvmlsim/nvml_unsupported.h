@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions that the libnvidia-ml of driver 570 exports and that the simulated boards do not support.
+// Functions that the libnvidia-ml of driver 570 exports and that the simulated boards do not have.
 // Programs look functions up by name, and take one that is missing for an older driver: these
 // return NVML_ERROR_NOT_SUPPORTED, as a driver does for a board without the feature.
 #pragma once

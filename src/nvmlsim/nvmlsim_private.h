@@ -220,6 +220,7 @@ struct nvmlsim_shm_board {
     uint64_t memory; // bytes, all of it
     uint64_t reserved;
     uint32_t time_slices;
+    uint32_t slices_renamed, slices_single; // 0 or 1
     uint32_t n_mig;
     struct nvmlsim_shm_mig mig[NVMLSIM_MAX_MIG];
 };

@@ -28,6 +28,8 @@ struct nvmlsim_gpu_spec {
     char model[64];      // "A100-SXM4-80GB": a model of the table, or any name if memory_mib is set
     uint64_t memory_mib; // 0: the memory of the model
     unsigned time_slices; // replicas offered to the scheduler; 0 or 1: whole
+    bool slices_renamed;  // as another resource: renameByDefault of NVIDIA's device plug-in
+    bool slices_single;   // a container gets at most one: its failRequestsGreaterThanOne
     struct nvmlsim_mig_spec mig[NVMLSIM_MAX_MIG];
     unsigned n_mig; // 0: MIG off
 };
@@ -72,6 +74,7 @@ struct nvmlsim_gpu_info {
     // Bytes. used: allocated by processes; reserved: by the driver.
     uint64_t memory_total, memory_used, memory_reserved;
     unsigned time_slices;
+    bool slices_renamed, slices_single; // as in struct nvmlsim_gpu_spec
     unsigned n_mig;
     char mig_uuid[NVMLSIM_MAX_MIG][96];
     char mig_profile[NVMLSIM_MAX_MIG][24];

@@ -193,6 +193,8 @@ static struct gs_error *start_node(struct up_cluster *c, const struct up_options
         .n_images = c->n_images,
         .device_ids = ids,
         .n_devices = c->devices.n,
+        .slices_renamed = c->devices.slices_renamed,
+        .slices_single = c->devices.slices_single,
         .node_labels = labels,
         .node_taints = taints,
         .podresources_socket = c->podresources,

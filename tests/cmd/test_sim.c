@@ -136,7 +136,9 @@ static void test_a_yaml_file(void **state)
                "- model: Odd-GPU\n"
                "  memory: 24Gi\n"
                "  timeSlicing:\n"
-               "    replicas: 4\n",
+               "    replicas: 4\n"
+               "    renameByDefault: true\n"
+               "    failRequestsGreaterThanOne: true\n",
                "4 time slices");
     json_t *j = status_json();
     assert_int_equal(json_array_size(json_object_get(j, "gpus")), 3);
@@ -161,6 +163,8 @@ static void test_errors_of_a_yaml_file_name_the_line(void **state)
                "gpus.yaml:5: the MIG");
     file_gives(2, "gpus:\n- model: L4\n  timeSlicing:\n    replica: 2\n",
                "gpus.yaml:4: unknown field");
+    file_gives(2, "gpus:\n- model: L4\n  timeSlicing:\n    renameByDefault: 1\n",
+               "gpus.yaml:4: renameByDefault: want true or false");
     file_gives(2, "gpus:\n- model: L4\n  count: 16\n- model: L4\n", "gpus.yaml:4: 17 GPUs");
     file_gives(2, "gpus: [ {", "gpus.yaml:2:1: ");
     file_gives(2, "gpus: 3\n", "want one document with a list \"gpus:\"");

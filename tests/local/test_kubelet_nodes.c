@@ -27,6 +27,8 @@ static void start_second(struct fixture *f, const char *not_ready)
                                              .work_dir = f->dir,
                                              .capacity = capacity,
                                              .provider_id = "gpuscale://a/node-2",
+                                             .slices_renamed = true,
+                                             .slices_single = true,
                                              .not_ready = not_ready};
     struct gs_error *err = kubelet_new(f->cluster, f->h.api, &cfg, &second);
     if (err)
@@ -143,6 +145,35 @@ static void test_a_node_becomes_ready_in_steps(void **state)
     assert_string_equal(kube_label(ready, "pool"), "a");
 }
 
+static bool is_rejected(const json_t *pod, const void *arg)
+{
+    (void)arg;
+    return gs_streq(codec_json_str(pod, "status", "reason", NULL), "UnexpectedAdmissionError");
+}
+
+// renameByDefault and failRequestsGreaterThanOne of NVIDIA's device plug-in.
+static void test_renamed_time_slices_are_a_resource_of_their_own(void **state)
+{
+    struct fixture *f = *state;
+    static const char *const ids[] = {"GPU-x::0", "GPU-x::1", "GPU-y"};
+    start_second(f, NULL);
+    kubelet_set_devices(second, ids, GS_ARRAY_LEN(ids));
+    wait_node(f, "True", "1");
+    CODEC_AUTO_JSON json_t *n = node_named(f, SECOND);
+    assert_string_equal(codec_json_str(n, "status", "allocatable", "nvidia.com/gpu.shared", NULL),
+                        "2");
+    AUTO_REPLY struct reply made =
+        request(&f->h, "POST", "/api/v1/namespaces/default/pods",
+                "{\"metadata\":{\"name\":\"greedy\",\"annotations\":{\"" LOCAL_ANN_GPUS
+                "\":\"{\\\"c\\\":[\\\"GPU-x::0\\\",\\\"GPU-x::1\\\"]}\"}},\"spec\":{\"nodeName\":"
+                "\"" SECOND "\",\"containers\":[{\"name\":\"c\",\"image\":\"i\"}]}}");
+    assert_status(made, 201);
+    CODEC_AUTO_JSON json_t *pod = wait_pod(f, "greedy", "rejected", is_rejected, NULL);
+    assert_string_equal(codec_json_str(pod, "status", "phase", NULL), "Failed");
+    assert_non_null(strstr(codec_json_str(pod, "status", "message", NULL),
+                           "maximum request size for shared resources is 1; found 2"));
+}
+
 static void test_logs_of_a_pod_whose_node_has_no_kubelet(void **state)
 {
     struct fixture *f = *state;
@@ -164,6 +195,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(test_each_kubelet_runs_the_pods_of_its_node),
         T(test_a_node_becomes_ready_in_steps),
+        T(test_renamed_time_slices_are_a_resource_of_their_own),
         T(test_logs_of_a_pod_whose_node_has_no_kubelet),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -334,6 +334,26 @@ static void test_the_least_used_gpu_first(void **state)
     controllers_filter_devices_finish(&d);
 }
 
+// Time slices that the node offers under another name are given for that name only.
+static void test_renamed_slices_are_given_for_their_own_resource(void **state)
+{
+    static const char *const ids[] = {"GPU-a::0", "GPU-a::1", "GPU-b"};
+    struct controllers_filter_devices d = {0};
+    controllers_filter_devices_init(&d, ids, GS_ARRAY_LEN(ids));
+    d.slices_renamed = true;
+    CODEC_AUTO_JSON json_t *whole = pod_wanting("{\"containers\":[" WANT("c", "1") "]}");
+    CODEC_AUTO_JSON json_t *shared =
+        pod_wanting("{\"containers\":[{\"name\":\"c\",\"resources\":{\"limits\":{"
+                    "\"nvidia.com/gpu.shared\":2}}}]}");
+    CODEC_AUTO_JSON json_t *got = NULL, *slices_of = NULL, *none = NULL;
+    assert_true(controllers_filter_devices_assign(&d, whole, &got));
+    assert_string_equal(json_string_value(json_array_get(json_object_get(got, "c"), 0)), "GPU-b");
+    assert_false(controllers_filter_devices_assign(&d, whole, &none));
+    assert_true(controllers_filter_devices_assign(&d, shared, &slices_of));
+    assert_int_equal(json_array_size(json_object_get(slices_of, "c")), 2);
+    controllers_filter_devices_finish(&d);
+}
+
 static void test_a_pod_gets_all_or_nothing(void **state)
 {
     struct controllers_filter_devices d = {0};
@@ -415,6 +435,7 @@ int main(void)
         cmocka_unit_test(test_gated_and_foreign_pods_are_left),
         cmocka_unit_test(test_the_least_used_gpu_first),
         cmocka_unit_test(test_a_pod_gets_all_or_nothing),
+        cmocka_unit_test(test_renamed_slices_are_given_for_their_own_resource),
         cmocka_unit_test(test_init_containers_share_the_pods_devices),
         cmocka_unit_test(test_requests_are_the_larger_of_init_and_sum),
         cmocka_unit_test(test_events_say_why_waiting_does_not_help),

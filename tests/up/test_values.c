@@ -135,7 +135,7 @@ static void test_metrics_of_the_exporters_chart(void **state)
     assert_string_equal(v.collectors, "/etc/dcgm-exporter/1.x-compatibility-metrics.csv");
     up_values_finish(&v);
     unlink(values);
-    GS_AUTO_FREE char *wrong = file_with("wrong.yaml", "customMetrics: 'DCGM_FI_NO, gauge, x'\n");
+    GS_AUTO_FREE char *wrong = file_with("wrong.yaml", "customMetrics: 'DCGM_NO, gauge, x'\n");
     list[0] = wrong;
     refused(&o, "customMetrics");
     unlink(wrong);

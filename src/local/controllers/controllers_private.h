@@ -298,8 +298,6 @@ void controllers_rollout_write_status(struct controllers_rollout *r);
 // --- GPU devices of the scheduler ---
 // Which GPU devices a pod gets. Whether it fits on a node: nodes/scheduling.h.
 
-#define CONTROLLERS_FILTER_GPU "nvidia.com/gpu"
-
 struct controllers_filter_device {
     char *id;
     size_t gpu; // which physical one
@@ -308,7 +306,8 @@ struct controllers_filter_device {
 struct controllers_filter_devices {
     struct controllers_filter_device *items;
     size_t len;
-    size_t *used; // devices taken, by physical GPU
+    size_t *used;        // devices taken, by physical GPU
+    bool slices_renamed; // as on the node: time slices are LOCAL_GPU_SHARED
 };
 void controllers_filter_devices_init(struct controllers_filter_devices *d, const char *const *ids,
                                      size_t n);
@@ -317,7 +316,6 @@ void controllers_filter_devices_release_all(struct controllers_filter_devices *d
 // assignment: {"container": ["id", …]}; unknown ids are ignored.
 void controllers_filter_devices_take(struct controllers_filter_devices *d,
                                      const json_t *assignment);
-int64_t controllers_filter_gpus_wanted(const json_t *container);
 // *ret_assignment is NULL if the pod requests none. False, without an assignment, if too few are
 // free.
 bool controllers_filter_devices_assign(struct controllers_filter_devices *d, const json_t *pod,

@@ -347,6 +347,9 @@ static bool try_node(struct pass *p, size_t pod, size_t node, struct nodes_reaso
     CODEC_AUTO_JSON json_t *gpus = NULL;
     const char *name = nodes_name(p->nodes, node);
     struct controllers_filter_devices *devices = gs_hmap_get_str(p->s->devices, name);
+    // As the node offers them.
+    if (devices)
+        devices->slices_renamed = nodes_allocatable(p->nodes, node, NODES_GPU_SHARED) > 0;
     if (devices && !controllers_filter_devices_assign(devices, nodes_pod(p->nodes, pod), &gpus)) {
         nodes_reasons_add(reasons, "Insufficient " NODES_GPU, 1);
         return false;

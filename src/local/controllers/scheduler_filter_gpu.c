@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A device id is "GPU-<uuid>", a time slice "GPU-<uuid>::<n>" of one, or "MIG-<uuid>".
+// Device ids and resources: local/pod.h.
 #include "base/mem.h"
 #include "local/controllers/controllers_private.h"
+#include "local/pod.h"
 
 static struct gs_slice physical(const char *id)
 {
@@ -73,26 +74,15 @@ void controllers_filter_devices_take(struct controllers_filter_devices *d, const
     }
 }
 
-int64_t controllers_filter_gpus_wanted(const json_t *container)
-{
-    const json_t *limit =
-        codec_json_get(container, "resources", "limits", CONTROLLERS_FILTER_GPU, NULL);
-    if (json_is_integer(limit))
-        return json_integer_value(limit);
-    const char *text = json_string_value(limit);
-    char *end = NULL;
-    long long n = text ? strtoll(text, &end, 10) : 0;
-    return text && *text && *end == '\0' ? n : 0; // the API takes whole numbers only
-}
-
 // The free device on the GPU with the fewest devices of this container, then of all containers.
 static struct controllers_filter_device *pick(struct controllers_filter_devices *d,
-                                              const size_t *given)
+                                              const char *resource, const size_t *given)
 {
     struct controllers_filter_device *best = NULL;
     for (size_t i = 0; i < d->len; i++) {
         struct controllers_filter_device *dev = &d->items[i];
-        if (dev->taken)
+        bool renamed = d->slices_renamed && local_gpu_is_slice(dev->id);
+        if (dev->taken || !gs_streq(resource, renamed ? LOCAL_GPU_SHARED : LOCAL_GPU))
             continue;
         if (!best || given[dev->gpu] < given[best->gpu] ||
             (given[dev->gpu] == given[best->gpu] && d->used[dev->gpu] < d->used[best->gpu]))
@@ -122,12 +112,12 @@ static void give_back(struct controllers_filter_devices *d, const json_t *assign
         give_back_ids(d, ids);
 }
 
-static json_t *assign_container(struct controllers_filter_devices *d, int64_t n)
+static json_t *assign_some(struct controllers_filter_devices *d, const char *resource, int64_t n)
 {
     GS_AUTO_FREE size_t *given = gs_alloc_array(d->len + 1, sizeof(size_t));
     CODEC_AUTO_JSON json_t *ids = json_array();
     for (int64_t i = 0; i < n; i++) {
-        struct controllers_filter_device *dev = pick(d, given);
+        struct controllers_filter_device *dev = pick(d, resource, given);
         if (!dev) {
             give_back_ids(d, ids);
             return NULL;
@@ -135,6 +125,32 @@ static json_t *assign_container(struct controllers_filter_devices *d, int64_t n)
         take(d, dev);
         given[dev->gpu]++;
         json_array_append_new(ids, json_string(dev->id));
+    }
+    return GS_TAKE(ids);
+}
+
+static const char *const resources[] = {LOCAL_GPU, LOCAL_GPU_SHARED};
+
+static int64_t gpus_wanted(const json_t *container)
+{
+    int64_t n = 0;
+    for (size_t i = 0; i < GS_ARRAY_LEN(resources); i++)
+        n += local_container_gpus(container, resources[i]);
+    return n;
+}
+
+// Of each resource as many as the container requests. NULL: too few are free.
+static json_t *assign_container(struct controllers_filter_devices *d, const json_t *container)
+{
+    CODEC_AUTO_JSON json_t *ids = json_array();
+    for (size_t i = 0; i < GS_ARRAY_LEN(resources); i++) {
+        CODEC_AUTO_JSON json_t *some =
+            assign_some(d, resources[i], local_container_gpus(container, resources[i]));
+        if (!some) {
+            give_back_ids(d, ids);
+            return NULL;
+        }
+        json_array_extend(ids, some);
     }
     return GS_TAKE(ids);
 }
@@ -154,7 +170,9 @@ static bool contains(const json_t *ids, const json_t *id)
 static bool assign_init(struct controllers_filter_devices *d, const json_t *container,
                         json_t *assignment)
 {
-    int64_t wanted = controllers_filter_gpus_wanted(container);
+    int64_t wanted = gpus_wanted(container);
+    const char *resource =
+        local_container_gpus(container, LOCAL_GPU_SHARED) > 0 ? LOCAL_GPU_SHARED : LOCAL_GPU;
     const char *name = codec_json_str(container, "name", NULL), *other;
     if (wanted <= 0 || !name)
         return true;
@@ -167,7 +185,8 @@ static bool assign_init(struct controllers_filter_devices *d, const json_t *cont
                 json_array_append(mine, id);
         }
     }
-    CODEC_AUTO_JSON json_t *more = assign_container(d, wanted - (int64_t)json_array_size(mine));
+    CODEC_AUTO_JSON json_t *more =
+        assign_some(d, resource, wanted - (int64_t)json_array_size(mine));
     if (!more)
         return false;
     json_array_extend(mine, more);
@@ -182,11 +201,10 @@ bool controllers_filter_devices_assign(struct controllers_filter_devices *d, con
     size_t i;
     json_t *container;
     json_array_foreach (codec_json_get(pod, "spec", "containers", NULL), i, container) {
-        int64_t wanted = controllers_filter_gpus_wanted(container);
         const char *name = codec_json_str(container, "name", NULL);
-        if (wanted <= 0 || !name)
+        if (gpus_wanted(container) <= 0 || !name)
             continue;
-        json_t *ids = assign_container(d, wanted);
+        json_t *ids = assign_container(d, container);
         if (!ids) {
             give_back(d, assignment);
             return false;

@@ -249,6 +249,14 @@ static struct gs_error *open_data_dir(struct kubelet *k, const char *dir)
     return err ? err : kubelet_guard_open(k->data_dir, &k->guard);
 }
 
+static size_t count_renamed(const struct kubelet *k)
+{
+    size_t n = 0;
+    for (size_t i = 0; k->slices_renamed && i < k->device_ids.len; i++)
+        n += local_gpu_is_slice(k->device_ids.items[i]);
+    return n;
+}
+
 static void copy_config(struct kubelet *k, const struct local_kubelet_config *cfg)
 {
     k->self_exe = gs_strdup(cfg->self_exe);
@@ -256,6 +264,8 @@ static void copy_config(struct kubelet *k, const struct local_kubelet_config *cf
     k->node_name = gs_strdup(cfg->first ? cfg->node_name : k->cluster->node_name);
     k->address = gs_strdup(cfg->first ? cfg->address : LOCAL_NODE_IP);
     k->simulated_gpus = cfg->simulated_gpus;
+    k->slices_renamed = cfg->slices_renamed;
+    k->slices_single = cfg->slices_single;
     k->reported_images = json_object();
     for (size_t i = 0; i < cfg->n_devices; i++)
         kubelet_words_add(&k->device_ids, cfg->device_ids[i]);
@@ -350,6 +360,7 @@ static struct gs_error *start(struct kubelet *k, const struct local_kubelet_conf
     if (err)
         return err;
     k->recorder = kube_recorder_new(k->cluster->client, "kubelet", k->node_name);
+    size_t n_shared = count_renamed(k);
     struct kubelet_node_config node = {.name = k->node_name,
                                        .address = k->address,
                                        .provider_id = cfg->provider_id,
@@ -358,7 +369,8 @@ static struct gs_error *start(struct kubelet *k, const struct local_kubelet_conf
                                        .control_plane = k->first == k,
                                        .labels = cfg->node_labels,
                                        .taints = cfg->node_taints,
-                                       .n_gpus = cfg->n_devices,
+                                       .n_gpus = cfg->n_devices - n_shared,
+                                       .n_shared = n_shared,
                                        .max_pods = cfg->max_pods,
                                        .data_dir = k->data_dir};
     k->node = kubelet_node_new(k->cluster, &node);
@@ -402,7 +414,8 @@ void kubelet_set_devices(struct kubelet *k, const char *const *ids, size_t n)
     k->device_ids = (struct kubelet_words){0};
     for (size_t i = 0; i < n; i++)
         kubelet_words_add(&k->device_ids, ids[i]);
-    kubelet_node_set_gpus(k->node, n);
+    size_t n_shared = count_renamed(k);
+    kubelet_node_set_gpus(k->node, n - n_shared, n_shared);
 }
 
 void kubelet_set_ready(struct kubelet *k, const char *message)

@@ -11,6 +11,7 @@
 #include "local/kubelet.h"
 #include "local/kubelet/env.h"
 #include "local/kubelet/start_guard.h"
+#include "local/pod.h"
 #include "net/http/http.h"
 
 #include <stdbool.h>
@@ -304,9 +305,10 @@ struct kubelet {
     uint16_t api_port;             // 0: unknown
     struct kubelet_images *images; // of the first kubelet
     struct kubelet_words extra_env, device_ids;
-    struct gs_hmap *workers;       // pod UID -> struct kubelet_worker
-    struct kubelet_pod_ips *ips;   // of the first kubelet
-    struct kubelet_claims *claims; // NULL: only the first kubelet binds claims
+    bool slices_renamed, slices_single; // as in struct local_kubelet_config
+    struct gs_hmap *workers;            // pod UID -> struct kubelet_worker
+    struct kubelet_pod_ips *ips;        // of the first kubelet
+    struct kubelet_claims *claims;      // NULL: only the first kubelet binds claims
     struct kubelet_node *node;
     struct kubelet_podresources *podresources;
     struct kubelet_static *statics; // static_pods.c
@@ -389,7 +391,7 @@ struct kubelet_worker {
     bool gone;        // the object was deleted
     bool finished;    // phase Succeeded or Failed: nothing more to run
     bool settled;     // finished before this kubelet started: its status is not changed
-    bool rejected;    // the machine no longer has its GPUs: it fails without a start
+    char *rejected;   // why it fails without a start: it does not get its GPUs; NULL: it starts
     bool removed;     // the API server has deleted it, or waits for finalizers only
     int64_t grace_ms;
     bool warned_volumes;
@@ -478,10 +480,7 @@ extern const struct kubelet_process_callbacks kubelet_container_callbacks;
 
 // --- pod_status.c ---
 #define KUBELET_REJECTED_REASON "UnexpectedAdmissionError" // of Kubernetes' kubelet
-#define KUBELET_REJECTED_MESSAGE                                                                   \
-    "Pod was rejected: Allocate failed: this machine no longer has the GPUs that the pod was "     \
-    "given"
-json_t *kubelet_worker_status(struct kubelet_worker *w); // new reference
+json_t *kubelet_worker_status(struct kubelet_worker *w);   // new reference
 const char *kubelet_container_waiting_reason(const struct kubelet_container *c);
 const char *kubelet_worker_phase(const struct kubelet_worker *w);
 bool kubelet_worker_initialized(const struct kubelet_worker *w);
@@ -514,7 +513,7 @@ struct kubelet_node_config {
     const char *not_ready;         // the message of the condition Ready; NULL: it is True
     const json_t *capacity;        // replaces that of the machine; may be NULL
     const json_t *labels, *taints; // besides the kubelet's own; may be NULL
-    size_t n_gpus;                 // capacity of nvidia.com/gpu
+    size_t n_gpus, n_shared;       // capacity of LOCAL_GPU and LOCAL_GPU_SHARED
     int64_t max_pods;              // capacity of pods; 0: the kubelet's default
     const char *data_dir;          // its file system is the node's disk
     bool control_plane;            // the label of its role
@@ -524,7 +523,7 @@ struct kubelet_node *kubelet_node_new(struct local_cluster *c,
                                       const struct kubelet_node_config *cfg);
 void kubelet_node_free(struct kubelet_node *n);
 // Each change is sent at once, in a request after the one that is under way.
-void kubelet_node_set_gpus(struct kubelet_node *n, size_t n_gpus);
+void kubelet_node_set_gpus(struct kubelet_node *n, size_t n_gpus, size_t n_shared);
 void kubelet_node_set_ready(struct kubelet_node *n, const char *not_ready);
 void kubelet_node_set_port(struct kubelet_node *n, uint16_t port); // of the kubelet's API
 void kubelet_node_add_labels(struct kubelet_node *n, const json_t *labels);

@@ -28,7 +28,7 @@ struct kubelet_node {
     bool control_plane;
     json_t *labels, *taints, *capacity; // of the configuration
     char *data_dir;
-    size_t n_gpus;
+    size_t n_gpus, n_shared;
     int64_t max_pods;
     uint16_t port; // of the kubelet's API; 0: no server listens for it
     json_t *conditions;
@@ -136,7 +136,9 @@ static json_t *capacity(const struct kubelet_node *n)
             kube_quantity_format_bytes((int64_t)(disk.f_blocks * disk.f_frsize), text));
     json_object_update(c, n->capacity);
     if (n->n_gpus)
-        json_object_set_new(c, "nvidia.com/gpu", codec_json_strf("%zu", n->n_gpus));
+        json_object_set_new(c, LOCAL_GPU, codec_json_strf("%zu", n->n_gpus));
+    if (n->n_shared)
+        json_object_set_new(c, LOCAL_GPU_SHARED, codec_json_strf("%zu", n->n_shared));
     return c;
 }
 
@@ -334,9 +336,10 @@ static void send_changes(struct kubelet_node *n)
         send_status(n);
 }
 
-void kubelet_node_set_gpus(struct kubelet_node *n, size_t n_gpus)
+void kubelet_node_set_gpus(struct kubelet_node *n, size_t n_gpus, size_t n_shared)
 {
     n->n_gpus = n_gpus;
+    n->n_shared = n_shared;
     n->changed = true;
     send_changes(n);
 }
@@ -473,6 +476,7 @@ struct kubelet_node *kubelet_node_new(struct local_cluster *c,
         .capacity = cfg->capacity ? json_deep_copy(cfg->capacity) : json_object(),
         .data_dir = gs_strdup(cfg->data_dir),
         .n_gpus = cfg->n_gpus,
+        .n_shared = cfg->n_shared,
         .max_pods = cfg->max_pods > 0 ? cfg->max_pods : DEFAULT_MAX_PODS,
         .labels = cfg->labels ? json_deep_copy(cfg->labels) : json_object(),
         .taints = cfg->taints ? json_deep_copy(cfg->taints) : json_array(),

@@ -456,10 +456,9 @@ static void fail_image(struct kubelet_container *c, const char *message)
 // The scheduler's choice comes with the binding; a pod that was bound by hand waits for it.
 static bool waits_for_gpus(const struct kubelet_container *c)
 {
-    const json_t *limits = codec_json_get(kubelet_container_spec(c), "resources", "limits", NULL);
-    const json_t *n = json_object_get(limits, "nvidia.com/gpu");
-    const char *text = json_string_value(n);
-    bool wants = json_integer_value(n) > 0 || (text && *text && !gs_streq(text, "0"));
+    const json_t *spec = kubelet_container_spec(c);
+    bool wants = local_container_gpus(spec, LOCAL_GPU) > 0 ||
+                 local_container_gpus(spec, LOCAL_GPU_SHARED) > 0;
     GS_AUTO_FREE char *gpus = kubelet_env_gpus(c->worker->pod, c->name);
     return wants && !*gpus;
 }

@@ -281,12 +281,14 @@ json_t *kubelet_worker_status(struct kubelet_worker *w)
     codec_json_set_str(status, "phase", phase);
     if (w->rejected) {
         codec_json_set_str(status, "reason", KUBELET_REJECTED_REASON);
-        codec_json_set_str(status, "message", KUBELET_REJECTED_MESSAGE);
+        codec_json_set_str(status, "message", w->rejected);
     }
     json_object_set_new(status, "conditions", conditions(w, phase));
     add_addresses(status, w);
     kube_set_time(status, "startTime", w->start_time_ms);
     codec_json_set_str(status, "qosClass", qos_class(w));
+    if (w->rejected) // as Kubernetes' kubelet: nothing is said about its containers
+        return status;
     json_t *init = json_array(), *mains = json_array();
     for (size_t i = 0; i < w->n_containers; i++)
         json_array_append_new(i < w->n_init ? init : mains, container_status(&w->containers[i]));

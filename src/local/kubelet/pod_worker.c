@@ -7,7 +7,6 @@
 #include "base/mem.h"
 #include "kube/event.h"
 #include "kube/object.h"
-#include "local/pod.h"
 #include "local/ports.h"
 
 enum { STATUS_RETRY_MS = 1000, GONE_GRACE_MS = 2000 };
@@ -81,19 +80,37 @@ static bool has_device(const struct kubelet *k, const char *id)
     return false;
 }
 
-// After a restart the GPUs may be others than those that the scheduler gave.
-static bool has_its_gpus(const struct kubelet_worker *w)
+// Why the device plug-in refuses the GPUs of a container. NULL: it gives them. After a restart, the
+// GPUs may be others than those that the scheduler gave.
+static char *refusal(const struct kubelet *k, const json_t *ids)
+{
+    size_t i, slices = 0;
+    const json_t *id;
+    json_array_foreach ((json_t *)ids, i, id) {
+        const char *text = json_string_value(id);
+        if (!text || !has_device(k, text))
+            return gs_strdup("this machine no longer has the GPUs that the pod was given");
+        slices += local_gpu_is_slice(text);
+    }
+    if (!k->slices_single || slices < 2)
+        return NULL;
+    return gs_format("invalid request: maximum request size for shared resources is 1; found %zu",
+                     slices);
+}
+
+// Why the pod is rejected; NULL: it is not.
+static char *rejection(const struct kubelet_worker *w)
 {
     const char *text = codec_json_str(w->pod, "metadata", "annotations", LOCAL_ANN_GPUS, NULL);
     CODEC_AUTO_JSON json_t *gpus = text ? json_loads(text, 0, NULL) : NULL;
     const char *container;
-    json_t *ids, *id;
-    size_t i;
-    json_object_foreach (gpus, container, ids)
-        json_array_foreach (ids, i, id)
-            if (!has_device(w->k, json_string_value(id)))
-                return false;
-    return true;
+    json_t *ids;
+    json_object_foreach (gpus, container, ids) {
+        GS_AUTO_FREE char *why = refusal(w->k, ids);
+        if (why)
+            return gs_format("Pod was rejected: Allocate failed: %s", why);
+    }
+    return NULL;
 }
 
 static void begin_static(struct kubelet_worker *w)
@@ -118,7 +135,7 @@ static void restore(struct kubelet_worker *w)
     if (since)
         gs_error_free(gs_parse_rfc3339(gs_slice_of(since), &w->start_time_ms));
     w->finished = w->settled = gs_streq(phase, "Succeeded") || gs_streq(phase, "Failed");
-    w->rejected = !w->settled && !has_its_gpus(w);
+    w->rejected = w->settled ? NULL : rejection(w);
     struct kubelet_container *c;
     for (size_t i = 0; (c = kubelet_worker_container(w, i)); i++) {
         const char *list = c->ephemeral ? "ephemeralContainerStatuses"
@@ -226,6 +243,7 @@ void kubelet_worker_free(struct kubelet_worker *w)
     free(w->ns);
     free(w->name);
     free(w->ip);
+    free(w->rejected);
     free(w->ports);
     free(w);
 }
@@ -437,8 +455,7 @@ static void run(struct kubelet_worker *w)
         return;
     }
     if (w->rejected)
-        kube_event(w->k->recorder, w->pod, "Warning", KUBELET_REJECTED_REASON,
-                   KUBELET_REJECTED_MESSAGE);
+        kube_event(w->k->recorder, w->pod, "Warning", KUBELET_REJECTED_REASON, "%s", w->rejected);
     const char *phase = kubelet_worker_phase(w);
     if (gs_streq(phase, "Succeeded") || gs_streq(phase, "Failed")) {
         w->finished = true;

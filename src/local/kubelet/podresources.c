@@ -6,7 +6,9 @@
 #include "kube/podresources.pb-c.h"
 #include "net/grpc/grpc.h"
 
-#define RESOURCE "nvidia.com/gpu"
+// The resources of a node, in the order of a reply.
+static const char *const resources[] = {LOCAL_GPU, LOCAL_GPU_SHARED};
+enum { N_RESOURCES = 2 };
 
 struct kubelet_podresources {
     struct kubelet *k;
@@ -24,30 +26,46 @@ static void *make(struct reply *r, size_t n, size_t size)
     return p ? p : gs_alloc((n ? n : 1) * size); // the arena has no limit: never
 }
 
-static Podresources__ContainerDevices *make_devices(struct reply *r, char **ids, size_t n)
+static Podresources__ContainerDevices *make_devices(struct reply *r, const char *resource,
+                                                    char **ids, size_t n)
 {
     Podresources__ContainerDevices *d = make(r, 1, sizeof(*d));
     podresources__container_devices__init(d);
-    d->resource_name = (char *)RESOURCE;
+    d->resource_name = (char *)(uintptr_t)resource;
     d->device_ids = ids;
     d->n_device_ids = n;
     return d;
 }
 
-static void add_devices(struct reply *r, Podresources__ContainerResources *out, const json_t *ids)
+// An entry for each resource with devices. Returns their number; ret has N_RESOURCES elements.
+static size_t group_devices(struct reply *r, const struct kubelet *k, char *const *ids, size_t n,
+                            Podresources__ContainerDevices **ret)
+{
+    size_t n_entries = 0;
+    for (size_t s = 0; s < N_RESOURCES; s++) {
+        char **list = make(r, n, sizeof(*list));
+        size_t used = 0;
+        for (size_t i = 0; i < n; i++)
+            if ((k->slices_renamed && local_gpu_is_slice(ids[i])) == (s == 1))
+                list[used++] = ids[i];
+        if (used)
+            ret[n_entries++] = make_devices(r, resources[s], list, used);
+    }
+    return n_entries;
+}
+
+static void add_devices(struct reply *r, const struct kubelet *k,
+                        Podresources__ContainerResources *out, const json_t *ids)
 {
     size_t n = json_array_size(ids), used = 0;
     char **list = make(r, n, sizeof(*list));
     for (size_t i = 0; i < n; i++) {
         const char *id = json_string_value(json_array_get(ids, i));
         if (id)
-            list[used++] = (char *)id;
+            list[used++] = (char *)(uintptr_t)id;
     }
-    if (!used)
-        return;
-    out->devices = make(r, 1, sizeof(*out->devices));
-    out->devices[0] = make_devices(r, list, used);
-    out->n_devices = 1;
+    out->devices = make(r, N_RESOURCES, sizeof(*out->devices));
+    out->n_devices = group_devices(r, k, list, used, out->devices);
 }
 
 // gpus: the parsed LOCAL_ANN_GPUS, NULL without; must live as long as the reply.
@@ -66,7 +84,7 @@ static Podresources__PodResources *make_pod(struct reply *r, const struct kubele
         Podresources__ContainerResources *out = make(r, 1, sizeof(*out));
         podresources__container_resources__init(out);
         out->name = c->name;
-        add_devices(r, out, json_object_get(gpus, c->name));
+        add_devices(r, w->k, out, json_object_get(gpus, c->name));
         p->containers[p->n_containers++] = out;
     }
     return p;
@@ -123,9 +141,9 @@ static void on_allocatable(void *ctx, struct grpc_call *call, struct gs_slice re
     const struct kubelet_words *ids = &s->k->device_ids;
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
     (void)request;
-    Podresources__ContainerDevices *devices = make_devices(&r, ids->items, ids->len);
-    out.devices = &devices;
-    out.n_devices = ids->len ? 1 : 0;
+    Podresources__ContainerDevices *devices[N_RESOURCES];
+    out.devices = devices;
+    out.n_devices = group_devices(&r, s->k, ids->items, ids->len, devices);
     out.n_cpu_ids = cpus > 0 ? (size_t)cpus : 0;
     out.cpu_ids = make(&r, out.n_cpu_ids, sizeof(*out.cpu_ids));
     for (size_t i = 0; i < out.n_cpu_ids; i++)

@@ -136,7 +136,8 @@ json_t *machines_gpu_labels(const struct machines_gpus *d)
                        d->slices > 1 ? "time-slicing" : "none");
     if (d->product)
         json_object_set_new(l, "nvidia.com/gpu.product",
-                            codec_json_strf("%s%s", d->product, d->slices > 1 ? "-SHARED" : ""));
+                            codec_json_strf("%s%s", d->product,
+                                            d->slices > 1 && !d->slices_renamed ? "-SHARED" : ""));
     if (d->memory_mib)
         set_number(l, "nvidia.com/gpu.memory", (long long)d->memory_mib);
     add_model_labels(l, d);

@@ -44,6 +44,8 @@ static void list_simulated(struct machines_gpus *d)
         struct nvmlsim_gpu_info info;
         nvmlsim_gpu_info(d->sim, i, &info);
         unsigned slices = info.time_slices > 1 ? info.time_slices : 1;
+        d->slices_renamed |= slices > 1 && info.slices_renamed;
+        d->slices_single |= slices > 1 && info.slices_single;
         if (!d->product) {
             d->product = machines_gpu_product(info.product);
             d->memory_mib = info.memory_total >> 20;

@@ -25,6 +25,8 @@ struct machines_gpus {
     uint64_t memory_mib;     // 0: unknown
     size_t n_whole;          // GPUs and MIG devices, without their time slices
     unsigned slices;         // time slices of the first GPU; 1: not shared
+    bool slices_renamed;     // time slices are another resource (local/pod.h), of all GPUs
+    bool slices_single;      // a container gets at most one time slice
     char driver_version[80]; // "" if unknown
     int cuda_version;        // 1000 major + 10 minor; 0: unknown
     bool simulated;

@@ -18,6 +18,8 @@
 //       memory: 24Gi            # the model's when absent
 //       timeSlicing:
 //         replicas: 4           # devices that the scheduler sees of each GPU
+//         renameByDefault: true # they are nvidia.com/gpu.shared; false when absent
+//         failRequestsGreaterThanOne: true # a container gets at most one; false when absent
 //       mig: [1g.10gb, 3g.40gb] # instances of each GPU
 //
 // Errors of a file name it and the line.

@@ -75,7 +75,8 @@ static struct gs_error *check_keys(const struct reader *r, const char *item, jso
             r, item, plain && *key ? key : NULL,
             gs_error_new(
                 GS_EINVAL,
-                "unknown field \"%s\": want model, count, memory, timeSlicing.replicas or mig",
+                "unknown field \"%s\": want model, count, memory, timeSlicing.replicas, "
+                "timeSlicing.renameByDefault, timeSlicing.failRequestsGreaterThanOne or mig",
                 key));
     }
     return NULL;
@@ -92,6 +93,18 @@ static struct gs_error *read_count(const struct reader *r, const char *item, jso
         return spec_error(r, item, key,
                           gs_error_new(GS_EINVAL, "%s: want a number from 1 to %d", key, max));
     *ret = (unsigned)json_integer_value(v);
+    return NULL;
+}
+
+// Reads a truth value. *ret keeps its value if the member is absent.
+static struct gs_error *read_truth(const struct reader *r, const char *item, json_t *object,
+                                   const char *key, bool *ret)
+{
+    json_t *v = json_object_get(object, key);
+    if (v && !json_is_boolean(v))
+        return spec_error(r, item, key, gs_error_new(GS_EINVAL, "%s: want true or false", key));
+    if (v)
+        *ret = json_is_true(v);
     return NULL;
 }
 
@@ -154,7 +167,8 @@ static struct gs_error *read_mig(const struct reader *r, const char *item, json_
 static struct gs_error *read_time_slicing(const struct reader *r, const char *item, json_t *object,
                                           struct nvmlsim_gpu_spec *g)
 {
-    static const char *const known[] = {"replicas"};
+    static const char *const known[] = {"replicas", "renameByDefault",
+                                        "failRequestsGreaterThanOne"};
     json_t *v = json_object_get(object, "timeSlicing");
     if (!v)
         return NULL;
@@ -163,7 +177,13 @@ static struct gs_error *read_time_slicing(const struct reader *r, const char *it
         return spec_error(r, where, NULL,
                           gs_error_new(GS_EINVAL, "timeSlicing: want {replicas: NUMBER}"));
     struct gs_error *err = check_keys(r, where, v, known, GS_ARRAY_LEN(known));
-    return err ? err : read_count(r, where, v, "replicas", MAX_TIME_SLICES, &g->time_slices);
+    if (!err)
+        err = read_count(r, where, v, "replicas", MAX_TIME_SLICES, &g->time_slices);
+    if (!err)
+        err = read_truth(r, where, v, "renameByDefault", &g->slices_renamed);
+    if (!err)
+        err = read_truth(r, where, v, "failRequestsGreaterThanOne", &g->slices_single);
+    return err;
 }
 
 static struct gs_error *read_gpu(const struct reader *r, size_t index, json_t *object,

@@ -222,7 +222,8 @@ static void print_valid(const struct engine_check_options *o, const char *path,
                                                .remote_writes = c->n_remote_writes,
                                                .rule_files = n_rule_files};
     GS_AUTO_FREE char *text = engine_check_counts_text(&counts);
-    printf("  SUCCESS: %s is valid prometheus config file syntax: %s\n", path, text);
+    printf("  SUCCESS: %s is valid prometheus config file syntax: %s\n", path,
+           text ? text : "0 scrape configs");
 }
 
 static void check_prometheus_config(const struct engine_check_options *o,

@@ -111,8 +111,9 @@ static void check_list(struct manifests *m, int line, const json_t *list, const 
 static void print_result(const struct manifests *m)
 {
     if (!m->n_read && !m->wrong) {
-        fprintf(stderr, "  FAILED: %s: this looks like %s; expected " EXPECTED "\n", m->path,
-                m->first_other ? m->first_other : "no manifest");
+        fprintf(stderr, "  FAILED: %s: %s%s; expected " EXPECTED "\n", m->path,
+                m->first_other ? "this looks like " : "the file has no objects",
+                m->first_other ? m->first_other : "");
         return;
     }
     GS_AUTO_FREE char *counts = engine_check_counts_text(&m->counts);
@@ -120,7 +121,7 @@ static void print_result(const struct manifests *m)
         printf("  WARNING: %s: %zu other object%s not checked, such as %s\n", m->path, m->n_other,
                m->n_other == 1 ? " is" : "s are", m->first_other);
     if (!m->wrong)
-        printf("  SUCCESS: %s is valid: %s\n\n", m->path, counts);
+        printf("  SUCCESS: %s is valid: %s\n\n", m->path, counts ? counts : "");
 }
 
 bool engine_check_manifests(const struct engine_check_options *o, const char *path,

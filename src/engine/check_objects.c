@@ -42,7 +42,7 @@ char *engine_check_counts_text(const struct engine_check_counts *n)
     add_count(&out, n->remote_writes, "remote write");
     add_count(&out, n->rule_files, "rule file");
     add_count(&out, n->settings, "other setting");
-    return out.len ? gs_buf_take(&out) : gs_strdup("nothing");
+    return out.len ? gs_buf_take(&out) : NULL;
 }
 
 // --- one object ---
@@ -70,12 +70,26 @@ static struct gs_slice outer_path(const struct kube_schema_problem *p)
     return gs_slice_make(p->path, n ? n - 1 : 0);
 }
 
+// Go's types in other words: "[]v1.Rule" is a list.
+static const char *type_words(const char *type)
+{
+    static const char *const words[][2] = {{"string", "a string"},
+                                           {"bool", "true or false"},
+                                           {"int32", "a whole number"},
+                                           {"int64", "a whole number"},
+                                           {"intstr.IntOrString", "a string or a whole number"}};
+    for (size_t i = 0; i < GS_ARRAY_LEN(words); i++)
+        if (gs_streq(type, words[i][0]))
+            return words[i][1];
+    return gs_starts(type, "[]") ? "a list" : "a mapping";
+}
+
 static char *problem_text(const struct kube_schema_problem *p)
 {
     const char *names[MAX_NAMES];
     size_t n = 0;
     if (!p->owner && p->wanted)
-        return gs_format("%s must be a value of type %s", p->path, p->wanted);
+        return gs_format("%s must be %s", p->path, type_words(p->wanted));
     if (!p->owner)
         return gs_format("%s: %s", p->path, p->text);
     for (const struct kube_field *f = p->owner->fields; f->name && n < MAX_NAMES; f++)
@@ -147,6 +161,23 @@ static void check_rules(struct object_check *c, struct engine_check_counts *coun
     rules_set_free(set);
 }
 
+static void check_required(struct object_check *c)
+{
+    static const char *const members[][3] = {{"ServiceMonitor", "selector", "endpoints"},
+                                             {"PodMonitor", "selector", "podMetricsEndpoints"},
+                                             {"PrometheusRule", "groups", NULL}};
+    const char *kind = kube_kind(c->o->value);
+    const json_t *spec = json_object_get(c->o->value, "spec");
+    for (size_t i = 0; i < GS_ARRAY_LEN(members); i++)
+        for (size_t k = 1; k < 3 && members[i][k] && gs_streq(kind, members[i][0]); k++) {
+            if (json_object_get(spec, members[i][k]))
+                continue;
+            fprintf(stderr, "  FAILED: %s:%d: %s %s: spec.%s is missing\n", c->o->path, c->o->line,
+                    kind, c->name, members[i][k]);
+            c->wrong++;
+        }
+}
+
 bool engine_check_object(const struct engine_check_options *o,
                          const struct engine_check_object *object,
                          struct engine_check_counts *counts)
@@ -156,6 +187,7 @@ bool engine_check_object(const struct engine_check_options *o,
     const struct kube_type *type = kube_schema_find(GROUP "v1", kind);
     if (type)
         kube_schema_visit(type, object->value, object->twin, print_problem, &c);
+    check_required(&c);
     if (gs_streq(kind, "PrometheusRule"))
         check_rules(&c, counts);
     else if (!c.wrong)

@@ -33,7 +33,8 @@ struct engine_check_counts {
     size_t scrapes, alertmanagers, remote_writes, rule_files, settings;
     size_t service_monitors, pod_monitors, rule_objects, rules;
 };
-char *engine_check_counts_text(const struct engine_check_counts *n); // "2 rules"; caller frees
+// "2 rules"; NULL: nothing. Caller frees.
+char *engine_check_counts_text(const struct engine_check_counts *n);
 
 // A ServiceMonitor, PodMonitor or PrometheusRule of a file.
 struct engine_check_object {

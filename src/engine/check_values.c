@@ -42,12 +42,11 @@ bool engine_check_values(const struct engine_check_options *o, const char *path,
         json_array_size(codec_json_get(v.config, "alerting", "alertmanagers", NULL));
     counts.settings = v.n_settings - (counts.scrapes > 0);
     GS_AUTO_FREE char *what = engine_check_counts_text(&counts);
-    bool nothing = gs_streq(what, "nothing") && !v.n_notes;
-    if (ok && nothing)
+    if (ok && !what)
         fprintf(stderr,
                 "  FAILED: %s: no scrape configs, monitors, rules or settings of Prometheus\n\n",
                 path);
-    ok = ok && !nothing;
+    ok = ok && what;
     if (ok)
         printf("  SUCCESS: %s has valid values of kube-prometheus-stack: %s\n\n", path, what);
     chart_values_finish(&v);

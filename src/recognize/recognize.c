@@ -232,6 +232,27 @@ static bool has_form(const json_t *doc, const struct form *f)
     return n >= f->min;
 }
 
+static struct recognize_result recognize_at(struct gs_slice text, bool outer);
+
+// What an entry of a ConfigMap is. NULL: none is recognized.
+static char *entry_of_config_map(const json_t *doc)
+{
+    const char *key;
+    json_t *entry;
+    json_object_foreach (json_object_get(doc, "data"), key, entry) {
+        const char *text = json_string_value(entry);
+        struct recognize_result found = {RECOGNIZE_OTHER, NULL};
+        if (text && *text)
+            found = recognize_at(gs_slice_of(text), false);
+        GS_AUTO_FREE char *what = found.text;
+        const char *reader = what ? strstr(what, " (read by ") : NULL;
+        if (reader)
+            return gs_format("a ConfigMap object of v1 with %.*s in %s%s", (int)(reader - what),
+                             what, key, reader);
+    }
+    return NULL;
+}
+
 static struct recognize_result recognize_object(const char *api_version, const char *kind)
 {
     const char *slash = strchr(api_version, '/');
@@ -249,13 +270,17 @@ static struct recognize_result recognize_object(const char *api_version, const c
         RECOGNIZE_OTHER, gs_format("a %s object of %s (read by kubectl apply)", kind, api_version)};
 }
 
-struct recognize_result recognize_document(const json_t *doc)
+// outer: entries of ConfigMaps are examined. They are not examined inside of another ConfigMap.
+static struct recognize_result document_at(const json_t *doc, bool outer)
 {
     const char *api_version = codec_json_str(doc, "apiVersion", NULL);
     const char *kind = codec_json_str(doc, "kind", NULL);
     const json_t *items = json_object_get(doc, "items");
     if (kind && gs_ends(kind, "List") && json_array_size(items))
-        return recognize_document(json_array_get(items, 0));
+        return document_at(json_array_get(items, 0), outer);
+    char *entry = outer && gs_streq(kind, "ConfigMap") ? entry_of_config_map(doc) : NULL;
+    if (entry)
+        return (struct recognize_result){RECOGNIZE_OTHER, entry};
     if (api_version && kind && !gs_streq(kind, "Config"))
         return recognize_object(api_version, kind);
     for (size_t i = 0; i < GS_ARRAY_LEN(forms); i++)
@@ -263,6 +288,11 @@ struct recognize_result recognize_document(const json_t *doc)
             return (struct recognize_result){
                 forms[i].own, gs_format("%s (read by %s)", forms[i].what, forms[i].reader)};
     return (struct recognize_result){RECOGNIZE_OTHER, NULL};
+}
+
+struct recognize_result recognize_document(const json_t *doc)
+{
+    return document_at(doc, true);
 }
 
 // --- texts that are not YAML ---
@@ -318,7 +348,7 @@ static struct recognize_result recognize_lines(struct gs_slice text)
     return (struct recognize_result){RECOGNIZE_OTHER, NULL};
 }
 
-struct recognize_result recognize_text(struct gs_slice text)
+static struct recognize_result recognize_at(struct gs_slice text, bool outer)
 {
     struct recognize_result found = {RECOGNIZE_OTHER, NULL};
     struct codec_yaml_docs docs = {0};
@@ -329,11 +359,16 @@ struct recognize_result recognize_text(struct gs_slice text)
     found = recognize_lines(text);
     GS_AUTO_ERROR struct gs_error *err = found.text ? NULL : codec_yaml_parse(text, "", &docs);
     for (size_t i = 0; !err && i < docs.len && !found.text; i++)
-        found = recognize_document(docs.items[i].value);
+        found = document_at(docs.items[i].value, outer);
     if (!found.text && !err && !docs.len)
         found.text = gs_strdup("empty");
     codec_yaml_docs_finish(&docs);
     return found;
+}
+
+struct recognize_result recognize_text(struct gs_slice text)
+{
+    return recognize_at(text, true);
 }
 
 char *recognize_foreign(struct gs_slice text, unsigned own, const char *wanted)

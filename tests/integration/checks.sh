@@ -33,10 +33,14 @@ END
 check 1 config monitor.yaml
 shows 'monitor.yaml:8:19: ServiceMonitor dcgm: spec.endpoints[0]: unknown field "honor_labels", did you mean "honorLabels"?'
 shows 'monitor.yaml:9:22: ServiceMonitor dcgm: spec.endpoints[0]: unknown field "scrape_interval", did you mean "interval"?'
-shows 'monitor.yaml:10:22: ServiceMonitor dcgm: spec.endpoints[0].honorTimestamps must be a value of type bool'
+shows 'monitor.yaml:10:22: ServiceMonitor dcgm: spec.endpoints[0].honorTimestamps must be true or false'
 shows 'unknown field "source_labels", did you mean "sourceLabels"?'
 shows 'unknown field "target_label", did you mean "targetLabel"?'
 shows 'spec.endpoints[0].relabelings[1]: unknown field "Regex", did you mean "regex"?'
+printf 'apiVersion: monitoring.coreos.com/v1\nkind: ServiceMonitor\nmetadata: {name: a}\n' >no-spec.yaml
+check 1 config no-spec.yaml
+shows 'no-spec.yaml:1: ServiceMonitor a: spec.selector is missing'
+shows 'ServiceMonitor a: spec.endpoints is missing'
 cat >look-ahead.yaml <<'END'
 apiVersion: monitoring.coreos.com/v1
 kind: PodMonitor
@@ -154,4 +158,14 @@ shows 'values.yaml:12:28: group "gpu", rule 1 (Bad): could not parse expression'
 sed -e '2d' -e 's/"false"/false/' -e 's/honor_labels/honorLabels/' -e 's/\[5m)/[5m])/' values.yaml >fine.yaml
 check 0 config fine.yaml
 shows 'valid values of kube-prometheus-stack: 1 ServiceMonitor, 1 PrometheusRule, 1 rule'
-echo "ok: values of kube-prometheus-stack"
+echo 'grafana: {enabled: true, prometheus: {}}
+defaultRules: {create: true}' >nothing.yaml
+check 1 config nothing.yaml
+shows 'no scrape configs, monitors, rules or settings of Prometheus'
+echo 'custom: [{seriesQuery: a}]' >list.yaml
+check 1 adapter list.yaml
+shows 'list.yaml:1:9: custom has no effect: the chart reads it as rules.custom'
+printf 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: p}\ndata: {prometheus.yml: "scrape_configs: []"}\n' >map.yaml
+check 1 config map.yaml
+shows 'a ConfigMap object of v1 with a Prometheus configuration in prometheus.yml'
+echo "ok: values of charts"

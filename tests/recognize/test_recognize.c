@@ -42,6 +42,11 @@ static void test_files_of_other_programs_are_named(void **state)
          "Google Cloud Managed Service"},
         {"apiVersion: monitoring.coreos.com/v1\nkind: Probe\n", "Prometheus operator"},
         {"apiVersion: v1\nkind: Service\n", "a Service object of v1"},
+        {"apiVersion: v1\nkind: ConfigMap\ndata:\n  a: x\n  b.yml: |\n    route: {}\n    "
+         "receivers: "
+         "[]\n",
+         "a ConfigMap object of v1 with a configuration of Alertmanager in b.yml (read by "
+         "alertmanager --config.file)"},
         {"# only a comment\n", "empty"},
         {"", "empty"},
         {"---\n", "empty"},

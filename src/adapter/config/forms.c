@@ -168,6 +168,18 @@ static void read_sources_of(struct codec_reader *r, const json_t *value, void *o
     adapter_config_read_sources(r, value);
 }
 
+// Lists of Helm values at the top of the file.
+static void check_lists_of_values(struct codec_reader *r, const json_t *doc)
+{
+    static const char *const lists[] = {"custom", "external", "resource", "default"};
+    for (size_t i = 0; i < GS_ARRAY_LEN(lists); i++) {
+        const json_t *value = json_object_get(doc, lists[i]);
+        if (value)
+            codec_reader_fail(r, value, "%s has no effect: the chart reads it as rules.%s",
+                              lists[i], lists[i]);
+    }
+}
+
 static void read_own(struct codec_reader *r, const json_t *doc, struct adapter_config *c)
 {
     static const struct codec_field fields[] = {
@@ -177,6 +189,7 @@ static void read_own(struct codec_reader *r, const json_t *doc, struct adapter_c
         {"sources", CODEC_FIELD_CUSTOM, 0, read_sources_of},
         {0},
     };
+    check_lists_of_values(r, doc);
     codec_read_mapping(r, doc, fields, "the configuration", c);
 }
 

@@ -18,5 +18,7 @@ struct chart_reader {
 void chart_mistake(struct chart_reader *r, const json_t *at, const char *fmt, ...) GS_PRINTF(3, 4);
 // Reports values that the chart does not read where they are, and texts instead of booleans.
 void chart_check_places(struct chart_reader *r, const json_t *values);
+// Whether the chart has this key of prometheusSpec, which is not read here.
+bool chart_is_deployment_key(const char *key);
 // Whether a key at the top of the document belongs to a branch of the chart's values.
 bool chart_has_misplaced(const json_t *doc);

@@ -281,7 +281,9 @@ static void read_spec(struct chart_reader *r, const json_t *spec)
                     spec_keys[i].read(r, key, value);
             }
         // Most other values concern the deployment. Only what looks like a slip is reported.
-        const char *near = known ? NULL : gs_suggest(key, names, GS_ARRAY_LEN(names));
+        const char *near = known || chart_is_deployment_key(key)
+                               ? NULL
+                               : gs_suggest(key, names, GS_ARRAY_LEN(names));
         if (near)
             note(r, value, "unknown value %s; did you mean \"%s\"?", key, near);
     }

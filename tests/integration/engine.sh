@@ -57,7 +57,9 @@ printf 'scrape_configs: [{job_name: x, no_such_key: 1}]\n' >"$dir/prometheus.yml
 wait_for "an invalid file is reported" grep -q 'reload failed, the previous configuration stays active: .*no_such_key' "$dir/engine.log"
 query_is 'prometheus_config_last_reload_successful' 0 || wait_for "the metric reports it, too" query_is 'prometheus_config_last_reload_successful' 0
 [ "$(curl -s -o "$dir/out" -w '%{http_code}' -X POST "$url/-/reload")" = 500 ] || fail "POST /-/reload of an invalid file does not return 500"
-config "$at" >"$dir/prometheus.yml"
+# The file becomes again what it was.
+config "$at" >"$dir/new" && mv "$dir/new" "$dir/prometheus.yml"
+wait_for "the restored file is loaded" query_is 'prometheus_config_last_reload_successful' 1
 [ "$(curl -s -o "$dir/out" -w '%{http_code}' -X POST "$url/-/reload")" = 200 ] || { cat "$dir/out"; fail "POST /-/reload"; }
 
 # --- rules, queries in all forms ---

@@ -23,6 +23,23 @@ compare() {
     { [ "$got" = "$code" ] && diff want out; } || fail "promtool 3.16 prints something else, exit code $got: $*"
 }
 
+# --- features of PromQL ---
+
+printf 'groups: [{name: f, rules: [{record: x:y, expr: "a + fill(0) b"}, {record: x:z, expr: "mad_over_time(a[step() + 1m])"}]}]\n' >features.yml
+cat >features_test.yml <<'END'
+rule_files: [features.yml]
+evaluation_interval: 1m
+tests:
+- interval: 1m
+  input_series: [{series: a, values: 1 2 3}]
+  promql_expr_test: [{expr: 'x:y', eval_time: 2m, exp_samples: [{labels: '{__name__="x:y"}', value: 3}]}]
+END
+features=--enable-feature=promql-binop-fill-modifiers,promql-experimental-functions
+bin/promtool check rules $features features.yml >out 2>&1 || fail "check rules with features: $(cat out)"
+! bin/promtool check rules features.yml >out 2>&1 || fail "check rules without features: $(cat out)"
+bin/promtool test rules $features features_test.yml >out 2>&1 || fail "test rules with features: $(cat out)"
+! bin/promtool test rules features_test.yml >out 2>&1 || fail "test rules without features: $(cat out)"
+
 # --- check rules, check config ---
 
 cat >rules.yml <<'END'
@@ -257,6 +274,9 @@ printf 'Parsing metrics file input\n  SUCCESS: metrics file input pushed to remo
 compare 0 push metrics --label=job=k --label=a=b "$url/" input
 "$gpuscale" query --url="$url" -o promql 'sum by (job, exported_job, a) (pushed_total)' | sed 's/ @.*//' | sort >out
 printf '%s\n' '{a="b", exported_job="x", job="k"} => 3' '{exported_job="x", job="promtool"} => 3' | diff - out || fail "pushed series"
+compare 0 push metrics --remote-write.path=/api/v1/write "$url" input
+! bin/promtool push metrics --remote-write.path=/x "$url" input 2>out || fail "push to another path"
+grep -q '  FAILED: server returned HTTP status 404' out || fail "push: $(cat out)"
 ! bin/promtool push metrics "$url/x" input 2>out || fail "push to a page that is absent"
 grep -q '  FAILED: server returned HTTP status 404' out || fail "push: $(cat out)"
 

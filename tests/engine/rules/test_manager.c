@@ -357,6 +357,41 @@ static void test_reload_keeps_alerts(void **state)
     stop(&w);
 }
 
+static void test_an_alert_that_was_not_evaluated_is_unknown(void **state)
+{
+    struct world w;
+    struct rules_problems problems = {0};
+    struct rules_set *set = NULL;
+    start(&w, "groups: []");
+    assert_ok(rules_parse(GS_SLICE("groups: [{name: x, rules: [{alert: A, expr: 1}]}]"), "extra",
+                          &problems, &set));
+    rules_manager_apply_extra(w.m, "one", set);
+    CODEC_AUTO_JSON json_t *rules = rules_json(w.m, NULL);
+    const json_t *group = json_array_get(json_object_get(rules, "groups"), 0);
+    const json_t *alert = json_array_get(json_object_get(group, "rules"), 0);
+    assert_string_equal(codec_json_str(alert, "state", NULL), "unknown");
+    stop(&w);
+}
+
+static void test_a_removed_group_has_no_metrics(void **state)
+{
+    struct world w;
+    struct rules_problems problems = {0};
+    struct rules_set *set = NULL;
+    start(&w, "groups: []");
+    assert_ok(rules_parse(GS_SLICE("groups: [{name: x, rules: [{record: r, expr: 1}]}]"), "extra",
+                          &problems, &set));
+    rules_manager_apply_extra(w.m, "one", set);
+    GS_AUTO_BUF struct gs_buf metrics = {0};
+    rules_manager_write_metrics(w.m, &metrics);
+    assert_non_null(strstr(metrics.data, "rule_group=\"extra;x\""));
+    rules_manager_apply_extra(w.m, "one", NULL);
+    gs_buf_clear(&metrics);
+    rules_manager_write_metrics(w.m, &metrics);
+    assert_null(metrics.data ? strstr(metrics.data, "extra;x") : NULL);
+    stop(&w);
+}
+
 static void test_extra_sets(void **state)
 {
     struct world w;
@@ -474,6 +509,8 @@ int main(void)
         cmocka_unit_test(test_batches),
         cmocka_unit_test(test_reload_keeps_alerts),
         cmocka_unit_test(test_extra_sets),
+        cmocka_unit_test(test_an_alert_that_was_not_evaluated_is_unknown),
+        cmocka_unit_test(test_a_removed_group_has_no_metrics),
         cmocka_unit_test(test_real_alertmanager),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -55,8 +55,9 @@ static void on_timer_due(uv_timer_t *handle)
     t->in_callback = false;
 }
 
-// libuv counts from the loop's cached time, which is outdated after a long turn. A timer of 0 ms that
-// its own callback starts would be due in the same turn, again and again, before anything else.
+// libuv counts from the loop's cached time, which is outdated after a long turn. A timer of 0 ms
+// that its own callback starts would be due in the same turn, again and again, before anything
+// else.
 static void start_timer(struct gs_timer *t, gs_timer_fn fn, uint64_t first_ms, uint64_t period_ms)
 {
     gs_assert(fn && !uv_is_closing((uv_handle_t *)&t->handle));

@@ -20,9 +20,9 @@ void gs_timer_close(struct gs_timer *t, void (*closed)(void *arg));
 // An active timer keeps uv_run() from returning, unless it is unreferenced.
 void gs_timer_unref(struct gs_timer *t);
 
-// Calls fn once from the loop, ms from now. Replaces a previous start. A callback that starts its own
-// timer again waits at least 1 ms, so that a duration of 0 from a configuration cannot end the work
-// of the others.
+// Calls fn once from the loop, ms from now. Replaces a previous start. A callback that starts its
+// own timer again waits at least 1 ms, so that a duration of 0 from a configuration cannot end the
+// work of the others.
 void gs_timer_start(struct gs_timer *t, gs_timer_fn fn, uint64_t ms);
 // Calls fn first_ms from now, then every period_ms, at least 1 ms.
 void gs_timer_repeat(struct gs_timer *t, gs_timer_fn fn, uint64_t first_ms, uint64_t period_ms);

@@ -15,6 +15,8 @@ struct fixture {
     struct cluster k;
     struct local_services *services;
     struct http_server *backend;
+    int n_heads;                 // requests with the method HEAD that the backend has got
+    bool took_head;              // the client has got the reply to one
     struct http_exchange *held;  // a request that the backend does not answer
     struct http_upgrade *socket; // a WebSocket of the backend, which sends back what it gets
     json_t *ingress;
@@ -40,6 +42,7 @@ static void on_backend(void *ctx, struct http_exchange *x)
         f->socket = http_reply_upgrade(x, "websocket", &callbacks, f);
         return;
     }
+    f->n_heads += http_is_head(x);
     if (gs_streq(http_path(x), "/hold")) {
         f->held = x;
         return;
@@ -166,6 +169,30 @@ static void assert_get(struct fixture *f, struct http_client *c, const char *hos
 }
 
 #define BACKEND "backend: {service: {name: web, port: {name: http}}}"
+
+static void took_head(void *arg, const struct http_response *response, struct gs_error *err)
+{
+    struct fixture *f = arg;
+    assert_null(err);
+    assert_int_equal(response->status, 200);
+    assert_int_equal(response->body.len, 0);
+    assert_true(gs_slice_eq_str(http_response_header(response, "content-length"), "18"));
+    f->took_head = true;
+}
+
+// Not as GET, whose body the backend would send for nothing.
+static void test_head_reaches_the_backend(void **state)
+{
+    static const struct http_callbacks callbacks = {.on_done = took_head};
+    struct fixture *f = *state;
+    create(f, "rules: [{http: {paths: [{path: /, pathType: Prefix, " BACKEND "}]}}]");
+    struct http_client *c = client_of(f);
+    http_send(c, &(struct http_request){.method = "HEAD", .path = "/x", .keep_headers = true},
+              &callbacks, f);
+    loop_until(&f->k.loop, f->took_head);
+    assert_int_equal(f->n_heads, 1);
+    http_client_free(c);
+}
 
 static void test_requests_reach_the_backend(void **state)
 {
@@ -410,6 +437,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_requests_reach_the_backend),
+        TEST(test_head_reaches_the_backend),
         TEST(test_tricks_do_not_reach_the_backend),
         TEST(test_long_replies_are_streamed),
         TEST(test_a_backend_that_waits_does_not_block_others),

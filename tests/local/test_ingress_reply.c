@@ -40,8 +40,7 @@ static void test_bodies(void **state)
         {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nA;x=y\r\n0123456789\r\n0"
          "\r\nTrailer: x\r\n\r\n",
          "abc0123456789", true},
-        {"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: gzip, "
-         "Chunked\r\n\r\n1\r\nx\r\n0"
+        {"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, Chunked\r\n\r\n1\r\nx\r\n0"
          "\r\n\r\n",
          "x", true},
         {"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\n"
@@ -93,6 +92,7 @@ static void test_bad_responses_are_refused(void **state)
         "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
         "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
         "HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n\r\n",
@@ -107,6 +107,26 @@ static void test_bad_responses_are_refused(void **state)
                 fail_msg("accepted: %s", bad[i]);
             services_ingress_reply_finish(&r);
         }
+}
+
+static void test_responses_to_head_have_no_body(void **state)
+{
+    static const struct {
+        const char *text;
+        int64_t length;
+    } cases[] = {
+        {"HTTP/1.1 200 OK\r\nContent-Length: 300\r\n\r\n", 300},
+        {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", -1},
+        {"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n\r\nIGNORED", -1},
+    };
+    for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++) {
+        struct services_ingress_reply r = {.no_body = true};
+        GS_AUTO_FREE char *body = parse(&r, cases[i].text, 7);
+        assert_string_equal(body, "");
+        assert_int_equal(r.state, SERVICES_INGRESS_DONE);
+        assert_int_equal(r.length, cases[i].length);
+        services_ingress_reply_finish(&r);
+    }
 }
 
 static void test_a_cut_response_is_not_complete(void **state)
@@ -141,6 +161,7 @@ int main(void)
         cmocka_unit_test(test_bodies),
         cmocka_unit_test(test_headers),
         cmocka_unit_test(test_bad_responses_are_refused),
+        cmocka_unit_test(test_responses_to_head_have_no_body),
         cmocka_unit_test(test_a_cut_response_is_not_complete),
         cmocka_unit_test(test_long_heads_are_refused),
     };

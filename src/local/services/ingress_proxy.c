@@ -180,7 +180,8 @@ static void copy_headers(struct call *c)
 
 static bool is_whole(const struct services_ingress_reply *r)
 {
-    return r->length <= WHOLE_REPLY && (r->length >= 0 || r->state == SERVICES_INGRESS_DONE);
+    return r->no_body ||
+           (r->length <= WHOLE_REPLY && (r->length >= 0 || r->state == SERVICES_INGRESS_DONE));
 }
 
 static void begin_reply(struct call *c)
@@ -201,8 +202,11 @@ static void end_reply(struct call *c)
         http_stream_end(GS_TAKE(c->stream));
         return;
     }
-    http_reply(c->x, c->reply.status, services_ingress_reply_header(&c->reply, "Content-Type"),
-               gs_buf_slice(&c->whole));
+    const char *type = services_ingress_reply_header(&c->reply, "Content-Type");
+    if (c->reply.no_body)
+        http_reply_head(c->x, c->reply.status, type, c->reply.length);
+    else
+        http_reply(c->x, c->reply.status, type, gs_buf_slice(&c->whole));
     call_free(c);
 }
 
@@ -484,7 +488,7 @@ static void write_request(struct gs_buf *out, const struct http_exchange *x, boo
     const char *connection = http_header(x, "Connection"), *name, *value;
     struct gs_slice body = http_body(x);
     bool has_length = http_header(x, "Content-Length") || http_header(x, "Transfer-Encoding");
-    gs_buf_addf(out, "%s %s HTTP/1.1\r\n", http_method(x),
+    gs_buf_addf(out, "%s %s HTTP/1.1\r\n", http_is_head(x) ? "HEAD" : http_method(x),
                 forward ? services_forward_target(forward) : http_target(x));
     for (size_t i = 0; (value = http_header_nth(x, i, &name)); i++)
         if ((strcasecmp(name, "Host") == 0 || !is_hop_header(name, connection)) &&
@@ -518,6 +522,7 @@ static void start_call(struct services_ingress_calls *calls, struct http_exchang
     c->calls = calls;
     c->x = x;
     c->forward = forward;
+    c->reply.no_body = http_is_head(x);
     c->backend = gs_strdup(backend);
     c->items = gs_alloc_array(n, sizeof(*items));
     memcpy(c->items, items, n * sizeof(*items));

@@ -100,6 +100,8 @@ static struct gs_error *set_framing(struct services_ingress_reply *r)
     const char *length = services_ingress_reply_header(r, "Content-Length");
     const char *coding = services_ingress_reply_header(r, "Transfer-Encoding");
     r->length = -1;
+    if (coding && length)
+        return bad("both a length and a transfer coding");
     if (r->status == 204 || r->status == 304 || r->status == 101) {
         r->state = SERVICES_INGRESS_DONE;
     } else if (coding) {
@@ -121,6 +123,8 @@ static struct gs_error *set_framing(struct services_ingress_reply *r)
     } else {
         r->state = SERVICES_INGRESS_UNTIL_END;
     }
+    if (r->no_body && r->status >= 200)
+        r->state = SERVICES_INGRESS_DONE;
     return NULL;
 }
 

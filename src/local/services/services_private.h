@@ -188,6 +188,7 @@ struct services_ingress_reply { // zero-initialized
         SERVICES_INGRESS_UNTIL_END,
         SERVICES_INGRESS_DONE,
     } state;
+    bool no_body;  // of a HEAD request: set before the first call
     bool has_head; // status and headers are set
     int status;
     struct http_header *headers; // n_headers; of the text in head

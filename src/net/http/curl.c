@@ -43,6 +43,11 @@ struct http_curl_client {
     int open_handles;
 };
 
+struct framing {     // of a reply's body
+    uint64_t length; // UINT64_MAX: no Content-Length
+    bool coded;
+};
+
 struct http_curl_op {
     struct http_op base;
     TAILQ_ENTRY(http_curl_op) all, queue, line;
@@ -50,6 +55,7 @@ struct http_curl_op {
     struct curl_slist *headers, *connect_to;
     struct http_callbacks cb;
     void *arg;
+    struct framing framing;
     size_t body_len;         // size of the handle's last reply, then of this one
     struct gs_error *failed; // found out while sending
     struct gs_buf inbox;     // bytes for on_data
@@ -503,27 +509,42 @@ static bool keep_head_line(struct http_curl_op *op, struct gs_slice line)
 }
 
 // libcurl ignores a length that it cannot represent, and then treats the end of the connection as
-// the end of the body.
+// the end of the body. Of several lengths it takes the last one, and none beside chunks: another
+// program on the way may have taken a part of the body for another reply.
+static const char *take_framing(struct framing *f, struct gs_slice line)
+{
+    struct gs_slice value = line, name = gs_slice_trim(gs_slice_cut(&value, ':'));
+    value = gs_slice_trim(value);
+    bool is_length = gs_slice_is_word(name, "content-length");
+    if (is_length) {
+        uint64_t length = 0;
+        struct gs_error *err = gs_parse_u64(value, INT64_MAX, &length);
+        gs_error_free(err);
+        if (err)
+            return "a Content-Length that is not valid";
+        if (f->length != UINT64_MAX && f->length != length)
+            return "two Content-Length headers that differ";
+        f->length = length;
+    }
+    f->coded = f->coded || gs_slice_is_word(name, "transfer-encoding");
+    return f->coded && f->length != UINT64_MAX ? "both Content-Length and Transfer-Encoding" : NULL;
+}
+
 static size_t take_header(char *data, size_t size, size_t n, void *arg)
 {
-    static const char name[] = "content-length:";
     struct http_curl_op *op = arg;
     struct gs_slice line = gs_slice_make(data, size * n);
     if (op->keep_head && !keep_head_line(op, line))
         return 0;
     if (op->redirect.url)
         http_curl_redirect_note(&op->redirect, line);
-    if (line.len < sizeof(name) - 1 || strncasecmp(data, name, sizeof(name) - 1) != 0)
+    if (gs_slice_starts(line, "HTTP/"))
+        op->framing = (struct framing){.length = UINT64_MAX};
+    const char *fault = take_framing(&op->framing, line);
+    if (!fault)
         return line.len;
-    struct gs_slice value =
-        gs_slice_trim(gs_slice_make(data + sizeof(name) - 1, line.len - (sizeof(name) - 1)));
-    uint64_t length;
-    struct gs_error *err = gs_parse_u64(value, INT64_MAX, &length);
-    if (!err)
-        return line.len;
-    gs_error_free(err);
     gs_error_free(op->failed);
-    op->failed = gs_error_new(GS_EPROTO, "the reply has a Content-Length that is not valid");
+    op->failed = gs_error_new(GS_EPROTO, "the reply has %s", fault);
     return 0;
 }
 

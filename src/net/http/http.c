@@ -92,7 +92,8 @@ void http_exchange_init(struct http_exchange *x, uv_loop_t *loop,
 
 void http_exchange_set_method(struct http_exchange *x, const char *method)
 {
-    x->method = gs_arena_strdup(&x->arena, method);
+    x->is_head = gs_streq(method, "HEAD");
+    x->method = gs_arena_strdup(&x->arena, x->is_head ? "GET" : method);
 }
 
 static struct gs_error *add_query_parameters(struct http_exchange *x, struct gs_slice query)
@@ -241,6 +242,11 @@ const char *http_method(const struct http_exchange *x)
     return x->method;
 }
 
+bool http_is_head(const struct http_exchange *x)
+{
+    return x->is_head;
+}
+
 const char *http_path(const struct http_exchange *x)
 {
     return x->path;
@@ -349,6 +355,13 @@ void http_reply(struct http_exchange *x, int status, const char *content_type, s
     if (!x->gone)
         x->ops->reply(x, status, content_type, body);
     http_exchange_unref(x);
+}
+
+void http_reply_head(struct http_exchange *x, int status, const char *content_type, int64_t length)
+{
+    x->has_body_length = true;
+    x->body_length = length;
+    http_reply(x, status, content_type, GS_SLICE(""));
 }
 
 struct http_bytes {

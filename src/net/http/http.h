@@ -38,6 +38,7 @@ typedef void (*http_handler)(void *ctx, struct http_exchange *x);
 
 // "GET". Handlers receive HEAD requests as GET; the transport drops the body.
 const char *http_method(const struct http_exchange *x);
+bool http_is_head(const struct http_exchange *x);       // for handlers that pass a request on
 const char *http_path(const struct http_exchange *x);   // raw path without the query, "/a/b%2A"
 const char *http_target(const struct http_exchange *x); // path and query as they were sent
 // Percent-decoded ('+' is a blank) value of the first query parameter of this name. NULL if
@@ -71,6 +72,9 @@ size_t http_reply_headers_len(const struct http_exchange *x); // bytes of those 
 void http_add_header(struct http_exchange *x, const char *name, const char *value);
 void http_reply(struct http_exchange *x, int status, const char *content_type,
                 struct gs_slice body);
+// The reply to a HEAD request that a handler has passed on: the length of the body that a GET
+// request would get. -1: unknown.
+void http_reply_head(struct http_exchange *x, int status, const char *content_type, int64_t length);
 // A body that several replies share; counted.
 struct http_bytes;
 struct http_bytes *http_bytes_new(struct gs_buf *text); // takes the text

@@ -61,6 +61,9 @@ struct http_exchange {
     struct gs_timer *close_timer; // of a stream without a reader
     unsigned refs;
     bool answered;
+    bool is_head;          // method is GET instead of HEAD
+    bool has_body_length;  // body_length is that of the reply, whose body is unknown
+    int64_t body_length;   // -1: unknown
     bool gone;             // the carrier has dropped its reference
     struct gs_arena arena; // strings of the request and the reply headers
     const char *method, *target, *path, *peer;

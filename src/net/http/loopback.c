@@ -274,7 +274,7 @@ static struct loopback_exchange *make_exchange(struct loopback_client *c, struct
     struct http_exchange *x = &e->x;
     e->op = op;
     http_exchange_init(x, c->loop, &carrier_ops);
-    http_exchange_set_method(x, op->is_head || !request->method ? "GET" : request->method);
+    http_exchange_set_method(x, request->method ? request->method : "GET");
     http_exchange_set_identity(x, &c->identity);
     http_exchange_set_peer(x, "loopback");
     for (const struct http_header *h = request->headers; h && h->name; h++)

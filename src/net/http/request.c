@@ -65,7 +65,9 @@ static void prepare_response(struct http_server_request *r, struct MHD_Response 
     if (content_type)
         MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, content_type);
     add_reply_headers(r, response);
-    if (r->server->stopping || r->server->draining)
+    // libmicrohttpd reads chunks less strictly than proxies may: what follows is no request.
+    bool chunked = http_header(&r->x, MHD_HTTP_HEADER_TRANSFER_ENCODING) != NULL;
+    if (r->server->stopping || r->server->draining || chunked)
         MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
     r->response = response;
     r->status = status;
@@ -74,6 +76,12 @@ static void prepare_response(struct http_server_request *r, struct MHD_Response 
 static void drop_bytes(void *bytes)
 {
     http_bytes_unref(bytes);
+}
+
+// Of a HEAD request.
+static ssize_t read_no_body(void *arg, uint64_t pos, char *out, size_t max)
+{
+    return MHD_CONTENT_READER_END_OF_STREAM;
 }
 
 // Counts the reply until the peer has taken it. A body that several peers get is counted once or
@@ -106,7 +114,11 @@ static void carrier_reply(struct http_exchange *x, int status, const char *conte
     }
     void *data = body.len ? (void *)(uintptr_t)body.data : (void *)(uintptr_t) "";
     struct MHD_Response *response;
-    if (x->shared && body.len)
+    if (x->is_head && x->has_body_length)
+        response = MHD_create_response_from_callback(x->body_length < 0 ? MHD_SIZE_UNKNOWN
+                                                                        : (uint64_t)x->body_length,
+                                                     STREAM_BLOCK, read_no_body, NULL, NULL);
+    else if (x->shared && body.len)
         response = MHD_create_response_from_buffer_with_free_callback_cls(
             body.len, data, drop_bytes, http_bytes_ref(x->shared));
     else
@@ -226,6 +238,7 @@ void *http_server_request_open(void *server, const char *uri, struct MHD_Connect
     if (r->on->state == HTTP_CONNECTION_IDLE)
         http_server_connection_enter(r->on, HTTP_CONNECTION_HEAD);
     http_exchange_init(&r->x, s->loop, &carrier_ops);
+    r->target_len = strlen(uri);
     r->bad_target = http_exchange_set_target(&r->x, gs_slice_of(uri));
     forget_parameters(uri);
     TAILQ_INSERT_TAIL(&s->requests, r, all);
@@ -313,7 +326,7 @@ static enum MHD_Result begin_request(struct http_server_request *r, const char *
     if (r->bad_target)
         return refuse_request(r, MHD_HTTP_BAD_REQUEST, "text/plain; charset=utf-8",
                               gs_error_message(r->bad_target));
-    http_exchange_set_method(&r->x, strcmp(method, "HEAD") == 0 ? "GET" : method);
+    http_exchange_set_method(&r->x, method);
     http_exchange_set_peer(&r->x, r->on->peer);
     MHD_get_connection_values(r->connection, MHD_HEADER_KIND, add_mhd_header, &r->x);
     const union MHD_ConnectionInfo *info =
@@ -321,6 +334,8 @@ static enum MHD_Result begin_request(struct http_server_request *r, const char *
     if (info && info->header_size > r->server->max_head)
         return refuse_large_head(r);
     const char *fault = http_server_head_fault(&r->x, version, &status);
+    if (!fault && (fault = http_server_raw_head_fault(r, method, version)))
+        status = MHD_HTTP_BAD_REQUEST;
     if (fault)
         return refuse_head(r, status, fault);
     if (r->server->stopping)

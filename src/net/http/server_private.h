@@ -106,6 +106,7 @@ struct http_server_request {
     struct http_server_connection *on; // gpuscale's object of it
     struct MHD_Response *response;     // answered, not yet queued
     struct http_upgrade *upgrade;      // of this connection, until its end
+    size_t target_len;                 // as sent
     struct gs_error *bad_target;
     int status;
     int fd;
@@ -142,6 +143,11 @@ bool http_server_connection_admits(const struct http_server_connection *c, const
 // 400 or 501.
 const char *http_server_head_fault(const struct http_exchange *x, const char *version,
                                    int *ret_status);
+
+// What libmicrohttpd hides from the function above. method and version: as it gives them. A text
+// for the reply, else NULL.
+const char *http_server_raw_head_fault(const struct http_server_request *r, const char *method,
+                                       const char *version);
 
 // --- request.c ---
 void *http_server_request_open(void *server, const char *uri, struct MHD_Connection *connection);

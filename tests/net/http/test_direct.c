@@ -298,6 +298,10 @@ static void test_wrong_length_is_an_error(void **state)
         "HTTP/1.1 200 OK\r\nContent-Length: 18446744073709551615\r\n\r\na 1\n",
         "HTTP/1.1 200 OK\r\nContent-Length: 9223372036854775808\r\n\r\na 1\n",
         "HTTP/1.1 200 OK\r\nContent-Length: 4x\r\n\r\na 1\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 4\r\nContent-Length: 2\r\n\r\na 1\n",
+        "HTTP/1.1 200 OK\r\ncontent-length: 4\r\nA: b\r\nCONTENT-LENGTH: 04 5\r\n\r\na 1\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 4\r\n\r\n0\r\n\r\n",
         "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\na 1\n",
         "HTTP/1.1 200 OK\r\nContent-Length:\r\n\r\na 1\n",
     };

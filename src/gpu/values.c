@@ -169,16 +169,17 @@ static struct gpu_value field_value(enum gpu_field f, nvml_ret ret, int64_t v)
                    : (struct gpu_value){.validity = GPU_VALID, .i = v};
     if (f == GPU_F_POWER_INSTANT)
         return gpu_backend_double(ret, (double)v / 1000.0);
-    if (f >= GPU_F_POWER_SECONDS && f <= GPU_F_BASE_CLOCKS_SECONDS)
-        return ret == NVML_OK && v < 0 ? (struct gpu_value){.validity = GPU_FAILED}
-                                       : gpu_backend_double(ret, (double)v / NS_PER_SECOND);
-    if (f == GPU_F_C2C_MAX_BYTES && ret == NVML_OK)
-        return v < 0 || v > INT64_MAX / BYTES_PER_MB
-                   ? (struct gpu_value){.validity = GPU_FAILED}
-                   : gpu_backend_integer(ret, (uint64_t)v * BYTES_PER_MB);
     if (f == GPU_F_NVLINK5_SYMBOL_BER_FLOAT || f == GPU_F_NVLINK5_EFFECTIVE_BER_FLOAT)
         return gpu_backend_double(ret, gpu_nvlink_ber((uint64_t)v).ratio);
-    return gpu_backend_integer(ret, (uint64_t)v); // a negative counter is invalid
+    if (ret == NVML_OK && v < 0) // a negative counter is invalid
+        return (struct gpu_value){.validity = GPU_FAILED};
+    if (f >= GPU_F_POWER_SECONDS && f <= GPU_F_BASE_CLOCKS_SECONDS)
+        return gpu_backend_double(ret, (double)v / NS_PER_SECOND);
+    if (f == GPU_F_C2C_MAX_BYTES && v <= INT64_MAX / BYTES_PER_MB)
+        return gpu_backend_integer(ret, (uint64_t)v * BYTES_PER_MB);
+    if (f == GPU_F_C2C_MAX_BYTES)
+        return (struct gpu_value){.validity = GPU_FAILED};
+    return gpu_backend_integer(ret, (uint64_t)v);
 }
 
 // As in DCGM: KiB since the last sample, per second, divided by 1000, or in bytes. The first sample

@@ -339,9 +339,11 @@ enum { MAX_WORD = 64, MIN_PART = 4 };
 static size_t plain_word(const char *word, char out[MAX_WORD])
 {
     size_t n = 0;
-    for (; *word && n < MAX_WORD; word++)
+    for (; *word && n < MAX_WORD; word++) {
+        bool upper = *word >= 'A' && *word <= 'Z';
         if (*word != '_' && *word != '-')
-            out[n++] = *word >= 'A' && *word <= 'Z' ? (char)(*word | 0x20) : *word;
+            out[n++] = (char)(*word + (upper ? 'a' - 'A' : 0));
+    }
     return n;
 }
 

@@ -4,6 +4,6 @@
 
 #include <stdbool.h>
 
-// Whether the file exists and has 0 bytes, and no write-ahead log has its contents. SQLite opens such
-// a file as a new database, although a full disk or another program has emptied it.
+// Whether the file exists and has 0 bytes, and no write-ahead log has its contents. SQLite opens
+// such a file as a new database, although a full disk or another program has emptied it.
 bool gs_database_is_emptied(const char *path);

@@ -3,7 +3,9 @@
 // which the ledger is complete, so nothing is counted twice or half after a crash.
 #include "ledger/ledger_private.h"
 
+#include "base/database.h"
 #include "base/file.h"
+#include "base/log.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -129,6 +131,11 @@ static struct gs_error *make_file(const char *path)
 
 static struct gs_error *open_writer(struct ledger_store *s)
 {
+    if (!s->in_memory && gs_database_is_emptied(s->path))
+        gs_warn("ledger",
+                "%s has 0 bytes: the GPU hours that were in it are lost, and the ledger "
+                "starts empty",
+                s->path);
     struct gs_error *err = s->in_memory ? NULL : make_file(s->path);
     if (err)
         return err;

@@ -3,7 +3,9 @@
 // before the step that it describes begins.
 #include "node_provider/node_provider_private.h"
 
+#include "base/database.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/mem.h"
 
 #include <errno.h>
@@ -109,6 +111,11 @@ static struct gs_error *make_schema(struct node_provider_state *s)
 
 static struct gs_error *open_database(struct node_provider_state *s)
 {
+    if (gs_database_is_emptied(s->path))
+        gs_warn("node-provider",
+                "%s has 0 bytes: the machines that were in it are forgotten and are "
+                "not deleted; restore the file, or delete them yourself",
+                s->path);
     const int fd = open(s->path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (fd < 0)
         return gs_error_errno(errno, "opening %s", s->path);

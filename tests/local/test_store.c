@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "local/api/store.h"
 
@@ -296,6 +297,28 @@ static void test_the_number_of_objects_is_limited(void **state)
     local_api_store_close(s);
 }
 
+static void keep_line(void *arg, const char *line, size_t len)
+{
+    gs_buf_add(arg, line, len);
+}
+
+// As a full disk or a copy that was cut leaves it. A new file has no warning.
+static void test_an_emptied_file_is_reported(void **state)
+{
+    struct dir *d = *state;
+    GS_AUTO_BUF struct gs_buf log = {0};
+    gs_log_set_sink(keep_line, &log);
+    struct local_api_store *s = open_store(d->db, 100, 0);
+    assert_null(put(s, "default", "a", "1"));
+    local_api_store_close(s);
+    assert_null(log.data);
+    assert_int_equal(truncate(d->db, 0), 0);
+    s = open_store(d->db, 100, 0);
+    local_api_store_close(s);
+    gs_log_set_sink(NULL, NULL);
+    assert_non_null(strstr(log.data, "state.db has 0 bytes: the objects that were in it are lost"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -308,6 +331,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             test_an_object_with_as_many_levels_as_requests_may_have_survives, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(test_a_second_program_is_refused, make_dir, remove_dir),
+        cmocka_unit_test_setup_teardown(test_an_emptied_file_is_reported, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(test_damage_is_set_aside, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(test_a_full_disk_changes_nothing, make_dir, remove_dir),
     };

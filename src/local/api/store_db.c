@@ -2,6 +2,7 @@
 #include "local/api/store.h"
 
 #include "base/clock.h"
+#include "base/database.h"
 #include "base/log.h"
 #include "base/mem.h"
 
@@ -143,6 +144,12 @@ static struct gs_error *make_private_file(const char *path)
 
 static struct gs_error *db_connect(struct local_api_store_db *db, bool *ret_sound)
 {
+    if (gs_database_is_emptied(db->path))
+        gs_warn(
+            "store",
+            "%s has 0 bytes: the objects that were in it are lost, and the cluster starts empty; "
+            "stop gpuscale and restore the file if you have a copy",
+            db->path);
     struct gs_error *err = make_private_file(db->path);
     if (err)
         return err;

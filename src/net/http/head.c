@@ -4,7 +4,7 @@
 #include "net/http/server_private.h"
 
 #include <stddef.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <strings.h>
 
 // RFC 9110, 5.6.2
@@ -145,8 +145,8 @@ static enum MHD_Result check_part(void *arg, enum MHD_ValueKind kind, const char
 
 static bool version_hides_bytes(void)
 {
-    int patch = 0;
-    return sscanf(MHD_get_version(), "0.9.%2d", &patch) == 1 && patch < 77;
+    const char *version = MHD_get_version();
+    return gs_starts(version, "0.9.") && strtol(version + 4, NULL, 10) < 77;
 }
 
 const char *http_server_raw_head_fault(const struct http_server_request *r, const char *method,

@@ -19,7 +19,7 @@ static void check(const json_t *schema, json_t *obj)
     CODEC_AUTO_JSON json_t *merged = local_api_fields_merge(&type, obj, obj);
 
     local_api_schema_prune(schema, obj, unknown);
-    local_api_schema_default(schema, obj);
+    (void)local_api_schema_default(schema, obj, 1 << 20);
     local_api_schema_validate(schema, obj, patterns, &errors);
     kube_field_errors_finish(&errors);
     gs_hmap_free(patterns);

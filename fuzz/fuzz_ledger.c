@@ -60,7 +60,8 @@ static void try_samples(const json_t *samples)
     // More if parts of partitioned GPUs are stranded.
     if (sum < known * MINUTE_MS - 1)
         abort();
-    ledger_meter_gap(m, MINUTE_MS, (int64_t)2 * MINUTE_MS, t);
+    ledger_meter_gap(m, MINUTE_MS, (int64_t)2 * MINUTE_MS);
+    ledger_meter_observe(m, o, (int64_t)2 * MINUTE_MS, (int64_t)3 * MINUTE_MS, t);
     ledger_table_free(t);
     ledger_meter_free(m);
     ledger_observation_free(o);

@@ -10,7 +10,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void try_text(const char *text)
 {
-    GS_CLEANUP(kubelet_words_finish) struct kubelet_words env = {0};
+    GS_CLEANUP(kubelet_env_finish) struct kubelet_env env = {0};
     GS_AUTO_FREE char *expanded = NULL;
     kubelet_env_set(&env, "NAME", "value");
     (void)kubelet_substitute_index(text);

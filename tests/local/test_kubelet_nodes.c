@@ -82,7 +82,7 @@ static void wait_node(struct fixture *f, const char *condition, const char *gpus
     if (n)
         codec_json_dump(n, &text);
     fail_msg("the node is not Ready=%s with GPUs %s: %s", condition, gpus ? gpus : "none",
-             text.data);
+             text.data ? text.data : "there is no such node");
 }
 
 #define TALKER                                                                                     \

@@ -152,10 +152,10 @@ function throttling(series, step) {
 }
 
 // The pods that had the GPU, with the origin of their values.
-function podBands(series, step) {
+function podBands(series, step, targetOf) {
   const pods = new Map();
   for (const {metric: l, values} of series) {
-    const origin = l.__name__ === "gpuscale_exporter_pod_attribution", pod = podOf(l);
+    const origin = l.__name__ === "gpuscale_exporter_pod_attribution", pod = ownerOf(l, targetOf(l));
     if (!pod || (origin && l.value !== "utilization")) continue;
     const p = group(pods, pod, () => ({name: pod.split("/").slice(1).join("/"), held: [], known: [], util: new Map()}));
     if (origin) p.known.push(...spans(values, step).map(([from, to]) => ({from, to, kind: l.attribution, text: l.attribution})));
@@ -181,7 +181,7 @@ function xidMarks(series) {
 async function history({start, end, step, ranges}) {
   const names = "DCGM_FI_DEV_(GPU_UTIL|MEM_COPY_UTIL|FB_USED|FB_FREE|FB_RESERVED|GPU_TEMP|MEMORY_TEMP|POWER_USAGE|ENFORCED_POWER_LIMIT|SM_CLOCK|MEM_CLOCK|XID_ERRORS|CLOCKS_EVENT_REASON.*|CLOCK_THROTTLE_REASONS|(POWER|THERMAL)_VIOLATION)" +
     "|DCGM_FI_PROF_GR_ENGINE_ACTIVE|DCGM_EXP_CLOCK_EVENTS_TOTAL|DCGM_CUSTOM_((ILLEGAL_)?PROCESS_SM_UTIL|CONTAINER_MEM_ALLOCATED)|gpuscale_exporter_pod_attribution";
-  const series = await ranges.read(`{__name__=~${quote(names)}, UUID=${quote(uuid)}}`, start, end, step);
+  const [series, targetOf] = await Promise.all([ranges.read(`{__name__=~${quote(names)}, UUID=${quote(uuid)}}`, start, end, step), readGpuTargets()]);
   const byName = new Map();
   for (const s of series) group(byName, s.metric.__name__, () => []).push(s);
   const all = (name) => byName.get(name) || [];
@@ -194,7 +194,7 @@ async function history({start, end, step, ranges}) {
       values: factor === 1 ? joined(of) : joined(of).map(([t, v]) => [t, String(Number(v) * factor)])}));
   };
   const has = (metric) => all(metric).length > 0, total = sum([all("DCGM_FI_DEV_FB_USED"), all("DCGM_FI_DEV_FB_FREE"), all("DCGM_FI_DEV_FB_RESERVED")]);
-  const pods = podBands(series, step).filter((p) => p.util.size).slice(0, maxPods), slow = throttling(series, step);
+  const pods = podBands(series, step, targetOf).filter((p) => p.util.size).slice(0, maxPods), slow = throttling(series, step);
   const charts = [
     {title: "Utilization, %", top: 100, metric: "DCGM_FI_DEV_GPU_UTIL", lines: [...lines("GPU", "DCGM_FI_DEV_GPU_UTIL", color.value), ...lines("memory traffic", "DCGM_FI_DEV_MEM_COPY_UTIL", color.soft),
       ...(has("DCGM_FI_PROF_GR_ENGINE_ACTIVE") ? lines("compute active", "DCGM_FI_PROF_GR_ENGINE_ACTIVE", color.good, 100) : [])]},
@@ -206,7 +206,7 @@ async function history({start, end, step, ranges}) {
   ].filter((c) => c).map((c) => ({...c, href: queryPage(c.metric + of)}));
   const legend = Object.entries(origins).map(([name, [, text]]) => h("span", {class: "track-line", title: text}, h("span", {class: "swatch band-span " + name}), name));
   return {charts, marks: xidMarks(all("DCGM_FI_DEV_XID_ERRORS")), bands: [
-    {title: "Pods on this GPU", legend, rows: podBands(series, step), none: "No pod is named in this time."},
+    {title: "Pods on this GPU", legend, rows: podBands(series, step, targetOf), none: "No pod is named in this time."},
     {title: "Reduced clocks", rows: slow.rows, none: slow.measured ? "The clocks were not reduced in this time."
       : "Not measured. Add DCGM_FI_DEV_CLOCKS_EVENT_REASONS to the counters file of the exporter."}]};
 }

@@ -7,6 +7,7 @@
 
 #define PCIE_WINDOW_NS (20 * GS_NS_PER_MS)
 #define PCIE_WIDTH     16
+#define BUS_PCIE       2
 #define ECC_LOCATIONS  8
 #define ECC_DRAM       2
 
@@ -20,15 +21,6 @@ NVML_API nvmlReturn_t nvmlDeviceGetPcieThroughput(nvmlDevice_t device, int count
     nanosleep(&(struct timespec){.tv_nsec = PCIE_WINDOW_NS}, NULL);
     *kbps = 0;
     return NVML_SUCCESS;
-}
-
-static nvmlReturn_t unsigned_value(const char *fn, nvmlDevice_t device, unsigned flags,
-                                   unsigned value, unsigned *ret)
-{
-    NVML_CALL c = nvmlsim_call_device(fn, device, flags, ret != NULL);
-    if (!c.rc)
-        *ret = value;
-    return c.rc;
 }
 
 static nvmlReturn_t pcie_generation(const char *fn, nvmlDevice_t device, unsigned *ret)
@@ -49,19 +41,46 @@ NVML_API nvmlReturn_t nvmlDeviceGetMaxPcieLinkGeneration(nvmlDevice_t device, un
     return pcie_generation(__func__, device, generation);
 }
 
+NVML_API nvmlReturn_t nvmlDeviceGetBusType(nvmlDevice_t device, int *type)
+{
+    return nvmlsim_give_choice(__func__, device, BUS_PCIE, type);
+}
+
+NVML_API nvmlReturn_t nvmlDeviceGetGpuMaxPcieLinkGeneration(nvmlDevice_t device,
+                                                            unsigned *generation)
+{
+    return pcie_generation(__func__, device, generation);
+}
+
+// Its numbers are those of the generations: 1 for 2.5 GT/s, 2 for 5, 3 for 8 …
+NVML_API nvmlReturn_t nvmlDeviceGetPcieLinkMaxSpeed(nvmlDevice_t device, unsigned *speed)
+{
+    return pcie_generation(__func__, device, speed);
+}
+
+NVML_API nvmlReturn_t nvmlDeviceGetPcieSpeed(nvmlDevice_t device, unsigned *mbps)
+{
+    static const unsigned speeds[] = {0, 2500, 5000, 8000, 16000, 32000, 64000};
+    unsigned generation = 0;
+    nvmlReturn_t rc = pcie_generation(__func__, device, mbps ? &generation : NULL);
+    if (!rc)
+        *mbps = generation < GS_ARRAY_LEN(speeds) ? speeds[generation] : 0;
+    return rc;
+}
+
 NVML_API nvmlReturn_t nvmlDeviceGetCurrPcieLinkWidth(nvmlDevice_t device, unsigned *width)
 {
-    return unsigned_value(__func__, device, NVMLSIM_CALL_GPU, PCIE_WIDTH, width);
+    return nvmlsim_give_number(__func__, device, NVMLSIM_CALL_GPU, PCIE_WIDTH, width);
 }
 
 NVML_API nvmlReturn_t nvmlDeviceGetMaxPcieLinkWidth(nvmlDevice_t device, unsigned *width)
 {
-    return unsigned_value(__func__, device, NVMLSIM_CALL_GPU, PCIE_WIDTH, width);
+    return nvmlsim_give_number(__func__, device, NVMLSIM_CALL_GPU, PCIE_WIDTH, width);
 }
 
 NVML_API nvmlReturn_t nvmlDeviceGetPcieReplayCounter(nvmlDevice_t device, unsigned *count)
 {
-    return unsigned_value(__func__, device, NVMLSIM_CALL_GPU, 0, count);
+    return nvmlsim_give_number(__func__, device, NVMLSIM_CALL_GPU, 0, count);
 }
 
 NVML_API nvmlReturn_t nvmlDeviceGetEccMode(nvmlDevice_t device, int *current, int *pending)

@@ -229,27 +229,19 @@ NVML_API nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device, in
 }
 
 // Not virtualized, persistence mode on, shared compute mode.
-static nvmlReturn_t constant(const char *fn, nvmlDevice_t device, int value, int *ret)
-{
-    NVML_CALL c = nvmlsim_call_device(fn, device, NVMLSIM_CALL_GPU, ret != NULL);
-    if (!c.rc)
-        *ret = value;
-    return c.rc;
-}
-
 NVML_API nvmlReturn_t nvmlDeviceGetVirtualizationMode(nvmlDevice_t device, int *mode)
 {
-    return constant(__func__, device, 0, mode);
+    return nvmlsim_give_choice(__func__, device, 0, mode);
 }
 
 NVML_API nvmlReturn_t nvmlDeviceGetPersistenceMode(nvmlDevice_t device, int *mode)
 {
-    return constant(__func__, device, 1, mode);
+    return nvmlsim_give_choice(__func__, device, 1, mode);
 }
 
 NVML_API nvmlReturn_t nvmlDeviceGetComputeMode(nvmlDevice_t device, int *mode)
 {
-    return constant(__func__, device, 0, mode);
+    return nvmlsim_give_choice(__func__, device, 0, mode);
 }
 
 // A simulated GPU is on no bus.

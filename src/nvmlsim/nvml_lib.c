@@ -159,6 +159,23 @@ nvmlReturn_t nvmlsim_give_text(char *dst, unsigned size, const char *text)
     return NVML_SUCCESS;
 }
 
+nvmlReturn_t nvmlsim_give_number(const char *fn, nvmlDevice_t device, unsigned flags,
+                                 unsigned value, unsigned *ret)
+{
+    NVML_CALL c = nvmlsim_call_device(fn, device, flags, ret != NULL);
+    if (!c.rc)
+        *ret = value;
+    return c.rc;
+}
+
+nvmlReturn_t nvmlsim_give_choice(const char *fn, nvmlDevice_t device, int value, int *ret)
+{
+    NVML_CALL c = nvmlsim_call_device(fn, device, NVMLSIM_CALL_GPU, ret != NULL);
+    if (!c.rc)
+        *ret = value;
+    return c.rc;
+}
+
 bool nvmlsim_is_privileged(void)
 {
     return geteuid() == 0;

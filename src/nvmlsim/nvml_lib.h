@@ -56,6 +56,11 @@ nvmlDevice_t nvmlsim_device_handle(unsigned gpu, unsigned timeline);
 // Copies a string with its NUL; INSUFFICIENT_SIZE if it does not fit.
 nvmlReturn_t nvmlsim_give_text(char *dst, unsigned size, const char *text);
 
+// A value of a whole GPU that is the same for each board with these features.
+nvmlReturn_t nvmlsim_give_number(const char *fn, nvmlDevice_t device, unsigned flags,
+                                 unsigned value, unsigned *ret);
+nvmlReturn_t nvmlsim_give_choice(const char *fn, nvmlDevice_t device, int value, int *ret);
+
 // The version of the driver after the text `before`.
 nvmlReturn_t nvmlsim_give_driver_version(const struct nvml_call *c, const char *before,
                                          char *version, unsigned length);

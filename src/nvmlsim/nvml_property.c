@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 enum {
-    BUS_PCIE = 2,
     TOPOLOGY_SYSTEM = 40, // the same NUMA node, different host bridges
     FIRST_IRQ = 64,
     GSP_VERSION_SIZE = 64, // of the caller's buffer
@@ -27,23 +26,6 @@ enum {
 };
 
 #define SIMULATED_TEXT "SIMULATED"
-
-static nvmlReturn_t number(const char *fn, nvmlDevice_t device, unsigned flags, unsigned value,
-                           unsigned *ret)
-{
-    NVML_CALL c = nvmlsim_call_device(fn, device, flags, ret != NULL);
-    if (!c.rc)
-        *ret = value;
-    return c.rc;
-}
-
-static nvmlReturn_t choice(const char *fn, nvmlDevice_t device, int value, int *ret)
-{
-    NVML_CALL c = nvmlsim_call_device(fn, device, NVMLSIM_CALL_GPU, ret != NULL);
-    if (!c.rc)
-        *ret = value;
-    return c.rc;
-}
 
 static nvmlReturn_t text(const char *fn, nvmlDevice_t device, char *ret, unsigned length)
 {
@@ -120,7 +102,7 @@ NVML_API nvmlReturn_t nvmlDeviceGetModuleId(nvmlDevice_t device, unsigned *id)
 
 NVML_API nvmlReturn_t nvmlDeviceGetMultiGpuBoard(nvmlDevice_t device, unsigned *is_multi)
 {
-    return number(__func__, device, NVMLSIM_CALL_GPU, 0, is_multi);
+    return nvmlsim_give_number(__func__, device, NVMLSIM_CALL_GPU, 0, is_multi);
 }
 
 // --- the place in the machine ---
@@ -132,7 +114,7 @@ NVML_API nvmlReturn_t nvmlDeviceOnSameBoard(nvmlDevice_t device, nvmlDevice_t ot
         if (c.rc)
             return c.rc;
     }
-    return choice(__func__, device, device == other, same);
+    return nvmlsim_give_choice(__func__, device, device == other, same);
 }
 
 NVML_API nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t device, nvmlDevice_t other,
@@ -143,7 +125,7 @@ NVML_API nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t device, n
         if (c.rc)
             return c.rc;
     }
-    return choice(__func__, device, device == other ? 0 : TOPOLOGY_SYSTEM, level);
+    return nvmlsim_give_choice(__func__, device, device == other ? 0 : TOPOLOGY_SYSTEM, level);
 }
 
 // All processors of the machine.
@@ -161,47 +143,12 @@ NVML_API nvmlReturn_t nvmlDeviceGetCpuAffinity(nvmlDevice_t device, unsigned siz
     return NVML_SUCCESS;
 }
 
-NVML_API nvmlReturn_t nvmlDeviceGetBusType(nvmlDevice_t device, int *type)
-{
-    return choice(__func__, device, BUS_PCIE, type);
-}
-
 NVML_API nvmlReturn_t nvmlDeviceGetIrqNum(nvmlDevice_t device, unsigned *irq)
 {
     NVML_CALL c = nvmlsim_call_device(__func__, device, NVMLSIM_CALL_GPU, irq != NULL);
     if (!c.rc)
         *irq = FIRST_IRQ + c.device->gpu;
     return c.rc;
-}
-
-static nvmlReturn_t pcie_generation(const char *fn, nvmlDevice_t device, unsigned *ret)
-{
-    NVML_CALL c = nvmlsim_call_device(fn, device, NVMLSIM_CALL_GPU, ret != NULL);
-    if (!c.rc)
-        *ret = c.board->model.pcie_gen;
-    return c.rc;
-}
-
-NVML_API nvmlReturn_t nvmlDeviceGetGpuMaxPcieLinkGeneration(nvmlDevice_t device,
-                                                            unsigned *generation)
-{
-    return pcie_generation(__func__, device, generation);
-}
-
-// Its numbers are those of the generations: 1 for 2.5 GT/s, 2 for 5, 3 for 8 …
-NVML_API nvmlReturn_t nvmlDeviceGetPcieLinkMaxSpeed(nvmlDevice_t device, unsigned *speed)
-{
-    return pcie_generation(__func__, device, speed);
-}
-
-NVML_API nvmlReturn_t nvmlDeviceGetPcieSpeed(nvmlDevice_t device, unsigned *mbps)
-{
-    static const unsigned speeds[] = {0, 2500, 5000, 8000, 16000, 32000, 64000};
-    unsigned generation = 0;
-    nvmlReturn_t rc = pcie_generation(__func__, device, mbps ? &generation : NULL);
-    if (!rc)
-        *mbps = generation < GS_ARRAY_LEN(speeds) ? speeds[generation] : 0;
-    return rc;
 }
 
 // --- the chip ---
@@ -241,25 +188,25 @@ NVML_API nvmlReturn_t nvmlDeviceGetDefaultEccMode(nvmlDevice_t device, int *mode
 
 NVML_API nvmlReturn_t nvmlDeviceGetDisplayMode(nvmlDevice_t device, int *mode)
 {
-    return choice(__func__, device, 0, mode);
+    return nvmlsim_give_choice(__func__, device, 0, mode);
 }
 
 NVML_API nvmlReturn_t nvmlDeviceGetDisplayActive(nvmlDevice_t device, int *active)
 {
-    return choice(__func__, device, 0, active);
+    return nvmlsim_give_choice(__func__, device, 0, active);
 }
 
 // --- power and clocks ---
 
 NVML_API nvmlReturn_t nvmlDeviceGetPowerManagementMode(nvmlDevice_t device, int *mode)
 {
-    return choice(__func__, device, 1, mode);
+    return nvmlsim_give_choice(__func__, device, 1, mode);
 }
 
 // 0: not a battery.
 NVML_API nvmlReturn_t nvmlDeviceGetPowerSource(nvmlDevice_t device, unsigned *source)
 {
-    return number(__func__, device, NVMLSIM_CALL_GPU, 0, source);
+    return nvmlsim_give_number(__func__, device, NVMLSIM_CALL_GPU, 0, source);
 }
 
 NVML_API nvmlReturn_t nvmlDeviceGetPowerState(nvmlDevice_t device, int *state)
@@ -339,7 +286,7 @@ NVML_API nvmlReturn_t nvmlDeviceGetMaxCustomerBoostClock(nvmlDevice_t device, in
 
 NVML_API nvmlReturn_t nvmlDeviceGetAdaptiveClockInfoStatus(nvmlDevice_t device, unsigned *status)
 {
-    return number(__func__, device, NVMLSIM_CALL_MAXWELL, 0, status);
+    return nvmlsim_give_number(__func__, device, NVMLSIM_CALL_MAXWELL, 0, status);
 }
 
 static nvmlReturn_t supported_reasons(const char *fn, nvmlDevice_t device,
@@ -367,27 +314,28 @@ NVML_API nvmlReturn_t nvmlDeviceGetSupportedClocksThrottleReasons(nvmlDevice_t d
 
 NVML_API nvmlReturn_t nvmlDeviceGetAccountingBufferSize(nvmlDevice_t device, unsigned *size)
 {
-    return number(__func__, device, NVMLSIM_CALL_GPU, ACCOUNTING_BUFFER, size);
+    return nvmlsim_give_number(__func__, device, NVMLSIM_CALL_GPU, ACCOUNTING_BUFFER, size);
 }
 
 NVML_API nvmlReturn_t nvmlDeviceGetAccountingPids(nvmlDevice_t device, unsigned *count,
                                                   unsigned *pids)
 {
     (void)pids;
-    return number(__func__, device, NVMLSIM_CALL_GPU, 0, count);
+    return nvmlsim_give_number(__func__, device, NVMLSIM_CALL_GPU, 0, count);
 }
 
 NVML_API nvmlReturn_t nvmlDeviceGetEncoderCapacity(nvmlDevice_t device, int type, unsigned *percent)
 {
     bool valid = percent && type >= 0 && type < ENCODERS;
-    return number(__func__, device, NVMLSIM_CALL_MAXWELL, 100, valid ? percent : NULL);
+    return nvmlsim_give_number(__func__, device, NVMLSIM_CALL_MAXWELL, 100, valid ? percent : NULL);
 }
 
 NVML_API nvmlReturn_t nvmlDeviceGetEncoderStats(nvmlDevice_t device, unsigned *sessions,
                                                 unsigned *fps, unsigned *latency_us)
 {
     bool valid = sessions && fps && latency_us;
-    nvmlReturn_t rc = number(__func__, device, NVMLSIM_CALL_MAXWELL, 0, valid ? sessions : NULL);
+    nvmlReturn_t rc =
+        nvmlsim_give_number(__func__, device, NVMLSIM_CALL_MAXWELL, 0, valid ? sessions : NULL);
     if (!rc)
         *fps = *latency_us = 0;
     return rc;
@@ -397,7 +345,7 @@ NVML_API nvmlReturn_t nvmlDeviceGetEncoderSessions(nvmlDevice_t device, unsigned
                                                    void *sessions)
 {
     (void)sessions;
-    return number(__func__, device, NVMLSIM_CALL_MAXWELL, 0, count);
+    return nvmlsim_give_number(__func__, device, NVMLSIM_CALL_MAXWELL, 0, count);
 }
 
 NVML_API nvmlReturn_t nvmlDeviceGetFBCStats(nvmlDevice_t device, nvmlFBCStats_t *stats)
@@ -411,12 +359,12 @@ NVML_API nvmlReturn_t nvmlDeviceGetFBCStats(nvmlDevice_t device, nvmlFBCStats_t 
 NVML_API nvmlReturn_t nvmlDeviceGetFBCSessions(nvmlDevice_t device, unsigned *count, void *sessions)
 {
     (void)sessions;
-    return number(__func__, device, NVMLSIM_CALL_MAXWELL, 0, count);
+    return nvmlsim_give_number(__func__, device, NVMLSIM_CALL_MAXWELL, 0, count);
 }
 
 NVML_API nvmlReturn_t nvmlGpmQueryIfStreamingEnabled(nvmlDevice_t device, unsigned *state)
 {
-    return number(__func__, device, NVMLSIM_CALL_HOPPER, 1, state);
+    return nvmlsim_give_number(__func__, device, NVMLSIM_CALL_HOPPER, 1, state);
 }
 
 // --- the system ---

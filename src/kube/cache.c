@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/hmap.h"
 #include "base/mem.h"
+#include "base/random.h"
 #include "base/timer.h"
 #include "kube/kube_private.h"
 #include "kube/object.h"
@@ -237,9 +238,8 @@ static void timer_fired(void *arg)
 
 static uint64_t add_jitter(uint64_t bound)
 {
-    uint32_t r = 0;
-    if (uv_random(NULL, NULL, &r, sizeof(r), 0, NULL) != 0)
-        r = (uint32_t)gs_mono_ns();
+    uint32_t r;
+    gs_random_bytes(&r, sizeof(r));
     return bound ? r % bound : 0;
 }
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/random.h"
 #include "up/up_private.h"
 
 #include "base/file.h"
@@ -111,8 +112,8 @@ static struct gs_error *ensure_token(const char *dir, char **ret)
         return NULL;
     gs_error_free(err);
     free(GS_TAKE(*ret));
-    err = tls_random_hex(32, ret);
-    return err ? err : write_text(dir, "token", *ret);
+    *ret = gs_random_hex(32);
+    return write_text(dir, "token", *ret);
 }
 
 // The key that signs the tokens of service accounts.

@@ -33,8 +33,6 @@ struct inspect_scale_up {
 };
 // Takes the next entry from *rest, which starts as the message. False: no further one.
 bool inspect_next_scale_up(struct gs_slice *rest, struct inspect_scale_up *ret);
-// The members of a group for the pool; NULL: none.
-const json_t *inspect_group_for(const json_t *groups, const char *pool);
 
 // --- startup.c: how long starts take ---
 

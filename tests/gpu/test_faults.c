@@ -54,8 +54,8 @@ static int open_backend_on(void **state, const char *gpus, int64_t patience_ms)
     snprintf(f->name, sizeof(f->name), "/gpuscale-test-faults-%d", getpid());
     assert_ok(nvmlsim_create(f->name, &spec, &f->sim));
     setenv(NVMLSIM_ENV, f->name, 1);
-    GS_AUTO_FREE char *library =
-        gs_format("%s/src/nvmlsim/libgpuscale-nvmlsim.so", getenv("GPUSCALE_BUILD_ROOT"));
+    GS_AUTO_FREE char *library = gs_format("%s/src/simulation/nvmlsim/libgpuscale-nvmlsim.so",
+                                           getenv("GPUSCALE_BUILD_ROOT"));
     bool wanted[GPU_F_COUNT];
     for (int i = 0; i < GPU_F_COUNT; i++)
         wanted[i] = i != GPU_F_PCIE_TX && i != GPU_F_PCIE_RX;

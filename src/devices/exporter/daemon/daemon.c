@@ -7,7 +7,6 @@
 #include "base/mem.h"
 #include "base/trim.h"
 #include "net/web_config/web_config.h"
-#include "nvmlsim/simulation/simulation.h"
 
 #include <malloc.h>
 #include <signal.h>
@@ -453,9 +452,12 @@ static void warn_without_node_name(const struct daemon_options *o)
                 "the pods of all nodes are watched. Set NODE_NAME from the field spec.nodeName");
 }
 
-static struct gs_error *serve_with(const struct daemon_options *o, const struct simulation *s,
-                                   bool *ret_ended)
+struct gs_error *daemon_run(const struct daemon_options *o, bool *ret_hangs)
 {
+    bool ended = true;
+    mallopt(M_ARENA_MAX, 2); // the threads of the GPUs allocate little and rarely at the same time
+    warn_without_node_name(o);
+
     GS_AUTO_FREE char *host = NULL;
     uint16_t port = 0;
     struct gs_error *err = http_server_parse_address("--address", o->address, &host, &port);
@@ -470,8 +472,8 @@ static struct gs_error *serve_with(const struct daemon_options *o, const struct 
     struct exporter_config cfg = {
         .address = host,
         .port = port,
-        .backend.library = s->library ? s->library : o->nvml_library,
-        .backend.simulated_only = s->library != NULL,
+        .backend.library = o->nvml_library,
+        .backend.simulated_only = o->simulated_only,
         .backend.sys = o->host_sys,
         .wait_for_driver = o->wait_for_driver == GS_SWITCH_ON ||
                            (o->wait_for_driver == GS_SWITCH_UNSET && o->kubernetes),
@@ -503,28 +505,10 @@ static struct gs_error *serve_with(const struct daemon_options *o, const struct 
         .pod_uid = o->pod_uid,
         .label_allowlist = o->label_regex,
     };
-    err = serve(o, &cfg, ret_ended);
+    err = serve(o, &cfg, &ended);
     free(extra.items);
-    return err;
-}
-
-struct gs_error *daemon_run(const struct daemon_options *o)
-{
-    mallopt(M_ARENA_MAX, 2); // the threads of the GPUs allocate little and rarely at the same time
-    struct simulation sim = {0};
-    bool ended = true;
-    struct gs_error *err = simulation_start(o->simulate, o->sim_set, &sim);
-    warn_without_node_name(o);
-    if (!err)
-        err = serve_with(o, &sim, &ended);
-    simulation_finish(&sim);
-    if (!ended) {
-        // The driver blocks the sampler's thread: exit() would wait for it in library destructors.
+    *ret_hangs = !ended;
+    if (!ended)
         gs_warn("exporter", "shutting down; a driver call has not returned");
-        if (err)
-            fprintf(stderr, "gpuscale: %s\n", gs_error_message(err));
-        (void)fflush(NULL);
-        _exit(err ? 1 : 0);
-    }
     return err;
 }

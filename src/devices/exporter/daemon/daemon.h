@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The exporter as a process: reads the metrics and the configuration file, joins or makes simulated
-// GPUs, serves /metrics (with TLS and passwords, if configured), and reloads its files on SIGHUP
-// and when they change, until a signal ends it.
+// The exporter as a process: reads the metrics and the configuration file, serves /metrics (with
+// TLS and passwords, if configured), and reloads its files on SIGHUP and when they change, until a
+// signal ends it.
 #pragma once
 
 #include "base/error.h"
@@ -35,8 +35,7 @@ struct daemon_options {
     const char *hostname_label;
     const char *node_name;
     const char *nvml_library;
-    const char *simulate; // specification of simulated GPUs
-    const char *sim_set;  // the set that is joined or made; NULL: one of its own
+    bool simulated_only; // refuse a library that is not the simulated one
     int64_t driver_timeout_ns, driver_wait_limit_ns;
     enum gs_switch wait_for_driver;
     const char *host_sys;
@@ -45,10 +44,11 @@ struct daemon_options {
 // GS_EINVAL names the flag whose value is wrong.
 struct gs_error *daemon_check_options(const struct daemon_options *o);
 
-// Runs until SIGTERM, SIGINT or SIGQUIT, or until it fails. If a driver call hangs at the end, the
-// process exits here, because exit() would wait in the driver's destructors.
-struct gs_error *daemon_run(const struct daemon_options *o);
+// Runs until SIGTERM, SIGINT or SIGQUIT, or until it fails. *ret_hangs: a driver call has not
+// returned. Then leave the process by _exit(), because exit() would wait in the driver's
+// destructors.
+struct gs_error *daemon_run(const struct daemon_options *o, bool *ret_hangs);
 
-// Prints every field with its type, unit, source and whether the GPUs of this machine (or the
-// simulated ones) support it.
-struct gs_error *daemon_list_fields(const struct daemon_options *o);
+// Prints every field with its type, unit, source and whether the GPUs that the NVML library (NULL:
+// the driver's) has support it.
+void daemon_list_fields(const char *library);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/mem.h"
 #include "exporter/daemon/daemon_private.h"
-#include "nvmlsim/simulation/simulation.h"
 
 #include <stdio.h>
 
@@ -29,7 +28,7 @@ static int longest_name(void)
     return (int)width;
 }
 
-static void print_fields(const char *library)
+void daemon_list_fields(const char *library)
 {
     struct gpu_backend *backend = NULL;
     struct gpu_snapshot *snapshot = NULL;
@@ -68,15 +67,4 @@ static void print_fields(const char *library)
                width - 8, gpu_dcgm_only_field(i));
     gpu_snapshot_free(snapshot);
     gpu_backend_close(backend);
-}
-
-struct gs_error *daemon_list_fields(const struct daemon_options *o)
-{
-    struct simulation sim = {0};
-    struct gs_error *err = simulation_start(o->simulate, o->sim_set, &sim);
-    if (err)
-        return err;
-    print_fields(sim.library ? sim.library : o->nvml_library);
-    simulation_finish(&sim);
-    return NULL;
 }

@@ -32,7 +32,7 @@ struct gs_error *simulation_find_library(char **ret)
 {
     static const char *const places[] = {
         "/" NVMLSIM_LIBRARY,
-        "/../nvmlsim/" NVMLSIM_LIBRARY,
+        "/../simulation/nvmlsim/" NVMLSIM_LIBRARY,
         "/../" GPUSCALE_LIBDIR "/gpuscale/" NVMLSIM_LIBRARY,
     };
     const char *override = getenv(LIBRARY_ENV);

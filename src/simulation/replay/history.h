@@ -6,7 +6,7 @@
 
 #include "base/buf.h"
 #include "codec/json.h"
-#include "hpa/inspect.h"
+#include "hpa/whatif.h"
 #include "net/http/http.h"
 
 #include <uv.h>

@@ -3,6 +3,7 @@
 // controller's readers decide what is missing.
 #include "base/mem.h"
 #include "hpa/observe.h"
+#include "hpa/release.h"
 #include "replay/replay_private.h"
 
 // {resource: quantity} as in the API; null values are omitted.

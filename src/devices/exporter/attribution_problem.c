@@ -106,8 +106,8 @@ unsigned exporter_attribution_problems(const struct exporter_attribution_facts *
 
 // --- texts ---
 
-static void kubelet_text(const struct exporter_attribution_facts *f,
-                         enum exporter_attribution_problem r, char *ret, size_t size)
+static void text_about_kubelet(const struct exporter_attribution_facts *f,
+                               enum exporter_attribution_problem r, char *ret, size_t size)
 {
     struct exporter_attribution_status status = exporter_attribution_status(f->attribution);
     const char *meanwhile =
@@ -190,7 +190,7 @@ void exporter_attribution_problem_text(const struct exporter_attribution_facts *
     case EXPORTER_PROBLEM_SOCKET:
     case EXPORTER_PROBLEM_PERMISSION:
     case EXPORTER_PROBLEM_RESPONSE:
-        kubelet_text(f, r, ret, size);
+        text_about_kubelet(f, r, ret, size);
         break;
     case EXPORTER_PROBLEM_PROCESSES:
     case EXPORTER_PROBLEM_NAMES:

@@ -135,7 +135,7 @@ static size_t gpu_nodes(const struct doctor_examination *e)
     return n;
 }
 
-static const json_t *exporter_daemonset(const struct doctor_examination *e)
+static const json_t *daemonset_of_exporter(const struct doctor_examination *e)
 {
     size_t i;
     const json_t *set;
@@ -146,7 +146,7 @@ static const json_t *exporter_daemonset(const struct doctor_examination *e)
     return NULL;
 }
 
-static bool exporter_exists(const struct doctor_examination *e)
+static bool has_exporter(const struct doctor_examination *e)
 {
     size_t i;
     const json_t *pod;
@@ -155,12 +155,12 @@ static bool exporter_exists(const struct doctor_examination *e)
         if (doctor_container_of(pod, DOCTOR_EXPORTER_ROLE))
             return true;
     // An exporter outside of pods, such as a service of systemd, is visible by its series.
-    return exporter_daemonset(e) || json_array_size(doctor_query(e, "gpus")) > 0;
+    return daemonset_of_exporter(e) || json_array_size(doctor_query(e, "gpus")) > 0;
 }
 
 void doctor_check_monitoring_crds(struct doctor_examination *e)
 {
-    if (!doctor_absent(e, "servicemonitors") || !doctor_items(e, "nodes") || exporter_exists(e) ||
+    if (!doctor_absent(e, "servicemonitors") || !doctor_items(e, "nodes") || has_exporter(e) ||
         has_embedded_exporter(e) || !gpu_nodes(e) || !doctor_known(e, "daemonsets"))
         return;
     doctor_add(
@@ -184,7 +184,7 @@ void doctor_check_exporter_missing(struct doctor_examination *e)
 {
     size_t n = gpu_nodes(e);
 
-    if (!n || !doctor_items(e, "pods") || !doctor_known(e, "daemonsets") || exporter_exists(e) ||
+    if (!n || !doctor_items(e, "pods") || !doctor_known(e, "daemonsets") || has_exporter(e) ||
         has_embedded_exporter(e) || doctor_absent(e, "servicemonitors"))
         return;
     doctor_add(
@@ -225,7 +225,7 @@ static const json_t *first_gpu_node(const struct doctor_examination *e)
 
 void doctor_check_exporter_selects_no_node(struct doctor_examination *e)
 {
-    const json_t *set = exporter_daemonset(e), *node = first_gpu_node(e);
+    const json_t *set = daemonset_of_exporter(e), *node = first_gpu_node(e);
     const json_t *template = codec_json_get(set, "spec", "template", NULL);
     const json_t *selector = codec_json_get(template, "spec", "nodeSelector", NULL);
 
@@ -286,7 +286,7 @@ static void report_uncovered(struct doctor_examination *e, const json_t *set, co
 
 void doctor_check_exporter_coverage(struct doctor_examination *e)
 {
-    const json_t *set = exporter_daemonset(e), *node;
+    const json_t *set = daemonset_of_exporter(e), *node;
     size_t i;
 
     if (!set || !doctor_items(e, "pods") ||

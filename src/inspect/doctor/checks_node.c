@@ -197,7 +197,7 @@ void doctor_check_profiling_contention(struct doctor_examination *e)
     }
 }
 
-static bool exporter_runs(const struct doctor_examination *e)
+static bool has_exporter(const struct doctor_examination *e)
 {
     size_t i;
     const json_t *process;
@@ -215,7 +215,7 @@ void doctor_check_node_exporter_missing(struct doctor_examination *e)
     const json_t *page = json_object_get(e->node, "exporter");
     bool in_cluster = json_object_get(e->node, "kubelet") || doctor_items(e, "nodes");
 
-    if (!driver_works(e) || !page || codec_json_int(page, 0, "status", NULL) || exporter_runs(e) ||
+    if (!driver_works(e) || !page || codec_json_int(page, 0, "status", NULL) || has_exporter(e) ||
         in_cluster)
         return;
     doctor_add(e, (struct doctor_finding){

@@ -26,7 +26,7 @@ static bool collects_metrics(const json_t *pod)
     return false;
 }
 
-static const json_t *exporter_pod(const struct doctor_examination *e)
+static const json_t *pod_of_exporter(const struct doctor_examination *e)
 {
     size_t i;
     const json_t *pod;
@@ -44,7 +44,7 @@ void doctor_check_prometheus_missing(struct doctor_examination *e)
     bool used = doctor_hpa_uses(e, "Pods", NULL) || doctor_hpa_uses(e, "Object", NULL) ||
                 doctor_hpa_uses(e, "External", NULL);
 
-    if (!used || !exporter_pod(e) || codec_json_str(e->prometheus, "address", NULL))
+    if (!used || !pod_of_exporter(e) || codec_json_str(e->prometheus, "address", NULL))
         return;
     json_array_foreach (doctor_items(e, "pods"), i, pod)
         if (!doctor_container_of(pod, DOCTOR_EXPORTER_ROLE) &&
@@ -114,7 +114,7 @@ static char *host_of(const json_t *target)
 }
 
 // What is_gpu_target() searches; new reference.
-static json_t *exporter_keys(const struct doctor_examination *e)
+static json_t *keys_of_exporters(const struct doctor_examination *e)
 {
     json_t *set = json_object();
     size_t i;
@@ -172,7 +172,7 @@ static void each_down(struct doctor_examination *e, bool timeouts,
                       void (*report)(struct doctor_examination *e, const json_t *target,
                                      const char *error))
 {
-    CODEC_AUTO_JSON json_t *exporters = exporter_keys(e);
+    CODEC_AUTO_JSON json_t *exporters = keys_of_exporters(e);
     size_t i;
     const json_t *target;
 
@@ -226,7 +226,7 @@ void doctor_check_target_timeout(struct doctor_examination *e)
 
 void doctor_check_target_twice(struct doctor_examination *e)
 {
-    CODEC_AUTO_JSON json_t *exporters = exporter_keys(e);
+    CODEC_AUTO_JSON json_t *exporters = keys_of_exporters(e);
     CODEC_AUTO_JSON json_t *first = json_object(); // URL: the first target with it
     size_t i;
     const json_t *target;
@@ -264,7 +264,7 @@ static int64_t interval_of(const json_t *target)
 
 void doctor_check_scrape_interval(struct doctor_examination *e)
 {
-    CODEC_AUTO_JSON json_t *exporters = exporter_keys(e);
+    CODEC_AUTO_JSON json_t *exporters = keys_of_exporters(e);
     size_t i;
     const json_t *target;
 
@@ -288,7 +288,7 @@ void doctor_check_scrape_interval(struct doctor_examination *e)
 
 void doctor_check_scrape_stalled(struct doctor_examination *e)
 {
-    CODEC_AUTO_JSON json_t *exporters = exporter_keys(e);
+    CODEC_AUTO_JSON json_t *exporters = keys_of_exporters(e);
     size_t i;
     const json_t *target;
 

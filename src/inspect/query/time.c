@@ -7,7 +7,7 @@
 
 #define MAX_SECONDS 1e12
 
-static bool promql_parse_seconds(const char *text, double *ret)
+static bool parse_seconds(const char *text, double *ret)
 {
     struct gs_error *err = gs_parse_double(gs_slice_of(text), ret);
     gs_error_free(err);
@@ -43,7 +43,7 @@ static bool parse_rfc3339(const char *text, int64_t *ret_ms)
 struct gs_error *query_parse_time(const char *text, int64_t now_ms, int64_t *ret_ms)
 {
     double seconds;
-    if (*text && promql_parse_seconds(text, &seconds))
+    if (*text && parse_seconds(text, &seconds))
         *ret_ms = llround(seconds * 1000);
     else if (!*text || (!parse_relative(text, now_ms, ret_ms) && !parse_rfc3339(text, ret_ms)))
         return gs_error_new(GS_EINVAL,
@@ -57,7 +57,7 @@ struct gs_error *query_parse_step(const char *text, int64_t *ret_ms)
 {
     double seconds;
     int64_t ns = 0;
-    bool number = promql_parse_seconds(text, &seconds);
+    bool number = parse_seconds(text, &seconds);
     struct gs_error *err = number ? NULL : gs_parse_duration(gs_slice_of(text), &ns);
     gs_error_free(err);
     int64_t ms = number ? llround(seconds * 1000) : ns / GS_NS_PER_MS;

@@ -243,7 +243,7 @@ static void begin(struct http_source *s, top_source_done done, void *arg, size_t
     s->waiting = n;
 }
 
-static void exporter_refresh(struct top_source *source, top_source_done done, void *arg)
+static void refresh_exporter(struct top_source *source, top_source_done done, void *arg)
 {
     struct http_source *s = (struct http_source *)source;
     begin(s, done, arg, 1);
@@ -279,7 +279,7 @@ static void query_past(struct http_source *s, const char *expr)
     "(up{pod!=\"\"} and on (job, instance) (DCGM_FI_DEV_FB_USED or DCGM_FI_DEV_GPU_UTIL))"
 #define EXPORTER_PODS "kube_pod_info and on (namespace, pod) " EXPORTERS
 
-static void prometheus_refresh(struct top_source *source, top_source_done done, void *arg)
+static void refresh_prometheus(struct top_source *source, top_source_done done, void *arg)
 {
     struct http_source *s = (struct http_source *)source;
     GS_AUTO_BUF struct gs_buf metrics = {0};
@@ -305,7 +305,7 @@ static void prometheus_refresh(struct top_source *source, top_source_done done, 
 
 // --- creation ---
 
-static void http_source_free(struct top_source *source)
+static void source_free(struct top_source *source)
 {
     struct http_source *s = (struct http_source *)source;
     for (size_t i = 0; i < s->n_fetches; i++)
@@ -355,7 +355,7 @@ static struct gs_error *new_source(uv_loop_t *loop, const struct top_options *o,
     s->timeout_ms = (unsigned)(o->timeout_ns / GS_NS_PER_MS);
     struct gs_error *err = open_client(s, loop, o, url);
     if (err)
-        http_source_free(&s->is);
+        source_free(&s->is);
     else
         *ret = &s->is;
     return err;
@@ -364,7 +364,7 @@ static struct gs_error *new_source(uv_loop_t *loop, const struct top_options *o,
 struct gs_error *top_source_exporter_new(uv_loop_t *loop, const struct top_options *o,
                                          const char *url, struct top_source **ret)
 {
-    static const struct top_source_ops ops = {exporter_refresh, http_source_free};
+    static const struct top_source_ops ops = {refresh_exporter, source_free};
     GS_AUTO_FREE char *full = strstr(url, "://") ? gs_strdup(url) : gs_format("http://%s", url);
     char *host = strstr(full, "://") + strlen("://"), *slash = strchr(host, '/');
     char *path = gs_strdup(slash && slash[1] ? slash : "/metrics");
@@ -377,7 +377,7 @@ struct gs_error *top_source_prometheus_new(uv_loop_t *loop, const struct top_opt
                                            const char *url, int64_t interval_ms,
                                            struct top_source **ret)
 {
-    static const struct top_source_ops ops = {prometheus_refresh, http_source_free};
+    static const struct top_source_ops ops = {refresh_prometheus, source_free};
     GS_AUTO_FREE char *full = strstr(url, "://") ? gs_strdup(url) : gs_format("http://%s", url);
     size_t n = strlen(full);
     while (n && full[n - 1] == '/')

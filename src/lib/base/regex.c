@@ -424,7 +424,7 @@ bool gs_regex_matches(const struct gs_regex *r, struct gs_slice text)
 }
 
 // The groups of the last match.
-static struct gs_slice tsdb_group_at(const struct gs_regex *r, struct gs_slice text, uint32_t i)
+static struct gs_slice group_at(const struct gs_regex *r, struct gs_slice text, uint32_t i)
 {
     const PCRE2_SIZE *span = pcre2_get_ovector_pointer(r->match);
     if (i >= pcre2_get_ovector_count(r->match) || span[2 * i] == PCRE2_UNSET)
@@ -443,7 +443,7 @@ static struct gs_slice group_named(const struct gs_regex *r, struct gs_slice tex
         number = number * 10 + (uint32_t)(name.data[i] - '0');
     }
     if (digits)
-        return tsdb_group_at(r, text, number);
+        return group_at(r, text, number);
     char copy[128];
     bool prefixed = name.len && is_decimal_digit(*name.data);
     if (name.len + strlen(DIGIT_PREFIX) >= sizeof(copy))
@@ -451,7 +451,7 @@ static struct gs_slice group_named(const struct gs_regex *r, struct gs_slice tex
     snprintf(copy, sizeof(copy), "%s" GS_SLICE_FMT, prefixed ? DIGIT_PREFIX : "",
              GS_SLICE_ARG(name));
     int found = pcre2_substring_number_from_name(r->code, (PCRE2_SPTR)copy);
-    return found > 0 ? tsdb_group_at(r, text, (uint32_t)found) : GS_SLICE("");
+    return found > 0 ? group_at(r, text, (uint32_t)found) : GS_SLICE("");
 }
 
 bool gs_regex_group(const struct gs_regex *r, struct gs_slice text, const char *name,

@@ -341,7 +341,7 @@ static struct gs_error *parse_requirement(struct lexer *l, struct kube_requireme
     return err ? err : check_requirement(r);
 }
 
-static struct gs_error *promql_parser_selector(struct lexer *l, struct kube_selector *s)
+static struct gs_error *parse_requirements(struct lexer *l, struct kube_selector *s)
 {
     advance_lexer(l);
     if (l->tok == TOK_END)
@@ -370,7 +370,7 @@ struct gs_error *kube_selector_parse(const char *text, struct kube_selector *ret
 {
     struct lexer l = {.rest = gs_slice_of(text ? text : "")};
     struct kube_selector s = {0};
-    struct gs_error *err = promql_parser_selector(&l, &s);
+    struct gs_error *err = parse_requirements(&l, &s);
     if (err) {
         kube_selector_finish(&s);
         return err;

@@ -11,7 +11,7 @@
 
 #define ALERTMANAGER_PORT "9093"
 
-static json_t *exporter_job(const struct up_engine_config *c, const char *name, int interval_ms)
+static json_t *job_of_exporter(const struct up_engine_config *c, const char *name, int interval_ms)
 {
     json_t *job = json_pack("{s:s, s:o}", "job_name", name, "scrape_interval",
                             codec_json_strf("%dms", interval_ms));
@@ -28,7 +28,7 @@ static json_t *exporter_job(const struct up_engine_config *c, const char *name, 
 
 static void add_exporters(const struct up_engine_config *c, json_t *jobs)
 {
-    json_t *first = exporter_job(c, UP_EXPORTER_JOB, c->interval_ms);
+    json_t *first = job_of_exporter(c, UP_EXPORTER_JOB, c->interval_ms);
     if (c->exporter)
         json_object_set_new(first, "static_configs",
                             json_pack("[{s:[s]}]", "targets", c->exporter));
@@ -36,7 +36,7 @@ static void add_exporters(const struct up_engine_config *c, json_t *jobs)
     if (!c->targets)
         return;
     // A job of its own for the interval. The series have the same label.
-    json_t *machines = exporter_job(c, "gpuscale-machines", c->targets_interval_ms);
+    json_t *machines = job_of_exporter(c, "gpuscale-machines", c->targets_interval_ms);
     json_object_set_new(machines, "file_sd_configs", json_pack("[{s:[s]}]", "files", c->targets));
     json_object_set_new(
         machines, "relabel_configs",

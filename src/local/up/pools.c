@@ -96,7 +96,7 @@ struct up_machines {
     struct gs_timer *timer;
 };
 
-static void exporter_free(struct machine_exporter *e)
+static void machine_exporter_free(struct machine_exporter *e)
 {
     up_child_free(e->child);
     free(e->node);
@@ -149,7 +149,7 @@ static void start_exporter(struct up_machines *m, const struct machines_info *in
     if (err) {
         gs_err("up", "the exporter of %s: %s", e->node, gs_error_message(err));
         gs_error_free(err);
-        exporter_free(e);
+        machine_exporter_free(e);
         return;
     }
     gs_grow(&m->exporters, &m->exporters_cap, m->n_exporters, sizeof(*m->exporters));
@@ -161,7 +161,7 @@ static void end_exporter(struct up_machines *m, const char *node)
 {
     for (size_t i = 0; i < m->n_exporters; i++)
         if (gs_streq(m->exporters[i]->node, node)) {
-            exporter_free(m->exporters[i]);
+            machine_exporter_free(m->exporters[i]);
             m->exporters[i] = m->exporters[--m->n_exporters];
             gs_timer_start(m->timer, on_targets_changed, WRITE_DELAY_MS);
             return;
@@ -205,7 +205,7 @@ void up_machines_free(struct up_machines *m)
     if (!m)
         return;
     for (size_t i = 0; i < m->n_exporters; i++)
-        exporter_free(m->exporters[i]);
+        machine_exporter_free(m->exporters[i]);
     machines_free(m->machines);
     gs_timer_free(m->timer);
     free(m->exporters);

@@ -737,7 +737,7 @@ static CURLM *make_multi(struct http_curl_client *c)
     return multi;
 }
 
-static long tls_versions(const struct http_client_config *cfg)
+static long accepted_tls_versions(const struct http_client_config *cfg)
 {
     static const long least[] = {CURL_SSLVERSION_TLSv1_0, CURL_SSLVERSION_TLSv1_1,
                                  CURL_SSLVERSION_TLSv1_2, CURL_SSLVERSION_TLSv1_3};
@@ -766,7 +766,7 @@ struct gs_error *http_client_new_curl(uv_loop_t *loop, const struct http_client_
     c->peer.no_proxy = gs_strdup(cfg->no_proxy);
     keep_proxy_headers(c, cfg->proxy_headers);
     c->peer.insecure = cfg->insecure;
-    c->peer.tls_versions = tls_versions(cfg);
+    c->peer.tls_versions = accepted_tls_versions(cfg);
     c->follow_redirects = cfg->follow_redirects;
     c->connect_timeout_ms =
         cfg->connect_timeout_ms ? (long)cfg->connect_timeout_ms : DEFAULT_CONNECT_TIMEOUT_MS;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fast path: a bytes is one write, and its reply is read into a buffer shared by all replies.
+// The fast path: a request is one write, and its reply is read into a buffer shared by all replies.
 // A connection carries one operation at a time and is kept for the next one to the same authority.
-// If the reply is unusual, libcurl repeats the bytes with the remaining time, which is safe for
+// If the reply is unusual, libcurl repeats the request with the remaining time, which is safe for
 // GET. Therefore this file does not handle redirects, further addresses and error texts.
 #include "base/clock.h"
 #include "base/log.h"
@@ -45,7 +45,7 @@ struct direct_op {
     struct gs_buf bytes;
     size_t headers;       // offset of the caller's headers
     uint64_t deadline_ms; // of the loop
-    char *path;           // the caller's bytes, for libcurl
+    char *path;           // as the caller gave it, for libcurl
     struct http_callbacks cb;
     void *arg;
     size_t max_reply;
@@ -210,7 +210,7 @@ static void on_passed_done(void *arg, const struct http_response *response, stru
     finish_direct_op(op, response, err);
 }
 
-// Extracts the caller's headers from the bytes, which becomes invalid: each line becomes two
+// Extracts the caller's headers from the request, whose bytes become invalid: each line becomes two
 // strings.
 static struct http_header *take_headers(struct direct_op *op)
 {
@@ -263,7 +263,7 @@ static void on_direct_deadline(uv_timer_t *t)
 }
 
 // A timer of an earlier operation keeps running if it ends early enough: a busy connection then
-// sets it once per timeout and not for each bytes.
+// sets it once per timeout and not for each request.
 static void set_deadline(struct direct_conn *conn)
 {
     struct direct_op *op = conn->op;
@@ -333,7 +333,7 @@ static void on_read(uv_stream_t *s, ssize_t n, const uv_buf_t *buf)
             return_memory(conn->client, &conn->reply.bytes);
         return;
     }
-    if (!conn->op) { // idle: the peer closed it, or sends bytes without a bytes
+    if (!conn->op) { // idle: the peer closed it, or sends bytes without a request
         leave_idle(conn);
         close_conn(conn);
         return;
@@ -355,7 +355,7 @@ static void start_request(struct direct_conn *conn)
     struct direct_op *op = conn->op;
     uv_buf_t bytes = uv_buf_init(op->bytes.data, (unsigned)op->bytes.len);
     http_reply_reset(&conn->reply, op->max_reply);
-    // libcurl sends a bytes that does not fit into an empty socket buffer.
+    // libcurl sends a request that does not fit into an empty socket buffer.
     if (uv_try_write((uv_stream_t *)&conn->tcp, &bytes, 1) != (int)op->bytes.len)
         forward_to_curl(op);
 }

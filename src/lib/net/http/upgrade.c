@@ -251,7 +251,7 @@ static void on_upgrade_event(uv_poll_t *poll, int status, int events)
 
 // --- the switch ---
 
-static gnutls_session_t tls_session(const struct http_server_request *r)
+static gnutls_session_t session_of(const struct http_server_request *r)
 {
     const union MHD_ConnectionInfo *info =
         r->server->tls ? MHD_get_connection_info(r->connection, MHD_CONNECTION_INFO_GNUTLS_SESSION)
@@ -279,7 +279,7 @@ struct http_upgrade *http_server_upgrade(struct http_server_request *r, const ch
 {
     struct http_upgrade *u = gs_alloc(sizeof(*u));
     u->request = r;
-    u->tls = tls_session(r);
+    u->tls = session_of(r);
     u->fd = r->fd;
     u->cb = *cb;
     u->arg = arg;

@@ -282,8 +282,7 @@ static size_t settle_groups(struct tsdb_snapshots *s, struct tsdb *db)
 {
     size_t n = 0;
     struct tsdb_group *g;
-    TAILQ_FOREACH(g, &db->groups, all)
-    {
+    TAILQ_FOREACH (g, &db->groups, all) {
         if (g->flushed_round == s->round)
             continue;
         if (n >= SERIES_A_STEP)

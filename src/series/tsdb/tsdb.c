@@ -214,8 +214,7 @@ static bool is_consistent(const struct tsdb *db)
     for (size_t i = 0; i < db->n_series; i++)
         live += db->series[i].set && db->series[i].shared_by != TSDB_SERIES_DEAD;
     bool ok = live == db->n_live;
-    TAILQ_FOREACH(g, &db->groups, all)
-    {
+    TAILQ_FOREACH (g, &db->groups, all) {
         size_t loose = 0;
         for (uint32_t i = 0; i < g->n && ok; i++) {
             if (g->refs[i] == TSDB_NO_REF)
@@ -278,13 +277,13 @@ uint64_t tsdb_delete_after(struct tsdb *db, int64_t t_ms)
     struct tsdb_group *g;
     if (db->newest_ms <= t_ms)
         return 0;
-    TAILQ_FOREACH(g, &db->groups, all)
-    tsdb_group_flush(g);
+    TAILQ_FOREACH (g, &db->groups, all)
+        tsdb_group_flush(g);
     for (size_t i = 0; i < db->n_series; i++)
         if (db->series[i].set && db->series[i].shared_by != TSDB_SERIES_DEAD)
             tsdb_chunks_delete_after(&db->series[i].samples, t_ms, &cut, &db->heap);
-    TAILQ_FOREACH(g, &db->groups, all)
-    tsdb_group_restart(g, t_ms);
+    TAILQ_FOREACH (g, &db->groups, all)
+        tsdb_group_restart(g, t_ms);
     db->newest_ms = t_ms;
     if (db->evicted_until_ms > t_ms)
         db->evicted_until_ms = t_ms;

@@ -303,8 +303,7 @@ static void watch_socket(void *arg, ares_socket_t fd, int readable, int writable
 {
     struct dns_lookup *l = arg;
     struct dns_watch *w;
-    LIST_FOREACH(w, &l->watches, list)
-    {
+    LIST_FOREACH (w, &l->watches, list) {
         if (w->fd == fd)
             break;
     }

@@ -345,9 +345,9 @@ static void submit_request(struct grpc_pending *p)
 static struct grpc_pending *first_call_of(struct client_conn *c, bool waiting)
 {
     struct grpc_pending *p;
-    TAILQ_FOREACH(p, &c->client->calls, all)
-    if (p->conn == c && (!waiting || !p->stream_id))
-        return p;
+    TAILQ_FOREACH (p, &c->client->calls, all)
+        if (p->conn == c && (!waiting || !p->stream_id))
+            return p;
     return NULL;
 }
 

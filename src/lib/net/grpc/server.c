@@ -125,9 +125,9 @@ static void evict_idle_connection(struct grpc_server *s)
     struct grpc_server_conn *c, *victim = NULL;
     if (s->n_conns < MAX_CONNECTIONS)
         return;
-    LIST_FOREACH(c, &s->conns, all)
-    if (!c->base.closing && LIST_EMPTY(&c->calls))
-        victim = c; // the newest is the first
+    LIST_FOREACH (c, &s->conns, all)
+        if (!c->base.closing && LIST_EMPTY(&c->calls))
+            victim = c; // the newest is the first
     if (victim)
         grpc_conn_close(&victim->base, "closed for a new connection");
 }

@@ -156,8 +156,8 @@ static unsigned count_connections(const struct http_server *s)
     const struct http_server_connection *c;
     unsigned n = 0;
     for (int state = 0; state < HTTP_CONNECTION_STATES; state++)
-        TAILQ_FOREACH(c, &s->connections[state], link)
-    n++;
+        TAILQ_FOREACH (c, &s->connections[state], link)
+            n++;
     return n;
 }
 

@@ -138,9 +138,9 @@ static void count_queued(struct http_server_request *r, size_t pending)
 static void cut_slowest(const struct http_server *s)
 {
     struct http_server_request *r, *slowest = NULL;
-    TAILQ_FOREACH(r, &s->requests, all)
-    if (!slowest || r->queued > slowest->queued)
-        slowest = r;
+    TAILQ_FOREACH (r, &s->requests, all)
+        if (!slowest || r->queued > slowest->queued)
+            slowest = r;
     gs_warn("http",
             "closing %s %.200s of %s, which does not read: the replies of all such clients exceed "
             "%u MiB",

@@ -245,9 +245,9 @@ void *spdy_stream_data(const struct spdy_stream *t)
 static struct spdy_stream *find_stream(const struct spdy *s, uint32_t id)
 {
     struct spdy_stream *t;
-    TAILQ_FOREACH(t, &s->streams, link)
-    if (t->id == id)
-        return t;
+    TAILQ_FOREACH (t, &s->streams, link)
+        if (t->id == id)
+            return t;
     return NULL;
 }
 
@@ -395,8 +395,8 @@ static void on_settings(struct spdy *s, struct gs_slice payload)
             return;
         }
         struct spdy_stream *t;
-        TAILQ_FOREACH(t, &s->streams, link)
-        t->window += window - s->initial_window;
+        TAILQ_FOREACH (t, &s->streams, link)
+            t->window += window - s->initial_window;
         s->initial_window = window;
         s->has_windows = true;
     }

@@ -5,7 +5,7 @@
 #include "cmd/commands.h"
 #include "cmd/option_rows.h"
 #include "engine/serve.h"
-#include "hpa/explain_api.h"
+#include "hpa_controller/explain_api.h"
 #include "replay/history.h"
 
 #define AT(member)           .offset = offsetof(struct engine_flags, member)

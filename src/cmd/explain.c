@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale explain: the decision of an autoscaler, the wait of a pod, or a response of the metrics
 // APIs.
+#include "explain/explain.h"
 #include "adapter/dry_run/dry_run.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "cmd/commands.h"
 #include "cmd/option_rows.h"
-#include "hpa/inspect.h"
 #include "nodes/inspect/inspect.h"
 #include "query/query.h"
 #include "replay/history.h"
@@ -17,7 +17,7 @@
 #include <strings.h>
 
 struct explain_opts {
-    struct hpa_explain_options hpa;
+    struct explain_hpa_options hpa;
     const char *output;
     const char *config, *sources, *source; // of metric; source also of hpa --history
     struct gs_opt_list what_if;
@@ -135,19 +135,19 @@ static struct gs_error *explain_history(const struct explain_opts *o, const char
     CODEC_AUTO_JSON json_t *explanation = NULL;
     CODEC_AUTO_JSON json_t *answer = NULL;
     struct hpa_config cfg;
-    struct gs_error *err = hpa_explain_config(&o->hpa, &cfg);
+    struct gs_error *err = explain_hpa_config(&o->hpa, &cfg);
     if (!err)
-        err = hpa_explain_object(&o->hpa, name, &explanation);
+        err = explain_hpa(&o->hpa, name, &explanation);
     if (!err)
         err = replay_history_fetch(&source, explanation, &cfg, &answer);
     return err ? err : print_explanation(o, answer, replay_history_text);
 }
 
-static struct gs_error *explain_hpa(const struct explain_opts *o, const char *name)
+static struct gs_error *print_hpa(const struct explain_opts *o, const char *name)
 {
     GS_CLEANUP(what_if_finish) struct what_if w = {0};
     CODEC_AUTO_JSON json_t *explanation = NULL;
-    struct hpa_explain_options options = o->hpa;
+    struct explain_hpa_options options = o->hpa;
     struct gs_error *err = read_what_if(o, &w);
 
     if (!err && o->history)
@@ -155,15 +155,15 @@ static struct gs_error *explain_hpa(const struct explain_opts *o, const char *na
     options.settings = w.settings;
     options.n_settings = w.n;
     if (!err)
-        err = hpa_explain_object(&options, name, &explanation);
+        err = explain_hpa(&options, name, &explanation);
     return err ? err : print_explanation(o, explanation, hpa_explanation_text);
 }
 
-static struct gs_error *explain_pod(const struct explain_opts *o, const char *name)
+static struct gs_error *print_pod(const struct explain_opts *o, const char *name)
 {
-    const struct inspect_options options = {o->hpa.ns, o->hpa.kubeconfig, o->hpa.context};
+    const struct explain_cluster options = {o->hpa.ns, o->hpa.kubeconfig, o->hpa.context};
     CODEC_AUTO_JSON json_t *explanation = NULL;
-    struct gs_error *err = inspect_cluster_pod(&options, name, &explanation);
+    struct gs_error *err = explain_pod(&options, name, &explanation);
 
     return err ? err : print_explanation(o, explanation, inspect_pod_text);
 }
@@ -183,9 +183,9 @@ static struct gs_error *run_explain(const void *opts, int argc, char **argv, int
     if (err)
         return err;
     if (hpa && *hpa)
-        return explain_hpa(o, hpa);
+        return print_hpa(o, hpa);
     if (pod && *pod)
-        return explain_pod(o, pod);
+        return print_pod(o, pod);
     size_t n = strcspn(argv[0], "./");
     bool of_pod = is_kind(argv[0], n, pod_kinds);
     if (!of_pod && !is_kind(argv[0], n, hpa_kinds))

@@ -3,15 +3,18 @@
 #include "base/log.h"
 #include "cmd/commands.h"
 #include "exporter/daemon/daemon.h"
+#include "nvmlsim/simulation/simulation.h"
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
 struct exporter_opts {
     struct daemon_options daemon;
+    const char *simulate, *sim_set;
     bool debug, list_fields, exit_with_parent;
     int64_t parent_pid;
     // Accepted without effect.
@@ -130,10 +133,10 @@ static const struct gs_opt exporter_opts[] = {
      .group = "GPUs",
      .help = "Path of the driver's libnvidia-ml.so.1. Default: the paths of drivers and container "
              "toolkits."},
-    {"simulate", GS_OPT_STRING, AT(simulate), "SPEC", .group = "GPUs",
+    {"simulate", GS_OPT_STRING, HERE(simulate), "SPEC", .group = "GPUs",
      .help = "Use simulated GPUs, such as 2xTesla-T4 or a YAML file. All output says so. They are "
              "a set of its own unless --sim-set names one."},
-    {"sim-set", GS_OPT_STRING, AT(sim_set), "NAME", .env = "GPUSCALE_SIM", .group = "GPUs",
+    {"sim-set", GS_OPT_STRING, HERE(sim_set), "NAME", .env = "GPUSCALE_SIM", .group = "GPUs",
      .help = "With --simulate: the set of simulated GPUs to share with other programs, such as one "
              "of gpuscale sim create. It is created if it does not exist."},
     {"driver-timeout", GS_OPT_DURATION, AT(driver_timeout_ns), "DURATION", "10s",
@@ -249,6 +252,36 @@ static void log_options_without_effect(const struct exporter_opts *o)
     }
 }
 
+static struct gs_error *serve_or_list(const struct exporter_opts *o, const struct simulation *sim,
+                                      bool *ret_hangs)
+{
+    struct daemon_options daemon = o->daemon;
+    if (sim->library)
+        daemon.nvml_library = sim->library;
+    daemon.simulated_only = sim->library != NULL;
+    if (!o->list_fields)
+        return daemon_run(&daemon, ret_hangs);
+    daemon_list_fields(daemon.nvml_library);
+    return NULL;
+}
+
+static struct gs_error *with_gpus(const struct exporter_opts *o)
+{
+    struct simulation sim = {0};
+    bool hangs = false;
+    struct gs_error *err = simulation_start(o->simulate, o->sim_set, &sim);
+    if (!err)
+        err = serve_or_list(o, &sim, &hangs);
+    simulation_finish(&sim);
+    if (!hangs)
+        return err;
+    // The driver blocks the sampler's thread: exit() would wait for it in library destructors.
+    if (err)
+        fprintf(stderr, "gpuscale: %s\n", gs_error_message(err));
+    (void)fflush(NULL);
+    _exit(err ? 1 : 0);
+}
+
 static struct gs_error *run_exporter(const void *arg, int argc, char **argv, int *ret_exit)
 {
     const struct exporter_opts *o = arg;
@@ -259,10 +292,9 @@ static struct gs_error *run_exporter(const void *arg, int argc, char **argv, int
     if (err)
         return err;
     set_log(o);
-    if (o->list_fields)
-        return daemon_list_fields(&o->daemon);
-    log_options_without_effect(o);
-    return daemon_run(&o->daemon);
+    if (!o->list_fields)
+        log_options_without_effect(o);
+    return with_gpus(o);
 }
 
 const struct gs_command cmd_exporter = {

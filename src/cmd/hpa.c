@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "hpa/server.h"
+#include "hpa_controller/server.h"
 
 #include "cmd/commands.h"
 #include "cmd/option_rows.h"

@@ -40,7 +40,7 @@
 
 #define CMD_NODE_AUTOSCALER_FLAGS "Node autoscaler flags (as cluster-autoscaler's)"
 
-// Fields of struct autoscaler_settings (nodes/autoscaler/autoscaler.h). The defaults are those of
+// Fields of struct autoscaler_settings (autoscaler/autoscaler.h). The defaults are those of
 // autoscaler_settings_init().
 #define CMD_NODE_AUTOSCALER_ROWS(at, heading)                                                      \
     GS_OPT("scan-interval", GS_OPT_DURATION, at(scan_interval), "DURATION", "10s",                 \

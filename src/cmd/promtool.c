@@ -250,8 +250,8 @@ static struct gs_error *query_analyze_buckets(const struct promtool_opts *o, int
 }
 
 // args: set QUERY NAME VALUE, or delete QUERY NAME.
-static struct gs_error *promql_label_matchers(const struct promtool_opts *o, int n, char **args,
-                                              int *exit)
+static struct gs_error *edit_label_matchers(const struct promtool_opts *o, int n, char **args,
+                                            int *exit)
 {
     bool set = gs_streq(args[0], "set");
     *exit = 0;
@@ -263,7 +263,7 @@ static struct gs_error *promql_label_matchers(const struct promtool_opts *o, int
     return query_edit_matchers(args[1], args[2], set ? op : NULL, set ? args[3] : NULL);
 }
 
-static struct gs_error *promql_format(const struct promtool_opts *o, int n, char **args, int *exit)
+static struct gs_error *format_promql(const struct promtool_opts *o, int n, char **args, int *exit)
 {
     struct query_options options = o->query;
     options.format = true;
@@ -291,9 +291,9 @@ static const struct {
      query_analyze_buckets},
     {"push", "metrics", "URL [FILE]…", 1, -1, push_metrics},
     {"test", "rules", "FILE…", 1, -1, test_rules},
-    {"promql", "format", "EXPR", 1, 1, promql_format},
+    {"promql", "format", "EXPR", 1, 1, format_promql},
     {"promql", "label-matchers", "set QUERY NAME VALUE | delete QUERY NAME", 3, 4,
-     promql_label_matchers},
+     edit_label_matchers},
 };
 
 #define NO_BLOCKS "the engine has no blocks; "

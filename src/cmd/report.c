@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `gpuscale report`: who uses GPUs, and what it costs.
-#include "ledger/report/report.h"
+#include "report/report.h"
 #include "cmd/commands.h"
 #include "query/query.h"
 

@@ -193,11 +193,7 @@ static json_t *release_dependents(const struct local_api_request *r, const char 
 // Seconds that the object is kept for its agent: only pods that run somewhere have an agent.
 static int64_t grace_of(const struct local_api_resource *res, const json_t *obj, int64_t asked)
 {
-    const char *phase = codec_json_str(obj, "status", "phase", NULL);
-    const char *node = codec_json_str(obj, "spec", "nodeName", NULL);
-
-    if (!is_core(res, "pods") || !node || !*node || gs_streq(phase, "Succeeded") ||
-        gs_streq(phase, "Failed"))
+    if (!is_core(res, "pods") || !kube_pod_node(obj) || kube_pod_has_ended(obj))
         return 0;
     if (asked < 0)
         asked = codec_json_int(obj, DEFAULT_GRACE_S, "spec", "terminationGracePeriodSeconds", NULL);

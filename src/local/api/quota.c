@@ -87,7 +87,7 @@ static int64_t usage_of_pod(const char *name, const json_t *pod)
     const char *kind, *resource = compute_resource(name, &kind);
     int64_t milli = 0;
 
-    if (local_pod_terminal(pod))
+    if (kube_pod_has_ended(pod))
         return 0;
     if (strcmp(name, "pods") == 0)
         return 1000;

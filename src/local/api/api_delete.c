@@ -23,7 +23,7 @@ static bool namespace_is_empty(const struct local_api *api, const char *ns)
 
     for (size_t i = 0; (res = local_api_nth_resource(api, i)); i++) {
         const char *found_ns = NULL;
-        if (!local_api_resource_has(res, LOCAL_API_R_NAMESPACED) || res->view_of)
+        if (!res->namespaced || res->view_of)
             continue;
         size_t bucket = local_api_resource_bucket(res);
         size_t first = local_api_store_seek(api->store, bucket, ns, "");

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Coroutines for long work on the loop's thread, by ucontext(3). A fiber must be resumed by the
+// thread that started it, and must have ended before it is freed: nothing unwinds its stack. Each
+// has a stack of 4 MiB with a guard page; only the pages that it used take memory.
 #include "base/fiber.h"
 
 #include "base/mem.h"

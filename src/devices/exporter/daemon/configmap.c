@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Metrics from a ConfigMap, read once at the start as in dcgm-exporter. While the API server
+// cannot be reached, requests are repeated with exponential backoff, and the exporter runs
+// without.
 #include "exporter/daemon/daemon_private.h"
 
 #include "base/mem.h"

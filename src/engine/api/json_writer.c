@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Writes JSON into a buffer without a tree: a response can have millions of points. The put
+// functions expect that the caller has reserved the space, the add functions reserve it. Numbers
+// have the form of Prometheus' responses.
 #include "engine/api/api_private.h"
 
 #include "base/num.h"

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Fetches all ConfigMaps, Secrets and tokens that a container or its volumes name, at once.
+// Objects that do not exist are null in the result; whether that is an error depends on
+// `optional`.
 #include "local/kubelet/kubelet_private.h"
 
 #include "base/mem.h"

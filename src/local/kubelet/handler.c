@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// One run of a probe's or hook's handler: exec, httpGet, tcpSocket or grpc, with the texts of
+// Kubernetes' prober. The first outcome counts, and is reported from a fresh stack, because the
+// receiver may free everything.
 #include "local/kubelet/kubelet_private.h"
 
 #include "base/mem.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// There are no container images here: an image is a command of this machine, by --image or by the
+// list of built-in substitutes. An exact name wins, then the longest prefix.
 #include "local/kubelet/kubelet_private.h"
 
 #include "base/assert.h"

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// The kubelet of one node: a worker per pod, made and ended by changes of the pod cache. At the
+// start it kills what a former kubelet of the data directory left, found by recorded processes and
+// by a mark in their environment. Simulated machines have kubelets that share the first one's
+// parts.
 #include "local/kubelet.h"
 
 #include "base/clock.h"

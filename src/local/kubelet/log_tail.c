@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Finds the last lines of a log from its end, without reading the rest.
 #include "local/kubelet/kubelet_private.h"
 
 #include "base/file.h"

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// The log of a container for `kubectl logs`, with following, rotation, previous instances and
+// times. Errors are those of the kubelet. Reading is by polling, in small parts, so that a large
+// log does not stop the loop, and only as fast as the client reads.
 #include "local/kubelet/kubelet_private.h"
 
 #include "base/clock.h"

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// The Node object and its Lease: registration, labels, taints, conditions, heartbeats every ten
+// seconds. Thresholds and reasons are those of the kubelet. One request for the node is in
+// progress at a time; later changes wait for it.
 #include "local/kubelet/kubelet_private.h"
 
 #include "base/clock.h"

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Starts a container, in the order of the kubelet: image, environment, volumes, folders, process.
+// A step that must wait (a fetch, a missing key, GPUs) sets the waiting reason that Kubernetes
+// has, and the container is tried again.
 #include "local/kubelet/kubelet_private.h"
 
 #include "base/clock.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Environment variables of a container from its spec: envFrom, valueFrom and the downward API,
+// with the precedence and errors of the kubelet. Later values override earlier ones.
 #include "local/kubelet/kubelet_private.h"
 
 #include "base/mem.h"

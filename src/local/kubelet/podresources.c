@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The kubelet's PodResources API (v1) on a Unix socket, for exporters: which devices each
+// container has.
 #include "local/kubelet/kubelet_private.h"
 
 #include "base/arena.h"

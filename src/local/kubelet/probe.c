@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// One probe of a container: its schedule, and when a result counts (thresholds). Startup probes
+// run until they succeed; the others only after that.
 #include "local/kubelet/kubelet_private.h"
 
 #include "base/mem.h"

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Files of volumes from ConfigMaps, Secrets, the downward API and tokens. They are written as the
+// kubelet's AtomicWriter does: into a new folder that the link ..data then names, so a reader sees
+// all old or all new files.
 #include "local/kubelet/kubelet_private.h"
 
 #include "base/clock.h"

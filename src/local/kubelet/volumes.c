@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// The volumes of a pod: they are set up before its containers start, and files of ConfigMaps,
+// Secrets and tokens are written again when their contents change. A failure is reported as
+// FailedMount and retried with exponential backoff.
 #include "local/kubelet/kubelet_private.h"
 
 #include "base/clock.h"

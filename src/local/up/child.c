@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// A child process whose output becomes lines: started again with exponential backoff, stopped by
+// SIGTERM and, after a while, SIGKILL. Memory is freed when all handles are closed, so freeing is
+// possible at any time.
 #include "up/up_private.h"
 
 #include "base/assert.h"

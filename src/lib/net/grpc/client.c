@@ -167,7 +167,7 @@ static enum grpc_status status_of_http(int http_status)
     }
 }
 
-// "HTTP2 Transport Mapping: Errors" of the source of grpc_wire.h.
+// "HTTP2 Transport Mapping: Errors" in the specification "gRPC over HTTP/2".
 static enum grpc_status status_of_reset(uint32_t code)
 {
     switch (code) {

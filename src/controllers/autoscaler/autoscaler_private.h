@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Shared by the files of the node autoscaler: its pools with their instances, what it knows about
+// nodes and pods across runs, and the loop. Taints and annotations have the names of the
+// Kubernetes Cluster Autoscaler, so that pods and tools written for it work.
 #pragma once
 
 #include "autoscaler/autoscaler.h"

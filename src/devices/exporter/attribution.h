@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// What the exporter reads from the kubelet and the API server to add pods to GPUs' series, and why
+// it may be missing. All functions belong to the thread of the loop.
 #pragma once
 
 #include "exporter/device_map.h"

@@ -11,10 +11,19 @@
 #include "base/mem.h"
 #include "kube/event.h"
 #include "kube/names.h"
+#include "kube/object.h"
+#include "local/kubelet/images.h"
 #include "local/kubelet/kubelet_private.h"
+#include "local/kubelet/logs.h"
 #include "local/kubelet/mounts.h"
+#include "local/kubelet/node.h"
+#include "local/kubelet/pod_ips.h"
+#include "local/kubelet/pod_worker.h"
 #include "local/kubelet/shim.h"
+#include "local/kubelet/start_guard.h"
 #include "local/kubelet/streaming.h"
+#include "local/kubelet/volumes.h"
+#include "local/pod.h"
 
 #include <dirent.h>
 #include <errno.h>

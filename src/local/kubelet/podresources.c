@@ -5,7 +5,10 @@
 
 #include "base/arena.h"
 #include "base/mem.h"
+#include "kube/object.h"
 #include "kube/podresources.pb-c.h"
+#include "local/kubelet/pod_worker.h"
+#include "local/pod.h"
 #include "net/grpc/grpc.h"
 
 // The resources of a node, in the order of a reply.

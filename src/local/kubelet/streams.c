@@ -5,7 +5,9 @@
 #include "local/kubelet/streaming.h"
 
 #include "base/mem.h"
+#include "kube/object.h"
 #include "kube/status.h"
+#include "local/kubelet/logs.h"
 
 // --- the list ---
 

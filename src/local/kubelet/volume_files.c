@@ -2,7 +2,7 @@
 // Files of volumes from ConfigMaps, Secrets, the downward API and tokens. They are written as the
 // kubelet's AtomicWriter does: into a new folder that the link ..data then names, so a reader sees
 // all old or all new files.
-#include "local/kubelet/kubelet_private.h"
+#include "local/kubelet/volumes.h"
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -10,6 +10,7 @@
 #include "codec/encoding.h"
 #include "kube/names.h"
 #include "kube/object.h"
+#include "local/kubelet/podenv.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -2,7 +2,7 @@
 // The volumes of a pod: they are set up before its containers start, and files of ConfigMaps,
 // Secrets and tokens are written again when their contents change. A failure is reported as
 // FailedMount and retried with exponential backoff.
-#include "local/kubelet/kubelet_private.h"
+#include "local/kubelet/volumes.h"
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -10,6 +10,8 @@
 #include "kube/event.h"
 #include "kube/object.h"
 #include "local/kubelet/mounts.h"
+#include "local/kubelet/pod_worker.h"
+#include "local/kubelet/podenv.h"
 
 #include <errno.h>
 #include <sys/stat.h>

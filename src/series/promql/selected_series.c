@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The series of a selector: found by a search, kept in the cache, and followed while series come
 // and go.
-#include "promql/eval_private.h"
+#include "promql/selectors.h"
 
 #include "base/mem.h"
+#include "promql/eval_private.h"
+#include "promql/label_cache.h"
 
 // --- searches ---
 

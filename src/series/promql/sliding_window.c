@@ -6,7 +6,10 @@
 // The sum is two parts: from the window's start to a border (sums from each sample to the border
 // are
 // stored) and from the border to the end, which grows.
+#include "promql/sliding_window.h"
+
 #include "promql/eval_private.h"
+#include "promql/function_table.h"
 
 #include <math.h>
 

@@ -158,7 +158,8 @@ bool exporter_resource_slices_denied(const struct exporter_resource_slices *s);
 
 // --- attribution problems ---
 
-// Why series have no pod labels although pods use the GPUs. Users ask this more than anything else.
+// Why series have no pod labels although pods use the GPUs. No other question of users is as
+// frequent.
 
 enum exporter_attribution_problem {
     EXPORTER_PROBLEM_FLAG,   // --kubernetes is not set, but processes of pods use the GPUs

@@ -164,7 +164,7 @@ struct gpu_backend {
     bool ready; // loaded and initialized
     enum gpu_driver driver;
     bool simulated;
-    unsigned count; // devices, as the driver told last
+    unsigned count; // devices, as the driver reported last
     int64_t counted_ns;
     char driver_version[NVML_TEXT_DRIVER_VERSION], nvml_version[80]; // "": not known yet
     nvml_event_set events;

@@ -74,8 +74,8 @@ struct autoscaler_node {
     int64_t replaceable_since_ms; // a smaller node would do; 0: no
     int64_t replaced_until_ms;    // a replacement was ordered
     char *unremovable;            // why it cannot be removed; NULL: it can
-    double utilization;
-    const char *utilization_of; // resource
+    double utilization;           // requested share, 0 to 1
+    const char *utilization_of;   // resource
     struct autoscaler_deletion *deletion;
     struct kube_request *taint_request;
     struct autoscaler *owner;

@@ -21,7 +21,7 @@
 struct gs_fiber {
     ucontext_t caller, own;
     void *stack; // its lowest page is a guard
-    size_t size;
+    size_t size; // of the stack, with the guard
     void (*fn)(void *arg);
     void *arg;
     bool done;

@@ -25,9 +25,9 @@ struct grpc_client {
     char *unix_path; // NULL: TCP
     struct sockaddr_storage address;
     struct grpc_tls_credentials *tls; // NULL: cleartext
-    size_t max_message;
-    struct client_conn *current; // takes new calls; NULL: none
-    struct client_conns conns;   // including connections that only finish their calls
+    size_t max_message;               // bytes
+    struct client_conn *current;      // takes new calls; NULL: none
+    struct client_conns conns;        // including connections that only finish their calls
     struct pending_list calls;
 };
 

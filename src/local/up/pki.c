@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/random.h"
 #include "net/tls/signature.h"
 #include "net/tls/tls.h"
 
@@ -148,8 +149,8 @@ static struct gs_error *ensure_token(const char *dir, char **ret)
     else
         warn_of_damage(dir, "token", err, "Copies of the old one no longer work");
     wipe(GS_TAKE(*ret));
-    err = tls_random_hex(RANDOM_BYTES, ret);
-    return err ? err : write_text(dir, "token", *ret);
+    *ret = gs_random_hex(RANDOM_BYTES);
+    return write_text(dir, "token", *ret);
 }
 
 // The key that signs the tokens of service accounts.

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// A generation is one configuration with all that was made from it: registry, provider, sources. A
+// reload makes the next one, which replaces the current one when it has listed its series; before,
+// requests would get 404. Old generations are kept as long as a request may use them.
 #include "adapter/adapter_private.h"
 
 #include "base/clock.h"

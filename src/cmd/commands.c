@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// All commands, in the order of the help. A command without a summary is internal and not listed.
 #include "cmd/commands.h"
 
 #include "base/slice.h"

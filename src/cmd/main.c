@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Finds the command: by the name of the link that was started (nvidia-smi, prometheus, promtool),
+// by the first argument, or, as in a container whose arguments are those of another program, by
+// the flags. Exit codes: 1 for failures, 2 for wrong usage.
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"

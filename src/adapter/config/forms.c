@@ -237,7 +237,7 @@ static void read_config_map(struct codec_reader *r, const json_t *doc, struct ad
         read_entry(r, sources, c);
 }
 
-// ---
+// --- documents ---
 
 static void read_doc(struct adapter_config_reader *r, const json_t *doc)
 {

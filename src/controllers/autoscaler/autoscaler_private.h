@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Shared by the files of the node autoscaler: its pools with their instances, what it knows about
+// nodes and pods across runs, and the loop. Taints and annotations have the names of the
+// Kubernetes Cluster Autoscaler, so that pods and tools written for it work.
 #pragma once
 
 #include "autoscaler/autoscaler.h"
@@ -71,8 +74,8 @@ struct autoscaler_node {
     int64_t replaceable_since_ms; // a smaller node would do; 0: no
     int64_t replaced_until_ms;    // a replacement was ordered
     char *unremovable;            // why it cannot be removed; NULL: it can
-    double utilization;
-    const char *utilization_of; // resource
+    double utilization;           // requested share, 0 to 1
+    const char *utilization_of;   // resource
     struct autoscaler_deletion *deletion;
     struct kube_request *taint_request;
     struct autoscaler *owner;

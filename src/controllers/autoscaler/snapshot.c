@@ -166,7 +166,7 @@ static void add_pods(struct autoscaler *a, struct autoscaler_run *r)
     }
 }
 
-// Pods with a higher priority first, then those that ask for more GPUs, then the older ones.
+// Pods with a higher priority first, then those that request more GPUs, then the older ones.
 static struct nodes_snapshot *sorted_snapshot; // qsort has no argument
 
 static int compare_pending(const void *x, const void *y)

@@ -236,7 +236,7 @@ struct engine_api_slice engine_api_slice_begin(const struct engine_api *api);
 bool engine_api_slice_go_on(void *slice);          // a struct engine_api_slice
 void engine_api_run(struct engine_api_request *r); // calls the route's handler
 
-// --- ask.c ---
+// --- local_query.c ---
 
 // calls its callback and frees it
 void engine_api_local_query_run(struct engine_api_local_query *query);

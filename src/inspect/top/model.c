@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// The rows of `gpuscale top`: GPUs, pods and processes, from the samples of one refresh. A row
+// keeps its history and its place while it exists. A GPU without samples stays with its last
+// values for 15 minutes, because a scrape may fail.
 #include "top/top_private.h"
 
 #include "base/columns.h"

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Early cordons: an idle node with several GPUs is kept free of small pods while a cheaper,
+// smaller node can be added for them. A cordon ends as soon as a pod needs the node. A pure
+// function of the snapshot.
 #include "base/mem.h"
 #include "kube/object.h"
 #include "nodes/nodes_private.h"

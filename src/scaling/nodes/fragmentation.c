@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// How much of the free GPUs is useless for the pods that the cluster usually runs (the mix), after
+// Weng et al., "Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation
+// Gradient Descent" (USENIX ATC 2023).
 #include "base/mem.h"
 #include "kube/object.h"
 #include "nodes/nodes_private.h"

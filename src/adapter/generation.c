@@ -167,7 +167,7 @@ struct gs_error *adapter_load_config(struct adapter *a, struct adapter_config **
 {
     watch_config(a);
     if (!a->map_text)
-        return adapter_config_load_with(a->o.config, a->o.sources, ret);
+        return adapter_config_load(a->o.config, a->o.sources, ret);
     GS_AUTO_FREE char *name = gs_format("ConfigMap %s", a->map_name);
     return adapter_config_parse(gs_slice_of(a->map_text), name, ret);
 }

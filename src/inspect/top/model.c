@@ -343,7 +343,6 @@ void top_model_metrics(struct gs_buf *out)
 struct pod_sum {
     double device_util, device_used, process_util, process_used;
     size_t n_util, n_used, n_process_util, n_process_used, n_process_gpus;
-    bool device_shared;
 };
 
 struct update {

@@ -25,7 +25,6 @@ struct draft {
     bool inline_hpa;
     const char *prices_file;
     bool inline_prices;
-    struct replay_curve *next_curve;
 };
 
 double replay_read_number(struct codec_reader *r, const json_t *v)

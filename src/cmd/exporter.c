@@ -508,10 +508,13 @@ static struct gs_error *with_gpus(const struct exporter_opts *o)
 {
     struct simulation sim = {0};
     bool hangs = false;
-    struct gs_error *err = simulation_start(o->simulate, o->sim_set, &sim);
+    if (!CMD_LOCAL && o->simulate)
+        return cmd_not_in_this_program("--simulate");
+    struct gs_error *err = CMD_LOCAL ? simulation_start(o->simulate, o->sim_set, &sim) : NULL;
     if (!err)
         err = serve_or_list(o, &sim, &hangs);
-    simulation_finish(&sim);
+    if (CMD_LOCAL)
+        simulation_finish(&sim);
     if (!hangs)
         return err;
     // The driver blocks the sampler's thread: exit() would wait for it in library destructors.

@@ -84,12 +84,35 @@ static bool is_used_up(const char *cert_pem, const char *key_pem)
 
 // --- a folder ---
 
-static bool is_usable_file(const char *cert_file, const char *key_file)
+static struct gs_error *check_files(const char *ca_file, const char *cert_file,
+                                    const char *key_file, bool *ret_used_up)
 {
-    GS_AUTO_BUF struct gs_buf cert = {0}, key = {0};
-    GS_AUTO_ERROR struct gs_error *err = gs_file_read(cert_file, MAX_PEM, &cert);
-    GS_AUTO_ERROR struct gs_error *key_err = gs_file_read(key_file, MAX_PEM, &key);
-    return !err && !key_err && !is_used_up(cert.data, key.data);
+    GS_AUTO_BUF struct gs_buf ca = {0}, cert = {0}, key = {0};
+    struct gs_error *err = gs_file_read(ca_file, MAX_PEM, &ca); // written last
+    if (!err)
+        err = gs_file_read(cert_file, MAX_PEM, &cert);
+    if (!err)
+        err = gs_file_read(key_file, MAX_PEM, &key);
+    if (!err)
+        err = tls_check_pair(cert.data, key.data);
+    if (err)
+        return gs_error_code(err) == GS_ENOTFOUND ? err : gs_error_wrap(err, "%s", cert_file);
+    *ret_used_up = is_used_up(cert.data, key.data);
+    err = tls_check_certificates(ca.data);
+    return err ? gs_error_wrap(err, "%s", ca_file) : NULL;
+}
+
+// False: they are missing, damaged or expire soon.
+static bool are_usable_files(const char *ca_file, const char *cert_file, const char *key_file)
+{
+    bool used_up = false;
+    GS_AUTO_ERROR struct gs_error *err = check_files(ca_file, cert_file, key_file, &used_up);
+    if (err && gs_error_code(err) != GS_ENOTFOUND)
+        gs_warn("expander",
+                "the certificate of an earlier run is damaged, and another one with another CA is "
+                "created: %s",
+                gs_error_message(err));
+    return !err && !used_up;
 }
 
 static struct gs_error *load_folder(const struct expander_options *o,
@@ -99,7 +122,7 @@ static struct gs_error *load_folder(const struct expander_options *o,
     GS_CLEANUP(finish_made) struct pair_and_ca made = {0};
     ret->cert_file = gs_format("%s/tls.crt", o->cert_dir);
     ret->key_file = gs_format("%s/tls.key", o->cert_dir);
-    if (access(ca_file, R_OK) == 0 && is_usable_file(ret->cert_file, ret->key_file)) {
+    if (are_usable_files(ca_file, ret->cert_file, ret->key_file)) {
         gs_info("expander", "--grpc-expander-cert of the Cluster Autoscaler: %s", ca_file);
         return NULL;
     }

@@ -30,6 +30,18 @@ enum gpu_validity gpu_backend_validity(nvml_ret ret)
     }
 }
 
+bool gpu_backend_lacks_driver(nvml_ret ret)
+{
+    return ret == NVML_UNINITIALIZED || ret == NVML_DRIVER_NOT_LOADED ||
+           ret == NVML_LIB_RM_VERSION_MISMATCH;
+}
+
+bool gpu_backend_may_pass(nvml_ret ret)
+{
+    return gpu_backend_validity(ret) == GPU_FAILED && !gpu_backend_lacks_driver(ret) &&
+           ret != NVML_RESET_REQUIRED && ret != NVML_GPU_NOT_FOUND && ret != NVML_INVALID_ARGUMENT;
+}
+
 // False for missing capabilities and for normal results.
 static bool is_failure(enum nvml_call call, nvml_ret ret)
 {
@@ -65,8 +77,7 @@ nvml_ret gpu_backend_note(struct gpu_reader *b, enum nvml_call call, nvml_ret re
     b->calls[call]++;
     b->call_ns[call] += now - b->started_ns;
     b->answered += ret == NVML_OK;
-    if (ret == NVML_UNINITIALIZED || ret == NVML_DRIVER_NOT_LOADED ||
-        ret == NVML_LIB_RM_VERSION_MISMATCH) {
+    if (gpu_backend_lacks_driver(ret)) {
         b->driverless++;
         b->driverless_code = ret;
     }
@@ -149,6 +160,8 @@ void gpu_backend_unload(struct gpu_backend *b)
     }
     nvml_unload(&b->nvml);
     b->ready = false;
+    b->counted_ns = 0;
+    b->driver_version[0] = b->nvml_version[0] = '\0';
 }
 
 // The library stays loaded while a thread hangs in it.
@@ -383,7 +396,33 @@ static bool assign(struct gpu_backend *b, struct gpu_worker *w)
     if (w->known->handle != w->handle)
         w->known->xid_registered = false;
     w->known->handle = w->handle;
+    w->known->identified_ns = gs_mono_ns();
     return true;
+}
+
+static bool is_recent(const struct gpu_backend *b, int64_t mono_ns)
+{
+    return mono_ns && gs_mono_ns() - mono_ns <= b->cfg.hung_after_ns;
+}
+
+// Whether the device of an idle worker that was not read in this pass still has an entry: it is
+// lost, has answered too late, or could not be identified for a moment.
+static bool stays(const struct gpu_backend *b, const struct gpu_worker *w)
+{
+    if (!w->known || !w->last)
+        return false;
+    if (w->ret == NVML_OK)
+        return gs_streq(w->uuid, w->known->uuid);
+    return w->ret == NVML_GPU_IS_LOST ||
+           (gpu_backend_may_pass(w->ret) && is_recent(b, w->known->identified_ns));
+}
+
+// Why it has no values. GPU_VALID: those of the last pass still count.
+static enum gpu_validity reason_unread(const struct gpu_backend *b, const struct gpu_worker *w)
+{
+    if (w->ret == NVML_OK)
+        return is_recent(b, w->known->identified_ns) ? GPU_VALID : GPU_HUNG;
+    return gpu_backend_validity(w->ret);
 }
 
 // --- sampling ---
@@ -453,14 +492,14 @@ static void read_all(struct gpu_backend *b, unsigned count, bool *posted, int64_
 }
 
 // A driver may be unloaded while the library still counts its GPUs. Fails if no GPU can be opened.
-// A GPU that hangs or is lost still has an entry.
+// A GPU that hangs, is lost or was missed still has an entry.
 static struct gs_error *check_opened(struct gpu_backend *b, unsigned count)
 {
     nvml_ret ret = NVML_OK;
     for (uint32_t i = 0; i < count; i++) {
         struct gpu_worker *w = b->workers[i];
         if (!w || !gpu_worker_idle(w) || w->ret == NVML_OK ||
-            (w->ret == NVML_GPU_IS_LOST && w->known))
+            (w->ret == NVML_GPU_IS_LOST && w->known) || stays(b, w))
             return NULL;
         ret = w->ret;
     }
@@ -513,25 +552,32 @@ static void take_known(struct gpu_backend *b, struct gpu_known_device *k, struct
     memset(k->links, 0, sizeof(k->links));
 }
 
-// Adds the device of an index to the snapshot.
-static void collect_device(struct gpu_backend *b, struct gpu_worker *w, bool identified,
-                           struct gpu_snapshot *s)
+static void take_result(struct gpu_backend *b, struct gpu_worker *w)
+{
+    gpu_device_free(w->last);
+    w->last = GS_TAKE(w->device);
+    if (w->last->lost)
+        mark_absent(w->last, GPU_LOST);
+    if (w->known)
+        take_known(b, w->known, w->last);
+}
+
+// Adds the device of an index to the snapshot. False: the index has none, or none that is known.
+static bool collect_device(struct gpu_backend *b, struct gpu_worker *w, struct gpu_snapshot *s)
 {
     struct gpu_device *d = &s->devices[s->n_devices];
+    enum gpu_validity why = GPU_VALID;
     int64_t since = gpu_worker_busy_since_ns(w);
-    if (!since && w->device) { // also for a late worker
-        gpu_device_free(w->last);
-        w->last = GS_TAKE(w->device);
-        if (w->last->lost)
-            mark_absent(w->last, GPU_LOST);
-        if (w->known)
-            take_known(b, w->known, w->last);
-    } else if (!since && !identified) {
-        return;
-    }
-    bool hung = since && gs_mono_ns() - since > b->cfg.hung_after_ns;
-    if (!w->last && !hung)
-        return;
+    if (since)
+        why = gs_mono_ns() - since > b->cfg.hung_after_ns ? GPU_HUNG : GPU_VALID;
+    else if (w->device) // also of a worker that was late
+        take_result(b, w);
+    else if (stays(b, w))
+        why = reason_unread(b, w);
+    else
+        return false;
+    if (!w->last && why == GPU_VALID)
+        return false;
     *d = (struct gpu_device){.index = w->index};
     if (w->last) {
         struct gpu_device *copy = gpu_device_copy(w->last);
@@ -541,28 +587,32 @@ static void collect_device(struct gpu_backend *b, struct gpu_worker *w, bool ide
     } else if (w->known) {
         memcpy(d->uuid, w->known->uuid, sizeof(d->uuid));
     }
-    if (hung) {
-        mark_absent(d, GPU_HUNG);
+    if (why != GPU_VALID) {
+        mark_absent(d, why);
         // If a worker hangs, only its device's name and XIDs may be read.
         if (w->known)
             gpu_backend_fill_xids(b, w->known, d);
     }
     s->n_devices++;
+    return true;
 }
 
-static void collect_all(struct gpu_backend *b, unsigned count, const bool *posted,
-                        struct gpu_snapshot *s)
+// A thread may fail to start, and the first answer may be late. Later samples try both again.
+static nvml_ret reason_unopened(struct gpu_worker *w)
+{
+    if (!w)
+        return NVML_MEMORY;
+    return gpu_worker_idle(w) && w->ret != NVML_OK ? w->ret : NVML_TIMEOUT;
+}
+
+static void collect_all(struct gpu_backend *b, unsigned count, struct gpu_snapshot *s)
 {
     for (uint32_t i = 0; i < count; i++) {
         struct gpu_worker *w = b->workers[i];
-        size_t before = s->n_devices;
-        if (!w)
+        if (w && collect_device(b, w, s))
             continue;
-        collect_device(b, w, posted[i], s);
-        if (s->n_devices == before && gpu_worker_idle(w) && w->ret != NVML_OK) {
-            s->n_unopened++;
-            s->unopened_code = w->ret;
-        }
+        s->n_unopened++;
+        s->unopened_code = reason_unopened(w);
     }
 }
 
@@ -601,23 +651,40 @@ static void fill_counts(struct gpu_backend *b, struct gpu_snapshot *s)
             merge_reader(&b->workers[i]->reader, s);
 }
 
-// Before the devices: the IDs of some fields depend on the driver.
-static void read_driver_version(struct gpu_backend *b, char *ret, unsigned size)
+// A failure that may pass leaves the number of the samples before.
+static nvml_ret count_devices(struct gpu_backend *b)
 {
-    if (NVML(&b->reader, driver_version, ret, size) != NVML_OK)
-        ret[0] = '\0';
-    gpu_backend_clean_text(ret, size);
-    b->driver_branch = (unsigned)strtoul(ret, NULL, 10);
+    unsigned count = 0;
+    nvml_ret ret = NVML(&b->reader, count, &count);
+    if (ret != NVML_OK)
+        return gpu_backend_may_pass(ret) && is_recent(b, b->counted_ns) ? NVML_OK : ret;
+    b->count = count < GPU_MAX_DEVICES ? count : GPU_MAX_DEVICES;
+    b->counted_ns = gs_mono_ns();
+    return NVML_OK;
+}
+
+// Before the devices: the IDs of some fields depend on the driver. It cannot change while the
+// library is initialized, so a failed call leaves what is known.
+static void read_driver_version(struct gpu_backend *b)
+{
+    char text[NVML_TEXT_DRIVER_VERSION] = "";
+    if (NVML(&b->reader, driver_version, text, sizeof(text)) != NVML_OK)
+        return;
+    gpu_backend_clean_text(text, sizeof(text));
+    memcpy(b->driver_version, text, sizeof(text));
+    b->driver_branch = (unsigned)strtoul(text, NULL, 10);
 }
 
 static void read_system(struct gpu_backend *b, struct gpu_snapshot *s)
 {
     struct gpu_reader *r = &b->reader;
     s->simulated = b->simulated;
+    memcpy(s->driver_version, b->driver_version, sizeof(s->driver_version));
     if (b->wanted[GPU_F_NVML_VERSION] &&
-        NVML(r, nvml_version, s->nvml_version, sizeof(s->nvml_version)) != NVML_OK)
-        s->nvml_version[0] = '\0';
-    gpu_backend_clean_text(s->nvml_version, sizeof(s->nvml_version));
+        NVML(r, nvml_version, s->nvml_version, sizeof(s->nvml_version)) == NVML_OK)
+        memcpy(b->nvml_version, s->nvml_version, sizeof(b->nvml_version));
+    gpu_backend_clean_text(b->nvml_version, sizeof(b->nvml_version));
+    memcpy(s->nvml_version, b->nvml_version, sizeof(s->nvml_version));
     int cuda = 0;
     nvml_ret ret = NVML_OK;
     if (b->wanted[GPU_F_CUDA_DRIVER_VERSION])
@@ -642,18 +709,16 @@ struct gs_error *gpu_backend_sample(struct gpu_backend *b, struct gpu_snapshot *
     struct gs_error *err = make_ready(b);
     if (err)
         return err;
-    unsigned count = 0;
-    nvml_ret code = NVML(&b->reader, count, &count);
+    nvml_ret code = count_devices(b);
     if (code != NVML_OK) {
         err = nvml_error(b, nvml_call_symbol(NVML_CALL_count), code);
         // After the driver was unloaded or replaced, only a new initialization works.
         unready(b);
         return err;
     }
-    count = count < GPU_MAX_DEVICES ? count : GPU_MAX_DEVICES;
+    unsigned count = b->count;
     set_driver(b, count ? GPU_DRIVER_UP : GPU_DRIVER_NO_GPU);
-    char driver_version[NVML_TEXT_DRIVER_VERSION] = "";
-    read_driver_version(b, driver_version, sizeof(driver_version));
+    read_driver_version(b);
     bool posted[GPU_MAX_DEVICES] = {0};
     err = read_pass(b, count, posted, start + b->cfg.patience_ns);
     if (err) {
@@ -662,9 +727,8 @@ struct gs_error *gpu_backend_sample(struct gpu_backend *b, struct gpu_snapshot *
     }
     struct gpu_snapshot *s = gs_alloc(sizeof(*s));
     s->devices = gs_alloc_array(count ? count : 1, sizeof(*s->devices));
-    memcpy(s->driver_version, driver_version, sizeof(driver_version));
     read_system(b, s);
-    collect_all(b, count, posted, s);
+    collect_all(b, count, s);
     fill_system(s);
     for (uint32_t i = count; i < GPU_MAX_DEVICES; i++)
         if (b->workers[i] && gpu_worker_idle(b->workers[i]))

@@ -209,7 +209,8 @@ struct gpu_snapshot {
     enum gpu_validity cuda_validity;
     struct gpu_device *devices;
     size_t n_devices;
-    size_t n_unopened; // GPUs that the driver counts but cannot open; they are not in devices
+    // GPUs that the driver counts but cannot open, or has not opened yet; they are not in devices
+    size_t n_unopened;
     int unopened_code; // nvmlReturn_t of one of them
     struct gpu_call_errors *errors;
     size_t n_errors;
@@ -296,6 +297,7 @@ bool gpu_backend_simulated(const struct gpu_backend *b); // it exports gpuscaleN
 // it.
 void gpu_backend_want(struct gpu_backend *b, const bool *wanted, const int64_t *every_ns);
 // Takes one sample. Enumerates the devices each time, because GPUs may appear and disappear. A lost
-// GPU is listed with `lost` set. An error means that NVML as a whole provided nothing. If the
-// driver was unloaded or replaced, a later call opens it again.
+// GPU is listed with `lost` set. One that was known and cannot be identified for up to
+// `hung_after_ns` keeps its names and has no values. An error means that NVML as a whole provided
+// nothing. If the driver was unloaded or replaced, a later call opens it again.
 struct gs_error *gpu_backend_sample(struct gpu_backend *b, struct gpu_snapshot **ret);

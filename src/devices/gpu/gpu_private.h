@@ -65,6 +65,7 @@ enum gpu_nvlink_rate {
 struct gpu_known_device {
     nvml_device handle;
     char uuid[96], name[96], pci_bus_id[32];
+    int64_t identified_ns;  // when the driver confirmed it last; only of the coordinator
     bool named;             // the members up to texts were read
     unsigned named_version; // version of `wanted` at that time
     uint32_t minor;
@@ -163,6 +164,9 @@ struct gpu_backend {
     bool ready; // loaded and initialized
     enum gpu_driver driver;
     bool simulated;
+    unsigned count; // devices, as the driver told last
+    int64_t counted_ns;
+    char driver_version[NVML_TEXT_DRIVER_VERSION], nvml_version[80]; // "": not known yet
     nvml_event_set events;
     enum gpu_validity events_validity; // why `events` is NULL
     struct gpu_reader reader;          // the coordinator's
@@ -177,6 +181,10 @@ struct gpu_backend {
 // Records the result and duration of a call; returns ret.
 nvml_ret gpu_backend_note(struct gpu_reader *r, enum nvml_call call, nvml_ret ret);
 enum gpu_validity gpu_backend_validity(nvml_ret ret);
+bool gpu_backend_lacks_driver(nvml_ret ret); // only a new initialization helps
+// Whether a call that failed may succeed at the next sample: what is known of a device stays.
+// Memory, time and resources may be short for a moment; a missing driver or GPU is a state.
+bool gpu_backend_may_pass(nvml_ret ret);
 enum gpu_driver gpu_driver_of(nvml_ret ret); // the driver state that a failed call indicates
 // False: the PCI bus and the device nodes show that the machine has no NVIDIA GPU.
 bool gpu_machine_may_have_gpu(const char *sys);

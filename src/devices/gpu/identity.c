@@ -25,8 +25,18 @@ void gpu_backend_clean_text(char *text, size_t size)
             *text = '?';
 }
 
+// Notes that a call is to be repeated at the next sample. What is known stays until then.
+static bool must_repeat(struct gpu_known_device *k, nvml_ret ret)
+{
+    bool repeat = gpu_backend_may_pass(ret);
+    k->named = k->named && !repeat;
+    return repeat;
+}
+
 static void set_text(struct gpu_known_device *k, enum gpu_text t, nvml_ret ret, char *text)
 {
+    if (must_repeat(k, ret) && k->text_validity[t] == GPU_VALID)
+        return;
     k->text_validity[t] = gpu_backend_validity(ret);
     k->texts[t][0] = '\0';
     if (ret != NVML_OK)
@@ -74,23 +84,46 @@ static bool wants_texts(const struct gpu_reader *r)
     return false;
 }
 
-void gpu_backend_read_identity(struct gpu_reader *r, struct gpu_known_device *k)
+static void read_name(struct gpu_reader *r, struct gpu_known_device *k)
 {
     char name[NVML_TEXT_NAME] = "";
-    if (NVML(r, name, k->handle, name, sizeof(name)) == NVML_OK)
+    nvml_ret ret = NVML(r, name, k->handle, name, sizeof(name));
+    if (ret == NVML_OK)
         snprintf(k->name, sizeof(k->name), "%.*s", (int)sizeof(name) - 1, name);
+    must_repeat(k, ret);
     gpu_backend_clean_text(k->name, sizeof(k->name));
+}
+
+static void read_minor(struct gpu_reader *r, struct gpu_known_device *k)
+{
     unsigned minor = 0;
-    k->has_minor = NVML(r, minor, k->handle, &minor) == NVML_OK;
+    nvml_ret ret = NVML(r, minor, k->handle, &minor);
+    if (must_repeat(k, ret))
+        return;
+    k->has_minor = ret == NVML_OK;
     k->minor = minor;
+}
+
+static void read_bus_id(struct gpu_reader *r, struct gpu_known_device *k)
+{
     struct nvml_pci_info pci = {0};
-    if (NVML(r, pci_info, k->handle, &pci) == NVML_OK)
+    nvml_ret ret = NVML(r, pci_info, k->handle, &pci);
+    if (ret == NVML_OK)
         // A fallback symbol only fills the legacy text, whose domain has four digits.
         snprintf(k->pci_bus_id, sizeof(k->pci_bus_id), "%s%.*s", pci.bus_id[0] ? "" : "0000",
                  pci.bus_id[0] ? 31 : 15, pci.bus_id[0] ? pci.bus_id : pci.bus_id_legacy);
+    must_repeat(k, ret);
     gpu_backend_clean_text(k->pci_bus_id, sizeof(k->pci_bus_id));
+}
+
+void gpu_backend_read_identity(struct gpu_reader *r, struct gpu_known_device *k)
+{
+    k->named = true;
+    read_name(r, k);
+    read_minor(r, k);
+    read_bus_id(r, k);
     if (wants_texts(r))
         read_texts(r, k);
-    // A device without a name is queried again.
-    k->named = k->name[0] && k->pci_bus_id[0];
+    // A device without a name is queried again, too.
+    k->named = k->named && k->name[0] && k->pci_bus_id[0];
 }

@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "base/mem.h"
+#include "base/slice.h"
 
 #include <signal.h>
 #include <string.h>
@@ -77,17 +78,32 @@ void gpu_backend_unref(struct gpu_backend *b)
 
 // --- worker thread ---
 
+static nvml_ret read_uuid(struct gpu_worker *w)
+{
+    nvml_ret ret = NVML(&w->reader, uuid, w->handle, w->uuid, sizeof(w->uuid));
+    gpu_backend_clean_text(w->uuid, sizeof(w->uuid));
+    return ret == NVML_OK && !w->uuid[0] ? NVML_NOT_FOUND : ret;
+}
+
+// A handle stays valid until the library is shut down. So one of the two calls is enough to
+// recognize a GPU that is known: its handle, or its UUID by the known handle.
 static void identify_device(struct gpu_worker *w)
 {
+    const struct gpu_known_device *k = w->known && w->known->handle ? w->known : NULL;
     w->reader.device_lost = false;
     w->reader.answered = w->reader.driverless = 0;
     w->uuid[0] = '\0';
-    w->ret = NVML(&w->reader, handle_by_index, w->index, &w->handle);
-    if (w->ret == NVML_OK)
-        w->ret = NVML(&w->reader, uuid, w->handle, w->uuid, sizeof(w->uuid));
-    gpu_backend_clean_text(w->uuid, sizeof(w->uuid));
-    if (w->ret == NVML_OK && !w->uuid[0])
-        w->ret = NVML_NOT_FOUND;
+    nvml_ret opened = NVML(&w->reader, handle_by_index, w->index, &w->handle);
+    bool reopened = k && gpu_backend_may_pass(opened);
+    if (reopened)
+        w->handle = k->handle;
+    w->ret = opened == NVML_OK || reopened ? read_uuid(w) : opened;
+    if (reopened && (w->ret != NVML_OK || !gs_streq(w->uuid, k->uuid))) {
+        w->ret = opened;
+    } else if (k && k->handle == w->handle && gpu_backend_may_pass(w->ret)) {
+        memcpy(w->uuid, k->uuid, sizeof(w->uuid));
+        w->ret = NVML_OK;
+    }
 }
 
 // Sampling may start slightly early.

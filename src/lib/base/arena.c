@@ -38,8 +38,11 @@ void *gs_arena_alloc(struct gs_arena *a, size_t size)
         if (!b)
             return NULL;
         b->size = block;
-        b->next = a->head;
-        a->head = b;
+        // A block for one large allocation has no space left. The newest block still has, and would
+        // be lost: large and small allocations in turn would take much more than the limit.
+        struct gs_arena_block **at = a->head && block == size ? &a->head->next : &a->head;
+        b->next = *at;
+        *at = b;
     }
     void *p = b->data + b->used;
     b->used += size;
@@ -62,7 +65,7 @@ char *gs_arena_strdup(struct gs_arena *a, const char *s)
 
 void gs_arena_clear(struct gs_arena *a)
 {
-    while (a->head && a->head->next) { // the newest is the largest
+    while (a->head && a->head->next) { // the newest is the largest of those for many allocations
         struct gs_arena_block *b = a->head->next;
         a->head->next = b->next;
         free(b);

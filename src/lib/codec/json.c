@@ -63,6 +63,39 @@ static json_t *walk(const json_t *j, va_list path)
     return (json_t *)j;
 }
 
+// The sizes of jansson 2.14 with the overhead of malloc.
+enum { OBJECT_MEMORY = 224, MEMBER_MEMORY = 96, ARRAY_MEMORY = 128, ITEM_MEMORY = 12 };
+enum { STRING_MEMORY = 80, NUMBER_MEMORY = 32 };
+
+size_t codec_json_memory(const json_t *j)
+{
+    size_t sum = 0, i;
+    const char *key;
+    json_t *inner;
+    switch (json_typeof(j)) {
+    case JSON_OBJECT:
+        sum = OBJECT_MEMORY;
+        json_object_foreach ((json_t *)(uintptr_t)j, key, inner)
+            sum += MEMBER_MEMORY + strlen(key) + codec_json_memory(inner);
+        return sum;
+    case JSON_ARRAY:
+        sum = ARRAY_MEMORY + ITEM_MEMORY * json_array_size(j);
+        json_array_foreach (j, i, inner)
+            sum += codec_json_memory(inner);
+        return sum;
+    case JSON_STRING:
+        return STRING_MEMORY + json_string_length(j);
+    case JSON_INTEGER:
+    case JSON_REAL:
+        return NUMBER_MEMORY;
+    case JSON_TRUE:
+    case JSON_FALSE:
+    case JSON_NULL:
+        break;
+    }
+    return 0;
+}
+
 json_t *codec_json_get(const json_t *j, ...)
 {
     va_list path;

@@ -6,10 +6,11 @@
 #include "base/num.h"
 
 enum {
-    MAX_OPERATIONS = 10000, // kube-apiserver's limit
-    MAX_COPIED = 8 << 20,   // bytes that all copy operations together may add
-    MAX_MOVED = 64 << 20,   // bytes that all move operations together may handle
-    NODE_COST = 32,         // of a value, in addition to its text
+    MAX_OPERATIONS = 10000,  // kube-apiserver's limit
+    MAX_COPIED = 8 << 20,    // bytes that all copy operations together may add
+    MAX_MOVED = 64 << 20,    // bytes that all move operations together may handle
+    MAX_SHIFTED = 100000000, // items that all insertions and removals in lists together may move
+    NODE_COST = 32,          // of a value, in addition to its text
 };
 
 struct pointer {
@@ -145,7 +146,7 @@ static size_t cost_of(const json_t *j)
 
 struct state {
     json_t *doc;
-    size_t copied, moved;
+    size_t copied, moved, shifted;
 };
 
 // Kubernetes quotes the path for add and remove only.
@@ -162,6 +163,16 @@ static struct gs_error *bad_index(const char *op, const struct pointer *p)
                         "error in %s for path: '%s': Unable to access invalid index: %s: invalid "
                         "index referenced",
                         op, p->text, p->tokens[p->len - 1]);
+}
+
+// Counts the items of a list after index i, which an insertion or a removal moves.
+static struct gs_error *count_shifted(struct state *s, const json_t *list, size_t i)
+{
+    s->shifted += json_array_size(list) - i;
+    return s->shifted <= MAX_SHIFTED
+               ? NULL
+               : gs_error_new(GS_ELIMIT, "operations move more than %d items of lists",
+                              MAX_SHIFTED);
 }
 
 // Takes value. missing: the error text if the parent does not exist.
@@ -197,8 +208,12 @@ static struct gs_error *op_add(struct state *s, const char *op, const char *miss
         json_decref(value);
         return bad_index(op, p);
     }
-    json_array_insert_new(container, i, value);
-    return NULL;
+    struct gs_error *err = count_shifted(s, container, i);
+    if (err)
+        json_decref(value);
+    else
+        json_array_insert_new(container, i, value);
+    return err;
 }
 
 static struct gs_error *op_remove(struct state *s, const char *op, const char *missing,
@@ -219,8 +234,10 @@ static struct gs_error *op_remove(struct state *s, const char *op, const char *m
     }
     if (json_array_size(container) == 0 || !read_index(last, json_array_size(container) - 1, &i))
         return bad_index(op, p);
-    json_array_remove(container, i);
-    return NULL;
+    struct gs_error *err = count_shifted(s, container, i);
+    if (!err)
+        json_array_remove(container, i);
+    return err;
 }
 
 // As in kube-apiserver and unlike the RFC, an absent member of an object is added.

@@ -97,12 +97,19 @@ static bool has_cause(const json_t *causes, const char *field, const char *messa
     return false;
 }
 
+bool kube_field_errors_full(const struct kube_field_errors *e)
+{
+    return e->len >= KUBE_MAX_FIELD_ERRORS || e->bytes >= KUBE_MAX_FIELD_ERRORS_BYTES;
+}
+
 void kube_field_error(struct kube_field_errors *e, const char *type, const char *field,
                       const char *value, const char *fmt, ...)
 {
     const char *text = "Invalid value";
     bool with_value = true;
-    if (e->len++ >= KUBE_MAX_FIELD_ERRORS)
+    bool full = kube_field_errors_full(e);
+    e->len++;
+    if (full)
         return;
     for (size_t i = 0; i < GS_ARRAY_LEN(error_types); i++) {
         if (gs_streq(type, error_types[i].type)) {
@@ -122,6 +129,7 @@ void kube_field_error(struct kube_field_errors *e, const char *type, const char 
         gs_buf_addf(&e->text, "%s%s: %s", e->distinct ? ", " : "", field, message);
         e->distinct++;
     }
+    e->bytes += strlen(field) + strlen(message);
     if (!e->causes)
         e->causes = json_array();
     json_t *cause = json_object();

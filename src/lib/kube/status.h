@@ -23,14 +23,17 @@ json_t *kube_status_already_exists(const char *resource, const char *name);
 json_t *kube_status_conflict(const char *resource, const char *name, const char *why);
 json_t *kube_status_gone(const char *message); // 410, reason Expired
 
-// Field errors of a validation, reported as one 422 Invalid with causes. Errors beyond the limit
-// are only counted in len, because each is compared with all previous ones.
-#define KUBE_MAX_FIELD_ERRORS 100
+// Field errors of a validation, reported as one 422 Invalid with causes. Errors beyond the limits
+// are only counted in len, because each is compared with all previous ones, and because each may
+// repeat a large value of the object or a long list of its schema.
+#define KUBE_MAX_FIELD_ERRORS       100
+#define KUBE_MAX_FIELD_ERRORS_BYTES (64 * 1024) // the error that exceeds it is still reported
 struct kube_field_errors {
     json_t *causes;     // array of {reason, message, field}
     struct gs_buf text; // the different texts, joined by ", "
     size_t len;
     size_t distinct; // texts in `text`
+    size_t bytes;    // of the fields and messages in causes
 };
 // type: FieldValueInvalid, FieldValueRequired, FieldValueNotSupported, FieldValueForbidden, …
 // value is printed unchanged for Invalid, NotSupported and Duplicate ("spec.x: Invalid value: V:
@@ -38,6 +41,8 @@ struct kube_field_errors {
 // omitted if the detail is empty.
 void kube_field_error(struct kube_field_errors *e, const char *type, const char *field,
                       const char *value, const char *fmt, ...) GS_PRINTF(5, 6);
+// Whether further errors are only counted: their texts need not be made.
+bool kube_field_errors_full(const struct kube_field_errors *e);
 void kube_field_errors_finish(struct kube_field_errors *e);
 // `HorizontalPodAutoscaler.autoscaling "x" is invalid: spec.a: …` (several: [a, b]). Steals
 // nothing.

@@ -25,6 +25,7 @@ enum {
 struct volume {
     char *path;    // its folder, or the path of a hostPath
     uint64_t hash; // of the files that are written
+    size_t bytes;  // of these files
     bool written;
 };
 
@@ -128,6 +129,15 @@ static struct gs_error *make_folder(const struct kubelet_volumes *v, const char 
     return err;
 }
 
+// What the files of the other volumes leave for those of one.
+static size_t bytes_left(const struct kubelet_volumes *v, size_t volume)
+{
+    size_t sum = 0;
+    for (size_t i = 0; i < v->len; i++)
+        sum += i == volume ? 0 : v->items[i].bytes;
+    return KUBELET_MAX_FILES_BYTES - sum;
+}
+
 static struct gs_error *write_files(struct kubelet_volumes *v, size_t i, const json_t *sources)
 {
     struct kubelet_worker *w = v->w;
@@ -140,13 +150,14 @@ static struct gs_error *write_files(struct kubelet_volumes *v, size_t i, const j
         .sources = sources,
     };
     GS_CLEANUP(kubelet_files_finish) struct kubelet_files files = {0};
-    struct gs_error *err = kubelet_volume_files(&ctx, volume_spec(v, i), &files);
+    struct gs_error *err = kubelet_volume_files(&ctx, volume_spec(v, i), bytes_left(v, i), &files);
     uint64_t hash = kubelet_files_hash(&files);
     if (err || (item->written && hash == item->hash))
         return err;
     err = kubelet_files_write(item->path, &files);
     item->written = !err;
     item->hash = hash;
+    item->bytes = err ? item->bytes : files.bytes;
     return err;
 }
 

@@ -111,7 +111,7 @@ static enum lock_kind read_lock(const char *dir, pid_t *ret_pid)
     GS_AUTO_ERROR struct gs_error *err = gs_file_read(path, 256, &text);
     if (err)
         return LOCK_FOREIGN;
-    if (!text.len)
+    if (gs_starts(LOCK_MARK, text.data)) // nothing, or the begin of the mark: it was cut
         return LOCK_EMPTY;
     if (!gs_starts(text.data, LOCK_MARK))
         return LOCK_FOREIGN;

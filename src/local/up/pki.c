@@ -2,8 +2,10 @@
 #include "up/up_private.h"
 
 #include "base/file.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "net/tls/signature.h"
+#include "net/tls/tls.h"
 
 #define RENEW_BEFORE_SECONDS (30L * 86400)
 #define LEAF_DAYS            365
@@ -34,26 +36,50 @@ static struct gs_error *write_text(const char *dir, const char *name, const char
     return gs_file_write_atomic(path, 0600, gs_slice_of(text));
 }
 
+// Frees the error.
+static void warn_of_damage(const char *dir, const char *name, struct gs_error *err,
+                           const char *consequence)
+{
+    gs_warn("up", "%s/%s is damaged and is created again: %s. %s", dir, name, gs_error_message(err),
+            consequence);
+    gs_error_free(err);
+}
+
+static struct gs_error *check_pair(const struct tls_pair *p, bool *ret_fresh)
+{
+    long left = 0;
+    struct gs_error *err = tls_check_pair(p->cert_pem, p->key_pem);
+    if (!err)
+        err = tls_cert_seconds_left(p->cert_pem, &left);
+    *ret_fresh = !err && left > RENEW_BEFORE_SECONDS;
+    return err;
+}
+
 // Reads a pair from its two files. False: it is missing, damaged, or expires soon, and must be
 // created.
-static bool load_pair(const char *dir, const char *name, struct tls_pair *ret)
+static bool load_pair(const char *dir, const char *name, const char *consequence,
+                      struct tls_pair *ret)
 {
     GS_AUTO_FREE char *cert_name = gs_format("%s.crt", name);
     GS_AUTO_FREE char *key_name = gs_format("%s.key", name);
     struct tls_pair p = {0};
-    long left = 0;
+    bool fresh = false;
     struct gs_error *err = read_text(dir, cert_name, &p.cert_pem);
+    if (err && gs_error_code(err) == GS_ENOTFOUND) { // the certificate is written after its key
+        gs_error_free(err);
+        return false;
+    }
     if (!err)
         err = read_text(dir, key_name, &p.key_pem);
     if (!err)
-        err = tls_cert_seconds_left(p.cert_pem, &left);
-    bool good = !err && left > RENEW_BEFORE_SECONDS;
-    gs_error_free(err);
-    if (good)
+        err = check_pair(&p, &fresh);
+    if (err)
+        warn_of_damage(dir, cert_name, err, consequence);
+    if (fresh)
         *ret = p;
     else
         tls_pair_finish(&p);
-    return good;
+    return fresh;
 }
 
 static struct gs_error *store_pair(const char *dir, const char *name, const struct tls_pair *p)
@@ -68,7 +94,7 @@ static struct gs_error *ensure_leaf(const char *dir, const char *name, bool ca_i
                                     const struct tls_pair *ca, const struct tls_leaf *leaf,
                                     struct tls_pair *ret)
 {
-    if (!ca_is_new && load_pair(dir, name, ret))
+    if (!ca_is_new && load_pair(dir, name, "Copies of the old one stay valid", ret))
         return NULL;
     struct gs_error *err = tls_make_leaf(ca, leaf, ret);
     return err ? err : store_pair(dir, name, ret);
@@ -92,7 +118,8 @@ static struct gs_error *ensure_pairs(const char *dir, struct up_pki *p)
                                            .n_organizations = GS_ARRAY_LEN(admin_groups),
                                            .days = LEAF_DAYS};
     struct gs_error *err = NULL;
-    bool ca_is_new = !load_pair(dir, "ca", &p->ca);
+    bool ca_is_new =
+        !load_pair(dir, "ca", "Copies of the kubeconfig no longer work: use the new one", &p->ca);
     if (ca_is_new)
         err = tls_make_ca("gpuscale local CA", CA_DAYS, &p->ca);
     if (!err && ca_is_new)
@@ -106,12 +133,19 @@ static struct gs_error *ensure_pairs(const char *dir, struct up_pki *p)
 
 static struct gs_error *ensure_token(const char *dir, char **ret)
 {
+    enum { RANDOM_BYTES = 32, DIGITS = 2 * RANDOM_BYTES };
     struct gs_error *err = read_text(dir, "token", ret);
-    if (!err && strlen(*ret) >= 32)
+    bool missing = err && gs_error_code(err) == GS_ENOTFOUND;
+    if (!err && strlen(*ret) != DIGITS)
+        err = gs_error_new(GS_EINVAL, "it has %zu characters, want %d", strlen(*ret), DIGITS);
+    if (!err)
         return NULL;
-    gs_error_free(err);
-    free(GS_TAKE(*ret));
-    err = tls_random_hex(32, ret);
+    if (missing)
+        gs_error_free(err);
+    else
+        warn_of_damage(dir, "token", err, "Copies of the old one no longer work");
+    wipe(GS_TAKE(*ret));
+    err = tls_random_hex(RANDOM_BYTES, ret);
     return err ? err : write_text(dir, "token", *ret);
 }
 
@@ -120,12 +154,16 @@ static struct gs_error *ensure_signing_key(const char *dir, char **ret)
 {
     struct tls_signing_key *key = NULL;
     struct gs_error *err = read_text(dir, "sa.key", ret);
+    bool missing = err && gs_error_code(err) == GS_ENOTFOUND;
     if (!err)
         err = tls_signing_key_read(*ret, &key);
     tls_signing_key_free(key);
     if (!err)
         return NULL;
-    gs_error_free(err);
+    if (missing)
+        gs_error_free(err);
+    else
+        warn_of_damage(dir, "sa.key", err, "Tokens of service accounts no longer work");
     wipe(GS_TAKE(*ret));
     err = tls_signing_key_create(ret);
     return err ? err : write_text(dir, "sa.key", *ret);

@@ -252,6 +252,9 @@ static struct gs_error *labelled(struct promql_eval *ev, const struct promql_mat
             size_t at = first;
             while (at < ret->n && tsdb_labels_get(ret->series[at].labels, label) != value)
                 at++;
+            late = promql_eval_work(ev, at - first);
+            if (late)
+                return late;
             if (at == ret->n) {
                 struct tsdb_labels l;
                 struct promql_series *made;

@@ -98,17 +98,20 @@ uint64_t tsdb_snapshots_bytes(const struct tsdb_snapshots *s)
 void tsdb_snapshots_recover(struct tsdb_snapshots *s, struct tsdb *db, int64_t now_ms,
                             struct tsdb_wal_recovery *stats)
 {
+    tsdb_wal_files_drop_empty(&s->files);
     for (size_t i = 0; i < s->files.n; i++) {
         struct tsdb_wal_file *file = &s->files.items[i];
+        uint64_t corrupt = stats->corrupt;
         if (db->recovery.stopped)
             break;
-        if (!tsdb_wal_files_keep(&s->files, i)) {
+        if (tsdb_wal_files_keep(&s->files, i)) {
+            file->newest_ms = tsdb_snapshot_load(db, file->kept, now_ms - s->retention_ms, stats);
+            stats->bytes += file->kept.len;
+        } else {
             stats->corrupt++;
             file->newest_ms = now_ms; // deleted together with other files of this age
-            continue;
         }
-        file->newest_ms = tsdb_snapshot_load(db, file->kept, now_ms - s->retention_ms, stats);
-        stats->bytes += file->kept.len;
+        tsdb_wal_files_note_damage(&s->files, i, corrupt, stats);
         // Otherwise all files would be resident at the same time.
         tsdb_wal_files_rest_one(&s->files, i);
     }
@@ -224,9 +227,8 @@ static void begin_save(struct tsdb_snapshots *s, struct tsdb *db, struct tsdb_wa
         s->whole_bytes = tsdb_wal_written(w);
         s->log_from = tsdb_wal_rotate(w);
     }
-    s->fd = tsdb_wal_files_create(&s->files);
+    s->fd = tsdb_wal_files_create(&s->files, gs_slice_of(TSDB_WAL_BLOCKS_MAGIC));
     s->failed = s->fd < 0;
-    gs_buf_add(&s->buffer, TSDB_WAL_BLOCKS_MAGIC, 8);
 }
 
 // Ends a save after the last series. No series has samples before oldest_ms any more.

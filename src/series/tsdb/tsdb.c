@@ -95,8 +95,10 @@ struct gs_error *tsdb_open(const struct tsdb_config *cfg, struct tsdb **ret)
     db->wal = wal;
     if (db->recovered.corrupt)
         gs_warn("tsdb",
-                "%s: %llu records of the log are incomplete or corrupt; their samples are lost",
-                dir, (unsigned long long)db->recovered.corrupt);
+                "%s: %llu records in %llu files are incomplete or corrupt; their samples are lost. "
+                "The first of these files is %s",
+                dir, (unsigned long long)db->recovered.corrupt,
+                (unsigned long long)db->recovered.damaged, db->recovered.first_damaged);
     *ret = db;
     return NULL;
 }

@@ -122,17 +122,20 @@ void tsdb_wal_close(struct tsdb_wal *w)
 void tsdb_wal_recover(struct tsdb_wal *w, struct tsdb *db, int64_t now_ms,
                       struct tsdb_wal_recovery *ret)
 {
+    tsdb_wal_files_drop_empty(&w->segments);
     struct tsdb_recovery *r = tsdb_wal_recovery_new(db, now_ms - w->retention_ms, ret);
     for (size_t i = 0; i < w->segments.n; i++) {
         struct gs_slice bytes;
         if (db->recovery.stopped)
             break;
-        if (!tsdb_wal_files_map(&w->segments, i, &bytes)) {
+        uint64_t corrupt = ret->corrupt;
+        if (tsdb_wal_files_map(&w->segments, i, &bytes)) {
+            w->segments.items[i].newest_ms = tsdb_wal_recovery_segment(r, bytes);
+            tsdb_wal_files_unmap(bytes);
+        } else {
             ret->corrupt++;
-            continue;
         }
-        w->segments.items[i].newest_ms = tsdb_wal_recovery_segment(r, bytes);
-        tsdb_wal_files_unmap(bytes);
+        tsdb_wal_files_note_damage(&w->segments, i, corrupt, ret);
     }
     tsdb_wal_recovery_free(r);
 }
@@ -153,9 +156,10 @@ static void start_segment(struct tsdb_wal *w, int64_t now_ms)
 {
     forget_segment(w);
     w->opened_ms = now_ms;
-    gs_buf_add(&w->buffer, TSDB_WAL_SEGMENT_MAGIC, 8);
-    gs_buf_add(&w->buffer, &w->run, sizeof(w->run));
-    w->fd = tsdb_wal_files_create(&w->segments);
+    char header[TSDB_WAL_HEADER_SIZE];
+    memcpy(header, TSDB_WAL_SEGMENT_MAGIC, 8);
+    memcpy(header + 8, &w->run, sizeof(w->run));
+    w->fd = tsdb_wal_files_create(&w->segments, gs_slice_make(header, sizeof(header)));
     tsdb_wal_files_drop_older(&w->segments, now_ms - w->retention_ms);
 }
 
@@ -173,8 +177,8 @@ static void write_buffer(struct tsdb_wal *w)
     // The segment may end with a torn record. A new segment defines all series again.
     w->status.errors++;
     forget_segment(w);
-    if (!w->segments.items[w->segments.n - 1].bytes)
-        // The disk may be full: do not create an empty file every second.
+    if (w->segments.items[w->segments.n - 1].bytes <= TSDB_WAL_HEADER_SIZE)
+        // The disk may be full: do not create a file without records every second.
         tsdb_wal_files_drop_last(&w->segments);
 }
 

@@ -62,9 +62,9 @@ void tsdb_wal_files_rest_one(const struct tsdb_wal_files *f, size_t i);
 void tsdb_wal_files_rest(const struct tsdb_wal_files *f);
 // Syncs the last file to the disk.
 void tsdb_wal_files_sync_last(const struct tsdb_wal_files *f);
-// Creates a file after the last one. Returns the descriptor, or -1 on failure (the file is listed
-// anyway).
-int tsdb_wal_files_create(struct tsdb_wal_files *f);
+// Creates a file after the last one, with its header. Returns the descriptor, or -1 on failure (the
+// file is listed anyway, with 0 bytes).
+int tsdb_wal_files_create(struct tsdb_wal_files *f, struct gs_slice header);
 // Appends to the last file. False: not everything was written.
 bool tsdb_wal_files_write(struct tsdb_wal_files *f, int fd, struct gs_slice bytes);
 void tsdb_wal_files_newest(struct tsdb_wal_files *f,
@@ -74,6 +74,9 @@ void tsdb_wal_files_newest(struct tsdb_wal_files *f,
 void tsdb_wal_files_drop_older(struct tsdb_wal_files *f, int64_t oldest_ms);
 void tsdb_wal_files_drop_before(struct tsdb_wal_files *f, unsigned number);
 void tsdb_wal_files_drop_last(struct tsdb_wal_files *f);
+// Before the first use: deletes files of 0 bytes and logs the loss. A header is written when a file
+// is created, so a full disk, a power failure or another program has emptied them.
+void tsdb_wal_files_drop_empty(struct tsdb_wal_files *f);
 
 // --- records ---
 
@@ -170,7 +173,12 @@ void tsdb_wal_close(struct tsdb_wal *w); // flushes
 struct tsdb_wal_recovery {
     uint64_t segments, records, samples, bytes;
     uint64_t corrupt; // places with incomplete, corrupt or invalid records
+    uint64_t damaged; // files with such places
+    char first_damaged[32];
 };
+// After file i was read: notes it if it has added to the corrupt places.
+void tsdb_wal_files_note_damage(const struct tsdb_wal_files *f, size_t i, uint64_t corrupt_before,
+                                struct tsdb_wal_recovery *stats);
 // Call before the first write: appends to db the samples of the segments that are within the
 // retention.
 void tsdb_wal_recover(struct tsdb_wal *w, struct tsdb *db, int64_t now_ms,

@@ -2,12 +2,14 @@
 #include "tsdb/wal.h"
 
 #include "base/file.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/num.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -128,7 +130,7 @@ void tsdb_wal_files_sync_last(const struct tsdb_wal_files *f)
     (void)tsdb_file_sync_now(open(path, O_RDONLY | O_CLOEXEC), f->dir);
 }
 
-int tsdb_wal_files_create(struct tsdb_wal_files *f)
+int tsdb_wal_files_create(struct tsdb_wal_files *f, struct gs_slice header)
 {
     const struct tsdb_wal_file *file = add_wal_file(f, f->next_number++, INT64_MIN);
     GS_AUTO_FREE char *path = path_of(f, file->number);
@@ -136,13 +138,22 @@ int tsdb_wal_files_create(struct tsdb_wal_files *f)
     int fd = open(path, O_CREAT | O_WRONLY | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
     if (fd < 0)
         f->error = errno;
-    return fd;
+    if (tsdb_wal_files_write(f, fd, header))
+        return fd;
+    // Without its whole header the file cannot be read: it counts as empty, and is deleted as such.
+    if (fd >= 0)
+        close(fd);
+    f->bytes -= f->items[f->n - 1].bytes;
+    f->items[f->n - 1].bytes = 0;
+    return -1;
 }
 
 bool tsdb_wal_files_write(struct tsdb_wal_files *f, int fd, struct gs_slice bytes)
 {
     size_t done = 0;
-    while (fd >= 0 && done < bytes.len) {
+    if (fd < 0)
+        return false;
+    while (done < bytes.len) {
         ssize_t n = write(fd, bytes.data + done, bytes.len - done);
         if (n < 0 && errno == EINTR)
             continue;
@@ -202,4 +213,35 @@ void tsdb_wal_files_drop_before(struct tsdb_wal_files *f, unsigned number)
 void tsdb_wal_files_drop_last(struct tsdb_wal_files *f)
 {
     delete_file(f, &f->items[--f->n]);
+}
+
+void tsdb_wal_files_drop_empty(struct tsdb_wal_files *f)
+{
+    size_t n = 0, first = 0;
+    for (size_t i = 0; i < f->n; i++) {
+        if (f->items[i].bytes) {
+            f->items[n++] = f->items[i];
+            continue;
+        }
+        first = first ? first : f->items[i].number;
+        delete_file(f, &f->items[i]);
+    }
+    GS_AUTO_FREE char *path = path_of(f, (unsigned)first);
+    if (f->n - n == 1)
+        gs_warn("tsdb", "%s has 0 bytes: the samples that were in it are lost", path);
+    else if (f->n > n)
+        gs_warn("tsdb",
+                "%s and %zu more files have 0 bytes: the samples that were in them are lost", path,
+                f->n - n - 1);
+    f->n = n;
+}
+
+void tsdb_wal_files_note_damage(const struct tsdb_wal_files *f, size_t i, uint64_t before,
+                                struct tsdb_wal_recovery *stats)
+{
+    if (stats->corrupt == before)
+        return;
+    if (!stats->damaged++)
+        snprintf(stats->first_damaged, sizeof(stats->first_damaged), "%s%08u", f->prefix,
+                 f->items[i].number);
 }

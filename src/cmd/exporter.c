@@ -25,6 +25,16 @@ struct exporter_opts {
 #define AT(member)   .offset = offsetof(struct exporter_opts, daemon.member)
 #define HERE(member) .offset = offsetof(struct exporter_opts, member)
 
+// The group and the help of the flags of simulated GPUs, which the program for clusters refuses.
+#if CMD_LOCAL
+#define SIMULATED(text)   .group = "GPUs", .help = (text)
+#define SIMULATED_EXAMPLE "\ngpuscale exporter --simulate 2xTesla-T4"
+#else
+#define SIMULATED(text)                                                                            \
+    .group = "Not in this program", .help = "The complete program has simulated GPUs."
+#define SIMULATED_EXAMPLE ""
+#endif
+
 static const struct gs_opt exporter_opts[] = {
     {.name = "address",
      .alias = "a",
@@ -264,17 +274,17 @@ static const struct gs_opt exporter_opts[] = {
      .arg = "SPEC",
      .type = GS_OPT_STRING,
      HERE(simulate),
-     .group = "GPUs",
-     .help = "Use simulated GPUs, such as 2xTesla-T4 or a YAML file. All output says so. They are "
-             "a set of its own unless --sim-set names one."},
+     SIMULATED(
+         "Use simulated GPUs, such as 2xTesla-T4 or a YAML file. All output says so. They are "
+         "a set of its own unless --sim-set names one.")},
     {.name = "sim-set",
      .env = "GPUSCALE_SIM",
      .arg = "NAME",
      .type = GS_OPT_STRING,
      HERE(sim_set),
-     .group = "GPUs",
-     .help = "With --simulate: the set of simulated GPUs to share with other programs, such as one "
-             "of gpuscale sim create. It is created if it does not exist."},
+     SIMULATED(
+         "With --simulate: the set of simulated GPUs to share with other programs, such as one "
+         "of gpuscale sim create. It is created if it does not exist.")},
     {.name = "driver-timeout",
      .env = "GPUSCALE_EXPORTER_DRIVER_TIMEOUT",
      .arg = "DURATION",
@@ -548,8 +558,7 @@ const struct gs_command cmd_exporter = {
         "while samples arrive. A value that the driver does not report has no line. Without a "
         "driver it exits, or waits for it with --kubernetes or --wait-for-driver.",
     .examples = "gpuscale exporter\n"
-                "gpuscale exporter -k --address 127.0.0.1:9400\n"
-                "gpuscale exporter --simulate 2xTesla-T4",
+                "gpuscale exporter -k --address 127.0.0.1:9400" SIMULATED_EXAMPLE,
     .opts = exporter_opts,
     .opts_size = sizeof(struct exporter_opts),
     .run = run_exporter,

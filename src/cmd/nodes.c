@@ -39,21 +39,13 @@ static struct gs_error *run_nodes(const void *opts, int argc, char **argv, int *
 #define CLUSTER_AT(field) AT(cluster.field)
 
 static const struct gs_opt opts[] = {
-    {.name = "output",
-     .alias = "o",
-     .arg = "table|wide|json|yaml",
-     .def = "table",
-     .type = GS_OPT_STRING,
-     AT(output),
+    {"output", GS_OPT_STRING, AT(output), "table|wide|json|yaml", "table", .alias = "o",
      .help = "Tables, or the same as data. wide adds the machine type, and since when and why a "
              "node is in its state."},
     CMD_KUBECONFIG_ROW(CLUSTER_AT),
-    {.name = "context",
-     .arg = "NAME",
-     .type = GS_OPT_STRING,
-     CLUSTER_AT(context),
+    {"context", GS_OPT_STRING, CLUSTER_AT(context), "NAME",
      .help = "Context of the kubeconfig. Default: the current context."},
-    {.name = NULL},
+    {0},
 };
 
 const struct gs_command cmd_nodes = {

@@ -8,7 +8,8 @@
 
 #include "base/arena.h"
 #include "base/regex.h"
-#include "engine/config/config.h"
+#include "codec/json.h"
+#include "net/endpoint/endpoint.h"
 #include "template/template.h"
 
 #include <stdint.h>

@@ -2,8 +2,8 @@
 #include "base/hmap.h"
 #include "base/mem.h"
 #include "codec/encoding.h"
+#include "codec/protobuf.h"
 #include "expander/expander_private.h"
-#include "kube/proto.h"
 
 // Fields of the messages.
 enum { REQUEST_OPTION = 1, REQUEST_NODE = 2, REQUEST_NODE_BYTES = 3 };
@@ -29,8 +29,8 @@ static struct gs_error *count_option(struct gs_slice option, struct counts *c)
 {
     size_t old = 0, new = 0;
     while (option.len) {
-        struct kube_proto_token t;
-        struct gs_error *err = kube_proto_next(&option, &t);
+        struct codec_proto_token t;
+        struct gs_error *err = codec_proto_next(&option, &t);
         if (err)
             return err;
         old += t.number == OPTION_POD;
@@ -46,8 +46,8 @@ static struct gs_error *count_option(struct gs_slice option, struct counts *c)
 static struct gs_error *count(struct gs_slice message, struct counts *ret)
 {
     while (message.len) {
-        struct kube_proto_token t;
-        struct gs_error *err = kube_proto_next(&message, &t);
+        struct codec_proto_token t;
+        struct gs_error *err = codec_proto_next(&message, &t);
         if (!err && t.number == REQUEST_OPTION)
             err = count_option(t.bytes, ret);
         if (err)
@@ -103,10 +103,10 @@ static struct gs_error *wrong_wire(const char *field)
     return gs_error_new(GS_EPROTO, "field %s of the request has the wrong wire type", field);
 }
 
-static struct gs_error *read_group(const struct kube_proto_token *t,
+static struct gs_error *read_group(const struct codec_proto_token *t,
                                    struct expander_request_option *o)
 {
-    if (t->wire != KUBE_PROTO_BYTES)
+    if (t->wire != CODEC_PROTO_BYTES)
         return wrong_wire("nodeGroupId");
     if (t->bytes.len > EXPANDER_MAX_GROUP)
         return gs_error_new(GS_ELIMIT, "the ID of a node group has %zu bytes; the limit is %d",
@@ -130,15 +130,15 @@ static struct gs_error *read_option(struct gs_slice option, struct pods *pods, s
     if (pods && !err)
         ret->pods = gs_arena_alloc(a, (c.references + 1) * sizeof(*ret->pods));
     while (!err && option.len) {
-        struct kube_proto_token t;
-        err = kube_proto_next(&option, &t);
+        struct codec_proto_token t;
+        err = codec_proto_next(&option, &t);
         if (err)
             return err;
         if (t.number == OPTION_GROUP)
             err = read_group(&t, ret);
-        else if (t.number == OPTION_NODES && t.wire == KUBE_PROTO_VARINT)
+        else if (t.number == OPTION_NODES && t.wire == CODEC_PROTO_VARINT)
             ret->nodes = (int32_t)t.varint;
-        else if (pods && t.number == pod_field && t.wire == KUBE_PROTO_BYTES)
+        else if (pods && t.number == pod_field && t.wire == CODEC_PROTO_BYTES)
             err = find_pod(pods, t.bytes, &ret->pods[ret->n_pods++]);
     }
     return err;
@@ -152,13 +152,13 @@ struct template
 static struct gs_error *read_entry(struct gs_slice entry, struct template *ret)
 {
     while (entry.len) {
-        struct kube_proto_token t;
-        struct gs_error *err = kube_proto_next(&entry, &t);
+        struct codec_proto_token t;
+        struct gs_error *err = codec_proto_next(&entry, &t);
         if (err)
             return err;
-        if (t.number == ENTRY_KEY && t.wire == KUBE_PROTO_BYTES)
+        if (t.number == ENTRY_KEY && t.wire == CODEC_PROTO_BYTES)
             ret->group = t.bytes;
-        else if (t.number == ENTRY_VALUE && t.wire == KUBE_PROTO_BYTES)
+        else if (t.number == ENTRY_VALUE && t.wire == CODEC_PROTO_BYTES)
             ret->node = t.bytes;
     }
     return NULL;
@@ -171,11 +171,11 @@ static struct gs_error *read_templates(struct gs_slice message, struct expander_
     for (size_t i = 0; i < r->n_options; i++)
         gs_hmap_put(options, r->options[i].group, &r->options[i]);
     while (message.len) {
-        struct kube_proto_token t;
+        struct codec_proto_token t;
         struct template m = {0};
-        struct gs_error *err = kube_proto_next(&message, &t);
+        struct gs_error *err = codec_proto_next(&message, &t);
         if (!err && (t.number == REQUEST_NODE || t.number == REQUEST_NODE_BYTES))
-            err = t.wire == KUBE_PROTO_BYTES ? read_entry(t.bytes, &m) : wrong_wire("nodeMap");
+            err = t.wire == CODEC_PROTO_BYTES ? read_entry(t.bytes, &m) : wrong_wire("nodeMap");
         if (err)
             return err;
         struct expander_request_option *o = m.node.len ? gs_hmap_get(options, m.group) : NULL;
@@ -195,10 +195,10 @@ static struct gs_error *read_options(struct gs_slice message, struct pods *pods,
 {
     struct gs_error *err = NULL;
     while (!err && message.len) {
-        struct kube_proto_token t;
-        err = kube_proto_next(&message, &t);
+        struct codec_proto_token t;
+        err = codec_proto_next(&message, &t);
         if (!err && t.number == REQUEST_OPTION)
-            err = t.wire == KUBE_PROTO_BYTES
+            err = t.wire == CODEC_PROTO_BYTES
                       ? read_option(t.bytes, pods, &r->arena, &r->options[r->n_options++])
                       : wrong_wire("options");
     }
@@ -259,7 +259,7 @@ struct gs_error *expander_request_read_groups(struct gs_slice message, struct ex
 void expander_answer_add(struct gs_buf *out, const struct expander_request_option *o)
 {
     GS_AUTO_BUF struct gs_buf option = {0};
-    kube_proto_add_bytes(&option, OPTION_GROUP, o->group);
-    kube_proto_add_varint(&option, OPTION_NODES, (uint64_t)o->nodes);
-    kube_proto_add_bytes(out, REQUEST_OPTION, gs_buf_slice(&option));
+    codec_proto_add_bytes(&option, OPTION_GROUP, o->group);
+    codec_proto_add_varint(&option, OPTION_NODES, (uint64_t)o->nodes);
+    codec_proto_add_bytes(out, REQUEST_OPTION, gs_buf_slice(&option));
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The steps of one machine: each change is written to the state file before its command runs.
+#include "base/backoff.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -168,11 +169,8 @@ static void on_created(void *arg, const struct node_provider_result *r)
 
 static void delay_retry(struct node_provider_machine *m)
 {
-    const int64_t first = first_retry(m), last = LAST_RETRY * first;
-    int64_t delay = first;
-    for (unsigned i = 1; i < m->attempts && delay < last; i++)
-        delay *= 2;
-    m->retry_ms = gs_unix_ms() + (delay < last ? delay : last);
+    const int64_t first = first_retry(m);
+    m->retry_ms = gs_unix_ms() + gs_backoff_after(m->attempts, first, LAST_RETRY * first);
 }
 
 static void on_deleted(void *arg, const struct node_provider_result *r)

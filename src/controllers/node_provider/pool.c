@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "net/tls/tls.h"
+#include "base/random.h"
 #include "node_provider/node_provider_private.h"
 
 #include <inttypes.h>
@@ -148,17 +148,9 @@ static bool is_taken(const struct node_provider_fleet *f, const char *name)
 
 static struct gs_error *generate_name(const struct node_provider_pool *p, char **ret)
 {
-    static const char letters[] = "bcdfghjklmnpqrstvwxz2456789"; // as Kubernetes' generated names
     for (int tries = 0; tries < 100; tries++) {
-        GS_AUTO_FREE char *hex = NULL;
-        struct gs_error *err = tls_random_hex(NAME_LEN, &hex);
-        if (err)
-            return err;
-        char part[NAME_LEN + 1] = "";
-        for (size_t i = 0; i < NAME_LEN; i++) {
-            const char byte[3] = {hex[2 * i], hex[2 * i + 1], 0};
-            part[i] = letters[strtoul(byte, NULL, 16) % (sizeof(letters) - 1)];
-        }
+        char part[NAME_LEN + 1];
+        gs_random_suffix(part, NAME_LEN);
         GS_AUTO_FREE char *name = gs_format("gpuscale-%s-%s", p->spec->name, part);
         if (!is_taken(p->fleet, name)) {
             *ret = GS_TAKE(name);

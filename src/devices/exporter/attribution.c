@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exporter/attribution.h"
 
+#include "base/backoff.h"
 #include "base/clock.h"
 #include "base/hmap.h"
 #include "base/mem.h"
@@ -31,9 +32,9 @@ struct exporter_attribution {
     uint64_t list_hash, allocatable_hash; // of the last replies: equal replies change nothing
     int64_t called_ns;                    // when the last successful call was made
     int64_t last_list_ns, last_allocatable_ns;
-    bool old;   // the kubelet only provides v1alpha1
-    bool stale; // a source has changed since the map was created
-    unsigned backoff_ms;
+    bool old;           // the kubelet only provides v1alpha1
+    bool stale;         // a source has changed since the map was created
+    int64_t backoff_ms; // 0: the last call succeeded
     struct exporter_attribution_status status;
     char *problem;
 };
@@ -56,9 +57,7 @@ static void failed(struct exporter_attribution *a, char *text)
 {
     a->status.failed++;
     set_problem(a, text);
-    a->backoff_ms = a->backoff_ms ? a->backoff_ms * 2 : BACKOFF_FIRST_MS;
-    if (a->backoff_ms > BACKOFF_MAX_MS)
-        a->backoff_ms = BACKOFF_MAX_MS;
+    a->backoff_ms = gs_backoff_next(a->backoff_ms, BACKOFF_FIRST_MS, BACKOFF_MAX_MS);
     schedule(a, a->backoff_ms);
 }
 

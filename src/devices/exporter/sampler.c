@@ -2,6 +2,7 @@
 #include "exporter/sampler.h"
 
 #include "base/assert.h"
+#include "base/backoff.h"
 #include "base/clock.h"
 #include "base/mem.h"
 
@@ -174,8 +175,7 @@ static int64_t next_beat(const struct exporter_sampler *s, int64_t last)
 static int64_t longer_pause(const struct exporter_sampler *s, int64_t pause)
 {
     int64_t first = s->cfg.interval_ns < GS_NS_PER_SEC ? s->cfg.interval_ns : GS_NS_PER_SEC;
-    pause = pause ? 2 * pause : first;
-    return pause < EXPORTER_SAMPLER_MAX_PAUSE_NS ? pause : EXPORTER_SAMPLER_MAX_PAUSE_NS;
+    return gs_backoff_next(pause, first, EXPORTER_SAMPLER_MAX_PAUSE_NS);
 }
 
 static void *sampler_main(void *arg)

@@ -329,11 +329,6 @@ void gpu_backend_close(struct gpu_backend *b)
     gpu_backend_stop(b);
 }
 
-bool gpu_backend_simulated(const struct gpu_backend *b)
-{
-    return b->simulated;
-}
-
 enum gpu_driver gpu_backend_driver(const struct gpu_backend *b)
 {
     return b->driver;

@@ -292,7 +292,6 @@ enum gpu_driver gpu_backend_driver(const struct gpu_backend *b);
 bool gpu_backend_stop(struct gpu_backend *b);
 void gpu_backend_close(struct gpu_backend *b);
 GS_DEFINE_CLEANUP(struct gpu_backend *, gpu_backend_close)
-bool gpu_backend_simulated(const struct gpu_backend *b); // it exports gpuscaleNvmlIsSimulated
 // Changes the fields to read from the next sample on, as in gpu_backend_config. Any thread may call
 // it.
 void gpu_backend_want(struct gpu_backend *b, const bool *wanted, const int64_t *every_ns);

@@ -67,9 +67,6 @@ GS_DEFINE_CLEANUP(struct ledger_table *, ledger_table_free)
 void ledger_table_add(struct ledger_table *t, int64_t from_ms, int64_t to_ms,
                       const struct ledger_key *key, enum ledger_state state, double share,
                       double used);
-// hour_ms: begin of the hour. Adds an amount to a row.
-void ledger_table_add_row(struct ledger_table *t, int64_t hour_ms, const struct ledger_key *key,
-                          const struct ledger_amount *a);
 size_t ledger_table_len(const struct ledger_table *t);
 // Sets all amounts to 0, because they are written. Rows of the current hour still count.
 void ledger_table_written(struct ledger_table *t, int64_t now_ms);

@@ -155,12 +155,6 @@ void ledger_table_add(struct ledger_table *t, int64_t from_ms, int64_t to_ms,
     }
 }
 
-void ledger_table_add_row(struct ledger_table *t, int64_t hour_ms, const struct ledger_key *key,
-                          const struct ledger_amount *a)
-{
-    ledger_amount_add(&row_of(t, hour_ms, key)->amount, a);
-}
-
 void ledger_table_each(const struct ledger_table *t, ledger_row_fn fn, void *arg)
 {
     void *value;

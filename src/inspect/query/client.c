@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/mem.h"
 #include "base/num.h"
-#include "engine/config/config.h"
+#include "net/endpoint/read.h"
 #include "query/query_private.h"
 
 #define MAX_REPLY      ((size_t)1 << 30)
@@ -77,7 +77,7 @@ static struct gs_error *exchange(const struct query_peer *peer,
         .method = post ? "POST" : "GET",
         .path = target,
         .headers = headers,
-        .timeout_ms = (unsigned)peer->timeout_ms,
+        .timeout_ms = peer->timeout_ms,
         .max_reply = MAX_REPLY,
     };
     if (post) {
@@ -138,20 +138,19 @@ static struct gs_error *request_page(const struct query_peer *peer, const char *
     // As in promtool, the environment's proxy is used if there is no file.
     const struct endpoint_settings plain = {.follow_redirects = true,
                                             .proxy_from_environment = true};
-    struct engine_config_http_file *file = NULL;
+    struct endpoint_file *file = NULL;
     uv_loop_t loop;
     struct gs_error *err =
-        peer->http_config_file ? engine_config_http_file_load(peer->http_config_file, &file) : NULL;
+        peer->http_config_file ? endpoint_file_load(peer->http_config_file, &file) : NULL;
     if (err) { // as in promtool, an error in the file is not a usage error
         GS_AUTO_ERROR struct gs_error *why = err;
         return gs_error_new(GS_EIO, "%s", gs_error_message(why));
     }
     uv_loop_init(&loop);
-    err = exchange(peer, file ? engine_config_http_file_settings(file) : &plain, path, parameters,
-                   &loop, x);
+    err = exchange(peer, file ? endpoint_file_settings(file) : &plain, path, parameters, &loop, x);
     uv_run(&loop, UV_RUN_DEFAULT);
     uv_loop_close(&loop);
-    engine_config_http_file_free(file);
+    endpoint_file_free(file);
     return err;
 }
 

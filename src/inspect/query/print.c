@@ -288,7 +288,7 @@ static struct gs_error *print_into(const struct query_print *p, const json_t *da
         if (p->format == QUERY_CSV)
             csv_metadata(data, out);
         else
-            query_print_metadata(p, data, arena, out);
+            query_print_metadata(p, data, out);
         return NULL;
     }
     err = p->kind == QUERY_SERIES ? query_read_series(data, arena, &r)

@@ -67,8 +67,7 @@ struct query_names query_label_names(const struct query_result *r, struct gs_are
 
 void query_print_table(const struct query_print *p, const struct query_result *r,
                        struct gs_arena *arena, struct gs_buf *out);
-void query_print_metadata(const struct query_print *p, const json_t *data, struct gs_arena *arena,
-                          struct gs_buf *out);
+void query_print_metadata(const struct query_print *p, const json_t *data, struct gs_buf *out);
 void query_print_csv(const struct query_result *r, struct gs_arena *arena, bool values,
                      struct gs_buf *out);
 void query_print_promql(const struct query_result *r, struct gs_buf *out);

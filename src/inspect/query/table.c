@@ -2,8 +2,10 @@
 // Tables for people. Labels that all series have in common are printed once above the table. For an
 // instant vector, each other label is a column. For a range, each time is a row and each series is
 // a column.
+#include "base/table.h"
 #include "base/clock.h"
 #include "base/hmap.h"
+#include "base/mem.h"
 #include "query/query_private.h"
 
 #include <stdlib.h>
@@ -28,76 +30,18 @@ void query_add_visible(struct gs_buf *out, struct gs_slice s)
 
 // --- cells ---
 
-struct table {
-    struct gs_arena *arena;
-    const char **cells; // rows with n_columns cells
-    size_t n_columns, n_rows;
-    bool *right; // right-aligned, by column
-};
-
-static bool table_begin(struct table *t, struct gs_arena *arena, size_t rows, size_t columns)
-{
-    *t = (struct table){.arena = arena, .n_columns = columns, .n_rows = rows};
-    size_t n;
-    if (__builtin_mul_overflow(rows, columns, &n) || n > SIZE_MAX / sizeof(char *) - 1)
-        return false;
-    t->cells = gs_arena_alloc(arena, (n + 1) * sizeof(*t->cells));
-    t->right = gs_arena_alloc(arena, columns + 1);
-    return t->cells && t->right;
-}
-
-static void put_cell(struct table *t, size_t row, size_t column, const char *text)
+static void add_cell(struct gs_table *t, const char *text)
 {
     GS_AUTO_BUF struct gs_buf visible = {0};
     query_add_visible(&visible, gs_slice_of(text ? text : "-"));
-    t->cells[row * t->n_columns + column] =
-        visible.len ? gs_arena_strndup(t->arena, visible.data, visible.len) : "\"\"";
+    gs_table_add(t, visible.len ? visible.data : "\"\"");
 }
 
-static size_t width(const char *s)
+static void print_table(const struct gs_table *t, const struct query_print *p, size_t left,
+                        struct gs_buf *out)
 {
-    size_t n = 0;
-    for (; *s; s++)
-        n += ((unsigned char)*s & 0xc0) != 0x80;
-    return n;
-}
-
-static const char *cell(const struct table *t, size_t row, size_t column)
-{
-    const char *text = t->cells[row * t->n_columns + column];
-    return text ? text : "-";
-}
-
-static void print_row(const struct table *t, size_t row, const size_t *widths, bool bold,
-                      struct gs_buf *out)
-{
-    gs_buf_add_str(out, bold ? "\x1b[1m" : "");
-    for (size_t c = 0; c < t->n_columns; c++) {
-        const char *text = cell(t, row, c);
-        size_t fill = widths[c] - width(text);
-        bool last = c + 1 == t->n_columns;
-        for (size_t i = 0; t->right[c] && i < fill; i++)
-            gs_buf_add_char(out, ' ');
-        gs_buf_add_str(out, text);
-        for (size_t i = 0; !t->right[c] && !last && i < fill; i++)
-            gs_buf_add_char(out, ' ');
-        gs_buf_add_str(out, last ? "" : "  ");
-    }
-    gs_buf_add_str(out, bold ? "\x1b[0m\n" : "\n");
-}
-
-static void table_print(const struct table *t, bool bold, struct gs_buf *out)
-{
-    size_t *widths = gs_arena_alloc(t->arena, (t->n_columns + 1) * sizeof(*widths));
-    if (!widths)
-        return;
-    for (size_t r = 0; r < t->n_rows; r++)
-        for (size_t c = 0; c < t->n_columns; c++) {
-            size_t w = width(cell(t, r, c));
-            widths[c] = w > widths[c] ? w : widths[c];
-        }
-    for (size_t r = 0; r < t->n_rows; r++)
-        print_row(t, r, widths, bold && r == 0, out);
+    const struct gs_table_style style = {.gap = 2, .left = left, .bold = p->bold};
+    gs_table_print(t, &style, out);
 }
 
 // --- what differs ---
@@ -150,27 +94,25 @@ static void add_table_head(const struct query_label *common, size_t n, struct gs
 // --- instant values, and lists of series ---
 
 static void print_lines(const struct query_print *p, const struct query_result *r,
-                        const struct query_names *names, size_t differ, struct gs_arena *arena,
-                        struct gs_buf *out)
+                        const struct query_names *names, size_t differ, struct gs_buf *out)
 {
     bool values = p->kind == QUERY_VALUES;
-    struct table t;
-    if (!table_begin(&t, arena, r->n + 1, differ + values))
+    GS_CLEANUP(gs_table_freep)
+    struct gs_table *t = differ + values ? gs_table_new(r->n + 1, differ + values) : NULL;
+    if (!t)
         return;
     for (size_t c = 0; c < differ; c++)
-        put_cell(&t, 0, c, names->items[c]);
+        add_cell(t, names->items[c]);
     if (values)
-        put_cell(&t, 0, differ, "VALUE");
-    t.right[differ] = values;
+        add_cell(t, "VALUE");
     for (size_t i = 0; i < r->n; i++) {
         const struct query_series *s = &r->series[i];
         for (size_t c = 0; c < differ; c++)
-            put_cell(&t, i + 1, c, query_label_of(s, names->items[c]));
+            add_cell(t, query_label_of(s, names->items[c]));
         if (values)
-            put_cell(&t, i + 1, differ, s->n_points ? s->points[0].value : NULL);
+            add_cell(t, s->n_points ? s->points[0].value : NULL);
     }
-    if (t.n_columns)
-        table_print(&t, p->bold, out);
+    print_table(t, p, differ, out);
 }
 
 // --- ranges ---
@@ -255,28 +197,31 @@ static void print_matrix(const struct query_print *p, const struct query_result 
 {
     size_t n_times = 0, n_titles = choose_titles(r, names, differ);
     const int64_t *times = all_times(r, arena, &n_times);
-    struct table t;
-    if (!times || !table_begin(&t, arena, n_times + 1, r->n + 1))
+    GS_CLEANUP(gs_table_freep)
+    struct gs_table *t = times ? gs_table_new(n_times + 1, r->n + 1) : NULL;
+    if (!t)
         return;
-    put_cell(&t, 0, 0, "TIME");
+    add_cell(t, "TIME");
     for (size_t i = 0; i < n_times; i++) {
         GS_AUTO_BUF struct gs_buf time = {0};
         add_time_cell(&time, times[i]);
-        put_cell(&t, i + 1, 0, time.data);
+        gs_table_seek(t, i + 1, 0);
+        add_cell(t, time.data);
     }
     for (size_t c = 0; c < r->n; c++) {
         const struct query_series *s = &r->series[c];
         GS_AUTO_BUF struct gs_buf title = {0};
         add_title(&title, s, names, n_titles);
-        put_cell(&t, 0, c + 1, title.data);
-        t.right[c + 1] = true;
+        gs_table_seek(t, 0, c + 1);
+        add_cell(t, title.data);
         for (size_t k = 0; k < s->n_points; k++) {
             const int64_t *row =
                 bsearch(&s->points[k].t_ms, times, n_times, sizeof(*times), by_time);
-            put_cell(&t, (size_t)(row - times) + 1, c + 1, s->points[k].value);
+            gs_table_seek(t, (size_t)(row - times) + 1, c + 1);
+            add_cell(t, s->points[k].value);
         }
     }
-    table_print(&t, p->bold, out);
+    print_table(t, p, 1, out);
 }
 
 void query_print_table(const struct query_print *p, const struct query_result *r,
@@ -301,34 +246,33 @@ void query_print_table(const struct query_print *p, const struct query_result *r
     if (r->type == QUERY_MATRIX)
         print_matrix(p, r, &names, differ, arena, out);
     else
-        print_lines(p, r, &names, differ, arena, out);
+        print_lines(p, r, &names, differ, out);
 }
 
 // --- metadata ---
 
-void query_print_metadata(const struct query_print *p, const json_t *data, struct gs_arena *arena,
-                          struct gs_buf *out)
+void query_print_metadata(const struct query_print *p, const json_t *data, struct gs_buf *out)
 {
+    static const char *const titles[] = {"METRIC", "TYPE", "UNIT", "HELP"};
     static const char *const keys[] = {"type", "unit", "help"};
     const char *name;
     json_t *list;
-    size_t n = 0, row = 1;
+    size_t n = 0;
     json_object_foreach ((json_t *)data, name, list)
         n += json_array_size(list);
-    struct table t;
-    if (!n || !table_begin(&t, arena, n + 1, 4))
+    GS_CLEANUP(gs_table_freep)
+    struct gs_table *t = n ? gs_table_new(n + 1, GS_ARRAY_LEN(titles)) : NULL;
+    if (!t)
         return;
-    put_cell(&t, 0, 0, "METRIC");
-    put_cell(&t, 0, 1, "TYPE");
-    put_cell(&t, 0, 2, "UNIT");
-    put_cell(&t, 0, 3, "HELP");
+    for (size_t i = 0; i < GS_ARRAY_LEN(titles); i++)
+        add_cell(t, titles[i]);
     json_object_foreach ((json_t *)data, name, list)
-        for (size_t i = 0; i < json_array_size(list); i++, row++) {
-            put_cell(&t, row, 0, name);
+        for (size_t i = 0; i < json_array_size(list); i++) {
+            add_cell(t, name);
             for (size_t k = 0; k < GS_ARRAY_LEN(keys); k++) {
                 const char *text = codec_json_str(json_array_get(list, i), keys[k], NULL);
-                put_cell(&t, row, k + 1, text && *text ? text : NULL);
+                add_cell(t, text && *text ? text : NULL);
             }
         }
-    table_print(&t, p->bold, out);
+    print_table(t, p, SIZE_MAX, out);
 }

@@ -4,10 +4,9 @@
 
 #include "base/columns.h"
 #include "base/mem.h"
+#include "base/table.h"
 
 #include <string.h>
-
-#define MAX_COLUMNS 24
 
 // The numbers of a row, in the order of columns.
 static const struct {
@@ -105,81 +104,92 @@ void report_add_idle(const json_t *idle, const char *currency, struct gs_buf *ou
 
 // --- table ---
 
-struct grid {
-    struct gs_buf *cells; // rows of n_columns
-    size_t n_rows, n_columns, n_texts;
-};
-
 // Texts of an engine: control characters would reach the terminal.
 static void add_visible_text(struct gs_buf *out, const char *text)
 {
     gs_columns_clean(out, gs_slice_of(text && *text ? text : "-"));
 }
 
-static void add_number(struct gs_buf *out, const json_t *row, size_t i)
+static void add_cell(struct gs_table *t, const char *text)
 {
-    const json_t *v = json_object_get(row, numbers[i].key);
-    if (v)
-        gs_buf_addf(out, "%.2f", report_number(row, numbers[i].key));
-    else
-        gs_buf_add_char(out, '-');
+    GS_AUTO_BUF struct gs_buf visible = {0};
+    add_visible_text(&visible, text);
+    gs_table_add(t, visible.data);
 }
 
-static void fill_row(struct gs_buf *cells, const json_t *data, const json_t *row, bool costs,
-                     const char *first)
+static void add_numbers(struct gs_table *t, const json_t *row, bool costs)
 {
-    size_t column = 0, n = json_array_size(json_object_get(data, "by"));
+    for (size_t i = 0; i < GS_ARRAY_LEN(numbers); i++) {
+        if (numbers[i].cost && !costs)
+            continue;
+        if (json_object_get(row, numbers[i].key))
+            gs_table_addf(t, "%.2f", report_number(row, numbers[i].key));
+        else
+            gs_table_add(t, NULL);
+    }
+}
+
+static void add_row(struct gs_table *t, const json_t *data, const json_t *row, bool costs)
+{
+    size_t n = json_array_size(json_object_get(data, "by"));
     for (size_t i = 0; i < n; i++) {
         const char *text = report_text(data, row, i);
         if (!report_has_text(data, i))
             continue;
-        if (!first && !(text && !*text))
-            add_visible_text(&cells[column], text);
-        else if (first && i == 0)
-            gs_buf_add_str(&cells[column], first);
-        column++;
+        if (text && !*text) // of a pod, although no pod has the GPU
+            gs_table_add(t, "");
+        else
+            add_cell(t, text);
     }
-    for (size_t i = 0; i < GS_ARRAY_LEN(numbers); i++)
-        if (costs || !numbers[i].cost)
-            add_number(&cells[column++], row, i);
+    add_numbers(t, row, costs);
 }
 
-static void fill_titles(struct gs_buf *cells, const json_t *data, bool costs)
+static void add_total(struct gs_table *t, const json_t *data, size_t n_texts, bool costs)
 {
-    size_t column = 0, n = json_array_size(json_object_get(data, "by"));
+    for (size_t i = 0; i < n_texts; i++)
+        gs_table_add(t, i ? "" : "total");
+    add_numbers(t, json_object_get(data, "total"), costs);
+}
+
+static void add_titles(struct gs_table *t, const json_t *data, bool costs)
+{
+    size_t n = json_array_size(json_object_get(data, "by"));
     for (size_t i = 0; i < n; i++) {
+        GS_AUTO_BUF struct gs_buf title = {0};
         if (!report_has_text(data, i))
             continue;
         for (const char *c = property_of(data, i); *c; c++)
-            gs_buf_add_char(&cells[column], (char)(*c >= 'a' && *c <= 'z' ? *c - ('a' - 'A') : *c));
-        column++;
+            gs_buf_add_char(&title, (char)(*c >= 'a' && *c <= 'z' ? *c - ('a' - 'A') : *c));
+        gs_table_add(t, title.data);
     }
     for (size_t i = 0; i < GS_ARRAY_LEN(numbers); i++)
         if (costs || !numbers[i].cost)
-            gs_buf_add_str(&cells[column++], numbers[i].title);
+            gs_table_add(t, numbers[i].title);
 }
 
-static void print_grid(const struct grid *g, struct gs_buf *out)
+// A report without groups has one row, which is the total.
+static void print_rows(const json_t *data, struct gs_buf *out)
 {
-    size_t widths[MAX_COLUMNS] = {0};
-    for (size_t i = 0; i < g->n_rows * g->n_columns; i++) {
-        size_t n = gs_columns_width(gs_buf_slice(&g->cells[i]));
-        if (n > widths[i % g->n_columns])
-            widths[i % g->n_columns] = n;
-    }
-    for (size_t row = 0; row < g->n_rows; row++) {
-        for (size_t c = 0; c < g->n_columns; c++) {
-            const struct gs_buf *cell = &g->cells[row * g->n_columns + c];
-            int pad = (int)(widths[c] - gs_columns_width(gs_buf_slice(cell)));
-            bool left = c < g->n_texts;
-            if (!left)
-                gs_buf_addf(out, "%*s", pad, "");
-            gs_buf_add_slice(out, gs_buf_slice(cell));
-            if (left && c + 1 < g->n_columns)
-                gs_buf_addf(out, "%*s", pad, "");
-            gs_buf_add_str(out, c + 1 < g->n_columns ? "   " : "\n");
-        }
-    }
+    const json_t *by = json_object_get(data, "by"), *rows = json_object_get(data, "rows");
+    bool costs = report_has_costs(data);
+    size_t n_texts = 0, n_columns = 0, i;
+    json_t *row;
+    for (i = 0; i < json_array_size(by); i++)
+        n_texts += report_has_text(data, i);
+    for (i = 0; i < GS_ARRAY_LEN(numbers); i++)
+        n_columns += costs || !numbers[i].cost;
+    const struct gs_table_style style = {.gap = 3, .left = n_texts};
+    GS_CLEANUP(gs_table_freep)
+    struct gs_table *t =
+        gs_table_new(json_array_size(rows) + 1 + (n_texts > 0), n_columns + n_texts);
+    if (!t)
+        return;
+    add_titles(t, data, costs);
+    json_array_foreach ((json_t *)rows, i, row)
+        add_row(t, data, row, costs);
+    if (n_texts)
+        add_total(t, data, n_texts, costs);
+    gs_table_print(t, &style, out);
 }
 
 static void print_notes(const json_t *data, struct gs_buf *out)
@@ -211,41 +221,16 @@ static void print_notes(const json_t *data, struct gs_buf *out)
 
 void report_print_table(const json_t *data, struct gs_buf *out)
 {
-    const json_t *by = json_object_get(data, "by"), *rows = json_object_get(data, "rows");
-    bool costs = report_has_costs(data);
-    struct grid g = {.n_rows = json_array_size(rows) + 2};
-    size_t i;
-    json_t *row;
-    for (i = 0; i < GS_ARRAY_LEN(numbers); i++)
-        g.n_columns += costs || !numbers[i].cost;
-    for (i = 0; i < json_array_size(by); i++)
-        g.n_texts += report_has_text(data, i);
-    g.n_columns += g.n_texts;
     gs_buf_add_str(out, "GPU hours from ");
     add_visible_text(out, codec_json_str(data, "since", NULL));
     gs_buf_add_str(out, " to ");
     add_visible_text(out, codec_json_str(data, "until", NULL));
     gs_buf_add_str(out, "\n\n");
-    if (json_array_size(rows) == 0) {
+    if (json_array_size(json_object_get(data, "rows")) == 0) {
         gs_buf_add_str(out, "No GPU was observed.\n");
         return;
     }
-    if (g.n_columns > MAX_COLUMNS)
-        return;
-    g.cells = gs_alloc_array(g.n_rows * g.n_columns, sizeof(*g.cells));
-    fill_titles(g.cells, data, costs);
-    json_array_foreach ((json_t *)rows, i, row)
-        fill_row(&g.cells[(i + 1) * g.n_columns], data, row, costs, NULL);
-    // A report without groups has one row, which is the total.
-    if (g.n_texts)
-        fill_row(&g.cells[(g.n_rows - 1) * g.n_columns], data, json_object_get(data, "total"),
-                 costs, "total");
-    else
-        g.n_rows--;
-    print_grid(&g, out);
-    for (i = 0; i < (json_array_size(rows) + 2) * g.n_columns; i++)
-        gs_buf_finish(&g.cells[i]);
-    free(g.cells);
+    print_rows(data, out);
     print_notes(data, out);
 }
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Values from an exporter, or from the HTTP API of an engine or a Prometheus.
 // https://prometheus.io/docs/prometheus/latest/querying/api/
+#include "net/endpoint/read.h"
 #include "top/top_private.h"
 
 #include "base/clock.h"
 #include "base/columns.h"
 #include "base/mem.h"
 #include "base/num.h"
-#include "engine/config/config.h"
 #include "metrics/reader.h"
 
 #include <math.h>
@@ -30,9 +30,9 @@ struct top_fetch {
 struct http_source {
     struct top_source is;
     struct http_client *client;
-    struct engine_config_http_file *file;
+    struct endpoint_file *file;
     struct gs_arena mem; // headers
-    unsigned timeout_ms;
+    int64_t timeout_ms;
     int64_t interval_ms;
     char *path; // of the exposition
     struct top_fetch fetches[N_QUERIES + N_PAST];
@@ -311,7 +311,7 @@ static void source_free(struct top_source *source)
     for (size_t i = 0; i < s->n_fetches; i++)
         http_op_cancel(s->fetches[i].op);
     http_client_free(s->client);
-    engine_config_http_file_free(s->file);
+    endpoint_file_free(s->file);
     top_samples_finish(&s->samples);
     top_samples_finish(&s->past);
     gs_arena_finish(&s->mem);
@@ -328,11 +328,11 @@ static struct gs_error *open_client(struct http_source *s, uv_loop_t *loop,
     static const struct endpoint_options options = {0};
     GS_AUTO_FREE char *name = NULL;
     struct gs_error *err =
-        o->http_config_file ? engine_config_http_file_load(o->http_config_file, &s->file) : NULL;
+        o->http_config_file ? endpoint_file_load(o->http_config_file, &s->file) : NULL;
     if (err)
         return err;
     if (s->file)
-        settings = *engine_config_http_file_settings(s->file);
+        settings = *endpoint_file_settings(s->file);
     err = endpoint_add_headers(&settings, o->headers.items, o->headers.len, &s->mem);
     if (!err)
         err = endpoint_client_open(loop, url, &settings, &options, &s->client, &name);
@@ -352,7 +352,7 @@ static struct gs_error *new_source(uv_loop_t *loop, const struct top_options *o,
     s->is.ops = ops;
     s->path = path;
     s->interval_ms = interval_ms > 0 ? interval_ms : 1;
-    s->timeout_ms = (unsigned)(o->timeout_ns / GS_NS_PER_MS);
+    s->timeout_ms = o->timeout_ns / GS_NS_PER_MS;
     struct gs_error *err = open_client(s, loop, o, url);
     if (err)
         source_free(&s->is);

@@ -30,18 +30,25 @@ struct gs_opt_list {
     size_t len, cap;
 };
 
+// A row begins with these fields in their order; the others follow by name, the help as the last
+// one:
+//     {"output", GS_OPT_STRING, AT(output), "FORMAT", "text", .alias = "o", .help = "…"},
 struct gs_opt {
-    const char *name;  // without dashes
-    const char *alias; // second long name, or a single letter for -x; NULL
-    const char *env;   // environment variable, NULL
-    const char *arg;   // placeholder in the help: "FILE"; NULL for booleans
-    const char *def;   // default as text, parsed like a value; NULL: zero
-    const char *help;  // one or more sentences; wrapped by the printer
+    const char *name; // without dashes
     enum gs_opt_type type;
     size_t offset;     // into the command's option struct
-    int64_t min, max;  // GS_OPT_INT, GS_OPT_DURATION (max 0: 100 years)
+    const char *arg;   // placeholder in the help: "FILE"; NULL for booleans
+    const char *def;   // default as text, parsed like a value; NULL: zero
+    const char *alias; // second long name, or a single letter for -x; NULL
+    const char *env;   // environment variable, NULL
+    int64_t min, max;  // GS_OPT_INT, GS_OPT_DOUBLE, GS_OPT_DURATION (max 0: 100 years)
     const char *group; // heading in the help; NULL: "Flags"
+    const char *help;  // one or more sentences; wrapped by the printer
 };
+#define GS_OPT(...)                                                                                \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
+    } // a row in a macro, where clang-format cannot tell it from a block
 
 // A command of the program. `opts` ends with a row whose name is NULL.
 struct gs_command {

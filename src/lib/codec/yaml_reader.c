@@ -171,14 +171,6 @@ void codec_check_text(struct codec_reader *r, const json_t *value, void *out)
     codec_read_text(r, value);
 }
 
-void codec_check_texts(struct codec_reader *r, const json_t *value, void *out)
-{
-    const char *const *texts;
-    size_t n;
-    (void)out;
-    codec_read_texts(r, value, &texts, &n);
-}
-
 void codec_reader_note(struct codec_reader *r, const json_t *value, const char *fmt, ...)
 {
     va_list ap;

@@ -65,7 +65,7 @@ int64_t codec_read_duration(struct codec_reader *r, const json_t *value); // mil
 
 // Readers that only check a value of that type. out is not used.
 codec_read_fn codec_check_bool, codec_check_count, codec_check_integer, codec_check_number,
-    codec_check_duration, codec_check_text, codec_check_texts;
+    codec_check_duration, codec_check_text;
 void codec_check_url(struct codec_reader *r, const json_t *value, const char *url);
 
 // --- for custom readers ---

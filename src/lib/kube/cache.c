@@ -11,9 +11,11 @@
 #include "kube/cache.h"
 
 #include "base/assert.h"
+#include "base/backoff.h"
 #include "base/clock.h"
 #include "base/hmap.h"
 #include "base/mem.h"
+#include "base/random.h"
 #include "base/timer.h"
 #include "kube/kube_private.h"
 #include "kube/object.h"
@@ -236,22 +238,16 @@ static void timer_fired(void *arg)
 
 static uint64_t add_jitter(uint64_t bound)
 {
-    uint32_t r = 0;
-    if (uv_random(NULL, NULL, &r, sizeof(r), 0, NULL) != 0)
-        r = (uint32_t)gs_mono_ns();
+    uint32_t r;
+    gs_random_bytes(&r, sizeof(r));
     return bound ? r % bound : 0;
 }
 
 static void back_off(struct kube_cache *c)
 {
-    uint64_t ms = BACKOFF_FIRST_MS;
-    for (unsigned i = 0; i < c->failures && ms < BACKOFF_LAST_MS; i++)
-        ms *= 2;
+    uint64_t ms = (uint64_t)gs_backoff_after(++c->failures, BACKOFF_FIRST_MS, BACKOFF_LAST_MS);
     ms += add_jitter(ms / 2);
-    if (ms > BACKOFF_LAST_MS)
-        ms = BACKOFF_LAST_MS;
-    c->failures++;
-    gs_timer_start(c->timer, timer_fired, ms);
+    gs_timer_start(c->timer, timer_fired, ms < BACKOFF_LAST_MS ? ms : BACKOFF_LAST_MS);
 }
 
 static void watch_failed(struct kube_cache *c, struct gs_error *err)

@@ -7,38 +7,8 @@
 // Messages are read in place. Nothing here keeps state. Any thread may call.
 #pragma once
 
+#include "codec/protobuf.h"
 #include "kube/schema.h"
-
-// --- wire format ---
-
-enum kube_proto_wire {
-    KUBE_PROTO_VARINT = 0,
-    KUBE_PROTO_64 = 1,
-    KUBE_PROTO_BYTES = 2,
-    KUBE_PROTO_32 = 5,
-};
-
-struct kube_proto_token {
-    uint64_t number; // of the field
-    enum kube_proto_wire wire;
-    uint64_t varint;       // KUBE_PROTO_VARINT
-    struct gs_slice bytes; // otherwise; borrowed from the message
-};
-
-// Reads one field and moves the start of the message behind it. Call it while the message is not
-// empty. GS_EPROTO: the message is malformed.
-struct gs_error *kube_proto_next(struct gs_slice *message, struct kube_proto_token *ret);
-
-// Reads a number, as of a packed list, and moves the start of the text behind it. GS_EPROTO.
-struct gs_error *kube_proto_varint(struct gs_slice *text, uint64_t *ret);
-
-// Adds a number without a field, as of a packed list.
-void kube_proto_add_number(struct gs_buf *out, uint64_t value);
-void kube_proto_add_varint(struct gs_buf *out, uint64_t number, uint64_t value);
-void kube_proto_add_double(struct gs_buf *out, uint64_t number, double value); // NaNs keep all bits
-void kube_proto_add_bytes(struct gs_buf *out, uint64_t number, struct gs_slice bytes);
-
-// --- objects ---
 
 // Nesting of objects, and values of one object. An object of the API server has at most 3 MiB.
 #define KUBE_PROTO_MAX_DEPTH  64

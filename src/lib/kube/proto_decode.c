@@ -11,75 +11,6 @@ struct decoder {
     size_t values, max; // read so far, and at most
 };
 
-// --- wire format ---
-
-static struct gs_error *truncated(void)
-{
-    return gs_error_new(GS_EPROTO, "the protobuf message ends in the middle of a field");
-}
-
-struct gs_error *kube_proto_varint(struct gs_slice *s, uint64_t *ret)
-{
-    uint64_t value = 0;
-
-    for (unsigned shift = 0; shift < 64; shift += 7) {
-        if (s->len == 0)
-            return truncated();
-        unsigned char c = (unsigned char)s->data[0];
-        s->data++;
-        s->len--;
-        value |= (uint64_t)(c & 0x7f) << shift;
-        if (!(c & 0x80)) {
-            *ret = value;
-            return NULL;
-        }
-    }
-    return gs_error_new(GS_EPROTO, "a protobuf number is longer than 64 bits");
-}
-
-static struct gs_error *take(struct gs_slice *s, uint64_t n, struct gs_slice *ret)
-{
-    if (n > s->len)
-        return truncated();
-    *ret = gs_slice_make(s->data, (size_t)n);
-    s->data += n;
-    s->len -= (size_t)n;
-    return NULL;
-}
-
-struct gs_error *kube_proto_next(struct gs_slice *s, struct kube_proto_token *ret)
-{
-    struct kube_proto_token t = {0};
-    uint64_t key = 0, len = 0;
-
-    struct gs_error *err = kube_proto_varint(s, &key);
-    if (err)
-        return err;
-    t.number = key >> 3;
-    t.wire = (enum kube_proto_wire)(key & 7);
-    switch (t.wire) {
-    case KUBE_PROTO_VARINT:
-        err = kube_proto_varint(s, &t.varint);
-        break;
-    case KUBE_PROTO_BYTES:
-        err = kube_proto_varint(s, &len);
-        if (!err)
-            err = take(s, len, &t.bytes);
-        break;
-    case KUBE_PROTO_64:
-        err = take(s, sizeof(uint64_t), &t.bytes);
-        break;
-    case KUBE_PROTO_32:
-        err = take(s, sizeof(uint32_t), &t.bytes);
-        break;
-    default:
-        err = gs_error_new(GS_EPROTO, "protobuf wire type %d is not known", (int)t.wire);
-    }
-    if (!err)
-        *ret = t;
-    return err;
-}
-
 // --- small messages with a JSON form of their own ---
 
 static json_t *string_of(struct gs_slice s)
@@ -89,11 +20,11 @@ static json_t *string_of(struct gs_slice s)
 
 // Calls for each field of a message until one is malformed.
 static struct gs_error *each(struct gs_slice message,
-                             void (*fn)(void *arg, const struct kube_proto_token *t), void *arg)
+                             void (*fn)(void *arg, const struct codec_proto_token *t), void *arg)
 {
     while (message.len > 0) {
-        struct kube_proto_token t;
-        struct gs_error *err = kube_proto_next(&message, &t);
+        struct codec_proto_token t;
+        struct gs_error *err = codec_proto_next(&message, &t);
         if (err)
             return err;
         fn(arg, &t);
@@ -101,9 +32,9 @@ static struct gs_error *each(struct gs_slice message,
     return NULL;
 }
 
-static void on_quantity(void *arg, const struct kube_proto_token *t)
+static void on_quantity(void *arg, const struct codec_proto_token *t)
 {
-    if (t->number == 1 && t->wire == KUBE_PROTO_BYTES)
+    if (t->number == 1 && t->wire == CODEC_PROTO_BYTES)
         *(struct gs_slice *)arg = t->bytes;
 }
 
@@ -122,7 +53,7 @@ struct int_or_string {
     struct gs_slice text;
 };
 
-static void on_int_or_string(void *arg, const struct kube_proto_token *t)
+static void on_int_or_string(void *arg, const struct codec_proto_token *t)
 {
     struct int_or_string *v = arg;
 
@@ -148,7 +79,7 @@ struct timestamp {
     int64_t seconds, nanos;
 };
 
-static void on_time(void *arg, const struct kube_proto_token *t)
+static void on_time(void *arg, const struct codec_proto_token *t)
 {
     struct timestamp *v = arg;
 
@@ -241,7 +172,7 @@ static struct gs_error *decode_object(struct decoder *d, const struct kube_type 
     return err;
 }
 
-static struct gs_error *decode_text(const struct kube_proto_token *t, json_t **ret)
+static struct gs_error *decode_text(const struct codec_proto_token *t, json_t **ret)
 {
     *ret = string_of(t->bytes);
     return *ret ? NULL : gs_error_new(GS_EPROTO, "a protobuf string is not UTF-8");
@@ -264,23 +195,24 @@ static struct gs_error *wrong_wire(struct gs_slice field)
 // One value of a kind (an item of a list, too). *ret stays NULL for what JSON leaves out.
 static struct gs_error *decode_value(struct decoder *d, enum kube_field_kind kind,
                                      const struct kube_type *type, const char *field,
-                                     const struct kube_proto_token *t, unsigned depth, json_t **ret)
+                                     const struct codec_proto_token *t, unsigned depth,
+                                     json_t **ret)
 {
     double number;
 
     if (kind == KUBE_F_INT || kind == KUBE_F_INT64 || kind == KUBE_F_BOOL) {
-        if (t->wire != KUBE_PROTO_VARINT)
+        if (t->wire != CODEC_PROTO_VARINT)
             return wrong_wire(gs_slice_of(field));
         *ret = kind == KUBE_F_BOOL ? json_boolean(t->varint != 0)
                                    : json_integer((json_int_t)t->varint);
         return NULL;
     }
-    if (kind == KUBE_F_NUMBER && t->wire == KUBE_PROTO_64) {
+    if (kind == KUBE_F_NUMBER && t->wire == CODEC_PROTO_64) {
         memcpy(&number, t->bytes.data, sizeof number);
         *ret = json_real(number); // NULL for NaN and infinities
         return NULL;
     }
-    if (t->wire != KUBE_PROTO_BYTES)
+    if (t->wire != CODEC_PROTO_BYTES)
         return wrong_wire(gs_slice_of(field));
     switch (kind) {
     case KUBE_F_STRING:
@@ -303,10 +235,10 @@ static struct gs_error *decode_value(struct decoder *d, enum kube_field_kind kin
 
 struct map_entry {
     struct gs_slice key;
-    struct kube_proto_token value;
+    struct codec_proto_token value;
 };
 
-static void on_entry(void *arg, const struct kube_proto_token *t)
+static void on_entry(void *arg, const struct codec_proto_token *t)
 {
     struct map_entry *e = arg;
 
@@ -316,23 +248,23 @@ static void on_entry(void *arg, const struct kube_proto_token *t)
         e->value = *t;
 }
 
-static enum kube_proto_wire zero_wire(const struct kube_field *f)
+static enum codec_proto_wire zero_wire(const struct kube_field *f)
 {
     bool number =
         !f->type && (f->item == KUBE_F_INT || f->item == KUBE_F_INT64 || f->item == KUBE_F_BOOL);
-    return number ? KUBE_PROTO_VARINT : KUBE_PROTO_BYTES;
+    return number ? CODEC_PROTO_VARINT : CODEC_PROTO_BYTES;
 }
 
 static struct gs_error *add_entry(struct decoder *d, const struct kube_field *f,
-                                  const struct kube_proto_token *t, unsigned depth, json_t *out)
+                                  const struct codec_proto_token *t, unsigned depth, json_t *out)
 {
     // An entry without a value has the zero value.
     struct map_entry e = {.value = {.wire = zero_wire(f)}};
     json_t *map = json_object_get(out, f->name);
     json_t *value = NULL;
 
-    struct gs_error *err = t->wire == KUBE_PROTO_BYTES ? each(t->bytes, on_entry, &e)
-                                                       : wrong_wire(gs_slice_of(f->name));
+    struct gs_error *err = t->wire == CODEC_PROTO_BYTES ? each(t->bytes, on_entry, &e)
+                                                        : wrong_wire(gs_slice_of(f->name));
     if (!err)
         err = decode_value(d, f->type ? KUBE_F_OBJECT : f->item, f->type, f->name, &e.value, depth,
                            &value);
@@ -349,7 +281,7 @@ static struct gs_error *add_entry(struct decoder *d, const struct kube_field *f,
 }
 
 static struct gs_error *add_item(struct decoder *d, const struct kube_field *f,
-                                 const struct kube_proto_token *t, unsigned depth, json_t *out)
+                                 const struct codec_proto_token *t, unsigned depth, json_t *out)
 {
     json_t *list = json_object_get(out, f->name);
     json_t *value = NULL;
@@ -375,7 +307,7 @@ static bool is_zero(const json_t *v)
 
 static struct gs_error *add_field(struct decoder *d, const struct kube_field *f,
                                   const struct kube_proto_field *n,
-                                  const struct kube_proto_token *t, unsigned depth, json_t *out)
+                                  const struct codec_proto_token *t, unsigned depth, json_t *out)
 {
     json_t *value = NULL;
 
@@ -410,7 +342,7 @@ static const struct kube_field *find_field(const struct kube_type *type, struct 
 }
 
 static struct gs_error *add_token(struct decoder *d, const struct kube_type *type,
-                                  const char *numbers, const struct kube_proto_token *t,
+                                  const char *numbers, const struct codec_proto_token *t,
                                   unsigned depth, json_t *out)
 {
     struct kube_proto_field n;
@@ -425,7 +357,7 @@ static struct gs_error *add_token(struct decoder *d, const struct kube_type *typ
                             t->number, type->name);
     }
     if (n.embedded) {
-        if (t->wire != KUBE_PROTO_BYTES || depth > KUBE_PROTO_MAX_DEPTH)
+        if (t->wire != CODEC_PROTO_BYTES || depth > KUBE_PROTO_MAX_DEPTH)
             return wrong_wire(n.name);
         return decode_message(d, type, n.name, t->bytes, depth + 1, out);
     }
@@ -446,8 +378,8 @@ static struct gs_error *decode_message(struct decoder *d, const struct kube_type
         return gs_error_new(GS_ENOTSUP, "%.*s is not known in protobuf form here: send JSON",
                             GS_SLICE_ARG(numbers_type));
     while (message.len > 0) {
-        struct kube_proto_token t;
-        struct gs_error *err = kube_proto_next(&message, &t);
+        struct codec_proto_token t;
+        struct gs_error *err = codec_proto_next(&message, &t);
         if (!err)
             err = add_token(d, type, numbers, &t, depth, out);
         if (err)

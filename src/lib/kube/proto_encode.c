@@ -4,36 +4,6 @@
 #include "codec/encoding.h"
 #include "kube/kube_private.h"
 
-// --- wire format ---
-
-void kube_proto_add_number(struct gs_buf *out, uint64_t v)
-{
-    while (v >= 0x80) {
-        gs_buf_add_char(out, (char)(v | 0x80));
-        v >>= 7;
-    }
-    gs_buf_add_char(out, (char)v);
-}
-
-void kube_proto_add_varint(struct gs_buf *out, uint64_t number, uint64_t value)
-{
-    kube_proto_add_number(out, number << 3 | KUBE_PROTO_VARINT);
-    kube_proto_add_number(out, value);
-}
-
-void kube_proto_add_bytes(struct gs_buf *out, uint64_t number, struct gs_slice bytes)
-{
-    kube_proto_add_number(out, number << 3 | KUBE_PROTO_BYTES);
-    kube_proto_add_number(out, bytes.len);
-    gs_buf_add_slice(out, bytes);
-}
-
-void kube_proto_add_double(struct gs_buf *out, uint64_t number, double value)
-{
-    kube_proto_add_number(out, number << 3 | KUBE_PROTO_64);
-    gs_buf_add(out, &value, sizeof(value));
-}
-
 // --- values ---
 
 static struct gs_error *encode_message(const struct kube_type *type, struct gs_slice numbers_type,
@@ -54,7 +24,7 @@ static struct gs_error *encode_bytes(uint64_t number, const json_t *v, struct gs
     GS_AUTO_BUF struct gs_buf plain = {0};
     struct gs_error *err = codec_base64_decode(text_of(v), &plain);
     if (!err)
-        kube_proto_add_bytes(out, number, gs_buf_slice(&plain));
+        codec_proto_add_bytes(out, number, gs_buf_slice(&plain));
     return err;
 }
 
@@ -62,17 +32,17 @@ static void encode_quantity(uint64_t number, const json_t *v, struct gs_buf *out
 {
     GS_AUTO_BUF struct gs_buf message = {0};
     GS_AUTO_FREE char *text = json_is_string(v) ? NULL : json_dumps(v, JSON_ENCODE_ANY);
-    kube_proto_add_bytes(&message, 1, text ? gs_slice_of(text) : text_of(v));
-    kube_proto_add_bytes(out, number, gs_buf_slice(&message));
+    codec_proto_add_bytes(&message, 1, text ? gs_slice_of(text) : text_of(v));
+    codec_proto_add_bytes(out, number, gs_buf_slice(&message));
 }
 
 static void encode_int_or_string(uint64_t number, const json_t *v, struct gs_buf *out)
 {
     GS_AUTO_BUF struct gs_buf message = {0};
-    kube_proto_add_varint(&message, 1, json_is_string(v));
-    kube_proto_add_varint(&message, 2, (uint64_t)json_integer_value(v));
-    kube_proto_add_bytes(&message, 3, text_of(v));
-    kube_proto_add_bytes(out, number, gs_buf_slice(&message));
+    codec_proto_add_varint(&message, 1, json_is_string(v));
+    codec_proto_add_varint(&message, 2, (uint64_t)json_integer_value(v));
+    codec_proto_add_bytes(&message, 3, text_of(v));
+    codec_proto_add_bytes(out, number, gs_buf_slice(&message));
 }
 
 static struct gs_error *encode_time(uint64_t number, const json_t *v, struct gs_buf *out)
@@ -83,9 +53,9 @@ static struct gs_error *encode_time(uint64_t number, const json_t *v, struct gs_
     if (err)
         return err;
     int64_t rest = ms % 1000 < 0 ? ms % 1000 + 1000 : ms % 1000;
-    kube_proto_add_varint(&message, 1, (uint64_t)((ms - rest) / 1000));
-    kube_proto_add_varint(&message, 2, (uint64_t)(rest * GS_NS_PER_MS));
-    kube_proto_add_bytes(out, number, gs_buf_slice(&message));
+    codec_proto_add_varint(&message, 1, (uint64_t)((ms - rest) / 1000));
+    codec_proto_add_varint(&message, 2, (uint64_t)(rest * GS_NS_PER_MS));
+    codec_proto_add_bytes(out, number, gs_buf_slice(&message));
     return NULL;
 }
 
@@ -95,7 +65,7 @@ static struct gs_error *encode_object(const struct kube_type *type, uint64_t num
     GS_AUTO_BUF struct gs_buf message = {0};
     struct gs_error *err = encode_message(type, gs_slice_of(type->name), v, depth + 1, &message);
     if (!err)
-        kube_proto_add_bytes(out, number, gs_buf_slice(&message));
+        codec_proto_add_bytes(out, number, gs_buf_slice(&message));
     return err;
 }
 
@@ -131,13 +101,13 @@ static struct gs_error *encode_value(enum kube_field_kind kind, const struct kub
     switch (kind) {
     case KUBE_F_INT:
     case KUBE_F_INT64:
-        kube_proto_add_varint(out, number, (uint64_t)json_integer_value(v));
+        codec_proto_add_varint(out, number, (uint64_t)json_integer_value(v));
         return NULL;
     case KUBE_F_NUMBER:
-        kube_proto_add_double(out, number, json_number_value(v));
+        codec_proto_add_double(out, number, json_number_value(v));
         return NULL;
     case KUBE_F_BOOL:
-        kube_proto_add_varint(out, number, json_is_true(v));
+        codec_proto_add_varint(out, number, json_is_true(v));
         return NULL;
     case KUBE_F_BYTES:
         return encode_bytes(number, v, out);
@@ -152,7 +122,7 @@ static struct gs_error *encode_value(enum kube_field_kind kind, const struct kub
     case KUBE_F_OBJECT:
         return encode_object(type, number, v, depth, out);
     default:
-        kube_proto_add_bytes(out, number, text_of(v));
+        codec_proto_add_bytes(out, number, text_of(v));
         return NULL;
     }
 }
@@ -183,12 +153,12 @@ static struct gs_error *encode_map(const struct kube_field *f, uint64_t number, 
         return wrong_type(f->name);
     json_object_foreach ((json_t *)(uintptr_t)map, key, value) {
         GS_AUTO_BUF struct gs_buf entry = {0};
-        kube_proto_add_bytes(&entry, 1, gs_slice_of(key));
+        codec_proto_add_bytes(&entry, 1, gs_slice_of(key));
         struct gs_error *err =
             encode_value(item_kind(f), f->type, f->name, 2, value, depth, &entry);
         if (err)
             return err;
-        kube_proto_add_bytes(out, number, gs_buf_slice(&entry));
+        codec_proto_add_bytes(out, number, gs_buf_slice(&entry));
     }
     return NULL;
 }
@@ -201,7 +171,7 @@ static struct gs_error *encode_embedded(const struct kube_type *type,
     GS_AUTO_BUF struct gs_buf message = {0};
     struct gs_error *err = encode_message(type, n->name, obj, depth + 1, &message);
     if (!err && message.len)
-        kube_proto_add_bytes(out, n->number, gs_buf_slice(&message));
+        codec_proto_add_bytes(out, n->number, gs_buf_slice(&message));
     return err;
 }
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/backoff.h"
 #include "local/kubelet/kubelet_private.h"
 
 #include "base/clock.h"
@@ -36,7 +37,7 @@ struct kubelet_volumes {
     json_t *tokens; // key of kubelet_volume_references -> TokenRequest
     struct kubelet_env_fetch *fetch;
     struct gs_timer *timer;
-    uint64_t retry_ms;
+    int64_t retry_ms; // the next delay
     bool ready, started;
 };
 
@@ -234,8 +235,8 @@ static void set_up_all(struct kubelet_volumes *v, const json_t *sources)
         ok = ok && !err;
     }
     if (!ok) {
-        gs_timer_start(v->timer, on_timer, v->retry_ms);
-        v->retry_ms = v->retry_ms * 2 < RETRY_MAX_MS ? v->retry_ms * 2 : RETRY_MAX_MS;
+        gs_timer_start(v->timer, on_timer, (uint64_t)v->retry_ms);
+        v->retry_ms = gs_backoff_next(v->retry_ms, RETRY_FIRST_MS, RETRY_MAX_MS);
         return;
     }
     v->ready = true;
@@ -293,7 +294,7 @@ static void on_fetched(void *arg, const json_t *sources, const struct gs_error *
     for (size_t i = 0; i < v->len; i++)
         if (is_files(volume_spec(v, i)))
             report(v, i, gs_error_message(err));
-    gs_timer_start(v->timer, on_timer, v->retry_ms);
+    gs_timer_start(v->timer, on_timer, (uint64_t)v->retry_ms);
 }
 
 static void on_timer(void *arg)

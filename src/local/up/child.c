@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/backoff.h"
 #include "up/up_private.h"
 
 #include "base/assert.h"
@@ -13,8 +14,8 @@
 
 extern char **environ;
 
-#define FIRST_DELAY_MS UINT64_C(500)
-#define MAX_DELAY_MS   UINT64_C(30000)
+#define FIRST_DELAY_MS 500
+#define MAX_DELAY_MS   30000
 #define STABLE_NS      (10 * GS_NS_PER_SEC) // longer runs reset the delay
 #define KILL_AFTER_MS  UINT64_C(2000)
 #define MAX_LINE       ((size_t)8192)
@@ -29,7 +30,7 @@ struct up_child {
     bool running, pipe_open, process_open, stopping, freed;
     unsigned open_handles;
     int64_t started_ns;
-    uint64_t delay_ms;
+    int64_t delay_ms; // before the last restart; 0: none yet
     struct gs_buf line;
     char chunk[4096];
 };
@@ -142,12 +143,12 @@ static void on_exit_status(uv_process_t *process, int64_t status, int term_signa
     gs_timer_stop(c->timer);
     if (c->cfg.restart && !c->stopping) {
         if (gs_mono_ns() - c->started_ns > STABLE_NS)
-            c->delay_ms = FIRST_DELAY_MS;
+            c->delay_ms = 0;
+        c->delay_ms = gs_backoff_next(c->delay_ms, FIRST_DELAY_MS, MAX_DELAY_MS);
         gs_warn("up", "%s ended (%s %d); restarting it in %.1f s", c->cfg.name,
                 term_signal ? "signal" : "exit code", term_signal ? term_signal : (int)status,
                 (double)c->delay_ms / 1e3);
-        gs_timer_start(c->timer, on_restart_timer, c->delay_ms);
-        c->delay_ms = c->delay_ms * 2 < MAX_DELAY_MS ? c->delay_ms * 2 : MAX_DELAY_MS;
+        gs_timer_start(c->timer, on_restart_timer, (uint64_t)c->delay_ms);
     }
     if (c->cfg.on_exit)
         c->cfg.on_exit(c->cfg.arg, status, term_signal);
@@ -210,7 +211,6 @@ struct gs_error *up_child_start(uv_loop_t *loop, const struct up_child_config *c
     c->cfg = *cfg;
     c->argv = copy_strings(cfg->argv, NULL);
     c->env = copy_strings(cfg->extra_env, environ);
-    c->delay_ms = FIRST_DELAY_MS;
     c->timer = gs_timer_new(loop, c);
     c->open_handles = 1;
     struct gs_error *err = spawn_child(c);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/random.h"
 #include "up/up_private.h"
 
 #include "base/file.h"
@@ -145,8 +146,8 @@ static struct gs_error *ensure_token(const char *dir, char **ret)
     else
         warn_of_damage(dir, "token", err, "Copies of the old one no longer work");
     wipe(GS_TAKE(*ret));
-    err = tls_random_hex(RANDOM_BYTES, ret);
-    return err ? err : write_text(dir, "token", *ret);
+    *ret = gs_random_hex(RANDOM_BYTES);
+    return write_text(dir, "token", *ret);
 }
 
 // The key that signs the tokens of service accounts.

@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "base/slice.h"
+#include "base/table.h"
 #include "nodes/inspect/inspect.h"
 
 #include <math.h>
@@ -37,46 +38,30 @@ static void add_head(const json_t *r, struct gs_buf *out)
 }
 
 // --- samples ---
-enum { N_COLUMNS = 4 };
-struct row {
-    const char *cells[N_COLUMNS];
-    char age[32];
-    const char *how;
-};
-
-static void read_row(const json_t *pod, struct row *ret)
-{
-    const json_t *age = json_object_get(pod, "ageSeconds");
-    snprintf(ret->age, sizeof(ret->age), "%gs", json_number_value(age));
-    ret->cells[0] = text_of(pod, "name", "");
-    ret->cells[1] = text_of(pod, "owner", "-");
-    ret->cells[2] = text_of(pod, "value", "-");
-    ret->cells[3] = age ? ret->age : "-";
-    ret->how = text_of(pod, "how", "");
-}
-
-static void add_sample_row(const struct row *r, const size_t *widths, struct gs_buf *out)
-{
-    gs_buf_add_str(out, "  ");
-    for (size_t c = 0; c < N_COLUMNS; c++)
-        gs_buf_addf(out, "%-*s  ", (int)widths[c], r->cells[c]);
-    gs_buf_addf(out, "%s\n", r->how);
-}
 
 static void add_pods(const json_t *pods, struct gs_buf *out)
 {
+    static const char *const titles[] = {"POD", "OWNER", "VALUE", "AGE", "HOW"};
+    static const struct gs_table_style style = {.indent = 2, .gap = 2, .left = SIZE_MAX};
     size_t n = json_array_size(pods), shown = n < MAX_ROWS ? n : MAX_ROWS;
-    struct row rows[MAX_ROWS + 1] = {{.cells = {"POD", "OWNER", "VALUE", "AGE"}, .how = "HOW"}};
-    size_t widths[N_COLUMNS] = {0};
-    for (size_t i = 0; i < shown; i++)
-        read_row(json_array_get(pods, i), &rows[i + 1]);
-    for (size_t i = 0; i <= shown; i++)
-        for (size_t c = 0; c < N_COLUMNS; c++) {
-            size_t len = strlen(rows[i].cells[c]);
-            widths[c] = len > widths[c] ? len : widths[c];
-        }
-    for (size_t i = 0; n && i <= shown; i++)
-        add_sample_row(&rows[i], widths, out);
+    GS_CLEANUP(gs_table_freep)
+    struct gs_table *t = n ? gs_table_new(shown + 1, GS_ARRAY_LEN(titles)) : NULL;
+    if (!t)
+        return;
+    for (size_t i = 0; i < GS_ARRAY_LEN(titles); i++)
+        gs_table_add(t, titles[i]);
+    for (size_t i = 0; i < shown; i++) {
+        const json_t *pod = json_array_get(pods, i), *age = json_object_get(pod, "ageSeconds");
+        gs_table_add(t, text_of(pod, "name", ""));
+        gs_table_add(t, text_of(pod, "owner", NULL));
+        gs_table_add(t, text_of(pod, "value", NULL));
+        if (age)
+            gs_table_addf(t, "%gs", json_number_value(age));
+        else
+            gs_table_add(t, NULL);
+        gs_table_add(t, text_of(pod, "how", ""));
+    }
+    gs_table_print(t, &style, out);
     if (n > shown)
         gs_buf_addf(out, "  and %zu more\n", n - shown);
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/backoff.h"
 #include "nodes/choice.h"
 
 static struct nodes_backoff_limits limits_of(const struct nodes_backoff_limits *given)
@@ -17,7 +18,7 @@ void nodes_backoff_fail(struct nodes_backoff *b, int64_t now_ms,
     if (!b->duration_ms)
         b->duration_ms = l.initial_ms;
     else if (b->until_ms < now_ms)
-        b->duration_ms = b->duration_ms > l.max_ms / 2 ? l.max_ms : b->duration_ms * 2;
+        b->duration_ms = gs_backoff_next(b->duration_ms, l.initial_ms, l.max_ms);
     b->until_ms = now_ms + b->duration_ms;
     b->last_failure_ms = now_ms;
     b->failures++;

@@ -253,7 +253,6 @@ void tsdb_chunks_read(const struct tsdb_chunks *s, int64_t mint, int64_t maxt,
                       struct tsdb_samples *ret);
 // The newest sample at or before t_ms; false: none.
 bool tsdb_chunks_find(const struct tsdb_chunks *s, int64_t t_ms, struct tsdb_point *ret);
-void tsdb_samples_push(struct tsdb_samples *s, int64_t t_ms, double value);
 void tsdb_samples_reserve(struct tsdb_samples *s, size_t more); // room for this many more
 
 static inline int64_t tsdb_chunk_first_ms(const struct tsdb_chunk *b)

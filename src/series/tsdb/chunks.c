@@ -194,13 +194,6 @@ void tsdb_samples_reserve(struct tsdb_samples *s, size_t more)
     s->v = gs_realloc_array(s->v, s->cap, sizeof(*s->v));
 }
 
-void tsdb_samples_push(struct tsdb_samples *s, int64_t t_ms, double value)
-{
-    tsdb_samples_reserve(s, 1);
-    s->t[s->n] = t_ms;
-    s->v[s->n++] = value;
-}
-
 // The index of the first of n rows at or after t_ms.
 static size_t find_pass(const int64_t *t, size_t n, int64_t t_ms)
 {

@@ -2,14 +2,13 @@
 // The texts of a calculation on recorded history. They are made from the JSON, so that both agree.
 #include "base/mem.h"
 #include "base/slice.h"
+#include "base/table.h"
 #include "replay/history.h"
 #include "replay/replay_private.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-enum { COLUMN = 12 };
 
 static double number_of(const json_t *answer, const char *run, const char *field)
 {
@@ -90,21 +89,53 @@ void replay_history_add_summary(json_t *answer)
     codec_json_set_str(answer, "summary", text.data);
 }
 
-static void add_line(const json_t *answer, const char *title, const char *field, int decimals,
-                     double scale, struct gs_buf *out)
+static const struct {
+    const char *title, *field;
+    int decimals;
+    double scale;
+} lines[] = {
+    {"GPU hours", "gpuHours", 2, 1},
+    {"replica hours", "replicaHours", 2, 1},
+    {"mean replicas", "meanReplicas", 2, 1},
+    {"max replicas", "maxReplicas", 0, 1},
+    {"scale-ups", "scaleUps", 0, 1},
+    {"scale-downs", "scaleDowns", 0, 1},
+    {"work waits, min", "waitingSeconds", 1, 60},
+    {"above present target, min", "aboveTargetSeconds", 1, 60},
+};
+
+static bool has_line(const json_t *answer, size_t i)
+{
+    return !isnan(number_of(answer, "present", lines[i].field));
+}
+
+static void add_lines(const json_t *answer, struct gs_buf *out)
 {
     static const char *const runs[] = {"recorded", "present", "changed"};
-    if (isnan(number_of(answer, "present", field)))
+    static const struct gs_table_style style = {.least_first = 26, .least = 12, .left = 1};
+    size_t n = 0;
+    for (size_t i = 0; i < GS_ARRAY_LEN(lines); i++)
+        n += has_line(answer, i);
+    GS_CLEANUP(gs_table_freep)
+    struct gs_table *t = gs_table_new(n + 1, GS_ARRAY_LEN(runs) + 1);
+    if (!t)
         return;
-    gs_buf_addf(out, "%-26s", title);
-    for (size_t i = 0; i < GS_ARRAY_LEN(runs); i++) {
-        double v = number_of(answer, runs[i], field);
-        char text[32] = "-";
-        if (!isnan(v))
-            snprintf(text, sizeof(text), "%.*f", decimals, v / scale);
-        gs_buf_addf(out, "%*s", COLUMN, text);
+    gs_table_add(t, "");
+    for (size_t k = 0; k < GS_ARRAY_LEN(runs); k++)
+        gs_table_add(t, runs[k]);
+    for (size_t i = 0; i < GS_ARRAY_LEN(lines); i++) {
+        if (!has_line(answer, i))
+            continue;
+        gs_table_add(t, lines[i].title);
+        for (size_t k = 0; k < GS_ARRAY_LEN(runs); k++) {
+            double v = number_of(answer, runs[k], lines[i].field);
+            if (isnan(v))
+                gs_table_add(t, NULL);
+            else
+                gs_table_addf(t, "%.*f", lines[i].decimals, v / lines[i].scale);
+        }
     }
-    gs_buf_add_char(out, '\n');
+    gs_table_print(t, &style, out);
 }
 
 void replay_history_text(const json_t *answer, struct gs_buf *out)
@@ -113,16 +144,8 @@ void replay_history_text(const json_t *answer, struct gs_buf *out)
     gs_buf_addf(out, "%s\n\n%s to %s (", codec_json_str(answer, "summary", NULL),
                 codec_json_str(answer, "from", NULL), codec_json_str(answer, "to", NULL));
     add_time(json_number_value(json_object_get(answer, "seconds")), out);
-    gs_buf_addf(out, ")\n\n%-26s%*s%*s%*s\n", "", COLUMN, "recorded", COLUMN, "present", COLUMN,
-                "changed");
-    add_line(answer, "GPU hours", "gpuHours", 2, 1, out);
-    add_line(answer, "replica hours", "replicaHours", 2, 1, out);
-    add_line(answer, "mean replicas", "meanReplicas", 2, 1, out);
-    add_line(answer, "max replicas", "maxReplicas", 0, 1, out);
-    add_line(answer, "scale-ups", "scaleUps", 0, 1, out);
-    add_line(answer, "scale-downs", "scaleDowns", 0, 1, out);
-    add_line(answer, "work waits, min", "waitingSeconds", 1, 60, out);
-    add_line(answer, "above present target, min", "aboveTargetSeconds", 1, 60, out);
+    gs_buf_add_str(out, ")\n\n");
+    add_lines(answer, out);
     gs_buf_add_str(out, "\nAssumptions:\n");
     for (size_t i = 0; i < json_array_size(assumptions); i++)
         gs_buf_addf(out, "- %s\n", json_string_value(json_array_get(assumptions, i)));

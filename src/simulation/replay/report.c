@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/columns.h"
 #include "base/mem.h"
+#include "base/table.h"
 #include "replay/replay_private.h"
 
 #include <math.h>
@@ -203,65 +205,50 @@ void replay_print_summaries(const char *const *names, const struct replay_summar
                     s[i]->wait_p99_s);
 }
 
-static int columns_of(const char *text)
-{
-    int n = 0;
-    for (; *text; text++)
-        n += ((unsigned char)*text & 0xC0) != 0x80;
-    return n;
-}
-
-static void add_padded(const char *text, int width, bool right, struct gs_buf *out)
-{
-    int room = width - columns_of(text);
-    gs_buf_addf(out, "%*s%s%*s", right && room > 0 ? room : 0, "", text,
-                !right && room > 0 ? room : 0, "");
-}
-
 enum { LABEL = 32, COLUMN = 22 };
 
-// A name that is too long for its column is cut.
-static void add_column_name(const char *name, struct gs_buf *out)
+static void add_figure(double v, double first, bool is_first, int decimals, struct gs_table *t)
 {
-    GS_AUTO_BUF struct gs_buf cut = {0};
-    for (const char *c = name; *c; c++) {
-        bool begins = ((unsigned char)*c & 0xC0) != 0x80;
-        if (begins && cut.len && columns_of(cut.data) >= COLUMN - 3) {
-            gs_buf_add_str(&cut, "…");
-            break;
-        }
-        gs_buf_add_char(&cut, *c);
-    }
-    add_padded(cut.len ? cut.data : "", COLUMN, true, out);
+    if (!is_first && v != first && first > 0)
+        gs_table_addf(t, "%.*f (%+.0f %%)", decimals, v, 100 * (v - first) / first);
+    else
+        gs_table_addf(t, "%.*f", decimals, v);
 }
 
-static void add_figure(double v, double first, bool is_first, int decimals, struct gs_buf *out)
+// False: no scenario has a value, such as nodes in a cluster without nodes.
+static bool is_shown(const struct figure *f, const struct replay_outcome *shown, size_t n)
 {
-    GS_AUTO_BUF struct gs_buf cell = {0};
-    gs_buf_addf(&cell, "%.*f", decimals, v);
-    if (!is_first && v != first && first > 0)
-        gs_buf_addf(&cell, " (%+.0f %%)", 100 * (v - first) / first);
-    add_padded(cell.data, COLUMN, true, out);
+    for (size_t k = 0; k < n; k++)
+        if (f->of(&shown[k].result->summary) > 0)
+            return true;
+    return false;
 }
 
 void replay_print_comparison(const struct replay_outcome *shown, size_t n, struct gs_buf *out)
 {
-    add_padded("", LABEL, false, out);
-    for (size_t k = 0; k < n; k++)
-        add_column_name(shown[k].scenario->name, out);
-    gs_buf_add_char(out, '\n');
+    static const struct gs_table_style style = {.least_first = LABEL, .least = COLUMN, .left = 1};
+    size_t n_rows = 1;
+    for (size_t i = 0; i < GS_ARRAY_LEN(figures); i++)
+        n_rows += is_shown(&figures[i], shown, n);
+    GS_CLEANUP(gs_table_freep) struct gs_table *t = gs_table_new(n_rows, n + 1);
+    if (!t)
+        return;
+    gs_table_add(t, "");
+    for (size_t k = 0; k < n; k++) {
+        GS_AUTO_BUF struct gs_buf name = {0};
+        gs_columns_fit(&name, gs_slice_of(shown[k].scenario->name), COLUMN - 2);
+        gs_table_add(t, name.data);
+    }
     for (size_t i = 0; i < GS_ARRAY_LEN(figures); i++) {
         const struct figure *f = &figures[i];
-        double first = f->of(&shown[0].result->summary), largest = 0;
-        for (size_t k = 0; k < n; k++)
-            largest = fmax(largest, f->of(&shown[k].result->summary));
-        if (!(largest > 0)) // a row without values, such as nodes in a cluster without nodes
+        if (!is_shown(f, shown, n))
             continue;
-        add_padded(f->label, LABEL, false, out);
+        gs_table_add(t, f->label);
         for (size_t k = 0; k < n; k++)
-            add_figure(f->of(&shown[k].result->summary), first, k == 0, f->decimals, out);
-        gs_buf_add_char(out, '\n');
+            add_figure(f->of(&shown[k].result->summary), f->of(&shown[0].result->summary), k == 0,
+                       f->decimals, t);
     }
+    gs_table_print(t, &style, out);
 }
 
 json_t *replay_comparison_json(const struct replay_outcome *shown, size_t n)

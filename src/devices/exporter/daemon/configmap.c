@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/backoff.h"
 #include "exporter/daemon/daemon_private.h"
 
 #include "base/mem.h"
@@ -15,8 +16,8 @@ struct daemon_configmap {
     struct gs_timer *timer;
     struct kube_client *kube;
     struct kube_request *request;
-    char *problem; // the last one reported; NULL: none
-    unsigned pause_ms;
+    char *problem;    // the last one reported; NULL: none
+    int64_t pause_ms; // before the last retry; 0: none yet
     bool answered;
 };
 
@@ -35,8 +36,8 @@ static void take_problem(struct daemon_configmap *c, struct gs_error *err)
     bool same = gs_streq(text, c->problem);
     free(c->problem);
     c->problem = gs_strdup(text);
-    gs_timer_start(c->timer, on_retry_timer, c->pause_ms);
-    c->pause_ms = 2 * c->pause_ms < MAX_PAUSE_MS ? 2 * c->pause_ms : MAX_PAUSE_MS;
+    c->pause_ms = gs_backoff_next(c->pause_ms, FIRST_PAUSE_MS, MAX_PAUSE_MS);
+    gs_timer_start(c->timer, on_retry_timer, (uint64_t)c->pause_ms);
     if (!same)
         c->cfg.on_problem(c->cfg.arg, text);
 }
@@ -74,7 +75,6 @@ struct daemon_configmap *daemon_configmap_start(uv_loop_t *loop,
     struct daemon_configmap *c = gs_alloc(sizeof(*c));
     const char *colon = strchr(cfg->name, ':');
     c->cfg = *cfg;
-    c->pause_ms = FIRST_PAUSE_MS;
     c->ns = gs_strndup(cfg->name, (size_t)(colon - cfg->name));
     c->object = colon + 1;
     c->source = gs_format("ConfigMap %s/%s", c->ns, c->object);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Private to net/endpoint and its tests: copies of settings, tokens of the client credentials
-// grant, and the messages of that grant (RFC 6749 sections 2.3.1, 4.4 and 5).
+// Private to net/endpoint and its tests: copies and sections of settings, tokens of the client
+// credentials grant, and the messages of that grant (RFC 6749 sections 2.3.1, 4.4 and 5).
 #pragma once
 
 #include "net/endpoint/endpoint.h"
+#include "net/endpoint/read.h"
 
 // --- settings.c ---
 
@@ -14,6 +15,15 @@ bool endpoint_settings_copy(const struct endpoint_settings *from, struct gs_aren
                             struct endpoint_settings *ret);
 void endpoint_options_copy(const struct endpoint_options *from, struct gs_arena *mem,
                            struct endpoint_options *ret);
+
+// --- read_settings.c, read_oauth2.c: sections of the settings ---
+
+codec_read_fn endpoint_read_oauth2;        // into a const struct endpoint_oauth2 *
+codec_read_fn endpoint_read_proxy_headers; // into a struct endpoint_settings
+void endpoint_check_proxy(struct codec_reader *r, const json_t *obj,
+                          const struct endpoint_settings *h);
+void endpoint_check_key(struct codec_reader *r, const json_t *obj,
+                        const struct endpoint_settings *h);
 
 // --- oauth2.c: tokens ---
 

@@ -81,8 +81,7 @@ void grpc_tls_shake(struct grpc_tls_session *t); // the first message of a clien
 void grpc_tls_feed(struct grpc_tls_session *t, struct gs_slice bytes);
 bool grpc_tls_encrypt(struct grpc_tls_session *t, struct gs_slice bytes);
 struct gs_buf *grpc_tls_out(struct grpc_tls_session *t); // encrypted bytes to send
-bool grpc_tls_secured(const struct grpc_tls_session *t);
-void grpc_tls_end(struct grpc_tls_session *t); // queues the closing alert
+void grpc_tls_end(struct grpc_tls_session *t);           // queues the closing alert
 
 // --- messages ---
 

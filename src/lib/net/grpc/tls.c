@@ -220,11 +220,6 @@ struct gs_buf *grpc_tls_out(struct grpc_tls_session *t)
     return &t->out;
 }
 
-bool grpc_tls_secured(const struct grpc_tls_session *t)
-{
-    return t->secured;
-}
-
 void grpc_tls_end(struct grpc_tls_session *t)
 {
     gs_timer_stop(t->deadline);

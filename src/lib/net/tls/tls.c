@@ -3,11 +3,10 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "base/num.h"
+#include "base/random.h"
 
 #include <arpa/inet.h>
 #include <gnutls/abstract.h>
-#include <gnutls/crypto.h>
 #include <gnutls/x509.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -63,7 +62,7 @@ static char *take_datum(gnutls_datum_t *d)
 static void set_serial(struct steps *s, gnutls_x509_crt_t crt)
 {
     uint8_t serial[SERIAL_BYTES];
-    STEP(s, gnutls_rnd(GNUTLS_RND_NONCE, serial, sizeof(serial)));
+    gs_random_bytes(serial, sizeof(serial));
     if (s->rc < 0)
         return;
     serial[0] = (uint8_t)((serial[0] & 0x7f) | 0x40); // positive, and never shortened
@@ -292,19 +291,4 @@ int tls_secret_equal(const char *a, const char *b)
 {
     size_t len = strlen(a);
     return len == strlen(b) && gnutls_memcmp(a, b, len) == 0;
-}
-
-struct gs_error *tls_random_hex(size_t bytes, char **ret)
-{
-    if (bytes > 1024)
-        return gs_error_new(GS_EINVAL, "%zu random bytes requested, the limit is 1024", bytes);
-    uint8_t raw[1024];
-    int rc = gnutls_rnd(GNUTLS_RND_KEY, raw, bytes);
-    if (rc < 0)
-        return gs_error_new(GS_EIO, "no random bytes: %s", gnutls_strerror(rc));
-    char *text = gs_alloc(bytes * 2 + 1);
-    *gs_put_hex(text, raw, bytes) = '\0';
-    gnutls_memset(raw, 0, sizeof(raw));
-    *ret = text;
-    return NULL;
 }

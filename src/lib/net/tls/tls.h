@@ -44,4 +44,3 @@ struct gs_error *tls_check_replacement(const char *served_pem, const char *cert_
                                        const char *key_pem);
 
 int tls_secret_equal(const char *a, const char *b); // constant time in the contents
-struct gs_error *tls_random_hex(size_t bytes, char **ret);

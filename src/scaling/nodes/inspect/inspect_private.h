@@ -9,12 +9,9 @@
 // GPUs in a list of resources: whole, shared and MIG devices count one each.
 int64_t inspect_gpus(const json_t *resources);
 int64_t inspect_pod_gpus(const json_t *pod);
-bool inspect_pod_ended(const json_t *pod);
 // "deployment/web"; "pod/NAME" without controller. Caller frees.
 char *inspect_workload(const json_t *pod) GS_MUST_USE;
 // Unix milliseconds; 0: absent or invalid.
-int64_t inspect_time(const json_t *text);
-int64_t inspect_created(const json_t *obj);
 int64_t inspect_condition_since(const json_t *obj, const char *type); // lastTransitionTime
 int64_t inspect_event_time(const json_t *event);                      // of its last occurrence
 bool inspect_event_is(const json_t *event, const char *component, const char *reason);
@@ -33,8 +30,6 @@ struct inspect_scale_up {
 };
 // Takes the next entry from *rest, which starts as the message. False: no further one.
 bool inspect_next_scale_up(struct gs_slice *rest, struct inspect_scale_up *ret);
-// The members of a group for the pool; NULL: none.
-const json_t *inspect_group_for(const json_t *groups, const char *pool);
 
 // --- startup.c: how long starts take ---
 

@@ -106,17 +106,3 @@ json_t *inspect_status_groups(const json_t *config_map)
     }
     return out;
 }
-
-const json_t *inspect_group_for(const json_t *groups, const char *pool)
-{
-    const char *name;
-    json_t *group;
-    const json_t *found = pool ? json_object_get(groups, pool) : NULL;
-
-    if (found || !pool)
-        return found;
-    json_object_foreach ((json_t *)groups, name, group)
-        if (inspect_group_is(name, pool))
-            return group;
-    return NULL;
-}

@@ -2,6 +2,7 @@
 // The views as text for a terminal.
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/table.h"
 #include "nodes/inspect/inspect_private.h"
 
 #define MAX_PENDING 20 // lines
@@ -16,46 +17,30 @@ void inspect_make_printable(struct gs_buf *text, size_t from)
 
 // --- tables, as kubectl prints them ---
 
-// rows: an array of arrays of strings; the first is the head.
-static void print_table(const json_t *rows, struct gs_buf *out)
-{
-    size_t widths[16] = {0}, i, k;
-    json_t *row, *cell;
+static const struct gs_table_style kubectl_style = {.gap = 3, .left = SIZE_MAX};
 
-    json_array_foreach ((json_t *)rows, i, row)
-        json_array_foreach (row, k, cell)
-            if (k < GS_ARRAY_LEN(widths) && json_string_length(cell) > widths[k])
-                widths[k] = json_string_length(cell);
-    json_array_foreach ((json_t *)rows, i, row) {
-        size_t n = json_array_size(row);
-        json_array_foreach (row, k, cell) {
-            bool last = k + 1 >= n || k + 1 >= GS_ARRAY_LEN(widths);
-            gs_buf_addf(out, "%-*s%s", last ? 0 : (int)widths[k], json_string_value(cell),
-                        last ? "" : "   ");
-        }
-        gs_buf_add_str(out, "\n");
-    }
+static void add_text(struct gs_table *t, const char *text)
+{
+    gs_table_add(t, text && *text ? text : NULL);
 }
 
-static void add_text(json_t *row, const char *text)
-{
-    json_array_append_new(row, codec_json_strf("%s", text && *text ? text : "-"));
-}
-
-static void add_number(json_t *row, const json_t *obj, const char *first, const char *second)
+static void add_number(struct gs_table *t, const json_t *obj, const char *first, const char *second)
 {
     int64_t n = second ? codec_json_int(obj, -1, first, second, NULL)
                        : codec_json_int(obj, -1, first, NULL);
 
-    json_array_append_new(row, n < 0 ? json_string("-") : codec_json_strf("%lld", (long long)n));
+    if (n < 0)
+        gs_table_add(t, NULL);
+    else
+        gs_table_addf(t, "%lld", (long long)n);
 }
 
-static void add_gpus(json_t *row, const json_t *obj)
+static void add_gpus(struct gs_table *t, const json_t *obj)
 {
     static const char *const keys[] = {"total", "used", "free", "stranded"};
 
     for (size_t i = 0; i < GS_ARRAY_LEN(keys); i++)
-        add_number(row, obj, "gpus", keys[i]);
+        add_number(t, obj, "gpus", keys[i]);
 }
 
 void inspect_add_gpus(int64_t n, struct gs_buf *out)
@@ -80,28 +65,26 @@ static void add_backoff(const json_t *pool, struct gs_buf *out)
         gs_buf_addf(out, ": %s", error);
 }
 
-static void add_pool_row(json_t *rows, const json_t *pool)
+static void add_pool_row(struct gs_table *t, const json_t *pool)
 {
-    json_t *row = json_array();
     GS_AUTO_BUF struct gs_buf text = {0};
     char p90[GS_RFC3339_SIZE];
     int64_t seconds = codec_json_int(pool, -1, "startup", "p90Seconds", NULL);
     int64_t coming = codec_json_int(pool, 0, "coming", NULL);
 
-    add_text(row, codec_json_str(pool, "name", NULL));
-    add_number(row, pool, "nodes", NULL);
-    add_number(row, pool, "ready", NULL);
-    add_number(row, pool, "coming", NULL);
-    add_number(row, pool, "min", NULL);
-    add_number(row, pool, "max", NULL);
-    add_gpus(row, pool);
-    add_text(row, seconds < 0 ? NULL : inspect_duration(seconds * 1000, p90));
+    add_text(t, codec_json_str(pool, "name", NULL));
+    add_number(t, pool, "nodes", NULL);
+    add_number(t, pool, "ready", NULL);
+    add_number(t, pool, "coming", NULL);
+    add_number(t, pool, "min", NULL);
+    add_number(t, pool, "max", NULL);
+    add_gpus(t, pool);
+    add_text(t, seconds < 0 ? NULL : inspect_duration(seconds * 1000, p90));
     if (json_object_get(pool, "backoff"))
         add_backoff(pool, &text);
     else if (coming > 0)
         gs_buf_addf(&text, "%lld coming", (long long)coming);
-    add_text(row, text.data);
-    json_array_append_new(rows, row);
+    add_text(t, text.data);
 }
 
 // --- nodes ---
@@ -134,28 +117,26 @@ static void add_removal(const json_t *node, struct gs_buf *out)
         gs_buf_add_str(out, "disabled");
 }
 
-static void add_node_row(json_t *rows, const json_t *node, bool wide)
+static void add_node_row(struct gs_table *t, const json_t *node, bool wide)
 {
-    json_t *row = json_array();
     GS_AUTO_BUF struct gs_buf runs = {0};
     GS_AUTO_BUF struct gs_buf removal = {0};
 
     add_runs(node, &runs);
     add_removal(node, &removal);
-    add_text(row, codec_json_str(node, "name", NULL));
-    add_text(row, codec_json_str(node, "pool", NULL));
-    add_text(row, codec_json_str(node, "state", NULL));
-    add_gpus(row, node);
-    add_text(row, codec_json_str(node, "price", NULL));
-    add_text(row, runs.data);
-    add_text(row, removal.data);
+    add_text(t, codec_json_str(node, "name", NULL));
+    add_text(t, codec_json_str(node, "pool", NULL));
+    add_text(t, codec_json_str(node, "state", NULL));
+    add_gpus(t, node);
+    add_text(t, codec_json_str(node, "price", NULL));
+    add_text(t, runs.data);
+    add_text(t, removal.data);
     if (wide) {
-        add_text(row, codec_json_str(node, "machine", NULL));
-        add_text(row, codec_json_str(node, "since", NULL));
+        add_text(t, codec_json_str(node, "machine", NULL));
+        add_text(t, codec_json_str(node, "since", NULL));
         const char *reason = codec_json_str(node, "reason", NULL);
-        add_text(row, reason ? reason : codec_json_str(node, "kept", NULL));
+        add_text(t, reason ? reason : codec_json_str(node, "kept", NULL));
     }
-    json_array_append_new(rows, row);
 }
 
 // --- all ---
@@ -197,32 +178,52 @@ static void add_usability(const json_t *gpus, struct gs_buf *out)
     gs_buf_addf(out, ", of which the typical pod cannot use %.1f.\n", fragmented);
 }
 
+static void add_pools(const json_t *pools, struct gs_buf *out)
+{
+    static const char *const titles[] = {"POOL", "NODES", "READY", "COMING",   "MIN",      "MAX",
+                                         "GPUS", "USED",  "FREE",  "STRANDED", "START-UP", "STATE"};
+    const size_t n = json_array_size(pools);
+    GS_CLEANUP(gs_table_freep)
+    struct gs_table *t = n ? gs_table_new(n + 1, GS_ARRAY_LEN(titles)) : NULL;
+    size_t i;
+    json_t *pool;
+
+    if (!t)
+        return;
+    for (i = 0; i < GS_ARRAY_LEN(titles); i++)
+        gs_table_add(t, titles[i]);
+    json_array_foreach ((json_t *)pools, i, pool)
+        add_pool_row(t, pool);
+    gs_table_print(t, &kubectl_style, out);
+    gs_buf_add_str(out, "\n");
+}
+
+static void add_nodes(const json_t *nodes, bool wide, struct gs_buf *out)
+{
+    static const char *const titles[] = {"NODE",    "POOL",     "STATE", "GPUS", "USED",
+                                         "FREE",    "STRANDED", "PRICE", "RUNS", "REMOVAL",
+                                         "MACHINE", "SINCE",    "REASON"};
+    const size_t n_titles = GS_ARRAY_LEN(titles) - (wide ? 0 : 3);
+    GS_CLEANUP(gs_table_freep)
+    struct gs_table *t = gs_table_new(json_array_size(nodes) + 1, n_titles);
+    size_t i;
+    json_t *node;
+
+    if (!t)
+        return;
+    for (i = 0; i < n_titles; i++)
+        gs_table_add(t, titles[i]);
+    json_array_foreach ((json_t *)nodes, i, node)
+        add_node_row(t, node, wide);
+    gs_table_print(t, &kubectl_style, out);
+}
+
 void inspect_nodes_text(const json_t *view, bool wide, struct gs_buf *out)
 {
-    CODEC_AUTO_JSON json_t *pools =
-        json_pack("[[s,s,s,s,s,s,s,s,s,s,s,s]]", "POOL", "NODES", "READY", "COMING", "MIN", "MAX",
-                  "GPUS", "USED", "FREE", "STRANDED", "START-UP", "STATE");
-    CODEC_AUTO_JSON json_t *nodes =
-        json_pack("[[s,s,s,s,s,s,s,s,s,s]]", "NODE", "POOL", "STATE", "GPUS", "USED", "FREE",
-                  "STRANDED", "PRICE", "RUNS", "REMOVAL");
-    size_t i, start = out->len;
-    json_t *item;
+    size_t start = out->len;
 
-    json_array_foreach (json_object_get(view, "pools"), i, item)
-        add_pool_row(pools, item);
-    if (wide) {
-        json_t *head = json_array_get(nodes, 0);
-        json_array_append_new(head, json_string("MACHINE"));
-        json_array_append_new(head, json_string("SINCE"));
-        json_array_append_new(head, json_string("REASON"));
-    }
-    json_array_foreach (json_object_get(view, "nodes"), i, item)
-        add_node_row(nodes, item, wide);
-    if (json_array_size(pools) > 1) {
-        print_table(pools, out);
-        gs_buf_add_str(out, "\n");
-    }
-    print_table(nodes, out);
+    add_pools(json_object_get(view, "pools"), out);
+    add_nodes(json_object_get(view, "nodes"), wide, out);
     add_usability(json_object_get(view, "gpus"), out);
     add_pending(json_object_get(view, "pending"), out);
     inspect_make_printable(out, start);

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // HTTP client settings: basic_auth, authorization, bearer tokens, tls_config.
-#include "engine/config/config_private.h"
-
 #include "base/mem.h"
+#include "net/endpoint/endpoint_private.h"
 
 #include <ctype.h>
 #include <stdio.h>
 #include <strings.h>
+
+#define MAX_HEADERS 16 // of http_headers
 
 #define AT(member) offsetof(struct endpoint_settings, member)
 
@@ -85,7 +86,7 @@ static void read_tls_version(struct codec_reader *r, const json_t *value, void *
         codec_reader_fail(r, value, "unknown TLS version: %s", text);
 }
 
-void engine_config_read_tls(struct codec_reader *r, const json_t *value, void *http)
+void endpoint_read_tls(struct codec_reader *r, const json_t *value, void *http)
 {
     static const struct codec_field fields[] = {
         {"ca", CODEC_FIELD_TEXT, AT(ca.text), NULL},
@@ -112,7 +113,7 @@ void engine_config_read_tls(struct codec_reader *r, const json_t *value, void *h
 
 // --- http_headers ---
 
-bool engine_config_header_is_reserved(const char *name)
+static bool is_reserved(const char *name)
 {
     static const char *const reserved[] = {
         "host",
@@ -138,15 +139,14 @@ bool engine_config_header_is_reserved(const char *name)
     return false;
 }
 
-void engine_config_check_headers(struct codec_reader *r, const json_t *value,
-                                 const char *authorization)
+void endpoint_check_headers(struct codec_reader *r, const json_t *value, const char *authorization)
 {
     const char *key;
     json_t *item;
     json_object_foreach ((json_t *)(uintptr_t)value, key, item) {
         if (strcasecmp(key, "authorization") == 0)
             codec_reader_fail(r, item, "%s", authorization);
-        if (engine_config_header_is_reserved(key))
+        if (is_reserved(key))
             codec_reader_fail(r, item, "%s is a reserved header. It must not be changed", key);
     }
 }
@@ -178,8 +178,8 @@ static void add_http_header(struct codec_reader *r, const json_t *at, struct end
                             const char *name, const char *text, const char *file)
 {
     struct endpoint_header *list = (struct endpoint_header *)(uintptr_t)h->headers;
-    if (h->n_headers >= ENGINE_CONFIG_HTTP_MAX_HEADERS) {
-        codec_reader_fail(r, at, "more than %d http_headers", ENGINE_CONFIG_HTTP_MAX_HEADERS);
+    if (h->n_headers >= MAX_HEADERS) {
+        codec_reader_fail(r, at, "more than %d http_headers", MAX_HEADERS);
         return;
     }
     check_header(r, at, name, text);
@@ -199,7 +199,7 @@ static void read_http_headers(struct codec_reader *r, const json_t *value, void 
     json_t *item;
     if (!json_is_object(value))
         codec_reader_fail(r, value, "http_headers must be a mapping");
-    h->headers = codec_reader_alloc(r, ENGINE_CONFIG_HTTP_MAX_HEADERS * sizeof(*h->headers));
+    h->headers = codec_reader_alloc(r, MAX_HEADERS * sizeof(*h->headers));
     json_object_foreach ((json_t *)(uintptr_t)value, key, item) {
         struct header_values v = {0};
         const char *name = codec_reader_format(r, "%s", key);
@@ -213,7 +213,7 @@ static void read_http_headers(struct codec_reader *r, const json_t *value, void 
     }
 }
 
-void engine_config_read_proxy_headers(struct codec_reader *r, const json_t *value, void *out)
+void endpoint_read_proxy_headers(struct codec_reader *r, const json_t *value, void *out)
 {
     struct endpoint_settings *h = out;
     struct http_header *list;
@@ -255,8 +255,7 @@ static void check_own_headers(struct codec_reader *r, const json_t *value, void 
     json_t *item;
     read_http_headers(r, value, out);
     json_object_foreach ((json_t *)(uintptr_t)value, key, item) {
-        bool reserved = engine_config_header_is_reserved(key) ||
-                        strcasecmp(key, "authorization") == 0 ||
+        bool reserved = is_reserved(key) || strcasecmp(key, "authorization") == 0 ||
                         strcasecmp(key, "x-prometheus-scrape-timeout-seconds") == 0;
         char *name = codec_reader_format(r, "%s", key);
         canonical_header(name);
@@ -265,27 +264,27 @@ static void check_own_headers(struct codec_reader *r, const json_t *value, void 
     }
 }
 
-const struct codec_field engine_config_http_fields[] = {
+const struct codec_field endpoint_fields[] = {
     {"basic_auth", CODEC_FIELD_CUSTOM, 0, read_basic_auth},
     {"authorization", CODEC_FIELD_CUSTOM, 0, read_authorization},
     {"bearer_token", CODEC_FIELD_CUSTOM, 0, read_bearer_token},
     {"bearer_token_file", CODEC_FIELD_CUSTOM, 0, read_bearer_token_file},
-    {"tls_config", CODEC_FIELD_CUSTOM, 0, engine_config_read_tls},
+    {"tls_config", CODEC_FIELD_CUSTOM, 0, endpoint_read_tls},
     {"proxy_url", CODEC_FIELD_URL, AT(proxy_url), NULL},
     {"follow_redirects", CODEC_FIELD_BOOL, AT(follow_redirects), NULL},
     {"enable_http2", CODEC_FIELD_BOOL, AT(enable_http2), NULL},
-    {"oauth2", CODEC_FIELD_CUSTOM, AT(oauth2), engine_config_read_oauth2},
+    {"oauth2", CODEC_FIELD_CUSTOM, AT(oauth2), endpoint_read_oauth2},
     {"sigv4", CODEC_FIELD_IGNORED, 0, NULL},
     {"azuread", CODEC_FIELD_IGNORED, 0, NULL},
     {"google_iam", CODEC_FIELD_IGNORED, 0, NULL},
     {"no_proxy", CODEC_FIELD_TEXT, AT(no_proxy), NULL},
     {"proxy_from_environment", CODEC_FIELD_BOOL, AT(proxy_from_environment), NULL},
-    {"proxy_connect_header", CODEC_FIELD_CUSTOM, 0, engine_config_read_proxy_headers},
+    {"proxy_connect_header", CODEC_FIELD_CUSTOM, 0, endpoint_read_proxy_headers},
     {"http_headers", CODEC_FIELD_CUSTOM, 0, check_own_headers},
     {0},
 };
 
-void engine_config_http_defaults(struct endpoint_settings *h)
+void endpoint_defaults(struct endpoint_settings *h)
 {
     h->follow_redirects = true;
     h->enable_http2 = true;
@@ -334,8 +333,8 @@ static void check_cloud_auth(struct codec_reader *r, const json_t *obj)
                           found.data);
 }
 
-void engine_config_check_proxy(struct codec_reader *r, const json_t *obj,
-                               const struct endpoint_settings *h)
+void endpoint_check_proxy(struct codec_reader *r, const json_t *obj,
+                          const struct endpoint_settings *h)
 {
     bool url = h->proxy_url && *h->proxy_url, no_proxy = h->no_proxy && *h->no_proxy;
     if (has_member(obj, "proxy_connect_header") && !h->proxy_from_environment && !url)
@@ -353,17 +352,8 @@ void engine_config_check_proxy(struct codec_reader *r, const json_t *obj,
         codec_reader_fail(r, obj, "if no_proxy is configured, proxy_url must also be configured");
 }
 
-void engine_config_check_http(struct codec_reader *r, const json_t *obj,
-                              struct endpoint_settings *h)
-{
-    check_auth(r, obj);
-    check_cloud_auth(r, obj);
-    engine_config_check_proxy(r, obj, h);
-    engine_config_check_key(r, obj, h);
-}
-
-void engine_config_check_key(struct codec_reader *r, const json_t *obj,
-                             const struct endpoint_settings *h)
+void endpoint_check_key(struct codec_reader *r, const json_t *obj,
+                        const struct endpoint_settings *h)
 {
     if ((h->cert.file || h->cert.text) != (h->key.file || h->key.text))
         codec_reader_fail(r, obj,
@@ -371,13 +361,15 @@ void engine_config_check_key(struct codec_reader *r, const json_t *obj,
                           "certificate is configured");
 }
 
-void engine_config_read_with_http(struct codec_reader *r, const json_t *obj,
-                                  const struct codec_field *fields, const char *what, void *out,
-                                  struct endpoint_settings *http)
+void endpoint_read_with(struct codec_reader *r, const json_t *obj, const struct codec_field *fields,
+                        const char *what, void *out, struct endpoint_settings *http)
 {
-    engine_config_http_defaults(http);
+    endpoint_defaults(http);
     if (!codec_reader_is_mapping(r, obj, what))
         return;
-    codec_read_mapping2(r, obj, fields, out, engine_config_http_fields, http, what);
-    engine_config_check_http(r, obj, http);
+    codec_read_mapping2(r, obj, fields, out, endpoint_fields, http, what);
+    check_auth(r, obj);
+    check_cloud_auth(r, obj);
+    endpoint_check_proxy(r, obj, http);
+    endpoint_check_key(r, obj, http);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The oauth2 section of HTTP client settings.
-#include "engine/config/config_private.h"
+#include "base/mem.h"
+#include "net/endpoint/endpoint_private.h"
 
 #define AT(member) offsetof(struct endpoint_oauth2, member)
 
@@ -13,14 +14,16 @@ static void read_scopes(struct codec_reader *r, const json_t *value, void *out)
 static void read_params(struct codec_reader *r, const json_t *value, void *out)
 {
     struct endpoint_oauth2 *o = out;
-    const struct metrics_label *labels = NULL;
-    size_t n = 0;
-    engine_config_labels(r, value, &labels, &n);
-    struct http_header *params = codec_reader_alloc(r, (n + 1) * sizeof(*params));
-    for (size_t i = 0; i < n; i++) // the strings are NUL-terminated
-        params[i] = (struct http_header){labels[i].name.data, labels[i].value.data};
+    const char *key;
+    json_t *item;
+    if (!codec_reader_is_mapping(r, value, "endpoint_params"))
+        return;
+    struct http_header *params =
+        codec_reader_alloc(r, (json_object_size(value) + 1) * sizeof(*params));
     o->params = params;
-    o->n_params = n;
+    json_object_foreach ((json_t *)(uintptr_t)value, key, item)
+        params[o->n_params++] =
+            (struct http_header){codec_reader_format(r, "%s", key), codec_read_text(r, item)};
 }
 
 static void check_grant_type(struct codec_reader *r, const json_t *value, void *out)
@@ -45,11 +48,11 @@ static void check_oauth2(struct codec_reader *r, const json_t *value,
             r, value,
             "at most one of oauth2 client_secret, client_secret_file & client_secret_ref "
             "must be configured using grant-type=client_credentials");
-    engine_config_check_proxy(r, value, &o->server);
-    engine_config_check_key(r, value, &o->server);
+    endpoint_check_proxy(r, value, &o->server);
+    endpoint_check_key(r, value, &o->server);
 }
 
-void engine_config_read_oauth2(struct codec_reader *r, const json_t *value, void *out)
+void endpoint_read_oauth2(struct codec_reader *r, const json_t *value, void *out)
 {
     static const struct codec_field fields[] = {
         {"client_id", CODEC_FIELD_TEXT, AT(client_id), NULL},
@@ -59,15 +62,15 @@ void engine_config_read_oauth2(struct codec_reader *r, const json_t *value, void
         {"token_url", CODEC_FIELD_TEXT, AT(token_url), NULL},
         {"scopes", CODEC_FIELD_CUSTOM, 0, read_scopes},
         {"endpoint_params", CODEC_FIELD_CUSTOM, 0, read_params},
-        {"tls_config", CODEC_FIELD_CUSTOM, AT(server), engine_config_read_tls},
+        {"tls_config", CODEC_FIELD_CUSTOM, AT(server), endpoint_read_tls},
         {"proxy_url", CODEC_FIELD_URL, AT(server.proxy_url), NULL},
         {"no_proxy", CODEC_FIELD_TEXT, AT(server.no_proxy), NULL},
         {"proxy_from_environment", CODEC_FIELD_BOOL, AT(server.proxy_from_environment), NULL},
-        {"proxy_connect_header", CODEC_FIELD_CUSTOM, AT(server), engine_config_read_proxy_headers},
+        {"proxy_connect_header", CODEC_FIELD_CUSTOM, AT(server), endpoint_read_proxy_headers},
         {0},
     };
     struct endpoint_oauth2 *o = codec_reader_alloc(r, sizeof(*o));
-    engine_config_http_defaults(&o->server);
+    endpoint_defaults(&o->server);
     codec_read_mapping(r, value, fields, "oauth2", o);
     check_oauth2(r, value, o);
     if (o->client_secret.file && !*o->client_secret.file)

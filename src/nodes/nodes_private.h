@@ -71,7 +71,7 @@ struct nodes_node {
     uint32_t class;
     uint64_t generation; // of the class
     uint32_t n_pods;
-    bool template, excluded;
+    bool template, excluded, parking;
     json_t *own;           // a copy of the object with another name; NULL: object is the caller's
     struct gs_hmap *ports; // host ports in use; NULL: none
 };

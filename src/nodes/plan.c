@@ -110,8 +110,23 @@ static void begin(struct nodes_planner *p)
     nodes_plan_list_pods(p);
 }
 
+// A node that is removed needs no cordon.
+static void drop_cordons(struct nodes_plan *plan)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < plan->cordons.len; i++) {
+        struct nodes_cordon c = plan->cordons.items[i];
+        if (plan->nodes[c.node].verdict == NODES_REMOVED)
+            free(c.why);
+        else
+            plan->cordons.items[kept++] = c;
+    }
+    plan->cordons.len = kept;
+}
+
 static void end(struct nodes_planner *p)
 {
+    drop_cordons(p->plan);
     free(p->waiting);
     free(p->added);
     free(p->first_pod);

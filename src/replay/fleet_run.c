@@ -110,7 +110,6 @@ static struct gs_error *start_run(struct replay_fleet_run *run)
     size_t n = run->f->n_workloads;
     run->placer = (struct replay_placer){run, add_replica, remove_replica, schedule_replicas};
     replay_fleet_start_nodes(run);
-    run->last_add_ms = -run->f->times.delay_after_add_ms;
     start_pools(run);
     run->workloads = gs_alloc_array(n, sizeof(*run->workloads));
     run->jobs = gs_alloc_array(n, sizeof(*run->jobs));

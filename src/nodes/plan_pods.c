@@ -174,15 +174,38 @@ void nodes_plan_early_cordons(struct nodes_planner *p)
 
 // --- places ---
 
-// The first node on which the pod fits. *cursor: below it, no pod of this form fits.
-static size_t first_place(struct nodes_planner *p, size_t pod, size_t *cursor)
+// Existing nodes in the order of the snapshot, then upcoming ones by group: the caller frees it.
+static size_t *order_of_places(const struct nodes_planner *p)
+{
+    size_t n = p->s->n_nodes, len = 0, *places = gs_alloc_array(n + 1, sizeof(*places));
+    GS_AUTO_FREE size_t *starts = gs_alloc_array(p->in->n_groups + 2, sizeof(*starts));
+    for (size_t i = 0; i < n; i++) {
+        size_t group = nodes_plan_upcoming(p, i);
+        if (group == NODES_NONE)
+            places[len++] = i;
+        else
+            starts[group + 1]++;
+    }
+    starts[0] = len;
+    for (size_t i = 1; i <= p->in->n_groups; i++)
+        starts[i] += starts[i - 1];
+    for (size_t i = 0; i < n; i++) {
+        size_t group = nodes_plan_upcoming(p, i);
+        if (group != NODES_NONE)
+            places[starts[group]++] = i;
+    }
+    return places;
+}
+
+// The first place on which the pod fits. *cursor: before it, no pod of this form fits.
+static size_t first_place(struct nodes_planner *p, const size_t *places, size_t pod, size_t *cursor)
 {
     const struct nodes_form *f = p->s->forms[p->s->pods[pod].form];
     if (f->rules || f->n_ports)
         *cursor = 0;
     for (; *cursor < p->s->n_nodes; (*cursor)++)
-        if (nodes_fits(p->s, pod, *cursor, NULL))
-            return *cursor;
+        if (nodes_fits(p->s, pod, places[*cursor], NULL))
+            return places[*cursor];
     return NODES_NONE;
 }
 
@@ -198,12 +221,13 @@ static void place(struct nodes_planner *p, struct nodes_pod_plan *w, size_t node
 static size_t place_waiting(struct nodes_planner *p)
 {
     GS_AUTO_FREE size_t *cursors = gs_alloc_array(p->s->n_forms + 1, sizeof(*cursors));
+    GS_AUTO_FREE size_t *places = p->plan->n_pods ? order_of_places(p) : NULL;
     size_t left = 0;
     for (size_t i = 0; i < p->plan->n_pods; i++) {
         struct nodes_pod_plan *w = &p->plan->pods[i];
         size_t node = nodes_of_pod(p->s, w->pod);
         if (node == NODES_NONE) {
-            node = first_place(p, w->pod, &cursors[p->s->pods[w->pod].form]);
+            node = first_place(p, places, w->pod, &cursors[p->s->pods[w->pod].form]);
             if (node != NODES_NONE)
                 nodes_place(p->s, w->pod, node);
         }

@@ -349,8 +349,8 @@ void nodes_plan_removals(struct nodes_planner *p)
     p->receives = gs_alloc_array(p->s->n_nodes + 1, sizeof(bool));
     p->consolidate = gs_alloc_array(p->s->n_nodes + 1, sizeof(bool));
     index_pods(p);
-    find_consolidation(p);
     collect_candidates(p);
+    find_consolidation(p);
     find_unneeded(p);
     choose_removals(p);
 }

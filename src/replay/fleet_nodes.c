@@ -202,7 +202,8 @@ static size_t place_of_node(struct replay_fleet_run *run, size_t pool, bool cord
     size_t node = list_pop(&p->spare[cordoned]);
     if (node != REPLAY_NONE)
         return node;
-    GS_AUTO_FREE char *name = gs_format("%s-%zu", p->pool->name, run->n_nodes);
+    // Names are in the order of the places.
+    GS_AUTO_FREE char *name = gs_format("%05zu-%s", run->n_nodes, p->pool->name);
     node = nodes_snapshot_add_template(run->snapshot, p->template[cordoned], name);
     gs_assert(node == run->n_nodes);
     gs_grow(&run->nodes, &run->nodes_cap, run->n_nodes, sizeof(*run->nodes));

@@ -566,6 +566,12 @@ struct replay_fleet_run {
 void replay_fleet_list_add(struct replay_fleet_list *l, size_t v);
 void replay_fleet_list_drop(struct replay_fleet_list *l, size_t v); // keeps the order
 
+// A run step by step (fleet_run.c). End it after an error, too; the result belongs to the caller.
+struct gs_error *replay_fleet_begin(struct replay_fleet_run *run, const struct replay_fleet *f,
+                                    struct replay_fleet_result *result);
+void replay_fleet_step(struct replay_fleet_run *run); // until the next time of an event
+void replay_fleet_end(struct replay_fleet_run *run);
+
 // --- pods and nodes (fleet_nodes.c) ---
 
 void replay_fleet_start_nodes(struct replay_fleet_run *run);

@@ -95,6 +95,28 @@ static void add_groups(struct autoscaler *a, struct autoscaler_run *r)
 
 // --- nodes ---
 
+static int compare_names(const void *x, const void *y)
+{
+    const json_t *a = *(const json_t *const *)x, *b = *(const json_t *const *)y;
+    const char *m = kube_namespace(a), *n = kube_namespace(b);
+    int c = m && n ? strcmp(m, n) : 0;
+    return c ? c : strcmp(kube_name(a), kube_name(b));
+}
+
+// The objects by namespace and name, so that equal clusters have equal plans. The caller frees the
+// array.
+static const json_t **list_of(const struct kube_cache *cache, size_t *ret_n)
+{
+    const json_t **list = gs_alloc_array(kube_cache_len(cache) + 1, sizeof(*list)), *object;
+    size_t pos = 0, n = 0;
+    while ((object = kube_cache_next(cache, &pos)))
+        list[n++] = object;
+    if (n)
+        qsort(list, n, sizeof(*list), compare_names);
+    *ret_n = n;
+    return list;
+}
+
 static void note_node(struct autoscaler_run *r, struct autoscaler_node *node,
                       struct nodes_plan_node state)
 {
@@ -140,9 +162,10 @@ static struct nodes_plan_node state_of(const struct autoscaler *a, const struct 
 
 static void add_nodes(struct autoscaler *a, struct autoscaler_run *r)
 {
-    size_t pos = 0;
-    const json_t *object;
-    while ((object = kube_cache_next(a->cfg.nodes, &pos))) {
+    size_t n_objects;
+    GS_AUTO_FREE const json_t **objects = list_of(a->cfg.nodes, &n_objects);
+    for (size_t i = 0; i < n_objects; i++) {
+        const json_t *object = objects[i];
         struct autoscaler_node *n = autoscaler_node_of(a, kube_name(object));
         if (n && n->readiness == AUTOSCALER_NOT_STARTED)
             nodes_snapshot_add_template(r->in.snapshot, n->pool->template, kube_name(object));
@@ -188,9 +211,10 @@ static bool counts_twice(const struct autoscaler *a, const json_t *pod, const ch
 
 static void add_pods(struct autoscaler *a, struct autoscaler_run *r)
 {
-    size_t pos = 0;
-    const json_t *pod;
-    while ((pod = kube_cache_next(a->cfg.pods, &pos))) {
+    size_t n;
+    GS_AUTO_FREE const json_t **pods = list_of(a->cfg.pods, &n);
+    for (size_t i = 0; i < n; i++) {
+        const json_t *pod = pods[i];
         const char *node = codec_json_str(pod, "spec", "nodeName", NULL);
         if (is_finished(pod) || !kube_uid(pod) || (node && counts_twice(a, pod, node)))
             continue;

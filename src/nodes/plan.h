@@ -150,6 +150,9 @@ enum nodes_verdict {           // about a node
     NODES_REMOVED,         // it is among the removals
 };
 bool nodes_verdict_is_unneeded(enum nodes_verdict v);
+bool nodes_verdict_keeps(enum nodes_verdict v); // the node stays, and not only for a time
+// The reason without numbers that change all the time; NULL: it depends on the node.
+const char *nodes_verdict_text(enum nodes_verdict v);
 
 struct nodes_node_plan {
     enum nodes_verdict verdict;

@@ -65,8 +65,7 @@ static char *unneeded_node_text(const struct nodes_plan_input *in, const struct 
     return unneeded_text(in, n, is_drained(p, node) ? "; its pods fit on other nodes" : "; empty");
 }
 
-char *nodes_plan_node_text(const struct nodes_plan_input *in, const struct nodes_plan *p,
-                           size_t node)
+const char *nodes_verdict_text(enum nodes_verdict v)
 {
     static const char *const texts[] = {
         [NODES_NOT_CONSIDERED] = "it does not exist",
@@ -77,7 +76,17 @@ char *nodes_plan_node_text(const struct nodes_plan_input *in, const struct nodes
         [NODES_SCALE_DOWN_DISABLED] = "annotation " NODES_ANN "scale-down-disabled",
         [NODES_RECEIVES] = "it takes the pods of nodes that are removed",
         [NODES_AWAITED] = "nothing is removed while a pod waits for the end of a cordon",
+        [NODES_NOT_LONG_ENOUGH] = "unneeded, but not for long enough",
+        [NODES_COOLDOWN] = "unneeded; nothing is removed soon after a change",
+        [NODES_PARALLELISM] = "unneeded; other nodes are removed first",
+        [NODES_REMOVED] = "unneeded; it is removed now",
     };
+    return texts[v];
+}
+
+char *nodes_plan_node_text(const struct nodes_plan_input *in, const struct nodes_plan *p,
+                           size_t node)
+{
     const struct nodes_node_plan *n = &p->nodes[node];
     const json_t *pod = n->pod == NODES_NONE ? NULL : nodes_pod(in->snapshot, n->pod);
     if (nodes_verdict_is_unneeded(n->verdict))
@@ -90,7 +99,7 @@ char *nodes_plan_node_text(const struct nodes_plan_input *in, const struct nodes
         return nodes_keeper_text(n->keeper, pod);
     if (n->verdict == NODES_NO_PLACE)
         return gs_format("%s/%s fits on no other node", kube_namespace(pod), kube_name(pod));
-    return gs_strdup(texts[n->verdict]);
+    return gs_strdup(nodes_verdict_text(n->verdict));
 }
 
 // --- pods ---

@@ -67,7 +67,7 @@ struct autoscaler_node {
     int64_t replaceable_since_ms; // a smaller node would do; 0: no
     int64_t replaced_until_ms;    // a replacement was ordered
     char *reason;                 // what the last plan decided about it; NULL: there was none
-    bool stays;                   // for this reason, and not only for a time
+    enum nodes_verdict verdict;
     double utilization;
     const char *utilization_of; // resource
     struct autoscaler_deletion *deletion;

@@ -6,13 +6,6 @@
 #include "base/log.h"
 #include "base/mem.h"
 
-// Whether the reason is one that keeps the node, and not only for a time.
-static bool stays(enum nodes_verdict v)
-{
-    return v == NODES_SCALE_DOWN_DISABLED || v == NODES_UTILIZED || v == NODES_RECEIVES ||
-           v == NODES_KEPT_BY_POD || v == NODES_NO_PLACE || v == NODES_AT_MINIMUM;
-}
-
 static void take_state(const struct autoscaler_run *r, size_t node)
 {
     struct autoscaler_node *n = r->nodes[node];
@@ -26,7 +19,7 @@ static void take_state(const struct autoscaler_run *r, size_t node)
     n->utilization_of = p->resource;
     free(n->reason);
     n->reason = nodes_plan_node_text(&r->in, &r->plan, node);
-    n->stays = stays(p->verdict);
+    n->verdict = p->verdict;
     n->pool->unneeded += nodes_verdict_is_unneeded(p->verdict);
 }
 

@@ -57,7 +57,7 @@ static json_t *node_state(const struct autoscaler_node *n)
         json_object_set_new(o, "utilization", json_real(n->utilization));
     }
     kube_set_time(o, "unneededSince", n->unneeded_since_ms);
-    codec_json_set_str(o, "unremovable", n->stays ? n->reason : NULL);
+    codec_json_set_str(o, "unremovable", nodes_verdict_keeps(n->verdict) ? n->reason : NULL);
     codec_json_set_str(o, "reason", n->reason);
     codec_json_set_bool(o, "deleting", n->deletion != NULL);
     return o;

@@ -149,7 +149,7 @@ bool nodes_expression_matches(const json_t *expr, const char *value);
 
 // What the file and the option share. Each check fails the reader with a text for people; value is
 // the position.
-void nodes_pool_init(struct nodes_pool *p);
+void nodes_pool_init(struct codec_reader *r, struct nodes_pool *p);
 void nodes_pool_add_label(struct codec_reader *r, const json_t *value, struct nodes_pool *p,
                           const char *key, const char *text);
 void nodes_pool_add_taint(struct codec_reader *r, const json_t *value, struct nodes_pool *p,

@@ -175,9 +175,3 @@ bool nodes_verdict_is_unneeded(enum nodes_verdict v)
 {
     return v >= NODES_NOT_LONG_ENOUGH;
 }
-
-bool nodes_verdict_keeps(enum nodes_verdict v)
-{
-    return v == NODES_SCALE_DOWN_DISABLED || v == NODES_UTILIZED || v == NODES_RECEIVES ||
-           v == NODES_KEPT_BY_POD || v == NODES_NO_PLACE || v == NODES_AT_MINIMUM;
-}

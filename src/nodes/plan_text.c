@@ -156,3 +156,9 @@ char *nodes_plan_replacement_text(const struct nodes_plan_input *in, const struc
     return gs_format("its pods fit on a new node of pool %s with %zu GPU%s%s", pool->name,
                      pool->gpus, pool->gpus == 1 ? "" : "s", price);
 }
+
+bool nodes_verdict_keeps(enum nodes_verdict v)
+{
+    return v == NODES_SCALE_DOWN_DISABLED || v == NODES_UTILIZED || v == NODES_RECEIVES ||
+           v == NODES_KEPT_BY_POD || v == NODES_NO_PLACE || v == NODES_AT_MINIMUM;
+}

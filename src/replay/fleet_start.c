@@ -24,12 +24,13 @@ static enum nodes_failure failure_of(const struct replay_fleet_run *run, size_t 
     const struct nodes_pool *p = run->pools[pool].pool;
     if (is_outage(p, run->t_ms))
         return NODES_FAILURE_CAPACITY;
-    if (p->failure == NODES_FAILURE_NONE)
+    if (p->simulation->failure == NODES_FAILURE_NONE)
         return NODES_FAILURE_NONE;
-    bool fails = p->fail_share > 0
-                     ? replay_random(run->f->seed, STREAM_FAILURE + pool, attempt) < p->fail_share
-                     : !p->fail_count || attempt < p->fail_count;
-    return fails ? p->failure : NODES_FAILURE_NONE;
+    bool fails = p->simulation->fail_share > 0
+                     ? replay_random(run->f->seed, STREAM_FAILURE + pool, attempt) <
+                           p->simulation->fail_share
+                     : !p->simulation->fail_count || attempt < p->simulation->fail_count;
+    return fails ? p->simulation->failure : NODES_FAILURE_NONE;
 }
 
 // Exponentially distributed: a node is not more likely to be taken because it is old.

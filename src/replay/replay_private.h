@@ -12,6 +12,7 @@
 #include "nodes/pool.h"
 #include "nodes/prices.h"
 #include "nodes/scheduling.h"
+#include "nodes/simulation.h"
 #include "replay/decision_tables.h"
 #include "replay/replay.h"
 

@@ -201,7 +201,7 @@ static size_t *order_of_places(const struct nodes_planner *p)
 static size_t first_place(struct nodes_planner *p, const size_t *places, size_t pod, size_t *cursor)
 {
     const struct nodes_form *f = p->s->forms[p->s->pods[pod].form];
-    if (f->rules || f->n_ports)
+    if (f->rules) // a pod may fit because another one was placed
         *cursor = 0;
     for (; *cursor < p->s->n_nodes; (*cursor)++)
         if (nodes_fits(p->s, pod, places[*cursor], NULL))
@@ -217,26 +217,45 @@ static void place(struct nodes_planner *p, struct nodes_pod_plan *w, size_t node
                                        : NODES_WAITS_FOR_SCHEDULER;
 }
 
+struct pass {
+    size_t placed, left;
+    bool rules; // a pod that is left depends on where others are
+};
+
+static struct pass place_each(struct nodes_planner *p, const size_t *places, size_t *cursors)
+{
+    struct pass pass = {0};
+    for (size_t i = 0; i < p->plan->n_pods; i++) {
+        struct nodes_pod_plan *w = &p->plan->pods[i];
+        size_t form = p->s->pods[w->pod].form, node = nodes_of_pod(p->s, w->pod);
+        if (node == NODES_NONE) {
+            node = first_place(p, places, w->pod, &cursors[form]);
+            if (node != NODES_NONE) {
+                nodes_place(p->s, w->pod, node);
+                pass.placed++;
+            }
+        }
+        if (node != NODES_NONE) {
+            place(p, w, node);
+        } else {
+            pass.left++;
+            pass.rules |= p->s->forms[form]->rules != NULL;
+        }
+    }
+    return pass;
+}
+
 // Returns how many pods fit nowhere.
 static size_t place_waiting(struct nodes_planner *p)
 {
+    if (!p->plan->n_pods)
+        return 0;
     GS_AUTO_FREE size_t *cursors = gs_alloc_array(p->s->n_forms + 1, sizeof(*cursors));
-    GS_AUTO_FREE size_t *places = p->plan->n_pods ? order_of_places(p) : NULL;
-    size_t left = 0;
-    for (size_t i = 0; i < p->plan->n_pods; i++) {
-        struct nodes_pod_plan *w = &p->plan->pods[i];
-        size_t node = nodes_of_pod(p->s, w->pod);
-        if (node == NODES_NONE) {
-            node = first_place(p, places, w->pod, &cursors[p->s->pods[w->pod].form]);
-            if (node != NODES_NONE)
-                nodes_place(p->s, w->pod, node);
-        }
-        if (node == NODES_NONE)
-            left++;
-        else
-            place(p, w, node);
-    }
-    return left;
+    GS_AUTO_FREE size_t *places = order_of_places(p);
+    struct pass pass = place_each(p, places, cursors);
+    while (pass.placed && pass.rules)
+        pass = place_each(p, places, cursors);
+    return pass.left;
 }
 
 // --- orders ---

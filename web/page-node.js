@@ -50,7 +50,7 @@ async function readGpusOfNode() {
 
 async function read() {
   const [state, gpus, pods, cluster] = await Promise.all([instant(`{__name__=~"kube_node_.+", node=${quote(name)}}`), readGpusOfNode(), readPods(),
-    seldom('{__name__=~"gpuscale_(pool_.+|largest_pod_gpus|free_gpus)|cluster_autoscaler_(node_group_(min|max|target)_count|scale_down_in_cooldown)"}')]);
+    seldom('{__name__=~"gpuscale_(pool_.+|largest_pod_gpus|free_gpus|node_plan_info)|cluster_autoscaler_(node_group_(min|max|target)_count|scale_down_in_cooldown)"}')]);
   const node = {gpus, pods, labels: {}, conditions: {}, taints: [], allocatable: {}, pool: {}, known: state.length > 0};
   for (const {labels: l, value} of state)
     switch (l.__name__.slice("kube_node_".length)) {
@@ -66,6 +66,10 @@ async function read() {
   const pool = node.pool.name = poolOf(node.labels);
   for (const {labels: l, value} of cluster) {
     const metric = l.__name__;
+    if (metric === "gpuscale_node_plan_info") {
+      if (l.node === name) node.reason = l.reason;
+      continue;
+    }
     if (l.pool !== undefined && l.pool !== pool || l.node_group !== undefined && l.node_group !== pool) continue;
     if (metric === "gpuscale_pool_startup_seconds") (node.pool.startup ||= {})[`${l.phase} ${l.quantile}`] = value;
     else if (l.pool !== undefined) node.pool[metric.slice("gpuscale_pool_".length)] = value;
@@ -92,9 +96,11 @@ function removal(node) {
   if (node.deleting) return [badge("pending", "being deleted"), ` The node is being deleted since ${time(node.deleting)}.`];
   if (going) return [badge("pending", "being removed"), ` The autoscaler removes the node${since(going)}.`];
   if (karpenter) return [badge("pending", "being removed"), " Karpenter removes or replaces the node."];
-  if (candidate) return [badge("pending", "unneeded"), ` The autoscaler does not need the node${since(candidate)}. `, atMinimum || (node.cooldown ? "Removals wait for the delay after the last change." : "It is removed when this lasts for the scale-down time.")];
+  const why = node.reason && `Its last plan: ${node.reason}.`;
+  if (candidate || /^unneeded/.test(node.reason)) return [badge("pending", "unneeded"), ` The autoscaler does not need the node${candidate ? since(candidate) : ""}. `, why || atMinimum || (node.cooldown ? "Removals wait for the delay after the last change." : "It is removed when this lasts for the scale-down time.")];
   if (!node.known) return missing("not known: no series of the node (kube_node_*)");
   if (min === undefined && node.cooldown === undefined) return missing("not known: no series of the Cluster Autoscaler (cluster_autoscaler_*)");
+  if (why) return [badge("ok", "kept"), " The autoscaler keeps the node. ", why];
   if (!pool) return "The node has no label of a pool. The autoscaler removes nodes of pools only.";
   const used = gpuResources(node).map((r) => `Pods request ${short(requested(node, r))} of ${short(node.allocatable[r])} ${r === "nvidia_com_gpu" ? `GPU${node.allocatable[r] === 1 ? "" : "s"}` : r}.`);
   return [badge("ok", "kept"), " The autoscaler has not marked the node as unneeded. ", used.join(" "), atMinimum && ` ${atMinimum}`];

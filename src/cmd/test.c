@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // `gpuscale test rules`: unit tests of rules, as promtool's command of the same name.
 // `gpuscale test hpa`: decision tables of autoscalers.
+// `gpuscale test nodes`: cases of plans of nodes.
 #include "cmd/commands.h"
 #include "engine/check.h"
 #include "engine/rules/unit_test.h"
 #include "replay/decision_tables.h"
+#include "replay/node_tables.h"
 
 struct test_opts {
     struct codec_test_options tests;
@@ -15,13 +17,21 @@ static struct gs_error *run_test(const void *opts, int argc, char **argv, int *r
 {
     const struct test_opts *o = opts;
     engine_enable_features(&o->features);
-    bool rules = gs_streq(argv[0], "rules");
-    if (!rules && !gs_streq(argv[0], "hpa"))
-        return gs_error_new(GS_EINVAL, "unknown test \"%s\": want rules or hpa", argv[0]);
-    if (argc < 2)
-        return gs_error_new(GS_EINVAL, "test %s needs at least one FILE", argv[0]);
-    return (rules ? rules_tests_run_files : replay_test_files)(&o->tests, argc - 1, argv + 1,
-                                                               ret_exit);
+    const struct {
+        const char *name;
+        struct gs_error *(*run)(const struct codec_test_options *o, int n_files, char **files,
+                                int *ret_exit);
+    } tests[] = {{"rules", rules_tests_run_files},
+                 {"hpa", replay_test_files},
+                 {"nodes", replay_test_node_files}};
+    for (size_t i = 0; i < GS_ARRAY_LEN(tests); i++) {
+        if (!gs_streq(argv[0], tests[i].name))
+            continue;
+        if (argc < 2)
+            return gs_error_new(GS_EINVAL, "test %s needs at least one FILE", argv[0]);
+        return tests[i].run(&o->tests, argc - 1, argv + 1, ret_exit);
+    }
+    return gs_error_new(GS_EINVAL, "unknown test \"%s\": want rules, hpa or nodes", argv[0]);
 }
 
 static const struct gs_opt opts[] = {
@@ -44,19 +54,23 @@ static const struct gs_opt opts[] = {
 
 const struct gs_command cmd_test = {
     .name = "test",
-    .args = "rules|hpa FILE…",
-    .summary = "Run unit tests of rules and decision tables of autoscalers.",
+    .args = "rules|hpa|nodes FILE…",
+    .summary = "Run unit tests of rules, decision tables of autoscalers and cases of nodes.",
     .description =
         "rules: unit tests in promtool's format: input series, the samples that expressions must "
         "return, and the alerts that must fire at given times. The engine of gpuscale evaluates "
         "the rules.\n\nhpa: decision tables. Each YAML document is a case: the spec of an "
         "autoscaler, and evaluations with the observation and the expected decision "
-        "(docs/replay.md describes the format). The controller's own function makes the decisions. "
+        "(docs/replay.md describes the format). The controller's own function makes the "
+        "decisions.\n\nnodes: plans of nodes. Each YAML document is a case: pools, nodes, pods and "
+        "settings of the node autoscaler, and the expected orders, removals, cordons and reasons "
+        "(docs/replay.md describes the format). The node autoscaler's own function makes the plan. "
         "The exit code is 1 if a test fails.",
     .examples = "gpuscale test rules rules_test.yaml\n"
                 "gpuscale test rules --run='GPU.*' --diff tests/*.yaml\n"
                 "gpuscale test rules --junit=results.xml rules_test.yaml\n"
-                "gpuscale test hpa decisions/*.yaml",
+                "gpuscale test hpa decisions/*.yaml\n"
+                "gpuscale test nodes nodes/*.yaml",
     .opts = opts,
     .opts_size = sizeof(struct test_opts),
     .min_args = 1,

@@ -2,6 +2,7 @@
 #include "nodes_fixture.h"
 
 #include "nodes/pool.h"
+#include "nodes/simulation.h"
 
 static struct gs_error *parse(struct nodes_pools *p, const char *text)
 {
@@ -40,11 +41,11 @@ static void test_a_file_gives_all_fields(void **state)
     assert_true(t->has_price && t->price == 2.48 && t->spot);
     assert_int_equal(t->startup_ms, 40000);
     assert_int_equal(t->startup_p90_ms, 120000);
-    assert_int_equal(t->boot_ms, 30000);
-    assert_int_equal(t->driver_ms, 10000);
+    assert_int_equal(t->simulation->boot_ms, 30000);
+    assert_int_equal(t->simulation->driver_ms, 10000);
     assert_int_equal(t->priority, -3);
-    assert_int_equal(t->failure, NODES_FAILURE_CAPACITY);
-    assert_true(t->fail_share == 0.3);
+    assert_int_equal(t->simulation->failure, NODES_FAILURE_CAPACITY);
+    assert_true(t->simulation->fail_share == 0.3);
     assert_string_equal(t->where, "pools.yaml:3:3");
     assert_int_equal(t->n_taints, 2);
     assert_string_equal(t->taints[1].value, "");
@@ -123,9 +124,10 @@ static void test_an_option_gives_a_pool(void **state)
     assert_string_equal(t->gpu_model, "Tesla T4");
     assert_string_equal(t->taints[0].key, "nvidia.com/gpu");
     assert_string_equal(t->labels[0].value, "a");
-    assert_int_equal(t->fail_count, 2);
-    assert_int_equal(t->boot_ms + t->driver_ms + t->gpu_ms, 40000);
-    assert_true(t->driver_ms > 0 && t->gpu_ms > 0);
+    assert_int_equal(t->simulation->fail_count, 2);
+    assert_int_equal(t->simulation->boot_ms + t->simulation->driver_ms + t->simulation->gpu_ms,
+                     40000);
+    assert_true(t->simulation->driver_ms > 0 && t->simulation->gpu_ms > 0);
     assert_int_equal(p.items[1].min, 3);
     assert_int_equal(p.items[1].max, 3);
     assert_int_equal(p.items[1].cpu_milli, 4000);

@@ -172,6 +172,32 @@ static void test_pods_leave_a_node_that_is_hardly_used(void **state)
     run_finish(&run);
 }
 
+// At exactly the threshold, a node is unneeded, as for the Cluster Autoscaler. It was kept, and
+// this scenario cost 12.46.
+static void test_a_node_at_the_threshold_is_removed(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *gpus, *share;
+    } cases[] = {{"2", "1"}, {"4", "2"}};
+    for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++) {
+        GS_AUTO_FREE char *text = gs_format(
+            "duration: 4h\npools:\n"
+            "- {name: t4, max: 4, machine: {cpu: 8, memory: 32Gi, gpus: %s}, startup: 5m, price: "
+            "1.59}\n"
+            "workloads:\n"
+            "- {name: web, replicas: 1, gpusPerReplica: %s, events: [{at: 10m, scale: 2}]}\n"
+            "- {name: first, jobs: [{at: 0s, run: 40m, gpus: %s}]}\n"
+            "- {name: second, jobs: [{at: 10m, run: 40m, gpus: %s}]}\n",
+            cases[i].gpus, cases[i].share, cases[i].share, cases[i].share);
+        struct run run = run_text(text);
+        assert_contains(&run, "1:05:30  node t4-1 drained: unneeded for 10m0s; its pods fit on "
+                              "other nodes\n");
+        assert_contains(&run, "; price 7.83 USD\n");
+        run_finish(&run);
+    }
+}
+
 static void test_pods_that_no_pool_fits_wait_until_the_end(void **state)
 {
     (void)state;
@@ -626,6 +652,7 @@ int main(void)
         cmocka_unit_test(test_without_capacity_another_pool_is_used),
         cmocka_unit_test(test_a_node_that_does_not_register_is_given_up),
         cmocka_unit_test(test_pods_leave_a_node_that_is_hardly_used),
+        cmocka_unit_test(test_a_node_at_the_threshold_is_removed),
         cmocka_unit_test(test_pods_that_no_pool_fits_wait_until_the_end),
         cmocka_unit_test(test_selectors_and_taints_choose_the_pool),
         cmocka_unit_test(test_policies_choose_different_pools),

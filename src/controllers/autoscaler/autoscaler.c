@@ -77,10 +77,12 @@ bool autoscaler_run_once(struct autoscaler *a)
         struct autoscaler_run r;
         forget_pods(a);
         autoscaler_run_init(a, &r, now_ms);
-        autoscaler_early_cordon(a, &r);
+        nodes_plan(&r.in, &r.plan);
+        autoscaler_take_states(a, &r);
+        autoscaler_cordon(a, &r);
         autoscaler_scale_up(a, &r);
-        if (a->cfg.settings.scale_down && !r.uncordoned)
-            autoscaler_scale_down(a, &r);
+        autoscaler_remove(a, &r);
+        nodes_plan_finish(&r.plan);
         autoscaler_run_finish(&r);
     }
     a->runs++;
@@ -117,8 +119,8 @@ void autoscaler_want_run(struct autoscaler *a)
 static void on_pod(void *arg, const json_t *old_pod, const json_t *new_pod)
 {
     struct autoscaler *a = arg;
-    bool was = old_pod && autoscaler_is_unschedulable(old_pod);
-    if (new_pod && !was && autoscaler_is_unschedulable(new_pod))
+    bool was = old_pod && nodes_pod_is_unschedulable(old_pod);
+    if (new_pod && !was && nodes_pod_is_unschedulable(new_pod))
         autoscaler_want_run(a);
 }
 

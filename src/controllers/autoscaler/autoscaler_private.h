@@ -8,12 +8,11 @@
 #include "base/hmap.h"
 #include "base/timer.h"
 #include "kube/event.h"
-#include "nodes/choice.h"
-#include "nodes/scheduling.h"
+#include "autoscaler/autoscaler.h"
+#include "nodes/plan.h"
 
 #define AUTOSCALER_SOFT_TAINT "DeletionCandidateOfClusterAutoscaler"
 #define AUTOSCALER_HARD_TAINT "ToBeDeletedByClusterAutoscaler"
-#define AUTOSCALER_ANN        "cluster-autoscaler.kubernetes.io/"
 
 #define AUTOSCALER_PDBS ((struct kube_gvr){"policy", "v1", "poddisruptionbudgets"})
 
@@ -68,14 +67,13 @@ struct autoscaler_node {
     const json_t *object; // borrowed from the cache, in this run
     struct autoscaler_pool *pool;
     enum autoscaler_readiness readiness;
-    int64_t unneeded_since_ms; // 0: it is needed
-    bool needs_drain;
-    bool consolidate;             // its pods fit elsewhere, however many GPUs they use
+    int64_t unneeded_since_ms;    // 0: it is needed
     int64_t replaceable_since_ms; // a smaller node would do; 0: no
     int64_t replaced_until_ms;    // a replacement was ordered
-    char *unremovable;            // why it cannot be removed; NULL: it can
-    double utilization;           // requested share, 0 to 1
-    const char *utilization_of;   // resource
+    char *reason;                 // what the last plan decided about it; NULL: there was none
+    enum nodes_verdict verdict;
+    double utilization;
+    const char *utilization_of; // resource
     struct autoscaler_deletion *deletion;
     struct kube_request *taint_request;
     struct autoscaler *owner;
@@ -87,6 +85,7 @@ struct autoscaler_pod {
     int64_t pending_since_ms;
     struct autoscaler_pool *coming; // NULL: none
     int64_t coming_since_ms, expected_ms;
+    char *reason;        // what the last plan decided about it
     char *text;          // of the last event
     int64_t recorded_ms; // when it was recorded
 };
@@ -140,18 +139,16 @@ struct autoscaler {
     struct kube_request *status_request;
 };
 
-// One run: the snapshot and what the indexes of its nodes mean.
+// One run: a plan with its input.
 struct autoscaler_run {
-    struct nodes_snapshot *snapshot;
-    int64_t now_ms;
-    struct autoscaler_pool **upcoming; // by node: the pool; NULL: the node exists and can be used
-    struct autoscaler_node **nodes;    // by node: its state; NULL: of no pool, or upcoming
-    size_t n_nodes, nodes_cap, upcoming_cap;
-    bool uncordoned; // nodes were made schedulable in this run, or will be for a pod that waits
-    size_t *pending; // pods
-    size_t n_pending, pending_cap;
-    // Pods by node, after the pending pods have been placed.
-    size_t *first_pod, *pods_by_node;
+    struct nodes_plan_input in;
+    struct nodes_plan plan;
+    struct autoscaler_node **nodes; // by node: its state; NULL: of no pool, or without an object
+    struct nodes_plan_node *states;
+    size_t nodes_cap, states_cap;
+    struct nodes_group *groups; // of the pools
+    size_t *leaving;
+    bool *growing;
 };
 
 int64_t autoscaler_now(const struct autoscaler *a);
@@ -188,76 +185,21 @@ void autoscaler_correct_size(struct autoscaler *a, struct autoscaler_pool *p, in
 void autoscaler_replace_text(char **text, const char *with);
 
 // snapshot.c
+struct nodes_plan_settings autoscaler_plan_settings(const struct autoscaler *a);
 void autoscaler_run_init(struct autoscaler *a, struct autoscaler_run *r, int64_t now_ms);
 void autoscaler_run_finish(struct autoscaler_run *r);
-// Adds a node that replaces the view of an existing one.
-void autoscaler_run_add_template(struct autoscaler_run *r, const json_t *node, const char *name);
-// Nodes that others have added to the snapshot.
-void autoscaler_run_note_nodes(struct autoscaler_run *r);
-void autoscaler_run_index_pods(struct autoscaler_run *r);
-bool autoscaler_is_daemonset_pod(const json_t *pod);
-bool autoscaler_is_mirror_pod(const json_t *pod);
-// The scheduler has found no node for it, and a new one may help.
-bool autoscaler_is_unschedulable(const json_t *pod);
+struct nodes_budgets *autoscaler_budgets(const struct autoscaler *a); // the caller frees them
 
-// choose.c
-struct nodes_group *autoscaler_groups(const struct autoscaler *a); // the caller frees the array
-struct autoscaler_choice {
-    struct nodes_group *groups;
-    struct nodes_decision decision;
-    const struct nodes_option *option;
-    struct autoscaler_pool *pool;
-};
-// False: no pool can take a pending pod. room: the maximum number of new nodes.
-bool autoscaler_choose(struct autoscaler *a, struct autoscaler_run *r, size_t room,
-                       struct autoscaler_choice *ret);
-void autoscaler_choice_finish(struct autoscaler_choice *c);
-// The text of the event NotTriggerScaleUp; the caller frees it.
-char *autoscaler_rejection(struct autoscaler *a, struct autoscaler_run *r, size_t pod);
-
-// balance.c
-struct autoscaler_share { // of a scale-up
-    struct autoscaler_pool *pool;
-    size_t count; // nodes to add
-};
-// Divides the new nodes of the choice among similar pools, if this is enabled. At least one share;
-// the caller frees the array.
-struct autoscaler_share *autoscaler_balance(struct autoscaler *a, struct autoscaler_run *r,
-                                            const struct autoscaler_choice *c, size_t *ret_n);
-
-// scale_up.c
+// scale_up.c: orders, and events about pods
 void autoscaler_pod_free(void *pod);
-// True: machines were added, or adding them failed.
-bool autoscaler_scale_up(struct autoscaler *a, struct autoscaler_run *r);
-
-// The provider's increase, with its events. False: it failed, and the pool is in back-off.
-bool autoscaler_increase(struct autoscaler *a, struct autoscaler_pool *p, size_t n, int64_t now_ms);
+void autoscaler_scale_up(struct autoscaler *a, const struct autoscaler_run *r);
 
 // scale_down.c
-void autoscaler_scale_down(struct autoscaler *a, struct autoscaler_run *r);
+void autoscaler_take_states(struct autoscaler *a, const struct autoscaler_run *r);
+void autoscaler_remove(struct autoscaler *a, const struct autoscaler_run *r);
 
-// removal.c: rules for moving pods
-enum autoscaler_move {
-    AUTOSCALER_IGNORE, // it needs no move: DaemonSet pods, mirror pods, finished pods
-    AUTOSCALER_MOVE,
-    AUTOSCALER_BLOCK,
-};
-struct autoscaler_budgets; // what PodDisruptionBudgets still allow
-struct autoscaler_budgets *autoscaler_budgets_new(const struct autoscaler *a);
-void autoscaler_budgets_free(struct autoscaler_budgets *b);
-void autoscaler_budgets_use(struct autoscaler_budgets *b, const json_t *pod);
-// ret_why: set for AUTOSCALER_BLOCK; the caller frees it.
-enum autoscaler_move autoscaler_may_move(const struct autoscaler *a, struct autoscaler_budgets *b,
-                                         const json_t *pod, int64_t now_ms, char **ret_why);
-
-// packing.c
-// Before the scale-up, because a pod that needs a cordoned node needs no new one.
-void autoscaler_early_cordon(struct autoscaler *a, struct autoscaler_run *r);
-void autoscaler_plan_consolidation(struct autoscaler *a, struct autoscaler_run *r,
-                                   struct autoscaler_budgets *budgets);
-// Orders a smaller node for the pods of a large one.
-void autoscaler_replace(struct autoscaler *a, struct autoscaler_run *r,
-                        struct autoscaler_budgets *budgets);
+// cordon.c
+void autoscaler_cordon(struct autoscaler *a, const struct autoscaler_run *r);
 
 // taint.c
 // Sets or removes (value NULL) a taint in a copy of the node's taints and writes it. False: a

@@ -116,7 +116,7 @@ static char *pod_names(const struct autoscaler_deletion *d)
     size_t pos = 0;
     const json_t *pod;
     while ((pod = kube_cache_next(d->a->cfg.pods, &pos)))
-        if (runs_on(pod, d) && !autoscaler_is_daemonset_pod(pod))
+        if (runs_on(pod, d) && !nodes_is_daemonset_pod(pod))
             gs_buf_addf(&out, "%s%s", out.len ? "," : "", kube_name(pod));
     return gs_buf_take(&out);
 }
@@ -240,25 +240,30 @@ static void settle_step(struct autoscaler_deletion *d)
     struct autoscaler *a = d->a;
     if (phase_age_ms(d) < a->cfg.settings.delay_after_taint / GS_NS_PER_MS)
         return;
-    struct autoscaler_budgets *budgets = autoscaler_budgets_new(a);
+    struct nodes_budgets *budgets = autoscaler_budgets(a);
+    const struct nodes_plan_settings settings = autoscaler_plan_settings(a);
     size_t pos = 0;
     const json_t *pod;
     char *why = NULL;
     while (!why && (pod = kube_cache_next(a->cfg.pods, &pos))) {
-        if (!runs_on(pod, d) || autoscaler_is_mirror_pod(pod))
+        if (!runs_on(pod, d) || nodes_is_mirror_pod(pod))
             continue;
-        enum autoscaler_move move = autoscaler_may_move(a, budgets, pod, autoscaler_now(a), &why);
-        if (move == AUTOSCALER_MOVE && !d->drain)
+        enum nodes_keeper keeper = NODES_KEEPER_NONE;
+        enum nodes_movability move =
+            nodes_may_move(pod, &settings, budgets, autoscaler_now(a), &keeper);
+        if (move == NODES_BLOCK)
+            why = nodes_keeper_text(keeper, pod);
+        else if (move == NODES_MOVE && !d->drain)
             why = gs_format("node was empty but has pod %s/%s now", kube_namespace(pod),
                             kube_name(pod));
-        else if (move == AUTOSCALER_MOVE)
+        else if (move == NODES_MOVE)
             add_eviction(d, pod, true);
-        else if (move == AUTOSCALER_IGNORE && d->drain && a->cfg.settings.evict_daemonsets &&
-                 autoscaler_is_daemonset_pod(pod) &&
-                 !gs_streq(kube_annotation(pod, AUTOSCALER_ANN "enable-ds-eviction"), "false"))
+        else if (move == NODES_STAY && d->drain && a->cfg.settings.evict_daemonsets &&
+                 nodes_is_daemonset_pod(pod) &&
+                 !gs_streq(kube_annotation(pod, NODES_ANN "enable-ds-eviction"), "false"))
             add_eviction(d, pod, false);
     }
-    autoscaler_budgets_free(budgets);
+    nodes_budgets_free(budgets);
     if (why)
         fail(d, why);
     else

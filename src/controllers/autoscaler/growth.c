@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The growth of a pool: the scale-up in progress, back-off after failures, and its minimum.
+// The growth of a pool: the scale-up in progress, and back-off after failures.
 // Machines that do not register in time are given up.
 #include "autoscaler/autoscaler_private.h"
 
@@ -207,26 +207,6 @@ static void decrease_wrong_target(struct autoscaler *a, struct autoscaler_pool *
 
 // --- steps of an update ---
 
-static void enforce_minimum(struct autoscaler *a, struct autoscaler_pool *p, int64_t now_ms)
-{
-    size_t min = p->pool->min;
-    if (!a->cfg.settings.enforce_min_size || p->target >= min ||
-        nodes_backoff_active(&p->backoff, now_ms))
-        return;
-    size_t missing = min - p->target;
-    GS_AUTO_ERROR struct gs_error *err =
-        a->provider.increase(a->provider.ctx, p->pool->name, missing);
-    if (err) {
-        autoscaler_failed_scale_up(a, p, "cloudProviderError", gs_error_message(err), now_ms);
-        return;
-    }
-    autoscaler_decided(a, "pool %s: adding %zu nodes up to its minimum size %zu", p->pool->name,
-                       missing, min);
-    autoscaler_scaled_up(a, p, missing, now_ms);
-    p->target += missing;
-    p->upcoming += missing;
-}
-
 void autoscaler_handle_failures(struct autoscaler *a, struct autoscaler_pool *p, int64_t now_ms)
 {
     const struct nodes_backoff_limits limits = backoff_limits(a);
@@ -244,5 +224,4 @@ void autoscaler_follow_scale_up(struct autoscaler *a, struct autoscaler_pool *p,
 void autoscaler_correct_size(struct autoscaler *a, struct autoscaler_pool *p, int64_t now_ms)
 {
     decrease_wrong_target(a, p, now_ms);
-    enforce_minimum(a, p, now_ms);
 }

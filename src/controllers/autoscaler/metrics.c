@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Metrics with the names and help texts of the Cluster Autoscaler.
+// Metrics with the names and help texts of the Cluster Autoscaler, and the reasons of nodes.
 #include "autoscaler/autoscaler_private.h"
 
 #include "metrics/write.h"
@@ -73,6 +73,25 @@ static void write_pools(const struct autoscaler *a, struct gs_buf *out)
     }
 }
 
+// Numbers that change all the time would make a new series each time.
+static void write_reasons(const struct autoscaler *a, struct gs_buf *out)
+{
+    static const char name[] = "gpuscale_node_plan_info";
+    size_t pos = 0;
+    struct gs_slice key;
+    void *value;
+    metrics_write_family(out, name, METRICS_GAUGE,
+                         "Why the node is removed or stays, as decided by the last plan.");
+    while (gs_hmap_next(a->nodes, &pos, &key, &value)) {
+        const struct autoscaler_node *n = value;
+        const char *fixed = nodes_verdict_text(n->verdict), *reason = fixed ? fixed : n->reason;
+        const struct metrics_label labels[] = {{gs_slice_of("node"), gs_slice_of(n->name)},
+                                               {gs_slice_of("reason"), gs_slice_of(reason)}};
+        if (n->reason)
+            metrics_write_sample(out, name, labels, GS_ARRAY_LEN(labels), 1);
+    }
+}
+
 static void write_counters(const struct autoscaler *a, struct gs_buf *out)
 {
     const struct autoscaler_counters *c = &a->counters;
@@ -128,5 +147,6 @@ void autoscaler_metrics(const struct autoscaler *a, struct gs_buf *out)
     gauge(out, PREFIX "scale_down_in_cooldown",
           "Whether or not the scale down is in cooldown. 1 if its, 0 otherwise.", a->in_cooldown);
     write_pools(a, out);
+    write_reasons(a, out);
     write_counters(a, out);
 }

@@ -174,7 +174,7 @@ void autoscaler_node_free(void *value)
 {
     struct autoscaler_node *n = value;
     kube_request_cancel(n->taint_request);
-    free(n->unremovable);
+    free(n->reason);
     free(n->name);
     free(n);
 }

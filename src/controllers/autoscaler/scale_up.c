@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scale-up: pods that fit on no node, neither existing nor upcoming, get machines of one pool per
-// run. The next run considers what is left. Each pod gets an event that names the pool, or the
-// reason of each pool.
+// What a plan says about waiting pods: machines are ordered, and each pod gets an event that names
+// the pool, or the reason of each pool.
 #include "autoscaler/autoscaler_private.h"
 
 #include "base/clock.h"
@@ -14,9 +13,9 @@
 // --- pods ---
 
 static struct autoscaler_pod *pod_of(struct autoscaler *a, const struct autoscaler_run *r,
-                                     size_t pod)
+                                     size_t pod) // of the snapshot
 {
-    return gs_hmap_get_str(a->pods, kube_uid(nodes_pod(r->snapshot, pod)));
+    return gs_hmap_get_str(a->pods, kube_uid(nodes_pod(r->in.snapshot, pod)));
 }
 
 static int64_t expected_ms(const struct autoscaler_pool *p, int64_t since_ms)
@@ -34,69 +33,61 @@ static void set_coming(struct autoscaler_pod *state, struct autoscaler_pool *p, 
     state->expected_ms = p ? expected_ms(p, since_ms) : 0;
 }
 
-static void record(struct autoscaler *a, struct autoscaler_run *r, size_t pod, const char *reason,
-                   const char *text)
+static void record(struct autoscaler *a, const struct autoscaler_run *r, size_t pod,
+                   const char *reason, const char *text)
 {
     struct autoscaler_pod *state = pod_of(a, r, pod);
-    if (gs_streq(state->text, text) && r->now_ms - state->recorded_ms < REPEAT_MS)
+    if (gs_streq(state->text, text) && r->in.now_ms - state->recorded_ms < REPEAT_MS)
         return;
     free(state->text);
     state->text = gs_strdup(text);
-    state->recorded_ms = r->now_ms;
-    kube_event(a->recorder, nodes_pod(r->snapshot, pod), "Normal", reason, "%s", text);
+    state->recorded_ms = r->in.now_ms;
+    kube_event(a->recorder, nodes_pod(r->in.snapshot, pod), "Normal", reason, "%s", text);
 }
 
-// Places pods where they fit. What remains in r->pending fits nowhere.
-static void place_pending(struct autoscaler *a, struct autoscaler_run *r)
+// --- pods that order nothing ---
+
+static void reject(struct autoscaler *a, const struct autoscaler_run *r, size_t i)
 {
-    size_t n = 0;
-    for (size_t i = 0; i < r->n_pending; i++) {
-        size_t pod = r->pending[i];
-        if (nodes_of_pod(r->snapshot, pod) != NODES_NONE) { // it waits for the end of a cordon
-            set_coming(pod_of(a, r, pod), NULL, r->now_ms);
-            continue;
-        }
-        size_t node = nodes_best(r->snapshot, pod, NODES_FIRST, NULL);
-        if (node == NODES_NONE) {
-            r->pending[n++] = pod;
-            continue;
-        }
-        nodes_place(r->snapshot, pod, node);
-        set_coming(pod_of(a, r, pod), r->upcoming[node], r->now_ms);
-    }
-    r->n_pending = n;
-    a->n_unschedulable = n;
+    size_t pod = r->plan.pods[i].pod;
+    GS_AUTO_FREE char *text = nodes_plan_rejection(&r->in, &r->plan, i);
+    record(a, r, pod, "NotTriggerScaleUp", text);
+    set_coming(pod_of(a, r, pod), NULL, r->in.now_ms);
 }
 
-// --- limits ---
-
-static size_t cluster_headroom(const struct autoscaler *a)
+static void take_pod(struct autoscaler *a, const struct autoscaler_run *r, size_t i)
 {
-    const struct autoscaler_settings *s = &a->cfg.settings;
-    size_t room = (size_t)s->max_nodes_per_scale_up;
-    if (s->max_nodes_total > 0) {
-        size_t total = autoscaler_total_nodes(a), max = (size_t)s->max_nodes_total;
-        size_t left = total < max ? max - total : 0;
-        room = left < room ? left : room;
-    }
-    return room;
-}
-
-static void record_rejections(struct autoscaler *a, struct autoscaler_run *r, bool at_max_total)
-{
-    for (size_t i = 0; i < r->n_pending; i++) {
-        GS_AUTO_FREE char *text =
-            at_max_total
-                ? gs_strdup("pod didn't trigger scale-up: max total nodes in cluster reached")
-                : autoscaler_rejection(a, r, r->pending[i]);
-        record(a, r, r->pending[i], "NotTriggerScaleUp", text);
-        set_coming(pod_of(a, r, r->pending[i]), NULL, r->now_ms);
+    const struct nodes_pod_plan *w = &r->plan.pods[i];
+    struct autoscaler_pod *state = pod_of(a, r, w->pod);
+    free(state->reason);
+    state->reason = nodes_plan_pod_text(&r->in, &r->plan, i);
+    switch (w->wait) {
+    case NODES_WAITS_FOR_SCHEDULER:
+    case NODES_WAITS_FOR_CORDON:
+    case NODES_WAITS_FOR_UPCOMING:
+        set_coming(state, w->group == NODES_NONE ? NULL : &a->pools[w->group], r->in.now_ms);
+        break;
+    case NODES_WAITS_FOR_POOL:
+    case NODES_WAITS_FOR_LIMIT:
+        reject(a, r, i);
+        break;
+    case NODES_WAITS_FOR_ORDER:
+    case NODES_WAITS_FOR_TURN:
+        break;
     }
 }
 
-// --- the scale-up ---
+static bool is_at_limit(const struct nodes_plan *p)
+{
+    for (size_t i = 0; i < p->n_pods; i++)
+        if (p->pods[i].wait == NODES_WAITS_FOR_LIMIT)
+            return true;
+    return false;
+}
 
-bool autoscaler_increase(struct autoscaler *a, struct autoscaler_pool *p, size_t n, int64_t now_ms)
+// --- orders ---
+
+static bool increase(struct autoscaler *a, struct autoscaler_pool *p, size_t n, int64_t now_ms)
 {
     const char *name = p->pool->name;
     size_t to = p->target + n;
@@ -125,7 +116,7 @@ bool autoscaler_increase(struct autoscaler *a, struct autoscaler_pool *p, size_t
 static void warn_of_waste(struct autoscaler *a, const struct autoscaler_run *r, size_t pod,
                           const struct nodes_pool *pool)
 {
-    const json_t *object = nodes_pod(r->snapshot, pod);
+    const json_t *object = nodes_pod(r->in.snapshot, pod);
     CODEC_AUTO_JSON json_t *requests = nodes_pod_requests(object), *p = nodes_pool_json(pool);
     if (nodes_pool_attracts(p, requests))
         kube_event(a->recorder, object, "Warning", "GPUNodeForCPUPod",
@@ -134,45 +125,64 @@ static void warn_of_waste(struct autoscaler *a, const struct autoscaler_run *r, 
                    pool->name);
 }
 
-// Pods of the option in proportion to the new nodes of the pools.
-static void record_triggered(struct autoscaler *a, struct autoscaler_run *r,
-                             const struct nodes_option *o, const struct autoscaler_share *shares,
-                             size_t n, const char *text)
+static void record_triggered(struct autoscaler *a, const struct autoscaler_run *r,
+                             const struct nodes_order *o, const char *text)
 {
-    size_t nodes = 0, at = 0, until = 0;
-    for (size_t i = 0; i < n; i++)
-        nodes += shares[i].count;
+    struct autoscaler_pool *p = &a->pools[o->group];
     for (size_t i = 0; i < o->n_pods; i++) {
-        while (at < n && i * nodes >= until * o->n_pods)
-            until += shares[at++].count;
         record(a, r, o->pods[i], "TriggeredScaleUp", text);
-        warn_of_waste(a, r, o->pods[i], shares[at - 1].pool->pool);
-        set_coming(pod_of(a, r, o->pods[i]), shares[at - 1].pool, r->now_ms);
+        warn_of_waste(a, r, o->pods[i], p->pool);
+        set_coming(pod_of(a, r, o->pods[i]), p, r->in.now_ms);
     }
 }
 
-static void carry_out(struct autoscaler *a, struct autoscaler_run *r,
-                      const struct autoscaler_choice *c)
+// The orders for pods are one decision.
+static void order_for_pods(struct autoscaler *a, const struct autoscaler_run *r)
 {
-    size_t n = 0, done = 0;
-    GS_AUTO_FREE struct autoscaler_share *shares = autoscaler_balance(a, r, c, &n);
+    const struct nodes_plan *plan = &r->plan;
     GS_AUTO_BUF struct gs_buf text = {0};
+    GS_AUTO_FREE bool *done = gs_alloc_array(plan->n_orders + 1, sizeof(*done));
     gs_buf_add_str(&text, "pod triggered scale-up: [");
-    autoscaler_decided(a, "%s", c->decision.text);
-    for (size_t i = 0; i < n; i++) {
-        struct autoscaler_pool *p = shares[i].pool;
+    size_t before = text.len;
+    for (size_t i = 0; i < plan->n_orders; i++) {
+        const struct nodes_order *o = &plan->orders[i];
+        struct autoscaler_pool *p = &a->pools[o->group];
         size_t from = p->target;
-        if (!autoscaler_increase(a, p, shares[i].count, r->now_ms))
+        if (o->cause != NODES_CAUSE_PODS)
             continue;
-        gs_buf_addf(&text, "%s{%s %zu->%zu (max: %zu)}", done ? " " : "", p->pool->name, from,
-                    from + shares[i].count, (size_t)p->pool->max);
-        shares[done++] = shares[i];
+        if (!i || plan->orders[i - 1].cause != NODES_CAUSE_PODS)
+            autoscaler_decided(a, "%s", plan->decision.text);
+        done[i] = increase(a, p, o->count, r->in.now_ms);
+        if (done[i])
+            gs_buf_addf(&text, "%s{%s %zu->%zu (max: %zu)}", text.len > before ? " " : "",
+                        p->pool->name, from, from + o->count, (size_t)p->pool->max);
     }
-    if (!done)
-        return;
     gs_buf_add_char(&text, ']');
-    record_triggered(a, r, c->option, shares, done, text.data);
-    autoscaler_want_run(a); // for pods that need another pool
+    for (size_t i = 0; i < plan->n_orders; i++) {
+        if (!done[i])
+            continue;
+        record_triggered(a, r, &plan->orders[i], text.data);
+        autoscaler_want_run(a); // for pods that need another pool
+    }
+}
+
+static void order_minimum(struct autoscaler *a, const struct autoscaler_run *r,
+                          const struct nodes_order *o)
+{
+    struct autoscaler_pool *p = &a->pools[o->group];
+    autoscaler_decided(a, "pool %s: adding %zu nodes up to its minimum size %zu", p->pool->name,
+                       o->count, (size_t)p->pool->min);
+    increase(a, p, o->count, r->in.now_ms);
+}
+
+static void order_replacement(struct autoscaler *a, const struct autoscaler_run *r,
+                              const struct nodes_order *o)
+{
+    const struct autoscaler_node *n = r->nodes[o->node];
+    GS_AUTO_FREE char *why = nodes_plan_replacement_text(&r->in, o);
+    kube_event(a->recorder, n->object, "Normal", "Consolidation", "%s", why);
+    autoscaler_decided(a, "replacing node %s: %s", n->name, why);
+    increase(a, &a->pools[o->group], o->count, r->in.now_ms);
 }
 
 static bool pod_listed(const void *value)
@@ -186,29 +196,27 @@ void autoscaler_pod_free(void *value)
     free(p->uid);
     free(p->ns);
     free(p->name);
+    free(p->reason);
     free(p->text);
     free(p);
 }
 
-bool autoscaler_scale_up(struct autoscaler *a, struct autoscaler_run *r)
+void autoscaler_scale_up(struct autoscaler *a, const struct autoscaler_run *r)
 {
+    const struct nodes_plan *plan = &r->plan;
     autoscaler_drop_unlisted(a->pods, pod_listed, autoscaler_pod_free);
-    place_pending(a, r);
-    if (!r->n_pending)
-        return false;
-    size_t room = cluster_headroom(a);
-    if (!room) {
+    a->n_unschedulable = plan->n_unschedulable;
+    for (size_t i = 0; i < plan->n_orders; i++)
+        if (plan->orders[i].cause == NODES_CAUSE_MINIMUM)
+            order_minimum(a, r, &plan->orders[i]);
+    if (is_at_limit(plan))
         autoscaler_event(a, "Warning", "MaxNodesTotalReached",
                          "Max total nodes in cluster reached: %lld",
                          (long long)a->cfg.settings.max_nodes_total);
-        record_rejections(a, r, true);
-        return false;
-    }
-    GS_CLEANUP(autoscaler_choice_finish) struct autoscaler_choice choice = {0};
-    if (!autoscaler_choose(a, r, room, &choice)) {
-        record_rejections(a, r, false);
-        return false;
-    }
-    carry_out(a, r, &choice);
-    return true;
+    for (size_t i = 0; i < plan->n_pods; i++)
+        take_pod(a, r, i);
+    order_for_pods(a, r);
+    for (size_t i = 0; i < plan->n_orders; i++)
+        if (plan->orders[i].cause == NODES_CAUSE_REPLACEMENT)
+            order_replacement(a, r, &plan->orders[i]);
 }

@@ -4,41 +4,49 @@
 #include "autoscaler/autoscaler.h"
 
 #include "base/clock.h"
-#include "nodes/choice.h"
+#include "nodes/plan.h"
 
 #define MINUTE (60 * GS_NS_PER_SEC)
+
+// What the plan needs has the plan's defaults.
+static void set_plan_defaults(struct autoscaler_settings *s)
+{
+    struct nodes_plan_settings p;
+    nodes_plan_settings_init(&p);
+    s->expander = nodes_policy_name(p.policy);
+    s->expendable_priority = p.expendable_priority;
+    s->max_nodes_per_scale_up = (int64_t)p.max_nodes_per_choice;
+    s->max_provision_time = p.max_provision_ms * GS_NS_PER_MS;
+    s->scale_down = p.scale_down;
+    s->unneeded_time = p.unneeded_ms * GS_NS_PER_MS;
+    s->unready_time = p.unready_ms * GS_NS_PER_MS;
+    s->delay_after_add = p.delay_after_add_ms * GS_NS_PER_MS;
+    s->delay_after_failure = p.delay_after_failure_ms * GS_NS_PER_MS;
+    s->utilization_threshold = p.threshold;
+    s->gpu_utilization_threshold = p.gpu_threshold;
+    s->max_parallelism = (int64_t)p.max_parallelism;
+    s->max_drain_parallelism = (int64_t)p.max_drain_parallelism;
+    s->skip_local_storage = p.skip_local_storage;
+    s->skip_system_pods = p.skip_system_pods;
+}
 
 void autoscaler_settings_init(struct autoscaler_settings *ret)
 {
     *ret = (struct autoscaler_settings){
         .scan_interval = 10 * GS_NS_PER_SEC,
-        .expander = "cost",
-        .expendable_priority = -10,
-        .max_nodes_per_scale_up = 1000,
-        .max_provision_time = 15 * MINUTE,
         .max_startup_time = 15 * MINUTE,
-        .backoff_initial = 5 * MINUTE,
-        .backoff_max = 30 * MINUTE,
-        .backoff_reset = 180 * MINUTE,
+        .backoff_initial = NODES_BACKOFF_INITIAL_MS * GS_NS_PER_MS,
+        .backoff_max = NODES_BACKOFF_MAX_MS * GS_NS_PER_MS,
+        .backoff_reset = NODES_BACKOFF_RESET_MS * GS_NS_PER_MS,
         .max_unready_percentage = 45,
         .ok_unready_count = 3,
-        .scale_down = true,
-        .unneeded_time = 10 * MINUTE,
-        .unready_time = 20 * MINUTE,
-        .delay_after_add = 10 * MINUTE,
-        .delay_after_failure = 3 * MINUTE,
-        .utilization_threshold = 0.5,
-        .gpu_utilization_threshold = 0.5,
-        .max_parallelism = 10,
-        .max_drain_parallelism = 1,
         .max_graceful_termination_s = 600,
         .max_eviction_time = 2 * MINUTE,
         .delay_after_taint = 5 * GS_NS_PER_SEC,
         .max_soft_taints = 10,
         .evict_daemonsets = true,
-        .skip_local_storage = true,
-        .skip_system_pods = true,
     };
+    set_plan_defaults(ret);
 }
 
 static struct gs_error *too_small(const char *flag, const char *least)

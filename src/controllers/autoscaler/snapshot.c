@@ -1,26 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
-// The snapshot of one run: nodes and pods as they are, and as they will be. A node that is expected
-// to become ready counts as ready, so that no second one is added for the same pods, and pods that
-// fit somewhere are placed there.
+// The input of a plan from the objects of the cluster: nodes and pods as they are, and as they will
+// be. A node that is expected to become ready counts as ready, so that no second one is added for
+// the same pods.
 #include "autoscaler/autoscaler_private.h"
 
 #include "base/clock.h"
 #include "base/mem.h"
 #include "kube/object.h"
-#include "kube/quantity.h"
 
-bool autoscaler_is_daemonset_pod(const json_t *pod)
+// --- settings ---
+
+struct nodes_plan_settings autoscaler_plan_settings(const struct autoscaler *a)
 {
-    return gs_streq(codec_json_str(kube_controller_ref(pod), "kind", NULL), "DaemonSet") ||
-           gs_streq(kube_annotation(pod, AUTOSCALER_ANN "daemonset-pod"), "true");
+    const struct autoscaler_settings *s = &a->cfg.settings;
+    struct nodes_plan_settings ret;
+    nodes_plan_settings_init(&ret);
+    ret.policy = a->policy;
+    ret.seed = a->runs;
+    ret.max_nodes_total = (size_t)s->max_nodes_total;
+    ret.max_nodes_per_choice = (size_t)s->max_nodes_per_scale_up;
+    ret.expendable_priority = s->expendable_priority;
+    ret.new_pod_delay_ms = s->new_pod_scale_up_delay / GS_NS_PER_MS;
+    ret.balance_similar = s->balance_similar;
+    ret.enforce_min_size = s->enforce_min_size;
+    ret.scale_down = s->scale_down;
+    ret.unneeded_ms = s->unneeded_time / GS_NS_PER_MS;
+    ret.unready_ms = s->unready_time / GS_NS_PER_MS;
+    ret.delay_after_add_ms = s->delay_after_add / GS_NS_PER_MS;
+    ret.delay_after_delete_ms = s->delay_after_delete / GS_NS_PER_MS;
+    ret.delay_after_failure_ms = s->delay_after_failure / GS_NS_PER_MS;
+    ret.threshold = s->utilization_threshold;
+    ret.gpu_threshold = s->gpu_utilization_threshold;
+    ret.max_parallelism = (size_t)s->max_parallelism;
+    ret.max_drain_parallelism = (size_t)s->max_drain_parallelism;
+    ret.ignore_daemonset_utilization = s->ignore_daemonset_utilization;
+    ret.skip_local_storage = s->skip_local_storage;
+    ret.skip_system_pods = s->skip_system_pods;
+    ret.early_cordon = s->early_cordon;
+    ret.consolidation = s->consolidation;
+    ret.max_provision_ms = s->max_provision_time / GS_NS_PER_MS;
+    return ret;
 }
 
-bool autoscaler_is_mirror_pod(const json_t *pod)
-{
-    return kube_annotation(pod, "kubernetes.io/config.mirror") != NULL;
-}
-
-// --- templates ---
+// --- templates and groups ---
 
 static void reserve_for_daemonset(json_t *node, const json_t *set)
 {
@@ -31,7 +53,7 @@ static void reserve_for_daemonset(json_t *node, const json_t *set)
         nodes_reserve_daemon(node, pod);
 }
 
-static void build_templates(struct autoscaler *a, struct autoscaler_pool *p)
+static void build_template(struct autoscaler *a, struct autoscaler_pool *p)
 {
     json_decref(p->template);
     GS_AUTO_FREE char *name = gs_format("template-node-for-%s", p->pool->name);
@@ -42,54 +64,119 @@ static void build_templates(struct autoscaler *a, struct autoscaler_pool *p)
         reserve_for_daemonset(p->template, set);
 }
 
+// A deletion that ended during this run has changed the target.
+static struct nodes_group group_of(const struct autoscaler *a, const struct autoscaler_pool *p)
+{
+    return (struct nodes_group){
+        .name = p->pool->name,
+        .pool = p->pool,
+        .node = p->template,
+        .size = a->provider.target(a->provider.ctx, p->pool->name),
+        .max = p->pool->max,
+        .backoff = p->backoff,
+        .blocked = p->healthy ? NULL : "not ready for scale-up",
+    };
+}
+
+static void add_groups(struct autoscaler *a, struct autoscaler_run *r)
+{
+    size_t n = a->cfg.n_pools;
+    r->groups = gs_alloc_array(n + 1, sizeof(*r->groups));
+    r->leaving = gs_alloc_array(n + 1, sizeof(*r->leaving));
+    r->growing = gs_alloc_array(n + 1, sizeof(*r->growing));
+    for (size_t i = 0; i < n; i++) {
+        build_template(a, &a->pools[i]);
+        r->groups[i] = group_of(a, &a->pools[i]);
+        r->growing[i] = a->pools[i].scaling;
+        for (size_t k = 0; k < a->n_deletions; k++)
+            r->leaving[i] += autoscaler_deletion_counts(a->deletions[k], &a->pools[i]);
+    }
+}
+
 // --- nodes ---
 
-static void note_index(struct autoscaler_run *r, size_t index, struct autoscaler_pool *upcoming,
-                       struct autoscaler_node *node)
+static int compare_names(const void *x, const void *y)
 {
-    gs_grow(&r->upcoming, &r->upcoming_cap, index, sizeof(*r->upcoming));
+    const json_t *a = *(const json_t *const *)x, *b = *(const json_t *const *)y;
+    const char *m = kube_namespace(a), *n = kube_namespace(b);
+    int c = m && n ? strcmp(m, n) : 0;
+    return c ? c : strcmp(kube_name(a), kube_name(b));
+}
+
+// The objects by namespace and name, so that equal clusters have equal plans. The caller frees the
+// array.
+static const json_t **list_of(const struct kube_cache *cache, size_t *ret_n)
+{
+    const json_t **list = gs_alloc_array(kube_cache_len(cache) + 1, sizeof(*list)), *object;
+    size_t pos = 0, n = 0;
+    while ((object = kube_cache_next(cache, &pos)))
+        list[n++] = object;
+    if (n)
+        qsort(list, n, sizeof(*list), compare_names);
+    *ret_n = n;
+    return list;
+}
+
+static void note_node(struct autoscaler_run *r, struct autoscaler_node *node,
+                      struct nodes_plan_node state)
+{
+    size_t index = r->in.n_nodes++;
     gs_grow(&r->nodes, &r->nodes_cap, index, sizeof(*r->nodes));
-    r->upcoming[index] = upcoming;
+    gs_grow(&r->states, &r->states_cap, index, sizeof(*r->states));
     r->nodes[index] = node;
-    r->n_nodes = index + 1;
+    r->states[index] = state;
 }
 
-void autoscaler_run_add_template(struct autoscaler_run *r, const json_t *node, const char *name)
+static size_t number_of(const struct autoscaler *a, const struct autoscaler_pool *p)
 {
-    note_index(r, nodes_snapshot_add_template(r->snapshot, node, name), NULL, NULL);
+    return (size_t)(p - a->pools);
 }
 
-void autoscaler_run_note_nodes(struct autoscaler_run *r)
-{
-    while (r->n_nodes < nodes_count(r->snapshot))
-        note_index(r, r->n_nodes, NULL, NULL);
-}
-
-static void add_upcoming(struct autoscaler_run *r, struct autoscaler_pool *p, size_t n)
+static void add_upcoming(struct autoscaler *a, struct autoscaler_run *r, struct autoscaler_pool *p,
+                         size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         GS_AUTO_FREE char *name = gs_format("upcoming-%zu-of-%s", i, p->pool->name);
-        note_index(r, nodes_snapshot_add_template(r->snapshot, p->template, name), p, NULL);
+        nodes_snapshot_add_template(r->in.snapshot, p->template, name);
+        note_node(r, NULL,
+                  (struct nodes_plan_node){.condition = NODES_UPCOMING, .group = number_of(a, p)});
     }
+}
+
+static struct nodes_plan_node state_of(const struct autoscaler *a, const struct autoscaler_node *n)
+{
+    static const enum nodes_condition conditions[] = {
+        [AUTOSCALER_READY] = NODES_READY,
+        [AUTOSCALER_NOT_STARTED] = NODES_UPCOMING,
+        [AUTOSCALER_UNREADY] = NODES_UNREADY,
+        [AUTOSCALER_BEING_DELETED] = NODES_LEAVING,
+    };
+    return (struct nodes_plan_node){
+        .condition = conditions[n->readiness],
+        .group = number_of(a, n->pool),
+        .unneeded_since_ms = n->unneeded_since_ms,
+        .replaceable_since_ms = n->replaceable_since_ms,
+        .replaced_until_ms = n->replaced_until_ms,
+    };
 }
 
 static void add_nodes(struct autoscaler *a, struct autoscaler_run *r)
 {
-    size_t pos = 0;
-    const json_t *object;
-    while ((object = kube_cache_next(a->cfg.nodes, &pos))) {
+    size_t n_objects;
+    GS_AUTO_FREE const json_t **objects = list_of(a->cfg.nodes, &n_objects);
+    for (size_t i = 0; i < n_objects; i++) {
+        const json_t *object = objects[i];
         struct autoscaler_node *n = autoscaler_node_of(a, kube_name(object));
         if (n && n->readiness == AUTOSCALER_NOT_STARTED)
-            note_index(
-                r, nodes_snapshot_add_template(r->snapshot, n->pool->template, kube_name(object)),
-                n->pool, NULL);
+            nodes_snapshot_add_template(r->in.snapshot, n->pool->template, kube_name(object));
         else
-            note_index(r, nodes_snapshot_add_node(r->snapshot, object), NULL, n);
-        if (n && n->readiness == AUTOSCALER_BEING_DELETED)
-            nodes_exclude(r->snapshot, r->n_nodes - 1, true);
+            nodes_snapshot_add_node(r->in.snapshot, object);
+        note_node(r, n,
+                  n ? state_of(a, n)
+                    : (struct nodes_plan_node){.condition = NODES_READY, .group = NODES_NONE});
     }
     for (size_t i = 0; i < a->cfg.n_pools; i++)
-        add_upcoming(r, &a->pools[i], a->pools[i].upcoming - a->pools[i].not_started);
+        add_upcoming(a, r, &a->pools[i], a->pools[i].upcoming - a->pools[i].not_started);
 }
 
 // --- pods ---
@@ -100,34 +187,6 @@ static bool is_finished(const json_t *pod)
     return gs_streq(phase, "Succeeded") || gs_streq(phase, "Failed");
 }
 
-static int64_t delay_ms(const struct autoscaler *a, const json_t *pod)
-{
-    int64_t ns = 0;
-    const char *text = kube_annotation(pod, AUTOSCALER_ANN "pod-scale-up-delay");
-    GS_AUTO_ERROR struct gs_error *err = text ? gs_parse_duration(gs_slice_of(text), &ns) : NULL;
-    if (err || ns < a->cfg.settings.new_pod_scale_up_delay)
-        ns = a->cfg.settings.new_pod_scale_up_delay;
-    return ns / GS_NS_PER_MS;
-}
-
-bool autoscaler_is_unschedulable(const json_t *pod)
-{
-    const json_t *scheduled = kube_condition(pod, "PodScheduled");
-    // No machine here has devices for resource claims.
-    return gs_streq(codec_json_str(scheduled, "status", NULL), "False") &&
-           gs_streq(codec_json_str(scheduled, "reason", NULL), "Unschedulable") &&
-           !json_array_size(codec_json_get(pod, "spec", "resourceClaims", NULL));
-}
-
-static bool triggers_scale_up(const struct autoscaler *a, const json_t *pod, int64_t now_ms)
-{
-    return autoscaler_is_unschedulable(pod) && !kube_is_deleting(pod) &&
-           !autoscaler_is_daemonset_pod(pod) &&
-           codec_json_int(pod, 0, "spec", "priority", NULL) >=
-               a->cfg.settings.expendable_priority &&
-           now_ms - autoscaler_created_ms(pod, 0) >= delay_ms(a, pod);
-}
-
 static void note_pending(struct autoscaler *a, struct autoscaler_run *r, const json_t *pod)
 {
     struct autoscaler_pod *p = gs_hmap_get_str(a->pods, kube_uid(pod));
@@ -136,94 +195,81 @@ static void note_pending(struct autoscaler *a, struct autoscaler_run *r, const j
         p->uid = gs_strdup(kube_uid(pod));
         p->ns = gs_strdup(kube_namespace(pod));
         p->name = gs_strdup(kube_name(pod));
-        p->pending_since_ms = autoscaler_created_ms(pod, r->now_ms);
+        p->pending_since_ms = autoscaler_created_ms(pod, r->in.now_ms);
         gs_hmap_put_str(a->pods, p->uid, p);
     }
     p->listed = true;
-    gs_grow(&r->pending, &r->pending_cap, r->n_pending, sizeof(*r->pending));
-    r->pending[r->n_pending++] = nodes_snapshot_add_pod(r->snapshot, pod);
+    nodes_snapshot_add_pod(r->in.snapshot, pod);
 }
 
 // What DaemonSets use on an upcoming node is part of its template.
 static bool counts_twice(const struct autoscaler *a, const json_t *pod, const char *node)
 {
     const struct autoscaler_node *n = autoscaler_node_of(a, node);
-    return n && n->readiness == AUTOSCALER_NOT_STARTED && autoscaler_is_daemonset_pod(pod);
+    return n && n->readiness == AUTOSCALER_NOT_STARTED && nodes_is_daemonset_pod(pod);
 }
 
 static void add_pods(struct autoscaler *a, struct autoscaler_run *r)
 {
-    size_t pos = 0;
-    const json_t *pod;
-    while ((pod = kube_cache_next(a->cfg.pods, &pos))) {
+    size_t n;
+    GS_AUTO_FREE const json_t **pods = list_of(a->cfg.pods, &n);
+    for (size_t i = 0; i < n; i++) {
+        const json_t *pod = pods[i];
         const char *node = codec_json_str(pod, "spec", "nodeName", NULL);
         if (is_finished(pod) || !kube_uid(pod) || (node && counts_twice(a, pod, node)))
             continue;
-        if (node && *node)
-            nodes_snapshot_add_pod(r->snapshot, pod);
-        else if (triggers_scale_up(a, pod, r->now_ms))
+        // A pod of a node that has just disappeared is no waiting pod.
+        if (node && *node && nodes_find(r->in.snapshot, node) != NODES_NONE)
+            nodes_snapshot_add_pod(r->in.snapshot, pod);
+        else if ((!node || !*node) && nodes_pod_waits(pod, &r->in.settings, r->in.now_ms))
             note_pending(a, r, pod);
     }
 }
 
-// Pods with a higher priority first, then those that request more GPUs, then the older ones.
-static struct nodes_snapshot *sorted_snapshot; // qsort has no argument
-
-static int compare_pending(const void *x, const void *y)
+struct nodes_budgets *autoscaler_budgets(const struct autoscaler *a)
 {
-    size_t i = *(const size_t *)x, k = *(const size_t *)y;
-    const json_t *p = nodes_pod(sorted_snapshot, i), *q = nodes_pod(sorted_snapshot, k);
-    int64_t a = codec_json_int(p, 0, "spec", "priority", NULL);
-    int64_t b = codec_json_int(q, 0, "spec", "priority", NULL);
-    if (a != b)
-        return a > b ? -1 : 1;
-    size_t g = nodes_gpu_request(sorted_snapshot, i), h = nodes_gpu_request(sorted_snapshot, k);
-    if (g != h)
-        return g > h ? -1 : 1;
-    int64_t s = autoscaler_created_ms(p, 0), t = autoscaler_created_ms(q, 0);
-    if (s != t)
-        return s < t ? -1 : 1;
-    return strcmp(kube_uid(p), kube_uid(q));
+    struct nodes_budgets *b = nodes_budgets_new();
+    size_t pos = 0;
+    const json_t *object;
+    if (!kube_cache_synced(a->pdbs))
+        nodes_budgets_set_unknown(b);
+    while ((object = kube_cache_next(a->pdbs, &pos)))
+        nodes_budgets_add(b, object);
+    return b;
 }
+
+// --- the run ---
 
 void autoscaler_run_init(struct autoscaler *a, struct autoscaler_run *r, int64_t now_ms)
 {
-    *r = (struct autoscaler_run){.snapshot = nodes_snapshot_new(), .now_ms = now_ms};
-    for (size_t i = 0; i < a->cfg.n_pools; i++)
-        build_templates(a, &a->pools[i]);
+    *r = (struct autoscaler_run){.in = {.now_ms = now_ms,
+                                        .settings = autoscaler_plan_settings(a),
+                                        .snapshot = nodes_snapshot_new(),
+                                        .n_groups = a->cfg.n_pools,
+                                        .n_total = autoscaler_total_nodes(a),
+                                        .n_removing = a->n_deletions,
+                                        .budgets = autoscaler_budgets(a),
+                                        .last_add_ms = a->last_add_ms,
+                                        .last_delete_ms = a->last_delete_ms,
+                                        .last_failure_ms = a->last_failure_ms}};
+    for (size_t i = 0; i < a->n_deletions; i++)
+        r->in.n_draining += autoscaler_deletion_is_drain(a->deletions[i]);
+    add_groups(a, r);
     add_nodes(a, r);
     add_pods(a, r);
-    sorted_snapshot = r->snapshot;
-    if (r->n_pending)
-        qsort(r->pending, r->n_pending, sizeof(*r->pending), compare_pending);
-    sorted_snapshot = NULL;
-}
-
-void autoscaler_run_index_pods(struct autoscaler_run *r)
-{
-    size_t n_pods = nodes_pod_count(r->snapshot);
-    r->first_pod = gs_alloc_array(r->n_nodes + 2, sizeof(*r->first_pod));
-    r->pods_by_node = gs_alloc_array(n_pods + 1, sizeof(*r->pods_by_node));
-    for (size_t i = 0; i < n_pods; i++) {
-        size_t node = nodes_of_pod(r->snapshot, i);
-        if (node < r->n_nodes)
-            r->first_pod[node + 2]++;
-    }
-    for (size_t i = 2; i < r->n_nodes + 2; i++)
-        r->first_pod[i] += r->first_pod[i - 1];
-    for (size_t i = 0; i < n_pods; i++) {
-        size_t node = nodes_of_pod(r->snapshot, i);
-        if (node < r->n_nodes)
-            r->pods_by_node[r->first_pod[node + 1]++] = i;
-    }
+    r->in.nodes = r->states;
+    r->in.groups = r->groups;
+    r->in.leaving = r->leaving;
+    r->in.growing = r->growing;
 }
 
 void autoscaler_run_finish(struct autoscaler_run *r)
 {
-    nodes_snapshot_free(r->snapshot);
-    free(r->upcoming);
+    nodes_snapshot_free(r->in.snapshot);
+    nodes_budgets_free(r->in.budgets);
     free(r->nodes);
-    free(r->pending);
-    free(r->first_pod);
-    free(r->pods_by_node);
+    free(r->states);
+    free(r->groups);
+    free(r->leaving);
+    free(r->growing);
 }

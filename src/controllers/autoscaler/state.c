@@ -42,6 +42,7 @@ static json_t *pod_state(const struct autoscaler_pod *p)
         kube_set_time(o, "since", p->coming_since_ms);
         kube_set_time(o, "expected", p->expected_ms);
     }
+    codec_json_set_str(o, "reason", p->reason);
     codec_json_set_str(o, "text", p->text);
     return o;
 }
@@ -56,7 +57,8 @@ static json_t *node_state(const struct autoscaler_node *n)
         json_object_set_new(o, "utilization", json_real(n->utilization));
     }
     kube_set_time(o, "unneededSince", n->unneeded_since_ms);
-    codec_json_set_str(o, "unremovable", n->unremovable);
+    codec_json_set_str(o, "unremovable", nodes_verdict_keeps(n->verdict) ? n->reason : NULL);
+    codec_json_set_str(o, "reason", n->reason);
     codec_json_set_bool(o, "deleting", n->deletion != NULL);
     return o;
 }

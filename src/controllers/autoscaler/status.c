@@ -153,8 +153,8 @@ static json_t *config_map_json(const char *time, const char *yaml)
 {
     return json_pack("{s:s, s:s, s:{s:s, s:s, s:{s:s}}, s:{s:s}}", "apiVersion", "v1", "kind",
                      "ConfigMap", "metadata", "namespace", AUTOSCALER_STATUS_NAMESPACE, "name",
-                     AUTOSCALER_STATUS_CONFIG_MAP, "annotations", AUTOSCALER_ANN "last-updated",
-                     time, "data", "status", yaml);
+                     AUTOSCALER_STATUS_CONFIG_MAP, "annotations", NODES_ANN "last-updated", time,
+                     "data", "status", yaml);
 }
 
 static void status_written(void *arg, int status, json_t *body, struct gs_error *err)

@@ -192,18 +192,14 @@ static void plan(struct expander_cordons *c)
     const struct nodes_choice_settings settings = {.policy = c->cfg.policy, .now_ms = gs_unix_ms()};
     GS_CLEANUP(expander_groups_finish) struct expander_groups groups;
     struct nodes_snapshot *s = make_snapshot(c);
-    struct nodes_mix mix = {0};
     struct nodes_cordons actions = {0};
     expander_groups_init(&groups, c->cfg.pools, c->cfg.cluster,
                          kube_cache_get(c->status, STATUS_NS, STATUS_NAME));
-    nodes_mix_of(s, &mix);
-    nodes_mix_add_groups(&mix, groups.items, groups.len);
-    nodes_plan_cordons(s, groups.items, groups.len, &mix, &settings, &actions);
+    nodes_find_cordons(s, groups.items, groups.len, &settings, &actions);
     for (size_t i = 0; i < actions.len; i++)
         write_cordon(c, nodes_node(s, actions.items[i].node), actions.items[i].cordon,
                      actions.items[i].why);
     nodes_cordons_finish(&actions);
-    nodes_mix_finish(&mix);
     nodes_snapshot_free(s);
 }
 

@@ -196,7 +196,7 @@ static void on_driver(void *arg)
     kubelet_set_ready(m->kubelet, "the device plug-in has not registered nvidia.com/gpu");
     gs_info("machines", "%s: driver %s is installed", m->node, m->gpus.driver_version);
     enter(m, MACHINES_DRIVER);
-    gs_timer_start(m->timer, on_allocatable, duration(m, p->gpu_ms));
+    gs_timer_start(m->timer, on_allocatable, duration(m, p->simulation->gpu_ms));
 }
 
 // The environment of containers: that of the configuration, and the GPUs of this machine.
@@ -264,9 +264,10 @@ static void on_booted(void *arg)
     if (m->failure == NODES_FAILURE_NEVER_READY)
         gs_warn("machines", "%s never becomes ready, as the pool's option \"fail\" says", m->node);
     else if (p->gpus)
-        gs_timer_start(m->timer, on_driver, duration(m, p->driver_ms));
+        gs_timer_start(m->timer, on_driver, duration(m, p->simulation->driver_ms));
     else
-        gs_timer_start(m->timer, on_ready, duration(m, p->driver_ms + p->gpu_ms));
+        gs_timer_start(m->timer, on_ready,
+                       duration(m, p->simulation->driver_ms + p->simulation->gpu_ms));
 }
 
 // --- creation ---
@@ -310,10 +311,11 @@ static char *take_address(struct machines *all)
 // Which machines fail does not depend on chance, so that a test has the same result each time.
 static enum nodes_failure failure_of(const struct nodes_pool *p, size_t index)
 {
-    bool fails = p->fail_share > 0 ? (size_t)((double)(index + 1) * p->fail_share) >
-                                         (size_t)((double)index * p->fail_share)
-                                   : !p->fail_count || index < p->fail_count;
-    return fails ? p->failure : NODES_FAILURE_NONE;
+    bool fails = p->simulation->fail_share > 0
+                     ? (size_t)((double)(index + 1) * p->simulation->fail_share) >
+                           (size_t)((double)index * p->simulation->fail_share)
+                     : !p->simulation->fail_count || index < p->simulation->fail_count;
+    return fails ? p->simulation->failure : NODES_FAILURE_NONE;
 }
 
 void machines_machine_create(struct machines *all, struct machines_pool *pool, bool first)
@@ -351,6 +353,6 @@ void machines_machine_create(struct machines *all, struct machines_pool *pool, b
     } else if (m->failure == NODES_FAILURE_NEVER_REGISTERS) {
         gs_warn("machines", "%s never registers, as the pool's option \"fail\" says", m->node);
     } else {
-        gs_timer_start(m->timer, on_booted, duration(m, pool->spec->boot_ms));
+        gs_timer_start(m->timer, on_booted, duration(m, pool->spec->simulation->boot_ms));
     }
 }

@@ -5,6 +5,7 @@
 #include "local/machines/machines.h"
 
 #include "base/timer.h"
+#include "nodes/simulation.h"
 
 // --- machine.c: the life of one machine ---
 

@@ -317,6 +317,16 @@ void nodes_plan_cordons(struct nodes_snapshot *s, const struct nodes_group *grou
     plan_finish(&p);
 }
 
+void nodes_find_cordons(struct nodes_snapshot *s, const struct nodes_group *groups, size_t n_groups,
+                        const struct nodes_choice_settings *settings, struct nodes_cordons *ret)
+{
+    struct nodes_mix mix = {0};
+    nodes_mix_of(s, &mix);
+    nodes_mix_add_groups(&mix, groups, n_groups);
+    nodes_plan_cordons(s, groups, n_groups, &mix, settings, ret);
+    nodes_mix_finish(&mix);
+}
+
 size_t nodes_reserve_cordoned(struct nodes_snapshot *s, const struct nodes_group *groups,
                               size_t n_groups, const struct nodes_choice_settings *settings)
 {

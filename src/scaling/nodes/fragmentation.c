@@ -47,6 +47,8 @@ void nodes_mix_of(const struct nodes_snapshot *s, struct nodes_mix *ret)
     struct nodes_task *all = gs_alloc_array(s->n_forms + 1, sizeof(*all));
     size_t n = 0;
     for (size_t i = 0; i < s->n_pods; i++) {
+        if (s->pods[i].node != UINT32_MAX && s->nodes[s->pods[i].node].parking)
+            continue;
         pods[s->pods[i].form]++;
         samples[s->pods[i].form] = i;
     }

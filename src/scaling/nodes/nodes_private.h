@@ -74,7 +74,7 @@ struct nodes_node {
     uint32_t class;
     uint64_t generation; // of the class
     uint32_t n_pods;
-    bool template, excluded;
+    bool template, excluded, parking;
     json_t *own;           // a copy of the object with another name; NULL: object is the caller's
     struct gs_hmap *ports; // host ports in use; NULL: none
 };
@@ -152,7 +152,7 @@ bool nodes_expression_matches(const json_t *expr, const char *value);
 
 // What the file and the option share. Each check fails the reader with a text for people; value is
 // the position.
-void nodes_pool_init(struct nodes_pool *p);
+void nodes_pool_init(struct codec_reader *r, struct nodes_pool *p);
 void nodes_pool_add_label(struct codec_reader *r, const json_t *value, struct nodes_pool *p,
                           const char *key, const char *text);
 void nodes_pool_add_taint(struct codec_reader *r, const json_t *value, struct nodes_pool *p,

@@ -76,6 +76,9 @@ void nodes_cordons_finish(struct nodes_cordons *c);
 void nodes_plan_cordons(struct nodes_snapshot *s, const struct nodes_group *groups, size_t n_groups,
                         const struct nodes_mix *mix, const struct nodes_choice_settings *settings,
                         struct nodes_cordons *ret);
+// The same with the mix of the snapshot and of the groups.
+void nodes_find_cordons(struct nodes_snapshot *s, const struct nodes_group *groups, size_t n_groups,
+                        const struct nodes_choice_settings *settings, struct nodes_cordons *ret);
 // Places the pending pods for which a cordon will end on copies of these nodes, so that no new node
 // is ordered for them. Call it before nodes_decide(), within a checkpoint. A cordon does not end
 // while an older pod waits that would take the node first but gets a smaller one. Returns the

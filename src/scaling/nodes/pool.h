@@ -34,13 +34,7 @@ struct nodes_resource {
     int64_t milli;
 };
 
-// Failures on purpose, to test settings of autoscalers: of simulated machines and in replays.
-enum nodes_failure {
-    NODES_FAILURE_NONE,
-    NODES_FAILURE_CAPACITY,        // the creation fails for lack of capacity
-    NODES_FAILURE_NEVER_REGISTERS, // the machine runs, but its Node never appears
-    NODES_FAILURE_NEVER_READY,     // the Node appears, but never becomes ready
-};
+struct nodes_simulation; // simulation.h
 
 struct nodes_pool {
     const char *name;
@@ -64,17 +58,13 @@ struct nodes_pool {
     double price;
     const char *currency; // of the price: "USD"
     int64_t priority;     // higher is preferred by the policy "priority"
-    // From the order of a machine until its GPUs can be used: the median and the 90th percentile,
-    // and the median of each phase. 0: not given. startup_ms is the sum of the phases.
+    // From the order of a machine until its GPUs can be used: the median and the 90th percentile.
+    // 0: not given.
     int64_t startup_ms, startup_p90_ms;
-    int64_t boot_ms, driver_ms, gpu_ms; // until registered; driver installed; GPUs allocatable
     bool has_startup;
-    // Failures of fail_count machines (0: all) or of a share of them.
-    enum nodes_failure failure;
-    size_t fail_count;
-    double fail_share; // 0: fail_count is given
-    const char *where; // "pools.yaml:12:5", or the option
-    void *extra;       // see nodes_pools_extra; NULL: none
+    const char *where;                   // "pools.yaml:12:5", or the option
+    struct nodes_simulation *simulation; // never NULL in a pool that was read
+    void *extra;                         // see nodes_pools_extra; NULL: none
 };
 
 struct nodes_pools {

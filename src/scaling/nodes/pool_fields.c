@@ -5,6 +5,7 @@
 #include "kube/names.h"
 #include "kube/quantity.h"
 #include "nodes/nodes_private.h"
+#include "nodes/simulation.h"
 
 #include <math.h>
 
@@ -13,9 +14,11 @@
 #define MAX_CPU_MILLI  (INT64_C(10000) * 1000)
 #define MAX_MEMORY     (INT64_C(1) << 50)
 
-void nodes_pool_init(struct nodes_pool *p)
+void nodes_pool_init(struct codec_reader *r, struct nodes_pool *p)
 {
-    *p = (struct nodes_pool){.gpu_resource = NODES_GPU, .currency = "USD"};
+    *p = (struct nodes_pool){.gpu_resource = NODES_GPU,
+                             .currency = "USD",
+                             .simulation = codec_reader_alloc(r, sizeof(*p->simulation))};
 }
 
 // --- scalars ---
@@ -154,7 +157,7 @@ void nodes_pool_set_failure(struct codec_reader *r, const json_t *value, struct 
                           text);
         return;
     }
-    p->failure = (enum nodes_failure)kind;
+    p->simulation->failure = (enum nodes_failure)kind;
     if (!rest.data)
         return;
     bool percent = gs_slice_ends(rest, "%");
@@ -166,19 +169,21 @@ void nodes_pool_set_failure(struct codec_reader *r, const json_t *value, struct 
         codec_reader_fail(r, value, "fail: \"%s\": want a number of machines or a percentage",
                           text);
     else if (percent)
-        p->fail_share = (double)n / 100;
+        p->simulation->fail_share = (double)n / 100;
     else
-        p->fail_count = n;
+        p->simulation->fail_count = n;
 }
 
 // --- completion ---
 
 static void complete_startup(struct codec_reader *r, const json_t *value, struct nodes_pool *p)
 {
-    int64_t phases = p->boot_ms + p->driver_ms + p->gpu_ms;
+    struct nodes_simulation *sim = p->simulation;
+    int64_t phases = sim->boot_ms + sim->driver_ms + sim->gpu_ms;
     p->has_startup = p->startup_ms || p->startup_p90_ms || phases;
     if (p->startup_ms > MAX_STARTUP_MS || p->startup_p90_ms > MAX_STARTUP_MS ||
-        p->boot_ms > MAX_STARTUP_MS || p->driver_ms > MAX_STARTUP_MS || p->gpu_ms > MAX_STARTUP_MS)
+        sim->boot_ms > MAX_STARTUP_MS || sim->driver_ms > MAX_STARTUP_MS ||
+        sim->gpu_ms > MAX_STARTUP_MS)
         codec_reader_fail(r, value, "pool %s: a start-up time is more than a day", p->name);
     if (!p->startup_ms)
         p->startup_ms = phases;
@@ -187,15 +192,15 @@ static void complete_startup(struct codec_reader *r, const json_t *value, struct
             r, value, "pool %s: the phases of the start-up take longer than all of it", p->name);
     // What the phases leave is the time until the machine registers; a GPU node also installs the
     // driver.
-    if (p->startup_ms > phases && !p->boot_ms) {
+    if (p->startup_ms > phases && !sim->boot_ms) {
         int64_t left = p->startup_ms - phases;
-        if (p->gpus && !p->driver_ms && !p->gpu_ms) {
-            p->driver_ms = left / 4;
-            p->gpu_ms = left / 20;
+        if (p->gpus && !sim->driver_ms && !sim->gpu_ms) {
+            sim->driver_ms = left / 4;
+            sim->gpu_ms = left / 20;
         }
-        p->boot_ms = p->startup_ms - p->driver_ms - p->gpu_ms;
+        sim->boot_ms = p->startup_ms - sim->driver_ms - sim->gpu_ms;
     } else if (p->startup_ms > phases) {
-        p->boot_ms += p->startup_ms - phases;
+        sim->boot_ms += p->startup_ms - phases;
     }
     if (p->startup_p90_ms && p->startup_p90_ms < p->startup_ms)
         codec_reader_fail(r, value, "pool %s: the p90 of the start-up is below its median",

@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "nodes/nodes_private.h"
+#include "nodes/simulation.h"
 
 struct pool_file {
     struct nodes_pools *pools;
@@ -92,14 +93,15 @@ static void read_startup(struct codec_reader *r, const json_t *v, void *out)
     static const struct codec_field fields[] = {
         {"p50", CODEC_FIELD_DURATION, AT(startup_ms), NULL},
         {"p90", CODEC_FIELD_DURATION, AT(startup_p90_ms), NULL},
-        {"boot", CODEC_FIELD_DURATION, AT(boot_ms), NULL},
-        {"driver", CODEC_FIELD_DURATION, AT(driver_ms), NULL},
-        {"gpu", CODEC_FIELD_DURATION, AT(gpu_ms), NULL},
         {0},
     };
+#define PHASE(field) CODEC_FIELD_DURATION, offsetof(struct nodes_simulation, field), NULL
+    static const struct codec_field phases[] = {
+        {"boot", PHASE(boot_ms)}, {"driver", PHASE(driver_ms)}, {"gpu", PHASE(gpu_ms)}, {0}};
+#undef PHASE
     struct nodes_pool *p = out;
     if (json_is_object(v))
-        codec_read_mapping(r, v, fields, "startup", out);
+        codec_read_mapping2(r, v, fields, p, phases, p->simulation, "startup");
     else
         p->startup_ms = codec_read_duration(r, v);
 }
@@ -146,7 +148,7 @@ static void read_pool(struct codec_reader *r, const struct pool_file *f, const j
         {0},
     };
     struct nodes_pool p;
-    nodes_pool_init(&p);
+    nodes_pool_init(r, &p);
     if (f->currency)
         p.currency = f->currency;
     const struct codec_field *more = provider;

@@ -4,6 +4,7 @@
 #include "base/num.h"
 #include "base/option.h"
 #include "nodes/nodes_private.h"
+#include "nodes/simulation.h"
 
 #define WANT "want NAME=MIN..MAXxGPUS, for example t4-1=0..8x1,startup=40s,price=0.35"
 
@@ -54,17 +55,17 @@ static void set_p90(struct codec_reader *r, const json_t *v, struct nodes_pool *
 
 static void set_boot(struct codec_reader *r, const json_t *v, struct nodes_pool *p)
 {
-    p->boot_ms = codec_read_duration(r, v);
+    p->simulation->boot_ms = codec_read_duration(r, v);
 }
 
 static void set_driver(struct codec_reader *r, const json_t *v, struct nodes_pool *p)
 {
-    p->driver_ms = codec_read_duration(r, v);
+    p->simulation->driver_ms = codec_read_duration(r, v);
 }
 
 static void set_gpu(struct codec_reader *r, const json_t *v, struct nodes_pool *p)
 {
-    p->gpu_ms = codec_read_duration(r, v);
+    p->simulation->gpu_ms = codec_read_duration(r, v);
 }
 
 static void set_number(struct codec_reader *r, const json_t *v, const char *key, int64_t min,
@@ -191,9 +192,9 @@ static bool read_shape(struct gs_slice s, struct nodes_pool *p)
 struct gs_error *nodes_pools_add_option(struct nodes_pools *pools, const char *option)
 {
     struct nodes_pool p;
-    nodes_pool_init(&p);
     GS_AUTO_FREE char *title = gs_format("--pool %s", option);
     struct codec_reader r = {.name = title, .arena = &pools->arena};
+    nodes_pool_init(&r, &p);
     struct gs_slice rest = gs_slice_of(option), name = gs_slice_cut(&rest, '=');
     struct gs_slice shape = gs_slice_cut(&rest, ',');
     p.name = gs_arena_strndup(r.arena, name.data, name.len);

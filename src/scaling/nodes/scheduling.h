@@ -41,6 +41,8 @@ size_t nodes_snapshot_add_node(struct nodes_snapshot *s, const json_t *node);
 // A node that does not exist yet. It counts as ready and gets this name and hostname label; NULL:
 // those of the object.
 size_t nodes_snapshot_add_template(struct nodes_snapshot *s, const json_t *node, const char *name);
+// A place for pods that do not exist now. It is excluded, and its pods count nowhere.
+size_t nodes_snapshot_add_parking(struct nodes_snapshot *s);
 // The caller leaves out pods that ended (Succeeded, Failed).
 size_t nodes_snapshot_add_pod(struct nodes_snapshot *s, const json_t *pod);
 
@@ -61,6 +63,7 @@ size_t nodes_pod_form(const struct nodes_snapshot *s, size_t pod);
 // first. Pods must not be added in between.
 size_t nodes_checkpoint(struct nodes_snapshot *s);
 void nodes_restore(struct nodes_snapshot *s, size_t checkpoint);
+void nodes_keep(struct nodes_snapshot *s); // forgets the last checkpoint and keeps the changes
 
 // --- amounts ---
 

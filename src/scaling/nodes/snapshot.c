@@ -188,6 +188,14 @@ size_t nodes_snapshot_add_template(struct nodes_snapshot *s, const json_t *node,
                         .object = object, .name = kube_name(object), .own = own, .template = true});
 }
 
+size_t nodes_snapshot_add_parking(struct nodes_snapshot *s)
+{
+    json_t *node = json_pack("{s:{s:s}, s:{}}", "metadata", "name", "parking", "status");
+    size_t index = add_node(s, (struct nodes_node){.object = node, .parking = true});
+    nodes_exclude(s, index, true);
+    return index;
+}
+
 static void pop_node(struct nodes_snapshot *s)
 {
     size_t index = s->n_nodes - 1;
@@ -289,6 +297,13 @@ size_t nodes_checkpoint(struct nodes_snapshot *s)
 {
     s->n_checkpoints++;
     return s->n_steps;
+}
+
+void nodes_keep(struct nodes_snapshot *s)
+{
+    gs_assert(s->n_checkpoints);
+    if (!--s->n_checkpoints)
+        s->n_steps = 0;
 }
 
 void nodes_restore(struct nodes_snapshot *s, size_t checkpoint)

@@ -279,11 +279,11 @@ struct gs_error *replay_run_cases(const char *path, const char *run, struct code
     return err;
 }
 
-static bool test_cases_file(const char *path, const char *only, struct gs_buf *junit,
-                            size_t *n_cases)
+static bool test_cases_file(replay_run_fn *run, const char *path, const char *only,
+                            struct gs_buf *junit, size_t *n_cases)
 {
     struct codec_test_report r = {0};
-    GS_AUTO_ERROR struct gs_error *err = replay_run_cases(path, only, &r);
+    GS_AUTO_ERROR struct gs_error *err = run(path, only, &r);
     bool ok = !err && !r.n_failed;
     printf("%s: %zu %s%s\n", path, r.n_cases, r.n_cases == 1 ? "case" : "cases",
            ok && r.n_cases ? ", all as expected" : "");
@@ -299,8 +299,8 @@ static bool test_cases_file(const char *path, const char *only, struct gs_buf *j
     return ok;
 }
 
-struct gs_error *replay_test_files(const struct codec_test_options *opts, int n_files, char **files,
-                                   int *ret_exit)
+struct gs_error *replay_test_each(replay_run_fn *run, const struct codec_test_options *opts,
+                                  int n_files, char **files, int *ret_exit)
 {
     GS_AUTO_FREE char *only = codec_test_pattern(opts);
     GS_AUTO_BUF struct gs_buf junit = {0};
@@ -308,9 +308,15 @@ struct gs_error *replay_test_files(const struct codec_test_options *opts, int n_
     *ret_exit = 0;
     codec_junit_begin(&junit);
     for (int i = 0; i < n_files; i++)
-        if (!test_cases_file(files[i], only, &junit, &n_cases))
+        if (!test_cases_file(run, files[i], only, &junit, &n_cases))
             *ret_exit = 1;
     if (only && !n_cases && !*ret_exit)
         return gs_error_new(GS_EINVAL, "no case has a name that --run=%s matches", only);
     return codec_junit_end(&junit, opts);
+}
+
+struct gs_error *replay_test_files(const struct codec_test_options *opts, int n_files, char **files,
+                                   int *ret_exit)
+{
+    return replay_test_each(replay_run_cases, opts, n_files, files, ret_exit);
 }

@@ -15,3 +15,8 @@ struct gs_error *replay_run_cases(const char *path, const char *run, struct code
 // case failed.
 struct gs_error *replay_test_files(const struct codec_test_options *o, int n_files, char **files,
                                    int *ret_exit);
+// The same with other cases.
+typedef struct gs_error *replay_run_fn(const char *path, const char *run,
+                                       struct codec_test_report *ret);
+struct gs_error *replay_test_each(replay_run_fn *run, const struct codec_test_options *o,
+                                  int n_files, char **files, int *ret_exit);

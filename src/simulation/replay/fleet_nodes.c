@@ -56,10 +56,11 @@ static json_t *pod_object(const struct replay_fleet_workload *w, size_t gpus)
         json_array_append_new(tolerations,
                               json_pack("{s:s, s:s}", "key", NODES_GPU, "operator", "Exists"));
     }
-    return json_pack("{s:s, s:s, s:{s:s, s:s, s:{s:s}, s:{s:s}}, s:o}", "apiVersion", "v1", "kind",
-                     "Pod", "metadata", "name", w->s->name, "namespace", "default", "labels", "app",
-                     w->s->name, "annotations", REPLAY_ANN_SAFE_TO_EVICT,
-                     w->safe_to_evict ? "true" : "false", "spec", spec);
+    return json_pack(
+        "{s:s, s:s, s:{s:s, s:s, s:{s:s}, s:{s:s}, s:[{s:s, s:s, s:b}]}, s:o}", "apiVersion", "v1",
+        "kind", "Pod", "metadata", "name", w->s->name, "namespace", "default", "labels", "app",
+        w->s->name, "annotations", REPLAY_ANN_SAFE_TO_EVICT, w->safe_to_evict ? "true" : "false",
+        "ownerReferences", "kind", "ReplicaSet", "name", w->s->name, "controller", 1, "spec", spec);
 }
 
 static size_t shape_of(struct replay_fleet_run *run, size_t workload, size_t gpus)
@@ -75,7 +76,7 @@ static size_t shape_of(struct replay_fleet_run *run, size_t workload, size_t gpu
 
 // Pods that do not exist are parked on a node of their own, as those without a node wait for one.
 // Each has an object of its own, of which only the time of creation changes. The snapshot does not
-// depend on it; early cordons do.
+// depend on it; plans do.
 static size_t pod_from_snapshot(struct replay_fleet_run *run, struct replay_fleet_shape *s)
 {
     char time[GS_RFC3339_SIZE];
@@ -189,12 +190,8 @@ void replay_fleet_schedule(struct replay_fleet_run *run)
 
 void replay_fleet_start_nodes(struct replay_fleet_run *run)
 {
-    CODEC_AUTO_JSON json_t *node =
-        json_pack("{s:s, s:s, s:{s:s}, s:{}}", "apiVersion", "v1", "kind", "Node", "metadata",
-                  "name", "parking", "status");
     run->snapshot = nodes_snapshot_new();
-    run->parking = nodes_snapshot_add_template(run->snapshot, node, "parking");
-    nodes_exclude(run->snapshot, run->parking, true);
+    run->parking = nodes_snapshot_add_parking(run->snapshot);
     gs_grow(&run->nodes, &run->nodes_cap, run->n_nodes, sizeof(*run->nodes));
     run->nodes[run->n_nodes++] = (struct replay_fleet_node){.state = REPLAY_NODE_ABSENT};
 }
@@ -205,7 +202,8 @@ static size_t place_of_node(struct replay_fleet_run *run, size_t pool, bool cord
     size_t node = list_pop(&p->spare[cordoned]);
     if (node != REPLAY_NONE)
         return node;
-    GS_AUTO_FREE char *name = gs_format("%s-%zu", p->pool->name, run->n_nodes);
+    // Names are in the order of the places.
+    GS_AUTO_FREE char *name = gs_format("%05zu-%s", run->n_nodes, p->pool->name);
     node = nodes_snapshot_add_template(run->snapshot, p->template[cordoned], name);
     gs_assert(node == run->n_nodes);
     gs_grow(&run->nodes, &run->nodes_cap, run->n_nodes, sizeof(*run->nodes));
@@ -213,14 +211,27 @@ static size_t place_of_node(struct replay_fleet_run *run, size_t pool, bool cord
     return node;
 }
 
+static void move_pods(struct replay_fleet_run *run, size_t from, size_t to)
+{
+    for (size_t i = 0; i < run->n_pods; i++) {
+        struct replay_fleet_pod *p = &run->pods[i];
+        if (!p->live || p->node != from)
+            continue;
+        nodes_unplace(run->snapshot, p->index, from);
+        nodes_place(run->snapshot, p->index, to);
+        p->node = to;
+    }
+}
+
 // The snapshot knows a node by its object, which does not change.
 void replay_fleet_cordon_node(struct replay_fleet_run *run, size_t node, bool cordon)
 {
     size_t pool = run->nodes[node].pool, place = place_of_node(run, pool, cordon);
-    gs_assert(!run->nodes[node].n_pods && run->nodes[node].state == REPLAY_NODE_READY);
+    gs_assert(run->nodes[node].state == REPLAY_NODE_READY);
     run->nodes[place] = run->nodes[node];
     run->nodes[place].cordoned = cordon;
     nodes_exclude(run->snapshot, place, false);
+    move_pods(run, node, place);
     run->nodes[node].state = REPLAY_NODE_ABSENT;
     nodes_exclude(run->snapshot, node, true);
     replay_fleet_list_add(&run->pools[pool].spare[!cordon], node);
@@ -237,7 +248,6 @@ void replay_fleet_add_node(struct replay_fleet_run *run, size_t pool, bool at_on
                                                   .number = p->attempts++,
                                                   .created_ms = run->t_ms,
                                                   .next_ms = run->t_ms,
-                                                  .unneeded_ms = INT64_MAX,
                                                   .preempt_ms = INT64_MAX};
     p->size++;
     p->creating += !at_once;

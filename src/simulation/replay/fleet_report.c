@@ -85,7 +85,7 @@ void replay_fleet_print_table(const struct replay_fleet_result *r, struct gs_buf
     for (size_t i = 0; i < r->n_warnings; i++)
         gs_buf_addf(out, "warning: %s\n", r->warnings[i]);
     gs_buf_addf(out, "%s, policy %s\n%9s  event\n", r->fleet->name,
-                nodes_policy_name(r->fleet->policy), "time");
+                nodes_policy_name(r->fleet->plan.policy), "time");
     for (size_t i = 0; i < r->n_lines; i++) {
         add_time(out, r->lines[i].t_ms);
         gs_buf_addf(out, "  %s\n", r->lines[i].text);
@@ -239,7 +239,7 @@ static json_t *warnings_json(const struct replay_fleet_result *r)
 json_t *replay_fleet_json(const struct replay_fleet_result *r)
 {
     return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "name", r->fleet->name,
-                     "policy", nodes_policy_name(r->fleet->policy), "currency",
+                     "policy", nodes_policy_name(r->fleet->plan.policy), "currency",
                      currency_of(r->fleet), "warnings", warnings_json(r), "summary",
                      summary_json(&r->summary), "pools", pools_json(r), "workloads",
                      workloads_json(r), "events", lines_json(r), "states", rows_json(r));

@@ -173,7 +173,7 @@ static void set_waits(struct replay_fleet_waits *w, struct replay_pod_waits *ret
 
 static void add_warnings(struct replay_fleet_run *run)
 {
-    enum nodes_policy policy = run->f->policy;
+    enum nodes_policy policy = run->f->plan.policy;
     struct replay_fleet_result *r = run->result;
     struct nodes_findings found = {0};
     nodes_pools_check(&run->f->pools, policy == NODES_POLICY_COST || policy == NODES_POLICY_PRICE,

@@ -110,7 +110,6 @@ static struct gs_error *start_run(struct replay_fleet_run *run)
     size_t n = run->f->n_workloads;
     run->placer = (struct replay_placer){run, add_replica, remove_replica, schedule_replicas};
     replay_fleet_start_nodes(run);
-    run->last_add_ms = -run->f->times.delay_after_add_ms;
     start_pools(run);
     run->workloads = gs_alloc_array(n, sizeof(*run->workloads));
     run->jobs = gs_alloc_array(n, sizeof(*run->jobs));
@@ -125,7 +124,7 @@ static struct gs_error *start_run(struct replay_fleet_run *run)
     return NULL;
 }
 
-static void finish_run(struct replay_fleet_run *run)
+void replay_fleet_end(struct replay_fleet_run *run)
 {
     for (size_t i = 0; i < run->f->n_workloads; i++)
         free(run->jobs[i].jobs);
@@ -155,17 +154,29 @@ static void finish_run(struct replay_fleet_run *run)
     free(run->pods);
 }
 
+struct gs_error *replay_fleet_begin(struct replay_fleet_run *run, const struct replay_fleet *f,
+                                    struct replay_fleet_result *result)
+{
+    *run = (struct replay_fleet_run){.f = f, .result = result};
+    replay_fleet_start_result(run);
+    return start_run(run);
+}
+
+void replay_fleet_step(struct replay_fleet_run *run)
+{
+    advance(run, act(run));
+}
+
 struct gs_error *replay_fleet_run(const struct replay_fleet *f, struct replay_fleet_result *ret)
 {
-    struct replay_fleet_run run = {.f = f, .result = ret};
-    replay_fleet_start_result(&run);
-    struct gs_error *err = start_run(&run);
+    struct replay_fleet_run run;
+    struct gs_error *err = replay_fleet_begin(&run, f, ret);
     while (!err && run.t_ms < f->duration_ms)
-        advance(&run, act(&run));
+        replay_fleet_step(&run);
     if (!err)
         replay_fleet_finish_result(&run);
     else
         replay_fleet_result_finish(ret);
-    finish_run(&run);
+    replay_fleet_end(&run);
     return err;
 }

@@ -272,36 +272,36 @@ static void read_share(struct codec_reader *r, const json_t *v, double *ret)
 
 static void read_gpu_threshold(struct codec_reader *r, const json_t *v, void *out)
 {
-    read_share(r, v, &((struct replay_fleet_times *)out)->gpu_threshold);
+    read_share(r, v, &((struct replay_fleet *)out)->plan.gpu_threshold);
 }
 
 static void read_threshold(struct codec_reader *r, const json_t *v, void *out)
 {
-    read_share(r, v, &((struct replay_fleet_times *)out)->threshold);
+    read_share(r, v, &((struct replay_fleet *)out)->plan.threshold);
 }
 
 // The names are those of the Cluster Autoscaler's flags.
 static void read_autoscaler(struct codec_reader *r, const json_t *v, void *out)
 {
-#define AT_TIMES(field) offsetof(struct replay_fleet_times, field)
+#define AT(field) offsetof(struct replay_fleet, field)
     static const struct codec_field fields[] = {
-        {"scan-interval", CODEC_FIELD_DURATION, AT_TIMES(scan_ms), NULL},
-        {"scale-down-unneeded-time", CODEC_FIELD_DURATION, AT_TIMES(unneeded_ms), NULL},
-        {"scale-down-delay-after-add", CODEC_FIELD_DURATION, AT_TIMES(delay_after_add_ms), NULL},
-        {"max-node-provision-time", CODEC_FIELD_DURATION, AT_TIMES(max_provision_ms), NULL},
-        {"early-cordon", CODEC_FIELD_BOOL, AT_TIMES(early_cordon), NULL},
-        {"consolidation", CODEC_FIELD_BOOL, AT_TIMES(consolidation), NULL},
-        {"initial-node-group-backoff-duration", CODEC_FIELD_DURATION, AT_TIMES(backoff.initial_ms),
+        {"scan-interval", CODEC_FIELD_DURATION, AT(times.scan_ms), NULL},
+        {"scale-down-unneeded-time", CODEC_FIELD_DURATION, AT(plan.unneeded_ms), NULL},
+        {"scale-down-delay-after-add", CODEC_FIELD_DURATION, AT(plan.delay_after_add_ms), NULL},
+        {"max-node-provision-time", CODEC_FIELD_DURATION, AT(plan.max_provision_ms), NULL},
+        {"early-cordon", CODEC_FIELD_BOOL, AT(plan.early_cordon), NULL},
+        {"consolidation", CODEC_FIELD_BOOL, AT(plan.consolidation), NULL},
+        {"initial-node-group-backoff-duration", CODEC_FIELD_DURATION, AT(times.backoff.initial_ms),
          NULL},
-        {"max-node-group-backoff-duration", CODEC_FIELD_DURATION, AT_TIMES(backoff.max_ms), NULL},
-        {"node-group-backoff-reset-timeout", CODEC_FIELD_DURATION, AT_TIMES(backoff.reset_ms),
+        {"max-node-group-backoff-duration", CODEC_FIELD_DURATION, AT(times.backoff.max_ms), NULL},
+        {"node-group-backoff-reset-timeout", CODEC_FIELD_DURATION, AT(times.backoff.reset_ms),
          NULL},
         {"scale-down-gpu-utilization-threshold", CODEC_FIELD_CUSTOM, 0, read_gpu_threshold},
         {"scale-down-utilization-threshold", CODEC_FIELD_CUSTOM, 0, read_threshold},
         {0},
     };
-#undef AT_TIMES
-    codec_read_mapping(r, v, fields, "autoscaler", &((struct replay_fleet *)out)->times);
+#undef AT
+    codec_read_mapping(r, v, fields, "autoscaler", out);
 }
 
 static void read_seed(struct codec_reader *r, const json_t *v, void *out)
@@ -332,7 +332,7 @@ static void keep_prices(struct codec_reader *r, const json_t *v, void *out)
 static void read_policy(struct codec_reader *r, const json_t *v, void *out)
 {
     struct gs_error *err =
-        nodes_policy_parse(codec_read_text(r, v), &((struct replay_fleet *)out)->policy);
+        nodes_policy_parse(codec_read_text(r, v), &((struct replay_fleet *)out)->plan.policy);
     if (err)
         codec_reader_fail(r, v, "%s", gs_error_message(err));
     gs_error_free(err);
@@ -371,7 +371,7 @@ struct gs_error *replay_fleet_check(const struct replay_fleet *f)
         return gs_error_new(GS_EINVAL, "duration: from 1s to a year");
     if (t->scan_ms < 1000 || t->scan_ms % 1000)
         return gs_error_new(GS_EINVAL, "scan-interval: whole seconds, at least 1s");
-    if (t->max_provision_ms < 1000)
+    if (f->plan.max_provision_ms < 1000)
         return gs_error_new(GS_EINVAL, "max-node-provision-time: at least 1s");
     return NULL;
 }
@@ -447,13 +447,9 @@ struct gs_error *replay_fleet_load(const char *path, struct replay_fleet **ret)
                                .seed = 1,
                                .scoring = NODES_LEAST_ALLOCATED,
                                .times = {.scan_ms = 10000,
-                                         .unneeded_ms = 600000,
-                                         .delay_after_add_ms = 600000,
-                                         .max_provision_ms = 900000,
                                          .backoff = {NODES_BACKOFF_INITIAL_MS, NODES_BACKOFF_MAX_MS,
-                                                     NODES_BACKOFF_RESET_MS},
-                                         .gpu_threshold = 0.5,
-                                         .threshold = 0.5}};
+                                                     NODES_BACKOFF_RESET_MS}}};
+    nodes_plan_settings_init(&f->plan);
     err = read_text(path, gs_buf_slice(&text), f);
     if (err) {
         replay_fleet_free(f);

@@ -229,9 +229,9 @@ static struct gs_error *set_time(struct replay_fleet *f, const char *name, const
     } times[] = {
         {"duration", &f->duration_ms},
         {"scan-interval", &f->times.scan_ms},
-        {"scale-down-unneeded-time", &f->times.unneeded_ms},
-        {"scale-down-delay-after-add", &f->times.delay_after_add_ms},
-        {"max-node-provision-time", &f->times.max_provision_ms},
+        {"scale-down-unneeded-time", &f->plan.unneeded_ms},
+        {"scale-down-delay-after-add", &f->plan.delay_after_add_ms},
+        {"max-node-provision-time", &f->plan.max_provision_ms},
         {"initial-node-group-backoff-duration", &f->times.backoff.initial_ms},
         {"max-node-group-backoff-duration", &f->times.backoff.max_ms},
         {"node-group-backoff-reset-timeout", &f->times.backoff.reset_ms},
@@ -271,9 +271,9 @@ struct gs_error *replay_fleet_set(struct replay_fleet *f, const char *name, cons
     const char *dot = strchr(name, '.');
     struct gs_slice before = gs_slice_make(name, dot ? (size_t)(dot - name) : 0);
     if (gs_streq(name, "policy"))
-        return nodes_policy_parse(value, &f->policy);
+        return nodes_policy_parse(value, &f->plan.policy);
     if (gs_streq(name, "early-cordon") || gs_streq(name, "consolidation"))
-        return set_flag(name[0] == 'e' ? &f->times.early_cordon : &f->times.consolidation, name,
+        return set_flag(name[0] == 'e' ? &f->plan.early_cordon : &f->plan.consolidation, name,
                         value);
     if (gs_streq(name, "seed")) {
         struct gs_error *err = gs_parse_u64(gs_slice_of(value), UINT32_MAX, &f->seed);

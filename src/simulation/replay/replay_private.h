@@ -9,10 +9,11 @@
 #include "codec/yaml_reader.h"
 #include "hpa/hpa.h"
 #include "nodes/choice.h"
-#include "nodes/packing.h"
+#include "nodes/plan.h"
 #include "nodes/pool.h"
 #include "nodes/prices.h"
 #include "nodes/scheduling.h"
+#include "nodes/simulation.h"
 #include "replay/decision_tables.h"
 #include "replay/replay.h"
 
@@ -388,8 +389,8 @@ void replay_table_check_decision(const json_t *want, const struct hpa_spec *spec
 // --- scenarios with pools ---
 //
 // Several workloads on pools of nodes: a fleet. fleet_scenario.c and fleet_settings.c read and
-// change it; fleet_run.c runs it with fleet_nodes.c (machines, scheduling) and fleet_scale.c (the
-// node autoscaler).
+// change it; fleet_run.c runs it with fleet_nodes.c (machines, scheduling), fleet_start.c (their
+// start) and fleet_plan.c (the node autoscaler).
 
 #define REPLAY_MAX_WORKLOADS ((size_t)500)
 #define REPLAY_MAX_POOLS     ((size_t)100)
@@ -431,12 +432,10 @@ struct replay_fleet_workload {
     bool safe_to_evict;
 };
 
-// Times of the node autoscaler. The names and defaults are those of the Cluster Autoscaler's flags.
+// Times of the node autoscaler beside those of its plans.
 struct replay_fleet_times {
-    int64_t scan_ms, unneeded_ms, delay_after_add_ms, max_provision_ms;
-    double gpu_threshold, threshold; // utilization below which a node may be removed
+    int64_t scan_ms;
     struct nodes_backoff_limits backoff;
-    bool early_cordon, consolidation; // of nodes/packing.h
 };
 
 struct replay_fleet {
@@ -447,7 +446,7 @@ struct replay_fleet {
     size_t n_workloads;
     struct nodes_pools pools;
     struct replay_fleet_times times;
-    enum nodes_policy policy;
+    struct nodes_plan_settings plan;
     enum nodes_scoring scoring; // of the scheduler
     json_t *prices;             // the table, or NULL
     struct gs_arena arena;
@@ -500,8 +499,8 @@ struct replay_fleet_node { // by its number in the snapshot
     int64_t created_ms, next_ms; // next: ready, or the end of the attempt
     enum nodes_failure failure;  // why it will not become ready
     bool cordoned;
-    int64_t unneeded_ms; // since when; INT64_MAX: it is needed
-    int64_t preempt_ms;  // when the cloud takes it; INT64_MAX: never
+    int64_t preempt_ms; // when the cloud takes it; INT64_MAX: never
+    int64_t unneeded_since_ms, replaceable_since_ms, replaced_until_ms; // of plans: Unix time
 };
 
 struct replay_fleet_pod { // by its ticket
@@ -558,9 +557,9 @@ struct replay_fleet_run {
     struct replay_fleet_shape *shapes;
     size_t n_shapes, shapes_cap;
     bool changed; // since the last scan of the node autoscaler
-    int64_t next_scan_ms, last_add_ms;
-    uint64_t decisions; // of the node autoscaler
-    bool reserved;      // a pod waits for the end of a cordon
+    int64_t next_scan_ms;
+    int64_t last_add_ms; // Unix time; 0: never
+    uint64_t decisions;  // of the node autoscaler
     struct replay_fleet_result *result;
     struct replay_fleet_waits *waits; // of the workloads
     double *larger;                   // by GPUs: the share of the pods with GPUs that request more
@@ -568,6 +567,12 @@ struct replay_fleet_run {
 
 void replay_fleet_list_add(struct replay_fleet_list *l, size_t v);
 void replay_fleet_list_drop(struct replay_fleet_list *l, size_t v); // keeps the order
+
+// A run step by step (fleet_run.c). End it after an error, too; the result belongs to the caller.
+struct gs_error *replay_fleet_begin(struct replay_fleet_run *run, const struct replay_fleet *f,
+                                    struct replay_fleet_result *result);
+void replay_fleet_step(struct replay_fleet_run *run); // until the next time of an event
+void replay_fleet_end(struct replay_fleet_run *run);
 
 // --- pods and nodes (fleet_nodes.c) ---
 
@@ -585,12 +590,12 @@ void replay_fleet_remove_node(struct replay_fleet_run *run, size_t node); // wit
 void replay_fleet_drain_node(struct replay_fleet_run *run, size_t node, const char *why);
 // The same on behalf of the cloud, which takes a spot node back.
 void replay_fleet_preempt_node(struct replay_fleet_run *run, size_t node);
-// Of a node without pods. It gets another place in the snapshot.
+// The node gets another place in the snapshot.
 void replay_fleet_cordon_node(struct replay_fleet_run *run, size_t node, bool cordon);
 // Nodes that are ready, failed or preempted by now. Returns when the next one is.
 int64_t replay_fleet_advance_nodes(struct replay_fleet_run *run);
 
-// --- the node autoscaler (fleet_scale.c) ---
+// --- the start of nodes (fleet_start.c) ---
 
 // Decides when a ready node is preempted.
 void replay_fleet_expect_preemption(struct replay_fleet_run *run, struct replay_fleet_node *n);
@@ -598,21 +603,26 @@ void replay_fleet_expect_preemption(struct replay_fleet_run *run, struct replay_
 void replay_fleet_start_node(struct replay_fleet_run *run, struct replay_fleet_node *n);
 void replay_fleet_end_start(struct replay_fleet_run *run, size_t node);
 
+// --- the node autoscaler (fleet_plan.c) ---
+
+struct replay_fleet_input { // of a plan
+    struct nodes_plan_input in;
+    struct nodes_plan_node *nodes;
+    struct nodes_group *groups;
+    size_t *leaving;
+    bool *growing;
+};
+// Valid until the run changes.
+void replay_fleet_input_init(struct replay_fleet_run *run, struct replay_fleet_input *ret);
+void replay_fleet_input_finish(struct replay_fleet_input *r);
+
 // Scans if a scan is due. Returns when the next one is; INT64_MAX: after the next change.
 int64_t replay_fleet_scan(struct replay_fleet_run *run);
 // Why the pool does not grow for the pod of the snapshot.
 void replay_fleet_add_reasons(struct replay_fleet_run *run, size_t pool, size_t pod,
                               struct gs_buf *out);
 
-// The pools as nodes/choice.h knows them; caller frees.
-struct nodes_group *replay_fleet_groups(struct replay_fleet_run *run);
-
-// --- packing (fleet_packing.c) ---
-
-#define REPLAY_ANN_SAFE_TO_EVICT "cluster-autoscaler.kubernetes.io/safe-to-evict"
-
-void replay_fleet_plan_cordons(struct replay_fleet_run *run);
-void replay_fleet_consolidate(struct replay_fleet_run *run);
+#define REPLAY_ANN_SAFE_TO_EVICT NODES_ANN "safe-to-evict"
 
 // --- results (fleet_result.c) ---
 

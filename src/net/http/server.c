@@ -447,6 +447,17 @@ void http_server_drain(struct http_server *s)
         close(fd);
 }
 
+bool http_server_idle(const struct http_server *s)
+{
+    const struct http_server_request *r;
+    if (!s)
+        return true;
+    TAILQ_FOREACH(r, &s->requests, all)
+    if (r->on->state != HTTP_CONNECTION_STREAM && r->on->state != HTTP_CONNECTION_UPGRADED)
+        return false;
+    return true;
+}
+
 void http_server_stop(struct http_server *s)
 {
     if (!s || s->stopping)

@@ -62,6 +62,9 @@ uint16_t http_server_port(const struct http_server *s);
 // Closes the listening socket. Connections are closed after their next reply. Call
 // http_server_stop() afterwards.
 void http_server_drain(struct http_server *s);
+// No request is being received or answered. Streams and upgraded connections do not count: they end
+// with the server. Accepts NULL.
+bool http_server_idle(const struct http_server *s);
 // Closes the listening socket, ends pending requests (503) and streams before it returns, and
 // allows up to a second for replies that are being sent. Run the loop until the handles are closed.
 // The server is freed. Accepts NULL.

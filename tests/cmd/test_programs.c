@@ -37,6 +37,18 @@ static const struct program programs[] = {
      "/healthz",
      "/metrics",
      "GET, HEAD"},
+    {"expander",
+     {"--cert-dir=@", "--pools=@/prices.yaml", "--grpc-listen-address=127.0.0.1:0",
+      "--web.listen-address=127.0.0.1:%"},
+     "/healthz",
+     "/metrics",
+     "GET, HEAD"},
+    {"node-provider",
+     {"--pools=@/pools.yaml", "--state-dir=@/state", "--insecure", "--address=127.0.0.1:0",
+      "--web.listen-address=127.0.0.1:%"},
+     "/healthz",
+     "/metrics",
+     "GET, HEAD"},
 };
 
 struct fixture {
@@ -64,6 +76,7 @@ static char *make_files(struct fixture *f)
     write_file(dir, "pools.yaml",
                "commands: {create: ['true'], delete: ['true'], list: ['true']}\n"
                "pools: [{name: t4, max: 2, machine: {cpu: 4, memory: 16Gi}}]\n");
+    write_file(dir, "prices.yaml", "pools: [{name: t4, price: 1, machine: {gpus: 1}}]\n");
     write_file(dir, "kubeconfig",
                "apiVersion: v1\nkind: Config\ncurrent-context: c\n"
                "clusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}]\n"

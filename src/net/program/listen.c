@@ -7,6 +7,55 @@
 
 #include <string.h>
 
+void program_add_server(struct program *p, const struct program_server *s)
+{
+    gs_assert(p->n_servers < PROGRAM_MAX_SERVERS);
+    p->servers[p->n_servers++] = *s;
+}
+
+// --- gRPC ---
+
+static void drain_grpc(void *server)
+{
+    grpc_server_drain(server);
+}
+
+static bool grpc_is_idle(void *server)
+{
+    return grpc_server_idle(server);
+}
+
+// Hosts without IPv6 have only the addresses of IPv4.
+static struct gs_error *listen_everywhere(struct grpc_server *server, uint16_t *port)
+{
+    struct gs_error *err = grpc_server_listen_tcp(server, "::", *port, port);
+    if (!err || gs_error_code(err) == GS_EEXIST)
+        return err;
+    gs_error_free(err);
+    return grpc_server_listen_tcp(server, "0.0.0.0", *port, port);
+}
+
+struct gs_error *program_listen_grpc(struct program *p, const char *flag, const char *address,
+                                     struct grpc_server *server, char **ret_where)
+{
+    GS_AUTO_FREE char *host = NULL;
+    uint16_t port = 0;
+    struct gs_error *err = http_server_parse_address(flag, address, &host, &port);
+    if (err)
+        return err;
+    err = *host ? grpc_server_listen_tcp(server, host, port, &port)
+                : listen_everywhere(server, &port);
+    if (err)
+        return gs_error_wrap(err, "%s", flag);
+    program_add_server(p, &(struct program_server){drain_grpc, grpc_is_idle, server});
+    bool six = strchr(host, ':') != NULL;
+    *ret_where =
+        gs_format("%s%s%s:%u", six ? "[" : "", *host ? host : "[::]", six ? "]" : "", port);
+    return NULL;
+}
+
+// --- HTTP ---
+
 static void drain_http(void *server)
 {
     http_server_drain(server);
@@ -15,12 +64,6 @@ static void drain_http(void *server)
 static bool http_is_idle(void *server)
 {
     return http_server_idle(server);
-}
-
-void program_add_server(struct program *p, const struct program_server *s)
-{
-    gs_assert(p->n_servers < PROGRAM_MAX_SERVERS);
-    p->servers[p->n_servers++] = *s;
 }
 
 static void log_listener(const struct program *p, const struct program_listener *l, bool tls,

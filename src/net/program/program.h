@@ -13,6 +13,7 @@
 // All functions are called on the thread that called program_new().
 #pragma once
 
+#include "net/grpc/grpc.h"
 #include "net/http/routes.h"
 #include "net/http/server.h"
 
@@ -57,7 +58,12 @@ struct program_listener {
 struct gs_error *program_listen(struct program *p, const struct program_listener *l,
                                 struct http_server **ret);
 
-// A server of another protocol, or one that another module started and stops itself.
+// Listens for gRPC at the address, on all addresses without a HOST. *ret_where: "127.0.0.1:7443",
+// owned by the caller. The caller frees the server after program_close(). Errors: as above.
+struct gs_error *program_listen_grpc(struct program *p, const char *flag, const char *address,
+                                     struct grpc_server *server, char **ret_where);
+
+// A server that another module started and stops itself.
 struct program_server {
     void (*drain)(void *server); // closes the listening sockets
     bool (*idle)(void *server);  // no request is in progress

@@ -49,6 +49,11 @@ static const struct program programs[] = {
      "/healthz",
      "/metrics",
      "GET, HEAD"},
+    {"exporter",
+     {"--simulate=1xTesla-T4", "--address=127.0.0.1:%"},
+     "/health",
+     "/metrics",
+     "GET, HEAD"},
 };
 
 struct fixture {

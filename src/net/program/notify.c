@@ -53,7 +53,7 @@ struct gs_error *program_take_listen_fds(int *ret_fds, size_t *ret_n)
     unsetenv("LISTEN_FDNAMES");
     if (!n || pid != (uint64_t)getpid())
         return gs_error_new(GS_ENOTFOUND,
-                            "systemd passed no socket: start the exporter by a socket unit");
+                            "systemd passed no socket: start the program by a socket unit");
     if (n > PROGRAM_MAX_LISTEN_FDS)
         return gs_error_new(GS_EINVAL, "systemd passed %d sockets; at most %d are possible", (int)n,
                             PROGRAM_MAX_LISTEN_FDS);

@@ -25,7 +25,7 @@ enum { SOFT_LIMIT = 512 };
 // In arguments, % is the port and @ the directory of the start.
 struct program {
     const char *name;
-    const char *args[8];
+    const char *args[9]; // ends with NULL
     const char *health, *metrics;
     const char *allow; // of the path of the metrics
     bool tls;
@@ -54,6 +54,15 @@ static const struct program programs[] = {
      "/health",
      "/metrics",
      "GET, HEAD"},
+    {"adapter",
+     {"--bind-address=127.0.0.1", "--secure-port=%", "--cert-dir=@",
+      "--lister-kubeconfig=@/kubeconfig", "--authentication-kubeconfig=@/kubeconfig",
+      "--authorization-kubeconfig=@/kubeconfig", "--authentication-skip-lookup",
+      "--authorization-always-allow-paths=/*"},
+     "/healthz",
+     "/metrics",
+     "GET, HEAD",
+     .tls = true},
 };
 
 struct fixture {

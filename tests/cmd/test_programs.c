@@ -63,6 +63,11 @@ static const struct program programs[] = {
      "/metrics",
      "GET, HEAD",
      .tls = true},
+    {"engine",
+     {"--config.file=@/prometheus.yml", "--web.listen-address=127.0.0.1:%"},
+     "/-/ready",
+     "/metrics",
+     "GET, OPTIONS"},
 };
 
 struct fixture {

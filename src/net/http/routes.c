@@ -43,20 +43,20 @@ bool http_route_matches(const struct http_route *r, struct gs_slice path)
            !memchr(path.data + head, '/', path.len - head - tail);
 }
 
-void http_route_refuse_method(const struct http_route *r, struct http_exchange *x, const char *text)
+void http_route_add_allow(const struct http_route *r, struct http_exchange *x)
 {
     GS_AUTO_BUF struct gs_buf allow = {0};
     for (size_t i = 0; i < GS_ARRAY_LEN(methods); i++)
         if (methods_of(r) & methods[i].bit)
             gs_buf_addf(&allow, "%s%s", allow.len ? ", " : "", methods[i].name);
     http_add_header(x, "Allow", allow.data);
-    http_reply_text(x, 405, "%s", text ? text : "Method Not Allowed\n");
 }
 
 static void run_route(const struct http_route *r, void *ctx, struct http_exchange *x)
 {
     if (!http_route_allows(r, http_method(x))) {
-        http_route_refuse_method(r, x, NULL);
+        http_route_add_allow(r, x);
+        http_reply_text(x, 405, "Method Not Allowed\n");
     } else if (r->max_body && http_body(x).len > r->max_body) {
         http_reply_text(x, 413, "the body has more than %zu bytes\n", r->max_body);
     } else if (r->handle) {

@@ -42,6 +42,5 @@ void http_routes_handle(void *routes, struct http_exchange *x); // an http_handl
 
 bool http_route_matches(const struct http_route *r, struct gs_slice path);
 bool http_route_allows(const struct http_route *r, const char *method);
-// Replies 405 with the allowed methods in the header Allow. text NULL: a standard one.
-void http_route_refuse_method(const struct http_route *r, struct http_exchange *x,
-                              const char *text);
+// Adds the header Allow, of a reply with the status 405.
+void http_route_add_allow(const struct http_route *r, struct http_exchange *x);

@@ -32,9 +32,20 @@ static bool all_idle(const struct program *p)
     return true;
 }
 
+static void drain_servers(struct program *p)
+{
+    p->drain_since_ns = gs_mono_ns();
+    for (size_t i = 0; i < p->n_servers; i++)
+        p->servers[i].drain(p->servers[i].server);
+}
+
 static void on_drain_timer(uv_timer_t *t)
 {
     struct program *p = t->data;
+    if (!p->drain_since_ns) {
+        drain_servers(p);
+        return;
+    }
     bool late = gs_mono_ns() - p->drain_since_ns > DRAIN_MS * GS_NS_PER_MS;
     if (late && !all_idle(p))
         gs_warn(p->cfg.name, "requests are still in progress after %d s; they end now",
@@ -48,10 +59,8 @@ void program_stopped(struct program *p)
     if (p->phase != PROGRAM_STOPPING)
         return;
     p->phase = PROGRAM_DRAINING;
-    p->drain_since_ns = gs_mono_ns();
-    for (size_t i = 0; i < p->n_servers; i++)
-        p->servers[i].drain(p->servers[i].server);
-    uv_timer_start(&p->drain, on_drain_timer, DRAIN_STEP_MS, DRAIN_STEP_MS);
+    // Later: a handler of a server may have called this.
+    uv_timer_start(&p->drain, on_drain_timer, 0, DRAIN_STEP_MS);
 }
 
 static void begin_stop(struct program *p)

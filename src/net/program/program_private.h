@@ -20,7 +20,7 @@ struct program {
     uv_loop_t loop;
     uv_signal_t signals[PROGRAM_SIGNALS];
     uv_timer_t drain;
-    int64_t drain_since_ns;
+    int64_t drain_since_ns; // 0: the listeners are open
     enum program_phase phase;
     bool stopping, reload_later, has_terminal;
     struct gs_error *err;                               // that ended the program

@@ -27,7 +27,8 @@ struct program {
     const char *name;
     const char *args[9]; // ends with NULL
     const char *health, *metrics;
-    const char *allow; // of the path of the metrics
+    const char *allow;  // of the path of the metrics
+    const char *in_use; // a part of the error; NULL: that of most programs
     bool tls;
 };
 
@@ -68,6 +69,13 @@ static const struct program programs[] = {
      "/-/ready",
      "/metrics",
      "GET, OPTIONS"},
+    {"up",
+     {"--gpus=none", "--data-dir=@/data", "--api-port=0", "--exporter-port=0",
+      "--prometheus-port=%"},
+     "/-/ready",
+     "/metrics",
+     "GET, OPTIONS",
+     .in_use = "is in use; choose another with --prometheus-port"},
 };
 
 struct fixture {
@@ -357,8 +365,10 @@ static void test_address_in_use(void **state)
     pid_t other = spawn(f, f->port, false);
     assert_int_equal(wait_for_end(f, other), 1);
     GS_AUTO_FREE char *log = read_log(f);
-    if (!strstr(log, "address already in use (stop the program that uses it, or choose another "
-                     "port)"))
+    const char *want = f->program->in_use ? f->program->in_use
+                                          : "address already in use (stop the program that uses "
+                                            "it, or choose another port)";
+    if (!strstr(log, want))
         fail_with_log(f, "the error is not clear");
     stop(f);
 }

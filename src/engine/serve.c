@@ -28,6 +28,7 @@ struct server {
     struct engine *engine;
     const struct engine_extension *extension; // NULL: none
     void *extended;
+    struct http_routes routes; // of the extension
     struct web_config *web;
     struct kube_connection cluster;
     char *external_url, *route_prefix, *ledger_path;
@@ -256,8 +257,7 @@ static struct gs_error *make_engine(struct server *r, const struct engine_flags 
         .flags = r->flags,
         .on_quit = on_quit,
         .arg = r,
-        .extension = r->extension ? r->extension->handle : NULL,
-        .extension_arg = r->extended,
+        .extension = r->extension ? &r->routes : NULL,
     };
     return engine_new(r->loop, &o, &r->engine);
 }
@@ -271,8 +271,10 @@ static struct gs_error *start_engine_server(struct server *r, const struct engin
         err = connect_kube_cluster(r, f->kubeconfig);
     if (err)
         return err;
-    if (r->extension)
+    if (r->extension) {
         r->extended = r->extension->start(r->loop, r->cluster.client);
+        r->routes = (struct http_routes){.rows = r->extension->rows, .ctx = r->extended};
+    }
     web_config_guard(r->web, handle_while_reading, r);
     r->logged_ns = gs_mono_ns();
     err = start_servers(r, f);

@@ -328,22 +328,38 @@ static void write_kubelet_metrics(void *kubelet, struct gs_buf *out)
 // GET: what the status block shows about pods that do not run.
 #define PROBLEMS_PATH "/api/v1/gpuscale/problems"
 
-// Paths of the engine's HTTP API that other parts answer. The autoscaler starts later.
-static bool handle_extension(void *arg, struct http_exchange *x, struct gs_slice path)
+static void handle_explanation(void *arg, struct http_exchange *x)
 {
     const struct up_cluster *c = arg;
-    if (c->explain && gs_slice_eq_str(path, HPA_EXPLAIN_PATH))
-        hpa_explain_api_handle(c->explain, x);
-    else if (c->history && gs_slice_eq_str(path, REPLAY_HISTORY_PATH))
-        replay_history_api_handle(c->history, x);
-    else if (c->adapter && gs_slice_eq_str(path, ADAPTER_STATUS_PATH))
-        adapter_handle(c->adapter, x);
-    else if (c->problems && gs_slice_eq_str(path, PROBLEMS_PATH))
-        web_reply_data(x, console_problems_json(c->problems));
-    else
-        return false;
-    return true;
+    hpa_explain_api_handle(c->explain, x);
 }
+
+static void handle_history(void *arg, struct http_exchange *x)
+{
+    const struct up_cluster *c = arg;
+    replay_history_api_handle(c->history, x);
+}
+
+static void handle_adapter_status(void *arg, struct http_exchange *x)
+{
+    const struct up_cluster *c = arg;
+    adapter_handle(c->adapter, x);
+}
+
+static void handle_problems(void *arg, struct http_exchange *x)
+{
+    const struct up_cluster *c = arg;
+    web_reply_data(x, console_problems_json(c->problems));
+}
+
+// Paths of the engine's HTTP API that other parts answer. All of them exist when the loop runs.
+static const struct http_route extension_rows[] = {
+    {.path = HPA_EXPLAIN_PATH, .handle = handle_explanation, .methods = HTTP_ANY},
+    {.path = REPLAY_HISTORY_PATH, .handle = handle_history, .methods = HTTP_ANY},
+    {.path = ADAPTER_STATUS_PATH, .handle = handle_adapter_status, .methods = HTTP_ANY},
+    {.path = PROBLEMS_PATH, .handle = handle_problems},
+    {0},
+};
 
 static struct gs_error *start_metrics(struct up_cluster *c, const struct up_options *o)
 {
@@ -371,8 +387,7 @@ static struct gs_error *start_metrics(struct up_cluster *c, const struct up_opti
         .kube_state = true,
         .kube_rules = true,
         .kube_monitors = true,
-        .extension = handle_extension,
-        .extension_arg = c,
+        .extension = &c->extension,
         .ledger = {.enabled = true,
                    .store_series = true,
                    .path = c->ledger,
@@ -464,6 +479,7 @@ struct gs_error *up_cluster_start(struct program *program, const struct up_optio
     struct up_cluster *c = gs_alloc(sizeof(*c));
     c->program = program;
     c->loop = program_loop(program);
+    c->extension = (struct http_routes){.rows = extension_rows, .ctx = c};
     c->options = o;
     c->values = values;
     c->data_dir = gs_strdup(data_dir);

@@ -279,6 +279,7 @@ struct up_cluster {
     const struct up_values *values;
     struct up_release *release;
     struct engine *engine;
+    struct http_routes extension; // of its HTTP API
     struct up_feed *kubelet_feed, *autoscaler_feed;
     struct adapter *adapter;
     struct hpa_controller *hpa;

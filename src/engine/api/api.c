@@ -116,7 +116,7 @@ void engine_api_handle(void *arg, struct http_exchange *x)
     }
     if (r.path.data && web_handle(a->web, x, r.path))
         return;
-    if (r.path.data && a->cfg.extension && a->cfg.extension(a->cfg.extension_arg, x, r.path))
+    if (r.path.data && http_routes_try(a->cfg.extension, x, r.path))
         return;
     r.route = engine_api_find_route(r.path);
     dispatch_request(&r, x);

@@ -87,15 +87,20 @@ static void reply_not_found(const struct http_routes *routes, struct http_exchan
     http_reply_text(x, 404, "not found; the paths are %s\n", paths.data);
 }
 
+bool http_routes_try(const struct http_routes *routes, struct http_exchange *x,
+                     struct gs_slice path)
+{
+    for (; routes; routes = routes->more)
+        for (const struct http_route *r = routes->rows; r->path; r++)
+            if (http_route_matches(r, path)) {
+                run_route(r, routes->ctx, x);
+                return true;
+            }
+    return false;
+}
+
 void http_routes_handle(void *routes, struct http_exchange *x)
 {
-    const struct http_routes *first = routes;
-    struct gs_slice path = gs_slice_of(http_path(x));
-    for (const struct http_routes *t = first; t; t = t->more)
-        for (const struct http_route *r = t->rows; r->path; r++)
-            if (http_route_matches(r, path)) {
-                run_route(r, t->ctx, x);
-                return;
-            }
-    reply_not_found(first, x);
+    if (!http_routes_try(routes, x, gs_slice_of(http_path(x))))
+        reply_not_found(routes, x);
 }

@@ -39,6 +39,9 @@ struct http_routes {
 };
 
 void http_routes_handle(void *routes, struct http_exchange *x); // an http_handler
+// False if no row has the path: the exchange is still to be answered.
+bool http_routes_try(const struct http_routes *routes, struct http_exchange *x,
+                     struct gs_slice path);
 
 bool http_route_matches(const struct http_route *r, struct gs_slice path);
 bool http_route_allows(const struct http_route *r, const char *method);

@@ -29,7 +29,7 @@ struct program {
     const char *health, *metrics;
     const char *allow;  // of the path of the metrics
     const char *in_use; // a part of the error; NULL: that of most programs
-    bool tls;
+    bool tls, nothing_to_reload;
 };
 
 static const struct program programs[] = {
@@ -37,7 +37,8 @@ static const struct program programs[] = {
      {"--kubeconfig=@/kubeconfig", "--web.listen-address=127.0.0.1:%"},
      "/healthz",
      "/metrics",
-     "GET, HEAD"},
+     "GET, HEAD",
+     .nothing_to_reload = true},
     {"expander",
      {"--cert-dir=@", "--pools=@/prices.yaml", "--grpc-listen-address=127.0.0.1:0",
       "--web.listen-address=127.0.0.1:%"},
@@ -453,6 +454,11 @@ static void test_systemd_is_notified(void **state)
     start(f, false);
     unsetenv("NOTIFY_SOCKET");
     assert_notified(f, "READY=1");
+    if (!f->program->nothing_to_reload) {
+        kill(f->pid, SIGHUP);
+        assert_notified(f, "RELOADING=1\nMONOTONIC_USEC=");
+        assert_notified(f, "READY=1");
+    }
     kill(f->pid, SIGTERM);
     assert_notified(f, "STOPPING=1");
     stop(f);

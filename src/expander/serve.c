@@ -107,6 +107,7 @@ static struct gs_error *start_http(struct server *s)
 {
     const struct program_listener l = {.flag = "--web.listen-address",
                                        .address = s->o->web_listen,
+                                       .optional = true,
                                        .path = "/api/v1/decisions",
                                        .rows = routes,
                                        .ctx = s};

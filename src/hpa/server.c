@@ -15,8 +15,6 @@
 #include "kube/object.h"
 #include "net/program/program.h"
 
-#include <unistd.h>
-
 // The label or annotation that selects an object in control mode, and its deprecated name.
 #define OPT_IN            "gpuscale.dev/autoscaler"
 #define DEPRECATED_OPT_IN "gpuscale.io/autoscaler"
@@ -126,13 +124,9 @@ static void on_leadership_lost(void *arg)
 
 static void start_election(struct hpa_server *r)
 {
-    char host[256] = "";
-    gethostname(host, sizeof(host) - 1);
-    GS_AUTO_FREE char *identity =
-        r->o->identity ? gs_strdup(r->o->identity) : gs_format("%s_%ld", host, (long)getpid());
     const struct kube_election_config cfg = {.ns = r->o->lease_ns,
                                              .name = r->o->lease_name,
-                                             .identity = identity,
+                                             .identity = r->o->identity,
                                              .on_leading = on_leading,
                                              .on_lost = on_leadership_lost,
                                              .arg = r};
@@ -186,6 +180,7 @@ static struct gs_error *start_hpa_server(struct hpa_server *r)
 {
     const struct program_listener l = {.flag = "--web.listen-address",
                                        .address = r->o->listen,
+                                       .optional = true,
                                        .path = "/metrics",
                                        .rows = routes,
                                        .ctx = r};

@@ -72,6 +72,7 @@ static struct gs_error *start_http(struct provider *p)
 {
     const struct program_listener l = {.flag = "--web.listen-address",
                                        .address = p->o->listen,
+                                       .optional = true,
                                        .path = "/metrics",
                                        .rows = routes,
                                        .ctx = p};

@@ -81,7 +81,7 @@ struct gs_error *program_listen(struct program *p, const struct program_listener
     struct http_server_config cfg = l->http ? *l->http : (struct http_server_config){0};
     struct http_routes *routes = &p->routes[p->n_listeners];
     struct http_server *server = NULL;
-    if (!*l->address)
+    if (l->optional && !*l->address)
         return NULL;
     if (p->n_servers == PROGRAM_MAX_SERVERS)
         return gs_error_new(GS_ELIMIT, "%s: more than %d addresses", l->flag, PROGRAM_MAX_SERVERS);

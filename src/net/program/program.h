@@ -45,6 +45,7 @@ bool program_stopping(const struct program *p); // a signal or program_stop() ca
 struct program_listener {
     const char *flag;    // in errors: "--web.listen-address"
     const char *address; // HOST:PORT, :PORT or [IPV6]:PORT
+    bool optional;       // the address "" is no listener
     // The line of the log is "PREFIXhttp://HOST:PORTPATH". prefix NULL: "". path NULL: no line.
     const char *prefix, *path;
     const struct http_server_config *http; // limits, TLS, listen_fd; NULL: defaults, without TLS
@@ -53,8 +54,8 @@ struct program_listener {
     void *ctx; // of the rows or the handler
 };
 
-// Serves HTTP until program_close(). The address "" is none. *ret (may be NULL) is borrowed.
-// GS_EEXIST: the address is in use.
+// Serves HTTP until program_close(). *ret (may be NULL) is borrowed. GS_EEXIST: the address is in
+// use.
 struct gs_error *program_listen(struct program *p, const struct program_listener *l,
                                 struct http_server **ret);
 

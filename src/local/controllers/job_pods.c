@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The pods of a Job: which of them count as succeeded and failed, the indexes of an Indexed Job,
 // and the rules of spec.podFailurePolicy.
+#include "base/backoff.h"
 #include "base/hmap.h"
 #include "base/mem.h"
 #include "base/num.h"
@@ -242,9 +243,9 @@ static void count_pod(struct controllers_job *j, const json_t *pod)
         note_failure(j, pod, seen);
     else if (seen->state == POD_ACTIVE)
         seen->state = state;
-    if (kube_is_deleting(pod) && !local_pod_terminal(pod)) {
+    if (kube_is_deleting(pod) && !kube_pod_has_ended(pod)) {
         j->terminating++;
-    } else if (!local_pod_terminal(pod)) {
+    } else if (!kube_pod_has_ended(pod)) {
         controllers_pods_add(&j->active, pod);
         j->ready += local_pod_ready(pod);
         if (index >= 0)
@@ -344,19 +345,20 @@ static int64_t finished_ms(const json_t *pod, int64_t now)
     size_t i;
     json_t *c;
     json_array_foreach (codec_json_get(pod, "status", "containerStatuses", NULL), i, c) {
-        int64_t ms = local_time_ms(codec_json_get(c, "state", "terminated", "finishedAt", NULL), 0);
+        int64_t ms = kube_time_ms(codec_json_get(c, "state", "terminated", "finishedAt", NULL), 0);
         latest = ms > latest ? ms : latest;
     }
     if (latest)
         return latest;
     const json_t *since = json_object_get(kube_condition(pod, "Ready"), "lastTransitionTime");
-    return local_time_ms(codec_json_get(pod, "metadata", "deletionTimestamp", NULL),
-                         local_time_ms(since, now));
+    return kube_time_ms(codec_json_get(pod, "metadata", "deletionTimestamp", NULL),
+                        kube_time_ms(since, now));
 }
 
 int64_t controllers_job_backoff_ms(const struct controllers_job *j, int64_t index, int64_t now)
 {
-    int64_t success = 0, last = 0, failures = 0;
+    int64_t success = 0, last = 0;
+    uint64_t failures = 0;
     for (size_t i = 0; i < j->pods.len; i++) {
         int64_t ms = finished_ms(j->pods.items[i], now);
         if (gs_streq(local_pod_phase(j->pods.items[i]), "Succeeded") && ms > success)
@@ -374,11 +376,8 @@ int64_t controllers_job_backoff_ms(const struct controllers_job *j, int64_t inde
     }
     if (failures == 0)
         return 0;
-    int64_t delay = CONTROLLERS_JOB_BACKOFF_MS;
-    for (int64_t i = 1; i < failures && delay < CONTROLLERS_JOB_BACKOFF_LAST_MS; i++)
-        delay *= 2;
-    if (delay > CONTROLLERS_JOB_BACKOFF_LAST_MS)
-        delay = CONTROLLERS_JOB_BACKOFF_LAST_MS;
+    int64_t delay =
+        gs_backoff_after(failures, CONTROLLERS_JOB_BACKOFF_MS, CONTROLLERS_JOB_BACKOFF_LAST_MS);
     return last + delay > now ? last + delay - now : 0;
 }
 

@@ -19,9 +19,9 @@ static struct kubelet_port_link *find_link(struct kubelet_port_forward *f, const
                                            int port)
 {
     struct kubelet_port_link *l;
-    TAILQ_FOREACH(l, &f->links, link)
-    if (gs_streq(l->request, request))
-        return l;
+    TAILQ_FOREACH (l, &f->links, link)
+        if (gs_streq(l->request, request))
+            return l;
     l = kubelet_port_link_new(f, port);
     l->request = gs_strdup(request);
     l->deadline = gs_timer_new(f->loop, l);
@@ -128,7 +128,7 @@ static void write_data(struct kubelet_port_link *l, struct gs_slice bytes)
     spdy_stream_write(l->data, bytes);
 }
 
-static void program_ended(struct kubelet_port_link *l)
+static void on_program_ended(struct kubelet_port_link *l)
 {
     spdy_stream_end(l->data);
 }
@@ -178,7 +178,7 @@ static void finish(struct kubelet_port_forward *f)
 const struct kubelet_port_protocol kubelet_port_spdy = {
     .feed = feed,
     .write = write_data,
-    .program_ended = program_ended,
+    .program_ended = on_program_ended,
     .consumed = consumed,
     .held = held,
     .fail = fail,

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "hpa/hpa.h"
+#include "kube/cache.h"
+#include "net/http/server.h"
+
+// --- controller ---
+//
+// The controller around hpa_decide(): watches HPAs and pods, reads scales and metrics APIs, writes
+// scales, status and events. Works on any Kubernetes API through kube_client.
+
+struct hpa_controller;
+
+// An annotation of an object: how often it is evaluated ("5s"), from 1 s to 1 h, instead of the
+// sync period.
+#define HPA_SYNC_PERIOD_ANNOTATION "gpuscale.dev/sync-period"
+
+struct hpa_controller_config {
+    int64_t sync_period_ms; // 15000
+    struct hpa_config decide;
+    // Shadow mode: decides, but writes no scale, status or event.
+    bool shadow;
+    // Whether to evaluate an object; called for each change of it. NULL: all objects.
+    bool (*wanted)(void *arg, const json_t *hpa);
+    void (*on_deleted)(void *arg, const json_t *hpa); // deleted; may be NULL
+    void *arg;
+    const char *ns; // only its objects are read; NULL: all namespaces
+};
+
+// Called after each sync of an HPA. The arguments are borrowed.
+typedef void (*hpa_observer)(void *arg, const struct hpa_spec *spec, const struct hpa_decision *d);
+
+struct hpa_controller *hpa_controller_new(uv_loop_t *loop, struct kube_client *client,
+                                          struct kube_cache *pods,
+                                          const struct hpa_controller_config *cfg);
+void hpa_controller_set_observer(struct hpa_controller *c, hpa_observer fn, void *arg);
+void hpa_controller_start(struct hpa_controller *c);
+// Calls wanted() for the object again, because its result may have changed.
+void hpa_controller_requeue(struct hpa_controller *c, const char *ns, const char *name);
+void hpa_controller_free(struct hpa_controller *c);
+// The history of an HPA as hpa_history_json() formats it; new reference. NULL: the controller does
+// not evaluate such an HPA.
+json_t *hpa_controller_history(const struct hpa_controller *c, const char *ns, const char *name);
+
+// --- history over HTTP ---
+
+// The history of one autoscaler, for a client that explains a decision:
+//   GET /apis/hpa.gpuscale.dev/v1/namespaces/NS/histories/NAME
+#define HPA_HISTORY_GROUP "hpa.gpuscale.dev"
+
+char *hpa_history_path(const char *ns, const char *name); // the caller frees it
+// The APIGroup; new reference.
+json_t *hpa_history_group(const void *controller, const char *group);
+void hpa_history_handle(void *controller, struct http_exchange *x);

@@ -145,7 +145,7 @@ static void make_api(struct adapter *a)
                                             .delegate_custom = a->delegate_custom,
                                             .delegate_external = a->delegate_external,
                                             .delegate_resource = a->delegate_resource,
-                                            .kube = a->lister.kube,
+                                            .kube = a->kube,
                                             .probe = a->probe,
                                             .not_ready = api_not_ready,
                                             .more_metrics = write_metrics,
@@ -254,7 +254,7 @@ json_t *adapter_describe_group(const struct adapter *a, const char *group)
 
 struct kube_client *adapter_kube(struct adapter *a)
 {
-    return a->lister.kube;
+    return a->kube;
 }
 
 struct gs_error *adapter_fatal(struct adapter *a)
@@ -265,9 +265,4 @@ struct gs_error *adapter_fatal(struct adapter *a)
 void adapter_stop(struct adapter *a)
 {
     adapter_api_stopping(a->api);
-}
-
-bool adapter_idle(const struct adapter *a)
-{
-    return adapter_api_idle(a->api);
 }

@@ -85,7 +85,6 @@ struct kube_client *adapter_kube(struct adapter *a); // client for the cluster's
 struct gs_error *adapter_fatal(struct adapter *a);
 // /readyz fails from now on. Requests are still served.
 void adapter_stop(struct adapter *a);
-bool adapter_idle(const struct adapter *a); // no request is in progress
 
 // Runs `gpuscale adapter`: serves over HTTPS until SIGTERM or SIGINT. SIGHUP reloads. Uses a loop
 // of its own and returns the error that ended it.

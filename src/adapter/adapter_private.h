@@ -8,6 +8,7 @@
 #include "adapter/sources.h"
 #include "engine/engine.h"
 #include "kube/cache.h"
+#include "kube/connection.h"
 
 enum { ADAPTER_MAX_RETIRED = 32, ADAPTER_LISTS = 5 };
 
@@ -21,17 +22,13 @@ struct adapter_generation {
     int64_t retired_ns; // gs_mono_ns() at which new requests stopped
 };
 
-struct adapter_cluster {
-    struct http_client *http; // NULL: the client is borrowed
-    struct kube_client *kube;
-};
-
 struct adapter {
     uv_loop_t *loop;
     struct adapter_options o;
     struct gs_timer *poll, *discovery;
-    struct adapter_cluster lister, authn, authz;
-    struct engine *engine; // the options' engine or own_engine; NULL: none
+    struct kube_connection lister, authn, authz;
+    struct kube_client *kube; // of the options or of lister
+    struct engine *engine;    // the options' engine or own_engine; NULL: none
     struct engine *own_engine;
     struct source *source;
     struct source_probe *probe;

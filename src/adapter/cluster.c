@@ -8,31 +8,17 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/timer.h"
-#include "kube/kubeconfig.h"
 
 enum { DISCOVERY_MS = 300000 };
 
 static struct gs_error *connect_adapter_cluster(struct adapter *a, const char *path,
-                                                const char *flag, struct adapter_cluster *ret)
+                                                const char *flag, struct kube_connection *ret)
 {
-    GS_CLEANUP(kube_config_finish) struct kube_config k = {0};
-    bool given = path && *path;
-    if (!given && !getenv("KUBERNETES_SERVICE_HOST"))
+    const char *given = path && *path ? path : NULL;
+    if (!kube_connection_wanted(given))
         return gs_error_new(GS_EINVAL, "--%s is required outside a cluster", flag);
-    struct gs_error *err = kube_config_load(given ? path : NULL, NULL, &k);
-    if (!err)
-        err = kube_config_connect(&k, a->loop, "gpuscale-adapter/" GPUSCALE_VERSION, &ret->http);
-    if (err)
-        return gs_error_wrap(err, "--%s", flag);
-    ret->kube = kube_client_new(ret->http);
-    return NULL;
-}
-
-static void cluster_finish(struct adapter_cluster *c)
-{
-    if (c->http && c->kube)
-        kube_client_free(c->kube);
-    http_client_free(c->http);
+    struct gs_error *err = kube_connection_open(a->loop, given, NULL, "adapter", ret);
+    return err ? gs_error_wrap(err, "--%s", flag) : NULL;
 }
 
 static void warn_override(void *arg, const struct adapter_config_override *o)
@@ -79,7 +65,7 @@ static void on_resources_loaded(void *arg, struct gs_error *err)
 static void on_discovery_timer(void *arg)
 {
     struct adapter *a = arg;
-    provider_rest_mapper_load(a->mapper, a->lister.kube, on_resources_loaded, a);
+    provider_rest_mapper_load(a->mapper, a->kube, on_resources_loaded, a);
 }
 
 static void on_auth_ready(void *arg, struct gs_error *err)
@@ -124,8 +110,8 @@ static const char *const *split_values(struct adapter *a, size_t at, const struc
 struct gs_error *adapter_make_auth(struct adapter *a)
 {
     const struct adapter_options *o = &a->o;
-    struct adapter_api_auth_options auth = {.authn = a->authn.kube,
-                                            .authz = a->authz.kube,
+    struct adapter_api_auth_options auth = {.authn = a->authn.client,
+                                            .authz = a->authz.client,
                                             .client_ca_file = o->client_ca_file,
                                             .requestheader_ca_file = o->requestheader_ca_file,
                                             .token_ttl_ms = o->token_ttl_ns / GS_NS_PER_MS,
@@ -150,11 +136,12 @@ struct gs_error *adapter_connect_clusters(struct adapter *a)
 {
     const struct adapter_options *o = &a->o;
     if (o->kube) {
-        a->lister.kube = o->kube;
+        a->kube = o->kube;
         return NULL;
     }
     struct gs_error *err =
         connect_adapter_cluster(a, o->lister_kubeconfig, "lister-kubeconfig", &a->lister);
+    a->kube = a->lister.client;
     if (!err && !o->trusted)
         err =
             connect_adapter_cluster(a, o->authn_kubeconfig, "authentication-kubeconfig", &a->authn);
@@ -166,15 +153,15 @@ struct gs_error *adapter_connect_clusters(struct adapter *a)
 
 void adapter_watch_resources(struct adapter *a)
 {
-    provider_rest_mapper_load(a->mapper, a->lister.kube, on_resources_loaded, a);
+    provider_rest_mapper_load(a->mapper, a->kube, on_resources_loaded, a);
     gs_timer_start(a->discovery, on_discovery_timer, DISCOVERY_MS);
 }
 
 void adapter_free_clusters(struct adapter *a)
 {
-    cluster_finish(&a->lister);
-    cluster_finish(&a->authn);
-    cluster_finish(&a->authz);
+    kube_connection_close(&a->lister);
+    kube_connection_close(&a->authn);
+    kube_connection_close(&a->authz);
     for (size_t i = 0; i < GS_ARRAY_LEN(a->lists); i++) {
         free(a->lists[i]);
         free(a->list_texts[i]);

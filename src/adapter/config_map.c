@@ -88,7 +88,7 @@ void adapter_watch_config_maps(struct adapter *a)
     bool file = a->o.config && *a->o.config;
     if (!a->o.config_maps || file)
         return;
-    a->config_maps = kube_cache_new(a->loop, a->lister.kube, KUBE_CONFIGMAPS, NULL, NULL);
+    a->config_maps = kube_cache_new(a->loop, a->kube, KUBE_CONFIGMAPS, NULL, NULL);
     kube_cache_set_trim(a->config_maps, trim_config_map);
     kube_cache_add_handlers(a->config_maps,
                             &(struct kube_cache_handlers){.on_change = on_config_map,

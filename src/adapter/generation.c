@@ -145,7 +145,7 @@ struct gs_error *adapter_make_generation(struct adapter *a, struct adapter_confi
                                               .extra_sources = ret->extra_sources,
                                               .mapper = a->mapper,
                                               .registry = ret->registry,
-                                              .kube = a->lister.kube,
+                                              .kube = a->kube,
                                               .times = times,
                                               .list_age_ms = a->o.value_age_ns / GS_NS_PER_MS,
                                               .gpu = a->gpu};

@@ -1,31 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// `gpuscale adapter` as a process: HTTPS server, serving certificate, signals.
+// `gpuscale adapter` as a program: HTTPS server, serving certificate, shutdown delay.
 #include "adapter/adapter.h"
 
 #include "adapter/serving/serving.h"
 #include "base/clock.h"
-#include "base/file.h"
-#include "base/log.h"
 #include "base/mem.h"
+#include "base/timer.h"
 #include "base/trim.h"
-#include "net/http/server.h"
+#include "net/program/program.h"
 
-#include <signal.h>
-
-enum { POLL_MS = 5000, DRAIN_STEP_MS = 5, DRAIN_MS = 25000, N_SIGNALS = 3 };
+enum { POLL_MS = 5000 };
 
 struct adapter_server {
     const struct adapter_options *o;
-    uv_loop_t loop;
-    uv_signal_t signals[N_SIGNALS];
-    uv_timer_t poll;
+    struct program *program;
+    struct gs_timer *poll, *delay;
     struct adapter *adapter;
     struct serving *serving;
     struct serving_rotation *rotation; // NULL: the certificate is renewed elsewhere
-    struct http_server *http;
-    bool stopping;   // a signal came
-    int64_t stop_ns; // when the last requests were awaited; 0: not yet
-    bool trimmed;    // memory that only the start needs was returned
+    bool trimmed;                      // memory that only the start needs was returned
 };
 
 static const char *server_not_ready(void *arg)
@@ -56,9 +49,9 @@ static void add_server_status(void *arg, json_t *out)
     json_object_set_new(out, "certificate", certificate);
 }
 
-static void on_server_poll(uv_timer_t *t)
+static void on_server_poll(void *arg)
 {
-    struct adapter_server *s = t->data;
+    struct adapter_server *s = arg;
     serving_poll(s->serving);
     if (!s->trimmed && !adapter_not_ready(s->adapter)) {
         s->trimmed = true;
@@ -66,67 +59,32 @@ static void on_server_poll(uv_timer_t *t)
     }
 }
 
-// Requests in progress finish before the process exits.
-static void on_drain_timer(uv_timer_t *t)
+static void reload(void *arg)
 {
-    struct adapter_server *s = t->data;
-    if (adapter_idle(s->adapter) || gs_mono_ns() - s->stop_ns > DRAIN_MS * GS_NS_PER_MS)
-        uv_stop(&s->loop);
+    struct adapter_server *s = arg;
+    serving_poll(s->serving);
+    adapter_reload(s->adapter);
 }
 
-static void drain_server(struct adapter_server *s)
+static void on_shutdown_delay(void *arg)
 {
-    s->stop_ns = gs_mono_ns();
-    http_server_drain(s->http);
-    uv_timer_start(&s->poll, on_drain_timer, 0, DRAIN_STEP_MS);
+    struct adapter_server *s = arg;
+    program_stopped(s->program);
 }
 
-static void on_shutdown_delay(uv_timer_t *t)
+static void on_stop(void *arg)
 {
-    drain_server(t->data);
-}
-
-static void on_server_signal(uv_signal_t *signal, int number)
-{
-    struct adapter_server *s = signal->data;
-    if (number == SIGHUP) {
-        if (s->http)
-            serving_poll(s->serving);
-        if (s->adapter)
-            adapter_reload(s->adapter);
-        return;
-    }
-    bool again = s->stopping;
-    gs_info("adapter", "%s: stopping", strsignal(number));
-    s->stopping = true;
-    if (!s->http || s->stop_ns != 0) {
-        uv_stop(&s->loop);
-        return;
-    }
+    struct adapter_server *s = arg;
     adapter_stop(s->adapter);
-    if (again || s->o->shutdown_delay_ns == 0)
-        drain_server(s);
-    else
-        uv_timer_start(&s->poll, on_shutdown_delay,
-                       (uint64_t)(s->o->shutdown_delay_ns / GS_NS_PER_MS), 0);
+    gs_timer_start(s->delay, on_shutdown_delay, (uint64_t)(s->o->shutdown_delay_ns / GS_NS_PER_MS));
 }
 
+// Before adapter_new() has returned, adapter_serve() finds the error.
 static void on_adapter_fatal(void *arg)
 {
     struct adapter_server *s = arg;
-    uv_stop(&s->loop);
-}
-
-static void handle_signals(struct adapter_server *s)
-{
-    static const int numbers[N_SIGNALS] = {SIGTERM, SIGINT, SIGHUP};
-    for (size_t i = 0; i < N_SIGNALS; i++) {
-        uv_signal_init(&s->loop, &s->signals[i]);
-        s->signals[i].data = s;
-        uv_signal_start(&s->signals[i], on_server_signal, numbers[i]);
-    }
-    uv_timer_init(&s->loop, &s->poll);
-    s->poll.data = s;
+    if (s->adapter)
+        program_fail(s->program, adapter_fatal(s->adapter));
 }
 
 static struct gs_error *listen_for_requests(struct adapter_server *s)
@@ -142,22 +100,30 @@ static struct gs_error *listen_for_requests(struct adapter_server *s)
         err = serving_new(&serving, &s->serving);
     if (err)
         return err;
-    struct http_server_config server = {.address =
-                                            gs_streq(o->bind_address, "::") ? "" : o->bind_address,
-                                        .port = (uint16_t)o->secure_port,
-                                        .request_client_cert = true,
-                                        .max_connections = (unsigned)o->max_connections};
-    serving_apply(s->serving, &server);
-    err = http_server_start(&s->loop, &server, adapter_handle, s->adapter, &s->http);
+    struct http_server_config http = {.request_client_cert = true,
+                                      .max_connections = (unsigned)o->max_connections};
+    serving_apply(s->serving, &http);
+    bool all = gs_streq(o->bind_address, "::"), six = strchr(o->bind_address, ':');
+    GS_AUTO_FREE char *address =
+        gs_format("%s%s%s:%u", six && !all ? "[" : "", all ? "" : o->bind_address,
+                  six && !all ? "]" : "", (unsigned)o->secure_port);
+    const struct program_listener l = {.flag = "--secure-port",
+                                       .address = address,
+                                       .prefix = "listening on ",
+                                       .path = "",
+                                       .http = &http,
+                                       .handler = adapter_handle,
+                                       .ctx = s->adapter};
+    struct http_server *server = NULL;
+    err = program_listen(s->program, &l, &server);
     if (err)
-        return gs_error_wrap(err, "--secure-port");
-    serving_set_server(s->serving, s->http);
+        return err;
+    serving_set_server(s->serving, server);
     const struct serving_rotation_options rotation = {
         .kube = adapter_kube(s->adapter), .serving = s->serving, .service = o->tls_service};
     if (rotates)
-        s->rotation = serving_rotation_new(&s->loop, &rotation);
-    gs_info("adapter", "listening on https://%s:%u", o->bind_address, http_server_port(s->http));
-    uv_timer_start(&s->poll, on_server_poll, POLL_MS, POLL_MS);
+        s->rotation = serving_rotation_new(program_loop(s->program), &rotation);
+    gs_timer_repeat(s->poll, on_server_poll, POLL_MS, POLL_MS);
     return NULL;
 }
 
@@ -171,38 +137,34 @@ static struct gs_error *start_adapter_server(struct adapter_server *s)
     o.write_metrics = write_server_metrics;
     o.add_status = add_server_status;
     o.arg = s;
-    struct gs_error *err = adapter_new(&s->loop, &o, &s->adapter);
+    struct gs_error *err = adapter_new(program_loop(s->program), &o, &s->adapter);
+    if (!err)
+        err = adapter_fatal(s->adapter);
     return err ? err : listen_for_requests(s);
 }
 
 static void release_server(struct adapter_server *s)
 {
     serving_rotation_free(s->rotation);
-    http_server_stop(s->http);
+    program_close(s->program);
     adapter_free(s->adapter);
-    for (size_t i = 0; i < N_SIGNALS; i++)
-        uv_close((uv_handle_t *)&s->signals[i], NULL);
-    uv_close((uv_handle_t *)&s->poll, NULL);
-    uv_run(&s->loop, UV_RUN_DEFAULT);
-    uv_loop_close(&s->loop);
+    gs_timer_free(s->poll);
+    gs_timer_free(s->delay);
+    program_free(s->program);
     serving_free(s->serving);
 }
 
 struct gs_error *adapter_serve(const struct adapter_options *o)
 {
     struct adapter_server s = {.o = o};
-    gs_raise_file_limit();
-    uv_loop_init(&s.loop);
-    handle_signals(&s);
-    struct gs_error *err = start_adapter_server(&s),
-                    *fatal = s.adapter ? adapter_fatal(s.adapter) : NULL;
-    if (!err && !fatal) {
-        uv_run(&s.loop, UV_RUN_DEFAULT);
-        fatal = adapter_fatal(s.adapter);
-    }
-    release_server(&s);
+    const struct program_config program = {
+        .name = "adapter", .reload = reload, .stop = on_stop, .arg = &s};
+    s.program = program_new(&program);
+    s.poll = gs_timer_new(program_loop(s.program), &s);
+    s.delay = gs_timer_new(program_loop(s.program), &s);
+    struct gs_error *err = start_adapter_server(&s);
     if (!err)
-        return fatal;
-    gs_error_free(fatal);
+        err = program_run(s.program);
+    release_server(&s);
     return err;
 }

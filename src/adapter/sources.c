@@ -38,7 +38,7 @@ struct gs_error *adapter_need_engine(struct adapter *a)
         .config_path = a->o.engine_config,
         .config_text = a->o.engine_config ? NULL : engine_default_config,
         .store = {.retention_ms = a->o.engine_retention_ns / GS_NS_PER_MS},
-        .kube = a->lister.kube,
+        .kube = a->kube,
         .watch_files = true,
     };
     if (a->engine)

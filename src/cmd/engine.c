@@ -204,17 +204,23 @@ static void *start_explanations(uv_loop_t *loop, struct kube_client *cluster)
     return a;
 }
 
-static bool handle_explanation(void *apis, struct http_exchange *x, struct gs_slice path)
+static void handle_explanation(void *apis, struct http_exchange *x)
 {
     const struct explanation_apis *a = apis;
-    if (gs_slice_eq_str(path, HPA_EXPLAIN_PATH))
-        hpa_explain_api_handle(a->explain, x);
-    else if (gs_slice_eq_str(path, REPLAY_HISTORY_PATH))
-        replay_history_api_handle(a->history, x);
-    else
-        return false;
-    return true;
+    hpa_explain_api_handle(a->explain, x);
 }
+
+static void handle_history(void *apis, struct http_exchange *x)
+{
+    const struct explanation_apis *a = apis;
+    replay_history_api_handle(a->history, x);
+}
+
+static const struct http_route explanation_routes[] = {
+    {.path = HPA_EXPLAIN_PATH, .handle = handle_explanation, .methods = HTTP_ANY},
+    {.path = REPLAY_HISTORY_PATH, .handle = handle_history, .methods = HTTP_ANY},
+    {0},
+};
 
 static void free_explanations(void *apis)
 {
@@ -226,7 +232,7 @@ static void free_explanations(void *apis)
     free(a);
 }
 
-static const struct engine_extension explanations = {start_explanations, handle_explanation,
+static const struct engine_extension explanations = {start_explanations, explanation_routes,
                                                      free_explanations};
 
 static struct gs_error *run_engine(const void *flags, int argc, char **argv, int *ret_exit)

@@ -53,8 +53,8 @@ static const struct gs_opt opts[] = {
 
 static struct gs_error *run_expander(const void *values, int argc, char **argv, int *ret_exit)
 {
-    (void)argc, (void)argv;
-    return expander_run(values, ret_exit);
+    (void)argc, (void)argv, (void)ret_exit;
+    return expander_run(values);
 }
 
 const struct gs_command cmd_expander = {

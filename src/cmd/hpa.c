@@ -46,8 +46,8 @@ static const struct gs_opt opts[] = {
 
 static struct gs_error *run_hpa(const void *values, int argc, char **argv, int *ret_exit)
 {
-    (void)argc, (void)argv;
-    return hpa_server_run(values, ret_exit);
+    (void)argc, (void)argv, (void)ret_exit;
+    return hpa_server_run(values);
 }
 
 const struct gs_command cmd_hpa = {

@@ -59,8 +59,8 @@ static const struct gs_opt opts[] = {
 
 static struct gs_error *run_node_provider(const void *values, int argc, char **argv, int *ret_exit)
 {
-    (void)argc, (void)argv;
-    return node_provider_run(values, ret_exit);
+    (void)argc, (void)argv, (void)ret_exit;
+    return node_provider_run(values);
 }
 
 const struct gs_command cmd_node_provider = {

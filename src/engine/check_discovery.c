@@ -9,7 +9,7 @@
 #include "engine/config/config.h"
 #include "engine/discovery/discovery.h"
 #include "engine/scrape/scrape.h"
-#include "kube/kubeconfig.h"
+#include "kube/connection.h"
 
 struct source {
     struct check *check;
@@ -22,8 +22,7 @@ struct check {
     uv_timer_t timer; // the time limit
     const struct engine_config_scrape_config *job;
     struct discovery_context discovery;
-    struct http_client *kube_http;
-    struct kube_client *kube;
+    struct kube_connection cluster;
     struct source *sources;
     size_t n_sources, waiting;
     json_t *results;
@@ -76,15 +75,9 @@ static void on_check_timeout(uv_timer_t *timer)
 // As in the engine: the cluster of kubernetes_sd_configs without an api_server.
 static struct gs_error *connect_own_cluster(struct check *c)
 {
-    if (!c->job->sd.n_kubernetes || !getenv("KUBERNETES_SERVICE_HOST"))
+    if (!c->job->sd.n_kubernetes || !kube_connection_wanted(NULL))
         return NULL;
-    GS_CLEANUP(kube_config_finish) struct kube_config k = {0};
-    struct gs_error *err = kube_config_load(NULL, NULL, &k);
-    if (!err)
-        err = kube_config_connect(&k, &c->loop, "gpuscale-check/" GPUSCALE_VERSION, &c->kube_http);
-    if (!err)
-        c->kube = kube_client_new(c->kube_http);
-    return err;
+    return kube_connection_open(&c->loop, NULL, NULL, "check", &c->cluster);
 }
 
 static struct gs_error *start_sources(struct check *c)
@@ -94,7 +87,7 @@ static struct gs_error *start_sources(struct check *c)
     if (err)
         return err;
     c->discovery = (struct discovery_context){
-        .loop = &c->loop, .informers = discovery_informers_new(&c->loop, c->kube)};
+        .loop = &c->loop, .informers = discovery_informers_new(&c->loop, c->cluster.client)};
     c->sources = gs_alloc_array(discovery_source_count(sd) + 1, sizeof(*c->sources));
     for (size_t i = 0; i < discovery_source_count(sd) && !err; i++) {
         struct source *s = &c->sources[c->n_sources++];
@@ -112,8 +105,7 @@ static void check_finish(struct check *c)
         discovery_provider_free(c->sources[i].provider);
     if (c->discovery.informers)
         discovery_informers_free(c->discovery.informers);
-    kube_client_free(c->kube);
-    http_client_free(c->kube_http);
+    kube_connection_close(&c->cluster);
     uv_close((uv_handle_t *)&c->timer, NULL);
     uv_run(&c->loop, UV_RUN_DEFAULT);
     uv_loop_close(&c->loop);

@@ -371,7 +371,6 @@ static struct gs_error *make_api(struct engine *e)
         .report = e->ledger ? api_report : NULL,
         .arg = e,
         .extension = o->extension,
-        .extension_arg = o->extension_arg,
     };
     return engine_api_new(&cfg, &e->api);
 }

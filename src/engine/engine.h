@@ -8,7 +8,7 @@
 #include "engine/config/config.h"
 #include "engine/rules/rules.h"
 #include "engine/scrape/scrape.h"
-#include "net/http/http.h"
+#include "net/http/routes.h"
 #include "promql/promql.h"
 
 #include <uv.h>
@@ -70,9 +70,7 @@ struct engine_options {
     const struct http_header *flags; // name/value pairs for status/flags, ends with NULL
     void (*on_quit)(void *arg);      // called for /-/quit; NULL: ignored
     void *arg;
-    // Further paths of the HTTP API; see struct engine_api_config. NULL: none.
-    bool (*extension)(void *arg, struct http_exchange *x, struct gs_slice path);
-    void *extension_arg;
+    const struct http_routes *extension; // further paths of the HTTP API; NULL: none
 };
 
 struct gs_error *engine_new(uv_loop_t *loop, const struct engine_options *o, struct engine **ret);

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `gpuscale engine` as a process: listeners, external URL, cluster, signals. Listeners open before
-// the write-ahead log is read, so that probes see a healthy server that is not ready.
-// States: recovering (503) -> running -> stopping, which waits for remote write receivers up to
-// the
-// deadline; a second signal ends it at once.
+// `gpuscale engine` as a program: flags, addresses, external URL, cluster. Listeners open before the
+// write-ahead log is read, so that probes see a healthy server that is not ready.
 #include "engine/serve.h"
 #include "engine/check.h"
 
@@ -13,13 +10,11 @@
 #include "base/mem.h"
 #include "base/timer.h"
 #include "base/trim.h"
-#include "kube/client.h"
-#include "kube/kubeconfig.h"
+#include "kube/connection.h"
 #include "kube/selector.h"
-#include "net/http/server.h"
+#include "net/program/program.h"
 #include "net/web_config/web_config.h"
 
-#include <signal.h>
 #include <unistd.h>
 
 #define HEAD_MEMORY ((size_t)256 * 1024) // a GET with 5,000 match[]
@@ -29,21 +24,18 @@
     (5 * GS_NS_PER_SEC) // between two log lines about the progress of the recovery
 
 struct server {
-    uv_loop_t loop;
-    uv_signal_t signals[3];
+    struct program *program;
+    uv_loop_t *loop; // of the program
     struct engine *engine;
     const struct engine_extension *extension; // NULL: none
     void *extended;
+    struct http_routes routes; // of the extension
     struct web_config *web;
-    struct http_server **servers;
-    size_t n_servers;
-    struct http_client *kube_http;
-    struct kube_client *kube;
+    struct kube_connection cluster;
     char *external_url, *route_prefix, *ledger_path;
     struct http_header *flags;
     int64_t flush_deadline_ms;
     struct gs_timer *trim;
-    bool stopping;
     uint64_t done_bytes, total_bytes; // of the write-ahead log, during the recovery
     int64_t logged_ns;
 };
@@ -53,38 +45,26 @@ struct server {
 static struct gs_error *listen_on(struct server *r, const struct engine_flags *f,
                                   const char *address)
 {
-    GS_AUTO_FREE char *host = NULL;
-    uint16_t port = 0;
-    struct gs_error *err = http_server_parse_address("--web.listen-address", address, &host, &port);
-    if (err)
-        return err;
-    struct http_server_config server = {
-        .address = host,
-        .port = port,
+    struct http_server_config http = {
         .max_body = ENGINE_MAX_BODY,
         .head_memory = HEAD_MEMORY,
         .max_connections = (unsigned)f->max_connections,
         .idle_timeout_s = (unsigned)(f->read_timeout_ns / GS_NS_PER_SEC),
     };
-    web_config_apply(r->web, &server);
-    err =
-        http_server_start(&r->loop, &server, web_config_handle, r->web, &r->servers[r->n_servers]);
-    if (err)
-        return gs_error_wrap(err, "--web.listen-address");
-    port = http_server_port(r->servers[r->n_servers++]);
-    bool six = host && strchr(host, ':');
-    gs_info("engine", "listening on %s://%s%s%s:%u%s", web_config_tls(r->web) ? "https" : "http",
-            six ? "[" : "", host && *host ? host : "0.0.0.0", six ? "]" : "", port,
-            r->route_prefix);
-    return NULL;
+    web_config_apply(r->web, &http);
+    const struct program_listener l = {.flag = "--web.listen-address",
+                                       .address = address,
+                                       .prefix = "listening on ",
+                                       .path = r->route_prefix,
+                                       .http = &http,
+                                       .handler = web_config_handle,
+                                       .ctx = r->web};
+    return program_listen(r->program, &l, NULL);
 }
 
 static struct gs_error *start_servers(struct server *r, const struct engine_flags *f)
 {
-    struct gs_error *err = NULL;
-    r->servers = gs_alloc_array(f->listen.len + 1, sizeof(struct http_server *));
-    if (f->listen.len == 0)
-        return listen_on(r, f, "0.0.0.0:9090");
+    struct gs_error *err = f->listen.len ? NULL : listen_on(r, f, "0.0.0.0:9090");
     for (size_t i = 0; i < f->listen.len && !err; i++)
         err = listen_on(r, f, f->listen.items[i]);
     return err;
@@ -128,74 +108,42 @@ static struct gs_error *read_urls(struct server *r, const struct engine_flags *f
 
 // --- the cluster ---
 
-// Without --kubeconfig, only the in-cluster configuration is used: a kubeconfig in a home directory
-// must not change what a service scrapes.
 static struct gs_error *connect_kube_cluster(struct server *r, const char *kubeconfig)
 {
-    if (!kubeconfig && !getenv("KUBERNETES_SERVICE_HOST"))
+    if (!kube_connection_wanted(kubeconfig))
         return NULL;
-    GS_CLEANUP(kube_config_finish) struct kube_config k = {0};
-    struct gs_error *err = kube_config_load(kubeconfig, NULL, &k);
-    if (!err)
-        err = kube_config_connect(&k, &r->loop, "gpuscale-engine/" GPUSCALE_VERSION, &r->kube_http);
+    struct gs_error *err = kube_connection_open(r->loop, kubeconfig, NULL, "engine", &r->cluster);
     if (err)
         return gs_error_wrap(err, "--kubeconfig");
-    r->kube = kube_client_new(r->kube_http);
-    gs_info("engine", "cluster %s", k.server);
+    gs_info("engine", "cluster %s", r->cluster.server);
     return NULL;
 }
 
-// --- signals ---
+// --- reload and stop ---
+
+static void on_reload(void *arg)
+{
+    struct server *r = arg;
+    gs_error_free(engine_reload(r->engine)); // engine_reload() has logged it
+}
 
 static void on_drained(void *arg)
 {
     struct server *r = arg;
-    uv_stop(&r->loop);
+    program_stopped(r->program);
 }
 
-// A second request while waiting for receivers: exit immediately.
-static void stop_server(struct server *r)
+static void on_stop(void *arg)
 {
-    if (r->stopping) {
-        uv_stop(&r->loop);
-        return;
-    }
-    r->stopping = true;
-    if (!r->engine) // the log is being read; the recovery ends on its own
-        return;
+    struct server *r = arg;
     engine_stopping(r->engine);
     engine_drain(r->engine, r->flush_deadline_ms, on_drained, r);
-}
-
-static void on_server_signal(uv_signal_t *s, int signum)
-{
-    struct server *r = s->data;
-    if (signum == SIGHUP && (r->stopping || !r->engine))
-        return;
-    if (signum == SIGHUP) {
-        gs_info("engine", "SIGHUP: reloading the configuration");
-        gs_error_free(engine_reload(r->engine)); // engine_reload() has logged it
-        return;
-    }
-    gs_info("engine", "%s: stopping", strsignal(signum));
-    stop_server(r);
 }
 
 static void on_quit(void *arg)
 {
     struct server *r = arg;
-    gs_info("engine", "/-/quit: stopping");
-    stop_server(r);
-}
-
-static void handle_signals(struct server *r)
-{
-    static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
-    for (size_t i = 0; i < GS_ARRAY_LEN(numbers); i++) {
-        uv_signal_init(&r->loop, &r->signals[i]);
-        r->signals[i].data = r;
-        uv_signal_start(&r->signals[i], on_server_signal, numbers[i]);
-    }
+    program_stop(r->program, "/-/quit");
 }
 
 // --- until the log is read ---
@@ -238,8 +186,8 @@ static bool on_recovery(void *arg, uint64_t done, uint64_t total)
                 (unsigned long long)(done >> 20), (unsigned long long)(total >> 20));
         r->logged_ns = now;
     }
-    uv_run(&r->loop, UV_RUN_NOWAIT);
-    return !r->stopping;
+    uv_run(r->loop, UV_RUN_NOWAIT);
+    return !program_stopping(r->program);
 }
 
 // --- run ---
@@ -287,7 +235,7 @@ static struct gs_error *make_engine(struct server *r, const struct engine_flags 
         .max_queries = (size_t)f->max_concurrency,
         .alert_times = &alert_times,
         .max_reply = max_reply,
-        .kube = r->kube,
+        .kube = r->cluster.client,
         .kube_state = f->kube_state,
         .kube_rules = f->kube_rules,
         .kube_monitors = f->kube_monitors,
@@ -310,10 +258,9 @@ static struct gs_error *make_engine(struct server *r, const struct engine_flags 
         .flags = r->flags,
         .on_quit = on_quit,
         .arg = r,
-        .extension = r->extension ? r->extension->handle : NULL,
-        .extension_arg = r->extended,
+        .extension = r->extension ? &r->routes : NULL,
     };
-    return engine_new(&r->loop, &o, &r->engine);
+    return engine_new(r->loop, &o, &r->engine);
 }
 
 static struct gs_error *start_engine_server(struct server *r, const struct engine_flags *f)
@@ -325,8 +272,10 @@ static struct gs_error *start_engine_server(struct server *r, const struct engin
         err = connect_kube_cluster(r, f->kubeconfig);
     if (err)
         return err;
-    if (r->extension)
-        r->extended = r->extension->start(&r->loop, r->kube);
+    if (r->extension) {
+        r->extended = r->extension->start(r->loop, r->cluster.client);
+        r->routes = (struct http_routes){.rows = r->extension->rows, .ctx = r->extended};
+    }
     web_config_guard(r->web, handle_while_reading, r);
     r->logged_ns = gs_mono_ns();
     err = start_servers(r, f);
@@ -341,25 +290,17 @@ static struct gs_error *start_engine_server(struct server *r, const struct engin
     return NULL;
 }
 
-// Close the servers first, so that no request uses freed objects; then the loop ends.
 static void finish_server(struct server *r)
 {
-    for (size_t i = 0; i < r->n_servers; i++)
-        http_server_stop(r->servers[i]);
+    program_close(r->program);
     gs_timer_free(r->trim);
     engine_free(r->engine);
     if (r->extension)
         r->extension->free(r->extended);
-    if (r->kube)
-        kube_client_free(r->kube);
-    http_client_free(r->kube_http);
-    for (size_t i = 0; i < GS_ARRAY_LEN(r->signals); i++)
-        uv_close((uv_handle_t *)&r->signals[i], NULL);
-    uv_run(&r->loop, UV_RUN_DEFAULT);
-    uv_loop_close(&r->loop);
+    kube_connection_close(&r->cluster);
+    program_free(r->program);
     web_config_free(r->web);
     engine_flag_values_free(r->flags);
-    free(r->servers);
     free(r->external_url);
     free(r->route_prefix);
     free(r->ledger_path);
@@ -398,22 +339,22 @@ struct gs_error *engine_serve(const struct engine_flags *f, const struct gs_opt 
         return err;
     engine_enable_features(&f->features);
     engine_warn_ignored_flags(f, rows);
-    gs_raise_file_limit();
     struct server r = {.extension = extension,
                        .flags = engine_flag_values(f, rows),
                        .flush_deadline_ms = f->flush_deadline_ns / GS_NS_PER_MS};
-    uv_loop_init(&r.loop);
-    handle_signals(&r);
+    const struct program_config program = {
+        .name = "engine", .reload = on_reload, .stop = on_stop, .arg = &r};
+    r.program = program_new(&program);
+    r.loop = program_loop(r.program);
     err = start_engine_server(&r, f);
     if (!err) {
         gs_info("engine", "gpuscale %s is ready", GPUSCALE_VERSION);
-        r.trim = gs_timer_new(&r.loop, NULL);
+        r.trim = gs_timer_new(r.loop, NULL);
         gs_timer_start(r.trim, on_trim, TRIM_MS);
-        uv_run(&r.loop, UV_RUN_DEFAULT);
-    }
-    bool ended = r.stopping && !r.engine; // by a signal during the recovery
-    finish_server(&r);
-    if (ended)
+        err = program_run(r.program);
+    } else if (program_stopping(r.program)) { // during the recovery
         gs_error_free(GS_TAKE(err));
+    }
+    finish_server(&r);
     return err;
 }

@@ -44,8 +44,7 @@ struct engine_flags {
 struct engine_extension {
     // cluster: of --kubeconfig, or the cluster that the engine runs in. NULL: none. Borrowed.
     void *(*start)(uv_loop_t *loop, struct kube_client *cluster);
-    // As in struct engine_options.
-    bool (*handle)(void *extension, struct http_exchange *x, struct gs_slice path);
+    const struct http_route *rows; // their ctx is the result of start()
     void (*free)(void *extension); // after the servers have stopped; accepts NULL
 };
 

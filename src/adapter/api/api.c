@@ -74,11 +74,6 @@ void adapter_api_forget_old(struct adapter_api *a)
         source_forget_old(a->generation.source);
 }
 
-bool adapter_api_idle(const struct adapter_api *a)
-{
-    return TAILQ_EMPTY(&a->calls);
-}
-
 bool adapter_api_has_group(const struct adapter_api *a, const char *group)
 {
     const struct adapter_config *c = a->generation.config;

@@ -59,4 +59,3 @@ void adapter_api_stopping(struct adapter_api *a);            // /readyz fails fr
 void adapter_api_forget_old(struct adapter_api *a);
 // Returns the APIGroup document. New reference. NULL: the group is not served now.
 json_t *adapter_api_describe_group(const struct adapter_api *a, const char *group);
-bool adapter_api_idle(const struct adapter_api *a); // no request is in progress

@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "kube/status.h"
+#include "net/http/routes.h"
 
 enum { CHECKS_MAX = 4 };
 
@@ -233,7 +234,7 @@ static void reply_metrics(struct adapter_api_call *c)
     add_previous(c->a, &out);
     if (c->a->o.more_metrics)
         c->a->o.more_metrics(c->a->o.arg, &out);
-    http_reply(c->x, 200, "text/plain; version=0.0.4; charset=utf-8", gs_buf_slice(&out));
+    http_reply(c->x, 200, HTTP_TYPE_METRICS, gs_buf_slice(&out));
 }
 
 // --- dispatch ---

@@ -196,6 +196,7 @@ bool adapter_api_refuse_request(struct adapter_api_call *c)
     if (start_timeout(c))
         return true;
     if (!gs_streq(http_method(c->x), "GET") && !is_health(http_path(c->x))) {
+        http_add_header(c->x, "Allow", "GET, HEAD");
         refuse_method(c);
         return true;
     }

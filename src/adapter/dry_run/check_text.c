@@ -57,7 +57,7 @@ static void check_form(struct dry_run_rule_check *k)
 static bool may_be_custom(const struct dry_run_rule_check *k,
                           const struct adapter_config_override *o)
 {
-    return !k->dry_run->kube && strchr(o->group, '.') && !gs_ends(o->group, ".k8s.io");
+    return !k->dry_run->cluster.client && strchr(o->group, '.') && !gs_ends(o->group, ".k8s.io");
 }
 
 static void check_overrides(struct dry_run_rule_check *k, const struct adapter_config_resources *r)
@@ -76,7 +76,7 @@ static void check_overrides(struct dry_run_rule_check *k, const struct adapter_c
             continue;
         }
         dry_run_report_broken(k, "%s: %s", o->place, wrong);
-        if (!k->dry_run->kube && !*o->group)
+        if (!k->dry_run->cluster.client && !*o->group)
             dry_run_report_fix(
                 "write a resource of Kubernetes, such as pod; --kubeconfig looks up custom ones");
     }

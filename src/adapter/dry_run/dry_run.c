@@ -6,7 +6,6 @@
 #include "base/clock.h"
 #include "base/hmap.h"
 #include "base/mem.h"
-#include "kube/kubeconfig.h"
 
 enum { SERIES_AGE_MS = 3600000 };
 
@@ -57,15 +56,11 @@ static void wait_for(struct dry_run *l, const struct answer *a)
 
 static struct gs_error *open_cluster(struct dry_run *l, const char *path)
 {
-    GS_CLEANUP(kube_config_finish) struct kube_config k = {0};
-    struct gs_error *err = kube_config_load(path, NULL, &k);
-    if (!err)
-        err = kube_config_connect(&k, &l->loop, NULL, &l->kube_http);
+    struct gs_error *err = kube_connection_open(&l->loop, path, NULL, "check", &l->cluster);
     if (err)
         return err;
-    l->kube = kube_client_new(l->kube_http);
     struct answer a = {0};
-    provider_rest_mapper_load(l->mapper, l->kube, on_mapper, &a);
+    provider_rest_mapper_load(l->mapper, l->cluster.client, on_mapper, &a);
     wait_for(l, &a);
     return a.err;
 }
@@ -95,9 +90,7 @@ void dry_run_close(struct dry_run *l)
 {
     source_free(l->source);
     adapter_extra_sources_free(l->extra_sources, l->n_extra);
-    if (l->kube)
-        kube_client_free(l->kube);
-    http_client_free(l->kube_http);
+    kube_connection_close(&l->cluster);
     provider_rest_mapper_free(l->mapper);
     gs_hmap_free(l->metrics);
     uv_run(&l->loop, UV_RUN_DEFAULT);

@@ -6,6 +6,7 @@
 #include "adapter/dry_run/dry_run.h"
 #include "adapter/provider/rest_mapper.h"
 #include "adapter/sources.h"
+#include "kube/connection.h"
 
 // --- dry_run.c: a source that is queried one query at a time ---
 
@@ -15,9 +16,8 @@ struct dry_run {
     struct source **extra_sources; // extra sources of the configuration; NULL without a source
     size_t n_extra;
     struct provider_rest_mapper *mapper;
-    struct http_client *kube_http;
-    struct kube_client *kube; // NULL: no cluster
-    struct gs_hmap *metrics;  // API, name and resource of a metric -> the rule that has it
+    struct kube_connection cluster;
+    struct gs_hmap *metrics; // API, name and resource of a metric -> the rule that has it
 };
 
 // url NULL: no source. kubeconfig NULL: no cluster, only built-in resources. c: the configuration

@@ -143,7 +143,7 @@ static struct gs_error *explain(struct explain *x, const struct dry_run_explain_
                                        .mapper = x->dry_run->mapper,
                                        .registry = x->registry,
                                        .gpu = x->gpu,
-                                       .kube = x->dry_run->kube};
+                                       .kube = x->dry_run->cluster.client};
     x->provider = provider_new(&o);
     err = request_path(x, path);
     provider_free(x->provider);

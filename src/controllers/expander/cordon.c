@@ -15,8 +15,6 @@
 #include "metrics/write.h"
 #include "nodes/packing.h"
 
-#include <unistd.h>
-
 #define SCAN_MS      10000
 #define SOON_MS      100
 #define MAX_LOAD     10 // a run is followed by a pause of this many times its duration
@@ -368,12 +366,8 @@ static void watch(struct expander_cordons *c)
 
 static void elect(struct expander_cordons *c)
 {
-    char host[256] = "";
-    gethostname(host, sizeof(host) - 1);
-    GS_AUTO_FREE char *identity = gs_format("%s_%ld", host, (long)getpid());
     const struct kube_election_config cfg = {.ns = c->cfg.lease_ns,
                                              .name = c->cfg.lease_name,
-                                             .identity = identity,
                                              .on_leading = on_leading,
                                              .on_lost = on_lost,
                                              .arg = c};

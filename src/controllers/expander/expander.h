@@ -21,5 +21,6 @@ struct expander_options {
     const char *lease_ns, *lease_name;
 };
 
-// Runs until SIGINT or SIGTERM. Errors: wrong options or pools, no certificate, an address in use.
-struct gs_error *expander_run(const struct expander_options *o, int *ret_exit);
+// Runs until SIGINT or SIGTERM. SIGHUP reads the pools again. Errors: wrong options or pools, no
+// certificate, an address in use.
+struct gs_error *expander_run(const struct expander_options *o);

@@ -9,13 +9,10 @@
 #include "hpa_controller/controller.h"
 #include "hpa_controller/controller_private.h"
 #include "hpa_controller/explain_api.h"
+#include "kube/connection.h"
 #include "kube/election.h"
-#include "kube/kubeconfig.h"
 #include "kube/object.h"
-#include "net/http/server.h"
-
-#include <signal.h>
-#include <unistd.h>
+#include "net/program/program.h"
 
 // The label or annotation that selects an object in control mode.
 #define OPT_IN  "gpuscale.dev/autoscaler"
@@ -28,35 +25,23 @@
 
 struct hpa_server {
     const struct hpa_server_options *o;
-    uv_loop_t loop;
-    uv_signal_t signals[2];
-    struct http_client *http;
-    struct kube_client *client;
+    struct program *program;
+    uv_loop_t *loop; // of the program
+    struct kube_connection cluster;
+    struct kube_client *client; // of the cluster
     struct kube_cache *pods;
     struct hpa_controller *controller;
     struct hpa_explain_api *explain;
     struct hpa_ownership *ownership; // NULL: shadow
     struct kube_election *election;  // NULL: disabled
     struct hpa_decision_log *log;
-    struct http_server *server;
-    bool shadow, failed, scale_to_zero;
+    bool shadow, scale_to_zero;
     int release;
 };
 
 static bool is_json(const struct hpa_server_options *o)
 {
     return gs_streq(o->output, "json");
-}
-
-static void stop_server(struct hpa_server *r)
-{
-    uv_stop(&r->loop);
-}
-
-static void on_stop_signal(uv_signal_t *s, int signum)
-{
-    gs_info("hpa", "%s: stopping", strsignal(signum));
-    stop_server(s->data);
 }
 
 // --- selection of objects ---
@@ -111,80 +96,82 @@ static void on_leading(void *arg)
 static void on_leadership_lost(void *arg)
 {
     struct hpa_server *r = arg;
-    r->failed = true;
-    stop_server(r);
+    program_fail(r->program, gs_error_new(GS_EUNAVAIL, "the Lease %s/%s is lost to another replica",
+                                          r->o->lease_ns, r->o->lease_name));
 }
 
 static void start_election(struct hpa_server *r)
 {
-    char host[256] = "";
-    gethostname(host, sizeof(host) - 1);
-    GS_AUTO_FREE char *identity =
-        r->o->identity ? gs_strdup(r->o->identity) : gs_format("%s_%ld", host, (long)getpid());
     const struct kube_election_config cfg = {.ns = r->o->lease_ns,
                                              .name = r->o->lease_name,
-                                             .identity = identity,
+                                             .identity = r->o->identity,
                                              .on_leading = on_leading,
                                              .on_lost = on_leadership_lost,
                                              .arg = r};
-    r->election = kube_election_new(&r->loop, r->client, &cfg);
+    r->election = kube_election_new(r->loop, r->client, &cfg);
 }
 
 // --- HTTP ---
 
-static void reply_metrics(struct hpa_server *r, struct http_exchange *x)
+static void write_metrics(void *arg, struct gs_buf *out)
 {
-    GS_AUTO_BUF struct gs_buf out = {0};
-    hpa_decision_log_metrics(r->log, &out);
-    gs_buf_addf(&out,
+    const struct hpa_server *r = arg;
+    hpa_decision_log_metrics(r->log, out);
+    gs_buf_addf(out,
                 "# HELP gpuscale_hpa_leader Whether this replica decides.\n"
                 "# TYPE gpuscale_hpa_leader gauge\ngpuscale_hpa_leader %d\n",
                 !r->election || kube_election_leading(r->election));
-    http_reply(x, 200, "text/plain; version=0.0.4; charset=utf-8", gs_buf_slice(&out));
 }
 
-static void handle_request(void *arg, struct http_exchange *x)
+static void handle_history(void *arg, struct http_exchange *x)
 {
-    struct hpa_server *r = arg;
-    const char *path = http_path(x);
-    if (gs_streq(path, "/metrics"))
-        reply_metrics(r, x);
-    else if (gs_streq(path, "/healthz") || gs_streq(path, "/livez"))
-        http_reply_text(x, 200, "ok\n");
-    else if (gs_streq(path, "/readyz"))
-        http_reply_text(x, kube_cache_synced(r->pods) ? 200 : 503, "%s\n",
-                        kube_cache_synced(r->pods) ? "ok"
-                                                   : "the cluster's pods have not been listed yet");
-    else if (gs_starts(path, "/apis/" HPA_HISTORY_GROUP "/"))
-        hpa_history_handle(r->controller, x);
-    else if (gs_streq(path, HPA_EXPLAIN_PATH))
-        hpa_explain_api_handle(r->explain, x);
-    else
-        http_reply_text(x, 404,
-                        "not found; the paths are /metrics, /healthz, /readyz, " HPA_EXPLAIN_PATH
-                        " and /apis/" HPA_HISTORY_GROUP "/v1/namespaces/NS/histories/NAME\n");
+    const struct hpa_server *r = arg;
+    hpa_history_handle(r->controller, x);
+}
+
+static void handle_explanation(void *arg, struct http_exchange *x)
+{
+    const struct hpa_server *r = arg;
+    hpa_explain_api_handle(r->explain, x);
+}
+
+static const struct http_route routes[] = {
+    {.path = "/metrics", .write = write_metrics, .type = HTTP_TYPE_METRICS},
+    {.path = HPA_EXPLAIN_PATH, .handle = handle_explanation},
+    {.path = "/apis/" HPA_HISTORY_GROUP "/**", .handle = handle_history},
+    {0},
+};
+
+static bool is_healthy(void *arg, bool readiness, struct gs_buf *details)
+{
+    const struct hpa_server *r = arg;
+    bool ok = !readiness || kube_cache_synced(r->pods);
+    if (!ok)
+        gs_buf_add_str(details, "the cluster's pods have not been listed yet\n");
+    return ok;
 }
 
 static struct gs_error *start_hpa_server(struct hpa_server *r)
 {
-    if (!*r->o->listen)
-        return NULL;
-    return http_server_listen(&r->loop, "--web.listen-address", r->o->listen, "hpa", "/metrics",
-                              handle_request, r, &r->server);
+    const struct program_listener l = {.flag = "--web.listen-address",
+                                       .address = r->o->listen,
+                                       .optional = true,
+                                       .path = "/metrics",
+                                       .rows = routes,
+                                       .ctx = r};
+    return program_listen(r->program, &l, NULL);
 }
 
 // --- run ---
 
 static struct gs_error *connect_controlled_cluster(struct hpa_server *r)
 {
-    GS_CLEANUP(kube_config_finish) struct kube_config k = {0};
-    struct gs_error *err = kube_config_load(r->o->kubeconfig, NULL, &k);
-    if (!err)
-        err = kube_config_connect(&k, &r->loop, MANAGER "/" GPUSCALE_VERSION, &r->http);
+    struct gs_error *err =
+        kube_connection_open(r->loop, r->o->kubeconfig, NULL, "hpa", &r->cluster);
     if (err)
         return gs_error_wrap(err, "--kubeconfig");
-    r->client = kube_client_new(r->http);
-    gs_info("hpa", "cluster %s, %s", k.server,
+    r->client = r->cluster.client;
+    gs_info("hpa", "cluster %s, %s", r->cluster.server,
             r->shadow ? "shadow mode: nothing is written"
                       : "control mode: objects with the label or annotation " OPT_IN ": \"true\"");
     return NULL;
@@ -199,7 +186,7 @@ static void start_ownership(struct hpa_server *r)
                                              .trusted = r->o->all,
                                              .changed = on_owned,
                                              .arg = r};
-    r->ownership = hpa_ownership_new(&r->loop, r->client, &cfg);
+    r->ownership = hpa_ownership_new(r->loop, r->client, &cfg);
 }
 
 static void start_controller(struct hpa_server *r)
@@ -220,11 +207,11 @@ static void start_controller(struct hpa_server *r)
     cfg.decide.scale_to_zero = r->scale_to_zero || o->scale_to_zero;
     if (!r->shadow)
         start_ownership(r);
-    r->pods = kube_cache_new(&r->loop, r->client, KUBE_PODS, o->ns, NULL);
+    r->pods = kube_cache_new(r->loop, r->client, KUBE_PODS, o->ns, NULL);
     r->log = hpa_decision_log_new(is_json(o), r->shadow);
-    r->controller = hpa_controller_new(&r->loop, r->client, r->pods, &cfg);
+    r->controller = hpa_controller_new(r->loop, r->client, r->pods, &cfg);
     hpa_controller_set_observer(r->controller, on_decision, r);
-    r->explain = hpa_explain_api_new(&r->loop, r->client, r->controller, &cfg.decide);
+    r->explain = hpa_explain_api_new(r->loop, r->client, r->controller, &cfg.decide);
     kube_cache_start(r->pods);
     if (r->shadow || !o->elect)
         hpa_controller_start(r->controller);
@@ -243,39 +230,24 @@ static struct gs_error *check_options(const struct hpa_server_options *o)
     return NULL;
 }
 
-static void watch_signals(struct hpa_server *r)
-{
-    static const int numbers[] = {SIGTERM, SIGINT};
-    for (size_t i = 0; i < GS_ARRAY_LEN(numbers); i++) {
-        uv_signal_init(&r->loop, &r->signals[i]);
-        r->signals[i].data = r;
-        uv_signal_start(&r->signals[i], on_stop_signal, numbers[i]);
-    }
-}
-
 static void finish_server(struct hpa_server *r)
 {
-    http_server_stop(r->server);
+    program_close(r->program);
     kube_election_free(r->election);
     hpa_explain_api_free(r->explain);
     hpa_controller_free(r->controller);
     hpa_ownership_free(r->ownership);
     if (r->pods)
         kube_cache_free(r->pods);
-    if (r->client)
-        kube_client_free(r->client);
-    if (r->http)
-        http_client_free(r->http);
+    kube_connection_close(&r->cluster);
     hpa_decision_log_free(r->log);
-    for (size_t i = 0; i < GS_ARRAY_LEN(r->signals); i++)
-        uv_close((uv_handle_t *)&r->signals[i], NULL);
-    uv_run(&r->loop, UV_RUN_DEFAULT);
-    (void)uv_loop_close(&r->loop);
+    program_free(r->program);
 }
 
-struct gs_error *hpa_server_run(const struct hpa_server_options *o, int *ret_exit)
+struct gs_error *hpa_server_run(const struct hpa_server_options *o)
 {
     struct hpa_server r = {.o = o};
+    const struct program_config program = {.name = "hpa", .health = is_healthy, .arg = &r};
     struct gs_error *err = check_options(r.o);
     if (err)
         return err;
@@ -286,16 +258,15 @@ struct gs_error *hpa_server_run(const struct hpa_server_options *o, int *ret_exi
     r.release = decide.release;
     r.scale_to_zero = decide.scale_to_zero;
     r.shadow = gs_streq(r.o->mode, "shadow");
-    uv_loop_init(&r.loop);
-    watch_signals(&r);
+    r.program = program_new(&program);
+    r.loop = program_loop(r.program);
     err = connect_controlled_cluster(&r);
     if (!err)
         start_controller(&r);
     if (!err)
         err = start_hpa_server(&r);
     if (!err)
-        uv_run(&r.loop, UV_RUN_DEFAULT);
+        err = program_run(r.program);
     finish_server(&r);
-    *ret_exit = r.failed ? 1 : 0;
     return err;
 }

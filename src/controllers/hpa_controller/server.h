@@ -17,6 +17,6 @@ struct hpa_server_options {
     bool all, elect, scale_to_zero;
 };
 
-// Runs until SIGINT or SIGTERM. *ret_exit is 1 when the leadership was lost. Errors: options that
-// contradict each other, no cluster, the address is in use.
-struct gs_error *hpa_server_run(const struct hpa_server_options *o, int *ret_exit);
+// Runs until SIGINT or SIGTERM. Errors: options that contradict each other, no cluster, the address
+// is in use, the leadership was lost.
+struct gs_error *hpa_server_run(const struct hpa_server_options *o);

@@ -27,6 +27,6 @@ struct node_provider_options {
 };
 
 // Runs until SIGINT or SIGTERM. Commands that still run then are continued by the next start.
-// Errors: wrong files or options (GS_EINVAL), another provider uses the state directory, an address
-// is in use. *ret_exit is 1 if another provider has taken the Lease.
-struct gs_error *node_provider_run(const struct node_provider_options *o, int *ret_exit);
+// Errors: wrong files or options (GS_EINVAL), another provider uses the state directory or has
+// taken the Lease, an address is in use.
+struct gs_error *node_provider_run(const struct node_provider_options *o);

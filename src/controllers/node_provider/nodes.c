@@ -4,7 +4,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "kube/cache.h"
-#include "kube/kubeconfig.h"
+#include "kube/connection.h"
 #include "kube/object.h"
 #include "node_provider/node_provider_private.h"
 
@@ -12,7 +12,7 @@
 
 struct node_provider_nodes {
     struct node_provider_nodes_config config;
-    struct http_client *http;
+    struct kube_connection cluster;
     struct kube_client *client;
     struct kube_cache *cache;
     struct kube_watch_errors *errors;
@@ -141,18 +141,15 @@ static void on_synced(void *arg)
 struct gs_error *node_provider_nodes_new(const struct node_provider_nodes_config *config,
                                          struct node_provider_nodes **ret)
 {
-    GS_CLEANUP(kube_config_finish) struct kube_config k = {0};
-    struct gs_error *err = kube_config_load(config->kubeconfig, NULL, &k);
-    struct http_client *http = NULL;
-    if (!err)
-        err = kube_config_connect(&k, config->loop, "gpuscale-node-provider/" GPUSCALE_VERSION,
-                                  &http);
+    struct kube_connection cluster;
+    struct gs_error *err =
+        kube_connection_open(config->loop, config->kubeconfig, NULL, "node-provider", &cluster);
     if (err)
         return gs_error_wrap(err, "--kubeconfig");
     struct node_provider_nodes *n = gs_alloc(sizeof(*n));
     n->config = *config;
-    n->http = http;
-    n->client = kube_client_new(http);
+    n->cluster = cluster;
+    n->client = cluster.client;
     n->cache = kube_cache_new(config->loop, n->client, KUBE_NODES, NULL, NULL);
     n->errors = kube_watch_errors_new(config->loop, n->cache, "node-provider", "Node objects");
     n->timer = gs_timer_new(config->loop, n);
@@ -193,7 +190,6 @@ void node_provider_nodes_free(struct node_provider_nodes *n)
     gs_timer_free(n->timer);
     kube_watch_errors_free(n->errors);
     kube_cache_free(n->cache);
-    kube_client_free(n->client);
-    http_client_free(n->http);
+    kube_connection_close(&n->cluster);
     free(n);
 }

@@ -1,24 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// `gpuscale node-provider` as a program: options, servers, signals.
-#include "net/http/server.h"
+// `gpuscale node-provider` as a program: options, servers, leadership, reload.
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/file_watch.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "kube/election.h"
 #include "net/grpc/tls_files.h"
+#include "net/program/program.h"
 #include "node_provider/node_provider_private.h"
 
-#include <signal.h>
 #include <stdlib.h>
 
 #define RELOAD_MS 500 // between checks whether commands still run
 
 struct provider {
     const struct node_provider_options *o;
-    uv_loop_t loop;
-    uv_signal_t signals[3];
+    struct program *program;
+    uv_loop_t *loop;                             // of the program
     struct node_provider_file *file, *next_file; // next: waits for the end of the commands
     struct gs_file_watch *watch;
     struct gs_timer *reload;
@@ -26,64 +24,59 @@ struct provider {
     struct node_provider_fleet *fleet;
     struct node_provider_nodes *nodes;
     struct kube_election *election; // NULL: without one
-    bool leads, failed;
+    bool leads;
     struct grpc_server *grpc;
     struct grpc_tls_files *tls;
-    struct http_server *http;
 };
 
 // --- HTTP ---
 
-static void reply_health(struct provider *p, struct http_exchange *x, bool ready)
+// A failing command is not cured by a restart.
+static bool is_healthy(void *arg, bool readiness, struct gs_buf *details)
 {
-    GS_AUTO_BUF struct gs_buf out = {0};
+    const struct provider *p = arg;
     if (!p->leads)
-        gs_buf_addf(&out, "another provider holds the Lease %s/%s\n", p->o->lease_ns,
+        gs_buf_addf(details, "another provider holds the Lease %s/%s\n", p->o->lease_ns,
                     p->o->lease_name);
     for (size_t i = 0; p->leads && i < p->fleet->n_pools; i++) {
         const struct node_provider_pool *pool = &p->fleet->pools[i];
         if (pool->list_error)
-            gs_buf_addf(&out, "%s: the list command fails: %s\n", pool->spec->name,
+            gs_buf_addf(details, "%s: the list command fails: %s\n", pool->spec->name,
                         pool->list_error);
         else if (!pool->list_tried)
-            gs_buf_addf(&out, "%s: not listed yet\n", pool->spec->name);
+            gs_buf_addf(details, "%s: not listed yet\n", pool->spec->name);
     }
-    // A failing command is not cured by a restart.
-    const bool ok = !ready || node_provider_fleet_ready(p->fleet);
-    http_reply_text(x, ok ? 200 : 503, "%s%s", ok ? "ok\n" : "not ready\n",
-                    out.data ? out.data : "");
+    return !readiness || node_provider_fleet_ready(p->fleet);
 }
 
-static void handle_request(void *arg, struct http_exchange *x)
+static void write_metrics(void *arg, struct gs_buf *out)
 {
-    struct provider *p = arg;
-    const char *path = http_path(x);
-    GS_AUTO_BUF struct gs_buf out = {0};
-    if (!gs_streq(http_method(x), "GET")) {
-        http_reply_text(x, 405, "only GET is allowed\n");
-    } else if (gs_streq(path, "/metrics")) {
-        node_provider_write_metrics(p->fleet, p->nodes, &out);
-        http_reply(x, 200, "text/plain; version=0.0.4; charset=utf-8", gs_buf_slice(&out));
-    } else if (gs_streq(path, "/healthz") || gs_streq(path, "/livez") ||
-               gs_streq(path, "/readyz")) {
-        reply_health(p, x, gs_streq(path, "/readyz"));
-    } else if (gs_streq(path, "/api/v1/pools")) {
-        CODEC_AUTO_JSON json_t *pools = node_provider_pools_json(p->fleet);
-        codec_json_dump_pretty(pools, &out);
-        http_reply(x, 200, "application/json", gs_buf_slice(&out));
-    } else {
-        http_reply_text(x, 404,
-                        "not found; the paths are /metrics, /healthz, /readyz and "
-                        "/api/v1/pools\n");
-    }
+    const struct provider *p = arg;
+    node_provider_write_metrics(p->fleet, p->nodes, out);
 }
+
+static void write_pools(void *arg, struct gs_buf *out)
+{
+    const struct provider *p = arg;
+    CODEC_AUTO_JSON json_t *pools = node_provider_pools_json(p->fleet);
+    codec_json_dump_pretty(pools, out);
+}
+
+static const struct http_route routes[] = {
+    {.path = "/metrics", .write = write_metrics, .type = HTTP_TYPE_METRICS},
+    {.path = "/api/v1/pools", .write = write_pools, .type = HTTP_TYPE_JSON},
+    {0},
+};
 
 static struct gs_error *start_http(struct provider *p)
 {
-    if (!*p->o->listen)
-        return NULL;
-    return http_server_listen(&p->loop, "--web.listen-address", p->o->listen, "node-provider",
-                              "/metrics", handle_request, p, &p->http);
+    const struct program_listener l = {.flag = "--web.listen-address",
+                                       .address = p->o->listen,
+                                       .optional = true,
+                                       .path = "/metrics",
+                                       .rows = routes,
+                                       .ctx = p};
+    return program_listen(p->program, &l, NULL);
 }
 
 // --- gRPC ---
@@ -107,27 +100,27 @@ static struct gs_error *start_tls(struct provider *p)
     const struct grpc_tls_paths paths = {.cert_file = cert ? cert : o->cert,
                                          .key_file = key ? key : o->key,
                                          .client_ca_file = ca ? ca : o->client_ca};
-    return grpc_tls_files_new(&p->loop, p->grpc, &paths, &p->tls);
+    return grpc_tls_files_new(p->loop, p->grpc, &paths, &p->tls);
 }
 
 static struct gs_error *start_grpc(struct provider *p)
 {
-    GS_AUTO_FREE char *host = NULL;
-    uint16_t port = 0, bound = 0;
+    GS_AUTO_FREE char *host = NULL, *where = NULL;
+    uint16_t port = 0;
     struct gs_error *err = http_server_parse_address("--address", p->o->address, &host, &port);
     if (err)
         return err;
-    p->grpc = grpc_server_new(&p->loop);
+    p->grpc = grpc_server_new(p->loop);
     node_provider_serve(p->grpc, p->fleet);
     if (p->o->generate)
         err = node_provider_generate(p->o->generate, &p->o->names, port);
     if (!err)
         err = start_tls(p);
     if (!err)
-        err = grpc_server_listen_tcp(p->grpc, *host ? host : "::", port, &bound);
+        err = program_listen_grpc(p->program, "--address", p->o->address, p->grpc, &where);
     if (err)
         return err;
-    gs_info("node-provider", "externalgrpc on %s:%u%s, %zu pools", *host ? host : "[::]", bound,
+    gs_info("node-provider", "externalgrpc on %s%s, %zu pools", where,
             p->o->insecure ? " (no TLS)" : "", p->fleet->n_pools);
     return NULL;
 }
@@ -189,7 +182,7 @@ static struct gs_error *make_fleet(struct provider *p, const struct node_provide
                                    struct node_provider_fleet **ret)
 {
     const struct node_provider_fleet_config config = {
-        .loop = &p->loop,
+        .loop = p->loop,
         .file = file,
         .state = p->state,
         .list_interval_ms = p->o->list_interval / GS_NS_PER_MS,
@@ -211,7 +204,7 @@ static struct gs_error *start_fleet(struct provider *p)
     err = make_fleet(p, p->file, &p->fleet);
     if (err || (!o->kubeconfig && !o->in_cluster))
         return err;
-    const struct node_provider_nodes_config nodes = {.loop = &p->loop,
+    const struct node_provider_nodes_config nodes = {.loop = p->loop,
                                                      .kubeconfig = o->kubeconfig,
                                                      .keep_nodes = o->keep_nodes,
                                                      .fleet = p->fleet};
@@ -285,10 +278,8 @@ static void on_leading(void *arg)
 static void on_leadership_lost(void *arg)
 {
     struct provider *p = arg;
-    gs_err("node-provider", "another provider has taken the Lease %s/%s: stopping", p->o->lease_ns,
-           p->o->lease_name);
-    p->failed = true;
-    uv_stop(&p->loop);
+    program_fail(p->program, gs_error_new(GS_EUNAVAIL, "another provider has taken the Lease %s/%s",
+                                          p->o->lease_ns, p->o->lease_name));
 }
 
 // It stays the same after a restart, so that a restart does not wait until the Lease expires. Only
@@ -316,55 +307,38 @@ static void start_leading(struct provider *p)
                                              .on_leading = on_leading,
                                              .on_lost = on_leadership_lost,
                                              .arg = p};
-    p->election = kube_election_new(&p->loop, node_provider_nodes_client(p->nodes), &cfg);
+    p->election = kube_election_new(p->loop, node_provider_nodes_client(p->nodes), &cfg);
 }
 
 static void start_watch(struct provider *p)
 {
     const struct gs_file_watch_options options = {
-        .loop = &p->loop, .on_change = on_file_changed, .arg = p};
-    p->reload = gs_timer_new(&p->loop, p);
+        .loop = p->loop, .on_change = on_file_changed, .arg = p};
+    p->reload = gs_timer_new(p->loop, p);
     p->watch = gs_file_watch_new(&options);
     gs_file_watch_set(p->watch, &p->o->pools, 1);
 }
 
 // --- run ---
 
-static void on_signal(uv_signal_t *s, int signum)
+static void on_stop(void *arg)
 {
-    struct provider *p = s->data;
-    if (signum == SIGHUP) {
-        on_file_changed(p);
-        return;
-    }
-    gs_info("node-provider", "%s: stopping; running commands go on", strsignal(signum));
-    uv_stop(&p->loop);
-}
-
-static void watch_signals(struct provider *p)
-{
-    static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
-    for (size_t i = 0; i < GS_ARRAY_LEN(numbers); i++) {
-        uv_signal_init(&p->loop, &p->signals[i]);
-        p->signals[i].data = p;
-        uv_signal_start(&p->signals[i], on_signal, numbers[i]);
-    }
+    struct provider *p = arg;
+    gs_info("node-provider", "running commands go on");
+    program_stopped(p->program);
 }
 
 static void finish(struct provider *p)
 {
+    program_close(p->program);
     gs_file_watch_free(p->watch);
     gs_timer_free(p->reload);
-    http_server_stop(p->http);
     grpc_tls_files_free(p->tls);
     grpc_server_free(p->grpc);
     kube_election_free(p->election);
     node_provider_nodes_free(p->nodes);
     node_provider_fleet_free(p->fleet);
-    for (size_t i = 0; i < GS_ARRAY_LEN(p->signals); i++)
-        uv_close((uv_handle_t *)&p->signals[i], NULL);
-    uv_run(&p->loop, UV_RUN_DEFAULT);
-    (void)uv_loop_close(&p->loop);
+    program_free(p->program);
     node_provider_state_close(p->state);
     node_provider_file_free(p->file);
     node_provider_file_free(p->next_file);
@@ -377,9 +351,14 @@ static void print_check(const struct node_provider_file *f)
                 f->specs[i].min, f->specs[i].max, f->specs[i].labels);
 }
 
-struct gs_error *node_provider_run(const struct node_provider_options *o, int *ret_exit)
+struct gs_error *node_provider_run(const struct node_provider_options *o)
 {
     struct provider p = {.o = o};
+    const struct program_config program = {.name = "node-provider",
+                                           .reload = on_file_changed,
+                                           .stop = on_stop,
+                                           .health = is_healthy,
+                                           .arg = &p};
     struct gs_error *err = check_options(o);
     if (!err)
         err = load_file(&p, &p.file);
@@ -387,12 +366,10 @@ struct gs_error *node_provider_run(const struct node_provider_options *o, int *r
         if (!err)
             print_check(p.file);
         node_provider_file_free(p.file);
-        *ret_exit = 0;
         return err;
     }
-    gs_raise_file_limit();
-    uv_loop_init(&p.loop);
-    watch_signals(&p);
+    p.program = program_new(&program);
+    p.loop = program_loop(p.program);
     err = start_fleet(&p);
     if (!err)
         err = start_grpc(&p);
@@ -401,9 +378,8 @@ struct gs_error *node_provider_run(const struct node_provider_options *o, int *r
     if (!err) {
         start_leading(&p);
         start_watch(&p);
-        uv_run(&p.loop, UV_RUN_DEFAULT);
+        err = program_run(p.program);
     }
     finish(&p);
-    *ret_exit = p.failed ? 1 : 0;
     return err;
 }

@@ -13,19 +13,17 @@
 #include "base/timer.h"
 #include "exporter/attribution.h"
 #include "exporter/render.h"
-#include "net/http/server.h"
+#include "net/http/routes.h"
 
 #include <inttypes.h>
 
 #define STUCK_DEFAULT_NS (10 * GS_NS_PER_SEC)
 // This is success, not failure: a DaemonSet is complete on a node without a GPU.
 #define NO_DEVICE_TEXT "OK, but there is no NVIDIA GPU in this machine"
-#define METRICS_TYPE   "text/plain; version=0.0.4; charset=utf-8"
 enum { WATCH_MS = 1000 };
 
 struct exporter {
     struct exporter_config cfg;
-    struct http_server *server;
     struct exporter_sampler *sampler;
     struct exporter_attribution *attribution; // NULL: not configured
     struct exporter_cluster *cluster;         // NULL: not configured
@@ -137,8 +135,9 @@ static void write_page(struct exporter *e)
     e->dirty = false;
 }
 
-static void handle_metrics(struct exporter *e, struct http_exchange *x)
+static void handle_metrics(void *arg, struct http_exchange *x)
 {
+    struct exporter *e = arg;
     if (!e->samples && !e->failures && !is_stuck(e, gs_mono_ns())) {
         reply_unavailable(e, x);
         return;
@@ -154,11 +153,12 @@ static void handle_metrics(struct exporter *e, struct http_exchange *x)
     }
     // The values of these metrics, such as ages, differ in each response.
     exporter_render_self(&self, http_bytes_edit(&e->page, e->gpu_len));
-    http_reply_bytes(x, 200, METRICS_TYPE, e->page);
+    http_reply_bytes(x, 200, HTTP_TYPE_METRICS, e->page);
 }
 
-static void handle_health(struct exporter *e, struct http_exchange *x)
+static void handle_health(void *arg, struct http_exchange *x)
 {
+    struct exporter *e = arg;
     GS_AUTO_BUF struct gs_buf problems = {0};
     bool fresh = is_fresh(e, gs_mono_ns());
     if (fresh && e->driver == GPU_DRIVER_NO_GPU)
@@ -173,8 +173,9 @@ static void handle_health(struct exporter *e, struct http_exchange *x)
         reply_unavailable(e, x);
 }
 
-static void handle_index(struct exporter *e, struct http_exchange *x)
+static void handle_index(void *arg, struct http_exchange *x)
 {
+    struct exporter *e = arg;
     struct exporter_attribution_status status;
     struct exporter_render_self self = self_of(e, &status);
     GS_AUTO_BUF struct gs_buf page = {0};
@@ -182,25 +183,19 @@ static void handle_index(struct exporter *e, struct http_exchange *x)
     http_reply(x, 200, "text/html; charset=utf-8", gs_buf_slice(&page));
 }
 
+static const struct http_route routes[] = {
+    {.path = "/metrics", .handle = handle_metrics},
+    {.path = "/health", .handle = handle_health},
+    {.path = "/healthz", .handle = handle_health},
+    {.path = "/", .handle = handle_index},
+    {0},
+};
+
 void exporter_handle(void *exporter, struct http_exchange *x)
 {
-    static const struct {
-        const char *path;
-        void (*handle)(struct exporter *e, struct http_exchange *x);
-    } pages[] = {
-        {"/metrics", handle_metrics},
-        {"/health", handle_health},
-        {"/healthz", handle_health},
-        {"/", handle_index},
-    };
+    struct http_routes all = {.rows = routes, .ctx = exporter, .not_found = "404 page not found\n"};
     http_add_header(x, "X-Content-Type-Options", "nosniff");
-    for (size_t i = 0; i < GS_ARRAY_LEN(pages); i++) {
-        if (gs_streq(http_path(x), pages[i].path)) {
-            pages[i].handle(exporter, x);
-            return;
-        }
-    }
-    http_reply_text(x, 404, "404 page not found\n");
+    http_routes_handle(&all, x);
 }
 
 // --- updates ---
@@ -478,19 +473,6 @@ static struct gs_error *start_sampler(struct exporter *e, uv_loop_t *loop)
     return exporter_sampler_start(loop, &cfg, &e->sampler);
 }
 
-static struct gs_error *start_metrics_server(struct exporter *e, uv_loop_t *loop)
-{
-    if (!e->cfg.address)
-        return NULL;
-    struct http_server_config cfg = {
-        .address = e->cfg.address,
-        .port = e->cfg.port,
-        .max_body = 64 * 1024,
-        .max_connections = 128,
-    };
-    return http_server_start(loop, &cfg, exporter_handle, e, &e->server);
-}
-
 // Keeps the state if the families still need it.
 static void set_health(struct exporter *e)
 {
@@ -525,8 +507,6 @@ struct gs_error *exporter_start(uv_loop_t *loop, const struct exporter_config *c
     struct gs_error *err = start_sampler(e, loop);
     if (!err)
         err = start_attribution(e, loop);
-    if (!err)
-        err = start_metrics_server(e, loop);
     if (err) {
         exporter_stop(e);
         return err;
@@ -554,16 +534,10 @@ void exporter_set_source(struct exporter *e, enum exporter_source_kind k, const 
     exporter_sources_set(&e->sources, k, problem);
 }
 
-uint16_t exporter_port(const struct exporter *e)
-{
-    return e->server ? http_server_port(e->server) : 0;
-}
-
 bool exporter_stop(struct exporter *e)
 {
     if (!e)
         return true;
-    http_server_stop(e->server);
     exporter_attribution_free(e->attribution);
     exporter_cluster_free(e->cluster);
     gs_timer_free(e->watch);

@@ -59,9 +59,6 @@ enum exporter_source_kind {
 };
 
 struct exporter_config {
-    // "", "127.0.0.1" …; NULL: no server, if the caller serves exporter_handle elsewhere.
-    const char *address;
-    uint16_t port; // 0: any free one
     struct gpu_backend_config backend;
     int64_t interval_ns;                // between samples
     int64_t stuck_after_ns;             // a sample that takes longer counts as stuck; 0: 10 s
@@ -92,12 +89,12 @@ struct exporter_config {
 
 struct exporter;
 
-// Strings are borrowed. Serves immediately; /metrics responds with 503 until the first sample.
+// Strings are borrowed. The caller serves exporter_handle(); /metrics responds with 503 until the
+// first sample.
 struct gs_error *exporter_start(uv_loop_t *loop, const struct exporter_config *cfg,
                                 struct exporter **ret);
 // Reports that an object which a flag names is absent, or available again (problem NULL).
 void exporter_set_source(struct exporter *e, enum exporter_source_kind k, const char *problem);
-uint16_t exporter_port(const struct exporter *e);
 // Replaces the families. They are borrowed; the previous ones are not used after this call.
 void exporter_set_counters(struct exporter *e, const struct exporter_counters *counters);
 // An http_handler: /, /metrics, /health, /healthz.

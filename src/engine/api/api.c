@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Routes, CORS, lifecycle.
+// Requests: CORS, dispatch by the table of routes, lifecycle.
 #include "engine/api/api_private.h"
 
 #include "base/clock.h"
@@ -10,113 +10,6 @@ enum { DEFAULT_QUERIES = 20 }; // the value of Prometheus
 #define WRITES_TURNS      1
 #define MAX_WRITES        4 // in progress
 #define DEFAULT_MAX_REPLY ((size_t)128 * 1024 * 1024)
-enum { GET = 1, POST = 2, PUT = 4, GET_POST = GET | POST, POST_PUT = POST | PUT };
-
-static void lifecycle_reload(struct engine_api_request *r);
-static void lifecycle_quit(struct engine_api_request *r);
-static void handle_healthy(struct engine_api_request *r);
-static void handle_ready(struct engine_api_request *r);
-static void handle_problems(struct engine_api_request *r);
-
-struct route {
-    const char *path; // '*' matches one path segment
-    unsigned methods;
-    void (*handle)(struct engine_api_request *r);
-    bool queued; // for requests that can take long
-    bool write;  // has its own queue
-};
-
-static const struct route routes[] = {
-    {"/api/v1/query", GET_POST, engine_api_query, true},
-    {"/api/v1/query_range", GET_POST, engine_api_query_range, true},
-    {"/api/v1/query_exemplars", GET_POST, engine_api_query_exemplars, true},
-    {"/api/v1/format_query", GET_POST, engine_api_format_query},
-    {"/api/v1/parse_query", GET_POST, engine_api_parse_query},
-    {"/api/v1/series", GET_POST, engine_api_series, true},
-    {"/api/v1/labels", GET_POST, engine_api_labels, true},
-    {"/api/v1/label/*/values", GET, engine_api_label_values, true},
-    {"/api/v1/scrape_pools", GET, engine_api_scrape_pools},
-    {"/api/v1/scrape_pools/config", GET, engine_api_scrape_pool_config},
-    {"/api/v1/targets", GET, engine_api_targets, true},
-    {"/api/v1/targets/relabel_steps", GET, engine_api_relabel_steps},
-    {"/api/v1/targets/metadata", GET, engine_api_targets_metadata, true},
-    {"/api/v1/metadata", GET, engine_api_metadata, true},
-    {"/api/v1/rules", GET, engine_api_rules, true},
-    {"/api/v1/alerts", GET, engine_api_alerts, true},
-    {"/api/v1/alertmanagers", GET, engine_api_alertmanagers},
-    {"/api/v1/status/config", GET, engine_api_status_config},
-    {"/api/v1/status/flags", GET, engine_api_status_flags},
-    {"/api/v1/status/buildinfo", GET, engine_api_status_buildinfo},
-    {"/api/v1/status/runtimeinfo", GET, engine_api_status_runtimeinfo},
-    {"/api/v1/status/tsdb", GET, engine_api_status_tsdb, true},
-    {"/api/v1/status/walreplay", GET, engine_api_status_walreplay},
-    {"/api/v1/status/tsdb/blocks", GET, engine_api_status_blocks},
-    {"/api/v1/status/self_metrics", GET, engine_api_self_metrics},
-    {"/api/v1/notifications", GET, engine_api_notifications},
-    {"/api/v1/notifications/live", GET, engine_api_notifications_live},
-    {"/api/v1/search/metric_names", GET_POST, engine_api_search},
-    {"/api/v1/search/label_names", GET_POST, engine_api_search},
-    {"/api/v1/search/label_values", GET_POST, engine_api_search},
-    {"/api/v1/admin/tsdb/delete_series", POST_PUT, engine_api_admin},
-    {"/api/v1/admin/tsdb/clean_tombstones", POST_PUT, engine_api_admin},
-    {"/api/v1/admin/tsdb/snapshot", POST_PUT, engine_api_admin},
-    {"/api/v1/read", POST, engine_api_remote_read, true},
-    {"/federate", GET, engine_api_federate, true},
-    {"/metrics", GET, engine_api_own_metrics},
-    {"/version", GET, engine_api_version},
-    {"/-/healthy", GET, handle_healthy},
-    {"/-/ready", GET, handle_ready},
-    {"/-/reload", POST_PUT, lifecycle_reload},
-    {"/-/quit", POST_PUT, lifecycle_quit},
-    {"/api/v1/features", GET, engine_api_features},
-    {"/api/v1/openapi.yaml", GET, engine_api_openapi},
-    {"/api/v1/gpuscale/report", GET, engine_api_report, true},
-    {"/api/v1/gpuscale/problems", GET, handle_problems},
-    {"/api/v1/write", POST, engine_api_write, .write = true},
-    {"/api/v1/otlp/v1/metrics", POST, engine_api_otlp, .write = true},
-};
-
-enum { NO_ROUTE = GS_ARRAY_LEN(routes) }; // the number for requests without a route
-_Static_assert((int)NO_ROUTE < (int)ENGINE_API_N_ROUTES_MAX, "counters for each route");
-
-const char *engine_api_route_path(size_t i)
-{
-    return i < NO_ROUTE ? routes[i].path : i == NO_ROUTE ? "/*" : NULL;
-}
-
-static unsigned method_bit(const char *method)
-{
-    return gs_streq(method, "GET")    ? GET
-           : gs_streq(method, "POST") ? POST
-           : gs_streq(method, "PUT")  ? PUT
-                                      : 0;
-}
-
-bool engine_api_route_takes(size_t i, const char *method)
-{
-    return i < NO_ROUTE && routes[i].methods & method_bit(method);
-}
-
-// --- matching ---
-
-static bool path_matches(const char *pattern, struct gs_slice path)
-{
-    const char *star = strchr(pattern, '*');
-    if (!star)
-        return gs_slice_eq_str(path, pattern);
-    size_t head = (size_t)(star - pattern), tail = strlen(star + 1);
-    return path.len > head + tail && memcmp(path.data, pattern, head) == 0 &&
-           gs_slice_ends(path, star + 1) && !memchr(path.data + head, '/', path.len - head - tail);
-}
-
-static size_t find_route(struct gs_slice path)
-{
-    size_t i = 0;
-    while (i < NO_ROUTE && !path_matches(routes[i].path, path))
-        i++;
-    return i;
-}
-
 // The path without the route prefix. An empty slice if the path does not begin with the prefix.
 static struct gs_slice cut_prefix(const struct engine_api *a, const char *path)
 {
@@ -158,26 +51,23 @@ static void dispatch_request(struct engine_api_request *r, struct http_exchange 
     bool is_api = gs_slice_starts(r->path, "/api/v1/");
     if (is_api)
         add_cors(r->api, x);
-    if (is_api && gs_streq(method, "OPTIONS")) {
+    const struct engine_api_route *route = &engine_api_routes[r->route];
+    if (gs_streq(method, "OPTIONS") && (is_api || engine_api_route_takes(r->route, method))) {
         engine_api_reply_body(r, 204, NULL, GS_SLICE(""));
         return;
     }
-    if (r->route == NO_ROUTE) {
+    if (!route->http.path) {
         engine_api_reply_text(r, 404, "404 page not found\n");
         return;
     }
     if (!engine_api_route_takes(r->route, method)) {
-        bool lifecycle = gs_slice_starts(r->path, "/-/") && routes[r->route].methods == POST_PUT;
-        http_add_header(x, "Allow",
-                        lifecycle                          ? "POST, PUT"
-                        : routes[r->route].methods == POST ? "OPTIONS, POST"
-                        : routes[r->route].methods & POST  ? "GET, OPTIONS, POST"
-                                                           : "GET, OPTIONS");
+        bool lifecycle = route->http.methods == (HTTP_POST | HTTP_PUT);
+        http_route_add_allow(&route->http, x);
         engine_api_reply_text(
             r, 405, lifecycle ? "Only POST or PUT requests allowed" : "Method Not Allowed\n");
         return;
     }
-    if (routes[r->route].write) {
+    if (route->write) {
         engine_api_queue_write(r);
         return;
     }
@@ -188,7 +78,7 @@ static void dispatch_request(struct engine_api_request *r, struct http_exchange 
         gs_error_free(err);
         return;
     }
-    if (routes[r->route].queued)
+    if (route->queued)
         engine_api_queue_run(r->api->queue, r);
     else
         engine_api_run(r);
@@ -196,7 +86,7 @@ static void dispatch_request(struct engine_api_request *r, struct http_exchange 
 
 void engine_api_run(struct engine_api_request *r)
 {
-    routes[r->route].handle(r);
+    engine_api_routes[r->route].handle(r);
     engine_api_drop_body(r); // of a client that has disconnected
 }
 
@@ -226,26 +116,26 @@ void engine_api_handle(void *arg, struct http_exchange *x)
     }
     if (r.path.data && web_handle(a->web, x, r.path))
         return;
-    if (r.path.data && a->cfg.extension && a->cfg.extension(a->cfg.extension_arg, x, r.path))
+    if (r.path.data && http_routes_try(a->cfg.extension, x, r.path))
         return;
-    r.route = r.path.data ? find_route(r.path) : NO_ROUTE;
+    r.route = engine_api_find_route(r.path);
     dispatch_request(&r, x);
 }
 
 // --- lifecycle ---
 
-static void handle_healthy(struct engine_api_request *r)
+void engine_api_healthy(struct engine_api_request *r)
 {
     engine_api_reply_text(r, 200, "gpuscale engine is Healthy.\n");
 }
 
-// An engine alone finds none; gpuscale up serves this path itself.
-static void handle_problems(struct engine_api_request *r)
+// An engine alone knows of none; gpuscale up answers this path itself.
+void engine_api_problems(struct engine_api_request *r)
 {
     engine_api_reply_json(r, json_array());
 }
 
-static void handle_ready(struct engine_api_request *r)
+void engine_api_ready(struct engine_api_request *r)
 {
     if (!r->api->stopping) {
         engine_api_reply_text(r, 200, "gpuscale engine is Ready.\n");
@@ -262,7 +152,7 @@ static bool lifecycle_on(struct engine_api_request *r)
     return r->api->cfg.lifecycle;
 }
 
-static void lifecycle_reload(struct engine_api_request *r)
+void engine_api_lifecycle_reload(struct engine_api_request *r)
 {
     if (!lifecycle_on(r))
         return;
@@ -274,7 +164,7 @@ static void lifecycle_reload(struct engine_api_request *r)
     gs_error_free(err);
 }
 
-static void lifecycle_quit(struct engine_api_request *r)
+void engine_api_lifecycle_quit(struct engine_api_request *r)
 {
     if (!lifecycle_on(r))
         return;

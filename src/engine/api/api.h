@@ -7,7 +7,7 @@
 #include "engine/rules/rules.h"
 #include "engine/scrape/scrape.h"
 #include "ledger/ledger.h"
-#include "net/http/http.h"
+#include "net/http/routes.h"
 #include "promql/promql.h"
 
 #include <uv.h>
@@ -40,10 +40,7 @@ struct engine_api_config {
     struct gs_error *(*report)(void *arg, const struct ledger_report_options *o,
                                bool (*pause)(void *arg), void *pause_arg, json_t **ret);
     void *arg;
-    // Further paths, without the route prefix. Returns false for others, which it leaves untouched.
-    // NULL: none.
-    bool (*extension)(void *arg, struct http_exchange *x, struct gs_slice path);
-    void *extension_arg;
+    const struct http_routes *extension; // further paths, without the route prefix; NULL: none
 };
 
 // GS_EINVAL: cors_origin is not a valid regular expression.

@@ -7,6 +7,7 @@
 #include "codec/json.h"
 #include "engine/api/api.h"
 #include "engine/remote/receiver.h"
+#include "net/http/routes.h"
 #include "web/web.h"
 
 #include <stdint.h>
@@ -201,6 +202,11 @@ void engine_api_features(struct engine_api_request *r);
 void engine_api_openapi(struct engine_api_request *r);
 void engine_api_version(struct engine_api_request *r);
 void engine_api_report(struct engine_api_request *r);
+void engine_api_healthy(struct engine_api_request *r);
+void engine_api_ready(struct engine_api_request *r);
+void engine_api_problems(struct engine_api_request *r);
+void engine_api_lifecycle_reload(struct engine_api_request *r);
+void engine_api_lifecycle_quit(struct engine_api_request *r);
 void engine_api_write(struct engine_api_request *r);
 void engine_api_otlp(struct engine_api_request *r);
 
@@ -257,6 +263,33 @@ void engine_api_refuse_write(struct engine_api_request *r, enum engine_api_error
 // Appends the text of /metrics.
 void engine_api_write_own_metrics(const struct engine_api *a, struct gs_buf *out);
 
+// --- routes.c ---
+
+// The body of a response, in the OpenAPI document.
+enum engine_api_body {
+    ENGINE_API_OBJECT, // the member data of a response
+    ENGINE_API_LIST,
+    ENGINE_API_STRING,
+    ENGINE_API_JSON, // without data
+    ENGINE_API_TEXT,
+    ENGINE_API_YAML,
+    ENGINE_API_PROTOBUF,
+    ENGINE_API_EMPTY, // status 204
+};
+
+struct engine_api_route {
+    struct http_route http; // path and methods
+    void (*handle)(struct engine_api_request *r);
+    const char *summary; // NULL: the document does not have the path
+    enum engine_api_body body;
+    const char *parameters; // with blanks; "!" is before those that are required
+    const char *pushed[2];  // types of the body of a POST that is not a form
+    bool queued;            // for requests that can take long
+    bool write;             // has its own queue
+};
+extern const struct engine_api_route engine_api_routes[]; // the last has no path
+
+size_t engine_api_find_route(struct gs_slice path); // the index of the last: none
 // Names of routes and codes, for /metrics; NULL after the last.
 const char *engine_api_route_path(size_t i);
 bool engine_api_route_takes(size_t i, const char *method);

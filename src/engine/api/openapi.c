@@ -41,81 +41,6 @@ static const struct parameter {
     {"until", "string", false, "End of the report: RFC 3339 or Unix seconds."},
 };
 
-enum body {
-    OBJECT, // the member data of a response
-    LIST,
-    STRING,
-    JSON, // without data
-    TEXT,
-    YAML,
-    PROTOBUF,
-    EMPTY, // status 204
-};
-
-#define SELECTED "match[] start end limit"
-
-// Paths of other routes only respond that they are switched off.
-static const struct description {
-    const char *path, *summary;
-    enum body body;
-    const char *parameters; // with blanks; "!" is before those that are required
-    const char *pushed[2];  // types of the body of a POST that is not a form
-} descriptions[] = {
-    {"/api/v1/query", "Evaluate an expression at one time", OBJECT,
-     "!query time timeout limit lookback_delta stats"},
-    {"/api/v1/query_range", "Evaluate an expression at each step of a time range", OBJECT,
-     "!query !start !end !step timeout limit lookback_delta stats"},
-    {"/api/v1/query_exemplars", "List the exemplars of the selectors of an expression", LIST,
-     "!query start end"},
-    {"/api/v1/format_query", "Format an expression", STRING, "!query"},
-    {"/api/v1/parse_query", "Parse an expression", OBJECT, "!query"},
-    {"/api/v1/series", "List series", LIST, "!" SELECTED},
-    {"/api/v1/labels", "List label names", LIST, SELECTED},
-    {"/api/v1/label/*/values", "List the values of a label", LIST, SELECTED},
-    {"/api/v1/metadata", "List types, units and help texts of metrics", OBJECT,
-     "metric limit limit_per_metric"},
-    {"/api/v1/scrape_pools", "List scrape jobs", OBJECT, ""},
-    {"/api/v1/scrape_pools/config", "Show the configuration of a scrape job", OBJECT,
-     "!scrapePool"},
-    {"/api/v1/targets", "List targets", OBJECT, "state scrapePool"},
-    {"/api/v1/targets/relabel_steps", "Show the result of each step of relabeling", OBJECT,
-     "!scrapePool !labels"},
-    {"/api/v1/targets/metadata", "List the metadata of the metrics of targets", LIST,
-     "match_target metric limit"},
-    {"/api/v1/rules", "List groups of rules", OBJECT,
-     "type rule_name[] rule_group[] file[] match[] exclude_alerts group_limit group_next_token"},
-    {"/api/v1/alerts", "List alerts", OBJECT, ""},
-    {"/api/v1/alertmanagers", "List Alertmanagers", OBJECT, ""},
-    {"/api/v1/status/config", "Show the configuration without secrets", OBJECT, ""},
-    {"/api/v1/status/flags", "Show the values of flags", OBJECT, ""},
-    {"/api/v1/status/buildinfo", "Show versions", OBJECT, ""},
-    {"/api/v1/status/runtimeinfo", "Show the state of the process", OBJECT, ""},
-    {"/api/v1/status/tsdb", "Show the labels with the most series and values", OBJECT, "limit"},
-    {"/api/v1/status/tsdb/blocks", "List blocks: always none", OBJECT, ""},
-    {"/api/v1/status/walreplay", "Show the progress of reading the write-ahead log", OBJECT, ""},
-    {"/api/v1/status/self_metrics", "Show metrics about the engine", LIST, "metric_name_pattern"},
-    {"/api/v1/notifications", "List notifications: always none", LIST, ""},
-    {"/api/v1/notifications/live", "Wait for notifications: there are none", EMPTY, ""},
-    {"/api/v1/features", "Show what the engine supports", OBJECT, ""},
-    {"/api/v1/openapi.yaml", "Show this description", YAML, ""},
-    {"/api/v1/gpuscale/report", "Report who uses GPUs", OBJECT, "by since until idle"},
-    {"/api/v1/gpuscale/problems", "List pods that do not run: always none without gpuscale up",
-     LIST, ""},
-    {"/api/v1/read", "Read samples with remote read", PROTOBUF, "",
-     .pushed = {"application/x-protobuf"}},
-    {"/api/v1/write", "Store samples, with --web.enable-remote-write-receiver", EMPTY, "",
-     .pushed = {"application/x-protobuf"}},
-    {"/api/v1/otlp/v1/metrics", "Store metrics, with --web.enable-otlp-receiver", JSON, "",
-     .pushed = {"application/x-protobuf", "application/json"}},
-    {"/federate", "Show the newest samples of series", TEXT, "match[]"},
-    {"/metrics", "Show metrics about the engine", TEXT, ""},
-    {"/version", "Show versions", JSON, ""},
-    {"/-/healthy", "Check that the process runs", TEXT, ""},
-    {"/-/ready", "Check that the API responds", TEXT, ""},
-    {"/-/reload", "Reload the configuration, with --web.enable-lifecycle", TEXT, ""},
-    {"/-/quit", "End the process, with --web.enable-lifecycle", TEXT, ""},
-};
-
 // --- operations ---
 
 static json_t *schema_of(const struct parameter *p)
@@ -136,13 +61,13 @@ static const struct parameter *take_parameter(struct gs_slice *list, bool *ret_r
     return NULL; // the list is empty
 }
 
-static json_t *query_parameters(const struct description *d)
+static json_t *query_parameters(const struct engine_api_route *d)
 {
     json_t *all = json_array();
     struct gs_slice list = gs_slice_of(d->parameters);
     const struct parameter *p;
     bool required;
-    if (strchr(d->path, '*'))
+    if (strchr(d->http.path, '*'))
         json_array_append_new(all, json_pack("{s:s,s:s,s:b,s:{s:s}}", "name", "name", "in", "path",
                                              "required", 1, "schema", "type", "string"));
     while (list.data && (p = take_parameter(&list, &required)))
@@ -152,7 +77,7 @@ static json_t *query_parameters(const struct description *d)
     return all;
 }
 
-static json_t *form_of(const struct description *d)
+static json_t *form_of(const struct engine_api_route *d)
 {
     json_t *properties = json_object(), *needed = json_array();
     struct gs_slice list = gs_slice_of(d->parameters);
@@ -169,7 +94,7 @@ static json_t *form_of(const struct description *d)
                      "schema", "type", "object", "properties", properties, "required", needed);
 }
 
-static json_t *pushed_body(const struct description *d)
+static json_t *pushed_body(const struct engine_api_route *d)
 {
     json_t *content = json_object();
     for (size_t i = 0; i < GS_ARRAY_LEN(d->pushed) && d->pushed[i]; i++)
@@ -177,21 +102,22 @@ static json_t *pushed_body(const struct description *d)
     return json_pack("{s:b,s:o}", "required", 1, "content", content);
 }
 
-static json_t *responses_of(const struct description *d)
+static json_t *responses_of(const struct engine_api_route *d)
 {
     static const struct {
         const char *type, *schema;
     } contents[] = {
-        [OBJECT] = {"application/json", "#/components/schemas/Object"},
-        [LIST] = {"application/json", "#/components/schemas/List"},
-        [STRING] = {"application/json", "#/components/schemas/String"},
-        [JSON] = {"application/json", NULL},
-        [TEXT] = {"text/plain", NULL},
-        [YAML] = {"application/yaml", NULL},
-        [PROTOBUF] = {"application/x-protobuf", NULL},
-        [EMPTY] = {NULL, NULL},
+        [ENGINE_API_OBJECT] = {"application/json", "#/components/schemas/Object"},
+        [ENGINE_API_LIST] = {"application/json", "#/components/schemas/List"},
+        [ENGINE_API_STRING] = {"application/json", "#/components/schemas/String"},
+        [ENGINE_API_JSON] = {"application/json", NULL},
+        [ENGINE_API_TEXT] = {"text/plain", NULL},
+        [ENGINE_API_YAML] = {"application/yaml", NULL},
+        [ENGINE_API_PROTOBUF] = {"application/x-protobuf", NULL},
+        [ENGINE_API_EMPTY] = {NULL, NULL},
     };
-    const char *status = d->body == EMPTY ? "204" : "200", *type = contents[d->body].type;
+    const char *status = d->body == ENGINE_API_EMPTY ? "204" : "200",
+               *type = contents[d->body].type;
     json_t *all = json_object();
     codec_json_set(all, json_string("Success."), status, "description", NULL);
     if (type)
@@ -203,9 +129,9 @@ static json_t *responses_of(const struct description *d)
     return all;
 }
 
-static json_t *operation_of(const struct description *d, const char *method)
+static json_t *operation_of(const struct engine_api_route *d, const char *method)
 {
-    GS_AUTO_FREE char *id = gs_format("%s%s", method, d->path);
+    GS_AUTO_FREE char *id = gs_format("%s%s", method, d->http.path);
     for (char *c = id; *c; c++)
         if (strchr("/*.", *c))
             *c = '-';
@@ -222,23 +148,15 @@ static json_t *operation_of(const struct description *d, const char *method)
 
 // --- document ---
 
-static const struct description *find_description(const char *path)
-{
-    for (size_t i = 0; i < GS_ARRAY_LEN(descriptions); i++)
-        if (gs_streq(descriptions[i].path, path))
-            return &descriptions[i];
-    return NULL;
-}
-
 static json_t *paths_json(void)
 {
     static const char *const methods[][2] = {{"GET", "get"}, {"POST", "post"}, {"PUT", "put"}};
     json_t *all = json_object();
     const char *path;
     for (size_t i = 0; (path = engine_api_route_path(i)); i++) {
-        const struct description *d = find_description(path);
+        const struct engine_api_route *d = &engine_api_routes[i];
         const char *star = strchr(path, '*');
-        if (!d)
+        if (!d->summary)
             continue;
         GS_AUTO_FREE char *name =
             star ? gs_format("%.*s{name}%s", (int)(star - path), path, star + 1) : gs_strdup(path);

@@ -256,5 +256,5 @@ void engine_api_write_own_metrics(const struct engine_api *a, struct gs_buf *out
 void engine_api_own_metrics(struct engine_api_request *r)
 {
     engine_api_write_own_metrics(r->api, engine_api_buffer(r));
-    engine_api_reply_buffer(r, "text/plain; version=0.0.4; charset=utf-8");
+    engine_api_reply_buffer(r, HTTP_TYPE_METRICS);
 }

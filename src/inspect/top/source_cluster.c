@@ -10,7 +10,7 @@
 #include "base/num.h"
 #include "base/timer.h"
 #include "kube/cache.h"
-#include "kube/kubeconfig.h"
+#include "kube/connection.h"
 #include "kube/object.h"
 #include "kube/quantity.h"
 
@@ -41,8 +41,8 @@ struct cluster_request {
 
 struct cluster_source {
     struct top_source is;
-    struct http_client *http;
-    struct kube_client *client;
+    struct kube_connection cluster;
+    struct kube_client *client; // of the cluster
     struct kube_cache *pods;
     struct gs_timer *timer;
     bool one_namespace;
@@ -315,9 +315,7 @@ static void cluster_free(struct top_source *source)
     gs_timer_free(s->timer);
     if (s->pods)
         kube_cache_free(s->pods);
-    if (s->client)
-        kube_client_free(s->client);
-    http_client_free(s->http);
+    kube_connection_close(&s->cluster);
     top_samples_finish(&s->samples);
     free(s->requests);
     free(s->is.name);
@@ -328,20 +326,17 @@ struct gs_error *top_source_cluster_new(uv_loop_t *loop, const struct top_option
                                         struct top_source **ret)
 {
     static const struct top_source_ops ops = {cluster_refresh, cluster_free};
-    GS_CLEANUP(kube_config_finish) struct kube_config config = {0};
-    struct http_client *http = NULL;
-    struct gs_error *err = kube_config_load(o->kubeconfig, o->context, &config);
-    if (!err)
-        err = kube_config_connect(&config, loop, "gpuscale-top/" GPUSCALE_VERSION, &http);
+    struct kube_connection cluster;
+    struct gs_error *err = kube_connection_open(loop, o->kubeconfig, o->context, "top", &cluster);
     if (err)
         return gs_error_wrap(err, "kubeconfig");
     GS_AUTO_BUF struct gs_buf name = {0};
     struct cluster_source *s = gs_alloc(sizeof(*s));
-    gs_columns_clean(&name, gs_slice_of(config.server));
+    gs_columns_clean(&name, gs_slice_of(cluster.server));
     s->is.ops = &ops;
     s->is.name = gs_format("%s (metrics API)", name.data);
-    s->http = http;
-    s->client = kube_client_new(http);
+    s->cluster = cluster;
+    s->client = cluster.client;
     s->timer = gs_timer_new(loop, s);
     s->one_namespace = o->ns != NULL;
     s->timeout_ms = o->timeout_ns / GS_NS_PER_MS;

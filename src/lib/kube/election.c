@@ -13,6 +13,8 @@
 #include "base/timer.h"
 #include "kube/object.h"
 
+#include <unistd.h>
+
 #define DEFAULT_LEASE_MS INT64_C(15000)
 #define DEFAULT_RENEW_MS INT64_C(10000)
 #define DEFAULT_RETRY_MS INT64_C(2000)
@@ -173,6 +175,13 @@ static void on_election_timer(void *arg)
 
 // --- life ---
 
+static char *default_identity(void)
+{
+    char host[256] = "";
+    gethostname(host, sizeof(host) - 1);
+    return gs_format("%s_%ld", host, (long)getpid());
+}
+
 struct kube_election *kube_election_new(uv_loop_t *loop, struct kube_client *client,
                                         const struct kube_election_config *cfg)
 {
@@ -184,7 +193,7 @@ struct kube_election *kube_election_new(uv_loop_t *loop, struct kube_client *cli
     e->cfg.retry_ms = cfg->retry_ms ? cfg->retry_ms : DEFAULT_RETRY_MS;
     e->ns = gs_strdup(cfg->ns);
     e->name = gs_strdup(cfg->name);
-    e->identity = gs_strdup(cfg->identity);
+    e->identity = cfg->identity ? gs_strdup(cfg->identity) : default_identity();
     e->timer = gs_timer_new(loop, e);
     gs_timer_repeat(e->timer, on_election_timer, 0, (uint64_t)e->cfg.retry_ms);
     return e;

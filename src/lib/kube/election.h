@@ -13,7 +13,7 @@ struct kube_election;
 
 struct kube_election_config {
     const char *ns, *name; // of the Lease
-    const char *identity;  // of this replica
+    const char *identity;  // of this replica; NULL: host name and process ID
     int64_t lease_ms;      // 0: 15 s
     int64_t renew_ms;      // 0: 10 s; leadership ends if no renewal succeeds in this time
     int64_t retry_ms;      // 0: 2 s

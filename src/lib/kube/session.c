@@ -3,38 +3,28 @@
 // the command waits, with a timeout for each wait.
 #include "kube/session.h"
 
-#include "base/mem.h"
-#include "kube/kubeconfig.h"
-
 struct gs_error *kube_session_open(struct kube_session *s, const char *kubeconfig,
                                    const char *context, const char *command)
 {
-    GS_CLEANUP(kube_config_finish) struct kube_config k = {0};
-    GS_AUTO_FREE char *agent = gs_format("gpuscale-%s/%s", command, GPUSCALE_VERSION);
     *s = (struct kube_session){0};
     uv_loop_init(&s->loop);
     uv_timer_init(&s->loop, &s->timer);
     s->timer.data = s;
-    struct gs_error *err = kube_config_load(kubeconfig, context, &k);
-    if (!err)
-        err = kube_config_connect(&k, &s->loop, agent, &s->http);
+    struct gs_error *err =
+        kube_connection_open(&s->loop, kubeconfig, context, command, &s->connection);
     if (err)
         return gs_error_wrap(err, "kubeconfig");
-    s->client = kube_client_new(s->http);
-    s->ns = gs_strdup(k.ns ? k.ns : "default");
+    s->client = s->connection.client;
+    s->ns = s->connection.ns;
     return NULL;
 }
 
 void kube_session_close(struct kube_session *s)
 {
-    if (s->client)
-        kube_client_free(s->client);
-    if (s->http)
-        http_client_free(s->http);
+    kube_connection_close(&s->connection);
     uv_close((uv_handle_t *)&s->timer, NULL);
     uv_run(&s->loop, UV_RUN_DEFAULT);
     (void)uv_loop_close(&s->loop);
-    free(s->ns);
 }
 
 static void on_timeout(uv_timer_t *t)

@@ -3,16 +3,16 @@
 // the time of a wait. Only the thread that opened a session may use it.
 #pragma once
 
-#include "kube/client.h"
+#include "kube/connection.h"
 
 #include <stdbool.h>
 
 struct kube_session {
     uv_loop_t loop;
     uv_timer_t timer;
-    struct http_client *http;
-    struct kube_client *client; // NULL: the session could not be opened
-    char *ns;                   // of the kubeconfig's context
+    struct kube_connection connection;
+    struct kube_client *client; // of the connection; NULL: the session could not be opened
+    const char *ns;             // likewise
     bool timed_out;
 };
 

@@ -7,29 +7,21 @@
 #include "kube/object.h"
 #include "kube/status.h"
 #include "local/kubelet/pod_worker.h"
+#include "net/http/routes.h"
 
-#define METRICS_TYPE "text/plain; version=0.0.4; charset=utf-8"
-
-static void reply_text(struct http_exchange *x, const struct gs_buf *text)
-{
-    http_reply(x, 200, METRICS_TYPE, gs_buf_slice(text));
-}
-
-static void serve_health(struct kubelet *k, struct http_exchange *x)
+static void serve_health(void *kubelet, struct http_exchange *x)
 {
     http_reply_text(x, 200, "ok");
 }
 
-static void serve_resource_metrics(struct kubelet *k, struct http_exchange *x)
+static void write_resource_metrics(void *kubelet, struct gs_buf *out)
 {
-    GS_AUTO_BUF struct gs_buf text = {0};
-    kubelet_write_node_metrics(k, &text);
-    reply_text(x, &text);
+    kubelet_write_node_metrics(kubelet, out);
 }
 
-static void serve_metrics(struct kubelet *k, struct http_exchange *x)
+static void write_metrics(void *kubelet, struct gs_buf *out)
 {
-    GS_AUTO_BUF struct gs_buf text = {0};
+    const struct kubelet *k = kubelet;
     size_t pos = 0, pods = 0, containers = 0;
     struct gs_slice key;
     void *value;
@@ -40,17 +32,17 @@ static void serve_metrics(struct kubelet *k, struct http_exchange *x)
             containers += c->state == KUBELET_RUNNING;
         pods += containers > before;
     }
-    gs_buf_addf(&text,
+    gs_buf_addf(out,
                 "# TYPE kubelet_node_name gauge\nkubelet_node_name{node=\"%s\"} 1\n"
                 "# TYPE kubelet_running_containers gauge\n"
                 "kubelet_running_containers{container_state=\"running\"} %zu\n"
                 "# TYPE kubelet_running_pods gauge\nkubelet_running_pods %zu\n",
                 k->node_name, containers, pods);
-    reply_text(x, &text);
 }
 
-static void serve_pods(struct kubelet *k, struct http_exchange *x)
+static void serve_pods(void *kubelet, struct http_exchange *x)
 {
+    const struct kubelet *k = kubelet;
     size_t pos = 0;
     const json_t *pod;
     json_t *items = json_array();
@@ -62,40 +54,32 @@ static void serve_pods(struct kubelet *k, struct http_exchange *x)
     kube_reply_json(x, 200, list);
 }
 
-static void serve_summary(struct kubelet *k, struct http_exchange *x)
+static void serve_summary(void *kubelet, struct http_exchange *x)
 {
-    CODEC_AUTO_JSON json_t *summary = kubelet_stats_summary(k);
+    CODEC_AUTO_JSON json_t *summary = kubelet_stats_summary(kubelet);
     kube_reply_json(x, 200, summary);
 }
 
+static const struct http_route routes[] = {
+    {.path = "/healthz", .handle = serve_health},
+    {.path = "/healthz/ping", .handle = serve_health},
+    {.path = "/healthz/syncloop", .handle = serve_health},
+    {.path = "/metrics", .write = write_metrics, .type = HTTP_TYPE_METRICS},
+    {.path = "/metrics/cadvisor", .write = write_resource_metrics, .type = HTTP_TYPE_METRICS},
+    {.path = "/metrics/resource", .write = write_resource_metrics, .type = HTTP_TYPE_METRICS},
+    {.path = "/pods", .handle = serve_pods},
+    {.path = "/stats/summary", .handle = serve_summary},
+    {0},
+};
+
 void kubelet_serve_path(void *kubelet, const char *path, struct http_exchange *x)
 {
-    static const struct {
-        const char *path;
-        void (*serve)(struct kubelet *k, struct http_exchange *x);
-    } paths[] = {
-        {"/healthz", serve_health},
-        {"/healthz/ping", serve_health},
-        {"/healthz/syncloop", serve_health},
-        {"/metrics", serve_metrics},
-        {"/metrics/cadvisor", serve_resource_metrics},
-        {"/metrics/resource", serve_resource_metrics},
-        {"/pods", serve_pods},
-        {"/stats/summary", serve_summary},
-    };
+    const struct http_routes all = {.rows = routes, .ctx = kubelet};
     size_t len = strlen(path);
     while (len > 1 && path[len - 1] == '/')
         len--;
-    for (size_t i = 0; i < GS_ARRAY_LEN(paths); i++) {
-        if (!gs_slice_eq_str(gs_slice_make(path, len), paths[i].path))
-            continue;
-        if (gs_streq(http_method(x), "GET"))
-            paths[i].serve(kubelet, x);
-        else
-            http_reply_text(x, 405, "405: Method Not Allowed");
-        return;
-    }
-    http_reply_text(x, 404, "404 page not found\n");
+    if (!http_routes_try(&all, x, gs_slice_make(path, len)))
+        http_reply_text(x, 404, "404 page not found\n");
 }
 
 void kubelet_handle(void *kubelet, struct http_exchange *x)

@@ -88,7 +88,7 @@ static void write_data(struct kubelet_port_link *l, struct gs_slice bytes)
     kubelet_channels_send(&l->f->channels, 2 * l->index, bytes);
 }
 
-static void program_ended(struct kubelet_port_link *l)
+static void on_program_ended(struct kubelet_port_link *l)
 {
     l->client_ended = true;
 }
@@ -129,7 +129,7 @@ static void finish(struct kubelet_port_forward *f)
 const struct kubelet_port_protocol kubelet_port_channels = {
     .feed = feed,
     .write = write_data,
-    .program_ended = program_ended,
+    .program_ended = on_program_ended,
     .consumed = consumed,
     .held = held,
     .fail = fail,

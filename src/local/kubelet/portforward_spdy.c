@@ -128,7 +128,7 @@ static void write_data(struct kubelet_port_link *l, struct gs_slice bytes)
     spdy_stream_write(l->data, bytes);
 }
 
-static void program_ended(struct kubelet_port_link *l)
+static void on_program_ended(struct kubelet_port_link *l)
 {
     spdy_stream_end(l->data);
 }
@@ -178,7 +178,7 @@ static void finish(struct kubelet_port_forward *f)
 const struct kubelet_port_protocol kubelet_port_spdy = {
     .feed = feed,
     .write = write_data,
-    .program_ended = program_ended,
+    .program_ended = on_program_ended,
     .consumed = consumed,
     .held = held,
     .fail = fail,

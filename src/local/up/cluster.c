@@ -110,14 +110,22 @@ static struct gs_error *read_images(struct up_cluster *c, const struct gs_opt_li
     return NULL;
 }
 
-// A server with the certificate and the users of the API.
-static struct gs_error *serve_users(struct up_cluster *c, uint16_t port,
-                                    const char *const *public_paths, http_handler handler,
-                                    void *ctx, struct http_server **ret)
+// port_flag: for errors.
+static struct gs_error *listen_on(struct up_cluster *c, const char *port_flag, uint16_t port,
+                                  struct program_listener l, struct http_server **ret)
 {
-    const struct http_server_config server = {
-        .address = LOOPBACK,
-        .port = port,
+    GS_AUTO_FREE char *address = gs_format(LOOPBACK ":%u", port);
+    l.flag = port_flag;
+    l.address = address;
+    return program_listen(c->program, &l, ret);
+}
+
+// A server with the certificate and the users of the API.
+static struct gs_error *serve_users(struct up_cluster *c, const char *port_flag, uint16_t port,
+                                    const char *const *public_paths, struct program_listener l,
+                                    struct http_server **ret)
+{
+    const struct http_server_config http = {
         .cert_pem = c->pki.server.cert_pem,
         .key_pem = c->pki.server.key_pem,
         .client_ca_pem = c->pki.ca.cert_pem,
@@ -127,7 +135,8 @@ static struct gs_error *serve_users(struct up_cluster *c, uint16_t port,
         .require_identity = true,
         .public_paths = public_paths,
     };
-    return http_server_start(c->loop, &server, handler, ctx, ret);
+    l.http = &http;
+    return listen_on(c, port_flag, port, l, ret);
 }
 
 static struct gs_error *start_api(struct up_cluster *c, const struct up_options *o)
@@ -145,7 +154,9 @@ static struct gs_error *start_api(struct up_cluster *c, const struct up_options 
     if (!err)
         err = choose_port(o->api_port, API_PORT, "the Kubernetes API", "api-port", &c->api_port);
     if (!err)
-        err = serve_users(c, c->api_port, public_paths, local_api_handle, c->api, &c->server);
+        err = serve_users(c, "--api-port", c->api_port, public_paths,
+                          (struct program_listener){.handler = local_api_handle, .ctx = c->api},
+                          NULL);
     if (err)
         return gs_error_wrap(err, "Kubernetes API");
     c->http = http_client_new_loopback(c->loop, local_api_handle, c->api, &self);
@@ -213,11 +224,13 @@ static struct gs_error *start_node(struct up_cluster *c, const struct up_options
 static struct gs_error *start_kubelet_api(struct up_cluster *c)
 {
     uint16_t port = free_port(KUBELET_PORT);
-    struct gs_error *err = serve_users(c, port ? port : free_port(0), NULL, kubelet_handle,
-                                       c->kubelet, &c->kubelet_server);
+    struct http_server *server = NULL;
+    struct gs_error *err = serve_users(
+        c, "the kubelet's API", port ? port : free_port(0), NULL,
+        (struct program_listener){.handler = kubelet_handle, .ctx = c->kubelet}, &server);
     if (err)
-        return gs_error_wrap(err, "the kubelet's API");
-    kubelet_set_port(c->kubelet, http_server_port(c->kubelet_server));
+        return err;
+    kubelet_set_port(c->kubelet, http_server_port(server));
     return NULL;
 }
 
@@ -318,22 +331,38 @@ static void write_kubelet_metrics(void *kubelet, struct gs_buf *out)
 // GET: what the status block shows about pods that do not run.
 #define PROBLEMS_PATH "/api/v1/gpuscale/problems"
 
-// Paths of the engine's HTTP API that other parts answer. The autoscaler starts later.
-static bool handle_extension(void *arg, struct http_exchange *x, struct gs_slice path)
+static void handle_explanation(void *arg, struct http_exchange *x)
 {
     const struct up_cluster *c = arg;
-    if (c->explain && gs_slice_eq_str(path, HPA_EXPLAIN_PATH))
-        hpa_explain_api_handle(c->explain, x);
-    else if (c->history && gs_slice_eq_str(path, REPLAY_HISTORY_PATH))
-        replay_history_api_handle(c->history, x);
-    else if (c->adapter && gs_slice_eq_str(path, ADAPTER_STATUS_PATH))
-        adapter_handle(c->adapter, x);
-    else if (c->problems && gs_slice_eq_str(path, PROBLEMS_PATH))
-        web_reply_data(x, console_problems_json(c->problems));
-    else
-        return false;
-    return true;
+    hpa_explain_api_handle(c->explain, x);
 }
+
+static void handle_history(void *arg, struct http_exchange *x)
+{
+    const struct up_cluster *c = arg;
+    replay_history_api_handle(c->history, x);
+}
+
+static void handle_adapter_status(void *arg, struct http_exchange *x)
+{
+    const struct up_cluster *c = arg;
+    adapter_handle(c->adapter, x);
+}
+
+static void handle_problems(void *arg, struct http_exchange *x)
+{
+    const struct up_cluster *c = arg;
+    web_reply_data(x, console_problems_json(c->problems));
+}
+
+// Paths of the engine's HTTP API that other parts answer. All of them exist when the loop runs.
+static const struct http_route extension_rows[] = {
+    {.path = HPA_EXPLAIN_PATH, .handle = handle_explanation, .methods = HTTP_ANY},
+    {.path = REPLAY_HISTORY_PATH, .handle = handle_history, .methods = HTTP_ANY},
+    {.path = ADAPTER_STATUS_PATH, .handle = handle_adapter_status, .methods = HTTP_ANY},
+    {.path = PROBLEMS_PATH, .handle = handle_problems},
+    {0},
+};
 
 static struct gs_error *start_metrics(struct up_cluster *c, const struct up_options *o)
 {
@@ -361,8 +390,7 @@ static struct gs_error *start_metrics(struct up_cluster *c, const struct up_opti
         .kube_state = true,
         .kube_rules = true,
         .kube_monitors = true,
-        .extension = handle_extension,
-        .extension_arg = c,
+        .extension = &c->extension,
         .ledger = {.enabled = true,
                    .store_series = true,
                    .path = c->ledger,
@@ -376,10 +404,12 @@ static struct gs_error *start_metrics(struct up_cluster *c, const struct up_opti
     if (!err)
         err = choose_port(o->prometheus_port, PROMETHEUS_PORT, "the Prometheus API",
                           "prometheus-port", &c->prometheus_port);
-    const struct http_server_config server = {
-        .address = LOOPBACK, .port = c->prometheus_port, .max_body = ENGINE_MAX_BODY};
+    const struct http_server_config http = {.max_body = ENGINE_MAX_BODY};
     if (!err)
-        err = http_server_start(c->loop, &server, engine_handle, c->engine, &c->prometheus);
+        err = listen_on(
+            c, "--prometheus-port", c->prometheus_port,
+            (struct program_listener){.http = &http, .handler = engine_handle, .ctx = c->engine},
+            NULL);
     if (err)
         return gs_error_wrap(err, "metrics engine");
     up_release_show(c->release, c);
@@ -442,13 +472,15 @@ static struct gs_error *prepare(struct up_cluster *c, const struct up_options *o
     return err;
 }
 
-struct gs_error *up_cluster_start(uv_loop_t *loop, const struct up_options *o,
+struct gs_error *up_cluster_start(struct program *program, const struct up_options *o,
                                   const struct up_values *values, const char *data_dir,
                                   void (*line)(void *arg, const char *line), hpa_observer observer,
                                   void *arg, struct up_cluster **ret)
 {
     struct up_cluster *c = gs_alloc(sizeof(*c));
-    c->loop = loop;
+    c->program = program;
+    c->loop = program_loop(program);
+    c->extension = (struct http_routes){.rows = extension_rows, .ctx = c};
     c->options = o;
     c->values = values;
     c->data_dir = gs_strdup(data_dir);
@@ -490,6 +522,12 @@ void up_cluster_hide_duplicates(struct up_cluster *c)
         gs_error_free(engine_reload(c->engine)); // logged there
 }
 
+void up_cluster_reload(struct up_cluster *c)
+{
+    gs_error_free(engine_reload(c->engine)); // logged there
+    adapter_reload(c->adapter);
+}
+
 bool up_cluster_ready(const struct up_cluster *c)
 {
     return local_cluster_synced(c->cluster) &&
@@ -524,9 +562,6 @@ void up_cluster_free(struct up_cluster *c)
 {
     if (!c)
         return;
-    http_server_stop(c->server);
-    http_server_stop(c->kubelet_server);
-    http_server_stop(c->prometheus);
     up_feed_free(c->autoscaler_feed);
     autoscaler_free(c->node_autoscaler);
     hpa_explain_api_free(c->explain);

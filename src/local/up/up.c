@@ -6,7 +6,6 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/log.h"
 #include "base/mem.h"
 #include "engine/monitors/monitors.h"
 #include "kube/object.h"
@@ -34,9 +33,9 @@ enum phase {
 
 struct up {
     const struct up_options *o;
-    uv_loop_t loop;
+    struct program *program;
     uv_timer_t tick;
-    uv_signal_t sigint, sigterm, sigwinch;
+    uv_signal_t sigwinch;
     struct up_cluster *cluster;
     struct console_terminal *terminal;
     struct console_decisions *decisions;
@@ -49,7 +48,7 @@ struct up {
     char *headline, *addresses, *hints[CONSOLE_STATUS_HINTS], *service_url, *load_log;
     enum phase phase;
     unsigned ready_ticks, ticks;
-    bool stopping, stopped, load_on;
+    bool load_on;
     bool load_ok, after_ok; // the command ended with exit code 0
     struct gs_error *err;   // why the program ends
 };
@@ -66,23 +65,22 @@ static void set_phase(struct up *u, enum phase next)
 static void on_cluster_stopped(void *arg)
 {
     struct up *u = arg;
-    u->stopped = true;
-    uv_stop(&u->loop);
+    program_stopped(u->program);
 }
 
-static void begin_stop(struct up *u)
+static void on_stop(void *arg)
 {
-    if (u->stopping) { // a second Ctrl-C: do not wait
-        u->stopped = true;
-        uv_stop(&u->loop);
-        return;
-    }
-    u->stopping = true;
+    struct up *u = arg;
     uv_timer_stop(&u->tick);
     console_terminal_draw(u->terminal, (struct gs_slice){NULL, 0});
     console_terminal_line(u->terminal, "Stopping all pods (press Ctrl-C again to stop at once)");
     up_child_stop(u->load);
     up_cluster_stop(u->cluster, on_cluster_stopped, u);
+}
+
+static bool is_stopping(const struct up *u)
+{
+    return program_stopping(u->program);
 }
 
 static void stop_with_error(struct up *u, struct gs_error *err)
@@ -91,13 +89,14 @@ static void stop_with_error(struct up *u, struct gs_error *err)
         gs_error_free(err);
     else
         u->err = err;
-    begin_stop(u);
+    if (!is_stopping(u))
+        program_stop(u->program, "error");
 }
 
-static void on_stop_signal(uv_signal_t *s, int number)
+static void on_reload(void *arg)
 {
-    (void)number;
-    begin_stop(s->data);
+    const struct up *u = arg;
+    up_cluster_reload(u->cluster);
 }
 
 // --- timeline and status block ---
@@ -228,7 +227,7 @@ static void run_command(struct up *u, const char *flag, const char *command,
         .name = "load", .argv = argv, .extra_env = env, .on_exit = on_exit, .arg = u};
     up_child_free(u->load);
     u->load = NULL;
-    struct gs_error *err = up_child_start(&u->loop, &cfg, &u->load);
+    struct gs_error *err = up_child_start(program_loop(u->program), &cfg, &u->load);
     if (err)
         stop_with_error(u, gs_error_wrap(err, "%s", flag));
 }
@@ -246,7 +245,7 @@ static void on_load_exit(void *arg, int64_t status, int term_signal)
 {
     struct up *u = arg;
     u->load_on = false;
-    if (u->stopping)
+    if (is_stopping(u))
         return;
     u->load_ok = !status && !term_signal;
     set_phase(u, PHASE_COOLING);
@@ -257,7 +256,7 @@ static void on_load_exit(void *arg, int64_t status, int term_signal)
 static void start_load(struct up *u)
 {
     run_command(u, "--load", u->o->load, on_load_exit);
-    if (u->stopping)
+    if (is_stopping(u))
         return;
     u->load_on = true;
     set_phase(u, PHASE_LOAD);
@@ -268,7 +267,7 @@ static void finish_demo(struct up *u)
 {
     set_phase(u, PHASE_IDLE);
     if (u->o->exit_after_load)
-        begin_stop(u);
+        program_stop(u->program, "--exit-after-load");
     else
         console_terminal_line(u->terminal,
                               "gpuscale up continues to run; press Ctrl-C to stop it.");
@@ -277,7 +276,7 @@ static void finish_demo(struct up *u)
 static void on_after_exit(void *arg, int64_t status, int term_signal)
 {
     struct up *u = arg;
-    if (u->stopping)
+    if (is_stopping(u))
         return;
     u->after_ok = !status && !term_signal;
     GS_AUTO_FREE char *why = describe_exit(u, "the command of --after-load", status, term_signal);
@@ -346,7 +345,7 @@ static void on_resize(uv_signal_t *s, int number)
 {
     (void)number;
     struct up *u = s->data;
-    if (!u->stopping)
+    if (!is_stopping(u))
         draw_status_block(u);
 }
 
@@ -374,7 +373,7 @@ static void on_tick(uv_timer_t *timer)
         watch_service(u);
     if (u->phase == PHASE_COOLING && console_decisions_all_at_min(u->decisions))
         print_timeline(u);
-    if (u->stopping)
+    if (is_stopping(u))
         return;
     if (u->phase >= PHASE_APPLYING) {
         report_monitors(u);
@@ -393,7 +392,8 @@ static void on_exporter_line(void *arg, const char *line)
 
 static void watch_problems(struct up *u)
 {
-    u->events = kube_cache_new(&u->loop, u->cluster->client, KUBE_EVENTS, NULL, NULL);
+    u->events =
+        kube_cache_new(program_loop(u->program), u->cluster->client, KUBE_EVENTS, NULL, NULL);
     kube_cache_start(u->events);
     const struct console_problems_source source = {.client = u->cluster->client,
                                                    .pods = u->cluster->cluster->pods,
@@ -462,8 +462,8 @@ static struct gs_error *start_up(struct up *u, const char *data_dir)
     if (!err)
         err = up_apply_add(u->apply, u->values.chart.objects, "--values");
     if (!err)
-        err = up_cluster_start(&u->loop, u->o, &u->values, data_dir, on_exporter_line, on_decision,
-                               u, &u->cluster);
+        err = up_cluster_start(u->program, u->o, &u->values, data_dir, on_exporter_line,
+                               on_decision, u, &u->cluster);
     if (!err)
         err = up_release_apply(u->cluster->release, u->cluster, u->apply);
     if (err)
@@ -472,8 +472,6 @@ static struct gs_error *start_up(struct up *u, const char *data_dir)
     describe_cluster(u);
     u->load_log = gs_format("%s/load.log", data_dir);
     uv_timer_start(&u->tick, on_tick, 100, TICK_MS);
-    uv_signal_start(&u->sigint, on_stop_signal, SIGINT);
-    uv_signal_start(&u->sigterm, on_stop_signal, SIGTERM);
     uv_signal_start(&u->sigwinch, on_resize, SIGWINCH);
     return NULL;
 }
@@ -481,6 +479,7 @@ static struct gs_error *start_up(struct up *u, const char *data_dir)
 static void release_up(struct up *u)
 {
     console_terminal_draw(u->terminal, (struct gs_slice){NULL, 0});
+    program_close(u->program);
     up_child_free(u->load);
     up_apply_free(u->apply);
     console_problems_free(u->problems);
@@ -488,11 +487,8 @@ static void release_up(struct up *u)
     up_cluster_free(u->cluster);
     up_values_finish(&u->values);
     uv_close((uv_handle_t *)&u->tick, NULL);
-    uv_close((uv_handle_t *)&u->sigint, NULL);
-    uv_close((uv_handle_t *)&u->sigterm, NULL);
     uv_close((uv_handle_t *)&u->sigwinch, NULL);
-    uv_run(&u->loop, UV_RUN_DEFAULT);
-    uv_loop_close(&u->loop);
+    program_free(u->program);
     console_decisions_free(u->decisions);
     console_timeline_free(u->timeline);
     console_terminal_free(u->terminal);
@@ -527,6 +523,12 @@ static struct gs_error *exit_error(const struct up *u)
 struct gs_error *up_run(const struct up_options *o)
 {
     struct up u = {.o = o};
+    const struct program_config program = {.name = "up",
+                                           .reload = on_reload,
+                                           .stop = on_stop,
+                                           .arg = &u,
+                                           .stops_with_terminal = true,
+                                           .reports_stop = true};
     GS_AUTO_CLOSE int lock = -1;
     GS_AUTO_FREE char *data_dir = NULL;
     struct gs_error *err = up_options_check(o);
@@ -534,20 +536,17 @@ struct gs_error *up_run(const struct up_options *o)
         err = up_datadir_prepare(o->data_dir, o->stop, o->reset, &data_dir, &lock);
     if (err || !data_dir)
         return err;
-    gs_raise_file_limit(); // as container runtimes do for their containers
-    uv_loop_init(&u.loop);
-    uv_timer_init(&u.loop, &u.tick);
-    uv_signal_init(&u.loop, &u.sigint);
-    uv_signal_init(&u.loop, &u.sigterm);
-    uv_signal_init(&u.loop, &u.sigwinch);
-    u.tick.data = u.sigint.data = u.sigterm.data = u.sigwinch.data = &u;
+    // The limit of open files is raised, as container runtimes do for their containers.
+    u.program = program_new(&program);
+    uv_timer_init(program_loop(u.program), &u.tick);
+    uv_signal_init(program_loop(u.program), &u.sigwinch);
+    u.tick.data = u.sigwinch.data = &u;
     u.terminal = console_terminal_new(STDERR_FILENO);
     u.decisions = console_decisions_new();
     u.timeline = console_timeline_new(gs_unix_ms());
     err = start_up(&u, data_dir);
     if (!err)
-        while (!u.stopped)
-            uv_run(&u.loop, UV_RUN_DEFAULT);
+        err = program_run(u.program);
     if (!err)
         err = exit_error(&u);
     release_up(&u);

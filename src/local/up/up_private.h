@@ -16,7 +16,7 @@
 #include "local/scheduler.h"
 #include "local/services.h"
 #include "local/workloads.h"
-#include "net/http/server.h"
+#include "net/program/program.h"
 #include "net/tls/tls.h"
 #include "nodes/pool.h"
 #include "nvmlsim/sim.h"
@@ -254,7 +254,8 @@ void up_release_free(struct up_release *r);
 // process.
 
 struct up_cluster {
-    uv_loop_t *loop;
+    struct program *program;
+    uv_loop_t *loop; // of the program
     char *data_dir, *node_name, *self_exe, *kubeconfig, *podresources;
     struct machines_gpus devices; // of the first node
     struct nodes_pools pools;
@@ -266,8 +267,6 @@ struct up_cluster {
     uint16_t api_port, exporter_port, prometheus_port;
 
     struct local_api *api;
-    struct http_server *server;         // the Kubernetes API
-    struct http_server *kubelet_server; // the API of the first node's kubelet
     struct http_client *http;
     struct kube_client *client;
     struct local_cluster *cluster;
@@ -282,7 +281,7 @@ struct up_cluster {
     const struct up_values *values;
     struct up_release *release;
     struct engine *engine;
-    struct http_server *prometheus; // the engine's HTTP API
+    struct http_routes extension; // of its HTTP API
     struct up_feed *kubelet_feed, *autoscaler_feed;
     struct adapter *adapter;
     struct hpa_controller *hpa;
@@ -303,16 +302,17 @@ void up_node_autoscaler_start(struct up_cluster *c); // without pools: nothing
 // line: called with each line of the exporter's output. observer: called with each decision of the
 // autoscaler. Both get arg.
 // o and values are borrowed.
-struct gs_error *up_cluster_start(uv_loop_t *loop, const struct up_options *o,
+struct gs_error *up_cluster_start(struct program *program, const struct up_options *o,
                                   const struct up_values *values, const char *data_dir,
                                   void (*line)(void *arg, const char *line), hpa_observer observer,
                                   void *arg, struct up_cluster **ret);
 // Stores or hides the metrics of the built-in exporter that other exporters report. Call it every
 // few seconds.
 void up_cluster_hide_duplicates(struct up_cluster *c);
+void up_cluster_reload(struct up_cluster *c); // the files of the engine and the adapter
 // Whether objects may be applied: the caches are synced and the node is Ready.
 bool up_cluster_ready(const struct up_cluster *c);
-// Ends all containers, then calls done. Call up_cluster_free() after done.
+// Ends all containers, then calls done. Call program_close() and up_cluster_free() after done.
 void up_cluster_stop(struct up_cluster *c, void (*done)(void *arg), void *arg);
 // c: NULL, or a cluster that may be partly started. Run the loop until it is empty after this call.
 void up_cluster_free(struct up_cluster *c);

@@ -454,6 +454,36 @@ static void test_cancel(void **state)
     teardown(f);
 }
 
+static void test_drained_server_answers_calls(void **state)
+{
+    struct fixture *f = setup();
+    struct grpc_client *own = f->client;
+    assert_true(grpc_server_idle(f->server));
+    struct result *hold = start(f, "/t.T/Hold", GS_SLICE("x"), 0, false);
+    assert_true(wait_nonzero(f, &f->handled));
+    grpc_server_drain(f->server);
+    assert_false(grpc_server_idle(f->server));
+    assert_null(grpc_client_new(&f->loop, f->target, &f->client));
+    struct result *late = call(f, "/t.T/Echo", GS_SLICE("x"));
+    assert_int_equal(late->status, GRPC_UNAVAILABLE); // it does not listen any more
+    grpc_client_free(f->client);
+    f->client = own;
+    grpc_call_send(f->held, GS_SLICE("late"));
+    grpc_call_finish(f->held, GRPC_OK, NULL);
+    assert_true(wait_nonzero(f, &hold->done));
+    assert_int_equal(hold->status, GRPC_OK);
+    assert_string_equal(hold->body.data, "late");
+    int idle = 0;
+    for (int64_t end = gs_mono_ns() + WAIT_NS; !idle && gs_mono_ns() < end; usleep(100)) {
+        uv_run(&f->loop, UV_RUN_NOWAIT);
+        idle = grpc_server_idle(f->server);
+    }
+    assert_true(idle);
+    drop(late);
+    drop(hold);
+    teardown(f);
+}
+
 static void test_reconnect(void **state)
 {
     struct fixture *f = setup();
@@ -876,6 +906,7 @@ int main(void)
         cmocka_unit_test(test_slow_stream_reader_is_cut),
         cmocka_unit_test(test_deadline),
         cmocka_unit_test(test_cancel),
+        cmocka_unit_test(test_drained_server_answers_calls),
         cmocka_unit_test(test_reconnect),
         cmocka_unit_test(test_server_freed_by_its_handler),
         cmocka_unit_test(test_many_calls),

@@ -8,10 +8,11 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/trim.h"
+#include "kube/connection.h"
+#include "net/program/program.h"
 #include "net/web_config/web_config.h"
 
 #include <malloc.h>
-#include <signal.h>
 #include <unistd.h>
 
 // After the first sample, when the memory that opening the library needs is free again.
@@ -21,8 +22,8 @@ enum { CONFIGMAP_WAIT_MS = 3000 };
 enum { POLL_MS = 2000, MIN_INTERVAL_MS = 50, MAX_INTERVAL_MS = 3600000 };
 
 struct run {
-    uv_loop_t loop;
-    uv_signal_t signals[4];
+    struct program *program;
+    uv_loop_t *loop; // of the program
     uv_timer_t trim;
     const struct daemon_options *opts;
     struct daemon_file file;
@@ -30,17 +31,14 @@ struct run {
     struct exporter *exporter;
     struct exporter_counters *counters;
     struct web_config *web;
-    struct http_server *servers[DAEMON_LISTEN_FDS_MAX]; // one, or one per socket of systemd
+    struct http_server *servers[PROGRAM_MAX_LISTEN_FDS]; // one, or one per socket of systemd
     size_t n_servers;
-    struct http_client *http;
-    struct kube_client *kube;
+    struct kube_connection cluster;
     struct daemon_configmap *configmap; // NULL: not configured
     char *configmap_problem;            // before the exporter exists
     struct gs_error *rows_err;          // also before: an invalid row
     bool has_counters;
-    struct gs_error *err;
     int64_t started_ns;
-    bool ending; // after a signal
 };
 
 // --- reloading ---
@@ -114,10 +112,9 @@ static void watch_files(struct run *r)
     gs_file_watch_set(r->watch, files, GS_ARRAY_LEN(files));
 }
 
-static void reload(struct run *r)
+static void reload(void *arg)
 {
-    if (!r->exporter || !r->n_servers)
-        return;
+    struct run *r = arg;
     if (daemon_configmap_name(r->opts))
         gs_info("exporter", "the ConfigMap is not reloaded: it is read at startup only");
     else
@@ -131,36 +128,6 @@ static void reload(struct run *r)
     watch_files(r);
 }
 
-static void on_files_changed(void *arg)
-{
-    reload(arg);
-}
-
-// --- signals ---
-
-static void on_signal(uv_signal_t *s, int signum)
-{
-    struct run *r = s->data;
-    if (signum == SIGHUP) {
-        gs_info("exporter", "SIGHUP: reloading the files");
-        reload(r);
-        return;
-    }
-    gs_info("exporter", "%s: shutting down", strsignal(signum));
-    r->ending = true;
-    uv_stop(&r->loop);
-}
-
-static void watch_signals(struct run *r)
-{
-    static const int numbers[] = {SIGTERM, SIGINT, SIGQUIT, SIGHUP};
-    for (size_t i = 0; i < GS_ARRAY_LEN(numbers); i++) {
-        uv_signal_init(&r->loop, &r->signals[i]);
-        r->signals[i].data = r;
-        uv_signal_start(&r->signals[i], on_signal, numbers[i]);
-    }
-}
-
 static void on_trim(uv_timer_t *t)
 {
     (void)t;
@@ -169,27 +136,28 @@ static void on_trim(uv_timer_t *t)
 
 // As in dcgm-exporter, a selected device that does not exist ends the start. A GPU that cannot be
 // opened may be the selected one. If there is no GPU at all, each sample checks for new ones.
-static void check_devices(struct run *r, const struct gpu_snapshot *first)
+static struct gs_error *check_devices(const struct run *r, const struct gpu_snapshot *first)
 {
     const char *devices = r->opts->devices;
     bool instances = devices[0] == 'i';
     unsigned n = 0;
     if (!first->n_devices || first->n_unopened ||
         !exporter_render_devices_missing(devices, first, &n))
-        return;
-    r->err =
-        gs_error_new(GS_EINVAL, "--devices %s: %s %u does not exist (this machine has %zu GPUs%s)",
-                     devices, instances ? "GPU instance" : "GPU", n, first->n_devices,
-                     instances ? "; nvidia-smi mig -lgi lists GPU instances" : "");
-    uv_stop(&r->loop);
+        return NULL;
+    return gs_error_new(GS_EINVAL,
+                        "--devices %s: %s %u does not exist (this machine has %zu GPUs%s)", devices,
+                        instances ? "GPU instance" : "GPU", n, first->n_devices,
+                        instances ? "; nvidia-smi mig -lgi lists GPU instances" : "");
 }
 
 static void on_ready(void *arg, const struct gpu_snapshot *first)
 {
     struct run *r = arg;
-    check_devices(r, first);
-    if (r->err)
+    struct gs_error *err = check_devices(r, first);
+    if (err) {
+        program_fail(r->program, err);
         return;
+    }
     uv_timer_start(&r->trim, on_trim, TRIM_AFTER_MS, 0);
     gs_info("exporter", "%zu %sGPUs, driver %s, first sample after %d ms", first->n_devices,
             first->simulated ? "SIMULATED " : "", first->driver_version,
@@ -205,49 +173,45 @@ static void on_ready(void *arg, const struct gpu_snapshot *first)
 static void on_open_failed(void *arg, struct gs_error *err)
 {
     struct run *r = arg;
-    if (gs_error_code(err) == GS_ENOTFOUND)
-        r->err = gs_error_new(GS_ENOTFOUND,
-                              "%s. To simulate GPUs, run: gpuscale exporter "
-                              "--simulate 2xTesla-T4",
-                              gs_error_message(err));
-    else
-        r->err = gs_error_new(GS_EUNAVAIL, "%s", gs_error_message(err));
+    bool none = gs_error_code(err) == GS_ENOTFOUND;
+    program_fail(r->program,
+                 gs_error_new(none ? GS_ENOTFOUND : GS_EUNAVAIL, "%s%s", gs_error_message(err),
+                              none ? ". To simulate GPUs, run: gpuscale exporter "
+                                     "--simulate 2xTesla-T4"
+                                   : ""));
     gs_error_free(err);
-    uv_stop(&r->loop);
 }
 
-// Closes the remaining handles and runs their close callbacks.
-static void finish_loop(struct run *r)
+static void log_sockets(const struct run *r)
 {
-    for (size_t i = 0; i < GS_ARRAY_LEN(r->signals); i++)
-        uv_close((uv_handle_t *)&r->signals[i], NULL);
-    uv_close((uv_handle_t *)&r->trim, NULL);
-    gs_file_watch_free(r->watch);
-    uv_run(&r->loop, UV_RUN_DEFAULT);
-    uv_loop_close(&r->loop);
+    gs_info("exporter", "listening on the socket%s that systemd passed",
+            r->n_servers > 1 ? "s" : "");
 }
 
-// Separate servers are needed for passwords and TLS.
-static struct gs_error *start_servers(struct run *r, const struct exporter_config *cfg)
+static struct gs_error *start_servers(struct run *r)
 {
-    int fds[DAEMON_LISTEN_FDS_MAX] = {0};
+    int fds[PROGRAM_MAX_LISTEN_FDS] = {0};
     size_t n = 1;
-    struct http_server_config http = {
-        .address = cfg->address,
-        .port = cfg->port,
-        .max_body = 64 * 1024,
-        .max_connections = 128,
-    };
-    struct gs_error *err = r->opts->systemd_socket ? daemon_take_listen_fds(fds, &n) : NULL;
+    bool passed = r->opts->systemd_socket;
+    struct http_server_config http = {.max_body = 64 * 1024, .max_connections = 128};
+    const struct program_listener l = {.flag = "--address",
+                                       .address = r->opts->address,
+                                       .path = passed ? NULL : "/metrics",
+                                       .http = &http,
+                                       .handler = web_config_handle,
+                                       .ctx = r->web};
+    struct gs_error *err = passed ? program_take_listen_fds(fds, &n) : NULL;
     if (err)
         return gs_error_wrap(err, "--web-systemd-socket");
     web_config_apply(r->web, &http);
     web_config_guard(r->web, exporter_handle, r->exporter);
     for (size_t i = 0; i < n && !err; i++) {
         http.listen_fd = fds[i];
-        err = http_server_start(&r->loop, &http, web_config_handle, r->web, &r->servers[i]);
+        err = program_listen(r->program, &l, &r->servers[i]);
         r->n_servers += !err;
     }
+    if (!err && passed)
+        log_sockets(r);
     return err;
 }
 
@@ -255,12 +219,13 @@ static struct gs_error *start_servers(struct run *r, const struct exporter_confi
 static struct gs_error *daemon_connect(void *arg, struct kube_client **ret)
 {
     struct run *r = arg;
-    struct gs_error *err = NULL;
-    if (!r->kube)
-        err = daemon_connect_cluster(&r->loop, &r->http, &r->kube);
-    if (!err)
-        *ret = r->kube;
-    return err;
+    struct gs_error *err = r->cluster.client
+                               ? NULL
+                               : kube_connection_open(r->loop, NULL, NULL, "exporter", &r->cluster);
+    if (err)
+        return gs_error_wrap(err, "connecting to the Kubernetes API");
+    *ret = r->cluster.client;
+    return NULL;
 }
 
 // --- the ConfigMap ---
@@ -322,14 +287,14 @@ static struct gs_error *await_configmap(struct run *r)
     };
     uv_timer_t timer;
     bool over = false;
-    uv_timer_init(&r->loop, &timer);
+    uv_timer_init(r->loop, &timer);
     timer.data = &over;
     uv_timer_start(&timer, on_wait_over, CONFIGMAP_WAIT_MS, 0);
-    r->configmap = daemon_configmap_start(&r->loop, &cfg);
-    while (!daemon_configmap_answered(r->configmap) && !over && !r->ending)
-        uv_run(&r->loop, UV_RUN_ONCE);
+    r->configmap = daemon_configmap_start(r->loop, &cfg);
+    while (!daemon_configmap_answered(r->configmap) && !over && !program_stopping(r->program))
+        uv_run(r->loop, UV_RUN_ONCE);
     uv_close((uv_handle_t *)&timer, NULL);
-    uv_run(&r->loop, UV_RUN_NOWAIT);
+    uv_run(r->loop, UV_RUN_NOWAIT);
     if (over && !r->configmap_problem)
         r->configmap_problem =
             gs_format("--configmap-data: no response in %d s", CONFIGMAP_WAIT_MS / 1000);
@@ -370,32 +335,29 @@ static struct gs_error *start_all(struct run *r, const struct daemon_options *o,
     if (err)
         return err;
     const struct gs_file_watch_options watch = {
-        .loop = &r->loop, .poll_ms = POLL_MS, .on_change = on_files_changed, .arg = r};
+        .loop = r->loop, .poll_ms = POLL_MS, .on_change = reload, .arg = r};
     r->watch = gs_file_watch_new(&watch);
     watch_files(r);
-    struct exporter_config without_server = *cfg;
-    without_server.address = NULL;
-    without_server.names.counters = r->counters;
-    without_server.connect = daemon_connect;
-    err = exporter_start(&r->loop, &without_server, &r->exporter);
+    cfg->names.counters = r->counters;
+    cfg->connect = daemon_connect;
+    err = exporter_start(r->loop, cfg, &r->exporter);
     if (!err && daemon_configmap_name(o))
         exporter_set_source(r->exporter, EXPORTER_SOURCE_CONFIGMAP,
                             r->has_counters ? NULL : r->configmap_problem);
-    return err ? err : start_servers(r, cfg);
+    return err ? err : start_servers(r);
 }
 
 static void finish_run(struct run *r, bool *ret_ended)
 {
-    for (size_t i = 0; i < r->n_servers; i++)
-        http_server_stop(r->servers[i]);
+    program_close(r->program);
     *ret_ended = exporter_stop(r->exporter);
     daemon_configmap_stop(r->configmap);
     free(r->configmap_problem);
     gs_error_free(r->rows_err);
-    kube_client_free(r->kube);
-    if (r->http)
-        http_client_free(r->http);
-    finish_loop(r);
+    kube_connection_close(&r->cluster);
+    uv_close((uv_handle_t *)&r->trim, NULL);
+    gs_file_watch_free(r->watch);
+    program_free(r->program);
     web_config_free(r->web);
     free_counters(r->counters);
     daemon_file_finish(&r->file);
@@ -406,30 +368,22 @@ static struct gs_error *serve(const struct daemon_options *o, const struct expor
 {
     struct run r = {
         .started_ns = gs_mono_ns(), .opts = o, .counters = gs_alloc(sizeof(*r.counters))};
+    const struct program_config program = {
+        .name = "exporter", .reload = reload, .arg = &r, .stops_on_quit = true};
     struct exporter_config cfg = *base;
     cfg.on_ready = on_ready;
     cfg.on_open_failed = on_open_failed;
     cfg.arg = &r;
-    uv_loop_init(&r.loop);
-    uv_timer_init(&r.loop, &r.trim);
-    watch_signals(&r);
-    r.err = start_all(&r, o, &cfg);
-    if (!r.err && !r.ending) {
-        if (o->systemd_socket)
-            gs_info("exporter", "listening on the socket%s that systemd passed",
-                    r.n_servers > 1 ? "s" : "");
-        else
-            gs_info("exporter", "%s://%s%s%s:%u/metrics", web_config_tls(r.web) ? "https" : "http",
-                    strchr(cfg.address, ':') ? "[" : "", cfg.address[0] ? cfg.address : "0.0.0.0",
-                    strchr(cfg.address, ':') ? "]" : "", http_server_port(r.servers[0]));
-        uv_run(&r.loop, UV_RUN_DEFAULT);
-    }
+    r.program = program_new(&program);
+    r.loop = program_loop(r.program);
+    uv_timer_init(r.loop, &r.trim);
+    struct gs_error *err = start_all(&r, o, &cfg);
+    if (!err)
+        err = program_run(r.program);
+    if (program_stopping(r.program)) // errors caused by the stop are not failures
+        gs_error_free(GS_TAKE(err));
     finish_run(&r, ret_ended);
-    if (r.ending) { // errors caused by shutting down are not failures
-        gs_error_free(r.err);
-        r.err = NULL;
-    }
-    return r.err;
+    return err;
 }
 
 // --- the process ---
@@ -460,11 +414,6 @@ struct gs_error *daemon_run(const struct daemon_options *o, bool *ret_hangs)
     mallopt(M_ARENA_MAX, 2); // the threads of the GPUs allocate little and rarely at the same time
     warn_without_node_name(o);
 
-    GS_AUTO_FREE char *host = NULL;
-    uint16_t port = 0;
-    struct gs_error *err = http_server_parse_address("--address", o->address, &host, &port);
-    if (err)
-        return err;
     char hostname[256] = "";
     gethostname(hostname, sizeof(hostname) - 1);
     const char *node = o->node_name && *o->node_name ? o->node_name : hostname;
@@ -472,8 +421,6 @@ struct gs_error *daemon_run(const struct daemon_options *o, bool *ret_hangs)
     struct gs_opt_list extra = {0};
     split_names(names, &extra);
     struct exporter_config cfg = {
-        .address = host,
-        .port = port,
         .backend.library = o->nvml_library,
         .backend.simulated_only = o->simulated_only,
         .backend.sys = o->host_sys,
@@ -507,7 +454,7 @@ struct gs_error *daemon_run(const struct daemon_options *o, bool *ret_hangs)
         .pod_uid = o->pod_uid,
         .label_allowlist = o->label_regex,
     };
-    err = serve(o, &cfg, &ended);
+    struct gs_error *err = serve(o, &cfg, &ended);
     free(extra.items);
     *ret_hangs = !ended;
     if (!ended)

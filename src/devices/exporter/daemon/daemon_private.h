@@ -16,10 +16,6 @@
 
 // NULL: no ConfigMap is configured.
 const char *daemon_configmap_name(const struct daemon_options *o);
-// The client of the API server, by KUBECONFIG or the pod's service account. Free the http_client
-// after the kube_client.
-struct gs_error *daemon_connect_cluster(uv_loop_t *loop, struct http_client **ret_http,
-                                        struct kube_client **ret);
 // If the kubelet's socket is not at its usual place: that of k0s or MicroK8s, if there is one.
 const char *daemon_find_socket(const char *socket);
 
@@ -87,15 +83,6 @@ struct gs_error *daemon_file_check_keys(const json_t *obj, const char *const *ke
 char *daemon_file_text(const json_t *obj, const char *key);
 // The key "interval": whole milliseconds, more than 0.
 struct gs_error *daemon_file_interval(const json_t *obj, const char *where, int64_t *ret_ms);
-
-// --- socket activation ---
-
-enum { DAEMON_LISTEN_FDS_MAX = 8 };
-
-// The listening sockets that a service manager passes (sd_listen_fds(3)), from LISTEN_PID and
-// LISTEN_FDS, which are removed. GS_ENOTFOUND: none was passed; GS_EINVAL: more than
-// DAEMON_LISTEN_FDS_MAX.
-struct gs_error *daemon_take_listen_fds(int *ret_fds, size_t *ret_n);
 
 // --- ConfigMap ---
 

@@ -5,7 +5,6 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "exporter/daemon/daemon_private.h"
-#include "kube/kubeconfig.h"
 
 #include <unistd.h>
 
@@ -40,23 +39,6 @@ struct gs_error *daemon_check_options(const struct daemon_options *o)
         return gs_error_new(GS_EINVAL, "--pod-resources-interval: want at least 100ms");
     if (o->driver_timeout_ns < GS_NS_PER_SEC / 10)
         return gs_error_new(GS_EINVAL, "--driver-timeout: want at least 100ms");
-    return NULL;
-}
-
-// --- the cluster ---
-
-struct gs_error *daemon_connect_cluster(uv_loop_t *loop, struct http_client **ret_http,
-                                        struct kube_client **ret)
-{
-    GS_CLEANUP(kube_config_finish) struct kube_config k = {0};
-    struct gs_error *err = kube_config_load(NULL, NULL, &k);
-    struct http_client *client = NULL;
-    if (!err)
-        err = kube_config_connect(&k, loop, "gpuscale-exporter/" GPUSCALE_VERSION, &client);
-    if (err)
-        return gs_error_wrap(err, "connecting to the Kubernetes API");
-    *ret_http = client;
-    *ret = kube_client_new(client);
     return NULL;
 }
 

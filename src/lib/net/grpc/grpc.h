@@ -65,6 +65,10 @@ struct gs_error *grpc_server_listen_unix(struct grpc_server *s, const char *path
 // address: numeric. port 0: any free one, in *ret_port.
 struct gs_error *grpc_server_listen_tcp(struct grpc_server *s, const char *address, uint16_t port,
                                         uint16_t *ret_port);
+// Closes the listening sockets and removes the file. Calls of existing connections are still
+// answered. Call grpc_server_free() afterwards.
+void grpc_server_drain(struct grpc_server *s);
+bool grpc_server_idle(const struct grpc_server *s); // no call is in progress
 // Closes sockets and connections and removes the file. on_cancel of open calls is called before it
 // returns. The loop must run until the handles are closed. Accepts NULL, like grpc_client_free.
 void grpc_server_free(struct grpc_server *s);

@@ -319,13 +319,27 @@ struct gs_error *grpc_server_listen_tcp(struct grpc_server *s, const char *addre
     return gs_error_new(GS_EIO, "%s:%u: listening: %s", address, port, uv_strerror(rc));
 }
 
+void grpc_server_drain(struct grpc_server *s)
+{
+    struct grpc_server_listener *l;
+    while ((l = LIST_FIRST(&s->listeners)))
+        close_listener(l);
+}
+
+bool grpc_server_idle(const struct grpc_server *s)
+{
+    const struct grpc_server_conn *c;
+    LIST_FOREACH(c, &s->conns, all)
+    if (!LIST_EMPTY(&c->calls))
+        return false;
+    return true;
+}
+
 void grpc_server_free(struct grpc_server *s)
 {
     if (!s)
         return;
-    struct grpc_server_listener *l;
-    while ((l = LIST_FIRST(&s->listeners)))
-        close_listener(l);
+    grpc_server_drain(s);
     struct grpc_server_conn *c;
     while ((c = LIST_FIRST(&s->conns))) {
         LIST_REMOVE(c, all);

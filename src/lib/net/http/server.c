@@ -403,25 +403,6 @@ struct gs_error *http_server_start(uv_loop_t *loop, const struct http_server_con
     return NULL;
 }
 
-struct gs_error *http_server_listen(uv_loop_t *loop, const char *flag, const char *address,
-                                    const char *component, const char *path, http_handler handler,
-                                    void *ctx, struct http_server **ret)
-{
-    GS_AUTO_FREE char *host = NULL;
-    uint16_t port = 0;
-    struct gs_error *err = http_server_parse_address(flag, address, &host, &port);
-    if (err)
-        return err;
-    const struct http_server_config cfg = {.address = host, .port = port};
-    err = http_server_start(loop, &cfg, handler, ctx, ret);
-    if (err)
-        return gs_error_wrap(err, "%s", flag);
-    bool six = strchr(host, ':') != NULL;
-    gs_info(component, "http://%s%s%s:%u%s", six ? "[" : "", *host ? host : "0.0.0.0",
-            six ? "]" : "", http_server_port(*ret), path);
-    return NULL;
-}
-
 uint16_t http_server_port(const struct http_server *s)
 {
     return s->port;
@@ -445,6 +426,17 @@ void http_server_drain(struct http_server *s)
     int fd = MHD_quiesce_daemon(s->daemon);
     if (fd >= 0)
         close(fd);
+}
+
+bool http_server_idle(const struct http_server *s)
+{
+    const struct http_server_request *r;
+    if (!s)
+        return true;
+    TAILQ_FOREACH(r, &s->requests, all)
+    if (r->on->state != HTTP_CONNECTION_STREAM && r->on->state != HTTP_CONNECTION_UPGRADED)
+        return false;
+    return true;
 }
 
 void http_server_stop(struct http_server *s)

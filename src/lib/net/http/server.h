@@ -49,11 +49,6 @@ struct gs_error *http_server_parse_address(const char *flag, const char *text, c
 // GS_EEXIST: the port is in use ("127.0.0.1:9400: address already in use (…)").
 struct gs_error *http_server_start(uv_loop_t *loop, const struct http_server_config *cfg,
                                    http_handler handler, void *ctx, struct http_server **ret);
-// The same without TLS at the address of a flag: HOST:PORT, :PORT or [IPV6]:PORT. Logs the URL with
-// this path. component: of the log.
-struct gs_error *http_server_listen(uv_loop_t *loop, const char *flag, const char *address,
-                                    const char *component, const char *path, http_handler handler,
-                                    void *ctx, struct http_server **ret);
 // Later handshakes use this certificate. Only for a server with TLS. GS_EINVAL: it is not PEM, or
 // the key does not belong to it; the previous certificate stays in use.
 struct gs_error *http_server_set_certificate(struct http_server *s, const char *cert_pem,
@@ -62,6 +57,9 @@ uint16_t http_server_port(const struct http_server *s);
 // Closes the listening socket. Connections are closed after their next reply. Call
 // http_server_stop() afterwards.
 void http_server_drain(struct http_server *s);
+// No request is being received or answered. Streams and upgraded connections do not count: they end
+// with the server. Accepts NULL.
+bool http_server_idle(const struct http_server *s);
 // Closes the listening socket, ends pending requests (503) and streams before it returns, and
 // allows up to a second for replies that are being sent. Run the loop until the handles are closed.
 // The server is freed. Accepts NULL.

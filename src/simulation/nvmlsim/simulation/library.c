@@ -15,7 +15,7 @@
 #define LIBRARY_ENV      "GPUSCALE_NVMLSIM_LIBRARY"
 #define LIBRARY_PATH_ENV "LD_LIBRARY_PATH"
 
-static struct gs_error *program_folder(char **ret)
+static struct gs_error *own_folder(char **ret)
 {
     char path[PATH_MAX];
     ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
@@ -43,7 +43,7 @@ struct gs_error *simulation_find_library(char **ret)
         return NULL;
     }
     GS_AUTO_FREE char *folder = NULL;
-    struct gs_error *err = program_folder(&folder);
+    struct gs_error *err = own_folder(&folder);
     if (err)
         return gs_error_wrap(err, "finding the simulated NVML library");
     GS_AUTO_BUF struct gs_buf looked = {0};

@@ -384,18 +384,9 @@ static struct gs_error *run(const void *opts, int argc, char **argv, int *ret_ex
 #define AT(member) .offset = offsetof(struct options, member)
 
 static const struct gs_opt rows[] = {
-    {.name = "gpuscale",
-     .arg = "FILE",
-     .type = GS_OPT_STRING,
-     AT(gpuscale),
+    {"gpuscale", GS_OPT_STRING, AT(gpuscale), "FILE",
      .help = "The program to measure, as an absolute path."},
-    {.name = "seconds",
-     .arg = "N",
-     .def = "20",
-     .type = GS_OPT_INT,
-     .min = 1,
-     .max = 86400,
-     AT(seconds),
+    {"seconds", GS_OPT_INT, AT(seconds), "N", "20", .min = 1, .max = 86400,
      .help = "Length of each measurement."},
     {0},
 };

@@ -85,21 +85,10 @@ static struct gs_error *run(const void *opts, int argc, char **argv, int *ret_ex
 #define AT(member) .offset = offsetof(struct options, member)
 
 static const struct gs_opt rows[] = {
-    {.name = "seconds",
-     .arg = "N",
-     .def = "3",
-     .type = GS_OPT_DOUBLE,
-     AT(seconds),
-     .help = "Time for each line."},
-    {.name = "only",
-     .arg = "PART",
-     .def = "",
-     .type = GS_OPT_STRING,
-     AT(only),
+    {"seconds", GS_OPT_DOUBLE, AT(seconds), "N", "3", .help = "Time for each line."},
+    {"only", GS_OPT_STRING, AT(only), "PART", "",
      .help = "text (exporter and scraper), answers, autoscaler, adapter or expander."},
-    {.name = "serve-adapter",
-     .type = GS_OPT_BOOL,
-     AT(serve),
+    {"serve-adapter", GS_OPT_BOOL, AT(serve),
      .help = "Serve the custom metrics API that is measured, until killed."},
     {0},
 };

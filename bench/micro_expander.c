@@ -2,12 +2,12 @@
 // One request to the expander: 100 options and 1,000 pods of 50 owners. In the smaller request each
 // pod is in one option; in the larger one each option has all pods, as where node groups differ
 // only in price.
+#include "codec/protobuf.h"
 #include "micro.h"
 
 #include "base/log.h"
 #include "base/mem.h"
 #include "expander/expander_private.h"
-#include "kube/proto.h"
 #include "nodes/wire/wire.h"
 
 #include <stdio.h>
@@ -48,7 +48,7 @@ static void add_pod(struct gs_buf *out, int i)
     GS_AUTO_FREE char *text = gs_format(pod_text, i, i, owner, owner, owner, i, gpus, gpus);
     CODEC_AUTO_JSON json_t *pod = json_loads(text, 0, NULL);
     gs_error_free(wire_write_pod(pod, &message));
-    kube_proto_add_bytes(out, 5, gs_buf_slice(&message));
+    codec_proto_add_bytes(out, 5, gs_buf_slice(&message));
 }
 
 static void add_option(struct gs_buf *out, int i, bool all)
@@ -59,16 +59,16 @@ static void add_option(struct gs_buf *out, int i, bool all)
     GS_AUTO_FREE char *text = gs_format(node_text, 16 * gpus, 64 * gpus, gpus);
     CODEC_AUTO_JSON json_t *node = json_loads(text, 0, NULL);
     (void)snprintf(name, sizeof(name), "group-%d", i);
-    kube_proto_add_bytes(&option, 1, gs_slice_of(name));
-    kube_proto_add_varint(&option, 2, PODS);
+    codec_proto_add_bytes(&option, 1, gs_slice_of(name));
+    codec_proto_add_varint(&option, 2, PODS);
     for (int k = 0; k < PODS; k++)
         if (all || k % OPTIONS == i)
             add_pod(&option, k);
-    kube_proto_add_bytes(out, 1, gs_buf_slice(&option));
+    codec_proto_add_bytes(out, 1, gs_buf_slice(&option));
     gs_error_free(wire_write_node(node, &message));
-    kube_proto_add_bytes(&entry, 1, gs_slice_of(name));
-    kube_proto_add_bytes(&entry, 2, gs_buf_slice(&message));
-    kube_proto_add_bytes(out, 3, gs_buf_slice(&entry));
+    codec_proto_add_bytes(&entry, 1, gs_slice_of(name));
+    codec_proto_add_bytes(&entry, 2, gs_buf_slice(&message));
+    codec_proto_add_bytes(out, 3, gs_buf_slice(&entry));
 }
 
 static void ask(void *arg)

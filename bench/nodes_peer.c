@@ -155,45 +155,19 @@ static struct gs_error *run(const void *opts, int argc, char **argv, int *ret_ex
 #define AT(member) .offset = offsetof(struct options, member)
 
 static const struct gs_opt rows[] = {
-    {.name = "arrivals",
-     .arg = "N",
-     .def = "300",
-     .type = GS_OPT_INT,
-     .min = 1,
-     .max = 10000,
-     AT(arrivals),
+    {"arrivals", GS_OPT_INT, AT(arrivals), "N", "300", .min = 1, .max = 10000,
      .help = "Pods that arrive in each round. About 2.5 times as many nodes exist."},
-    {.name = "burst",
-     .arg = "N",
-     .def = "800",
-     .type = GS_OPT_INT,
-     .min = 1,
-     .max = 10000,
-     AT(burst),
+    {"burst", GS_OPT_INT, AT(burst), "N", "800", .min = 1, .max = 10000,
      .help = "Pods that arrive in the last round. Those that fit on no node are pending."},
-    {.name = "seed",
-     .arg = "N",
-     .def = "1",
-     .type = GS_OPT_INT,
-     .min = 0,
-     .max = INT32_MAX,
-     AT(seed),
+    {"seed", GS_OPT_INT, AT(seed), "N", "1", .max = INT32_MAX,
      .help = "Seed of the random numbers."},
-    {.name = "write",
-     .arg = "DIR",
-     .def = "",
-     .type = GS_OPT_STRING,
-     AT(write),
+    {"write", GS_OPT_STRING, AT(write), "DIR", "",
      .help = "Write the cluster: nodes.jsonl, bound.jsonl, pending.jsonl, templates.jsonl, "
              "pools.yaml and machines."},
-    {.name = "policy",
-     .arg = "POLICY",
-     .def = "",
-     .type = GS_OPT_STRING,
-     AT(policy),
-     .help = "Decide with the policy until no pod is pending. Prints decisions, milliseconds, "
-             "nodes and GPUs added, unused GPUs of all nodes, price of the added nodes, and "
-             "pending pods."},
+    {"policy", GS_OPT_STRING, AT(policy), "POLICY", "",
+     .help =
+         "Decide with the policy until no pod is pending. Prints decisions, milliseconds, nodes "
+         "and GPUs added, unused GPUs of all nodes, price of the added nodes, and pending pods."},
     {0},
 };
 

@@ -2,17 +2,17 @@
 // Requests to the expander. An answer never has options that the request does not have, and is not
 // empty if the request has options.
 #include "base/mem.h"
+#include "codec/protobuf.h"
 #include "expander/expander_private.h"
-#include "kube/proto.h"
 
 #include <stdlib.h>
 
 static size_t count_options(struct gs_slice message)
 {
     size_t n = 0;
-    struct kube_proto_token t;
+    struct codec_proto_token t;
     while (message.len) {
-        GS_AUTO_ERROR struct gs_error *err = kube_proto_next(&message, &t);
+        GS_AUTO_ERROR struct gs_error *err = codec_proto_next(&message, &t);
         if (err)
             abort();
         n += t.number == 1;

@@ -3,7 +3,7 @@
 // each kind, and a decision with them.
 #include "base/mem.h"
 #include "hpa/convert.h"
-#include "hpa/inspect.h"
+#include "hpa/whatif.h"
 
 #include <stdlib.h>
 #include <string.h>

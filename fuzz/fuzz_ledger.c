@@ -2,7 +2,7 @@
 // Samples of any labels become hours whose sum is the time of the GPUs, and any report of an engine
 // can be grouped again and printed. Input: {"samples": [[SERIES, {LABELS}, VALUE], …]} or the data
 // of a report.
-#include "ledger/report/report_private.h"
+#include "report/report_private.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -37,7 +37,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     GS_CLEANUP(kubelet_files_finish) struct kubelet_files files = {0};
     CODEC_AUTO_JSON json_t *refs = json_object();
     kubelet_volume_references(ctx.pod, json_object_get(input, "volume"), refs);
-    gs_error_free(kubelet_volume_files(&ctx, json_object_get(input, "volume"), &files));
+    gs_error_free(kubelet_volume_files(&ctx, json_object_get(input, "volume"),
+                                       KUBELET_MAX_FILES_BYTES, &files));
     kubelet_files_hash(&files);
     return 0;
 }

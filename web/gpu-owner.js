@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which pod uses a GPU, and on which node it is, from the labels of a series of a GPU exporter. The rules are those of
-// src/metrics/gpu_owner.h, which explains them; both read the cases of tests/metrics/gpu_owner.json.
+// src/lib/metrics/gpu_owner.h, which explains them; both read the cases of tests/metrics/gpu_owner.json.
 
 const holders = [["NamespaceName", "PodName"], ["exported_namespace", "exported_pod"], ["pod_namespace", "pod_name"]];
 const hosts = ["hostname", "Hostname"];

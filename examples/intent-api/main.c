@@ -14,24 +14,22 @@ struct opts {
 };
 
 static const struct gs_opt rows[] = {
-    {"address", NULL, "GPUSCALE_POD_IP", "IP", "0.0.0.0", "Address to listen on.", GS_OPT_STRING,
-     offsetof(struct opts, address), 0, 0, NULL},
-    {"port", "p", "PORT", "PORT", "80",
-     "Port to listen on. A port below 1024 that may not be bound moves up by 8000.", GS_OPT_INT,
-     offsetof(struct opts, port), 1, 65535, NULL},
-    {"threads", NULL, NULL, "N", "16", "Maximum number of requests in progress.", GS_OPT_INT,
-     offsetof(struct opts, threads), 1, 256, NULL},
-    {"keepalive-requests", NULL, NULL, "N", "8",
-     "Close a connection after this number of requests, so that a load balancer can "
-     "distribute clients with open connections. 0: never.",
-     GS_OPT_INT, offsetof(struct opts, keepalive), 0, 1000000, NULL},
-    {"model-memory-mib", NULL, NULL, "MIB", "1300", "GPU memory of the model.", GS_OPT_INT,
-     offsetof(struct opts, memory_mib), 1, 1000000, NULL},
-    {"kernel-us", NULL, "INTENT_KERNEL_US", "MICROSECONDS", "4000", "GPU time of one inference.",
-     GS_OPT_INT, offsetof(struct opts, kernel_us), 1, 10000000, NULL},
-    {"sm-share", NULL, NULL, "SHARE", "1",
-     "Share of the SMs that an inference uses on a simulated GPU, above 0 and at most 1.",
-     GS_OPT_DOUBLE, offsetof(struct opts, sm_share), 0, 0, NULL},
+    {"address", GS_OPT_STRING, offsetof(struct opts, address), "IP", "0.0.0.0",
+     .env = "GPUSCALE_POD_IP", .help = "Address to listen on."},
+    {"port", GS_OPT_INT, offsetof(struct opts, port), "PORT", "80", .alias = "p", .env = "PORT",
+     .min = 1, .max = 65535,
+     .help = "Port to listen on. A port below 1024 that may not be bound moves up by 8000."},
+    {"threads", GS_OPT_INT, offsetof(struct opts, threads), "N", "16", .min = 1, .max = 256,
+     .help = "Maximum number of requests in progress."},
+    {"keepalive-requests", GS_OPT_INT, offsetof(struct opts, keepalive), "N", "8", .max = 1000000,
+     .help = "Close a connection after this number of requests, so that a load balancer can "
+             "distribute clients with open connections. 0: never."},
+    {"model-memory-mib", GS_OPT_INT, offsetof(struct opts, memory_mib), "MIB", "1300", .min = 1,
+     .max = 1000000, .help = "GPU memory of the model."},
+    {"kernel-us", GS_OPT_INT, offsetof(struct opts, kernel_us), "MICROSECONDS", "4000",
+     .env = "INTENT_KERNEL_US", .min = 1, .max = 10000000, .help = "GPU time of one inference."},
+    {"sm-share", GS_OPT_DOUBLE, offsetof(struct opts, sm_share), "SHARE", "1",
+     .help = "Share of the SMs that an inference uses on a simulated GPU, above 0 and at most 1."},
     {0},
 };
 

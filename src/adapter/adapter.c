@@ -133,7 +133,7 @@ static struct gs_error *make_audit(struct adapter *a)
     return adapter_api_audit_new(&audit, &a->audit);
 }
 
-static struct gs_error *make_api(struct adapter *a)
+static void make_api(struct adapter *a)
 {
     const struct source_probe_options probe = {.source = a->source};
     a->probe = source_probe_new(a->loop, &probe);
@@ -150,7 +150,7 @@ static struct gs_error *make_api(struct adapter *a)
                                             .more_status = add_status,
                                             .mounted = a->o.trusted,
                                             .arg = a};
-    return adapter_api_new(&api, &a->api);
+    a->api = adapter_api_new(&api);
 }
 
 static struct gs_error *parse_resource_rules(struct adapter *a)
@@ -191,10 +191,9 @@ static struct gs_error *open_adapter(struct adapter *a)
         err = make_audit(a);
     if (!err)
         err = adapter_make_delegates(a);
-    if (!err)
-        err = make_api(a);
     if (err)
         return err;
+    make_api(a);
     adapter_show_generation(a);
     adapter_watch_resources(a);
     adapter_watch_config_maps(a);

@@ -26,19 +26,11 @@ static struct gs_error *run_convert(const void *opts, int argc, char **argv, int
 }
 
 static const struct gs_opt opts[] = {
-    {.name = "filename",
-     .alias = "f",
-     .arg = "FILE",
-     .type = GS_OPT_STRINGS,
-     .offset = offsetof(struct convert_opts, files),
+    {"filename", GS_OPT_STRINGS, offsetof(struct convert_opts, files), "FILE", .alias = "f",
      .help = "Manifest, YAML or JSON, with any number of objects. -: standard input. Repeatable."},
-    {.name = "output-version",
-     .arg = "VERSION",
-     .def = "v2",
-     .type = GS_OPT_STRING,
-     .offset = offsetof(struct convert_opts, version),
+    {"output-version", GS_OPT_STRING, offsetof(struct convert_opts, version), "VERSION", "v2",
      .help = "API version to convert to: v2, v1, v2beta2 or v2beta1."},
-    {.name = NULL},
+    {0},
 };
 
 const struct gs_command cmd_convert = {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale explain: the decision of an autoscaler, the wait of a pod, or a response of the metrics
 // APIs.
+#include "explain/explain.h"
 #include "adapter/dry_run/dry_run.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "cmd/commands.h"
 #include "cmd/option_rows.h"
-#include "hpa/inspect.h"
 #include "nodes/inspect/inspect.h"
 #include "query/query.h"
 #include "replay/history.h"
@@ -17,7 +17,7 @@
 #include <strings.h>
 
 struct explain_opts {
-    struct hpa_explain_options hpa;
+    struct explain_hpa_options hpa;
     const char *output;
     const char *config, *sources, *source; // of metric; source also of hpa --history
     struct gs_opt_list what_if;
@@ -135,19 +135,19 @@ static struct gs_error *explain_history(const struct explain_opts *o, const char
     CODEC_AUTO_JSON json_t *explanation = NULL;
     CODEC_AUTO_JSON json_t *answer = NULL;
     struct hpa_config cfg;
-    struct gs_error *err = hpa_explain_config(&o->hpa, &cfg);
+    struct gs_error *err = explain_hpa_config(&o->hpa, &cfg);
     if (!err)
-        err = hpa_explain_object(&o->hpa, name, &explanation);
+        err = explain_hpa(&o->hpa, name, &explanation);
     if (!err)
         err = replay_history_fetch(&source, explanation, &cfg, &answer);
     return err ? err : print_explanation(o, answer, replay_history_text);
 }
 
-static struct gs_error *explain_hpa(const struct explain_opts *o, const char *name)
+static struct gs_error *print_hpa(const struct explain_opts *o, const char *name)
 {
     GS_CLEANUP(what_if_finish) struct what_if w = {0};
     CODEC_AUTO_JSON json_t *explanation = NULL;
-    struct hpa_explain_options options = o->hpa;
+    struct explain_hpa_options options = o->hpa;
     struct gs_error *err = read_what_if(o, &w);
 
     if (!err && o->history)
@@ -155,15 +155,15 @@ static struct gs_error *explain_hpa(const struct explain_opts *o, const char *na
     options.settings = w.settings;
     options.n_settings = w.n;
     if (!err)
-        err = hpa_explain_object(&options, name, &explanation);
+        err = explain_hpa(&options, name, &explanation);
     return err ? err : print_explanation(o, explanation, hpa_explanation_text);
 }
 
-static struct gs_error *explain_pod(const struct explain_opts *o, const char *name)
+static struct gs_error *print_pod(const struct explain_opts *o, const char *name)
 {
-    const struct inspect_options options = {o->hpa.ns, o->hpa.kubeconfig, o->hpa.context};
+    const struct explain_cluster options = {o->hpa.ns, o->hpa.kubeconfig, o->hpa.context};
     CODEC_AUTO_JSON json_t *explanation = NULL;
-    struct gs_error *err = inspect_cluster_pod(&options, name, &explanation);
+    struct gs_error *err = explain_pod(&options, name, &explanation);
 
     return err ? err : print_explanation(o, explanation, inspect_pod_text);
 }
@@ -183,9 +183,9 @@ static struct gs_error *run_explain(const void *opts, int argc, char **argv, int
     if (err)
         return err;
     if (hpa && *hpa)
-        return explain_hpa(o, hpa);
+        return print_hpa(o, hpa);
     if (pod && *pod)
-        return explain_pod(o, pod);
+        return print_pod(o, pod);
     size_t n = strcspn(argv[0], "./");
     bool of_pod = is_kind(argv[0], n, pod_kinds);
     if (!of_pod && !is_kind(argv[0], n, hpa_kinds))
@@ -202,74 +202,38 @@ static struct gs_error *run_explain(const void *opts, int argc, char **argv, int
 #define CONTROLLER_GROUP "Settings of the cluster's controller, if they differ from its defaults"
 
 static const struct gs_opt opts[] = {
-    {.name = "namespace",
-     .alias = "n",
-     .arg = "NAME",
-     .type = GS_OPT_STRING,
-     AT(hpa.ns),
+    {"namespace", GS_OPT_STRING, AT(hpa.ns), "NAME", .alias = "n",
      .help = "Namespace of the object. Default: that of the kubeconfig's context."},
-    {.name = "output",
-     .alias = "o",
-     .arg = "text|json|yaml",
-     .def = "text",
-     .type = GS_OPT_STRING,
-     AT(output),
+    {"output", GS_OPT_STRING, AT(output), "text|json|yaml", "text", .alias = "o",
      .help = "A short text, or the same as data."},
-    {.name = "controller",
-     .arg = "URL",
-     .type = GS_OPT_STRING,
-     AT(hpa.controller),
+    {"controller", GS_OPT_STRING, AT(hpa.controller), "URL",
      .help = "For hpa: URL of a `gpuscale hpa` whose history of recommendations and scale events "
              "is used, such as http://localhost:9408. Default: the history of the cluster, which "
              "gpuscale up publishes."},
-    {.name = "what-if",
-     .arg = "NAME=VALUE",
-     .type = GS_OPT_STRINGS,
-     AT(what_if),
+    {"what-if", GS_OPT_STRINGS, AT(what_if), "NAME=VALUE",
      .help = "For hpa: explain the decision with another setting: target, target.METRIC, min, max "
              "or tolerance. Repeat it, or separate settings by commas. Nothing is changed in the "
              "cluster."},
-    {.name = "history",
-     .arg = "DURATION",
-     .type = GS_OPT_DURATION,
-     AT(history),
+    {"history", GS_OPT_DURATION, AT(history), "DURATION",
      .help = "With --what-if: calculate how many GPU hours and how much waiting the settings would "
              "have cost in this time until now, from the series of the autoscaler in the "
              "Prometheus of --source."},
     CMD_KUBECONFIG_ROW(HPA_AT),
-    {.name = "context",
-     .arg = "NAME",
-     .type = GS_OPT_STRING,
-     AT(hpa.context),
+    {"context", GS_OPT_STRING, AT(hpa.context), "NAME",
      .help = "Context of the kubeconfig. Default: the current context."},
-    {.name = "compat",
-     .arg = "RELEASE",
-     .type = GS_OPT_STRING,
-     AT(hpa.compat),
+    {"compat", GS_OPT_STRING, AT(hpa.compat), "RELEASE",
      .help = "Kubernetes release whose controller is followed, such as 1.29. Default: the newest."},
     CMD_AUTOSCALER_ROWS(HPA_AT, CONTROLLER_GROUP),
     CMD_SYNC_PERIOD_ROW(AT, CONTROLLER_GROUP, "15s"),
-    {.name = "config",
-     .arg = "FILE",
-     .type = GS_OPT_STRING,
-     AT(config),
-     .group = "Flags of explain metric",
+    {"config", GS_OPT_STRING, AT(config), "FILE", .group = "Flags of explain metric",
      .help = "The adapter's configuration, in any of its formats. Default: GPU metrics only."},
-    {.name = "sources",
-     .arg = "FILE",
-     .type = GS_OPT_STRING,
-     AT(sources),
-     .group = "Flags of explain metric",
+    {"sources", GS_OPT_STRING, AT(sources), "FILE", .group = "Flags of explain metric",
      .help = "The adapter's file of additional sources."},
-    {.name = "source",
-     .alias = "prometheus-url",
-     .arg = "URL",
-     .type = GS_OPT_STRING,
-     AT(source),
+    {"source", GS_OPT_STRING, AT(source), "URL", .alias = "prometheus-url",
      .group = "Flags of explain metric",
      .help = "URL of the Prometheus. Default: prometheus.url of Helm values. For hpa --history: "
              "GPUSCALE_URL, otherwise " QUERY_DEFAULT_URL "."},
-    {.name = NULL},
+    {0},
 };
 
 const struct gs_command cmd_explain = {

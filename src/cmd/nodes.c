@@ -3,12 +3,13 @@
 #include "base/mem.h"
 #include "cmd/commands.h"
 #include "cmd/option_rows.h"
+#include "explain/explain.h"
 #include "nodes/inspect/inspect.h"
 
 #include <stdio.h>
 
 struct nodes_opts {
-    struct inspect_options inspect;
+    struct explain_cluster cluster;
     const char *output;
 };
 
@@ -21,7 +22,7 @@ static struct gs_error *run_nodes(const void *opts, int argc, char **argv, int *
     struct gs_error *err = wide ? NULL : cmd_check_output(o->output, "table");
 
     if (!err)
-        err = inspect_cluster_nodes(&o->inspect, &view);
+        err = explain_nodes(&o->cluster, &view);
     if (err)
         return err;
     if (!wide && !gs_streq(o->output, "table")) {
@@ -35,24 +36,16 @@ static struct gs_error *run_nodes(const void *opts, int argc, char **argv, int *
 }
 
 #define AT(field)         .offset = offsetof(struct nodes_opts, field)
-#define INSPECT_AT(field) AT(inspect.field)
+#define CLUSTER_AT(field) AT(cluster.field)
 
 static const struct gs_opt opts[] = {
-    {.name = "output",
-     .alias = "o",
-     .arg = "table|wide|json|yaml",
-     .def = "table",
-     .type = GS_OPT_STRING,
-     AT(output),
+    {"output", GS_OPT_STRING, AT(output), "table|wide|json|yaml", "table", .alias = "o",
      .help = "Tables, or the same as data. wide adds the machine type, and since when and why a "
              "node is in its state."},
-    CMD_KUBECONFIG_ROW(INSPECT_AT),
-    {.name = "context",
-     .arg = "NAME",
-     .type = GS_OPT_STRING,
-     INSPECT_AT(context),
+    CMD_KUBECONFIG_ROW(CLUSTER_AT),
+    {"context", GS_OPT_STRING, CLUSTER_AT(context), "NAME",
      .help = "Context of the kubeconfig. Default: the current context."},
-    {.name = NULL},
+    {0},
 };
 
 const struct gs_command cmd_nodes = {

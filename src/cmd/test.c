@@ -35,36 +35,21 @@ static struct gs_error *run_test(const void *opts, int argc, char **argv, int *r
 }
 
 static const struct gs_opt opts[] = {
-    {.name = "run",
-     .type = GS_OPT_STRINGS,
-     .arg = "REGEX",
-     .offset = offsetof(struct test_opts, tests.run),
+    {"run", GS_OPT_STRINGS, offsetof(struct test_opts, tests.run), "REGEX",
      .help = "Only tests whose name it matches somewhere. Repeatable: any of them."},
-    {.name = "diff",
-     .type = GS_OPT_BOOL,
-     .offset = offsetof(struct test_opts, tests.diff),
+    {"diff", GS_OPT_BOOL, offsetof(struct test_opts, tests.diff),
      .help = "Show the lines in which expected (-) and received (+) differ, instead of both."},
-    {.name = "debug",
-     .type = GS_OPT_BOOL,
-     .offset = offsetof(struct test_opts, tests.debug),
+    {"debug", GS_OPT_BOOL, offsetof(struct test_opts, tests.debug),
      .help = "For rules: print all samples of each test, also those that rules wrote, to stderr."},
-    {.name = "junit",
-     .type = GS_OPT_STRING,
-     .arg = "FILE",
-     .offset = offsetof(struct test_opts, tests.junit),
+    {"junit", GS_OPT_STRING, offsetof(struct test_opts, tests.junit), "FILE",
      .help = "Also write the results as JUnit XML."},
-    {.name = "ignore-unknown-fields",
-     .type = GS_OPT_BOOL,
-     .offset = offsetof(struct test_opts, tests.ignore_unknown_fields),
+    {"ignore-unknown-fields", GS_OPT_BOOL, offsetof(struct test_opts, tests.ignore_unknown_fields),
      .help =
          "For rule files: accept fields of other programs. The engine still refuses such rules."},
-    {.name = "enable-feature",
-     .arg = "NAMES",
-     .type = GS_OPT_STRINGS,
-     .offset = offsetof(struct test_opts, features),
+    {"enable-feature", GS_OPT_STRINGS, offsetof(struct test_opts, features), "NAMES",
      .help = "Features of the engine that expressions may use, such as "
              "promql-experimental-functions. Repeatable."},
-    {.name = NULL},
+    {0},
 };
 
 const struct gs_command cmd_test = {

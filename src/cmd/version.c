@@ -36,13 +36,8 @@ static struct gs_error *run_version(const void *opts, int argc, char **argv, int
 }
 
 static const struct gs_opt opts[] = {
-    {.name = "output",
-     .alias = "o",
-     .arg = "text|json|yaml",
-     .def = "text",
-     .type = GS_OPT_STRING,
-     .offset = offsetof(struct version_opts, output),
-     .help = "One line, or more details as data."},
+    {"output", GS_OPT_STRING, offsetof(struct version_opts, output), "text|json|yaml", "text",
+     .alias = "o", .help = "One line, or more details as data."},
     {0},
 };
 

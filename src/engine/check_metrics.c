@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `check metrics`: the recommendations of Prometheus for names of metrics and labels, with the
 // texts of promtool. https://prometheus.io/docs/practices/naming/
+#include "base/table.h"
 #include "engine/check.h"
 
 #include "base/file.h"
@@ -333,12 +334,13 @@ static size_t cardinality_of(const struct family *f)
     return has_lines_of(f->type) ? sets * (2 + f->n_lines) : sets + f->n_repeated;
 }
 
-// The table of Go's tabwriter: columns of at least four characters, four spaces between them.
+// The table of Go's tabwriter.
 static void print_cardinalities(const struct lint *l)
 {
+    static const struct gs_table_style tabwriter = {.gap = 4, .left = SIZE_MAX, .fill = true};
     GS_AUTO_FREE struct cardinality *rows =
         gs_alloc_array(gs_hmap_len(l->families) + 1, sizeof(*rows));
-    size_t n = 0, total = 0, pos = 0, name_width = strlen("Metric");
+    size_t n = 0, total = 0, pos = 0;
     void *item;
     while (gs_hmap_next(l->families, &pos, NULL, &item)) {
         const struct family *f = item;
@@ -346,22 +348,27 @@ static void print_cardinalities(const struct lint *l)
             continue;
         rows[n] = (struct cardinality){f->name, cardinality_of(f)};
         total += rows[n].n;
-        name_width = strlen(f->name) > name_width ? strlen(f->name) : name_width;
         n++;
     }
     if (n)
         qsort(rows, n, sizeof(*rows), by_cardinality);
-    name_width += 4;
-    int width = (int)strlen("Cardinality") + 4;
-    printf("%-*s%-*sPercentage    \n", (int)name_width, "Metric", width, "Cardinality");
+    GS_CLEANUP(gs_table_freep) struct gs_table *t = gs_table_new(n + 2, 3);
+    GS_AUTO_BUF struct gs_buf out = {0};
+    if (!t)
+        return;
+    gs_table_add(t, "Metric");
+    gs_table_add(t, "Cardinality");
+    gs_table_add(t, "Percentage");
     for (size_t i = 0; i < n; i++) {
-        char percent[32];
-        snprintf(percent, sizeof(percent), "%.2f%%", 100.0 * (double)rows[i].n / (double)total);
-        printf("%-*s%-*zu%-*s\n", (int)name_width, rows[i].name, width, rows[i].n,
-               (int)strlen("Percentage") + 4, percent);
+        gs_table_add(t, rows[i].name);
+        gs_table_addf(t, "%zu", rows[i].n);
+        gs_table_addf(t, "%.2f%%", 100.0 * (double)rows[i].n / (double)total);
     }
-    printf("%-*s%-*zu%-*s\n", (int)name_width, "Total", width, total, (int)strlen("Percentage") + 4,
-           "100%");
+    gs_table_add(t, "Total");
+    gs_table_addf(t, "%zu", total);
+    gs_table_add(t, "100%");
+    gs_table_print(t, &tabwriter, &out);
+    printf("%s", out.data);
 }
 
 // A Prometheus reads such a text, but its format requires one group for each metric.

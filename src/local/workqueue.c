@@ -2,6 +2,7 @@
 #include "local/workqueue.h"
 
 #include "base/assert.h"
+#include "base/backoff.h"
 #include "base/clock.h"
 #include "base/hmap.h"
 #include "base/log.h"
@@ -242,14 +243,6 @@ void local_workqueue_add_object(struct local_workqueue *q, const json_t *obj)
     local_workqueue_add(q, kube_namespace(obj), kube_name(obj));
 }
 
-static int64_t back_off_ms(unsigned failures)
-{
-    int64_t ms = BACKOFF_FIRST_MS;
-    for (unsigned i = 1; i < failures && ms < BACKOFF_LAST_MS; i++)
-        ms *= 2;
-    return ms < BACKOFF_LAST_MS ? ms : BACKOFF_LAST_MS;
-}
-
 // --- runs ---
 
 static void release_reconcile(struct local_reconcile *w)
@@ -263,7 +256,7 @@ static void release_reconcile(struct local_reconcile *w)
     i->busy = false;
     i->failures = w->failed ? i->failures + 1 : 0;
     if (w->failed)
-        add_key(q, w->key, back_off_ms(i->failures));
+        add_key(q, w->key, gs_backoff_after(i->failures, BACKOFF_FIRST_MS, BACKOFF_LAST_MS));
     if (w->requeue_ms >= 0)
         add_key(q, w->key, w->requeue_ms);
     if (i->due_ns)

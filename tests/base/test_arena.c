@@ -33,11 +33,25 @@ static void test_the_limit_gives_null(void **state)
     gs_arena_finish(&a);
 }
 
+// A query with large columns and small label sets in turn took twice its limit.
+static void test_a_large_allocation_does_not_end_the_current_block(void **state)
+{
+    struct gs_arena a = {0};
+    char *first = gs_arena_alloc(&a, 16);
+    for (int i = 1; i < 20; i++) {
+        assert_non_null(gs_arena_alloc(&a, 100000));
+        char *next = gs_arena_alloc(&a, 16);
+        assert_int_equal(next - first, 16 * i);
+    }
+    gs_arena_finish(&a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_allocations_are_apart_aligned_and_zero),
         cmocka_unit_test(test_the_limit_gives_null),
+        cmocka_unit_test(test_a_large_allocation_does_not_end_the_current_block),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -138,6 +138,15 @@ static void test_pretty(void **state)
                                   "    null\n  ]\n}");
 }
 
+static void test_the_memory_of_a_value_is_more_than_its_text(void **state)
+{
+    CODEC_AUTO_JSON json_t *empty = NULL, *text = NULL;
+    assert_ok(codec_json_parse(GS_SLICE("[{},{},{\"a\":[1,null]}]"), true, &empty));
+    assert_ok(codec_json_parse(GS_SLICE("[\"0123456789\"]"), true, &text));
+    assert_true(codec_json_memory(empty) > 600);
+    assert_in_range(codec_json_memory(text), 10, 300);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -151,6 +160,7 @@ int main(void)
         cmocka_unit_test(test_every_number_reads_back_as_itself),
         cmocka_unit_test(test_strings_are_escaped),
         cmocka_unit_test(test_pretty),
+        cmocka_unit_test(test_the_memory_of_a_value_is_more_than_its_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

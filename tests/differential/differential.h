@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares a real Prometheus and src/promql with the same samples and queries.
+// Compares a real Prometheus and src/series/promql with the same samples and queries.
 #pragma once
 
 #include "promql/promql.h"

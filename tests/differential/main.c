@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sends the same queries to a real Prometheus and to src/promql with the same samples, and prints
-// all differences.
+// Sends the same queries to a real Prometheus and to src/series/promql with the same samples, and
+// prints all differences.
 #include "differential.h"
 
 #include "base/mem.h"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs Prometheus' own test scripts of PromQL, read from its Go module, against src/promql, and prints
+# Runs Prometheus' own test scripts of PromQL, read from its Go module, against src/series/promql, and prints
 # the numbers of statements that pass, without and with the feature promql-delayed-name-removal. Each
 # plain statement must pass, except those in promqltest-exceptions.txt.
 # The line numbers of the exceptions are those of this version.

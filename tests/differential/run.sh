@@ -1,5 +1,5 @@
 #!/bin/sh
-# Loads the same samples into a real Prometheus and into src/promql, runs the same queries, and
+# Loads the same samples into a real Prometheus and into src/series/promql, runs the same queries, and
 # compares the results. The peers are Debian's Prometheus and, if prometheus3.sh has built it,
 # version 3.16. Version 3 is also compared at times of samples (its ranges exclude their start), with
 # queries marked "3: ", in query statistics, and in error texts and formatting. GPUSCALE_PROMETHEUS3 selects another

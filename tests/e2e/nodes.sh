@@ -13,7 +13,7 @@ start_network() {
     api_address=10.244.0.1
     mkdir "$dir/image" "$dir/load" "$dir/containers"
     chmod 755 "$dir"
-    cp "$gpuscale" "$source/build/src/nvmlsim/libgpuscale-nvmlsim.so" "$source/build/bench/workload" "$dir/image/"
+    cp "$gpuscale" "$source/build/src/simulation/nvmlsim/libgpuscale-nvmlsim.so" "$source/build/bench/workload" "$dir/image/"
     echo "127.0.0.1 localhost" >"$dir/hosts"
 }
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/mem.h"
-#include "kube/proto.h"
+#include "codec/protobuf.h"
 #include "nodes/wire/wire.h"
 #include "unit.h"
 
@@ -51,24 +51,24 @@ static inline void add_template(struct gs_buf *out, uint64_t field, const struct
     GS_AUTO_BUF struct gs_buf node = {0}, entry = {0};
     CODEC_AUTO_JSON json_t *template = make_template(r);
     assert_ok(wire_write_node(template, &node));
-    kube_proto_add_bytes(&entry, 1, gs_slice_of(r->group));
-    kube_proto_add_bytes(&entry, 2, gs_buf_slice(&node));
-    kube_proto_add_bytes(out, field, gs_buf_slice(&entry));
+    codec_proto_add_bytes(&entry, 1, gs_slice_of(r->group));
+    codec_proto_add_bytes(&entry, 2, gs_buf_slice(&node));
+    codec_proto_add_bytes(out, field, gs_buf_slice(&entry));
 }
 
 static inline void add_option(struct gs_buf *out, enum release release, const struct requested *r)
 {
     GS_AUTO_BUF struct gs_buf option = {0};
-    kube_proto_add_bytes(&option, 1, gs_slice_of(r->group));
-    kube_proto_add_varint(&option, 2, (uint64_t)r->nodes);
-    kube_proto_add_bytes(&option, 3, GS_SLICE("debug"));
+    codec_proto_add_bytes(&option, 1, gs_slice_of(r->group));
+    codec_proto_add_varint(&option, 2, (uint64_t)r->nodes);
+    codec_proto_add_bytes(&option, 3, GS_SLICE("debug"));
     for (uint64_t field = 4; field <= 5; field++)
         for (size_t i = 0; i < r->n_pods && (release & (field - 3)); i++) {
             GS_AUTO_BUF struct gs_buf pod = {0};
             assert_ok(wire_write_pod(r->pods[i], &pod));
-            kube_proto_add_bytes(&option, field, gs_buf_slice(&pod));
+            codec_proto_add_bytes(&option, field, gs_buf_slice(&pod));
         }
-    kube_proto_add_bytes(out, 1, gs_buf_slice(&option));
+    codec_proto_add_bytes(out, 1, gs_buf_slice(&option));
 }
 
 static inline void make_request(enum release release, const struct requested *options, size_t n,
@@ -85,11 +85,11 @@ static inline void make_request(enum release release, const struct requested *op
 static inline void read_answer(struct gs_slice answer, struct gs_buf *ret)
 {
     while (answer.len) {
-        struct kube_proto_token option, field;
-        assert_ok(kube_proto_next(&answer, &option));
+        struct codec_proto_token option, field;
+        assert_ok(codec_proto_next(&answer, &option));
         assert_int_equal(option.number, 1);
         while (option.bytes.len) {
-            assert_ok(kube_proto_next(&option.bytes, &field));
+            assert_ok(codec_proto_next(&option.bytes, &field));
             if (field.number == 1) {
                 gs_buf_add_slice(ret, field.bytes);
                 gs_buf_add_char(ret, ';');

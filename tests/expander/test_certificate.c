@@ -2,6 +2,8 @@
 #include "certificates.h"
 
 #include "base/file.h"
+#include "base/log.h"
+#include "base/mem.h"
 #include "expander/expander_private.h"
 
 #include <stdlib.h>
@@ -55,6 +57,47 @@ static void test_made_once_and_renewed_at_its_end(void **state)
     assert_int_equal(rmdir(dir), 0);
 }
 
+static void keep_line(void *arg, const char *line, size_t len)
+{
+    gs_buf_add(arg, line, len);
+}
+
+static void test_damaged_files_are_named_and_made_again(void **state)
+{
+    char dir[] = "/tmp/gs-expander-cert-XXXXXX";
+    static const char *const files[] = {"ca.crt", "tls.crt", "tls.key"};
+    assert_non_null(mkdtemp(dir));
+    const struct expander_options o = {.cert_dir = dir};
+    struct expander_certificate c = {0};
+    GS_AUTO_BUF struct gs_buf log = {0}, text = {0}, key = {0}, ca = {0};
+    gs_log_set_sink(keep_line, &log);
+    assert_ok(expander_certificate_load(&o, &c));
+    expander_certificate_finish(&c);
+    assert_null(log.data ? strstr(log.data, "damaged") : NULL);
+    for (size_t i = 0; i < 2 * GS_ARRAY_LEN(files); i++) {
+        const char *name = files[i / 2];
+        GS_AUTO_FREE char *path = gs_format("%s/%s", dir, name);
+        read_text(dir, name, &text);
+        assert_int_equal(truncate(path, i % 2 ? (off_t)text.len / 2 : 0), 0);
+        gs_buf_clear(&log);
+        assert_ok(expander_certificate_load(&o, &c));
+        expander_certificate_finish(&c);
+        if (!strstr(log.data, "damaged") || !strstr(log.data, i < 2 ? "ca.crt" : "tls.crt"))
+            fail_msg("damage of %s is not logged: %s", name, log.data);
+        read_text(dir, "tls.crt", &text);
+        read_text(dir, "tls.key", &key);
+        read_text(dir, "ca.crt", &ca);
+        assert_ok(tls_check_pair(text.data, key.data));
+        assert_ok(tls_check_certificates(ca.data));
+    }
+    gs_log_set_sink(NULL, NULL);
+    for (size_t i = 0; i < GS_ARRAY_LEN(files); i++) {
+        GS_AUTO_FREE char *path = gs_format("%s/%s", dir, files[i]);
+        assert_int_equal(unlink(path), 0);
+    }
+    assert_int_equal(rmdir(dir), 0);
+}
+
 static void expect_error(struct expander_options o, const char *text)
 {
     struct expander_certificate c = {0};
@@ -76,6 +119,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_made_once_and_renewed_at_its_end),
+        cmocka_unit_test(test_damaged_files_are_named_and_made_again),
         cmocka_unit_test(test_wrong_options),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -137,10 +137,10 @@ static void test_problems_do_not_prevent_a_scale_up(void **state)
     GS_AUTO_BUF struct gs_buf option = {0};
     setup(&f, NODES_POLICY_COST);
     make_options(&f, RELEASE_1_35);
-    kube_proto_add_bytes(&option, 1, GS_SLICE("broken"));
-    kube_proto_add_varint(&option, 2, 1);
-    kube_proto_add_bytes(&option, 5, GS_SLICE("\xff"));
-    kube_proto_add_bytes(&f.request, 1, gs_buf_slice(&option));
+    codec_proto_add_bytes(&option, 1, GS_SLICE("broken"));
+    codec_proto_add_varint(&option, 2, 1);
+    codec_proto_add_bytes(&option, 5, GS_SLICE("\xff"));
+    codec_proto_add_bytes(&f.request, 1, gs_buf_slice(&option));
     assert_int_equal(ask(&f), EXPANDER_ALL);
     assert_string_equal(f.groups.data, "gpu-4;gpu-1;broken;");
     CODEC_AUTO_JSON json_t *d = last_decision(&f);
@@ -188,8 +188,8 @@ static void test_too_large_requests(void **state)
     setup(&f, NODES_POLICY_COST);
     for (int i = 0; i <= EXPANDER_MAX_OPTIONS; i++) {
         GS_AUTO_BUF struct gs_buf option = {0};
-        kube_proto_add_bytes(&option, 1, GS_SLICE("g"));
-        kube_proto_add_bytes(&f.request, 1, gs_buf_slice(&option));
+        codec_proto_add_bytes(&option, 1, GS_SLICE("g"));
+        codec_proto_add_bytes(&f.request, 1, gs_buf_slice(&option));
     }
     assert_int_equal(ask(&f), EXPANDER_ALL);
     assert_int_equal(f.groups.len, 2 * (EXPANDER_MAX_OPTIONS + 1));

@@ -186,7 +186,7 @@ static void *library(void)
     char path[1024];
     if (lib)
         return lib;
-    snprintf(path, sizeof(path), "%s/src/nvmlsim/libgpuscale-nvmlsim.so",
+    snprintf(path, sizeof(path), "%s/src/simulation/nvmlsim/libgpuscale-nvmlsim.so",
              getenv("GPUSCALE_BUILD_ROOT"));
     lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     return lib;

@@ -145,8 +145,8 @@ static inline void copy_file(const char *from, const char *folder, const char *n
 static inline void run_as(struct fixture *f, uid_t uid)
 {
     GS_AUTO_FREE char *exe = program();
-    GS_AUTO_FREE char *library =
-        gs_format("%s/src/nvmlsim/libgpuscale-nvmlsim.so", getenv("GPUSCALE_BUILD_ROOT"));
+    GS_AUTO_FREE char *library = gs_format("%s/src/simulation/nvmlsim/libgpuscale-nvmlsim.so",
+                                           getenv("GPUSCALE_BUILD_ROOT"));
     f->uid = uid;
     strcpy(f->bin, "/tmp/gpuscale-bin-XXXXXX");
     assert_non_null(mkdtemp(f->bin));

@@ -10,7 +10,8 @@ enum { NO_PERMISSION = 4, NOT_LOADED = 9, MISMATCH = 18, GPU_NOT_FOUND = 28, UNK
 
 static char *simulated_library(void)
 {
-    return gs_format("%s/src/nvmlsim/libgpuscale-nvmlsim.so", getenv("GPUSCALE_BUILD_ROOT"));
+    return gs_format("%s/src/simulation/nvmlsim/libgpuscale-nvmlsim.so",
+                     getenv("GPUSCALE_BUILD_ROOT"));
 }
 
 // Folders of a /sys with one PCI device; returns the path of that /sys.

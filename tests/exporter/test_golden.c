@@ -66,8 +66,8 @@ static void mask_values(struct gs_buf *text)
 
 static struct gpu_snapshot *sample_twice(const struct exporter_counters *counters)
 {
-    GS_AUTO_FREE char *library =
-        gs_format("%s/src/nvmlsim/libgpuscale-nvmlsim.so", getenv("GPUSCALE_BUILD_ROOT"));
+    GS_AUTO_FREE char *library = gs_format("%s/src/simulation/nvmlsim/libgpuscale-nvmlsim.so",
+                                           getenv("GPUSCALE_BUILD_ROOT"));
     bool wanted[GPU_F_COUNT];
     exporter_counters_wanted(counters, wanted);
     struct gpu_backend_config cfg = {.library = library,

@@ -294,8 +294,8 @@ static void test_boards_by_nvml(void **state)
     struct nvmlsim_spec spec;
     struct nvmlsim *sim = NULL;
     GS_AUTO_FREE char *name = gs_format("/gpuscale-test-health-%d", getpid());
-    GS_AUTO_FREE char *library =
-        gs_format("%s/src/nvmlsim/libgpuscale-nvmlsim.so", getenv("GPUSCALE_BUILD_ROOT"));
+    GS_AUTO_FREE char *library = gs_format("%s/src/simulation/nvmlsim/libgpuscale-nvmlsim.so",
+                                           getenv("GPUSCALE_BUILD_ROOT"));
     setenv(NVMLSIM_ENV, name, 1);
     assert_ok(nvmlsim_spec_parse("1xH100-80GB-HBM3,1xB200", &spec));
     assert_ok(nvmlsim_create(name, &spec, &sim));

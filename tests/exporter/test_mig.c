@@ -115,8 +115,8 @@ struct divided {
 static void divide(const char *spec_text, const char *const profiles[2], struct divided *ret)
 {
     struct nvmlsim_spec spec;
-    GS_AUTO_FREE char *library =
-        gs_format("%s/src/nvmlsim/libgpuscale-nvmlsim.so", getenv("GPUSCALE_BUILD_ROOT"));
+    GS_AUTO_FREE char *library = gs_format("%s/src/simulation/nvmlsim/libgpuscale-nvmlsim.so",
+                                           getenv("GPUSCALE_BUILD_ROOT"));
     snprintf(ret->name, sizeof(ret->name), "/gpuscale-test-mig-%d", getpid());
     assert_ok(nvmlsim_spec_parse(spec_text, &spec));
     for (int i = 0; i < 2; i++)

@@ -12,6 +12,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 enum { PATIENCE_MS = 60 };
@@ -54,8 +55,8 @@ static int open_backend_on(void **state, const char *gpus, int64_t patience_ms)
     snprintf(f->name, sizeof(f->name), "/gpuscale-test-faults-%d", getpid());
     assert_ok(nvmlsim_create(f->name, &spec, &f->sim));
     setenv(NVMLSIM_ENV, f->name, 1);
-    GS_AUTO_FREE char *library =
-        gs_format("%s/src/nvmlsim/libgpuscale-nvmlsim.so", getenv("GPUSCALE_BUILD_ROOT"));
+    GS_AUTO_FREE char *library = gs_format("%s/src/simulation/nvmlsim/libgpuscale-nvmlsim.so",
+                                           getenv("GPUSCALE_BUILD_ROOT"));
     bool wanted[GPU_F_COUNT];
     for (int i = 0; i < GPU_F_COUNT; i++)
         wanted[i] = i != GPU_F_PCIE_TX && i != GPU_F_PCIE_RX;
@@ -323,11 +324,150 @@ static void test_every_call_that_hangs(void **state)
     }
 }
 
+static void assert_same_device(const struct gpu_device *d, const struct gpu_device *before)
+{
+    assert_non_null(d);
+    assert_false(d->lost || d->hung);
+    assert_string_equal(d->uuid, before->uuid);
+    assert_string_equal(d->name, before->name);
+    assert_string_equal(d->pci_bus_id, before->pci_bus_id);
+    assert_true(d->has_minor && d->minor == before->minor);
+    assert_int_equal(d->memory_total, before->memory_total);
+    assert_string_equal(d->texts[GPU_T_SERIAL], before->texts[GPU_T_SERIAL]);
+}
+
+static const int passing_codes[] = {10, 17, 20, 23,
+                                    999}; // time, system, memory, resources, unknown
+
+// The names are read again whenever other fields are wanted.
+static void want_again(struct fixture *f, bool names)
+{
+    bool wanted[GPU_F_COUNT];
+    for (int i = 0; i < GPU_F_COUNT; i++)
+        wanted[i] = i != GPU_F_PCIE_TX && i != GPU_F_PCIE_RX;
+    if (names)
+        gpu_backend_want(f->backend, wanted, NULL);
+}
+
+static void test_known_gpus_survive_a_call_that_fails_once(void **state)
+{
+    struct fixture *f = *state;
+    static const enum nvml_call calls[] = {
+        NVML_CALL_count,           NVML_CALL_driver_version, NVML_CALL_nvml_version,
+        NVML_CALL_handle_by_index, NVML_CALL_uuid,           NVML_CALL_name,
+        NVML_CALL_minor,           NVML_CALL_pci_info,       NVML_CALL_serial,
+    };
+    struct gpu_device before[2] = {*device(sample(f), 0), *device(f->s, 1)};
+    char driver[80], nvml[80];
+    memcpy(driver, f->s->driver_version, sizeof(driver));
+    memcpy(nvml, f->s->nvml_version, sizeof(nvml));
+    for (size_t c = 0; c < GS_ARRAY_LEN(calls); c++) {
+        for (size_t i = 0; i < 2 * GS_ARRAY_LEN(passing_codes); i++) {
+            const char *call = nvml_call_symbol(calls[c]);
+            assert_ok(nvmlsim_fail_call(f->sim, call, -1, passing_codes[i / 2], 1));
+            want_again(f, i % 2);
+            sample(f);
+            for (uint32_t k = 0; k < 2; k++) {
+                if (!works(device(f->s, k)))
+                    fail_msg("GPU %u does not survive %s: %d", k, call, passing_codes[i / 2]);
+                assert_same_device(device(f->s, k), &before[k]);
+            }
+            assert_int_equal(f->s->n_unopened, 0);
+            assert_string_equal(f->s->driver_version, driver);
+            assert_string_equal(f->s->nvml_version, nvml);
+            nvmlsim_clear_faults(f->sim);
+        }
+    }
+}
+
+static void test_names_that_failed_at_first_are_read_again(void **state)
+{
+    struct fixture *f = *state;
+    enum { MEMORY = 20 };
+    assert_ok(nvmlsim_fail_call(f->sim, nvml_call_symbol(NVML_CALL_minor), -1, MEMORY, 2));
+    assert_ok(nvmlsim_fail_call(f->sim, nvml_call_symbol(NVML_CALL_serial), -1, MEMORY, 2));
+    assert_false(device(sample(f), 0)->has_minor);
+    assert_null(gpu_field_text(f->s, device(f->s, 0), GPU_F_SERIAL));
+    assert_true(device(sample(f), 0)->has_minor);
+    assert_non_null(gpu_field_text(f->s, device(f->s, 0), GPU_F_SERIAL));
+}
+
+// gpu -1: of all.
+static void fail_identification(struct fixture *f, int gpu, int code)
+{
+    nvmlsim_clear_faults(f->sim);
+    assert_ok(nvmlsim_fail_call(f->sim, nvml_call_symbol(NVML_CALL_handle_by_index), gpu, code, 0));
+    assert_ok(nvmlsim_fail_call(f->sim, nvml_call_symbol(NVML_CALL_uuid), gpu, code, 0));
+}
+
+// Neither by its handle nor by its UUID. It has no values then, and is not lost.
+static void test_gpus_that_cannot_be_recognized_keep_their_names(void **state)
+{
+    enum { RESET_REQUIRED = 16 };
+    struct fixture *f = *state;
+    const struct gpu_device before = *device(sample(f), 0);
+    for (size_t i = 0; i < GS_ARRAY_LEN(passing_codes); i++) {
+        fail_identification(f, -1, passing_codes[i]);
+        assert_same_device(device(sample(f), 0), &before);
+        fail_identification(f, 0, passing_codes[i]);
+        const struct gpu_device *d = device(sample(f), 0);
+        assert_same_device(d, &before);
+        assert_reason(d, GPU_F_POWER_USAGE, GPU_FAILED);
+        assert_false(d->processes_valid);
+        assert_true(works(device(f->s, 1)));
+    }
+    fail_identification(f, 0, RESET_REQUIRED);
+    assert_null(device(sample(f), 0));
+    assert_int_equal(f->s->n_unopened, 1);
+    assert_int_equal(f->s->unopened_code, RESET_REQUIRED);
+    nvmlsim_clear_faults(f->sim);
+    assert_same_device(device(sample(f), 0), &before);
+}
+
+static void test_gpus_that_stay_unrecognized_are_reported(void **state)
+{
+    enum { UNKNOWN = 999 };
+    struct fixture *f = *state;
+    assert_true(wait_for(f, false));
+    fail_identification(f, 0, UNKNOWN);
+    for (int64_t end = gs_mono_ns() + WAIT_NS; device(sample(f), 0); usleep(2000))
+        assert_true(gs_mono_ns() < end);
+    assert_int_equal(f->s->unopened_code, UNKNOWN);
+    nvmlsim_clear_faults(f->sim);
+    assert_true(wait_for(f, false));
+}
+
+// However late: its worker may finish at any point of a later sample.
+static void test_gpus_that_answer_late_stay(void **state)
+{
+    struct fixture *f = *state;
+    const char *identify = nvml_call_symbol(NVML_CALL_handle_by_index);
+    const char *read = nvml_call_symbol(NVML_CALL_power_usage);
+    assert_true(wait_for(f, false));
+    for (unsigned i = 0; i < 20; i++) {
+        assert_ok(nvmlsim_hang_call(f->sim, identify, 0, PATIENCE_MS + 3 * i, 1));
+        assert_ok(nvmlsim_hang_call(f->sim, read, 1, PATIENCE_MS / 2, 0)); // the sample takes long
+        for (int k = 0; k < 3; k++)
+            if (!device(sample(f), 0) || device(f->s, 0)->lost)
+                fail_msg("GPU 0 is missing or lost in sample %d after it was late", k);
+        nvmlsim_clear_faults(f->sim);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_every_call_with_every_code, setup, teardown),
         cmocka_unit_test_setup_teardown(test_every_call_that_hangs, setup_impatient, teardown),
+        cmocka_unit_test_setup_teardown(test_known_gpus_survive_a_call_that_fails_once, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_names_that_failed_at_first_are_read_again, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_gpus_that_cannot_be_recognized_keep_their_names, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_gpus_that_stay_unrecognized_are_reported,
+                                        setup_impatient, teardown),
+        cmocka_unit_test_setup_teardown(test_gpus_that_answer_late_stay, setup_impatient, teardown),
         cmocka_unit_test_setup_teardown(test_integrity_of_board_and_fabric, setup, teardown),
         cmocka_unit_test_setup_teardown(test_links_to_the_cpu_and_the_fabric, setup_rack, teardown),
         cmocka_unit_test_setup_teardown(test_spare_rows_sram_and_margin, setup_rack, teardown),

@@ -51,7 +51,7 @@ grep -q '^No NVIDIA GPU to test on: nvidia-smi is not installed' "$dir/nothing.l
 [ ! -e "$dir/nothing" ] || fail "a report about nothing"
 
 export CUDA_DRIVER_LIBRARY="$build/tests/hardware/libsimcuda.so"
-export GPUSCALE_NVML_LIBRARY="$build/src/nvmlsim/libgpuscale-nvmlsim.so"
+export GPUSCALE_NVML_LIBRARY="$build/src/simulation/nvmlsim/libgpuscale-nvmlsim.so"
 # The table of fields is read by columns, so the longest name must not move them.
 "$GPUSCALE" exporter --simulate 1xH100-80GB-HBM3 --list-fields >"$dir/list" 2>/dev/null
 awk 'NR == 1 {at = index($0, "SUPPORTED"); next} $1 ~ /^[0-9]+$/ && $2 !~ /_EXP_/ && substr($0, at - 1, 2) !~ /^ [^ ]$/ {print; bad = 1}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "hpa/controller.h"
 #include "hpa/convert.h"
+#include "hpa_controller/controller.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

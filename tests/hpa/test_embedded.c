@@ -5,7 +5,7 @@
 #include "adapter/adapter.h"
 #include "base/clock.h"
 #include "engine/engine.h"
-#include "hpa/controller.h"
+#include "hpa_controller/controller.h"
 #include "kube/object.h"
 #include "local/api_harness.h"
 #include "patience.h"

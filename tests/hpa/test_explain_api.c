@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Explanations over HTTP, with the real settings and with others.
 #include "hpa/convert.h"
-#include "hpa/explain_api.h"
+#include "hpa_controller/explain_api.h"
 #include "unit.h"
 
 #include "fake_api.h"

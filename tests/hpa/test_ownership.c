@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "hpa/hpa_private.h"
+#include "hpa_controller/controller_private.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -5,7 +5,7 @@
 #include "codec/json.h"
 #include "hpa/convert.h"
 #include "hpa/hpa.h"
-#include "hpa/inspect.h"
+#include "hpa/whatif.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

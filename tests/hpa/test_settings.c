@@ -2,7 +2,7 @@
 // An autoscaler with other settings.
 #include "base/mem.h"
 #include "hpa/convert.h"
-#include "hpa/inspect.h"
+#include "hpa/whatif.h"
 #include "unit.h"
 
 #define METRIC(name, target)                                                                       \

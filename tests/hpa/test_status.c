@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/mem.h"
 #include "hpa/convert.h"
-#include "hpa/hpa_private.h"
+#include "hpa/status.h"
 #include "kube/object.h"
 
 #include <setjmp.h>

@@ -2,7 +2,7 @@
 # Tests gpuscale check adapter and explain metric: names that follow from a rule without data, and
 # resources that do not exist. The source is an engine without series.
 . "${GPUSCALE_SOURCE_ROOT:?}/tests/integration/lib.sh"
-need curl
+need curl python3
 
 check() { # CODE FLAGS…: of gpuscale check adapter, its output in $dir/out
     want=$1
@@ -108,11 +108,35 @@ check 1 "$dir/wrong.yaml"
 shows 'the file has no rules'
 echo "ok: doubts, and files without rules"
 
-: >"$dir/prometheus.yml"
+mkdir "$dir/page"
+cat >"$dir/page/metrics" <<'END'
+# TYPE served counter
+served{namespace="ml",pod="web-0"} 7
+# TYPE gpus_total gauge
+gpus_total{namespace="ml",pod="web-0"} 4
+END
+page=$(free_port)
+python3 -m http.server "$page" --bind 127.0.0.1 --directory "$dir/page" >"$dir/page.log" 2>&1 &
+echo $! >"$dir/page.pid"
+cat >"$dir/prometheus.yml" <<END
+scrape_configs:
+- {job_name: page, scrape_interval: 1s, fallback_scrape_protocol: PrometheusText0.0.4, static_configs: [{targets: ["127.0.0.1:$page"]}]}
+END
 "$gpuscale" engine --config.file="$dir/prometheus.yml" --web.listen-address=127.0.0.1:0 >"$dir/engine.log" 2>&1 &
 pids=$!
 wait_for "the engine" grep -q 'is ready' "$dir/engine.log"
 url=$(sed -n 's#.*listening on \(http://127.0.0.1:[0-9]*\).*#\1#p' "$dir/engine.log")
+wait_for "the page is scraped" sh -c "curl -sSf '$url/api/v1/metadata?metric=served' | grep -q counter && curl -sSf '$url/api/v1/query?query=served' | grep -q web-0"
+for metric in served gpus_total; do
+    printf -- '- seriesQuery: %s{pod!=""}\n  resources: {template: <<.Resource>>}\n' $metric
+    echo '  metricsQuery: sum(<<.Series>>{<<.LabelMatchers>>}) by (<<.GroupBy>>)'
+done | sed '1i rules:' >"$dir/types.yaml"
+check 0 "$dir/types.yaml"
+shows 'doubt   gpus_total is a counter'
+check 0 --source="$url" "$dir/types.yaml"
+shows 'doubt   served is a counter, and metricsQuery reads it without rate()'
+shows '0 broken, 1 doubtful'
+echo "ok: the type of a metric is what its target states"
 check 1 --source="$url" "$dir/rules.yaml"
 shows 'name    DCGM_FI_DEV_GPU_UTIL_AVG for namespaces, pods, by the rule alone'
 shows 'BROKEN  seriesQuery matches no series'

@@ -87,7 +87,7 @@ results() {
     done
 }
 "$gpuscale" sim create 1xTesla-T4 >"$dir/out.log"
-export GPUSCALE_NVML_LIBRARY=$build/src/nvmlsim/libgpuscale-nvmlsim.so
+export GPUSCALE_NVML_LIBRARY=$build/src/simulation/nvmlsim/libgpuscale-nvmlsim.so
 results <<EOF
 "$gpuscale" version
 "$gpuscale" query --url http://127.0.0.1:9390 up

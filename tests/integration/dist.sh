@@ -83,7 +83,7 @@ grep -qF "\"$commit\"" "$unpacked/built/src/cmd/commit.h" || fail "commit: $(cat
 # --- equal compilations ---
 # In another folder, at another time, by a user with another umask and language: a library with debug symbols,
 # generated sources, and an object with the paths of its sources. All objects take minutes; packages and images build them.
-targets="src/nvmlsim/libgpuscale-nvmlsim.so src/cmd/commit.h $(ninja -C "$unpacked/built" -t targets all | sed -n 's/^\(.*web_files\.c\): .*/\1/p; s/^\(src.*base_assert\.c\.o\): .*/\1/p' | sort -u | tr '\n' ' ')"
+targets="src/simulation/nvmlsim/libgpuscale-nvmlsim.so src/cmd/commit.h $(ninja -C "$unpacked/built" -t targets all | sed -n 's/^\(.*web_files\.c\): .*/\1/p; s/^\(src.*base_assert\.c\.o\): .*/\1/p' | sort -u | tr '\n' ' ')"
 other=$dir/a-folder-with-another-name/source
 mkdir -p "${other%/*}" && tar -C "${other%/*}" -xzf "$dir/two/gpuscale-$version.tar.gz" && mv "${other%/*}/gpuscale-$version" "$other"
 # shellcheck disable=SC2086 # each is a target

@@ -9,7 +9,7 @@ grep -q 'Nothing was examined' "$dir/none.txt" || fail "the report without a clu
 
 # This machine: simulated GPUs and an exporter.
 own_gpus doctor
-export GPUSCALE_NVML_LIBRARY="$build/src/nvmlsim/libgpuscale-nvmlsim.so"
+export GPUSCALE_NVML_LIBRARY="$build/src/simulation/nvmlsim/libgpuscale-nvmlsim.so"
 node() { "$gpuscale" doctor --this-node -o json >"$dir/report.json"; }
 node_is() { node || true; [ "$(jq -r '.findings[0].check // .result' "$dir/report.json")" = "$1" ]; }
 "$gpuscale" sim create 2xTesla-T4 >/dev/null

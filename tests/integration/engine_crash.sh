@@ -20,8 +20,8 @@ rounds() {
                 echo "$1, round $round: $known samples until $at were there before the kill, $found after it"
                 return 1
             fi
-            if grep -q 'torn or corrupt' "$dir/$1.log"; then
-                grep -c 'torn or corrupt' "$dir/$1.log" >>"$dir/torn"
+            if grep -q 'incomplete or corrupt' "$dir/$1.log"; then
+                grep -c 'incomplete or corrupt' "$dir/$1.log" >>"$dir/torn"
             fi
         fi
         sleep "1.$(($(od -An -N1 -tu1 /dev/urandom) % 9))"

@@ -8,7 +8,7 @@ export TERM=xterm-256color LC_ALL=C.UTF-8
 unset GPUSCALE_URL PROMETHEUS_URL NO_COLOR
 
 "$gpuscale" sim create 2xA100-SXM4-80GB,1xTesla-T4 >/dev/null
-library=$build/src/nvmlsim/libgpuscale-nvmlsim.so
+library=$build/src/simulation/nvmlsim/libgpuscale-nvmlsim.so
 [ -e "$library" ] || fail "no simulated driver"
 export GPUSCALE_NVML_LIBRARY="$library"
 "$gpuscale" exporter --address 127.0.0.1:0 --node-name node-1 >"$dir/exporter.log" 2>&1 &

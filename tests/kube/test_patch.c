@@ -206,6 +206,23 @@ static void test_json_patch_limits(void **state)
     assert_null(got);
 }
 
+// Each insertion moves the whole list.
+static void test_json_patches_move_a_limited_number_of_items(void **state)
+{
+    CODEC_AUTO_JSON json_t *target = json_pack("{s:o}", "l", json_array());
+    for (int i = 0; i < 200000; i++)
+        json_array_append_new(json_object_get(target, "l"), json_null());
+    CODEC_AUTO_JSON json_t *patch = json_array();
+    for (int i = 0; i < 1000; i++)
+        json_array_append_new(patch, json("{'op':'add','path':'/l/0','value':1}"));
+    json_t *got = NULL;
+    GS_AUTO_ERROR struct gs_error *err = kube_patch_json(target, patch, &got);
+    assert_non_null(err);
+    assert_string_equal(gs_error_message(err),
+                        "operations move more than 100000000 items of lists");
+    assert_null(got);
+}
+
 // Targets and patches are Pods' specs, wrapped.
 static void test_strategic_patches(void **state)
 {
@@ -437,10 +454,15 @@ static void test_long_lists_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_merge_patches),     cmocka_unit_test(test_json_patches),
-        cmocka_unit_test(test_json_patch_limits), cmocka_unit_test(test_strategic_patches),
-        cmocka_unit_test(test_primitive_lists),   cmocka_unit_test(test_three_applies),
-        cmocka_unit_test(test_without_a_type),    cmocka_unit_test(test_long_lists_are_refused),
+        cmocka_unit_test(test_merge_patches),
+        cmocka_unit_test(test_json_patches),
+        cmocka_unit_test(test_json_patch_limits),
+        cmocka_unit_test(test_json_patches_move_a_limited_number_of_items),
+        cmocka_unit_test(test_strategic_patches),
+        cmocka_unit_test(test_primitive_lists),
+        cmocka_unit_test(test_three_applies),
+        cmocka_unit_test(test_without_a_type),
+        cmocka_unit_test(test_long_lists_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -97,12 +97,29 @@ static void test_a_hundred_thousand_errors_are_bounded(void **state)
     kube_field_errors_finish(&e);
 }
 
+// 100 errors that each repeat a large value made a reply a hundred times as large as the request.
+static void test_errors_about_large_values_are_bounded(void **state)
+{
+    struct kube_field_errors e = {0};
+    GS_AUTO_FREE char *large = gs_format("\"%040000d\"", 0);
+    for (int i = 0; i < 50; i++) {
+        GS_AUTO_FREE char *field = gs_format("spec.list[%d]", i);
+        kube_field_error(&e, "FieldValueInvalid", i % 2 ? "spec.same" : field, large, "bad");
+    }
+    assert_true(kube_field_errors_full(&e));
+    assert_int_equal(e.len, 50);
+    assert_int_equal(json_array_size(e.causes), 2);
+    assert_true(e.text.len < 100000);
+    kube_field_errors_finish(&e);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bodies),
         cmocka_unit_test(test_invalid),
         cmocka_unit_test(test_a_hundred_thousand_errors_are_bounded),
+        cmocka_unit_test(test_errors_about_large_values_are_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

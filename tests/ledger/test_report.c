@@ -2,7 +2,7 @@
 #include "ledger_fixture.h"
 
 #include "base/clock.h"
-#include "ledger/report/report_private.h"
+#include "report/report_private.h"
 
 #include <unistd.h>
 

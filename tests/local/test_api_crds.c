@@ -131,6 +131,86 @@ static void test_defaults_end_at_the_limit_of_an_object(void **state)
         text.data);
 }
 
+// A list of n copies of the text. Caller frees.
+static char *copies(const char *text, size_t n)
+{
+    struct gs_buf list = {0};
+    gs_buf_add_str(&list, "[");
+    for (size_t i = 0; i < n; i++)
+        gs_buf_addf(&list, "%s%s", i ? "," : "", text);
+    gs_buf_add_str(&list, "]");
+    return list.data;
+}
+
+// Defines bombs whose field a has the schema, and creates one with this value.
+static struct reply create_bomb(struct harness *h, const char *schema, const char *value)
+{
+    GS_AUTO_FREE char *crd =
+        gs_format(CRD_OF("bombs.stable.example.com", "{'plural':'bombs','kind':'Bomb'}",
+                         "{'name':'v1','served':true,'storage':true,'schema':{'openAPIV3Schema':{"
+                         "'type':'object','properties':{'a':%s}}}}"),
+                  schema);
+    GS_AUTO_FREE char *bomb = gs_format("{'metadata':{'name':'b'},'a':%s}", value);
+    AUTO_REPLY struct reply defined = send_quoted(h, "POST", CRDS, crd);
+    assert_status(defined, 201);
+    return send_quoted(h, "POST", "/apis/stable.example.com/v1/namespaces/default/bombs", bomb);
+}
+
+static void expect_too_many_steps(const struct reply r)
+{
+    assert_status(r, 422);
+    assert_non_null(strstr(r.text, "the validation takes more than 2000000 steps"));
+}
+
+// 5,000 values were each compared with 10,000 choices.
+static void test_many_choices_end_at_the_limit_of_a_validation(void **state)
+{
+    GS_AUTO_FREE char *others = copies("'other'", 10000), *values = copies("'last'", 5000);
+    GS_AUTO_FREE char *schema =
+        gs_format("{'type':'array','items':{'type':'string','enum':[%.*s,'last']}}",
+                  (int)strlen(others) - 2, others + 1);
+    AUTO_REPLY struct reply r = create_bomb(*state, schema, values);
+    expect_too_many_steps(r);
+}
+
+// 5,000 alternatives each read a text of 500 kB.
+static void test_large_values_end_at_the_limit_of_a_validation(void **state)
+{
+    GS_AUTO_FREE char *alternatives = copies("{'minLength':600000}", 5000);
+    GS_AUTO_FREE char *schema = gs_format("{'type':'string','anyOf':%s}", alternatives);
+    GS_AUTO_FREE char *value = gs_format("'%0500000d'", 0);
+    AUTO_REPLY struct reply r = create_bomb(*state, schema, value);
+    expect_too_many_steps(r);
+}
+
+// 5,000 alternatives each visit 20,000 members.
+static void test_many_members_end_at_the_limit_of_a_validation(void **state)
+{
+    GS_AUTO_FREE char *alternatives =
+        copies("{'required':['z'],'properties':{'none':{'minLength':1}}}", 5000);
+    GS_AUTO_FREE char *schema = gs_format(
+        "{'type':'object','additionalProperties':{'type':'integer'},'anyOf':%s}", alternatives);
+    GS_AUTO_BUF struct gs_buf value = {0};
+    for (int i = 0; i < 20000; i++)
+        gs_buf_addf(&value, "%s'k%d':1", i ? "," : "{", i);
+    gs_buf_add_str(&value, "}");
+    AUTO_REPLY struct reply r = create_bomb(*state, schema, value.data);
+    expect_too_many_steps(r);
+}
+
+// 150,000 empty objects are 450 kB of text and 35 MB of memory.
+static void test_an_object_has_a_limit_of_memory(void **state)
+{
+    GS_AUTO_FREE char *value = copies("{}", 150000);
+    AUTO_REPLY struct reply r = create_bomb(*state,
+                                            "{'type':'array','items':{'type':'object',"
+                                            "'x-kubernetes-preserve-unknown-fields':true}}",
+                                            value);
+    assert_status(r, 413);
+    assert_member(r, "Request entity too large: limit is 33554432 bytes of memory for an object",
+                  "message");
+}
+
 static void test_objects_get_defaults_and_lose_unknown_fields(void **state)
 {
     struct harness *h = *state;
@@ -577,6 +657,13 @@ int main(void)
                                         setup, teardown),
         cmocka_unit_test_setup_teardown(test_defaults_end_at_the_limit_of_an_object, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(test_many_choices_end_at_the_limit_of_a_validation, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_large_values_end_at_the_limit_of_a_validation, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_many_members_end_at_the_limit_of_a_validation, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_an_object_has_a_limit_of_memory, setup, teardown),
         cmocka_unit_test_setup_teardown(test_objects_get_defaults_and_lose_unknown_fields, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_strict_validation_rejects_unknown_fields, setup,

@@ -463,6 +463,84 @@ static void test_more_objects_than_the_quota_are_refused(void **state)
     harness_close(&h);
 }
 
+// An object whose last member is a text of n zeros. Caller frees.
+static char *large(const char *name, const char *member, size_t n)
+{
+    return gs_format("{\"metadata\":{\"name\":\"%s\"},%s%0*d\"}}", name, member, (int)n, 0);
+}
+
+static int create_large(struct harness *h, size_t n)
+{
+    GS_AUTO_FREE char *name = gs_format("large-%zu", n);
+    GS_AUTO_FREE char *body = large(name, "\"data\":{\"k\":\"", 1500000);
+    AUTO_REPLY struct reply r = request(h, "POST", CONFIG_MAPS, body);
+    if (r.status != 201) {
+        assert_status(r, 403);
+        assert_non_null(strstr(r.text, "exceeded quota: gpuscale, requested: memory="));
+    }
+    return r.status;
+}
+
+static struct reply fill(struct harness *h, const char *name, size_t n)
+{
+    GS_AUTO_FREE char *path = gs_format(CONFIG_MAPS "/%s", name);
+    GS_AUTO_FREE char *body = large(name, "\"data\":{\"l\":\"", n);
+    return request_with(h, "PATCH", path, "application/merge-patch+json", NULL, body);
+}
+
+static void test_objects_have_a_limit_of_memory(void **state)
+{
+    struct harness h;
+    size_t n = 0;
+    (void)state;
+    harness_open_with(&h, &(struct local_api_config){.node_name = "here", .max_objects = 100});
+    while (n < 60 && create_large(&h, n) == 201)
+        n++;
+    assert_in_range(n, 10, 59);
+    AUTO_REPLY struct reply gone = request(&h, "DELETE", CONFIG_MAPS "/large-0", NULL);
+    AUTO_REPLY struct reply x = request(&h, "POST", CONFIG_MAPS, CONFIG_MAP("x"));
+    AUTO_REPLY struct reply y = request(&h, "POST", CONFIG_MAPS, CONFIG_MAP("y"));
+    AUTO_REPLY struct reply filled = fill(&h, "x", 1500000);
+    AUTO_REPLY struct reply refused = fill(&h, "y", 1500000);
+    // Controllers can always write the status of what is there.
+    AUTO_REPLY struct reply small = fill(&h, "y", 10);
+    assert_status(gone, 200);
+    assert_status(x, 201);
+    assert_status(y, 201);
+    assert_status(filled, 200);
+    assert_status(refused, 403);
+    assert_status(small, 200);
+    harness_close(&h);
+}
+
+static void test_large_events_are_removed(void **state)
+{
+    struct harness *h = *state;
+    for (int i = 0; i < 40; i++) {
+        GS_AUTO_FREE char *name = gs_format("e%d", i);
+        GS_AUTO_FREE char *body =
+            large(name, "\"involvedObject\":{\"namespace\":\"default\",\"name\":\"", 1000000);
+        AUTO_REPLY struct reply r = request(h, "POST", "/api/v1/namespaces/default/events", body);
+        assert_status(r, 201);
+    }
+    AUTO_REPLY struct reply list = request(h, "GET", "/api/v1/namespaces/default/events", NULL);
+    assert_in_range(json_array_size(json_object_get(list.body, "items")), 1, 30);
+}
+
+// What the fields of each manager add counts as well: a larger object could not be changed again.
+static void test_an_object_is_limited_with_its_managed_fields(void **state)
+{
+    struct harness *h = *state;
+    GS_AUTO_BUF struct gs_buf body = {0};
+    gs_buf_add_str(&body, "{\"metadata\":{\"name\":\"keys\"},\"data\":{\"k\":\"\"");
+    for (int i = 0; i < 70000; i++)
+        gs_buf_addf(&body, ",\"k%d\":\"\"", i);
+    gs_buf_add_str(&body, "}}");
+    AUTO_REPLY struct reply r = request(h, "POST", CONFIG_MAPS, body.data);
+    assert_status(r, 413);
+    assert_member(r, "Request entity too large: limit is 1572864 bytes for an object", "message");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -478,6 +556,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_huge_grace_period_is_bounded, setup, teardown),
         cmocka_unit_test(test_a_deletion_on_a_full_disk_keeps_the_object),
         cmocka_unit_test(test_more_objects_than_the_quota_are_refused),
+        cmocka_unit_test(test_objects_have_a_limit_of_memory),
+        cmocka_unit_test_setup_teardown(test_large_events_are_removed, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_an_object_is_limited_with_its_managed_fields, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(test_finalizers_hold_objects, setup, teardown),
         cmocka_unit_test_setup_teardown(test_deletion_preconditions_and_dry_run, setup, teardown),
         cmocka_unit_test_setup_teardown(test_namespaces_end_when_empty, setup, teardown),

@@ -139,6 +139,29 @@ static void test_unknown_fields_of_monitors_and_rules_are_refused(void **state)
     }
 }
 
+static void test_patterns_of_monitors_that_go_lacks_are_refused(void **state)
+{
+    static const char *const cases[][3] = {
+        {"servicemonitors",
+         "{\"metadata\":{\"name\":\"a\"},\"spec\":{\"selector\":{},\"endpoints\":[{\"port\":\"x\"},"
+         "{"
+         "\"metricRelabelings\":[{\"regex\":\"(?!go_).*\"}]}]}}",
+         "spec.endpoints[1].metricRelabelings[0].regex: Invalid value: \"(?!go_).*\": "},
+        {"podmonitors",
+         "{\"metadata\":{\"name\":\"a\"},\"spec\":{\"selector\":{},\"podMetricsEndpoints\":[{"
+         "\"relabelings\":[{\"regex\":\"ok\"},{\"regex\":\"(a\"}]}]}}",
+         "spec.podMetricsEndpoints[0].relabelings[1].regex: Invalid value: \"(a\": "},
+    };
+    for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++) {
+        GS_AUTO_FREE char *path =
+            gs_format("/apis/monitoring.coreos.com/v1/namespaces/default/%s", cases[i][0]);
+        AUTO_REPLY struct reply refused = request(*state, "POST", path, cases[i][1]);
+        assert_status(refused, 422);
+        if (!strstr(codec_json_str(refused.body, "message", NULL), cases[i][2]))
+            fail_msg("%s", refused.text);
+    }
+}
+
 static void test_wrong_types_are_refused(void **state)
 {
     AUTO_REPLY struct reply text = deploy(*state, "", "\"replicas\":\"3\",", "");
@@ -479,6 +502,8 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(test_unknown_fields_of_monitors_and_rules_are_refused,
                                         setup, teardown),
+        cmocka_unit_test_setup_teardown(test_patterns_of_monitors_that_go_lacks_are_refused, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(test_wrong_types_are_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(test_quantities_are_canonical, setup, teardown),
         cmocka_unit_test_setup_teardown(test_pods_hardly_change, setup, teardown),

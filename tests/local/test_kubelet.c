@@ -413,6 +413,19 @@ static void test_init_containers_run_in_order(void **state)
         "Completed");
 }
 
+// More containers than are started in one turn of the loop.
+static void test_a_pod_with_many_containers(void **state)
+{
+    struct fixture *f = *state;
+    GS_AUTO_BUF struct gs_buf spec = {0};
+    gs_buf_add_str(&spec, "'restartPolicy':'Never','containers':[");
+    for (int i = 0; i < 40; i++)
+        gs_buf_addf(&spec, "%s{'name':'c%d','image':'any','command':['true']}", i ? "," : "", i);
+    gs_buf_add_str(&spec, "]");
+    create_pod(f, "p", "", spec.data);
+    await_pod(f, "p", "succeeded", has_phase, "Succeeded");
+}
+
 static void test_a_failed_init_container_fails_the_pod(void **state)
 {
     struct fixture *f = *state;
@@ -675,6 +688,7 @@ int main(void)
         T(test_a_killed_container_comes_back),
         T(test_a_killed_supervisor_leaves_nothing),
         T(test_init_containers_run_in_order),
+        T(test_a_pod_with_many_containers),
         T(test_a_failed_init_container_fails_the_pod),
         T(test_a_sidecar_serves_until_the_end),
         T(test_graceful_termination),

@@ -316,7 +316,7 @@ int main(void)
 {
     const char *build = getenv("GPUSCALE_BUILD_ROOT");
     GS_AUTO_FREE char *library =
-        gs_format("%s/src/nvmlsim/" NVMLSIM_LIBRARY, build ? build : "build");
+        gs_format("%s/src/simulation/nvmlsim/" NVMLSIM_LIBRARY, build ? build : "build");
     setenv("GPUSCALE_NVMLSIM_LIBRARY", library, 0);
 #define T(fn) cmocka_unit_test_setup_teardown(fn, fixture_open, close_machines)
     const struct CMUnitTest tests[] = {

@@ -98,6 +98,29 @@ static void test_a_missing_key(void **state)
     expect_log(f, "q", "started\n");
 }
 
+// 700 names of one value of 100 kB, in two volumes of one pod: 70 MB.
+static void test_files_of_a_pod_have_a_limit(void **state)
+{
+    struct fixture *f = *state;
+    GS_AUTO_FREE char *map = gs_format("{'metadata':{'name':'m'},'data':{'a':'%0100000d'}}", 0);
+    create(f, "configmaps", map);
+    GS_AUTO_BUF struct gs_buf items = {0};
+    for (int i = 0; i < 350; i++)
+        gs_buf_addf(&items, "%s{'key':'a','path':'f%d'}", i ? "," : "", i);
+    GS_AUTO_FREE char *volumes =
+        gs_format("{'name':'v','configMap':{'name':'m','items':[%s]}},"
+                  "{'name':'w','projected':{'sources':[{'configMap':{'name':'m','items':[%s]}}]}}",
+                  items.data, items.data);
+    create_volume_pod(f, "p", volumes, "", "echo started");
+    wait_event(f, "FailedMount",
+               "MountVolume.SetUp failed for volume \"w\" : the files of the pod's volumes are "
+               "larger than the limit, which is 64 MiB, with 4096 bytes for each file");
+    create_volume_pod(f, "q", "{'name':'v','configMap':{'name':'m'}}", "", "echo started");
+    expect_log(f, "q", "started\n");
+    CODEC_AUTO_JSON json_t *pod =
+        wait_pod(f, "p", "waiting", has_waiting_reason, "ContainerCreating");
+}
+
 static void test_updates_reach_the_folder(void **state)
 {
     struct fixture *f = *state;
@@ -370,6 +393,7 @@ int main(void)
         T(test_selected_keys_of_a_secret),
         T(test_a_missing_config_map_delays_the_pod),
         T(test_a_missing_key),
+        T(test_files_of_a_pod_have_a_limit),
         T(test_updates_reach_the_folder),
         T(test_containers_share_an_empty_dir),
         T(test_host_paths),

@@ -75,7 +75,8 @@ static inline void load_nvml(struct nvml *ret)
 {
     char path[4096];
     const char *root = getenv("GPUSCALE_BUILD_ROOT");
-    snprintf(path, sizeof(path), "%s/src/nvmlsim/" NVMLSIM_LIBRARY, root ? root : "build");
+    snprintf(path, sizeof(path), "%s/src/simulation/nvmlsim/" NVMLSIM_LIBRARY,
+             root ? root : "build");
     ret->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!ret->handle)
         fail_msg("%s", dlerror());

@@ -6,7 +6,7 @@
 #include "kube/client.h"
 #include "kube/object.h"
 #include "kube/status.h"
-#include "nodes/autoscaler/autoscaler_private.h"
+#include "autoscaler/autoscaler_private.h"
 #include "patience.h"
 #include "replay/replay_private.h"
 #include "unit.h"

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "unit.h"
 
+#include "base/buf.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/mem.h"
+#include "net/tls/tls.h"
 #include "up/up_private.h"
 
 #include <stdlib.h>
@@ -64,9 +67,55 @@ static void test_damage_is_mended(void **state)
     up_pki_finish(&after);
 }
 
+static void keep_line(void *arg, const char *line, size_t len)
+{
+    gs_buf_add(arg, line, len);
+}
+
+static void cut(const char *name, bool half)
+{
+    GS_AUTO_FREE char *path = gs_format("%s/%s", dir, name);
+    struct stat st;
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(truncate(path, half ? st.st_size / 2 : 0), 0);
+}
+
+static void test_empty_and_cut_files_are_named_and_made_again(void **state)
+{
+    static const struct {
+        const char *file, *named;
+    } files[] = {{"ca.crt", "/ca.crt is damaged"},       {"ca.key", "/ca.crt is damaged"},
+                 {"apiserver.crt", "/apiserver.crt is"}, {"apiserver.key", "/apiserver.crt is"},
+                 {"admin.crt", "/admin.crt is damaged"}, {"admin.key", "/admin.crt is damaged"},
+                 {"token", "/token is damaged"},         {"sa.key", "/sa.key is damaged"}};
+    GS_AUTO_BUF struct gs_buf log = {0};
+    struct up_pki p = {0};
+    assert_ok(up_pki_load(dir, &p));
+    up_pki_finish(&p);
+    gs_log_set_sink(keep_line, &log);
+    for (size_t i = 0; i < 2 * GS_ARRAY_LEN(files); i++) {
+        gs_buf_clear(&log);
+        cut(files[i / 2].file, i % 2);
+        assert_ok(up_pki_load(dir, &p));
+        if (!log.data || !strstr(log.data, files[i / 2].named))
+            fail_msg("%s is not named: %s", files[i / 2].file, log.data);
+        assert_ok(tls_check_pair(p.ca.cert_pem, p.ca.key_pem));
+        assert_ok(tls_check_pair(p.server.cert_pem, p.server.key_pem));
+        assert_ok(tls_check_pair(p.client.cert_pem, p.client.key_pem));
+        assert_int_equal(strlen(p.token), 64);
+        up_pki_finish(&p);
+        gs_buf_clear(&log);
+        assert_ok(up_pki_load(dir, &p)); // once
+        assert_int_equal(log.len, 0);
+        up_pki_finish(&p);
+    }
+    gs_log_set_sink(NULL, NULL);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_made_once_and_private),
-                                       cmocka_unit_test(test_damage_is_mended)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_made_once_and_private), cmocka_unit_test(test_damage_is_mended),
+        cmocka_unit_test(test_empty_and_cut_files_are_named_and_made_again)};
     return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }

@@ -4,24 +4,20 @@
 
 #include "base/hmap.h"
 #include "base/mem.h"
+#include "base/random.h"
 #include "kube/status.h"
-#include "net/tls/tls.h"
 
 #include <stdio.h>
 
-struct gs_error *adapter_api_new(const struct adapter_api_options *o, struct adapter_api **ret)
+struct adapter_api *adapter_api_new(const struct adapter_api_options *o)
 {
     struct adapter_api *a = gs_alloc(sizeof(*a));
     a->o = *o;
     a->responses = adapter_api_response_cache_new();
     TAILQ_INIT(&a->calls);
     a->status = o->loop ? adapter_api_status_new(a) : NULL;
-    struct gs_error *err = tls_random_hex(16, &a->id_seed);
-    if (err)
-        adapter_api_free(a);
-    else
-        *ret = a;
-    return err;
+    a->id_seed = gs_random_hex(16);
+    return a;
 }
 
 static void api_call_free(struct adapter_api_call *c)

@@ -48,7 +48,7 @@ struct adapter_api_options {
     void *arg;
 };
 
-struct gs_error *adapter_api_new(const struct adapter_api_options *o, struct adapter_api **ret);
+struct adapter_api *adapter_api_new(const struct adapter_api_options *o);
 void adapter_api_free(struct adapter_api *a);
 // Sets the generation of later requests. It is borrowed until ADAPTER_API_LONGEST_MS after the next
 // call, because requests in progress finish with their generation.

@@ -82,9 +82,9 @@ static void answer_waiting(struct adapter_api *a)
 {
     struct adapter_api_call *c;
     do {
-        TAILQ_FOREACH(c, &a->calls, all)
-        if (c->waits_for_status)
-            break;
+        TAILQ_FOREACH (c, &a->calls, all)
+            if (c->waits_for_status)
+                break;
         if (c) {
             web_reply_data(c->x, adapter_api_status_json(a));
             adapter_api_call_end(c);

@@ -8,7 +8,8 @@
 
 #include "base/arena.h"
 #include "base/regex.h"
-#include "engine/config/config.h"
+#include "codec/json.h"
+#include "net/endpoint/endpoint.h"
 #include "template/template.h"
 
 #include <stdint.h>
@@ -154,10 +155,11 @@ struct gs_error *adapter_config_rule_probe(const struct adapter_config_rule *r,
                                            struct gs_slice series, struct gs_buf *ret_query);
 // Whether a metric is a counter, by its name.
 bool adapter_config_is_counter(struct gs_slice metric);
-// The counter whose raw value the query of the rule returns for a series: it only grows. counter:
-// the type of the series is known to be counter. NULL: none, or the query is wrong. Caller frees.
+// The counter whose raw value the query of the rule returns for a series: it only grows. type: of
+// the series, as its targets state it ("counter"); NULL: unknown, so its name decides.
+// NULL: none, or the query is wrong. Caller frees.
 char *adapter_config_raw_counter(const struct adapter_config_rule *r, struct gs_slice series,
-                                 bool counter);
+                                 const char *type);
 
 // --- expansion ---
 

@@ -21,7 +21,7 @@ bool adapter_config_rule_name(const struct adapter_config_rule *r, struct gs_sli
 }
 
 // NULL: seriesQuery is not a selector. Caller frees.
-static struct promql_expr *promql_parser_selector(const struct adapter_config_rule *r)
+static struct promql_expr *parse_selector(const struct adapter_config_rule *r)
 {
     struct promql_expr *x = NULL;
     gs_error_free(promql_parse_selector(gs_slice_of(r->series_query), &x));
@@ -42,7 +42,7 @@ static struct gs_slice selected_name(const struct promql_node *n)
 
 bool adapter_config_rule_own_series(const struct adapter_config_rule *r, struct gs_buf *out)
 {
-    struct promql_expr *x = promql_parser_selector(r);
+    struct promql_expr *x = parse_selector(r);
     struct gs_slice series = x ? selected_name(promql_expr_root(x)) : GS_SLICE("");
     gs_buf_add_slice(out, series);
     promql_expr_free(x);
@@ -64,7 +64,7 @@ bool adapter_config_rule_own_name(const struct adapter_config_rule *r, struct gs
 bool adapter_config_rule_own_label(const struct adapter_config_rule *r, size_t i,
                                    struct gs_buf *out)
 {
-    struct promql_expr *x = promql_parser_selector(r);
+    struct promql_expr *x = parse_selector(r);
     const struct promql_node *n = x ? promql_expr_root(x) : NULL;
     bool found = false;
     for (size_t k = 0; n && k < n->u.selector.n_matchers && !found; k++) {

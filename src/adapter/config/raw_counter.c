@@ -75,7 +75,8 @@ static bool counts_series(enum promql_agg op)
 }
 
 struct search {
-    struct gs_slice series; // a counter although its name does not say so; empty: none
+    struct gs_slice series;
+    enum { BY_NAME, COUNTER, NO_COUNTER } type; // of series
     struct gs_slice found;
 };
 
@@ -89,7 +90,8 @@ static void search_selector(struct search *s, const struct promql_node *n)
         if (gs_slice_eq_str(m->name, "__name__") && m->op == TSDB_EQ)
             name = m->value;
     }
-    if (adapter_config_is_counter(name) || (s->series.len && gs_slice_eq(name, s->series)))
+    bool typed = s->type != BY_NAME && gs_slice_eq(name, s->series);
+    if (typed ? s->type == COUNTER : adapter_config_is_counter(name))
         s->found = name;
 }
 
@@ -140,11 +142,15 @@ static void search_node(struct search *s, const struct promql_node *n)
 }
 
 char *adapter_config_raw_counter(const struct adapter_config_rule *r, struct gs_slice series,
-                                 bool counter)
+                                 const char *type)
 {
+    bool typed = type && *type && !gs_streq(type, "unknown") && !gs_streq(type, "untyped");
     GS_AUTO_BUF struct gs_buf query = {0};
     GS_CLEANUP(promql_expr_freep) struct promql_expr *x = NULL;
-    struct search s = {.series = counter ? series : GS_SLICE("")};
+    struct search s = {.series = series,
+                       .type = !typed                      ? BY_NAME
+                               : gs_streq(type, "counter") ? COUNTER
+                                                           : NO_COUNTER};
     GS_AUTO_ERROR struct gs_error *err = adapter_config_rule_probe(r, series, &query);
     if (!err)
         err = promql_parse(gs_buf_slice(&query), &x);

@@ -3,7 +3,7 @@
 // so they may also be in a separate file, in Helm values (which ignore unknown keys) or in the
 // entry sources.yaml of the ConfigMap.
 #include "adapter/config/config_private.h"
-#include "engine/config/config.h"
+#include "net/endpoint/read.h"
 
 #include "base/mem.h"
 #include "net/http/http.h"
@@ -104,9 +104,9 @@ static void read_source(struct codec_reader *r, const json_t *item, void *out)
     };
     struct adapter_config_source *s = out;
     size_t ignored = r->n_ignored;
-    engine_config_http_defaults(&s->http);
+    endpoint_defaults(&s->http);
     s->place = codec_reader_line(r, item);
-    engine_config_read_with_http(r, item, fields, "a source", s, &s->http);
+    endpoint_read_with(r, item, fields, "a source", s, &s->http);
     if (r->err)
         return;
     if (r->n_ignored > ignored)

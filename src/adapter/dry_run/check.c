@@ -2,6 +2,7 @@
 // `gpuscale check adapter`: applies each rule of a configuration to the existing series, step by
 // step, and prints the cause and the fix at the first step without a result.
 #include "adapter/dry_run/dry_run_private.h"
+#include "codec/yaml.h"
 
 #include "adapter/provider/provider.h"
 #include "base/file.h"

@@ -95,9 +95,19 @@ static void print_fault(void *arg, const struct adapter_config_fault *f)
         dry_run_report_fix("%s", f->fix);
 }
 
+// Caller frees. NULL: the source does not know it, or does not serve metadata.
+static char *type_of(const struct dry_run_rule_check *k, struct gs_slice series)
+{
+    char *type = NULL;
+    GS_AUTO_FREE char *name = gs_slice_dup(series);
+    gs_error_free(series.len ? dry_run_type(k->dry_run, k->rule->source, name, &type) : NULL);
+    return type;
+}
+
 void dry_run_check_counter(struct dry_run_rule_check *k, struct gs_slice series)
 {
-    GS_AUTO_FREE char *counter = adapter_config_raw_counter(k->rule, series, false);
+    GS_AUTO_FREE char *type = k->dry_run->source ? type_of(k, series) : NULL;
+    GS_AUTO_FREE char *counter = adapter_config_raw_counter(k->rule, series, type);
     if (!counter)
         return;
     dry_run_report_doubt(

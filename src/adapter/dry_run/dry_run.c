@@ -12,6 +12,7 @@ struct answer {
     bool done;
     struct source_result *result;
     struct source_shapes *shapes;
+    char *type;
     struct gs_error *err;
 };
 
@@ -29,6 +30,14 @@ static void on_shapes(void *arg, struct source_shapes *shapes, struct gs_error *
     a->done = true;
     a->err = err;
     a->shapes = shapes;
+}
+
+static void on_type(void *arg, const char *type, struct gs_error *err)
+{
+    struct answer *a = arg;
+    a->done = true;
+    a->err = err;
+    a->type = type ? gs_strdup(type) : NULL;
 }
 
 static void on_mapper(void *arg, struct gs_error *err)
@@ -111,5 +120,14 @@ struct gs_error *dry_run_series(struct dry_run *l, size_t at, const char *select
                   gs_unix_ms() - SERIES_AGE_MS, on_shapes, &a);
     wait_for(l, &a);
     *ret = a.shapes;
+    return a.err;
+}
+
+struct gs_error *dry_run_type(struct dry_run *l, size_t at, const char *metric, char **ret)
+{
+    struct answer a = {0};
+    source_type_of(source_pick(l->source, l->extra_sources, at), metric, on_type, &a);
+    wait_for(l, &a);
+    *ret = a.type;
     return a.err;
 }

@@ -30,6 +30,8 @@ struct gs_error *dry_run_query(struct dry_run *l, size_t at, const char *promql,
                                struct source_result **ret);
 struct gs_error *dry_run_series(struct dry_run *l, size_t at, const char *selector,
                                 struct source_shapes **ret);
+// *ret: the type of the metric; NULL: unknown. Caller frees.
+struct gs_error *dry_run_type(struct dry_run *l, size_t at, const char *metric, char **ret);
 
 // --- check.c ---
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "adapter/provider/provider.h"
+#include "base/backoff.h"
 
 #include "base/clock.h"
 #include "base/hmap.h"
@@ -45,7 +46,7 @@ struct provider_registry {
     struct gs_timer *watch;     // NULL: no source has a version
     uint64_t version;           // of the sources when the last round began
     int64_t begun_ns, ended_ns; // of the last round
-    int64_t retry_ms;           // the next wait while nothing was found
+    int64_t retry_ms;           // the last wait while nothing was found
     int64_t rounds;
 };
 
@@ -235,12 +236,11 @@ bool provider_registry_found(const struct provider_registry *r)
 static int64_t next_round_ms(struct provider_registry *r)
 {
     if (provider_registry_found(r)) {
-        r->retry_ms = FIRST_RETRY_MS;
+        r->retry_ms = 0;
         return r->o.relist_ms;
     }
-    int64_t wait = r->retry_ms < r->o.relist_ms ? r->retry_ms : r->o.relist_ms;
-    r->retry_ms = wait * 2;
-    return wait;
+    r->retry_ms = gs_backoff_next(r->retry_ms, FIRST_RETRY_MS, r->o.relist_ms);
+    return r->retry_ms;
 }
 
 static void end_round(struct provider_registry *r)
@@ -347,7 +347,6 @@ struct provider_registry *provider_registry_new(uv_loop_t *loop,
 {
     struct provider_registry *r = gs_alloc(sizeof(*r));
     r->o = *o;
-    r->retry_ms = FIRST_RETRY_MS;
     r->timer = gs_timer_new(loop, r);
     make_lists(r);
     table_reset(&r->custom);

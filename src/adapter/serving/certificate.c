@@ -153,6 +153,17 @@ static void choose_paths(struct serving *s, const struct serving_options *o)
     s->key_path = given ? gs_strdup(o->key_file) : gs_format("%s/apiserver.key", o->cert_dir);
 }
 
+// A file of an earlier run that is empty or cut: without another certificate, no metric is served.
+static struct gs_error *replace_damaged(struct serving *s, struct gs_error *why)
+{
+    gs_warn("adapter", "%s is damaged and is created again: %s", s->cert_path,
+            gs_error_message(why));
+    gs_error_free(why);
+    s->made_here = true;
+    struct gs_error *err = make_self_signed(s);
+    return err ? err : load(s);
+}
+
 struct gs_error *serving_new(const struct serving_options *o, struct serving **ret)
 {
     bool cert = o->cert_file && *o->cert_file, key = o->key_file && *o->key_file;
@@ -178,6 +189,8 @@ struct gs_error *serving_new(const struct serving_options *o, struct serving **r
     }
     if (!err && !s->handed)
         err = load(s);
+    if (err && !s->handed && !cert && !s->made_here)
+        err = replace_damaged(s, err);
     if (err) {
         serving_free(s);
         return gs_error_wrap(err, "the serving certificate");

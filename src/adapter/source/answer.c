@@ -282,3 +282,52 @@ struct gs_error *source_read_query(int status, struct gs_slice body, struct sour
     gs_buf_add_slice(&copy, body);
     return source_take_query(status, &copy, ret);
 }
+
+// --- metadata ---
+
+// [{"type": "counter", "help": …}, …]
+static bool read_types(struct codec_json_pull *j, struct gs_arena *a, struct gs_slice *ret)
+{
+    struct gs_slice key, type;
+    bool one = true;
+    if (!codec_json_pull_array(j))
+        return false;
+    while (codec_json_pull_item(j)) {
+        if (!codec_json_pull_object(j))
+            return false;
+        while (codec_json_pull_member(j, a, &key)) {
+            if (!gs_slice_eq_str(key, "type")) {
+                codec_json_pull_skip(j, NULL);
+                continue;
+            }
+            if (!codec_json_pull_string(j, a, &type))
+                return false;
+            one = one && (!ret->len || gs_slice_eq(*ret, type));
+            *ret = type;
+        }
+    }
+    if (!one)
+        *ret = GS_SLICE("");
+    return !j->bad;
+}
+
+struct gs_error *source_read_type(int status, struct gs_slice body, struct gs_slice metric,
+                                  struct gs_arena *a, const char **ret_type)
+{
+    struct gs_slice data, key, type = GS_SLICE("");
+    struct gs_error *err = source_answer_open(status, body, a, &data);
+    if (err)
+        return err;
+    struct codec_json_pull j = codec_json_pull_of(data);
+    bool ok = codec_json_pull_object(&j);
+    while (ok && codec_json_pull_member(&j, a, &key)) {
+        if (gs_slice_eq(key, metric))
+            ok = read_types(&j, a, &type);
+        else
+            codec_json_pull_skip(&j, NULL);
+    }
+    if (!ok || j.bad)
+        return source_answer_malformed(&j);
+    *ret_type = type.len ? gs_arena_strndup(a, type.data, type.len) : NULL;
+    return NULL;
+}

@@ -20,6 +20,7 @@ struct source_op {
     struct source_result *result; // of a ready one
     source_vector_fn on_vector;
     source_shapes_fn on_shapes;
+    source_type_fn on_type;
     void *arg;
 };
 TAILQ_HEAD(op_list, source_op);
@@ -94,16 +95,36 @@ static void count_response(struct source *s, const struct fetch *f, const struct
     s->stats.last_error = s->last_error;
 }
 
+// Ends a call that is not shared. Returns its caller, which is freed by the caller of this
+// function. NULL: it was cancelled.
+static struct source_op *end_single(struct fetch *f, const struct gs_error *err)
+{
+    struct source_op *op = TAILQ_FIRST(&f->ops);
+    f->call = NULL;
+    count_response(f->source, f, err);
+    TAILQ_REMOVE(&f->source->fetches, f, all);
+    if (op)
+        TAILQ_REMOVE(&f->ops, op, peers);
+    return op;
+}
+
+static void on_type(void *arg, const char *type, struct gs_error *err)
+{
+    struct fetch *f = arg;
+    struct source_op *op = end_single(f, err);
+    if (op)
+        op->on_type(op->arg, type, err);
+    else
+        gs_error_free(err);
+    free(op);
+    fetch_free(f);
+}
+
 static void on_series(void *arg, struct source_shapes *shapes, struct gs_error *err)
 {
     struct fetch *f = arg;
-    struct source *s = f->source;
-    f->call = NULL;
-    count_response(s, f, err);
-    struct source_op *op = TAILQ_FIRST(&f->ops);
-    TAILQ_REMOVE(&s->fetches, f, all);
+    struct source_op *op = end_single(f, err);
     if (op) {
-        TAILQ_REMOVE(&f->ops, op, peers);
         op->on_shapes(op->arg, shapes, err);
         free(op);
     } else {
@@ -238,6 +259,16 @@ struct source_op *source_series(struct source *s, const char *selector, int64_t 
     op->on_shapes = cb;
     f->started_ns = gs_mono_ns();
     f->call = s->backend->ops->series(s->backend, selector, start_ms, on_series, f);
+    return op;
+}
+
+struct source_op *source_type_of(struct source *s, const char *metric, source_type_fn cb, void *arg)
+{
+    struct fetch *f = fetch_new(s);
+    struct source_op *op = add_source_op(f, NULL, arg);
+    op->on_type = cb;
+    f->started_ns = gs_mono_ns();
+    f->call = s->backend->ops->type(s->backend, metric, on_type, f);
     return op;
 }
 

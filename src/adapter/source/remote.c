@@ -36,6 +36,8 @@ struct request {
     struct source_series_reader *series;
     source_backend_result_fn on_result;
     source_shapes_fn on_shapes;
+    source_type_fn on_type;
+    char *metric; // of on_type
     void *arg;
 };
 
@@ -44,6 +46,7 @@ static void remote_call_free(struct request *c)
     c->remote->held -= c->body.len;
     gs_buf_finish(&c->body);
     source_series_reader_free(c->series);
+    free(c->metric);
     free(c);
 }
 
@@ -72,12 +75,15 @@ static void finish_remote_call(struct request *c, struct source_result *r, struc
 {
     source_backend_result_fn on_result = c->on_result;
     source_shapes_fn on_shapes = c->on_shapes;
+    source_type_fn on_type = c->on_type;
     void *arg = c->arg;
     remote_call_free(c);
     if (on_result)
         on_result(arg, r, err);
-    else
+    else if (on_shapes)
         on_shapes(arg, s, err);
+    else
+        on_type(arg, NULL, err);
 }
 
 static void fail_remote_call(struct request *c, struct gs_error *err)
@@ -103,6 +109,21 @@ static void on_data(void *arg, struct gs_slice bytes)
     gs_buf_add_slice(&c->body, bytes);
 }
 
+// Takes the body of c.
+static void finish_type(struct request *c, int status)
+{
+    struct gs_arena arena = {.limit = MAX_ERROR};
+    const char *type = NULL;
+    source_type_fn on_type = c->on_type;
+    void *arg = c->arg;
+    struct gs_error *err =
+        answer_error(c->remote, source_read_type(status, gs_buf_slice(&c->body),
+                                                 gs_slice_of(c->metric), &arena, &type));
+    remote_call_free(c);
+    on_type(arg, err ? NULL : type, err);
+    gs_arena_finish(&arena);
+}
+
 static void on_done(void *arg, const struct http_response *a, struct gs_error *err)
 {
     struct request *c = arg;
@@ -120,6 +141,11 @@ static void on_done(void *arg, const struct http_response *a, struct gs_error *e
         if (!err)
             err = source_series_reader_end(c->series, a->status, &shapes);
         err = answer_error(c->remote, err);
+    } else if (c->on_type) {
+        gs_buf_add_slice(&c->body, a->body);
+        c->remote->held += a->body.len;
+        finish_type(c, a->status);
+        return;
     } else {
         c->remote->held -= c->body.len;
         if (a->body.len)
@@ -144,12 +170,11 @@ static void add_time_parameter(struct gs_buf *out, const char *name, int64_t ms)
     add_parameter(out, name, text);
 }
 
-static void send_remote_call(struct request *c, const char *endpoint,
-                             const struct gs_buf *parameters)
+static void send_remote(struct request *c, const char *endpoint, const struct gs_buf *parameters,
+                        bool post)
 {
     static const struct http_callbacks callbacks = {on_data, on_done};
     struct remote *r = c->remote;
-    bool post = r->post || parameters->len > MAX_GET;
     GS_AUTO_FREE char *path = gs_format("%s/api/v1/%s%s%s", r->prefix, endpoint, post ? "" : "?",
                                         post ? "" : parameters->data);
     struct http_request request = {
@@ -162,6 +187,12 @@ static void send_remote_call(struct request *c, const char *endpoint,
     };
     gs_debug("adapter", "%s %s%s", request.method, r->name, path + strlen(r->prefix));
     c->op = http_send(r->client, &request, &callbacks, c);
+}
+
+static void send_remote_call(struct request *c, const char *endpoint,
+                             const struct gs_buf *parameters)
+{
+    send_remote(c, endpoint, parameters, c->remote->post || parameters->len > MAX_GET);
 }
 
 static void *remote_query(struct source_backend *b, const char *promql, int64_t time_ms,
@@ -189,6 +220,20 @@ static void *remote_series(struct source_backend *b, const char *selector, int64
     add_parameter(&parameters, "match[]", selector);
     add_time_parameter(&parameters, "start", start_ms);
     send_remote_call(c, "series", &parameters);
+    return c;
+}
+
+static void *remote_type(struct source_backend *b, const char *metric, source_type_fn done,
+                         void *arg)
+{
+    struct request *c = gs_alloc(sizeof(*c));
+    *c = (struct request){.remote = GS_CONTAINER_OF(b, struct remote, base),
+                          .on_type = done,
+                          .metric = gs_strdup(metric),
+                          .arg = arg};
+    GS_AUTO_BUF struct gs_buf parameters = {0};
+    add_parameter(&parameters, "metric", metric);
+    send_remote(c, "metadata", &parameters, false); // POST is not possible
     return c;
 }
 
@@ -222,6 +267,7 @@ static struct remote *remote_new(struct http_client *client, const struct source
     static const struct source_backend_ops ops = {.name = remote_name,
                                                   .query = remote_query,
                                                   .series = remote_series,
+                                                  .type = remote_type,
                                                   .cancel = remote_cancel,
                                                   .free = remote_free};
     struct remote *r = gs_alloc(sizeof(*r));

@@ -75,6 +75,15 @@ typedef void (*source_shapes_fn)(void *arg, struct source_shapes *shapes, struct
 struct source_op *source_series(struct source *s, const char *selector, int64_t start_ms,
                                 source_shapes_fn cb, void *arg);
 
+// --- metadata ---
+
+// type: "counter", "gauge", …; NULL: the source does not know it. Valid during the call. The callee
+// owns err.
+typedef void (*source_type_fn)(void *arg, const char *type, struct gs_error *err);
+// Reads the type of a metric as its targets state it. It is not shared.
+struct source_op *source_type_of(struct source *s, const char *metric, source_type_fn cb,
+                                 void *arg);
+
 void source_cancel(struct source_op *op); // no callback afterwards; NULL is fine
 
 // --- creating sources ---
@@ -136,6 +145,8 @@ struct source_backend_ops {
                    source_backend_result_fn done, void *arg);
     void *(*series)(struct source_backend *b, const char *selector, int64_t start_ms,
                     source_shapes_fn done, void *arg);
+    // See source_type_of(). NULL: types are unknown, and source_type_of() is not called.
+    void *(*type)(struct source_backend *b, const char *metric, source_type_fn done, void *arg);
     void (*cancel)(struct source_backend *b, void *call);
     void (*free)(struct source_backend *b); // after all calls have ended
     // See source_series_version(). NULL: unknown.

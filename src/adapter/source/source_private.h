@@ -15,6 +15,11 @@ struct gs_error *source_take_query(int status, struct gs_buf *body, struct sourc
 struct gs_error *source_read_query(int status, struct gs_slice body, struct source_result **ret);
 struct gs_error *source_read_series(int status, struct gs_slice body, struct source_shapes **ret);
 
+// Of /api/v1/metadata. *ret_type: of this metric; in the arena. NULL: it is not listed, or its
+// targets state different types.
+struct gs_error *source_read_type(int status, struct gs_slice body, struct gs_slice metric,
+                                  struct gs_arena *a, const char **ret_type);
+
 // Parses a list of series incrementally and keeps only its shapes.
 struct source_series_reader;
 struct source_series_reader *source_series_reader_new(void);

@@ -251,11 +251,11 @@ void engine_api_queue_cancel(struct engine_api_queue *q, struct engine_api_local
     struct jobs *lists[] = {&q->waiting, &q->begun};
     struct job *j;
     for (size_t i = 0; i < GS_ARRAY_LEN(lists); i++)
-        TAILQ_FOREACH(j, lists[i], entry)
-    if (j->local == local) {
-        on_client_disconnected(j);
-        return;
-    }
+        TAILQ_FOREACH (j, lists[i], entry)
+            if (j->local == local) {
+                on_client_disconnected(j);
+                return;
+            }
 }
 
 size_t engine_api_queue_len(const struct engine_api_queue *q)
@@ -267,8 +267,8 @@ static size_t bytes_of(const struct jobs *list)
 {
     size_t bytes = 0;
     const struct job *j;
-    TAILQ_FOREACH(j, list, entry)
-    bytes += j->request.x ? http_body(j->request.x).len : 0;
+    TAILQ_FOREACH (j, list, entry)
+        bytes += j->request.x ? http_body(j->request.x).len : 0;
     return bytes;
 }
 

@@ -202,7 +202,7 @@ static struct gs_error *count_cardinality(struct cardinality *c)
     return err;
 }
 
-static json_t *tsdb_json(const struct cardinality *c)
+static json_t *cardinality_json(const struct cardinality *c)
 {
     struct tsdb_stats s;
     tsdb_stats(c->db, &s);
@@ -238,7 +238,7 @@ void engine_api_status_tsdb(struct engine_api_request *r)
     if (err)
         engine_api_fail_query(r, err);
     else
-        engine_api_reply_json(r, tsdb_json(&c));
+        engine_api_reply_json(r, cardinality_json(&c));
     for (size_t i = 0; i < GS_ARRAY_LEN(tops); i++)
         top_finish(tops[i]);
     free(c.names);

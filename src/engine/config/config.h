@@ -15,8 +15,6 @@
 
 #include <stdint.h>
 
-#define ENGINE_CONFIG_HTTP_MAX_HEADERS 16 // of http_headers
-
 enum engine_config_relabel_action {
     ENGINE_CONFIG_RELABEL_REPLACE,
     ENGINE_CONFIG_RELABEL_KEEP,
@@ -232,14 +230,6 @@ struct gs_error *engine_config_from_document(const json_t *document, const char 
 void engine_config_free(struct engine_config *c);
 GS_DEFINE_CLEANUP(struct engine_config *, engine_config_free)
 
-// A file with HTTP settings, as for promtool's --http.config.file. Unsupported settings are errors.
-struct engine_config_http_file;
-struct gs_error *engine_config_http_file_load(const char *path,
-                                              struct engine_config_http_file **ret);
-const struct endpoint_settings *
-engine_config_http_file_settings(const struct engine_config_http_file *f);
-void engine_config_http_file_free(struct engine_config_http_file *f);
-
 // --- relabelling ---
 // https://prometheus.io/docs/prometheus/latest/configuration/configuration/#relabel_config
 
@@ -277,8 +267,3 @@ struct metrics_label *engine_config_labels_copy(struct gs_arena *arena,
 // Reads a mapping of strings as labels, sorted by name.
 void engine_config_labels(struct codec_reader *r, const json_t *map,
                           const struct metrics_label **ret, size_t *ret_n);
-void engine_config_http_defaults(struct endpoint_settings *h);
-// Reads a mapping with the fields of a table and the HTTP settings.
-void engine_config_read_with_http(struct codec_reader *r, const json_t *obj,
-                                  const struct codec_field *fields, const char *what, void *out,
-                                  struct endpoint_settings *http);

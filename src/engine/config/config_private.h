@@ -4,6 +4,7 @@
 
 #include "codec/yaml_reader.h"
 #include "engine/config/config.h"
+#include "net/endpoint/read.h"
 
 #include <stddef.h>
 
@@ -17,10 +18,6 @@ struct engine_config_owned {
 
 // --- parts ---
 
-extern const struct codec_field
-    engine_config_http_fields[]; // of struct endpoint_settings at offset 0
-void engine_config_check_http(struct codec_reader *r, const json_t *obj,
-                              struct endpoint_settings *h);
 void engine_config_read_relabels(struct codec_reader *r, const json_t *list, void *relabels);
 // Reports target labels and replacements that are not valid where metric_name_validation_scheme is
 // legacy. l was read from obj[key].
@@ -66,26 +63,7 @@ void engine_config_check_tracing(struct codec_reader *r, const json_t *value, vo
 void engine_config_read_otlp(struct codec_reader *r, const json_t *value, void *config);
 void engine_config_default_otlp(struct engine_config_otlp *o);
 void engine_config_read_runtime(struct codec_reader *r, const json_t *value, void *log_level);
-void engine_config_read_oauth2(struct codec_reader *r, const json_t *value, void *oauth2);
-void engine_config_check_proxy(struct codec_reader *r, const json_t *obj,
-                               const struct endpoint_settings *h);
-void engine_config_check_key(struct codec_reader *r, const json_t *obj,
-                             const struct endpoint_settings *h);
 void engine_config_check_metadata(struct codec_reader *r, const json_t *value, void *out);
-bool engine_config_header_is_reserved(const char *name); // cannot be configured
-// Checks the names in a mapping of headers. authorization: the error for the header Authorization.
-void engine_config_check_headers(struct codec_reader *r, const json_t *value,
-                                 const char *authorization);
-#define ENGINE_CONFIG_AUTHORIZATION_ELSEWHERE                                                      \
-    "authorization header must be changed via the basic_auth, authorization, oauth2, sigv4, "      \
-    "azuread or google_iam parameter"
-void engine_config_read_proxy_headers(struct codec_reader *r, const json_t *value, void *http);
-void engine_config_read_tls(struct codec_reader *r, const json_t *value, void *http);
-// Add a line to `ignored`.
-void codec_reader_note(struct codec_reader *r, const json_t *value, const char *fmt, ...)
-    GS_PRINTF(3, 4);
-void codec_reader_ignore(struct codec_reader *r, const char *key, const json_t *value,
-                         const char *what);
 void engine_config_read_remote_write(struct codec_reader *r, const json_t *item,
                                      void *remote_write);
 

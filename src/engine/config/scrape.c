@@ -86,7 +86,7 @@ void engine_config_read_scrape(struct codec_reader *r, const json_t *item, void 
     c->metrics_path = "/metrics";
     c->scheme = "http";
     c->honor_timestamps = c->enable_compression = true;
-    engine_config_read_with_http(r, item, fields, "scrape_configs", c, &c->http);
+    endpoint_read_with(r, item, fields, "scrape_configs", c, &c->http);
     check_scrape(r, item, c);
     engine_config_check_statics(r, item, &c->sd, &c->relabel);
     engine_config_count_unsupported(item, &c->sd);
@@ -127,7 +127,7 @@ void engine_config_read_alertmanager(struct codec_reader *r, const json_t *item,
     c->scheme = "http";
     c->path_prefix = "";
     c->timeout_ms = 10000;
-    engine_config_read_with_http(r, item, fields, "alertmanagers", c, &c->http);
+    endpoint_read_with(r, item, fields, "alertmanagers", c, &c->http);
     engine_config_check_statics(r, item, &c->sd, &c->relabel);
 }
 #undef AT
@@ -140,7 +140,7 @@ static void read_remote_headers(struct codec_reader *r, const json_t *value, voi
 {
     struct engine_config_remote_write_config *c = out;
     engine_config_labels(r, value, &c->headers, &c->n_headers);
-    engine_config_check_headers(r, value, ENGINE_CONFIG_AUTHORIZATION_ELSEWHERE);
+    endpoint_check_headers(r, value, ENDPOINT_AUTHORIZATION_ELSEWHERE);
 }
 
 static void read_message(struct codec_reader *r, const json_t *value, void *out)
@@ -241,7 +241,7 @@ void engine_config_read_remote_write(struct codec_reader *r, const json_t *item,
     c->min_backoff_ms = 30;
     c->max_backoff_ms = 5000;
     c->retry_429 = true;
-    engine_config_read_with_http(r, item, fields, "remote_write", c, &c->http);
+    endpoint_read_with(r, item, fields, "remote_write", c, &c->http);
     if (!c->url || !*c->url)
         codec_reader_fail(r, item, "url for remote_write is empty");
 }

@@ -140,7 +140,7 @@ static void read_http_sd(struct codec_reader *r, const json_t *item, void *out)
     };
     struct engine_config_http_sd *h = out;
     h->refresh_ms = 60000;
-    engine_config_read_with_http(r, item, fields, "http_sd_configs", h, &h->http);
+    endpoint_read_with(r, item, fields, "http_sd_configs", h, &h->http);
     check_http_url(r, item, h->url);
 }
 
@@ -313,7 +313,7 @@ static void take_selectors(struct codec_reader *r, const json_t *list,
 // True if HTTP client settings are present that kubernetes_sd_configs do not support.
 static bool has_http_settings(const json_t *item)
 {
-    for (const struct codec_field *f = engine_config_http_fields; f->name; f++)
+    for (const struct codec_field *f = endpoint_fields; f->name; f++)
         if (json_object_get(item, f->name))
             return true;
     return false;
@@ -380,7 +380,7 @@ static void read_kubernetes_sd(struct codec_reader *r, const json_t *item, void 
         {0},
     };
     struct engine_config_kubernetes_sd *k = out;
-    engine_config_read_with_http(r, item, fields, "kubernetes_sd_configs", k, &k->http);
+    endpoint_read_with(r, item, fields, "kubernetes_sd_configs", k, &k->http);
     check_kubernetes(r, item, k);
     note_unused(r, item);
     take_selectors(r, json_object_get(item, "selectors"), k);

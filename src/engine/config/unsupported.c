@@ -23,7 +23,7 @@ static void check_headers(struct codec_reader *r, const json_t *value, void *out
     (void)out;
     json_object_foreach ((json_t *)(uintptr_t)value, key, text)
         codec_read_text(r, text);
-    engine_config_check_headers(r, value, ENGINE_CONFIG_AUTHORIZATION_ELSEWHERE);
+    endpoint_check_headers(r, value, ENDPOINT_AUTHORIZATION_ELSEWHERE);
 }
 
 static void check_labels(struct codec_reader *r, const json_t *value, void *out)
@@ -50,7 +50,7 @@ static void read_peer(struct codec_reader *r, const json_t *item, void *out)
     struct peer *p = out;
     if (json_is_null(item))
         codec_reader_fail(r, item, "empty or null remote read config section");
-    engine_config_read_with_http(r, item, fields, "remote_read", p, &p->http);
+    endpoint_read_with(r, item, fields, "remote_read", p, &p->http);
     if (!p->url || !*p->url)
         codec_reader_fail(r, item, "url for remote_read is empty");
 }
@@ -222,8 +222,8 @@ struct tracing {
 static void check_tracing_headers(struct codec_reader *r, const json_t *value, void *out)
 {
     (void)out;
-    engine_config_check_headers(r, value,
-                                "custom authorization header configuration is not yet supported");
+    endpoint_check_headers(r, value,
+                           "custom authorization header configuration is not yet supported");
 }
 
 void engine_config_check_tracing(struct codec_reader *r, const json_t *value, void *out)
@@ -233,7 +233,7 @@ void engine_config_check_tracing(struct codec_reader *r, const json_t *value, vo
         {"endpoint", CODEC_FIELD_TEXT, AT(endpoint), NULL},
         {"sampling_fraction", CODEC_FIELD_UNUSED, 0, codec_check_number},
         {"insecure", CODEC_FIELD_UNUSED, 0, codec_check_bool},
-        {"tls_config", CODEC_FIELD_CUSTOM, AT(http), engine_config_read_tls},
+        {"tls_config", CODEC_FIELD_CUSTOM, AT(http), endpoint_read_tls},
         {"headers", CODEC_FIELD_UNUSED, 0, check_tracing_headers},
         {"compression", CODEC_FIELD_TEXT, AT(compression), NULL},
         {"timeout", CODEC_FIELD_UNUSED, 0, codec_check_duration},

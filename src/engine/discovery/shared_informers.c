@@ -71,7 +71,7 @@ static struct gs_error *connect_cluster(struct discovery_informer_cluster *c,
     return NULL;
 }
 
-static void exporter_cluster_free(struct discovery_informer_cluster *c)
+static void cluster_free(struct discovery_informer_cluster *c)
 {
     if (c->http) {
         kube_client_free(c->kube);
@@ -101,7 +101,7 @@ struct gs_error *discovery_informer_cluster_open(struct discovery_informers *s,
     bool own = !cfg->api_server && !cfg->kubeconfig_file && s->own;
     struct gs_error *err = own ? NULL : connect_cluster(c, cfg);
     if (err) {
-        exporter_cluster_free(c);
+        cluster_free(c);
         return err;
     }
     if (own)
@@ -120,7 +120,7 @@ void discovery_informer_cluster_close(struct discovery_informer_cluster *c)
     while (*link != c)
         link = &(*link)->next;
     *link = c->next;
-    exporter_cluster_free(c);
+    cluster_free(c);
 }
 
 // --- caches ---

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/mem.h"
+#include "codec/protobuf.h"
 #include "engine/remote/remote_private.h"
-#include "kube/proto.h"
 
 #define STEPS_A_CALL 64 // fields between two calls of go_on
 #define MAX_REFS     (2 * REMOTE_MAX_LABELS)
@@ -33,7 +33,7 @@ enum {
     METADATA_UNIT = 4,
 };
 
-static struct gs_error *want(const struct kube_proto_token *t, enum kube_proto_wire wire,
+static struct gs_error *want(const struct codec_proto_token *t, enum codec_proto_wire wire,
                              const char *field)
 {
     if (t->wire == wire)
@@ -50,10 +50,10 @@ static struct gs_error *step(struct remote_decoder *d)
 }
 
 static struct gs_error *next_field(struct remote_decoder *d, struct gs_slice *message,
-                                   struct kube_proto_token *ret)
+                                   struct codec_proto_token *ret)
 {
     struct gs_error *err = step(d);
-    return err ? err : kube_proto_next(message, ret);
+    return err ? err : codec_proto_next(message, ret);
 }
 
 // --- parts of a series ---
@@ -63,13 +63,13 @@ static struct gs_error *read_label(struct remote_decoder *d, struct gs_slice mes
 {
     struct metrics_label label = {GS_SLICE(""), GS_SLICE("")};
     while (message.len) {
-        struct kube_proto_token t;
+        struct codec_proto_token t;
         struct gs_error *err = next_field(d, &message, &t);
         if (!err && t.number == LABEL_NAME) {
-            err = want(&t, KUBE_PROTO_BYTES, "Name");
+            err = want(&t, CODEC_PROTO_BYTES, "Name");
             label.name = t.bytes;
         } else if (!err && t.number == LABEL_VALUE) {
-            err = want(&t, KUBE_PROTO_BYTES, "Value");
+            err = want(&t, CODEC_PROTO_BYTES, "Value");
             label.value = t.bytes;
         }
         if (err)
@@ -79,10 +79,10 @@ static struct gs_error *read_label(struct remote_decoder *d, struct gs_slice mes
     return NULL;
 }
 
-static struct gs_error *read_double(const struct kube_proto_token *t, double *ret)
+static struct gs_error *read_double(const struct codec_proto_token *t, double *ret)
 {
     uint64_t bits = 0;
-    struct gs_error *err = want(t, KUBE_PROTO_64, "Value");
+    struct gs_error *err = want(t, CODEC_PROTO_64, "Value");
     if (err)
         return err;
     for (size_t i = 0; i < sizeof(bits); i++)
@@ -97,12 +97,12 @@ static struct gs_error *read_sample(struct remote_decoder *d, struct gs_slice me
     uint64_t time = 0;
     *ret_v = 0;
     while (message.len) {
-        struct kube_proto_token t;
+        struct codec_proto_token t;
         struct gs_error *err = next_field(d, &message, &t);
         if (!err && t.number == SAMPLE_VALUE) {
             err = read_double(&t, ret_v);
         } else if (!err && t.number == SAMPLE_TIMESTAMP) {
-            err = want(&t, KUBE_PROTO_VARINT, "Timestamp");
+            err = want(&t, CODEC_PROTO_VARINT, "Timestamp");
             time = t.varint;
         }
         if (err)
@@ -120,7 +120,7 @@ static struct gs_error *read_metadata(struct remote_decoder *d, struct gs_slice 
                                       struct metadata *m)
 {
     while (message.len) {
-        struct kube_proto_token t;
+        struct codec_proto_token t;
         struct gs_error *err = next_field(d, &message, &t);
         uint64_t *to = NULL;
         if (!err && t.number == METADATA_TYPE)
@@ -130,7 +130,7 @@ static struct gs_error *read_metadata(struct remote_decoder *d, struct gs_slice 
         else if (!err && t.number == METADATA_UNIT)
             to = &m->unit;
         if (to) {
-            err = want(&t, KUBE_PROTO_VARINT, "Metadata");
+            err = want(&t, CODEC_PROTO_VARINT, "Metadata");
             *to = t.varint;
         }
         if (err)
@@ -154,18 +154,18 @@ static void add_ref(struct refs *r, uint64_t ref)
 }
 
 // They are packed, or single numbers.
-static struct gs_error *read_refs(struct remote_decoder *d, const struct kube_proto_token *t,
+static struct gs_error *read_refs(struct remote_decoder *d, const struct codec_proto_token *t,
                                   struct refs *ret)
 {
-    if (t->wire == KUBE_PROTO_VARINT) {
+    if (t->wire == CODEC_PROTO_VARINT) {
         add_ref(ret, t->varint);
         return NULL;
     }
-    struct gs_error *err = want(t, KUBE_PROTO_BYTES, "LabelsRefs");
+    struct gs_error *err = want(t, CODEC_PROTO_BYTES, "LabelsRefs");
     struct gs_slice list = t->bytes;
     while (!err && list.len) {
         uint64_t ref;
-        err = kube_proto_varint(&list, &ref);
+        err = codec_proto_varint(&list, &ref);
         if (!err)
             add_ref(ret, ref);
         if (!err)
@@ -219,13 +219,13 @@ static struct gs_error *read_exemplar(struct remote_decoder *d, struct gs_slice 
     *ret = (struct remote_decoder_exemplar){.message = message};
     *n = refs->n = 0;
     while (message.len) {
-        struct kube_proto_token t;
+        struct codec_proto_token t;
         struct gs_error *err = next_field(d, &message, &t);
         if (!err && t.number == EXEMPLAR_LABELS && d->v2) {
             err = read_refs(d, &t, refs);
         } else if (!err && t.number == EXEMPLAR_LABELS) {
             struct metrics_label label = {0};
-            err = want(&t, KUBE_PROTO_BYTES, "Labels");
+            err = want(&t, CODEC_PROTO_BYTES, "Labels");
             if (!err)
                 err = read_label(d, t.bytes, &label);
             if (!err && *n < REMOTE_MAX_LABELS)
@@ -234,7 +234,7 @@ static struct gs_error *read_exemplar(struct remote_decoder *d, struct gs_slice 
         } else if (!err && t.number == EXEMPLAR_VALUE) {
             err = read_double(&t, &ret->value);
         } else if (!err && t.number == EXEMPLAR_TIMESTAMP) {
-            err = want(&t, KUBE_PROTO_VARINT, "Timestamp");
+            err = want(&t, CODEC_PROTO_VARINT, "Timestamp");
             ret->t_ms = (int64_t)t.varint;
         }
         if (err)
@@ -260,7 +260,7 @@ bool remote_decoder_exemplar(struct remote_decoder *d, struct remote_decoder_ser
     struct refs refs;
     size_t n;
     while (s->exemplars.len) {
-        struct kube_proto_token t;
+        struct codec_proto_token t;
         struct gs_error *err = next_field(d, &s->exemplars, &t);
         bool found = !err && t.number == number;
         if (found)
@@ -307,7 +307,7 @@ void remote_sort_labels(struct metrics_label *labels, size_t n)
 }
 
 // checking: the samples are read, too, to find malformed ones.
-static struct gs_error *read_field(struct remote_decoder *d, const struct kube_proto_token *t,
+static struct gs_error *read_field(struct remote_decoder *d, const struct codec_proto_token *t,
                                    bool checking, struct remote_decoder_series *s,
                                    struct refs *refs, struct metadata *m)
 {
@@ -318,7 +318,7 @@ static struct gs_error *read_field(struct remote_decoder *d, const struct kube_p
         return read_refs(d, t, refs);
     if (t->number == SERIES_LABELS) {
         struct metrics_label label = {0};
-        err = want(t, KUBE_PROTO_BYTES, "Labels");
+        err = want(t, CODEC_PROTO_BYTES, "Labels");
         if (!err)
             err = read_label(d, t->bytes, &label);
         if (!err && s->n_labels < REMOTE_MAX_LABELS)
@@ -328,19 +328,19 @@ static struct gs_error *read_field(struct remote_decoder *d, const struct kube_p
         int64_t time;
         double value;
         s->n_samples++;
-        err = checking ? want(t, KUBE_PROTO_BYTES, "Samples") : NULL;
+        err = checking ? want(t, CODEC_PROTO_BYTES, "Samples") : NULL;
         if (!err && checking)
             err = read_sample(d, t->bytes, &time, &value);
     } else if (t->number == histograms) {
-        err = want(t, KUBE_PROTO_BYTES, "Histograms");
+        err = want(t, CODEC_PROTO_BYTES, "Histograms");
         s->n_histograms++;
     } else if (t->number == exemplars) {
-        err = checking ? want(t, KUBE_PROTO_BYTES, "Exemplars") : NULL;
+        err = checking ? want(t, CODEC_PROTO_BYTES, "Exemplars") : NULL;
         if (!err && checking)
             err = check_exemplar(d, t->bytes);
         s->n_exemplars++;
     } else if (t->number == V2_SERIES_METADATA && d->v2) {
-        err = want(t, KUBE_PROTO_BYTES, "Metadata");
+        err = want(t, CODEC_PROTO_BYTES, "Metadata");
         if (!err)
             err = read_metadata(d, t->bytes, m);
     }
@@ -357,7 +357,7 @@ static struct gs_error *read_series(struct remote_decoder *d, struct gs_slice me
     ret->labels_error = ret->metadata_error = NULL;
     ret->samples = ret->exemplars = message;
     while (message.len) {
-        struct kube_proto_token t;
+        struct codec_proto_token t;
         struct gs_error *err = next_field(d, &message, &t);
         if (!err)
             err = read_field(d, &t, checking, ret, &refs, &m);
@@ -391,7 +391,7 @@ bool remote_decoder_sample(struct remote_decoder *d, struct remote_decoder_serie
                            int64_t *ret_t, double *ret_v)
 {
     while (s->samples.len) {
-        struct kube_proto_token t;
+        struct codec_proto_token t;
         struct gs_error *err = next_field(d, &s->samples, &t);
         bool found = !err && t.number == SERIES_SAMPLES;
         if (found)
@@ -414,7 +414,7 @@ void remote_decoder_series_finish(struct remote_decoder_series *s)
 
 // --- messages ---
 
-static bool is_series(const struct remote_decoder *d, const struct kube_proto_token *t)
+static bool is_series(const struct remote_decoder *d, const struct codec_proto_token *t)
 {
     return t->number == (d->v2 ? V2_TIMESERIES : V1_TIMESERIES);
 }
@@ -433,14 +433,14 @@ static struct gs_error *check_message(struct remote_decoder *d)
     struct remote_decoder_series series;
     struct gs_slice message = d->rest;
     while (message.len) {
-        struct kube_proto_token t;
+        struct codec_proto_token t;
         struct gs_error *err = next_field(d, &message, &t);
         if (!err && is_series(d, &t)) {
-            err = want(&t, KUBE_PROTO_BYTES, "Timeseries");
+            err = want(&t, CODEC_PROTO_BYTES, "Timeseries");
             if (!err)
                 err = read_series(d, t.bytes, true, &series);
         } else if (!err && d->v2 && t.number == V2_SYMBOLS) {
-            err = want(&t, KUBE_PROTO_BYTES, "Symbols");
+            err = want(&t, CODEC_PROTO_BYTES, "Symbols");
             if (!err)
                 err = add_symbol(d, t.bytes);
         }
@@ -471,7 +471,7 @@ struct gs_error *remote_decoder_next(struct remote_decoder *d, struct remote_dec
 {
     bool found = false;
     while (d->rest.len && !found) {
-        struct kube_proto_token t;
+        struct codec_proto_token t;
         struct gs_error *err = next_field(d, &d->rest, &t);
         found = !err && is_series(d, &t);
         if (found)

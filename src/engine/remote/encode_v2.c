@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/hmap.h"
+#include "codec/protobuf.h"
 #include "engine/remote/send_private.h"
 
 // Numbers of fields. The names are those of the specification.
@@ -28,7 +29,7 @@ static uint64_t symbol(struct remote_encoder *e, struct gs_slice text)
     if (!number) {
         number = ++e->n_symbols;
         gs_hmap_put(e->numbers, text, (void *)number);
-        kube_proto_add_bytes(&e->symbols, REQUEST_SYMBOLS, text);
+        codec_proto_add_bytes(&e->symbols, REQUEST_SYMBOLS, text);
     }
     return number - 1;
 }
@@ -41,11 +42,11 @@ static void add_refs(struct remote_encoder *e, struct gs_buf *out, unsigned numb
 {
     gs_buf_clear(&e->refs);
     for (size_t i = 0; i < n; i++) {
-        kube_proto_add_number(&e->refs, symbol(e, labels[i].name));
-        kube_proto_add_number(&e->refs, symbol(e, labels[i].value));
+        codec_proto_add_number(&e->refs, symbol(e, labels[i].name));
+        codec_proto_add_number(&e->refs, symbol(e, labels[i].value));
     }
     if (n)
-        kube_proto_add_bytes(out, number, gs_buf_slice(&e->refs));
+        codec_proto_add_bytes(out, number, gs_buf_slice(&e->refs));
 }
 
 void remote_encoder_begin_series(struct remote_encoder *e, const struct metrics_label *labels,
@@ -58,18 +59,18 @@ void remote_encoder_begin_series(struct remote_encoder *e, const struct metrics_
 void remote_encoder_sample(struct remote_encoder *e, int64_t t_ms, double v)
 {
     gs_buf_clear(&e->part);
-    kube_proto_add_double(&e->part, SAMPLE_VALUE, v);
-    kube_proto_add_varint(&e->part, SAMPLE_TIMESTAMP, (uint64_t)t_ms);
-    kube_proto_add_bytes(&e->series, SERIES_SAMPLES, gs_buf_slice(&e->part));
+    codec_proto_add_double(&e->part, SAMPLE_VALUE, v);
+    codec_proto_add_varint(&e->part, SAMPLE_TIMESTAMP, (uint64_t)t_ms);
+    codec_proto_add_bytes(&e->series, SERIES_SAMPLES, gs_buf_slice(&e->part));
 }
 
 void remote_encoder_exemplar(struct remote_encoder *e, const struct tsdb_exemplar *x)
 {
     gs_buf_clear(&e->part);
     add_refs(e, &e->part, EXEMPLAR_LABELS_REFS, x->labels, x->n_labels);
-    kube_proto_add_double(&e->part, EXEMPLAR_VALUE, x->value);
-    kube_proto_add_varint(&e->part, EXEMPLAR_TIMESTAMP, (uint64_t)x->t_ms);
-    kube_proto_add_bytes(&e->series, SERIES_EXEMPLARS, gs_buf_slice(&e->part));
+    codec_proto_add_double(&e->part, EXEMPLAR_VALUE, x->value);
+    codec_proto_add_varint(&e->part, EXEMPLAR_TIMESTAMP, (uint64_t)x->t_ms);
+    codec_proto_add_bytes(&e->series, SERIES_EXEMPLARS, gs_buf_slice(&e->part));
 }
 
 static uint64_t type_number(const char *name)
@@ -85,15 +86,15 @@ static uint64_t type_number(const char *name)
 void remote_encoder_metadata(struct remote_encoder *e, const struct metrics_metadata *m)
 {
     gs_buf_clear(&e->part);
-    kube_proto_add_varint(&e->part, METADATA_TYPE, type_number(m->type_name));
-    kube_proto_add_varint(&e->part, METADATA_HELP_REF, symbol(e, m->help));
-    kube_proto_add_varint(&e->part, METADATA_UNIT_REF, symbol(e, m->unit));
-    kube_proto_add_bytes(&e->series, SERIES_METADATA, gs_buf_slice(&e->part));
+    codec_proto_add_varint(&e->part, METADATA_TYPE, type_number(m->type_name));
+    codec_proto_add_varint(&e->part, METADATA_HELP_REF, symbol(e, m->help));
+    codec_proto_add_varint(&e->part, METADATA_UNIT_REF, symbol(e, m->unit));
+    codec_proto_add_bytes(&e->series, SERIES_METADATA, gs_buf_slice(&e->part));
 }
 
 void remote_encoder_end_series(struct remote_encoder *e)
 {
-    kube_proto_add_bytes(&e->all, REQUEST_TIMESERIES, gs_buf_slice(&e->series));
+    codec_proto_add_bytes(&e->all, REQUEST_TIMESERIES, gs_buf_slice(&e->series));
 }
 
 // --- messages ---

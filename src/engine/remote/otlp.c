@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Metrics of OpenTelemetry become series as in Prometheus.
 // https://opentelemetry.io/docs/specs/otel/compatibility/prometheus_and_openmetrics/
+#include "codec/protobuf.h"
 #include "engine/remote/remote_private.h"
 
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "codec/encoding.h"
-#include "kube/proto.h"
 #include "metrics/write.h"
 
 #include <math.h>
@@ -152,7 +152,7 @@ static void store_exemplars(struct remote_otlp *x, bool stored, size_t from, siz
 static struct gs_error *add_number_point(struct remote_otlp *x, struct metric *m,
                                          struct gs_slice point)
 {
-    struct kube_proto_token t;
+    struct codec_proto_token t;
     struct gs_slice rest = point;
     uint64_t time = 0, flags = 0;
     double v = 0;
@@ -183,7 +183,7 @@ static struct gs_error *add_number_point(struct remote_otlp *x, struct metric *m
     return NULL;
 }
 
-static void add_numbers(struct gs_buf *out, const struct kube_proto_token *t)
+static void add_numbers(struct gs_buf *out, const struct codec_proto_token *t)
 {
     gs_buf_add_slice(out, t->bytes); // packed, or one
 }
@@ -214,7 +214,7 @@ static void add_buckets(struct remote_otlp *x, struct metric *m, uint64_t time, 
 static struct gs_error *add_histogram_point(struct remote_otlp *x, struct metric *m,
                                             struct gs_slice point)
 {
-    struct kube_proto_token t;
+    struct codec_proto_token t;
     struct gs_slice rest = point;
     uint64_t time = 0, flags = 0, count = 0;
     double sum = 0;
@@ -258,7 +258,7 @@ static struct gs_error *add_histogram_point(struct remote_otlp *x, struct metric
 static struct gs_error *add_summary_point(struct remote_otlp *x, struct metric *m,
                                           struct gs_slice point)
 {
-    struct kube_proto_token t;
+    struct codec_proto_token t;
     struct gs_slice rest = point;
     uint64_t time = 0, flags = 0, count = 0;
     double sum = 0;
@@ -294,7 +294,7 @@ static struct gs_error *add_summary_point(struct remote_otlp *x, struct metric *
 static struct metric read_metric(struct remote_otlp *x, struct gs_slice message)
 {
     struct metric m = {.name = GS_SLICE(""), .unit = GS_SLICE(""), .data = GS_SLICE("")};
-    struct kube_proto_token t;
+    struct codec_proto_token t;
     while (remote_otlp_next(x, &message, &t)) {
         if (t.number == OTLP_METRIC_NAME) {
             m.name = t.bytes;
@@ -313,7 +313,7 @@ static struct metric read_metric(struct remote_otlp *x, struct gs_slice message)
 static void read_data(struct remote_otlp *x, struct metric *m)
 {
     struct gs_slice data = m->data;
-    struct kube_proto_token t;
+    struct codec_proto_token t;
     while (remote_otlp_next(x, &data, &t)) {
         if (t.number == OTLP_POINTS) {
             uint64_t time = remote_otlp_bits_of(remote_otlp_field_of(x, t.bytes, OTLP_POINT_TIME));
@@ -369,7 +369,7 @@ static struct gs_error *add_point(struct remote_otlp *x, struct metric *m, struc
 static void add_metric(struct remote_otlp *x, struct gs_slice message)
 {
     struct metric m = read_metric(x, message);
-    struct kube_proto_token t;
+    struct codec_proto_token t;
     read_data(x, &m);
     struct gs_error *err = check_metric(x, &m);
     while (!err && remote_otlp_next(x, &m.data, &t)) {
@@ -461,7 +461,7 @@ static struct gs_error *add_target_info(struct remote_otlp *x)
 
 static void add_scope(struct remote_otlp *x, struct gs_slice scope_metrics)
 {
-    struct kube_proto_token t;
+    struct codec_proto_token t;
     struct gs_error *err = remote_otlp_read_scope(x, scope_metrics);
     if (err) {
         refuse(x, NULL, err);
@@ -474,7 +474,7 @@ static void add_scope(struct remote_otlp *x, struct gs_slice scope_metrics)
 
 static void add_resource(struct remote_otlp *x, struct gs_slice message)
 {
-    struct kube_proto_token t;
+    struct codec_proto_token t;
     gs_arena_recycle(&x->scope_arena);
     x->min_time = UINT64_MAX;
     x->max_time = 0;
@@ -491,7 +491,7 @@ static void add_resource(struct remote_otlp *x, struct gs_slice message)
 
 static struct gs_error *translate(struct remote_otlp *x, struct gs_slice message)
 {
-    struct kube_proto_token t;
+    struct codec_proto_token t;
     struct gs_error *err = remote_otlp_check(message, remote_incoming_go_on, &x->w);
     while (!err && remote_otlp_next(x, &message, &t))
         if (t.number == OTLP_RESOURCE_METRICS)
@@ -541,9 +541,9 @@ static void reply_stored(const struct remote_otlp *x, bool json)
         gs_buf_add_str(out, "{}");
     } else if (x->rejected) {
         GS_AUTO_BUF struct gs_buf part = {0};
-        kube_proto_add_varint(&part, 1, x->rejected);
-        kube_proto_add_bytes(&part, 2, GS_SLICE("exponential histograms are not stored"));
-        kube_proto_add_bytes(out, 1, gs_buf_slice(&part));
+        codec_proto_add_varint(&part, 1, x->rejected);
+        codec_proto_add_bytes(&part, 2, GS_SLICE("exponential histograms are not stored"));
+        codec_proto_add_bytes(out, 1, gs_buf_slice(&part));
     }
 }
 

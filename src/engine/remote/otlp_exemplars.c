@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Exemplars of OTLP points, stored as in Prometheus.
 // https://opentelemetry.io/docs/specs/otel/metrics/data-model/#exemplars
+#include "codec/protobuf.h"
 #include "engine/remote/remote_private.h"
 
 #include "base/mem.h"
 #include "base/num.h"
-#include "kube/proto.h"
 #include "tsdb/exemplars.h"
 
 #include <math.h>
@@ -21,7 +21,7 @@ void remote_otlp_exemplars_clear(struct remote_otlp *x)
 void remote_otlp_exemplars_collect(struct remote_otlp *x, struct gs_slice message)
 {
     struct remote_decoder_exemplar e = {.message = message};
-    struct kube_proto_token t;
+    struct codec_proto_token t;
     bool has_value = false;
     if (!tsdb_exemplars_max(x->w.r->db) || x->n_exemplars == REMOTE_MAX_EXEMPLARS) {
         x->w.r->exemplars++;

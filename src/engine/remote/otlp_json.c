@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The schema of OTLP messages: the check of protobuf, and the conversion from JSON to protobuf.
 // https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding
+#include "codec/protobuf.h"
 #include "engine/remote/remote_private.h"
 
 #include "base/arena.h"
@@ -8,7 +9,6 @@
 #include "base/num.h"
 #include "codec/encoding.h"
 #include "codec/json.h"
-#include "kube/proto.h"
 
 #define STEPS_A_CALL 256 // of go_on
 
@@ -148,21 +148,21 @@ static struct gs_error *stopped(void)
     return gs_error_new(GS_ECONFLICT, "stopped");
 }
 
-static enum kube_proto_wire wire_of(enum kind kind)
+static enum codec_proto_wire wire_of(enum kind kind)
 {
     switch (kind) {
     case MESSAGE:
     case TEXT:
     case BYTES:
     case ID:
-        return KUBE_PROTO_BYTES;
+        return CODEC_PROTO_BYTES;
     case UNSIGNED:
     case SIGNED:
     case BOOL:
     case TEMPORALITY:
-        return KUBE_PROTO_VARINT;
+        return CODEC_PROTO_VARINT;
     default:
-        return KUBE_PROTO_64;
+        return CODEC_PROTO_64;
     }
 }
 
@@ -172,8 +172,8 @@ static struct gs_error *check_message(struct walk *w, struct gs_slice message,
     if (depth > REMOTE_OTLP_MAX_DEPTH)
         return gs_error_new(GS_EPROTO, "the message is nested too deeply");
     while (message.len) {
-        struct kube_proto_token t;
-        struct gs_error *err = kube_proto_next(&message, &t);
+        struct codec_proto_token t;
+        struct gs_error *err = codec_proto_next(&message, &t);
         if (err)
             return err;
         if (!step(w))
@@ -183,8 +183,8 @@ static struct gs_error *check_message(struct walk *w, struct gs_slice message,
             f++;
         if (!f->name)
             continue;
-        enum kube_proto_wire wire = wire_of(f->kind);
-        bool packed = f->repeated && wire == KUBE_PROTO_64 && t.wire == KUBE_PROTO_BYTES;
+        enum codec_proto_wire wire = wire_of(f->kind);
+        bool packed = f->repeated && wire == CODEC_PROTO_64 && t.wire == CODEC_PROTO_BYTES;
         if (packed && t.bytes.len % sizeof(uint64_t))
             return gs_error_new(GS_EPROTO, "proto: wrong length of the packed field %s", f->name);
         if (!packed && t.wire != wire)
@@ -240,7 +240,7 @@ static bool fail(struct conversion *c, const char *name, const char *why)
 
 static void add_64(struct gs_buf *out, unsigned number, uint64_t bits)
 {
-    gs_buf_add_char(out, (char)(number << 3 | KUBE_PROTO_64));
+    gs_buf_add_char(out, (char)(number << 3 | CODEC_PROTO_64));
     for (unsigned shift = 0; shift < 64; shift += 8)
         gs_buf_add_char(out, (char)(bits >> shift & 0xff));
 }
@@ -276,10 +276,10 @@ static bool convert_number(struct conversion *c, const struct field *f)
     }
     if (err)
         return fail(c, f->name, "not a number of this type");
-    if (wire_of(f->kind) == KUBE_PROTO_64)
+    if (wire_of(f->kind) == CODEC_PROTO_64)
         add_64(c->out, f->number, bits);
     else
-        kube_proto_add_varint(c->out, f->number, bits);
+        codec_proto_add_varint(c->out, f->number, bits);
     return true;
 }
 
@@ -295,7 +295,7 @@ static bool convert_temporality(struct conversion *c, const struct field *f)
         GS_AUTO_ERROR struct gs_error *err = gs_parse_u64(text, INT32_MAX, &value);
         if (err)
             return fail(c, f->name, "not a number of this type");
-        kube_proto_add_varint(c->out, f->number, value);
+        codec_proto_add_varint(c->out, f->number, value);
         return true;
     }
     if (!codec_json_pull_string(&c->j, &c->arena, &text))
@@ -303,7 +303,7 @@ static bool convert_temporality(struct conversion *c, const struct field *f)
     for (size_t i = 0; i < GS_ARRAY_LEN(names); i++)
         if (gs_slice_starts(text, prefix) && text.len == strlen(prefix) + strlen(names[i]) &&
             gs_slice_ends(text, names[i])) {
-            kube_proto_add_varint(c->out, f->number, i);
+            codec_proto_add_varint(c->out, f->number, i);
             return true;
         }
     return fail(c, f->name, "unknown string value");
@@ -326,7 +326,7 @@ static bool convert_text(struct conversion *c, const struct field *f)
     if (!codec_json_pull_string(&c->j, &c->arena, &text))
         return false;
     if (f->kind == TEXT) {
-        kube_proto_add_bytes(c->out, f->number, text);
+        codec_proto_add_bytes(c->out, f->number, text);
         return true;
     }
     GS_AUTO_BUF struct gs_buf bytes = {0};
@@ -337,7 +337,7 @@ static bool convert_text(struct conversion *c, const struct field *f)
         err = codec_base64_decode(text, &bytes);
     if (err)
         return fail(c, f->name, "not base64");
-    kube_proto_add_bytes(c->out, f->number, gs_buf_slice(&bytes));
+    codec_proto_add_bytes(c->out, f->number, gs_buf_slice(&bytes));
     return true;
 }
 
@@ -349,7 +349,7 @@ static bool convert_bool(struct conversion *c, const struct field *f)
     bool on = gs_slice_eq_str(raw, "true");
     if (!on && !gs_slice_eq_str(raw, "false"))
         return fail(c, f->name, "expected true or false");
-    kube_proto_add_varint(c->out, f->number, on);
+    codec_proto_add_varint(c->out, f->number, on);
     return true;
 }
 
@@ -359,7 +359,7 @@ static bool convert_fields(struct conversion *c, const struct field *fields);
 static bool convert_message(struct conversion *c, const struct field *f)
 {
     enum { LENGTH = 5 };
-    gs_buf_add_char(c->out, (char)(f->number << 3 | KUBE_PROTO_BYTES));
+    gs_buf_add_char(c->out, (char)(f->number << 3 | CODEC_PROTO_BYTES));
     size_t at = c->out->len;
     gs_buf_add(c->out, "\0\0\0\0", LENGTH);
     if (!convert_fields(c, f->message))

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attributes of OTLP messages become labels.
+#include "codec/protobuf.h"
 #include "engine/remote/remote_private.h"
 
 #include "base/mem.h"
-#include "kube/proto.h"
 
 #define MAX_VALUE    ((size_t)128 << 10) // bytes of a value of an attribute
 #define STEPS_A_CALL 256                 // of remote_incoming_go_on()
@@ -19,11 +19,12 @@ static bool step(struct remote_otlp *x)
 
 // The next field of a message, which has been checked. Pauses from time to time, so that no message
 // delays the loop. False: there is none, or the request has ended.
-bool remote_otlp_next(struct remote_otlp *x, struct gs_slice *message, struct kube_proto_token *ret)
+bool remote_otlp_next(struct remote_otlp *x, struct gs_slice *message,
+                      struct codec_proto_token *ret)
 {
     if (!message->len || !step(x))
         return false;
-    GS_AUTO_ERROR struct gs_error *err = kube_proto_next(message, ret);
+    GS_AUTO_ERROR struct gs_error *err = codec_proto_next(message, ret);
     return !err;
 }
 
@@ -32,7 +33,7 @@ struct gs_slice remote_otlp_field_of(struct remote_otlp *x, struct gs_slice mess
                                      unsigned number)
 {
     struct gs_slice found = GS_SLICE("");
-    struct kube_proto_token t;
+    struct codec_proto_token t;
     while (remote_otlp_next(x, &message, &t))
         if (t.number == number)
             found = t.bytes;
@@ -59,7 +60,7 @@ static void add_attribute(struct remote_otlp *x, struct remote_attributes *a, st
 {
     struct remote_attribute *to =
         &a->items[a->n < REMOTE_MAX_LABELS ? a->n : REMOTE_MAX_LABELS - 1];
-    struct kube_proto_token t;
+    struct codec_proto_token t;
     *to = (struct remote_attribute){GS_SLICE(""), GS_SLICE("")};
     while (remote_otlp_next(x, &pair, &t)) {
         if (t.number == OTLP_KEY)
@@ -73,7 +74,7 @@ static void add_attribute(struct remote_otlp *x, struct remote_attributes *a, st
 void remote_otlp_read_attributes(struct remote_otlp *x, struct gs_slice message, unsigned number,
                                  struct remote_attributes *ret)
 {
-    struct kube_proto_token t;
+    struct codec_proto_token t;
     ret->n = 0;
     while (remote_otlp_next(x, &message, &t))
         if (t.number == number)

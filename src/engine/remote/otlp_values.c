@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Values of attributes as texts, as pcommon.Value.AsString() of OpenTelemetry.
+#include "codec/protobuf.h"
 #include "engine/remote/remote_private.h"
 
 #include "base/mem.h"
@@ -7,18 +8,17 @@
 #include "base/shortest.h"
 #include "codec/encoding.h"
 #include "codec/json.h"
-#include "kube/proto.h"
 
 #include <math.h>
 
 #define DIGITS 400 // of the longest number without an exponent
 
 // The next field of a message that has been checked. False: there is none.
-static bool next(struct gs_slice *message, struct kube_proto_token *ret)
+static bool next(struct gs_slice *message, struct codec_proto_token *ret)
 {
     if (!message->len)
         return false;
-    GS_AUTO_ERROR struct gs_error *err = kube_proto_next(message, ret);
+    GS_AUTO_ERROR struct gs_error *err = codec_proto_next(message, ret);
     return !err;
 }
 
@@ -76,7 +76,7 @@ static void add_json(struct gs_buf *out, struct gs_slice value, bool *ok);
 
 static void add_array(struct gs_buf *out, struct gs_slice list, bool *ok)
 {
-    struct kube_proto_token t;
+    struct codec_proto_token t;
     bool first = true;
     gs_buf_add_char(out, '[');
     while (next(&list, &t)) {
@@ -107,7 +107,7 @@ static void add_map(struct gs_buf *out, struct gs_slice list, bool *ok)
 {
     struct pair *pairs = NULL;
     size_t n = 0, cap = 0, written = 0;
-    struct kube_proto_token t, u;
+    struct codec_proto_token t, u;
     while (next(&list, &t)) {
         if (t.number != OTLP_ITEMS)
             continue;
@@ -146,9 +146,9 @@ static uint64_t bits_of(struct gs_slice bytes)
 }
 
 // The field that counts: the last. False: the value is empty.
-static bool last_field(struct gs_slice value, struct kube_proto_token *ret)
+static bool last_field(struct gs_slice value, struct codec_proto_token *ret)
 {
-    struct kube_proto_token t;
+    struct codec_proto_token t;
     bool found = false;
     while (next(&value, &t)) {
         if (t.number < OTLP_STRING || t.number > OTLP_BYTES)
@@ -159,7 +159,7 @@ static bool last_field(struct gs_slice value, struct kube_proto_token *ret)
     return found;
 }
 
-static void add_field(struct gs_buf *out, const struct kube_proto_token *t, bool in_json, bool *ok)
+static void add_field(struct gs_buf *out, const struct codec_proto_token *t, bool in_json, bool *ok)
 {
     switch (t->number) {
     case OTLP_STRING:
@@ -195,7 +195,7 @@ static void add_field(struct gs_buf *out, const struct kube_proto_token *t, bool
 // The depth is bounded by remote_otlp_check().
 static void add_json(struct gs_buf *out, struct gs_slice value, bool *ok)
 {
-    struct kube_proto_token t;
+    struct codec_proto_token t;
     if (last_field(value, &t))
         add_field(out, &t, true, ok);
     else
@@ -204,7 +204,7 @@ static void add_json(struct gs_buf *out, struct gs_slice value, bool *ok)
 
 void remote_otlp_add_value(struct gs_buf *out, struct gs_slice value)
 {
-    struct kube_proto_token t;
+    struct codec_proto_token t;
     size_t from = out->len;
     bool ok = true;
     if (last_field(value, &t))

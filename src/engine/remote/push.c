@@ -4,9 +4,9 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
-#include "engine/config/config.h"
 #include "engine/remote/remote_private.h"
 #include "metrics/reader.h"
+#include "net/endpoint/read.h"
 
 #include <limits.h>
 
@@ -121,24 +121,24 @@ static struct gs_error *send_message(const struct remote_push_options *o, uv_loo
 
 static struct gs_error *push_message(const struct push *p, struct gs_slice body)
 {
-    struct engine_config_http_file *file = NULL;
+    struct endpoint_file *file = NULL;
     struct gs_arena mem = {0};
     uv_loop_t loop;
     const struct remote_push_options *o = p->o;
     struct gs_error *err =
-        o->http_config_file ? engine_config_http_file_load(o->http_config_file, &file) : NULL;
+        o->http_config_file ? endpoint_file_load(o->http_config_file, &file) : NULL;
     if (err)
         return err;
     struct endpoint_settings settings = {.follow_redirects = true, .proxy_from_environment = true};
     if (file)
-        settings = *engine_config_http_file_settings(file);
+        settings = *endpoint_file_settings(file);
     uv_loop_init(&loop);
     err = endpoint_add_headers(&settings, o->headers, o->n_headers, &mem);
     if (!err)
         err = send_message(o, &loop, &settings, body);
     uv_run(&loop, UV_RUN_DEFAULT);
     uv_loop_close(&loop);
-    engine_config_http_file_free(file);
+    endpoint_file_free(file);
     gs_arena_finish(&mem);
     return err;
 }

@@ -5,9 +5,9 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/error.h"
+#include "codec/protobuf.h"
 #include "engine/config/config.h"
 #include "engine/remote/receiver.h"
-#include "kube/proto.h"
 #include "metrics/labels.h"
 #include "tsdb/exemplars.h"
 
@@ -282,7 +282,7 @@ struct remote_otlp {
 // Fields of a message that has been checked. They pause from time to time. next: false: there is
 // none, or the request has ended (x->stopped).
 bool remote_otlp_next(struct remote_otlp *x, struct gs_slice *message,
-                      struct kube_proto_token *ret);
+                      struct codec_proto_token *ret);
 struct gs_slice remote_otlp_field_of(struct remote_otlp *x, struct gs_slice message,
                                      unsigned number); // the last
 uint64_t remote_otlp_bits_of(struct gs_slice bytes);   // of a number of 64 bits

@@ -5,8 +5,8 @@
 #include "base/mem.h"
 #include "base/turn.h"
 #include "codec/encoding.h"
+#include "codec/protobuf.h"
 #include "engine/remote/remote_private.h"
-#include "kube/proto.h"
 #include "tsdb/matcher.h"
 
 #define MAX_REQUEST  ((size_t)1 << 20)  // bytes, decompressed
@@ -61,7 +61,7 @@ static bool goes_on(void *arg)
 
 // --- request ---
 
-static struct gs_error *want(const struct kube_proto_token *t, enum kube_proto_wire wire)
+static struct gs_error *want(const struct codec_proto_token *t, enum codec_proto_wire wire)
 {
     return t->wire == wire ? NULL
                            : gs_error_new(GS_EINVAL, "proto: wrong wireType = %d", (int)t->wire);
@@ -73,11 +73,11 @@ static struct gs_error *read_matcher(struct gs_slice message, struct tsdb_matche
     uint64_t type = 0;
     *m = (struct tsdb_matcher){.name = GS_SLICE(""), .value = GS_SLICE("")};
     while (message.len) {
-        struct kube_proto_token t;
-        struct gs_error *err = kube_proto_next(&message, &t);
+        struct codec_proto_token t;
+        struct gs_error *err = codec_proto_next(&message, &t);
         bool number = !err && t.number == MATCHER_TYPE;
         if (number || (!err && (t.number == MATCHER_NAME || t.number == MATCHER_VALUE)))
-            err = want(&t, number ? KUBE_PROTO_VARINT : KUBE_PROTO_BYTES);
+            err = want(&t, number ? CODEC_PROTO_VARINT : CODEC_PROTO_BYTES);
         if (err)
             return err;
         if (number)
@@ -111,13 +111,13 @@ static void query_finish(struct query *q)
 static struct gs_error *read_query(const struct reader *r, struct gs_slice message, struct query *q)
 {
     while (message.len) {
-        struct kube_proto_token t;
-        struct gs_error *err = kube_proto_next(&message, &t);
+        struct codec_proto_token t;
+        struct gs_error *err = codec_proto_next(&message, &t);
         if (!err && (t.number == QUERY_START || t.number == QUERY_END)) {
-            err = want(&t, KUBE_PROTO_VARINT);
+            err = want(&t, CODEC_PROTO_VARINT);
             *(t.number == QUERY_START ? &q->start_ms : &q->end_ms) = (int64_t)t.varint;
         } else if (!err && t.number == QUERY_MATCHERS) {
-            err = want(&t, KUBE_PROTO_BYTES);
+            err = want(&t, CODEC_PROTO_BYTES);
             if (!err && q->n_matchers == MAX_MATCHERS)
                 err = gs_error_new(GS_ELIMIT, "more than %d matchers in a query", MAX_MATCHERS);
             if (!err)
@@ -137,8 +137,8 @@ static struct gs_error *check_types(struct gs_slice request)
     bool listed = false, samples = false;
     size_t queries = 0;
     while (request.len) {
-        struct kube_proto_token t;
-        struct gs_error *err = kube_proto_next(&request, &t);
+        struct codec_proto_token t;
+        struct gs_error *err = codec_proto_next(&request, &t);
         if (err)
             return err;
         if (t.number == REQUEST_QUERIES && ++queries > MAX_QUERIES)
@@ -146,8 +146,8 @@ static struct gs_error *check_types(struct gs_slice request)
         if (t.number != REQUEST_TYPES)
             continue;
         listed = true;
-        samples = samples || (t.wire == KUBE_PROTO_VARINT && t.varint == 0) ||
-                  (t.wire == KUBE_PROTO_BYTES && memchr(t.bytes.data, 0, t.bytes.len));
+        samples = samples || (t.wire == CODEC_PROTO_VARINT && t.varint == 0) ||
+                  (t.wire == CODEC_PROTO_BYTES && memchr(t.bytes.data, 0, t.bytes.len));
     }
     return samples || !listed ? NULL
                               : gs_error_new(GS_EINVAL, "server does not support any of the "
@@ -215,7 +215,7 @@ static struct gs_error *answer_query(struct reader *r, const struct query *q,
     for (size_t i = 0; i < refs.len && !err; i++)
         err = add_series(r, q, refs.items[i]);
     if (!err)
-        kube_proto_add_bytes(&r->raw, RESPONSE_RESULTS, gs_buf_slice(&r->result));
+        codec_proto_add_bytes(&r->raw, RESPONSE_RESULTS, gs_buf_slice(&r->result));
     return err;
 }
 
@@ -225,12 +225,12 @@ static struct gs_error *answer(struct reader *r, struct gs_slice request)
     struct tsdb_isolation hold;
     tsdb_isolation_begin(r->o->db, &hold);
     while (!err && request.len) {
-        struct kube_proto_token t;
+        struct codec_proto_token t;
         GS_CLEANUP(query_finish) struct query q = {0};
-        err = kube_proto_next(&request, &t);
+        err = codec_proto_next(&request, &t);
         if (err || t.number != REQUEST_QUERIES)
             continue;
-        err = want(&t, KUBE_PROTO_BYTES);
+        err = want(&t, CODEC_PROTO_BYTES);
         if (!err)
             err = read_query(r, t.bytes, &q);
         if (!err)
@@ -257,7 +257,7 @@ static struct gs_error *compress(struct reader *r, struct gs_buf *ret)
         uint64_t own_size;
         remote_compress(gs_slice_make(rest.data, n), &part);
         struct gs_slice block = gs_buf_slice(&part);
-        err = kube_proto_varint(&block, &own_size);
+        err = codec_proto_varint(&block, &own_size);
         if (!err)
             gs_buf_add_slice(ret, block);
         rest = gs_slice_make(rest.data + n, rest.len - n);

@@ -353,7 +353,7 @@ void remote_write_acknowledge(struct remote_write *w)
     }
     w->n_marks = 0;
     gs_buf_clear(&w->body);
-    w->backoff_ms = w->cfg->min_backoff_ms;
+    w->backoff_ms = 0;
 }
 
 void remote_write_discard(struct remote_write *w)
@@ -448,7 +448,6 @@ struct remote_write *remote_write_new(uv_loop_t *loop, struct tsdb *db,
     w->n_external = n;
     w->start_ms = gs_unix_ms();
     w->next_exemplar = w->batch_next_exemplar = tsdb_exemplars_end(db);
-    w->backoff_ms = cfg->min_backoff_ms;
     w->timer = gs_timer_new(loop, w);
     remote_write_arm(w, cfg->batch_deadline_ms);
     return w;
@@ -494,7 +493,7 @@ void remote_write_reconfigure(struct remote_write *w,
     w->n_external = n;
     w->new_client = true;
     w->negotiation = REMOTE_AS_CONFIGURED;
-    w->backoff_ms = cfg->min_backoff_ms;
+    w->backoff_ms = 0;
     if (!w->op)
         remote_write_arm(w, 0);
 }

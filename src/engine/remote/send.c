@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Requests of the sender, and what becomes of a batch.
+#include "base/backoff.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/num.h"
@@ -10,14 +11,12 @@
 static void retry(struct remote_write *w, const char *why, int64_t retry_after_s)
 {
     remote_log_retry(&w->log, w->cfg->url, why);
+    w->backoff_ms = gs_backoff_next(w->backoff_ms, w->cfg->min_backoff_ms, w->cfg->max_backoff_ms);
     int64_t delay = w->backoff_ms;
     if (retry_after_s > 0)
         delay = (retry_after_s < MAX_RETRY_S ? retry_after_s : MAX_RETRY_S) * 1000;
     w->n_samples.retried += w->batch_samples;
     w->n_exemplars.retried += w->batch_exemplars;
-    w->backoff_ms *= 2;
-    if (w->backoff_ms > w->cfg->max_backoff_ms)
-        w->backoff_ms = w->cfg->max_backoff_ms;
     remote_write_arm(w, remote_write_wait(delay));
 }
 

@@ -148,7 +148,7 @@ struct remote_write {
     size_t labels_cap;
     struct engine_config_label_builder builder;
     struct remote_metadata metadata;
-    int64_t backoff_ms;
+    int64_t backoff_ms;         // the last delay; 0: the last request succeeded
     bool new_client;            // the configuration changed: the next request uses a new client
     bool last_turn;             // the current sync sends all samples that a flush requires
     void (*flushed)(void *arg); // NULL: no flush was requested

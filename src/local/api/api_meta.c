@@ -2,31 +2,22 @@
 // Object metadata: fields that the server sets, allowed changes, syntax of names and labels.
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/random.h"
 #include "kube/names.h"
 #include "kube/object.h"
 #include "local/api/api_private.h"
 #include "local/api/registry.h"
-
-#include <sys/random.h>
 
 #define MAX_GENERATED_PREFIX  58
 #define GENERATED_SUFFIX      5
 #define MAX_ANNOTATIONS_BYTES 262144
 #define MAX_MANAGERS          1000 // field managers of an object
 
-static void random_bytes(unsigned char *out, size_t len)
-{
-    // Requests of up to 256 bytes are neither short nor interrupted once the pool is up.
-    ssize_t n = getrandom(out, len, 0);
-    if (n != (ssize_t)len)
-        abort();
-}
-
 char *local_api_new_uid(void)
 {
     unsigned char b[16];
 
-    random_bytes(b, sizeof b);
+    gs_random_bytes(b, sizeof b);
     b[6] = (unsigned char)((b[6] & 0x0f) | 0x40);
     b[8] = (unsigned char)((b[8] & 0x3f) | 0x80);
     return gs_format("%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0],
@@ -68,16 +59,11 @@ static json_t *settle_namespace(const struct local_api_request *r, json_t *meta)
     return NULL;
 }
 
-// Leaves out letters that form words, as Kubernetes does.
 static char *generate_name(const char *prefix)
 {
-    static const char letters[] = "bcdfghjklmnpqrstvwxz2456789";
-    unsigned char b[GENERATED_SUFFIX];
-    char suffix[GENERATED_SUFFIX + 1] = "";
+    char suffix[GENERATED_SUFFIX + 1];
 
-    random_bytes(b, sizeof b);
-    for (size_t i = 0; i < GENERATED_SUFFIX; i++)
-        suffix[i] = letters[b[i] % (sizeof letters - 1)];
+    gs_random_suffix(suffix, GENERATED_SUFFIX);
     return gs_format("%.*s%s", MAX_GENERATED_PREFIX, prefix, suffix);
 }
 

@@ -10,9 +10,10 @@
 
 #include <inttypes.h>
 
-#define EVENT_TTL_MS ((int64_t)3600 * 1000) // kube-apiserver's --event-ttl
-#define MAX_EVENTS   5000
-#define KEPT_EVENTS  4500 // when there were too many
+#define EVENT_TTL_MS      ((int64_t)3600 * 1000) // kube-apiserver's --event-ttl
+#define MAX_EVENTS        5000
+#define KEPT_EVENTS       4500 // when there were too many
+#define MAX_EVENTS_MEMORY ((size_t)48 << 20)
 
 static size_t bucket_of(const char *plural)
 {
@@ -157,6 +158,7 @@ void local_api_sweep_events(struct local_api *api)
     size_t bucket = bucket_of("events");
     size_t n = local_api_store_len(api->store, bucket);
     size_t surplus = n > MAX_EVENTS ? n - KEPT_EVENTS : 0;
+    bool too_large = local_api_store_memory(api->store, bucket) > MAX_EVENTS_MEMORY;
     int64_t limit = gs_unix_ms() - EVENT_TTL_MS;
     struct aged *events = gs_alloc_array(n + 1, sizeof *events);
 
@@ -168,7 +170,8 @@ void local_api_sweep_events(struct local_api *api)
     }
     qsort(events, n, sizeof *events, by_age);
     for (size_t i = 0; i < n; i++) {
-        if (i < surplus || events[i].ms < limit)
+        bool large = local_api_store_memory(api->store, bucket) > MAX_EVENTS_MEMORY / 2;
+        if (i < surplus || events[i].ms < limit || (too_large && large))
             drop_event(api, &events[i]);
         free(events[i].ns);
         free(events[i].name);
@@ -181,6 +184,7 @@ void local_api_bound_events(const struct local_api_request *r)
     size_t bucket = bucket_of("events");
 
     if (local_api_resource_bucket(r->res) == bucket &&
-        local_api_store_len(r->api->store, bucket) > MAX_EVENTS)
+        (local_api_store_len(r->api->store, bucket) > MAX_EVENTS ||
+         local_api_store_memory(r->api->store, bucket) > MAX_EVENTS_MEMORY))
         local_api_sweep_events(r->api);
 }

@@ -80,7 +80,6 @@ struct local_api_request {
 // --- api_reply.c: from stored objects to replies ---
 // Reads the Accept header. 406 if no listed type is supported.
 json_t *local_api_negotiate(struct local_api_request *r);
-void local_api_reply_status(const struct local_api_request *r, json_t *status); // steals
 void local_api_reply_object(const struct local_api_request *r, int code, const json_t *stored);
 // The stored object in the request's version: new reference.
 json_t *local_api_to_served(const struct local_api_request *r, const json_t *stored);

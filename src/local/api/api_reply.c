@@ -123,11 +123,6 @@ json_t *local_api_render(const struct local_api_request *r, const json_t *stored
 
 // --- replies ---
 
-void local_api_reply_status(const struct local_api_request *r, json_t *status)
-{
-    kube_reply_status(r->x, status);
-}
-
 void local_api_reply_object(const struct local_api_request *r, int code, const json_t *stored)
 {
     CODEC_AUTO_JSON json_t *shown = local_api_render(r, stored, true);

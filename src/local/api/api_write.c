@@ -12,9 +12,50 @@
 // What etcd takes by default, and so what objects are cut to everywhere.
 #define MAX_OBJECT_BYTES ((size_t)1536 << 10)
 
+// A text of empty objects takes a hundred times its length.
+#define MAX_OBJECT_MEMORY ((size_t)32 << 20)
+// Of all objects but events, on average. An object that grows by less than SMALL_OBJECT is always
+// stored, so that controllers can write the status of what is there.
+#define MEMORY_PER_OBJECT ((size_t)26 << 10)
+#define MIN_MEMORY        ((size_t)64 << 20)
+#define SMALL_OBJECT      ((size_t)64 << 10)
+
+static size_t bucket_of_events(void)
+{
+    return local_api_resource_bucket(local_api_resource_find("", "v1", "events"));
+}
+
+// Objects of one client must not fill the memory, in which everything else runs.
+static json_t *check_memory(const struct local_api_request *r, const json_t *obj)
+{
+    const struct local_api_store *store = r->api->store;
+    size_t bucket = local_api_resource_bucket(r->res), events = bucket_of_events();
+    const char *ns = kube_namespace(obj);
+    const struct local_api_store_version *old =
+        local_api_store_get(store, bucket, ns ? ns : "", kube_name(obj));
+    size_t used = local_api_store_total_memory(store) - local_api_store_memory(store, events);
+    size_t share = r->api->max_objects * MEMORY_PER_OBJECT;
+    size_t limit = share > MIN_MEMORY ? share : MIN_MEMORY;
+
+    if (bucket == events) // bounded by removing the oldest
+        return NULL;
+    size_t wanted = local_api_store_memory_of(obj), had = old ? old->memory : 0;
+    if (wanted <= had || used + wanted - had <= limit || (old && wanted <= SMALL_OBJECT))
+        return NULL;
+    GS_AUTO_FREE char *why = gs_format(
+        "exceeded quota: gpuscale, requested: memory=%zu, used: memory=%zu, limited: memory=%zu "
+        "(delete some objects, or start gpuscale with a larger --max-objects)",
+        wanted - had, used, limit);
+    return local_api_forbidden(r, obj, why);
+}
+
 json_t *local_api_store(const struct local_api_request *r, json_t *obj, json_t **ret)
 {
     CODEC_AUTO_JSON json_t *owned = obj;
+    json_t *status = check_memory(r, owned);
+
+    if (status)
+        return status;
 
     if (r->dry_run) {
         if (ret)
@@ -30,10 +71,10 @@ json_t *local_api_store(const struct local_api_request *r, json_t *obj, json_t *
     return NULL;
 }
 
-static json_t *too_large(void)
+static json_t *too_large(size_t limit, const char *what)
 {
     GS_AUTO_FREE char *text =
-        gs_format("Request entity too large: limit is %zu bytes for an object", MAX_OBJECT_BYTES);
+        gs_format("Request entity too large: limit is %zu bytes%s for an object", limit, what);
     return kube_status_failure(413, "RequestEntityTooLarge", text, NULL);
 }
 
@@ -41,7 +82,10 @@ static json_t *check_size(const json_t *obj)
 {
     size_t size = json_dumpb(obj, NULL, 0, JSON_COMPACT | JSON_ENCODE_ANY);
 
-    return size <= MAX_OBJECT_BYTES ? NULL : too_large();
+    if (size > MAX_OBJECT_BYTES)
+        return too_large(MAX_OBJECT_BYTES, "");
+    return codec_json_memory(obj) <= MAX_OBJECT_MEMORY ? NULL
+                                                       : too_large(MAX_OBJECT_MEMORY, " of memory");
 }
 
 // The defaults of a definition can make an object many thousand times larger, so they end at the
@@ -50,7 +94,7 @@ static json_t *set_custom_defaults(const struct local_api_request *r, json_t *ob
 {
     bool fits = !r->res->custom || local_api_custom_default(r->res->custom, obj, MAX_OBJECT_BYTES);
 
-    return fits ? NULL : too_large();
+    return fits ? NULL : too_large(MAX_OBJECT_BYTES, "");
 }
 
 static json_t *validate(const struct local_api_request *r, const json_t *obj, const json_t *old)
@@ -110,7 +154,7 @@ static json_t *check_quota(const struct local_api_request *r, const char *name)
 {
     const struct local_api *api = r->api;
     size_t bucket = local_api_resource_bucket(r->res);
-    size_t events = local_api_resource_bucket(local_api_resource_find("", "v1", "events"));
+    size_t events = bucket_of_events();
     size_t pods = local_api_resource_bucket(local_api_resource_find("", "v1", "pods"));
     size_t objects = local_api_store_total(api->store) - local_api_store_len(api->store, events);
 
@@ -163,11 +207,12 @@ static json_t *create_object(const struct local_api_request *r, json_t *obj, jso
     if (r->res->complete)
         r->res->complete(r, stored, NULL);
     status = local_api_admit(r, stored);
-    if (!status)
-        status = validate(r, stored, NULL);
     if (status)
         return status;
     local_api_track_fields(r, NULL, stored);
+    status = validate(r, stored, NULL);
+    if (status)
+        return status;
     const struct local_api_store_version *old = local_api_store_get(
         r->api->store, local_api_resource_bucket(r->res), r->ns, kube_name(stored));
     if (old && !local_api_crd_is_stand_in(r->res, old->tree))

@@ -16,12 +16,20 @@
 #define MAX_STEPS           2000000
 #define PATTERN_STEPS       50 // that a match of a pattern counts
 #define PATTERN_MATCH_LIMIT 20000
+#define PARTS_A_STEP        8   // members, items or choices
+#define BYTES_A_STEP        256 // of a text
 
 struct validation {
     struct gs_hmap *patterns;
     struct kube_field_errors *errors;
     long *steps; // left, shared with the alternatives of anyOf and oneOf
 };
+
+// Counts work that the schema can repeat with many alternatives.
+static void charge(const struct validation *v, size_t work, size_t a_step)
+{
+    *v->steps -= (long)(work / a_step);
+}
 
 static void free_regex(void *arg)
 {
@@ -121,23 +129,33 @@ static void invalid(const struct validation *v, const json_t *value, const char 
     kube_field_error(v->errors, "FieldValueInvalid", path, text, "%s in body %s", path, detail);
 }
 
+static bool is_choice(const json_t *choice, const json_t *value)
+{
+    return json_equal(choice, value) || (json_is_number(choice) && json_is_number(value) &&
+                                         json_number_value(choice) == json_number_value(value));
+}
+
 static void check_enum(const struct validation *v, const json_t *schema, const json_t *value,
                        const char *path)
 {
     const json_t *choices = json_object_get(schema, "enum");
-    GS_AUTO_BUF struct gs_buf list = {0};
-    size_t i;
-    json_t *choice;
+    size_t n = json_array_size(choices), i = 0;
 
-    json_array_foreach ((json_t *)choices, i, choice) {
-        if (json_equal(choice, value) || (json_is_number(choice) && json_is_number(value) &&
-                                          json_number_value(choice) == json_number_value(value)))
-            return;
+    while (i < n && !is_choice(json_array_get(choices, i), value))
+        i++;
+    charge(v, i, PARTS_A_STEP);
+    if (i < n || n == 0)
+        return;
+    if (kube_field_errors_full(v->errors)) {
+        v->errors->len++;
+        return;
+    }
+    GS_AUTO_BUF struct gs_buf list = {0};
+    for (i = 0; i < n; i++) {
+        const json_t *choice = json_array_get(choices, i);
         GS_AUTO_FREE char *text = codec_json_text(choice);
         gs_buf_addf(&list, json_is_string(choice) ? "%s%s" : "%s\"%s\"", i ? ", " : "", text);
     }
-    if (json_array_size(choices) == 0)
-        return;
     GS_AUTO_FREE char *text = shown(value);
     kube_field_error(v->errors, "FieldValueNotSupported", path, text, "supported values: %s",
                      list.data);
@@ -253,6 +271,7 @@ static void check_string(const struct validation *v, const json_t *schema, const
     const char *pattern = codec_json_str(schema, "pattern", NULL);
     const char *format = codec_json_str(schema, "format", NULL);
 
+    charge(v, json_string_length(value), BYTES_A_STEP);
     if (json_is_integer(max) && (json_int_t)characters(value) > json_integer_value(max))
         kube_field_error(v->errors, "FieldValueTooLong", path, NULL,
                          "may not be more than %" PRId64 " bytes",
@@ -325,6 +344,7 @@ static void check_unique(const struct validation *v, const json_t *schema, const
         if (!id)
             continue;
         GS_AUTO_FREE char *text = codec_json_text(id);
+        charge(v, strlen(text) + BYTES_A_STEP, BYTES_A_STEP);
         if (gs_hmap_get_str(seen, text)) {
             GS_AUTO_FREE char *field = gs_format("%s[%zu]", path, i);
             kube_field_error(v->errors, "FieldValueDuplicate", field, text, "%s", "");
@@ -374,6 +394,7 @@ static void check_object(const struct validation *v, const json_t *schema, const
     json_t *member;
     size_t i;
 
+    charge(v, json_array_size(json_object_get(schema, "required")), PARTS_A_STEP);
     json_array_foreach (json_object_get(schema, "required"), i, member) {
         const char *name = json_string_value(member);
         if (!name || json_object_get(value, name))
@@ -384,13 +405,17 @@ static void check_object(const struct validation *v, const json_t *schema, const
     check_count(v, schema, value, path, "minProperties", "maxProperties", "properties");
     if (json_is_true(json_object_get(schema, "x-kubernetes-embedded-resource")))
         check_embedded(v, value, path);
+    if (!properties && !additional)
+        return;
+    charge(v, json_object_size(value), PARTS_A_STEP);
     json_object_foreach ((json_t *)value, key, member) {
         const json_t *of_member = json_object_get(properties, key);
-        GS_AUTO_FREE char *field = local_api_schema_field_path(path, key);
         if (!of_member)
             of_member = additional;
-        if (json_is_object(of_member))
-            check_value(v, of_member, member, field);
+        if (!json_is_object(of_member))
+            continue;
+        GS_AUTO_FREE char *field = local_api_schema_field_path(path, key);
+        check_value(v, of_member, member, field);
     }
 }
 

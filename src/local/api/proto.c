@@ -11,8 +11,8 @@ struct texts {
 static struct gs_error *read_texts(struct gs_slice message, struct texts *ret)
 {
     while (message.len > 0) {
-        struct kube_proto_token t;
-        struct gs_error *err = kube_proto_next(&message, &t);
+        struct codec_proto_token t;
+        struct gs_error *err = codec_proto_next(&message, &t);
         if (err)
             return err;
         if (t.number == 1)

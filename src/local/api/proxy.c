@@ -290,8 +290,7 @@ static void send_to(struct local_api *api, const struct local_api_proxy_path *p,
         kube_reply_status(x, unavailable("nothing forwards requests here"));
 }
 
-static const struct local_api_kubelet *kubelet_of_node(const struct local_api *api,
-                                                       const char *name)
+static const struct local_api_kubelet *find_kubelet(const struct local_api *api, const char *name)
 {
     for (size_t i = 0; i < api->n_nodes; i++)
         if (gs_streq(api->nodes[i].name, name))
@@ -311,7 +310,7 @@ static bool is_kubelet_port(const struct local_api *api, const struct destinatio
 static json_t *serve_kubelet(struct local_api *api, const struct local_api_proxy_path *p,
                              const struct destination *d, struct http_exchange *x)
 {
-    const struct local_api_kubelet *k = kubelet_of_node(api, d->name);
+    const struct local_api_kubelet *k = find_kubelet(api, d->name);
 
     if (!k || !k->serve)
         return unavailable("no kubelet runs the node \"%s\"", d->name);

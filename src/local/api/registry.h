@@ -206,6 +206,8 @@ void local_api_validate_share_limit(const json_t *obj, const char *path, const c
 void local_api_validate_budget(const json_t *obj, const json_t *old,
                                struct kube_field_errors *errors);
 
+void local_api_validate_monitor(const json_t *obj, const json_t *old,
+                                struct kube_field_errors *errors);
 void local_api_validate_ingress(const json_t *obj, const json_t *old,
                                 struct kube_field_errors *errors);
 void local_api_validate_priority_class(const json_t *obj, const json_t *old,

@@ -2,6 +2,7 @@
 // Service accounts: "default" of each namespace, the admission of pods, and tokens (TokenRequest).
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/random.h"
 #include "kube/object.h"
 #include "local/api/admission.h"
 #include "local/cluster.h"
@@ -64,7 +65,6 @@ static bool wants_token(const json_t *account, const json_t *pod)
 // The name of the pod's own volume for this purpose, or a new name. Caller frees.
 static char *access_volume_name(const json_t *volumes, bool *ret_exists)
 {
-    static const char alphabet[] = "bcdfghjklmnpqrstvwxz2456789"; // spells no words
     size_t i;
     json_t *volume;
 
@@ -75,13 +75,9 @@ static char *access_volume_name(const json_t *volumes, bool *ret_exists)
             return gs_strdup(name);
         }
     }
-    GS_AUTO_FREE char *uid = local_api_new_uid();
-    uint64_t h = gs_hash(uid, strlen(uid));
-    char suffix[6] = "";
-    for (i = 0; i < 5; i++, h /= sizeof(alphabet) - 1)
-        suffix[i] = alphabet[h % (sizeof(alphabet) - 1)];
+    char suffix[6];
     *ret_exists = false;
-    return gs_format(LOCAL_ACCESS_VOLUME "%s", suffix);
+    return gs_format(LOCAL_ACCESS_VOLUME "%s", gs_random_suffix(suffix, 5));
 }
 
 static bool mounts_at(const json_t *container, const char *path)

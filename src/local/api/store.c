@@ -21,6 +21,7 @@ struct entry {
 struct bucket {
     struct entry *items;
     size_t len, cap;
+    size_t memory; // of the objects, in bytes
 };
 
 struct local_api_store {
@@ -51,6 +52,7 @@ static struct local_api_store_version *version_new(json_t *tree, uint64_t rv)
     v->rv = rv;
     v->tree = tree;
     v->text_len = text.len;
+    v->memory = text.len + codec_json_memory(tree);
     v->text = gs_buf_take(&text);
     return v;
 }
@@ -128,6 +130,7 @@ static void insert(struct local_api_store *s, size_t bucket, const char *ns, con
     memmove(&b->items[i + 1], &b->items[i], (b->len - i) * sizeof *b->items);
     b->items[i] = (struct entry){gs_strdup(ns), gs_strdup(name), version};
     b->len++;
+    b->memory += version->memory;
     s->n_objects++;
 }
 
@@ -143,6 +146,7 @@ static void erase(struct local_api_store *s, size_t bucket, struct entry *e)
     struct bucket *b = &s->buckets[bucket];
     size_t i = (size_t)(e - b->items);
 
+    b->memory -= e->version->memory;
     entry_finish(e);
     memmove(e, e + 1, (b->len - i - 1) * sizeof *e);
     b->len--;
@@ -162,6 +166,25 @@ size_t local_api_store_len(const struct local_api_store *s, size_t bucket)
 size_t local_api_store_total(const struct local_api_store *s)
 {
     return s->n_objects;
+}
+
+size_t local_api_store_memory(const struct local_api_store *s, size_t bucket)
+{
+    return s->buckets[bucket].memory;
+}
+
+size_t local_api_store_total_memory(const struct local_api_store *s)
+{
+    size_t sum = 0;
+
+    for (size_t b = 0; b < s->n_buckets; b++)
+        sum += s->buckets[b].memory;
+    return sum;
+}
+
+size_t local_api_store_memory_of(const json_t *obj)
+{
+    return json_dumpb(obj, NULL, 0, JSON_COMPACT | JSON_ENCODE_ANY) + codec_json_memory(obj);
 }
 
 const struct local_api_store_version *local_api_store_get(const struct local_api_store *s,
@@ -311,6 +334,7 @@ struct gs_error *local_api_store_put(struct local_api_store *s, size_t bucket, j
     if (e) {
         before = e->version;
         e->version = local_api_store_version_ref(version);
+        s->buckets[bucket].memory += version->memory - before->memory;
     } else {
         insert(s, bucket, ns, name, local_api_store_version_ref(version));
     }

@@ -21,6 +21,7 @@ struct local_api_store_version {
     json_t *tree; // NULL after a newer version replaced it; use local_api_store_version_tree()
     char *text;   // compact JSON
     size_t text_len;
+    size_t memory; // of text and tree, in bytes
 };
 struct local_api_store_version *
 local_api_store_version_ref(const struct local_api_store_version *v);  // NULL is fine
@@ -68,6 +69,11 @@ size_t local_api_store_bucket(struct local_api_store *s, const char *name);
 uint64_t local_api_store_rv(const struct local_api_store *s); // of the last change
 size_t local_api_store_len(const struct local_api_store *s, size_t bucket);
 size_t local_api_store_total(const struct local_api_store *s); // objects in all buckets
+// The memory of the objects of a bucket, and of all buckets, in bytes.
+size_t local_api_store_memory(const struct local_api_store *s, size_t bucket);
+size_t local_api_store_total_memory(const struct local_api_store *s);
+// The memory that an object would take in the store.
+size_t local_api_store_memory_of(const json_t *obj);
 // ns "" for cluster-scoped objects. NULL if absent. Borrowed until the next write.
 const struct local_api_store_version *local_api_store_get(const struct local_api_store *s,
                                                           size_t bucket, const char *ns,

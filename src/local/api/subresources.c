@@ -205,7 +205,7 @@ static json_t *serve_scale(const struct local_api_request *r)
 
 // --- pods: log, binding, eviction ---
 
-static const struct local_api_kubelet *kubelet_of(const struct local_api *api, const json_t *pod)
+static const struct local_api_kubelet *find_kubelet(const struct local_api *api, const json_t *pod)
 {
     const char *node = codec_json_str(pod, "spec", "nodeName", NULL);
     for (size_t i = 0; i < api->n_nodes; i++)
@@ -230,7 +230,7 @@ static json_t *serve_log(const struct local_api_request *r)
     CODEC_AUTO_JSON json_t *pod = stored_object(r);
     if (!pod)
         return local_api_not_found(r);
-    const struct local_api_kubelet *k = kubelet_of(r->api, pod);
+    const struct local_api_kubelet *k = find_kubelet(r->api, pod);
     if (!k)
         return no_kubelet(r->api, pod);
     k->logs(k->ctx, pod, r->x);
@@ -242,7 +242,7 @@ static json_t *serve_connect(const struct local_api_request *r)
     CODEC_AUTO_JSON json_t *pod = stored_object(r);
     if (!pod)
         return local_api_not_found(r);
-    const struct local_api_kubelet *k = kubelet_of(r->api, pod);
+    const struct local_api_kubelet *k = find_kubelet(r->api, pod);
     if (!k || !k->connect)
         return no_kubelet(r->api, pod);
     k->connect(k->ctx, r->sub, pod, r->x);

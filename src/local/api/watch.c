@@ -3,13 +3,13 @@
 // selector no longer matches is DELETED for the watcher, what it newly matches is ADDED.
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/random.h"
 #include "base/timer.h"
 #include "codec/encoding.h"
 #include "kube/object.h"
 #include "local/api/api_private.h"
 
 #include <inttypes.h>
-#include <sys/random.h>
 
 #define MAX_WATCHES       1024
 #define BOOKMARK_EVERY_MS 60000
@@ -277,10 +277,9 @@ void local_api_watch_end_resource(struct local_api *api, const struct local_api_
 
 static int64_t default_timeout_s(void)
 {
-    uint16_t random = 0;
+    uint16_t random;
 
-    if (getrandom(&random, sizeof random, 0) != sizeof random)
-        random = 0;
+    gs_random_bytes(&random, sizeof random);
     return DEFAULT_TIMEOUT_MIN * 60 + random % (DEFAULT_TIMEOUT_MIN * 60);
 }
 

@@ -125,7 +125,6 @@ bool controllers_owned_create(struct controllers_owned *o, struct local_reconcil
 bool controllers_owned_delete(struct controllers_owned *o, struct local_reconcile *w,
                               const json_t *owner, const json_t *pod);
 json_t *controllers_pod_from_template(const json_t *owner, const json_t *template); // new reference
-char *controllers_random_suffix(char out[6]); // of generated names
 
 void controllers_pods_add(struct controllers_pods *p, const json_t *pod);
 void controllers_pods_finish(struct controllers_pods *p);

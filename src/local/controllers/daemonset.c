@@ -2,6 +2,7 @@
 // The DaemonSet controller: one pod on each node that the pod's node selector, affinity and
 // tolerations allow. The pods are bound by the scheduler, through a node affinity that names the
 // node.
+#include "base/backoff.h"
 #include "base/clock.h"
 #include "base/hmap.h"
 #include "base/mem.h"
@@ -220,10 +221,9 @@ static void replace_failed(struct daemon_sync *s, const struct daemon_node *n, c
         local_reconcile_requeue(s->work, b->delay_ms - (now - b->last_ms));
         return;
     }
-    if (!b->delay_ms || now - b->last_ms > 2 * (int64_t)BACKOFF_LAST_MS)
-        b->delay_ms = BACKOFF_FIRST_MS;
-    else if (b->delay_ms < BACKOFF_LAST_MS)
-        b->delay_ms = b->delay_ms * 2 < BACKOFF_LAST_MS ? b->delay_ms * 2 : BACKOFF_LAST_MS;
+    if (now - b->last_ms > 2 * (int64_t)BACKOFF_LAST_MS)
+        b->delay_ms = 0;
+    b->delay_ms = gs_backoff_next(b->delay_ms, BACKOFF_FIRST_MS, BACKOFF_LAST_MS);
     b->last_ms = now;
     kube_event(s->d->owned.recorder, s->ds, "Warning", "FailedDaemonPod",
                "Found failed daemon pod %s/%s on node %s, will try to kill it", kube_namespace(pod),

@@ -237,7 +237,7 @@ static void finish_deletion(struct controllers_garbage_collector *g, struct loca
 
 // --- owners of a dependent ---
 
-static void source_probe_free(void *p)
+static void probe_free(void *p)
 {
     struct probe *probe = p;
     free(probe->dependent_ns);
@@ -260,7 +260,7 @@ static void forget_some(struct controllers_garbage_collector *g)
             json_array_append_new(idle, json_stringn(key.data, key.len));
     json_t *uid;
     json_array_foreach (idle, i, uid) {
-        source_probe_free(gs_hmap_remove_str(g->probes, json_string_value(uid)));
+        probe_free(gs_hmap_remove_str(g->probes, json_string_value(uid)));
     }
 }
 
@@ -425,7 +425,7 @@ struct controllers_garbage_collector *controllers_garbage_collector_new(struct l
 {
     struct controllers_garbage_collector *g = gs_alloc(sizeof(*g));
     g->cluster = c;
-    g->probes = gs_hmap_new(source_probe_free);
+    g->probes = gs_hmap_new(probe_free);
     g->owned = gs_hmap_new(dependents_free);
     g->queue = local_workqueue_new(c->loop, c->client, "garbage-collector", sync_object, g);
     g->kinds = controllers_kinds_new(c, changed, g);

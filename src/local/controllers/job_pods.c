@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The pods of a Job: which of them count as succeeded and failed, the indexes of an Indexed Job,
 // and the rules of spec.podFailurePolicy.
+#include "base/backoff.h"
 #include "base/hmap.h"
 #include "base/mem.h"
 #include "base/num.h"
@@ -356,7 +357,8 @@ static int64_t finished_ms(const json_t *pod, int64_t now)
 
 int64_t controllers_job_backoff_ms(const struct controllers_job *j, int64_t index, int64_t now)
 {
-    int64_t success = 0, last = 0, failures = 0;
+    int64_t success = 0, last = 0;
+    uint64_t failures = 0;
     for (size_t i = 0; i < j->pods.len; i++) {
         int64_t ms = finished_ms(j->pods.items[i], now);
         if (gs_streq(local_pod_phase(j->pods.items[i]), "Succeeded") && ms > success)
@@ -374,11 +376,8 @@ int64_t controllers_job_backoff_ms(const struct controllers_job *j, int64_t inde
     }
     if (failures == 0)
         return 0;
-    int64_t delay = CONTROLLERS_JOB_BACKOFF_MS;
-    for (int64_t i = 1; i < failures && delay < CONTROLLERS_JOB_BACKOFF_LAST_MS; i++)
-        delay *= 2;
-    if (delay > CONTROLLERS_JOB_BACKOFF_LAST_MS)
-        delay = CONTROLLERS_JOB_BACKOFF_LAST_MS;
+    int64_t delay =
+        gs_backoff_after(failures, CONTROLLERS_JOB_BACKOFF_MS, CONTROLLERS_JOB_BACKOFF_LAST_MS);
     return last + delay > now ? last + delay - now : 0;
 }
 

@@ -6,11 +6,10 @@
 #include "base/hmap.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/random.h"
 #include "kube/object.h"
 #include "local/controllers/controllers_private.h"
 #include "local/pod.h"
-
-#include <uv.h>
 
 #define EXPECTATION_MS (60 * 1000) // then the watch is assumed to have missed the change
 #define AGAIN_MS       200
@@ -206,19 +205,6 @@ bool controllers_owned_claim(struct controllers_owned *o, struct local_reconcile
 
 // --- creation ---
 
-char *controllers_random_suffix(char out[6])
-{
-    static const char alphabet[] = "bcdfghjklmnpqrstvwxz2456789"; // spells no words
-    uint32_t r[5] = {0};
-    if (uv_random(NULL, NULL, r, sizeof(r), 0, NULL) != 0)
-        for (size_t i = 0; i < 5; i++)
-            r[i] = (uint32_t)(gs_mono_ns() >> (4 * i));
-    for (size_t i = 0; i < 5; i++)
-        out[i] = alphabet[r[i] % (sizeof(alphabet) - 1)];
-    out[5] = '\0';
-    return out;
-}
-
 json_t *controllers_pod_from_template(const json_t *owner, const json_t *template)
 {
     json_t *pod = json_object();
@@ -244,7 +230,7 @@ static char *unused_name(struct controllers_owned *o, const char *ns, const char
 {
     for (;;) {
         char suffix[6];
-        GS_AUTO_FREE char *name = gs_format("%s%s", prefix, controllers_random_suffix(suffix));
+        GS_AUTO_FREE char *name = gs_format("%s%s", prefix, gs_random_suffix(suffix, 5));
         GS_AUTO_FREE char *key = gs_format("%s/%s", ns, name);
         if (!gs_hmap_get_str(o->expected, key) && !kube_cache_get(o->cluster->pods, ns, name))
             return GS_TAKE(name);

@@ -3,6 +3,7 @@
 // rollout history` and `undo` read them.
 #include "base/hmap.h"
 #include "base/mem.h"
+#include "base/random.h"
 #include "kube/object.h"
 #include "local/controllers/controllers_private.h"
 
@@ -10,12 +11,11 @@
 
 void controllers_template_hash(const char *text, char out[16])
 {
-    static const char alphabet[] = "bcdfghjklmnpqrstvwxz2456789"; // spells no words
     uint32_t hash = (uint32_t)gs_hash(text, strlen(text));
     char digits[16];
     int n = snprintf(digits, sizeof(digits), "%u", hash);
     for (int i = 0; i < n; i++)
-        out[i] = alphabet[(unsigned char)digits[i] % (sizeof(alphabet) - 1)];
+        out[i] = gs_name_letter((unsigned char)digits[i]);
     out[n] = '\0';
 }
 

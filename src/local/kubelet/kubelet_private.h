@@ -131,6 +131,8 @@ struct kubelet_file {
 struct kubelet_files {
     struct kubelet_file *items;
     size_t len, cap;
+    // What the files take, with the overhead of each, and its limit.
+    size_t bytes, max_bytes;
 };
 void kubelet_files_finish(struct kubelet_files *f);
 
@@ -138,10 +140,13 @@ void kubelet_files_finish(struct kubelet_files *f);
 // "tokens/EXPIRATION/AUDIENCE" for tokens of the pod's service account; their values are the
 // requests for kubelet_env_fetch_start, and their results are TokenRequests.
 void kubelet_volume_references(const json_t *pod, const json_t *volume, json_t *ret);
-// The files of a volume. ctx->sources has the objects; ctx->container is not used. Errors are the
-// kubelet's texts.
+// Of the files of all volumes of a pod: a short pod can name one large value many times.
+enum { KUBELET_MAX_FILES_BYTES = 64 * 1024 * 1024 };
+// The files of a volume, of which the pod has max_bytes left.
+// ctx->sources has the objects; ctx->container is not used. Errors are the kubelet's texts, or
+// GS_ELIMIT.
 struct gs_error *kubelet_volume_files(const struct kubelet_env_context *ctx, const json_t *volume,
-                                      struct kubelet_files *ret);
+                                      size_t max_bytes, struct kubelet_files *ret);
 // Writes the files into dir so that readers see either all old or all new ones: the entries of dir
 // are links to ..data/NAME, and ..data is a link to the current directory. Source: the documented
 // layout of the kubelet's atomic writer, on which programs that watch files depend.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A container's life: waiting -> running -> exited -> (back-off) -> running …
+#include "base/backoff.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
@@ -230,9 +231,7 @@ static int64_t restart_delay(struct kubelet_container *c, int64_t now)
         c->backoff_ms = 0;
     if (c->backoff_ms && now < finished + c->backoff_ms)
         return finished + c->backoff_ms - now;
-    c->backoff_ms = c->backoff_ms ? c->backoff_ms * 2 : BACKOFF_FIRST_MS;
-    if (c->backoff_ms > BACKOFF_MAX_MS)
-        c->backoff_ms = BACKOFF_MAX_MS;
+    c->backoff_ms = gs_backoff_next(c->backoff_ms, BACKOFF_FIRST_MS, BACKOFF_MAX_MS);
     c->backoff_since_ms = now;
     return 0;
 }

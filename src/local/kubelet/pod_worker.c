@@ -9,7 +9,7 @@
 #include "kube/object.h"
 #include "local/ports.h"
 
-enum { STATUS_RETRY_MS = 1000, GONE_GRACE_MS = 2000 };
+enum { STATUS_RETRY_MS = 1000, GONE_GRACE_MS = 2000, STARTS_PER_TURN = 16 };
 
 const json_t *kubelet_worker_spec(const struct kubelet_worker *w, const char *member)
 {
@@ -405,8 +405,11 @@ static void stop_all(struct kubelet_worker *w)
             kubelet_container_stop(c, w->grace_ms, NULL);
 }
 
+// A start waits for the new process, so a pod with many containers starts them in several turns of
+// the loop.
 static void run_containers(struct kubelet_worker *w)
 {
+    size_t starts = 0;
     for (size_t i = 0; i < w->n_ephemeral; i++) // also while the pod initializes
         kubelet_container_step(w->ephemeral[i]);
     for (size_t i = 0; i < w->n_containers; i++) {
@@ -414,7 +417,13 @@ static void run_containers(struct kubelet_worker *w)
         if (c->init && !kubelet_container_is_sidecar(c) && c->state == KUBELET_EXITED &&
             c->current.exit_code == 0)
             continue;
+        if (starts == STARTS_PER_TURN) {
+            kubelet_worker_wake(w);
+            return;
+        }
+        bool had_process = c->process;
         kubelet_container_step(c);
+        starts += !had_process && c->process;
         if (c->init && !(kubelet_container_is_sidecar(c) && c->started))
             return;
     }

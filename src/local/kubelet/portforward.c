@@ -96,9 +96,9 @@ static void set_link_reading(struct kubelet_port_link *l, bool on)
 static bool is_full(const struct kubelet_port_forward *f)
 {
     const struct kubelet_port_link *l;
-    TAILQ_FOREACH(l, &f->links, link)
-    if (f->protocol->held(l) > KUBELET_STREAM_HIGH)
-        return true;
+    TAILQ_FOREACH (l, &f->links, link)
+        if (f->protocol->held(l) > KUBELET_STREAM_HIGH)
+            return true;
     return http_upgrade_pending(f->connection) > KUBELET_STREAM_HIGH;
 }
 
@@ -106,8 +106,8 @@ static void adjust_reading(struct kubelet_port_forward *f)
 {
     struct kubelet_port_link *l;
     f->full = is_full(f);
-    TAILQ_FOREACH(l, &f->links, link)
-    set_link_reading(l, !f->full);
+    TAILQ_FOREACH (l, &f->links, link)
+        set_link_reading(l, !f->full);
 }
 
 static void on_link_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)

@@ -47,9 +47,9 @@ static struct kubelet_port_link *link_of_channel(const struct kubelet_port_forwa
                                                  unsigned channel)
 {
     struct kubelet_port_link *l;
-    TAILQ_FOREACH(l, &f->links, link)
-    if (2 * l->index == channel)
-        return l;
+    TAILQ_FOREACH (l, &f->links, link)
+        if (2 * l->index == channel)
+            return l;
     return NULL;
 }
 

@@ -19,9 +19,9 @@ static struct kubelet_port_link *find_link(struct kubelet_port_forward *f, const
                                            int port)
 {
     struct kubelet_port_link *l;
-    TAILQ_FOREACH(l, &f->links, link)
-    if (gs_streq(l->request, request))
-        return l;
+    TAILQ_FOREACH (l, &f->links, link)
+        if (gs_streq(l->request, request))
+            return l;
     l = kubelet_port_link_new(f, port);
     l->request = gs_strdup(request);
     l->deadline = gs_timer_new(f->loop, l);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "local/kubelet/shim.h"
 
+#include "base/backoff.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
@@ -422,13 +423,13 @@ static bool has_children(void)
 // Orphans become children of this subreaper, so no descendant is left when it has no child.
 static void kill_everything(struct shim *s)
 {
-    for (int pause_ms = REAP_PAUSE_MS;;
-         pause_ms = pause_ms < REAP_PAUSE_MAX_MS ? pause_ms * 2 : pause_ms) {
+    for (int64_t pause_ms = 0;;) {
         reap(s);
         if (!has_children())
             return;
         kubelet_proc_signal_descendants(getpid(), SIGKILL);
-        poll(NULL, 0, pause_ms);
+        pause_ms = gs_backoff_next(pause_ms, REAP_PAUSE_MS, REAP_PAUSE_MAX_MS);
+        poll(NULL, 0, (int)pause_ms);
     }
 }
 

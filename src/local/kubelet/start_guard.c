@@ -47,14 +47,20 @@ static json_t *read_state(const char *path)
     struct gs_error *err = gs_file_read(path, MAX_SKIPPED_BYTES, &text);
     if (!err)
         err = codec_json_parse(gs_buf_slice(&text), false, &state);
-    if (err && gs_error_code(err) != GS_ENOTFOUND)
-        gs_warn("kubelet", "%s is not used: %s", path, gs_error_message(err));
-    gs_error_free(err);
-    if (!json_is_object(json_object_get(state, "skipped"))) {
-        json_decref(state);
-        state = json_pack("{s:{}}", "skipped");
+    if (!err && !json_is_object(json_object_get(state, "skipped")))
+        err = gs_error_new(GS_EINVAL, "it has no object \"skipped\"");
+    if (!err)
+        return state;
+    if (gs_error_code(err) != GS_ENOTFOUND) {
+        gs_warn(
+            "kubelet",
+            "%s is damaged and is deleted: %s. Pods during which gpuscale has ended start again",
+            path, gs_error_message(err));
+        (void)unlink(path);
     }
-    return state;
+    gs_error_free(err);
+    json_decref(state);
+    return json_pack("{s:{}}", "skipped");
 }
 
 // The process has ended during this pod.

@@ -15,7 +15,7 @@
 #include <limits.h>
 #include <sys/stat.h>
 
-enum { DEFAULT_MODE = 0644, MAX_FILES = 10000, MAX_VALUE = 1024 * 1024, TOKEN_SECONDS = 3600 };
+enum { DEFAULT_MODE = 0644, FILE_COST = 4096, MAX_VALUE = 1024 * 1024, TOKEN_SECONDS = 3600 };
 
 void kubelet_files_finish(struct kubelet_files *f)
 {
@@ -116,8 +116,12 @@ static struct gs_error *add_file(struct kubelet_files *f, const char *path, stru
     if (!kubelet_is_inner_path(path) || gs_starts(path, ".."))
         return gs_error_new(GS_EINVAL, "invalid path: must be relative and not contain '..': %s",
                             path ? path : "");
-    if (f->len >= MAX_FILES)
-        return gs_error_new(GS_ELIMIT, "more than %d files", MAX_FILES);
+    if (data.len + FILE_COST > f->max_bytes - f->bytes)
+        return gs_error_new(GS_ELIMIT,
+                            "the files of the pod's volumes are larger than the limit, which is "
+                            "%d MiB, with %d bytes for each file",
+                            KUBELET_MAX_FILES_BYTES >> 20, FILE_COST);
+    f->bytes += data.len + FILE_COST;
     gs_grow(&f->items, &f->cap, f->len, sizeof(*f->items));
     struct kubelet_file *file = &f->items[f->len++];
     *file = (struct kubelet_file){.path = gs_strdup(path),
@@ -253,15 +257,15 @@ static struct gs_error *add_downward(struct kubelet_files *f, const struct kubel
 {
     size_t i;
     json_t *item;
-    struct gs_error *err = NULL;
     json_array_foreach (json_object_get(p->spec, "items"), i, item) {
         GS_AUTO_BUF struct gs_buf text = {0};
         print_item(ctx, item, &text);
-        if (!err)
-            err = add_file(f, codec_json_str(item, "path", NULL), gs_buf_slice(&text),
-                           codec_json_int(item, mode, "mode", NULL));
+        struct gs_error *err = add_file(f, codec_json_str(item, "path", NULL), gs_buf_slice(&text),
+                                        codec_json_int(item, mode, "mode", NULL));
+        if (err)
+            return err;
     }
-    return err;
+    return NULL;
 }
 
 static struct gs_error *add_token(struct kubelet_files *f, const struct kubelet_env_context *ctx,
@@ -293,9 +297,9 @@ static struct gs_error *add_part(struct kubelet_files *f, const struct kubelet_e
 }
 
 struct gs_error *kubelet_volume_files(const struct kubelet_env_context *ctx, const json_t *volume,
-                                      struct kubelet_files *ret)
+                                      size_t max_bytes, struct kubelet_files *ret)
 {
-    struct kubelet_files f = {0};
+    struct kubelet_files f = {.max_bytes = max_bytes};
     struct part single = read_part(volume, false);
     const json_t *projected = json_object_get(volume, "projected");
     struct gs_error *err = NULL;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/backoff.h"
 #include "local/kubelet/kubelet_private.h"
 
 #include "base/clock.h"
@@ -25,6 +26,7 @@ enum {
 struct volume {
     char *path;    // its folder, or the path of a hostPath
     uint64_t hash; // of the files that are written
+    size_t bytes;  // of these files
     bool written;
 };
 
@@ -35,7 +37,7 @@ struct kubelet_volumes {
     json_t *tokens; // key of kubelet_volume_references -> TokenRequest
     struct kubelet_env_fetch *fetch;
     struct gs_timer *timer;
-    uint64_t retry_ms;
+    int64_t retry_ms; // the next delay
     bool ready, started;
 };
 
@@ -128,6 +130,15 @@ static struct gs_error *make_folder(const struct kubelet_volumes *v, const char 
     return err;
 }
 
+// What the files of the other volumes leave for those of one.
+static size_t bytes_left(const struct kubelet_volumes *v, size_t volume)
+{
+    size_t sum = 0;
+    for (size_t i = 0; i < v->len; i++)
+        sum += i == volume ? 0 : v->items[i].bytes;
+    return KUBELET_MAX_FILES_BYTES - sum;
+}
+
 static struct gs_error *write_files(struct kubelet_volumes *v, size_t i, const json_t *sources)
 {
     struct kubelet_worker *w = v->w;
@@ -140,13 +151,14 @@ static struct gs_error *write_files(struct kubelet_volumes *v, size_t i, const j
         .sources = sources,
     };
     GS_CLEANUP(kubelet_files_finish) struct kubelet_files files = {0};
-    struct gs_error *err = kubelet_volume_files(&ctx, volume_spec(v, i), &files);
+    struct gs_error *err = kubelet_volume_files(&ctx, volume_spec(v, i), bytes_left(v, i), &files);
     uint64_t hash = kubelet_files_hash(&files);
     if (err || (item->written && hash == item->hash))
         return err;
     err = kubelet_files_write(item->path, &files);
     item->written = !err;
     item->hash = hash;
+    item->bytes = err ? item->bytes : files.bytes;
     return err;
 }
 
@@ -223,8 +235,8 @@ static void set_up_all(struct kubelet_volumes *v, const json_t *sources)
         ok = ok && !err;
     }
     if (!ok) {
-        gs_timer_start(v->timer, on_timer, v->retry_ms);
-        v->retry_ms = v->retry_ms * 2 < RETRY_MAX_MS ? v->retry_ms * 2 : RETRY_MAX_MS;
+        gs_timer_start(v->timer, on_timer, (uint64_t)v->retry_ms);
+        v->retry_ms = gs_backoff_next(v->retry_ms, RETRY_FIRST_MS, RETRY_MAX_MS);
         return;
     }
     v->ready = true;
@@ -282,7 +294,7 @@ static void on_fetched(void *arg, const json_t *sources, const struct gs_error *
     for (size_t i = 0; i < v->len; i++)
         if (is_files(volume_spec(v, i)))
             report(v, i, gs_error_message(err));
-    gs_timer_start(v->timer, on_timer, v->retry_ms);
+    gs_timer_start(v->timer, on_timer, (uint64_t)v->retry_ms);
 }
 
 static void on_timer(void *arg)

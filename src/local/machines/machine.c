@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The life of a machine: a timer leads it from phase to phase, each with its part of the pool's
 // start-up time.
+#include "base/random.h"
 #include "local/machines/machines_private.h"
 
 #include "base/file.h"
@@ -11,7 +12,6 @@
 
 #include <arpa/inet.h>
 #include <math.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 enum {
@@ -122,9 +122,9 @@ static double draw_slowness(const struct nodes_pool *p)
 {
     const double z_of_p90 = 1.2815515655446004, tau = 6.283185307179586;
     uint32_t random[2];
-    if (!p->startup_ms || p->startup_p90_ms <= p->startup_ms ||
-        getrandom(random, sizeof(random), 0) != sizeof(random))
+    if (!p->startup_ms || p->startup_p90_ms <= p->startup_ms)
         return 1;
+    gs_random_bytes(random, sizeof(random));
     double u = ((double)random[0] + 1) / ((double)UINT32_MAX + 1);
     double z = sqrt(-2 * log(u)) * cos(tau * ((double)random[1] / ((double)UINT32_MAX + 1)));
     double ratio = (double)p->startup_p90_ms / (double)p->startup_ms;
@@ -272,17 +272,6 @@ static void on_booted(void *arg)
 
 // --- creation ---
 
-static void random_id(char *ret)
-{
-    static const char safe[] = "bcdfghjklmnpqrstvwxz2456789"; // no words, as Kubernetes' names
-    unsigned char bytes[MACHINES_ID_LEN];
-    if (getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes))
-        memset(bytes, 0, sizeof(bytes));
-    for (size_t i = 0; i < MACHINES_ID_LEN; i++)
-        ret[i] = safe[bytes[i] % (sizeof(safe) - 1)];
-    ret[MACHINES_ID_LEN] = '\0';
-}
-
 static bool id_used(const struct machines *all, const char *id)
 {
     for (size_t i = 0; i < all->len; i++)
@@ -340,7 +329,7 @@ void machines_machine_create(struct machines *all, struct machines_pool *pool, b
     m->first = first;
     m->slowness = draw_slowness(pool->spec);
     do
-        random_id(m->id);
+        gs_random_suffix(m->id, MACHINES_ID_LEN);
     while (id_used(all, m->id));
     m->node = gs_format("gpuscale-%s-%s", pool->spec->name, m->id);
     m->provider_id = nodes_pool_provider_id(pool->spec, m->node);

@@ -126,7 +126,7 @@ static inline void fixture_start(struct api_fixture *f)
     f->options.loop = &f->loop;
     f->options.auth = f->auth;
     f->options.kube = f->kube;
-    assert_ok(adapter_api_new(&f->options, &f->api));
+    f->api = adapter_api_new(&f->options);
     const struct adapter_api_generation w = {
         .config = f->config,
         .registry = f->registry,

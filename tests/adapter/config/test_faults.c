@@ -89,7 +89,7 @@ static void expect_counter(const char *series, const char *query, const char *co
 {
     GS_AUTO_FREE char *members = gs_format("  metricsQuery: '%s'\n", query);
     struct adapter_config *c = parse_rule(series, members);
-    GS_AUTO_FREE char *found = adapter_config_raw_counter(&c->rules[0], gs_slice_of(series), false);
+    GS_AUTO_FREE char *found = adapter_config_raw_counter(&c->rules[0], gs_slice_of(series), NULL);
     if (!gs_streq(found, counter))
         fail_msg("%s: %s", query, found ? found : "none");
     adapter_config_free(c);
@@ -122,9 +122,15 @@ static void test_counters_without_rate_are_found(void **state)
 static void test_a_type_can_make_a_counter(void **state)
 {
     struct adapter_config *c = parse_rule("requests", QUERY);
-    GS_AUTO_FREE char *found = adapter_config_raw_counter(&c->rules[0], GS_SLICE("requests"), true);
+    GS_AUTO_FREE char *found =
+        adapter_config_raw_counter(&c->rules[0], GS_SLICE("requests"), "counter");
     assert_string_equal(found, "requests");
-    assert_null(adapter_config_raw_counter(&c->rules[0], GS_SLICE("requests"), false));
+    assert_null(adapter_config_raw_counter(&c->rules[0], GS_SLICE("requests"), NULL));
+    assert_null(adapter_config_raw_counter(&c->rules[0], GS_SLICE("requests"), "unknown"));
+    assert_null(adapter_config_raw_counter(&c->rules[0], GS_SLICE("gpus_total"), "gauge"));
+    GS_AUTO_FREE char *named =
+        adapter_config_raw_counter(&c->rules[0], GS_SLICE("gpus_total"), "unknown");
+    assert_string_equal(named, "gpus_total");
     adapter_config_free(c);
     (void)state;
 }

@@ -3,6 +3,7 @@
 #include "adapter/serving/serving.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "certificates.h"
 #include "codec/encoding.h"
@@ -74,6 +75,38 @@ static void test_files(void **state)
     rmdir(f.folder);
     free(f.cert);
     free(f.key);
+}
+
+static void keep_line(void *arg, const char *line, size_t len)
+{
+    gs_buf_add(arg, line, len);
+}
+
+// Files of --cert-dir, which the adapter makes itself. Without a certificate it serves no metric.
+static void test_damaged_files_of_an_earlier_run_are_named_and_made_again(void **state)
+{
+    char folder[] = "/tmp/gpuscale-cert-XXXXXX";
+    GS_AUTO_BUF struct gs_buf log = {0};
+    assert_non_null(mkdtemp(folder));
+    GS_AUTO_FREE char *cert = gs_format("%s/apiserver.crt", folder);
+    GS_AUTO_FREE char *key = gs_format("%s/apiserver.key", folder);
+    const struct serving_options o = {.cert_dir = folder};
+    gs_log_set_sink(keep_line, &log);
+    for (size_t i = 0; i < 5; i++) {
+        struct serving *s = NULL;
+        gs_buf_clear(&log);
+        if (i)
+            assert_int_equal(truncate(i % 2 ? cert : key, i > 2 ? 100 : 0), 0);
+        assert_ok(serving_new(&o, &s));
+        assert_ok(tls_check_certificates(served(s)));
+        serving_free(s);
+        bool named = strstr(log.data, "apiserver.crt is damaged") != NULL;
+        assert_int_equal(named, i > 0);
+    }
+    gs_log_set_sink(NULL, NULL);
+    (void)unlink(cert);
+    (void)unlink(key);
+    rmdir(folder);
 }
 
 // --- the Secret ---
@@ -275,6 +308,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_files),
+        cmocka_unit_test(test_damaged_files_of_an_earlier_run_are_named_and_made_again),
         cmocka_unit_test(test_secret),
         cmocka_unit_test(test_two_replicas),
         cmocka_unit_test(test_forbidden),

@@ -183,6 +183,37 @@ static void test_series_in_parts(void **state)
         }
 }
 
+static void expect_type(const char *data, const char *want)
+{
+    struct gs_arena arena = {.limit = 100000};
+    const char *type = "none";
+    GS_AUTO_FREE char *body = gs_format("{\"status\":\"success\",\"data\":%s}", data);
+    assert_ok(source_read_type(200, gs_slice_of(body), GS_SLICE("m"), &arena, &type));
+    if (!gs_streq(type, want))
+        fail_msg("%s: %s", data, type ? type : "unknown");
+    gs_arena_finish(&arena);
+}
+
+static void test_types(void **state)
+{
+    struct gs_arena arena = {.limit = 100000};
+    const char *type = NULL;
+    expect_type("{}", NULL);
+    expect_type("{\"m\":[]}", NULL);
+    expect_type("{\"x\":[{\"type\":\"gauge\"}],\"m\":[{\"help\":\"h\",\"type\":\"counter\","
+                "\"unit\":\"\"},{\"type\":\"counter\",\"help\":\"other\"}]}",
+                "counter");
+    expect_type("{\"m\":[{\"type\":\"counter\"},{\"type\":\"gauge\"}]}", NULL);
+    assert_error(source_read_type(200,
+                                  GS_SLICE("{\"status\":\"success\",\"data\":{\"m\":[{\"type\":"
+                                           "1}]}}"),
+                                  GS_SLICE("m"), &arena, &type),
+                 GS_EPROTO, "not a response of Prometheus");
+    assert_error(source_read_type(404, GS_SLICE("none"), GS_SLICE("m"), &arena, &type), GS_EPROTO,
+                 "404");
+    gs_arena_finish(&arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -192,6 +223,7 @@ int main(void)
         cmocka_unit_test(test_series),
         cmocka_unit_test(test_a_series_over_a_limit_is_left_out),
         cmocka_unit_test(test_series_in_parts),
+        cmocka_unit_test(test_types),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

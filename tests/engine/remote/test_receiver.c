@@ -102,8 +102,8 @@ static void test_v1(void **state)
     GS_AUTO_BUF struct gs_buf m = {0}, end = {0};
     add_v1(&m, "a", "", f->now, 1.5);
     add_v1(&m, "b", "", f->now - 10, 2);
-    kube_proto_add_bytes(&m, 3, GS_SLICE("\x08\x02")); // metadata
-    kube_proto_add_bytes(&m, 77, GS_SLICE("a later version"));
+    codec_proto_add_bytes(&m, 3, GS_SLICE("\x08\x02")); // metadata
+    codec_proto_add_bytes(&m, 77, GS_SLICE("a later version"));
     send_v1(f, &m);
     assert_reply(f, 204, "");
     assert_false(f->reply.has_counts);
@@ -235,12 +235,13 @@ static void test_v2(void **state)
     add_refs(&one, "\1\2", 2);
     add_sample(&one, f->now, 1.5);
     add_sample(&one, f->now + 1, 2.5);
-    kube_proto_add_bytes(&one, 4, GS_SLICE("")); // an exemplar
+    codec_proto_add_bytes(&one, 4, GS_SLICE("")); // an exemplar
     add_series(&m, &one);
-    kube_proto_add_varint(&two, 1, 4); // references that are not packed, labels that are not sorted
-    kube_proto_add_varint(&two, 1, 5);
-    kube_proto_add_varint(&two, 1, 1);
-    kube_proto_add_varint(&two, 1, 3);
+    codec_proto_add_varint(&two, 1,
+                           4); // references that are not packed, labels that are not sorted
+    codec_proto_add_varint(&two, 1, 5);
+    codec_proto_add_varint(&two, 1, 1);
+    codec_proto_add_varint(&two, 1, 3);
     add_sample(&two, f->now, 3);
     add_series(&m, &two);
     add_symbols(&m, symbols, GS_ARRAY_LEN(symbols)); // after the series
@@ -260,8 +261,8 @@ static void add_exemplar(struct gs_buf *series, unsigned number, const struct gs
     gs_buf_add_slice(&e, gs_buf_slice(fields));
     gs_buf_add_char(&e, 0x11);
     gs_buf_add(&e, &v, sizeof(v));
-    kube_proto_add_varint(&e, 3, (uint64_t)t_ms);
-    kube_proto_add_bytes(series, number, gs_buf_slice(&e));
+    codec_proto_add_varint(&e, 3, (uint64_t)t_ms);
+    codec_proto_add_bytes(series, number, gs_buf_slice(&e));
 }
 
 static void print_exemplar(void *arg, const struct tsdb_exemplar_series *s,
@@ -289,15 +290,15 @@ static void test_v1_exemplars(void **state)
 {
     struct fixture *f = *state;
     GS_AUTO_BUF struct gs_buf m = {0}, one = {0}, labels = {0}, bad = {0};
-    kube_proto_add_bytes(&one, 1, GS_SLICE("\x0a\x08__name__\x12\x01m"));
-    kube_proto_add_bytes(&labels, 1, GS_SLICE("\x0a\x01t\x12\x01x"));
-    kube_proto_add_bytes(&bad, 1, GS_SLICE("\x0a\x01t\x12\x01\xff")); // not UTF-8
+    codec_proto_add_bytes(&one, 1, GS_SLICE("\x0a\x08__name__\x12\x01m"));
+    codec_proto_add_bytes(&labels, 1, GS_SLICE("\x0a\x01t\x12\x01x"));
+    codec_proto_add_bytes(&bad, 1, GS_SLICE("\x0a\x01t\x12\x01\xff")); // not UTF-8
     add_sample(&one, f->now, 1);
     add_exemplar(&one, 3, &labels, f->now, 2); // later than the next
     add_exemplar(&one, 3, &labels, f->now - 5, 1);
     add_exemplar(&one, 3, &bad, f->now - 4, 9);
     add_exemplar(&one, 3, &labels, f->now + 3600000, 9); // too far in the future
-    kube_proto_add_bytes(&m, 1, gs_buf_slice(&one));
+    codec_proto_add_bytes(&m, 1, gs_buf_slice(&one));
     send_v1(f, &m); // none are stored
     assert_reply(f, 204, "");
     assert_int_equal(f->reply.exemplars, 0);
@@ -317,8 +318,8 @@ static void test_v2_exemplars(void **state)
     static const char *const symbols[] = {"", "__name__", "a", "t", "x"};
     GS_AUTO_BUF struct gs_buf m = {0}, one = {0}, labels = {0}, wrong = {0}, alone = {0};
     tsdb_exemplars_set_max(f->db, 10);
-    kube_proto_add_bytes(&labels, 1, GS_SLICE("\3\4"));
-    kube_proto_add_bytes(&wrong, 1, GS_SLICE("\3\5"));
+    codec_proto_add_bytes(&labels, 1, GS_SLICE("\3\4"));
+    codec_proto_add_bytes(&wrong, 1, GS_SLICE("\3\5"));
     add_refs(&one, "\1\2", 2);
     add_sample(&one, f->now, 1);
     add_exemplar(&one, 4, &labels, f->now, 1);
@@ -570,7 +571,7 @@ enum { FIELDS = 6400 };
 static void add_unknown(struct gs_buf *message)
 {
     for (int i = 0; i < FIELDS; i++)
-        kube_proto_add_varint(message, 15, 1);
+        codec_proto_add_varint(message, 15, 1);
 }
 
 struct steps {
@@ -588,18 +589,18 @@ static bool count_step(void *arg)
 static void make_unknown(struct gs_buf *m)
 {
     GS_AUTO_BUF struct gs_buf label = {0}, sample = {0}, exemplar = {0}, series = {0};
-    kube_proto_add_bytes(&label, 1, GS_SLICE("__name__"));
-    kube_proto_add_bytes(&label, 2, GS_SLICE("a"));
-    kube_proto_add_varint(&sample, 2, 1);
-    kube_proto_add_varint(&exemplar, 3, 1);
+    codec_proto_add_bytes(&label, 1, GS_SLICE("__name__"));
+    codec_proto_add_bytes(&label, 2, GS_SLICE("a"));
+    codec_proto_add_varint(&sample, 2, 1);
+    codec_proto_add_varint(&exemplar, 3, 1);
     struct gs_buf *parts[] = {&label, &sample, &exemplar};
     for (size_t i = 0; i < GS_ARRAY_LEN(parts); i++) {
         add_unknown(parts[i]);
-        kube_proto_add_bytes(&series, i + 1, gs_buf_slice(parts[i]));
+        codec_proto_add_bytes(&series, i + 1, gs_buf_slice(parts[i]));
     }
     add_unknown(&series);
     add_unknown(m);
-    kube_proto_add_bytes(m, 1, gs_buf_slice(&series));
+    codec_proto_add_bytes(m, 1, gs_buf_slice(&series));
 }
 
 static size_t calls_since(const struct steps *s, size_t *before)

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "codec/protobuf.h"
 #include "unit.h"
 
 #include "base/mem.h"
@@ -6,7 +7,6 @@
 #include "codec/encoding.h"
 #include "engine/remote/remote_private.h"
 #include "engine/remote/remote_read.h"
-#include "kube/proto.h"
 
 #include <stdlib.h>
 
@@ -37,20 +37,20 @@ static int tear_down(void **state)
 static void add_matcher(struct gs_buf *query, uint64_t type, const char *name, const char *value)
 {
     GS_AUTO_BUF struct gs_buf m = {0};
-    kube_proto_add_varint(&m, 1, type);
-    kube_proto_add_bytes(&m, 2, gs_slice_of(name));
-    kube_proto_add_bytes(&m, 3, gs_slice_of(value));
-    kube_proto_add_bytes(query, 3, gs_buf_slice(&m));
+    codec_proto_add_varint(&m, 1, type);
+    codec_proto_add_bytes(&m, 2, gs_slice_of(name));
+    codec_proto_add_bytes(&m, 3, gs_slice_of(value));
+    codec_proto_add_bytes(query, 3, gs_buf_slice(&m));
 }
 
 // A query from 2 s to 3 s, with one matcher.
 static void add_query(struct gs_buf *request, uint64_t type, const char *name, const char *value)
 {
     GS_AUTO_BUF struct gs_buf query = {0};
-    kube_proto_add_varint(&query, 1, 2000);
-    kube_proto_add_varint(&query, 2, 3000);
+    codec_proto_add_varint(&query, 1, 2000);
+    codec_proto_add_varint(&query, 2, 3000);
     add_matcher(&query, type, name, value);
-    kube_proto_add_bytes(request, 1, gs_buf_slice(&query));
+    codec_proto_add_bytes(request, 1, gs_buf_slice(&query));
 }
 
 static struct gs_error *read_with(const struct remote_read_options *o, const struct gs_buf *request,
@@ -64,15 +64,15 @@ static struct gs_error *read_with(const struct remote_read_options *o, const str
     return err;
 }
 
-static struct gs_slice take(struct gs_slice *message, struct kube_proto_token *t)
+static struct gs_slice take(struct gs_slice *message, struct codec_proto_token *t)
 {
-    assert_ok(kube_proto_next(message, t));
+    assert_ok(codec_proto_next(message, t));
     return t->bytes;
 }
 
 static void print_series(struct gs_slice series, struct gs_buf *out)
 {
-    struct kube_proto_token t, part;
+    struct codec_proto_token t, part;
     while (series.len) {
         struct gs_slice message = take(&series, &t);
         while (message.len) {
@@ -94,7 +94,7 @@ static void assert_response(struct tsdb *db, const struct gs_buf *request, const
     const struct remote_read_options o = {
         .db = db, .external_labels = external, .n_external_labels = 2};
     GS_AUTO_BUF struct gs_buf response = {0}, out = {0};
-    struct kube_proto_token t;
+    struct codec_proto_token t;
     assert_ok(read_with(&o, request, &response));
     struct gs_slice rest = gs_buf_slice(&response);
     gs_buf_add_str(&out, "");
@@ -128,8 +128,8 @@ static void test_matchers(void **state)
                     " __name__=m cluster=own pod=a site=s 2@2000 3@3000;"
                     " __name__=m cluster=own pod=b-2 site=s 22@2000 23@3000;|");
     add_query(&all, 0, "site", "s"); // all series have it
-    kube_proto_add_varint(&all, 2, 1);
-    kube_proto_add_varint(&all, 2, 0);
+    codec_proto_add_varint(&all, 2, 1);
+    codec_proto_add_varint(&all, 2, 0);
     assert_response(*state, &all,
                     " __name__=m cluster=own pod=a site=s 2@2000 3@3000;"
                     " __name__=m cluster=own pod=b site=s 12@2000 13@3000;"
@@ -142,7 +142,7 @@ static void test_wrong_requests(void **state)
     GS_AUTO_BUF struct gs_buf chunks = {0}, type = {0}, pattern = {0}, many = {0}, wire = {0},
                               out = {0};
     add_query(&chunks, 0, "pod", "a");
-    kube_proto_add_varint(&chunks, 2, 1);
+    codec_proto_add_varint(&chunks, 2, 1);
     assert_error(read_with(&o, &chunks, &out), GS_EINVAL, "supported: [SAMPLES]");
     add_query(&type, 4, "pod", "a");
     assert_error(read_with(&o, &type, &out), GS_EINVAL, "invalid matcher type");
@@ -151,7 +151,7 @@ static void test_wrong_requests(void **state)
     for (int i = 0; i < 65; i++)
         add_query(&many, 0, "pod", "a");
     assert_error(read_with(&o, &many, &out), GS_ELIMIT, "more than 64 queries");
-    kube_proto_add_varint(&wire, 1, 5);
+    codec_proto_add_varint(&wire, 1, 5);
     assert_error(read_with(&o, &wire, &out), GS_EINVAL, "wrong wireType");
     assert_error(remote_read(&o, GS_SLICE("nonsense"), &out), GS_EINVAL, "");
     assert_int_equal(out.len, 0);
@@ -164,14 +164,14 @@ static void test_long_responses(void **state)
     GS_AUTO_BUF struct gs_buf request = {0}, query = {0}, response = {0};
     const struct remote_read_options o = {.db = db};
     const struct metrics_label l[] = {{GS_SLICE("__name__"), GS_SLICE("long")}};
-    struct kube_proto_token t;
+    struct codec_proto_token t;
     size_t n = 0;
     srand(3);
     for (int i = 0; i < 300000; i++)
         assert_ok(tsdb_append(db, l, 1, INT64_C(100000) + i, rand()));
-    kube_proto_add_varint(&query, 2, 100000000);
+    codec_proto_add_varint(&query, 2, 100000000);
     add_matcher(&query, 0, "__name__", "long");
-    kube_proto_add_bytes(&request, 1, gs_buf_slice(&query));
+    codec_proto_add_bytes(&request, 1, gs_buf_slice(&query));
     assert_ok(read_with(&o, &request, &response));
     struct gs_slice rest = gs_buf_slice(&response), result = take(&rest, &t);
     struct gs_slice series = take(&result, &t);
@@ -180,7 +180,7 @@ static void test_long_responses(void **state)
     assert_int_equal(n, 300001); // with the label
     assert_true(response.len > 3 << 20);
     for (int i = 0; i < 12; i++)
-        kube_proto_add_bytes(&request, 1, gs_buf_slice(&query));
+        codec_proto_add_bytes(&request, 1, gs_buf_slice(&query));
     assert_error(read_with(&o, &request, &response), GS_ELIMIT, "select fewer series");
 }
 

@@ -4,8 +4,8 @@
 #pragma once
 
 #include "../../local/cluster_harness.h"
+#include "autoscaler/autoscaler.h"
 #include "kube/quantity.h"
-#include "nodes/autoscaler/autoscaler.h"
 
 #define MAX_MACHINES 32
 #define SECOND       INT64_C(1000)

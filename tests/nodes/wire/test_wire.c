@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // node.pb and pod.pb are made by Kubernetes' own types from the JSON files (objects.go).
+#include "codec/protobuf.h"
 #include "unit.h"
 
 #include "base/file.h"
@@ -56,11 +57,11 @@ static void test_unknown_fields_are_skipped(void **state)
 {
     GS_AUTO_BUF struct gs_buf message = {0}, spec = {0};
     CODEC_AUTO_JSON json_t *got = NULL;
-    kube_proto_add_bytes(&spec, 5000, GS_SLICE("new"));
-    kube_proto_add_bytes(&spec, 10, GS_SLICE("node-1"));
-    kube_proto_add_varint(&spec, 5001, UINT64_MAX);
-    kube_proto_add_bytes(&message, 2, gs_buf_slice(&spec));
-    kube_proto_add_bytes(&message, 77, GS_SLICE("\xff"));
+    codec_proto_add_bytes(&spec, 5000, GS_SLICE("new"));
+    codec_proto_add_bytes(&spec, 10, GS_SLICE("node-1"));
+    codec_proto_add_varint(&spec, 5001, UINT64_MAX);
+    codec_proto_add_bytes(&message, 2, gs_buf_slice(&spec));
+    codec_proto_add_bytes(&message, 77, GS_SLICE("\xff"));
     assert_ok(wire_read_pod(gs_buf_slice(&message), &got));
     CODEC_AUTO_JSON json_t *want = json_pack("{s:s, s:s, s:{s:s}}", "apiVersion", "v1", "kind",
                                              "Pod", "spec", "nodeName", "node-1");
@@ -111,8 +112,8 @@ static void test_broken_messages(void **state)
     GS_AUTO_FREE char *large = gs_alloc(WIRE_MAX_OBJECT + 1);
     expect_refusal(gs_slice_make(large, WIRE_MAX_OBJECT + 1), GS_ELIMIT, "the limit is 2097152");
     for (int i = 0; i <= KUBE_PROTO_MAX_VALUES; i++)
-        kube_proto_add_bytes(&spec, 22, (struct gs_slice){0}); // tolerations
-    kube_proto_add_bytes(&many, 2, gs_buf_slice(&spec));
+        codec_proto_add_bytes(&spec, 22, (struct gs_slice){0}); // tolerations
+    codec_proto_add_bytes(&many, 2, gs_buf_slice(&spec));
     expect_refusal(gs_buf_slice(&many), GS_ELIMIT, "more than 200000 values");
 }
 

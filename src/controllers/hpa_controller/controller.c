@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+// The HPAs and the schedule of their syncs. Each HPA has an item with its own timer. Its syncs
+// start at multiples of the sync period after the first one, and do not overlap.
+#include "hpa_controller/controller.h"
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "base/hmap.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/timer.h"
+#include "hpa_controller/controller_private.h"
+#include "kube/cache.h"
+#include "kube/object.h"
+
+// A larger difference between wall clock and elapsed time means that the clock was set.
+#define CLOCK_STEP_MS 1000
+
+// Until the next look at a target that has no status yet.
+#define STATUS_LOOK_MS 250
+
+#define MIN_OWN_PERIOD_NS GS_NS_PER_SEC
+#define MAX_OWN_PERIOD_NS (3600 * GS_NS_PER_SEC)
+
+struct hpa_controller {
+    struct hpa_reconcile_env env;
+    struct hpa_controller_config cfg;
+    struct kube_cache *hpas;
+    struct kube_watch_errors *hpa_errors, *pod_errors;
+    struct gs_hmap *items; // "ns/name" to struct item
+    hpa_observer observer;
+    void *observer_arg;
+    bool started;
+};
+
+struct item {
+    struct hpa_controller *controller;
+    char *key;
+    json_t *object; // the newest
+    struct hpa_history *history;
+    struct hpa_target_status target;
+    struct hpa_reconcile *run; // NULL between syncs
+    bool again;                // the spec changed during the sync
+    struct gs_timer *timer;
+    int64_t due_ns;                     // monotonic time of the next sync
+    int64_t seen_unix_ms, seen_mono_ms; // at the last sync
+};
+
+static void sync_item(struct item *i);
+
+// --- items ---
+static void on_item_closed(void *arg)
+{
+    struct item *i = arg;
+    free(i->key);
+    free(i);
+}
+
+static void item_free(void *value)
+{
+    struct item *i = value;
+    hpa_reconcile_free(i->run);
+    hpa_history_free(i->history);
+    json_decref(i->object);
+    hpa_selectors_remove(i->controller->env.selectors, i->key);
+    i->run = NULL;
+    gs_timer_close(i->timer, on_item_closed);
+}
+
+static void on_sync_timer(void *arg)
+{
+    sync_item(arg);
+}
+
+// The period of the object's annotation if it is valid, else the configured period.
+static int64_t period_ms(const struct item *i)
+{
+    const char *text = kube_annotation(i->object, HPA_SYNC_PERIOD_ANNOTATION);
+    if (!text)
+        text = kube_annotation(i->object, HPA_DEPRECATED_SYNC_PERIOD_ANNOTATION);
+    int64_t ns = 0;
+    GS_AUTO_ERROR struct gs_error *err = text ? gs_parse_duration(gs_slice_of(text), &ns) : NULL;
+    bool usable = text && !err && ns >= MIN_OWN_PERIOD_NS && ns <= MAX_OWN_PERIOD_NS;
+    return usable ? ns / GS_NS_PER_MS : i->controller->cfg.sync_period_ms;
+}
+
+// A late sync does not delay the following ones, and missed syncs are skipped.
+static void schedule_next(struct item *i)
+{
+    int64_t period_ns = period_ms(i) * GS_NS_PER_MS, now_ns = gs_mono_ns();
+    i->due_ns += period_ns;
+    if (i->due_ns <= now_ns)
+        i->due_ns += (now_ns - i->due_ns) / period_ns * period_ns + period_ns;
+    int64_t wait_ms = (i->due_ns - now_ns + GS_NS_PER_MS - 1) / GS_NS_PER_MS;
+    gs_timer_start(i->timer, on_sync_timer, (uint64_t)wait_ms);
+}
+
+// Windows measure elapsed time, so records are shifted when the clock was set.
+static void follow_clock(struct item *i)
+{
+    int64_t unix_ms = gs_unix_ms(), mono_ms = gs_mono_ns() / GS_NS_PER_MS;
+    int64_t step = (unix_ms - i->seen_unix_ms) - (mono_ms - i->seen_mono_ms);
+    if (i->seen_mono_ms && (step > CLOCK_STEP_MS || step < -CLOCK_STEP_MS))
+        hpa_history_shift(i->history, step);
+    i->seen_unix_ms = unix_ms;
+    i->seen_mono_ms = mono_ms;
+}
+
+static void look_again(struct item *i)
+{
+    int64_t wait_ms = i->controller->env.status_wait_ms;
+    i->due_ns = gs_mono_ns();
+    gs_timer_start(i->timer, on_sync_timer,
+                   (uint64_t)(wait_ms < STATUS_LOOK_MS ? wait_ms : STATUS_LOOK_MS));
+}
+
+static void on_reconciled(void *arg, const struct hpa_spec *spec, const struct hpa_decision *d)
+{
+    struct item *i = arg;
+    struct hpa_controller *c = i->controller;
+    gs_assert(i->run);
+    if (hpa_reconcile_waits(i->run)) {
+        hpa_reconcile_free(GS_TAKE(i->run));
+        i->again = false;
+        look_again(i);
+        return;
+    }
+    if (d->rescale && d->write == HPA_WRITE_DONE) {
+        gs_info("hpa", "%s: %d to %d replicas: %s%s%s", i->key, d->current, d->desired, d->reason,
+                d->keeps_existing ? "; " : "", d->keeps_existing ? d->explanation : "");
+        // Policies often have the period of the syncs. Earlier than a whole period after the write,
+        // the next sync would find this change within the period, and scale only in every other
+        // sync.
+        i->due_ns = gs_mono_ns();
+        schedule_next(i);
+    }
+    if (c->observer)
+        c->observer(c->observer_arg, spec, d);
+    hpa_reconcile_free(GS_TAKE(i->run));
+    if (i->again) {
+        i->again = false;
+        sync_item(i);
+    }
+}
+
+static void sync_item(struct item *i)
+{
+    // The timer continues during a long sync; the next sync starts after the end of this one.
+    if (!gs_timer_is_active(i->timer))
+        schedule_next(i);
+    if (i->run)
+        return;
+    follow_clock(i);
+    i->run = hpa_reconcile_start(&i->controller->env, i->object, i->history, &i->target,
+                                 on_reconciled, i);
+}
+
+static void report_deprecated_annotation(const char *key, const json_t *object)
+{
+    if (kube_annotation(object, HPA_DEPRECATED_SYNC_PERIOD_ANNOTATION))
+        gs_warn("hpa",
+                "%s: the annotation " HPA_DEPRECATED_SYNC_PERIOD_ANNOTATION
+                " is deprecated; use " HPA_SYNC_PERIOD_ANNOTATION,
+                key);
+}
+
+static void new_item(struct hpa_controller *c, const json_t *object)
+{
+    struct item *i = gs_alloc(sizeof(*i));
+    i->controller = c;
+    i->key = kube_key(object);
+    i->object = json_incref((json_t *)object);
+    i->history = hpa_history_new();
+    i->timer = gs_timer_new(c->env.loop, i);
+    i->due_ns = gs_mono_ns();
+    report_deprecated_annotation(i->key, object);
+    struct item *old = gs_hmap_remove_str(c->items, i->key);
+    if (old)
+        item_free(old);
+    gs_hmap_put_str(c->items, i->key, i);
+    if (kube_cache_synced(c->env.pods))
+        sync_item(i);
+}
+
+static void update_item(struct hpa_controller *c, struct item *i, const json_t *object)
+{
+    if (!gs_streq(kube_uid(i->object), kube_uid(object))) {
+        new_item(c, object);
+        return;
+    }
+    bool spec_changed =
+        !json_equal(codec_json_get(i->object, "spec", NULL), codec_json_get(object, "spec", NULL));
+    json_decref(i->object);
+    i->object = json_incref((json_t *)object);
+    if (!spec_changed || !kube_cache_synced(c->env.pods))
+        return;
+    if (i->run)
+        i->again = true;
+    else
+        sync_item(i);
+}
+
+// --- caches ---
+static void on_hpa_changed(void *arg, const json_t *old_obj, const json_t *new_obj)
+{
+    struct hpa_controller *c = arg;
+    GS_AUTO_FREE char *key = kube_key(new_obj ? new_obj : old_obj);
+    struct item *i = gs_hmap_get_str(c->items, key);
+    if (!new_obj && c->cfg.on_deleted)
+        c->cfg.on_deleted(c->cfg.arg, old_obj);
+    if (new_obj && c->cfg.wanted && !c->cfg.wanted(c->cfg.arg, new_obj))
+        new_obj = NULL;
+    if (!new_obj) {
+        if (i)
+            item_free(gs_hmap_remove_str(c->items, key));
+    } else if (i) {
+        update_item(c, i, new_obj);
+    } else {
+        new_item(c, new_obj);
+    }
+}
+
+// Wait for the list of pods: without it, every metric has no pods.
+static void on_pods_synced(void *arg)
+{
+    struct hpa_controller *c = arg;
+    size_t pos = 0;
+    struct gs_slice key;
+    void *value;
+    while (gs_hmap_next(c->items, &pos, &key, &value)) {
+        struct item *i = value;
+        if (!i->run && !gs_timer_is_active(i->timer))
+            sync_item(i);
+    }
+}
+
+// --- public functions ---
+struct hpa_controller *hpa_controller_new(uv_loop_t *loop, struct kube_client *client,
+                                          struct kube_cache *pods,
+                                          const struct hpa_controller_config *cfg)
+{
+    struct hpa_controller *c = gs_alloc(sizeof(*c));
+    c->cfg = *cfg;
+    if (c->cfg.sync_period_ms < 1)
+        c->cfg.sync_period_ms = 1;
+    c->items = gs_hmap_new(item_free);
+    c->hpas = kube_cache_new(loop, client, KUBE_HPAS, cfg->ns, NULL);
+    struct hpa_resources *resources = hpa_resources_new(client);
+    c->env = (struct hpa_reconcile_env){
+        .loop = loop,
+        .client = client,
+        .pods = pods,
+        .recorder = kube_recorder_new(client, "horizontal-pod-autoscaler", NULL),
+        .resources = resources,
+        .metrics =
+            hpa_metrics_source_new(client, resources, c->cfg.sync_period_ms, cfg->decide.release),
+        .selectors = hpa_selectors_new(),
+        .decide = cfg->decide,
+        .shadow = cfg->shadow,
+        .status_wait_ms = c->cfg.sync_period_ms,
+    };
+    return c;
+}
+
+void hpa_controller_set_observer(struct hpa_controller *c, hpa_observer fn, void *arg)
+{
+    c->observer = fn;
+    c->observer_arg = arg;
+}
+
+void hpa_controller_start(struct hpa_controller *c)
+{
+    if (c->started)
+        return;
+    c->started = true;
+    const struct kube_cache_handlers on_hpas = {.on_change = on_hpa_changed, .arg = c};
+    const struct kube_cache_handlers on_pods = {.on_synced = on_pods_synced, .arg = c};
+    kube_cache_add_handlers(c->hpas, &on_hpas);
+    kube_cache_add_handlers(c->env.pods, &on_pods);
+    kube_cache_start(c->hpas);
+    c->hpa_errors = kube_watch_errors_new(c->env.loop, c->hpas, "hpa", "horizontalpodautoscalers");
+    c->pod_errors = kube_watch_errors_new(c->env.loop, c->env.pods, "hpa", "pods");
+}
+
+void hpa_controller_requeue(struct hpa_controller *c, const char *ns, const char *name)
+{
+    const json_t *object = kube_cache_get(c->hpas, ns, name);
+    if (object)
+        on_hpa_changed(c, object, object);
+}
+
+json_t *hpa_controller_history(const struct hpa_controller *c, const char *ns, const char *name)
+{
+    GS_AUTO_FREE char *key = gs_format("%s/%s", ns, name);
+    const struct item *i = gs_hmap_get_str(c->items, key);
+    return i ? hpa_history_json(i->history, gs_unix_ms()) : NULL;
+}
+
+void hpa_controller_free(struct hpa_controller *c)
+{
+    if (!c)
+        return;
+    if (c->started)
+        kube_cache_remove_handlers(c->env.pods, c);
+    kube_watch_errors_free(c->hpa_errors);
+    kube_watch_errors_free(c->pod_errors);
+    kube_cache_free(c->hpas);
+    gs_hmap_free(c->items);
+    hpa_metrics_source_free(c->env.metrics);
+    hpa_resources_free(c->env.resources);
+    kube_recorder_free(c->env.recorder);
+    hpa_selectors_free(c->env.selectors);
+    free(c);
+}

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `gpuscale explain hpa`, `gpuscale explain pod` and `gpuscale nodes` read from a cluster:
+// connects, reads the objects, and returns the explanation that a pure function makes of them. Each
+// call runs its own loop until all responses have arrived. Nothing is written.
+#pragma once
+
+#include "hpa/explanation.h"
+
+// Strings are borrowed; NULL: not given.
+struct explain_cluster {
+    const char *ns, *kubeconfig, *context;
+};
+
+// Return inspect_nodes() or inspect_pod(); new references. Errors: no cluster, no such pod, no
+// response within 30 s, nodes or pods cannot be read. Other objects are optional.
+struct gs_error *explain_nodes(const struct explain_cluster *o, json_t **ret);
+struct gs_error *explain_pod(const struct explain_cluster *o, const char *name, json_t **ret);
+
+// The options of `gpuscale explain hpa`. Strings are borrowed; NULL: not given.
+struct explain_hpa_options {
+    const char *ns, *kubeconfig, *context, *compat, *controller;
+    int64_t downscale_window, cpu_init_period, readiness_delay; // ns
+    double tolerance;
+    const struct hpa_setting *settings; // "what if"
+    size_t n_settings;
+};
+
+// The controller that the options describe. GS_EINVAL: unknown release.
+struct gs_error *explain_hpa_config(const struct explain_hpa_options *o, struct hpa_config *ret);
+// *ret: hpa_explanation_json(), new reference. Errors: no cluster, no such object, no response
+// within 30 s, no history although `controller` is set.
+struct gs_error *explain_hpa(const struct explain_hpa_options *o, const char *name, json_t **ret);

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shared by the files of the module.
+#pragma once
+
+#include "explain/explain.h"
+#include "kube/session.h"
+
+#define EXPLAIN_TIMEOUT_MS 30000
+
+// How long nodes took from their order until they were ready, for the pools of these nodes (an
+// array of names): members of inspect_pool_startup(); new reference. NULL: no such node is in a
+// pool, or nodes cannot be read.
+json_t *explain_node_startup(struct kube_session *s, const json_t *nodes);

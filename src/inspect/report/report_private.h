@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internals of this module.
+#pragma once
+
+#include "ledger/ledger.h"
+#include "query/query.h"
+#include "report/report.h"
+
+// --- sources: each returns the JSON of ledger_report_json() ---
+
+// A request, with times and groups already read.
+struct report_request {
+    const struct report_options *o;
+    struct ledger_report_options report; // with prices, if a file was given
+};
+
+struct gs_error *report_from_engine(const struct report_request *r, json_t **ret);
+struct gs_error *report_from_file(const struct report_request *r, json_t **ret);
+struct gs_error *report_from_prometheus(const struct report_request *r, json_t **ret);
+// Reads the rows of a report that is grouped by more than the new one. Wrong rows are errors.
+struct gs_error *report_regroup(const json_t *data, const struct ledger_report_options *o,
+                                json_t **ret);
+
+// --- output ---
+
+void report_print_table(const json_t *data, struct gs_buf *out);
+void report_print_csv(const json_t *data, struct gs_buf *out);
+void report_print_html(const json_t *data, struct gs_buf *out);
+
+// A number of a row: "hours", "busy" … 0 if it is absent.
+double report_number(const json_t *row, const char *key);
+bool report_has_costs(const json_t *data);
+// The text of the property data.by[i] of a row. NULL: it has none. GPUs without a pod have
+// "(not allocated)" as namespace or workload, and "" as the second of both.
+const char *report_text(const json_t *data, const json_t *row, size_t i);
+// Whether a row has a text of the property data.by[i]. A property without texts is no column,
+// unless it is the first.
+bool report_has_text(const json_t *data, size_t i);
+// "ml/deployment/trainer (pod trainer-0), GPU 1 of node-a (NVIDIA H100)": what is idle, where.
+void report_add_place(const json_t *idle, struct gs_buf *out);
+// "idle for 2 hours, 48.00 USD so far"
+void report_add_idle(const json_t *idle, const char *currency, struct gs_buf *out);

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Commands and their flags as constant tables. One row defines the parsing, checks, help text and
+// default of a flag, so that --help and behavior agree. Accepts --name=value, --name value, -x
+// value, bare boolean --name, --name=false, --no-name, and "--" to end the flags. Precedence: flag,
+// environment, default.
+#pragma once
+
+#include "base/error.h"
+#include "base/slice.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum gs_opt_type {
+    GS_OPT_BOOL,     // bool
+    GS_OPT_SWITCH,   // enum gs_switch: a boolean whose default depends on something else
+    GS_OPT_STRING,   // const char *, NULL if absent without a default
+    GS_OPT_STRINGS,  // struct gs_opt_list, repeatable
+    GS_OPT_INT,      // int64_t, within min..max (both 0: any)
+    GS_OPT_DOUBLE,   // double
+    GS_OPT_DURATION, // int64_t nanoseconds
+};
+
+enum gs_switch { GS_SWITCH_UNSET, GS_SWITCH_OFF, GS_SWITCH_ON };
+
+struct gs_opt_list {
+    const char **items;
+    size_t len, cap;
+};
+
+// A row begins with these fields in their order; the others follow by name, the help as the last
+// one:
+//     {"output", GS_OPT_STRING, AT(output), "FORMAT", "text", .alias = "o", .help = "…"},
+struct gs_opt {
+    const char *name; // without dashes
+    enum gs_opt_type type;
+    size_t offset;     // into the command's option struct
+    const char *arg;   // placeholder in the help: "FILE"; NULL for booleans
+    const char *def;   // default as text, parsed like a value; NULL: zero
+    const char *alias; // second long name, or a single letter for -x; NULL
+    const char *env;   // environment variable, NULL
+    int64_t min, max;  // GS_OPT_INT, GS_OPT_DOUBLE, GS_OPT_DURATION (max 0: 100 years)
+    const char *group; // heading in the help; NULL: "Flags"
+    const char *help;  // one or more sentences; wrapped by the printer
+};
+#define GS_OPT(...)                                                                                \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
+    } // a row in a macro, where clang-format cannot tell it from a block
+
+// A command of the program. `opts` ends with a row whose name is NULL.
+struct gs_command {
+    const char *name;
+    const char *args;        // positional part of the usage line: "[FILE]…"; NULL: none
+    const char *summary;     // one line for the list of commands
+    const char *description; // paragraphs for --help
+    const char *examples;    // lines for --help; NULL
+    const struct gs_opt *opts;
+    size_t opts_size;              // sizeof the option struct
+    int min_args, max_args;        // positional arguments; max -1: any number
+    void (*print_more)(FILE *out); // prints a last section of --help; NULL: none
+    // opts points to a zeroed-then-filled option struct. Returns the exit code; on failure an error
+    // may be set (printed by main: exit 2 for GS_EINVAL, else 1).
+    struct gs_error *(*run)(const void *opts, int argc, char **argv, int *ret_exit);
+};
+
+// Flags that every command has: --help, --version, --log-level, --log-format.
+struct gs_common_opts {
+    bool help, version;
+    const char *log_level;
+    const char *log_format;
+};
+extern const struct gs_opt gs_options_common[]; // ends with a row whose name is NULL
+
+// Fills `ret_opts` (opts_size bytes) and ret_common. Positional arguments are moved to
+// argv[0..*ret_argc).
+struct gs_error *gs_options_parse(const struct gs_command *command, int argc, char **argv,
+                                  void *ret_opts, struct gs_common_opts *ret_common, int *ret_argc);
+void gs_options_finish(const struct gs_command *command, void *opts); // frees lists
+void gs_options_print_help(const struct gs_command *command, const char *program, FILE *out);
+void gs_options_print_commands(const struct gs_command *const *commands, const char *program,
+                               FILE *out);
+
+// The row of a flag by its name or alias, without dashes. NULL: the command has no such flag.
+const struct gs_opt *gs_options_find(const struct gs_command *command, struct gs_slice name);
+
+// The candidate closest to `word` by edit distance, without regard to case, "_" and "-", or the one
+// that is its beginning or end; NULL: no candidate is similar. n may be 0.
+const char *gs_suggest(const char *word, const char *const *candidates, size_t n);

@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "adapter/adapter.h"
+#include "base/error.h"
+#include "engine/chart/chart.h"
+#include "engine/engine.h"
+#include "hpa_controller/controller.h"
+#include "kube/client.h"
+#include "local/api.h"
+#include "local/cluster.h"
+#include "local/kubelet.h"
+#include "local/machines/machines.h"
+#include "local/scheduler.h"
+#include "local/services.h"
+#include "local/workloads.h"
+#include "net/http/server.h"
+#include "net/tls/tls.h"
+#include "nodes/pool.h"
+#include "nvmlsim/sim.h"
+#include "up/up.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <uv.h>
+
+// --- options ---
+
+// Errors: options that contradict each other, and values that would fail later.
+struct gs_error *up_options_check(const struct up_options *o);
+
+// --- data directory ---
+//
+// The data directory of `gpuscale up`: its path, the process that uses it, stop and reset.
+//
+// The file "lock" marks the directory as gpuscale's and contains the ID of the process that uses
+// it. The process holds a lock on the file until it ends.
+
+// option: value of --data-dir; NULL: the default path. stop and reset first end the instance that
+// uses the directory; reset removes what gpuscale wrote in it. Without stop, *ret_dir is the
+// absolute path of the directory, which is created if needed, and *ret_lock is the descriptor of
+// the lock. With stop, both are unchanged: nothing is started. Prints to stdout what it did.
+// Errors: another instance uses the directory (without stop and reset), it contains files of other
+// programs, or other users can write to it.
+struct gs_error *up_datadir_prepare(const char *option, bool stop, bool reset, char **ret_dir,
+                                    int *ret_lock);
+
+// --- keys and certificates ---
+//
+// The private keys and certificates of one data directory: a CA, the API server's certificate for
+// loopback, the administrator's client certificate and a bearer token. Created once, and renewed a
+// month before they expire. Files have mode 0600, the folder 0700.
+
+struct up_pki {
+    struct tls_pair ca, server, client;
+    char *token;
+    char *service_account_key; // signs the tokens of service accounts; PEM text
+};
+
+struct gs_error *up_pki_load(const char *dir, struct up_pki *ret);
+void up_pki_finish(struct up_pki *p); // wipes the keys
+
+// --- devices ---
+//
+// The GPUs of the first node: those of the machine, through the driver, simulated ones, or none.
+
+// spec NULL: the GPUs of the machine, or simulated ones without a driver. "none" and "0": none.
+struct gs_error *up_devices_open(const char *spec, const char *data_dir, struct machines_gpus *ret);
+
+// --- labels and taints of the node ---
+//
+// From --node-label and --node-taint.
+
+// Adds to the object `labels` and to the array `taints`, and may have added some before an error.
+struct gs_error *up_node_parse(const struct up_options *o, json_t *labels, json_t *taints);
+
+// --- objects of -f FILE ---
+//
+// Objects of YAML files, created or updated (merge patch) through the API in their order.
+
+struct up_apply;
+
+// Reads all files, so that a wrong file is reported with file:line before anything starts. Paths
+// are borrowed.
+struct gs_error *up_apply_load(const char *const *paths, size_t n, struct up_apply **ret);
+// Applies one object after the other, then calls done (err is owned by the callee; NULL: success).
+void up_apply_start(struct up_apply *a, struct kube_client *client,
+                    void (*done)(void *arg, struct gs_error *err), void *arg);
+void up_apply_free(struct up_apply *a); // cancels requests
+
+// Appends objects that are not from a file. where: for errors. Items are shared.
+struct gs_error *up_apply_add(struct up_apply *a, const json_t *objects, const char *where);
+
+// --- Helm values and the configuration of the metrics engine ---
+
+struct up_values {
+    struct chart_values chart; // of kube-prometheus-stack
+    const char *adapter;       // the last file with rules of the adapter (borrowed); NULL: none
+    // Of dcgm-exporter's chart: customMetrics (CSV), and the path in its arguments; NULL: none.
+    char *counters, *collectors;
+};
+
+// Reads the files of --values, and logs the values without effect. Release it with
+// up_values_finish(), also after an error.
+struct gs_error *up_values_load(const struct up_options *o, struct up_values *ret);
+void up_values_finish(struct up_values *v);
+
+// The scrape job of the exporter that `gpuscale up` starts.
+#define UP_EXPORTER_JOB "gpuscale-exporter"
+
+struct up_engine_config {
+    const char *exporter; // HOST:PORT; NULL: the first node has no GPUs
+    const char *targets;  // path of a file with the exporters of machines; NULL: none
+    int interval_ms, targets_interval_ms; // of the scrapes
+    const char *hidden; // of its series: "METRIC;UUID" that is not stored; NULL: all are stored
+};
+
+// Writes a prometheus.yml: the job of the exporter, and what the options and values add.
+struct gs_error *up_engine_config_write(const struct up_engine_config *c,
+                                        const struct up_options *o, const struct up_values *v,
+                                        const char *path);
+
+// --- other exporters of the same GPUs ---
+//
+// Finds metrics of the GPUs of this machine that other targets report, too, such as the
+// dcgm-exporter of a guide. The built-in exporter's series of them are then not stored.
+
+struct up_duplicates;
+
+struct up_duplicates *up_duplicates_new(const struct tsdb *db);
+void up_duplicates_free(struct up_duplicates *d); // NULL is fine
+// Searches the newest samples. Returns whether the result has changed.
+bool up_duplicates_update(struct up_duplicates *d, int64_t now_ms);
+// A regular expression of "METRIC;UUID"; NULL: no duplicates. Borrowed until the next update.
+const char *up_duplicates_pattern(const struct up_duplicates *d);
+char *up_duplicates_text(const struct up_duplicates *d); // for the log; caller frees
+
+// --- child processes ---
+//
+// A child process whose output is read line by line. With `restart` it is restarted when it ends,
+// with exponential backoff from 0.5 s to 30 s.
+
+struct up_child;
+
+struct up_child_config {
+    const char *name;             // for the log: "exporter"
+    const char *const *argv;      // NULL-terminated; argv[0] is the program
+    const char *const *extra_env; // "NAME=value", NULL-terminated; may be NULL
+    bool restart;
+    void (*on_line)(void *arg, const char *line);                // stdout and stderr
+    void (*on_exit)(void *arg, int64_t status, int term_signal); // each time it ends
+    void *arg;
+};
+
+struct gs_error *up_child_start(uv_loop_t *loop, const struct up_child_config *cfg,
+                                struct up_child **ret);
+// SIGTERM now, SIGKILL after two seconds, no restart. on_exit is still called. NULL is fine.
+void up_child_stop(struct up_child *c);
+// Kills it if it still runs. No callback is called any more. The memory is freed when the loop has
+// closed its handles. NULL is fine.
+void up_child_free(struct up_child *c);
+
+// --- exporters ---
+//
+// `gpuscale exporter` as a child process, one for the GPUs of each node.
+
+struct up_exporter_config {
+    const char *self_exe, *address, *podresources, *node; // address: "HOST:PORT"
+    const struct machines_gpus *gpus;
+    int interval_ms;
+    const char *collectors; // NULL: all metrics
+    bool errors_only;       // it logs only errors
+    void (*on_line)(void *arg, const char *line);
+    void *arg;
+};
+
+struct gs_error *up_exporter_start(uv_loop_t *loop, const struct up_exporter_config *e,
+                                   struct up_child **ret);
+// The path of the metrics of exporters, by the options and the values; NULL: all metrics.
+struct gs_error *up_exporter_collectors(const struct up_options *o, const struct up_values *v,
+                                        const char *data_dir, char **ret);
+
+// --- pools and their machines ---
+
+// Reads --pool and --pools. Warnings are logged.
+struct gs_error *up_pools_load(const struct up_options *o, struct nodes_pools *ret);
+
+// Simulated machines, each with an exporter if it has GPUs.
+struct up_machines;
+
+struct up_machines_config {
+    uv_loop_t *loop;
+    struct machines_config machines; // without on_phase
+    const char *self_exe, *collectors;
+    const char *targets;                          // path of the file of targets that it writes
+    int interval_ms;                              // of the samples
+    void (*on_line)(void *arg, const char *line); // of the exporters' output
+    void *arg;
+};
+
+struct gs_error *up_machines_start(const struct up_machines_config *cfg, struct up_machines **ret);
+struct machines *up_machines_of(const struct up_machines *m);
+void up_machines_free(struct up_machines *m); // NULL is fine
+// A line for each pool, and one for each of its machines. m NULL: nothing.
+void up_pools_print(const struct nodes_pools *pools, const struct up_machines *m,
+                    struct gs_buf *out);
+
+// --- metrics of parts of this program ---
+//
+// Writes a Prometheus exposition into the engine's store at each interval, with the labels of a
+// scrape target. Series that end have no new samples.
+
+struct up_feed;
+
+struct up_feed_config {
+    const char *job, *instance;
+    bool of_node; // label node: the instance
+    int interval_ms;
+    void (*write)(void *arg, struct gs_buf *out);
+    void *arg;
+};
+
+// engine is borrowed, and so are the strings: free the feed before them.
+struct up_feed *up_feed_new(uv_loop_t *loop, struct engine *engine,
+                            const struct up_feed_config *cfg);
+void up_feed_free(struct up_feed *f); // NULL is fine
+
+// resourceRules of prometheus-adapter for the series of the kubelet.
+extern const char up_resource_rules[];
+
+// --- the release of kube-prometheus-stack ---
+//
+// If --values has values of kube-prometheus-stack, the engine is found in the cluster as the
+// Prometheus of that release: by its Services, and a static pod with the log lines of the engine.
+
+struct up_release; // NULL: there are no such values
+struct up_cluster;
+
+// Begins to keep the log. Call it before the engine starts.
+struct gs_error *up_release_new(const struct up_values *v, const char *data_dir,
+                                struct up_release **ret);
+void up_release_show(const struct up_release *r, const struct up_cluster *c); // adds the pod
+// Appends the Services.
+struct gs_error *up_release_apply(const struct up_release *r, const struct up_cluster *c,
+                                  struct up_apply *a);
+void up_release_free(struct up_release *r);
+
+// --- cluster ---
+//
+// All parts of the cluster, started and stopped in the right order: API, controllers,
+// scheduler, kubelet, services, metrics engine, adapter, autoscaler, and the exporter as a child
+// process.
+
+struct up_cluster {
+    uv_loop_t *loop;
+    char *data_dir, *node_name, *self_exe, *kubeconfig, *podresources;
+    struct machines_gpus devices; // of the first node
+    struct nodes_pools pools;
+    json_t *pools_json;         // nodes_pools_json(): why pods wait
+    char *targets, *collectors; // paths; see up_machines_config
+    struct up_pki pki;
+    struct local_image *images;
+    size_t n_images;
+    uint16_t api_port, exporter_port, prometheus_port;
+
+    struct local_api *api;
+    struct http_server *server;         // the Kubernetes API
+    struct http_server *kubelet_server; // the API of the first node's kubelet
+    struct http_client *http;
+    struct kube_client *client;
+    struct local_cluster *cluster;
+    struct local_workloads *workloads;
+    struct local_scheduler *scheduler;
+    struct local_services *services;
+    struct kubelet *kubelet;
+    char *engine_config; // path of the generated prometheus.yml
+    char *ledger;        // path of the ledger of GPU hours
+    struct up_duplicates *duplicates;
+    const struct up_options *options;
+    const struct up_values *values;
+    struct up_release *release;
+    struct engine *engine;
+    struct http_server *prometheus; // the engine's HTTP API
+    struct up_feed *kubelet_feed, *autoscaler_feed;
+    struct adapter *adapter;
+    struct hpa_controller *hpa;
+    struct hpa_explain_api *explain;
+    struct replay_history_api *history;
+    const struct console_problems *problems; // borrowed, for the web page; NULL: not yet
+    struct up_child *exporter;               // of the first node
+    struct up_machines *machines;
+    struct autoscaler *node_autoscaler; // NULL: no pools
+    unsigned n_stopping;                // kubelets and machines
+    void (*stop_done)(void *arg);
+    void *stop_arg;
+};
+
+struct gs_error *up_node_autoscaler_check(const struct up_options *o);
+void up_node_autoscaler_start(struct up_cluster *c); // without pools: nothing
+
+// line: called with each line of the exporter's output. observer: called with each decision of the
+// autoscaler. Both get arg.
+// o and values are borrowed.
+struct gs_error *up_cluster_start(uv_loop_t *loop, const struct up_options *o,
+                                  const struct up_values *values, const char *data_dir,
+                                  void (*line)(void *arg, const char *line), hpa_observer observer,
+                                  void *arg, struct up_cluster **ret);
+// Stores or hides the metrics of the built-in exporter that other exporters report. Call it every
+// few seconds.
+void up_cluster_hide_duplicates(struct up_cluster *c);
+// Whether objects may be applied: the caches are synced and the node is Ready.
+bool up_cluster_ready(const struct up_cluster *c);
+// Ends all containers, then calls done. Call up_cluster_free() after done.
+void up_cluster_stop(struct up_cluster *c, void (*done)(void *arg), void *arg);
+// c: NULL, or a cluster that may be partly started. Run the loop until it is empty after this call.
+void up_cluster_free(struct up_cluster *c);

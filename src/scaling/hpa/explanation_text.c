@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// The text of an explanation. It is made from the JSON, so that both agree.
+#include "hpa/explanation.h"
+
+#include "base/mem.h"
+#include "base/slice.h"
+#include "base/table.h"
+#include "nodes/inspect/inspect.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MAX_ROWS 40 // pods in the text; the JSON has all
+
+static const char *text_of(const json_t *obj, const char *name, const char *fallback)
+{
+    const char *text = codec_json_str(obj, name, NULL);
+    return text ? text : fallback;
+}
+
+static const char *plural(int64_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
+static void add_head(const json_t *r, struct gs_buf *out)
+{
+    const json_t *counts = json_object_get(r, "replicas");
+    int64_t current = codec_json_int(counts, -1, "current", NULL);
+    gs_buf_addf(out, "%s/%s: %s", text_of(r, "namespace", ""), text_of(r, "name", ""),
+                text_of(r, "target", ""));
+    if (current >= 0)
+        gs_buf_addf(out, " has %lld replica%s (allowed: %lld to %lld)", (long long)current,
+                    plural(current), (long long)codec_json_int(counts, 0, "min", NULL),
+                    (long long)codec_json_int(counts, 0, "max", NULL));
+    gs_buf_add_str(out, "\n");
+}
+
+// --- samples ---
+
+static void add_pods(const json_t *pods, struct gs_buf *out)
+{
+    static const char *const titles[] = {"POD", "OWNER", "VALUE", "AGE", "HOW"};
+    static const struct gs_table_style style = {.indent = 2, .gap = 2, .left = SIZE_MAX};
+    size_t n = json_array_size(pods), shown = n < MAX_ROWS ? n : MAX_ROWS;
+    GS_CLEANUP(gs_table_freep)
+    struct gs_table *t = n ? gs_table_new(shown + 1, GS_ARRAY_LEN(titles)) : NULL;
+    if (!t)
+        return;
+    for (size_t i = 0; i < GS_ARRAY_LEN(titles); i++)
+        gs_table_add(t, titles[i]);
+    for (size_t i = 0; i < shown; i++) {
+        const json_t *pod = json_array_get(pods, i), *age = json_object_get(pod, "ageSeconds");
+        gs_table_add(t, text_of(pod, "name", ""));
+        gs_table_add(t, text_of(pod, "owner", NULL));
+        gs_table_add(t, text_of(pod, "value", NULL));
+        if (age)
+            gs_table_addf(t, "%gs", json_number_value(age));
+        else
+            gs_table_add(t, NULL);
+        gs_table_add(t, text_of(pod, "how", ""));
+    }
+    gs_table_print(t, &style, out);
+    if (n > shown)
+        gs_buf_addf(out, "  and %zu more\n", n - shown);
+}
+
+static void add_series(const json_t *series, struct gs_buf *out)
+{
+    size_t n = json_array_size(series);
+    for (size_t i = 0; i < n && i < MAX_ROWS; i++) {
+        const json_t *s = json_array_get(series, i);
+        gs_buf_addf(out, "  %s, %gs old\n", text_of(s, "value", "-"),
+                    json_number_value(json_object_get(s, "ageSeconds")));
+    }
+    if (n > MAX_ROWS)
+        gs_buf_addf(out, "  and %zu more\n", n - MAX_ROWS);
+}
+
+static void add_threshold(const json_t *metric, const char *name, struct gs_buf *out)
+{
+    const json_t *turn = json_object_get(metric, name);
+    int64_t desired = codec_json_int(turn, 0, "desired", NULL);
+    if (turn)
+        gs_buf_addf(out, "  at %s it scales to %lld replica%s\n", text_of(turn, "at", ""),
+                    (long long)desired, plural(desired));
+}
+
+static void add_metric_text(const json_t *metric, struct gs_buf *out)
+{
+    gs_buf_addf(out, "\n%s metric %s\n", text_of(metric, "type", ""),
+                text_of(metric, "explanation", ""));
+    add_pods(json_object_get(metric, "pods"), out);
+    add_series(json_object_get(metric, "series"), out);
+    add_threshold(metric, "below", out);
+    add_threshold(metric, "above", out);
+}
+
+static void add_result(const json_t *r, struct gs_buf *out)
+{
+    const char *reason = text_of(r, "reason", ""), *held = text_of(r, "held", "");
+    const json_t *counts = json_object_get(r, "replicas");
+    int64_t desired = codec_json_int(counts, -1, "desired", NULL);
+    gs_buf_add_str(out, "\nResult: ");
+    if (desired >= 0)
+        gs_buf_addf(out, "%lld replica%s", (long long)desired, plural(desired));
+    else
+        gs_buf_add_str(out, "none");
+    if (*reason)
+        gs_buf_addf(out, ": %s", reason);
+    if (*held)
+        gs_buf_addf(out, "; %s", held);
+    gs_buf_add_str(out, "\n");
+}
+
+// --- history ---
+
+static void add_recommendations(const json_t *list, struct gs_buf *out)
+{
+    int64_t lowest = INT64_MAX, highest = 0, oldest_ms = 0;
+    size_t n = json_array_size(list);
+    for (size_t i = 0; i < n; i++) {
+        const json_t *r = json_array_get(list, i);
+        int64_t replicas = codec_json_int(r, 0, "replicas", NULL);
+        int64_t age_ms = codec_json_int(r, 0, "ageMs", NULL);
+        lowest = replicas < lowest ? replicas : lowest;
+        highest = replicas > highest ? replicas : highest;
+        oldest_ms = age_ms > oldest_ms ? age_ms : oldest_ms;
+    }
+    if (!n)
+        gs_buf_add_str(out, "no recommendation yet");
+    else
+        gs_buf_addf(out, "%zu recommendation%s of the last %.0f s, ", n, n == 1 ? "" : "s",
+                    (double)oldest_ms / 1000);
+    if (n && lowest < highest)
+        gs_buf_addf(out, "%lld to ", (long long)lowest);
+    if (n)
+        gs_buf_addf(out, "%lld replica%s", (long long)highest, plural(highest));
+}
+
+static void add_events(const json_t *list, const char *sign, struct gs_buf *out)
+{
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *e = json_array_get(list, i);
+        gs_buf_addf(out, "; %s%lld %.0f s ago", sign, (long long)codec_json_int(e, 0, "by", NULL),
+                    (double)codec_json_int(e, 0, "ageMs", NULL) / 1000);
+    }
+}
+
+static void add_history(const json_t *history, struct gs_buf *out)
+{
+    if (!history) {
+        gs_buf_add_str(out,
+                       "The controller's history (earlier recommendations, scale events) is not "
+                       "available: the decision is calculated without it.\n");
+        return;
+    }
+    gs_buf_add_str(out, "The controller's history: ");
+    add_recommendations(json_object_get(history, "recommendations"), out);
+    add_events(json_object_get(history, "scaleUps"), "+", out);
+    add_events(json_object_get(history, "scaleDowns"), "-", out);
+    gs_buf_add_str(out, ".\n");
+}
+
+static void add_startup(const json_t *explanation, struct gs_buf *out)
+{
+    const json_t *startup = json_object_get(explanation, "startup");
+    const char *pool;
+    json_t *of_pool;
+    if (startup) {
+        gs_buf_add_str(out, "Start of a new replica: ");
+        inspect_startup_text(startup, out);
+        gs_buf_add_str(out, ".\n");
+    }
+    json_object_foreach (json_object_get((json_t *)explanation, "nodeStartup"), pool, of_pool) {
+        gs_buf_addf(out, "Start of a new node of pool %s: ", pool);
+        inspect_pool_startup_text(of_pool, out);
+        gs_buf_add_str(out, ".\n");
+    }
+}
+
+void hpa_explanation_text(const json_t *explanation, struct gs_buf *out)
+{
+    const json_t *metrics = json_object_get(explanation, "metrics");
+    const json_t *differences = codec_json_get(explanation, "cluster", "differences", NULL);
+    add_head(explanation, out);
+    for (size_t i = 0; i < json_array_size(metrics); i++)
+        add_metric_text(json_array_get(metrics, i), out);
+    add_result(explanation, out);
+    add_history(json_object_get(explanation, "memory"), out);
+    add_startup(explanation, out);
+    if (!differences)
+        return;
+    if (!json_array_size(differences)) {
+        gs_buf_add_str(out, "The cluster's status agrees.\n");
+        return;
+    }
+    gs_buf_add_str(out, "The cluster's status differs:\n");
+    for (size_t i = 0; i < json_array_size(differences); i++)
+        gs_buf_addf(out, "  %s\n", json_string_value(json_array_get(differences, i)));
+}

@@ -65,10 +65,11 @@ e2e: ## Test against a real Kubernetes control plane (built once, from Go module
 	@tools/build $(BUILD) program bench/workload
 	@tests/e2e/all.sh
 
-layers: ## Check includes, names, the table of modules and what pages name, and that each source has a test
+layers: ## Check includes, names, the table of modules and what pages name, and that each source has a test and a feature
 	@tools/check-layers
 	@tools/check-tests
 	@tools/check-names
+	@tools/feature-lines
 
 lint: ## Run cppcheck and clang-tidy on src/ (an unchanged file without findings is not checked again)
 	@tools/install-deps build lint

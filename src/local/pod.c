@@ -7,33 +7,18 @@
 
 const char *local_pod_phase(const json_t *pod)
 {
-    const char *phase = codec_json_str(pod, "status", "phase", NULL);
+    const char *phase = kube_phase(pod);
     return phase && *phase ? phase : "Pending";
-}
-
-bool local_pod_terminal(const json_t *pod)
-{
-    const char *phase = local_pod_phase(pod);
-    return gs_streq(phase, "Succeeded") || gs_streq(phase, "Failed");
 }
 
 bool local_pod_active(const json_t *pod)
 {
-    return !local_pod_terminal(pod) && !kube_is_deleting(pod);
+    return !kube_pod_has_ended(pod) && !kube_is_deleting(pod);
 }
 
 bool local_pod_ready(const json_t *pod)
 {
     return kube_condition_true(pod, "Ready");
-}
-
-int64_t local_time_ms(const json_t *rfc3339, int64_t fallback)
-{
-    int64_t ms = fallback;
-    const char *text = json_string_value(rfc3339);
-    if (text)
-        gs_error_free(gs_parse_rfc3339(gs_slice_of(text), &ms));
-    return ms;
 }
 
 bool local_pod_available(const json_t *pod, int64_t min_ready_seconds, int64_t now_ms,
@@ -45,7 +30,7 @@ bool local_pod_available(const json_t *pod, int64_t min_ready_seconds, int64_t n
     if (min_ready_seconds <= 0)
         return true;
     const json_t *since = json_object_get(kube_condition(pod, "Ready"), "lastTransitionTime");
-    int64_t left = local_time_ms(since, now_ms) + min_ready_seconds * 1000 - now_ms;
+    int64_t left = kube_time_ms(since, now_ms) + min_ready_seconds * 1000 - now_ms;
     if (left <= 0)
         return true;
     *ret_wait_ms = left;

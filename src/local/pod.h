@@ -5,7 +5,6 @@
 #include "codec/json.h"
 
 const char *local_pod_phase(const json_t *pod); // "Pending" if unset
-bool local_pod_terminal(const json_t *pod);     // Succeeded or Failed
 bool local_pod_active(const json_t *pod);       // neither terminal nor being deleted
 bool local_pod_ready(const json_t *pod);        // condition Ready is True
 // Ready for at least min_ready_seconds. *ret_wait_ms: the time until it is available, -1: unknown.
@@ -22,8 +21,6 @@ bool local_pod_available(const json_t *pod, int64_t min_ready_seconds, int64_t n
 bool local_gpu_is_slice(const char *device_id);
 // How many GPUs a container requests of one of these resources.
 int64_t local_container_gpus(const json_t *container, const char *resource);
-
-int64_t local_time_ms(const json_t *rfc3339, int64_t fallback); // of a JSON string
 
 // The longest grace period (24 days), so that milliseconds fit every counter. Manifests may contain
 // any int64.

@@ -218,6 +218,19 @@ static void test_offsets_of_errors_are_those_of_the_pattern(void **state)
     (void)state;
 }
 
+// PCRE2 counts its limit anew at each position.
+static void test_a_search_in_a_long_text_has_one_limit(void **state)
+{
+    static const struct gs_regex_options few = {.match_limit = 1000};
+    struct gs_regex *r = NULL;
+    GS_AUTO_FREE char *text = gs_format("%0300dx", 0);
+    (void)state;
+    assert_ok(gs_regex_new(GS_SLICE("0{20}1|0{20}2|x"), &few, &r));
+    assert_false(gs_regex_matches(r, gs_slice_of(text)));
+    assert_true(gs_regex_matches(r, GS_SLICE("00000x")));
+    gs_regex_free(r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -226,6 +239,7 @@ int main(void)
         cmocka_unit_test(test_a_search_finds_a_part_and_whole_does_not),
         cmocka_unit_test(test_invalid_utf8_can_be_searched),
         cmocka_unit_test(test_a_pattern_that_explodes_is_no_match),
+        cmocka_unit_test(test_a_search_in_a_long_text_has_one_limit),
         cmocka_unit_test(test_errors_give_reason_and_place),
         cmocka_unit_test(test_syntax_of_perl_is_refused_with_the_text_of_go),
         cmocka_unit_test(test_offsets_of_errors_are_those_of_the_pattern),

@@ -534,12 +534,15 @@ static bool wrong_is_forgotten(void *arg)
 
 // An object with a period of an hour gets only its first sync. An object with a period that is too
 // short gets the configured period of 20 ms.
-static void check_own_period(struct bench *b, const char *annotation)
+static void test_an_object_with_its_own_period(void **state)
 {
+    struct bench *b = *state;
     script_values(b, 2, (const char *const[]){"20", "20"});
     json_t *slow = hpa_object("slow", GPU_SPEC), *wrong = hpa_object("wrong", GPU_SPEC);
-    codec_json_set(slow, json_pack("{s:s}", annotation, "1h"), "metadata", "annotations", NULL);
-    codec_json_set(wrong, json_pack("{s:s}", annotation, "1ms"), "metadata", "annotations", NULL);
+    codec_json_set(slow, json_pack("{s:s}", HPA_SYNC_PERIOD_ANNOTATION, "1h"), "metadata",
+                   "annotations", NULL);
+    codec_json_set(wrong, json_pack("{s:s}", HPA_SYNC_PERIOD_ANNOTATION, "1ms"), "metadata",
+                   "annotations", NULL);
     fake_put(&b->api, b->api.hpas, slow);
     fake_put(&b->api, b->api.hpas, wrong);
     start(b);
@@ -550,16 +553,6 @@ static void check_own_period(struct bench *b, const char *annotation)
     int passes = b->passes;
     run_for(b, 200);
     assert_int_equal(b->passes, passes);
-}
-
-static void test_an_object_with_its_own_period(void **state)
-{
-    check_own_period(*state, HPA_SYNC_PERIOD_ANNOTATION);
-}
-
-static void test_the_deprecated_annotation_of_the_period(void **state)
-{
-    check_own_period(*state, HPA_DEPRECATED_SYNC_PERIOD_ANNOTATION);
 }
 
 static void put_with_period(struct bench *b, const char *name, const char *period)
@@ -814,7 +807,6 @@ int main(void)
         WITH_BENCH(test_spec_change_is_followed_at_once),
         WITH_BENCH(test_hpa_of_v2beta1),
         WITH_BENCH(test_an_object_with_its_own_period),
-        WITH_BENCH(test_the_deprecated_annotation_of_the_period),
         WITH_BENCH(test_a_policy_with_the_period_of_the_syncs),
         WITH_BENCH(test_a_failure_waits_for_the_next_period),
         WITH_BENCH(test_changes_during_a_pass_are_one_more),

@@ -208,12 +208,9 @@ static void test_the_history_of_an_object_over_http(void **state)
     struct bench *b = *state;
     local_api_mount(b->h.api, HPA_HISTORY_GROUP, hpa_history_group, hpa_history_handle,
                     b->controller);
-    local_api_mount(b->h.api, HPA_DEPRECATED_HISTORY_GROUP, hpa_history_group, hpa_history_handle,
-                    b->controller);
     test_of_v2(state);
     GS_AUTO_FREE char *path = hpa_history_path("default", "gpu-hpa");
     check_history(b, path, "History");
-    check_history(b, "/apis/hpa.gpuscale.io/v1/namespaces/default/memories/gpu-hpa", "Memory");
     struct reply other AUTO_REPLY =
         request(&b->h, "GET", "/apis/hpa.gpuscale.dev/v1/namespaces/default/memories/x", NULL);
     assert_status(other, 404);

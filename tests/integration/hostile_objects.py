@@ -58,7 +58,40 @@ def monitor(number):
         {"port": "a", "interval": "soon"}, {"port": "b", "relabelings": [{"action": "no-action"}]}, {"port": "c"}]})
 
 
-KINDS = {f.__name__: f for f in (labels, same_labels, resources, nested, rules, monitor)}
+def values(number):
+    """A ConfigMap with a large value."""
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "values"}, "data": {"large": "v" * 900000, "small": "v"}}
+
+
+def volumes(number):
+    """A Pod whose volume names the large value many times."""
+    item = pod("volumes")
+    files = [{"key": "large", "path": f"f{i}"} for i in range(number or 5000)]
+    item["spec"]["volumes"] = [{"name": "v", "configMap": {"name": "values", "items": files}}]
+    return item
+
+
+def environment(number):
+    """A Pod that takes its environment from one ConfigMap many times."""
+    item = pod("environment")
+    item["spec"]["containers"][0]["envFrom"] = [{"prefix": f"P{i}_", "configMapRef": {"name": "values"}} for i in range(number or 5000)]
+    return item
+
+
+def ports(number):
+    """A Service that takes more node ports than exist, with others."""
+    listed = [{"name": f"p{i}", "port": i + 1} for i in range(number or 1000)]
+    return {"apiVersion": "v1", "kind": "Service", "metadata": {"generateName": "ports-"}, "spec": {"type": "NodePort", "ports": listed}}
+
+
+def patterns(number):
+    """An alert whose text has regular expressions that are slow without a match."""
+    text = '{{ reReplaceAll "a*a*[bc]" "" "' + "a" * 1000 + '" }}'
+    return monitoring("PrometheusRule", "patterns", {"groups": [{"name": "patterns", "interval": "1s", "rules": [
+        {"alert": "Patterns", "expr": "vector(1)", "annotations": {"text": text * (number or 60)}}]}]})
+
+
+KINDS = {f.__name__: f for f in (labels, same_labels, resources, nested, rules, monitor, values, volumes, environment, ports, patterns)}
 
 if len(sys.argv) < 2 or sys.argv[1] not in KINDS:
     sys.exit(__doc__ + "\n\nKinds: " + ", ".join(KINDS))

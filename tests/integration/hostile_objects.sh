@@ -54,6 +54,18 @@ monitored() { curl -sSf "$url/api/v1/scrape_pools" | jq -e '.data.scrapePools | 
 wait_for "a ServiceMonitor with wrong endpoints: its valid endpoint is scraped" monitored
 lives "objects of the Prometheus operator"
 
+create values
+create volumes
+event_about() { kubectl get events --field-selector "involvedObject.name=$1" -o jsonpath='{.items[*].message}' | grep -q "$2"; }
+wait_for "a volume with 4.5 GB of files is refused" event_about volumes 'larger than the limit, which is 64 MiB'
+create environment
+wait_for "an environment that is too large is refused" event_about environment 'environment variable'
+lives "pods that name one value many times"
+for _ in 1 2 3 4; do create ports; done
+lives "Services with more node ports than there are"
+create patterns
+lives "an alert with slow patterns"
+
 scaling_works
 stop_up
 start_up --gpus 1xTesla-T4

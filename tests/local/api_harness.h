@@ -152,7 +152,8 @@ static inline void watch_start(struct harness *h, struct watched *w, const char 
 
     *w = (struct watched){.h = h};
     w->op = http_send(
-        h->client, &(struct http_request){.path = path, .headers = headers, .timeout_ms = UINT_MAX},
+        h->client,
+        &(struct http_request){.path = path, .headers = headers, .timeout_ms = HTTP_NO_TIMEOUT},
         &cb, w);
 }
 

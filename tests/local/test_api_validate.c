@@ -162,6 +162,20 @@ static void test_patterns_of_monitors_that_go_lacks_are_refused(void **state)
     }
 }
 
+static void test_a_service_has_a_limited_number_of_ports(void **state)
+{
+    GS_AUTO_BUF struct gs_buf body = {0};
+    gs_buf_add_str(&body, "{\"metadata\":{\"name\":\"s\"},\"spec\":{\"ports\":[");
+    for (int i = 1; i <= 1001; i++)
+        gs_buf_addf(&body, "%s{\"name\":\"p%d\",\"port\":%d}", i > 1 ? "," : "", i, i);
+    gs_buf_add_str(&body, "]}}");
+    AUTO_REPLY struct reply r = request(*state, "POST", SERVICES, body.data);
+    assert_status(r, 422);
+    assert_message(r,
+                   "Service \"s\" is invalid: spec.ports: Too many: 1001: must have at most 1000 "
+                   "items");
+}
+
 static void test_wrong_types_are_refused(void **state)
 {
     AUTO_REPLY struct reply text = deploy(*state, "", "\"replicas\":\"3\",", "");
@@ -503,6 +517,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_unknown_fields_of_monitors_and_rules_are_refused,
                                         setup, teardown),
         cmocka_unit_test_setup_teardown(test_patterns_of_monitors_that_go_lacks_are_refused, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_a_service_has_a_limited_number_of_ports, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_wrong_types_are_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(test_quantities_are_canonical, setup, teardown),

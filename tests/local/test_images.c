@@ -363,6 +363,21 @@ static void test_config_maps_and_secrets(void **state)
     kubelet_env_finish(&env);
 }
 
+// A container that names one ConfigMap thousands of times was read to its end at each try.
+static void test_the_rest_of_an_environment_over_the_limit_is_not_read(void **state)
+{
+    (void)state;
+    struct kubelet_env env = {0};
+    GS_AUTO_FREE char *source =
+        gs_format("{\"configmaps/m\":{\"data\":{\"a\":\"%0200000d\"}},\"configmaps/n\":null}", 0);
+    struct gs_error *err =
+        build("{\"envFrom\":[{\"configMapRef\":{\"name\":\"m\"}},{\"configMapRef\":"
+              "{\"name\":\"n\"}}]}",
+              source, &env);
+    assert_limit(err, "environment variable a has");
+    kubelet_env_finish(&env);
+}
+
 static void test_gpus(void **state)
 {
     (void)state;
@@ -390,6 +405,7 @@ int main(void)
         cmocka_unit_test(test_the_environment_has_a_limit),
         cmocka_unit_test(test_downward_api),
         cmocka_unit_test(test_config_maps_and_secrets),
+        cmocka_unit_test(test_the_rest_of_an_environment_over_the_limit_is_not_read),
         cmocka_unit_test(test_gpus),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

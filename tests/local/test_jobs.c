@@ -54,7 +54,7 @@ static void end_pod(struct cluster *k, const char *index, const char *status)
     GS_AUTO_FREE char *name = gs_strdup(kube_name(running(k, index)));
     cluster_patch(k, KUBE_PODS, name, "status", status);
     loop_until(&k->loop, !running(k, index) || strcmp(kube_name(running(k, index)), name) != 0 ||
-                             local_pod_terminal(kube_cache_get(k->c->pods, "default", name)));
+                             kube_pod_has_ended(kube_cache_get(k->c->pods, "default", name)));
 }
 
 static bool has(struct cluster *k, const char *condition, const char *reason)
@@ -278,7 +278,7 @@ static void test_counts_survive_a_restart(void **state)
     size_t pos = 0;
     const json_t *pod;
     while ((pod = kube_cache_next(k.c->pods, &pos)))
-        if (local_pod_terminal(pod))
+        if (kube_pod_has_ended(pod))
             break;
     cluster_delete(&k, KUBE_PODS, "default", kube_name(pod));
     loop_until(&k.loop, cluster_pods(&k, NULL) == 1);

@@ -287,7 +287,7 @@ static struct http_op *follow(struct fixture *f, struct followed *ret)
     static const struct http_callbacks callbacks = {.on_data = on_text, .on_done = on_end};
     *ret = (struct followed){0};
     const struct http_request c = {.path = "/api/v1/namespaces/default/pods/p/log?follow=true",
-                                   .timeout_ms = UINT_MAX};
+                                   .timeout_ms = HTTP_NO_TIMEOUT};
     return http_send(f->h.client, &c, &callbacks, ret);
 }
 

@@ -60,7 +60,7 @@ static size_t unique_devices(struct cluster *k)
         const char *text = kube_annotation(p, LOCAL_ANN_GPUS), *container;
         CODEC_AUTO_JSON json_t *gpus = NULL;
         json_t *ids, *id;
-        if (!text || local_pod_terminal(p))
+        if (!text || kube_pod_has_ended(p))
             continue;
         assert_ok(codec_json_parse(gs_slice_of(text), true, &gpus));
         json_object_foreach (gpus, container, ids)

@@ -355,6 +355,48 @@ static void test_a_moved_port_that_is_busy_moves_on(void **state)
     (void)state;
 }
 
+static size_t count_node_ports(struct cluster *k, const char *name, bool *used)
+{
+    size_t i, n = 0;
+    json_t *port;
+    json_array_foreach (codec_json_get(service(k, name), "spec", "ports", NULL), i, port) {
+        int64_t at = codec_json_int(port, 0, "nodePort", NULL) - 30000;
+        if (at < 0)
+            continue;
+        assert_in_range(at, 0, 2767);
+        assert_false(used && used[at]);
+        if (used)
+            used[at] = true;
+        n++;
+    }
+    return n;
+}
+
+// The free node ports were searched for again for each port, among all ports of all services.
+static void test_many_ports_have_different_node_ports(void **state)
+{
+    struct cluster k;
+    bool used[2768] = {false};
+    (void)state;
+    setup(&k);
+    for (int i = 0; i < 2; i++) {
+        GS_AUTO_BUF struct gs_buf yaml = {0};
+        gs_buf_addf(&yaml,
+                    "{apiVersion: v1, kind: Service, metadata: {name: many-%d}, spec: {type: "
+                    "NodePort, selector: {app: web}, ports: [",
+                    i);
+        for (int p = 0; p < 60; p++)
+            gs_buf_addf(&yaml, "%s{name: p%d, port: %d}", p ? ", " : "", p, 9000 + p);
+        gs_buf_add_str(&yaml, "]}}");
+        cluster_create(&k, KUBE_SERVICES, yaml.data);
+    }
+    loop_until(&k.loop, count_node_ports(&k, "many-0", NULL) == 60 &&
+                            count_node_ports(&k, "many-1", NULL) == 60);
+    (void)count_node_ports(&k, "many-0", used);
+    (void)count_node_ports(&k, "many-1", used);
+    finish(&k);
+}
+
 static void test_a_busy_node_port_is_waited_for(void **state)
 {
     struct cluster k;
@@ -512,6 +554,7 @@ int main(void)
         cmocka_unit_test(test_a_busy_port_is_moved_and_said),
         cmocka_unit_test(test_low_ports_are_one_address_everywhere),
         cmocka_unit_test(test_a_moved_port_that_is_busy_moves_on),
+        cmocka_unit_test(test_many_ports_have_different_node_ports),
         cmocka_unit_test(test_a_busy_node_port_is_waited_for),
         cmocka_unit_test(test_a_wanted_address_is_given_when_it_is_free),
         cmocka_unit_test(test_an_address_in_the_status_is_checked),

@@ -102,6 +102,9 @@ static void assert_limited(const char *text, const char *reason)
 static void test_limits(void **state)
 {
     assert_limited("{{ range 1000000 }}{{ end }}", "too many steps");
+    assert_limited("{{ $x := \"0123456789\" }}{{ range 9 }}{{ $x = print $x $x }}{{ end }}"
+                   "{{ reReplaceAll \"x\" \"\" $x }}",
+                   "a regular expression reads at most 4096 bytes");
     assert_limited("{{ range 90000 }}0123456789{{ end }}", "the text is longer than");
     assert_limited("{{ define \"a\" }}{{ template \"a\" }}{{ end }}{{ template \"a\" }}",
                    "exceeded maximum template depth");

@@ -28,7 +28,7 @@ struct adapter_api_delegate {
     struct http_client *client;
     char *name; // the URL without secrets
     bool front_proxy;
-    unsigned timeout_ms;
+    int64_t timeout_ms;
     uint64_t relist_ms;
     struct gs_timer *timer;
     struct list lists[MAX_LISTS];
@@ -246,7 +246,7 @@ struct gs_error *adapter_api_delegate_new(uv_loop_t *loop,
     p->client = client;
     p->name = name;
     p->front_proxy = o->front_proxy;
-    p->timeout_ms = (unsigned)(o->timeout_ms ? o->timeout_ms : TIMEOUT_MS);
+    p->timeout_ms = o->timeout_ms ? o->timeout_ms : TIMEOUT_MS;
     p->relist_ms = (uint64_t)(o->relist_ms ? o->relist_ms : RELIST_MS);
     p->stats.up = true; // so that the first failure is logged
     p->timer = gs_timer_new(loop, p);

@@ -8,6 +8,7 @@
 //  - manifests: the entries of ConfigMaps. The chart mounts the entry config.yaml.
 #include "adapter/config/config_private.h"
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/option.h"
 
@@ -96,6 +97,18 @@ static struct gs_error *add_defaults(struct adapter_config *c)
                                     c);
 }
 
+// As the flag --metrics-relist-interval, a duration of Go.
+static const char *read_interval(struct codec_reader *r, const json_t *v)
+{
+    const char *text = codec_read_text(r, v);
+    int64_t ns = 0;
+    GS_AUTO_ERROR struct gs_error *err = gs_parse_duration(gs_slice_of(text), &ns);
+    if (err || ns < GS_NS_PER_MS)
+        codec_reader_fail(r, v, "metricsRelistInterval: \"%s\": want a duration of at least 1ms",
+                          text);
+    return text;
+}
+
 static void read_helm_rules(struct codec_reader *r, const json_t *rules, struct adapter_config *c)
 {
     const char *key;
@@ -139,7 +152,7 @@ static void read_helm(struct codec_reader *r, const json_t *doc, struct adapter_
     const json_t *interval = json_object_get(ack ? prometheus : doc, "metricsRelistInterval");
     c->helm = true;
     read_helm_url(r, prometheus, c);
-    c->relist_interval = interval ? codec_read_text(r, interval) : "1m";
+    c->relist_interval = interval ? read_interval(r, interval) : "1m";
     read_helm_rules(r, ack ? ack : json_object_get(doc, "rules"), c);
     adapter_config_read_sources(r, json_object_get(doc, "sources"));
 }

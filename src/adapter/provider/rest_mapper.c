@@ -6,6 +6,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "codec/json.h"
+#include "kube/resource.h"
 
 #include <ctype.h>
 #include <strings.h>
@@ -90,50 +91,11 @@ static void table_finish(struct table *t)
 
 static void add_builtin(struct table *t)
 {
-    static const struct provider_rest_mapping list[] = {
-        {"", "v1", "pods", "pod", "Pod", true},
-        {"", "v1", "services", "service", "Service", true},
-        {"", "v1", "namespaces", "namespace", "Namespace", false},
-        {"", "v1", "nodes", "node", "Node", false},
-        {"", "v1", "configmaps", "configmap", "ConfigMap", true},
-        {"", "v1", "secrets", "secret", "Secret", true},
-        {"", "v1", "endpoints", "endpoints", "Endpoints", true},
-        {"", "v1", "events", "event", "Event", true},
-        {"", "v1", "persistentvolumes", "persistentvolume", "PersistentVolume", false},
-        {"", "v1", "persistentvolumeclaims", "persistentvolumeclaim", "PersistentVolumeClaim",
-         true},
-        {"", "v1", "replicationcontrollers", "replicationcontroller", "ReplicationController",
-         true},
-        {"", "v1", "serviceaccounts", "serviceaccount", "ServiceAccount", true},
-        {"", "v1", "bindings", "binding", "Binding", true},
-        {"", "v1", "componentstatuses", "componentstatus", "ComponentStatus", false},
-        {"", "v1", "limitranges", "limitrange", "LimitRange", true},
-        {"", "v1", "podtemplates", "podtemplate", "PodTemplate", true},
-        {"", "v1", "resourcequotas", "resourcequota", "ResourceQuota", true},
-        {"apps", "v1", "deployments", "deployment", "Deployment", true},
-        {"apps", "v1", "replicasets", "replicaset", "ReplicaSet", true},
-        {"apps", "v1", "statefulsets", "statefulset", "StatefulSet", true},
-        {"apps", "v1", "daemonsets", "daemonset", "DaemonSet", true},
-        {"batch", "v1", "jobs", "job", "Job", true},
-        {"batch", "v1", "cronjobs", "cronjob", "CronJob", true},
-        {"networking.k8s.io", "v1", "ingresses", "ingress", "Ingress", true},
-        {"autoscaling", "v2", "horizontalpodautoscalers", "horizontalpodautoscaler",
-         "HorizontalPodAutoscaler", true},
-        {"apps", "v1", "controllerrevisions", "controllerrevision", "ControllerRevision", true},
-        {"policy", "v1", "poddisruptionbudgets", "poddisruptionbudget", "PodDisruptionBudget",
-         true},
-        {"networking.k8s.io", "v1", "networkpolicies", "networkpolicy", "NetworkPolicy", true},
-        {"networking.k8s.io", "v1", "ingressclasses", "ingressclass", "IngressClass", false},
-        {"discovery.k8s.io", "v1", "endpointslices", "endpointslice", "EndpointSlice", true},
-        {"coordination.k8s.io", "v1", "leases", "lease", "Lease", true},
-        {"scheduling.k8s.io", "v1", "priorityclasses", "priorityclass", "PriorityClass", false},
-        {"storage.k8s.io", "v1", "storageclasses", "storageclass", "StorageClass", false},
-        {"storage.k8s.io", "v1", "volumeattachments", "volumeattachment", "VolumeAttachment",
-         false},
-        {"resource.k8s.io", "v1", "resourceclaims", "resourceclaim", "ResourceClaim", true},
-    };
-    for (size_t i = 0; i < GS_ARRAY_LEN(list); i++)
-        add_resource_mapping(t, &list[i]);
+    const struct kube_resource *r;
+    for (size_t i = 0; (r = kube_resource_nth(i)); i++)
+        add_resource_mapping(t,
+                             &(struct provider_rest_mapping){r->group, r->version, r->plural,
+                                                             r->singular, r->kind, r->namespaced});
 }
 
 struct provider_rest_mapper *provider_rest_mapper_new(void)

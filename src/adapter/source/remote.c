@@ -25,7 +25,7 @@ struct remote {
     char *name;   // the URL without secrets
     char *prefix; // of paths
     bool post;
-    unsigned timeout_ms;
+    int64_t timeout_ms;
     size_t held;
 };
 
@@ -274,7 +274,7 @@ static struct remote *remote_new(struct http_client *client, const struct source
     r->base.ops = &ops;
     r->client = client;
     r->post = o->post;
-    r->timeout_ms = (unsigned)(o->timeout_ms ? o->timeout_ms : DEFAULT_TIMEOUT_MS);
+    r->timeout_ms = o->timeout_ms ? o->timeout_ms : DEFAULT_TIMEOUT_MS;
     return r;
 }
 

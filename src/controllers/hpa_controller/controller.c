@@ -76,8 +76,6 @@ static void on_sync_timer(void *arg)
 static int64_t period_ms(const struct item *i)
 {
     const char *text = kube_annotation(i->object, HPA_SYNC_PERIOD_ANNOTATION);
-    if (!text)
-        text = kube_annotation(i->object, HPA_DEPRECATED_SYNC_PERIOD_ANNOTATION);
     int64_t ns = 0;
     GS_AUTO_ERROR struct gs_error *err = text ? gs_parse_duration(gs_slice_of(text), &ns) : NULL;
     bool usable = text && !err && ns >= MIN_OWN_PERIOD_NS && ns <= MAX_OWN_PERIOD_NS;
@@ -155,15 +153,6 @@ static void sync_item(struct item *i)
                                  on_reconciled, i);
 }
 
-static void report_deprecated_annotation(const char *key, const json_t *object)
-{
-    if (kube_annotation(object, HPA_DEPRECATED_SYNC_PERIOD_ANNOTATION))
-        gs_warn("hpa",
-                "%s: the annotation " HPA_DEPRECATED_SYNC_PERIOD_ANNOTATION
-                " is deprecated; use " HPA_SYNC_PERIOD_ANNOTATION,
-                key);
-}
-
 static void new_item(struct hpa_controller *c, const json_t *object)
 {
     struct item *i = gs_alloc(sizeof(*i));
@@ -173,7 +162,6 @@ static void new_item(struct hpa_controller *c, const json_t *object)
     i->history = hpa_history_new();
     i->timer = gs_timer_new(c->env.loop, i);
     i->due_ns = gs_mono_ns();
-    report_deprecated_annotation(i->key, object);
     struct item *old = gs_hmap_remove_str(c->items, i->key);
     if (old)
         item_free(old);

@@ -13,9 +13,8 @@
 struct hpa_controller;
 
 // An annotation of an object: how often it is evaluated ("5s"), from 1 s to 1 h, instead of the
-// sync period. The deprecated name still works, and a warning is logged.
-#define HPA_SYNC_PERIOD_ANNOTATION            "gpuscale.dev/sync-period"
-#define HPA_DEPRECATED_SYNC_PERIOD_ANNOTATION "gpuscale.io/sync-period"
+// sync period.
+#define HPA_SYNC_PERIOD_ANNOTATION "gpuscale.dev/sync-period"
 
 struct hpa_controller_config {
     int64_t sync_period_ms; // 15000
@@ -48,12 +47,9 @@ json_t *hpa_controller_history(const struct hpa_controller *c, const char *ns, c
 
 // The history of one autoscaler, for a client that explains a decision:
 //   GET /apis/hpa.gpuscale.dev/v1/namespaces/NS/histories/NAME
-// The deprecated form, with a Warning header:
-//   GET /apis/hpa.gpuscale.io/v1/namespaces/NS/memories/NAME
-#define HPA_HISTORY_GROUP            "hpa.gpuscale.dev"
-#define HPA_DEPRECATED_HISTORY_GROUP "hpa.gpuscale.io"
+#define HPA_HISTORY_GROUP "hpa.gpuscale.dev"
 
 char *hpa_history_path(const char *ns, const char *name); // the caller frees it
-// The APIGroup of one of the two groups; new reference.
+// The APIGroup; new reference.
 json_t *hpa_history_group(const void *controller, const char *group);
 void hpa_history_handle(void *controller, struct http_exchange *x);

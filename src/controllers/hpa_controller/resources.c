@@ -33,21 +33,6 @@ struct hpa_lookup {
     void *arg;
 };
 
-static const struct {
-    const char *group, *version, *kind, *resource;
-} well_known[] = {
-    {"apps", "v1", "Deployment", "deployments"},
-    {"apps", "v1", "ReplicaSet", "replicasets"},
-    {"apps", "v1", "StatefulSet", "statefulsets"},
-    {"apps", "v1", "DaemonSet", "daemonsets"},
-    {"", "v1", "ReplicationController", "replicationcontrollers"},
-    {"", "v1", "Namespace", "namespaces"},
-    {"", "v1", "Node", "nodes"},
-    {"", "v1", "Pod", "pods"},
-    {"", "v1", "Service", "services"},
-    {"networking.k8s.io", "v1", "Ingress", "ingresses"},
-};
-
 static void free_found(void *value)
 {
     struct found *f = value;
@@ -117,10 +102,10 @@ struct gs_error *hpa_resources_get(const struct hpa_resources *r, const char *ap
     if (err)
         return err;
     // Only the group must match: the object may name a version that was removed.
-    for (size_t i = 0; i < GS_ARRAY_LEN(well_known); i++) {
-        if (gs_slice_eq_str(group, well_known[i].group) && same_kind(well_known[i].kind, kind)) {
-            *ret = (struct kube_gvr){well_known[i].group, well_known[i].version,
-                                     well_known[i].resource};
+    const struct kube_resource *known;
+    for (size_t i = 0; (known = kube_resource_nth(i)); i++) {
+        if (gs_slice_eq_str(group, known->group) && same_kind(known->kind, kind)) {
+            *ret = (struct kube_gvr){known->group, known->version, known->plural};
             *ret_known = true;
             return NULL;
         }

@@ -4,7 +4,6 @@
 #include "hpa_controller/server.h"
 
 #include "base/clock.h"
-#include "base/hmap.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "hpa_controller/controller.h"
@@ -18,10 +17,9 @@
 #include <signal.h>
 #include <unistd.h>
 
-// The label or annotation that selects an object in control mode, and its deprecated name.
-#define OPT_IN            "gpuscale.dev/autoscaler"
-#define DEPRECATED_OPT_IN "gpuscale.io/autoscaler"
-#define MANAGER           "gpuscale-hpa" // user agent: our name in managedFields
+// The label or annotation that selects an object in control mode.
+#define OPT_IN  "gpuscale.dev/autoscaler"
+#define MANAGER "gpuscale-hpa" // user agent: our name in managedFields
 
 // Numbers of sync periods: time for another controller to write a status, time until the next
 // probe.
@@ -41,7 +39,6 @@ struct hpa_server {
     struct kube_election *election;  // NULL: disabled
     struct hpa_decision_log *log;
     struct http_server *server;
-    struct gs_hmap *reported; // "ns/name" of objects whose deprecated key was reported
     bool shadow, failed, scale_to_zero;
     int release;
 };
@@ -64,29 +61,10 @@ static void on_stop_signal(uv_signal_t *s, int signum)
 
 // --- selection of objects ---
 
-static bool has_key(const json_t *hpa, const char *key)
+static bool is_opted_in(const json_t *hpa)
 {
-    return gs_streq(codec_json_str(hpa, "metadata", "annotations", key, NULL), "true") ||
-           gs_streq(codec_json_str(hpa, "metadata", "labels", key, NULL), "true");
-}
-
-static void report_deprecated_key(struct hpa_server *r, const json_t *hpa)
-{
-    GS_AUTO_FREE char *key = kube_key(hpa);
-    if (gs_hmap_get_str(r->reported, key))
-        return;
-    gs_hmap_put_str(r->reported, key, r);
-    gs_warn("hpa", "%s: the key " DEPRECATED_OPT_IN " is deprecated; use " OPT_IN, key);
-}
-
-static bool is_opted_in(struct hpa_server *r, const json_t *hpa)
-{
-    if (has_key(hpa, OPT_IN))
-        return true;
-    if (!has_key(hpa, DEPRECATED_OPT_IN))
-        return false;
-    report_deprecated_key(r, hpa);
-    return true;
+    return gs_streq(codec_json_str(hpa, "metadata", "annotations", OPT_IN, NULL), "true") ||
+           gs_streq(codec_json_str(hpa, "metadata", "labels", OPT_IN, NULL), "true");
 }
 
 static bool is_wanted(void *arg, const json_t *hpa)
@@ -94,7 +72,7 @@ static bool is_wanted(void *arg, const json_t *hpa)
     struct hpa_server *r = arg;
     if (!r->ownership)
         return true;
-    if (r->o->all || is_opted_in(r, hpa))
+    if (r->o->all || is_opted_in(hpa))
         return hpa_ownership_update(r->ownership, hpa);
     hpa_ownership_forget(r->ownership, hpa);
     return false;
@@ -177,8 +155,7 @@ static void handle_request(void *arg, struct http_exchange *x)
         http_reply_text(x, kube_cache_synced(r->pods) ? 200 : 503, "%s\n",
                         kube_cache_synced(r->pods) ? "ok"
                                                    : "the cluster's pods have not been listed yet");
-    else if (gs_starts(path, "/apis/" HPA_HISTORY_GROUP "/") ||
-             gs_starts(path, "/apis/" HPA_DEPRECATED_HISTORY_GROUP "/"))
+    else if (gs_starts(path, "/apis/" HPA_HISTORY_GROUP "/"))
         hpa_history_handle(r->controller, x);
     else if (gs_streq(path, HPA_EXPLAIN_PATH))
         hpa_explain_api_handle(r->explain, x);
@@ -290,7 +267,6 @@ static void finish_server(struct hpa_server *r)
     if (r->http)
         http_client_free(r->http);
     hpa_decision_log_free(r->log);
-    gs_hmap_free(r->reported);
     for (size_t i = 0; i < GS_ARRAY_LEN(r->signals); i++)
         uv_close((uv_handle_t *)&r->signals[i], NULL);
     uv_run(&r->loop, UV_RUN_DEFAULT);
@@ -310,7 +286,6 @@ struct gs_error *hpa_server_run(const struct hpa_server_options *o, int *ret_exi
     r.release = decide.release;
     r.scale_to_zero = decide.scale_to_zero;
     r.shadow = gs_streq(r.o->mode, "shadow");
-    r.reported = gs_hmap_new(NULL);
     uv_loop_init(&r.loop);
     watch_signals(&r);
     err = connect_controlled_cluster(&r);

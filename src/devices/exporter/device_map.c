@@ -6,6 +6,7 @@
 #include "base/hmap.h"
 #include "base/mem.h"
 #include "codec/json.h"
+#include "kube/object.h"
 #include "kube/podresources.pb-c.h"
 
 #include <stdio.h>
@@ -387,13 +388,6 @@ static void add_container_devices(const struct reader *r,
     add_claims(r, container);
 }
 
-// Kubelets before 1.34 still list the devices of ended pods.
-static bool has_ended(const json_t *pod)
-{
-    const char *phase = codec_json_str(pod, "status", "phase", NULL);
-    return gs_streq(phase, "Succeeded") || gs_streq(phase, "Failed");
-}
-
 static void add_pod_devices(struct reader *r, const Podresources__PodResources *pod)
 {
     const struct exporter_device_sources *s = r->sources;
@@ -402,7 +396,8 @@ static void add_pod_devices(struct reader *r, const Podresources__PodResources *
     r->ns = pod->namespace_;
     r->pod = pod->name;
     r->object = s && s->pod ? s->pod(s->arg, r->ns, r->pod) : NULL;
-    if (r->object && has_ended(r->object))
+    // Kubelets before 1.34 still list the devices of ended pods.
+    if (r->object && kube_pod_has_ended(r->object))
         return;
     for (size_t c = 0; c < pod->n_containers; c++) {
         r->container = pod->containers[c]->name;

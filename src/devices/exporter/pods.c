@@ -108,9 +108,7 @@ static void remove_uid(struct exporter_pods *p, const char *uid)
 // Members that the device map may depend on. The remaining status changes often.
 static bool matters(const json_t *a, const json_t *b)
 {
-    return !a || !b ||
-           !gs_streq(codec_json_str(a, "status", "phase", NULL),
-                     codec_json_str(b, "status", "phase", NULL)) ||
+    return !a || !b || !gs_streq(kube_phase(a), kube_phase(b)) ||
            !json_equal(codec_json_get(a, "metadata", "annotations", NULL),
                        codec_json_get(b, "metadata", "annotations", NULL));
 }

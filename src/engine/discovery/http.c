@@ -133,7 +133,7 @@ static void on_target_list(void *arg, const struct http_response *response, stru
     finish_refresh(s, &l, err);
 }
 
-static struct gs_error *request_target_list(struct discovery_http *s, unsigned timeout_ms)
+static struct gs_error *request_target_list(struct discovery_http *s, int64_t timeout_ms)
 {
     static const struct http_callbacks callbacks = {.on_done = on_target_list};
     static const struct endpoint_options options = {0};
@@ -164,8 +164,7 @@ static void on_http_refresh(void *arg)
     if (s->op) // the request ends by its timeout
         return;
     s->begun_ns = gs_mono_ns();
-    struct gs_error *err =
-        request_target_list(s, interval < UINT_MAX ? (unsigned)interval : UINT_MAX - 1);
+    struct gs_error *err = request_target_list(s, interval);
     if (err)
         finish_refresh(s, &none, err);
 }

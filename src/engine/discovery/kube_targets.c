@@ -134,8 +134,8 @@ static void add_pod_labels(const struct build *b, struct discovery_labels *l, co
 {
     discovery_labels_add(l, META "pod_ip", codec_json_str(pod, "status", "podIP", NULL));
     discovery_labels_add(l, META "pod_ready", pod_ready(pod));
-    discovery_labels_add(l, META "pod_phase", codec_json_str(pod, "status", "phase", NULL));
-    discovery_labels_add(l, META "pod_node_name", codec_json_str(pod, "spec", "nodeName", NULL));
+    discovery_labels_add(l, META "pod_phase", kube_phase(pod));
+    discovery_labels_add(l, META "pod_node_name", kube_pod_node(pod));
     discovery_labels_add(l, META "pod_host_ip", codec_json_str(pod, "status", "hostIP", NULL));
     discovery_labels_add(l, META "pod_uid", kube_uid(pod));
     discovery_labels_add_meta(l, "pod", pod);
@@ -202,7 +202,7 @@ static void build_pod(struct build *b, const json_t *pod)
         return;
     add_pod_labels(b, &b->labels, pod);
     add_namespace_labels(b, pod);
-    attach_node(b, &b->labels, codec_json_str(pod, "spec", "nodeName", NULL));
+    attach_node(b, &b->labels, kube_pod_node(pod));
     const json_t *container;
     bool init;
     for (size_t i = 0; (container = next_container(pod, &i, &init));) {

@@ -97,7 +97,7 @@ static bool is_on_other_node(struct discovery_kubernetes *s, const json_t *obj)
 {
     if (s->role != ENGINE_CONFIG_SD_POD || !s->attach.node)
         return false;
-    const char *node = codec_json_str(obj, "spec", "nodeName", NULL);
+    const char *node = kube_pod_node(obj);
     return !node || !find_object(s, DISCOVERY_KUBE_NODE, NULL, node);
 }
 

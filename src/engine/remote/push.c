@@ -100,13 +100,12 @@ static struct gs_error *send_message(const struct remote_push_options *o, uv_loo
     const struct http_header headers[] = {{"Content-Encoding", "snappy"},
                                           {"X-Prometheus-Remote-Write-Version", "0.1.0"},
                                           {NULL, NULL}};
-    const struct http_request request = {
-        .method = "POST",
-        .path = path,
-        .headers = headers,
-        .body = body,
-        .content_type = "application/x-protobuf",
-        .timeout_ms = (unsigned)(o->timeout_ms > INT_MAX ? INT_MAX : o->timeout_ms)};
+    const struct http_request request = {.method = "POST",
+                                         .path = path,
+                                         .headers = headers,
+                                         .body = body,
+                                         .content_type = "application/x-protobuf",
+                                         .timeout_ms = o->timeout_ms};
     const struct http_callbacks callbacks = {.on_done = on_push_response};
     struct gs_error *err = endpoint_client_new(loop, with_scheme, settings, &options, &client);
     if (err)

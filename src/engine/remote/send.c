@@ -197,7 +197,7 @@ static void post_batch(struct remote_write *w)
                                          .headers = headers,
                                          .body = gs_buf_slice(&w->body),
                                          .content_type = w->batch_v2 ? v2 : v1,
-                                         .timeout_ms = (unsigned)cfg->timeout_ms,
+                                         .timeout_ms = cfg->timeout_ms,
                                          .max_reply = 1 << 20,
                                          .keep_headers = true};
     static const struct http_callbacks callbacks = {.on_done = on_write_response};

@@ -237,8 +237,8 @@ static void post_alerts(struct rules_alertmanager *t)
                                    .path = t->path,
                                    .body = gs_buf_slice(&t->body),
                                    .content_type = "application/json",
-                                   .timeout_ms = cfg->timeout_ms > 0 ? (unsigned)cfg->timeout_ms
-                                                                     : DEFAULT_TIMEOUT_MS,
+                                   .timeout_ms =
+                                       cfg->timeout_ms > 0 ? cfg->timeout_ms : DEFAULT_TIMEOUT_MS,
                                    .max_reply = 1 << 20};
     t->begun_ns = gs_mono_ns();
     t->op = http_send(t->client, &request, &callbacks, t);

@@ -221,7 +221,7 @@ static void send_scrape_request(struct scrape_target *t)
                                           {0}};
     const struct http_request request = {.path = t->spec.url,
                                          .headers = headers,
-                                         .timeout_ms = (unsigned)t->spec.timeout_ms,
+                                         .timeout_ms = t->spec.timeout_ms,
                                          .max_reply = body_limit(t)};
     t->op = http_send(t->client, &request, &callbacks, t);
 }

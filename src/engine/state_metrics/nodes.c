@@ -53,7 +53,7 @@ static void write_node_labels(struct state_metrics_writer *w, const json_t *node
 static void write_node_created(struct state_metrics_writer *w, const json_t *node)
 {
     double s;
-    if (!state_metrics_seconds(codec_json_str(node, "metadata", "creationTimestamp", NULL), &s))
+    if (!state_metrics_seconds(kube_created(node), &s))
         return;
     begin_node_sample(w, node);
     state_metrics_end(w, s);

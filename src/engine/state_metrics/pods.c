@@ -21,7 +21,7 @@ static void write_pod_info(struct state_metrics_writer *w, const json_t *pod)
     begin_pod_sample(w, pod);
     state_metrics_label(w, "host_ip", codec_json_str(pod, "status", "hostIP", NULL));
     state_metrics_label(w, "pod_ip", codec_json_str(pod, "status", "podIP", NULL));
-    state_metrics_label(w, "node", codec_json_str(pod, "spec", "nodeName", NULL));
+    state_metrics_label(w, "node", kube_pod_node(pod));
     state_metrics_label(w, "created_by_kind", owner ? codec_json_str(owner, "kind", NULL) : NULL);
     state_metrics_label(w, "created_by_name", owner ? codec_json_str(owner, "name", NULL) : NULL);
     state_metrics_label(w, "priority_class",
@@ -60,7 +60,7 @@ static void owner(struct state_metrics_writer *w, const json_t *pod)
 static void phase(struct state_metrics_writer *w, const json_t *pod)
 {
     static const char *const phases[] = {"Pending", "Succeeded", "Failed", "Unknown", "Running"};
-    const char *now = codec_json_str(pod, "status", "phase", NULL);
+    const char *now = kube_phase(pod);
     for (size_t i = 0; now && i < GS_ARRAY_LEN(phases); i++) {
         begin_pod_sample(w, pod);
         state_metrics_label(w, "phase", phases[i]);
@@ -110,7 +110,7 @@ static void time_member(struct state_metrics_writer *w, const json_t *pod, const
 
 static void write_pod_created(struct state_metrics_writer *w, const json_t *pod)
 {
-    time_member(w, pod, codec_json_str(pod, "metadata", "creationTimestamp", NULL));
+    time_member(w, pod, kube_created(pod));
 }
 
 static void start_time(struct state_metrics_writer *w, const json_t *pod)
@@ -153,7 +153,7 @@ static void identify_on_node(struct state_metrics_writer *w, const void *arg)
 {
     const struct container *c = arg;
     identify_container(w, arg);
-    state_metrics_label(w, "node", codec_json_str(c->pod, "spec", "nodeName", NULL));
+    state_metrics_label(w, "node", kube_pod_node(c->pod));
 }
 
 static void resources(struct state_metrics_writer *w, const json_t *pod, const char *which)

@@ -133,7 +133,7 @@ static void namespace_labels(struct state_metrics_writer *w, const json_t *obj)
 static void namespace_phase(struct state_metrics_writer *w, const json_t *obj)
 {
     static const char *const phases[] = {"Active", "Terminating"};
-    const char *now = codec_json_str(obj, "status", "phase", NULL);
+    const char *now = kube_phase(obj);
     for (size_t i = 0; now && i < GS_ARRAY_LEN(phases); i++) {
         state_metrics_begin(w);
         state_metrics_label(w, "namespace", kube_name(obj));

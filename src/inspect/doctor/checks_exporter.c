@@ -25,8 +25,7 @@ static bool runs_on(const struct doctor_examination *e, const json_t *node, enum
     const json_t *pod;
 
     json_array_foreach (doctor_items(e, "pods"), i, pod)
-        if (gs_streq(codec_json_str(pod, "spec", "nodeName", NULL), kube_name(node)) &&
-            doctor_container_of(pod, role))
+        if (gs_streq(kube_pod_node(pod), kube_name(node)) && doctor_container_of(pod, role))
             return true;
     return false;
 }
@@ -293,7 +292,7 @@ void doctor_check_exporter_coverage(struct doctor_examination *e)
         !nodes_selected(e, codec_json_get(set, "spec", "template", NULL)))
         return;
     json_array_foreach (doctor_items(e, "nodes"), i, node) {
-        int64_t age = doctor_age_ms(e, codec_json_str(node, "metadata", "creationTimestamp", NULL));
+        int64_t age = doctor_age_ms(e, kube_created(node));
         if (is_ready_gpu_node(node) && !runs_on(e, node, DOCTOR_EXPORTER_ROLE) &&
             !nodes_is_embedded(node) && (age < 0 || age > 120000))
             report_uncovered(e, set, node);
@@ -393,9 +392,7 @@ static void report_profiling(struct doctor_examination *e, const json_t *pod,
                              "nv-hostengine, Nsight, dynolog) and stop it:\n"
                              "ps -eo pid,args | grep -E 'nv-hostengine|dcgm|nsys|dynolog'\n"
                              "or remove the DCGM_FI_PROF_* rows of the exporter's counters",
-                             codec_json_str(pod, "spec", "nodeName", NULL)
-                                 ? codec_json_str(pod, "spec", "nodeName", NULL)
-                                 : "?")});
+                             kube_pod_node(pod) ? kube_pod_node(pod) : "?")});
 }
 
 static void report_memory(struct doctor_examination *e, const json_t *pod, const json_t *container,
@@ -515,7 +512,7 @@ void doctor_check_second_collector(struct doctor_examination *e)
     json_t *pod;
 
     json_array_foreach ((json_t *)doctor_items(e, "pods"), i, pod) {
-        const char *node = codec_json_str(pod, "spec", "nodeName", NULL);
+        const char *node = kube_pod_node(pod);
         if (!node || kube_is_deleting(pod) || !doctor_container_of(pod, DOCTOR_EXPORTER_ROLE))
             continue;
         const json_t *other = json_object_get(first, node);

@@ -32,9 +32,7 @@ static int64_t age_of(const struct doctor_examination *e, const json_t *release)
 {
     const char *changed = kube_label(release, "modifiedAt");
     int64_t at = changed ? strtoll(changed, NULL, 10) * 1000 : 0;
-    return at > 0
-               ? e->now_ms - at
-               : doctor_age_ms(e, codec_json_str(release, "metadata", "creationTimestamp", NULL));
+    return at > 0 ? e->now_ms - at : doctor_age_ms(e, kube_created(release));
 }
 
 static void check_release(struct doctor_examination *e, const json_t *release)

@@ -37,7 +37,7 @@ static bool has_own_check(const json_t *pod)
 static char *evidence_of(const struct doctor_diagnosis *d)
 {
     const char *scheduler = codec_json_str(kube_condition(d->pod, "PodScheduled"), "message", NULL);
-    const char *node = codec_json_str(d->pod, "spec", "nodeName", NULL);
+    const char *node = kube_pod_node(d->pod);
     const json_t *status = doctor_container_status(d->pod, doctor_text(d->is.container));
     int64_t restarts = codec_json_int(status, 0, "restartCount", NULL);
     struct gs_buf out = {0};
@@ -49,7 +49,7 @@ static char *evidence_of(const struct doctor_diagnosis *d)
         gs_buf_addf(&out, ", %lld restarts", (long long)restarts);
     if (scheduler && *scheduler && strcmp(scheduler, d->is.text) != 0)
         gs_buf_addf(&out, "; %.300s", scheduler);
-    if (node && *node)
+    if (node)
         gs_buf_addf(&out, "; on node %s", node);
     if (d->n_pods > 1)
         gs_buf_addf(&out, "; %zu pods of the same owner", d->n_pods);
@@ -400,7 +400,7 @@ void doctor_check_startup_taint(struct doctor_examination *e)
     const json_t *node, *taint;
 
     json_array_foreach (doctor_items(e, "nodes"), i, node) {
-        int64_t age = doctor_age_ms(e, codec_json_str(node, "metadata", "creationTimestamp", NULL));
+        int64_t age = doctor_age_ms(e, kube_created(node));
         json_array_foreach (codec_json_get(node, "spec", "taints", NULL), k, taint) {
             const char *key = codec_json_str(taint, "key", NULL);
             if (!is_startup_taint(key) || age < STARTUP_MS || !doctor_is_gpu_node(node))

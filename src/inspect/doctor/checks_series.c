@@ -255,8 +255,7 @@ static const json_t *gpu_pod(const struct doctor_examination *e)
 
     json_array_foreach (doctor_items(e, "pods"), i, pod) {
         int64_t age = doctor_age_ms(e, codec_json_str(pod, "status", "startTime", NULL));
-        if (gs_streq(codec_json_str(pod, "status", "phase", NULL), "Running") && age > 120000 &&
-            doctor_pod_gpus(pod) > 0)
+        if (gs_streq(kube_phase(pod), "Running") && age > 120000 && doctor_pod_gpus(pod) > 0)
             return pod;
     }
     return NULL;

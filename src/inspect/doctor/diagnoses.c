@@ -49,8 +49,7 @@ static int64_t waited_ms(const struct doctor_examination *e, const json_t *pod)
     const json_t *c = kube_condition(pod, "Ready");
     c = c ? c : kube_condition(pod, "PodScheduled");
     int64_t age = doctor_age_ms(e, codec_json_str(c, "lastTransitionTime", NULL));
-    return age >= 0 ? age
-                    : doctor_age_ms(e, codec_json_str(pod, "metadata", "creationTimestamp", NULL));
+    return age >= 0 ? age : doctor_age_ms(e, kube_created(pod));
 }
 
 static bool matters(const struct doctor_examination *e, const json_t *pod,

@@ -26,8 +26,7 @@ static json_t *releases_of(const json_t *list)
         json_t *metadata = json_object();
         codec_json_set_str(metadata, "namespace", kube_namespace(secret));
         codec_json_set_str(metadata, "name", kube_name(secret));
-        codec_json_set_str(metadata, "creationTimestamp",
-                           codec_json_str(secret, "metadata", "creationTimestamp", NULL));
+        codec_json_set_str(metadata, "creationTimestamp", kube_created(secret));
         json_object_set_new(metadata, "labels", labels_of(secret));
         json_array_append_new(items, json_pack("{s:o}", "metadata", metadata));
     }

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "hpa_controller/inspect.h"
+#include "kube/object.h"
 
 struct explain_run {
     const struct explain_hpa_options *o;
@@ -23,7 +24,7 @@ static json_t *nodes_of(const struct hpa_inspection_result *found)
 {
     json_t *out = json_array();
     for (size_t i = 0; i < found->obs->n_pods; i++) {
-        const char *node = codec_json_str(found->pods[i], "spec", "nodeName", NULL);
+        const char *node = kube_pod_node(found->pods[i]);
         if (node)
             json_array_append_new(out, json_string(node));
     }

@@ -77,7 +77,7 @@ static struct gs_error *exchange(const struct query_peer *peer,
         .method = post ? "POST" : "GET",
         .path = target,
         .headers = headers,
-        .timeout_ms = (unsigned)peer->timeout_ms,
+        .timeout_ms = peer->timeout_ms,
         .max_reply = MAX_REPLY,
     };
     if (post) {

@@ -11,6 +11,7 @@
 #include "base/timer.h"
 #include "kube/cache.h"
 #include "kube/kubeconfig.h"
+#include "kube/object.h"
 #include "kube/quantity.h"
 
 #define GROUP_PATH "/apis/custom.metrics.k8s.io/v1beta1"
@@ -104,7 +105,7 @@ static const char *status_of_pod(const json_t *pod)
         if (reason)
             return reason;
     }
-    const char *phase = codec_json_str(pod, "status", "phase", NULL);
+    const char *phase = kube_phase(pod);
     return phase ? phase : "";
 }
 
@@ -123,8 +124,8 @@ static struct gs_error *add_pod_object(struct cluster_source *s, const json_t *p
 {
     const char *ns = codec_json_str(pod, "metadata", "namespace", NULL);
     const char *name = codec_json_str(pod, "metadata", "name", NULL);
-    const char *created = codec_json_str(pod, "metadata", "creationTimestamp", NULL);
-    const char *node = codec_json_str(pod, "spec", "nodeName", NULL);
+    const char *created = kube_created(pod);
+    const char *node = kube_pod_node(pod);
     int64_t created_ms = 0;
     struct gs_error *err =
         add_pod(s, "kube_pod_container_resource_requests", ns, name, NULL, NULL, gpus, 0);

@@ -32,7 +32,7 @@ struct http_source {
     struct http_client *client;
     struct endpoint_file *file;
     struct gs_arena mem; // headers
-    unsigned timeout_ms;
+    int64_t timeout_ms;
     int64_t interval_ms;
     char *path; // of the exposition
     struct top_fetch fetches[N_QUERIES + N_PAST];
@@ -352,7 +352,7 @@ static struct gs_error *new_source(uv_loop_t *loop, const struct top_options *o,
     s->is.ops = ops;
     s->path = path;
     s->interval_ms = interval_ms > 0 ? interval_ms : 1;
-    s->timeout_ms = (unsigned)(o->timeout_ns / GS_NS_PER_MS);
+    s->timeout_ms = o->timeout_ns / GS_NS_PER_MS;
     struct gs_error *err = open_client(s, loop, o, url);
     if (err)
         source_free(&s->is);

@@ -20,7 +20,8 @@ struct gs_regex {
     pcre2_code *code;
     pcre2_match_data *match;
     pcre2_match_context *limits;
-    uint32_t groups;
+    uint32_t groups, limit;
+    uint64_t *left; // steps of a search at all positions of the text together; NULL: whole texts
 };
 
 // --- from Go's syntax to that of PCRE2 ---
@@ -345,7 +346,8 @@ static pcre2_code *compile(struct gs_slice pattern, const struct gs_regex_option
 {
     GS_AUTO_BUF struct gs_buf text = {0};
     uint32_t flags = PCRE2_UTF | PCRE2_DOLLAR_ENDONLY | PCRE2_NEVER_BACKSLASH_C |
-                     (o->any_bytes ? PCRE2_MATCH_INVALID_UTF : 0);
+                     (o->any_bytes ? PCRE2_MATCH_INVALID_UTF : 0) |
+                     (o->whole ? 0 : PCRE2_AUTO_CALLOUT);
     size_t before = o->whole ? strlen(WHOLE_BEGIN) : 0;
     int code = 0;
     PCRE2_SIZE at = 0;
@@ -363,6 +365,24 @@ static pcre2_code *compile(struct gs_slice pattern, const struct gs_regex_option
                                 (const char *)reason, in_pattern);
     }
     return re;
+}
+
+// PCRE2 counts the steps of its limit anew at each position of a text, so a search in a long text
+// could take the limit as many times as the text has bytes.
+static int count_step(pcre2_callout_block *block, void *arg)
+{
+    uint64_t *left = arg;
+    (void)block;
+    if (*left == 0)
+        return PCRE2_ERROR_MATCHLIMIT;
+    --*left;
+    return 0;
+}
+
+static void set_steps(const struct gs_regex *r, uint64_t steps)
+{
+    if (r->left)
+        *r->left = steps;
 }
 
 struct gs_error *gs_regex_new(struct gs_slice pattern, const struct gs_regex_options *o,
@@ -387,7 +407,12 @@ struct gs_error *gs_regex_new(struct gs_slice pattern, const struct gs_regex_opt
     r->code = re;
     r->match = pcre2_match_data_create_from_pattern(re, NULL);
     r->limits = pcre2_match_context_create(NULL);
-    pcre2_set_match_limit(r->limits, o->match_limit ? o->match_limit : MATCH_LIMIT);
+    r->limit = o->match_limit ? o->match_limit : MATCH_LIMIT;
+    pcre2_set_match_limit(r->limits, r->limit);
+    if (!o->whole) {
+        r->left = gs_alloc(sizeof(*r->left));
+        pcre2_set_callout(r->limits, count_step, r->left);
+    }
     pcre2_set_depth_limit(r->limits, DEPTH_LIMIT);
     pcre2_set_heap_limit(r->limits, HEAP_LIMIT_KIB);
     pcre2_pattern_info(re, PCRE2_INFO_CAPTURECOUNT, &r->groups);
@@ -400,6 +425,7 @@ void gs_regex_free(struct gs_regex *r)
     if (!r)
         return;
     pcre2_match_context_free(r->limits);
+    free(r->left);
     pcre2_match_data_free(r->match);
     pcre2_code_free(r->code);
     free(r);
@@ -420,6 +446,7 @@ static bool match_at(const struct gs_regex *r, struct gs_slice text, size_t from
 
 bool gs_regex_matches(const struct gs_regex *r, struct gs_slice text)
 {
+    set_steps(r, r->limit);
     return match_at(r, text, 0);
 }
 
@@ -552,10 +579,14 @@ static size_t next_character(struct gs_slice text, size_t at)
     return at;
 }
 
+// Steps of all matches in a text: these times the limit of a match, and steps for each byte.
+enum { REPLACE_LIMITS = 4, REPLACE_STEPS = 16 };
+
 void gs_regex_replace_all(const struct gs_regex *r, struct gs_slice text, struct gs_slice form,
                           struct gs_buf *out)
 {
     size_t done = 0, from = 0;
+    set_steps(r, (uint64_t)REPLACE_LIMITS * r->limit + REPLACE_STEPS * (uint64_t)text.len);
     while (from <= text.len && !out->overflow && match_at(r, text, from)) {
         const PCRE2_SIZE *span = pcre2_get_ovector_pointer(r->match);
         size_t start = span[0], end = span[1];

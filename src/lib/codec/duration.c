@@ -44,7 +44,8 @@ bool codec_parse_duration(const char *text, int64_t *ret_ms)
         next = unit + 1;
         p += len;
     }
-    if (total > INT64_MAX / GS_NS_PER_MS)
+    // In nanoseconds, it can be added to a time of today: about 146 years.
+    if (total > INT64_MAX / 2 / GS_NS_PER_MS)
         return false;
     *ret_ms = total;
     return true;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "codec/json.h"
+#include "kube/resource.h"
 #include "net/http/client.h"
 
 struct kube_client;
@@ -13,25 +14,27 @@ struct kube_request;
 struct kube_gvr {
     const char *group, *version, *resource;
 };
-#define KUBE_PODS                   ((struct kube_gvr){"", "v1", "pods"})
-#define KUBE_SERVICES               ((struct kube_gvr){"", "v1", "services"})
-#define KUBE_ENDPOINTS              ((struct kube_gvr){"", "v1", "endpoints"})
-#define KUBE_NODES                  ((struct kube_gvr){"", "v1", "nodes"})
-#define KUBE_NAMESPACES             ((struct kube_gvr){"", "v1", "namespaces"})
-#define KUBE_EVENTS                 ((struct kube_gvr){"", "v1", "events"})
-#define KUBE_CONFIGMAPS             ((struct kube_gvr){"", "v1", "configmaps"})
-#define KUBE_CLAIMS                 ((struct kube_gvr){"", "v1", "persistentvolumeclaims"})
-#define KUBE_REPLICATIONCONTROLLERS ((struct kube_gvr){"", "v1", "replicationcontrollers"})
-#define KUBE_DEPLOYMENTS            ((struct kube_gvr){"apps", "v1", "deployments"})
-#define KUBE_REPLICASETS            ((struct kube_gvr){"apps", "v1", "replicasets"})
-#define KUBE_DAEMONSETS             ((struct kube_gvr){"apps", "v1", "daemonsets"})
-#define KUBE_STATEFULSETS           ((struct kube_gvr){"apps", "v1", "statefulsets"})
-#define KUBE_REVISIONS              ((struct kube_gvr){"apps", "v1", "controllerrevisions"})
-#define KUBE_HPAS                   ((struct kube_gvr){"autoscaling", "v2", "horizontalpodautoscalers"})
-#define KUBE_JOBS                   ((struct kube_gvr){"batch", "v1", "jobs"})
-#define KUBE_CRONJOBS               ((struct kube_gvr){"batch", "v1", "cronjobs"})
-#define KUBE_PODDISRUPTIONBUDGETS   ((struct kube_gvr){"policy", "v1", "poddisruptionbudgets"})
-#define KUBE_LEASES                 ((struct kube_gvr){"coordination.k8s.io", "v1", "leases"})
+#define KUBE_GVR_OF_ROW(group, version, plural, ...) ((struct kube_gvr){group, version, plural})
+#define KUBE_GVR(...)                                KUBE_GVR_OF_ROW(__VA_ARGS__)
+#define KUBE_PODS                                    KUBE_GVR(KUBE_RESOURCE_PODS)
+#define KUBE_SERVICES                                KUBE_GVR(KUBE_RESOURCE_SERVICES)
+#define KUBE_ENDPOINTS                               KUBE_GVR(KUBE_RESOURCE_ENDPOINTS)
+#define KUBE_NODES                                   KUBE_GVR(KUBE_RESOURCE_NODES)
+#define KUBE_NAMESPACES                              KUBE_GVR(KUBE_RESOURCE_NAMESPACES)
+#define KUBE_EVENTS                                  KUBE_GVR(KUBE_RESOURCE_EVENTS)
+#define KUBE_CONFIGMAPS                              KUBE_GVR(KUBE_RESOURCE_CONFIGMAPS)
+#define KUBE_CLAIMS                                  KUBE_GVR(KUBE_RESOURCE_PERSISTENTVOLUMECLAIMS)
+#define KUBE_REPLICATIONCONTROLLERS                  KUBE_GVR(KUBE_RESOURCE_REPLICATIONCONTROLLERS)
+#define KUBE_DEPLOYMENTS                             KUBE_GVR(KUBE_RESOURCE_DEPLOYMENTS)
+#define KUBE_REPLICASETS                             KUBE_GVR(KUBE_RESOURCE_REPLICASETS)
+#define KUBE_DAEMONSETS                              KUBE_GVR(KUBE_RESOURCE_DAEMONSETS)
+#define KUBE_STATEFULSETS                            KUBE_GVR(KUBE_RESOURCE_STATEFULSETS)
+#define KUBE_REVISIONS                               KUBE_GVR(KUBE_RESOURCE_CONTROLLERREVISIONS)
+#define KUBE_HPAS                                    KUBE_GVR(KUBE_RESOURCE_HORIZONTALPODAUTOSCALERS)
+#define KUBE_JOBS                                    KUBE_GVR(KUBE_RESOURCE_JOBS)
+#define KUBE_CRONJOBS                                KUBE_GVR(KUBE_RESOURCE_CRONJOBS)
+#define KUBE_PODDISRUPTIONBUDGETS                    KUBE_GVR(KUBE_RESOURCE_PODDISRUPTIONBUDGETS)
+#define KUBE_LEASES                                  KUBE_GVR(KUBE_RESOURCE_LEASES)
 
 // client is borrowed and must outlive the kube_client.
 struct kube_client *kube_client_new(struct http_client *client);

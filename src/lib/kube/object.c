@@ -58,6 +58,38 @@ bool kube_is_deleting(const json_t *obj)
     return at && *at;
 }
 
+const char *kube_created(const json_t *obj)
+{
+    return object_metadata(obj, "creationTimestamp");
+}
+
+int64_t kube_created_ms(const json_t *obj, int64_t fallback)
+{
+    return kube_time_ms(codec_json_get(obj, "metadata", "creationTimestamp", NULL), fallback);
+}
+
+const char *kube_phase(const json_t *obj)
+{
+    return json_string_value(json_object_get(json_object_get(obj, "status"), "phase"));
+}
+
+const char *kube_pod_node(const json_t *pod)
+{
+    const char *node = json_string_value(json_object_get(json_object_get(pod, "spec"), "nodeName"));
+    return node && *node ? node : NULL;
+}
+
+bool kube_pod_has_ended(const json_t *pod)
+{
+    const char *phase = kube_phase(pod);
+    return gs_streq(phase, "Succeeded") || gs_streq(phase, "Failed");
+}
+
+bool kube_pod_is_mirror(const json_t *pod)
+{
+    return kube_annotation(pod, KUBE_ANN_MIRROR) != NULL;
+}
+
 char *kube_key(const json_t *obj)
 {
     const char *ns = kube_namespace(obj);
@@ -74,6 +106,11 @@ const json_t *kube_controller_ref(const json_t *obj)
         if (json_is_true(json_object_get(ref, "controller")))
             return ref;
     return NULL;
+}
+
+bool kube_is_controlled_by(const json_t *obj, const char *kind)
+{
+    return gs_streq(kube_kind(kube_controller_ref(obj)), kind);
 }
 
 static void set_str(json_t *obj, const char *key, const char *value)
@@ -133,6 +170,16 @@ void kube_set_condition(json_t *conditions, const char *type, const char *status
     }
     set_str(c, "reason", reason);
     set_str(c, "message", message);
+}
+
+int64_t kube_time_ms(const json_t *rfc3339, int64_t fallback)
+{
+    struct gs_slice text = {json_string_value(rfc3339), json_string_length(rfc3339)};
+    int64_t ms;
+    if (!text.data)
+        return fallback;
+    GS_AUTO_ERROR struct gs_error *err = gs_parse_rfc3339(text, &ms);
+    return err || ms <= 0 ? fallback : ms;
 }
 
 void kube_set_time(json_t *obj, const char *key, int64_t unix_ms)

@@ -13,11 +13,15 @@ const char *kube_api_version(const json_t *obj);
 const char *kube_resource_version(const json_t *obj);
 const char *kube_label(const json_t *obj, const char *name);
 const char *kube_annotation(const json_t *obj, const char *name);
-bool kube_is_deleting(const json_t *obj); // metadata.deletionTimestamp is set
+bool kube_is_deleting(const json_t *obj);    // metadata.deletionTimestamp is set
+const char *kube_created(const json_t *obj); // metadata.creationTimestamp, RFC 3339
+int64_t kube_created_ms(const json_t *obj, int64_t fallback);
+const char *kube_phase(const json_t *obj); // status.phase
 // "ns/name", or "name" without namespace. Caller frees.
 char *kube_key(const json_t *obj);
 // Returns the owner reference with controller: true, or NULL.
 const json_t *kube_controller_ref(const json_t *obj);
+bool kube_is_controlled_by(const json_t *obj, const char *kind);
 json_t *kube_make_controller_ref(const json_t *owner); // new reference
 // Conditions (type, status, reason, message, lastTransitionTime): in place at obj.status.conditions
 // or any array. The transition time changes only with the status.
@@ -26,8 +30,19 @@ bool kube_condition_true(const json_t *obj, const char *type);
 void kube_set_condition(json_t *conditions, const char *type, const char *status,
                         const char *reason, const char *message, int64_t now_ms);
 
+// Unix milliseconds of a JSON string in RFC 3339; fallback: it is absent, invalid or before 1970.
+int64_t kube_time_ms(const json_t *rfc3339, int64_t fallback);
 // Sets a time in RFC 3339. 0: unknown, and left out.
 void kube_set_time(json_t *obj, const char *key, int64_t unix_ms);
+
+// --- pods ---
+
+const char *kube_pod_node(const json_t *pod); // spec.nodeName; NULL: bound to none yet
+bool kube_pod_has_ended(const json_t *pod);   // Succeeded or Failed
+// The API's copy of a pod that the kubelet reads from a file; kubectl drain ignores it. Its value
+// is a hash.
+#define KUBE_ANN_MIRROR "kubernetes.io/config.mirror"
+bool kube_pod_is_mirror(const json_t *pod);
 
 // --- moved ports ---
 

@@ -14,7 +14,6 @@
         .name = n, .kind = KUBE_F_##k, ##__VA_ARGS__                                               \
     }
 #define F_STRING(n, ...)     F(n, STRING, ##__VA_ARGS__)
-#define F_BYTES(n, ...)      F(n, BYTES, ##__VA_ARGS__)
 #define F_BOOL(n, ...)       F(n, BOOL, ##__VA_ARGS__)
 #define F_INT32(n, ...)      F(n, INT, ##__VA_ARGS__)
 #define F_INT64(n, ...)      F(n, INT64, ##__VA_ARGS__)

@@ -238,6 +238,7 @@ struct template_expansion {
     } vars[500];
     size_t n_vars;
     size_t steps;
+    int64_t regex_ns; // processor time of all regular expressions
     int depth;
     enum { FLOW_NEXT, FLOW_BREAK, FLOW_CONTINUE } flow;
     struct gs_error *err;

@@ -205,18 +205,18 @@ void local_api_proxy_forward(struct local_api_proxy *p, struct http_exchange *x,
         fill_headers(&headers, x);
     }
     http_on_abort(x, on_client_gone, r);
-    r->op =
-        http_send(p->client,
-                  &(struct http_request){.method = http_method(x),
-                                         .path = to ? to->target : http_target(x),
-                                         .headers = headers.items,
-                                         .body = http_body(x),
-                                         .content_type = http_header(x, "Content-Type"),
-                                         .keep_headers = to != NULL,
-                                         .timeout_ms = r->streamed ? UINT_MAX : REQUEST_TIMEOUT_MS},
-                  &(struct http_callbacks){.on_data = r->streamed ? on_proxied_data : NULL,
-                                           .on_done = on_proxied_done},
-                  r);
+    r->op = http_send(
+        p->client,
+        &(struct http_request){.method = http_method(x),
+                               .path = to ? to->target : http_target(x),
+                               .headers = headers.items,
+                               .body = http_body(x),
+                               .content_type = http_header(x, "Content-Type"),
+                               .keep_headers = to != NULL,
+                               .timeout_ms = r->streamed ? HTTP_NO_TIMEOUT : REQUEST_TIMEOUT_MS},
+        &(struct http_callbacks){.on_data = r->streamed ? on_proxied_data : NULL,
+                                 .on_done = on_proxied_done},
+        r);
 }
 
 void local_api_proxy_finish(struct local_api_proxy *p)

@@ -224,7 +224,7 @@ static json_t *read_options(struct local_api_request *r)
 
 static json_t *on_collection(const struct local_api_request *r, const char *method)
 {
-    bool has_ns = *r->ns != '\0' || !local_api_resource_has(r->res, LOCAL_API_R_NAMESPACED);
+    bool has_ns = *r->ns != '\0' || !r->res->namespaced;
 
     if (strcmp(method, "GET") == 0)
         return local_api_query_bool(r->x, "watch") ? local_api_open_watch(r) : local_api_list(r);
@@ -237,7 +237,7 @@ static json_t *on_collection(const struct local_api_request *r, const char *meth
 
 static json_t *on_object(const struct local_api_request *r, const char *method)
 {
-    if (local_api_resource_has(r->res, LOCAL_API_R_NAMESPACED) && *r->ns == '\0')
+    if (r->res->namespaced && *r->ns == '\0')
         return kube_status_failure(404, "NotFound",
                                    "the server could not find the requested resource", NULL);
     if (r->sub)
@@ -269,7 +269,7 @@ static const struct local_api_resource *find_resource(struct local_api_request *
     if (n > 3)
         return NULL;
     res = local_api_find_resource(r->api, group, r->version, seg[0]);
-    if (!res || (of_namespace && !local_api_resource_has(res, LOCAL_API_R_NAMESPACED)))
+    if (!res || (of_namespace && !res->namespaced))
         return NULL;
     r->name = n > 1 ? seg[1] : NULL;
     r->sub = n > 2 ? seg[2] : NULL;

@@ -23,7 +23,7 @@ static bool namespace_is_empty(const struct local_api *api, const char *ns)
 
     for (size_t i = 0; (res = local_api_nth_resource(api, i)); i++) {
         const char *found_ns = NULL;
-        if (!local_api_resource_has(res, LOCAL_API_R_NAMESPACED) || res->view_of)
+        if (!res->namespaced || res->view_of)
             continue;
         size_t bucket = local_api_resource_bucket(res);
         size_t first = local_api_store_seek(api->store, bucket, ns, "");
@@ -193,11 +193,7 @@ static json_t *release_dependents(const struct local_api_request *r, const char 
 // Seconds that the object is kept for its agent: only pods that run somewhere have an agent.
 static int64_t grace_of(const struct local_api_resource *res, const json_t *obj, int64_t asked)
 {
-    const char *phase = codec_json_str(obj, "status", "phase", NULL);
-    const char *node = codec_json_str(obj, "spec", "nodeName", NULL);
-
-    if (!is_core(res, "pods") || !node || !*node || gs_streq(phase, "Succeeded") ||
-        gs_streq(phase, "Failed"))
+    if (!is_core(res, "pods") || !kube_pod_node(obj) || kube_pod_has_ended(obj))
         return 0;
     if (asked < 0)
         asked = codec_json_int(obj, DEFAULT_GRACE_S, "spec", "terminationGracePeriodSeconds", NULL);

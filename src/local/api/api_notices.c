@@ -129,7 +129,7 @@ static int64_t event_time_ms(const json_t *event)
     for (size_t i = 0; !text && i < GS_ARRAY_LEN(keys); i++)
         text = codec_json_str(event, keys[i], NULL);
     if (!text)
-        text = codec_json_str(event, "metadata", "creationTimestamp", NULL);
+        text = kube_created(event);
     GS_AUTO_ERROR struct gs_error *err = gs_parse_rfc3339(gs_slice_of(text), &ms);
     return err ? 0 : ms;
 }

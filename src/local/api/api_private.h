@@ -12,8 +12,6 @@
 
 #include <limits.h>
 
-#define LOCAL_API_GONE_REASON "Expired"
-
 struct local_api_watch;
 struct tls_signing_key;
 

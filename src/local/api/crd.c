@@ -111,7 +111,7 @@ static struct local_api_custom *custom_new(struct local_api_crds *owner, const j
     r->categories = borrow_strings(json_object_get(c->accepted, "categories"));
     r->flags = LOCAL_API_R_GENERATION;
     if (gs_streq(codec_json_str(c->spec, "scope", NULL), "Namespaced"))
-        r->flags |= LOCAL_API_R_NAMESPACED;
+        r->namespaced = true;
     if (codec_json_get(version, "subresources", "status", NULL))
         r->flags |= LOCAL_API_R_STATUS;
     if (c->scale)

@@ -38,8 +38,7 @@ static json_t *names_of(const struct local_api_resource *r)
 static json_t *spec_of(const struct local_api_resource *r)
 {
     return json_pack("{s:s, s:o, s:s, s:[{s:s, s:b, s:b, s:{s:{s:s, s:b}}}]}", "group", r->group,
-                     "names", names_of(r), "scope",
-                     local_api_resource_has(r, LOCAL_API_R_NAMESPACED) ? "Namespaced" : "Cluster",
+                     "names", names_of(r), "scope", r->namespaced ? "Namespaced" : "Cluster",
                      "versions", "name", r->versions[0], "served", 1, "storage", 1, "schema",
                      "openAPIV3Schema", "type", "object", "x-kubernetes-preserve-unknown-fields",
                      1);

@@ -247,7 +247,7 @@ void local_api_custom_table_free(struct local_api_table *table)
 static void crd_cells(const json_t *obj, json_t *cells, int64_t now_ms)
 {
     local_api_cell_name(cells, obj);
-    local_api_cell_str(cells, codec_json_str(obj, "metadata", "creationTimestamp", NULL));
+    local_api_cell_str(cells, kube_created(obj));
 }
 
 const struct local_api_table local_api_table_crds = {

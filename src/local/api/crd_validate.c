@@ -16,8 +16,8 @@
 #define MAX_STEPS           2000000
 #define PATTERN_STEPS       50 // that a match of a pattern counts
 #define PATTERN_MATCH_LIMIT 20000
-#define PARTS_A_STEP        8   // members, items or choices
-#define BYTES_A_STEP        256 // of a text
+#define PARTS_A_STEP        8 // members, items or choices
+#define BYTES_A_STEP        8 // of a text
 
 struct validation {
     struct gs_hmap *patterns;

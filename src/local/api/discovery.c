@@ -210,9 +210,8 @@ static void add_main(json_t *list, const struct local_api_resource *r)
     static const char *const of_namespaces[] = {"create", "delete", "get",   "list",
                                                 "patch",  "update", "watch", NULL};
     bool one_by_one = *r->group == '\0' && strcmp(r->plural, "namespaces") == 0;
-    json_t *entry =
-        resource_entry(r->plural, r->singular, local_api_resource_has(r, LOCAL_API_R_NAMESPACED),
-                       r->kind, one_by_one ? of_namespaces : verbs);
+    json_t *entry = resource_entry(r->plural, r->singular, r->namespaced, r->kind,
+                                   one_by_one ? of_namespaces : verbs);
 
     if (r->short_names)
         json_object_set_new(entry, "shortNames", strings(r->short_names));
@@ -228,8 +227,7 @@ static void add_part(json_t *list, const struct local_api_resource *r, const cha
                      const char *const *verbs)
 {
     GS_AUTO_FREE char *name = gs_format("%s/%s", r->plural, part);
-    json_t *entry =
-        resource_entry(name, "", local_api_resource_has(r, LOCAL_API_R_NAMESPACED), kind, verbs);
+    json_t *entry = resource_entry(name, "", r->namespaced, kind, verbs);
 
     codec_json_set_str(entry, "group", group);
     codec_json_set_str(entry, "version", version);

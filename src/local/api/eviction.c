@@ -165,7 +165,7 @@ static json_t *check_budgets(const struct local_api_request *r, const json_t *po
     CODEC_AUTO_JSON json_t *budget = NULL;
     const char *phase = local_pod_phase(pod);
 
-    if (local_pod_terminal(pod) || strcmp(phase, "Pending") == 0 || kube_is_deleting(pod))
+    if (kube_pod_has_ended(pod) || strcmp(phase, "Pending") == 0 || kube_is_deleting(pod))
         return NULL;
     size_t n = find_budgets(r, pod, &budget);
     if (n > 1) {

@@ -40,8 +40,8 @@ static const json_t *default_class(const struct local_api *api)
 
     for (size_t i = 0; i < local_api_store_len(api->store, bucket); i++) {
         const json_t *c = local_api_store_at(api->store, bucket, i, &ns, &name)->tree;
-        const char *when = codec_json_str(c, "metadata", "creationTimestamp", NULL);
-        const char *best = codec_json_str(found, "metadata", "creationTimestamp", NULL);
+        const char *when = kube_created(c);
+        const char *best = kube_created(found);
         if (gs_streq(kube_annotation(c, ANN_DEFAULT), "true") &&
             (!found || strcmp(when ? when : "", best ? best : "") > 0))
             found = c;

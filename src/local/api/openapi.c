@@ -35,12 +35,8 @@ static struct kube_openapi_resource *all_resources(const struct local_api *api, 
     for (size_t i = 0; (r = local_api_nth_resource(api, i)); i++)
         for (size_t v = 0; r->versions[v]; v++)
             all[n++] = (struct kube_openapi_resource){
-                r->group,
-                r->versions[v],
-                r->plural,
-                r->kind,
-                local_api_resource_has(r, LOCAL_API_R_NAMESPACED),
-                r->custom ? local_api_custom_schema(r->custom) : NULL};
+                r->group, r->versions[v], r->plural,
+                r->kind,  r->namespaced,  r->custom ? local_api_custom_schema(r->custom) : NULL};
     *ret_n = n;
     return all;
 }

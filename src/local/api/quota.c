@@ -87,7 +87,7 @@ static int64_t usage_of_pod(const char *name, const json_t *pod)
     const char *kind, *resource = compute_resource(name, &kind);
     int64_t milli = 0;
 
-    if (local_pod_terminal(pod))
+    if (kube_pod_has_ended(pod))
         return 0;
     if (strcmp(name, "pods") == 0)
         return 1000;
@@ -184,8 +184,7 @@ static int64_t usage_of_namespace(const struct local_api *api, const json_t *quo
 
     for (size_t i = 0; i < local_api_n_resources; i++) {
         const struct local_api_resource *res = &local_api_resources[i];
-        if (local_api_resource_has(res, LOCAL_API_R_NAMESPACED) && !res->view_of &&
-            concerns(res, name))
+        if (res->namespaced && !res->view_of && concerns(res, name))
             sum = gs_add_clamped(sum, usage_of_bucket(api, quota, res, name));
     }
     return sum;

@@ -13,12 +13,11 @@ struct local_api_request;
 struct local_api_table;
 
 enum local_api_resource_flags {
-    LOCAL_API_R_NAMESPACED = 1 << 0,
-    LOCAL_API_R_STATUS = 1 << 1,     // has a status subresource
-    LOCAL_API_R_SCALE = 1 << 2,      // has a scale subresource
-    LOCAL_API_R_GENERATION = 1 << 3, // metadata.generation counts changes of spec
-    LOCAL_API_R_INERT = 1 << 4,      // stored without a controller: creation returns a warning
-    LOCAL_API_R_AGENT = 1 << 5,      // its agent may give a status at creation
+    LOCAL_API_R_STATUS = 1 << 0,     // has a status subresource
+    LOCAL_API_R_SCALE = 1 << 1,      // has a scale subresource
+    LOCAL_API_R_GENERATION = 1 << 2, // metadata.generation counts changes of spec
+    LOCAL_API_R_INERT = 1 << 3,      // stored without a controller: creation returns a warning
+    LOCAL_API_R_AGENT = 1 << 4,      // its agent may give a status at creation
 };
 
 enum local_api_name_rule {
@@ -42,6 +41,7 @@ struct local_api_resource {
     const char *const *short_names; // NULL-terminated, or NULL
     const char *category;           // "all", or NULL
     const char *const *categories;  // of custom resources: NULL-terminated, or NULL
+    bool namespaced;
     unsigned flags;
     enum local_api_name_rule name_rule;
     const struct local_api_field *fields; // ends with a NULL name; NULL: none

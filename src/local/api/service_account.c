@@ -159,7 +159,7 @@ json_t *local_api_admit_account(const struct local_api_request *r, json_t *pod)
     }
     // As in Kubernetes, a mirror pod is what the kubelet runs already. Without a CA, the namespace
     // has no ConfigMap for the volume.
-    if (kube_annotation(pod, "kubernetes.io/config.mirror"))
+    if (kube_pod_is_mirror(pod))
         return NULL;
     if (r->api->ca_pem && wants_token(account, pod))
         mount_token(spec);

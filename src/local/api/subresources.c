@@ -207,16 +207,16 @@ static json_t *serve_scale(const struct local_api_request *r)
 
 static const struct local_api_kubelet *find_kubelet(const struct local_api *api, const json_t *pod)
 {
-    const char *node = codec_json_str(pod, "spec", "nodeName", NULL);
+    const char *node = kube_pod_node(pod);
     for (size_t i = 0; i < api->n_nodes; i++)
-        if (!node || !*node || gs_streq(api->nodes[i].name, node))
+        if (!node || gs_streq(api->nodes[i].name, node))
             return &api->nodes[i].kubelet;
     return NULL;
 }
 
 static json_t *no_kubelet(const struct local_api *api, const json_t *pod)
 {
-    const char *node = codec_json_str(pod, "spec", "nodeName", NULL);
+    const char *node = kube_pod_node(pod);
     GS_AUTO_FREE char *why = api->n_nodes && node
                                  ? gs_format("no kubelet runs the node \"%s\"", node)
                                  : gs_strdup("no kubelet is running here");
@@ -251,8 +251,8 @@ static json_t *serve_connect(const struct local_api_request *r)
 
 static json_t *already_bound(const struct local_api_request *r, const json_t *pod)
 {
-    GS_AUTO_FREE char *why = gs_format("pod %s is already assigned to node \"%s\"", r->name,
-                                       codec_json_str(pod, "spec", "nodeName", NULL));
+    GS_AUTO_FREE char *why =
+        gs_format("pod %s is already assigned to node \"%s\"", r->name, kube_pod_node(pod));
     return kube_status_conflict("pods/binding", r->name, why);
 }
 
@@ -295,7 +295,7 @@ static json_t *serve_binding(const struct local_api_request *r)
     CODEC_AUTO_JSON json_t *pod = stored_object(r);
     if (!pod)
         return local_api_not_found(r);
-    const char *bound = codec_json_str(pod, "spec", "nodeName", NULL);
+    const char *bound = kube_pod_node(pod);
     if (bound && *bound)
         return already_bound(r, pod);
     json_t *next = json_deep_copy(pod);

@@ -144,9 +144,7 @@ void local_api_cell_name(json_t *cells, const json_t *obj)
 void local_api_cell_age(json_t *cells, const json_t *obj, int64_t now_ms)
 {
     char buf[LOCAL_API_AGE_SIZE];
-    local_api_cell_str(
-        cells, local_api_format_age(codec_json_str(obj, "metadata", "creationTimestamp", NULL),
-                                    now_ms, buf));
+    local_api_cell_str(cells, local_api_format_age(kube_created(obj), now_ms, buf));
 }
 
 void local_api_cell_map(json_t *cells, const json_t *map, const char *fallback)

@@ -89,7 +89,7 @@ const struct local_api_table local_api_table_nodes = {
 static void namespace_cells(const json_t *obj, json_t *cells, int64_t now_ms)
 {
     local_api_cell_name(cells, obj);
-    local_api_cell_str(cells, codec_json_str(obj, "status", "phase", NULL));
+    local_api_cell_str(cells, kube_phase(obj));
     local_api_cell_age(cells, obj, now_ms);
 }
 

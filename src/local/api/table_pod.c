@@ -118,7 +118,7 @@ static void summarise_containers(const json_t *pod, struct summary *s)
 
 static void summarise(const json_t *pod, struct summary *s)
 {
-    const char *phase = codec_json_str(pod, "status", "phase", NULL);
+    const char *phase = kube_phase(pod);
     const char *reason = codec_json_str(pod, "status", "reason", NULL);
     const json_t *scheduled = kube_condition(pod, "PodScheduled");
 
@@ -185,7 +185,7 @@ static void pod_cells(const json_t *pod, json_t *cells, int64_t now_ms)
     cell_restarts(cells, &s, now_ms);
     local_api_cell_age(cells, pod, now_ms);
     local_api_cell_or(cells, codec_json_str(pod, "status", "podIP", NULL), "<none>");
-    local_api_cell_or(cells, codec_json_str(pod, "spec", "nodeName", NULL), "<none>");
+    local_api_cell_or(cells, kube_pod_node(pod), "<none>");
     local_api_cell_or(cells, codec_json_str(pod, "status", "nominatedNodeName", NULL), "<none>");
     cell_gates(cells, pod);
 }

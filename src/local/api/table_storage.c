@@ -68,7 +68,7 @@ static void cell_claim(json_t *cells, const json_t *claim)
 static void volume_cells(const json_t *volume, json_t *cells, int64_t now_ms)
 {
     const json_t *spec = json_object_get(volume, "spec");
-    const char *phase = codec_json_str(volume, "status", "phase", NULL);
+    const char *phase = kube_phase(volume);
     local_api_cell_name(cells, volume);
     local_api_cell_str(cells, codec_json_str(spec, "capacity", "storage", NULL));
     cell_access_modes(cells, json_object_get(spec, "accessModes"));

@@ -324,7 +324,7 @@ void local_api_validate_ephemeral_update(const json_t *obj, const json_t *old,
     size_t i;
     json_t *before;
 
-    if (kube_annotation(old, "kubernetes.io/config.mirror")) {
+    if (kube_pod_is_mirror(old)) {
         kube_field_error(errors, "FieldValueForbidden", "", NULL,
                          "static pods do not support ephemeral containers");
         return;

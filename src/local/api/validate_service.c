@@ -77,11 +77,20 @@ static void check_node_port(const json_t *ports, size_t i, const char *path,
     }
 }
 
+// Each port is a listener on several addresses, and ports are compared with each other.
+enum { MAX_PORTS = 1000 };
+
 static void check_service_ports(const json_t *spec, struct kube_field_errors *errors)
 {
     static const char *const protocols[] = {"SCTP", "TCP", "UDP"};
     const json_t *ports = json_object_get(spec, "ports");
 
+    if (json_array_size(ports) > MAX_PORTS) {
+        GS_AUTO_FREE char *count = gs_format("%zu", json_array_size(ports));
+        kube_field_error(errors, "FieldValueTooMany", "spec.ports", count,
+                         "must have at most %d items", MAX_PORTS);
+        return;
+    }
     for (size_t i = 0; i < json_array_size(ports); i++) {
         const json_t *port = json_array_get(ports, i);
         GS_AUTO_FREE char *path = gs_format("spec.ports[%zu]", i);

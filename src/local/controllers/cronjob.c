@@ -88,8 +88,8 @@ static void note_end(struct cron_sync *s, const json_t *job)
         kube_event(s->d->recorder, s->cronjob, "Normal", "SawCompletedJob",
                    "Saw completed job: %s, condition: %s", kube_name(job), as);
     if (strcmp(as, "Complete") == 0 && end &&
-        local_time_ms(json_object_get(json_object_get(job, "status"), "completionTime"), 0) >
-            local_time_ms(last, 0))
+        kube_time_ms(json_object_get(json_object_get(job, "status"), "completionTime"), 0) >
+            kube_time_ms(last, 0))
         codec_json_set_str(s->status, "lastSuccessfulTime", end);
 }
 
@@ -242,7 +242,7 @@ static int64_t due_time(struct cron_sync *s)
     const json_t *since = json_object_get(s->status, "lastScheduleTime");
     if (!since)
         since = codec_json_get(s->cronjob, "metadata", "creationTimestamp", NULL);
-    int64_t from = local_time_ms(since, 0) / 1000, missed;
+    int64_t from = kube_time_ms(since, 0) / 1000, missed;
     bool late = deadline >= 0 && deadline < s->now_s && s->now_s - deadline > from;
     int64_t at = local_cron_latest(&s->schedule, s->zone, late ? s->now_s - deadline - 1 : from,
                                    s->now_s, &missed);

@@ -113,7 +113,7 @@ static void target_node(json_t *pod, const char *node)
 
 static const char *node_of(const json_t *pod)
 {
-    const char *bound = codec_json_str(pod, "spec", "nodeName", NULL);
+    const char *bound = kube_pod_node(pod);
     if (bound && *bound)
         return bound;
     const json_t *terms =
@@ -128,7 +128,7 @@ static const char *node_of(const json_t *pod)
 
 static void judge_node(struct daemon_node *n, const json_t *pod)
 {
-    const char *fixed = codec_json_str(pod, "spec", "nodeName", NULL);
+    const char *fixed = kube_pod_node(pod);
     if ((fixed && *fixed && !gs_streq(fixed, n->name)) || !nodes_selects(pod, n->node)) {
         n->reason = gs_strdup(NODES_NOT_SELECTED);
         return;

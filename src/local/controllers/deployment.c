@@ -65,8 +65,8 @@ static int compare_age(const void *pa, const void *pb)
 {
     const json_t *a = ((const struct controllers_rollout_rs *)pa)->obj,
                  *b = ((const struct controllers_rollout_rs *)pb)->obj;
-    int64_t ta = local_time_ms(codec_json_get(a, "metadata", "creationTimestamp", NULL), 0);
-    int64_t tb = local_time_ms(codec_json_get(b, "metadata", "creationTimestamp", NULL), 0);
+    int64_t ta = kube_created_ms(a, 0);
+    int64_t tb = kube_created_ms(b, 0);
     if (ta != tb)
         return ta < tb ? -1 : 1;
     return strcmp(kube_name(a), kube_name(b));
@@ -288,7 +288,7 @@ static bool old_pods_running(struct controllers_deployments *d, const struct con
     size_t pos = 0;
     const json_t *pod;
     while ((pod = kube_cache_next(d->cluster->pods, &pos))) {
-        if (local_pod_terminal(pod))
+        if (kube_pod_has_ended(pod))
             continue;
         const char *owner = codec_json_str(kube_controller_ref(pod), "uid", NULL);
         for (size_t i = 0; owner && i < r->len; i++)

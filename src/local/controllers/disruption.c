@@ -155,7 +155,7 @@ static int64_t disrupted_until(const json_t *budget, const json_t *pod)
 {
     const json_t *since = codec_json_get(budget, "status", "disruptedPods", kube_name(pod), NULL);
 
-    return since ? local_time_ms(since, 0) + LOCAL_DISRUPTION_TIMEOUT_MS : 0;
+    return since ? kube_time_ms(since, 0) + LOCAL_DISRUPTION_TIMEOUT_MS : 0;
 }
 
 // The entries of status.disruptedPods whose deletion is not visible yet. New reference.

@@ -118,7 +118,7 @@ static bool past_backoff_on_failure(const struct controllers_job *j, int64_t lim
 static bool past_deadline(struct controllers_job *j)
 {
     int64_t limit = codec_json_int(j->job, -1, "spec", "activeDeadlineSeconds", NULL);
-    int64_t start = local_time_ms(json_object_get(j->status, "startTime"), 0), left;
+    int64_t start = kube_time_ms(json_object_get(j->status, "startTime"), 0), left;
     if (limit < 0 || !start || __builtin_mul_overflow(limit, INT64_C(1000), &left) ||
         __builtin_add_overflow(left, start, &left))
         return false;
@@ -306,7 +306,7 @@ static void expire(struct local_reconcile *w, const json_t *job)
     int64_t now = gs_unix_ms();
     if (ttl < 0 || ttl > INT32_MAX)
         return;
-    int64_t left = local_time_ms(json_object_get(c, "lastTransitionTime"), now) + ttl * 1000 - now;
+    int64_t left = kube_time_ms(json_object_get(c, "lastTransitionTime"), now) + ttl * 1000 - now;
     if (left > 0)
         local_reconcile_requeue(w, left + 10);
     else

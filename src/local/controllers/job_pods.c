@@ -243,9 +243,9 @@ static void count_pod(struct controllers_job *j, const json_t *pod)
         note_failure(j, pod, seen);
     else if (seen->state == POD_ACTIVE)
         seen->state = state;
-    if (kube_is_deleting(pod) && !local_pod_terminal(pod)) {
+    if (kube_is_deleting(pod) && !kube_pod_has_ended(pod)) {
         j->terminating++;
-    } else if (!local_pod_terminal(pod)) {
+    } else if (!kube_pod_has_ended(pod)) {
         controllers_pods_add(&j->active, pod);
         j->ready += local_pod_ready(pod);
         if (index >= 0)
@@ -345,14 +345,14 @@ static int64_t finished_ms(const json_t *pod, int64_t now)
     size_t i;
     json_t *c;
     json_array_foreach (codec_json_get(pod, "status", "containerStatuses", NULL), i, c) {
-        int64_t ms = local_time_ms(codec_json_get(c, "state", "terminated", "finishedAt", NULL), 0);
+        int64_t ms = kube_time_ms(codec_json_get(c, "state", "terminated", "finishedAt", NULL), 0);
         latest = ms > latest ? ms : latest;
     }
     if (latest)
         return latest;
     const json_t *since = json_object_get(kube_condition(pod, "Ready"), "lastTransitionTime");
-    return local_time_ms(codec_json_get(pod, "metadata", "deletionTimestamp", NULL),
-                         local_time_ms(since, now));
+    return kube_time_ms(codec_json_get(pod, "metadata", "deletionTimestamp", NULL),
+                        kube_time_ms(since, now));
 }
 
 int64_t controllers_job_backoff_ms(const struct controllers_job *j, int64_t index, int64_t now)

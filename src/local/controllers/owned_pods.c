@@ -292,7 +292,7 @@ static int64_t restarts(const json_t *pod)
 
 static int64_t ready_since(const json_t *pod)
 {
-    return local_time_ms(json_object_get(kube_condition(pod, "Ready"), "lastTransitionTime"), 0);
+    return kube_time_ms(json_object_get(kube_condition(pod, "Ready"), "lastTransitionTime"), 0);
 }
 
 static int compare(int64_t a, int64_t b)
@@ -302,16 +302,14 @@ static int compare(int64_t a, int64_t b)
 
 int controllers_compare_age(const json_t *a, const json_t *b)
 {
-    int c = compare(local_time_ms(codec_json_get(a, "metadata", "creationTimestamp", NULL), 0),
-                    local_time_ms(codec_json_get(b, "metadata", "creationTimestamp", NULL), 0));
+    int c = compare(kube_created_ms(a, 0), kube_created_ms(b, 0));
     return c ? c : strcmp(kube_name(a), kube_name(b));
 }
 
 static int compare_for_deletion(const void *pa, const void *pb)
 {
     const json_t *a = *(const json_t *const *)pa, *b = *(const json_t *const *)pb;
-    int c = compare(codec_json_str(a, "spec", "nodeName", NULL) != NULL,
-                    codec_json_str(b, "spec", "nodeName", NULL) != NULL);
+    int c = compare(kube_pod_node(a) != NULL, kube_pod_node(b) != NULL);
     if (!c)
         c = compare(phase_rank(a), phase_rank(b));
     if (!c)

@@ -139,7 +139,7 @@ static int64_t deadline_left_ms(const struct controllers_rollout *r, int64_t dea
     if (gs_streq(reason, "ProgressDeadlineExceeded"))
         return 0;
     int64_t now = gs_unix_ms();
-    return local_time_ms(json_object_get(c, "lastUpdateTime"), now) + deadline * 1000 - now;
+    return kube_time_ms(json_object_get(c, "lastUpdateTime"), now) + deadline * 1000 - now;
 }
 
 // 'ReplicaSet "x" is …', or the name of the Deployment if it has no ReplicaSet yet.

@@ -79,12 +79,6 @@ static void bound(void *arg, const json_t *body, const struct gs_error *err)
         assumed_drop(a);
 }
 
-static const char *node_of(const json_t *pod)
-{
-    const char *node = codec_json_str(pod, "spec", "nodeName", NULL);
-    return node && *node ? node : NULL;
-}
-
 // Those that the cache shows as bound, or as gone, need no assuming any more.
 static void drop_settled(struct local_scheduler *s)
 {
@@ -95,7 +89,7 @@ static void drop_settled(struct local_scheduler *s)
     while (gs_hmap_next(s->assumed, &pos, &key, &v)) {
         const struct assumed *a = v;
         const json_t *pod = kube_cache_get(s->cluster->pods, a->ns, a->name);
-        if (a->answered && (!pod || !gs_streq(kube_uid(pod), a->uid) || node_of(pod)))
+        if (a->answered && (!pod || !gs_streq(kube_uid(pod), a->uid) || kube_pod_node(pod)))
             json_array_append_new(settled, json_stringn(key.data, key.len));
     }
     json_t *uid;
@@ -146,8 +140,7 @@ static void take_unheeded(struct pass *p, const json_t *pod)
 {
     const char *uid = kube_uid(pod);
     int64_t now = gs_unix_ms();
-    int64_t age =
-        now - local_time_ms(codec_json_get(pod, "metadata", "creationTimestamp", NULL), now);
+    int64_t age = now - kube_created_ms(pod, now);
     if (!uid || kube_condition(pod, "PodScheduled") || gs_hmap_get_str(p->s->unheeded, uid))
         return;
     DIAGNOSIS_AUTO struct diagnosis d = {0};
@@ -203,9 +196,9 @@ static bool wants_us(const json_t *pod)
 
 static void take_pod(struct pass *p, const json_t *pod)
 {
-    if (local_pod_terminal(pod))
+    if (kube_pod_has_ended(pod))
         return;
-    const char *node = node_of(pod);
+    const char *node = kube_pod_node(pod);
     if (node) {
         const char *text = kube_annotation(pod, LOCAL_ANN_GPUS);
         CODEC_AUTO_JSON json_t *gpus = NULL;
@@ -234,7 +227,7 @@ static void take_assumed(struct pass *p)
         const struct assumed *a = v;
         const json_t *pod = kube_cache_get(p->s->cluster->pods, a->ns, a->name);
         // One that the cache shows as bound has been counted as such.
-        if (!pod || !gs_streq(kube_uid(pod), a->uid) || node_of(pod))
+        if (!pod || !gs_streq(kube_uid(pod), a->uid) || kube_pod_node(pod))
             continue;
         size_t index = nodes_snapshot_add_pod(p->nodes, pod), node = nodes_find(p->nodes, a->node);
         if (node != NODES_NONE)
@@ -250,8 +243,8 @@ static int compare_pods(const void *pa, const void *pb)
     int64_t pr_b = codec_json_int(b, 0, "spec", "priority", NULL);
     if (pr_a != pr_b)
         return pr_a > pr_b ? -1 : 1;
-    int64_t t_a = local_time_ms(codec_json_get(a, "metadata", "creationTimestamp", NULL), 0);
-    int64_t t_b = local_time_ms(codec_json_get(b, "metadata", "creationTimestamp", NULL), 0);
+    int64_t t_a = kube_created_ms(a, 0);
+    int64_t t_b = kube_created_ms(b, 0);
     if (t_a != t_b)
         return t_a < t_b ? -1 : 1;
     int c = strcmp(kube_namespace(a), kube_namespace(b));

@@ -245,7 +245,7 @@ static bool process_replica(struct set_sync *s, size_t i)
         create_pod(s, s->start + (int64_t)i);
         return s->ordered;
     }
-    if (local_pod_terminal(pod)) {
+    if (kube_pod_has_ended(pod)) {
         if (!kube_is_deleting(pod)) {
             kube_event(s->d->owned.recorder, s->set, "Warning", "RecreatingFailedPod",
                        "StatefulSet %s/%s is recreating failed Pod %s", kube_namespace(s->set),

@@ -61,7 +61,7 @@ static char *folder_of(const struct kubelet *k, const char *volume)
 
 static bool is_bound(const json_t *claim)
 {
-    return gs_streq(codec_json_str(claim, "status", "phase", NULL), "Bound");
+    return gs_streq(kube_phase(claim), "Bound");
 }
 
 struct gs_error *kubelet_claim_folder(const struct kubelet *k, const char *ns, const char *name,

@@ -54,7 +54,7 @@ static void serve_pods(struct kubelet *k, struct http_exchange *x)
     const json_t *pod;
     json_t *items = json_array();
     while ((pod = kube_cache_next(k->cluster->pods, &pos)))
-        if (gs_streq(codec_json_str(pod, "spec", "nodeName", NULL), k->node_name))
+        if (gs_streq(kube_pod_node(pod), k->node_name))
             json_array_append(items, (json_t *)pod);
     CODEC_AUTO_JSON json_t *list = json_pack("{s:s, s:s, s:{}, s:o}", "kind", "PodList",
                                              "apiVersion", "v1", "metadata", "items", items);

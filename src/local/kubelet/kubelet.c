@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "kube/event.h"
 #include "kube/names.h"
+#include "kube/object.h"
 #include "local/kubelet/kubelet_private.h"
 #include "local/kubelet/mounts.h"
 #include "local/kubelet/shim.h"
@@ -106,8 +107,7 @@ static bool has_safe_names(const json_t *pod)
 
 static bool is_ours(const struct kubelet *k, const json_t *pod)
 {
-    return gs_streq(codec_json_str(pod, "spec", "nodeName", NULL), k->node_name) &&
-           has_safe_names(pod);
+    return gs_streq(kube_pod_node(pod), k->node_name) && has_safe_names(pod);
 }
 
 static struct kubelet_worker *find_worker(const struct kubelet *k, const json_t *pod)

@@ -127,7 +127,7 @@ static void begin_static(struct kubelet_worker *w)
 
 static void restore(struct kubelet_worker *w)
 {
-    const char *phase = codec_json_str(w->pod, "status", "phase", NULL);
+    const char *phase = kube_phase(w->pod);
     const char *ip = codec_json_str(w->pod, "status", "podIP", NULL);
     const char *since = codec_json_str(w->pod, "status", "startTime", NULL);
     if (ip && kubelet_pod_ips_reserve(w->k->ips, ip))

@@ -86,6 +86,8 @@ static struct gs_error *add_all_of(struct kubelet_env *env, const struct kubelet
     const char *key;
     json_t *value;
     json_object_foreach (codec_json_get(source, "data", NULL), key, value) {
+        if (env->error)
+            break;
         GS_AUTO_FREE char *text = source_value(source, secret, key);
         GS_AUTO_FREE char *name = gs_format("%s%s", prefix ? prefix : "", key);
         if (text && is_variable_name(name))
@@ -107,7 +109,7 @@ static struct gs_error *add_env_from(struct kubelet_env *env, const struct kubel
             err = add_all_of(env, ctx, false, prefix, config_map);
         if (!err && secret)
             err = add_all_of(env, ctx, true, prefix, secret);
-        if (err)
+        if (err || env->error)
             break;
     }
     return err;

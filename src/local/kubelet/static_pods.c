@@ -11,7 +11,6 @@
 
 #include <inttypes.h>
 
-#define ANN_MIRROR "kubernetes.io/config.mirror" // kubectl drain ignores pods that have it
 #define ANN_SOURCE "kubernetes.io/config.source"
 
 enum { STATIC_RETRY_MS = 1000 };
@@ -29,7 +28,7 @@ struct kubelet_static {
 
 static const char *mirror_of(const json_t *pod)
 {
-    return kube_annotation(pod, ANN_MIRROR);
+    return kube_annotation(pod, KUBE_ANN_MIRROR);
 }
 
 static const struct kubelet_static *find(const struct kubelet *k, const json_t *pod)
@@ -116,7 +115,7 @@ void kubelet_add_static_pod(struct kubelet *k, const json_t *pod, const char *lo
     codec_json_set(s->pod, json_false(), "spec", "automountServiceAccountToken", NULL);
     GS_AUTO_FREE char *text = json_dumps(s->pod, JSON_COMPACT | JSON_SORT_KEYS);
     GS_AUTO_FREE char *hash = gs_format("%016" PRIx64, gs_hash(text, strlen(text)));
-    codec_json_set(s->pod, json_string(hash), "metadata", "annotations", ANN_MIRROR, NULL);
+    codec_json_set(s->pod, json_string(hash), "metadata", "annotations", KUBE_ANN_MIRROR, NULL);
     codec_json_set(s->pod, json_string("gpuscale"), "metadata", "annotations", ANN_SOURCE, NULL);
     s->timer = gs_timer_new(k->cluster->loop, s);
     k->statics = s;

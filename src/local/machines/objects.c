@@ -9,11 +9,6 @@
 
 enum { SWEEP_MS = 10000 };
 
-static const char *node_of(const json_t *pod)
-{
-    return codec_json_str(pod, "spec", "nodeName", NULL);
-}
-
 static void delete_pod(struct local_cluster *c, const json_t *pod)
 {
     kube_delete(c->client, KUBE_PODS, kube_namespace(pod), kube_name(pod), 0, NULL, NULL);
@@ -25,7 +20,7 @@ void machines_delete_node(struct local_cluster *c, const char *node)
     kube_delete(c->client, KUBE_NODES, NULL, node, 0, NULL, NULL);
     kube_delete(c->client, KUBE_LEASES, "kube-node-lease", node, 0, NULL, NULL);
     for (const json_t *pod; (pod = kube_cache_next(c->pods, &pos));)
-        if (gs_streq(node_of(pod), node))
+        if (gs_streq(kube_pod_node(pod), node))
             delete_pod(c, pod);
 }
 
@@ -59,8 +54,8 @@ static void sweep(void *arg)
         return;
     }
     for (const json_t *pod; (pod = kube_cache_next(o->cluster->pods, &pos));) {
-        const char *node = node_of(pod), *uid = kube_uid(pod);
-        if (!node || !*node || !uid || gs_streq(node, o->cluster->node_name) ||
+        const char *node = kube_pod_node(pod), *uid = kube_uid(pod);
+        if (!node || !uid || gs_streq(node, o->cluster->node_name) ||
             kube_cache_get(o->cluster->nodes, NULL, node))
             continue;
         if (gs_hmap_get_str(o->seen, uid))

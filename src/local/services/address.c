@@ -7,6 +7,7 @@
 #include "kube/object.h"
 
 #include <arpa/inet.h>
+#include <assert.h>
 #include <sys/socket.h>
 
 struct services_addresses {
@@ -140,17 +141,36 @@ const char *services_addresses_lease_ip(struct services_addresses *a, const char
     return NULL;
 }
 
-static bool port_used(const struct services_addresses *a, int port)
+static_assert(GS_ARRAY_LEN(((struct services_node_ports *)0)->state) ==
+                  LOCAL_NODE_PORT_LAST - LOCAL_NODE_PORT_FIRST + 1,
+              "one state for each node port");
+
+static bool is_node_port(int64_t port)
+{
+    return port >= LOCAL_NODE_PORT_FIRST && port <= LOCAL_NODE_PORT_LAST;
+}
+
+void services_addresses_node_ports(const struct services_addresses *a,
+                                   struct services_node_ports *ret)
 {
     size_t pos = 0, i;
     const json_t *s;
     json_t *p;
+    struct gs_slice key;
+    void *text;
+    *ret = (struct services_node_ports){0};
+    while (gs_hmap_next(a->leases, &pos, &key, &text)) {
+        int64_t port = strtol(text, NULL, 10); // an address of four numbers begins with 127
+        if (is_node_port(port))
+            ret->state[port - LOCAL_NODE_PORT_FIRST] = SERVICES_PORT_LEASED;
+    }
+    pos = 0;
     while ((s = kube_cache_next(a->services, &pos)))
         json_array_foreach (codec_json_get(s, "spec", "ports", NULL), i, p) {
-            if (codec_json_int(p, 0, "nodePort", NULL) == port)
-                return true;
+            int64_t port = codec_json_int(p, 0, "nodePort", NULL);
+            if (is_node_port(port))
+                ret->state[port - LOCAL_NODE_PORT_FIRST] = SERVICES_PORT_USED;
         }
-    return false;
 }
 
 // A server of this machine may have it.
@@ -166,18 +186,21 @@ static bool can_bind(int port)
     return bind(fd, (struct sockaddr *)&at, sizeof(at)) == 0;
 }
 
-int services_addresses_lease_port(struct services_addresses *a, const char *service,
-                                  int service_port)
+int services_addresses_lease_port(struct services_addresses *a, struct services_node_ports *ports,
+                                  const char *service, int service_port)
 {
     GS_AUTO_FREE char *key = gs_format("%s|port%d", service, service_port);
     const char *have = gs_hmap_get_str(a->leases, key);
-    if (have && !port_used(a, (int)strtol(have, NULL, 10)))
-        return (int)strtol(have, NULL, 10);
-    for (int port = LOCAL_NODE_PORT_FIRST; port <= LOCAL_NODE_PORT_LAST; port++) {
-        GS_AUTO_FREE char *text = gs_format("%d", port);
-        if (port_used(a, port) || leased(a, text, NULL) || !can_bind(port))
+    int port = have ? (int)strtol(have, NULL, 10) : 0;
+    if (have && ports->state[port - LOCAL_NODE_PORT_FIRST] != SERVICES_PORT_USED)
+        return port;
+    for (port = LOCAL_NODE_PORT_FIRST; port <= LOCAL_NODE_PORT_LAST; port++) {
+        if (ports->state[port - LOCAL_NODE_PORT_FIRST] != SERVICES_PORT_FREE)
             continue;
-        lease(a, key, GS_TAKE(text));
+        ports->state[port - LOCAL_NODE_PORT_FIRST] = SERVICES_PORT_LEASED;
+        if (!can_bind(port))
+            continue;
+        lease(a, key, gs_format("%d", port));
         return port;
     }
     return 0;

@@ -78,7 +78,7 @@ static json_t *address_of(const json_t *pod)
 {
     json_t *a = json_object(), *ref = json_object();
     codec_json_set_str(a, "ip", codec_json_str(pod, "status", "podIP", NULL));
-    codec_json_set_str(a, "nodeName", codec_json_str(pod, "spec", "nodeName", NULL));
+    codec_json_set_str(a, "nodeName", kube_pod_node(pod));
     codec_json_set_str(ref, "kind", "Pod");
     codec_json_set_str(ref, "namespace", kube_namespace(pod));
     codec_json_set_str(ref, "name", kube_name(pod));
@@ -91,7 +91,7 @@ static void add_pod(json_t *subsets, const json_t *service, const json_t *pod)
 {
     bool any = codec_json_bool(service, false, "spec", "publishNotReadyAddresses", NULL);
     const char *ip = codec_json_str(pod, "status", "podIP", NULL);
-    if (!ip || !*ip || local_pod_terminal(pod) || (kube_is_deleting(pod) && !any))
+    if (!ip || !*ip || kube_pod_has_ended(pod) || (kube_is_deleting(pod) && !any))
         return;
     const char *list = any || local_pod_ready(pod) ? "addresses" : "notReadyAddresses";
     CODEC_AUTO_JSON json_t *ports = resolve_ports(service, pod);

@@ -343,8 +343,8 @@ static void show(struct services_ingress *g, struct local_reconcile *w, const st
 static int compare_ages(const void *pa, const void *pb)
 {
     const json_t *a = *(const json_t *const *)pa, *b = *(const json_t *const *)pb;
-    const char *ta = codec_json_str(a, "metadata", "creationTimestamp", NULL);
-    const char *tb = codec_json_str(b, "metadata", "creationTimestamp", NULL);
+    const char *ta = kube_created(a);
+    const char *tb = kube_created(b);
     int c = strcmp(ta ? ta : "", tb ? tb : "");
     if (!c)
         c = strcmp(kube_namespace(a), kube_namespace(b));

@@ -76,11 +76,13 @@ static void allocate_node_ports(struct local_services *l, const char *key, json_
 {
     size_t i;
     json_t *port;
+    struct services_node_ports ports;
+    services_addresses_node_ports(l->addresses, &ports);
     json_array_foreach (codec_json_get(changed, "spec", "ports", NULL), i, port) {
         if (codec_json_int(port, 0, "nodePort", NULL) > 0)
             continue;
         int asked = (int)codec_json_int(port, 0, "port", NULL);
-        int given = services_addresses_lease_port(l->addresses, key, asked);
+        int given = services_addresses_lease_port(l->addresses, &ports, key, asked);
         if (given > 0)
             codec_json_set_int(port, "nodePort", given);
     }

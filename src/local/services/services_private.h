@@ -36,9 +36,16 @@ bool services_addresses_taken(const struct services_addresses *a, const char *ip
 // Records that the service has this address.
 void services_addresses_keep_ip(struct services_addresses *a, const char *service,
                                 enum services_address_kind kind, const char *ip);
-// A node port for one port of the service. 0 if all are allocated.
-int services_addresses_lease_port(struct services_addresses *a, const char *service,
-                                  int service_port);
+// The node ports that are in use: read once for all ports of a service.
+struct services_node_ports {
+    enum { SERVICES_PORT_FREE, SERVICES_PORT_LEASED, SERVICES_PORT_USED } state[2768];
+};
+void services_addresses_node_ports(const struct services_addresses *a,
+                                   struct services_node_ports *ret);
+// A node port for one port of the service, which is then leased in ports, too. 0 if all are
+// allocated.
+int services_addresses_lease_port(struct services_addresses *a, struct services_node_ports *ports,
+                                  const char *service, int service_port);
 
 // --- balancer.c: a TCP load balancer on the loop ---
 // A pool has endpoints and any number of listeners. A new connection uses the endpoint with the

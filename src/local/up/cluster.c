@@ -410,8 +410,6 @@ static struct gs_error *start_autoscaler(struct up_cluster *c, const struct up_o
     c->hpa = hpa_controller_new(c->loop, c->client, c->cluster->pods, &cfg);
     hpa_controller_set_observer(c->hpa, observer, arg);
     local_api_mount(c->api, HPA_HISTORY_GROUP, hpa_history_group, hpa_history_handle, c->hpa);
-    local_api_mount(c->api, HPA_DEPRECATED_HISTORY_GROUP, hpa_history_group, hpa_history_handle,
-                    c->hpa);
     c->explain = hpa_explain_api_new(c->loop, c->client, c->hpa, &cfg.decide);
     c->history = replay_history_api_new(c->loop, &cfg.decide, cfg.sync_period_ms);
     hpa_controller_start(c->hpa);

@@ -133,7 +133,7 @@ static bool find_config(const struct diagnosis_input *in, const char *reason, co
 static const char *killed_by_probe(const struct diagnosis_input *in, const json_t *ended)
 {
     int64_t code = codec_json_int(ended, 0, "exitCode", NULL),
-            since = diagnosis_time(ended, "startedAt");
+            since = kube_time_ms(json_object_get(ended, "startedAt"), 0);
     if (code != 137 && code != 143)
         return NULL;
     const json_t *e = diagnosis_event(in, "Unhealthy", "Liveness probe", since);
@@ -250,10 +250,12 @@ static bool find_crash(const struct diagnosis_input *in, const json_t *status, c
     const json_t *ended = codec_json_get(status, "state", "terminated", NULL);
     const json_t *running = codec_json_get(status, "state", "running", NULL);
     bool loops = gs_streq(waiting, "CrashLoopBackOff");
-    bool failed = gs_streq(codec_json_str(in->pod, "status", "phase", NULL), "Failed");
+    bool failed = gs_streq(kube_phase(in->pod), "Failed");
     const json_t *last = codec_json_get(status, "lastState", "terminated", NULL);
-    bool relapse = running && in->now_ms - diagnosis_time(running, "startedAt") < RELAPSE_MS &&
-                   diagnosis_time(last, "finishedAt") >= in->start_ms;
+    bool relapse =
+        running &&
+        in->now_ms - kube_time_ms(json_object_get(running, "startedAt"), 0) < RELAPSE_MS &&
+        kube_time_ms(json_object_get(last, "finishedAt"), 0) >= in->start_ms;
     if (!ended && (loops || relapse))
         ended = last;
     if (!ended || (!loops && codec_json_int(ended, 0, "exitCode", NULL) == 0))
@@ -272,7 +274,7 @@ static bool find_crash(const struct diagnosis_input *in, const json_t *status, c
 static bool find_probe(const struct diagnosis_input *in, const json_t *status, struct diagnosis *d)
 {
     const json_t *running = codec_json_get(status, "state", "running", NULL);
-    int64_t since = diagnosis_time(running, "startedAt");
+    int64_t since = kube_time_ms(json_object_get(running, "startedAt"), 0);
     if (!running || codec_json_bool(status, false, "ready", NULL) ||
         in->now_ms - since < PROBE_PATIENCE_MS)
         return false;

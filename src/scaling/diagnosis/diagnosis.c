@@ -65,14 +65,6 @@ char *diagnosis_excerpt(const char *message)
     return text;
 }
 
-int64_t diagnosis_time(const json_t *obj, const char *member)
-{
-    int64_t ms = 0;
-    const char *text = codec_json_str(obj, member, NULL);
-    gs_error_free(text ? gs_parse_rfc3339(gs_slice_of(text), &ms) : NULL);
-    return ms;
-}
-
 char *diagnosis_pod_name(const struct diagnosis_input *in)
 {
     const char *ns = kube_namespace(in->pod), *name = diagnosis_str(kube_name(in->pod));
@@ -87,8 +79,8 @@ char *diagnosis_describe_command(const struct diagnosis_input *in)
 
 static int64_t event_time(const json_t *event)
 {
-    int64_t at = diagnosis_time(event, "lastTimestamp");
-    return at ? at : diagnosis_time(event, "eventTime");
+    int64_t at = kube_time_ms(json_object_get(event, "lastTimestamp"), 0);
+    return at ? at : kube_time_ms(json_object_get(event, "eventTime"), 0);
 }
 
 const json_t *diagnosis_event(const struct diagnosis_input *in, const char *reason,
@@ -185,7 +177,7 @@ bool diagnosis_find_missing(const struct diagnosis_input *in, const char *reason
 static bool find_rejected(const struct diagnosis_input *in, struct diagnosis *d)
 {
     const char *reason = codec_json_str(in->pod, "status", "reason", NULL);
-    if (!reason || !gs_streq(codec_json_str(in->pod, "status", "phase", NULL), "Failed"))
+    if (!reason || !gs_streq(kube_phase(in->pod), "Failed"))
         return false;
     d->cause = DIAGNOSIS_FAILED;
     d->reason = reason;
@@ -250,7 +242,7 @@ bool diagnosis_of(const struct diagnosis_input *in, struct diagnosis *ret)
 {
     struct diagnosis d = {0};
     if (kube_is_deleting(in->pod) || kube_condition_true(in->pod, "Ready") ||
-        gs_streq(codec_json_str(in->pod, "status", "phase", NULL), "Succeeded"))
+        gs_streq(kube_phase(in->pod), "Succeeded"))
         return false;
     if (!find_rejected(in, &d) && !diagnosis_find_in_containers(in, &d) &&
         !diagnosis_find_unscheduled(in, &d) && !find_warning(in, &d) &&

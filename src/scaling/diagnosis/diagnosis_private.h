@@ -15,7 +15,6 @@
 const char *diagnosis_str(const char *s); // "" for NULL
 // The start of a message of another program, without line breaks; caller frees.
 char *diagnosis_excerpt(const char *message) GS_MUST_USE;
-int64_t diagnosis_time(const json_t *obj, const char *member); // Unix ms; 0: absent
 // "web-0", or "web-0 -n shop" outside of kubectl's default namespace; caller frees.
 char *diagnosis_pod_name(const struct diagnosis_input *in) GS_MUST_USE;
 char *diagnosis_describe_command(const struct diagnosis_input *in) GS_MUST_USE;

@@ -112,7 +112,8 @@ static bool find_coming(const struct diagnosis_input *in, const char *message,
 {
     const json_t *up = diagnosis_event(in, "TriggeredScaleUp", "", 0);
     const json_t *no = diagnosis_event(in, "NotTriggerScaleUp", "", 0);
-    if (!up || (no && diagnosis_time(no, "lastTimestamp") > diagnosis_time(up, "lastTimestamp")))
+    if (!up || (no && kube_time_ms(json_object_get(no, "lastTimestamp"), 0) >
+                          kube_time_ms(json_object_get(up, "lastTimestamp"), 0)))
         return false;
     GS_AUTO_FREE char *name = diagnosis_pod_name(in);
     const char *pool =
@@ -226,7 +227,7 @@ static const json_t *scheduler_pod(const struct diagnosis_input *in, const char 
     json_array_foreach ((json_t *)in->pods, i, pod) {
         const char *pod_name = diagnosis_str(kube_name(pod));
         if (pod != in->pod && strstr(pod_name, name) && strstr(pod_name, "scheduler") &&
-            gs_streq(codec_json_str(pod, "status", "phase", NULL), "Running"))
+            gs_streq(kube_phase(pod), "Running"))
             return pod;
     }
     return NULL;
@@ -259,7 +260,7 @@ static void add_unknown_resources(const struct diagnosis_input *in, struct diagn
 static bool find_scheduler(const struct diagnosis_input *in, struct diagnosis *d)
 {
     const char *name = scheduler_of(in);
-    int64_t created = diagnosis_time(json_object_get(in->pod, "metadata"), "creationTimestamp");
+    int64_t created = kube_created_ms(in->pod, 0);
     int64_t patience = gs_streq(name, DEFAULT_SCHEDULER) ? DEFAULT_PATIENCE_MS : OWN_PATIENCE_MS;
     if (!created || kube_condition(in->pod, "PodScheduled") || in->now_ms - created < patience ||
         has_event_of(in, name))
@@ -281,8 +282,7 @@ static bool find_node_gone(const struct diagnosis_input *in, const char *node, s
 {
     size_t i;
     json_t *n;
-    if (!json_array_size(in->nodes) ||
-        !gs_streq(codec_json_str(in->pod, "status", "phase", NULL), "Pending"))
+    if (!json_array_size(in->nodes) || !gs_streq(kube_phase(in->pod), "Pending"))
         return false;
     json_array_foreach ((json_t *)in->nodes, i, n)
         if (gs_streq(kube_name(n), node))
@@ -296,10 +296,10 @@ static bool find_node_gone(const struct diagnosis_input *in, const char *node, s
 
 bool diagnosis_find_unscheduled(const struct diagnosis_input *in, struct diagnosis *d)
 {
-    const char *node = codec_json_str(in->pod, "spec", "nodeName", NULL);
-    if (node && *node)
+    const char *node = kube_pod_node(in->pod);
+    if (node)
         return find_node_gone(in, node, d);
-    if (!gs_streq(codec_json_str(in->pod, "status", "phase", NULL), "Pending") ||
+    if (!gs_streq(kube_phase(in->pod), "Pending") ||
         codec_json_get(in->pod, "status", "containerStatuses", NULL))
         return false;
     if (find_scheduling_gate(in, d) || find_scheduler(in, d))

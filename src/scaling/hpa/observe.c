@@ -12,7 +12,7 @@
 
 static enum hpa_pod_phase phase_of(const json_t *pod)
 {
-    const char *text = codec_json_str(pod, "status", "phase", NULL);
+    const char *text = kube_phase(pod);
     if (gs_streq(text, "Pending"))
         return HPA_POD_PENDING;
     if (gs_streq(text, "Running"))

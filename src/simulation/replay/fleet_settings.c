@@ -241,6 +241,8 @@ static struct gs_error *set_time(struct replay_fleet *f, const char *name, const
         if (!gs_streq(name, times[i].name))
             continue;
         struct gs_error *err = gs_parse_duration(gs_slice_of(value), &ns);
+        if (!err && ns < 0)
+            err = gs_error_new(GS_EINVAL, "want a duration from 0s on");
         if (err)
             return gs_error_wrap(err, "%s", name);
         *times[i].ms = ns / GS_NS_PER_MS;

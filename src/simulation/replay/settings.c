@@ -105,6 +105,8 @@ struct gs_error *replay_scenario_set(struct replay_scenario *s, const char *name
         if (!gs_streq(name, times[i].name))
             continue;
         struct gs_error *err = gs_parse_duration(gs_slice_of(value), &ns);
+        if (!err && (ns < 0 || ns / GS_NS_PER_SEC > INT32_MAX))
+            err = gs_error_new(GS_EINVAL, "want a duration from 0s to 68y");
         if (err)
             return gs_error_wrap(err, "%s", name);
         *times[i].ms = ns / GS_NS_PER_MS;

@@ -148,7 +148,7 @@ static void send_together(struct fixture *f, size_t n)
 static void test_busy_connections_do_not_count_as_idle(void **state)
 {
     enum { N = 4, STREAMS = 6 };
-    static const struct http_request stream = {.path = "/hold", .timeout_ms = UINT_MAX};
+    static const struct http_request stream = {.path = "/hold", .timeout_ms = HTTP_NO_TIMEOUT};
     static const struct http_callbacks stream_cb = {.on_data = on_data, .on_done = on_done};
     struct fixture *f =
         setup((struct http_client_config){.idle_connections = N, .max_requests = N});

@@ -265,6 +265,28 @@ static void test_loopback_late_answer(void **state)
     teardown(f);
 }
 
+// As 32 bits, the long ones would be the default, 1 ms, or none.
+static void test_long_timeouts_do_not_wrap(void **state)
+{
+    static const struct {
+        int64_t timeout_ms;
+        unsigned expect;
+    } cases[] = {{0, 30000},
+                 {1, 1},
+                 {INT32_MAX, INT32_MAX},
+                 {UINT32_MAX, INT32_MAX},
+                 {UINT32_MAX + INT64_C(1), INT32_MAX},
+                 {UINT32_MAX + INT64_C(2), INT32_MAX},
+                 {INT64_MAX - 1, INT32_MAX},
+                 {HTTP_NO_TIMEOUT, UINT_MAX},
+                 {-1, 1},
+                 {INT64_MIN, 1}};
+    for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++)
+        assert_int_equal(
+            http_request_timeout_ms(&(struct http_request){.timeout_ms = cases[i].timeout_ms}),
+            cases[i].expect);
+}
+
 static void test_loopback_cancel_aborts(void **state)
 {
     struct fixture *f = setup(handle_hold);
@@ -468,6 +490,7 @@ int main(void)
         cmocka_unit_test(test_loopback_leaves_the_loop_to_others),
         cmocka_unit_test(test_loopback_bad_path),
         cmocka_unit_test(test_loopback_late_answer),
+        cmocka_unit_test(test_long_timeouts_do_not_wrap),
         cmocka_unit_test(test_loopback_cancel_aborts),
         cmocka_unit_test(test_loopback_cancel_without_abort_handler),
         cmocka_unit_test(test_loopback_stream),

@@ -564,8 +564,9 @@ static void test_late_answer_and_stream(void **state)
     struct fixture *f = setup(false, (struct http_server_config){.idle_timeout_s = 1});
     f->client = client_for(f, false, (struct http_client_config){0});
     struct result *hold = start(f, f->client, (struct http_request){.path = "/hold"}, &collect);
-    struct result *r = start(
-        f, f->client, (struct http_request){.path = "/stream", .timeout_ms = UINT_MAX}, &streaming);
+    struct result *r =
+        start(f, f->client, (struct http_request){.path = "/stream", .timeout_ms = HTTP_NO_TIMEOUT},
+              &streaming);
     wait_until(f, f->held && r->data.len);
     assert_string_equal(r->data.data, "first ");
     run_ms(f, 2500); // longer than the idle timeout

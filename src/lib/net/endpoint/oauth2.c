@@ -27,7 +27,7 @@ struct endpoint_tokens {
     int64_t expires_ns; // monotonic; 0: never
     enum endpoint_token_style style;
     bool style_known;
-    unsigned timeout_ms;       // of the fetch
+    int64_t timeout_ms;        // of the fetch
     struct oauth2_ops waiting; // by `queue`
 };
 
@@ -109,13 +109,13 @@ static void on_oauth2_done(void *arg, const struct http_response *response, stru
 }
 
 // Returns the remaining time of the request.
-static unsigned time_left(const struct oauth2_op *op)
+static int64_t time_left(const struct oauth2_op *op)
 {
-    unsigned timeout = op->request.timeout_ms ? op->request.timeout_ms : HTTP_DEFAULT_TIMEOUT_MS;
+    int64_t timeout = http_request_timeout_ms(&op->request);
     int64_t waited = (gs_mono_ns() - op->begun_ns) / GS_NS_PER_MS;
     if (timeout == UINT_MAX)
-        return timeout;
-    return waited < timeout ? timeout - (unsigned)waited : 1;
+        return HTTP_NO_TIMEOUT;
+    return waited < timeout ? timeout - waited : 1;
 }
 
 static void resume_waiting_op(struct oauth2_op *op)

@@ -15,6 +15,17 @@ void http_op_cancel(struct http_op *op)
         op->client->ops->cancel(op);
 }
 
+unsigned http_request_timeout_ms(const struct http_request *r)
+{
+    if (r->timeout_ms == HTTP_NO_TIMEOUT)
+        return UINT_MAX;
+    if (r->timeout_ms > INT32_MAX)
+        return INT32_MAX;
+    return r->timeout_ms < 0   ? 1
+           : r->timeout_ms > 0 ? (unsigned)r->timeout_ms
+                               : HTTP_DEFAULT_TIMEOUT_MS;
+}
+
 void http_client_free(struct http_client *c)
 {
     if (c)

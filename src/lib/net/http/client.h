@@ -47,16 +47,20 @@ struct http_client *http_client_new_loopback(uv_loop_t *loop, http_handler handl
 void http_client_free(struct http_client *c); // cancels all operations
 GS_DEFINE_CLEANUP(struct http_client *, http_client_free)
 
+#define HTTP_NO_TIMEOUT INT64_MAX
+
 struct http_request {
     const char *method;                // NULL: GET
     const char *path;                  // "/api/v1/pods?watch=1", already encoded
     const struct http_header *headers; // ends with a NULL name; may be NULL
     struct gs_slice body;
     const char *content_type; // of the body
-    unsigned timeout_ms;      // whole operation; 0: 30000; streams: UINT_MAX for none
-    size_t max_reply;         // bytes, 0: 64 MiB
-    bool urgent;              // does not wait for others
-    bool keep_headers;        // the response has its header, which otherwise may be missing
+    // Of the whole operation. 0: 30000; streams: HTTP_NO_TIMEOUT. Longer ones than 24 days end
+    // then.
+    int64_t timeout_ms;
+    size_t max_reply;  // bytes, 0: 64 MiB
+    bool urgent;       // does not wait for others
+    bool keep_headers; // the response has its header, which otherwise may be missing
 };
 
 const char *http_reason(int status); // "Not Found"; "" if unknown
@@ -109,4 +113,6 @@ struct http_op {
 };
 
 #define HTTP_DEFAULT_TIMEOUT_MS 30000u
-#define HTTP_DEFAULT_MAX_REPLY  ((size_t)64 * 1024 * 1024)
+// For implementations: the timeout of a request, at most INT32_MAX. UINT_MAX: none.
+unsigned http_request_timeout_ms(const struct http_request *r);
+#define HTTP_DEFAULT_MAX_REPLY ((size_t)64 * 1024 * 1024)

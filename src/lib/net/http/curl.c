@@ -620,7 +620,7 @@ static struct gs_error *prepare_easy(struct http_curl_op *op, const struct http_
 {
     struct http_curl_client *c = http_curl_client_of(op);
     const char *method = request->method ? request->method : "GET";
-    unsigned timeout = request->timeout_ms ? request->timeout_ms : HTTP_DEFAULT_TIMEOUT_MS;
+    unsigned timeout = http_request_timeout_ms(request);
     GS_AUTO_FREE char *url = gs_format("%s%s", c->base_url ? c->base_url : "", request->path);
     op->name = gs_format("%s %s", method, url);
     op->idempotent = is_idempotent(method);

@@ -239,11 +239,11 @@ static void forward_to_curl(struct direct_op *op)
     GS_AUTO_FREE struct http_header *headers = take_headers(op);
     struct http_request request = {.path = op->path,
                                    .headers = headers,
-                                   .timeout_ms = op->timeout_ms,
+                                   .timeout_ms = HTTP_NO_TIMEOUT,
                                    .max_reply = op->max_reply,
                                    .urgent = op->urgent};
     if (op->timeout_ms != UINT_MAX)
-        request.timeout_ms = spent_ms < op->timeout_ms ? op->timeout_ms - (unsigned)spent_ms : 1;
+        request.timeout_ms = spent_ms < op->timeout_ms ? op->timeout_ms - spent_ms : 1;
     if (op->conn)
         close_conn(GS_TAKE(op->conn));
     op->passed = http_send(c->general, &request, &callbacks, op);
@@ -504,7 +504,7 @@ static struct http_op *direct_send(struct http_client *base, const struct http_r
     op->cb = *cb;
     op->arg = arg;
     op->max_reply = request->max_reply ? request->max_reply : HTTP_DEFAULT_MAX_REPLY;
-    op->timeout_ms = request->timeout_ms ? request->timeout_ms : HTTP_DEFAULT_TIMEOUT_MS;
+    op->timeout_ms = http_request_timeout_ms(request);
     op->urgent = request->urgent;
     op->started_ns = gs_mono_ns();
     TAILQ_INSERT_TAIL(&c->ops, op, all);

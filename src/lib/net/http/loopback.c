@@ -296,7 +296,7 @@ static struct http_op *loopback_send(struct http_client *base, const struct http
     op->arg = arg;
     op->is_head = gs_streq(request->method, "HEAD");
     op->max_reply = request->max_reply ? request->max_reply : HTTP_DEFAULT_MAX_REPLY;
-    op->timeout_ms = request->timeout_ms ? request->timeout_ms : HTTP_DEFAULT_TIMEOUT_MS;
+    op->timeout_ms = http_request_timeout_ms(request);
     op->deadline = gs_timer_new(c->loop, op);
     uv_update_time(c->loop); // the timeout starts now
     if (op->timeout_ms != UINT_MAX)

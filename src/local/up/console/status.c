@@ -35,7 +35,7 @@ void console_status_pods(const struct kube_cache *pods, struct gs_buf *out)
             continue;
         }
         ready += kube_condition_true(pod, "Ready");
-        const char *phase = codec_json_str(pod, "status", "phase", NULL);
+        const char *phase = kube_phase(pod);
         for (size_t i = 0; i < GS_ARRAY_LEN(phases); i++)
             counts[i] += gs_streq(phase, phases[i]);
     }

@@ -126,7 +126,7 @@ int64_t inspect_waiting_since(const json_t *pod)
 
     if (!gs_streq(codec_json_str(c, "reason", NULL), "Unschedulable") || kube_is_deleting(pod))
         return 0;
-    return inspect_time(json_object_get(c, "lastTransitionTime"));
+    return kube_time_ms(json_object_get(c, "lastTransitionTime"), 0);
 }
 
 void inspect_metrics_node(struct inspect_metrics *m, const json_t *old, const json_t *next,
@@ -134,7 +134,7 @@ void inspect_metrics_node(struct inspect_metrics *m, const json_t *old, const js
 {
     const char *pool = next ? nodes_pool_label(next) : NULL;
     const char *uid = kube_uid(next ? next : old);
-    int64_t created = inspect_created(next ? next : old);
+    int64_t created = kube_created_ms(next ? next : old, 0);
 
     if (!next)
         forget(m, old);

@@ -9,12 +9,6 @@
 
 #include <stdlib.h>
 
-static const char *node_of(const json_t *pod)
-{
-    const char *node = codec_json_str(pod, "spec", "nodeName", NULL);
-    return node && *node ? node : NULL;
-}
-
 static void add_to(json_t *obj, const char *key, int64_t n)
 {
     codec_json_set_int(obj, key, codec_json_int(obj, 0, key, NULL) + n);
@@ -40,7 +34,7 @@ static json_t *add_usability(const struct inspect_input *in, json_t *entries)
     json_array_foreach ((json_t *)in->nodes, i, obj)
         nodes_snapshot_add_node(s, obj);
     json_array_foreach ((json_t *)in->pods, i, obj)
-        if (!inspect_pod_ended(obj))
+        if (!kube_pod_has_ended(obj))
             nodes_snapshot_add_pod(s, obj);
     nodes_mix_of(s, &mix);
     nodes_measure(s, &mix, &f);
@@ -96,7 +90,7 @@ static json_t *node_entry(const struct inspect_input *in, const json_t *node)
     codec_json_set_str(out, "pool", pool);
     codec_json_set_str(out, "machine", type);
     codec_json_set_str(out, "price", price);
-    codec_json_set_str(out, "created", codec_json_str(node, "metadata", "creationTimestamp", NULL));
+    codec_json_set_str(out, "created", kube_created(node));
     json_object_set_new(out, "gpus", no_gpus());
     codec_json_set(out, json_integer(gpus), "gpus", "total", NULL);
     json_object_set_new(out, "runs", json_object());
@@ -109,9 +103,7 @@ static json_t *node_entry(const struct inspect_input *in, const json_t *node)
 
 static bool is_background(const json_t *pod)
 {
-    const json_t *ref = kube_controller_ref(pod);
-    const char *kind = codec_json_str(ref, "kind", NULL);
-    return gs_streq(kind, "DaemonSet") || gs_streq(kind, "Node");
+    return kube_is_controlled_by(pod, "DaemonSet") || kube_is_controlled_by(pod, "Node");
 }
 
 static void add_pods(const struct inspect_input *in, const json_t *by_name)
@@ -120,9 +112,9 @@ static void add_pods(const struct inspect_input *in, const json_t *by_name)
     json_t *pod;
 
     json_array_foreach ((json_t *)in->pods, i, pod) {
-        const char *node = node_of(pod);
+        const char *node = kube_pod_node(pod);
         json_t *entry = node ? json_object_get(by_name, node) : NULL;
-        if (!entry || inspect_pod_ended(pod))
+        if (!entry || kube_pod_has_ended(pod))
             continue;
         add_to(json_object_get(entry, "gpus"), "used", inspect_pod_gpus(pod));
         if (is_background(pod))
@@ -175,8 +167,7 @@ static void add_claims(const struct inspect_input *in, const json_t *by_name, js
         codec_json_set_str(entry, "reason", why);
         codec_json_set_str(entry, "name", kube_name(claim));
         codec_json_set_str(entry, "pool", kube_label(claim, "karpenter.sh/nodepool"));
-        codec_json_set_str(entry, "since",
-                           codec_json_str(claim, "metadata", "creationTimestamp", NULL));
+        codec_json_set_str(entry, "since", kube_created(claim));
         json_object_set_new(entry, "gpus", no_gpus());
         json_object_set_new(entry, "runs", json_object());
         json_array_append_new(entries, entry);
@@ -387,7 +378,7 @@ static json_t *all_pending(const struct inspect_input *in)
     json_array_foreach ((json_t *)in->pods, i, pod) {
         const json_t *scheduled = kube_condition(pod, "PodScheduled");
         const char *reason = codec_json_str(scheduled, "reason", NULL);
-        if (node_of(pod) || inspect_pod_ended(pod) || kube_is_deleting(pod))
+        if (kube_pod_node(pod) || kube_pod_has_ended(pod) || kube_is_deleting(pod))
             continue;
         json_t *entry = json_object();
         codec_json_set_str(entry, "namespace", kube_namespace(pod));
@@ -395,8 +386,7 @@ static json_t *all_pending(const struct inspect_input *in)
         codec_json_set_int(entry, "gpus", inspect_pod_gpus(pod));
         codec_json_set_str(entry, "reason", reason ? reason : "NotScheduledYet");
         codec_json_set_str(entry, "message", codec_json_str(scheduled, "message", NULL));
-        codec_json_set_str(entry, "since",
-                           codec_json_str(pod, "metadata", "creationTimestamp", NULL));
+        codec_json_set_str(entry, "since", kube_created(pod));
         json_array_append_new(out, entry);
     }
     return out;

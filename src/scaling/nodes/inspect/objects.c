@@ -75,12 +75,6 @@ int64_t inspect_pod_gpus(const json_t *pod)
 
 // --- pods ---
 
-bool inspect_pod_ended(const json_t *pod)
-{
-    const char *phase = codec_json_str(pod, "status", "phase", NULL);
-    return gs_streq(phase, "Succeeded") || gs_streq(phase, "Failed");
-}
-
 // The length of "-28374650", which the CronJob controller appends to the names of its Jobs; 0: the
 // name has another form.
 static size_t scheduled_suffix(const char *name)
@@ -114,23 +108,9 @@ char *inspect_workload(const json_t *pod)
 
 // --- times ---
 
-int64_t inspect_time(const json_t *text)
-{
-    int64_t ms = 0;
-
-    if (json_is_string(text))
-        gs_error_free(gs_parse_rfc3339(gs_slice_of(json_string_value(text)), &ms));
-    return ms > 0 ? ms : 0;
-}
-
-int64_t inspect_created(const json_t *obj)
-{
-    return inspect_time(codec_json_get(obj, "metadata", "creationTimestamp", NULL));
-}
-
 int64_t inspect_condition_since(const json_t *obj, const char *type)
 {
-    return inspect_time(json_object_get(kube_condition(obj, type), "lastTransitionTime"));
+    return kube_time_ms(json_object_get(kube_condition(obj, type), "lastTransitionTime"), 0);
 }
 
 char *inspect_duration(int64_t ms, char *buf)
@@ -143,11 +123,11 @@ char *inspect_duration(int64_t ms, char *buf)
 int64_t inspect_event_time(const json_t *event)
 {
     static const char *const keys[] = {"lastTimestamp", "eventTime", "firstTimestamp"};
-    int64_t ms = inspect_time(codec_json_get(event, "series", "lastObservedTime", NULL));
+    int64_t ms = kube_time_ms(codec_json_get(event, "series", "lastObservedTime", NULL), 0);
 
     for (size_t i = 0; !ms && i < GS_ARRAY_LEN(keys); i++)
-        ms = inspect_time(json_object_get(event, keys[i]));
-    return ms ? ms : inspect_created(event);
+        ms = kube_time_ms(json_object_get(event, keys[i]), 0);
+    return ms ? ms : kube_created_ms(event, 0);
 }
 
 bool inspect_event_is(const json_t *event, const char *component, const char *reason)
@@ -245,14 +225,14 @@ json_t *inspect_node_state(const json_t *node, int64_t now_ms)
 
     if (kube_is_deleting(node))
         return state("Deleting", NULL,
-                     inspect_time(codec_json_get(node, "metadata", "deletionTimestamp", NULL)));
+                     kube_time_ms(codec_json_get(node, "metadata", "deletionTimestamp", NULL), 0));
     if (deleted)
         return state("Draining", "the Cluster Autoscaler removes it", taint_time(deleted));
     if (inspect_taint(node, "karpenter.sh/disrupted"))
         return state("Draining", "Karpenter removes it", 0);
     if (!gs_streq(codec_json_str(ready, "status", NULL), "True"))
-        return state(since && now_ms - inspect_created(node) > 15 * 60 * 1000 ? "NotReady"
-                                                                              : "Starting",
+        return state(since && now_ms - kube_created_ms(node, 0) > 15 * 60 * 1000 ? "NotReady"
+                                                                                 : "Starting",
                      codec_json_str(ready, "message", NULL), since);
     if (taint)
         return state("Starting", taint, since);

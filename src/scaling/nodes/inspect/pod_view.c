@@ -59,21 +59,21 @@ static void set_stage(json_t *out, const json_t *pod)
     const json_t *scheduled = kube_condition(pod, "PodScheduled");
     const char *reason = codec_json_str(scheduled, "reason", NULL);
     const char *message = codec_json_str(scheduled, "message", NULL);
-    const char *node = codec_json_str(pod, "spec", "nodeName", NULL);
-    const char *phase = codec_json_str(pod, "status", "phase", NULL);
+    const char *node = kube_pod_node(pod);
+    const char *phase = kube_phase(pod);
     const char *stage = NULL;
 
-    if (inspect_pod_ended(pod)) {
+    if (kube_pod_has_ended(pod)) {
         stage = phase;
         reason = codec_json_str(pod, "status", "reason", NULL);
         message = codec_json_str(pod, "status", "message", NULL);
     } else if (kube_is_deleting(pod)) {
         stage = "Terminating";
         reason = message = NULL;
-    } else if (node && *node && kube_condition_true(pod, "Ready")) {
+    } else if (node && kube_condition_true(pod, "Ready")) {
         stage = "Ready";
         reason = message = NULL;
-    } else if (node && *node) {
+    } else if (node) {
         reason = waiting_reason(pod, &message);
         stage = reason ? "Starting" : gs_streq(phase, "Running") ? "NotReady" : "Starting";
         if (!reason)
@@ -85,7 +85,7 @@ static void set_stage(json_t *out, const json_t *pod)
     codec_json_set_str(out, "stage", stage);
     codec_json_set_str(out, "reason", reason);
     codec_json_set_str(out, "message", message);
-    codec_json_set_str(out, "node", node && *node ? node : NULL);
+    codec_json_set_str(out, "node", node);
 }
 
 static json_t *events_of(const struct inspect_input *in, const json_t *pod)
@@ -206,7 +206,7 @@ static bool has_failed(const struct inspect_input *in, const json_t *pod, const 
 
     return (no && inspect_event_time(no) >= since_ms) ||
            (gs_streq(codec_json_str(g, "scaleUp", NULL), "Backoff") &&
-            inspect_time(json_object_get(g, "since")) >= since_ms);
+            kube_time_ms(json_object_get(g, "since"), 0) >= since_ms);
 }
 
 static json_t *coming_by_event(const struct inspect_input *in, const json_t *pod,
@@ -252,7 +252,7 @@ static json_t *coming_by_karpenter(const struct inspect_input *in, const json_t 
         if (gs_streq(kube_name(claim), name)) {
             const char *pool = kube_label(claim, "karpenter.sh/nodepool");
             codec_json_set_str(out, "pool", pool);
-            since = inspect_created(claim) ? inspect_created(claim) : since;
+            since = kube_created_ms(claim, 0) ? kube_created_ms(claim, 0) : since;
             if (pool)
                 set_expected(out, json_object_get(startup, pool), since);
         }
@@ -285,7 +285,7 @@ static void add_backoffs(const struct inspect_input *in, json_t *out)
     size_t i;
 
     json_object_foreach (groups, name, group) {
-        int64_t since = inspect_time(json_object_get(group, "since"));
+        int64_t since = kube_time_ms(json_object_get(group, "since"), 0);
         if (!gs_streq(codec_json_str(group, "scaleUp", NULL), "Backoff"))
             continue;
         json_t *b = json_pack("{s:s}", "pool", name);
@@ -326,12 +326,12 @@ json_t *inspect_pod(const struct inspect_input *in, const char *ns, const char *
     codec_json_set_str(out, "workload", workload);
     codec_json_set_int(out, "gpus", inspect_pod_gpus(pod));
     kube_set_time(out, "now", in->now_ms);
-    kube_set_time(out, "created", inspect_created(pod));
+    kube_set_time(out, "created", kube_created_ms(pod, 0));
     set_stage(out, pod);
     set_diagnosis(out, in, pod);
     if (startup)
         json_object_set_new(out, "startup", startup);
-    if (json_object_get(out, "node") || inspect_pod_ended(pod) || kube_is_deleting(pod))
+    if (json_object_get(out, "node") || kube_pod_has_ended(pod) || kube_is_deleting(pod))
         return out;
     json_t *coming = coming_by_state(in, pod);
     if (!coming && !state_of(in, pod))
@@ -358,7 +358,7 @@ static void add_distance(const json_t *out, const char *time, struct gs_buf *tex
 {
     char buf[GS_RFC3339_SIZE];
     CODEC_AUTO_JSON json_t *value = json_string(time ? time : "");
-    int64_t at = inspect_time(value), now = inspect_time(json_object_get(out, "now"));
+    int64_t at = kube_time_ms(value, 0), now = kube_time_ms(json_object_get(out, "now"), 0);
 
     if (at > now)
         gs_buf_addf(text, " (in %s)", inspect_duration(at - now, buf));
@@ -371,8 +371,8 @@ static void add_stage(const json_t *e, struct gs_buf *out)
     const char *stage = text_of(e, "stage"), *reason = text_of(e, "reason");
     const char *message = text_of(e, "message"), *node = text_of(e, "node");
     char age[GS_RFC3339_SIZE];
-    int64_t created = inspect_time(json_object_get(e, "created"));
-    int64_t now = inspect_time(json_object_get(e, "now"));
+    int64_t created = kube_time_ms(json_object_get(e, "created"), 0);
+    int64_t now = kube_time_ms(json_object_get(e, "now"), 0);
 
     gs_buf_addf(out, "Pod %s/%s (%s, ", text_of(e, "namespace"), text_of(e, "name"),
                 text_of(e, "workload"));

@@ -74,7 +74,7 @@ static bool event_mentions(const json_t *event, const char *pool)
 static int64_t ordered_ms(const struct inspect_input *in, const json_t *node, const char *pool)
 {
     const json_t *claim = inspect_claim_of(in, kube_name(node));
-    int64_t created = inspect_created(node), found = claim ? inspect_created(claim) : 0;
+    int64_t created = kube_created_ms(node, 0), found = claim ? kube_created_ms(claim, 0) : 0;
     size_t i;
     json_t *event;
 
@@ -95,7 +95,7 @@ static json_t *startup_of_pool(const struct inspect_input *in, const char *pool)
     json_t *node;
 
     json_array_foreach ((json_t *)in->nodes, i, node) {
-        int64_t created = inspect_created(node), since = inspect_condition_since(node, "Ready");
+        int64_t created = kube_created_ms(node, 0), since = inspect_condition_since(node, "Ready");
         if (!gs_streq(nodes_pool_label(node), pool) || !kube_condition_true(node, "Ready") ||
             !created || since < created)
             continue;
@@ -137,7 +137,7 @@ static int64_t containers_started(const json_t *pod)
     json_t *c;
 
     json_array_foreach (codec_json_get(pod, "status", "containerStatuses", NULL), i, c) {
-        int64_t at = inspect_time(codec_json_get(c, "state", "running", "startedAt", NULL));
+        int64_t at = kube_time_ms(codec_json_get(c, "state", "running", "startedAt", NULL), 0);
         if (!at || codec_json_int(c, 0, "restartCount", NULL) > 0)
             return 0;
         if (at > last)
@@ -148,7 +148,7 @@ static int64_t containers_started(const json_t *pod)
 
 bool inspect_pod_start(const json_t *pod, struct inspect_start *ret)
 {
-    int64_t created = inspect_created(pod), started = containers_started(pod);
+    int64_t created = kube_created_ms(pod, 0), started = containers_started(pod);
     int64_t scheduled = inspect_condition_since(pod, "PodScheduled");
     int64_t serving = inspect_condition_since(pod, "Ready");
 

@@ -3,6 +3,7 @@
 // replicas.
 #include "base/clock.h"
 #include "base/mem.h"
+#include "net/http/client.h"
 #include "query/query.h"
 #include "replay/history.h"
 

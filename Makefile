@@ -111,7 +111,7 @@ install: build ## Install programs, units, manual pages and completion into PREF
 uninstall: ## Remove what make install has installed (the same PREFIX and DESTDIR)
 	@ninja -C $(BUILD) uninstall
 
-image: ## Make a container image into image/ (both architectures: ARCH="amd64 arm64")
+image: ## Make the container images into image/, for clusters and complete (both architectures: ARCH="amd64 arm64")
 	@tools/install-deps build image $(filter arm64,$(filter-out $(NATIVE),$(ARCH)))
 	@tools/image --arch "$(ARCH)" $(BUILD)
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The adapter as one object: sources, rules, API, and readiness. `up` has it in its process with a
+// client of its own API server; `gpuscale adapter` connects it to a cluster. All on one loop.
 #include "adapter/adapter_private.h"
 
 #include "base/clock.h"

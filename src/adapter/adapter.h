@@ -53,7 +53,7 @@ struct adapter_options {
     bool previous_front_proxy, previous_insecure;
     // --- audit log ---
     const char *audit_policy, *audit_path, *audit_format, *audit_version, *audit_mode;
-    int64_t audit_max_age, audit_max_backup, audit_max_size;
+    int64_t audit_max_age, audit_max_backup, audit_max_size; // days, files, MiB; 0: see audit.h
 
     // --- for a program that embeds the adapter ---
     struct kube_client *kube;    // borrowed; NULL: from the kubeconfig files

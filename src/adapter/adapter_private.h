@@ -38,7 +38,7 @@ struct adapter {
     struct provider_rest_mapper *mapper;
     struct adapter_config *gpu_config, *resource_config;
     struct provider_registry *gpu;
-    struct adapter_generation now, next; // next: loaded, not listed all its series yet
+    struct adapter_generation now, next; // next: loaded, but some of its series are not listed yet
     struct adapter_api_auth *auth;
     struct adapter_api_audit *audit;         // NULL: none
     struct adapter_api_delegate **delegates; // previous servers of the API groups

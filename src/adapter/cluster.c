@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The three connections of the adapter to a cluster (objects, authentication, authorization), each
+// with its own kubeconfig, and the discovery of resources every five minutes.
 #include "adapter/adapter_private.h"
 
 #include "adapter/provider/rest_mapper.h"

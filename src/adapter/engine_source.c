@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// The engine of this process as a source. It calls back in the middle of its evaluation, so
+// results are copied and delivered in the next turn of the loop: callers must be able to cancel,
+// and the store frees labels of series that end.
 #include "adapter/sources.h"
 
 #include "adapter/source/source.h"

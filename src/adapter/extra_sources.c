@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The further sources that a configuration names, in the order of its list: a rule has the index
+// of its source.
 #include "adapter/sources.h"
 
 #include "base/mem.h"

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// A generation is one configuration with all that was made from it: registry, provider, sources. A
+// reload makes the next one, which replaces the current one when it has listed its series; before,
+// requests would get 404. Old generations are kept as long as a request may use them.
 #include "adapter/adapter_private.h"
 
 #include "base/clock.h"
@@ -164,7 +167,7 @@ struct gs_error *adapter_load_config(struct adapter *a, struct adapter_config **
 {
     watch_config(a);
     if (!a->map_text)
-        return adapter_config_load_with(a->o.config, a->o.sources, ret);
+        return adapter_config_load(a->o.config, a->o.sources, ret);
     GS_AUTO_FREE char *name = gs_format("ConfigMap %s", a->map_name);
     return adapter_config_parse(gs_slice_of(a->map_text), name, ret);
 }

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The source of the adapter: a Prometheus, or an engine in this process that finds the GPU
+// exporters of the cluster by their labels.
 #include "adapter/adapter_private.h"
 
 #include "adapter/provider/provider.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// `gpuscale check`: each kind of file has a row with its function. Exit codes are those of
+// promtool: 1 for a wrong file, 3 for findings of lint.
 #include "engine/check.h"
 #include "adapter/dry_run/dry_run.h"
 #include "base/slice.h"

@@ -5,6 +5,14 @@
 #include "base/option.h"
 #include "codec/json.h"
 
+// Whether the program has the one-machine cluster and simulated GPUs. The program for clusters has
+// neither (docs/packages.md). The build sets it.
+#ifndef CMD_LOCAL
+#define CMD_LOCAL 1
+#endif
+// What the program for clusters answers to a part of the complete one. GS_EINVAL.
+struct gs_error *cmd_not_in_this_program(const char *what);
+
 extern const struct gs_command cmd_adapter;
 extern const struct gs_command cmd_check;
 extern const struct gs_command cmd_complete; // internal: has no summary

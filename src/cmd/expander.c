@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// `gpuscale expander`: the gRPC expander of the Cluster Autoscaler.
 #include "expander/expander.h"
 
 #include "cmd/commands.h"

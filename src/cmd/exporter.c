@@ -25,6 +25,16 @@ struct exporter_opts {
 #define AT(member)   .offset = offsetof(struct exporter_opts, daemon.member)
 #define HERE(member) .offset = offsetof(struct exporter_opts, member)
 
+// The group and the help of the flags of simulated GPUs, which the program for clusters refuses.
+#if CMD_LOCAL
+#define SIMULATED(text)   .group = "GPUs", .help = (text)
+#define SIMULATED_EXAMPLE "\ngpuscale exporter --simulate 2xTesla-T4"
+#else
+#define SIMULATED(text)                                                                            \
+    .group = "Not in this program", .help = "The complete program has simulated GPUs."
+#define SIMULATED_EXAMPLE ""
+#endif
+
 static const struct gs_opt exporter_opts[] = {
     {"address", GS_OPT_STRING, AT(address), "HOST:PORT", ":9400", .alias = "a",
      .env = "DCGM_EXPORTER_LISTEN",
@@ -133,12 +143,14 @@ static const struct gs_opt exporter_opts[] = {
      .group = "GPUs",
      .help = "Path of the driver's libnvidia-ml.so.1. Default: the paths of drivers and container "
              "toolkits."},
-    {"simulate", GS_OPT_STRING, HERE(simulate), "SPEC", .group = "GPUs",
-     .help = "Use simulated GPUs, such as 2xTesla-T4 or a YAML file. All output says so. They are "
-             "a set of its own unless --sim-set names one."},
-    {"sim-set", GS_OPT_STRING, HERE(sim_set), "NAME", .env = "GPUSCALE_SIM", .group = "GPUs",
-     .help = "With --simulate: the set of simulated GPUs to share with other programs, such as one "
-             "of gpuscale sim create. It is created if it does not exist."},
+    {"simulate", GS_OPT_STRING, HERE(simulate), "SPEC",
+     SIMULATED(
+         "Use simulated GPUs, such as 2xTesla-T4 or a YAML file. All output says so. They are "
+         "a set of its own unless --sim-set names one.")},
+    {"sim-set", GS_OPT_STRING, HERE(sim_set), "NAME", .env = "GPUSCALE_SIM",
+     SIMULATED(
+         "With --simulate: the set of simulated GPUs to share with other programs, such as one "
+         "of gpuscale sim create. It is created if it does not exist.")},
     {"driver-timeout", GS_OPT_DURATION, AT(driver_timeout_ns), "DURATION", "10s",
      .env = "GPUSCALE_EXPORTER_DRIVER_TIMEOUT", .group = "GPUs",
      .help = "A driver call that takes longer counts as stuck. GPU metrics are then left out, and "
@@ -269,10 +281,13 @@ static struct gs_error *with_gpus(const struct exporter_opts *o)
 {
     struct simulation sim = {0};
     bool hangs = false;
-    struct gs_error *err = simulation_start(o->simulate, o->sim_set, &sim);
+    if (!CMD_LOCAL && o->simulate)
+        return cmd_not_in_this_program("--simulate");
+    struct gs_error *err = CMD_LOCAL ? simulation_start(o->simulate, o->sim_set, &sim) : NULL;
     if (!err)
         err = serve_or_list(o, &sim, &hangs);
-    simulation_finish(&sim);
+    if (CMD_LOCAL)
+        simulation_finish(&sim);
     if (!hangs)
         return err;
     // The driver blocks the sampler's thread: exit() would wait for it in library destructors.
@@ -306,8 +321,7 @@ const struct gs_command cmd_exporter = {
         "while samples arrive. A value that the driver does not report has no line. Without a "
         "driver it exits, or waits for it with --kubernetes or --wait-for-driver.",
     .examples = "gpuscale exporter\n"
-                "gpuscale exporter -k --address 127.0.0.1:9400\n"
-                "gpuscale exporter --simulate 2xTesla-T4",
+                "gpuscale exporter -k --address 127.0.0.1:9400" SIMULATED_EXAMPLE,
     .opts = exporter_opts,
     .opts_size = sizeof(struct exporter_opts),
     .run = run_exporter,

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// `gpuscale hpa`: the HPA controller on a cluster. Flags of kube-controller-manager keep their
+// names.
 #include "hpa_controller/server.h"
 
 #include "cmd/commands.h"

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Finds the command: by the name of the link that was started (nvidia-smi, prometheus, promtool),
+// by the first argument, or, as in a container whose arguments are those of another program, by
+// the flags. Exit codes: 1 for failures, 2 for wrong usage.
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -42,6 +45,8 @@ static int run_command(const struct gs_command *command, int argc, char **argv)
 
 static int unknown_command(const char *word)
 {
+    if (!CMD_LOCAL && (gs_streq(word, "up") || gs_streq(word, "sim")))
+        return report_error(cmd_not_in_this_program(word));
     const char *names[CMD_MAX];
     size_t n = 0;
     for (size_t i = 0; cmd_all[i]; i++)
@@ -87,7 +92,7 @@ static int run(int argc, char **argv)
     if (peer)
         return run_peer(peer, argc - 1, argv + 1);
     // Internal: the arguments that follow are the command line of another program.
-    if (argc > 1 && gs_streq(argv[1], "pod-shim"))
+    if (CMD_LOCAL && argc > 1 && gs_streq(argv[1], "pod-shim"))
         return kubelet_pod_shim_main(argc - 1, argv + 1);
     if (argc < 2) {
         gs_options_print_commands(cmd_all, "gpuscale", stderr);

@@ -68,7 +68,8 @@ void cmd_each_name(enum cmd_names kind, const struct cmd_names_from *from,
         kube_config_each_context(from->kubeconfig, fn, arg);
         return;
     case CMD_NAMES_MODELS:
-        for (const char *const *name = nvmlsim_model_names(); *name; name++)
+        for (const char *const *name = CMD_LOCAL ? nvmlsim_model_names() : NULL; name && *name;
+             name++)
             fn(arg, *name);
         return;
     }

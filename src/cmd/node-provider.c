@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// `gpuscale node-provider`: the externalgrpc cloud provider of the Cluster Autoscaler.
 #include "node_provider/node_provider.h"
 
 #include "cmd/commands.h"

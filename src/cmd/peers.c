@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The programs that gpuscale replaces, by the name of their executable, with the defaults that
+// differ. Images that replace theirs keep the command line of existing manifests.
 #include "base/slice.h"
 #include "cmd/commands.h"
 

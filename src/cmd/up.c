@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// `gpuscale up`: a one-node cluster on this machine.
 #include "up/up.h"
 
 #include "cmd/commands.h"

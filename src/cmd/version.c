@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// `gpuscale version`: the version, and with -o json what a report of a bug needs.
 #include "base/slice.h"
 #include "cmd/commands.h"
 #include "cmd/commit.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// `check config` and promtool's `check config`: the configuration and all files that it names.
 #include "engine/check_private.h"
 
 #include "base/clock.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// `check rules` and promtool's `check rules`: all mistakes of a file, and duplicate rules. Texts
+// for promtool are those of promtool, since scripts compare them.
 #include "engine/check_private.h"
 
 #include "base/file.h"

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Detects steps of the wall clock by comparing it with the boot-time clock. After a step forward,
+// the retention is extended for ten minutes, so that a wrong clock deletes no data before it is
+// corrected. All values are milliseconds.
 #include "engine/engine_private.h"
 
 #include <stdlib.h>

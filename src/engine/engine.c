@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The engine as one object: store, PromQL, scrapes, rules, senders and API on one loop. A reload
+// reads everything that can fail first, then changes the parts, so a wrong file changes nothing.
 #include "engine/engine.h"
 
 #include "base/clock.h"

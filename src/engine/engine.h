@@ -39,7 +39,7 @@ enum { ENGINE_MAX_BODY = 10 * 1024 * 1024 };
 
 // The strings are borrowed and must outlive the engine.
 struct engine_options {
-    const char *config_path; // NULL: engine_config_text, or an empty configuration
+    const char *config_path; // NULL: config_text, or an empty configuration
     const char *config_text;
     struct tsdb_config store;
     struct promql_config query;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Detects steps of the wall clock by comparing it with the time since boot, which cannot be set.
+// Shared by the files of the engine: steps of the wall clock, which are detected by comparing it
+// with the time since boot, because that cannot be set, and the queries that fill the ledger of
+// GPU hours.
 #pragma once
 
 #include "engine/engine.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// What flags of the engine have in common for `engine`, `up` and the adapter: ignored flags of
+// Prometheus, features, sizes, and the list of status/flags.
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"

@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+// `gpuscale engine` as a process: listeners, external URL, cluster, signals. Listeners open before
+// the write-ahead log is read, so that probes see a healthy server that is not ready.
+// States: recovering (503) -> running -> stopping, which waits for remote write receivers up to
+// the
+// deadline; a second signal ends it at once.
 #include "engine/serve.h"
 #include "engine/check.h"
 

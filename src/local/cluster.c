@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// The caches that the controllers, the scheduler and the kubelet share: one watch for each
+// resource. Also the ranges of addresses in 127.0.0.0/8: services, load balancers and nodes have
+// one each.
 #include "local/cluster.h"
 
 #include "base/mem.h"

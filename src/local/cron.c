@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Schedules of CronJobs, with the syntax and the errors of robfig/cron, which Kubernetes uses. If
+// both days and weekdays are restricted, either matches. Times are seconds since 1970; days with a
+// change of the offset are calculated in local time.
 #include "local/cron.h"
 
 #include "base/buf.h"

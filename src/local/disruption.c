@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The condition DisruptionAllowed of PodDisruptionBudgets, which the disruption controller and the
+// eviction of the API both write.
 #include "local/disruption.h"
 
 #include "base/clock.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// States of pods that several parts decide on: terminal, active, ready, available, as Kubernetes'
+// podutil package has them, and amounts of GPUs.
 #include "local/pod.h"
 
 #include "base/clock.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// An ordinary user may not bind ports below 1024, but manifests have port 80. Such ports are moved
+// by LOCAL_PORT_SHIFT, in pods and in services, until the object itself does not use the new one.
 #include "local/ports.h"
 
 #include "base/file.h"

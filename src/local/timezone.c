@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Time zones for schedules: TZif files (RFC 9636) and the POSIX rule in their footer. The C
+// library has one zone per process. Files are parsed as hostile input, and names cannot leave the
+// database.
 #include "local/timezone.h"
 
 #include "base/file.h"

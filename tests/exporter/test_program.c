@@ -249,7 +249,7 @@ static void test_every_flag_of_the_peer(void **state)
     assert_non_null(read_log(f, "collectors")); // what was meant
 }
 
-// An empty page without a word. What is named and does not exist is refused: see test_absent.c.
+// An empty page without a word. What is named and does not exist is refused.
 static void test_devices_that_are_not_there_are_told(void **state)
 {
     struct fixture *f = *state;

@@ -1,6 +1,6 @@
 #!/bin/sh
-# One archive with images for amd64 and arm64: compiles for arm64, makes the archive, and runs the programs of the arm64 image with
-# qemu-user. Takes a quarter of an hour the first time.
+# Archives with images for amd64 and arm64: compiles for arm64, makes the archives, and runs the programs of the complete arm64 image
+# with qemu-user. Takes a quarter of an hour the first time.
 # Usage: tests/image/arm64.sh [BUILD]
 set -eu
 cd "$(dirname "$0")/../.."
@@ -27,15 +27,15 @@ trap finish EXIT
 trap 'exit 130' INT TERM
 
 tools/image --output "$dir" --arch "amd64 arm64" "$build" >"$dir/image.log" 2>&1 || fail "tools/image"
-grep -E '^(amd64|arm64): ' "$dir/image.log"
+grep -E ' (amd64|arm64): ' "$dir/image.log"
 mkdir "$dir/layout" "$dir/root"
-tar -C "$dir/layout" -xf "$dir"/*-multi.oci.tar
+tar -C "$dir/layout" -xf "$dir"/*-full-multi.oci.tar
 blob() { echo "$dir/layout/blobs/$(echo "$1" | tr : /)"; }
 index=$(blob "$(jq -r '.manifests[0].digest' "$dir/layout/index.json")")
 [ "$(jq -r '[.manifests[].platform.architecture] | join(" ")' "$index")" = "amd64 arm64" ] || fail "the index of the images"
 manifest=$(blob "$(jq -r '.manifests[1].digest' "$index")")
 for layer in $(jq -r '.layers[].digest' "$manifest"); do tar -C "$dir/root" --no-same-owner -xzf "$(blob "$layer")"; done
-jq -e '[.packages[] | select(.name == "libc6")][0].externalRefs[0].referenceLocator | endswith("?arch=arm64")' "$dir"/*-arm64.spdx.json >/dev/null || fail "the bill of materials"
+jq -e '[.packages[] | select(.name == "libc6")][0].externalRefs[0].referenceLocator | endswith("?arch=arm64")' "$dir"/*-full-arm64.spdx.json >/dev/null || fail "the bill of materials"
 
 program=$dir/root/usr/bin/gpuscale
 readelf -h "$program" | grep -q AArch64 || fail "the program is not for arm64"

@@ -93,6 +93,27 @@ while read -r arguments; do
 done <"$dir/commands"
 echo "ok: no object twice, and gpuscale takes the arguments of all containers"
 
+# Simulated GPUs are in the image whose tag ends in -full. A digest, and a tag that ends so, are used as they are.
+version=$("$source/tools/version")
+images() { # ARGUMENT…: the images of the exporter and of the engine
+    render images "$@"
+    objects images
+    jq -r "$def"'[container("exporter", "engine").image] | join(" ")' "$dir/images.json"
+}
+digest=sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef
+is_image() { # EXPORTER ENGINE ARGUMENT…
+    wanted="registry.example:5000/gpuscale$1 registry.example:5000/gpuscale$2"
+    shift 2
+    found=$(images --set image.repository=registry.example:5000/gpuscale "$@")
+    [ "$found" = "$wanted" ] || fail "images of $*: $found"
+}
+is_image ":$version" ":$version"
+is_image ":$version-full" ":$version" --set simulate=4xTesla-T4
+is_image :test-full :test --set simulate=4xTesla-T4,image.tag=test
+is_image :test-full :test-full --set simulate=4xTesla-T4,image.tag=test-full
+is_image "@$digest" "@$digest" --set simulate=4xTesla-T4,image.tag=test,image.digest=$digest
+echo "ok: the exporter's image with simulated GPUs"
+
 # The EKS guide's values: its Prometheus and its rules, everything else as by default.
 jq -r "$def"'object("ConfigMap"; "gpuscale-adapter") | .data["config.yaml"]' "$dir/eks-guide.json" >"$dir/eks-rules.yaml"
 "$gpuscale" check adapter "$dir/eks-rules.yaml" >"$dir/check.log" 2>&1 || fail "the rules of the EKS guide: $(cat "$dir/check.log")"

@@ -1,6 +1,7 @@
 #!/bin/sh
-# The container image: its contents, equal images from two runs, its bill of materials, and its programs as the kubelet runs
-# them: read-only root, no capabilities, no new privileges, another user.
+# The container images: their contents, equal images from two runs, bills of materials, and the programs as the kubelet runs
+# them: read-only root, no capabilities, no new privileges, another user. The image for clusters runs the parts of a cluster, the
+# complete one (VERSION-full) simulated GPUs and gpuscale up.
 . "$(dirname "$0")/lib.sh"
 need jq python3 readelf curl kubectl
 [ "$(jq -r '.[] | select(.name == "b_sanitize").value' "$build/meson-info/intro-buildoptions.json")" = none ] ||
@@ -11,60 +12,77 @@ need jq python3 readelf curl kubectl
 export SOURCE_DATE_EPOCH=1700000000
 "$source/tools/image" --output "$dir/one" "$build" >"$dir/image.txt" || fail "tools/image"
 (umask 077 && TZ=Asia/Tokyo LC_ALL=C.UTF-8 LANGUAGE=fr "$source/tools/image" --output "$dir/two" "$build" >/dev/null) || fail "tools/image again"
-archive=$(ls "$dir"/one/*.oci.tar)
-cmp "$archive" "$dir/two/${archive##*/}" || fail "two images of one program differ"
-echo "ok: two images are equal"
-[ "$(stat -c %s "$archive")" -lt 40000000 ] || fail "the archive has $(stat -c %s "$archive") bytes"
-
-mkdir "$dir/layout" "$dir/bundle" "$dir/bundle/rootfs"
-tar -C "$dir/layout" -xf "$archive"
-blob() { echo "$dir/layout/blobs/$(echo "$1" | tr : /)"; }
-(cd "$dir/layout/blobs/sha256" && for b in *; do echo "$b  $b"; done | sha256sum -c --quiet) || fail "a blob has another digest"
-manifest=$(blob "$(jq -r '.manifests[0].digest' "$dir/layout/index.json")")
-config=$(blob "$(jq -r .config.digest "$manifest")")
-for layer in $(jq -r '.layers[].digest' "$manifest"); do
-    tar -C "$dir/bundle/rootfs" --no-same-owner -xzf "$(blob "$layer")"
-    gzip -dc "$(blob "$layer")" | sha256sum | sed 's/^/sha256:/; s/ .*//'
-done >"$dir/layers"
-[ "$(jq -r '.rootfs.diff_ids[]' "$config")" = "$(cat "$dir/layers")" ] || fail "the configuration lists other layers"
-jq -e --arg version "$("$source/tools/version")" '.config | .User == "65532:65532" and .Entrypoint == ["/usr/bin/gpuscale"] and .Cmd == ["exporter"]
-    and (.Env | index("NVIDIA_VISIBLE_DEVICES=all")) and .Labels["org.opencontainers.image.version"] == $version' "$config" >/dev/null ||
-    { jq . "$config"; fail "the configuration"; }
-# docker load reads manifest.json.
-jq -r '.[0].Layers[], .[0].Config' "$dir/layout/manifest.json" | while read -r path; do [ -s "$dir/layout/$path" ] || fail "$path"; done
-if command -v skopeo >/dev/null 2>&1; then
-    skopeo inspect "oci-archive:$archive" >"$dir/inspect.json" && skopeo inspect --config "docker-archive:$archive" >/dev/null || fail "skopeo rejects the archive"
-fi
-
-# --- contents ---
-root=$dir/bundle/rootfs
-for path in bin/prometheus bin/promtool adapter usr/bin/dcgm-exporter usr/bin/sleep etc/ssl/certs/ca-certificates.crt usr/share/zoneinfo/Europe/Berlin \
-    usr/share/doc/gpuscale/LICENSE usr/share/doc/libc6/copyright usr/share/common-licenses/LGPL-2.1 etc/passwd; do
-    [ -s "$root/$path" ] || fail "the image lacks $path"
+version=$("$source/tools/version")
+for tag in "$version" "$version-full"; do
+    archive=$(echo "$dir/one/gpuscale-$tag"-[!f]*.oci.tar)
+    cmp "$archive" "$dir/two/${archive##*/}" || fail "two images of one program differ: $tag"
+    echo "ok: two images are equal: $tag"
+    [ "$(stat -c %s "$archive")" -lt 40000000 ] || fail "the archive of $tag has $(stat -c %s "$archive") bytes"
 done
-[ -n "$(find "$root/usr" -path "*/terminfo/x/xterm-256color")" ] || fail "the image lacks the types of terminals"
-shells=$(find "$root" -regex '.*/\(ba\|da\|k\|z\|\)sh\|.*/\(busybox\|perl.*\|python.*\|apt.*\)' ! -path '*/doc/*')
-[ -z "$shells" ] || fail "the image has $shells"
-special=$(find "$root" -type f -perm /7022 -o -type d -perm /022 ! -path "$root/tmp" ! -path "$root/var/tmp" ! -path "$root/home/nonroot" ! -path "$root/prometheus")
-[ -z "$special" ] || fail "unusual permissions: $special"
-for file in "$root"/usr/share/doc/*; do [ -s "$file/copyright" ] || [ -s "$file/LICENSE" ] || fail "no licence in $file"; done
 
-# --- bill of materials ---
-bill=$root/usr/share/doc/gpuscale/image.spdx.json
-cmp "$bill" "$dir"/one/*.spdx.json || fail "the bill in the image is another one"
-jq -e '.spdxVersion == "SPDX-2.3" and .dataLicense == "CC0-1.0" and .SPDXID == "SPDXRef-DOCUMENT"
-    and ([.packages[].SPDXID, .files[].SPDXID, .SPDXID] | . as $all | (unique | length) == ($all | length) and all(test("^SPDXRef-[A-Za-z0-9.-]+$")))
-    and ([.packages[].SPDXID, .files[].SPDXID, .SPDXID] as $all
-        | [.relationships[] | .spdxElementId, .relatedSpdxElement] | unique | . - $all == [])
-    and all(.packages[]; .name and .downloadLocation) and all(.files[]; any(.checksums[]; .algorithm == "SHA1"))
-    and any(.packages[]; .name as $name | ($name | test("^libgnutls30(t64)?$")) and (.externalRefs[0].referenceLocator | startswith("pkg:deb/debian/\($name)@")))' "$bill" >/dev/null ||
-    fail "the bill of materials"
-# Every file of the image is in it, with its content.
-jq -r '.files[] | (.checksums[] | select(.algorithm == "SHA256").checksumValue) + "  " + .fileName' "$bill" >"$dir/sums"
-(cd "$root" && sha256sum -c --quiet "$dir/sums") || fail "a file differs from the bill"
-listed=$(wc -l <"$dir/sums") files=$(find "$root" -type f ! -path "$bill" ! -path '*/etc/passwd' ! -path '*/etc/group' | wc -l)
-[ "$listed" -ge "$((files - 2))" ] || fail "the bill lists $listed of $files files"
-echo "ok: contents and bill of materials"
+# use TAG: the image whose files are in $root, and whose configuration is $config.
+use() {
+    tag=$1 layout=$dir/$1/layout root=$dir/$1/rootfs
+    archive=$(echo "$dir/one/gpuscale-$tag"-[!f]*.oci.tar)
+    manifest=$(blob "$(jq -r '.manifests[0].digest' "$layout/index.json")")
+    config=$(blob "$(jq -r .config.digest "$manifest")")
+}
+blob() { echo "$layout/blobs/$(echo "$1" | tr : /)"; }
+
+for tag in "$version" "$version-full"; do
+    mkdir -p "$dir/$tag/layout" "$dir/$tag/rootfs"
+    tar -C "$dir/$tag/layout" -xf "$dir/one/gpuscale-$tag"-[!f]*.oci.tar
+    use "$tag"
+    (cd "$layout/blobs/sha256" && for b in *; do echo "$b  $b"; done | sha256sum -c --quiet) || fail "a blob has another digest"
+    [ "$(jq -r '.manifests[0].annotations["org.opencontainers.image.ref.name"]' "$layout/index.json")" = "ghcr.io/gpuscale/gpuscale:$tag" ] || fail "the name of the image $tag"
+    for layer in $(jq -r '.layers[].digest' "$manifest"); do
+        tar -C "$root" --no-same-owner -xzf "$(blob "$layer")"
+        gzip -dc "$(blob "$layer")" | sha256sum | sed 's/^/sha256:/; s/ .*//'
+    done >"$dir/layers"
+    [ "$(jq -r '.rootfs.diff_ids[]' "$config")" = "$(cat "$dir/layers")" ] || fail "the configuration lists other layers"
+    jq -e --arg version "$version" '.config | .User == "65532:65532" and .Entrypoint == ["/usr/bin/gpuscale"] and .Cmd == ["exporter"]
+        and (.Env | index("NVIDIA_VISIBLE_DEVICES=all")) and .Labels["org.opencontainers.image.version"] == $version' "$config" >/dev/null ||
+        { jq . "$config"; fail "the configuration"; }
+    # docker load reads manifest.json.
+    jq -r '.[0].Layers[], .[0].Config' "$layout/manifest.json" | while read -r path; do [ -s "$layout/$path" ] || fail "$path"; done
+    if command -v skopeo >/dev/null 2>&1; then
+        skopeo inspect "oci-archive:$archive" >"$dir/inspect.json" && skopeo inspect --config "docker-archive:$archive" >/dev/null || fail "skopeo rejects the archive"
+    fi
+
+    # --- contents ---
+    for path in bin/prometheus bin/promtool adapter usr/bin/dcgm-exporter usr/bin/sleep etc/ssl/certs/ca-certificates.crt usr/share/zoneinfo/Europe/Berlin \
+        usr/share/doc/gpuscale/LICENSE usr/share/doc/libc6/copyright usr/share/common-licenses/LGPL-2.1 etc/passwd; do
+        [ -s "$root/$path" ] || fail "the image lacks $path"
+    done
+    [ -n "$(find "$root/usr" -path "*/terminfo/x/xterm-256color")" ] || fail "the image lacks the types of terminals"
+    shells=$(find "$root" -regex '.*/\(ba\|da\|k\|z\|\)sh\|.*/\(busybox\|perl.*\|python.*\|apt.*\)' ! -path '*/doc/*')
+    [ -z "$shells" ] || fail "the image has $shells"
+    special=$(find "$root" -type f -perm /7022 -o -type d -perm /022 ! -path "$root/tmp" ! -path "$root/var/tmp" ! -path "$root/home/nonroot" ! -path "$root/prometheus")
+    [ -z "$special" ] || fail "unusual permissions: $special"
+    local_files=$(find "$root" -path '*/gpuscale/libgpuscale-*' -o -path '*/libexec/gpuscale/*' | wc -l)
+    case $tag in
+    *-full) [ "$local_files" = 4 ] || fail "$tag has $local_files files of simulated GPUs and pods" ;;
+    *) [ "$local_files" = 0 ] || fail "$tag has files of simulated GPUs and pods" ;;
+    esac
+    for file in "$root"/usr/share/doc/*; do [ -s "$file/copyright" ] || [ -s "$file/LICENSE" ] || fail "no licence in $file"; done
+
+    # --- bill of materials ---
+    bill=$root/usr/share/doc/gpuscale/image.spdx.json
+    cmp "$bill" "$dir/one/gpuscale-$tag"-[!f]*.spdx.json || fail "the bill in the image is another one"
+    jq -e '.spdxVersion == "SPDX-2.3" and .dataLicense == "CC0-1.0" and .SPDXID == "SPDXRef-DOCUMENT"
+        and ([.packages[].SPDXID, .files[].SPDXID, .SPDXID] | . as $all | (unique | length) == ($all | length) and all(test("^SPDXRef-[A-Za-z0-9.-]+$")))
+        and ([.packages[].SPDXID, .files[].SPDXID, .SPDXID] as $all
+            | [.relationships[] | .spdxElementId, .relatedSpdxElement] | unique | . - $all == [])
+        and all(.packages[]; .name and .downloadLocation) and all(.files[]; any(.checksums[]; .algorithm == "SHA1"))
+        and any(.packages[]; .name as $name | ($name | test("^libgnutls30(t64)?$")) and (.externalRefs[0].referenceLocator | startswith("pkg:deb/debian/\($name)@")))' "$bill" >/dev/null ||
+        fail "the bill of materials"
+    # Every file of the image is in it, with its content.
+    jq -r '.files[] | (.checksums[] | select(.algorithm == "SHA256").checksumValue) + "  " + .fileName' "$bill" >"$dir/sums"
+    (cd "$root" && sha256sum -c --quiet "$dir/sums") || fail "a file differs from the bill"
+    listed=$(wc -l <"$dir/sums") files=$(find "$root" -type f ! -path "$bill" ! -path '*/etc/passwd' ! -path '*/etc/group' | wc -l)
+    [ "$listed" -ge "$((files - 2))" ] || fail "the bill lists $listed of $files files"
+    echo "ok: contents and bill of materials: $tag"
+done
 
 # The Containerfile installs the packages of the libraries, by the names of Debian 12.
 if grep -q bookworm /etc/os-release; then
@@ -80,7 +98,7 @@ mkdir -m 777 "$dir/mounted"
 if [ "$(id -u)" = 0 ]; then
     command -v runc >/dev/null 2>&1 || skip "runc is not installed"
     unshare --mount --pid --fork --mount-proc true 2>/dev/null || skip "this machine or container does not allow mounts"
-    chmod 755 "$dir" "$dir/bundle"
+    chmod 755 "$dir" "$dir/$version" "$dir/$version-full"
     chown 65532:65532 "$dir/mounted"
     # pod ARGUMENTS…: runs the image with these arguments.
     pod() {
@@ -98,11 +116,11 @@ if [ "$(id -u)" = 0 ]; then
             }' >"$own/config.json"
         exec runc --root "$dir/runc" run --bundle "$own" "gpuscale-$$-${own##*/pod}"
     }
-    mkdir "$root/mounted"
+    mkdir "$dir/$version/rootfs/mounted" "$dir/$version-full/rootfs/mounted"
 else
     command -v bwrap >/dev/null 2>&1 || skip "bwrap is not installed"
     bwrap --unshare-all --uid 65532 --ro-bind / / true 2>/dev/null || skip "this kernel or container does not allow user namespaces"
-    mkdir "$root/mounted"
+    mkdir "$dir/$version/rootfs/mounted" "$dir/$version-full/rootfs/mounted"
     pod() {
         [ $# != 0 ] || set -- exporter
         # shellcheck disable=SC2086 # each is a variable
@@ -118,8 +136,11 @@ start() {
     (pod "$@") >"$log" 2>&1 &
     pids="$pids $!"
 }
-(pod --version) >"$dir/version" 2>&1 || { cat "$dir/version"; fail "the image does not run"; }
-grep -qx "gpuscale $("$source/tools/version")" "$dir/version" || { cat "$dir/version"; fail "the version"; }
+for tag in "$version" "$version-full"; do
+    use "$tag"
+    (pod --version) >"$dir/version" 2>&1 || { cat "$dir/version"; fail "the image $tag does not run"; }
+    grep -qx "gpuscale $version" "$dir/version" || { cat "$dir/version"; fail "the version"; }
+done
 
 # Arguments and environment of NVIDIA's chart, with simulated GPUs.
 pod_env="DCGM_EXPORTER_LISTEN=127.0.0.1:9400 DCGM_EXPORTER_INTERVAL=1000"
@@ -138,6 +159,11 @@ wait_for "gpuscale up" ready
 export KUBECONFIG=$dir/mounted/data/kubeconfig
 kubectl create deployment vision --image=vision --replicas=1 >"$dir/kubectl.log" 2>&1 || fail "kubectl create"
 wait_for "a pod in the cluster of the container" pods_ready vision 1
+
+# The image for clusters names the one that has the command.
+use "$version"
+! (pod up) >"$dir/up" 2>&1 || fail "the image for clusters runs gpuscale up"
+grep -q 'tag that ends in -full' "$dir/up" || { cat "$dir/up"; fail "the error of gpuscale up"; }
 
 # The operator's arguments for Prometheus, and promtool.
 printf 'scrape_configs: [{job_name: dcgm, scrape_interval: 1s, static_configs: [{targets: ["127.0.0.1:9400"]}]}]\n' >"$dir/mounted/prometheus.yml"

@@ -35,8 +35,21 @@ while read -r file; do
     [ -n "$found" ] && [ "$found" != 0 ] || fail "no package contains $file"
 done <"$dir/files"
 for package in $(sed -n 's/^Package: //p' debian/control); do
-    case $package in gpuscale-exporter | gpuscale-adapter) continue ;; esac # units only
+    case $package in
+    gpuscale-exporter | gpuscale-adapter) continue ;; # units only
+    gpuscale-cluster) continue ;;                     # a build of its own
+    esac
     [ -s "debian/$package.install" ] || fail "$package is empty"
+done
+
+# --- the program for clusters ---
+# The services run with either program, and only one of them is installed.
+for service in exporter engine adapter autoscaler; do
+    sed -n "/^Package: gpuscale-$service\$/,/^\$/p" debian/control |
+        grep -qF ' gpuscale-cluster (>= ${source:Version}) | gpuscale (>= ${source:Version}),' || fail "gpuscale-$service does not depend on either program"
+done
+for package in gpuscale gpuscale-cluster; do
+    [ "$(sed -n "/^Package: $package\$/,/^\$/p" debian/control | grep -c '^ gpuscale-program,')" = 3 ] || fail "$package: Provides, Conflicts, Replaces"
 done
 
 # --- RPM ---

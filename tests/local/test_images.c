@@ -2,7 +2,8 @@
 // Image names to commands, and the environment of a container.
 #include "base/clock.h"
 #include "base/mem.h"
-#include "local/kubelet/kubelet_private.h"
+#include "local/kubelet/images.h"
+#include "local/kubelet/podenv.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A process of the same user that writes anything anywhere in the segment, all the time: what is
-// attached stays within its memory and comes to an end. Mutexes are left alone (see shm.h), and so
-// are lost GPUs and fault rules, which would only end the calls early.
+// attached stays within its memory and comes to an end. Mutexes are left alone (see
+// nvmlsim_private.h), and so are lost GPUs and fault rules, which would only end the calls early.
 #include "nvmlsim/nvmlsim_private.h"
 #include "nvmltest.h"
 

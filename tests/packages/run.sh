@@ -161,7 +161,7 @@ older() {
     for deb in "$1"/*.deb; do
         rm -rf "$scratch/repack"
         dpkg-deb -R "$deb" "$scratch/repack"
-        sed -i "s/$(tools/version)-[0-9]*~/0.0.9-1~/" "$scratch/repack/DEBIAN/control"
+        sed -i "s/$(tools/version)-[0-9]*~/0.0.9-1~/g" "$scratch/repack/DEBIAN/control"
         dpkg-deb --root-owner-group -b "$scratch/repack" "$2" >/dev/null
     done
 }
@@ -182,6 +182,10 @@ use() {
     rm -f "$packages"/*dbgsym*
     older "$packages" "$root/packages/old"
     cp -r "$packages" "$root/packages/new"
+    # gpuscale-cluster replaces gpuscale, so it is not installed with the others.
+    rm "$root"/packages/old/gpuscale-cluster_*.deb
+    mkdir "$root/packages/cluster"
+    mv "$root"/packages/new/gpuscale-cluster_*.deb "$root/packages/cluster"
     nvidia "$root/packages/datacenter-gpu-manager-exporter.deb"
     # The container has no network: what the packages depend on is fetched before.
     quiet in_root "$root" sh -c 'apt-get install -y --download-only /packages/new/*.deb'
@@ -272,6 +276,21 @@ use() {
     wait_for "metrics" metrics
     inside curl -fs http://127.0.0.1:9400/metrics | grep -q 'Temperature of the administrator' || fail "the counters file of the previous exporter is not used"
     ok "replaces datacenter-gpu-manager-exporter and uses its counters file"
+
+    # --- the program for clusters in place of the complete one ---
+    is_installed() { [ "$(inside dpkg-query -W -f '${db:Status-Abbrev}' "$1" 2>/dev/null)" = 'ii ' ]; }
+    quiet inside sh -c 'apt-get install -y --no-install-recommends /packages/cluster/gpuscale-cluster_*.deb'
+    ! is_installed gpuscale || fail "gpuscale is still installed beside gpuscale-cluster"
+    is_installed gpuscale-exporter || fail "gpuscale-cluster has removed the exporter"
+    inside gpuscale up >"$scratch/output" 2>&1 && fail "gpuscale-cluster runs gpuscale up"
+    grep -q 'the Debian package gpuscale' "$scratch/output" || fail "the error of gpuscale up"
+    inside env MANWIDTH=80 man gpuscale-exporter 2>/dev/null | grep -q '^ *gpuscale exporter .FLAGS.' || fail "man gpuscale-exporter of gpuscale-cluster"
+    ! inside man -w gpuscale-up >/dev/null 2>&1 || fail "gpuscale-cluster has the manual page of gpuscale up"
+    inside sh -c 'sed -i /^GPUSCALE_FLAGS=/d /etc/default/gpuscale-exporter && systemctl restart gpuscale-exporter'
+    wait_for "the exporter of gpuscale-cluster answers without a driver" answers
+    quiet inside sh -c 'apt-get install -y --no-install-recommends /packages/new/gpuscale_*.deb'
+    ! is_installed gpuscale-cluster || fail "gpuscale-cluster is still installed beside gpuscale"
+    ok "gpuscale-cluster replaces gpuscale, runs its services, and is replaced by it"
     halt_container
 }
 hold() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums of whole numbers have the bits of the compensated sum.
-#include "promql/eval_private.h"
-
+#include "promql/function_table.h"
+#include "promql/sums.h"
 #include "unit.h"
 
 #include <math.h>

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Audit events (audit.k8s.io/v1) of requests, as kube-apiserver's audit package writes them. Each
+// event is a line of JSON. Lines are written at once or, in batch mode, once a second or when 256
+// KiB have collected. A request has one event for each stage that the policy includes.
 #include "adapter/api/audit.h"
 
 #include "base/clock.h"

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// The file of the audit log with rotation by size, age and number. Names of rotated files are
+// those of lumberjack, which kube-apiserver uses, so existing log shippers find them. A file that
+// another program moved is created again.
 #include "adapter/api/audit.h"
 
 #include "base/clock.h"

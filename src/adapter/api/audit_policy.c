@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Audit policies (audit.k8s.io/v1, Policy) and their evaluation. The first rule that matches
+// decides; without one, nothing is logged. Source: apiserver's audit/policy package.
 #include "adapter/api/audit.h"
 
 #include "base/file.h"

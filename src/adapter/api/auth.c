@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// The way of a request to its verdict: authenticate, then authorize, then one callback. An
+// operation that the callback has not ended yet can be cancelled; all results may also arrive at
+// once.
 #include "adapter/api/api_private.h"
 
 #include "base/mem.h"

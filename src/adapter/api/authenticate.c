@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Who sent a request, in the order of apiserver's delegated authentication: in-process caller,
+// front proxy (with a certificate of its CA, and headers), client certificate, TokenReview,
+// anonymous. The headers of identity count only with the certificate of the front proxy.
 #include "adapter/api/api_private.h"
 #include "base/buf.h"
 #include "base/clock.h"

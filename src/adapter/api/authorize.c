@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Whether a user may do what a request does: always-allowed paths and system:masters at once,
+// others by SubjectAccessReview. Responses and texts are those of kube-apiserver.
 #include "adapter/api/api_private.h"
 #include "base/buf.h"
 #include "base/log.h"

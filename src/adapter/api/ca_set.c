@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Client certificates against a set of CAs. The name is the common name, the groups are the
+// organizations, as in Kubernetes. Sizes are limited, because the subject comes from a peer.
 #include "adapter/api/api_private.h"
 
 #include "base/mem.h"

@@ -15,25 +15,7 @@
 
 void adapter_api_add_json_string(struct gs_buf *out, struct gs_slice s)
 {
-    gs_buf_add_char(out, '"');
-    size_t from = 0;
-    for (size_t i = 0; i < s.len; i++) {
-        unsigned char c = (unsigned char)s.data[i];
-        if (c >= 0x20 && c != '"' && c != '\\' && c != '<' && c != '>' && c != '&')
-            continue;
-        gs_buf_add(out, s.data + from, i - from);
-        from = i + 1;
-        char letter = codec_json_escape(c);
-        const char short_[] = {'\\', (char)(letter ? letter : 'u')};
-        gs_buf_add(out, short_, 2);
-        if (short_[1] == 'u') {
-            char digits[4] = "00";
-            gs_put_hex(digits + 2, &c, 1);
-            gs_buf_add(out, digits, sizeof(digits));
-        }
-    }
-    gs_buf_add(out, s.data + from, s.len - from);
-    gs_buf_add_char(out, '"');
+    codec_json_add_string(out, s, CODEC_JSON_HTML);
 }
 
 static void add_member(struct gs_buf *out, const char *name, const char *value)

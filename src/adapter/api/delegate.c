@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Requests for metrics that this adapter does not have go to the previous owner of the APIService,
+// such as prometheus-adapter or KEDA. The user is passed on as by a front proxy. A request that
+// was itself passed on is marked by a header, so that two adapters cannot ask each other in a
+// circle.
 #include "adapter/api/delegate.h"
 
 #include "base/arena.h"

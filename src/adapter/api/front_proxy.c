@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// How the front proxy (the kube-apiserver's aggregator) is recognized: from flags, or from the
+// ConfigMap kube-system/extension-apiserver-authentication, which is watched, because its CA is
+// rotated.
 #include "adapter/api/api_private.h"
 #include "base/file.h"
 #include "base/log.h"

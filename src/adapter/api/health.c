@@ -236,7 +236,7 @@ static void reply_metrics(struct adapter_api_call *c)
     http_reply(c->x, 200, "text/plain; version=0.0.4; charset=utf-8", gs_buf_slice(&out));
 }
 
-// ---
+// --- dispatch ---
 
 static void reply_version(struct adapter_api_call *c)
 {

@@ -180,7 +180,7 @@ static bool start_timeout(struct adapter_api_call *c)
     return false;
 }
 
-// ---
+// --- checks ---
 
 static bool is_health(const char *path)
 {

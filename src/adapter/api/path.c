@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// What a request's path names, by the rules of apiserver's RequestInfo, and which of the three
+// metrics APIs serves it. Segments are decoded once, after the split at "/".
 #include "adapter/api/path.h"
 
 #include "base/mem.h"

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Bodies of responses that are still valid, by target and Accept header: several HPAs and `kubectl
+// top` often request the same list. Bodies are shared with the requests that send them. They are
+// the same for all users, so a caller must be authorized before one is sent.
 #include "adapter/api/api_private.h"
 
 #include "base/clock.h"

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// TokenReviews and SubjectAccessReviews with a cache, as apiserver's webhook authenticator has it:
+// equal reviews in progress are sent once, and allowed and denied results are kept for different
+// times. A review that the API server could not answer is sent again, five times in all.
 #include "adapter/api/api_private.h"
 
 #include "base/clock.h"
@@ -11,7 +14,6 @@ enum {
     MAX_KEPT = 8192,
     MAX_KEY = 10000, // bytes; longer reviews are not cached
     TRIES = 5,
-    FIRST_WAIT_MS = 500,
 };
 
 struct entry;

@@ -352,19 +352,14 @@ static struct gs_error *add_file(const char *path, struct adapter_config *c)
     return err ? err : adapter_config_read_form(gs_buf_slice(&text), path, 0, c);
 }
 
-struct gs_error *adapter_config_load_with(const char *path, const char *sources_path,
-                                          struct adapter_config **ret)
+struct gs_error *adapter_config_load(const char *path, const char *sources_path,
+                                     struct adapter_config **ret)
 {
     struct adapter_config *c = gs_alloc(sizeof(*c));
     struct gs_error *err = add_file(path, c);
     if (!err)
         err = add_file(sources_path, c);
     return finish_config(c, err, ret);
-}
-
-struct gs_error *adapter_config_load(const char *path, struct adapter_config **ret)
-{
-    return adapter_config_load_with(path, NULL, ret);
 }
 
 void adapter_config_free(struct adapter_config *c)

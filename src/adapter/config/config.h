@@ -96,8 +96,7 @@ struct adapter_config {
     size_t n_sources;
     const char *prometheus_url;  // from Helm values; NULL: none
     const char *relist_interval; // from Helm values; NULL: none
-    bool helm;
-    struct gs_regex **regexes; // private, as templates: freed with the configuration
+    struct gs_regex **regexes;   // private, as templates: freed with the configuration
     size_t n_regexes, regexes_cap;
     struct template_program **templates;
     size_t n_templates, templates_cap;
@@ -106,10 +105,9 @@ struct adapter_config {
 // name: the file name for messages.
 struct gs_error *adapter_config_parse(struct gs_slice text, const char *name,
                                       struct adapter_config **ret);
-struct gs_error *adapter_config_load(const char *path, struct adapter_config **ret);
-// Also loads a file of extra sources. Either path may be NULL.
-struct gs_error *adapter_config_load_with(const char *path, const char *sources_path,
-                                          struct adapter_config **ret);
+// A configuration, and a file of extra sources. Either path may be NULL.
+struct gs_error *adapter_config_load(const char *path, const char *sources_path,
+                                     struct adapter_config **ret);
 void adapter_config_free(struct adapter_config *c);
 GS_DEFINE_CLEANUP(struct adapter_config *, adapter_config_free)
 

@@ -150,7 +150,6 @@ static void read_helm(struct codec_reader *r, const json_t *doc, struct adapter_
 {
     const json_t *prometheus = json_object_get(doc, "prometheus"), *ack = ack_rules(doc);
     const json_t *interval = json_object_get(ack ? prometheus : doc, "metricsRelistInterval");
-    c->helm = true;
     read_helm_url(r, prometheus, c);
     c->relist_interval = interval ? read_interval(r, interval) : "1m";
     read_helm_rules(r, ack ? ack : json_object_get(doc, "rules"), c);
@@ -237,7 +236,7 @@ static void read_config_map(struct codec_reader *r, const json_t *doc, struct ad
         read_entry(r, sources, c);
 }
 
-// ---
+// --- documents ---
 
 static void read_doc(struct adapter_config_reader *r, const json_t *doc)
 {

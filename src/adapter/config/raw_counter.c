@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds queries that give an autoscaler the value of a counter since its start instead of its rate.
-// Such a value only grows, so the autoscaler goes to its maximum and stays there.
+// Finds queries that give an autoscaler the value of a counter since its start instead of its
+// rate. Such a value only grows, so the autoscaler scales to its maximum and stays there.
 #include "adapter/config/config.h"
 
 #include "base/mem.h"

@@ -46,7 +46,7 @@ static void add_param(struct codec_reader *r, const char *name, const json_t *va
     http_encode(gs_slice_of(text ? text : ""), out);
 }
 
-// As in a scrape configuration: name -> values. One value may stand without a list.
+// As in a scrape configuration: name -> values. A single value needs no list.
 static void read_params(struct codec_reader *r, const json_t *value, void *out)
 {
     GS_AUTO_BUF struct gs_buf text = {0};

@@ -409,7 +409,7 @@ static bool check_file(const struct dry_run_check_options *o, const char *path)
     size_t bad = 0, doubtful = 0;
     printf("Checking %s\n", path);
     (void)fflush(stdout);
-    GS_AUTO_ERROR struct gs_error *err = adapter_config_load_with(path, o->sources, &c);
+    GS_AUTO_ERROR struct gs_error *err = adapter_config_load(path, o->sources, &c);
     err = check_kind_of_file(path, c, err);
     if (!err)
         err = dry_run_open(o->source, o->kubeconfig, c, dry_run);

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// What `check adapter` and `explain metric` need of an adapter: a source and a mapper on a loop of
+// their own that runs until each answer has arrived.
 #include "adapter/dry_run/dry_run_private.h"
 
 #include "base/clock.h"

@@ -121,7 +121,7 @@ static struct gs_error *request_path(struct explain *x, const char *path)
 static struct gs_error *explain(struct explain *x, const struct dry_run_explain_options *f,
                                 const char *path)
 {
-    struct gs_error *err = adapter_config_load_with(f->config, f->sources, &x->config);
+    struct gs_error *err = adapter_config_load(f->config, f->sources, &x->config);
     if (!err)
         err = adapter_config_parse(gs_slice_of(provider_gpu_rules()), "(GPU metrics)",
                                    &x->gpu_config);

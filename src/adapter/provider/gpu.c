@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The built-in rules for metrics of GPU exporters, as a configuration in prometheus-adapter's
+// format.
 #include "adapter/provider/provider.h"
 
 #include <string.h>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Why a metric of an object has no value: the object does not exist, or its last sample is old, or
+// it never had one. It costs a list and a query, so it runs only for a request that fails.
 #include "adapter/provider/provider_private.h"
 
 #include "base/clock.h"

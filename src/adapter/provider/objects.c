@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Names, labels and owners of objects, by lists of metadata only (PartialObjectMetadataList).
+// Equal lists in progress are sent once, and results are shared for a short time. Bodies can be
+// large, so they are read without a tree.
 #include "adapter/provider/provider_private.h"
 
 #include "base/clock.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Finds overrides in rules whose resource the cluster does not serve: they have no effect, and
+// prometheus-adapter says nothing about them.
 #include "adapter/provider/rest_mapper.h"
 
 #include "base/mem.h"

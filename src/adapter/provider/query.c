@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Builds the query of one request from a rule's template, as prometheus-adapter does: matchers for
+// objects, namespace and selector, and the labels to group by. Values are quoted; a name of an
+// object cannot leave its matcher.
 #include "adapter/provider/provider.h"
 
 #include "base/mem.h"

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Which metrics exist, from lists of series that run in rounds. A round lists each distinct
+// seriesQuery once; the tables are rebuilt when all lists of the round have ended. A list that
+// fails keeps its previous series, so an outage of Prometheus removes no metric.
 #include "adapter/provider/provider.h"
 #include "base/backoff.h"
 

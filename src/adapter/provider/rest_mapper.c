@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Names of the cluster's resources: plural, singular, kind and group, from discovery. Until it was
+// loaded, and for commands without a cluster, the usual built-in resources are there. A new table
+// replaces the old one only when it was read.
 #include "adapter/provider/rest_mapper.h"
 
 #include "base/arena.h"

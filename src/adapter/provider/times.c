@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The times of samples behind a result, without a second query: the query is extended by `or` with
+// the timestamps, and a label tells the two apart. The HPA and `kubectl` see this time.
 #include "adapter/provider/provider_private.h"
 
 #include "base/mem.h"

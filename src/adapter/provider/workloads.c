@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The pods of a workload: by their controllers if these are known, otherwise by the workload's
+// selector. A selector alone would count the pods of another workload whose labels match, too.
 #include "adapter/provider/provider_private.h"
 
 #include "base/hmap.h"

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// The serving certificate of the adapter: from files, which may be rotated; made here,
+// self-signed, as apiserver does without a certificate; or received from the renewal of
+// APIServices.
 #include "adapter/serving/serving.h"
 
 #include "base/clock.h"

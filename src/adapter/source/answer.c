@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads responses of Prometheus' HTTP API without a tree. Results have references, since several
+// requests share them; they keep the response's body, to which their texts point.
 #include "adapter/source/source_private.h"
 
 #include "base/buf.h"

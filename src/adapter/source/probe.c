@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Whether a source answers: a constant query every five seconds. It decides about readiness, so a
+// Prometheus that is slow or restarts does not make the adapter unready before 30 s without an
+// answer.
 #include "adapter/source/source.h"
 
 #include "base/clock.h"

@@ -30,7 +30,7 @@ struct autoscaler_settings {
     int64_t max_provision_time; // increase to Node
     int64_t max_startup_time;   // Node to ready, with its GPUs
     int64_t backoff_initial, backoff_max, backoff_reset;
-    double max_unready_percentage;
+    double max_unready_percentage; // 0 to 100
     int64_t ok_unready_count;
     bool enforce_min_size;
     bool balance_similar; // pools that differ only in name and zone
@@ -38,7 +38,7 @@ struct autoscaler_settings {
     bool scale_down;
     int64_t unneeded_time, unready_time;
     int64_t delay_after_add, delay_after_delete, delay_after_failure;
-    double utilization_threshold, gpu_utilization_threshold;
+    double utilization_threshold, gpu_utilization_threshold; // requested share, 0 to 1
     int64_t max_parallelism, max_drain_parallelism;
     int64_t max_graceful_termination_s, max_eviction_time;
     int64_t delay_after_taint;

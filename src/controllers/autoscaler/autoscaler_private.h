@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+// Shared by the files of the node autoscaler: its pools with their instances, what it knows about
+// nodes and pods across runs, and the loop. Taints and annotations have the names of the
+// Kubernetes Cluster Autoscaler, so that pods and tools written for it work.
 #pragma once
 
 #include "autoscaler/autoscaler.h"
 #include "base/hmap.h"
 #include "base/timer.h"
 #include "kube/event.h"
-#include "autoscaler/autoscaler.h"
 #include "nodes/plan.h"
 
 #define AUTOSCALER_SOFT_TAINT "DeletionCandidateOfClusterAutoscaler"
@@ -167,7 +169,6 @@ void autoscaler_node_free(void *node);
 void autoscaler_drop_unlisted(struct gs_hmap *map, bool (*listed)(const void *value),
                               void (*free_value)(void *value));
 bool autoscaler_has_taint(const json_t *node, const char *key);
-int64_t autoscaler_created_ms(const json_t *obj, int64_t fallback);
 size_t autoscaler_total_nodes(const struct autoscaler *a); // with upcoming ones
 
 // growth.c

@@ -107,7 +107,7 @@ static void fail(struct autoscaler_deletion *d, const char *why)
 
 static bool runs_on(const json_t *pod, const struct autoscaler_deletion *d)
 {
-    return gs_streq(codec_json_str(pod, "spec", "nodeName", NULL), d->node->name);
+    return gs_streq(kube_pod_node(pod), d->node->name);
 }
 
 static char *pod_names(const struct autoscaler_deletion *d)
@@ -246,7 +246,7 @@ static void settle_step(struct autoscaler_deletion *d)
     const json_t *pod;
     char *why = NULL;
     while (!why && (pod = kube_cache_next(a->cfg.pods, &pos))) {
-        if (!runs_on(pod, d) || nodes_is_mirror_pod(pod))
+        if (!runs_on(pod, d) || kube_pod_is_mirror(pod))
             continue;
         enum nodes_keeper keeper = NODES_KEEPER_NONE;
         enum nodes_movability move =

@@ -63,14 +63,6 @@ static bool has_startup_taint(const json_t *node)
     return false;
 }
 
-int64_t autoscaler_created_ms(const json_t *obj, int64_t fallback)
-{
-    const char *text = codec_json_str(obj, "metadata", "creationTimestamp", NULL);
-    int64_t ms = fallback;
-    GS_AUTO_ERROR struct gs_error *err = text ? gs_parse_rfc3339(gs_slice_of(text), &ms) : NULL;
-    return err ? fallback : ms;
-}
-
 static bool has_gpus(const struct nodes_pool *pool, const json_t *node)
 {
     const char *text = codec_json_str(node, "status", "allocatable", pool->gpu_resource, NULL);
@@ -92,8 +84,8 @@ static enum autoscaler_readiness readiness(const struct autoscaler *a,
     if (ready && !*ret_no_resource && !has_startup_taint(node))
         return AUTOSCALER_READY;
     int64_t limit_ms = a->cfg.settings.max_startup_time / GS_NS_PER_MS;
-    return now_ms - autoscaler_created_ms(node, now_ms) < limit_ms ? AUTOSCALER_NOT_STARTED
-                                                                   : AUTOSCALER_UNREADY;
+    return now_ms - kube_created_ms(node, now_ms) < limit_ms ? AUTOSCALER_NOT_STARTED
+                                                             : AUTOSCALER_UNREADY;
 }
 
 struct autoscaler_node *autoscaler_node_of(const struct autoscaler *a, const char *name)

@@ -112,7 +112,7 @@ static bool increase(struct autoscaler *a, struct autoscaler_pool *p, size_t n, 
     return true;
 }
 
-// The Cluster Autoscaler buys such machines without a word.
+// The Cluster Autoscaler orders such machines without a warning.
 static void warn_of_waste(struct autoscaler *a, const struct autoscaler_run *r, size_t pod,
                           const struct nodes_pool *pool)
 {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Defaults and limits of the autoscaler's flags. They are those of the Cluster Autoscaler, except
+// for the expander. Durations are nanoseconds, shares are 0 to 1.
 #include "autoscaler/autoscaler.h"
 
 #include "base/clock.h"

@@ -181,12 +181,6 @@ static void add_nodes(struct autoscaler *a, struct autoscaler_run *r)
 
 // --- pods ---
 
-static bool is_finished(const json_t *pod)
-{
-    const char *phase = codec_json_str(pod, "status", "phase", NULL);
-    return gs_streq(phase, "Succeeded") || gs_streq(phase, "Failed");
-}
-
 static void note_pending(struct autoscaler *a, struct autoscaler_run *r, const json_t *pod)
 {
     struct autoscaler_pod *p = gs_hmap_get_str(a->pods, kube_uid(pod));
@@ -195,7 +189,7 @@ static void note_pending(struct autoscaler *a, struct autoscaler_run *r, const j
         p->uid = gs_strdup(kube_uid(pod));
         p->ns = gs_strdup(kube_namespace(pod));
         p->name = gs_strdup(kube_name(pod));
-        p->pending_since_ms = autoscaler_created_ms(pod, r->in.now_ms);
+        p->pending_since_ms = kube_created_ms(pod, r->in.now_ms);
         gs_hmap_put_str(a->pods, p->uid, p);
     }
     p->listed = true;
@@ -215,8 +209,8 @@ static void add_pods(struct autoscaler *a, struct autoscaler_run *r)
     GS_AUTO_FREE const json_t **pods = list_of(a->cfg.pods, &n);
     for (size_t i = 0; i < n; i++) {
         const json_t *pod = pods[i];
-        const char *node = codec_json_str(pod, "spec", "nodeName", NULL);
-        if (is_finished(pod) || !kube_uid(pod) || (node && counts_twice(a, pod, node)))
+        const char *node = kube_pod_node(pod);
+        if (kube_pod_has_ended(pod) || !kube_uid(pod) || (node && counts_twice(a, pod, node)))
             continue;
         // A pod of a node that has just disappeared is no waiting pod.
         if (node && *node && nodes_find(r->in.snapshot, node) != NODES_NONE)

@@ -72,21 +72,12 @@ static void learn_soon(struct expander_cluster *c);
 
 // --- events ---
 
-static int64_t time_of(const json_t *obj, const char *key, const char *inner)
-{
-    int64_t ms = 0;
-    const char *text =
-        inner ? codec_json_str(obj, key, inner, NULL) : codec_json_str(obj, key, NULL);
-    GS_AUTO_ERROR struct gs_error *err = gs_parse_rfc3339(gs_slice_of(text), &ms);
-    return err ? 0 : ms;
-}
-
 static int64_t event_time(const json_t *event)
 {
-    int64_t ms = time_of(event, "lastTimestamp", NULL);
+    int64_t ms = kube_time_ms(json_object_get(event, "lastTimestamp"), 0);
     if (!ms)
-        ms = time_of(event, "eventTime", NULL);
-    return ms ? ms : time_of(event, "metadata", "creationTimestamp");
+        ms = kube_time_ms(json_object_get(event, "eventTime"), 0);
+    return ms ? ms : kube_created_ms(event, 0);
 }
 
 // "Scale-up: setting group ID size to …", "Scale-up failed for group ID: …"
@@ -143,8 +134,7 @@ static bool is_waiting(const struct expander_cluster *c, const struct known_grou
     if (!order || when - order > MAX_STARTUP_MS)
         return false;
     while (g->pool && (node = kube_cache_next(c->nodes, &pos)))
-        if (gs_streq(nodes_pool_label(node), g->pool) &&
-            time_of(node, "metadata", "creationTimestamp") + 1000 >= order)
+        if (gs_streq(nodes_pool_label(node), g->pool) && kube_created_ms(node, 0) + 1000 >= order)
             return false;
     return true;
 }
@@ -205,7 +195,7 @@ static int64_t ready_since(const json_t *node)
     json_array_foreach (codec_json_get(node, "status", "conditions", NULL), i, condition)
         if (gs_streq(codec_json_str(condition, "type", NULL), "Ready") &&
             gs_streq(codec_json_str(condition, "status", NULL), "True"))
-            return time_of(condition, "lastTransitionTime", NULL);
+            return kube_time_ms(json_object_get(condition, "lastTransitionTime"), 0);
     return 0;
 }
 
@@ -228,7 +218,7 @@ static int64_t usable_since(const struct known_group *g, const json_t *node, int
 static bool learn_from(struct known_group *g, const json_t *node, int64_t gpus_ms)
 {
     int64_t ready = usable_since(g, node, gpus_ms);
-    int64_t order = order_before(g, time_of(node, "metadata", "creationTimestamp"));
+    int64_t order = order_before(g, kube_created_ms(node, 0));
     if (!ready || !order || ready <= order || ready - order > MAX_STARTUP_MS)
         return false;
     g->samples[g->next] = ready - order;

@@ -116,12 +116,6 @@ static void write_cordon(struct expander_cordons *c, const json_t *node, bool co
 
 // --- the snapshot ---
 
-static bool is_finished(const json_t *pod)
-{
-    const char *phase = codec_json_str(pod, "status", "phase", NULL);
-    return gs_streq(phase, "Succeeded") || gs_streq(phase, "Failed");
-}
-
 static bool has_gpus_in(const json_t *containers)
 {
     size_t i;
@@ -142,17 +136,17 @@ static bool requests_gpus(const json_t *pod)
 
 static bool is_placed(const json_t *pod)
 {
-    const char *node = codec_json_str(pod, "spec", "nodeName", NULL);
+    const char *node = kube_pod_node(pod);
     return node && *node;
 }
 
 // Pods on nodes of the snapshot, and those that wait for GPUs.
 static bool belongs(const struct nodes_snapshot *s, const json_t *pod)
 {
-    if (is_finished(pod))
+    if (kube_pod_has_ended(pod))
         return false;
     if (is_placed(pod))
-        return nodes_find(s, codec_json_str(pod, "spec", "nodeName", NULL)) != NODES_NONE;
+        return nodes_find(s, kube_pod_node(pod)) != NODES_NONE;
     return requests_gpus(pod) && !kube_is_deleting(pod) &&
            !json_array_size(codec_json_get(pod, "spec", "schedulingGates", NULL));
 }

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// One request of the Cluster Autoscaler becomes a decision: read the options, make an offer of
+// each, let nodes_decide choose, and record why. On any problem the answer has all options, so
+// that the Cluster Autoscaler's next expander chooses: an expander must never prevent a scale-up.
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// The pool of the pools file that a node group belongs to: by the group's ID, by the last part of
+// the ID, by the labels of cloud providers for pools, or by the instance type if only one pool has
+// it.
 #include "expander/expander_private.h"
 
 #define TYPE_LABEL "node.kubernetes.io/instance-type"

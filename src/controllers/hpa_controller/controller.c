@@ -16,7 +16,7 @@
 // A larger difference between wall clock and elapsed time means that the clock was set.
 #define CLOCK_STEP_MS 1000
 
-// Until the next look at a target that has no status yet.
+// Until a target that has no status yet is read again.
 #define STATUS_LOOK_MS 250
 
 #define MIN_OWN_PERIOD_NS GS_NS_PER_SEC

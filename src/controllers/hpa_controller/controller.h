@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+// The controller around hpa_decide(): watches HPAs and pods, reads scales and metrics APIs, writes
+// scales, status and events. Works on any Kubernetes API through kube_client.
 #pragma once
 
 #include "hpa/hpa.h"
 #include "kube/cache.h"
 #include "net/http/server.h"
-
-// --- controller ---
-//
-// The controller around hpa_decide(): watches HPAs and pods, reads scales and metrics APIs, writes
-// scales, status and events. Works on any Kubernetes API through kube_client.
 
 struct hpa_controller;
 

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// The line for each new decision, and the metrics of all. In shadow mode, it compares with the
+// decision of the cluster's own controller, which the object's status has. A line that is the same
+// as the last one of its object is not printed again.
 #include "hpa_controller/controller_private.h"
 
 #include "base/clock.h"

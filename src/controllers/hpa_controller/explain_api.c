@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// HPA_EXPLAIN_PATH: the explanation of an autoscaler, also for changed settings ("what if").
+// Several questions share one inspection of the object for a second. Decisions run on the
+// controller's loop, so after each one a pause of four times its duration leaves the loop to the
+// controller.
 #include "hpa_controller/explain_api.h"
 
 #include "base/clock.h"

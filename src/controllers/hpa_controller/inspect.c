@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads all that the controller would read of one HPA, without writing: object, scale, pods,
+// metrics, and the history from the controller, if it can be reached. Errors of single parts are
+// facts for the explanation, not errors of the inspection.
 #include "hpa_controller/inspect.h"
 
 #include "base/clock.h"

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Fetches the metrics of one HPA from the metrics APIs, all at once, as kube-controller-manager's
+// REST clients do. The version of the custom metrics API is discovered and cached; the texts of
+// errors are those that Kubernetes writes into conditions.
 #include "hpa_controller/controller_private.h"
 
 #include "base/clock.h"

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Makes sure that only one controller scales an object: it observes who writes the status
+// (managedFields). If another controller did, a probe changes the status and waits whether that
+// controller changes it back.
 #include "hpa_controller/controller_private.h"
 
 #include "base/assert.h"

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// One sync of one HPA, in the order of kube-controller-manager's reconcileAutoscaler: read the
+// scale, find pods, fetch metrics, decide, write the scale, write the status. Each step is a
+// callback; freeing the reconciliation cancels the step that is in progress.
 #include "hpa_controller/controller_private.h"
 
 #include "base/clock.h"

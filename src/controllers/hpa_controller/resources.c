@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Finds the resource of a kind by discovery, for scale targets and described objects. Resources of
+// Kubernetes are known; others are cached. A kind that the named version lacks is searched in the
+// other versions of its group, as the REST mapper does.
 #include "hpa_controller/controller_private.h"
 
 #include "base/hmap.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads and writes the scale subresource. A conflict is repeated with the newest object, because
+// another writer of the object does not change what was decided.
 #include "hpa_controller/controller_private.h"
 
 #include "base/mem.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The pod selectors of all HPAs, to find pods that two HPAs select: Kubernetes then scales neither
+// (reason AmbiguousSelector).
 #include "hpa_controller/controller_private.h"
 
 #include "base/hmap.h"

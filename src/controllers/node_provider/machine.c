@@ -242,7 +242,7 @@ static void begin_step(struct node_provider_machine *m, enum node_provider_step 
         m->attempts = 0;
     m->attempts++;
     const unsigned attempts = m->attempts;
-    m->step = step; // so that set_step() keeps the number of attempts
+    m->step = step; // so that node_provider_set_step() keeps the number of attempts
     struct gs_error *err = node_provider_set_step(m, step);
     if (err) {
         m->step = before.step;

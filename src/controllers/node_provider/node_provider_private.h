@@ -116,7 +116,7 @@ struct node_provider_commands {
 
 // Of NodeGroupGetOptions; negative: not given.
 struct node_provider_options_spec {
-    double utilization, gpu_utilization;
+    double utilization, gpu_utilization; // 0 to 1
     int64_t unneeded_ms, unready_ms, provision_ms;
 };
 

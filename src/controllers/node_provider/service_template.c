@@ -120,7 +120,7 @@ static const struct nodes_pool *pool_named(const struct node_provider_fleet *f, 
     return p ? p->spec->pool : NULL;
 }
 
-// The autoscaler also asks for the price of a template, whose provider ID belongs to no machine.
+// The autoscaler also queries the price of a template, whose provider ID belongs to no machine.
 static const struct nodes_pool *pool_of_node(const struct node_provider_fleet *f,
                                              const Externalgrpc__Node *node)
 {

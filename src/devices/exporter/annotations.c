@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Which GPU a pod has, from the annotations of schedulers that share GPUs: Alibaba's gpushare,
+// HAMi, Volcano. Their device IDs are only counters, so the kubelet does not know the GPU.
+// Annotations are written by others: sizes and numbers are limited.
 #include "exporter/device_map.h"
 
 #include "base/num.h"

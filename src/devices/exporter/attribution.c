@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Fetches the devices of pods from the kubelet (PodResources API), at an interval and soon after a
+// new process was seen. Failures back off exponentially, and the last map stays in use. Replies
+// are compared by a hash, since most are equal.
 #include "exporter/attribution.h"
 
 #include "base/backoff.h"

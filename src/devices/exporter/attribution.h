@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// What the exporter reads from the kubelet and the API server to add pods to GPUs' series, and why
+// it may be missing. All functions belong to the thread of the loop.
 #pragma once
 
 #include "exporter/device_map.h"
@@ -156,7 +158,8 @@ bool exporter_resource_slices_denied(const struct exporter_resource_slices *s);
 
 // --- attribution problems ---
 
-// Why series have no pod labels although pods use the GPUs. Users ask this more than anything else.
+// Why series have no pod labels although pods use the GPUs. No other question of users is as
+// frequent.
 
 enum exporter_attribution_problem {
     EXPORTER_PROBLEM_FLAG,   // --kubernetes is not set, but processes of pods use the GPUs

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Why GPUs are not attributed to pods, as facts that can be counted, and a text with the remedy
+// for each. A bit per problem; the exporter logs changes and exports the bits as a metric.
 #include "exporter/attribution.h"
 
 #include "base/slice.h"

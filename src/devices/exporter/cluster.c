@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// What the exporter needs of the API server: pods and ResourceSlices of its node. Each is watched
+// only when it is needed for the first time, so that a cluster without sharing and claims has no
+// load by it.
 #include "exporter/attribution.h"
 
 #include "base/clock.h"

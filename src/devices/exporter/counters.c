@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The metrics that are exported: a CSV file of dcgm-exporter (name, type, help), or the built-in
+// files of that program. Rows that NVML cannot provide are left out with a warning.
 #include "exporter/counters.h"
 
 #include "base/buf.h"

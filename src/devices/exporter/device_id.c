@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Device IDs of the kubelet as keys of the device map. Device plugins add marks for replicas and
+// units to the UUID, or use indexes; a key is what is left, in one form for all.
 #include "exporter/device_map.h"
 
 #include "base/mem.h"

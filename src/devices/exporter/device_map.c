@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// The map from GPUs and MIG devices to the containers that hold them, from a reply of the
+// PodResources API. A device may be listed under several keys (UUID, index, device node, MIG
+// profile), all of which are searched. Memory of decoding and numbers of devices are limited.
 #include "exporter/device_map.h"
 
 #include "base/arena.h"

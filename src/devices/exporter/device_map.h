@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The map from devices to containers, as values without input or output: it is built from a reply
+// of PodResources and completed by annotations and ResourceSlices.
 #pragma once
 
 #include "base/error.h"

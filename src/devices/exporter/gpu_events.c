@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Logs what happens to GPUs once: XIDs, GPUs that are lost or hang. XIDs that repeat are logged
+// once a minute with their number.
 #include "exporter/render.h"
 
 #include "base/clock.h"

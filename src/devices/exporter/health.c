@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The health of a GPU by the rules of DCGM's health watches, from NVML values: states now, and the
+// increase of counters within a minute. Names and error codes are those of DCGM.
 #include "exporter/render.h"
 
 #include "base/clock.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Sources that flags name and that may be missing: the exporter runs without them, logs it once,
+// and exports their state as a metric.
 #include "exporter/render.h"
 
 #include "base/log.h"

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// The pod of a process, from /proc: cgroup first, environment second. PIDs are reused, so an entry
+// counts only with the start time of its process, and a PID is looked up only if its process is
+// older than the sample that named it. Runs on the sampler's thread.
 #include "exporter/sampler.h"
 
 #include "base/clock.h"

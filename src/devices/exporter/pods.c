@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The pods of the node from the API server, reduced to the members that are used: labels for
+// lines, and names by UID when the kubelet's log directories are not mounted.
 #include "exporter/attribution.h"
 
 #include "base/hmap.h"

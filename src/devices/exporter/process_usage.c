@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Corrects the shares of processes: drivers sample them at other times than the device, so they
+// may add up to more than the device's value. They are scaled down to it; integers are distributed
+// without a rest.
 #include "exporter/sampler.h"
 
 #include "base/assert.h"

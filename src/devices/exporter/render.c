@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Writes /metrics in the text format as dcgm-exporter does. Label texts are cached, as they change
+// rarely; the key of the cache holds everything that they depend on.
 #include "exporter/exporter_private.h"
 
 #include "base/mem.h"

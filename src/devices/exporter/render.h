@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The pages of the exporter, and what is derived from samples besides: health, events and absent
+// sources.
 #pragma once
 
 #include "base/buf.h"

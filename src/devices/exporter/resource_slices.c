@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// ResourceSlices of NVIDIA's DRA driver, which name the GPU of a claim. The newest API version
+// that the cluster serves is used; devices are indexed after a change, when they are first needed.
 #include "exporter/attribution.h"
 
 #include "base/hmap.h"

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// The thread that samples GPUs and finds the owners of processes. It hands complete samples to the
+// loop; a sample that the loop has not taken is replaced. A call of the driver may hang forever,
+// so stopping waits for a limited time, and the last of the two sides frees the sampler.
 #include "exporter/sampler.h"
 
 #include "base/assert.h"

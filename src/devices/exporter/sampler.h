@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The thread that reads the GPUs, the owners of the processes that it finds, and the correction of
+// their usage.
 #pragma once
 
 #include "base/slice.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// One line in the log for each reason why fields have no values on this machine, instead of a line
+// for each field and sample.
 #include "exporter/render.h"
 
 #include "base/buf.h"

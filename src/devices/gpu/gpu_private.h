@@ -72,7 +72,7 @@ struct gpu_known_device {
     bool has_minor;
     char texts[GPU_T_COUNT][GPU_TEXT_SIZE];
     enum gpu_validity text_validity[GPU_T_COUNT];
-    uint64_t memory_total;
+    uint64_t memory_total;    // bytes
     uint64_t util_seen_us;    // newest utilization sample that was used
     uint64_t process_seen_us; // time of the last call for per-process utilization
     struct gpu_nvlink_counter links[GPU_NVLINK_RATES]
@@ -164,7 +164,7 @@ struct gpu_backend {
     bool ready; // loaded and initialized
     enum gpu_driver driver;
     bool simulated;
-    unsigned count; // devices, as the driver told last
+    unsigned count; // devices, as the driver reported last
     int64_t counted_ns;
     char driver_version[NVML_TEXT_DRIVER_VERSION], nvml_version[80]; // "": not known yet
     nvml_event_set events;

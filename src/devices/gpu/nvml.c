@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Loads libnvidia-ml at run time and resolves its functions. Older drivers lack functions and have
+// older versions of others: those are NULL, or the older symbol with the same signature.
 #include "gpu/nvml.h"
 
 #include "base/buf.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The table of fields (names, units, sources) and values of a snapshot by field. A snapshot is
+// immutable after the back end has returned it, so it may be used by another thread.
 #include "gpu/gpu.h"
 
 #include "base/mem.h"

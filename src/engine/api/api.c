@@ -239,7 +239,7 @@ static void handle_healthy(struct engine_api_request *r)
     engine_api_reply_text(r, 200, "gpuscale engine is Healthy.\n");
 }
 
-// An engine alone knows of none; gpuscale up answers this path itself.
+// An engine alone finds none; gpuscale up serves this path itself.
 static void handle_problems(struct engine_api_request *r)
 {
     engine_api_reply_json(r, json_array());

@@ -56,7 +56,7 @@ void engine_api_set_config(struct engine_api *a, const struct engine_config *cfg
 void engine_api_set_reload(struct engine_api *a, bool ok, int64_t now_ms);
 void engine_api_set_stopping(struct engine_api *a); // /-/ready answers 503
 
-// --- questions from this process: the API's answers without HTTP and JSON ---
+// --- queries of this process: the API's results without HTTP and JSON ---
 
 // result is set for a query, refs for a list of series.
 struct engine_api_local_result {

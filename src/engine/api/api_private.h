@@ -12,16 +12,12 @@
 #include <stdint.h>
 
 // --- JSON writers ---
-// Write JSON directly into a buffer, for responses with many series.
+// Write JSON directly into a buffer, for responses with many series. codec/json.h has the strings.
 
-void engine_api_json_add_string(struct gs_buf *out, struct gs_slice s); // quoted and escaped
-// Write into memory of at least this size. Returns the end; no NUL is appended.
-#define ENGINE_API_JSON_STRING_SIZE(len) ((len)*6 + 2)
-char *engine_api_json_put_string(char *at, struct gs_slice s);
-// Unix milliseconds as seconds, with three decimals unless it is a whole second.
+// Unix milliseconds as seconds, with three decimals unless it is a whole second. Returns the end;
+// no NUL is appended.
 char *engine_api_json_put_time(char *at, int64_t ms);
 char *engine_api_json_put_value(char *at, double v); // unquoted
-void engine_api_json_add_text(struct gs_buf *out, const char *s);
 // A sample value, quoted and in Prometheus' format ("0.00001", "1e-07", "+Inf").
 void engine_api_json_add_value(struct gs_buf *out, double v);
 // [time,"value"]
@@ -240,7 +236,7 @@ struct engine_api_slice engine_api_slice_begin(const struct engine_api *api);
 bool engine_api_slice_go_on(void *slice);          // a struct engine_api_slice
 void engine_api_run(struct engine_api_request *r); // calls the route's handler
 
-// --- ask.c ---
+// --- local_query.c ---
 
 // calls its callback and frees it
 void engine_api_local_query_run(struct engine_api_local_query *query);

@@ -100,7 +100,7 @@ struct sorting {
 static int compare_slowly(const void *a, const void *b, void *arg)
 {
     struct sorting *s = arg;
-    // The result cannot stop qsort_r(). Whoever sorts asks again afterwards.
+    // The result cannot stop qsort_r(). The caller of the sort checks this again afterwards.
     if (++s->n_compared % SORTED_AT_ONCE == 0)
         (void)s->go_on(s->go_on_arg);
     return s->compare(a, b, s->arg);

@@ -28,9 +28,9 @@ static void add_labels(struct gs_buf *out, const struct metrics_label *labels, s
     for (size_t i = 0; i < n; i++) {
         if (i)
             gs_buf_add_char(out, ',');
-        engine_api_json_add_string(out, labels[i].name);
+        codec_json_add_string(out, labels[i].name, CODEC_JSON_PLAIN);
         gs_buf_add_char(out, ':');
-        engine_api_json_add_string(out, labels[i].value);
+        codec_json_add_string(out, labels[i].value, CODEC_JSON_PLAIN);
     }
     gs_buf_add_char(out, '}');
 }

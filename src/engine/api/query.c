@@ -238,6 +238,6 @@ void engine_api_format_query(struct engine_api_request *r)
         return;
     GS_AUTO_BUF struct gs_buf text = {0};
     promql_print_pretty(promql_expr_root(q.expr), &text);
-    engine_api_json_add_string(engine_api_begin(r), gs_buf_slice(&text));
+    codec_json_add_string(engine_api_begin(r), gs_buf_slice(&text), CODEC_JSON_PLAIN);
     engine_api_end(r);
 }

@@ -110,7 +110,7 @@ static void add_note(struct gs_buf *out, const char *key, size_t *n, const char 
         gs_buf_add_char(out, ',');
     else
         gs_buf_addf(out, ",\"%s\":[", key);
-    engine_api_json_add_text(out, text);
+    codec_json_add_string(out, gs_slice_of(text), CODEC_JSON_PLAIN);
 }
 
 static void add_notes(struct gs_buf *out, const char *key, const char *kind,
@@ -192,7 +192,7 @@ void engine_api_fail(struct engine_api_request *r, enum engine_api_error type, c
     va_end(ap);
     gs_buf_addf(&out, "{\"status\":\"error\",\"errorType\":\"%s\",\"error\":", errors[type].name);
     engine_api_make_utf8(&text);
-    engine_api_json_add_string(&out, gs_buf_slice(&text));
+    codec_json_add_string(&out, gs_buf_slice(&text), CODEC_JSON_PLAIN);
     gs_buf_add_char(&out, '}');
     engine_api_reply_body(r, errors[type].status, "application/json", gs_buf_slice(&out));
 }

@@ -27,9 +27,9 @@ static void add_pair(struct writer *w, bool first, struct gs_slice name, struct 
 {
     if (!first)
         gs_buf_add_char(w->out, ',');
-    engine_api_json_add_string(w->out, name);
+    codec_json_add_string(w->out, name, CODEC_JSON_PLAIN);
     gs_buf_add_char(w->out, ':');
-    engine_api_json_add_string(w->out, value);
+    codec_json_add_string(w->out, value, CODEC_JSON_PLAIN);
 }
 
 // For series with more labels than add_labels() handles.
@@ -82,12 +82,12 @@ static char *put_pair(struct writer *w, char *at, size_t i, bool known, const st
     if (known) {
         at = copy_text(at, w->out->data + w->last_at[i], w->last_value[i]);
     } else {
-        at = engine_api_json_put_string(at, text[0]);
+        at = codec_json_put_string(at, text[0]);
         *at++ = ':';
         w->last_value[i] = (size_t)(at - start);
     }
     w->last_at[i] = (size_t)(start - w->out->data);
-    at = engine_api_json_put_string(at, text[1]);
+    at = codec_json_put_string(at, text[1]);
     *at++ = ',';
     return at;
 }
@@ -110,13 +110,13 @@ static void add_labels(struct writer *w, struct tsdb_labels l)
             continue;
         }
         texts[2 * i + 1] = promql_text(w->res, pairs[i].value);
-        room += ENGINE_API_JSON_STRING_SIZE(texts[2 * i + 1].len) + COPY;
+        room += CODEC_JSON_STRING_SIZE(texts[2 * i + 1].len) + COPY;
         if (likeness[i] == SAME_NAME) {
             room += w->last_value[i];
             continue;
         }
         texts[2 * i] = promql_text(w->res, pairs[i].name);
-        room += ENGINE_API_JSON_STRING_SIZE(texts[2 * i].len) + 1;
+        room += CODEC_JSON_STRING_SIZE(texts[2 * i].len) + 1;
     }
     char *start = gs_buf_room(w->out, room), *at = start;
     if (!start)
@@ -343,7 +343,7 @@ static void add_single(struct writer *w)
     if (res->type == PROMQL_RESULT_SCALAR)
         engine_api_json_add_value(w->out, res->matrix.series[0].v[0]);
     else
-        engine_api_json_add_string(w->out, res->string);
+        codec_json_add_string(w->out, res->string, CODEC_JSON_PLAIN);
     gs_buf_add_char(w->out, ']');
 }
 

@@ -55,9 +55,9 @@ static void add_series_json(struct gs_buf *out, const struct tsdb *db, tsdb_ref 
     for (size_t i = 0; i < tsdb_labels_len(l); i++) {
         struct metrics_label label = tsdb_labels_text_at(symbols, l, i);
         gs_buf_add_char(out, i ? ',' : '{');
-        engine_api_json_add_string(out, label.name);
+        codec_json_add_string(out, label.name, CODEC_JSON_PLAIN);
         gs_buf_add_char(out, ':');
-        engine_api_json_add_string(out, label.value);
+        codec_json_add_string(out, label.value, CODEC_JSON_PLAIN);
     }
     gs_buf_add_str(out, tsdb_labels_len(l) ? "}" : "{}");
 }
@@ -148,7 +148,7 @@ static void reply_texts(struct engine_api_request *r, struct texts *t, size_t li
         }
         if (n++)
             gs_buf_add_char(out, ',');
-        engine_api_json_add_string(out, t->items[i]);
+        codec_json_add_string(out, t->items[i], CODEC_JSON_PLAIN);
     }
     gs_buf_add_char(out, ']');
     engine_api_end(r);

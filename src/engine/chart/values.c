@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Helm values of kube-prometheus-stack as a configuration: prometheusSpec becomes sections of
+// prometheus.yml, additional monitors and rules become the objects that the chart would create.
+// What has no effect here is noted with its line, instead of silently ignored.
 #include "engine/chart/chart_private.h"
 
 #include "base/arena.h"

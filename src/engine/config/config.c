@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads prometheus.yml of Prometheus 3 by tables of fields. Sections are read in the order in
+// which they depend on each other: global first. All texts live in the configuration's arena.
 #include "engine/config/config.h"
 
 #include "base/file.h"

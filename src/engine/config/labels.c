@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads a mapping of labels into an array that is sorted by name, as label sets are everywhere.
 #include "base/mem.h"
 #include "engine/config/config_private.h"
 

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Prints the configuration for status/config with secrets replaced by <secret>, as Prometheus
+// does. Keys decide, not places: a secret in a section that is unknown here must not be shown
+// either.
 #include "engine/config/config_private.h"
 
 #include "base/mem.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Relabeling rules, applied to a sorted set of labels. They follow Prometheus' relabel package;
+// hashmod uses the last eight bytes of MD5, so shards agree with other Prometheus servers.
 #include "engine/config/config.h"
 
 #include "base/log.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Target groups in the form of file_sd and http_sd: lists of {targets, labels}. A list is checked
+// as a whole before it replaces the previous one.
 #include "engine/discovery/discovery_private.h"
 
 #include "base/mem.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Builds lists of __meta labels in an arena. Empty values are left out: for relabeling, an empty
+// label is an absent one.
 #include "engine/discovery/discovery_private.h"
 
 #include "base/mem.h"

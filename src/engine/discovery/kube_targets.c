@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// The targets of one Kubernetes object for each role, with the labels of Prometheus'
+// discovery/kubernetes package. A pure function of the object and of the objects that the lookup
+// finds.
 #include "engine/discovery/discovery_private.h"
 
 #include "base/mem.h"

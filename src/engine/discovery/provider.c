@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// One discovery of any mechanism behind the same functions. The ID of a source is its
+// configuration as text: a reload keeps the providers, and their targets, whose IDs stay.
 #include "engine/discovery/discovery.h"
 
 #include "base/mem.h"

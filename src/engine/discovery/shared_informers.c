@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Watches that several jobs share: jobs with the same cluster, resource, namespace and selectors
+// use one cache. Both levels count references; the last user closes the watch.
 #include "engine/discovery/discovery_private.h"
 
 #include "base/mem.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Counters of refreshes, by configuration and by mechanism, with the names of Prometheus. A
+// counter lives as long as a discovery of its configuration.
 #include "engine/discovery/discovery.h"
 
 #include "base/clock.h"

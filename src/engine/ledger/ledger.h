@@ -133,7 +133,7 @@ GS_DEFINE_CLEANUP(struct ledger_meter *, ledger_meter_free)
 void ledger_meter_observe(struct ledger_meter *m, struct ledger_observation *o, int64_t from_ms,
                           int64_t to_ms, struct ledger_table *t);
 // Nothing is known about this time: expected GPUs are missing. It is counted with the next
-// observation, which tells which nodes still exist.
+// observation, which shows which nodes still exist.
 void ledger_meter_gap(struct ledger_meter *m, int64_t from_ms, int64_t to_ms);
 // The GPUs exist only while the process runs, as those of `gpuscale up`: restored ones are expected
 // only once they have been observed again.

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Scrape jobs from a ServiceMonitor or PodMonitor: the relabeling that the Prometheus operator
+// generates, in its order, so that targets have the same labels. Jobs are checked as a
+// configuration before they are used.
 #include "engine/monitors/monitors_private.h"
 
 #include "base/mem.h"

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Watches ServiceMonitors and PodMonitors, and the Secrets and ConfigMaps that they name, and
+// keeps one set of jobs for each object. An object with a mistake loses only its own jobs; one
+// that waits for a Secret keeps its previous jobs.
 #include "engine/monitors/monitors.h"
 
 #include "base/hmap.h"

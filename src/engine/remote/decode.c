@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Decodes messages of remote write 1.0 and 2.0 without a tree. The whole message is checked before
+// its first series is stored, so a malformed request stores nothing. Slices point into the
+// message.
 #include "base/mem.h"
 #include "codec/protobuf.h"
 #include "engine/remote/remote_private.h"

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Writes messages of remote write 1.0 (prometheus.WriteRequest), with sizes calculated first, so
+// that nothing is moved, and compresses them with Snappy. Stale markers keep the payload of their
+// NaN.
 #include "engine/remote/remote_private.h"
 #include "tsdb/exemplars.h"
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Writes messages of remote write 2.0: labels are references to a table of symbols, which is
+// unique to a message. Symbol 0 is the empty text, as the specification demands.
 #include "base/hmap.h"
 #include "codec/protobuf.h"
 #include "engine/remote/send_private.h"

@@ -54,24 +54,6 @@ static void add_double(struct gs_buf *out, uint64_t bits, bool in_json, bool *ok
     gs_buf_add(out, text, n);
 }
 
-static void add_string(struct gs_buf *out, struct gs_slice s)
-{
-    gs_buf_add_char(out, '"');
-    for (size_t i = 0; i < s.len; i++) {
-        unsigned char c = (unsigned char)s.data[i];
-        char escape = codec_json_escape(c);
-        if (c == '\b' || c == '\f')
-            gs_buf_addf(out, "\\%c", c == '\b' ? 'b' : 'f');
-        else if (escape == 'u')
-            gs_buf_addf(out, "\\u%04x", c);
-        else if (escape)
-            gs_buf_addf(out, "\\%c", escape);
-        else
-            gs_buf_add_char(out, (char)c);
-    }
-    gs_buf_add_char(out, '"');
-}
-
 static void add_json(struct gs_buf *out, struct gs_slice value, bool *ok);
 
 static void add_array(struct gs_buf *out, struct gs_slice list, bool *ok)
@@ -129,7 +111,7 @@ static void add_map(struct gs_buf *out, struct gs_slice list, bool *ok)
             continue;
         if (written++)
             gs_buf_add_char(out, ',');
-        add_string(out, pairs[i].key);
+        codec_json_add_string(out, pairs[i].key, CODEC_JSON_SHORT);
         gs_buf_add_char(out, ':');
         add_json(out, pairs[i].value, ok);
     }
@@ -164,7 +146,7 @@ static void add_field(struct gs_buf *out, const struct codec_proto_token *t, boo
     switch (t->number) {
     case OTLP_STRING:
         if (in_json)
-            add_string(out, t->bytes);
+            codec_json_add_string(out, t->bytes, CODEC_JSON_SHORT);
         else
             gs_buf_add_slice(out, t->bytes);
         break;

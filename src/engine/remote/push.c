@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// `promtool push metrics`: reads an exposition and sends it once by remote write 1.0.
 #include "engine/remote/push.h"
 
 #include "base/clock.h"

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// The receiver of remote write. Series are stored one by one, and a wrong one does not stop the
+// rest: the reply then has status 400 with the first errors, as in Prometheus. Large requests
+// pause between parts, and a series that was dropped in a pause is looked up again.
 #include "engine/remote/receiver.h"
 
 #include "base/clock.h"

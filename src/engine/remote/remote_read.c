@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Remote read with the response type SAMPLES. Series are retained while the query pauses
+// (tsdb_isolation_begin). The response is compressed in parts that are independent of each other,
+// which Snappy's format allows.
 #include "engine/remote/remote_read.h"
 
 #include "base/clock.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Metrics of the senders, with the names of Prometheus where it has them.
 #include "base/mem.h"
 #include "engine/remote/send_private.h"
 #include "metrics/write.h"

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Sends alerts to Alertmanagers (API v2). One batch is in progress at a time, to all Alertmanagers
+// at once; an alert counts as dropped only if no Alertmanager of a set took it. The queue is
+// bounded and loses the oldest alerts first.
 #include "engine/rules/rules_private.h"
 
 #include "base/clock.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Watches PrometheusRule objects and keeps one set of rules for each. Valid rules of an object
+// with a mistake are evaluated; the operator would reject the whole object.
 #include "engine/rules/rules.h"
 
 #include "base/hmap.h"

@@ -166,7 +166,7 @@ void rules_notifier_flush(struct rules_notifier *n);
 json_t *rules_notifier_json(const struct rules_notifier *n); // of /api/v1/alertmanagers
 void rules_notifier_write_metrics(const struct rules_notifier *n, struct gs_buf *out);
 
-// --- targets (notify_targets.c) ---
+// --- targets (alertmanagers.c) ---
 
 struct rules_alertmanager {
     struct rules_alertmanager_set *set;

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Exemplars of a scrape are collected while samples are read, and stored after them: an exemplar
+// of a sample that was rejected is not stored.
 #include "engine/scrape/scrape_private.h"
 
 #include "base/mem.h"

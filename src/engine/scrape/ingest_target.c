@@ -180,7 +180,7 @@ static void forget_free_slots(struct lines *l, const struct tsdb_group *g)
             l->items[i].kind = LINE_NEW;
 }
 
-// Series went. Called before their slots can be assigned to other series.
+// Series have left the store. Called before their slots can be assigned to other series.
 static void check_slots(struct scrape_ingest *in)
 {
     if (tsdb_group_epoch(in->group) == in->epoch)

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// One scrape job: its discoveries, and the targets of their groups after relabeling. A reload
+// moves discoveries and targets that are unchanged to the new job, so their scrapes continue
+// without a gap.
 #include "engine/scrape/scrape_private.h"
 
 #include "base/hmap.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Sets of jobs by name: the set of the configuration, and one for each object that has jobs of its
+// own. Applying a set passes each old job to the new one of the same name.
 #include "engine/scrape/scrape_private.h"
 
 #include "base/mem.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// One warning per minute and target for series that are left out, with the first of them.
 #include "engine/scrape/scrape_private.h"
 
 #include "base/clock.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Joins the labels of a sample with those of its target (honor_labels, exported_ prefixes), and
+// checks them against the limits of the job, as Prometheus' scrape package does.
 #include "engine/scrape/scrape_private.h"
 
 #include "base/mem.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Runs tasks that may take longer than a turn of the loop, such as parsing a large body: each in a
+// fiber, one slice per iteration. Cancelling resumes the task once, so that it can end itself.
 #include "engine/scrape/scrape_private.h"
 
 #include "base/assert.h"

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Samples with timestamps of their own. They are stored after the scrape, and get no staleness
+// marker unless track_timestamps_staleness is set: then the series of the previous scrape are kept
+// to find those that are missing.
 #include "engine/scrape/scrape_private.h"
 
 #include "base/mem.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Stores the state of Kubernetes objects as a scrape of a target would: the same ingestion, with
+// staleness markers for series that end.
 #include "engine/state_metrics/state_metrics.h"
 
 #include "base/clock.h"

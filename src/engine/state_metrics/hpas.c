@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Metrics of HorizontalPodAutoscalers, as in kube-state-metrics. Quantities are in base units.
 #include "base/num.h"
 #include "engine/state_metrics/state_metrics_private.h"
 #include "kube/object.h"

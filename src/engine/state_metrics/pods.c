@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Metrics of Pods and their containers, as in kube-state-metrics.
 #include "engine/state_metrics/state_metrics_private.h"
 #include "kube/object.h"
 

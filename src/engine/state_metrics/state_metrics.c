@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Writes the families of all watched objects as one exposition, when an object has changed since
+// the last time. Names of metrics and labels are those of kube-state-metrics.
 #include "engine/state_metrics/state_metrics.h"
 
 #include "base/clock.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Lines of the exposition, with limits for one object: a single object with thousands of labels
+// must not hide the others. A shortened object is counted and named in a warning.
 #include "engine/state_metrics/state_metrics_private.h"
 
 #include "base/clock.h"

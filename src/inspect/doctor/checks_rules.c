@@ -48,7 +48,8 @@ void doctor_check_adapter_config(struct doctor_examination *e)
 
 // --- labels ---
 
-// Calls visit for the series of a rule; the series of GPUs are known only.
+// Counts the series that the query of a rule names, among those of GPUs: no others were read.
+// *ret_with_label: those of them that have the label.
 static size_t series_of(const struct doctor_examination *e, const char *query, const char *label,
                         size_t *ret_with_label)
 {

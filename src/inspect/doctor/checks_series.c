@@ -129,7 +129,7 @@ static bool is_victoria_metrics(const json_t *delay)
            !codec_json_str(delay, "revision", NULL);
 }
 
-// The source answers for a time that lies back, although samples come often.
+// The source evaluates queries at an earlier time, although samples are frequent.
 void doctor_check_source_delay(struct doctor_examination *e)
 {
     const json_t *delay = json_object_get(e->prometheus, "delay");

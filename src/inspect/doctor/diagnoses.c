@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The diagnoses of pods that do not run (diagnosis/diagnosis.h), once for an examination. Pods of
-// one owner with the same problem are one.
+// one owner with the same problem have one diagnosis.
 #include "base/mem.h"
 #include "diagnosis/diagnosis.h"
 #include "doctor/doctor_private.h"

@@ -240,7 +240,7 @@ static void read_logs(struct kube_session *s, json_t *facts)
     json_object_set_new(facts, "logs", logs);
 }
 
-// The pools of gpuscale up. Other autoscalers do not tell theirs.
+// The pools of gpuscale up. Other autoscalers do not publish theirs.
 static void read_pools(struct kube_session *s, json_t *facts)
 {
     GS_AUTO_BUF struct gs_buf body = {0};

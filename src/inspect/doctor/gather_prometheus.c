@@ -138,7 +138,7 @@ static json_t *records(const struct prometheus *p, const json_t *rules)
 
 // --- metrics of autoscalers ---
 
-// What tells whether a metric is a counter: its type, its values, and whether all its series grew
+// What shows whether a metric is a counter: its type, its values, and whether all its series grew
 // without a fall for 30 minutes.
 static json_t *metric_facts(const struct prometheus *p, const char *name)
 {
@@ -179,7 +179,7 @@ static json_t *hpa_metrics(const struct prometheus *p, const struct doctor_exami
 // --- the delay of the source ---
 
 // The time of the newest GPU sample as queries see it, and as they see it without a cache: some
-// servers answer for a time that lies back. How many samples a series has in two minutes.
+// servers evaluate queries at an earlier time. How many samples a series has in two minutes.
 static json_t *delay_facts(const struct prometheus *p, const json_t *build)
 {
     static const char newest[] = "max(timestamp(" GPUS "))";

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Requests of the command line to a Prometheus API: one loop per request. Texts of a server are
+// made safe for a terminal before they are shown. A syntax error is shown with the line of the
+// query.
 #include "base/mem.h"
 #include "base/num.h"
 #include "net/endpoint/read.h"

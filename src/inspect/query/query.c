@@ -171,7 +171,7 @@ static struct gs_error *names_params(const struct query_options *o, const struct
     return err ? err : add_optional_time(out, "end", o->end, now);
 }
 
-// --- asking and answering ---
+// --- requests and responses ---
 
 static void print_notes(const json_t *answer, const char *key, const char *word)
 {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Times and steps of the command line, in milliseconds since 1970: Unix seconds, RFC 3339, or
+// relative to now. Steps of 0 are errors.
 #include "base/clock.h"
 #include "base/num.h"
 #include "query/query_private.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Runs `gpuscale smi`: samples twice, as rates need two, prints, and repeats with --loop. Exit
+// codes are those of nvidia-smi.
 #include "smi/smi.h"
 
 #include "base/clock.h"

@@ -138,7 +138,7 @@ static void process_row(struct gs_buf *out, const struct smi_device *d, const st
     smi_add_process_name(p->pid, &name);
     if (p->has_memory)
         snprintf(memory, sizeof(memory), "%lluMiB", (unsigned long long)(p->memory_bytes >> 20));
-    // Of a long path, the end tells more.
+    // Of a long path, the end is shown.
     size_t len = name.len, skip = len > 35 ? len - 32 : 0;
     snprintf(text, sizeof(text), "  %3u  %4s %4s  %15u %6s   %s%-*s %9s ", d->index,
              instance_id(p->gpu_instance).s, instance_id(p->compute_instance).s, p->pid,

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The GPUs that are shown: in a pod of `gpuscale up`, those of NVIDIA_VISIBLE_DEVICES, numbered
+// from 0, as a container sees them.
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/slice.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The last values of a row, one for each interval, as a ring of TOP_HISTORY values; NAN is no
+// value. Drawn with the block characters of Unicode in eighths.
 #include "top/top_private.h"
 
 #include <math.h>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Which columns fit into the window, and how wide they are. Columns have priorities; one that says
+// the same for all rows is left out. Texts are measured in columns of the terminal, not bytes.
 #include "top/top_private.h"
 
 #include "base/columns.h"

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// The rows of `gpuscale top`: GPUs, pods and processes, from the samples of one refresh. A row
+// keeps its history and its place while it exists. A GPU without samples stays with its last
+// values for 15 minutes, because a scrape may fail.
 #include "top/top_private.h"
 
 #include "base/columns.h"
@@ -340,7 +343,6 @@ void top_model_metrics(struct gs_buf *out)
 struct pod_sum {
     double device_util, device_used, process_util, process_used;
     size_t n_util, n_used, n_process_util, n_process_used, n_process_gpus;
-    bool device_shared;
 };
 
 struct update {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The samples of a refresh, from any source, with limits in number and memory: a server may send
+// anything.
 #include "top/top_private.h"
 
 #include "base/columns.h"

@@ -20,7 +20,7 @@
 enum {
     MAX_NAMESPACES = 200,
     N_METRICS = 3,
-    WAIT_MS = 100, // between looks at the cache before its first list
+    WAIT_MS = 100, // between checks of the cache before its first list
 };
 
 // Names of a metric of pods, the best first; of each group the first that exists is read.

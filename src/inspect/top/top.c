@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Runs `gpuscale top`: one loop with the refresh, the clock, the keys and the signals. Only one
+// refresh is in progress; a slow source makes refreshes rarer. The terminal is restored on every
+// end.
 #include "top/top.h"
 
 #include "base/clock.h"

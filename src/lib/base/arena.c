@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Memory that is freed as a whole. Blocks double in size, alignment is 16 bytes, and all memory is
+// zeroed, after gs_arena_clear() too. An arena with a limit returns NULL beyond it; one without a
+// limit ends the program if memory runs out.
 #include "base/arena.h"
 
 #include "base/mem.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// What happens when an invariant is broken: the program prints where, and aborts. gs_thread_owner
+// records the thread that owns data, so that a use by another thread is such a case.
 #include "base/assert.h"
 
 #include <stdio.h>

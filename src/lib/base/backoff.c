@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Doubles delays without overflow: a configured maximum may be the largest number.
 #include "base/backoff.h"
 
 int64_t gs_backoff_next(int64_t last, int64_t first, int64_t max)

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// A growing string that always ends with a NUL. Exceeding the limit is not an error of each call:
+// the buffer keeps what fits and sets `overflow`, which the owner checks once at the end.
 #include "base/buf.h"
 
 #include "base/mem.h"

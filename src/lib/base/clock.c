@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Clocks, and texts of times and durations. Three clocks: monotonic for intervals, boot time for
+// what goes on during suspend, real time for timestamps. Durations have the syntax of Go's
+// time.ParseDuration, dates that of RFC 3339; both are parsed without the locale.
 #include "base/clock.h"
 
 #include "base/num.h"

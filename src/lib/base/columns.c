@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Text in columns of a terminal. The width is that of wcwidth(3) in a UTF-8 locale of its own, so
+// it does not depend on LANG; escape sequences have no width and are kept when text is cut.
+// gs_columns_clean() makes text of others safe to print.
 #include "base/columns.h"
 
 #include "base/mem.h"

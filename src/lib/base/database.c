@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Recognizes SQLite files that something else has emptied, before SQLite makes an empty database
+// of them.
 #include "base/database.h"
 
 #include "base/mem.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The error object. An error cannot fail to be created: without memory the program ends.
 #include "base/error.h"
 
 #include "base/mem.h"

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Coroutines for long work on the loop's thread, by ucontext(3). A fiber must be resumed by the
+// thread that started it, and must have ended before it is freed: nothing unwinds its stack. Each
+// has a stack of 4 MiB with a guard page; only the pages that it used take memory.
 #include "base/fiber.h"
 
 #include "base/mem.h"
@@ -18,7 +21,7 @@
 struct gs_fiber {
     ucontext_t caller, own;
     void *stack; // its lowest page is a guard
-    size_t size;
+    size_t size; // of the stack, with the guard
     void (*fn)(void *arg);
     void *arg;
     bool done;

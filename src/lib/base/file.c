@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Whole files, directories and descriptors. gs_file_write_atomic() writes a temporary file beside
+// the target, syncs it and renames it, so a reader sees the old or the new contents, after a crash
+// too.
 #include "base/file.h"
 
 #include "base/log.h"

@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reports changes of files and globs by their contents, not by their time: a Secret that kubelet
+// mounts changes by a swapped link, and an editor may write the same text again.
+// inotify only starts an inspection. A change is reported when two inspections 300 ms apart agree,
+// so that a file that is being written is not read. Polling finds what inotify cannot see, such as
+// network file systems.
 #include "base/file_watch.h"
 
 #include "base/assert.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Open addressing. The full hash is kept beside each key, so that a rehash and most mismatches read
+// no key. A free function for values runs when a value is replaced or the table is cleared.
 #include "base/hmap.h"
 
 #include "base/mem.h"

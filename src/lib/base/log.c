@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Log lines: one write each, so that lines of threads do not mix. A line that repeats the last one
+// within a second is counted instead of written.
 #include "base/log.h"
 
 #include "base/buf.h"

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Allocation that never fails: if memory runs out the program ends, since no caller could do
+// better. gs_try_alloc() and gs_try_realloc() are the exceptions, for sizes that a peer
+// determines. New memory is zeroed.
 #include "base/mem.h"
 
 #include <stdint.h>

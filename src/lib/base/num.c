@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Numbers as text. The decimal point is always ".", because the program leaves LC_NUMERIC alone.
+// Doubles print as Go's strconv.FormatFloat(v, 'g', -1, 64) prints them: the fewest digits that
+// parse to the same value.
 #include "base/num.h"
 
 #include "base/shortest.h"

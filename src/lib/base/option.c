@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Flags by tables of rows. Precedence: the command line, the environment variable of the row, the
+// default of the row. Flags may have one dash or two, as those of programs in Go.
 #include "base/option.h"
 
 #include "base/clock.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The bytes come from libuv. A failure ends the process, because a predictable secret is worse.
+// The letters of names lack vowels and the digits 0, 1 and 3, as in Kubernetes.
 #include "base/random.h"
 
 #include "base/assert.h"

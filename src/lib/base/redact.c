@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Hides the password of a URL in texts that are logged or shown, as Go's URL.Redacted() does.
 #include "base/redact.h"
 
 #include "base/mem.h"

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Regular expressions in the syntax of Go's regexp (RE2), run by PCRE2. A pattern is translated
+// first where the two differ: classes, flags, octal escapes, repetitions, names of groups.
+// PCRE2 backtracks, so steps, depth and heap of a match are limited; a match that exceeds them
+// counts as no match. A gs_regex belongs to one thread: it has the result of its last match.
 #include "base/regex.h"
 
 #include "base/mem.h"

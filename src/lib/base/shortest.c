@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The shortest decimal that parses to the same double. Source: Raffaello Giulietti, "The Schubfach
+// way to render doubles".
 #include "base/shortest.h"
 
 #include <float.h>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Slices: bytes that another object owns, without a NUL. A slice with data NULL is the end of a
+// list that gs_slice_cut() splits, which differs from an empty item.
 #include "base/slice.h"
 
 #include "base/mem.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// All cells are kept until the table is printed, because the widths of columns are known only
+// then.
 #include "base/table.h"
 
 #include "base/columns.h"

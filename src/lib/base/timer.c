@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Timers on the loop whose memory outlives their handle: a callback may free its own timer.
 #include "base/timer.h"
 
 #include "base/assert.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reduces resident memory after the start: free heap pages, and pages of the program and its
+// libraries that were never written, which the kernel maps again when they are used.
 #include "base/trim.h"
 
 #include <link.h>

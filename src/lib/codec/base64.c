@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Base64 of RFC 4648. The decoder of the standard alphabet skips white space, as that of Go skips
+// line breaks in Secrets; that of the URL alphabet takes no padding, as in JSON Web Tokens.
 #include "codec/encoding.h"
 
 static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

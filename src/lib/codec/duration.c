@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Durations in the notation of Prometheus: whole numbers with units, in milliseconds. A year has
+// 365 days. The limit is what a 64-bit number of nanoseconds holds.
 #include "codec/yaml_reader.h"
 
 #include "base/clock.h"

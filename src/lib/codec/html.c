@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Escapes text for HTML as Go's html/template does, NUL as U+FFFD, too.
 #include "codec/encoding.h"
 
 void codec_html_escape(struct gs_slice s, struct gs_buf *out)

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// JSON by jansson, with a limit of nesting, and access to members by path. A path is a list of
+// keys that ends with NULL; a missing step is not an error, but a missing value.
 #include "codec/json.h"
 
 #include "base/buf.h"

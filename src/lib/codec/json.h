@@ -21,25 +21,6 @@ static inline void codec_json_decrefp(json_t **j)
 }
 #define CODEC_AUTO_JSON GS_CLEANUP(codec_json_decrefp)
 
-// How a byte is escaped within a string. 0: not at all, 'u': as \u00XX, otherwise the character
-// after the backslash. UTF-8 is not escaped.
-static inline char codec_json_escape(unsigned char c)
-{
-    switch (c) {
-    case '"':
-    case '\\':
-        return (char)c;
-    case '\n':
-        return 'n';
-    case '\r':
-        return 'r';
-    case '\t':
-        return 't';
-    default:
-        return c < 0x20 ? 'u' : 0;
-    }
-}
-
 // Errors have line and column. strict: duplicate keys are an error.
 struct gs_error *codec_json_parse(struct gs_slice text, bool strict, json_t **ret);
 // For texts of an API server, which contain objects that it has accepted: nesting can be deeper by
@@ -55,6 +36,18 @@ void codec_json_dump_slowly(const json_t *j, struct gs_buf *out, bool (*go_on)(v
 void codec_json_dump_pretty(const json_t *j,
                             struct gs_buf *out); // 2-space indent, as kubectl -o json
 char *codec_json_text(const json_t *j);          // as codec_json_dump; caller frees
+
+// A string between quotes. UTF-8 is not escaped.
+enum codec_json_style {
+    CODEC_JSON_PLAIN, // control characters as \u00XX, except \n, \r and \t
+    CODEC_JSON_SHORT, // also \b and \f, as Go's encoding/json
+    CODEC_JSON_HTML,  // also "<", ">" and "&" as \u00XX, as Go's encoding/json for HTML
+};
+void codec_json_add_string(struct gs_buf *out, struct gs_slice s, enum codec_json_style style);
+// For code where speed matters: into room for CODEC_JSON_STRING_SIZE bytes, in the plain style.
+// Returns the end of the text, which has no NUL.
+#define CODEC_JSON_STRING_SIZE(len) ((len)*6 + 2)
+char *codec_json_put_string(char *at, struct gs_slice s);
 
 // The memory that the value takes, in bytes: an estimate with the sizes of jansson. Empty objects
 // take a hundred times as much as their text.

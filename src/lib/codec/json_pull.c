@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads JSON without building a tree: for bodies of megabytes that are read once. The caller
+// follows the structure and pulls each value. The first error is kept in `bad`, and everything
+// after it returns false, so that only the end must be checked.
 #include "codec/json.h"
 
 #include "base/num.h"

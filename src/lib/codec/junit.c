@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Test results as JUnit XML, in the form that `promtool test rules --junit` writes.
 #include "base/file.h"
 #include "codec/test_report.h"
 

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reading checks each length against the message, so malformed messages are errors and no value is
+// read beyond the end. Fixed-size values are the machine's own bytes: gpuscale runs on
+// little-endian machines only.
 #include "codec/protobuf.h"
 
 // --- reading ---

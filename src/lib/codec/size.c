@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Sizes in bytes in the notation of Prometheus (units.Base2Bytes): all prefixes are powers of
+// 1024.
 #include "base/num.h"
 #include "codec/yaml_reader.h"
 

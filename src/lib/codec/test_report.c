@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Results of the commands that test: cases, their failures, and warnings. Names and texts that are
+// added belong to the report.
 #include "codec/test_report.h"
 
 #include "base/mem.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// UTF-8 of RFC 3629: no overlong forms, no surrogates, at most U+10FFFF.
 #include "codec/encoding.h"
 
 // Length of the sequence that starts here, 0 when it is not valid.

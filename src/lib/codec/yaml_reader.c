@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads a YAML document into structs by tables of fields. The first error wins and has the line of
+// its value; later calls do nothing, so callers check once. Texts live in the reader's arena.
 #include "codec/yaml_reader.h"
 
 #include "base/clock.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The type of a plain YAML scalar by the rules of go-yaml 2, which Kubernetes' tools use: the
+// words of YAML 1.1 for booleans (yes, on, y), and integers with a base or underscores.
 #include "codec/yaml.h"
 
 #include "base/num.h"

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Requests to a Kubernetes API: one callback per request, with the decoded body and the status.
+// Freeing a client cancels its requests; their callbacks are not called. Runs on the loop's
+// thread.
 #include "kube/client.h"
 
 #include "base/mem.h"

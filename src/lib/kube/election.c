@@ -1,4 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+// Leader election by a Lease, with the algorithm of client-go's leaderelection package. Expiry is
+// measured from the time when this process received the current spec, by its monotonic clock: the
+// clock of another holder is never trusted.
+// States: follower -> leader when a write of the lease succeeds while nobody holds it, or when its
+// holder has not changed it for its duration; leader -> follower when it was not renewed for
+// renew_ms, or somebody else holds it.
 #include "kube/election.h"
 
 #include "base/clock.h"

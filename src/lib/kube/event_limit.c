@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Limits the events of a component with the rules of client-go's EventCorrelator: more than ten
+// messages for one reason of an object in ten minutes become one combined event, and an object has
+// at most 25 events, plus one every five minutes.
 #include "kube/kube_private.h"
 
 #include "base/hmap.h"

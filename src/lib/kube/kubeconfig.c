@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Kubeconfig files by the rules of client-go's clientcmd: several files in KUBECONFIG are merged,
+// the first one that has an entry wins, and paths are relative to their file. Without a file, a
+// pod's service account is used. Keys and tokens are wiped when they are freed.
 #include "kube/kubeconfig.h"
 
 #include "base/file.h"

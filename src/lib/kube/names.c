@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The syntax of names and labels, with the error texts of apimachinery's validation package, which
+// users know and tests of other programs compare.
 #include "kube/names.h"
 
 #include <stdio.h>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Access to the members that all Kubernetes objects have. Returned texts belong to the object.
+// Conditions follow meta.SetStatusCondition: the transition time changes only with the status.
 #include "kube/object.h"
 
 #include "base/clock.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The ports of a pod that runs on the host's network: an annotation maps each port of its manifest
+// to the one that it has been given ("80=31080,443=31443").
 #include "kube/object.h"
 
 #include "base/num.h"

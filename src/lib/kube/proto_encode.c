@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// JSON of Kubernetes objects to protobuf, the reverse of proto_decode.c. Fields are written in the
+// order of their numbers. A kind without field numbers cannot be encoded.
 #include "base/clock.h"
 #include "base/mem.h"
 #include "codec/encoding.h"

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Quantities with the semantics of apimachinery's resource.Quantity: canonical form, and rounding
+// away from zero to the unit that is requested, at nano at the finest. Texts are parsed
+// and printed with 128-bit integers; they never pass through a double.
 #include "kube/quantity.h"
 
 #include <math.h>

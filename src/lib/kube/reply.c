@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Responses of servers of the Kubernetes API, with the headers and the indentation of
+// kube-apiserver.
 #include "base/mem.h"
 #include "kube/status.h"
 

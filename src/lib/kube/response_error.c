@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Errors from responses of a Kubernetes API: the message of the Status, or without one the text
+// that apimachinery's NewGenericServerResponse has for the code.
 #include "kube/kube_private.h"
 
 #include "base/mem.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The kinds whose fields are in the tables of schema_*.c, by API version and kind. Their texts and
+// merge keys are those of Kubernetes' Go types.
 #include "kube/schema.h"
 
 #include "kube/schema_private.h"

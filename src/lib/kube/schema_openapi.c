@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// OpenAPI documents, versions 2 and 3, from the schemas: `kubectl explain`, validation and
+// strategic merge patches of clients read them. Version 2 lacks some of what version 3 can
+// express.
 #include "kube/schema.h"
 
 #include "base/hmap.h"

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Label and field selectors: the grammar, the errors and the canonical text of apimachinery's
+// labels package. Requirements are sorted by key, as there; the text of a Scale's selector depends
+// on it.
 #include "kube/selector.h"
 
 #include "base/mem.h"

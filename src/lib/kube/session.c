@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// A connection for commands that read a cluster and end: a loop of its own that runs only while
+// the command waits, with a timeout for each wait.
 #include "kube/session.h"
 
 #include "base/mem.h"

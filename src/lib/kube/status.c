@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Status objects for failures, with the messages and details of apimachinery's errors and field
+// packages. Causes are limited in number and bytes, since an object can have thousands of errors.
 #include "kube/status.h"
 
 #include "base/mem.h"

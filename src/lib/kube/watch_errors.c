@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Logs once when a watched resource cannot be read, and once when it can again. A resource that
+// the cluster does not serve is not an error.
 #include "kube/cache.h"
 
 #include "base/log.h"

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// The pod and the node that a GPU's series is about. Exporters name the holder in different
+// labels, and Prometheus may have replaced them by those of the exporter's own pod, so `up` and
+// kube_pod_info show which labels are the exporter's own.
 #include "metrics/gpu_owner.h"
 
 #include "base/mem.h"

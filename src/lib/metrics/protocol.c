@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The exposition formats, and the Accept header that requests them in the order of Prometheus.
 #include "metrics/write.h"
 
 #include "base/mem.h"

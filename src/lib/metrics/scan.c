@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// The inner loops of the exposition parser, with SSE2 where it exists: the end of the braces, the
+// end of a name, numbers, UTF-8. They may read up to `limit`, beyond the text, but never use what
+// is there. Numbers are rounded correctly, as strtod() rounds.
 #include "metrics/metrics_private.h"
 
 #include "base/attr.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Writes the text format. Names that are not plain identifiers are quoted and move into the
+// braces, as the format has it since UTF-8 names are allowed.
 #include "metrics/write.h"
 
 #include "base/num.h"

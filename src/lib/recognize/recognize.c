@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Names the program that reads a file, by the keys of the file. It makes errors useful: who gives
+// Helm values to a command that reads rules is shown what the file is and where it belongs.
 #include "recognize/recognize.h"
 
 #include "base/mem.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Tokens of Go's text/template, including strings, characters and numbers of Go, and trimming by
+// "{{- " and " -}}". Error texts are those of Go.
 #include "template/template_private.h"
 
 #include "base/buf.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The functions of Prometheus' templates that work on text and numbers. Outputs are compared with
+// those of Prometheus, so prefixes and digits must not change.
 #include "template/template_private.h"
 
 #include "base/regex.h"

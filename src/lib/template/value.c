@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Values of templates: their truth, comparison, and printing as Go's fmt prints them with %v.
 #include "template/template_private.h"
 
 #include "base/clock.h"

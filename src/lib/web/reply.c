@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Responses for pages, in the envelope of Prometheus' HTTP API. They are never cached.
 #include "web/reply.h"
 
 static void reply(struct http_exchange *x, int status, json_t *body)

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Shared by the files of the web interface: the embedded files, which are stored compressed, and
+// the open streams of events.
 #pragma once
 
 #include "base/timer.h"

@@ -195,7 +195,7 @@ static void drop_nulls(json_t *j)
     }
 }
 
-// New string in the quantity's canonical form; NULL when it is none.
+// New string in the quantity's canonical form; NULL: not a quantity.
 static json_t *canonical_quantity(const json_t *value)
 {
     char buf[KUBE_QUANTITY_SIZE];
@@ -262,7 +262,7 @@ static bool canonicalise_field(const struct kube_field *f, json_t *obj, json_t *
     }
 }
 
-// false: a quantity that is none.
+// False: the value of a field of quantities is not a quantity.
 static bool canonicalise(const struct kube_type *type, json_t *obj, unsigned depth)
 {
     if (!type || !json_is_object(obj) || depth > CODEC_JSON_MAX_DEPTH)

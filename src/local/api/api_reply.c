@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Representations of objects: the Accept header is negotiated as in kube-apiserver (object, Table,
+// PartialObjectMetadata), and the stored version is converted to the requested one.
 #include "base/mem.h"
 #include "kube/object.h"
 #include "local/api/api_private.h"

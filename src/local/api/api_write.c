@@ -9,7 +9,7 @@
 #include "local/api/crd.h"
 #include "local/api/registry.h"
 
-// What etcd takes by default, and so what objects are cut to everywhere.
+// etcd's default limit of a request, and so the limit of an object in other clusters, too.
 #define MAX_OBJECT_BYTES ((size_t)1536 << 10)
 
 // A text of empty objects takes a hundred times its length.

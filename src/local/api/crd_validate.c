@@ -441,7 +441,7 @@ static void add_errors(const struct validation *v, const struct kube_field_error
     }
 }
 
-// Counts the alternatives that fit. ret_best: the errors of the first one that fits least badly.
+// Counts the alternatives that fit. ret_best: the errors of the first one with the fewest.
 static size_t count_fitting(const struct validation *v, const json_t *list, const json_t *value,
                             const char *path, struct kube_field_errors *ret_best)
 {

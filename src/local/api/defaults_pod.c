@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Defaults of pods and pod templates, as kube-apiserver sets them on creation
+// (pkg/apis/core/v1/defaults.go), and the quality-of-service class.
 #include "kube/object.h"
 #include "kube/quantity.h"
 #include "local/api/registry.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Events of events.k8s.io are the core events under other names of members; only the core form is
+// stored.
 #include "local/api/registry.h"
 
 static const struct {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Rules for names and keys beyond those of kube/names.h, and helpers for errors of validation.
+// Texts are those of apimachinery.
 #include "local/api/registry.h"
 
 #include "base/mem.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Amounts that a pod requests or limits, for quotas, limit ranges and scheduling: containers and
+// sidecars are added up, other init containers run alone, so the largest counts. In milli-units.
 #include "base/num.h"
 #include "kube/quantity.h"
 #include "local/api/admission.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Bodies in Kubernetes' protobuf form: the magic "k8s\0" and runtime.Unknown around the object.
+// client-go sends it; responses are JSON.
 #include "local/api/proto.h"
 
 #include "base/mem.h"

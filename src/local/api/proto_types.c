@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Schemas of messages that are only sent, never stored, such as DeleteOptions and reviews: just
+// their fields that count here.
 #include "local/api/proto.h"
 
 #define META "io.k8s.apimachinery.pkg.apis.meta.v1."

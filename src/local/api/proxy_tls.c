@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// HTTPS servers behind the API's proxy: one client for each, whose place is reused when it has no
+// open request. Certificates are not checked, as kube-apiserver's proxy does not check those of
+// pods either.
 #include "local/api/proxy.h"
 
 #include "base/mem.h"

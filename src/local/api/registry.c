@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// The table of all built-in resources: names, versions, and functions for defaults, validation,
+// conversion and printing. Generic code finds everything here; INERT resources are stored but have
+// no effect.
 #include "local/api/registry.h"
 
 #include "hpa/convert.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The database of the store: one row per object. A file that is not sound is set aside and a new
+// one is made, because a cluster of one machine must start again.
 #include "local/api/store.h"
 
 #include "base/clock.h"

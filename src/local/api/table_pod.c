@@ -96,7 +96,7 @@ static void summarise_containers(const json_t *pod, struct summary *s)
 
     s->restarts = 0;
     s->last_restart_ms = 0;
-    // Backwards: the first container has the last word.
+    // Backwards, so that the first container decides.
     for (size_t i = json_array_size(statuses); i-- > 0;) {
         const json_t *status = json_array_get(statuses, i);
         const char *waiting = codec_json_str(status, "state", "waiting", "reason", NULL);

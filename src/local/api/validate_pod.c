@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Validation of pods, with the rules and error texts of Kubernetes (pkg/apis/core/validation), for
+// the fields that have an effect here.
 #include "base/mem.h"
 #include "kube/names.h"
 #include "kube/object.h"

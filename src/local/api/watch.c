@@ -32,7 +32,7 @@ struct local_api_watch {
     struct gs_timer *timer;
     unsigned refs;                    // one for the stream until it is closed, one for the timer
     int64_t end_ms, next_bookmark_ms; // on the loop's clock; bookmark 0: not wanted
-    uint64_t rv;                      // of the last change looked at
+    uint64_t rv;                      // of the last change that was checked
     bool header_sent, retired;
     // The objects that existed at the start, and how many of them were sent. Changes since are sent
     // after them. NULL: all were sent.

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// All kinds that garbage collection must know, built-in and custom, each with a cache. Kinds that
+// no other controller watches are watched here, reduced to their metadata.
 #include "base/mem.h"
 #include "kube/object.h"
 #include "local/api.h"

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// How a Deployment moves its replicas between ReplicaSets: rolling update, recreate, proportional
+// scaling, as Kubernetes' deployment controller. maxSurge and maxUnavailable hold at every moment.
+// Each call takes one step; the next follows when objects have changed.
 #include "local/controllers/controllers_private.h"
 
 #include "base/mem.h"

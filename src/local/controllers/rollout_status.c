@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Status and conditions of a Deployment, including the progress deadline, with the reasons and
+// texts of Kubernetes' deployment controller.
 #include "base/clock.h"
 #include "base/mem.h"
 #include "kube/object.h"

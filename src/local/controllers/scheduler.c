@@ -400,7 +400,7 @@ static void run_pass(void *arg, struct local_reconcile *w, const char *ns, const
         schedule(&p, p.pending[i]);
 }
 
-// --- what brings a pass up ---
+// --- changes that start a scheduling cycle ---
 
 static void changed(void *arg, const json_t *old_obj, const json_t *new_obj)
 {

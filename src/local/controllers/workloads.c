@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Starts and ends the controllers of workloads together.
 #include "local/workloads.h"
 
 #include "base/mem.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Channels in the messages of a WebSocket: the first byte, or the first digit in the base64
+// protocols, is the channel. Parts of a message are decoded as they arrive.
 #include "local/kubelet/streaming.h"
 
 #include "base/mem.h"

@@ -2,13 +2,14 @@
 // PersistentVolumeClaims are bound at once to a volume of their own: a folder of the data
 // directory, and a PersistentVolume object pvc-UID. Both are deleted with the claim. A folder that
 // is in use is deleted at the next start.
-#include "local/kubelet/kubelet_private.h"
+#include "local/kubelet/volumes.h"
 
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "kube/event.h"
 #include "kube/object.h"
+#include "local/kubelet/pod_worker.h"
 
 #include <dirent.h>
 

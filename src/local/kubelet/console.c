@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// The connection between a container's supervisor and clients of `kubectl attach`: frames over a
+// Unix socket. A client that does not read is dropped, so that it cannot stop the container's
+// output.
 #include "local/kubelet/console.h"
 
 #include "base/clock.h"

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "local/kubelet/kubelet_private.h"
+// Fetches all ConfigMaps, Secrets and tokens that a container or its volumes name, at once.
+// Objects that do not exist are null in the result; whether that is an error depends on
+// `optional`.
+#include "local/kubelet/podenv.h"
 
 #include "base/mem.h"
 

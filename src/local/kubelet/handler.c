@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "local/kubelet/kubelet_private.h"
+// One run of a probe's or hook's handler: exec, httpGet, tcpSocket or grpc, with the texts of
+// Kubernetes' prober. The first outcome counts, and is reported from a fresh stack, because the
+// receiver may free everything.
+#include "local/kubelet/probe.h"
 
 #include "base/mem.h"
 #include "kube/object.h"
+#include "local/kubelet/pod_worker.h"
+#include "local/kubelet/process.h"
 #include "local/ports.h"
 #include "net/grpc/grpc.h"
 #include "net/http/client.h"

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "kube/object.h"
 #include "kube/status.h"
+#include "local/kubelet/pod_worker.h"
 
 #define METRICS_TYPE "text/plain; version=0.0.4; charset=utf-8"
 

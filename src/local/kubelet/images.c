@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "local/kubelet/kubelet_private.h"
+// There are no container images here: an image is a command of this machine, by --image or by the
+// list of built-in substitutes. An exact name wins, then the longest prefix.
+#include "local/kubelet/images.h"
 
 #include "base/assert.h"
 #include "base/buf.h"

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// The kubelet of one node: a worker per pod, made and ended by changes of the pod cache. At the
+// start it kills what a former kubelet of the data directory left, found by recorded processes and
+// by a mark in their environment. Simulated machines have kubelets that share the first one's
+// parts.
 #include "local/kubelet.h"
 
 #include "base/clock.h"
@@ -8,10 +12,18 @@
 #include "kube/event.h"
 #include "kube/names.h"
 #include "kube/object.h"
+#include "local/kubelet/images.h"
 #include "local/kubelet/kubelet_private.h"
+#include "local/kubelet/logs.h"
 #include "local/kubelet/mounts.h"
+#include "local/kubelet/node.h"
+#include "local/kubelet/pod_ips.h"
+#include "local/kubelet/pod_worker.h"
 #include "local/kubelet/shim.h"
+#include "local/kubelet/start_guard.h"
 #include "local/kubelet/streaming.h"
+#include "local/kubelet/volumes.h"
+#include "local/pod.h"
 
 #include <dirent.h>
 #include <errno.h>

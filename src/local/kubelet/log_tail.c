@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "local/kubelet/kubelet_private.h"
+// Finds the last lines of a log from its end, without reading the rest.
+#include "local/kubelet/logs.h"
 
 #include "base/file.h"
 #include "base/mem.h"

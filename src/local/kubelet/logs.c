@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "local/kubelet/kubelet_private.h"
+// The log of a container for `kubectl logs`, with following, rotation, previous instances and
+// times. Errors are those of the kubelet. Reading is by polling, in small parts, so that a large
+// log does not stop the loop, and only as fast as the client reads.
+#include "local/kubelet/logs.h"
 
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "kube/object.h"
 #include "kube/status.h"
+#include "local/kubelet/kubelet_private.h"
+#include "local/kubelet/pod_worker.h"
 #include "local/kubelet/shim.h"
 
 #include <errno.h>

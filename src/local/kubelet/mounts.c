@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Mounts of a container in a mount namespace of its own, without root where the kernel allows user
+// namespaces. A target that does not exist gets a directory with the same entries, bound from the
+// original, in which it can be created; for targets at the top, that is the root itself.
+// Processes enter namespaces after fork(), so that the caller stays in its own.
 #include "local/kubelet/mounts.h"
 
 #include "base/buf.h"

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "local/kubelet/kubelet_private.h"
+// The Node object and its Lease: registration, labels, taints, conditions, heartbeats every ten
+// seconds. Thresholds and reasons are those of the kubelet. One request for the node is in
+// progress at a time; later changes wait for it.
+#include "local/kubelet/node.h"
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -8,6 +11,7 @@
 #include "base/timer.h"
 #include "kube/object.h"
 #include "kube/quantity.h"
+#include "local/pod.h"
 
 #include <sys/statvfs.h>
 #include <sys/utsname.h>

@@ -6,8 +6,14 @@
 #include "base/mem.h"
 #include "codec/encoding.h"
 #include "kube/event.h"
-#include "local/kubelet/kubelet_private.h"
+#include "local/kubelet/images.h"
+#include "local/kubelet/logs.h"
+#include "local/kubelet/pod_worker.h"
+#include "local/kubelet/podenv.h"
+#include "local/kubelet/probe.h"
+#include "local/kubelet/process.h"
 #include "local/kubelet/shim.h"
+#include "local/kubelet/start_guard.h"
 #include "local/kubelet/streaming.h"
 
 #include <errno.h>

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "local/kubelet/kubelet_private.h"
+// Addresses of pods: 127.64.0.1 to 127.95.255.254, without .0 and .255. Linux accepts all of
+// 127.0.0.0/8 on the loopback interface, so no network set-up and no root is needed.
+#include "local/kubelet/pod_ips.h"
 
 #include "base/hmap.h"
 #include "base/mem.h"

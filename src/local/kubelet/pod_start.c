@@ -1,12 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "local/kubelet/kubelet_private.h"
+// Starts a container, in the order of the kubelet: image, environment, volumes, folders, process.
+// A step that must wait (a fetch, a missing key, GPUs) sets the waiting reason that Kubernetes
+// has, and the container is tried again.
+#include "local/kubelet/pod_worker.h"
 
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "kube/event.h"
+#include "local/kubelet/images.h"
 #include "local/kubelet/mounts.h"
+#include "local/kubelet/podenv.h"
+#include "local/kubelet/process.h"
+#include "local/kubelet/start_guard.h"
+#include "local/kubelet/volumes.h"
+#include "local/pod.h"
 #include "local/ports.h"
 
 #include <inttypes.h>

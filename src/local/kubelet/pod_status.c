@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "kube/object.h"
 #include "kube/quantity.h"
-#include "local/kubelet/kubelet_private.h"
+#include "local/kubelet/pod_worker.h"
 
 static json_t *terminated(const struct kubelet_termination *t)
 {

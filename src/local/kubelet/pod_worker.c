@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "local/kubelet/kubelet_private.h"
+// The worker of one pod: compares what should run with what runs, and reports the status. It is
+// woken by changes and never blocks.
+// A pod: running its containers -> terminating (deleted, or gone from the API) or finished (all
+// ended)
+// -> status published -> removed from the API -> the worker is freed. Freed in on_wake only.
+#include "local/kubelet/pod_worker.h"
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -7,6 +12,11 @@
 #include "base/mem.h"
 #include "kube/event.h"
 #include "kube/object.h"
+#include "local/kubelet/kubelet_private.h"
+#include "local/kubelet/pod_ips.h"
+#include "local/kubelet/start_guard.h"
+#include "local/kubelet/volumes.h"
+#include "local/pod.h"
 #include "local/ports.h"
 
 enum { STATUS_RETRY_MS = 1000, GONE_GRACE_MS = 2000, STARTS_PER_TURN = 16 };

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "local/kubelet/kubelet_private.h"
+// Environment variables of a container from its spec: envFrom, valueFrom and the downward API,
+// with the precedence and errors of the kubelet. Later values override earlier ones.
+#include "local/kubelet/podenv.h"
 
 #include "base/mem.h"
 #include "codec/encoding.h"

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+// The kubelet's PodResources API (v1) on a Unix socket, for exporters: which devices each
+// container has.
 #include "local/kubelet/kubelet_private.h"
 
 #include "base/arena.h"
 #include "base/mem.h"
+#include "kube/object.h"
 #include "kube/podresources.pb-c.h"
+#include "local/kubelet/pod_worker.h"
+#include "local/pod.h"
 #include "net/grpc/grpc.h"
 
 // The resources of a node, in the order of a reply.

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "local/kubelet/kubelet_private.h"
+// One probe of a container: its schedule, and when a result counts (thresholds). Startup probes
+// run until they succeed; the others only after that.
+#include "local/kubelet/probe.h"
 
 #include "base/mem.h"
 #include "kube/event.h"
+#include "local/kubelet/pod_worker.h"
 
 #include <limits.h>
 

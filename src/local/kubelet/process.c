@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "local/kubelet/kubelet_private.h"
+// A container's process as the kubelet sees it: a supervisor (pod-shim) that it starts, with a
+// pipe for reports. The exit and the ends of the pipes arrive in any order; the process has ended
+// when all have.
+#include "local/kubelet/process.h"
 
 #include "base/clock.h"
 #include "base/mem.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads /proc: start times, which tell a process from a later one with the same number,
+// descendants, and processes by a mark in their environment.
 #include "local/kubelet/shim.h"
 
 #include "base/file.h"

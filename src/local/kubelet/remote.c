@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Streams of `kubectl exec`, `attach` and `run -i`: five channels over a WebSocket or SPDY, in all
+// versions of the protocol. Source: Kubernetes' remotecommand package. The connection ends after
+// four hours without traffic.
 #include "local/kubelet/streaming.h"
 
 #include "base/mem.h"

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// pod-shim: the process between the kubelet and a container's command. It prepares namespaces,
+// writes the log and the status file, stops the command with a grace time, and kills all
+// descendants at the end (it is their subreaper). If the kubelet dies, the command is ended, too.
 #include "local/kubelet/shim.h"
 
 #include "base/backoff.h"

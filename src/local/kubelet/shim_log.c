@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The log file of a container in the CRI format (time, stream, full or partial, text), with one
+// rotated file.
 #include "local/kubelet/shim.h"
 
 #include "base/file.h"

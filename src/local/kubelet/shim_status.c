@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The status file of a container, written by pod-shim: process numbers with start times, exit
+// code, or the error of the start. It outlives the kubelet, which reads it after a restart.
 #include "local/kubelet/shim.h"
 
 #include "base/file.h"

@@ -4,8 +4,7 @@
 // and the kubelet's streaming server.
 #pragma once
 
-#include "local/kubelet/kubelet_private.h"
-
+#include "local/kubelet/pod_worker.h"
 #include "net/websocket/websocket.h"
 
 enum {

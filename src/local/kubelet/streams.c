@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+// Requests for streams into containers (exec, attach, port-forward): checks with the kubelet's
+// errors, a limit for each pod, and the list of open streams, which end with their container or
+// the kubelet.
 #include "local/kubelet/streaming.h"
 
 #include "base/mem.h"
+#include "kube/object.h"
 #include "kube/status.h"
+#include "local/kubelet/logs.h"
 
 // --- the list ---
 

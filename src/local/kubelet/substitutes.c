@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The built-in table of images: what runs in place of images that guides for GPUs use. Images are
 // never pulled. An entry of --image takes precedence.
-#include "local/kubelet/kubelet_private.h"
+#include "local/kubelet/images.h"
 
 #include "base/mem.h"
 

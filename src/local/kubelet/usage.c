@@ -8,6 +8,8 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "local/kubelet/kubelet_private.h"
+#include "local/kubelet/pod_worker.h"
+#include "local/kubelet/process.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "local/kubelet/kubelet_private.h"
+// Files of volumes from ConfigMaps, Secrets, the downward API and tokens. They are written as the
+// kubelet's AtomicWriter does: into a new folder that the link ..data then names, so a reader sees
+// all old or all new files.
+#include "local/kubelet/volumes.h"
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -7,6 +10,7 @@
 #include "codec/encoding.h"
 #include "kube/names.h"
 #include "kube/object.h"
+#include "local/kubelet/podenv.h"
 
 #include <dirent.h>
 #include <errno.h>

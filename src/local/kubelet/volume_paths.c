@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "local/kubelet/kubelet_private.h"
+// Paths of this machine for hostPath, with its type checks, and for subPath. A subPath is opened
+// with RESOLVE_BENEATH: a link in a volume must not lead out of it.
+#include "local/kubelet/volumes.h"
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "local/kubelet/kubelet_private.h"
 
 #include <errno.h>
 #include <fcntl.h>

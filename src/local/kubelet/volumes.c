@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/backoff.h"
-#include "local/kubelet/kubelet_private.h"
+// The volumes of a pod: they are set up before its containers start, and files of ConfigMaps,
+// Secrets and tokens are written again when their contents change. A failure is reported as
+// FailedMount and retried with exponential backoff.
+#include "local/kubelet/volumes.h"
 
+#include "base/backoff.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "kube/event.h"
 #include "kube/object.h"
 #include "local/kubelet/mounts.h"
+#include "local/kubelet/pod_worker.h"
+#include "local/kubelet/podenv.h"
 
 #include <errno.h>
 #include <sys/stat.h>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Labels that NVIDIA's GPU feature discovery, and GKE, set on nodes, from what the driver reports.
+// What the driver does not report follows from the model's name, in the order of the table.
 #include "local/machines/machines_private.h"
 
 #include "base/mem.h"

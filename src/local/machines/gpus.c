@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// The GPUs of a node, real or simulated, as device IDs of the device plugin. A set of simulated
+// GPUs is named by user and data directory, so that a later run finds and removes what a crash
+// left.
 #include "local/machines/machines_private.h"
 
 #include "base/hmap.h"

@@ -35,7 +35,8 @@ struct machines_gpus {
     struct nvmlsim *sim;
 };
 
-// Creates the simulated GPUs of a specification (nvmlsim/simulation.h) in the set with this name.
+// Creates the simulated GPUs of a specification (nvmlsim/simulation/simulation.h) in the set with
+// this name.
 struct gs_error *machines_gpus_simulate(const char *spec, const char *set,
                                         struct machines_gpus *ret);
 // Adds one device: slice of `slices` time slices of the GPU or MIG device.

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Deletes objects of machines that are gone: nodes, leases and pods, as the node controllers and
+// the pod garbage collector of Kubernetes do. A pod without a node is deleted when two sweeps have
+// found it, since caches may lag.
 #include "local/machines/machines_private.h"
 
 #include "base/hmap.h"

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Addresses and node ports of services. Until the API has a lease's value, the lease keeps others
+// from taking it. Free addresses are searched from a place that depends on the data directory, so
+// that clusters of one machine rarely meet.
 #include "local/services/services_private.h"
 
 #include "base/file.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Endpoints of services with selectors, as Kubernetes' endpoints controller writes them, and
+// reading them for the load balancer. Endpoints of other clients are not touched.
 #include "local/services/services_private.h"
 
 #include "base/mem.h"

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Routes from Ingress objects, and which one a request takes, by Kubernetes' rules: exact hosts
+// first, then the longest path, then exact paths before prefixes. Request paths are decoded and
+// normalized first, so that "/a/../b" cannot reach a route that it does not name.
 #include "base/mem.h"
 #include "base/num.h"
 #include "kube/object.h"

@@ -87,8 +87,9 @@ static struct gs_error *listen_at(struct services_listeners *s, const char *ip, 
     return NULL;
 }
 
-// A port that another program has, or that we may not bind, is replaced by a higher one on the
-// service's own addresses; a node port is what was promised and is waited for.
+// A port that another program has, or that this process may not bind, is replaced by a higher one
+// on the service's own addresses. A node port is part of the spec: it is tried again until it is
+// free.
 static void listen_somewhere(struct services_listeners *s, struct local_reconcile *w,
                              const json_t *svc, const char *ip, int asked, int service_port,
                              bool node)

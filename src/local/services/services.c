@@ -88,7 +88,7 @@ static void allocate_node_ports(struct local_services *l, const char *key, json_
     }
 }
 
-// True: the service was written, and comes back with its addresses.
+// True: the service was written, and is reconciled again with its addresses.
 static bool allocate(struct local_services *l, struct local_reconcile *w, const char *key,
                      const json_t *svc)
 {
@@ -120,7 +120,7 @@ static bool may_have(const struct local_services *l, const char *key, const char
     return local_is_balancer_ip(ip) && !services_addresses_taken(l->addresses, ip, key);
 }
 
-// NULL: none is to be had now.
+// NULL: none is free.
 static const char *balancer_ip(struct local_services *l, const char *key, const json_t *svc)
 {
     const char *wanted = codec_json_str(svc, "spec", "loadBalancerIP", NULL);
@@ -317,7 +317,7 @@ static void sync_service(void *arg, struct local_reconcile *w, const char *ns, c
     }
 }
 
-// --- what brings a service up ---
+// --- changes that reconcile a service ---
 
 static void service_changed(void *arg, const json_t *old_obj, const json_t *new_obj)
 {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// EndpointSlices of services, from the Endpoints that services_endpoints_write makes: one slice
+// for each set of ports.
 #include "local/services/services_private.h"
 
 #include "base/mem.h"

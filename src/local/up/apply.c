@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Applies files at the start, one object after the other: create, or merge patch if it exists. The
+// resource of a kind comes from discovery each time, since an object may have added it.
 #include "up/up_private.h"
 
 #include "base/log.h"

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/backoff.h"
+// A child process whose output becomes lines: started again with exponential backoff, stopped by
+// SIGTERM and, after a while, SIGKILL. Memory is freed when all handles are closed, so freeing is
+// possible at any time.
 #include "up/up_private.h"
 
 #include "base/assert.h"
+#include "base/backoff.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/log.h"

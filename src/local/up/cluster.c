@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Starts the parts of the one-node cluster in the order in which they need each other. At the end,
+// the exporter and the autoscaler of nodes stop first, then the kubelet and the machines end the
+// pods, while the API still takes their last states.
 #include "up/up_private.h"
 
 #include "base/clock.h"

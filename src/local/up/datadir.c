@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// The data directory: where it is, whether it is gpuscale's, the lock that makes its user the only
+// one, stopping that user, and removing its state. Nothing of another program is removed, and
+// links are not followed.
 #include "up/up_private.h"
 
 #include "base/buf.h"

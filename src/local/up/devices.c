@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The GPUs of the first node: the machine's, or simulated ones if there is no driver or the user
+// wants it. A driver that fails is an error, not a reason to simulate.
 #include "up/up_private.h"
 
 #include "base/log.h"

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Finds targets that report the same GPUs as the built-in exporter, such as a dcgm-exporter that a
+// guide installs: otherwise sums would count a GPU twice. Metrics that both have are then not
+// stored from the built-in one.
 #include "up/up_private.h"
 
 #include "base/hmap.h"

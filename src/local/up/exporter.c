@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The exporter as a child process: it alone loads NVML, and is started again when it dies.
 #include "up/up_private.h"
 
 #include "base/file.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Stores metrics that parts of this process write, as the kubelet's usage of containers, like
+// scrapes; and the rules of metrics.k8s.io for them.
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"

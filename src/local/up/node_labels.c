@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads --node-label and --node-taint, with the syntax of kubectl label and kubectl taint.
 #include "up/up_private.h"
 
 #include "base/mem.h"

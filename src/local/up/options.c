@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Checks of the options of `gpuscale up` that need more than one of them, before anything starts.
 #include "up/up_private.h"
 
 #include "hpa/hpa.h"

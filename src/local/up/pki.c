@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/random.h"
+// Keys and certificates of the cluster, kept in the data directory and renewed 30 days before they
+// expire. What is missing or damaged is made again; a new CA makes all certificates new. Secrets
+// are wiped.
 #include "up/up_private.h"
 
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/random.h"
 #include "net/tls/signature.h"
 #include "net/tls/tls.h"
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Shared by the files of `gpuscale up`, which runs a whole local cluster in one process and the
+// exporters as its children.
 #pragma once
 
 #include "adapter/adapter.h"

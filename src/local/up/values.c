@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Helm values of --values: each file is read as values of the charts that it has keys of, and
+// those of the deployment are skipped.
 #include "up/up_private.h"
 
 #include "adapter/config/config.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The last line of a container's log for a diagnosis, made safe for a terminal.
 #include "base/mem.h"
 #include "codec/encoding.h"
 #include "diagnosis/diagnosis_private.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What to do about pods that the API refused: they do not exist, so only messages tell.
+// What to do about pods that the API refused: they do not exist, so the cause is only in the
+// messages of their controllers' events and conditions.
 #include "base/mem.h"
 #include "diagnosis/diagnosis_private.h"
 

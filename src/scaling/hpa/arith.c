@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Conversions of doubles to integers that saturate. In C, a value out of range is undefined; Go's
+// results are kept where Kubernetes depends on them.
 #include "hpa/hpa_private.h"
 
 #include <math.h>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Conditions and events of a decision, with Kubernetes' reasons and texts. In terse decisions,
+// which searches repeat thousands of times, texts are not made.
 #include "hpa/hpa_private.h"
 
 static struct hpa_condition *find_or_add_condition(struct hpa_decision *d,

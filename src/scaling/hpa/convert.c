@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Converts HPAs between API versions as kube-apiserver does: what an older version lacks is kept
+// in annotations, and read back from them.
 #include "hpa/convert.h"
 
 #include "base/mem.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Defaults of autoscaling/v2, as kube-apiserver sets them on creation.
 #include "hpa/convert.h"
 
 static bool absent(const json_t *obj, const char *name)

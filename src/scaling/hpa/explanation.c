@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The explanation of a decision as JSON: values, pods, thresholds, limits, and where the cluster's
+// own controller differs. A pure function of an inspection.
 #include "hpa/explanation.h"
 #include "hpa/hpa_private.h"
 

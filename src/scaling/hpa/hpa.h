@@ -174,8 +174,8 @@ struct hpa_event {
 struct hpa_metric_result {
     bool ok;
     bool has_value, has_average_value, has_utilization; // what status.currentMetrics shows
-    int64_t value, average_value;
-    int32_t utilization;
+    int64_t value, average_value;                       // in thousandths
+    int32_t utilization;                                // percent of the requests
     int32_t proposal;
     double ratio;
     bool keeps_existing; // the proposal is the number of replicas that exist, not of those that are

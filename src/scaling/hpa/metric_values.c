@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads responses of the metrics APIs into samples, in milli-units. A response of another shape is
+// an error, not an empty result: no data is never zero.
 #include "hpa/observe.h"
 
 #include "base/clock.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// What the decision needs of pods: phase, readiness, times, and requests for utilization targets.
+// Errors of requests have the texts of kube-controller-manager.
 #include "hpa/observe.h"
 
 #include "base/clock.h"

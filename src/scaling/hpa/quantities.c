@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Quantities of metrics and behavior in canonical form. YAML can have numbers where the API has
+// texts.
 #include "hpa/hpa_private.h"
 
 #include "base/mem.h"

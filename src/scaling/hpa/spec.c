@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// An HPA object as a struct: metrics, limits, rules. Texts point into the object, which the struct
+// holds a reference to. Values are milli-units, ratios are plain numbers.
 #include "hpa/release.h"
 
 #include "base/mem.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The status of an HPA after a decision, with the fields of the Kubernetes release that is
+// followed, and whether it differs from the stored one: an equal status is not written.
 #include "hpa/status.h"
 
 #include "base/clock.h"

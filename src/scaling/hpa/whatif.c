@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Decisions for other values than those observed, without changing the history, and the thresholds
+// at which the count changes. The decision function is searched, not inverted: it has tolerances,
+// missing pods and rounding.
 #include "hpa/whatif.h"
 
 #include "hpa/hpa_private.h"

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/backoff.h"
+// Backoff of a node group after a failed scale-up, with the rules of the Cluster Autoscaler's
+// backoff package: it doubles up to a maximum and is forgotten after a quiet time.
 #include "nodes/choice.h"
+
+#include "base/backoff.h"
 
 static struct nodes_backoff_limits limits_of(const struct nodes_backoff_limits *given)
 {

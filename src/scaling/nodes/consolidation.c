@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Which pods can move so that nodes become empty: nodes with the fewest GPUs in use first, to
+// nodes that are in use anyway. A node is emptied completely or not at all; the snapshot is
+// restored at the end.
 #include "base/mem.h"
 #include "kube/object.h"
 #include "nodes/nodes_private.h"

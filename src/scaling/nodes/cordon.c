@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Early cordons: an idle node with several GPUs is kept free of small pods while a cheaper,
+// smaller node can be added for them. A cordon ends as soon as a pod needs the node. A pure
+// function of the snapshot.
 #include "base/mem.h"
 #include "kube/object.h"
 #include "nodes/nodes_private.h"
@@ -160,8 +163,8 @@ static bool is_first(const struct nodes_snapshot *s, size_t a, size_t b)
     const json_t *pa = s->pods[a].object, *pb = s->pods[b].object;
     int64_t a_priority = codec_json_int(pa, 0, "spec", "priority", NULL);
     int64_t b_priority = codec_json_int(pb, 0, "spec", "priority", NULL);
-    const char *a_time = codec_json_str(pa, "metadata", "creationTimestamp", NULL);
-    const char *b_time = codec_json_str(pb, "metadata", "creationTimestamp", NULL);
+    const char *a_time = kube_created(pa);
+    const char *b_time = kube_created(pb);
     if (a_priority != b_priority)
         return a_priority > b_priority;
     // RFC 3339 in UTC. Within a second the order is not known: it may be the first.

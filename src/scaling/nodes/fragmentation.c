@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// How much of the free GPUs is useless for the pods that the cluster usually runs (the mix), after
+// Weng et al., "Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation
+// Gradient Descent" (USENIX ATC 2023).
 #include "base/mem.h"
 #include "kube/object.h"
 #include "nodes/nodes_private.h"
@@ -131,17 +134,6 @@ double nodes_fragmentation_of(const struct nodes_snapshot *s, size_t node,
 {
     struct room r = room_of(s, node);
     return takes_pods(s, node) ? fragmentation(&r, mix) : 0;
-}
-
-double nodes_fragmentation_gain(const struct nodes_snapshot *s, size_t pod, size_t node,
-                                const struct nodes_mix *mix)
-{
-    struct room before = room_of(s, node), after = before;
-    after.gpus -= (int64_t)nodes_gpu_request(s, pod);
-    after.cpu_milli -= nodes_request(s, pod, "cpu");
-    after.memory_bytes -= nodes_request(s, pod, "memory") / 1000;
-    after.pods--;
-    return fragmentation(&after, mix) - fragmentation(&before, mix);
 }
 
 static void measure_node(const struct nodes_snapshot *s, size_t node, const struct nodes_mix *mix,

@@ -95,27 +95,8 @@ static size_t covering_budgets(const struct nodes_budgets *b, const json_t *pod,
 
 bool nodes_is_daemonset_pod(const json_t *pod)
 {
-    return gs_streq(codec_json_str(kube_controller_ref(pod), "kind", NULL), "DaemonSet") ||
+    return kube_is_controlled_by(pod, "DaemonSet") ||
            gs_streq(kube_annotation(pod, NODES_ANN "daemonset-pod"), "true");
-}
-
-bool nodes_is_mirror_pod(const json_t *pod)
-{
-    return kube_annotation(pod, "kubernetes.io/config.mirror") != NULL;
-}
-
-int64_t nodes_created_ms(const json_t *object, int64_t fallback)
-{
-    const char *text = codec_json_str(object, "metadata", "creationTimestamp", NULL);
-    int64_t ms = fallback;
-    GS_AUTO_ERROR struct gs_error *err = text ? gs_parse_rfc3339(gs_slice_of(text), &ms) : NULL;
-    return err ? fallback : ms;
-}
-
-static bool is_terminal(const json_t *pod)
-{
-    const char *phase = codec_json_str(pod, "status", "phase", NULL);
-    return gs_streq(phase, "Succeeded") || gs_streq(phase, "Failed");
 }
 
 // The Cluster Autoscaler adds the grace period to the time of the deletion, which already includes
@@ -172,7 +153,7 @@ static enum nodes_keeper keeper_of(const json_t *pod, const struct nodes_plan_se
     if (!kube_controller_ref(pod))
         return NODES_KEEPER_NOT_REPLICATED;
     if (s->skip_system_pods && gs_streq(kube_namespace(pod), "kube-system") && !n_budgets)
-        return now_ms - nodes_created_ms(pod, now_ms) > s->system_pod_timeout_ms
+        return now_ms - kube_created_ms(pod, now_ms) > s->system_pod_timeout_ms
                    ? NODES_KEEPER_NONE
                    : NODES_KEEPER_SYSTEM;
     if (gs_streq(safe, "false"))
@@ -188,8 +169,8 @@ enum nodes_movability nodes_may_move(const json_t *pod, const struct nodes_plan_
                                      const struct nodes_budgets *budgets, int64_t now_ms,
                                      enum nodes_keeper *ret_keeper)
 {
-    if (nodes_is_mirror_pod(pod) || nodes_is_long_terminating(pod, now_ms) ||
-        nodes_is_daemonset_pod(pod) || is_terminal(pod))
+    if (kube_pod_is_mirror(pod) || nodes_is_long_terminating(pod, now_ms) ||
+        nodes_is_daemonset_pod(pod) || kube_pod_has_ended(pod))
         return NODES_STAY;
     if (gs_streq(kube_annotation(pod, NODES_ANN "safe-to-evict"), "true"))
         return NODES_MOVE;

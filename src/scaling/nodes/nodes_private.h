@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Shared by the files that simulate scheduling. Texts of objects become numbers and quantities
+// become thousandths, and pods with equal requirements share a form, so that each filter runs once
+// per form and class of nodes.
 #pragma once
 
 #include "base/buf.h"

@@ -50,10 +50,6 @@ void nodes_measure(const struct nodes_snapshot *s, const struct nodes_mix *mix,
                    struct nodes_fragmentation *ret);
 double nodes_fragmentation_of(const struct nodes_snapshot *s, size_t node,
                               const struct nodes_mix *mix);
-// What the fragmentation of the node would gain if the pod ran there. The paper's scheduler takes
-// the node with the lowest gain.
-double nodes_fragmentation_gain(const struct nodes_snapshot *s, size_t pod, size_t node,
-                                const struct nodes_mix *mix);
 
 // --- early cordon ---
 //

@@ -105,7 +105,6 @@ enum nodes_keeper { // why a pod must not be evicted
 };
 
 bool nodes_is_daemonset_pod(const json_t *pod);
-bool nodes_is_mirror_pod(const json_t *pod);
 // Whether a pod may move when its node is removed, by the rules of the Cluster Autoscaler. The
 // first rule that applies decides. budgets may be NULL. *ret_keeper: set for NODES_BLOCK.
 enum nodes_movability nodes_may_move(const json_t *pod, const struct nodes_plan_settings *s,

@@ -31,7 +31,7 @@ bool nodes_pod_waits(const json_t *pod, const struct nodes_plan_settings *s, int
     return nodes_pod_is_unschedulable(pod) && !kube_is_deleting(pod) &&
            !nodes_is_daemonset_pod(pod) &&
            codec_json_int(pod, 0, "spec", "priority", NULL) >= s->expendable_priority &&
-           now_ms - nodes_created_ms(pod, 0) >= delay_ms(pod, s);
+           now_ms - kube_created_ms(pod, 0) >= delay_ms(pod, s);
 }
 
 // --- their order ---
@@ -69,7 +69,7 @@ void nodes_plan_list_pods(struct nodes_planner *p)
         if (p->s->pods[i].node == UINT32_MAX)
             list[n++] = (struct waiting){i, nodes_gpu_request(p->s, i),
                                          codec_json_int(pod, 0, "spec", "priority", NULL),
-                                         nodes_created_ms(pod, 0), kube_uid(pod)};
+                                         kube_created_ms(pod, 0), kube_uid(pod)};
     }
     if (n)
         qsort(list, n, sizeof(*list), compare_waiting);

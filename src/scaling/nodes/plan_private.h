@@ -31,7 +31,6 @@ struct nodes_planner {
 // movable.c
 void nodes_budgets_use(struct nodes_budgets *b, const json_t *pod);
 void nodes_budgets_reset(struct nodes_budgets *b); // forgets the uses
-int64_t nodes_created_ms(const json_t *object, int64_t fallback);
 bool nodes_is_long_terminating(const json_t *pod, int64_t now_ms);
 
 // plan.c

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Prices per hour, by instance type or by GPU model. Model names of drivers are longer than those
+// of price lists, so the longest known name that they contain as whole words is used.
 #include "nodes/prices.h"
 
 #include "base/slice.h"

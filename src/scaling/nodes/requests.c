@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The requests of a pod as kube-scheduler sums them: containers, the peak of init containers
+// beside sidecars, pod-level resources, and overhead. All amounts are milli-units.
 #include "base/mem.h"
 #include "base/num.h"
 #include "kube/quantity.h"

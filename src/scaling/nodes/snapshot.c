@@ -235,7 +235,7 @@ size_t nodes_snapshot_add_pod(struct nodes_snapshot *s, const json_t *pod)
     gs_grow(&s->pods, &s->pods_cap, s->n_pods, sizeof(*s->pods));
     size_t index = s->n_pods++;
     s->pods[index] = (struct nodes_pod){json_incref((json_t *)pod), (uint32_t)form, UNPLACED};
-    const char *name = codec_json_str(pod, "spec", "nodeName", NULL);
+    const char *name = kube_pod_node(pod);
     size_t node = name && *name ? nodes_find(s, name) : NODES_NONE;
     if (node != NODES_NONE)
         nodes_place(s, index, node);

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Aggregations with one value per group: sum, avg, count …, quantile. topk, bottomk and
 // count_values are in aggregate_select.c.
-#include "promql/eval_private.h"
+#include "promql/grouping.h"
 
 #include "base/mem.h"
+#include "promql/eval_private.h"
+#include "promql/label_cache.h"
+#include "promql/sums.h"
 
 #include <math.h>
 #include <stdio.h>

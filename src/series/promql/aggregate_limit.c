@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // limitk and limit_ratio: a sample of the series of each group.
-#include "promql/eval_private.h"
+#include "promql/grouping.h"
 
 #include "base/mem.h"
+#include "promql/eval_private.h"
 
 #include <math.h>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // topk and bottomk, which select series, and count_values, whose groups come from the values.
 #include "promql/eval_private.h"
+#include "promql/grouping.h"
 #include "promql/parser_private.h"
 
 #include "base/mem.h"

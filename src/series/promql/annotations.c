@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Warnings and infos of a query, with the position in its text and the wording of Prometheus. At
+// most ten of each kind are kept; the same note for each step of a range counts once.
 #include "promql/eval_private.h"
 
 #include "base/mem.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The syntax tree: names of its parts, and walking it. A tree is immutable after parsing and owned
+// by its promql_expr. Features are a setting of the process, made before anything is parsed.
 #include "promql/ast.h"
 
 #include "base/mem.h"

@@ -148,7 +148,6 @@ struct promql_node {
             bool return_bool;
             enum promql_card card; // vector with vector only
             bool on;               // on(...) or, when false, ignoring(...)
-            bool has_matching;     // on or ignoring was written
             struct promql_names labels, include;
             bool has_fill_left, has_fill_right; // for series without a partner on that side
             double fill_left, fill_right;
@@ -157,7 +156,6 @@ struct promql_node {
             const struct promql_node *expr, *param; // param NULL when the operator takes none
             enum promql_agg op;
             bool without;
-            bool has_grouping; // by or without was written
             struct promql_names grouping;
         } aggregate;
         struct {

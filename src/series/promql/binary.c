@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Binary operators with at least one scalar. Operators on two vectors are in match.c.
+#include "promql/grouping.h"
+
 #include "promql/eval_private.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The entries of the cache: their number and bytes are bounded, and those that were not used for
 // the longest time make room for others. An entry that a query holds stays until the query ends.
-#include "promql/eval_private.h"
+#include "promql/label_cache.h"
 
 #include "base/assert.h"
 #include "base/mem.h"

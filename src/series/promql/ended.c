@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The series of a cached list that have ended, by the time of their end.
-#include "promql/eval_private.h"
+#include "promql/selectors.h"
 
 #include "base/mem.h"
 

@@ -5,6 +5,9 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/turn.h"
+#include "promql/label_cache.h"
+#include "promql/selectors.h"
+#include "promql/statistics.h"
 
 #define DEFAULT_LOOKBACK_MS INT64_C(300000)
 #define DEFAULT_STEP_MS     INT64_C(60000)

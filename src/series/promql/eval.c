@@ -5,6 +5,10 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/turn.h"
+#include "promql/grouping.h"
+#include "promql/label_cache.h"
+#include "promql/selectors.h"
+#include "promql/statistics.h"
 
 #include <math.h>
 

@@ -2,7 +2,11 @@
 // The modifiers `anchored` and `smoothed`: values at the borders of a range. They are taken from
 // the last sample before a border, or interpolated between the samples around it.
 // https://prometheus.io/docs/prometheus/latest/querying/basics/#extended-range-selectors
+#include "promql/selectors.h"
+
 #include "promql/eval_private.h"
+#include "promql/function_table.h"
+#include "promql/statistics.h"
 
 #include <stdlib.h>
 

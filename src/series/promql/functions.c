@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "promql/eval_private.h"
+// The table of functions: argument and result types, and how each is evaluated (rollup over a
+// window, map of single values, special). It must be sorted by name: it is searched by bisection.
+#include "promql/function_table.h"
+
+#include "promql/sliding_window.h"
 
 #define S PROMQL_SCALAR
 #define V PROMQL_VECTOR

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Classic histograms: series with the label le, cumulative counts.
 #include "promql/eval_private.h"
+#include "promql/function_table.h"
+#include "promql/grouping.h"
 #include "promql/parser_private.h"
 
 #include "base/mem.h"

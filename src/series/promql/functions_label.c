@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions that change labels or sort by them.
 #include "promql/eval_private.h"
+#include "promql/function_table.h"
 #include "promql/parser_private.h"
 
 #include "base/mem.h"

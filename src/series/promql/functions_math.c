@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Functions of single values, with the results of Go's math package for NaN, infinities and -0.
+#include "promql/function_table.h"
+
 #include "promql/eval_private.h"
 
 #include <math.h>

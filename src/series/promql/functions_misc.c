@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions of a whole vector: absent, scalar, vector, sort, timestamp.
+#include "promql/function_table.h"
+
 #include "promql/eval_private.h"
 
 #include <math.h>

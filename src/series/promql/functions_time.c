@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Date and time functions, in UTC, of seconds since 1970.
-#include "promql/eval_private.h"
+#include "promql/function_table.h"
 
 #include <math.h>
 

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Numbers for label sets that are equal in some of their labels: for grouping and for matching.
 // Symbols are compared, not texts; the table is open addressing over the first series of each id.
+#include "promql/grouping.h"
+
 #include "promql/eval_private.h"
+#include "promql/label_cache.h"
 
 static bool in_rule(const struct promql_key_rule *r, uint32_t name)
 {

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // info(): adds labels of info series, such as target_info, with the same instance and job.
 // https://prometheus.io/docs/prometheus/latest/querying/functions/#info
-#include "promql/eval_private.h"
+#include "promql/function_table.h"
 
 #include "base/mem.h"
+#include "promql/eval_private.h"
+#include "promql/grouping.h"
+#include "promql/selectors.h"
 
 #define NONE UINT32_MAX
 

@@ -2,9 +2,10 @@
 // Tables that give label sets numbers, and memos: the number that each series of the store, or each
 // label set of another table, has in a table. They are built as queries need them. Since series
 // come and go, a memo forgets the numbers of the store that were given to another series.
-#include "promql/eval_private.h"
+#include "promql/label_cache.h"
 
 #include "base/mem.h"
+#include "promql/eval_private.h"
 
 #define FEW ((size_t)4096) // label sets; tables below are never built again
 

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Tokens of PromQL. Positions and error texts are those of Prometheus' lexer, which Grafana and
+// rule files show. It keeps whether it is inside braces, brackets or parentheses, as words mean
+// different things there.
 #include "promql/parser_private.h"
 
 #include "base/mem.h"

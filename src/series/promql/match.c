@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators on two vectors: matching of series and the labels of results.
-#include "promql/eval_private.h"
+#include "promql/grouping.h"
 
 #include "base/mem.h"
+#include "promql/eval_private.h"
 
 #include <math.h>
 

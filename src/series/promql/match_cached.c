@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators on two vectors with cached series that have at most one match. The matches and the
 // labels of the results are cached, so only arithmetic on columns remains.
-#include "promql/eval_private.h"
+#include "promql/grouping.h"
 
 #include "base/mem.h"
+#include "promql/eval_private.h"
+#include "promql/label_cache.h"
 
 #define NONE UINT32_MAX
 

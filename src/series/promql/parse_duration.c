@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Durations: numbers, and arithmetic on them. Expressions are evaluated when the query begins.
 #include "promql/eval_private.h"
+#include "promql/grouping.h"
 #include "promql/parser_private.h"
 
 #include "base/mem.h"

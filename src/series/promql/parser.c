@@ -361,7 +361,6 @@ static bool is_grouping(const struct promql_parser *p)
 static bool aggregate_modifier(struct promql_parser *p, struct promql_node *n)
 {
     n->u.aggregate.without = promql_parser_is_keyword(p, PROMQL_K_WITHOUT);
-    n->u.aggregate.has_grouping = true;
     promql_parser_advance(p);
     return grouping_labels(p, &n->u.aggregate.grouping);
 }
@@ -634,7 +633,6 @@ static bool matching_modifiers(struct promql_parser *p, struct promql_node *n)
         !promql_parser_is_keyword(p, PROMQL_K_IGNORING))
         return !p->err;
     n->u.binary.on = promql_parser_is_keyword(p, PROMQL_K_ON);
-    n->u.binary.has_matching = true;
     promql_parser_advance(p);
     if (!grouping_labels(p, &n->u.binary.labels))
         return false;

@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Range functions: windows that slide over the samples of a selector or subquery. Windows are
 // left-open: a sample exactly at the start is excluded.
+#include "promql/selectors.h"
+
 #include "promql/eval_private.h"
+#include "promql/function_table.h"
+#include "promql/label_cache.h"
+#include "promql/sliding_window.h"
+#include "promql/statistics.h"
+#include "promql/sums.h"
 
 #include <math.h>
 

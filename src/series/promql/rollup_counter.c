@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Range functions of changes: rate and related functions, regression.
-#include "promql/eval_private.h"
+#include "promql/function_table.h"
+
+#include "promql/sums.h"
 
 #include <math.h>
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The *_over_time functions.
-#include "promql/eval_private.h"
+#include "promql/function_table.h"
 
 #include "base/mem.h"
+#include "promql/eval_private.h"
+#include "promql/sums.h"
 
 #include <math.h>
 

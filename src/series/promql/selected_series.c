@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The series of a selector: found by a search, kept in the cache, and followed while series come
 // and go.
-#include "promql/eval_private.h"
+#include "promql/selectors.h"
 
 #include "base/mem.h"
+#include "promql/eval_private.h"
+#include "promql/label_cache.h"
 
 // --- searches ---
 
@@ -229,7 +231,7 @@ static struct promql_cached_series *cached_list(struct promql_eval *ev, const st
     return e ? GS_CONTAINER_OF(e, struct promql_cached_series, entry) : NULL;
 }
 
-// Evaluates slow regular expressions for the series that follow() looks at.
+// Evaluates slow regular expressions for the series that follow() checks.
 static struct gs_error *collect_changes(struct promql_eval *ev, const struct promql_node *n,
                                         const struct promql_cached_series *k,
                                         struct tsdb_answers *ret)

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Selectors: the newest sample of each series at each step. The look-back is left-open: a sample
 // exactly at its start is excluded.
+#include "promql/selectors.h"
+
 #include "promql/eval_private.h"
+#include "promql/label_cache.h"
+#include "promql/statistics.h"
 
 int64_t promql_shifted(const struct promql_eval *ev, const struct promql_shift *s, int64_t t_ms)
 {

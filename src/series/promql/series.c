@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The notation of test series ("0+10x5 _x3 stale"): values as runs, which are expanded while they
+// are read, because xN can be huge.
 #include "promql/series.h"
 
 #include "base/num.h"

@@ -1,5 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+// Rollups for which a window follows from the previous one, so that a range query costs one step
+// per sample instead of one per sample and window. Sums are compensated (their rounding error is
+// kept beside them). Values for which the order of additions matters fall back to the plain
+// function.
+// The sum is two parts: from the window's start to a border (sums from each sample to the border
+// are
+// stored) and from the border to the end, which grows.
+#include "promql/sliding_window.h"
+
 #include "promql/eval_private.h"
+#include "promql/function_table.h"
 
 #include <math.h>
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which samples a query uses, counted as in Prometheus 3.16 and only on request. Selectors count at
 // the steps of the current evaluation; a subquery counts at its own steps first.
-#include "promql/eval_private.h"
+#include "promql/statistics.h"
 
 #include "base/mem.h"
+#include "promql/eval_private.h"
+#include "promql/selectors.h"
 
 struct gs_error *promql_stats_begin(struct promql_eval *ev, struct promql_statistics *s)
 {

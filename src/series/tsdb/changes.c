@@ -5,8 +5,8 @@
 
 #include "base/mem.h"
 
-// More changes than this between two looks of a reader cost it a new search, as many as these would
-// cost, too.
+// A reader that has missed more changes than this searches again, which takes no longer than
+// reading so many changes.
 #define KEPT ((size_t)32768) // a power of two
 
 void tsdb_changes_record(struct tsdb *db, tsdb_ref ref)

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// How samples lie in memory and in files: decimal numbers, timestamps, chunks of one series, and
+// the blocks and regions that hold their bytes.
 #pragma once
 
 #include "tsdb/tsdb.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Encodes values of a chunk: changes of decimal numbers, repeats, absent rows, and runs of eight
+// numbers packed with the bits that they need.
 #include "tsdb/chunk.h"
 
 #include <endian.h>

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// The samples of one series: sealed chunks, and one open chunk that grows. Chunks are in order of
+// time and do not overlap. Sealed chunks are in regions of memory or in a mapped file; time
+// columns are shared by the series of a scrape.
 #include "tsdb/chunk.h"
 
 #include "base/mem.h"

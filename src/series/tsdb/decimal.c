@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Doubles as decimal integers with few places, which most metrics are: 0.25 is 25 with two places.
+// A number is used only if it gives the same bits back.
 #include "tsdb/chunk.h"
 
 #include <math.h>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// fsync of a file and its directory in a thread, because it can take seconds. The thread owns both
+// descriptors; only the atomic flag and, after the join, the result are shared.
 #include "tsdb/wal.h"
 
 #include "base/file.h"

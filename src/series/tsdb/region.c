@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Memory for sealed chunks, which are freed about in the order of their age: regions of 1 MiB,
+// each freed when its last chunk is. There is no overhead per chunk.
 #include "tsdb/chunk.h"
 
 #include "base/mem.h"

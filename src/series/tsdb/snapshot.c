@@ -1,4 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+// Saves chunks to files in steps between other work. A save writes sealed chunks and maps them
+// afterwards, which frees their memory; a snapshot also writes open chunks, and makes the
+// write-ahead log before it unnecessary.
+// States: resting -> writing (series by series; new samples continue) -> mapping, after the fsync
+// ->
+// resting. A failure leaves the log and the chunks in memory as they are.
 #include "tsdb/wal.h"
 
 #include "base/file.h"

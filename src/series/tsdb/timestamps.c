@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// A time column that the series of a scrape share, in milliseconds. A complete column is packed as
+// varints of second differences, which are mostly 0 for a regular interval.
 #include "tsdb/chunk.h"
 
 #include "base/mem.h"

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// The write-ahead log: records of scrapes and samples in segments. A segment defines the labels
+// that it uses, so that it can be read without the older ones. What is not flushed is lost in a
+// crash, at most about a second.
 #include "tsdb/wal.h"
 
 #include "base/clock.h"

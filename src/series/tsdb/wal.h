@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The store on the disk: the write-ahead log with its files and records, recovery, and the
+// snapshots that keep it short.
 #pragma once
 
 #include "base/buf.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Records of the log: magic, length, hash, type, payload, all little-endian. After damage, the
+// reader searches for the next magic with a valid hash.
 #include "tsdb/wal.h"
 
 #include "base/hmap.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Numbered files of the log and of snapshots: listing, mapping, dropping. The newest time of a
+// file decides when retention may delete it.
 #include "tsdb/wal.h"
 
 #include "base/file.h"

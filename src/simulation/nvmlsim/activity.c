@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// What a simulated GPU was busy with: a ring of buckets of time for each timeline, and the gauges
+// that follow from it (utilization, power, temperature, energy). All numbers come from other
+// processes through shared memory, so they may be anything; nothing here overflows because of
+// them.
 #include "nvmlsim/nvmlsim_private.h"
 
 __extension__ typedef unsigned __int128 u128;

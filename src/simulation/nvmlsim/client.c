@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// The client of workloads: opens a simulated GPU as a CUDA program would (CUDA_VISIBLE_DEVICES),
+// allocates its memory and runs kernels as reserved time. Any thread may use it; GPU state is
+// under the robust mutex of its GPU.
 #include "nvmlsim/client.h"
 
 #include "base/clock.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// What `gpuscale sim` does to simulated GPUs: list, inspect, lose, report XIDs, and let calls of
+// NVML fail or hang.
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/mem.h"

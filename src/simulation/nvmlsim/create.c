@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Creates the shared memory of a set of simulated GPUs. A lock on its file, held by every process
+// that uses it, tells a set in use from one that a crash left. UUIDs follow from the names, so
+// they are the same each time.
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/hmap.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Faults for calls of NVML: the first rules that match a call give its error and its delay.
+// Without rules, a call costs one atomic read.
 #include "nvmlsim/nvmlsim_private.h"
 
 #include "base/slice.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// MIG profiles of the models, from NVIDIA's MIG user guide, and the placement of instances on
+// memory slices, with the IDs that the driver assigns.
 #include "nvmlsim/nvmlsim_private.h"
 
 #include "base/buf.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The table of GPU models that can be simulated, with the names that nvidia-smi prints, and other
+// names for them. Units are in the member names.
 #include "nvmlsim/nvmlsim_private.h"
 
 #include "base/attr.h"

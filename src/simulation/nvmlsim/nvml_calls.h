@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The binary interface of NVML as far as the simulated library has it: types, return codes and the
+// table of calls.
 #pragma once
 
 #include <assert.h>

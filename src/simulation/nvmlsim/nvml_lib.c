@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// The core of the simulated libnvidia-ml: init, shutdown, handles, and the frame of every call.
+// Programs may call it from any thread; calls hold a lock shared, init and shutdown hold it
+// exclusively, and a call that hangs sleeps without it.
 #include "nvmlsim/nvml_lib.h"
 
 #include "base/mem.h"

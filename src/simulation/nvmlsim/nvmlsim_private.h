@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Shared by the simulated library and by the code that creates and changes its devices: boards,
+// MIG, the layout in shared memory, and what happens on a device over time.
 #pragma once
 
 #include "base/error.h"

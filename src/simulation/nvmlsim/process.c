@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Processes that use a simulated GPU, in a table in shared memory. A process is identified by its
+// number, start time and PID namespace; those that have died are removed, because a killed program
+// cannot do it itself. Callers hold the GPU's mutex.
 #include "nvmlsim/nvmlsim_private.h"
 
 #include "base/num.h"

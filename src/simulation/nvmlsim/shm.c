@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// The shared memory of simulated GPUs: names, mapping, robust mutexes, and the checks of what
+// another process wrote. Constants are copied once when they have been checked; everything else
+// may change at any time.
 #include "nvmlsim/nvmlsim_private.h"
 
 #include "base/clock.h"

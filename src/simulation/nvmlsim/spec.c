@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Specifications as text ("2xTesla-T4,A100"), and the model that a specification results in. An
+// unknown model is possible if its memory is given.
 #include "nvmlsim/sim.h"
 
 #include "base/buf.h"

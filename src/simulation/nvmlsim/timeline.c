@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reserves time on a simulated GPU: kernels of several processes share its SMs, and wait when all
+// are taken. Reservations lie at most a few slices in the future, so that a killed client blocks
+// nothing for long. Callers hold the GPU's mutex.
 #include "nvmlsim/nvmlsim_private.h"
 
 #include "base/clock.h"

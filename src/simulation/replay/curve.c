@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Curves over time as points with straight lines between them, optionally repeated. A piece is
+// kept by the caller, so that reading in order of time needs no search.
 #include "replay/replay.h"
 
 #include "base/mem.h"

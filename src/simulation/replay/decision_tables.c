@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// `gpuscale test hpa`: cases for hpa_decide() from YAML files, with observations, time and
+// expected decisions. A case that cannot be run is a failure of this case only.
 #include "replay/decision_tables.h"
 
 #include "base/file.h"

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// What an autoscaler would have done with other settings on recorded history: both settings run in
+// the replay, on load that follows from the recorded metrics and replicas. Only a GPU utilization
+// of pods has a model in which work waits; other metrics keep their recorded totals.
 #include "replay/history.h"
 
 #include "base/clock.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Shared by the files that run workloads, scenarios and decision tables in simulated time.
 #pragma once
 
 #include "base/arena.h"

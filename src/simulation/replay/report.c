@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Prints results of replays: as a table, CSV, JSON, and side by side. Figures are rows of one
+// table, so that all forms show the same ones.
 #include "base/columns.h"
 #include "base/mem.h"
 #include "base/table.h"

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads scenarios from YAML: the autoscaler, the workload, nodes, prices and events. A file of an
+// autoscaler or of prices is relative to the scenario. The same rows read a workload of a scenario
+// with pools.
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
@@ -22,7 +25,6 @@ struct draft {
     bool inline_hpa;
     const char *prices_file;
     bool inline_prices;
-    struct replay_curve *next_curve;
 };
 
 double replay_read_number(struct codec_reader *r, const json_t *v)

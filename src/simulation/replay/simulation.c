@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Runs a workload through time: at each sync, the cluster is observed with its delay, hpa_decide()
+// decides, and the replicas change. It is the same function that the controller uses.
 #include "base/mem.h"
 #include "replay/replay_private.h"
 

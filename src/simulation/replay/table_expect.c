@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Compares a decision with what a case expects. Only what the case names is compared; each
+// difference is a failure with both values.
 #include "replay/replay_private.h"
 
 #include "base/mem.h"

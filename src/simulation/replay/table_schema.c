@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The schema of cases and tables, and the checks that a schema cannot express. The spec is checked
+// as the API server checks it.
 #include "replay/replay_private.h"
 
 #include "base/mem.h"

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// How long work waits, first come, first served: batches in the queue, and a histogram in seconds.
+// The queue is bounded by joining neighbours, which makes times coarser, not wrong by more than
+// the batch.
 #include "replay/replay_private.h"
 
 #include "base/mem.h"

@@ -283,7 +283,7 @@ static void test_guides(void **state)
         if (original && access(path, R_OK) != 0)
             continue;
         struct adapter_config *c = NULL;
-        assert_ok(adapter_config_load(path, &c));
+        assert_ok(adapter_config_load(path, NULL, &c));
         assert_int_equal(c->n_custom, files[at].custom);
         adapter_config_free(c);
     }

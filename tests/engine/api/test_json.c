@@ -75,7 +75,7 @@ static void test_points(void **state)
 static void assert_text(struct gs_slice s, const char *want)
 {
     GS_AUTO_BUF struct gs_buf out = {0};
-    engine_api_json_add_string(&out, s);
+    codec_json_add_string(&out, s, CODEC_JSON_PLAIN);
     assert_string_equal(out.data, want);
     assert_int_equal(out.len, strlen(want));
 }
@@ -105,7 +105,7 @@ static void test_escapes_everywhere(void **state)
                 memset(text, 'x', sizeof(text));
                 text[at] = special[k];
                 GS_AUTO_BUF struct gs_buf out = {0};
-                engine_api_json_add_string(&out, gs_slice_make(text, len));
+                codec_json_add_string(&out, gs_slice_make(text, len), CODEC_JSON_PLAIN);
                 json_error_t error;
                 json_t *back = json_loadb(out.data, out.len, JSON_DECODE_ANY, &error);
                 assert_non_null(back);
@@ -120,7 +120,7 @@ static void test_escapes_everywhere(void **state)
 static void test_overflow(void **state)
 {
     GS_AUTO_BUF struct gs_buf out = {.limit = 10};
-    engine_api_json_add_string(&out, GS_SLICE("far too long for it"));
+    codec_json_add_string(&out, GS_SLICE("far too long for it"), CODEC_JSON_PLAIN);
     assert_true(out.overflow);
     assert_int_equal(out.len, 0);
 }

@@ -53,6 +53,7 @@ helm.sh/chart: {{ $root.Chart.Name }}-{{ $root.Chart.Version | replace "+" "_" }
 {{- end }}
 {{- end -}}
 
+{{/* The image of all parts: the program for clusters. */}}
 {{- define "gpuscale.image" -}}
 {{- $image := mergeOverwrite (deepCopy .Values.image) (include "gpuscale.compat.image" . | fromYaml) -}}
 {{- if $image.digest -}}
@@ -60,6 +61,18 @@ helm.sh/chart: {{ $root.Chart.Name }}-{{ $root.Chart.Version | replace "+" "_" }
 {{- else -}}
 {{ $image.repository }}:{{ $image.tag | default .Chart.AppVersion }}
 {{- end -}}
+{{- end -}}
+
+{{/*
+The exporter's image. Simulated GPUs are in the image with the complete program, whose tag ends in -full. A digest is used as it is:
+it has no tag.
+*/}}
+{{- define "gpuscale.exporterImage" -}}
+{{- $image := include "gpuscale.image" . -}}
+{{- if and .Values.simulate (not (contains "@" $image)) (not (hasSuffix "-full" $image)) -}}
+{{- $image = printf "%s-full" $image -}}
+{{- end -}}
+{{- $image -}}
 {{- end -}}
 
 {{- define "gpuscale.pullPolicy" -}}

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The file of --config-file (version 1, as dcgm-exporter's): metrics, the sampling interval and
+// watch groups. Unknown keys are errors.
 #include "exporter/daemon/daemon_private.h"
 
 #include "base/clock.h"

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/backoff.h"
+// Metrics from a ConfigMap, read once at the start as in dcgm-exporter. While the API server
+// cannot be reached, requests are repeated with exponential backoff, and the exporter runs
+// without.
 #include "exporter/daemon/daemon_private.h"
 
+#include "base/backoff.h"
 #include "base/mem.h"
 #include "base/timer.h"
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The file of --collectors. If a path of dcgm-exporter's image does not exist, the built-in file
+// of that name is used, so its manifests work unchanged.
 #include "exporter/daemon/daemon_private.h"
 
 #include "base/file.h"

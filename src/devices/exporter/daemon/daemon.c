@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The process of `gpuscale exporter`: listeners, files that are read again, signals. A thread that
+// hangs in the driver cannot be joined, so the process then ends without freeing what it uses.
 #include "exporter/daemon/daemon_private.h"
 
 #include "base/clock.h"

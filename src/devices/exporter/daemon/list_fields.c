@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The table of --list-fields: all fields with their source, and which this machine's GPUs support.
 #include "base/mem.h"
 #include "exporter/daemon/daemon_private.h"
 

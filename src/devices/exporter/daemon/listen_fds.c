@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Sockets that systemd passes (sd_listen_fds(3)). The variables are removed, so that children do
+// not take the sockets.
 #include "exporter/daemon/daemon_private.h"
 
 #include "base/num.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Checks of the flags, and what they name: the cluster, and the kubelet's socket, which some
+// distributions have at another path.
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Watch groups: fields with their own sampling interval. Patterns are those of Go's path.Match; a
+// field that two groups match is an error. The sampler runs at the shortest interval.
 #include "exporter/daemon/daemon_private.h"
 
 #include "base/clock.h"

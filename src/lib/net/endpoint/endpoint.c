@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// An HTTP client whose credentials and certificates come from settings, files included. Files are
+// read again while the client lives: credentials at most every refresh_ms, and certificates when
+// they change, which starts a new generation of the client beneath. Operations keep the generation
+// that they began with, so a rotation cuts no request.
 #include "net/endpoint/endpoint.h"
 
 #include "base/clock.h"

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// OAuth 2.0 client credentials (RFC 6749 section 4.4) around another client, with the behavior of
+// Go's oauth2 package as Prometheus uses it. Clients can share tokens.
+// A request without a valid token waits in a queue; one fetch serves all that wait. A token is
+// fetched again 10 s before it expires, or when the file of the secret has other contents.
 #include "base/arena.h"
 #include "base/assert.h"
 #include "base/clock.h"

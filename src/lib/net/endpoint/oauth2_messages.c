@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The messages of the token endpoint: the request as a form with sorted names, the response as
+// JSON or a form. Error texts never contain a part of the response that could be a token.
 #include "net/endpoint/endpoint_private.h"
 
 #include "base/mem.h"

@@ -25,9 +25,9 @@ struct grpc_client {
     char *unix_path; // NULL: TCP
     struct sockaddr_storage address;
     struct grpc_tls_credentials *tls; // NULL: cleartext
-    size_t max_message;
-    struct client_conn *current; // takes new calls; NULL: none
-    struct client_conns conns;   // including connections that only finish their calls
+    size_t max_message;               // bytes
+    struct client_conn *current;      // takes new calls; NULL: none
+    struct client_conns conns;        // including connections that only finish their calls
     struct pending_list calls;
 };
 
@@ -167,7 +167,7 @@ static enum grpc_status status_of_http(int http_status)
     }
 }
 
-// "HTTP2 Transport Mapping: Errors" of the source of grpc_wire.h.
+// "HTTP2 Transport Mapping: Errors" in the specification "gRPC over HTTP/2".
 static enum grpc_status status_of_reset(uint32_t code)
 {
     switch (code) {

@@ -41,8 +41,8 @@ struct grpc_conn {
     } io;
     uv_idle_t flusher;
     uv_write_t write;
-    struct gs_buf out; // being written
-    size_t max_message;
+    struct gs_buf out;  // being written
+    size_t max_message; // bytes
     char *in;
     nghttp2_session *session;
     // The handles are closed and the session is freed: the owner ends its calls and frees this

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The certificate of a gRPC server from files that may be rotated. A bad pair of files is logged,
+// and the previous certificate stays in use.
 #include "net/grpc/tls_files.h"
 
 #include "base/file.h"

@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+// What both sides of gRPC share: one connection (HTTP/2 by nghttp2, with or without TLS), the
+// prefix of five bytes of messages, and header texts. Source: the "gRPC over HTTP/2"
+// specification.
+// At most one write is in progress. Meanwhile, frames stay in nghttp2's session, where flow
+// control limits them. grpc_conn_close() only begins: on_closed runs when all handles are closed.
 #include "net/grpc/grpc_private.h"
 
 #include "base/mem.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The interface of all HTTP clients (libcurl, direct, loopback, endpoint), and helpers for their
+// callers.
 #include "net/http/client.h"
 
 #include <microhttpd.h>

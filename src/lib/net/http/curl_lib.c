@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// libcurl is loaded when the first client needs it, because it brings about twenty libraries. The
+// functions are a table; nothing links to libcurl.
 #include "net/http/curl_private.h"
 
 #include "base/attr.h"

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Certificates and keys for libcurl without files on disk: each PEM is in a memfd, whose path in
+// /proc libcurl reads. They are checked before, since libcurl reports a bad one only with a
+// request.
 #include "net/http/curl_private.h"
 
 #include "base/attr.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Easy handles of completed requests, by URL, so that repeated requests need no new handle. At
+// most HTTP_CURL_SPARES are kept; the oldest is replaced.
 #include "net/http/curl_private.h"
 
 #include "base/mem.h"

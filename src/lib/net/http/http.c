@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+// An exchange: one request and its reply, independent of the carrier (libmicrohttpd, or the
+// in-process loopback). Handlers use it on the loop's thread and reply exactly once, at any time.
+// States: answered or not, and gone or not (the client has left). Each side holds a reference, so
+// that a handler may reply after the client has left: the reply is dropped then. A stream is open
+// until on_close, which runs exactly once.
 #include "net/http/http.h"
 
 #include "base/assert.h"

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Parses responses of HTTP/1.1 (RFC 9112) as their bytes arrive, for the short path of plain GETs.
+// Anything unusual is HTTP_REPLY_ODD, and the caller repeats the request by libcurl. Chunks are
+// joined in place: the decoded bytes never overtake those that are to be read.
 #include "net/http/http_private.h"
 
 #include "base/num.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// URLs of plain HTTP for the short path. What it does not accept is not necessarily invalid:
+// libcurl gets it.
 #include "net/http/http_private.h"
 
 #include "base/num.h"

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Header blocks of SPDY/3.1: zlib with one stream of compression per direction for the whole
+// session, so each block must be inflated, even one that is ignored. The dictionary is that of
+// section 2.6.10.1.
 #include "net/spdy/spdy_private.h"
 
 #include "base/mem.h"

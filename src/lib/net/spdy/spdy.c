@@ -1,4 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+// The server side of SPDY/3.1, for `kubectl exec`, `attach` and `port-forward` of clients that do
+// not use WebSocket. Source: the specification "SPDY Protocol - Draft 3.1". There is no I/O here:
+// the caller feeds bytes and sends what the callbacks return.
+// A stream: open -> accepted -> its two directions end independently (peer_fin, fin_sent), or a
+// reset ends both.
+// Flow control towards a peer begins when the peer sets its windows: Kubernetes' clients do not.
 #include "net/spdy/spdy.h"
 
 #include "base/arena.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// ECDSA signatures with P-256 and SHA-256 in the form of JSON Web Signature (RFC 7518 section
+// 3.4): r and s, 32 bytes each. GnuTLS has them as DER.
 #include "net/tls/signature.h"
 
 #include "base/mem.h"

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Web configuration in the format of Prometheus' exporter-toolkit: TLS, headers, users with bcrypt
+// hashes. libcrypt is loaded only if there are users. A check of a password takes about a tenth of
+// a second on the loop, so valid credentials are cached and wrong ones limited per second.
 #include "net/web_config/web_config.h"
 
 #include "base/clock.h"

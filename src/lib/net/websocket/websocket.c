@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The server side of WebSocket (RFC 6455) after the handshake. There is no I/O here: the caller
+// feeds bytes. Payloads are passed on in parts as they arrive, so no message is held in memory.
 #include "net/websocket/websocket.h"
 
 #include "base/mem.h"

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Distributes the rows of the window over the sections of the status block: in rounds, by
+// importance, so that each section has its minimum before any has everything. What is left out is
+// counted.
 #include "up/console/console_private.h"
 
 #include "base/mem.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Shared by the files of the console, the status that `gpuscale up` shows in a terminal.
 #pragma once
 
 #include "base/buf.h"

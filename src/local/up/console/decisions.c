@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The last decision of each autoscaler as short texts for the status block.
 #include "up/console/console.h"
 
 #include "base/mem.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Rows of GPUs in the status block, from the newest samples of the store. Columns shrink and are
+// dropped by importance in a narrow window.
 #include "up/console/console_private.h"
 
 #include "base/hmap.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// What does not run, from pods and events: one entry per cause and workload. A problem is logged
+// when it appears, and again only if it was away for ten minutes.
 #include "up/console/console.h"
 
 #include "base/clock.h"

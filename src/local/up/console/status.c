@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The status block of `gpuscale up`: its sections and their importance when the window is small.
 #include "up/console/console.h"
 
 #include "base/mem.h"

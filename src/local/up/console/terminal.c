@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Draws the block below the log. Log lines come from any thread, under the lock of the log: the
+// block is erased, the line written and the block drawn again in one write.
 #include "up/console/console.h"
 
 #include "base/log.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The table that is printed after a load: what the autoscalers decided, with the usage of the
+// GPUs.
 #include "up/console/console.h"
 
 #include "base/mem.h"

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Series of pools, nodes, GPUs and waiting pods. Start-up times are learned from changes of
+// objects: an object counts once, when it is ready for the first time, and summaries are over the
+// last 64 starts. Numbers of names are limited, as they become labels.
 #include "base/hmap.h"
 #include "base/mem.h"
 #include "kube/object.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// What the views of nodes read from objects: GPUs, workloads, times, states of nodes. Labels and
+// taints are those of the Cluster Autoscaler, Karpenter and cloud providers.
 #include "base/clock.h"
 #include "base/mem.h"
 #include "kube/object.h"

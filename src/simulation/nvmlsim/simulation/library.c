@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Finds the simulated libnvidia-ml beside the program, and the environment with which other
+// programs load it.
 #include "nvmlsim/simulation/simulation.h"
 
 #include "base/buf.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// A load for a simulated GPU, for `gpuscale sim load`: kernels that keep it busy for a share of
+// each 100 ms.
 #include "nvmlsim/simulation/simulation.h"
 
 #include "base/clock.h"

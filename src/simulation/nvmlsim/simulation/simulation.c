@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Simulated GPUs of one program (--simulate): a set of its own that ends with it, or a named one
+// that is shared.
 #include "nvmlsim/simulation/simulation.h"
 
 #include "base/log.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Specifications of simulated GPUs: "8xA100-SXM4-80GB", or a YAML file. Mistakes are reported with
+// their line.
 #include "nvmlsim/simulation/simulation.h"
 
 #include "base/file.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The state of simulated GPUs as a table and as JSON. Both say that the GPUs are simulated.
 #include "nvmlsim/simulation/simulation.h"
 
 #define MIB (UINT64_C(1) << 20)

@@ -95,7 +95,7 @@ static void kubelet_look(struct cluster *k, const json_t *pod)
         if (!k->hold_deletions)
             kube_delete(k->client, KUBE_PODS, kube_namespace(pod), kube_name(pod), 0,
                         kubelet_forgot, k);
-    } else if (!codec_json_str(pod, "status", "podIP", NULL) && !local_pod_terminal(pod) &&
+    } else if (!codec_json_str(pod, "status", "podIP", NULL) && !kube_pod_has_ended(pod) &&
                k->ready_budget != 0) {
         if (k->ready_budget > 0)
             k->ready_budget--;

@@ -2,13 +2,16 @@
 // Pools of machines. The first byte chooses: 'o' the text of an option, else a file.
 #include "base/mem.h"
 #include "nodes/pool.h"
+#include "nodes/simulation.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check(const struct nodes_pool *p)
 {
+    const struct nodes_simulation *sim = p->simulation;
     if (!p->name || p->min > p->max || p->max > NODES_MAX_POOL_SIZE ||
-        p->startup_p90_ms < p->startup_ms || p->boot_ms + p->driver_ms + p->gpu_ms != p->startup_ms)
+        p->startup_p90_ms < p->startup_ms ||
+        sim->boot_ms + sim->driver_ms + sim->gpu_ms != p->startup_ms)
         __builtin_trap();
     json_decref(nodes_pool_template(p, NULL));
 }

@@ -2,7 +2,9 @@
 // A pod's volumes and images: names of images, paths, the files of a volume and subPathExpr. The
 // input is an object {"pod", "volume", "sources", "image"}.
 #include "base/mem.h"
+#include "local/kubelet/images.h"
 #include "local/kubelet/kubelet_private.h"
+#include "local/kubelet/volumes.h"
 
 #include <stdint.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `gpuscale engine` as a program: flags, addresses, external URL, cluster. Listeners open before the
-// write-ahead log is read, so that probes see a healthy server that is not ready.
+// `gpuscale engine` as a program: flags, addresses, external URL, cluster. Listeners open before
+// the write-ahead log is read, so that probes see a healthy server that is not ready.
 #include "engine/serve.h"
 #include "engine/check.h"
 

@@ -2,7 +2,7 @@
 // Inspections of an autoscaler through an API, and their explanations.
 #include "base/file.h"
 #include "hpa/convert.h"
-#include "hpa/explanation.h"
+#include "hpa_controller/inspect.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

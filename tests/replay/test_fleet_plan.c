@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The same cluster gives the same plan in a simulation and in Kubernetes: generated simulations are
 // stopped, expressed as objects of an API, and read by the autoscaler of nodes.
+#include "autoscaler/autoscaler_private.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "kube/client.h"
 #include "kube/object.h"
 #include "kube/status.h"
-#include "autoscaler/autoscaler_private.h"
 #include "patience.h"
 #include "replay/replay_private.h"
 #include "unit.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times, values and samples in JSON as Prometheus prints them, written into a buffer without a tree:
-// a response can have millions of points. The put functions expect that the caller has reserved the
-// space, the add functions reserve it.
+// Times, values and samples in JSON as Prometheus prints them, written into a buffer without a
+// tree: a response can have millions of points. The put functions expect that the caller has
+// reserved the space, the add functions reserve it.
 #include "engine/api/api_private.h"
 
 #include "base/num.h"

@@ -329,9 +329,9 @@ void grpc_server_drain(struct grpc_server *s)
 bool grpc_server_idle(const struct grpc_server *s)
 {
     const struct grpc_server_conn *c;
-    LIST_FOREACH(c, &s->conns, all)
-    if (!LIST_EMPTY(&c->calls))
-        return false;
+    LIST_FOREACH (c, &s->conns, all)
+        if (!LIST_EMPTY(&c->calls))
+            return false;
     return true;
 }
 

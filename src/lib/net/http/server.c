@@ -433,9 +433,9 @@ bool http_server_idle(const struct http_server *s)
     const struct http_server_request *r;
     if (!s)
         return true;
-    TAILQ_FOREACH(r, &s->requests, all)
-    if (r->on->state != HTTP_CONNECTION_STREAM && r->on->state != HTTP_CONNECTION_UPGRADED)
-        return false;
+    TAILQ_FOREACH (r, &s->requests, all)
+        if (r->on->state != HTTP_CONNECTION_STREAM && r->on->state != HTTP_CONNECTION_UPGRADED)
+            return false;
     return true;
 }
 

@@ -25,7 +25,7 @@ foreign=' --workloads --minutes --retention-minutes --up --pages --grow --update
  --phase --quick --restart --schedule --seconds --selector --series --server-side --show-labels --since --since-time --suite --tail --type
  --cloud-config --cloud-provider --force-conflicts --hostname-override --load-restrictor --node-labels --no-root --provider-id
  --register-with-taints --rounds --unremovable-node-recheck-timeout --resource --terraform --verb --capacity-buffer-controller-enabled
- --capacity-buffer-pod-injection-enabled --enable-provisioning-requests --set-file --take-ownership --no-storage.tsdb.wal-compression '
+ --capacity-buffer-pod-injection-enabled --enable-provisioning-requests --set-file --take-ownership --no-storage.tsdb.wal-compression --only-upgrade --write '
 # Flags of kubectl, helm, docker and podman commands are theirs.
 # shellcheck disable=SC2086
 awk '{

@@ -105,7 +105,8 @@ static void test_many_keys_leave_the_loop_to_others(void **state)
         local_workqueue_add(f->queue, "ns", name);
     }
     loop_until(&f->loop, f->runs == KEYS);
-    assert_in_range(f->turns, KEYS, INT32_MAX);
+    // One key for each run of timers: in the mode of loop_until() there are two around each poll.
+    assert_in_range(f->turns, KEYS / 2, INT32_MAX);
     uv_close((uv_handle_t *)&f->counter, NULL);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `gpuscale hpa`: the HPA controller on a cluster. Flags of kube-controller-manager keep their
 // names.
-#include "hpa_controller/server.h"
+#include "hpa_controller/program.h"
 
 #include "cmd/commands.h"
 #include "cmd/option_rows.h"

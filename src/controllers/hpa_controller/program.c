@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs the controller on a cluster: beside the cluster's own controller (shadow mode) or instead of
 // it (control mode), with /metrics and the history API.
-#include "hpa_controller/server.h"
+#include "hpa_controller/program.h"
 
 #include "base/clock.h"
 #include "base/log.h"

@@ -54,6 +54,25 @@ static struct gs_error *print_sim(const struct sim_opts *o, struct nvmlsim *s)
 
 // --- actions: `s` is attached for actions that need it ---
 
+// A line for a shell. Single quotes protect all other characters.
+static void print_export(const char *name, const char *value)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                "0123456789/._-+,@%";
+    printf("    export %s=", name);
+    if (value[strspn(value, plain)] == '\0') {
+        printf("%s\n", value);
+        return;
+    }
+    putchar('\'');
+    for (; *value; value++) {
+        if (*value == '\'')
+            fputs("'\\'", stdout);
+        putchar(*value);
+    }
+    fputs("'\n", stdout);
+}
+
 static void print_exports(const char *set)
 {
     GS_AUTO_FREE char *library = NULL;
@@ -61,8 +80,8 @@ static void print_exports(const char *set)
     GS_AUTO_FREE char *folder = simulation_library_folder(library);
     printf("\nPrograms see them with\n");
     if (folder)
-        printf("    export LD_LIBRARY_PATH=%s\n", folder);
-    printf("    export %s=%s\n", NVMLSIM_ENV, set);
+        print_export("LD_LIBRARY_PATH", folder);
+    print_export(NVMLSIM_ENV, set);
 }
 
 static struct gs_error *do_create(const struct sim_opts *o, struct nvmlsim *none, char **argv)

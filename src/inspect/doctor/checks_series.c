@@ -137,7 +137,7 @@ void doctor_check_source_delay(struct doctor_examination *e)
     double uncached = value_of(json_object_get(delay, "newestUncached"));
     double interval = 120 / value_of(json_object_get(delay, "perTwoMinutes"));
     double age = (double)e->now_ms / 1000 - newest;
-    bool holds_back = uncached - newest >= MIN_DELAY_S / 2;
+    bool holds_back = uncached - newest >= MIN_DELAY_S / 2.0;
     if (!(age >= MIN_DELAY_S) || age > MAX_AGE_S || !(age > 2 * interval + 5))
         return;
     bool vm = is_victoria_metrics(delay) || holds_back;

@@ -248,10 +248,7 @@ static void note_zero(const struct hpa_spec *spec, const struct hpa_config *cfg,
 void hpa_decision_written(const struct hpa_spec *spec, const struct hpa_config *cfg,
                           const char *error, struct hpa_decision *d)
 {
-    GS_AUTO_FREE char *existing = d->keeps_existing ? existing_text(d) : NULL;
-    GS_AUTO_FREE char *size =
-        gs_format("New size: %d; reason: %s%s%s%s", d->desired, d->reason, existing ? " (" : "",
-                  existing ? existing : "", existing ? ")" : "");
+    GS_AUTO_FREE char *size = gs_format("New size: %d; reason: %s", d->desired, d->reason);
     if (error) {
         GS_AUTO_FREE char *message = gs_format("%s; error: %s", size, error);
         d->write = HPA_WRITE_FAILED;

@@ -67,7 +67,7 @@ bool autoscaler_run_once(struct autoscaler *a)
     if (!kube_cache_synced(a->cfg.pods) || !kube_cache_synced(a->cfg.nodes) ||
         !kube_cache_synced(a->cfg.daemonsets))
         return false;
-    int64_t started_us = gs_mono_ns() / 1000, now_ms = autoscaler_now(a);
+    int64_t now_ms = autoscaler_now(a);
     a->last_run_ms = now_ms;
     a->wanted = false;
     autoscaler_pools_update(a, now_ms);
@@ -87,7 +87,6 @@ bool autoscaler_run_once(struct autoscaler *a)
     }
     a->runs++;
     autoscaler_write_status(a);
-    a->run_duration_us = gs_mono_ns() / 1000 - started_us;
     return true;
 }
 

@@ -115,7 +115,7 @@ struct autoscaler {
     struct gs_timer *timer, *steps;
     bool started, stopped, wanted, cleaned;
     int64_t start_unix_ms, start_mono_ms;
-    int64_t last_run_ms, run_duration_us;
+    int64_t last_run_ms;
     uint64_t runs;
 
     struct autoscaler_pool *pools;

@@ -130,25 +130,9 @@ static bool empty(struct emptying *e, size_t node)
     gs_grow(&r->nodes, &r->nodes_cap, r->n_nodes, sizeof(*r->nodes));
     size_t n = r->n_moves - first, gpus = nodes_gpus(e->s, node);
     r->nodes[r->n_nodes++] = (struct nodes_emptied){
-        node, first, n,
-        gs_format("its %zu pod%s fit%s on other nodes, and then all %zu GPUs of it are free", n,
-                  n == 1 ? "" : "s", n == 1 ? "s" : "", gpus)};
+        node, gs_format("its %zu pod%s fit%s on other nodes, and then all %zu GPUs of it are free",
+                        n, n == 1 ? "" : "s", n == 1 ? "s" : "", gpus)};
     return true;
-}
-
-static void index_pods(struct emptying *e)
-{
-    struct nodes_snapshot *s = e->s;
-    e->starts = gs_alloc_array(s->n_nodes + 2, sizeof(size_t));
-    e->pods = gs_alloc_array(s->n_pods + 1, sizeof(size_t));
-    for (size_t i = 0; i < s->n_pods; i++)
-        if (s->pods[i].node != UINT32_MAX)
-            e->starts[s->pods[i].node + 2]++;
-    for (size_t i = 2; i < s->n_nodes + 2; i++)
-        e->starts[i] += e->starts[i - 1];
-    for (size_t i = 0; i < s->n_pods; i++)
-        if (s->pods[i].node != UINT32_MAX)
-            e->pods[e->starts[s->pods[i].node + 1]++] = i;
 }
 
 void nodes_plan_consolidation(struct nodes_snapshot *s, nodes_movable_fn *movable, void *arg,
@@ -158,7 +142,7 @@ void nodes_plan_consolidation(struct nodes_snapshot *s, nodes_movable_fn *movabl
     struct candidate *list = gs_alloc_array(s->n_nodes + 1, sizeof(*list));
     size_t n = 0, checkpoint = nodes_checkpoint(s);
     e.target = gs_alloc_array(s->n_nodes + 1, sizeof(bool));
-    index_pods(&e);
+    nodes_pods_by_node(s, &e.starts, &e.pods);
     for (size_t i = 0; i < s->n_nodes; i++) {
         size_t gpus = nodes_gpus(s, i), used = used_gpus(s, i);
         e.target[i] = used > 0;

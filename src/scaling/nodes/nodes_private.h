@@ -124,6 +124,10 @@ struct nodes_snapshot {
     size_t n_steps, steps_cap, n_checkpoints;
 };
 
+// The pods of each node: those of node i are at [(*ret_first)[i], (*ret_first)[i + 1]) of
+// *ret_pods, in ascending order. The caller frees both.
+void nodes_pods_by_node(const struct nodes_snapshot *s, size_t **ret_first, size_t **ret_pods);
+
 // --- parts ---
 
 uint32_t nodes_resource_number(struct nodes_snapshot *s, const char *name);

@@ -110,7 +110,6 @@ struct nodes_move {
 };
 struct nodes_emptied { // a node that the moves empty
     size_t node;
-    size_t first_move, n_moves;
     char *why;
 };
 struct nodes_consolidation {

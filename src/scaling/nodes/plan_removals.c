@@ -19,24 +19,6 @@ static void keep(const struct nodes_planner *p, size_t node, enum nodes_verdict 
     p->plan->n_unremovable++;
 }
 
-// --- pods by node ---
-
-static void index_pods(struct nodes_planner *p)
-{
-    struct nodes_snapshot *s = p->s;
-    size_t n = s->n_nodes;
-    p->first_pod = gs_alloc_array(n + 2, sizeof(*p->first_pod));
-    p->pods_by_node = gs_alloc_array(s->n_pods + 1, sizeof(*p->pods_by_node));
-    for (size_t i = 0; i < s->n_pods; i++)
-        if (s->pods[i].node != UINT32_MAX)
-            p->first_pod[s->pods[i].node + 2]++;
-    for (size_t i = 2; i < n + 2; i++)
-        p->first_pod[i] += p->first_pod[i - 1];
-    for (size_t i = 0; i < s->n_pods; i++)
-        if (s->pods[i].node != UINT32_MAX)
-            p->pods_by_node[p->first_pod[s->pods[i].node + 1]++] = i;
-}
-
 // --- utilization ---
 
 // Pods that should have ended do not count. What DaemonSets request is taken off both sides, if
@@ -348,7 +330,7 @@ void nodes_plan_removals(struct nodes_planner *p)
 {
     p->receives = gs_alloc_array(p->s->n_nodes + 1, sizeof(bool));
     p->consolidate = gs_alloc_array(p->s->n_nodes + 1, sizeof(bool));
-    index_pods(p);
+    nodes_pods_by_node(p->s, &p->first_pod, &p->pods_by_node);
     collect_candidates(p);
     find_consolidation(p);
     find_unneeded(p);

@@ -61,7 +61,6 @@ struct nodes_pool {
     // From the order of a machine until its GPUs can be used: the median and the 90th percentile.
     // 0: not given.
     int64_t startup_ms, startup_p90_ms;
-    bool has_startup;
     const char *where;                   // "pools.yaml:12:5", or the option
     struct nodes_simulation *simulation; // never NULL in a pool that was read
     void *extra;                         // see nodes_pools_extra; NULL: none

@@ -180,7 +180,6 @@ static void complete_startup(struct codec_reader *r, const json_t *value, struct
 {
     struct nodes_simulation *sim = p->simulation;
     int64_t phases = sim->boot_ms + sim->driver_ms + sim->gpu_ms;
-    p->has_startup = p->startup_ms || p->startup_p90_ms || phases;
     if (p->startup_ms > MAX_STARTUP_MS || p->startup_p90_ms > MAX_STARTUP_MS ||
         sim->boot_ms > MAX_STARTUP_MS || sim->driver_ms > MAX_STARTUP_MS ||
         sim->gpu_ms > MAX_STARTUP_MS)

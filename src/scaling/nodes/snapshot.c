@@ -369,6 +369,23 @@ size_t nodes_of_pod(const struct nodes_snapshot *s, size_t pod)
     return s->pods[pod].node == UNPLACED ? NODES_NONE : s->pods[pod].node;
 }
 
+// A counting sort. While it fills `pods`, first[i + 1] is where the next pod of node i goes.
+void nodes_pods_by_node(const struct nodes_snapshot *s, size_t **ret_first, size_t **ret_pods)
+{
+    size_t *first = gs_alloc_array(s->n_nodes + 2, sizeof(*first));
+    size_t *pods = gs_alloc_array(s->n_pods + 1, sizeof(*pods));
+    for (size_t i = 0; i < s->n_pods; i++)
+        if (s->pods[i].node != UNPLACED)
+            first[s->pods[i].node + 2]++;
+    for (size_t i = 2; i < s->n_nodes + 2; i++)
+        first[i] += first[i - 1];
+    for (size_t i = 0; i < s->n_pods; i++)
+        if (s->pods[i].node != UNPLACED)
+            pods[first[s->pods[i].node + 1]++] = i;
+    *ret_first = first;
+    *ret_pods = pods;
+}
+
 size_t nodes_pod_form(const struct nodes_snapshot *s, size_t pod)
 {
     return s->pods[pod].form;

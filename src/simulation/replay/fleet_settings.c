@@ -137,7 +137,6 @@ static bool learn_times(struct nodes_pool *p, const json_t *entry)
         return false;
     p->startup_ms = p50 * 1000;
     p->startup_p90_ms = p90 * 1000;
-    p->has_startup = true;
     return true;
 }
 

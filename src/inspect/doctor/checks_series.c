@@ -206,7 +206,7 @@ static bool doubles(const json_t *a, const json_t *b)
            !(same_label(a, b, "instance") && same_label(a, b, "job"));
 }
 
-// Reports the first pair. False: there is none.
+// Reports the first pair. False: no pair exists.
 static bool find_double(struct doctor_examination *e, const json_t *all)
 {
     size_t i, n = json_array_size(all) < MAX_SERIES ? json_array_size(all) : MAX_SERIES;

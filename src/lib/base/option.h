@@ -48,7 +48,7 @@ struct gs_opt {
 #define GS_OPT(...)                                                                                \
     {                                                                                              \
         __VA_ARGS__                                                                                \
-    } // a row in a macro, where clang-format cannot tell it from a block
+    } // a row in a macro, which clang-format would take for a block
 
 // A command of the program. `opts` ends with a row whose name is NULL.
 struct gs_command {

@@ -371,7 +371,7 @@ static pcre2_code *compile(struct gs_slice pattern, const struct gs_regex_option
     return re;
 }
 
-// PCRE2 counts the steps of its limit anew at each position of a text, so a search in a long text
+// PCRE2 counts the steps of its limit again at each position of a text, so a search in a long text
 // could take the limit as many times as the text has bytes.
 static int count_step(pcre2_callout_block *block, void *arg)
 {

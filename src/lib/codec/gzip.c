@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gzip of RFC 1952 in memory. Unpacking is limited, because a kilobyte may become a megabyte.
-// Every 256 KiB the caller is asked whether to go on, so that a fiber can pause in between.
+// Every 256 KiB a callback decides whether to go on, so that a fiber can pause in between.
 #include "codec/encoding.h"
 
 #include <limits.h>

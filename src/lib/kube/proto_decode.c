@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Protobuf of Kubernetes objects to JSON, guided by the schemas and by the field numbers of the
 // generated.proto files. Messages come from peers: depth and the number of values are limited,
-// since a small message can ask for many values.
+// since a small message can request many values.
 #include "base/clock.h"
 #include "base/mem.h"
 #include "codec/encoding.h"

@@ -24,7 +24,7 @@ void local_api_proxy_path_finish(struct local_api_proxy_path *p)
     *p = (struct local_api_proxy_path){0};
 }
 
-// The next segment, decoded. NULL: there is none, or it is malformed.
+// The next segment, decoded. NULL: no segment is left, or it is malformed.
 static char *next_segment(struct gs_slice *rest)
 {
     char *segment = NULL;

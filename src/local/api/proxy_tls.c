@@ -41,7 +41,7 @@ void local_api_tls_servers_free(struct local_api_tls_servers *s)
     free(s);
 }
 
-// A free place: a new one, or that of a server without open requests. NULL: there is none.
+// A free place: a new one, or that of a server without open requests. NULL: all places are in use.
 static struct tls_server *find_place(struct local_api_tls_servers *s)
 {
     if (s->len < MAX_SERVERS)

@@ -135,7 +135,7 @@ static void tell(struct pass *p, const json_t *pod, json_t *conditions, const ch
         kube_event(p->s->recorder, pod, "Warning", "FailedScheduling", "%s", message);
 }
 
-// A pod that asks for another scheduler. If that one does not run, nothing else says so.
+// A pod with the name of another scheduler. If that one does not run, nothing else reports it.
 static void take_unheeded(struct pass *p, const json_t *pod)
 {
     const char *uid = kube_uid(pod);

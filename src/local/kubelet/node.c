@@ -210,7 +210,7 @@ static json_t *status(struct kubelet_node *n)
     json_object_set_new(s, "addresses",
                         json_pack("[{s:s,s:s},{s:s,s:s}]", "type", "InternalIP", "address",
                                   n->address, "type", "Hostname", "address", n->name));
-    // As in Kubernetes, 0 says that there is none.
+    // As in Kubernetes, 0 means that it is absent.
     json_object_set_new(s, "daemonEndpoints",
                         json_pack("{s:{s:i}}", "kubeletEndpoint", "Port", (int)n->port));
     json_object_set_new(s, "nodeInfo", node_info());

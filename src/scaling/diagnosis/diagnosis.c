@@ -129,7 +129,7 @@ static const struct {
     {"resourceclaim", "ResourceClaim", false},
 };
 
-// Finds KIND "NAME" before "not found"; NULL: there is none. Caller frees.
+// Finds KIND "NAME" before "not found"; NULL: the text has no such object. Caller frees.
 static char *missing_name(const char *message, const char *word)
 {
     GS_AUTO_FREE char *head = gs_format("%s \"", word);

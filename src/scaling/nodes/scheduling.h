@@ -124,7 +124,7 @@ bool nodes_selects(const json_t *pod, const json_t *node);
 // kube-scheduler's text for the first taint that the pod does not tolerate. NULL: it tolerates all.
 // no_execute: considers only taints that also evict pods. Caller frees.
 char *nodes_untolerated_taint(const json_t *pod, const json_t *node, bool no_execute) GS_MUST_USE;
-int64_t nodes_milli_of(const json_t *quantity); // 0 if it is none; saturates
+int64_t nodes_milli_of(const json_t *quantity); // 0: not a quantity; saturates
 // The requests of a pod as kube-scheduler computes them: name -> milli-units; new reference.
 json_t *nodes_pod_requests(const json_t *pod);
 // Lowers what a future node offers by the requests of a DaemonSet's pod, if it would run there.

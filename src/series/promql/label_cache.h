@@ -44,7 +44,7 @@ struct promql_entry { // begins each object in the cache
 TAILQ_HEAD(promql_entries, promql_entry);
 // NULL: not cached. The query holds it.
 struct promql_entry *promql_cache_get(struct promql_cache_view *v, const struct gs_buf *key);
-// Makes room for a new entry. False: there is none.
+// Makes room for a new entry. False: it does not fit, or the cache cannot be used now.
 bool promql_cache_has_room(struct promql_cache_view *v, size_t bytes);
 // Adds or replaces an entry, for which there was room. The cache owns it, the query holds it.
 void promql_cache_put(struct promql_cache_view *v, const struct gs_buf *key,

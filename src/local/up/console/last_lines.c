@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The last log line of containers that have ended, for the reason why a pod does not run. A line
-// is fetched once for each instance; until then there is none.
+// is fetched once for each instance; until then it is absent.
 #include "up/console/console_private.h"
 
 #include "base/mem.h"

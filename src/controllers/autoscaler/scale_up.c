@@ -3,8 +3,6 @@
 // the pool, or the reason of each pool.
 #include "autoscaler/autoscaler_private.h"
 
-#include "base/clock.h"
-#include "base/log.h"
 #include "base/mem.h"
 #include "kube/object.h"
 
@@ -47,14 +45,6 @@ static void record(struct autoscaler *a, const struct autoscaler_run *r, size_t 
 
 // --- pods that order nothing ---
 
-static void reject(struct autoscaler *a, const struct autoscaler_run *r, size_t i)
-{
-    size_t pod = r->plan.pods[i].pod;
-    GS_AUTO_FREE char *text = nodes_plan_rejection(&r->in, &r->plan, i);
-    record(a, r, pod, "NotTriggerScaleUp", text);
-    set_coming(pod_of(a, r, pod), NULL, r->in.now_ms);
-}
-
 static void take_pod(struct autoscaler *a, const struct autoscaler_run *r, size_t i)
 {
     const struct nodes_pod_plan *w = &r->plan.pods[i];
@@ -69,7 +59,8 @@ static void take_pod(struct autoscaler *a, const struct autoscaler_run *r, size_
         break;
     case NODES_WAITS_FOR_POOL:
     case NODES_WAITS_FOR_LIMIT:
-        reject(a, r, i);
+        record(a, r, w->pod, "NotTriggerScaleUp", state->reason);
+        set_coming(state, NULL, r->in.now_ms);
         break;
     case NODES_WAITS_FOR_ORDER:
     case NODES_WAITS_FOR_TURN:
@@ -116,10 +107,8 @@ static bool increase(struct autoscaler *a, struct autoscaler_pool *p, size_t n, 
 static void warn_of_waste(struct autoscaler *a, const struct autoscaler_run *r, size_t pod,
                           const struct nodes_pool *pool)
 {
-    const json_t *object = nodes_pod(r->in.snapshot, pod);
-    CODEC_AUTO_JSON json_t *requests = nodes_pod_requests(object), *p = nodes_pool_json(pool);
-    if (nodes_pool_attracts(p, requests))
-        kube_event(a->recorder, object, "Warning", "GPUNodeForCPUPod",
+    if (nodes_pool_is_open(pool) && nodes_request(r->in.snapshot, pod, pool->gpu_resource) <= 0)
+        kube_event(a->recorder, nodes_pod(r->in.snapshot, pod), "Warning", "GPUNodeForCPUPod",
                    "Pool %s grows for this pod, which requests no GPU. What to do: the "
                    "taint " NODES_GPU_TAINT " keeps such pods off its machines.",
                    pool->name);

@@ -212,9 +212,6 @@ char *nodes_plan_node_text(const struct nodes_plan_input *in, const struct nodes
                            size_t node) GS_MUST_USE;
 char *nodes_plan_pod_text(const struct nodes_plan_input *in, const struct nodes_plan *p,
                           size_t i) GS_MUST_USE;
-// The text of the Cluster Autoscaler's event for a pod that orders nothing.
-char *nodes_plan_rejection(const struct nodes_plan_input *in, const struct nodes_plan *p,
-                           size_t i) GS_MUST_USE;
 // "its pods fit on a new node of pool small with 1 GPU"
 char *nodes_plan_replacement_text(const struct nodes_plan_input *in,
                                   const struct nodes_order *o) GS_MUST_USE;

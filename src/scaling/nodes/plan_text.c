@@ -104,7 +104,8 @@ char *nodes_plan_node_text(const struct nodes_plan_input *in, const struct nodes
 
 // --- pods ---
 
-char *nodes_plan_rejection(const struct nodes_plan_input *in, const struct nodes_plan *p, size_t i)
+// The text of the Cluster Autoscaler's event for a pod that orders nothing.
+static char *rejection_text(const struct nodes_plan_input *in, const struct nodes_plan *p, size_t i)
 {
     const struct nodes_choice_settings settings = nodes_plan_choice(in, 1);
     struct nodes_reasons reasons = {0};
@@ -141,7 +142,7 @@ char *nodes_plan_pod_text(const struct nodes_plan_input *in, const struct nodes_
     case NODES_WAITS_FOR_LIMIT:
         break;
     }
-    return nodes_plan_rejection(in, p, i);
+    return rejection_text(in, p, i);
 }
 
 // --- replacements ---

@@ -174,6 +174,14 @@ bool nodes_pool_attracts(const json_t *pool, const json_t *requests)
     return true;
 }
 
+bool nodes_pool_is_open(const struct nodes_pool *pool)
+{
+    for (size_t i = 0; i < pool->n_taints; i++)
+        if (keeps_off(pool->taints[i].effect))
+            return false;
+    return pool->gpus > 0;
+}
+
 bool nodes_is_embedded(const json_t *node)
 {
     const char *version = codec_json_str(node, "status", "nodeInfo", "kubeletVersion", NULL);
@@ -258,11 +266,8 @@ static void check_currency(const struct nodes_pool *first, const struct nodes_po
 // The Cluster Autoscaler, too, adds such machines for pods that request no GPU.
 static void check_attraction(const struct nodes_pool *p, struct nodes_findings *f)
 {
-    if (!p->gpus || !p->max)
+    if (!p->max || !nodes_pool_is_open(p))
         return;
-    for (size_t i = 0; i < p->n_taints; i++)
-        if (keeps_off(p->taints[i].effect))
-            return;
     find(
         f, NODES_WARNING,
         gs_format("%s: pool %s has GPUs and no taint: pods that request no GPU run there, too, and "

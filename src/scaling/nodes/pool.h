@@ -115,6 +115,8 @@ json_t *nodes_pools_json(const struct nodes_pool *pools, size_t n);
 // Whether pods without GPU requests land on the GPU machines of this pool: it has no taint that
 // keeps them off. pool: an element of nodes_pools_json().
 bool nodes_pool_attracts(const json_t *pool, const json_t *requests);
+// Whether it has GPUs and no taint keeps pods off.
+bool nodes_pool_is_open(const struct nodes_pool *pool);
 // The taint of GPU nodes on GKE and AKS, which pods with GPU requests tolerate by admission.
 #define NODES_GPU_TAINT "nvidia.com/gpu=present:NoSchedule"
 bool nodes_is_embedded(const json_t *node); // a node of gpuscale up

@@ -99,19 +99,20 @@ void replay_fleet_input_finish(struct replay_fleet_input *r)
     free(r->growing);
 }
 
-void replay_fleet_add_reasons(struct replay_fleet_run *run, size_t pool, size_t pod,
-                              struct gs_buf *out)
+void replay_fleet_add_reasons(struct replay_fleet_run *run, size_t pod, struct gs_buf *out)
 {
     struct replay_fleet_input r;
-    struct nodes_reasons reasons = {0};
     replay_fleet_input_init(run, &r);
     const struct nodes_choice_settings settings = {.policy = run->f->plan.policy,
                                                    .now_ms = r.in.now_ms};
-    gs_buf_addf(out, "; pool %s: ", r.groups[pool].name);
-    nodes_group_reasons(run->snapshot, pod, &r.groups[pool], &settings, &reasons);
-    for (size_t i = 0; i < reasons.len; i++)
-        gs_buf_addf(out, "%s%s", i ? ", " : "", reasons.items[i].text);
-    nodes_reasons_finish(&reasons);
+    for (size_t pool = 0; pool < r.in.n_groups; pool++) {
+        struct nodes_reasons reasons = {0};
+        gs_buf_addf(out, "; pool %s: ", r.groups[pool].name);
+        nodes_group_reasons(run->snapshot, pod, &r.groups[pool], &settings, &reasons);
+        for (size_t i = 0; i < reasons.len; i++)
+            gs_buf_addf(out, "%s%s", i ? ", " : "", reasons.items[i].text);
+        nodes_reasons_finish(&reasons);
+    }
     replay_fleet_input_finish(&r);
 }
 

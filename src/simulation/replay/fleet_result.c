@@ -198,8 +198,7 @@ static char *why_waiting(struct replay_fleet_run *run, const struct replay_fleet
     // The list goes on, so without the full stop.
     size_t len = strlen(text);
     gs_buf_add(&out, text, len && text[len - 1] == '.' ? len - 1 : len);
-    for (size_t i = 0; i < run->f->pools.len; i++)
-        replay_fleet_add_reasons(run, i, p->index, &out);
+    replay_fleet_add_reasons(run, p->index, &out);
     nodes_reasons_finish(&nodes);
     return gs_strdup(out.data);
 }

@@ -618,9 +618,8 @@ void replay_fleet_input_finish(struct replay_fleet_input *r);
 
 // Scans if a scan is due. Returns when the next one is; INT64_MAX: after the next change.
 int64_t replay_fleet_scan(struct replay_fleet_run *run);
-// Why the pool does not grow for the pod of the snapshot.
-void replay_fleet_add_reasons(struct replay_fleet_run *run, size_t pool, size_t pod,
-                              struct gs_buf *out);
+// Why no pool grows for the pod of the snapshot.
+void replay_fleet_add_reasons(struct replay_fleet_run *run, size_t pod, struct gs_buf *out);
 
 #define REPLAY_ANN_SAFE_TO_EVICT NODES_ANN "safe-to-evict"
 

@@ -216,6 +216,6 @@ bool autoscaler_deletion_is_drain(const struct autoscaler_deletion *d);
 bool autoscaler_deletion_counts(const struct autoscaler_deletion *d,
                                 const struct autoscaler_pool *p);
 
-// status.c
+// status_config_map.c
 void autoscaler_write_status(struct autoscaler *a);
 void autoscaler_condition_set(struct autoscaler_condition *c, const char *status, int64_t now_ms);

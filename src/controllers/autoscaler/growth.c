@@ -186,7 +186,7 @@ static void delete_long_unregistered(struct autoscaler *a, struct autoscaler_poo
 }
 
 // A target that counts machines which nobody creates is corrected after the provision time.
-static void decrease_wrong_target(struct autoscaler *a, struct autoscaler_pool *p, int64_t now_ms)
+void autoscaler_correct_size(struct autoscaler *a, struct autoscaler_pool *p, int64_t now_ms)
 {
     if (p->target <= p->existing || p->scaling) {
         p->wrong_size_since_ms = 0;
@@ -219,9 +219,4 @@ void autoscaler_follow_scale_up(struct autoscaler *a, struct autoscaler_pool *p,
 {
     update_scale_up(a, p, now_ms);
     delete_long_unregistered(a, p, now_ms);
-}
-
-void autoscaler_correct_size(struct autoscaler *a, struct autoscaler_pool *p, int64_t now_ms)
-{
-    decrease_wrong_target(a, p, now_ms);
 }

@@ -213,9 +213,9 @@ static void add_pods(struct autoscaler *a, struct autoscaler_run *r)
         if (kube_pod_has_ended(pod) || !kube_uid(pod) || (node && counts_twice(a, pod, node)))
             continue;
         // A pod of a node that has just disappeared is no waiting pod.
-        if (node && *node && nodes_find(r->in.snapshot, node) != NODES_NONE)
+        if (node && nodes_find(r->in.snapshot, node) != NODES_NONE)
             nodes_snapshot_add_pod(r->in.snapshot, pod);
-        else if ((!node || !*node) && nodes_pod_waits(pod, &r->in.settings, r->in.now_ms))
+        else if (!node && nodes_pod_waits(pod, &r->in.settings, r->in.now_ms))
             note_pending(a, r, pod);
     }
 }

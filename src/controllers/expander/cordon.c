@@ -132,19 +132,14 @@ static bool requests_gpus(const json_t *pod)
            has_gpus_in(json_object_get(spec, "initContainers"));
 }
 
-static bool is_placed(const json_t *pod)
-{
-    const char *node = kube_pod_node(pod);
-    return node && *node;
-}
-
 // Pods on nodes of the snapshot, and those that wait for GPUs.
 static bool belongs(const struct nodes_snapshot *s, const json_t *pod)
 {
+    const char *node = kube_pod_node(pod);
     if (kube_pod_has_ended(pod))
         return false;
-    if (is_placed(pod))
-        return nodes_find(s, kube_pod_node(pod)) != NODES_NONE;
+    if (node)
+        return nodes_find(s, node) != NODES_NONE;
     return requests_gpus(pod) && !kube_is_deleting(pod) &&
            !json_array_size(codec_json_get(pod, "spec", "schedulingGates", NULL));
 }

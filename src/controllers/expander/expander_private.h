@@ -110,7 +110,7 @@ void expander_certificate_finish(struct expander_certificate *c); // wipes the k
 struct gs_error *expander_certificate_load(const struct expander_options *o,
                                            struct expander_certificate *ret);
 
-// --- cluster.c: what the Kubernetes API knows about node groups ---
+// --- start_times.c: what the Kubernetes API knows about node groups ---
 
 // Learns from nodes how long machines take until they are ready and their GPUs are allocatable, and
 // from events of the Cluster Autoscaler which node groups failed. client: borrowed. keep_templates:

@@ -28,7 +28,6 @@ struct hpa_server {
     struct program *program;
     uv_loop_t *loop; // of the program
     struct kube_connection cluster;
-    struct kube_client *client; // of the cluster
     struct kube_cache *pods;
     struct hpa_controller *controller;
     struct hpa_explain_api *explain;
@@ -108,7 +107,7 @@ static void start_election(struct hpa_server *r)
                                              .on_leading = on_leading,
                                              .on_lost = on_leadership_lost,
                                              .arg = r};
-    r->election = kube_election_new(r->loop, r->client, &cfg);
+    r->election = kube_election_new(r->loop, r->cluster.client, &cfg);
 }
 
 // --- HTTP ---
@@ -170,7 +169,6 @@ static struct gs_error *connect_controlled_cluster(struct hpa_server *r)
         kube_connection_open(r->loop, r->o->kubeconfig, NULL, "hpa", &r->cluster);
     if (err)
         return gs_error_wrap(err, "--kubeconfig");
-    r->client = r->cluster.client;
     gs_info("hpa", "cluster %s, %s", r->cluster.server,
             r->shadow ? "shadow mode: nothing is written"
                       : "control mode: objects with the label or annotation " OPT_IN ": \"true\"");
@@ -186,7 +184,7 @@ static void start_ownership(struct hpa_server *r)
                                              .trusted = r->o->all,
                                              .changed = on_owned,
                                              .arg = r};
-    r->ownership = hpa_ownership_new(r->loop, r->client, &cfg);
+    r->ownership = hpa_ownership_new(r->loop, r->cluster.client, &cfg);
 }
 
 static void start_controller(struct hpa_server *r)
@@ -207,11 +205,11 @@ static void start_controller(struct hpa_server *r)
     cfg.decide.scale_to_zero = r->scale_to_zero || o->scale_to_zero;
     if (!r->shadow)
         start_ownership(r);
-    r->pods = kube_cache_new(r->loop, r->client, KUBE_PODS, o->ns, NULL);
+    r->pods = kube_cache_new(r->loop, r->cluster.client, KUBE_PODS, o->ns, NULL);
     r->log = hpa_decision_log_new(is_json(o), r->shadow);
-    r->controller = hpa_controller_new(r->loop, r->client, r->pods, &cfg);
+    r->controller = hpa_controller_new(r->loop, r->cluster.client, r->pods, &cfg);
     hpa_controller_set_observer(r->controller, on_decision, r);
-    r->explain = hpa_explain_api_new(r->loop, r->client, r->controller, &cfg.decide);
+    r->explain = hpa_explain_api_new(r->loop, r->cluster.client, r->controller, &cfg.decide);
     kube_cache_start(r->pods);
     if (r->shadow || !o->elect)
         hpa_controller_start(r->controller);

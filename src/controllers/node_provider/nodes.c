@@ -13,7 +13,6 @@
 struct node_provider_nodes {
     struct node_provider_nodes_config config;
     struct kube_connection cluster;
-    struct kube_client *client;
     struct kube_cache *cache;
     struct kube_watch_errors *errors;
     struct gs_timer *timer;
@@ -62,7 +61,7 @@ static void remove_node(struct node_provider_nodes *n, const json_t *node)
     struct removal *r = gs_alloc(sizeof(*r));
     r->nodes = n;
     r->name = gs_strdup(kube_name(node));
-    (void)kube_delete(n->client, KUBE_NODES, NULL, r->name, -1, on_removed, r);
+    (void)kube_delete(n->cluster.client, KUBE_NODES, NULL, r->name, -1, on_removed, r);
 }
 
 void node_provider_nodes_gone(struct node_provider_nodes *n, struct node_provider_machine *m)
@@ -105,7 +104,7 @@ static void set_provider_id(struct node_provider_nodes *n, const json_t *node)
             m->pool_name, m->name, m->provider_id);
     CODEC_AUTO_JSON json_t *patch = json_object();
     codec_json_set(patch, json_string(m->provider_id), "spec", "providerID", NULL);
-    (void)kube_patch(n->client, KUBE_NODES, NULL, m->name, NULL, KUBE_MERGE_PATCH, patch, NULL,
+    (void)kube_patch(n->cluster.client, KUBE_NODES, NULL, m->name, NULL, KUBE_MERGE_PATCH, patch, NULL,
                      NULL);
 }
 
@@ -149,8 +148,7 @@ struct gs_error *node_provider_nodes_new(const struct node_provider_nodes_config
     struct node_provider_nodes *n = gs_alloc(sizeof(*n));
     n->config = *config;
     n->cluster = cluster;
-    n->client = cluster.client;
-    n->cache = kube_cache_new(config->loop, n->client, KUBE_NODES, NULL, NULL);
+    n->cache = kube_cache_new(config->loop, n->cluster.client, KUBE_NODES, NULL, NULL);
     n->errors = kube_watch_errors_new(config->loop, n->cache, "node-provider", "Node objects");
     n->timer = gs_timer_new(config->loop, n);
     kube_cache_set_trim(n->cache, trim_node);
@@ -165,7 +163,7 @@ struct gs_error *node_provider_nodes_new(const struct node_provider_nodes_config
 
 struct kube_client *node_provider_nodes_client(const struct node_provider_nodes *n)
 {
-    return n->client;
+    return n->cluster.client;
 }
 
 void node_provider_nodes_set_fleet(struct node_provider_nodes *n, struct node_provider_fleet *f)

@@ -103,14 +103,10 @@ bool nodes_is_daemonset_pod(const json_t *pod)
 // it.
 bool nodes_is_long_terminating(const json_t *pod, int64_t now_ms)
 {
-    const char *text = codec_json_str(pod, "metadata", "deletionTimestamp", NULL);
-    int64_t ms = 0;
-    if (!text)
-        return false;
-    GS_AUTO_ERROR struct gs_error *err = gs_parse_rfc3339(gs_slice_of(text), &ms);
+    int64_t ms = kube_time_ms(codec_json_get(pod, "metadata", "deletionTimestamp", NULL), 0);
     int64_t grace_s =
         codec_json_int(pod, DEFAULT_GRACE_S, "spec", "terminationGracePeriodSeconds", NULL);
-    return !err && (double)(now_ms - ms - LONG_TERMINATING_MS) > 1000.0 * (double)grace_s;
+    return ms && (double)(now_ms - ms - LONG_TERMINATING_MS) > 1000.0 * (double)grace_s;
 }
 
 static bool list_contains(const char *list, const char *word)

@@ -50,12 +50,6 @@ void nodes_plan_again_at(struct nodes_planner *p, int64_t ms)
         p->plan->again_ms = ms;
 }
 
-bool nodes_plan_group_can_grow(const struct nodes_planner *p, size_t group)
-{
-    const struct nodes_group *g = &p->groups[group];
-    return g->size < g->max && !g->blocked && !nodes_backoff_active(&g->backoff, p->in->now_ms);
-}
-
 size_t nodes_plan_upcoming(const struct nodes_planner *p, size_t node)
 {
     if (node < p->in->n_nodes)

@@ -37,7 +37,6 @@ bool nodes_is_long_terminating(const json_t *pod, int64_t now_ms);
 struct nodes_order *nodes_plan_add_order(struct nodes_planner *p, enum nodes_cause cause,
                                          size_t group, size_t count);
 void nodes_plan_again_at(struct nodes_planner *p, int64_t ms);
-bool nodes_plan_group_can_grow(const struct nodes_planner *p, size_t group);
 // The group of an upcoming node; NODES_NONE: the node exists.
 size_t nodes_plan_upcoming(const struct nodes_planner *p, size_t node);
 enum nodes_movability nodes_plan_movable(void *planner, const json_t *pod); // nodes_movable_fn

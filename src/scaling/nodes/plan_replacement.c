@@ -45,6 +45,12 @@ static bool fits_with(const struct nodes_planner *p, size_t node, size_t group)
     return ok && n_moves > 0;
 }
 
+static bool can_grow(const struct nodes_planner *p, size_t group)
+{
+    const struct nodes_group *g = &p->groups[group];
+    return g->size < g->max && !g->blocked && !nodes_backoff_active(&g->backoff, p->in->now_ms);
+}
+
 // NODES_NONE: no group has a cheaper node for the pods.
 static size_t replacement_for(const struct nodes_planner *p, size_t node)
 {
@@ -52,7 +58,7 @@ static size_t replacement_for(const struct nodes_planner *p, size_t node)
     size_t found = NODES_NONE;
     for (size_t i = 0; i < p->in->n_groups; i++) {
         const struct nodes_pool *pool = p->groups[i].pool;
-        if (!pool || !is_cheaper(pool, own) || !nodes_plan_group_can_grow(p, i) ||
+        if (!pool || !is_cheaper(pool, own) || !can_grow(p, i) ||
             (best && !is_cheaper(pool, best) && pool->price >= best->price) ||
             !fits_with(p, node, i))
             continue;

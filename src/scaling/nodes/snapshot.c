@@ -236,7 +236,7 @@ size_t nodes_snapshot_add_pod(struct nodes_snapshot *s, const json_t *pod)
     size_t index = s->n_pods++;
     s->pods[index] = (struct nodes_pod){json_incref((json_t *)pod), (uint32_t)form, UNPLACED};
     const char *name = kube_pod_node(pod);
-    size_t node = name && *name ? nodes_find(s, name) : NODES_NONE;
+    size_t node = name ? nodes_find(s, name) : NODES_NONE;
     if (node != NODES_NONE)
         nodes_place(s, index, node);
     return index;

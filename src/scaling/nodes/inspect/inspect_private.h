@@ -21,7 +21,7 @@ const json_t *inspect_claim_of(const struct inspect_input *in, const char *node)
 // {"state": "Ready" …, "reason", "since"} of a node; new reference.
 json_t *inspect_node_state(const json_t *node, int64_t now_ms);
 
-// --- status.c: what the Cluster Autoscaler publishes ---
+// --- autoscaler_texts.c: what the Cluster Autoscaler publishes ---
 
 // One entry of "[{GROUP 0->1 (max: 8)} …]" in the message of TriggeredScaleUp.
 struct inspect_scale_up {

@@ -252,7 +252,7 @@ static json_t *coming_by_karpenter(const struct inspect_input *in, const json_t 
         if (gs_streq(kube_name(claim), name)) {
             const char *pool = kube_label(claim, "karpenter.sh/nodepool");
             codec_json_set_str(out, "pool", pool);
-            since = kube_created_ms(claim, 0) ? kube_created_ms(claim, 0) : since;
+            since = kube_created_ms(claim, since);
             if (pool)
                 set_expected(out, json_object_get(startup, pool), since);
         }

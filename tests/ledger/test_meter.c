@@ -202,6 +202,11 @@ static void test_gpus_that_end_with_the_process_are_not_missing_after_it(void **
     assert_near(all_minutes(r.table, LEDGER_MISSING), 0);
     minute(&r); // one that was observed is missing
     assert_near(all_minutes(r.table, LEDGER_MISSING), 1);
+    ledger_meter_gap(r.meter, r.now, r.now + LEDGER_HOUR_MS); // also in a gap, and only that one
+    r.now += LEDGER_HOUR_MS;
+    add_sample(r.o, LEDGER_UTIL, GPU, 0);
+    minute(&r);
+    assert_near(all_minutes(r.table, LEDGER_MISSING), 61);
     end(&r);
 }
 

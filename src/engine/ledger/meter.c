@@ -13,8 +13,7 @@ struct known {
     char *texts;         // of g, one after the other: there are tens of thousands of GPUs
     bool seen;           // in this observation
     bool restored;       // from the file, and not observed since
-    bool before_gap;     // it was known when the gap began
-    int64_t gap_seen_ms; // when it was seen before the gap
+    int64_t gap_seen_ms; // when it was seen before the gap; 0: it was not expected in it
     bool outside;        // its node is not one of the cluster
     bool twin;           // another node has a GPU with the same UUID
 };
@@ -155,13 +154,18 @@ static void add_missing(const struct known *k, int64_t seen_ms, int64_t from_ms,
         ledger_table_add(t, from_ms, end, &key, LEDGER_MISSING, k->g.share, 0);
 }
 
+// A GPU of an earlier process is expected only once it has been observed again.
+static bool is_expected(const struct ledger_meter *m, const struct known *k)
+{
+    return !(k->restored && m->ends_with_process);
+}
+
 void ledger_meter_gap(struct ledger_meter *m, int64_t from_ms, int64_t to_ms)
 {
     void *value;
     for (size_t pos = 0; gs_hmap_next(m->gpus, &pos, NULL, &value);) {
         struct known *k = value;
-        k->before_gap = true;
-        k->gap_seen_ms = k->g.seen_ms;
+        k->gap_seen_ms = is_expected(m, k) ? k->g.seen_ms : 0;
     }
     m->gap_from_ms = from_ms;
     m->gap_to_ms = to_ms;
@@ -171,11 +175,13 @@ void ledger_meter_gap(struct ledger_meter *m, int64_t from_ms, int64_t to_ms)
 static void count_gap(struct ledger_meter *m, struct ledger_table *t)
 {
     void *value;
+    if (!m->gap_to_ms)
+        return;
     for (size_t pos = 0; gs_hmap_next(m->gpus, &pos, NULL, &value);) {
         struct known *k = value;
-        if (k->before_gap)
+        if (k->gap_seen_ms)
             add_missing(k, k->gap_seen_ms, m->gap_from_ms, m->gap_to_ms, t);
-        k->before_gap = false;
+        k->gap_seen_ms = 0;
     }
     m->gap_from_ms = m->gap_to_ms = 0;
 }
@@ -417,7 +423,7 @@ void ledger_meter_observe(struct ledger_meter *m, struct ledger_observation *o, 
     count_gap(m, t);
     for (size_t pos = 0; gs_hmap_next(m->gpus, &pos, NULL, &value);) {
         const struct known *k = value;
-        if (!k->seen && !(k->restored && m->ends_with_process))
+        if (!k->seen && is_expected(m, k))
             add_missing(k, k->g.seen_ms, from_ms, to_ms, t);
     }
     forget_gpus(m, is_old, &to_ms);

@@ -262,15 +262,6 @@ static void write_families(struct state_metrics *s, size_t resource,
     }
 }
 
-static json_t *objects_of(const struct kube_cache *cache)
-{
-    json_t *out = json_array();
-    const json_t *obj;
-    for (size_t pos = 0; (obj = kube_cache_next(cache, &pos));)
-        json_array_append(out, (json_t *)obj);
-    return out;
-}
-
 // In large clusters the view costs too much for each change: it is then older than the rest. True:
 // it is of the current version.
 static bool inspect_state(struct state_metrics *s)
@@ -282,8 +273,8 @@ static bool inspect_state(struct state_metrics *s)
         return true;
     if (now < s->next_inspect)
         return false;
-    CODEC_AUTO_JSON json_t *nodes = objects_of(s->caches[STATE_METRICS_NODES]);
-    CODEC_AUTO_JSON json_t *pods = objects_of(s->caches[STATE_METRICS_PODS]);
+    CODEC_AUTO_JSON json_t *nodes = kube_cache_objects(s->caches[STATE_METRICS_NODES]);
+    CODEC_AUTO_JSON json_t *pods = kube_cache_objects(s->caches[STATE_METRICS_PODS]);
     const struct inspect_input in = {.nodes = nodes, .pods = pods, .now_ms = gs_unix_ms()};
     gs_buf_clear(&s->inspection_text);
     inspect_metrics_write(s->inspection, &in, &s->inspection_text);

@@ -568,6 +568,15 @@ const json_t *kube_cache_next(const struct kube_cache *c, size_t *pos)
     return gs_hmap_next(c->objects, pos, &key, &obj) ? obj : NULL;
 }
 
+json_t *kube_cache_objects(const struct kube_cache *c)
+{
+    json_t *out = json_array();
+    size_t pos = 0;
+    for (const json_t *object; (object = kube_cache_next(c, &pos));)
+        json_array_append(out, (json_t *)object);
+    return out;
+}
+
 const char *kube_cache_error(const struct kube_cache *c)
 {
     return c->error;

@@ -37,6 +37,7 @@ const json_t *kube_cache_get(const struct kube_cache *c, const char *ns, const c
 size_t kube_cache_len(const struct kube_cache *c);
 // Iteration in unspecified order; *pos starts at 0; NULL at the end.
 const json_t *kube_cache_next(const struct kube_cache *c, size_t *pos);
+json_t *kube_cache_objects(const struct kube_cache *c); // as an array, which holds them
 // Last list or watch failure, NULL if healthy.
 const char *kube_cache_error(const struct kube_cache *c);
 bool kube_cache_denied(const struct kube_cache *c); // that failure was 401 or 403

@@ -102,12 +102,8 @@ static void drop_settled(struct local_scheduler *s)
 
 static const json_t *objects_of(json_t **kept, const struct kube_cache *cache)
 {
-    size_t pos = 0;
-    if (*kept)
-        return *kept;
-    *kept = json_array();
-    for (const json_t *o; (o = kube_cache_next(cache, &pos));)
-        json_array_append(*kept, (json_t *)o);
+    if (!*kept)
+        *kept = kube_cache_objects(cache);
     return *kept;
 }
 

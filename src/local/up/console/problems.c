@@ -281,18 +281,6 @@ static void drop_objects(struct console_problems *p)
     p->nodes = p->pods = NULL;
 }
 
-// Borrows nothing: the array keeps its objects. NULL: not known.
-static json_t *objects_of(const struct kube_cache *cache)
-{
-    size_t pos = 0;
-    if (!cache)
-        return NULL;
-    json_t *out = json_array();
-    for (const json_t *o; (o = kube_cache_next(cache, &pos));)
-        json_array_append(out, (json_t *)o);
-    return out;
-}
-
 void console_problems_update(struct console_problems *p, int64_t now_ms)
 {
     size_t pos = 0, i;
@@ -302,8 +290,8 @@ void console_problems_update(struct console_problems *p, int64_t now_ms)
         index_event(p, e);
         add_event(p, e, now_ms);
     }
-    p->nodes = objects_of(p->source.nodes);
-    p->pods = objects_of(p->source.pods);
+    p->nodes = p->source.nodes ? kube_cache_objects(p->source.nodes) : NULL;
+    p->pods = p->source.pods ? kube_cache_objects(p->source.pods) : NULL;
     json_array_foreach (p->pods, i, pod)
         add_pod_problems(p, pod, now_ms);
     drop_objects(p);

@@ -8,24 +8,25 @@
 
 #define WAIT_MS 120000 // a node, a start and a probe may take so long
 
-static bool is_about(const json_t *event, const json_t *pod)
+// "NAMESPACE/NAME" of a pod -> its events, in their order; new reference.
+static json_t *events_by_pod(const struct doctor_examination *e)
 {
-    const json_t *about = json_object_get(event, "involvedObject");
-
-    return gs_streq(codec_json_str(about, "kind", NULL), "Pod") &&
-           gs_streq(codec_json_str(about, "name", NULL), kube_name(pod)) &&
-           gs_streq(codec_json_str(about, "namespace", NULL), kube_namespace(pod));
-}
-
-static json_t *events_of(const struct doctor_examination *e, const json_t *pod)
-{
-    json_t *out = json_array();
+    json_t *out = json_object();
     size_t i;
     json_t *event;
 
-    json_array_foreach ((json_t *)doctor_items(e, "events"), i, event)
-        if (is_about(event, pod))
-            json_array_append(out, event);
+    json_array_foreach ((json_t *)doctor_items(e, "events"), i, event) {
+        const json_t *about = json_object_get(event, "involvedObject");
+        if (!gs_streq(codec_json_str(about, "kind", NULL), "Pod"))
+            continue;
+        GS_AUTO_FREE char *key =
+            gs_format("%s/%s", doctor_text(codec_json_str(about, "namespace", NULL)),
+                      doctor_text(codec_json_str(about, "name", NULL)));
+        json_t *list = json_object_get(out, key);
+        if (!list)
+            json_object_set_new(out, key, list = json_array());
+        json_array_append(list, event);
+    }
     return out;
 }
 
@@ -98,10 +99,12 @@ void doctor_diagnose(struct doctor_examination *e)
     const json_t *pod;
 
     e->diagnoses = gs_alloc_array(DOCTOR_MAX_DIAGNOSES, sizeof(*e->diagnoses));
+    CODEC_AUTO_JSON json_t *events = events_by_pod(e);
     json_array_foreach (doctor_items(e, "pods"), i, pod) {
-        CODEC_AUTO_JSON json_t *events = events_of(e, pod);
+        GS_AUTO_FREE char *key =
+            gs_format("%s/%s", doctor_text(kube_namespace(pod)), doctor_text(kube_name(pod)));
         const struct diagnosis_input in = {.pod = pod,
-                                           .events = events,
+                                           .events = json_object_get(events, key),
                                            .nodes = doctor_items(e, "nodes"),
                                            .pods = doctor_items(e, "pods"),
                                            .pools = json_object_get(e->facts, "pools"),

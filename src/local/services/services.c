@@ -72,11 +72,23 @@ static const char *ingress_ip(const json_t *svc)
 
 // --- addresses ---
 
+static bool lacks_node_port(const json_t *svc)
+{
+    size_t i;
+    const json_t *port;
+    json_array_foreach (codec_json_get(svc, "spec", "ports", NULL), i, port)
+        if (codec_json_int(port, 0, "nodePort", NULL) <= 0)
+            return true;
+    return false;
+}
+
 static void allocate_node_ports(struct local_services *l, const char *key, json_t *changed)
 {
     size_t i;
     json_t *port;
-    struct services_node_ports ports;
+    struct services_node_ports ports; // those in use, of all Services
+    if (!lacks_node_port(changed))
+        return;
     services_addresses_node_ports(l->addresses, &ports);
     json_array_foreach (codec_json_get(changed, "spec", "ports", NULL), i, port) {
         if (codec_json_int(port, 0, "nodePort", NULL) > 0)

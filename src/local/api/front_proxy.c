@@ -5,6 +5,7 @@
 #include "local/api/aggregate.h"
 
 #include "base/mem.h"
+#include "local/api/admission.h"
 #include "local/api/api_private.h"
 #include "net/tls/tls.h"
 
@@ -21,20 +22,6 @@ struct local_api_front_proxy {
     uint64_t map_rv; // of the ConfigMap with the authority, as it was written
 };
 
-static const struct local_api_store_version *find(const struct local_api *api, const char *group,
-                                                  const char *plural, const char *name)
-{
-    size_t bucket = local_api_resource_bucket(local_api_resource_find(group, "v1", plural));
-    return local_api_store_get(api->store, bucket, PROXY_NS, name);
-}
-
-static const json_t *stored(const struct local_api *api, const char *group, const char *plural,
-                            const char *name)
-{
-    const struct local_api_store_version *v = find(api, group, plural, name);
-    return v ? v->tree : NULL;
-}
-
 static void set_data(json_t *map, const char *key, const char *value)
 {
     if (value)
@@ -43,14 +30,16 @@ static void set_data(json_t *map, const char *key, const char *value)
 
 static uint64_t map_version(const struct local_api_front_proxy *f)
 {
-    const struct local_api_store_version *v = find(f->api, "", "configmaps", PROXY_MAP);
+    size_t bucket = local_api_resource_bucket(local_api_resource_find("", "v1", "configmaps"));
+    const struct local_api_store_version *v =
+        local_api_store_get(f->api->store, bucket, PROXY_NS, PROXY_MAP);
     return v ? v->rv : 0;
 }
 
 // Where servers read how the proxy proves its identity. Written again when somebody changes it.
 void local_api_front_proxy_publish(struct local_api_front_proxy *f)
 {
-    const json_t *old = stored(f->api, "", "configmaps", PROXY_MAP);
+    const json_t *old = local_api_stored(f->api, "", "configmaps", PROXY_NS, PROXY_MAP);
     CODEC_AUTO_JSON json_t *map =
         old ? json_deep_copy(old) : local_api_base_object("ConfigMap", "v1", PROXY_NS, PROXY_MAP);
 
@@ -69,7 +58,7 @@ void local_api_front_proxy_publish(struct local_api_front_proxy *f)
 // evaluated here.
 static void make_reader_role(struct local_api *api)
 {
-    if (stored(api, RBAC, "roles", PROXY_READER))
+    if (local_api_stored(api, RBAC, "roles", PROXY_NS, PROXY_READER))
         return;
     json_t *role = local_api_base_object("Role", RBAC "/v1", PROXY_NS, PROXY_READER);
     json_object_set_new(role, "rules",

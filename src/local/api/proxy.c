@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "kube/object.h"
+#include "local/api/admission.h"
 #include "local/api/api_private.h"
 #include "local/cluster.h"
 #include "local/ports.h"
@@ -142,14 +143,6 @@ static int default_port(const struct destination *d)
     return d->tls ? 443 : 80;
 }
 
-static const json_t *find(const struct local_api *api, const char *plural, const char *ns,
-                          const char *name)
-{
-    size_t bucket = local_api_resource_bucket(local_api_resource_find("", "v1", plural));
-    const struct local_api_store_version *v = local_api_store_get(api->store, bucket, ns, name);
-    return v ? v->tree : NULL;
-}
-
 // The first port that a container declares; 0: none.
 static int64_t declared_port(const json_t *pod)
 {
@@ -166,7 +159,7 @@ static int64_t declared_port(const json_t *pod)
 
 static json_t *find_pod(const struct local_api *api, const char *ns, struct destination *d)
 {
-    const json_t *pod = find(api, "pods", ns, d->name);
+    const json_t *pod = local_api_stored(api, "", "pods", ns, d->name);
     const char *ip = codec_json_str(pod, "status", "podIP", NULL);
     int number = default_port(d);
 
@@ -225,8 +218,8 @@ static bool take_endpoint(struct local_api *api, const json_t *endpoints, struct
 static json_t *find_service(struct local_api *api, const char *ns, const char *id,
                             struct destination *d)
 {
-    const json_t *service = find(api, "services", ns, d->name);
-    const json_t *endpoints = find(api, "endpoints", ns, d->name);
+    const json_t *service = local_api_stored(api, "", "services", ns, d->name);
+    const json_t *endpoints = local_api_stored(api, "", "endpoints", ns, d->name);
 
     if (!service)
         return kube_status_not_found("services", d->name);
@@ -244,7 +237,7 @@ static json_t *find_service(struct local_api *api, const char *ns, const char *i
 
 static json_t *find_node(const struct local_api *api, struct destination *d)
 {
-    const json_t *node = find(api, "nodes", "", d->name);
+    const json_t *node = local_api_stored(api, "", "nodes", "", d->name);
     const char *ip = node ? local_node_ip(node) : NULL;
 
     if (!node)
@@ -300,7 +293,7 @@ static const struct local_api_kubelet *find_kubelet(const struct local_api *api,
 
 static bool is_kubelet_port(const struct local_api *api, const struct destination *d)
 {
-    const json_t *node = find(api, "nodes", "", d->name);
+    const json_t *node = local_api_stored(api, "", "nodes", "", d->name);
     GS_AUTO_FREE char *port =
         gs_format("%" PRId64, codec_json_int(node, 0, "status", "daemonEndpoints",
                                              "kubeletEndpoint", "Port", NULL));

@@ -240,10 +240,18 @@ void kubelet_port_link_end(struct kubelet_port_link *l)
 
 // --- the client's connection ---
 
-void kubelet_port_forward_output(struct kubelet_port_forward *f, struct gs_slice bytes)
+void kubelet_port_forward_output(void *forward, struct gs_slice bytes)
 {
+    struct kubelet_port_forward *f = forward;
     if (f->connection)
         http_upgrade_write(f->connection, bytes);
+}
+
+void kubelet_port_forward_ended(void *forward, unsigned code)
+{
+    struct kubelet_port_forward *f = forward;
+    (void)code;
+    http_upgrade_end(f->connection);
 }
 
 void kubelet_port_forward_close(struct kubelet_port_forward *f)

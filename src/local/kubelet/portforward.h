@@ -46,7 +46,6 @@ struct kubelet_port_protocol {
     void (*close)(struct kubelet_port_forward *f); // a farewell; the connection then ends
     void (*free)(struct kubelet_port_forward *f);
 };
-extern const struct kubelet_port_protocol kubelet_port_spdy, kubelet_port_channels;
 
 struct kubelet_port_forward {
     struct kubelet_stream stream;
@@ -70,8 +69,9 @@ void kubelet_port_link_write(struct kubelet_port_link *l, struct gs_slice bytes)
 void kubelet_port_link_end(struct kubelet_port_link *l); // the client sends no more
 void kubelet_port_link_fail(struct kubelet_port_link *l, const char *why); // and drops it
 void kubelet_port_link_drop(struct kubelet_port_link *l);
-void kubelet_port_forward_output(struct kubelet_port_forward *f,
-                                 struct gs_slice bytes); // to the client
+// Callbacks of a WebSocket, whose argument is the forward: bytes to the client, and its end.
+void kubelet_port_forward_output(void *forward, struct gs_slice bytes);
+void kubelet_port_forward_ended(void *forward, unsigned code);
 void kubelet_port_forward_close(struct kubelet_port_forward *f);
 bool kubelet_port_forward_upgrade(struct kubelet_port_forward *f, struct http_exchange *x,
                                   const char *protocol);

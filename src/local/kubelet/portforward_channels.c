@@ -65,17 +65,6 @@ static void on_message(void *arg, enum websocket_opcode opcode, struct gs_slice 
         kubelet_port_link_write(l, bytes);
 }
 
-static void on_output(void *arg, struct gs_slice bytes)
-{
-    kubelet_port_forward_output(arg, bytes);
-}
-
-static void on_end(void *arg, unsigned code)
-{
-    struct kubelet_port_forward *f = arg;
-    http_upgrade_end(f->connection);
-}
-
 static void feed(struct kubelet_port_forward *f, struct gs_slice bytes)
 {
     websocket_feed(f->websocket, bytes);
@@ -126,7 +115,7 @@ static void finish(struct kubelet_port_forward *f)
     kubelet_channels_finish(&f->channels);
 }
 
-const struct kubelet_port_protocol kubelet_port_channels = {
+static const struct kubelet_port_protocol protocol_of_channels = {
     .feed = feed,
     .write = write_data,
     .program_ended = on_program_ended,
@@ -152,11 +141,11 @@ void kubelet_port_channels_open(struct kubelet_port_forward *f,
 {
     static const struct websocket_callbacks callbacks = {
         .on_message = on_message,
-        .on_output = on_output,
-        .on_end = on_end,
+        .on_output = kubelet_port_forward_output,
+        .on_end = kubelet_port_forward_ended,
     };
     struct kubelet_port_link *links[KUBELET_PORT_CHANNELS_MAX];
-    f->protocol = &kubelet_port_channels;
+    f->protocol = &protocol_of_channels;
     f->websocket = websocket_new(&callbacks, f);
     kubelet_channels_init(&f->channels, f->websocket, protocol);
     for (unsigned i = 0; i < ports->len; i++) {

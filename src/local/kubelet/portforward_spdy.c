@@ -175,7 +175,7 @@ static void finish(struct kubelet_port_forward *f)
     spdy_free(f->spdy);
 }
 
-const struct kubelet_port_protocol kubelet_port_spdy = {
+static const struct kubelet_port_protocol protocol_of_spdy = {
     .feed = feed,
     .write = write_data,
     .program_ended = on_program_ended,
@@ -192,7 +192,7 @@ const struct kubelet_port_protocol kubelet_port_spdy = {
 
 static void use_spdy(struct kubelet_port_forward *f)
 {
-    f->protocol = &kubelet_port_spdy;
+    f->protocol = &protocol_of_spdy;
     f->spdy = spdy_new(&spdy_callbacks, f);
 }
 
@@ -217,23 +217,12 @@ static void on_websocket_message(void *arg, enum websocket_opcode opcode, struct
         spdy_feed(f->spdy, part);
 }
 
-static void on_websocket_output(void *arg, struct gs_slice bytes)
-{
-    kubelet_port_forward_output(arg, bytes);
-}
-
-static void on_websocket_end(void *arg, unsigned code)
-{
-    struct kubelet_port_forward *f = arg;
-    http_upgrade_end(f->connection);
-}
-
 void kubelet_port_spdy_open_websocket(struct kubelet_port_forward *f)
 {
     static const struct websocket_callbacks callbacks = {
         .on_message = on_websocket_message,
-        .on_output = on_websocket_output,
-        .on_end = on_websocket_end,
+        .on_output = kubelet_port_forward_output,
+        .on_end = kubelet_port_forward_ended,
     };
     use_spdy(f);
     f->websocket = websocket_new(&callbacks, f);

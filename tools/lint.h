@@ -5,6 +5,9 @@
 #define json_object_foreach(object, key, value)                                                    \
     for (key = json_object_key(object, NULL); key && (value = json_object_get(object, key));       \
          key = json_object_key(object, key))
+#define json_object_foreach_safe(object, n, key, value)                                            \
+    for (key = json_object_key(object, NULL), n = json_object_key(object, key);                    \
+         key && (value = json_object_get(object, key)); key = n, n = json_object_key(object, n))
 #define TAILQ_HEAD(name, type)                                                                     \
     struct name {                                                                                  \
         struct type *tqh_first, **tqh_last;                                                        \

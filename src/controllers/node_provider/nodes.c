@@ -104,8 +104,8 @@ static void set_provider_id(struct node_provider_nodes *n, const json_t *node)
             m->pool_name, m->name, m->provider_id);
     CODEC_AUTO_JSON json_t *patch = json_object();
     codec_json_set(patch, json_string(m->provider_id), "spec", "providerID", NULL);
-    (void)kube_patch(n->cluster.client, KUBE_NODES, NULL, m->name, NULL, KUBE_MERGE_PATCH, patch, NULL,
-                     NULL);
+    (void)kube_patch(n->cluster.client, KUBE_NODES, NULL, m->name, NULL, KUBE_MERGE_PATCH, patch,
+                     NULL, NULL);
 }
 
 static void on_node(void *arg, const json_t *old_node, const json_t *node)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // `gpuscale node-provider` as a program: options, servers, leadership, reload.
+#include "net/program/program.h"
 #include "base/clock.h"
 #include "base/file_watch.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "kube/election.h"
 #include "net/grpc/tls_files.h"
-#include "net/program/program.h"
 #include "node_provider/node_provider_private.h"
 
 #include <stdlib.h>

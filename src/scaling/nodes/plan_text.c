@@ -73,7 +73,7 @@ const char *nodes_verdict_text(enum nodes_verdict v)
         [NODES_STARTS] = "it is expected to become ready",
         [NODES_LEAVES] = "it is being removed",
         [NODES_SCALE_DOWN_OFF] = "scale-down is not enabled",
-        [NODES_SCALE_DOWN_DISABLED] = "annotation " NODES_ANN "scale-down-disabled",
+        [NODES_SCALE_DOWN_DISABLED] = ("annotation " NODES_ANN "scale-down-disabled"),
         [NODES_RECEIVES] = "it takes the pods of nodes that are removed",
         [NODES_AWAITED] = "nothing is removed while a pod waits for the end of a cordon",
         [NODES_NOT_LONG_ENOUGH] = "unneeded, but not for long enough",

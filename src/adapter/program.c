@@ -103,10 +103,9 @@ static struct gs_error *listen_for_requests(struct adapter_server *s)
     struct http_server_config http = {.request_client_cert = true,
                                       .max_connections = (unsigned)o->max_connections};
     serving_apply(s->serving, &http);
-    bool all = gs_streq(o->bind_address, "::"), six = strchr(o->bind_address, ':');
+    bool all = gs_streq(o->bind_address, "::");
     GS_AUTO_FREE char *address =
-        gs_format("%s%s%s:%u", six && !all ? "[" : "", all ? "" : o->bind_address,
-                  six && !all ? "]" : "", (unsigned)o->secure_port);
+        http_server_address_text(all ? "" : o->bind_address, (uint16_t)o->secure_port);
     const struct program_listener l = {.flag = "--secure-port",
                                        .address = address,
                                        .prefix = "listening on ",

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clocks, and texts of times and durations. Three clocks: monotonic for intervals, boot time for
-// what goes on during suspend, real time for timestamps. Durations have the syntax of Go's
-// time.ParseDuration, dates that of RFC 3339; both are parsed without the locale.
+// Clocks, and texts of times and durations. Four clocks: monotonic for intervals, boot time for
+// what goes on during suspend, real time for timestamps, processor time for limits. Durations have
+// the syntax of Go's time.ParseDuration, dates that of RFC 3339; both are parsed without the
+// locale.
 #include "base/clock.h"
 
 #include "base/num.h"
@@ -24,6 +25,11 @@ int64_t gs_mono_ns(void)
 int64_t gs_boot_ns(void)
 {
     return read_clock_ns(CLOCK_BOOTTIME);
+}
+
+int64_t gs_thread_cpu_ns(void)
+{
+    return read_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
 int64_t gs_unix_ms(void)

@@ -10,9 +10,10 @@
 #define GS_NS_PER_MS  INT64_C(1000000)
 #define GS_NS_PER_SEC INT64_C(1000000000)
 
-int64_t gs_mono_ns(void); // CLOCK_MONOTONIC
-int64_t gs_boot_ns(void); // CLOCK_BOOTTIME: also counts while the machine is suspended
-int64_t gs_unix_ms(void); // CLOCK_REALTIME
+int64_t gs_mono_ns(void);       // CLOCK_MONOTONIC
+int64_t gs_boot_ns(void);       // CLOCK_BOOTTIME: also counts while the machine is suspended
+int64_t gs_thread_cpu_ns(void); // CLOCK_THREAD_CPUTIME_ID: of the calling thread
+int64_t gs_unix_ms(void);       // CLOCK_REALTIME
 int64_t gs_unix_us(void);
 
 // RFC 3339 in UTC: "2026-01-02T03:04:05Z" (seconds; what Kubernetes' metav1.Time prints).

@@ -383,5 +383,5 @@ const char *gs_suggest(const char *word, const char *const *candidates, size_t n
         if (is_part(a, na, b, nb))
             part = candidates[i];
     }
-    return best && (!part || best_distance < 2) ? best : part ? part : best;
+    return part && best_distance >= 2 ? part : best; // a slip of one letter is the better guess
 }

@@ -41,7 +41,7 @@ struct gs_opt {
     const char *def;   // default as text, parsed like a value; NULL: zero
     const char *alias; // second long name, or a single letter for -x; NULL
     const char *env;   // environment variable, NULL
-    int64_t min, max;  // GS_OPT_INT, GS_OPT_DOUBLE, GS_OPT_DURATION (max 0: 100 years)
+    int64_t min, max;  // GS_OPT_INT (both 0: any), GS_OPT_DURATION (max 0: 100 years)
     const char *group; // heading in the help; NULL: "Flags"
     const char *help;  // one or more sentences; wrapped by the printer
 };

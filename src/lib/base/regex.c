@@ -10,7 +10,6 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #define MAX_PATTERN    ((size_t)16 * 1024)
 #define MATCH_LIMIT    UINT32_C(1000000)
@@ -463,26 +462,31 @@ static struct gs_slice group_at(const struct gs_regex *r, struct gs_slice text, 
     return gs_slice_make(text.data + span[2 * i], span[2 * i + 1] - span[2 * i]);
 }
 
-// Names that consist of digits are numbers.
-static struct gs_slice group_named(const struct gs_regex *r, struct gs_slice text,
-                                   struct gs_slice name)
+// Names that consist of digits are numbers. A number that no group has: the name is unknown.
+static uint32_t number_of_group(const struct gs_regex *r, struct gs_slice name)
 {
     bool digits = name.len > 0 && name.len < 9;
     uint32_t number = 0;
     for (size_t i = 0; i < name.len && digits; i++) {
-        digits = name.data[i] >= '0' && name.data[i] <= '9';
+        digits = is_decimal_digit(name.data[i]);
         number = number * 10 + (uint32_t)(name.data[i] - '0');
     }
     if (digits)
-        return group_at(r, text, number);
+        return number;
     char copy[128];
     bool prefixed = name.len && is_decimal_digit(*name.data);
     if (name.len + strlen(DIGIT_PREFIX) >= sizeof(copy))
-        return GS_SLICE("");
+        return UINT32_MAX;
     snprintf(copy, sizeof(copy), "%s" GS_SLICE_FMT, prefixed ? DIGIT_PREFIX : "",
              GS_SLICE_ARG(name));
     int found = pcre2_substring_number_from_name(r->code, (PCRE2_SPTR)copy);
-    return found > 0 ? group_at(r, text, (uint32_t)found) : GS_SLICE("");
+    return found > 0 ? (uint32_t)found : UINT32_MAX;
+}
+
+static struct gs_slice group_named(const struct gs_regex *r, struct gs_slice text,
+                                   struct gs_slice name)
+{
+    return group_at(r, text, number_of_group(r, name));
 }
 
 bool gs_regex_group(const struct gs_regex *r, struct gs_slice text, const char *name,
@@ -517,16 +521,7 @@ static size_t read_reference(struct gs_slice rest, struct gs_slice *ret_name)
 
 static bool has_group(const struct gs_regex *r, struct gs_slice name)
 {
-    char copy[128];
-    bool digits = name.len > 0;
-    for (size_t i = 0; i < name.len; i++)
-        digits = digits && is_decimal_digit(name.data[i]);
-    if (name.len + strlen(DIGIT_PREFIX) >= sizeof(copy))
-        return false;
-    snprintf(copy, sizeof(copy), "%s" GS_SLICE_FMT,
-             !digits && is_decimal_digit(*name.data) ? DIGIT_PREFIX : "", GS_SLICE_ARG(name));
-    return digits ? name.len < 9 && strtoul(copy, NULL, 10) <= r->groups
-                  : pcre2_substring_number_from_name(r->code, (PCRE2_SPTR)copy) > 0;
+    return number_of_group(r, name) <= r->groups;
 }
 
 bool gs_regex_unknown_group(const struct gs_regex *r, struct gs_slice form,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Durations in the notation of Prometheus: whole numbers with units, in milliseconds. A year has
-// 365 days. The limit is what a 64-bit number of nanoseconds holds.
+// 365 days. The limit is half of what a 64-bit number of nanoseconds holds, so that one can be
+// added to a time.
 #include "codec/yaml_reader.h"
 
 #include "base/clock.h"

@@ -25,10 +25,8 @@ struct gs_error *kube_connection_open(uv_loop_t *loop, const char *kubeconfig, c
 
 void kube_connection_close(struct kube_connection *c)
 {
-    if (c->client)
-        kube_client_free(c->client);
-    if (c->http)
-        http_client_free(c->http);
+    kube_client_free(c->client);
+    http_client_free(c->http);
     free(c->server);
     free(c->ns);
     *c = (struct kube_connection){0};

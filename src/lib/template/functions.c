@@ -10,7 +10,6 @@
 #include "codec/yaml_reader.h"
 
 #include <math.h>
-#include <time.h>
 
 #define MAX_RESULT ((size_t)256 * 1024)
 
@@ -548,14 +547,7 @@ static bool fn_safe_html(struct call *c)
 
 // Regular expressions on long texts are slow, and a template can have many.
 #define MAX_REGEX_TEXT ((size_t)4 * 1024)
-#define MAX_REGEX_NS   (INT64_C(200) * 1000000)
-
-static int64_t processor_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
-}
+#define MAX_REGEX_NS   (200 * GS_NS_PER_MS)
 
 static bool begin_regex(struct call *c, struct gs_slice text)
 {
@@ -572,9 +564,9 @@ static bool fn_match(struct call *c)
         return false;
     if (!begin_regex(c, c->args[1].u.s))
         return false;
-    int64_t started = processor_ns();
+    int64_t started = gs_thread_cpu_ns();
     GS_AUTO_ERROR struct gs_error *err = template_regex_match(c->args[0].u.s, c->args[1].u.s, &hit);
-    c->e->regex_ns += processor_ns() - started;
+    c->e->regex_ns += gs_thread_cpu_ns() - started;
     *c->ret = template_bool(hit);
     return !err || fail_call(c, gs_error_message(err));
 }
@@ -585,10 +577,10 @@ static bool fn_replace(struct call *c)
     if (!check_argument(c, 0, VALUE_STRING) || !check_argument(c, 1, VALUE_STRING) ||
         !check_argument(c, 2, VALUE_STRING) || !begin_regex(c, c->args[2].u.s))
         return false;
-    int64_t started = processor_ns();
+    int64_t started = gs_thread_cpu_ns();
     GS_AUTO_ERROR struct gs_error *err =
         template_regex_replace(c->args[0].u.s, c->args[1].u.s, c->args[2].u.s, &text);
-    c->e->regex_ns += processor_ns() - started;
+    c->e->regex_ns += gs_thread_cpu_ns() - started;
     return err ? fail_call(c, gs_error_message(err)) : return_text(c, &text);
 }
 

@@ -222,7 +222,7 @@ void template_humanize_duration(double v, struct gs_buf *out)
 
 // --- regular expressions ---
 
-static struct gs_error *compile_cached(struct gs_slice pattern, struct gs_regex **ret)
+static struct gs_error *compile(struct gs_slice pattern, struct gs_regex **ret)
 {
     static const struct gs_regex_options options = {.any_bytes = true, .match_limit = MATCH_LIMIT};
     return gs_regex_new(pattern, &options, ret);
@@ -231,7 +231,7 @@ static struct gs_error *compile_cached(struct gs_slice pattern, struct gs_regex 
 struct gs_error *template_regex_match(struct gs_slice pattern, struct gs_slice text, bool *ret)
 {
     struct gs_regex *r = NULL;
-    struct gs_error *err = compile_cached(pattern, &r);
+    struct gs_error *err = compile(pattern, &r);
     if (!err)
         *ret = gs_regex_matches(r, text);
     gs_regex_free(r);
@@ -242,7 +242,7 @@ struct gs_error *template_regex_replace(struct gs_slice pattern, struct gs_slice
                                         struct gs_slice text, struct gs_buf *out)
 {
     struct gs_regex *r = NULL;
-    struct gs_error *err = compile_cached(pattern, &r);
+    struct gs_error *err = compile(pattern, &r);
     if (!err)
         gs_regex_replace_all(r, text, replacement, out);
     gs_regex_free(r);

@@ -295,6 +295,14 @@ static void test_parameters_of_the_url_are_in_each_request(void **state)
     assert_string_equal(f.path, "/write");
     assert_string_equal(f.query, "x=1 y=2 q=-");
     http_client_free(client);
+    GS_AUTO_FREE char *fragment = // which is not sent
+        gs_format("https://127.0.0.1:%u/write/?x=4#f?y=5", http_server_port(f.server));
+    GS_AUTO_FREE char *name = NULL;
+    assert_ok(endpoint_client_open(&f.loop, fragment, &s, &options, &client, &name));
+    assert_int_equal(ask_for(&f, client, "POST", ""), 200);
+    assert_string_equal(f.path, "/write");
+    assert_string_equal(f.query, "x=4 y=- q=-");
+    http_client_free(client);
     stop(&f);
 }
 

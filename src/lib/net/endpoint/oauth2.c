@@ -115,11 +115,7 @@ static void on_oauth2_done(void *arg, const struct http_response *response, stru
 // Returns the remaining time of the request.
 static int64_t time_left(const struct oauth2_op *op)
 {
-    int64_t timeout = http_request_timeout_ms(&op->request);
-    int64_t waited = (gs_mono_ns() - op->begun_ns) / GS_NS_PER_MS;
-    if (timeout == UINT_MAX)
-        return HTTP_NO_TIMEOUT;
-    return waited < timeout ? timeout - waited : 1;
+    return http_time_left_ms(http_request_timeout_ms(&op->request), op->begun_ns);
 }
 
 static void resume_waiting_op(struct oauth2_op *op)
@@ -361,8 +357,8 @@ static struct http_op *oauth2_send(struct http_client *base, const struct http_r
     LIST_INSERT_HEAD(&c->ops, op, all);
     LIST_INSERT_HEAD(&t->waiting, op, queue);
     if (!t->op && !gs_timer_is_active(t->begin)) {
-        t->timeout_ms =
-            time_left(op) < HTTP_DEFAULT_TIMEOUT_MS ? time_left(op) : HTTP_DEFAULT_TIMEOUT_MS;
+        int64_t left = time_left(op);
+        t->timeout_ms = left < HTTP_DEFAULT_TIMEOUT_MS ? left : HTTP_DEFAULT_TIMEOUT_MS;
         gs_timer_start(t->begin, on_begin, 0);
     }
     return &op->base;

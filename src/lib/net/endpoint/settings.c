@@ -99,10 +99,10 @@ static struct gs_error *split_url(const char *url, struct split_url *ret)
     if (from == rest)
         return gs_error_new(GS_EINVAL, "\"%s\": the host is missing", url);
     size_t path = strcspn(rest, "?#");
+    ret->query = rest + path;
     while (path && rest[path - 1] == '/')
         path--;
     ret->base = gs_format("%.*s%.*s", (int)(host - url), url, (int)(rest - from) + (int)path, from);
-    ret->query = strchr(rest, '?') ? strchr(rest, '?') : "";
     if (!at)
         return NULL;
     struct gs_slice password = gs_slice_make(host, (size_t)(at - host));

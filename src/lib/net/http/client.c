@@ -3,6 +3,8 @@
 // callers.
 #include "net/http/client.h"
 
+#include "base/clock.h"
+
 #include <microhttpd.h>
 
 struct http_op *http_send(struct http_client *c, const struct http_request *request,
@@ -26,6 +28,14 @@ unsigned http_request_timeout_ms(const struct http_request *r)
     return r->timeout_ms < 0   ? 1
            : r->timeout_ms > 0 ? (unsigned)r->timeout_ms
                                : HTTP_DEFAULT_TIMEOUT_MS;
+}
+
+int64_t http_time_left_ms(unsigned timeout_ms, int64_t begun_ns)
+{
+    int64_t spent_ms = (gs_mono_ns() - begun_ns) / GS_NS_PER_MS;
+    if (timeout_ms == UINT_MAX)
+        return HTTP_NO_TIMEOUT;
+    return spent_ms < timeout_ms ? timeout_ms - spent_ms : 1;
 }
 
 void http_client_free(struct http_client *c)

@@ -115,4 +115,6 @@ struct http_op {
 #define HTTP_DEFAULT_TIMEOUT_MS 30000u
 // For implementations: the timeout of a request, at most INT32_MAX. UINT_MAX: none.
 unsigned http_request_timeout_ms(const struct http_request *r);
+// What is left of it since begun_ns (monotonic), at least 1, for another request in its place.
+int64_t http_time_left_ms(unsigned timeout_ms, int64_t begun_ns);
 #define HTTP_DEFAULT_MAX_REPLY ((size_t)64 * 1024 * 1024)

@@ -334,9 +334,11 @@ static bool repeat_curl_op(struct http_curl_op *op, CURLcode result)
 static bool is_redirected(struct http_curl_op *op)
 {
     long status = 0;
+    if (!op->redirect.url || !op->redirect.location)
+        return false;
     GS_AUTO_FREE char *method = gs_strndup(op->name, strcspn(op->name, " "));
     curl->easy_getinfo(op->easy, CURLINFO_RESPONSE_CODE, &status);
-    return op->redirect.url && http_curl_redirect_is(&op->redirect, method, status);
+    return http_curl_redirect_is(method, status);
 }
 
 // Sends the request to the location of the response. The handle keeps its method and body.

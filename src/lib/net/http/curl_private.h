@@ -96,9 +96,9 @@ struct http_curl_redirect {
 
 // Reads a line of the head of a response.
 void http_curl_redirect_note(struct http_curl_redirect *r, struct gs_slice line);
-// Whether the response is a redirect that the method allows: methods other than GET and HEAD keep
-// their body, which 301, 302 and 303 would remove.
-bool http_curl_redirect_is(const struct http_curl_redirect *r, const char *method, long status);
+// Whether a response with a location is a redirect that the method allows: methods other than GET
+// and HEAD keep their body, which 301, 302 and 303 would remove.
+bool http_curl_redirect_is(const char *method, long status);
 // Changes url and the headers to those of the next request, as Go does: Authorization, Cookie and
 // the like are sent only to the first host and to hosts within its domain, on any port. GS_ELIMIT:
 // too many redirects. GS_EPROTO: invalid location.
@@ -106,8 +106,6 @@ struct gs_error *http_curl_redirect_next(struct http_curl_redirect *r,
                                          const struct http_curl_lib *curl,
                                          struct curl_slist **headers);
 void http_curl_redirect_finish(struct http_curl_redirect *r);
-// "a.example.com" is within "example.com".
-bool http_host_is_within(const char *host, const char *domain);
 
 // --- spare handles ---
 

@@ -9,16 +9,15 @@
 
 enum { MAX_REQUESTS = 10 };
 
-bool http_curl_redirect_is(const struct http_curl_redirect *r, const char *method, long status)
+bool http_curl_redirect_is(const char *method, long status)
 {
     bool reads = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
-    if (!r->location)
-        return false;
     return status == 307 || status == 308 ||
            (reads && (status == 301 || status == 302 || status == 303));
 }
 
-bool http_host_is_within(const char *host, const char *domain)
+// "a.example.com" is within "example.com".
+static bool is_within(const char *host, const char *domain)
 {
     size_t n = strlen(host), m = strlen(domain);
     if (strcasecmp(host, domain) == 0)
@@ -104,7 +103,7 @@ static char *resolve(const struct http_curl_redirect *r, const struct http_curl_
         first_host = url_part(curl, first, CURLUPART_HOST);
         url = url_part(curl, u, CURLUPART_URL);
     }
-    *ret_left = !host || !first_host || !http_host_is_within(host, first_host);
+    *ret_left = !host || !first_host || !is_within(host, first_host);
     curl->url_cleanup(first);
     curl->url_cleanup(u);
     free(host);

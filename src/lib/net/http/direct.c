@@ -235,15 +235,13 @@ static void forward_to_curl(struct direct_op *op)
 {
     static const struct http_callbacks callbacks = {.on_done = on_passed_done};
     struct direct_client *c = client_of(op);
-    int64_t spent_ms = (gs_mono_ns() - op->started_ns) / 1000000;
     GS_AUTO_FREE struct http_header *headers = take_headers(op);
-    struct http_request request = {.path = op->path,
-                                   .headers = headers,
-                                   .timeout_ms = HTTP_NO_TIMEOUT,
-                                   .max_reply = op->max_reply,
-                                   .urgent = op->urgent};
-    if (op->timeout_ms != UINT_MAX)
-        request.timeout_ms = spent_ms < op->timeout_ms ? op->timeout_ms - spent_ms : 1;
+    const struct http_request request = {.path = op->path,
+                                         .headers = headers,
+                                         .timeout_ms =
+                                             http_time_left_ms(op->timeout_ms, op->started_ns),
+                                         .max_reply = op->max_reply,
+                                         .urgent = op->urgent};
     if (op->conn)
         close_conn(GS_TAKE(op->conn));
     op->passed = http_send(c->general, &request, &callbacks, op);

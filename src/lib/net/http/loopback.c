@@ -47,7 +47,7 @@ struct loopback_op {
     void *arg;
     struct gs_error *failed; // found out while sending
     uint64_t queued_in;      // turn
-    bool queued, started, replied, finished, cancelled, is_head;
+    bool queued, started, replied, finished, cancelled;
     int status;
     char *content_type;
     struct gs_buf head, body;
@@ -84,7 +84,7 @@ static void carrier_reply(struct http_exchange *x, int status, const char *conte
     for (size_t i = 0; i < x->reply_headers.len; i++)
         gs_buf_addf(&op->head, "%s: %s\r\n", x->reply_headers.items[i].name,
                     x->reply_headers.items[i].value);
-    if (!op->is_head)
+    if (!x->is_head)
         gs_buf_add_slice(&op->body, body);
     op->replied = true;
     wake_loopback(op);
@@ -95,7 +95,7 @@ static void carrier_stream_begin(struct http_exchange *x, int status, const char
     struct loopback_op *op = GS_CONTAINER_OF(x, struct loopback_exchange, x)->op;
     op->status = status;
     op->content_type = gs_strdup(content_type);
-    op->replied = op->is_head; // a stream ends with its headers
+    op->replied = x->is_head; // a stream ends with its headers
     if (op->replied)
         wake_loopback(op);
 }
@@ -294,7 +294,6 @@ static struct http_op *loopback_send(struct http_client *base, const struct http
     op->base.client = base;
     op->cb = *cb;
     op->arg = arg;
-    op->is_head = gs_streq(request->method, "HEAD");
     op->max_reply = request->max_reply ? request->max_reply : HTTP_DEFAULT_MAX_REPLY;
     op->timeout_ms = http_request_timeout_ms(request);
     op->deadline = gs_timer_new(c->loop, op);

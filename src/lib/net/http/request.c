@@ -6,6 +6,7 @@
 #include "base/num.h"
 #include "net/http/server_private.h"
 
+#include <assert.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
@@ -141,6 +142,7 @@ static void cut_slowest(const struct http_server *s)
     TAILQ_FOREACH (r, &s->requests, all)
         if (!slowest || r->queued > slowest->queued)
             slowest = r;
+    assert(slowest); // bytes wait for a request
     gs_warn("http",
             "closing %s %.200s of %s, which does not read: the replies of all such clients exceed "
             "%u MiB",

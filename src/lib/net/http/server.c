@@ -132,15 +132,21 @@ static void on_hangup(uv_poll_t *p, int status, int poll_events)
 
 // --- the listening socket ---
 
+char *http_server_address_text(const char *host, uint16_t port)
+{
+    bool six = strchr(host, ':') != NULL;
+    return gs_format("%s%s%s:%u", six ? "[" : "", host, six ? "]" : "", port);
+}
+
 static struct gs_error *listen_error(int errno_value, const char *address, uint16_t port)
 {
-    const char *open = strchr(address, ':') ? "[" : "", *close = *open ? "]" : "";
+    GS_AUTO_FREE char *text = http_server_address_text(address, port);
     if (errno_value == EADDRINUSE)
         return gs_error_new(GS_EEXIST,
-                            "%s%s%s:%u: address already in use (stop the program that uses it, or "
-                            "choose another port)",
-                            open, address, close, port);
-    return gs_error_errno(errno_value, "listening on %s%s%s:%u", open, address, close, port);
+                            "%s: address already in use (stop the program that uses it, or choose "
+                            "another port)",
+                            text);
+    return gs_error_errno(errno_value, "listening on %s", text);
 }
 
 static struct gs_error *open_socket(const struct sockaddr_storage *sa, const char *address,
@@ -431,8 +437,6 @@ void http_server_drain(struct http_server *s)
 bool http_server_idle(const struct http_server *s)
 {
     const struct http_server_request *r;
-    if (!s)
-        return true;
     TAILQ_FOREACH (r, &s->requests, all)
         if (r->on->state != HTTP_CONNECTION_STREAM && r->on->state != HTTP_CONNECTION_UPGRADED)
             return false;

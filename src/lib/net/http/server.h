@@ -45,6 +45,8 @@ struct http_server_config {
 // ("--web.listen-address"). The caller frees the host.
 struct gs_error *http_server_parse_address(const char *flag, const char *text, char **ret_host,
                                            uint16_t *ret_port);
+// The reverse: HOST:PORT, or [IPV6]:PORT. The caller frees it.
+char *http_server_address_text(const char *host, uint16_t port) GS_MUST_USE;
 
 // GS_EEXIST: the port is in use ("127.0.0.1:9400: address already in use (…)").
 struct gs_error *http_server_start(uv_loop_t *loop, const struct http_server_config *cfg,
@@ -58,7 +60,7 @@ uint16_t http_server_port(const struct http_server *s);
 // http_server_stop() afterwards.
 void http_server_drain(struct http_server *s);
 // No request is being received or answered. Streams and upgraded connections do not count: they end
-// with the server. Accepts NULL.
+// with the server.
 bool http_server_idle(const struct http_server *s);
 // Closes the listening socket, ends pending requests (503) and streams before it returns, and
 // allows up to a second for replies that are being sent. Run the loop until the handles are closed.

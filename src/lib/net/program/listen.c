@@ -48,9 +48,7 @@ struct gs_error *program_listen_grpc(struct program *p, const char *flag, const 
     if (err)
         return gs_error_wrap(err, "%s", flag);
     program_add_server(p, &(struct program_server){drain_grpc, is_grpc_idle, server});
-    bool six = strchr(host, ':') != NULL;
-    *ret_where =
-        gs_format("%s%s%s:%u", six ? "[" : "", *host ? host : "[::]", six ? "]" : "", port);
+    *ret_where = http_server_address_text(*host ? host : "::", port);
     return NULL;
 }
 
@@ -69,9 +67,9 @@ static bool is_http_idle(void *server)
 static void log_listener(const struct program *p, const struct program_listener *l, bool tls,
                          const char *host, uint16_t port)
 {
-    bool six = strchr(host, ':') != NULL;
-    gs_info(p->cfg.name, "%s%s://%s%s%s:%u%s", l->prefix ? l->prefix : "", tls ? "https" : "http",
-            six ? "[" : "", *host ? host : "0.0.0.0", six ? "]" : "", port, l->path);
+    GS_AUTO_FREE char *address = http_server_address_text(*host ? host : "0.0.0.0", port);
+    gs_info(p->cfg.name, "%s%s://%s%s", l->prefix ? l->prefix : "", tls ? "https" : "http", address,
+            l->path);
 }
 
 struct gs_error *program_listen(struct program *p, const struct program_listener *l,

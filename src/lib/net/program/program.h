@@ -64,14 +64,6 @@ struct gs_error *program_listen(struct program *p, const struct program_listener
 struct gs_error *program_listen_grpc(struct program *p, const char *flag, const char *address,
                                      struct grpc_server *server, char **ret_where);
 
-// A server that another module started and stops itself.
-struct program_server {
-    void (*drain)(void *server); // closes the listening sockets
-    bool (*idle)(void *server);  // no request is in progress
-    void *server;
-};
-void program_add_server(struct program *p, const struct program_server *s);
-
 enum { PROGRAM_MAX_LISTEN_FDS = 8 };
 // The listening sockets that systemd passes (sd_listen_fds(3)), from LISTEN_PID and LISTEN_FDS,
 // which are removed. GS_ENOTFOUND: none. GS_EINVAL: more than PROGRAM_MAX_LISTEN_FDS.
@@ -89,6 +81,3 @@ void program_fail(struct program *p, struct gs_error *err);
 void program_close(struct program *p);
 // Runs the loop until all handles are closed. Accepts NULL.
 void program_free(struct program *p);
-
-// Sends a message such as "STATUS=…" to the service manager, if there is one.
-void program_notify(const struct program *p, const char *message);

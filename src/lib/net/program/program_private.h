@@ -11,10 +11,16 @@ enum program_phase {
     PROGRAM_STARTING,
     PROGRAM_RUNNING,
     PROGRAM_STOPPING, // the stop of the configuration runs
-    PROGRAM_DRAINING, // listeners are closed, requests in progress are awaited
+    PROGRAM_DRAINING, // listeners are being closed, requests in progress are awaited
     PROGRAM_ENDED,
 };
 
+// A server, and how the end waits for it.
+struct program_server {
+    void (*drain)(void *server); // closes the listening sockets
+    bool (*idle)(void *server);  // no request is in progress
+    void *server;
+};
 struct program {
     struct program_config cfg;
     uv_loop_t loop;
@@ -35,3 +41,6 @@ struct program {
 
 extern const struct http_route program_health_rows[]; // the program is their ctx
 char *program_take_notify_socket(void);               // removes it from the environment; NULL: none
+void program_add_server(struct program *p, const struct program_server *s);
+// Sends a message such as "STATUS=…" to the service manager, if there is one.
+void program_notify(const struct program *p, const char *message);

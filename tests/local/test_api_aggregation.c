@@ -336,6 +336,28 @@ static void test_local_apiservices_are_available(void **state)
     assert_non_null(strstr(r.text, "\"Local APIServices are always available\""));
 }
 
+// prometheus-adapter's charts 2.5.1 to 2.10.0 create this version.
+static void test_apiservices_are_served_in_version_v1beta1(void **state)
+{
+    struct backend *b = *state;
+    AUTO_REPLY struct reply made =
+        request(&b->h, "POST", "/apis/apiregistration.k8s.io/v1beta1/apiservices",
+                "{\"apiVersion\":\"apiregistration.k8s.io/v1beta1\",\"kind\":\"APIService\","
+                "\"metadata\":{\"name\":\"v1beta1.old.example.com\"},\"spec\":{\"group\":"
+                "\"old.example.com\",\"version\":\"v1beta1\",\"groupPriorityMinimum\":100,"
+                "\"versionPriority\":10}}");
+    AUTO_REPLY struct reply now =
+        request(&b->h, "GET", APISERVICES "/v1beta1.old.example.com", NULL);
+    AUTO_REPLY struct reply list =
+        request(&b->h, "GET", "/apis/apiregistration.k8s.io/v1beta1/apiservices", NULL);
+
+    assert_status(made, 201);
+    assert_member(made, "apiregistration.k8s.io/v1beta1", "apiVersion");
+    assert_member(now, "apiregistration.k8s.io/v1", "apiVersion");
+    assert_status(list, 200);
+    assert_member(list, "apiregistration.k8s.io/v1beta1", "apiVersion");
+}
+
 int main(void)
 {
 #define BACKEND_TEST(f) cmocka_unit_test_setup_teardown(f, open_backend, close_backend)
@@ -351,6 +373,7 @@ int main(void)
         BACKEND_TEST(test_watches_are_forwarded_as_they_come),
         BACKEND_TEST(test_invalid_apiservices_are_rejected),
         BACKEND_TEST(test_local_apiservices_are_available),
+        BACKEND_TEST(test_apiservices_are_served_in_version_v1beta1),
     };
     return cmocka_run_group_tests_name("api_aggregation", tests, NULL, NULL);
 }

@@ -138,6 +138,26 @@ static void test_updates_reach_the_folder(void **state)
     expect_log(f, "p", "started\na\nb\n");
 }
 
+// As the worker of node-feature-discovery has them.
+static void test_mounts_in_a_read_only_config_map(void **state)
+{
+    struct fixture *f = *state;
+    require_mounts();
+    create(f, "configmaps", "{'metadata':{'name':'m'},'data':{'a':'one'}}");
+    create_volume_pod(
+        f, "p", "{'name':'v','configMap':{'name':'m'}},{'name':'w','emptyDir':{}}",
+        "{'name':'w','mountPath':'/gpuscale-test/features.d/deep'},"
+        "{'name':'v','mountPath':'/gpuscale-test/file','subPath':'a'},"
+        "{'name':'v','mountPath':'/gpuscale-test','readOnly':true}",
+        "cd /gpuscale-test; touch features.d/deep/x; find features.d; cat file; echo; echo started;"
+        " until grep -q two a; do sleep 0.1; done; ls features.d/deep");
+    await_log(f, "p", "features.d\nfeatures.d/deep\nfeatures.d/deep/x\none\nstarted");
+    AUTO_REPLY struct reply r = request(&f->h, "PUT", "/api/v1/namespaces/default/configmaps/m",
+                                        "{\"metadata\":{\"name\":\"m\"},\"data\":{\"a\":\"two\"}}");
+    assert_status(r, 200);
+    expect_log(f, "p", "features.d\nfeatures.d/deep\nfeatures.d/deep/x\none\nstarted\nx\n");
+}
+
 static void test_containers_share_an_empty_dir(void **state)
 {
     struct fixture *f = *state;
@@ -172,6 +192,23 @@ static void test_host_paths(void **state)
     assert_int_equal(access("/gpuscale-test-new", F_OK), -1);
     GS_AUTO_FREE char *file = gs_format("%s/host/gpuscale-test-new/x/y", f->dir);
     assert_int_equal(access(file, F_OK), 0);
+}
+
+static void test_folders_of_a_kubelet_exist(void **state)
+{
+    struct fixture *f = *state;
+    require_mounts();
+    create_volume_pod(
+        f, "p",
+        "{'name':'a','hostPath':{'path':'/var/lib/kubelet/device-plugins','type':'Directory'}},"
+        "{'name':'b','hostPath':{'path':'/var/lib/kubelet','type':'Directory'}},"
+        "{'name':'c','hostPath':{'path':'/etc/kubernetes/manifests','type':'Directory'}},"
+        "{'name':'d','hostPath':{'path':'/var/log/pods/','type':'Directory'}}",
+        "{'name':'a','mountPath':'/var/lib/kubelet/device-plugins'},{'name':'b','mountPath':"
+        "'/gpuscale-test'}",
+        "test -d /var/lib/kubelet/device-plugins && test -d /gpuscale-test/plugins_registry && "
+        "echo ok");
+    expect_log(f, "p", "ok\n");
 }
 
 static void test_a_host_path_of_another_type(void **state)
@@ -395,8 +432,10 @@ int main(void)
         T(test_a_missing_key),
         T(test_files_of_a_pod_have_a_limit),
         T(test_updates_reach_the_folder),
+        T(test_mounts_in_a_read_only_config_map),
         T(test_containers_share_an_empty_dir),
         T(test_host_paths),
+        T(test_folders_of_a_kubelet_exist),
         T(test_a_host_path_of_another_type),
         T(test_downward_and_projected),
         T(test_a_token_of_the_service_account),

@@ -332,6 +332,32 @@ static void test_inert_kinds_say_so(void **state)
     assert_string_equal(codec_json_str(event, "apiVersion", NULL), "events.k8s.io/v1");
 }
 
+// Sixteen warnings during the installation of a chart look like a failure.
+static void test_an_installation_is_warned_once_of_a_kind(void **state)
+{
+    static const char roles[] = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles";
+    static const char policies[] = "/apis/networking.k8s.io/v1/namespaces/default/networkpolicies";
+    struct harness *h = *state;
+    AUTO_REPLY struct reply role =
+        request_as(h, "Helm/4.3.1", "POST", roles, "{\"metadata\":{\"name\":\"a\"}}");
+    AUTO_REPLY struct reply first =
+        request_as(h, "Helm/4.3.1", "POST", policies, "{\"metadata\":{\"name\":\"a\"}}");
+    AUTO_REPLY struct reply second =
+        request_as(h, "Helm/4.3.1", "POST", policies, "{\"metadata\":{\"name\":\"b\"}}");
+    AUTO_REPLY struct reply by_kubectl =
+        request_as(h, "kubectl/v1.32.4", "POST", roles, "{\"metadata\":{\"name\":\"b\"}}");
+    AUTO_REPLY struct reply events = request(h, "GET", "/api/v1/namespaces/default/events", NULL);
+
+    assert_status(role, 201);
+    assert_null(role.warning);
+    assert_string_equal(first.warning, "299 - \"NetworkPolicy.networking.k8s.io \\\"a\\\" is "
+                                       "stored, but nothing acts on it here\"");
+    assert_status(second, 201);
+    assert_null(second.warning);
+    assert_non_null(by_kubectl.warning);
+    assert_int_equal(json_array_size(json_object_get(events.body, "items")), 4);
+}
+
 static void test_autoscalers_come_in_every_version(void **state)
 {
     AUTO_REPLY struct reply made = request(
@@ -597,6 +623,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_base_namespaces_are_there, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_the_class_of_this_program_alone_exists_from_the_start,
+                                        setup, teardown),
         cmocka_unit_test_setup_teardown(test_create_sets_metadata_and_defaults, setup, teardown),
         cmocka_unit_test_setup_teardown(test_generated_names_differ, setup, teardown),
         cmocka_unit_test_setup_teardown(test_missing_things_are_named, setup, teardown),
@@ -620,10 +648,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_deletions_return_objects_or_a_status, setup, teardown),
         cmocka_unit_test_setup_teardown(test_scale_reads_and_writes_replicas, setup, teardown),
         cmocka_unit_test_setup_teardown(test_inert_kinds_say_so, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_an_installation_is_warned_once_of_a_kind, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(test_autoscalers_come_in_every_version, setup, teardown),
         cmocka_unit_test_setup_teardown(test_strangers_stay_out, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
-        cmocka_unit_test_setup_teardown(test_the_class_of_this_program_alone_exists_from_the_start,
-                                        setup, teardown),
 }

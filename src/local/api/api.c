@@ -121,6 +121,7 @@ void local_api_free(struct local_api *api)
     tls_signing_key_free(api->token_key);
     free(api->ca_pem);
     json_decref(api->token_user);
+    json_decref(api->noticed);
     free(api->token_groups);
     free(api->node_name);
     for (size_t i = 0; i < api->n_nodes; i++)
@@ -136,6 +137,7 @@ void local_api_mount(struct local_api *api, const char *group,
     gs_grow(&api->mounts, &api->mounts_cap, api->n_mounts, sizeof *api->mounts);
     api->mounts[api->n_mounts++] =
         (struct local_api_mount){gs_strdup(group), describe, handler, ctx};
+    local_api_aggregation_mounted(api->aggregation);
 }
 
 static void remove_kubelet(struct local_api *api, const char *node)

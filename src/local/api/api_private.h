@@ -45,6 +45,7 @@ struct local_api {
     struct local_api_forwarder forwarder;
     struct local_api_tls_servers *tls_servers;
     size_t proxy_turn; // of the addresses of a Service
+    json_t *noticed;   // what local_api_notice has said -> milliseconds of the monotonic clock
     struct tls_signing_key *token_key;
     struct gs_timer *quota_timer;
     char *ca_pem;
@@ -219,6 +220,17 @@ struct gs_error *local_api_token_verify(const struct local_api *api, struct gs_s
 // The user of verified claims, as UserInfo of authentication.k8s.io. New reference.
 json_t *local_api_token_user(const json_t *claims);
 
+// --- stand_in.c: objects that describe what is built in ---
+// Writes the definitions that are missing.
+void local_api_make_stand_ins(struct local_api *api);
+// Writes the APIServices of mounted groups that are missing, and removes those of other groups.
+void local_api_sync_apiservices(struct local_api *api);
+// The object is one of them: creation and apply replace it.
+bool local_api_is_stand_in(const struct local_api_resource *r, const json_t *obj);
+// The request may not see it: Helm reads an object before it creates it, and refuses to replace one
+// of another owner.
+bool local_api_is_hidden(const struct local_api_request *r, const json_t *obj);
+
 // --- api_notices.c: objects that the server itself writes ---
 void local_api_make_base_objects(struct local_api *api);
 void local_api_make_priority_classes(struct local_api *api); // priority_class.c
@@ -229,6 +241,11 @@ json_t *local_api_base_object(const char *kind, const char *api_version, const c
                               const char *name);
 void local_api_put_base_object(struct local_api *api, const char *group, const char *plural,
                                json_t *obj);
+// A warning about what is not done here. topic: the same topic is not said again for a minute, so
+// that an installation of many objects says it once.
+void local_api_notice(const struct local_api_request *r, const char *topic, const char *text);
+// The request is from Helm, which shows its user each warning.
+bool local_api_is_from_helm(const struct local_api_request *r);
 void local_api_notice_inert(const struct local_api_request *r, const json_t *obj);
 // Removes old events, and the oldest if there are too many.
 void local_api_sweep_events(struct local_api *api);

@@ -328,6 +328,29 @@ static void test_probes_see_the_volumes(void **state)
     await_pod(f, "p", "ready", is_ready, NULL);
 }
 
+// metrics-server and prometheus-adapter have a volume at /tmp. It hides the data directory here,
+// and the other one the program and its library.
+static void test_volumes_hide_nothing_that_a_container_needs(void **state)
+{
+    struct fixture *f = *state;
+    require_mounts();
+    GS_AUTO_FREE char *dir = gs_strndup(f->exe, (size_t)(strrchr(f->exe, '/') - f->exe));
+    GS_AUTO_FREE char *spec = gs_format(
+        "'terminationGracePeriodSeconds':1,'volumes':[{'name':'v','emptyDir':{}},{'name':'w',"
+        "'emptyDir':{}}],'containers':[{'name':'c','image':'any','volumeMounts':[{'name':'v',"
+        "'mountPath':'/tmp'},{'name':'w','mountPath':'%s'}],'command':['sh','-c','ls -A /tmp %s; "
+        "grep -q podnet /proc/self/maps && touch x && mktemp && echo started; exec sleep 1000'],"
+        "'readinessProbe':{'exec':{'command':['sh','-c','grep -q podnet /proc/self/maps && test -e "
+        "x']},'periodSeconds':1}}]",
+        dir, dir);
+    create_pod(f, "p", "", spec);
+    await_log(f, "p", "started");
+    await_pod(f, "p", "ready", is_ready, NULL);
+    AUTO_REPLY struct reply r = get_log(f, "p", "");
+    GS_AUTO_FREE char *start = gs_format("/tmp:\n\n%s:\n/tmp/tmp.", dir);
+    assert_true(gs_starts(r.text, start));
+}
+
 static const char claim_volume[] = "{'name':'v','persistentVolumeClaim':{'claimName':'data'}}";
 static const char claim_mount[] = "{'name':'v','mountPath':'/gpuscale-test'}";
 static const char claim_object[] =
@@ -444,6 +467,7 @@ int main(void)
         T(test_termination_messages),
         T(test_a_sub_path_cannot_leave_its_volume),
         T(test_a_mount_that_fails),
+        T(test_volumes_hide_nothing_that_a_container_needs),
         T(test_probes_see_the_volumes),
         T(test_a_claim_outlives_its_pod),
         T(test_a_claim_is_bound_and_deleted_with_its_volume),

@@ -307,6 +307,8 @@ static struct gs_error *try_launch(struct kubelet_container *c, const struct kub
     err = kubelet_env_take_error(&c->env);
     if (err)
         return err;
+    GS_CLEANUP(kubelet_words_finish) struct kubelet_words keep = {0};
+    kubelet_container_keep(c, argv->items[0], own, mounts, &keep);
     struct kubelet_process_spec spec = {
         .self_exe = k->self_exe,
         .argv = argv->items,
@@ -315,6 +317,7 @@ static struct gs_error *try_launch(struct kubelet_container *c, const struct kub
         .inner_cwd = c->mounted ? c->cwd : NULL,
         .mounts = mounts,
         .staging = staging,
+        .keep = &keep,
         .hostname = kubelet_worker_hostname(c->worker, hostname),
         .preload = k->podnet,
         .log_path = log,

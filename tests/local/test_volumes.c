@@ -351,6 +351,52 @@ static void test_volumes_hide_nothing_that_a_container_needs(void **state)
     assert_true(gs_starts(r.text, start));
 }
 
+static void create_named_service(struct fixture *f, const char *name, const char *ip)
+{
+    GS_AUTO_FREE char *json = gs_format(
+        "{'metadata':{'name':'%s'},'spec':{'clusterIP':'%s','ports':[{'port':80}]}}", name, ip);
+    create(f, "services", json);
+}
+
+static void test_services_have_names_in_containers(void **state)
+{
+    struct fixture *f = *state;
+    require_mounts();
+    create_named_service(f, "first", "127.96.7.1");
+    create_volume_pod(f, "p", "", "",
+                      "for n in first first.default first.default.svc "
+                      "first.default.svc.cluster.local; do until getent hosts $n; do sleep 0.1; "
+                      "done; done | while read -r ip name rest; do echo $ip $name; done; "
+                      "echo started; until getent hosts second > /dev/null; do sleep 0.1; done; "
+                      "while getent hosts first > /dev/null; do sleep 0.1; done; echo followed");
+    await_log(f, "p", "started");
+    create_named_service(f, "second", "127.96.7.2");
+    AUTO_REPLY struct reply gone =
+        request(&f->h, "DELETE", "/api/v1/namespaces/default/services/first", NULL);
+    assert_status(gone, 200);
+#define FIRST "127.96.7.1 first.default.svc.cluster.local\n"
+    expect_log(f, "p", FIRST FIRST FIRST FIRST "started\nfollowed\n");
+}
+
+static void test_a_headless_service_has_the_addresses_of_its_pods(void **state)
+{
+    struct fixture *f = *state;
+    require_mounts();
+    create(f, "services",
+           "{'metadata':{'name':'db'},'spec':{'clusterIP':'None','ports':[{'port':80}]}}");
+    create(f, "endpoints",
+           "{'metadata':{'name':'db'},'subsets':[{'addresses':[{'ip':'127.64.7.1','targetRef':{"
+           "'kind':'Pod','name':'db-0','namespace':'default'}},{'ip':'127.64.7.2'}],'ports':[{"
+           "'port':80}]}]}");
+    create_pod(f, "db-0", "",
+               "'hostname':'db-0','subdomain':'db','containers':[{'name':'c','image':'any',"
+               "'command':['sleep','1000']}],'terminationGracePeriodSeconds':1");
+    create_volume_pod(f, "p", "", "",
+                      "until getent hosts db-0.db.default.svc; do sleep 0.1; done | while read -r "
+                      "ip rest; do echo $ip; done; grep -c db.default.svc /etc/hosts");
+    expect_log(f, "p", "127.64.7.1\n3\n");
+}
+
 static const char claim_volume[] = "{'name':'v','persistentVolumeClaim':{'claimName':'data'}}";
 static const char claim_mount[] = "{'name':'v','mountPath':'/gpuscale-test'}";
 static const char claim_object[] =
@@ -468,6 +514,8 @@ int main(void)
         T(test_a_sub_path_cannot_leave_its_volume),
         T(test_a_mount_that_fails),
         T(test_volumes_hide_nothing_that_a_container_needs),
+        T(test_services_have_names_in_containers),
+        T(test_a_headless_service_has_the_addresses_of_its_pods),
         T(test_probes_see_the_volumes),
         T(test_a_claim_outlives_its_pod),
         T(test_a_claim_is_bound_and_deleted_with_its_volume),

@@ -57,6 +57,7 @@ struct kubelet {
     bool slices_renamed, slices_single; // as in struct local_kubelet_config
     struct gs_hmap *workers;            // pod UID -> struct kubelet_worker
     struct kubelet_pod_ips *ips;        // of the first kubelet
+    struct kubelet_hosts *hosts;        // of the first kubelet
     struct kubelet_claims *claims;      // NULL: only the first kubelet binds claims
     struct kubelet_node *node;
     struct kubelet_podresources *podresources;

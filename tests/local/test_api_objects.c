@@ -39,6 +39,39 @@ static void test_the_class_of_this_program_alone_exists_from_the_start(void **st
     assert_string_equal(kube_name(json_array_get(items, 0)), "gpuscale");
 }
 
+#define OWN_SERVICE   "/api/v1/namespaces/default/services/kubernetes"
+#define OWN_ENDPOINTS "/api/v1/namespaces/default/endpoints/kubernetes"
+
+static int64_t own_port(struct harness *h)
+{
+    AUTO_REPLY struct reply r = request(h, "GET", OWN_ENDPOINTS, NULL);
+    const json_t *subset = json_array_get(json_object_get(r.body, "subsets"), 0);
+
+    return codec_json_int(json_array_get(json_object_get(subset, "ports"), 0), 0, "port", NULL);
+}
+
+static void test_the_api_has_a_service(void **state)
+{
+    struct harness *h = *state;
+    AUTO_REPLY struct reply before = request(h, "GET", OWN_SERVICE, NULL);
+    local_api_set_port(h->api, 6443);
+    AUTO_REPLY struct reply service = request(h, "GET", OWN_SERVICE, NULL);
+
+    assert_status(before, 404);
+    assert_status(service, 200);
+    assert_member(service, "apiserver", "metadata", "labels", "component");
+    assert_member(service, "ClusterIP", "spec", "type");
+    assert_int_equal(own_port(h), 6443);
+    AUTO_REPLY struct reply gone = request(h, "DELETE", OWN_SERVICE, NULL);
+    AUTO_REPLY struct reply endpoints_gone = request(h, "DELETE", OWN_ENDPOINTS, NULL);
+    AUTO_REPLY struct reply again = request(h, "GET", OWN_SERVICE, NULL);
+    assert_status(gone, 200);
+    assert_status(endpoints_gone, 200);
+    assert_status(again, 200);
+    local_api_set_port(h->api, 6444); // as at the next start
+    assert_int_equal(own_port(h), 6444);
+}
+
 static void test_create_sets_metadata_and_defaults(void **state)
 {
     AUTO_REPLY struct reply r = request(*state, "POST", PODS, POD("a"));
@@ -625,6 +658,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_base_namespaces_are_there, setup, teardown),
         cmocka_unit_test_setup_teardown(test_the_class_of_this_program_alone_exists_from_the_start,
                                         setup, teardown),
+        cmocka_unit_test_setup_teardown(test_the_api_has_a_service, setup, teardown),
         cmocka_unit_test_setup_teardown(test_create_sets_metadata_and_defaults, setup, teardown),
         cmocka_unit_test_setup_teardown(test_generated_names_differ, setup, teardown),
         cmocka_unit_test_setup_teardown(test_missing_things_are_named, setup, teardown),

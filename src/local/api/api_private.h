@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/hmap.h"
+#include "kube/object.h"
 #include "kube/schema.h"
 #include "kube/selector.h"
 #include "local/api.h"
@@ -44,8 +45,11 @@ struct local_api {
     struct local_api_aggregation *aggregation;
     struct local_api_forwarder forwarder;
     struct local_api_tls_servers *tls_servers;
-    size_t proxy_turn; // of the addresses of a Service
-    json_t *noticed;   // what local_api_notice has said -> milliseconds of the monotonic clock
+    size_t proxy_turn;        // of the addresses of a Service
+    struct gs_hmap *requests; // of api_metrics.c
+    int64_t started_ms;       // Unix
+    uint16_t port;            // 0: unknown
+    json_t *noticed; // what local_api_notice has said -> milliseconds of the monotonic clock
     struct tls_signing_key *token_key;
     struct gs_timer *quota_timer;
     char *ca_pem;
@@ -219,6 +223,17 @@ struct gs_error *local_api_token_verify(const struct local_api *api, struct gs_s
                                         const json_t *audiences, json_t **ret_claims);
 // The user of verified claims, as UserInfo of authentication.k8s.io. New reference.
 json_t *local_api_token_user(const json_t *claims);
+
+// --- api_metrics.c ---
+#define LOCAL_API_GIT_VERSION "v" KUBE_VERSION ".0+gpuscale." GPUSCALE_VERSION
+// Counts the request when it is answered.
+void local_api_count(const struct local_api_request *r);
+void local_api_serve_metrics(const struct local_api *api, struct http_exchange *x);
+
+// --- own_service.c: the Service "kubernetes", which has the API itself ---
+// Writes it and its Endpoints if they are missing or have another port.
+void local_api_make_own_service(struct local_api *api);
+bool local_api_is_own_service(const struct local_api_resource *res, const json_t *obj);
 
 // --- stand_in.c: objects that describe what is built in ---
 // Writes the definitions that are missing.

@@ -159,6 +159,7 @@ static struct gs_error *start_api(struct up_cluster *c, const struct up_options 
                           NULL);
     if (err)
         return gs_error_wrap(err, "Kubernetes API");
+    local_api_set_port(c->api, c->api_port);
     c->http = http_client_new_loopback(c->loop, local_api_handle, c->api, &self);
     c->client = kube_client_new(c->http);
     return NULL;

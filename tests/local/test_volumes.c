@@ -319,12 +319,13 @@ static void test_probes_see_the_volumes(void **state)
 {
     struct fixture *f = *state;
     require_mounts();
-    create_pod(f, "p", "",
-               "'terminationGracePeriodSeconds':1,'volumes':[{'name':'v','emptyDir':{}}],"
-               "'containers':[{'name':'c','image':'any','volumeMounts':[{'name':'v','mountPath':"
-               "'/gpuscale-a'}],'command':['sh','-c','touch /gpuscale-a/up; exec sleep 1000'],"
-               "'readinessProbe':{'exec':{'command':['test','-e','/gpuscale-a/up']},"
-               "'periodSeconds':1}}]");
+    create_pod(
+        f, "p", "",
+        "'terminationGracePeriodSeconds':1,'volumes':[{'name':'v','emptyDir':{}}],"
+        "'containers':[{'name':'c','image':'any','volumeMounts':[{'name':'v','mountPath':"
+        "'/gpuscale-a'}],'command':['sh','-c','touch /gpuscale-a/up; exec sleep 1000','/tmp'],"
+        "'readinessProbe':{'exec':{'command':['test','-e','/gpuscale-a/up']},"
+        "'periodSeconds':1}}]");
     await_pod(f, "p", "ready", is_ready, NULL);
 }
 
@@ -338,8 +339,9 @@ static void test_volumes_hide_nothing_that_a_container_needs(void **state)
     GS_AUTO_FREE char *spec = gs_format(
         "'terminationGracePeriodSeconds':1,'volumes':[{'name':'v','emptyDir':{}},{'name':'w',"
         "'emptyDir':{}}],'containers':[{'name':'c','image':'any','volumeMounts':[{'name':'v',"
-        "'mountPath':'/tmp'},{'name':'w','mountPath':'%s'}],'command':['sh','-c','ls -A /tmp %s; "
-        "grep -q podnet /proc/self/maps && touch x && mktemp && echo started; exec sleep 1000'],"
+        "'mountPath':'/tmp'},{'name':'w','mountPath':'%s'}],'command':['sh','-c','ls -A $0 %s; "
+        "grep -q podnet /proc/self/maps && touch x && mktemp && echo started; exec sleep "
+        "1000','/tmp'],"
         "'readinessProbe':{'exec':{'command':['sh','-c','grep -q podnet /proc/self/maps && test -e "
         "x']},'periodSeconds':1}}]",
         dir, dir);

@@ -91,32 +91,49 @@ struct gs_error *kubelet_kept_bind(const struct kubelet_kept *k)
 
 // --- use ---
 
-char *kubelet_kept_path(const char *path)
+// The directories above kept files are in the root directory's own file system. A word such as /tmp
+// means the volume there, not one of them.
+static bool is_bound(const char *kept)
+{
+    struct stat file, root;
+    return stat(kept, &file) == 0 && stat(KUBELET_KEPT_ROOT, &root) == 0 &&
+           file.st_dev != root.st_dev;
+}
+
+static char *find_kept(const char *path, bool with_parents)
 {
     GS_AUTO_FREE char *kept = gs_format(KUBELET_KEPT_ROOT "%s", path);
-    return *path == '/' && access(kept, F_OK) == 0 ? GS_TAKE(kept) : gs_strdup(path);
+    bool hidden = *path == '/' && access(path, F_OK) < 0;
+    bool found = hidden && (with_parents ? access(kept, F_OK) == 0 : is_bound(kept));
+    return found ? GS_TAKE(kept) : gs_strdup(path);
+}
+
+char *kubelet_kept_path(const char *path)
+{
+    return find_kept(path, false);
 }
 
 // A list with ':' between paths, or one path.
-static char *kept_list(const char *list)
+static char *kept_list(const char *list, bool with_parents)
 {
     struct gs_buf out = {0};
     struct gs_slice rest = gs_slice_of(list);
     for (size_t i = 0; rest.data; i++) {
         GS_AUTO_FREE char *item = gs_slice_dup(gs_slice_cut(&rest, ':'));
-        GS_AUTO_FREE char *kept = kubelet_kept_path(item);
+        GS_AUTO_FREE char *kept = find_kept(item, with_parents);
         gs_buf_addf(&out, "%s%s", i ? ":" : "", kept);
     }
     return gs_buf_take(&out);
 }
 
-// "NAME=value" with kept paths, which is not freed; NULL: the variable stays.
+// "NAME=value" with kept paths, which is not freed; NULL: the variable stays. PATH has the folder
+// of the tools, which are kept one by one.
 static char *kept_variable(const char *variable)
 {
     const char *equals = strchr(variable, '=');
     if (!equals || !strchr(equals, '/'))
         return NULL;
-    GS_AUTO_FREE char *list = kept_list(equals + 1);
+    GS_AUTO_FREE char *list = kept_list(equals + 1, gs_starts(variable, "PATH="));
     return gs_streq(list, equals + 1)
                ? NULL
                : gs_format("%.*s=%s", (int)(equals - variable), variable, list);

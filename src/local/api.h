@@ -40,6 +40,9 @@ bool local_api_query_bool(const struct http_exchange *x, const char *name);
 // *ret stay valid until the next call.
 bool local_api_check_token(void *api, const char *token, struct http_identity *ret);
 
+// The port at which the API listens on LOCAL_NODE_IP: writes the Service "kubernetes" with it.
+void local_api_set_port(struct local_api *api, uint16_t port);
+
 // Serves another API group (aggregation): the handler answers /apis/<group>/…, and /apis lists the
 // group's APIGroup document (from `describe`, new reference). While `describe` returns NULL the
 // group does not exist.

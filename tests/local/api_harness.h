@@ -23,8 +23,8 @@ struct harness {
 
 struct reply {
     int status;
-    json_t *body; // NULL when it is not JSON
-    char *text;
+    json_t *body;         // NULL when it is not JSON
+    char *text, *warning; // warning: of the header, only from request_as()
     bool done;
 };
 
@@ -92,10 +92,41 @@ static inline struct reply request(struct harness *h, const char *method, const 
     return request_with(h, method, path, body ? "application/json" : NULL, NULL, body);
 }
 
+static inline void reply_with_warning_done(void *arg, const struct http_response *response,
+                                           struct gs_error *err)
+{
+    struct reply *r = arg;
+    struct gs_slice warning = http_response_header(response, "warning");
+
+    r->warning = warning.data ? gs_slice_dup(warning) : NULL;
+    reply_done(arg, response, err);
+}
+
+// The same from a client that names itself.
+static inline struct reply request_as(struct harness *h, const char *agent, const char *method,
+                                      const char *path, const char *body)
+{
+    const struct http_header headers[] = {{"User-Agent", agent}, {NULL, NULL}};
+    struct reply r = {0};
+
+    http_send(h->client,
+              &(struct http_request){.method = method,
+                                     .path = path,
+                                     .headers = headers,
+                                     .content_type = body ? "application/json" : NULL,
+                                     .body = gs_slice_of(body),
+                                     .keep_headers = true},
+              &(struct http_callbacks){.on_done = reply_with_warning_done}, &r);
+    while (!r.done)
+        uv_run(&h->loop, UV_RUN_ONCE);
+    return r;
+}
+
 static inline void reply_finish(struct reply *r)
 {
     json_decref(r->body);
     free(r->text);
+    free(r->warning);
     *r = (struct reply){0};
 }
 #define AUTO_REPLY GS_CLEANUP(reply_finish)

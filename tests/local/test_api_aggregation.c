@@ -336,6 +336,103 @@ static void test_local_apiservices_are_available(void **state)
     assert_non_null(strstr(r.text, "\"Local APIServices are always available\""));
 }
 
+// prometheus-adapter's charts 2.5.1 to 2.10.0 create this version.
+static void test_apiservices_are_served_in_version_v1beta1(void **state)
+{
+    struct backend *b = *state;
+    AUTO_REPLY struct reply made =
+        request(&b->h, "POST", "/apis/apiregistration.k8s.io/v1beta1/apiservices",
+                "{\"apiVersion\":\"apiregistration.k8s.io/v1beta1\",\"kind\":\"APIService\","
+                "\"metadata\":{\"name\":\"v1beta1.old.example.com\"},\"spec\":{\"group\":"
+                "\"old.example.com\",\"version\":\"v1beta1\",\"groupPriorityMinimum\":100,"
+                "\"versionPriority\":10}}");
+    AUTO_REPLY struct reply now =
+        request(&b->h, "GET", APISERVICES "/v1beta1.old.example.com", NULL);
+    AUTO_REPLY struct reply list =
+        request(&b->h, "GET", "/apis/apiregistration.k8s.io/v1beta1/apiservices", NULL);
+
+    assert_status(made, 201);
+    assert_member(made, "apiregistration.k8s.io/v1beta1", "apiVersion");
+    assert_member(now, "apiregistration.k8s.io/v1", "apiVersion");
+    assert_status(list, 200);
+    assert_member(list, "apiregistration.k8s.io/v1beta1", "apiVersion");
+}
+
+// --- APIServices of mounted groups ---
+
+#define MOUNTED APISERVICES "/v1beta1.metrics.k8s.io"
+
+static json_t *describe_metrics(const void *ctx, const char *group)
+{
+    return json_pack("{s:s, s:[{s:s}]}", "name", group, "versions", "version", "v1beta1");
+}
+
+static void serve_metrics(void *ctx, struct http_exchange *x)
+{
+    http_reply_text(x, 200, "mounted");
+}
+
+// Helm's first request for an object is GET.
+static struct reply helm(struct harness *h, const char *method, const char *path, const char *body)
+{
+    return request_as(h, "Helm/3.22.0", method, path, body);
+}
+
+// Runs the loop until the object of the mounted group is that of this program.
+static void await_own(struct harness *h)
+{
+    for (bool found = false; !found;) {
+        AUTO_REPLY struct reply r = request(h, "GET", MOUNTED, NULL);
+        found = r.status == 200 &&
+                codec_json_str(r.body, "metadata", "annotations", "gpuscale.dev/built-in", NULL);
+        uv_run(&h->loop, UV_RUN_NOWAIT);
+    }
+}
+
+#define OF_RELEASE                                                                                 \
+    "{\"apiVersion\":\"apiregistration.k8s.io/v1\",\"kind\":\"APIService\",\"metadata\":"          \
+    "{\"name\":\"v1beta1.metrics.k8s.io\"},\"spec\":{\"group\":\"metrics.k8s.io\",\"version\":"    \
+    "\"v1beta1\",\"groupPriorityMinimum\":100,\"versionPriority\":100,"                            \
+    "\"insecureSkipTLSVerify\":true,\"service\":{\"name\":\"m\",\"namespace\":\"default\"}}}"
+
+static void test_a_mounted_group_has_an_available_apiservice(void **state)
+{
+    struct backend *b = *state;
+    local_api_mount(b->h.api, "metrics.k8s.io", describe_metrics, serve_metrics, NULL);
+    await_own(&b->h);
+    AUTO_REPLY struct reply r = request(&b->h, "GET", MOUNTED, NULL);
+    const json_t *condition =
+        json_array_get(codec_json_get(r.body, "status", "conditions", NULL), 0);
+
+    assert_string_equal(codec_json_str(condition, "type", NULL), "Available");
+    assert_string_equal(codec_json_str(condition, "status", NULL), "True");
+    assert_string_equal(codec_json_str(condition, "reason", NULL), "Local");
+    assert_member(r, "metrics.k8s.io", "spec", "group");
+    assert_member(r, "v1beta1", "spec", "version");
+}
+
+static void test_a_release_replaces_the_apiservice_of_a_mounted_group(void **state)
+{
+    struct backend *b = *state;
+    local_api_mount(b->h.api, "metrics.k8s.io", describe_metrics, serve_metrics, NULL);
+    await_own(&b->h);
+    AUTO_REPLY struct reply hidden = helm(&b->h, "GET", MOUNTED, NULL);
+    AUTO_REPLY struct reply made = helm(&b->h, "POST", APISERVICES, OF_RELEASE);
+    AUTO_REPLY struct reply shown = helm(&b->h, "GET", MOUNTED, NULL);
+    AUTO_REPLY struct reply again = helm(&b->h, "POST", APISERVICES, OF_RELEASE);
+    AUTO_REPLY struct reply served = request(&b->h, "GET", "/apis/metrics.k8s.io/v1beta1", NULL);
+    AUTO_REPLY struct reply deleted = helm(&b->h, "DELETE", MOUNTED, NULL);
+
+    assert_status(hidden, 404);
+    assert_status(made, 201);
+    assert_status(shown, 200);
+    assert_member(shown, "m", "spec", "service", "name");
+    assert_status(again, 409);
+    assert_string_equal(served.text, "mounted"); // by this program, whatever the release does
+    assert_status(deleted, 200);
+    await_own(&b->h);
+}
+
 int main(void)
 {
 #define BACKEND_TEST(f) cmocka_unit_test_setup_teardown(f, open_backend, close_backend)
@@ -351,6 +448,9 @@ int main(void)
         BACKEND_TEST(test_watches_are_forwarded_as_they_come),
         BACKEND_TEST(test_invalid_apiservices_are_rejected),
         BACKEND_TEST(test_local_apiservices_are_available),
+        BACKEND_TEST(test_apiservices_are_served_in_version_v1beta1),
+        BACKEND_TEST(test_a_mounted_group_has_an_available_apiservice),
+        BACKEND_TEST(test_a_release_replaces_the_apiservice_of_a_mounted_group),
     };
     return cmocka_run_group_tests_name("api_aggregation", tests, NULL, NULL);
 }

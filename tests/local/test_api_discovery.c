@@ -93,6 +93,31 @@ static void test_reviews_are_answered(void **state)
     assert_status(get, 405);
 }
 
+// --- metrics ---
+
+static void test_requests_and_objects_are_counted(void **state)
+{
+    struct harness *h = *state;
+    AUTO_REPLY struct reply list = request(h, "GET", "/api/v1/namespaces/default/pods", NULL);
+    AUTO_REPLY struct reply missing =
+        request(h, "GET", "/api/v1/namespaces/default/pods/p/status", NULL);
+    AUTO_REPLY struct reply strange =
+        request(h, "GET", "/api/v1/namespaces/default/pods/p/x%22y", NULL);
+    AUTO_REPLY struct reply r = request(h, "GET", "/metrics", NULL);
+
+    assert_status(r, 200);
+    assert_status(list, 200);
+    assert_non_null(strstr(r.text, "\napiserver_request_total{verb=\"LIST\",group=\"\",version="
+                                   "\"v1\",resource=\"pods\",subresource=\"\",scope="
+                                   "\"namespace\",component=\"apiserver\",code=\"200\"} 1\n"));
+    assert_non_null(strstr(r.text, "subresource=\"status\",scope=\"resource\",component="
+                                   "\"apiserver\",code=\"404\"} 1\n"));
+    assert_null(strstr(r.text, "x\\\"y")); // of the path of a request
+    assert_non_null(strstr(r.text, "\napiserver_storage_objects{resource=\"namespaces\"} 4\n"));
+    assert_non_null(strstr(r.text, "\nkubernetes_build_info{major=\"1\",minor="));
+    assert_non_null(strstr(r.text, "\nprocess_resident_memory_bytes "));
+}
+
 // --- mounted groups, logs ---
 
 static json_t *describe(const void *ctx, const char *name)
@@ -170,6 +195,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_the_version_is_told, setup, teardown),
         cmocka_unit_test_setup_teardown(test_openapi_is_made_once, setup, teardown),
         cmocka_unit_test_setup_teardown(test_reviews_are_answered, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_requests_and_objects_are_counted, setup, teardown),
         cmocka_unit_test_setup_teardown(test_mounted_groups_are_served, setup, teardown),
         cmocka_unit_test_setup_teardown(test_logs_are_the_kubelets, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_burst_of_events_is_bounded, setup, teardown),

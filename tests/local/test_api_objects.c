@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Create, read, update, delete: metadata, conflicts, status and spec apart, generations.
 #include "api_setup.h"
+#include "kube/object.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -24,6 +25,51 @@ static void test_base_namespaces_are_there(void **state)
     assert_status(r, 200);
     assert_member(r, "NamespaceList", "kind");
     assert_int_equal(json_array_size(json_object_get(r.body, "items")), 4);
+}
+
+// Helm refuses to replace an object, so the classes of charts must not exist.
+static void test_the_class_of_this_program_alone_exists_from_the_start(void **state)
+{
+    AUTO_REPLY struct reply r =
+        request(*state, "GET", "/apis/networking.k8s.io/v1/ingressclasses", NULL);
+    const json_t *items = json_object_get(r.body, "items");
+
+    assert_status(r, 200);
+    assert_int_equal(json_array_size(items), 1);
+    assert_string_equal(kube_name(json_array_get(items, 0)), "gpuscale");
+}
+
+#define OWN_SERVICE   "/api/v1/namespaces/default/services/kubernetes"
+#define OWN_ENDPOINTS "/api/v1/namespaces/default/endpoints/kubernetes"
+
+static int64_t own_port(struct harness *h)
+{
+    AUTO_REPLY struct reply r = request(h, "GET", OWN_ENDPOINTS, NULL);
+    const json_t *subset = json_array_get(json_object_get(r.body, "subsets"), 0);
+
+    return codec_json_int(json_array_get(json_object_get(subset, "ports"), 0), 0, "port", NULL);
+}
+
+static void test_the_api_has_a_service(void **state)
+{
+    struct harness *h = *state;
+    AUTO_REPLY struct reply before = request(h, "GET", OWN_SERVICE, NULL);
+    local_api_set_port(h->api, 6443);
+    AUTO_REPLY struct reply service = request(h, "GET", OWN_SERVICE, NULL);
+
+    assert_status(before, 404);
+    assert_status(service, 200);
+    assert_member(service, "apiserver", "metadata", "labels", "component");
+    assert_member(service, "ClusterIP", "spec", "type");
+    assert_int_equal(own_port(h), 6443);
+    AUTO_REPLY struct reply gone = request(h, "DELETE", OWN_SERVICE, NULL);
+    AUTO_REPLY struct reply endpoints_gone = request(h, "DELETE", OWN_ENDPOINTS, NULL);
+    AUTO_REPLY struct reply again = request(h, "GET", OWN_SERVICE, NULL);
+    assert_status(gone, 200);
+    assert_status(endpoints_gone, 200);
+    assert_status(again, 200);
+    local_api_set_port(h->api, 6444); // as at the next start
+    assert_int_equal(own_port(h), 6444);
 }
 
 static void test_create_sets_metadata_and_defaults(void **state)
@@ -319,6 +365,32 @@ static void test_inert_kinds_say_so(void **state)
     assert_string_equal(codec_json_str(event, "apiVersion", NULL), "events.k8s.io/v1");
 }
 
+// Sixteen warnings during the installation of a chart look like a failure.
+static void test_an_installation_is_warned_once_of_a_kind(void **state)
+{
+    static const char roles[] = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles";
+    static const char policies[] = "/apis/networking.k8s.io/v1/namespaces/default/networkpolicies";
+    struct harness *h = *state;
+    AUTO_REPLY struct reply role =
+        request_as(h, "Helm/4.3.1", "POST", roles, "{\"metadata\":{\"name\":\"a\"}}");
+    AUTO_REPLY struct reply first =
+        request_as(h, "Helm/4.3.1", "POST", policies, "{\"metadata\":{\"name\":\"a\"}}");
+    AUTO_REPLY struct reply second =
+        request_as(h, "Helm/4.3.1", "POST", policies, "{\"metadata\":{\"name\":\"b\"}}");
+    AUTO_REPLY struct reply by_kubectl =
+        request_as(h, "kubectl/v1.32.4", "POST", roles, "{\"metadata\":{\"name\":\"b\"}}");
+    AUTO_REPLY struct reply events = request(h, "GET", "/api/v1/namespaces/default/events", NULL);
+
+    assert_status(role, 201);
+    assert_null(role.warning);
+    assert_string_equal(first.warning, "299 - \"NetworkPolicy.networking.k8s.io \\\"a\\\" is "
+                                       "stored, but nothing acts on it here\"");
+    assert_status(second, 201);
+    assert_null(second.warning);
+    assert_non_null(by_kubectl.warning);
+    assert_int_equal(json_array_size(json_object_get(events.body, "items")), 4);
+}
+
 static void test_autoscalers_come_in_every_version(void **state)
 {
     AUTO_REPLY struct reply made = request(
@@ -413,14 +485,14 @@ static void test_a_deletion_on_a_full_disk_keeps_the_object(void **state)
 #define CONFIG_MAP(name)                                                                           \
     "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"" name "\"}}"
 
-// The four namespaces with their service accounts, two priority classes and three classes of
-// Ingresses count as well.
+// The four namespaces with their service accounts, two priority classes and the class of Ingresses
+// count as well.
 static void test_more_objects_than_the_quota_are_refused(void **state)
 {
     struct harness h;
     (void)state;
     harness_open_with(
-        &h, &(struct local_api_config){.node_name = "here", .max_objects = 21, .max_pods = 2});
+        &h, &(struct local_api_config){.node_name = "here", .max_objects = 19, .max_pods = 2});
     AUTO_REPLY struct reply a = request(&h, "POST", PODS, POD("a"));
     AUTO_REPLY struct reply b = request(&h, "POST", PODS, POD("b"));
     AUTO_REPLY struct reply c = request(&h, "POST", PODS, POD("c"));
@@ -443,7 +515,7 @@ static void test_more_objects_than_the_quota_are_refused(void **state)
     assert_status(applied, 403);
     assert_member(second,
                   "configmaps \"y\" is forbidden: exceeded quota: gpuscale, requested: objects=1, "
-                  "used: objects=21, limited: objects=21 (delete some, or start gpuscale with a "
+                  "used: objects=19, limited: objects=19 (delete some, or start gpuscale with a "
                   "larger --max-objects)",
                   "message");
     // What is there can be changed and deleted, and events are still written.
@@ -584,6 +656,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_base_namespaces_are_there, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_the_class_of_this_program_alone_exists_from_the_start,
+                                        setup, teardown),
+        cmocka_unit_test_setup_teardown(test_the_api_has_a_service, setup, teardown),
         cmocka_unit_test_setup_teardown(test_create_sets_metadata_and_defaults, setup, teardown),
         cmocka_unit_test_setup_teardown(test_generated_names_differ, setup, teardown),
         cmocka_unit_test_setup_teardown(test_missing_things_are_named, setup, teardown),
@@ -607,6 +682,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_deletions_return_objects_or_a_status, setup, teardown),
         cmocka_unit_test_setup_teardown(test_scale_reads_and_writes_replicas, setup, teardown),
         cmocka_unit_test_setup_teardown(test_inert_kinds_say_so, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_an_installation_is_warned_once_of_a_kind, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(test_autoscalers_come_in_every_version, setup, teardown),
         cmocka_unit_test_setup_teardown(test_strangers_stay_out, setup, teardown),
     };

@@ -196,6 +196,26 @@ static void test_cpu_and_memory_of_a_container(void **state)
     assert_true(usage_of(f, cpu) == 0);
 }
 
+// Rules of charts select containers by image!="".
+static void test_cadvisor_names_the_image_of_a_container(void **state)
+{
+    struct fixture *f = *state;
+    create_pod(f, "p", "",
+               "'terminationGracePeriodSeconds':1,'containers':[{'name':'c','image':'a/b:1',"
+               "'command':['sleep','1000']}]");
+    await_pod(f, "p", "to run", is_ready, NULL);
+    AUTO_REPLY struct reply r =
+        request(&f->h, "GET", "/api/v1/nodes/" NODE "/proxy/metrics/cadvisor", NULL);
+    AUTO_REPLY struct reply probes =
+        request(&f->h, "GET", "/api/v1/nodes/" NODE "/proxy/metrics/probes", NULL);
+    assert_status(r, 200);
+    assert_status(probes, 200);
+    assert_non_null(strstr(r.text, "\ncontainer_memory_working_set_bytes{container=\"c\",namespace="
+                                   "\"default\",pod=\"p\",id=\"/kubepods/pod"));
+    assert_non_null(strstr(r.text, ",image=\"a/b:1\",name=\"gpuscale://"));
+    assert_null(strstr(r.text, "\nnode_"));
+}
+
 static void create_talker(struct fixture *f, const char *script)
 {
     GS_AUTO_FREE char *spec = gs_format("'restartPolicy':'Never','terminationGracePeriodSeconds':1,"
@@ -352,6 +372,7 @@ int main(void)
         T(test_following_a_log),
         T(test_a_follower_that_leaves),
         T(test_cpu_and_memory_of_a_container),
+        T(test_cadvisor_names_the_image_of_a_container),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -138,6 +138,26 @@ static void test_updates_reach_the_folder(void **state)
     expect_log(f, "p", "started\na\nb\n");
 }
 
+// As the worker of node-feature-discovery has them.
+static void test_mounts_in_a_read_only_config_map(void **state)
+{
+    struct fixture *f = *state;
+    require_mounts();
+    create(f, "configmaps", "{'metadata':{'name':'m'},'data':{'a':'one'}}");
+    create_volume_pod(
+        f, "p", "{'name':'v','configMap':{'name':'m'}},{'name':'w','emptyDir':{}}",
+        "{'name':'w','mountPath':'/gpuscale-test/features.d/deep'},"
+        "{'name':'v','mountPath':'/gpuscale-test/file','subPath':'a'},"
+        "{'name':'v','mountPath':'/gpuscale-test','readOnly':true}",
+        "cd /gpuscale-test; touch features.d/deep/x; find features.d; cat file; echo; echo started;"
+        " until grep -q two a; do sleep 0.1; done; ls features.d/deep");
+    await_log(f, "p", "features.d\nfeatures.d/deep\nfeatures.d/deep/x\none\nstarted");
+    AUTO_REPLY struct reply r = request(&f->h, "PUT", "/api/v1/namespaces/default/configmaps/m",
+                                        "{\"metadata\":{\"name\":\"m\"},\"data\":{\"a\":\"two\"}}");
+    assert_status(r, 200);
+    expect_log(f, "p", "features.d\nfeatures.d/deep\nfeatures.d/deep/x\none\nstarted\nx\n");
+}
+
 static void test_containers_share_an_empty_dir(void **state)
 {
     struct fixture *f = *state;
@@ -172,6 +192,23 @@ static void test_host_paths(void **state)
     assert_int_equal(access("/gpuscale-test-new", F_OK), -1);
     GS_AUTO_FREE char *file = gs_format("%s/host/gpuscale-test-new/x/y", f->dir);
     assert_int_equal(access(file, F_OK), 0);
+}
+
+static void test_folders_of_a_kubelet_exist(void **state)
+{
+    struct fixture *f = *state;
+    require_mounts();
+    create_volume_pod(
+        f, "p",
+        "{'name':'a','hostPath':{'path':'/var/lib/kubelet/device-plugins','type':'Directory'}},"
+        "{'name':'b','hostPath':{'path':'/var/lib/kubelet','type':'Directory'}},"
+        "{'name':'c','hostPath':{'path':'/etc/kubernetes/manifests','type':'Directory'}},"
+        "{'name':'d','hostPath':{'path':'/var/log/pods/','type':'Directory'}}",
+        "{'name':'a','mountPath':'/var/lib/kubelet/device-plugins'},{'name':'b','mountPath':"
+        "'/gpuscale-test'}",
+        "test -d /var/lib/kubelet/device-plugins && test -d /gpuscale-test/plugins_registry && "
+        "echo ok");
+    expect_log(f, "p", "ok\n");
 }
 
 static void test_a_host_path_of_another_type(void **state)
@@ -282,13 +319,84 @@ static void test_probes_see_the_volumes(void **state)
 {
     struct fixture *f = *state;
     require_mounts();
-    create_pod(f, "p", "",
-               "'terminationGracePeriodSeconds':1,'volumes':[{'name':'v','emptyDir':{}}],"
-               "'containers':[{'name':'c','image':'any','volumeMounts':[{'name':'v','mountPath':"
-               "'/gpuscale-a'}],'command':['sh','-c','touch /gpuscale-a/up; exec sleep 1000'],"
-               "'readinessProbe':{'exec':{'command':['test','-e','/gpuscale-a/up']},"
-               "'periodSeconds':1}}]");
+    create_pod(
+        f, "p", "",
+        "'terminationGracePeriodSeconds':1,'volumes':[{'name':'v','emptyDir':{}}],"
+        "'containers':[{'name':'c','image':'any','volumeMounts':[{'name':'v','mountPath':"
+        "'/gpuscale-a'}],'command':['sh','-c','touch /gpuscale-a/up; exec sleep 1000','/tmp'],"
+        "'readinessProbe':{'exec':{'command':['test','-e','/gpuscale-a/up']},"
+        "'periodSeconds':1}}]");
     await_pod(f, "p", "ready", is_ready, NULL);
+}
+
+// metrics-server and prometheus-adapter have a volume at /tmp. It hides the data directory here,
+// and the other one the program and its library.
+static void test_volumes_hide_nothing_that_a_container_needs(void **state)
+{
+    struct fixture *f = *state;
+    require_mounts();
+    GS_AUTO_FREE char *dir = gs_strndup(f->exe, (size_t)(strrchr(f->exe, '/') - f->exe));
+    GS_AUTO_FREE char *spec = gs_format(
+        "'terminationGracePeriodSeconds':1,'volumes':[{'name':'v','emptyDir':{}},{'name':'w',"
+        "'emptyDir':{}}],'containers':[{'name':'c','image':'any','volumeMounts':[{'name':'v',"
+        "'mountPath':'/tmp'},{'name':'w','mountPath':'%s'}],'command':['sh','-c','ls -A $0 %s; "
+        "grep -q podnet /proc/self/maps && touch x && mktemp && echo started; exec sleep "
+        "1000','/tmp'],"
+        "'readinessProbe':{'exec':{'command':['sh','-c','grep -q podnet /proc/self/maps && test -e "
+        "x']},'periodSeconds':1}}]",
+        dir, dir);
+    create_pod(f, "p", "", spec);
+    await_log(f, "p", "started");
+    await_pod(f, "p", "ready", is_ready, NULL);
+    AUTO_REPLY struct reply r = get_log(f, "p", "");
+    GS_AUTO_FREE char *start = gs_format("/tmp:\n\n%s:\n/tmp/tmp.", dir);
+    assert_true(gs_starts(r.text, start));
+}
+
+static void create_named_service(struct fixture *f, const char *name, const char *ip)
+{
+    GS_AUTO_FREE char *json = gs_format(
+        "{'metadata':{'name':'%s'},'spec':{'clusterIP':'%s','ports':[{'port':80}]}}", name, ip);
+    create(f, "services", json);
+}
+
+static void test_services_have_names_in_containers(void **state)
+{
+    struct fixture *f = *state;
+    require_mounts();
+    create_named_service(f, "first", "127.96.7.1");
+    create_volume_pod(f, "p", "", "",
+                      "for n in first first.default first.default.svc "
+                      "first.default.svc.cluster.local; do until getent hosts $n; do sleep 0.1; "
+                      "done; done | while read -r ip name rest; do echo $ip $name; done; "
+                      "echo started; until getent hosts second > /dev/null; do sleep 0.1; done; "
+                      "while getent hosts first > /dev/null; do sleep 0.1; done; echo followed");
+    await_log(f, "p", "started");
+    create_named_service(f, "second", "127.96.7.2");
+    AUTO_REPLY struct reply gone =
+        request(&f->h, "DELETE", "/api/v1/namespaces/default/services/first", NULL);
+    assert_status(gone, 200);
+#define FIRST "127.96.7.1 first.default.svc.cluster.local\n"
+    expect_log(f, "p", FIRST FIRST FIRST FIRST "started\nfollowed\n");
+}
+
+static void test_a_headless_service_has_the_addresses_of_its_pods(void **state)
+{
+    struct fixture *f = *state;
+    require_mounts();
+    create(f, "services",
+           "{'metadata':{'name':'db'},'spec':{'clusterIP':'None','ports':[{'port':80}]}}");
+    create(f, "endpoints",
+           "{'metadata':{'name':'db'},'subsets':[{'addresses':[{'ip':'127.64.7.1','targetRef':{"
+           "'kind':'Pod','name':'db-0','namespace':'default'}},{'ip':'127.64.7.2'}],'ports':[{"
+           "'port':80}]}]}");
+    create_pod(f, "db-0", "",
+               "'hostname':'db-0','subdomain':'db','containers':[{'name':'c','image':'any',"
+               "'command':['sleep','1000']}],'terminationGracePeriodSeconds':1");
+    create_volume_pod(f, "p", "", "",
+                      "until getent hosts db-0.db.default.svc; do sleep 0.1; done | while read -r "
+                      "ip rest; do echo $ip; done; grep -c db.default.svc /etc/hosts");
+    expect_log(f, "p", "127.64.7.1\n3\n");
 }
 
 static const char claim_volume[] = "{'name':'v','persistentVolumeClaim':{'claimName':'data'}}";
@@ -395,8 +503,10 @@ int main(void)
         T(test_a_missing_key),
         T(test_files_of_a_pod_have_a_limit),
         T(test_updates_reach_the_folder),
+        T(test_mounts_in_a_read_only_config_map),
         T(test_containers_share_an_empty_dir),
         T(test_host_paths),
+        T(test_folders_of_a_kubelet_exist),
         T(test_a_host_path_of_another_type),
         T(test_downward_and_projected),
         T(test_a_token_of_the_service_account),
@@ -405,6 +515,9 @@ int main(void)
         T(test_termination_messages),
         T(test_a_sub_path_cannot_leave_its_volume),
         T(test_a_mount_that_fails),
+        T(test_volumes_hide_nothing_that_a_container_needs),
+        T(test_services_have_names_in_containers),
+        T(test_a_headless_service_has_the_addresses_of_its_pods),
         T(test_probes_see_the_volumes),
         T(test_a_claim_outlives_its_pod),
         T(test_a_claim_is_bound_and_deleted_with_its_volume),

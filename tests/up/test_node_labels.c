@@ -94,6 +94,23 @@ static struct gs_error *parse(const char *label, const char *taint, json_t *labe
     return up_node_parse(&o, labels, taints);
 }
 
+// karpenter's chart spreads its pods over zones.
+static void test_the_node_has_a_zone(void **state)
+{
+    CODEC_AUTO_JSON json_t *labels = json_object(), *taints = json_array();
+    struct nodes_pool pool = {.zone = "a"};
+    const struct nodes_pools none = {0}, zoned = {.items = &pool, .len = 1};
+    up_node_defaults(labels, true, &zoned);
+    assert_label(labels, "topology.kubernetes.io/zone", NULL);
+    json_object_clear(labels);
+    up_node_defaults(labels, false, &none);
+    assert_label(labels, "topology.kubernetes.io/zone", "local-a");
+    assert_label(labels, "topology.kubernetes.io/region", "local");
+    assert_label(labels, "node.kubernetes.io/instance-type", NULL);
+    assert_ok(parse("topology.kubernetes.io/zone=eu-1a", NULL, labels, taints));
+    assert_label(labels, "topology.kubernetes.io/zone", "eu-1a");
+}
+
 static void test_flags(void **state)
 {
     CODEC_AUTO_JSON json_t *labels = json_object(), *taints = json_array();
@@ -137,6 +154,7 @@ int main(void)
         cmocka_unit_test(test_models),
         cmocka_unit_test(test_shared_gpus),
         cmocka_unit_test(test_a_node_without_gpus_has_no_gpu_labels),
+        cmocka_unit_test(test_the_node_has_a_zone),
         cmocka_unit_test(test_flags),
         cmocka_unit_test(test_wrong_flags_are_refused),
     };

@@ -332,10 +332,11 @@ static void on_sync(void *arg)
     struct local_api_aggregation *a = arg;
 
     local_api_front_proxy_publish(a->front);
+    local_api_sync_apiservices(a->api);
     read_apiservices(a);
     for (size_t i = 0; i < a->len; i++)
         sync_server(a->items[i]);
-    if (a->len > 0)
+    if (a->len > 0 || a->api->n_mounts > 0)
         gs_timer_start(a->often, on_sync, CHECK_EVERY_MS);
     else
         gs_timer_stop(a->often);
@@ -377,6 +378,11 @@ void local_api_aggregation_changed(struct local_api_aggregation *a,
 
     if (of_servers || of_proxy || change->bucket == apiservices_bucket())
         gs_timer_start(a->soon, on_sync, 0);
+}
+
+void local_api_aggregation_mounted(struct local_api_aggregation *a)
+{
+    gs_timer_start(a->soon, on_sync, 0);
 }
 
 struct gs_error *local_api_aggregation_publish(struct local_api_aggregation *a)

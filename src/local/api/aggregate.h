@@ -20,6 +20,8 @@ void local_api_aggregation_free(struct local_api_aggregation *a);
 // To be called after each change of the store.
 void local_api_aggregation_changed(struct local_api_aggregation *a,
                                    const struct local_api_store_change *change);
+// To be called after a group was mounted: it gets its APIServices.
+void local_api_aggregation_mounted(struct local_api_aggregation *a);
 // Answers the request, now or later, if the group-version has an APIService with a Service.
 bool local_api_aggregate(struct local_api_aggregation *a, struct http_exchange *x,
                          const char *group, const char *version);

@@ -2,6 +2,7 @@
 // Making the server, and from a path to the function that answers it.
 #include "local/api.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/timer.h"
@@ -73,6 +74,8 @@ struct gs_error *local_api_new(uv_loop_t *loop, const struct local_api_config *c
     struct local_api *api = gs_alloc(sizeof *api);
 
     api->loop = loop;
+    api->requests = gs_hmap_new(free);
+    api->started_ms = gs_unix_ms();
     api->node_name = gs_strdup(cfg->node_name ? cfg->node_name : "localhost");
     api->max_objects = cfg->max_objects ? cfg->max_objects : DEFAULT_MAX_OBJECTS;
     api->max_pods = cfg->max_pods ? cfg->max_pods : DEFAULT_MAX_PODS;
@@ -118,15 +121,23 @@ void local_api_free(struct local_api *api)
         free(api->mounts[i].group);
     free(api->mounts);
     gs_hmap_free(api->openapi);
+    gs_hmap_free(api->requests);
     tls_signing_key_free(api->token_key);
     free(api->ca_pem);
     json_decref(api->token_user);
+    json_decref(api->noticed);
     free(api->token_groups);
     free(api->node_name);
     for (size_t i = 0; i < api->n_nodes; i++)
         free(api->nodes[i].name);
     free(api->nodes);
     free(api);
+}
+
+void local_api_set_port(struct local_api *api, uint16_t port)
+{
+    api->port = port;
+    local_api_make_own_service(api);
 }
 
 void local_api_mount(struct local_api *api, const char *group,
@@ -136,6 +147,7 @@ void local_api_mount(struct local_api *api, const char *group,
     gs_grow(&api->mounts, &api->mounts_cap, api->n_mounts, sizeof *api->mounts);
     api->mounts[api->n_mounts++] =
         (struct local_api_mount){gs_strdup(group), describe, handler, ctx};
+    local_api_aggregation_mounted(api->aggregation);
 }
 
 static void remove_kubelet(struct local_api *api, const char *node)
@@ -286,6 +298,7 @@ static void serve_resource(struct local_api *api, struct http_exchange *x, const
         reply_unknown_path(x);
         return;
     }
+    local_api_count(&r);
     json_t *status = read_options(&r);
     if (!status)
         status = local_api_negotiate(&r);
@@ -372,9 +385,9 @@ static void serve_core(struct local_api *api, struct http_exchange *x, const str
 
 static void serve_root(struct http_exchange *x)
 {
-    static const char *const paths[] = {"/api",        "/api/v1", "/apis",
-                                        "/healthz",    "/livez",  "/openapi/v2",
-                                        "/openapi/v3", "/readyz", "/version"};
+    static const char *const paths[] = {"/api",    "/api/v1",  "/apis",       "/healthz",
+                                        "/livez",  "/metrics", "/openapi/v2", "/openapi/v3",
+                                        "/readyz", "/version"};
     CODEC_AUTO_JSON json_t *body = json_object();
     json_t *list = json_array();
 
@@ -404,6 +417,8 @@ static void serve_path(struct local_api *api, struct http_exchange *x, const str
         http_reply_text(x, 200, "ok");
     else if (strcmp(first, "version") == 0 && p->len == 1)
         local_api_version_info(x);
+    else if (strcmp(first, "metrics") == 0 && p->len == 1)
+        local_api_serve_metrics(api, x);
     else if (strcmp(first, "openapi") == 0)
         local_api_openapi(api, x, http_path(x));
     else

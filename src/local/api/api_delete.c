@@ -250,6 +250,8 @@ static json_t *delete_now(const struct local_api_request *r, const json_t *obj, 
     *ret_obj = shown ? shown : json_incref((json_t *)obj);
     if (ns && !r->dry_run && local_api_has_account_objects(r->res))
         local_api_make_account(r->api, ns);
+    if (!r->dry_run && local_api_is_own_service(r->res, obj))
+        local_api_make_own_service(r->api);
     return NULL;
 }
 

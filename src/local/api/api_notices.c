@@ -14,6 +14,7 @@
 #define MAX_EVENTS        5000
 #define KEPT_EVENTS       4500 // when there were too many
 #define MAX_EVENTS_MEMORY ((size_t)48 << 20)
+#define NOTICE_PAUSE_MS   60000
 
 static size_t bucket_of(const char *plural)
 {
@@ -104,6 +105,35 @@ static json_t *make_warning(struct local_api *api, const json_t *about, const ch
     return event;
 }
 
+bool local_api_is_from_helm(const struct local_api_request *r)
+{
+    const char *agent = r->x ? http_header(r->x, "User-Agent") : NULL;
+
+    return agent && gs_starts(agent, "Helm/");
+}
+
+void local_api_notice(const struct local_api_request *r, const char *topic, const char *text)
+{
+    struct local_api *api = r->api;
+    int64_t now_ms = gs_mono_ns() / GS_NS_PER_MS;
+    int64_t said_ms = codec_json_int(api->noticed, INT64_MIN, topic, NULL);
+
+    if (said_ms != INT64_MIN && now_ms - said_ms < NOTICE_PAUSE_MS)
+        return;
+    local_api_warning(r, "%s", text);
+    if (!api->noticed)
+        api->noticed = json_object();
+    codec_json_set_int(api->noticed, topic, now_ms);
+}
+
+// Objects of charts that need them elsewhere: who installs a chart cannot leave them out, and does
+// not miss their effect.
+static bool belongs_to_charts(const struct local_api_resource *r)
+{
+    return strcmp(r->group, "rbac.authorization.k8s.io") == 0 ||
+           strcmp(r->group, "admissionregistration.k8s.io") == 0;
+}
+
 void local_api_notice_inert(const struct local_api_request *r, const json_t *obj)
 {
     GS_AUTO_BUF struct gs_buf kind = {0};
@@ -111,7 +141,8 @@ void local_api_notice_inert(const struct local_api_request *r, const json_t *obj
     local_api_resource_kind_name(r->res, &kind);
     GS_AUTO_FREE char *message =
         gs_format("%s \"%s\" is stored, but nothing acts on it here", kind.data, kube_name(obj));
-    local_api_warning(r, "%s", message);
+    if (!local_api_is_from_helm(r) || !belongs_to_charts(r->res))
+        local_api_notice(r, kind.data, message);
     if (!r->dry_run)
         local_api_put_base_object(r->api, "", "events",
                                   make_warning(r->api, obj, "NothingActsOnKind", message));

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/hmap.h"
+#include "kube/object.h"
 #include "kube/schema.h"
 #include "kube/selector.h"
 #include "local/api.h"
@@ -44,7 +45,11 @@ struct local_api {
     struct local_api_aggregation *aggregation;
     struct local_api_forwarder forwarder;
     struct local_api_tls_servers *tls_servers;
-    size_t proxy_turn; // of the addresses of a Service
+    size_t proxy_turn;        // of the addresses of a Service
+    struct gs_hmap *requests; // of api_metrics.c
+    int64_t started_ms;       // Unix
+    uint16_t port;            // 0: unknown
+    json_t *noticed; // what local_api_notice has said -> milliseconds of the monotonic clock
     struct tls_signing_key *token_key;
     struct gs_timer *quota_timer;
     char *ca_pem;
@@ -219,6 +224,28 @@ struct gs_error *local_api_token_verify(const struct local_api *api, struct gs_s
 // The user of verified claims, as UserInfo of authentication.k8s.io. New reference.
 json_t *local_api_token_user(const json_t *claims);
 
+// --- api_metrics.c ---
+#define LOCAL_API_GIT_VERSION "v" KUBE_VERSION ".0+gpuscale." GPUSCALE_VERSION
+// Counts the request when it is answered.
+void local_api_count(const struct local_api_request *r);
+void local_api_serve_metrics(const struct local_api *api, struct http_exchange *x);
+
+// --- own_service.c: the Service "kubernetes", which has the API itself ---
+// Writes it and its Endpoints if they are missing or have another port.
+void local_api_make_own_service(struct local_api *api);
+bool local_api_is_own_service(const struct local_api_resource *res, const json_t *obj);
+
+// --- stand_in.c: objects that describe what is built in ---
+// Writes the definitions that are missing.
+void local_api_make_stand_ins(struct local_api *api);
+// Writes the APIServices of mounted groups that are missing, and removes those of other groups.
+void local_api_sync_apiservices(struct local_api *api);
+// The object is one of them: creation and apply replace it.
+bool local_api_is_stand_in(const struct local_api_resource *r, const json_t *obj);
+// The request may not see it: Helm reads an object before it creates it, and refuses to replace one
+// of another owner.
+bool local_api_is_hidden(const struct local_api_request *r, const json_t *obj);
+
 // --- api_notices.c: objects that the server itself writes ---
 void local_api_make_base_objects(struct local_api *api);
 void local_api_make_priority_classes(struct local_api *api); // priority_class.c
@@ -229,6 +256,11 @@ json_t *local_api_base_object(const char *kind, const char *api_version, const c
                               const char *name);
 void local_api_put_base_object(struct local_api *api, const char *group, const char *plural,
                                json_t *obj);
+// A warning about what is not done here. topic: the same topic is not said again for a minute, so
+// that an installation of many objects says it once.
+void local_api_notice(const struct local_api_request *r, const char *topic, const char *text);
+// The request is from Helm, which shows its user each warning.
+bool local_api_is_from_helm(const struct local_api_request *r);
 void local_api_notice_inert(const struct local_api_request *r, const json_t *obj);
 // Removes old events, and the oldest if there are too many.
 void local_api_sweep_events(struct local_api *api);

@@ -17,7 +17,7 @@ json_t *local_api_get(const struct local_api_request *r)
     const struct local_api_store_version *v =
         local_api_store_get(r->api->store, local_api_resource_bucket(r->res), r->ns, r->name);
 
-    if (!v)
+    if (!v || local_api_is_hidden(r, v->tree))
         return local_api_not_found(r);
     const char *notice = kube_annotation(v->tree, LOCAL_ANN_NOTICE);
     if (notice && *notice)

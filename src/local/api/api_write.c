@@ -225,7 +225,7 @@ static json_t *create_object(const struct local_api_request *r, json_t *obj, jso
         return status;
     const struct local_api_store_version *old = local_api_store_get(
         r->api->store, local_api_resource_bucket(r->res), r->ns, kube_name(stored));
-    if (old && !local_api_crd_is_stand_in(r->res, old->tree))
+    if (old && !local_api_is_stand_in(r->res, old->tree))
         return already_exists(r, kube_name(stored));
     status = check_quota(r, kube_name(stored));
     if (!status)

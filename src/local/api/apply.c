@@ -529,7 +529,7 @@ json_t *local_api_apply(const struct local_api_request *r)
 {
     const struct local_api_store_version *v =
         local_api_store_get(r->api->store, local_api_resource_bucket(r->res), r->ns, r->name);
-    bool is_live = v && !local_api_crd_is_stand_in(r->res, v->tree);
+    bool is_live = v && !local_api_is_stand_in(r->res, v->tree);
     CODEC_AUTO_JSON json_t *live = is_live ? json_incref(v->tree) : NULL;
     CODEC_AUTO_JSON json_t *served = live ? local_api_to_served(r, live) : NULL;
     CODEC_AUTO_JSON json_t *config = NULL;

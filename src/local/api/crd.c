@@ -65,21 +65,6 @@ static const char *const *borrow_strings(const json_t *list)
     return texts;
 }
 
-// Conversion strategy None: only the version changes.
-static struct gs_error *change_version(const json_t *stored, const char *version, json_t **ret)
-{
-    const char *current = kube_api_version(stored);
-    const char *slash = current ? strchr(current, '/') : NULL;
-
-    if (!slash)
-        return gs_error_new(GS_EINTERNAL, "the stored object has no version");
-    json_t *copy = json_copy((json_t *)stored);
-    json_object_set_new(copy, "apiVersion",
-                        codec_json_strf("%.*s/%s", (int)(slash - current), current, version));
-    *ret = copy;
-    return NULL;
-}
-
 static bool has_several_versions(const json_t *crd)
 {
     return json_array_size(codec_json_get(crd, "spec", "versions", NULL)) > 1 ||
@@ -116,7 +101,7 @@ static struct local_api_custom *custom_new(struct local_api_crds *owner, const j
         r->flags |= LOCAL_API_R_STATUS;
     if (c->scale)
         r->flags |= LOCAL_API_R_SCALE;
-    r->from_stored = has_several_versions(crd) ? change_version : NULL;
+    r->from_stored = has_several_versions(crd) ? local_api_change_version : NULL;
     r->table = c->table;
     r->custom = c;
     GS_AUTO_FREE char *bucket = gs_format("%s/%s", r->group, r->plural);

@@ -47,13 +47,6 @@ bool local_api_crd_set_status(const struct local_api *api, json_t *crd);
 json_t *local_api_delete_crd(const struct local_api_request *r, const json_t *crd, json_t **ret_obj,
                              bool *ret_gone);
 
-// --- crd_stand_in.c: definitions of built-in resources ---
-
-// Writes those that are missing.
-void local_api_make_stand_ins(struct local_api *api);
-// The object of this resource is one of them: creation and apply replace it.
-bool local_api_crd_is_stand_in(const struct local_api_resource *r, const json_t *obj);
-
 // --- crd_schema.c: structural schemas ---
 
 char *local_api_schema_field_path(const char *path,

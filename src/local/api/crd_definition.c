@@ -200,13 +200,13 @@ void local_api_complete_crd(const struct local_api_request *r, json_t *obj, cons
     if (r->sub || !r->x)
         return;
     if (local_api_schema_has_rules(versions_of_crd(obj)))
-        local_api_warning(r, "%s",
-                          "x-kubernetes-validations are stored, but CEL rules are not evaluated "
-                          "here");
+        local_api_notice(r, "x-kubernetes-validations",
+                         "x-kubernetes-validations are stored, but CEL rules are not evaluated "
+                         "here");
     if (gs_streq(strategy, "Webhook"))
-        local_api_warning(r, "%s",
-                          "conversion webhooks are not called here: all versions show the same "
-                          "fields");
+        local_api_notice(r, "conversion webhooks",
+                         "conversion webhooks are not called here: all versions show the same "
+                         "fields");
 }
 
 // --- validation ---

@@ -303,7 +303,7 @@ void local_api_version_info(struct http_exchange *x)
 
     codec_json_set_str(doc, "major", KUBE_VERSION_MAJOR);
     codec_json_set_str(doc, "minor", KUBE_VERSION_MINOR);
-    codec_json_set_str(doc, "gitVersion", "v" KUBE_VERSION ".0+gpuscale." GPUSCALE_VERSION);
+    codec_json_set_str(doc, "gitVersion", LOCAL_API_GIT_VERSION);
     codec_json_set_str(doc, "gitCommit", "");
     codec_json_set_str(doc, "gitTreeState", "clean");
     codec_json_set_str(doc, "buildDate", "1970-01-01T00:00:00Z");

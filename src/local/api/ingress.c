@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ingresses: the default class, validation, and the classes that exist from the start.
+// Ingresses: the default class, which exists from the start, and validation.
+#include "base/log.h"
 #include "base/mem.h"
 #include "kube/names.h"
 #include "kube/object.h"
@@ -14,20 +15,33 @@
 
 // --- classes ---
 
+// Earlier versions wrote classes that charts create, and Helm refuses to replace an object. One
+// that a client has written has managed fields.
+static void remove_class_of_charts(struct local_api *api, const char *name)
+{
+    size_t bucket =
+        local_api_resource_bucket(local_api_resource_find(GROUP, "v1", "ingressclasses"));
+    const json_t *obj = local_api_stored(api, GROUP, "ingressclasses", "", name);
+
+    if (!gs_streq(codec_json_str(obj, "spec", "controller", NULL), CONTROLLER) ||
+        codec_json_get(obj, "metadata", "managedFields", NULL))
+        return;
+    GS_AUTO_ERROR struct gs_error *err = local_api_store_delete(api->store, bucket, "", name);
+    if (err)
+        gs_warn("api", "IngressClass %s: %s", name, gs_error_message(err));
+}
+
 void local_api_make_ingress_classes(struct local_api *api)
 {
-    static const char *const names[] = {"alb", "gpuscale", "nginx"};
-
-    for (size_t i = 0; i < GS_ARRAY_LEN(names); i++) {
-        if (local_api_stored(api, GROUP, "ingressclasses", "", names[i]))
-            continue;
-        json_t *obj = local_api_base_object("IngressClass", GROUP "/v1", NULL, names[i]);
-        codec_json_set(obj, json_integer(1), "metadata", "generation", NULL);
-        codec_json_set(obj, json_string(CONTROLLER), "spec", "controller", NULL);
-        if (strcmp(names[i], "gpuscale") == 0)
-            codec_json_set(obj, json_string("true"), "metadata", "annotations", ANN_DEFAULT, NULL);
-        local_api_put_base_object(api, GROUP, "ingressclasses", obj);
-    }
+    remove_class_of_charts(api, "alb");
+    remove_class_of_charts(api, "nginx");
+    if (local_api_stored(api, GROUP, "ingressclasses", "", "gpuscale"))
+        return;
+    json_t *obj = local_api_base_object("IngressClass", GROUP "/v1", NULL, "gpuscale");
+    codec_json_set(obj, json_integer(1), "metadata", "generation", NULL);
+    codec_json_set(obj, json_string(CONTROLLER), "spec", "controller", NULL);
+    codec_json_set(obj, json_string("true"), "metadata", "annotations", ANN_DEFAULT, NULL);
+    local_api_put_base_object(api, GROUP, "ingressclasses", obj);
 }
 
 // The newest of the default classes; by name if several are equally old.

@@ -5,6 +5,7 @@
 #include "local/api/registry.h"
 
 #include "hpa/convert.h"
+#include "kube/object.h"
 #include "kube/resource.h"
 #include "local/api.h"
 #include "local/api/aggregate.h"
@@ -80,7 +81,8 @@ const struct local_api_resource local_api_resources[] = {
      .max_objects = 500, // each is searched for in discovery
      .set_defaults = local_api_default_crd, .validate = local_api_validate_crd,
      .complete = local_api_complete_crd, .table = &local_api_table_crds},
-    {KNOWN(APISERVICES), .category = "api-extensions", .flags = STATUS,
+    {KNOWN_VERSIONS(APISERVICES, "v1", "v1beta1"), .category = "api-extensions", .flags = STATUS,
+     .from_stored = local_api_change_version,
      .max_objects = 100, // each has a client
      .set_defaults = local_api_default_apiservice, .validate = local_api_validate_apiservice,
      .complete = local_api_complete_apiservice, .table = &local_api_table_apiservices},
@@ -244,4 +246,18 @@ void local_api_version(const char *group, const char *version, struct gs_buf *ou
     if (*group)
         gs_buf_addf(out, "%s/", group);
     gs_buf_add_str(out, version);
+}
+
+struct gs_error *local_api_change_version(const json_t *stored, const char *version, json_t **ret)
+{
+    const char *current = kube_api_version(stored);
+    const char *slash = current ? strchr(current, '/') : NULL;
+
+    if (!slash)
+        return gs_error_new(GS_EINTERNAL, "the stored object has no version");
+    json_t *copy = json_copy((json_t *)stored);
+    json_object_set_new(copy, "apiVersion",
+                        codec_json_strf("%.*s/%s", (int)(slash - current), current, version));
+    *ret = copy;
+    return NULL;
 }

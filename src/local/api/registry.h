@@ -84,6 +84,9 @@ void local_api_resource_kind_name(const struct local_api_resource *r, struct gs_
 // "v1", "apps/v1".
 void local_api_version(const char *group, const char *version, struct gs_buf *out);
 
+// The stored object in another version, which has the same fields. New reference.
+struct gs_error *local_api_change_version(const json_t *stored, const char *version, json_t **ret);
+
 // --- crd.c: built-in resources and those of CustomResourceDefinitions ---
 
 const struct local_api_resource *local_api_find_resource(const struct local_api *api,

@@ -19,6 +19,17 @@ static void write_resource_metrics(void *kubelet, struct gs_buf *out)
     kubelet_write_node_metrics(kubelet, out);
 }
 
+static void write_cadvisor_metrics(void *kubelet, struct gs_buf *out)
+{
+    kubelet_write_cadvisor_metrics(kubelet, out);
+}
+
+// Probes are not counted. The path exists, so that the target of a monitor is up.
+static void write_probe_metrics(void *kubelet, struct gs_buf *out)
+{
+    gs_buf_add_str(out, "# TYPE prober_probe_total counter\n");
+}
+
 static void write_metrics(void *kubelet, struct gs_buf *out)
 {
     const struct kubelet *k = kubelet;
@@ -65,7 +76,8 @@ static const struct http_route routes[] = {
     {.path = "/healthz/ping", .handle = serve_health},
     {.path = "/healthz/syncloop", .handle = serve_health},
     {.path = "/metrics", .write = write_metrics, .type = HTTP_TYPE_METRICS},
-    {.path = "/metrics/cadvisor", .write = write_resource_metrics, .type = HTTP_TYPE_METRICS},
+    {.path = "/metrics/cadvisor", .write = write_cadvisor_metrics, .type = HTTP_TYPE_METRICS},
+    {.path = "/metrics/probes", .write = write_probe_metrics, .type = HTTP_TYPE_METRICS},
     {.path = "/metrics/resource", .write = write_resource_metrics, .type = HTTP_TYPE_METRICS},
     {.path = "/pods", .handle = serve_pods},
     {.path = "/stats/summary", .handle = serve_summary},

@@ -12,6 +12,7 @@
 #include "kube/event.h"
 #include "kube/names.h"
 #include "kube/object.h"
+#include "local/kubelet/hosts.h"
 #include "local/kubelet/images.h"
 #include "local/kubelet/kubelet_private.h"
 #include "local/kubelet/logs.h"
@@ -331,6 +332,7 @@ static struct gs_error *start_first(struct kubelet *k, const struct local_kubele
 {
     set_podnet(k);
     k->ips = kubelet_pod_ips_new(k->data_dir);
+    k->hosts = kubelet_hosts_new(k);
     return kubelet_images_new(cfg->self_exe, cfg->images, cfg->n_images, &k->images);
 }
 
@@ -339,6 +341,7 @@ static void join_first(struct kubelet *k)
     k->podnet = k->first->podnet;
     k->ips = k->first->ips;
     k->images = k->first->images;
+    k->hosts = k->first->hosts;
     k->mounts_tokens = k->first->mounts_tokens;
     k->api_port = k->first->api_port;
     k->next = k->first->next;
@@ -511,6 +514,7 @@ void kubelet_free(struct kubelet *k)
     each_worker(k, kubelet_worker_free);
     gs_hmap_free(k->workers);
     if (k->first == k) {
+        kubelet_hosts_free(k->hosts);
         kubelet_pod_ips_free(k->ips);
         kubelet_images_free(k->images);
         remove_podnet_dir(k);

@@ -57,6 +57,7 @@ struct kubelet {
     bool slices_renamed, slices_single; // as in struct local_kubelet_config
     struct gs_hmap *workers;            // pod UID -> struct kubelet_worker
     struct kubelet_pod_ips *ips;        // of the first kubelet
+    struct kubelet_hosts *hosts;        // of the first kubelet
     struct kubelet_claims *claims;      // NULL: only the first kubelet binds claims
     struct kubelet_node *node;
     struct kubelet_podresources *podresources;
@@ -100,4 +101,6 @@ void kubelet_serve_path(void *kubelet, const char *path, struct http_exchange *x
 // --- usage.c ---
 // As kubelet_write_metrics() for one node, without labels of the node.
 void kubelet_write_node_metrics(struct kubelet *k, struct gs_buf *out);
+// Those of its containers alone, with the labels of cAdvisor.
+void kubelet_write_cadvisor_metrics(struct kubelet *k, struct gs_buf *out);
 json_t *kubelet_stats_summary(struct kubelet *k); // of /stats/summary; new reference

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/slice.h"
+#include "local/kubelet/kept.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -22,7 +23,8 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#define OLD_ROOT "/.gpuscale-old-root"
+#define OLD_ROOT     "/.gpuscale-old-root"
+#define KEPT_STAGING KUBELET_KEPT_ROOT "/.staging"
 
 enum { MAX_ENTRIES = 20000, MAX_MOUNTS = 512 };
 
@@ -35,6 +37,7 @@ struct mount_plan {
         int fd; // of the source, opened before any mount can hide it
     } * items;
     size_t len;
+    struct kubelet_kept kept;
     // File systems that belong to this container: entries can be created in them.
     dev_t *own;
     size_t n_own, cap_own;
@@ -311,6 +314,7 @@ static void plan_finish(struct mount_plan *p)
     }
     free(p->items);
     free(p->own);
+    kubelet_kept_finish(&p->kept);
 }
 
 static struct gs_error *parse_mount(const char *text, struct item *ret)
@@ -361,14 +365,38 @@ static bool needs_root(const struct mount_plan *p)
     return false;
 }
 
-static struct gs_error *enter(struct mount_plan *p)
+static bool is_hidden(const struct mount_plan *p, const char *path)
+{
+    for (size_t i = 0; i < p->len; i++)
+        if (kubelet_kept_is_hidden(path, p->items[i].target))
+            return true;
+    return false;
+}
+
+// In the new root directory, which belongs to the container.
+static struct gs_error *keep_hidden(struct mount_plan *p)
+{
+    struct gs_error *err = kubelet_kept_bind(&p->kept);
+    if (!err)
+        err = gs_mkdir_p(KEPT_STAGING, 0700);
+    p->staging = KEPT_STAGING;
+    return err;
+}
+
+static struct gs_error *enter(struct mount_plan *p, char *const *keep, size_t n_keep)
 {
     struct gs_error *err = new_namespace();
     for (size_t i = 0; !err && i < p->len; i++)
         err = open_source(&p->items[i]);
-    bool root = !err && needs_root(p);
+    for (size_t i = 0; !err && i < n_keep; i++)
+        if (is_hidden(p, keep[i]))
+            kubelet_kept_add(&p->kept, keep[i]);
+    bool hides = !err && (p->kept.len || is_hidden(p, p->staging));
+    bool root = !err && (hides || needs_root(p));
     if (root)
         err = replace_root(p);
+    if (!err && hides)
+        err = keep_hidden(p);
     for (size_t i = 0; !err && i < p->len; i++)
         err = add_mount(p, i);
     if (!err && root && (umount2(OLD_ROOT, MNT_DETACH) < 0 || rmdir(OLD_ROOT) < 0))
@@ -376,11 +404,12 @@ static struct gs_error *enter(struct mount_plan *p)
     return err;
 }
 
-struct gs_error *kubelet_mounts_enter(const char *staging, char *const *mounts, size_t n)
+struct gs_error *kubelet_mounts_enter(const char *staging, char *const *mounts, size_t n,
+                                      char *const *keep, size_t n_keep)
 {
     GS_CLEANUP(plan_finish) struct mount_plan p = {.staging = staging};
     struct gs_error *err = parse_mounts(&p, mounts, n);
-    return err ? err : enter(&p);
+    return err ? err : enter(&p, keep, n_keep);
 }
 
 // --- trying it in a child process ---
@@ -388,7 +417,7 @@ struct gs_error *kubelet_mounts_enter(const char *staging, char *const *mounts, 
 static struct gs_error *try_in_child(const char *staging, char *const *mounts, size_t n)
 {
     if (n)
-        return kubelet_mounts_enter(staging, mounts, n);
+        return kubelet_mounts_enter(staging, mounts, n, NULL, 0);
     struct gs_error *err = new_namespace();
     if (!err && mount("tmpfs", "/tmp", "tmpfs", 0, "size=64k") < 0)
         err = gs_error_errno(errno, "mounting in a new namespace");

@@ -19,8 +19,10 @@ char *kubelet_mount_text(const char *target, bool read_only, const char *source)
 // Moves the process to a new mount namespace with these mounts, in their order. A target that does
 // not exist is created there and nowhere else: its parent directory is replaced by a tmpfs with all
 // entries of the parent bound in it, which hides entries that the machine creates later. `staging`
-// is an existing empty directory for that.
-struct gs_error *kubelet_mounts_enter(const char *staging, char *const *mounts, size_t n);
+// is an existing empty directory for that. The files and directories of `keep` stay reachable when
+// a mount hides them (kept.h).
+struct gs_error *kubelet_mounts_enter(const char *staging, char *const *mounts, size_t n,
+                                      char *const *keep, size_t n_keep);
 
 // Moves the process to the user and mount namespaces of a running process. Does nothing if they
 // are those of the caller.

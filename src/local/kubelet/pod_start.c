@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "kube/event.h"
+#include "local/kubelet/hosts.h"
 #include "local/kubelet/images.h"
 #include "local/kubelet/mounts.h"
 #include "local/kubelet/podenv.h"
@@ -307,6 +308,8 @@ static struct gs_error *try_launch(struct kubelet_container *c, const struct kub
     err = kubelet_env_take_error(&c->env);
     if (err)
         return err;
+    GS_CLEANUP(kubelet_words_finish) struct kubelet_words keep = {0};
+    kubelet_container_keep(c, argv->items[0], own, mounts, &keep);
     struct kubelet_process_spec spec = {
         .self_exe = k->self_exe,
         .argv = argv->items,
@@ -315,6 +318,7 @@ static struct gs_error *try_launch(struct kubelet_container *c, const struct kub
         .inner_cwd = c->mounted ? c->cwd : NULL,
         .mounts = mounts,
         .staging = staging,
+        .keep = &keep,
         .hostname = kubelet_worker_hostname(c->worker, hostname),
         .preload = k->podnet,
         .log_path = log,
@@ -384,6 +388,22 @@ static struct gs_error *add_message_file(const struct kubelet_container *c,
     return gs_file_write_atomic(file, 0666, gs_slice_make("", 0));
 }
 
+// Names of Services, unless the pod has a file of its own there. The containers of a namespace
+// share the file, so none may write it.
+static struct gs_error *add_hosts(const struct kubelet_container *c, struct kubelet_words *mounts)
+{
+    static const char target[] = "/etc/hosts";
+    GS_AUTO_FREE char *file = NULL;
+    if (is_mounted(target, mounts))
+        return NULL;
+    struct gs_error *err = kubelet_hosts_file(c->worker->k->hosts, c->worker->ns, &file);
+    if (err)
+        return gs_error_wrap(err, "the names of Services");
+    GS_AUTO_FREE char *text = kubelet_mount_text(target, true, file);
+    kubelet_words_add(mounts, text);
+    return NULL;
+}
+
 static struct gs_error *add_mounts(struct kubelet_container *c, struct kubelet_words *mounts)
 {
     GS_AUTO_FREE char *own = NULL;
@@ -396,7 +416,8 @@ static struct gs_error *add_mounts(struct kubelet_container *c, struct kubelet_w
     if (err)
         return err;
     add_working_dir(c, mounts);
-    return add_message_file(c, mounts);
+    err = add_hosts(c, mounts);
+    return err ? err : add_message_file(c, mounts);
 }
 
 // A debugged container, beside which this one runs, has to have run.

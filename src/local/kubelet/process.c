@@ -192,6 +192,8 @@ static int spawn(uv_loop_t *loop, struct kubelet_process *p,
     add_option(&args, "--staging", spec->staging);
     for (size_t i = 0; spec->mounts && i < spec->mounts->len; i++)
         add_option(&args, "--mount", spec->mounts->items[i]);
+    for (size_t i = 0; spec->keep && i < spec->keep->len; i++)
+        add_option(&args, "--keep", spec->keep->items[i]);
     add_arg(&args, "--");
     for (size_t i = 0; spec->argv[i]; i++)
         add_arg(&args, spec->argv[i]);

@@ -30,6 +30,8 @@ struct kubelet_process_spec {
     // process `join`. NULL and 0: the machine's.
     const struct kubelet_words *mounts;
     const char *staging; // for mounts
+    // Absolute paths that stay reachable when a mount hides them; NULL: none.
+    const struct kubelet_words *keep;
     pid_t join;
     const char *inner_cwd; // in that namespace; NULL: cwd
     const char *hostname;  // of the command, where permitted; NULL: the machine's

@@ -11,6 +11,7 @@
 #include "base/num.h"
 #include "local/kubelet.h"
 #include "local/kubelet/console.h"
+#include "local/kubelet/kept.h"
 #include "local/kubelet/mounts.h"
 #include "local/ports.h"
 
@@ -31,8 +32,8 @@ enum { DEFAULT_GRACE_MS = 30000, REAP_PAUSE_MS = 2, REAP_PAUSE_MAX_MS = 100 };
 struct shim_options {
     pid_t parent; // 0: whoever started us
     const char *log, *status, *preload, *staging, *cwd, *hostname;
-    char **mounts; // of argv
-    size_t n_mounts;
+    char **mounts, **keep; // of argv
+    size_t n_mounts, n_keep;
     pid_t join; // 0: no process
     const char *console;
     bool with_stdin, tty;
@@ -93,6 +94,8 @@ static struct gs_error *parse_option(const char *name, const char *value, struct
         o->hostname = value;
     else if (gs_streq(name, "mount"))
         o->mounts[o->n_mounts++] = (char *)value;
+    else if (gs_streq(name, "keep"))
+        o->keep[o->n_keep++] = (char *)value;
     else if (gs_streq(name, "console"))
         o->console = value;
     else if (gs_streq(name, "stdin"))
@@ -112,6 +115,7 @@ static struct gs_error *parse_options(int argc, char **argv, struct shim_options
     struct shim_options o = {.report_fd = -1, .grace_ms = DEFAULT_GRACE_MS};
     int i = 1;
     o.mounts = ret->mounts = gs_alloc_array((size_t)argc, sizeof(*o.mounts));
+    o.keep = ret->keep = gs_alloc_array((size_t)argc, sizeof(*o.keep));
     for (; i < argc && !gs_streq(argv[i], "--"); i += 2) {
         if (!gs_starts(argv[i], "--") || i + 1 >= argc)
             return gs_error_new(GS_EINVAL, "pod-shim: expected --NAME VALUE, got \"%s\"", argv[i]);
@@ -180,11 +184,12 @@ static struct gs_error *enter_namespaces(const struct shim_options *o)
     if (o->join)
         err = kubelet_mounts_join(o->join);
     else if (o->n_mounts)
-        err = kubelet_mounts_enter(o->staging, o->mounts, o->n_mounts);
+        err = kubelet_mounts_enter(o->staging, o->mounts, o->n_mounts, o->keep, o->n_keep);
     if (!err && o->hostname)
         set_hostname(o->hostname);
-    if (!err && o->cwd && chdir(o->cwd) < 0)
-        err = gs_error_errno(errno, "chdir to cwd (\"%s\")", o->cwd);
+    GS_AUTO_FREE char *cwd = o->cwd ? kubelet_kept_path(o->cwd) : NULL;
+    if (!err && cwd && chdir(cwd) < 0)
+        err = gs_error_errno(errno, "chdir to cwd (\"%s\")", cwd);
     return err;
 }
 
@@ -199,6 +204,14 @@ static bool prepare(const struct shim_options *o, struct start_failure *ret)
         if (*at == '\n')
             *at = ' ';
     return false;
+}
+
+// That of this machine's user may be hidden by a volume. Programs then use /tmp.
+static void drop_temporary_dir(void)
+{
+    const char *dir = getenv("TMPDIR");
+    if (dir && access(dir, F_OK) < 0)
+        unsetenv("TMPDIR");
 }
 
 // In the child. Returns the errno of the failure.
@@ -229,6 +242,8 @@ static int exec_command(const struct shim_options *o, pid_t shim_pid, const int 
     if (o->preload)
         preload(o->preload);
     local_ports_pass_on();
+    kubelet_kept_use(o->argv);
+    drop_temporary_dir();
     execvp(o->argv[0], o->argv);
     // As a container runtime does: a folder of $PATH that may not be read, or a file in one that is
     // no program, is no different from a folder without the program.
@@ -533,6 +548,7 @@ static void shim_finish(struct shim *s)
     kubelet_shim_log_finish(&s->log);
     gs_closep(&s->signal_fd);
     free(s->o.mounts);
+    free(s->o.keep);
 }
 
 static int fail(struct gs_error *err)

@@ -3,10 +3,9 @@
 // protocol with the kubelet. Tests include this header.
 //
 //     gpuscale pod-shim [--parent PID] [--log FILE] [--status FILE] [--report-fd N] [--grace MS]
-//                       [--preload LIBRARY] [--staging DIR] [--mount MOUNT]… [--join PID]
-//                       [--hostname NAME]
-//                       [--cwd DIR] [--session pipes|terminal] [--console FILE]
-//                       [--stdin yes] [--tty yes] -- COMMAND [ARG]…
+//                       [--preload LIBRARY] [--staging DIR] [--mount MOUNT]… [--keep PATH]…
+//                       [--join PID] [--hostname NAME] [--cwd DIR] [--session pipes|terminal]
+//                       [--console FILE] [--stdin yes] [--tty yes] -- COMMAND [ARG]…
 //
 // SIGTERM is forwarded to COMMAND, which has the grace time to end. KUBELET_SHIM_SIGNAL_STOP, sent
 // by sigqueue(3), does the same with its value as the grace time (milliseconds; 0: kill at once). A
@@ -16,8 +15,9 @@
 // has ended. A byte on the report descriptor follows the first write.
 //
 // With --mount, COMMAND runs in a mount namespace of its own (mounts.h; --staging is required).
-// With
-// --join it runs in the namespaces of that process. --cwd is its working directory there.
+// Paths of --keep stay reachable there, and COMMAND and its environment name them where they are
+// (kept.h). With --join it runs in the namespaces of that process. --cwd is its working directory
+// there.
 //
 // With --hostname COMMAND runs in a UTS namespace with this host name, if that is permitted.
 //

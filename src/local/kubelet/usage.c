@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// CPU time and memory of containers from /proc, under the names of the kubelet's /metrics/resource.
-// A container is the supervisor's descendants. The CPU time of processes that have ended is in that
-// of the parent that waited for them, at last the supervisor, so the sum does not lose it.
+// CPU time and memory of containers from /proc, under the names of the kubelet's /metrics/resource
+// and, with more labels, those of cAdvisor. A container is the supervisor's descendants. The CPU
+// time of processes that have ended is in that of the parent that waited for them, at last the
+// supervisor, so the sum does not lose it.
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/file.h"
@@ -10,6 +11,7 @@
 #include "local/kubelet/kubelet_private.h"
 #include "local/kubelet/pod_worker.h"
 #include "local/kubelet/process.h"
+#include "metrics/write.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -204,19 +206,38 @@ static void add_node_labels(struct gs_buf *out, const struct kubelet *k)
     gs_buf_addf(out, "instance=\"%s\",node=\"%s\"", k->node_name, k->node_name);
 }
 
+// What is measured, and for whom.
+struct usage_page {
+    struct gs_buf *out;
+    const struct kubelet *target;
+    bool cadvisor;
+    struct container_usage *items;
+    size_t n;
+};
+
+// By which rules of charts tell containers from the groups above them, which have no image.
+static void add_cadvisor_labels(struct gs_buf *out, const struct kubelet_container *c)
+{
+    gs_buf_addf(out, ",id=\"/kubepods/pod%s/%s\",image=\"", c->worker->uid, c->name);
+    metrics_write_label_value(out, gs_slice_of(c->image ? c->image : ""));
+    gs_buf_addf(out, "\",name=\"%s\"", c->container_id ? c->container_id : "");
+}
+
 // Names of nodes, pods and containers have no character that is escaped.
-static void add_family(struct gs_buf *out, const struct kubelet *target, const char *name,
-                       const char *type, const struct container_usage *items, size_t n,
+static void add_family(const struct usage_page *page, const char *name, const char *type,
                        size_t value)
 {
+    struct gs_buf *out = page->out;
     char text[GS_DOUBLE_SIZE];
     gs_buf_addf(out, "# TYPE %s %s\n", name, type);
-    for (size_t i = 0; i < n; i++) {
-        const struct kubelet_container *c = items[i].container;
-        double v = *(const double *)(const void *)((const char *)&items[i] + value);
+    for (size_t i = 0; i < page->n; i++) {
+        const struct kubelet_container *c = page->items[i].container;
+        double v = *(const double *)(const void *)((const char *)&page->items[i] + value);
         gs_buf_addf(out, "%s{container=\"%s\",namespace=\"%s\",pod=\"%s\"", name, c->name,
                     c->worker->ns, c->worker->name);
-        if (c->worker->k != target) {
+        if (page->cadvisor)
+            add_cadvisor_labels(out, c);
+        if (c->worker->k != page->target) {
             gs_buf_add_char(out, ',');
             add_node_labels(out, c->worker->k);
         }
@@ -305,17 +326,20 @@ static void measure(struct kubelet *const *nodes, size_t n, struct usage_list *r
         measure_kubelet(&table, nodes[i], ret);
 }
 
-static void write_metrics(struct kubelet *const *nodes, size_t n_nodes, struct gs_buf *out)
+static void write_metrics(struct kubelet *const *nodes, size_t n_nodes, bool cadvisor,
+                          struct gs_buf *out)
 {
     const struct kubelet *target = nodes[0];
     struct usage_list list = {0};
     measure(nodes, n_nodes, &list);
-    GS_AUTO_FREE struct container_usage *items = list.items;
-    size_t n = list.len;
-    add_family(out, target, "container_cpu_usage_seconds_total", "counter", items, n,
+    const struct usage_page page = {out, target, cadvisor, list.items, list.len};
+    add_family(&page, "container_cpu_usage_seconds_total", "counter",
                offsetof(struct container_usage, cpu_seconds));
-    add_family(out, target, "container_memory_working_set_bytes", "gauge", items, n,
+    add_family(&page, "container_memory_working_set_bytes", "gauge",
                offsetof(struct container_usage, memory_bytes));
+    free(list.items);
+    if (cadvisor)
+        return;
     add_node_family(out, nodes, n_nodes, target, "node_cpu_usage_seconds_total", "counter",
                     node_cpu);
     add_node_family(out, nodes, n_nodes, target, "node_memory_working_set_bytes", "gauge",
@@ -332,12 +356,17 @@ void kubelet_write_metrics(struct kubelet *first, struct gs_buf *out)
     for (struct kubelet *k = first; k; k = k->next)
         nodes[n++] = k;
     gs_assert(n);
-    write_metrics(nodes, n, out);
+    write_metrics(nodes, n, false, out);
 }
 
 void kubelet_write_node_metrics(struct kubelet *k, struct gs_buf *out)
 {
-    write_metrics(&k, 1, out);
+    write_metrics(&k, 1, false, out);
+}
+
+void kubelet_write_cadvisor_metrics(struct kubelet *k, struct gs_buf *out)
+{
+    write_metrics(&k, 1, true, out);
 }
 
 // --- the summary ---

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Paths of this machine for hostPath, with its type checks, and for subPath. A subPath is opened
-// with RESOLVE_BENEATH: a link in a volume must not lead out of it.
+// Paths of this machine for hostPath, with its type checks, for subPath, and for mounts in a
+// volume. A path in a volume is opened with RESOLVE_BENEATH: a link in it must not lead out of it.
 #include "local/kubelet/volumes.h"
 
 #include "base/file.h"
@@ -14,7 +14,8 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-#define PODRESOURCES_DIR "/var/lib/kubelet/pod-resources"
+#define KUBELET_ROOT     "/var/lib/kubelet"
+#define PODRESOURCES_DIR KUBELET_ROOT "/pod-resources"
 
 // --- hostPath ---
 
@@ -58,6 +59,24 @@ static struct gs_error *create_host_path(const char *path, bool file)
     return fd < 0 ? gs_error_errno(errno, "%s", path) : NULL;
 }
 
+// Other clusters' nodes have these folders since their kubelet was started, so pods may name them
+// with the type Directory.
+static struct gs_error *make_kubelet_folders(const struct kubelet *k)
+{
+    static const char *const folders[] = {
+        KUBELET_ROOT "/device-plugins", KUBELET_ROOT "/pods",
+        KUBELET_ROOT "/plugins",        KUBELET_ROOT "/plugins_registry",
+        "/etc/kubernetes/manifests",    "/var/log/pods",
+        "/var/log/containers",
+    };
+    struct gs_error *err = NULL;
+    for (size_t i = 0; !err && i < GS_ARRAY_LEN(folders); i++) {
+        GS_AUTO_FREE char *path = locate(k, folders[i]);
+        err = gs_mkdir_p(path, 0755);
+    }
+    return err;
+}
+
 static struct gs_error *check_type(const char *path, const char *shown, const char *noun,
                                    mode_t kind)
 {
@@ -81,7 +100,9 @@ struct gs_error *kubelet_host_path(const struct kubelet *k, const char *path, co
     if (t == GS_ARRAY_LEN(host_types))
         return gs_error_new(GS_EINVAL, "unknown hostPath type \"%s\"", type);
     GS_AUTO_FREE char *found = locate(k, path);
-    struct gs_error *err = NULL;
+    struct gs_error *err = access(found, F_OK) < 0 ? make_kubelet_folders(k) : NULL;
+    if (err)
+        return err;
     if (access(found, F_OK) < 0 && host_types[t].create)
         err = create_host_path(found, host_types[t].kind == S_IFREG);
     else if (access(found, F_OK) < 0)
@@ -133,5 +154,27 @@ struct gs_error *kubelet_sub_path(const char *root, const char *sub, char **ret)
         return gs_error_errno(errno, "subPath \"%s\"", sub);
     path[n] = '\0';
     *ret = gs_strdup(path);
+    return NULL;
+}
+
+// --- mounts in a volume ---
+
+struct gs_error *kubelet_nested_mount_point(const char *root, const char *sub, bool file)
+{
+    const char *slash = strrchr(sub, '/');
+    GS_AUTO_FREE char *parent = file ? gs_strndup(sub, slash ? (size_t)(slash - sub) : 0) : NULL;
+    const char *directory = file ? parent : sub;
+    GS_AUTO_CLOSE int dir = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0)
+        return errno == ENOTDIR ? NULL : gs_error_errno(errno, "%s", root);
+    GS_AUTO_CLOSE int at = *directory ? open_or_create(dir, directory) : dup(dir);
+    if (at < 0)
+        return gs_error_errno(errno, "creating the mount point %s in %s", sub, root);
+    GS_AUTO_CLOSE int made = file ? openat(at, slash ? slash + 1 : sub,
+                                           O_RDONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644)
+                                  : -1;
+    // A link is a file of the volume, which is a mount point already.
+    if (file && made < 0 && errno != ELOOP)
+        return gs_error_errno(errno, "creating the mount point %s in %s", sub, root);
     return NULL;
 }

@@ -424,6 +424,65 @@ static struct gs_error *add_mount(const struct kubelet_volumes *v, const json_t 
     return NULL;
 }
 
+// --- mounts in the volume of another mount ---
+
+// What is below the target of `outer` in that of `inner`; NULL: it is elsewhere. Both are texts of
+// mounts.
+static const char *below(const char *outer, const char *inner)
+{
+    size_t len = strcspn(outer, ":");
+    return strncmp(outer, inner, len) == 0 && inner[len] == '/' ? inner + len + 1 : NULL;
+}
+
+// Of the mounts before the i-th, the one in which its target is.
+static const char *outer_mount(const struct kubelet_words *mounts, size_t i, const char **ret_rest)
+{
+    const char *found = NULL;
+    for (size_t j = 0; j < i; j++) {
+        const char *rest = below(mounts->items[j], mounts->items[i]);
+        if (rest) { // a later one is deeper
+            found = mounts->items[j];
+            *ret_rest = rest;
+        }
+    }
+    return found;
+}
+
+static const char *source_of(const char *mount)
+{
+    return mount + strcspn(mount, ":") + strlen(":ro:");
+}
+
+static bool is_in_files(const struct kubelet_volumes *v, const char *path)
+{
+    for (size_t i = 0; i < v->len; i++) {
+        const char *root = v->items[i].path;
+        size_t len = root ? strlen(root) : 0;
+        if (root && is_files(volume_spec(v, i)) && strncmp(path, root, len) == 0 &&
+            (path[len] == '/' || path[len] == '\0'))
+            return true;
+    }
+    return false;
+}
+
+// Volumes of files are often mounted read-only, so the targets in them must exist before. Source:
+// the kubelet's MakeNestedMountpoints.
+static struct gs_error *make_nested_targets(const struct kubelet_volumes *v,
+                                            const struct kubelet_words *mounts)
+{
+    struct gs_error *err = NULL;
+    for (size_t i = 0; !err && i < mounts->len; i++) {
+        const char *rest = NULL, *outer = outer_mount(mounts, i, &rest);
+        struct stat st;
+        if (!outer || !is_in_files(v, source_of(outer)))
+            continue;
+        GS_AUTO_FREE char *sub = gs_strndup(rest, strcspn(rest, ":"));
+        bool file = stat(source_of(mounts->items[i]), &st) == 0 && !S_ISDIR(st.st_mode);
+        err = kubelet_nested_mount_point(source_of(outer), sub, file);
+    }
+    return err;
+}
+
 struct gs_error *kubelet_volumes_mounts(const struct kubelet_volumes *v, const json_t *container,
                                         const struct kubelet_env *env, struct kubelet_words *ret)
 {
@@ -440,6 +499,10 @@ struct gs_error *kubelet_volumes_mounts(const struct kubelet_volumes *v, const j
         }
     }
     sort_by_depth(&mounts);
-    *ret = mounts;
-    return NULL;
+    struct gs_error *err = make_nested_targets(v, &mounts);
+    if (err)
+        kubelet_words_finish(&mounts);
+    else
+        *ret = mounts;
+    return err;
 }

@@ -80,4 +80,7 @@ struct gs_error *kubelet_host_path(const struct kubelet *k, const char *path, co
 // The path `sub` in the volume folder `root`, created as a directory if it does not exist. It
 // cannot lead out of the volume. Caller frees.
 struct gs_error *kubelet_sub_path(const char *root, const char *sub, char **ret);
+// Creates the path `sub` in the volume folder `root` for a mount of a directory or a file, if it
+// does not exist. It cannot lead out of the volume.
+struct gs_error *kubelet_nested_mount_point(const char *root, const char *sub, bool file);
 bool kubelet_is_inner_path(const char *path); // relative, not empty, no "..", at most 4096 bytes

@@ -47,7 +47,8 @@ static const char *const ours[] = {STATE,
                                    "bin",
                                    "machines.json",
                                    "pod-in-progress",
-                                   "skipped-pods.json"};
+                                   "skipped-pods.json",
+                                   "hosts"};
 
 // --- location ---
 

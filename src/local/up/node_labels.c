@@ -1,11 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads --node-label and --node-taint, with the syntax of kubectl label and kubectl taint.
+// Labels of the first node that nodes of clouds have, and those of --node-label and --node-taint,
+// with the syntax of kubectl label and kubectl taint.
 #include "up/up_private.h"
 
 #include "base/mem.h"
 #include "kube/names.h"
 
 #include <string.h>
+
+#define REGION "local"
+#define ZONE   "local-a"
+
+static bool has_zone(const struct nodes_pools *pools)
+{
+    for (size_t i = 0; i < pools->len; i++)
+        if (pools->items[i].zone)
+            return true;
+    return false;
+}
+
+void up_node_defaults(json_t *labels, bool has_gpus, const struct nodes_pools *pools)
+{
+    // Charts spread their pods over zones, and exclude nodes without one. Pods that spread over the
+    // zones of pools must not wait for one more on this node.
+    if (!has_zone(pools)) {
+        codec_json_set_str(labels, "topology.kubernetes.io/region", REGION);
+        codec_json_set_str(labels, "topology.kubernetes.io/zone", ZONE);
+    }
+    if (!has_gpus)
+        return;
+    // Guides select nodes by it.
+    codec_json_set_str(labels, "node.kubernetes.io/instance-type", "g4dn.xlarge");
+    codec_json_set_str(labels, "beta.kubernetes.io/instance-type", "g4dn.xlarge");
+}
 
 // Label keys and values. "KEY" alone means "KEY=".
 static struct gs_error *read_label(const char *item, json_t *labels)

@@ -159,6 +159,7 @@ static struct gs_error *start_api(struct up_cluster *c, const struct up_options 
                           NULL);
     if (err)
         return gs_error_wrap(err, "Kubernetes API");
+    local_api_set_port(c->api, c->api_port);
     c->http = http_client_new_loopback(c->loop, local_api_handle, c->api, &self);
     c->client = kube_client_new(c->http);
     return NULL;
@@ -190,10 +191,7 @@ static struct gs_error *start_node(struct up_cluster *c, const struct up_options
     for (size_t i = 0; i < o->env.len; i++) // those of --env take precedence
         env[n++] = o->env.items[i];
     CODEC_AUTO_JSON json_t *labels = machines_gpu_labels(&c->devices), *taints = json_array();
-    if (c->devices.n) { // by which guides select nodes
-        codec_json_set_str(labels, "node.kubernetes.io/instance-type", "g4dn.xlarge");
-        codec_json_set_str(labels, "beta.kubernetes.io/instance-type", "g4dn.xlarge");
-    }
+    up_node_defaults(labels, c->devices.n > 0, &c->pools);
     struct gs_error *err = up_node_parse(o, labels, taints);
     if (err)
         return err;

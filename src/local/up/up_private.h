@@ -71,8 +71,9 @@ struct gs_error *up_devices_open(const char *spec, const char *data_dir, struct 
 
 // --- labels and taints of the node ---
 //
-// From --node-label and --node-taint.
-
+// Those that nodes of clouds have; a zone only if no pool has one.
+void up_node_defaults(json_t *labels, bool has_gpus, const struct nodes_pools *pools);
+// From --node-label and --node-taint, which take precedence.
 // Adds to the object `labels` and to the array `taints`, and may have added some before an error.
 struct gs_error *up_node_parse(const struct up_options *o, json_t *labels, json_t *taints);
 

@@ -9,6 +9,8 @@
 
 #include <limits.h>
 
+enum { STANDIN_START_MS = 500 }; // until the process of a stand-in is connected and its ports open
+
 const char *const kubelet_probe_members[KUBELET_N_PROBES] = {"startupProbe", "livenessProbe",
                                                              "readinessProbe"};
 static const char *const titles[KUBELET_N_PROBES] = {"Startup", "Liveness", "Readiness"};
@@ -87,7 +89,11 @@ struct kubelet_probe *kubelet_probe_new(struct kubelet_container *c, enum kubele
     struct kubelet_probe *p = gs_alloc(sizeof(*p));
     *p = (struct kubelet_probe){.c = c, .kind = kind, .spec = json_incref((json_t *)spec)};
     p->timer = gs_timer_new(c->worker->k->cluster->loop, p);
-    gs_timer_repeat(p->timer, on_probe_timer, (uint64_t)setting(p, "initialDelaySeconds", 0) * 1000,
+    uint64_t first_ms = (uint64_t)setting(p, "initialDelaySeconds", 0) * 1000;
+    // Its first probe would come too early, and the next one only after a period.
+    if (first_ms < STANDIN_START_MS && kubelet_container_is_standin(c))
+        first_ms = STANDIN_START_MS;
+    gs_timer_repeat(p->timer, on_probe_timer, first_ms,
                     (uint64_t)setting(p, "periodSeconds", 10) * 1000);
     return p;
 }

@@ -427,6 +427,79 @@ static void test_the_reloader_reloads(void **state)
     finish(&p);
 }
 
+static const char print_arguments[] =
+    "#!/bin/sh\n"
+    "if [ \"$1\" = --help ]; then echo '  --config.file=X --web.listen-address=:9093 "
+    "--cluster.listen-address=X --path.procfs=/proc --[no-]collector.systemd'; exit; fi\n"
+    "for a; do echo \"arg $a\"; done\n";
+
+// Alertmanager in the pod is called when its Secret changes; the engine follows by itself.
+static void test_other_programs_of_the_pod_are_reloaded(void **state)
+{
+    struct process p;
+    GS_AUTO_FREE char *watched = gs_format("--watched-dir=%s/config", dir);
+    GS_AUTO_FREE char *url = gs_format("--reload-url=http://127.0.0.1:%d/-/reload", engine_port);
+    GS_AUTO_FREE char *folder = gs_format("%s/config", dir);
+    GS_AUTO_FREE char *said = gs_format("POST http://" POD_IP ":%d/-/reload: 200", engine_port);
+    assert_ok(gs_mkdir_p(folder, 0700));
+    make_pod("am", "");
+    start(&p, "am", "main", "config-reloader", url, watched, NULL);
+    // The engine of the test listens at the pod's address, too.
+    struct services_tunnel *tunnel = NULL;
+    assert_ok(services_tunnel_open(services, POD_IP, engine_port, engine_port, &tunnel));
+    // A change before the process watches has no effect.
+    loop_until(&k.loop,
+               (make_script("config/alertmanager.yaml", "a: 1"), serve_engine(), says(&p, said)));
+    assert_int_equal(reloads, 0);
+    services_tunnel_close(tunnel);
+    finish(&p);
+}
+
+static void create_map(const char *name, const char *key, const char *value)
+{
+    GS_AUTO_FREE char *yaml = gs_format("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, "
+                                        "labels: {dash: '1'}}\ndata: {%s: '%s'}\n",
+                                        name, key, value);
+    cluster_create(&k, KUBE_CONFIGMAPS, yaml);
+}
+
+static bool file_is(const char *name, const char *text)
+{
+    GS_AUTO_FREE char *path = gs_format("%s/%s", dir, name);
+    GS_AUTO_BUF struct gs_buf content = {0};
+    GS_AUTO_ERROR struct gs_error *err = gs_file_read(path, 1000, &content);
+    return text ? !err && gs_streq(content.data, text) : err && gs_error_code(err) == GS_ENOTFOUND;
+}
+
+static void test_the_sidecar_writes_files_for_grafana(void **state)
+{
+    struct process p;
+    GS_AUTO_FREE char *folder = gs_format("%s/dashboards", dir);
+    make_script("grafana", print_arguments);
+    make_pod("g", "");
+    create_map("one", "a.json", "x");
+    setenv("LABEL", "dash", 1);
+    setenv("LABEL_VALUE", "1", 1);
+    setenv("FOLDER", folder, 1);
+    start(&p, "g", "main", "k8s-sidecar", NULL);
+    loop_until(&k.loop, file_is("dashboards/a.json", "x"));
+    create_map("two", "b.json", "y");
+    loop_until(&k.loop, file_is("dashboards/b.json", "y"));
+    cluster_patch(&k, KUBE_CONFIGMAPS, "one", NULL, "data: {a.json: z}");
+    loop_until(&k.loop, file_is("dashboards/a.json", "z"));
+    cluster_delete(&k, KUBE_CONFIGMAPS, "default", "two");
+    loop_until(&k.loop, file_is("dashboards/b.json", NULL));
+    finish(&p);
+    setenv("METHOD", "LIST", 1); // as an init container
+    start(&p, "g", "main", "k8s-sidecar", NULL);
+    assert_int_equal(run_to_end(&p), 0);
+    finish(&p);
+    unsetenv("LABEL");
+    unsetenv("LABEL_VALUE");
+    unsetenv("FOLDER");
+    unsetenv("METHOD");
+}
+
 static void test_init_containers_end(void **state)
 {
     static const char *const roles[] = {"config-reloader", "sleep", "device-plugin", "k8s-sidecar"};
@@ -526,12 +599,6 @@ static void test_a_wrong_certgen_fails(void **state)
     assert_int_equal(run_to_end(&p), 1);
     finish(&p);
 }
-
-static const char print_arguments[] =
-    "#!/bin/sh\n"
-    "if [ \"$1\" = --help ]; then echo '  --config.file=X --web.listen-address=:9093 "
-    "--cluster.listen-address=X --path.procfs=/proc --[no-]collector.systemd'; exit; fi\n"
-    "for a; do echo \"arg $a\"; done\n";
 
 static void test_alertmanager_is_the_program_of_this_machine(void **state)
 {
@@ -783,6 +850,8 @@ int main(void)
         TEST(test_https_has_a_certificate_of_the_services),
         TEST(test_https_uses_the_files_of_the_arguments),
         TEST(test_the_reloader_reloads),
+        TEST(test_other_programs_of_the_pod_are_reloaded),
+        TEST(test_the_sidecar_writes_files_for_grafana),
         TEST(test_init_containers_end),
         TEST(test_certgen_creates_a_secret_once_and_patches),
         TEST(test_a_wrong_certgen_fails),

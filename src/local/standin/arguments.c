@@ -42,6 +42,18 @@ const char *standin_flag(const struct standin_session *s, const char *name)
     return *found == '=' ? found + 1 : next;
 }
 
+const char *standin_flag_nth(const struct standin_session *s, const char *name, size_t n)
+{
+    size_t len = strlen(name);
+    for (size_t i = 0; i < json_array_size(s->args); i++) {
+        const char *at = after_dashes(arg_at(s, i));
+        if (!at || strncmp(at, name, len) != 0 || (at[len] != '=' && at[len] != '\0') || n-- > 0)
+            continue;
+        return at[len] == '=' ? at + len + 1 : arg_at(s, i + 1);
+    }
+    return NULL;
+}
+
 bool standin_flag_bool(const struct standin_session *s, const char *name, bool fallback)
 {
     const char *next = NULL, *found = find_flag(s, name, &next);

@@ -10,8 +10,10 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -321,8 +323,17 @@ static void write_file(const char *path, const char *text)
     say(line);
 }
 
+// Volumes change by renames in their folder.
+static void watch_folder(int watcher, const char *folder)
+{
+    if (inotify_add_watch(watcher, folder, IN_CLOSE_WRITE | IN_MOVED_TO | IN_CREATE) >= 0)
+        return;
+    GS_AUTO_FREE char *text = gs_format("gpuscale: %s is not watched: %s", folder, strerror(errno));
+    say(text);
+}
+
 // Returns the exit code, -1: goes on.
-static int obey(struct gs_slice line)
+static int obey(int watcher, struct gs_slice line)
 {
     CODEC_AUTO_JSON json_t *order = NULL;
     GS_AUTO_ERROR struct gs_error *err = codec_json_parse(line, false, &order);
@@ -334,18 +345,36 @@ static int obey(struct gs_slice line)
         say(log);
     if (path)
         write_file(path, codec_json_str(order, "text", NULL));
+    const char *folder = codec_json_str(order, "watch", NULL);
+    if (folder)
+        watch_folder(watcher, folder);
     const json_t *words = json_object_get(order, "exec");
     if (words)
         become(words, codec_json_bool(order, false, "checked", NULL));
     return (int)codec_json_int(order, -1, "exit", NULL);
 }
 
+// Waits for bytes of `up`, and reports changes meanwhile.
+static void wait_for_bytes(int fd, int watcher)
+{
+    char events[4096];
+    struct pollfd fds[2] = {{.fd = fd, .events = POLLIN}, {.fd = watcher, .events = POLLIN}};
+    do {
+        drop_unchanged_pages();
+        if (poll(fds, 2, -1) < 0)
+            continue;
+        if ((fds[1].revents & POLLIN) && read(watcher, events, sizeof(events)) > 0)
+            gs_error_free(send_all(fd, GS_SLICE("\n"))); // the end is read below
+    } while (!fds[0].revents);
+}
+
 static int obey_all(int fd)
 {
     GS_AUTO_BUF struct gs_buf in = {.limit = MAX_LINE};
+    GS_AUTO_CLOSE int watcher = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
     char chunk[4096];
     for (;;) {
-        drop_unchanged_pages();
+        wait_for_bytes(fd, watcher);
         ssize_t n = recv(fd, chunk, sizeof(chunk), 0);
         if (n < 0 && errno == EINTR)
             continue;
@@ -357,7 +386,7 @@ static int obey_all(int fd)
         char *end;
         while (in.len && (end = memchr(in.data, '\n', in.len))) {
             size_t len = (size_t)(end - in.data);
-            int code = obey(gs_slice_make(in.data, len));
+            int code = obey(watcher, gs_slice_make(in.data, len));
             if (code >= 0)
                 return code;
             gs_buf_consume(&in, len + 1);

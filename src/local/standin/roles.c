@@ -88,12 +88,6 @@ static void end_init_container(struct standin_session *s)
         standin_exit(s, 0);
 }
 
-static void start_reloader(struct standin_session *s)
-{
-    standin_log(s, "gpuscale: the metrics engine follows its configuration by itself");
-    end_init_container(s);
-}
-
 // --- the state of objects ---
 
 // The second port of kube-state-metrics, which has metrics about itself.
@@ -252,13 +246,6 @@ static void start_grafana(struct standin_session *s)
                   s->server->cfg.engine_port);
 }
 
-static void start_sidecar(struct standin_session *s)
-{
-    standin_log(s, "gpuscale: dashboards and data sources are read by gpuscale up itself");
-    if (s->init || gs_streq(standin_env(s, "METHOD"), "LIST"))
-        standin_exit(s, 0);
-}
-
 static void start_sleep(struct standin_session *s)
 {
     end_init_container(s);
@@ -267,7 +254,12 @@ static void start_sleep(struct standin_session *s)
 static const struct standin_role roles[] = {
     {.name = "certgen", .start = standin_certgen_start, .end = standin_certgen_end},
     {.name = "prometheus", .port = 9090, .start = start_prometheus, .forward = to_engine},
-    {.name = "config-reloader", .start = start_reloader, .answer = answer_reloader},
+    {.name = "config-reloader",
+     .port = 8080,
+     .start = standin_reloader_start,
+     .answer = answer_reloader,
+     .changed = standin_reloader_changed,
+     .end = standin_reloader_end},
     {.name = "prometheus-operator", .port = 8080, .answer = standin_webhook_answer},
     {.name = "alertmanager", .start = standin_alertmanager_start},
     {.name = "node-exporter", .port = 9100, .start = standin_node_exporter_start},
@@ -290,7 +282,7 @@ static const struct standin_role roles[] = {
     {.name = "gpu-operator", .start = standin_gpu_operator_start, .end = standin_gpu_operator_end},
     {.name = "ingress-nginx", .start = start_router, .answer = answer_router},
     {.name = "grafana", .port = 3000, .start = start_grafana, .answer = answer_grafana},
-    {.name = "k8s-sidecar", .start = start_sidecar},
+    {.name = "k8s-sidecar", .start = standin_sidecar_start, .end = standin_sidecar_end},
     {.name = "sleep", .start = start_sleep},
 };
 

@@ -117,6 +117,13 @@ void standin_write(struct standin_session *s, const char *path, const char *text
     send_order(s, order);
 }
 
+void standin_watch(struct standin_session *s, const char *folder)
+{
+    json_t *order = json_object();
+    codec_json_set_str(order, "watch", folder);
+    send_order(s, order);
+}
+
 void standin_event(struct standin_session *s, const char *type, const char *reason, const char *fmt,
                    ...)
 {
@@ -201,8 +208,13 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *bytes)
     struct standin_session *s = stream->data;
     if (n == 0 || s->closing)
         return;
-    if (n < 0 || s->hello) { // nothing is expected after the introduction
+    // After the introduction, bytes are changes of watched folders.
+    if (n < 0 || (s->hello && (!s->role || !s->role->changed))) {
         close_session(s);
+        return;
+    }
+    if (s->hello) {
+        s->role->changed(s);
         return;
     }
     gs_buf_add(&s->in, bytes->base, (size_t)n);

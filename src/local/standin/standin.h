@@ -15,6 +15,7 @@
 //   {"exec": [WORDS]}  it becomes this program; flags that the program's --help does not list are
 //                      left out if "checked" is true
 //   {"write": PATH, "text": TEXT}  it writes the file; without "text" it removes it
+//   {"watch": FOLDER}  it sends an empty line whenever a file in the folder changes
 // The end of the connection is the end of both. Neither side sends lines of more than 2 MiB.
 #pragma once
 

@@ -24,8 +24,9 @@ struct standin_role {
     // Answers a request that is not for a health path. False: it is still to be answered.
     bool (*answer)(struct standin_session *s, int port, struct http_exchange *x);
     void (*write_metrics)(const struct standin_session *s, int port, struct gs_buf *out);
-    void (*end)(struct standin_session *s); // frees s->state
-    bool authenticates;                     // requests need a user of the API
+    void (*changed)(struct standin_session *s); // a file of a watched folder; NULL: none watched
+    void (*end)(struct standin_session *s);     // frees s->state
+    bool authenticates;                         // requests need a user of the API
 };
 
 // A container whose process is connected.
@@ -64,12 +65,15 @@ void standin_exit(struct standin_session *s, int code);
 // words: an array of strings, whose reference is stolen.
 void standin_exec(struct standin_session *s, json_t *words, bool checked);
 void standin_write(struct standin_session *s, const char *path, const char *text); // NULL: remove
+// Reports changes in this folder, as the container sees it, to the role.
+void standin_watch(struct standin_session *s, const char *folder);
 // An event of the pod.
 void standin_event(struct standin_session *s, const char *type, const char *reason, const char *fmt,
                    ...) GS_PRINTF(4, 5);
 
 // --- arguments.c: of the container, "--name=value" or "--name value", with one dash or two ---
 const char *standin_flag(const struct standin_session *s, const char *name); // NULL: not given
+const char *standin_flag_nth(const struct standin_session *s, const char *name, size_t n);
 // Of a boolean flag: "--name" is true.
 bool standin_flag_bool(const struct standin_session *s, const char *name, bool fallback);
 // The first argument that is no flag, without its folder: the program or command. "": none.
@@ -101,6 +105,24 @@ void standin_node_exporter_start(struct standin_session *s);
 // Whether Grafana is installed, and the process becomes it.
 bool standin_grafana_become(struct standin_session *s);
 bool standin_grafana_installed(void);
+
+// --- calls.c: a URL of the pod ---
+struct standin_call;
+// method NULL or "": POST. user NULL or "": without credentials. GS_EINVAL: another host.
+struct gs_error *standin_call_new(struct standin_session *s, const char *url, const char *method,
+                                  const char *user, const char *password,
+                                  struct standin_call **ret);
+void standin_call_soon(struct standin_call *c); // once after several calls of this function
+void standin_call_free(struct standin_call *c); // accepts NULL
+
+// --- reloader.c ---
+void standin_reloader_start(struct standin_session *s);
+void standin_reloader_changed(struct standin_session *s);
+void standin_reloader_end(struct standin_session *s);
+
+// --- sidecar.c ---
+void standin_sidecar_start(struct standin_session *s);
+void standin_sidecar_end(struct standin_session *s);
 
 // --- gpu_operator.c ---
 void standin_gpu_operator_start(struct standin_session *s);

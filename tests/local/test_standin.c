@@ -430,7 +430,8 @@ static void test_the_reloader_reloads(void **state)
 static const char print_arguments[] =
     "#!/bin/sh\n"
     "if [ \"$1\" = --help ]; then echo '  --config.file=X --web.listen-address=:9093 "
-    "--cluster.listen-address=X --path.procfs=/proc --[no-]collector.systemd'; exit; fi\n"
+    "--cluster.listen-address=X --path.procfs=/proc --[no-]collector.new --collector.old'; exit; "
+    "fi\n"
     "for a; do echo \"arg $a\"; done\n";
 
 // Alertmanager in the pod is called when its Secret changes; the engine follows by itself.
@@ -629,10 +630,12 @@ static void test_node_exporter_reads_the_machine_where_nothing_is_mounted(void *
     GS_AUTO_FREE char *there = gs_format("--path.procfs=%s", dir);
     make_script("prometheus-node-exporter", print_arguments);
     make_pod("ne", "");
-    start(&p, "ne", "main", "node-exporter", "--path.procfs=/host/proc",
-          "--web.listen-address=[0.0.0.0]:19100", NULL);
+    start(&p, "ne", "main", "node-exporter", "--path.procfs=/host/proc", "--no-collector.new",
+          "--no-collector.old", "--collector.older", "--web.listen-address=[0.0.0.0]:19100", NULL);
     assert_int_equal(run_to_end(&p), 0);
     assert_true(says(&p, "arg --path.procfs=/proc\n"));
+    assert_true(says(&p, "arg --no-collector.new\narg --no-collector.old\n"));
+    assert_true(says(&p, "gpuscale: --collector.older is not used"));
     assert_true(says(&p, "arg --web.listen-address=" POD_IP ":19100\n"));
     finish(&p);
     start(&p, "ne", "main", "node-exporter", there, NULL);

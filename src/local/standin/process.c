@@ -276,7 +276,9 @@ static bool lists_flag(const char *help, const char *flag)
     size_t len = strcspn(name, "=");
     if (lists_name(help, "--", name, len) || lists_name(help, "--[no-]", name, len))
         return true;
-    return gs_starts(name, "no-") && lists_name(help, "--[no-]", name + 3, len - 3);
+    // Older versions list "--X" for "--no-X", too.
+    return gs_starts(name, "no-") && (lists_name(help, "--[no-]", name + 3, len - 3) ||
+                                      lists_name(help, "--", name + 3, len - 3));
 }
 
 static void become(const json_t *words, bool checked)

@@ -8,6 +8,7 @@
 #include "base/slice.h"
 #include "cmd/commands.h"
 #include "local/kubelet.h"
+#include "local/standin/standin.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -94,6 +95,8 @@ static int run(int argc, char **argv)
     // Internal: the arguments that follow are the command line of another program.
     if (CMD_LOCAL && argc > 1 && gs_streq(argv[1], "pod-shim"))
         return kubelet_pod_shim_main(argc - 1, argv + 1);
+    if (CMD_LOCAL && argc > 1 && gs_streq(argv[1], "pod-standin"))
+        return standin_main(argc - 1, argv + 1);
     if (argc < 2) {
         gs_options_print_commands(cmd_all, "gpuscale", stderr);
         return EXIT_USAGE;

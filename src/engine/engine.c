@@ -536,6 +536,12 @@ struct rules_manager *engine_rules(struct engine *e)
     return e->rules;
 }
 
+void engine_write_kube_state(struct engine *e, struct gs_buf *out)
+{
+    if (e->state)
+        gs_buf_add_slice(out, state_metrics_feed_text(e->state));
+}
+
 struct monitors *engine_monitors(struct engine *e)
 {
     return e->monitors;

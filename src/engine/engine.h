@@ -88,4 +88,6 @@ struct engine_api *engine_http_api(struct engine *e); // for queries of this pro
 struct tsdb *engine_tsdb(struct engine *e);
 struct scrape_manager *engine_scrapes(struct engine *e);
 struct rules_manager *engine_rules(struct engine *e);
+// Appends the state of the cluster's objects as kube-state-metrics writes it, if it is stored.
+void engine_write_kube_state(struct engine *e, struct gs_buf *out);
 struct monitors *engine_monitors(struct engine *e); // NULL: not wanted

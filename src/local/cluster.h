@@ -40,6 +40,12 @@ bool local_namespace_goes(const struct local_cluster *c, const char *ns);
 #define LOCAL_ENV_CONTAINER "GPUSCALE_CONTAINER_NAME"
 #define LOCAL_ENV_POD_IP    "GPUSCALE_POD_IP" // the address that a container must bind
 
+// Of containers whose image has a stand-in (standin/standin.h).
+#define LOCAL_ENV_STANDIN_SOCKET "GPUSCALE_STANDIN_SOCKET"
+#define LOCAL_ENV_STANDIN_IMAGE  "GPUSCALE_STANDIN_IMAGE"
+#define LOCAL_ENV_STANDIN_TEXT   "GPUSCALE_STANDIN_TEXT" // what runs in place of the image
+#define LOCAL_STANDIN_SOCKET     "standin.sock"          // in the data directory
+
 // The volume with the token of the service account: the prefix of its name and its mount path.
 #define LOCAL_ACCESS_VOLUME "kube-api-access-"
 #define LOCAL_ACCESS_PATH   "/var/run/secrets/kubernetes.io/serviceaccount"

@@ -75,7 +75,7 @@ static int connect_client(const struct fixture *f)
 {
     struct sockaddr_un address;
     int dir;
-    assert_null(kubelet_console_address(f->path, &address, &dir));
+    assert_null(gs_unix_address(f->path, &address, &dir));
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_int_equal(connect(fd, (const struct sockaddr *)&address, sizeof(address)), 0);
     fcntl(fd, F_SETFL, O_NONBLOCK);

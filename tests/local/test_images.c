@@ -134,6 +134,127 @@ static void test_the_built_in_table(void **state)
     assert_substitute("/:@", "");
 }
 
+static void assert_role(const char *image, const char *role)
+{
+    const struct kubelet_substitute *s = kubelet_substitute(kubelet_substitute_index(image));
+    GS_AUTO_FREE char *command = gs_format("gpuscale pod-standin %s", role);
+    if (!s || !gs_streq(s->command, command))
+        fail_msg("%s: \"%s\" instead of \"%s\"", image, s ? s->command : "", command);
+    assert_true(kubelet_substitute_is_standin(s));
+}
+
+static void test_images_of_charts_have_roles(void **state)
+{
+    static const char *const cases[][2] = {
+        {"ghcr.io/jkroepke/kube-webhook-certgen:1.8.7", "certgen"},
+        {"k8s.gcr.io/ingress-nginx/kube-webhook-certgen:v1.1.1@sha256:ab", "certgen"},
+        {"quay.io/prometheus-operator/prometheus-operator:v0.93.1", "prometheus-operator"},
+        {"docker.io/bitnamilegacy/prometheus-operator:0.70", "prometheus-operator"},
+        {"quay.io/prometheus-operator/admission-webhook:v0.93.1", "prometheus-operator"},
+        {"quay.io/prometheus-operator/prometheus-config-reloader:v0.93.1", "config-reloader"},
+        {"jimmidyson/configmap-reload:v0.5.0", "config-reloader"},
+        {"quay.io/prometheus/prometheus:v3.14.0-distroless", "prometheus"},
+        {"prom/prometheus", "prometheus"},
+        {"docker.io/bitnami/prometheus:2", "prometheus"},
+        {"mirror.example:5000/team/prometheus/prometheus:v2", "prometheus"},
+        {"quay.io/prometheus/alertmanager:v0.34.0", "alertmanager"},
+        {"prom/alertmanager:v0.25.0", "alertmanager"},
+        {"quay.io/prometheus/node-exporter:v1.12.1-distroless", "node-exporter"},
+        {"registry.k8s.io/kube-state-metrics/kube-state-metrics:v2.20.0", "kube-state-metrics"},
+        {"docker.io/grafana/grafana:13.2.0", "grafana"},
+        {"grafana/grafana-oss", "grafana"},
+        {"quay.io/kiwigrid/k8s-sidecar:2.10.1", "k8s-sidecar"},
+        {"registry.k8s.io/prometheus-adapter/prometheus-adapter:v0.12.0", "prometheus-adapter"},
+        {"directxman12/k8s-prometheus-adapter-amd64:v0.7.0", "prometheus-adapter"},
+        {"registry.cn-beijing.aliyuncs.com/acs/alibaba-cloud-metrics-adapter-amd64:v0.2",
+         "prometheus-adapter"},
+        {"registry.k8s.io/metrics-server/metrics-server:v0.8.1", "metrics-server"},
+        {"k8s.gcr.io/metrics-server-amd64:v0.3.6", "metrics-server"},
+        {"registry.k8s.io/autoscaling/addon-resizer:1.8.20", "sleep"},
+        {"nvcr.io/nvidia/k8s-device-plugin:v0.20.0", "device-plugin"},
+        {"nvidia/k8s-device-plugin:1.11", "device-plugin"},
+        {"gke.gcr.io/nvidia-gpu-device-plugin@sha256:cd", "device-plugin"},
+        {"nvcr.io/nvidia/gpu-operator:main-latest", "gpu-operator"},
+        {"nvcr.io/nvidia/cloud-native/gpu-operator-validator:v26", "sleep"},
+        {"nvcr.io/nvidia/driver:570", "sleep"},
+        {"registry.k8s.io/nfd/node-feature-discovery:v0.18.3", "nfd"},
+        {"registry.k8s.io/autoscaling/cluster-autoscaler:v1.35.0", "cluster-autoscaler"},
+        {"registry.k8s.io/ingress-nginx/controller:v1.15.1@sha256:ef", "ingress-nginx"},
+        {"public.ecr.aws/eks/aws-load-balancer-controller:v2", "ingress-nginx"},
+    };
+    static const char *const others[] = {"my/driver:1",       "prometheus:1",
+                                         "team/controller:1", "jetstack/cert-manager-webhook",
+                                         "alertmanager",      "my/prometheus/exporter"};
+    (void)state;
+    for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++)
+        assert_role(cases[i][0], cases[i][1]);
+    for (size_t i = 0; i < GS_ARRAY_LEN(others); i++)
+        assert_substitute(others[i], "");
+}
+
+// A chart's own command is replaced only if it runs a program of the image.
+static void test_own_commands_of_images_with_a_stand_in(void **state)
+{
+    static const char asleep[] = "{\"image\":\"quay.io/prometheus/prometheus:v3\","
+                                 "\"command\":[\"sleep\",\"3600\"]}";
+    struct kubelet_images *m = NULL;
+    (void)state;
+    assert_null(kubelet_images_new("/opt/bin/gpuscale", NULL, 0, &m));
+    assert_argv(m, "{\"image\":\"prom/prometheus\",\"args\":[\"--config.file=/x\"]}",
+                "[/opt/bin/gpuscale] [pod-standin] [prometheus] [--config.file=/x]");
+    assert_argv(m, asleep, "[sleep] [3600]");
+    assert_argv(m,
+                "{\"image\":\"x/cluster-autoscaler:1\",\"command\":[\"./cluster-autoscaler\","
+                "\"--v=4\"],\"args\":[\"--nodes=1\"]}",
+                "[/opt/bin/gpuscale] [pod-standin] [cluster-autoscaler] [./cluster-autoscaler] "
+                "[--v=4] [--nodes=1]");
+    assert_argv(m, "{\"image\":\"x/nfd/node-feature-discovery:1\",\"command\":[\"nfd-worker\"]}",
+                "[/opt/bin/gpuscale] [pod-standin] [nfd] [nfd-worker]");
+    CODEC_AUTO_JSON json_t *own = json(asleep),
+                           *none = json("{\"image\":\"quay.io/prometheus/prometheus:v3\"}");
+    assert_null(kubelet_images_substitute_of(m, own));
+    assert_non_null(kubelet_images_substitute_of(m, none));
+    kubelet_images_free(m);
+}
+
+static void test_commands_of_driver_installers_are_dropped(void **state)
+{
+    struct kubelet_images *m = NULL;
+    (void)state;
+    assert_null(kubelet_images_new("/opt/bin/gpuscale", NULL, 0, &m));
+    CODEC_AUTO_JSON json_t *c = json(
+        "{\"image\":\"gcr.io/cos-cloud/cos-gpu-installer:v2\",\"command\":[\"/cos-gpu-installer\","
+        "\"install\"],\"args\":[\"-x\"]}");
+    struct kubelet_words w = {0};
+    assert_null(kubelet_images_argv(m, c, &w));
+    assert_int_equal(w.len, 3);
+    assert_string_equal(w.items[1], "-c");
+    assert_non_null(strstr(w.items[2], "nothing is installed"));
+    kubelet_words_finish(&w);
+    kubelet_images_free(m);
+}
+
+// --image wins over stand-ins, and a container's own command over --image, as ever.
+static void test_mapped_images_have_no_stand_in(void **state)
+{
+    static const struct local_image mine = {"prom/prometheus*", "/bin/mine"};
+    struct kubelet_images *m = NULL;
+    (void)state;
+    assert_null(kubelet_images_new("/opt/bin/gpuscale", &mine, 1, &m));
+    assert_argv(m, "{\"image\":\"prom/prometheus:v1\",\"args\":[\"-v\"]}", "[/bin/mine] [-v]");
+    assert_argv(m, "{\"image\":\"prom/prometheus:v1\",\"command\":[\"prometheus\"]}",
+                "[prometheus]");
+    kubelet_images_free(m);
+}
+
+static void test_hints_for_images_without_anything(void **state)
+{
+    (void)state;
+    assert_non_null(strstr(kubelet_absent_hint("ghcr.io/kedacore/keda:2.20.2"), "Prometheus"));
+    assert_non_null(strstr(kubelet_absent_hint("public.ecr.aws/karpenter/controller:1"), "--pool"));
+    assert_string_equal(kubelet_absent_hint("quay.io/jetstack/cert-manager-webhook:v1"), "");
+}
+
 static void test_older_exporters_write_hostname_with_a_capital(void **state)
 {
     static const struct {
@@ -396,6 +517,11 @@ int main(void)
         cmocka_unit_test(test_which_entry),
         cmocka_unit_test(test_command_and_args),
         cmocka_unit_test(test_the_built_in_table),
+        cmocka_unit_test(test_images_of_charts_have_roles),
+        cmocka_unit_test(test_own_commands_of_images_with_a_stand_in),
+        cmocka_unit_test(test_commands_of_driver_installers_are_dropped),
+        cmocka_unit_test(test_mapped_images_have_no_stand_in),
+        cmocka_unit_test(test_hints_for_images_without_anything),
         cmocka_unit_test(test_older_exporters_write_hostname_with_a_capital),
         cmocka_unit_test(test_args_of_images_without_an_entry_point),
         cmocka_unit_test(test_bad_map),

@@ -127,6 +127,23 @@ static void test_failures_beyond_the_limit_fail_the_job(void **state)
     finish(&k);
 }
 
+// Images never arrive here. A hook of a Helm release would hold its client until the timeout.
+static void test_a_job_without_an_image_fails(void **state)
+{
+    struct cluster k;
+    setup(&k);
+    cluster_create(&k, KUBE_JOBS, JOB(""));
+    loop_until(&k.loop, running(&k, NULL));
+    cluster_patch(&k, KUBE_PODS, kube_name(running(&k, NULL)), "status",
+                  "status: {containerStatuses: [{name: c, image: example.com/x, imageID: '', "
+                  "ready: false, restartCount: 0, state: {waiting: {reason: ImagePullBackOff}}}]}");
+    loop_until(&k.loop, has(&k, "Failed", "ImageNotAvailable"));
+    assert_true(cluster_event(&k, "ImageNotAvailable",
+                              "nothing runs in place of the image example.com/x on this machine"));
+    assert_int_equal(number(&k, "active"), 0);
+    finish(&k);
+}
+
 static void test_a_failed_pod_is_replaced_after_a_pause(void **state)
 {
     struct cluster k;
@@ -303,6 +320,7 @@ int main(void)
         cmocka_unit_test(test_a_job_runs_its_pod_once),
         cmocka_unit_test(test_parallelism_limits_running_pods),
         cmocka_unit_test(test_failures_beyond_the_limit_fail_the_job),
+        cmocka_unit_test(test_a_job_without_an_image_fails),
         cmocka_unit_test(test_a_failed_pod_is_replaced_after_a_pause),
         cmocka_unit_test(test_the_deadline_ends_running_pods),
         cmocka_unit_test(test_finished_jobs_expire),

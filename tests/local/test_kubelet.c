@@ -163,6 +163,9 @@ static void test_an_image_without_a_command(void **state)
                "Failed to pull image \"nowhere:1\": no command is mapped to this image here; start "
                "gpuscale up with --image 'nowhere:1=COMMAND'");
     wait_event(f, "Failed", "Error: ErrImagePull");
+    wait_event(f, "NoSubstitute",
+               "nothing runs in place of nowhere on this machine: start gpuscale up with --image "
+               "'nowhere:*=COMMAND'");
     CODEC_AUTO_JSON json_t *pod =
         wait_pod(f, "p", "backing off", has_waiting_reason, "ImagePullBackOff");
     assert_string_equal(codec_json_str(pod, "status", "phase", NULL), "Pending");

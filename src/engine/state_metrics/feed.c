@@ -72,6 +72,11 @@ void state_metrics_feed_write_metrics(const struct state_metrics_feed *f, struct
     metrics_write_sample(out, name, NULL, 0, (double)state_metrics_incomplete_objects(f->state));
 }
 
+struct gs_slice state_metrics_feed_text(struct state_metrics_feed *f)
+{
+    return state_metrics_ready(f->state) ? state_metrics_text(f->state) : gs_slice_make("", 0);
+}
+
 void state_metrics_feed_free(struct state_metrics_feed *f)
 {
     if (!f)

@@ -58,4 +58,6 @@ struct gs_error *state_metrics_feed_new(uv_loop_t *loop, struct tsdb *db,
                                         struct state_metrics_feed **ret);
 // Appends the metrics about the feed in the text format.
 void state_metrics_feed_write_metrics(const struct state_metrics_feed *f, struct gs_buf *out);
+// What the feed stores, as state_metrics_text(). Empty: not every resource was listed yet.
+struct gs_slice state_metrics_feed_text(struct state_metrics_feed *f);
 void state_metrics_feed_free(struct state_metrics_feed *f); // free it before db

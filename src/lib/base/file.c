@@ -12,6 +12,7 @@
 #include <ftw.h>
 #include <pwd.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 struct gs_error *gs_file_read(const char *path, size_t max, struct gs_buf *ret)
@@ -123,6 +124,39 @@ void gs_occupy_standard_files(void)
         if (got != fd)
             _exit(EXIT_FAILURE);
     }
+}
+
+struct gs_error *gs_unix_address(const char *path, struct sockaddr_un *ret, int *ret_dir)
+{
+    const char *slash = strrchr(path, '/');
+    GS_AUTO_FREE char *dir = slash ? gs_strndup(path, (size_t)(slash - path)) : gs_strdup(".");
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return gs_error_errno(errno, "%s", dir);
+    int n = snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/%s", fd,
+                     slash ? slash + 1 : path);
+    if (n < 0 || (size_t)n >= sizeof(address.sun_path)) {
+        close(fd);
+        return gs_error_new(GS_EINVAL, "%s: the name of the socket is too long", path);
+    }
+    *ret = address;
+    *ret_dir = fd;
+    return NULL;
+}
+
+char *gs_find_program(const char *name)
+{
+    const char *path = getenv("PATH");
+    struct stat st;
+    for (const char *at = path ? path : ""; *at;) {
+        size_t len = strcspn(at, ":");
+        GS_AUTO_FREE char *file = gs_format("%.*s/%s", (int)len, at, name);
+        if (len && stat(file, &st) == 0 && S_ISREG(st.st_mode) && access(file, X_OK) == 0)
+            return GS_TAKE(file);
+        at += len + (at[len] == ':');
+    }
+    return NULL;
 }
 
 // --- the folder of this user ---

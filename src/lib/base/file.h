@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 #include <sys/types.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 // Reads a whole file (also of /proc) of at most max bytes. GS_ELIMIT: it is longer. ret->data is
@@ -28,6 +29,13 @@ void gs_raise_file_limit(void);
 // other file gets their number: messages would be written into it, and libuv ends the process.
 // Reading from them and writing to them still fails with EBADF, as while they were closed.
 void gs_occupy_standard_files(void);
+
+// The path of a program in the folders of PATH. NULL: it is not installed. Caller frees.
+char *gs_find_program(const char *name);
+
+// The address of the Unix socket `path`, however long its folder's path is. *ret_dir: a descriptor,
+// to be closed after bind or connect.
+struct gs_error *gs_unix_address(const char *path, struct sockaddr_un *ret, int *ret_dir);
 
 static inline void gs_closep(int *fd)
 {

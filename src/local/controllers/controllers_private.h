@@ -220,7 +220,7 @@ struct controllers_job { // in one reconciliation
     struct controllers_pods active; // neither ended nor being deleted
     int64_t ready, terminating, succeeded, failed, failed_indexes;
     uint8_t *indexes;   // flags of each index; NULL unless indexed
-    char *fail_message; // of the FailJob rule that matched; NULL: none
+    char *fail_message; // of the FailJob rule that matched, or of a missing image; NULL: none
     size_t writes;      // pods created and deleted
     bool ended;         // the last condition was set just now
 };

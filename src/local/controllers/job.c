@@ -10,6 +10,7 @@
 
 #define BURST         64 // pods created or deleted in one reconciliation
 #define LOOK_AGAIN_MS 1000
+#define IMAGE_WAIT_MS 10000 // of pods whose image has no command
 
 struct controllers_jobs {
     struct controllers_owned owned;
@@ -129,6 +130,43 @@ static bool past_deadline(struct controllers_job *j)
     return false;
 }
 
+static bool waits_for_image(const json_t *container_status)
+{
+    const char *reason = codec_json_str(container_status, "state", "waiting", "reason", NULL);
+    return gs_streq(reason, "ErrImagePull") || gs_streq(reason, "ImagePullBackOff");
+}
+
+static const char *missing_image(const json_t *pod)
+{
+    static const char *const lists[] = {"initContainerStatuses", "containerStatuses"};
+    size_t i;
+    json_t *c;
+    for (size_t l = 0; l < GS_ARRAY_LEN(lists); l++)
+        json_array_foreach (codec_json_get(pod, "status", lists[l], NULL), i, c)
+            if (waits_for_image(c))
+                return codec_json_str(c, "image", NULL);
+    return NULL;
+}
+
+// Images are never pulled here, so that one without a command will not come: a Job that waited for
+// it, such as a hook of a Helm release, would wait until the timeout of its client.
+static bool lacks_image(struct controllers_job *j)
+{
+    for (size_t i = 0; i < j->active.len && !j->fail_message; i++) {
+        const json_t *pod = j->active.items[i];
+        const char *image = missing_image(pod);
+        int64_t left = kube_created_ms(pod, j->now_ms) + IMAGE_WAIT_MS - j->now_ms;
+        if (image && left > 0)
+            local_reconcile_requeue(j->work, left + 10);
+        else if (image)
+            j->fail_message =
+                gs_format("nothing runs in place of the image %s on this machine; start gpuscale "
+                          "up with --image '%s=COMMAND'",
+                          image, image);
+    }
+    return j->fail_message != NULL;
+}
+
 // Why the Job has failed; NULL: it has not.
 static const char *failure(struct controllers_job *j, const char **ret_message)
 {
@@ -141,6 +179,10 @@ static const char *failure(struct controllers_job *j, const char **ret_message)
     if (j->failed > limit || past_backoff_on_failure(j, limit)) {
         *ret_message = "Job has reached the specified backoff limit";
         return "BackoffLimitExceeded";
+    }
+    if (lacks_image(j)) {
+        *ret_message = j->fail_message;
+        return "ImageNotAvailable";
     }
     if (past_deadline(j)) {
         *ret_message = "Job was active longer than specified deadline";

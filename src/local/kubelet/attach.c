@@ -204,7 +204,7 @@ static struct gs_error *connect_to(const char *path, int *ret)
 {
     struct sockaddr_un address;
     GS_AUTO_CLOSE int dir = -1;
-    struct gs_error *err = kubelet_console_address(path, &address, &dir);
+    struct gs_error *err = gs_unix_address(path, &address, &dir);
     if (err)
         return err;
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);

@@ -55,25 +55,6 @@ bool kubelet_console_take_frame(struct gs_slice *bytes, enum kubelet_console_typ
     return true;
 }
 
-struct gs_error *kubelet_console_address(const char *path, struct sockaddr_un *ret, int *ret_dir)
-{
-    const char *slash = strrchr(path, '/');
-    GS_AUTO_FREE char *dir = slash ? gs_strndup(path, (size_t)(slash - path)) : gs_strdup(".");
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    int fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return gs_error_errno(errno, "%s", dir);
-    int n = snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/%s", fd,
-                     slash ? slash + 1 : path);
-    if (n < 0 || (size_t)n >= sizeof(address.sun_path)) {
-        close(fd);
-        return gs_error_new(GS_EINVAL, "%s: the name of the socket is too long", path);
-    }
-    *ret = address;
-    *ret_dir = fd;
-    return NULL;
-}
-
 struct gs_error *kubelet_open_terminal(int *ret_master, int *ret_slave)
 {
     GS_AUTO_CLOSE int master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
@@ -101,7 +82,7 @@ struct gs_error *kubelet_console_open(struct kubelet_console *c, const char *pat
 {
     struct sockaddr_un address;
     GS_AUTO_CLOSE int dir = -1;
-    struct gs_error *err = kubelet_console_address(path, &address, &dir);
+    struct gs_error *err = gs_unix_address(path, &address, &dir);
     if (err)
         return err;
     unlink(path);

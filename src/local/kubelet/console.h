@@ -31,8 +31,6 @@ void kubelet_console_add_frame(struct gs_buf *b, enum kubelet_console_type type,
 // Takes the first frame off *bytes. False: it is not complete; *ret_bad: it never will be.
 bool kubelet_console_take_frame(struct gs_slice *bytes, enum kubelet_console_type *ret_type,
                                 struct gs_slice *ret_payload, bool *ret_bad);
-// The address of the socket `path`. *ret_dir: a descriptor, to be closed after bind or connect.
-struct gs_error *kubelet_console_address(const char *path, struct sockaddr_un *ret, int *ret_dir);
 
 // A new terminal; both descriptors are the caller's.
 struct gs_error *kubelet_open_terminal(int *ret_master, int *ret_slave);

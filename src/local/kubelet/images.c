@@ -116,15 +116,8 @@ static struct gs_error *image_init(struct image *image, const char *self_exe,
 
 static bool in_path(const char *name)
 {
-    const char *path = getenv("PATH");
-    for (const char *at = path ? path : ""; *at;) {
-        size_t len = strcspn(at, ":");
-        GS_AUTO_FREE char *file = gs_format("%.*s/%s", (int)len, at, name);
-        if (is_program(file))
-            return true;
-        at += len + (at[len] == ':');
-    }
-    return false;
+    GS_AUTO_FREE char *path = gs_find_program(name);
+    return path != NULL;
 }
 
 static struct gs_error *init_builtin(struct kubelet_images *m, const char *self_exe)
@@ -257,15 +250,32 @@ static void add_json_words(struct kubelet_words *w, const json_t *list)
     }
 }
 
+const struct kubelet_substitute *kubelet_images_substitute_of(const struct kubelet_images *m,
+                                                              const json_t *container)
+{
+    const char *image = codec_json_str(container, "image", NULL);
+    const json_t *command = codec_json_get(container, "command", NULL);
+    const struct kubelet_substitute *s = kubelet_images_substitute(m, image ? image : "");
+    bool own = json_array_size(command) && !kubelet_substitute_replaces(s, command);
+    return own && kubelet_substitute_is_standin(s) ? NULL : s;
+}
+
+// The command of the image, or of its substitute, comes before the container's `command`.
+static bool needs_image(const struct kubelet_substitute *s, const json_t *container)
+{
+    const json_t *command = codec_json_get(container, "command", NULL);
+    if (json_array_size(command))
+        return kubelet_substitute_replaces(s, command);
+    return !s || !s->cmd_only || !json_array_size(codec_json_get(container, "args", NULL));
+}
+
 struct gs_error *kubelet_images_argv(const struct kubelet_images *m, const json_t *container,
                                      struct kubelet_words *ret)
 {
     const char *image = codec_json_str(container, "image", NULL);
-    const json_t *command = codec_json_get(container, "command", NULL);
     const struct kubelet_words *mapped = NULL;
     const struct kubelet_substitute *s = kubelet_images_substitute(m, image ? image : "");
-    bool replaced = s && s->cmd_only && json_array_size(codec_json_get(container, "args", NULL));
-    if (json_array_size(command) == 0 && !replaced) {
+    if (needs_image(s, container)) {
         mapped = kubelet_images_find(m, image ? image : "");
         if (!mapped)
             return gs_error_new(GS_ENOTFOUND,
@@ -276,8 +286,10 @@ struct gs_error *kubelet_images_argv(const struct kubelet_images *m, const json_
     struct kubelet_words argv = {0};
     for (size_t i = 0; mapped && i < mapped->len; i++)
         kubelet_words_add(&argv, mapped->items[i]);
-    add_json_words(&argv, command);
-    add_json_words(&argv, codec_json_get(container, "args", NULL));
+    if (!mapped || !s || !gs_streq(s->programs, "*")) {
+        add_json_words(&argv, codec_json_get(container, "command", NULL));
+        add_json_words(&argv, codec_json_get(container, "args", NULL));
+    }
     *ret = argv;
     return NULL;
 }

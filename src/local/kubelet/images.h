@@ -31,8 +31,13 @@ const struct kubelet_words *kubelet_images_find(const struct kubelet_images *m, 
 const struct kubelet_substitute *kubelet_images_substitute(const struct kubelet_images *m,
                                                            const char *image);
 
+// The same for a container. NULL also if it is a stand-in and the container's own command runs.
+const struct kubelet_substitute *kubelet_images_substitute_of(const struct kubelet_images *m,
+                                                              const json_t *container);
+
 // The argv of a container by Kubernetes' rules: `command` replaces the image's command line, `args`
-// alone are appended to it. GS_ENOTFOUND if neither the pod, the map nor the table has a command.
+// alone are appended to it. A substitute replaces a `command` that runs one of its programs, and
+// gets it as arguments. GS_ENOTFOUND if neither the pod, the map nor the table has a command.
 struct gs_error *kubelet_images_argv(const struct kubelet_images *m, const json_t *container,
                                      struct kubelet_words *ret);
 
@@ -49,7 +54,17 @@ struct kubelet_substitute {
     bool cmd_only;       // the image has no entry point: args replace the command
     bool port;           // PORT is the first port of the container
     const char *link;    // name of the program in the image's working directory; NULL: none
+    // Programs of the image that the substitute replaces if a container's `command` runs one of
+    // them, separated by commas; "*": any, and the arguments are dropped. NULL: none.
+    const char *programs;
 };
+// The command of this program that takes a role of local/standin.
+#define KUBELET_STANDIN_COMMAND "pod-standin"
+bool kubelet_substitute_is_standin(const struct kubelet_substitute *s); // NULL is none
+// Whether it runs instead of this `command` of a container. s may be NULL.
+bool kubelet_substitute_replaces(const struct kubelet_substitute *s, const json_t *command);
+// For an image without a command: what there is instead, beginning with "; ". "": nothing.
+const char *kubelet_absent_hint(const char *image);
 const struct kubelet_substitute *kubelet_substitute(size_t i); // NULL: end of the table
 // How this image of dcgm-exporter writes the host name label: "Hostname" up to 4.5.3-4.8.2. NULL:
 // as gpuscale exporter, or no image of dcgm-exporter.

@@ -145,6 +145,12 @@ bool kubelet_container_is_sidecar(const struct kubelet_container *c)
            gs_streq(codec_json_str(kubelet_container_spec(c), "restartPolicy", NULL), "Always");
 }
 
+bool kubelet_container_is_standin(const struct kubelet_container *c)
+{
+    return kubelet_substitute_is_standin(
+        kubelet_images_substitute_of(c->worker->k->images, kubelet_container_spec(c)));
+}
+
 char *kubelet_container_file(const struct kubelet_container *c, unsigned instance,
                              const char *suffix)
 {

@@ -28,6 +28,19 @@ enum { CONFIG_RETRY_MS = 5000, PULL_BACKOFF_MS = 2000 };
 static const char *const inherited[] = {"PATH",   "HOME", "USER",   "LANG",
                                         "LC_ALL", "TZ",   "TMPDIR", "LD_LIBRARY_PATH"};
 
+// For a process of local/standin.
+static void set_standin(struct kubelet_env *env, const struct kubelet_container *c)
+{
+    const struct kubelet *k = c->worker->k;
+    const struct kubelet_substitute *s = kubelet_images_substitute(k->images, c->image);
+    if (!kubelet_container_is_standin(c))
+        return;
+    GS_AUTO_FREE char *socket = gs_format("%s/" LOCAL_STANDIN_SOCKET, k->first->data_dir);
+    kubelet_env_set(env, LOCAL_ENV_STANDIN_SOCKET, socket);
+    kubelet_env_set(env, LOCAL_ENV_STANDIN_IMAGE, c->image);
+    kubelet_env_set(env, LOCAL_ENV_STANDIN_TEXT, s->text);
+}
+
 static void set_identity(struct kubelet_env *env, const struct kubelet_container *c)
 {
     const struct kubelet_worker *w = c->worker;
@@ -36,6 +49,7 @@ static void set_identity(struct kubelet_env *env, const struct kubelet_container
     kubelet_env_set(env, LOCAL_ENV_POD_NS, w->ns);
     kubelet_env_set(env, LOCAL_ENV_CONTAINER, c->name);
     kubelet_env_set(env, LOCAL_ENV_POD_IP, w->ip);
+    set_standin(env, c);
     if (local_ports_first() > 0) {
         // For the library that is loaded into the processes: see podnet.c.
         GS_AUTO_FREE char *ports = gs_format("%d %d%s%s", local_ports_first(), LOCAL_PORT_SHIFT,
@@ -472,11 +486,25 @@ static void on_fetched(void *arg, const json_t *sources, const struct gs_error *
     kubelet_guard_leave(w->k->guard);
 }
 
+// The image can never arrive, whatever the waiting reason says.
+static void report_absence(const struct kubelet_container *c)
+{
+    size_t len = strcspn(c->image, "@");
+    const char *slash = memrchr(c->image, '/', len), *name = slash ? slash + 1 : c->image;
+    const char *colon = memchr(name, ':', len - (size_t)(name - c->image));
+    int repository = (int)(colon ? (size_t)(colon - c->image) : len);
+    kube_event(c->worker->k->recorder, c->worker->pod, "Warning", "NoSubstitute",
+               "nothing runs in place of %.*s on this machine: start gpuscale up with --image "
+               "'%.*s:*=COMMAND'%s",
+               repository, c->image, repository, c->image, kubelet_absent_hint(c->image));
+}
+
 static void fail_image(struct kubelet_container *c, const char *message)
 {
     struct kubelet_worker *w = c->worker;
     kube_event(w->k->recorder, w->pod, "Warning", "Failed", "%s", message);
     kube_event(w->k->recorder, w->pod, "Warning", "Failed", "Error: ErrImagePull");
+    report_absence(c);
     free(c->failed_image);
     c->failed_image = gs_strdup(c->image);
     kubelet_container_wait(c, "ErrImagePull", "%s", message);
@@ -496,7 +524,8 @@ static bool waits_for_gpus(const struct kubelet_container *c)
 static void report_image(const struct kubelet_container *c)
 {
     struct kubelet *k = c->worker->k;
-    const struct kubelet_substitute *s = kubelet_images_substitute(k->images, c->image);
+    const struct kubelet_substitute *s =
+        kubelet_images_substitute_of(k->images, kubelet_container_spec(c));
     if (!s) {
         kube_event(k->recorder, c->worker->pod, "Normal", "Pulled",
                    "Container image \"%s\" already present on machine", c->image);

@@ -140,6 +140,8 @@ void kubelet_container_restore(struct kubelet_container *c, const json_t *status
 void kubelet_container_finish(struct kubelet_container *c);
 const json_t *kubelet_container_spec(const struct kubelet_container *c);
 bool kubelet_container_is_sidecar(const struct kubelet_container *c);
+// It runs a process of local/standin.
+bool kubelet_container_is_standin(const struct kubelet_container *c);
 bool kubelet_container_should_restart(const struct kubelet_container *c);
 // Starts the container or the next step before its start. Does nothing if it runs or waits.
 void kubelet_container_step(struct kubelet_container *c);

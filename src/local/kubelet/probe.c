@@ -9,6 +9,11 @@
 
 #include <limits.h>
 
+enum {
+    STANDIN_START_MS = 500, // until the process of a stand-in is connected and its ports open
+    STANDIN_RETRY_MS = 1000,
+};
+
 const char *const kubelet_probe_members[KUBELET_N_PROBES] = {"startupProbe", "livenessProbe",
                                                              "readinessProbe"};
 static const char *const titles[KUBELET_N_PROBES] = {"Startup", "Liveness", "Readiness"};
@@ -39,9 +44,20 @@ static void succeeded(struct kubelet_probe *p)
     kubelet_container_probed(p->c, p->kind, true);
 }
 
+static void on_probe_timer(void *arg);
+
+static void schedule(struct kubelet_probe *p, uint64_t first_ms)
+{
+    gs_timer_repeat(p->timer, on_probe_timer, first_ms,
+                    (uint64_t)setting(p, "periodSeconds", 10) * 1000);
+}
+
 static void failed(struct kubelet_probe *p, const char *message)
 {
     const struct kubelet_worker *w = p->c->worker;
+    // As Kubernetes: the period is not that of a container that has yet to become ready.
+    if (p->kind == KUBELET_PROBE_READINESS && !p->passing && kubelet_container_is_standin(p->c))
+        schedule(p, STANDIN_RETRY_MS);
     kube_event(w->k->recorder, w->pod, "Warning", "Unhealthy", "%s probe failed: %s",
                titles[p->kind], message);
     p->successes = 0;
@@ -87,8 +103,11 @@ struct kubelet_probe *kubelet_probe_new(struct kubelet_container *c, enum kubele
     struct kubelet_probe *p = gs_alloc(sizeof(*p));
     *p = (struct kubelet_probe){.c = c, .kind = kind, .spec = json_incref((json_t *)spec)};
     p->timer = gs_timer_new(c->worker->k->cluster->loop, p);
-    gs_timer_repeat(p->timer, on_probe_timer, (uint64_t)setting(p, "initialDelaySeconds", 0) * 1000,
-                    (uint64_t)setting(p, "periodSeconds", 10) * 1000);
+    uint64_t first_ms = (uint64_t)setting(p, "initialDelaySeconds", 0) * 1000;
+    // Its first probe would come too early, and the next one only after a period.
+    if (first_ms < STANDIN_START_MS && kubelet_container_is_standin(c))
+        first_ms = STANDIN_START_MS;
+    schedule(p, first_ms);
     return p;
 }
 

@@ -90,6 +90,17 @@ static void on_request(void *ctx, struct http_exchange *x)
     free(list.items);
 }
 
+void services_ingress_route(struct services_ingress *g, const char *class, bool tls,
+                            struct http_exchange *x)
+{
+    GS_AUTO_FREE char *key = gs_format("ingress-class/%s", class);
+    struct router *r = gs_hmap_get_str(g->routers, key);
+    if (r)
+        on_request(tls ? &r->https : &r->http, x);
+    else
+        services_ingress_refuse(x, 404);
+}
+
 // --- routers ---
 
 static void router_free(void *arg)

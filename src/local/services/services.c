@@ -406,6 +406,44 @@ void services_forward(void *services, struct http_exchange *x, const struct loca
     services_ingress_forward(l->forwarded, x, services_forward_new(to));
 }
 
+void services_ingress_request(struct local_services *l, const char *class, bool tls,
+                              struct http_exchange *x)
+{
+    services_ingress_route(l->ingress, class, tls, x);
+}
+
+// --- tunnels ---
+
+struct services_tunnel {
+    struct services_balancer_pool *pool;
+    struct services_balancer_listener *listener;
+};
+
+struct gs_error *services_tunnel_open(struct local_services *l, const char *ip, uint16_t port,
+                                      uint16_t to_port, struct services_tunnel **ret)
+{
+    const struct services_balancer_address to = {.ip = LOCAL_NODE_IP, .port = to_port};
+    struct services_tunnel *t = gs_alloc(sizeof(*t));
+    t->pool = services_balancer_pool_new(l->balancer);
+    services_balancer_pool_set(t->pool, &to, 1);
+    struct gs_error *err = services_balancer_listen(t->pool, ip, port, &t->listener);
+    if (err) {
+        services_tunnel_close(t);
+        return err;
+    }
+    *ret = t;
+    return NULL;
+}
+
+void services_tunnel_close(struct services_tunnel *t)
+{
+    if (!t)
+        return;
+    services_balancer_listener_close(t->listener);
+    services_balancer_pool_free(t->pool);
+    free(t);
+}
+
 void services_free(struct local_services *l)
 {
     if (!l)

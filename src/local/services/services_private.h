@@ -144,6 +144,8 @@ struct services_ingress;
 struct services_ingress *services_ingress_new(struct local_cluster *c,
                                               struct services_addresses *addresses);
 void services_ingress_free(struct services_ingress *g);
+void services_ingress_route(struct services_ingress *g, const char *class, bool tls,
+                            struct http_exchange *x);
 
 // --- ingress_routes.c: the rules of Ingresses ---
 

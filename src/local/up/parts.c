@@ -120,12 +120,10 @@ static struct gs_error *listen_on(struct up_cluster *c, const char *port_flag, u
     return program_listen(c->program, &l, ret);
 }
 
-// A server with the certificate and the users of the API.
-static struct gs_error *serve_users(struct up_cluster *c, const char *port_flag, uint16_t port,
-                                    const char *const *public_paths, struct program_listener l,
-                                    struct http_server **ret)
+static struct http_server_config api_server_config(const struct up_cluster *c,
+                                                   const char *const *public_paths)
 {
-    const struct http_server_config http = {
+    return (struct http_server_config){
         .cert_pem = c->pki.server.cert_pem,
         .key_pem = c->pki.server.key_pem,
         .client_ca_pem = c->pki.ca.cert_pem,
@@ -135,6 +133,14 @@ static struct gs_error *serve_users(struct up_cluster *c, const char *port_flag,
         .require_identity = true,
         .public_paths = public_paths,
     };
+}
+
+// A server with the certificate and the users of the API.
+static struct gs_error *serve_users(struct up_cluster *c, const char *port_flag, uint16_t port,
+                                    const char *const *public_paths, struct program_listener l,
+                                    struct http_server **ret)
+{
+    const struct http_server_config http = api_server_config(c, public_paths);
     l.http = &http;
     return listen_on(c, port_flag, port, l, ret);
 }
@@ -450,6 +456,54 @@ static struct gs_error *start_autoscaler(struct up_cluster *c, const struct up_o
     return NULL;
 }
 
+static void write_kube_state(void *arg, struct gs_buf *out)
+{
+    const struct up_cluster *c = arg;
+    engine_write_kube_state(c->engine, out);
+}
+
+static void write_autoscaler_metrics(void *arg, struct gs_buf *out)
+{
+    const struct up_cluster *c = arg;
+    if (c->node_autoscaler)
+        autoscaler_metrics(c->node_autoscaler, out);
+}
+
+static void write_pools(void *arg, struct gs_buf *out)
+{
+    const struct up_cluster *c = arg;
+    up_pools_print(&c->pools, c->machines, out);
+}
+
+static void reload_engine(void *arg)
+{
+    const struct up_cluster *c = arg;
+    gs_error_free(engine_reload(c->engine)); // logged there
+}
+
+// Containers whose image this program replaces. It may start after the first of them: those start
+// again.
+static struct gs_error *start_standins(struct up_cluster *c)
+{
+    c->standin_socket = gs_format("%s/" LOCAL_STANDIN_SOCKET, c->data_dir);
+    const struct standin_config cfg = {.cluster = c->cluster,
+                                       .services = c->services,
+                                       .socket_path = c->standin_socket,
+                                       .self_exe = c->self_exe,
+                                       .ca = &c->pki.ca,
+                                       .api_server = api_server_config(c, NULL),
+                                       .api = {local_api_handle, c->api},
+                                       .web = {engine_handle, c->engine},
+                                       .engine_port = c->prometheus_port,
+                                       .n_gpus = c->devices.n,
+                                       .write_kube_state = write_kube_state,
+                                       .write_autoscaler = write_autoscaler_metrics,
+                                       .write_pools = c->pools.len ? write_pools : NULL,
+                                       .reload = reload_engine,
+                                       .arg = c};
+    return standin_server_new(&cfg, &c->standins);
+}
+
 static struct gs_error *prepare(struct up_cluster *c, const struct up_options *o)
 {
     GS_AUTO_FREE char *pki_dir = gs_format("%s/pki", c->data_dir);
@@ -506,6 +560,8 @@ struct gs_error *up_cluster_start(struct program *program, const struct up_optio
         err = start_autoscaler(c, o, observer, arg);
     if (!err)
         up_node_autoscaler_start(c);
+    if (!err)
+        err = start_standins(c);
     *ret = c; // also after a failure: the caller frees it and empties the loop
     return err;
 }
@@ -565,6 +621,7 @@ void up_cluster_free(struct up_cluster *c)
 {
     if (!c)
         return;
+    standin_server_free(c->standins);
     up_feed_free(c->autoscaler_feed);
     autoscaler_free(c->node_autoscaler);
     hpa_explain_api_free(c->explain);
@@ -604,5 +661,6 @@ void up_cluster_free(struct up_cluster *c)
     free(c->self_exe);
     free(c->kubeconfig);
     free(c->podresources);
+    free(c->standin_socket);
     free(c);
 }

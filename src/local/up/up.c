@@ -405,17 +405,10 @@ static void watch_problems(struct up *u)
     u->cluster->problems = u->problems;
 }
 
-// Whether the program is in PATH.
 static bool in_path(const char *name)
 {
-    const char *path = getenv("PATH");
-    for (struct gs_slice rest = gs_slice_of(path ? path : ""); rest.data;) {
-        struct gs_slice dir = gs_slice_cut(&rest, ':');
-        GS_AUTO_FREE char *file = gs_format(GS_SLICE_FMT "/%s", GS_SLICE_ARG(dir), name);
-        if (dir.len && access(file, X_OK) == 0)
-            return true;
-    }
-    return false;
+    GS_AUTO_FREE char *path = gs_find_program(name);
+    return path != NULL;
 }
 
 static void describe_cluster(struct up *u)

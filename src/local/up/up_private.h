@@ -15,6 +15,7 @@
 #include "local/machines/machines.h"
 #include "local/scheduler.h"
 #include "local/services.h"
+#include "local/standin/standin.h"
 #include "local/workloads.h"
 #include "net/program/program.h"
 #include "net/tls/tls.h"
@@ -274,6 +275,8 @@ struct up_cluster {
     struct local_workloads *workloads;
     struct local_scheduler *scheduler;
     struct local_services *services;
+    struct standin_server *standins;
+    char *standin_socket;
     struct kubelet *kubelet;
     char *engine_config; // path of the generated prometheus.yml
     char *ledger;        // path of the ledger of GPU hours

@@ -62,7 +62,7 @@ static void start(struct fixture *f, const char *ns, const char *selector)
     const struct engine_config cfg = {.evaluation_interval_ms = 50};
     assert_ok(rules_manager_apply(f->manager, &cfg, &problems));
     rules_problems_finish(&problems);
-    f->objects = rules_objects_new(&f->loop, f->client, ns, selector, f->manager);
+    f->objects = rules_objects_new(&f->loop, f->client, ns, selector, NULL, f->manager);
 }
 
 static void finish(struct fixture *f)

@@ -89,11 +89,11 @@ static json_t *selector_of(const struct operator_set *s, const json_t *labels)
 
 // --- containers ---
 
-static json_t *probe(const char *path, const char *port, int failures)
+static json_t *probe(const char *path, const char *port, int period_s, int failures)
 {
     return json_pack("{s:{s:s, s:s, s:s}, s:i, s:i, s:i}", "httpGet", "path", path, "port", port,
-                     "scheme", "HTTP", "timeoutSeconds", 3, "periodSeconds", 5, "failureThreshold",
-                     failures);
+                     "scheme", "HTTP", "timeoutSeconds", 3, "periodSeconds", period_s,
+                     "failureThreshold", failures);
 }
 
 // "/x" + "/-/ready"
@@ -157,8 +157,9 @@ static json_t *main_container(const struct operator_set *s, json_t *args, json_t
     json_t *c = json_pack("{s:s, s:s, s:o, s:[{s:s, s:I, s:s}], s:o}", "name", s->app, "image",
                           image, "args", args, "ports", "name", port, "containerPort",
                           (json_int_t)s->port, "protocol", "TCP", "volumeMounts", mounts);
-    json_object_set_new(c, "readinessProbe", probe(ready, port, 3));
-    json_object_set_new(c, "livenessProbe", probe(healthy, port, 6));
+    json_object_set_new(c, "startupProbe", probe(ready, port, 1, 900)); // of 15 minutes
+    json_object_set_new(c, "readinessProbe", probe(ready, port, 5, 3));
+    json_object_set_new(c, "livenessProbe", probe(healthy, port, 5, 6));
     copy_members(spec, copied, c);
     return c;
 }

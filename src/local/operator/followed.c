@@ -125,8 +125,6 @@ static struct gs_error *read_sections(const json_t *obj, const struct kube_cache
                                       json_t **ret)
 {
     const char *evaluation = codec_json_str(obj, "spec", "evaluationInterval", NULL);
-    GS_AUTO_FREE char *key = kube_key(obj);
-    GS_AUTO_FREE char *name = gs_format("Prometheus %s", key);
     struct chart_values values = {0};
     CODEC_AUTO_JSON json_t *spec = json_pack(
         "{s:o, s:s, s:o}", "externalLabels", external_labels(obj), "evaluationInterval",
@@ -135,7 +133,7 @@ static struct gs_error *read_sections(const json_t *obj, const struct kube_cache
     for (size_t i = 0; i < GS_ARRAY_LEN(secret_keys) && !err; i++)
         err = add_secret(obj, secret_keys[i], secrets, spec);
     if (!err)
-        err = chart_spec_add(spec, name, &values);
+        err = chart_spec_add(spec, "spec", &values);
     if (!err) {
         CODEC_AUTO_JSON json_t *times = times_of(obj);
         add_times(times, json_object_get(values.config, "scrape_configs"));

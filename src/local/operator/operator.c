@@ -25,7 +25,8 @@ struct operator_controller {
     struct gs_hmap *followed;         // "ns/name" -> struct operator_followed
     struct operator_followed **order; // those with settings, the oldest first
     size_t n_order;
-    bool known; // the objects were listed
+    bool known;    // the objects were listed
+    unsigned pass; // of reading the objects
     json_t *sections;
     struct gs_timer *timer; // collects changes
     struct operator_account *account;
@@ -204,11 +205,13 @@ static void sync_alertmanager(void *arg, struct local_reconcile *w, const char *
 
 static int compare_age(const void *a, const void *b)
 {
-    const json_t *x = (*(struct operator_followed *const *)a)->obj,
-                 *y = (*(struct operator_followed *const *)b)->obj;
-    int64_t ms = kube_created_ms(x, 0) - kube_created_ms(y, 0);
-    GS_AUTO_FREE char *of_x = kube_key(x), *of_y = kube_key(y);
-    return ms ? (ms > 0) - (ms < 0) : strcmp(of_x, of_y);
+    const struct operator_followed *x = *(struct operator_followed *const *)a,
+                                   *y = *(struct operator_followed *const *)b;
+    int64_t ms = kube_created_ms(x->obj, 0) - kube_created_ms(y->obj, 0);
+    GS_AUTO_FREE char *of_x = kube_key(x->obj), *of_y = kube_key(y->obj);
+    if (ms)
+        return ms > 0 ? 1 : -1;
+    return x->pass != y->pass ? (x->pass > y->pass) - (x->pass < y->pass) : strcmp(of_x, of_y);
 }
 
 static void report_once(struct operator_controller *o, struct operator_followed *f, bool first)
@@ -282,8 +285,10 @@ static void read_object(struct operator_controller *o, const json_t *item)
     }
     if (!obj)
         return;
-    if (!f)
+    if (!f) {
         gs_hmap_put_str(o->followed, key, f = operator_followed_new());
+        f->pass = o->pass;
+    }
     GS_AUTO_FREE char *before = gs_strdup(f->error);
     operator_followed_read(f, obj, o->secrets);
     if (f->error && !gs_streq(f->error, before)) {
@@ -321,6 +326,7 @@ static void read_settings(void *arg)
         !kube_cache_synced(o->cluster->namespaces))
         return;
     o->known = true;
+    o->pass++;
     drop_deleted(o);
     for (const json_t *item; all && (item = kube_cache_next(all, &pos));)
         read_object(o, item);

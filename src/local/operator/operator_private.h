@@ -110,6 +110,7 @@ struct operator_followed {
     json_t *global;   // of its monitors
     char *error;      // why the previous sections stay; NULL: none
     struct kube_selector labels[ENGINE_CONFIG_KINDS], namespaces[ENGINE_CONFIG_KINDS];
+    unsigned pass; // in which it was read first: orders objects of the same second
     bool reported; // its events were recorded
 };
 

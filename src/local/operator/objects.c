@@ -158,6 +158,7 @@ static json_t *main_container(const struct operator_set *s, json_t *args, json_t
                           image, "args", args, "ports", "name", port, "containerPort",
                           (json_int_t)s->port, "protocol", "TCP", "volumeMounts", mounts);
     json_object_set_new(c, "startupProbe", probe(ready, port, 1, 900)); // of 15 minutes
+    codec_json_set_int(json_object_get(c, "startupProbe"), "initialDelaySeconds", 1);
     json_object_set_new(c, "readinessProbe", probe(ready, port, 5, 3));
     json_object_set_new(c, "livenessProbe", probe(healthy, port, 5, 6));
     copy_members(spec, copied, c);
@@ -358,10 +359,10 @@ struct gs_error *operator_secret_text(const struct kube_cache *secrets, const ch
 
 // --- writing ---
 
-static char *hash_of(const json_t *desired)
+char *operator_hash(const json_t *value)
 {
-    GS_AUTO_FREE char *text = codec_json_text(desired);
-    return gs_format("%016llx", (unsigned long long)gs_hash(text, strlen(text)));
+    GS_AUTO_FREE char *text = value ? json_dumps(value, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+    return gs_format("%016llx", (unsigned long long)gs_hash(text, text ? strlen(text) : 0));
 }
 
 static void update_map(json_t *metadata, const json_t *desired, const char *key)
@@ -378,7 +379,7 @@ bool operator_ensure(struct local_reconcile *w, struct kube_gvr r, const json_t 
                      json_t *desired)
 {
     static const char *const content[] = {"spec", "data", "subsets", NULL};
-    GS_AUTO_FREE char *hash = hash_of(desired);
+    GS_AUTO_FREE char *hash = operator_hash(desired);
     const json_t *owner = kube_controller_ref(desired), *has = kube_controller_ref(existing);
     codec_json_set(desired, json_string(hash), "metadata", "annotations", OPERATOR_ANN_INPUT, NULL);
     if (!existing) {

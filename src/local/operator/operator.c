@@ -191,10 +191,12 @@ static void sync_alertmanager(void *arg, struct local_reconcile *w, const char *
         return;
     if (!is_paused(obj)) {
         CODEC_AUTO_JSON json_t *service = operator_alertmanager_service(obj);
-        put_secret(o, w, operator_alertmanager_secret(obj, o->secrets));
+        CODEC_AUTO_JSON json_t *secret = operator_alertmanager_secret(obj, o->secrets);
+        json_t *set = operator_alertmanager_set(obj, reloader_of(o->cluster), secret);
+        put_secret(o, w, json_incref(secret));
         operator_ensure_service(w, kube_cache_get(o->cluster->services, ns, kube_name(service)),
                                 obj, service);
-        put_set(o, w, operator_alertmanager_set(obj, reloader_of(o->cluster)));
+        put_set(o, w, set);
     }
     GS_AUTO_FREE char *set = gs_format("alertmanager-%s", name);
     const json_t *found = set_named(o, obj, set);
@@ -214,35 +216,12 @@ static int compare_age(const void *a, const void *b)
     return x->pass != y->pass ? (x->pass > y->pass) - (x->pass < y->pass) : strcmp(of_x, of_y);
 }
 
-static void report_once(struct operator_controller *o, struct operator_followed *f, bool first)
+// Once for each object.
+static void report_once(const struct operator_controller *o, struct operator_followed *f)
 {
-    const char *retention = codec_json_str(f->obj, "spec", "retention", NULL);
-    GS_AUTO_FREE char *key = kube_key(f->obj);
-    if (f->reported)
-        return;
+    if (!f->reported)
+        operator_report(o->recorder, f->obj, o->order[0]->obj);
     f->reported = true;
-    if (retention || json_object_get(json_object_get(f->obj, "spec"), "retentionSize") ||
-        json_object_get(json_object_get(f->obj, "spec"), "storage")) {
-        gs_info("up",
-                "Prometheus %s: retention and storage are not applied: the metrics engine "
-                "keeps 15 minutes in memory",
-                key);
-        kube_event(o->recorder, f->obj, "Normal", "RetentionNotApplied",
-                   "retention %s and storage are not applied: the metrics engine of gpuscale up "
-                   "keeps 15 minutes in memory",
-                   retention ? retention : "");
-    }
-    if (!first) {
-        GS_AUTO_FREE char *oldest = kube_key(o->order[0]->obj);
-        gs_info("up", "Prometheus %s: the metrics engine of Prometheus %s serves it, too", key,
-                oldest);
-        kube_event(o->recorder, f->obj, "Normal", "SharedEngine",
-                   "One metrics engine serves this object and Prometheus %s: external labels and "
-                   "the evaluation interval are those of %s",
-                   oldest, oldest);
-    }
-    if (operator_replicas(f->obj) > 1 || operator_prometheus_shards(f->obj) > 1)
-        gs_info("up", "Prometheus %s: all replicas and shards are the one metrics engine", key);
 }
 
 static void on_merge_problem(void *arg, const json_t *obj, const char *text)
@@ -335,7 +314,7 @@ static void read_settings(void *arg)
     json_t *sections =
         o->n_order ? operator_merge(o->order, o->n_order, on_merge_problem, o) : NULL;
     for (size_t i = 0; i < o->n_order; i++) {
-        report_once(o, o->order[i], i == 0);
+        report_once(o, o->order[i]);
         local_workqueue_add_object(o->prometheuses, o->order[i]->obj); // its Secret
     }
     json_decref(o->sections);
@@ -391,19 +370,15 @@ static char *why_not(void *arg, enum engine_config_kind kind, const json_t *obj)
 
 // --- changes ---
 
-static void report_unread(struct operator_controller *o, enum operator_resource r,
+static void report_unread(const struct operator_controller *o, enum operator_resource r,
                           const json_t *obj)
 {
     static const char *const kinds[] = {"Probe", "ScrapeConfig", "AlertmanagerConfig",
                                         "PrometheusAgent", "ThanosRuler"};
-    const char *kind = kinds[r - OPERATOR_UNREAD];
-    CODEC_AUTO_JSON json_t *copy = object_of(o, r, kind, kube_namespace(obj), kube_name(obj));
-    if (!copy)
-        return;
-    gs_warn("up", "%s %s/%s: gpuscale up does not read objects of this kind", kind,
-            kube_namespace(obj), kube_name(obj));
-    kube_event(o->recorder, copy, "Warning", "NotSupported",
-               "gpuscale up does not read objects of the kind %s", kind);
+    CODEC_AUTO_JSON json_t *copy =
+        object_of(o, r, kinds[r - OPERATOR_UNREAD], kube_namespace(obj), kube_name(obj));
+    if (copy)
+        operator_report_unread(o->recorder, copy);
 }
 
 static void on_object(void *arg, enum operator_resource r, const json_t *old_obj,

@@ -78,6 +78,7 @@ json_t *operator_secret(const json_t *owner, const char *name, const json_t *ent
 // The decoded text of a key of a Secret. GS_ENOTFOUND: the Secret or the key does not exist.
 struct gs_error *operator_secret_text(const struct kube_cache *secrets, const char *ns,
                                       const char *name, const char *key, struct gs_buf *ret);
+char *operator_hash(const json_t *value); // caller frees
 // Creates the object or updates it if another input made it. existing NULL: it does not exist.
 // False: the existing object belongs to another owner, and nothing was written.
 bool operator_ensure(struct local_reconcile *w, struct kube_gvr r, const json_t *existing,
@@ -90,7 +91,9 @@ json_t *operator_prometheus_set(const json_t *obj, int64_t shard, const char *re
 int64_t operator_prometheus_shards(const json_t *obj);
 char *operator_prometheus_set_name(const json_t *obj, int64_t shard); // caller frees
 json_t *operator_prometheus_service(const json_t *obj);
-json_t *operator_alertmanager_set(const json_t *obj, const char *reloader);
+// configuration: its generated Secret. A change of it replaces the pods.
+json_t *operator_alertmanager_set(const json_t *obj, const char *reloader,
+                                  const json_t *configuration);
 json_t *operator_alertmanager_service(const json_t *obj);
 // alertmanager-N-generated. New reference.
 json_t *operator_alertmanager_secret(const json_t *obj, const struct kube_cache *secrets);
@@ -134,6 +137,12 @@ char *operator_followed_why_not(const struct operator_followed *f, enum engine_c
 // reference. problem (may be NULL) is called with each job that another object has already.
 json_t *operator_merge(struct operator_followed *const *all, size_t n,
                        void (*problem)(void *arg, const json_t *obj, const char *text), void *arg);
+
+// --- reports.c ---
+
+// Reports what has no effect in a Prometheus object, and the engine that it shares with the oldest.
+void operator_report(struct kube_recorder *recorder, const json_t *obj, const json_t *oldest);
+void operator_report_unread(struct kube_recorder *recorder, const json_t *obj); // a kind
 
 // --- account.c ---
 

@@ -215,6 +215,18 @@ char *operator_followed_why_not(const struct operator_followed *f, enum engine_c
 
 // --- the object ---
 
+static char *versions_of(const json_t *obj, const struct kube_cache *secrets)
+{
+    struct gs_buf out = {0};
+    gs_buf_addf(&out, "%s %s", kube_uid(obj), kube_resource_version(obj));
+    for (size_t i = 0; i < GS_ARRAY_LEN(secret_keys); i++) {
+        const char *name = codec_json_str(obj, "spec", secret_keys[i], "name", NULL);
+        const json_t *secret = name ? kube_cache_get(secrets, kube_namespace(obj), name) : NULL;
+        gs_buf_addf(&out, " %s", secret ? kube_resource_version(secret) : "-");
+    }
+    return gs_buf_take(&out);
+}
+
 struct operator_followed *operator_followed_new(void)
 {
     return gs_alloc(sizeof(struct operator_followed));
@@ -232,6 +244,12 @@ void operator_followed_read(struct operator_followed *f, const json_t *obj,
 {
     json_t *sections = NULL;
     if (f->obj && codec_json_bool(obj, false, "spec", "paused", NULL))
+        return;
+    char *versions = versions_of(obj, secrets);
+    bool is_new = !gs_streq(versions, f->versions);
+    free(f->versions);
+    f->versions = versions;
+    if (!is_new)
         return;
     json_decref(f->obj);
     f->obj = json_incref((json_t *)(uintptr_t)obj);
@@ -260,5 +278,6 @@ void operator_followed_free(void *arg)
     json_decref(f->sections);
     json_decref(f->global);
     free(f->error);
+    free(f->versions);
     free(f);
 }

@@ -109,6 +109,7 @@ json_t *operator_status(const json_t *obj, const json_t *const *sets, size_t n, 
 
 struct operator_followed {
     json_t *obj;      // as it is followed: of before, if it is paused
+    char *versions;   // resource versions of what was read
     json_t *sections; // of prometheus.yml
     json_t *global;   // of its monitors
     char *error;      // why the previous sections stay; NULL: none
@@ -119,7 +120,8 @@ struct operator_followed {
 
 struct operator_followed *operator_followed_new(void);
 void operator_followed_free(void *f);
-// Reads the object and the Secrets that it names. A paused object that was read before is not read.
+// Reads the object and the Secrets that it names if they have changed. A paused object that was
+// read before is not read.
 void operator_followed_read(struct operator_followed *f, const json_t *obj,
                             const struct kube_cache *secrets);
 bool operator_followed_selects(const struct operator_followed *f, enum engine_config_kind kind,

@@ -306,6 +306,20 @@ static void on_files_changed(void *arg)
     gs_error_free(engine_reload(arg)); // engine_reload() has logged it
 }
 
+void engine_select_again(struct engine *e)
+{
+    if (e->monitors)
+        monitors_select_again(e->monitors);
+    if (e->rule_objects)
+        rules_objects_select_again(e->rule_objects);
+}
+
+void engine_hide_kube_state(struct engine *e, bool hidden)
+{
+    if (e->state)
+        state_metrics_feed_hide(e->state, hidden);
+}
+
 // --- what the API asks for ---
 
 static struct gs_error *api_reload(void *arg)
@@ -397,9 +411,10 @@ static struct gs_error *compose(struct engine *e)
             &(struct state_metrics_feed_config){.state.labels_allowlist = e->o.kube_state_labels},
             &e->state);
     if (e->o.kube && e->o.kube_rules)
-        e->rule_objects = rules_objects_new(e->loop, e->o.kube, NULL, e->o.rule_selector, e->rules);
-    const struct monitors_selectors selected = {e->o.service_monitor_selector,
-                                                e->o.pod_monitor_selector};
+        e->rule_objects = rules_objects_new(e->loop, e->o.kube, NULL, e->o.rule_selector,
+                                            e->o.selection, e->rules);
+    const struct monitors_selectors selected = {
+        e->o.service_monitor_selector, e->o.pod_monitor_selector, e->o.selection, e->o.account_dir};
     if (e->o.kube && e->o.kube_monitors)
         e->monitors = monitors_new(e->loop, e->o.kube, e->scrapes, &selected);
     if (!err && e->o.ledger.enabled)

@@ -6,6 +6,7 @@
 
 #include "base/option.h"
 #include "engine/config/config.h"
+#include "engine/config/selection.h"
 #include "engine/rules/rules.h"
 #include "engine/scrape/scrape.h"
 #include "net/http/routes.h"
@@ -51,6 +52,9 @@ struct engine_options {
     bool kube_monitors;       // scrape its ServiceMonitor and PodMonitor objects
     // Label selectors of these objects; NULL: all of them.
     const char *rule_selector, *service_monitor_selector, *pod_monitor_selector;
+    // Takes precedence over the selectors; borrowed. NULL: none.
+    const struct engine_config_selection *selection;
+    const char *account_dir;       // see struct monitors_selectors; NULL: none
     const char *kube_state_labels; // allow-list; NULL: the default
     const char *external_url;      // NULL: none
     const char *route_prefix;      // of the HTTP API: "/prometheus"; NULL: none
@@ -78,6 +82,10 @@ void engine_free(struct engine *e);
 // Applies the new configuration completely or, on an error, keeps the old one. Also logs the
 // result.
 struct gs_error *engine_reload(struct engine *e);
+// The selection decides differently from now on: monitors and rules are decided again.
+void engine_select_again(struct engine *e);
+// Ends the stored kube_* series, or begins to store them again. Without kube_state: nothing.
+void engine_hide_kube_state(struct engine *e, bool hidden);
 void engine_stopping(struct engine *e); // /-/ready answers 503 from now on
 // Sends pending samples to the remote_write receivers for at most limit_ms, then calls done,
 // possibly before this returns. Call it once, before engine_free, and do not reload after it.

@@ -53,6 +53,10 @@ bool chart_is_values(const json_t *document);
 struct gs_error *chart_values_add(struct gs_slice text, const char *path, struct chart_values *v,
                                   bool *ret_found);
 
+// Adds a prometheusSpec, whose scalars are strings, as the configuration of a Prometheus object.
+// name: for errors, which have no positions.
+struct gs_error *chart_spec_add(const json_t *spec, const char *name, struct chart_values *v);
+
 // Objects that the chart would create, as far as gpuscale has what they lead to: the namespace, and
 // the Services of Prometheus, Alertmanager and Grafana with the chart's names and labels. Programs
 // that gpuscale does not run have a Service without a selector, whose annotation `notice` is the

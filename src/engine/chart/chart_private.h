@@ -12,6 +12,7 @@ struct chart_reader {
     const json_t *spec;  // prometheusSpec
     json_t *config;      // of this document
     const json_t *typed; // the same document with types, for objects
+    bool of_object;      // the values are those of a Prometheus object: no template of Helm
 };
 
 // Adds "file:12:3: text" to the mistakes of the values.

@@ -93,7 +93,7 @@ static json_t *embedded_list(struct chart_reader *r, const char *key, const json
     struct codec_yaml_docs docs = {0};
     struct codec_yaml_marks *marks = NULL;
     GS_AUTO_FREE char *inside = gs_format("%s: %s", codec_reader_line(&r->base, value), key);
-    if (strstr(json_string_value(value), "{{")) {
+    if (!r->of_object && strstr(json_string_value(value), "{{")) {
         codec_reader_fail(&r->base, value, "%s is a template of Helm; write the list itself", key);
         return NULL;
     }
@@ -499,6 +499,24 @@ struct gs_error *chart_values_add(struct gs_slice text, const char *path, struct
     codec_yaml_docs_finish(&docs);
     codec_yaml_docs_finish(&typed);
     return err ? err : r.base.err;
+}
+
+struct gs_error *chart_spec_add(const json_t *spec, const char *name, struct chart_values *v)
+{
+    struct gs_arena arena = {0};
+    struct chart_reader r = {.base = {.name = name, .arena = &arena},
+                             .v = v,
+                             .config = json_object(),
+                             .of_object = true};
+    read_spec(&r, spec);
+    if (!r.base.err)
+        check_config(&r);
+    if (!r.base.err)
+        merge_config(v, r.config);
+    json_decref(r.config);
+    free(r.base.ignored);
+    gs_arena_finish(&arena);
+    return r.base.err;
 }
 
 void chart_values_finish(struct chart_values *v)

@@ -262,6 +262,13 @@ json_t *engine_config_relabel_json(const struct engine_config_relabel *l);
 struct metrics_label *engine_config_labels_copy(struct gs_arena *arena,
                                                 const struct metrics_label *l, size_t n);
 
+// --- files of a pod ---
+
+// Moves ca_file, bearer_token_file and other files of a service account's folder in pods
+// (/var/run/secrets/kubernetes.io/serviceaccount) to dir, in place, at any depth of a
+// configuration.
+void engine_config_move_account_files(json_t *value, const char *dir);
+
 // --- sections in files of other modules ---
 
 // Reads a mapping of strings as labels, sorted by name.

@@ -31,6 +31,7 @@ struct monitor {
     enum monitors_kind kind;
     char *name; // "serviceMonitor/NS/NAME"; also the name of its set of jobs
     json_t *obj;
+    json_t *global;            // defaults that differ from those of all monitors; NULL: none
     struct engine_config *cfg; // the configuration of its jobs; NULL: none
     char *error, *warning;
     char *left_out; // why an endpoint has no job, although others have; NULL: all have
@@ -56,6 +57,8 @@ struct monitors {
     struct gs_hmap *by_name; // name -> struct monitor
     struct asset *assets;
     json_t *global; // the defaults, in the form of the configuration
+    const struct engine_config_selection *selection; // borrowed; NULL: by labels
+    const char *account_dir;                         // borrowed; NULL: none
 };
 
 // --- Secrets and ConfigMaps ---
@@ -179,13 +182,30 @@ static void report_left_out(struct monitor *m, const struct gs_error *err)
     m->left_out = gs_strdup(text);
 }
 
+// The defaults of its jobs. New reference; NULL: none.
+static json_t *defaults_of(const struct monitor *m)
+{
+    json_t *global = json_copy(m->owner->global);
+    if (!m->global)
+        return global;
+    if (!global)
+        global = json_object();
+    // The timeout belongs to the interval.
+    if (json_object_get(m->global, "scrape_interval"))
+        json_object_del(global, "scrape_timeout");
+    json_object_update(global, m->global);
+    return global;
+}
+
 static struct gs_error *make_config(struct monitor *m, struct engine_config **ret)
 {
+    CODEC_AUTO_JSON json_t *global = defaults_of(m);
     struct monitors_build b = {.kind = m->kind,
                                .obj = m->obj,
                                .lookup = look_up,
                                .arg = m,
-                               .global = m->owner->global,
+                               .global = global,
+                               .account_dir = m->owner->account_dir,
                                .keep_valid = true};
     CODEC_AUTO_JSON json_t *jobs = NULL;
     struct gs_error *err = monitors_jobs(&b, &jobs);
@@ -254,6 +274,7 @@ static void monitor_free(void *arg)
     assets_release(m->assets, m->n_assets);
     engine_config_free(m->cfg);
     json_decref(m->obj);
+    json_decref(m->global);
     free(m->error);
     free(m->warning);
     free(m->left_out);
@@ -264,7 +285,7 @@ static void monitor_free(void *arg)
 // --- all of them ---
 
 // Objects that are not selected are named, because their authors expect jobs.
-static bool is_selected(const struct watched *w, const json_t *old_obj, const json_t *obj)
+static bool has_labels(const struct watched *w, const json_t *old_obj, const json_t *obj)
 {
     const json_t *before = codec_json_get(old_obj, "metadata", "labels", NULL),
                  *labels = codec_json_get(obj, "metadata", "labels", NULL);
@@ -277,33 +298,68 @@ static bool is_selected(const struct watched *w, const json_t *old_obj, const js
     return false;
 }
 
-static void on_monitor_changed(void *arg, const json_t *old_obj, const json_t *new_obj)
+// *ret_global: see struct engine_config_selection.
+static bool is_selected(const struct watched *w, const json_t *old_obj, const json_t *obj,
+                        const json_t **ret_global)
 {
-    struct watched *w = arg;
-    struct monitors *o = w->owner;
-    GS_AUTO_FREE char *name = monitors_name(w->kind, new_obj ? new_obj : old_obj);
+    static const enum engine_config_kind kinds[] = {[MONITORS_SERVICE] =
+                                                        ENGINE_CONFIG_SERVICE_MONITOR,
+                                                    [MONITORS_POD] = ENGINE_CONFIG_POD_MONITOR};
+    const struct engine_config_selection *s = w->owner->selection;
+    enum engine_config_choice choice =
+        s ? s->of(s->arg, kinds[w->kind], obj, ret_global) : ENGINE_CONFIG_BY_LABELS;
+    return choice == ENGINE_CONFIG_BY_LABELS ? has_labels(w, old_obj, obj)
+                                             : choice == ENGINE_CONFIG_USED;
+}
+
+static bool same(const json_t *a, const json_t *b)
+{
+    return a == b || json_equal(a, b);
+}
+
+// obj NULL: its jobs end.
+static void set_monitor(struct monitors *o, enum monitors_kind kind, char *name, const json_t *obj,
+                        const json_t *global)
+{
     struct monitor *m = gs_hmap_get_str(o->by_name, name);
-    if (!new_obj || !is_selected(w, old_obj, new_obj)) {
-        if (!m)
-            return;
+    if (!obj && m) {
         apply_monitor(m, NULL);
         gs_hmap_remove_str(o->by_name, name);
         monitor_free(m);
-        return;
     }
-    if (m &&
-        json_equal(codec_json_get(m->obj, "spec", NULL), codec_json_get(new_obj, "spec", NULL)))
+    if (!obj || (m && same(codec_json_get(m->obj, "spec", NULL), json_object_get(obj, "spec")) &&
+                 same(m->global, global)))
         return;
     if (!m) {
         m = gs_alloc(sizeof(*m));
         m->owner = o;
-        m->kind = w->kind;
-        m->name = GS_TAKE(name);
+        m->kind = kind;
+        m->name = gs_strdup(name);
         gs_hmap_put_str(o->by_name, m->name, m);
     }
     json_decref(m->obj);
-    m->obj = json_incref((json_t *)(uintptr_t)new_obj);
+    m->obj = json_incref((json_t *)(uintptr_t)obj);
+    json_decref(m->global);
+    m->global = json_incref((json_t *)(uintptr_t)global);
     read_monitor(m);
+}
+
+static void on_monitor_changed(void *arg, const json_t *old_obj, const json_t *new_obj)
+{
+    struct watched *w = arg;
+    const json_t *global = NULL;
+    GS_AUTO_FREE char *name = monitors_name(w->kind, new_obj ? new_obj : old_obj);
+    bool selected = new_obj && is_selected(w, old_obj, new_obj, &global);
+    set_monitor(w->owner, w->kind, name, selected ? new_obj : NULL, global);
+}
+
+void monitors_select_again(struct monitors *o)
+{
+    for (size_t i = 0; i < MONITORS_KINDS; i++) {
+        size_t pos = 0;
+        for (const json_t *obj; (obj = kube_cache_next(o->watched[i].cache, &pos));)
+            on_monitor_changed(&o->watched[i], obj, obj);
+    }
 }
 
 static void watch_kind(struct monitors *o, enum monitors_kind kind, const char *resource,
@@ -337,6 +393,8 @@ struct monitors *monitors_new(uv_loop_t *loop, struct kube_client *client,
     o->client = client;
     o->scrapes = scrapes;
     o->by_name = gs_hmap_new(monitor_free);
+    o->selection = selectors ? selectors->selection : NULL;
+    o->account_dir = selectors ? selectors->account_dir : NULL;
     watch_kind(o, MONITORS_SERVICE, "servicemonitors", selectors ? selectors->services : NULL);
     watch_kind(o, MONITORS_POD, "podmonitors", selectors ? selectors->pods : NULL);
     return o;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "codec/yaml.h"
+#include "engine/config/selection.h"
 #include "engine/scrape/scrape.h"
 #include "kube/client.h"
 
@@ -14,6 +15,10 @@ struct monitors;
 // that are not selected are logged.
 struct monitors_selectors {
     const char *services, *pods;
+    const struct engine_config_selection *selection; // takes precedence; NULL: none
+    // The folder with the files of a service account (engine_config_move_account_files); NULL:
+    // files are read where the objects say.
+    const char *account_dir;
 };
 
 // The jobs of each object are a named set of the manager: "serviceMonitor/NS/NAME".
@@ -23,6 +28,8 @@ struct monitors *monitors_new(uv_loop_t *loop, struct kube_client *client,
 // Sets the defaults of jobs: the scrape interval, timeout and limits of a configuration. They are
 // copied.
 void monitors_set_defaults(struct monitors *m, const struct engine_config *cfg);
+// The selection decides differently from now on: all objects are decided again.
+void monitors_select_again(struct monitors *m);
 // Free it after the scrape manager, whose jobs use the configurations of the objects.
 void monitors_free(struct monitors *m);
 

@@ -22,7 +22,8 @@ struct monitors_build {
     const json_t *obj;
     monitors_lookup_fn lookup;
     void *arg;
-    const json_t *global; // the defaults, in the form of the configuration; NULL: none
+    const json_t *global;    // the defaults, in the form of the configuration; NULL: none
+    const char *account_dir; // see struct monitors_selectors
     // A wrong endpoint is left out, and the others have jobs. Otherwise it is an error.
     bool keep_valid;
 

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "engine/rules/rules_private.h"
 #include "kube/cache.h"
+#include "kube/selector.h"
 #include "metrics/write.h"
 
 #define MAX_LOGGED       10 // errors of an object
@@ -17,7 +18,10 @@ struct rules_objects {
     struct rules_manager *manager;
     struct kube_cache *cache;
     struct kube_watch_errors *errors;
-    struct gs_hmap *invalid; // names of objects with an error -> the map
+    struct gs_hmap *invalid;                         // names of objects with an error -> the map
+    const struct engine_config_selection *selection; // borrowed; NULL: the API has selected
+    struct kube_selector labels;                     // for ENGINE_CONFIG_BY_LABELS
+    struct gs_hmap *used;                            // names of objects with rules -> the map
 };
 
 static char *object_name(const json_t *obj)
@@ -52,6 +56,17 @@ static struct gs_error *build_rule_set(const json_t *obj, const char *name, stru
     return err;
 }
 
+static bool is_used(const struct rules_objects *o, const json_t *obj)
+{
+    const json_t *global;
+    const struct engine_config_selection *s = o->selection;
+    enum engine_config_choice choice =
+        s ? s->of(s->arg, ENGINE_CONFIG_RULE, obj, &global) : ENGINE_CONFIG_USED;
+    if (choice != ENGINE_CONFIG_BY_LABELS)
+        return choice == ENGINE_CONFIG_USED;
+    return kube_selector_matches(&o->labels, codec_json_get(obj, "metadata", "labels", NULL));
+}
+
 // A wrong part of an object costs only itself. If none of it can be read, its previous rules are
 // kept.
 static void on_rule_object_changed(void *arg, const json_t *old_obj, const json_t *new_obj)
@@ -59,10 +74,18 @@ static void on_rule_object_changed(void *arg, const json_t *old_obj, const json_
     struct rules_objects *o = arg;
     GS_AUTO_FREE char *name = object_name(new_obj ? new_obj : old_obj);
     struct rules_set *set = NULL;
-    bool valid = true;
-    if (new_obj && old_obj &&
+    bool valid = true, had = gs_hmap_get_str(o->used, name) != NULL;
+    if (new_obj && !is_used(o, new_obj))
+        new_obj = NULL;
+    if (!had && !new_obj)
+        return;
+    if (had && new_obj && old_obj &&
         json_equal(codec_json_get(old_obj, "spec", NULL), codec_json_get(new_obj, "spec", NULL)))
         return;
+    if (new_obj)
+        gs_hmap_put_str(o->used, name, o->used);
+    else
+        gs_hmap_remove_str(o->used, name);
     // Items of a list have no kind.
     CODEC_AUTO_JSON json_t *doc = new_obj ? json_copy((json_t *)new_obj) : NULL;
     if (doc)
@@ -78,12 +101,26 @@ static void on_rule_object_changed(void *arg, const json_t *old_obj, const json_
         rules_manager_apply_extra(o->manager, name, set);
 }
 
+void rules_objects_select_again(struct rules_objects *o)
+{
+    size_t pos = 0;
+    for (const json_t *obj; (obj = kube_cache_next(o->cache, &pos));)
+        on_rule_object_changed(o, obj, obj);
+}
+
 struct rules_objects *rules_objects_new(uv_loop_t *loop, struct kube_client *client, const char *ns,
-                                        const char *selector, struct rules_manager *m)
+                                        const char *selector,
+                                        const struct engine_config_selection *selection,
+                                        struct rules_manager *m)
 {
     struct rules_objects *o = gs_alloc(sizeof(*o));
     GS_AUTO_BUF struct gs_buf query = {0};
-    if (selector) {
+    GS_AUTO_ERROR struct gs_error *err = kube_selector_parse(selector, &o->labels);
+    if (err)
+        gs_warn("rules", "all PrometheusRule objects are used: %s", gs_error_message(err));
+    o->selection = selection;
+    o->used = gs_hmap_new(NULL);
+    if (selector && !selection) {
         gs_buf_add_str(&query, "labelSelector=");
         http_encode(gs_slice_of(selector), &query);
     }
@@ -104,6 +141,8 @@ void rules_objects_free(struct rules_objects *o)
     kube_watch_errors_free(o->errors);
     kube_cache_free(o->cache);
     gs_hmap_free(o->invalid);
+    gs_hmap_free(o->used);
+    kube_selector_finish(&o->labels);
     free(o);
 }
 

@@ -8,6 +8,7 @@
 
 #include "codec/json.h"
 #include "engine/config/config.h"
+#include "engine/config/selection.h"
 #include "kube/client.h"
 #include "promql/promql.h"
 
@@ -147,9 +148,14 @@ void rules_manager_write_metrics(const struct rules_manager *m, struct gs_buf *o
 
 struct rules_objects;
 
-// ns NULL: all namespaces. selector: a label selector of the objects, or NULL.
+// ns NULL: all namespaces. selector: a label selector of the objects, or NULL. selection takes
+// precedence over it; NULL: none. Both are borrowed.
 struct rules_objects *rules_objects_new(uv_loop_t *loop, struct kube_client *client, const char *ns,
-                                        const char *selector, struct rules_manager *m);
+                                        const char *selector,
+                                        const struct engine_config_selection *selection,
+                                        struct rules_manager *m);
+// The selection decides differently from now on: all objects are decided again.
+void rules_objects_select_again(struct rules_objects *o);
 void rules_objects_free(struct rules_objects *o); // its rules stay until the manager is freed
 // Why the objects cannot be read; NULL: no error.
 const char *rules_objects_error(const struct rules_objects *o);

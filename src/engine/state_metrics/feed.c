@@ -15,7 +15,8 @@ enum { DEFAULT_INTERVAL_MS = 1000 };
 struct state_metrics_feed {
     struct state_metrics *state;
     struct engine_config_scrape_config cfg;
-    struct scrape_ingest *ingest;
+    struct tsdb *db;
+    struct scrape_ingest *ingest; // NULL: hidden
     struct gs_timer *timer;
     bool failing; // the last state was not stored
 };
@@ -23,7 +24,7 @@ struct state_metrics_feed {
 static void on_feed_timer(void *arg)
 {
     struct state_metrics_feed *f = arg;
-    if (!state_metrics_ready(f->state))
+    if (!f->ingest || !state_metrics_ready(f->state))
         return;
     int64_t begun = gs_mono_ns(), t_ms = scrape_ingest_time(f->ingest, gs_unix_ms());
     struct gs_slice text = state_metrics_text(f->state);
@@ -38,15 +39,30 @@ static void on_feed_timer(void *arg)
     gs_error_free(err);
 }
 
+static struct scrape_ingest *new_ingest(struct state_metrics_feed *f)
+{
+    static const struct metrics_label labels[] = {
+        {GS_SLICE("instance"), GS_SLICE(STATE_METRICS_INSTANCE)},
+        {GS_SLICE("job"), GS_SLICE("kube-state-metrics")},
+    };
+    return scrape_ingest_new(f->db, &f->cfg, labels, GS_ARRAY_LEN(labels));
+}
+
+void state_metrics_feed_hide(struct state_metrics_feed *f, bool hidden)
+{
+    if (hidden && f->ingest) {
+        scrape_ingest_end(f->ingest, scrape_ingest_time(f->ingest, gs_unix_ms()));
+        scrape_ingest_free(GS_TAKE(f->ingest));
+    } else if (!hidden && !f->ingest) {
+        f->ingest = new_ingest(f);
+    }
+}
+
 struct gs_error *state_metrics_feed_new(uv_loop_t *loop, struct tsdb *db,
                                         struct kube_client *client,
                                         const struct state_metrics_feed_config *cfg,
                                         struct state_metrics_feed **ret)
 {
-    static const struct metrics_label labels[] = {
-        {GS_SLICE("instance"), GS_SLICE("gpuscale")},
-        {GS_SLICE("job"), GS_SLICE("kube-state-metrics")},
-    };
     struct state_metrics *state;
     struct gs_error *err = state_metrics_new(loop, client, &cfg->state, &state);
     if (err)
@@ -56,7 +72,8 @@ struct gs_error *state_metrics_feed_new(uv_loop_t *loop, struct tsdb *db,
     f->state = state;
     f->cfg = (struct engine_config_scrape_config){.job_name = "kube-state-metrics",
                                                   .honor_labels = true};
-    f->ingest = scrape_ingest_new(db, &f->cfg, labels, GS_ARRAY_LEN(labels));
+    f->db = db;
+    f->ingest = new_ingest(f);
     f->timer = gs_timer_new(loop, f);
     gs_timer_repeat(f->timer, on_feed_timer, interval, interval);
     *ret = f;

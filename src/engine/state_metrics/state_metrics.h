@@ -47,6 +47,8 @@ size_t state_metrics_incomplete_objects(const struct state_metrics *s);
 
 struct state_metrics_feed;
 
+#define STATE_METRICS_INSTANCE "gpuscale" // the label instance of its series
+
 struct state_metrics_feed_config {
     struct state_metrics_config state;
     int64_t interval_ms; // 0: 1 s
@@ -56,6 +58,8 @@ struct gs_error *state_metrics_feed_new(uv_loop_t *loop, struct tsdb *db,
                                         struct kube_client *client,
                                         const struct state_metrics_feed_config *cfg,
                                         struct state_metrics_feed **ret);
+// Ends the stored series, or begins to store them again.
+void state_metrics_feed_hide(struct state_metrics_feed *f, bool hidden);
 // Appends the metrics about the feed in the text format.
 void state_metrics_feed_write_metrics(const struct state_metrics_feed *f, struct gs_buf *out);
 // What the feed stores, as state_metrics_text(). Empty: not every resource was listed yet.

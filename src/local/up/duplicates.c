@@ -6,6 +6,8 @@
 
 #include "base/hmap.h"
 #include "base/mem.h"
+#include "engine/state_metrics/state_metrics.h"
+#include "kube/object.h"
 #include "tsdb/tsdb.h"
 
 #include <stdlib.h>
@@ -120,6 +122,50 @@ static void add_alternatives(const struct gs_hmap *set, struct gs_buf *out)
         }
         free(all[i]);
     }
+}
+
+// --- kube-state-metrics ---
+
+struct kube_state_search {
+    const struct tsdb *db;
+    const struct kube_cache *pods;
+    char *who;
+};
+
+// Without honor_labels, the labels of the object have this prefix.
+static struct gs_slice label_of_object(const struct tsdb *db, tsdb_ref ref, const char *label)
+{
+    GS_AUTO_FREE char *exported = gs_format("exported_%s", label);
+    struct gs_slice value = tsdb_series_label(db, ref, exported);
+    return value.len ? value : tsdb_series_label(db, ref, label);
+}
+
+static bool on_pod_info(void *arg, tsdb_ref ref, struct tsdb_point p)
+{
+    struct kube_state_search *s = arg;
+    GS_AUTO_FREE char *ns = gs_slice_dup(label_of_object(s->db, ref, "namespace"));
+    GS_AUTO_FREE char *name = gs_slice_dup(label_of_object(s->db, ref, "pod"));
+    const char *uid = kube_uid(kube_cache_get(s->pods, ns, name));
+    (void)p;
+    if (!uid || !gs_slice_eq_str(tsdb_series_label(s->db, ref, "uid"), uid))
+        return true;
+    s->who = gs_format(GS_SLICE_FMT " (job " GS_SLICE_FMT ")",
+                       GS_SLICE_ARG(tsdb_series_label(s->db, ref, "instance")),
+                       GS_SLICE_ARG(tsdb_series_label(s->db, ref, "job")));
+    return false;
+}
+
+char *up_duplicates_kube_state(const struct tsdb *db, const struct kube_cache *pods, int64_t now_ms)
+{
+    const struct tsdb_matcher matchers[] = {
+        {GS_SLICE("__name__"), GS_SLICE("kube_pod_info"), TSDB_EQ, NULL},
+        {GS_SLICE("instance"), GS_SLICE(STATE_METRICS_INSTANCE), TSDB_NEQ, NULL},
+        {GS_SLICE("instance"), GS_SLICE(""), TSDB_NEQ, NULL},
+    };
+    struct kube_state_search s = {.db = db, .pods = pods};
+    tsdb_each_latest(db, matchers, GS_ARRAY_LEN(matchers), now_ms, now_ms - LOOKBACK_MS,
+                     on_pod_info, &s);
+    return s.who;
 }
 
 bool up_duplicates_update(struct up_duplicates *d, int64_t now_ms)

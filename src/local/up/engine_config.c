@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The prometheus.yml of `gpuscale up`. Rules are PrometheusRule objects.
+// The prometheus.yml of `gpuscale up`. It is written again when Prometheus objects, their Secrets
+// or other exporters change. Rules and monitors are objects of the cluster.
 #include "up/up_private.h"
 
 #include "base/file.h"
 #include "base/mem.h"
 #include "codec/yaml.h"
+#include "engine/config/config.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -113,9 +115,11 @@ struct gs_error *up_engine_config_write(const struct up_engine_config *c,
     GS_AUTO_BUF struct gs_buf text = {0};
     CODEC_AUTO_JSON json_t *doc =
         json_pack("{s:{s:s, s:s}}", "global", "scrape_interval", "1s", "evaluation_interval", "1s");
-    CODEC_AUTO_JSON json_t *values = json_deep_copy(v->chart.config);
+    CODEC_AUTO_JSON json_t *values = json_deep_copy(c->objects ? c->objects : v->chart.config);
     json_t *jobs = json_array();
     add_exporters(c, jobs);
+    if (c->account_dir)
+        engine_config_move_account_files(values, c->account_dir);
     json_array_extend(jobs, json_object_get(values, "scrape_configs"));
     json_object_update(json_object_get(doc, "global"), json_object_get(values, "global"));
     json_object_set_new(doc, "scrape_configs", jobs);
@@ -126,7 +130,7 @@ struct gs_error *up_engine_config_write(const struct up_engine_config *c,
         err = add_scrape_files(o, doc);
     if (err)
         return err;
-    gs_buf_add_str(&text, "# Written by gpuscale up at each start.\n");
+    gs_buf_add_str(&text, "# Written by gpuscale up at each start and change.\n");
     codec_yaml_dump(doc, &text);
     return gs_file_write_atomic(path, 0600, gs_buf_slice(&text));
 }

@@ -13,18 +13,21 @@
     "pod: {resource: pod}}}\n"                                                                     \
     "    containerLabel: container\n"
 
-// The window has several samples and is short enough for a load test of a few minutes.
+// The window has several samples and is short enough for a load test of a few minutes. Monitors of
+// charts scrape the same values from the kubelet; the operator gives those a metrics_path.
 const char up_resource_rules[] =
     "resourceRules:\n"
     "  cpu:\n"
     "    containerQuery: sum by (<<.GroupBy>>) "
-    "(rate(container_cpu_usage_seconds_total{<<.LabelMatchers>>}[15s]))\n"
+    "(rate(container_cpu_usage_seconds_total{metrics_path=\"\",<<.LabelMatchers>>}[15s]))\n"
     "    nodeQuery: sum by (<<.GroupBy>>) "
-    "(rate(node_cpu_usage_seconds_total{<<.LabelMatchers>>}[15s]))\n" LABELS "  memory:\n"
+    "(rate(node_cpu_usage_seconds_total{metrics_path=\"\",<<.LabelMatchers>>}[15s]))\n" LABELS
+    "  memory:\n"
     "    containerQuery: sum by (<<.GroupBy>>) "
-    "(container_memory_working_set_bytes{<<.LabelMatchers>>})\n"
+    "(container_memory_working_set_bytes{metrics_path=\"\",<<.LabelMatchers>>})\n"
     "    nodeQuery: sum by (<<.GroupBy>>) "
-    "(node_memory_working_set_bytes{<<.LabelMatchers>>})\n" LABELS "  window: 15s\n";
+    "(node_memory_working_set_bytes{metrics_path=\"\",<<.LabelMatchers>>})\n" LABELS
+    "  window: 15s\n";
 
 struct up_feed {
     struct up_feed_config cfg;

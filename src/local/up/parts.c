@@ -300,7 +300,9 @@ static struct gs_error *write_engine_config(const struct up_cluster *c)
         .targets = c->targets,
         .interval_ms = SAMPLE_INTERVAL_MS,
         .targets_interval_ms = MACHINE_INTERVAL_MS,
-        .hidden = c->duplicates ? up_duplicates_pattern(c->duplicates) : NULL};
+        .hidden = c->duplicates ? up_duplicates_pattern(c->duplicates) : NULL,
+        .objects = c->objects,
+        .account_dir = c->account_dir};
     return up_engine_config_write(&cfg, c->options, c->values, c->engine_config);
 }
 
@@ -375,6 +377,7 @@ static struct gs_error *start_metrics(struct up_cluster *c, const struct up_opti
 {
     c->engine_config = gs_format("%s/prometheus.yml", c->data_dir);
     c->ledger = gs_format("%s/ledger.db", c->data_dir);
+    up_operator_start(c);
     struct gs_error *err = write_engine_config(c);
     if (!err)
         err = up_release_new(c->values, c->data_dir, &c->release);
@@ -390,6 +393,8 @@ static struct gs_error *start_metrics(struct up_cluster *c, const struct up_opti
         .service_monitor_selector = selectors[CHART_SERVICE_MONITORS],
         .pod_monitor_selector = selectors[CHART_POD_MONITORS],
         .rule_selector = selectors[CHART_RULES],
+        .selection = &c->selection,
+        .account_dir = c->account_dir,
         .store = {.retention_ms = RETENTION_MS},
         .exemplars = engine_has_feature(&o->features, ENGINE_FEATURE_EXEMPLARS),
         .write_messages = write_messages,
@@ -569,11 +574,17 @@ struct gs_error *up_cluster_start(struct program *program, const struct up_optio
 void up_cluster_hide_duplicates(struct up_cluster *c)
 {
     bool hid = up_duplicates_pattern(c->duplicates) != NULL;
+    up_operator_hide_kube_state(c);
     if (!up_duplicates_update(c->duplicates, gs_unix_ms()))
         return;
     GS_AUTO_FREE char *text = up_duplicates_text(c->duplicates);
     if (!hid || !up_duplicates_pattern(c->duplicates))
         gs_info("up", "%s", text);
+    up_cluster_configure(c);
+}
+
+void up_cluster_configure(struct up_cluster *c)
+{
     GS_AUTO_ERROR struct gs_error *err = write_engine_config(c);
     if (err)
         gs_err("up", "%s", gs_error_message(err));
@@ -632,6 +643,9 @@ void up_cluster_free(struct up_cluster *c)
     up_feed_free(c->kubelet_feed);
     up_duplicates_free(c->duplicates);
     engine_free(c->engine);
+    operator_free(c->operator);
+    json_decref(c->objects);
+    free(c->account_dir);
     up_release_free(c->release);
     up_machines_free(c->machines);
     kubelet_free(c->kubelet);

@@ -13,6 +13,7 @@
 #include "local/cluster.h"
 #include "local/kubelet.h"
 #include "local/machines/machines.h"
+#include "local/operator/operator.h"
 #include "local/scheduler.h"
 #include "local/services.h"
 #include "local/standin/standin.h"
@@ -116,10 +117,13 @@ struct up_engine_config {
     const char *exporter; // HOST:PORT; NULL: the first node has no GPUs
     const char *targets;  // path of a file with the exporters of machines; NULL: none
     int interval_ms, targets_interval_ms; // of the scrapes
-    const char *hidden; // of its series: "METRIC;UUID" that is not stored; NULL: all are stored
+    const char *hidden;    // of its series: "METRIC;UUID" that is not stored; NULL: all are stored
+    const json_t *objects; // sections of Prometheus objects, instead of the values; NULL: none
+    const char *account_dir; // of the engine's service account
 };
 
-// Writes a prometheus.yml: the job of the exporter, and what the options and values add.
+// Writes a prometheus.yml: the job of the exporter, what the options add, and the sections of
+// Prometheus objects or else of the values.
 struct gs_error *up_engine_config_write(const struct up_engine_config *c,
                                         const struct up_options *o, const struct up_values *v,
                                         const char *path);
@@ -138,6 +142,10 @@ bool up_duplicates_update(struct up_duplicates *d, int64_t now_ms);
 // A regular expression of "METRIC;UUID"; NULL: no duplicates. Borrowed until the next update.
 const char *up_duplicates_pattern(const struct up_duplicates *d);
 char *up_duplicates_text(const struct up_duplicates *d); // for the log; caller frees
+// A target that reports the state of these pods, such as a kube-state-metrics that a chart
+// installs. Caller frees; NULL: none.
+char *up_duplicates_kube_state(const struct tsdb *db, const struct kube_cache *pods,
+                               int64_t now_ms);
 
 // --- child processes ---
 //
@@ -249,6 +257,13 @@ struct gs_error *up_release_apply(const struct up_release *r, const struct up_cl
                                   struct up_apply *a);
 void up_release_free(struct up_release *r);
 
+// --- Prometheus and Alertmanager objects ---
+
+// Starts the controller. Before the engine.
+void up_operator_start(struct up_cluster *c);
+// Stops or continues to store the engine's kube_* series, if another target has them.
+void up_operator_hide_kube_state(struct up_cluster *c);
+
 // --- cluster ---
 //
 // All parts of the cluster, started and stopped in the right order: API, controllers,
@@ -285,6 +300,11 @@ struct up_cluster {
     const struct up_values *values;
     struct up_release *release;
     struct engine *engine;
+    struct operator_controller *operator;
+    struct engine_config_selection selection; // of the controller
+    char *account_dir;                        // of the engine
+    json_t *objects;        // the sections of Prometheus objects in prometheus.yml; NULL: none
+    bool kube_state_hidden; // another target has the kube_* series
     struct http_routes extension; // of its HTTP API
     struct up_feed *kubelet_feed, *autoscaler_feed;
     struct adapter *adapter;
@@ -317,6 +337,8 @@ struct gs_error *up_cluster_start(struct program *program, const struct up_optio
 // Stores or hides the metrics of the built-in exporter that other exporters report. Call it every
 // few seconds.
 void up_cluster_hide_duplicates(struct up_cluster *c);
+// Writes prometheus.yml again, and the engine reads it. Errors are logged.
+void up_cluster_configure(struct up_cluster *c);
 void up_cluster_reload(struct up_cluster *c); // the files of the engine and the adapter
 // Whether objects may be applied: the caches are synced and the node is Ready.
 bool up_cluster_ready(const struct up_cluster *c);

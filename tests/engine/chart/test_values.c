@@ -158,6 +158,25 @@ static void test_values_in_another_branch_are_named_with_their_place(void **stat
     (void)state;
 }
 
+static void test_a_prometheus_object_has_the_same_settings(void **state)
+{
+    struct chart_values v = {0};
+    CODEC_AUTO_JSON json_t *spec =
+        json_pack("{s:s, s:s, s:[{s:s, s:s, s:s}]}", "evaluationInterval", "20s",
+                  "additionalScrapeConfigs", "- job_name: a\n  params: {x: ['{{y}}']}\n",
+                  "alertingEndpoints", "name", "am", "namespace", "n", "port", "9093");
+    assert_ok(chart_spec_add(spec, "spec", &v));
+    assert_string_equal(codec_json_str(v.config, "global", "evaluation_interval", NULL), "20s");
+    assert_int_equal(json_array_size(json_object_get(v.config, "scrape_configs")), 1);
+    assert_int_equal(json_array_size(codec_json_get(v.config, "alerting", "alertmanagers", NULL)),
+                     1);
+    json_object_set_new(spec, "additionalScrapeConfigs", json_string("- job_name: [1]\n"));
+    assert_error(chart_spec_add(spec, "spec", &v), GS_EINVAL, "expected a text");
+    json_object_set_new(spec, "additionalScrapeConfigs", json_string("a: b\n"));
+    assert_error(chart_spec_add(spec, "spec", &v), GS_EINVAL, "must be a list");
+    chart_values_finish(&v);
+}
+
 static void test_other_documents_are_no_values(void **state)
 {
     static const char *const others[] = {"", "rules: {custom: []}", "[]", "a: 1",
@@ -242,6 +261,7 @@ int main(void)
         cmocka_unit_test(test_values_without_effect_are_named),
         cmocka_unit_test(test_wrong_values_have_their_position),
         cmocka_unit_test(test_values_in_another_branch_are_named_with_their_place),
+        cmocka_unit_test(test_a_prometheus_object_has_the_same_settings),
         cmocka_unit_test(test_other_documents_are_no_values),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -569,6 +569,61 @@ static void test_only_selected_monitors_have_jobs(void **state)
     (void)state;
 }
 
+struct decider {
+    enum engine_config_choice choice;
+    json_t *global;
+};
+
+static enum engine_config_choice decide(void *arg, enum engine_config_kind kind, const json_t *obj,
+                                        const json_t **ret_global)
+{
+    const struct decider *d = arg;
+    assert_int_equal(kind, ENGINE_CONFIG_SERVICE_MONITOR);
+    assert_non_null(obj);
+    *ret_global = d->global;
+    return d->choice;
+}
+
+static void test_a_selection_decides_at_run_time(void **state)
+{
+    struct fixture f = with_exporter();
+    struct decider d = {.choice = ENGINE_CONFIG_UNUSED};
+    const struct engine_config_selection selection = {decide, &d};
+    f.service_monitors = SERVICE_MONITOR("1", SELECTOR ",\"endpoints\":[{\"port\":\"metrics\"}]");
+    start_selecting(&f, &(struct monitors_selectors){.services = "a=b", .selection = &selection});
+    loop_for_ms(&f.loop, 100);
+    assert_int_equal(n_targets(&f), 0);
+    d = (struct decider){ENGINE_CONFIG_USED, json_pack("{s:s}", "scrape_interval", "7s")};
+    monitors_select_again(f.monitors);
+    loop_until(&f.loop, n_targets(&f) == 1);
+    GS_AUTO_FREE char *text = targets(&f);
+    assert_non_null(strstr(text, "/metrics 7s/7s"));
+    json_decref(GS_TAKE(d.global));
+    monitors_select_again(f.monitors);
+    GS_AUTO_FREE char *usual = targets(&f);
+    assert_non_null(strstr(usual, "/metrics 30s/10s"));
+    d.choice = ENGINE_CONFIG_BY_LABELS;
+    monitors_select_again(f.monitors);
+    assert_int_equal(n_targets(&f), 0);
+    finish(&f);
+    (void)state;
+}
+
+static void test_account_files_of_pods_are_read_elsewhere(void **state)
+{
+    struct fixture f = with_exporter();
+    f.service_monitors =
+        SERVICE_MONITOR("1", SELECTOR ",\"endpoints\":[{\"port\":\"metrics\",\"bearerTokenFile\":"
+                                      "\"/var/run/secrets/kubernetes.io/serviceaccount/token\"}]");
+    start_selecting(&f, &(struct monitors_selectors){.account_dir = "/data/account"});
+    loop_until(&f.loop, n_targets(&f) == 1);
+    const struct engine_config_scrape_config *job =
+        scrape_pool_config(f.scrapes, "serviceMonitor/gpu/dcgm/0");
+    assert_non_null(strstr(job->shown, "/data/account/token"));
+    finish(&f);
+    (void)state;
+}
+
 static void test_two_endpoints_of_one_port_are_a_warning(void **state)
 {
     static const struct {
@@ -618,6 +673,8 @@ int main(void)
         cmocka_unit_test(test_jobs_are_those_of_the_operator),
         cmocka_unit_test(test_oauth2_takes_its_secrets_from_objects),
         cmocka_unit_test(test_only_selected_monitors_have_jobs),
+        cmocka_unit_test(test_a_selection_decides_at_run_time),
+        cmocka_unit_test(test_account_files_of_pods_are_read_elsewhere),
         cmocka_unit_test(test_two_endpoints_of_one_port_are_a_warning),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,6 +9,7 @@
 #include "net/http/client.h"
 
 struct fixture {
+    const struct engine_config_selection *selection;
     uv_loop_t loop;
     struct http_client *http;
     struct kube_client *client;
@@ -62,7 +63,7 @@ static void start(struct fixture *f, const char *ns, const char *selector)
     const struct engine_config cfg = {.evaluation_interval_ms = 50};
     assert_ok(rules_manager_apply(f->manager, &cfg, &problems));
     rules_problems_finish(&problems);
-    f->objects = rules_objects_new(&f->loop, f->client, ns, selector, f->manager);
+    f->objects = rules_objects_new(&f->loop, f->client, ns, selector, f->selection, f->manager);
 }
 
 static void finish(struct fixture *f)
@@ -143,6 +144,48 @@ static void test_objects_are_sets_of_rules(void **state)
     loop_until(&f.loop, rules_are(&f, "prometheusrule/gpu/b g: two.\n"));
     send_event(&f, "ADDED", OBJECT("c", "4", GROUP("g", RECORD("three", "3"))));
     loop_until(&f.loop, has_series(&f, "three"));
+    finish(&f);
+    (void)state;
+}
+
+static enum engine_config_choice decide(void *arg, enum engine_config_kind kind, const json_t *obj,
+                                        const json_t **ret_global)
+{
+    (void)ret_global;
+    assert_int_equal(kind, ENGINE_CONFIG_RULE);
+    return gs_streq(codec_json_str(obj, "metadata", "name", NULL), "a")
+               ? *(enum engine_config_choice *)arg
+               : ENGINE_CONFIG_BY_LABELS;
+}
+
+static void test_a_selection_decides_at_run_time(void **state)
+{
+    enum engine_config_choice of_a = ENGINE_CONFIG_UNUSED;
+    const struct engine_config_selection selection = {decide, &of_a};
+    struct fixture f = {.items = OBJECT("a", "1", GROUP("g", RECORD("one", "1"))) "," OBJECT(
+                            "b", "1", GROUP("g", RECORD("two", "2"))),
+                        .selection = &selection};
+    start(&f, NULL, NULL);
+    loop_until(&f.loop, rules_are(&f, "prometheusrule/gpu/b g: two.\n"));
+    of_a = ENGINE_CONFIG_USED;
+    rules_objects_select_again(f.objects);
+    assert_true(rules_are(&f, "prometheusrule/gpu/a g: one.\nprometheusrule/gpu/b g: two.\n"));
+    of_a = ENGINE_CONFIG_UNUSED;
+    rules_objects_select_again(f.objects);
+    assert_true(rules_are(&f, "prometheusrule/gpu/b g: two.\n"));
+    finish(&f);
+    (void)state;
+}
+
+static void test_labels_decide_where_the_selection_does_not(void **state)
+{
+    enum engine_config_choice of_a = ENGINE_CONFIG_USED;
+    const struct engine_config_selection selection = {decide, &of_a};
+    struct fixture f = {.items = OBJECT("a", "1", GROUP("g", RECORD("one", "1"))) "," OBJECT(
+                            "b", "1", GROUP("g", RECORD("two", "2"))),
+                        .selection = &selection};
+    start(&f, NULL, "team=x");
+    loop_until(&f.loop, rules_are(&f, "prometheusrule/gpu/a g: one.\n"));
     finish(&f);
     (void)state;
 }
@@ -267,6 +310,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_objects_are_sets_of_rules),
+        cmocka_unit_test(test_a_selection_decides_at_run_time),
+        cmocka_unit_test(test_labels_decide_where_the_selection_does_not),
         cmocka_unit_test(test_one_wrong_rule_is_off_alone),
         cmocka_unit_test(test_a_wrong_part_of_an_object_leaves_the_others),
         cmocka_unit_test(test_an_object_that_makes_no_sense_keeps_its_rules),

@@ -453,6 +453,45 @@ static void test_quotas_and_limit_ranges(void **state)
     (void)state;
 }
 
+static bool count_point(void *arg, tsdb_ref ref, struct tsdb_point p)
+{
+    (void)ref, (void)p;
+    ++*(size_t *)arg;
+    return true;
+}
+
+static size_t n_series(const struct tsdb *db, int64_t now_ms)
+{
+    size_t n = 0;
+    const struct tsdb_matcher m = {GS_SLICE("__name__"), GS_SLICE("kube_pod_info"), TSDB_EQ, NULL};
+    tsdb_each_latest(db, &m, 1, now_ms, now_ms - 3600000, count_point, &n);
+    return n;
+}
+
+static void test_a_hidden_feed_has_no_series(void **state)
+{
+    struct fixture f = {.kind = "/pods",
+                        .items = "{\"metadata\":{\"name\":\"a\",\"namespace\":\"d\","
+                                 "\"uid\":\"u\",\"resourceVersion\":\"1\"},\"spec\":{},"
+                                 "\"status\":{}}"};
+    struct tsdb *db = tsdb_new(NULL);
+    struct state_metrics_feed *feed;
+    start(&f, NULL);
+    assert_ok(state_metrics_feed_new(
+        &f.loop, db, f.client, &(struct state_metrics_feed_config){.interval_ms = 10}, &feed));
+    loop_until(&f.loop, n_series(db, gs_unix_ms()) == 1);
+    state_metrics_feed_hide(feed, true);
+    assert_int_equal(n_series(db, gs_unix_ms() + 10), 0);
+    loop_for_ms(&f.loop, 50);
+    assert_int_equal(n_series(db, gs_unix_ms() + 10), 0);
+    state_metrics_feed_hide(feed, false);
+    loop_until(&f.loop, n_series(db, gs_unix_ms()) == 1);
+    state_metrics_feed_free(feed);
+    finish(&f);
+    tsdb_free(db);
+    (void)state;
+}
+
 static void test_a_wrong_configuration_is_refused(void **state)
 {
     uv_loop_t loop;
@@ -483,6 +522,7 @@ int main(void)
         cmocka_unit_test(test_jobs_and_cronjobs),
         cmocka_unit_test(test_budgets),
         cmocka_unit_test(test_quotas_and_limit_ranges),
+        cmocka_unit_test(test_a_hidden_feed_has_no_series),
         cmocka_unit_test(test_a_wrong_configuration_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// An Alertmanager object as prometheus-operator deploys it. The generated Secret has the
+// configuration of spec.configSecret as it is: AlertmanagerConfig objects are not read.
+#include "local/operator/operator_private.h"
+
+#include "base/mem.h"
+#include "kube/object.h"
+
+#define PORT        9093
+#define CONFIG_KEY  "alertmanager.yaml"
+#define NO_RECEIVER "route:\n  receiver: \"null\"\nreceivers:\n- name: \"null\"\n"
+
+static json_t *args_of(const json_t *spec)
+{
+    const char *url = codec_json_str(spec, "externalUrl", NULL),
+               *prefix = codec_json_str(spec, "routePrefix", NULL),
+               *retention = codec_json_str(spec, "retention", NULL);
+    json_t *args = json_array();
+    json_array_append_new(args, json_string("--config.file=/etc/alertmanager/config/" CONFIG_KEY));
+    json_array_append_new(args, json_string("--storage.path=/alertmanager"));
+    json_array_append_new(
+        args, codec_json_strf("--data.retention=%s", retention && *retention ? retention : "120h"));
+    // Several replicas do not form a cluster: their addresses are not known to each other.
+    json_array_append_new(args, json_string("--cluster.listen-address="));
+    json_array_append_new(args, json_string("--web.listen-address=:9093"));
+    if (url && *url)
+        json_array_append_new(args, codec_json_strf("--web.external-url=%s", url));
+    json_array_append_new(
+        args, codec_json_strf("--web.route-prefix=%s", prefix && *prefix ? prefix : "/"));
+    return args;
+}
+
+json_t *operator_alertmanager_set(const json_t *obj, const char *reloader,
+                                  const json_t *configuration)
+{
+    GS_AUTO_FREE char *secret = gs_format("alertmanager-%s-generated", kube_name(obj));
+    const struct operator_set s = {.obj = obj,
+                                   .app = "alertmanager",
+                                   .repository = "quay.io/prometheus/alertmanager",
+                                   .version = "v0.28.1",
+                                   .port = PORT,
+                                   .config_dir = "/etc/alertmanager/config",
+                                   .data_dir = "/alertmanager",
+                                   .reloader = reloader,
+                                   .config_secret = secret,
+                                   .config_file = CONFIG_KEY};
+    GS_AUTO_FREE char *name = operator_set_name(&s);
+    GS_AUTO_FREE char *hash = operator_hash(json_object_get(configuration, "data"));
+    json_t *set =
+        operator_set_make(&s, name, operator_set_labels(&s), args_of(json_object_get(obj, "spec")));
+    // Nothing tells a running Alertmanager to read its files again.
+    codec_json_set(set, json_string(hash), "spec", "template", "metadata", "annotations",
+                   "gpuscale.dev/configuration", NULL);
+    return set;
+}
+
+json_t *operator_alertmanager_service(const json_t *obj)
+{
+    return operator_governing_service(obj, "alertmanager", PORT);
+}
+
+json_t *operator_alertmanager_secret(const json_t *obj, const struct kube_cache *secrets)
+{
+    const char *given = codec_json_str(obj, "spec", "configSecret", NULL);
+    GS_AUTO_FREE char *usual = gs_format("alertmanager-%s", kube_name(obj));
+    GS_AUTO_FREE char *name = gs_format("alertmanager-%s-generated", kube_name(obj));
+    const json_t *from =
+        kube_cache_get(secrets, kube_namespace(obj), given && *given ? given : usual);
+    CODEC_AUTO_JSON json_t *none = json_pack("{s:s}", CONFIG_KEY, NO_RECEIVER);
+    json_t *secret = operator_secret(obj, name, none);
+    if (json_is_object(json_object_get(from, "data")))
+        json_object_update(json_object_get(secret, "data"), json_object_get(from, "data"));
+    return secret;
+}

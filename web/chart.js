@@ -70,7 +70,8 @@ export class Chart {
   }
 
   // series: of rowsOf(), and for a dashboard its name, color, look {dashed, width, fill (0 to 1), bars, points} and apart: it is
-  // not stacked. look of the chart: format(v), range [low, high] with null for the data's, log, connected, lines [{value, color}].
+  // not stacked. look of the chart: format(v), range [low, high] with null for the data's, log, connected, lines [{value, color}],
+  // notes: names of the notes of series, fit: its height is that of its place.
   async draw({series, start, end, step, stacked = false, keep = false, look = {}}) {
     const Dygraph = await loadDygraph();
     if (!keep) this.hidden.clear();
@@ -83,6 +84,8 @@ export class Chart {
     this.raw = mixed ? data.map((row) => [...row]) : null;
     if (mixed) stackRows(data, series);
     const highlight = {strokeWidth: 2, highlightCircleSize: 3};
+    this.drawLegend(look.notes);
+    if (look.fit) this.height = Math.max(60, this.plot.parentNode.clientHeight); // what the legend leaves
     this.plot.style.height = `${this.height}px`;
     this.graph = new Dygraph(this.plot, data, {
       labels: ["time", ...series.map((_, i) => String(i))],
@@ -102,7 +105,6 @@ export class Chart {
       unhighlightCallback: () => { this.tip.hidden = true; },
       zoomCallback: (a, b) => this.onZoom && this.onZoom(a / 1000, b / 1000),
     });
-    this.drawLegend();
   }
 
   showTip(event, x, points, name) {
@@ -118,7 +120,7 @@ export class Chart {
   }
 
   // Labels that all series share are shown once.
-  drawLegend() {
+  drawLegend(notes = []) {
     const labels = this.series.map((s) => s.labels), first = labels[0];
     const shared = new Set(labels.length > 1 && this.series[0].name === undefined ? Object.keys(first).filter((name) => labels.every((l) => l[name] === first[name])) : []);
     const some = (keep) => (l) => Object.fromEntries(Object.entries(l).filter(([name]) => keep(shared.has(name))));
@@ -127,8 +129,8 @@ export class Chart {
       "aria-pressed": String(!this.hidden.has(i)), title: "Click: only this series. Ctrl+click: hide or show it.",
       onclick: (event) => this.toggle(i, event.ctrlKey || event.metaKey),
       onmouseenter: () => this.series.length > 1 && this.graph.setSelection(false, String(i)),
-      onmouseleave: () => this.graph.clearSelection()}, swatch(i, s.color), nameNode(s, some((yes) => !yes)(s.labels)), s.note && h("span", {class: "legend-note"}, s.note))));
-    replace(this.legend, shared.size > 0 && h("li", {class: "shared"}, seriesNode(common)), items, this.series.length > legendMax && h("li", {class: "more"}, `and ${this.series.length - legendMax} more`));
+      onmouseleave: () => this.graph.clearSelection()}, swatch(i, s.color), nameNode(s, some((yes) => !yes)(s.labels)), (s.notes || []).map((text) => h("span", {class: "legend-note"}, text)))));
+    replace(this.legend, notes.length > 0 && h("li", {class: "legend-head"}, notes.map((name) => h("span", {class: "legend-note"}, name))), shared.size > 0 && h("li", {class: "shared"}, seriesNode(common)), items, this.series.length > legendMax && h("li", {class: "more"}, `and ${this.series.length - legendMax} more`));
   }
 
   toggle(i, one) {

@@ -40,6 +40,8 @@ export async function readQueries(queries, range, signal) {
 
 // --- names ---
 
+const byName = new Intl.Collator("en", {numeric: true});
+
 // The labels in which series differ.
 function varying(list) {
   const names = new Set(list.flatMap((s) => Object.keys(s.metric)));
@@ -58,6 +60,9 @@ export function nameSeries(list, replace) {
     else s.name = seriesText(Object.fromEntries(Object.entries(s.metric).filter(([name]) => differing.includes(name))));
     if (!s.name) s.name = seriesText(s.metric);
   }
+  // Instant queries keep their order, which sort() and topk() have chosen.
+  const order = new Map(list.map((s) => s.target).filter((t, i, all) => all.indexOf(t) === i).map((t, i) => [t, i]));
+  list.sort((a, b) => order.get(a.target) - order.get(b.target) || (a.target.instant ? 0 : byName.compare(a.name, b.name)));
 }
 
 // --- looks ---

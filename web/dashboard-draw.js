@@ -43,6 +43,7 @@ export function drawStat(panel, fields) {
     const named = options.showName === "value_and_name" || (options.showName === "auto" && values.length > 1);
     const value = h("span", {class: "stat-value"}, full), cell = h("div", {class: "stat"}, named && h("span", {class: "stat-name", title: v.name}, v.name), value, options.sparkline && sparkline(v.values, color || "#3b82d6"));
     value.style.setProperty("--n", Math.max(4, full.length));
+    if (full.length > 24) value.classList.add("long");
     if (color && options.background) {
       cell.classList.add("filled");
       cell.style.background = color;
@@ -89,9 +90,9 @@ export function drawBars(panel, fields) {
 // A cell with its color, and its link if the page has its target.
 function cellOf(f, i, frame, linkOf) {
   const v = f.values[i], empty = v === null || v === undefined || (typeof v === "number" && Number.isNaN(v));
-  const {text, color} = f.time && !f.look.unit ? {text: v === null ? "" : time(v)} : shown(empty ? null : v, f.look), link = !empty && (f.look.links || []).map((l) => linkOf(l, text, frame, i)).find((l) => l);
-  const node = h(link ? "a" : "span", link ? {href: link.href, title: link.title, ...(link.outside ? {target: "_blank", rel: "noopener noreferrer"} : {})} : {class: empty ? "missing" : null}, empty && !f.look.noValue ? "–" : text);
   const kind = f.look.cellOptions || f.look.displayMode || "";
+  const {text, color} = f.time && !f.look.unit ? {text: v === null ? "" : time(v)} : shown(empty ? null : v, f.look, kind.startsWith("color") ? "thresholds" : ""), link = !empty && (f.look.links || []).map((l) => linkOf(l, text, frame, i)).find((l) => l);
+  const node = h(link ? "a" : "span", link ? {href: link.href, title: link.title, ...(link.outside ? {target: "_blank", rel: "noopener noreferrer"} : {})} : {class: empty ? "missing" : null}, empty && !f.look.noValue ? "–" : text);
   if (color && kind.startsWith("color-background")) {
     node.className = "cell-ground";
     node.style.background = color;
@@ -117,5 +118,5 @@ export function drawTable(frame, state, linkOf, again) {
 
 export function drawText(panel, replace) {
   const text = replace(panel.options.content), {mode} = panel.options;
-  return h("div", {class: "dash-text"}, mode === "html" ? html(text) : mode === "code" ? h("pre", null, text) : mode === "text" ? h("p", null, text) : /^\s*<[a-z!][^]*>\s*$/i.test(text) ? html(text) : markdown(text));
+  return h("div", {class: "dash-prose"}, mode === "html" ? html(text) : mode === "code" ? h("pre", null, text) : mode === "text" ? h("p", null, text) : /^\s*<[a-z!][^]*>\s*$/i.test(text) ? html(text) : markdown(text));
 }

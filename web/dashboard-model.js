@@ -120,9 +120,9 @@ function fromTableStyles(raw) {
 
 // --- panels ---
 
-function optionsOf(raw) {
-  const o = own(raw, "options"), legend = own(o, "legend"), calcs = listOf(at(o, "reduceOptions", "calcs"), 10).map((c) => textOf(c, 40));
-  return {calcs: calcs.length ? calcs : ["lastNotNull"], allValues: at(o, "reduceOptions", "values") === true, fields: textOf(at(o, "reduceOptions", "fields"), 500), background: /^background/.test(textOf(own(o, "colorMode"))),
+function optionsOf(raw, before7) {
+  const o = own(raw, "options"), legend = own(o, "legend"), calcs = listOf(at(o, "reduceOptions", "calcs") ?? own(before7, "calcs"), 10).map((c) => textOf(c, 40));
+  return {calcs: calcs.length ? calcs : ["lastNotNull"], background: /^background/.test(textOf(own(o, "colorMode"))),
     sparkline: own(o, "graphMode") === "area", showName: textOf(own(o, "textMode"), 40) || "auto", content: textOf(own(o, "content"), 20000), mode: textOf(own(o, "mode"), 20), prefix: "", postfix: "",
     sortBy: listOf(own(o, "sortBy"), 1).map((s) => ({field: textOf(own(s, "displayName"), 500), desc: own(s, "desc") === true}))[0],
     legend: {show: own(legend, "showLegend") !== false && own(legend, "displayMode") !== "hidden", table: own(legend, "displayMode") === "table" || own(legend, "asTable") === true, right: own(legend, "placement") === "right",
@@ -143,7 +143,8 @@ function targetsOf(raw) {
 
 function panelOf(raw, id) {
   const name = textOf(own(raw, "type"), 60), old = own(raw, "fieldConfig") === undefined;
-  const modern = {type: drawn.get(name), field: fieldOf(own(raw, "fieldConfig")), options: optionsOf(raw)};
+  const before7 = at(raw, "options", "fieldOptions"); // of gauges
+  const modern = {type: drawn.get(name), field: fieldOf(own(raw, "fieldConfig") ?? before7), options: optionsOf(raw, before7)};
   const upgraded = name === "graph" ? fromGraph(raw) : name === "singlestat" ? fromSinglestat(raw) : modern.type === "table" && (old || name === "table-old") && own(raw, "styles") ? fromTableStyles(raw) : {};
   const p = {...modern, ...upgraded, options: {...modern.options, ...upgraded.options}, id, name, title: textOf(own(raw, "title"), 500), description: textOf(own(raw, "description"), 5000), targets: targetsOf(raw),
     transformations: listOf(own(raw, "transformations"), 30).filter((t) => own(t, "disabled") !== true).map((t) => ({id: textOf(own(t, "id"), 60), options: own(t, "options")})),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One panel of a dashboard on the page. It reads its queries when it is in view, at most a few panels at a time.
 import {Chart, seriesColor} from "./chart.js";
-import {calcNames, colorOf, framesOf, maxSeries, nameSeries, number, queriesOf, readQueries, reduced, setLooks, shown, transformed} from "./dashboard-data.js";
+import {calcNames, colorOf, framesOf, maxSeries, nameSeries, number, queriesOf, readQueries, reduced, setLooks, transformed} from "./dashboard-data.js";
 import {drawBars, drawGauge, drawStat, drawTable, drawText} from "./dashboard-draw.js";
 import {empty, h, notice, replace} from "./dom.js";
 import {parseDuration} from "./format.js";
@@ -142,9 +142,9 @@ export class DashboardPanel {
   // The look of one line, and its values in the legend.
   lineOf(f, i) {
     const {look} = f, color = (look.color?.mode === "fixed" || look.color?.mode === "shades") && colorOf(look.color.fixed), calcs = this.panel.options.legend.calcs;
-    const note = calcs.map((c) => `${calcNames[c] ?? c} ${shown(reduced(f.values, c), look).text}`).join(" · ");
+    const notes = calcs.map((c) => withUnit(reduced(f.values, c), look.unit, look.decimals));
     return {labels: f.metric, name: f.name, values: f.values, color: color || seriesColor(i), factor: look.transform === "negative-Y" ? -1 : 1, format: (v) => withUnit(Math.abs(v) === -v && look.transform === "negative-Y" ? -v : v, look.unit, look.decimals),
-      unlisted: look.hideFrom?.legend || undefined, note, apart: look.stacking === "none" || look.stacking === undefined,
+      unlisted: look.hideFrom?.legend || undefined, notes, apart: look.stacking === "none" || look.stacking === undefined,
       look: {dashed: look.lineStyle, width: look.lineWidth ?? 1.4, fill: (look.fillOpacity ?? 0) / 100, bars: look.drawStyle === "bars", points: look.drawStyle === "points", steps: /^step/.test(look.lineInterpolation || "")}};
   }
 
@@ -167,10 +167,10 @@ export class DashboardPanel {
     this.chart.node.classList.toggle("rows", legend.table || legend.calcs.length > 0);
     this.chart.node.classList.toggle("one", lines.length === 1);
     replace(this.body, this.noteNode(), this.chart.node);
-    this.chart.height = Math.max(60, this.chart.plot.parentNode.clientHeight);
+    this.chart.legend.style.setProperty("--notes", legend.calcs.length);
     const unit = percent ? "percent" : look.unit ?? defaults.unit;
     await this.chart.draw({series: lines, start, end, step, stacked, keep: true, look: {format: (v) => withUnit(v, unit, defaults.decimals), range: min !== undefined || max !== undefined ? [min ?? null, max ?? null] : undefined,
-      zero: low >= 0 && (stacked || lines.some((l) => l.look.fill > 0 || l.look.bars)), fill: Math.max(...lines.map((l) => l.look.fill)), log: defaults.scaleDistribution || false, connected: look.spanNulls,
+      zero: low >= 0 && (stacked || lines.some((l) => l.look.fill > 0 || l.look.bars)), fill: Math.max(...lines.map((l) => l.look.fill)), log: defaults.scaleDistribution || false, connected: look.spanNulls, fit: true, notes: legend.calcs.map((c) => calcNames[c] ?? c),
       lines: defaults.thresholdsStyle && defaults.thresholdsStyle !== "off" && (defaults.thresholds?.steps || []).filter((s) => Number.isFinite(s.value)).map((s) => ({value: s.value, color: colorOf(s.color) || "#d8553a"}))}});
   }
 

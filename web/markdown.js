@@ -70,22 +70,56 @@ export function markdown(text) {
   return out;
 }
 
-const kept = new Set(["p", "div", "span", "h1", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "li", "b", "strong", "i", "em", "u", "s", "code", "pre", "br", "hr", "blockquote", "table", "thead", "tbody", "tr", "th", "td",
-  "small", "sub", "sup", "dl", "dt", "dd", "center"]);
-const dropped = new Set(["script", "style", "iframe", "object", "embed", "template", "svg", "math", "link", "meta", "title", "head", "noscript", "form", "input", "button", "select", "textarea", "audio", "video", "canvas"]);
+// --- HTML ---
 
-// The parsed document has no window: it loads and runs nothing. Its texts and known elements are copied.
-export function html(text) {
-  const parsed = new DOMParser().parseFromString(text.slice(0, maxText), "text/html");
-  let nodes = 0;
-  const copy = (node, depth) => [...node.childNodes].map((child) => {
-    if (++nodes > maxNodes || depth > maxDepth) return null;
-    if (child.nodeType === Node.TEXT_NODE) return child.data;
-    const name = child.nodeType === Node.ELEMENT_NODE && child.namespaceURI === "http://www.w3.org/1999/xhtml" ? child.localName : "";
-    if (!name || dropped.has(name)) return null;
-    if (name === "a") return safeLink(child.getAttribute("href") || "", copy(child, depth + 1));
-    if (name === "img") return child.getAttribute("alt") || null;
-    return kept.has(name) ? h(name === "center" ? "div" : name, null, copy(child, depth + 1)) : copy(child, depth + 1);
-  });
-  return copy(parsed.body, 0);
+const kept = new Set(["p", "div", "span", "h1", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "li", "b", "strong", "i", "em", "u", "s", "code", "pre", "blockquote", "table", "thead", "tbody", "tr", "th", "td", "small", "sub", "sup", "dl", "dt", "dd"]);
+const single = new Set(["br", "hr"]);
+// Elements that are left out with all that they contain.
+const dropped = new Set(["script", "style", "iframe", "object", "template", "svg", "math", "title", "head", "noscript", "select", "textarea", "audio", "video", "canvas"]);
+const entities = {amp: "&", lt: "<", gt: ">", quot: '"', apos: "'", nbsp: "\u00a0"};
+
+const decoded = (text) => text.replace(/&(?:#(\d{1,6})|#x([0-9a-f]{1,5})|([a-z]{2,4}));/gi, (match, ten, hex, name) => name ? Object.hasOwn(entities, name) ? entities[name] : match : String.fromCodePoint(ten ? Number(ten) : parseInt(hex, 16)));
+
+// The position after the ">" of the tag that begins at i, or -1: quotes can contain ">".
+function endOfTag(text, i) {
+  for (let quote = ""; i < text.length; i++) {
+    if (quote) quote = text[i] === quote ? "" : quote;
+    else if (text[i] === '"' || text[i] === "'") quote = text[i];
+    else if (text[i] === ">") return i + 1;
+  }
+  return -1;
+}
+
+const attribute = (tag, name) => decoded((new RegExp(`\\s${name}\\s*=\\s*(?:"([^"]*)"|'([^']*)'|([^\\s"'>]+))`, "i").exec(tag) || []).slice(1).find((v) => v !== undefined) ?? "");
+
+// The text is not given to the parser of the browser: known tags become elements without attributes, and others disappear.
+export function html(whole) {
+  const text = whole.slice(0, maxText), lower = text.toLowerCase(), root = {name: "", nodes: []}, open = [root];
+  let made = 0;
+  const top = () => open[open.length - 1], close = () => { const e = open.pop(); top().nodes.push(e.make(e.nodes)); };
+  for (let i = 0; i < text.length && made < maxNodes; made++) {
+    const tag = /^<(\/?)([a-z][a-z0-9]{0,20})/i.exec(text.slice(i, i + 24));
+    if (!tag) {
+      const comment = text.startsWith("<!--", i) ? text.indexOf("-->", i) : -1, next = text.indexOf("<", i + 1), end = comment >= 0 ? comment + 3 : next < 0 ? text.length : next;
+      if (comment < 0) top().nodes.push(decoded(text.slice(i, end)));
+      i = end;
+      continue;
+    }
+    const name = tag[2].toLowerCase(), end = endOfTag(text, i), from = i;
+    if (end < 0) break;
+    i = end;
+    if (tag[1]) {
+      if (open.some((e) => e.name === name)) { while (top().name !== name) close(); close(); }
+    } else if (dropped.has(name)) {
+      const after = lower.indexOf(`</${name}`, end), last = after < 0 ? -1 : endOfTag(text, after);
+      i = last < 0 ? text.length : last;
+    } else if (single.has(name)) {
+      top().nodes.push(h(name));
+    } else if (open.length < maxDepth && (kept.has(name) || name === "a")) {
+      const href = name === "a" && attribute(text.slice(from, end), "href");
+      open.push({name, nodes: [], make: (nodes) => name === "a" ? safeLink(href, nodes) : h(name, null, nodes)});
+    }
+  }
+  while (open.length > 1) close();
+  return root.nodes;
 }

@@ -24,6 +24,13 @@ function pointInTime(text, now) {
   return /^\d{9,16}$/.test(text) ? Number(text) / 1000 : Number.isNaN(parseTime(text, true)) ? Date.parse(text) / 1000 : parseTime(text, true);
 }
 
+// Panels move up until they meet another one. columns: the height of what is above, for each column of the grid.
+function upwards(panel, columns) {
+  const own = columns.slice(panel.x, panel.x + panel.w), y = Math.max(...own);
+  columns.fill(y + panel.h, panel.x, panel.x + panel.w);
+  return {...panel, y};
+}
+
 class Page {
   constructor(main, dashboard) {
     this.dashboard = dashboard;
@@ -142,10 +149,9 @@ class Page {
   // Copies of a panel for the values of its variable, in rows of equal panels.
   repeated(panel, scope) {
     const v = this.variables.byName.get(panel.repeat), values = v ? this.variables.valuesOf(v).slice(0, maxRepeats) : [];
-    if (!values.length) return [{panel, scope, more: 0}];
+    if (!values.length) return [{panel, scope}];
     const perRow = panel.wide ? Math.min(panel.perRow, values.length) : 1, w = panel.wide ? Math.floor(24 / perRow) : panel.w;
-    return values.map((value, i) => ({scope: new Map([...scope, [panel.repeat, value]]), more: (Math.ceil(values.length / perRow) - 1) * panel.h,
-      panel: {...panel, x: panel.wide ? (i % perRow) * w : panel.x, w, y: panel.y + Math.floor(i / perRow) * panel.h}}));
+    return values.map((value, i) => ({scope: new Map([...scope, [panel.repeat, value]]), panel: {...panel, x: panel.wide ? (i % perRow) * w : panel.x, w}}));
   }
 
   sections() {
@@ -162,15 +168,11 @@ class Page {
     this.panels = [];
     let n = 0;
     const nodes = this.sections().map((s, k) => {
-      const top = Math.min(...s.panels.map((p) => p.y)), cells = [];
-      let shift = 0, low = -1, more = 0;
-      for (const p of [...s.panels].sort((a, b) => a.y - b.y)) {
-        if (low >= 0 && p.y >= low) { shift += more; low = -1; }
-        const copies = this.repeated({...p, y: p.y - top + shift}, s.scope);
-        if (copies[0].more) { low = p.y + p.h; more = copies[0].more; }
-        for (const {panel, scope} of copies) {
+      const cells = [], columns = Array(24).fill(0);
+      for (const p of s.panels) {
+        for (const {panel, scope} of this.repeated(p, s.scope)) {
           if (n++ >= limits.panels) break;
-          const one = new DashboardPanel(panel, scope, this);
+          const one = new DashboardPanel(upwards(panel, columns), scope, this);
           one.key = `${k} ${p.id} ${[...scope].join()}`;
           if (states.has(one.key)) one.state = states.get(one.key);
           this.panels.push(one);
@@ -178,7 +180,7 @@ class Page {
         }
       }
       const grid = h("div", {class: "dash-grid"}, cells), open = !(this.collapsed.get(s.key) ?? s.collapsed);
-      return s.title ? h("details", {class: "dash-row", open, ontoggle: (event) => this.collapsed.set(s.key, !event.target.open)}, h("summary", null, this.variables.replace(s.title, s.scope), h("span", {class: "count"}, `${s.panels.length} panels`)), grid) : grid;
+      return s.title ? h("details", {class: "dash-row", open, ontoggle: (event) => this.collapsed.set(s.key, !event.target.open)}, h("summary", null, this.variables.replace(s.title, s.scope), h("span", {class: "count"}, `${s.panels.length} panel${s.panels.length === 1 ? "" : "s"}`)), grid) : grid;
     });
     replace(this.grid, nodes);
     scrollTo(0, scrolled);

@@ -72,7 +72,7 @@ EVERY = {
         {"type": "row", "title": "Closed", "collapsed": True, "gridPos": {"x": 0, "y": 40, "w": 24, "h": 1},
          "panels": [panel("timeseries", 0, 41, 24, 6, "Inside", ["vector(4711)"])]}]}
 
-OLD = {"title": "Old", "rows": [
+OLD = {"title": "Old", "refresh": "5s", "rows": [
     {"title": "First", "height": "250px", "panels": [
         {"type": "singlestat", "title": "Single", "span": 4, "targets": [{"expr": "vector(4)"}], "format": "bytes", "valueName": "current", "prefix": "about ", "colorBackground": True, "thresholds": "1,3", "colors": ["#299c46", "#eda128", "#d44a3a"]},
         {"type": "graph", "title": "Graph", "span": 8, "stack": True, "legend": {"show": True, "alignAsTable": True, "values": True, "current": True}, "yaxes": [{"format": "short"}],
@@ -240,9 +240,9 @@ def check_values(b):
     texts = [("$a", "x.y|z"), ("${a}", "x.y|z"), ("[[a]]", "x.y|z"), ("${a:regex}", "(x\\.y|z)"), ("${a:pipe}", "x.y|z"), ("${a:csv}", "x.y,z"), ("${a:json}", '["x.y","z"]'), ("${a:glob}", "{x.y,z}"), ("$one", 'q"'), ("$all_", "(p|q)"),
              ("$none", "$none"), ("$__interval", "30s"), ("$__rate_interval", "1m"), ("$__range", "3600s"), ("${one.text}", 'q"')]
     code = """const {Variables, timeValues} = await m('dashboard-variables'), o = (value) => ({text: value, value});
-      const base = {type: 'custom', query: '', allValue: '', regex: ''};
-      const v = new Variables([{...base, name: 'a', multi: true, current: ['x.y', 'z'], options: [o('x.y'), o('z')]}, {...base, name: 'one', current: ['q"'], options: [o('q"')]},
-        {...base, name: 'all_', multi: true, includeAll: true, current: ['$__all'], options: [o('p'), o('q')]}], new URLSearchParams());
+      const usual = {type: 'custom', query: '', allValue: '', regex: ''};
+      const v = new Variables([{...usual, name: 'a', multi: true, current: ['x.y', 'z'], options: [o('x.y'), o('z')]}, {...usual, name: 'one', current: ['q"'], options: [o('q"')]},
+        {...usual, name: 'all_', multi: true, includeAll: true, current: ['$__all'], options: [o('p'), o('q')]}], new URLSearchParams());
       return [v.replace('$a', new Map(), true), v.replace('up{x="$one"}', new Map(), true), v.replace('$all_', new Map(), true), ...%s.map((t) => v.replace(t, timeValues(0, 3600, 30)))];""" % json.dumps([t for t, _ in texts])
     got = module(b, code)
     assert got[:3] == ["(x\\\\.y|z)", 'up{x="q\\""}', "(p|q)"], got

@@ -71,7 +71,7 @@ export class Chart {
 
   // series: of rowsOf(), and for a dashboard its name, color, look {dashed, width, fill (0 to 1), bars, points} and apart: it is
   // not stacked. look of the chart: format(v), range [low, high] with null for the data's, log, connected, lines [{value, color}],
-  // notes: names of the notes of series, fit: its height is that of its place.
+  // binary: limits of the axis are powers of 2, notes: names of the notes of series, fit: its height is that of its place.
   async draw({series, start, end, step, stacked = false, keep = false, look = {}}) {
     const Dygraph = await loadDygraph();
     if (!keep) this.hidden.clear();
@@ -95,7 +95,7 @@ export class Chart {
       dateWindow: [start * 1000, end * 1000], legend: "never", stackedGraph: stacked && !mixed, fillAlpha: look.fill ?? 0.35, strokeWidth: 1.4,
       connectSeparatedPoints: look.connected || false, drawGapEdgePoints: true, pointSize: 2, includeZero: look.zero || false, valueRange: look.range, logscale: look.log || false,
       underlayCallback: look.lines && ((context, area, graph) => drawLines(context, area, graph, look.lines)),
-      axisLineColor: color("--line-strong"), gridLineColor: color("--line"), axisLabelWidth: 64, gridLineWidth: 1,
+      axisLineColor: color("--line-strong"), gridLineColor: color("--line"), axisLabelWidth: 64, gridLineWidth: 1, labelsKMG2: look.binary || false,
       highlightSeriesOpts: series.length > 1 ? highlight : null, highlightSeriesBackgroundAlpha: 1, highlightCircleSize: 3,
       axes: {
         x: {ticker: timeTicks, axisLabelFormatter: (v) => axisTime(Number(v), 1000), axisLabelWidth: 80},

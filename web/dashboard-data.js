@@ -58,7 +58,7 @@ export function nameSeries(list, replace) {
     else if (differing.length === 1 && own(s.metric, differing[0])) s.name = own(s.metric, differing[0]);
     else if (!differing.length) s.name = own(s.metric, "__name__") || (Object.keys(s.metric).length ? seriesText(s.metric) : s.target.expr.slice(0, 200));
     else s.name = seriesText(Object.fromEntries(Object.entries(s.metric).filter(([name]) => differing.includes(name))));
-    if (!s.name) s.name = seriesText(s.metric);
+    if (!s.name.trim()) s.name = Object.keys(s.metric).length ? seriesText(s.metric) : "Value";
   }
   // Instant queries keep their order, which sort() and topk() have chosen.
   const order = new Map(list.map((s) => s.target).filter((t, i, all) => all.indexOf(t) === i).map((t, i) => [t, i]));
@@ -143,7 +143,7 @@ export function framesOf(list) {
   return targets.map((target) => {
     const mine = list.filter((s) => s.target === target), labels = [...new Set(mine.flatMap((s) => Object.keys(s.metric)))].sort();
     const rows = mine.flatMap((s) => s.values.map(([t, v]) => ({t, v: number(v), metric: s.metric}))).slice(0, maxRows);
-    return [{name: "Time", time: true, refId: target.refId, values: rows.map((r) => r.t)}, ...labels.map((name) => ({name, refId: target.refId, values: rows.map((r) => own(r.metric, name) ?? "")})),
+    return [{name: "Time", time: true, refId: target.refId, values: rows.map((r) => r.t * 1000)}, ...labels.map((name) => ({name, refId: target.refId, values: rows.map((r) => own(r.metric, name) ?? "")})),
       {name: targets.length > 1 ? `Value #${target.refId}` : "Value", refId: target.refId, number: true, values: rows.map((r) => r.v)}];
   });
 }

@@ -91,7 +91,7 @@ export function drawBars(panel, fields) {
 function cellOf(f, i, frame, linkOf) {
   const v = f.values[i], empty = v === null || v === undefined || (typeof v === "number" && Number.isNaN(v));
   const kind = f.look.cellOptions || f.look.displayMode || "";
-  const {text, color} = f.time && !f.look.unit ? {text: v === null ? "" : time(v)} : shown(empty ? null : v, f.look, kind.startsWith("color") ? "thresholds" : ""), link = !empty && (f.look.links || []).map((l) => linkOf(l, text, frame, i)).find((l) => l);
+  const {text, color} = f.time && !/^(dateTime|time:)/.test(f.look.unit) ? {text: v === null ? "" : time(v / 1000)} : shown(empty ? null : v, f.look, kind.startsWith("color") ? "thresholds" : ""), link = !empty && (f.look.links || []).map((l) => linkOf(l, text, frame, i)).find((l) => l);
   const node = h(link ? "a" : "span", link ? {href: link.href, title: link.title, ...(link.outside ? {target: "_blank", rel: "noopener noreferrer"} : {})} : {class: empty ? "missing" : null}, empty && !f.look.noValue ? "–" : text);
   if (color && kind.startsWith("color-background")) {
     node.className = "cell-ground";

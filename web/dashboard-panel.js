@@ -6,7 +6,7 @@ import {drawBars, drawGauge, drawStat, drawTable, drawText} from "./dashboard-dr
 import {empty, h, notice, replace} from "./dom.js";
 import {parseDuration} from "./format.js";
 import {writePanels} from "./panel.js";
-import {withUnit} from "./units.js";
+import {isBinary, withUnit} from "./units.js";
 
 const atOnce = 4, maxPoints = 500000;
 
@@ -170,7 +170,7 @@ export class DashboardPanel {
     this.chart.legend.style.setProperty("--notes", legend.calcs.length);
     const unit = percent ? "percent" : look.unit ?? defaults.unit;
     await this.chart.draw({series: lines, start, end, step, stacked, keep: true, look: {format: (v) => withUnit(v, unit, defaults.decimals), range: min !== undefined || max !== undefined ? [min ?? null, max ?? null] : undefined,
-      zero: low >= 0 && (stacked || lines.some((l) => l.look.fill > 0 || l.look.bars)), fill: Math.max(...lines.map((l) => l.look.fill)), log: defaults.scaleDistribution || false, connected: look.spanNulls, fit: true, notes: legend.calcs.map((c) => calcNames[c] ?? c),
+      zero: low >= 0 && (stacked || lines.some((l) => l.look.fill > 0 || l.look.bars)), fill: Math.max(...lines.map((l) => l.look.fill)), log: defaults.scaleDistribution || false, connected: look.spanNulls, fit: true, binary: isBinary(unit), notes: legend.calcs.map((c) => calcNames[c] ?? c),
       lines: defaults.thresholdsStyle && defaults.thresholdsStyle !== "off" && (defaults.thresholds?.steps || []).filter((s) => Number.isFinite(s.value)).map((s) => ({value: s.value, color: colorOf(s.color) || "#d8553a"}))}});
   }
 

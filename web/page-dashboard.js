@@ -4,7 +4,7 @@ import {DashboardPanel} from "./dashboard-panel.js";
 import {limits, readDashboard} from "./dashboard-model.js";
 import {addressOfDashboard, listDashboards, readText} from "./dashboard-store.js";
 import {all, Variables} from "./dashboard-variables.js";
-import {h, notice, replace} from "./dom.js";
+import {empty, h, notice, replace} from "./dom.js";
 import {duration, parseDuration, parseTime, time} from "./format.js";
 import {safeLink} from "./markdown.js";
 import {heading} from "./object.js";
@@ -182,7 +182,7 @@ class Page {
       const grid = h("div", {class: "dash-grid"}, cells), open = !(this.collapsed.get(s.key) ?? s.collapsed);
       return s.title ? h("details", {class: "dash-row", open, ontoggle: (event) => this.collapsed.set(s.key, !event.target.open)}, h("summary", null, this.variables.replace(s.title, s.scope), h("span", {class: "count"}, `${s.panels.length} panel${s.panels.length === 1 ? "" : "s"}`)), grid) : grid;
     });
-    replace(this.grid, nodes);
+    replace(this.grid, nodes.length ? nodes : empty("The dashboard has no panels."));
     scrollTo(0, scrolled);
     this.panels.forEach((p) => this.observer.observe(p.node));
   }

@@ -70,6 +70,9 @@ function custom(v, unit, decimals) {
   }
 }
 
+// Whether the prefixes of the unit are powers of 1024.
+export const isBinary = (unit) => /^([kmgt]?bytes|bits|binB?ps|[KMG]i(Bs|bits))$/i.test(unit || "") && !/^dec/.test(unit);
+
 // decimals: a number, or nothing for four significant digits.
 export function withUnit(v, unit, decimals) {
   if (v === null || v === undefined || Number.isNaN(v)) return "–";

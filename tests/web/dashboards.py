@@ -121,15 +121,15 @@ def check_import(b):
     for width in (400, 1280):
         b.size(width, 900)
         b.check(f"the import at {width} pixels")
-    b.js("const f = document.querySelector('[aria-label=\"Name of the ConfigMap\"]'); f.value = 'every'")
+    b.js("document.querySelector('[aria-label=\"Name of the ConfigMap\"]').value = 'every'; document.querySelector('[aria-label=Namespace]').value = 'default'")
     click(b, "Import")
     b.wait("the imported dashboard", DRAWN)
     assert "name=default%2Fevery&file=every.json" in b.js("return location.search")
     with urllib.request.urlopen(up + "api/v1/gpuscale/dashboards") as answer:
-        (stored,) = json.load(answer)["data"]["dashboards"]
-    assert stored["name"] == "every" and stored["imported"] and stored["title"] == EVERY["title"], stored
+        (stored,) = [d for d in json.load(answer)["data"]["dashboards"] if d["name"] == "every"]
+    assert stored["namespace"] == "default" and stored["imported"] and stored["title"] == EVERY["title"], stored
     paste(b, OLD)
-    b.js("document.querySelector('[aria-label=\"Name of the ConfigMap\"]').value = 'every'")
+    b.js("document.querySelector('[aria-label=\"Name of the ConfigMap\"]').value = 'every'; document.querySelector('[aria-label=Namespace]').value = 'default'")
     click(b, "Import")
     b.wait("a conflict", "document.querySelector('.notice.error')?.textContent.includes('ConfigMap default/every exists already')")
     b.check("a name that is taken", allow=("409",))
@@ -290,6 +290,30 @@ def check_hostile(b):
     say("hostile files have limits, and wrong values do no harm")
 
 
+def check_shipped(b):
+    """The dashboards of the project's chart use only what is drawn. Those of kube-prometheus-stack are in ConfigMaps where the test has them."""
+    folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../deploy/helm/gpuscale/files/dashboards")
+    files = sorted(os.listdir(folder))
+    assert files
+    for name in files:
+        with open(os.path.join(folder, name), encoding="utf-8") as f:
+            import_here(b, f.read())
+        b.size(1280, 4000)
+        b.wait("all panels", DRAWN)
+        assert b.js("return document.querySelectorAll('.dash-reason, .dash-note, .dash-panel .notice').length") == 0, f"{name}: {b.text()}"
+        b.check(name)
+    b.size(1280, 900)
+    b.open("dashboards")
+    b.wait("the list", "document.querySelector('main td a')")
+    stack = b.js("return [...document.querySelectorAll('main td a')].map((a) => a.getAttribute('href')).filter((href) => href.includes('prometheus%2F'))")
+    assert len(stack) in (0, 29), stack
+    for href in stack[:2]:
+        b.open(href)
+        b.wait("its panels, or that it has none", "document.querySelector('.dash-panel, .dash-sections .empty')")
+        b.check(href)
+    say(f"{len(files)} dashboards of the project and {len(stack)} of kube-prometheus-stack are drawn")
+
+
 def check_alone(b):
     b.driver.get("about:blank")
     b.forget()
@@ -304,7 +328,7 @@ def check_alone(b):
 
 browser = Browser(up, os.path.join(directory, "profile"))
 try:
-    for check in (check_import, check_every, check_variables, check_old, check_values, check_hostile, check_alone):
+    for check in (check_import, check_every, check_variables, check_old, check_values, check_shipped, check_hostile, check_alone):
         try:
             check(browser)
         except BaseException:

@@ -40,18 +40,12 @@ async function request(path, options) {
   try {
     body = JSON.parse(answer);
   } catch {
-    throw failure(answer.trim().slice(0, 500), response);
+    throw new Error(answer.trim().slice(0, 500) || `The server answers with status ${response.status}.`);
   }
   if (body.status !== "success") {
-    const error = failure(body.error, response);
+    const error = new Error(body.error || `The server answers with status ${response.status}.`);
     error.type = body.errorType;
     throw error;
   }
   return body;
-}
-
-function failure(text, response) {
-  const error = new Error(text || `The server answers with status ${response.status}.`);
-  error.status = response.status;
-  return error;
 }

@@ -5,14 +5,10 @@ import {limits} from "./dashboard-model.js";
 
 const prefix = "gpuscale.dashboard.", maxSession = 20;
 
-// {dashboards: [{namespace, name, file, title, uid, bytes, imported}], omitted}; null: there is no cluster.
+// {dashboards: [{namespace, name, file, title, uid, bytes, imported}], omitted}; null: there is no cluster to store them.
 export async function listDashboards() {
-  try {
-    return await get("gpuscale/dashboards");
-  } catch (error) {
-    if (error.status === 404) return null;
-    throw error;
-  }
+  const found = await get("gpuscale/dashboards");
+  return found.stored ? found : null;
 }
 
 const sessionKeys = () => {
@@ -58,6 +54,7 @@ export async function readText(params) {
   const [namespace, name] = (params.get("name") || "").split("/");
   if (!namespace || !name) throw new Error("The address names no dashboard: /dashboard?name=NAMESPACE/NAME&file=KEY");
   const {text} = await get("gpuscale/dashboards", {namespace, name, file: params.get("file") || `${name}.json`});
+  if (text === undefined) throw new Error("Only gpuscale up reads dashboards of ConfigMaps.");
   if (text.length > limits.bytes) throw new Error("The dashboard is too large.");
   return text;
 }

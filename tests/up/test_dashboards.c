@@ -19,6 +19,7 @@ struct fixture {
     int status;
     json_t *body;
     bool done;
+    size_t n_ok, n_refused;
 };
 
 static void handle(void *ctx, struct http_exchange *x)
@@ -63,6 +64,8 @@ static void on_reply(void *arg, const struct http_response *response, struct gs_
     struct fixture *f = arg;
     assert_null(err);
     f->status = response->status;
+    f->n_ok += response->status == 200;
+    f->n_refused += response->status == 429;
     json_decref(f->body);
     f->body = NULL;
     assert_ok(codec_json_parse(response->body, true, &f->body));
@@ -247,8 +250,7 @@ static void test_pages_of_other_sites_write_nothing(void **state)
         GS_AUTO_FREE char *name = gs_format("d%zu", i);
         assert_int_equal(import_as(f, &rows[i].writer, name, BOARD, false), rows[i].status);
         CODEC_AUTO_JSON json_t *map = config_map(f, name);
-        assert_int_equal(json_object_get(map, "data") != NULL,
-                         rows[i].status == 200);
+        assert_int_equal(json_object_get(map, "data") != NULL, rows[i].status == 200);
     }
     send_request(f, &(struct http_request){.method = "OPTIONS", .path = UP_DASHBOARDS_PATH});
     assert_int_equal(f->status, 405);
@@ -268,6 +270,34 @@ static void test_texts_that_are_no_dashboards_are_refused(void **state)
     assert_int_equal(import_as(f, &page, "x", large, false), 413);
 }
 
+static void test_few_requests_are_in_progress(void **state)
+{
+    struct fixture *f = *state;
+    static const struct http_callbacks cb = {.on_done = on_reply};
+    for (size_t i = 0; i < 20; i++)
+        http_send(f->peer, &(struct http_request){.path = UP_DASHBOARDS_PATH}, &cb, f);
+    while (f->n_ok + f->n_refused < 20)
+        uv_run(&f->loop, UV_RUN_ONCE);
+    assert_int_equal(f->n_ok, 16);
+    get(f, "");
+    assert_int_equal(f->status, 200);
+}
+
+static void test_a_peer_that_leaves_gets_no_answer(void **state)
+{
+    struct fixture *f = *state;
+    static const struct http_callbacks cb = {.on_done = on_reply};
+    struct http_op *op =
+        http_send(f->peer, &(struct http_request){.path = UP_DASHBOARDS_PATH}, &cb, f);
+    uv_run(&f->loop, UV_RUN_NOWAIT); // the list of ConfigMaps is requested
+    http_op_cancel(op);
+    get(f, "");
+    assert_int_equal(f->n_ok, 1);
+    // The end of the program finds this one in progress.
+    http_send(f->peer, &(struct http_request){.path = UP_DASHBOARDS_PATH}, &cb, f);
+    uv_run(&f->loop, UV_RUN_NOWAIT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -278,6 +308,8 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_an_import_replaces_imports_only, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_pages_of_other_sites_write_nothing, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_few_requests_are_in_progress, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_peer_that_leaves_gets_no_answer, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_texts_that_are_no_dashboards_are_refused, set_up,
                                         tear_down),
     };

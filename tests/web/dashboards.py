@@ -322,7 +322,10 @@ def check_alone(b):
     b.wait("the list", "document.querySelector('main').textContent.includes('No dashboard was imported in this window.')")
     import_here(b, OLD)
     shows(b, "Single", "about 4 B")
-    b.check("an engine without a cluster", allow=("404",))
+    b.check("an engine without a cluster")
+    b.open("dashboard?name=default/every&file=every.json")
+    b.wait("the reason", "document.querySelector('.notice.error')?.textContent.includes('Only gpuscale up reads dashboards')")
+    b.check("a dashboard of a cluster in an engine alone")
     say("an engine without a cluster shows dashboards of the session")
 
 

@@ -186,6 +186,7 @@ static void on_listed(void *arg, int status, json_t *body, struct gs_error *err)
     json_t *data = json_object();
     json_object_set_new(data, "dashboards", l.out);
     codec_json_set_int(data, "omitted", l.n > MAX_LISTED ? (int64_t)(l.n - MAX_LISTED) : 0);
+    codec_json_set_bool(data, "stored", true); // imports can be
     end_ok(r, data);
 }
 
@@ -421,7 +422,9 @@ void up_dashboards_free(struct up_dashboards *d)
 {
     if (!d)
         return;
-    while (d->requests)
-        end_failed(d->requests, gs_error_new(GS_EUNAVAIL, "the server stops"));
+    for (struct dashboards_request *r = d->requests, *next; r; r = next) {
+        next = r->next;
+        end_failed(r, gs_error_new(GS_EUNAVAIL, "the server stops"));
+    }
     free(d);
 }

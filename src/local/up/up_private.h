@@ -242,7 +242,7 @@ struct up_dashboards *up_dashboards_new(struct kube_client *client);
 void up_dashboards_free(struct up_dashboards *d);
 // Answers the exchange, now or later, in the form of Prometheus' API (web/reply.h):
 //   GET                            {"dashboards": [{namespace, name, file, bytes, imported, title,
-//                                  uid}], "omitted": N}
+//                                  uid}], "omitted": N, "stored": true}
 //   GET ?namespace=&name=&file=    {"text": JSON of the dashboard}
 //   POST {"namespace", "name", "dashboard": JSON as a string, "replace": BOOL} creates the
 //       ConfigMap, or replaces one that was imported here: {namespace, name, file}. 409: it exists.

@@ -8,8 +8,8 @@ import {matchTexts} from "./text-match.js";
 import {timeValues} from "./dashboard-variables.js";
 import {withUnit} from "./units.js";
 
-export const maxSeries = 100;
-const points = 240, maxRows = 1000;
+export const maxSeries = 100, maxRows = 1000;
+const points = 240;
 const steps = [1, 2, 5, 10, 15, 20, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21600, 43200, 86400, 604800];
 export const number = (text) => Number(String(text).replace("Inf", "Infinity"));
 

@@ -2,6 +2,7 @@
 // Panels of a dashboard that are no charts: single values, gauges, bars, tables and texts.
 import {append, empty, h, table} from "./dom.js";
 import {colorOf, reduced, shown, sortRows} from "./dashboard-data.js";
+import {own} from "./dashboard-model.js";
 import {time} from "./format.js";
 import {html, markdown} from "./markdown.js";
 
@@ -39,7 +40,7 @@ function sparkline(values, color) {
 export function drawStat(panel, fields) {
   const {options} = panel, values = valuesOf(panel, fields);
   const cells = values.map((v) => {
-    const {text, color} = shown(v.value, v.look, "thresholds"), full = options.showName === "name" ? v.name : `${options.prefix}${text}${options.postfix}`;
+    const {text, color} = shown(v.value, v.look, "thresholds"), full = options.showName === "name" ? v.name : own(v.metric, options.label) ?? `${options.prefix}${text}${options.postfix}`;
     const named = options.showName === "value_and_name" || (options.showName === "auto" && values.length > 1);
     const value = h("span", {class: "stat-value"}, full), cell = h("div", {class: "stat"}, named && h("span", {class: "stat-name", title: v.name}, v.name), value, options.sparkline && sparkline(v.values, color || "#3b82d6"));
     value.style.setProperty("--n", Math.max(4, full.length));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One panel of a dashboard on the page. It reads its queries when it is in view, at most a few panels at a time.
 import {Chart, seriesColor} from "./chart.js";
-import {calcNames, colorOf, framesOf, maxSeries, nameSeries, number, queriesOf, readQueries, reduced, setLooks, transformed} from "./dashboard-data.js";
+import {calcNames, colorOf, framesOf, maxRows, maxSeries, nameSeries, number, queriesOf, readQueries, reduced, setLooks, transformed} from "./dashboard-data.js";
 import {drawBars, drawGauge, drawStat, drawTable, drawText} from "./dashboard-draw.js";
 import {empty, h, notice, replace} from "./dom.js";
 import {parseDuration} from "./format.js";
@@ -111,6 +111,7 @@ export class DashboardPanel {
   async drawTable({series}) {
     const {frame, unknown} = await transformed(framesOf(series), this.panel.transformations);
     await setLooks(this.panel.field, frame);
+    if (series.reduce((n, s) => n + s.values.length, 0) > maxRows) this.notes.push(`At most ${maxRows} rows of a query are shown.`);
     if (unknown.length) this.notes.push(`Not applied: ${unknown.join(", ")}.`);
     const again = (state) => {
       this.state = state;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The list of dashboards, and the import of a file in the JSON of Grafana.
+import {addressOf} from "./api.js";
 import {readDashboard} from "./dashboard-model.js";
 import {addressOfDashboard, listDashboards, nameOf, removeFromSession, sessionDashboards, storeInCluster, storeInSession} from "./dashboard-store.js";
 import {badge, empty, h, notice, replace, table} from "./dom.js";
@@ -79,7 +80,8 @@ export function start(main) {
       cluster?.omitted > 0 && h("p", {class: "muted more"}, `${cluster.omitted} more files are not listed.`));
   }
 
-  main.append(h("p", {class: "subtitle muted"}, "Dashboards in the JSON of Grafana, drawn from the series of this engine. Grafana itself is not part of gpuscale: this page shows dashboards and does not edit them."),
+  main.append(h("p", {class: "muted"}, "Grafana is not part of gpuscale. This page draws dashboards in its JSON from the series of this engine, and does not edit them. GPUs and autoscalers are on the ",
+    h("a", {href: "./"}, "overview"), ". For a Grafana of your own, add ", h("code", null, addressOf("./").replace(/\/$/, "")), " as a Prometheus data source."),
     section("Import", h("div", {class: "import"}, file, field, preview, result)), section("Dashboards", list));
   list.append(h("p", {class: "empty"}, "Loading …"));
   listDashboards().then((found) => { cluster = found; show(); }, (error) => { show(); list.prepend(notice("error", error.message)); }).then(() => field.value && read(field.value));

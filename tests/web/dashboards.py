@@ -67,6 +67,7 @@ EVERY = {
         panel("heatmap", 0, 17, 12, 6, "Heatmap " + EVIL, ["sum by (le) (rate(x_bucket{gpu=~\"$gpu\"}[$__rate_interval]))"]),
         panel("timeseries", 12, 17, 12, 6, "Stacked", ["sum by (job) (scrape_samples_scraped)"], fieldConfig={"defaults": {"custom": {"stacking": {"mode": "normal"}, "fillOpacity": 40}}}),
         panel("stat", 0, 24, 6, 4, "Only $gpu", ['DCGM_FI_DEV_GPU_TEMP{gpu="$gpu"}'], repeat="gpu", maxPerRow=4),
+        panel("stat", 0, 28, 6, 4, "Label", ["kube_node_info"], options={"reduceOptions": {"fields": "/^node$/"}}),
         panel("timeseries", 0, 30, 12, 6, "Wrong", ["sum("]),
         panel("timeseries", 12, 30, 12, 6, "Foreign", [{"expr": '{a="b"}', "datasource": {"type": "loki"}}]),
         {"type": "row", "title": "Closed", "collapsed": True, "gridPos": {"x": 0, "y": 40, "w": 24, "h": 1},
@@ -157,6 +158,7 @@ def check_every(b):
     shows(b, "Stacked", "gpuscale-exporter")
     for n in "01":
         b.wait(f"the copy for GPU {n}", f"/^[0-9]+$/.test({body('Only ' + n)}?.textContent)")
+    b.wait("a label as the value", f"{body('Label')}?.textContent && {body('Label')}.textContent === {body('Table')}.querySelector('td').textContent")
     shows(b, "Wrong", "unclosed left parenthesis")
     shows(b, "Foreign", "Its data source “loki” is not Prometheus.")
     b.wait("charts", "document.querySelectorAll('.dash-panel canvas').length >= 4")
@@ -181,7 +183,7 @@ def check_variables(b):
     b.size(1280, 2000)
     b.open("dashboard?name=default/every&file=every.json&var-gpu=1&var-job=kubelet&from=now-15m&refresh=", DRAWN)
     shows(b, "GPU_TEMP of 1", "second")
-    assert b.js("return document.querySelectorAll('[data-panel=stat] h3').length") == 3, "one copy for one value"
+    assert b.js("return document.querySelectorAll('[data-panel=stat] h3').length") == 4, "one copy for one value"
     assert b.js("return document.querySelector('[data-variable=later]').value") == b.js("return document.querySelector('[data-variable=later] option').value") != ""
     b.js("const s = document.querySelector('[data-variable=what]'); s.value = 'GPU_UTIL'; s.dispatchEvent(new Event('change'))")
     b.wait("the other metric", f"{body('GPU_UTIL of 1')} && !document.querySelector('.busy')")

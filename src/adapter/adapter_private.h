@@ -77,7 +77,7 @@ void adapter_free_generations(struct adapter *a);
 void adapter_watch_config_maps(struct adapter *a);
 void adapter_free_config_maps(struct adapter *a);
 
-// --- cluster.c: the Kubernetes API, its resources, authentication ---
+// --- connections.c: the Kubernetes API, its resources, authentication ---
 
 struct gs_error *adapter_connect_clusters(struct adapter *a);
 void adapter_watch_resources(struct adapter *a);

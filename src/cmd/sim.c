@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/shell.h"
 #include "base/slice.h"
 #include "cmd/commands.h"
 #include "kube/quantity.h"
@@ -54,23 +55,10 @@ static struct gs_error *print_sim(const struct sim_opts *o, struct nvmlsim *s)
 
 // --- actions: `s` is attached for actions that need it ---
 
-// A line for a shell. Single quotes protect all other characters.
 static void print_export(const char *name, const char *value)
 {
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                "0123456789/._-+,@%";
-    printf("    export %s=", name);
-    if (value[strspn(value, plain)] == '\0') {
-        printf("%s\n", value);
-        return;
-    }
-    putchar('\'');
-    for (; *value; value++) {
-        if (*value == '\'')
-            fputs("'\\'", stdout);
-        putchar(*value);
-    }
-    fputs("'\n", stdout);
+    GS_AUTO_FREE char *word = gs_shell_word(value);
+    printf("    export %s=%s\n", name, word);
 }
 
 static void print_exports(const char *set)

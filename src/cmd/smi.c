@@ -2,7 +2,11 @@
 // `gpuscale smi`: the state of the GPUs, with the flags of nvidia-smi. A link named nvidia-smi runs
 // this command.
 #include "smi/smi.h"
+#include "base/mem.h"
 #include "cmd/commands.h"
+#include "kube/kubeconfig.h"
+#include "nvmlsim/simulation/simulation.h"
+#include "up/up.h"
 
 struct smi_opts {
     struct smi_options smi;
@@ -36,6 +40,47 @@ static const struct gs_opt opts[] = {
     {0},
 };
 
+static bool in_pod(void)
+{
+    const char *host = getenv("KUBERNETES_SERVICE_HOST");
+    return host && *host;
+}
+
+// The set of simulated GPUs that a running `gpuscale up` serves, by its kubeconfig. path NULL:
+// KUBECONFIG. NULL: none. The caller frees it.
+static char *running_set(const char *path)
+{
+    struct kube_config c;
+    struct nvmlsim *s = NULL;
+    GS_AUTO_ERROR struct gs_error *err = kube_config_load(path, NULL, &c);
+    if (err)
+        return NULL;
+    char *set = GS_TAKE(c.simulated_gpus);
+    kube_config_finish(&c);
+    GS_AUTO_ERROR struct gs_error *gone = set ? nvmlsim_attach(set, &s) : NULL;
+    nvmlsim_detach(s);
+    if (gone) {
+        free(set);
+        return NULL;
+    }
+    return set;
+}
+
+// The simulated GPUs of the cluster that KUBECONFIG names. Without KUBECONFIG and a driver: of the
+// `gpuscale up` in this user's default folder. A pod sees only its own GPUs.
+static char *cluster_set(void)
+{
+    const char *kubeconfig = getenv("KUBECONFIG");
+    if (in_pod() || getenv(NVMLSIM_ENV))
+        return NULL;
+    if (kubeconfig && *kubeconfig)
+        return running_set(NULL);
+    GS_AUTO_FREE char *dir = up_default_data_dir();
+    GS_AUTO_FREE char *path = dir ? gs_format("%s/kubeconfig", dir) : NULL;
+    GS_AUTO_FREE char *set = path ? running_set(path) : NULL;
+    return set && !smi_has_driver() ? GS_TAKE(set) : NULL;
+}
+
 static struct gs_error *run_smi(const void *options, int argc, char **argv, int *ret_exit)
 {
     const struct smi_opts *o = options;
@@ -43,6 +88,15 @@ static struct gs_error *run_smi(const void *options, int argc, char **argv, int 
     (void)argc, (void)argv;
     if (o->loop)
         smi.loop_ms = o->loop * 1000;
+    GS_AUTO_FREE char *library = NULL;
+    GS_AUTO_FREE char *set = CMD_LOCAL && !smi.nvml_library ? cluster_set() : NULL;
+    if (set) {
+        struct gs_error *err = simulation_find_library(&library);
+        if (err)
+            return err;
+        setenv(NVMLSIM_ENV, set, 1);
+        smi.nvml_library = library;
+    }
     smi_run(&smi, ret_exit);
     return NULL;
 }
@@ -50,8 +104,10 @@ static struct gs_error *run_smi(const void *options, int argc, char **argv, int 
 const struct gs_command cmd_smi = {
     .name = "smi",
     .summary = "Print the state of the GPUs as nvidia-smi does.",
-    .description = "Reads the GPUs of this machine through NVML. In a container of gpuscale up, it "
-                   "is also the program nvidia-smi and prints the GPUs of the container.",
+    .description =
+        "Reads the GPUs of this machine through NVML. If KUBECONFIG is that of a gpuscale up with "
+        "simulated GPUs, or without a driver, it prints those. In a container of gpuscale up, it "
+        "is also the program nvidia-smi and prints the GPUs of the container.",
     .examples = "  gpuscale smi\n"
                 "  gpuscale smi --query-gpu=index,name,utilization.gpu --format=csv -l 1\n",
     .opts = opts,

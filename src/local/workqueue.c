@@ -3,8 +3,7 @@
 // reconciled twice at the same time, and a key that is added meanwhile is reconciled again after.
 // Failures back off exponentially.
 // A key: waiting (in the heap, by the time when it is due) -> busy, until the function and all of
-// its
-// writes have ended -> waiting again (requeued, failed, or added meanwhile) or forgotten.
+// its writes have ended -> waiting again (requeued, failed, or added meanwhile) or forgotten.
 #include "local/workqueue.h"
 
 #include "base/assert.h"

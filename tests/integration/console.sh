@@ -14,13 +14,22 @@ start_up --prometheus-port=-1 --gpus 2xTesla-T4
 url=$(sed -n 's/^  export GPUSCALE_URL=//p' "$dir/up.log")
 port=${url##*:}
 [ "$url" = "http://127.0.0.1:$port" ] && [ "$port" != 9090 ] || fail "GPUSCALE_URL is \"$url\""
-command -v gpuscale >/dev/null 2>&1 || grep -q '^  export PATH=.*/src/cmd.*:$PATH$' "$dir/up.log" || fail "the log does not contain the PATH for gpuscale"
+grep -q '^  export PATH=.*/bin.*:$PATH$' "$dir/up.log" || fail "the log does not contain the PATH for gpuscale and nvidia-smi"
 grep -q "port 9090 is in use by another program: the Prometheus API is on port $port" "$dir/up.log" || fail "the log does not report that port 9090 is in use"
 scraped() { [ "$(GPUSCALE_URL=$url "$gpuscale" query -o csv 'count(DCGM_FI_DEV_GPU_UTIL)' | tail -n 1 | cut -d , -f 2)" = 2 ]; }
 wait_for "gpuscale query uses the server of GPUSCALE_URL" scraped
 (unset GPUSCALE_URL PROMETHEUS_URL && ! "$gpuscale" query up) 2>"$dir/err" || fail "a query is sent to another program's server"
 grep -q 'server http://localhost:9090 (the default; set --url, or GPUSCALE_URL' "$dir/err" || fail "the error does not name the server: $(cat "$dir/err")"
 echo "ok: errors name the server"
+
+printed="$(sed -n 's/^  export PATH=\(.*\):$PATH$/\1/p' "$dir/up.log")"
+two="0, Tesla T4
+1, Tesla T4"
+[ "$(eval "PATH=$printed:\$PATH nvidia-smi --query-gpu=index,name --format=csv,noheader" 2>"$dir/err")" = "$two" ] || fail "nvidia-smi of the printed PATH does not print the simulated GPUs"
+grep -q SIMULATED "$dir/err" || fail "nvidia-smi does not say that the GPUs are simulated"
+[ "$(KUBECONFIG=$dir/data/kubeconfig "$gpuscale" smi --query-gpu=index,name --format=csv,noheader 2>/dev/null)" = "$two" ] || fail "gpuscale smi does not print the simulated GPUs of the cluster that KUBECONFIG names"
+[ "$(env -u KUBECONFIG HOME="$dir/none" "$gpuscale" smi -L 2>/dev/null | grep -c T4)" = 0 ] || fail "gpuscale smi prints the GPUs of another folder's gpuscale up"
+echo "ok: nvidia-smi and gpuscale smi print the simulated GPUs of the cluster"
 
 deployment() { # NAME CONTAINER-FIELDS
     printf -- '---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: %s}\nspec:\n  replicas: 1\n  selector: {matchLabels: {app: %s}}\n' "$1" "$1"

@@ -53,6 +53,7 @@ static void test_written_is_read(void **state)
         .client_cert_pem = (char *)"cert",
         .client_key_pem = (char *)"key",
         .ns = (char *)"team \"a\"",
+        .simulated_gpus = (char *)"/set-1",
     };
     struct kube_config r = {0};
     assert_ok(kube_config_write(f->path, "gpuscale", &c));
@@ -65,6 +66,7 @@ static void test_written_is_read(void **state)
     assert_string_equal(r.client_cert_pem, c.client_cert_pem);
     assert_string_equal(r.client_key_pem, c.client_key_pem);
     assert_string_equal(r.ns, c.ns);
+    assert_string_equal(r.simulated_gpus, c.simulated_gpus);
     assert_null(r.token);
     kube_config_finish(&r);
     assert_error(kube_config_load(f->path, "other", &r), GS_EINVAL,

@@ -513,6 +513,45 @@ static void test_objects_have_a_limit_of_memory(void **state)
     harness_close(&h);
 }
 
+// Leaves less free memory than a change of "filler" by a byte takes.
+static void use_all_memory(struct harness *h)
+{
+    size_t fits = 10, refused = 1500000;
+    for (size_t n = 0; create_large(h, n) == 201; n++)
+        assert_true(n < 60);
+    while (refused - fits > 1) {
+        size_t n = (fits + refused) / 2;
+        AUTO_REPLY struct reply r = fill(h, "filler", n);
+        if (r.status == 200)
+            fits = n;
+        else
+            refused = n;
+    }
+}
+
+static void test_large_objects_can_be_deleted_when_memory_is_used_up(void **state)
+{
+    struct harness h;
+    (void)state;
+    harness_open_with(&h, &(struct local_api_config){.node_name = "here", .max_objects = 100});
+    GS_AUTO_FREE char *body =
+        gs_format("{\"metadata\":{\"name\":\"held\",\"finalizers\":[\"a/b\"]},"
+                  "\"data\":{\"k\":\"%0*d\"}}",
+                  200000, 0);
+    AUTO_REPLY struct reply held = request(&h, "POST", CONFIG_MAPS, body);
+    AUTO_REPLY struct reply filler = request(&h, "POST", CONFIG_MAPS, CONFIG_MAP("filler"));
+    use_all_memory(&h);
+    AUTO_REPLY struct reply more = fill(&h, "held", 200000);
+    AUTO_REPLY struct reply marked = request(&h, "DELETE", CONFIG_MAPS "/held", NULL);
+    AUTO_REPLY struct reply still = fill(&h, "held", 200000);
+    assert_status(held, 201);
+    assert_status(filler, 201);
+    assert_status(more, 403);
+    assert_status(marked, 200);
+    assert_status(still, 403);
+    harness_close(&h);
+}
+
 static void test_large_events_are_removed(void **state)
 {
     struct harness *h = *state;
@@ -557,6 +596,7 @@ int main(void)
         cmocka_unit_test(test_a_deletion_on_a_full_disk_keeps_the_object),
         cmocka_unit_test(test_more_objects_than_the_quota_are_refused),
         cmocka_unit_test(test_objects_have_a_limit_of_memory),
+        cmocka_unit_test(test_large_objects_can_be_deleted_when_memory_is_used_up),
         cmocka_unit_test_setup_teardown(test_large_events_are_removed, setup, teardown),
         cmocka_unit_test_setup_teardown(test_an_object_is_limited_with_its_managed_fields, setup,
                                         teardown),

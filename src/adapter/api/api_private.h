@@ -226,7 +226,7 @@ bool adapter_api_discovery(struct adapter_api_call *c);
 bool adapter_api_reply_openapi(struct adapter_api_call *c);
 bool adapter_api_health(struct adapter_api_call *c);
 
-// --- the page (status.c, status_json.c) ---
+// --- the page (page_state.c, status_json.c) ---
 
 enum { ADAPTER_API_N_SERVICES = 4 };
 // The APIServices of a cluster that may point to the adapter.

@@ -139,7 +139,6 @@ bool adapter_config_label_resource(const struct adapter_config_resources *r, str
 // --- faults ---
 
 struct adapter_config_fault {
-    bool broken;       // requests fail or read another metric; false: a doubt
     const char *place; // "rules.yaml:7" of the wrong part
     const char *text;
     const char *fix; // NULL: the text says it

@@ -27,7 +27,7 @@ static void report_fault(const struct report *r, const char *place, const char *
     va_start(ap, fmt);
     GS_AUTO_FREE char *text = gs_vformat(fmt, ap);
     va_end(ap);
-    const struct adapter_config_fault f = {true, place ? place : r->rule->place, text, fix};
+    const struct adapter_config_fault f = {place ? place : r->rule->place, text, fix};
     r->found(r->arg, &f);
 }
 

@@ -86,11 +86,7 @@ static void check_overrides(struct dry_run_rule_check *k, const struct adapter_c
 
 static void print_fault(void *arg, const struct adapter_config_fault *f)
 {
-    struct dry_run_rule_check *k = arg;
-    if (f->broken)
-        dry_run_report_broken(k, "%s: %s", f->place, f->text);
-    else
-        dry_run_report_doubt(k, "%s: %s", f->place, f->text);
+    dry_run_report_broken(arg, "%s: %s", f->place, f->text);
     if (f->fix)
         dry_run_report_fix("%s", f->fix);
 }

@@ -3,8 +3,7 @@
 // rendered at most once for each of them. Samples that are too old are not served: a repeated
 // value would look like a measurement.
 // States: not opened (503) -> serving -> stuck, when a driver call hangs (503) -> serving; without
-// a
-// driver, it waits and serves its own metrics only.
+// a driver, it waits and serves its own metrics only.
 #include "exporter/exporter.h"
 
 #include "base/clock.h"

@@ -3,8 +3,8 @@
 // only its GPU; a pass waits until a deadline and takes what is there.
 // A device is known by its UUID: its state (rates, XIDs) stays with it when indexes change. It is
 // read, or keeps its last values for a short time, or is hung (its worker does not return), or
-// lost
-// (the driver says so). When all GPUs lack the driver, the library is unloaded and loaded again.
+// lost (the driver says so). When all GPUs lack the driver, the library is unloaded and loaded
+// again.
 #include "gpu/gpu_private.h"
 
 #include "base/mem.h"

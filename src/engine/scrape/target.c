@@ -2,8 +2,7 @@
 // One target and its scrape loop. Scrapes have a fixed offset within the interval, by the target's
 // hash, so that they are spread and a restart does not move them.
 // States: idle -> requesting (op) -> parsing (a task, only for large bodies) -> idle. A scrape
-// that
-// is due while another one is in progress is skipped.
+// that is due while another one is in progress is skipped.
 #include "engine/scrape/scrape_private.h"
 
 #include "base/assert.h"

@@ -112,3 +112,12 @@ void smi_run(const struct smi_options *o, int *ret_exit)
     (void)fflush(stdout);
     (void)fprintf(stderr, "%s\n", gs_error_message(err));
 }
+
+bool smi_has_driver(void)
+{
+    struct gpu_backend *backend = NULL;
+    const struct gpu_backend_config cfg = {0};
+    GS_AUTO_ERROR struct gs_error *err = gpu_backend_open(&cfg, &backend);
+    gpu_backend_close(backend);
+    return !err || gs_error_code(err) != GS_ENOTFOUND;
+}

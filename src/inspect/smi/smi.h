@@ -23,3 +23,6 @@ struct smi_options {
 // Prints to stdout. *ret_exit is nvidia-smi's exit code: 2 for a wrong argument, 6 if no GPU is
 // visible, 9 without a driver. Blocks, and with loop_ms returns only after an error.
 void smi_run(const struct smi_options *o, int *ret_exit);
+
+// Whether the library of a driver can be loaded, even if the driver then fails.
+bool smi_has_driver(void);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #define FILE_LIMIT      (1024 * 1024)
+#define EXTENSION       "gpuscale"
 #define SERVICE_ACCOUNT "/var/run/secrets/kubernetes.io/serviceaccount"
 
 static void wipe_secret(char **secret)
@@ -31,6 +32,7 @@ void kube_config_finish(struct kube_config *c)
     free(c->client_cert_pem);
     free(c->ns);
     free(c->token_file);
+    free(c->simulated_gpus);
     wipe_secret(&c->client_key_pem);
     wipe_secret(&c->token);
     *c = (struct kube_config){0};
@@ -129,6 +131,18 @@ static struct gs_error *read_pem_or_data(const json_t *obj, const char *config_p
     return err ? gs_error_wrap(err, "%s: %s", config_path, key) : NULL;
 }
 
+// The member of gpuscale's extension of a cluster. NULL: none.
+static const char *extension(const json_t *cluster, const char *member)
+{
+    size_t i;
+    json_t *entry;
+    json_array_foreach (json_object_get(cluster, "extensions"), i, entry) {
+        if (gs_streq(codec_json_str(entry, "name", NULL), EXTENSION))
+            return codec_json_str(entry, "extension", member, NULL);
+    }
+    return NULL;
+}
+
 static struct gs_error *load_cluster(const struct sources *s, const char *name,
                                      struct kube_config *c)
 {
@@ -140,6 +154,8 @@ static struct gs_error *load_cluster(const struct sources *s, const char *name,
     if (!c->server)
         return gs_error_new(GS_EINVAL, "%s: cluster \"%s\" has no server", path, name);
     c->insecure = codec_json_bool(cluster, false, "insecure-skip-tls-verify", NULL);
+    const char *gpus = extension(cluster, "simulatedGPUs");
+    c->simulated_gpus = gpus ? gs_strdup(gpus) : NULL;
     return read_pem_or_data(cluster, path, "certificate-authority", &c->ca_pem);
 }
 
@@ -345,6 +361,10 @@ struct gs_error *kube_config_write(const char *path, const char *name, const str
     if (c->insecure)
         gs_buf_add_str(&out, "    insecure-skip-tls-verify: true\n");
     add_string(&out, "    ", "server", c->server);
+    if (c->simulated_gpus) {
+        gs_buf_add_str(&out, "    extensions:\n    - name: " EXTENSION "\n      extension:\n");
+        add_string(&out, "        ", "simulatedGPUs", c->simulated_gpus);
+    }
     add_string(&out, "  ", "name", name);
     gs_buf_add_str(&out, "contexts:\n- context:\n");
     add_string(&out, "    ", "cluster", name);

@@ -10,6 +10,9 @@ struct kube_config {
     char *token_file; // source of token, reread because it changes; NULL: none
     char *ns;         // of the context, "default" if unset
     int insecure;
+    // Set of simulated GPUs of the cluster (gpuscale up writes it); NULL: none. Stored as an
+    // extension of the cluster, which kubectl keeps.
+    char *simulated_gpus;
 };
 void kube_config_finish(struct kube_config *c); // wipes secrets
 

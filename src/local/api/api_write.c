@@ -14,8 +14,8 @@
 
 // A text of empty objects takes a hundred times its length.
 #define MAX_OBJECT_MEMORY ((size_t)32 << 20)
-// Of all objects but events, on average. An object that grows by less than SMALL_OBJECT is always
-// stored, so that controllers can write the status of what is there.
+// Of all objects but events, on average. What is there is written in any case if it has at most
+// SMALL_OBJECT bytes, for its status, or if it is marked as being deleted by this.
 #define MEMORY_PER_OBJECT ((size_t)26 << 10)
 #define MIN_MEMORY        ((size_t)64 << 20)
 #define SMALL_OBJECT      ((size_t)64 << 10)
@@ -23,6 +23,15 @@
 static size_t bucket_of_events(void)
 {
     return local_api_resource_bucket(local_api_resource_find("", "v1", "events"));
+}
+
+// Its deletion begins with this change.
+static bool is_marked(const struct local_api_store_version *old, const json_t *obj)
+{
+    if (!kube_is_deleting(obj))
+        return false;
+    CODEC_AUTO_JSON json_t *tree = local_api_store_version_tree(old);
+    return !kube_is_deleting(tree);
 }
 
 // Objects of one client must not fill the memory, in which everything else runs.
@@ -40,7 +49,8 @@ static json_t *check_memory(const struct local_api_request *r, const json_t *obj
     if (bucket == events) // bounded by removing the oldest
         return NULL;
     size_t wanted = local_api_store_memory_of(obj), had = old ? old->memory : 0;
-    if (wanted <= had || used + wanted - had <= limit || (old && wanted <= SMALL_OBJECT))
+    if (wanted <= had || used + wanted - had <= limit ||
+        (old && (wanted <= SMALL_OBJECT || is_marked(old, obj))))
         return NULL;
     GS_AUTO_FREE char *why = gs_format(
         "exceeded quota: gpuscale, requested: memory=%zu, used: memory=%zu, limited: memory=%zu "

@@ -2,8 +2,7 @@
 // The worker of one pod: compares what should run with what runs, and reports the status. It is
 // woken by changes and never blocks.
 // A pod: running its containers -> terminating (deleted, or gone from the API) or finished (all
-// ended)
-// -> status published -> removed from the API -> the worker is freed. Freed in on_wake only.
+// ended) -> status published -> removed from the API -> the worker is freed. Freed in on_wake only.
 #include "local/kubelet/pod_worker.h"
 
 #include "base/clock.h"

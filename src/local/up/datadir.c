@@ -33,16 +33,28 @@
 // Files of `gpuscale up` except the lock. The names of databases are prefixes.
 #define STATE  "state.db"
 #define LEDGER "ledger.db"
-static const char *const ours[] = {
-    STATE,           "kubeconfig",      "load.log",         "pki",          "containers", "pods",
-    "pod-resources", "kubelet.lock",    "prometheus.yml",   "counters.csv", "tools",      "nodes",
-    "machines.json", "pod-in-progress", "skipped-pods.json"};
+static const char *const ours[] = {STATE,
+                                   "kubeconfig",
+                                   "load.log",
+                                   "pki",
+                                   "containers",
+                                   "pods",
+                                   "pod-resources",
+                                   "kubelet.lock",
+                                   "prometheus.yml",
+                                   "counters.csv",
+                                   "tools",
+                                   "nodes",
+                                   "bin",
+                                   "machines.json",
+                                   "pod-in-progress",
+                                   "skipped-pods.json"};
 
 // --- location ---
 
-// NULL: the user has no home directory. A shared directory such as /tmp is not used, because other
-// users can create the subdirectories for the keys first.
-static char *default_data_dir(void)
+// A shared directory such as /tmp is not used, because other users can create the subdirectories
+// for the keys first.
+char *up_default_data_dir(void)
 {
     const char *xdg = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
     if (xdg && *xdg == '/')
@@ -69,7 +81,7 @@ static struct gs_error *check_owner(const char *dir)
 // otherwise *ret is NULL if it does not exist.
 static struct gs_error *find_dir(const char *option, bool make, char **ret)
 {
-    GS_AUTO_FREE char *dir = option ? gs_strdup(option) : default_data_dir();
+    GS_AUTO_FREE char *dir = option ? gs_strdup(option) : up_default_data_dir();
     if (!dir)
         return gs_error_new(
             GS_EINVAL,

@@ -170,7 +170,8 @@ static struct gs_error *write_kubeconfig(struct up_cluster *c)
     const struct kube_config k = {.server = url,
                                   .ca_pem = c->pki.ca.cert_pem,
                                   .client_cert_pem = c->pki.client.cert_pem,
-                                  .client_key_pem = c->pki.client.key_pem};
+                                  .client_key_pem = c->pki.client.key_pem,
+                                  .simulated_gpus = c->devices.sim_name};
     return kube_config_write(c->kubeconfig, "gpuscale", &k);
 }
 
@@ -498,6 +499,8 @@ struct gs_error *up_cluster_start(struct program *program, const struct up_optio
     if (!err)
         err = write_kubeconfig(c);
     if (!err)
+        up_commands_make(c);
+    if (!err)
         err = start_node(c, o);
     if (!err)
         err = start_kubelet_api(c);
@@ -605,6 +608,7 @@ void up_cluster_free(struct up_cluster *c)
         free((char *)c->images[i].image);
     free(c->images);
     free(c->data_dir);
+    free(c->bin_dir);
     free(c->node_name);
     free(c->self_exe);
     free(c->kubeconfig);

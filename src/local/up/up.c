@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/shell.h"
 #include "engine/monitors/monitors.h"
 #include "kube/object.h"
 #include "local/ports.h"
@@ -404,22 +405,6 @@ static void watch_problems(struct up *u)
     u->cluster->problems = u->problems;
 }
 
-// The path, quoted for a shell if needed.
-static char *shell_word(const char *path)
-{
-    struct gs_buf out = {0};
-    if (!strpbrk(path, " \t\n\"'\\$`&|;<>()*?[]#~!{}"))
-        return gs_strdup(path);
-    gs_buf_add_char(&out, '\'');
-    for (const char *c = path; *c; c++)
-        if (*c == '\'')
-            gs_buf_add_str(&out, "'\\''");
-        else
-            gs_buf_add_char(&out, *c);
-    gs_buf_add_char(&out, '\'');
-    return gs_buf_take(&out);
-}
-
 // Whether the program is in PATH.
 static bool in_path(const char *name)
 {
@@ -436,7 +421,7 @@ static bool in_path(const char *name)
 static void describe_cluster(struct up *u)
 {
     const struct up_cluster *c = u->cluster;
-    GS_AUTO_FREE char *kubeconfig = shell_word(c->kubeconfig);
+    GS_AUTO_FREE char *kubeconfig = gs_shell_word(c->kubeconfig);
     GS_AUTO_FREE char *pools =
         c->pools.len ? gs_format(", %zu pool%s", c->pools.len, c->pools.len == 1 ? "" : "s")
                      : gs_strdup("");
@@ -445,11 +430,9 @@ static void describe_cluster(struct up *u)
     u->addresses = gs_format("API https://127.0.0.1:%u, Prometheus API http://127.0.0.1:%u",
                              c->api_port, c->prometheus_port);
     u->hints[0] = gs_format("export KUBECONFIG=%s", kubeconfig);
-    const char *slash = strrchr(c->self_exe, '/');
-    if (slash && !in_path("gpuscale")) {
-        GS_AUTO_FREE char *dir = gs_strndup(c->self_exe, (size_t)(slash - c->self_exe));
-        GS_AUTO_FREE char *word = shell_word(dir);
-        u->hints[2] = gs_format("export PATH=%s:$PATH", word);
+    if (c->devices.sim_name || !in_path("gpuscale")) {
+        GS_AUTO_FREE char *bin = gs_shell_word(c->bin_dir);
+        u->hints[2] = gs_format("export PATH=%s:$PATH", bin);
     }
     u->hints[1] = gs_format("export GPUSCALE_URL=http://127.0.0.1:%u", c->prometheus_port);
 }

@@ -269,7 +269,7 @@ void up_release_free(struct up_release *r);
 struct up_cluster {
     struct program *program;
     uv_loop_t *loop; // of the program
-    char *data_dir, *node_name, *self_exe, *kubeconfig, *podresources;
+    char *data_dir, *bin_dir, *node_name, *self_exe, *kubeconfig, *podresources;
     struct machines_gpus devices; // of the first node
     struct nodes_pools pools;
     json_t *pools_json;         // nodes_pools_json(): why pods wait
@@ -312,6 +312,10 @@ struct up_cluster {
 
 struct gs_error *up_node_autoscaler_check(const struct up_options *o);
 void up_node_autoscaler_start(struct up_cluster *c); // without pools: nothing
+
+// Makes DIR/bin with `gpuscale` and, if the GPUs are simulated, `nvidia-smi`, for the user's shell.
+// A failure is logged.
+void up_commands_make(struct up_cluster *c);
 
 // line: called with each line of the exporter's output. observer: called with each decision of the
 // autoscaler. Both get arg.

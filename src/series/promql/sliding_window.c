@@ -4,8 +4,7 @@
 // kept beside them). Values for which the order of additions matters fall back to the plain
 // function.
 // The sum is two parts: from the window's start to a border (sums from each sample to the border
-// are
-// stored) and from the border to the end, which grows.
+// are stored) and from the border to the end, which grows.
 #include "promql/sliding_window.h"
 
 #include "promql/eval_private.h"

@@ -3,8 +3,7 @@
 // afterwards, which frees their memory; a snapshot also writes open chunks, and makes the
 // write-ahead log before it unnecessary.
 // States: resting -> writing (series by series; new samples continue) -> mapping, after the fsync
-// ->
-// resting. A failure leaves the log and the chunks in memory as they are.
+// -> resting. A failure leaves the log and the chunks in memory as they are.
 #include "tsdb/wal.h"
 
 #include "base/file.h"

@@ -67,6 +67,7 @@ class Page {
   }
 
   zoom(start, end) {
+    if (this.isLive()) this.before = this.from;
     this.setTimes(String(Math.round(start * 1000)), String(Math.round(end * 1000)));
     this.reload();
   }
@@ -118,7 +119,8 @@ class Page {
     const options = preset && !ranges.includes(preset) ? [preset, ...ranges] : ranges;
     replace(this.bar, this.variables.list.filter((v) => !v.hidden).map((v) => this.picker(v)),
       h("span", {class: "dash-times"},
-        preset ? null : h("span", {class: "muted"}, `${time(this.now.start)} to ${time(this.now.end)}`),
+        preset ? null : [h("span", {class: "muted"}, `${time(this.now.start)} to ${time(this.now.end)}`),
+          h("button", {type: "button", class: "primary", onclick: () => { this.setTimes(this.before || "now-1h", "now"); this.reload(); }}, "Back to live")],
         h("label", null, "Last ", h("select", {"aria-label": "Time range", onchange: (event) => { if (!event.target.value) return; this.setTimes(`now-${event.target.value}`, "now"); this.reload(); }},
           !preset && h("option", {value: "", selected: true}, "–"), options.map((r) => h("option", {value: r, selected: r === preset}, r)))),
         h("label", null, "Refresh ", h("select", {"aria-label": "Refresh", onchange: (event) => { this.refresh = event.target.value; this.saveAddress(); this.schedule(); }},

@@ -12,3 +12,5 @@ self.onmessage = ({data: {source, flags, texts}}) => {
     self.postMessage({error: error.message});
   }
 };
+
+self.postMessage({});

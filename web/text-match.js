@@ -2,21 +2,33 @@
 // Regular expressions of dashboards. They run in a worker, which is ended when one takes too long: an expression from
 // outside can need time that grows exponentially with the text.
 
-const timeoutMs = 1000, maxPattern = 1000, maxText = 2000;
+const timeoutMs = 3000, maxPattern = 1000, maxText = 2000;
 let worker = null, last = Promise.resolve();
 
-function run(message) {
+// The worker when it is ready: its start does not count as time of an expression.
+function started() {
+  worker ||= new Promise((resolve, reject) => {
+    const made = new Worker(new URL("text-match-worker.js", import.meta.url));
+    made.onmessage = () => resolve(made);
+    made.onerror = () => { worker = null; reject(new Error("The worker for regular expressions cannot be started.")); };
+  });
+  return worker;
+}
+
+async function run(message) {
+  const used = await started();
   return new Promise((resolve, reject) => {
-    worker ||= new Worker(new URL("text-match-worker.js", import.meta.url));
-    const stop = (error) => { worker.terminate(); worker = null; reject(error); };
-    const timer = setTimeout(() => stop(new Error(`The regular expression takes too long: ${message.source.slice(0, 100)}`)), timeoutMs);
-    worker.onerror = () => { clearTimeout(timer); stop(new Error("The worker for regular expressions cannot be started.")); };
-    worker.onmessage = ({data}) => {
+    const timer = setTimeout(() => {
+      used.terminate();
+      worker = null;
+      reject(new Error(`The regular expression takes too long: ${message.source.slice(0, 100)}`));
+    }, timeoutMs);
+    used.onmessage = ({data}) => {
       clearTimeout(timer);
       if (data.error) reject(new Error(`The regular expression is wrong: ${data.error}`));
       else resolve(data.found);
     };
-    worker.postMessage(message);
+    used.postMessage(message);
   });
 }
 

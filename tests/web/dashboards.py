@@ -14,6 +14,7 @@ import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from browser import Browser  # noqa: E402  (this folder)
+from selenium.webdriver.common.action_chains import ActionChains  # noqa: E402
 
 EVIL = "<img src=x onerror=window.hacked=1>"
 directory, up, engine = sys.argv[1:4]
@@ -195,6 +196,12 @@ def check_variables(b):
         assert part in search, search
     b.js("const s = document.querySelector('[aria-label=\"Time range\"]'); s.value = '30m'; s.dispatchEvent(new Event('change'))")
     b.wait("the other range", "location.search.includes('from=now-30m')")
+    chart = b.driver.find_element("css selector", ".dash-panel canvas + canvas")
+    b.wait("the charts", "!document.querySelector('.busy')")
+    ActionChains(b.driver).move_to_element_with_offset(chart, 20, 0).click_and_hold().move_by_offset(100, 0).release().perform()
+    b.wait("the zoom", "/from=[0-9]+&to=[0-9]+/.test(location.search)")
+    click(b, "Back to live")
+    b.wait("the range before", "location.search.includes('from=now-30m&to=now')")
     # A panel that is not in view waits.
     assert not b.js(f"return {REQUESTS}.some((url) => url.includes('4711'))")
     b.js("[...document.querySelectorAll('.dash-row')].find((d) => d.textContent.includes('Closed')).open = true")

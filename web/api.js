@@ -17,12 +17,20 @@ export async function getAll(path, params, signal) {
   const form = new URLSearchParams();
   for (const [key, value] of Object.entries(params || {}))
     for (const one of [value].flat()) if (one !== undefined && one !== null && one !== "") form.append(key, one);
-  const text = form.toString();
-  const post = text.length > longQuery;
+  const text = form.toString(), long = text.length > longQuery;
+  return request(path + (text && !long ? "?" + text : ""), long ? {method: "POST", body: form, signal} : {signal, cache: "no-store"});
+}
+
+// The data of the response to an object as JSON.
+export async function post(path, object) {
+  const body = await request(path, {method: "POST", body: JSON.stringify(object), headers: {"Content-Type": "application/json"}});
+  return body.data;
+}
+
+async function request(path, options) {
   let response;
   try {
-    response = await fetch(addressOf("api/v1/" + path + (text && !post ? "?" + text : "")),
-      post ? {method: "POST", body: form, signal} : {signal, cache: "no-store"});
+    response = await fetch(addressOf("api/v1/" + path), options);
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new Error("The server does not respond.");

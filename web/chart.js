@@ -23,17 +23,25 @@ export function loadDygraph() {
   return library;
 }
 
-// series: [{labels, values: [[seconds, "text"], …]}]. A step without a sample is a gap.
+// series: [{labels, values: [[seconds, "text"], …], factor}]. A step without a sample is a gap.
 export function rowsOf(series, start, end, step) {
   const n = Math.round((end - start) / step) + 1;
   const table = Array.from({length: n}, (_, i) => [new Date((start + i * step) * 1000), ...series.map(() => null)]);
   series.forEach((s, k) => {
     for (const [t, text] of s.values) {
       const row = table[Math.round((t - start) / step)], v = Number(text.replace("Inf", "Infinity"));
-      if (row) row[k + 1] = Number.isFinite(v) ? v : null;
+      if (row) row[k + 1] = Number.isFinite(v) ? v * (s.factor ?? 1) : null;
     }
   });
   return table;
+}
+
+// Adds to each series the sum of those before it, except for series with apart. Dygraphs itself stacks all or none.
+function stackRows(rows, series) {
+  for (const row of rows) {
+    let sum = 0;
+    series.forEach((s, i) => { if (!s.apart && row[i + 1] !== null) row[i + 1] = sum += row[i + 1]; });
+  }
 }
 
 // An axis of time in UTC or local time: dygraphs itself knows round local times only.
@@ -61,40 +69,49 @@ export class Chart {
     this.theme.addEventListener("change", this.retheme = () => this.again && this.again());
   }
 
-  async draw({series, start, end, step, stacked = false, keep = false}) {
+  // series: of rowsOf(), and for a dashboard its name, color, look {dashed, width, fill (0 to 1), bars, points} and apart: it is
+  // not stacked. look of the chart: format(v), range [low, high] with null for the data's, log, connected, lines [{value, color}],
+  // binary: limits of the axis are powers of 2, notes: names of the notes of series, fit: its height is that of its place.
+  async draw({series, start, end, step, stacked = false, keep = false, look = {}}) {
     const Dygraph = await loadDygraph();
     if (!keep) this.hidden.clear();
-    this.again = () => this.draw({series, start, end, step, stacked, keep: true});
+    this.again = () => this.draw({series, start, end, step, stacked, keep: true, look});
     this.close();
     this.series = series;
+    this.format = look.format || short;
     const style = getComputedStyle(document.documentElement), color = (name) => style.getPropertyValue(name).trim();
-    const data = rowsOf(series, start, end, step);
+    const data = rowsOf(series, start, end, step), mixed = stacked && series.some((s) => s.apart);
+    this.raw = mixed ? data.map((row) => [...row]) : null;
+    if (mixed) stackRows(data, series);
     const highlight = {strokeWidth: 2, highlightCircleSize: 3};
+    this.drawLegend(look.notes);
+    if (look.fit) this.height = Math.max(60, this.plot.parentNode.clientHeight); // what the legend leaves
     this.plot.style.height = `${this.height}px`;
     this.graph = new Dygraph(this.plot, data, {
       labels: ["time", ...series.map((_, i) => String(i))],
-      colors: series.map((_, i) => seriesColor(i)),
+      colors: series.map((s, i) => s.color || seriesColor(i)),
+      series: Object.fromEntries(series.map((s, i) => [String(i), s.look ? styleOf(s.look) : {}])),
       visibility: series.map((_, i) => !this.hidden.has(i)),
-      dateWindow: [start * 1000, end * 1000], legend: "never", stackedGraph: stacked, fillAlpha: 0.35, strokeWidth: 1.4,
-      connectSeparatedPoints: false, drawGapEdgePoints: true, pointSize: 2, includeZero: false,
-      axisLineColor: color("--line-strong"), gridLineColor: color("--line"), axisLabelWidth: 64, gridLineWidth: 1,
+      dateWindow: [start * 1000, end * 1000], legend: "never", stackedGraph: stacked && !mixed, fillAlpha: look.fill ?? 0.35, strokeWidth: 1.4,
+      connectSeparatedPoints: look.connected || false, drawGapEdgePoints: true, pointSize: 2, includeZero: look.zero || false, valueRange: look.range, logscale: look.log || false,
+      underlayCallback: look.lines && ((context, area, graph) => drawLines(context, area, graph, look.lines)),
+      axisLineColor: color("--line-strong"), gridLineColor: color("--line"), axisLabelWidth: 64, gridLineWidth: 1, labelsKMG2: look.binary || false,
       highlightSeriesOpts: series.length > 1 ? highlight : null, highlightSeriesBackgroundAlpha: 1, highlightCircleSize: 3,
       axes: {
         x: {ticker: timeTicks, axisLabelFormatter: (v) => axisTime(Number(v), 1000), axisLabelWidth: 80},
-        y: {axisLabelFormatter: (v) => short(v), axisLabelWidth: 64},
+        y: {axisLabelFormatter: (v) => this.format(v), axisLabelWidth: 64},
       },
       highlightCallback: (event, x, points, row, name) => this.showTip(event, x, points, name),
       unhighlightCallback: () => { this.tip.hidden = true; },
       zoomCallback: (a, b) => this.onZoom && this.onZoom(a / 1000, b / 1000),
     });
-    this.drawLegend();
   }
 
   showTip(event, x, points, name) {
     const point = points.find((p) => p.name === name) || points[0];
     if (!point) return;
-    const s = this.series[Number(point.name)], box = this.plot.getBoundingClientRect();
-    replace(this.tip, h("div", {class: "tip-head"}, swatch(Number(point.name)), h("b", null, short(point.yval)), " ", time(x / 1000)), seriesNode(s.labels));
+    const i = Number(point.name), s = this.series[i], box = this.plot.getBoundingClientRect(), value = this.raw ? this.raw[point.idx]?.[i + 1] : point.yval;
+    replace(this.tip, h("div", {class: "tip-head"}, swatch(i, s.color), h("b", null, (s.format || this.format)(value ?? point.yval)), " ", time(x / 1000)), nameNode(s, s.labels));
     this.tip.hidden = false;
     const left = event.clientX - box.left, right = left > box.width / 2;
     this.tip.style.left = right ? "" : `${left + 14}px`;
@@ -103,17 +120,17 @@ export class Chart {
   }
 
   // Labels that all series share are shown once.
-  drawLegend() {
+  drawLegend(notes = []) {
     const labels = this.series.map((s) => s.labels), first = labels[0];
-    const shared = new Set(labels.length > 1 ? Object.keys(first).filter((name) => labels.every((l) => l[name] === first[name])) : []);
+    const shared = new Set(labels.length > 1 && this.series[0].name === undefined ? Object.keys(first).filter((name) => labels.every((l) => l[name] === first[name])) : []);
     const some = (keep) => (l) => Object.fromEntries(Object.entries(l).filter(([name]) => keep(shared.has(name))));
     const common = some((yes) => yes)(first);
-    const items = this.series.slice(0, legendMax).map((s, i) => h("li", null, h("button", {type: "button", class: "legend-item",
+    const items = this.series.slice(0, legendMax).map((s, i) => h("li", {hidden: s.unlisted}, h("button", {type: "button", class: "legend-item",
       "aria-pressed": String(!this.hidden.has(i)), title: "Click: only this series. Ctrl+click: hide or show it.",
       onclick: (event) => this.toggle(i, event.ctrlKey || event.metaKey),
       onmouseenter: () => this.series.length > 1 && this.graph.setSelection(false, String(i)),
-      onmouseleave: () => this.graph.clearSelection()}, swatch(i), seriesNode(some((yes) => !yes)(s.labels)))));
-    replace(this.legend, shared.size > 0 && h("li", {class: "shared"}, seriesNode(common)), items, this.series.length > legendMax && h("li", {class: "more"}, `and ${this.series.length - legendMax} more`));
+      onmouseleave: () => this.graph.clearSelection()}, swatch(i, s.color), nameNode(s, some((yes) => !yes)(s.labels)), (s.notes || []).map((text) => h("span", {class: "legend-note"}, text)))));
+    replace(this.legend, notes.length > 0 && h("li", {class: "legend-head"}, notes.map((name) => h("span", {class: "legend-note"}, name))), shared.size > 0 && h("li", {class: "shared"}, seriesNode(common)), items, this.series.length > legendMax && h("li", {class: "more"}, `and ${this.series.length - legendMax} more`));
   }
 
   toggle(i, one) {
@@ -136,8 +153,37 @@ export class Chart {
   }
 }
 
-function swatch(i) {
+// A name of its own, or the labels.
+const nameNode = (s, labels) => s.name === undefined ? seriesNode(labels) : h("span", {class: "series-name"}, s.name);
+
+function swatch(i, own) {
   const box = h("span", {class: "swatch", "aria-hidden": "true"});
-  box.style.background = seriesColor(i);
+  box.style.background = own || seriesColor(i);
   return box;
+}
+
+// A bar for each sample, from the line of zero.
+function bars(e) {
+  const width = e.points.length > 1 ? Math.max(1, 0.7 * (e.points[1].canvasx - e.points[0].canvasx)) : 4, zero = Math.min(e.plotArea.y + e.plotArea.h, e.dygraph.toDomYCoord(0));
+  e.drawingContext.fillStyle = e.color;
+  for (const p of e.points) if (!Number.isNaN(p.canvasy)) e.drawingContext.fillRect(p.canvasx - width / 2, Math.min(p.canvasy, zero), width, Math.abs(zero - p.canvasy));
+}
+
+const styleOf = (look) => ({fillGraph: look.fill > 0, fillAlpha: look.fill, strokeWidth: look.points ? 0 : look.width ?? 1.4, drawPoints: look.points || false, ...(look.dashed ? {strokePattern: [6, 4]} : {}),
+  ...(look.bars ? {plotter: bars} : look.steps ? {stepPlot: true} : {})});
+
+// Limits as dashed lines.
+function drawLines(context, area, graph, lines) {
+  context.save();
+  context.setLineDash([8, 5]);
+  for (const {value, color} of lines) {
+    const y = graph.toDomYCoord(value);
+    if (!(y >= area.y && y <= area.y + area.h)) continue;
+    context.strokeStyle = color;
+    context.beginPath();
+    context.moveTo(area.x, y);
+    context.lineTo(area.x + area.w, y);
+    context.stroke();
+  }
+  context.restore();
 }

@@ -6,13 +6,13 @@ import {onConnection} from "./live.js";
 
 // path, text, module
 const pages = [
-  ["", "Overview", "page-overview"], ["report", "Report", "page-report"],
+  ["", "Overview", "page-overview"], ["report", "Report", "page-report"], ["dashboards", "Dashboards", "page-dashboards"],
   ["query", "Query", "page-query"], ["alerts", "Alerts", "page-alerts"], ["rules", "Rules", "page-rules"], ["targets", "Targets", "page-targets"],
   ["service-discovery", "Service discovery", "page-discovery"], ["alertmanager-discovery", "Alertmanagers", "page-status"],
   ["config", "Configuration", "page-status"], ["flags", "Flags", "page-status"], ["status", "Status", "page-status"], ["tsdb-status", "TSDB", "page-status"],
 ];
 // Pages of one object, which other pages link to.
-const details = [["workload", "Workload", "page-workload"], ["gpu", "GPU", "page-gpu"], ["node", "Node", "page-node"], ["adapter", "Metrics adapter", "page-adapter"]];
+const details = [["workload", "Workload", "page-workload"], ["gpu", "GPU", "page-gpu"], ["node", "Node", "page-node"], ["dashboard", "Dashboard", "page-dashboard"], ["adapter", "Metrics adapter", "page-adapter"]];
 
 const last = location.pathname.split("/").pop(), name = last === "graph" ? "query" : last;
 // The adapter serves its page alone.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What other settings of an autoscaler would have cost: its recorded series are sent to the server, which runs the
 // autoscaler on them twice, with the present and with the other settings.
-import {addressOf, get} from "./api.js";
+import {get, post} from "./api.js";
 import {Chart} from "./chart.js";
 import {h, replace} from "./dom.js";
 import {duration} from "./format.js";
@@ -10,24 +10,6 @@ import {replicasQuery} from "./timeline.js";
 
 const ranges = [3600, 21600, 86400, 604800], mostSteps = 5000, keepMs = 60000, pauseMs = 300, points = 300;
 const types = {Utilization: "utilization", AverageValue: "average", Value: "value"};
-
-async function post(path, question) {
-  let response;
-  try {
-    response = await fetch(addressOf("api/v1/" + path), {method: "POST", body: JSON.stringify(question), headers: {"Content-Type": "application/json"}});
-  } catch {
-    throw new Error("The server does not respond.");
-  }
-  const text = await response.text();
-  let body;
-  try {
-    body = JSON.parse(text);
-  } catch {
-    throw new Error(text.trim().slice(0, 500) || `The server answers with status ${response.status}.`);
-  }
-  if (body.status !== "success") throw new Error(body.error || `The server answers with status ${response.status}.`);
-  return body.data;
-}
 
 async function readRange(query, range) {
   const end = Math.floor(Date.now() / 1000), step = Math.max(1, Math.ceil(range / mostSteps));

@@ -25,7 +25,7 @@ from selenium.webdriver.common.keys import Keys  # noqa: E402
 EVIL = "<img src=x onerror=window.hacked=1>"
 EVIL_GPU = "gpu?uuid=" + urllib.parse.quote(EVIL)
 EVIL_NODE = "node?name=" + urllib.parse.quote(EVIL)
-PAGES = ("", EVIL_GPU, EVIL_NODE, "gpu?uuid=none", "node?name=none", "gpu", "query", "alerts", "rules", "targets", "service-discovery", "alertmanager-discovery", "config", "flags", "status", "tsdb-status", "report")
+PAGES = ("", EVIL_GPU, EVIL_NODE, "gpu?uuid=none", "node?name=none", "gpu", "query", "alerts", "rules", "targets", "service-discovery", "alertmanager-discovery", "config", "flags", "status", "tsdb-status", "report", "dashboards", "dashboard", "dashboard?session=" + urllib.parse.quote(EVIL))
 
 directory, port, command = sys.argv[1], sys.argv[2], sys.argv[3:]
 base = f"http://127.0.0.1:{port}/sub/"

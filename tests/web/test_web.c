@@ -126,6 +126,8 @@ static void test_pages_have_the_paths_of_prometheus(void **state)
                                         "/status",
                                         "/tsdb-status",
                                         "/report",
+                                        "/dashboards",
+                                        "/dashboard?name=ns/a&file=a.json",
                                         "/gpu?uuid=GPU-1",
                                         "/node?name=n"};
     struct fixture *f = *state;
@@ -168,6 +170,16 @@ static void test_home_leads_to_a_page_under_each_prefix(void **state)
     // Relative links need the slash.
     assert_int_equal(status_of(f, "GET", PREFIX, ""), 302);
     assert_true(has(f, "Location: p/\r\n"));
+}
+
+static void test_addresses_in_folders_lead_to_their_page(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(status_of(f, "GET", PREFIX "/dashboards/view?name=ns/a&file=a.json", ""), 302);
+    assert_true(has(f, "Location: ../dashboard?name=ns/a&file=a.json\r\n"));
+    assert_int_equal(status_of(f, "GET", PREFIX "/dashboard/import", ""), 302);
+    assert_true(has(f, "Location: ../dashboards\r\n"));
+    assert_int_equal(status_of(f, "GET", PREFIX "/dashboards/other", ""), 404);
 }
 
 static void test_file_has_its_type_and_revalidates_by_its_tag(void **state)
@@ -312,6 +324,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_page_without_javascript_links_to_the_data, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_home_leads_to_a_page_under_each_prefix, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_addresses_in_folders_lead_to_their_page, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_file_has_its_type_and_revalidates_by_its_tag, setup,
                                         teardown),

@@ -135,6 +135,13 @@ void engine_api_problems(struct engine_api_request *r)
     engine_api_reply_json(r, json_array());
 }
 
+// The same: an engine reads no ConfigMaps for its pages.
+void engine_api_dashboards(struct engine_api_request *r)
+{
+    engine_api_reply_json(r,
+                          json_pack("{s:[], s:i, s:b}", "dashboards", "omitted", 0, "stored", 0));
+}
+
 void engine_api_ready(struct engine_api_request *r)
 {
     if (!r->api->stopping) {

@@ -205,6 +205,7 @@ void engine_api_report(struct engine_api_request *r);
 void engine_api_healthy(struct engine_api_request *r);
 void engine_api_ready(struct engine_api_request *r);
 void engine_api_problems(struct engine_api_request *r);
+void engine_api_dashboards(struct engine_api_request *r);
 void engine_api_lifecycle_reload(struct engine_api_request *r);
 void engine_api_lifecycle_quit(struct engine_api_request *r);
 void engine_api_write(struct engine_api_request *r);

@@ -104,6 +104,8 @@ const struct engine_api_route engine_api_routes[] = {
         ""),
     ROW("/api/v1/gpuscale/report", GET, engine_api_report, "Report who uses GPUs",
         ENGINE_API_OBJECT, "by since until idle", .queued = true),
+    ROW("/api/v1/gpuscale/dashboards", GET, engine_api_dashboards,
+        "List dashboards of ConfigMaps: always none without gpuscale up", ENGINE_API_OBJECT, ""),
     ROW("/api/v1/gpuscale/problems", GET, engine_api_problems,
         "List pods that do not run: always none without gpuscale up", ENGINE_API_LIST, ""),
     ROW("/api/v1/write", POST, engine_api_write,

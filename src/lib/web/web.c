@@ -25,6 +25,17 @@ static const char *const pages[] = {
     "/tsdb-status", "/workload",
     "/gpu",         "/node",
     "/report",      "/adapter",
+    "/dashboards",  "/dashboard",
+};
+
+// Addresses of pages in links of other programs, and where they are. Pages are not in folders,
+// because their links are relative.
+static const struct {
+    const char *path, *to;
+} moved[] = {
+    {"/dashboards/view", "../dashboard"},
+    {"/dashboards/import", "../dashboards"},
+    {"/dashboard/import", "../dashboards"},
 };
 
 static const struct web_file *find_file(struct gs_slice name)
@@ -97,6 +108,22 @@ static bool is_page(struct gs_slice path)
     return false;
 }
 
+// With the query of the request. False: the path was not moved.
+static bool redirect_moved(struct http_exchange *x, struct gs_slice path)
+{
+    for (size_t i = 0; i < GS_ARRAY_LEN(moved); i++) {
+        if (!gs_slice_eq_str(path, moved[i].path))
+            continue;
+        const char *query = strchr(http_target(x), '?');
+        GS_AUTO_FREE char *to = gs_format("%s%s", moved[i].to, query ? query : "");
+        add_headers(x);
+        http_add_header(x, "Location", to);
+        http_reply_text(x, 302, "the page is at %s\n", moved[i].to);
+        return true;
+    }
+    return false;
+}
+
 // The prefix without a slash at its end: relative links of a page would miss its last part.
 static void redirect_to_directory(struct http_exchange *x)
 {
@@ -135,7 +162,7 @@ bool web_handle(struct web *w, struct http_exchange *x, struct gs_slice path)
     bool fixed = false;
     const struct web_file *f = file_of(w, path, &fixed);
     if (!events && !f)
-        return false;
+        return !w->o.only_page && gs_streq(http_method(x), "GET") && redirect_moved(x, path);
     if (!gs_streq(http_method(x), "GET")) {
         add_headers(x);
         http_add_header(x, "Allow", "GET, HEAD");

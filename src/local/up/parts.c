@@ -364,12 +364,19 @@ static void handle_problems(void *arg, struct http_exchange *x)
     web_reply_data(x, console_problems_json(c->problems));
 }
 
+static void handle_dashboards(void *arg, struct http_exchange *x)
+{
+    const struct up_cluster *c = arg;
+    up_dashboards_handle(c->dashboards, x);
+}
+
 // Paths of the engine's HTTP API that other parts answer. All of them exist when the loop runs.
 static const struct http_route extension_rows[] = {
     {.path = HPA_EXPLAIN_PATH, .handle = handle_explanation, .methods = HTTP_ANY},
     {.path = REPLAY_HISTORY_PATH, .handle = handle_history, .methods = HTTP_ANY},
     {.path = ADAPTER_STATUS_PATH, .handle = handle_adapter_status, .methods = HTTP_ANY},
     {.path = PROBLEMS_PATH, .handle = handle_problems},
+    {.path = UP_DASHBOARDS_PATH, .handle = handle_dashboards, .methods = HTTP_ANY},
     {0},
 };
 
@@ -457,6 +464,7 @@ static struct gs_error *start_autoscaler(struct up_cluster *c, const struct up_o
     local_api_mount(c->api, HPA_HISTORY_GROUP, hpa_history_group, hpa_history_handle, c->hpa);
     c->explain = hpa_explain_api_new(c->loop, c->client, c->hpa, &cfg.decide);
     c->history = replay_history_api_new(c->loop, &cfg.decide, cfg.sync_period_ms);
+    c->dashboards = up_dashboards_new(c->client);
     hpa_controller_start(c->hpa);
     return NULL;
 }
@@ -637,6 +645,7 @@ void up_cluster_free(struct up_cluster *c)
     autoscaler_free(c->node_autoscaler);
     hpa_explain_api_free(c->explain);
     replay_history_api_free(c->history);
+    up_dashboards_free(c->dashboards);
     hpa_controller_free(c->hpa);
     up_child_free(c->exporter);
     adapter_free(c->adapter);

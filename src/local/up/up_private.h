@@ -245,6 +245,19 @@ extern const char up_resource_rules[];
 // If --values has values of kube-prometheus-stack, the engine is found in the cluster as the
 // Prometheus of that release: by its Services, and a static pod with the log lines of the engine.
 
+#define UP_DASHBOARDS_PATH "/api/v1/gpuscale/dashboards"
+struct up_dashboards;
+// client is borrowed. Stop the servers before up_dashboards_free(), which accepts NULL.
+struct up_dashboards *up_dashboards_new(struct kube_client *client);
+void up_dashboards_free(struct up_dashboards *d);
+// Answers the exchange, now or later, in the form of Prometheus' API (web/reply.h):
+//   GET                            {"dashboards": [{namespace, name, file, bytes, imported, title,
+//                                  uid}], "omitted": N, "stored": true}
+//   GET ?namespace=&name=&file=    {"text": JSON of the dashboard}
+//   POST {"namespace", "name", "dashboard": JSON as a string, "replace": BOOL} creates the
+//       ConfigMap, or replaces one that was imported here: {namespace, name, file}. 409: it exists.
+void up_dashboards_handle(struct up_dashboards *d, struct http_exchange *x);
+
 struct up_release; // NULL: there are no such values
 struct up_cluster;
 
@@ -311,6 +324,7 @@ struct up_cluster {
     struct hpa_controller *hpa;
     struct hpa_explain_api *explain;
     struct replay_history_api *history;
+    struct up_dashboards *dashboards;
     const struct console_problems *problems; // borrowed, for the web page; NULL: not yet
     struct up_child *exporter;               // of the first node
     struct up_machines *machines;

@@ -353,6 +353,18 @@ static void test_volumes_hide_nothing_that_a_container_needs(void **state)
     assert_true(gs_starts(r.text, start));
 }
 
+// The fixture's kubelet was started in a folder below /tmp, which also contains its data directory.
+static void test_a_volume_does_not_hide_the_folder_of_a_mapped_command(void **state)
+{
+    struct fixture *f = *state;
+    require_mounts();
+    create_pod(f, "p", "",
+               "'restartPolicy':'Never','volumes':[{'name':'v','emptyDir':{}}],'containers':[{"
+               "'name':'c','image':'script:1','args':['-c','ls /tmp; test -d pods && echo "
+               "started'],'volumeMounts':[{'name':'v','mountPath':'/tmp'}]}]");
+    expect_log(f, "p", "started\n");
+}
+
 static void create_named_service(struct fixture *f, const char *name, const char *ip)
 {
     GS_AUTO_FREE char *json = gs_format(
@@ -516,6 +528,7 @@ int main(void)
         T(test_a_sub_path_cannot_leave_its_volume),
         T(test_a_mount_that_fails),
         T(test_volumes_hide_nothing_that_a_container_needs),
+        T(test_a_volume_does_not_hide_the_folder_of_a_mapped_command),
         T(test_services_have_names_in_containers),
         T(test_a_headless_service_has_the_addresses_of_its_pods),
         T(test_probes_see_the_volumes),

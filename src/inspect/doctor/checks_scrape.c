@@ -130,10 +130,21 @@ static json_t *keys_of_exporters(const struct doctor_examination *e)
     return set;
 }
 
+// Jobs that select no Service also find that of the API server in the namespace default.
+static bool is_api_server(const json_t *target)
+{
+    const json_t *labels = json_object_get(target, "discoveredLabels");
+
+    return gs_streq(codec_json_str(labels, "__meta_kubernetes_namespace", NULL), "default") &&
+           gs_streq(codec_json_str(labels, "__meta_kubernetes_service_name", NULL), "kubernetes");
+}
+
 static bool is_gpu_target(const json_t *exporters, const json_t *target)
 {
     GS_AUTO_FREE char *host = host_of(target);
 
+    if (is_api_server(target))
+        return false;
     return doctor_is_gpu_name(codec_json_str(target, "labels", "job", NULL)) ||
            doctor_contains(codec_json_str(target, "scrapeUrl", NULL), ":9400/") ||
            has_key(exporters, codec_json_str(target, "labels", "pod", NULL)) ||

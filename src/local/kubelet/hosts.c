@@ -164,37 +164,15 @@ static struct gs_error *update(struct kubelet_hosts *h, const char *ns, struct h
     return err;
 }
 
-static void drop_namespace(struct kubelet_hosts *h, const char *ns)
-{
-    GS_AUTO_FREE char *path = path_of(h, ns);
-    unlink(path);
-    gs_hmap_remove_str(h->hashes, ns);
-}
-
-static json_t *namespaces_of(const struct kubelet_hosts *h)
-{
-    json_t *names = json_array();
-    size_t pos = 0;
-    struct gs_slice key;
-    void *value;
-    while (gs_hmap_next(h->hashes, &pos, &key, &value))
-        json_array_append_new(names, json_stringn(key.data, key.len));
-    return names;
-}
-
 static void on_timer(void *arg)
 {
     struct kubelet_hosts *h = arg;
-    CODEC_AUTO_JSON json_t *names = namespaces_of(h);
-    size_t i;
-    json_t *name;
-    json_array_foreach (names, i, name) {
-        const char *ns = json_string_value(name);
-        if (!kube_cache_get(h->k->cluster->namespaces, NULL, ns)) {
-            drop_namespace(h, ns);
-            continue;
-        }
-        GS_AUTO_ERROR struct gs_error *err = update(h, ns, gs_hmap_get_str(h->hashes, ns));
+    size_t pos = 0;
+    struct gs_slice key;
+    void *file;
+    while (gs_hmap_next(h->hashes, &pos, &key, &file)) {
+        GS_AUTO_FREE char *ns = gs_slice_dup(key);
+        GS_AUTO_ERROR struct gs_error *err = update(h, ns, file);
         if (err)
             gs_warn("kubelet", "names of Services: %s", gs_error_message(err));
     }
@@ -205,6 +183,16 @@ static void schedule(struct kubelet_hosts *h)
 {
     if (!gs_timer_is_active(h->timer))
         gs_timer_start(h->timer, on_timer, DELAY_MS);
+}
+
+static void on_namespace(void *arg, const json_t *old_obj, const json_t *new_obj)
+{
+    struct kubelet_hosts *h = arg;
+    if (new_obj || !gs_hmap_get_str(h->hashes, kube_name(old_obj)))
+        return;
+    GS_AUTO_FREE char *path = path_of(h, kube_name(old_obj));
+    unlink(path);
+    free(gs_hmap_remove_str(h->hashes, kube_name(old_obj)));
 }
 
 static void on_service(void *arg, const json_t *old_obj, const json_t *new_obj)
@@ -225,11 +213,13 @@ struct kubelet_hosts *kubelet_hosts_new(struct kubelet *k)
     struct kubelet_hosts *h = gs_alloc(sizeof(*h));
     const struct kube_cache_handlers of_services = {.on_change = on_service, .arg = h};
     const struct kube_cache_handlers of_endpoints = {.on_change = on_endpoints, .arg = h};
+    const struct kube_cache_handlers of_namespaces = {.on_change = on_namespace, .arg = h};
     h->k = k;
     h->hashes = gs_hmap_new(free);
     h->timer = gs_timer_new(k->cluster->loop, h);
     kube_cache_add_handlers(k->cluster->services, &of_services);
     kube_cache_add_handlers(k->cluster->endpoints, &of_endpoints);
+    kube_cache_add_handlers(k->cluster->namespaces, &of_namespaces);
     return h;
 }
 
@@ -239,6 +229,7 @@ void kubelet_hosts_free(struct kubelet_hosts *h)
         return;
     kube_cache_remove_handlers(h->k->cluster->services, h);
     kube_cache_remove_handlers(h->k->cluster->endpoints, h);
+    kube_cache_remove_handlers(h->k->cluster->namespaces, h);
     gs_timer_free(h->timer);
     gs_hmap_free(h->hashes);
     free(h);

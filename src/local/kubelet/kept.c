@@ -81,9 +81,19 @@ static struct gs_error *bind_file(const struct kubelet_kept_file *file)
     return err;
 }
 
-struct gs_error *kubelet_kept_bind(const struct kubelet_kept *k)
+static int by_length(const void *a, const void *b)
+{
+    size_t x = strlen(((const struct kubelet_kept_file *)a)->path);
+    size_t y = strlen(((const struct kubelet_kept_file *)b)->path);
+    return x < y ? -1 : x > y;
+}
+
+// A directory before what is in it.
+struct gs_error *kubelet_kept_bind(struct kubelet_kept *k)
 {
     struct gs_error *err = NULL;
+    if (k->len)
+        qsort(k->items, k->len, sizeof(*k->items), by_length);
     for (size_t i = 0; !err && i < k->len; i++)
         err = bind_file(&k->items[i]);
     return err;

@@ -27,7 +27,7 @@ bool kubelet_kept_is_hidden(const char *path, const char *target);
 // Opens a file or directory before it is hidden. Paths that do not exist are left out.
 void kubelet_kept_add(struct kubelet_kept *k, const char *path);
 // Binds them below KUBELET_KEPT_ROOT, in a root directory that belongs to the container alone.
-struct gs_error *kubelet_kept_bind(const struct kubelet_kept *k);
+struct gs_error *kubelet_kept_bind(struct kubelet_kept *k);
 
 // Where a path is for the calling process, which is in the namespace of the container: below
 // KUBELET_KEPT_ROOT if it was bound there, otherwise unchanged. Caller frees.

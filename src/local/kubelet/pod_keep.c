@@ -57,7 +57,9 @@ void kubelet_container_keep(const struct kubelet_container *c, const char *progr
     const struct kubelet *k = c->worker->k;
     const struct keeping keeping = {mounts, ret};
     GS_AUTO_FREE char *socket = gs_format("%s/" STANDIN_SOCKET, k->first->data_dir);
-    const char *const paths[] = {k->self_exe, k->podnet, program, own_dir, socket};
+    // Words of --image are relative to it. A workingDir of the pod is that of the volume.
+    const char *work_dir = gs_streq(c->cwd, k->work_dir) ? k->work_dir : NULL;
+    const char *const paths[] = {k->self_exe, k->podnet, program, own_dir, work_dir, socket};
 
     for (size_t i = 0; i < GS_ARRAY_LEN(paths); i++)
         keep_if_hidden(&keeping, paths[i]);

@@ -762,7 +762,8 @@ static void test_cluster_policies_become_ready(void **state)
             "\"x-kubernetes-preserve-unknown-fields\":true}}}]}}"),
         true, &crd));
     assert_ok(codec_json_parse(GS_SLICE("{\"apiVersion\":\"nvidia.com/v1\",\"kind\":"
-                                        "\"ClusterPolicy\",\"metadata\":{\"name\":\"p\"}}"),
+                                        "\"ClusterPolicy\",\"metadata\":{\"name\":\"p\"},"
+                                        "\"spec\":{\"dcgmExporter\":{\"version\":\"4.5.3\"}}}"),
                                true, &policy));
     kube_create(k.client, KUBE_GVR(KUBE_RESOURCE_CUSTOMRESOURCEDEFINITIONS), NULL, crd, call_took,
                 &k);
@@ -774,6 +775,12 @@ static void test_cluster_policies_become_ready(void **state)
     loop_until(&k.loop, gs_streq(codec_json_str(get(POLICIES, NULL, "p"), "status", "state", NULL),
                                  "ready"));
     assert_true(kube_condition_true(get(POLICIES, NULL, "p"), "Ready"));
+    loop_until(&k.loop, get(KUBE_SERVICES, "default", "nvidia-dcgm-exporter"));
+    const json_t *set = get(KUBE_DAEMONSETS, "default", "nvidia-dcgm-exporter");
+    const json_t *containers = codec_json_get(set, "spec", "template", "spec", "containers", NULL);
+    assert_string_equal(codec_json_str(json_array_get(containers, 0), "image", NULL),
+                        "nvcr.io/nvidia/k8s/dcgm-exporter:4.5.3");
+    assert_true(kube_is_controlled_by(set, "ClusterPolicy"));
     finish(&p);
 }
 

@@ -53,7 +53,6 @@ struct standin_config {
     struct http_server_config api_server;
     struct standin_part api, web; // web: all of the engine's server
     uint16_t engine_port;         // of 127.0.0.1
-    size_t n_gpus;                // of the first node
     // Append a Prometheus exposition. NULL: there is none.
     void (*write_kube_state)(void *arg, struct gs_buf *out);
     void (*write_autoscaler)(void *arg, struct gs_buf *out);

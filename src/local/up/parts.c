@@ -495,7 +495,6 @@ static struct gs_error *start_standins(struct up_cluster *c)
                                        .api = {local_api_handle, c->api},
                                        .web = {engine_handle, c->engine},
                                        .engine_port = c->prometheus_port,
-                                       .n_gpus = c->devices.n,
                                        .write_kube_state = write_kube_state,
                                        .write_autoscaler = write_autoscaler_metrics,
                                        .write_pools = c->pools.len ? write_pools : NULL,

@@ -40,6 +40,10 @@ bool local_api_query_bool(const struct http_exchange *x, const char *name);
 // *ret stay valid until the next call.
 bool local_api_check_token(void *api, const char *token, struct http_identity *ret);
 
+// The authority of the client with which requests reach aggregated API servers, in PEM. Borrowed.
+// NULL: a failure at the start.
+const char *local_api_front_proxy_authority(const struct local_api *api);
+
 // The port at which the API listens on LOCAL_NODE_IP: writes the Service "kubernetes" with it.
 void local_api_set_port(struct local_api *api, uint16_t port);
 

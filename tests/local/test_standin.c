@@ -113,7 +113,6 @@ static int setup(void **state)
         .api = {local_api_handle, k.api},
         .web = {serve_web, NULL},
         .engine_port = engine_port,
-        .n_gpus = 3,
         .write_kube_state = write_kube_state,
         .write_autoscaler = write_autoscaler,
         .reload = reload};
@@ -702,6 +701,7 @@ static void test_grafana_without_grafana_is_the_web_interface(void **state)
     start(&p, "g", "main", "grafana", NULL);
     assert_reply("http://", 3000, "/api/health", 200, "\"database\":\"ok\"");
     assert_reply("http://", 3000, "/dashboards/view?name=a", 200, "web /dashboards/view?name=a");
+    assert_reply("http://", 3000, "/metrics", 200, "gpuscale_standin_info{role=\"grafana\"} 1");
     request(&c, "http://", 3000, NULL, "/login", NULL, NULL);
     assert_int_equal(c.status, 302);
     assert_string_equal(c.location, "/");
@@ -727,7 +727,8 @@ static void test_grafana_of_this_machine_runs(void **state)
 static void test_parts_of_a_gpu_operator(void **state)
 {
     struct process p;
-    make_pod("o", "    ports: [{containerPort: 8085}]");
+    cluster_node(&k, "3");
+    make_pod("o", "    ports: [{containerPort: 8085}]\n  nodeName: node-1");
     start(&p, "o", "main", "device-plugin", NULL);
     loop_until(&k.loop, says(&p, "with Kubelet: built in, 3 devices"));
     finish(&p);
@@ -762,7 +763,8 @@ static void test_cluster_policies_become_ready(void **state)
             "\"x-kubernetes-preserve-unknown-fields\":true}}}]}}"),
         true, &crd));
     assert_ok(codec_json_parse(GS_SLICE("{\"apiVersion\":\"nvidia.com/v1\",\"kind\":"
-                                        "\"ClusterPolicy\",\"metadata\":{\"name\":\"p\"}}"),
+                                        "\"ClusterPolicy\",\"metadata\":{\"name\":\"p\"},"
+                                        "\"spec\":{\"dcgmExporter\":{\"version\":\"4.5.3\"}}}"),
                                true, &policy));
     kube_create(k.client, KUBE_GVR(KUBE_RESOURCE_CUSTOMRESOURCEDEFINITIONS), NULL, crd, call_took,
                 &k);
@@ -774,6 +776,12 @@ static void test_cluster_policies_become_ready(void **state)
     loop_until(&k.loop, gs_streq(codec_json_str(get(POLICIES, NULL, "p"), "status", "state", NULL),
                                  "ready"));
     assert_true(kube_condition_true(get(POLICIES, NULL, "p"), "Ready"));
+    loop_until(&k.loop, get(KUBE_SERVICES, "default", "nvidia-dcgm-exporter"));
+    const json_t *set = get(KUBE_DAEMONSETS, "default", "nvidia-dcgm-exporter");
+    const json_t *containers = codec_json_get(set, "spec", "template", "spec", "containers", NULL);
+    assert_string_equal(codec_json_str(json_array_get(containers, 0), "image", NULL),
+                        "nvcr.io/nvidia/k8s/dcgm-exporter:4.5.3");
+    assert_true(kube_is_controlled_by(set, "ClusterPolicy"));
     finish(&p);
 }
 

@@ -394,6 +394,11 @@ struct gs_error *local_api_aggregation_publish(struct local_api_aggregation *a)
     return err;
 }
 
+const char *local_api_front_proxy_authority(const struct local_api *api)
+{
+    return local_api_front_proxy_ca(api->aggregation->front);
+}
+
 bool local_api_aggregate(struct local_api_aggregation *a, struct http_exchange *x,
                          const char *group, const char *version)
 {

@@ -49,6 +49,7 @@ void local_api_front_proxy_publish(struct local_api_front_proxy *f);
 // Somebody else has changed or deleted the ConfigMap.
 bool local_api_front_proxy_is_changed(const struct local_api_front_proxy *f);
 const struct tls_pair *local_api_front_proxy_identity(const struct local_api_front_proxy *f);
+const char *local_api_front_proxy_ca(const struct local_api_front_proxy *f); // NULL: not made
 
 // --- aggregate_proxy.c: forwarded requests ---
 

@@ -91,6 +91,11 @@ const struct tls_pair *local_api_front_proxy_identity(const struct local_api_fro
     return &f->client;
 }
 
+const char *local_api_front_proxy_ca(const struct local_api_front_proxy *f)
+{
+    return f->ca.cert_pem;
+}
+
 struct local_api_front_proxy *local_api_front_proxy_new(struct local_api *api)
 {
     struct local_api_front_proxy *f = gs_alloc(sizeof *f);

@@ -191,9 +191,13 @@ static struct gs_error *serve(struct standin_port *p, uint16_t port)
     static const char *const public_paths[] = {"/healthz", "/livez", "/readyz", NULL};
     struct http_server_config http = {0};
     struct tls_pair pair = {0};
+    GS_AUTO_FREE char *authorities = NULL;
     if (s->role->authenticates && p->tls) {
         http = cfg->api_server;
         http.public_paths = public_paths;
+        authorities = gs_format("%s%s", http.client_ca_pem,
+                                cfg->front_proxy_authority ? cfg->front_proxy_authority : "");
+        http.client_ca_pem = authorities;
     }
     http.address = s->address;
     http.port = port;

@@ -2,6 +2,7 @@
 // The roles of stand-ins: what each logs, answers and forwards.
 #include "base/mem.h"
 #include "kube/object.h"
+#include "local/pod.h"
 #include "local/standin/standin_private.h"
 #include "net/http/routes.h"
 
@@ -173,9 +174,12 @@ static void write_autoscaler(const struct standin_session *s, int port, struct g
 
 static void start_device_plugin(struct standin_session *s)
 {
+    const char *name = kube_pod_node(s->pod);
+    const json_t *node = name ? kube_cache_get(s->server->cfg.cluster->nodes, NULL, name) : NULL;
+    const char *gpus = codec_json_str(node, "status", "allocatable", LOCAL_GPU, NULL);
     standin_log(s,
-                "Registered device plugin for 'nvidia.com/gpu' with Kubelet: built in, %zu devices",
-                s->server->cfg.n_gpus);
+                "Registered device plugin for 'nvidia.com/gpu' with Kubelet: built in, %s devices",
+                gpus ? gpus : "0");
     end_init_container(s);
 }
 
@@ -226,6 +230,8 @@ static bool answer_grafana(struct standin_session *s, int port, struct http_exch
         return redirect(x, "/");
     else if (gs_streq(path, "/"))
         return redirect(x, "/dashboards");
+    else if (gs_streq(path, "/metrics")) // those of the engine are scraped already
+        return false;
     else
         web->handle(web->ctx, x);
     return true;

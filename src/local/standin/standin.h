@@ -51,9 +51,9 @@ struct standin_config {
     const struct tls_pair *ca; // signs the certificates of containers that bring none
     // How APIs authenticate: the users of the API server.
     struct http_server_config api_server;
-    struct standin_part api, web; // web: all of the engine's server
-    uint16_t engine_port;         // of 127.0.0.1
-    size_t n_gpus;                // of the first node
+    const char *front_proxy_authority; // of the client that checks and asks APIs; NULL: none
+    struct standin_part api, web;      // web: all of the engine's server
+    uint16_t engine_port;              // of 127.0.0.1
     // Append a Prometheus exposition. NULL: there is none.
     void (*write_kube_state)(void *arg, struct gs_buf *out);
     void (*write_autoscaler)(void *arg, struct gs_buf *out);

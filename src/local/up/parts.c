@@ -505,10 +505,11 @@ static struct gs_error *start_standins(struct up_cluster *c)
                                        .self_exe = c->self_exe,
                                        .ca = &c->pki.ca,
                                        .api_server = api_server_config(c, NULL),
+                                       .front_proxy_authority =
+                                           local_api_front_proxy_authority(c->api),
                                        .api = {local_api_handle, c->api},
                                        .web = {engine_handle, c->engine},
                                        .engine_port = c->prometheus_port,
-                                       .n_gpus = c->devices.n,
                                        .write_kube_state = write_kube_state,
                                        .write_autoscaler = write_autoscaler_metrics,
                                        .write_pools = c->pools.len ? write_pools : NULL,

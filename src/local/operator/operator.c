@@ -191,12 +191,10 @@ static void sync_alertmanager(void *arg, struct local_reconcile *w, const char *
         return;
     if (!is_paused(obj)) {
         CODEC_AUTO_JSON json_t *service = operator_alertmanager_service(obj);
-        CODEC_AUTO_JSON json_t *secret = operator_alertmanager_secret(obj, o->secrets);
-        json_t *set = operator_alertmanager_set(obj, reloader_of(o->cluster), secret);
-        put_secret(o, w, json_incref(secret));
+        put_secret(o, w, operator_alertmanager_secret(obj, o->secrets));
         operator_ensure_service(w, kube_cache_get(o->cluster->services, ns, kube_name(service)),
                                 obj, service);
-        put_set(o, w, set);
+        put_set(o, w, operator_alertmanager_set(obj, reloader_of(o->cluster)));
     }
     GS_AUTO_FREE char *set = gs_format("alertmanager-%s", name);
     const json_t *found = set_named(o, obj, set);

@@ -272,8 +272,6 @@ static void read_object(struct operator_controller *o, const json_t *item)
         gs_warn("up", "Prometheus %s: its previous settings stay: %s", key, f->error);
         kube_event(o->recorder, obj, "Warning", "InvalidConfiguration", "%s", f->error);
     }
-    if (!gs_streq(f->error, before))
-        local_workqueue_add_object(o->prometheuses, obj);
 }
 
 static bool exists(const struct operator_controller *o, const struct operator_followed *f)

@@ -172,7 +172,7 @@ own='count(kube_pod_info{job="kube-state-metrics",instance="gpuscale"}) > bool 0
 wait_for "the engine stores the state of objects" query_is "$own" 1
 kubectl get pods -A -o json | jq -r '.items[] | "kube_pod_info{namespace=\"\(.metadata.namespace)\",pod=\"\(.metadata.name)\",uid=\"\(.metadata.uid)\"} 1"' >"$dir/ksm.txt"
 wait_for "not beside a kube-state-metrics" query_is "$own" none
-query_is "count(kube_pod_info)" "$(wc -l <"$dir/ksm.txt")" || fail "pods are counted twice, or not at all"
+wait_for "each pod is counted once" query_is "count(kube_pod_info)" "$(wc -l <"$dir/ksm.txt")"
 rm "$dir/ksm.txt"
 wait_for "without it again" query_is "$own" 1
 
@@ -196,3 +196,6 @@ wait_for "everything goes with the objects" gone prometheus
 wait_for "in both namespaces" gone old
 wait_for "then all monitors are selected again" pool podMonitor/default/unlabeled/0
 stop_up
+[ -f "$dir/data/engine-account/token" ] || fail "the engine has no token"
+"$gpuscale" up --data-dir "$dir/data" --reset --stop >"$dir/reset.log" 2>&1 || fail "$(cat "$dir/reset.log")"
+[ ! -e "$dir/data/engine-account" ] || fail "--reset leaves the files of the engine's account"

@@ -30,8 +30,7 @@ static json_t *args_of(const json_t *spec)
     return args;
 }
 
-json_t *operator_alertmanager_set(const json_t *obj, const char *reloader,
-                                  const json_t *configuration)
+json_t *operator_alertmanager_set(const json_t *obj, const char *reloader)
 {
     GS_AUTO_FREE char *secret = gs_format("alertmanager-%s-generated", kube_name(obj));
     const struct operator_set s = {.obj = obj,
@@ -45,13 +44,8 @@ json_t *operator_alertmanager_set(const json_t *obj, const char *reloader,
                                    .config_secret = secret,
                                    .config_file = CONFIG_KEY};
     GS_AUTO_FREE char *name = operator_set_name(&s);
-    GS_AUTO_FREE char *hash = operator_hash(json_object_get(configuration, "data"));
-    json_t *set =
-        operator_set_make(&s, name, operator_set_labels(&s), args_of(json_object_get(obj, "spec")));
-    // Nothing tells a running Alertmanager to read its files again.
-    codec_json_set(set, json_string(hash), "spec", "template", "metadata", "annotations",
-                   "gpuscale.dev/configuration", NULL);
-    return set;
+    return operator_set_make(&s, name, operator_set_labels(&s),
+                             args_of(json_object_get(obj, "spec")));
 }
 
 json_t *operator_alertmanager_service(const json_t *obj)

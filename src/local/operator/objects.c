@@ -359,7 +359,7 @@ struct gs_error *operator_secret_text(const struct kube_cache *secrets, const ch
 
 // --- writing ---
 
-char *operator_hash(const json_t *value)
+static char *hash_of(const json_t *value)
 {
     GS_AUTO_FREE char *text = value ? json_dumps(value, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
     return gs_format("%016llx", (unsigned long long)gs_hash(text, text ? strlen(text) : 0));
@@ -379,7 +379,7 @@ bool operator_ensure(struct local_reconcile *w, struct kube_gvr r, const json_t 
                      json_t *desired)
 {
     static const char *const content[] = {"spec", "data", "subsets", NULL};
-    GS_AUTO_FREE char *hash = operator_hash(desired);
+    GS_AUTO_FREE char *hash = hash_of(desired);
     const json_t *owner = kube_controller_ref(desired), *has = kube_controller_ref(existing);
     codec_json_set(desired, json_string(hash), "metadata", "annotations", OPERATOR_ANN_INPUT, NULL);
     if (!existing) {

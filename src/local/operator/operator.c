@@ -191,12 +191,10 @@ static void sync_alertmanager(void *arg, struct local_reconcile *w, const char *
         return;
     if (!is_paused(obj)) {
         CODEC_AUTO_JSON json_t *service = operator_alertmanager_service(obj);
-        CODEC_AUTO_JSON json_t *secret = operator_alertmanager_secret(obj, o->secrets);
-        json_t *set = operator_alertmanager_set(obj, reloader_of(o->cluster), secret);
-        put_secret(o, w, json_incref(secret));
+        put_secret(o, w, operator_alertmanager_secret(obj, o->secrets));
         operator_ensure_service(w, kube_cache_get(o->cluster->services, ns, kube_name(service)),
                                 obj, service);
-        put_set(o, w, set);
+        put_set(o, w, operator_alertmanager_set(obj, reloader_of(o->cluster)));
     }
     GS_AUTO_FREE char *set = gs_format("alertmanager-%s", name);
     const json_t *found = set_named(o, obj, set);
@@ -274,8 +272,6 @@ static void read_object(struct operator_controller *o, const json_t *item)
         gs_warn("up", "Prometheus %s: its previous settings stay: %s", key, f->error);
         kube_event(o->recorder, obj, "Warning", "InvalidConfiguration", "%s", f->error);
     }
-    if (!gs_streq(f->error, before))
-        local_workqueue_add_object(o->prometheuses, obj);
 }
 
 static bool exists(const struct operator_controller *o, const struct operator_followed *f)
@@ -404,6 +400,18 @@ static void on_synced(void *arg)
     collect(arg);
 }
 
+// Made objects that change or disappear are written again.
+static void enqueue_owner(const struct operator_controller *o, const json_t *made)
+{
+    const json_t *ref = kube_controller_ref(made);
+    const char *kind = codec_json_str(ref, "kind", NULL), *name = codec_json_str(ref, "name", NULL);
+    struct local_workqueue *queue = gs_streq(kind, "Prometheus")     ? o->prometheuses
+                                    : gs_streq(kind, "Alertmanager") ? o->alertmanagers
+                                                                     : NULL;
+    if (queue && name)
+        local_workqueue_add(queue, kube_namespace(made), name);
+}
+
 static void on_secret(void *arg, const json_t *old_obj, const json_t *new_obj)
 {
     struct operator_controller *o = arg;
@@ -415,6 +423,8 @@ static void on_secret(void *arg, const json_t *old_obj, const json_t *new_obj)
     size_t pos = 0;
     if (!kube_cache_synced(o->secrets))
         return;
+    if (!new_obj)
+        enqueue_owner(o, secret);
     while (prometheuses && (item = kube_cache_next(prometheuses, &pos)))
         if (gs_streq(kube_namespace(item), kube_namespace(secret)) &&
             operator_followed_names(item, kube_name(secret)))
@@ -427,14 +437,7 @@ static void on_secret(void *arg, const json_t *old_obj, const json_t *new_obj)
 
 static void on_set(void *arg, const json_t *old_obj, const json_t *new_obj)
 {
-    struct operator_controller *o = arg;
-    const json_t *set = new_obj ? new_obj : old_obj, *ref = kube_controller_ref(set);
-    const char *kind = codec_json_str(ref, "kind", NULL), *name = codec_json_str(ref, "name", NULL);
-    struct local_workqueue *queue = gs_streq(kind, "Prometheus")     ? o->prometheuses
-                                    : gs_streq(kind, "Alertmanager") ? o->alertmanagers
-                                                                     : NULL;
-    if (queue && name)
-        local_workqueue_add(queue, kube_namespace(set), name);
+    enqueue_owner(arg, new_obj ? new_obj : old_obj);
 }
 
 static void on_namespace(void *arg, const json_t *old_obj, const json_t *new_obj)

@@ -78,7 +78,6 @@ json_t *operator_secret(const json_t *owner, const char *name, const json_t *ent
 // The decoded text of a key of a Secret. GS_ENOTFOUND: the Secret or the key does not exist.
 struct gs_error *operator_secret_text(const struct kube_cache *secrets, const char *ns,
                                       const char *name, const char *key, struct gs_buf *ret);
-char *operator_hash(const json_t *value); // caller frees
 // Creates the object or updates it if another input made it. existing NULL: it does not exist.
 // False: the existing object belongs to another owner, and nothing was written.
 bool operator_ensure(struct local_reconcile *w, struct kube_gvr r, const json_t *existing,
@@ -91,9 +90,7 @@ json_t *operator_prometheus_set(const json_t *obj, int64_t shard, const char *re
 int64_t operator_prometheus_shards(const json_t *obj);
 char *operator_prometheus_set_name(const json_t *obj, int64_t shard); // caller frees
 json_t *operator_prometheus_service(const json_t *obj);
-// configuration: its generated Secret. A change of it replaces the pods.
-json_t *operator_alertmanager_set(const json_t *obj, const char *reloader,
-                                  const json_t *configuration);
+json_t *operator_alertmanager_set(const json_t *obj, const char *reloader);
 json_t *operator_alertmanager_service(const json_t *obj);
 // alertmanager-N-generated. New reference.
 json_t *operator_alertmanager_secret(const json_t *obj, const struct kube_cache *secrets);

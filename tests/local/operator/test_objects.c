@@ -53,7 +53,7 @@ static void test_services_of_charts_select_the_pods(void **state)
         CODEC_AUTO_JSON json_t *prometheus = operator_prometheus_set(
             chart_object(&docs, ns, "Prometheus", "-prometheus"), 0, "reloader:1");
         CODEC_AUTO_JSON json_t *alertmanager = operator_alertmanager_set(
-            chart_object(&docs, ns, "Alertmanager", "-alertmanager"), "reloader:1", NULL);
+            chart_object(&docs, ns, "Alertmanager", "-alertmanager"), "reloader:1");
         expect_served(chart_object(&docs, ns, "Service", "-prometheus"), prometheus);
         expect_served(chart_object(&docs, ns, "Service", "-alertmanager"), alertmanager);
         expect_own_selector(prometheus);

@@ -57,6 +57,10 @@ static void open_fixture(struct fixture *f)
     const struct operator_config cfg = {
         .cluster = f->k.c, .account_dir = f->dir, .ca_pem = "CA", .on_change = on_change, .arg = f};
     f->o = operator_new(&cfg);
+    // Before the objects are listed, nothing is selected.
+    CODEC_AUTO_JSON json_t *any = json_object();
+    const json_t *global = NULL;
+    assert_int_equal(operator_choose(f->o, ENGINE_CONFIG_RULE, any, &global), ENGINE_CONFIG_UNUSED);
     f->docs = chart_objects();
     cluster_create(&f->k, KUBE_NAMESPACES,
                    "{apiVersion: v1, kind: Namespace, metadata: {name: prometheus}}");
@@ -171,6 +175,10 @@ static void test_objects_of_charts_become_ready_workloads(void **state)
         assert_non_null(codec_json_str(secret, "data", "alertmanager.yaml", NULL));
         assert_non_null(get(&f, SECRETS, versions[i], "prometheus-" NAME));
     }
+    cluster_delete(&f.k, SECRETS, "old", "prometheus-" NAME);
+    cluster_delete(&f.k, KUBE_STATEFULSETS, "old", "alertmanager-" ALERTMANAGER);
+    loop_until(&f.k.loop, get(&f, SECRETS, "old", "prometheus-" NAME) &&
+                              get(&f, KUBE_STATEFULSETS, "old", "alertmanager-" ALERTMANAGER));
     loop_until(&f.k.loop, cluster_event(&f.k, "RetentionNotApplied", "10d") &&
                               cluster_event(&f.k, "SharedEngine", "prometheus/" NAME));
     close_fixture(&f);
@@ -200,7 +208,6 @@ static void test_nothing_happens_without_the_definitions(void **state)
 {
     struct fixture f;
     open_fixture(&f);
-    assert_int_equal(choose(&f, ENGINE_CONFIG_RULE, "default", "{}"), ENGINE_CONFIG_UNUSED);
     loop_until(&f.k.loop, f.changes);
     assert_null(operator_sections(f.o));
     assert_int_equal(choose(&f, ENGINE_CONFIG_RULE, "default", "{}"), ENGINE_CONFIG_BY_LABELS);

@@ -2,7 +2,7 @@
 // `gpuscale completion SHELL`: a script that asks `gpuscale __complete` for the candidates.
 #include "base/slice.h"
 #include "cmd/commands.h"
-#include "query/query.h"
+#include "kube/engine_url.h"
 
 // bash splits a word at '=' and ':' and replaces only the part after them, but candidates are whole
 // words, so their common beginning is removed.
@@ -95,7 +95,8 @@ const struct gs_command cmd_completion = {
     .summary = "Print a script for the completion of commands and flags by the shell.",
     .description =
         "Commands, flags and their values are completed, and names where they are known: metrics "
-        "of the engine (--url of query, GPUSCALE_URL, or " QUERY_DEFAULT_URL "), autoscalers, pods "
+        "of the engine (--url of query, GPUSCALE_URL, the kubeconfig, or " KUBE_ENGINE_DEFAULT_URL
+        "), autoscalers, pods "
         "and namespaces of the cluster, and models of GPUs. A server that does not answer within "
         "a second is skipped.\n\nmake install and the packages install these scripts.",
     .examples = "source <(gpuscale completion bash)\n"

@@ -7,8 +7,8 @@
 #include "base/mem.h"
 #include "cmd/commands.h"
 #include "cmd/option_rows.h"
+#include "kube/engine_url.h"
 #include "nodes/inspect/inspect.h"
-#include "query/query.h"
 #include "replay/history.h"
 
 #include <stdio.h>
@@ -118,16 +118,12 @@ static struct gs_error *read_what_if(const struct explain_opts *o, struct what_i
     return err;
 }
 
-static const char *history_url(const struct explain_opts *o)
-{
-    const char *url = o->source ? o->source : getenv("GPUSCALE_URL");
-    return url && *url ? url : QUERY_DEFAULT_URL;
-}
-
 static struct gs_error *explain_history(const struct explain_opts *o, const char *name,
                                         const struct what_if *w)
 {
-    const struct replay_history_source source = {.url = history_url(o),
+    GS_CLEANUP(kube_engine_url_finish) struct kube_engine_url server;
+    kube_engine_url_find(o->source, o->hpa.kubeconfig, o->hpa.context, &server);
+    const struct replay_history_source source = {.url = server.url,
                                                  .range_ms = o->history / GS_NS_PER_MS,
                                                  .sync_ms = o->sync_period / GS_NS_PER_MS,
                                                  .settings = w->settings,
@@ -232,7 +228,7 @@ static const struct gs_opt opts[] = {
     {"source", GS_OPT_STRING, AT(source), "URL", .alias = "prometheus-url",
      .group = "Flags of explain metric",
      .help = "URL of the Prometheus. Default: prometheus.url of Helm values. For hpa --history: "
-             "GPUSCALE_URL, otherwise " QUERY_DEFAULT_URL "."},
+             "GPUSCALE_URL, then the URL in the kubeconfig, then " KUBE_ENGINE_DEFAULT_URL "."},
     {0},
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Names that the completion proposes, from the servers that know them.
 #include "cmd/commands.h"
+#include "kube/engine_url.h"
 #include "kube/kubeconfig.h"
 #include "kube/object.h"
 #include "kube/session.h"
@@ -9,13 +10,12 @@
 
 enum { TIMEOUT_MS = 1000 };
 
-static void each_metric(const char *url, void (*fn)(void *arg, const char *name), void *arg)
+static void each_metric(const struct cmd_names_from *from, void (*fn)(void *arg, const char *name),
+                        void *arg)
 {
-    const char *from_env = getenv("GPUSCALE_URL");
-    const struct query_peer peer = {.url = url        ? url
-                                           : from_env ? from_env
-                                                      : QUERY_DEFAULT_URL,
-                                    .timeout_ms = TIMEOUT_MS};
+    GS_CLEANUP(kube_engine_url_finish) struct kube_engine_url server;
+    kube_engine_url_find(from->url, from->kubeconfig, from->context, &server);
+    const struct query_peer peer = {.url = server.url, .timeout_ms = TIMEOUT_MS};
     CODEC_AUTO_JSON json_t *answer = NULL;
     GS_AUTO_ERROR struct gs_error *err =
         query_fetch(&peer, "/api/v1/label/__name__/values", (struct gs_slice){"", 0}, &answer);
@@ -53,7 +53,7 @@ void cmd_each_name(enum cmd_names kind, const struct cmd_names_from *from,
 {
     switch (kind) {
     case CMD_NAMES_METRICS:
-        each_metric(from->url, fn, arg);
+        each_metric(from, fn, arg);
         return;
     case CMD_NAMES_HPAS:
         each_object(KUBE_HPAS, true, from, fn, arg);

@@ -7,6 +7,7 @@
 #include "engine/check.h"
 #include "engine/remote/push.h"
 #include "engine/rules/unit_test.h"
+#include "kube/engine_url.h"
 #include "query/query.h"
 
 #include <limits.h>
@@ -41,7 +42,7 @@ static const struct gs_opt opts[] = {
      .help = "Look-back of queries, for too-long-scrape-interval."},
     {"extended", GS_OPT_BOOL, AT(extended), .group = "check",
      .help = "With check metrics: also print the number of series of each metric."},
-    {"url", GS_OPT_STRING, AT(query.url), "URL", QUERY_DEFAULT_URL, .group = "check",
+    {"url", GS_OPT_STRING, AT(query.url), "URL", KUBE_ENGINE_DEFAULT_URL, .group = "check",
      .help = "Server of check healthy and check ready."},
     {"syntax-only", GS_OPT_BOOL, AT(check.syntax_only), .group = "check",
      .help = "Do not read the files that a configuration names."},

@@ -2,13 +2,15 @@
 // `gpuscale query`: queries an engine or a Prometheus, and formats expressions.
 #include "query/query.h"
 #include "cmd/commands.h"
+#include "kube/engine_url.h"
 
 #define AT(member) offsetof(struct query_options, member)
 
 static const struct gs_opt opts[] = {
     {"url", GS_OPT_STRING, AT(url), "URL", .alias = "u", .env = "GPUSCALE_URL",
-     .help = "URL of the engine or Prometheus, with its path prefix. gpuscale up prints the value "
-             "of GPUSCALE_URL. Default: $PROMETHEUS_URL, otherwise " QUERY_DEFAULT_URL "."},
+     .help =
+         "URL of the engine or Prometheus, with its path prefix. Default: $PROMETHEUS_URL, then "
+         "the URL in the kubeconfig of gpuscale up, then " KUBE_ENGINE_DEFAULT_URL "."},
     {"time", GS_OPT_STRING, AT(time), "TIME",
      .help = "Evaluation time of an instant query: now, -1h (an hour ago), RFC 3339 or Unix "
              "seconds. Default: the server's current time."},

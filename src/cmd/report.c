@@ -2,7 +2,7 @@
 // `gpuscale report`: who uses GPUs, and what it costs.
 #include "report/report.h"
 #include "cmd/commands.h"
-#include "query/query.h"
+#include "kube/engine_url.h"
 
 #define AT(member) .offset = offsetof(struct report_options, member)
 
@@ -25,8 +25,9 @@ static const struct gs_opt opts[] = {
      .help = "html is a page in one file."},
 
     {"url", GS_OPT_STRING, AT(url), "URL", .alias = "u", .env = "GPUSCALE_URL", .group = "Source",
-     .help = "Engine with a ledger, with its path prefix. gpuscale up prints the value of "
-             "GPUSCALE_URL. Default: " QUERY_DEFAULT_URL "."},
+     .help =
+         "Engine with a ledger, with its path prefix. Default: $PROMETHEUS_URL, then the URL in "
+         "the kubeconfig of gpuscale up, then " KUBE_ENGINE_DEFAULT_URL "."},
     {"file", GS_OPT_STRING, AT(file), "FILE", .group = "Source",
      .help =
          "Read this ledger (ledger.db in the directory of the engine or of gpuscale up) instead."},

@@ -6,7 +6,6 @@
 #include "cmd/commands.h"
 #include "kube/kubeconfig.h"
 #include "nvmlsim/simulation/simulation.h"
-#include "up/up.h"
 
 struct smi_opts {
     struct smi_options smi;
@@ -75,8 +74,7 @@ static char *cluster_set(void)
         return NULL;
     if (kubeconfig && *kubeconfig)
         return running_set(NULL);
-    GS_AUTO_FREE char *dir = up_default_data_dir();
-    GS_AUTO_FREE char *path = dir ? gs_format("%s/kubeconfig", dir) : NULL;
+    GS_AUTO_FREE char *path = kube_config_of_up();
     GS_AUTO_FREE char *set = path ? running_set(path) : NULL;
     return set && !smi_has_driver() ? GS_TAKE(set) : NULL;
 }

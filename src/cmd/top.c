@@ -8,7 +8,8 @@
 static const struct gs_opt opts[] = {
     {"url", GS_OPT_STRING, AT(url), "URL", .alias = "u", .group = "Source",
      .help = "URL of an engine or Prometheus, with its path prefix. Default: $GPUSCALE_URL, "
-             "$PROMETHEUS_URL, the GPUs of this machine, the cluster, http://localhost:9090."},
+             "$PROMETHEUS_URL, the URL in the kubeconfig of gpuscale up, the GPUs of this machine, "
+             "the cluster, http://localhost:9090."},
     {"exporter", GS_OPT_STRING, AT(exporter), "URL", .group = "Source",
      .help = "Address of an exporter: HOST:PORT or a URL. Without a path: /metrics."},
     {"nvml", GS_OPT_BOOL, AT(nvml), .group = "Source",

@@ -30,7 +30,7 @@ hpa=$(kubectl get hpa -o jsonpath='{.items[0].metadata.name}')
 "$gpuscale" explain hpa -n default "$hpa" | grep -q '^Start of a new node of pool v100: p90 ' ||
     fail "explain hpa has no start-up time of nodes"
 # With other settings: in the terminal, over HTTP, and on the recorded history.
-prometheus=$(sed -n 's/^ *export GPUSCALE_URL=//p' "$dir/up.log")
+prometheus=$(engine_url)
 "$gpuscale" explain hpa "$hpa" --what-if max=1 | grep -q '^Result: 1 replica: ' || fail "explain hpa ignores --what-if max=1"
 curl -sf "$prometheus/api/v1/gpuscale/explain?namespace=default&name=$hpa&max=1" | grep -q '"desired":1,' || fail "the explanation over HTTP ignores max=1"
 history() {

@@ -6,7 +6,7 @@ need kubectl
 real=$("$source/tests/differential/prometheus_adapter.sh" --no-build) || skip "no prometheus-adapter has been built (make peers)"
 
 start_up --gpus 1xTesla-T4
-prometheus=$(sed -n 's/.*GPUSCALE_URL=//p' "$dir/up.log")
+prometheus=$(engine_url)
 kubectl apply -f - <<Y
 apiVersion: v1
 kind: Namespace

@@ -3,7 +3,7 @@
 # Prometheus API if its default port is in use, and the status block in windows whose size changes
 # (with tmux).
 . "$(dirname "$0")/lib.sh"
-need kubectl curl python3
+need kubectl curl python3 jq
 
 # Occupies the default port, unless another server already uses it.
 (cd "$dir" && exec python3 -m http.server 9090 --bind 127.0.0.1) >"$dir/stranger.log" 2>&1 &
@@ -11,16 +11,25 @@ echo $! >"$dir/stranger.pid"
 wait_for "port 9090 is taken" curl -sS --max-time 60 -o "$dir/answer" http://127.0.0.1:9090/
 
 start_up --prometheus-port=-1 --gpus 2xTesla-T4
-url=$(sed -n 's/^  export GPUSCALE_URL=//p' "$dir/up.log")
+url=$(engine_url)
 port=${url##*:}
-[ "$url" = "http://127.0.0.1:$port" ] && [ "$port" != 9090 ] || fail "GPUSCALE_URL is \"$url\""
+[ "$url" = "http://127.0.0.1:$port" ] && [ "$port" != 9090 ] || fail "the URL of the engine is \"$url\""
 grep -q '^  export PATH=.*/bin.*:$PATH$' "$dir/up.log" || fail "the log does not contain the PATH for gpuscale and nvidia-smi"
 grep -q "port 9090 is in use by another program: the Prometheus API is on port $port" "$dir/up.log" || fail "the log does not report that port 9090 is in use"
 scraped() { [ "$(GPUSCALE_URL=$url "$gpuscale" query -o csv 'count(DCGM_FI_DEV_GPU_UTIL)' | tail -n 1 | cut -d , -f 2)" = 2 ]; }
 wait_for "gpuscale query uses the server of GPUSCALE_URL" scraped
-(unset GPUSCALE_URL PROMETHEUS_URL && ! "$gpuscale" query up) 2>"$dir/err" || fail "a query is sent to another program's server"
-grep -q 'server http://localhost:9090 (the default; set --url, or GPUSCALE_URL' "$dir/err" || fail "the error does not name the server: $(cat "$dir/err")"
+(unset KUBECONFIG GPUSCALE_URL PROMETHEUS_URL && ! "$gpuscale" query up) 2>"$dir/err" || fail "a query is sent to another program's server"
+grep -q 'server http://localhost:9090 (the default; set --url, or KUBECONFIG or GPUSCALE_URL' "$dir/err" || fail "the error does not name the server: $(cat "$dir/err")"
 echo "ok: errors name the server"
+
+unset GPUSCALE_URL PROMETHEUS_URL
+answers() { [ "$("$gpuscale" query -o csv 'count(DCGM_FI_DEV_GPU_UTIL)' | tail -n 1 | cut -d , -f 2)" = 2 ]; }
+answers || fail "gpuscale query does not find the engine by KUBECONFIG alone"
+"$gpuscale" top --once -o json | jq -e '.gpus | length == 2' >/dev/null || fail "gpuscale top does not find the engine by KUBECONFIG alone: $("$gpuscale" top --once)"
+"$gpuscale" report >"$dir/report" || fail "gpuscale report does not find the engine by KUBECONFIG alone"
+kubectl config set-context --current --namespace=default >/dev/null
+answers || fail "kubectl removes the engine from the kubeconfig"
+echo "ok: KUBECONFIG alone is enough for query, top and report"
 
 printed="$(sed -n 's/^  export PATH=\(.*\):$PATH$/\1/p' "$dir/up.log")"
 two="0, Tesla T4

@@ -49,8 +49,6 @@ echo "ok: lists in pages, forbidden lists and wrong responses"
 
 start_up --gpus 4xA100-SXM4-80GB --image "intent-api:*=$intent_api_command" --horizontal-pod-autoscaler-sync-period 1s \
     --filename "$source/examples/demo/intent-api.yaml"
-GPUSCALE_URL=$(sed -n 's/.*export GPUSCALE_URL=//p' "$dir/up.log")
-export GPUSCALE_URL
 doctor() { "$gpuscale" doctor -o json >"$dir/report.json"; }
 first() { doctor || true; jq -r '.findings[0].check // "none"' "$dir/report.json"; }
 first_is() { [ "$(first)" = "$1" ]; }

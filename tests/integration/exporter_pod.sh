@@ -12,7 +12,7 @@ grep -q 'endpoints\[1\] has no port' "$dir/check" || fail "check config does not
 
 start_up --gpus 2xTesla-T4 --values "$guides/eks/prometheus-adapter-values.yaml" \
     --values "$guides/k8s-gpu-hpa/kube-prometheus-stack-values.yaml" -f "$guides/eks/dcgm-exporter.yaml" -f "$guides/eks/vision-api.yaml"
-prometheus=$(sed -n 's/.*GPUSCALE_URL=//p' "$dir/up.log")
+prometheus=$(engine_url)
 jobs() { curl -sG "$prometheus/api/v1/query" --data-urlencode "query=$1" | jq -r '[.data.result[].metric.job] | unique | join(" ")'; }
 jobs_are() { [ "$(jobs "$1")" = "$2" ]; }
 wait_for "no series of the GPUs comes from gpuscale's exporter" jobs_are '{UUID!=""}' 'dcgm-exporter gpu-metrics'

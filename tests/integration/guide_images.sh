@@ -100,7 +100,7 @@ wait_for "the pod has the event" has_event
 api=$(sed -n 's/^Ready: .*API \(https:[^,]*\),.*/\1/p' "$dir/up.log")
 kubectl run hpa --image=any --restart=Never --command -- "$gpuscale" hpa --web.listen-address=127.0.0.1:0 >/dev/null
 kubectl run adapter --image=any --restart=Never --command -- "$gpuscale" adapter --secure-port=0 \
-    --prometheus-url="$(sed -n 's/.*GPUSCALE_URL=//p' "$dir/up.log")" >/dev/null
+    --prometheus-url="$(engine_url)" >/dev/null
 wait_for "the HPA controller in a pod uses the API" sh -c "kubectl logs hpa | grep -qF 'cluster $api,'"
 wait_for "the adapter in a pod uses the API" sh -c "kubectl logs adapter | grep -q 'discovered the resources of the cluster'"
 

@@ -10,7 +10,7 @@ program=$gpuscale gpuscale=$dir/limited
 printf '#!/bin/sh\nulimit -v 6000000\nexec "%s" "$@"\n' "$program" >"$gpuscale"
 chmod +x "$gpuscale"
 start_up --gpus 1xTesla-T4
-url=$(sed -n 's/.*GPUSCALE_URL=//p' "$dir/up.log")
+url=$(engine_url)
 
 hostile() { python3 "$source/tests/integration/hostile_objects.py" "$@"; }
 create() { hostile "$@" | kubectl create --validate=false -f - >"$dir/create.txt" 2>&1 || fail "$*: $(cat "$dir/create.txt")"; }
@@ -69,7 +69,7 @@ lives "an alert with slow patterns"
 scaling_works
 stop_up
 start_up --gpus 1xTesla-T4
-url=$(sed -n 's/.*GPUSCALE_URL=//p' "$dir/up.log")
+url=$(engine_url)
 wait_for "all of it is there after a restart" query_is beside_nested 1
 query_is wrong none || fail "a wrong rule is evaluated"
 lives "a restart with all of them"

@@ -79,6 +79,9 @@ soon() {
     done
 }
 
+# The Prometheus API of the last gpuscale up.
+engine_url() { sed -n 's/^Ready:.*Prometheus API \(http[^ ]*\).*/\1/p' "$dir/up.log" | tail -n 1; }
+
 # wait_for DESCRIPTION COMMAND…
 wait_for() {
     what=$1

@@ -6,8 +6,7 @@ need kubectl curl jq
 
 start() {
     start_up --gpus 2xTesla-T4 --prices "$dir/prices.yaml"
-    GPUSCALE_URL=$(sed -n 's/^Ready:.*Prometheus API \(http[^ ]*\).*/\1/p' "$dir/up.log")
-    export GPUSCALE_URL
+    url=$(engine_url)
 }
 echo '{currency: CHF, gpus: {T4: 3.6}}' >"$dir/prices.yaml"
 cat >"$dir/pod.yaml" <<'Y'
@@ -44,10 +43,10 @@ report --idle 1s | grep -q '^  ml/deployment/web (pod web-.*, GPU [01] of node .
     fail "the table does not list the idle GPU"
 report -o html | grep -q '<td>deployment/web</td>' || fail "the page lacks the workload"
 for step in 10s 15s; do
-    "$gpuscale" report --prometheus "$GPUSCALE_URL" --since 2m --step $step -o json |
+    "$gpuscale" report --prometheus "$url" --since 2m --step $step -o json |
         jq -e '.rows[] | select(.workload == "deployment/web") | .idle > 0' >/dev/null || fail "no report from the series"
 done
-status=$(curl -s -o "$dir/body" -w '%{http_code}' "$GPUSCALE_URL/api/v1/gpuscale/report?by=team")
+status=$(curl -s -o "$dir/body" -w '%{http_code}' "$url/api/v1/gpuscale/report?by=team")
 [ "$status" = 400 ] || fail "an unknown group gives status $status: $(cat "$dir/body")"
 "$gpuscale" query -o csv 'gpuscale_gpu_seconds_total{workload="deployment/web",state="idle"}' | grep -q web || fail "the series of the ledger are missing"
 

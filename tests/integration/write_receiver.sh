@@ -61,7 +61,7 @@ printf '{"resourceMetrics":[{"scopeMetrics":[{"metrics":[{"name":"queue.length",
 curl -sS "$receiver/api/v1/query?query=queue_length" | jq -e '.data.result[0].value[1] == "3"' >/dev/null || fail "the metric of OTLP"
 echo "ok: other requests are refused, OTLP is received"
 start_up --gpus none --web.enable-otlp-receiver
-up_url=$(sed -n 's/.*export GPUSCALE_URL=//p' "$dir/up.log")
+up_url=$(engine_url)
 [ "$(status -H 'Content-Type: application/json' -d "@$dir/otlp.json" "$up_url/api/v1/otlp/v1/metrics")" = 200 ] || fail "OTLP to gpuscale up"
 curl -sS "$up_url/api/v1/query?query=queue_length" | jq -e '.data.result[0].value[1] == "3"' >/dev/null || fail "the metric that gpuscale up received"
 [ "$(status -X POST "$up_url/api/v1/write")" = 404 ] || fail "the remote write receiver of gpuscale up is not disabled"

@@ -23,6 +23,7 @@ static int setup(void **state)
     f->path = gs_format("%s/config", f->dir);
     unsetenv("KUBECONFIG");
     unsetenv("KUBERNETES_SERVICE_HOST");
+    unsetenv("XDG_DATA_HOME");
     setenv("HOME", f->dir, 1);
     *state = f;
     return 0;
@@ -53,6 +54,7 @@ static void test_written_is_read(void **state)
         .client_cert_pem = (char *)"cert",
         .client_key_pem = (char *)"key",
         .ns = (char *)"team \"a\"",
+        .engine_url = (char *)"http://127.0.0.1:9090",
         .simulated_gpus = (char *)"/set-1",
     };
     struct kube_config r = {0};
@@ -66,6 +68,7 @@ static void test_written_is_read(void **state)
     assert_string_equal(r.client_cert_pem, c.client_cert_pem);
     assert_string_equal(r.client_key_pem, c.client_key_pem);
     assert_string_equal(r.ns, c.ns);
+    assert_string_equal(r.engine_url, c.engine_url);
     assert_string_equal(r.simulated_gpus, c.simulated_gpus);
     assert_null(r.token);
     kube_config_finish(&r);
@@ -113,6 +116,28 @@ static void test_errors_name_the_place(void **state)
     assert_null(r.server);
 }
 
+// Without any other file, the cluster of this user's gpuscale up is used while it runs.
+static void test_a_running_up_is_found(void **state)
+{
+    static const char text[] = "current-context: c\ncontexts:\n- name: c\n  context: {cluster: k}\n"
+                               "clusters:\n- name: k\n  cluster: {server: 'https://up'}\n";
+    struct fixture *f = *state;
+    struct kube_config r = {0};
+    GS_AUTO_FREE char *folder = gs_format("%s/.local/share/gpuscale", f->dir);
+    GS_AUTO_FREE char *lock = gs_format("gpuscale up\n%d\n", (int)getpid());
+    if (access("/var/run/secrets/kubernetes.io/serviceaccount/token", F_OK) == 0)
+        skip_because("this test runs in a pod");
+    assert_ok(gs_mkdir_p(folder, 0700));
+    put(f, ".local/share/gpuscale/kubeconfig", text);
+    put(f, ".local/share/gpuscale/lock", "gpuscale up\n"); // it has ended
+    assert_null(kube_config_of_up());
+    assert_error(kube_config_load(NULL, NULL, &r), GS_ENOTFOUND, "KUBECONFIG");
+    put(f, ".local/share/gpuscale/lock", lock);
+    assert_ok(kube_config_load(NULL, NULL, &r));
+    assert_string_equal(r.server, "https://up");
+    kube_config_finish(&r);
+}
+
 // A program in a pod must not use the cluster of the machine's user.
 static void test_in_a_pod_the_home_directory_does_not_count(void **state)
 {
@@ -147,6 +172,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_written_is_read, setup, teardown),
         cmocka_unit_test_setup_teardown(test_files_beside_and_several_sources, setup, teardown),
         cmocka_unit_test_setup_teardown(test_errors_name_the_place, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_running_up_is_found, setup, teardown),
         cmocka_unit_test_setup_teardown(test_in_a_pod_the_home_directory_does_not_count, setup,
                                         teardown),
     };

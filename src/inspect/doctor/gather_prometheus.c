@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "codec/yaml.h"
 #include "doctor/doctor_private.h"
+#include "kube/engine_url.h"
 #include "kube/object.h"
 #include "kube/session.h"
 #include "query/query.h"
@@ -237,8 +238,10 @@ void doctor_gather_prometheus(const struct doctor_options *o, struct kube_sessio
     struct prometheus p = {0};
     json_t *out = json_object();
 
-    if (o->prometheus) {
-        p.base = gs_strdup(o->prometheus);
+    GS_CLEANUP(kube_engine_url_finish) struct kube_engine_url server;
+    kube_engine_url_find(o->prometheus, o->kubeconfig, o->context, &server);
+    if (o->prometheus || server.origin == KUBE_ENGINE_OF_KUBECONFIG) {
+        p.base = gs_strdup(server.url);
     } else if (s) {
         p.s = s;
         p.base = proxy_of(&e);
@@ -248,7 +251,7 @@ void doctor_gather_prometheus(const struct doctor_options *o, struct kube_sessio
     else
         codec_json_set_str(out, "unknown",
                            s ? "no Service of a Prometheus was found; --prometheus or GPUSCALE_URL "
-                               "(which gpuscale up prints) sets its URL"
+                               "sets its URL"
                              : "--prometheus is not set");
     json_object_set_new(facts, "prometheus", out);
     free(p.base);

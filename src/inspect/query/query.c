@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "kube/engine_url.h"
 #include "net/http/client.h"
 #include "promql/ast.h"
 #include "query/query_private.h"
@@ -183,32 +184,13 @@ static void print_notes(const json_t *answer, const char *key, const char *word)
     }
 }
 
-// ret_origin: why this server is used; NULL if the command line contains its URL.
-static const char *url_of(const struct query_options *o, const struct query_request *q,
-                          const char **ret_origin)
-{
-    const char *env = getenv("PROMETHEUS_URL");
-    *ret_origin = NULL;
-    if (q->url)
-        return q->url;
-    if (o->url) {
-        *ret_origin = gs_streq(o->url, getenv("GPUSCALE_URL")) ? "of $GPUSCALE_URL" : NULL;
-        return o->url;
-    }
-    if (env && *env) {
-        *ret_origin = "of $PROMETHEUS_URL";
-        return env;
-    }
-    *ret_origin = "the default; set --url, or GPUSCALE_URL to what gpuscale up prints";
-    return QUERY_DEFAULT_URL;
-}
-
 // Errors of the request are usage errors. Others are errors of the server.
-static struct gs_error *name_server(struct gs_error *err, const char *url, const char *origin)
+static struct gs_error *name_server(struct gs_error *err, const struct kube_engine_url *server)
 {
-    if (gs_error_code(err) == GS_EINVAL || !origin)
+    const char *reason = kube_engine_url_reason(server);
+    if (gs_error_code(err) == GS_EINVAL || !reason)
         return err;
-    return gs_error_wrap(err, "server %s (%s)", url, origin);
+    return gs_error_wrap(err, "server %s (%s)", server->url, reason);
 }
 
 static struct gs_error *send_query(const struct query_options *o, const struct query_request *q,
@@ -216,9 +198,10 @@ static struct gs_error *send_query(const struct query_options *o, const struct q
                                    const struct gs_buf *params)
 {
     int64_t timeout = o->timeout_ns / GS_NS_PER_MS;
-    const char *origin;
+    GS_CLEANUP(kube_engine_url_finish) struct kube_engine_url server;
+    kube_engine_url_find(q->url ? q->url : o->url, NULL, NULL, &server);
     const struct query_peer peer = {
-        .url = url_of(o, q, &origin),
+        .url = server.url,
         .http_config_file = o->http_config_file,
         .headers = o->headers.items,
         .n_headers = o->headers.len,
@@ -231,7 +214,7 @@ static struct gs_error *send_query(const struct query_options *o, const struct q
     bool any = false;
     struct gs_error *err = query_fetch(&peer, path, gs_buf_slice(params), &answer);
     if (err)
-        return name_server(err, peer.url, origin);
+        return name_server(err, &server);
     err = query_print(print, json_object_get(answer, "data"), stdout, &any);
     (void)fflush(stdout);
     print_notes(answer, "warnings", "warning");

@@ -8,8 +8,6 @@
 #include "base/option.h"
 #include "codec/json.h"
 
-#define QUERY_DEFAULT_URL "http://localhost:9090"
-
 // Texts are borrowed; NULL: not given.
 struct query_options {
     const char *url, *time, *start, *end, *step, *output, *http_config_file;

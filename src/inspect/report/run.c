@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "codec/yaml_reader.h"
+#include "kube/engine_url.h"
 #include "nodes/prices.h"
 
 #include <inttypes.h>
@@ -135,7 +136,9 @@ static void add_groups(const struct ledger_report_options *o, struct gs_buf *out
 struct gs_error *report_from_engine(const struct report_request *r, json_t **ret)
 {
     const struct report_options *o = r->o;
-    const struct query_peer peer = {.url = o->url ? o->url : QUERY_DEFAULT_URL,
+    GS_CLEANUP(kube_engine_url_finish) struct kube_engine_url server;
+    kube_engine_url_find(o->url, NULL, NULL, &server);
+    const struct query_peer peer = {.url = server.url,
                                     .http_config_file = o->http_config_file,
                                     .headers = o->headers.items,
                                     .n_headers = o->headers.len,

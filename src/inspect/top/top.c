@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/timer.h"
+#include "kube/engine_url.h"
 #include "top/top_private.h"
 
 #include <fcntl.h>
@@ -29,8 +30,6 @@ enum {
     ANY_WIDTH = 1 << 20, // of a table that no window limits
     N_SIGNALS = 5,
 };
-
-#define DEFAULT_URL "http://localhost:9090"
 
 struct app {
     const struct top_options *o;
@@ -316,10 +315,10 @@ static struct gs_error *choose_source(struct app *a)
         return top_source_cluster_new(&a->loop, o, &a->source);
     if (o->exporter)
         return top_source_exporter_new(&a->loop, o, o->exporter, &a->source);
-    if (!url && !o->nvml)
-        url = getenv("GPUSCALE_URL");
-    if (!url && !o->nvml)
-        url = getenv("PROMETHEUS_URL");
+    GS_CLEANUP(kube_engine_url_finish) struct kube_engine_url server;
+    kube_engine_url_find(url, NULL, NULL, &server);
+    if (!o->nvml && server.origin != KUBE_ENGINE_OF_DEFAULT)
+        url = server.url;
     if (!url && !o->nvml) {
         GS_AUTO_ERROR struct gs_error *err = top_source_nvml_probe(o->nvml_library);
         if (err) {
@@ -331,7 +330,7 @@ static struct gs_error *choose_source(struct app *a)
             // The reason, without the list of paths that were tried.
             const char *why = gs_error_message(err);
             a->why_guessed = gs_strndup(why, strcspn(why, ";"));
-            url = DEFAULT_URL;
+            url = server.url;
         }
     }
     if (url)
@@ -350,7 +349,7 @@ static struct gs_error *explain_guess(const struct app *a, struct gs_error *err)
         "  this machine: %s\n"
         "  cluster: no kubeconfig\n"
         "  %s: %s",
-        a->why_guessed, DEFAULT_URL, gs_error_message(err));
+        a->why_guessed, KUBE_ENGINE_DEFAULT_URL, gs_error_message(err));
     gs_error_free(err);
     return both;
 }

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <pwd.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
@@ -122,4 +123,20 @@ void gs_occupy_standard_files(void)
         if (got != fd)
             _exit(EXIT_FAILURE);
     }
+}
+
+// --- the folder of this user ---
+
+// A shared directory such as /tmp is not used, because other users can create the subdirectories
+// for the keys first.
+char *gs_data_dir(void)
+{
+    const char *xdg = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
+    if (xdg && *xdg == '/')
+        return gs_format("%s/gpuscale", xdg);
+    // Services and containers often start programs without HOME: read the user database.
+    const struct passwd *user = home && *home ? NULL : getpwuid(getuid());
+    if (user && *user->pw_dir == '/')
+        home = user->pw_dir;
+    return home && *home ? gs_format("%s/.local/share/gpuscale", home) : NULL;
 }

@@ -41,3 +41,7 @@ static inline void gs_fclosep(FILE **f)
 }
 #define GS_AUTO_CLOSE  GS_CLEANUP(gs_closep)
 #define GS_AUTO_FCLOSE GS_CLEANUP(gs_fclosep)
+
+// The folder of this user's state, $XDG_DATA_HOME/gpuscale or ~/.local/share/gpuscale, which may
+// not exist. NULL: the user has no home directory. The caller frees it.
+char *gs_data_dir(void);

@@ -6,10 +6,12 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/num.h"
 #include "codec/encoding.h"
 #include "codec/yaml.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -32,6 +34,7 @@ void kube_config_finish(struct kube_config *c)
     free(c->client_cert_pem);
     free(c->ns);
     free(c->token_file);
+    free(c->engine_url);
     free(c->simulated_gpus);
     wipe_secret(&c->client_key_pem);
     wipe_secret(&c->token);
@@ -131,16 +134,17 @@ static struct gs_error *read_pem_or_data(const json_t *obj, const char *config_p
     return err ? gs_error_wrap(err, "%s: %s", config_path, key) : NULL;
 }
 
-// The member of gpuscale's extension of a cluster. NULL: none.
-static const char *extension(const json_t *cluster, const char *member)
+// The member of gpuscale's extension of a cluster. NULL: none. The caller frees it.
+static char *extension(const json_t *cluster, const char *member)
 {
+    const char *value = NULL;
     size_t i;
     json_t *entry;
     json_array_foreach (json_object_get(cluster, "extensions"), i, entry) {
         if (gs_streq(codec_json_str(entry, "name", NULL), EXTENSION))
-            return codec_json_str(entry, "extension", member, NULL);
+            value = codec_json_str(entry, "extension", member, NULL);
     }
-    return NULL;
+    return value && *value ? gs_strdup(value) : NULL;
 }
 
 static struct gs_error *load_cluster(const struct sources *s, const char *name,
@@ -154,8 +158,8 @@ static struct gs_error *load_cluster(const struct sources *s, const char *name,
     if (!c->server)
         return gs_error_new(GS_EINVAL, "%s: cluster \"%s\" has no server", path, name);
     c->insecure = codec_json_bool(cluster, false, "insecure-skip-tls-verify", NULL);
-    const char *gpus = extension(cluster, "simulatedGPUs");
-    c->simulated_gpus = gpus ? gs_strdup(gpus) : NULL;
+    c->engine_url = extension(cluster, "engineURL");
+    c->simulated_gpus = extension(cluster, "simulatedGPUs");
     return read_pem_or_data(cluster, path, "certificate-authority", &c->ca_pem);
 }
 
@@ -241,6 +245,28 @@ static struct gs_error *load_in_cluster(const char *host, const char *port, stru
     return NULL;
 }
 
+// Whether a `gpuscale up` uses the folder, by the process id in the last line of its file `lock`.
+static bool is_locked(const char *dir)
+{
+    GS_AUTO_FREE char *path = gs_format("%s/lock", dir);
+    GS_AUTO_BUF struct gs_buf text = {0};
+    GS_AUTO_ERROR struct gs_error *err = gs_file_read(path, 256, &text);
+    if (err || !text.data)
+        return false;
+    struct gs_slice rest = gs_slice_of(text.data);
+    int64_t pid = 0;
+    (void)gs_slice_cut(&rest, '\n');
+    gs_error_free(gs_parse_i64(gs_slice_trim(rest), 1, INT32_MAX, &pid));
+    return pid > 0 && (kill((pid_t)pid, 0) == 0 || errno == EPERM);
+}
+
+char *kube_config_of_up(void)
+{
+    GS_AUTO_FREE char *dir = gs_data_dir();
+    GS_AUTO_FREE char *path = dir ? gs_format("%s/kubeconfig", dir) : NULL;
+    return path && access(path, F_OK) == 0 && is_locked(dir) ? GS_TAKE(path) : NULL;
+}
+
 // KUBECONFIG may name several files. Absent files are skipped. In a pod, a file in the home
 // directory does not count.
 static struct gs_error *find_sources(bool in_pod, struct sources *s)
@@ -262,7 +288,10 @@ static struct gs_error *find_sources(bool in_pod, struct sources *s)
         return NULL;
     const char *home = getenv("HOME");
     GS_AUTO_FREE char *path = gs_format("%s/.kube/config", home ? home : "");
-    return access(path, F_OK) == 0 ? sources_add(s, path) : NULL;
+    if (access(path, F_OK) == 0)
+        return sources_add(s, path);
+    GS_AUTO_FREE char *of_up = kube_config_of_up();
+    return of_up ? sources_add(s, of_up) : NULL;
 }
 
 struct gs_error *kube_config_load(const char *path, const char *context, struct kube_config *ret)
@@ -361,10 +390,10 @@ struct gs_error *kube_config_write(const char *path, const char *name, const str
     if (c->insecure)
         gs_buf_add_str(&out, "    insecure-skip-tls-verify: true\n");
     add_string(&out, "    ", "server", c->server);
-    if (c->simulated_gpus) {
+    if (c->engine_url || c->simulated_gpus)
         gs_buf_add_str(&out, "    extensions:\n    - name: " EXTENSION "\n      extension:\n");
-        add_string(&out, "        ", "simulatedGPUs", c->simulated_gpus);
-    }
+    add_string(&out, "        ", "engineURL", c->engine_url);
+    add_string(&out, "        ", "simulatedGPUs", c->simulated_gpus);
     add_string(&out, "  ", "name", name);
     gs_buf_add_str(&out, "contexts:\n- context:\n");
     add_string(&out, "    ", "cluster", name);

@@ -10,17 +10,21 @@ struct kube_config {
     char *token_file; // source of token, reread because it changes; NULL: none
     char *ns;         // of the context, "default" if unset
     int insecure;
-    // Set of simulated GPUs of the cluster (gpuscale up writes it); NULL: none. Stored as an
-    // extension of the cluster, which kubectl keeps.
-    char *simulated_gpus;
+    // What gpuscale up adds; NULL: none. Stored as an extension of the cluster, which kubectl
+    // keeps.
+    char *engine_url;     // "http://127.0.0.1:9090"
+    char *simulated_gpus; // name of the set
 };
 void kube_config_finish(struct kube_config *c); // wipes secrets
 
 // path NULL: KUBECONFIG, then the service account of the pod in which the program runs, or outside
-// a pod ~/.kube/config.
+// a pod ~/.kube/config, or the file of this user's `gpuscale up`.
 struct gs_error *kube_config_load(const char *path, const char *context, struct kube_config *ret);
 // Calls fn for the name of each context. path: as above. A file that cannot be read has none.
 void kube_config_each_context(const char *path, void (*fn)(void *arg, const char *name), void *arg);
+// The file of the `gpuscale up` that runs in this user's default folder. NULL: none runs. The caller
+// frees it.
+char *kube_config_of_up(void);
 // Returns the connection settings of the server. Borrows the texts.
 struct endpoint_settings kube_config_endpoint(const struct kube_config *c);
 #define KUBE_CONFIG_REFRESH_MS 60000 // tokens of service accounts expire after an hour

@@ -14,7 +14,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
-#include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,20 +51,6 @@ static const char *const ours[] = {STATE,
 
 // --- location ---
 
-// A shared directory such as /tmp is not used, because other users can create the subdirectories
-// for the keys first.
-char *up_default_data_dir(void)
-{
-    const char *xdg = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
-    if (xdg && *xdg == '/')
-        return gs_format("%s/gpuscale", xdg);
-    // Services and containers often start programs without HOME: read the user database.
-    const struct passwd *user = home && *home ? NULL : getpwuid(getuid());
-    if (user && *user->pw_dir == '/')
-        home = user->pw_dir;
-    return home && *home ? gs_format("%s/.local/share/gpuscale", home) : NULL;
-}
-
 static struct gs_error *check_owner(const char *dir)
 {
     struct stat st;
@@ -81,7 +66,7 @@ static struct gs_error *check_owner(const char *dir)
 // otherwise *ret is NULL if it does not exist.
 static struct gs_error *find_dir(const char *option, bool make, char **ret)
 {
-    GS_AUTO_FREE char *dir = option ? gs_strdup(option) : up_default_data_dir();
+    GS_AUTO_FREE char *dir = option ? gs_strdup(option) : gs_data_dir();
     if (!dir)
         return gs_error_new(
             GS_EINVAL,

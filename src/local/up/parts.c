@@ -167,7 +167,9 @@ static struct gs_error *start_api(struct up_cluster *c, const struct up_options 
 static struct gs_error *write_kubeconfig(struct up_cluster *c)
 {
     GS_AUTO_FREE char *url = gs_format("https://" LOOPBACK ":%u", c->api_port);
+    GS_AUTO_FREE char *engine = gs_format("http://" LOOPBACK ":%u", c->prometheus_port);
     const struct kube_config k = {.server = url,
+                                  .engine_url = engine,
                                   .ca_pem = c->pki.ca.cert_pem,
                                   .client_cert_pem = c->pki.client.cert_pem,
                                   .client_key_pem = c->pki.client.key_pem,
@@ -497,10 +499,6 @@ struct gs_error *up_cluster_start(struct program *program, const struct up_optio
     if (!err)
         err = start_api(c, o);
     if (!err)
-        err = write_kubeconfig(c);
-    if (!err)
-        up_commands_make(c);
-    if (!err)
         err = start_node(c, o);
     if (!err)
         err = start_kubelet_api(c);
@@ -510,6 +508,10 @@ struct gs_error *up_cluster_start(struct program *program, const struct up_optio
         err = start_machines(c, line, arg);
     if (!err)
         err = start_metrics(c, o);
+    if (!err)
+        err = write_kubeconfig(c);
+    if (!err)
+        up_commands_make(c);
     if (!err)
         err = start_autoscaler(c, o, observer, arg);
     if (!err)

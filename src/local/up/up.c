@@ -165,7 +165,7 @@ static void draw_status_block(struct up *u)
         .problems = u->problems,
         .headline = u->headline,
         .pools = pools.data,
-        .hints = {u->hints[0], u->hints[1], u->hints[2]},
+        .hints = {u->hints[0], u->hints[1]},
         .service_url = u->service_url,
         .load = u->load_on ? u->o->load : NULL,
         .simulated = has_simulated_gpus(u),
@@ -432,9 +432,8 @@ static void describe_cluster(struct up *u)
     u->hints[0] = gs_format("export KUBECONFIG=%s", kubeconfig);
     if (c->devices.sim_name || !in_path("gpuscale")) {
         GS_AUTO_FREE char *bin = gs_shell_word(c->bin_dir);
-        u->hints[2] = gs_format("export PATH=%s:$PATH", bin);
+        u->hints[1] = gs_format("export PATH=%s:$PATH", bin);
     }
-    u->hints[1] = gs_format("export GPUSCALE_URL=http://127.0.0.1:%u", c->prometheus_port);
 }
 
 static struct gs_error *start_up(struct up *u, const char *data_dir)

@@ -25,9 +25,6 @@ struct up_options {
     bool exit_after_load, stop, reset;
 };
 
-// The default of --data-dir. NULL: the user has no home directory. The caller frees it.
-char *up_default_data_dir(void);
-
 // Runs until SIGINT, SIGTERM or an error; with `stop`, only ends the instance that uses the data
 // directory. Errors: GS_EINVAL for options that contradict each other; with exit_after_load also
 // when the load or the command after it failed or did not end.

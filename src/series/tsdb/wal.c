@@ -159,8 +159,7 @@ static void start_segment(struct tsdb_wal *w, int64_t now_ms)
 {
     forget_segment(w);
     w->opened_ms = now_ms;
-    char header[TSDB_WAL_HEADER_SIZE];
-    memcpy(header, TSDB_WAL_SEGMENT_MAGIC, 8);
+    char header[TSDB_WAL_HEADER_SIZE] = TSDB_WAL_SEGMENT_MAGIC;
     memcpy(header + 8, &w->run, sizeof(w->run));
     w->fd = tsdb_wal_files_create(&w->segments, gs_slice_make(header, sizeof(header)));
     tsdb_wal_files_drop_older(&w->segments, now_ms - w->retention_ms);

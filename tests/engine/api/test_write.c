@@ -36,6 +36,7 @@ static void push(struct harness *h, struct caller *c, const struct gs_buf *messa
                                    .path = "/api/v1/write",
                                    .headers = headers,
                                    .content_type = "application/x-protobuf",
+                                   .timeout_ms = WAIT_MS,
                                    .body = gs_buf_slice(&packed)};
     *c = (struct caller){0};
     c->op = http_send(h->client, &q, &callbacks, c);

@@ -98,7 +98,7 @@ json_t *console_problems_json(const struct console_problems *p);
 // The status block: GPUs with bars, pods, autoscalers with their last decision. Reads the series of
 // the store and the objects of the API.
 
-#define CONSOLE_STATUS_HINTS 3
+#define CONSOLE_STATUS_HINTS 2
 
 struct console_status_source {
     const struct tsdb *db;

@@ -94,6 +94,12 @@ export function colorOf(name) {
   return own(palette, String(name).replace(/^(super-light|semi-dark|light|dark)-/, "")) || null;
 }
 
+// Whether a text on this color must be dark; undefined: not a color.
+export function isLight(color) {
+  const hex = /^#([0-9a-f]{6}|[0-9a-f]{3})/i.exec(color || ""), parts = hex ? (hex[1].length === 3 ? hex[1].replace(/./g, "$&$&") : hex[1]).match(/../g).map((p) => parseInt(p, 16)) : (/^rgba?\((.*)\)$/.exec(color || "")?.[1].split(/[\s,]+/) || []).slice(0, 3).map(Number);
+  return parts.length === 3 ? 0.3 * parts[0] + 0.59 * parts[1] + 0.11 * parts[2] > 170 : undefined;
+}
+
 // The mapping of a value: {text, color}, or null.
 function mappingOf(v, mappings = []) {
   for (const m of mappings) {
@@ -187,10 +193,13 @@ function merge(frames) {
   return [names.map((name) => ({...frames.map((frame) => find(frame, name)).find((f) => f), values: merged.map((r) => r.get(name) ?? null)}))];
 }
 
+// Times of any number are left out together: a query without a result has no time.
+const isTime = (name) => /^Time( \d+)?$/.test(name);
+
 function organize(frame, o) {
-  const excluded = own(o, "excludeByName"), renamed = own(o, "renameByName"), order = own(o, "indexByName"), included = own(o, "includeByName");
+  const excluded = own(o, "excludeByName"), timeless = Object.entries(excluded || {}).some(([name, on]) => on === true && isTime(name)), renamed = own(o, "renameByName"), order = own(o, "indexByName"), included = own(o, "includeByName");
   const some = included && Object.values(included).some((v) => v === true);
-  const kept = frame.filter((f) => own(excluded, f.name) !== true && (!some || own(included, f.name) === true)), index = (f) => Number(own(order, f.name) ?? Infinity);
+  const kept = frame.filter((f) => own(excluded, f.name) !== true && !(timeless && f.time && isTime(f.name)) && (!some || own(included, f.name) === true)), index = (f) => Number(own(order, f.name) ?? Infinity);
   return kept.map((f, i) => [f, i]).sort(([a, i], [b, k]) => index(a) === index(b) ? i - k : index(a) - index(b)).map(([f]) => ({...f, column: f.name, name: textOf(own(renamed, f.name), 500) || f.name}));
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Panels of a dashboard that are no charts: single values, gauges, bars, tables and texts.
 import {append, empty, h, table} from "./dom.js";
-import {colorOf, reduced, shown, sortRows} from "./dashboard-data.js";
+import {colorOf, isLight, reduced, shown, sortRows} from "./dashboard-data.js";
 import {own} from "./dashboard-model.js";
 import {time} from "./format.js";
 import {html, markdown} from "./markdown.js";
@@ -37,18 +37,23 @@ function sparkline(values, color) {
     svg("polygon", {points: `0,30 ${points} 100,30`, fill: color, "fill-opacity": 0.15}), svg("polyline", {points, fill: "none", stroke: color, "stroke-width": 1.5, "vector-effect": "non-scaling-stroke"}));
 }
 
+// A colored ground with a text that can be read on it.
+function fill(node, color) {
+  node.classList.add("filled");
+  node.classList.toggle("light", isLight(color) === true);
+  node.style.background = color;
+}
+
 export function drawStat(panel, fields) {
   const {options} = panel, values = valuesOf(panel, fields);
   const cells = values.map((v) => {
     const {text, color} = shown(v.value, v.look, "thresholds"), full = options.showName === "name" ? v.name : own(v.metric, options.label) ?? `${options.prefix}${text}${options.postfix}`;
     const named = options.showName === "value_and_name" || (options.showName === "auto" && values.length > 1);
-    const value = h("span", {class: "stat-value"}, full), cell = h("div", {class: "stat"}, named && h("span", {class: "stat-name", title: v.name}, v.name), value, options.sparkline && sparkline(v.values, color || "#3b82d6"));
+    const value = h("span", {class: "stat-value"}, full), cell = h("div", {class: "stat"}, named && h("span", {class: "stat-name", title: v.name}, v.name), value, options.sparkline && sparkline(v.values, options.background ? "#ffffff" : color || "#3b82d6"));
     value.style.setProperty("--n", Math.max(4, full.length));
     if (full.length > 24) value.classList.add("long");
-    if (color && options.background) {
-      cell.classList.add("filled");
-      cell.style.background = color;
-    } else if (color) value.style.color = color;
+    if (color && options.background) fill(cell, color);
+    else if (color && !options.plain && !/^(#fff(fff)?|rgb\(255, ?255, ?255\)|#d4dae2)$/i.test(color)) value.style.color = color; // white on white
     return cell;
   });
   return h("div", {class: "stats-grid"}, cells);
@@ -96,7 +101,7 @@ function cellOf(f, i, frame, linkOf) {
   const node = h(link ? "a" : "span", link ? {href: link.href, title: link.title, ...(link.outside ? {target: "_blank", rel: "noopener noreferrer"} : {})} : {class: empty ? "missing" : null}, empty && !f.look.noValue ? "–" : text);
   if (color && kind.startsWith("color-background")) {
     node.className = "cell-ground";
-    node.style.background = color;
+    fill(node, color);
   } else if (color && (kind === "color-text" || f.look.color?.mode === "fixed")) node.style.color = color;
   return node;
 }

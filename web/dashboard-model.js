@@ -122,7 +122,7 @@ function fromTableStyles(raw) {
 
 function optionsOf(raw, before7) {
   const o = own(raw, "options"), legend = own(o, "legend"), calcs = listOf(at(o, "reduceOptions", "calcs") ?? own(before7, "calcs"), 10).map((c) => textOf(c, 40));
-  return {calcs: calcs.length ? calcs : ["lastNotNull"], label: (/^\/?\^?([\w ]{1,100})\$?\/?$/.exec(textOf(at(o, "reduceOptions", "fields"), 200)) || [])[1], background: /^background/.test(textOf(own(o, "colorMode"))),
+  return {calcs: calcs.length ? calcs : ["lastNotNull"], label: (/^\/?\^?([\w ]{1,100})\$?\/?$/.exec(textOf(at(o, "reduceOptions", "fields"), 200)) || [])[1], background: /^background/.test(textOf(own(o, "colorMode"))), plain: own(o, "colorMode") === "none",
     sparkline: own(o, "graphMode") === "area", showName: textOf(own(o, "textMode"), 40) || "auto", content: textOf(own(o, "content"), 20000), mode: textOf(own(o, "mode"), 20), prefix: "", postfix: "",
     sortBy: listOf(own(o, "sortBy"), 1).map((s) => ({field: textOf(own(s, "displayName"), 500), desc: own(s, "desc") === true}))[0],
     legend: {show: own(legend, "showLegend") !== false && own(legend, "displayMode") !== "hidden", table: own(legend, "displayMode") === "table" || own(legend, "asTable") === true, right: own(legend, "placement") === "right",

@@ -41,7 +41,7 @@ export class DashboardPanel {
   // scope: values of repeated panels. page: {variables, range(), linkOf(link, …), zoom(start, end)}
   constructor(panel, scope, page) {
     Object.assign(this, {panel, scope, page, dirty: true, visible: false, state: {column: panel.options.sortBy?.field || "", desc: panel.options.sortBy?.desc || false}});
-    this.title = h("h3", {title: panel.description || null});
+    this.title = h("h3");
     this.tools = h("span", {class: "dash-tools"});
     this.body = h("div", {class: "dash-body"});
     this.node = h("section", {class: `dash-panel dash-${panel.type || "unknown"}`, "data-panel": panel.name}, h("div", {class: "dash-head"}, this.title, this.tools), this.body);
@@ -86,6 +86,7 @@ export class DashboardPanel {
   async draw(signal) {
     const {panel} = this, range = this.range();
     replace(this.title, this.replace(panel.title));
+    this.title.title = panel.description || this.title.textContent;
     if (panel.type === "text" && !panel.reason) {
       replace(this.body, drawText(panel, this.replace));
       return;
@@ -163,7 +164,7 @@ export class DashboardPanel {
     if (this.body.contains(this.chart.node) && this.chart.node.matches(":hover") && this.drawnFor === JSON.stringify([this.page.stamp(), lines.map((l) => l.name)])) return;
     this.drawnFor = JSON.stringify([this.page.stamp(), lines.map((l) => l.name)]);
     const {legend} = panel.options;
-    this.chart.node.classList.toggle("right", legend.right && legend.show && this.body.clientWidth > 420);
+    this.chart.node.classList.toggle("right", legend.right && legend.show && this.body.clientWidth > 400 + 68 * legend.calcs.length);
     this.chart.node.classList.toggle("bare", !legend.show);
     this.chart.node.classList.toggle("rows", legend.table || legend.calcs.length > 0);
     this.chart.node.classList.toggle("one", lines.length === 1);

@@ -9,7 +9,7 @@ echo 'global: {scrape_interval: 1s}' >"$dir/prometheus.yml"
 "$gpuscale" engine --config.file="$dir/prometheus.yml" --web.listen-address=127.0.0.1:29090 >"$dir/engine.log" 2>&1 &
 pids=$!
 wait_for "the engine is ready" grep -q 'is ready' "$dir/engine.log"
-up_url=$(sed -n 's#.*GPUSCALE_URL=##p' "$dir/up.log")
+up_url=$(engine_url)
 wait_for "series of GPUs" sh -c "curl -sSf '$up_url/api/v1/query?query=count(DCGM_FI_DEV_GPU_TEMP)' | grep -q '\"2\"'"
 # The ConfigMaps of a release of kube-prometheus-stack, where they are beside the sources.
 stack=$source/../shared/walkthroughs/charts/kube-prometheus-stack-88.5.3.yaml

@@ -13,6 +13,10 @@ void services_free(struct local_services *s); // ends the requests that it forwa
 // Forwards the requests of the API's proxy: for local_api_set_forwarder().
 void services_forward(void *services, struct http_exchange *x, const struct local_api_forward *to);
 
+// Sends a request to an HTTP server at this address, and its response to the client.
+void services_pass_on(struct local_services *s, const char *ip, uint16_t port, bool tls,
+                      struct http_exchange *x);
+
 // A listener whose connections go to a port of 127.0.0.1, as they are.
 struct services_tunnel;
 // GS_EEXIST, or another error of the system: the port is in use.

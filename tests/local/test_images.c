@@ -171,6 +171,7 @@ static void test_images_of_charts_have_roles(void **state)
         {"registry.k8s.io/metrics-server/metrics-server:v0.8.1", "metrics-server"},
         {"k8s.gcr.io/metrics-server-amd64:v0.3.6", "metrics-server"},
         {"registry.k8s.io/autoscaling/addon-resizer:1.8.20", "sleep"},
+        {"quay.io/brancz/kube-rbac-proxy:v0.20", "kube-rbac-proxy"},
         {"nvcr.io/nvidia/k8s-device-plugin:v0.20.0", "device-plugin"},
         {"nvidia/k8s-device-plugin:1.11", "device-plugin"},
         {"gke.gcr.io/nvidia-gpu-device-plugin@sha256:cd", "device-plugin"},

@@ -382,6 +382,27 @@ static void test_https_has_a_certificate_of_the_services(void **state)
     finish(&p);
 }
 
+static void test_a_proxy_passes_requests_of_users_on(void **state)
+{
+    struct process p;
+    struct services_tunnel *tunnel = NULL;
+    GS_AUTO_FREE char *upstream = gs_format("--upstream=http://127.0.0.1:%d/", engine_port);
+    make_pod("p", "    ports: [{containerPort: 18443}]");
+    start(&p, "p", "main", "kube-rbac-proxy", "--secure-listen-address=0.0.0.0:18443", upstream,
+          NULL);
+    assert_ok(services_tunnel_open(services, POD_IP, engine_port, engine_port, &tunnel));
+    struct call c;
+    request(&c, "https://", 18443, NULL, "/metrics", NULL, NULL);
+    assert_int_equal(c.status, 401);
+    gs_buf_finish(&c.body);
+    request(&c, "https://", 18443, NULL, "/metrics", "secret", NULL);
+    assert_int_equal(c.status, 200);
+    assert_string_equal(c.body.data, "engine");
+    gs_buf_finish(&c.body);
+    services_tunnel_close(tunnel);
+    finish(&p);
+}
+
 static void test_https_uses_the_files_of_the_arguments(void **state)
 {
     struct process p;
@@ -859,6 +880,7 @@ int main(void)
         TEST(test_a_prometheus_of_the_user_runs_with_its_arguments),
         TEST(test_health_metrics_and_unknown_paths),
         TEST(test_https_has_a_certificate_of_the_services),
+        TEST(test_a_proxy_passes_requests_of_users_on),
         TEST(test_https_uses_the_files_of_the_arguments),
         TEST(test_the_reloader_reloads),
         TEST(test_other_programs_of_the_pod_are_reloaded),

@@ -69,6 +69,8 @@ static const struct kubelet_substitute table[] = {
      .programs = "metrics-server"},
     {"metrics-server-a*64", STANDIN("metrics-server"), "the resource metrics API of gpuscale up",
      .programs = "metrics-server"},
+    {"kube-rbac-proxy", STANDIN("kube-rbac-proxy"), "a proxy of gpuscale up",
+     .programs = "kube-rbac-proxy"},
     {"addon-resizer*", STANDIN("sleep"), "a process that does nothing (containers are not resized)",
      .programs = "pod_nanny"},
     {"k8s-device-plugin", STANDIN("device-plugin"), DEVICE_PLUGIN,

@@ -412,6 +412,15 @@ void services_ingress_request(struct local_services *l, const char *class, bool 
     services_ingress_route(l->ingress, class, tls, x);
 }
 
+void services_pass_on(struct local_services *l, const char *ip, uint16_t port, bool tls,
+                      struct http_exchange *x)
+{
+    struct services_balancer_address to = {.port = port};
+    GS_AUTO_FREE char *backend = gs_format("%s:%u", ip, port);
+    snprintf(to.ip, sizeof(to.ip), "%s", ip);
+    services_ingress_proxy(l->forwarded, x, backend, &to, 1, tls);
+}
+
 // --- tunnels ---
 
 struct services_tunnel {

@@ -181,7 +181,8 @@ static bool has_tls(const struct standin_session *s, int number)
     if (standin_flag_bool(s, "web.enable-tls", false) &&
         ends_with_port(standin_flag(s, "web.listen-address"), number))
         return true;
-    return ends_with_port(standin_flag(s, "validating-webhook"), number);
+    return ends_with_port(standin_flag(s, "validating-webhook"), number) ||
+           ends_with_port(standin_flag(s, "secure-listen-address"), number);
 }
 
 static struct gs_error *serve(struct standin_port *p, uint16_t port)

@@ -18,7 +18,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-enum { MAX_LINE = 2 * 1024 * 1024, MAX_FILE = 64 * 1024, MAX_HELP = 512 * 1024 };
+enum { MAX_LINE = 8 * 1024 * 1024, MAX_FILE = 64 * 1024, MAX_HELP = 512 * 1024 };
 
 // Flags whose value is the path of a file that `up` serves with.
 static const char *const file_flags[] = {"web.cert-file",

@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "kube/object.h"
 #include "local/pod.h"
+#include "local/ports.h"
 #include "local/standin/standin_private.h"
 #include "net/http/routes.h"
 
@@ -147,6 +148,33 @@ static void start_metrics_server(struct standin_session *s)
     say_unused(s, "metric-resolution", "usage is sampled every 2 seconds");
 }
 
+// --- kube-rbac-proxy ---
+
+// "http://127.0.0.1:8080/" of the pod, whose containers share the address. 0: another host.
+static int upstream_port(const struct standin_session *s)
+{
+    const char *url = standin_flag(s, "upstream");
+    const char *host = url && gs_starts(url, "http://") ? url + strlen("http://") : "";
+    const char *colon = strchr(host, ':');
+    if (!gs_starts(host, "127.0.0.1:") && !gs_starts(host, "localhost:"))
+        return 0;
+    long port = strtol(colon + 1, NULL, 10);
+    return port > 0 && port < 65536 ? (int)port : 0;
+}
+
+static bool answer_proxy(struct standin_session *s, int port, struct http_exchange *x)
+{
+    int to = upstream_port(s);
+    if (gs_streq(http_path(x), "/healthz"))
+        return false;
+    if (to)
+        services_pass_on(s->server->cfg.services, s->address, (uint16_t)local_port_by(s->moved, to),
+                         true, x);
+    else
+        http_reply_text(x, 502, "gpuscale: --upstream is not a port of this pod\n");
+    return true;
+}
+
 // --- nodes ---
 
 static void start_autoscaler(struct standin_session *s)
@@ -278,6 +306,7 @@ static const struct standin_role roles[] = {
      .start = start_metrics_server,
      .answer = answer_api,
      .authenticates = true},
+    {.name = "kube-rbac-proxy", .port = 8443, .answer = answer_proxy, .authenticates = true},
     {.name = "cluster-autoscaler",
      .port = 8085,
      .start = start_autoscaler,

@@ -16,6 +16,7 @@
 enum {
     MAX_SESSIONS = 4096,
     MAX_HELLO = 2 * 1024 * 1024,
+    MAX_QUEUE = 64 * 1024 * 1024,
     HELLO_MS = 30000,
     LISTEN_QUEUE = 128,
 };
@@ -71,7 +72,8 @@ static void send_order(struct standin_session *s, json_t *order)
     codec_json_dump(order, &line);
     json_decref(order);
     gs_buf_add_char(&line, '\n');
-    if (s->closing)
+    // A process that is stopped reads nothing.
+    if (s->closing || uv_stream_get_write_queue_size((uv_stream_t *)&s->pipe) > MAX_QUEUE)
         return;
     struct order *o = gs_alloc(sizeof(*o));
     size_t len = line.len;

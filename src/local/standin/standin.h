@@ -16,7 +16,8 @@
 //                      left out if "checked" is true
 //   {"write": PATH, "text": TEXT}  it writes the file; without "text" it removes it
 //   {"watch": FOLDER}  it sends an empty line whenever a file in the folder changes
-// The end of the connection is the end of both. Neither side sends lines of more than 2 MiB.
+// The end of the connection is the end of both. `up` sends lines of at most 8 MiB, the
+// process one of at most 2 MiB.
 #pragma once
 
 #include "local/cluster.h"

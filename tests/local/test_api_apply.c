@@ -158,6 +158,29 @@ static void test_list_items_are_merged_and_removed_by_their_keys(void **state)
     assert_string_equal(env, "[{\"name\":\"B\",\"value\":\"2\"},{\"name\":\"C\",\"value\":\"1\"}]");
 }
 
+// A certificate generator writes the authority of a webhook that Helm has applied and applies
+// again.
+static void test_webhooks_are_merged_by_their_names(void **state)
+{
+    struct harness *h = *state;
+    static const char path[] =
+        "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/w";
+    static const char body[] =
+        "{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, "
+        "webhooks: [{name: a.b.c, failurePolicy: Ignore, sideEffects: None, "
+        "admissionReviewVersions: [v1], clientConfig: {service: {name: s, namespace: n}}}]}";
+    must_apply(h, path, "helm", body);
+    AUTO_REPLY struct reply patched = request_with(
+        h, "PATCH", path, "application/strategic-merge-patch+json", NULL,
+        "{\"webhooks\":[{\"name\":\"a.b.c\",\"clientConfig\":{\"caBundle\":\"QQ==\"}}]}");
+    assert_status(patched, 200);
+    AUTO_REPLY struct reply again = apply(h, path, "helm", body);
+    assert_status(again, 200);
+    const json_t *hook = json_array_get(json_object_get(again.body, "webhooks"), 0);
+    assert_string_equal(codec_json_str(hook, "clientConfig", "caBundle", NULL), "QQ==");
+    assert_string_equal(codec_json_str(hook, "failurePolicy", NULL), "Ignore");
+}
+
 static void test_other_writes_own_what_they_change(void **state)
 {
     struct harness *h = *state;
@@ -312,6 +335,7 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(test_list_items_are_merged_and_removed_by_their_keys, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(test_webhooks_are_merged_by_their_names, setup, teardown),
         cmocka_unit_test_setup_teardown(test_other_writes_own_what_they_change, setup, teardown),
         cmocka_unit_test_setup_teardown(test_an_apply_that_changes_nothing_keeps_the_version, setup,
                                         teardown),

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// coordination, events, rbac and scheduling groups.
+// admissionregistration, coordination, events, rbac and scheduling groups.
 #include "kube/schema_private.h"
 
 #define SCHEDULING   "io.k8s.api.scheduling.v1."
 #define COORDINATION "io.k8s.api.coordination.v1."
 #define EVENTS       "io.k8s.api.events.v1."
 #define RBAC         "io.k8s.api.rbac.v1."
+#define ADMISSION    "io.k8s.api.admissionregistration.v1."
 
 SHARED_TYPE(priority_class, SCHEDULING "PriorityClass", F_STRING("apiVersion"), F_STRING("kind"),
             F_OBJECT("metadata", object_meta), F_INT32("value"), F_BOOL("globalDefault"),
@@ -44,3 +45,27 @@ SHARED_TYPE(cluster_role, RBAC "ClusterRole", F_STRING("apiVersion"), F_STRING("
 SHARED_TYPE(cluster_role_binding, RBAC "ClusterRoleBinding", F_STRING("apiVersion"),
             F_STRING("kind"), F_OBJECT("metadata", object_meta), F_LIST("subjects", subject),
             F_OBJECT("roleRef", role_ref, REQUIRED));
+TYPE(webhook_service, ADMISSION "ServiceReference", F_STRING("namespace", REQUIRED),
+     F_STRING("name", REQUIRED), F_STRING("path"), F_INT32("port"));
+TYPE(webhook_client_config, ADMISSION "WebhookClientConfig", F_STRING("url"),
+     F_OBJECT("service", webhook_service), F("caBundle", BYTES));
+TYPE(rule_with_operations, ADMISSION "RuleWithOperations", F_LIST_OF("operations", STRING),
+     F_LIST_OF("apiGroups", STRING), F_LIST_OF("apiVersions", STRING),
+     F_LIST_OF("resources", STRING), F_STRING("scope"));
+TYPE(match_condition, ADMISSION "MatchCondition", F_STRING("name", REQUIRED),
+     F_STRING("expression", REQUIRED));
+#define WEBHOOK_FIELDS                                                                             \
+    F_STRING("name", REQUIRED), F_OBJECT("clientConfig", webhook_client_config, REQUIRED),         \
+        F_LIST("rules", rule_with_operations), F_STRING("failurePolicy"), F_STRING("matchPolicy"), \
+        F_OBJECT("namespaceSelector", label_selector), F_OBJECT("objectSelector", label_selector), \
+        F_STRING("sideEffects", REQUIRED), F_INT32("timeoutSeconds"),                              \
+        F_LIST_OF("admissionReviewVersions", STRING, REQUIRED),                                    \
+        F_LIST("matchConditions", match_condition, BY("name"))
+TYPE(mutating_webhook, ADMISSION "MutatingWebhook", WEBHOOK_FIELDS, F_STRING("reinvocationPolicy"));
+TYPE(validating_webhook, ADMISSION "ValidatingWebhook", WEBHOOK_FIELDS);
+SHARED_TYPE(mutating_webhook_configuration, ADMISSION "MutatingWebhookConfiguration",
+            F_STRING("apiVersion"), F_STRING("kind"), F_OBJECT("metadata", object_meta),
+            F_LIST("webhooks", mutating_webhook, BY("name")));
+SHARED_TYPE(validating_webhook_configuration, ADMISSION "ValidatingWebhookConfiguration",
+            F_STRING("apiVersion"), F_STRING("kind"), F_OBJECT("metadata", object_meta),
+            F_LIST("webhooks", validating_webhook, BY("name")));

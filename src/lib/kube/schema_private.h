@@ -96,6 +96,8 @@ extern const struct kube_type kube_type_role;
 extern const struct kube_type kube_type_role_binding;
 extern const struct kube_type kube_type_cluster_role;
 extern const struct kube_type kube_type_cluster_role_binding;
+extern const struct kube_type kube_type_mutating_webhook_configuration;
+extern const struct kube_type kube_type_validating_webhook_configuration;
 extern const struct kube_type kube_type_horizontal_pod_autoscaler_v2beta1;
 extern const struct kube_type kube_type_horizontal_pod_autoscaler_v2beta2;
 extern const struct kube_type kube_type_node_selector;

@@ -138,6 +138,19 @@ metrics=https://$(ip metrics):10250
 curl -sSf --cacert "$dir/data/pki/ca.crt" "$metrics/livez" >"$dir/livez.txt" || fail "HTTPS"
 status=$(curl -sS -o "$dir/apis.txt" -w '%{http_code}' --cacert "$dir/data/pki/ca.crt" "$metrics/apis")
 [ "$status" = 401 ] || fail "an API without a user: $status"
+kubectl apply -f - >/dev/null <<'END' || fail "the APIService"
+apiVersion: apiregistration.k8s.io/v1
+kind: APIService
+metadata: {name: v1beta1.metrics.k8s.io}
+spec:
+  group: metrics.k8s.io
+  version: v1beta1
+  groupPriorityMinimum: 100
+  versionPriority: 100
+  insecureSkipTLSVerify: true
+  service: {name: metrics, namespace: default}
+END
+wait_for "the API of metrics-server is available" kubectl wait --for=condition=Available apiservice/v1beta1.metrics.k8s.io --timeout=1s
 echo "ok: metrics and APIs at the addresses of their pods only"
 
 wait_for "node_exporter of this machine runs" log_has node "node_exporter --web.listen-address=$(ip node):9100"

@@ -168,7 +168,7 @@ static void test_webhooks_are_merged_by_their_names(void **state)
     static const char body[] =
         "{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, "
         "webhooks: [{name: a.b.c, failurePolicy: Ignore, sideEffects: None, "
-        "admissionReviewVersions: [v1], clientConfig: {service: {name: s, namespace: n}}}]}";
+        "admissionReviewVersions: [v1], clientConfig: {service: {name: s, namespace: here}}}]}";
     must_apply(h, path, "helm", body);
     AUTO_REPLY struct reply patched = request_with(
         h, "PATCH", path, "application/strategic-merge-patch+json", NULL,

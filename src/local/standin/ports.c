@@ -189,15 +189,7 @@ static struct gs_error *serve(struct standin_port *p, uint16_t port)
 {
     struct standin_session *s = p->session;
     const struct standin_config *cfg = &s->server->cfg;
-    // With the discovery documents that the aggregator fetches (answer_api).
-    static const char *const public_paths[] = {"/healthz",
-                                               "/livez",
-                                               "/readyz",
-                                               "/apis/metrics.k8s.io/v1beta1",
-                                               "/apis/custom.metrics.k8s.io/v1beta1",
-                                               "/apis/custom.metrics.k8s.io/v1beta2",
-                                               "/apis/external.metrics.k8s.io/v1beta1",
-                                               NULL};
+    static const char *const public_paths[] = {"/healthz", "/livez", "/readyz", NULL};
     struct http_server_config http = {0};
     struct tls_pair pair = {0};
     GS_AUTO_FREE char *authorities = NULL;

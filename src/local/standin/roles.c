@@ -108,22 +108,6 @@ static void write_kube_state(const struct standin_session *s, int port, struct g
 
 // --- APIs ---
 
-// For the aggregator, which fetches the document of a version to see whether the API is available.
-// Its certificate is that of the front proxy, so that it has no user here and sees no resources.
-static void reply_discovery(struct http_exchange *x)
-{
-    if (!gs_starts(http_path(x), "/apis/")) { // a port without TLS, and so without users
-        http_reply_text(x, 401, "Unauthorized\n");
-        return;
-    }
-    GS_AUTO_BUF struct gs_buf text = {0};
-    CODEC_AUTO_JSON json_t *list =
-        json_pack("{s:s, s:s, s:s, s:[]}", "kind", "APIResourceList", "apiVersion", "v1",
-                  "groupVersion", http_path(x) + strlen("/apis/"), "resources");
-    codec_json_dump(list, &text);
-    http_reply(x, 200, HTTP_TYPE_JSON, gs_buf_slice(&text));
-}
-
 static bool answer_api(struct standin_session *s, int port, struct http_exchange *x)
 {
     static const char *const prefixes[] = {"/apis", "/api", "/openapi", "/version"};
@@ -133,11 +117,10 @@ static bool answer_api(struct standin_session *s, int port, struct http_exchange
         size_t len = strlen(prefixes[i]);
         if (!gs_starts(path, prefixes[i]) || (path[len] && path[len] != '/'))
             continue;
-        // The server refuses other paths without a user.
-        if (!http_identity(x) || !http_identity(x)->user)
-            reply_discovery(x);
-        else
+        if (http_identity(x) && http_identity(x)->user)
             api->handle(api->ctx, x);
+        else // a port without TLS, and so without users
+            http_reply_text(x, 401, "Unauthorized\n");
         return true;
     }
     return false;

@@ -4,7 +4,6 @@
 #include "smi/smi.h"
 #include "base/mem.h"
 #include "cmd/commands.h"
-#include "kube/kubeconfig.h"
 #include "nvmlsim/simulation/simulation.h"
 
 struct smi_opts {
@@ -39,62 +38,21 @@ static const struct gs_opt opts[] = {
     {0},
 };
 
-static bool in_pod(void)
-{
-    const char *host = getenv("KUBERNETES_SERVICE_HOST");
-    return host && *host;
-}
-
-// The set of simulated GPUs that a running `gpuscale up` serves, by its kubeconfig. path NULL:
-// KUBECONFIG. NULL: none. The caller frees it.
-static char *running_set(const char *path)
-{
-    struct kube_config c;
-    struct nvmlsim *s = NULL;
-    GS_AUTO_ERROR struct gs_error *err = kube_config_load(path, NULL, &c);
-    if (err)
-        return NULL;
-    char *set = GS_TAKE(c.simulated_gpus);
-    kube_config_finish(&c);
-    GS_AUTO_ERROR struct gs_error *gone = set ? nvmlsim_attach(set, &s) : NULL;
-    nvmlsim_detach(s);
-    if (gone) {
-        free(set);
-        return NULL;
-    }
-    return set;
-}
-
-// The simulated GPUs of the cluster that KUBECONFIG names. Without KUBECONFIG and a driver: of the
-// `gpuscale up` in this user's default folder. A pod sees only its own GPUs.
-static char *cluster_set(void)
-{
-    const char *kubeconfig = getenv("KUBECONFIG");
-    if (in_pod() || getenv(NVMLSIM_ENV))
-        return NULL;
-    if (kubeconfig && *kubeconfig)
-        return running_set(NULL);
-    GS_AUTO_FREE char *path = kube_config_of_up();
-    GS_AUTO_FREE char *set = path ? running_set(path) : NULL;
-    return set && !smi_has_driver() ? GS_TAKE(set) : NULL;
-}
-
 static struct gs_error *run_smi(const void *options, int argc, char **argv, int *ret_exit)
 {
     const struct smi_opts *o = options;
     struct smi_options smi = o->smi;
+    struct gs_error *err = NULL;
+    GS_AUTO_FREE char *library = NULL;
     (void)argc, (void)argv;
     if (o->loop)
         smi.loop_ms = o->loop * 1000;
-    GS_AUTO_FREE char *library = NULL;
-    GS_AUTO_FREE char *set = CMD_LOCAL && !smi.nvml_library ? cluster_set() : NULL;
-    if (set) {
-        struct gs_error *err = simulation_find_library(&library);
-        if (err)
-            return err;
-        setenv(NVMLSIM_ENV, set, 1);
+    if (CMD_LOCAL && !smi.nvml_library)
+        err = simulation_join_cluster(smi_has_driver, &library);
+    if (err)
+        return err;
+    if (library)
         smi.nvml_library = library;
-    }
     smi_run(&smi, ret_exit);
     return NULL;
 }

@@ -2,6 +2,7 @@
 // The frames between attach and a container's supervisor, and the supervisor's side.
 #include "patience.h"
 
+#include "base/file.h"
 #include "base/mem.h"
 #include "local/kubelet/console.h"
 #include "unit.h"

@@ -22,8 +22,8 @@ void kube_config_finish(struct kube_config *c); // wipes secrets
 struct gs_error *kube_config_load(const char *path, const char *context, struct kube_config *ret);
 // Calls fn for the name of each context. path: as above. A file that cannot be read has none.
 void kube_config_each_context(const char *path, void (*fn)(void *arg, const char *name), void *arg);
-// The file of the `gpuscale up` that runs in this user's default folder. NULL: none runs. The caller
-// frees it.
+// The file of the `gpuscale up` that runs in this user's default folder. NULL: none runs. The
+// caller frees it.
 char *kube_config_of_up(void);
 // Returns the connection settings of the server. Borrows the texts.
 struct endpoint_settings kube_config_endpoint(const struct kube_config *c);

@@ -283,7 +283,7 @@ static struct gs_error *bind_socket(const char *path, int *ret)
 
 struct gs_error *standin_server_new(const struct standin_config *cfg, struct standin_server **ret)
 {
-    int fd;
+    int fd = -1;
     struct gs_error *err = bind_socket(cfg->socket_path, &fd);
     if (err)
         return gs_error_wrap(err, "the socket of stand-ins");

@@ -55,6 +55,12 @@ struct simulation {
 // simulation_finish() is needed, too.
 struct gs_error *simulation_start(const char *spec, const char *set, struct simulation *s);
 void simulation_finish(struct simulation *s); // deletes a set that simulation_start() made
+// Joins the simulated GPUs of the cluster that KUBECONFIG names; without KUBECONFIG and a driver,
+// those of this user's running `gpuscale up`. Sets GPUSCALE_SIM. *ret_library: path of the
+// simulated libnvidia-ml; the caller frees it. NULL: there are none, or the program runs in a pod,
+// which has its own GPUs.
+struct gs_error *simulation_join_cluster(bool (*has_driver)(void), char **ret_library);
+
 // The default set of `gpuscale sim`: "/gpuscale-sim-UID". The caller frees it.
 char *simulation_own_name(void);
 

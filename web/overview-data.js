@@ -187,6 +187,12 @@ const readProblems = () => get("gpuscale/problems").catch(() => []);
 
 export const simulatedDriver = (l) => (l.DCGM_FI_DRIVER_VERSION || l.DriverVersion || "").endsWith("-simulated");
 
+// Whether a GPU of the engine is simulated.
+export async function readSimulated() {
+  const gpus = (label) => `{__name__=~"DCGM_FI_DEV_(FB_USED|GPU_TEMP)",${label}=~".+-simulated"}`;
+  return (await instant(`count(${gpus("DCGM_FI_DRIVER_VERSION")} or ${gpus("DriverVersion")})`)).length > 0;
+}
+
 const poolLabels = ["gpuscale_dev_pool", "karpenter_sh_nodepool", "cloud_google_com_gke_nodepool", "eks_amazonaws_com_nodegroup",
   "kubernetes_azure_com_agentpool", "alibabacloud_com_nodepool_id"];
 

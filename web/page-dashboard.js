@@ -7,7 +7,8 @@ import {all, Variables} from "./dashboard-variables.js";
 import {empty, h, notice, replace} from "./dom.js";
 import {duration, parseDuration, parseTime, time} from "./format.js";
 import {safeLink} from "./markdown.js";
-import {heading} from "./object.js";
+import {heading, simulatedNote} from "./object.js";
+import {readSimulated} from "./overview-data.js";
 
 export const title = "Dashboard";
 
@@ -205,10 +206,11 @@ export async function start(main) {
   const loading = h("p", {class: "empty"}, "Loading …");
   main.append(loading);
   try {
-    const dashboard = readDashboard(await readText(params));
+    const [dashboard, simulated] = [readDashboard(await readText(params)), await readSimulated().catch(() => false)];
     loading.remove();
     heading(main, [["Dashboards", "dashboards"]], dashboard.title);
     main.querySelector("h1").title = dashboard.description;
+    if (simulated) main.append(simulatedNote());
     const page = new Page(main, dashboard);
     await page.reload();
     const found = await listDashboards().catch(() => null);

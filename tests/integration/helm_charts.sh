@@ -42,6 +42,7 @@ chart() {
     esac
 }
 chart kube-prometheus-stack 88.5.3 "$charts/kube-prometheus-stack-88.5.3.yaml"
+chart dcgm-exporter 2.6.10 "$charts/dcgm-exporter-2.6.10.yaml"
 chart prometheus-adapter 5.3.0 "$charts/prometheus-adapter-5.3.0.yaml"
 chart metrics-server 3.13.1 "$charts/metrics-server-3.13.1.yaml"
 chart nvidia-device-plugin 0.20.0 "$charts/nvidia-device-plugin-0.20.0.yaml"
@@ -172,9 +173,17 @@ check_neighbours() {
     done
 }
 
+# Its readiness probe waits for 45 seconds.
+exporter_ready() { [ "$(kubectl get daemonset -n default dcgm-exporter --no-headers | awk '{ print $4 }')" = 1 ]; }
+
 for helm in $helms; do
     echo "-- $("$helm" version --short)"
+    install exporter default dcgm-exporter
     check_stack
+    scraped_exporter() { targets | grep -q 'serviceMonitor/default/dcgm-exporter/0 up'; }
+    wait_for "dcgm-exporter is Ready" exporter_ready
+    wait_for "dcgm-exporter has a target" scraped_exporter
+    uninstall exporter default
     check_upgrade
     check_apis
     check_neighbours

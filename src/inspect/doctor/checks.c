@@ -300,7 +300,7 @@ const struct doctor_check doctor_checks[] = {
      "A pod refers to a Secret, ConfigMap or volume claim that does not exist.",
      "The pod does not start until it exists.", doctor_check_pod_object_missing},
     {"pod-image", DOCTOR_PODS, DOCTOR_BROKEN, "The image of a pod cannot be pulled.",
-     "The pod holds its GPU, and serves nothing.", doctor_check_pod_image},
+     "The pod serves nothing, and holds the GPUs that it requests.", doctor_check_pod_image},
     {"pod-scheduler", DOCTOR_PODS, DOCTOR_BROKEN, "A pod waits for a scheduler that does not run.",
      "Kubernetes sets no condition for it, and the pod waits forever.", doctor_check_pod_scheduler},
     {"pod-held", DOCTOR_PODS, DOCTOR_BROKEN,

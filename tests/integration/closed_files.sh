@@ -88,6 +88,7 @@ results() {
 }
 "$gpuscale" sim create 1xTesla-T4 >"$dir/out.log"
 export GPUSCALE_NVML_LIBRARY=$build/src/simulation/nvmlsim/libgpuscale-nvmlsim.so
+unset KUBECONFIG # it names the engine of a gpuscale up that has ended
 results <<EOF
 "$gpuscale" version
 "$gpuscale" query --url http://127.0.0.1:9390 up

@@ -339,9 +339,9 @@ static void test_volumes_hide_nothing_that_a_container_needs(void **state)
     GS_AUTO_FREE char *spec = gs_format(
         "'terminationGracePeriodSeconds':1,'volumes':[{'name':'v','emptyDir':{}},{'name':'w',"
         "'emptyDir':{}}],'containers':[{'name':'c','image':'any','volumeMounts':[{'name':'v',"
-        "'mountPath':'/tmp'},{'name':'w','mountPath':'%s'}],'command':['sh','-c','ls -A $0 %s; "
-        "grep -q podnet /proc/self/maps && touch x && mktemp && echo started; exec sleep "
-        "1000','/tmp'],"
+        "'mountPath':'/tmp'},{'name':'w','mountPath':'%s'}],'command':['sh','-c','IFS=; ls -A $0 "
+        "$1; grep -q podnet /proc/self/maps && touch x && mktemp && echo started; exec sleep "
+        "1000','/tmp','%s'],"
         "'readinessProbe':{'exec':{'command':['sh','-c','grep -q podnet /proc/self/maps && test -e "
         "x']},'periodSeconds':1}}]",
         dir, dir);

@@ -48,6 +48,7 @@ struct app {
     size_t n_refreshes;
     char *problem; // of the last refresh
     char *why_guessed;
+    struct kube_engine_url server; // url NULL: another kind of source
     struct gs_error *err;
 };
 
@@ -315,10 +316,10 @@ static struct gs_error *choose_source(struct app *a)
         return top_source_cluster_new(&a->loop, o, &a->source);
     if (o->exporter)
         return top_source_exporter_new(&a->loop, o, o->exporter, &a->source);
-    GS_CLEANUP(kube_engine_url_finish) struct kube_engine_url server;
-    kube_engine_url_find(url, NULL, NULL, &server);
-    if (!o->nvml && server.origin != KUBE_ENGINE_OF_DEFAULT)
-        url = server.url;
+    if (!o->nvml)
+        kube_engine_url_find(url, NULL, NULL, &a->server);
+    if (a->server.url && a->server.origin != KUBE_ENGINE_OF_DEFAULT)
+        url = a->server.url;
     if (!url && !o->nvml) {
         GS_AUTO_ERROR struct gs_error *err = top_source_nvml_probe(o->nvml_library);
         if (err) {
@@ -330,7 +331,7 @@ static struct gs_error *choose_source(struct app *a)
             // The reason, without the list of paths that were tried.
             const char *why = gs_error_message(err);
             a->why_guessed = gs_strndup(why, strcspn(why, ";"));
-            url = server.url;
+            url = a->server.url;
         }
     }
     if (url)
@@ -341,6 +342,9 @@ static struct gs_error *choose_source(struct app *a)
 
 static struct gs_error *explain_guess(const struct app *a, struct gs_error *err)
 {
+    const char *reason = a->server.url ? kube_engine_url_reason(&a->server) : NULL;
+    if (err && !a->guessed && reason && a->server.origin != KUBE_ENGINE_OF_DEFAULT)
+        return gs_error_wrap(err, "server %s (%s)", a->server.url, reason);
     if (!err || !a->guessed)
         return err;
     struct gs_error *both = gs_error_new(
@@ -405,6 +409,7 @@ struct gs_error *top_run(const void *options, int argc, char **argv, int *ret_ex
     top_model_finish(&a->model);
     free(a->problem);
     free(a->why_guessed);
+    kube_engine_url_finish(&a->server);
     *ret_exit = 0;
     if (!closed && !err)
         _exit(0); // libuv would wait for the thread that hangs

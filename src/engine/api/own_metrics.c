@@ -8,21 +8,14 @@
 
 #include <stdio.h>
 
-static void write_single(struct gs_buf *out, const char *name, enum metrics_type type,
-                         const char *help, double value)
-{
-    metrics_write_family(out, name, type, help);
-    metrics_write_sample(out, name, NULL, 0, value);
-}
-
 static void gauge(struct gs_buf *out, const char *name, const char *help, double value)
 {
-    write_single(out, name, METRICS_GAUGE, help, value);
+    metrics_write_single(out, name, METRICS_GAUGE, help, value);
 }
 
 static void counter(struct gs_buf *out, const char *name, const char *help, double value)
 {
-    write_single(out, name, METRICS_COUNTER, help, value);
+    metrics_write_single(out, name, METRICS_COUNTER, help, value);
 }
 
 static struct metrics_label write_label(const char *name, const char *value)

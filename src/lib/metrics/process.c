@@ -11,16 +11,9 @@
 #include <time.h>
 #include <unistd.h>
 
-static void write_single(struct gs_buf *out, const char *name, enum metrics_type type,
-                         const char *help, double value)
-{
-    metrics_write_family(out, name, type, help);
-    metrics_write_sample(out, name, NULL, 0, value);
-}
-
 static void gauge(struct gs_buf *out, const char *name, const char *help, double value)
 {
-    write_single(out, name, METRICS_GAUGE, help, value);
+    metrics_write_single(out, name, METRICS_GAUGE, help, value);
 }
 
 static size_t open_fds(void)
@@ -60,9 +53,9 @@ void metrics_write_process(struct gs_buf *out, int64_t started_ms)
     struct rlimit files = {0};
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
     getrlimit(RLIMIT_NOFILE, &files);
-    write_single(out, "process_cpu_seconds_total", METRICS_COUNTER,
-                 "Total user and system CPU time spent in seconds.",
-                 (double)cpu.tv_sec + (double)cpu.tv_nsec / 1e9);
+    metrics_write_single(out, "process_cpu_seconds_total", METRICS_COUNTER,
+                         "Total user and system CPU time spent in seconds.",
+                         (double)cpu.tv_sec + (double)cpu.tv_nsec / 1e9);
     write_memory(out);
     gauge(out, "process_open_fds", "Number of open file descriptors.", (double)open_fds());
     gauge(out, "process_max_fds", "Maximum number of open file descriptors.",

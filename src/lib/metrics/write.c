@@ -97,6 +97,13 @@ void metrics_write_sample(struct gs_buf *out, const char *name, const struct met
     gs_buf_add_char(out, '\n');
 }
 
+void metrics_write_single(struct gs_buf *out, const char *name, enum metrics_type type,
+                          const char *help, double value)
+{
+    metrics_write_family(out, name, type, help);
+    metrics_write_sample(out, name, NULL, 0, value);
+}
+
 static void add_meta(struct gs_buf *out, const char *keyword, struct gs_slice name)
 {
     gs_buf_add_str(out, "# ");

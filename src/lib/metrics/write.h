@@ -12,6 +12,9 @@ void metrics_write_family(struct gs_buf *out, const char *name, enum metrics_typ
 // number.
 void metrics_write_sample(struct gs_buf *out, const char *name, const struct metrics_label *labels,
                           size_t n_labels, double value);
+// Writes a family whose only sample has no labels.
+void metrics_write_single(struct gs_buf *out, const char *name, enum metrics_type type,
+                          const char *help, double value);
 void metrics_write_label_value(struct gs_buf *out, struct gs_slice value); // escaped, unquoted
 
 // --- for servers ---

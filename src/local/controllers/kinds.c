@@ -2,6 +2,7 @@
 // All kinds that garbage collection must know, built-in and custom, each with a cache. Kinds that
 // no other controller watches are watched here, reduced to their metadata.
 #include "base/mem.h"
+#include "kube/definition.h"
 #include "kube/object.h"
 #include "local/api.h"
 #include "local/controllers/controllers_private.h"
@@ -99,35 +100,13 @@ static void kind_free(struct controllers_kind *k)
 
 // --- custom resources ---
 
-// Schemas are large.
-static void drop_schemas(json_t *crd)
-{
-    size_t i;
-    json_t *version;
-    json_array_foreach (codec_json_get(crd, "spec", "versions", NULL), i, version) {
-        json_object_del(version, "schema");
-        json_object_del(version, "additionalPrinterColumns");
-    }
-    json_object_del(json_object_get(crd, "metadata"), "managedFields");
-    json_object_del(json_object_get(crd, "metadata"), "annotations");
-}
-
-static const char *served_version(const json_t *crd)
-{
-    size_t i;
-    json_t *version;
-    json_array_foreach (codec_json_get(crd, "spec", "versions", NULL), i, version)
-        if (codec_json_bool(version, false, "served", NULL))
-            return codec_json_str(version, "name", NULL);
-    return NULL;
-}
-
 static struct controllers_kind *kind_of_definition(const json_t *crd)
 {
-    const char *version = served_version(crd), *group = codec_json_str(crd, "spec", "group", NULL),
+    const char *version = codec_json_str(kube_definition_version(crd), "name", NULL),
+               *group = codec_json_str(crd, "spec", "group", NULL),
                *kind = codec_json_str(crd, "spec", "names", "kind", NULL),
                *plural = codec_json_str(crd, "spec", "names", "plural", NULL);
-    if (!version || !group || !kind || !plural || !kube_condition_true(crd, "Established"))
+    if (!version || !group || !kind || !plural)
         return NULL;
     struct controllers_kind *k = gs_alloc(sizeof(*k));
     k->strings[0] = gs_strdup(kind);
@@ -203,7 +182,7 @@ struct controllers_kinds *controllers_kinds_new(struct local_cluster *c, control
         add_kind(all, k);
     }
     all->definitions = kube_cache_new(c->loop, c->client, KUBE_DEFINITIONS, NULL, NULL);
-    kube_cache_set_trim(all->definitions, drop_schemas);
+    kube_cache_set_trim(all->definitions, kube_definition_trim);
     kube_cache_add_handlers(all->definitions, &h);
     kube_cache_start(all->definitions);
     return all;

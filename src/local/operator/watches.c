@@ -4,6 +4,7 @@
 #include "local/operator/operator_private.h"
 
 #include "base/mem.h"
+#include "kube/definition.h"
 #include "kube/object.h"
 
 #define DEFINITIONS ((struct kube_gvr){"apiextensions.k8s.io", "v1", "customresourcedefinitions"})
@@ -31,34 +32,6 @@ struct operator_watches {
     struct kube_cache *definitions;
     struct watched items[OPERATOR_RESOURCES];
 };
-
-// Schemas are large.
-static void drop_schemas(json_t *crd)
-{
-    size_t i;
-    json_t *version;
-    json_array_foreach (codec_json_get(crd, "spec", "versions", NULL), i, version) {
-        json_object_del(version, "schema");
-        json_object_del(version, "additionalPrinterColumns");
-    }
-    json_object_del(json_object_get(crd, "metadata"), "managedFields");
-    json_object_del(json_object_get(crd, "metadata"), "annotations");
-}
-
-// The stored version, in which all objects can be read. NULL: none is served.
-static const json_t *served_version(const json_t *crd)
-{
-    size_t i;
-    json_t *version;
-    const json_t *found = NULL;
-    if (!kube_condition_true(crd, "Established"))
-        return NULL;
-    json_array_foreach (codec_json_get(crd, "spec", "versions", NULL), i, version)
-        if (codec_json_bool(version, false, "served", NULL) &&
-            (!found || codec_json_bool(version, false, "storage", NULL)))
-            found = version;
-    return found;
-}
 
 static void on_watched_object(void *arg, const json_t *old_obj, const json_t *new_obj)
 {
@@ -109,7 +82,7 @@ static void on_definition(void *arg, const json_t *old_obj, const json_t *new_ob
         return;
     for (size_t i = 0; i < OPERATOR_RESOURCES; i++) {
         struct watched *w = &all->items[i];
-        const json_t *version = new_obj ? served_version(new_obj) : NULL;
+        const json_t *version = new_obj ? kube_definition_version(new_obj) : NULL;
         if (!gs_streq(plural, plurals[i]))
             continue;
         bool status = json_is_object(codec_json_get(version, "subresources", "status", NULL));
@@ -137,7 +110,7 @@ struct operator_watches *operator_watches_new(struct local_cluster *c,
     for (size_t i = 0; i < OPERATOR_RESOURCES; i++)
         all->items[i].owner = all;
     all->definitions = kube_cache_new(c->loop, c->client, DEFINITIONS, NULL, NULL);
-    kube_cache_set_trim(all->definitions, drop_schemas);
+    kube_cache_set_trim(all->definitions, kube_definition_trim);
     const struct kube_cache_handlers of = {on_definition, on_definitions_synced, all};
     kube_cache_add_handlers(all->definitions, &of);
     kube_cache_start(all->definitions);

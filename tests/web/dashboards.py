@@ -196,8 +196,8 @@ def check_variables(b):
         assert part in search, search
     b.js("const s = document.querySelector('[aria-label=\"Time range\"]'); s.value = '30m'; s.dispatchEvent(new Event('change'))")
     b.wait("the other range", "location.search.includes('from=now-30m')")
+    b.wait("the charts", "document.querySelector('.dash-panel canvas + canvas') && !document.querySelector('.busy')")
     chart = b.driver.find_element("css selector", ".dash-panel canvas + canvas")
-    b.wait("the charts", "!document.querySelector('.busy')")
     ActionChains(b.driver).move_to_element_with_offset(chart, 20, 0).click_and_hold().move_by_offset(100, 0).release().perform()
     b.wait("the zoom", "/from=[0-9]+&to=[0-9]+/.test(location.search)")
     click(b, "Back to live")

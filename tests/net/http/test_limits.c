@@ -584,10 +584,12 @@ static void test_requests_of_a_client_wait_for_others(void **state)
 {
     struct fixture *f = setup(true, (struct http_server_config){0});
     GS_AUTO_FREE char *url = gs_format("https://127.0.0.1:%d", http_server_port(f->server));
-    const struct http_client_config cfg = {.base_url = url, .insecure = true, .max_requests = 2};
-    static const struct http_request hold = {.path = "/hold"},
+    const struct http_client_config cfg = {
+        .base_url = url, .insecure = true, .connect_timeout_ms = WAIT_MS, .max_requests = 2};
+    static const struct http_request hold = {.path = "/hold", .timeout_ms = WAIT_MS},
                                      stream = {.path = "/hold", .timeout_ms = HTTP_NO_TIMEOUT},
-                                     urgent = {.path = "/hold", .urgent = true};
+                                     urgent = {
+                                         .path = "/hold", .timeout_ms = WAIT_MS, .urgent = true};
     const struct http_callbacks cb = {.on_done = count_reply},
                                 watch_cb = {.on_data = ignore_bytes, .on_done = count_reply};
     struct http_client *client;

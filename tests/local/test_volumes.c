@@ -339,8 +339,9 @@ static void test_volumes_hide_nothing_that_a_container_needs(void **state)
     GS_AUTO_FREE char *spec = gs_format(
         "'terminationGracePeriodSeconds':1,'volumes':[{'name':'v','emptyDir':{}},{'name':'w',"
         "'emptyDir':{}}],'containers':[{'name':'c','image':'any','volumeMounts':[{'name':'v',"
-        "'mountPath':'/tmp'},{'name':'w','mountPath':'%s'}],'command':['sh','-c','IFS=; ls -A $0 "
-        "$1; grep -q podnet /proc/self/maps && touch x && mktemp && echo started; exec sleep "
+        "'mountPath':'/tmp'},{'name':'w','mountPath':'%s'}],'command':['sh','-c','IFS=; ls -A $0; "
+        "ls "
+        "-A $1; grep -q podnet /proc/self/maps && touch x && mktemp && echo started; exec sleep "
         "1000','/tmp','%s'],"
         "'readinessProbe':{'exec':{'command':['sh','-c','grep -q podnet /proc/self/maps && test -e "
         "x']},'periodSeconds':1}}]",
@@ -349,8 +350,8 @@ static void test_volumes_hide_nothing_that_a_container_needs(void **state)
     await_log(f, "p", "started");
     await_pod(f, "p", "ready", is_ready, NULL);
     AUTO_REPLY struct reply r = get_log(f, "p", "");
-    GS_AUTO_FREE char *start = gs_format("/tmp:\n\n%s:\n/tmp/tmp.", dir);
-    assert_true(gs_starts(r.text, start));
+    if (!gs_starts(r.text, "/tmp/tmp.")) // both folders are empty
+        fail_msg("%s", r.text);
 }
 
 // The fixture's kubelet was started in a folder below /tmp, which also contains its data directory.

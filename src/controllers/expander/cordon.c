@@ -283,8 +283,7 @@ static void on_pod(void *arg, const json_t *old_pod, const json_t *new_pod)
 
 static bool is_same(const json_t *a, const json_t *b, const char *part, const char *key)
 {
-    const json_t *x = codec_json_get(a, part, key, NULL), *y = codec_json_get(b, part, key, NULL);
-    return x == y || (x && y && json_equal(x, y));
+    return codec_json_same(codec_json_get(a, part, key, NULL), codec_json_get(b, part, key, NULL));
 }
 
 static void on_node(void *arg, const json_t *old_node, const json_t *node)

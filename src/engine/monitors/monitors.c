@@ -312,11 +312,6 @@ static bool is_selected(const struct watched *w, const json_t *old_obj, const js
                                              : choice == ENGINE_CONFIG_USED;
 }
 
-static bool same(const json_t *a, const json_t *b)
-{
-    return a == b || json_equal(a, b);
-}
-
 // obj NULL: its jobs end.
 static void set_monitor(struct monitors *o, enum monitors_kind kind, char *name, const json_t *obj,
                         const json_t *global)
@@ -327,8 +322,9 @@ static void set_monitor(struct monitors *o, enum monitors_kind kind, char *name,
         gs_hmap_remove_str(o->by_name, name);
         monitor_free(m);
     }
-    if (!obj || (m && same(codec_json_get(m->obj, "spec", NULL), json_object_get(obj, "spec")) &&
-                 same(m->global, global)))
+    if (!obj ||
+        (m && codec_json_same(codec_json_get(m->obj, "spec", NULL), json_object_get(obj, "spec")) &&
+         codec_json_same(m->global, global)))
         return;
     if (!m) {
         m = gs_alloc(sizeof(*m));

@@ -62,6 +62,11 @@ int64_t codec_json_int(const json_t *j, int64_t fallback, ...) __attribute__((se
 bool codec_json_bool(const json_t *j, bool fallback, ...) __attribute__((sentinel));
 // Whether an array contains the string. False for NULL and for anything but an array.
 bool codec_json_has_string(const json_t *array, const char *text);
+// Also for NULL, which equals only NULL.
+static inline bool codec_json_same(const json_t *a, const json_t *b)
+{
+    return a == b || json_equal(a, b);
+}
 // Sets the member at a path and creates missing objects. Steals value.
 void codec_json_set(json_t *j, json_t *value, ...) __attribute__((sentinel));
 void codec_json_del(json_t *j, ...) __attribute__((sentinel));

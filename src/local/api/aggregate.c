@@ -298,7 +298,7 @@ static void see_apiservice(struct local_api_aggregation *a, const json_t *obj)
         a->items[a->len++] = s;
     }
     s->seen = true;
-    if (local_api_same(s->spec, spec))
+    if (codec_json_same(s->spec, spec))
         return;
     drop_client(s);
     json_decref(s->spec);

@@ -45,8 +45,8 @@ void local_api_check_service(const struct local_api_request *r, const json_t *ob
     size_t bucket = local_api_resource_bucket(r->res), i = 0;
     const struct local_api_store_version *v;
 
-    if (!new_ip && local_api_same(codec_json_get(obj, "spec", "ports", NULL),
-                                  codec_json_get(old, "spec", "ports", NULL)))
+    if (!new_ip && codec_json_same(codec_json_get(obj, "spec", "ports", NULL),
+                                   codec_json_get(old, "spec", "ports", NULL)))
         return;
     for (const char *ns, *name; (v = local_api_store_at(r->api->store, bucket, i++, &ns, &name));) {
         if (gs_streq(ns, kube_namespace(obj)) && gs_streq(name, kube_name(obj)))

@@ -304,14 +304,14 @@ static json_t *with_ephemeral_only(const json_t *old, const json_t *next)
 
 static void count_generation(const struct local_api_request *r, const json_t *old, json_t *next)
 {
-    bool changed = !local_api_same(json_object_get(old, "spec"), json_object_get(next, "spec"));
+    bool changed = !codec_json_same(json_object_get(old, "spec"), json_object_get(next, "spec"));
 
     if (!local_api_resource_has(r->res, LOCAL_API_R_GENERATION) || gs_streq(r->sub, "status"))
         return;
     // A Deployment's annotations are copied to its ReplicaSets, so its controller must sync.
     if (strcmp(r->res->plural, "deployments") == 0 &&
-        !local_api_same(codec_json_get(old, "metadata", "annotations", NULL),
-                        codec_json_get(next, "metadata", "annotations", NULL)))
+        !codec_json_same(codec_json_get(old, "metadata", "annotations", NULL),
+                         codec_json_get(next, "metadata", "annotations", NULL)))
         changed = true;
     if (changed)
         codec_json_set(next,

@@ -224,9 +224,9 @@ static bool is_current(const struct local_api_crds *c, const json_t *crd)
     for (size_t i = 0; i < c->len; i++)
         if (strcmp(c->items[i]->definition, kube_name(crd)) == 0)
             return c->items[i]->terminating == kube_is_deleting(crd) && is_servable(crd) &&
-                   local_api_same(c->items[i]->spec, json_object_get(crd, "spec")) &&
-                   local_api_same(c->items[i]->accepted,
-                                  codec_json_get(crd, "status", "acceptedNames", NULL)) &&
+                   codec_json_same(c->items[i]->spec, json_object_get(crd, "spec")) &&
+                   codec_json_same(c->items[i]->accepted,
+                                   codec_json_get(crd, "status", "acceptedNames", NULL)) &&
                    (c->items[i]->resource.from_stored != NULL) == has_several_versions(crd);
     return false;
 }

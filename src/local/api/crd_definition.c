@@ -187,7 +187,7 @@ bool local_api_crd_set_status(const struct local_api *api, json_t *crd)
     json_object_set_new(status, "acceptedNames", accept_names(&n));
     set_conditions(status, &n);
     gs_buf_finish(&n.message);
-    bool changed = !local_api_same(old, status);
+    bool changed = !codec_json_same(old, status);
     json_object_set_new(crd, "status", status);
     return changed;
 }

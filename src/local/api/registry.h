@@ -182,9 +182,6 @@ void local_api_validate_secret(const json_t *obj, const json_t *old,
 void local_api_validate_event(const json_t *obj, const json_t *old,
                               struct kube_field_errors *errors);
 
-// Deep equality in which two absent values are equal (json_equal: not equal).
-bool local_api_same(const json_t *a, const json_t *b);
-
 // path: "spec" or "spec.template.spec".
 void local_api_validate_pod_spec(const json_t *spec, const char *path,
                                  struct kube_field_errors *errors);

@@ -7,11 +7,6 @@
 #include "hpa/convert.h"
 #include "kube/object.h"
 
-bool local_api_same(const json_t *a, const json_t *b)
-{
-    return a || b ? json_equal(a, b) : true;
-}
-
 // --- ConfigMaps and Secrets ---
 
 static void check_keys(const json_t *data, const char *member, struct kube_field_errors *errors)
@@ -37,7 +32,7 @@ static void check_immutable(const json_t *obj, const json_t *old, const char *co
         kube_field_error(errors, "FieldValueForbidden", "immutable", NULL,
                          "field is immutable when `immutable` is set");
     for (size_t i = 0; i < n; i++)
-        if (!local_api_same(json_object_get(obj, members[i]), json_object_get(old, members[i])))
+        if (!codec_json_same(json_object_get(obj, members[i]), json_object_get(old, members[i])))
             kube_field_error(errors, "FieldValueForbidden", members[i], NULL,
                              "field is immutable when `immutable` is set");
 }
@@ -70,7 +65,7 @@ void local_api_validate_secret(const json_t *obj, const json_t *old,
         kube_field_error(errors, "FieldValueInvalid", field, "<secret contents redacted>",
                          "illegal base64 data: %s", gs_error_message(err));
     }
-    if (old && !local_api_same(json_object_get(obj, "type"), json_object_get(old, "type")))
+    if (old && !codec_json_same(json_object_get(obj, "type"), json_object_get(old, "type")))
         local_api_invalid(errors, "type", codec_json_str(obj, "type", NULL), "field is immutable");
     check_immutable(obj, old, members, GS_ARRAY_LEN(members), errors);
 }

@@ -15,7 +15,7 @@ static void immutable(const json_t *spec, const json_t *old_spec, const char *pa
 {
     const json_t *value = json_object_get(spec, key);
 
-    if (local_api_same(value, json_object_get(old_spec, key)))
+    if (codec_json_same(value, json_object_get(old_spec, key)))
         return;
     GS_AUTO_FREE char *field = gs_format("%s.%s", path, key);
     GS_AUTO_FREE char *shown = value ? codec_json_text(value) : gs_strdup("null");
@@ -220,10 +220,10 @@ void local_api_validate_job(const json_t *obj, const json_t *old, struct kube_fi
     if (!gs_streq(codec_json_str(spec, "completionMode", NULL), "Indexed")) {
         immutable(spec, old_spec, "spec", "completions", errors);
     } else if (json_object_get(spec, "completions") &&
-               !local_api_same(json_object_get(spec, "completions"),
-                               json_object_get(old_spec, "completions")) &&
-               !local_api_same(json_object_get(spec, "completions"),
-                               json_object_get(spec, "parallelism"))) {
+               !codec_json_same(json_object_get(spec, "completions"),
+                                json_object_get(old_spec, "completions")) &&
+               !codec_json_same(json_object_get(spec, "completions"),
+                                json_object_get(spec, "parallelism"))) {
         GS_AUTO_FREE char *shown = codec_json_text(json_object_get(spec, "completions"));
         kube_field_error(errors, "FieldValueInvalid", "spec.completions", shown,
                          "can only be modified in tandem with spec.parallelism");

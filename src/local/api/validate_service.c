@@ -72,7 +72,7 @@ static void check_node_port(const json_t *ports, size_t i, const char *path,
     for (size_t k = 0; k < i; k++) {
         const json_t *other = json_array_get(ports, k);
         if (codec_json_int(other, 0, "nodePort", NULL) == n &&
-            local_api_same(json_object_get(other, "protocol"), json_object_get(port, "protocol")))
+            codec_json_same(json_object_get(other, "protocol"), json_object_get(port, "protocol")))
             kube_field_error(errors, "FieldValueDuplicate", field, shown, "%s", "");
     }
 }

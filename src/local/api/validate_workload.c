@@ -310,7 +310,7 @@ static void check_statefulset(const json_t *obj, const json_t *old,
         json_object_del(now, mutable[i]);
         json_object_del(before, mutable[i]);
     }
-    if (!local_api_same(now, before))
+    if (!codec_json_same(now, before))
         kube_field_error(errors, "FieldValueForbidden", "spec", NULL,
                          "updates to statefulset spec for fields other than 'replicas', "
                          "'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', "

@@ -48,7 +48,8 @@ struct app {
     size_t n_refreshes;
     char *problem; // of the last refresh
     char *why_guessed;
-    struct kube_engine_url server; // url NULL: another kind of source
+    struct kube_engine_url server;
+    const char *reason; // why the server is the source; NULL: it is named, guessed or not used
     struct gs_error *err;
 };
 
@@ -318,8 +319,10 @@ static struct gs_error *choose_source(struct app *a)
         return top_source_exporter_new(&a->loop, o, o->exporter, &a->source);
     if (!o->nvml)
         kube_engine_url_find(url, NULL, NULL, &a->server);
-    if (a->server.url && a->server.origin != KUBE_ENGINE_OF_DEFAULT)
+    if (a->server.url && a->server.origin != KUBE_ENGINE_OF_DEFAULT) {
         url = a->server.url;
+        a->reason = kube_engine_url_reason(&a->server);
+    }
     if (!url && !o->nvml) {
         GS_AUTO_ERROR struct gs_error *err = top_source_nvml_probe(o->nvml_library);
         if (err) {
@@ -342,9 +345,8 @@ static struct gs_error *choose_source(struct app *a)
 
 static struct gs_error *explain_guess(const struct app *a, struct gs_error *err)
 {
-    const char *reason = a->server.url ? kube_engine_url_reason(&a->server) : NULL;
-    if (err && !a->guessed && reason && a->server.origin != KUBE_ENGINE_OF_DEFAULT)
-        return gs_error_wrap(err, "server %s (%s)", a->server.url, reason);
+    if (err && a->reason)
+        return gs_error_wrap(err, "server %s (%s)", a->server.url, a->reason);
     if (!err || !a->guessed)
         return err;
     struct gs_error *both = gs_error_new(

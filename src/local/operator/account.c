@@ -3,12 +3,12 @@
 // that a pod has below /var/run/secrets. The token is requested again long before it expires.
 #include "local/operator/operator_private.h"
 
+#include "base/backoff.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "kube/object.h"
 
-#define ACCOUNTS      ((struct kube_gvr){"", "v1", "serviceaccounts"})
 #define LIFETIME_S    86400
 #define RENEW_MS      (3600 * 1000)
 #define RETRY_MS      1000
@@ -20,7 +20,7 @@ struct operator_account {
     char *ns, *name;
     struct kube_request *request;
     struct gs_timer *timer;
-    uint64_t retry_ms;
+    int64_t retry_ms; // 0: the last request succeeded
 };
 
 static void write_text(const struct operator_account *a, const char *file, const char *text)
@@ -41,14 +41,14 @@ static void on_token(void *arg, int status, json_t *body, struct gs_error *err)
     a->request = NULL;
     if (err || !token) {
         // A chart's account may be created after its Prometheus object.
-        gs_timer_start(a->timer, request_token, a->retry_ms);
-        a->retry_ms = a->retry_ms * 2 > RETRY_LAST_MS ? RETRY_LAST_MS : a->retry_ms * 2;
+        a->retry_ms = gs_backoff_next(a->retry_ms, RETRY_MS, RETRY_LAST_MS);
+        gs_timer_start(a->timer, request_token, (uint64_t)a->retry_ms);
         gs_error_free(err);
         return;
     }
     write_text(a, "namespace", a->ns);
     write_text(a, "token", token);
-    a->retry_ms = RETRY_MS;
+    a->retry_ms = 0;
     gs_timer_start(a->timer, request_token, RENEW_MS);
 }
 
@@ -59,8 +59,8 @@ static void request_token(void *arg)
         json_pack("{s:s, s:s, s:{s:i}}", "apiVersion", "authentication.k8s.io/v1", "kind",
                   "TokenRequest", "spec", "expirationSeconds", LIFETIME_S);
     kube_request_cancel(a->request);
-    a->request =
-        kube_create_sub(a->cluster->client, ACCOUNTS, a->ns, a->name, "token", body, on_token, a);
+    a->request = kube_create_sub(a->cluster->client, KUBE_SERVICEACCOUNTS, a->ns, a->name, "token",
+                                 body, on_token, a);
 }
 
 void operator_account_set(struct operator_account *a, const char *ns, const char *name)
@@ -72,7 +72,7 @@ void operator_account_set(struct operator_account *a, const char *ns, const char
     free(a->name);
     a->ns = new_ns;
     a->name = new_name;
-    a->retry_ms = RETRY_MS;
+    a->retry_ms = 0;
     gs_timer_start(a->timer, request_token, 0);
 }
 
@@ -80,7 +80,7 @@ struct operator_account *operator_account_new(struct local_cluster *c, const cha
                                               const char *ca_pem)
 {
     struct operator_account *a = gs_alloc(sizeof(*a));
-    *a = (struct operator_account){.cluster = c, .dir = dir, .retry_ms = RETRY_MS};
+    *a = (struct operator_account){.cluster = c, .dir = dir};
     a->timer = gs_timer_new(c->loop, a);
     gs_timer_unref(a->timer);
     GS_AUTO_ERROR struct gs_error *err = gs_mkdir_p(dir, 0700);

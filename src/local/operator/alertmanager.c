@@ -12,21 +12,19 @@
 
 static json_t *args_of(const json_t *spec)
 {
-    const char *url = codec_json_str(spec, "externalUrl", NULL),
-               *prefix = codec_json_str(spec, "routePrefix", NULL),
-               *retention = codec_json_str(spec, "retention", NULL);
+    const char *url = operator_text(spec, "externalUrl", NULL);
     json_t *args = json_array();
     json_array_append_new(args, json_string("--config.file=/etc/alertmanager/config/" CONFIG_KEY));
     json_array_append_new(args, json_string("--storage.path=/alertmanager"));
     json_array_append_new(
-        args, codec_json_strf("--data.retention=%s", retention && *retention ? retention : "120h"));
+        args, codec_json_strf("--data.retention=%s", operator_text(spec, "retention", "120h")));
     // Several replicas do not form a cluster: their addresses are not known to each other.
     json_array_append_new(args, json_string("--cluster.listen-address="));
     json_array_append_new(args, json_string("--web.listen-address=:9093"));
-    if (url && *url)
+    if (url)
         json_array_append_new(args, codec_json_strf("--web.external-url=%s", url));
     json_array_append_new(
-        args, codec_json_strf("--web.route-prefix=%s", prefix && *prefix ? prefix : "/"));
+        args, codec_json_strf("--web.route-prefix=%s", operator_text(spec, "routePrefix", "/")));
     return args;
 }
 
@@ -55,11 +53,11 @@ json_t *operator_alertmanager_service(const json_t *obj)
 
 json_t *operator_alertmanager_secret(const json_t *obj, const struct kube_cache *secrets)
 {
-    const char *given = codec_json_str(obj, "spec", "configSecret", NULL);
     GS_AUTO_FREE char *usual = gs_format("alertmanager-%s", kube_name(obj));
     GS_AUTO_FREE char *name = gs_format("alertmanager-%s-generated", kube_name(obj));
     const json_t *from =
-        kube_cache_get(secrets, kube_namespace(obj), given && *given ? given : usual);
+        kube_cache_get(secrets, kube_namespace(obj),
+                       operator_text(json_object_get(obj, "spec"), "configSecret", usual));
     CODEC_AUTO_JSON json_t *none = json_pack("{s:s}", CONFIG_KEY, NO_RECEIVER);
     json_t *secret = operator_secret(obj, name, none);
     if (json_is_object(json_object_get(from, "data")))

@@ -97,11 +97,11 @@ static json_t *external_labels(const json_t *obj)
 
 static json_t *times_of(const json_t *obj)
 {
-    const char *interval = codec_json_str(obj, "spec", "scrapeInterval", NULL),
-               *timeout = codec_json_str(obj, "spec", "scrapeTimeout", NULL);
+    const json_t *spec = json_object_get(obj, "spec");
+    const char *timeout = operator_text(spec, "scrapeTimeout", NULL);
     json_t *times = json_object();
-    codec_json_set_str(times, "scrape_interval", interval && *interval ? interval : "30s");
-    if (timeout && *timeout)
+    codec_json_set_str(times, "scrape_interval", operator_text(spec, "scrapeInterval", "30s"));
+    if (timeout)
         codec_json_set_str(times, "scrape_timeout", timeout);
     return times;
 }
@@ -124,11 +124,11 @@ static void add_times(const json_t *times, json_t *jobs)
 static struct gs_error *read_sections(const json_t *obj, const struct kube_cache *secrets,
                                       json_t **ret)
 {
-    const char *evaluation = codec_json_str(obj, "spec", "evaluationInterval", NULL);
     struct chart_values values = {0};
-    CODEC_AUTO_JSON json_t *spec = json_pack(
-        "{s:o, s:s, s:o}", "externalLabels", external_labels(obj), "evaluationInterval",
-        evaluation && *evaluation ? evaluation : "30s", "alertingEndpoints", alertmanagers_of(obj));
+    CODEC_AUTO_JSON json_t *spec =
+        json_pack("{s:o, s:s, s:o}", "externalLabels", external_labels(obj), "evaluationInterval",
+                  operator_text(json_object_get(obj, "spec"), "evaluationInterval", "30s"),
+                  "alertingEndpoints", alertmanagers_of(obj));
     struct gs_error *err = NULL;
     for (size_t i = 0; i < GS_ARRAY_LEN(secret_keys) && !err; i++)
         err = add_secret(obj, secret_keys[i], secrets, spec);
@@ -137,7 +137,7 @@ static struct gs_error *read_sections(const json_t *obj, const struct kube_cache
     if (!err) {
         CODEC_AUTO_JSON json_t *times = times_of(obj);
         add_times(times, json_object_get(values.config, "scrape_configs"));
-        *ret = json_deep_copy(values.config);
+        *ret = GS_TAKE(values.config);
     }
     chart_values_finish(&values);
     return err;

@@ -20,7 +20,7 @@ static const json_t *spec_of(const struct operator_set *s)
     return json_object_get(s->obj, "spec");
 }
 
-static const char *text_of(const json_t *obj, const char *key, const char *fallback)
+const char *operator_text(const json_t *obj, const char *key, const char *fallback)
 {
     const char *text = codec_json_str(obj, key, NULL);
     return text && *text ? text : fallback;
@@ -42,16 +42,16 @@ int64_t operator_replicas(const json_t *obj)
 // "v3.5.0" of the spec, else of the image's tag.
 static const char *version_of(const struct operator_set *s)
 {
-    const char *image = text_of(spec_of(s), "image", NULL),
+    const char *image = operator_text(spec_of(s), "image", NULL),
                *slash = image ? strrchr(image, '/') : NULL;
     const char *tag = image ? strchr(slash ? slash : image, ':') : NULL;
     const char *of_image = tag && !strchr(tag, '@') ? tag + 1 : s->version;
-    return text_of(spec_of(s), "version", of_image);
+    return operator_text(spec_of(s), "version", of_image);
 }
 
 static char *image_of(const struct operator_set *s)
 {
-    const char *image = text_of(spec_of(s), "image", NULL);
+    const char *image = operator_text(spec_of(s), "image", NULL);
     return image ? gs_strdup(image) : gs_format("%s:%s", s->repository, version_of(s));
 }
 
@@ -99,7 +99,7 @@ static json_t *probe(const char *path, const char *port, int period_s, int failu
 // "/x" + "/-/ready"
 static char *below(const json_t *spec, const char *path)
 {
-    const char *prefix = text_of(spec, "routePrefix", "/");
+    const char *prefix = operator_text(spec, "routePrefix", "/");
     size_t len = strlen(prefix);
     while (len && prefix[len - 1] == '/')
         len--;
@@ -117,11 +117,10 @@ static void copy_members(const json_t *from, const char *const *keys, json_t *to
 
 static json_t *mounts_of(const struct operator_set *s)
 {
+    GS_AUTO_FREE char *output = gs_format("%s_out", s->config_dir);
     json_t *mounts = json_pack("[{s:s, s:s, s:b}, {s:s, s:s}, {s:s, s:s}]", "name", CONFIG_VOLUME,
                                "mountPath", s->config_dir, "readOnly", 1, "name", OUTPUT_VOLUME,
-                               "mountPath", "PLACE", "name", "data", "mountPath", s->data_dir);
-    GS_AUTO_FREE char *output = gs_format("%s_out", s->config_dir);
-    codec_json_set_str(json_array_get(mounts, 1), "mountPath", output);
+                               "mountPath", output, "name", "data", "mountPath", s->data_dir);
     json_array_extend(mounts, json_object_get(spec_of(s), "volumeMounts"));
     return mounts;
 }
@@ -151,7 +150,7 @@ static json_t *main_container(const struct operator_set *s, json_t *args, json_t
 {
     static const char *const copied[] = {"resources", "imagePullPolicy", NULL};
     const json_t *spec = spec_of(s);
-    const char *port = text_of(spec, "portName", "web");
+    const char *port = operator_text(spec, "portName", "web");
     GS_AUTO_FREE char *image = image_of(s);
     GS_AUTO_FREE char *ready = below(spec, "/-/ready"), *healthy = below(spec, "/-/healthy");
     json_t *c = json_pack("{s:s, s:s, s:o, s:[{s:s, s:I, s:s}], s:o}", "name", s->app, "image",

@@ -66,7 +66,7 @@ static void write_status(const struct operator_controller *o, struct local_recon
         return;
     json_t *status = operator_status(obj, sets, n, shards, failure);
     const json_t *before = json_object_get(obj, "status");
-    if (before && json_equal(before, status)) {
+    if (json_equal(before, status)) {
         json_decref(status);
         return;
     }
@@ -99,7 +99,7 @@ static bool is_paused(const json_t *obj)
 static void put_secret(const struct operator_controller *o, struct local_reconcile *w,
                        json_t *secret)
 {
-    operator_ensure(w, OPERATOR_SECRETS,
+    operator_ensure(w, KUBE_SECRETS,
                     kube_cache_get(o->secrets, kube_namespace(secret), kube_name(secret)), secret);
     json_decref(secret);
 }
@@ -169,8 +169,9 @@ static void sync_prometheus(void *arg, struct local_reconcile *w, const char *ns
         put_secret(o, w, configuration_secret(obj, f));
         operator_ensure_service(w, kube_cache_get(o->cluster->services, ns, kube_name(service)),
                                 obj, service);
+        const char *reloader = reloader_of(o->cluster);
         for (int64_t i = 0; i < shards; i++)
-            put_set(o, w, operator_prometheus_set(obj, i, reloader_of(o->cluster)));
+            put_set(o, w, operator_prometheus_set(obj, i, reloader));
         delete_shards(o, w, obj, shards);
     }
     for (int64_t i = 0; i < shards && n < GS_ARRAY_LEN(sets); i++) {
@@ -243,10 +244,10 @@ static void sort_followed(struct operator_controller *o)
 static void set_account(const struct operator_controller *o)
 {
     const json_t *obj = o->n_order ? o->order[0]->obj : NULL;
-    const char *name = codec_json_str(obj, "spec", "serviceAccountName", NULL);
     if (o->account)
-        operator_account_set(o->account, obj ? kube_namespace(obj) : "default",
-                             name && *name ? name : "default");
+        operator_account_set(
+            o->account, obj ? kube_namespace(obj) : "default",
+            operator_text(json_object_get(obj, "spec"), "serviceAccountName", "default"));
 }
 
 static void read_object(struct operator_controller *o, const json_t *item)
@@ -255,11 +256,6 @@ static void read_object(struct operator_controller *o, const json_t *item)
     CODEC_AUTO_JSON json_t *obj =
         object_of(o, OPERATOR_PROMETHEUSES, "Prometheus", kube_namespace(item), kube_name(item));
     struct operator_followed *f = gs_hmap_get_str(o->followed, key);
-    // Another object with the name of a deleted one.
-    if (f && obj && !gs_streq(kube_uid(f->obj), kube_uid(obj))) {
-        operator_followed_free(gs_hmap_remove_str(o->followed, key));
-        f = NULL;
-    }
     if (!obj)
         return;
     if (!f) {
@@ -281,6 +277,7 @@ static bool exists(const struct operator_controller *o, const struct operator_fo
     return obj && !kube_is_deleting(obj) && gs_streq(kube_uid(obj), kube_uid(f->obj));
 }
 
+// Also an object whose name another one has now. The order is not valid any more.
 static void drop_deleted(struct operator_controller *o)
 {
     for (size_t i = 0; i < o->n_order; i++) {
@@ -288,10 +285,9 @@ static void drop_deleted(struct operator_controller *o)
         if (!exists(o, o->order[i]))
             operator_followed_free(gs_hmap_remove_str(o->followed, key));
     }
-    sort_followed(o);
 }
 
-// The engine is told even if only a selector has changed.
+// The engine gets the configuration even if only a selector has changed.
 static void read_settings(void *arg)
 {
     struct operator_controller *o = arg;
@@ -337,6 +333,17 @@ static const json_t *namespace_of(const struct operator_controller *o, const jso
     return ns ? kube_cache_get(o->cluster->namespaces, NULL, ns) : NULL;
 }
 
+// The oldest object that selects it; NULL: none.
+static const struct operator_followed *selecting(const struct operator_controller *o,
+                                                 enum engine_config_kind kind, const json_t *obj)
+{
+    const json_t *ns = namespace_of(o, obj);
+    for (size_t i = 0; i < o->n_order; i++)
+        if (operator_followed_selects(o->order[i], kind, obj, ns))
+            return o->order[i];
+    return NULL;
+}
+
 enum engine_config_choice operator_choose(void *arg, enum engine_config_kind kind,
                                           const json_t *obj, const json_t **ret_global)
 {
@@ -345,11 +352,11 @@ enum engine_config_choice operator_choose(void *arg, enum engine_config_kind kin
         return ENGINE_CONFIG_UNUSED;
     if (!o->n_order)
         return ENGINE_CONFIG_BY_LABELS;
-    for (size_t i = 0; i < o->n_order; i++)
-        if (operator_followed_selects(o->order[i], kind, obj, namespace_of(o, obj))) {
-            *ret_global = o->order[i]->global;
-            return ENGINE_CONFIG_USED;
-        }
+    const struct operator_followed *f = selecting(o, kind, obj);
+    if (f) {
+        *ret_global = f->global;
+        return ENGINE_CONFIG_USED;
+    }
     operator_unselected_add(o->unselected, kind, obj);
     return ENGINE_CONFIG_UNUSED;
 }
@@ -357,11 +364,9 @@ enum engine_config_choice operator_choose(void *arg, enum engine_config_kind kin
 static char *why_not(void *arg, enum engine_config_kind kind, const json_t *obj)
 {
     const struct operator_controller *o = arg;
-    for (size_t i = 0; i < o->n_order; i++)
-        if (operator_followed_selects(o->order[i], kind, obj, namespace_of(o, obj)))
-            return NULL;
-    return o->n_order ? operator_followed_why_not(o->order[0], kind, obj, namespace_of(o, obj))
-                      : NULL;
+    if (!o->n_order || selecting(o, kind, obj))
+        return NULL;
+    return operator_followed_why_not(o->order[0], kind, obj, namespace_of(o, obj));
 }
 
 // --- changes ---
@@ -445,7 +450,7 @@ static void on_namespace(void *arg, const json_t *old_obj, const json_t *new_obj
     struct operator_controller *o = arg;
     const json_t *before = codec_json_get(old_obj, "metadata", "labels", NULL),
                  *now = codec_json_get(new_obj, "metadata", "labels", NULL);
-    if (o->n_order && new_obj && !(before && now && json_equal(before, now)))
+    if (o->n_order && new_obj && !json_equal(before, now))
         collect(o);
 }
 
@@ -465,7 +470,7 @@ static void watch_cluster(struct operator_controller *o)
     const struct kube_cache_handlers secrets = {on_secret, on_synced, o},
                                      sets = {.on_change = on_set, .arg = o},
                                      namespaces = {on_namespace, on_synced, o};
-    o->secrets = kube_cache_new(c->loop, c->client, OPERATOR_SECRETS, NULL, NULL);
+    o->secrets = kube_cache_new(c->loop, c->client, KUBE_SECRETS, NULL, NULL);
     kube_cache_set_trim(o->secrets, drop_releases);
     o->watches = operator_watches_new(c, &h);
     kube_cache_add_handlers(o->secrets, &secrets);

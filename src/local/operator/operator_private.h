@@ -10,8 +10,7 @@
 #include "local/operator/operator.h"
 #include "local/workqueue.h"
 
-#define OPERATOR_GROUP   "monitoring.coreos.com"
-#define OPERATOR_SECRETS ((struct kube_gvr){"", "v1", "secrets"})
+#define OPERATOR_GROUP "monitoring.coreos.com"
 
 // --- watches.c: the resources of the operator, while their definitions exist ---
 
@@ -59,6 +58,8 @@ struct operator_set {
     const char *config_file;   // key of that Secret, for the reloader
 };
 
+// The text of a member; fallback: it is absent or "".
+const char *operator_text(const json_t *obj, const char *key, const char *fallback);
 // "prometheus-N". Caller frees.
 char *operator_set_name(const struct operator_set *s);
 // The StatefulSet NAME with pods of these labels, containers and volumes. Takes labels and args.

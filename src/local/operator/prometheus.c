@@ -30,12 +30,11 @@ static void add_arg(json_t *args, const char *flag, const char *value)
 
 static json_t *args_of(const json_t *spec)
 {
-    const char *prefix = codec_json_str(spec, "routePrefix", NULL);
     json_t *args = json_array();
     add_arg(args, "config.file", "/etc/prometheus/config_out/prometheus.env.yaml");
     json_array_append_new(args, json_string("--web.enable-lifecycle"));
     add_arg(args, "web.external-url", codec_json_str(spec, "externalUrl", NULL));
-    add_arg(args, "web.route-prefix", prefix && *prefix ? prefix : "/");
+    add_arg(args, "web.route-prefix", operator_text(spec, "routePrefix", "/"));
     add_arg(args, "storage.tsdb.path", "/prometheus");
     add_arg(args, "storage.tsdb.retention.time", codec_json_str(spec, "retention", NULL));
     add_arg(args, "storage.tsdb.retention.size", codec_json_str(spec, "retentionSize", NULL));

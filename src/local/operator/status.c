@@ -4,6 +4,7 @@
 #include "local/operator/operator_private.h"
 
 #include "base/clock.h"
+#include "base/mem.h"
 #include "kube/object.h"
 
 static int64_t sum_of(const json_t *const *sets, size_t n, const char *key)
@@ -17,24 +18,21 @@ static int64_t sum_of(const json_t *const *sets, size_t n, const char *key)
 static void set_condition(json_t *status, const json_t *obj, const char *type, const char *value,
                           const char *reason, const char *message)
 {
-    json_t *all = json_object_get(status, "conditions"), *c;
-    size_t i;
+    json_t *all = json_object_get(status, "conditions");
     kube_set_condition(all, type, value, reason, message, gs_unix_ms());
-    json_array_foreach (all, i, c)
-        if (gs_streq(codec_json_str(c, "type", NULL), type))
-            codec_json_set_int(c, "observedGeneration",
-                               codec_json_int(obj, 1, "metadata", "generation", NULL));
+    codec_json_set_int((json_t *)(uintptr_t)kube_condition(all, type), "observedGeneration",
+                       codec_json_int(obj, 1, "metadata", "generation", NULL));
 }
 
 static void set_available(json_t *status, const json_t *obj, int64_t wanted, int64_t available)
 {
-    CODEC_AUTO_JSON json_t *text =
-        codec_json_strf("%lld of %lld pods are available", (long long)available, (long long)wanted);
+    GS_AUTO_FREE char *text =
+        gs_format("%lld of %lld pods are available", (long long)available, (long long)wanted);
     if (available >= wanted)
         set_condition(status, obj, "Available", "True", "", "");
     else
         set_condition(status, obj, "Available", available ? "Degraded" : "False",
-                      available ? "SomePodsNotReady" : "NoPodReady", json_string_value(text));
+                      available ? "SomePodsNotReady" : "NoPodReady", text);
 }
 
 json_t *operator_status(const json_t *obj, const json_t *const *sets, size_t n, int64_t shards,

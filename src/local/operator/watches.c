@@ -7,8 +7,6 @@
 #include "kube/definition.h"
 #include "kube/object.h"
 
-#define DEFINITIONS ((struct kube_gvr){"apiextensions.k8s.io", "v1", "customresourcedefinitions"})
-
 static const char *const plurals[OPERATOR_RESOURCES] = {
     [OPERATOR_PROMETHEUSES] = "prometheuses",
     [OPERATOR_ALERTMANAGERS] = "alertmanagers",
@@ -58,6 +56,11 @@ static void end_watch(struct watched *w)
     free(GS_TAKE(w->version));
 }
 
+static bool has_status(const json_t *version)
+{
+    return json_is_object(codec_json_get(version, "subresources", "status", NULL));
+}
+
 static void begin_watch(struct watched *w, enum operator_resource r, const json_t *version)
 {
     struct operator_watches *all = w->owner;
@@ -65,7 +68,7 @@ static void begin_watch(struct watched *w, enum operator_resource r, const json_
     if (!name)
         return;
     w->version = gs_strdup(name);
-    w->has_status = json_is_object(codec_json_get(version, "subresources", "status", NULL));
+    w->has_status = has_status(version);
     w->cache = kube_cache_new(all->cluster->loop, all->cluster->client,
                               operator_watches_gvr(all, r), NULL, NULL);
     const struct kube_cache_handlers h = {on_watched_object, on_watched_synced, w};
@@ -80,13 +83,12 @@ static void on_definition(void *arg, const json_t *old_obj, const json_t *new_ob
     const char *plural = codec_json_str(crd, "spec", "names", "plural", NULL);
     if (!gs_streq(codec_json_str(crd, "spec", "group", NULL), OPERATOR_GROUP))
         return;
+    const json_t *version = new_obj ? kube_definition_version(new_obj) : NULL;
     for (size_t i = 0; i < OPERATOR_RESOURCES; i++) {
         struct watched *w = &all->items[i];
-        const json_t *version = new_obj ? kube_definition_version(new_obj) : NULL;
         if (!gs_streq(plural, plurals[i]))
             continue;
-        bool status = json_is_object(codec_json_get(version, "subresources", "status", NULL));
-        if (version && w->cache && status == w->has_status &&
+        if (version && w->cache && has_status(version) == w->has_status &&
             gs_streq(w->version, codec_json_str(version, "name", NULL)))
             continue;
         end_watch(w);
@@ -109,7 +111,7 @@ struct operator_watches *operator_watches_new(struct local_cluster *c,
     all->handlers = *h;
     for (size_t i = 0; i < OPERATOR_RESOURCES; i++)
         all->items[i].owner = all;
-    all->definitions = kube_cache_new(c->loop, c->client, DEFINITIONS, NULL, NULL);
+    all->definitions = kube_cache_new(c->loop, c->client, KUBE_DEFINITIONS, NULL, NULL);
     kube_cache_set_trim(all->definitions, kube_definition_trim);
     const struct kube_cache_handlers of = {on_definition, on_definitions_synced, all};
     kube_cache_add_handlers(all->definitions, &of);

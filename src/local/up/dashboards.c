@@ -101,8 +101,7 @@ static void end_ok(struct dashboards_request *r, json_t *data)
 
 static bool is_labelled(const json_t *map, const char *label, const char *wanted)
 {
-    const char *value = kube_label(map, label);
-    return value && gs_streq(value, wanted);
+    return gs_streq(kube_label(map, label), wanted);
 }
 
 static bool is_dashboard(const json_t *map)

@@ -7,11 +7,6 @@
 #include "base/log.h"
 #include "base/mem.h"
 
-static bool same(const json_t *a, const json_t *b)
-{
-    return a == b || (a && b && json_equal(a, b));
-}
-
 static void log_precedence(const struct up_cluster *c, const json_t *objects)
 {
     if (!c->values->chart.config || !c->objects == !objects)
@@ -26,7 +21,7 @@ static void on_objects_changed(void *arg)
 {
     struct up_cluster *c = arg;
     const json_t *objects = operator_sections(c->operator);
-    if (!same(objects, c->objects)) {
+    if (!codec_json_same(objects, c->objects)) {
         log_precedence(c, objects);
         json_decref(c->objects);
         c->objects = json_incref((json_t *)(uintptr_t)objects);

@@ -87,6 +87,13 @@ static bool is_in(const char *ip, uint32_t net)
     return a >> 16 == net && (a & 0xffff) != 0 && (a & 0xffff) != 0xffff;
 }
 
+bool local_is_pod_ip(const char *ip)
+{
+    struct in_addr addr;
+    return ip && inet_pton(AF_INET, ip, &addr) == 1 &&
+           (ntohl(addr.s_addr) & 0xffe00000u) == 0x7f400000u;
+}
+
 bool local_is_cluster_ip(const char *ip)
 {
     return is_in(ip, 127u << 8 | 96);

@@ -58,6 +58,7 @@ bool local_namespace_goes(const struct local_cluster *c, const char *ns);
 #define LOCAL_NODE_IPS        "127.98.0.0/16"
 #define LOCAL_NODE_PORT_FIRST 30000
 #define LOCAL_NODE_PORT_LAST  32767
+bool local_is_pod_ip(const char *ip); // 127.64.0.0/11; ip may be NULL
 // True for an address of the range, except its first and last. ip may be NULL.
 bool local_is_cluster_ip(const char *ip);
 bool local_is_balancer_ip(const char *ip);

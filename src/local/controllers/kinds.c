@@ -7,9 +7,6 @@
 #include "local/api.h"
 #include "local/controllers/controllers_private.h"
 
-#define KUBE_DEFINITIONS                                                                           \
-    ((struct kube_gvr){"apiextensions.k8s.io", "v1", "customresourcedefinitions"})
-
 struct controllers_kinds {
     struct local_cluster *cluster;
     controllers_kind_fn fn;

@@ -60,7 +60,7 @@ struct kubelet_substitute {
 };
 // The command of this program that takes a role of local/standin.
 #define KUBELET_STANDIN_COMMAND "pod-standin"
-bool kubelet_substitute_is_standin(const struct kubelet_substitute *s); // NULL is none
+bool kubelet_substitute_is_standin(const struct kubelet_substitute *s); // s may be NULL
 // Whether it runs instead of this `command` of a container. s may be NULL.
 bool kubelet_substitute_replaces(const struct kubelet_substitute *s, const json_t *command);
 // For an image without a command: what there is instead, beginning with "; ". "": nothing.

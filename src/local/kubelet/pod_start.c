@@ -32,8 +32,9 @@ static const char *const inherited[] = {"PATH",   "HOME", "USER",   "LANG",
 static void set_standin(struct kubelet_env *env, const struct kubelet_container *c)
 {
     const struct kubelet *k = c->worker->k;
-    const struct kubelet_substitute *s = kubelet_images_substitute(k->images, c->image);
-    if (!kubelet_container_is_standin(c))
+    const struct kubelet_substitute *s =
+        kubelet_images_substitute_of(k->images, kubelet_container_spec(c));
+    if (!kubelet_substitute_is_standin(s))
         return;
     GS_AUTO_FREE char *socket = gs_format("%s/" LOCAL_STANDIN_SOCKET, k->first->data_dir);
     kubelet_env_set(env, LOCAL_ENV_STANDIN_SOCKET, socket);
@@ -323,7 +324,7 @@ static struct gs_error *try_launch(struct kubelet_container *c, const struct kub
     if (err)
         return err;
     GS_CLEANUP(kubelet_words_finish) struct kubelet_words keep = {0};
-    kubelet_container_keep(c, argv->items[0], own, mounts, &keep);
+    kubelet_container_keep(c, argv->items[0], own, &keep);
     struct kubelet_process_spec spec = {
         .self_exe = k->self_exe,
         .argv = argv->items,

@@ -169,11 +169,10 @@ void kubelet_container_retry(struct kubelet_container *c, uint64_t ms);
 extern const struct kubelet_process_callbacks kubelet_container_callbacks;
 
 // --- pod_keep.c ---
-// The paths that must stay reachable and that one of the mounts hides. program: the first word of
-// the command; own_dir: the container's own directory.
+// Paths that must stay reachable, whatever the mounts of the container hide. program: the first
+// word of the command; own_dir: the container's own directory.
 void kubelet_container_keep(const struct kubelet_container *c, const char *program,
-                            const char *own_dir, const struct kubelet_words *mounts,
-                            struct kubelet_words *ret);
+                            const char *own_dir, struct kubelet_words *ret);
 
 // --- pod_status.c ---
 #define KUBELET_REJECTED_REASON "UnexpectedAdmissionError" // of Kubernetes' kubelet

@@ -9,7 +9,6 @@
 #include "local/pod.h"
 #include "local/ports.h"
 
-#include <arpa/inet.h>
 #include <stdio.h>
 
 #define LABEL_MANAGED_BY "endpoints.kubernetes.io/managed-by"
@@ -189,13 +188,6 @@ void services_endpoints_delete(struct local_cluster *c, struct local_reconcile *
 
 // --- reading ---
 
-// In Endpoints of other clients, the port of a pod may be its declared port.
-static bool is_local_pod(const char *ip)
-{
-    struct in_addr a;
-    return inet_pton(AF_INET, ip, &a) == 1 && (ntohl(a.s_addr) & 0xffe00000u) == 0x7f400000u;
-}
-
 static void add_addresses(struct services_endpoints_list *out, const json_t *addresses,
                           int64_t port)
 {
@@ -207,7 +199,8 @@ static void add_addresses(struct services_endpoints_list *out, const json_t *add
         if (!ip || strlen(ip) >= sizeof(to.ip))
             continue;
         snprintf(to.ip, sizeof(to.ip), "%s", ip);
-        to.port = (uint16_t)(is_local_pod(ip) ? local_host_port((int)port) : port);
+        // In Endpoints of other clients, the port of a pod may be its declared port.
+        to.port = (uint16_t)(local_is_pod_ip(ip) ? local_host_port((int)port) : port);
         gs_grow(&out->items, &out->cap, out->len, sizeof(*out->items));
         out->items[out->len++] = to;
     }

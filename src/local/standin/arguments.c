@@ -6,11 +6,13 @@
 #include "base/slice.h"
 #include "kube/object.h"
 
-static const char *after_dashes(const char *arg)
+const char *standin_flag_end(const char *arg, const char *name)
 {
+    size_t len = strlen(name);
     if (!arg || *arg != '-')
         return NULL;
-    return arg + (arg[1] == '-' ? 2 : 1);
+    arg += arg[1] == '-' ? 2 : 1;
+    return strncmp(arg, name, len) == 0 && (arg[len] == '=' || !arg[len]) ? arg + len : NULL;
 }
 
 static const char *arg_at(const struct standin_session *s, size_t i)
@@ -22,13 +24,12 @@ static const char *arg_at(const struct standin_session *s, size_t i)
 static const char *find_flag(const struct standin_session *s, const char *name,
                              const char **ret_next)
 {
-    size_t len = strlen(name);
     const char *found = NULL;
     for (size_t i = 0; i < json_array_size(s->args); i++) {
-        const char *at = after_dashes(arg_at(s, i));
-        if (!at || strncmp(at, name, len) != 0 || (at[len] != '=' && at[len] != '\0'))
+        const char *at = standin_flag_end(arg_at(s, i), name);
+        if (!at)
             continue;
-        found = at + len;
+        found = at;
         *ret_next = arg_at(s, i + 1);
     }
     return found;
@@ -44,12 +45,10 @@ const char *standin_flag(const struct standin_session *s, const char *name)
 
 const char *standin_flag_nth(const struct standin_session *s, const char *name, size_t n)
 {
-    size_t len = strlen(name);
     for (size_t i = 0; i < json_array_size(s->args); i++) {
-        const char *at = after_dashes(arg_at(s, i));
-        if (!at || strncmp(at, name, len) != 0 || (at[len] != '=' && at[len] != '\0') || n-- > 0)
-            continue;
-        return at[len] == '=' ? at + len + 1 : arg_at(s, i + 1);
+        const char *at = standin_flag_end(arg_at(s, i), name);
+        if (at && n-- == 0)
+            return *at == '=' ? at + 1 : arg_at(s, i + 1);
     }
     return NULL;
 }

@@ -124,6 +124,5 @@ void standin_gpu_operator_start(struct standin_session *s)
 
 void standin_gpu_operator_end(struct standin_session *s)
 {
-    if (s->state)
-        kube_cache_free(s->state);
+    kube_cache_free(s->state);
 }

@@ -170,13 +170,7 @@ static struct gs_error *connect_to_up(int *ret)
         return gs_error_new(GS_EINVAL, "pod-standin: " LOCAL_ENV_STANDIN_SOCKET
                                        " is not set (gpuscale up starts this command in pods)");
     struct gs_error *err = connect_to(path, ret);
-    if (!err)
-        return NULL;
-    GS_AUTO_ERROR struct gs_error *inner = connect_to(STANDIN_INNER_SOCKET, ret);
-    if (inner)
-        return gs_error_wrap(err, "pod-standin: connecting to gpuscale up");
-    gs_error_free(err);
-    return NULL;
+    return err ? gs_error_wrap(err, "pod-standin: connecting to gpuscale up") : NULL;
 }
 
 static struct gs_error *send_all(int fd, struct gs_slice bytes)
@@ -401,7 +395,7 @@ int standin_main(int argc, char **argv)
     static char none[] = "";
     const char *role = argc > 1 ? argv[1] : none;
     const char *image = variable(LOCAL_ENV_STANDIN_IMAGE), *text = variable(LOCAL_ENV_STANDIN_TEXT);
-    int fd;
+    int fd = -1;
     if (*image) {
         GS_AUTO_FREE char *line =
             gs_format("gpuscale: this container is not %s; %s runs in its place "

@@ -31,13 +31,8 @@ static void add_listen_flag(const struct standin_session *s, json_t *words, cons
 // The number of arguments that make up the flag: 0, 1 or, if the value is a word of its own, 2.
 static size_t is_flag(const char *arg, const char *name)
 {
-    size_t len = strlen(name);
-    if (!arg || *arg != '-')
-        return 0;
-    arg += arg[1] == '-' ? 2 : 1;
-    if (strncmp(arg, name, len) != 0)
-        return 0;
-    return arg[len] == '=' ? 1 : arg[len] == '\0' ? 2 : 0;
+    const char *end = standin_flag_end(arg, name);
+    return !end ? 0 : *end == '=' ? 1 : 2;
 }
 
 static void not_installed(struct standin_session *s, const char *program)
@@ -47,16 +42,23 @@ static void not_installed(struct standin_session *s, const char *program)
                   program);
 }
 
+// Under Debian's name, or under that of its project. NULL: it is not installed.
+static char *find_installed(struct standin_session *s, const char *debian, const char *other)
+{
+    char *program = gs_find_program(debian);
+    if (!program)
+        program = gs_find_program(other);
+    if (!program)
+        not_installed(s, debian);
+    return program;
+}
+
 // --- Alertmanager ---
 
 void standin_alertmanager_start(struct standin_session *s)
 {
-    static const char *const names[] = {"prometheus-alertmanager", "alertmanager"};
-    GS_AUTO_FREE char *program = NULL;
-    for (size_t i = 0; i < GS_ARRAY_LEN(names) && !program; i++)
-        program = gs_find_program(names[i]);
+    GS_AUTO_FREE char *program = find_installed(s, "prometheus-alertmanager", "alertmanager");
     if (!program) {
-        not_installed(s, names[0]);
         s->runs_itself = true; // not ready: nothing would send the alerts
         return;
     }
@@ -105,12 +107,8 @@ static void add_node_flag(const struct standin_session *s, json_t *words, const 
 
 void standin_node_exporter_start(struct standin_session *s)
 {
-    static const char *const names[] = {"prometheus-node-exporter", "node_exporter"};
-    GS_AUTO_FREE char *program = NULL;
-    for (size_t i = 0; i < GS_ARRAY_LEN(names) && !program; i++)
-        program = gs_find_program(names[i]);
+    GS_AUTO_FREE char *program = find_installed(s, "prometheus-node-exporter", "node_exporter");
     if (!program) {
-        not_installed(s, names[0]);
         return; // ready, so that a release becomes ready
     }
     json_t *words = json_array();

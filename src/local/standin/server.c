@@ -8,7 +8,6 @@
 #include "kube/object.h"
 #include "local/standin/standin_private.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -151,13 +150,6 @@ static void find_container(struct standin_session *s, const char *name)
             }
 }
 
-// Addresses of pods: cluster.h.
-static bool is_pod_address(const char *text)
-{
-    struct in_addr a;
-    return text && inet_pton(AF_INET, text, &a) == 1 && ntohl(a.s_addr) >> 21 == 0x7f400000u >> 21;
-}
-
 static struct gs_error *take_hello(struct standin_session *s, json_t *hello)
 {
     const char *ns = codec_json_str(hello, "namespace", NULL);
@@ -172,7 +164,7 @@ static struct gs_error *take_hello(struct standin_session *s, json_t *hello)
     if (!s->role)
         return gs_error_new(GS_EINVAL, "gpuscale up has no role \"%.100s\"", role ? role : "");
     const json_t *pod = ns && name ? kube_cache_get(s->server->cfg.cluster->pods, ns, name) : NULL;
-    if (!pod || !gs_streq(kube_uid(pod), uid) || !is_pod_address(s->address))
+    if (!pod || !gs_streq(kube_uid(pod), uid) || !local_is_pod_ip(s->address))
         return gs_error_new(GS_ENOTFOUND, "gpuscale up has no such pod");
     s->pod = json_incref((json_t *)(uintptr_t)pod);
     find_container(s, codec_json_str(hello, "container", NULL));
@@ -243,7 +235,6 @@ static void on_connection(uv_stream_t *listener, int status)
     struct standin_session *s = gs_alloc(sizeof(*s));
     s->server = server;
     s->in.limit = MAX_HELLO;
-    s->pipe.data = s;
     s->timer = gs_timer_new(server->cfg.cluster->loop, s);
     TAILQ_INSERT_TAIL(&server->sessions, s, link);
     server->n_sessions++;

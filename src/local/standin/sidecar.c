@@ -2,7 +2,6 @@
 // k8s-sidecar beside a Grafana of this machine: writes the keys of ConfigMaps and Secrets with a
 // label into a folder, and calls a URL after changes. Its settings are the variables of the
 // original.
-#include "base/hmap.h"
 #include "base/mem.h"
 #include "codec/encoding.h"
 #include "kube/cache.h"
@@ -66,6 +65,13 @@ static void on_change(void *arg, const json_t *old_object, const json_t *object)
         standin_call_soon(from->owner->call);
 }
 
+// An init container, and METHOD=LIST, end after the first list.
+static void end_after_list(struct standin_session *s)
+{
+    if (s->init || gs_streq(standin_env(s, "METHOD"), "LIST"))
+        standin_exit(s, 0);
+}
+
 static void on_synced(void *arg)
 {
     struct source *from = arg;
@@ -74,8 +80,7 @@ static void on_synced(void *arg)
     for (size_t i = 0; i < GS_ARRAY_LEN(c->sources); i++)
         if (c->sources[i].cache && !c->sources[i].synced)
             return;
-    if (c->session->init || gs_streq(standin_env(c->session, "METHOD"), "LIST"))
-        standin_exit(c->session, 0);
+    end_after_list(c->session);
 }
 
 static void follow(struct sidecar *c, struct source *from, struct kube_gvr gvr, bool secret)
@@ -119,8 +124,7 @@ void standin_sidecar_start(struct standin_session *s)
     const char *resource = standin_env(s, "RESOURCE");
     if (!standin_grafana_installed() || !*standin_env(s, "LABEL") || !*standin_env(s, "FOLDER")) {
         standin_log(s, "gpuscale: dashboards and data sources are read by gpuscale up itself");
-        if (s->init || gs_streq(standin_env(s, "METHOD"), "LIST"))
-            standin_exit(s, 0);
+        end_after_list(s);
         return;
     }
     struct sidecar *c = gs_alloc(sizeof(*c));
@@ -141,8 +145,7 @@ void standin_sidecar_end(struct standin_session *s)
     if (!c)
         return;
     for (size_t i = 0; i < GS_ARRAY_LEN(c->sources); i++)
-        if (c->sources[i].cache)
-            kube_cache_free(c->sources[i].cache);
+        kube_cache_free(c->sources[i].cache);
     standin_call_free(c->call);
     free(c);
 }

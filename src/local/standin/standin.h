@@ -30,9 +30,6 @@
 // The main function of `gpuscale pod-standin`. It has no loop and loads nothing of the other parts.
 int standin_main(int argc, char **argv);
 
-// Where a container finds the socket if its own path is hidden by a mount.
-#define STANDIN_INNER_SOCKET "/run/gpuscale/standin.sock"
-
 // --- the part of `up` ---
 
 struct standin_server;

@@ -14,8 +14,8 @@ struct standin_session;
 struct standin_port;
 
 struct standin_role {
-    const char *name; // a pattern of fnmatch
-    int port;         // where it listens if the container declares no port; 0: nowhere
+    const char *name;
+    int port; // where it listens if the container declares no port; 0: nowhere
     // Called once, before the ports open: log lines, other work. May end the session's process.
     void (*start)(struct standin_session *s);
     // The port of 127.0.0.1 to which a container's port is forwarded as it is. 0: requests are
@@ -56,7 +56,6 @@ struct standin_server {
     struct kube_recorder *recorder;
     TAILQ_HEAD(, standin_session) sessions;
     size_t n_sessions;
-    bool stopping;
 };
 
 // --- server.c: orders to the process ---
@@ -72,6 +71,8 @@ void standin_event(struct standin_session *s, const char *type, const char *reas
                    ...) GS_PRINTF(4, 5);
 
 // --- arguments.c: of the container, "--name=value" or "--name value", with one dash or two ---
+// "=VALUE" or "" behind a flag of this name; NULL: it is another argument.
+const char *standin_flag_end(const char *arg, const char *name);
 const char *standin_flag(const struct standin_session *s, const char *name); // NULL: not given
 const char *standin_flag_nth(const struct standin_session *s, const char *name, size_t n);
 // Of a boolean flag: "--name" is true.

@@ -2,7 +2,7 @@
 // Time series as a chart of dygraphs. All texts of the chart are numbers and times; names of series are
 // shown by the legend, as text nodes.
 import {h, replace, seriesNode} from "./dom.js";
-import {axisTime, localTime, short, time} from "./format.js";
+import {axisTime, localTime, number, short, time} from "./format.js";
 
 // Tell apart on light and dark grounds, also with color vision deficiency (after Okabe and Ito).
 const colors = ["#3b82d6", "#e08a1e", "#16a37f", "#c65fa5", "#7a6ff0", "#c9a915", "#3fb2d9", "#d8553a", "#7f9c2b", "#8a8f98"];
@@ -29,7 +29,7 @@ export function rowsOf(series, start, end, step) {
   const table = Array.from({length: n}, (_, i) => [new Date((start + i * step) * 1000), ...series.map(() => null)]);
   series.forEach((s, k) => {
     for (const [t, text] of s.values) {
-      const row = table[Math.round((t - start) / step)], v = Number(text.replace("Inf", "Infinity"));
+      const row = table[Math.round((t - start) / step)], v = number(text);
       if (row) row[k + 1] = Number.isFinite(v) ? v * (s.factor ?? 1) : null;
     }
   });

@@ -3,7 +3,7 @@
 // transformations of tables.
 import {getAll} from "./api.js";
 import {at, listOf, own, textOf} from "./dashboard-model.js";
-import {parseDuration, series as seriesText} from "./format.js";
+import {number, parseDuration, series as seriesText} from "./format.js";
 import {matchTexts} from "./text-match.js";
 import {timeValues} from "./dashboard-variables.js";
 import {withUnit} from "./units.js";
@@ -11,7 +11,6 @@ import {withUnit} from "./units.js";
 export const maxSeries = 100, maxRows = 1000;
 const points = 240;
 const steps = [1, 2, 5, 10, 15, 20, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21600, 43200, 86400, 604800];
-export const number = (text) => Number(String(text).replace("Inf", "Infinity"));
 
 export const stepOf = (range, least) => steps.find((s) => s >= range / points && s >= least) || Math.max(Math.ceil(range / points), least);
 

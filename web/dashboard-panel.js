@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // One panel of a dashboard on the page. It reads its queries when it is in view, at most a few panels at a time.
 import {Chart, seriesColor} from "./chart.js";
-import {calcNames, colorOf, framesOf, maxRows, maxSeries, nameSeries, number, queriesOf, readQueries, reduced, setLooks, transformed} from "./dashboard-data.js";
+import {calcNames, colorOf, framesOf, maxRows, maxSeries, nameSeries, queriesOf, readQueries, reduced, setLooks, transformed} from "./dashboard-data.js";
 import {drawBars, drawGauge, drawStat, drawTable, drawText} from "./dashboard-draw.js";
 import {empty, h, notice, replace} from "./dom.js";
-import {parseDuration} from "./format.js";
+import {number, parseDuration} from "./format.js";
 import {writePanels} from "./panel.js";
 import {isBinary, withUnit} from "./units.js";
 
@@ -160,9 +160,10 @@ export class DashboardPanel {
       this.chart = new Chart((a, b) => b - a >= 1 && this.page.zoom(a, b));
       this.chart.node.classList.add("dash-chart");
     }
+    const drawnFor = JSON.stringify([this.page.stamp(), lines.map((l) => l.name)]);
     // The reader reads a value.
-    if (this.body.contains(this.chart.node) && this.chart.node.matches(":hover") && this.drawnFor === JSON.stringify([this.page.stamp(), lines.map((l) => l.name)])) return;
-    this.drawnFor = JSON.stringify([this.page.stamp(), lines.map((l) => l.name)]);
+    if (this.body.contains(this.chart.node) && this.chart.node.matches(":hover") && this.drawnFor === drawnFor) return;
+    this.drawnFor = drawnFor;
     const {legend} = panel.options;
     this.chart.node.classList.toggle("right", legend.right && legend.show && this.body.clientWidth > 400 + 68 * legend.calcs.length);
     this.chart.node.classList.toggle("bare", !legend.show);

@@ -29,6 +29,8 @@ function ofQuery(v, values) {
   return v.multi || v.includeAll ? anyOf(values.map(escapedForSelector)) : escapedForPromql(values[0] ?? "");
 }
 
+const optionOf = (value) => ({text: value, value});
+
 // $__interval and others of the time range: seconds.
 export function timeValues(start, end, step) {
   const range = Math.max(1, Math.round(end - start)), rate = Math.max(step + scrapeSeconds, 4 * scrapeSeconds);
@@ -56,7 +58,7 @@ export class Variables {
       let found = match;
       if (extra.has(name)) found = query && !name.startsWith("__") ? escapedForSelector(extra.get(name)) : extra.get(name);
       else if (v && v.selected.includes(all) && v.allValue && (query || format === "regex")) found = v.allValue;
-      else if (v) found = format === "text" && v.selected.includes(all) ? "All" : (formats.get(format) || (query ? (values) => ofQuery(v, values) : formats.get("text")))(this.valuesOf(v), v);
+      else if (v) found = format === "text" && v.selected.includes(all) ? "All" : (formats.get(format) || (query ? (values) => ofQuery(v, values) : formats.get("text")))(this.valuesOf(v));
       size += found.length;
       return size > maxResult ? "" : found;
     });
@@ -109,19 +111,18 @@ export class Variables {
   }
 
   async optionsOf(v, start, end, signal) {
-    const own = (value) => ({text: value, value});
     switch (v.type) {
     case "query": return v.foreign ? Promise.reject(new Error(`Its data source “${v.foreign}” is not Prometheus.`)) : this.queried(v, start, end, signal);
     case "custom": return v.query.split(/(?<!\\),/).slice(0, limits.values).map((t) => t.replace(/\\,/g, ",").trim()).filter((t) => t).map((t) => {
       const [, text, value] = /^(.*?)\s+:\s+(.*)$/.exec(t) || [];
-      return value === undefined ? own(t) : {text, value};
+      return value === undefined ? optionOf(t) : {text, value};
     });
     case "interval": {
       const values = v.query.split(",").slice(0, limits.values).map((t) => t.trim().replace(/^["']|["']$/g, "")).filter((t) => t && t !== "auto");
-      return [...(v.auto ? [{text: "auto", value: duration(Math.max(Math.ceil((end - start) / v.autoCount), parseDuration(v.autoMin) || 10))}] : []), ...values.map(own)];
+      return [...(v.auto ? [{text: "auto", value: duration(Math.max(Math.ceil((end - start) / v.autoCount), parseDuration(v.autoMin) || 10))}] : []), ...values.map(optionOf)];
     }
     case "datasource": return [{text: "this engine", value: "engine"}];
-    case "textbox": case "constant": return [own(v.query)];
+    case "textbox": case "constant": return [optionOf(v.query)];
     default: return v.options;
     }
   }
@@ -145,13 +146,12 @@ export class Variables {
 
   // The regular expression of the variable selects texts, or parts of them.
   async matched(v, texts) {
-    const own = (value) => ({text: value, value});
-    let found = texts.map(own);
+    let found = texts.map(optionOf);
     if (v.regex) {
       const matches = await matchTexts(this.replace(v.regex), texts);
       found = texts.flatMap((t, i) => {
         const m = matches[i];
-        return !m ? [] : m.value !== undefined || m.text !== undefined ? [{text: m.text ?? m.value, value: m.value ?? m.text}] : [own(m.first ?? t)];
+        return !m ? [] : m.value !== undefined || m.text !== undefined ? [{text: m.text ?? m.value, value: m.value ?? m.text}] : [optionOf(m.first ?? t)];
       });
     }
     return [...new Map(found.map((o) => [o.value, o])).values()];

@@ -7,6 +7,9 @@ const units = [["y", 31536000], ["w", 604800], ["d", 86400], ["h", 3600], ["m", 
 export function localTime() { return stored("gpuscale.time") === "local"; }
 export function setLocalTime(on) { store("gpuscale.time", on ? "local" : "utc"); }
 
+// The value of a sample.
+export const number = (text) => Number(String(text).replace("Inf", "Infinity"));
+
 // "1h30m" in seconds; NaN: not a duration.
 export function parseDuration(text) {
   if (/^\d+(\.\d+)?$/.test(text)) return Number(text);

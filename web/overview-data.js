@@ -3,7 +3,7 @@
 // or the engine (kube_*), and of gpuscale. What no series states is absent.
 import {get} from "./api.js";
 import {nodeOf, ownerOf, targetQueries, targetsFrom} from "./gpu-owner.js";
-import {parseDuration} from "./format.js";
+import {number, parseDuration} from "./format.js";
 
 const slowMs = 10000, goneWindow = "15m", changeStep = 15; // seconds
 const leastStale = 30, usualInterval = 60, usualTimeout = 10, targetsMs = 60000; // seconds, except the last
@@ -12,7 +12,7 @@ const slow = new Map();
 // [{labels, value}] of an instant query.
 export async function instant(query) {
   const {result} = await get("query", {query, time: Date.now() / 1000});
-  return result.map((s) => ({labels: s.metric, value: Number(s.value[1].replace("Inf", "Infinity"))}));
+  return result.map((s) => ({labels: s.metric, value: number(s.value[1])}));
 }
 
 // The same, read again after ten seconds only.

@@ -149,9 +149,14 @@ class Page {
 
   // --- the panels ---
 
+  repeatValues(name) {
+    const v = this.variables.byName.get(name);
+    return v ? this.variables.valuesOf(v).slice(0, maxRepeats) : [];
+  }
+
   // Copies of a panel for the values of its variable, in rows of equal panels.
   repeated(panel, scope) {
-    const v = this.variables.byName.get(panel.repeat), values = v ? this.variables.valuesOf(v).slice(0, maxRepeats) : [];
+    const values = this.repeatValues(panel.repeat);
     if (!values.length) return [{panel, scope}];
     const perRow = panel.wide ? Math.min(panel.perRow, values.length) : 1, w = panel.wide ? Math.floor(24 / perRow) : panel.w;
     return values.map((value, i) => ({scope: new Map([...scope, [panel.repeat, value]]), panel: {...panel, x: panel.wide ? (i % perRow) * w : panel.x, w}}));
@@ -159,7 +164,7 @@ class Page {
 
   sections() {
     return this.dashboard.sections.flatMap((s) => {
-      const v = s.repeat && this.variables.byName.get(s.repeat), values = v ? this.variables.valuesOf(v).slice(0, maxRepeats) : [];
+      const values = this.repeatValues(s.repeat);
       return values.length ? values.map((value) => ({...s, key: `${s.title} ${value}`, scope: new Map([[s.repeat, value]])})) : [{...s, key: s.title, scope: new Map()}];
     });
   }
@@ -203,19 +208,17 @@ class Page {
 
 export async function start(main) {
   heading(main, [["Dashboards", "dashboards"]], "Dashboard");
-  const loading = h("p", {class: "empty"}, "Loading …");
+  const loading = empty("Loading …");
   main.append(loading);
   try {
-    const [dashboard, simulated] = [readDashboard(await readText(params)), await readSimulated().catch(() => false)];
+    const [text, simulated, found] = await Promise.all([readText(params), readSimulated().catch(() => false), listDashboards().catch(() => null)]), dashboard = readDashboard(text);
     loading.remove();
     heading(main, [["Dashboards", "dashboards"]], dashboard.title);
     main.querySelector("h1").title = dashboard.description;
     if (simulated) main.append(simulatedNote());
     const page = new Page(main, dashboard);
-    await page.reload();
-    const found = await listDashboards().catch(() => null);
     page.known = new Map((found?.dashboards || []).filter((d) => d.uid).map((d) => [d.uid, d]));
-    page.panels.filter((p) => p.panel.type === "table").forEach((p) => p.changed());
+    await page.reload();
   } catch (error) {
     replace(loading, notice("error", error.message));
     main.append(h("p", null, h("a", {href: "dashboards"}, "All dashboards")));

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The list of dashboards, and the import of a file in the JSON of Grafana.
 import {addressOf} from "./api.js";
-import {readDashboard} from "./dashboard-model.js";
+import {limits, readDashboard} from "./dashboard-model.js";
 import {addressOfDashboard, listDashboards, nameOf, removeFromSession, sessionDashboards, storeInCluster, storeInSession} from "./dashboard-store.js";
 import {badge, empty, h, notice, replace, table} from "./dom.js";
 import {bytes} from "./format.js";
 import {section} from "./object.js";
 
 export const title = "Dashboards";
-
-const maxFile = 2 * 2 ** 20;
 
 export function start(main) {
   const list = h("div"), result = h("div", {"aria-live": "polite"}), preview = h("div");
@@ -20,8 +18,8 @@ export function start(main) {
   // The file has its own reader, which shows the largest size before it is read.
   async function choose(chosen) {
     if (!chosen) return;
-    if (chosen.size > maxFile) {
-      replace(preview, notice("error", `${chosen.name} has ${bytes(chosen.size)}. At most ${bytes(maxFile)} are read.`));
+    if (chosen.size > limits.bytes) {
+      replace(preview, notice("error", `${chosen.name} has ${bytes(chosen.size)}. At most ${bytes(limits.bytes)} are read.`));
       return;
     }
     field.value = await chosen.text();
@@ -53,20 +51,14 @@ export function start(main) {
     const known = cluster?.dashboards[0]?.namespace || "default";
     const name = h("input", {type: "text", value: nameOf(found.title), "aria-label": "Name of the ConfigMap", size: 30}), namespace = h("input", {type: "text", value: known, "aria-label": "Namespace", size: 14});
     const replaces = h("input", {type: "checkbox"});
-    const save = async () => {
+    const goTo = (store) => async () => {
       try {
-        location.href = addressOfDashboard(await storeInCluster(namespace.value.trim(), name.value.trim(), text, replaces.checked));
+        location.href = addressOfDashboard(await store());
       } catch (error) {
         replace(result, notice("error", error.message));
       }
     };
-    const open = () => {
-      try {
-        location.href = addressOfDashboard({session: storeInSession(found.title, text)});
-      } catch (error) {
-        replace(result, notice("error", error.message));
-      }
-    };
+    const save = goTo(() => storeInCluster(namespace.value.trim(), name.value.trim(), text, replaces.checked)), open = goTo(() => ({session: storeInSession(found.title, text)}));
     return h("div", {class: "import-form"}, h("p", null, h("b", null, found.title), h("span", {class: "muted"}, ` ${panels.length} panels, ${found.variables.length} variables`, missing > 0 && `; ${missing} panels are not drawn`)),
       cluster && h("p", {class: "controls"}, "ConfigMap ", namespace, " / ", name, h("label", null, replaces, " replace an imported one"), h("button", {type: "button", class: "primary", onclick: save}, "Import")),
       h("p", {class: "controls"}, h("button", {type: "button", class: cluster ? null : "primary", onclick: open}, "Open without storing it"),
@@ -83,6 +75,6 @@ export function start(main) {
   main.append(h("p", {class: "muted"}, "Grafana is not part of gpuscale. This page draws dashboards in its JSON from the series of this engine, and does not edit them. GPUs and autoscalers are on the ",
     h("a", {href: "./"}, "overview"), ". For a Grafana of your own, add ", h("code", null, addressOf("./").replace(/\/$/, "")), " as a Prometheus data source."),
     section("Import", h("div", {class: "import"}, file, field, preview, result)), section("Dashboards", list));
-  list.append(h("p", {class: "empty"}, "Loading …"));
+  list.append(empty("Loading …"));
   listDashboards().then((found) => { cluster = found; show(); }, (error) => { show(); list.prepend(notice("error", error.message)); }).then(() => field.value && read(field.value));
 }

@@ -33,7 +33,7 @@ async function run(message) {
 }
 
 // "/source/flags", or the source of an expression that matches whole texts.
-export function expressionOf(text) {
+function expressionOf(text) {
   const match = /^\/(.*)\/([a-z]*)$/s.exec(text);
   return match ? {source: match[1], flags: match[2].replace(/[^imsu]/g, "")} : {source: `^(?:${text})$`, flags: ""};
 }

@@ -14,7 +14,7 @@ done
 
 start_up --gpus 2xH100-80GB-HBM3 --values "$source/examples/guides/telemetry/kube-prometheus-stack-values.yaml" \
     -f "$source/examples/guides/eks/dcgm-exporter.yaml"
-url=$(sed -n 's#.*Prometheus API \(http://[0-9.:]*\).*#\1#p' "$dir/up.log" | head -n 1)
+url=$(engine_url)
 ask() { curl -s "$url/api/v1/query" --data-urlencode "query=$1"; }
 scraped() { ask 'count(DCGM_FI_DEV_GPU_UTIL{job="gpu-metrics"})' | jq -e '.data.result[0].value[1] == "2"'; }
 wait_for "the exporter of the guide is scraped" scraped

@@ -31,11 +31,8 @@ chart() {
     chmod u+w "$folder/objects.yaml"
     case $1 in
     kube-prometheus-stack)
-        for kind in Prometheus Alertmanager; do
-            plural=$(echo "$kind" | tr '[:upper:]' '[:lower:]')
-            plural=${plural%s}
-            [ "$kind" = Prometheus ] && plural=prometheuses || plural=alertmanagers
-            crd "$kind" "$plural" monitoring.coreos.com v1 Namespaced "$columns" >"$folder/crds/$plural.yaml"
+        for kind in Prometheus:prometheuses Alertmanager:alertmanagers; do
+            crd "${kind%:*}" "${kind#*:}" monitoring.coreos.com v1 Namespaced "$columns" >"$folder/crds/${kind#*:}.yaml"
         done
         ;;
     gpu-operator) crd ClusterPolicy clusterpolicies nvidia.com v1 Cluster '' >"$folder/crds/clusterpolicies.yaml" ;;

@@ -26,7 +26,7 @@ start() {
         --image "quay.io/prometheus/alertmanager:*=python3 $dir/web.py 9093" \
         --image "quay.io/prometheus-operator/prometheus-config-reloader:*=sh -c 'case \"\$*\" in *watch-interval=0*) exit 0 ;; esac; exec sleep infinity' reloader" \
         --image "ksm:1=python3 $dir/web.py 8080 $dir/ksm.txt"
-    url=$(sed -n 's#.*Prometheus API \(http://127.0.0.1:[0-9]*\).*#\1#p' "$dir/up.log" | head -n 1)
+    url=$(engine_url)
 }
 start
 

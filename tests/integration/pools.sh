@@ -9,7 +9,7 @@ start_pools() {
         --scan-interval 500ms --scale-down-unneeded-time 1s --scale-down-delay-after-add 1s
     segment=$(tr '\0' '\n' <"/proc/$(pgrep -f "exporter .*$dir" | head -n 1)/environ" | sed -n 's/^GPUSCALE_SIM=//p')
     [ -n "$segment" ] || fail "the machine has no exporter"
-    prometheus=$(sed -n 's/^Ready:.*Prometheus API \(http[^ ]*\).*/\1/p' "$dir/up.log")
+    prometheus=$(engine_url)
 }
 nodes() { kubectl get nodes -l gpuscale.dev/pool=t4 -o 'jsonpath={.items[*].metadata.name}'; }
 count() { nodes | wc -w; }

@@ -350,7 +350,12 @@ static void test_volumes_hide_nothing_that_a_container_needs(void **state)
     await_log(f, "p", "started");
     await_pod(f, "p", "ready", is_ready, NULL);
     AUTO_REPLY struct reply r = get_log(f, "p", "");
-    if (!gs_starts(r.text, "/tmp/tmp.")) // both folders are empty
+    // Both folders are empty, except that the mount point of a program below /tmp is there.
+    struct gs_slice below = gs_slice_of(gs_starts(dir, "/tmp/") ? dir + strlen("/tmp/") : "");
+    struct gs_slice first = gs_slice_cut(&below, '/');
+    GS_AUTO_FREE char *start =
+        gs_format(GS_SLICE_FMT "%s/tmp/tmp.", GS_SLICE_ARG(first), first.len ? "\n" : "");
+    if (!gs_starts(r.text, start))
         fail_msg("%s", r.text);
 }
 

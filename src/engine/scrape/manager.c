@@ -14,6 +14,8 @@ struct scrape_manager *scrape_manager_new(uv_loop_t *loop, struct tsdb *db,
     m->discovery.loop = loop;
     m->discovery.informers = discovery_informers_new(loop, cfg ? cfg->kube : NULL);
     m->discovery.stats = cfg ? cfg->sd_stats : NULL;
+    if (cfg && cfg->signals)
+        m->signals = scrape_signals_shared_new(db, cfg->signals);
     return m;
 }
 
@@ -35,6 +37,7 @@ void scrape_manager_free(struct scrape_manager *m)
         free_set(m->sets, false);
         m->sets = next;
     }
+    scrape_signals_shared_free(m->signals);
     scrape_scheduler_free(m->scheduler);
     discovery_informers_free(m->discovery.informers);
     free(m);
@@ -68,7 +71,7 @@ static void apply_jobs(struct scrape_manager *m, const char *name,
                        const struct engine_config_scrape_config *scrapes, size_t n)
 {
     struct scrape_set **link = find_set(m, name), *old = *link;
-    const struct scrape_target_hooks hooks = {on_scraped, m, m->scheduler};
+    const struct scrape_target_hooks hooks = {on_scraped, m, m->scheduler, m->signals};
     struct scrape_set *set = gs_alloc(sizeof(*set));
     set->name = gs_strdup(name);
     set->jobs = gs_alloc_array(n + 1, sizeof(*set->jobs));

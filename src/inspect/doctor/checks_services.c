@@ -127,8 +127,7 @@ static void check_selector(struct doctor_examination *e, const json_t *service)
     const json_t *labels = codec_json_get(template_of(workload), "metadata", "labels", NULL);
     GS_AUTO_FREE char *have = doctor_labels_text(labels);
     GS_AUTO_FREE char *yaml = doctor_labels_yaml(labels);
-    doctor_report(e, "Service", service,
-                  gs_strdup("The Service selects no pod, so a request to it fails."),
+    doctor_report(e, "Service", service, gs_strdup("The Service selects no pod."),
                   gs_format("its selector is %s; pods of %s %s have %s", want, kind,
                             kube_name(workload), have),
                   gs_format("kubectl -n %s edit service %s   # spec.selector: {%s}",

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Pods with an inference engine under gpuscale up: they are recognized by their page, have one family of signals, and are served
-# as custom metrics without a rule. Pages are those of tests/data/inference.
+# Pods with an inference engine under gpuscale up: they are recognized by their page, and have one family of signals.
+# Pages are those of tests/data/inference.
 . "$(dirname "$0")/lib.sh"
 need kubectl curl jq python3
 
@@ -67,11 +67,10 @@ value_is 'count(gpuscale_inference_waiting)' 2 || fail "the unwanted pod is scra
 reason_is() { curl -sS "$url/api/v1/gpuscale/inference" | jq -e --arg pod "$1" --arg text "$2" '.data.pods[] | select(.pod == $pod) | .reason | contains($text)'; }
 wait_for "the page that needs a token has a reason" reason_is locked 'needs a token (status 401)'
 
-# A step of the queue is a custom metric.
-metric_is() { [ "$(kubectl get --raw "/apis/custom.metrics.k8s.io/v1beta1/namespaces/default/pods/llm/$1" | jq -r '.items[0].value')" = "$2" ]; }
+# A step of the queue.
 sed 's/^\(vllm:num_requests_waiting_by_reason{.*capacity.*}\) .*/\1 42/' "$dir/page.txt" >"$dir/page.new"
 mv "$dir/page.new" "$dir/page.txt"
-wait_for "the queue of the pod is a custom metric" metric_is gpuscale_inference_waiting 42
+wait_for "a step of the queue is stored" value_is 'gpuscale_inference_waiting{pod="llm"}' 42
 
 # A job that scrapes the pod takes over; the family goes on.
 kubectl apply -f - <<'Y'

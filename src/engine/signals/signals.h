@@ -69,6 +69,11 @@ struct signals_retired {
 bool signals_table_retired(const struct signals_table *t, const char *name,
                            struct signals_retired *ret);
 
+// The quantity that a name of an engine, or of the family, stands for. Without its labels it may
+// count more, as vllm:num_requests_waiting does. False: none.
+bool signals_table_quantity(const struct signals_table *t, const char *name,
+                            enum signals_quantity *ret);
+
 // --- pages ---
 // The pages of one target, one after another. A line of the previous page costs a search by its
 // hash.

@@ -498,3 +498,21 @@ bool signals_table_retired(const struct signals_table *t, const char *name,
         }
     return false;
 }
+
+bool signals_table_quantity(const struct signals_table *t, const char *name,
+                            enum signals_quantity *ret)
+{
+    enum signals_part part;
+    for (size_t q = 0; gs_starts(name, SIGNALS_PREFIX) && q < SIGNALS_N_QUANTITIES; q++)
+        if (gs_streq(name + strlen(SIGNALS_PREFIX), quantities[q].name)) {
+            *ret = (enum signals_quantity)q;
+            return true;
+        }
+    const struct signals_source *s = gs_hmap_get_str(t->names, name);
+    if (!s)
+        s = signals_table_find(t, gs_slice_of(name), &part); // a part of a histogram
+    if (!s || s->quantity == SIGNALS_N_SOURCES)
+        return false;
+    *ret = s->quantity;
+    return true;
+}

@@ -11,7 +11,7 @@
 //   exporters    [{"namespace", "pod", "status", "series", "attributed"}], of some exporters
 //   certificates [{"of", "from", "until": Unix seconds}]
 //   prometheus   {"address", "targets", "rules", "config", "queries": {NAME: result}, "metrics",
-//                "delay"} or {"unknown"}
+//                "delay", "inference"} or {"unknown"}
 //   node         the state of this machine
 //
 // LIST is a list of the API, {"absent": true} if the API does not have the resource, or
@@ -178,6 +178,10 @@ void doctor_each_hpa_metric(struct doctor_examination *e,
                             void (*check)(struct doctor_examination *e, const json_t *hpa,
                                           const json_t *metric, const json_t *answer));
 
+// --- checks_scaling.c ---
+
+double doctor_hpa_metric_target(const json_t *metric); // NaN: none
+
 // --- gathering ---
 
 struct doctor_list {
@@ -277,6 +281,11 @@ void doctor_check_certificate_expired(struct doctor_examination *e);
 void doctor_check_certificate_expires(struct doctor_examination *e);
 void doctor_check_hpa_target(struct doctor_examination *e);
 void doctor_check_hpa_forbidden(struct doctor_examination *e);
+void doctor_check_metric_retired(struct doctor_examination *e);
+void doctor_check_engine_not_read(struct doctor_examination *e);
+void doctor_check_engine_ceiling(struct doctor_examination *e);
+void doctor_check_engine_deferred(struct doctor_examination *e);
+void doctor_check_engine_rejections(struct doctor_examination *e);
 void doctor_check_metric_not_served(struct doctor_examination *e);
 void doctor_check_metric_wrong_object(struct doctor_examination *e);
 void doctor_check_metric_without_value(struct doctor_examination *e);

@@ -237,9 +237,9 @@ static uint32_t find_cell(struct signals_page *p, const struct signals_source *s
         return UINT32_MAX;
     if (part == SIGNALS_BUCKET) {
         GS_AUTO_ERROR struct gs_error *err = gs_parse_double(label_of(l, "le"), &c.bound);
+        c.bound *= s->scale;
         if (err || isnan(c.bound))
             return UINT32_MAX;
-        c.bound *= s->scale;
     }
     c.row = signals_page_find_row(p, first_label(l, &e->model), first_label(l, &e->role));
     if (c.row == UINT32_MAX || p->n_cells >= MAX_CELLS) {

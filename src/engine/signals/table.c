@@ -9,6 +9,8 @@
 #include "base/option.h"
 #include "codec/yaml_reader.h"
 
+#include <math.h>
+
 #define MAX_TABLE   ((size_t)1 << 20)
 #define MAX_ENGINES 64
 
@@ -58,6 +60,8 @@ static void read_scale(struct codec_reader *r, const json_t *value, void *out)
     GS_AUTO_ERROR struct gs_error *err = gs_parse_double(gs_slice_of(text), out);
     if (err)
         codec_reader_fail(r, value, "\"%s\" is not a number", text);
+    else if (!(*(double *)out > 0) || isinf(*(double *)out))
+        codec_reader_fail(r, value, "scale must be a number above 0");
 }
 
 static void read_over_ranks(struct codec_reader *r, const json_t *value, void *out)

@@ -176,7 +176,7 @@ static struct gs_error *make_rules(struct adapter *a)
     if (!err)
         err = adapter_make_source(a, c);
     if (!err)
-        err = adapter_make_gpu(a);
+        err = adapter_make_builtin_rules(a);
     if (!err)
         err = adapter_make_generation(a, c, &a->now);
     if (err && !a->now.config)

@@ -33,8 +33,8 @@ struct adapter {
     struct source *source;
     struct source_probe *probe;
     struct provider_rest_mapper *mapper;
-    struct adapter_config *gpu_config, *resource_config;
-    struct provider_registry *gpu;
+    struct adapter_config *gpu_config, *pod_series_config, *resource_config;
+    struct provider_registry *gpu, *pod_series; // NULL: disabled
     struct adapter_generation now, next; // next: loaded, but some of its series are not listed yet
     struct adapter_api_auth *auth;
     struct adapter_api_audit *audit;         // NULL: none
@@ -90,11 +90,11 @@ void adapter_free_clusters(struct adapter *a);
 struct gs_error *adapter_make_delegates(struct adapter *a);
 void adapter_free_delegates(struct adapter *a);
 
-// --- sources.c: the default source, the engine and GPU metrics ---
+// --- sources.c: the default source, the engine, and the metrics that need no rules ---
 
 enum { ADAPTER_ENGINE_RELIST_MS = 10000, ADAPTER_ENGINE_MAX_AGE_MS = 300000 };
 
 struct gs_error *adapter_need_engine(struct adapter *a); // starts one if there is none
 struct gs_error *adapter_make_source(struct adapter *a, const struct adapter_config *c);
-struct gs_error *adapter_make_gpu(struct adapter *a);
+struct gs_error *adapter_make_builtin_rules(struct adapter *a);
 void adapter_free_sources(struct adapter *a);

@@ -56,6 +56,7 @@ void adapter_show_generation(struct adapter *a)
     const struct adapter_api_generation g = {.config = a->now.config,
                                              .registry = a->now.registry,
                                              .gpu = a->gpu,
+                                             .pod_series = a->pod_series,
                                              .provider = a->now.provider,
                                              .source = a->source,
                                              .extra_sources = a->now.extra_sources,
@@ -148,7 +149,8 @@ struct gs_error *adapter_make_generation(struct adapter *a, struct adapter_confi
                                               .kube = a->kube,
                                               .times = times,
                                               .list_age_ms = a->o.value_age_ns / GS_NS_PER_MS,
-                                              .gpu = a->gpu};
+                                              .gpu = a->gpu,
+                                              .pod_series = a->pod_series};
     ret->provider = provider_new(&provider);
     return NULL;
 }

@@ -82,7 +82,7 @@ bool adapter_api_has_group(const struct adapter_api *a, const char *group)
     if (adapter_api_delegate(a, group))
         return true;
     if (gs_streq(group, ADAPTER_API_CUSTOM))
-        return c->n_custom > 0 || c->custom_listed || a->generation.gpu;
+        return c->n_custom > 0 || c->custom_listed || a->generation.gpu || a->generation.pod_series;
     if (gs_streq(group, ADAPTER_API_EXTERNAL))
         return c->n_rules > c->n_custom || c->external_listed;
     return gs_streq(group, ADAPTER_API_RESOURCE) && a->generation.resource;

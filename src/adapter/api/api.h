@@ -22,7 +22,7 @@ struct adapter_api;
 // keep the one that they started with. All members are borrowed.
 struct adapter_api_generation {
     const struct adapter_config *config;
-    struct provider_registry *registry, *gpu; // gpu may be NULL
+    struct provider_registry *registry, *gpu, *pod_series; // the last two may be NULL
     struct provider *provider;
     struct source *source;
     struct source *const *extra_sources; // config->n_sources of them

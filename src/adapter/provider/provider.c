@@ -351,20 +351,30 @@ static bool take_rule(struct provider_call *c, const struct provider_registry_me
     return true;
 }
 
-// Serves GPU metrics of a workload from those of its pods.
+// Finds the rule for pods of a metric of a workload. plain: how the metric without a suffix is
+// aggregated.
+static bool find_of_pods(struct provider_call *c, const struct provider_registry *r,
+                         const struct provider_rest_mapping *pods, enum provider_aggregate plain)
+{
+    if (!r)
+        return false;
+    c->aggregate = plain;
+    if (take_rule(c, provider_registry_find(r, pods, true, c->rq.metric)))
+        return true;
+    struct gs_slice base = provider_gpu_metric(c->rq.metric, &c->aggregate);
+    GS_AUTO_FREE char *name = gs_slice_dup(base);
+    return take_rule(c, provider_registry_find(r, pods, true, name));
+}
+
+// Serves a metric of a workload from those of its pods.
 static bool find_owned(struct provider_call *c)
 {
     const struct provider_rest_mapping *pods =
         provider_rest_mapper_find_text(c->p->o.mapper, "pods");
-    if (!c->p->o.gpu || !owner_of(c->resource) || !pods || !c->rq.ns)
+    if (!owner_of(c->resource) || !pods || !c->rq.ns ||
+        (!find_of_pods(c, c->p->o.gpu, pods, PROVIDER_AVERAGE) &&
+         !find_of_pods(c, c->p->o.pod_series, pods, provider_pod_series_aggregate(c->rq.metric))))
         return false;
-    c->aggregate = PROVIDER_AVERAGE;
-    if (!take_rule(c, provider_registry_find(c->p->o.gpu, pods, true, c->rq.metric))) {
-        struct gs_slice base = provider_gpu_metric(c->rq.metric, &c->aggregate);
-        GS_AUTO_FREE char *name = gs_slice_dup(base);
-        if (!take_rule(c, provider_registry_find(c->p->o.gpu, pods, true, name)))
-            return false;
-    }
     c->pods_copy = copy_mapped(c, pods);
     c->queried = &c->pods_copy;
     c->aggregates = true;
@@ -390,7 +400,27 @@ static bool find_rule(struct provider_call *c)
     bool namespaced = c->rq.ns != NULL;
     return take_rule(c,
                      provider_registry_find(o->registry, c->resource, namespaced, c->rq.metric)) ||
-           (o->gpu && find_gpu_rule(c)) || find_owned(c);
+           (o->gpu && find_gpu_rule(c)) ||
+           (o->pod_series && take_rule(c, provider_registry_find(o->pod_series, c->resource,
+                                                                 namespaced, c->rq.metric))) ||
+           find_owned(c);
+}
+
+// No series has the name, although every series of a pod would be served.
+static void no_pod_series(struct provider_call *c)
+{
+    const struct provider_registry *r = c->p->o.pod_series;
+    const struct provider_rest_mapping *pods =
+        provider_rest_mapper_find_text(c->p->o.mapper, "pods");
+    const char *similar = pods ? provider_registry_similar(r, pods, c->rq.metric) : NULL;
+    if (!provider_registry_complete(r))
+        provider_fail(c, PROVIDER_NO_METRIC,
+                      "no sample yet: the series of pods have not been listed");
+    else
+        provider_fail(c, PROVIDER_NO_METRIC,
+                      "no rule serves it, and no series of this name has the labels namespace and "
+                      "pod%s%s",
+                      similar ? "; similar: " : "", similar ? similar : "");
 }
 
 static void no_rule(struct provider_call *c)
@@ -418,6 +448,8 @@ static void no_rule(struct provider_call *c)
                       "no rule serves it, and the series of %zu rules cannot be listed", bad);
     else if (c->p->o.gpu && provider_gpu_name(c->rq.metric))
         provider_fail(c, PROVIDER_NO_METRIC, "no sample yet: no series of this name exists");
+    else if (c->p->o.pod_series && provider_registry_complete(c->p->o.registry))
+        no_pod_series(c);
     else if (!provider_registry_complete(c->p->o.registry))
         provider_fail(c, PROVIDER_NO_METRIC,
                       "no sample yet: the series of the rules have not been listed");

@@ -54,5 +54,6 @@ void engine_scrape_annotated_pods(struct scrape_manager *scrapes, const struct e
                   (long long)c->scrape_interval_ms, (long long)c->scrape_timeout_ms, job);
     struct gs_error *err = engine_config_parse(gs_slice_of(text), "annotated pods", ".", own);
     gs_assert(!err);
+    engine_config_set_yields(*own); // to a monitor of the same pods
     scrape_manager_apply_extra(scrapes, ANNOTATION, (*own)->scrapes, (*own)->n_scrapes);
 }

@@ -54,10 +54,19 @@ struct adapter {
     uint64_t reloads, reload_failures;
     char *reload_error; // of the last reload; NULL: it succeeded
     int64_t loaded_ms;
-    size_t wrong_overrides; // overrides that name a resource that the cluster does not have
+    size_t pod_series_left_out; // names over the limit, as logged
+    bool shadows_logged;        // of the current generation
+    size_t wrong_overrides;     // overrides that name a resource that the cluster does not have
     bool auth_ready, rest_mapper_ready;
     struct gs_error *fatal;
 };
+
+// --- pod_series.c: each series with the labels namespace and pod, without a rule ---
+
+struct gs_error *adapter_make_pod_series(struct adapter *a);
+// Logs names that rules hide, once for each configuration, and names over the limit.
+void adapter_check_pod_series(struct adapter *a);
+void adapter_write_pod_series_metrics(const struct adapter *a, struct gs_buf *out);
 
 // --- generation.c: loads configurations and builds generations ---
 
@@ -97,4 +106,5 @@ enum { ADAPTER_ENGINE_RELIST_MS = 10000, ADAPTER_ENGINE_MAX_AGE_MS = 300000 };
 struct gs_error *adapter_need_engine(struct adapter *a); // starts one if there is none
 struct gs_error *adapter_make_source(struct adapter *a, const struct adapter_config *c);
 struct gs_error *adapter_make_builtin_rules(struct adapter *a);
+int64_t adapter_builtin_relist_ms(const struct adapter *a); // of rules that are not the user's
 void adapter_free_sources(struct adapter *a);

@@ -90,6 +90,8 @@ void adapter_adopt_next(struct adapter *a)
     a->next = (struct adapter_generation){0};
     adapter_show_generation(a);
     retire(a, &old);
+    a->shadows_logged = false;
+    adapter_check_pod_series(a);
 }
 
 static void on_round(void *arg)

@@ -119,7 +119,7 @@ struct gs_error *adapter_make_source(struct adapter *a, const struct adapter_con
     return err;
 }
 
-static int64_t builtin_relist_ms(const struct adapter *a)
+int64_t adapter_builtin_relist_ms(const struct adapter *a)
 {
     if (!a->engine)
         return RELIST_MS;
@@ -137,39 +137,16 @@ static struct gs_error *make_gpu(struct adapter *a)
     const struct provider_registry_options o = {.config = a->gpu_config,
                                                 .source = a->source,
                                                 .mapper = a->mapper,
-                                                .relist_ms = builtin_relist_ms(a),
+                                                .relist_ms = adapter_builtin_relist_ms(a),
                                                 .max_age_ms = 60000};
     a->gpu = provider_registry_new(a->loop, &o);
-    return NULL;
-}
-
-static struct gs_error *make_pod_series(struct adapter *a)
-{
-    if (!a->o.pod_series)
-        return NULL;
-    int64_t window_ms = a->o.pod_series_window_ns / GS_NS_PER_MS, limit = a->o.pod_series_limit;
-    GS_AUTO_FREE char *text =
-        provider_pod_series_rules(window_ms ? window_ms : PROVIDER_POD_SERIES_WINDOW_MS);
-    struct gs_error *err =
-        adapter_config_parse(gs_slice_of(text), "(pod series)", &a->pod_series_config);
-    if (err)
-        return err;
-    const struct provider_registry_options o = {.config = a->pod_series_config,
-                                                .source = a->source,
-                                                .mapper = a->mapper,
-                                                .relist_ms = builtin_relist_ms(a),
-                                                .max_age_ms = ADAPTER_ENGINE_MAX_AGE_MS,
-                                                .names_only = true,
-                                                .max_names = limit ? (size_t)limit
-                                                                   : PROVIDER_POD_SERIES_NAMES};
-    a->pod_series = provider_registry_new(a->loop, &o);
     return NULL;
 }
 
 struct gs_error *adapter_make_builtin_rules(struct adapter *a)
 {
     struct gs_error *err = make_gpu(a);
-    return err ? err : make_pod_series(a);
+    return err ? err : adapter_make_pod_series(a);
 }
 
 void adapter_free_sources(struct adapter *a)

@@ -16,6 +16,8 @@ struct adapter_api;
 
 #define ADAPTER_API_STATUS_PATH "/api/v1/gpuscale/adapter" // the data of the page
 
+#define ADAPTER_API_EXPLANATION "MetricExplanation" // kind of the response to explain=true
+
 #define ADAPTER_API_LONGEST_MS 90000 // maximum duration of a request: a list and a query
 
 // The rules and sources that are served. A reload builds a new generation; requests in progress

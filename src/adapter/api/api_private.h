@@ -226,6 +226,12 @@ bool adapter_api_discovery(struct adapter_api_call *c);
 bool adapter_api_reply_openapi(struct adapter_api_call *c);
 bool adapter_api_health(struct adapter_api_call *c);
 
+// --- explanation.c ---
+
+bool adapter_api_wants_explanation(const struct adapter_api_call *c);
+// a: of a request with a trace.
+void adapter_api_reply_explanation(struct adapter_api_call *c, const struct provider_answer *a);
+
 // --- the page (page_state.c, status_json.c) ---
 
 enum { ADAPTER_API_N_SERVICES = 4 };

@@ -269,6 +269,11 @@ static void on_metric_values(void *arg, const struct provider_answer *a)
 {
     struct adapter_api_call *c = arg;
     c->value_call = NULL;
+    if (adapter_api_wants_explanation(c)) {
+        adapter_api_reply_explanation(c, a);
+        adapter_api_call_end(c);
+        return;
+    }
     if (a->unserved && adapter_api_forward(c, a->cause))
         return;
     reply_answer(c, a);
@@ -312,6 +317,7 @@ void adapter_api_metric(struct adapter_api_call *c)
         .label_selector = external ? NULL : objects,
         .selector = &c->metric_selector,
         .external = external,
+        .trace = adapter_api_wants_explanation(c),
     };
     struct provider_call *value_call =
         provider_request_values(c->a->generation.provider, &rq, on_metric_values, c);

@@ -40,7 +40,9 @@ static const char rules[] = "rules:\n" RULE("", "^container_(.*)_seconds_total$"
 
 char *provider_pod_series_rules(int64_t window_ms)
 {
-    GS_AUTO_FREE char *window = gs_format("%lldms", (long long)window_ms);
+    bool seconds = window_ms % 1000 == 0;
+    GS_AUTO_FREE char *window =
+        gs_format("%lld%s", (long long)window_ms / (seconds ? 1000 : 1), seconds ? "s" : "ms");
     struct gs_buf out = {0};
     const char *at = rules;
     for (const char *end; (end = strchr(at, '@')); at = end + 1) {

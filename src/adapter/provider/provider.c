@@ -469,6 +469,29 @@ static void start_external(struct provider_call *c)
     send_value_query(c);
 }
 
+static void trace_series(struct provider_call *c, struct gs_slice series)
+{
+    if (series.len)
+        provider_trace(c, "instead of the series " GS_SLICE_FMT ", which has this name, too",
+                       GS_SLICE_ARG(series));
+}
+
+// What the rule hides: other series of the name.
+static void trace_shadowed(struct provider_call *c)
+{
+    const struct provider_options *o = &c->p->o;
+    bool namespaced = c->rq.ns != NULL;
+    const struct provider_registry_metric *m =
+        provider_registry_find(o->registry, c->queried, namespaced, c->rq.metric);
+    if (!m && o->pod_series)
+        m = provider_registry_find(o->pod_series, c->queried, namespaced, c->rq.metric);
+    if (!m)
+        return;
+    trace_series(c, m->shadowed);
+    if (o->pod_series)
+        trace_series(c, provider_registry_shadowed(o->pod_series, m));
+}
+
 static void start_provider_call(struct provider_call *c)
 {
     const struct provider_rest_mapping *m =
@@ -487,6 +510,8 @@ static void start_provider_call(struct provider_call *c)
         return;
     }
     provider_trace(c, "rule at %s, series " GS_SLICE_FMT, c->rule->place, GS_SLICE_ARG(c->series));
+    if (c->rq.trace)
+        trace_shadowed(c);
     if (c->aggregates) {
         find_workload_pods(c);
     } else if (gs_streq(c->rq.name, "*")) {
@@ -497,6 +522,18 @@ static void start_provider_call(struct provider_call *c)
         c->n_names = 1;
         send_value_query(c);
     }
+}
+
+const char *provider_outcome_text(enum provider_outcome outcome)
+{
+    static const char *const texts[] = {
+        [PROVIDER_OK] = "200",
+        [PROVIDER_NO_METRIC] = "404 no such metric",
+        [PROVIDER_NO_SAMPLE] = "404 no sample",
+        [PROVIDER_SOURCE_FAILED] = "500 the source failed",
+        [PROVIDER_LIST_FAILED] = "500 the list failed",
+    };
+    return texts[outcome];
 }
 
 // --- setup ---

@@ -120,6 +120,10 @@ struct provider_registry_rule_state {
 size_t provider_registry_rules(const struct provider_registry *r);
 void provider_registry_rule(const struct provider_registry *r, size_t i,
                             struct provider_registry_rule_state *ret);
+// The series that `lower` would serve under the name and for the resource of a metric of a registry
+// that takes precedence; "": none, or the same series.
+struct gs_slice provider_registry_shadowed(const struct provider_registry *lower,
+                                           const struct provider_registry_metric *m);
 // The number of names over the limit, which are not served.
 size_t provider_registry_left_out(const struct provider_registry *r);
 // A name of a metric of the resource that is similar; NULL: none. Valid until the next turn of the
@@ -193,6 +197,9 @@ enum provider_outcome {
     PROVIDER_SOURCE_FAILED, // 500
     PROVIDER_LIST_FAILED,   // 500
 };
+
+// "200", "404 no such metric" …, for people.
+const char *provider_outcome_text(enum provider_outcome outcome);
 
 struct provider_value {
     const char *name; // object name

@@ -448,6 +448,16 @@ char *provider_registry_resources_of(const struct provider_registry *r, const ch
     return gs_buf_take(&out);
 }
 
+struct gs_slice provider_registry_shadowed(const struct provider_registry *lower,
+                                           const struct provider_registry_metric *m)
+{
+    GS_AUTO_FREE char *name = gs_slice_dup(m->name);
+    const struct provider_registry_metric *other =
+        m->resource ? find_metric(&lower->custom, m->group, m->resource, m->namespaced, name)
+                    : NULL;
+    return other && !gs_slice_eq(other->series, m->series) ? other->series : GS_SLICE("");
+}
+
 size_t provider_registry_left_out(const struct provider_registry *r)
 {
     return r->left_out;

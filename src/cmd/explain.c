@@ -152,7 +152,7 @@ static struct gs_error *print_hpa(const struct explain_opts *o, const char *name
     options.n_settings = w.n;
     if (!err)
         err = explain_hpa(&options, name, &explanation);
-    return err ? err : print_explanation(o, explanation, hpa_explanation_text);
+    return err ? err : print_explanation(o, explanation, explain_hpa_text);
 }
 
 static struct gs_error *print_pod(const struct explain_opts *o, const char *name)
@@ -164,17 +164,25 @@ static struct gs_error *print_pod(const struct explain_opts *o, const char *name
     return err ? err : print_explanation(o, explanation, inspect_pod_text);
 }
 
+static struct gs_error *print_metric(const struct explain_opts *o, const char *arg, int *ret_exit)
+{
+    const struct explain_cluster options = {o->hpa.ns, o->hpa.kubeconfig, o->hpa.context};
+    GS_AUTO_BUF struct gs_buf out = {0};
+    struct gs_error *err = explain_metric(&options, arg, &out, ret_exit);
+
+    (void)fwrite(out.data, 1, out.len, stdout);
+    (void)fflush(stdout);
+    return err;
+}
+
 static struct gs_error *run_explain(const void *opts, int argc, char **argv, int *ret_exit)
 {
     const struct explain_opts *o = opts;
     if (gs_streq(argv[0], "metric") && argc == 2) {
-        const struct dry_run_explain_options m = {.config = o->config,
-                                                  .sources = o->sources,
-                                                  .source = o->source,
-                                                  .kubeconfig = o->hpa.kubeconfig,
-                                                  .context = o->hpa.context,
-                                                  .ns = o->hpa.ns};
-        return dry_run_explain(&m, argv[1], ret_exit);
+        const struct dry_run_explain_options m = {o->config, o->sources, o->source,
+                                                  o->hpa.kubeconfig};
+        return o->config || o->sources || o->source ? dry_run_explain(&m, argv[1], ret_exit)
+                                                    : print_metric(o, argv[1], ret_exit);
     }
     if (gs_streq(argv[0], "metric"))
         return gs_error_new(GS_EINVAL, "explain metric needs one METRIC or PATH");

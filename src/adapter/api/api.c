@@ -26,6 +26,8 @@ static void api_call_free(struct adapter_api_call *c)
     adapter_api_end_timeout(c);
     adapter_api_auth_cancel(c->auth);
     provider_cancel(c->value_call);
+    provider_pod_facts_cancel(c->pod_facts);
+    json_decref(c->explanation);
     adapter_api_usage_cancel(c->usage);
     adapter_api_audit_end(c->audit);
     adapter_api_delegate_cancel(c->forwarded);

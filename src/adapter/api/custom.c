@@ -271,7 +271,6 @@ static void on_metric_values(void *arg, const struct provider_answer *a)
     c->value_call = NULL;
     if (adapter_api_wants_explanation(c)) {
         adapter_api_reply_explanation(c, a);
-        adapter_api_call_end(c);
         return;
     }
     if (a->unserved && adapter_api_forward(c, a->cause))

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "kube/status.h"
 
-enum { MAX_VALUES = 1000 };
+enum { MAX_VALUES = 1000, MAX_NAMES = 5000 };
 
 bool adapter_api_wants_explanation(const struct adapter_api_call *c)
 {
@@ -46,10 +46,51 @@ static json_t *values_json(const struct provider_answer *a)
     return out;
 }
 
+// --- what is stored of the pods ---
+
+static json_t *facts_json(const struct provider_pod_facts *f)
+{
+    json_t *samples = json_array();
+    for (size_t i = 0; i < f->n && i < MAX_NAMES; i++) {
+        struct gs_slice name = source_sample_label(&f->samples[i], GS_SLICE("__name__"));
+        struct gs_slice pod = source_sample_label(&f->samples[i], GS_SLICE("pod"));
+        json_t *item = json_object();
+        json_object_set_new(item, "name", json_stringn_nocheck(name.data, name.len));
+        if (pod.len)
+            json_object_set_new(item, "pod", json_stringn_nocheck(pod.data, pod.len));
+        json_object_set_new(item, "value", json_real(f->samples[i].value));
+        json_array_append_new(samples, item);
+    }
+    return json_pack("{s:I, s:o}", "pods", (json_int_t)f->pods, "samples", samples);
+}
+
+static void end_explanation(struct adapter_api_call *c)
+{
+    kube_reply_json(c->x, 200, c->explanation);
+    adapter_api_call_end(c);
+}
+
+static void on_pod_facts(void *arg, const struct provider_pod_facts *f)
+{
+    struct adapter_api_call *c = arg;
+    c->pod_facts = NULL;
+    if (f)
+        json_object_set_new(c->explanation, "podSeries", facts_json(f));
+    end_explanation(c);
+}
+
+// Whether the request was for pods, and they have no value.
+static bool lacks_values(const struct adapter_api_call *c, const struct provider_answer *a)
+{
+    const char *resource = c->path.object_resource;
+    return c->path.object_ns && (gs_streq(resource, "pods") || gs_streq(resource, "pod")) &&
+           gs_streq(c->path.object_name, "*") && !a->n;
+}
+
 void adapter_api_reply_explanation(struct adapter_api_call *c, const struct provider_answer *a)
 {
     const struct adapter_api_delegate *previous = adapter_api_delegate(c->a, c->path.group);
-    CODEC_AUTO_JSON json_t *body =
+    json_t *body =
         json_pack("{s:s, s:s, s:o, s:o, s:s}", "kind", ADAPTER_API_EXPLANATION, "apiVersion",
                   "gpuscale.dev/v1", "steps", steps_json(a->trace), "values", values_json(a),
                   "outcome", provider_outcome_text(a->outcome));
@@ -57,5 +98,15 @@ void adapter_api_reply_explanation(struct adapter_api_call *c, const struct prov
         codec_json_set_str(body, "cause", a->cause);
     if (a->unserved && previous)
         codec_json_set_str(body, "passedOnTo", adapter_api_delegate_name(previous));
-    kube_reply_json(c->x, 200, body);
+    c->explanation = body;
+    if (!lacks_values(c, a)) {
+        end_explanation(c);
+        return;
+    }
+    // The callback may end the call.
+    struct provider_pod_facts_op *op =
+        provider_pod_facts_find(c->a->generation.provider, c->path.object_ns,
+                                http_query(c->x, "labelSelector"), on_pod_facts, c);
+    if (op)
+        c->pod_facts = op;
 }

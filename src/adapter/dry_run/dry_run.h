@@ -24,7 +24,6 @@ bool dry_run_has_rules(const char *path);
 
 struct dry_run_explain_options {
     const char *config, *sources, *source, *kubeconfig;
-    const char *context, *ns; // of the running adapter only
 };
 // Prints how a request of the metrics APIs is answered. *ret_exit 1: the status is not 200.
 // config and source NULL: the adapter of the cluster answers. Then path may be a metric of all

@@ -33,15 +33,6 @@ struct gs_error *dry_run_series(struct dry_run *l, size_t at, const char *select
 // *ret: the type of the metric; NULL: unknown. Caller frees.
 struct gs_error *dry_run_type(struct dry_run *l, size_t at, const char *metric, char **ret);
 
-// --- explain.c ---
-
-void dry_run_print_value(double v, const char *of); // of NULL: no object
-
-// --- running.c ---
-
-struct gs_error *dry_run_explain_running(const struct dry_run_explain_options *o, const char *arg,
-                                         int *ret_exit);
-
 // --- check.c ---
 
 struct dry_run_rule_check {

@@ -42,7 +42,7 @@ static char *query_of(const char *path, const char *name)
     return NULL;
 }
 
-void dry_run_print_value(double v, const char *of)
+static void show_value(double v, const char *of)
 {
     char text[GS_DOUBLE_SIZE], quantity[KUBE_QUANTITY_SIZE];
     int64_t milli;
@@ -59,9 +59,9 @@ static void on_explained_answer(void *arg, const struct provider_answer *a)
     struct explain *x = arg;
     printf("%s", a->trace);
     for (size_t i = 0; i < a->n; i++)
-        dry_run_print_value(a->values[i].value, a->values[i].name);
+        show_value(a->values[i].value, a->values[i].name);
     for (size_t i = 0; i < a->n_samples; i++)
-        dry_run_print_value(a->samples[i].value, NULL);
+        show_value(a->samples[i].value, NULL);
     printf("answer  %s%s%s\n", provider_outcome_text(a->outcome), *a->cause ? ": " : "", a->cause);
     if (a->outcome == PROVIDER_NO_METRIC && x->config_path && *x->config_path)
         printf("fix     gpuscale check adapter %s --source=%s: what each rule finds, and what to "
@@ -161,8 +161,6 @@ static struct gs_error *explain(struct explain *x, const struct dry_run_explain_
 struct gs_error *dry_run_explain(const struct dry_run_explain_options *o, const char *path,
                                  int *ret_exit)
 {
-    if (!o->config && !o->source && !o->sources)
-        return dry_run_explain_running(o, path, ret_exit);
     struct dry_run *dry_run = gs_alloc(sizeof(*dry_run));
     struct explain x = {.dry_run = dry_run};
     struct gs_error *err = explain(&x, o, path);

@@ -240,3 +240,23 @@ struct provider_call;
 struct provider_call *provider_request_values(struct provider *p, const struct provider_request *rq,
                                               provider_fn cb, void *arg);
 void provider_cancel(struct provider_call *c); // NULL is fine
+
+// --- pod facts ---
+//
+// What the default source has of the pods that a selector selects.
+
+struct provider_pod_facts {
+    size_t pods; // number of pods
+    // Of up to 20 of them: `up` with the label pod, and one for each name of their other series.
+    const struct source_sample *samples;
+    size_t n;
+};
+// f: borrowed; NULL: they cannot be listed or queried.
+typedef void (*provider_pod_facts_fn)(void *arg, const struct provider_pod_facts *f);
+struct provider_pod_facts_op;
+// selector NULL: all pods of the namespace. May call cb before it returns, and returns NULL in this
+// case.
+struct provider_pod_facts_op *provider_pod_facts_find(struct provider *p, const char *ns,
+                                                      const char *selector,
+                                                      provider_pod_facts_fn cb, void *arg);
+void provider_pod_facts_cancel(struct provider_pod_facts_op *op); // NULL is fine

@@ -96,11 +96,14 @@ static char *rate_name(const char *metric)
     return NULL;
 }
 
-// Series about the scrape and the pod object, which no program exports.
+// Series of other targets about the pod, and those about the scrape: no program of it exports them.
 static bool is_own(const char *name)
 {
-    return !gs_streq(name, "up") && !gs_starts(name, "scrape_") && !gs_starts(name, "kube_pod_") &&
-           !gs_starts(name, "container_");
+    static const char *const others[] = {"scrape_", "kube_", "container_", "DCGM_", "ALERTS"};
+    for (size_t i = 0; i < GS_ARRAY_LEN(others); i++)
+        if (gs_starts(name, others[i]))
+            return false;
+    return !gs_streq(name, "up");
 }
 
 static size_t own_names(const json_t *names, const char **out, size_t max)
@@ -231,8 +234,8 @@ static void scrape_fails(const struct diagnosis_metric_input *in, size_t down,
     const char *set = in->pod ? kube_annotation(in->pod, ANNOTATION "port") : NULL;
     GS_AUTO_FREE char *yaml = annotations_yaml(in);
     ret->state = DIAGNOSIS_METRIC_SCRAPE_FAILS;
-    ret->text = gs_format("the scrape fails: %zu %s of %s %s, and up is 0 for all", down,
-                          down == 1 ? "pod is a target" : "pods are targets", in->kind, in->name);
+    ret->text = gs_format("the scrape fails: up is 0 for %zu pod%s of %s %s", down,
+                          down == 1 ? "" : "s", in->kind, in->name);
     ret->evidence =
         set ? gs_format("the annotation " ANNOTATION "port is %s; the first declared port of the "
                         "pod is %lld",
@@ -310,6 +313,7 @@ void diagnosis_metric_of(const struct diagnosis_metric_input *in, struct diagnos
 {
     const json_t *up = json_object_get(in->series, "up");
     size_t good = count_up(up, true), bad = count_up(up, false);
+    const char *any = NULL;
     *ret = (struct diagnosis_metric){.state = DIAGNOSIS_METRIC_UNKNOWN};
     if (in->served) {
         ret->state = DIAGNOSIS_METRIC_SERVED;
@@ -322,6 +326,8 @@ void diagnosis_metric_of(const struct diagnosis_metric_input *in, struct diagnos
         ret->text = gs_format("%s %s has no pods", in->kind, in->name);
     } else if (gs_starts(in->metric, "DCGM_")) {
         ret->text = gs_strdup("an exporter of GPUs has this metric, not the pods");
+    } else if (!good && !bad && own_names(json_object_get(in->series, "names"), &any, 1)) {
+        ret->text = gs_format("other targets have series of the pods, such as %s", any);
     } else if (!good && !bad) {
         not_scraped(in, ret);
     } else if (!good) {

@@ -39,6 +39,7 @@ struct gs_error *adapter_need_engine(struct adapter *a)
         .config_text = a->o.engine_config ? NULL : engine_default_config,
         .store = {.retention_ms = a->o.engine_retention_ns / GS_NS_PER_MS},
         .kube = a->kube,
+        .kube_annotations = a->o.engine_annotations,
         .watch_files = true,
     };
     if (a->engine)

@@ -69,6 +69,10 @@ static const struct gs_opt option_rows[] = {
     {"engine-config", GS_OPT_STRING, AT(engine_config), "FILE", .group = "Engine in this process",
      .help = "prometheus.yml of the engine. Default: scrape all gpuscale and dcgm exporters of the "
              "cluster each second."},
+    {"engine-kube-annotations", GS_OPT_BOOL, AT(engine_annotations),
+     .group = "Engine in this process",
+     .help = "Also scrape pods with the annotation prometheus.io/scrape, as gpuscale engine "
+             "--kube-annotations."},
     {"engine-retention", GS_OPT_DURATION, AT(engine_retention_ns), "DURATION", "15m",
      .group = "Engine in this process", .help = "How long samples are kept."},
     {"gpu-metrics", GS_OPT_BOOL, AT(gpu_metrics), .def = "true", .group = "Metrics without rules",

@@ -11,10 +11,12 @@
 #define SET        "__meta_kubernetes_pod_annotation_prometheus_io_"
 #define ANNOTATION "kubernetes-annotations" // the name of the set of jobs
 
-// The limits of a page, because any pod can have the annotations.
+// With limits, because any pod can have the annotations. gpuscale.dev/scrape-interval is of
+// gpuscale only: a metric that scales a workload is worth more than the interval of all others.
 static const char job[] =
     "- job_name: " ENGINE_ANNOTATED_PODS_JOB "\n"
-    "  sample_limit: 20000\n"
+    "  sample_limit: 10000\n"
+    "  target_limit: 2000\n"
     "  body_size_limit: 32MB\n"
     "  kubernetes_sd_configs: [{role: pod}]\n"
     "  relabel_configs:\n"
@@ -29,6 +31,10 @@ static const char job[] =
     "target_label: __address__}\n"
     "  - {source_labels: [" SET "port, __meta_kubernetes_pod_ip], "
     "regex: '(\\d+);((([0-9]+?)(\\.|$)){4})', replacement: '$2:$1', target_label: __address__}\n"
+    "  - {source_labels: [__meta_kubernetes_pod_annotation_gpuscale_dev_scrape_interval], "
+    "regex: '([1-9][0-9]*(s|m))', target_label: __scrape_interval__}\n"
+    "  - {source_labels: [__meta_kubernetes_pod_annotation_gpuscale_dev_scrape_interval], "
+    "regex: '([1-9][0-9]*(s|m))', target_label: __scrape_timeout__}\n"
     "  - {action: labelmap, regex: " SET "param_(.+), replacement: __param_$1}\n"
     "  - {source_labels: [__meta_kubernetes_namespace], target_label: namespace}\n"
     "  - {source_labels: [__meta_kubernetes_pod_name], target_label: pod}\n";

@@ -288,6 +288,20 @@ static void refuse_selector(struct adapter_api_call *c, int code, struct gs_erro
     adapter_api_call_end(c);
 }
 
+// A rule of the previous server comes before the series of pods without a rule.
+static bool delegate_lists(const struct adapter_api_call *c)
+{
+    const struct adapter_api_delegate *p = adapter_api_delegate(c->a, c->path.group);
+    GS_AUTO_FREE char *version = gs_format("%s/%s", c->path.group, c->path.version);
+    GS_AUTO_FREE char *wanted = gs_format("%s/%s", c->path.object_resource, c->path.metric);
+    const json_t *list = p ? adapter_api_delegate_resources(p, version) : NULL, *item;
+    size_t i;
+    json_array_foreach (list, i, item)
+        if (gs_streq(codec_json_str(item, "name", NULL), wanted))
+            return true;
+    return false;
+}
+
 void adapter_api_metric(struct adapter_api_call *c)
 {
     const struct adapter_api_path *p = &c->path;
@@ -316,6 +330,7 @@ void adapter_api_metric(struct adapter_api_call *c)
         .label_selector = external ? NULL : objects,
         .selector = &c->metric_selector,
         .external = external,
+        .no_pod_series = !external && delegate_lists(c),
         .trace = adapter_api_wants_explanation(c),
     };
     struct provider_call *value_call =

@@ -351,6 +351,11 @@ static bool take_rule(struct provider_call *c, const struct provider_registry_me
     return true;
 }
 
+static const struct provider_registry *pod_series(const struct provider_call *c)
+{
+    return c->rq.no_pod_series ? NULL : c->p->o.pod_series;
+}
+
 // Finds the rule for pods of a metric of a workload. plain: how the metric without a suffix is
 // aggregated.
 static bool find_of_pods(struct provider_call *c, const struct provider_registry *r,
@@ -373,7 +378,7 @@ static bool find_owned(struct provider_call *c)
         provider_rest_mapper_find_text(c->p->o.mapper, "pods");
     if (!owner_of(c->resource) || !pods || !c->rq.ns ||
         (!find_of_pods(c, c->p->o.gpu, pods, PROVIDER_AVERAGE) &&
-         !find_of_pods(c, c->p->o.pod_series, pods, provider_pod_series_aggregate(c->rq.metric))))
+         !find_of_pods(c, pod_series(c), pods, provider_pod_series_aggregate(c->rq.metric))))
         return false;
     c->pods_copy = copy_mapped(c, pods);
     c->queried = &c->pods_copy;
@@ -401,7 +406,7 @@ static bool find_rule(struct provider_call *c)
     return take_rule(c,
                      provider_registry_find(o->registry, c->resource, namespaced, c->rq.metric)) ||
            (o->gpu && find_gpu_rule(c)) ||
-           (o->pod_series && take_rule(c, provider_registry_find(o->pod_series, c->resource,
+           (pod_series(c) && take_rule(c, provider_registry_find(pod_series(c), c->resource,
                                                                  namespaced, c->rq.metric))) ||
            find_owned(c);
 }
@@ -574,6 +579,7 @@ struct provider_call *provider_request_values(struct provider *p, const struct p
         .metric = copy_request_text(c, rq->metric),
         .label_selector = copy_request_text(c, rq->label_selector),
         .external = rq->external,
+        .no_pod_series = rq->no_pod_series,
         .trace = rq->trace,
     };
     GS_AUTO_BUF struct gs_buf selector = {0};

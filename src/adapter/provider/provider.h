@@ -231,6 +231,7 @@ struct provider_request {
     const char *label_selector;           // for objects; NULL: all
     const struct kube_selector *selector; // for series
     bool external;
+    bool no_pod_series; // another server has a rule for the metric
     bool trace;
 };
 

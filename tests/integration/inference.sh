@@ -1,6 +1,6 @@
 #!/bin/sh
-# Pods with an inference engine under gpuscale up: they are recognized by their page, and have one family of signals.
-# Pages are those of tests/data/inference.
+# Pods with an inference engine under gpuscale up: they are recognized by their page, have one family of signals, and are served
+# as custom metrics without a rule. Pages are those of tests/data/inference.
 . "$(dirname "$0")/lib.sh"
 need kubectl curl jq python3
 
@@ -70,7 +70,9 @@ wait_for "the page that needs a token has a reason" reason_is locked 'needs a to
 # A step of the queue.
 sed 's/^\(vllm:num_requests_waiting_by_reason{.*capacity.*}\) .*/\1 42/' "$dir/page.txt" >"$dir/page.new"
 mv "$dir/page.new" "$dir/page.txt"
-wait_for "a step of the queue is stored" value_is 'gpuscale_inference_waiting{pod="llm"}' 42
+metric_is() { [ "$(kubectl get --raw "/apis/custom.metrics.k8s.io/v1beta1/namespaces/default/$1" | jq -r '.items[0].value')" = "$2" ]; }
+wait_for "a step of the queue is a custom metric" metric_is pods/llm/gpuscale_inference_waiting 42
+wait_for "the KV cache is one, too" metric_is pods/llm/gpuscale_inference_kv_used_ratio 375m
 
 # A job that scrapes the pod takes over; the family goes on.
 kubectl apply -f - <<'Y'

@@ -95,6 +95,7 @@ static void apply(struct inference_targets *t)
         gs_error_free(err);
         return;
     }
+    engine_config_set_yields(config); // to a job that scrapes the same address
     scrape_manager_apply_extra(t->scrapes, SET, config->scrapes, config->n_scrapes);
     engine_config_free(t->config);
     t->config = config;

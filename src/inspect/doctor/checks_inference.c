@@ -56,13 +56,21 @@ static char *retired_fix(const struct signals_table *t, const struct signals_ret
     return gs_format("Write %s in spec.metrics and in the rule of the adapter", r->use);
 }
 
-static void check_retired(struct doctor_examination *e, const json_t *hpa, const json_t *metric,
-                          const json_t *answer)
+bool doctor_metric_is_retired(const json_t *metric, const json_t *answer)
 {
     GS_CLEANUP(signals_table_freep) struct signals_table *t = load_table();
     const char *name = doctor_hpa_metric_name(metric);
     struct signals_retired r;
-    if (!t || !name || !answer || has_value(answer) || !is_retired(t, name, &r))
+    return t && name && answer && !has_value(answer) && is_retired(t, name, &r);
+}
+
+static void check_retired(struct doctor_examination *e, const json_t *hpa, const json_t *metric,
+                          const json_t *answer)
+{
+    GS_CLEANUP(signals_table_freep) struct signals_table *t = load_table();
+    struct signals_retired r;
+    if (!t || !doctor_metric_is_retired(metric, answer) ||
+        !is_retired(t, doctor_hpa_metric_name(metric), &r))
         return;
     char *renamed = r.use ? gs_format("; its name is %s", r.use) : gs_strdup("");
     doctor_report(

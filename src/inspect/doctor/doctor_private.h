@@ -183,6 +183,11 @@ void doctor_each_hpa_metric(struct doctor_examination *e,
 
 double doctor_hpa_metric_target(const json_t *metric); // NaN: none
 
+// --- checks_inference.c ---
+
+// The check of retired names reports the metric.
+bool doctor_metric_is_retired(const json_t *metric, const json_t *answer);
+
 // --- checks_metric.c ---
 
 // The metrics API has no value for the metric, and no error.

@@ -13,8 +13,8 @@ export function dataAge() {
   return known;
 }
 
-// The smallest of the ranges (ascending seconds) that shows all data, but none above `most`.
+// The smallest of the ranges (ascending seconds) that shows most of the data, but none above `most`.
 export function rangeFor(age, ranges, most) {
   const fit = ranges.filter((r) => r <= most);
-  return fit.find((r) => r >= age) ?? fit[fit.length - 1];
+  return fit.find((r) => r >= 0.8 * age) ?? fit[fit.length - 1];
 }

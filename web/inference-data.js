@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What inference engines such as vLLM report, by workload, from the series gpuscale_inference_*. A quantity that no pod of a
 // workload reports is absent.
+import {get} from "./api.js";
 import {group, instant, quote, seldom} from "./overview-data.js";
 
 const window = "1m", eventWindow = "5m"; // of rates; of rare events
@@ -8,7 +9,7 @@ const gauges = "waiting|running|kv_used_ratio|kv_capacity_tokens|ttft_p90_second
 const by = "namespace, pod, model, engine, role";
 
 // Each quantity: how the values of the pods of a workload become one.
-export const sum = (values) => values.reduce((a, b) => a + b, 0), most = (values) => Math.max(...values);
+const sum = (values) => values.reduce((a, b) => a + b, 0), most = (values) => Math.max(...values);
 const joins = {waiting: sum, running: sum, kv_used_ratio: most, kv_capacity_tokens: sum, ttft_p90_seconds: most, itl_p90_seconds: most, sleeping: sum,
   generation_tokens: sum, prompt_tokens: sum, preemptions: sum, rejections: sum};
 
@@ -20,8 +21,34 @@ export function workloadOf(pod, owner) {
   return owner.created_by_kind === "ReplicaSet" ? owner.created_by_name.replace(/-[a-z0-9]{1,10}$/, "") : owner.created_by_name;
 }
 
-// [{ns, name, model, engine, role, pods, values: {waiting: …}, of: {waiting: number of pods}, hpa, simulated}]. ns and name: of one workload
-// only; without them, of all.
+const pagesMs = 10000, counters = ["generation_tokens", "prompt_tokens", "preemptions", "rejections"];
+let pages = null;
+
+// What the pages of the engines have: {engines, pods}. Read again after some seconds; other servers do not have the path.
+async function readPages() {
+  if (!pages || Date.now() - pages.at >= pagesMs)
+    pages = {at: Date.now(), found: get("gpuscale/inference").catch(() => { pages.at = Infinity; return {engines: [], pods: []}; })};
+  return pages.found;
+}
+
+// Why quantities of a row are absent, by quantity.
+function reasonsOf(row, engines) {
+  const reasons = {};
+  for (const e of engines) {
+    if (e.namespace !== row.ns || !row.pods.has(e.pod)) continue;
+    for (const m of e.models || []) {
+      if ((m.model || "") !== row.model || (m.role || "") !== row.role) continue;
+      for (const [name, q] of Object.entries(m.quantities || {})) if (q.absent) reasons[name.replace(/_total$/, "")] ||= q.absent;
+    }
+  }
+  return reasons;
+}
+
+// Pods that may have an engine, and have none that was recognized: [{namespace, pod, reason}].
+export const readSearching = async () => (await readPages()).pods.filter((p) => p.state === "searching");
+
+// [{ns, name, model, engine, role, pods, values: {waiting: …}, of: {waiting: number of pods}, reasons, hpa, simulated}]. ns and name: of one
+// workload only; without them, of all.
 export async function readInference(ns, name) {
   const matchers = ns ? `namespace=${quote(ns)}` : "";
   const [now, generated, prompted, preempted, rejected, infos, hpas, simulated] = await Promise.all([
@@ -42,10 +69,10 @@ export async function readInference(ns, name) {
     (row.found[quantity] ||= []).push(value);
   };
   for (const s of now) add(s.labels.__name__.slice("gpuscale_inference_".length), s);
-  for (const [quantity, found] of [["generation_tokens", generated], ["prompt_tokens", prompted], ["preemptions", preempted], ["rejections", rejected]])
-    for (const s of found) add(quantity, s);
+  [generated, prompted, preempted, rejected].forEach((found, i) => found.forEach((s) => add(counters[i], s)));
+  const {engines} = rows.size ? await readPages() : {engines: []};
   const targets = new Map(hpas.map(({labels: l}) => [`${l.namespace}/${l.scaletargetref_name}`, {ns: l.namespace, name: l.horizontalpodautoscaler}]));
-  return [...rows.values()].filter((r) => !name || r.name === name).map(({found, pods, ...r}) => ({...r, pods: [...pods].sort(), hpa: targets.get(`${r.ns}/${r.name}`),
+  return [...rows.values()].filter((r) => !name || r.name === name).map(({found, pods, ...r}) => ({...r, pods: [...pods].sort(), reasons: reasonsOf({...r, pods}, engines), hpa: targets.get(`${r.ns}/${r.name}`),
     values: Object.fromEntries(Object.entries(found).map(([q, v]) => [q, joins[q](v)])), of: Object.fromEntries(Object.entries(found).map(([q, v]) => [q, v.length]))}))
     .sort((a, b) => a.key < b.key ? -1 : 1);
 }

@@ -6,17 +6,12 @@ import {bar} from "./object.js";
 import {workloadPage} from "./overview-data.js";
 import {withUnit} from "./units.js";
 
+const searchingAtOnce = 50;
 const number = (name, title) => ({name, title, class: "number"});
-
-// Where a quantity is absent: why.
-const reasons = {
-  ttft_p90_seconds: "no request was finished in the last 30 seconds, or the engine does not measure it",
-  itl_p90_seconds: "no request was finished in the last 30 seconds, or the engine does not measure it",
-};
 
 function cell(r, quantity, text) {
   const value = r.values[quantity], n = r.of[quantity];
-  if (value === undefined) return h("span", {class: "missing", title: `Absent: ${r.reasons?.[quantity] || reasons[quantity] || `the page of ${r.engine || "the engine"} has no such metric`}.`}, "absent");
+  if (value === undefined) return h("span", {class: "missing", title: `Absent: ${r.reasons[quantity] || "no pod of the workload has it now"}.`}, "absent");
   return [text(value), n < r.pods.length && quantity !== "sleeping" && h("div", {class: "muted"}, `of ${n} of ${r.pods.length} pods`)];
 }
 
@@ -41,6 +36,10 @@ export const inferenceTable = (rows) => table(columns, rows.map((r) => [
   cell(r, "generation_tokens", short), cell(r, "preemptions", (v) => short(Math.round(v))), cell(r, "rejections", (v) => short(Math.round(v)))]), {class: "inference"});
 
 export const simulatedEngines = () => h("p", {class: "simulated"}, h("b", null, "SIMULATED"), " Rows with this label are of pods on simulated GPUs, or of a simulated engine. Their values come from no real hardware.");
+
+// Pods that own a GPU, or have the annotation, and where no engine was recognized: why.
+export const searchingTable = (pods) => h("section", {class: "group-box"}, h("h2", null, "Pods without a recognized engine"), table(["Pod", "Namespace", {name: "Reason", class: "wide"}],
+  pods.slice(0, searchingAtOnce).map((p) => [p.pod, p.namespace, p.reason || "No page was found yet."])), pods.length > searchingAtOnce && h("p", {class: "muted more"}, `and ${count(pods.length - searchingAtOnce)} more pods`));
 
 export const noInference = () => empty("No signals of inference engines (gpuscale_inference_*). gpuscale reads the metrics of vLLM, SGLang and other engines in pods that own a GPU. " +
   "For other pods, set the annotation ", h("code", null, "gpuscale.dev/inference: vllm:8000/metrics"), ". The documentation of gpuscale describes it in docs/inference.md. What is scraped, and errors, are in ", h("a", {href: "targets"}, "the targets"), ".");

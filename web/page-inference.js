@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The signals of all inference engines, by workload, and their history.
 import {h} from "./dom.js";
-import {readInference} from "./inference-data.js";
-import {inferenceTable, noInference, simulatedEngines} from "./inference-view.js";
+import {readInference, readSearching} from "./inference-data.js";
+import {inferenceTable, noInference, searchingTable, simulatedEngines} from "./inference-view.js";
 import {onData} from "./live.js";
 import {queryPage} from "./overview-data.js";
 import {joined} from "./ranges.js";
@@ -28,14 +28,18 @@ export function start(main) {
     lines: await Promise.all(c.lines.map(async (l) => ({...l, values: joined(await ranges.read(l.query, start, end, step))})))})))}));
   main.append(filter.node, box);
   let any = false;
-  const redraw = liveView(box, () => readInference(), (rows) => {
+  const redraw = liveView(box, async () => {
+    const [rows, searching] = await Promise.all([readInference(), readSearching()]);
+    return {rows, searching};
+  }, ({rows, searching}) => {
     if (rows.length && !any) {
       any = true;
       main.append(timeline.node);
       timeline.update();
     }
     const shown = rows.filter((r) => filter.matches(r.name, r.ns, r.model, r.engine, r.role));
-    return rows.length ? [rows.some((r) => r.simulated) && simulatedEngines(), h("section", {class: "group-box"}, inferenceTable(shown))] : noInference();
+    return [rows.length ? [rows.some((r) => r.simulated) && simulatedEngines(), h("section", {class: "group-box"}, inferenceTable(shown))] : noInference(),
+      searching.length > 0 && searchingTable(searching)];
   });
   onData(() => any && timeline.live() && timeline.update(), historyMs);
 }

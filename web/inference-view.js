@@ -6,7 +6,7 @@ import {bar} from "./object.js";
 import {workloadPage} from "./overview-data.js";
 import {withUnit} from "./units.js";
 
-const searchingAtOnce = 50;
+const searchingAtOnce = 50, documentation = "https://github.com/gpuscale/gpuscale/blob/main/docs/inference.md";
 const number = (name, title) => ({name, title, class: "number"});
 
 function cell(r, quantity, text) {
@@ -42,4 +42,4 @@ export const searchingTable = (pods) => h("section", {class: "group-box"}, h("h2
   pods.slice(0, searchingAtOnce).map((p) => [p.pod, p.namespace, p.reason || "No page was found yet."])), pods.length > searchingAtOnce && h("p", {class: "muted more"}, `and ${count(pods.length - searchingAtOnce)} more pods`));
 
 export const noInference = () => empty("No signals of inference engines (gpuscale_inference_*). gpuscale reads the metrics of vLLM, SGLang and other engines in pods that own a GPU. " +
-  "For other pods, set the annotation ", h("code", null, "gpuscale.dev/inference: vllm:8000/metrics"), ". The documentation of gpuscale describes it in docs/inference.md. What is scraped, and errors, are in ", h("a", {href: "targets"}, "the targets"), ".");
+  "For other pods, set the annotation ", h("code", null, "gpuscale.dev/inference: vllm:8000/metrics"), " (", h("a", {href: documentation}, "documentation"), "). What is scraped, and errors, are in ", h("a", {href: "targets"}, "the targets"), ".");

@@ -11,13 +11,13 @@ import {filterBar, liveView} from "./view.js";
 
 export const title = "Inference";
 
-const historyMs = 5000;
+const historyMs = 5000, leastSeconds = 0.001;
 const of = (name) => `gpuscale_inference_${name}`, line = (name, query, of = color.value) => ({name, color: of, query});
 const charts = [
   {title: "Requests", lines: [line("waiting", `sum(${of("waiting")})`, color.target), line("running", `sum(${of("running")})`)]},
   {title: "KV cache used, %", top: 100, lines: [line("average", `100 * avg(${of("kv_used_ratio")})`), line("maximum", `100 * max(${of("kv_used_ratio")})`, color.soft)]},
-  {title: "Time to first token, p90, seconds", lines: [line("slowest pod", `max(${of("ttft_p90_seconds")})`)]},
-  {title: "Time between tokens, p90, seconds", lines: [line("slowest pod", `max(${of("itl_p90_seconds")})`)]},
+  {title: "Time to first token, p90, seconds", least: leastSeconds, lines: [line("slowest pod", `max(${of("ttft_p90_seconds")})`)]},
+  {title: "Time between tokens, p90, seconds", least: leastSeconds, lines: [line("slowest pod", `max(${of("itl_p90_seconds")})`)]},
   {title: "Tokens per second", lines: [line("generated", `sum(rate(${of("generation_tokens_total")}[1m]))`), line("prompts", `sum(rate(${of("prompt_tokens_total")}[1m]))`, color.soft)]},
   {title: "Preempted and rejected per minute", lines: [line("preempted", `60 * sum(rate(${of("preemptions_total")}[1m]))`, color.warm), line("rejected", `60 * sum(rate(${of("rejections_total")}[1m]))`, color.target)]},
 ];

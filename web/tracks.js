@@ -11,7 +11,7 @@ export const color = {value: "#3b82d6", target: "#c2483f", good: "#16a37f", soft
 
 export class Tracks {
   // load({start, end, step, ranges}) returns
-  //   {charts: [{title, href, top, steps, lines: [{name, color, dashed, values}]}],
+  //   {charts: [{title, href, top, least, steps, lines: [{name, color, dashed, values}]}],   // top, least: of the axis; at least 1 without
   //    bands: [{title, rows: [{name, href, note, spans: [{from, to, kind, text}]}], none}],
   //    marks: [{t, nodes}]}
   constructor(title, load) {
@@ -65,7 +65,7 @@ export class Tracks {
   draw(Dygraph, charts, {start, end, step}) {
     const shape = JSON.stringify(charts.map((c) => [c.title, c.lines.map((l) => [l.name, l.values.length > 0])]));
     const tables = charts.map((c) => rowsOf(c.lines, start, end, step));
-    const most = charts.map((c, i) => Math.max(1, ...tables[i].map((row) => row.reduce((a, v, k) => k && v > a ? v : a, 0))) * 1.08);
+    const most = charts.map((c, i) => Math.max(c.least ?? 1, ...tables[i].map((row) => row.reduce((a, v, k) => k && v > a ? v : a, 0))) * 1.08);
     const axes = (i) => ({dateWindow: [start * 1000, end * 1000], valueRange: [0, charts[i].top ? Math.max(charts[i].top, most[i] / 1.08) * 1.02 : most[i]]});
     if (shape !== this.drawn) this.build(Dygraph, charts, tables, axes);
     this.drawn = shape;

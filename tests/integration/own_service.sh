@@ -97,5 +97,26 @@ wait_for "doctor names it, too" findings '| index("metric-not-scraped")'
 annotate '"prometheus.io/scrape":"true","prometheus.io/port":"8000"'
 wait_for "the fix works" findings '== []'
 
+# --- a rule comes first, and what it hides is visible ---
+
+kubectl apply -f - <<'Y'
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: adapter-config}
+data:
+  config.yaml: |
+    rules:
+    - seriesQuery: 'work_done_total{pod!=""}'
+      resources: {overrides: {namespace: {resource: namespace}, pod: {resource: pod}}}
+      name: {as: queue_depth}
+      metricsQuery: sum by (<<.GroupBy>>) (<<.Series>>{<<.LabelMatchers>>})
+Y
+hides() { "$gpuscale" explain metric queue_depth | grep -qx 'instead of the series queue_depth, which has this name, too'; }
+wait_for "explain metric shows the hidden series" hides
+shows() { curl -sf "$(engine_url)/api/v1/gpuscale/adapter" | jq -e '.data.metrics[] | select(.name == "queue_depth") | .shadows == ["queue_depth"]' >/dev/null; }
+wait_for "the page of the adapter shows it" shows
+logged() { [ "$(grep -c 'not served because a rule serves their name: queue_depth (rule at ConfigMap ' "$dir/up.log")" = 1 ]; }
+wait_for "the log names it once" logged
+
 stop_up
 wait_for "nothing is left" nothing_left

@@ -30,7 +30,8 @@ static const struct gs_opt sim_flags[] = {
     {"util", GS_OPT_DOUBLE, AT(util), "PERCENT", "100", .group = "Load",
      .help = "GPU utilization: the percentage of each 0.1 s in which a kernel runs."},
     {"for", GS_OPT_DURATION, AT(duration_ns), "DURATION", .group = "Load",
-     .help = "How long load runs (default: until it is interrupted), or how long a call hangs."},
+     .help = "How long load runs, such as 50ms (default: until it is interrupted), or how long a "
+             "call hangs."},
     {"memory", GS_OPT_STRING, AT(memory), "SIZE", .group = "Load",
      .help = "Device memory that load allocates, such as 2GiB or 500Mi."},
     {"sm-share", GS_OPT_DOUBLE, AT(sm_share), "PART", "1", .group = "Load",
@@ -168,7 +169,10 @@ static struct gs_error *do_load(const struct sim_opts *o, struct nvmlsim *s, cha
     struct gs_error *err = o->memory ? parse_size(o->memory, &load.memory) : NULL;
     if (!err)
         err = simulation_run_load(s, &load, &ran, &gpu);
-    if (!err)
+    if (!err && ran < GS_NS_PER_SEC)
+        printf("ran %lld ms of kernels on simulated GPU %u\n", (long long)(ran / GS_NS_PER_MS),
+               gpu);
+    else if (!err)
         printf("ran %.1f s of kernels on simulated GPU %u\n", (double)ran / (double)GS_NS_PER_SEC,
                gpu);
     return err;
@@ -346,6 +350,7 @@ const struct gs_command cmd_sim = {
         "{replicas: 4}, mig: [1g.10gb, 3g.40gb]}.",
     .examples = "  gpuscale sim create 2xTesla-T4\n"
                 "  gpuscale sim load --gpu=1 --util=30 --memory=2GiB --for=10s\n"
+                "  gpuscale sim load --for=50ms\n"
                 "  gpuscale sim fail nvmlDeviceGetPowerUsage --gpu=0 --code=GPU_IS_LOST --count=3\n"
                 "  gpuscale sim hang '*' --for=5s\n"
                 "  gpuscale sim status -o json",

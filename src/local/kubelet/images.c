@@ -246,6 +246,7 @@ struct gs_error *kubelet_images_link_tools(const char *self_exe, const char *dir
     struct gs_error *err = gs_mkdir_p(dir, 0755);
     if (err)
         return err;
+    link_tool(dir, "gpuscale", self_exe);
     link_tool(dir, "nvidia-smi", self_exe);
     link_tool(dir, "dcgm-exporter", self_exe);
     link_engine(dir, "vllm", self_exe);

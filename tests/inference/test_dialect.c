@@ -79,7 +79,7 @@ static const struct {
     {"vllm:kv_cache_usage_perc{", "11111...."},
     {"vllm:gpu_cache_usage_perc{", "10000...."},
     {"vllm:gpu_prefix_cache_hits_total{", "10000...."},
-    {"vllm:time_per_output_token_seconds_bucket{", "11000...."},
+    {"vllm:time_per_output_token_seconds_bucket{", "10000...."},
     {"vllm:inter_token_latency_seconds_bucket{", "01111...."},
     {"vllm:request_time_per_output_token_seconds_bucket{", "01111...."},
     {"vllm:num_requests_waiting_by_reason{", "00011...."},
@@ -132,7 +132,7 @@ static void test_pages_are_expositions(void **state)
         size_t n = 0;
         begin(&p, releases[r].engine, releases[r].release);
         assert_ok(metrics_parse_text(gs_buf_slice(&p.text), NULL, count_sample, &n));
-        assert_true(n > 100);
+        assert_true(n > 50);
         end(&p);
     }
 }

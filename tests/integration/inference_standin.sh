@@ -124,7 +124,7 @@ done
 page_has flags:8001 '^vllm:gpu_cache_usage_perc' || fail "the release of the image's tag"
 page_has module:30000 '^sglang:engine_startup_time' || fail "the page of SGLang 0.5.9"
 kubectl logs script | grep -qx before || fail "the script"
-page_has script:8000 '^vllm:time_per_output_token_seconds_count' || fail "the release in a script"
+curl -sS "http://$(ip script):8000/version" >"$dir/version.json" && grep -q '"version":"0.12.0"' "$dir/version.json" || fail "the release in a script"
 echo "ok: images with flags, a module of Python or a script run the engine of their release"
 done_is() { [ "$(kubectl get pod "$1" -o jsonpath='{.status.phase}')" = Succeeded ]; }
 wait_for "a container with a command of its own runs it" done_is own

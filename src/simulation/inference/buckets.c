@@ -13,7 +13,7 @@ static const double vllm_latency[] = {0.3, 0.5, 0.8, 1,  1.5, 2,   2.5, 5,   10,
                                       30,  40,  50,  60, 120, 240, 480, 960, 1920, 7680};
 static const double vllm_n[] = {1, 2, 5, 10, 20};
 static const double vllm_step[] = {1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384};
-static const double vllm_preemptions[] = {0, 1, 2, 5, 10, 20, 50, 100};
+static const double vllm_preemptions[] = {1, 2, 3, 4, 5, 10, 20};
 
 static const double sglang_ttft[] = {0.1, 0.2, 0.4, 0.6, 0.8, 1,  2,   4,   6,
                                      8,   10,  20,  40,  60,  80, 100, 200, 400};
@@ -32,12 +32,6 @@ static const double sglang_queue[] = {0,   0.001, 0.005, 0.01, 0.05, 0.1,  0.2, 
                                       3,   4,     5,     10,   15,   20,   30,   40,   50,   60,
                                       70,  80,    90,    100,  200,  300,  400,  500,  600,  700,
                                       800, 900,   1000,  1200, 1400, 1600, 1800, 2000, 2500, 3000};
-static const double sglang_old_prompt[] = {100,   300,   500,   700,   1000,  1500,  2000,  3000,
-                                           4000,  5000,  6000,  7000,  8000,  9000,  10000, 12000,
-                                           15000, 20000, 22000, 25000, 30000, 35000, 40000};
-static const double sglang_old_output[] = {100,  300,  500,  1000, 1200, 1500, 1700,
-                                           2000, 2500, 3000, 3500, 4000, 4500, 5000,
-                                           6000, 7000, 8000, 9000, 10000};
 static const double sglang_middle_tokens[] = {
     100,   300,   500,   700,   1000,  1500,   2000,   3000,   4000,   5000,
     6000,  7000,  8000,  9000,  10000, 12000,  15000,  20000,  22000,  25000,
@@ -110,11 +104,8 @@ static void set_sglang(struct bounds *b, uint32_t release)
         SET(b, INFERENCE_PROMPT, sglang_middle_tokens);
         SET(b, INFERENCE_OUTPUT, sglang_middle_tokens);
     }
-    if (release < INFERENCE_RELEASE(0, 5, 9)) {
+    if (release < INFERENCE_RELEASE(0, 5, 9))
         SET(b, INFERENCE_E2E, sglang_old_e2e);
-        SET(b, INFERENCE_PROMPT, sglang_old_prompt);
-        SET(b, INFERENCE_OUTPUT, sglang_old_output);
-    }
 }
 
 void inference_dialect_init_stats(const struct inference_dialect *d, uint32_t max_model_len,

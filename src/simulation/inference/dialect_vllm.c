@@ -90,7 +90,7 @@ const struct inference_family inference_vllm_families[] = {
     LATENCY("time_to_first_token_seconds", "Histogram of time to first token in seconds.",
             INFERENCE_TTFT),
     {"vllm:time_per_output_token_seconds", "Histogram of time per output token in seconds.",
-     INFERENCE_BUCKETS, INFERENCE_ITL, .until = V(14, 0)},
+     INFERENCE_BUCKETS, INFERENCE_ITL, .until = V(12, 0)},
     {"vllm:inter_token_latency_seconds", "Histogram of inter-token latency in seconds.",
      INFERENCE_BUCKETS, INFERENCE_ITL, .since = V(10, 2)},
     {"vllm:request_time_per_output_token_seconds",

@@ -276,6 +276,9 @@ static struct gs_error *find_action(const char *word, const struct action **ret)
             return NULL;
         }
     }
+    if (gs_streq(word, "inference"))
+        return gs_error_new(GS_EINVAL, "flags follow \"inference\": gpuscale sim inference [FLAGS] "
+                                       "MODEL");
     const char *near = gs_suggest(word, names, GS_ARRAY_LEN(names));
     return gs_error_new(GS_EINVAL, "unknown action \"sim %s\"%s%s%s", word,
                         near ? "; did you mean \"sim " : "; see gpuscale sim --help",
@@ -321,7 +324,8 @@ static void print_models(FILE *out)
 
 const struct gs_command cmd_sim = {
     .name = "sim",
-    .args = "create|list|status|load|fail|hang|lose|restore|xid|value|clear|delete [ARGUMENT]…",
+    .args = "create|list|status|load|fail|hang|lose|restore|xid|value|clear|delete|inference "
+            "[ARGUMENT]…",
     .summary = "Manage simulated GPUs: create, inspect, apply load, inject faults.",
     .description =
         "Simulated GPUs are in shared memory. A simulated libnvidia-ml (" NVMLSIM_LIBRARY
@@ -345,7 +349,9 @@ const struct gs_command cmd_sim = {
         "banks-without-spare-rows, or driver-branch (of GPU 0, for all GPUs: 590 makes the "
         "driver version 590.124.06).\n"
         "clear: removes failing calls, hanging calls and set values.\n"
-        "delete: removes a set. Programs that have it open keep it until they end.\n\n"
+        "delete: removes a set. Programs that have it open keep it until they end.\n"
+        "inference MODEL: simulates an inference engine with flags of its own; see gpuscale sim "
+        "inference --help.\n\n"
         "A YAML file has a list \"gpus\" of {model, count, memory: 24Gi, timeSlicing: "
         "{replicas: 4}, mig: [1g.10gb, 3g.40gb]}.",
     .examples = "  gpuscale sim create 2xTesla-T4\n"

@@ -93,13 +93,12 @@ static bool is_switch(const char *name)
     return false;
 }
 
+// Values are not logged: that of --api-key is a secret.
 static bool skip_flag(const char *flag, const char *next)
 {
     const char *name = flag + strspn(flag, "-");
-    bool has_value = next && *next != '-' && !is_switch(name);
-    gs_info("inference", "SIMULATED: %s%s%s has no effect", flag, has_value ? " " : "",
-            has_value ? next : "");
-    return has_value;
+    gs_info("inference", "SIMULATED: %.*s has no effect", (int)strcspn(flag, "="), flag);
+    return next && *next != '-' && !is_switch(name);
 }
 
 // "8192", "8k" (8000), "8K" (8192), "1.5M"; "auto" and "-1" are 0.

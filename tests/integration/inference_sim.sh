@@ -32,7 +32,7 @@ drop() {
     clients=
 }
 
-engine --model=own/Model-0.1B --served-model-name=served --max-num-seqs=4 --new-flag=1 --other --trust-remote-code
+engine --model=own/Model-0.1B --served-model-name=served --max-num-seqs=4 --new-flag=1 --other --trust-remote-code --api-key secret
 ask completions '{"model": "served", "prompt": "Hello", "max_tokens": 5, "ignore_eos": true}' >"$dir/answer.json"
 grep -q '"text":"SIMULATED this text comes from"' "$dir/answer.json" || fail "the text: $(cat "$dir/answer.json")"
 grep -q '"completion_tokens":5' "$dir/answer.json" || fail "the usage: $(cat "$dir/answer.json")"
@@ -44,7 +44,8 @@ ask completions '{"model": "absent", "prompt": "x"}' | grep -q '"code":404' || f
 ask completions '{"prompt": ["a", "b"]}' | grep -q 'one prompt' || fail "two prompts"
 ask completions '{' | grep -q '"code":400' || fail "a body that is not JSON"
 ask completions '{"prompt": "x", "max_tokens": 0}' | grep -q 'at least 1' || fail "max_tokens 0"
-grep -q -- '--new-flag=1 has no effect' "$dir/engine.log" || fail "an unknown flag is not reported"
+grep -q -- '--new-flag has no effect' "$dir/engine.log" || fail "an unknown flag is not reported"
+! grep -q secret "$dir/engine.log" || fail "the value of a flag is logged"
 grep -q 'SIMULATED engine, dialect of vllm 0.33.0' "$dir/engine.log" || fail "the log does not say SIMULATED"
 echo "ok: answers, streams and errors have the form of the API"
 

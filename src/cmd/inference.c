@@ -50,6 +50,9 @@ static const struct gs_opt inference_flags[] = {
      .min = -1, .max = 1000000,
      .help = "Requests that wait; more get the status 503. Only of releases that have it. -1: no "
              "limit."},
+    {"enable-prefix-caching", GS_OPT_BOOL, RUN(prefix_caching), .def = "true",
+     .help =
+         "Do not compute the beginning of a prompt again while its blocks are in the KV cache."},
     {"enable-metrics", GS_OPT_BOOL, RUN(enable_metrics),
      .help = "Serve /metrics; as in the engine, only sglang needs it."},
     {"seed", GS_OPT_INT, RUN(seed), "N", "0", .env = "GPUSCALE_INFERENCE_SEED",
@@ -76,6 +79,8 @@ static const struct gs_opt inference_flags[] = {
     {"crash-after", GS_OPT_DURATION, RUN(crash_after_ns), "DURATION",
      .env = "GPUSCALE_INFERENCE_CRASH_AFTER", .group = "Simulation",
      .help = "End with an error after this time. 0: never."},
+    {"disable-radix-cache", GS_OPT_BOOL, RUN(no_radix_cache), .group = "Names of SGLang",
+     .help = "As --no-enable-prefix-caching."},
     {"tp-size", GS_OPT_INT, RUN(tensor_parallel), "N", .min = 1, .max = 16,
      .group = "Names of SGLang", .help = "As --tensor-parallel-size."},
     {0},

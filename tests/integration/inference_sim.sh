@@ -47,6 +47,9 @@ ask completions '{"prompt": "x", "max_tokens": 0}' | grep -q 'at least 1' || fai
 grep -q -- '--new-flag has no effect' "$dir/engine.log" || fail "an unknown flag is not reported"
 ! grep -q secret "$dir/engine.log" || fail "the value of a flag is logged"
 grep -q 'SIMULATED engine, dialect of vllm 0.33.0' "$dir/engine.log" || fail "the log does not say SIMULATED"
+long='{"messages": [{"role": "user", "content": "'$(printf '%0800d' 1)'"}], "max_tokens": 1}'
+ask chat/completions "$long" | grep -q '"cached_tokens":0}' || fail "a new prompt is in the prefix cache"
+ask chat/completions "$long" | grep -q '"cached_tokens":192}' || fail "a known prompt is not in the prefix cache"
 echo "ok: answers, streams and errors have the form of the API"
 
 flood 10
@@ -55,7 +58,7 @@ wait_for "four requests run and six wait" running
 drop
 empty() { [ "$(metric vllm:num_requests_running)" = 0.0 ] && [ "$(metric vllm:num_requests_waiting\{)" = 0.0 ]; }
 wait_for "requests of clients that went away are aborted" empty
-curl -sS "$url/metrics" | grep -q 'finished_reason="abort"} 10.0' || fail "the aborted requests are not counted"
+curl -sS "$url/metrics" >"$dir/page.txt" && grep -q 'finished_reason="abort"} 10.0' "$dir/page.txt" || fail "the aborted requests are not counted"
 echo "ok: the queue grows under load and ends with the clients"
 
 engine m --release=0.9.2 --max-num-queued-reqs=1

@@ -14,6 +14,8 @@ struct inference_answer {
     struct http_exchange *x;             // until the answer
     struct http_stream *stream;          // while it is open
     bool chat, streamed, include_usage;
+    uint64_t *blocks; // of the prompt
+    size_t n_blocks;
     char id[48];
     int64_t created; // Unix seconds
 };
@@ -128,8 +130,16 @@ static void end_stream(struct inference_answer *a, const struct inference_finish
 
 // --- events of the model ---
 
+static void free_answer(struct inference_answer *a)
+{
+    free(a->blocks);
+    free(a);
+}
+
 void inference_answer_token(struct inference_answer *a, uint32_t nth)
 {
+    if (nth == 1 && a->server->prefixes) // the prompt has been computed
+        inference_prefix_cache_add(a->server->prefixes, a->blocks, a->n_blocks);
     if (a->stream)
         send_chunk(a, word_of(nth), NULL);
 }
@@ -154,7 +164,7 @@ void inference_answer_finish(struct inference_answer *a, const struct inference_
     }
     if (a->x)
         reply_whole(a, f);
-    free(a);
+    free_answer(a);
 }
 
 // --- clients that go away ---
@@ -178,7 +188,7 @@ static void on_close(void *arg)
     if (a->sequence)
         abort_request(a); // frees a
     else
-        free(a);
+        free_answer(a);
 }
 
 // --- begin ---
@@ -216,6 +226,8 @@ static struct inference_answer *new_answer(struct inference_server *s,
     a->chat = chat;
     a->streamed = call->stream;
     a->include_usage = call->include_usage;
+    a->blocks = call->blocks;
+    a->n_blocks = call->n_blocks;
     a->created = gs_unix_ms() / 1000;
     snprintf(a->id, sizeof(a->id), "%s-%s", chat ? "chatcmpl" : "cmpl", id);
     return a;
@@ -232,11 +244,15 @@ void inference_answer_begin(struct inference_server *s, struct http_exchange *x,
     }
     struct inference_answer *a = new_answer(s, &call, chat);
     call.request.user = a;
+    if (s->prefixes)
+        call.request.cached_tokens =
+            (uint32_t)inference_prefix_cache_find(s->prefixes, call.blocks, call.n_blocks) *
+            s->parameters.block_size;
     enum inference_admission admission =
         inference_model_add(s->model, gs_mono_ns(), &call.request, &a->sequence);
     if (admission != INFERENCE_ADMITTED) {
         refuse(s, x, admission, &call);
-        free(a);
+        free_answer(a);
         return;
     }
     s->n_requests++;

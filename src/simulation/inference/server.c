@@ -110,6 +110,8 @@ static void start_model(struct inference_server *s)
     struct inference_model_events events = inference_server_events;
     events.arg = s;
     s->model = inference_model_new(&s->parameters, &events);
+    if (s->o->prefix_caching && !s->o->no_radix_cache)
+        s->prefixes = inference_prefix_cache_new(s->parameters.num_blocks);
     for (int i = 0; i < INFERENCE_N_STATS; i++)
         inference_dialect_init_stats(&s->dialect, s->parameters.max_model_len, &s->stats[i]);
 }
@@ -252,6 +254,7 @@ static void finish_server(struct inference_server *s)
     gs_timer_free(s->report);
     inference_gpu_free(s->gpu);
     inference_model_free(s->model);
+    inference_prefix_cache_free(s->prefixes);
     for (int i = 0; s->model && i < INFERENCE_N_STATS; i++)
         inference_stats_finish(&s->stats[i]);
     program_free(s->program);

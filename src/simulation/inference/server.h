@@ -20,6 +20,8 @@ struct inference_options {
     int64_t block_size, max_num_seqs, max_num_batched_tokens, max_model_len; // 0: defaults
     int64_t max_queued;                                                      // -1: no limit
     bool enable_metrics;                                                     // of SGLang
+    bool prefix_caching;                                                     // of vLLM
+    bool no_radix_cache; // of SGLang: no prefix caching
     // Of the simulation.
     double billions, speed, output_mean, output_sigma, failure_ratio;
     int64_t startup_ns, crash_after_ns; // crash_after 0: never

@@ -7,6 +7,7 @@
 #include "inference/dialect.h"
 #include "inference/gpu.h"
 #include "inference/parameters.h"
+#include "inference/prefix_cache.h"
 #include "inference/server.h"
 #include "net/http/http.h"
 #include "net/program/program.h"
@@ -23,6 +24,7 @@ struct inference_server {
     struct program *program;
     struct inference_gpu *gpu;
     struct inference_model *model;
+    struct inference_prefix_cache *prefixes; // NULL: not used
     struct inference_stats stats[INFERENCE_N_STATS];
     struct gs_timer *startup, *crash, *report;
     unsigned phase; // of the start; ready after the last one
@@ -55,6 +57,8 @@ bool inference_answer_is_streamed(const struct inference_answer *a);
 struct inference_call {
     struct inference_request request;
     bool stream, include_usage;
+    uint64_t *blocks; // of the prompt, for the prefix cache; the caller frees them
+    size_t n_blocks;
 };
 // GS_EINVAL: what the engine answers with the status 400. GS_ENOTFOUND: another model.
 struct gs_error *inference_call_parse(const struct inference_server *s, struct gs_slice body,

@@ -10,43 +10,7 @@ unshare -Urm true 2>/dev/null || unshare -m true 2>/dev/null || skip "this user 
 
 start_up --gpus 4xA100-SXM4-80GB --image 'mapped/vllm-openai:*=echo mapped'
 
-cat >"$dir/vllm.yaml" <<'END'
-apiVersion: v1
-kind: PersistentVolumeClaim
-metadata: {name: cache}
-spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 50Gi}}, storageClassName: default, volumeMode: Filesystem}
----
-apiVersion: v1
-kind: Secret
-metadata: {name: hf-token-secret}
-stringData: {token: none}
----
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: mistral-7b}
-spec:
-  selector: {matchLabels: {app: mistral-7b}}
-  template:
-    metadata: {labels: {app: mistral-7b}}
-    spec:
-      volumes:
-      - {name: cache-volume, persistentVolumeClaim: {claimName: cache}}
-      - {name: shm, emptyDir: {medium: Memory, sizeLimit: 2Gi}}
-      containers:
-      - name: mistral-7b
-        image: vllm/vllm-openai:latest
-        command: ["/bin/sh", "-c"]
-        args: ["vllm serve mistralai/Mistral-7B-Instruct-v0.3 --trust-remote-code --enable-chunked-prefill --max_num_batched_tokens 1024"]
-        env:
-        - {name: HF_TOKEN, valueFrom: {secretKeyRef: {name: hf-token-secret, key: token}}}
-        ports: [{containerPort: 8000}]
-        resources: {limits: {nvidia.com/gpu: 1}}
-        volumeMounts:
-        - {mountPath: /root/.cache/huggingface, name: cache-volume}
-        - {mountPath: /dev/shm, name: shm}
-        livenessProbe: {httpGet: {path: /health, port: 8000}, initialDelaySeconds: 60, periodSeconds: 10}
-        readinessProbe: {httpGet: {path: /health, port: 8000}, periodSeconds: 1}
----
+cat >"$dir/pods.yaml" <<'END'
 apiVersion: v1
 kind: Pod
 metadata: {name: flags}
@@ -95,7 +59,7 @@ kind: Pod
 metadata: {name: mapped}
 spec: {restartPolicy: Never, containers: [{name: c, image: 'mapped/vllm-openai:1'}]}
 END
-kubectl apply -f "$dir/vllm.yaml" >"$dir/apply.log" || fail "kubectl apply"
+kubectl apply -f "$source/examples/vllm/deployment.yaml" -f "$dir/pods.yaml" >"$dir/apply.log" || fail "kubectl apply"
 # page_has POD:PORT REGEX
 page_has() { curl -sS "http://$(ip "${1%:*}"):${1#*:}/metrics" >"$dir/page.txt" && grep -q "$2" "$dir/page.txt"; }
 ip() { kubectl get pod "$1" -o jsonpath='{.status.podIP}'; }

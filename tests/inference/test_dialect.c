@@ -2,6 +2,7 @@
 // Pages of engines: which names a release has, and that the values are those of the model.
 #include "unit.h"
 
+#include "base/file.h"
 #include "base/mem.h"
 #include "inference/dialect.h"
 #include "metrics/reader.h"
@@ -112,6 +113,40 @@ static void test_each_release_has_its_names(void **state)
         for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
             if (has(&p, names[i].name) != (names[i].present[r] == '1'))
                 fail_msg("%s %s: %s", releases[r].engine, releases[r].release, names[i].name);
+        end(&p);
+    }
+}
+
+// The pages that the packages of the engines make (tests/data/inference).
+static bool read_recorded(int r, struct gs_buf *ret)
+{
+    static const char *const files[N_RELEASES] = {"vllm-0.9.2",   "vllm-0.12.0",   "vllm-0.16.0",
+                                                  "vllm-0.20.2",  "vllm-0.33.0",   "sglang-0.4.10",
+                                                  "sglang-0.5.9", "sglang-0.5.12", "sglang-0.5.23"};
+    const char *root = getenv("GPUSCALE_SOURCE_ROOT");
+    GS_AUTO_FREE char *path =
+        gs_format("%s/tests/data/inference/%s.txt", root ? root : ".", files[r]);
+    gs_buf_add_char(ret, '\n');
+    GS_AUTO_ERROR struct gs_error *err = gs_file_read(path, 1 << 20, ret);
+    return !err;
+}
+
+static void test_the_package_has_each_name(void **state)
+{
+    (void)state;
+    for (int r = 0; r < N_RELEASES; r++) {
+        GS_AUTO_BUF struct gs_buf recorded = {0};
+        struct page p;
+        if (!read_recorded(r, &recorded))
+            skip_because("no recorded page of %s %s", releases[r].engine, releases[r].release);
+        begin(&p, releases[r].engine, releases[r].release);
+        for (struct gs_slice rest = gs_buf_slice(&p.text); rest.len;) {
+            struct gs_slice line = gs_slice_cut(&rest, '\n');
+            struct gs_slice name = gs_slice_cut(&line, '{');
+            GS_AUTO_FREE char *start = gs_format("\n" GS_SLICE_FMT "{", GS_SLICE_ARG(name));
+            if (name.len && name.data[0] != '#' && !strstr(recorded.data, start))
+                fail_msg("%s %s: %s", releases[r].engine, releases[r].release, start + 1);
+        }
         end(&p);
     }
 }
@@ -248,6 +283,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_release_has_its_names),
+        cmocka_unit_test(test_the_package_has_each_name),
         cmocka_unit_test(test_pages_are_expositions),
         cmocka_unit_test(test_gauges_are_those_of_the_model),
         cmocka_unit_test(test_histograms_count_in_the_buckets_of_the_engine),

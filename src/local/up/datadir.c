@@ -32,23 +32,12 @@
 // Files of `gpuscale up` except the lock. The names of databases are prefixes.
 #define STATE  "state.db"
 #define LEDGER "ledger.db"
-static const char *const ours[] = {STATE,
-                                   "kubeconfig",
-                                   "load.log",
-                                   "pki",
-                                   "containers",
-                                   "pods",
-                                   "pod-resources",
-                                   "kubelet.lock",
-                                   "prometheus.yml",
-                                   "engine-account",
-                                   "counters.csv",
-                                   "tools",
-                                   "nodes",
-                                   "bin",
-                                   "machines.json",
-                                   "pod-in-progress",
-                                   "skipped-pods.json",
+static const char *const ours[] = {STATE,           "kubeconfig",      "load.log",
+                                   "pki",           "containers",      "pods",
+                                   "pod-resources", "kubelet.lock",    "prometheus.yml",
+                                   UP_SAMPLES_DIR,  "engine-account",  "counters.csv",
+                                   "tools",         "nodes",           "bin",
+                                   "machines.json", "pod-in-progress", "skipped-pods.json",
                                    "hosts"};
 
 // --- location ---

@@ -28,6 +28,9 @@ struct gs_error *up_options_check(const struct up_options *o)
             return gs_error_new(GS_EINVAL, "--env %s: write NAME=VALUE", item);
     }
     unsigned messages = 0;
+    err = up_store_check(o);
+    if (err)
+        return err;
     err = engine_receiver_messages(&o->receivers, &messages);
     if (err)
         return err;

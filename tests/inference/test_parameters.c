@@ -208,6 +208,14 @@ static void test_speed_divides_all_times(void **state)
                        0.01);
 }
 
+static void test_a_start_is_divided_into_phases(void **state)
+{
+    (void)state;
+    struct inference_startup s = inference_startup_of(1001);
+    assert_true(s.process_ns > 0 && s.weights_ns > s.process_ns);
+    assert_int_equal(s.process_ns + s.weights_ns + s.cache_ns, 1001);
+}
+
 static void test_impossible_values_are_errors(void **state)
 {
     (void)state;
@@ -236,6 +244,7 @@ int main(void)
         cmocka_unit_test(test_weights_that_do_not_fit_are_counted_smaller),
         cmocka_unit_test(test_a_length_that_does_not_fit_becomes_shorter),
         cmocka_unit_test(test_speed_divides_all_times),
+        cmocka_unit_test(test_a_start_is_divided_into_phases),
         cmocka_unit_test(test_impossible_values_are_errors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -59,6 +59,16 @@ static void find_gpu(const char *name, double *ret_bandwidth, double *ret_flops)
     find_gpu("A10", ret_bandwidth, ret_flops);
 }
 
+// --- the start ---
+
+struct inference_startup inference_startup_of(int64_t total_ns)
+{
+    struct inference_startup s = {.process_ns = total_ns * 15 / 100,
+                                  .weights_ns = total_ns * 45 / 100};
+    s.cache_ns = total_ns - s.process_ns - s.weights_ns;
+    return s;
+}
+
 // --- the size of a model ---
 
 // "7b", "0.6B", "125m" at a place where a number begins. 0: it is none.

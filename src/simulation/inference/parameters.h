@@ -34,5 +34,13 @@ struct inference_sizes {
 struct gs_error *inference_parameters_init(const struct inference_setup *setup,
                                            struct inference_parameters *ret,
                                            struct inference_sizes *ret_sizes);
+// The phases of a start: until the process reads the weights, until they are on the GPU, and until
+// the KV cache exists and the first kernels have run. Requests are served afterwards.
+struct inference_startup {
+    int64_t process_ns, weights_ns, cache_ns;
+};
+// Divides the duration of a start by estimates for weights on a local disk.
+struct inference_startup inference_startup_of(int64_t total_ns);
+
 // The number of billions in a name: "Qwen3-0.6B", "opt-125m", "Mixtral-8x7B". 0: none.
 double inference_parameters_billions(const char *model);

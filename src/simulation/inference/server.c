@@ -14,9 +14,7 @@ enum { VLLM_PORT = 8000, SGLANG_PORT = 30000 };
 #define DEFAULT_GPU        "H100-80GB-HBM3"
 #define DEFAULT_GPU_MEMORY (UINT64_C(81559) << 20)
 
-// Parts of the start: estimates of a cold start with the weights on a local disk.
-static const double phases[] = {0.15, 0.45, 0.4};
-enum { PHASE_PROCESS, PHASE_WEIGHTS, PHASE_CACHE };
+enum { PHASE_PROCESS, PHASE_WEIGHTS, PHASE_CACHE, PHASE_END };
 
 static const char *name_of(const struct inference_server *s)
 {
@@ -122,8 +120,11 @@ static void on_phase_end(void *arg);
 
 static void begin_phase(struct inference_server *s)
 {
-    double ms = (double)s->o->startup_ns / (double)GS_NS_PER_MS * phases[s->phase];
-    gs_timer_start(s->startup, on_phase_end, (uint64_t)ms);
+    struct inference_startup startup = inference_startup_of(s->o->startup_ns);
+    int64_t ns = s->phase == PHASE_PROCESS   ? startup.process_ns
+                 : s->phase == PHASE_WEIGHTS ? startup.weights_ns
+                                             : startup.cache_ns;
+    gs_timer_start(s->startup, on_phase_end, (uint64_t)(ns / GS_NS_PER_MS));
 }
 
 static void fail(struct inference_server *s, struct gs_error *err)
@@ -143,14 +144,14 @@ static struct gs_error *end_weights(struct inference_server *s)
         return gs_error_new(GS_EIO, "SIMULATED failure of the start (--fail-startup): Engine core "
                                     "initialization failed");
     struct gs_error *err = inference_gpu_allocate(s->gpu, s->sizes.weights);
-    s->load_s = (double)s->o->startup_ns / 1e9 * phases[PHASE_WEIGHTS];
+    s->load_s = (double)inference_startup_of(s->o->startup_ns).weights_ns / 1e9;
     return err ? gs_error_wrap(err, "loading the weights") : NULL;
 }
 
 static struct gs_error *end_cache(struct inference_server *s)
 {
     struct gs_error *err = inference_gpu_allocate(s->gpu, s->sizes.kv);
-    s->allocation_s = (double)s->o->startup_ns / 1e9 * phases[PHASE_CACHE];
+    s->allocation_s = (double)inference_startup_of(s->o->startup_ns).cache_ns / 1e9;
     s->startup_s = seconds_since(s->began_ns);
     s->ready = !err;
     return err ? gs_error_wrap(err, "allocating the KV cache") : NULL;
@@ -164,7 +165,7 @@ static void on_phase_end(void *arg)
                                                      : NULL;
     if (err)
         fail(s, err);
-    else if (++s->phase < GS_ARRAY_LEN(phases))
+    else if (++s->phase < PHASE_END)
         begin_phase(s);
     else
         gs_info(name_of(s), "SIMULATED: started in %.1f s. Application startup complete.",

@@ -28,6 +28,15 @@ const struct gs_command *cmd_find(const char *name)
     return NULL;
 }
 
+const struct gs_command *cmd_find_pair(const char *first, const char *second)
+{
+#if CMD_LOCAL
+    if (gs_streq(first, "sim") && gs_streq(second, "inference"))
+        return &cmd_inference;
+#endif
+    return NULL;
+}
+
 struct gs_error *cmd_not_in_this_program(const char *what)
 {
     return gs_error_new(GS_EINVAL,

@@ -24,6 +24,7 @@ extern const struct gs_command cmd_expander;
 extern const struct gs_command cmd_explain;
 extern const struct gs_command cmd_exporter;
 extern const struct gs_command cmd_hpa;
+extern const struct gs_command cmd_inference; // `sim inference`
 extern const struct gs_command cmd_nodes;
 extern const struct gs_command cmd_node_provider;
 extern const struct gs_command cmd_promtool; // only by the name promtool
@@ -41,6 +42,9 @@ extern const struct gs_command cmd_version;
 #define CMD_MAX 64
 extern const struct gs_command *const cmd_all[]; // by name; ends with NULL
 const struct gs_command *cmd_find(const char *name);
+
+// A command of two words, such as "sim inference". NULL: none.
+const struct gs_command *cmd_find_pair(const char *first, const char *second);
 
 // --- programs that gpuscale replaces ---
 

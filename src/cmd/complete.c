@@ -235,10 +235,12 @@ static struct gs_error *run_complete(const void *opts, int argc, char **argv, in
         print_commands(&c);
         return NULL;
     }
-    c.command = cmd_find(argv[0]);
+    const struct gs_command *pair = argc > 2 ? cmd_find_pair(argv[0], argv[1]) : NULL;
+    int n = pair ? 2 : 1; // words of the command
+    c.command = pair ? pair : cmd_find(argv[0]);
     if (!c.command)
         return NULL;
-    const struct gs_opt *flag = read_words(&c, argv + 1, argc - 2);
+    const struct gs_opt *flag = read_words(&c, argv + n, argc - n - 1);
     if (flag)
         complete_value(&c, flag);
     else if (!c.flags_end && c.typed[0] == '-')

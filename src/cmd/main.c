@@ -67,7 +67,9 @@ static int print_help(int argc, char **argv)
         gs_options_print_commands(cmd_all, "gpuscale", stdout);
         return 0;
     }
-    const struct gs_command *command = cmd_find(argv[0]);
+    const struct gs_command *command = argc > 1 ? cmd_find_pair(argv[0], argv[1]) : NULL;
+    if (!command)
+        command = cmd_find(argv[0]);
     if (!command)
         return unknown_command(argv[0]);
     gs_options_print_help(command, "gpuscale", stdout);
@@ -105,6 +107,9 @@ static int run(int argc, char **argv)
         return print_help(argc - 2, argv + 2);
     bool version = gs_streq(argv[1], "--version") || gs_streq(argv[1], "-v");
     const char *word = version ? "version" : argv[1];
+    const struct gs_command *pair = argc > 2 ? cmd_find_pair(word, argv[2]) : NULL;
+    if (pair)
+        return run_command(pair, argc - 3, argv + 3);
     const struct gs_command *command = cmd_find(word);
     // Manifests of other programs: "/adapter --secure-port=6443", or only "--secure-port=6443".
     if (!command && (peer = cmd_find_peer(word)))

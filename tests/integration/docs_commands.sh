@@ -11,6 +11,7 @@ wrong=0 n=0
 
 "$gpuscale" --help | awk '/^  [a-z]/ { print $1 }' >"$dir/commands"
 while read -r command; do "$gpuscale" "$command" --help; done <"$dir/commands" >"$dir/help"
+"$gpuscale" sim inference --help >>"$dir/help"
 
 # In code, a command follows the word "gpuscale".
 grep -noE '(`|^\$ )gpuscale [a-z][a-z-]*' $pages | sed -E 's/^([^:]*:[0-9]*):.*gpuscale /\1 /' >"$dir/named"

@@ -204,7 +204,7 @@ static const struct gs_opt *read_words(struct completion *c, char **words, int n
 static void print_commands(const struct completion *c)
 {
     for (size_t i = 0; cmd_all[i]; i++)
-        if (cmd_all[i]->summary)
+        if (cmd_all[i]->summary && !cmd_all[i]->within)
             print_candidate(c, cmd_all[i]->name, cmd_all[i]->summary);
     print_candidate(c, "help", "Describe a command");
 }
@@ -238,7 +238,10 @@ static struct gs_error *run_complete(const void *opts, int argc, char **argv, in
     c.command = cmd_find(argv[0]);
     if (!c.command)
         return NULL;
-    const struct gs_opt *flag = read_words(&c, argv + 1, argc - 2);
+    const struct gs_command *part = argc > 2 ? cmd_find_part(c.command, argv[1]) : NULL;
+    int n_words = part ? 2 : 1;
+    c.command = part ? part : c.command;
+    const struct gs_opt *flag = read_words(&c, argv + n_words, argc - 1 - n_words);
     if (flag)
         complete_value(&c, flag);
     else if (!c.flags_end && c.typed[0] == '-')

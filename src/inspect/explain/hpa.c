@@ -130,5 +130,6 @@ struct gs_error *explain_hpa(const struct explain_hpa_options *o, const char *na
         err = r.err;
     if (!err)
         *ret = r.explanation;
-    return err;
+    const struct explain_cluster cluster = {o->ns, o->kubeconfig, o->context};
+    return err ? explain_not_found(&cluster, KUBE_HPAS, name, err) : NULL;
 }

@@ -150,7 +150,10 @@ static struct gs_error *request_page(const struct query_peer *peer, const char *
         return gs_error_new(GS_EIO, "%s", gs_error_message(why));
     }
     uv_loop_init(&loop);
-    err = exchange(peer, file ? endpoint_file_settings(file) : &plain, path, parameters, &loop, x);
+    const struct endpoint_settings *settings = file             ? endpoint_file_settings(file)
+                                               : peer->settings ? peer->settings
+                                                                : &plain;
+    err = exchange(peer, settings, path, parameters, &loop, x);
     uv_run(&loop, UV_RUN_DEFAULT);
     uv_loop_close(&loop);
     endpoint_file_free(file);

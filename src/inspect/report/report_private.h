@@ -14,7 +14,9 @@ struct report_request {
     struct ledger_report_options report; // with prices, if a file was given
 };
 
-struct gs_error *report_from_engine(const struct report_request *r, json_t **ret);
+// *ret_source: the line that names the engine; NULL: the command line does. The caller frees it.
+struct gs_error *report_from_engine(const struct report_request *r, char **ret_source,
+                                    json_t **ret);
 struct gs_error *report_from_file(const struct report_request *r, json_t **ret);
 struct gs_error *report_from_prometheus(const struct report_request *r, json_t **ret);
 // Reads the rows of a report that is grouped by more than the new one. Wrong rows are errors.

@@ -6,12 +6,11 @@
 
 #include "base/file.h"
 #include "base/mem.h"
-#include "base/num.h"
 #include "codec/encoding.h"
 #include "codec/yaml.h"
+#include "kube/up_dir.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -36,6 +35,7 @@ void kube_config_finish(struct kube_config *c)
     free(c->token_file);
     free(c->engine_url);
     free(c->simulated_gpus);
+    free(c->up_dir);
     wipe_secret(&c->client_key_pem);
     wipe_secret(&c->token);
     *c = (struct kube_config){0};
@@ -245,31 +245,22 @@ static struct gs_error *load_in_cluster(const char *host, const char *port, stru
     return NULL;
 }
 
-// Whether a `gpuscale up` uses the folder, by the process id in the last line of its file `lock`.
-static bool is_locked(const char *dir)
-{
-    GS_AUTO_FREE char *path = gs_format("%s/lock", dir);
-    GS_AUTO_BUF struct gs_buf text = {0};
-    GS_AUTO_ERROR struct gs_error *err = gs_file_read(path, 256, &text);
-    if (err || !text.data)
-        return false;
-    struct gs_slice rest = gs_slice_of(text.data);
-    int64_t pid = 0;
-    (void)gs_slice_cut(&rest, '\n');
-    gs_error_free(gs_parse_i64(gs_slice_trim(rest), 1, INT32_MAX, &pid));
-    return pid > 0 && (kill((pid_t)pid, 0) == 0 || errno == EPERM);
-}
-
 char *kube_config_of_up(void)
 {
-    GS_AUTO_FREE char *dir = gs_data_dir();
+    GS_AUTO_FREE char *dir = kube_up_running_dir();
     GS_AUTO_FREE char *path = dir ? gs_format("%s/kubeconfig", dir) : NULL;
-    return path && access(path, F_OK) == 0 && is_locked(dir) ? GS_TAKE(path) : NULL;
+    return path && access(path, F_OK) == 0 ? GS_TAKE(path) : NULL;
+}
+
+static struct gs_error *no_file(const char *list)
+{
+    GS_AUTO_FREE char *hint = kube_up_hint();
+    return gs_error_new(GS_ENOTFOUND, "KUBECONFIG=%s: no such file%s", list, hint);
 }
 
 // KUBECONFIG may name several files. Absent files are skipped. In a pod, a file in the home
-// directory does not count.
-static struct gs_error *find_sources(bool in_pod, struct sources *s)
+// directory does not count. *ret_of_up: the file is that of the running `gpuscale up`.
+static struct gs_error *find_sources(bool in_pod, struct sources *s, bool *ret_of_up)
 {
     const char *list = getenv("KUBECONFIG");
     if (list && *list) {
@@ -282,7 +273,7 @@ static struct gs_error *find_sources(bool in_pod, struct sources *s)
             if (err)
                 return err;
         }
-        return s->len ? NULL : gs_error_new(GS_ENOTFOUND, "KUBECONFIG=%s: no such file", list);
+        return s->len ? NULL : no_file(list);
     }
     if (in_pod)
         return NULL;
@@ -291,6 +282,7 @@ static struct gs_error *find_sources(bool in_pod, struct sources *s)
     if (access(path, F_OK) == 0)
         return sources_add(s, path);
     GS_AUTO_FREE char *of_up = kube_config_of_up();
+    *ret_of_up = of_up != NULL;
     return of_up ? sources_add(s, of_up) : NULL;
 }
 
@@ -300,7 +292,8 @@ struct gs_error *kube_config_load(const char *path, const char *context, struct 
     struct kube_config c = {0};
     const char *host = getenv("KUBERNETES_SERVICE_HOST"), *port = getenv("KUBERNETES_SERVICE_PORT");
     bool in_pod = host && *host && port && *port;
-    struct gs_error *err = path ? sources_add(&s, path) : find_sources(in_pod, &s);
+    bool of_up = false;
+    struct gs_error *err = path ? sources_add(&s, path) : find_sources(in_pod, &s, &of_up);
     if (err)
         return err;
     if (s.len > 0)
@@ -314,6 +307,7 @@ struct gs_error *kube_config_load(const char *path, const char *context, struct 
         kube_config_finish(&c);
         return err;
     }
+    c.up_dir = of_up ? kube_up_running_dir() : NULL;
     *ret = c;
     return NULL;
 }
@@ -321,7 +315,8 @@ struct gs_error *kube_config_load(const char *path, const char *context, struct 
 void kube_config_each_context(const char *path, void (*fn)(void *arg, const char *name), void *arg)
 {
     GS_CLEANUP(sources_finish) struct sources s = {0};
-    gs_error_free(path ? sources_add(&s, path) : find_sources(false, &s));
+    bool of_up;
+    gs_error_free(path ? sources_add(&s, path) : find_sources(false, &s, &of_up));
     for (size_t i = 0; i < s.len; i++) {
         size_t n;
         json_t *entry;

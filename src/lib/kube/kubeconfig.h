@@ -14,6 +14,8 @@ struct kube_config {
     // keeps.
     char *engine_url;     // "http://127.0.0.1:9090"
     char *simulated_gpus; // name of the set
+    // The data directory of the running `gpuscale up`, if no setting named the cluster. Not stored.
+    char *up_dir;
 };
 void kube_config_finish(struct kube_config *c); // wipes secrets
 

@@ -195,7 +195,8 @@ static struct gs_error *start_node(struct up_cluster *c, const struct up_options
     for (size_t i = 0; i < sim.n; i++)
         env[n++] = sim.items[i];
     for (size_t i = 0; i < o->env.len; i++) // those of --env take precedence
-        env[n++] = o->env.items[i];
+        if (up_env_is_variable(o->env.items[i]))
+            env[n++] = o->env.items[i];
     CODEC_AUTO_JSON json_t *labels = machines_gpu_labels(&c->devices), *taints = json_array();
     up_node_defaults(labels, c->devices.n > 0, &c->pools);
     struct gs_error *err = up_node_parse(o, labels, taints);

@@ -33,6 +33,32 @@
 // Errors: options that contradict each other, and values that would fail later.
 struct gs_error *up_options_check(const struct up_options *o);
 
+// --- the environment of a user's shell ---
+
+// The shell whose environment --env requests, without NAME=VALUE. NULL: none does.
+const char *up_env_shell(const struct up_options *o);
+// Whether the item of --env is a variable for containers.
+bool up_env_is_variable(const char *item);
+// Prints the commands that set KUBECONFIG and PATH, for eval.
+void up_env_print(const char *dir, const char *shell, const char *data_dir_option);
+
+// --- in the background ---
+
+struct up_detached {
+    int ready;      // -1: this program is in the foreground
+    char *log_path; // of its output
+};
+
+// Continues in a new process without a terminal, whose output goes to DIR/up.log. In it,
+// *ret_waits is false. The calling process waits until the other one is ready, and prints why if it
+// ends before. The lock then belongs to the other one.
+struct gs_error *up_detach(const char *dir, int lock, struct up_detached *ret, bool *ret_waits);
+// In the new process: text is printed by the waiting one, which ends.
+void up_detach_ready(struct up_detached *d, const char *text);
+// Keeps the log small. Call it now and then.
+void up_detach_rotate(const struct up_detached *d);
+void up_detach_finish(struct up_detached *d);
+
 // --- data directory ---
 //
 // The data directory of `gpuscale up`: its path, the process that uses it, stop and reset.
@@ -48,6 +74,10 @@ struct gs_error *up_options_check(const struct up_options *o);
 // programs, or other users can write to it.
 struct gs_error *up_datadir_prepare(const char *option, bool stop, bool reset, char **ret_dir,
                                     int *ret_lock);
+// Writes the ID of this process into the lock file, after the process changed.
+struct gs_error *up_datadir_claim(int lock);
+// The directory as an absolute path. GS_ENOTFOUND: no `gpuscale up` uses it.
+struct gs_error *up_datadir_running(const char *option, char **ret_dir);
 
 // --- keys and certificates ---
 //

@@ -54,6 +54,11 @@ static const struct gs_opt opts[] = {
     {"stop", GS_OPT_BOOL, AT(stop),
      .help = "Stop the gpuscale up that uses the data directory, wait until it has ended, and "
              "exit. With --reset, also remove the state."},
+    {"kube-context", GS_OPT_STRING, AT(kube_context), "NAME", .implied = "",
+     .help =
+         "Add the context gpuscale-NAME (without a value: gpuscale) to the kubeconfig that "
+         "kubectl uses, KUBECONFIG or ~/.kube/config, and make it the current one. It is removed "
+         "when the cluster ends."},
     {"api-port", GS_OPT_INT, AT(api_port), "PORT", "-1", .min = -1, .max = 65535,
      .help = "Port of the Kubernetes API on 127.0.0.1. 0: any free port. -1: 6443, or a free port "
              "if 6443 is in use."},
@@ -127,7 +132,7 @@ static struct gs_error *run_up(const void *values, int argc, char **argv, int *r
 
 const struct gs_command cmd_up = {
     .name = "up",
-    .main_flags = "gpus pool filename image env load detach stop reset data-dir "
+    .main_flags = "gpus pool filename image env load detach stop reset data-dir kube-context "
                   "api-port prometheus-port values adapter-config",
     .summary = "Run a one-node cluster with GPU autoscaling on this machine.",
     .description =

@@ -8,7 +8,7 @@ unset KUBECONFIG GPUSCALE_URL PROMETHEUS_URL 2>/dev/null || true
 data="$dir/the data"
 up() { "$gpuscale" up --data-dir "$data" --api-port 0 --exporter-port 0 --prometheus-port 0 --gpus none "$@"; }
 also_stop() { "$gpuscale" up --stop --data-dir "$data" >/dev/null 2>&1 || true; "$gpuscale" up --stop >/dev/null 2>&1 || true; }
-trap 'also_stop; finish' EXIT
+trap 'code=$? && set +e && also_stop; (exit "$code"); finish' EXIT
 
 # fails CODE TEXT COMMAND…
 fails() {
@@ -39,6 +39,9 @@ grep -q "gpuscale up --stop --data-dir '$data'" "$dir/progress" || { cat "$dir/p
 eval "$environment"
 [ "$KUBECONFIG" = "$data/kubeconfig" ] || fail "KUBECONFIG=$KUBECONFIG"
 kubectl get configmap mine || fail "the files were not applied before --detach returned"
+# kubectl apply continues where up -f ended.
+printf 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: mine}\ndata: {a: b}\n' >"$dir/mine.yaml"
+kubectl apply -f "$dir/mine.yaml" >"$dir/applied" 2>&1 && ! grep -qi warning "$dir/applied" || { cat "$dir/applied" && fail "kubectl apply warns after up -f"; }
 [ "$(command -v gpuscale)" = "$data/bin/gpuscale" ] || fail "PATH=$PATH"
 [ "$("$gpuscale" up --env --data-dir "$data" | grep -c PATH)" = 0 ] || fail "a second evaluation extends PATH again"
 fails 0 "set -gx KUBECONFIG '$data/kubeconfig';" "$gpuscale" up --env=fish --data-dir "$data"
@@ -49,7 +52,8 @@ pid=$(tail -n 1 "$data/lock")
 [ "$(ps -o sid= -p "$pid" | tr -d ' ')" = "$pid" ] || fail "it is in the session of a terminal"
 [ "$(ls "/proc/$pid/fd" | wc -l)" -gt 5 ] && ! ls -l "/proc/$pid/fd" | grep -qF "$dir/progress" || fail "it holds files of its caller"
 fails 0 "Stopped gpuscale up on $data" "$gpuscale" up --stop --data-dir "$data"
-[ ! -d "/proc/$pid" ] || fail "process $pid still runs"
+ended() { case $(ps -o stat= -p "$pid") in '' | Z*) ;; *) return 1 ;; esac; }
+wait_for "the process ends" ended
 [ -s "$data/up.log" ] || fail "no log"
 
 # --- found by its data directory ---

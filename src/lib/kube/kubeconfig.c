@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "codec/encoding.h"
 #include "codec/yaml.h"
+#include "kube/kube_private.h"
 #include "kube/up_dir.h"
 
 #include <errno.h>
@@ -15,7 +16,7 @@
 #include <unistd.h>
 
 #define FILE_LIMIT      (1024 * 1024)
-#define EXTENSION       "gpuscale"
+#define EXTENSION       KUBE_CONFIG_EXTENSION
 #define SERVICE_ACCOUNT "/var/run/secrets/kubernetes.io/serviceaccount"
 
 static void wipe_secret(char **secret)
@@ -375,34 +376,38 @@ struct gs_error *kube_config_connect(const struct kube_config *c, uv_loop_t *loo
     return endpoint_client_new(loop, c->server, &settings, &options, ret);
 }
 
+void kube_config_text(const char *name, const struct kube_config *c, struct gs_buf *out)
+{
+    gs_buf_add_str(out, "apiVersion: v1\nkind: Config\n");
+    add_string(out, "", "current-context", name);
+    gs_buf_add_str(out, "preferences: {}\nclusters:\n- cluster:\n");
+    add_base64(out, "certificate-authority-data", c->ca_pem);
+    if (c->insecure)
+        gs_buf_add_str(out, "    insecure-skip-tls-verify: true\n");
+    add_string(out, "    ", "server", c->server);
+    if (c->engine_url || c->simulated_gpus)
+        gs_buf_add_str(out, "    extensions:\n    - name: " EXTENSION "\n      extension:\n");
+    add_string(out, "        ", "engineURL", c->engine_url);
+    add_string(out, "        ", "simulatedGPUs", c->simulated_gpus);
+    add_string(out, "  ", "name", name);
+    gs_buf_add_str(out, "contexts:\n- context:\n");
+    add_string(out, "    ", "cluster", name);
+    add_string(out, "    ", "namespace", c->ns);
+    add_string(out, "    ", "user", name);
+    add_string(out, "  ", "name", name);
+    bool no_credential = !c->client_cert_pem && !c->client_key_pem && !c->token;
+    gs_buf_addf(out, "users:\n- user:%s\n", no_credential ? " {}" : "");
+    add_base64(out, "client-certificate-data", c->client_cert_pem);
+    add_base64(out, "client-key-data", c->client_key_pem);
+    add_string(out, "    ", "token", c->token);
+    add_string(out, "  ", "name", name);
+}
+
 struct gs_error *kube_config_write(const char *path, const char *name, const struct kube_config *c)
 {
     GS_AUTO_BUF struct gs_buf out = {0};
-    gs_buf_add_str(&out, "apiVersion: v1\nkind: Config\n");
-    add_string(&out, "", "current-context", name);
-    gs_buf_add_str(&out, "preferences: {}\nclusters:\n- cluster:\n");
-    add_base64(&out, "certificate-authority-data", c->ca_pem);
-    if (c->insecure)
-        gs_buf_add_str(&out, "    insecure-skip-tls-verify: true\n");
-    add_string(&out, "    ", "server", c->server);
-    if (c->engine_url || c->simulated_gpus)
-        gs_buf_add_str(&out, "    extensions:\n    - name: " EXTENSION "\n      extension:\n");
-    add_string(&out, "        ", "engineURL", c->engine_url);
-    add_string(&out, "        ", "simulatedGPUs", c->simulated_gpus);
-    add_string(&out, "  ", "name", name);
-    gs_buf_add_str(&out, "contexts:\n- context:\n");
-    add_string(&out, "    ", "cluster", name);
-    add_string(&out, "    ", "namespace", c->ns);
-    add_string(&out, "    ", "user", name);
-    add_string(&out, "  ", "name", name);
-    bool no_credential = !c->client_cert_pem && !c->client_key_pem && !c->token;
-    gs_buf_addf(&out, "users:\n- user:%s\n", no_credential ? " {}" : "");
-    add_base64(&out, "client-certificate-data", c->client_cert_pem);
-    add_base64(&out, "client-key-data", c->client_key_pem);
-    add_string(&out, "    ", "token", c->token);
-    add_string(&out, "  ", "name", name);
+    kube_config_text(name, c, &out);
     struct gs_error *err = gs_file_write_atomic(path, 0600, gs_buf_slice(&out));
-    if (out.data)
-        explicit_bzero(out.data, out.len);
+    explicit_bzero(out.data, out.len);
     return err;
 }

@@ -34,6 +34,7 @@
 static const char *const ours[] = {STATE,
                                    "kubeconfig",
                                    "load.log",
+                                   "kube-context",
                                    "up.log",
                                    "up.log.1",
                                    "pki",
@@ -355,6 +356,8 @@ struct gs_error *up_datadir_prepare(const char *option, bool stop, bool reset_st
         printf("Stopped gpuscale up on %s\n", dir);
     else if (stop)
         printf("No gpuscale up runs on %s\n", dir ? dir : "that directory: it does not exist");
+    if (dir && (stop || reset_state) && !foreign_file(dir))
+        up_kube_context_end(dir);
     if (dir && reset_state)
         err = reset(dir);
     (void)fflush(stdout);

@@ -30,6 +30,9 @@ struct gs_error *up_options_check(const struct up_options *o)
     if (up_env_shell(o) && (o->stop || o->reset))
         return gs_error_new(GS_EINVAL, "--env without a value prints the environment: it cannot be "
                                        "given with --stop or --reset");
+    err = o->kube_context ? up_kube_context_check(o->kube_context) : NULL;
+    if (err)
+        return err;
     if (o->detach && o->stop)
         return gs_error_new(GS_EINVAL, "--detach and --stop cannot both be given");
     unsigned messages = 0;

@@ -312,13 +312,17 @@ static void tell_ready(struct up *u)
     if (u->detached.ready < 0)
         return;
     const char *option = u->o->data_dir ? u->cluster->data_dir : NULL;
+    const char *context = u->cluster->kube_context;
     GS_AUTO_FREE char *dir = option ? gs_shell_word(option) : NULL;
     GS_AUTO_FREE char *flag = option ? gs_format(" --data-dir %s", dir) : gs_strdup("");
-    GS_AUTO_FREE char *text = gs_format(
-        "Ready: %s, %s%s\n"
-        "  eval \"$(gpuscale up --env%s)\"   # KUBECONFIG and PATH\n"
-        "  gpuscale up --stop%s   # ends it\n",
-        u->headline, u->addresses, has_simulated_gpus(u) ? " [SIMULATED GPUs]" : "", flag, flag);
+    GS_AUTO_FREE char *text =
+        gs_format("Ready: %s, %s%s\n"
+                  "%s%s%s"
+                  "  eval \"$(gpuscale up --env%s)\"   # KUBECONFIG and PATH\n"
+                  "  gpuscale up --stop%s   # ends it\n",
+                  u->headline, u->addresses, has_simulated_gpus(u) ? " [SIMULATED GPUs]" : "",
+                  context ? "  kubectl uses it: " : "", context ? context : "", context ? "\n" : "",
+                  flag, flag);
     up_detach_ready(&u->detached, text);
 }
 
@@ -343,6 +347,8 @@ static void on_ready(struct up *u)
         console_terminal_line(u->terminal, "Port 80 of pods and Services is reached at %d: %s",
                               local_host_port(80), why);
     }
+    if (u->cluster->kube_context)
+        console_terminal_line(u->terminal, "  kubectl uses it: %s", u->cluster->kube_context);
     set_phase(u, PHASE_APPLYING);
     up_apply_start(u->apply, u->cluster->client, on_applied, u);
 }

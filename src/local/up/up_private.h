@@ -42,6 +42,19 @@ bool up_env_is_variable(const char *item);
 // Prints the commands that set KUBECONFIG and PATH, for eval.
 void up_env_print(const char *dir, const char *shell, const char *data_dir_option);
 
+// --- the context in the user's kubeconfig ---
+
+struct up_cluster;
+struct kube_config;
+// option: the value of --kube-context; "": the plain name.
+struct gs_error *up_kube_context_check(const char *option);
+// *ret_text: "context gpuscale in FILE"; the caller frees it.
+struct gs_error *up_kube_context_add(const struct up_cluster *c, const char *option,
+                                     const struct kube_config *k, char **ret_text);
+// Removes what the file in the data directory names, if there is one.
+struct gs_error *up_kube_context_remove(const char *dir);
+void up_kube_context_end(const char *dir); // the same; errors are logged
+
 // --- in the background ---
 
 struct up_detached {
@@ -125,6 +138,13 @@ void up_apply_free(struct up_apply *a); // cancels requests
 
 // Appends objects that are not from a file. where: for errors. Items are shared.
 struct gs_error *up_apply_add(struct up_apply *a, const json_t *objects, const char *where);
+
+// A copy of the object with kubectl's annotation of the last applied configuration; without it if
+// the object is too large. ns: its namespace; NULL: it is cluster-scoped. New reference.
+json_t *up_last_applied_add(const json_t *object, const char *ns);
+// The merge patch from the existing object to this one: also removes the fields that the annotation
+// of the existing object has and the new one lacks. New reference.
+json_t *up_last_applied_patch(const json_t *object, const json_t *existing);
 
 // --- Helm values and the configuration of the metrics engine ---
 
@@ -317,6 +337,7 @@ struct up_cluster {
     struct program *program;
     uv_loop_t *loop; // of the program
     char *data_dir, *bin_dir, *node_name, *self_exe, *kubeconfig, *podresources;
+    char *kube_context;           // "context gpuscale in FILE"; NULL: none
     struct machines_gpus devices; // of the first node
     struct nodes_pools pools;
     json_t *pools_json;         // nodes_pools_json(): why pods wait

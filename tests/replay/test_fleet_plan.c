@@ -8,7 +8,8 @@
 #include "kube/object.h"
 #include "kube/status.h"
 #include "patience.h"
-#include "replay/replay_private.h"
+#include "replay/fleet_run.h"
+#include "replay/scenario_private.h"
 #include "unit.h"
 
 #include <unistd.h>

@@ -3,7 +3,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "replay/replay.h"
-#include "replay/replay_private.h"
+#include "replay/wait_times.h"
 #include "unit.h"
 
 #include <math.h>

@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "net/tls/tls.h"
 
-enum { MAX_PEM = 1024 * 1024, DAYS = 365, RENEW_DAYS = 30, DAY_S = 86400 };
+enum { DAYS = 365 };
 
 struct serving {
     char *cert_path, *key_path;
@@ -22,15 +22,6 @@ struct serving {
     struct gs_file_watch *watch; // of both files; NULL: no files
     struct http_server *server;
 };
-
-static struct gs_error *read_file(const char *path, char **ret)
-{
-    GS_AUTO_BUF struct gs_buf text = {0};
-    struct gs_error *err = gs_file_read(path, MAX_PEM, &text);
-    if (!err)
-        *ret = gs_buf_take(&text);
-    return err;
-}
 
 static int64_t now_s(void)
 {
@@ -73,9 +64,9 @@ static struct gs_error *load(struct serving *s)
 {
     char *cert = NULL, *key = NULL;
     watch_files(s);
-    struct gs_error *err = read_file(s->cert_path, &cert);
+    struct gs_error *err = tls_read_pem(s->cert_path, &cert);
     if (!err)
-        err = read_file(s->key_path, &key);
+        err = tls_read_pem(s->key_path, &key);
     if (!err)
         return use(s, cert, key);
     free(cert);
@@ -136,7 +127,7 @@ static struct gs_error *start_handed(struct serving *s)
 static void warn_of_end(struct serving *s)
 {
     char when[GS_RFC3339_SIZE];
-    if (s->until - now_s() > (int64_t)RENEW_DAYS * DAY_S || now_s() - s->warned < DAY_S)
+    if (s->until - now_s() > (int64_t)TLS_RENEW_DAYS * TLS_DAY_S || now_s() - s->warned < TLS_DAY_S)
         return;
     s->warned = now_s();
     gs_format_rfc3339(s->until * 1000, when);
@@ -246,14 +237,14 @@ int64_t serving_expiry(const struct serving *s)
 void serving_poll(struct serving *s)
 {
     if (s->handed) {
-        if (s->until - now_s() < (int64_t)(RENEW_DAYS - 1) * DAY_S) // renewal is overdue
+        if (s->until - now_s() < (int64_t)(TLS_RENEW_DAYS - 1) * TLS_DAY_S) // renewal is overdue
             warn_of_end(s);
         return;
     }
     bool changed = gs_file_watch_check(s->watch);
     if (changed) // whoever replaced the files renews them
         s->made_here = false;
-    bool old = s->made_here && s->until - now_s() < (int64_t)RENEW_DAYS * DAY_S;
+    bool old = s->made_here && s->until - now_s() < (int64_t)TLS_RENEW_DAYS * TLS_DAY_S;
     struct gs_error *err = old ? make_self_signed(s) : NULL;
     if (!err && (changed || old)) {
         err = load(s);

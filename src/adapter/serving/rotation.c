@@ -11,11 +11,11 @@
 #include "base/mem.h"
 #include "base/timer.h"
 #include "codec/encoding.h"
+#include "kube/secret.h"
 #include "net/tls/tls.h"
 
-enum { PERIOD_MS = 60000, RETRY_MS = 5000, DAYS = 365, RENEW_DAYS = 30, DAY_S = 86400 };
+enum { PERIOD_MS = 60000, RETRY_MS = 5000, DAYS = 365 };
 
-#define SECRETS     ((struct kube_gvr){"", "v1", "secrets"})
 #define APISERVICES ((struct kube_gvr){"apiregistration.k8s.io", "v1", "apiservices"})
 
 static const char *const apiservices[] = {
@@ -173,7 +173,8 @@ static void get_apiservice(struct serving_rotation *r)
 
 static char *data_of(const json_t *secret, const char *key)
 {
-    return decode(codec_json_str(secret, "data", key, NULL));
+    char *text = kube_secret_text(secret, key);
+    return text ? text : gs_strdup("");
 }
 
 static void take_secret(struct serving_rotation *r, const json_t *secret)
@@ -189,18 +190,15 @@ static void take_secret(struct serving_rotation *r, const json_t *secret)
 // Returns why the Secret's certificate cannot be served. Caller frees; NULL: it can.
 static char *unfit(const struct serving_rotation *r)
 {
-    int64_t from = 0, until = 0, now = gs_unix_ms() / 1000;
+    long left = 0;
     if (!*r->ca || !*r->cert || !*r->key)
         return gs_strdup("the Secret has none");
     struct gs_error *err = tls_check_certificates(r->ca);
     if (!err)
-        err = tls_check_pair(r->cert, r->key);
-    if (!err)
-        err = tls_cert_validity(r->cert, &from, &until);
+        err = tls_pair_seconds_left(r->cert, r->key, &left);
     char *text = err ? gs_strdup(gs_error_message(err))
-                 : until - now < (int64_t)RENEW_DAYS * DAY_S
-                     ? gs_format("the one of the Secret expires in %lld days",
-                                 (long long)((until - now) / DAY_S))
+                 : left < (long)TLS_RENEW_DAYS * TLS_DAY_S
+                     ? gs_format("the one of the Secret expires in %ld days", left / TLS_DAY_S)
                      : NULL;
     gs_error_free(err);
     return text;
@@ -220,17 +218,9 @@ static struct gs_error *make_rotated_certificate(const struct serving_rotation *
         err = tls_make_leaf(&ca, &want, &leaf);
     if (err)
         return err;
-    json_t *data = json_object_get(secret, "data");
-    if (!json_is_object(data)) {
-        data = json_object();
-        json_object_set_new(secret, "data", data);
-    }
-    const char *const keys[] = {"ca.crt", "tls.crt", "tls.key"};
-    const char *const texts[] = {ca.cert_pem, leaf.cert_pem, leaf.key_pem};
-    for (size_t i = 0; i < GS_ARRAY_LEN(keys); i++) {
-        GS_AUTO_FREE char *coded = encode(texts[i]);
-        json_object_set_new(data, keys[i], json_string(coded));
-    }
+    kube_secret_set_text(secret, "ca.crt", ca.cert_pem);
+    kube_secret_set_text(secret, "tls.crt", leaf.cert_pem);
+    kube_secret_set_text(secret, "tls.key", leaf.key_pem);
     return NULL;
 }
 
@@ -274,12 +264,12 @@ static void on_secret(void *arg, int status, json_t *body, struct gs_error *err)
     if (err)
         fail_rotation(r, err);
     else
-        r->rq = kube_update(r->o.kube, SECRETS, r->ns, r->secret, NULL, secret, on_written, r);
+        r->rq = kube_update(r->o.kube, KUBE_SECRETS, r->ns, r->secret, NULL, secret, on_written, r);
 }
 
 static void get_secret(struct serving_rotation *r)
 {
-    r->rq = kube_get(r->o.kube, SECRETS, r->ns, r->secret, NULL, on_secret, r);
+    r->rq = kube_get(r->o.kube, KUBE_SECRETS, r->ns, r->secret, NULL, on_secret, r);
 }
 
 // --- setup ---

@@ -4,16 +4,15 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "codec/encoding.h"
 #include "expander/expander_private.h"
+#include "kube/secret.h"
 #include "kube/session.h"
 #include "net/tls/tls.h"
 
 #include <arpa/inet.h>
 #include <unistd.h>
 
-enum { DAYS = 3650, RENEW_DAYS = 30, DAY_S = 86400, TIMEOUT_MS = 10000, MAX_PEM = 1024 * 1024 };
-#define SECRETS ((struct kube_gvr){"", "v1", "secrets"})
+enum { DAYS = 3650, TIMEOUT_MS = 10000 };
 
 struct pair_and_ca {
     struct tls_pair leaf;
@@ -76,10 +75,8 @@ static struct gs_error *make(const struct gs_opt_list *names, struct pair_and_ca
 static bool is_used_up(const char *cert_pem, const char *key_pem)
 {
     long left = 0;
-    GS_AUTO_ERROR struct gs_error *err = tls_check_pair(cert_pem, key_pem);
-    if (!err)
-        err = tls_cert_seconds_left(cert_pem, &left);
-    return err || left < (long)RENEW_DAYS * DAY_S;
+    GS_AUTO_ERROR struct gs_error *err = tls_pair_seconds_left(cert_pem, key_pem, &left);
+    return err || left < (long)TLS_RENEW_DAYS * TLS_DAY_S;
 }
 
 // --- a folder ---
@@ -87,18 +84,18 @@ static bool is_used_up(const char *cert_pem, const char *key_pem)
 static struct gs_error *check_files(const char *ca_file, const char *cert_file,
                                     const char *key_file, bool *ret_used_up)
 {
-    GS_AUTO_BUF struct gs_buf ca = {0}, cert = {0}, key = {0};
-    struct gs_error *err = gs_file_read(ca_file, MAX_PEM, &ca); // written last
+    GS_AUTO_FREE char *ca = NULL, *cert = NULL, *key = NULL;
+    struct gs_error *err = tls_read_pem(ca_file, &ca); // written last
     if (!err)
-        err = gs_file_read(cert_file, MAX_PEM, &cert);
+        err = tls_read_pem(cert_file, &cert);
     if (!err)
-        err = gs_file_read(key_file, MAX_PEM, &key);
+        err = tls_read_pem(key_file, &key);
     if (!err)
-        err = tls_check_pair(cert.data, key.data);
+        err = tls_check_pair(cert, key);
     if (err)
         return gs_error_code(err) == GS_ENOTFOUND ? err : gs_error_wrap(err, "%s", cert_file);
-    *ret_used_up = is_used_up(cert.data, key.data);
-    err = tls_check_certificates(ca.data);
+    *ret_used_up = is_used_up(cert, key);
+    err = tls_check_certificates(ca);
     return err ? gs_error_wrap(err, "%s", ca_file) : NULL;
 }
 
@@ -179,26 +176,11 @@ static struct gs_error *wait_for(struct kube_session *s, struct kube_request *re
     return NULL;
 }
 
-static char *secret_text(const json_t *secret, const char *key)
-{
-    GS_AUTO_BUF struct gs_buf plain = {0};
-    const char *text = codec_json_str(secret, "data", key, NULL);
-    GS_AUTO_ERROR struct gs_error *err =
-        text ? codec_base64_decode(gs_slice_of(text), &plain) : NULL;
-    return text && !err ? gs_buf_take(&plain) : NULL;
-}
-
-static void set_secret_text(json_t *secret, const char *key, const char *text)
-{
-    GS_AUTO_BUF struct gs_buf encoded = {0};
-    codec_base64_encode(gs_slice_of(text), &encoded);
-    codec_json_set(secret, json_string(encoded.data), "data", key, NULL);
-}
-
 // True: the Secret has a certificate that can be served.
 static bool take_secret(const json_t *secret, struct expander_certificate *ret)
 {
-    GS_AUTO_FREE char *cert = secret_text(secret, "tls.crt"), *key = secret_text(secret, "tls.key");
+    GS_AUTO_FREE char *cert = kube_secret_text(secret, "tls.crt"),
+                      *key = kube_secret_text(secret, "tls.key");
     if (!cert || !key || is_used_up(cert, key))
         return false;
     ret->cert_pem = GS_TAKE(cert);
@@ -212,8 +194,8 @@ static struct gs_error *get_secret(struct kube_session *s, const char *ns, const
     struct reply r = {0};
     int status = 0;
     json_t *body = NULL;
-    struct gs_error *err =
-        wait_for(s, kube_get(s->client, SECRETS, ns, name, NULL, on_reply, &r), &r, &body, &status);
+    struct gs_error *err = wait_for(
+        s, kube_get(s->client, KUBE_SECRETS, ns, name, NULL, on_reply, &r), &r, &body, &status);
     if (!err && status == 404) {
         json_decref(body);
         body = NULL;
@@ -232,8 +214,8 @@ static struct gs_error *put_secret(struct kube_session *s, const char *ns, json_
     CODEC_AUTO_JSON json_t *body = NULL;
     const char *name = codec_json_str(secret, "metadata", "name", NULL);
     struct kube_request *request =
-        exists ? kube_update(s->client, SECRETS, ns, name, NULL, secret, on_reply, &r)
-               : kube_create(s->client, SECRETS, ns, secret, on_reply, &r);
+        exists ? kube_update(s->client, KUBE_SECRETS, ns, name, NULL, secret, on_reply, &r)
+               : kube_create(s->client, KUBE_SECRETS, ns, secret, on_reply, &r);
     struct gs_error *err = wait_for(s, request, &r, &body, &status);
     *ret_conflict = status == 409;
     if (!err && status == 404)
@@ -258,9 +240,9 @@ static struct gs_error *try_secret(struct kube_session *s, const struct expander
     if (!exists)
         secret = json_pack("{s:s, s:s, s:{s:s}, s:s}", "apiVersion", "v1", "kind", "Secret",
                            "metadata", "name", name, "type", "kubernetes.io/tls");
-    set_secret_text(secret, "tls.crt", made.leaf.cert_pem);
-    set_secret_text(secret, "tls.key", made.leaf.key_pem);
-    set_secret_text(secret, "ca.crt", made.ca_pem);
+    kube_secret_set_text(secret, "tls.crt", made.leaf.cert_pem);
+    kube_secret_set_text(secret, "tls.key", made.leaf.key_pem);
+    kube_secret_set_text(secret, "ca.crt", made.ca_pem);
     err = put_secret(s, ns, secret, exists, ret_again);
     if (!err && !*ret_again && take_secret(secret, ret))
         gs_info("expander",

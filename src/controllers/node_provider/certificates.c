@@ -13,7 +13,6 @@
 #define CA_DAYS    3650
 #define LEAF_DAYS  825
 #define RENEW_DAYS 90
-#define MAX_PEM    65536
 
 static struct gs_error *write_file(const char *dir, const char *name, mode_t mode, const char *text)
 {
@@ -24,11 +23,7 @@ static struct gs_error *write_file(const char *dir, const char *name, mode_t mod
 static struct gs_error *read_file(const char *dir, const char *name, char **ret)
 {
     GS_AUTO_FREE char *path = gs_format("%s/%s", dir, name);
-    GS_AUTO_BUF struct gs_buf text = {0};
-    struct gs_error *err = gs_file_read(path, MAX_PEM, &text);
-    if (!err)
-        *ret = gs_buf_take(&text);
-    return err;
+    return tls_read_pem(path, ret);
 }
 
 static bool exists(const char *dir, const char *name)
@@ -108,12 +103,10 @@ static bool is_fresh(const char *dir, const char *name)
     if (!err)
         err = read_file(dir, key_name, &key);
     if (!err)
-        err = tls_check_pair(cert, key);
-    if (!err)
-        err = tls_cert_seconds_left(cert, &left);
+        err = tls_pair_seconds_left(cert, key, &left);
     if (key)
         explicit_bzero(key, strlen(key));
-    return !err && left > RENEW_DAYS * 86400L;
+    return !err && left > RENEW_DAYS * (long)TLS_DAY_S;
 }
 
 static struct gs_error *make_client(const char *dir, const struct tls_pair *ca)

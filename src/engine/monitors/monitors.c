@@ -104,7 +104,7 @@ static struct asset *asset_open(struct monitors *o, enum monitors_asset kind, co
                                 const char *name)
 {
     static const struct kube_gvr resources[] = {
-        [MONITORS_SECRET] = {"", "v1", "secrets"}, [MONITORS_CONFIGMAP] = {"", "v1", "configmaps"}};
+        [MONITORS_SECRET] = KUBE_SECRETS, [MONITORS_CONFIGMAP] = KUBE_CONFIGMAPS};
     for (struct asset *a = o->assets; a; a = a->next)
         if (a->kind == kind && gs_streq(a->ns, ns) && gs_streq(a->name, name))
             return a;

@@ -388,27 +388,6 @@ static bool monitor_has_port(const json_t *monitor, const json_t *service)
     return false;
 }
 
-static const json_t *namespace_of(const struct doctor_examination *e, const json_t *obj)
-{
-    return doctor_find(e, "namespaces", NULL, kube_namespace(obj));
-}
-
-// Whether a Prometheus selects an object by the selectors of these names in its spec.
-static bool prometheus_selects(const struct doctor_examination *e, const json_t *prometheus,
-                               const json_t *obj, const char *selector_name,
-                               const char *namespace_name, bool *ret_labels)
-{
-    const json_t *labels = codec_json_get(prometheus, "spec", selector_name, NULL);
-    const json_t *namespaces = codec_json_get(prometheus, "spec", namespace_name, NULL);
-    const json_t *ns = namespace_of(e, obj);
-
-    *ret_labels = doctor_label_selects(labels, obj);
-    bool near = json_is_object(namespaces)
-                    ? !json_object_size(namespaces) || !ns || doctor_label_selects(namespaces, ns)
-                    : gs_streq(kube_namespace(prometheus), kube_namespace(obj));
-    return *ret_labels && near;
-}
-
 static enum gap selected_by_prometheus(const struct doctor_examination *e, struct monitor_fault *d)
 {
     const json_t *all = doctor_items(e, "prometheuses"), *prometheus;
@@ -417,8 +396,8 @@ static enum gap selected_by_prometheus(const struct doctor_examination *e, struc
 
     json_array_foreach (all, i, prometheus) {
         bool labels;
-        if (prometheus_selects(e, prometheus, d->monitor, "serviceMonitorSelector",
-                               "serviceMonitorNamespaceSelector", &labels))
+        if (doctor_prometheus_selects(e, prometheus, d->monitor, "serviceMonitorSelector",
+                                      "serviceMonitorNamespaceSelector", &labels))
             return NO_GAP;
         d->prometheus = prometheus;
         gap = labels ? MONITOR_NAMESPACE_NOT_SELECTED : MONITOR_NOT_SELECTED;
@@ -667,63 +646,4 @@ void doctor_check_job_namespace(struct doctor_examination *e)
             gs_format("additionalScrapeConfigs:\n- job_name: %s\n  kubernetes_sd_configs:\n"
                       "  - role: endpoints\n    namespaces: {names: [%s]}",
                       d.job, kube_namespace(d.pod))});
-}
-
-// --- ServiceMonitors ---
-
-static bool same_endpoint(const json_t *a, const json_t *b)
-{
-    const char *path_a = codec_json_str(a, "path", NULL), *path_b = codec_json_str(b, "path", NULL);
-    const json_t *params_a = json_object_get(a, "params"), *params_b = json_object_get(b, "params");
-
-    return gs_streq(doctor_text(codec_json_str(a, "port", NULL)),
-                    doctor_text(codec_json_str(b, "port", NULL))) &&
-           gs_streq(path_a ? path_a : "/metrics", path_b ? path_b : "/metrics") &&
-           (params_a == params_b || json_equal(params_a, params_b)) &&
-           !json_object_get(a, "targetPort") && !json_object_get(b, "targetPort");
-}
-
-static bool selects_exporter(const struct doctor_examination *e, const json_t *monitor)
-{
-    size_t i;
-    const json_t *service;
-
-    if (doctor_is_gpu_name(kube_name(monitor)))
-        return true;
-    json_array_foreach (doctor_items(e, "services"), i, service)
-        if (doctor_is_gpu_name(kube_name(service)) &&
-            doctor_label_selects(codec_json_get(monitor, "spec", "selector", NULL), service))
-            return true;
-    return false;
-}
-
-void doctor_check_monitor_endpoints(struct doctor_examination *e)
-{
-    size_t i;
-    const json_t *monitor;
-
-    json_array_foreach (doctor_items(e, "servicemonitors"), i, monitor) {
-        const json_t *all = codec_json_get(monitor, "spec", "endpoints", NULL);
-        size_t n = json_array_size(all) < 50 ? json_array_size(all) : 50;
-        const char *what = NULL;
-        for (size_t a = 0; a < n && !what; a++) {
-            const json_t *x = json_array_get(all, a);
-            if (n > 1 && !json_object_get(x, "port") && !json_object_get(x, "targetPort"))
-                what =
-                    "An endpoint of the ServiceMonitor has no port: it is a second list item, and "
-                    "scrapes all ports of the Service.";
-            for (size_t b = a + 1; b < n && !what; b++)
-                if (same_endpoint(x, json_array_get(all, b)))
-                    what = "The ServiceMonitor has the same endpoint twice, so each exporter is "
-                           "scraped "
-                           "twice.";
-        }
-        if (!what || !selects_exporter(e, monitor))
-            continue;
-        GS_AUTO_FREE char *text = codec_json_text(all);
-        doctor_report(
-            e, "ServiceMonitor", monitor, gs_strdup(what), gs_format("endpoints: %.300s", text),
-            gs_strdup(
-                "endpoints:\n- port: metrics\n  interval: 15s   # in the same item: no dash"));
-    }
 }

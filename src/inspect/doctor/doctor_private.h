@@ -155,6 +155,14 @@ const json_t *doctor_prometheus_service(const struct doctor_examination *e, int6
 const char *doctor_event_with(const struct doctor_examination *e, const json_t *obj,
                               const char *text);
 
+// --- checks_monitors.c ---
+
+// Whether a Prometheus selects an object by these members of its spec. *ret_labels: by its labels;
+// then only the namespace is not selected.
+bool doctor_prometheus_selects(const struct doctor_examination *e, const json_t *prometheus,
+                               const json_t *obj, const char *selector, const char *namespaces,
+                               bool *ret_labels);
+
 // --- checks_hpa.c ---
 
 const json_t *doctor_hpa_metrics(const json_t *hpa); // spec.metrics
@@ -236,6 +244,7 @@ void doctor_check_monitor_port(struct doctor_examination *e);
 void doctor_check_monitor_not_selected(struct doctor_examination *e);
 void doctor_check_monitor_namespace_not_selected(struct doctor_examination *e);
 void doctor_check_job_namespace(struct doctor_examination *e);
+void doctor_check_monitor_ignored(struct doctor_examination *e);
 void doctor_check_monitor_endpoints(struct doctor_examination *e);
 void doctor_check_gpu_series_missing(struct doctor_examination *e);
 void doctor_check_utilization_missing(struct doctor_examination *e);
@@ -296,6 +305,8 @@ void doctor_check_pending_too_large(struct doctor_examination *e);
 void doctor_check_pending_no_gpus(struct doctor_examination *e);
 void doctor_check_quota(struct doctor_examination *e);
 void doctor_check_helm_release(struct doctor_examination *e);
+void doctor_check_service_selector(struct doctor_examination *e);
+void doctor_check_service_port(struct doctor_examination *e);
 void doctor_check_pending_busy(struct doctor_examination *e);
 void doctor_check_pod_image(struct doctor_examination *e);
 void doctor_check_pod_object_missing(struct doctor_examination *e);

@@ -41,6 +41,8 @@ const struct doctor_list doctor_lists[] = {
     {"servicemonitors", "monitoring.coreos.com", "v1", "servicemonitors", NULL, NULL},
     {"podmonitors", "monitoring.coreos.com", "v1", "podmonitors", NULL, NULL},
     {"prometheuses", "monitoring.coreos.com", "v1", "prometheuses", NULL, NULL},
+    {"prometheusagents", "monitoring.coreos.com", "v1alpha1", "prometheusagents", NULL, NULL},
+    {"thanosrulers", "monitoring.coreos.com", "v1", "thanosrulers", NULL, NULL},
     {"prometheusrules", "monitoring.coreos.com", "v1", "prometheusrules", NULL, NULL},
     {"scaledobjects", "keda.sh", "v1alpha1", "scaledobjects", NULL, NULL},
     {"verticalpodautoscalers", "autoscaling.k8s.io", "v1", "verticalpodautoscalers", NULL, NULL},

@@ -54,14 +54,13 @@ static void on_reply(void *arg, int status, json_t *body, struct gs_error *err)
 static struct kube_request *start_request(struct kube_client *client, const char *ns,
                                           const char *key, const json_t *value, struct item *item)
 {
-    struct kube_gvr accounts = {"", "v1", "serviceaccounts"}, secrets = {"", "v1", "secrets"};
     const char *name = strchr(key, '/') + 1;
     const char *account = codec_json_str(value, "serviceAccount", NULL);
     if (gs_starts(key, "tokens/"))
-        return kube_create_sub(client, accounts, ns, account, "token",
+        return kube_create_sub(client, KUBE_SERVICEACCOUNTS, ns, account, "token",
                                json_object_get(value, "body"), on_reply, item);
-    return kube_get(client, gs_starts(key, "secrets/") ? secrets : KUBE_CONFIGMAPS, ns, name, NULL,
-                    on_reply, item);
+    return kube_get(client, gs_starts(key, "secrets/") ? KUBE_SECRETS : KUBE_CONFIGMAPS, ns, name,
+                    NULL, on_reply, item);
 }
 
 struct kubelet_env_fetch *

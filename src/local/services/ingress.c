@@ -3,14 +3,12 @@
 // their endpoints are read for each request.
 #include "base/hmap.h"
 #include "base/mem.h"
-#include "codec/encoding.h"
-#include "kube/object.h"
+#include "kube/secret.h"
 #include "local/ports.h"
 #include "local/services/services_private.h"
 #include "net/tls/tls.h"
 
 #define INGRESSES ((struct kube_gvr){"networking.k8s.io", "v1", "ingresses"})
-#define SECRETS   ((struct kube_gvr){"", "v1", "secrets"})
 
 #define ANN_CLASS "kubernetes.io/ingress.class"
 
@@ -167,16 +165,6 @@ static struct router *router_of(struct services_ingress *g, const json_t *ingres
 
 // --- certificates ---
 
-static char *decode_secret(const json_t *secret, const char *key)
-{
-    GS_AUTO_BUF struct gs_buf text = {0};
-    const char *data = codec_json_str(secret, "data", key, NULL);
-    if (!data)
-        return NULL;
-    GS_AUTO_ERROR struct gs_error *err = codec_base64_decode(gs_slice_of(data), &text);
-    return err ? NULL : gs_buf_take(&text);
-}
-
 // An event that is recorded once for each text.
 static void note(struct services_ingress *g, const json_t *ingress, const char *type,
                  const char *reason, char *message)
@@ -203,8 +191,8 @@ static void add_certificate(struct services_ingress *g, const json_t *ingress,
         if (!name || !*name)
             continue;
         const json_t *secret = kube_cache_get(g->secrets, kube_namespace(ingress), name);
-        struct tls_pair found = {decode_secret(secret, "tls.crt"),
-                                 decode_secret(secret, "tls.key")};
+        struct tls_pair found = {kube_secret_text(secret, "tls.crt"),
+                                 kube_secret_text(secret, "tls.key")};
         struct gs_error *err =
             found.cert_pem && found.key_pem
                 ? tls_check_pair(found.cert_pem, found.key_pem)
@@ -445,7 +433,7 @@ struct services_ingress *services_ingress_new(struct local_cluster *c,
     g->noted = gs_hmap_new(free);
     g->queue = local_workqueue_new(c->loop, c->client, "ingress", sync_all, g);
     g->ingresses = kube_cache_new(c->loop, c->client, INGRESSES, NULL, NULL);
-    g->secrets = kube_cache_new(c->loop, c->client, SECRETS, NULL,
+    g->secrets = kube_cache_new(c->loop, c->client, KUBE_SECRETS, NULL,
                                 "fieldSelector=type%3Dkubernetes.io%2Ftls");
     struct kube_cache_handlers h = {.on_change = on_change, .arg = g};
     kube_cache_add_handlers(g->ingresses, &h);

@@ -44,7 +44,7 @@ struct call {
     size_t n, start, tried;       // tried in a circle from start
     struct gs_buf request, whole; // whole: the body of a short reply
     struct backend_socket *socket;
-    struct services_ingress_reply reply;
+    struct http_response_reader reply;
     struct gs_timer *timer;
     bool paused;
 };
@@ -95,7 +95,7 @@ static void call_free(void *arg)
     gs_timer_free(c->timer);
     gs_buf_finish(&c->request);
     gs_buf_finish(&c->whole);
-    services_ingress_reply_finish(&c->reply);
+    http_response_reader_finish(&c->reply);
     services_forward_free(c->forward);
     free(c->backend);
     free(c->items);
@@ -165,8 +165,8 @@ static bool is_hop_header(const char *name, const char *connection)
 
 static void copy_headers(struct call *c)
 {
-    const struct services_ingress_reply *r = &c->reply;
-    const char *connection = services_ingress_reply_header(r, "Connection");
+    const struct http_response_reader *r = &c->reply;
+    const char *connection = http_response_reader_header(r, "Connection");
     for (size_t i = 0; i < r->n_headers; i++)
         if (!is_hop_header(r->headers[i].name, connection) &&
             strcasecmp(r->headers[i].name, "Content-Type") != 0 &&
@@ -178,15 +178,15 @@ static void copy_headers(struct call *c)
         }
 }
 
-static bool is_whole(const struct services_ingress_reply *r)
+static bool is_whole(const struct http_response_reader *r)
 {
     return r->no_body ||
-           (r->length <= WHOLE_REPLY && (r->length >= 0 || r->state == SERVICES_INGRESS_DONE));
+           (r->length <= WHOLE_REPLY && (r->length >= 0 || r->state == HTTP_RESPONSE_DONE));
 }
 
 static void begin_reply(struct call *c)
 {
-    const char *type = services_ingress_reply_header(&c->reply, "Content-Type");
+    const char *type = http_response_reader_header(&c->reply, "Content-Type");
     copy_headers(c);
     if (!is_whole(&c->reply)) {
         c->stream = http_reply_stream(c->x, c->reply.status, type, call_free, c);
@@ -202,7 +202,7 @@ static void end_reply(struct call *c)
         http_stream_end(GS_TAKE(c->stream));
         return;
     }
-    const char *type = services_ingress_reply_header(&c->reply, "Content-Type");
+    const char *type = http_response_reader_header(&c->reply, "Content-Type");
     if (c->reply.no_body)
         http_reply_head(c->x, c->reply.status, type, c->reply.length);
     else
@@ -330,11 +330,11 @@ static void take_bytes(struct call *c, struct gs_slice bytes)
         send_to_client(c, bytes);
         return;
     }
-    struct services_ingress_reply *r = &c->reply;
-    while (bytes.len && r->state != SERVICES_INGRESS_DONE) {
+    struct http_response_reader *r = &c->reply;
+    while (bytes.len && r->state != HTTP_RESPONSE_DONE) {
         bool had_head = r->has_head;
         struct gs_slice body = {0};
-        GS_AUTO_ERROR struct gs_error *err = services_ingress_reply_feed(r, &bytes, &body);
+        GS_AUTO_ERROR struct gs_error *err = http_response_reader_feed(r, &bytes, &body);
         if (!err && r->has_head && r->status == 101 && c->websocket) {
             begin_tunnel(c, bytes);
             return;
@@ -350,7 +350,7 @@ static void take_bytes(struct call *c, struct gs_slice bytes)
         else if (body.len)
             gs_buf_add_slice(&c->whole, body);
     }
-    if (r->state == SERVICES_INGRESS_DONE)
+    if (r->state == HTTP_RESPONSE_DONE)
         end_reply(c);
     else if (c->stream && http_stream_pending(c->stream) > QUEUE_HIGH)
         pause_backend(c);
@@ -368,8 +368,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
     if (!c || n == 0)
         return;
     if (n < 0) {
-        if (n == UV_EOF && !c->tunnel && c->reply.has_head &&
-            services_ingress_reply_ended(&c->reply))
+        if (n == UV_EOF && !c->tunnel && c->reply.has_head && http_response_reader_ended(&c->reply))
             end_reply(c);
         else
             call_fail(c, 502);

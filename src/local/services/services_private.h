@@ -7,6 +7,7 @@
 #include "local/api.h"
 #include "local/cluster.h"
 #include "local/workqueue.h"
+#include "net/http/response_reader.h"
 #include "net/http/server.h"
 
 #include <stdint.h>
@@ -183,40 +184,6 @@ void services_ingress_routes_finish(struct services_ingress_routes *r);
 const struct services_ingress_route *
 services_ingress_routes_find(const struct services_ingress_routes *r, const char *host,
                              const char *path);
-
-// --- ingress_reply.c: parser of HTTP/1.x responses ---
-
-struct services_ingress_reply { // zero-initialized
-    enum {
-        SERVICES_INGRESS_HEAD,
-        SERVICES_INGRESS_LENGTH,
-        SERVICES_INGRESS_CHUNK_SIZE,
-        SERVICES_INGRESS_CHUNK,
-        SERVICES_INGRESS_CHUNK_END,
-        SERVICES_INGRESS_TRAILER,
-        SERVICES_INGRESS_UNTIL_END,
-        SERVICES_INGRESS_DONE,
-    } state;
-    bool no_body;  // of a HEAD request: set before the first call
-    bool has_head; // status and headers are set
-    int status;
-    struct http_header *headers; // n_headers; of the text in head
-    size_t n_headers;
-    int64_t length; // of the body; -1: unknown
-    int64_t left;   // of the body or the chunk
-    struct gs_buf head;
-    char line[64]; // the beginning of a line between chunks
-    size_t line_len, line_bytes;
-};
-void services_ingress_reply_finish(struct services_ingress_reply *r);
-// Reads from the front of *in until it is empty, the head is complete, a piece of the body was
-// found (*ret_body, a part of the input), or the response is complete. Call it again while *in is
-// not empty and the state is not SERVICES_INGRESS_DONE. GS_EINVAL: not a valid response.
-struct gs_error *services_ingress_reply_feed(struct services_ingress_reply *r, struct gs_slice *in,
-                                             struct gs_slice *ret_body);
-// The connection has ended. True: the response is complete.
-bool services_ingress_reply_ended(struct services_ingress_reply *r);
-const char *services_ingress_reply_header(const struct services_ingress_reply *r, const char *name);
 
 // --- ingress_proxy.c: one request to a backend, and its response to the client ---
 

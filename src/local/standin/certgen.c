@@ -3,13 +3,11 @@
 // that CA into webhook configurations and APIServices. Flags, log lines and exit codes are those of
 // the original.
 #include "base/mem.h"
-#include "codec/encoding.h"
-#include "kube/object.h"
+#include "kube/secret.h"
 #include "local/standin/standin_private.h"
 
 enum { DAYS = 36500, MAX_HOSTS = 64, MAX_TARGETS = 3 };
 
-#define SECRETS      KUBE_GVR(KUBE_RESOURCE_SECRETS)
 #define MUTATING     KUBE_GVR(KUBE_RESOURCE_MUTATINGWEBHOOKCONFIGURATIONS)
 #define VALIDATING   KUBE_GVR(KUBE_RESOURCE_VALIDATINGWEBHOOKCONFIGURATIONS)
 #define API_SERVICES KUBE_GVR(KUBE_RESOURCE_APISERVICES)
@@ -58,13 +56,6 @@ static void fail(struct certgen *g, struct gs_error *err, const char *what)
 
 // --- create ---
 
-static void add_key(json_t *data, const char *key, const char *text)
-{
-    GS_AUTO_BUF struct gs_buf encoded = {0};
-    codec_base64_encode(gs_slice_of(text), &encoded);
-    codec_json_set_str(data, key, encoded.len ? encoded.data : "");
-}
-
 static struct gs_error *make_pairs(const char *hosts, struct tls_pair *ca, struct tls_pair *leaf)
 {
     GS_AUTO_FREE char *copy = gs_strdup(hosts);
@@ -102,18 +93,16 @@ static void create_secret(struct certgen *g)
         return;
     }
     CODEC_AUTO_JSON json_t *secret = json_object();
-    json_t *data = json_object();
     codec_json_set_str(secret, "apiVersion", "v1");
     codec_json_set_str(secret, "kind", "Secret");
     codec_json_set(secret, codec_json_strf("%s", secret_of(g)), "metadata", "name", NULL);
     codec_json_set_str(secret, "type", flag_or(g, "secret-type", "Opaque"));
-    add_key(data, flag_or(g, "ca-name", "ca"), ca.cert_pem);
-    add_key(data, flag_or(g, "cert-name", "cert"), leaf.cert_pem);
-    add_key(data, flag_or(g, "key-name", "key"), leaf.key_pem);
-    json_object_set_new(secret, "data", data);
+    kube_secret_set_text(secret, flag_or(g, "ca-name", "ca"), ca.cert_pem);
+    kube_secret_set_text(secret, flag_or(g, "cert-name", "cert"), leaf.cert_pem);
+    kube_secret_set_text(secret, flag_or(g, "key-name", "key"), leaf.key_pem);
     tls_pair_finish(&ca);
     tls_pair_finish(&leaf);
-    g->request = kube_create(client_of(g), SECRETS, namespace_of(g), secret, on_created, g);
+    g->request = kube_create(client_of(g), KUBE_SECRETS, namespace_of(g), secret, on_created, g);
 }
 
 static void on_looked_up(void *arg, int status, json_t *body, struct gs_error *err)
@@ -224,11 +213,11 @@ void standin_certgen_start(struct standin_session *s)
     g->session = s;
     s->state = g;
     if (gs_streq(command, "create"))
-        g->request =
-            kube_get(client_of(g), SECRETS, namespace_of(g), secret_of(g), NULL, on_looked_up, g);
+        g->request = kube_get(client_of(g), KUBE_SECRETS, namespace_of(g), secret_of(g), NULL,
+                              on_looked_up, g);
     else if (gs_streq(command, "patch"))
         g->request =
-            kube_get(client_of(g), SECRETS, namespace_of(g), secret_of(g), NULL, on_secret, g);
+            kube_get(client_of(g), KUBE_SECRETS, namespace_of(g), secret_of(g), NULL, on_secret, g);
     else
         fail(g, gs_error_new(GS_EINVAL, "\"%.100s\" is neither create nor patch", command),
              "unknown command");

@@ -136,7 +136,7 @@ void standin_sidecar_start(struct standin_session *s)
     if (!gs_streq(resource, "secret"))
         follow(c, &c->sources[0], KUBE_CONFIGMAPS, false);
     if (gs_streq(resource, "secret") || gs_streq(resource, "both"))
-        follow(c, &c->sources[1], KUBE_GVR(KUBE_RESOURCE_SECRETS), true);
+        follow(c, &c->sources[1], KUBE_SECRETS, true);
 }
 
 void standin_sidecar_end(struct standin_session *s)

@@ -11,10 +11,8 @@
 #include "net/tls/signature.h"
 #include "net/tls/tls.h"
 
-#define RENEW_BEFORE_SECONDS (30L * 86400)
-#define LEAF_DAYS            365
-#define CA_DAYS              3650
-#define MAX_PEM              ((size_t)64 * 1024)
+#define LEAF_DAYS 365
+#define CA_DAYS   3650
 
 static void wipe(char *secret)
 {
@@ -26,12 +24,7 @@ static void wipe(char *secret)
 static struct gs_error *read_text(const char *dir, const char *name, char **ret)
 {
     GS_AUTO_FREE char *path = gs_format("%s/%s", dir, name);
-    GS_AUTO_BUF struct gs_buf text = {0};
-    struct gs_error *err = gs_file_read(path, MAX_PEM, &text);
-    if (err)
-        return err;
-    *ret = gs_buf_take(&text);
-    return NULL;
+    return tls_read_pem(path, ret);
 }
 
 static struct gs_error *write_text(const char *dir, const char *name, const char *text)
@@ -49,16 +42,6 @@ static void warn_of_damage(const char *dir, const char *name, struct gs_error *e
     gs_error_free(err);
 }
 
-static struct gs_error *check_pair(const struct tls_pair *p, bool *ret_fresh)
-{
-    long left = 0;
-    struct gs_error *err = tls_check_pair(p->cert_pem, p->key_pem);
-    if (!err)
-        err = tls_cert_seconds_left(p->cert_pem, &left);
-    *ret_fresh = !err && left > RENEW_BEFORE_SECONDS;
-    return err;
-}
-
 // Reads a pair from its two files. False: it is missing, damaged, or expires soon, and must be
 // created.
 static bool load_pair(const char *dir, const char *name, const char *consequence,
@@ -67,7 +50,7 @@ static bool load_pair(const char *dir, const char *name, const char *consequence
     GS_AUTO_FREE char *cert_name = gs_format("%s.crt", name);
     GS_AUTO_FREE char *key_name = gs_format("%s.key", name);
     struct tls_pair p = {0};
-    bool fresh = false;
+    long left = 0;
     struct gs_error *err = read_text(dir, cert_name, &p.cert_pem);
     if (err && gs_error_code(err) == GS_ENOTFOUND) { // the certificate is written after its key
         gs_error_free(err);
@@ -76,7 +59,8 @@ static bool load_pair(const char *dir, const char *name, const char *consequence
     if (!err)
         err = read_text(dir, key_name, &p.key_pem);
     if (!err)
-        err = check_pair(&p, &fresh);
+        err = tls_pair_seconds_left(p.cert_pem, p.key_pem, &left);
+    bool fresh = !err && left > (long)TLS_RENEW_DAYS * TLS_DAY_S;
     if (err)
         warn_of_damage(dir, cert_name, err, consequence);
     if (fresh)

@@ -6,7 +6,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "hpa/convert.h"
-#include "replay/replay_private.h"
+#include "replay/tables_private.h"
 #include "tsdb/matcher.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `gpuscale replay`: runs one scenario, several side by side, or one with a range of values.
-#include "replay/replay_private.h"
+#include "replay/command_private.h"
 
 #include "base/mem.h"
 #include "base/num.h"

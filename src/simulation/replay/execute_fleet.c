@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `gpuscale replay` of scenarios with pools.
-#include "replay/replay_private.h"
+#include "replay/command_private.h"
+#include "replay/fleet_run.h"
 
 #include "base/mem.h"
 

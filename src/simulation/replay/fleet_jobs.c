@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Jobs of a scenario with pools: those that it lists, and those that arrive at random.
-#include "replay/replay_private.h"
+#include "replay/fleet_private.h"
 
 #include "base/mem.h"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The pods and nodes of a run with pools: a snapshot of nodes that changes over time.
-#include "replay/replay_private.h"
+#include "replay/fleet_run.h"
+#include "replay/scenario_private.h"
 
 #include "base/assert.h"
 #include "base/clock.h"

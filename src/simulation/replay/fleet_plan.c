@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The plan of nodes in a run with pools: its input from the simulation, and what it changes there.
-#include "replay/replay_private.h"
+#include "replay/fleet_run.h"
+#include "replay/scenario_private.h"
 
 #include "base/mem.h"
 

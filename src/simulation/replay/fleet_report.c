@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Results of scenarios with pools as tables, CSV and JSON.
 #include "base/mem.h"
-#include "replay/replay_private.h"
+#include "replay/fleet_private.h"
+#include "replay/report_private.h"
 
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a run with pools adds up: rows, events, GPU hours, prices and waits.
-#include "replay/replay_private.h"
+#include "replay/fleet_run.h"
 
 #include "base/mem.h"
 

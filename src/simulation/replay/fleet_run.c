@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs a scenario with pools: from one time at which something happens to the next.
-#include "replay/replay_private.h"
+#include "replay/fleet_run.h"
 
 #include "base/mem.h"
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads a scenario of several workloads on pools of nodes.
-#include "replay/replay_private.h"
+#include "nodes/prices.h"
+#include "replay/fleet_private.h"
+#include "replay/scenario_private.h"
 
 #include "base/file.h"
 #include "base/mem.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The pools and prices of a scenario with pools, and the settings that can be changed by name.
-#include "replay/replay_private.h"
+#include "nodes/prices.h"
+#include "replay/fleet_private.h"
 
 #include "base/clock.h"
 #include "base/file.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The start of nodes in a run with pools: how long it takes, whether it fails, and when the cloud
 // takes a spot node back.
-#include "replay/replay_private.h"
+#include "replay/fleet_run.h"
 
 #include <math.h>
 

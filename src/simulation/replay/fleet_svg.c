@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Nodes of each pool, GPUs and waiting pods over time as an SVG picture.
-#include "replay/replay_private.h"
+#include "replay/fleet_private.h"
+#include "replay/report_private.h"
 
 #include <math.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Jobs from a recorded trace: a CSV file with a header line. The columns "at" and "run" (seconds)
 // are required, "gpus" is optional, and others are ignored. Fields have no quotes.
-#include "replay/replay_private.h"
+#include "replay/fleet_private.h"
 
 #include "base/file.h"
 #include "base/mem.h"

@@ -8,7 +8,8 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "hpa/convert.h"
-#include "replay/replay_private.h"
+#include "replay/history_private.h"
+#include "replay/scenario_private.h"
 
 #include <math.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 // The result of two runs on recorded history as JSON.
 #include "base/clock.h"
 #include "replay/history.h"
-#include "replay/replay_private.h"
+#include "replay/history_private.h"
 
 #include <math.h>
 

@@ -4,7 +4,7 @@
 #include "base/slice.h"
 #include "base/table.h"
 #include "replay/history.h"
-#include "replay/replay_private.h"
+#include "replay/history_private.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The observation of one step of a case: pods and samples from YAML, in the form that hpa_decide()
 // takes. The strings belong to the document, the arrays to the observation.
-#include "replay/replay_private.h"
+#include "replay/tables_private.h"
 
 #include "base/mem.h"
 #include "kube/quantity.h"

@@ -4,7 +4,7 @@
 #include "base/mem.h"
 #include "hpa/observe.h"
 #include "hpa/release.h"
-#include "replay/replay_private.h"
+#include "replay/tables_private.h"
 
 // {resource: quantity} as in the API; null values are omitted.
 static json_t *quantities(const json_t *in)

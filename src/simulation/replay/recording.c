@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A scenario from the metrics that a Prometheus has recorded: the autoscaler of a manifest, and the
 // results of a range query per metric.
-#include "replay/replay_private.h"
+#include "replay/command_private.h"
 
 #include "base/clock.h"
 #include "base/file.h"

@@ -4,7 +4,7 @@
 #include "base/columns.h"
 #include "base/mem.h"
 #include "base/table.h"
-#include "replay/replay_private.h"
+#include "replay/report_private.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -9,7 +9,8 @@
 #include "codec/yaml.h"
 #include "codec/yaml_reader.h"
 #include "hpa/convert.h"
-#include "replay/replay_private.h"
+#include "nodes/prices.h"
+#include "replay/scenario_private.h"
 
 #include <libgen.h>
 #include <math.h>

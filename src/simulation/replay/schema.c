@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks a document of cases against a schema: alternatives of types, ranges, and names of fields
 // with suggestions. Errors have the path in the document and the line.
-#include "replay/replay_private.h"
+#include "replay/schema.h"
 
 #include "base/buf.h"
 #include "base/mem.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The settings of a scenario that can be changed by name.
-#include "replay/replay_private.h"
+#include "nodes/prices.h"
+#include "replay/scenario_private.h"
 
 #include "base/clock.h"
 #include "base/mem.h"

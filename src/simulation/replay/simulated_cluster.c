@@ -2,7 +2,7 @@
 // One workload in a simulated cluster: pods, nodes, load and queue, second by second. Seconds in
 // which nothing but the load changes are calculated at once, with the same results. Times are
 // simulated milliseconds from 0.
-#include "replay/replay_private.h"
+#include "replay/simulated_cluster.h"
 
 #include "base/assert.h"
 #include "base/mem.h"

@@ -2,7 +2,8 @@
 // Runs a workload through time: at each sync, the cluster is observed with its delay, hpa_decide()
 // decides, and the replicas change. It is the same function that the controller uses.
 #include "base/mem.h"
-#include "replay/replay_private.h"
+#include "replay/scenario_private.h"
+#include "replay/simulated_cluster.h"
 
 #include <math.h>
 

@@ -2,7 +2,7 @@
 // Load, utilization, replicas and queue over time as an SVG picture. Several scenarios have one
 // line each, in different colours.
 #include "base/mem.h"
-#include "replay/replay_private.h"
+#include "replay/report_private.h"
 
 #include <math.h>
 #include <stdio.h>

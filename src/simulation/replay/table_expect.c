@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compares a decision with what a case expects. Only what the case names is compared; each
 // difference is a failure with both values.
-#include "replay/replay_private.h"
+#include "replay/tables_private.h"
 
 #include "base/mem.h"
 #include "kube/quantity.h"

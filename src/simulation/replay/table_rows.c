@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tables of cases: each row becomes a case, whose cells go to the places that their columns name.
-#include "replay/replay_private.h"
+#include "replay/tables_private.h"
 
 #include "base/mem.h"
 #include "base/slice.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The schema of cases and tables, and the checks that a schema cannot express. The spec is checked
 // as the API server checks it.
-#include "replay/replay_private.h"
+#include "replay/tables_private.h"
 
 #include "base/mem.h"
 #include "hpa/convert.h"

@@ -2,7 +2,7 @@
 // How long work waits, first come, first served: batches in the queue, and a histogram in seconds.
 // The queue is bounded by joining neighbours, which makes times coarser, not wrong by more than
 // the batch.
-#include "replay/replay_private.h"
+#include "replay/wait_times.h"
 
 #include "base/mem.h"
 

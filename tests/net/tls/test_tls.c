@@ -118,6 +118,11 @@ static void test_errors(void **state)
     gs_error_free(err);
     assert_null(tls_cert_seconds_left(ca.cert_pem, &left));
     assert_true(left > 86400 - 60 && left <= 86400);
+    assert_null(tls_pair_seconds_left(ca.cert_pem, ca.key_pem, &left));
+    assert_true(left > 86400 - 60 && left <= 86400);
+    err = tls_pair_seconds_left(ca.cert_pem, "not pem", &left);
+    assert_int_equal(gs_error_code(err), GS_EINVAL);
+    gs_error_free(err);
     tls_pair_finish(&ca);
     assert_null(ca.key_pem);
 }

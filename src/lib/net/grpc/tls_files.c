@@ -3,13 +3,10 @@
 // and the previous certificate stays in use.
 #include "net/grpc/tls_files.h"
 
-#include "base/file.h"
 #include "base/file_watch.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "net/tls/tls.h"
-
-enum { MAX_PEM = 1024 * 1024 };
 
 struct grpc_tls_files {
     struct grpc_server *server;
@@ -18,23 +15,14 @@ struct grpc_tls_files {
     struct gs_file_watch *watch;
 };
 
-static struct gs_error *read_text(const char *path, char **ret)
-{
-    GS_AUTO_BUF struct gs_buf text = {0};
-    struct gs_error *err = path ? gs_file_read(path, MAX_PEM, &text) : NULL;
-    if (!err && path)
-        *ret = gs_buf_take(&text);
-    return err;
-}
-
 static struct gs_error *load(struct grpc_tls_files *f)
 {
     GS_AUTO_FREE char *cert = NULL, *key = NULL, *ca = NULL;
-    struct gs_error *err = read_text(f->cert_file, &cert);
+    struct gs_error *err = tls_read_pem(f->cert_file, &cert);
     if (!err)
-        err = read_text(f->key_file, &key);
-    if (!err)
-        err = read_text(f->client_ca_file, &ca);
+        err = tls_read_pem(f->key_file, &key);
+    if (!err && f->client_ca_file)
+        err = tls_read_pem(f->client_ca_file, &ca);
     if (!err) {
         err = tls_check_replacement(f->served, cert, key);
         err = err ? gs_error_wrap(err, "%s", f->cert_file) : NULL;

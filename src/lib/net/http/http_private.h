@@ -129,6 +129,9 @@ bool http_url_address(const struct http_url *u, struct sockaddr_storage *ret);
 
 // --- replies ---
 
+// The size in a line before a chunk: "1f3a" or "1f3a;name=value". False: none, or 2^60 and above.
+bool http_chunk_size(struct gs_slice line, uint64_t *ret);
+
 // One HTTP/1.1 reply as its bytes arrive (RFC 9112): head, then a body by Content-Length, chunked,
 // or until the end. Unusual or ambiguous replies are reported as odd, and the caller sends the
 // request by libcurl.

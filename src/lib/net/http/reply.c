@@ -135,8 +135,7 @@ static enum http_reply_state find_head(struct http_reply *r)
 
 // --- chunks ---
 
-// "1f3a" or "1f3a;name=value".
-static bool chunk_size(struct gs_slice line, uint64_t *ret)
+bool http_chunk_size(struct gs_slice line, uint64_t *ret)
 {
     size_t i = 0;
     *ret = 0;
@@ -201,7 +200,7 @@ static enum http_reply_state take_chunks(struct http_reply *r)
                 return HTTP_REPLY_DONE;
             continue;
         }
-        if (!chunk_size(line, &size))
+        if (!http_chunk_size(line, &size))
             return HTTP_REPLY_ODD;
         if (size > r->max_body - (r->body_end - r->head))
             return HTTP_REPLY_LARGE;

@@ -4,6 +4,7 @@
 #include "net/tls/tls.h"
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/mem.h"
 #include "base/random.h"
 
@@ -259,6 +260,12 @@ struct gs_error *tls_check_pair(const char *cert_pem, const char *key_pem)
     return rc >= 0 ? NULL : gs_error_new(GS_EINVAL, "the key: %s", gnutls_strerror(rc));
 }
 
+struct gs_error *tls_pair_seconds_left(const char *cert_pem, const char *key_pem, long *ret)
+{
+    struct gs_error *err = tls_check_pair(cert_pem, key_pem);
+    return err ? err : tls_cert_seconds_left(cert_pem, ret);
+}
+
 static bool is_valid_now(int64_t from, int64_t until)
 {
     int64_t now = (int64_t)time(NULL);
@@ -287,6 +294,16 @@ struct gs_error *tls_check_replacement(const char *served_pem, const char *cert_
     return gs_error_new(GS_EINVAL, "the certificate %s %s; the one in use is still valid",
                         expired ? "expired at" : "is not valid before",
                         gs_format_rfc3339((expired ? until : from) * 1000, when));
+}
+
+struct gs_error *tls_read_pem(const char *path, char **ret)
+{
+    enum { MAX_PEM = 1024 * 1024 };
+    GS_AUTO_BUF struct gs_buf text = {0};
+    struct gs_error *err = gs_file_read(path, MAX_PEM, &text);
+    if (!err)
+        *ret = gs_buf_take(&text);
+    return err;
 }
 
 int tls_secret_equal(const char *a, const char *b)

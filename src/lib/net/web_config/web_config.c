@@ -17,7 +17,6 @@
 #include <strings.h>
 
 enum {
-    MAX_PEM = 1024 * 1024,
     MAX_KNOWN = 64,    // cached valid credentials: a check takes a tenth of a second
     MAX_FAILURES = 10, // checks of wrong credentials per second
 };
@@ -74,11 +73,9 @@ static struct gs_error *read_pem_or_text(const json_t *tls, const char *path, co
     GS_AUTO_FREE char *full = *file == '/' || !slash
                                   ? gs_strdup(file)
                                   : gs_format("%.*s/%s", (int)(slash - path), path, file);
-    GS_AUTO_BUF struct gs_buf content = {0};
-    struct gs_error *err = gs_file_read(full, MAX_PEM, &content);
+    struct gs_error *err = tls_read_pem(full, ret);
     if (err)
         return gs_error_wrap(err, "tls_server_config: %s", file_key);
-    *ret = gs_buf_take(&content);
     if (ret_file)
         *ret_file = GS_TAKE(full);
     return NULL;

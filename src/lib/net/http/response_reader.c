@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The response of a backend as it arrives: head, then a body with a length, in chunks, or until the
-// connection ends (RFC 9112).
+// Reads responses of HTTP/1.x for programs that pass them on (RFC 9112). Requests of our own go
+// through client.h: libcurl, and for plain GETs the stricter parser in reply.c.
+#include "net/http/response_reader.h"
+
 #include "base/mem.h"
 #include "base/num.h"
-#include "local/services/services_private.h"
+#include "net/http/http_private.h"
 
 #include <strings.h>
 
@@ -13,17 +15,17 @@
 
 static struct gs_error *bad(const char *what)
 {
-    return gs_error_new(GS_EINVAL, "invalid response of the backend: %s", what);
+    return gs_error_new(GS_EINVAL, "invalid response: %s", what);
 }
 
-void services_ingress_reply_finish(struct services_ingress_reply *r)
+void http_response_reader_finish(struct http_response_reader *r)
 {
     gs_buf_finish(&r->head);
     free(r->headers);
     r->headers = NULL;
 }
 
-const char *services_ingress_reply_header(const struct services_ingress_reply *r, const char *name)
+const char *http_response_reader_header(const struct http_response_reader *r, const char *name)
 {
     for (size_t i = 0; i < r->n_headers; i++)
         if (strcasecmp(r->headers[i].name, name) == 0)
@@ -58,7 +60,7 @@ static struct gs_slice cut_line(struct gs_slice *rest)
     return line;
 }
 
-static struct gs_error *read_status(struct services_ingress_reply *r, struct gs_slice line)
+static struct gs_error *read_status(struct http_response_reader *r, struct gs_slice line)
 {
     int64_t status = 0;
     if (line.len < 12 || !gs_slice_starts(line, "HTTP/1.") || line.data[8] != ' ' ||
@@ -73,7 +75,7 @@ static struct gs_error *read_status(struct services_ingress_reply *r, struct gs_
     return NULL;
 }
 
-static struct gs_error *add_header(struct services_ingress_reply *r, struct gs_slice line)
+static struct gs_error *add_header(struct http_response_reader *r, struct gs_slice line)
 {
     struct gs_slice rest = line, name = gs_slice_cut(&rest, ':');
     if (!rest.data || !is_token(name) || r->n_headers == MAX_HEADERS)
@@ -95,19 +97,19 @@ static bool is_last_coding_chunked(const char *value)
     return strcasecmp(gs_slice_trim(gs_slice_of(comma ? comma + 1 : value)).data, "chunked") == 0;
 }
 
-static struct gs_error *set_framing(struct services_ingress_reply *r)
+static struct gs_error *set_framing(struct http_response_reader *r)
 {
-    const char *length = services_ingress_reply_header(r, "Content-Length");
-    const char *coding = services_ingress_reply_header(r, "Transfer-Encoding");
+    const char *length = http_response_reader_header(r, "Content-Length");
+    const char *coding = http_response_reader_header(r, "Transfer-Encoding");
     r->length = -1;
     if (coding && length)
         return bad("both a length and a transfer coding");
     if (r->status == 204 || r->status == 304 || r->status == 101) {
-        r->state = SERVICES_INGRESS_DONE;
+        r->state = HTTP_RESPONSE_DONE;
     } else if (coding) {
         if (!is_last_coding_chunked(coding))
             return bad("unknown transfer coding");
-        r->state = SERVICES_INGRESS_CHUNK_SIZE;
+        r->state = HTTP_RESPONSE_CHUNK_SIZE;
     } else if (length) {
         for (size_t i = 0; i < r->n_headers; i++)
             if (strcasecmp(r->headers[i].name, "Content-Length") == 0 &&
@@ -119,16 +121,16 @@ static struct gs_error *set_framing(struct services_ingress_reply *r)
         if (err)
             return bad("no valid length");
         r->left = r->length;
-        r->state = r->length ? SERVICES_INGRESS_LENGTH : SERVICES_INGRESS_DONE;
+        r->state = r->length ? HTTP_RESPONSE_LENGTH : HTTP_RESPONSE_DONE;
     } else {
-        r->state = SERVICES_INGRESS_UNTIL_END;
+        r->state = HTTP_RESPONSE_UNTIL_END;
     }
     if (r->no_body && r->status >= 200)
-        r->state = SERVICES_INGRESS_DONE;
+        r->state = HTTP_RESPONSE_DONE;
     return NULL;
 }
 
-static struct gs_error *parse_head(struct services_ingress_reply *r)
+static struct gs_error *parse_head(struct http_response_reader *r)
 {
     struct gs_slice rest = gs_buf_slice(&r->head);
     r->n_headers = 0;
@@ -156,7 +158,7 @@ static size_t find_end(const struct gs_buf *head, size_t from)
     return SIZE_MAX;
 }
 
-static struct gs_error *feed_head(struct services_ingress_reply *r, struct gs_slice *in)
+static struct gs_error *feed_head(struct http_response_reader *r, struct gs_slice *in)
 {
     size_t before = r->head.len;
     size_t take = in->len < MAX_HEAD - before ? in->len : MAX_HEAD - before;
@@ -175,7 +177,7 @@ static struct gs_error *feed_head(struct services_ingress_reply *r, struct gs_sl
         return err;
     if (r->status < 200 && r->status != 101) { // an interim response: the next head follows
         gs_buf_clear(&r->head);
-        r->state = SERVICES_INGRESS_HEAD;
+        r->state = HTTP_RESPONSE_HEAD;
         return NULL;
     }
     r->has_head = true;
@@ -185,7 +187,7 @@ static struct gs_error *feed_head(struct services_ingress_reply *r, struct gs_sl
 // --- the body ---
 
 // Collects one line in r->line. True when it is complete.
-static bool feed_line(struct services_ingress_reply *r, struct gs_slice *in)
+static bool feed_line(struct http_response_reader *r, struct gs_slice *in)
 {
     while (in->len) {
         char c = *in->data++;
@@ -199,82 +201,74 @@ static bool feed_line(struct services_ingress_reply *r, struct gs_slice *in)
     return false;
 }
 
-static struct gs_error *read_chunk_size(struct services_ingress_reply *r)
+static struct gs_error *read_chunk_size(struct http_response_reader *r)
 {
-    int64_t size = 0;
-    size_t i = 0;
-    for (; i < r->line_len && gs_hex_digit(r->line[i]) >= 0; i++) {
-        if (i == 15)
-            return bad("a chunk is too long");
-        size = size * 16 + gs_hex_digit(r->line[i]);
-    }
-    if (!i || (i < r->line_len && r->line[i] != ';' && r->line[i] != ' '))
-        return bad("no size of a chunk");
-    r->left = size;
-    r->state = size ? SERVICES_INGRESS_CHUNK : SERVICES_INGRESS_TRAILER;
+    uint64_t size = 0;
+    if (!http_chunk_size(gs_slice_make(r->line, r->line_len), &size))
+        return bad("no valid size of a chunk");
+    r->left = (int64_t)size;
+    r->state = size ? HTTP_RESPONSE_CHUNK : HTTP_RESPONSE_TRAILER;
     return NULL;
 }
 
-static struct gs_error *feed_chunk_line(struct services_ingress_reply *r, struct gs_slice *in)
+static struct gs_error *feed_chunk_line(struct http_response_reader *r, struct gs_slice *in)
 {
     bool complete = feed_line(r, in);
     struct gs_error *err = NULL;
-    if (r->line_bytes > (r->state == SERVICES_INGRESS_TRAILER ? MAX_HEAD : MAX_CHUNK_LINE))
+    if (r->line_bytes > (r->state == HTTP_RESPONSE_TRAILER ? MAX_HEAD : MAX_CHUNK_LINE))
         return bad("a line between chunks is too long");
     if (!complete)
         return NULL;
-    if (r->state == SERVICES_INGRESS_CHUNK_SIZE)
+    if (r->state == HTTP_RESPONSE_CHUNK_SIZE)
         err = read_chunk_size(r);
-    else if (r->state == SERVICES_INGRESS_CHUNK_END && r->line_len)
+    else if (r->state == HTTP_RESPONSE_CHUNK_END && r->line_len)
         err = bad("a chunk does not end where it should");
-    else if (r->state == SERVICES_INGRESS_CHUNK_END)
-        r->state = SERVICES_INGRESS_CHUNK_SIZE;
+    else if (r->state == HTTP_RESPONSE_CHUNK_END)
+        r->state = HTTP_RESPONSE_CHUNK_SIZE;
     else if (r->line_len == 0)
-        r->state = SERVICES_INGRESS_DONE;
+        r->state = HTTP_RESPONSE_DONE;
     r->line_len = 0;
-    if (r->state != SERVICES_INGRESS_TRAILER)
+    if (r->state != HTTP_RESPONSE_TRAILER)
         r->line_bytes = 0;
     return err;
 }
 
-static struct gs_slice feed_data(struct services_ingress_reply *r, struct gs_slice *in)
+static struct gs_slice feed_data(struct http_response_reader *r, struct gs_slice *in)
 {
-    size_t n = r->state == SERVICES_INGRESS_UNTIL_END || (uint64_t)r->left > in->len
-                   ? in->len
-                   : (size_t)r->left;
+    size_t n = r->state == HTTP_RESPONSE_UNTIL_END || (uint64_t)r->left > in->len ? in->len
+                                                                                  : (size_t)r->left;
     struct gs_slice data = gs_slice_make(in->data, n);
     *in = gs_slice_make(in->data + n, in->len - n);
-    if (r->state == SERVICES_INGRESS_UNTIL_END)
+    if (r->state == HTTP_RESPONSE_UNTIL_END)
         return data;
     r->left -= (int64_t)n;
     if (r->left == 0)
-        r->state =
-            r->state == SERVICES_INGRESS_CHUNK ? SERVICES_INGRESS_CHUNK_END : SERVICES_INGRESS_DONE;
+        r->state = r->state == HTTP_RESPONSE_CHUNK ? HTTP_RESPONSE_CHUNK_END : HTTP_RESPONSE_DONE;
     return data;
 }
 
-struct gs_error *services_ingress_reply_feed(struct services_ingress_reply *r, struct gs_slice *in,
-                                             struct gs_slice *ret_body)
+struct gs_error *http_response_reader_feed(struct http_response_reader *r, struct gs_slice *in,
+                                           struct gs_slice *ret_body)
 {
     struct gs_error *err = NULL;
     *ret_body = (struct gs_slice){0};
-    while (!err && in->len && r->state != SERVICES_INGRESS_DONE) {
+    while (!err && in->len && r->state != HTTP_RESPONSE_DONE) {
         bool had_head = r->has_head;
         switch (r->state) {
-        case SERVICES_INGRESS_HEAD:
+        case HTTP_RESPONSE_HEAD:
             err = feed_head(r, in);
             break;
-        case SERVICES_INGRESS_LENGTH:
-        case SERVICES_INGRESS_CHUNK:
-        case SERVICES_INGRESS_UNTIL_END:
+        case HTTP_RESPONSE_LENGTH:
+        case HTTP_RESPONSE_CHUNK:
+        case HTTP_RESPONSE_UNTIL_END:
             *ret_body = feed_data(r, in);
             return NULL;
-        case SERVICES_INGRESS_CHUNK_SIZE:
-        case SERVICES_INGRESS_CHUNK_END:
-        case SERVICES_INGRESS_TRAILER:
+        case HTTP_RESPONSE_CHUNK_SIZE:
+        case HTTP_RESPONSE_CHUNK_END:
+        case HTTP_RESPONSE_TRAILER:
             err = feed_chunk_line(r, in);
             break;
-        case SERVICES_INGRESS_DONE:
+        case HTTP_RESPONSE_DONE:
             break;
         }
         if (!had_head && r->has_head)
@@ -283,9 +277,9 @@ struct gs_error *services_ingress_reply_feed(struct services_ingress_reply *r, s
     return err;
 }
 
-bool services_ingress_reply_ended(struct services_ingress_reply *r)
+bool http_response_reader_ended(struct http_response_reader *r)
 {
-    if (r->state == SERVICES_INGRESS_UNTIL_END)
-        r->state = SERVICES_INGRESS_DONE;
-    return r->state == SERVICES_INGRESS_DONE;
+    if (r->state == HTTP_RESPONSE_UNTIL_END)
+        r->state = HTTP_RESPONSE_DONE;
+    return r->state == HTTP_RESPONSE_DONE;
 }

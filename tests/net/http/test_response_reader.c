@@ -2,18 +2,18 @@
 #include "unit.h"
 
 #include "base/mem.h"
-#include "local/services/services_private.h"
+#include "net/http/response_reader.h"
 
 // Parses text in pieces of this size. Returns the body; NULL after an error.
-static char *parse(struct services_ingress_reply *r, const char *text, size_t step)
+static char *parse(struct http_response_reader *r, const char *text, size_t step)
 {
     struct gs_buf body = {0};
     size_t len = strlen(text);
     for (size_t i = 0; i < len; i += step) {
         struct gs_slice in = gs_slice_make(text + i, len - i < step ? len - i : step);
-        while (in.len && r->state != SERVICES_INGRESS_DONE) {
+        while (in.len && r->state != HTTP_RESPONSE_DONE) {
             struct gs_slice piece = {0};
-            struct gs_error *err = services_ingress_reply_feed(r, &in, &piece);
+            struct gs_error *err = http_response_reader_feed(r, &in, &piece);
             if (err) {
                 gs_error_free(err);
                 gs_buf_finish(&body);
@@ -49,20 +49,20 @@ static void test_bodies(void **state)
     };
     for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++)
         for (size_t step = 1; step < 80; step += 13) {
-            struct services_ingress_reply r = {0};
+            struct http_response_reader r = {0};
             GS_AUTO_FREE char *body = parse(&r, cases[i].text, step);
             assert_non_null(body);
             assert_string_equal(body, cases[i].body);
             assert_true(r.has_head);
-            assert_int_equal(r.state == SERVICES_INGRESS_DONE, cases[i].done);
-            assert_true(services_ingress_reply_ended(&r));
-            services_ingress_reply_finish(&r);
+            assert_int_equal(r.state == HTTP_RESPONSE_DONE, cases[i].done);
+            assert_true(http_response_reader_ended(&r));
+            http_response_reader_finish(&r);
         }
 }
 
 static void test_headers(void **state)
 {
-    struct services_ingress_reply r = {0};
+    struct http_response_reader r = {0};
     GS_AUTO_FREE char *body = parse(&r,
                                     "HTTP/1.1 404 Not Found\r\nSet-Cookie: a=1\r\nset-cookie:b=2  "
                                     "\r\nEmpty:\r\nContent-Length:2\r\n\r\nab",
@@ -73,9 +73,9 @@ static void test_headers(void **state)
     assert_string_equal(r.headers[0].value, "a=1");
     assert_string_equal(r.headers[1].name, "set-cookie");
     assert_string_equal(r.headers[1].value, "b=2");
-    assert_string_equal(services_ingress_reply_header(&r, "EMPTY"), "");
-    assert_null(services_ingress_reply_header(&r, "None"));
-    services_ingress_reply_finish(&r);
+    assert_string_equal(http_response_reader_header(&r, "EMPTY"), "");
+    assert_null(http_response_reader_header(&r, "None"));
+    http_response_reader_finish(&r);
 }
 
 static void test_bad_responses_are_refused(void **state)
@@ -101,11 +101,11 @@ static void test_bad_responses_are_refused(void **state)
     };
     for (size_t i = 0; i < GS_ARRAY_LEN(bad); i++)
         for (size_t step = 1; step < 80; step += 13) {
-            struct services_ingress_reply r = {0};
+            struct http_response_reader r = {0};
             GS_AUTO_FREE char *body = parse(&r, bad[i], step);
             if (body)
                 fail_msg("accepted: %s", bad[i]);
-            services_ingress_reply_finish(&r);
+            http_response_reader_finish(&r);
         }
 }
 
@@ -120,12 +120,12 @@ static void test_responses_to_head_have_no_body(void **state)
         {"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n\r\nIGNORED", -1},
     };
     for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++) {
-        struct services_ingress_reply r = {.no_body = true};
+        struct http_response_reader r = {.no_body = true};
         GS_AUTO_FREE char *body = parse(&r, cases[i].text, 7);
         assert_string_equal(body, "");
-        assert_int_equal(r.state, SERVICES_INGRESS_DONE);
+        assert_int_equal(r.state, HTTP_RESPONSE_DONE);
         assert_int_equal(r.length, cases[i].length);
-        services_ingress_reply_finish(&r);
+        http_response_reader_finish(&r);
     }
 }
 
@@ -135,24 +135,24 @@ static void test_a_cut_response_is_not_complete(void **state)
         "HTTP/1.1 200 OK\r\nContent-Le", "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nab",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n"};
     for (size_t i = 0; i < GS_ARRAY_LEN(cut); i++) {
-        struct services_ingress_reply r = {0};
+        struct http_response_reader r = {0};
         GS_AUTO_FREE char *body = parse(&r, cut[i], 100);
         assert_non_null(body);
-        assert_false(services_ingress_reply_ended(&r));
-        services_ingress_reply_finish(&r);
+        assert_false(http_response_reader_ended(&r));
+        http_response_reader_finish(&r);
     }
 }
 
 static void test_long_heads_are_refused(void **state)
 {
-    struct services_ingress_reply r = {0};
+    struct http_response_reader r = {0};
     struct gs_buf text = {0};
     gs_buf_add_str(&text, "HTTP/1.1 200 OK\r\nA: ");
     for (int i = 0; i < 70000; i++)
         gs_buf_add_char(&text, 'a');
     assert_null(parse(&r, text.data, 4096));
     gs_buf_finish(&text);
-    services_ingress_reply_finish(&r);
+    http_response_reader_finish(&r);
 }
 
 int main(void)

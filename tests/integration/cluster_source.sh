@@ -59,6 +59,11 @@ says 0 "/api/v1/namespaces/monitoring/services/kube-prometheus-stack-prometheus:
 kubectl -n monitoring delete service kube-prometheus-stack-prometheus
 says 0 "(of the Service monitoring/prometheus-operated in the cluster)" "$gpuscale" query 'vector(1)'
 
+# The API server has the last word.
+kubectl -n monitoring delete endpoints prometheus-operated
+says 1 'the API server: endpoints "prometheus-operated" not found' "$gpuscale" query 'vector(1)'
+service monitoring prometheus-operated http-web 9090 "operated-prometheus: 'true'" None
+
 # Two servers: the user chooses.
 service ml prometheus-server http 80 "app.kubernetes.io/name: prometheus"
 says 2 "several Services of a Prometheus: ml/prometheus-server, monitoring/prometheus-operated." "$gpuscale" query 'vector(1)'

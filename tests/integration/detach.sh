@@ -64,4 +64,5 @@ fails 0 "(of the gpuscale up in $here)" "$gpuscale" query 'vector(1)'
 fails 0 "(of the gpuscale up in $here)" "$gpuscale" nodes
 fails 1 "a gpuscale up runs in $here: use it with eval \"\$(gpuscale up --env)\"" env KUBECONFIG=/nonexistent "$gpuscale" nodes
 fails 1 "a gpuscale up runs in $here" env KUBECONFIG=/nonexistent "$gpuscale" query 'vector(1)'
+fails 0 "(of the gpuscale up in $here)" env HOME=/nonexistent GPUSCALE_DATA_DIR="$here" "$gpuscale" nodes
 fails 0 "Stopped gpuscale up on $here" "$gpuscale" up --stop --reset

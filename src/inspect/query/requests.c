@@ -128,6 +128,10 @@ static struct gs_error *read_answer(const struct query_peer *peer, const struct 
     }
     const char *type = codec_json_str(all, "errorType", NULL);
     const char *text = codec_json_str(all, "error", NULL);
+    if (gs_streq(codec_json_str(all, "kind", NULL), "Status")) { // of an API server before it
+        type = "the API server";
+        text = codec_json_str(all, "message", NULL);
+    }
     GS_AUTO_BUF struct gs_buf shown = {0};
     query_add_visible(&shown, gs_slice_of(text ? text : "the server gives no reason"));
     if (gs_streq(type, "bad_data"))

@@ -160,6 +160,8 @@ struct gs_error *report_from_engine(const struct report_request *r, char **ret_s
     gs_buf_addf(&parameters, "&idle=%" PRId64 "ms&by=%s", r->report.idle_after_ms,
                 by.len ? by.data : "none");
     err = query_fetch(&peer, "/api/v1/gpuscale/report", gs_buf_slice(&parameters), &answer);
+    if (err && server.reason)
+        return gs_error_wrap(err, "the ledger of %s (%s)", peer.url, server.reason);
     if (err)
         return gs_error_wrap(err, "the ledger of %s", peer.url);
     *ret_source = kube_engine_url_source(&server);

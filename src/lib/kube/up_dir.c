@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -43,7 +44,8 @@ bool kube_up_runs(const char *dir)
 
 char *kube_up_running_dir(void)
 {
-    GS_AUTO_FREE char *dir = gs_data_dir();
+    const char *variable = getenv("GPUSCALE_DATA_DIR"); // also the default of --data-dir
+    GS_AUTO_FREE char *dir = variable && *variable ? gs_strdup(variable) : gs_data_dir();
     return dir && kube_up_runs(dir) ? GS_TAKE(dir) : NULL;
 }
 

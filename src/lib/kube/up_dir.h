@@ -20,8 +20,8 @@ enum kube_up_lock {
 enum kube_up_lock kube_up_read_lock(const char *dir, pid_t *ret_pid);
 // Whether the process in the file exists.
 bool kube_up_runs(const char *dir);
-// This user's default directory if a `gpuscale up` runs in it. NULL: none does. The caller frees
-// it.
+// This user's default directory, or that of GPUSCALE_DATA_DIR, if a `gpuscale up` runs in it. NULL:
+// none does. The caller frees it.
 char *kube_up_running_dir(void);
 // The end of an error that names the running `gpuscale up` of this user: "; a gpuscale up runs in
 // DIR: use it with …". "": none runs. The caller frees it.

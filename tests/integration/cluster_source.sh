@@ -40,6 +40,13 @@ Y
 }
 
 says 1 "no Service of gpuscale or Prometheus in the cluster https://127.0.0.1:" "$gpuscale" query 'vector(1)'
+# A server at the default address need not be of this cluster.
+"$gpuscale" engine --config.file=/dev/null --web.listen-address=127.0.0.1:9090 >"$dir/engine.log" 2>&1 &
+pids=$!
+wait_for "an engine at the default address" curl -sSf http://127.0.0.1:9090/-/ready
+says 0 "source: http://localhost:9090 (the default; no Service of gpuscale or Prometheus in the cluster https://127.0.0.1:" "$gpuscale" query 'vector(1)'
+kill "$pids" && wait "$pids" || true
+pids=
 service default other http 80 "app.kubernetes.io/name: grafana"
 says 1 "no Service of gpuscale or Prometheus" "$gpuscale" query 'vector(1)'
 

@@ -191,6 +191,8 @@ static struct gs_error *name_server(struct gs_error *err, const struct kube_engi
     const char *reason = kube_engine_url_reason(server);
     if (gs_error_code(err) == GS_EINVAL || !reason)
         return err;
+    if (server->origin == KUBE_ENGINE_OF_SERVICE) // the error has its long URL
+        return gs_error_wrap(err, "server %s", reason);
     GS_AUTO_FREE char *hint =
         server->origin == KUBE_ENGINE_OF_DEFAULT ? kube_up_hint() : gs_strdup("");
     return gs_error_wrap(err, "server %s (%s%s)", server->url, reason, hint);

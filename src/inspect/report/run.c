@@ -109,7 +109,7 @@ struct gs_error *report_run(const struct report_options *o)
         return err;
     r.report.prices = prices;
     err = o->file         ? report_from_file(&r, &data)
-          : o->prometheus ? report_from_prometheus(&r, &data)
+          : o->prometheus ? report_from_prometheus(&r, o->prometheus, NULL, &data)
                           : report_from_engine(&r, &source, &data);
     if (err)
         return err;
@@ -160,6 +160,12 @@ struct gs_error *report_from_engine(const struct report_request *r, char **ret_s
     gs_buf_addf(&parameters, "&idle=%" PRId64 "ms&by=%s", r->report.idle_after_ms,
                 by.len ? by.data : "none");
     err = query_fetch(&peer, "/api/v1/gpuscale/report", gs_buf_slice(&parameters), &answer);
+    // A Service can be that of a Prometheus, which has no ledger.
+    if (err && server.origin == KUBE_ENGINE_OF_SERVICE && gs_error_code(err) == GS_EUNAVAIL) {
+        gs_error_free(err);
+        *ret_source = kube_engine_url_source(&server);
+        return report_from_prometheus(r, server.url, kube_engine_url_settings(&server), ret);
+    }
     if (err && server.reason)
         return gs_error_wrap(err, "the ledger of %s (%s)", peer.url, server.reason);
     if (err)

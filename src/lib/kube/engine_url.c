@@ -94,15 +94,16 @@ static struct gs_error *find_service(const char *kubeconfig, const char *context
     kube_session_close(&s);
     if (!err)
         return use_service(kubeconfig, context, service, u);
-    if (!open || gs_error_code(err) != GS_EINVAL) {
-        char *reason =
-            open ? gs_format("%s; %s", u->reason, gs_error_message(err)) : gs_strdup(u->reason);
+    if (open && gs_error_code(err) == GS_EINVAL)
+        return err;
+    if (open) {
+        char *reason = gs_format("%s; %s", u->reason, gs_error_message(err));
         free(u->reason);
         u->reason = reason;
-        gs_error_free(err);
-        return NULL;
+        u->searched = gs_strdup(gs_error_message(err));
     }
-    return err;
+    gs_error_free(err);
+    return NULL;
 }
 
 struct gs_error *kube_engine_url_locate(const char *flag, const char *kubeconfig,
@@ -121,6 +122,7 @@ void kube_engine_url_finish(struct kube_engine_url *u)
 {
     free(u->url);
     free(u->reason);
+    free(u->searched);
     kube_config_finish(&u->cluster);
     *u = (struct kube_engine_url){0};
 }
@@ -139,6 +141,8 @@ char *kube_engine_url_source(const struct kube_engine_url *u)
 {
     if (!u->reason)
         return NULL;
-    return u->origin == KUBE_ENGINE_OF_DEFAULT ? gs_format("source: %s (the default)", u->url)
-                                               : gs_format("source: %s (%s)", u->url, u->reason);
+    if (u->origin != KUBE_ENGINE_OF_DEFAULT)
+        return gs_format("source: %s (%s)", u->url, u->reason);
+    return gs_format("source: %s (the default%s%s)", u->url, u->searched ? "; " : "",
+                     u->searched ? u->searched : "");
 }

@@ -22,6 +22,7 @@ struct kube_engine_url {
     char *url;
     enum kube_engine_origin origin;
     char *reason;               // see kube_engine_url_reason()
+    char *searched;             // why no Service is used; NULL: none was searched
     struct kube_config cluster; // of a Service
     struct endpoint_settings settings;
 };

@@ -46,6 +46,10 @@ kubectl apply -f "$dir/mine.yaml" >"$dir/applied" 2>&1 && ! grep -qi warning "$d
 [ "$("$gpuscale" up --env --data-dir "$data" | grep -c PATH)" = 0 ] || fail "a second evaluation extends PATH again"
 fails 0 "set -gx KUBECONFIG '$data/kubeconfig';" "$gpuscale" up --env=fish --data-dir "$data"
 fails 0 "set -gx KUBECONFIG" env SHELL=/usr/bin/fish "$gpuscale" up --env --data-dir "$data"
+if command -v fish >/dev/null 2>&1; then
+    fails 0 "KUBECONFIG is $data/kubeconfig" fish --no-config -c '"$argv[1]" up --env=fish --data-dir "$argv[2]" | source; echo KUBECONFIG is $KUBECONFIG; command -v gpuscale' "$gpuscale" "$data"
+    grep -qxF "$data/bin/gpuscale" "$dir/out" || { cat "$dir/out" && fail "PATH in fish"; }
+fi
 fails 1 "$data is in use by another gpuscale up" up --detach
 fails 1 "eval \"\$(gpuscale up --env --data-dir '$data')\"" up
 pid=$(tail -n 1 "$data/lock")

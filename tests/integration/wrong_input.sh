@@ -49,6 +49,12 @@ refused 2 '--output "xml": want text, json or yaml' "$gpuscale" version -o xml
 refused 1 'could not write all output to stdout' sh -c '"$1" help up >/dev/full' sh "$gpuscale"
 refused 0 'Usage: gpuscale up' "$gpuscale" help up
 refused 0 'A100-SXM4-80GB' "$gpuscale" sim --help
+refused 0 'Usage: gpuscale check test' "$gpuscale" help check test
+refused 0 'Usage: gpuscale check test' "$gpuscale" check test --help
+refused 0 'Usage: gpuscale check convert' "$gpuscale" convert --help
+refused 0 'gpuscale up --help-all lists ' "$gpuscale" up --help
+refused 0 '--scale-down-delay-after-add' "$gpuscale" up --help-all
+refused 0 '--scale-down-delay-after-add' "$gpuscale" help up --all
 refused 0 'gpuscale ' "$gpuscale" exporter --version
 refused 0 'gpuscale ' "$gpuscale" -v
 refused 0 '"version": "' "$gpuscale" version -o json

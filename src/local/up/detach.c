@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/columns.h"
 #include "base/file.h"
 #include "base/mem.h"
 
@@ -95,13 +96,15 @@ static void close_others(int a, int b)
     (void)close_range(high + 1, ~0U, 0);
 }
 
-static struct gs_error *become_detached(int lock, struct up_detached *d)
+static struct gs_error *become_detached(int lock, int log, struct up_detached *d)
 {
+    GS_AUTO_CLOSE int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(log, STDOUT_FILENO) < 0 ||
+        dup2(log, STDERR_FILENO) < 0)
+        return gs_error_errno(errno, "standard files of the process in the background");
     (void)setsid();
     close_others(lock, d->ready);
-    GS_AUTO_CLOSE int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    if (null < 0 || dup2(null, STDIN_FILENO) < 0)
-        return gs_error_errno(errno, "/dev/null");
+    null = -1; // closed, too
     return up_datadir_claim(lock);
 }
 
@@ -140,15 +143,14 @@ static void on_interrupt(int number)
 
 static void show_progress(const char *log, int64_t since_ns)
 {
-    GS_AUTO_BUF struct gs_buf last = {0};
+    GS_AUTO_BUF struct gs_buf last = {0}, clean = {0}, shown = {0};
     if (!isatty(STDERR_FILENO))
         return;
     read_tail(log, 1, &last);
-    struct gs_slice line = gs_slice_trim(gs_buf_slice(&last));
-    if (line.len > SHOWN_COLUMNS)
-        line.len = SHOWN_COLUMNS;
-    fprintf(stderr, "\r\033[KStarting, %d s: " GS_SLICE_FMT,
-            (int)((gs_mono_ns() - since_ns) / GS_NS_PER_SEC), GS_SLICE_ARG(line));
+    gs_columns_clean(&clean, gs_slice_trim(gs_buf_slice(&last)));
+    gs_columns_fit(&shown, gs_buf_slice(&clean), SHOWN_COLUMNS);
+    fprintf(stderr, "\r\033[KStarting, %d s: %s", (int)((gs_mono_ns() - since_ns) / GS_NS_PER_SEC),
+            shown.data ? shown.data : "");
 }
 
 // Reads what the other process sends until it closes the pipe. An interrupt ends it.
@@ -204,38 +206,39 @@ static struct gs_error *wait_for(int fd, pid_t pid, const char *log)
     return NULL;
 }
 
+// Waits in the calling process, and returns at once in the new one. The ends are those of the pipe.
+static struct gs_error *divide(int lock, int log, const int ends[2], struct up_detached *d,
+                               bool *ret_waits)
+{
+    (void)fflush(NULL); // otherwise both would write it
+    pid_t pid = fork();
+    if (pid < 0)
+        return gs_error_errno(errno, "starting a process");
+    *ret_waits = pid > 0;
+    if (pid == 0) {
+        d->ready = ends[1];
+        return become_detached(lock, log, d);
+    }
+    close(ends[1]);
+    return wait_for(ends[0], pid, d->log_path);
+}
+
 struct gs_error *up_detach(const char *dir, int lock, struct up_detached *ret, bool *ret_waits)
 {
-    int ends[2];
-    struct up_detached d = {.log_path = gs_format("%s/up.log", dir)};
-    (void)fflush(NULL);
-    if (pipe2(ends, O_CLOEXEC) < 0) {
-        up_detach_finish(&d);
-        return gs_error_errno(errno, "pipe");
-    }
-    struct gs_error *err = NULL;
-    // Opened by this process, so that an error of the file is reported here.
-    int log = -1;
-    err = open_log(d.log_path, &log);
-    pid_t pid = err ? -1 : fork();
-    if (!err && pid < 0)
-        err = gs_error_errno(errno, "starting a process");
-    if (pid == 0) {
-        d.ready = ends[1];
-        if (dup2(log, STDOUT_FILENO) < 0 || dup2(log, STDERR_FILENO) < 0)
-            _exit(1);
-        *ret_waits = false;
-        err = become_detached(lock, &d);
+    int ends[2] = {-1, -1}, log = -1;
+    struct up_detached d = {.ready = -1, .log_path = gs_format("%s/up.log", dir)};
+    *ret_waits = true;
+    struct gs_error *err = open_log(d.log_path, &log);
+    if (!err && pipe2(ends, O_CLOEXEC) < 0)
+        err = gs_error_errno(errno, "pipe");
+    if (!err)
+        err = divide(lock, log, ends, &d, ret_waits);
+    if (!*ret_waits) { // the new process has no other files
         *ret = d;
         return err;
     }
-    close(ends[1]);
-    if (log >= 0)
-        close(log);
-    *ret_waits = true;
-    if (!err)
-        err = wait_for(ends[0], pid, d.log_path);
-    close(ends[0]);
-    free(d.log_path);
+    gs_closep(&log);
+    gs_closep(&ends[0]);
+    up_detach_finish(&d);
     return err;
 }

@@ -96,7 +96,7 @@ static struct gs_error *find_service(const char *kubeconfig, const char *context
         return use_service(kubeconfig, context, service, u);
     if (open && gs_error_code(err) == GS_EINVAL)
         return err;
-    if (open) {
+    if (open || gs_error_code(err) != GS_ENOTFOUND) { // a kubeconfig exists
         char *reason = gs_format("%s; %s", u->reason, gs_error_message(err));
         free(u->reason);
         u->reason = reason;

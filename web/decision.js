@@ -19,7 +19,7 @@ export function sentence(e) {
   const held = e.held ? ` (${e.held})` : "";
   if (r.desired > r.current) return ["info", `It scales up from ${r.current} to ${of(r.desired)} because ${value}${held}.`];
   if (r.desired < r.current) return ["info", `It scales down from ${r.current} to ${of(r.desired)} because ${value}${held}.`];
-  if (held && r.proposal !== undefined && r.proposal !== r.current) return ["info", `It keeps ${of(r.current)}, although its metrics want ${r.proposal}: ${e.held}. ${value[0].toUpperCase() + value.slice(1)}.`];
+  if (held && r.proposal !== undefined && r.proposal !== r.current) return ["info", `It keeps ${of(r.current)}, although its metrics want ${r.proposal}: ${e.held}. ${lead ? value : value[0].toUpperCase() + value.slice(1)}.`];
   return ["info", `It keeps ${of(r.current)} because ${value}${lead && lead.explanation.includes("with assumed values") ? ", which needs no change with the values that are assumed for pods without one" : lead && lead.ratio !== 1 && lead.explanation.includes("inside") ? ", which is within the tolerance" : lead && lead.ratio !== 1 && lead.proposal === r.current ? `, which needs ${of(lead.proposal)}` : ""}.`];
 }
 

@@ -47,7 +47,7 @@ export function labelList(labels, skip = []) {
 // a line below its row.
 export function table(columns, rows, props) {
   return h("div", {class: "scroll"}, h("table", props || {},
-    h("thead", null, h("tr", null, columns.map((c) => h("th", {scope: "col", class: c.class}, c.name || c)))),
+    h("thead", null, h("tr", null, columns.map((c) => h("th", {scope: "col", class: c.class, title: c.title}, c.name || c)))),
     h("tbody", null, rows.map((row) => [h("tr", {class: [row.class, row.note && "noted"].filter((t) => t).join(" ") || null}, (row.cells || row).map((cell, i) =>
       h("td", {"data-label": columns[i].name || columns[i], class: columns[i].class}, cell))),
     row.note && h("tr", {class: ["note", row.class].filter((t) => t).join(" ")}, h("td", {colspan: columns.length}, row.note))]))));

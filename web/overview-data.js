@@ -146,7 +146,7 @@ async function readChanges() {
 
 const hpaKey = (l) => `${l.namespace}/${l.horizontalpodautoscaler}`;
 
-async function readHpas() {
+export async function readHpas() {
   const [changes, series] = await Promise.all([readChanges(), instant('{__name__=~"kube_horizontalpodautoscaler_(info|spec_(min|max)_replicas|(spec|status)_target_metric|status_(current|desired)_replicas)"}' +
     " or kube_horizontalpodautoscaler_status_condition == 1")]);
   const hpas = new Map();
@@ -199,7 +199,7 @@ const poolLabels = ["gpuscale_dev_pool", "karpenter_sh_nodepool", "cloud_google_
 // The pool of a node, from kube_node_labels.
 export const poolOf = (l) => poolLabels.map((name) => l["label_" + name]).find((v) => v) || "";
 
-async function readNodes() {
+export async function readNodes() {
   const [states, labels, pools] = await Promise.all([
     instant('{__name__=~"kube_node_(info|deletion_timestamp)"} or kube_node_spec_unschedulable == 1 or kube_node_status_condition{condition="Ready",status="true"}' +
       ' or kube_node_status_allocatable{resource=~"nvidia_com_gpu(_shared)?"}'),

@@ -2,12 +2,13 @@
 // The first page: autoscalers, what waits, nodes with their GPUs, and a timeline.
 import {Decisions} from "./decision.js";
 import {append, badge, empty, h, table} from "./dom.js";
-import {age, count, short} from "./format.js";
+import {age, count} from "./format.js";
 import {onData} from "./live.js";
-import {bar, gpuTable, missing, simulatedNote, tile} from "./object.js";
+import {gpuTable, simulatedNote, tile} from "./object.js";
 import {nodePage, readDetails, readOverview, workloadPage} from "./overview-data.js";
 import {Timeline} from "./timeline.js";
 import {fold, isOpen, liveView} from "./view.js";
+import {noWorkloads, workloadCells, workloadColumns} from "./workload-row.js";
 
 export const title = "Overview";
 
@@ -36,21 +37,6 @@ export function start(main) {
       tile("Alerts firing", count(firing), null, firing ? "bad" : "", "alerts"));
   }
 
-  function metricNode(m) {
-    const end = Math.max(m.target || 0, m.current || 0) * 1.25 || 1;
-    return h("div", {class: "metric-row"}, h("span", {class: "metric-name"}, m.name),
-      m.current === undefined ? missing() : h("span", {class: "metric-numbers"}, h("b", null, short(m.current)), ` / ${short(m.target)}`),
-      bar(m.current, end, m.target, m.current > m.target * 1.1 ? "over" : ""));
-  }
-
-  function stateNode(a) {
-    if (a.conditions.ScalingActive === "false") return badge("down", "no metric");
-    if (a.conditions.AbleToScale === "false") return badge("down", "cannot scale");
-    if (a.desired !== undefined && a.desired !== a.current) return badge("pending", "scaling");
-    if (a.conditions.ScalingLimited === "true") return a.desired === a.min ? badge("unknown", "at minimum") : badge("pending", a.desired === a.max ? "at maximum" : "limited");
-    return a.conditions.ScalingActive === "true" ? badge("ok", "steady") : badge("unknown", "unknown");
-  }
-
   function decisionNode(a) {
     const d = decisions.of(a);
     return d && [h("span", {class: d.kind === "error" ? "error-text" : ""}, d.text), d.why && a.change && h("span", {class: "muted"}, ` Last change: ${d.why}.`),
@@ -67,14 +53,13 @@ export function start(main) {
     return hpas.filter((a) => a.key === selected || keys.includes(a.key)).slice(0, decisionsAtOnce);
   }
 
-  const workloads = (data) => h("section", {class: "group-box"}, h("h2", null, "Workloads"), h("div", {class: "tall", "data-scroll": "workloads"}, data.hpas.length ? table([{name: "Autoscaler", class: "wide"}, "Replicas", {name: "Metric / target", class: "metric-cell"}, "State"], part(data.hpas).map((a) => ({
+  const workloads = (data) => h("section", {class: "group-box"}, h("h2", null, "Workloads"), h("div", {class: "tall", "data-scroll": "workloads"}, data.hpas.length ? table([{name: "Autoscaler", class: "wide"}, ...workloadColumns], part(data.hpas).map((a) => ({
       class: selected === a.key ? "selected" : "", note: decisionNode(a),
       cells: [[h("button", {type: "button", class: "link", "data-key": "hpa " + a.key, "aria-pressed": String(selected === a.key), title: "Show in the timeline", onclick: () => { selected = a.key; redraw(); timeline.update(a); }},
         h("b", null, a.name), h("span", {class: "muted"}, ` ${a.ns}`)),
       h("div", null, h("a", {class: "more-link", href: workloadPage(a), "data-key": "workload " + a.key}, "why?"))],
-      h("span", {class: "replicas"}, h("b", null, a.current ?? "–"), a.desired !== undefined && a.desired !== a.current && ` → ${a.desired}`, h("span", {class: "muted"}, ` of ${a.min ?? 1}–${a.max ?? "?"}`)),
-      a.metrics.length ? a.metrics.map(metricNode) : missing("no metrics"), [stateNode(a), a.change && h("div", {class: "change muted"}, `${a.change.from} → ${a.change.to}, ${age(Date.now() / 1000 - a.change.t)} ago`)]]})))
-      : empty("No autoscalers. The series kube_horizontalpodautoscaler_* come from gpuscale up, from an engine with --kube-state, or from kube-state-metrics.")));
+      ...workloadCells(a)]})))
+      : noWorkloads()));
 
   const problem = (p) => h("li", null, badge("down", p.reason), h("span", null, h("b", null, p.name), h("span", {class: "muted"}, ` ${p.namespace || ""}${p.pods > 1 ? ` · ${count(p.pods)} pods` : ""}`),
     h("div", null, p.text), h("div", {class: "muted"}, p.remedy)));

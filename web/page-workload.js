@@ -4,9 +4,12 @@ import {get} from "./api.js";
 import {sentence, unit} from "./decision.js";
 import {badge, empty, h, notice, replace, table} from "./dom.js";
 import {age, ago, duration, instant as parseInstant, short, time} from "./format.js";
+import {readInference} from "./inference-data.js";
+import {inferenceTable, simulatedEngines} from "./inference-view.js";
 import {onData} from "./live.js";
 import {instant, quote} from "./overview-data.js";
 import {Timeline, workloadCharts} from "./timeline.js";
+import {start as startList} from "./page-workloads.js";
 import {fold, liveView} from "./view.js";
 import {WhatIf} from "./what-if.js";
 
@@ -56,7 +59,8 @@ async function readWorkload() {
     series.target = e.target.split("/")[1];
     series.metrics = e.metrics.map((m) => ({name: m.name, type: typeOfTarget[m.target.type], target: m.target.value, current: m.value}));
   }
-  return {a: series, e, why: explained.error && explained.error.message};
+  const inference = series.target ? await readInference(ns, series.target).catch(() => []) : [];
+  return {a: series, e, inference, why: explained.error && explained.error.message};
 }
 
 // --- parts ---
@@ -123,17 +127,9 @@ const command = `gpuscale explain hpa ${name} -n ${ns}`;
 
 // --- page ---
 
-async function startList(main) {
-  const box = h("div");
-  main.append(box);
-  liveView(box, () => instant("kube_horizontalpodautoscaler_info"), (found) => found.length ? h("section", {class: "group-box"}, table([{name: "Autoscaler", class: "wide"}, "Namespace", "Target"],
-    found.map(({labels: l}) => [h("a", {href: "workload?" + new URLSearchParams({namespace: l.namespace, name: l.horizontalpodautoscaler})}, l.horizontalpodautoscaler), l.namespace, `${l.scaletargetref_kind || ""} ${l.scaletargetref_name || ""}`])))
-    : empty("No autoscalers. The series kube_horizontalpodautoscaler_* come from gpuscale up, from an engine with --kube-state, or from kube-state-metrics."));
-}
-
 export function start(main) {
   if (!ns || !name) {
-    startList(main);
+    startList(main); // the address names no autoscaler
     return;
   }
   let data = null;
@@ -144,14 +140,16 @@ export function start(main) {
     return null;
   };
   const timeline = new Timeline(workloadCharts, reason), whatIf = new WhatIf(ns, name);
-  const subtitle = h("p", {class: "subtitle muted"}), head = h("div"), left = h("div"), limitsBox = h("div"), right = h("div", null, whatIf.node), bottom = h("div", {class: "workload-bottom"});
-  main.append(subtitle, head, h("div", {class: "overview"}, h("div", null, left, limitsBox), right), timeline.node, bottom);
+  const subtitle = h("p", {class: "subtitle muted"}), head = h("div"), left = h("div"), limitsBox = h("div"), inferenceBox = h("div"), right = h("div", null, whatIf.node), bottom = h("div", {class: "workload-bottom"});
+  main.append(subtitle, head, inferenceBox, h("div", {class: "overview"}, h("div", null, left, limitsBox), right), timeline.node, bottom);
 
   liveView(left, readWorkload, (next) => {
-    const first = !data, {a, e, why} = data = next;
+    const first = !data, {a, e, inference, why} = data = next;
     replace(subtitle, ns, " · ", e ? e.target.replace("/", " ") : `${a.kind || ""} ${a.target || ""}`);
     const [kind, text] = e ? sentence(e) : ["warning", `No explanation: ${why}`];
     replace(head, h("p", {class: "notice sentence " + kind}, text), tiles(data));
+    replace(inferenceBox, inference.length > 0 && [inference.some((r) => r.simulated) && simulatedEngines(),
+      h("section", {class: "group-box"}, h("h2", null, "Inference", h("a", {class: "file", href: "inference"}, "all engines")), inferenceTable(inference))]);
     whatIf.update(e);
     for (const one of (e && e.events) || []) if (one.reason === "SuccessfulRescale") reasons.set(parseInstant(one.time), one.message);
     while (reasons.size > 200) reasons.delete(reasons.keys().next().value);

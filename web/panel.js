@@ -4,10 +4,11 @@
 import {getAll} from "./api.js";
 import {Chart} from "./chart.js";
 import {expressionInput, remember} from "./complete.js";
+import {dataAge, rangeFor} from "./data-age.js";
 import {append, empty, h, notice, replace, seriesNode} from "./dom.js";
 import {count, duration, parseDuration, parseTime, time, utcTime} from "./format.js";
 
-const rowsAtOnce = 500, maxGraphSeries = 300, pointsOfGraph = 250;
+const rowsAtOnce = 500, maxGraphSeries = 300, pointsOfGraph = 250, leastAtFirst = 300, mostAtFirst = 3600; // seconds
 const ranges = [1, 10, 60, 300, 900, 1800, 3600, 7200, 21600, 43200, 86400, 172800, 604800, 1209600, 2419200, 4838400];
 
 // The panels of a query string: g0.expr=…&g0.tab=….
@@ -23,13 +24,13 @@ export function readPanels(search) {
   const panels = [...found].sort(([a], [b]) => a - b).map(([, p]) => ({
     expr: p.expr || "",
     graph: p.tab === "0" || p.tab === "graph",
-    range: parseDuration(p.range_input || "") || 3600,
+    range: parseDuration(p.range_input || "") || null, // null: by the age of the data
     end: parseTime(p.end_input || "", true) || null,
     moment: parseTime(p.moment_input || "", true) || null,
     step: parseDuration(p.step_input || "") || null,
     stacked: p.stacked === "1" || p.display_mode === "stacked",
   }));
-  return panels.length ? panels : [{expr: "", graph: false, range: 3600, end: null, moment: null, step: null, stacked: false}];
+  return panels.length ? panels : [{expr: "", graph: false, range: null, end: null, moment: null, step: null, stacked: false}];
 }
 
 export function writePanels(panels) {
@@ -38,7 +39,7 @@ export function writePanels(panels) {
     const put = (key, value) => value && out.set(`g${i}.${key}`, value);
     out.set(`g${i}.expr`, p.expr);
     put("tab", p.graph ? "graph" : "table");
-    put("range_input", duration(p.range));
+    put("range_input", p.range && duration(p.range));
     put("end_input", p.end && utcTime(p.end));
     put("moment_input", p.moment && utcTime(p.moment));
     put("step_input", p.step && String(p.step));
@@ -103,7 +104,7 @@ export class Panel {
 
   graphControls() {
     const {range, end, step, stacked} = this.state;
-    const rangeField = h("input", {type: "text", class: "short", "aria-label": "Range", value: duration(range), size: 6});
+    const rangeField = h("input", {type: "text", class: "short", "aria-label": "Range", value: range ? duration(range) : "", size: 6});
     const set = (seconds) => seconds > 0 && this.change({range: seconds});
     rangeField.addEventListener("change", () => set(parseDuration(rangeField.value)));
     const stepField = h("input", {type: "text", class: "short", "aria-label": "Resolution in seconds", placeholder: "Res. (s)", value: step || "", size: 7});
@@ -172,6 +173,11 @@ export class Panel {
   }
 
   async runGraph(signal, begun) {
+    if (!this.state.range) {
+      const fit = rangeFor(await dataAge(), ranges.filter((r) => r >= leastAtFirst), mostAtFirst);
+      this.state.range ||= fit;
+      this.show();
+    }
     const {range} = this.state, step = this.state.step || Math.max(Math.floor(range / pointsOfGraph), 1);
     const last = this.state.end || Date.now() / 1000, end = Math.floor(last / step) * step, start = end - Math.floor(range / step) * step;
     const body = await getAll("query_range", {query: this.state.expr, start, end, step}, signal);

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // Small charts and bands that share one time axis, with buttons for the range and zoom by dragging.
 import {loadDygraph, rowsOf, timeTicks} from "./chart.js";
+import {dataAge, rangeFor} from "./data-age.js";
 import {append, empty, h, notice, replace} from "./dom.js";
 import {axisTime, duration, short, time} from "./format.js";
 import {Ranges} from "./ranges.js";
 
-const points = 300, height = 128, ranges = [300, 900, 3600, 21600, 86400], maxRows = 16;
+const points = 300, height = 128, ranges = [300, 900, 3600, 21600, 86400], mostAtFirst = 3600, maxRows = 16;
 export const color = {value: "#3b82d6", target: "#c2483f", good: "#16a37f", soft: "#8a8f98", warm: "#e08a1e"};
 
 export class Tracks {
   // load({start, end, step, ranges}) returns
-  //   {charts: [{title, href, top, steps, lines: [{name, color, dashed, values}]}],
+  //   {charts: [{title, href, top, least, steps, lines: [{name, color, dashed, values}]}],   // top, least: of the axis; at least 1 without
   //    bands: [{title, rows: [{name, href, note, spans: [{from, to, kind, text}]}], none}],
   //    marks: [{t, nodes}]}
   constructor(title, load) {
-    this.range = 900;
+    this.range = null; // until the age of the data is known
     this.load = load;
     this.ranges = new Ranges();
     this.title = h("h2", null, title);
@@ -38,6 +39,11 @@ export class Tracks {
 
   async update() {
     const asked = this.asked = (this.asked || 0) + 1;
+    if (!this.range) {
+      const range = rangeFor(await dataAge(), ranges, mostAtFirst);
+      this.range ||= range;
+      this.drawTools();
+    }
     const [from, to] = this.zoom || [Date.now() / 1000 - this.range, Date.now() / 1000];
     const step = Math.max(Math.ceil((to - from) / points), 1), end = Math.floor(to / step) * step, start = Math.floor(from / step) * step;
     this.ranges.next();
@@ -59,7 +65,7 @@ export class Tracks {
   draw(Dygraph, charts, {start, end, step}) {
     const shape = JSON.stringify(charts.map((c) => [c.title, c.lines.map((l) => [l.name, l.values.length > 0])]));
     const tables = charts.map((c) => rowsOf(c.lines, start, end, step));
-    const most = charts.map((c, i) => Math.max(1, ...tables[i].map((row) => row.reduce((a, v, k) => k && v > a ? v : a, 0))) * 1.08);
+    const most = charts.map((c, i) => Math.max(c.least ?? 1, ...tables[i].map((row) => row.reduce((a, v, k) => k && v > a ? v : a, 0))) * 1.08);
     const axes = (i) => ({dateWindow: [start * 1000, end * 1000], valueRange: [0, charts[i].top ? Math.max(charts[i].top, most[i] / 1.08) * 1.02 : most[i]]});
     if (shape !== this.drawn) this.build(Dygraph, charts, tables, axes);
     this.drawn = shape;

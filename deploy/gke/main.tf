@@ -1,5 +1,5 @@
 # A GKE cluster whose GPU pools grow from zero: one CPU pool and one GPU pool for each number of GPUs per node.
-# docs/node-pools.md explains the choices. Create:  terraform -chdir=deploy/gke apply -var project=PROJECT
+# docs/nodes.md explains the choices. Create:  terraform -chdir=deploy/gke apply -var project=PROJECT
 # Remove everything:  terraform -chdir=deploy/gke destroy -var project=PROJECT
 terraform {
   required_version = ">= 1.5"

@@ -10,7 +10,7 @@
 
 static const struct gs_opt opts[] = {
     {"pools", GS_OPT_STRING, AT(pools), "FILE",
-     .help = "The pools and their commands (docs/node-provider.md). Commands run in its folder."},
+     .help = "The pools and their commands (docs/nodes.md). Commands run in its folder."},
     {"state-dir", GS_OPT_STRING, AT(state_dir), "DIR", "/var/lib/gpuscale/node-provider",
      .help = "Directory of the state file. Only one node provider can use it."},
     {"address", GS_OPT_STRING, AT(address), "ADDRESS", ":8086",

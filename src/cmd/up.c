@@ -44,6 +44,11 @@ static const struct gs_opt opts[] = {
     {"data-dir", GS_OPT_STRING, AT(data_dir), "DIR", .env = "GPUSCALE_DATA_DIR",
      .help = "Directory of objects, certificates, logs and the kubeconfig. Default: "
              "$XDG_DATA_HOME/gpuscale, or ~/.local/share/gpuscale."},
+    {"retention", GS_OPT_DURATION, AT(retention), "DURATION", "1d",
+     .help =
+         "How long samples are kept, in the data directory. 0: in memory only, for 15 minutes."},
+    {"retention-size", GS_OPT_STRING, AT(retention_size), "SIZE", "512MB",
+     .help = "Space for samples in the data directory. The oldest samples are deleted first."},
     {"reset", GS_OPT_BOOL, AT(reset),
      .help = "Start without state: stop the gpuscale up that uses the data directory, and remove "
              "its objects, certificates, logs and kubeconfig. Other files in the directory stay."},

@@ -96,6 +96,21 @@ static void check_recovered(struct engine *e)
                 e->o.store.storage_path, (unsigned long long)tsdb_delete_after(e->db, now), at);
 }
 
+// Otherwise, queries would find the last samples of an earlier process for five minutes.
+static void end_recovered(struct engine *e)
+{
+    struct tsdb_refs all = {0};
+    int64_t newest = tsdb_newest_ms(e->db);
+    struct gs_error *err = tsdb_find(e->db, NULL, 0, INT64_MIN, newest, 0, &all);
+    for (size_t i = 0; !err && i < all.len; i++)
+        err = tsdb_append_ref(e->db, all.items[i], newest + 1, tsdb_stale_marker());
+    if (err)
+        gs_warn("engine", "%s: series of an earlier process did not end: %s",
+                e->o.store.storage_path, gs_error_message(err));
+    gs_error_free(err);
+    tsdb_refs_finish(&all);
+}
+
 static void watch_clock(struct engine *e)
 {
     int64_t now = gs_unix_ms(), boot = gs_boot_ns() / GS_NS_PER_MS;
@@ -398,6 +413,8 @@ static struct gs_error *compose(struct engine *e)
         return err;
     gs_trim_heap(); // free the memory that only the recovery used
     check_recovered(e);
+    if (e->o.ends_with_process)
+        end_recovered(e);
     e->promql = promql_engine_new(e->db, &e->o.query);
     struct scrape_manager_config scraping = {.kube = e->o.kube, .sd_stats = &e->sd_stats};
     e->scrapes = scrape_manager_new(e->loop, e->db, &scraping);

@@ -43,6 +43,9 @@ struct engine_options {
     const char *config_path; // NULL: config_text, or an empty configuration
     const char *config_text;
     struct tsdb_config store;
+    // What is scraped exists only while the process runs: the series of an earlier process end with
+    // its last sample.
+    bool ends_with_process;
     struct promql_config query;
     size_t max_queries;       // concurrent queries of the HTTP API; 0: 20
     size_t max_reply;         // bytes of a response of the HTTP API; 0: 128 MiB

@@ -39,7 +39,7 @@ kill -9 "$(own | head -n 1)"
 wait_for "the killed container is restarted" restarts 1
 wait_for "both are ready again" pods_ready crash-test 2
 
-kill -9 "$(pgrep -f "exporter .*$dir")"
+kill -9 "$(pgrep -f "gpuscale exporter .*$dir")"
 wait_for "the exporter is back" samples 2
 
 kill -9 "$up_pid"

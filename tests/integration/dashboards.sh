@@ -1,15 +1,22 @@
 #!/bin/sh
 # Each query of the chart's dashboards returns data for a pod with a simulated GPU and its autoscaler,
-# a pool of machines, the engine and an adapter.
+# a pool of machines, an engine of inference, the engine and an adapter.
 . "${GPUSCALE_SOURCE_ROOT:?}/tests/integration/lib.sh"
-need kubectl jq curl
+need kubectl jq curl python3
 adapter_pid=
 trap 'code=$?; [ -z "$adapter_pid" ] || kill "$adapter_pid" 2>/dev/null; (exit $code); finish' EXIT
 url=http://127.0.0.1:29390
 cat >"$dir/own.yml" <<END
 scrape_configs:
 - {job_name: gpuscale-engine, static_configs: [{targets: ["127.0.0.1:29390"]}]}
+- {job_name: inference, honor_labels: true, fallback_scrape_protocol: PrometheusText0.0.4, static_configs: [{targets: ["127.0.0.1:29392"]}]}
 END
+mkdir "$dir/inference"
+for name in waiting running kv_used_ratio ttft_p90_seconds itl_p90_seconds generation_tokens_total prompt_tokens_total preemptions_total rejections_total; do
+    echo "gpuscale_inference_$name{namespace=\"default\",pod=\"app\",model=\"m\",engine=\"vllm\",role=\"\"} 1"
+done >"$dir/inference/metrics"
+python3 -m http.server --bind 127.0.0.1 --directory "$dir/inference" 29392 >"$dir/inference.log" 2>&1 &
+pids=$!
 start_up --gpus 2xTesla-T4 --prometheus-port 29390 --scrape-config "$dir/own.yml" --pool 't4=1..2x1,model=Tesla T4,startup=500ms'
 awk '$1 == "client-certificate-data:" { print $2; exit }' "$KUBECONFIG" | base64 -d >"$dir/client.pem"
 awk '$1 == "client-key-data:" { print $2; exit }' "$KUBECONFIG" | base64 -d >"$dir/client.key"
@@ -52,7 +59,7 @@ for dashboard in "$source"/deploy/helm/gpuscale/files/dashboards/*.json; do
     name=$(basename "$dashboard" .json)
     # Variables as Grafana replaces them for "All".
     jq -r '(.panels[].targets[].expr), (.templating.list[] | .definition // empty | capture("^label_values\\((?<series>.*), [a-z]+\\)$").series)' \
-        "$dashboard" | sed -E 's/\$(node|gpu|namespace|hpa|pool)/.*/g' >"$dir/$name.queries"
+        "$dashboard" | sed -E 's/\$(node|gpu|namespace|hpa|pool|model)/.*/g' >"$dir/$name.queries"
     [ -s "$dir/$name.queries" ] || fail "$name has no query"
     ! grep -F '$' "$dir/$name.queries" || fail "$name has an unknown variable"
     while read -r query; do soon has_data "$query" || fail "$name: no data: $query"; done <"$dir/$name.queries"

@@ -44,10 +44,15 @@ wait_for "the autoscaler acts" sh -c "kubectl get hpa web -o json | jq -e '.stat
 refused "a second gpuscale up" "in use by another gpuscale up (process $first); end that one with \"gpuscale up --stop --data-dir '$data'\"" up --api-port 0
 kill -0 "$first" || fail "the first instance ended"
 
+# at TIME: whether there are samples of the exporter at this time.
+at() { curl -sSfG --data-urlencode "query=count(up)" -d "time=$1" "$(engine_url)/api/v1/query" | jq -e '.data.result | length > 0'; }
+wait_for "samples are stored" sh -c "curl -sSf '$(engine_url)/api/v1/query?query=up' | jq -e '.data.result | length > 0'"
+during=$(curl -sSfG --data-urlencode 'query=max(timestamp(up))' "$(engine_url)/api/v1/query" | jq -r '.data.result[0].value[1]')
 up --stop | grep -qx "Stopped gpuscale up on $data" || fail "--stop prints another message"
 wait "$first" || fail "gpuscale up ended with exit code $? after --stop"
 up_pid=
 ! pgrep -f "$dir/data" >/dev/null || fail "processes are left after --stop"
+between=$(date +%s.%N)
 up --stop | grep -q "^No gpuscale up runs on $data" || fail "a second --stop"
 [ -f "$data/state.db" ] || fail "--stop removes the state"
 
@@ -58,6 +63,8 @@ mkdir "$dir/elsewhere" && echo keep >"$dir/elsewhere/file" && mkdir -p "$data/po
 start_up --gpus 2xTesla-T4 --image 'script:*=sh app.sh'
 first=$up_pid
 kubectl get pod app >/dev/null || fail "the objects are lost after a restart"
+at "$during" >/dev/null || fail "the samples are lost after a restart"
+! at "$between" >/dev/null || fail "series do not end with the process"
 up_pid=
 mv "$dir/up.log" "$dir/first.log"
 start_up --gpus 2xTesla-T4 --reset
@@ -65,6 +72,7 @@ wait "$first" || fail "gpuscale up ended with exit code $? after --reset of anot
 grep -qx "Stopped gpuscale up on $data" "$dir/up.log" || fail "--reset does not report that it stopped another instance"
 grep -qx "Removed the state in $data; other files in it were kept" "$dir/up.log" || fail "--reset does not report what it removed"
 [ -z "$(kubectl get pods -o name)" ] || fail "--reset keeps pods"
+! at "$during" >/dev/null || fail "--reset keeps samples"
 [ "$(cat "$data/notes.txt" "$dir/elsewhere/file")" = "mine
 keep" ] || fail "--reset removes files of others"
 
@@ -73,7 +81,11 @@ wait "$up_pid" || fail "gpuscale up ended with exit code $? after --stop --reset
 up_pid=
 [ "$(ls -A "$data")" = notes.txt ] || { ls -A "$data"; fail "--stop --reset leaves state"; }
 rm "$data/notes.txt"
+start_up --gpus 2xTesla-T4 --retention 0
+[ ! -e "$data/samples" ] || fail "--retention 0 stores samples"
 up --reset --stop >"$dir/stop.out"
+wait "$up_pid" || fail "gpuscale up ended with exit code $? after --reset --stop"
+up_pid=
 [ ! -e "$data" ] || fail "an empty directory is left"
 
 # Directories of others: with the same names, and with another lock file.

@@ -27,14 +27,16 @@ struct pair {
     struct side files, memory;
     unsigned random;
     int64_t retention_ms;
-    uint64_t snapshot_bytes;
+    uint64_t snapshot_bytes, max_file_bytes;
     double divisor; // of the values: how many digits they have
 };
 
 static void begin_side(const struct pair *p, struct side *s, const char *dir)
 {
-    const struct tsdb_config cfg = {
-        .retention_ms = p->retention_ms, .storage_path = dir, .snapshot_bytes = p->snapshot_bytes};
+    const struct tsdb_config cfg = {.retention_ms = p->retention_ms,
+                                    .storage_path = dir,
+                                    .snapshot_bytes = p->snapshot_bytes,
+                                    .max_file_bytes = p->max_file_bytes};
     assert_ok(tsdb_open(&cfg, &s->db));
     s->group = tsdb_group_new(s->db);
     for (int i = 0; i < SERIES; i++) {
@@ -217,11 +219,48 @@ static void test_complete_blocks_do_not_wait_for_a_snapshot(void **state)
     end(&p);
 }
 
+static uint64_t bytes_of_files(const struct pair *p)
+{
+    struct tsdb_stats stats;
+    tsdb_stats(p->files.db, &stats);
+    return stats.blocks_bytes;
+}
+
+static void test_files_over_their_limit_lose_their_oldest_samples(void **state)
+{
+    (void)state;
+    struct pair p;
+    enum { LIMIT = 200000, PASSES = 9000 };
+    begin(&p, INT64_C(86400000), 20000, 7);
+    p.max_file_bytes = LIMIT;
+    restart(&p);
+    int64_t from = gs_unix_ms() - PASSES * STEP_MS, until = from + INT64_C(9000) * STEP_MS;
+    uint64_t most = 0;
+    for (int i = 0; i < PASSES; i++) {
+        pass(&p, from + (int64_t)i * STEP_MS);
+        settle(&p, i % 30 == 0 ? 5 : 1);
+        most = bytes_of_files(&p) > most ? bytes_of_files(&p) : most;
+    }
+    assert_true(sample_bytes(&p.memory) > (size_t)1500000);
+    // The file that is being written comes on top.
+    for (int64_t end = gs_mono_ns() + WAIT_NS; bytes_of_files(&p) > 2 * LIMIT; settle(&p, 10))
+        assert_true(gs_mono_ns() < end);
+    assert_true(most < 5 * (uint64_t)LIMIT);
+    struct tsdb_stats stats;
+    tsdb_stats(p.files.db, &stats);
+    assert_true(stats.min_t_ms > from + PASSES / 4 * STEP_MS);
+    assert_same(&p, stats.min_t_ms + 200 * STEP_MS, until);
+    restart(&p);
+    assert_same(&p, stats.min_t_ms + 200 * STEP_MS, until);
+    end(&p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_blocks_in_files_read_as_those_in_memory),
         cmocka_unit_test(test_complete_blocks_do_not_wait_for_a_snapshot),
+        cmocka_unit_test(test_files_over_their_limit_lose_their_oldest_samples),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "unit.h"
 
+#include "base/clock.h"
 #include "up/up_private.h"
 
 static void assert_refused(const struct up_options *o, const char *part)
@@ -51,6 +52,23 @@ static void test_receivers(void **state)
     assert_refused(&o, "--web.remote-write-receiver.accepted-protobuf-messages");
 }
 
+static void test_space_for_samples(void **state)
+{
+    assert_ok(up_options_check(&(struct up_options){.retention_size = "512MB"}));
+    assert_refused(&(struct up_options){.retention_size = "1MB"}, "--retention-size 1MB");
+    assert_refused(&(struct up_options){.retention_size = "much"}, "such as 512MB");
+    assert_refused(&(struct up_options){.retention = GS_NS_PER_SEC / 2}, "--retention");
+}
+
+static void test_samples_in_memory_only_have_no_folder(void **state)
+{
+    struct tsdb_config c;
+    const struct up_options o = {.retention_size = "512MB"};
+    assert_ok(up_store_config(&o, "/nowhere/at/all", &c));
+    assert_null(c.storage_path);
+    assert_true(c.retention_ms > 0);
+}
+
 static void test_settings_of_the_node_autoscaler(void **state)
 {
     struct up_options o = {0};
@@ -89,6 +107,8 @@ int main(void)
         cmocka_unit_test(test_releases),
         cmocka_unit_test(test_environment),
         cmocka_unit_test(test_receivers),
+        cmocka_unit_test(test_space_for_samples),
+        cmocka_unit_test(test_samples_in_memory_only_have_no_folder),
         cmocka_unit_test(test_settings_of_the_node_autoscaler),
         cmocka_unit_test(test_pools),
     };

@@ -23,7 +23,7 @@ SLIDE = """const s = document.querySelector('.slider input');
 if (s) { s.value = 35; s.dispatchEvent(new Event('input')); document.querySelector('.history-ranges button').click(); }"""
 IMAGES = (("web-overview", "", (1280, 1100), False), ("web-overview-dark", "", (1280, 1100), True), ("web-query", QUERY, (1280, 760), False),
           ("web-workload", WORKLOAD, (1280, 1460), False), ("web-gpu", ".gpus .owner", (1280, 1000), False), ("web-node", ".node-link", (1280, 1180), False),
-          ("web-dashboard", "dashboard?name=default/gpu-fleet&file=gpu-fleet.json&from=now-5m", (1280, 1080), False), ("web-adapter", "adapter", (1280, 900), False), ("web-phone", "", (400, 800), True))
+          ("web-dashboard", "dashboard?name=default/gpu-fleet&file=gpu-fleet.json&from=now-5m", (1280, 1080), False), ("web-adapter", "adapter", (1280, 900), False), ("web-inference", "inference", (1280, 860), False), ("web-phone", "", (400, 800), True))
 
 with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../deploy/helm/gpuscale/files/dashboards/gpu-fleet.json"), encoding="utf-8") as f:
     body = json.dumps({"namespace": "default", "name": "gpu-fleet", "dashboard": f.read(), "replace": True}).encode()
@@ -38,6 +38,8 @@ with tempfile.TemporaryDirectory() as profile:
                 b.open("")
                 page = b.js("const found = document.querySelector(arguments[0]); return found.href || found.closest('tr').querySelector('a').href", page)[len(sys.argv[1]):]
             b.open(page)
+            if name == "web-inference" and not b.js("return document.querySelector('.inference')"):
+                continue  # no pod has an engine
             b.wait("charts", "/(query|adapter|dashboard)$/.test(location.pathname) || document.querySelectorAll('.timeline canvas').length >= 8")
             b.wait("live data", "/(query|dashboard)$/.test(location.pathname) || document.querySelector('.connection.live')")
             b.js("document.querySelector('.timeline-tools button')?.click()")  # five minutes

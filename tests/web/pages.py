@@ -25,7 +25,7 @@ from selenium.webdriver.common.keys import Keys  # noqa: E402
 EVIL = "<img src=x onerror=window.hacked=1>"
 EVIL_GPU = "gpu?uuid=" + urllib.parse.quote(EVIL)
 EVIL_NODE = "node?name=" + urllib.parse.quote(EVIL)
-PAGES = ("", EVIL_GPU, EVIL_NODE, "gpu?uuid=none", "node?name=none", "gpu", "query", "alerts", "rules", "targets", "service-discovery", "alertmanager-discovery", "config", "flags", "status", "tsdb-status", "report", "dashboards", "dashboard", "dashboard?session=" + urllib.parse.quote(EVIL))
+PAGES = ("", EVIL_GPU, EVIL_NODE, "gpu?uuid=none", "node?name=none", "gpu", "workloads", "gpus", "nodes", "inference", "query", "alerts", "rules", "targets", "service-discovery", "alertmanager-discovery", "config", "flags", "status", "tsdb-status", "report", "dashboards", "dashboard", "dashboard?session=" + urllib.parse.quote(EVIL))
 
 directory, port, command = sys.argv[1], sys.argv[2], sys.argv[3:]
 base = f"http://127.0.0.1:{port}/sub/"
@@ -35,6 +35,7 @@ engine = None
 class Target(http.server.BaseHTTPRequestHandler):
     """A target whose texts try to be HTML. It has an autoscaler, a pod that waits, and a node without GPUs."""
     desired = 2
+    engines = False  # of inference
     xid = 0  # None: the GPU is gone
 
     def do_GET(self):
@@ -57,7 +58,7 @@ class Target(http.server.BaseHTTPRequestHandler):
                 f'gpuscale_pool_coming_nodes{{pool="{EVIL}"}} 1\n'
                 f'kube_node_status_condition{{node="{EVIL}",condition="Ready",status="true"}} 1\nkube_node_status_allocatable{{node="{EVIL}",resource="nvidia_com_gpu"}} 2\n'
                 f'kube_node_spec_taint{{node="{EVIL}",key="{EVIL}",value="{EVIL}",effect="NoSchedule"}} 1\nkube_pod_info{{{pod},node="{EVIL}",created_by_kind="Job",created_by_name="{EVIL}"}} 1\n'
-                f'kube_pod_container_resource_requests{{{pod},node="{EVIL}",resource="nvidia_com_gpu"}} 1\n' + Target.gpu()
+                f'kube_pod_container_resource_requests{{{pod},node="{EVIL}",resource="nvidia_com_gpu"}} 1\n' + Target.gpu() + Target.inference()
                 # The longest values of a GPU.
                 + "".join(f'DCGM_FI_DEV_{name}{{gpu="0",UUID="GPU-9",modelName="NVIDIA A100-SXM4-80GB",GPU_I_ID="1",GPU_I_PROFILE="1g.10gb"}} {value}\n'
                           for name, value in (("GPU_UTIL", 100), ("FB_USED", 183193), ("FB_FREE", 1000), ("GPU_TEMP", 100), ("POWER_USAGE", 1000)))).encode()
@@ -82,6 +83,21 @@ class Target(http.server.BaseHTTPRequestHandler):
                 f'DCGM_FI_DEV_XID_ERRORS{{{labels},err_code="{Target.xid}",err_msg="{EVIL}"}} {Target.xid}\nDCGM_CUSTOM_ALLOCATE_MODE{{{labels}}} 2\n' +
                 "".join(f'DCGM_CUSTOM_PROCESS_SM_UTIL{{{labels},AllocateMode="share",NamespaceName="n",PodName="{name}",ContainerName="{EVIL}",ProcessId="1",ProcessName="{EVIL}"}} 35\n'
                         f'gpuscale_exporter_pod_attribution{{{labels},exported_namespace="n",exported_pod="{name}",value="utilization",attribution="estimate"}} 1\n' for name in (EVIL, "other")))
+
+
+    @staticmethod
+    def inference():
+        """A workload of two pods, and an engine that measures little on the GPU of the node."""
+        if not Target.engines:
+            return ""
+        def lines(pod, model, **values):
+            labels = f'namespace="n",pod="{pod}",model="{model}",engine="vllm",role=""'
+            return "".join(f"gpuscale_inference_{name}{{{labels}}} {value}\n" for name, value in values.items())
+        return (lines("chat-5d4f8c9b7-aaaaa", EVIL, waiting=3, running=8, kv_used_ratio=0.25, kv_capacity_tokens=400000, ttft_p90_seconds=0.5, itl_p90_seconds=0.0213,
+                      generation_tokens_total=int(100 * time.time() % 1e9), preemptions_total=0, sleeping=1) +
+                lines("chat-5d4f8c9b7-bbbbb", EVIL, waiting=4, running=8, kv_used_ratio=0.5, kv_capacity_tokens=400000, ttft_p90_seconds=1.25, sleeping=0) + lines(EVIL, "", running=1) +
+                'kube_horizontalpodautoscaler_info{namespace="n",horizontalpodautoscaler="chat",scaletargetref_kind="Deployment",scaletargetref_name="chat"} 1\n'
+                + "".join(f'kube_pod_info{{namespace="n",pod="chat-5d4f8c9b7-{x}",created_by_kind="ReplicaSet",created_by_name="chat-5d4f8c9b7"}} 1\n' for x in ("aaaaa", "bbbbb")))
 
 
 METRIC = "DCGM_CUSTOM_PROCESS_SM_UTIL"
@@ -164,7 +180,7 @@ def check_pages(b):
         b.size(width, height, dark)
         for page in PAGES:
             b.open(page)
-            b.check(f"{page} at {width} pixels")
+            b.check(f"{page} at {width} pixels", allow=("404",) if page == "inference" else ())
     say("all pages are drawn at 400, 1280 and 2560 pixels, light and dark")
     for page, wanted in (("targets", [EVIL, "dead"]), ("alerts", ["TargetDown", f"Target {EVIL}"]), ("rules", [EVIL]),
                          ("service-discovery", [EVIL, "__address__", "dropped"]), ("config", [EVIL]), ("flags", ["--web.external-url"]),
@@ -290,6 +306,60 @@ def check_objects(b):
         b.open(page)
         b.wait(text, f"document.querySelector('main').textContent.includes({text!r})")
     say("GPUs and nodes have pages with their users and history")
+
+
+def check_lists(b):
+    """The lists of autoscalers, GPUs and nodes, and the ways between the pages."""
+    b.size(1280, 860)
+    for page, wanted in (("workloads", (EVIL, "shop", METRIC)), ("gpus", ("A100-SXM4-80GB", "in use (", EVIL)), ("nodes", (EVIL, "ready", "Utilization"))):
+        b.open(page)
+        for text in wanted:
+            b.wait(f"{page} shows {text}", f"document.querySelector('main').textContent.includes({text!r})")
+        b.js("const s = document.querySelector('.filters input'); s.value = 'matches nothing'; s.dispatchEvent(new Event('input'))")
+        b.wait("nothing matches", "!document.querySelector('main tbody tr')")
+        b.check(f"the list {page}")
+    b.js("document.querySelector('.menu summary').click()")
+    b.wait("the pages of Prometheus", "document.querySelector('.menu[open] a[href=targets]')")
+    b.check("the open menu")
+    b.driver.switch_to.active_element.send_keys(Keys.ESCAPE)
+    b.js("document.querySelector('.menu summary').focus()")
+    b.driver.switch_to.active_element.send_keys(Keys.ESCAPE)
+    b.wait("the closed menu", "!document.querySelector('.menu[open]')")
+    b.open("targets")
+    assert b.js("return document.querySelector('.menu summary').getAttribute('aria-current')") == "true", "the menu of the page is marked"
+    b.open("node?name=none")
+    assert b.js("return document.querySelector('.pages [aria-current]').textContent") == "Nodes", "the page above is marked"
+    b.driver.get(b.base + "no/such/page")
+    b.driver.find_element("link text", "Overview").click()
+    b.wait("the way back", "document.body.dataset.ready && location.pathname === '/sub/'")
+    b.forget()
+    say("lists, the menu and a page that does not exist lead to the other pages")
+
+
+def check_inference(b):
+    b.open("inference")
+    b.wait("how to get values", "document.querySelector('main').textContent.includes('gpuscale.dev/inference') && document.querySelector('main a[href=targets]')")
+    Target.engines = True
+    row = "[...document.querySelectorAll('.inference tbody tr')].find((row) => row.textContent.startsWith(%r))"
+    b.wait("one row per workload", f"document.querySelectorAll('.inference tbody tr').length === 2 && {row % 'chat'}?.textContent.includes('1 of 2 asleep')")
+    for width, dark in ((400, True), (2560, False), (1280, False)):
+        b.size(width, 900, dark)
+        b.check(f"the page of engines at {width} pixels", allow=("404",))
+    cells = "[...(%s).cells].map((cell) => cell.textContent)"
+    b.wait("sums, maxima and rates", f"""(() => {{
+        const [, engine, model, pods, waiting, running, kv, ttft, itl, tokens, preempted, rejected] = {cells % (row % 'chat')};
+        return engine === 'vllm' && model === {EVIL!r} && pods === '2' && waiting === '7' && running === '16' && kv === '50 %' && ttft === '1.25 s' && itl.startsWith('21.3 ms') && itl.includes('1 of 2 pods') &&
+            parseFloat(tokens) > 0 && preempted.startsWith('0') && rejected === 'absent';
+    }})()""")
+    b.wait("what an engine does not measure is absent", f"{cells % (row % EVIL)}.filter((text) => text === 'absent').length >= 6 && {cells % (row % EVIL)}[5] === '1'")
+    assert b.js(f"return ({row % 'chat'}).querySelector('.missing').title.startsWith('Absent: ')")
+    b.wait("the history", "document.querySelectorAll('.timeline canvas').length >= 8")
+    b.wait("the way to the autoscaler", f"({row % 'chat'}).querySelector('a')?.href.endsWith('workload?namespace=n&name=chat')")
+    b.js(f"({row % 'chat'}).querySelector('a').click()")
+    b.wait("the panel of the workload", "location.pathname.endsWith('/workload') && document.querySelectorAll('.inference tbody tr').length === 1")
+    b.check("a workload with an engine", allow=("404",))
+    Target.engines = False
+    say("the page of engines has a row per workload, and says what is absent")
 
 
 def check_adapter(b):
@@ -464,6 +534,8 @@ def main():
         check_overview(b)
         check_workload(b)
         check_objects(b)
+        check_lists(b)
+        check_inference(b)
         check_adapter(b)
         check_query(b)
         check_keyboard(b)

@@ -30,7 +30,10 @@ static void handle(void *ctx, struct http_exchange *x)
 {
     struct fixture *f = ctx;
     const char *path = http_path(x) + strlen(PREFIX);
-    if (!gs_starts(http_path(x), PREFIX) || !web_handle(f->web, x, gs_slice_of(*path ? path : "/")))
+    bool known = gs_starts(http_path(x), PREFIX) &&
+                 (web_handle(f->web, x, gs_slice_of(*path ? path : "/")) ||
+                  web_handle_unknown(x, gs_slice_of(path)));
+    if (!known)
         http_reply_text(x, 404, "no page\n");
 }
 
@@ -126,6 +129,10 @@ static void test_pages_have_the_paths_of_prometheus(void **state)
                                         "/status",
                                         "/tsdb-status",
                                         "/report",
+                                        "/workloads",
+                                        "/gpus",
+                                        "/nodes",
+                                        "/inference",
                                         "/dashboards",
                                         "/dashboard?name=ns/a&file=a.json",
                                         "/gpu?uuid=GPU-1",
@@ -257,6 +264,31 @@ static void test_other_paths_are_not_answered(void **state)
     }
 }
 
+static void test_browsers_get_a_page_with_a_way_back(void **state)
+{
+    static const struct {
+        const char *path, *headers;
+        bool page;
+    } cases[] = {
+        {"/nothing", "Accept: text/html,*/*\r\n", true},
+        {"/nothing", "Accept: */*\r\n", false},
+        {"/nothing", "", false},
+        {"/api/v1/nothing", "Accept: text/html\r\n", false},
+        {"/assets/nothing.js", "Accept: text/html\r\n", false},
+    };
+    struct fixture *f = *state;
+    for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++) {
+        GS_AUTO_FREE char *path = gs_format(PREFIX "%s", cases[i].path);
+        assert_int_equal(status_of(f, "GET", path, cases[i].headers), 404);
+        assert_int_equal(has(f, "<a href=\"./\">Overview</a>"), cases[i].page);
+    }
+    assert_int_equal(status_of(f, "GET", PREFIX "/a/b/c?<x>", "Accept: text/html\r\n"), 404);
+    assert_true(has(f, "<a href=\"./../../\">Overview</a>"));
+    assert_false(has(f, "<x>"));
+    assert_int_equal(status_of(f, "POST", PREFIX "/nothing", "Accept: text/html\r\n"), 404);
+    assert_false(has(f, "Overview"));
+}
+
 static void test_only_get_and_head_are_allowed(void **state)
 {
     static const char *const paths[] = {"/query", "/assets/main.js", "/events", "/"};
@@ -333,6 +365,7 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(test_compressed_file_has_the_same_content, setup, teardown),
         cmocka_unit_test_setup_teardown(test_other_paths_are_not_answered, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_browsers_get_a_page_with_a_way_back, setup, teardown),
         cmocka_unit_test_setup_teardown(test_only_get_and_head_are_allowed, setup, teardown),
         cmocka_unit_test_setup_teardown(test_stream_reports_new_data, setup, teardown),
         cmocka_unit_test_setup_teardown(test_further_streams_are_refused, setup, teardown),

@@ -1,4 +1,4 @@
-# An EKS cluster whose GPU node groups grow from zero. docs/node-pools.md explains the choices.
+# An EKS cluster whose GPU node groups grow from zero. docs/nodes.md explains the choices.
 # Create:  terraform -chdir=deploy/eks/terraform apply
 # Remove everything:  deploy/eks/uninstall --terraform
 terraform {

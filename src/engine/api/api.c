@@ -119,6 +119,8 @@ void engine_api_handle(void *arg, struct http_exchange *x)
     if (r.path.data && http_routes_try(a->cfg.extension, x, r.path))
         return;
     r.route = engine_api_find_route(r.path);
+    if (!engine_api_routes[r.route].http.path && web_handle_unknown(x, r.path))
+        return;
     dispatch_request(&r, x);
 }
 

@@ -22,8 +22,10 @@ static const char *const pages[] = {
     "/targets",     "/service-discovery",
     "/config",      "/alertmanager-discovery",
     "/flags",       "/status",
-    "/tsdb-status", "/workload",
-    "/gpu",         "/node",
+    "/tsdb-status", "/workloads",
+    "/workload",    "/gpus",
+    "/gpu",         "/nodes",
+    "/node",        "/inference",
     "/report",      "/adapter",
     "/dashboards",  "/dashboard",
 };
@@ -174,6 +176,48 @@ bool web_handle(struct web *w, struct http_exchange *x, struct gs_slice path)
     } else {
         reply_file(x, f, fixed);
     }
+    return true;
+}
+
+// --- unknown paths ---
+
+static bool is_browser(struct http_exchange *x)
+{
+    const char *accept = http_header(x, "Accept");
+    return gs_streq(http_method(x), "GET") && accept && strstr(accept, "text/html");
+}
+
+// Relative, because a proxy may have removed the beginning of the path.
+static void add_way_up(struct gs_buf *out, struct gs_slice path)
+{
+    gs_buf_addf(out, "./");
+    for (size_t i = 1; i < path.len; i++)
+        if (path.data[i] == '/')
+            gs_buf_addf(out, "../");
+}
+
+bool web_handle_unknown(struct http_exchange *x, struct gs_slice path)
+{
+    static const char *const others[] = {"/api/", "/assets/", "/-/"};
+    for (size_t i = 0; i < GS_ARRAY_LEN(others); i++)
+        if (gs_slice_starts(path, others[i]))
+            return false;
+    if (!is_browser(x) || !gs_slice_starts(path, "/"))
+        return false;
+    GS_AUTO_BUF struct gs_buf up = {0}, page = {0};
+    add_way_up(&up, path);
+    gs_buf_addf(&page,
+                "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+                "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+                "<meta name=\"color-scheme\" content=\"light dark\">\n"
+                "<title>Page not found – gpuscale</title>\n"
+                "<link rel=\"stylesheet\" href=\"%sassets/style.css\">\n</head>\n<body>\n"
+                "<main>\n<h1>Page not found</h1>\n"
+                "<p>gpuscale has no page at this address.</p>\n"
+                "<p><a href=\"%s\">Overview</a></p>\n</main>\n</body>\n</html>\n",
+                up.data, up.data);
+    add_headers(x);
+    http_reply(x, 404, "text/html; charset=utf-8", gs_buf_slice(&page));
     return true;
 }
 

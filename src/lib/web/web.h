@@ -33,3 +33,6 @@ void web_free(struct web *w);
 // Answers a request for a page, a file of a page or /events. path: the path of the request without
 // the route prefix. Returns false and leaves the exchange untouched for other paths.
 bool web_handle(struct web *w, struct http_exchange *x, struct gs_slice path);
+// For a path that nobody else answers: a page with the status 404 and a way back, if a browser
+// requests it. False: not answered.
+bool web_handle_unknown(struct http_exchange *x, struct gs_slice path);

@@ -210,7 +210,7 @@ const char *kubelet_absent_hint(const char *image)
         const char *image, *hint;
     } hints[] = {
         {"kedacore/keda*", "; the HorizontalPodAutoscaler of gpuscale up reads Prometheus metrics: "
-                           "docs/custom-metrics.md"},
+                           "docs/adapter.md"},
         {"karpenter/controller", "; --pool gives gpuscale up pools of nodes: docs/nodes.md"},
     };
     GS_AUTO_FREE char *path = NULL, *tag = NULL;

@@ -21,8 +21,8 @@ static void report_retention(struct kube_recorder *recorder, const json_t *obj)
     if (!retention && !json_object_get(spec, "retentionSize") && !json_object_get(spec, "storage"))
         return;
     GS_AUTO_FREE char *text = gs_format(
-        "retention %s and storage are not applied: the metrics engine of gpuscale up keeps 15 "
-        "minutes in memory",
+        "retention %s and storage are not applied: the flags --retention and --retention-size of "
+        "gpuscale up set what its metrics engine keeps",
         retention ? retention : "");
     gs_info("up", "Prometheus %s/%s: %s", kube_namespace(obj), kube_name(obj), text);
     kube_event(recorder, obj, "Normal", "RetentionNotApplied", "%s", text);

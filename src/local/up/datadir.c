@@ -31,26 +31,13 @@
 // Files of `gpuscale up` except the lock. The names of databases are prefixes.
 #define STATE  "state.db"
 #define LEDGER "ledger.db"
-static const char *const ours[] = {STATE,
-                                   "kubeconfig",
-                                   "load.log",
-                                   "kube-context",
-                                   "up.log",
-                                   "up.log.1",
-                                   "pki",
-                                   "containers",
-                                   "pods",
-                                   "pod-resources",
-                                   "kubelet.lock",
-                                   "prometheus.yml",
-                                   "engine-account",
-                                   "counters.csv",
-                                   "tools",
-                                   "nodes",
-                                   "bin",
-                                   "machines.json",
-                                   "pod-in-progress",
-                                   "skipped-pods.json",
+static const char *const ours[] = {STATE,           "kubeconfig",      "load.log",
+                                   "pki",           "containers",      "pods",
+                                   "pod-resources", "kubelet.lock",    "prometheus.yml",
+                                   UP_SAMPLES_DIR,  "kube-context",    "up.log",
+                                   "up.log.1",      "engine-account",  "counters.csv",
+                                   "tools",         "nodes",           "bin",
+                                   "machines.json", "pod-in-progress", "skipped-pods.json",
                                    "hosts"};
 
 // --- location ---

@@ -36,6 +36,9 @@ struct gs_error *up_options_check(const struct up_options *o)
     if (o->detach && o->stop)
         return gs_error_new(GS_EINVAL, "--detach and --stop cannot both be given");
     unsigned messages = 0;
+    err = up_store_check(o);
+    if (err)
+        return err;
     err = engine_receiver_messages(&o->receivers, &messages);
     if (err)
         return err;

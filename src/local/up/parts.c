@@ -37,7 +37,6 @@
 // at rest.
 #define MACHINE_INTERVAL_MS   1000
 #define RESOURCES_INTERVAL_MS 2000
-#define RETENTION_MS          900000 // enough for the rules and dashboards of a session
 #define LEDGER_INTERVAL_MS    10000
 #define LOOPBACK              "127.0.0.1"
 
@@ -389,6 +388,7 @@ static struct gs_error *start_metrics(struct up_cluster *c, const struct up_opti
 {
     c->engine_config = gs_format("%s/prometheus.yml", c->data_dir);
     c->ledger = gs_format("%s/ledger.db", c->data_dir);
+    c->samples = gs_format("%s/" UP_SAMPLES_DIR, c->data_dir);
     up_operator_start(c);
     struct gs_error *err = write_engine_config(c);
     if (!err)
@@ -396,6 +396,9 @@ static struct gs_error *start_metrics(struct up_cluster *c, const struct up_opti
     unsigned write_messages = 0;
     if (!err)
         err = engine_receiver_messages(&o->receivers, &write_messages);
+    struct tsdb_config store = {0};
+    if (!err)
+        err = up_store_config(o, c->samples, &store);
     if (err)
         return err;
     char *const *selectors = c->values->chart.selectors;
@@ -407,7 +410,8 @@ static struct gs_error *start_metrics(struct up_cluster *c, const struct up_opti
         .rule_selector = selectors[CHART_RULES],
         .selection = &c->selection,
         .account_dir = c->account_dir,
-        .store = {.retention_ms = RETENTION_MS},
+        .store = store,
+        .ends_with_process = true,
         .exemplars = engine_has_feature(&o->features, ENGINE_FEATURE_EXEMPLARS),
         .write_messages = write_messages,
         .kube = c->client,
@@ -675,6 +679,7 @@ void up_cluster_free(struct up_cluster *c)
     local_api_free(c->api);
     free(c->engine_config);
     free(c->ledger);
+    free(c->samples);
     up_pki_finish(&c->pki);
     machines_gpus_finish(&c->devices);
     nodes_pools_finish(&c->pools);

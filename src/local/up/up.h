@@ -21,6 +21,8 @@ struct up_options {
                                                       // that port is in use
     int64_t sync_period, downscale_window, cpu_init_period, readiness_delay; // ns
     int64_t max_pods, pod_quota, max_objects;
+    int64_t retention;          // ns, of samples; 0: they are in memory only, for some minutes
+    const char *retention_size; // of samples on the disk
     double tolerance;
     bool exit_after_load, stop, reset, detach;
 };

@@ -72,6 +72,16 @@ void up_detach_ready(struct up_detached *d, const char *text);
 void up_detach_rotate(const struct up_detached *d);
 void up_detach_finish(struct up_detached *d);
 
+// --- samples ---
+
+#define UP_SAMPLES_DIR "samples" // in the data directory
+
+// GS_EINVAL: --retention or --retention-size is wrong.
+struct gs_error *up_store_check(const struct up_options *o);
+// The store of the engine. Creates dir, which is borrowed, unless samples are in memory only.
+struct gs_error *up_store_config(const struct up_options *o, const char *dir,
+                                 struct tsdb_config *ret);
+
 // --- data directory ---
 //
 // The data directory of `gpuscale up`: its path, the process that uses it, stop and reset.
@@ -359,6 +369,7 @@ struct up_cluster {
     struct kubelet *kubelet;
     char *engine_config; // path of the generated prometheus.yml
     char *ledger;        // path of the ledger of GPU hours
+    char *samples;       // folder of samples
     struct up_duplicates *duplicates;
     const struct up_options *options;
     const struct up_values *values;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Why a pod does not run, and what to do: one answer for the status block of `gpuscale up`,
 // `gpuscale explain pod`, `gpuscale doctor`, the web page and the events of the scheduler. A pure
-// function of the pod, the objects around it, and the time. docs/node-inspection.md lists the
+// function of the pod, the objects around it, and the time. docs/nodes.md lists the
 // causes.
 //
 // All texts are one line. Objects are borrowed and not changed. No function fails: what is not

@@ -127,6 +127,7 @@ static void end(struct nodes_planner *p)
     free(p->pods_by_node);
     free(p->candidates);
     free(p->receives);
+    free(p->moved.items);
     free(p->consolidate);
 }
 

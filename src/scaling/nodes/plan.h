@@ -137,10 +137,10 @@ enum nodes_verdict {           // about a node
     NODES_SCALE_DOWN_OFF,      // the setting
     NODES_SCALE_DOWN_DISABLED, // the annotation
     NODES_UTILIZED,            // above the threshold
-    NODES_RECEIVES,            // pods of nodes that are removed fit on it
-    NODES_KEPT_BY_POD,         // which must not be evicted
-    NODES_NO_PLACE,            // its pod fits on no other node
-    NODES_AWAITED,             // a pod waits for the end of a cordon: no removals now
+    NODES_RECEIVES,    // pods of nodes that are removed fit on it, and nowhere else with its own
+    NODES_KEPT_BY_POD, // which must not be evicted
+    NODES_NO_PLACE,    // its pod fits on no other node
+    NODES_AWAITED,     // a pod waits for the end of a cordon: no removals now
     // Unneeded nodes. They stay:
     NODES_NOT_LONG_ENOUGH, // until the time is over
     NODES_COOLDOWN,        // until the delay after a change is over

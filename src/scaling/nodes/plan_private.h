@@ -10,6 +10,10 @@ struct nodes_candidate { // for removal
     bool drain; // pods have to move
 };
 
+struct nodes_pods {
+    size_t *items, len, cap; // indexes of the snapshot
+};
+
 // A plan while it is made. The snapshot is changed and restored at the end.
 struct nodes_planner {
     const struct nodes_plan_input *in;
@@ -24,8 +28,9 @@ struct nodes_planner {
     size_t *first_pod, *pods_by_node; // pods of node i: [first_pod[i], first_pod[i + 1])
     struct nodes_candidate *candidates;
     size_t n_candidates, candidates_cap;
-    bool *receives;    // by node: pods of a node that can be removed are placed there
-    bool *consolidate; // by node: its pods fit elsewhere, however many GPUs they use
+    bool *receives;          // by node: pods of a node that can be removed were placed there
+    struct nodes_pods moved; // those pods
+    bool *consolidate;       // by node: its pods fit elsewhere, however many GPUs they use
 };
 
 // movable.c

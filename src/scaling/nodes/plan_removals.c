@@ -83,34 +83,42 @@ static bool is_eligible(const struct nodes_planner *p, size_t node)
 
 // --- simulation ---
 
-struct moves {
-    size_t *items, len, cap; // the new nodes
-};
-
-static bool place_elsewhere(const struct nodes_planner *p, size_t pod, size_t node,
-                            struct moves *moves)
-{
-    nodes_unplace(p->s, pod, node);
-    size_t to = nodes_best(p->s, pod, NODES_FIRST, NULL);
-    if (to == NODES_NONE) {
-        p->plan->nodes[node].pod = pod;
-        keep(p, node, NODES_NO_PLACE);
-        return false;
-    }
-    nodes_place(p->s, pod, to);
-    gs_grow(&moves->items, &moves->cap, moves->len, sizeof(*moves->items));
-    moves->items[moves->len++] = to;
-    return true;
-}
-
 // Pods that the plan has placed on the node have to fit elsewhere, too, but nobody evicts them.
 static bool is_bound(const struct nodes_planner *p, size_t pod)
 {
     return p->waiting[pod] == NODES_NONE;
 }
 
-static bool simulate_pod(const struct nodes_planner *p, struct nodes_candidate *c, size_t pod,
-                         struct moves *moves)
+static void add_pod(struct nodes_pods *pods, size_t pod)
+{
+    gs_grow(&pods->items, &pods->cap, pods->len, sizeof(*pods->items));
+    pods->items[pods->len++] = pod;
+}
+
+// The pods of a node, and those of removed nodes that were placed there meanwhile.
+static void collect_pods(const struct nodes_planner *p, size_t node, struct nodes_pods *ret)
+{
+    for (size_t i = p->first_pod[node]; i < p->first_pod[node + 1]; i++)
+        add_pod(ret, p->pods_by_node[i]);
+    for (size_t i = 0; p->receives[node] && i < p->moved.len; i++)
+        if (nodes_of_pod(p->s, p->moved.items[i]) == node)
+            add_pod(ret, p->moved.items[i]);
+}
+
+static bool place_elsewhere(const struct nodes_planner *p, size_t pod, size_t node)
+{
+    nodes_unplace(p->s, pod, node);
+    size_t to = nodes_best(p->s, pod, NODES_FIRST, NULL);
+    if (to == NODES_NONE) {
+        p->plan->nodes[node].pod = pod;
+        keep(p, node, p->receives[node] ? NODES_RECEIVES : NODES_NO_PLACE);
+        return false;
+    }
+    nodes_place(p->s, pod, to);
+    return true;
+}
+
+static bool simulate_pod(const struct nodes_planner *p, struct nodes_candidate *c, size_t pod)
 {
     const json_t *object = p->s->pods[pod].object;
     struct nodes_node_plan *n = &p->plan->nodes[c->node];
@@ -129,38 +137,42 @@ static bool simulate_pod(const struct nodes_planner *p, struct nodes_candidate *
     // Pods below the cutoff do not keep a node.
     if (codec_json_int(object, 0, "spec", "priority", NULL) < p->in->settings.expendable_priority)
         return true;
-    return place_elsewhere(p, pod, c->node, moves);
+    return place_elsewhere(p, pod, c->node);
 }
 
-static void use_budgets(const struct nodes_planner *p, size_t node)
+static void accept_moves(struct nodes_planner *p, size_t node, const struct nodes_pods *pods)
 {
-    for (size_t i = p->first_pod[node]; i < p->first_pod[node + 1]; i++) {
-        const json_t *pod = p->s->pods[p->pods_by_node[i]].object;
-        if (is_bound(p, p->pods_by_node[i]) && !nodes_is_daemonset_pod(pod))
-            nodes_budgets_use(p->in->budgets, pod);
+    size_t n_own = p->first_pod[node + 1] - p->first_pod[node];
+    nodes_keep(p->s);
+    for (size_t i = 0; i < pods->len; i++) {
+        size_t pod = pods->items[i], to = nodes_of_pod(p->s, pod);
+        if (is_bound(p, pod) && !nodes_is_daemonset_pod(p->s->pods[pod].object))
+            nodes_budgets_use(p->in->budgets, p->s->pods[pod].object);
+        if (to == node)
+            continue;
+        p->receives[to] = true;
+        if (i < n_own)
+            add_pod(&p->moved, pod);
     }
 }
 
-// Keeps the moves in the snapshot if the node can be removed, so that a later node does not count
-// on the same space.
-static bool simulate(const struct nodes_planner *p, struct nodes_candidate *c)
+// Keeps the moves in the snapshot if the node can be removed: a later node does not count on the
+// same space, and has to find another place for the pods that moved there.
+static bool simulate(struct nodes_planner *p, struct nodes_candidate *c)
 {
     size_t checkpoint = nodes_checkpoint(p->s);
-    struct moves moves = {0};
+    struct nodes_pods pods = {0};
     bool ok = true;
+    collect_pods(p, c->node, &pods);
     nodes_exclude(p->s, c->node, true);
-    for (size_t i = p->first_pod[c->node]; ok && i < p->first_pod[c->node + 1]; i++)
-        ok = simulate_pod(p, c, p->pods_by_node[i], &moves);
-    for (size_t i = 0; ok && i < moves.len; i++)
-        p->receives[moves.items[i]] = true;
-    free(moves.items);
-    if (!ok) {
+    for (size_t i = 0; ok && i < pods.len; i++)
+        ok = simulate_pod(p, c, pods.items[i]);
+    if (ok)
+        accept_moves(p, c->node, &pods);
+    else
         nodes_restore(p->s, checkpoint);
-        return false;
-    }
-    nodes_keep(p->s);
-    use_budgets(p, c->node);
-    return true;
+    free(pods.items);
+    return ok;
 }
 
 // --- candidates ---
@@ -201,15 +213,9 @@ static void collect_candidates(struct nodes_planner *p)
         qsort_r(p->candidates, p->n_candidates, sizeof(*p->candidates), compare_candidates, p);
 }
 
-static bool is_unneeded(const struct nodes_planner *p, struct nodes_candidate *c)
+static bool is_unneeded(struct nodes_planner *p, struct nodes_candidate *c)
 {
-    if (!is_eligible(p, c->node))
-        return false;
-    if (p->receives[c->node]) {
-        keep(p, c->node, NODES_RECEIVES);
-        return false;
-    }
-    return simulate(p, c);
+    return is_eligible(p, c->node) && simulate(p, c);
 }
 
 // The unneeded nodes remain among the candidates.

@@ -33,7 +33,7 @@
 struct tsdb_snapshots {
     char *dir;
     int64_t retention_ms, every_ms;
-    uint64_t log_bytes;
+    uint64_t log_bytes, max_bytes;
     struct tsdb_wal_files files;
     // state of the current save
     enum { RESTING, WRITING, MAPPING } state;
@@ -67,6 +67,7 @@ struct tsdb_snapshots *tsdb_snapshots_open(const struct tsdb_snapshot_config *cf
     s->retention_ms = cfg->retention_ms;
     s->every_ms = cfg->every_ms ? cfg->every_ms : DEFAULT_EVERY_MS;
     s->log_bytes = cfg->log_bytes ? cfg->log_bytes : DEFAULT_LOG_BYTES;
+    s->max_bytes = cfg->max_bytes;
     s->fd = -1;
     s->labels = gs_hmap_new(NULL);
     s->times = gs_hmap_new(NULL);
@@ -217,12 +218,24 @@ static void put_series(struct tsdb_snapshots *s, struct tsdb *db, tsdb_ref ref)
         write_buffer(s);
 }
 
+// Over the limit of the files, the samples of the oldest files are evicted.
+static int64_t oldest_kept(const struct tsdb_snapshots *s, struct tsdb *db, int64_t now_ms)
+{
+    int64_t retained = now_ms - s->retention_ms;
+    int64_t fits = s->max_bytes ? tsdb_wal_files_oldest_for(&s->files, s->max_bytes) : INT64_MIN;
+    if (fits <= retained)
+        return retained;
+    if (fits > db->evicted_until_ms)
+        db->evicted_until_ms = fits;
+    return fits;
+}
+
 static void begin_save(struct tsdb_snapshots *s, struct tsdb *db, struct tsdb_wal *w, bool whole,
                        int64_t now_ms)
 {
     s->state = WRITING;
     s->whole = whole;
-    s->oldest_ms = now_ms - s->retention_ms;
+    s->oldest_ms = oldest_kept(s, db, now_ms);
     s->at = 0;
     s->next_id = 0;
     s->began_ms = now_ms;

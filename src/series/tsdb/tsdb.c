@@ -80,8 +80,11 @@ struct gs_error *tsdb_open(const struct tsdb_config *cfg, struct tsdb **ret)
         tsdb_free(db);
         return err;
     }
-    struct tsdb_snapshots *snapshots = tsdb_snapshots_open(&(struct tsdb_snapshot_config){
-        .dir = dir, .retention_ms = db->cfg.retention_ms, .log_bytes = cfg->snapshot_bytes});
+    struct tsdb_snapshots *snapshots =
+        tsdb_snapshots_open(&(struct tsdb_snapshot_config){.dir = dir,
+                                                           .retention_ms = db->cfg.retention_ms,
+                                                           .log_bytes = cfg->snapshot_bytes,
+                                                           .max_bytes = cfg->max_file_bytes});
     db->recovery.total = tsdb_snapshots_bytes(snapshots) + tsdb_wal_bytes(wal);
     tsdb_snapshots_recover(snapshots, db, gs_unix_ms(), &db->recovered);
     tsdb_wal_recover(wal, db, gs_unix_ms(), &db->recovered);

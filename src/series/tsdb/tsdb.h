@@ -24,7 +24,10 @@ struct tsdb_config {
     // of samples, index and symbols; 0: no limit. The oldest data is evicted above it
     size_t max_bytes;
     const char *storage_path; // NULL: memory only
-    uint64_t snapshot_bytes;  // log growth after which a snapshot is written; 0: 128 MiB
+    // of the files of complete chunks, which the log is not part of; 0: no limit. The oldest
+    // samples are deleted above it, when the next file is written
+    uint64_t max_file_bytes;
+    uint64_t snapshot_bytes; // log growth after which a snapshot is written; 0: 128 MiB
     // Called about 50 times per second while tsdb_open() reads the files, with the bytes read and
     // the total. False: tsdb_open() ends with GS_EUNAVAIL. NULL: no progress reports.
     bool (*on_recovery)(void *arg, uint64_t done, uint64_t total);

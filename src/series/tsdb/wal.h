@@ -74,6 +74,9 @@ void tsdb_wal_files_newest(struct tsdb_wal_files *f,
 // Deletes files from the first on while all of their samples are older than oldest_ms, except for
 // the last file.
 void tsdb_wal_files_drop_older(struct tsdb_wal_files *f, int64_t oldest_ms);
+// The time before which all samples must go so that tsdb_wal_files_drop_older() leaves max_bytes or
+// less, except for the last file. INT64_MIN: they are no more.
+int64_t tsdb_wal_files_oldest_for(const struct tsdb_wal_files *f, uint64_t max_bytes);
 void tsdb_wal_files_drop_before(struct tsdb_wal_files *f, unsigned number);
 void tsdb_wal_files_drop_last(struct tsdb_wal_files *f);
 // Before the first use: deletes files of 0 bytes and logs the loss. A header is written when a file
@@ -255,6 +258,7 @@ struct tsdb_snapshot_config {
     int64_t retention_ms;
     uint64_t log_bytes; // log growth after which a snapshot is written; 0: 128 MiB
     int64_t every_ms;   // … or this time, if the log has grown by an eighth of that; 0: 5 min
+    uint64_t max_bytes; // of the files; 0: no limit
 };
 
 struct tsdb_snapshots *tsdb_snapshots_open(const struct tsdb_snapshot_config *cfg);

@@ -204,6 +204,18 @@ void tsdb_wal_files_drop_older(struct tsdb_wal_files *f, int64_t oldest_ms)
     drop_front(f, n_dropped);
 }
 
+int64_t tsdb_wal_files_oldest_for(const struct tsdb_wal_files *f, uint64_t max_bytes)
+{
+    int64_t oldest_ms = INT64_MIN;
+    uint64_t left = f->bytes;
+    for (size_t i = 0; i + 1 < f->n && left > max_bytes; i++) {
+        left -= f->items[i].bytes;
+        if (f->items[i].newest_ms >= oldest_ms)
+            oldest_ms = f->items[i].newest_ms + 1;
+    }
+    return oldest_ms;
+}
+
 void tsdb_wal_files_drop_before(struct tsdb_wal_files *f, unsigned number)
 {
     size_t n_dropped = 0;

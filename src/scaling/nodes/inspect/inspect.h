@@ -2,7 +2,7 @@
 // What the nodes of a cluster do, and why a pod waits: pools, their nodes and GPUs, machines that
 // are coming, back-off, candidates for removal, and how long starts take. Everything is read from
 // the Kubernetes API, so the Cluster Autoscaler, Karpenter and the autoscaler of `gpuscale up` are
-// explained alike. docs/node-inspection.md describes the output.
+// explained alike. docs/nodes.md describes the output.
 #pragma once
 
 #include "base/buf.h"
@@ -57,7 +57,7 @@ bool inspect_group_is(const char *group, const char *pool);
 
 // --- metrics ---
 // Series of the same, and of the time that starts took, also of nodes and pods that no longer
-// exist. docs/node-inspection.md lists them.
+// exist. docs/nodes.md lists them.
 
 struct inspect_metrics;
 

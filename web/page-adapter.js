@@ -28,6 +28,7 @@ function problems(d) {
   if (d.notReady) found.push(["Not ready", d.notReady]);
   if (d.configuration?.error) found.push(["The last reload failed, the previous configuration stays in use", d.configuration.error]);
   if (d.configuration?.unknownResources) found.push(["Rules", `${d.configuration.unknownResources} overrides name a resource that the cluster does not have`]);
+  if (d.podSeriesLeftOut) found.push(["Series of pods", `${count(d.podSeriesLeftOut)} names are over --pod-series-limit and are not served without a rule`]);
   if (d.certificate?.error) found.push(["Serving certificate", d.certificate.error]);
   for (const s of d.sources) if (s.error) found.push([`Source ${s.name}`, s.error]);
   const own = new Set(d.sources.map((s) => s.error));
@@ -55,7 +56,7 @@ const ruleTable = (all) => table([{name: "Rule", class: "wide"}, "API", "Source"
   [h("b", null, r.rule), h("div", null, code(r.seriesQuery)), r.error && h("div", {class: "error-text"}, r.error)], r.api, r.source, count(r.metrics), r.series === undefined ? "–" : count(r.series), ageNode(r.lastList, "never")]));
 
 function rules(d) {
-  const unused = d.rules.filter((r) => r.rule.startsWith("(GPU metrics)") && !r.metrics && !r.error), used = d.rules.filter((r) => !unused.includes(r));
+  const unused = d.rules.filter((r) => r.rule.startsWith("(") && !r.metrics && !r.error), used = d.rules.filter((r) => !unused.includes(r));
   return section("Rules", used.length ? ruleTable(used) : empty("No rules."),
     unused.length > 0 && fold("unused", false, h("span", {class: "muted"}, `${unused.length} built-in rules without series`), ruleTable(unused)), d.ruleCount > d.rules.length && h("p", {class: "empty"}, `and ${count(d.ruleCount - d.rules.length)} more rules`));
 }
@@ -71,7 +72,8 @@ function example(m) {
 }
 
 const metricRow = (m) => ({class: m.newest !== undefined && since(m.newest) > oldAfter ? "stale" : "", cells: [
-  [h("b", {title: `kubectl get --raw '${example(m)}'`}, m.name), m.series !== m.name && h("div", {class: "muted"}, code(m.series))], m.api, m.resources.length ? m.resources.join(", ") : "–", m.rule,
+  [h("b", {title: `kubectl get --raw '${example(m)}'`}, m.name), m.series !== m.name && h("div", {class: "muted"}, code(m.series)),
+    m.shadows && h("div", {class: "muted"}, "instead of ", m.shadows.map((s) => code(s)))], m.api, m.resources.length ? m.resources.join(", ") : "–", m.rule,
   m.api === "resource" ? h("span", {class: "muted"}, "on request") : ageNode(m.newest, "not known")]});
 
 export function start(main) {

@@ -66,6 +66,7 @@ static void write_metrics(void *arg, struct gs_buf *out)
                 "gpuscale_adapter_config_unknown_resources %zu\n",
                 (unsigned long long)a->reloads, (unsigned long long)a->reload_failures,
                 (double)a->loaded_ms / 1000, a->wrong_overrides);
+    adapter_write_pod_series_metrics(a, out);
     if (a->o.write_metrics)
         a->o.write_metrics(a->o.arg, out);
 }
@@ -176,7 +177,7 @@ static struct gs_error *make_rules(struct adapter *a)
     if (!err)
         err = adapter_make_source(a, c);
     if (!err)
-        err = adapter_make_gpu(a);
+        err = adapter_make_builtin_rules(a);
     if (!err)
         err = adapter_make_generation(a, c, &a->now);
     if (err && !a->now.config)

@@ -33,7 +33,12 @@ struct adapter_options {
     // --- the engine in this process ---
     const char *engine_config;
     int64_t engine_retention_ns;
-    bool gpu_metrics; // serve GPU series that no rule serves
+    bool engine_annotations; // it scrapes pods with the annotation prometheus.io/scrape
+    bool gpu_metrics;        // serve GPU series that no rule serves
+    // Serve each series with the labels namespace and pod that no rule serves. limit: number of
+    // names; window_ns: of rates; 0: the defaults.
+    bool pod_series;
+    int64_t pod_series_limit, pod_series_window_ns;
     // --- the cluster ---
     const char *lister_kubeconfig, *authn_kubeconfig, *authz_kubeconfig;
     int64_t discovery_interval_ns;

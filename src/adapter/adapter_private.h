@@ -33,8 +33,8 @@ struct adapter {
     struct source *source;
     struct source_probe *probe;
     struct provider_rest_mapper *mapper;
-    struct adapter_config *gpu_config, *resource_config;
-    struct provider_registry *gpu;
+    struct adapter_config *gpu_config, *pod_series_config, *resource_config;
+    struct provider_registry *gpu, *pod_series; // NULL: disabled
     struct adapter_generation now, next; // next: loaded, but some of its series are not listed yet
     struct adapter_api_auth *auth;
     struct adapter_api_audit *audit;         // NULL: none
@@ -54,10 +54,19 @@ struct adapter {
     uint64_t reloads, reload_failures;
     char *reload_error; // of the last reload; NULL: it succeeded
     int64_t loaded_ms;
-    size_t wrong_overrides; // overrides that name a resource that the cluster does not have
+    size_t pod_series_left_out; // names over the limit, as logged
+    bool shadows_logged;        // of the current generation
+    size_t wrong_overrides;     // overrides that name a resource that the cluster does not have
     bool auth_ready, rest_mapper_ready;
     struct gs_error *fatal;
 };
+
+// --- pod_series.c: each series with the labels namespace and pod, without a rule ---
+
+struct gs_error *adapter_make_pod_series(struct adapter *a);
+// Logs names that rules hide, once for each configuration, and names over the limit.
+void adapter_check_pod_series(struct adapter *a);
+void adapter_write_pod_series_metrics(const struct adapter *a, struct gs_buf *out);
 
 // --- generation.c: loads configurations and builds generations ---
 
@@ -90,11 +99,12 @@ void adapter_free_clusters(struct adapter *a);
 struct gs_error *adapter_make_delegates(struct adapter *a);
 void adapter_free_delegates(struct adapter *a);
 
-// --- sources.c: the default source, the engine and GPU metrics ---
+// --- sources.c: the default source, the engine, and the metrics that need no rules ---
 
 enum { ADAPTER_ENGINE_RELIST_MS = 10000, ADAPTER_ENGINE_MAX_AGE_MS = 300000 };
 
 struct gs_error *adapter_need_engine(struct adapter *a); // starts one if there is none
 struct gs_error *adapter_make_source(struct adapter *a, const struct adapter_config *c);
-struct gs_error *adapter_make_gpu(struct adapter *a);
+struct gs_error *adapter_make_builtin_rules(struct adapter *a);
+int64_t adapter_builtin_relist_ms(const struct adapter *a); // of rules that are not the user's
 void adapter_free_sources(struct adapter *a);

@@ -55,6 +55,8 @@ static void on_resources_loaded(void *arg, struct gs_error *err)
         provider_registry_rebuild(a->now.registry);
     if (a->gpu)
         provider_registry_rebuild(a->gpu);
+    if (a->pod_series)
+        provider_registry_rebuild(a->pod_series);
     int64_t ms = a->o.discovery_interval_ns / GS_NS_PER_MS;
     uint64_t wait = a->rest_mapper_ready ? (uint64_t)(ms ? ms : DISCOVERY_MS) : 2000;
     if (first)

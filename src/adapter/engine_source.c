@@ -22,6 +22,7 @@ struct engine_call {
     TAILQ_ENTRY(engine_call) answered;
     struct engine_backend *backend;
     struct engine_api_local_query *query; // NULL: answered
+    bool names;                           // of series, not their labels
     struct source_result *result;
     struct source_shapes *shapes;
     struct gs_error *err;
@@ -143,6 +144,7 @@ static struct gs_error *copy_result(const struct promql_result *r, struct source
 
 struct shapes {
     struct source_shapes *out;
+    bool names;            // without labels
     struct gs_hmap *index; // name and label names (symbols) -> index + 1
     size_t cap;
     struct gs_buf key;
@@ -154,10 +156,11 @@ static bool add_shape(struct shapes *s, const struct tsdb_symbols *symbols, stru
     bool ok = true;
     gs_grow(&o->items, &s->cap, o->n, sizeof(*o->items));
     struct source_shape *shape = &o->items[o->n];
-    struct gs_slice *names = gs_arena_alloc(&o->arena, ((size_t)l.n + 1) * sizeof(*names));
+    size_t n = s->names ? 0 : l.n;
+    struct gs_slice *names = gs_arena_alloc(&o->arena, (n + 1) * sizeof(*names));
     *shape = (struct source_shape){.labels = names};
     shape->name = copy_text(&o->arena, tsdb_symbol_text(symbols, l.metric), &ok);
-    for (size_t i = 0; names && i < l.n; i++)
+    for (size_t i = 0; names && i < n; i++)
         names[shape->n_labels++] =
             copy_text(&o->arena, tsdb_symbol_text(symbols, l.pairs[i].name), &ok);
     o->n++;
@@ -169,7 +172,7 @@ static bool count_series(struct shapes *s, const struct tsdb_symbols *symbols, s
 {
     gs_buf_clear(&s->key);
     gs_buf_add(&s->key, &l.metric, sizeof(l.metric));
-    for (size_t i = 0; i < l.n; i++)
+    for (size_t i = 0; !s->names && i < l.n; i++)
         gs_buf_add(&s->key, &l.pairs[i].name, sizeof(l.pairs[i].name));
     size_t at = (size_t)(uintptr_t)gs_hmap_get(s->index, gs_buf_slice(&s->key));
     if (!at && !add_shape(s, symbols, l))
@@ -180,10 +183,10 @@ static bool count_series(struct shapes *s, const struct tsdb_symbols *symbols, s
     return true;
 }
 
-static struct gs_error *copy_shapes(const struct engine_api_local_result *t,
+static struct gs_error *copy_shapes(const struct engine_api_local_result *t, bool names,
                                     struct source_shapes **ret)
 {
-    struct shapes s = {.out = gs_alloc(sizeof(*s.out)), .index = gs_hmap_new(NULL)};
+    struct shapes s = {.out = gs_alloc(sizeof(*s.out)), .names = names, .index = gs_hmap_new(NULL)};
     s.out->arena.limit = MAX_RESULT;
     bool ok = true;
     for (size_t i = 0; ok && i < t->refs->len; i++)
@@ -191,6 +194,8 @@ static struct gs_error *copy_shapes(const struct engine_api_local_result *t,
     gs_hmap_free(s.index);
     gs_buf_finish(&s.key);
     if (ok) {
+        if (names)
+            source_shapes_sort(s.out);
         *ret = s.out;
         return NULL;
     }
@@ -206,7 +211,7 @@ static void on_engine_result(void *arg, const struct engine_api_local_result *t,
     struct engine_call *c = arg;
     c->query = NULL;
     if (!err)
-        err = t->result ? copy_result(t->result, &c->result) : copy_shapes(t, &c->shapes);
+        err = t->result ? copy_result(t->result, &c->result) : copy_shapes(t, c->names, &c->shapes);
     c->err = err ? gs_error_wrap(err, NAME) : NULL;
     TAILQ_INSERT_TAIL(&c->backend->answered, c, answered);
     c->backend->n_answered++;
@@ -235,16 +240,29 @@ static void *engine_query(struct source_backend *b, const char *promql, int64_t 
     return c;
 }
 
-static void *engine_series(struct source_backend *b, const char *selector, int64_t start_ms,
-                           source_shapes_fn done, void *arg)
+static void *list_series(struct source_backend *b, const char *selector, int64_t start_ms,
+                         bool names, source_shapes_fn done, void *arg)
 {
     struct engine_call *c = call_new(b, arg);
     c->on_shapes = done;
+    c->names = names;
     struct engine_api_local_query *query =
         engine_api_local_series(c->backend->api, selector, start_ms, on_engine_result, c);
     if (query)
         c->query = query;
     return c;
+}
+
+static void *engine_series(struct source_backend *b, const char *selector, int64_t start_ms,
+                           source_shapes_fn done, void *arg)
+{
+    return list_series(b, selector, start_ms, false, done, arg);
+}
+
+static void *engine_names(struct source_backend *b, const char *selector, int64_t start_ms,
+                          source_shapes_fn done, void *arg)
+{
+    return list_series(b, selector, start_ms, true, done, arg);
 }
 
 static void engine_cancel(struct source_backend *b, void *call)
@@ -292,6 +310,7 @@ struct source *adapter_source_new_engine(uv_loop_t *loop, struct engine *engine,
     static const struct source_backend_ops ops = {.name = engine_name,
                                                   .query = engine_query,
                                                   .series = engine_series,
+                                                  .names = engine_names,
                                                   .cancel = engine_cancel,
                                                   .free = backend_free,
                                                   .series_version = engine_series_version};

@@ -56,6 +56,7 @@ void adapter_show_generation(struct adapter *a)
     const struct adapter_api_generation g = {.config = a->now.config,
                                              .registry = a->now.registry,
                                              .gpu = a->gpu,
+                                             .pod_series = a->pod_series,
                                              .provider = a->now.provider,
                                              .source = a->source,
                                              .extra_sources = a->now.extra_sources,
@@ -89,6 +90,8 @@ void adapter_adopt_next(struct adapter *a)
     a->next = (struct adapter_generation){0};
     adapter_show_generation(a);
     retire(a, &old);
+    a->shadows_logged = false;
+    adapter_check_pod_series(a);
 }
 
 static void on_round(void *arg)
@@ -148,7 +151,8 @@ struct gs_error *adapter_make_generation(struct adapter *a, struct adapter_confi
                                               .kube = a->kube,
                                               .times = times,
                                               .list_age_ms = a->o.value_age_ns / GS_NS_PER_MS,
-                                              .gpu = a->gpu};
+                                              .gpu = a->gpu,
+                                              .pod_series = a->pod_series};
     ret->provider = provider_new(&provider);
     return NULL;
 }

@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "kube/kubeconfig.h"
 
-enum { GPU_RELIST_MS = 30000 };
+enum { RELIST_MS = 30000 };
 
 #define EXPORTERS "(.*-)?(dcgm|gpuscale)-exporter"
 
@@ -39,6 +39,7 @@ struct gs_error *adapter_need_engine(struct adapter *a)
         .config_text = a->o.engine_config ? NULL : engine_default_config,
         .store = {.retention_ms = a->o.engine_retention_ns / GS_NS_PER_MS},
         .kube = a->kube,
+        .kube_annotations = a->o.engine_annotations,
         .watch_files = true,
     };
     if (a->engine)
@@ -119,14 +120,14 @@ struct gs_error *adapter_make_source(struct adapter *a, const struct adapter_con
     return err;
 }
 
-static int64_t gpu_relist_ms(const struct adapter *a)
+int64_t adapter_builtin_relist_ms(const struct adapter *a)
 {
     if (!a->engine)
-        return GPU_RELIST_MS;
+        return RELIST_MS;
     return a->o.relist_ns > 0 ? a->o.relist_ns / GS_NS_PER_MS : ADAPTER_ENGINE_RELIST_MS;
 }
 
-struct gs_error *adapter_make_gpu(struct adapter *a)
+static struct gs_error *make_gpu(struct adapter *a)
 {
     if (!a->o.gpu_metrics)
         return NULL;
@@ -137,16 +138,24 @@ struct gs_error *adapter_make_gpu(struct adapter *a)
     const struct provider_registry_options o = {.config = a->gpu_config,
                                                 .source = a->source,
                                                 .mapper = a->mapper,
-                                                .relist_ms = gpu_relist_ms(a),
+                                                .relist_ms = adapter_builtin_relist_ms(a),
                                                 .max_age_ms = 60000};
     a->gpu = provider_registry_new(a->loop, &o);
     return NULL;
 }
 
+struct gs_error *adapter_make_builtin_rules(struct adapter *a)
+{
+    struct gs_error *err = make_gpu(a);
+    return err ? err : adapter_make_pod_series(a);
+}
+
 void adapter_free_sources(struct adapter *a)
 {
     provider_registry_free(a->gpu);
+    provider_registry_free(a->pod_series);
     adapter_config_free(a->gpu_config);
+    adapter_config_free(a->pod_series_config);
     adapter_config_free(a->resource_config);
     provider_rest_mapper_free(a->mapper);
     source_probe_free(a->probe);

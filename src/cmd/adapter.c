@@ -69,11 +69,26 @@ static const struct gs_opt option_rows[] = {
     {"engine-config", GS_OPT_STRING, AT(engine_config), "FILE", .group = "Engine in this process",
      .help = "prometheus.yml of the engine. Default: scrape all gpuscale and dcgm exporters of the "
              "cluster each second."},
+    {"engine-kube-annotations", GS_OPT_BOOL, AT(engine_annotations),
+     .group = "Engine in this process",
+     .help = "Also scrape pods with the annotation prometheus.io/scrape, as gpuscale engine "
+             "--kube-annotations."},
     {"engine-retention", GS_OPT_DURATION, AT(engine_retention_ns), "DURATION", "15m",
      .group = "Engine in this process", .help = "How long samples are kept."},
-    {"gpu-metrics", GS_OPT_BOOL, AT(gpu_metrics), .def = "true", .group = "Engine in this process",
+    {"gpu-metrics", GS_OPT_BOOL, AT(gpu_metrics), .def = "true", .group = "Metrics without rules",
      .help = "Serve GPU series that no rule serves, for pods, namespaces and nodes, and averaged "
              "for workloads."},
+    {"pod-series", GS_OPT_BOOL, AT(pod_series), .def = "true", .group = "Metrics without rules",
+     .help = "Serve each series with the labels namespace and pod that no rule serves, for pods "
+             "and namespaces, and summed for workloads. Counters become rates and lose the "
+             "suffixes _total and _seconds_total."},
+    {"pod-series-limit", GS_OPT_INT, AT(pod_series_limit), "N", "10000", .min = 1, .max = 500000,
+     .group = "Metrics without rules",
+     .help = "Maximum number of names of such series. Names over the limit, in alphabetical order, "
+             "are not served."},
+    {"pod-series-window", GS_OPT_DURATION, AT(pod_series_window_ns), "DURATION", "2m",
+     .min = GS_NS_PER_SEC, .group = "Metrics without rules",
+     .help = "Window of the rates of counters. It must contain two scrapes."},
     {"lister-kubeconfig", GS_OPT_STRING, AT(lister_kubeconfig), "FILE", .group = "Cluster",
      .help = "kubeconfig for discovery and lists of objects. Default: the service account."},
     {"discovery-interval", GS_OPT_DURATION, AT(discovery_interval_ns), "DURATION", "0s",

@@ -46,6 +46,10 @@ static const struct gs_opt rows[] = {
     {"kube-monitors.selector", GS_OPT_STRING, AT(kube_monitors_selector), "LABELS",
      .help = "Label selector of these objects, such as 'release=stack' or 'team!=a'. Default: all "
              "objects."},
+    {"kube-annotations", GS_OPT_BOOL, AT(kube_annotations),
+     .help = "Also scrape the pods of all namespaces that have the annotation "
+             "prometheus.io/scrape: \"true\", as the configuration of Prometheus' Helm chart "
+             "does. prometheus.io/port, path, scheme and param-NAME say where."},
     {"kube-state.metric-labels-allowlist", GS_OPT_STRING, AT(kube_state_labels), "LIST",
      .help = "Labels of objects that become label_* of kube_*_labels: pods=[app,team],nodes=[*]. "
              "Default: all."},

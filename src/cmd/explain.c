@@ -163,7 +163,7 @@ static struct gs_error *print_hpa(const struct explain_opts *o, const char *name
     options.n_settings = w.n;
     if (!err)
         err = explain_hpa(&options, name, &explanation);
-    return err ? err : print_explanation(o, explanation, hpa_explanation_text);
+    return err ? err : print_explanation(o, explanation, explain_hpa_text);
 }
 
 static struct gs_error *print_pod(const struct explain_opts *o, const char *name)
@@ -208,16 +208,28 @@ static struct gs_error *wrong_subject(int argc, char **argv)
                                    : "an autoscaler");
 }
 
+static struct gs_error *print_metric(const struct explain_opts *o, const char *arg, int *ret_exit)
+{
+    const struct explain_cluster options = {o->hpa.ns, o->hpa.kubeconfig, o->hpa.context};
+    GS_AUTO_BUF struct gs_buf out = {0};
+    struct gs_error *err = explain_metric(&options, arg, &out, ret_exit);
+
+    (void)fwrite(out.data, 1, out.len, stdout);
+    (void)fflush(stdout);
+    return err;
+}
+
 static struct gs_error *run_explain(const void *opts, int argc, char **argv, int *ret_exit)
 {
     const struct explain_opts *o = opts;
     if (gs_streq(argv[0], "metric") && argc == 2) {
         const struct dry_run_explain_options m = {o->config, o->sources, o->source,
                                                   o->hpa.kubeconfig};
-        return dry_run_explain(&m, argv[1], ret_exit);
+        return o->config || o->sources || o->source ? dry_run_explain(&m, argv[1], ret_exit)
+                                                    : print_metric(o, argv[1], ret_exit);
     }
     if (gs_streq(argv[0], "metric"))
-        return gs_error_new(GS_EINVAL, "explain metric needs one PATH");
+        return gs_error_new(GS_EINVAL, "explain metric needs one METRIC or PATH");
     const char *hpa = named(argc, argv, hpa_kinds), *pod = named(argc, argv, pod_kinds),
                *workload = named(argc, argv, workload_kinds);
     struct gs_error *err = cmd_check_output(o->output, "text");
@@ -265,7 +277,9 @@ static const struct gs_opt opts[] = {
     CMD_AUTOSCALER_ROWS(HPA_AT, CONTROLLER_GROUP),
     CMD_SYNC_PERIOD_ROW(AT, CONTROLLER_GROUP, "15s"),
     {"config", GS_OPT_STRING, AT(config), "FILE", .group = "Flags of explain metric",
-     .help = "The adapter's configuration, in any of its formats. Default: GPU metrics only."},
+     .help =
+         "The adapter's configuration, in any of its formats, to evaluate it here. Default: the "
+         "running adapter of the cluster answers."},
     {"sources", GS_OPT_STRING, AT(sources), "FILE", .group = "Flags of explain metric",
      .help = "The adapter's file of additional sources."},
     {"source", GS_OPT_STRING, AT(source), "URL", .alias = "prometheus-url",
@@ -278,7 +292,7 @@ static const struct gs_opt opts[] = {
 const struct gs_command cmd_explain = {
     .name = "explain",
     .main_flags = "namespace output what-if history controller kubeconfig context config source",
-    .args = "hpa NAME|deployment NAME|pod NAME|metric PATH",
+    .args = "hpa NAME|deployment NAME|pod NAME|metric METRIC|PATH",
     .summary =
         "Explain the decision of an autoscaler, why a pod waits, or the response for a metric.",
     .description =
@@ -296,16 +310,19 @@ const struct gs_command cmd_explain = {
         "the pool whose node is coming, since when and until when it is expected, which pools are "
         "in back-off after failures, and how long starts of the workload take. Reads Pods, Nodes, "
         "events, the status of the Cluster Autoscaler and the NodeClaims of Karpenter.\n\n"
-        "metric: takes a path as of kubectl get --raw "
+        "metric: takes a metric of pods, RESOURCE/NAME/METRIC, or a path as of kubectl get --raw "
         "(/apis/custom.metrics.k8s.io/v1beta1/namespaces/NS/RESOURCE/NAME/METRIC with its query, "
-        "or a path of external.metrics.k8s.io) and shows how the adapter answers it: the rule and "
-        "its series, the objects that a selector matches, the query, the samples, and the response "
-        "with its cause. Objects are listed only with --kubeconfig. The exit code is 1 if the "
-        "response is not 200.",
+        "or a path of external.metrics.k8s.io) and shows how the running adapter answers it: the "
+        "rule and its series, the objects that a selector matches, the query, the samples, and the "
+        "response with its cause. With --config or --source, the rules are evaluated here instead; "
+        "objects are then listed only with --kubeconfig. The exit code is 1 if the response is not "
+        "200.",
     .examples = "gpuscale explain hpa intent-api\n"
                 "gpuscale explain hpa intent-api --what-if target=60 --history 6h\n"
                 "gpuscale explain pod gpu-pod\n"
                 "gpuscale explain hpa intent-api -n shop -o json | jq '.metrics[].pods'\n"
+                "gpuscale explain metric queue_depth\n"
+                "gpuscale explain metric deployments.apps/api/queue_depth -n shop\n"
                 "gpuscale explain metric --config=values.yaml --source=http://prometheus:9090 "
                 "/apis/custom.metrics.k8s.io/v1beta1/namespaces/ml/pods/web-0/gpu_util",
     .opts = opts,

@@ -47,6 +47,7 @@ struct engine {
     struct engine_ledger *ledger; // NULL: disabled
     struct gs_file_watch *watch;  // NULL: files are not watched
     struct engine_config *config;
+    struct engine_config *annotated; // of the job of annotated pods; NULL: none
     struct engine_clock_steps clock;
     int disk_error; // last logged errno
     int64_t disk_failing_ns;
@@ -264,6 +265,8 @@ static struct gs_error *load_config(struct engine *e)
     scrape_manager_apply(e->scrapes, cfg);
     if (e->monitors)
         monitors_set_defaults(e->monitors, cfg);
+    if (e->o.kube && e->o.kube_annotations)
+        engine_scrape_annotated_pods(e->scrapes, cfg, &e->annotated);
     start_remotes(e, cfg);
     engine_api_set_config(e->api, cfg);
     engine_config_free(e->config);
@@ -497,6 +500,7 @@ void engine_free(struct engine *e)
     if (e->db)
         tsdb_free(e->db);
     engine_config_free(e->config);
+    engine_config_free(e->annotated);
     free(e);
 }
 

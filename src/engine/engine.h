@@ -35,6 +35,9 @@ struct engine_receivers {
 // The write_messages of struct engine_options. GS_EINVAL: an unknown message.
 struct gs_error *engine_receiver_messages(const struct engine_receivers *r, unsigned *ret);
 
+// The job of pods with the annotation prometheus.io/scrape.
+#define ENGINE_ANNOTATED_PODS_JOB "kubernetes-pods"
+
 // Bytes of a request to engine_handle(). As in Prometheus for a form.
 enum { ENGINE_MAX_BODY = 10 * 1024 * 1024 };
 
@@ -53,6 +56,7 @@ struct engine_options {
     bool kube_state;          // store the cluster's objects as kube_* series
     bool kube_rules;          // evaluate its PrometheusRule objects
     bool kube_monitors;       // scrape its ServiceMonitor and PodMonitor objects
+    bool kube_annotations;    // scrape its pods with the annotation prometheus.io/scrape
     // Label selectors of these objects; NULL: all of them.
     const char *rule_selector, *service_monitor_selector, *pod_monitor_selector;
     // Takes precedence over the selectors; borrowed. NULL: none.

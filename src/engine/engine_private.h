@@ -25,6 +25,14 @@ int64_t engine_clock_steps_check(struct engine_clock_steps *c, int64_t wall_ms, 
 // True if the clock was set back recently.
 bool engine_clock_steps_is_back(const struct engine_clock_steps *c, int64_t boot_ms);
 
+// --- annotated_pods.c ---
+
+// Scrapes pods with the annotation prometheus.io/scrape beside the jobs of a configuration, with
+// its interval. own: the configuration of the job, which replaces the previous one. NULL: none, as
+// the configuration has a job of the same name.
+void engine_scrape_annotated_pods(struct scrape_manager *scrapes, const struct engine_config *c,
+                                  struct engine_config **own);
+
 // --- ledger_feed.c ---
 
 struct engine_ledger;

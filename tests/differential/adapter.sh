@@ -70,7 +70,7 @@ compare() {
     cp "$2" "$dir/rules.yaml"
     start real "$real"
     real_port=$port
-    start ours "$gpuscale" adapter --gpu-metrics=false
+    start ours "$gpuscale" adapter --gpu-metrics=false --pod-series=false
     our_port=$port
     wait_for "prometheus-adapter's list" listed "$real_port"
     wait_for "our list" listed "$our_port"

@@ -26,6 +26,8 @@ static void api_call_free(struct adapter_api_call *c)
     adapter_api_end_timeout(c);
     adapter_api_auth_cancel(c->auth);
     provider_cancel(c->value_call);
+    provider_pod_facts_cancel(c->pod_facts);
+    json_decref(c->explanation);
     adapter_api_usage_cancel(c->usage);
     adapter_api_audit_end(c->audit);
     adapter_api_delegate_cancel(c->forwarded);
@@ -82,7 +84,7 @@ bool adapter_api_has_group(const struct adapter_api *a, const char *group)
     if (adapter_api_delegate(a, group))
         return true;
     if (gs_streq(group, ADAPTER_API_CUSTOM))
-        return c->n_custom > 0 || c->custom_listed || a->generation.gpu;
+        return c->n_custom > 0 || c->custom_listed || a->generation.gpu || a->generation.pod_series;
     if (gs_streq(group, ADAPTER_API_EXTERNAL))
         return c->n_rules > c->n_custom || c->external_listed;
     return gs_streq(group, ADAPTER_API_RESOURCE) && a->generation.resource;

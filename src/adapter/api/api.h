@@ -16,13 +16,15 @@ struct adapter_api;
 
 #define ADAPTER_API_STATUS_PATH "/api/v1/gpuscale/adapter" // the data of the page
 
+#define ADAPTER_API_EXPLANATION "MetricExplanation" // kind of the response to explain=true
+
 #define ADAPTER_API_LONGEST_MS 90000 // maximum duration of a request: a list and a query
 
 // The rules and sources that are served. A reload builds a new generation; requests in progress
 // keep the one that they started with. All members are borrowed.
 struct adapter_api_generation {
     const struct adapter_config *config;
-    struct provider_registry *registry, *gpu; // gpu may be NULL
+    struct provider_registry *registry, *gpu, *pod_series; // the last two may be NULL
     struct provider *provider;
     struct source *source;
     struct source *const *extra_sources; // config->n_sources of them

@@ -202,6 +202,8 @@ struct adapter_api_call {
     struct adapter_api_path path;
     struct adapter_api_auth_op *auth;
     struct provider_call *value_call;
+    json_t *explanation; // waits for the facts of the pods; NULL: it does not
+    struct provider_pod_facts_op *pod_facts;
     struct kube_selector metric_selector;
     const char *metric_selector_text;
     struct adapter_api_usage_call *usage;
@@ -225,6 +227,12 @@ void adapter_api_usage_cancel(struct adapter_api_usage_call *u);
 bool adapter_api_discovery(struct adapter_api_call *c);
 bool adapter_api_reply_openapi(struct adapter_api_call *c);
 bool adapter_api_health(struct adapter_api_call *c);
+
+// --- explanation.c ---
+
+bool adapter_api_wants_explanation(const struct adapter_api_call *c);
+// a: of a request with a trace. Ends the call.
+void adapter_api_reply_explanation(struct adapter_api_call *c, const struct provider_answer *a);
 
 // --- the page (page_state.c, status_json.c) ---
 

@@ -269,6 +269,10 @@ static void on_metric_values(void *arg, const struct provider_answer *a)
 {
     struct adapter_api_call *c = arg;
     c->value_call = NULL;
+    if (adapter_api_wants_explanation(c)) {
+        adapter_api_reply_explanation(c, a);
+        return;
+    }
     if (a->unserved && adapter_api_forward(c, a->cause))
         return;
     reply_answer(c, a);
@@ -282,6 +286,20 @@ static void refuse_selector(struct adapter_api_call *c, int code, struct gs_erro
     kube_reply_failure(c->x, code, code == 400 ? "BadRequest" : NULL, "%s", gs_error_message(err));
     gs_error_free(err);
     adapter_api_call_end(c);
+}
+
+// A rule of the previous server comes before the series of pods without a rule.
+static bool delegate_lists(const struct adapter_api_call *c)
+{
+    const struct adapter_api_delegate *p = adapter_api_delegate(c->a, c->path.group);
+    GS_AUTO_FREE char *version = gs_format("%s/%s", c->path.group, c->path.version);
+    GS_AUTO_FREE char *wanted = gs_format("%s/%s", c->path.object_resource, c->path.metric);
+    const json_t *list = p ? adapter_api_delegate_resources(p, version) : NULL, *item;
+    size_t i;
+    json_array_foreach (list, i, item)
+        if (gs_streq(codec_json_str(item, "name", NULL), wanted))
+            return true;
+    return false;
 }
 
 void adapter_api_metric(struct adapter_api_call *c)
@@ -312,6 +330,8 @@ void adapter_api_metric(struct adapter_api_call *c)
         .label_selector = external ? NULL : objects,
         .selector = &c->metric_selector,
         .external = external,
+        .no_pod_series = !external && delegate_lists(c),
+        .trace = adapter_api_wants_explanation(c),
     };
     struct provider_call *value_call =
         provider_request_values(c->a->generation.provider, &rq, on_metric_values, c);

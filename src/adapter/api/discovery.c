@@ -99,6 +99,19 @@ static void add_gpu(const struct adapter_api *a, struct gs_buf *out, size_t *n,
     }
 }
 
+// Only for pods, so that the document stays small: kubectl reads all of it.
+static void add_pod_series(const struct adapter_api *a, struct gs_buf *out, size_t *n,
+                           struct gs_hmap *names)
+{
+    const struct provider_registry_metric *m;
+    for (size_t i = 0; a->generation.pod_series &&
+                       (m = provider_registry_nth(a->generation.pod_series, false, i));
+         i++)
+        if (gs_streq(m->resource, "pods") && !is_known(a, m))
+            add_resource(out, n, names, m->resource, m->group, m->name, m->namespaced,
+                         "MetricValueList");
+}
+
 // Adds the delegate's resources that are not in `names`.
 static void add_previous(const struct adapter_api_call *c, const struct gs_hmap *names,
                          struct gs_buf *out, size_t *n)
@@ -137,8 +150,10 @@ static void reply_list(struct adapter_api_call *c)
         add_resource(&out, &n, names, external ? "" : m->resource, external ? "" : m->group,
                      m->name, m->namespaced,
                      external ? "ExternalMetricValueList" : "MetricValueList");
-    if (!external)
+    if (!external) {
         add_gpu(a, &out, &n, names);
+        add_pod_series(a, &out, &n, names);
+    }
     add_previous(c, names, &out, &n);
     gs_buf_add_str(&out, "]}\n");
     kube_reply_compact(c->x, 200, gs_buf_slice(&out));

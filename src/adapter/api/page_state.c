@@ -252,6 +252,7 @@ static void look_up_times(struct adapter_api_status *s)
         forget_series(&s->times[i]);
     add_registry(s, s->a->generation.registry);
     add_registry(s, s->a->generation.gpu);
+    add_registry(s, s->a->generation.pod_series);
     for (size_t i = 0; i < MAX_SOURCES; i++)
         send_times(s, i);
 }

@@ -121,6 +121,27 @@ static void set_slice(json_t *out, const char *key, struct gs_slice text)
     codec_json_set_str(out, key, copy);
 }
 
+// The series that have the name of m, too, and are not served.
+static void add_shadowed(const struct adapter_api *a, const struct provider_registry_metric *m,
+                         json_t *out)
+{
+    const struct provider_registry *pod_series = a->generation.pod_series;
+    const struct gs_slice both[] = {
+        m->shadowed, pod_series ? provider_registry_shadowed(pod_series, m) : GS_SLICE("")};
+    for (size_t i = 0; i < GS_ARRAY_LEN(both); i++) {
+        if (!both[i].len)
+            continue;
+        GS_AUTO_FREE char *text = gs_slice_dup(both[i]);
+        json_t *list = json_object_get(out, "shadows");
+        if (!list)
+            json_object_set_new(out, "shadows", list = json_array());
+        // Metrics of several resources are one item.
+        const char *last = json_string_value(json_array_get(list, json_array_size(list) - 1));
+        if (!gs_streq(last, text))
+            json_array_append_new(list, json_string(text));
+    }
+}
+
 // A metric of several resources is one item.
 static void add_metric(const struct adapter_api *a, const struct rule_list *rules,
                        const struct provider_registry_metric *m, struct metric_list *list)
@@ -145,6 +166,7 @@ static void add_metric(const struct adapter_api *a, const struct rule_list *rule
     }
     if (!list->current || !m->resource)
         return;
+    add_shadowed(a, m, list->current);
     json_array_append_new(json_object_get(list->current, "resources"),
                           codec_json_strf("%s%s%s", m->resource, *m->group ? "." : "", m->group));
 }
@@ -156,6 +178,23 @@ static void add_registry_metrics(const struct adapter_api *a, const struct provi
     for (int external = 0; external < 2; external++) {
         list->last = NULL;
         for (size_t i = 0; r && (m = provider_registry_nth(r, external, i)); i++)
+            add_metric(a, rules, m, list);
+    }
+}
+
+// All are served for the same resources: pods, namespaces and workloads.
+static void add_pod_series(const struct adapter_api *a, const struct rule_list *rules,
+                           struct metric_list *list)
+{
+    const struct adapter_api_generation *g = &a->generation;
+    const struct provider_registry_metric *m;
+    list->last = NULL;
+    for (size_t i = 0; g->pod_series && (m = provider_registry_nth(g->pod_series, false, i)); i++) {
+        const struct provider_rest_mapping *r =
+            provider_rest_mapper_find(g->mapper, gs_slice_of(m->group), gs_slice_of(m->resource));
+        GS_AUTO_FREE char *name = gs_slice_dup(m->name);
+        if (gs_streq(m->resource, "pods") &&
+            !(r && provider_registry_find(g->registry, r, m->namespaced, name)))
             add_metric(a, rules, m, list);
     }
 }
@@ -190,24 +229,30 @@ json_t *adapter_api_status_json(const struct adapter_api *a)
     const struct adapter_api_generation *g = &a->generation;
     json_t *out = json_object(), *rules = json_array();
     struct metric_list metrics = {.out = json_array()};
-    struct rule_list own, gpu;
+    struct rule_list own, gpu, pod_series;
     const char *wrong = a->o.not_ready ? a->o.not_ready(a->o.arg) : NULL;
     read_rules(g->registry, &own);
     read_rules(g->gpu, &gpu);
+    read_rules(g->pod_series, &pod_series);
     if (g->resource) {
         add_resource_metric(a, "cpu", &g->resource->cpu, &metrics);
         add_resource_metric(a, "memory", &g->resource->memory, &metrics);
     }
     add_registry_metrics(a, g->registry, &own, &metrics);
     add_registry_metrics(a, g->gpu, &gpu, &metrics);
+    add_pod_series(a, &pod_series, &metrics);
     add_rules(a, &own, rules);
     add_rules(a, &gpu, rules);
+    add_rules(a, &pod_series, rules);
     codec_json_set_str(out, "version", GPUSCALE_VERSION);
     codec_json_set_str(out, "notReady", wrong ? wrong : a->stopping ? "the program ends" : NULL);
     json_object_set_new(out, "apis", apis_json(a));
     json_object_set_new(out, "sources", sources_json(a));
     json_object_set_new(out, "rules", rules);
-    codec_json_set_int(out, "ruleCount", (int64_t)(own.n + gpu.n));
+    codec_json_set_int(out, "ruleCount", (int64_t)(own.n + gpu.n + pod_series.n));
+    if (g->pod_series)
+        codec_json_set_int(out, "podSeriesLeftOut",
+                           (int64_t)provider_registry_left_out(g->pod_series));
     json_object_set_new(out, "metrics", metrics.out);
     codec_json_set_int(out, "metricCount", (int64_t)metrics.n);
     json_object_set_new(out, "requests", requests_json(a));
@@ -215,5 +260,6 @@ json_t *adapter_api_status_json(const struct adapter_api *a)
         a->o.more_status(a->o.arg, out);
     free(own.items);
     free(gpu.items);
+    free(pod_series.items);
     return out;
 }

@@ -26,5 +26,7 @@ struct dry_run_explain_options {
     const char *config, *sources, *source, *kubeconfig;
 };
 // Prints how a request of the metrics APIs is answered. *ret_exit 1: the status is not 200.
+// config and source NULL: the adapter of the cluster answers. Then path may be a metric of all
+// pods, RESOURCE/METRIC or RESOURCE/NAME/METRIC of the namespace.
 struct gs_error *dry_run_explain(const struct dry_run_explain_options *o, const char *path,
                                  int *ret_exit);

@@ -14,8 +14,8 @@ enum { MAX_AGE_MS = 3600000, NEVER_MS = 86400000 };
 
 struct explain {
     struct dry_run *dry_run;
-    struct adapter_config *config, *gpu_config;
-    struct provider_registry *registry, *gpu;
+    struct adapter_config *config, *gpu_config, *pod_series_config;
+    struct provider_registry *registry, *gpu, *pod_series;
     struct provider *provider;
     const char *config_path, *url;
     bool done, good;
@@ -56,15 +56,13 @@ static void show_value(double v, const char *of)
 
 static void on_explained_answer(void *arg, const struct provider_answer *a)
 {
-    static const char *const outcomes[] = {"200", "404 no such metric", "404 no sample",
-                                           "500 the source failed", "500 the list failed"};
     struct explain *x = arg;
     printf("%s", a->trace);
     for (size_t i = 0; i < a->n; i++)
         show_value(a->values[i].value, a->values[i].name);
     for (size_t i = 0; i < a->n_samples; i++)
         show_value(a->samples[i].value, NULL);
-    printf("answer  %s%s%s\n", outcomes[a->outcome], *a->cause ? ": " : "", a->cause);
+    printf("answer  %s%s%s\n", provider_outcome_text(a->outcome), *a->cause ? ": " : "", a->cause);
     if (a->outcome == PROVIDER_NO_METRIC && x->config_path && *x->config_path)
         printf("fix     gpuscale check adapter %s --source=%s: what each rule finds, and what to "
                "change\n",
@@ -76,6 +74,7 @@ static void on_explained_answer(void *arg, const struct provider_answer *a)
 static struct provider_registry *list(struct explain *x, const struct adapter_config *c)
 {
     const struct provider_registry_options o = {.config = c,
+                                                .names_only = c == x->pod_series_config,
                                                 .source = x->dry_run->source,
                                                 .extra_sources = x->dry_run->extra_sources,
                                                 .mapper = x->dry_run->mapper,
@@ -125,6 +124,9 @@ static struct gs_error *explain(struct explain *x, const struct dry_run_explain_
     if (!err)
         err = adapter_config_parse(gs_slice_of(provider_gpu_rules()), "(GPU metrics)",
                                    &x->gpu_config);
+    GS_AUTO_FREE char *rules = provider_pod_series_rules(PROVIDER_POD_SERIES_WINDOW_MS);
+    if (!err)
+        err = adapter_config_parse(gs_slice_of(rules), "(pod series)", &x->pod_series_config);
     if (err)
         return err;
     const char *url = f->source ? f->source : x->config->prometheus_url;
@@ -137,18 +139,21 @@ static struct gs_error *explain(struct explain *x, const struct dry_run_explain_
         return err;
     x->registry = list(x, x->config);
     x->gpu = list(x, x->gpu_config);
+    x->pod_series = list(x, x->pod_series_config);
     const struct provider_options o = {.config = x->config,
                                        .source = x->dry_run->source,
                                        .extra_sources = x->dry_run->extra_sources,
                                        .mapper = x->dry_run->mapper,
                                        .registry = x->registry,
                                        .gpu = x->gpu,
+                                       .pod_series = x->pod_series,
                                        .kube = x->dry_run->cluster.client};
     x->provider = provider_new(&o);
     err = request_path(x, path);
     provider_free(x->provider);
     provider_registry_free(x->registry);
     provider_registry_free(x->gpu);
+    provider_registry_free(x->pod_series);
     dry_run_close(x->dry_run);
     return err;
 }
@@ -161,6 +166,7 @@ struct gs_error *dry_run_explain(const struct dry_run_explain_options *o, const 
     struct gs_error *err = explain(&x, o, path);
     adapter_config_free(x.config);
     adapter_config_free(x.gpu_config);
+    adapter_config_free(x.pod_series_config);
     free(dry_run);
     *ret_exit = x.good ? 0 : 1;
     return err;

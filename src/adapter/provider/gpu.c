@@ -133,6 +133,8 @@ double provider_aggregate_values(enum provider_aggregate how, double so_far, dou
         return v > so_far ? v : so_far;
     case PROVIDER_MIN:
         return v < so_far ? v : so_far;
+    case PROVIDER_SUM:
+        return so_far + v;
     case PROVIDER_AVERAGE:
         break;
     }

@@ -351,20 +351,35 @@ static bool take_rule(struct provider_call *c, const struct provider_registry_me
     return true;
 }
 
-// Serves GPU metrics of a workload from those of its pods.
+static const struct provider_registry *pod_series(const struct provider_call *c)
+{
+    return c->rq.no_pod_series ? NULL : c->p->o.pod_series;
+}
+
+// Finds the rule for pods of a metric of a workload. plain: how the metric without a suffix is
+// aggregated.
+static bool find_of_pods(struct provider_call *c, const struct provider_registry *r,
+                         const struct provider_rest_mapping *pods, enum provider_aggregate plain)
+{
+    if (!r)
+        return false;
+    c->aggregate = plain;
+    if (take_rule(c, provider_registry_find(r, pods, true, c->rq.metric)))
+        return true;
+    struct gs_slice base = provider_gpu_metric(c->rq.metric, &c->aggregate);
+    GS_AUTO_FREE char *name = gs_slice_dup(base);
+    return take_rule(c, provider_registry_find(r, pods, true, name));
+}
+
+// Serves a metric of a workload from those of its pods.
 static bool find_owned(struct provider_call *c)
 {
     const struct provider_rest_mapping *pods =
         provider_rest_mapper_find_text(c->p->o.mapper, "pods");
-    if (!c->p->o.gpu || !owner_of(c->resource) || !pods || !c->rq.ns)
+    if (!owner_of(c->resource) || !pods || !c->rq.ns ||
+        (!find_of_pods(c, c->p->o.gpu, pods, PROVIDER_AVERAGE) &&
+         !find_of_pods(c, pod_series(c), pods, provider_pod_series_aggregate(c->rq.metric))))
         return false;
-    c->aggregate = PROVIDER_AVERAGE;
-    if (!take_rule(c, provider_registry_find(c->p->o.gpu, pods, true, c->rq.metric))) {
-        struct gs_slice base = provider_gpu_metric(c->rq.metric, &c->aggregate);
-        GS_AUTO_FREE char *name = gs_slice_dup(base);
-        if (!take_rule(c, provider_registry_find(c->p->o.gpu, pods, true, name)))
-            return false;
-    }
     c->pods_copy = copy_mapped(c, pods);
     c->queried = &c->pods_copy;
     c->aggregates = true;
@@ -390,7 +405,27 @@ static bool find_rule(struct provider_call *c)
     bool namespaced = c->rq.ns != NULL;
     return take_rule(c,
                      provider_registry_find(o->registry, c->resource, namespaced, c->rq.metric)) ||
-           (o->gpu && find_gpu_rule(c)) || find_owned(c);
+           (o->gpu && find_gpu_rule(c)) ||
+           (pod_series(c) && take_rule(c, provider_registry_find(pod_series(c), c->resource,
+                                                                 namespaced, c->rq.metric))) ||
+           find_owned(c);
+}
+
+// No series has the name, although every series of a pod would be served.
+static void no_pod_series(struct provider_call *c)
+{
+    const struct provider_registry *r = c->p->o.pod_series;
+    const struct provider_rest_mapping *pods =
+        provider_rest_mapper_find_text(c->p->o.mapper, "pods");
+    const char *similar = pods ? provider_registry_similar(r, pods, c->rq.metric) : NULL;
+    if (!provider_registry_complete(r))
+        provider_fail(c, PROVIDER_NO_METRIC,
+                      "no sample yet: the series of pods have not been listed");
+    else
+        provider_fail(c, PROVIDER_NO_METRIC,
+                      "no rule serves it, and no series of this name has the labels namespace and "
+                      "pod%s%s",
+                      similar ? "; similar: " : "", similar ? similar : "");
 }
 
 static void no_rule(struct provider_call *c)
@@ -418,6 +453,8 @@ static void no_rule(struct provider_call *c)
                       "no rule serves it, and the series of %zu rules cannot be listed", bad);
     else if (c->p->o.gpu && provider_gpu_name(c->rq.metric))
         provider_fail(c, PROVIDER_NO_METRIC, "no sample yet: no series of this name exists");
+    else if (c->p->o.pod_series && provider_registry_complete(c->p->o.registry))
+        no_pod_series(c);
     else if (!provider_registry_complete(c->p->o.registry))
         provider_fail(c, PROVIDER_NO_METRIC,
                       "no sample yet: the series of the rules have not been listed");
@@ -435,6 +472,29 @@ static void start_external(struct provider_call *c)
     }
     provider_trace(c, "rule at %s, series " GS_SLICE_FMT, c->rule->place, GS_SLICE_ARG(c->series));
     send_value_query(c);
+}
+
+static void trace_series(struct provider_call *c, struct gs_slice series)
+{
+    if (series.len)
+        provider_trace(c, "instead of the series " GS_SLICE_FMT ", which has this name, too",
+                       GS_SLICE_ARG(series));
+}
+
+// What the rule hides: other series of the name.
+static void trace_shadowed(struct provider_call *c)
+{
+    const struct provider_options *o = &c->p->o;
+    bool namespaced = c->rq.ns != NULL;
+    const struct provider_registry_metric *m =
+        provider_registry_find(o->registry, c->queried, namespaced, c->rq.metric);
+    if (!m && o->pod_series)
+        m = provider_registry_find(o->pod_series, c->queried, namespaced, c->rq.metric);
+    if (!m)
+        return;
+    trace_series(c, m->shadowed);
+    if (o->pod_series)
+        trace_series(c, provider_registry_shadowed(o->pod_series, m));
 }
 
 static void start_provider_call(struct provider_call *c)
@@ -455,6 +515,8 @@ static void start_provider_call(struct provider_call *c)
         return;
     }
     provider_trace(c, "rule at %s, series " GS_SLICE_FMT, c->rule->place, GS_SLICE_ARG(c->series));
+    if (c->rq.trace)
+        trace_shadowed(c);
     if (c->aggregates) {
         find_workload_pods(c);
     } else if (gs_streq(c->rq.name, "*")) {
@@ -465,6 +527,18 @@ static void start_provider_call(struct provider_call *c)
         c->n_names = 1;
         send_value_query(c);
     }
+}
+
+const char *provider_outcome_text(enum provider_outcome outcome)
+{
+    static const char *const texts[] = {
+        [PROVIDER_OK] = "200",
+        [PROVIDER_NO_METRIC] = "404 no such metric",
+        [PROVIDER_NO_SAMPLE] = "404 no sample",
+        [PROVIDER_SOURCE_FAILED] = "500 the source failed",
+        [PROVIDER_LIST_FAILED] = "500 the list failed",
+    };
+    return texts[outcome];
 }
 
 // --- setup ---
@@ -505,6 +579,7 @@ struct provider_call *provider_request_values(struct provider *p, const struct p
         .metric = copy_request_text(c, rq->metric),
         .label_selector = copy_request_text(c, rq->label_selector),
         .external = rq->external,
+        .no_pod_series = rq->no_pod_series,
         .trace = rq->trace,
     };
     GS_AUTO_BUF struct gs_buf selector = {0};

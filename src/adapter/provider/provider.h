@@ -23,7 +23,7 @@ const char *provider_gpu_rules(void); // as YAML
 // Whether the metric is one of GPUs, which need no rules: it is served from its first sample on.
 bool provider_gpu_name(const char *metric);
 
-enum provider_aggregate { PROVIDER_AVERAGE, PROVIDER_MAX, PROVIDER_MIN };
+enum provider_aggregate { PROVIDER_AVERAGE, PROVIDER_MAX, PROVIDER_MIN, PROVIDER_SUM };
 // Splits "X_MAX" into X and PROVIDER_MAX. A name without such a suffix is returned unchanged with
 // PROVIDER_AVERAGE.
 struct gs_slice provider_gpu_metric(const char *name, enum provider_aggregate *ret_aggregate);
@@ -38,6 +38,17 @@ struct provider_workload_kind {
     int controls;     // 1: it, or an object that it owns, is the controller of its pods
 };
 const struct provider_workload_kind *provider_workload_kind_nth(size_t i); // NULL: past the end
+
+// --- pod series ---
+//
+// Every series with the labels namespace and pod, which needs no user rules: for pods and
+// namespaces, and for workloads as the sum or the maximum of their pods.
+
+enum { PROVIDER_POD_SERIES_NAMES = 10000, PROVIDER_POD_SERIES_WINDOW_MS = 120000 };
+// As YAML. window_ms: of the rates of counters. Caller frees.
+char *provider_pod_series_rules(int64_t window_ms);
+// How the values of pods become that of a workload, by the name of the metric.
+enum provider_aggregate provider_pod_series_aggregate(const char *metric);
 
 // --- registry ---
 //
@@ -54,6 +65,7 @@ struct provider_registry_metric {
     // Earlier rules with another seriesQuery that serve the same metric, newest first; NULL: none.
     const struct adapter_config_rule *alternatives[PROVIDER_MAX_ALTERNATIVES];
     struct gs_slice series;
+    struct gs_slice shadowed; // another series that has the same name; "": none
     // NULL for external metrics.
     const char *group, *resource; // canonical: "apps", "deployments"
     bool namespaced;
@@ -66,8 +78,11 @@ struct provider_registry_options {
     struct source *source;
     struct source *const *extra_sources; // config->n_sources of them
     const struct provider_rest_mapper *mapper;
-    int64_t relist_ms;           // interval of lists; shorter while no series were found
-    int64_t max_age_ms;          // series without newer samples are ignored; 0: relist_ms
+    int64_t relist_ms;  // interval of lists; shorter while no series were found
+    int64_t max_age_ms; // series without newer samples are ignored; 0: relist_ms
+    // Only names of series are listed: the seriesQuery of each rule guarantees its labels.
+    bool names_only;
+    size_t max_names;            // with names_only: of series, in alphabetical order; 0: no limit
     void (*on_round)(void *arg); // all lists of a round have ended; may be NULL
     void *arg;
 };
@@ -105,6 +120,17 @@ struct provider_registry_rule_state {
 size_t provider_registry_rules(const struct provider_registry *r);
 void provider_registry_rule(const struct provider_registry *r, size_t i,
                             struct provider_registry_rule_state *ret);
+// The series that `lower` would serve under the name and for the resource of a metric of a registry
+// that takes precedence; "": none, or the same series.
+struct gs_slice provider_registry_shadowed(const struct provider_registry *lower,
+                                           const struct provider_registry_metric *m);
+// The number of names over the limit, which are not served.
+size_t provider_registry_left_out(const struct provider_registry *r);
+// A name of a metric of the resource that is similar; NULL: none. Valid until the next turn of the
+// loop.
+const char *provider_registry_similar(const struct provider_registry *r,
+                                      const struct provider_rest_mapping *resource,
+                                      const char *metric);
 bool provider_registry_found(const struct provider_registry *r); // a rule has series
 // True: each rule has had a successful list.
 bool provider_registry_complete(const struct provider_registry *r);
@@ -157,8 +183,9 @@ struct provider_options {
     struct kube_client *kube; // NULL: no cluster, requests for "*" fail
     int64_t list_age_ms;      // how long a list of objects is shared; 0: only while it is pending
     enum provider_times times;
-    // Rules of GPU metrics, used if the configuration has no rule. May be NULL.
-    const struct provider_registry *gpu;
+    // Rules of GPU metrics, used if the configuration has no rule, then those of pod series. May be
+    // NULL.
+    const struct provider_registry *gpu, *pod_series;
 };
 struct provider *provider_new(const struct provider_options *o);
 void provider_free(struct provider *p); // cancels all calls
@@ -170,6 +197,9 @@ enum provider_outcome {
     PROVIDER_SOURCE_FAILED, // 500
     PROVIDER_LIST_FAILED,   // 500
 };
+
+// "200", "404 no such metric" …, for people.
+const char *provider_outcome_text(enum provider_outcome outcome);
 
 struct provider_value {
     const char *name; // object name
@@ -201,6 +231,7 @@ struct provider_request {
     const char *label_selector;           // for objects; NULL: all
     const struct kube_selector *selector; // for series
     bool external;
+    bool no_pod_series; // another server has a rule for the metric
     bool trace;
 };
 
@@ -210,3 +241,23 @@ struct provider_call;
 struct provider_call *provider_request_values(struct provider *p, const struct provider_request *rq,
                                               provider_fn cb, void *arg);
 void provider_cancel(struct provider_call *c); // NULL is fine
+
+// --- pod facts ---
+//
+// What the default source has of the pods that a selector selects.
+
+struct provider_pod_facts {
+    size_t pods; // number of pods
+    // Of up to 20 of them: `up` with the label pod, and one for each name of their other series.
+    const struct source_sample *samples;
+    size_t n;
+};
+// f: borrowed; NULL: they cannot be listed or queried.
+typedef void (*provider_pod_facts_fn)(void *arg, const struct provider_pod_facts *f);
+struct provider_pod_facts_op;
+// selector NULL: all pods of the namespace. May call cb before it returns, and returns NULL in this
+// case.
+struct provider_pod_facts_op *provider_pod_facts_find(struct provider *p, const char *ns,
+                                                      const char *selector,
+                                                      provider_pod_facts_fn cb, void *arg);
+void provider_pod_facts_cancel(struct provider_pod_facts_op *op); // NULL is fine

@@ -9,6 +9,7 @@
 #include "base/hmap.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/option.h"
 #include "base/timer.h"
 
 enum { MAX_METRICS = 500000 };
@@ -51,6 +52,7 @@ struct provider_registry {
     int64_t begun_ns, ended_ns; // of the last round
     int64_t retry_ms;           // the last wait while nothing was found
     int64_t rounds;
+    size_t left_out; // names over the limit
 };
 
 // --- the tables ---
@@ -78,6 +80,7 @@ static void replace_metric(struct provider_registry_metric *old,
     struct provider_registry_metric merged = *m;
     bool other_list = strcmp(old->rule->series_query, m->rule->series_query) != 0;
     merged.name = old->name;
+    merged.shadowed = gs_slice_eq(old->series, m->series) ? old->shadowed : old->series;
     for (size_t i = 0, n = 0; n < PROVIDER_MAX_ALTERNATIVES; n++)
         merged.alternatives[n] = n == 0 && other_list ? old->rule : old->alternatives[i++];
     *old = merged;
@@ -108,29 +111,36 @@ static const char *intern_metric_text(struct table *t, const char *s)
     return gs_arena_strdup(&t->arena, s);
 }
 
+static void add_for_label(struct provider_registry *r, const struct adapter_config_rule *rule,
+                          const struct source_shape *s, struct gs_slice label, struct gs_slice name,
+                          struct gs_buf *key)
+{
+    struct table *t = &r->custom;
+    struct gs_slice group, resource;
+    if (!adapter_config_label_resource(&rule->resources, label, &group, &resource))
+        return;
+    const struct provider_rest_mapping *m = provider_rest_mapper_find(r->o.mapper, group, resource);
+    if (!m)
+        return;
+    bool namespaced = !provider_rest_mapper_is_root(m);
+    make_key(key, m->group, m->resource, namespaced, name);
+    struct provider_registry_metric row = {.rule = rule,
+                                           .series = s->name,
+                                           .group = intern_metric_text(t, m->group),
+                                           .resource = intern_metric_text(t, m->resource),
+                                           .namespaced = namespaced,
+                                           .name = name,
+                                           .order = s->last_seen};
+    add_metric(t, key, &row);
+}
+
 static void add_for_labels(struct provider_registry *r, const struct adapter_config_rule *rule,
                            const struct source_shape *s, struct gs_slice name, struct gs_buf *key)
 {
-    struct table *t = &r->custom;
-    for (size_t i = 0; i < s->n_labels; i++) {
-        struct gs_slice group, resource;
-        if (!adapter_config_label_resource(&rule->resources, s->labels[i], &group, &resource))
-            continue;
-        const struct provider_rest_mapping *m =
-            provider_rest_mapper_find(r->o.mapper, group, resource);
-        if (!m)
-            continue;
-        bool namespaced = !provider_rest_mapper_is_root(m);
-        make_key(key, m->group, m->resource, namespaced, name);
-        struct provider_registry_metric row = {.rule = rule,
-                                               .series = s->name,
-                                               .group = intern_metric_text(t, m->group),
-                                               .resource = intern_metric_text(t, m->resource),
-                                               .namespaced = namespaced,
-                                               .name = name,
-                                               .order = s->last_seen};
-        add_metric(t, key, &row);
-    }
+    for (size_t i = 0; i < s->n_labels; i++)
+        add_for_label(r, rule, s, s->labels[i], name, key);
+    for (size_t i = 0; r->o.names_only && i < rule->resources.n_overrides; i++)
+        add_for_label(r, rule, s, gs_slice_of(rule->resources.overrides[i].label), name, key);
 }
 
 static void add_shape(struct provider_registry *r, const struct adapter_config_rule *rule,
@@ -185,15 +195,26 @@ static void count_served(struct provider_registry *r, const struct table *t)
         r->served[rule_index(r, t->items[i].rule)]++;
 }
 
+// The number of shapes of a list that are used. Those of names are sorted.
+static size_t served_names(const struct provider_registry *r, size_t list)
+{
+    size_t n = r->lists[list].shapes->n;
+    return r->o.max_names && n > r->o.max_names ? r->o.max_names : n;
+}
+
 void provider_registry_rebuild(struct provider_registry *r)
 {
     const struct adapter_config *c = r->o.config;
     GS_AUTO_BUF struct gs_buf name = {0}, key = {0};
     table_reset(&r->custom);
     table_reset(&r->external);
+    r->left_out = 0;
+    for (size_t i = 0; i < r->n_lists; i++)
+        r->left_out += r->lists[i].shapes ? r->lists[i].shapes->n - served_names(r, i) : 0;
     for (size_t i = 0; i < c->n_rules; i++) {
         const struct source_shapes *s = r->lists[r->list_of[i]].shapes;
-        for (size_t k = 0; s && k < s->n; k++)
+        size_t n = s ? served_names(r, r->list_of[i]) : 0;
+        for (size_t k = 0; k < n; k++)
             add_shape(r, &c->rules[i], &s->items[k], &name, &key);
     }
     sort_table(&r->custom, &key);
@@ -236,11 +257,13 @@ bool provider_registry_found(const struct provider_registry *r)
     return false;
 }
 
+// Rounds take at most 1/ROUND_SHARE of the time of a server that lists names.
 static int64_t next_round_ms(struct provider_registry *r)
 {
     if (provider_registry_found(r)) {
+        int64_t pause = (r->ended_ns - r->begun_ns) / GS_NS_PER_MS * ROUND_SHARE;
         r->retry_ms = 0;
-        return r->o.relist_ms;
+        return r->o.names_only && pause > r->o.relist_ms ? pause : r->o.relist_ms;
     }
     r->retry_ms = gs_backoff_next(r->retry_ms, FIRST_RETRY_MS, r->o.relist_ms);
     return r->retry_ms;
@@ -307,7 +330,8 @@ void provider_registry_relist(struct provider_registry *r)
     r->begun_ns = gs_mono_ns();
     for (size_t i = 0; i < r->n_lists; i++) {
         struct series_list *q = &r->lists[i];
-        q->op = source_series(q->source, q->selector, gs_unix_ms() - age, on_shapes, q);
+        q->op = (r->o.names_only ? source_names : source_series)(q->source, q->selector,
+                                                                 gs_unix_ms() - age, on_shapes, q);
     }
     if (!r->n_lists)
         r->rounds++;
@@ -422,6 +446,34 @@ char *provider_registry_resources_of(const struct provider_registry *r, const ch
                     m->group);
     }
     return gs_buf_take(&out);
+}
+
+struct gs_slice provider_registry_shadowed(const struct provider_registry *lower,
+                                           const struct provider_registry_metric *m)
+{
+    GS_AUTO_FREE char *name = gs_slice_dup(m->name);
+    const struct provider_registry_metric *other =
+        m->resource ? find_metric(&lower->custom, m->group, m->resource, m->namespaced, name)
+                    : NULL;
+    return other && !gs_slice_eq(other->series, m->series) ? other->series : GS_SLICE("");
+}
+
+size_t provider_registry_left_out(const struct provider_registry *r)
+{
+    return r->left_out;
+}
+
+const char *provider_registry_similar(const struct provider_registry *r,
+                                      const struct provider_rest_mapping *resource,
+                                      const char *metric)
+{
+    GS_AUTO_FREE const char **names = gs_alloc_array(r->custom.n + 1, sizeof(*names));
+    size_t n = 0;
+    for (size_t i = 0; i < r->custom.n; i++)
+        if (gs_streq(r->custom.items[i].resource, resource->resource) &&
+            gs_streq(r->custom.items[i].group, resource->group))
+            names[n++] = r->custom.items[i].name.data;
+    return gs_suggest(metric, names, n);
 }
 
 const struct provider_registry_metric *provider_registry_nth(const struct provider_registry *r,

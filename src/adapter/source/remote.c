@@ -34,6 +34,7 @@ struct request {
     struct http_op *op;
     struct gs_buf body; // of queries
     struct source_series_reader *series;
+    bool names; // the response is a list of names
     source_backend_result_fn on_result;
     source_shapes_fn on_shapes;
     source_type_fn on_type;
@@ -150,7 +151,11 @@ static void on_done(void *arg, const struct http_response *a, struct gs_error *e
         c->remote->held -= c->body.len;
         if (a->body.len)
             gs_buf_add_slice(&c->body, a->body);
-        err = answer_error(c->remote, source_take_query(a->status, &c->body, &result));
+        err = c->names ? source_read_names(a->status, gs_buf_slice(&c->body), &shapes)
+                       : source_take_query(a->status, &c->body, &result);
+        if (c->names) // c->remote->held no longer counts it
+            gs_buf_finish(&c->body);
+        err = answer_error(c->remote, err);
     }
     finish_remote_call(c, result, shapes, err);
 }
@@ -223,6 +228,21 @@ static void *remote_series(struct source_backend *b, const char *selector, int64
     return c;
 }
 
+static void *remote_names(struct source_backend *b, const char *selector, int64_t start_ms,
+                          source_shapes_fn done, void *arg)
+{
+    struct request *c = gs_alloc(sizeof(*c));
+    *c = (struct request){.remote = GS_CONTAINER_OF(b, struct remote, base),
+                          .names = true,
+                          .on_shapes = done,
+                          .arg = arg};
+    GS_AUTO_BUF struct gs_buf parameters = {0};
+    add_parameter(&parameters, "match[]", selector);
+    add_time_parameter(&parameters, "start", start_ms);
+    send_remote(c, "label/__name__/values", &parameters, false); // POST is not possible
+    return c;
+}
+
 static void *remote_type(struct source_backend *b, const char *metric, source_type_fn done,
                          void *arg)
 {
@@ -267,6 +287,7 @@ static struct remote *remote_new(struct http_client *client, const struct source
     static const struct source_backend_ops ops = {.name = remote_name,
                                                   .query = remote_query,
                                                   .series = remote_series,
+                                                  .names = remote_names,
                                                   .type = remote_type,
                                                   .cancel = remote_cancel,
                                                   .free = remote_free};

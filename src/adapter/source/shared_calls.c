@@ -251,14 +251,32 @@ struct source_op *source_query(struct source *s, const char *promql, int64_t tim
     return op;
 }
 
-struct source_op *source_series(struct source *s, const char *selector, int64_t start_ms,
-                                source_shapes_fn cb, void *arg)
+static struct source_op *add_list(struct source *s, source_shapes_fn cb, void *arg,
+                                  struct fetch **ret)
 {
     struct fetch *f = fetch_new(s);
     struct source_op *op = add_source_op(f, NULL, arg);
     op->on_shapes = cb;
     f->started_ns = gs_mono_ns();
+    *ret = f;
+    return op;
+}
+
+struct source_op *source_series(struct source *s, const char *selector, int64_t start_ms,
+                                source_shapes_fn cb, void *arg)
+{
+    struct fetch *f;
+    struct source_op *op = add_list(s, cb, arg, &f);
     f->call = s->backend->ops->series(s->backend, selector, start_ms, on_series, f);
+    return op;
+}
+
+struct source_op *source_names(struct source *s, const char *selector, int64_t start_ms,
+                               source_shapes_fn cb, void *arg)
+{
+    struct fetch *f;
+    struct source_op *op = add_list(s, cb, arg, &f);
+    f->call = s->backend->ops->names(s->backend, selector, start_ms, on_series, f);
     return op;
 }
 

@@ -68,12 +68,17 @@ struct source_shapes {
     size_t series;
 };
 void source_shapes_free(struct source_shapes *s);
+void source_shapes_sort(struct source_shapes *s); // by name
 
 // The callee owns shapes.
 typedef void (*source_shapes_fn)(void *arg, struct source_shapes *shapes, struct gs_error *err);
 // Lists series that match the selector and have samples since start_ms (Unix time).
 struct source_op *source_series(struct source *s, const char *selector, int64_t start_ms,
                                 source_shapes_fn cb, void *arg);
+// Lists only the names of these series: a shape for each name, sorted, without labels. It is much
+// cheaper for a remote server.
+struct source_op *source_names(struct source *s, const char *selector, int64_t start_ms,
+                               source_shapes_fn cb, void *arg);
 
 // --- metadata ---
 
@@ -145,6 +150,8 @@ struct source_backend_ops {
                    source_backend_result_fn done, void *arg);
     void *(*series)(struct source_backend *b, const char *selector, int64_t start_ms,
                     source_shapes_fn done, void *arg);
+    void *(*names)(struct source_backend *b, const char *selector, int64_t start_ms,
+                   source_shapes_fn done, void *arg); // see source_names()
     // See source_type_of(). NULL: types are unknown, and source_type_of() is not called.
     void *(*type)(struct source_backend *b, const char *metric, source_type_fn done, void *arg);
     void (*cancel)(struct source_backend *b, void *call);

@@ -14,6 +14,8 @@
 struct gs_error *source_take_query(int status, struct gs_buf *body, struct source_result **ret);
 struct gs_error *source_read_query(int status, struct gs_slice body, struct source_result **ret);
 struct gs_error *source_read_series(int status, struct gs_slice body, struct source_shapes **ret);
+// Of /api/v1/label/__name__/values. Sorted; series of a name: 1.
+struct gs_error *source_read_names(int status, struct gs_slice body, struct source_shapes **ret);
 
 // Of /api/v1/metadata. *ret_type: of this metric; in the arena. NULL: it is not listed, or its
 // targets state different types.

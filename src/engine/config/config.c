@@ -406,6 +406,14 @@ static void read_top(struct codec_reader *r, const json_t *top, bool opens_files
 
 // --- the whole ---
 
+void engine_config_set_yields(struct engine_config *c)
+{
+    struct engine_config_scrape_config *jobs =
+        (struct engine_config_scrape_config *)(uintptr_t)c->scrapes;
+    for (size_t i = 0; i < c->n_scrapes; i++)
+        jobs[i].yields = true;
+}
+
 void engine_config_free(struct engine_config *c)
 {
     if (!c)

@@ -149,6 +149,8 @@ struct engine_config_scrape_config {
     struct engine_config_relabels relabel, metric_relabel;
     size_t body_size_limit, sample_limit, target_limit, label_limit, label_name_length_limit,
         label_value_length_limit, keep_dropped_targets; // 0: none
+    // A URL that another job scrapes is no target of this one. The program sets it, not a file.
+    bool yields;
 };
 
 struct engine_config_alertmanager_config {
@@ -227,6 +229,8 @@ struct gs_error *engine_config_from_document(const json_t *document, const char 
                                              const char *base_dir,
                                              const struct codec_yaml_marks *marks,
                                              struct engine_config **ret);
+// Its jobs leave URLs that other jobs scrape to those.
+void engine_config_set_yields(struct engine_config *c);
 void engine_config_free(struct engine_config *c);
 GS_DEFINE_CLEANUP(struct engine_config *, engine_config_free)
 

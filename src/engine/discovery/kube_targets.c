@@ -7,6 +7,8 @@
 #include "base/mem.h"
 #include "kube/object.h"
 
+#include <stdlib.h>
+
 #define META "__meta_kubernetes_"
 
 struct target {
@@ -133,6 +135,19 @@ static void attach_owners(const struct build *b, struct discovery_labels *l, con
                              owner_of(b, DISCOVERY_KUBE_JOB, ns, name, "CronJob"));
 }
 
+// A job for annotations builds the address from prometheus.io/port, so its label has the number on
+// which the port listens.
+static void move_annotated_port(struct discovery_labels *l, const json_t *pod)
+{
+    const char *text = kube_annotation(pod, "prometheus.io/port");
+    int port = text ? atoi(text) : 0;
+    if (port <= 0 || kube_port(pod, port) == port)
+        return;
+    for (size_t i = 0; i < l->len; i++)
+        if (gs_slice_eq_str(l->items[i].name, META "pod_annotation_prometheus_io_port"))
+            l->items[i].value = gs_slice_of(discovery_format(l->arena, "%d", kube_port(pod, port)));
+}
+
 static void add_pod_labels(const struct build *b, struct discovery_labels *l, const json_t *pod)
 {
     discovery_labels_add(l, META "pod_ip", codec_json_str(pod, "status", "podIP", NULL));
@@ -142,6 +157,7 @@ static void add_pod_labels(const struct build *b, struct discovery_labels *l, co
     discovery_labels_add(l, META "pod_host_ip", codec_json_str(pod, "status", "hostIP", NULL));
     discovery_labels_add(l, META "pod_uid", kube_uid(pod));
     discovery_labels_add_meta(l, "pod", pod);
+    move_annotated_port(l, pod);
     const json_t *owner = kube_controller_ref(pod);
     if (owner) {
         discovery_labels_add(l, META "pod_controller_kind", codec_json_str(owner, "kind", NULL));

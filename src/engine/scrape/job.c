@@ -161,6 +161,11 @@ static void count_invalid(struct scrape_job *j, const struct scrape_target_spec 
     gs_warn("scrape", "job %s: a discovered target is ignored: %s", j->cfg->job_name, j->invalid);
 }
 
+static bool is_taken(const struct scrape_job *j, const struct scrape_target_spec *spec)
+{
+    return j->cfg->yields && j->hooks.taken && spec->url && j->hooks.taken(j->hooks.arg, spec->url);
+}
+
 static void resolve_group(struct scrape_job *j, struct gs_hmap *wanted, const struct job_group *g)
 {
     struct gs_arena arena = {0};
@@ -171,7 +176,7 @@ static void resolve_group(struct scrape_job *j, struct gs_hmap *wanted, const st
                               &arena, &spec);
         if (spec.invalid)
             count_invalid(j, &spec);
-        else if (spec.dropped)
+        else if (spec.dropped || is_taken(j, &spec))
             keep_dropped(j, &spec);
         else
             want_target(j, wanted, &spec);
@@ -213,7 +218,7 @@ static void apply_target_limit(struct scrape_job *j)
         gs_warn("scrape", "job %s: %s", j->cfg->job_name, error);
 }
 
-static void update_targets(struct scrape_job *j)
+void scrape_job_update(struct scrape_job *j)
 {
     struct gs_hmap *wanted = gs_hmap_new(NULL);
     j->n_dropped = j->n_dropped_kept = j->n_invalid = 0;
@@ -226,6 +231,8 @@ static void update_targets(struct scrape_job *j)
     j->targets = wanted;
     close_unused_sockets(j);
     apply_target_limit(j);
+    if (!j->cfg->yields && j->hooks.changed)
+        j->hooks.changed(j->hooks.arg);
 }
 
 // --- providers ---
@@ -260,7 +267,7 @@ static void on_scrape_groups(void *arg, const struct discovery_group *groups, si
     if (complete)
         forget_leavers(j);
     if (n || complete)
-        update_targets(j);
+        scrape_job_update(j);
 }
 
 // Removes a provider with this configuration from the list and returns it. NULL: none.
@@ -418,7 +425,7 @@ struct scrape_job *scrape_job_new(const struct discovery_context *ctx, struct ts
         take_leavers(j, old);
     if (old && !j->error)
         take_targets(j, old);
-    update_targets(j);
+    scrape_job_update(j);
     return j;
 }
 

@@ -3,7 +3,55 @@
 // own. Applying a set passes each old job to the new one of the same name.
 #include "engine/scrape/scrape_private.h"
 
+#include "base/hmap.h"
 #include "base/mem.h"
+#include "base/timer.h"
+
+enum { YIELD_MS = 200 }; // changes of this time are decided at once
+
+// --- jobs that yield ---
+
+static void add_urls(struct gs_hmap *urls, const struct scrape_job *j)
+{
+    size_t pos = 0;
+    void *t;
+    while (gs_hmap_next(j->targets, &pos, NULL, &t)) {
+        const char *url = scrape_target_spec(t)->url;
+        if (url)
+            gs_hmap_put_str(urls, url, urls);
+    }
+}
+
+static bool is_taken(void *arg, const char *url)
+{
+    struct scrape_manager *m = arg;
+    for (const struct scrape_set *s = m->taken ? NULL : m->sets; s; s = s->next) {
+        if (!m->taken)
+            m->taken = gs_hmap_new(NULL);
+        for (size_t i = 0; i < s->n; i++)
+            if (!s->jobs[i]->cfg->yields)
+                add_urls(m->taken, s->jobs[i]);
+    }
+    return m->taken && gs_hmap_get_str(m->taken, url);
+}
+
+static void on_yield_timer(void *arg)
+{
+    struct scrape_manager *m = arg;
+    for (struct scrape_set *s = m->sets; s; s = s->next)
+        for (size_t i = 0; i < s->n; i++)
+            if (s->jobs[i]->cfg->yields)
+                scrape_job_update(s->jobs[i]);
+}
+
+static void on_targets_changed(void *arg)
+{
+    struct scrape_manager *m = arg;
+    gs_hmap_free(GS_TAKE(m->taken));
+    gs_timer_start(m->yields, on_yield_timer, YIELD_MS);
+}
+
+// --- sets ---
 
 struct scrape_manager *scrape_manager_new(uv_loop_t *loop, struct tsdb *db,
                                           const struct scrape_manager_config *cfg)
@@ -14,6 +62,7 @@ struct scrape_manager *scrape_manager_new(uv_loop_t *loop, struct tsdb *db,
     m->discovery.loop = loop;
     m->discovery.informers = discovery_informers_new(loop, cfg ? cfg->kube : NULL);
     m->discovery.stats = cfg ? cfg->sd_stats : NULL;
+    m->yields = gs_timer_new(loop, m);
     return m;
 }
 
@@ -35,6 +84,8 @@ void scrape_manager_free(struct scrape_manager *m)
         free_set(m->sets, false);
         m->sets = next;
     }
+    gs_timer_free(m->yields);
+    gs_hmap_free(m->taken);
     scrape_scheduler_free(m->scheduler);
     discovery_informers_free(m->discovery.informers);
     free(m);
@@ -68,7 +119,8 @@ static void apply_jobs(struct scrape_manager *m, const char *name,
                        const struct engine_config_scrape_config *scrapes, size_t n)
 {
     struct scrape_set **link = find_set(m, name), *old = *link;
-    const struct scrape_target_hooks hooks = {on_scraped, m, m->scheduler};
+    const struct scrape_target_hooks hooks = {on_scraped, m, m->scheduler, on_targets_changed,
+                                              is_taken};
     struct scrape_set *set = gs_alloc(sizeof(*set));
     set->name = gs_strdup(name);
     set->jobs = gs_alloc_array(n + 1, sizeof(*set->jobs));
@@ -79,6 +131,7 @@ static void apply_jobs(struct scrape_manager *m, const char *name,
     *link = set;
     if (old)
         free_set(old, true); // end the jobs that were not taken over
+    on_targets_changed(m);
 }
 
 void scrape_manager_apply(struct scrape_manager *m, const struct engine_config *cfg)
@@ -98,6 +151,7 @@ void scrape_manager_apply_extra(struct scrape_manager *m, const char *name,
         return;
     *link = old->next;
     free_set(old, true);
+    on_targets_changed(m);
 }
 
 void scrape_manager_on_scrape(struct scrape_manager *m, void (*fn)(void *arg), void *arg)

@@ -184,6 +184,8 @@ struct scrape_target_hooks {
     void *arg;
     // for large pages; borrowed. NULL: they are read without pauses
     struct scrape_scheduler *scheduler;
+    void (*changed)(void *arg);                // the targets of a job have changed; may be NULL
+    bool (*taken)(void *arg, const char *url); // by a job that does not yield; may be NULL
 };
 
 // cfg and client are borrowed; spec is copied. The first scrape starts within one interval, at an
@@ -241,6 +243,7 @@ struct scrape_job {
 struct scrape_job *scrape_job_new(const struct discovery_context *ctx, struct tsdb *db,
                                   const struct engine_config_scrape_config *cfg,
                                   const struct scrape_target_hooks *hooks, struct scrape_job *old);
+void scrape_job_update(struct scrape_job *j);             // decides again what its targets are
 size_t scrape_job_discovered(const struct scrape_job *j); // targets before relabelling
 void scrape_job_free(struct scrape_job *j, bool end);
 
@@ -262,4 +265,6 @@ struct scrape_manager {
     void (*on_scrape)(void *arg);
     void *on_scrape_arg;
     uint64_t scrapes;
+    struct gs_hmap *taken;   // URLs of the jobs that do not yield; NULL: not known
+    struct gs_timer *yields; // the jobs that yield decide again
 };

@@ -147,7 +147,8 @@ static void check_served(struct doctor_examination *e, const json_t *hpa, const 
 
     if (!name || status == 200 ||
         json_array_size(codec_json_get(answer, "others", "items", NULL)) ||
-        !codec_json_get(e->facts, "apis", api, "resources", NULL) || is_served(e, api, name, &near))
+        !codec_json_get(e->facts, "apis", api, "resources", NULL) ||
+        is_served(e, api, name, &near) || doctor_metric_is_diagnosed(e, hpa, metric, answer))
         return;
     doctor_report(
         e, "HorizontalPodAutoscaler", hpa,
@@ -237,7 +238,8 @@ static void check_samples(struct doctor_examination *e, const json_t *hpa, const
 
     if (!name || (!empty && status != 404) ||
         json_array_size(codec_json_get(answer, "others", "items", NULL)) ||
-        !is_served(e, api_of(e, metric), name, &near) || !target_has_running_pods(e, hpa))
+        !is_served(e, api_of(e, metric), name, &near) || !target_has_running_pods(e, hpa) ||
+        doctor_metric_is_diagnosed(e, hpa, metric, answer))
         return;
     doctor_report(
         e, "HorizontalPodAutoscaler", hpa,
@@ -245,9 +247,10 @@ static void check_samples(struct doctor_examination *e, const json_t *hpa, const
         gs_format("GET %s: %s", doctor_text(codec_json_str(answer, "path", NULL)),
                   empty ? "no items"
                         : doctor_text(codec_json_str(answer, "body", "message", NULL))),
-        gs_strdup("gpuscale explain metric --source=URL --config=FILE PATH   # the query and its "
-                  "result\nUsual causes: the series have exported_pod where the rule expects pod, "
-                  "metricsQuery lacks by (<<.GroupBy>>), or the pods use no GPU"));
+        gs_format("gpuscale explain metric '%s'   # the query and its result\nUsual causes: the "
+                  "series have exported_pod where the rule expects pod, metricsQuery lacks by "
+                  "(<<.GroupBy>>), or the pods use no GPU",
+                  doctor_text(codec_json_str(answer, "path", NULL))));
 }
 
 void doctor_check_metric_without_value(struct doctor_examination *e)

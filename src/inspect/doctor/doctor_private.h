@@ -3,7 +3,8 @@
 //
 //   now          RFC 3339
 //   kubernetes   {"server", "nodes": LIST, "pods": LIST, …}, keys by doctor_lists[]
-//   metrics      {"ns/name of an HPA": [{"path", "status", "body", "others"}]}, one per metric
+//   metrics      {"ns/name of an HPA": [{"path", "status", "body", "others", "podSeries"}]}, one
+//                per metric
 //   apis         {"custom.metrics.k8s.io/v1beta1": APIResourceList or {"unknown"}}
 //   logs         {"ns/pod/container": text} of containers that crash
 //   pools        those of gpuscale up (nodes_pools_json()); absent: not known
@@ -178,6 +179,16 @@ void doctor_each_hpa_metric(struct doctor_examination *e,
                             void (*check)(struct doctor_examination *e, const json_t *hpa,
                                           const json_t *metric, const json_t *answer));
 
+// --- checks_metric.c ---
+
+// The metrics API has no value for the metric, and no error.
+bool doctor_lacks_value(const json_t *answer);
+// Iterates over the running pods of the target of an autoscaler; *pos starts at 0. NULL: the end.
+const json_t *doctor_hpa_pod(const struct doctor_examination *e, const json_t *hpa, size_t *pos);
+// One of the checks of this file reports the metric.
+bool doctor_metric_is_diagnosed(struct doctor_examination *e, const json_t *hpa,
+                                const json_t *metric, const json_t *answer);
+
 // --- gathering ---
 
 struct doctor_list {
@@ -277,6 +288,9 @@ void doctor_check_certificate_expired(struct doctor_examination *e);
 void doctor_check_certificate_expires(struct doctor_examination *e);
 void doctor_check_hpa_target(struct doctor_examination *e);
 void doctor_check_hpa_forbidden(struct doctor_examination *e);
+void doctor_check_metric_not_scraped(struct doctor_examination *e);
+void doctor_check_metric_scrape_fails(struct doctor_examination *e);
+void doctor_check_metric_not_exported(struct doctor_examination *e);
 void doctor_check_metric_not_served(struct doctor_examination *e);
 void doctor_check_metric_wrong_object(struct doctor_examination *e);
 void doctor_check_metric_without_value(struct doctor_examination *e);

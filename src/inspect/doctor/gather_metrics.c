@@ -86,6 +86,16 @@ static json_t *fetch(struct kube_session *s, const char *path, int *ret_status)
     return answer ? answer : doctor_excerpt(0, &body);
 }
 
+// What gpuscale's adapter has of the pods of a metric without a value; new reference. NULL: another
+// adapter serves the API.
+static json_t *read_pod_series(struct kube_session *s, const char *path)
+{
+    GS_AUTO_FREE char *full = gs_format("%s%cexplain=true", path, strchr(path, '?') ? '&' : '?');
+    int status = 0;
+    CODEC_AUTO_JSON json_t *answer = fetch(s, full, &status);
+    return json_incref(json_object_get(answer, "podSeries"));
+}
+
 static json_t *read_metric(struct kube_session *s, const struct doctor_examination *e,
                            const json_t *hpa, const json_t *metric)
 {
@@ -119,6 +129,9 @@ static json_t *read_metric(struct kube_session *s, const struct doctor_examinati
     codec_json_set_str(o, "path", path.data);
     codec_json_set_int(o, "status", status);
     json_object_set_new(o, "body", body);
+    json_t *pod_series = pods && doctor_lacks_value(o) ? read_pod_series(s, path.data) : NULL;
+    if (pod_series)
+        json_object_set_new(o, "podSeries", pod_series);
     if (status == 404 && gs_streq(type, "Object") &&
         !gs_streq(codec_json_str(object, "describedObject", "kind", NULL), "Namespace")) {
         gs_buf_clear(&path);

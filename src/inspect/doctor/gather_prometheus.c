@@ -6,6 +6,7 @@
 #include "kube/engine_url.h"
 #include "kube/object.h"
 #include "kube/session.h"
+#include "metrics/pod_series.h"
 #include "query/query.h"
 
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 #define TIMEOUT_MS  10000
 #define MAX_RECORDS 100
 #define MAX_METRICS 30 // of autoscalers
+#define MAX_PODS    20 // of an autoscaler
 
 // One series per GPU, whatever the release of the exporter calls it.
 #define GPUS "(DCGM_FI_DEV_FB_USED or DCGM_FI_DEV_GPU_UTIL or dcgm_gpu_utilization)"
@@ -175,6 +177,62 @@ static json_t *hpa_metrics(const struct prometheus *p, const struct doctor_exami
     return out;
 }
 
+// --- the pods of autoscalers whose metric has no value ---
+
+static json_t *pod_samples(const struct prometheus *p, const char *expr)
+{
+    CODEC_AUTO_JSON json_t *answer = query(p, expr);
+    const json_t *list = json_object_get(answer, "result"), *sample;
+    json_t *out = json_array();
+    size_t i;
+    json_array_foreach (list, i, sample) {
+        json_t *item = json_object();
+        codec_json_set_str(item, "name", doctor_sample_label(sample, "__name__"));
+        codec_json_set_str(item, "pod", doctor_sample_label(sample, "pod"));
+        json_object_set_new(item, "value", json_real(doctor_sample_value(sample)));
+        json_array_append_new(out, item);
+    }
+    if (list)
+        return out;
+    json_decref(out);
+    return NULL;
+}
+
+static json_t *series_of_pods(const struct prometheus *p, const struct doctor_examination *e,
+                              const json_t *hpa)
+{
+    const char *names[MAX_PODS];
+    size_t n = 0, pos = 0;
+    const json_t *pod;
+    GS_AUTO_BUF struct gs_buf expr = {0};
+    while (n < MAX_PODS && (pod = doctor_hpa_pod(e, hpa, &pos)))
+        names[n++] = kube_name(pod);
+    if (!metrics_pod_series_query(doctor_text(kube_namespace(hpa)), names, n, &expr))
+        return NULL;
+    json_t *samples = pod_samples(p, expr.data);
+    return samples ? json_pack("{s:I, s:o}", "pods", (json_int_t)n, "samples", samples) : NULL;
+}
+
+// Of another adapter; gpuscale's reports it with the metric.
+static json_t *pod_series(const struct prometheus *p, const struct doctor_examination *e)
+{
+    json_t *out = json_object();
+    size_t i, k;
+    const json_t *hpa, *metric;
+    json_array_foreach (doctor_items(e, "hpas"), i, hpa) {
+        GS_AUTO_FREE char *key = kube_key(hpa);
+        json_array_foreach (doctor_hpa_metrics(hpa), k, metric) {
+            const json_t *answer =
+                json_array_get(codec_json_get(e->facts, "metrics", key, NULL), k);
+            if (gs_streq(codec_json_str(metric, "type", NULL), "Pods") &&
+                doctor_lacks_value(answer) && !json_object_get(answer, "podSeries") &&
+                !json_object_get(out, key) && json_object_size(out) < MAX_METRICS)
+                set(out, key, series_of_pods(p, e, hpa));
+        }
+    }
+    return out;
+}
+
 // --- the delay of the source ---
 
 // The time of the newest GPU sample as queries see it, and as they see it without a cache: some
@@ -227,6 +285,7 @@ static void read_facts(const struct prometheus *p, const struct doctor_examinati
     json_object_set_new(out, "queries", queries);
     json_object_set_new(out, "records", records(p, json_object_get(out, "rules")));
     json_object_set_new(out, "metrics", hpa_metrics(p, e));
+    json_object_set_new(out, "podSeries", pod_series(p, e));
     json_object_set_new(out, "delay", delay_facts(p, build));
 }
 

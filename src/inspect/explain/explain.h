@@ -22,6 +22,12 @@ struct gs_error *explain_pod(const struct explain_cluster *o, const char *name, 
 struct gs_error *explain_find_hpa(const struct explain_cluster *o, const char *kind,
                                   const char *name, char **ret);
 
+// Adds how the adapter of the cluster answers the request for a metric. arg: a path of the metrics
+// APIs, or METRIC of all pods, RESOURCE/METRIC or RESOURCE/NAME/METRIC of the namespace. *ret_exit
+// 1: the metric has no value. Errors: no cluster, no response within 30 s, no permission.
+struct gs_error *explain_metric(const struct explain_cluster *o, const char *arg,
+                                struct gs_buf *out, int *ret_exit);
+
 // The options of `gpuscale explain hpa`. Strings are borrowed; NULL: not given.
 struct explain_hpa_options {
     const char *ns, *kubeconfig, *context, *compat, *controller;
@@ -35,4 +41,7 @@ struct explain_hpa_options {
 struct gs_error *explain_hpa_config(const struct explain_hpa_options *o, struct hpa_config *ret);
 // *ret: hpa_explanation_json(), new reference. Errors: no cluster, no such object, no response
 // within 30 s, no history although `controller` is set.
+// A metric of pods without a value has a member "diagnosis": {"state", "text", "evidence", "fix"}.
 struct gs_error *explain_hpa(const struct explain_hpa_options *o, const char *name, json_t **ret);
+// Adds the text of an explanation of explain_hpa(), with the diagnoses.
+void explain_hpa_text(const json_t *explanation, struct gs_buf *out);

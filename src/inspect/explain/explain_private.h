@@ -16,3 +16,19 @@ json_t *explain_node_startup(struct kube_session *s, const json_t *nodes);
 // or namespaces that exist. Takes err and returns it or the new one.
 struct gs_error *explain_not_found(const struct explain_cluster *o, struct kube_gvr r,
                                    const char *name, struct gs_error *err);
+
+// --- metric.c: why a metric of pods has no value ---
+
+// Texts are borrowed.
+struct explain_metric_of {
+    const char *ns, *kind, *name; // of the workload
+    const char *metric;
+    const char *selector; // of its pods
+    const json_t *pod;    // one of them; NULL: not known
+};
+// {"state", "text", "evidence", "fix"} by what the adapter of the cluster has of the pods; new
+// reference. NULL: not known.
+json_t *explain_metric_diagnosis(struct kube_session *s, const struct explain_metric_of *of);
+// The same of what is known of the pods (struct diagnosis_metric_input.series).
+json_t *explain_metric_diagnosis_json(const struct explain_metric_of *of, const json_t *series);
+void explain_metric_add_diagnosis(const json_t *d, struct gs_buf *out); // lines for people

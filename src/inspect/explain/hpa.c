@@ -17,6 +17,7 @@ struct explain_run {
     bool done;
     json_t *explanation; // NULL after an error
     json_t *nodes;       // names of the nodes of the pods
+    json_t *lacking;     // what explain_metric_diagnosis() needs of metrics without a value
     struct gs_error *err;
 };
 
@@ -30,6 +31,62 @@ static json_t *nodes_of(const struct hpa_inspection_result *found)
     }
     return out;
 }
+
+// --- metrics without a value ---
+
+// Whether the pods of the target have the metric.
+static bool is_of_pods(const struct hpa_metric_spec *m)
+{
+    static const char *const owners[] = {"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet",
+                                         "Service"};
+    if (m->type == HPA_METRIC_PODS)
+        return true;
+    for (size_t i = 0; m->type == HPA_METRIC_OBJECT && i < GS_ARRAY_LEN(owners); i++)
+        if (gs_streq(m->object_kind, owners[i]))
+            return true;
+    return false;
+}
+
+static json_t *lacking_metrics(const struct hpa_inspection_result *found)
+{
+    json_t *out = json_object(), *list = json_array();
+    const struct hpa_spec *spec = found->spec;
+    codec_json_set_str(out, "ns", spec->ns);
+    codec_json_set_str(out, "kind", spec->target_kind);
+    codec_json_set_str(out, "name", spec->target_name);
+    codec_json_set_str(out, "selector", found->obs->selector);
+    if (found->obs->n_pods)
+        json_object_set(out, "pod", (json_t *)(uintptr_t)found->pods[0]);
+    for (size_t i = 0; found->obs->scale_found && i < spec->n_metrics; i++) {
+        const struct hpa_metric_observation *o = &found->obs->metrics[i];
+        if (is_of_pods(&spec->metrics[i]) && (o->error || !o->n_samples))
+            json_array_append_new(list, json_pack("{s:I, s:s}", "index", (json_int_t)i, "metric",
+                                                  spec->metrics[i].name));
+    }
+    json_object_set_new(out, "metrics", list);
+    return out;
+}
+
+static void diagnose_metrics(struct explain_run *r)
+{
+    const json_t *all = json_object_get(r->explanation, "metrics"), *item;
+    size_t i;
+    json_array_foreach (json_object_get(r->lacking, "metrics"), i, item) {
+        const struct explain_metric_of of = {.ns = codec_json_str(r->lacking, "ns", NULL),
+                                             .kind = codec_json_str(r->lacking, "kind", NULL),
+                                             .name = codec_json_str(r->lacking, "name", NULL),
+                                             .metric = codec_json_str(item, "metric", NULL),
+                                             .selector =
+                                                 codec_json_str(r->lacking, "selector", NULL),
+                                             .pod = json_object_get(r->lacking, "pod")};
+        json_t *metric = json_array_get(all, (size_t)codec_json_int(item, 0, "index", NULL));
+        json_t *d = metric ? explain_metric_diagnosis(&r->cluster, &of) : NULL;
+        if (d)
+            json_object_set_new(metric, "diagnosis", d);
+    }
+}
+
+// --- the inspection ---
 
 static struct gs_error *explain_with(const struct hpa_inspection_result *found,
                                      const struct explain_hpa_options *o,
@@ -62,8 +119,10 @@ static void on_inspected(void *arg, const struct hpa_inspection_result *found, s
                            found->history_error);
     if (!err)
         err = explain_with(found, r->o, &r->cfg, &r->explanation);
-    if (!err)
+    if (!err) {
         r->nodes = nodes_of(found);
+        r->lacking = lacking_metrics(found);
+    }
     r->err = err;
     r->done = true;
 }
@@ -124,7 +183,10 @@ struct gs_error *explain_hpa(const struct explain_hpa_options *o, const char *na
     json_t *startup = err ? NULL : explain_node_startup(&r.cluster, r.nodes);
     if (startup)
         json_object_set_new(r.explanation, "nodeStartup", startup);
+    if (!err && r.explanation)
+        diagnose_metrics(&r);
     json_decref(r.nodes);
+    json_decref(r.lacking);
     finish_explain_run(&r);
     if (!err)
         err = r.err;
@@ -132,4 +194,18 @@ struct gs_error *explain_hpa(const struct explain_hpa_options *o, const char *na
         *ret = r.explanation;
     const struct explain_cluster cluster = {o->ns, o->kubeconfig, o->context};
     return err ? explain_not_found(&cluster, KUBE_HPAS, name, err) : NULL;
+}
+
+void explain_hpa_text(const json_t *explanation, struct gs_buf *out)
+{
+    size_t i;
+    const json_t *metric;
+    hpa_explanation_text(explanation, out);
+    json_array_foreach (json_object_get(explanation, "metrics"), i, metric) {
+        const json_t *d = json_object_get(metric, "diagnosis");
+        if (!d)
+            continue;
+        gs_buf_addf(out, "\nMetric %s\n", codec_json_str(metric, "name", NULL));
+        explain_metric_add_diagnosis(d, out);
+    }
 }

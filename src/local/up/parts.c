@@ -37,6 +37,7 @@
 // at rest.
 #define MACHINE_INTERVAL_MS   1000
 #define RESOURCES_INTERVAL_MS 2000
+#define POD_SERIES_WINDOW_NS  (30 * GS_NS_PER_SEC) // pods are scraped each second
 #define LEDGER_INTERVAL_MS    10000
 #define LOOPBACK              "127.0.0.1"
 
@@ -327,7 +328,9 @@ static struct gs_error *start_adapter(struct up_cluster *c, const struct up_opti
                                             .trusted = true,
                                             .config_maps = true,
                                             .resource_rules = up_resource_rules,
-                                            .gpu_metrics = true};
+                                            .gpu_metrics = true,
+                                            .pod_series = true,
+                                            .pod_series_window_ns = POD_SERIES_WINDOW_NS};
     struct gs_error *err = adapter_new(c->loop, &options, &c->adapter);
     if (err)
         return gs_error_wrap(err, "metrics adapter");
@@ -418,6 +421,7 @@ static struct gs_error *start_metrics(struct up_cluster *c, const struct up_opti
         .kube_state = true,
         .kube_rules = true,
         .kube_monitors = true,
+        .kube_annotations = true,
         .extension = &c->extension,
         .ledger = {.enabled = true,
                    .store_series = true,

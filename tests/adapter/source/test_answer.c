@@ -94,6 +94,23 @@ static void test_series(void **state)
                  GS_EPROTO, "no list of series");
 }
 
+static void test_names(void **state)
+{
+    struct source_shapes *s = NULL;
+    assert_ok(source_read_names(
+        200, GS_SLICE("{\"status\":\"success\",\"data\":[\"b\",\"a:\\u0041\"]}"), &s));
+    assert_int_equal(s->n, 2);
+    assert_true(gs_slice_eq_str(s->items[0].name, "a:A"));
+    assert_true(gs_slice_eq_str(s->items[1].name, "b"));
+    assert_int_equal(s->items[0].n_labels, 0);
+    source_shapes_free(s);
+    assert_error(source_read_names(200, GS_SLICE("{\"status\":\"success\",\"data\":[1]}"), &s),
+                 GS_EPROTO, "expected a string");
+    assert_error(source_read_names(200, GS_SLICE("{\"status\":\"success\",\"data\":null}"), &s),
+                 GS_EPROTO, "");
+    assert_error(source_read_names(502, GS_SLICE("<html>"), &s), GS_EUNAVAIL, "502");
+}
+
 // {"a":"b", …}
 static char *wide_metric(const char *name, int labels, size_t value)
 {
@@ -221,6 +238,7 @@ int main(void)
         cmocka_unit_test(test_scalar_and_empty),
         cmocka_unit_test(test_errors),
         cmocka_unit_test(test_series),
+        cmocka_unit_test(test_names),
         cmocka_unit_test(test_a_series_over_a_limit_is_left_out),
         cmocka_unit_test(test_series_in_parts),
         cmocka_unit_test(test_types),

@@ -98,6 +98,7 @@ static const char *const shown[] = {
     "__meta_kubernetes_pod_container_port_name",
     "__meta_kubernetes_pod_container_port_number",
     "__meta_kubernetes_pod_controller_kind",
+    "__meta_kubernetes_pod_annotation_prometheus_io_port",
     "__meta_kubernetes_pod_ready",
     "__meta_kubernetes_pod_labelpresent_team",
     "__meta_kubernetes_node_label_zone",
@@ -295,7 +296,8 @@ static void test_moved_ports_are_targets_where_they_listen(void **state)
 {
     static const char pod[] =
         "{\"metadata\":{\"name\":\"web-0\",\"namespace\":\"n\",\"uid\":\"u\",\"resourceVersion\":"
-        "\"1\",\"annotations\":{\"gpuscale.dev/ports\":\"80=8080,81=8081\"}},\"spec\":{"
+        "\"1\",\"annotations\":{\"gpuscale.dev/ports\":\"80=8080,81=8081\","
+        "\"prometheus.io/port\":\"81\"}},\"spec\":{"
         "\"containers\":[{\"name\":\"app\",\"ports\":[{\"name\":\"http\",\"containerPort\":80},"
         "{\"name\":\"admin\",\"containerPort\":81}]}]},\"status\":{\"podIP\":\"10.0.0.1\"}}";
     struct fixture f = {
@@ -308,7 +310,8 @@ static void test_moved_ports_are_targets_where_they_listen(void **state)
     start(&f, &(struct engine_config_kubernetes_sd){.role = ENGINE_CONFIG_SD_POD});
     loop_until(&f.loop, f.updates == 1);
     assert_string_equal(f.heard.data,
-                        "pod/n/web-0[ namespace=n pod_name=web-0 pod_ready=unknown ]\n"
+                        "pod/n/web-0[ namespace=n pod_name=web-0 "
+                        "pod_annotation_prometheus_io_port=8081 pod_ready=unknown ]\n"
                         "  __address__=10.0.0.1:8080 pod_container_name=app"
                         " pod_container_port_name=http pod_container_port_number=80\n"
                         "  __address__=10.0.0.1:8081 pod_container_name=app"
@@ -323,10 +326,11 @@ static void test_moved_ports_are_targets_where_they_listen(void **state)
                         " service_label_app_name=web ]\n"
                         "  __address__=10.0.0.1:8080 endpoint_ready=true pod_name=web-0"
                         " pod_container_name=app pod_container_port_name=http"
-                        " pod_container_port_number=80 pod_ready=unknown\n"
+                        " pod_container_port_number=80"
+                        " pod_annotation_prometheus_io_port=8081 pod_ready=unknown\n"
                         "  __address__=10.0.0.1:8081 pod_name=web-0 pod_container_name=app"
                         " pod_container_port_name=admin pod_container_port_number=81"
-                        " pod_ready=unknown\n");
+                        " pod_annotation_prometheus_io_port=8081 pod_ready=unknown\n");
     finish(&f);
     (void)state;
 }

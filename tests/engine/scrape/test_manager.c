@@ -547,6 +547,31 @@ static void test_a_fat_target_may_go_while_it_is_read(void **state)
     (void)state;
 }
 
+// A pod with annotations that a monitor selects, too, is scraped once.
+static void test_a_job_that_yields_leaves_targets_to_others(void **state)
+{
+    struct fixture f;
+    setup(&f);
+    GS_AUTO_FREE char *yaml =
+        gs_format("global: {scrape_interval: 50ms, scrape_timeout: 50ms}\nscrape_configs:\n"
+                  "- job_name: last\n  static_configs: [{targets: ['127.0.0.1:%d']}]\n",
+                  http_server_port(f.server));
+    GS_CLEANUP(engine_config_freep) struct engine_config *last = NULL;
+    assert_ok(engine_config_parse(gs_slice_of(yaml), "last.yml", ".", &last));
+    engine_config_set_yields(last);
+    scrape_manager_apply_extra(f.manager, "last", last->scrapes, last->n_scrapes);
+    loop_until(&f.loop, value_of(&f, "up", "job", "last") == 1);
+    apply(&f, "global: {scrape_interval: 50ms, scrape_timeout: 50ms}\nscrape_configs:\n"
+              "- job_name: ours\n  static_configs: [{targets: ['127.0.0.1:%d']}]\n");
+    loop_until(&f.loop,
+               value_of(&f, "up", "job", "ours") == 1 && value_of(&f, "up", "job", "last") == -1);
+    apply(&f, "scrape_configs: []\n");
+    loop_until(&f.loop,
+               value_of(&f, "up", "job", "last") == 1 && value_of(&f, "up", "job", "ours") == -1);
+    finish(&f);
+    (void)state;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -563,6 +588,7 @@ int main(void)
         cmocka_unit_test(test_targets_of_files_come_and_go),
         cmocka_unit_test(test_a_reload_to_another_list_of_targets_ends_the_first),
         cmocka_unit_test(test_too_many_targets_are_all_down),
+        cmocka_unit_test(test_a_job_that_yields_leaves_targets_to_others),
         cmocka_unit_test(test_a_fat_target_does_not_hold_up_the_others),
         cmocka_unit_test(test_a_fat_target_may_go_while_it_is_read),
     };

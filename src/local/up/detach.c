@@ -96,15 +96,19 @@ static void close_others(int a, int b)
     (void)close_range(high + 1, ~0U, 0);
 }
 
-static struct gs_error *become_detached(int lock, int log, struct up_detached *d)
+static bool replace_standard_files(int log)
 {
     GS_AUTO_CLOSE int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(log, STDOUT_FILENO) < 0 ||
-        dup2(log, STDERR_FILENO) < 0)
+    return null >= 0 && dup2(null, STDIN_FILENO) >= 0 && dup2(log, STDOUT_FILENO) >= 0 &&
+           dup2(log, STDERR_FILENO) >= 0;
+}
+
+static struct gs_error *become_detached(int lock, int log, struct up_detached *d)
+{
+    if (!replace_standard_files(log))
         return gs_error_errno(errno, "standard files of the process in the background");
     (void)setsid();
     close_others(lock, d->ready);
-    null = -1; // closed, too
     return up_datadir_claim(lock);
 }
 

@@ -40,6 +40,16 @@ const struct gs_command_group cmd_groups[] = {
     {"Start on this machine", starting}, {"Look", looking}, {"Check", checking},
     {"Run in a cluster", serving},       {"Other", others}, {0}};
 
+// Parts of other commands. Those that are older than their command are in cmd_all, too.
+static const struct gs_command *const parts[] = {
+    &cmd_convert,
+    &cmd_test,
+#if CMD_LOCAL
+    &cmd_inference,
+#endif
+    NULL,
+};
+
 const struct gs_command *cmd_find(const char *name)
 {
     for (size_t i = 0; cmd_all[i]; i++)
@@ -50,8 +60,10 @@ const struct gs_command *cmd_find(const char *name)
 
 const struct gs_command *cmd_find_part(const struct gs_command *command, const char *name)
 {
-    const struct gs_command *part = cmd_find(name);
-    return part && gs_streq(part->within, command->name) ? part : NULL;
+    for (size_t i = 0; parts[i]; i++)
+        if (gs_streq(parts[i]->within, command->name) && gs_streq(parts[i]->name, name))
+            return parts[i];
+    return NULL;
 }
 
 struct gs_error *cmd_not_in_this_program(const char *what)

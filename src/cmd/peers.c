@@ -10,6 +10,11 @@ static const char *const none[] = {NULL};
 static const char *const prometheus_defaults[] = {"--storage.tsdb.path=data",
                                                   "--storage.tsdb.retention.time=15d", NULL};
 
+#if CMD_LOCAL
+static const char *const vllm[] = {"--engine=vllm", NULL};
+static const char *const sglang[] = {"--engine=sglang", NULL};
+#endif
+
 static const struct cmd_peer peers[] = {
     {"adapter", &cmd_adapter, none},
     {"dcgm-exporter", &cmd_exporter, none},
@@ -19,6 +24,10 @@ static const struct cmd_peer peers[] = {
     {"prometheus-adapter", &cmd_adapter, none},
     {"promtool", &cmd_promtool, none},
     {"sleep", &cmd_sleep, none},
+#if CMD_LOCAL
+    {"sglang", &cmd_inference, sglang},
+    {"vllm", &cmd_inference, vllm},
+#endif
 };
 
 const struct cmd_peer *cmd_find_peer(const char *path)

@@ -30,7 +30,8 @@ static const struct gs_opt sim_flags[] = {
     {"util", GS_OPT_DOUBLE, AT(util), "PERCENT", "100", .group = "Load",
      .help = "GPU utilization: the percentage of each 0.1 s in which a kernel runs."},
     {"for", GS_OPT_DURATION, AT(duration_ns), "DURATION", .group = "Load",
-     .help = "How long load runs (default: until it is interrupted), or how long a call hangs."},
+     .help = "How long load runs, such as 50ms (default: until it is interrupted), or how long a "
+             "call hangs."},
     {"memory", GS_OPT_STRING, AT(memory), "SIZE", .group = "Load",
      .help = "Device memory that load allocates, such as 2GiB or 500Mi."},
     {"sm-share", GS_OPT_DOUBLE, AT(sm_share), "PART", "1", .group = "Load",
@@ -168,7 +169,10 @@ static struct gs_error *do_load(const struct sim_opts *o, struct nvmlsim *s, cha
     struct gs_error *err = o->memory ? parse_size(o->memory, &load.memory) : NULL;
     if (!err)
         err = simulation_run_load(s, &load, &ran, &gpu);
-    if (!err)
+    if (!err && ran < GS_NS_PER_SEC)
+        printf("ran %lld ms of kernels on simulated GPU %u\n", (long long)(ran / GS_NS_PER_MS),
+               gpu);
+    else if (!err)
         printf("ran %.1f s of kernels on simulated GPU %u\n", (double)ran / (double)GS_NS_PER_SEC,
                gpu);
     return err;
@@ -272,6 +276,9 @@ static struct gs_error *find_action(const char *word, const struct action **ret)
             return NULL;
         }
     }
+    if (gs_streq(word, "inference"))
+        return gs_error_new(GS_EINVAL, "flags follow \"inference\": gpuscale sim inference [FLAGS] "
+                                       "MODEL");
     const char *near = gs_suggest(word, names, GS_ARRAY_LEN(names));
     return gs_error_new(GS_EINVAL, "unknown action \"sim %s\"%s%s%s", word,
                         near ? "; did you mean \"sim " : "; see gpuscale sim --help",
@@ -326,7 +333,8 @@ static void print_models(FILE *out)
 
 const struct gs_command cmd_sim = {
     .name = "sim",
-    .args = "create|list|status|load|fail|hang|lose|restore|xid|value|clear|delete [ARGUMENT]…",
+    .args = "create|list|status|load|fail|hang|lose|restore|xid|value|clear|delete|inference "
+            "[ARGUMENT]…",
     .summary = "Manage simulated GPUs: create, inspect, apply load, inject faults.",
     .description =
         "Simulated GPUs are in shared memory. A simulated libnvidia-ml (" NVMLSIM_LIBRARY
@@ -350,11 +358,14 @@ const struct gs_command cmd_sim = {
         "banks-without-spare-rows, or driver-branch (of GPU 0, for all GPUs: 590 makes the "
         "driver version 590.124.06).\n"
         "clear: removes failing calls, hanging calls and set values.\n"
-        "delete: removes a set. Programs that have it open keep it until they end.\n\n"
+        "delete: removes a set. Programs that have it open keep it until they end.\n"
+        "inference MODEL: simulates an inference engine with flags of its own; see gpuscale sim "
+        "inference --help.\n\n"
         "A YAML file has a list \"gpus\" of {model, count, memory: 24Gi, timeSlicing: "
         "{replicas: 4}, mig: [1g.10gb, 3g.40gb]}.",
     .examples = "  gpuscale sim create 2xTesla-T4\n"
                 "  gpuscale sim load --gpu=1 --util=30 --memory=2GiB --for=10s\n"
+                "  gpuscale sim load --for=50ms\n"
                 "  gpuscale sim fail nvmlDeviceGetPowerUsage --gpu=0 --code=GPU_IS_LOST --count=3\n"
                 "  gpuscale sim hang '*' --for=5s\n"
                 "  gpuscale sim status -o json",

@@ -74,6 +74,35 @@ static void test_forms(void **state)
     assert_false(o.on);
 }
 
+static unsigned n_others;
+
+static bool skip_other(const char *flag, const char *next)
+{
+    n_others++;
+    assert_true(gs_starts(flag, "--other") || gs_streq(flag, "-x"));
+    return next && *next != '-';
+}
+
+static void test_a_command_can_skip_flags_that_it_lacks(void **state)
+{
+    struct gs_command lenient = command;
+    struct opts o;
+    struct gs_common_opts c;
+    int n = 0;
+    char text[][24] = {"--other", "value", "--collect_interval=250", "--other_two=3", "-x",
+                       "-k",      "p"};
+    char *argv[] = {text[0], text[1], text[2], text[3], text[4], text[5], text[6]};
+    lenient.other_flag = skip_other;
+    n_others = 0;
+    assert_ok(gs_options_parse(&lenient, 7, argv, &o, &c, &n));
+    assert_int_equal(n_others, 3);
+    assert_int_equal(o.interval, 250);
+    assert_true(o.on);
+    assert_int_equal(n, 1);
+    assert_string_equal(argv[0], "p");
+    gs_options_finish(&lenient, &o);
+}
+
 static void test_switches_may_be_unset(void **state)
 {
     struct opts o;
@@ -241,6 +270,7 @@ int main(void)
         cmocka_unit_test(test_help_has_the_main_flags),
         cmocka_unit_test(test_help_all_is_help),
         cmocka_unit_test(test_environment_is_below_the_flag),
+        cmocka_unit_test(test_a_command_can_skip_flags_that_it_lacks),
         cmocka_unit_test(test_errors_help),
         cmocka_unit_test(test_suggestions),
         cmocka_unit_test(test_suggestions_ignore_case_and_separators),

@@ -70,6 +70,12 @@ static const struct program programs[] = {
      "/-/ready",
      "/metrics",
      "GET, OPTIONS"},
+    {"sim",
+     {"inference", "--model=m", "--startup=1ms", "--host=127.0.0.1", "--port=%"},
+     "/health",
+     "/metrics",
+     "GET, HEAD",
+     .nothing_to_reload = true},
     {"up",
      {"--gpus=none", "--data-dir=@/data", "--api-port=0", "--exporter-port=0",
       "--prometheus-port=%"},
@@ -475,7 +481,8 @@ static int setup(void **state)
     (void)snprintf(f->dir, sizeof(f->dir), "/tmp/gpuscale-programs-XXXXXX");
     assert_non_null(mkdtemp(f->dir));
     (void)snprintf(name, sizeof(name), "/gpuscale-test-programs-%d", getpid());
-    setenv("GPUSCALE_SIM", name, 1);
+    // The exporter makes the set. A simulated engine needs none.
+    setenv("GPUSCALE_SIM", gs_streq(f->program->name, "sim") ? "" : name, 1);
     *state = f;
     return 0;
 }

@@ -126,6 +126,16 @@ static void file_gives(int code, const char *text, const char *part)
     assert_int_equal(unlink(path), 0);
 }
 
+// One period of a load is 100 ms.
+static void test_a_load_can_take_milliseconds(void **state)
+{
+    (void)state;
+    gives(0, "create 1xTesla-T4", "Tesla-T4");
+    gives(0, "load --for=20ms", "ran 20 ms of kernels on simulated GPU 0");
+    gives(0, "load --for=120ms --util=50", "ran 60 ms of kernels");
+    gives(0, "delete", "");
+}
+
 static void test_a_yaml_file(void **state)
 {
     file_gives(0,
@@ -192,6 +202,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_life_of_a_set),
         cmocka_unit_test(test_wrong_use),
+        cmocka_unit_test(test_a_load_can_take_milliseconds),
         cmocka_unit_test(test_a_yaml_file),
         cmocka_unit_test(test_errors_of_a_yaml_file_name_the_line),
     };

@@ -181,6 +181,10 @@ static void test_images_of_charts_have_roles(void **state)
         {"registry.k8s.io/nfd/node-feature-discovery:v0.18.3", "nfd"},
         {"registry.k8s.io/autoscaling/cluster-autoscaler:v1.35.0", "cluster-autoscaler"},
         {"registry.k8s.io/ingress-nginx/controller:v1.15.1@sha256:ef", "ingress-nginx"},
+        {"vllm/vllm-openai:v0.12.0", "vllm"},
+        {"mirror.example:5000/lmcache/vllm-openai-nightly:1", "vllm"},
+        {"rocm/vllm", "vllm"},
+        {"lmsysorg/sglang:v0.5.9-cu126", "sglang"},
         {"public.ecr.aws/eks/aws-load-balancer-controller:v2", "ingress-nginx"},
     };
     static const char *const others[] = {"my/driver:1",       "prometheus:1",
@@ -215,6 +219,37 @@ static void test_own_commands_of_images_with_a_stand_in(void **state)
                            *none = json("{\"image\":\"quay.io/prometheus/prometheus:v3\"}");
     assert_null(kubelet_images_substitute_of(m, own));
     assert_non_null(kubelet_images_substitute_of(m, none));
+    kubelet_images_free(m);
+}
+
+// A shell or Python counts as the engine if it runs one.
+static void test_scripts_with_an_engine_have_a_stand_in(void **state)
+{
+    static const char *const engines[] = {
+        "{\"image\":\"vllm/vllm-openai\",\"command\":[\"/bin/sh\",\"-c\"],"
+        "\"args\":[\"vllm serve m\"]}",
+        "{\"image\":\"vllm/vllm-openai\",\"command\":[\"vllm\",\"serve\",\"m\"]}",
+        "{\"image\":\"vllm/vllm-openai\",\"command\":[\"python3\",\"-m\","
+        "\"vllm.entrypoints.openai.api_server\"]}",
+        "{\"image\":\"lmsysorg/sglang\",\"command\":[\"python3\"],"
+        "\"args\":[\"-m\",\"sglang.launch_server\"]}",
+    };
+    static const char *const others[] = {
+        "{\"image\":\"vllm/vllm-openai\",\"command\":[\"sh\",\"-c\",\"sleep 9\"]}",
+        "{\"image\":\"vllm/vllm-openai\",\"command\":[\"cat\",\"vllm\"]}",
+        "{\"image\":\"ubuntu\",\"command\":[\"sh\",\"-c\",\"vllm serve m\"]}",
+    };
+    struct kubelet_images *m = NULL;
+    (void)state;
+    assert_null(kubelet_images_new("/opt/bin/gpuscale", NULL, 0, &m));
+    for (size_t i = 0; i < GS_ARRAY_LEN(engines); i++) {
+        CODEC_AUTO_JSON json_t *c = json(engines[i]);
+        assert_true(kubelet_substitute_is_standin(kubelet_images_substitute_of(m, c)));
+    }
+    for (size_t i = 0; i < GS_ARRAY_LEN(others); i++) {
+        CODEC_AUTO_JSON json_t *c = json(others[i]);
+        assert_false(kubelet_substitute_is_standin(kubelet_images_substitute_of(m, c)));
+    }
     kubelet_images_free(m);
 }
 
@@ -520,6 +555,7 @@ int main(void)
         cmocka_unit_test(test_the_built_in_table),
         cmocka_unit_test(test_images_of_charts_have_roles),
         cmocka_unit_test(test_own_commands_of_images_with_a_stand_in),
+        cmocka_unit_test(test_scripts_with_an_engine_have_a_stand_in),
         cmocka_unit_test(test_commands_of_driver_installers_are_dropped),
         cmocka_unit_test(test_mapped_images_have_no_stand_in),
         cmocka_unit_test(test_hints_for_images_without_anything),

@@ -28,11 +28,12 @@ static void facts_op_free(struct provider_pod_facts_op *op)
 
 static void end_pod_facts(struct provider_pod_facts_op *op, const struct source_result *r)
 {
-    static const struct source_sample none;
     bool known = r && r->type == SOURCE_VECTOR;
-    const struct provider_pod_facts f = {.pods = op->pods ? op->pods->n : 0,
-                                         .samples = known ? r->samples : &none,
-                                         .n = known ? r->n : 0};
+    struct provider_pod_facts f = {.pods = op->pods ? op->pods->n : 0};
+    if (r && known) {
+        f.samples = r->samples;
+        f.n = r->n;
+    }
     provider_pod_facts_fn cb = op->cb;
     void *arg = op->arg;
     cb(arg, known || (op->pods && !op->pods->n) ? &f : NULL);

@@ -7,8 +7,6 @@
 #include "base/mem.h"
 #include "kube/object.h"
 
-#include <stdlib.h>
-
 #define META "__meta_kubernetes_"
 
 struct target {
@@ -139,9 +137,8 @@ static void attach_owners(const struct build *b, struct discovery_labels *l, con
 // which the port listens.
 static void move_annotated_port(struct discovery_labels *l, const json_t *pod)
 {
-    const char *text = kube_annotation(pod, "prometheus.io/port");
-    int port = text ? atoi(text) : 0;
-    if (port <= 0 || kube_port(pod, port) == port)
+    int port = kube_scrape_port(pod);
+    if (!port || kube_port(pod, port) == port)
         return;
     for (size_t i = 0; i < l->len; i++)
         if (gs_slice_eq_str(l->items[i].name, META "pod_annotation_prometheus_io_port"))

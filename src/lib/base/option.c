@@ -162,6 +162,26 @@ static struct gs_error *apply_defaults(const struct gs_opt *rows, void *base)
     return NULL;
 }
 
+// A command with other_flag: whether the flag is not one of its rows, also with "-" for "_". The
+// name is changed to that of the row.
+static bool skip_flag(const struct gs_command *command, int argc, char **argv, int *i)
+{
+    char *name = argv[*i] + (argv[*i][1] == '-' ? 2 : 1);
+    size_t len = strcspn(name, "=");
+    if (!command->other_flag)
+        return false;
+    for (size_t c = 0; c < len; c++)
+        if (name[c] == '_')
+            name[c] = '-';
+    struct gs_slice key = gs_slice_make(name, len);
+    if (gs_options_find(command, key) ||
+        (gs_starts(name, "no-") && gs_options_find(command, gs_slice_make(name + 3, len - 3))))
+        return false;
+    const char *next = !name[len] && *i + 1 < argc ? argv[*i + 1] : NULL;
+    *i += command->other_flag(argv[*i], next) ? 1 : 0;
+    return true;
+}
+
 // One flag at argv[*i]; moves *i over a separate value.
 static struct gs_error *parse_flag(const struct gs_command *command, int argc, char **argv, int *i,
                                    void *opts, struct gs_common_opts *common)
@@ -224,7 +244,7 @@ struct gs_error *gs_options_parse(const struct gs_command *command, int argc, ch
             argv[n++] = argv[i];
         else if (gs_streq(argv[i], "--"))
             flags_end = true;
-        else
+        else if (!skip_flag(command, argc, argv, &i))
             err = parse_flag(command, argc, argv, &i, ret_opts, ret_common);
     }
     ret_common->help = ret_common->help || ret_common->help_all;

@@ -63,8 +63,11 @@ struct gs_command {
     const char *description; // paragraphs for --help
     const char *examples;    // lines for --help; NULL
     const struct gs_opt *opts;
-    size_t opts_size;              // sizeof the option struct
-    int min_args, max_args;        // positional arguments; max -1: any number
+    size_t opts_size;       // sizeof the option struct
+    int min_args, max_args; // positional arguments; max -1: any number
+    // Called for a flag that no row has, with the argument that follows it (NULL: none). True: that
+    // is its value. "_" in names is then "-". NULL: such a flag is an error.
+    bool (*other_flag)(const char *flag, const char *next);
     void (*print_more)(FILE *out); // prints a last section of --help; NULL: none
     // opts points to a zeroed-then-filled option struct. Returns the exit code; on failure an error
     // may be set (printed by main: exit 2 for GS_EINVAL, else 1).

@@ -56,6 +56,10 @@ int kube_port(const json_t *obj, int port);
 // Takes the text of the annotation (may be NULL). 0: the port is not listed.
 int kube_port_in(const char *text, int port);
 
+// The port of the annotation prometheus.io/port, which common scrape jobs read; 0: none.
+#define KUBE_ANN_SCRAPE_PORT "prometheus.io/port"
+int kube_scrape_port(const json_t *pod);
+
 // --- version ---
 
 // The release of Kubernetes that `gpuscale up` reports in /version, the node's versions and probes,

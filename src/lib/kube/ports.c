@@ -31,3 +31,9 @@ int kube_port(const json_t *obj, int port)
     int to = kube_port_in(kube_annotation(obj, KUBE_ANN_PORTS), port);
     return to > 0 ? to : port;
 }
+
+int kube_scrape_port(const json_t *pod)
+{
+    const char *text = kube_annotation(pod, KUBE_ANN_SCRAPE_PORT);
+    return text ? read_port_number(gs_slice_of(text)) : 0;
+}

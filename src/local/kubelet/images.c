@@ -226,6 +226,17 @@ static void link_tool(const char *dir, const char *name, const char *target)
         gs_warn("kubelet", "%s: %m", link);
 }
 
+// The program of this machine is not hidden by a simulated one.
+static void link_engine(const char *dir, const char *name, const char *self_exe)
+{
+    GS_AUTO_FREE char *installed = gs_find_program(name);
+    GS_AUTO_FREE char *link = gs_format("%s/%s", dir, name);
+    if (installed)
+        unlink(link);
+    else
+        link_tool(dir, name, self_exe);
+}
+
 struct gs_error *kubelet_images_link_tools(const char *self_exe, const char *dir)
 {
     static const char *const loads[] = {"vectorAdd",        "gpu_burn",         "dcgmproftester",
@@ -235,8 +246,11 @@ struct gs_error *kubelet_images_link_tools(const char *self_exe, const char *dir
     struct gs_error *err = gs_mkdir_p(dir, 0755);
     if (err)
         return err;
+    link_tool(dir, "gpuscale", self_exe);
     link_tool(dir, "nvidia-smi", self_exe);
     link_tool(dir, "dcgm-exporter", self_exe);
+    link_engine(dir, "vllm", self_exe);
+    link_engine(dir, "sglang", self_exe);
     for (size_t i = 0; load && i < GS_ARRAY_LEN(loads); i++)
         link_tool(dir, loads[i], load);
     return NULL;
@@ -256,7 +270,7 @@ const struct kubelet_substitute *kubelet_images_substitute_of(const struct kubel
     const char *image = codec_json_str(container, "image", NULL);
     const json_t *command = codec_json_get(container, "command", NULL);
     const struct kubelet_substitute *s = kubelet_images_substitute(m, image ? image : "");
-    bool own = json_array_size(command) && !kubelet_substitute_replaces(s, command);
+    bool own = json_array_size(command) && !kubelet_substitute_replaces(s, container);
     return own && kubelet_substitute_is_standin(s) ? NULL : s;
 }
 
@@ -265,7 +279,7 @@ static bool needs_image(const struct kubelet_substitute *s, const json_t *contai
 {
     const json_t *command = codec_json_get(container, "command", NULL);
     if (json_array_size(command))
-        return kubelet_substitute_replaces(s, command);
+        return kubelet_substitute_replaces(s, container);
     return !s || !s->cmd_only || !json_array_size(codec_json_get(container, "args", NULL));
 }
 

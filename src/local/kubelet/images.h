@@ -57,12 +57,14 @@ struct kubelet_substitute {
     // Programs of the image that the substitute replaces if a container's `command` runs one of
     // them, separated by commas; "*": any, and the arguments are dropped. NULL: none.
     const char *programs;
+    // A shell or Python that runs one of these words is such a program, too. NULL: none.
+    const char *scripts;
 };
 // The command of this program that takes a role of local/standin.
 #define KUBELET_STANDIN_COMMAND "pod-standin"
 bool kubelet_substitute_is_standin(const struct kubelet_substitute *s); // s may be NULL
-// Whether it runs instead of this `command` of a container. s may be NULL.
-bool kubelet_substitute_replaces(const struct kubelet_substitute *s, const json_t *command);
+// Whether it runs instead of the `command` of a container. s may be NULL.
+bool kubelet_substitute_replaces(const struct kubelet_substitute *s, const json_t *container);
 // For an image without a command: what there is instead, beginning with "; ". "": nothing.
 const char *kubelet_absent_hint(const char *image);
 const struct kubelet_substitute *kubelet_substitute(size_t i); // NULL: end of the table

@@ -4,8 +4,10 @@
 #include "local/kubelet/pod_worker.h"
 
 #include "base/mem.h"
+#include "local/kubelet/mounts.h"
 
 #include <dirent.h>
+#include <unistd.h>
 
 // What no mount hides is left out by the supervisor.
 static void add_path(struct kubelet_words *ret, const char *path)
@@ -50,4 +52,17 @@ void kubelet_container_keep(const struct kubelet_container *c, const char *progr
     add_tools(ret, k->tools_dir);
     add_list(ret, kubelet_env_get(&c->env, "GPUSCALE_NVML_LIBRARY"));
     add_list(ret, kubelet_env_get(&c->env, "LD_LIBRARY_PATH"));
+}
+
+// The shared memory of simulated GPUs is a file there. Workloads that use several GPUs mount a
+// volume of their own.
+void kubelet_container_keep_gpus(const struct kubelet_container *c, struct kubelet_words *mounts)
+{
+    const char *name = kubelet_env_get(&c->env, "GPUSCALE_SIM");
+    if (!name || *name != '/')
+        return;
+    GS_AUTO_FREE char *path = gs_format(KUBELET_SHARED_MEMORY "%s", name);
+    GS_AUTO_FREE char *text = kubelet_mount_text(path, false, path);
+    if (access(path, F_OK) == 0)
+        kubelet_words_add(mounts, text);
 }

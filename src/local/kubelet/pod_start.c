@@ -431,6 +431,8 @@ static struct gs_error *add_mounts(struct kubelet_container *c, struct kubelet_w
     if (err)
         return err;
     add_working_dir(c, mounts);
+    if (is_mounted(KUBELET_SHARED_MEMORY, mounts))
+        kubelet_container_keep_gpus(c, mounts);
     err = add_hosts(c, mounts);
     return err ? err : add_message_file(c, mounts);
 }

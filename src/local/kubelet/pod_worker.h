@@ -173,6 +173,9 @@ extern const struct kubelet_process_callbacks kubelet_container_callbacks;
 // word of the command; own_dir: the container's own directory.
 void kubelet_container_keep(const struct kubelet_container *c, const char *program,
                             const char *own_dir, struct kubelet_words *ret);
+#define KUBELET_SHARED_MEMORY "/dev/shm" // POSIX shared memory of Linux
+// Adds the mount of the simulated GPUs' file in a volume that is mounted there.
+void kubelet_container_keep_gpus(const struct kubelet_container *c, struct kubelet_words *mounts);
 
 // --- pod_status.c ---
 #define KUBELET_REJECTED_REASON "UnexpectedAdmissionError" // of Kubernetes' kubelet

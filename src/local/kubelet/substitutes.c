@@ -4,6 +4,7 @@
 #include "local/kubelet/images.h"
 
 #include "base/mem.h"
+#include "codec/json.h"
 
 #include <fnmatch.h>
 
@@ -26,6 +27,8 @@
 #define OPERAND       "a process that does nothing (GPU support is built in)"
 #define RELOADER      "the configuration reload of gpuscale up"
 #define ROUTER        "the Ingress router of gpuscale up"
+#define VLLM          "vllm of this machine or, without it, a SIMULATED engine"
+#define SGLANG        "sglang of this machine or, without it, a SIMULATED engine"
 
 static const struct kubelet_substitute table[] = {
     {"dcgm-exporter", "gpuscale exporter", "gpuscale exporter", .gpu = true},
@@ -96,6 +99,11 @@ static const struct kubelet_substitute table[] = {
     {"nginx-ingress-controller*", STANDIN("ingress-nginx"), ROUTER,
      .programs = "nginx-ingress-controller"},
     {"aws-load-balancer-controller", STANDIN("ingress-nginx"), ROUTER, .programs = "controller"},
+    {"vllm-openai*", STANDIN("vllm"), VLLM, .gpu = true, .programs = "vllm", .scripts = "vllm"},
+    {"vllm", STANDIN("vllm"), VLLM, .gpu = true, .programs = "vllm", .scripts = "vllm"},
+    {"llm-d-cuda*", STANDIN("vllm"), VLLM, .gpu = true, .programs = "vllm", .scripts = "vllm"},
+    {"lmsysorg/sglang", STANDIN("sglang"), SGLANG, .gpu = true, .programs = "sglang",
+     .scripts = "sglang"},
     {"*vectoradd*", "gpu-load vectorAdd", "gpu-load, which loads its GPU", .gpu = true,
      .cmd_only = true, .link = "vectorAdd"},
     {"*vector-add*", "gpu-load vectorAdd", "gpu-load, which loads its GPU", .gpu = true,
@@ -193,10 +201,34 @@ static bool lists_program(const char *programs, const char *program)
     return gs_streq(programs, "*") || gs_lists_word(programs, slash ? slash + 1 : program);
 }
 
-bool kubelet_substitute_replaces(const struct kubelet_substitute *s, const json_t *command)
+static bool has_word(const json_t *words, const char *scripts)
 {
+    size_t i;
+    json_t *word;
+    json_array_foreach (words, i, word) {
+        const char *text = json_string_value(word);
+        if (text && strstr(text, scripts))
+            return true;
+    }
+    return false;
+}
+
+// `sh -c "vllm serve …"`, `python3 -m vllm.entrypoints.openai.api_server`.
+static bool runs_script(const char *scripts, const char *program, const json_t *container)
+{
+    return lists_program("sh, bash, python, python3", program) &&
+           (has_word(codec_json_get(container, "command", NULL), scripts) ||
+            has_word(codec_json_get(container, "args", NULL), scripts));
+}
+
+bool kubelet_substitute_replaces(const struct kubelet_substitute *s, const json_t *container)
+{
+    const json_t *command = codec_json_get(container, "command", NULL);
     const char *program = json_string_value(json_array_get(command, 0));
-    return s && s->programs && program && lists_program(s->programs, program);
+    if (!s || !s->programs || !program)
+        return false;
+    return lists_program(s->programs, program) ||
+           (s->scripts && runs_script(s->scripts, program, container));
 }
 
 bool kubelet_substitute_is_standin(const struct kubelet_substitute *s)

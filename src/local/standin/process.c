@@ -39,6 +39,7 @@ static const char *const variables[] = {"GF_",
                                         "NAMESPACE",
                                         "POD_NAMESPACE",
                                         "UNIQUE_FILENAMES",
+                                        "GPUSCALE_INFERENCE_",
                                         "DEFAULT_FOLDER_MODE"};
 
 static void say(const char *text)

@@ -322,6 +322,8 @@ static const struct standin_role roles[] = {
     {.name = "grafana", .port = 3000, .start = start_grafana, .answer = answer_grafana},
     {.name = "k8s-sidecar", .start = standin_sidecar_start, .end = standin_sidecar_end},
     {.name = "sleep", .start = start_sleep},
+    {.name = "sglang", .start = standin_sglang_start},
+    {.name = "vllm", .start = standin_vllm_start},
 };
 
 const struct standin_role *standin_role_find(const char *name)

@@ -107,6 +107,10 @@ void standin_node_exporter_start(struct standin_session *s);
 bool standin_grafana_become(struct standin_session *s);
 bool standin_grafana_installed(void);
 
+// --- inference.c: vLLM and SGLang, or a simulated engine ---
+void standin_vllm_start(struct standin_session *s);
+void standin_sglang_start(struct standin_session *s);
+
 // --- calls.c: a URL of the pod ---
 struct standin_call;
 // method NULL or "": POST. user NULL or "": without credentials. GS_EINVAL: another host.

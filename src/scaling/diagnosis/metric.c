@@ -131,7 +131,6 @@ static size_t count_up(const json_t *up, bool wanted)
 // The first port of the pod's containers, else that of the annotation; 0: none.
 static int64_t port_of(const json_t *pod)
 {
-    const char *set = pod ? kube_annotation(pod, ANNOTATION "port") : NULL;
     size_t i;
     const json_t *container;
     json_array_foreach (codec_json_get(pod, "spec", "containers", NULL), i, container) {
@@ -140,7 +139,7 @@ static int64_t port_of(const json_t *pod)
         if (port)
             return port;
     }
-    return set && atoi(set) > 0 ? atoi(set) : 0;
+    return pod ? kube_scrape_port(pod) : 0;
 }
 
 // "no pod of Deployment api", "none of the 3 pods of Deployment api". Caller frees.

@@ -181,6 +181,16 @@ unsigned nvmlsim_ctx_gpu(const struct nvmlsim_ctx *c)
     return c->index;
 }
 
+const char *nvmlsim_ctx_model(const struct nvmlsim_ctx *c)
+{
+    return c->board->model.name;
+}
+
+uint64_t nvmlsim_ctx_memory(const struct nvmlsim_ctx *c)
+{
+    return nvmlsim_process_memory_limit(c->board, c->timeline);
+}
+
 void nvmlsim_ctx_close(struct nvmlsim_ctx *c)
 {
     if (!c)

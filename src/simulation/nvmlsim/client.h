@@ -17,7 +17,9 @@ struct nvmlsim_alloc;
 // use the context.
 struct gs_error *nvmlsim_ctx_open(unsigned ordinal, struct nvmlsim_ctx **ret);
 void nvmlsim_ctx_close(struct nvmlsim_ctx *c);
-unsigned nvmlsim_ctx_gpu(const struct nvmlsim_ctx *c); // index of its GPU in the set
+unsigned nvmlsim_ctx_gpu(const struct nvmlsim_ctx *c);      // index of its GPU in the set
+const char *nvmlsim_ctx_model(const struct nvmlsim_ctx *c); // "A100-SXM4-80GB", of the GPU
+uint64_t nvmlsim_ctx_memory(const struct nvmlsim_ctx *c);   // bytes that processes can allocate
 
 // GS_ELIMIT "out of memory" if the device (or MIG instance) has too little free memory.
 struct gs_error *nvmlsim_mem_alloc(struct nvmlsim_ctx *c, uint64_t bytes,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A load for a simulated GPU, for `gpuscale sim load`: kernels that keep it busy for a share of
-// each 100 ms.
+// each 100 ms, or of the duration if that is shorter.
 #include "nvmlsim/simulation/simulation.h"
 
 #include "base/clock.h"
@@ -21,13 +21,15 @@ static struct gs_error *run_kernels(const struct simulation_load *l, struct nvml
                                     int64_t *ret_ran_ns)
 {
     int64_t start = gs_mono_ns(), next = start, ran = 0;
-    uint64_t kernel_us = (uint64_t)(l->util / 100 * (double)LOAD_PERIOD_NS / 1000);
     while (!l->duration_ns || next - start < l->duration_ns) {
+        int64_t left = start + l->duration_ns - next;
+        int64_t period = l->duration_ns && left < LOAD_PERIOD_NS ? left : LOAD_PERIOD_NS;
+        uint64_t kernel_us = (uint64_t)(l->util / 100 * (double)period / 1000);
         struct gs_error *err = kernel_us ? nvmlsim_kernel_run(c, kernel_us, l->sm_share) : NULL;
         if (err)
             return err;
         ran += (int64_t)kernel_us * 1000;
-        next += LOAD_PERIOD_NS;
+        next += period;
         int64_t now = gs_mono_ns();
         if (next < now) // other processes use the device, too: lost time is skipped
             next = now;

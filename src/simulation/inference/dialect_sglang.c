@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// The page of SGLang 0.4.10 to 0.5.23 with --enable-metrics, read in metrics/collector.py and
+// observability/metrics_collector.py of the packages of 0.4.10, 0.5.9, 0.5.12 and 0.5.23. SGLang
+// publishes its metrics in the multiprocess mode of prometheus_client, which has no series
+// "_created".
+#include "inference/dialect_private.h"
+
+#define V(minor, patch) INFERENCE_RELEASE(0, minor, patch)
+#define RANK(name, help, what)                                                                     \
+    {                                                                                              \
+        "sglang:" name, help, INFERENCE_GAUGE, what, INFERENCE_BY_RANK                             \
+    }
+#define SINCE(name, help, what, release)                                                           \
+    {                                                                                              \
+        "sglang:" name, help, INFERENCE_GAUGE, what, INFERENCE_BY_RANK, .since = (release)         \
+    }
+
+const struct inference_family inference_sglang_families[] = {
+    RANK("num_running_reqs", "The number of running requests.", INFERENCE_Q_RUNNING),
+    RANK("num_used_tokens", "The number of used tokens.", INFERENCE_Q_KV_USED_TOKENS),
+    RANK("token_usage", "The token usage.", INFERENCE_Q_KV_USED),
+    SINCE("full_token_usage", "The token usage for full attention layers.", INFERENCE_Q_KV_USED,
+          V(5, 12)),
+    SINCE("swa_token_usage", "The token usage for SWA layers.", INFERENCE_Q_ZERO, V(5, 9)),
+    SINCE("mamba_usage", "The token usage for Mamba layers.", INFERENCE_Q_ZERO, V(5, 9)),
+    SINCE("pending_prealloc_token_usage",
+          "The token usage for pending preallocated tokens (not preallocated yet).",
+          INFERENCE_Q_ZERO, V(5, 9)),
+    SINCE("kv_available_tokens", "Number of free token slots in the KV cache pool.",
+          INFERENCE_Q_KV_FREE_TOKENS, V(5, 12)),
+    SINCE("kv_evictable_tokens",
+          "Number of evictable (radix-cached) token slots in the KV cache pool.", INFERENCE_Q_ZERO,
+          V(5, 12)),
+    SINCE("kv_used_tokens", "Number of actively used token slots in the KV cache pool.",
+          INFERENCE_Q_KV_USED_TOKENS, V(5, 12)),
+    RANK("gen_throughput", "The generation throughput (token/s).", INFERENCE_Q_GENERATION_RATE),
+    RANK("num_queue_reqs", "The number of requests in the waiting queue.", INFERENCE_Q_WAITING),
+    RANK("num_grammar_queue_reqs", "The number of requests in the grammar waiting queue.",
+         INFERENCE_Q_ZERO),
+    SINCE("num_paused_reqs", "The number of paused requests by async weight sync.",
+          INFERENCE_Q_ZERO, V(5, 9)),
+    RANK("cache_hit_rate", "The prefix cache hit rate.", INFERENCE_Q_HIT_RATE),
+    SINCE("max_total_num_tokens", "Maximum total number of tokens in the KV cache pool.",
+          INFERENCE_Q_KV_TOKENS, V(5, 9)),
+    {"sglang:avg_request_queue_latency",
+     "The average request queue latency for the last batch of requests in seconds.",
+     INFERENCE_GAUGE, INFERENCE_Q_ZERO, INFERENCE_BY_RANK, .until = V(5, 4)},
+    {"sglang:total_retracted_reqs", "The total number of retracted requests due to kvcache full.",
+     INFERENCE_GAUGE, INFERENCE_Q_PREEMPTIONS, INFERENCE_BY_RANK, .until = V(5, 4)},
+    {"sglang:num_retracted_requests", "Total number of retracted requests.", INFERENCE_COUNTER,
+     INFERENCE_Q_PREEMPTIONS, INFERENCE_BY_RANK, .since = V(5, 9)},
+    SINCE("num_retracted_reqs", "The number of retracted requests.", INFERENCE_Q_ZERO, V(5, 9)),
+    SINCE("utilization", "The utilization.", INFERENCE_Q_ZERO, V(5, 9)),
+    SINCE("max_running_requests_under_SLO", "The maximum number of running requests under SLO.",
+          INFERENCE_Q_ZERO, V(5, 9)),
+    {"sglang:engine_startup_time", "The time taken for the engine to start up.", INFERENCE_GAUGE,
+     INFERENCE_Q_STARTUP_S, INFERENCE_BY_RANK, .since = V(5, 9), .until = V(5, 19)},
+    {"sglang:engine_load_weights_time", "The time taken for the engine to load weights.",
+     INFERENCE_GAUGE, INFERENCE_Q_LOAD_S, INFERENCE_BY_RANK, .since = V(5, 9), .until = V(5, 19)},
+    {"sglang:startup_time_seconds", "Engine startup duration by phase in seconds.", INFERENCE_GAUGE,
+     INFERENCE_Q_LOAD_S, INFERENCE_BY_TOKENIZER, .since = V(5, 19), .label = "phase",
+     .values = "load_weight,kv_cache_allocation,scheduler_e2e,tokenizer_e2e"},
+    {"sglang:cache_config_info", "Cache configuration information.", INFERENCE_GAUGE,
+     INFERENCE_Q_ONE, INFERENCE_BY_PAGES, .since = V(5, 9), .until = V(5, 12)},
+    SINCE("page_size", "KV cache page size in tokens.", INFERENCE_Q_BLOCK_SIZE, V(5, 12)),
+    SINCE("num_pages", "Number of KV cache pages.", INFERENCE_Q_BLOCKS, V(5, 12)),
+    SINCE("context_len", "Maximum context length.", INFERENCE_Q_MAX_MODEL_LEN, V(5, 12)),
+    {"sglang:realtime_tokens",
+     "Total number of tokens processed (updated on each log interval). mode: prefill_compute, "
+     "prefill_cache, decode",
+     INFERENCE_COUNTER, INFERENCE_Q_COMPUTED_TOKENS, INFERENCE_BY_RANK, .since = V(5, 9),
+     .label = "mode", .values = "prefill_compute,prefill_cache"},
+    {"sglang:realtime_tokens", NULL, INFERENCE_COUNTER, INFERENCE_Q_OUTPUT_TOKENS,
+     INFERENCE_BY_RANK, .since = V(5, 9), .label = "mode", .values = "decode"},
+    {"sglang:queue_time_seconds", "Histogram of queueing time in seconds.", INFERENCE_BUCKETS,
+     INFERENCE_QUEUE, INFERENCE_BY_RANK, .since = V(5, 4)},
+    {"sglang:prompt_tokens", "Number of prefill tokens processed.", INFERENCE_COUNTER,
+     INFERENCE_Q_FINISHED_PROMPT_TOKENS, INFERENCE_BY_STREAMING, .split = V(5, 23)},
+    {"sglang:generation_tokens", "Number of generation tokens processed.", INFERENCE_COUNTER,
+     INFERENCE_Q_FINISHED_OUTPUT_TOKENS, INFERENCE_BY_STREAMING, .split = V(5, 23)},
+    {"sglang:cached_tokens", "Number of cached prompt tokens.", INFERENCE_COUNTER,
+     INFERENCE_Q_CACHED_TOKENS, INFERENCE_BY_TOKENIZER, .until = V(5, 9)},
+    {"sglang:cached_tokens", "Number of cached prompt tokens by source (device/host/storage).",
+     INFERENCE_COUNTER, INFERENCE_Q_CACHED_TOKENS, INFERENCE_BY_TOKENIZER, .since = V(5, 9),
+     .label = "cache_source", .values = "device"},
+    {"sglang:num_requests", "Number of requests processed.", INFERENCE_COUNTER,
+     INFERENCE_Q_FINISHED, INFERENCE_BY_STREAMING, .split = V(5, 23)},
+    {"sglang:num_so_requests", "Number of structured output requests processed.", INFERENCE_COUNTER,
+     INFERENCE_Q_ZERO, INFERENCE_BY_TOKENIZER},
+    {"sglang:num_aborted_requests", "Number of requests aborted.", INFERENCE_COUNTER,
+     INFERENCE_Q_ABORTED, INFERENCE_BY_TOKENIZER},
+    {"sglang:prompt_tokens_histogram", "Histogram of prompt token length.", INFERENCE_BUCKETS,
+     INFERENCE_PROMPT, INFERENCE_BY_TOKENIZER, .since = V(5, 12)},
+    {"sglang:generation_tokens_histogram", "Histogram of generation token length.",
+     INFERENCE_BUCKETS, INFERENCE_OUTPUT, INFERENCE_BY_TOKENIZER, .since = V(5, 12)},
+    {"sglang:time_to_first_token_seconds", "Histogram of time to first token in seconds.",
+     INFERENCE_BUCKETS, INFERENCE_TTFT, INFERENCE_BY_STREAMING, .split = V(5, 23)},
+    {"sglang:inter_token_latency_seconds", "Histogram of inter-token latency in seconds.",
+     INFERENCE_BUCKETS, INFERENCE_ITL, INFERENCE_BY_TOKENIZER},
+    {"sglang:request_time_per_output_token_seconds",
+     "Per-request TPOT in seconds: (finished_time - first_token_time) / (completion_tokens - 1).",
+     INFERENCE_BUCKETS, INFERENCE_TPOT, INFERENCE_BY_STREAMING, .since = V(5, 23),
+     .split = V(5, 23)},
+    {"sglang:e2e_request_latency_seconds", "Histogram of End-to-end request latency in seconds",
+     INFERENCE_BUCKETS, INFERENCE_E2E, INFERENCE_BY_STREAMING, .split = V(5, 23)},
+    {0},
+};

@@ -18,8 +18,9 @@ ARCH    ?= $(NATIVE)
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' Makefile
 
-build: ## Compile gpuscale, the simulated GPU library and the example service into build/
+build: ## Compile gpuscale, the simulated GPU library and the example service into build/; install kubectl and hey
 	@tools/install-deps build
+	@tools/install-deps run || echo "The tour of README.md needs these packages; compiling does not."
 	@tools/build $(BUILD) program
 
 run: ## Watch a GPU service and nodes scale on this machine (about five minutes, then Ctrl-C)

@@ -127,7 +127,7 @@ int bench_main(const struct gs_command *command, int argc, char **argv)
     (void)setvbuf(stdout, NULL, _IOLBF, 0);
     bench_check(gs_options_parse(command, argc - 1, argv + 1, opts, &common, &n_args));
     if (common.help)
-        gs_options_print_help(command, "bench", stdout);
+        gs_options_print_help(command, "bench", true, stdout);
     else
         bench_check(command->run(opts, n_args, argv, &code));
     gs_options_finish(command, opts);

@@ -139,9 +139,10 @@ static void add_head(struct gs_buf *out, const char *name, const char *summary)
 static void add_command_page(struct gs_buf *out, const struct gs_command *command)
 {
     GS_AUTO_FREE char *name = gs_format("gpuscale-%s", command->name);
+    GS_AUTO_FREE char *title = gs_command_title(command);
     add_head(out, name, command->summary);
     add_section(out, "Synopsis");
-    gs_buf_addf(out, ".B gpuscale %s\n[\\fIFLAGS\\fR]", command->name);
+    gs_buf_addf(out, ".B gpuscale %s\n[\\fIFLAGS\\fR]", title);
     if (command->args) {
         gs_buf_add_char(out, ' ');
         add_str(out, command->args);

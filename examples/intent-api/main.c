@@ -91,7 +91,7 @@ int main(int argc, char **argv)
         return 2;
     }
     if (common.help) {
-        gs_options_print_help(&command, "intent-api", stdout);
+        gs_options_print_help(&command, "intent-api", true, stdout);
         return 0;
     }
     return serve(&o, &signals);

@@ -263,6 +263,10 @@ static struct gs_error *run_adapter(const void *opts, int argc, char **argv, int
 
 const struct gs_command cmd_adapter = {
     .name = "adapter",
+    .main_flags =
+        "config sources prometheus-url prometheus-token-file prometheus-ca-file "
+        "engine-config gpu-metrics metrics-max-age lister-kubeconfig secure-port cert-dir "
+        "tls-cert-file tls-private-key-file authentication-kubeconfig audit-log-path",
     .summary = "Serve the custom, external and resource metrics APIs of Kubernetes.",
     .description =
         "An aggregated API server for custom.metrics.k8s.io (v1beta1, v1beta2), "

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `gpuscale check`: each kind of file has a row with its function. Exit codes are those of
-// promtool: 1 for a wrong file, 3 for findings of lint.
+// promtool: 1 for a wrong file, 3 for findings of lint. `check test` and `check convert` are
+// commands of their own.
 #include "engine/check.h"
 #include "adapter/dry_run/dry_run.h"
 #include "base/slice.h"
@@ -74,12 +75,29 @@ static const struct {
     {"rules", check_rules},     {"web-config", check_web_config},
 };
 
-static struct gs_error *run_check(const void *opts, int argc, char **argv, int *ret_exit)
+static struct gs_error *unknown_kind(const char *word)
 {
     const char *names[GS_ARRAY_LEN(kinds)];
-    engine_enable_features(&((const struct check_opts *)opts)->features);
+    GS_AUTO_BUF struct gs_buf list = {0};
+    if (cmd_find_part(&cmd_check, word))
+        return gs_error_new(GS_EINVAL, "put the flags after the words \"check %s\"", word);
     for (size_t i = 0; i < GS_ARRAY_LEN(kinds); i++) {
         names[i] = kinds[i].name;
+        gs_buf_addf(&list, "%s, ", names[i]);
+    }
+    const char *near = gs_suggest(word, names, GS_ARRAY_LEN(kinds));
+    if (near)
+        return gs_error_new(GS_EINVAL, "\"%s\" cannot be checked; did you mean \"%s\"?", word,
+                            near);
+    return gs_error_new(GS_EINVAL,
+                        "\"%s\" cannot be checked; want %stest or convert, and then FILE…", word,
+                        list.data);
+}
+
+static struct gs_error *run_check(const void *opts, int argc, char **argv, int *ret_exit)
+{
+    engine_enable_features(&((const struct check_opts *)opts)->features);
+    for (size_t i = 0; i < GS_ARRAY_LEN(kinds); i++) {
         if (!gs_streq(argv[0], kinds[i].name))
             continue;
         if (argc < 2)
@@ -87,9 +105,7 @@ static struct gs_error *run_check(const void *opts, int argc, char **argv, int *
         *ret_exit = kinds[i].run(opts, argc - 1, argv + 1);
         return NULL;
     }
-    const char *near = gs_suggest(argv[0], names, GS_ARRAY_LEN(kinds));
-    return gs_error_new(GS_EINVAL, "\"%s\" cannot be checked%s%s%s", argv[0],
-                        near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+    return unknown_kind(argv[0]);
 }
 
 static const struct gs_opt opts[] = {
@@ -124,8 +140,8 @@ static const struct gs_opt opts[] = {
 
 const struct gs_command cmd_check = {
     .name = "check",
-    .args = "adapter|config|metrics|rules|web-config FILE…",
-    .summary = "Check configuration and rule files.",
+    .args = "adapter|config|metrics|rules|web-config|test|convert FILE…",
+    .summary = "Check configuration and rule files, test rules, convert autoscalers.",
     .description =
         "adapter: the configuration of prometheus-adapter, its Helm values, or a ConfigMap. With "
         "--source, prints for each rule the series that it matches, their names and resources, the "
@@ -141,7 +157,10 @@ const struct gs_command cmd_check = {
         "for the "
         "standard input), against the recommendations for names of metrics and labels. The exit "
         "code "
-        "is 3 if there are problems.\n\nweb-config: files of --web.config.file.\n\nThe exit code "
+        "is 3 if there are problems.\n\nweb-config: files of --web.config.file.\n\ntest: unit "
+        "tests of rules, autoscalers "
+        "and nodes (gpuscale check test --help).\n\nconvert: autoscalers between API versions "
+        "(gpuscale check convert --help).\n\nThe exit code "
         "is "
         "1 if a file is wrong, empty, or of another program, which is named.",
     .examples = "gpuscale check adapter values.yaml --source=http://prometheus:9090\n"

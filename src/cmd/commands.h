@@ -41,10 +41,10 @@ extern const struct gs_command cmd_version;
 
 #define CMD_MAX 64
 extern const struct gs_command *const cmd_all[]; // by name; ends with NULL
+extern const struct gs_command_group cmd_groups[];
 const struct gs_command *cmd_find(const char *name);
-
-// A command of two words, such as "sim inference". NULL: none.
-const struct gs_command *cmd_find_pair(const char *first, const char *second);
+// The part of a command: `test` of `check`. NULL: it has no such part.
+const struct gs_command *cmd_find_part(const struct gs_command *command, const char *name);
 
 // --- programs that gpuscale replaces ---
 
@@ -85,3 +85,5 @@ void cmd_print_version(FILE *out);
 // printed by cmd_print_json(). GS_EINVAL: another format.
 struct gs_error *cmd_check_output(const char *output, const char *text);
 void cmd_print_json(const char *output, const json_t *j, FILE *out);
+// Names the running `gpuscale up` on stderr if it is the cluster without a setting that names it.
+void cmd_print_cluster(const char *kubeconfig, const char *context);

@@ -204,7 +204,7 @@ static const struct gs_opt *read_words(struct completion *c, char **words, int n
 static void print_commands(const struct completion *c)
 {
     for (size_t i = 0; cmd_all[i]; i++)
-        if (cmd_all[i]->summary)
+        if (cmd_all[i]->summary && !cmd_all[i]->within)
             print_candidate(c, cmd_all[i]->name, cmd_all[i]->summary);
     print_candidate(c, "help", "Describe a command");
 }
@@ -235,12 +235,13 @@ static struct gs_error *run_complete(const void *opts, int argc, char **argv, in
         print_commands(&c);
         return NULL;
     }
-    const struct gs_command *pair = argc > 2 ? cmd_find_pair(argv[0], argv[1]) : NULL;
-    int n = pair ? 2 : 1; // words of the command
-    c.command = pair ? pair : cmd_find(argv[0]);
+    c.command = cmd_find(argv[0]);
     if (!c.command)
         return NULL;
-    const struct gs_opt *flag = read_words(&c, argv + n, argc - n - 1);
+    const struct gs_command *part = argc > 2 ? cmd_find_part(c.command, argv[1]) : NULL;
+    int n_words = part ? 2 : 1;
+    c.command = part ? part : c.command;
+    const struct gs_opt *flag = read_words(&c, argv + n_words, argc - 1 - n_words);
     if (flag)
         complete_value(&c, flag);
     else if (!c.flags_end && c.typed[0] == '-')

@@ -253,6 +253,9 @@ static struct gs_error *run_engine(const void *flags, int argc, char **argv, int
 
 const struct gs_command cmd_engine = {
     .name = "engine",
+    .main_flags = "config.file kubeconfig kube-state kube-monitors web.listen-address "
+                  "web.config.file web.enable-remote-write-receiver storage.path "
+                  "storage.tsdb.retention.time storage.max-series ledger.prices query.timeout",
     .summary = "Scrape, store, query and alert, with Prometheus' configuration and HTTP API.",
     .description =
         "Reads a prometheus.yml, scrapes its targets, stores the samples, evaluates recording "

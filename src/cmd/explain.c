@@ -60,6 +60,7 @@ static struct gs_error *print_explanation(const struct explain_opts *o, const js
 {
     GS_AUTO_BUF struct gs_buf out = {0};
 
+    cmd_print_cluster(o->hpa.kubeconfig, o->hpa.context);
     if (!gs_streq(o->output, "text")) {
         cmd_print_json(o->output, explanation, stdout);
         return NULL;
@@ -121,9 +122,14 @@ static struct gs_error *read_what_if(const struct explain_opts *o, struct what_i
 static struct gs_error *explain_history(const struct explain_opts *o, const char *name,
                                         const struct what_if *w)
 {
-    GS_CLEANUP(kube_engine_url_finish) struct kube_engine_url server;
-    kube_engine_url_find(o->source, o->hpa.kubeconfig, o->hpa.context, &server);
+    GS_CLEANUP(kube_engine_url_finish) struct kube_engine_url server = {0};
+    struct gs_error *err =
+        kube_engine_url_locate(o->source, o->hpa.kubeconfig, o->hpa.context, &server);
+    if (err)
+        return err;
     const struct replay_history_source source = {.url = server.url,
+                                                 .settings_of_url =
+                                                     kube_engine_url_settings(&server),
                                                  .range_ms = o->history / GS_NS_PER_MS,
                                                  .sync_ms = o->sync_period / GS_NS_PER_MS,
                                                  .settings = w->settings,
@@ -131,12 +137,17 @@ static struct gs_error *explain_history(const struct explain_opts *o, const char
     CODEC_AUTO_JSON json_t *explanation = NULL;
     CODEC_AUTO_JSON json_t *answer = NULL;
     struct hpa_config cfg;
-    struct gs_error *err = explain_hpa_config(&o->hpa, &cfg);
+    err = explain_hpa_config(&o->hpa, &cfg);
     if (!err)
         err = explain_hpa(&o->hpa, name, &explanation);
     if (!err)
         err = replay_history_fetch(&source, explanation, &cfg, &answer);
-    return err ? err : print_explanation(o, answer, replay_history_text);
+    if (!err)
+        err = print_explanation(o, answer, replay_history_text);
+    GS_AUTO_FREE char *line = err ? NULL : kube_engine_url_source(&server);
+    if (line && gs_streq(o->output, "text"))
+        fprintf(stderr, "%s\n", line);
+    return err;
 }
 
 static struct gs_error *print_hpa(const struct explain_opts *o, const char *name)
@@ -164,6 +175,39 @@ static struct gs_error *print_pod(const struct explain_opts *o, const char *name
     return err ? err : print_explanation(o, explanation, inspect_pod_text);
 }
 
+// An autoscaler, named by the workload that it scales: "deployment/web", "statefulset web".
+static struct gs_error *print_hpa_of(const struct explain_opts *o, const char *kind,
+                                     const char *name)
+{
+    const struct explain_cluster cluster = {o->hpa.ns, o->hpa.kubeconfig, o->hpa.context};
+    GS_AUTO_FREE char *hpa = NULL;
+    struct gs_error *err = explain_find_hpa(&cluster, kind, name, &hpa);
+    return err ? err : print_hpa(o, hpa);
+}
+
+static const char *const workload_kinds[] = {
+    "deployment", "deployments", "deploy", "statefulset",           "statefulsets",           "sts",
+    "replicaset", "replicasets", "rs",     "replicationcontroller", "replicationcontrollers", "rc",
+    NULL};
+
+static struct gs_error *wrong_subject(int argc, char **argv)
+{
+    size_t n = strcspn(argv[0], "./");
+    bool of_pod = is_kind(argv[0], n, pod_kinds), workload = is_kind(argv[0], n, workload_kinds);
+    if (!of_pod && !workload && !is_kind(argv[0], n, hpa_kinds))
+        return gs_error_new(GS_EINVAL,
+                            "unknown subject \"%s\": want hpa, pod or metric, or the workload that "
+                            "an autoscaler scales, such as deployment/NAME",
+                            argv[0]);
+    if (argc == 1 && !strchr(argv[0], '/'))
+        return gs_error_new(GS_EINVAL, "explain %.*s needs one NAME",
+                            of_pod || workload ? (int)n : 3, of_pod || workload ? argv[0] : "hpa");
+    return gs_error_new(GS_EINVAL, "\"%s\" is not the name of %s", argv[argc - 1],
+                        of_pod     ? "a pod"
+                        : workload ? "a workload"
+                                   : "an autoscaler");
+}
+
 static struct gs_error *print_metric(const struct explain_opts *o, const char *arg, int *ret_exit)
 {
     const struct explain_cluster options = {o->hpa.ns, o->hpa.kubeconfig, o->hpa.context};
@@ -186,7 +230,8 @@ static struct gs_error *run_explain(const void *opts, int argc, char **argv, int
     }
     if (gs_streq(argv[0], "metric"))
         return gs_error_new(GS_EINVAL, "explain metric needs one METRIC or PATH");
-    const char *hpa = named(argc, argv, hpa_kinds), *pod = named(argc, argv, pod_kinds);
+    const char *hpa = named(argc, argv, hpa_kinds), *pod = named(argc, argv, pod_kinds),
+               *workload = named(argc, argv, workload_kinds);
     struct gs_error *err = cmd_check_output(o->output, "text");
     if (err)
         return err;
@@ -194,14 +239,12 @@ static struct gs_error *run_explain(const void *opts, int argc, char **argv, int
         return print_hpa(o, hpa);
     if (pod && *pod)
         return print_pod(o, pod);
-    size_t n = strcspn(argv[0], "./");
-    bool of_pod = is_kind(argv[0], n, pod_kinds);
-    if (!of_pod && !is_kind(argv[0], n, hpa_kinds))
-        return gs_error_new(GS_EINVAL, "unknown subject \"%s\": want hpa, pod or metric", argv[0]);
-    if (argc == 1 && !strchr(argv[0], '/'))
-        return gs_error_new(GS_EINVAL, "explain %s needs one NAME", of_pod ? "pod" : "hpa");
-    return gs_error_new(GS_EINVAL, "\"%s\" is not the name of %s", argv[argc - 1],
-                        of_pod ? "a pod" : "an autoscaler");
+    if (workload && *workload) {
+        const char *word = argc == 2 && strchr(argv[1], '/') ? argv[1] : argv[0];
+        GS_AUTO_FREE char *kind = gs_strndup(word, strcspn(word, "./"));
+        return print_hpa_of(o, kind, workload);
+    }
+    return wrong_subject(argc, argv);
 }
 
 #define AT(field)     .offset = offsetof(struct explain_opts, field)
@@ -248,7 +291,8 @@ static const struct gs_opt opts[] = {
 
 const struct gs_command cmd_explain = {
     .name = "explain",
-    .args = "hpa NAME|pod NAME|metric METRIC|PATH",
+    .main_flags = "namespace output what-if history controller kubeconfig context config source",
+    .args = "hpa NAME|deployment NAME|pod NAME|metric METRIC|PATH",
     .summary =
         "Explain the decision of an autoscaler, why a pod waits, or the response for a metric.",
     .description =
@@ -260,7 +304,9 @@ const struct gs_command cmd_explain = {
         "cluster's controller wrote are listed. Nothing is written.\n\nA controller also uses its "
         "history of recommendations and scale events. gpuscale up and gpuscale hpa (--controller) "
         "publish theirs. The history of kube-controller-manager cannot be read; the decision is "
-        "then calculated without it.\n\npod: explains why a pod waits: what the scheduler reports, "
+        "then calculated without it.\n\ndeployment, statefulset …: the same for the autoscaler "
+        "that "
+        "scales it.\n\npod: explains why a pod waits: what the scheduler reports, "
         "the pool whose node is coming, since when and until when it is expected, which pools are "
         "in back-off after failures, and how long starts of the workload take. Reads Pods, Nodes, "
         "events, the status of the Cluster Autoscaler and the NodeClaims of Karpenter.\n\n"

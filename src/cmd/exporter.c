@@ -314,6 +314,9 @@ static struct gs_error *run_exporter(const void *arg, int argc, char **argv, int
 
 const struct gs_command cmd_exporter = {
     .name = "exporter",
+    .main_flags = "address collectors collect-interval devices kubernetes "
+                  "pod-resources-kubelet-socket node-name kubernetes-enable-pod-labels timestamps "
+                  "list-fields web-config-file simulate sim-set",
     .summary = "Serve GPU metrics of this machine, in dcgm-exporter's format.",
     .description =
         "Samples the GPUs through the NVML library of the driver, finds the pods of GPUs and "

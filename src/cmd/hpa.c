@@ -52,6 +52,10 @@ static struct gs_error *run_hpa(const void *values, int argc, char **argv, int *
 
 const struct gs_command cmd_hpa = {
     .name = "hpa",
+    .main_flags = "kubeconfig mode all namespace output web.listen-address "
+                  "horizontal-pod-autoscaler-sync-period horizontal-pod-autoscaler-tolerance "
+                  "horizontal-pod-autoscaler-downscale-stabilization compat scale-to-zero "
+                  "leader-elect",
     .args = NULL,
     .summary = "Run the HorizontalPodAutoscaler controller on a cluster.",
     .description =

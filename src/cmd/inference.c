@@ -145,7 +145,8 @@ static struct gs_error *run_inference(const void *opts, int argc, char **argv, i
 }
 
 const struct gs_command cmd_inference = {
-    .name = "sim inference",
+    .name = "inference",
+    .within = "sim",
     .args = "[serve] MODEL",
     .summary = "Simulate an inference engine: API of OpenAI, metrics of vLLM or SGLang.",
     .description =

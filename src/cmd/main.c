@@ -32,7 +32,7 @@ static int run_command(const struct gs_command *command, int argc, char **argv)
     int n_args = 0, code = 0;
     struct gs_error *err = gs_options_parse(command, argc, argv, opts, &common, &n_args);
     if (!err && common.help) {
-        gs_options_print_help(command, "gpuscale", stdout);
+        gs_options_print_help(command, "gpuscale", common.help_all, stdout);
     } else if (!err && common.version) {
         cmd_print_version(stdout);
     } else if (!err) {
@@ -51,7 +51,7 @@ static int unknown_command(const char *word)
     const char *names[CMD_MAX];
     size_t n = 0;
     for (size_t i = 0; cmd_all[i]; i++)
-        if (cmd_all[i]->summary)
+        if (cmd_all[i]->summary && !cmd_all[i]->within)
             names[n++] = cmd_all[i]->name;
     const char *near = gs_suggest(word, names, n);
     fprintf(stderr, "gpuscale: unknown command \"%s\"%s%s%s\n", word,
@@ -60,19 +60,31 @@ static int unknown_command(const char *word)
     return EXIT_USAGE;
 }
 
-// `gpuscale help [COMMAND]`
+// The command of the first words, such as `check test`. *n: the number of these words. NULL:
+// unknown.
+static const struct gs_command *command_of_words(int argc, char **argv, int *ret_n)
+{
+    const struct gs_command *command = cmd_find(argv[0]);
+    const struct gs_command *part = command && argc > 1 ? cmd_find_part(command, argv[1]) : NULL;
+    *ret_n = part ? 2 : 1;
+    return part ? part : command;
+}
+
+// `gpuscale help [COMMAND] [--all]`
 static int print_help(int argc, char **argv)
 {
+    int n = 0;
+    bool all =
+        argc > 0 && (gs_streq(argv[argc - 1], "--all") || gs_streq(argv[argc - 1], "--help-all"));
+    argc -= all;
     if (argc < 1) {
-        gs_options_print_commands(cmd_all, "gpuscale", stdout);
+        gs_options_print_commands(cmd_groups, "gpuscale", stdout);
         return 0;
     }
-    const struct gs_command *command = argc > 1 ? cmd_find_pair(argv[0], argv[1]) : NULL;
-    if (!command)
-        command = cmd_find(argv[0]);
+    const struct gs_command *command = command_of_words(argc, argv, &n);
     if (!command)
         return unknown_command(argv[0]);
-    gs_options_print_help(command, "gpuscale", stdout);
+    gs_options_print_help(command, "gpuscale", all, stdout);
     return 0;
 }
 
@@ -100,23 +112,24 @@ static int run(int argc, char **argv)
     if (CMD_LOCAL && argc > 1 && gs_streq(argv[1], "pod-standin"))
         return standin_main(argc - 1, argv + 1);
     if (argc < 2) {
-        gs_options_print_commands(cmd_all, "gpuscale", stderr);
+        gs_options_print_commands(cmd_groups, "gpuscale", stderr);
         return EXIT_USAGE;
     }
-    if (gs_streq(argv[1], "--help") || gs_streq(argv[1], "-h") || gs_streq(argv[1], "help"))
+    if (gs_streq(argv[1], "--help") || gs_streq(argv[1], "-h") || gs_streq(argv[1], "help") ||
+        gs_streq(argv[1], "--help-all"))
         return print_help(argc - 2, argv + 2);
     bool version = gs_streq(argv[1], "--version") || gs_streq(argv[1], "-v");
     const char *word = version ? "version" : argv[1];
-    const struct gs_command *pair = argc > 2 ? cmd_find_pair(word, argv[2]) : NULL;
-    if (pair)
-        return run_command(pair, argc - 3, argv + 3);
-    const struct gs_command *command = cmd_find(word);
+    int n_words = 1;
+    const struct gs_command *command =
+        version ? cmd_find(word) : command_of_words(argc - 1, argv + 1, &n_words);
     // Manifests of other programs: "/adapter --secure-port=6443", or only "--secure-port=6443".
     if (!command && (peer = cmd_find_peer(word)))
         return run_peer(peer, argc - 2, argv + 2);
     if (!command && *word == '-' && (peer = cmd_peer_of_flags(argc - 1, argv + 1)))
         return run_peer(peer, argc - 1, argv + 1);
-    return command ? run_command(command, argc - 2, argv + 2) : unknown_command(word);
+    return command ? run_command(command, argc - 1 - n_words, argv + 1 + n_words)
+                   : unknown_command(word);
 }
 
 // Output that could not be written, as on a full disk, is an error. A pipe whose reader has ended

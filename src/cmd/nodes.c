@@ -25,6 +25,7 @@ static struct gs_error *run_nodes(const void *opts, int argc, char **argv, int *
         err = explain_nodes(&o->cluster, &view);
     if (err)
         return err;
+    cmd_print_cluster(o->cluster.kubeconfig, o->cluster.context);
     if (!wide && !gs_streq(o->output, "table")) {
         cmd_print_json(o->output, view, stdout);
         return NULL;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The --output flag that several commands have.
+// The --output flag that several commands have, and the cluster that no setting names.
 #include "base/slice.h"
 #include "cmd/commands.h"
 #include "codec/yaml.h"
+#include "kube/kubeconfig.h"
 
 struct gs_error *cmd_check_output(const char *output, const char *text)
 {
@@ -22,4 +23,12 @@ void cmd_print_json(const char *output, const json_t *j, FILE *out)
     }
     (void)fwrite(text.data, 1, text.len, out);
     (void)fflush(out);
+}
+
+void cmd_print_cluster(const char *kubeconfig, const char *context)
+{
+    GS_CLEANUP(kube_config_finish) struct kube_config c = {0};
+    GS_AUTO_ERROR struct gs_error *err = kube_config_load(kubeconfig, context, &c);
+    if (!err && c.up_dir)
+        fprintf(stderr, "cluster: %s (of the gpuscale up in %s)\n", c.server, c.up_dir);
 }

@@ -255,7 +255,7 @@ static const struct action {
     {"create", "create SPEC", 1, false, do_create},
     {"list", "list", 0, false, do_list},
     {"status", "status", 0, true, do_status},
-    {"load", "load", 0, true, do_load},
+    {"load", "load [--gpu=N] [--util=PERCENT] [--memory=SIZE] [--for=DURATION]", 0, true, do_load},
     {"fail", "fail CALL", 1, true, do_fail},
     {"hang", "hang CALL", 1, true, do_hang},
     {"lose", "lose N", 1, true, do_lose},
@@ -285,6 +285,15 @@ static struct gs_error *find_action(const char *word, const struct action **ret)
                         near ? near : "", near ? "\"?" : "");
 }
 
+static struct gs_error *wrong_arguments(const struct action *a, int n, char **args)
+{
+    if (n > a->n_args)
+        return gs_error_new(GS_EINVAL, "sim %s: unexpected argument \"%s\"; usage: gpuscale sim %s",
+                            a->name, args[a->n_args], a->usage);
+    return gs_error_new(GS_EINVAL, "sim %s: %d argument%s too few; usage: gpuscale sim %s", a->name,
+                        a->n_args - n, a->n_args - n == 1 ? "" : "s", a->usage);
+}
+
 static struct gs_error *run_sim(const void *opts, int argc, char **argv, int *ret_exit)
 {
     struct sim_opts o = *(const struct sim_opts *)opts;
@@ -298,7 +307,7 @@ static struct gs_error *run_sim(const void *opts, int argc, char **argv, int *re
     if (err)
         return err;
     if (argc - 1 != action->n_args)
-        return gs_error_new(GS_EINVAL, "usage: gpuscale sim %s", action->usage);
+        return wrong_arguments(action, argc - 1, argv + 1);
     struct nvmlsim *s = NULL;
     if (action->attach)
         err = nvmlsim_attach(o.name, &s);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `gpuscale test rules`: unit tests of rules, as promtool's command of the same name.
-// `gpuscale test hpa`: decision tables of autoscalers.
-// `gpuscale test nodes`: cases of plans of nodes.
+// `gpuscale check test`, also `gpuscale test`. rules: unit tests of rules, as promtool's command of
+// that name. hpa: decision tables of autoscalers. nodes: cases of plans of nodes.
 #include "cmd/commands.h"
 #include "engine/check.h"
 #include "engine/rules/unit_test.h"
@@ -28,7 +27,7 @@ static struct gs_error *run_test(const void *opts, int argc, char **argv, int *r
         if (!gs_streq(argv[0], tests[i].name))
             continue;
         if (argc < 2)
-            return gs_error_new(GS_EINVAL, "test %s needs at least one FILE", argv[0]);
+            return gs_error_new(GS_EINVAL, "check test %s needs at least one FILE", argv[0]);
         return tests[i].run(&o->tests, argc - 1, argv + 1, ret_exit);
     }
     return gs_error_new(GS_EINVAL, "unknown test \"%s\": want rules, hpa or nodes", argv[0]);
@@ -54,6 +53,7 @@ static const struct gs_opt opts[] = {
 
 const struct gs_command cmd_test = {
     .name = "test",
+    .within = "check",
     .args = "rules|hpa|nodes FILE…",
     .summary = "Run unit tests of rules, decision tables of autoscalers and cases of nodes.",
     .description =
@@ -66,11 +66,11 @@ const struct gs_command cmd_test = {
         "settings of the node autoscaler, and the expected orders, removals, cordons and reasons "
         "(docs/replay.md describes the format). The node autoscaler's own function makes the plan. "
         "The exit code is 1 if a test fails.",
-    .examples = "gpuscale test rules rules_test.yaml\n"
-                "gpuscale test rules --run='GPU.*' --diff tests/*.yaml\n"
-                "gpuscale test rules --junit=results.xml rules_test.yaml\n"
-                "gpuscale test hpa decisions/*.yaml\n"
-                "gpuscale test nodes nodes/*.yaml",
+    .examples = "gpuscale check test rules rules_test.yaml\n"
+                "gpuscale check test rules --run='GPU.*' --diff tests/*.yaml\n"
+                "gpuscale check test rules --junit=results.xml rules_test.yaml\n"
+                "gpuscale check test hpa decisions/*.yaml\n"
+                "gpuscale check test nodes nodes/*.yaml",
     .opts = opts,
     .opts_size = sizeof(struct test_opts),
     .min_args = 1,

@@ -26,8 +26,12 @@ static const struct gs_opt opts[] = {
      .help = "Run containers of this image with this command, in the directory where gpuscale up "
              "was started (a pod's workingDir takes precedence). The image name may end in '*'. "
              "Repeatable."},
-    {"env", GS_OPT_STRINGS, AT(env), "NAME=VALUE", .alias = "e",
-     .help = "Add this variable to the environment of every container. Repeatable."},
+    {"env", GS_OPT_STRINGS, AT(env), "NAME=VALUE|SHELL", .alias = "e", .implied = UP_ENV_OF_SHELL,
+     .help =
+         "Add this variable to the environment of every container. Repeatable. Without a "
+         "value, or with sh, bash, zsh or fish: print the commands that set KUBECONFIG and PATH "
+         "for the gpuscale up that uses the data directory, for eval \"$(gpuscale up --env)\", "
+         "and exit. With --detach, start it before."},
     {"load", GS_OPT_STRING, AT(load), "COMMAND",
      .help = "Run this shell command when a Service has a ready pod, with its address in "
              "$SERVICE_URL, and $KUBECONFIG. A timeline is printed when the command has ended and "
@@ -48,9 +52,18 @@ static const struct gs_opt opts[] = {
     {"reset", GS_OPT_BOOL, AT(reset),
      .help = "Start without state: stop the gpuscale up that uses the data directory, and remove "
              "its objects, certificates, logs and kubeconfig. Other files in the directory stay."},
+    {"detach", GS_OPT_BOOL, AT(detach), .alias = "d",
+     .help = "Run in the background: return when the cluster is ready and the files of -f are "
+             "applied. The log is up.log in the data directory. If it does not become ready, the "
+             "exit code is not 0 and the end of the log is printed. --stop ends it."},
     {"stop", GS_OPT_BOOL, AT(stop),
      .help = "Stop the gpuscale up that uses the data directory, wait until it has ended, and "
              "exit. With --reset, also remove the state."},
+    {"kube-context", GS_OPT_STRING, AT(kube_context), "NAME", .implied = "",
+     .help =
+         "Add the context gpuscale-NAME (without a value: gpuscale) to the kubeconfig that "
+         "kubectl uses, KUBECONFIG or ~/.kube/config, and make it the current one. It is removed "
+         "when the cluster ends."},
     {"api-port", GS_OPT_INT, AT(api_port), "PORT", "-1", .min = -1, .max = 65535,
      .help = "Port of the Kubernetes API on 127.0.0.1. 0: any free port. -1: 6443, or a free port "
              "if 6443 is in use."},
@@ -127,6 +140,8 @@ static struct gs_error *run_up(const void *values, int argc, char **argv, int *r
 
 const struct gs_command cmd_up = {
     .name = "up",
+    .main_flags = "gpus pool filename image env load detach stop reset data-dir kube-context "
+                  "api-port prometheus-port values adapter-config",
     .summary = "Run a one-node cluster with GPU autoscaling on this machine.",
     .description =
         "Starts a Kubernetes API with one node on 127.0.0.1, a scheduler and a kubelet that run "
@@ -137,13 +152,14 @@ const struct gs_command cmd_up = {
         "simulated, and "
         "every output says so.\n\nObjects, certificates and the kubeconfig are kept in the data "
         "directory and reused at the next start. Ctrl-C, or gpuscale up --stop in another "
-        "terminal, ends all pods.",
+        "terminal, ends all pods. --detach runs the cluster in the background.",
     .examples =
         "  gpuscale up\n"
         "  gpuscale up --gpus 2xTesla-T4 -f deployment.yaml --image 'my-api:*=python3 app.py'\n"
         "  gpuscale up -f examples/demo/intent-api.yaml --image 'intent-api:*=intent-api' \\\n"
         "      --load 'hey -z 120s \"$SERVICE_URL/predict?query=music\"'\n"
         "  gpuscale up --gpus none --pool t4=0..8x1,model=Tesla-T4,startup=40s\n"
+        "  eval \"$(gpuscale up --detach --env)\"\n"
         "  gpuscale up --stop --reset",
     .opts = opts,
     .opts_size = sizeof(struct up_options),

@@ -63,7 +63,7 @@ struct engine_options {
     // Scrape inference engines of its pods that no job scrapes, this often. 0: do not.
     int64_t kube_inference_ms;
     const char *inference_table; // file of engine/signals/signals.h; NULL: the default
-    bool kube_annotations;    // scrape its pods with the annotation prometheus.io/scrape
+    bool kube_annotations;       // scrape its pods with the annotation prometheus.io/scrape
     // Label selectors of these objects; NULL: all of them.
     const char *rule_selector, *service_monitor_selector, *pod_monitor_selector;
     // Takes precedence over the selectors; borrowed. NULL: none.

@@ -15,6 +15,7 @@ struct opts {
     struct gs_opt_list files;
     int64_t interval, wait;
     double ratio;
+    const char *shell;
 };
 
 static const struct gs_opt rows[] = {
@@ -28,10 +29,15 @@ static const struct gs_opt rows[] = {
     {"wait", GS_OPT_DURATION, offsetof(struct opts, wait), "D", "30s", .help = "x"},
     {"watch", GS_OPT_SWITCH, offsetof(struct opts, watch), .help = "x"},
     {"ratio", GS_OPT_DOUBLE, offsetof(struct opts, ratio), "R", .alias = "rbmn", .help = "x"},
+    {"shell", GS_OPT_STRING, offsetof(struct opts, shell), "S", .implied = "sh", .help = "x"},
     {0},
 };
-static const struct gs_command command = {
-    .name = "t", .summary = "s", .opts = rows, .opts_size = sizeof(struct opts), .max_args = 2};
+static const struct gs_command command = {.name = "t",
+                                          .main_flags = "address wait",
+                                          .summary = "s",
+                                          .opts = rows,
+                                          .opts_size = sizeof(struct opts),
+                                          .max_args = 2};
 
 // Arguments are split at blanks.
 static struct gs_error *parse(const char *line, struct opts *ret, struct gs_common_opts *common,
@@ -144,6 +150,58 @@ static void test_booleans_as_go_reads_them(void **state)
     unsetenv("TEST_OPTION_KUBERNETES");
 }
 
+static void test_a_value_may_be_implied(void **state)
+{
+    struct opts o;
+    struct gs_common_opts c;
+    int n;
+    assert_ok(parse("--shell", &o, &c, &n));
+    assert_string_equal(o.shell, "sh");
+    assert_ok(parse("--shell --wait=1s", &o, &c, &n));
+    assert_string_equal(o.shell, "sh");
+    assert_int_equal(o.wait, GS_NS_PER_SEC);
+    assert_ok(parse("--shell fish a", &o, &c, &n));
+    assert_string_equal(o.shell, "fish");
+    assert_int_equal(n, 1);
+    assert_ok(parse("a", &o, &c, &n));
+    assert_null(o.shell);
+}
+
+static char *help(bool all)
+{
+    char *text = NULL;
+    size_t len = 0;
+    FILE *out = open_memstream(&text, &len);
+    assert_non_null(out);
+    gs_options_print_help(&command, "gpuscale", all, out);
+    assert_int_equal(fclose(out), 0);
+    return text;
+}
+
+static void test_help_has_the_main_flags(void **state)
+{
+    GS_AUTO_FREE char *few = help(false), *all = help(true);
+    assert_non_null(strstr(few, "--address"));
+    assert_null(strstr(few, "--ratio"));
+    assert_null(strstr(few, "--log-level"));
+    assert_non_null(strstr(few, "gpuscale t --help-all lists 6 more flags"));
+    assert_non_null(strstr(all, "--ratio"));
+    assert_non_null(strstr(all, "--shell[=S]"));
+    assert_non_null(strstr(all, "--log-level"));
+    assert_null(strstr(all, "more flags"));
+}
+
+static void test_help_all_is_help(void **state)
+{
+    struct opts o;
+    struct gs_common_opts c;
+    int n;
+    assert_ok(parse("--help-all a b c", &o, &c, &n));
+    assert_true(c.help && c.help_all);
+    assert_ok(parse("--help", &o, &c, &n));
+    assert_true(c.help && !c.help_all);
+}
+
 static void test_environment_is_below_the_flag(void **state)
 {
     struct opts o;
@@ -208,6 +266,9 @@ int main(void)
         cmocka_unit_test(test_forms),
         cmocka_unit_test(test_switches_may_be_unset),
         cmocka_unit_test(test_booleans_as_go_reads_them),
+        cmocka_unit_test(test_a_value_may_be_implied),
+        cmocka_unit_test(test_help_has_the_main_flags),
+        cmocka_unit_test(test_help_all_is_help),
         cmocka_unit_test(test_environment_is_below_the_flag),
         cmocka_unit_test(test_a_command_can_skip_flags_that_it_lacks),
         cmocka_unit_test(test_errors_help),

@@ -99,6 +99,7 @@ static void test_wrong_use(void **state)
     gives(0, "create L4", "SIMULATED");
     gives(2, "statos", "did you mean \"sim status\"");
     gives(2, "create", "usage: gpuscale sim create SPEC");
+    gives(2, "load 0 50", "unexpected argument \"0\"; usage: gpuscale sim load [--gpu=N] [--util=");
     gives(2, "create 2xTesla-T5", "did you mean Tesla-T4");
     gives(2, "lose 1", "has no GPU 1");
     gives(2, "lose x", "number of a GPU");

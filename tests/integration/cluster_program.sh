@@ -27,7 +27,7 @@ done
 while read -r command; do
     "$cluster" "$command" --help >"$dir/out.txt" 2>&1 && grep -q "^Usage: gpuscale $command " "$dir/out.txt" || fail "$command --help: $(cat "$dir/out.txt")"
 done <"$dir/commands"
-"$cluster" exporter --help | sed -n '/^Not in this program:/,/^$/p' | grep -q -- '--simulate=SPEC' || fail "exporter --help does not say that --simulate is refused"
+"$cluster" exporter --help-all | sed -n '/^Not in this program:/,/^$/p' | grep -q -- '--simulate=SPEC' || fail "exporter --help does not say that --simulate is refused"
 echo 'scrape_configs: []' >"$dir/prometheus.yml"
 "$cluster" engine --config.file="$dir/prometheus.yml" --storage.tsdb.path="$dir/samples" --web.listen-address=127.0.0.1:0 >"$dir/engine.log" 2>&1 &
 pids=$!

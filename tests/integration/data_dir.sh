@@ -33,7 +33,7 @@ wait_for "a relative script of --image runs where up was started" sh -c "kubectl
 # All parts report the same version.
 minor=$(kubectl get --raw /version | jq -r .minor)
 kubectl get nodes -o 'jsonpath={.items[0].status.nodeInfo.kubeletVersion}' | grep -q "^v1\.$minor\." || fail "the node has another version than /version"
-"$gpuscale" up --help | tr '\n' ' ' | tr -s ' ' | grep -q "1\.$minor, the release of the API, with HPAScaleToZero on" || fail "--help names another version than /version"
+"$gpuscale" up --help-all | tr '\n' ' ' | tr -s ' ' | grep -q "1\.$minor, the release of the API, with HPAScaleToZero on" || fail "--help names another version than /version"
 kubectl create deployment web --image=script:1 --replicas=0
 kubectl autoscale deployment web --max=3 --cpu-percent=50
 wait_for "the autoscaler acts" sh -c "kubectl get hpa web -o json | jq -e '.status.conditions | length > 0'"

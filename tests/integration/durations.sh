@@ -116,7 +116,7 @@ for value in 0s 1ms 100y; do runs "$value"; done
 
 n=0
 for command in $("$gpuscale" help | sed -n 's/^  \([a-z-]*\) .*/\1/p'); do
-    for flag in $("$gpuscale" "$command" --help | sed -n 's/^  --\([a-z.-]*\)=DURATION.*/\1/p'); do
+    for flag in $("$gpuscale" "$command" --help-all | sed -n 's/^  --\([a-z.-]*\)=DURATION.*/\1/p'); do
         [ "$command $flag" != "query step" ] || continue # read with the other parameters of a query
         n=$((n + 1))
         for value in -1s 1000y 880000h; do

@@ -36,7 +36,7 @@ for page in "$prefix"/share/man/man1/*.1 "$prefix"/share/man/man5/*.5; do
 done
 "$gpuscale" --help | sed -n 's/^  \([a-z-]*\)  .*/\1/p' | while read -r command; do
     [ -s "$prefix/share/man/man1/gpuscale-$command.1" ] || fail "no page of $command"
-    "$gpuscale" "$command" --help | sed -n 's/^  --\([a-z0-9.-]*\).*/\1/p' | while read -r flag; do
+    "$gpuscale" "$command" --help-all | sed -n 's/^  --\([a-z0-9.-]*\).*/\1/p' | while read -r flag; do
         grep -qF -- "\\-\\-$(printf '%s\n' "$flag" | sed 's/-/\\-/g')" "$prefix/share/man/man1/gpuscale-$command.1" ||
             fail "gpuscale-$command.1 lacks --$flag"
     done
@@ -51,7 +51,9 @@ check() {
     [ "$(candidates "$@")" = "$want" ] || fail "candidates of \"$*\": $(candidates "$@")"
 }
 check "expander explain exporter " ex
-check "adapter config metrics rules web-config " check ""
+check "adapter config metrics rules web-config test convert " check ""
+check "rules hpa nodes " check test ""
+check "--run= " check test --ru
 check "--strict " check --str
 check "--output=json " query --output=j
 check "json " query --output j

@@ -19,6 +19,11 @@ up() { wanted=$1 text=$2 && shift 2 && refused "$wanted" "$text" "$gpuscale" up 
 refused 2 'unknown command "exprter"; did you mean "exporter"?' "$gpuscale" exprter
 refused 2 'unknown flag --gpu; did you mean --gpus?' "$gpuscale" up --gpu 1
 up 2 'GTX-9999' --gpus 2xGTX-9999
+refused 2 'want adapter, config, metrics, rules, web-config, test or convert' "$gpuscale" check foo
+refused 2 'put the flags after the words "check test"' "$gpuscale" check --strict test rules x
+refused 2 'check convert needs a FILE' "$gpuscale" check convert
+refused 2 'check convert needs a FILE' "$gpuscale" convert
+up 2 '(key startup; want a unit: 40s)' --gpus none --pool t4=0..1x1,startup=40
 printf 'apiVersion: v1\nkind: Pod\nmetadata:\n  name: x\n  name: y\n' >"$dir/twice.yaml"
 up 2 "$dir/twice.yaml:5:3: key \"name\" is already set" -f "$dir/twice.yaml"
 printf 'apiVersion: v1\nkind: [\n' >"$dir/broken.yaml"
@@ -44,6 +49,12 @@ refused 2 '--output "xml": want text, json or yaml' "$gpuscale" version -o xml
 refused 1 'could not write all output to stdout' sh -c '"$1" help up >/dev/full' sh "$gpuscale"
 refused 0 'Usage: gpuscale up' "$gpuscale" help up
 refused 0 'A100-SXM4-80GB' "$gpuscale" sim --help
+refused 0 'Usage: gpuscale check test' "$gpuscale" help check test
+refused 0 'Usage: gpuscale check test' "$gpuscale" check test --help
+refused 0 'Usage: gpuscale check convert' "$gpuscale" convert --help
+refused 0 'gpuscale up --help-all lists ' "$gpuscale" up --help
+refused 0 '--scale-down-delay-after-add' "$gpuscale" up --help-all
+refused 0 '--scale-down-delay-after-add' "$gpuscale" help up --all
 refused 0 'gpuscale ' "$gpuscale" exporter --version
 refused 0 'gpuscale ' "$gpuscale" -v
 refused 0 '"version": "' "$gpuscale" version -o json
@@ -95,6 +106,24 @@ refused 0 'memory:' "$gpuscale" explain hpa/x -o yaml
 refused 1 '--controller http://127.0.0.1:1: ' "$gpuscale" explain hpa x --controller=http://127.0.0.1:1
 refused 2 '--what-if: spec.maxReplicas: Invalid value: 9: must be greater than or equal to `minReplicas`' "$gpuscale" explain hpa x --what-if min=50
 refused 1 '--what-if: target.gpu=5: the autoscaler has no metric "gpu"' "$gpuscale" explain hpa x --what-if target.gpu=5
+
+# What exists is named.
+refused 1 'the namespace "nope" does not exist; namespaces: default, ' "$gpuscale" explain hpa y -n nope
+refused 1 'it is in the namespace default: use -n' "$gpuscale" explain hpa x -n kube-system
+refused 1 'in the namespace "default"; those in it: x' "$gpuscale" explain hpa y
+refused 1 'pods "nobody" not found in the namespace "default"; those in it: lost' "$gpuscale" explain pod nobody
+refused 0 'default/x' "$gpuscale" explain deployment/x
+refused 0 'default/x' "$gpuscale" explain deploy x
+refused 1 'scales deployment/z; those in it scale Deployment/x' "$gpuscale" explain deployment/z
+sed 's/{name: x}/{name: second}/' "$dir/hpa.yaml" | kubectl apply -f -
+refused 2 '2 autoscalers in the namespace "default" scale deployments/x: name one of second, x' "$gpuscale" explain deployments/x
+refused 2 'explain deployment needs one NAME' "$gpuscale" explain deployment
+refused 0 'it has no metric DCGM_FI_DEV_GPU_UTL, did you mean DCGM_FI_DEV_GPU_UTIL?' "$gpuscale" query DCGM_FI_DEV_GPU_UTL
+refused 0 'source: http://127.0.0.1:' "$gpuscale" query DCGM_FI_DEV_GPU_UTIL
+# A closed pipe is no error.
+"$gpuscale" query '{job!=""}' 2>"$dir/err" | head -n 1 >/dev/null
+! grep -v '^source: ' "$dir/err" || fail "a closed pipe is reported"
+kubectl delete hpa second
 scaling_works
 stop_up
 

@@ -70,11 +70,34 @@ static void test_without_any_it_is_the_default(void **state)
     assert_url(NULL, NULL, KUBE_ENGINE_DEFAULT_URL, "the default");
 }
 
+// A cluster that cannot be reached is no reason to fail, but is named.
+static void test_the_search_for_a_service_is_named(void **state)
+{
+    struct kube_engine_url u;
+    setenv("KUBECONFIG", "/nonexistent", 1);
+    assert_ok(kube_engine_url_locate(NULL, NULL, NULL, &u));
+    GS_AUTO_FREE char *none = kube_engine_url_source(&u);
+    assert_string_equal(none, "source: " KUBE_ENGINE_DEFAULT_URL " (the default)");
+    kube_engine_url_finish(&u);
+    setenv("KUBECONFIG", path, 1);
+    assert_ok(kube_engine_url_locate(NULL, NULL, "no such context", &u));
+    GS_AUTO_FREE char *wrong = kube_engine_url_source(&u);
+    assert_non_null(strstr(wrong, "(the default; kubeconfig: "));
+    assert_non_null(strstr(wrong, "context \"no such context\" does not exist"));
+    assert_int_equal(u.origin, KUBE_ENGINE_OF_DEFAULT);
+    assert_null(kube_engine_url_settings(&u));
+    kube_engine_url_finish(&u);
+    assert_ok(kube_engine_url_locate("http://flag", NULL, NULL, &u));
+    assert_null(kube_engine_url_source(&u));
+    kube_engine_url_finish(&u);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_first_that_is_set_is_used),
         cmocka_unit_test(test_without_any_it_is_the_default),
+        cmocka_unit_test(test_the_search_for_a_service_is_named),
     };
     return cmocka_run_group_tests_name("engine_url", tests, setup, teardown);
 }

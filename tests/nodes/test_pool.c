@@ -147,6 +147,7 @@ static void test_wrong_options(void **state)
         {"a=0..2x1,prise=3", "unknown key \"prise\", did you mean \"price\"?"},
         {"a=0..2x1,price", "price needs a value"},
         {"a=0..2x1,spot=maybe", "spot: \"maybe\" is not true or false"},
+        {"a=0..2x1,startup=40", "(key startup; want a unit: 40s)"},
         {"a=0..2x1,startup=soon", "not a valid duration string: \"soon\""},
         {"a=0..2x999", "more than 256 GPUs"},
     };

@@ -111,6 +111,67 @@ static void test_created_then_configured(void **state)
     }
 }
 
+static void on_object(void *arg, int status, json_t *body, struct gs_error *err)
+{
+    json_t **ret = arg;
+    assert_ok(err);
+    *ret = json_incref(body);
+}
+
+static json_t *get_configmap(struct fixture *f, const char *name)
+{
+    json_t *object = NULL;
+    kube_get(f->client, KUBE_CONFIGMAPS, "default", name, NULL, on_object, &object);
+    while (!object)
+        uv_run(&f->loop, UV_RUN_ONCE);
+    return object;
+}
+
+static void test_the_annotation_is_that_of_kubectl(void **state)
+{
+    struct fixture *f = *state;
+    write_file(f, "kind: ConfigMap\napiVersion: v1\nmetadata: {name: a}\ndata: {b: '1', a: é}\n");
+    assert_ok(apply(f));
+    CODEC_AUTO_JSON json_t *object = get_configmap(f, "a");
+    assert_string_equal(codec_json_str(object, "metadata", "annotations",
+                                       "kubectl.kubernetes.io/last-applied-configuration", NULL),
+                        "{\"apiVersion\":\"v1\",\"data\":{\"a\":\"é\",\"b\":\"1\"},\"kind\":"
+                        "\"ConfigMap\",\"metadata\":{\"annotations\":{},\"name\":\"a\","
+                        "\"namespace\":\"default\"}}\n");
+}
+
+static void test_what_the_file_no_longer_has_is_removed(void **state)
+{
+    struct fixture *f = *state;
+    write_file(f, "kind: ConfigMap\napiVersion: v1\nmetadata: {name: a, labels: {x: '1'}, "
+                  "annotations: {y: '2', z: '3'}}\ndata: {k: v, l: w}\n");
+    assert_ok(apply(f));
+    write_file(f, "kind: ConfigMap\napiVersion: v1\nmetadata: {name: a, annotations: {z: '3'}}\n"
+                  "data: {l: w}\n");
+    assert_ok(apply(f));
+    CODEC_AUTO_JSON json_t *object = get_configmap(f, "a");
+    assert_null(codec_json_str(object, "data", "k", NULL));
+    assert_string_equal(codec_json_str(object, "data", "l", NULL), "w");
+    assert_null(codec_json_str(object, "metadata", "labels", "x", NULL));
+    assert_null(codec_json_str(object, "metadata", "annotations", "y", NULL));
+    assert_string_equal(codec_json_str(object, "metadata", "annotations", "z", NULL), "3");
+}
+
+// An annotation has a limit. The large definitions of charts are applied without it.
+static void test_large_objects_have_no_annotation(void **state)
+{
+    struct fixture *f = *state;
+    GS_AUTO_BUF struct gs_buf text = {0};
+    gs_buf_add_str(&text, "kind: ConfigMap\napiVersion: v1\nmetadata: {name: big}\ndata: {k: ");
+    for (size_t i = 0; i < 300000; i++)
+        gs_buf_add_char(&text, 'x');
+    gs_buf_add_str(&text, "}\n");
+    write_file(f, text.data);
+    assert_ok(apply(f));
+    CODEC_AUTO_JSON json_t *object = get_configmap(f, "big");
+    assert_null(codec_json_get(object, "metadata", "annotations", NULL));
+}
+
 static void test_errors_name_the_place(void **state)
 {
     struct fixture *f = *state;
@@ -143,6 +204,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_created_then_configured, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_the_annotation_is_that_of_kubectl, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_what_the_file_no_longer_has_is_removed, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(test_large_objects_have_no_annotation, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_errors_name_the_place, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_kinds_without_namespace_are_applied, set_up,
                                         tear_down),

@@ -185,7 +185,7 @@ struct scrape_target_hooks {
     void *arg;
     // for large pages; borrowed. NULL: they are read without pauses
     struct scrape_scheduler *scheduler;
-    struct scrape_signals_shared *signals; // borrowed; NULL: not wanted
+    struct scrape_signals_shared *signals;     // borrowed; NULL: not wanted
     void (*changed)(void *arg);                // the targets of a job have changed; may be NULL
     bool (*taken)(void *arg, const char *url); // by a job that does not yield; may be NULL
 };

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "doctor/doctor_private.h"
+#include "kube/engine_url.h"
 #include "kube/object.h"
 #include "kube/quantity.h"
 #include "kube/selector.h"
@@ -427,21 +428,6 @@ const json_t *doctor_hpa_target(const struct doctor_examination *e, const json_t
 
 // --- Prometheus ---
 
-// The port of a Service that Prometheus' API is on.
-static const json_t *api_port(const json_t *service)
-{
-    const json_t *ports = codec_json_get(service, "spec", "ports", NULL), *port;
-    size_t i;
-
-    json_array_foreach (ports, i, port) {
-        const char *name = codec_json_str(port, "name", NULL);
-        if (codec_json_int(port, 0, "port", NULL) == 9090 || gs_streq(name, "web") ||
-            gs_streq(name, "http-web"))
-            return port;
-    }
-    return json_array_size(ports) == 1 ? json_array_get(ports, 0) : NULL;
-}
-
 // A Service with an address of its own is preferred.
 static const json_t *service_of_pod(const struct doctor_examination *e, const json_t *pod)
 {
@@ -450,7 +436,8 @@ static const json_t *service_of_pod(const struct doctor_examination *e, const js
 
     json_array_foreach (doctor_items(e, "services"), i, service) {
         bool headless = gs_streq(codec_json_str(service, "spec", "clusterIP", NULL), "None");
-        if (!gs_streq(kube_namespace(service), kube_namespace(pod)) || !api_port(service) ||
+        if (!gs_streq(kube_namespace(service), kube_namespace(pod)) ||
+            !kube_engine_service_port(service) ||
             !doctor_selects(codec_json_get(service, "spec", "selector", NULL), pod))
             continue;
         if (!headless)
@@ -469,7 +456,7 @@ const json_t *doctor_prometheus_service(const struct doctor_examination *e, int6
         const json_t *service =
             doctor_container_of(pod, DOCTOR_PROMETHEUS_ROLE) ? service_of_pod(e, pod) : NULL;
         if (service) {
-            *ret_port = codec_json_int(api_port(service), 9090, "port", NULL);
+            *ret_port = codec_json_int(kube_engine_service_port(service), 9090, "port", NULL);
             return service;
         }
     }

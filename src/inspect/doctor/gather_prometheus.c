@@ -104,9 +104,7 @@ static char *proxy_of(const struct doctor_examination *e)
     int64_t port = 0;
     const json_t *service = doctor_prometheus_service(e, &port);
 
-    return service ? gs_format("/api/v1/namespaces/%s/services/%s:%lld/proxy",
-                               kube_namespace(service), kube_name(service), (long long)port)
-                   : NULL;
+    return service ? kube_engine_service_path(service) : NULL;
 }
 
 // --- facts ---
@@ -303,11 +301,10 @@ void doctor_gather_prometheus(const struct doctor_options *o, struct kube_sessio
     struct prometheus p = {0};
     json_t *out = json_object();
 
-    GS_CLEANUP(kube_engine_url_finish) struct kube_engine_url server;
-    kube_engine_url_find(o->prometheus, o->kubeconfig, o->context, &server);
-    if (o->prometheus || server.origin == KUBE_ENGINE_OF_KUBECONFIG) {
-        p.base = gs_strdup(server.url);
-    } else if (s) {
+    // PROMETHEUS_URL is not read: it need not be of the cluster that is examined.
+    p.base = o->prometheus ? gs_strdup(o->prometheus)
+                           : kube_engine_url_of_kubeconfig(o->kubeconfig, o->context);
+    if (!p.base && s) {
         p.s = s;
         p.base = proxy_of(&e);
     }

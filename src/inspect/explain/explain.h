@@ -16,6 +16,12 @@ struct explain_cluster {
 struct gs_error *explain_nodes(const struct explain_cluster *o, json_t **ret);
 struct gs_error *explain_pod(const struct explain_cluster *o, const char *name, json_t **ret);
 
+// The name of the autoscaler that scales this workload; the caller frees it. kind: "Deployment",
+// also as kubectl accepts it ("deploy", "deployments.apps"). GS_ENOTFOUND: none does. GS_EINVAL:
+// several do.
+struct gs_error *explain_find_hpa(const struct explain_cluster *o, const char *kind,
+                                  const char *name, char **ret);
+
 // Adds how the adapter of the cluster answers the request for a metric. arg: a path of the metrics
 // APIs, or METRIC of all pods, RESOURCE/METRIC or RESOURCE/NAME/METRIC of the namespace. *ret_exit
 // 1: the metric has no value. Errors: no cluster, no response within 30 s, no permission.

@@ -12,6 +12,11 @@
 // pool, or nodes cannot be read.
 json_t *explain_node_startup(struct kube_session *s, const json_t *nodes);
 
+// If err is GS_ENOTFOUND of this object: adds the namespace in which it was searched, and the names
+// or namespaces that exist. Takes err and returns it or the new one.
+struct gs_error *explain_not_found(const struct explain_cluster *o, struct kube_gvr r,
+                                   const char *name, struct gs_error *err);
+
 // --- metric.c: why a metric of pods has no value ---
 
 // Texts are borrowed.

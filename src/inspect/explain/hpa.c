@@ -192,7 +192,8 @@ struct gs_error *explain_hpa(const struct explain_hpa_options *o, const char *na
         err = r.err;
     if (!err)
         *ret = r.explanation;
-    return err;
+    const struct explain_cluster cluster = {o->ns, o->kubeconfig, o->context};
+    return err ? explain_not_found(&cluster, KUBE_HPAS, name, err) : NULL;
 }
 
 void explain_hpa_text(const json_t *explanation, struct gs_buf *out)

@@ -158,7 +158,8 @@ struct gs_error *explain_pod(const struct explain_cluster *o, const char *name, 
     const char *ns = o->ns ? o->ns : r.cluster.ns;
     json_t *explanation = inspect_pod(&in, ns, name);
     if (!explanation)
-        return gs_error_new(GS_ENOTFOUND, "pods \"%s\" not found in namespace %s", name, ns);
+        return explain_not_found(o, KUBE_PODS, name,
+                                 gs_error_new(GS_ENOTFOUND, "pods \"%s\" not found", name));
     *ret = explanation;
     return NULL;
 }

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "kube/engine_url.h"
+#include "kube/up_dir.h"
 #include "net/http/client.h"
 #include "promql/ast.h"
 #include "query/query_private.h"
@@ -190,7 +191,24 @@ static struct gs_error *name_server(struct gs_error *err, const struct kube_engi
     const char *reason = kube_engine_url_reason(server);
     if (gs_error_code(err) == GS_EINVAL || !reason)
         return err;
-    return gs_error_wrap(err, "server %s (%s)", server->url, reason);
+    if (server->origin == KUBE_ENGINE_OF_SERVICE) // the error has its long URL
+        return gs_error_wrap(err, "server %s", reason);
+    GS_AUTO_FREE char *hint =
+        server->origin == KUBE_ENGINE_OF_DEFAULT ? kube_up_hint() : gs_strdup("");
+    return gs_error_wrap(err, "server %s (%s%s)", server->url, reason, hint);
+}
+
+// The server that the user did not name, and why a table is empty.
+static void print_source(const struct query_peer *peer, const struct kube_engine_url *server,
+                         const char *absent, const char *expr)
+{
+    GS_AUTO_FREE char *source = kube_engine_url_source(server);
+    GS_AUTO_FREE char *names = absent && expr ? query_absent_names(peer, expr) : NULL;
+    if (absent)
+        fprintf(stderr, "no %s at %s%s%s\n", absent, peer->url, names ? "; " : "",
+                names ? names : "");
+    if (source)
+        fprintf(stderr, "%s\n", source);
 }
 
 static struct gs_error *send_query(const struct query_options *o, const struct query_request *q,
@@ -198,10 +216,13 @@ static struct gs_error *send_query(const struct query_options *o, const struct q
                                    const struct gs_buf *params)
 {
     int64_t timeout = o->timeout_ns / GS_NS_PER_MS;
-    GS_CLEANUP(kube_engine_url_finish) struct kube_engine_url server;
-    kube_engine_url_find(q->url ? q->url : o->url, NULL, NULL, &server);
+    GS_CLEANUP(kube_engine_url_finish) struct kube_engine_url server = {0};
+    struct gs_error *err = kube_engine_url_locate(q->url ? q->url : o->url, NULL, NULL, &server);
+    if (err)
+        return err;
     const struct query_peer peer = {
         .url = server.url,
+        .settings = kube_engine_url_settings(&server),
         .http_config_file = o->http_config_file,
         .headers = o->headers.items,
         .n_headers = o->headers.len,
@@ -212,15 +233,15 @@ static struct gs_error *send_query(const struct query_options *o, const struct q
     static const char *const nouns[] = {"series", "series", "labels", "metadata"};
     CODEC_AUTO_JSON json_t *answer = NULL;
     bool any = false;
-    struct gs_error *err = query_fetch(&peer, path, gs_buf_slice(params), &answer);
+    err = query_fetch(&peer, path, gs_buf_slice(params), &answer);
     if (err)
         return name_server(err, &server);
     err = query_print(print, json_object_get(answer, "data"), stdout, &any);
     (void)fflush(stdout);
     print_notes(answer, "warnings", "warning");
     print_notes(answer, "infos", "info");
-    if (!err && !any && print->format == QUERY_TABLE)
-        fprintf(stderr, "no %s at %s\n", nouns[print->kind], peer.url);
+    if (!err && print->format == QUERY_TABLE)
+        print_source(&peer, &server, any ? NULL : nouns[print->kind], print->absent_of);
     return err;
 }
 
@@ -232,6 +253,7 @@ static struct gs_error *query_values(const struct query_options *o, const struct
     if (!err)
         err = values_params(o, q, expr.data ? expr.data : "", &params);
     print->kind = QUERY_VALUES;
+    print->absent_of = expr.data;
     if (!err)
         err = send_query(o, q, print, q->what == RANGE ? "/api/v1/query_range" : "/api/v1/query",
                          &params);

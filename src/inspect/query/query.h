@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/option.h"
 #include "codec/json.h"
+#include "net/endpoint/endpoint.h"
 
 // Texts are borrowed; NULL: not given.
 struct query_options {
@@ -31,7 +32,9 @@ struct gs_error *query_edit_matchers(const char *expr, const char *name, const c
 struct query_peer {
     const char *url;              // "http://host:9090/prefix"; without a scheme: http
     const char *http_config_file; // NULL: none
-    const char *const *headers;   // "Name: value"
+    // Used without http_config_file, for a Service behind an API server; NULL: none.
+    const struct endpoint_settings *settings;
+    const char *const *headers; // "Name: value"
     size_t n_headers;
     int64_t timeout_ms;
 };

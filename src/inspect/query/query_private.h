@@ -13,6 +13,10 @@
 // "15s" or seconds; more than 0.
 struct gs_error *query_parse_step(const char *text, int64_t *ret_ms);
 
+// Which metrics of the expression the server does not have, with similar names that it has. NULL:
+// it has all. The caller frees it. Sends a request.
+char *query_absent_names(const struct query_peer *peer, const char *expr);
+
 // --- printing ---
 
 enum query_kind { QUERY_VALUES, QUERY_SERIES, QUERY_LABELS, QUERY_METADATA };
@@ -21,7 +25,8 @@ enum query_format { QUERY_TABLE, QUERY_JSON, QUERY_CSV, QUERY_PROMQL };
 struct query_print {
     enum query_kind kind;
     enum query_format format;
-    bool bold; // headings of tables
+    bool bold;             // headings of tables
+    const char *absent_of; // the expression, whose absent names are searched; NULL: none
 };
 
 // data: of the response. *ret_any is false if there was nothing to print.

@@ -128,6 +128,10 @@ static struct gs_error *read_answer(const struct query_peer *peer, const struct 
     }
     const char *type = codec_json_str(all, "errorType", NULL);
     const char *text = codec_json_str(all, "error", NULL);
+    if (gs_streq(codec_json_str(all, "kind", NULL), "Status")) { // of an API server before it
+        type = "the API server";
+        text = codec_json_str(all, "message", NULL);
+    }
     GS_AUTO_BUF struct gs_buf shown = {0};
     query_add_visible(&shown, gs_slice_of(text ? text : "the server gives no reason"));
     if (gs_streq(type, "bad_data"))
@@ -150,7 +154,10 @@ static struct gs_error *request_page(const struct query_peer *peer, const char *
         return gs_error_new(GS_EIO, "%s", gs_error_message(why));
     }
     uv_loop_init(&loop);
-    err = exchange(peer, file ? endpoint_file_settings(file) : &plain, path, parameters, &loop, x);
+    const struct endpoint_settings *settings = file             ? endpoint_file_settings(file)
+                                               : peer->settings ? peer->settings
+                                                                : &plain;
+    err = exchange(peer, settings, path, parameters, &loop, x);
     uv_run(&loop, UV_RUN_DEFAULT);
     uv_loop_close(&loop);
     endpoint_file_free(file);

@@ -127,10 +127,12 @@ static struct gs_error *choose_step(const struct report_request *r, int64_t *ret
     return NULL;
 }
 
-struct gs_error *report_from_prometheus(const struct report_request *r, json_t **ret)
+struct gs_error *report_from_prometheus(const struct report_request *r, const char *url,
+                                        const struct endpoint_settings *settings, json_t **ret)
 {
     const struct report_options *o = r->o;
-    const struct query_peer peer = {.url = o->prometheus,
+    const struct query_peer peer = {.url = url,
+                                    .settings = settings,
                                     .http_config_file = o->http_config_file,
                                     .headers = o->headers.items,
                                     .n_headers = o->headers.len,
@@ -157,7 +159,7 @@ struct gs_error *report_from_prometheus(const struct report_request *r, json_t *
         ledger_table_written(table, at);
     }
     if (err)
-        return gs_error_wrap(err, "%s", o->prometheus);
+        return gs_error_wrap(err, "%s", url);
     const struct ledger_gpu *g;
     for (size_t pos = 0; (g = ledger_meter_next(meter, &pos));)
         ledger_report_add_idle(report, g);

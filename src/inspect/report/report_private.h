@@ -14,9 +14,13 @@ struct report_request {
     struct ledger_report_options report; // with prices, if a file was given
 };
 
-struct gs_error *report_from_engine(const struct report_request *r, json_t **ret);
+// *ret_source: the line that names the engine; NULL: the command line does. The caller frees it.
+struct gs_error *report_from_engine(const struct report_request *r, char **ret_source,
+                                    json_t **ret);
 struct gs_error *report_from_file(const struct report_request *r, json_t **ret);
-struct gs_error *report_from_prometheus(const struct report_request *r, json_t **ret);
+// settings: as of struct query_peer.
+struct gs_error *report_from_prometheus(const struct report_request *r, const char *url,
+                                        const struct endpoint_settings *settings, json_t **ret);
 // Reads the rows of a report that is grouped by more than the new one. Wrong rows are errors.
 struct gs_error *report_regroup(const json_t *data, const struct ledger_report_options *o,
                                 json_t **ret);

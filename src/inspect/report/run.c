@@ -93,6 +93,7 @@ struct gs_error *report_run(const struct report_options *o)
 {
     CODEC_AUTO_JSON json_t *prices = NULL;
     CODEC_AUTO_JSON json_t *data = NULL;
+    GS_AUTO_FREE char *source = NULL;
     struct report_request r = {
         .o = o, .report = {.currency = o->currency, .idle_after_ms = o->idle_ns / GS_NS_PER_MS}};
     if (o->file && o->prometheus)
@@ -108,11 +109,13 @@ struct gs_error *report_run(const struct report_options *o)
         return err;
     r.report.prices = prices;
     err = o->file         ? report_from_file(&r, &data)
-          : o->prometheus ? report_from_prometheus(&r, &data)
-                          : report_from_engine(&r, &data);
+          : o->prometheus ? report_from_prometheus(&r, o->prometheus, NULL, &data)
+                          : report_from_engine(&r, &source, &data);
     if (err)
         return err;
     print_report(o->output, data);
+    if (source && gs_streq(o->output, "table"))
+        fprintf(stderr, "%s\n", source);
     return NULL;
 }
 
@@ -133,12 +136,15 @@ static void add_groups(const struct ledger_report_options *o, struct gs_buf *out
     }
 }
 
-struct gs_error *report_from_engine(const struct report_request *r, json_t **ret)
+struct gs_error *report_from_engine(const struct report_request *r, char **ret_source, json_t **ret)
 {
     const struct report_options *o = r->o;
-    GS_CLEANUP(kube_engine_url_finish) struct kube_engine_url server;
-    kube_engine_url_find(o->url, NULL, NULL, &server);
+    GS_CLEANUP(kube_engine_url_finish) struct kube_engine_url server = {0};
+    struct gs_error *err = kube_engine_url_locate(o->url, NULL, NULL, &server);
+    if (err)
+        return err;
     const struct query_peer peer = {.url = server.url,
+                                    .settings = kube_engine_url_settings(&server),
                                     .http_config_file = o->http_config_file,
                                     .headers = o->headers.items,
                                     .n_headers = o->headers.len,
@@ -153,10 +159,18 @@ struct gs_error *report_from_engine(const struct report_request *r, json_t **ret
     query_add_seconds(&parameters, r->report.until_ms);
     gs_buf_addf(&parameters, "&idle=%" PRId64 "ms&by=%s", r->report.idle_after_ms,
                 by.len ? by.data : "none");
-    struct gs_error *err =
-        query_fetch(&peer, "/api/v1/gpuscale/report", gs_buf_slice(&parameters), &answer);
+    err = query_fetch(&peer, "/api/v1/gpuscale/report", gs_buf_slice(&parameters), &answer);
+    // A Service can be that of a Prometheus, which has no ledger.
+    if (err && server.origin == KUBE_ENGINE_OF_SERVICE && gs_error_code(err) == GS_EUNAVAIL) {
+        gs_error_free(err);
+        *ret_source = kube_engine_url_source(&server);
+        return report_from_prometheus(r, server.url, kube_engine_url_settings(&server), ret);
+    }
+    if (err && server.reason)
+        return gs_error_wrap(err, "the ledger of %s (%s)", peer.url, server.reason);
     if (err)
         return gs_error_wrap(err, "the ledger of %s", peer.url);
+    *ret_source = kube_engine_url_source(&server);
     json_t *data = json_object_get(answer, "data");
     if (r->report.prices)
         return report_regroup(data, &r->report, ret);

@@ -324,7 +324,8 @@ static void source_free(struct top_source *source)
 }
 
 static struct gs_error *open_client(struct http_source *s, uv_loop_t *loop,
-                                    const struct top_options *o, const char *url)
+                                    const struct top_options *o, const char *url,
+                                    const struct endpoint_settings *of_service)
 {
     struct endpoint_settings settings = {.follow_redirects = true, .proxy_from_environment = true};
     static const struct endpoint_options options = {0};
@@ -335,6 +336,8 @@ static struct gs_error *open_client(struct http_source *s, uv_loop_t *loop,
         return err;
     if (s->file)
         settings = *endpoint_file_settings(s->file);
+    else if (of_service)
+        settings = *of_service;
     err = endpoint_add_headers(&settings, o->headers.items, o->headers.len, &s->mem);
     if (!err)
         err = endpoint_client_open(loop, url, &settings, &options, &s->client, &name);
@@ -347,6 +350,7 @@ static struct gs_error *open_client(struct http_source *s, uv_loop_t *loop,
 }
 
 static struct gs_error *new_source(uv_loop_t *loop, const struct top_options *o, const char *url,
+                                   const struct endpoint_settings *of_service,
                                    const struct top_source_ops *ops, char *path,
                                    int64_t interval_ms, struct top_source **ret)
 {
@@ -355,7 +359,7 @@ static struct gs_error *new_source(uv_loop_t *loop, const struct top_options *o,
     s->path = path;
     s->interval_ms = interval_ms > 0 ? interval_ms : 1;
     s->timeout_ms = o->timeout_ns / GS_NS_PER_MS;
-    struct gs_error *err = open_client(s, loop, o, url);
+    struct gs_error *err = open_client(s, loop, o, url, of_service);
     if (err)
         source_free(&s->is);
     else
@@ -372,17 +376,18 @@ struct gs_error *top_source_exporter_new(uv_loop_t *loop, const struct top_optio
     char *path = gs_strdup(slash && slash[1] ? slash : "/metrics");
     if (slash)
         *slash = '\0';
-    return new_source(loop, o, full, &ops, path, 0, ret);
+    return new_source(loop, o, full, NULL, &ops, path, 0, ret);
 }
 
 struct gs_error *top_source_prometheus_new(uv_loop_t *loop, const struct top_options *o,
-                                           const char *url, int64_t interval_ms,
-                                           struct top_source **ret)
+                                           const char *url,
+                                           const struct endpoint_settings *of_service,
+                                           int64_t interval_ms, struct top_source **ret)
 {
     static const struct top_source_ops ops = {refresh_prometheus, source_free};
     GS_AUTO_FREE char *full = strstr(url, "://") ? gs_strdup(url) : gs_format("http://%s", url);
     size_t n = strlen(full);
     while (n && full[n - 1] == '/')
         full[--n] = '\0';
-    return new_source(loop, o, full, &ops, NULL, interval_ms, ret);
+    return new_source(loop, o, full, of_service, &ops, NULL, interval_ms, ret);
 }

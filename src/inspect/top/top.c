@@ -272,6 +272,8 @@ static void print_values(struct app *a)
             (void)fprintf(stderr, "%s\n", a->model.note);
         if (a->model.simulated)
             (void)fputs("SIMULATED GPUs: no value comes from a real GPU\n", stderr);
+        if (a->reason)
+            (void)fprintf(stderr, "source: %s (%s)\n", a->server.url, a->reason);
         locale_t locale = newlocale(LC_CTYPE_MASK, "", (locale_t)0);
         bool utf8 = locale && gs_streq(nl_langinfo_l(CODESET, locale), "UTF-8");
         if (locale)
@@ -305,6 +307,31 @@ static struct gs_error *choose_order(struct app *a)
                         a->o->sort);
 }
 
+// Neither an option nor a setting names the source, and this machine has no GPUs: a Service of the
+// cluster, its metrics API, or the default URL.
+static struct gs_error *guess_source(struct app *a, const struct gs_error *why_not_nvml,
+                                     const char **ret_url)
+{
+    kube_engine_url_finish(&a->server);
+    struct gs_error *err = kube_engine_url_locate(NULL, NULL, NULL, &a->server);
+    if (!err && a->server.origin == KUBE_ENGINE_OF_SERVICE) {
+        *ret_url = a->server.url;
+        a->reason = kube_engine_url_reason(&a->server);
+        return NULL;
+    }
+    GS_AUTO_ERROR struct gs_error *no_cluster = top_source_cluster_new(&a->loop, a->o, &a->source);
+    if (!no_cluster) {
+        gs_error_free(err); // several Services: the metrics API is the source
+        return NULL;
+    }
+    a->guessed = true;
+    // The reason, without the list of paths that were tried.
+    const char *why = gs_error_message(why_not_nvml);
+    a->why_guessed = gs_strndup(why, strcspn(why, ";"));
+    *ret_url = a->server.url;
+    return err;
+}
+
 static struct gs_error *choose_source(struct app *a)
 {
     const struct top_options *o = a->o;
@@ -324,21 +351,14 @@ static struct gs_error *choose_source(struct app *a)
         a->reason = kube_engine_url_reason(&a->server);
     }
     if (!url && !o->nvml) {
-        GS_AUTO_ERROR struct gs_error *err = top_source_nvml_probe(o->nvml_library);
-        if (err) {
-            GS_AUTO_ERROR struct gs_error *no_cluster =
-                top_source_cluster_new(&a->loop, o, &a->source);
-            if (!no_cluster)
-                return NULL;
-            a->guessed = true;
-            // The reason, without the list of paths that were tried.
-            const char *why = gs_error_message(err);
-            a->why_guessed = gs_strndup(why, strcspn(why, ";"));
-            url = a->server.url;
-        }
+        GS_AUTO_ERROR struct gs_error *no_gpus = top_source_nvml_probe(o->nvml_library);
+        struct gs_error *err = no_gpus ? guess_source(a, no_gpus, &url) : NULL;
+        if (err || a->source)
+            return err;
     }
     if (url)
-        return top_source_prometheus_new(&a->loop, o, url, a->ui.interval_ms, &a->source);
+        return top_source_prometheus_new(&a->loop, o, url, kube_engine_url_settings(&a->server),
+                                         a->ui.interval_ms, &a->source);
     top_source_nvml_new(&a->loop, o->nvml_library, &a->source);
     return NULL;
 }

@@ -9,6 +9,7 @@
 #include "base/hmap.h"
 #include "codec/json.h"
 #include "metrics/gpu_owner.h"
+#include "net/endpoint/endpoint.h"
 #include "top/top.h"
 
 #include <uv.h>
@@ -334,9 +335,11 @@ void top_source_nvml_new(uv_loop_t *loop, const char *library, struct top_source
 struct gs_error *top_source_nvml_probe(const char *library);
 struct gs_error *top_source_exporter_new(uv_loop_t *loop, const struct top_options *o,
                                          const char *url, struct top_source **ret);
+// of_service: the credentials of a Service behind an API server; NULL: none.
 struct gs_error *top_source_prometheus_new(uv_loop_t *loop, const struct top_options *o,
-                                           const char *url, int64_t interval_ms,
-                                           struct top_source **ret);
+                                           const char *url,
+                                           const struct endpoint_settings *of_service,
+                                           int64_t interval_ms, struct top_source **ret);
 // The pods of a cluster. GS_ENOTFOUND: there is no kubeconfig.
 struct gs_error *top_source_cluster_new(uv_loop_t *loop, const struct top_options *o,
                                         struct top_source **ret);

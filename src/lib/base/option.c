@@ -14,6 +14,8 @@
 const struct gs_opt gs_options_common[] = {
     {"help", GS_OPT_BOOL, offsetof(struct gs_common_opts, help), .alias = "h",
      .help = "Print this help and exit."},
+    {"help-all", GS_OPT_BOOL, offsetof(struct gs_common_opts, help_all),
+     .help = "Print the help with all flags and exit."},
     {"version", GS_OPT_BOOL, offsetof(struct gs_common_opts, version),
      .help = "Print the version and exit."},
     {"log-level", GS_OPT_STRING, offsetof(struct gs_common_opts, log_level),
@@ -140,8 +142,8 @@ static struct gs_error *unknown_flag(const struct gs_command *command, const cha
     const char *near = gs_suggest(word, names, n);
     if (near)
         return gs_error_new(GS_EINVAL, "unknown flag %s; did you mean --%s?", written, near);
-    return gs_error_new(GS_EINVAL, "unknown flag %s; see gpuscale %s --help", written,
-                        command->name);
+    GS_AUTO_FREE char *title = gs_command_title(command);
+    return gs_error_new(GS_EINVAL, "unknown flag %s; see gpuscale %s --help-all", written, title);
 }
 
 static struct gs_error *apply_defaults(const struct gs_opt *rows, void *base)
@@ -198,6 +200,8 @@ static struct gs_error *parse_flag(const struct gs_command *command, int argc, c
     const char *value = equals ? equals + 1 : negated ? "false" : NULL;
     if (!value && (o->type == GS_OPT_BOOL || o->type == GS_OPT_SWITCH))
         value = "true";
+    if (!value && o->implied && (*i + 1 == argc || argv[*i + 1][0] == '-'))
+        value = o->implied;
     if (!value && ++*i < argc)
         value = argv[*i];
     if (!value)
@@ -207,15 +211,21 @@ static struct gs_error *parse_flag(const struct gs_command *command, int argc, c
     return err ? gs_error_wrap(err, "--%s", o->name) : NULL;
 }
 
+char *gs_command_title(const struct gs_command *command)
+{
+    return command->within ? gs_format("%s %s", command->within, command->name)
+                           : gs_strdup(command->name);
+}
+
 static struct gs_error *check_arg_count(const struct gs_command *command, int n)
 {
+    GS_AUTO_FREE char *title = gs_command_title(command);
     if (n < command->min_args)
-        return gs_error_new(GS_EINVAL, "%s: too few arguments; usage: gpuscale %s %s",
-                            command->name, command->name, command->args ? command->args : "");
+        return gs_error_new(GS_EINVAL, "%s: too few arguments; usage: gpuscale %s %s", title, title,
+                            command->args ? command->args : "");
     if (command->max_args >= 0 && n > command->max_args)
-        return gs_error_new(GS_EINVAL, "%s: too many arguments; usage: gpuscale %s %s",
-                            command->name, command->name,
-                            command->args ? command->args : "[FLAGS]");
+        return gs_error_new(GS_EINVAL, "%s: too many arguments; usage: gpuscale %s %s", title,
+                            title, command->args ? command->args : "[FLAGS]");
     return NULL;
 }
 
@@ -237,6 +247,7 @@ struct gs_error *gs_options_parse(const struct gs_command *command, int argc, ch
         else if (!skip_flag(command, argc, argv, &i))
             err = parse_flag(command, argc, argv, &i, ret_opts, ret_common);
     }
+    ret_common->help = ret_common->help || ret_common->help_all;
     if (!err && !ret_common->help && !ret_common->version)
         err = check_arg_count(command, n);
     if (err)
@@ -277,9 +288,12 @@ static void print_wrapped(FILE *out, const char *text, int indent)
     fputc('\n', out);
 }
 
+// --env[=VALUE]: the value may be left out.
 static void print_opt(FILE *out, const struct gs_opt *o)
 {
-    fprintf(out, "  --%s%s%s", o->name, o->arg ? "=" : "", o->arg ? o->arg : "");
+    fprintf(out, "  --%s", o->name);
+    if (o->arg)
+        fprintf(out, o->implied ? "[=%s]" : "=%s", o->arg);
     if (o->alias)
         fprintf(out, ", -%s%s", o->alias[1] ? "-" : "", o->alias);
     if (o->def && *o->def)
@@ -290,12 +304,21 @@ static void print_opt(FILE *out, const struct gs_opt *o)
     print_wrapped(out, o->help, HELP_INDENT);
 }
 
-static void print_group(FILE *out, const struct gs_opt *rows, const char *group)
+bool gs_options_is_main(const struct gs_command *command, const struct gs_opt *flag)
+{
+    struct gs_slice rest = gs_slice_of(command->main_flags ? command->main_flags : flag->name);
+    while (rest.data)
+        if (gs_slice_eq_str(gs_slice_cut(&rest, ' '), flag->name))
+            return true;
+    return false;
+}
+
+static void print_group(FILE *out, const struct gs_command *command, const char *group, bool all)
 {
     bool headed = false;
-    for (const struct gs_opt *o = rows; o && o->name; o++) {
+    for (const struct gs_opt *o = command->opts; o && o->name; o++) {
         const char *own = o->group ? o->group : "Flags";
-        if (!gs_streq(own, group))
+        if (!gs_streq(own, group) || (!all && !gs_options_is_main(command, o)))
             continue;
         if (!headed)
             fprintf(out, "\n%s:\n", group);
@@ -304,40 +327,64 @@ static void print_group(FILE *out, const struct gs_opt *rows, const char *group)
     }
 }
 
-void gs_options_print_help(const struct gs_command *command, const char *program, FILE *out)
+static void print_flags(FILE *out, const struct gs_command *command, bool all)
 {
-    fprintf(out, "%s %s: %s\n\nUsage: %s %s [FLAGS]%s%s\n", program, command->name,
-            command->summary, program, command->name, command->args ? " " : "",
-            command->args ? command->args : "");
-    if (command->description) {
-        fputc('\n', out);
-        print_wrapped(out, command->description, 0);
-    }
-    print_group(out, command->opts, "Flags");
+    print_group(out, command, "Flags", all);
     for (const struct gs_opt *o = command->opts; o && o->name; o++) {
         bool first = o->group != NULL;
         for (const struct gs_opt *p = command->opts; first && p < o; p++)
             first = !gs_streq(p->group, o->group);
         if (first)
-            print_group(out, command->opts, o->group);
+            print_group(out, command, o->group, all);
     }
-    fprintf(out, "\nFlags of every command:\n");
-    for (const struct gs_opt *o = gs_options_common; o->name; o++)
-        print_opt(out, o);
+}
+
+static size_t count_other_flags(const struct gs_command *command)
+{
+    size_t n = 0;
+    for (const struct gs_opt *o = command->opts; o && o->name; o++)
+        n += !gs_options_is_main(command, o);
+    return n;
+}
+
+void gs_options_print_help(const struct gs_command *command, const char *program, bool all,
+                           FILE *out)
+{
+    GS_AUTO_FREE char *title = gs_command_title(command);
+    fprintf(out, "%s %s: %s\n\nUsage: %s %s [FLAGS]%s%s\n", program, title, command->summary,
+            program, title, command->args ? " " : "", command->args ? command->args : "");
+    if (command->description) {
+        fputc('\n', out);
+        print_wrapped(out, command->description, 0);
+    }
+    size_t others = all ? 0 : count_other_flags(command);
+    print_flags(out, command, !others);
+    if (others) {
+        fprintf(out, "\n%s %s --help-all lists %zu more flags.\n", program, title, others);
+    } else {
+        fprintf(out, "\nFlags of every command:\n");
+        for (const struct gs_opt *o = gs_options_common; o->name; o++)
+            print_opt(out, o);
+    }
     if (command->examples)
         fprintf(out, "\nExamples:\n%s\n", command->examples);
     if (command->print_more)
         command->print_more(out);
 }
 
-void gs_options_print_commands(const struct gs_command *const *commands, const char *program,
+void gs_options_print_commands(const struct gs_command_group *groups, const char *program,
                                FILE *out)
 {
-    fprintf(out, "Usage: %s COMMAND [FLAGS] [ARGUMENTS]\n\nCommands:\n", program);
-    for (; *commands; commands++)
-        if ((*commands)->summary)
-            fprintf(out, "  %-10s %s\n", (*commands)->name, (*commands)->summary);
-    fprintf(out, "\n%s COMMAND --help describes a command and its flags.\n", program);
+    fprintf(out, "Usage: %s COMMAND [FLAGS] [ARGUMENTS]\n", program);
+    for (; groups->heading; groups++) {
+        if (*groups->commands)
+            fprintf(out, "\n%s:\n", groups->heading);
+        for (const struct gs_command *const *c = groups->commands; *c; c++)
+            fprintf(out, "  %-13s  %s\n", (*c)->name, (*c)->summary);
+    }
+    fprintf(out,
+            "\n%s COMMAND --help describes a command and its main flags, --help-all all flags.\n",
+            program);
 }
 
 enum { MAX_WORD = 64, MIN_PART = 4 };

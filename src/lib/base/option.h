@@ -2,7 +2,7 @@
 // Commands and their flags as constant tables. One row defines the parsing, checks, help text and
 // default of a flag, so that --help and behavior agree. Accepts --name=value, --name value, -x
 // value, bare boolean --name, --name=false, --no-name, and "--" to end the flags. Precedence: flag,
-// environment, default.
+// environment, default. --help prints the flags that matter, --help-all prints all.
 #pragma once
 
 #include "base/error.h"
@@ -43,7 +43,10 @@ struct gs_opt {
     const char *env;   // environment variable, NULL
     int64_t min, max;  // GS_OPT_INT (both 0: any), GS_OPT_DURATION (max 0: 100 years)
     const char *group; // heading in the help; NULL: "Flags"
-    const char *help;  // one or more sentences; wrapped by the printer
+    // The value if none is given, at the end or before another flag: "--env". NULL: a value is
+    // needed. Values that begin with '-' are then written --name=value.
+    const char *implied;
+    const char *help; // one or more sentences; wrapped by the printer
 };
 #define GS_OPT(...)                                                                                \
     {                                                                                              \
@@ -53,6 +56,8 @@ struct gs_opt {
 // A command of the program. `opts` ends with a row whose name is NULL.
 struct gs_command {
     const char *name;
+    const char *within;      // the command of which it is a part: "check"; NULL: none
+    const char *main_flags;  // those of --help, with blanks between them; NULL: all flags
     const char *args;        // positional part of the usage line: "[FILE]…"; NULL: none
     const char *summary;     // one line for the list of commands
     const char *description; // paragraphs for --help
@@ -69,9 +74,15 @@ struct gs_command {
     struct gs_error *(*run)(const void *opts, int argc, char **argv, int *ret_exit);
 };
 
-// Flags that every command has: --help, --version, --log-level, --log-format.
+// Commands under one heading of the list of commands; the list ends with NULL.
+struct gs_command_group {
+    const char *heading;
+    const struct gs_command *const *commands;
+};
+
+// Flags that every command has: --help, --help-all, --version, --log-level, --log-format.
 struct gs_common_opts {
-    bool help, version;
+    bool help, help_all, version;
     const char *log_level;
     const char *log_format;
 };
@@ -82,9 +93,16 @@ extern const struct gs_opt gs_options_common[]; // ends with a row whose name is
 struct gs_error *gs_options_parse(const struct gs_command *command, int argc, char **argv,
                                   void *ret_opts, struct gs_common_opts *ret_common, int *ret_argc);
 void gs_options_finish(const struct gs_command *command, void *opts); // frees lists
-void gs_options_print_help(const struct gs_command *command, const char *program, FILE *out);
-void gs_options_print_commands(const struct gs_command *const *commands, const char *program,
+// all: also the flags that are not in main_flags.
+void gs_options_print_help(const struct gs_command *command, const char *program, bool all,
+                           FILE *out);
+// The group whose heading is NULL ends the groups.
+void gs_options_print_commands(const struct gs_command_group *groups, const char *program,
                                FILE *out);
+// Whether --help prints the flag. False: only --help-all does.
+bool gs_options_is_main(const struct gs_command *command, const struct gs_opt *flag);
+// "check test" for a command within another one, otherwise its name. The caller frees it.
+char *gs_command_title(const struct gs_command *command);
 
 // The row of a flag by its name or alias, without dashes. NULL: the command has no such flag.
 const struct gs_opt *gs_options_find(const struct gs_command *command, struct gs_slice name);

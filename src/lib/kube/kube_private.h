@@ -9,6 +9,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+// Appends a kubeconfig with one cluster, user and context of this name (kubeconfig.c). Wipe the
+// text.
+struct kube_config;
+void kube_config_text(const char *name, const struct kube_config *c, struct gs_buf *out);
+
 // --- errors of API servers ---
 
 // The error of a response with a status of 400 or more. The text is the message of a Status body,

@@ -6,17 +6,17 @@
 
 #include "base/file.h"
 #include "base/mem.h"
-#include "base/num.h"
 #include "codec/encoding.h"
 #include "codec/yaml.h"
+#include "kube/kube_private.h"
+#include "kube/up_dir.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
 #define FILE_LIMIT      (1024 * 1024)
-#define EXTENSION       "gpuscale"
+#define EXTENSION       KUBE_CONFIG_EXTENSION
 #define SERVICE_ACCOUNT "/var/run/secrets/kubernetes.io/serviceaccount"
 
 static void wipe_secret(char **secret)
@@ -36,6 +36,7 @@ void kube_config_finish(struct kube_config *c)
     free(c->token_file);
     free(c->engine_url);
     free(c->simulated_gpus);
+    free(c->up_dir);
     wipe_secret(&c->client_key_pem);
     wipe_secret(&c->token);
     *c = (struct kube_config){0};
@@ -245,31 +246,22 @@ static struct gs_error *load_in_cluster(const char *host, const char *port, stru
     return NULL;
 }
 
-// Whether a `gpuscale up` uses the folder, by the process id in the last line of its file `lock`.
-static bool is_locked(const char *dir)
-{
-    GS_AUTO_FREE char *path = gs_format("%s/lock", dir);
-    GS_AUTO_BUF struct gs_buf text = {0};
-    GS_AUTO_ERROR struct gs_error *err = gs_file_read(path, 256, &text);
-    if (err || !text.data)
-        return false;
-    struct gs_slice rest = gs_slice_of(text.data);
-    int64_t pid = 0;
-    (void)gs_slice_cut(&rest, '\n');
-    gs_error_free(gs_parse_i64(gs_slice_trim(rest), 1, INT32_MAX, &pid));
-    return pid > 0 && (kill((pid_t)pid, 0) == 0 || errno == EPERM);
-}
-
 char *kube_config_of_up(void)
 {
-    GS_AUTO_FREE char *dir = gs_data_dir();
+    GS_AUTO_FREE char *dir = kube_up_running_dir();
     GS_AUTO_FREE char *path = dir ? gs_format("%s/kubeconfig", dir) : NULL;
-    return path && access(path, F_OK) == 0 && is_locked(dir) ? GS_TAKE(path) : NULL;
+    return path && access(path, F_OK) == 0 ? GS_TAKE(path) : NULL;
+}
+
+static struct gs_error *no_file(const char *list)
+{
+    GS_AUTO_FREE char *hint = kube_up_hint();
+    return gs_error_new(GS_ENOTFOUND, "KUBECONFIG=%s: no such file%s", list, hint);
 }
 
 // KUBECONFIG may name several files. Absent files are skipped. In a pod, a file in the home
-// directory does not count.
-static struct gs_error *find_sources(bool in_pod, struct sources *s)
+// directory does not count. *ret_of_up: the file is that of the running `gpuscale up`.
+static struct gs_error *find_sources(bool in_pod, struct sources *s, bool *ret_of_up)
 {
     const char *list = getenv("KUBECONFIG");
     if (list && *list) {
@@ -282,7 +274,7 @@ static struct gs_error *find_sources(bool in_pod, struct sources *s)
             if (err)
                 return err;
         }
-        return s->len ? NULL : gs_error_new(GS_ENOTFOUND, "KUBECONFIG=%s: no such file", list);
+        return s->len ? NULL : no_file(list);
     }
     if (in_pod)
         return NULL;
@@ -291,6 +283,7 @@ static struct gs_error *find_sources(bool in_pod, struct sources *s)
     if (access(path, F_OK) == 0)
         return sources_add(s, path);
     GS_AUTO_FREE char *of_up = kube_config_of_up();
+    *ret_of_up = of_up != NULL;
     return of_up ? sources_add(s, of_up) : NULL;
 }
 
@@ -300,7 +293,8 @@ struct gs_error *kube_config_load(const char *path, const char *context, struct 
     struct kube_config c = {0};
     const char *host = getenv("KUBERNETES_SERVICE_HOST"), *port = getenv("KUBERNETES_SERVICE_PORT");
     bool in_pod = host && *host && port && *port;
-    struct gs_error *err = path ? sources_add(&s, path) : find_sources(in_pod, &s);
+    bool of_up = false;
+    struct gs_error *err = path ? sources_add(&s, path) : find_sources(in_pod, &s, &of_up);
     if (err)
         return err;
     if (s.len > 0)
@@ -314,6 +308,7 @@ struct gs_error *kube_config_load(const char *path, const char *context, struct 
         kube_config_finish(&c);
         return err;
     }
+    c.up_dir = of_up ? kube_up_running_dir() : NULL;
     *ret = c;
     return NULL;
 }
@@ -321,7 +316,8 @@ struct gs_error *kube_config_load(const char *path, const char *context, struct 
 void kube_config_each_context(const char *path, void (*fn)(void *arg, const char *name), void *arg)
 {
     GS_CLEANUP(sources_finish) struct sources s = {0};
-    gs_error_free(path ? sources_add(&s, path) : find_sources(false, &s));
+    bool of_up;
+    gs_error_free(path ? sources_add(&s, path) : find_sources(false, &s, &of_up));
     for (size_t i = 0; i < s.len; i++) {
         size_t n;
         json_t *entry;
@@ -380,34 +376,38 @@ struct gs_error *kube_config_connect(const struct kube_config *c, uv_loop_t *loo
     return endpoint_client_new(loop, c->server, &settings, &options, ret);
 }
 
+void kube_config_text(const char *name, const struct kube_config *c, struct gs_buf *out)
+{
+    gs_buf_add_str(out, "apiVersion: v1\nkind: Config\n");
+    add_string(out, "", "current-context", name);
+    gs_buf_add_str(out, "preferences: {}\nclusters:\n- cluster:\n");
+    add_base64(out, "certificate-authority-data", c->ca_pem);
+    if (c->insecure)
+        gs_buf_add_str(out, "    insecure-skip-tls-verify: true\n");
+    add_string(out, "    ", "server", c->server);
+    if (c->engine_url || c->simulated_gpus)
+        gs_buf_add_str(out, "    extensions:\n    - name: " EXTENSION "\n      extension:\n");
+    add_string(out, "        ", "engineURL", c->engine_url);
+    add_string(out, "        ", "simulatedGPUs", c->simulated_gpus);
+    add_string(out, "  ", "name", name);
+    gs_buf_add_str(out, "contexts:\n- context:\n");
+    add_string(out, "    ", "cluster", name);
+    add_string(out, "    ", "namespace", c->ns);
+    add_string(out, "    ", "user", name);
+    add_string(out, "  ", "name", name);
+    bool no_credential = !c->client_cert_pem && !c->client_key_pem && !c->token;
+    gs_buf_addf(out, "users:\n- user:%s\n", no_credential ? " {}" : "");
+    add_base64(out, "client-certificate-data", c->client_cert_pem);
+    add_base64(out, "client-key-data", c->client_key_pem);
+    add_string(out, "    ", "token", c->token);
+    add_string(out, "  ", "name", name);
+}
+
 struct gs_error *kube_config_write(const char *path, const char *name, const struct kube_config *c)
 {
     GS_AUTO_BUF struct gs_buf out = {0};
-    gs_buf_add_str(&out, "apiVersion: v1\nkind: Config\n");
-    add_string(&out, "", "current-context", name);
-    gs_buf_add_str(&out, "preferences: {}\nclusters:\n- cluster:\n");
-    add_base64(&out, "certificate-authority-data", c->ca_pem);
-    if (c->insecure)
-        gs_buf_add_str(&out, "    insecure-skip-tls-verify: true\n");
-    add_string(&out, "    ", "server", c->server);
-    if (c->engine_url || c->simulated_gpus)
-        gs_buf_add_str(&out, "    extensions:\n    - name: " EXTENSION "\n      extension:\n");
-    add_string(&out, "        ", "engineURL", c->engine_url);
-    add_string(&out, "        ", "simulatedGPUs", c->simulated_gpus);
-    add_string(&out, "  ", "name", name);
-    gs_buf_add_str(&out, "contexts:\n- context:\n");
-    add_string(&out, "    ", "cluster", name);
-    add_string(&out, "    ", "namespace", c->ns);
-    add_string(&out, "    ", "user", name);
-    add_string(&out, "  ", "name", name);
-    bool no_credential = !c->client_cert_pem && !c->client_key_pem && !c->token;
-    gs_buf_addf(&out, "users:\n- user:%s\n", no_credential ? " {}" : "");
-    add_base64(&out, "client-certificate-data", c->client_cert_pem);
-    add_base64(&out, "client-key-data", c->client_key_pem);
-    add_string(&out, "    ", "token", c->token);
-    add_string(&out, "  ", "name", name);
+    kube_config_text(name, c, &out);
     struct gs_error *err = gs_file_write_atomic(path, 0600, gs_buf_slice(&out));
-    if (out.data)
-        explicit_bzero(out.data, out.len);
+    explicit_bzero(out.data, out.len);
     return err;
 }

@@ -14,6 +14,8 @@ struct kube_config {
     // keeps.
     char *engine_url;     // "http://127.0.0.1:9090"
     char *simulated_gpus; // name of the set
+    // The data directory of the running `gpuscale up`, if no setting named the cluster. Not stored.
+    char *up_dir;
 };
 void kube_config_finish(struct kube_config *c); // wipes secrets
 
@@ -36,3 +38,22 @@ struct gs_error *kube_config_connect(const struct kube_config *c, uv_loop_t *loo
                                      const char *user_agent, struct http_client **ret);
 // Writes the file with mode 0600 atomically. name: of cluster, user and context.
 struct gs_error *kube_config_write(const char *path, const char *name, const struct kube_config *c);
+
+// --- in a file with entries of other programs ---
+
+// The name of gpuscale's extensions in a kubeconfig.
+#define KUBE_CONFIG_EXTENSION "gpuscale"
+
+// The file that kind and kubectl change: the first of KUBECONFIG that exists, or its last one, or
+// ~/.kube/config. except: a file that is not changed. The caller frees it.
+char *kube_config_file_to_change(const char *except);
+// Adds the cluster, its user and its context under this name, or replaces those of an earlier call,
+// and makes the context the current one. owner: the data directory. The file is written atomically,
+// with its mode, under the lock file of kubectl; it is created if necessary. Blocks for at most 3
+// s. GS_EEXIST: the name is of another program, or of another gpuscale up that runs; the lock is
+// taken. GS_EINVAL: the file is no kubeconfig. After an error it is unchanged.
+struct gs_error *kube_config_merge(const char *file, const char *name, const char *owner,
+                                   const struct kube_config *c);
+// Removes what kube_config_merge() added for this owner, and makes the previous context the current
+// one again if ours is. Nothing to remove is no error.
+struct gs_error *kube_config_unmerge(const char *file, const char *name, const char *owner);

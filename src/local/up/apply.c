@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Applies files at the start, one object after the other: create, or merge patch if it exists. The
-// resource of a kind comes from discovery each time, since an object may have added it.
+// Applies files at the start, one object after the other: create, or merge patch if it exists, with
+// kubectl's annotation. The resource of a kind comes from discovery each time, since an object may
+// have added it.
 #include "up/up_private.h"
 
 #include "base/log.h"
@@ -14,6 +15,7 @@ struct item {
     char *group, *version;
     char *resource; // from the API's discovery, when it is applied
     bool namespaced;
+    bool of_file; // not of --values
 };
 
 struct up_apply {
@@ -38,6 +40,7 @@ static struct gs_error *add_file_object(struct up_apply *a, json_t *object, cons
     struct item *it = &a->items[a->len++];
     const char *slash = strchr(api_version, '/');
     it->object = json_incref(object);
+    it->of_file = line > 0;
     it->where = line ? gs_format("%s:%d", path, line) : gs_strdup(path);
     it->group = slash ? gs_strndup(api_version, (size_t)(slash - api_version)) : gs_strdup("");
     it->version = gs_strdup(slash ? slash + 1 : api_version);
@@ -132,6 +135,20 @@ static void on_patched(void *arg, int status, json_t *body, struct gs_error *err
     end_item(arg, "configured", err);
 }
 
+static void on_existing(void *arg, int status, json_t *body, struct gs_error *err)
+{
+    struct up_apply *a = arg;
+    const struct item *it = &a->items[a->next];
+    (void)status;
+    if (err) {
+        end_item(a, "", err);
+        return;
+    }
+    CODEC_AUTO_JSON json_t *patch = up_last_applied_patch(it->object, body);
+    a->request = kube_patch(a->client, gvr_of(it), namespace_of(it), kube_name(it->object), NULL,
+                            KUBE_MERGE_PATCH, patch, on_patched, a);
+}
+
 static void on_created(void *arg, int status, json_t *body, struct gs_error *err)
 {
     (void)status, (void)body;
@@ -142,8 +159,8 @@ static void on_created(void *arg, int status, json_t *body, struct gs_error *err
         return;
     }
     gs_error_free(err);
-    a->request = kube_patch(a->client, gvr_of(it), namespace_of(it), kube_name(it->object), NULL,
-                            KUBE_MERGE_PATCH, it->object, on_patched, a);
+    a->request = kube_get(a->client, gvr_of(it), namespace_of(it), kube_name(it->object), NULL,
+                          on_existing, a);
 }
 
 static const json_t *resource_of_kind(const json_t *discovery, const char *kind)
@@ -179,6 +196,11 @@ static void on_discovered(void *arg, int status, json_t *body, struct gs_error *
     }
     it->resource = gs_strdup(codec_json_str(resource, "name", NULL));
     it->namespaced = codec_json_bool(resource, false, "namespaced", NULL);
+    if (it->of_file) {
+        json_t *annotated = up_last_applied_add(it->object, namespace_of(it));
+        json_decref(it->object);
+        it->object = annotated;
+    }
     a->request = kube_create(a->client, gvr_of(it), namespace_of(it), it->object, on_created, a);
 }
 

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
-#include "base/num.h"
+#include "kube/up_dir.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -23,8 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LOCK_MARK       "gpuscale up\n"
-#define LOCK            "lock"
+#define LOCK            KUBE_UP_LOCK
 #define STOP_WAIT_S     60 // pods get 15 s to end
 #define NEWCOMER_WAIT_S 5  // between taking the lock and writing the process number
 #define POLL_MS         50
@@ -35,7 +34,8 @@
 static const char *const ours[] = {STATE,           "kubeconfig",      "load.log",
                                    "pki",           "containers",      "pods",
                                    "pod-resources", "kubelet.lock",    "prometheus.yml",
-                                   UP_SAMPLES_DIR,  "engine-account",  "counters.csv",
+                                   UP_SAMPLES_DIR,  "kube-context",    "up.log",
+                                   "up.log.1",      "engine-account",  "counters.csv",
                                    "tools",         "nodes",           "bin",
                                    "machines.json", "pod-in-progress", "skipped-pods.json",
                                    "hosts"};
@@ -88,40 +88,16 @@ static bool there_is(const char *dir, const char *name)
     return lstat(path, &st) == 0;
 }
 
-enum lock_kind { LOCK_ABSENT, LOCK_EMPTY, LOCK_MARKED, LOCK_FOREIGN };
-
-// *ret_pid: the process ID in the file; 0: absent.
-static enum lock_kind read_lock(const char *dir, pid_t *ret_pid)
-{
-    GS_AUTO_FREE char *path = gs_format("%s/" LOCK, dir);
-    GS_AUTO_BUF struct gs_buf text = {0};
-    int64_t pid = 0;
-    *ret_pid = 0;
-    if (!there_is(dir, LOCK))
-        return LOCK_ABSENT;
-    GS_AUTO_ERROR struct gs_error *err = gs_file_read(path, 256, &text);
-    if (err)
-        return LOCK_FOREIGN;
-    if (gs_starts(LOCK_MARK, text.data)) // nothing, or the begin of the mark: it was cut
-        return LOCK_EMPTY;
-    if (!gs_starts(text.data, LOCK_MARK))
-        return LOCK_FOREIGN;
-    gs_error_free(gs_parse_i64(gs_slice_trim(gs_slice_of(text.data + strlen(LOCK_MARK))), 1,
-                               INT32_MAX, &pid));
-    *ret_pid = (pid_t)pid;
-    return LOCK_MARKED;
-}
-
 // The name of a file of another program that blocks the use of the directory. NULL: the directory
 // is gpuscale's, or no file in it has one of our names. Older versions left the lock file empty and
 // created pki/ right after it.
 static const char *foreign_file(const char *dir)
 {
     pid_t pid;
-    enum lock_kind lock = read_lock(dir, &pid);
-    if (lock == LOCK_FOREIGN)
+    enum kube_up_lock lock = kube_up_read_lock(dir, &pid);
+    if (lock == KUBE_UP_FOREIGN)
         return LOCK;
-    if (lock == LOCK_MARKED || (lock == LOCK_EMPTY && there_is(dir, "pki")))
+    if (lock == KUBE_UP_MARKED || (lock == KUBE_UP_EMPTY && there_is(dir, "pki")))
         return NULL;
     for (size_t i = 0; i < GS_ARRAY_LEN(ours); i++)
         if (there_is(dir, ours[i]))
@@ -163,12 +139,21 @@ static struct gs_error *not_ours(const char *dir, const char *file)
 static struct gs_error *in_use(const char *dir)
 {
     pid_t pid;
-    read_lock(dir, &pid);
+    (void)kube_up_read_lock(dir, &pid);
     GS_AUTO_FREE char *who = pid ? gs_format(" (process %d)", (int)pid) : gs_strdup("");
     return gs_error_new(GS_EEXIST,
                         "%s is in use by another gpuscale up%s; end that one with \"gpuscale up "
-                        "--stop --data-dir '%s'\", or choose another folder with --data-dir",
-                        dir, who, dir);
+                        "--stop --data-dir '%s'\", use it with eval \"$(gpuscale up --env "
+                        "--data-dir '%s')\", or choose another folder with --data-dir",
+                        dir, who, dir, dir);
+}
+
+struct gs_error *up_datadir_claim(int lock)
+{
+    GS_AUTO_FREE char *text = gs_format(KUBE_UP_LOCK_MARK "%d\n", (int)getpid());
+    if (ftruncate(lock, 0) < 0 || pwrite(lock, text, strlen(text), 0) != (ssize_t)strlen(text))
+        return gs_error_errno(errno, "the lock of the data directory");
+    return NULL;
 }
 
 static struct gs_error *lock_dir(const char *dir, int *ret_fd)
@@ -180,11 +165,10 @@ static struct gs_error *lock_dir(const char *dir, int *ret_fd)
     int fd = take_lock(path, O_CREAT);
     if (fd < 0)
         return errno == EWOULDBLOCK ? in_use(dir) : gs_error_errno(errno, "%s", path);
-    GS_AUTO_FREE char *text = gs_format(LOCK_MARK "%d\n", (int)getpid());
-    if (ftruncate(fd, 0) < 0 || pwrite(fd, text, strlen(text), 0) != (ssize_t)strlen(text)) {
-        struct gs_error *err = gs_error_errno(errno, "%s", path);
+    struct gs_error *err = up_datadir_claim(fd);
+    if (err) {
         close(fd);
-        return err;
+        return gs_error_wrap(err, "%s", path);
     }
     *ret_fd = fd;
     return NULL;
@@ -222,10 +206,10 @@ static bool is_gpuscale_up(pid_t pid)
 static struct gs_error *terminate(const char *dir, const char *path, pid_t *ret)
 {
     pid_t pid;
-    read_lock(dir, &pid);
+    (void)kube_up_read_lock(dir, &pid);
     for (int i = 0; !pid && i < NEWCOMER_WAIT_S * 1000 / POLL_MS && !is_free(path); i++) {
         sleep_ms(POLL_MS);
-        read_lock(dir, &pid);
+        (void)kube_up_read_lock(dir, &pid);
     }
     *ret = pid;
     // By a descriptor: the number cannot become that of another process between check and signal.
@@ -266,6 +250,21 @@ static struct gs_error *stop_user(const char *dir, bool *ret_was)
     return gs_error_new(GS_ETIMEOUT,
                         "process %d, which uses %s, did not end within %d seconds of SIGTERM",
                         (int)pid, dir, STOP_WAIT_S);
+}
+
+struct gs_error *up_datadir_running(const char *option, char **ret_dir)
+{
+    GS_AUTO_FREE char *dir = NULL;
+    struct gs_error *err = find_dir(option, false, &dir);
+    if (err)
+        return err;
+    GS_AUTO_FREE char *path = dir ? gs_format("%s/" LOCK, dir) : NULL;
+    if (!dir || foreign_file(dir) || is_free(path))
+        return gs_error_new(GS_ENOTFOUND,
+                            "no gpuscale up runs on %s; start one with gpuscale up --detach",
+                            dir ? dir : "the data directory, which does not exist");
+    *ret_dir = GS_TAKE(dir);
+    return NULL;
 }
 
 // --- reset ---
@@ -344,6 +343,8 @@ struct gs_error *up_datadir_prepare(const char *option, bool stop, bool reset_st
         printf("Stopped gpuscale up on %s\n", dir);
     else if (stop)
         printf("No gpuscale up runs on %s\n", dir ? dir : "that directory: it does not exist");
+    if (dir && (stop || reset_state) && !foreign_file(dir))
+        up_kube_context_end(dir);
     if (dir && reset_state)
         err = reset(dir);
     (void)fflush(stdout);

@@ -23,10 +23,18 @@ struct gs_error *up_options_check(const struct up_options *o)
         if (access(o->scrape_configs.items[i], R_OK) < 0)
             return gs_error_errno(errno, "--scrape-config %s", o->scrape_configs.items[i]);
     for (size_t i = 0; i < o->env.len; i++) {
-        const char *item = o->env.items[i], *equals = strchr(item, '=');
-        if (!equals || equals == item)
+        const char *item = o->env.items[i];
+        if (!up_env_is_variable(item) && (*item == '=' || !up_env_shell(o)))
             return gs_error_new(GS_EINVAL, "--env %s: write NAME=VALUE", item);
     }
+    if (up_env_shell(o) && (o->stop || o->reset))
+        return gs_error_new(GS_EINVAL, "--env without a value prints the environment: it cannot be "
+                                       "given with --stop or --reset");
+    err = o->kube_context ? up_kube_context_check(o->kube_context) : NULL;
+    if (err)
+        return err;
+    if (o->detach && o->stop)
+        return gs_error_new(GS_EINVAL, "--detach and --stop cannot both be given");
     unsigned messages = 0;
     err = up_store_check(o);
     if (err)

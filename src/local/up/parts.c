@@ -171,7 +171,7 @@ static struct gs_error *start_api(struct up_cluster *c, const struct up_options 
     return NULL;
 }
 
-static struct gs_error *write_kubeconfig(struct up_cluster *c)
+static struct gs_error *write_kubeconfig(struct up_cluster *c, const struct up_options *o)
 {
     GS_AUTO_FREE char *url = gs_format("https://" LOOPBACK ":%u", c->api_port);
     GS_AUTO_FREE char *engine = gs_format("http://" LOOPBACK ":%u", c->prometheus_port);
@@ -181,7 +181,11 @@ static struct gs_error *write_kubeconfig(struct up_cluster *c)
                                   .client_cert_pem = c->pki.client.cert_pem,
                                   .client_key_pem = c->pki.client.key_pem,
                                   .simulated_gpus = c->devices.sim_name};
-    return kube_config_write(c->kubeconfig, "gpuscale", &k);
+    struct gs_error *err = kube_config_write(c->kubeconfig, "gpuscale", &k);
+    up_kube_context_end(c->data_dir); // of an instance that was killed
+    if (!err && o->kube_context)
+        err = up_kube_context_add(c, o->kube_context, &k, &c->kube_context);
+    return err;
 }
 
 static struct gs_error *start_node(struct up_cluster *c, const struct up_options *o)
@@ -195,7 +199,8 @@ static struct gs_error *start_node(struct up_cluster *c, const struct up_options
     for (size_t i = 0; i < sim.n; i++)
         env[n++] = sim.items[i];
     for (size_t i = 0; i < o->env.len; i++) // those of --env take precedence
-        env[n++] = o->env.items[i];
+        if (up_env_is_variable(o->env.items[i]))
+            env[n++] = o->env.items[i];
     CODEC_AUTO_JSON json_t *labels = machines_gpu_labels(&c->devices), *taints = json_array();
     up_node_defaults(labels, c->devices.n > 0, &c->pools);
     struct gs_error *err = up_node_parse(o, labels, taints);
@@ -577,7 +582,7 @@ struct gs_error *up_cluster_start(struct program *program, const struct up_optio
     if (!err)
         err = start_metrics(c, o);
     if (!err)
-        err = write_kubeconfig(c);
+        err = write_kubeconfig(c, o);
     if (!err)
         up_commands_make(c);
     if (!err)
@@ -690,10 +695,13 @@ void up_cluster_free(struct up_cluster *c)
     for (size_t i = 0; i < c->n_images; i++)
         free((char *)c->images[i].image);
     free(c->images);
+    if (c->kube_context)
+        up_kube_context_end(c->data_dir);
     free(c->data_dir);
     free(c->bin_dir);
     free(c->node_name);
     free(c->self_exe);
+    free(c->kube_context);
     free(c->kubeconfig);
     free(c->podresources);
     free(c->standin_socket);

@@ -46,6 +46,7 @@ struct up {
     struct up_child *load;
     struct kube_cache *events;
     struct console_problems *problems;
+    struct up_detached detached;
     char *headline, *addresses, *hints[CONSOLE_STATUS_HINTS], *service_url, *load_log;
     enum phase phase;
     unsigned ready_ticks, ticks;
@@ -305,12 +306,34 @@ static void print_timeline(struct up *u)
 
 // --- start ---
 
+// The lines of "Ready", again for the process that waits for this one.
+static void tell_ready(struct up *u)
+{
+    if (u->detached.ready < 0)
+        return;
+    const char *option = u->o->data_dir ? u->cluster->data_dir : NULL;
+    const char *context = u->cluster->kube_context;
+    GS_AUTO_FREE char *dir = option ? gs_shell_word(option) : NULL;
+    GS_AUTO_FREE char *flag = option ? gs_format(" --data-dir %s", dir) : gs_strdup("");
+    GS_AUTO_FREE char *text =
+        gs_format("Ready: %s, %s%s\n"
+                  "%s%s%s"
+                  "  eval \"$(gpuscale up --env%s)\"   # KUBECONFIG and PATH\n"
+                  "  gpuscale up --stop%s   # ends it\n",
+                  u->headline, u->addresses, has_simulated_gpus(u) ? " [SIMULATED GPUs]" : "",
+                  context ? "  kubectl uses it: " : "", context ? context : "", context ? "\n" : "",
+                  flag, flag);
+    up_detach_ready(&u->detached, text);
+}
+
 static void on_applied(void *arg, struct gs_error *err)
 {
     struct up *u = arg;
     set_phase(u, PHASE_READY);
     if (err)
         stop_with_error(u, err);
+    else
+        tell_ready(u);
 }
 
 static void on_ready(struct up *u)
@@ -324,6 +347,8 @@ static void on_ready(struct up *u)
         console_terminal_line(u->terminal, "Port 80 of pods and Services is reached at %d: %s",
                               local_host_port(80), why);
     }
+    if (u->cluster->kube_context)
+        console_terminal_line(u->terminal, "  kubectl uses it: %s", u->cluster->kube_context);
     set_phase(u, PHASE_APPLYING);
     up_apply_start(u->apply, u->cluster->client, on_applied, u);
 }
@@ -382,6 +407,7 @@ static void on_tick(uv_timer_t *timer)
             up_cluster_hide_duplicates(u->cluster);
         console_problems_update(u->problems, gs_unix_ms());
     }
+    up_detach_rotate(&u->detached);
     draw_status_block(u);
 }
 
@@ -495,35 +521,57 @@ static struct gs_error *exit_error(const struct up *u)
     return gs_error_new(GS_EUNAVAIL, "the load failed; its output is in %s", u->load_log);
 }
 
-struct gs_error *up_run(const struct up_options *o)
+static struct gs_error *run_cluster(struct up *u, const char *data_dir)
 {
-    struct up u = {.o = o};
     const struct program_config program = {.name = "up",
                                            .reload = on_reload,
                                            .stop = on_stop,
-                                           .arg = &u,
+                                           .arg = u,
                                            .stops_with_terminal = true,
                                            .reports_stop = true};
+    // The limit of open files is raised, as container runtimes do for their containers.
+    u->program = program_new(&program);
+    uv_timer_init(program_loop(u->program), &u->tick);
+    uv_signal_init(program_loop(u->program), &u->sigwinch);
+    u->tick.data = u->sigwinch.data = u;
+    u->terminal = console_terminal_new(STDERR_FILENO);
+    u->decisions = console_decisions_new();
+    u->timeline = console_timeline_new(gs_unix_ms());
+    struct gs_error *err = start_up(u, data_dir);
+    if (!err)
+        err = program_run(u->program);
+    if (!err)
+        err = exit_error(u);
+    release_up(u);
+    return err;
+}
+
+static struct gs_error *print_env(const struct up_options *o)
+{
+    GS_AUTO_FREE char *dir = NULL;
+    struct gs_error *err = up_datadir_running(o->data_dir, &dir);
+    if (!err)
+        up_env_print(dir, up_env_shell(o), o->data_dir);
+    return err;
+}
+
+struct gs_error *up_run(const struct up_options *o)
+{
+    struct up u = {.o = o, .detached.ready = -1};
     GS_AUTO_CLOSE int lock = -1;
     GS_AUTO_FREE char *data_dir = NULL;
+    bool waits = false;
     struct gs_error *err = up_options_check(o);
+    if (!err && up_env_shell(o) && !o->detach)
+        return print_env(o);
     if (!err)
         err = up_datadir_prepare(o->data_dir, o->stop, o->reset, &data_dir, &lock);
-    if (err || !data_dir)
-        return err;
-    // The limit of open files is raised, as container runtimes do for their containers.
-    u.program = program_new(&program);
-    uv_timer_init(program_loop(u.program), &u.tick);
-    uv_signal_init(program_loop(u.program), &u.sigwinch);
-    u.tick.data = u.sigwinch.data = &u;
-    u.terminal = console_terminal_new(STDERR_FILENO);
-    u.decisions = console_decisions_new();
-    u.timeline = console_timeline_new(gs_unix_ms());
-    err = start_up(&u, data_dir);
-    if (!err)
-        err = program_run(u.program);
-    if (!err)
-        err = exit_error(&u);
-    release_up(&u);
+    if (!err && data_dir && o->detach)
+        err = up_detach(data_dir, lock, &u.detached, &waits);
+    if (!err && data_dir && !waits)
+        err = run_cluster(&u, data_dir);
+    else if (!err && waits && up_env_shell(o))
+        up_env_print(data_dir, up_env_shell(o), o->data_dir);
+    up_detach_finish(&u.detached);
     return err;
 }

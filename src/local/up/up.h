@@ -16,7 +16,7 @@ struct up_options {
     struct engine_receivers receivers;
     struct gs_opt_list files, images, env, node_labels, node_taints, values, scrape_configs,
         alertmanagers, features;
-    const char *collectors, *release_namespace;
+    const char *collectors, *release_namespace, *kube_context;
     const char *inference_table;                      // NULL: the default
     int64_t api_port, exporter_port, prometheus_port; // -1: the default port, or a free one when
                                                       // that port is in use
@@ -25,10 +25,15 @@ struct up_options {
     int64_t retention;          // ns, of samples; 0: they are in memory only, for some minutes
     const char *retention_size; // of samples on the disk
     double tolerance;
-    bool exit_after_load, stop, reset;
+    bool exit_after_load, stop, reset, detach;
 };
 
-// Runs until SIGINT, SIGTERM or an error; with `stop`, only ends the instance that uses the data
-// directory. Errors: GS_EINVAL for options that contradict each other; with exit_after_load also
-// when the load or the command after it failed or did not end.
+// The value of --env that is no variable: the environment of the running cluster is printed.
+#define UP_ENV_OF_SHELL "auto"
+
+// Runs until SIGINT, SIGTERM or an error. With `stop`, only ends the instance that uses the data
+// directory. With `detach`, starts a process that runs, and returns when it is ready. With the
+// value UP_ENV_OF_SHELL, or a name of a shell, in `env`, prints the environment. Errors: GS_EINVAL
+// for options that contradict each other; with exit_after_load also when the load or the command
+// after it failed or did not end.
 struct gs_error *up_run(const struct up_options *o);

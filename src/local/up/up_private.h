@@ -33,6 +33,45 @@
 // Errors: options that contradict each other, and values that would fail later.
 struct gs_error *up_options_check(const struct up_options *o);
 
+// --- the environment of a user's shell ---
+
+// The shell whose environment --env requests, without NAME=VALUE. NULL: none does.
+const char *up_env_shell(const struct up_options *o);
+// Whether the item of --env is a variable for containers.
+bool up_env_is_variable(const char *item);
+// Prints the commands that set KUBECONFIG and PATH, for eval.
+void up_env_print(const char *dir, const char *shell, const char *data_dir_option);
+
+// --- the context in the user's kubeconfig ---
+
+struct up_cluster;
+struct kube_config;
+// option: the value of --kube-context; "": the plain name.
+struct gs_error *up_kube_context_check(const char *option);
+// *ret_text: "context gpuscale in FILE"; the caller frees it.
+struct gs_error *up_kube_context_add(const struct up_cluster *c, const char *option,
+                                     const struct kube_config *k, char **ret_text);
+// Removes what the file in the data directory names, if there is one.
+struct gs_error *up_kube_context_remove(const char *dir);
+void up_kube_context_end(const char *dir); // the same; errors are logged
+
+// --- in the background ---
+
+struct up_detached {
+    int ready;      // -1: this program is in the foreground
+    char *log_path; // of its output
+};
+
+// Continues in a new process without a terminal, whose output goes to DIR/up.log. In it,
+// *ret_waits is false. The calling process waits until the other one is ready, and prints why if it
+// ends before. The lock then belongs to the other one.
+struct gs_error *up_detach(const char *dir, int lock, struct up_detached *ret, bool *ret_waits);
+// In the new process: text is printed by the waiting one, which ends.
+void up_detach_ready(struct up_detached *d, const char *text);
+// Keeps the log small. Call it now and then.
+void up_detach_rotate(const struct up_detached *d);
+void up_detach_finish(struct up_detached *d);
+
 // --- samples ---
 
 #define UP_SAMPLES_DIR "samples" // in the data directory
@@ -58,6 +97,10 @@ struct gs_error *up_store_config(const struct up_options *o, const char *dir,
 // programs, or other users can write to it.
 struct gs_error *up_datadir_prepare(const char *option, bool stop, bool reset, char **ret_dir,
                                     int *ret_lock);
+// Writes the ID of this process into the lock file, after the process changed.
+struct gs_error *up_datadir_claim(int lock);
+// The directory as an absolute path. GS_ENOTFOUND: no `gpuscale up` uses it.
+struct gs_error *up_datadir_running(const char *option, char **ret_dir);
 
 // --- keys and certificates ---
 //
@@ -105,6 +148,13 @@ void up_apply_free(struct up_apply *a); // cancels requests
 
 // Appends objects that are not from a file. where: for errors. Items are shared.
 struct gs_error *up_apply_add(struct up_apply *a, const json_t *objects, const char *where);
+
+// A copy of the object with kubectl's annotation of the last applied configuration; without it if
+// the object is too large. ns: its namespace; NULL: it is cluster-scoped. New reference.
+json_t *up_last_applied_add(const json_t *object, const char *ns);
+// The merge patch from the existing object to this one: also removes the fields that the annotation
+// of the existing object has and the new one lacks. New reference.
+json_t *up_last_applied_patch(const json_t *object, const json_t *existing);
 
 // --- Helm values and the configuration of the metrics engine ---
 
@@ -297,6 +347,7 @@ struct up_cluster {
     struct program *program;
     uv_loop_t *loop; // of the program
     char *data_dir, *bin_dir, *node_name, *self_exe, *kubeconfig, *podresources;
+    char *kube_context;           // "context gpuscale in FILE"; NULL: none
     struct machines_gpus devices; // of the first node
     struct nodes_pools pools;
     json_t *pools_json;         // nodes_pools_json(): why pods wait

@@ -134,6 +134,28 @@ static const struct option_key {
     {"zone", set_zone},
 };
 
+static bool is_number(struct gs_slice s)
+{
+    for (size_t i = 0; i < s.len; i++)
+        if (s.data[i] < '0' || s.data[i] > '9')
+            return false;
+    return s.len > 0;
+}
+
+// Adds the key to the error of its value, and the unit that a duration lacks.
+static void name_key(struct codec_reader *r, const char *key, struct gs_slice value)
+{
+    struct gs_error *err = r->err;
+    if (!err)
+        return;
+    bool no_unit = strstr(gs_error_message(err), "duration string") && is_number(value);
+    GS_AUTO_FREE char *unit =
+        no_unit ? gs_format("; want a unit: " GS_SLICE_FMT "s", GS_SLICE_ARG(value))
+                : gs_strdup("");
+    r->err = gs_error_new(gs_error_code(err), "%s (key %s%s)", gs_error_message(err), key, unit);
+    gs_error_free(err);
+}
+
 static void read_item(struct codec_reader *r, struct gs_slice item, struct nodes_pool *p)
 {
     struct gs_slice rest = item, name = gs_slice_cut(&rest, '=');
@@ -151,6 +173,7 @@ static void read_item(struct codec_reader *r, struct gs_slice item, struct nodes
             codec_reader_fail(r, NULL, "%s needs a value", names[i]);
         else
             keys[i].set(r, value, p);
+        name_key(r, names[i], rest);
         return;
     }
     GS_AUTO_FREE char *word = gs_slice_dup(name);

@@ -45,9 +45,11 @@ void replay_history_api_handle(struct replay_history_api *api, struct http_excha
 
 // --- from a Prometheus ---
 
+struct endpoint_settings;
 // Strings are borrowed.
 struct replay_history_source {
-    const char *url, *http_config_file; // http_config_file NULL: none
+    const char *url, *http_config_file;              // http_config_file NULL: none
+    const struct endpoint_settings *settings_of_url; // as of struct query_peer; NULL: none
     int64_t range_ms, sync_ms;
     const struct hpa_setting *settings;
     size_t n_settings;

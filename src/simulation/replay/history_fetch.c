@@ -80,8 +80,10 @@ static void add_time(struct gs_buf *out, const char *name, int64_t ms)
 static struct gs_error *fetch(const struct replay_history_source *s, struct gs_slice expr,
                               int64_t now_ms, json_t **ret)
 {
-    const struct query_peer peer = {
-        .url = s->url, .http_config_file = s->http_config_file, .timeout_ms = TIMEOUT_MS};
+    const struct query_peer peer = {.url = s->url,
+                                    .http_config_file = s->http_config_file,
+                                    .settings = s->settings_of_url,
+                                    .timeout_ms = TIMEOUT_MS};
     GS_AUTO_BUF struct gs_buf params = {0};
     CODEC_AUTO_JSON json_t *answer = NULL;
     int64_t step_ms = s->range_ms / MAX_STEPS < 1000 ? 1000 : s->range_ms / MAX_STEPS;

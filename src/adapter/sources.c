@@ -40,6 +40,7 @@ struct gs_error *adapter_need_engine(struct adapter *a)
         .store = {.retention_ms = a->o.engine_retention_ns / GS_NS_PER_MS},
         .kube = a->kube,
         .kube_annotations = a->o.engine_annotations,
+        .kube_inference_ms = a->o.engine_inference ? ENGINE_INFERENCE_MS : 0,
         .watch_files = true,
     };
     if (a->engine)

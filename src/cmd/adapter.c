@@ -69,6 +69,9 @@ static const struct gs_opt option_rows[] = {
     {"engine-config", GS_OPT_STRING, AT(engine_config), "FILE", .group = "Engine in this process",
      .help = "prometheus.yml of the engine. Default: scrape all gpuscale and dcgm exporters of the "
              "cluster each second."},
+    {"engine-kube-inference", GS_OPT_BOOL, AT(engine_inference), .group = "Engine in this process",
+     .help = "Also scrape inference engines (vLLM, SGLang and others) on pods with a GPU, as "
+             "gpuscale engine does with --kube-inference."},
     {"engine-kube-annotations", GS_OPT_BOOL, AT(engine_annotations),
      .group = "Engine in this process",
      .help = "Also scrape pods with the annotation prometheus.io/scrape, as gpuscale engine "

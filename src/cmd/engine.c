@@ -46,6 +46,12 @@ static const struct gs_opt rows[] = {
     {"kube-monitors.selector", GS_OPT_STRING, AT(kube_monitors_selector), "LABELS",
      .help = "Label selector of these objects, such as 'release=stack' or 'team!=a'. Default: all "
              "objects."},
+    {"kube-inference", GS_OPT_BOOL, AT(kube_inference),
+     .help = "Also scrape inference engines (vLLM, SGLang and others) each second: pods that own a "
+             "GPU or have the annotation gpuscale.dev/inference, unless another job scrapes them."},
+    {"inference-table", GS_OPT_STRING, AT(inference_table), "FILE",
+     .help = "What inference engines call their metrics, instead of the built-in table. The format "
+             "is that of share/gpuscale/inference-engines.yaml."},
     {"kube-annotations", GS_OPT_BOOL, AT(kube_annotations),
      .help = "Also scrape the pods of all namespaces that have the annotation "
              "prometheus.io/scrape: \"true\", as the configuration of Prometheus' Helm chart "

@@ -98,6 +98,9 @@ static const struct gs_opt opts[] = {
     {"scrape-config", GS_OPT_STRINGS, AT(scrape_configs), "FILE",
      .help = "Additional scrape_configs, as a file of Prometheus' scrape_config_files. Read again "
              "when it changes. Repeatable."},
+    {"inference-table", GS_OPT_STRING, AT(inference_table), "FILE",
+     .help = "What inference engines call their metrics, instead of the built-in table. The format "
+             "is that of share/gpuscale/inference-engines.yaml."},
     {"alertmanager", GS_OPT_STRINGS, AT(alertmanagers), "HOST:PORT|URL",
      .help = "Send alerts to this Alertmanager. Without a port: 9093. Repeatable."},
     {"collectors", GS_OPT_STRING, AT(collectors), "FILE",

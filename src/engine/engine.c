@@ -12,6 +12,7 @@
 #include "engine/api/api.h"
 #include "engine/discovery/discovery.h"
 #include "engine/engine_private.h"
+#include "engine/inference_targets/inference_targets.h"
 #include "engine/monitors/monitors.h"
 #include "engine/remote/remote_write.h"
 #include "engine/rules/rules.h"
@@ -40,9 +41,11 @@ struct engine {
     struct remote_write **remotes;
     size_t n_remotes;
     struct discovery_stats sd_stats;
-    struct state_metrics_feed *state;   // NULL: disabled
-    struct rules_objects *rule_objects; // NULL: disabled
-    struct monitors *monitors;          // NULL: disabled
+    struct state_metrics_feed *state;    // NULL: disabled
+    struct rules_objects *rule_objects;  // NULL: disabled
+    struct monitors *monitors;           // NULL: disabled
+    struct signals_table *signals;       // names of inference engines
+    struct inference_targets *inference; // NULL: disabled
     struct engine_api *api;
     struct engine_ledger *ledger; // NULL: disabled
     struct gs_file_watch *watch;  // NULL: files are not watched
@@ -376,6 +379,13 @@ static struct gs_error *api_report(void *arg, const struct ledger_report_options
     return engine_ledger_report(e->ledger, o, pause, pause_arg, ret);
 }
 
+static json_t *api_inference(void *arg)
+{
+    const struct engine *e = arg;
+    return json_pack("{s:o, s:o}", "engines", scrape_signals_json(e->scrapes), "pods",
+                     e->inference ? inference_targets_json(e->inference) : json_array());
+}
+
 static struct gs_error *make_api(struct engine *e)
 {
     const struct engine_options *o = &e->o;
@@ -401,6 +411,7 @@ static struct gs_error *make_api(struct engine *e)
         .quit = api_quit,
         .write_metrics = api_write_metrics,
         .report = e->ledger ? api_report : NULL,
+        .inference = api_inference,
         .arg = e,
         .extension = o->extension,
     };
@@ -419,7 +430,11 @@ static struct gs_error *compose(struct engine *e)
     if (e->o.ends_with_process)
         end_recovered(e);
     e->promql = promql_engine_new(e->db, &e->o.query);
-    struct scrape_manager_config scraping = {.kube = e->o.kube, .sd_stats = &e->sd_stats};
+    err = signals_table_load(e->o.inference_table, &e->signals);
+    if (err)
+        return gs_error_wrap(err, "--inference-table");
+    struct scrape_manager_config scraping = {
+        .kube = e->o.kube, .sd_stats = &e->sd_stats, .signals = e->signals};
     e->scrapes = scrape_manager_new(e->loop, e->db, &scraping);
     e->rules = rules_manager_new(e->loop, e->db, e->promql, e->o.external_url);
     rules_manager_set_discovery(e->rules, e->o.kube, &e->sd_stats);
@@ -437,6 +452,9 @@ static struct gs_error *compose(struct engine *e)
         e->o.service_monitor_selector, e->o.pod_monitor_selector, e->o.selection, e->o.account_dir};
     if (e->o.kube && e->o.kube_monitors)
         e->monitors = monitors_new(e->loop, e->o.kube, e->scrapes, &selected);
+    if (e->o.kube && e->o.kube_inference_ms)
+        e->inference = inference_targets_new(e->loop, e->o.kube, e->scrapes, e->signals,
+                                             e->o.kube_inference_ms);
     if (!err && e->o.ledger.enabled)
         err = engine_ledger_new(e->loop, e->db, &e->o.ledger, &e->ledger);
     if (!err)
@@ -495,6 +513,8 @@ void engine_free(struct engine *e)
     if (e->scrapes)
         scrape_manager_free(e->scrapes);
     monitors_free(e->monitors);
+    inference_targets_free(e->inference);
+    signals_table_free(e->signals);
     if (e->promql)
         promql_engine_free(e->promql);
     if (e->db)

@@ -9,6 +9,7 @@
 #include "engine/config/selection.h"
 #include "engine/rules/rules.h"
 #include "engine/scrape/scrape.h"
+#include "engine/signals/signals.h"
 #include "net/http/routes.h"
 #include "promql/promql.h"
 
@@ -41,6 +42,9 @@ struct gs_error *engine_receiver_messages(const struct engine_receivers *r, unsi
 // Bytes of a request to engine_handle(). As in Prometheus for a form.
 enum { ENGINE_MAX_BODY = 10 * 1024 * 1024 };
 
+// How often pages of inference engines are scraped.
+enum { ENGINE_INFERENCE_MS = 1000 };
+
 // The strings are borrowed and must outlive the engine.
 struct engine_options {
     const char *config_path; // NULL: config_text, or an empty configuration
@@ -56,6 +60,9 @@ struct engine_options {
     bool kube_state;          // store the cluster's objects as kube_* series
     bool kube_rules;          // evaluate its PrometheusRule objects
     bool kube_monitors;       // scrape its ServiceMonitor and PodMonitor objects
+    // Scrape inference engines of its pods that no job scrapes, this often. 0: do not.
+    int64_t kube_inference_ms;
+    const char *inference_table; // file of engine/signals/signals.h; NULL: the default
     bool kube_annotations;    // scrape its pods with the annotation prometheus.io/scrape
     // Label selectors of these objects; NULL: all of them.
     const char *rule_selector, *service_monitor_selector, *pod_monitor_selector;

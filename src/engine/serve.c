@@ -239,6 +239,8 @@ static struct gs_error *make_engine(struct server *r, const struct engine_flags 
         .kube_state = f->kube_state,
         .kube_rules = f->kube_rules,
         .kube_monitors = f->kube_monitors,
+        .kube_inference_ms = f->kube_inference ? ENGINE_INFERENCE_MS : 0,
+        .inference_table = f->inference_table,
         .kube_annotations = f->kube_annotations,
         .service_monitor_selector = f->kube_monitors_selector,
         .pod_monitor_selector = f->kube_monitors_selector,

@@ -30,7 +30,8 @@ struct engine_flags {
     int64_t lookback_ns, query_timeout_ns, max_samples, max_concurrency;
     const char *max_reply;
     const char *kubeconfig;
-    bool kube_state, kube_rules, kube_monitors, kube_annotations;
+    bool kube_state, kube_rules, kube_monitors, kube_annotations, kube_inference;
+    const char *inference_table;
     const char *kube_state_labels, *kube_monitors_selector;
     const char *ledger_prices, *ledger_owner_label;
     int64_t outage_tolerance_ns, for_grace_ns, resend_delay_ns;

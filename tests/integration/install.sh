@@ -24,6 +24,7 @@ done
 for file in default-counters 1.x-compatibility-metrics; do
     grep -q "^[A-Za-z_]*, gauge, " "$prefix/share/gpuscale/counters/$file.csv" || fail "no counters file $file.csv"
 done
+cmp "$prefix/share/gpuscale/inference-engines.yaml" "$source/share/inference-engines.yaml" || fail "no table of inference engines"
 
 # --- manual pages ---
 for page in "$prefix"/share/man/man1/*.1 "$prefix"/share/man/man5/*.5; do

@@ -49,6 +49,25 @@ static void test_samples_become_gpus_pods_and_processes(void **state)
     assert_int_equal(m->processes[0]->util, 81);
 }
 
+static void test_pods_have_the_signals_of_their_engine(void **state)
+{
+    struct top_model *m = *state;
+    feed(m,
+         "DCGM_FI_DEV_GPU_UTIL{" GPU0 ",pod=\"train-0\",namespace=\"ml\"} 90\n"
+         "gpuscale_inference_waiting{namespace=\"ml\",pod=\"train-0\",model=\"a\"} 5\n"
+         "gpuscale_inference_waiting{namespace=\"ml\",pod=\"train-0\",model=\"b\"} 2\n"
+         "gpuscale_inference_kv_used_ratio{namespace=\"ml\",pod=\"train-0\",model=\"a\"} 0.25\n"
+         "gpuscale_inference_kv_used_ratio{namespace=\"ml\",pod=\"train-0\",model=\"b\"} 0.5\n"
+         "gpuscale_inference_waiting{namespace=\"ml\",pod=\"without-a-gpu\"} 9\n",
+         NOW);
+    assert_int_equal(m->n_pods, 1);
+    assert_int_equal(m->pods[0]->waiting, 7);
+    assert_int_equal(m->pods[0]->kv_percent, 50);
+    assert_true(isnan(m->pods[0]->running));
+    feed(m, "DCGM_FI_DEV_GPU_UTIL{" GPU0 ",pod=\"train-0\",namespace=\"ml\"} 90\n", NOW + 2000);
+    assert_true(isnan(m->pods[0]->waiting)); // absent, not 0
+}
+
 static void test_pods_of_a_shared_gpu_are_measured_by_their_processes(void **state)
 {
     struct top_model *m = *state;
@@ -296,6 +315,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_samples_become_gpus_pods_and_processes, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_pods_have_the_signals_of_their_engine, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_pods_of_a_shared_gpu_are_measured_by_their_processes,
                                         setup, teardown),

@@ -15,15 +15,18 @@
 #define LABELS                                                                                     \
     "  resources: {overrides: {namespace: {resource: namespace}, pod: {resource: pod}}}\n"
 
-#define RULE(filters, matches, as, query)                                                          \
+#define RULE_OF(how, filters, matches, as, query)                                                  \
     SELECTED("")                                                                                   \
     "  seriesFilters: [" filters "]\n"                                                             \
-    "  name: {matches: '" matches "', as: '" as "'}\n" LABELS                                      \
-    "  metricsQuery: sum by (<<.GroupBy>>) (" query ")\n"
-#define NOT(pattern) "{isNot: '" pattern "'}"
-#define CONTAINER    "^container_"
-#define SERIES       "<<.Series>>{<<.LabelMatchers>>}"
-#define RATE(series) "rate(" series "[@])"
+    "  name: {matches: '" matches "', as: '" as "'}\n" LABELS "  metricsQuery: " how               \
+    " by (<<.GroupBy>>) (" query ")\n"
+#define RULE(filters, matches, as, query) RULE_OF("sum", filters, matches, as, query)
+#define NOT(pattern)                      "{isNot: '" pattern "'}"
+#define CONTAINER                         "^container_"
+#define SERIES                            "<<.Series>>{<<.LabelMatchers>>}"
+#define RATE(series)                      "rate(" series "[@])"
+// A pod can serve several models, whose shares and latencies do not add up.
+#define LEVELS_OF_ENGINES "^gpuscale_inference_(kv_used_ratio|(ttft|itl)_p90_seconds|sleeping)$"
 // A pod has its own series beside those of its containers, with the same total.
 #define CONTAINERS                           "<<.Series>>{<<.LabelMatchers>>,container!~\"|POD\"}"
 #define OF_CONTAINERS(of_containers, of_pod) of_containers ") or sum by (<<.GroupBy>>) (" of_pod
@@ -36,7 +39,8 @@ static const char rules[] = "rules:\n" RULE("", "^container_(.*)_seconds_total$"
         RULE(NOT("_total$"), "^container_(.*)$", "", OF_CONTAINERS(CONTAINERS, SERIES))
             RULE(NOT(CONTAINER), "^(.*)_seconds_total$", "", RATE(SERIES))
                 RULE(NOT(CONTAINER) ", " NOT("_seconds_total$"), "^(.*)_total$", "", RATE(SERIES))
-                    RULE(NOT(CONTAINER) ", " NOT("_total$"), "", "", SERIES);
+                    RULE(NOT(CONTAINER) ", " NOT("_total$"), "", "", SERIES)
+                        RULE_OF("max", "{is: '" LEVELS_OF_ENGINES "'}", "", "", SERIES);
 
 char *provider_pod_series_rules(int64_t window_ms)
 {

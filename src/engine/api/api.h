@@ -39,6 +39,7 @@ struct engine_api_config {
     // regularly, which lets others use the engine; if it returns false, the report ends.
     struct gs_error *(*report)(void *arg, const struct ledger_report_options *o,
                                bool (*pause)(void *arg), void *pause_arg, json_t **ret);
+    json_t *(*inference)(void *arg); // for /api/v1/gpuscale/inference; NULL: there are no engines
     void *arg;
     const struct http_routes *extension; // further paths, without the route prefix; NULL: none
 };

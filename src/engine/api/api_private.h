@@ -202,6 +202,7 @@ void engine_api_features(struct engine_api_request *r);
 void engine_api_openapi(struct engine_api_request *r);
 void engine_api_version(struct engine_api_request *r);
 void engine_api_report(struct engine_api_request *r);
+void engine_api_inference(struct engine_api_request *r);
 void engine_api_healthy(struct engine_api_request *r);
 void engine_api_ready(struct engine_api_request *r);
 void engine_api_problems(struct engine_api_request *r);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// /api/v1/gpuscale/report: who uses GPUs.
+// /api/v1/gpuscale/report: who uses GPUs. /api/v1/gpuscale/inference: inference engines, and what
+// their pages have.
 #include "engine/api/api_private.h"
 
 #include "base/clock.h"
@@ -34,4 +35,10 @@ void engine_api_report(struct engine_api_request *r)
         engine_api_fail_query(r, err);
     else
         engine_api_reply_json(r, data);
+}
+
+void engine_api_inference(struct engine_api_request *r)
+{
+    engine_api_reply_json(r, r->api->cfg.inference ? r->api->cfg.inference(r->api->cfg.arg)
+                                                   : json_pack("{s:[], s:[]}", "engines", "pods"));
 }

@@ -68,7 +68,8 @@ struct scrape_ingest {
     bool has_timed;   // some line had a timestamp
     bool (*go_on)(void *arg);
     void *go_on_arg;
-    struct ingestion *ingestion; // the current scrape; NULL: none
+    struct ingestion *ingestion;  // the current scrape; NULL: none
+    struct signals_page *signals; // NULL: none
     struct scrape_ingest_counts counts;
     int64_t refused_logged_ns; // 0: never
 };
@@ -150,6 +151,11 @@ struct scrape_ingest *scrape_ingest_new(struct tsdb *db,
     in->metadata = scrape_metadata_new(tsdb_texts(db));
     metrics_reader_on_metadata(in->reader, on_metadata, in);
     return in;
+}
+
+void scrape_ingest_read_signals(struct scrape_ingest *in, struct signals_page *page)
+{
+    in->signals = page;
 }
 
 void scrape_ingest_free(struct scrape_ingest *in)
@@ -393,6 +399,8 @@ static struct gs_error *ingest_sample(struct ingestion *p, const struct metrics_
     bool timed = l->has_timestamp && p->in->cfg->honor_timestamps;
     bool fits = k->kind == (timed ? LINE_TIMED : LINE_SLOT) || k->kind == LINE_DROPPED;
     p->scraped++;
+    if (p->in->signals)
+        signals_page_line(p->in->signals, p->in->reader, l, k->kind == LINE_NEW);
     if (!fits) {
         struct gs_error *err = resolve_line(p, l, timed, k);
         if (err)

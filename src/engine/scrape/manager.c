@@ -62,6 +62,8 @@ struct scrape_manager *scrape_manager_new(uv_loop_t *loop, struct tsdb *db,
     m->discovery.loop = loop;
     m->discovery.informers = discovery_informers_new(loop, cfg ? cfg->kube : NULL);
     m->discovery.stats = cfg ? cfg->sd_stats : NULL;
+    if (cfg && cfg->signals)
+        m->signals = scrape_signals_shared_new(db, cfg->signals);
     m->yields = gs_timer_new(loop, m);
     return m;
 }
@@ -84,6 +86,7 @@ void scrape_manager_free(struct scrape_manager *m)
         free_set(m->sets, false);
         m->sets = next;
     }
+    scrape_signals_shared_free(m->signals);
     gs_timer_free(m->yields);
     gs_hmap_free(m->taken);
     scrape_scheduler_free(m->scheduler);
@@ -119,8 +122,12 @@ static void apply_jobs(struct scrape_manager *m, const char *name,
                        const struct engine_config_scrape_config *scrapes, size_t n)
 {
     struct scrape_set **link = find_set(m, name), *old = *link;
-    const struct scrape_target_hooks hooks = {on_scraped, m, m->scheduler, on_targets_changed,
-                                              is_taken};
+    const struct scrape_target_hooks hooks = {.scraped = on_scraped,
+                                              .arg = m,
+                                              .scheduler = m->scheduler,
+                                              .changed = on_targets_changed,
+                                              .taken = is_taken,
+                                              .signals = m->signals};
     struct scrape_set *set = gs_alloc(sizeof(*set));
     set->name = gs_strdup(name);
     set->jobs = gs_alloc_array(n + 1, sizeof(*set->jobs));

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "engine/config/config.h"
+#include "engine/signals/signals.h"
 #include "metrics/reader.h"
 #include "tsdb/tsdb.h"
 
@@ -46,6 +47,9 @@ struct scrape_ingest *scrape_ingest_new(struct tsdb *db,
 // go_on is called during long texts and may let others use the store before it returns. If it
 // returns false, the scrape is discarded with GS_ECONFLICT. NULL: texts are read without pauses.
 void scrape_ingest_on_pause(struct scrape_ingest *in, bool (*go_on)(void *arg), void *arg);
+// page also reads the lines of each text, before relabeling. The caller begins and ends it.
+// Borrowed; NULL: none.
+void scrape_ingest_read_signals(struct scrape_ingest *in, struct signals_page *page);
 void scrape_ingest_free(struct scrape_ingest *in); // without ending its series
 // Applies a new configuration to the same target (metric_relabel changed): the cache is cleared,
 // the series continue.
@@ -96,6 +100,7 @@ struct discovery_stats;
 struct scrape_manager_config {
     struct kube_client *kube;         // for kubernetes_sd_configs without an api_server; NULL: none
     struct discovery_stats *sd_stats; // counters to update; NULL: none
+    const struct signals_table *signals; // inference engines to recognize; NULL: none. Borrowed
 };
 
 struct scrape_manager *scrape_manager_new(uv_loop_t *loop, struct tsdb *db,
@@ -122,6 +127,15 @@ json_t *scrape_targets_metadata_json(const struct scrape_manager *m,
 // borrowed until the next scrape. False: there is none.
 bool scrape_manager_find_metadata(const struct scrape_manager *m, struct gs_slice series,
                                   struct metrics_metadata *ret);
+// Calls fn for each target that is a pod, except those of a named set. engine: whose page it has;
+// NULL: none, or not known yet.
+void scrape_manager_each_pod(const struct scrape_manager *m, const char *except_set,
+                             void (*fn)(void *arg, const char *ns, const char *pod, const char *url,
+                                        const char *engine),
+                             void *arg);
+// The targets that are inference engines, as an array: scrapePool, scrapeUrl, health, lastError,
+// lastScrape, namespace, pod, and what signals_page_json() describes. New reference.
+json_t *scrape_signals_json(const struct scrape_manager *m);
 json_t *scrape_pools_json(const struct scrape_manager *m);
 // The configuration of the job with this name, borrowed until the next reload. NULL: there is none.
 const struct engine_config_scrape_config *scrape_pool_config(const struct scrape_manager *m,

@@ -5,6 +5,7 @@
 #include "engine/config/config.h"
 #include "engine/discovery/discovery.h"
 #include "engine/scrape/scrape.h"
+#include "engine/signals/signals.h"
 #include "net/http/client.h"
 
 #include <stdbool.h>
@@ -184,6 +185,7 @@ struct scrape_target_hooks {
     void *arg;
     // for large pages; borrowed. NULL: they are read without pauses
     struct scrape_scheduler *scheduler;
+    struct scrape_signals_shared *signals; // borrowed; NULL: not wanted
     void (*changed)(void *arg);                // the targets of a job have changed; may be NULL
     bool (*taken)(void *arg, const char *url); // by a job that does not yield; may be NULL
 };
@@ -207,6 +209,29 @@ void scrape_target_free(struct scrape_target *t, bool end);
 const struct scrape_target_spec *scrape_target_spec(const struct scrape_target *t);
 void scrape_target_state(const struct scrape_target *t, struct scrape_target_state *ret);
 const struct scrape_ingest *scrape_target_ingest(const struct scrape_target *t);
+// NULL: the target is not a pod.
+struct scrape_signals *scrape_target_signals(const struct scrape_target *t);
+
+// --- signals of inference engines ---
+// Signals of a target that is a pod (engine/signals/signals.h), stored after each scrape.
+
+struct scrape_signals_shared; // of all targets
+struct scrape_signals;        // of one target
+
+// table: borrowed.
+struct scrape_signals_shared *scrape_signals_shared_new(struct tsdb *db,
+                                                        const struct signals_table *table);
+void scrape_signals_shared_free(struct scrape_signals_shared *s);
+// NULL: the target is not a pod, or shared is NULL.
+struct scrape_signals *scrape_signals_new(struct scrape_signals_shared *shared,
+                                          const struct scrape_target_spec *spec);
+void scrape_signals_free(struct scrape_signals *s); // without ending its series
+struct signals_page *scrape_signals_page(const struct scrape_signals *s); // s may be NULL
+void scrape_signals_pod(const struct scrape_signals *s, const char **ret_ns, const char **ret_pod);
+// Stores what the page has. t_ms: of the scrape.
+void scrape_signals_store(struct scrape_signals *s, int64_t t_ms);
+void scrape_signals_failed(struct scrape_signals *s, int64_t t_ms); // the series end
+void scrape_signals_end(struct scrape_signals *s, int64_t t_ms);    // of a removed target
 
 // --- job ---
 // One scrape config with its discovery and targets.
@@ -262,6 +287,7 @@ struct scrape_manager {
     struct discovery_context discovery;
     struct scrape_set *sets;
     struct scrape_scheduler *scheduler;
+    struct scrape_signals_shared *signals; // NULL: not wanted
     void (*on_scrape)(void *arg);
     void *on_scrape_arg;
     uint64_t scrapes;

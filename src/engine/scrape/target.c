@@ -28,6 +28,7 @@ struct scrape_target {
     const struct engine_config_scrape_config *cfg;
     struct http_client *client;
     struct scrape_ingest *ingest;
+    struct scrape_signals *signals; // NULL: not a pod
     struct scrape_target_hooks hooks;
     struct http_op *op; // NULL: no request is in progress
     struct gs_timer *timer;
@@ -86,6 +87,29 @@ static bool is_gzip(struct gs_slice body)
            (unsigned char)body.data[1] == 0x8b;
 }
 
+static void store_failed(struct scrape_target *t, double seconds)
+{
+    scrape_ingest_failed(t->ingest, t->started_ms, seconds);
+    if (t->signals)
+        scrape_signals_failed(t->signals, t->started_ms);
+}
+
+static struct gs_error *store_text(struct scrape_target *t, struct gs_slice body,
+                                   const char *content_type, double seconds)
+{
+    if (t->signals)
+        signals_page_begin(scrape_signals_page(t->signals), t->started_ms);
+    struct gs_error *err =
+        scrape_ingest_text(t->ingest, body, content_type, t->started_ms, seconds);
+    if (t->signals && err) {
+        scrape_signals_failed(t->signals, t->started_ms);
+    } else if (t->signals) {
+        signals_page_end(scrape_signals_page(t->signals));
+        scrape_signals_store(t->signals, t->started_ms);
+    }
+    return err;
+}
+
 static bool go_on(void *arg)
 {
     struct scrape_target *t = arg;
@@ -117,11 +141,11 @@ static void read_large(void *arg)
     if (t->task.canceled)
         return;
     if (t->failed) {
-        scrape_ingest_failed(t->ingest, t->started_ms, seconds);
+        store_failed(t, seconds);
         return;
     }
     scrape_ingest_on_pause(t->ingest, go_on, t);
-    t->failed = scrape_ingest_text(t->ingest, t->body, t->content_type, t->started_ms, seconds);
+    t->failed = store_text(t, t->body, t->content_type, seconds);
     scrape_ingest_on_pause(t->ingest, NULL, NULL);
 }
 
@@ -177,12 +201,12 @@ static struct gs_error *take_body(struct scrape_target *t, const struct http_res
     double seconds = seconds_since(t);
     struct gs_error *err = is_gzip(body) ? inflate_body(t, body, &plain) : NULL;
     if (err) {
-        scrape_ingest_failed(t->ingest, t->started_ms, seconds);
+        store_failed(t, seconds);
         return err;
     }
     if (plain.data)
         body = gs_buf_slice(&plain);
-    return scrape_ingest_text(t->ingest, body, response->content_type, t->started_ms, seconds);
+    return store_text(t, body, response->content_type, seconds);
 }
 
 static void on_scrape_response(void *arg, const struct http_response *response,
@@ -203,7 +227,7 @@ static void on_scrape_response(void *arg, const struct http_response *response,
         return;
     }
     if (err)
-        scrape_ingest_failed(t->ingest, t->started_ms, seconds_since(t));
+        store_failed(t, seconds_since(t));
     else
         err = take_body(t, response);
     finish_scrape(t, err);
@@ -269,7 +293,7 @@ static void on_scrape_timer(void *arg)
         send_scrape_request(t);
         return;
     }
-    scrape_ingest_failed(t->ingest, t->started_ms, 0);
+    store_failed(t, 0);
     finish_scrape(t, gs_error_new(GS_EINVAL, "%s", wrong));
 }
 
@@ -305,6 +329,8 @@ struct scrape_target *scrape_target_new(uv_loop_t *loop, struct tsdb *db,
     configure(t, cfg, client);
     t->hooks = *hooks;
     t->ingest = scrape_ingest_new(db, cfg, t->spec.labels, t->spec.n_labels);
+    t->signals = scrape_signals_new(hooks->signals, &t->spec);
+    scrape_ingest_read_signals(t->ingest, scrape_signals_page(t->signals));
     t->timer = gs_timer_new(loop, t);
     wait_for_next(t, gs_unix_ms());
     return t;
@@ -343,7 +369,10 @@ void scrape_target_free(struct scrape_target *t, bool end)
     cancel_task(t);
     if (end)
         scrape_ingest_end(t->ingest, gs_unix_ms());
+    if (end && t->signals)
+        scrape_signals_end(t->signals, gs_unix_ms());
     scrape_ingest_free(t->ingest);
+    scrape_signals_free(t->signals);
     free(t->error);
     free(t->refused);
     gs_timer_close(t->timer, free_target);
@@ -362,4 +391,9 @@ void scrape_target_state(const struct scrape_target *t, struct scrape_target_sta
 const struct scrape_ingest *scrape_target_ingest(const struct scrape_target *t)
 {
     return t->ingest;
+}
+
+struct scrape_signals *scrape_target_signals(const struct scrape_target *t)
+{
+    return t->signals;
 }

@@ -148,7 +148,8 @@ static void check_served(struct doctor_examination *e, const json_t *hpa, const 
     if (!name || status == 200 ||
         json_array_size(codec_json_get(answer, "others", "items", NULL)) ||
         !codec_json_get(e->facts, "apis", api, "resources", NULL) ||
-        is_served(e, api, name, &near) || doctor_metric_is_diagnosed(e, hpa, metric, answer))
+        is_served(e, api, name, &near) || doctor_metric_is_retired(metric, answer) ||
+        doctor_metric_is_diagnosed(e, hpa, metric, answer))
         return;
     doctor_report(
         e, "HorizontalPodAutoscaler", hpa,

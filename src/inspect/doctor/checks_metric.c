@@ -55,7 +55,8 @@ static void diagnose(struct doctor_examination *e, const json_t *hpa, const json
     size_t pos = 0;
     *ret = (struct diagnosis_metric){.state = DIAGNOSIS_METRIC_UNKNOWN};
     if (!name || !gs_streq(codec_json_str(metric, "type", NULL), "Pods") ||
-        !doctor_lacks_value(answer) || doctor_is_gpu_name(name) || is_named_by_rule(e, name))
+        !doctor_lacks_value(answer) || doctor_metric_is_retired(metric, answer) ||
+        doctor_is_gpu_name(name) || is_named_by_rule(e, name))
         return;
     CODEC_AUTO_JSON json_t *series = diagnosis_metric_series(pod_series(e, hpa, answer));
     const struct diagnosis_metric_input in = {

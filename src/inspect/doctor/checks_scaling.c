@@ -19,7 +19,7 @@ static bool is_percentage(const char *name)
                     doctor_contains(name, "SM_UTIL"));
 }
 
-static double target_of(const json_t *metric)
+double doctor_hpa_metric_target(const json_t *metric)
 {
     static const char *const types[] = {"pods", "object", "external", NULL};
     static const char *const values[] = {"averageValue", "value", NULL};
@@ -40,7 +40,7 @@ static double target_of(const json_t *metric)
 static void check_ceiling(struct doctor_examination *e, const json_t *hpa, const json_t *metric,
                           const json_t *answer)
 {
-    double target = target_of(metric);
+    double target = doctor_hpa_metric_target(metric);
 
     (void)answer;
     if (!is_percentage(doctor_hpa_metric_name(metric)) || !(target > 100 / 1.1))

@@ -12,7 +12,7 @@
 //   exporters    [{"namespace", "pod", "status", "series", "attributed"}], of some exporters
 //   certificates [{"of", "from", "until": Unix seconds}]
 //   prometheus   {"address", "targets", "rules", "config", "queries": {NAME: result}, "metrics",
-//                "delay"} or {"unknown"}
+//                "delay", "inference"} or {"unknown"}
 //   node         the state of this machine
 //
 // LIST is a list of the API, {"absent": true} if the API does not have the resource, or
@@ -179,6 +179,15 @@ void doctor_each_hpa_metric(struct doctor_examination *e,
                             void (*check)(struct doctor_examination *e, const json_t *hpa,
                                           const json_t *metric, const json_t *answer));
 
+// --- checks_scaling.c ---
+
+double doctor_hpa_metric_target(const json_t *metric); // NaN: none
+
+// --- checks_inference.c ---
+
+// The check of retired names reports the metric.
+bool doctor_metric_is_retired(const json_t *metric, const json_t *answer);
+
 // --- checks_metric.c ---
 
 // The metrics API has no value for the metric, and no error.
@@ -288,6 +297,11 @@ void doctor_check_certificate_expired(struct doctor_examination *e);
 void doctor_check_certificate_expires(struct doctor_examination *e);
 void doctor_check_hpa_target(struct doctor_examination *e);
 void doctor_check_hpa_forbidden(struct doctor_examination *e);
+void doctor_check_metric_retired(struct doctor_examination *e);
+void doctor_check_engine_not_read(struct doctor_examination *e);
+void doctor_check_engine_ceiling(struct doctor_examination *e);
+void doctor_check_engine_deferred(struct doctor_examination *e);
+void doctor_check_engine_rejections(struct doctor_examination *e);
 void doctor_check_metric_not_scraped(struct doctor_examination *e);
 void doctor_check_metric_scrape_fails(struct doctor_examination *e);
 void doctor_check_metric_not_exported(struct doctor_examination *e);

@@ -28,6 +28,11 @@ const struct doctor_query_row doctor_queries[] = {
     {"pod_labels", "count(kube_pod_labels)"},
     {"state_metrics", "count(kube_pod_info)"},
     {"full", "min_over_time(DCGM_FI_DEV_GPU_UTIL[30m]) >= 99"},
+    // The most requests that ran in a pod while others waited for five minutes.
+    {"engine_ceiling", "max_over_time(gpuscale_inference_running[5m]) and "
+                       "min_over_time(gpuscale_inference_waiting[5m]) > 0"},
+    {"engine_rejections", "increase(gpuscale_inference_rejections_total[10m]) > 0"},
+    {"engine_deferred", "vllm:num_requests_waiting_by_reason{reason=\"deferred\"} > 0"},
     {NULL, NULL},
 };
 
@@ -287,6 +292,7 @@ static void read_facts(const struct prometheus *p, const struct doctor_examinati
     json_object_set_new(out, "metrics", hpa_metrics(p, e));
     json_object_set_new(out, "podSeries", pod_series(p, e));
     json_object_set_new(out, "delay", delay_facts(p, build));
+    set(out, "inference", data_of(p, "/api/v1/gpuscale/inference", GS_SLICE("")));
 }
 
 void doctor_gather_prometheus(const struct doctor_options *o, struct kube_session *s, json_t *facts)

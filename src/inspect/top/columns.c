@@ -237,6 +237,16 @@ static void pod_memory(const struct top_view *v, struct top_cell *ret)
     memory_cell(pod_at(v)->used_mib, NAN, ret);
 }
 
+static void pod_queue(const struct top_view *v, struct top_cell *ret)
+{
+    number_cell(pod_at(v)->waiting, "", ret);
+}
+
+static void pod_kv(const struct top_view *v, struct top_cell *ret)
+{
+    percent_cell(v, pod_at(v)->kv_percent, "", ret);
+}
+
 static void pod_age(const struct top_view *v, struct top_cell *ret)
 {
     const struct top_pod *p = pod_at(v);
@@ -321,6 +331,8 @@ static const struct top_column pod_columns[] = {
     {"util",    "UTIL",    TOP_RIGHT, 0, 4, 0, 0, true,  pod_util},
     {"history", "HISTORY", TOP_LEFT,  3, 10, TOP_HISTORY, 2, false, pod_history},
     {"memory",  "MEMORY",  TOP_RIGHT, 1, 6, 0, 0, true,  pod_memory},
+    {"queue",   "QUEUE",   TOP_RIGHT, 4, 5, 0, 0, true,  pod_queue},
+    {"kv",      "KV",      TOP_RIGHT, 6, 4, 0, 0, true,  pod_kv},
     {"age",     "AGE",     TOP_RIGHT, 2, 3, 0, 0, false, pod_age},
     {0},
 };

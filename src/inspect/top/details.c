@@ -186,6 +186,12 @@ static void pod_page(struct page *p, const struct top_pod *pod)
     add_age(p, pod->at_ms);
     add_number(p, "Utilization", pod->util, pod->estimated ? " % (estimated)" : " %");
     add_number(p, "Memory", pod->used_mib, pod->estimated ? " MiB (estimated)" : " MiB");
+    if (!isnan(pod->waiting))
+        add_number(p, "Waiting", pod->waiting, " requests");
+    if (!isnan(pod->running))
+        add_number(p, "Running", pod->running, " requests");
+    if (!isnan(pod->kv_percent))
+        add_number(p, "KV cache", pod->kv_percent, " %");
     add_chart(p, "Utilization", &pod->utils, 100, " %");
     add_rows(p, TOP_GPUS, "GPUs", p->m->n_gpus, gpu_is_held, pod);
     add_rows(p, TOP_PROCESSES, "Processes", p->m->n_processes, process_is_of, pod);

@@ -41,9 +41,12 @@ static size_t widest(const struct top_model *m, enum top_pane pane, const struct
 static bool is_useless(const struct top_model *m, enum top_pane pane, const struct top_rows *rows,
                        const struct top_column *c, int64_t now_ms)
 {
-    bool is_node = gs_streq(c->name, "node"), empty = true, same = true;
+    static const char *const often_empty[] = {"node", "clock", "queue", "kv"};
+    bool is_node = gs_streq(c->name, "node"), empty = true, same = true, may_be = c->weight > 0;
     GS_AUTO_BUF struct gs_buf first = {0};
-    if (!is_node && !c->weight && !gs_streq(c->name, "clock"))
+    for (size_t i = 0; i < GS_ARRAY_LEN(often_empty); i++)
+        may_be = may_be || gs_streq(c->name, often_empty[i]);
+    if (!may_be)
         return false;
     if (c->most == TOP_HISTORY)
         return false;

@@ -237,6 +237,7 @@ static void clear_pod(struct top_pod *p)
 {
     p->gone = p->estimated = false;
     p->requested = p->util = p->used_mib = p->created_s = NAN;
+    p->waiting = p->running = p->kv_percent = NAN;
     p->n_gpus = 0;
     p->at_ms = 0;
     set_clean(&p->phase, (struct gs_slice){0});
@@ -330,6 +331,11 @@ static const struct {
 #define ATTRIBUTION   "gpuscale_exporter_pod_attribution"
 #define PROCESS_UTIL  "DCGM_CUSTOM_PROCESS_SM_UTIL"
 #define PROCESS_USED  "DCGM_CUSTOM_PROCESS_MEM_USED"
+// Signals of inference engines (engine/signals/signals.h).
+#define ENGINE         "gpuscale_inference_"
+#define ENGINE_WAITING ENGINE "waiting"
+#define ENGINE_RUNNING ENGINE "running"
+#define ENGINE_KV      ENGINE "kv_used_ratio"
 
 void top_model_metrics(struct gs_buf *out)
 {
@@ -479,6 +485,21 @@ static void add_whole_pod_value(struct update *u, const struct top_sample *s, bo
         return;
     *value = s->value;
     newer(&p->at_ms, s->t_ms);
+}
+
+// A pod can serve several models.
+static void add_engine_value(struct update *u, const struct top_sample *s)
+{
+    struct top_pod *p =
+        pod_of(u->m, top_sample_label(s, "namespace"), top_sample_label(s, "pod"), false);
+    if (!p || p->gone)
+        return;
+    if (gs_slice_eq_str(s->name, ENGINE_WAITING))
+        p->waiting = isnan(p->waiting) ? s->value : p->waiting + s->value;
+    else if (gs_slice_eq_str(s->name, ENGINE_RUNNING))
+        p->running = isnan(p->running) ? s->value : p->running + s->value;
+    else if (gs_slice_eq_str(s->name, ENGINE_KV) && !(s->value * 100 <= p->kv_percent))
+        p->kv_percent = s->value * 100;
 }
 
 static bool is_pod_metric(struct gs_slice name)
@@ -684,6 +705,8 @@ void top_model_update(struct top_model *m, const struct top_samples *s, int64_t 
         if (is_pod_metric(s->items[i].name) &&
             !gs_slice_eq_str(s->items[i].name, "kube_pod_container_resource_requests"))
             add_pod_value(&u, &s->items[i]);
+        else if (gs_slice_starts(s->items[i].name, ENGINE))
+            add_engine_value(&u, &s->items[i]);
     finish_pods(&u);
     find_shared_devices(&u);
     find_gone(&u);

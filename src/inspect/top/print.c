@@ -124,6 +124,9 @@ static json_t *pod_json(const struct top_model *m, const struct top_pod *p, int6
     set_number(j, "gpusWithData", (double)p->n_gpus);
     set_number(j, "utilizationPercent", p->util);
     set_number(j, "memoryUsedMiB", p->used_mib);
+    set_number(j, "requestsWaiting", p->waiting);
+    set_number(j, "requestsRunning", p->running);
+    set_number(j, "kvCacheUsedPercent", p->kv_percent);
     codec_json_set_bool(j, "estimated", p->estimated);
     set_sampled(m, j, p->at_ms, now_ms);
     return j;

@@ -15,7 +15,7 @@
 enum {
     MAX_REPLY = 128 << 20,
     MAX_SHOWN = 200, // bytes of a response that cannot be read
-    N_QUERIES = 6,
+    N_QUERIES = 7,
     N_PAST = 2,
 };
 
@@ -55,7 +55,8 @@ struct exposition {
 
 static bool is_wanted(struct gs_slice name)
 {
-    return gs_slice_starts(name, "DCGM_") || gs_slice_starts(name, "gpuscale_exporter_");
+    return gs_slice_starts(name, "DCGM_") || gs_slice_starts(name, "gpuscale_exporter_") ||
+           gs_slice_starts(name, "gpuscale_inference_");
 }
 
 static bool on_sample(void *arg, const struct metrics_sample *s)
@@ -295,6 +296,7 @@ static void refresh_prometheus(struct top_source *source, top_source_done done, 
              "kube_pod_container_status_waiting_reason\"} > 0) and on (namespace, pod) " REQUESTS);
     query(s, EXPORTERS);
     query(s, EXPORTER_PODS);
+    query(s, "{__name__=~\"gpuscale_inference_(waiting|running|kv_used_ratio)\"}");
     if (!past)
         return;
     query_past(s, "DCGM_FI_DEV_GPU_UTIL or DCGM_FI_PROF_GR_ENGINE_ACTIVE{GPU_I_ID!=\"\"} * 100");

@@ -95,6 +95,7 @@ struct top_pod {
     size_t n_gpus;    // that have samples with the pod's name
     double util;      // mean over its GPUs; of shared GPUs, the share of its processes
     double used_mib, created_s;
+    double waiting, running, kv_percent; // of its inference engine; NAN: it has none
     int64_t at_ms;
     struct top_history utils;
 };

@@ -421,6 +421,8 @@ static struct gs_error *start_metrics(struct up_cluster *c, const struct up_opti
         .kube_state = true,
         .kube_rules = true,
         .kube_monitors = true,
+        .kube_inference_ms = SAMPLE_INTERVAL_MS,
+        .inference_table = o->inference_table,
         .kube_annotations = true,
         .extension = &c->extension,
         .ledger = {.enabled = true,

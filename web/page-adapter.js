@@ -74,7 +74,7 @@ function example(m) {
 const metricRow = (m) => ({class: m.newest !== undefined && since(m.newest) > oldAfter ? "stale" : "", cells: [
   [h("b", {title: `kubectl get --raw '${example(m)}'`}, m.name), m.series !== m.name && h("div", {class: "muted"}, code(m.series)),
     m.shadows && h("div", {class: "muted"}, "instead of ", m.shadows.map((s) => code(s)))], m.api, m.resources.length ? m.resources.join(", ") : "–", m.rule,
-  m.api === "resource" ? h("span", {class: "muted"}, "on request") : ageNode(m.newest, "not known")]});
+  m.api === "resource" ? h("span", {class: "muted"}, "on request") : m.newest === undefined && m.rule.startsWith("(pod series)") ? h("span", {class: "muted", title: "Only the names of these series are listed."}, "–") : ageNode(m.newest, "not known")]});
 
 export function start(main) {
   const bar = filterBar([{value: "custom"}, {value: "external"}, {value: "resource"}], "Filter by metric, resource or rule", () => redraw());

@@ -180,7 +180,7 @@ def check_pages(b):
         b.size(width, height, dark)
         for page in PAGES:
             b.open(page)
-            b.check(f"{page} at {width} pixels", allow=("404",) if page == "inference" else ())
+            b.check(f"{page} at {width} pixels")
     say("all pages are drawn at 400, 1280 and 2560 pixels, light and dark")
     for page, wanted in (("targets", [EVIL, "dead"]), ("alerts", ["TargetDown", f"Target {EVIL}"]), ("rules", [EVIL]),
                          ("service-discovery", [EVIL, "__address__", "dropped"]), ("config", [EVIL]), ("flags", ["--web.external-url"]),
@@ -344,7 +344,7 @@ def check_inference(b):
     b.wait("one row per workload", f"document.querySelectorAll('.inference tbody tr').length === 2 && {row % 'chat'}?.textContent.includes('1 of 2 asleep')")
     for width, dark in ((400, True), (2560, False), (1280, False)):
         b.size(width, 900, dark)
-        b.check(f"the page of engines at {width} pixels", allow=("404",))
+        b.check(f"the page of engines at {width} pixels")
     cells = "[...(%s).cells].map((cell) => cell.textContent)"
     b.wait("sums, maxima and rates", f"""(() => {{
         const [, engine, model, pods, waiting, running, kv, ttft, itl, tokens, preempted, rejected] = {cells % (row % 'chat')};

@@ -74,15 +74,21 @@ static struct gs_error *add_credentials(const struct adapter *a, struct kube_con
     if (s->ca.file || ((!file || !*file) && !o->prometheus_auth_incluster))
         return NULL;
     struct gs_error *err = kube_config_load(file && *file ? file : NULL, NULL, k);
+    if (!err)
+        err = kube_config_login(k);
+    if (err)
+        return err;
     // The token file is used because it is read again; both would set two headers.
     const struct endpoint_settings cluster = kube_config_endpoint(k);
     s->credentials.text = k->token_file ? NULL : k->token;
     if (k->token_file && !s->credentials.file)
         s->credentials.file = k->token_file;
+    if (cluster.credentials.current)
+        s->credentials = cluster.credentials;
     s->ca.text = cluster.ca.text;
     s->cert.text = cluster.cert.text;
     s->key.text = cluster.key.text;
-    return err;
+    return NULL;
 }
 
 struct gs_error *adapter_make_source(struct adapter *a, const struct adapter_config *c)

@@ -36,6 +36,23 @@ stop a
 same || { kubectl config view --raw && fail "the kubeconfig is not as before"; }
 echo "ok: contexts come and go"
 
+# A credential plug-in is told the same as by kubectl, and its token is used.
+up a || fail "$(cat "$dir/a.log")"
+cat >"$dir/plugin" <<END
+#!/bin/sh
+echo "\$KUBERNETES_EXEC_INFO" >>"$dir/info"
+printf '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1beta1","status":{"token":"%s"}}' "\$(cat "$dir/a/pki/token")"
+END
+chmod 755 "$dir/plugin"
+kubectl --kubeconfig "$dir/a/kubeconfig" config view --raw -o json |
+    jq '.users[0].user = {exec: {apiVersion: "client.authentication.k8s.io/v1beta1", command: "./plugin", provideClusterInfo: true}}' >"$dir/config"
+kubectl --kubeconfig "$dir/config" get nodes -o name >"$dir/nodes" || fail "kubectl with a plug-in"
+KUBECONFIG=$dir/config "$gpuscale" nodes -o json >"$dir/out" 2>&1 || fail "nodes with a plug-in: $(cat "$dir/out")"
+grep -q "$(sed 's#^node/##' "$dir/nodes")" "$dir/out" || fail "nodes with a plug-in: $(cat "$dir/out")"
+[ "$(jq -c . "$dir/info" | wc -l)" = 2 ] && [ "$(jq -cS . "$dir/info" | sort -u | wc -l)" = 1 ] || fail "the plug-in is told something else than by kubectl: $(cat "$dir/info")"
+stop a
+echo "ok: credential plug-ins"
+
 # Killed: --stop removes what is left.
 up a --kube-context=one || fail "$(cat "$dir/a.log")"
 kill -KILL "$(tail -n 1 "$dir/a/lock")"

@@ -111,9 +111,37 @@ static void test_errors_name_the_place(void **state)
     assert_error(kube_config_load(f->path, NULL, &r), GS_EINVAL, "certificate-authority-data");
     put(f, "config",
         "current-context: c\ncontexts:\n- {name: c, context: {cluster: k, user: u}}\n"
-        "clusters:\n- {name: k, cluster: {server: s}}\nusers:\n- {name: u, user: {exec: {}}}\n");
-    assert_error(kube_config_load(f->path, NULL, &r), GS_ENOTSUP, "plug-in");
+        "clusters:\n- {name: k, cluster: {server: s}}\nusers:\n- {name: u, user: {auth-provider: "
+        "{}}}\n");
+    assert_error(kube_config_load(f->path, NULL, &r), GS_ENOTSUP, "auth-provider");
     assert_null(r.server);
+}
+
+// The program runs when a connection needs it, not when the file is read.
+static void test_a_credential_plugin(void **state)
+{
+    struct fixture *f = *state;
+    struct kube_config r = {0};
+    put(f, "plugin",
+        "#!/bin/sh\ncase $KUBERNETES_EXEC_INFO in *'\"tls-server-name\":\"api\"'*'\"config\":7'*) "
+        "token=yes;; *) token=no;; esac\necho '{\"kind\":\"ExecCredential\",\"apiVersion\":"
+        "\"client.authentication.k8s.io/v1\",\"status\":{\"token\":\"'$token'\"}}'\n");
+    GS_AUTO_FREE char *plugin = gs_format("%s/plugin", f->dir);
+    assert_int_equal(chmod(plugin, 0700), 0);
+    put(f, "config",
+        "current-context: c\ncontexts:\n- {name: c, context: {cluster: k, user: u}}\nclusters:\n- "
+        "{name: k, cluster: {server: s, tls-server-name: api, proxy-url: 'http://p:1', extensions: "
+        "[{name: client.authentication.k8s.io/exec, extension: 7}]}}\nusers:\n- {name: u, user: "
+        "{exec: {apiVersion: client.authentication.k8s.io/v1, command: ./plugin, interactiveMode: "
+        "Never, provideClusterInfo: true}}}\n");
+    assert_ok(kube_config_load(f->path, NULL, &r));
+    assert_null(r.login);
+    assert_ok(kube_config_login(&r));
+    const struct endpoint_settings s = kube_config_endpoint(&r);
+    assert_string_equal(s.credentials.current(s.credentials.arg), "yes");
+    assert_string_equal(s.server_name, "api");
+    assert_string_equal(s.proxy_url, "http://p:1");
+    kube_config_finish(&r);
 }
 
 // Without any other file, the cluster of this user's gpuscale up is used while it runs.
@@ -172,6 +200,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_written_is_read, setup, teardown),
         cmocka_unit_test_setup_teardown(test_files_beside_and_several_sources, setup, teardown),
         cmocka_unit_test_setup_teardown(test_errors_name_the_place, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_credential_plugin, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_running_up_is_found, setup, teardown),
         cmocka_unit_test_setup_teardown(test_in_a_pod_the_home_directory_does_not_count, setup,
                                         teardown),

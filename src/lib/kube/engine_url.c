@@ -64,8 +64,12 @@ static struct gs_error *use_service(const char *kubeconfig, const char *context,
 {
     struct kube_config c = {0};
     struct gs_error *err = kube_config_load(kubeconfig, context, &c);
-    if (err)
+    if (!err)
+        err = kube_config_login(&c);
+    if (err) {
+        kube_config_finish(&c);
         return err;
+    }
     GS_AUTO_FREE char *path = kube_engine_service_path(service);
     size_t n = strlen(c.server);
     while (n && c.server[n - 1] == '/')

@@ -17,6 +17,7 @@
 
 #define FILE_LIMIT      (1024 * 1024)
 #define EXTENSION       KUBE_CONFIG_EXTENSION
+#define EXEC_EXTENSION  "client.authentication.k8s.io/exec"
 #define SERVICE_ACCOUNT "/var/run/secrets/kubernetes.io/serviceaccount"
 
 static void wipe_secret(char **secret)
@@ -34,6 +35,11 @@ void kube_config_finish(struct kube_config *c)
     free(c->client_cert_pem);
     free(c->ns);
     free(c->token_file);
+    free(c->server_name);
+    free(c->proxy_url);
+    json_decref(c->exec);
+    json_decref(c->exec_config);
+    free(c->exec_dir);
     free(c->engine_url);
     free(c->simulated_gpus);
     free(c->up_dir);
@@ -103,6 +109,12 @@ static char *path_beside(const char *config_path, const char *path)
     return gs_format("%.*s/%s", (int)(slash - config_path), config_path, path);
 }
 
+static char *folder_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? gs_strndup(path, (size_t)(slash - path) + (slash == path)) : gs_strdup(".");
+}
+
 static struct gs_error *read_file_beside(const char *config_path, const char *path, char **ret)
 {
     GS_AUTO_FREE char *full = path_beside(config_path, path);
@@ -135,16 +147,21 @@ static struct gs_error *read_pem_or_data(const json_t *obj, const char *config_p
     return err ? gs_error_wrap(err, "%s: %s", config_path, key) : NULL;
 }
 
-// The member of gpuscale's extension of a cluster. NULL: none. The caller frees it.
-static char *extension(const json_t *cluster, const char *member)
+// An extension of a cluster. NULL: none.
+static json_t *find_extension(const json_t *cluster, const char *name)
 {
-    const char *value = NULL;
     size_t i;
     json_t *entry;
-    json_array_foreach (json_object_get(cluster, "extensions"), i, entry) {
-        if (gs_streq(codec_json_str(entry, "name", NULL), EXTENSION))
-            value = codec_json_str(entry, "extension", member, NULL);
-    }
+    json_array_foreach (json_object_get(cluster, "extensions"), i, entry)
+        if (gs_streq(codec_json_str(entry, "name", NULL), name))
+            return json_object_get(entry, "extension");
+    return NULL;
+}
+
+// NULL: absent or empty. The caller frees it.
+static char *text_of(const json_t *obj, const char *member)
+{
+    const char *value = codec_json_str(obj, member, NULL);
     return value && *value ? gs_strdup(value) : NULL;
 }
 
@@ -159,8 +176,11 @@ static struct gs_error *load_cluster(const struct sources *s, const char *name,
     if (!c->server)
         return gs_error_new(GS_EINVAL, "%s: cluster \"%s\" has no server", path, name);
     c->insecure = codec_json_bool(cluster, false, "insecure-skip-tls-verify", NULL);
-    c->engine_url = extension(cluster, "engineURL");
-    c->simulated_gpus = extension(cluster, "simulatedGPUs");
+    c->server_name = text_of(cluster, "tls-server-name");
+    c->proxy_url = text_of(cluster, "proxy-url");
+    c->engine_url = text_of(find_extension(cluster, EXTENSION), "engineURL");
+    c->simulated_gpus = text_of(find_extension(cluster, EXTENSION), "simulatedGPUs");
+    c->exec_config = json_incref(find_extension(cluster, EXEC_EXTENSION));
     return read_pem_or_data(cluster, path, "certificate-authority", &c->ca_pem);
 }
 
@@ -170,16 +190,18 @@ static struct gs_error *load_user(const struct sources *s, const char *name, str
     const json_t *user = find_entry(s, "users", "user", name, &path);
     if (!user)
         return gs_error_new(GS_EINVAL, "%s: user \"%s\" does not exist", s->items[0].path, name);
-    if (json_object_get(user, "exec") || json_object_get(user, "auth-provider"))
-        return gs_error_new(GS_ENOTSUP,
-                            "%s: user \"%s\" uses a credential plug-in, which is not supported: "
-                            "use a client certificate or a token",
-                            path, name);
+    if (json_object_get(user, "auth-provider"))
+        return gs_error_new(
+            GS_ENOTSUP,
+            "%s: user \"%s\" has an auth-provider, which Kubernetes 1.26 removed: use "
+            "a credential plug-in (exec), a client certificate or a token",
+            path, name);
     struct gs_error *err = read_pem_or_data(user, path, "client-certificate", &c->client_cert_pem);
     if (!err)
         err = read_pem_or_data(user, path, "client-key", &c->client_key_pem);
     if (err)
         return err;
+    const json_t *exec = json_object_get(user, "exec");
     const char *token = codec_json_str(user, "token", NULL);
     const char *token_file = codec_json_str(user, "tokenFile", NULL);
     if (token && *token) {
@@ -190,6 +212,9 @@ static struct gs_error *load_user(const struct sources *s, const char *name, str
             return gs_error_wrap(err, "%s: tokenFile", path);
         c->token[strcspn(c->token, "\r\n")] = '\0';
         c->token_file = path_beside(path, token_file);
+    } else if (json_is_object(exec) && !c->client_cert_pem) {
+        c->exec = json_deep_copy(exec);
+        c->exec_dir = folder_of(path);
     }
     return NULL;
 }
@@ -351,21 +376,48 @@ static void add_base64(struct gs_buf *out, const char *key, const char *pem)
     gs_buf_add_char(out, '\n');
 }
 
+struct gs_error *kube_config_login(struct kube_config *c)
+{
+    const struct kube_exec_cluster cluster = {.server = c->server,
+                                              .ca_pem = c->ca_pem,
+                                              .server_name = c->server_name,
+                                              .proxy_url = c->proxy_url,
+                                              .insecure = c->insecure != 0,
+                                              .config = c->exec_config};
+    if (!c->exec || c->login)
+        return NULL;
+    struct gs_error *err = kube_exec_credential_get(c->exec, c->exec_dir, &cluster, &c->login);
+    return err ? gs_error_wrap(err, "the credentials for %s", c->server) : NULL;
+}
+
 struct endpoint_settings kube_config_endpoint(const struct kube_config *c)
 {
-    return (struct endpoint_settings){
-        .credentials = {c->token, c->token_file},
+    struct endpoint_settings s = {
+        .credentials = {c->token, c->token_file, NULL, NULL},
         .ca.text = c->ca_pem,
         .cert.text = c->client_cert_pem,
         .key.text = c->client_key_pem,
+        .server_name = c->server_name,
         .insecure_skip_verify = c->insecure != 0,
+        .proxy_url = c->proxy_url,
         .proxy_from_environment = true,
     };
+    if (c->login && kube_exec_credential_token(c->login))
+        s.credentials =
+            (struct endpoint_secret){.current = kube_exec_credential_token, .arg = c->login};
+    if (c->login && kube_exec_credential_cert(c->login)) {
+        s.cert.text = kube_exec_credential_cert(c->login);
+        s.key.text = kube_exec_credential_key(c->login);
+    }
+    return s;
 }
 
-struct gs_error *kube_config_connect(const struct kube_config *c, uv_loop_t *loop,
-                                     const char *user_agent, struct http_client **ret)
+struct gs_error *kube_config_connect(struct kube_config *c, uv_loop_t *loop, const char *user_agent,
+                                     struct http_client **ret)
 {
+    struct gs_error *err = kube_config_login(c);
+    if (err)
+        return err;
     const struct endpoint_settings settings = kube_config_endpoint(c);
     const struct endpoint_options options = {.user_agent = user_agent,
                                              .refresh_ms = KUBE_CONFIG_REFRESH_MS,

@@ -2,14 +2,22 @@
 // kubeconfig files, read (KUBECONFIG, in-cluster service account, ~/.kube/config) and written.
 #pragma once
 
+#include "kube/exec_credential.h"
 #include "net/endpoint/endpoint.h"
 
 struct kube_config {
     char *server; // "https://127.0.0.1:6443"
     char *ca_pem, *client_cert_pem, *client_key_pem, *token;
     char *token_file; // source of token, reread because it changes; NULL: none
-    char *ns;         // of the context, "default" if unset
+    // The credential plug-in of the user and the folder of its file; NULL: none. login: its result,
+    // which kube_config_login() sets.
+    json_t *exec, *exec_config; // exec_config: the cluster's extension for plug-ins; NULL: none
+    char *exec_dir;
+    struct kube_exec_credential *login;
+    char *ns; // of the context, "default" if unset
     int insecure;
+    char *server_name; // that the certificate must have; NULL: the host of server
+    char *proxy_url;   // NULL: that of the environment
     // What gpuscale up adds; NULL: none. Stored as an extension of the cluster, which kubectl
     // keeps.
     char *engine_url;     // "http://127.0.0.1:9090"
@@ -27,15 +35,19 @@ void kube_config_each_context(const char *path, void (*fn)(void *arg, const char
 // The file of the `gpuscale up` that runs in this user's default folder. NULL: none runs. The
 // caller frees it.
 char *kube_config_of_up(void);
-// Returns the connection settings of the server. Borrows the texts.
+// Runs the credential plug-in, if the user has one and did not log in yet. It can block for
+// minutes: see kube_exec_credential_get(). Not part of kube_config_load(), because not all readers
+// connect.
+struct gs_error *kube_config_login(struct kube_config *c);
+// Returns the connection settings of the server, after kube_config_login(). Borrows the texts.
 struct endpoint_settings kube_config_endpoint(const struct kube_config *c);
 #define KUBE_CONFIG_REFRESH_MS 60000 // tokens of service accounts expire after an hour
 // Of one client, except watches. An autoscaler with thousands of objects would otherwise open a
 // connection with TLS for each of them.
 #define KUBE_CONFIG_MAX_REQUESTS 64
-// Returns a client of the server. user_agent may be NULL.
-struct gs_error *kube_config_connect(const struct kube_config *c, uv_loop_t *loop,
-                                     const char *user_agent, struct http_client **ret);
+// Logs in, and returns a client of the server. user_agent may be NULL.
+struct gs_error *kube_config_connect(struct kube_config *c, uv_loop_t *loop, const char *user_agent,
+                                     struct http_client **ret);
 // Writes the file with mode 0600 atomically. name: of cluster, user and context.
 struct gs_error *kube_config_write(const char *path, const char *name, const struct kube_config *c);
 

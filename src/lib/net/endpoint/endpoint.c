@@ -68,6 +68,11 @@ struct endpoint_op {
 // first: there are no earlier contents, so the text is used if the file cannot be read.
 static struct gs_error *read_secret(const struct endpoint_secret *s, bool first, struct gs_buf *out)
 {
+    if (s->current) {
+        const char *text = s->current(s->arg);
+        gs_buf_add_str(out, text ? text : "");
+        return text ? NULL : gs_error_new(GS_EUNAVAIL, "the credential is not available");
+    }
     struct gs_error *err = s->file ? gs_file_read(s->file, MAX_SECRET, out) : NULL;
     if (err && !(first && s->text))
         return err;

@@ -2,7 +2,8 @@
 // An HTTP client with the connection settings of Prometheus' http_config: TLS, credentials, headers
 // and proxy are applied to each request.
 // https://prometheus.io/docs/prometheus/latest/configuration/configuration/#http_config
-// Files with secrets and certificates are read again while the client is in use. Only the thread of
+// Files with secrets and certificates are read again while the client is in use, and so are secrets
+// that their owner renews. Only the thread of
 // the loop may use a client.
 #pragma once
 
@@ -13,6 +14,10 @@
 struct endpoint_secret {
     const char *text;
     const char *file; // used instead of the text; NULL or "": none
+    // Used instead of both: the owner renews it. Called when a file would be read; NULL: none. The
+    // text that it returns (NULL: unavailable) is valid until the next call.
+    const char *(*current)(void *arg);
+    void *arg;
 };
 
 struct endpoint_header {

@@ -9,7 +9,7 @@ enum { MAX_HEADER_TEXTS = 32 };
 
 bool endpoint_secret_is_set(const struct endpoint_secret *s)
 {
-    return s->text || (s->file && *s->file);
+    return s->text || (s->file && *s->file) || s->current;
 }
 
 // --- copies ---
@@ -18,7 +18,7 @@ static void copy_secret(struct gs_arena *mem, struct endpoint_secret *s, bool *h
 {
     s->text = gs_arena_strdup(mem, s->text);
     s->file = s->file && *s->file ? gs_arena_strdup(mem, s->file) : NULL;
-    *has_files |= s->file != NULL;
+    *has_files |= s->file || s->current;
 }
 
 static void copy_settings_headers(struct gs_arena *mem, struct endpoint_settings *s,

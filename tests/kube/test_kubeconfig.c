@@ -117,6 +117,29 @@ static void test_errors_name_the_place(void **state)
     assert_null(r.server);
 }
 
+static void test_impersonation(void **state)
+{
+    static const char *const want[][2] = {{"Impersonate-User", "jane"},
+                                          {"Impersonate-Uid", "7"},
+                                          {"Impersonate-Group", "dev"},
+                                          {"Impersonate-Group", "ops"},
+                                          {"Impersonate-Extra-a%2Fb", "x"}};
+    struct fixture *f = *state;
+    struct kube_config r = {0};
+    put(f, "config",
+        "current-context: c\ncontexts:\n- {name: c, context: {cluster: k, user: u}}\nclusters:\n- "
+        "{name: k, cluster: {server: s}}\nusers:\n- {name: u, user: {token: t, as: jane, as-uid: "
+        "'7', as-groups: [dev, ops], as-user-extra: {a/b: [x]}}}\n");
+    assert_ok(kube_config_load(f->path, NULL, &r));
+    const struct endpoint_settings s = kube_config_endpoint(&r);
+    assert_int_equal(s.n_headers, GS_ARRAY_LEN(want));
+    for (size_t i = 0; i < s.n_headers; i++) {
+        assert_string_equal(s.headers[i].name, want[i][0]);
+        assert_string_equal(s.headers[i].value.text, want[i][1]);
+    }
+    kube_config_finish(&r);
+}
+
 // The program runs when a connection needs it, not when the file is read.
 static void test_a_credential_plugin(void **state)
 {
@@ -200,6 +223,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_written_is_read, setup, teardown),
         cmocka_unit_test_setup_teardown(test_files_beside_and_several_sources, setup, teardown),
         cmocka_unit_test_setup_teardown(test_errors_name_the_place, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_impersonation, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_credential_plugin, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_running_up_is_found, setup, teardown),
         cmocka_unit_test_setup_teardown(test_in_a_pod_the_home_directory_does_not_count, setup,

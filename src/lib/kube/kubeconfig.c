@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #define FILE_LIMIT      (1024 * 1024)
+#define MAX_HEADERS     64
 #define EXTENSION       KUBE_CONFIG_EXTENSION
 #define EXEC_EXTENSION  "client.authentication.k8s.io/exec"
 #define SERVICE_ACCOUNT "/var/run/secrets/kubernetes.io/serviceaccount"
@@ -35,6 +36,11 @@ void kube_config_finish(struct kube_config *c)
     free(c->client_cert_pem);
     free(c->ns);
     free(c->token_file);
+    for (size_t i = 0; i < c->n_headers; i++) {
+        free((char *)(uintptr_t)c->headers[i].name);
+        free((char *)(uintptr_t)c->headers[i].value.text);
+    }
+    free(c->headers);
     free(c->server_name);
     free(c->proxy_url);
     json_decref(c->exec);
@@ -184,6 +190,40 @@ static struct gs_error *load_cluster(const struct sources *s, const char *name,
     return read_pem_or_data(cluster, path, "certificate-authority", &c->ca_pem);
 }
 
+// --- impersonation ---
+
+// Takes the name.
+static void add_header(struct kube_config *c, char *name, const json_t *value)
+{
+    const char *text = json_string_value(value);
+    if (!text || !*text || c->n_headers == MAX_HEADERS) {
+        free(name);
+        return;
+    }
+    if (!c->headers)
+        c->headers = gs_alloc_array(MAX_HEADERS, sizeof(*c->headers));
+    c->headers[c->n_headers++] = (struct endpoint_header){name, {.text = gs_strdup(text)}};
+}
+
+// https://kubernetes.io/docs/reference/access-authn-authz/authentication/#user-impersonation
+static void add_impersonation(struct kube_config *c, const json_t *user)
+{
+    const char *key;
+    size_t i;
+    json_t *group, *values, *value;
+    add_header(c, gs_strdup("Impersonate-User"), json_object_get(user, "as"));
+    add_header(c, gs_strdup("Impersonate-Uid"), json_object_get(user, "as-uid"));
+    json_array_foreach (json_object_get(user, "as-groups"), i, group)
+        add_header(c, gs_strdup("Impersonate-Group"), group);
+    json_object_foreach (json_object_get(user, "as-user-extra"), key, values) {
+        GS_AUTO_BUF struct gs_buf encoded = {0};
+        http_encode(gs_slice_of(key), &encoded);
+        json_array_foreach (values, i, value)
+            add_header(c, gs_format("Impersonate-Extra-%s", encoded.data ? encoded.data : ""),
+                       value);
+    }
+}
+
 static struct gs_error *load_user(const struct sources *s, const char *name, struct kube_config *c)
 {
     const char *path = NULL;
@@ -196,6 +236,7 @@ static struct gs_error *load_user(const struct sources *s, const char *name, str
             "%s: user \"%s\" has an auth-provider, which Kubernetes 1.26 removed: use "
             "a credential plug-in (exec), a client certificate or a token",
             path, name);
+    add_impersonation(c, user);
     struct gs_error *err = read_pem_or_data(user, path, "client-certificate", &c->client_cert_pem);
     if (!err)
         err = read_pem_or_data(user, path, "client-key", &c->client_key_pem);
@@ -397,6 +438,8 @@ struct endpoint_settings kube_config_endpoint(const struct kube_config *c)
         .ca.text = c->ca_pem,
         .cert.text = c->client_cert_pem,
         .key.text = c->client_key_pem,
+        .headers = c->headers,
+        .n_headers = c->n_headers,
         .server_name = c->server_name,
         .insecure_skip_verify = c->insecure != 0,
         .proxy_url = c->proxy_url,

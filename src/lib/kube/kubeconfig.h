@@ -16,8 +16,10 @@ struct kube_config {
     struct kube_exec_credential *login;
     char *ns; // of the context, "default" if unset
     int insecure;
-    char *server_name; // that the certificate must have; NULL: the host of server
-    char *proxy_url;   // NULL: that of the environment
+    char *server_name;               // that the certificate must have; NULL: the host of server
+    char *proxy_url;                 // NULL: that of the environment
+    struct endpoint_header *headers; // of impersonation
+    size_t n_headers;
     // What gpuscale up adds; NULL: none. Stored as an extension of the cluster, which kubectl
     // keeps.
     char *engine_url;     // "http://127.0.0.1:9090"

@@ -126,8 +126,9 @@ static bool read_recorded(int r, struct gs_buf *ret)
     const char *root = getenv("GPUSCALE_SOURCE_ROOT");
     GS_AUTO_FREE char *path =
         gs_format("%s/tests/data/inference/%s.txt", root ? root : ".", files[r]);
-    gs_buf_add_char(ret, '\n');
-    GS_AUTO_ERROR struct gs_error *err = gs_file_read(path, 1 << 20, ret);
+    GS_AUTO_BUF struct gs_buf text = {0};
+    GS_AUTO_ERROR struct gs_error *err = gs_file_read(path, 1 << 20, &text);
+    gs_buf_addf(ret, "\n%s", text.data ? text.data : "");
     return !err;
 }
 

@@ -10,12 +10,14 @@
 #include <math.h>
 #include <string.h>
 
-// A broken table would be a bug of this program, not of the cluster.
-static struct signals_table *load_table(void)
+// The table that is a part of the program, read once. NULL would be a bug of this program, not of
+// the cluster.
+static const struct signals_table *default_table(void)
 {
-    struct signals_table *t = NULL;
-    gs_error_free(signals_table_load(NULL, &t));
-    return t;
+    static struct signals_table *table;
+    if (!table)
+        gs_error_free(signals_table_load(NULL, &table));
+    return table;
 }
 
 // --- names ---
@@ -58,7 +60,7 @@ static char *retired_fix(const struct signals_table *t, const struct signals_ret
 
 bool doctor_metric_is_retired(const json_t *metric, const json_t *answer)
 {
-    GS_CLEANUP(signals_table_freep) struct signals_table *t = load_table();
+    const struct signals_table *t = default_table();
     const char *name = doctor_hpa_metric_name(metric);
     struct signals_retired r;
     return t && name && answer && !has_value(answer) && is_retired(t, name, &r);
@@ -67,7 +69,7 @@ bool doctor_metric_is_retired(const json_t *metric, const json_t *answer)
 static void check_retired(struct doctor_examination *e, const json_t *hpa, const json_t *metric,
                           const json_t *answer)
 {
-    GS_CLEANUP(signals_table_freep) struct signals_table *t = load_table();
+    const struct signals_table *t = default_table();
     struct signals_retired r;
     if (!t || !doctor_metric_is_retired(metric, answer) ||
         !is_retired(t, doctor_hpa_metric_name(metric), &r))
@@ -109,7 +111,7 @@ static const json_t *sample_of(const struct doctor_examination *e, const json_t 
 
 static bool is_about(const json_t *metric, enum signals_quantity wanted)
 {
-    GS_CLEANUP(signals_table_freep) struct signals_table *t = load_table();
+    const struct signals_table *t = default_table();
     const char *name = doctor_hpa_metric_name(metric);
     enum signals_quantity q;
     return t && name && signals_table_quantity(t, name, &q) && q == wanted;

@@ -203,9 +203,19 @@ static int spawn(const struct kube_exec_credential *c, bool background, int answ
     return rc;
 }
 
-static struct gs_error *start(struct kube_exec_credential *c, bool background)
+static struct gs_error *not_installed(const struct kube_exec_credential *c)
 {
     const char *hint = codec_json_str(c->exec, "installHint", NULL);
+    return gs_error_new(GS_ENOTFOUND, "the credential plug-in %s is not installed%s%.500s",
+                        command_of(c), hint ? ": " : "", hint ? hint : "");
+}
+
+static struct gs_error *start(struct kube_exec_credential *c, bool background)
+{
+    // A folder of PATH that may not be searched gives EACCES, and not ENOENT.
+    GS_AUTO_FREE char *found = strchr(command_of(c), '/') ? NULL : gs_find_program(command_of(c));
+    if (!found && !strchr(command_of(c), '/'))
+        return not_installed(c);
     c->answer = memfd_create("gpuscale-credential", MFD_CLOEXEC);
     if (c->answer < 0)
         return gs_error_errno(errno, "the answer of the credential plug-in");
@@ -214,10 +224,8 @@ static struct gs_error *start(struct kube_exec_credential *c, bool background)
         return NULL;
     close(c->answer);
     c->pid = 0;
-    if (rc == ENOENT)
-        return gs_error_new(GS_ENOTFOUND, "the credential plug-in %s is not installed%s%.500s",
-                            command_of(c), hint ? ": " : "", hint ? hint : "");
-    return gs_error_errno(rc, "the credential plug-in %s", command_of(c));
+    return rc == ENOENT ? not_installed(c)
+                        : gs_error_errno(rc, "the credential plug-in %s", command_of(c));
 }
 
 // --- the answer ---

@@ -36,7 +36,7 @@ stop a
 same || { kubectl config view --raw && fail "the kubeconfig is not as before"; }
 echo "ok: contexts come and go"
 
-# A credential plug-in is told the same as by kubectl, and its token is used.
+# A credential plug-in gets the same as from kubectl, and its token is used.
 up a || fail "$(cat "$dir/a.log")"
 cat >"$dir/plugin" <<END
 #!/bin/sh
@@ -49,7 +49,7 @@ kubectl --kubeconfig "$dir/a/kubeconfig" config view --raw -o json |
 kubectl --kubeconfig "$dir/config" get nodes -o name >"$dir/nodes" || fail "kubectl with a plug-in"
 KUBECONFIG=$dir/config "$gpuscale" nodes -o json >"$dir/out" 2>&1 || fail "nodes with a plug-in: $(cat "$dir/out")"
 grep -q "$(sed 's#^node/##' "$dir/nodes")" "$dir/out" || fail "nodes with a plug-in: $(cat "$dir/out")"
-[ "$(jq -c . "$dir/info" | wc -l)" = 2 ] && [ "$(jq -cS . "$dir/info" | sort -u | wc -l)" = 1 ] || fail "the plug-in is told something else than by kubectl: $(cat "$dir/info")"
+[ "$(jq -c . "$dir/info" | wc -l)" = 2 ] && [ "$(jq -cS . "$dir/info" | sort -u | wc -l)" = 1 ] || fail "the plug-in gets something else than from kubectl: $(cat "$dir/info")"
 stop a
 echo "ok: credential plug-ins"
 

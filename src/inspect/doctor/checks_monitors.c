@@ -97,14 +97,12 @@ static bool is_in_use(const struct doctor_examination *e, const struct selected_
 static bool other_programs_read(const struct doctor_examination *e)
 {
     static const char *const images[] = {"victoria", "vmagent", "alloy", "target-allocator", NULL};
-    size_t i, k;
-    const json_t *pod, *container;
+    size_t i;
+    const json_t *pod;
 
     json_array_foreach (doctor_items(e, "pods"), i, pod)
-        json_array_foreach (codec_json_get(pod, "spec", "containers", NULL), k, container)
-            for (size_t n = 0; images[n]; n++)
-                if (doctor_contains(codec_json_str(container, "image", NULL), images[n]))
-                    return true;
+        if (doctor_pod_has_image(pod, images))
+            return true;
     return false;
 }
 

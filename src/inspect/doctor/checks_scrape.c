@@ -16,14 +16,7 @@ static bool collects_metrics(const json_t *pod)
     static const char *const images[] = {"prometheus", "victoria",  "vmagent", "vmsingle",
                                          "alloy",      "agent",     "thanos",  "mimir",
                                          "otel",       "collector", NULL};
-    size_t i;
-    const json_t *container;
-
-    json_array_foreach (codec_json_get(pod, "spec", "containers", NULL), i, container)
-        for (size_t k = 0; images[k]; k++)
-            if (doctor_contains(codec_json_str(container, "image", NULL), images[k]))
-                return true;
-    return false;
+    return doctor_pod_has_image(pod, images);
 }
 
 static const json_t *pod_of_exporter(const struct doctor_examination *e)

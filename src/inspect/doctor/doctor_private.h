@@ -114,6 +114,8 @@ int64_t doctor_age_ms(const struct doctor_examination *e, const char *time);
 char *doctor_subject(const char *kind, const json_t *obj) GS_MUST_USE;
 bool doctor_contains(const char *text, const char *part); // both may be NULL
 
+// Whether the image of a container contains one of these texts; images ends with NULL.
+bool doctor_pod_has_image(const json_t *pod, const char *const *images);
 const json_t *doctor_pod_spec(const json_t *obj); // of a pod or of a workload's template
 // What a container of the pod or the template does.
 enum doctor_role {

@@ -120,6 +120,18 @@ bool doctor_contains(const char *text, const char *part)
 
 // --- workloads ---
 
+bool doctor_pod_has_image(const json_t *pod, const char *const *images)
+{
+    size_t i;
+    const json_t *container;
+
+    json_array_foreach (codec_json_get(pod, "spec", "containers", NULL), i, container)
+        for (size_t n = 0; images[n]; n++)
+            if (doctor_contains(codec_json_str(container, "image", NULL), images[n]))
+                return true;
+    return false;
+}
+
 const json_t *doctor_pod_spec(const json_t *obj)
 {
     const json_t *spec = codec_json_get(obj, "spec", "template", "spec", NULL);

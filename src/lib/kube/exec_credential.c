@@ -86,7 +86,7 @@ static struct gs_error *check_entry(const json_t *exec)
     return NULL;
 }
 
-// What the program is told about the request.
+// The description of the request that the program gets.
 static char *info_of(const json_t *exec, const struct kube_exec_cluster *cluster)
 {
     GS_AUTO_BUF struct gs_buf text = {0}, ca = {0};

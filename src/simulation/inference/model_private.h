@@ -34,5 +34,5 @@ struct inference_model {
     bool has_step, sleeping;
 };
 
-// Forms the next step, which begins now. Without work there is none.
+// Forms the next step, which begins now. Without work, it forms no step.
 void inference_schedule(struct inference_model *m, int64_t now);

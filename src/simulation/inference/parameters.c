@@ -71,7 +71,7 @@ struct inference_startup inference_startup_of(int64_t total_ns)
 
 // --- the size of a model ---
 
-// "7b", "0.6B", "125m" at a place where a number begins. 0: it is none.
+// "7b", "0.6B", "125m" at a place where a number begins. 0: no number is there.
 static double size_at(const char *at, const char **ret_end)
 {
     size_t n = strspn(at, "0123456789.");

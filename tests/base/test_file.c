@@ -37,9 +37,20 @@ static void test_an_empty_file_is_an_empty_string(void **state)
     assert_string_equal(b.data, "");
 }
 
+static void test_folders(void **state)
+{
+    static const char *const cases[][2] = {
+        {"a", "."}, {"/a", "/"}, {"/a/b", "/a"}, {"a/b/c", "a/b"}, {"./a", "."}};
+    for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++) {
+        GS_AUTO_FREE char *folder = gs_folder_of(cases[i][0]);
+        assert_string_equal(folder, cases[i][1]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_write_then_read),
+                                       cmocka_unit_test(test_folders),
                                        cmocka_unit_test(test_an_empty_file_is_an_empty_string)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

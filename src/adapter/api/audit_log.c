@@ -33,8 +33,7 @@ static void split_path(struct adapter_api_audit_log *l)
     const char *dot = strrchr(name, '.');
     if (!dot || dot == name)
         dot = name + strlen(name);
-    l->folder = slash ? gs_strndup(l->path, slash == l->path ? 1 : (size_t)(slash - l->path))
-                      : gs_strdup(".");
+    l->folder = gs_folder_of(l->path);
     l->stem = gs_strndup(name, (size_t)(dot - name));
     l->suffix = gs_strdup(dot);
 }

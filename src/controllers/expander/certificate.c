@@ -27,12 +27,10 @@ static void finish_made(struct pair_and_ca *m)
 
 void expander_certificate_finish(struct expander_certificate *c)
 {
-    if (c->key_pem)
-        explicit_bzero(c->key_pem, strlen(c->key_pem));
     free(c->cert_file);
     free(c->key_file);
     free(c->cert_pem);
-    free(c->key_pem);
+    gs_free_secret(c->key_pem);
     *c = (struct expander_certificate){0};
 }
 

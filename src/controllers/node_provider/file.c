@@ -313,14 +313,6 @@ static struct gs_error *complete_spec(struct node_provider_file *f, size_t i,
     return check_spec(s);
 }
 
-static char *folder_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    if (!slash)
-        return gs_strdup(".");
-    return slash == path ? gs_strdup("/") : gs_strndup(path, (size_t)(slash - path));
-}
-
 struct gs_error *node_provider_file_parse(const char *path, struct gs_slice text,
                                           struct node_provider_file **ret)
 {
@@ -330,7 +322,7 @@ struct gs_error *node_provider_file_parse(const char *path, struct gs_slice text
                                             .size = sizeof(struct pool_extra),
                                             .top_fields = top_fields,
                                             .top = &top};
-    f->dir = folder_of(path);
+    f->dir = gs_folder_of(path);
     struct gs_error *err = nodes_pools_parse(&f->pools, text, path, &extra);
     if (err)
         return err;

@@ -315,9 +315,7 @@ static void read_scrape_docs(struct codec_reader *r, const struct codec_yaml_doc
 
 static char *folder_of(const char *path)
 {
-    const char *slash = strrchr(path, '/');
-    GS_AUTO_FREE char *dir =
-        slash ? gs_strndup(path, slash == path ? 1 : (size_t)(slash - path)) : gs_strdup(".");
+    GS_AUTO_FREE char *dir = gs_folder_of(path);
     char *base = realpath(dir, NULL);
     return base ? base : GS_TAKE(dir);
 }

@@ -145,6 +145,14 @@ struct gs_error *gs_unix_address(const char *path, struct sockaddr_un *ret, int 
     return NULL;
 }
 
+char *gs_folder_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    if (!slash)
+        return gs_strdup(".");
+    return gs_strndup(path, slash == path ? 1 : (size_t)(slash - path));
+}
+
 char *gs_find_program(const char *name)
 {
     const char *path = getenv("PATH");

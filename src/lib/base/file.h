@@ -30,6 +30,9 @@ void gs_raise_file_limit(void);
 // Reading from them and writing to them still fails with EBADF, as while they were closed.
 void gs_occupy_standard_files(void);
 
+// The folder of a file: "." of a plain name, "/" of a name in the root. Caller frees.
+char *gs_folder_of(const char *path) GS_MUST_USE;
+
 // The path of a program in the folders of PATH. NULL: it is not installed. Caller frees.
 char *gs_find_program(const char *name);
 

@@ -87,6 +87,13 @@ char *gs_strdup(const char *s)
     return s ? gs_strndup(s, strlen(s)) : NULL;
 }
 
+void gs_free_secret(char *text)
+{
+    if (text)
+        explicit_bzero(text, strlen(text));
+    free(text);
+}
+
 char *gs_vformat(const char *fmt, va_list ap)
 {
     char *text;

@@ -20,6 +20,8 @@ void *gs_alloc_pages(size_t size) GS_MUST_USE;
 void gs_free_pages(void *p, size_t size);
 char *gs_strdup(const char *s) GS_MUST_USE; // NULL gives NULL
 char *gs_strndup(const char *s, size_t n) GS_MUST_USE;
+// Overwrites the text before it is freed. Accepts NULL.
+void gs_free_secret(char *text);
 char *gs_format(const char *fmt, ...) GS_PRINTF(1, 2) GS_MUST_USE;
 char *gs_vformat(const char *fmt, va_list ap) GS_PRINTF(1, 0) GS_MUST_USE;
 

@@ -46,13 +46,6 @@ struct kube_exec_credential {
 
 static struct kube_exec_credential *known; // those of this process
 
-static void wipe(char *secret)
-{
-    if (secret)
-        explicit_bzero(secret, strlen(secret));
-    free(secret);
-}
-
 static const char *command_of(const struct kube_exec_credential *c)
 {
     return codec_json_str(c->exec, "command", NULL);
@@ -254,8 +247,8 @@ static struct gs_error *take_answer(struct kube_exec_credential *c, const json_t
     struct gs_error *err = until ? gs_parse_rfc3339(gs_slice_of(until), &until_ms) : NULL;
     if (err)
         return gs_error_wrap(err, "expirationTimestamp");
-    wipe(c->token);
-    wipe(c->key_pem);
+    gs_free_secret(c->token);
+    gs_free_secret(c->key_pem);
     free(c->cert_pem);
     c->token = token ? gs_strdup(token) : NULL;
     c->cert_pem = cert ? gs_strdup(cert) : NULL;

@@ -21,14 +21,6 @@
 #define EXEC_EXTENSION  "client.authentication.k8s.io/exec"
 #define SERVICE_ACCOUNT "/var/run/secrets/kubernetes.io/serviceaccount"
 
-static void wipe_secret(char **secret)
-{
-    if (*secret)
-        explicit_bzero(*secret, strlen(*secret));
-    free(*secret);
-    *secret = NULL;
-}
-
 void kube_config_finish(struct kube_config *c)
 {
     free(c->server);
@@ -49,8 +41,8 @@ void kube_config_finish(struct kube_config *c)
     free(c->engine_url);
     free(c->simulated_gpus);
     free(c->up_dir);
-    wipe_secret(&c->client_key_pem);
-    wipe_secret(&c->token);
+    gs_free_secret(c->client_key_pem);
+    gs_free_secret(c->token);
     *c = (struct kube_config){0};
 }
 
@@ -113,12 +105,6 @@ static char *path_beside(const char *config_path, const char *path)
     if (path[0] == '/' || !slash)
         return gs_strdup(path);
     return gs_format("%.*s/%s", (int)(slash - config_path), config_path, path);
-}
-
-static char *folder_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? gs_strndup(path, (size_t)(slash - path) + (slash == path)) : gs_strdup(".");
 }
 
 static struct gs_error *read_file_beside(const char *config_path, const char *path, char **ret)
@@ -255,7 +241,7 @@ static struct gs_error *load_user(const struct sources *s, const char *name, str
         c->token_file = path_beside(path, token_file);
     } else if (json_is_object(exec) && !c->client_cert_pem) {
         c->exec = json_deep_copy(exec);
-        c->exec_dir = folder_of(path);
+        c->exec_dir = gs_folder_of(path);
     }
     return NULL;
 }

@@ -14,13 +14,6 @@
 #define LEAF_DAYS 365
 #define CA_DAYS   3650
 
-static void wipe(char *secret)
-{
-    if (secret)
-        explicit_bzero(secret, strlen(secret));
-    free(secret);
-}
-
 static struct gs_error *read_text(const char *dir, const char *name, char **ret)
 {
     GS_AUTO_FREE char *path = gs_format("%s/%s", dir, name);
@@ -132,7 +125,7 @@ static struct gs_error *ensure_token(const char *dir, char **ret)
         gs_error_free(err);
     else
         warn_of_damage(dir, "token", err, "Copies of the old one no longer work");
-    wipe(GS_TAKE(*ret));
+    gs_free_secret(GS_TAKE(*ret));
     *ret = gs_random_hex(RANDOM_BYTES);
     return write_text(dir, "token", *ret);
 }
@@ -152,7 +145,7 @@ static struct gs_error *ensure_signing_key(const char *dir, char **ret)
         gs_error_free(err);
     else
         warn_of_damage(dir, "sa.key", err, "Tokens of service accounts no longer work");
-    wipe(GS_TAKE(*ret));
+    gs_free_secret(GS_TAKE(*ret));
     err = tls_signing_key_create(ret);
     return err ? err : write_text(dir, "sa.key", *ret);
 }
@@ -180,7 +173,7 @@ void up_pki_finish(struct up_pki *p)
     tls_pair_finish(&p->ca);
     tls_pair_finish(&p->server);
     tls_pair_finish(&p->client);
-    wipe(p->token);
-    wipe(p->service_account_key);
+    gs_free_secret(p->token);
+    gs_free_secret(p->service_account_key);
     *p = (struct up_pki){0};
 }

@@ -222,17 +222,13 @@ void web_config_free(struct web_config *w)
 {
     if (!w)
         return;
-    for (size_t i = 0; i < w->n_known; i++) {
-        explicit_bzero(w->known[i], strlen(w->known[i]));
-        free(w->known[i]);
-    }
-    if (w->key)
-        explicit_bzero(w->key, strlen(w->key));
+    for (size_t i = 0; i < w->n_known; i++)
+        gs_free_secret(w->known[i]);
     json_decref(w->users);
     json_decref(w->headers);
     free(w->crypt_data);
     free(w->cert);
-    free(w->key);
+    gs_free_secret(w->key);
     free(w->client_ca);
     free(w->cert_file);
     free(w->key_file);

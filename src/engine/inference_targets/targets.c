@@ -32,6 +32,7 @@ struct candidate {
     size_t at;          // the address that is tried next, or that is recognized
     const char *engine; // of the recognized page, borrowed from the table; NULL: not recognized
     bool elsewhere;     // another job scrapes it
+    bool found;         // another job does, by the search that runs
     struct http_op *op; // NULL: no request is in progress
     char url[512];
     int64_t next_ms, pause_ms; // monotonic
@@ -298,23 +299,22 @@ static void note_other(void *arg, const char *ns, const char *pod, const char *u
     GS_AUTO_FREE char *key = gs_format("%s/%s", ns, pod);
     struct candidate *c = gs_hmap_get_str(t->pods, key);
     if (c && (engine || (c->engine && gs_streq(url, c->url))))
-        c->elsewhere = true;
+        c->found = true;
 }
 
 static void find_others(struct inference_targets *t)
 {
-    size_t pos = 0, n_before = 0, n_after = 0;
+    size_t pos = 0;
     void *value;
-    while (gs_hmap_next(t->pods, &pos, NULL, &value)) {
-        struct candidate *c = value;
-        n_before = n_before * 31 + (c->elsewhere ? pos : 0);
-        c->elsewhere = false;
-    }
+    while (gs_hmap_next(t->pods, &pos, NULL, &value))
+        ((struct candidate *)value)->found = false;
     scrape_manager_each_pod(t->scrapes, SET, note_other, t);
     pos = 0;
-    while (gs_hmap_next(t->pods, &pos, NULL, &value))
-        n_after = n_after * 31 + (((const struct candidate *)value)->elsewhere ? pos : 0);
-    t->changed = t->changed || n_before != n_after;
+    while (gs_hmap_next(t->pods, &pos, NULL, &value)) {
+        struct candidate *c = value;
+        t->changed = t->changed || c->found != c->elsewhere;
+        c->elsewhere = c->found;
+    }
 }
 
 static void on_tick(void *arg)

@@ -13,6 +13,8 @@
 // text.
 struct kube_config;
 void kube_config_text(const char *name, const struct kube_config *c, struct gs_buf *out);
+// The extension of this name of a cluster or context. NULL: none. Borrowed.
+json_t *kube_config_extension(const json_t *object, const char *name);
 
 // --- errors of API servers ---
 

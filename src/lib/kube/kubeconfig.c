@@ -139,12 +139,11 @@ static struct gs_error *read_pem_or_data(const json_t *obj, const char *config_p
     return err ? gs_error_wrap(err, "%s: %s", config_path, key) : NULL;
 }
 
-// An extension of a cluster. NULL: none.
-static json_t *find_extension(const json_t *cluster, const char *name)
+json_t *kube_config_extension(const json_t *object, const char *name)
 {
     size_t i;
     json_t *entry;
-    json_array_foreach (json_object_get(cluster, "extensions"), i, entry)
+    json_array_foreach (json_object_get(object, "extensions"), i, entry)
         if (gs_streq(codec_json_str(entry, "name", NULL), name))
             return json_object_get(entry, "extension");
     return NULL;
@@ -170,9 +169,9 @@ static struct gs_error *load_cluster(const struct sources *s, const char *name,
     c->insecure = codec_json_bool(cluster, false, "insecure-skip-tls-verify", NULL);
     c->server_name = text_of(cluster, "tls-server-name");
     c->proxy_url = text_of(cluster, "proxy-url");
-    c->engine_url = text_of(find_extension(cluster, EXTENSION), "engineURL");
-    c->simulated_gpus = text_of(find_extension(cluster, EXTENSION), "simulatedGPUs");
-    c->exec_config = json_incref(find_extension(cluster, EXEC_EXTENSION));
+    c->engine_url = text_of(kube_config_extension(cluster, EXTENSION), "engineURL");
+    c->simulated_gpus = text_of(kube_config_extension(cluster, EXTENSION), "simulatedGPUs");
+    c->exec_config = json_incref(kube_config_extension(cluster, EXEC_EXTENSION));
     return read_pem_or_data(cluster, path, "certificate-authority", &c->ca_pem);
 }
 

@@ -69,10 +69,8 @@ static void change_finish(struct change *c)
 
 static struct gs_error *make_parent(const char *file)
 {
-    const char *slash = strrchr(file, '/');
-    GS_AUTO_FREE char *dir =
-        slash && slash > file ? gs_strndup(file, (size_t)(slash - file)) : NULL;
-    return dir ? gs_mkdir_p(dir, 0700) : NULL;
+    GS_AUTO_FREE char *folder = gs_folder_of(file);
+    return gs_mkdir_p(folder, 0700);
 }
 
 static struct gs_error *check_lists(const struct change *c)
@@ -172,12 +170,7 @@ static void add_entry(json_t *doc, const char *list, json_t *entry)
 // What gpuscale wrote into its context: {dataDir, previousContext}. NULL: it is of another program.
 static const json_t *note_of(const json_t *context)
 {
-    size_t i;
-    json_t *e;
-    json_array_foreach (codec_json_get(context, "context", "extensions", NULL), i, e)
-        if (gs_streq(codec_json_str(e, "name", NULL), KUBE_CONFIG_EXTENSION))
-            return json_object_get(e, "extension");
-    return NULL;
+    return kube_config_extension(json_object_get(context, "context"), KUBE_CONFIG_EXTENSION);
 }
 
 static struct gs_error *check_names(const struct change *c, const char *name, const char *owner,

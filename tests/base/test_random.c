@@ -37,12 +37,24 @@ static void test_suffixes_spell_no_words(void **state)
     assert_int_equal(gs_name_letter(26), '9');
 }
 
+// The values that the authors' program gives for this seed.
+static void test_a_seeded_sequence(void **state)
+{
+    static const uint64_t want[] = {UINT64_C(6457827717110365317), UINT64_C(3203168211198807973),
+                                    UINT64_C(9817491932198370423), UINT64_C(4593380528125082431)};
+    uint64_t seed = 1234567;
+    assert_true(gs_mix64(seed) == want[0]);
+    for (size_t i = 0; i < GS_ARRAY_LEN(want); i++)
+        assert_true(gs_seeded_next(&seed) == want[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bytes_differ),
         cmocka_unit_test(test_hexadecimal_digits),
         cmocka_unit_test(test_suffixes_spell_no_words),
+        cmocka_unit_test(test_a_seeded_sequence),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,6 +31,23 @@ char *gs_random_hex(size_t bytes)
     return text;
 }
 
+#define GOLDEN UINT64_C(0x9e3779b97f4a7c15)
+
+uint64_t gs_mix64(uint64_t x)
+{
+    x += GOLDEN;
+    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return x ^ (x >> 31);
+}
+
+uint64_t gs_seeded_next(uint64_t *state)
+{
+    uint64_t x = *state;
+    *state += GOLDEN;
+    return gs_mix64(x);
+}
+
 char gs_name_letter(unsigned number)
 {
     static const char letters[] = "bcdfghjklmnpqrstvwxz2456789";

@@ -4,23 +4,16 @@
 #include "inference/model_private.h"
 
 #include "base/mem.h"
+#include "base/random.h"
 
 #include <math.h>
 
-// --- random numbers: splitmix64, so that equal seeds give equal outputs everywhere ---
-
-static uint64_t next_bits(struct inference_model *m)
-{
-    uint64_t z = (m->random += UINT64_C(0x9e3779b97f4a7c15));
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return z ^ (z >> 31);
-}
+// --- random numbers: equal seeds give equal outputs everywhere ---
 
 // In (0, 1].
 static double next_uniform(struct inference_model *m)
 {
-    return ((double)(next_bits(m) >> 11) + 1) / 9007199254740992.0;
+    return ((double)(gs_seeded_next(&m->random) >> 11) + 1) / 9007199254740992.0;
 }
 
 static double next_normal(struct inference_model *m)

@@ -3,6 +3,7 @@
 #include "replay/fleet_private.h"
 
 #include "base/mem.h"
+#include "base/random.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -11,18 +12,9 @@
 
 // --- random numbers ---
 
-// SplitMix64: a bijection of 64 bits, so that neighbouring inputs give unrelated outputs.
-static uint64_t mix(uint64_t x)
-{
-    x += UINT64_C(0x9E3779B97F4A7C15);
-    x = (x ^ (x >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
-    x = (x ^ (x >> 27)) * UINT64_C(0x94D049BB133111EB);
-    return x ^ (x >> 31);
-}
-
 double replay_random(uint64_t seed, uint64_t stream, uint64_t n)
 {
-    uint64_t bits = mix(mix(mix(seed) ^ stream) ^ n) >> 11;
+    uint64_t bits = gs_mix64(gs_mix64(gs_mix64(seed) ^ stream) ^ n) >> 11;
     return ((double)bits + 0.5) / 9007199254740992.0;
 }
 

@@ -167,6 +167,8 @@ static void test_objects_of_charts_become_ready_workloads(void **state)
         create_chart(&f, versions[i]);
         loop_until(&f.k.loop, is_available(&f, PROMETHEUSES, versions[i], NAME));
         loop_until(&f.k.loop, is_available(&f, ALERTMANAGERS, versions[i], ALERTMANAGER));
+        // Otherwise both can be new in the same second, and have no order.
+        loop_until(&f.k.loop, operator_sections(f.o) != NULL);
         assert_non_null(get(&f, KUBE_PODS, versions[i], "prometheus-" NAME "-0"));
         assert_non_null(get(&f, KUBE_PODS, versions[i], "alertmanager-" ALERTMANAGER "-0"));
         assert_non_null(get(&f, KUBE_SERVICES, versions[i], "prometheus-operated"));

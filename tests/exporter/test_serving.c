@@ -398,11 +398,17 @@ static void test_metric_names(void **state)
     kill(f->pid, SIGHUP);
     assert_page(f, "\nDCGM_FI_DEV_BOARD_POWER_WATTS{", true);
     end(f);
-    const char *const builtin[] = {"-f", "/nonexistent/default-counters-4.9.csv", NULL};
-    start(f, builtin);
-    assert_page(f, "\nDCGM_FI_DEV_FB_CAPACITY_BYTES{", true);
-    assert_page(f, "\nDCGM_FI_DEV_GPU_TEMP{", false);
-    end(f);
+    const char *const builtin[][5] = {
+        {"-f", "/nonexistent/default-counters-4.9.csv"},
+        {"-f", "/nonexistent/default-counters.csv", "--metric-names", "4.9"},
+        {"--metric-names", "4.9"},
+    };
+    for (size_t i = 0; i < GS_ARRAY_LEN(builtin); i++) {
+        start(f, builtin[i]);
+        assert_page(f, "\nDCGM_FI_DEV_FB_CAPACITY_BYTES{", true);
+        assert_page(f, "\nDCGM_FI_DEV_GPU_TEMP{", false);
+        end(f);
+    }
 }
 
 // --- the socket ---

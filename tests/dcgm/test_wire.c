@@ -41,7 +41,7 @@ static void test_version_words_of_the_engines(void **state)
         {DCGM_WIRE_LOGIN, 32, 0x01000020},
         {DCGM_WIRE_VERSION, 540, 0x0100021c},
         {DCGM_WIRE_DEVICES, 164, 0x010000a4},
-        {DCGM_WIRE_ENTITIES, 4136, 0x02001028},
+        {DCGM_WIRE_ENTITIES, 296, 0x01000128},
         {DCGM_WIRE_HIERARCHY, 73508, 0x01011f24},
         {DCGM_WIRE_METRIC_GROUPS, 1400, 0x01000578},
         {DCGM_WIRE_GROUP_CREATE, 1072, 0x01000430},

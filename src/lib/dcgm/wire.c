@@ -51,7 +51,7 @@ static const struct wire_layout LAYOUTS[DCGM_WIRE_KINDS] = {
     [DCGM_WIRE_VERSION] = {"query the version", DCGM_MODULE_CORE, 10, 1,
                            sizeof(struct dcgm_wire_version), 0, sizeof(struct dcgm_wire_version)},
     [DCGM_WIRE_DEVICES] = WIRE_ROW(dcgm_wire_devices, 34, 1, "list the GPUs"),
-    [DCGM_WIRE_ENTITIES] = WIRE_ROW(dcgm_wire_entities, 14, 2, "list the entities"),
+    [DCGM_WIRE_ENTITIES] = WIRE_ROW(dcgm_wire_entities, 14, 1, "list the entities"),
     [DCGM_WIRE_HIERARCHY] = WIRE_ROW(dcgm_wire_hierarchy, 50, 1, "list the MIG devices"),
     [DCGM_WIRE_METRIC_GROUPS] = {"list the profiling metrics", DCGM_MODULE_CORE, 51, 1,
                                  sizeof(struct dcgm_wire_metric_groups), 0,
@@ -80,7 +80,7 @@ static_assert(sizeof(struct dcgm_wire_command) == 24, "layout of the protocol");
 HOLDS(dcgm_wire_login, 32, persist, 24);
 HOLDS(dcgm_wire_version, 540, info, 24);
 HOLDS(dcgm_wire_devices, 164, count, 156);
-HOLDS(dcgm_wire_entities, 4136, count, 4124);
+HOLDS(dcgm_wire_entities, 296, count, 284);
 HOLDS(dcgm_wire_hierarchy, 73508, result, 73504);
 HOLDS(dcgm_wire_metric_groups, 1400, data, 24);
 HOLDS(dcgm_wire_group, 1072, id, 1056);
@@ -223,7 +223,7 @@ static void tame(enum dcgm_wire_kind kind, union dcgm_wire_message *m)
         limit_u32(&m->devices.count, DCGM_MAX_GPUS);
         break;
     case DCGM_WIRE_ENTITIES:
-        limit_u32(&m->entities.count, DCGM_MAX_READ_ENTITIES);
+        limit_u32(&m->entities.count, DCGM_WIRE_MAX_ENTITIES);
         break;
     case DCGM_WIRE_HIERARCHY:
         tame_hierarchy(&m->hierarchy.data);

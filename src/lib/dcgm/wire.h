@@ -16,7 +16,7 @@ enum {
     DCGM_WIRE_PORT = 5555,
     DCGM_WIRE_HEADER_SIZE = 20,
     DCGM_WIRE_MAX_BODY = 4 << 20, // bytes; the engine's limit, and ours
-    DCGM_WIRE_MAX_ENTITIES = 64,  // of one read (DCGM_WIRE_READ)
+    DCGM_WIRE_MAX_ENTITIES = 64,  // of a list in a message
 };
 
 // The kind of a frame. An engine also sends the last two without a request.
@@ -59,10 +59,10 @@ struct dcgm_wire_devices {
     uint32_t count;
     int32_t result;
 };
-struct dcgm_wire_entities { // 4.0 and newer
+struct dcgm_wire_entities {
     struct dcgm_wire_command command;
     uint32_t group; // enum dcgm_entity_group
-    uint32_t ids[DCGM_MAX_READ_ENTITIES];
+    uint32_t ids[DCGM_WIRE_MAX_ENTITIES];
     uint32_t count; // in: capacity of ids; out: number
     uint32_t flags; // DCGM_ONLY_SUPPORTED
     int32_t result;

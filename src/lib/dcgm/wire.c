@@ -131,16 +131,29 @@ struct gs_error *dcgm_wire_cut(struct gs_slice *stream, struct dcgm_wire_frame *
     return NULL;
 }
 
+static void add_header(struct gs_buf *out, uint32_t type, uint32_t request, int32_t status,
+                       size_t length)
+{
+    struct wire_header h = {WIRE_MAGIC, request, (int32_t)length, type, status};
+    gs_buf_add(out, &h, sizeof(h));
+}
+
+void dcgm_wire_add_frame(struct gs_buf *out, uint32_t type, uint32_t request, int32_t status,
+                         struct gs_slice body)
+{
+    add_header(out, type, request, status, body.len);
+    gs_buf_add_slice(out, body);
+}
+
 void dcgm_wire_add(struct gs_buf *out, enum dcgm_wire_kind kind, uint32_t request, int32_t status,
                    void *message, struct gs_slice values)
 {
     const struct wire_layout *l = &LAYOUTS[kind];
-    struct dcgm_wire_command command = {
-        (uint32_t)(l->size + values.len), l->module, l->number, 0, request, version_word(l)};
-    struct wire_header h = {WIRE_MAGIC, request, (int32_t)command.length, DCGM_WIRE_COMMAND,
-                            status};
+    size_t length = l->size + values.len;
+    struct dcgm_wire_command command = {(uint32_t)length, l->module,      l->number, 0,
+                                        request,          version_word(l)};
     memcpy(message, &command, sizeof(command));
-    gs_buf_add(out, &h, sizeof(h));
+    add_header(out, DCGM_WIRE_COMMAND, request, status, length);
     gs_buf_add(out, message, l->size);
     gs_buf_add_slice(out, values);
 }
@@ -283,6 +296,15 @@ int dcgm_wire_result(enum dcgm_wire_kind kind, const union dcgm_wire_message *me
     if (LAYOUTS[kind].result)
         memcpy(&result, (const char *)message + LAYOUTS[kind].result, sizeof(result));
     return result;
+}
+
+bool dcgm_wire_set_result(enum dcgm_wire_kind kind, union dcgm_wire_message *message, int code)
+{
+    int32_t result = code;
+    if (!LAYOUTS[kind].result || code == DCGM_VERSION_MISMATCH)
+        return false;
+    memcpy((char *)message + LAYOUTS[kind].result, &result, sizeof(result));
+    return true;
 }
 
 static bool has_bytes(char type)

@@ -196,6 +196,10 @@ struct gs_error *dcgm_wire_cut(struct gs_slice *stream, struct dcgm_wire_frame *
 void dcgm_wire_add(struct gs_buf *out, enum dcgm_wire_kind kind, uint32_t request, int32_t status,
                    void *message, struct gs_slice values);
 
+// Adds a frame with any body, such as a notice, or the body of a request that is refused.
+void dcgm_wire_add_frame(struct gs_buf *out, uint32_t type, uint32_t request, int32_t status,
+                         struct gs_slice body);
+
 // Finds out which message a request is. false: none of those above.
 bool dcgm_wire_find(struct gs_slice body, enum dcgm_wire_kind *ret);
 
@@ -207,6 +211,9 @@ struct gs_error *dcgm_wire_take(struct gs_slice body, enum dcgm_wire_kind kind,
                                 union dcgm_wire_message *ret, struct gs_slice *ret_values);
 // The code in a message: that of its field `result`, or DCGM_OK for kinds without one.
 int dcgm_wire_result(enum dcgm_wire_kind kind, const union dcgm_wire_message *message);
+// Sets it. false: the kind has none, so that the code belongs into the status of the frame. The
+// version mismatch of an engine is there, too.
+bool dcgm_wire_set_result(enum dcgm_wire_kind kind, union dcgm_wire_message *message, int code);
 
 struct dcgm_wire_value {
     struct dcgm_entity_pair entity;

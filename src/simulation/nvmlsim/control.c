@@ -6,7 +6,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/option.h"
-#include "nvmlsim/dcgm_call_names.h"
+#include "nvmlsim/dcgm_calls.h"
 #include "nvmlsim/nvml_calls.h"
 #include "nvmlsim/nvml_unsupported.h"
 #include "nvmlsim/nvmlsim_private.h"
@@ -99,8 +99,8 @@ static struct gs_error *check_call(const char *call)
             NVML_UNSUPPORTED_OF_DEVICE(UNSUPPORTED_NAME)
                 NVML_UNSUPPORTED_OF_SYSTEM(UNSUPPORTED_NAME)
 #undef UNSUPPORTED_NAME
-#define DCGM_NAME(name) #name,
-                    DCGM_CALL_NAMES(DCGM_NAME)
+#define DCGM_NAME(name, arguments) #name,
+                    DCGM_CALLS(DCGM_NAME)
 #undef DCGM_NAME
     };
     if (gs_streq(call, "*") || gs_streq(call, "dcgm*"))

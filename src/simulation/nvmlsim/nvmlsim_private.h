@@ -267,7 +267,8 @@ struct nvmlsim_shm_engine {
     uint32_t flags;                  // enum nvmlsim_engine_flags
     uint32_t generation;             // connections of an older one are lost
     uint32_t dead_counters;          // a bit per GPU
-    struct nvmlsim_process_id owner; // the embedded engine with the profiling counters
+    struct nvmlsim_process_id owner; // has the profiling counters of GPUs before Hopper
+    uint32_t owner_is_host_engine;   // as a client of it; its other clients have them, too
 };
 
 struct nvmlsim_shm_segment {

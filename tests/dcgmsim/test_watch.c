@@ -194,7 +194,11 @@ static void own_counters(void *arg)
     struct dcgm_entity_pair e = gpu(0);
     struct watch w;
     dcgm_handle h = embed();
-    assert_int_equal(try_watch(h, &e, 1, &field, 1, &w), 0);
+    int rc = try_watch(h, &e, 1, &field, 1, &w);
+    while (rc == DCGM_PROFILING_FAILED) { // the parent tries, too
+        sleep_ms(5);
+        rc = dc.dcgmWatchFields(h, w.group, w.fields, 10000, 60, 0);
+    }
     for (;;)
         pause();
 }
@@ -227,6 +231,35 @@ static void test_the_counters_have_one_owner(void **state)
     end_child(owner, SIGKILL);
     assert_int_equal(dc.dcgmWatchFields(h, w.group, w.fields, 10000, 60, 0), 0);
     end_embedded(h);
+    drop_sim(s);
+}
+
+// The clients of the host engine share the counters, and an embedded engine gets none.
+static void test_the_host_engine_shares_the_counters(void **state)
+{
+    struct nvmlsim *s = make_sim("T4");
+    uint16_t field = GR_ENGINE;
+    struct dcgm_entity_pair e = gpu(0);
+    struct watch w, other;
+    dcgm_handle connected = 0, h = 0;
+    nvmlsim_engine_control(s, NVMLSIM_ENGINE_START);
+    setenv("GPUSCALE_SIM_DCGM_HOSTENGINE", "1", 1);
+    pid_t owner = start_child(own_counters, NULL);
+    for (int i = 0; i < 3000; i++) { // until the child has them
+        unsetenv("GPUSCALE_SIM_DCGM_HOSTENGINE");
+        h = embed();
+        int rc = try_watch(h, &e, 1, &field, 1, &w);
+        end_embedded(h);
+        if (rc == DCGM_PROFILING_FAILED)
+            break;
+        assert_int_equal(rc, 0);
+        sleep_ms(10);
+    }
+    assert_int_equal(try_connect(&connected), 0);
+    assert_int_equal(try_watch(connected, &e, 1, &field, 1, &other), 0);
+    assert_int_equal(dc.dcgmDisconnect(connected), 0);
+    assert_int_equal(dc.dcgmShutdown(), 0);
+    end_child(owner, SIGKILL);
     drop_sim(s);
 }
 
@@ -267,6 +300,7 @@ int main(void)
         cmocka_unit_test(test_a_gpu_before_volta_has_no_profiling),
         cmocka_unit_test(test_paused_and_dead_counters),
         cmocka_unit_test(test_the_counters_have_one_owner),
+        cmocka_unit_test(test_the_host_engine_shares_the_counters),
         cmocka_unit_test(test_since_hopper_the_counters_have_no_owner),
         cmocka_unit_test(test_a_lost_gpu_has_no_values),
     };

@@ -30,6 +30,10 @@ DCGM_API int gpuscaleDcgmIsSimulated(void);
 // of structures.
 #define DCGMSIM_VERSION_ENV "GPUSCALE_SIM_DCGM_VERSION"
 #define DCGMSIM_VERSION     "4.6.1"
+// Not empty: the embedded engine of this process is the host engine, which shares the profiling
+// counters with its clients. Set by a program that answers for it, and where two programs that
+// embed an engine are compared.
+#define DCGMSIM_HOST_ENGINE_ENV "GPUSCALE_SIM_DCGM_HOSTENGINE"
 
 enum {
     DCGMSIM_CLIENTS = 64, // connections of a process, and its embedded engine

@@ -6,6 +6,7 @@
 
 #include "base/slice.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define E (&dcgmsim_engine)
@@ -57,11 +58,18 @@ static bool owned_by_other(const struct nvmlsim_shm_engine *e, const struct nvml
            !nvmlsim_process_ended(&e->owner);
 }
 
+static bool is_host_engine(void)
+{
+    const char *set = getenv(DCGMSIM_HOST_ENGINE_ENV);
+    return set && *set;
+}
+
 // The counters of the host engine are those of all its clients. An embedded engine takes them only
 // if nobody has them.
 int dcgmsim_profiling_start(unsigned gpu, bool embedded)
 {
     struct nvmlsim_shm_engine *e = &E->sim->seg->engine;
+    embedded = embedded && !is_host_engine();
     if (has_gpm(gpu))
         return DCGM_OK;
     if (!has_counters(gpu))
@@ -88,7 +96,7 @@ void dcgmsim_profiling_stop(void)
     struct nvmlsim_shm_engine *e = &E->sim->seg->engine;
     NVMLSIM_SHM_HOLD(held, &E->sim->seg->lock);
     if (memcmp(&e->owner, &me, sizeof(me)) == 0)
-        e->owner = (struct nvmlsim_process_id){0};
+        e->owner = (struct nvmlsim_process_id){0}; // another client takes them with its next watch
 }
 
 // --- values ---

@@ -268,7 +268,7 @@ struct nvmlsim_shm_engine {
     uint32_t generation;             // connections of an older one are lost
     uint32_t dead_counters;          // a bit per GPU
     struct nvmlsim_process_id owner; // has the profiling counters of GPUs before Hopper
-    uint32_t owner_is_host_engine;   // as a client of it; its other clients have them, too
+    uint32_t owner_is_host_engine;   // as a client of it; its other clients have them too
 };
 
 struct nvmlsim_shm_segment {

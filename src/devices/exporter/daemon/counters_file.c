@@ -17,12 +17,13 @@ static void log_warnings(const char *source, const struct exporter_counters *c)
 }
 
 struct gs_error *daemon_parse_counters(const char *source, struct gs_slice text,
-                                       struct exporter_counters *ret)
+                                       enum exporter_names names, struct exporter_counters *ret)
 {
     struct gs_error *err = exporter_counters_parse(text, ret);
     if (err)
         return gs_error_wrap(err, "%s", source);
     log_warnings(source, ret);
+    exporter_counters_rename(ret, names);
     return NULL;
 }
 
@@ -31,17 +32,27 @@ const char *daemon_counters_path(const char *path)
     return path ? path : DEFAULT_COUNTERS;
 }
 
-struct gs_error *daemon_load_counters(const char *path, struct exporter_counters *ret)
+// The default of 4.9 has one metric more.
+static const char *builtin_name(const char *path, enum exporter_names names)
+{
+    bool new_default = !path && (names == EXPORTER_NAMES_4_9 || names == EXPORTER_NAMES_BOTH);
+    return new_default ? "default-counters-4.9.csv" : daemon_counters_path(path);
+}
+
+struct gs_error *daemon_load_counters(const char *path, enum exporter_names names,
+                                      struct exporter_counters *ret)
 {
     GS_AUTO_BUF struct gs_buf text = {0};
     const char *file = daemon_counters_path(path);
     struct gs_error *err = gs_file_read(file, MAX_CSV, &text);
     if (!err)
-        return daemon_parse_counters(file, gs_buf_slice(&text), ret);
-    if (gs_error_code(err) == GS_ENOTFOUND && exporter_counters_builtin(file, ret)) {
+        return daemon_parse_counters(file, gs_buf_slice(&text), names, ret);
+    if (gs_error_code(err) == GS_ENOTFOUND &&
+        exporter_counters_builtin(builtin_name(path, names), ret)) {
         if (path)
             gs_info("exporter", "%s does not exist; the built-in file of this name is used", path);
         gs_error_free(err);
+        exporter_counters_rename(ret, names);
         return NULL;
     }
     return gs_error_wrap(err, "--collectors");

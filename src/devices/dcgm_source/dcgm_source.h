@@ -30,7 +30,6 @@ struct dcgm_entity {
     uint32_t link_state; // LINK: enum dcgm_link_state. The port is DCGM_LINK_PORT(id)
     char uuid[96];       // GPU: "GPU-…"; GPU_I: that of its GPU
     char pci_bus_id[32]; // GPU: "00000000:10:00.0"; "" if unknown
-    char profile[32];    // GPU_I: "1g.10gb"; "" if unknown
 };
 
 // A value as DCGM returned it, not checked: dcgm_source_value() converts it.
@@ -51,10 +50,10 @@ struct dcgm_value {
 // Entities of a plan without fields of their level are absent, as are fields that an entity does
 // not have.
 struct dcgm_latest {
-    int64_t mono_ns;   // gs_mono_ns when it was received
-    int64_t unix_us;   // wall clock at that moment
-    int64_t offset_us; // smallest difference (receive time - ts) since the connection: the clocks'
-                       // offset
+    int64_t mono_ns; // gs_mono_ns when it was received
+    int64_t unix_us; // this machine's wall clock at that moment
+    // How far the engine's clock is behind this machine's, including the delay of the fastest read.
+    int64_t offset_us;
     int64_t interval_ns;
     struct dcgm_entity *entities;
     size_t n_entities;
@@ -69,10 +68,12 @@ void dcgm_latest_free(struct dcgm_latest *l);
 GS_DEFINE_CLEANUP(struct dcgm_latest *, dcgm_latest_free)
 
 // The value with its validity: blank values, codes, and values that are older than
-// max(2.5 intervals, 3 s) at `unix_us` are invalid with a reason. Profiling values are checked for
-// plausibility. Text values: only the validity is set; see dcgm_source_text().
+// max(2.5 intervals, 3 s) at `now_ns` (gs_mono_ns) are invalid with a reason. Profiling values are
+// checked for plausibility. Text values: only the validity is set; see dcgm_source_text().
 struct gpu_value dcgm_source_value(const struct dcgm_latest *l, const struct dcgm_value *v,
-                                   int64_t unix_us);
+                                   int64_t now_ns);
+// The validity that a code of DCGM stands for. DCGM_OK: GPU_VALID.
+enum gpu_validity dcgm_source_validity(int code);
 // NULL: not a text, or blank.
 const char *dcgm_source_text(const struct dcgm_latest *l, const struct dcgm_value *v);
 // The GPU of an entity GPU, GPU_I or LINK, by UUID, else by PCI address. NULL: NVML does not list
@@ -105,6 +106,8 @@ struct dcgm_source_config { // strings are copied
     uint64_t memory_limit; // bytes of the reader; 0: 1 GiB if embedded, otherwise 256 MiB
     const char *program;   // for tests: the program with the reader; NULL: this one
     int64_t retry_ns;      // for tests: the first pause after a failure; 0: 1 s
+    int64_t hung_after_ns; // for tests: the reader is killed without progress; 0: max(3 intervals,
+                           // 10 s)
 };
 
 // What to read. Plain data: the reader receives it as it is.

@@ -8,11 +8,12 @@
 #include "base/shell.h"
 #include "base/slice.h"
 #include "cmd/commands.h"
+#include "dcgmsim/hostengine.h"
 #include "kube/quantity.h"
 #include "nvmlsim/simulation/simulation.h"
 
 struct sim_opts {
-    const char *name, *output, *code, *memory;
+    const char *name, *output, *code, *memory, *listen;
     int64_t gpu, count, duration_ns;
     double util, sm_share;
 };
@@ -37,9 +38,12 @@ static const struct gs_opt sim_flags[] = {
     {"sm-share", GS_OPT_DOUBLE, AT(sm_share), "PART", "1", .group = "Load",
      .help = "Share of the SMs that the kernels use, above 0 and at most 1."},
     {"code", GS_OPT_STRING, AT(code), "N|NAME", .group = "Faults",
-     .help = "Return code of the call: 15, GPU_IS_LOST, NVML_ERROR_UNKNOWN …"},
+     .help = "Return code of the call: 15, GPU_IS_LOST, NVML_ERROR_UNKNOWN …, or -37 for a call of "
+             "DCGM."},
     {"count", GS_OPT_INT, AT(count), "N", "0", .min = 0, .max = UINT32_MAX, .group = "Faults",
      .help = "Number of calls that fail or hang. 0: all until clear."},
+    {"listen", GS_OPT_STRING, AT(listen), "HOST:PORT|unix:PATH", "127.0.0.1:5555",
+     .group = "Host engine", .help = "Address of hostengine serve. Port 0: a free one."},
     {0},
 };
 
@@ -183,7 +187,8 @@ static struct gs_error *do_fail(const struct sim_opts *o, struct nvmlsim *s, cha
     int code = 0;
     if (!o->code)
         return gs_error_new(GS_EINVAL, "sim fail needs --code, such as --code=GPU_IS_LOST");
-    struct gs_error *err = nvmlsim_nvml_code_parse(o->code, &code);
+    struct gs_error *err = gs_starts(argv[0], "dcgm") ? nvmlsim_dcgm_code_parse(o->code, &code)
+                                                      : nvmlsim_nvml_code_parse(o->code, &code);
     return err ? err : nvmlsim_fail_call(s, argv[0], (int)o->gpu, code, (unsigned)o->count);
 }
 
@@ -193,6 +198,65 @@ static struct gs_error *do_hang(const struct sim_opts *o, struct nvmlsim *s, cha
     if (ms < 1 || ms > UINT32_MAX)
         return gs_error_new(GS_EINVAL, "sim hang needs --for, a duration of 1 ms or more");
     return nvmlsim_hang_call(s, argv[0], (int)o->gpu, (unsigned)ms, (unsigned)o->count);
+}
+
+static struct gs_error *do_crash(const struct sim_opts *o, struct nvmlsim *s, char **argv)
+{
+    return nvmlsim_crash_call(s, argv[0], (unsigned)o->count);
+}
+
+// The simulated libdcgm finds the set by the environment.
+static struct gs_error *serve_hostengine(const struct sim_opts *o, struct nvmlsim *s)
+{
+    GS_AUTO_FREE char *library = NULL;
+    struct gs_error *err = simulation_find_library(&library);
+    GS_AUTO_FREE char *folder = err ? NULL : simulation_library_folder(library);
+    if (err)
+        return err;
+    if (!folder)
+        return gs_error_new(GS_ENOTFOUND, "there is no simulated libdcgm beside %s", library);
+    GS_AUTO_FREE char *path = gs_format("%s/libdcgm.so.4", folder);
+    setenv(NVMLSIM_ENV, o->name, 1);
+    return dcgmsim_hostengine_run(
+        &(struct dcgmsim_hostengine_config){.sim = s, .library = path, .listen = o->listen});
+}
+
+static struct gs_error *do_hostengine(const struct sim_opts *o, struct nvmlsim *s, char **argv)
+{
+    enum nvmlsim_engine_action action;
+    if (gs_streq(argv[0], "serve"))
+        return serve_hostengine(o, s);
+    struct gs_error *err = nvmlsim_engine_action_parse(argv[0], &action);
+    if (!err)
+        nvmlsim_engine_control(s, action);
+    return err;
+}
+
+static struct gs_error *parse_switch(const char *text, bool *ret)
+{
+    if (!gs_streq(text, "on") && !gs_streq(text, "off"))
+        return gs_error_new(GS_EINVAL, "\"%s\": want on or off", text);
+    *ret = gs_streq(text, "on");
+    return NULL;
+}
+
+static struct gs_error *do_prof_owner(const struct sim_opts *o, struct nvmlsim *s, char **argv)
+{
+    bool on = false;
+    struct gs_error *err = parse_switch(argv[0], &on);
+    if (!err)
+        nvmlsim_own_counters(s, on);
+    return err;
+}
+
+static struct gs_error *do_dead_counters(const struct sim_opts *o, struct nvmlsim *s, char **argv)
+{
+    unsigned gpu = 0;
+    bool on = false;
+    struct gs_error *err = parse_gpu(argv[0], &gpu);
+    if (!err)
+        err = parse_switch(argv[1], &on);
+    return err ? err : nvmlsim_kill_counters(s, gpu, on);
 }
 
 static struct gs_error *set_lost(struct nvmlsim *s, const char *gpu_text, bool lost)
@@ -258,6 +322,10 @@ static const struct action {
     {"load", "load [--gpu=N] [--util=PERCENT] [--memory=SIZE] [--for=DURATION]", 0, true, do_load},
     {"fail", "fail CALL", 1, true, do_fail},
     {"hang", "hang CALL", 1, true, do_hang},
+    {"crash", "crash CALL", 1, true, do_crash},
+    {"hostengine", "hostengine serve|start|stop|restart|pause|resume", 1, true, do_hostengine},
+    {"prof-owner", "prof-owner on|off", 1, true, do_prof_owner},
+    {"dead-counters", "dead-counters N on|off", 2, true, do_dead_counters},
     {"lose", "lose N", 1, true, do_lose},
     {"restore", "restore N", 1, true, do_restore},
     {"xid", "xid N CODE", 2, true, do_xid},
@@ -333,8 +401,8 @@ static void print_models(FILE *out)
 
 const struct gs_command cmd_sim = {
     .name = "sim",
-    .args = "create|list|status|load|fail|hang|lose|restore|xid|value|clear|delete|inference "
-            "[ARGUMENT]…",
+    .args = "create|list|status|load|fail|hang|crash|lose|restore|xid|value|hostengine|prof-owner|"
+            "dead-counters|clear|delete|inference [ARGUMENT]…",
     .summary = "Manage simulated GPUs: create, inspect, apply load, inject faults.",
     .description =
         "Simulated GPUs are in shared memory. A simulated libnvidia-ml (" NVMLSIM_LIBRARY
@@ -349,6 +417,8 @@ const struct gs_command cmd_sim = {
         "load: runs kernels like a workload.\n"
         "fail CALL: the NVML call (or \"*\") returns --code, --count times.\n"
         "hang CALL: the NVML call (or \"*\") takes --for longer.\n"
+        "crash CALL: the process that makes the call of DCGM aborts. fail and hang accept calls of "
+        "DCGM, too (\"dcgm*\" means all).\n"
         "lose N: GPU N falls off the bus and reports XID 79.\n"
         "restore N: GPU N returns.\n"
         "xid N CODE: GPU N reports an XID.\n"
@@ -357,12 +427,22 @@ const struct gs_command cmd_sim = {
         "fabric-status, fabric-health, fabric-clique, unrepairable-memory, sram-exceeded, "
         "banks-without-spare-rows, or driver-branch (of GPU 0, for all GPUs: 590 makes the "
         "driver version 590.124.06).\n"
-        "clear: removes failing calls, hanging calls and set values.\n"
+        "hostengine start|stop|restart|pause|resume: the host engine of DCGM to which programs "
+        "connect. It does not run in a new set. stop and restart end connections; pause makes "
+        "profiling values blank.\n"
+        "hostengine serve: starts it, and serves DCGM's socket protocol at --listen until it is "
+        "interrupted, for programs without the simulated libdcgm.\n"
+        "prof-owner on|off: another program has the profiling counters of GPUs before Hopper, so "
+        "that DCGM's watches of them fail.\n"
+        "dead-counters N on|off: the profiling counters of GPU N count nothing.\n"
+        "clear: removes failing, hanging and crashing calls, set values, and faults of "
+        "counters.\n"
         "delete: removes a set. Programs that have it open keep it until they end.\n"
         "inference MODEL: simulates an inference engine with flags of its own; see gpuscale sim "
         "inference --help.\n\n"
         "A YAML file has a list \"gpus\" of {model, count, memory: 24Gi, timeSlicing: "
-        "{replicas: 4}, mig: [1g.10gb, 3g.40gb]}.",
+        "{replicas: 4}, mig: [1g.10gb, 3g.40gb]}. \"switches\" is the number of NVSwitches, and "
+        "\"cpus\" is {count: 2, cores: 72}: DCGM reports them.",
     .examples = "  gpuscale sim create 2xTesla-T4\n"
                 "  gpuscale sim load --gpu=1 --util=30 --memory=2GiB --for=10s\n"
                 "  gpuscale sim load --for=50ms\n"

@@ -186,6 +186,16 @@ render no-class --set platform=operator,exporter.runtimeClassName=
 objects no-class
 has no-class "$def"'(pod("exporter").spec | .runtimeClassName == null and any(.volumes[]; .hostPath.path == "/")) and
     (container("exporter") | .securityContext.privileged and any(.env[]; . == {name: "DRIVER_ROOT_CTR_PATH", value: "/host"}))'
+# The host engine of the node: by address, or by the folder of its socket, which is a new one after each restart.
+render hostengine --set-string 'exporter.dcgm.hostEngine=$(NODE_IP):5555'
+objects hostengine
+has hostengine "$def"'container("exporter").env | index({name: "DCGM_REMOTE_HOSTENGINE_INFO", value: "$(NODE_IP):5555"}) >
+    (map(.name) | index("NODE_IP"))'
+render hostsocket --set-string exporter.dcgm.hostEngine=unix:/run/dcgm/engine.sock
+objects hostsocket
+has hostsocket "$def"'(container("exporter") | any(.env[]; . == {name: "GPUSCALE_EXPORTER_DCGM", value: "unix:/run/dcgm/engine.sock"}) and
+    any(.volumeMounts[]; .name == "hostengine" and .mountPath == "/run/dcgm")) and any(pod("exporter").spec.volumes[]; .hostPath.path == "/run/dcgm")'
+echo "ok: the host engine of DCGM by address and by socket"
 # null removes a whole section. The schema names it.
 for section in exporter engine.service adapter.certificates.certManager expander.podDisruptionBudget; do
     "$helm" template gpuscale "$chart" --set "$section=null" >/dev/null 2>"$dir/null.log" && fail "$section: null is accepted"

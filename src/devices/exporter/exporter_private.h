@@ -96,6 +96,15 @@ struct exporter_renderer {
     struct gs_buf custom_headers[EXPORTER_RENDER_CUSTOM_FAMILIES];
 };
 
+// --- selectors ---
+// "f", or g and i, each with or without a list: "g:0,2-4+i".
+bool exporter_selection_valid(const char *selector);
+// Whether a valid selector contains number n of a kind, 'g' or 'i'.
+bool exporter_selection_has(const char *selector, char letter, unsigned n);
+// The next range of a part such as "g:0,2-4". *at: NULL for the first one, then where to continue.
+bool exporter_selection_next(const char *part, const char **at, unsigned *ret_first,
+                             unsigned *ret_last);
+
 // --- labels ---
 void exporter_render_add_label(struct gs_buf *b, const char *name, const char *value);
 void exporter_render_add_label_u64(struct gs_buf *b, const char *name, const char *prefix,

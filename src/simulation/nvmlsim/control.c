@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/option.h"
+#include "nvmlsim/dcgm_calls.h"
 #include "nvmlsim/nvml_calls.h"
 #include "nvmlsim/nvml_unsupported.h"
 #include "nvmlsim/nvmlsim_private.h"
@@ -98,15 +99,18 @@ static struct gs_error *check_call(const char *call)
             NVML_UNSUPPORTED_OF_DEVICE(UNSUPPORTED_NAME)
                 NVML_UNSUPPORTED_OF_SYSTEM(UNSUPPORTED_NAME)
 #undef UNSUPPORTED_NAME
+#define DCGM_NAME(name, arguments) #name,
+                    DCGM_CALLS(DCGM_NAME)
+#undef DCGM_NAME
     };
-    if (gs_streq(call, "*"))
+    if (gs_streq(call, "*") || gs_streq(call, "dcgm*"))
         return NULL;
     for (size_t i = 0; i < GS_ARRAY_LEN(known); i++)
         if (gs_streq(call, known[i]))
             return NULL;
     const char *near = gs_suggest(call, known, GS_ARRAY_LEN(known));
-    return gs_error_new(GS_EINVAL, "the simulated NVML has no call \"%s\"%s%s%s", call,
-                        near ? "; did you mean " : " (\"*\" means all)", near ? near : "",
+    return gs_error_new(GS_EINVAL, "the simulated NVML and DCGM have no call \"%s\"%s%s%s", call,
+                        near ? "; did you mean " : " (\"*\" means all of NVML)", near ? near : "",
                         near ? "?" : "");
 }
 
@@ -149,14 +153,29 @@ static struct gs_error *add_fault(struct nvmlsim *s, const char *call,
     return NULL;
 }
 
-struct gs_error *nvmlsim_fail_call(struct nvmlsim *s, const char *call, int gpu, int nvml_code,
+static bool is_dcgm(const char *call)
+{
+    return gs_starts(call, "dcgm");
+}
+
+struct gs_error *nvmlsim_fail_call(struct nvmlsim *s, const char *call, int gpu, int code,
                                    unsigned count)
 {
-    if (nvml_code <= 0)
-        return gs_error_new(GS_EINVAL, "%d is not an NVML error code", nvml_code);
+    if (is_dcgm(call) ? code >= 0 || code == NVMLSIM_FAULT_CRASH : code <= 0)
+        return gs_error_new(GS_EINVAL, "%d is not an error code of %s", code,
+                            is_dcgm(call) ? "DCGM" : "NVML");
     return add_fault(
         s, call,
-        &(struct nvmlsim_shm_fault){.gpu = gpu < 0 ? -1 : gpu, .code = nvml_code, .left = count});
+        &(struct nvmlsim_shm_fault){.gpu = gpu < 0 ? -1 : gpu, .code = code, .left = count});
+}
+
+struct gs_error *nvmlsim_crash_call(struct nvmlsim *s, const char *call, unsigned count)
+{
+    if (!is_dcgm(call))
+        return gs_error_new(GS_EINVAL, "only calls of DCGM can crash, not \"%s\"", call);
+    return add_fault(
+        s, call,
+        &(struct nvmlsim_shm_fault){.gpu = -1, .code = NVMLSIM_FAULT_CRASH, .left = count});
 }
 
 struct gs_error *nvmlsim_hang_call(struct nvmlsim *s, const char *call, int gpu, unsigned ms,
@@ -244,6 +263,8 @@ void nvmlsim_clear_faults(struct nvmlsim *s)
     for (unsigned i = 0; i < s->n_gpus; i++)
         clear_values(&s->seg->gpus[i]);
     NVMLSIM_SHM_HOLD(held, &s->seg->lock);
+    s->seg->engine.dead_counters = 0;
+    s->seg->engine.flags &= ~(uint32_t)NVMLSIM_ENGINE_FOREIGN_OWNER;
     memset(s->seg->faults, 0, sizeof(s->seg->faults));
     __atomic_store_n(&s->seg->n_faults, 0, __ATOMIC_RELEASE);
     __atomic_add_fetch(&s->seg->fault_generation, 1, __ATOMIC_RELEASE);
@@ -285,6 +306,20 @@ struct gs_error *nvmlsim_report_xid(struct nvmlsim *s, unsigned gpu, unsigned xi
         add_xid(&s->seg->gpus[gpu], xid);
     }
     nvmlsim_shm_event_wake(s->seg);
+    return NULL;
+}
+
+struct gs_error *nvmlsim_dcgm_code_parse(const char *text, int *ret)
+{
+    int64_t number = 0;
+    struct gs_error *err = gs_parse_i64(gs_slice_of(text), DCGM_CODE_LEAST, -1, &number);
+    if (err) {
+        gs_error_free(err);
+        return gs_error_new(GS_EINVAL,
+                            "\"%s\" is not an error of DCGM: want a number from -1 to %d", text,
+                            DCGM_CODE_LEAST);
+    }
+    *ret = (int)number;
     return NULL;
 }
 

@@ -101,6 +101,7 @@ static struct gs_error *fill_segment(struct nvmlsim *s, const struct nvmlsim_spe
     memcpy(seg->name, s->name, sizeof(seg->name));
     seg->version = NVMLSIM_SHM_VERSION;
     seg->n_gpus = spec->n_gpus;
+    seg->machine = (struct nvmlsim_shm_machine){spec->switches, spec->cpus, spec->cores};
     seg->size = s->size;
     seg->created = gs_mono_ns();
     __atomic_store_n(&seg->magic, NVMLSIM_SHM_MAGIC, __ATOMIC_RELEASE);

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Faults for calls of NVML: the first rules that match a call give its error and its delay.
-// Without rules, a call costs one atomic read.
+// Faults for calls of NVML and DCGM: the first rules that match a call give its error and its
+// delay. Without rules, a call costs one atomic read.
 #include "nvmlsim/nvmlsim_private.h"
 
 #include "base/slice.h"
 
 static bool rule_matches(const struct nvmlsim_shm_fault *f, const char *call, int gpu)
 {
-    return f->call[0] && (f->gpu < 0 || f->gpu == gpu) &&
-           (gs_streq(f->call, "*") || strncmp(f->call, call, sizeof(f->call)) == 0);
+    if (!f->call[0] || (f->gpu >= 0 && f->gpu != gpu))
+        return false;
+    if (strncmp(f->call, call, sizeof(f->call)) == 0)
+        return true;
+    return gs_streq(f->call, gs_starts(call, "dcgm") ? "dcgm*" : "*");
 }
 
 static void use_up(struct nvmlsim_shm_segment *seg, struct nvmlsim_shm_fault *f)

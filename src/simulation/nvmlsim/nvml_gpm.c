@@ -23,9 +23,8 @@ enum gpm_metric {
 };
 
 struct nvml_gpm_sample {
-    int64_t at; // 0: none yet
+    struct nvmlsim_activity_counters counters; // of the GPU or of the instance
     unsigned nvlinks, c2c_links;
-    double busy, sm, mem; // ns since the device was created, of the GPU or of the instance
 };
 
 NVML_API nvmlReturn_t nvmlGpmQueryDeviceSupport(nvmlDevice_t device, nvmlGpmSupport_t *support)
@@ -55,52 +54,17 @@ NVML_API nvmlReturn_t nvmlGpmSampleFree(nvmlGpmSample_t sample)
     return c.rc;
 }
 
-static void add_timeline(const struct nvmlsim_shm_timeline *t, int64_t now, bool of_whole,
-                         struct nvml_gpm_sample *sample)
-{
-    struct nvmlsim_activity_sum sum;
-    nvmlsim_activity_totals(t, now, &sum);
-    double part = (double)nvmlsim_shm_sm_ppm(t) / NVMLSIM_SHM_PPM;
-    double scale = of_whole || part <= 0 ? 1 : 1 / part; // an instance counts only its own SMs
-    sample->busy += of_whole ? (double)sum.busy_ns * part : (double)sum.busy_ns;
-    sample->sm += (double)sum.sm_ns * scale;
-    sample->mem += (double)sum.mem_ns * scale;
-}
-
-// The activity of a GPU instance is that of its compute instances, weighted by their SMs.
-static void take_instance(const struct nvml_call *c, uint32_t gi_id, nvmlGpmSample_t sample)
-{
-    double all = 0;
-    NVMLSIM_SHM_HOLD(held, &c->gpu->lock);
-    *sample = (struct nvml_gpm_sample){.at = gs_mono_ns()};
-    for (unsigned i = 0; i < c->board->n_mig; i++)
-        if (c->board->mig[i].gi_id == gi_id)
-            all += nvmlsim_shm_sm_ppm(&c->gpu->timelines[1 + i]);
-    for (unsigned i = 0; i < c->board->n_mig && all > 0; i++) {
-        struct nvml_gpm_sample own = {0};
-        const struct nvmlsim_shm_timeline *t = &c->gpu->timelines[1 + i];
-        if (c->board->mig[i].gi_id != gi_id)
-            continue;
-        add_timeline(t, sample->at, false, &own);
-        double part = nvmlsim_shm_sm_ppm(t) / all;
-        sample->busy += own.busy * part;
-        sample->sm += own.sm * part;
-        sample->mem += own.mem * part;
-    }
-}
-
 static void fill_sample(const struct nvml_call *c, unsigned timeline, nvmlGpmSample_t sample)
 {
+    *sample = (struct nvml_gpm_sample){0};
     if (timeline) {
-        take_instance(c, c->board->mig[timeline - 1].gi_id, sample);
+        nvmlsim_activity_count_instance(c->gpu, c->board, c->board->mig[timeline - 1].gi_id,
+                                        &sample->counters);
         return;
     }
-    NVMLSIM_SHM_HOLD(held, &c->gpu->lock);
-    *sample = (struct nvml_gpm_sample){.at = gs_mono_ns(), // the links are the whole GPU's
-                                       .nvlinks = c->board->model.nvlinks,
-                                       .c2c_links = c->board->model.c2c_links};
-    for (unsigned t = 0; t <= c->board->n_mig; t++)
-        add_timeline(&c->gpu->timelines[t], sample->at, true, sample);
+    sample->nvlinks = c->board->model.nvlinks; // the links are the whole GPU's
+    sample->c2c_links = c->board->model.c2c_links;
+    nvmlsim_activity_count_gpu(c->gpu, c->board, &sample->counters);
 }
 
 NVML_API nvmlReturn_t nvmlGpmSampleGet(nvmlDevice_t device, nvmlGpmSample_t sample)
@@ -148,20 +112,21 @@ static int fill_link(const struct nvml_gpm_sample *s, nvmlGpmMetric_t *m)
 static int fill_metric(const struct nvml_gpm_sample *a, const struct nvml_gpm_sample *b,
                        nvmlGpmMetric_t *m)
 {
-    double span = (double)(b->at - a->at);
+    const struct nvmlsim_activity_counters *from = &a->counters, *to = &b->counters;
+    double span = (double)(to->at - from->at);
     switch (m->metricId) {
     case GPM_GRAPHICS_UTIL:
-        m->value = percent(b->busy - a->busy, span);
+        m->value = percent(to->busy - from->busy, span);
         return NVML_SUCCESS;
     case GPM_SM_UTIL:
     case GPM_SM_OCCUPANCY:
-        m->value = percent(b->sm - a->sm, span);
+        m->value = percent(to->sm - from->sm, span);
         return NVML_SUCCESS;
     case GPM_ANY_TENSOR: // assumed to be half of the SM time, like memory traffic
-        m->value = percent((b->sm - a->sm) / 2, span);
+        m->value = percent((to->sm - from->sm) / 2, span);
         return NVML_SUCCESS;
     case GPM_DRAM_UTIL:
-        m->value = percent(b->mem - a->mem, span);
+        m->value = percent(to->mem - from->mem, span);
         return NVML_SUCCESS;
     case GPM_PCIE_TX:
     case GPM_PCIE_RX:
@@ -180,7 +145,7 @@ NVML_API nvmlReturn_t nvmlGpmMetricsGet(nvmlGpmMetricsGet_t *request)
     if (request->version != GPM_VERSION)
         return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
     const struct nvml_gpm_sample *a = request->sample1, *b = request->sample2;
-    if (a->at == 0 || b->at <= a->at)
+    if (a->counters.at == 0 || b->counters.at <= a->counters.at)
         return NVML_ERROR_INVALID_ARGUMENT;
     for (uint32_t i = 0; i < request->numMetrics; i++)
         request->metrics[i].nvmlReturn = fill_metric(a, b, &request->metrics[i]);

@@ -109,6 +109,7 @@ struct gs_error *nvmlsim_model_resolve(const struct nvmlsim_gpu_spec *g, struct 
 //   +-------------------------------------------------------------+
 //   | magic, version, size, n_gpus, name                          |
 //   | control mutex, fault rules        event counter (futex)     |
+//   | NVSwitches, CPUs      the engine of DCGM: enum, counter owner|
 //   +-------------------------------------------------------------+
 //   | gpu 0   mutex · model · identity · lost · MIG instances     |
 //   |         events: the last 64                                 |
@@ -125,7 +126,7 @@ struct gs_error *nvmlsim_model_resolve(const struct nvmlsim_gpu_spec *g, struct 
 // flock() on the segment, which shows whether a segment is in use.
 
 #define NVMLSIM_SHM_MAGIC        0x4753494d30315047ULL
-#define NVMLSIM_SHM_VERSION      6
+#define NVMLSIM_SHM_VERSION      7
 #define NVMLSIM_SHM_PROCESSES    128
 #define NVMLSIM_SHM_RESERVATIONS 256
 #define NVMLSIM_SHM_BUCKETS      128 // power of two
@@ -244,9 +245,30 @@ struct nvmlsim_shm_gpu {
 struct nvmlsim_shm_fault {
     char call[64]; // "" : free
     int32_t gpu;   // -1: all
-    int32_t code;  // 0: hang only
+    int32_t code;  // 0: hang only; NVMLSIM_FAULT_CRASH
     uint32_t hang_ms;
     uint32_t left; // 0: until cleared
+};
+
+// What a machine has besides GPUs. Constant.
+struct nvmlsim_shm_machine {
+    uint32_t switches;
+    uint32_t cpus, cores; // cores of each CPU
+};
+
+struct nvmlsim_process_id {
+    int32_t pid; // 0: none
+    uint64_t start_time;
+    uint64_t pid_ns;
+};
+
+// The engine of DCGM, as far as processes share it.
+struct nvmlsim_shm_engine {
+    uint32_t flags;                  // enum nvmlsim_engine_flags
+    uint32_t generation;             // connections of an older one are lost
+    uint32_t dead_counters;          // a bit per GPU
+    struct nvmlsim_process_id owner; // has the profiling counters of GPUs before Hopper
+    uint32_t owner_is_host_engine;   // as a client of it; its other clients have them too
 };
 
 struct nvmlsim_shm_segment {
@@ -261,6 +283,8 @@ struct nvmlsim_shm_segment {
     uint32_t fault_generation;
     struct nvmlsim_shm_fault faults[NVMLSIM_SHM_FAULTS];
     uint32_t event_seq; // futex: changes with every event of any GPU
+    struct nvmlsim_shm_machine machine;
+    struct nvmlsim_shm_engine engine;
     struct nvmlsim_shm_gpu gpus[];
 };
 
@@ -276,7 +300,14 @@ struct nvmlsim {
     char name[64];
     unsigned n_gpus;
     int64_t created; // monotonic
+    struct nvmlsim_shm_machine machine;
     struct nvmlsim_shm_board boards[NVMLSIM_MAX_GPUS];
+};
+
+enum nvmlsim_engine_flags {
+    NVMLSIM_ENGINE_RUNNING = 1 << 0,
+    NVMLSIM_ENGINE_PAUSED = 1 << 1,        // no profiling values
+    NVMLSIM_ENGINE_FOREIGN_OWNER = 1 << 2, // another program has the profiling counters
 };
 
 // Checks a name, and maps an open segment of `size` bytes.
@@ -307,13 +338,9 @@ void nvmlsim_shm_event_wait(struct nvmlsim_shm_segment *seg, uint32_t seen, unsi
 // releases what a dead process has left. A process is identified by PID and start time; a zombie is
 // dead. All functions need the GPU's mutex.
 
-struct nvmlsim_process_id {
-    int32_t pid;
-    uint64_t start_time;
-    uint64_t pid_ns;
-};
-
 struct gs_error *nvmlsim_process_self(struct nvmlsim_process_id *ret);
+// Whether the process has certainly ended. One of another PID namespace counts as running.
+bool nvmlsim_process_ended(const struct nvmlsim_process_id *id);
 
 // Returns the slot of the process on that timeline and increments its open count. GS_ELIMIT: all
 // slots are in use.
@@ -391,6 +418,17 @@ uint32_t nvmlsim_activity_power_mw(const struct nvmlsim_model *m, uint64_t sm_ns
 void nvmlsim_activity_totals(const struct nvmlsim_shm_timeline *t, int64_t now,
                              struct nvmlsim_activity_sum *ret);
 
+// What the performance counters have counted since the device was created, in ns. Takes the GPU's
+// mutex.
+struct nvmlsim_activity_counters {
+    int64_t at; // 0: none yet
+    double busy, sm, mem;
+};
+void nvmlsim_activity_count_gpu(struct nvmlsim_shm_gpu *g, const struct nvmlsim_shm_board *b,
+                                struct nvmlsim_activity_counters *ret);
+void nvmlsim_activity_count_instance(struct nvmlsim_shm_gpu *g, const struct nvmlsim_shm_board *b,
+                                     uint32_t gi_id, struct nvmlsim_activity_counters *ret);
+
 // --- timelines ---
 
 // How a device schedules kernels. A kernel runs in slices of 2 ms. A slice is a reservation on the
@@ -414,10 +452,12 @@ bool nvmlsim_timeline_reserve(struct nvmlsim_shm_gpu *g, unsigned process, int64
 
 // --- faults ---
 
-// Rules that make calls of the simulated NVML fail or hang.
+// Rules that make calls of the simulated NVML and DCGM fail or hang.
+
+#define NVMLSIM_FAULT_CRASH INT32_MIN // a code: the call ends its process
 
 struct nvmlsim_fault_hit {
-    int code; // nvmlReturn_t, 0: none
+    int code; // nvmlReturn_t, or of DCGM (negative); 0: none
     uint32_t hang_ms;
     uint32_t generation; // of the rules when the rule matched
 };

@@ -76,14 +76,19 @@ struct gs_error *nvmlsim_process_self(struct nvmlsim_process_id *ret)
 }
 
 // Only a definite result means dead; a full descriptor table, for example, does not.
-static bool is_dead(const struct nvmlsim_shm_process *p)
+static bool is_dead(int32_t pid, uint64_t start_time)
 {
     char state = 0;
     uint64_t start = 0;
-    int rc = read_stat(p->pid, &state, &start);
+    int rc = read_stat(pid, &state, &start);
     if (rc)
         return rc == ENOENT || rc == ESRCH;
-    return start != p->start_time || state == 'Z' || state == 'X';
+    return start != start_time || state == 'Z' || state == 'X';
+}
+
+bool nvmlsim_process_ended(const struct nvmlsim_process_id *id)
+{
+    return id->pid_ns == own_pid_ns() && is_dead(id->pid, id->start_time);
 }
 
 static void end_process(struct nvmlsim_shm_process *p)
@@ -104,7 +109,7 @@ void nvmlsim_process_reap(struct nvmlsim_shm_gpu *g)
             ns = own_pid_ns();
         // PIDs of other namespaces cannot be checked here: processes of those namespaces check
         // them.
-        if (p->pid_ns == ns && is_dead(p))
+        if (p->pid_ns == ns && is_dead(p->pid, p->start_time))
             end_process(p);
     }
 }

@@ -138,6 +138,11 @@ struct gs_error *nvmlsim_shm_copy_constants(struct nvmlsim *s)
         return corrupt(s->name, "wrong size");
     if (s->created < 0 || s->created > gs_mono_ns())
         return corrupt(s->name, "made in the future");
+    s->machine = seg->machine;
+    if (s->machine.switches > NVMLSIM_MAX_SWITCHES || s->machine.cpus > NVMLSIM_MAX_CPUS ||
+        s->machine.cores > NVMLSIM_MAX_CORES ||
+        s->machine.cpus * s->machine.cores > NVMLSIM_MAX_CORES)
+        return corrupt(s->name, "impossible numbers of switches or CPUs");
     for (unsigned i = 0; i < s->n_gpus; i++) {
         s->boards[i] = seg->gpus[i].board;
         const char *why = board_fault(&s->boards[i]);

@@ -10,10 +10,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define NVMLSIM_MAX_GPUS 16
-#define NVMLSIM_MAX_MIG  7
-#define NVMLSIM_ENV      "GPUSCALE_SIM"
-#define NVMLSIM_UID_ENV  "GPUSCALE_SIM_UID" // UID of another user whose GPUs root may use
+#define NVMLSIM_MAX_GPUS     16
+#define NVMLSIM_MAX_MIG      7
+#define NVMLSIM_MAX_SWITCHES 12
+#define NVMLSIM_MAX_CPUS     8
+#define NVMLSIM_MAX_CORES    1024 // of all CPUs
+#define NVMLSIM_ENV          "GPUSCALE_SIM"
+#define NVMLSIM_UID_ENV      "GPUSCALE_SIM_UID" // UID of another user whose GPUs root may use
 // The versions of the simulated driver: 570.124.06-simulated with CUDA 12.8.
 #define NVMLSIM_DRIVER_BRANCH 570
 #define NVMLSIM_DRIVER_MINOR  "124.06-simulated"
@@ -37,6 +40,8 @@ struct nvmlsim_gpu_spec {
 struct nvmlsim_spec {
     struct nvmlsim_gpu_spec gpus[NVMLSIM_MAX_GPUS];
     unsigned n_gpus;
+    unsigned switches;    // NVSwitches
+    unsigned cpus, cores; // CPUs that DCGM reports, and the cores of each
 };
 
 // Parses "8xA100-SXM4-80GB" or "2xTesla-K80,1xTesla-T4". The error for an unknown model lists all
@@ -87,10 +92,14 @@ struct nvmlsim_gpu_info {
 };
 void nvmlsim_gpu_info(struct nvmlsim *s, unsigned gpu, struct nvmlsim_gpu_info *ret);
 
-// Injects faults. call: an NVML symbol, or "*". gpu -1: all GPUs, and calls without a device. count
-// 0: until cleared. A new rule replaces the previous one for the same call and GPU.
-struct gs_error *nvmlsim_fail_call(struct nvmlsim *s, const char *call, int gpu, int nvml_code,
+// Injects faults. call: an NVML symbol, "*" for all of NVML, a DCGM symbol, or "dcgm*" for all of
+// DCGM. gpu -1: all GPUs, and calls without a device, as those of DCGM. count 0: until cleared. A
+// new rule replaces the previous one for the same call and GPU. code: above 0 for NVML, below 0 for
+// DCGM.
+struct gs_error *nvmlsim_fail_call(struct nvmlsim *s, const char *call, int gpu, int code,
                                    unsigned count);
+// A call of DCGM ends the process that makes it.
+struct gs_error *nvmlsim_crash_call(struct nvmlsim *s, const char *call, unsigned count);
 struct gs_error *nvmlsim_hang_call(struct nvmlsim *s, const char *call, int gpu, unsigned ms,
                                    unsigned count);
 struct gs_error *nvmlsim_lose_gpu(struct nvmlsim *s, unsigned gpu, bool lost);
@@ -111,7 +120,26 @@ enum nvmlsim_value {
 struct gs_error *nvmlsim_set_value(struct nvmlsim *s, unsigned gpu, uint32_t what, uint64_t value);
 // Parses "links-down", "fabric-state", "driver-branch" and so on, or a field ID.
 struct gs_error *nvmlsim_value_parse(const char *text, uint32_t *ret);
-// Removes failing and hanging calls and set values. Lost GPUs stay lost.
+// Removes failing, hanging and crashing calls, set values, dead counters and another owner of the
+// counters. Lost GPUs stay lost.
 void nvmlsim_clear_faults(struct nvmlsim *s);
 // Parses "15", "GPU_IS_LOST" or "NVML_ERROR_GPU_IS_LOST".
 struct gs_error *nvmlsim_nvml_code_parse(const char *text, int *ret);
+// Parses "-37", an error code of DCGM.
+struct gs_error *nvmlsim_dcgm_code_parse(const char *text, int *ret);
+
+// The host engine of DCGM (nv-hostengine) as programs see it that connect to it. It does not run in
+// a new set. Embedded engines do not need it.
+enum nvmlsim_engine_action {
+    NVMLSIM_ENGINE_START,
+    NVMLSIM_ENGINE_STOP,    // connections are lost
+    NVMLSIM_ENGINE_RESTART, // connections are lost, their groups and watches too
+    NVMLSIM_ENGINE_PAUSE,   // profiling values are blank, as after dcgmProfPause
+    NVMLSIM_ENGINE_RESUME,
+};
+struct gs_error *nvmlsim_engine_action_parse(const char *text, enum nvmlsim_engine_action *ret);
+void nvmlsim_engine_control(struct nvmlsim *s, enum nvmlsim_engine_action action);
+// Another program than DCGM has the profiling counters of the GPUs before Hopper.
+void nvmlsim_own_counters(struct nvmlsim *s, bool owned);
+// The profiling counters of a GPU count nothing.
+struct gs_error *nvmlsim_kill_counters(struct nvmlsim *s, unsigned gpu, bool dead);

@@ -21,6 +21,8 @@
 //         renameByDefault: true # they are nvidia.com/gpu.shared; false when absent
 //         failRequestsGreaterThanOne: true # a container gets at most one; false when absent
 //       mig: [1g.10gb, 3g.40gb] # instances of each GPU
+//     switches: 4               # NVSwitches; none when absent
+//     cpus: {count: 2, cores: 72} # CPUs that DCGM reports; none when absent
 //
 // Errors of a file name it and the line.
 struct gs_error *simulation_load_spec(const char *text_or_path, struct nvmlsim_spec *ret);

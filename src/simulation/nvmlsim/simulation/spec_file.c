@@ -78,7 +78,8 @@ static struct gs_error *check_keys(const struct reader *r, const char *item, jso
             gs_error_new(
                 GS_EINVAL,
                 "unknown field \"%s\": want model, count, memory, timeSlicing.replicas, "
-                "timeSlicing.renameByDefault, timeSlicing.failRequestsGreaterThanOne or mig",
+                "timeSlicing.renameByDefault, timeSlicing.failRequestsGreaterThanOne or mig of a "
+                "GPU, and gpus, switches, cpus.count or cpus.cores of the machine",
                 key));
     }
     return NULL;
@@ -217,10 +218,33 @@ static struct gs_error *read_gpu(const struct reader *r, size_t index, json_t *o
     return err ? spec_error(r, item, g.n_mig ? "mig" : NULL, err) : NULL;
 }
 
+// What the machine has besides GPUs: NVSwitches, and CPUs that DCGM reports.
+static struct gs_error *read_machine(const struct reader *r, json_t *root,
+                                     struct nvmlsim_spec *spec)
+{
+    static const char *const known[] = {"count", "cores"};
+    json_t *cpus = json_object_get(root, "cpus");
+    struct gs_error *err =
+        read_count(r, "", root, "switches", NVMLSIM_MAX_SWITCHES, &spec->switches);
+    if (err || !cpus)
+        return err;
+    if (!json_is_object(cpus))
+        return spec_error(r, "", "cpus",
+                          gs_error_new(GS_EINVAL, "cpus: want {count: NUMBER, cores: NUMBER}"));
+    spec->cpus = spec->cores = 1;
+    err = check_keys(r, "/cpus", cpus, known, GS_ARRAY_LEN(known));
+    if (!err)
+        err = read_count(r, "/cpus", cpus, "count", NVMLSIM_MAX_CPUS, &spec->cpus);
+    if (!err)
+        err = read_count(r, "/cpus", cpus, "cores", NVMLSIM_MAX_CORES / (int)spec->cpus,
+                         &spec->cores);
+    return err;
+}
+
 static struct gs_error *read_docs(const struct reader *r, const struct codec_yaml_docs *docs,
                                   struct nvmlsim_spec *spec)
 {
-    static const char *const known[] = {"gpus"};
+    static const char *const known[] = {"gpus", "switches", "cpus"};
     json_t *root = docs->len == 1 ? docs->items[0].value : NULL;
     json_t *gpus = json_is_object(root) ? json_object_get(root, "gpus") : NULL, *gpu;
     size_t i;
@@ -228,6 +252,8 @@ static struct gs_error *read_docs(const struct reader *r, const struct codec_yam
         return gs_error_new(GS_EINVAL, "%s:%d: want one document with a list \"gpus:\"", r->path,
                             docs->len ? docs->items[docs->len - 1].line : 1);
     struct gs_error *err = check_keys(r, "", root, known, GS_ARRAY_LEN(known));
+    if (!err)
+        err = read_machine(r, root, spec);
     if (err)
         return err;
     json_array_foreach (gpus, i, gpu) {

@@ -5,17 +5,12 @@
 
 #include "base/mem.h"
 #include "base/slice.h"
-#include "nvmlsim/nvml_calls.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #define E   (&dcgmsim_engine)
 #define MIB (1024 * 1024)
-
-#define DECLARE(name, arguments) nvmlReturn_t name arguments;
-NVML_CALLS(DECLARE)
-#undef DECLARE
 
 enum { CLOCK_SM = 1, CLOCK_MEMORY = 2, CLOCK_VIDEO = 3 };
 enum { ID_NONE = 0xffff };

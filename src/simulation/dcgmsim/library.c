@@ -7,7 +7,6 @@
 
 #include "base/clock.h"
 #include "base/slice.h"
-#include "nvmlsim/nvml_calls.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,9 +20,6 @@
 struct dcgmsim_engine dcgmsim_engine = {.lock = PTHREAD_MUTEX_INITIALIZER,
                                         .wake = PTHREAD_COND_INITIALIZER};
 #define E (&dcgmsim_engine)
-
-int nvmlInit_v2(void);
-int nvmlShutdown(void);
 
 void dcgmsim_leave(struct dcgmsim_call *c)
 {

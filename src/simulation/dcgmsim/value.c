@@ -5,7 +5,6 @@
 
 #include "base/mem.h"
 #include "base/slice.h"
-#include "nvmlsim/nvml_calls.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -199,10 +199,8 @@ static nvmlReturn_t read_memory_bytes(struct reading *r)
                               [MEMORY_RESERVED] = m.reserved};
     if (rc)
         return rc;
-    if (r->arg != MEMORY_SHARE)
-        return give(r, rc, (int64_t)parts[r->arg]);
     r->number = m.total > m.reserved ? (double)m.used / (double)(m.total - m.reserved) : 0;
-    return rc;
+    return r->arg == MEMORY_SHARE ? NVML_SUCCESS : give(r, NVML_SUCCESS, (int64_t)parts[r->arg]);
 }
 
 static nvmlReturn_t read_memory(struct reading *r)

@@ -171,15 +171,30 @@ static const struct gs_opt exporter_opts[] = {
      .help = "Path of the host's /sys. Without a driver, it shows whether the PCI bus has an "
              "NVIDIA GPU."},
 
+    {"dcgm", GS_OPT_STRING, AT(dcgm), "auto|off|embedded|HOST:PORT|unix:PATH", "auto",
+     .env = "GPUSCALE_EXPORTER_DCGM", .group = "DCGM",
+     .help =
+         "Where to read metrics that NVML does not have: profiling metrics of GPUs before "
+         "Hopper, NVSwitches, NVLinks and CPUs. auto: a host engine of this machine, if a metric "
+         "needs it. embedded: libdcgm in a child process starts an engine."},
+    {"remote-hostengine-info", GS_OPT_STRING, AT(remote_hostengine), "HOST:PORT", .alias = "r",
+     .env = "DCGM_REMOTE_HOSTENGINE_INFO", .group = "DCGM",
+     .help = "The host engine to read from, as --dcgm=HOST:PORT. It must be that of this machine."},
+    {"dcgm-library", GS_OPT_STRING, AT(dcgm_library), "PATH", .env = "GPUSCALE_DCGM_LIBRARY",
+     .group = "DCGM",
+     .help = "Path of libdcgm, which a child process loads. With an address: read through it "
+             "instead of the engine's socket. Default: libdcgm.so.4, then libdcgm.so.3."},
+    {"dcgm-memory-limit", GS_OPT_INT, AT(dcgm_memory_limit_mb), "MIB", .min = 16, .max = 65536,
+     .env = "GPUSCALE_EXPORTER_DCGM_MEMORY_LIMIT", .group = "DCGM",
+     .help =
+         "The child process is started again if it uses more. Default: 256, with embedded 1024."},
+
     {"cpu-devices", GS_OPT_STRING, HERE(none_text[0]), "SELECTOR", .alias = "p",
      .env = "DCGM_EXPORTER_CPU_DEVICES_STR", .group = "Accepted without effect",
      .help = "CPUs are not read."},
     {"switch-devices", GS_OPT_STRING, HERE(none_text[1]), "SELECTOR", .alias = "s",
      .env = "DCGM_EXPORTER_OTHER_DEVICES_STR", .group = "Accepted without effect",
      .help = "NVSwitches are not read."},
-    {"remote-hostengine-info", GS_OPT_STRING, HERE(none_text[2]), "HOST:PORT", .alias = "r",
-     .env = "DCGM_REMOTE_HOSTENGINE_INFO", .group = "Accepted without effect",
-     .help = "There is no host engine: metrics come from the driver."},
     {"dcgm-log-level", GS_OPT_STRING, HERE(none_text[3]), "LEVEL",
      .env = "DCGM_EXPORTER_DCGM_LOG_LEVEL", .group = "Accepted without effect",
      .help = "There is no DCGM."},

@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "base/slice.h"
 #include "cmd/commands.h"
+#include "dcgm_source/dcgm_source.h"
 #include "local/kubelet.h"
 #include "local/standin/standin.h"
 
@@ -111,6 +112,9 @@ static int run(int argc, char **argv)
         return kubelet_pod_shim_main(argc - 1, argv + 1);
     if (CMD_LOCAL && argc > 1 && gs_streq(argv[1], "pod-standin"))
         return standin_main(argc - 1, argv + 1);
+    // Internal: the exporter's child process that loads libdcgm.
+    if (argc == 3 && gs_streq(argv[1], "exporter") && gs_streq(argv[2], "--dcgm-reader"))
+        return dcgm_source_reader_main();
     if (argc < 2) {
         gs_options_print_commands(cmd_groups, "gpuscale", stderr);
         return EXIT_USAGE;

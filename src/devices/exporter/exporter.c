@@ -39,6 +39,8 @@ struct exporter {
         missing_before;
     struct exporter_gpu_events *gpu_events;
     struct exporter_sources sources;
+    struct dcgm_source_status dcgm; // as of the last check
+    bool has_dcgm;                  // DCGM was needed at least once
     uint64_t samples, failures;
     uint64_t processes_seen; // lookups at the last sample; more mean new processes
     struct exporter_renderer *renderer;
@@ -95,6 +97,7 @@ static struct exporter_render_self self_of(const struct exporter *e,
         .attribution = e->attribution ? status : NULL,
         .missing = e->missing,
         .sources = &e->sources,
+        .dcgm = e->has_dcgm ? &e->dcgm : NULL,
         .rows_left_out = e->cfg.names.counters ? e->cfg.names.counters->n_left_out : 0,
     };
 }
@@ -392,6 +395,22 @@ static void end_waiting(struct exporter *e)
                                    limit / GS_NS_PER_SEC, e->problem));
 }
 
+// Without a need, and with auto without an engine, DCGM is not a source that is missing.
+static void check_dcgm(struct exporter *e)
+{
+    if (!e->cfg.dcgm)
+        return;
+    dcgm_source_status(e->cfg.dcgm, &e->dcgm);
+    enum dcgm_source_state state = e->dcgm.report.state;
+    e->has_dcgm |= state != DCGM_SOURCE_UNUSED;
+    GS_AUTO_FREE char *problem =
+        state == DCGM_SOURCE_DOWN
+            ? gs_format("DCGM at %s: %s", e->dcgm.address, e->dcgm.report.problem)
+            : NULL;
+    if (state == DCGM_SOURCE_UP || state == DCGM_SOURCE_DOWN)
+        exporter_sources_set(&e->sources, EXPORTER_SOURCE_DCGM, problem);
+}
+
 static void on_watch_timer(void *arg)
 {
     struct exporter *e = arg;
@@ -399,6 +418,7 @@ static void on_watch_timer(void *arg)
     request_cluster_objects(e);
     log_attribution_problems(e);
     exporter_sources_check(&e->sources);
+    check_dcgm(e);
     end_waiting(e);
     if (stuck && !e->was_stuck)
         gs_err("exporter",
@@ -465,6 +485,7 @@ static struct gs_error *start_sampler(struct exporter *e, uv_loop_t *loop)
     struct exporter_sampler_config cfg = {
         .backend = backend_config(e, wanted, every_ns),
         .interval_ns = e->cfg.interval_ns,
+        .dcgm = e->cfg.dcgm,
         .owners.proc = e->cfg.proc,
         .on_sample = on_sample,
         .arg = e,

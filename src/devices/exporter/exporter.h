@@ -3,6 +3,7 @@
 // per sample or change of the map, not per scrape. All functions are for the loop's thread.
 #pragma once
 
+#include "dcgm_source/dcgm_source.h"
 #include "exporter/counters.h"
 #include "gpu/gpu.h"
 #include "kube/client.h"
@@ -55,13 +56,15 @@ enum exporter_source_kind {
     EXPORTER_SOURCE_CONFIGMAP,
     EXPORTER_SOURCE_HPC_JOBS,
     EXPORTER_SOURCE_PROC,
+    EXPORTER_SOURCE_DCGM,
     EXPORTER_SOURCE_COUNT
 };
 
 struct exporter_config {
     struct gpu_backend_config backend;
-    int64_t interval_ns;                // between samples
-    int64_t stuck_after_ns;             // a sample that takes longer counts as stuck; 0: 10 s
+    struct dcgm_source *dcgm; // borrowed until the exporter has stopped; NULL: DCGM is not used
+    int64_t interval_ns;      // between samples
+    int64_t stuck_after_ns;   // a sample that takes longer counts as stuck; 0: 10 s
     struct exporter_render_names names; // counters may be NULL; borrowed
     const char *podresources_socket;    // NULL: no attribution
     int64_t podresources_interval_ns;

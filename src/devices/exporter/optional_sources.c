@@ -17,6 +17,7 @@ static const struct {
     {"configmap", "the default metrics are exported until it can be read"},
     {"hpc_job_mapping", "no line has hpc_job"},
     {"host_proc", "the owners of processes on the GPUs are unknown: mount the host's /proc there"},
+    {"dcgm", "profiling, NVSwitch, NVLink and CPU metrics are missing"},
 };
 
 void exporter_sources_set(struct exporter_sources *s, enum exporter_source_kind k,

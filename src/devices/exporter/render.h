@@ -52,6 +52,7 @@ struct exporter_render_self {
     const struct exporter_attribution_status *attribution; // NULL: not configured
     unsigned missing;                       // bits of enum exporter_attribution_problem
     const struct exporter_sources *sources; // NULL: none
+    const struct dcgm_source_status *dcgm;  // NULL: DCGM is not used
     size_t rows_left_out;                   // rows of the counters file that were ignored
 };
 void exporter_render_self(const struct exporter_render_self *self, struct gs_buf *out);

@@ -197,6 +197,34 @@ static void render_missing(const struct exporter_render_self *self, struct gs_bu
     }
 }
 
+static void render_dcgm(const struct dcgm_source_status *s, struct gs_buf *out)
+{
+    static const char info[] = "gpuscale_exporter_dcgm_info";
+    static const char restarts[] = "gpuscale_exporter_dcgm_restarts_total";
+    struct metrics_label labels[] = {label("version", s->report.version), label("mode", s->mode),
+                                     label("simulated", s->report.simulated ? "true" : "false")};
+    family(out, info, METRICS_GAUGE, "1 while metrics are read from DCGM, with its version.");
+    metrics_write_sample(out, info, labels, 3, s->report.state == DCGM_SOURCE_UP);
+    single(out, "gpuscale_exporter_dcgm_profiling_up", METRICS_GAUGE,
+           "1 while DCGM measures the profiling metrics, 0 if it refuses.",
+           s->report.state == DCGM_SOURCE_UP && !s->report.prof_code);
+    family(out, restarts, METRICS_COUNTER, "Ended connections to DCGM and readers, by reason.");
+    for (enum dcgm_source_restart r = 0; r < DCGM_SOURCE_RESTARTS; r++) {
+        struct metrics_label l = label("reason", dcgm_source_restart_name(r));
+        metrics_write_sample(out, restarts, &l, 1, (double)s->restarts[r]);
+    }
+    single(out, "gpuscale_exporter_dcgm_reads_total", METRICS_COUNTER, "Reads of all DCGM values.",
+           (double)s->reads);
+    single(out, "gpuscale_exporter_dcgm_read_seconds_total", METRICS_COUNTER,
+           "Duration of these reads.", (double)s->read_ns / 1e9);
+    single(out, "gpuscale_exporter_dcgm_dead_counters_total", METRICS_COUNTER,
+           "Times that profiling counters were 0 although the GPU was busy.",
+           (double)s->dead_counters);
+    if (s->age_us >= 0)
+        single(out, "gpuscale_exporter_dcgm_value_age_seconds", METRICS_GAUGE,
+               "Age of the newest value of DCGM.", (double)s->age_us / 1e6);
+}
+
 void exporter_render_self(const struct exporter_render_self *self, struct gs_buf *out)
 {
     render_build(self, out);
@@ -220,6 +248,8 @@ void exporter_render_self(const struct exporter_render_self *self, struct gs_buf
     render_missing(self, out);
     if (self->sources)
         exporter_sources_render(self->sources, out);
+    if (self->dcgm)
+        render_dcgm(self->dcgm, out);
     single(out, "gpuscale_exporter_rows_left_out", METRICS_GAUGE,
            "Ignored rows of the counters file.", (double)self->rows_left_out);
 }
@@ -248,6 +278,19 @@ static void index_device(const struct gpu_device *d, struct gs_buf *out)
     gs_buf_add_str(out, "</ul>\n");
 }
 
+static void index_dcgm(const struct dcgm_source_status *s, struct gs_buf *out)
+{
+    const char *problem =
+        s->report.state == DCGM_SOURCE_UP ? s->report.prof_problem : s->report.problem;
+    gs_buf_add_str(out, s->report.state == DCGM_SOURCE_UP ? "<p>DCGM " : "<p>No DCGM ");
+    codec_html_escape(gs_slice_of(s->report.version), out);
+    gs_buf_add_str(out, s->report.simulated ? " (SIMULATED) at " : " at ");
+    codec_html_escape(gs_slice_of(s->address), out);
+    gs_buf_add_str(out, problem[0] ? ": " : "");
+    codec_html_escape(gs_slice_of(problem), out);
+    gs_buf_add_str(out, "</p>\n");
+}
+
 void exporter_render_index(const struct exporter_render_self *self, struct gs_buf *out)
 {
     gs_buf_add_str(out,
@@ -270,6 +313,8 @@ void exporter_render_index(const struct exporter_render_self *self, struct gs_bu
         codec_html_escape(gs_slice_of(self->attribution->problem), out);
         gs_buf_add_str(out, "</p>\n");
     }
+    if (self->dcgm)
+        index_dcgm(self->dcgm, out);
     if (self->sample) {
         gs_buf_add_str(out, "<p>Fields that are absent, and why:</p>\n");
         for (size_t i = 0; i < self->sample->gpus->n_devices; i++)

@@ -31,12 +31,15 @@ struct exporter_sampler {
     int64_t busy_since_ns;
     bool wanted[GPU_F_COUNT], wanted_changed;
     int64_t every_ns[GPU_F_COUNT];
+    uint16_t dcgm_ids[DCGM_SOURCE_MAX_FIELDS];
+    size_t n_dcgm_ids;
     struct exporter_sample *sample; // delivered, not yet taken; a newer sample replaces it
     struct gs_error *error;
 
     // Used only by the thread.
     struct gpu_backend *backend;
     struct exporter_owner_cache *owners;
+    struct dcgm_merge *merge; // NULL: DCGM is not used
 };
 
 void exporter_sample_free(struct exporter_sample *s)
@@ -46,6 +49,7 @@ void exporter_sample_free(struct exporter_sample *s)
     for (size_t i = 0; s->gpus && s->owners && i < s->gpus->n_devices; i++)
         free(s->owners[i]);
     free(s->owners);
+    dcgm_latest_free(s->dcgm);
     gpu_snapshot_free(s->gpus);
     free(s);
 }
@@ -112,6 +116,20 @@ static void find_owners(struct exporter_sampler *s, struct exporter_sample *samp
     memcpy(sample->resolved, exporter_owner_cache_resolved(s->owners), sizeof(sample->resolved));
 }
 
+static void merge_dcgm(struct exporter_sampler *s, struct exporter_sample *sample)
+{
+    bool wanted[GPU_F_COUNT];
+    uint16_t ids[DCGM_SOURCE_MAX_FIELDS];
+    if (!s->merge)
+        return;
+    pthread_mutex_lock(&s->lock);
+    size_t n = s->n_dcgm_ids;
+    memcpy(wanted, s->wanted, sizeof(wanted));
+    memcpy(ids, s->dcgm_ids, n * sizeof(*ids));
+    pthread_mutex_unlock(&s->lock);
+    sample->dcgm = dcgm_source_merge(s->merge, sample->gpus, wanted, ids, n, s->cfg.interval_ns);
+}
+
 static struct gs_error *sample_gpus(struct exporter_sampler *s, struct exporter_sample **ret)
 {
     prepare_backend(s);
@@ -121,6 +139,7 @@ static struct gs_error *sample_gpus(struct exporter_sampler *s, struct exporter_
         return err;
     struct exporter_sample *sample = gs_alloc(sizeof(*sample));
     sample->gpus = gpus;
+    merge_dcgm(s, sample);
     find_owners(s, sample);
     exporter_clamp_process_usage(sample);
     sample->mono_ns = gs_mono_ns();
@@ -195,6 +214,7 @@ static void *sampler_main(void *arg)
     } while (sleep_until(s, next));
     bool clean = gpu_backend_stop(s->backend);
     exporter_owner_cache_free(s->owners);
+    dcgm_source_merge_free(s->merge);
     pthread_mutex_lock(&s->lock);
     s->ended = true;
     s->abandoned = !clean;
@@ -264,10 +284,12 @@ struct gs_error *exporter_sampler_start(uv_loop_t *loop, const struct exporter_s
         return gs_error_new(GS_EIO, "sampler: %s", uv_strerror(rc));
     }
     s->owners = exporter_owner_cache_new(&cfg->owners);
+    s->merge = cfg->dcgm ? dcgm_source_merge_new(cfg->dcgm) : NULL;
     s->refs = 2;
     rc = start_thread(s);
     if (rc) {
         exporter_owner_cache_free(s->owners);
+        dcgm_source_merge_free(s->merge);
         s->refs = 1;
         uv_close((uv_handle_t *)&s->async, unref_on_close);
         return gs_error_errno(rc, "starting the sampler thread");
@@ -282,6 +304,15 @@ void exporter_sampler_want(struct exporter_sampler *s, const bool *wanted, const
     memcpy(s->wanted, wanted, sizeof(s->wanted));
     memcpy(s->every_ns, every_ns, sizeof(s->every_ns));
     s->wanted_changed = true;
+    pthread_mutex_unlock(&s->lock);
+}
+
+void exporter_sampler_want_dcgm(struct exporter_sampler *s, const uint16_t *ids, size_t n)
+{
+    n = n < DCGM_SOURCE_MAX_FIELDS ? n : DCGM_SOURCE_MAX_FIELDS;
+    pthread_mutex_lock(&s->lock);
+    memcpy(s->dcgm_ids, ids, n * sizeof(*ids));
+    s->n_dcgm_ids = n;
     pthread_mutex_unlock(&s->lock);
 }
 

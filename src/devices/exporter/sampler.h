@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/slice.h"
+#include "dcgm_source/dcgm_source.h"
 #include "gpu/gpu.h"
 
 #include <stdint.h>
@@ -79,8 +80,9 @@ bool exporter_owner_parse_environ(struct gs_slice text, struct exporter_owner *r
 
 struct exporter_sample {
     struct gpu_snapshot *gpus;
-    struct exporter_owner **owners;          // [device][process], as in gpus->devices[].processes
-    int64_t mono_ns;                         // when sampling ended
+    struct exporter_owner **owners; // [device][process], as in gpus->devices[].processes
+    struct dcgm_latest *dcgm;       // what DCGM added, already merged into gpus; NULL: nothing
+    int64_t mono_ns;                // when sampling ended
     uint64_t resolved[EXPORTER_OWNER_KINDS]; // processes looked up in /proc so far
 };
 void exporter_sample_free(struct exporter_sample *s);
@@ -94,6 +96,7 @@ GS_DEFINE_CLEANUP(struct exporter_sample *, exporter_sample_free)
 struct exporter_sampler_config {
     struct gpu_backend_config backend; // strings are copied
     int64_t interval_ns;
+    struct dcgm_source *dcgm; // NULL: none; borrowed
     struct exporter_owner_config owners;
     // Called on the loop. Exactly one of s and err is NULL; the callee owns the other.
     void (*on_sample)(void *arg, struct exporter_sample *s, struct gs_error *err,
@@ -107,6 +110,9 @@ struct gs_error *exporter_sampler_start(uv_loop_t *loop, const struct exporter_s
                                         struct exporter_sampler **ret);
 // Sets the fields to read (wanted and every_ns of gpu_backend_config) from the next sample on.
 void exporter_sampler_want(struct exporter_sampler *s, const bool *wanted, const int64_t *every_ns);
+// Sets the fields that only DCGM has, by ID, from the next sample on. At most
+// DCGM_SOURCE_MAX_FIELDS.
+void exporter_sampler_want_dcgm(struct exporter_sampler *s, const uint16_t *ids, size_t n);
 // When the current sample, or the opening of the driver, started (gs_mono_ns). 0: the thread is
 // idle.
 int64_t exporter_sampler_busy_since_ns(struct exporter_sampler *s);

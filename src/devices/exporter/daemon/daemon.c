@@ -454,7 +454,11 @@ struct gs_error *daemon_run(const struct daemon_options *o, bool *ret_hangs)
         .pod_uid = o->pod_uid,
         .label_allowlist = o->label_regex,
     };
-    struct gs_error *err = serve(o, &cfg, &ended);
+    struct gs_error *err = daemon_open_dcgm(o, &cfg.dcgm);
+    if (!err)
+        err = serve(o, &cfg, &ended);
+    if (ended) // otherwise the sampler's thread may still use it
+        dcgm_source_close(cfg.dcgm);
     free(extra.items);
     *ret_hangs = !ended;
     if (!ended)

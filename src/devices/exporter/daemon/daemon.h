@@ -39,6 +39,10 @@ struct daemon_options {
     int64_t driver_timeout_ns, driver_wait_limit_ns;
     enum gs_switch wait_for_driver;
     const char *host_sys;
+    const char *dcgm;              // see dcgm_source_parse()
+    const char *remote_hostengine; // -r: the same as dcgm with an address
+    const char *dcgm_library;
+    int64_t dcgm_memory_limit_mb; // 0: the default
 };
 
 // GS_EINVAL names the flag whose value is wrong.

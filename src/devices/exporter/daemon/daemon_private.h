@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 #include "base/error.h"
+#include "dcgm_source/dcgm_source.h"
 #include "exporter/counters.h"
 #include "exporter/daemon/daemon.h"
 #include "exporter/exporter.h"
@@ -18,6 +19,9 @@
 const char *daemon_configmap_name(const struct daemon_options *o);
 // If the kubelet's socket is not at its usual place: that of k0s or MicroK8s, if there is one.
 const char *daemon_find_socket(const char *socket);
+
+// The source that --dcgm and -r name. *ret NULL: off.
+struct gs_error *daemon_open_dcgm(const struct daemon_options *o, struct dcgm_source **ret);
 
 // --- counters files ---
 

@@ -42,6 +42,22 @@ struct gs_error *daemon_check_options(const struct daemon_options *o)
     return NULL;
 }
 
+// --dcgm wins over -r and its variable, which the manifests of dcgm-exporter set.
+struct gs_error *daemon_open_dcgm(const struct daemon_options *o, struct dcgm_source **ret)
+{
+    const char *remote =
+        o->remote_hostengine && *o->remote_hostengine ? o->remote_hostengine : NULL;
+    bool from_remote = gs_streq(o->dcgm, "auto") && remote;
+    struct dcgm_source_config cfg = {
+        .library = o->dcgm_library && *o->dcgm_library ? o->dcgm_library : NULL,
+        .memory_limit = (uint64_t)o->dcgm_memory_limit_mb << 20};
+    struct gs_error *err = dcgm_source_parse(from_remote ? remote : o->dcgm, &cfg.endpoint);
+    if (err)
+        return gs_error_wrap(err, from_remote ? "--remote-hostengine-info" : "--dcgm");
+    *ret = cfg.endpoint.mode == DCGM_SOURCE_OFF ? NULL : dcgm_source_open(&cfg);
+    return NULL;
+}
+
 #define USUAL_SOCKET "/var/lib/kubelet/pod-resources/kubelet.sock"
 
 const char *daemon_find_socket(const char *socket)

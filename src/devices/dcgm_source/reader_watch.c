@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+// Groups and watches in the engine. Profiling fields have watches of their own, one for each GPU: a
+// refusal must not take the others along, and each GPU has its own metric groups.
+#include "dcgm_source/reader_private.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "dcgm/fields.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+// Fields of this ID and above have no slot in a GPU's sample: NVML never has them.
+#define FIRST_DCGM_ONLY_PROF 1080
+#define RETRY_PROF_TIMES     60 // the first pause after a failure
+#define LEVEL(level)         (1u << (level))
+
+static bool is_fatal(int code)
+{
+    return code == DCGM_CONNECTION_LOST || code == DCGM_UNINITIALIZED ||
+           code == DCGM_VERSION_MISMATCH;
+}
+
+// --- fields ---
+
+static void add_field(const struct dcgm_reader *r, struct dcgm_reader_watch *w, uint16_t id)
+{
+    bool known = !r->lib.field_by_id || r->lib.field_by_id(id);
+    if (known && w->n_fields < DCGM_MAX_GROUP_FIELDS)
+        w->fields[w->n_fields++] = id;
+}
+
+// Those of the plan that belong to one of the levels, without profiling fields.
+static void add_fields(const struct dcgm_reader *r, struct dcgm_reader_watch *w, unsigned levels)
+{
+    const struct dcgm_source_plan *plan = &r->shared->plan;
+    for (uint32_t i = 0; i < plan->n_fields && i < DCGM_SOURCE_MAX_FIELDS; i++) {
+        const struct dcgm_field *f = dcgm_field_by_id(plan->fields[i]);
+        if (f && !dcgm_source_is_prof(f->id) && levels >> f->level & 1)
+            add_field(r, w, f->id);
+    }
+}
+
+static bool is_in_groups(const struct dcgm_metric_groups *g, uint16_t id)
+{
+    for (uint32_t i = 0; i < g->count && i < 10; i++)
+        for (uint32_t k = 0; k < g->groups[i].n_fields && k < 64; k++)
+            if (g->groups[i].fields[k] == id)
+                return true;
+    return false;
+}
+
+static bool has_no_gpm(const struct dcgm_source_plan *plan, const struct dcgm_entity *gpu)
+{
+    for (uint32_t i = 0; i < plan->n_prof_gpus && i < GPU_MAX_DEVICES; i++)
+        if (strncmp(plan->prof_gpus[i], gpu->uuid, sizeof(gpu->uuid)) == 0)
+            return true;
+    return false;
+}
+
+static void add_prof_fields(const struct dcgm_reader *r, struct dcgm_reader_watch *w,
+                            const struct dcgm_entity *gpu, const struct dcgm_metric_groups *groups)
+{
+    const struct dcgm_source_plan *plan = &r->shared->plan;
+    bool all = has_no_gpm(plan, gpu);
+    for (uint32_t i = 0; i < plan->n_fields && i < DCGM_SOURCE_MAX_FIELDS; i++) {
+        uint16_t id = plan->fields[i];
+        if (dcgm_source_is_prof(id) && (all || id >= FIRST_DCGM_ONLY_PROF) &&
+            (!groups || is_in_groups(groups, id)))
+            add_field(r, w, id);
+    }
+}
+
+// --- list ---
+
+static struct dcgm_reader_watch *new_watch(struct dcgm_reader *r, bool prof)
+{
+    struct dcgm_reader_watch *w = &r->watches[r->n_watches++];
+    *w = (struct dcgm_reader_watch){.prof = prof};
+    w->entities = gs_alloc_array(r->entities.len + 1, sizeof(*w->entities));
+    return w;
+}
+
+static void list_level(struct dcgm_reader *r, uint32_t group, unsigned levels)
+{
+    struct dcgm_reader_watch *w = new_watch(r, false);
+    for (uint32_t i = 0; i < r->entities.len && w->n_entities < DCGM_MAX_READ_ENTITIES; i++)
+        if (r->entities.items[i].group == group)
+            w->entities[w->n_entities++] = i;
+    add_fields(r, w, levels);
+}
+
+static void refuse_profiling(struct dcgm_reader *r, const char *call, int code)
+{
+    r->report.prof_code = code;
+    dcgm_reader_describe(&r->lib, call, code, r->report.prof_problem,
+                         sizeof(r->report.prof_problem));
+}
+
+// NULL groups: the engine does not list them, so that all fields are tried.
+static int list_profiling(struct dcgm_reader *r, uint32_t at)
+{
+    const struct dcgm_entity *gpu = &r->entities.items[at];
+    struct dcgm_reader_watch *w = new_watch(r, true);
+    w->entities[w->n_entities++] = at;
+    for (uint32_t i = 0; i < r->entities.len; i++)
+        if (r->entities.items[i].group == DCGM_ENTITY_GPU_I && r->entities.items[i].parent == at)
+            w->entities[w->n_entities++] = i;
+    add_prof_fields(r, w, gpu, NULL);
+    if (!w->n_fields || !r->lib.metric_groups)
+        return DCGM_OK;
+    struct dcgm_metric_groups groups = {.version = DCGM_METRIC_GROUPS, .gpu = gpu->id};
+    int code = r->lib.metric_groups(r->handle, &groups);
+    w->n_fields = 0;
+    if (code == DCGM_OK)
+        add_prof_fields(r, w, gpu, &groups);
+    else if (!is_fatal(code))
+        refuse_profiling(r, "dcgmProfGetSupportedMetricGroups", code);
+    return is_fatal(code) ? code : DCGM_OK;
+}
+
+static int list_watches(struct dcgm_reader *r)
+{
+    int code = DCGM_OK;
+    r->watches = gs_alloc_array(DCGM_MAX_GPUS + 5, sizeof(*r->watches));
+    r->n_watches = 0;
+    for (uint32_t i = 0; i < r->entities.len && code == DCGM_OK; i++)
+        if (r->entities.items[i].group == DCGM_ENTITY_GPU)
+            code = list_profiling(r, i);
+    list_level(r, DCGM_ENTITY_GPU, LEVEL(DCGM_GPU) | LEVEL(DCGM_GPU_I) | LEVEL(DCGM_GPU_CI));
+    list_level(r, DCGM_ENTITY_SWITCH, LEVEL(DCGM_SWITCH) | LEVEL(DCGM_LINK));
+    list_level(r, DCGM_ENTITY_LINK, LEVEL(DCGM_LINK));
+    list_level(r, DCGM_ENTITY_CPU, LEVEL(DCGM_CPU) | LEVEL(DCGM_CPU_CORE));
+    list_level(r, DCGM_ENTITY_CPU_CORE, LEVEL(DCGM_CPU_CORE));
+    return code;
+}
+
+// --- groups ---
+
+static void name_group(const struct dcgm_reader *r, const struct dcgm_reader_watch *w, char *ret,
+                       size_t size)
+{
+    snprintf(ret, size, "gpuscale-%d-%d", (int)getpid(), (int)(w - r->watches));
+}
+
+static int create_group(const struct dcgm_reader *r, struct dcgm_reader_watch *w)
+{
+    char name[64];
+    name_group(r, w, name, sizeof(name));
+    int code = r->lib.group_create(r->handle, DCGM_GROUP_EMPTY, name, &w->group);
+    w->has_group = code == DCGM_OK;
+    for (uint32_t i = 0; code == DCGM_OK && i < w->n_entities; i++) {
+        const struct dcgm_entity *e = &r->entities.items[w->entities[i]];
+        code = r->lib.group_add(r->handle, w->group, e->group, e->id);
+    }
+    return code;
+}
+
+// Keeps the fields that the engine accepts: one unknown ID makes the creation fail as a whole.
+static int bisect_fields(const struct dcgm_reader *r, const char *name, uint16_t *ids, uint32_t n,
+                         uint32_t *ret_kept)
+{
+    dcgm_field_group group;
+    *ret_kept = 0;
+    int code = r->lib.field_group_create(r->handle, (int)n, ids, name, &group);
+    dcgm_reader_beat(r);
+    if (code == DCGM_OK) {
+        *ret_kept = n;
+        return r->lib.field_group_destroy(r->handle, group);
+    }
+    if (code != DCGM_BAD_PARAMETER)
+        return code;
+    if (n == 1)
+        return DCGM_OK;
+    uint32_t left = 0, right = 0, half = n / 2;
+    code = bisect_fields(r, name, ids, half, &left);
+    if (code == DCGM_OK)
+        code = bisect_fields(r, name, ids + half, n - half, &right);
+    memmove(ids + left, ids + half, right * sizeof(*ids));
+    *ret_kept = left + right;
+    return code;
+}
+
+static int create_field_group(const struct dcgm_reader *r, struct dcgm_reader_watch *w)
+{
+    char name[64];
+    name_group(r, w, name, sizeof(name));
+    int code =
+        r->lib.field_group_create(r->handle, (int)w->n_fields, w->fields, name, &w->field_group);
+    if (code == DCGM_BAD_PARAMETER) {
+        code = bisect_fields(r, name, w->fields, w->n_fields, &w->n_fields);
+        if (code == DCGM_OK && w->n_fields)
+            code = r->lib.field_group_create(r->handle, (int)w->n_fields, w->fields, name,
+                                             &w->field_group);
+    }
+    w->has_field_group = code == DCGM_OK && w->n_fields;
+    return code;
+}
+
+// --- watches ---
+
+static int start_watch(struct dcgm_reader *r, struct dcgm_reader_watch *w)
+{
+    int64_t interval_us = r->shared->plan.interval_ns / 1000;
+    int code = DCGM_OK;
+    dcgm_reader_beat(r);
+    if (!w->has_group)
+        code = create_group(r, w);
+    if (code == DCGM_OK && !w->has_field_group)
+        code = create_field_group(r, w);
+    if (code != DCGM_OK || !w->n_fields)
+        return code;
+    code = r->lib.watch(r->handle, w->group, w->field_group, interval_us,
+                        2 * (double)interval_us / 1e6 + 1, 2);
+    w->watched = code == DCGM_OK;
+    dcgm_reader_beat(r);
+    return code;
+}
+
+static void note_refusal(struct dcgm_reader *r, const struct dcgm_reader_watch *w, int code)
+{
+    if (w->prof) {
+        refuse_profiling(r, "dcgmWatchFields", code);
+    } else if (!r->report.code) {
+        r->report.code = code;
+        dcgm_reader_describe(&r->lib, "dcgmWatchFields", code, r->report.problem,
+                             sizeof(r->report.problem));
+    }
+}
+
+static int start_watches(struct dcgm_reader *r, bool only_prof)
+{
+    for (size_t i = 0; i < r->n_watches; i++) {
+        struct dcgm_reader_watch *w = &r->watches[i];
+        if (w->watched || !w->n_entities || !w->n_fields || (only_prof && !w->prof))
+            continue;
+        int code = start_watch(r, w);
+        if (is_fatal(code))
+            return code;
+        if (code != DCGM_OK)
+            note_refusal(r, w, code);
+    }
+    r->next_prof_ns = gs_mono_ns() + RETRY_PROF_TIMES * dcgm_reader_first_pause_ns(r);
+    return DCGM_OK;
+}
+
+int dcgm_reader_watch_all(struct dcgm_reader *r)
+{
+    r->report.prof_code = r->report.code = 0;
+    r->report.prof_problem[0] = r->report.problem[0] = 0;
+    int code = list_watches(r);
+    return code == DCGM_OK ? start_watches(r, false) : code;
+}
+
+int dcgm_reader_watch_profiling(struct dcgm_reader *r, bool renew)
+{
+    for (size_t i = 0; renew && i < r->n_watches; i++) {
+        struct dcgm_reader_watch *w = &r->watches[i];
+        if (w->prof && w->watched)
+            r->lib.unwatch(r->handle, w->group, w->field_group);
+        w->watched = w->watched && !w->prof;
+    }
+    r->report.prof_code = 0;
+    r->report.prof_problem[0] = 0;
+    return start_watches(r, true);
+}
+
+// The engine may have gone: errors mean nothing here.
+void dcgm_reader_unwatch_all(struct dcgm_reader *r)
+{
+    for (size_t i = 0; i < r->n_watches; i++) {
+        struct dcgm_reader_watch *w = &r->watches[i];
+        if (w->watched)
+            r->lib.unwatch(r->handle, w->group, w->field_group);
+        if (w->has_field_group)
+            r->lib.field_group_destroy(r->handle, w->field_group);
+        if (w->has_group)
+            r->lib.group_destroy(r->handle, w->group);
+        free(w->entities);
+        dcgm_reader_beat(r);
+    }
+    free(r->watches);
+    r->watches = NULL;
+    r->n_watches = 0;
+}

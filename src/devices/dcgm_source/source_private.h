@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Between the thread of a source and its clients (the reader's parent, the wire client). A client
+// runs on this thread, reads by the plan, and returns when it fails or has to end.
+#pragma once
+
+#include "dcgm_source/dcgm_source.h"
+
+// The IDs of the profiling fields, with gaps.
+#define DCGM_SOURCE_PROF_FIRST 1001
+#define DCGM_SOURCE_PROF_LAST  1099
+static inline bool dcgm_source_is_prof(unsigned id)
+{
+    return (id >= DCGM_SOURCE_PROF_FIRST && id <= DCGM_SOURCE_PROF_LAST) || id == 1532 ||
+           id == 1533;
+}
+
+struct dcgm_source_target {
+    bool embedded; // only the reader can
+    bool is_unix;
+    char address[256]; // "HOST:PORT", "[IPV6]:PORT", or a path
+};
+
+// --- for clients ---
+
+// A descriptor that is readable once the client has to return: the source closes or the plan has
+// changed. Clients poll it together with their own.
+int dcgm_source_wake_fd(const struct dcgm_source *s);
+bool dcgm_source_must_return(struct dcgm_source *s);
+// Waits until the time (gs_mono_ns). False: the client has to return.
+bool dcgm_source_sleep_until(struct dcgm_source *s, int64_t mono_ns);
+// The plan at the start of the client; it does not change while the client runs.
+const struct dcgm_source_plan *dcgm_source_current_plan(const struct dcgm_source *s);
+const struct dcgm_source_config *dcgm_source_config_of(const struct dcgm_source *s);
+// Increases with each dcgm_source_renew_profiling().
+unsigned dcgm_source_renewals(struct dcgm_source *s);
+// Logs a change of the state, or of the reason why there are no profiling values.
+void dcgm_source_set_report(struct dcgm_source *s, const struct dcgm_source_report *r);
+// Takes a complete read; sets its times and offset. read_ns: duration of the read.
+void dcgm_source_publish(struct dcgm_source *s, struct dcgm_latest *l, int64_t read_ns);
+void dcgm_source_count_restart(struct dcgm_source *s, enum dcgm_source_restart reason);
+
+// --- clients ---
+
+// Return NULL if the client had to return, else why the connection ended; the source reports it and
+// tries again with backoff. *ret_code: the code of DCGM, or 0; DCGM_VERSION_MISMATCH: the engine
+// speaks another version of the protocol.
+struct gs_error *dcgm_source_run_reader(struct dcgm_source *s, const struct dcgm_source_target *t,
+                                        int *ret_code);
+#define DCGM_SOURCE_HAS_WIRE 0 // the client of the socket protocol
+struct gs_error *dcgm_source_run_wire(struct dcgm_source *s, const struct dcgm_source_target *t,
+                                      int *ret_code);
+
+// --- endpoint ---
+
+// Whether something accepts connections there.
+bool dcgm_source_probe_unix(const char *path, int timeout_ms);
+bool dcgm_source_probe_local(unsigned port, int timeout_ms); // 127.0.0.1

@@ -405,6 +405,8 @@ void dcgm_source_want(struct dcgm_source *s, const struct dcgm_source_plan *plan
         s->plan_changed = true;
         if (!s->started && plan->n_fields)
             start(s);
+        if (s->started && plan->n_fields && s->status.report.state == DCGM_SOURCE_UNUSED)
+            s->status.report.state = DCGM_SOURCE_CONNECTING;
         wake(s);
     }
     pthread_mutex_unlock(&s->lock);

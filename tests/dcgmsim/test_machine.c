@@ -140,6 +140,50 @@ static void test_cpus_and_their_cores(void **state)
     drop_sim(s);
 }
 
+// A healthy machine has no incidents, a lost GPU is one.
+static void test_health_of_the_gpus(void **state)
+{
+    struct nvmlsim *s = make_sim("2xA10");
+    dcgm_handle h = embed();
+    dcgm_group g = 0;
+    struct dcgm_health_v5 *r = gs_alloc(sizeof(*r));
+    struct dcgm_engine_memory use = {.version = DCGM_ENGINE_MEMORY};
+    uint32_t mask = 0;
+    assert_int_equal(dc.dcgmGroupCreate(h, DCGM_GROUP_ALL_GPUS, "g", &g), 0);
+    assert_int_equal(dc.dcgmHealthSet(h, g, 0xffffffff), 0);
+    assert_int_equal(dc.dcgmHealthGet(h, g, &mask), 0);
+    assert_int_equal(mask, 0xffffffff);
+    r->version = DCGM_HEALTH_V5;
+    assert_int_equal(dc.dcgmHealthCheck(h, g, r), 0);
+    assert_int_equal(r->count, 0);
+    ok(nvmlsim_lose_gpu(s, 1, true));
+    assert_int_equal(dc.dcgmHealthCheck(h, g, r), 0);
+    assert_int_equal(r->count, 1);
+    assert_int_equal(r->overall, 20);
+    assert_int_equal(r->incidents[0].entity.id, 1);
+    assert_int_equal(dc.dcgmIntrospectGetHostengineMemoryUsage(h, &use, 1), 0);
+    assert_true(use.bytes > 0);
+    free(r);
+    end_embedded(h);
+    drop_sim(s);
+}
+
+static void test_peers_are_those_of_nvml(void **state)
+{
+    struct nvmlsim *s =
+        make_machine("gpus:\n- {model: A10}\n- {model: H100-80GB-HBM3, count: 2}\n");
+    dcgm_handle h = embed();
+    struct dcgm_p2p_status *p = gs_alloc(sizeof(*p));
+    p->version = DCGM_P2P_STATUS;
+    assert_int_equal(dc.dcgmGetNvLinkP2PStatus(h, p), 0);
+    assert_int_equal(p->n_gpus, 3);
+    assert_int_equal(p->gpus[1].status[2], 0); // as NVML: 0 is good
+    assert_int_equal(p->gpus[0].status[1], 5);
+    free(p);
+    end_embedded(h);
+    drop_sim(s);
+}
+
 static void test_a_machine_without_them_says_so(void **state)
 {
     struct nvmlsim *s = make_sim("T4");
@@ -212,6 +256,8 @@ int main(void)
         cmocka_unit_test(test_switches_and_links),
         cmocka_unit_test(test_links_carry_the_traffic_of_busy_gpus),
         cmocka_unit_test(test_cpus_and_their_cores),
+        cmocka_unit_test(test_health_of_the_gpus),
+        cmocka_unit_test(test_peers_are_those_of_nvml),
         cmocka_unit_test(test_a_machine_without_them_says_so),
         cmocka_unit_test(test_values_of_gpus_are_those_of_nvml),
         cmocka_unit_test(test_specifications_with_mistakes_are_refused),

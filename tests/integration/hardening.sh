@@ -17,7 +17,7 @@ else
         ;;
     esac
     grep -q -e '-fstack-clash-protection' "$commands" || fail "not compiled with -fstack-clash-protection"
-    for file in "$gpuscale" "$intent_api" "$build/src/simulation/nvmlsim/libgpuscale-nvmlsim.so" "$build/src/local/libgpuscale-podnet.so"; do
+    for file in "$gpuscale" "$intent_api" "$build/src/simulation/nvmlsim/libgpuscale-nvmlsim.so" "$build/src/simulation/dcgmsim/libgpuscale-dcgmsim.so" "$build/src/local/libgpuscale-podnet.so"; do
         readelf -hW "$file" | grep -q 'Type:.*DYN' || fail "$file: not position independent"
         readelf -lW "$file" | grep -q GNU_RELRO || fail "$file: no RELRO"
         readelf -lW "$file" | grep 'GNU_STACK' | grep -q 'RW  ' || fail "$file: the stack is executable"

@@ -8,6 +8,7 @@
 #include "dcgm/abi.h"
 #include "dcgm/fields.h"
 #include "nvmlsim/dcgm_calls.h"
+#include "nvmlsim/nvml_calls.h"
 #include "nvmlsim/nvmlsim_private.h"
 
 #include <pthread.h>
@@ -20,6 +21,11 @@
 #define DCGM_DECLARE(name, arguments) DCGM_API int name arguments;
 DCGM_CALLS(DCGM_DECLARE)
 #undef DCGM_DECLARE
+// The simulated NVML, which is a part of this library.
+#define NVML_DECLARE(name, arguments) nvmlReturn_t name arguments;
+NVML_CALLS(NVML_DECLARE)
+#undef NVML_DECLARE
+
 DCGM_API struct dcgm_field_meta *DcgmFieldGetById(uint16_t id);
 DCGM_API int DcgmFieldsInit(void);
 DCGM_API int DcgmFieldsTerm(void);

@@ -5,17 +5,12 @@
 
 #include "base/mem.h"
 #include "base/slice.h"
-#include "nvmlsim/nvml_calls.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #define E   (&dcgmsim_engine)
 #define MIB (1024 * 1024)
-
-#define DECLARE(name, arguments) nvmlReturn_t name arguments;
-NVML_CALLS(DECLARE)
-#undef DECLARE
 
 enum { CLOCK_SM = 1, CLOCK_MEMORY = 2, CLOCK_VIDEO = 3 };
 enum { ID_NONE = 0xffff };
@@ -204,10 +199,8 @@ static nvmlReturn_t read_memory_bytes(struct reading *r)
                               [MEMORY_RESERVED] = m.reserved};
     if (rc)
         return rc;
-    if (r->arg != MEMORY_SHARE)
-        return give(r, rc, (int64_t)parts[r->arg]);
     r->number = m.total > m.reserved ? (double)m.used / (double)(m.total - m.reserved) : 0;
-    return rc;
+    return r->arg == MEMORY_SHARE ? NVML_SUCCESS : give(r, NVML_SUCCESS, (int64_t)parts[r->arg]);
 }
 
 static nvmlReturn_t read_memory(struct reading *r)

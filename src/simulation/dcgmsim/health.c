@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #define E (&dcgmsim_engine)
 
@@ -73,4 +74,30 @@ DCGM_API int dcgmHealthCheck(dcgm_handle h, dcgm_group id, struct dcgm_health_v5
         check_entity(&g->entities[i], ret);
     free(scratch.entities);
     return g ? DCGM_OK : DCGM_NOT_CONFIGURED;
+}
+
+DCGM_API int dcgmIntrospectGetHostengineMemoryUsage(dcgm_handle h, struct dcgm_engine_memory *ret,
+                                                    int wait)
+{
+    DCGM_CALL c = dcgmsim_enter(__func__, h, ret != NULL);
+    if (c.rc)
+        return c.rc;
+    if (ret->version != DCGM_ENGINE_MEMORY)
+        return DCGM_VERSION_MISMATCH;
+    struct rusage use;
+    getrusage(RUSAGE_SELF, &use);
+    ret->bytes = (int64_t)use.ru_maxrss * 1024;
+    return DCGM_OK;
+}
+
+DCGM_API int dcgmIntrospectGetHostengineCpuUtilization(dcgm_handle h, struct dcgm_engine_cpu *ret,
+                                                       int wait)
+{
+    DCGM_CALL c = dcgmsim_enter(__func__, h, ret != NULL);
+    if (c.rc)
+        return c.rc;
+    if (ret->version != DCGM_ENGINE_CPU)
+        return DCGM_VERSION_MISMATCH;
+    ret->total = ret->kernel = ret->user = 0;
+    return DCGM_OK;
 }

@@ -6,8 +6,8 @@
 #include "dcgmsim/dcgmsim_private.h"
 
 #include "base/clock.h"
+#include "base/num.h"
 #include "base/slice.h"
-#include "nvmlsim/nvml_calls.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,13 +17,11 @@
 #define HANG_STEP_NS    (20 * GS_NS_PER_MS)
 #define HANDLE_EMBEDDED ((dcgm_handle)0x7fffffff)
 #define CLIENT_EMBEDDED 0U
+#define RELEASE_DEFAULT 40601 // DCGMSIM_VERSION
 
 struct dcgmsim_engine dcgmsim_engine = {.lock = PTHREAD_MUTEX_INITIALIZER,
                                         .wake = PTHREAD_COND_INITIALIZER};
 #define E (&dcgmsim_engine)
-
-int nvmlInit_v2(void);
-int nvmlShutdown(void);
 
 void dcgmsim_leave(struct dcgmsim_call *c)
 {
@@ -294,11 +292,16 @@ static const char *version_text(void)
 
 unsigned dcgmsim_release(void)
 {
-    unsigned part[3] = {0};
-    const char *text = version_text();
-    if (sscanf(text, "%u.%u.%u", &part[0], &part[1], &part[2]) < 2 || part[1] > 99 || part[2] > 99)
-        return 40601;
-    return part[0] * 10000 + part[1] * 100 + part[2];
+    struct gs_slice rest = gs_slice_of(version_text());
+    unsigned release = 0;
+    for (int i = 0; i < 3; i++) {
+        uint64_t part = 0;
+        GS_AUTO_ERROR struct gs_error *err = gs_parse_u64(gs_slice_cut(&rest, '.'), 99, &part);
+        if (err)
+            return RELEASE_DEFAULT;
+        release = release * 100 + (unsigned)part;
+    }
+    return release;
 }
 
 static void fill_version(struct dcgm_version_info *ret)

@@ -189,7 +189,20 @@ DCGM_API int dcgmGetNvLinkLinkStatus(dcgm_handle h, void *ret)
     return DCGM_OK;
 }
 
-// As the simulated NVML: GPUs with NVLinks reach each other over them.
+enum { P2P_NVLINK = 2, P2P_NOT_SUPPORTED = 5, P2P_UNKNOWN = 6 }; // NVML's numbers
+
+static uint32_t p2p_status(unsigned gpu, unsigned peer)
+{
+    nvmlDevice_t a = NULL, b = NULL;
+    int status = P2P_UNKNOWN;
+    if (gpu == peer || peer >= E->sim->n_gpus)
+        return P2P_NOT_SUPPORTED;
+    if (nvmlDeviceGetHandleByIndex_v2(gpu, &a) || nvmlDeviceGetHandleByIndex_v2(peer, &b) ||
+        nvmlDeviceGetP2PStatus(a, b, P2P_NVLINK, &status))
+        return P2P_UNKNOWN;
+    return (uint32_t)status;
+}
+
 DCGM_API int dcgmGetNvLinkP2PStatus(dcgm_handle h, struct dcgm_p2p_status *ret)
 {
     DCGM_CALL c = dcgmsim_enter(__func__, h, ret != NULL);
@@ -201,11 +214,7 @@ DCGM_API int dcgmGetNvLinkP2PStatus(dcgm_handle h, struct dcgm_p2p_status *ret)
     for (unsigned g = 0; g < E->sim->n_gpus; g++) {
         ret->gpus[g].id = g;
         for (unsigned k = 0; k < DCGM_MAX_GPUS; k++)
-            ret->gpus[g].status[k] = k < E->sim->n_gpus && k != g &&
-                                             E->sim->boards[g].model.nvlinks &&
-                                             E->sim->boards[k].model.nvlinks
-                                         ? DCGM_LINK_UP
-                                         : DCGM_LINK_UNSUPPORTED;
+            ret->gpus[g].status[k] = p2p_status(g, k);
     }
     return DCGM_OK;
 }

@@ -52,10 +52,14 @@ static bool has_field(unsigned gpu, unsigned id)
 
 // --- the owner ---
 
+static bool same_process(const struct nvmlsim_process_id *a, const struct nvmlsim_process_id *b)
+{
+    return a->pid == b->pid && a->start_time == b->start_time && a->pid_ns == b->pid_ns;
+}
+
 static bool owned_by_other(const struct nvmlsim_shm_engine *e, const struct nvmlsim_process_id *me)
 {
-    return e->owner.pid && memcmp(&e->owner, me, sizeof(*me)) != 0 &&
-           !nvmlsim_process_ended(&e->owner);
+    return e->owner.pid && !same_process(&e->owner, me) && !nvmlsim_process_ended(&e->owner);
 }
 
 static bool is_host_engine(void)
@@ -95,7 +99,7 @@ void dcgmsim_profiling_stop(void)
         return;
     struct nvmlsim_shm_engine *e = &E->sim->seg->engine;
     NVMLSIM_SHM_HOLD(held, &E->sim->seg->lock);
-    if (memcmp(&e->owner, &me, sizeof(me)) == 0)
+    if (same_process(&e->owner, &me))
         e->owner = (struct nvmlsim_process_id){0}; // another client takes them with its next watch
 }
 
@@ -150,8 +154,10 @@ static void read_counter(unsigned gpu, int mig, const struct dcgm_field *f,
     struct nvmlsim_activity_counters now;
     count(gpu, mig, &now);
     struct nvmlsim_activity_counters from = *prev;
-    *prev = is_paused() ? (struct nvmlsim_activity_counters){0} : now;
-    if (is_paused() || from.at == 0 || now.at <= from.at)
+    *prev = now;
+    if (is_paused())
+        *prev = (struct nvmlsim_activity_counters){0};
+    if (prev->at == 0 || from.at == 0 || now.at <= from.at)
         dcgmsim_give_blank(ret, f->type, 0, DCGM_OK);
     else if (f->type == DCGM_TYPE_DOUBLE)
         dcgmsim_give_double(ret, is_dead(gpu) ? 0 : ratio_of(f->id, &from, &now));

@@ -5,24 +5,33 @@
 
 #include "base/mem.h"
 #include "base/slice.h"
-#include "nvmlsim/nvml_calls.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #define E (&dcgmsim_engine)
 
-// Texts are few: names, versions and identifiers. They stay until the program ends.
+// Texts are few: names, versions and identifiers. They stay until the library is unloaded.
+static struct {
+    char **items;
+    size_t n, cap;
+} kept;
+
 const char *dcgmsim_keep_text(const char *text)
 {
-    static char **kept;
-    static size_t n, cap;
-    for (size_t i = 0; i < n; i++)
-        if (gs_streq(kept[i], text))
-            return kept[i];
-    gs_grow(&kept, &cap, n, sizeof(*kept));
-    kept[n] = gs_strdup(text);
-    return kept[n++];
+    for (size_t i = 0; i < kept.n; i++)
+        if (gs_streq(kept.items[i], text))
+            return kept.items[i];
+    gs_grow(&kept.items, &kept.cap, kept.n, sizeof(*kept.items));
+    kept.items[kept.n] = gs_strdup(text);
+    return kept.items[kept.n++];
+}
+
+__attribute__((destructor)) static void forget_texts(void)
+{
+    for (size_t i = 0; i < kept.n; i++)
+        free(kept.items[i]);
+    free(kept.items);
 }
 
 void dcgmsim_give_int(struct dcgmsim_value *v, int64_t i)

@@ -89,6 +89,11 @@ void nvmlsim_gpu_info(struct nvmlsim *s, unsigned gpu, struct nvmlsim_gpu_info *
     ret->lost = g->lost != 0;
 }
 
+static bool is_dcgm(const char *call)
+{
+    return gs_starts(call, "dcgm");
+}
+
 static struct gs_error *check_call(const char *call)
 {
     static const char *const known[] = {
@@ -109,9 +114,12 @@ static struct gs_error *check_call(const char *call)
         if (gs_streq(call, known[i]))
             return NULL;
     const char *near = gs_suggest(call, known, GS_ARRAY_LEN(known));
-    return gs_error_new(GS_EINVAL, "the simulated NVML and DCGM have no call \"%s\"%s%s%s", call,
-                        near ? "; did you mean " : " (\"*\" means all of NVML)", near ? near : "",
-                        near ? "?" : "");
+    return gs_error_new(GS_EINVAL, "the simulated %s has no call \"%s\"%s%s%s",
+                        is_dcgm(call) ? "DCGM" : "NVML", call,
+                        near            ? "; did you mean "
+                        : is_dcgm(call) ? " (\"dcgm*\" means all)"
+                                        : " (\"*\" means all)",
+                        near ? near : "", near ? "?" : "");
 }
 
 static struct gs_error *check_gpu(const struct nvmlsim *s, int gpu)
@@ -151,11 +159,6 @@ static struct gs_error *add_fault(struct nvmlsim *s, const char *call,
     *at = *rule;
     snprintf(at->call, sizeof(at->call), "%s", call);
     return NULL;
-}
-
-static bool is_dcgm(const char *call)
-{
-    return gs_starts(call, "dcgm");
 }
 
 struct gs_error *nvmlsim_fail_call(struct nvmlsim *s, const char *call, int gpu, int code,

@@ -7,6 +7,20 @@
 
 #define DCGM_CODE_LEAST (-60) // codes are below 0 and not below this
 
+// What the engine's process uses. Only the simulated library and its callers know these.
+struct dcgm_engine_memory {
+    uint32_t version;
+    int64_t bytes;
+};
+#define DCGM_ENGINE_MEMORY DCGM_VERSION_WORD(struct dcgm_engine_memory, 1)
+static_assert(DCGM_ENGINE_MEMORY == 0x01000010, "layout of libdcgm");
+struct dcgm_engine_cpu { // parts of one CPU
+    uint32_t version;
+    double total, kernel, user;
+};
+#define DCGM_ENGINE_CPU DCGM_VERSION_WORD(struct dcgm_engine_cpu, 1)
+static_assert(DCGM_ENGINE_CPU == 0x01000020, "layout of libdcgm");
+
 // clang-format off
 #define DCGM_CALLS(X)                                                                              \
     X(dcgmInit, (void))                                                                            \
@@ -60,5 +74,9 @@
     X(dcgmProfResume, (dcgm_handle h))                                                             \
     X(dcgmHealthSet, (dcgm_handle h, dcgm_group g, uint32_t mask))                                 \
     X(dcgmHealthGet, (dcgm_handle h, dcgm_group g, uint32_t *ret))                                 \
-    X(dcgmHealthCheck, (dcgm_handle h, dcgm_group g, struct dcgm_health_v5 *ret))
+    X(dcgmHealthCheck, (dcgm_handle h, dcgm_group g, struct dcgm_health_v5 *ret))                  \
+    X(dcgmIntrospectGetHostengineMemoryUsage, (dcgm_handle h, struct dcgm_engine_memory *ret,      \
+                                               int wait))                                          \
+    X(dcgmIntrospectGetHostengineCpuUtilization, (dcgm_handle h, struct dcgm_engine_cpu *ret,      \
+                                                  int wait))
 // clang-format on

@@ -32,11 +32,14 @@ const char *daemon_counters_path(const char *path)
     return path ? path : DEFAULT_COUNTERS;
 }
 
-// The default of 4.9 has one metric more.
-static const char *builtin_name(const char *path, enum exporter_names names)
+// The default metrics of 4.9 are one more.
+static bool use_builtin(const char *file, enum exporter_names names, struct exporter_counters *ret)
 {
-    bool new_default = !path && (names == EXPORTER_NAMES_4_9 || names == EXPORTER_NAMES_BOTH);
-    return new_default ? "default-counters-4.9.csv" : daemon_counters_path(path);
+    bool new_default = names == EXPORTER_NAMES_4_9 || names == EXPORTER_NAMES_BOTH;
+    const char *slash = strrchr(file, '/');
+    if (new_default && gs_streq(slash ? slash + 1 : file, "default-counters.csv"))
+        file = "default-counters-4.9.csv";
+    return exporter_counters_builtin(file, ret);
 }
 
 struct gs_error *daemon_load_counters(const char *path, enum exporter_names names,
@@ -47,8 +50,7 @@ struct gs_error *daemon_load_counters(const char *path, enum exporter_names name
     struct gs_error *err = gs_file_read(file, MAX_CSV, &text);
     if (!err)
         return daemon_parse_counters(file, gs_buf_slice(&text), names, ret);
-    if (gs_error_code(err) == GS_ENOTFOUND &&
-        exporter_counters_builtin(builtin_name(path, names), ret)) {
+    if (gs_error_code(err) == GS_ENOTFOUND && use_builtin(file, names, ret)) {
         if (path)
             gs_info("exporter", "%s does not exist; the built-in file of this name is used", path);
         gs_error_free(err);

@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "nvmlsim/simulation/simulation.h"
 
 #include <string.h>
 
@@ -31,9 +32,17 @@ struct gs_error *up_exporter_start(uv_loop_t *loop, const struct up_exporter_con
     size_t n = 0;
     while (argv[n])
         n++;
+    GS_AUTO_FREE char *dcgm_library =
+        e->gpus->simulated ? simulation_dcgm_library(e->gpus->sim_library) : NULL;
     if (e->gpus->simulated) {
         argv[n++] = "--nvml-library";
         argv[n++] = e->gpus->sim_library;
+    }
+    if (dcgm_library) { // profiling values of GPUs before Hopper
+        argv[n++] = "--dcgm";
+        argv[n++] = SIMULATION_DCGM_ADDRESS;
+        argv[n++] = "--dcgm-library";
+        argv[n++] = dcgm_library;
     }
     if (e->collectors) {
         argv[n++] = "--collectors";

@@ -487,6 +487,14 @@ static struct gpu_backend_config backend_config(const struct exporter *e, bool *
     return cfg;
 }
 
+// The fields that only DCGM has.
+static void want_dcgm(struct exporter *e, const struct exporter_counters *counters)
+{
+    uint16_t ids[DCGM_SOURCE_MAX_FIELDS];
+    size_t n = exporter_counters_dcgm_ids(counters, ids, GS_ARRAY_LEN(ids));
+    exporter_sampler_want_dcgm(e->sampler, ids, n);
+}
+
 static struct gs_error *start_sampler(struct exporter *e, uv_loop_t *loop)
 {
     bool wanted[GPU_F_COUNT];
@@ -499,7 +507,10 @@ static struct gs_error *start_sampler(struct exporter *e, uv_loop_t *loop)
         .on_sample = on_sample,
         .arg = e,
     };
-    return exporter_sampler_start(loop, &cfg, &e->sampler);
+    struct gs_error *err = exporter_sampler_start(loop, &cfg, &e->sampler);
+    if (!err && e->cfg.names.counters)
+        want_dcgm(e, e->cfg.names.counters);
+    return err;
 }
 
 // Keeps the state if the families still need it.
@@ -557,6 +568,7 @@ void exporter_set_counters(struct exporter *e, const struct exporter_counters *c
     exporter_counters_wanted(counters, wanted);
     exporter_counters_intervals(counters, every_ns);
     exporter_sampler_want(e->sampler, wanted, every_ns);
+    want_dcgm(e, counters);
 }
 
 void exporter_set_source(struct exporter *e, enum exporter_source_kind k, const char *problem)

@@ -29,12 +29,12 @@ struct gs_error *daemon_open_dcgm(const struct daemon_options *o, struct dcgm_so
 // path NULL: dcgm-exporter's default file if it exists, else the built-in metrics, with the names
 // of
 // --metric-names those of 4.9.
-struct gs_error *daemon_load_counters(const char *path, enum exporter_names names,
+struct gs_error *daemon_load_counters(const struct daemon_options *o, const char *path,
                                       struct exporter_counters *ret);
 const char *daemon_counters_path(const char *path); // the file that this reads
 // Parses the rows of a counters file; `source` names it in errors and log lines.
-struct gs_error *daemon_parse_counters(const char *source, struct gs_slice text,
-                                       enum exporter_names names, struct exporter_counters *ret);
+struct gs_error *daemon_parse_counters(const struct daemon_options *o, const char *source,
+                                       struct gs_slice text, struct exporter_counters *ret);
 
 // --- watch groups ---
 

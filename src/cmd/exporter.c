@@ -18,7 +18,7 @@ struct exporter_opts {
     bool debug, list_fields, exit_with_parent;
     int64_t parent_pid;
     // Accepted without effect.
-    const char *none_text[12];
+    const char *none_text[10];
     bool none_bool[12];
 };
 
@@ -43,13 +43,20 @@ static const struct gs_opt exporter_opts[] = {
      .env = "DCGM_EXPORTER_INTERVAL", .min = 50, .max = 3600000,
      .help = "Milliseconds between two samples. Default: 1000."},
     {"config-file", GS_OPT_STRING, AT(config_file), "FILE", .env = "DCGM_EXPORTER_CONFIG_FILE",
-     .help = "YAML file with metrics and interval, in the format of dcgm-exporter 4.6. Flags and "
-             "environment variables take precedence."},
+     .help =
+         "YAML file with metrics and intervals, in the format of dcgm-exporter (version 1 or 2). "
+         "Flags and environment variables take precedence."},
     {"collectors", GS_OPT_STRING, AT(collectors), "FILE", .alias = "f",
      .env = "DCGM_EXPORTER_COLLECTORS",
      .help = "CSV file of the metrics: field, Prometheus type, help. Default: "
              "/etc/dcgm-exporter/default-counters.csv; if it does not exist, a built-in copy is "
-             "used. The other two files of dcgm-exporter are also built in."},
+             "used. The other two files of dcgm-exporter are also built in, and "
+             "default-counters-4.9.csv."},
+    {"metric-names", GS_OPT_STRING, AT(metric_names), "4.8|4.9|both",
+     .env = "GPUSCALE_EXPORTER_METRIC_NAMES",
+     .help =
+         "Names and units of the metrics that dcgm-exporter 4.9 renames: those of 4.8, those of "
+         "4.9, or both, with two series for each. Default: as the counters file has them."},
     {"configmap-data", GS_OPT_STRING, AT(configmap), "NAMESPACE:NAME", .alias = "m",
      .env = "DCGM_EXPORTER_CONFIGMAP_DATA",
      .help = "Read the metrics from the key metrics of a ConfigMap, once. Until it can be read, "
@@ -83,6 +90,14 @@ static const struct gs_opt exporter_opts[] = {
              "their mean."},
     {"timestamps", GS_OPT_BOOL, AT(timestamps), .env = "GPUSCALE_EXPORTER_TIMESTAMPS",
      .help = "Add the time of the sample to each value of a device."},
+    {"enable-exporter-metrics", GS_OPT_BOOL, AT(exporter_metrics),
+     .env = "DCGM_EXPORTER_ENABLE_EXPORTER_METRICS",
+     .help =
+         "Also write process_* and promhttp_* about the exporter itself. gpuscale_exporter_* are "
+         "always written."},
+    {"health-require-gpus", GS_OPT_BOOL, AT(require_gpus),
+     .env = "DCGM_EXPORTER_HEALTH_REQUIRE_GPUS",
+     .help = "/health returns 503 on a machine without an NVIDIA GPU."},
     {"list-fields", GS_OPT_BOOL, HERE(list_fields),
      .help = "Print every field with its type, unit, source and whether the GPUs of this machine "
              "support it, and exit."},
@@ -188,34 +203,35 @@ static const struct gs_opt exporter_opts[] = {
      .env = "GPUSCALE_EXPORTER_DCGM_MEMORY_LIMIT", .group = "DCGM",
      .help =
          "The child process is started again if it uses more. Default: 256, with embedded 1024."},
+    {"switch-devices", GS_OPT_STRING, AT(switch_devices), "SELECTOR", "f", .alias = "s",
+     .env = "DCGM_EXPORTER_OTHER_DEVICES_STR", .group = "DCGM",
+     .help = "NVSwitches (g) and their NVLinks (i): f (all), g, g+i, or lists such as "
+             "g:0,2-4+i:0-17."},
+    {"cpu-devices", GS_OPT_STRING, AT(cpu_devices), "SELECTOR", "f", .alias = "p",
+     .env = "DCGM_EXPORTER_CPU_DEVICES_STR", .group = "DCGM",
+     .help = "CPUs (g) and their cores (i), in the same form."},
 
-    {"cpu-devices", GS_OPT_STRING, HERE(none_text[0]), "SELECTOR", .alias = "p",
-     .env = "DCGM_EXPORTER_CPU_DEVICES_STR", .group = "Accepted without effect",
-     .help = "CPUs are not read."},
-    {"switch-devices", GS_OPT_STRING, HERE(none_text[1]), "SELECTOR", .alias = "s",
-     .env = "DCGM_EXPORTER_OTHER_DEVICES_STR", .group = "Accepted without effect",
-     .help = "NVSwitches are not read."},
-    {"dcgm-log-level", GS_OPT_STRING, HERE(none_text[3]), "LEVEL",
+    {"dcgm-log-level", GS_OPT_STRING, HERE(none_text[0]), "LEVEL",
      .env = "DCGM_EXPORTER_DCGM_LOG_LEVEL", .group = "Accepted without effect",
      .help = "There is no DCGM."},
-    {"dump-directory", GS_OPT_STRING, HERE(none_text[4]), "DIR",
+    {"dump-directory", GS_OPT_STRING, HERE(none_text[1]), "DIR",
      .env = "DCGM_EXPORTER_DUMP_DIRECTORY", .group = "Accepted without effect",
      .help = "Nothing is dumped."},
-    {"dump-retention", GS_OPT_STRING, HERE(none_text[5]), "HOURS",
+    {"dump-retention", GS_OPT_STRING, HERE(none_text[2]), "HOURS",
      .env = "DCGM_EXPORTER_DUMP_RETENTION", .group = "Accepted without effect",
      .help = "Nothing is dumped."},
-    {"gpu-bind-unbind-poll-interval", GS_OPT_STRING, HERE(none_text[6]), "DURATION",
+    {"gpu-bind-unbind-poll-interval", GS_OPT_STRING, HERE(none_text[3]), "DURATION",
      .env = "DCGM_EXPORTER_GPU_BIND_UNBIND_POLL_INTERVAL", .group = "Accepted without effect",
      .help = "Every sample detects new GPUs."},
-    {"web-read-timeout", GS_OPT_STRING, HERE(none_text[7]), "DURATION",
+    {"web-read-timeout", GS_OPT_STRING, HERE(none_text[4]), "DURATION",
      .env = "DCGM_EXPORTER_WEB_READ_TIMEOUT", .group = "Accepted without effect",
      .help = "The server has fixed limits."},
-    {"web-write-timeout", GS_OPT_STRING, HERE(none_text[8]), "DURATION",
+    {"web-write-timeout", GS_OPT_STRING, HERE(none_text[5]), "DURATION",
      .env = "DCGM_EXPORTER_WEB_WRITE_TIMEOUT", .group = "Accepted without effect",
      .help = "The server has fixed limits."},
     {"container-labels", GS_OPT_BOOL, HERE(none_bool[1]), .env = "DCGM_EXPORTER_CONTAINER_LABELS",
      .group = "Accepted without effect", .help = "Container runtimes are not queried."},
-    {"container-runtime-socket", GS_OPT_STRING, HERE(none_text[10]), "PATH",
+    {"container-runtime-socket", GS_OPT_STRING, HERE(none_text[7]), "PATH",
      .env = "DCGM_CONTAINER_RUNTIME_SOCKET", .group = "Accepted without effect",
      .help = "Container runtimes are not queried."},
     {"dump-compression", GS_OPT_BOOL, HERE(none_bool[10]), .env = "DCGM_EXPORTER_DUMP_COMPRESSION",
@@ -233,9 +249,15 @@ static const struct gs_opt exporter_opts[] = {
      .help = "Every sample detects new GPUs."},
     {"enable-pprof", GS_OPT_BOOL, HERE(none_bool[7]), .env = "DCGM_EXPORTER_ENABLE_PPROF",
      .group = "Accepted without effect", .help = "There is no Go runtime."},
-    {"enable-exporter-metrics", GS_OPT_BOOL, HERE(none_bool[8]),
-     .env = "DCGM_EXPORTER_ENABLE_EXPORTER_METRICS", .group = "Accepted without effect",
-     .help = "gpuscale_exporter_* are always exported."},
+    {"watch-max-keep-age", GS_OPT_STRING, HERE(none_text[6]), "DURATION",
+     .env = "DCGM_EXPORTER_WATCH_MAX_KEEP_AGE", .group = "Accepted without effect",
+     .help = "Only the last sample is kept."},
+    {"watch-max-keep-samples", GS_OPT_STRING, HERE(none_text[8]), "N",
+     .env = "DCGM_EXPORTER_WATCH_MAX_KEEP_SAMPLES", .group = "Accepted without effect",
+     .help = "Only the last sample is kept."},
+    {"max-concurrent-scrapes", GS_OPT_STRING, HERE(none_text[9]), "N",
+     .env = "DCGM_EXPORTER_MAX_CONCURRENT_SCRAPES", .group = "Accepted without effect",
+     .help = "The page is rendered once per sample."},
 
     {"exit-with-parent", GS_OPT_BOOL, HERE(exit_with_parent), .group = "Process",
      .help = "Exit when the parent process ends, however it ends."},

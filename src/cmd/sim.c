@@ -8,11 +8,12 @@
 #include "base/shell.h"
 #include "base/slice.h"
 #include "cmd/commands.h"
+#include "dcgmsim/hostengine.h"
 #include "kube/quantity.h"
 #include "nvmlsim/simulation/simulation.h"
 
 struct sim_opts {
-    const char *name, *output, *code, *memory;
+    const char *name, *output, *code, *memory, *listen;
     int64_t gpu, count, duration_ns;
     double util, sm_share;
 };
@@ -41,6 +42,8 @@ static const struct gs_opt sim_flags[] = {
              "DCGM."},
     {"count", GS_OPT_INT, AT(count), "N", "0", .min = 0, .max = UINT32_MAX, .group = "Faults",
      .help = "Number of calls that fail or hang. 0: all until clear."},
+    {"listen", GS_OPT_STRING, AT(listen), "HOST:PORT|unix:PATH", "127.0.0.1:5555",
+     .group = "Host engine", .help = "Address of hostengine serve. Port 0: a free one."},
     {0},
 };
 
@@ -202,9 +205,27 @@ static struct gs_error *do_crash(const struct sim_opts *o, struct nvmlsim *s, ch
     return nvmlsim_crash_call(s, argv[0], (unsigned)o->count);
 }
 
+// The simulated libdcgm finds the set by the environment.
+static struct gs_error *serve_hostengine(const struct sim_opts *o, struct nvmlsim *s)
+{
+    GS_AUTO_FREE char *library = NULL;
+    struct gs_error *err = simulation_find_library(&library);
+    GS_AUTO_FREE char *folder = err ? NULL : simulation_library_folder(library);
+    if (err)
+        return err;
+    if (!folder)
+        return gs_error_new(GS_ENOTFOUND, "there is no simulated libdcgm beside %s", library);
+    GS_AUTO_FREE char *path = gs_format("%s/libdcgm.so.4", folder);
+    setenv(NVMLSIM_ENV, o->name, 1);
+    return dcgmsim_hostengine_run(
+        &(struct dcgmsim_hostengine_config){.sim = s, .library = path, .listen = o->listen});
+}
+
 static struct gs_error *do_hostengine(const struct sim_opts *o, struct nvmlsim *s, char **argv)
 {
     enum nvmlsim_engine_action action;
+    if (gs_streq(argv[0], "serve"))
+        return serve_hostengine(o, s);
     struct gs_error *err = nvmlsim_engine_action_parse(argv[0], &action);
     if (!err)
         nvmlsim_engine_control(s, action);
@@ -302,7 +323,7 @@ static const struct action {
     {"fail", "fail CALL", 1, true, do_fail},
     {"hang", "hang CALL", 1, true, do_hang},
     {"crash", "crash CALL", 1, true, do_crash},
-    {"hostengine", "hostengine start|stop|restart|pause|resume", 1, true, do_hostengine},
+    {"hostengine", "hostengine serve|start|stop|restart|pause|resume", 1, true, do_hostengine},
     {"prof-owner", "prof-owner on|off", 1, true, do_prof_owner},
     {"dead-counters", "dead-counters N on|off", 2, true, do_dead_counters},
     {"lose", "lose N", 1, true, do_lose},
@@ -409,6 +430,8 @@ const struct gs_command cmd_sim = {
         "hostengine start|stop|restart|pause|resume: the host engine of DCGM to which programs "
         "connect. It does not run in a new set. stop and restart end connections; pause makes "
         "profiling values blank.\n"
+        "hostengine serve: starts it, and serves DCGM's socket protocol at --listen until it is "
+        "interrupted, for programs without the simulated libdcgm.\n"
         "prof-owner on|off: another program has the profiling counters of GPUs before Hopper, so "
         "that DCGM's watches of them fail.\n"
         "dead-counters N on|off: the profiling counters of GPU N count nothing.\n"

@@ -9,7 +9,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-static void parses_modes_and_addresses(void **state)
+static void test_parses_modes_and_addresses(void **state)
 {
     static const struct {
         const char *text;
@@ -38,7 +38,7 @@ static void parses_modes_and_addresses(void **state)
     }
 }
 
-static void refuses_other_values(void **state)
+static void test_refuses_other_values(void **state)
 {
     static const char *const texts[] = {"",    ":5555", "a:b",    "a:0", "a:65536",    "a:1:2",
                                         "::1", "[::1",  "[::1]x", "a b", "http://a:1", "a:"};
@@ -49,7 +49,7 @@ static void refuses_other_values(void **state)
     assert_error(dcgm_source_parse("unix:relative", &e), GS_EINVAL, "absolute path");
 }
 
-static void finds_what_listens(void **state)
+static void test_finds_what_listens(void **state)
 {
     struct sockaddr_un at = {.sun_family = AF_UNIX};
     char dir[] = "/tmp/gpuscale-endpoint-XXXXXX";
@@ -70,9 +70,9 @@ static void finds_what_listens(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parses_modes_and_addresses),
-        cmocka_unit_test(refuses_other_values),
-        cmocka_unit_test(finds_what_listens),
+        cmocka_unit_test(test_parses_modes_and_addresses),
+        cmocka_unit_test(test_refuses_other_values),
+        cmocka_unit_test(test_finds_what_listens),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

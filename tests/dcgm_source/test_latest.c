@@ -45,7 +45,7 @@ static struct dcgm_value number(uint16_t field, double d)
     return (struct dcgm_value){.field = field, .type = DCGM_TYPE_DOUBLE, .d = d};
 }
 
-static void values_keep_their_type(void **state)
+static void test_values_keep_their_type(void **state)
 {
     (void)state;
     struct gpu_value i = value_at(integer(701, -5), 1000), d = value_at(number(1001, 0.25), 1000);
@@ -55,7 +55,7 @@ static void values_keep_their_type(void **state)
     assert_true(d.is_double && d.d == 0.25);
 }
 
-static void blanks_are_not_values(void **state)
+static void test_blanks_are_not_values(void **state)
 {
     static const enum gpu_validity expected[] = {GPU_UNKNOWN, GPU_NOT_SUPPORTED, GPU_NOT_SUPPORTED,
                                                  GPU_NO_PERMISSION, GPU_FAILED};
@@ -71,7 +71,7 @@ static void blanks_are_not_values(void **state)
     assert_int_equal(validity_of(number(1110, INFINITY)), GPU_FAILED);
 }
 
-static void codes_are_reasons(void **state)
+static void test_codes_are_reasons(void **state)
 {
     static const struct {
         int code;
@@ -90,7 +90,7 @@ static void codes_are_reasons(void **state)
     }
 }
 
-static void values_expire_by_their_own_time(void **state)
+static void test_values_expire_by_their_own_time(void **state)
 {
     (void)state;
     struct dcgm_value v = integer(701, 5);
@@ -102,7 +102,7 @@ static void values_expire_by_their_own_time(void **state)
     assert_int_equal(validity_of(v), GPU_FAILED);
 }
 
-static void ages_follow_the_clock_of_the_engine(void **state)
+static void test_ages_follow_the_clock_of_the_engine(void **state)
 {
     (void)state;
     struct dcgm_value v = integer(701, 5);
@@ -114,7 +114,7 @@ static void ages_follow_the_clock_of_the_engine(void **state)
     dcgm_latest_free(l);
 }
 
-static void implausible_profiling_values_are_refused(void **state)
+static void test_implausible_profiling_values_are_refused(void **state)
 {
     (void)state;
     assert_true(value_at(number(1001, 1.05), 1000).d == 1);
@@ -125,7 +125,7 @@ static void implausible_profiling_values_are_refused(void **state)
     assert_int_equal(validity_of(integer(1084, INT64_C(5000000000000))), GPU_VALID); // a counter
 }
 
-static void texts_have_blanks_too(void **state)
+static void test_texts_have_blanks_too(void **state)
 {
     (void)state;
     struct dcgm_value v = {.field = 1524, .type = DCGM_TYPE_TEXT, .text = 0};
@@ -144,7 +144,7 @@ static void texts_have_blanks_too(void **state)
     dcgm_latest_free(l);
 }
 
-static void devices_match_by_uuid_or_address(void **state)
+static void test_devices_match_by_uuid_or_address(void **state)
 {
     (void)state;
     struct gpu_device devices[2] = {{.uuid = "GPU-a", .pci_bus_id = "0000:10:00.0"},
@@ -168,14 +168,14 @@ static void devices_match_by_uuid_or_address(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(values_keep_their_type),
-        cmocka_unit_test(blanks_are_not_values),
-        cmocka_unit_test(codes_are_reasons),
-        cmocka_unit_test(values_expire_by_their_own_time),
-        cmocka_unit_test(ages_follow_the_clock_of_the_engine),
-        cmocka_unit_test(implausible_profiling_values_are_refused),
-        cmocka_unit_test(texts_have_blanks_too),
-        cmocka_unit_test(devices_match_by_uuid_or_address),
+        cmocka_unit_test(test_values_keep_their_type),
+        cmocka_unit_test(test_blanks_are_not_values),
+        cmocka_unit_test(test_codes_are_reasons),
+        cmocka_unit_test(test_values_expire_by_their_own_time),
+        cmocka_unit_test(test_ages_follow_the_clock_of_the_engine),
+        cmocka_unit_test(test_implausible_profiling_values_are_refused),
+        cmocka_unit_test(test_texts_have_blanks_too),
+        cmocka_unit_test(test_devices_match_by_uuid_or_address),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,7 +21,7 @@ static void write_read(struct dcgm_source_shared *m, uint32_t n)
     dcgm_source_shared_end(m);
 }
 
-static void a_complete_read_is_taken_once(void **state)
+static void test_a_complete_read_is_taken_once(void **state)
 {
     (void)state;
     GS_AUTO_FREE struct dcgm_source_shared *m = gs_alloc(sizeof(*m));
@@ -39,7 +39,7 @@ static void a_complete_read_is_taken_once(void **state)
     }
 }
 
-static void an_unfinished_read_is_not_taken(void **state)
+static void test_an_unfinished_read_is_not_taken(void **state)
 {
     (void)state;
     GS_AUTO_FREE struct dcgm_source_shared *m = gs_alloc(sizeof(*m));
@@ -56,7 +56,7 @@ static void an_unfinished_read_is_not_taken(void **state)
     assert_null(dcgm_source_shared_take(m, &sequence, &read_ns));
 }
 
-static void garbage_is_bounded(void **state)
+static void test_garbage_is_bounded(void **state)
 {
     (void)state;
     GS_AUTO_FREE struct dcgm_source_shared *m = gs_alloc(sizeof(*m));
@@ -95,9 +95,9 @@ static void garbage_is_bounded(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_complete_read_is_taken_once),
-        cmocka_unit_test(an_unfinished_read_is_not_taken),
-        cmocka_unit_test(garbage_is_bounded),
+        cmocka_unit_test(test_a_complete_read_is_taken_once),
+        cmocka_unit_test(test_an_unfinished_read_is_not_taken),
+        cmocka_unit_test(test_garbage_is_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

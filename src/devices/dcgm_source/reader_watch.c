@@ -11,10 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-// Fields of this ID and above have no slot in a GPU's sample: NVML never has them.
-#define FIRST_DCGM_ONLY_PROF 1080
-#define RETRY_PROF_TIMES     60 // the first pause after a failure
-#define LEVEL(level)         (1u << (level))
+#define RETRY_PROF_TIMES 60 // the first pause after a failure
+#define LEVEL(level)     (1u << (level))
 
 static bool is_fatal(int code)
 {
@@ -66,7 +64,7 @@ static void add_prof_fields(const struct dcgm_reader *r, struct dcgm_reader_watc
     bool all = has_no_gpm(plan, gpu);
     for (uint32_t i = 0; i < plan->n_fields && i < DCGM_SOURCE_MAX_FIELDS; i++) {
         uint16_t id = plan->fields[i];
-        if (dcgm_source_is_prof(id) && (all || id >= FIRST_DCGM_ONLY_PROF) &&
+        if (dcgm_source_is_prof(id) && (all || id >= DCGM_SOURCE_PROF_DCGM_ONLY) &&
             (!groups || is_in_groups(groups, id)))
             add_field(r, w, id);
     }

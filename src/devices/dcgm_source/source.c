@@ -255,10 +255,10 @@ static void report_absence(struct dcgm_source *s)
 static struct gs_error *run_client(struct dcgm_source *s, const struct dcgm_source_target *t)
 {
     int code = 0;
-    bool reader = t->embedded || s->cfg.library || s->wire_refused || !DCGM_SOURCE_HAS_WIRE;
+    bool reader = t->embedded || s->cfg.library || s->wire_refused;
     set_target(s, t, t->embedded ? "embedded" : reader ? "library" : "wire");
-    struct gs_error *err = DCGM_SOURCE_HAS_WIRE && !reader ? dcgm_source_run_wire(s, t, &code)
-                                                           : dcgm_source_run_reader(s, t, &code);
+    struct gs_error *err =
+        reader ? dcgm_source_run_reader(s, t, &code) : dcgm_source_run_wire(s, t, &code);
     if (!err)
         return NULL;
     s->wire_refused |= !reader && code == DCGM_VERSION_MISMATCH;

@@ -8,6 +8,8 @@
 // The IDs of the profiling fields, with gaps.
 #define DCGM_SOURCE_PROF_FIRST 1001
 #define DCGM_SOURCE_PROF_LAST  1099
+// Those of this ID and above have no slot in a GPU's sample: NVML never has them.
+#define DCGM_SOURCE_PROF_DCGM_ONLY 1080
 static inline bool dcgm_source_is_prof(unsigned id)
 {
     return (id >= DCGM_SOURCE_PROF_FIRST && id <= DCGM_SOURCE_PROF_LAST) || id == 1532 ||
@@ -46,7 +48,6 @@ void dcgm_source_count_restart(struct dcgm_source *s, enum dcgm_source_restart r
 // speaks another version of the protocol.
 struct gs_error *dcgm_source_run_reader(struct dcgm_source *s, const struct dcgm_source_target *t,
                                         int *ret_code);
-#define DCGM_SOURCE_HAS_WIRE 0 // the client of the socket protocol
 struct gs_error *dcgm_source_run_wire(struct dcgm_source *s, const struct dcgm_source_target *t,
                                       int *ret_code);
 

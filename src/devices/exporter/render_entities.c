@@ -68,58 +68,10 @@ static void finish_variants(const struct exporter_render_names *names, struct ex
 
 // --- selection of devices ---
 
-// Parses the next range of "g:0,2-4". *at: NULL for the first one, then the position to continue.
-static bool next_range(const char *devices, const char **at, unsigned *ret_first,
-                       unsigned *ret_last)
-{
-    const char *p = *at ? *at : strchr(devices, ':');
-    if (!p || !*p)
-        return false;
-    char *end;
-    *ret_first = *ret_last = (unsigned)strtoul(p + 1, &end, 10);
-    if (end == p + 1)
-        return false;
-    if (*end == '-')
-        *ret_last = (unsigned)strtoul(end + 1, &end, 10);
-    *at = end;
-    return true;
-}
-
-// Whether "g:0,2-4" contains `n`. A selection without a list contains all.
-static bool is_index_listed(const char *devices, unsigned n)
-{
-    const char *at = NULL;
-    unsigned first = 0, last = 0;
-    bool any = !strchr(devices, ':');
-    while (!any && next_range(devices, &at, &first, &last))
-        any = n >= first && n <= last;
-    return any;
-}
-
 bool exporter_render_devices_valid(const char *devices)
 {
-    if (gs_streq(devices, "f") || gs_streq(devices, "g") || gs_streq(devices, "i") ||
-        gs_streq(devices, "g+i"))
-        return true;
-    if ((devices[0] != 'g' && devices[0] != 'i') || devices[1] != ':')
-        return false;
-    const char *p = devices + 2;
-    for (;;) {
-        size_t n = strspn(p, "0123456789");
-        if (n == 0 || n > 4)
-            return false;
-        p += n;
-        if (*p == '-') {
-            n = strspn(p + 1, "0123456789");
-            if (n == 0 || n > 4)
-                return false;
-            p += 1 + n;
-        }
-        if (!*p)
-            return true;
-        if (*p++ != ',')
-            return false;
-    }
+    bool several = strchr(devices, '+') != NULL;
+    return exporter_selection_valid(devices) && (!several || gs_streq(devices, "g+i"));
 }
 
 static void add_entity(const struct exporter_renderer *r, size_t device_at, size_t instance_at,
@@ -149,14 +101,12 @@ static void add_entity(const struct exporter_renderer *r, size_t device_at, size
 static bool means_gpu(const char *devices, const struct gpu_device *d)
 {
     bool gpu = devices[0] == 'f' ? !d->n_instances : devices[0] == 'g';
-    return gpu && d->uuid[0] && is_index_listed(devices, d->index);
+    return gpu && d->uuid[0] && exporter_selection_has(devices, 'g', d->index);
 }
 
 static bool means_instance(const char *devices, const struct gpu_instance *i)
 {
-    if (devices[0] == 'g')
-        return gs_streq(devices, "g+i");
-    return devices[0] != 'i' || is_index_listed(devices, i->gpu_instance_id);
+    return exporter_selection_has(devices, 'i', i->gpu_instance_id);
 }
 
 bool exporter_render_selects(const char *devices, const struct gpu_device *d,
@@ -187,7 +137,7 @@ bool exporter_render_devices_missing(const char *devices, const struct gpu_snaps
 {
     const char *at = NULL;
     unsigned first = 0, last = 0;
-    while (next_range(devices, &at, &first, &last)) {
+    while (exporter_selection_next(devices, &at, &first, &last)) {
         for (unsigned n = first; n <= last; n++) {
             if (!is_there(g, devices[0] == 'i', n)) {
                 *ret = n;

@@ -13,10 +13,28 @@ const char *daemon_configmap_name(const struct daemon_options *o)
     return gs_streq(o->configmap, "none") ? NULL : o->configmap;
 }
 
+enum exporter_names daemon_metric_names(const struct daemon_options *o)
+{
+    enum exporter_names names = EXPORTER_NAMES_OF_FILE;
+    if (o->metric_names)
+        exporter_names_parse(o->metric_names, &names);
+    return names;
+}
+
 static bool is_namespaced(const char *text)
 {
     const char *colon = strchr(text, ':');
     return colon && colon > text && colon[1] && !strchr(colon + 1, ':');
+}
+
+static struct gs_error *check_selector(const char *flag, const char *selector)
+{
+    if (!selector || exporter_selection_valid(selector))
+        return NULL;
+    return gs_error_new(GS_EINVAL,
+                        "%s \"%s\": want f, or g and i, each with or without a list, such as "
+                        "g:0,2-4+i",
+                        flag, selector);
 }
 
 struct gs_error *daemon_check_options(const struct daemon_options *o)
@@ -27,11 +45,19 @@ struct gs_error *daemon_check_options(const struct daemon_options *o)
     if (!gs_streq(o->hostname_label, "hostname") && !gs_streq(o->hostname_label, "Hostname"))
         return gs_error_new(GS_EINVAL, "--hostname-label \"%s\": want hostname or Hostname",
                             o->hostname_label);
+    enum exporter_names names;
+    if (o->metric_names && !exporter_names_parse(o->metric_names, &names))
+        return gs_error_new(GS_EINVAL, "--metric-names \"%s\": want 4.8, 4.9 or both",
+                            o->metric_names);
     if (!exporter_render_devices_valid(o->devices))
         return gs_error_new(GS_EINVAL,
                             "--devices \"%s\": want f, g, i, g+i, or g: or i: with a list such as "
                             "g:0,2-4",
                             o->devices);
+    struct gs_error *err = check_selector("--switch-devices", o->switch_devices);
+    err = err ? err : check_selector("--cpu-devices", o->cpu_devices);
+    if (err)
+        return err;
     if (daemon_configmap_name(o) && !is_namespaced(o->configmap))
         return gs_error_new(GS_EINVAL, "--configmap-data \"%s\": want NAMESPACE:NAME",
                             o->configmap);

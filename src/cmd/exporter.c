@@ -19,7 +19,7 @@ struct exporter_opts {
     bool debug, list_fields, exit_with_parent;
     int64_t parent_pid;
     // Accepted without effect.
-    const char *none_text[13];
+    const char *none_text[10];
     bool none_bool[12];
 };
 
@@ -204,34 +204,35 @@ static const struct gs_opt exporter_opts[] = {
      .env = "GPUSCALE_EXPORTER_DCGM_MEMORY_LIMIT", .group = "DCGM",
      .help =
          "The child process is started again if it uses more. Default: 256, with embedded 1024."},
+    {"switch-devices", GS_OPT_STRING, AT(switch_devices), "SELECTOR", "f", .alias = "s",
+     .env = "DCGM_EXPORTER_OTHER_DEVICES_STR", .group = "DCGM",
+     .help = "NVSwitches (g) and their NVLinks (i): f (all), g, g+i, or lists such as "
+             "g:0,2-4+i:0-17."},
+    {"cpu-devices", GS_OPT_STRING, AT(cpu_devices), "SELECTOR", "f", .alias = "p",
+     .env = "DCGM_EXPORTER_CPU_DEVICES_STR", .group = "DCGM",
+     .help = "CPUs (g) and their cores (i), in the same form."},
 
-    {"cpu-devices", GS_OPT_STRING, HERE(none_text[0]), "SELECTOR", .alias = "p",
-     .env = "DCGM_EXPORTER_CPU_DEVICES_STR", .group = "Accepted without effect",
-     .help = "CPUs are not read."},
-    {"switch-devices", GS_OPT_STRING, HERE(none_text[1]), "SELECTOR", .alias = "s",
-     .env = "DCGM_EXPORTER_OTHER_DEVICES_STR", .group = "Accepted without effect",
-     .help = "NVSwitches are not read."},
-    {"dcgm-log-level", GS_OPT_STRING, HERE(none_text[3]), "LEVEL",
+    {"dcgm-log-level", GS_OPT_STRING, HERE(none_text[0]), "LEVEL",
      .env = "DCGM_EXPORTER_DCGM_LOG_LEVEL", .group = "Accepted without effect",
      .help = "There is no DCGM."},
-    {"dump-directory", GS_OPT_STRING, HERE(none_text[4]), "DIR",
+    {"dump-directory", GS_OPT_STRING, HERE(none_text[1]), "DIR",
      .env = "DCGM_EXPORTER_DUMP_DIRECTORY", .group = "Accepted without effect",
      .help = "Nothing is dumped."},
-    {"dump-retention", GS_OPT_STRING, HERE(none_text[5]), "HOURS",
+    {"dump-retention", GS_OPT_STRING, HERE(none_text[2]), "HOURS",
      .env = "DCGM_EXPORTER_DUMP_RETENTION", .group = "Accepted without effect",
      .help = "Nothing is dumped."},
-    {"gpu-bind-unbind-poll-interval", GS_OPT_STRING, HERE(none_text[6]), "DURATION",
+    {"gpu-bind-unbind-poll-interval", GS_OPT_STRING, HERE(none_text[3]), "DURATION",
      .env = "DCGM_EXPORTER_GPU_BIND_UNBIND_POLL_INTERVAL", .group = "Accepted without effect",
      .help = "Every sample detects new GPUs."},
-    {"web-read-timeout", GS_OPT_STRING, HERE(none_text[7]), "DURATION",
+    {"web-read-timeout", GS_OPT_STRING, HERE(none_text[4]), "DURATION",
      .env = "DCGM_EXPORTER_WEB_READ_TIMEOUT", .group = "Accepted without effect",
      .help = "The server has fixed limits."},
-    {"web-write-timeout", GS_OPT_STRING, HERE(none_text[8]), "DURATION",
+    {"web-write-timeout", GS_OPT_STRING, HERE(none_text[5]), "DURATION",
      .env = "DCGM_EXPORTER_WEB_WRITE_TIMEOUT", .group = "Accepted without effect",
      .help = "The server has fixed limits."},
     {"container-labels", GS_OPT_BOOL, HERE(none_bool[1]), .env = "DCGM_EXPORTER_CONTAINER_LABELS",
      .group = "Accepted without effect", .help = "Container runtimes are not queried."},
-    {"container-runtime-socket", GS_OPT_STRING, HERE(none_text[10]), "PATH",
+    {"container-runtime-socket", GS_OPT_STRING, HERE(none_text[7]), "PATH",
      .env = "DCGM_CONTAINER_RUNTIME_SOCKET", .group = "Accepted without effect",
      .help = "Container runtimes are not queried."},
     {"dump-compression", GS_OPT_BOOL, HERE(none_bool[10]), .env = "DCGM_EXPORTER_DUMP_COMPRESSION",
@@ -249,13 +250,13 @@ static const struct gs_opt exporter_opts[] = {
      .help = "Every sample detects new GPUs."},
     {"enable-pprof", GS_OPT_BOOL, HERE(none_bool[7]), .env = "DCGM_EXPORTER_ENABLE_PPROF",
      .group = "Accepted without effect", .help = "There is no Go runtime."},
-    {"watch-max-keep-age", GS_OPT_STRING, HERE(none_text[9]), "DURATION",
+    {"watch-max-keep-age", GS_OPT_STRING, HERE(none_text[6]), "DURATION",
      .env = "DCGM_EXPORTER_WATCH_MAX_KEEP_AGE", .group = "Accepted without effect",
      .help = "Only the last sample is kept."},
-    {"watch-max-keep-samples", GS_OPT_STRING, HERE(none_text[11]), "N",
+    {"watch-max-keep-samples", GS_OPT_STRING, HERE(none_text[8]), "N",
      .env = "DCGM_EXPORTER_WATCH_MAX_KEEP_SAMPLES", .group = "Accepted without effect",
      .help = "Only the last sample is kept."},
-    {"max-concurrent-scrapes", GS_OPT_STRING, HERE(none_text[12]), "N",
+    {"max-concurrent-scrapes", GS_OPT_STRING, HERE(none_text[9]), "N",
      .env = "DCGM_EXPORTER_MAX_CONCURRENT_SCRAPES", .group = "Accepted without effect",
      .help = "The page is rendered once per sample."},
 

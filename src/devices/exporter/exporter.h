@@ -30,6 +30,8 @@ struct exporter_render_names {
     bool dra;                   // labels of the claim through which a pod holds its GPU
     bool virtual_gpus;          // the series of a shared GPU are written once per pod
     const char *devices;        // --devices: "f", "g:0,2-4", "i"; NULL: f. Already validated
+    const char *switches;       // --switch-devices: "f", "g:0+i:1-4"; NULL: f. Already validated
+    const char *cpus;           // --cpu-devices, the same
     exporter_render_pod_fn pod; // NULL: no API server
     exporter_render_version_fn pod_version; // required if pod is set
     void *pod_arg;
@@ -38,7 +40,10 @@ struct exporter_render_names {
     uint64_t xid_window_ms, clock_window_ms;
     bool timestamps;
 };
-// Whether the value of --devices is valid.
+// Whether a selector of devices is valid: "f", or g and i, each with or without a list, such as
+// "g:0,2-4+i".
+bool exporter_selection_valid(const char *selector);
+// Whether the value of --devices is valid: a selector with a list for one kind only.
 bool exporter_render_devices_valid(const char *devices);
 // Whether it selects one of these GPUs or their MIG devices.
 bool exporter_render_devices_match(const char *devices, const struct gpu_snapshot *g);

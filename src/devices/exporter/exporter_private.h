@@ -80,6 +80,13 @@ struct exporter_process_lines {
 
 enum { EXPORTER_RENDER_CUSTOM_FAMILIES = 20 };
 
+// Labels of what is neither a GPU nor a MIG device, by index in dcgm_latest.entities; empty if it
+// has no lines. Made for each page, in the same memory.
+struct exporter_dcgm_labels {
+    struct gs_buf *items;
+    size_t n;
+};
+
 struct exporter_renderer {
     const struct exporter_render_names *names;
     const struct exporter_counters *counters;
@@ -93,12 +100,11 @@ struct exporter_renderer {
     uint64_t attributions_of;   // hash of what they depend on
     struct gs_buf attributions; // gpuscale_exporter_pod_attribution
     struct gs_buf *headers;     // one for each of the counters' families
+    struct exporter_dcgm_labels dcgm;
     struct gs_buf custom_headers[EXPORTER_RENDER_CUSTOM_FAMILIES];
 };
 
 // --- selectors ---
-// "f", or g and i, each with or without a list: "g:0,2-4+i".
-bool exporter_selection_valid(const char *selector);
 // Whether a valid selector contains number n of a kind, 'g' or 'i'.
 bool exporter_selection_has(const char *selector, char letter, unsigned n);
 // The next range of a part such as "g:0,2-4". *at: NULL for the first one, then where to continue.
@@ -154,6 +160,12 @@ void exporter_render_write_line(const struct exporter_renderer *r, const char *n
 // --- families ---
 void exporter_render_write_family(struct exporter_renderer *r, size_t row, struct gs_buf *out);
 void exporter_render_write_computed(struct exporter_renderer *r, size_t row, struct gs_buf *out);
+
+// --- entities that only DCGM has ---
+void exporter_render_list_dcgm(struct exporter_renderer *r); // their labels
+void exporter_render_dcgm_finish(struct exporter_renderer *r);
+// A family of the kind EXPORTER_COUNTER_DCGM.
+void exporter_render_write_dcgm(struct exporter_renderer *r, size_t row, struct gs_buf *out);
 // The families of ACK's exporter: per process, container and device.
 void exporter_render_write_custom(struct exporter_renderer *r, struct gs_buf *out);
 void exporter_render_custom_finish(struct exporter_renderer *r);

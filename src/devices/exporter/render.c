@@ -193,6 +193,7 @@ void exporter_renderer_free(struct exporter_renderer *r)
     exporter_render_entities_finish(&r->entities);
     free(r->entities.items);
     exporter_render_custom_finish(r);
+    exporter_render_dcgm_finish(r);
     for (size_t i = 0; i < r->counters->n_families; i++)
         gs_buf_finish(&r->headers[i]);
     free(r->headers);
@@ -207,10 +208,13 @@ void exporter_renderer_page(struct exporter_renderer *r, const struct exporter_r
 {
     r->in = *in;
     prepare(r);
+    exporter_render_list_dcgm(r);
     for (size_t i = 0; i < r->counters->n_families; i++) {
         if (r->counters->rows[i].kind == EXPORTER_COUNTER_FIELD)
             exporter_render_write_family(r, i, out);
-        else if (r->counters->rows[i].kind != EXPORTER_COUNTER_DCGM)
+        else if (r->counters->rows[i].kind == EXPORTER_COUNTER_DCGM)
+            exporter_render_write_dcgm(r, i, out);
+        else
             exporter_render_write_computed(r, i, out);
     }
     exporter_render_write_custom(r, out);

@@ -18,9 +18,10 @@ struct daemon_options {
     const char *metric_names; // of --metric-names
     const char *configmap;    // NAMESPACE:NAME of a ConfigMap with that CSV; "none": no ConfigMap
     const char *devices;      // see exporter_render_devices_valid()
-    const char *web_config;   // TLS and basic authentication
-    const char *hpc_dir;      // folder of job files
-    const char *label_regex;  // pod labels to export
+    const char *switch_devices, *cpu_devices; // see exporter_selection_valid()
+    const char *web_config;                   // TLS and basic authentication
+    const char *hpc_dir;                      // folder of job files
+    const char *label_regex;                  // pod labels to export
     bool old_namespace, replace_blanks, virtual_gpus, dra, pod_labels, pod_uid;
     bool max_util, timestamps, exporter_metrics, require_gpus;
     bool systemd_socket; // listen on the sockets that systemd passes

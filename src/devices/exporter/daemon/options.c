@@ -27,6 +27,16 @@ static bool is_namespaced(const char *text)
     return colon && colon > text && colon[1] && !strchr(colon + 1, ':');
 }
 
+static struct gs_error *check_selector(const char *flag, const char *selector)
+{
+    if (!selector || exporter_selection_valid(selector))
+        return NULL;
+    return gs_error_new(GS_EINVAL,
+                        "%s \"%s\": want f, or g and i, each with or without a list, such as "
+                        "g:0,2-4+i",
+                        flag, selector);
+}
+
 struct gs_error *daemon_check_options(const struct daemon_options *o)
 {
     if (!gs_streq(o->gpu_id_type, "uid") && !gs_streq(o->gpu_id_type, "device-name"))
@@ -44,6 +54,10 @@ struct gs_error *daemon_check_options(const struct daemon_options *o)
                             "--devices \"%s\": want f, g, i, g+i, or g: or i: with a list such as "
                             "g:0,2-4",
                             o->devices);
+    struct gs_error *err = check_selector("--switch-devices", o->switch_devices);
+    err = err ? err : check_selector("--cpu-devices", o->cpu_devices);
+    if (err)
+        return err;
     if (daemon_configmap_name(o) && !is_namespaced(o->configmap))
         return gs_error_new(GS_EINVAL, "--configmap-data \"%s\": want NAMESPACE:NAME",
                             o->configmap);
@@ -52,11 +66,6 @@ struct gs_error *daemon_check_options(const struct daemon_options *o)
     if (o->driver_timeout_ns < GS_NS_PER_SEC / 10)
         return gs_error_new(GS_EINVAL, "--driver-timeout: want at least 100ms");
     return NULL;
-}
-
-bool daemon_uses_dcgm(const struct daemon_options *o)
-{
-    return !gs_streq(o->dcgm, "off");
 }
 
 // --dcgm wins over -r and its variable, which the manifests of dcgm-exporter set.

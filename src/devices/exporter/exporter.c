@@ -106,6 +106,22 @@ static struct exporter_render_self self_of(const struct exporter *e,
 
 // --- pages ---
 
+// Without a need, and with auto without an engine, DCGM is not a source that is missing.
+static void check_dcgm(struct exporter *e)
+{
+    if (!e->cfg.dcgm)
+        return;
+    dcgm_source_status(e->cfg.dcgm, &e->dcgm);
+    enum dcgm_source_state state = e->dcgm.report.state;
+    e->has_dcgm |= state != DCGM_SOURCE_UNUSED;
+    GS_AUTO_FREE char *problem =
+        state == DCGM_SOURCE_DOWN
+            ? gs_format("DCGM at %s: %s", e->dcgm.address, e->dcgm.report.problem)
+            : NULL;
+    if (state == DCGM_SOURCE_UP || state == DCGM_SOURCE_DOWN)
+        exporter_sources_set(&e->sources, EXPORTER_SOURCE_DCGM, problem);
+}
+
 static void reply_unavailable(const struct exporter *e, struct http_exchange *x)
 {
     bool busy = exporter_sampler_busy_since_ns(e->sampler) != 0 || count_hung(e);
@@ -148,6 +164,7 @@ static void handle_metrics(void *arg, struct http_exchange *x)
         return;
     }
     e->requested = true;
+    check_dcgm(e);
     struct exporter_attribution_status status;
     struct exporter_render_self self = self_of(e, &status);
     if (self.fresh && e->dirty)
@@ -188,6 +205,7 @@ static void handle_index(void *arg, struct http_exchange *x)
 {
     struct exporter *e = arg;
     struct exporter_attribution_status status;
+    check_dcgm(e);
     struct exporter_render_self self = self_of(e, &status);
     GS_AUTO_BUF struct gs_buf page = {0};
     exporter_render_index(&self, &page);
@@ -404,22 +422,6 @@ static void end_waiting(struct exporter *e)
                                    limit / GS_NS_PER_SEC, e->problem));
 }
 
-// Without a need, and with auto without an engine, DCGM is not a source that is missing.
-static void check_dcgm(struct exporter *e)
-{
-    if (!e->cfg.dcgm)
-        return;
-    dcgm_source_status(e->cfg.dcgm, &e->dcgm);
-    enum dcgm_source_state state = e->dcgm.report.state;
-    e->has_dcgm |= state != DCGM_SOURCE_UNUSED;
-    GS_AUTO_FREE char *problem =
-        state == DCGM_SOURCE_DOWN
-            ? gs_format("DCGM at %s: %s", e->dcgm.address, e->dcgm.report.problem)
-            : NULL;
-    if (state == DCGM_SOURCE_UP || state == DCGM_SOURCE_DOWN)
-        exporter_sources_set(&e->sources, EXPORTER_SOURCE_DCGM, problem);
-}
-
 static void on_watch_timer(void *arg)
 {
     struct exporter *e = arg;
@@ -487,11 +489,11 @@ static struct gpu_backend_config backend_config(const struct exporter *e, bool *
     return cfg;
 }
 
-// The fields that only DCGM has.
-static void want_dcgm(struct exporter *e, const struct exporter_counters *counters)
+static void want_dcgm_only_fields(struct exporter *e)
 {
     uint16_t ids[DCGM_SOURCE_MAX_FIELDS];
-    size_t n = exporter_counters_dcgm_ids(counters, ids, GS_ARRAY_LEN(ids));
+    const struct exporter_counters *c = e->cfg.names.counters;
+    size_t n = c ? exporter_counters_dcgm_ids(c, ids, DCGM_SOURCE_MAX_FIELDS) : 0;
     exporter_sampler_want_dcgm(e->sampler, ids, n);
 }
 
@@ -508,8 +510,8 @@ static struct gs_error *start_sampler(struct exporter *e, uv_loop_t *loop)
         .arg = e,
     };
     struct gs_error *err = exporter_sampler_start(loop, &cfg, &e->sampler);
-    if (!err && e->cfg.names.counters)
-        want_dcgm(e, e->cfg.names.counters);
+    if (!err)
+        want_dcgm_only_fields(e);
     return err;
 }
 
@@ -568,7 +570,7 @@ void exporter_set_counters(struct exporter *e, const struct exporter_counters *c
     exporter_counters_wanted(counters, wanted);
     exporter_counters_intervals(counters, every_ns);
     exporter_sampler_want(e->sampler, wanted, every_ns);
-    want_dcgm(e, counters);
+    want_dcgm_only_fields(e);
 }
 
 void exporter_set_source(struct exporter *e, enum exporter_source_kind k, const char *problem)

@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "nvmlsim/simulation/simulation.h"
 
 #include <string.h>
 
@@ -31,9 +32,16 @@ struct gs_error *up_exporter_start(uv_loop_t *loop, const struct up_exporter_con
     size_t n = 0;
     while (argv[n])
         n++;
+    GS_AUTO_FREE char *dcgm =
+        e->gpus->simulated ? simulation_dcgm_library(e->gpus->sim_library) : NULL;
     if (e->gpus->simulated) {
         argv[n++] = "--nvml-library";
         argv[n++] = e->gpus->sim_library;
+    }
+    if (dcgm) { // profiling metrics of GPUs before Hopper
+        argv[n++] = "--dcgm=embedded";
+        argv[n++] = "--dcgm-library";
+        argv[n++] = dcgm;
     }
     if (e->collectors) {
         argv[n++] = "--collectors";
@@ -43,7 +51,9 @@ struct gs_error *up_exporter_start(uv_loop_t *loop, const struct up_exporter_con
         argv[n++] = "--log-level";
         argv[n++] = "error";
     }
-    const char *const env[] = {e->gpus->simulated ? sim_env : NULL, NULL};
+    // Other programs of the node share the profiling counters.
+    const char *const env[] = {e->gpus->simulated ? sim_env : NULL,
+                               e->gpus->simulated ? "GPUSCALE_SIM_DCGM_HOSTENGINE=1" : NULL, NULL};
     const struct up_child_config cfg = {.name = "exporter",
                                         .argv = argv,
                                         .extra_env = env,

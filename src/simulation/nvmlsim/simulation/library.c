@@ -72,6 +72,16 @@ char *simulation_library_folder(const char *library)
     return access(link, R_OK) == 0 ? realpath(folder, NULL) : NULL;
 }
 
+char *simulation_dcgm_library(const char *library)
+{
+    GS_AUTO_FREE char *folder = simulation_library_folder(library);
+    char *path = folder ? gs_format("%s/libdcgm.so.4", folder) : NULL;
+    if (path && access(path, R_OK) == 0)
+        return path;
+    free(path);
+    return NULL;
+}
+
 void simulation_env_init(struct simulation_env *env, const char *set, const char *library)
 {
     GS_AUTO_FREE char *folder = simulation_library_folder(library);

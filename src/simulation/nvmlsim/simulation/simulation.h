@@ -36,6 +36,9 @@ struct gs_error *simulation_find_library(char **ret);
 // not exist, or if its path has a colon. The caller frees it.
 char *simulation_library_folder(const char *library);
 
+// The simulated libdcgm that belongs to this library. NULL: there is none. The caller frees it.
+char *simulation_dcgm_library(const char *library);
+
 // The variables "NAME=VALUE" with which programs see the simulated GPUs of a set: NVMLSIM_ENV, the
 // library for gpuscale's own programs, and a library path for others.
 enum { SIMULATION_MAX_VARIABLES = 3 };

@@ -66,7 +66,7 @@ static const struct row rows[] = {
     },
     {
         .what = "a field that only DCGM has",
-        .args = {"--collectors=FILE"},
+        .args = {"--collectors=FILE", "--dcgm=off"},
         .file = "DCGM_FI_DEV_GPU_TEMP, gauge, t\nDCGM_FI_DEV_NVSWITCH_LINK_STATUS, gauge, x\n",
         .line = "1 field is ignored (not provided by NVML): "
                 "DCGM_FI_DEV_NVSWITCH_LINK_STATUS",
@@ -76,12 +76,20 @@ static const struct row rows[] = {
     },
     {
         .what = "performance counters of the GPU",
-        .args = {"--collectors=FILE"},
+        .args = {"--collectors=FILE", "--dcgm=off"},
         .file = "DCGM_FI_DEV_GPU_TEMP, gauge, t\nDCGM_FI_PROF_SM_ACTIVE, gauge, x\n",
         .line = "(not supported): DCGM_FI_PROF_SM_ACTIVE",
         .metric = "gpuscale_exporter_driver_up",
         .part = "",
         .value = 1,
+    },
+    {
+        .what = "the engine that has performance counters",
+        .args = {"--collectors=FILE", "--dcgm=unix:/nonexistent/engine"},
+        .file = "DCGM_FI_DEV_GPU_TEMP, gauge, t\nDCGM_FI_PROF_SM_ACTIVE, gauge, x\n",
+        .line = "DCGM at unix:/nonexistent/engine: ",
+        .metric = "gpuscale_exporter_source_up",
+        .part = "source=\"dcgm\"",
     },
     {
         .what = "permission for the utilisation of processes",

@@ -489,11 +489,11 @@ static struct gpu_backend_config backend_config(const struct exporter *e, bool *
     return cfg;
 }
 
-static void want_dcgm_only_fields(struct exporter *e)
+// The fields that only DCGM has.
+static void want_dcgm(struct exporter *e, const struct exporter_counters *counters)
 {
     uint16_t ids[DCGM_SOURCE_MAX_FIELDS];
-    const struct exporter_counters *c = e->cfg.names.counters;
-    size_t n = c ? exporter_counters_dcgm_ids(c, ids, DCGM_SOURCE_MAX_FIELDS) : 0;
+    size_t n = exporter_counters_dcgm_ids(counters, ids, GS_ARRAY_LEN(ids));
     exporter_sampler_want_dcgm(e->sampler, ids, n);
 }
 
@@ -510,8 +510,8 @@ static struct gs_error *start_sampler(struct exporter *e, uv_loop_t *loop)
         .arg = e,
     };
     struct gs_error *err = exporter_sampler_start(loop, &cfg, &e->sampler);
-    if (!err)
-        want_dcgm_only_fields(e);
+    if (!err && e->cfg.names.counters)
+        want_dcgm(e, e->cfg.names.counters);
     return err;
 }
 
@@ -570,7 +570,7 @@ void exporter_set_counters(struct exporter *e, const struct exporter_counters *c
     exporter_counters_wanted(counters, wanted);
     exporter_counters_intervals(counters, every_ns);
     exporter_sampler_want(e->sampler, wanted, every_ns);
-    want_dcgm_only_fields(e);
+    want_dcgm(e, counters);
 }
 
 void exporter_set_source(struct exporter *e, enum exporter_source_kind k, const char *problem)

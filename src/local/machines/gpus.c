@@ -92,6 +92,7 @@ struct gs_error *machines_gpus_simulate(const char *spec_text, const char *set,
         free(d.sim_library);
         return gs_error_wrap(err, "simulated GPUs");
     }
+    nvmlsim_engine_control(d.sim, NVMLSIM_ENGINE_START);
     d.sim_name = gs_strdup(set);
     d.simulated = true;
     snprintf(d.driver_version, sizeof(d.driver_version), "%u." NVMLSIM_DRIVER_MINOR,

@@ -32,16 +32,17 @@ struct gs_error *up_exporter_start(uv_loop_t *loop, const struct up_exporter_con
     size_t n = 0;
     while (argv[n])
         n++;
-    GS_AUTO_FREE char *dcgm =
+    GS_AUTO_FREE char *dcgm_library =
         e->gpus->simulated ? simulation_dcgm_library(e->gpus->sim_library) : NULL;
     if (e->gpus->simulated) {
         argv[n++] = "--nvml-library";
         argv[n++] = e->gpus->sim_library;
     }
-    if (dcgm) { // profiling metrics of GPUs before Hopper
-        argv[n++] = "--dcgm=embedded";
+    if (dcgm_library) { // profiling values of GPUs before Hopper
+        argv[n++] = "--dcgm";
+        argv[n++] = SIMULATION_DCGM_ADDRESS;
         argv[n++] = "--dcgm-library";
-        argv[n++] = dcgm;
+        argv[n++] = dcgm_library;
     }
     if (e->collectors) {
         argv[n++] = "--collectors";
@@ -51,9 +52,7 @@ struct gs_error *up_exporter_start(uv_loop_t *loop, const struct up_exporter_con
         argv[n++] = "--log-level";
         argv[n++] = "error";
     }
-    // Other programs of the node share the profiling counters.
-    const char *const env[] = {e->gpus->simulated ? sim_env : NULL,
-                               e->gpus->simulated ? "GPUSCALE_SIM_DCGM_HOSTENGINE=1" : NULL, NULL};
+    const char *const env[] = {e->gpus->simulated ? sim_env : NULL, NULL};
     const struct up_child_config cfg = {.name = "exporter",
                                         .argv = argv,
                                         .extra_env = env,

@@ -241,6 +241,14 @@ static nvmlReturn_t read_links(struct reading *r)
     return give(r, has ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED, 0);
 }
 
+// A rate, which is 0 if the driver counts what all links of the GPU transfer.
+static nvmlReturn_t read_link_traffic(struct reading *r)
+{
+    nvmlFieldValue_t f = {.fieldId = (uint32_t)r->arg, .scopeId = UINT32_MAX};
+    nvmlReturn_t rc = nvmlDeviceGetFieldValues(r->device, 1, &f);
+    return give(r, rc ? rc : f.nvmlReturn, 0);
+}
+
 static nvmlReturn_t read_state(struct reading *r)
 {
     int v = 0;
@@ -434,7 +442,7 @@ static const struct row {
     {419, 419, read_links, 0},
     {429, 429, read_links, 0},
     {439, 439, read_links, 0},
-    {449, 449, read_links, 0},
+    {449, 449, read_link_traffic, 138},
     {500, 500, read_number, 0},
     {526, 526, read_number, 0},
     {1625, 1628, read_memory_bytes, MEMORY_TOTAL},

@@ -16,15 +16,15 @@ static void log_warnings(const char *source, const struct exporter_counters *c)
         gs_warn("exporter", "%s: %s", source, c->warnings[i]);
 }
 
-struct gs_error *daemon_parse_counters(const char *source, struct gs_slice text,
-                                       enum exporter_names names, bool dcgm,
-                                       struct exporter_counters *ret)
+struct gs_error *daemon_parse_counters(const struct daemon_options *o, const char *source,
+                                       struct gs_slice text, struct exporter_counters *ret)
 {
+    bool dcgm = !gs_streq(o->dcgm, "off");
     struct gs_error *err = exporter_counters_parse_with(text, dcgm, ret);
     if (err)
         return gs_error_wrap(err, "%s", source);
     log_warnings(source, ret);
-    exporter_counters_rename(ret, names);
+    exporter_counters_rename(ret, daemon_metric_names(o));
     return NULL;
 }
 
@@ -43,14 +43,15 @@ static bool use_builtin(const char *file, enum exporter_names names, struct expo
     return exporter_counters_builtin(file, ret);
 }
 
-struct gs_error *daemon_load_counters(const char *path, enum exporter_names names, bool dcgm,
+struct gs_error *daemon_load_counters(const struct daemon_options *o, const char *path,
                                       struct exporter_counters *ret)
 {
+    enum exporter_names names = daemon_metric_names(o);
     GS_AUTO_BUF struct gs_buf text = {0};
     const char *file = daemon_counters_path(path);
     struct gs_error *err = gs_file_read(file, MAX_CSV, &text);
     if (!err)
-        return daemon_parse_counters(file, gs_buf_slice(&text), names, dcgm, ret);
+        return daemon_parse_counters(o, file, gs_buf_slice(&text), ret);
     if (gs_error_code(err) == GS_ENOTFOUND && use_builtin(file, names, ret)) {
         if (path)
             gs_info("exporter", "%s does not exist; the built-in file of this name is used", path);

@@ -69,11 +69,9 @@ static struct gs_error *read_counters(const struct daemon_options *o, const stru
 {
     struct gs_error *err;
     if (o->collectors || !f->rows.len)
-        err = daemon_load_counters(o->collectors ? o->collectors : f->counters_file,
-                                   daemon_metric_names(o), daemon_uses_dcgm(o), ret);
+        err = daemon_load_counters(o, o->collectors ? o->collectors : f->counters_file, ret);
     else
-        err = daemon_parse_counters(o->config_file, gs_buf_slice(&f->rows), daemon_metric_names(o),
-                                    daemon_uses_dcgm(o), ret);
+        err = daemon_parse_counters(o, o->config_file, gs_buf_slice(&f->rows), ret);
     return err ? err : set_groups(o, f, ret);
 }
 
@@ -245,8 +243,7 @@ static struct gs_error *on_configmap(void *arg, const char *source, struct gs_sl
 {
     struct run *r = arg;
     struct exporter_counters *counters = gs_alloc(sizeof(*counters));
-    struct gs_error *err = daemon_parse_counters(source, text, daemon_metric_names(r->opts),
-                                                 daemon_uses_dcgm(r->opts), counters);
+    struct gs_error *err = daemon_parse_counters(r->opts, source, text, counters);
     if (!err)
         err = set_groups(r->opts, &r->file, counters);
     if (err) {

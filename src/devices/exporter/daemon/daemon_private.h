@@ -18,7 +18,6 @@
 // NULL: no ConfigMap is configured.
 const char *daemon_configmap_name(const struct daemon_options *o);
 enum exporter_names daemon_metric_names(const struct daemon_options *o);
-bool daemon_uses_dcgm(const struct daemon_options *o); // also with auto without an engine
 // If the kubelet's socket is not at its usual place: that of k0s or MicroK8s, if there is one.
 const char *daemon_find_socket(const char *socket);
 
@@ -27,17 +26,15 @@ struct gs_error *daemon_open_dcgm(const struct daemon_options *o, struct dcgm_so
 
 // --- counters files ---
 
-// dcgm: rows that only DCGM has are kept.
 // path NULL: dcgm-exporter's default file if it exists, else the built-in metrics, with the names
 // of
 // --metric-names those of 4.9.
-struct gs_error *daemon_load_counters(const char *path, enum exporter_names names, bool dcgm,
+struct gs_error *daemon_load_counters(const struct daemon_options *o, const char *path,
                                       struct exporter_counters *ret);
 const char *daemon_counters_path(const char *path); // the file that this reads
 // Parses the rows of a counters file; `source` names it in errors and log lines.
-struct gs_error *daemon_parse_counters(const char *source, struct gs_slice text,
-                                       enum exporter_names names, bool dcgm,
-                                       struct exporter_counters *ret);
+struct gs_error *daemon_parse_counters(const struct daemon_options *o, const char *source,
+                                       struct gs_slice text, struct exporter_counters *ret);
 
 // --- watch groups ---
 

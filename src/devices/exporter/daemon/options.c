@@ -68,11 +68,6 @@ struct gs_error *daemon_check_options(const struct daemon_options *o)
     return NULL;
 }
 
-bool daemon_uses_dcgm(const struct daemon_options *o)
-{
-    return !gs_streq(o->dcgm, "off");
-}
-
 // --dcgm wins over -r and its variable, which the manifests of dcgm-exporter set.
 struct gs_error *daemon_open_dcgm(const struct daemon_options *o, struct dcgm_source **ret)
 {

@@ -75,11 +75,8 @@ char *simulation_library_folder(const char *library)
 char *simulation_dcgm_library(const char *library)
 {
     GS_AUTO_FREE char *folder = simulation_library_folder(library);
-    char *path = folder ? gs_format("%s/libdcgm.so.4", folder) : NULL;
-    if (path && access(path, R_OK) == 0)
-        return path;
-    free(path);
-    return NULL;
+    GS_AUTO_FREE char *path = folder ? gs_format("%s/libdcgm.so.4", folder) : NULL;
+    return path && access(path, R_OK) == 0 ? GS_TAKE(path) : NULL;
 }
 
 void simulation_env_init(struct simulation_env *env, const char *set, const char *library)

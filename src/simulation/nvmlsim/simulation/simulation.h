@@ -36,8 +36,11 @@ struct gs_error *simulation_find_library(char **ret);
 // not exist, or if its path has a colon. The caller frees it.
 char *simulation_library_folder(const char *library);
 
-// The simulated libdcgm that belongs to this library. NULL: there is none. The caller frees it.
+// The simulated libdcgm beside this library. NULL if it does not exist. The caller frees it.
 char *simulation_dcgm_library(const char *library);
+// The host engine of simulated GPUs for `gpuscale exporter --dcgm`: a connection through the
+// simulated libdcgm does not depend on the address.
+#define SIMULATION_DCGM_ADDRESS "127.0.0.1:5555"
 
 // The variables "NAME=VALUE" with which programs see the simulated GPUs of a set: NVMLSIM_ENV, the
 // library for gpuscale's own programs, and a library path for others.

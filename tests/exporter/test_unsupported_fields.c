@@ -66,7 +66,7 @@ static const struct row rows[] = {
     },
     {
         .what = "a field that only DCGM has",
-        .args = {"--collectors=FILE"},
+        .args = {"--collectors=FILE", "--dcgm=off"},
         .file = "DCGM_FI_DEV_GPU_TEMP, gauge, t\nDCGM_FI_DEV_NVSWITCH_LINK_STATUS, gauge, x\n",
         .line = "1 field is ignored (not provided by NVML): "
                 "DCGM_FI_DEV_NVSWITCH_LINK_STATUS",

@@ -76,12 +76,20 @@ static const struct row rows[] = {
     },
     {
         .what = "performance counters of the GPU",
-        .args = {"--collectors=FILE"},
+        .args = {"--collectors=FILE", "--dcgm=off"},
         .file = "DCGM_FI_DEV_GPU_TEMP, gauge, t\nDCGM_FI_PROF_SM_ACTIVE, gauge, x\n",
         .line = "(not supported): DCGM_FI_PROF_SM_ACTIVE",
         .metric = "gpuscale_exporter_driver_up",
         .part = "",
         .value = 1,
+    },
+    {
+        .what = "the engine that has performance counters",
+        .args = {"--collectors=FILE", "--dcgm=unix:/nonexistent/engine"},
+        .file = "DCGM_FI_DEV_GPU_TEMP, gauge, t\nDCGM_FI_PROF_SM_ACTIVE, gauge, x\n",
+        .line = "DCGM at unix:/nonexistent/engine: ",
+        .metric = "gpuscale_exporter_source_up",
+        .part = "source=\"dcgm\"",
     },
     {
         .what = "permission for the utilisation of processes",

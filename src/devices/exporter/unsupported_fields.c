@@ -69,21 +69,32 @@ static void add_field_name(struct gs_buf *names, size_t *n, const char *name)
     ++*n;
 }
 
+// NVML has no profiling fields of GPUs before Hopper.
+static bool dcgm_may_have(enum gpu_field f)
+{
+    return f >= GPU_F_PROF_FIRST && f < GPU_F_PROF_END;
+}
+
 static void log_reason(const struct exporter_unsupported_fields *c, enum gpu_validity reason)
 {
     GS_AUTO_BUF struct gs_buf names = {0};
     size_t n = 0;
-    for (size_t i = 0; i < c->counters->len; i++)
-        if (why_row(c, &c->counters->rows[i]) == reason)
-            add_field_name(&names, &n, c->counters->rows[i].name);
+    bool dcgm = false;
+    for (size_t i = 0; i < c->counters->len; i++) {
+        if (why_row(c, &c->counters->rows[i]) != reason)
+            continue;
+        add_field_name(&names, &n, c->counters->rows[i].name);
+        dcgm |= dcgm_may_have(c->counters->rows[i].field);
+    }
     if (why_no_processes(c->gpus) == reason)
         add_field_name(&names, &n, "DCGM_CUSTOM_PROCESS_SM_UTIL");
     if (!n)
         return;
     if (reason == GPU_NOT_SUPPORTED)
         gs_info("exporter",
-                "no GPU supports %zu of the metrics (%s): %s; the page / lists them for each GPU",
-                n, gpu_validity_text(reason), names.data);
+                "no GPU supports %zu of the metrics (%s): %s; the page / lists them for each GPU%s",
+                n, gpu_validity_text(reason), names.data,
+                dcgm ? "; DCGM may have the profiling metrics: see --dcgm" : "");
     else
         gs_warn("exporter",
                 "no GPU provides %zu of the metrics (%s): %s; the page / lists them for each GPU",

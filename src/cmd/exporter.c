@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale exporter: the supported flags of dcgm-exporter, and own flags.
 #include "base/log.h"
+#include "base/mem.h"
 #include "cmd/commands.h"
 #include "exporter/daemon/daemon.h"
 #include "nvmlsim/simulation/simulation.h"
@@ -305,8 +306,11 @@ static struct gs_error *serve_or_list(const struct exporter_opts *o, const struc
                                       bool *ret_hangs)
 {
     struct daemon_options daemon = o->daemon;
+    GS_AUTO_FREE char *dcgm = CMD_LOCAL ? simulation_dcgm_library(sim->library) : NULL;
     if (sim->library)
         daemon.nvml_library = sim->library;
+    if (!daemon.dcgm_library && gs_streq(daemon.dcgm, "embedded"))
+        daemon.dcgm_library = dcgm;
     daemon.simulated_only = sim->library != NULL;
     if (!o->list_fields)
         return daemon_run(&daemon, ret_hangs);

@@ -117,6 +117,7 @@ void dcgm_source_count_restart(struct dcgm_source *s, enum dcgm_source_restart r
 
 // --- reports ---
 
+// Users of the source log that it is down: they know what is missing then.
 static void log_report(const struct dcgm_source_report *old, const struct dcgm_source_report *r,
                        const char *where)
 {
@@ -125,9 +126,6 @@ static void log_report(const struct dcgm_source_report *old, const struct dcgm_s
     if (is_up && !was_up)
         gs_info("dcgm", "reading from the %sDCGM %s at %s", simulated,
                 r->version[0] ? r->version : "of unknown version", where);
-    else if (r->state == DCGM_SOURCE_DOWN &&
-             (was_up || old->state != DCGM_SOURCE_DOWN || old->code != r->code))
-        gs_warn("dcgm", "%s: %s; its metrics are absent until it responds", where, r->problem);
     if (is_up && r->prof_code && (r->prof_code != old->prof_code || !was_up))
         gs_warn("dcgm", "%s; profiling metrics are absent", r->prof_problem);
     else if (is_up && was_up && !r->prof_code && old->prof_code)
@@ -405,6 +403,8 @@ void dcgm_source_want(struct dcgm_source *s, const struct dcgm_source_plan *plan
         s->plan_changed = true;
         if (!s->started && plan->n_fields)
             start(s);
+        if (s->started && plan->n_fields && s->status.report.state == DCGM_SOURCE_UNUSED)
+            s->status.report.state = DCGM_SOURCE_CONNECTING;
         wake(s);
     }
     pthread_mutex_unlock(&s->lock);

@@ -106,6 +106,22 @@ static struct exporter_render_self self_of(const struct exporter *e,
 
 // --- pages ---
 
+// Without a need, and with auto without an engine, DCGM is not a source that is missing.
+static void check_dcgm(struct exporter *e)
+{
+    if (!e->cfg.dcgm)
+        return;
+    dcgm_source_status(e->cfg.dcgm, &e->dcgm);
+    enum dcgm_source_state state = e->dcgm.report.state;
+    e->has_dcgm |= state != DCGM_SOURCE_UNUSED;
+    GS_AUTO_FREE char *problem =
+        state == DCGM_SOURCE_DOWN
+            ? gs_format("DCGM at %s: %s", e->dcgm.address, e->dcgm.report.problem)
+            : NULL;
+    if (state == DCGM_SOURCE_UP || state == DCGM_SOURCE_DOWN)
+        exporter_sources_set(&e->sources, EXPORTER_SOURCE_DCGM, problem);
+}
+
 static void reply_unavailable(const struct exporter *e, struct http_exchange *x)
 {
     bool busy = exporter_sampler_busy_since_ns(e->sampler) != 0 || count_hung(e);
@@ -148,6 +164,7 @@ static void handle_metrics(void *arg, struct http_exchange *x)
         return;
     }
     e->requested = true;
+    check_dcgm(e);
     struct exporter_attribution_status status;
     struct exporter_render_self self = self_of(e, &status);
     if (self.fresh && e->dirty)
@@ -188,6 +205,7 @@ static void handle_index(void *arg, struct http_exchange *x)
 {
     struct exporter *e = arg;
     struct exporter_attribution_status status;
+    check_dcgm(e);
     struct exporter_render_self self = self_of(e, &status);
     GS_AUTO_BUF struct gs_buf page = {0};
     exporter_render_index(&self, &page);
@@ -402,22 +420,6 @@ static void end_waiting(struct exporter *e)
         return;
     end_with_error(e, gs_error_new(GS_EUNAVAIL, "no driver for %" PRId64 " s: %s",
                                    limit / GS_NS_PER_SEC, e->problem));
-}
-
-// Without a need, and with auto without an engine, DCGM is not a source that is missing.
-static void check_dcgm(struct exporter *e)
-{
-    if (!e->cfg.dcgm)
-        return;
-    dcgm_source_status(e->cfg.dcgm, &e->dcgm);
-    enum dcgm_source_state state = e->dcgm.report.state;
-    e->has_dcgm |= state != DCGM_SOURCE_UNUSED;
-    GS_AUTO_FREE char *problem =
-        state == DCGM_SOURCE_DOWN
-            ? gs_format("DCGM at %s: %s", e->dcgm.address, e->dcgm.report.problem)
-            : NULL;
-    if (state == DCGM_SOURCE_UP || state == DCGM_SOURCE_DOWN)
-        exporter_sources_set(&e->sources, EXPORTER_SOURCE_DCGM, problem);
 }
 
 static void on_watch_timer(void *arg)

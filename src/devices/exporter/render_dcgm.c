@@ -103,8 +103,11 @@ static void make_labels(const struct exporter_renderer *r, const struct dcgm_lat
 {
     gs_buf_clear(out);
     add_identity(l, e, d, out);
+    // dcgm-exporter 4.8.2 writes Hostname for all but links.
+    bool link = e->group == DCGM_ENTITY_LINK;
     if (r->names->hostname_label)
-        exporter_render_add_label_if(out, r->names->hostname_label, r->names->hostname);
+        exporter_render_add_label_if(out, link ? "hostname" : r->names->hostname_label,
+                                     r->names->hostname);
     add_label_rows(r, d, out);
 }
 

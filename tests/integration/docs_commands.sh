@@ -28,7 +28,7 @@ foreign=' --branch --disable-startup-validate --workloads --minutes --retention-
  --phase --quick --restart --schedule --seconds --selector --series --server-side --show-labels --since --since-time --suite --tail --type
  --cloud-config --cloud-provider --force-conflicts --hostname-override --load-restrictor --node-labels --no-root --provider-id
  --register-with-taints --rounds --unremovable-node-recheck-timeout --resource --terraform --verb --capacity-buffer-controller-enabled
- --capacity-buffer-pod-injection-enabled --enable-provisioning-requests --set-file --take-ownership --no-storage.tsdb.wal-compression --only-upgrade --write '
+ --capacity-buffer-pod-injection-enabled --enable-provisioning-requests --set-file --set-string --take-ownership --no-storage.tsdb.wal-compression --only-upgrade --write '
 # Flags of kubectl, helm, docker and podman commands are theirs.
 # shellcheck disable=SC2086
 awk '{

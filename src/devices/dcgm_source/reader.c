@@ -215,7 +215,7 @@ static void report_failure(struct dcgm_reader *r, const char *call, int code)
     r->report.state = DCGM_SOURCE_DOWN;
     r->report.code = code;
     r->report.prof_code = 0;
-    dcgm_reader_describe(&r->lib, call, code, r->report.problem, sizeof(r->report.problem));
+    dcgm_reader_describe(r, call, code, r->report.problem, sizeof(r->report.problem));
     send_report(r);
 }
 

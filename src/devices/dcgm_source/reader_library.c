@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loads libdcgm into the reader process, and its codes as text.
+// Loads libdcgm into the reader process, and explains its codes.
 #include "dcgm_source/reader_private.h"
 
-#include "base/buf.h"
 #include "base/slice.h"
+#include "dcgm/code.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -38,7 +38,6 @@ static void resolve(void *library, struct dcgm_library *ret)
     SYM(read, "dcgmEntitiesGetLatestValues");
     SYM(metric_groups, "dcgmProfGetSupportedMetricGroups");
     SYM(field_by_id, "DcgmFieldGetById");
-    SYM(error_string, "errorString");
 #undef SYM
     ret->simulated = dlsym(library, SIMULATED_SYMBOL) != NULL;
 }
@@ -62,7 +61,7 @@ static struct gs_error *load_one(const char *path, struct dcgm_library *ret)
         return gs_error_new(GS_EINVAL, "%s is not a libdcgm that this program can use", path);
     int code = l.init();
     if (code != DCGM_OK)
-        return gs_error_new(GS_EUNAVAIL, "%s: dcgmInit: code %d", path, code);
+        return gs_error_new(GS_EUNAVAIL, "%s: dcgmInit: %s", path, dcgm_code_text(code));
     *ret = l;
     return NULL;
 }
@@ -85,33 +84,15 @@ struct gs_error *dcgm_reader_load(const char *path, struct dcgm_library *ret)
                         "datacenter-gpu-manager-4-core); --dcgm-library names another");
 }
 
-static const char *remedy(int code)
-{
-    switch (code) {
-    case DCGM_PROFILING_FAILED:
-        return ": usually another process owns the profiling counters (a host engine, "
-               "dcgm-exporter "
-               "or a profiler)";
-    case DCGM_NO_PERMISSION:
-    case DCGM_REQUIRES_ROOT:
-        return ": the engine needs root or CAP_SYS_ADMIN";
-    case DCGM_PROFILING_MULTI_PASS:
-        return ": the GPU cannot measure these metrics together; configure fewer";
-    case DCGM_VERSION_MISMATCH:
-        return ": libdcgm and the host engine are of different versions";
-    default:
-        return "";
-    }
-}
-
-void dcgm_reader_describe(const struct dcgm_library *lib, const char *call, int code, char *ret,
+void dcgm_reader_describe(const struct dcgm_reader *r, const char *call, int code, char *ret,
                           size_t size)
 {
-    const char *text = lib->error_string ? lib->error_string(code) : NULL;
-    snprintf(ret, size, "%s: %s (%d)%s", call, text ? text : "error", code, remedy(code));
-    for (char *p = ret; *p; p++)
-        if ((unsigned char)*p < ' ')
-            *p = ' ';
+    const struct dcgm_source_report *v = &r->report;
+    if (code == DCGM_VERSION_MISMATCH)
+        snprintf(ret, size, "%s: libdcgm %s and the host engine %s are of different versions (%d)",
+                 call, v->library_version, v->version, code);
+    else
+        snprintf(ret, size, "%s: %s", call, dcgm_code_text(code));
 }
 
 void dcgm_reader_parse_version(const char *raw, char ret[static 32])

@@ -32,15 +32,11 @@ struct dcgm_library {
     dcgm_read_fn *read;
     dcgm_metric_groups_fn *metric_groups;
     dcgm_field_by_id_fn *field_by_id;
-    dcgm_error_string_fn *error_string;
     bool simulated;
 };
 
 // Loads the library at the path, or that of the default names if it is NULL, and initializes it.
 struct gs_error *dcgm_reader_load(const char *path, struct dcgm_library *ret);
-// "dcgmWatchFields: the profiling library failed (-37)", with a remedy where there is one.
-void dcgm_reader_describe(const struct dcgm_library *lib, const char *call, int code, char *ret,
-                          size_t size);
 // "4.5.3" of "version:4.5.3;arch:…"; "" if it is not there.
 void dcgm_reader_parse_version(const char *raw, char ret[static 32]);
 
@@ -71,6 +67,9 @@ struct dcgm_reader {
     uint32_t renewals;
 };
 
+// "dcgmWatchFields: another process owns the profiling counters (-37)".
+void dcgm_reader_describe(const struct dcgm_reader *r, const char *call, int code, char *ret,
+                          size_t size);
 // Progress for the parent; before and after each call that may take long.
 void dcgm_reader_beat(const struct dcgm_reader *r);
 int64_t dcgm_reader_first_pause_ns(const struct dcgm_reader *r); // after a failure: 1 s

@@ -92,8 +92,7 @@ static void list_level(struct dcgm_reader *r, uint32_t group, unsigned levels)
 static void refuse_profiling(struct dcgm_reader *r, const char *call, int code)
 {
     r->report.prof_code = code;
-    dcgm_reader_describe(&r->lib, call, code, r->report.prof_problem,
-                         sizeof(r->report.prof_problem));
+    dcgm_reader_describe(r, call, code, r->report.prof_problem, sizeof(r->report.prof_problem));
 }
 
 // NULL groups: the engine does not list them, so that all fields are tried.
@@ -222,7 +221,7 @@ static void note_refusal(struct dcgm_reader *r, const struct dcgm_reader_watch *
         refuse_profiling(r, "dcgmWatchFields", code);
     } else if (!r->report.code) {
         r->report.code = code;
-        dcgm_reader_describe(&r->lib, "dcgmWatchFields", code, r->report.problem,
+        dcgm_reader_describe(r, "dcgmWatchFields", code, r->report.problem,
                              sizeof(r->report.problem));
     }
 }

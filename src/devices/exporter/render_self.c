@@ -198,6 +198,18 @@ static void render_missing(const struct exporter_render_self *self, struct gs_bu
     }
 }
 
+// As in DCGM's documentation; doctor explains them.
+static void render_dcgm_problem(const struct dcgm_source_status *s, struct gs_buf *out)
+{
+    static const char name[] = "gpuscale_exporter_dcgm_problem";
+    char code[16];
+    snprintf(code, sizeof(code), "%d", s->report.code ? s->report.code : s->report.prof_code);
+    struct metrics_label l = label("code", code);
+    family(out, name, METRICS_GAUGE, "1 with the code of DCGM's current problem.");
+    if (s->report.code || s->report.prof_code)
+        metrics_write_sample(out, name, &l, 1, 1);
+}
+
 static void render_dcgm(const struct dcgm_source_status *s, struct gs_buf *out)
 {
     static const char info[] = "gpuscale_exporter_dcgm_info";
@@ -209,6 +221,7 @@ static void render_dcgm(const struct dcgm_source_status *s, struct gs_buf *out)
     single(out, "gpuscale_exporter_dcgm_profiling_up", METRICS_GAUGE,
            "1 while DCGM measures the profiling metrics, 0 if it refuses.",
            s->report.state == DCGM_SOURCE_UP && !s->report.prof_code);
+    render_dcgm_problem(s, out);
     family(out, restarts, METRICS_COUNTER, "Ended connections to DCGM and readers, by reason.");
     for (enum dcgm_source_restart r = 0; r < DCGM_SOURCE_RESTARTS; r++) {
         struct metrics_label l = label("reason", dcgm_source_restart_name(r));

@@ -36,6 +36,10 @@ const struct doctor_check doctor_checks[] = {
     {"node-exporter-page", DOCTOR_EXPORTER, DOCTOR_BROKEN,
      "Port 9400 of this machine serves no GPU metrics.",
      "Prometheus scrapes nothing, or the scrape fails.", doctor_check_node_exporter_page},
+    {"node-dcgm", DOCTOR_EXPORTER, DOCTOR_BROKEN,
+     "gpuscale's exporter gets no profiling metrics from DCGM.",
+     "Before Hopper the driver does not have them; dashboards and autoscalers miss their values.",
+     doctor_check_node_dcgm},
 
     {"node-not-ready", DOCTOR_NODE, DOCTOR_BROKEN, "A GPU node is not ready.",
      "Its pods are evicted and its GPUs are lost for all workloads.", doctor_check_node_not_ready},

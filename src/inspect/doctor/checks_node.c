@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks of this machine: driver, GPUs, collectors, the exporter's page.
 #include "base/mem.h"
+#include "dcgm/abi.h"
+#include "dcgm/code.h"
 #include "doctor/doctor_private.h"
 
 #include <string.h>
@@ -137,9 +139,13 @@ void doctor_check_pod_resources_socket(struct doctor_examination *e)
                       "folder, and set the exporter's path of the socket")});
 }
 
+// gpuscale's exporter has the counters only if it embeds an engine.
 static bool uses_remote_engine(const json_t *process)
 {
     const char *command = codec_json_str(process, "command", NULL);
+    if (gs_streq(codec_json_str(process, "program", NULL), "gpuscale exporter"))
+        return !doctor_contains(command, "--dcgm=embedded") &&
+               !doctor_contains(command, "--dcgm embedded");
     return doctor_contains(command, " -r ") || doctor_contains(command, "--remote-hostengine-info");
 }
 
@@ -169,8 +175,7 @@ void doctor_check_profiling_contention(struct doctor_examination *e)
     if (!has_profiling_lock(e))
         return;
     json_array_foreach (json_object_get(e->node, "processes"), i, process) {
-        if (gs_streq(codec_json_str(process, "program", NULL), "gpuscale exporter") ||
-            uses_remote_engine(process))
+        if (uses_remote_engine(process))
             continue;
         if (!first) {
             first = process;
@@ -254,4 +259,69 @@ void doctor_check_node_exporter_page(struct doctor_examination *e)
                           json_array_size(codec_json_get(e->node, "driver", "gpus", NULL))),
                 gs_strdup("Restart the exporter: after a failed reload of its counters file "
                           "dcgm-exporter serves an empty page. Check the file and the flag -d")});
+}
+
+static const json_t *find_process(const struct doctor_examination *e, const char *program)
+{
+    size_t i;
+    const json_t *process;
+
+    json_array_foreach (json_object_get(e->node, "processes"), i, process)
+        if (gs_streq(codec_json_str(process, "program", NULL), program))
+            return process;
+    return NULL;
+}
+
+static void add_unused_engine(struct doctor_examination *e, const json_t *engine)
+{
+    doctor_add(e,
+               (struct doctor_finding){
+                   "this node",
+                   gs_strdup("A host engine of DCGM runs, but the exporter does not read it."),
+                   gs_format("PID %lld: %.150s", (long long)codec_json_int(engine, 0, "pid", NULL),
+                             doctor_text(codec_json_str(engine, "command", NULL))),
+                   gs_strdup("gpuscale exporter --dcgm=HOST:PORT    # or unix:PATH; by default it "
+                             "looks at 127.0.0.1:5555 and /tmp/nv-hostengine")});
+}
+
+static const char *remedy_of_code(int64_t code)
+{
+    switch (code) {
+    case DCGM_PROFILING_FAILED:
+        return "Let all programs use one host engine (gpuscale exporter -r localhost:5555, "
+               "dcgm-exporter -r localhost:5555), and end profilers";
+    case DCGM_PAUSED:
+        return "dcgmi profile --resume";
+    case DCGM_VERSION_MISMATCH:
+        return "Install libdcgm in the version of the host engine (nv-hostengine --version), and "
+               "name "
+               "it with --dcgm-library";
+    case DCGM_NO_PERMISSION:
+    case DCGM_REQUIRES_ROOT:
+        return "Run the host engine as root; with --dcgm=embedded the exporter needs CAP_SYS_ADMIN";
+    default:
+        return "systemctl restart nvidia-dcgm, or correct the address of --dcgm; the log of the "
+               "exporter has the reason";
+    }
+}
+
+// The exporter reads an engine, or tries to; or an engine runs that it does not read.
+void doctor_check_node_dcgm(struct doctor_examination *e)
+{
+    const json_t *page = json_object_get(e->node, "exporter");
+    const json_t *dcgm = json_object_get(page, "dcgm");
+    const json_t *engine = find_process(e, "nv-hostengine");
+    int64_t code = codec_json_int(dcgm, 0, "code", NULL);
+
+    if (!driver_works(e) || codec_json_int(page, 0, "status", NULL) != 200 ||
+        !find_process(e, "gpuscale exporter") || !has_profiling_lock(e))
+        return;
+    if (!dcgm && engine)
+        add_unused_engine(e, engine);
+    if (dcgm && (code || !json_is_true(json_object_get(dcgm, "up"))))
+        doctor_add(e,
+                   (struct doctor_finding){
+                       "this node", gs_strdup("The exporter gets no profiling metrics from DCGM."),
+                       gs_strdup(code ? dcgm_code_text((int)code) : "it does not answer"),
+                       gs_strdup(remedy_of_code(code))});
 }

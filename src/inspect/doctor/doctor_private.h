@@ -221,7 +221,7 @@ void doctor_gather_prometheus(const struct doctor_options *o, struct kube_sessio
                               json_t *facts); // s NULL: no cluster
 void doctor_gather_node(json_t *facts);
 void doctor_gather_exporters(struct kube_session *s, json_t *facts);
-// {"status", "series", "attributed", "error"} of an exporter's page: the numbers of its series of
+// {"status", "series", "attributed", "error", "dcgm": {"up", "code"}} of an exporter's page: the numbers of its series of
 // GPUs and of those with a pod. New reference.
 json_t *doctor_page_facts(int status, struct gs_slice body);
 void doctor_gather_metrics(struct kube_session *s, json_t *facts);
@@ -362,6 +362,7 @@ void doctor_check_pod_resources_socket(struct doctor_examination *e);
 void doctor_check_profiling_contention(struct doctor_examination *e);
 void doctor_check_node_exporter_missing(struct doctor_examination *e);
 void doctor_check_node_exporter_page(struct doctor_examination *e);
+void doctor_check_node_dcgm(struct doctor_examination *e);
 
 void doctor_check_adapter_config(struct doctor_examination *e);
 void doctor_check_adapter_labels(struct doctor_examination *e);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads the pages of exporters, without Prometheus in between.
 #include "base/mem.h"
+#include "base/num.h"
 #include "doctor/doctor_private.h"
 #include "kube/object.h"
 #include "kube/session.h"
@@ -10,13 +11,32 @@
 
 struct counts {
     int64_t series, attributed;
+    bool has_dcgm, dcgm_up; // gpuscale's exporter reads DCGM, or tries to
+    int64_t dcgm_code;      // of its problem; 0: none
 };
+
+// What gpuscale's exporter says about DCGM.
+static void take_dcgm(struct counts *c, const struct metrics_sample *s)
+{
+    const struct gs_slice label = s->n_labels ? s->labels[0].value : (struct gs_slice){0};
+
+    if (gs_slice_eq_str(s->name, "gpuscale_exporter_source_up") && gs_slice_eq_str(label, "dcgm")) {
+        c->has_dcgm = true;
+        c->dcgm_up = s->value == 1;
+    }
+    if (gs_slice_eq_str(s->name, "gpuscale_exporter_dcgm_problem")) {
+        double code = 0;
+        GS_AUTO_ERROR struct gs_error *err = gs_parse_double(label, &code);
+        c->dcgm_code = !err && code > -1000 && code < 0 ? (int64_t)code : 0;
+    }
+}
 
 static bool count_sample(void *arg, const struct metrics_sample *s)
 {
     struct counts *c = arg;
     bool pod = false;
 
+    take_dcgm(c, s);
     if (!gs_slice_starts(s->name, "DCGM_FI_") && !gs_slice_starts(s->name, "dcgm_"))
         return true;
     for (size_t i = 0; i < s->n_labels; i++)
@@ -41,6 +61,9 @@ json_t *doctor_page_facts(int status, struct gs_slice body)
         codec_json_set_str(o, "error", gs_error_message(bad));
     codec_json_set_int(o, "series", c.series);
     codec_json_set_int(o, "attributed", c.attributed);
+    if (c.has_dcgm)
+        json_object_set_new(
+            o, "dcgm", json_pack("{s:b,s:I}", "up", c.dcgm_up, "code", (json_int_t)c.dcgm_code));
     return o;
 }
 

@@ -36,7 +36,8 @@ def read(path):
                 metadata.add(line)
             elif line:
                 series, value = line.rsplit(" ", 1)
-                samples[series] = value
+                # The peer calls the label Hostname, but hostname on links.
+                samples[series.replace("Hostname=", "hostname=")] = value
     return samples, metadata
 
 

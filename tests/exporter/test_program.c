@@ -245,7 +245,8 @@ static void test_every_flag_of_the_peer(void **state)
     if (!read_log(f, "first sample"))
         fail_msg("the log: %s", f->log.data ? f->log.data : "");
     assert_non_null(strstr(f->log.data, "--fake-gpus is accepted without effect"));
-    assert_null(strstr(f->log.data, "--remote-hostengine-info is accepted without effect"));
+    assert_null(strstr(f->log.data, "--remote-hostengine-info is accepted"));
+    assert_null(strstr(f->log.data, "-devices is accepted")); // -s and -p
     kill(f->exporter, SIGTERM);
     assert_int_equal(wait_exporter(f), 0);
     const char *unknown[] = {"--collecters", "x", NULL};

@@ -77,7 +77,7 @@ static const char *page_with(struct fixture *f, const char *devices, const char 
                                                .cpus = cpus};
     gs_buf_clear(&f->text);
     gs_buf_add(&f->text, "", 0);
-    exporter_render_gpus(&with, f->sample, NULL, NULL, &f->text);
+    exporter_render_gpus(&with, f->sample, f->map, NULL, &f->text);
     return f->text.data ? f->text.data : "";
 }
 
@@ -103,6 +103,18 @@ static void test_labels_of_each_kind(void **state)
                      "nvswitch=\"nvswitch3\"" MACHINE "200\n");
     assert_has(page, "DCGM_FI_DEV_CPU_UTIL_TOTAL{cpu=\"1\"" MACHINE "0.500000\n");
     assert_has(page, "DCGM_FI_DEV_CPU_UTIL_TOTAL{cpucore=\"72\",cpu=\"1\"" MACHINE "0.250000\n");
+}
+
+static void test_links_have_the_pod_of_their_gpu(void **state)
+{
+    struct fixture *f = *state;
+    const struct pod_row rows[] = {{"ns", "p", "c", "nvidia.com/gpu", "GPU-2"}};
+    give(f, rows, 1);
+    const char *page = page_with(f, NULL, NULL, NULL);
+    assert_has(page, "model_name=\"NVIDIA H100\",hostname=\"n1\","
+                     "DCGM_FI_DRIVER_VERSION=\"570.1\",container=\"c\",namespace=\"ns\","
+                     "pod=\"p\"} 100\n");
+    assert_has(page, "{nvlink=\"17\",nvswitch=\"nvswitch3\"" MACHINE "200\n");
 }
 
 static void test_a_family_has_one_header(void **state)
@@ -179,10 +191,15 @@ int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up_dcgm, teardown)
     const struct CMUnitTest tests[] = {
-        CASE(test_labels_of_each_kind),      CASE(test_a_family_has_one_header),
-        CASE(test_a_gpu_has_its_own_labels), CASE(test_values_without_a_line),
-        CASE(test_old_values_have_no_line),  CASE(test_no_read_has_no_line),
-        CASE(test_selected_devices),         CASE(test_a_gpu_that_nvml_lacks_has_no_line),
+        CASE(test_labels_of_each_kind),
+        CASE(test_links_have_the_pod_of_their_gpu),
+        CASE(test_a_family_has_one_header),
+        CASE(test_a_gpu_has_its_own_labels),
+        CASE(test_values_without_a_line),
+        CASE(test_old_values_have_no_line),
+        CASE(test_no_read_has_no_line),
+        CASE(test_selected_devices),
+        CASE(test_a_gpu_that_nvml_lacks_has_no_line),
     };
 #undef CASE
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -90,6 +90,22 @@ run broken 1 --only idle --only 'cost of NVML calls'
 failed=$(jq -r '[.stages[].checks[] | select(.status == "failed") | .name] | join(", ")' "$dir/broken/report.json")
 [ "$failed" = 'DCGM_FI_DEV_POWER_USAGE of GPU 1, no call fails' ] || fail "failing call: failed are $failed"
 "$GPUSCALE" sim clear
+# A host engine of GPUs whose profiling metrics NVML does not have.
+machine=$GPUSCALE_SIM
+export GPUSCALE_SIM=$machine-dcgm
+"$GPUSCALE" sim create 1xTesla-T4 >/dev/null
+"$GPUSCALE" sim hostengine serve --listen=127.0.0.1:5555 >"$dir/engine.log" 2>&1 &
+engine=$!
+for wait in 1 2 3 4 5 6 7 8 9 10; do grep -q 5555 "$dir/engine.log" || sleep 1; done
+HARDWARE_DCGM_LIBRARY=$build/src/simulation/nvmlsim/nvml/libdcgm.so.4 run dcgm 0 --only DCGM
+for name in 'the host engine is read' 'profiling metrics' 'activity under load' 'through libdcgm'; do
+    jq -e --arg n "$name" '[.stages.DCGM.checks[] | select(.name == $n and .status == "passed")] | length == 1' "$dir/dcgm/report.json" >/dev/null ||
+        fail "dcgm: no passed check \"$name\""
+done
+kill "$engine"
+"$GPUSCALE" sim delete >/dev/null
+GPUSCALE_SIM=$machine
+
 CUDA_DRIVER_LIBRARY=/nonexistent run noload 0 --only processes
 jq -e '.counts == {passed: 0, failed: 0, skipped: 1}' "$dir/noload/report.json" >/dev/null || fail "without CUDA: $(cat "$dir/noload.log")"
 GPUSCALE_NVML_LIBRARY=/nonexistent run nolibrary 1 --only idle

@@ -125,7 +125,8 @@ def list_fields(gpuscale):
     at_support = lines[0].index("SUPPORTED")
     rows = [(line.split(), line[at_support:].strip()) for line in lines[1:]]
     return [(words[1], words[2], support) for words, support in rows
-            if words[0].isdigit() and not words[1].startswith("DCGM_EXP_")]
+            if words[0].isdigit() and words[2] in ("gauge", "counter", "label")
+            and not words[1].startswith("DCGM_EXP_")]
 
 
 class Program:
@@ -165,9 +166,9 @@ class Program:
 class Exporter(Program):
     """gpuscale exporter of whole GPUs; counters None: its default families."""
 
-    def __init__(self, gpuscale, folder, name, counters=None, interval_ms=1000):
+    def __init__(self, gpuscale, folder, name, counters=None, interval_ms=1000, flags=()):
         args = [gpuscale, "exporter", "--address=127.0.0.1:0", "--devices=g",
-                f"--collect-interval={interval_ms}"]
+                f"--collect-interval={interval_ms}", *flags]
         if counters:
             path = os.path.join(folder, name + ".csv")
             with open(path, "w", encoding="utf-8") as f:

@@ -74,6 +74,7 @@ static struct gs_error *start(struct session *s, const struct dcgm_source_target
     err = err ? err : dcgm_source_wire_list(&s->wire, s->plan, &s->table);
     err = err ? err : check_machine(s);
     err = err ? err : dcgm_source_wire_watch(&s->wire, s->plan, &s->table, &s->units);
+    dcgm_source_wire_trim(&s->wire);
     s->renewals = dcgm_source_renewals(s->source);
     s->relist_ns = gs_mono_ns() + RELIST_NS;
     s->watch_again_ns = gs_mono_ns() + WATCH_AGAIN_NS;
@@ -108,6 +109,7 @@ static struct gs_error *list_again(struct session *s)
                  (now.len && memcmp(now.items, s->table.items, now.len * sizeof(*now.items))));
     dcgm_source_wire_table_finish(&now);
     s->relist_ns = gs_mono_ns() + RELIST_NS;
+    dcgm_source_wire_trim(&s->wire);
     return err;
 }
 

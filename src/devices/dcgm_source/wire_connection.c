@@ -20,6 +20,8 @@
 
 #define CONNECT_NS INT64_C(500000000)
 #define REPLY_NS   INT64_C(2000000000)
+// A whole frame, and what may follow it.
+enum { PIECE = 16384, IN_LIMIT = DCGM_WIRE_HEADER_SIZE + DCGM_WIRE_MAX_BODY + 2 * PIECE };
 
 // Waits until the socket is ready. An error if it is not in time, or if the client has to return.
 static struct gs_error *wait_ready(struct dcgm_source_wire *w, int fd, short events,
@@ -129,7 +131,6 @@ static struct gs_error *send_all(struct dcgm_source_wire *w, int64_t deadline_ns
 
 static struct gs_error *receive_some(struct dcgm_source_wire *w, int64_t deadline_ns)
 {
-    enum { PIECE = 16384 };
     struct gs_error *err = wait_ready(w, w->fd, POLLIN, deadline_ns);
     if (err)
         return err;
@@ -195,6 +196,13 @@ struct gs_error *dcgm_source_wire_exchange(struct dcgm_source_wire *w, enum dcgm
     return NULL;
 }
 
+void dcgm_source_wire_trim(struct dcgm_source_wire *w)
+{
+    gs_buf_finish(&w->in);
+    gs_buf_finish(&w->out);
+    w->in.limit = IN_LIMIT;
+}
+
 static struct gs_error *log_in(struct dcgm_source_wire *w, int *ret_code)
 {
     dcgm_source_wire_message(w);
@@ -213,7 +221,7 @@ struct gs_error *dcgm_source_wire_open(struct dcgm_source *s, const struct dcgm_
 {
     *ret = (struct dcgm_source_wire){.source = s, .fd = -1};
     ret->message = gs_alloc(sizeof(*ret->message));
-    ret->in.limit = DCGM_WIRE_HEADER_SIZE + DCGM_WIRE_MAX_BODY + 65536;
+    ret->in.limit = IN_LIMIT;
     struct gs_error *err =
         t->is_unix ? connect_unix(ret, t->address) : connect_tcp(ret, t->address);
     return err ? err : log_in(ret, ret_code);

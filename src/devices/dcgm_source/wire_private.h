@@ -27,6 +27,8 @@ void dcgm_source_wire_close(struct dcgm_source_wire *w);
 // *ret_values, which may be NULL, is valid until the next exchange.
 struct gs_error *dcgm_source_wire_exchange(struct dcgm_source_wire *w, enum dcgm_wire_kind kind,
                                            int *ret_code, struct gs_slice *ret_values);
+// Frees what long messages needed: after the lists, requests and replies are short.
+void dcgm_source_wire_trim(struct dcgm_source_wire *w);
 // The message for a new request, zeroed.
 union dcgm_wire_message *dcgm_source_wire_message(struct dcgm_source_wire *w);
 

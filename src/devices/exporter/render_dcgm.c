@@ -98,14 +98,30 @@ static void add_label_rows(const struct exporter_renderer *r, const struct gpu_d
     }
 }
 
+// dcgm-exporter gives the links of a GPU the labels of its pod.
+static void add_pod(const struct exporter_renderer *r, const struct gpu_device *d,
+                    struct gs_buf *out)
+{
+    size_t at = (size_t)(d - r->in.sample->gpus->devices);
+    const struct exporter_device_holders *holders = exporter_device_map_find(r->in.map, d, NULL);
+    struct exporter_attributes a = {
+        .holder = exporter_render_sole_holder(r->in.sample, at, NULL, holders)};
+    exporter_render_add_attributes(r->names, &a, out);
+}
+
 static void make_labels(const struct exporter_renderer *r, const struct dcgm_latest *l,
                         const struct dcgm_entity *e, const struct gpu_device *d, struct gs_buf *out)
 {
     gs_buf_clear(out);
     add_identity(l, e, d, out);
+    // dcgm-exporter 4.8.2 writes Hostname for all but links.
+    bool link = e->group == DCGM_ENTITY_LINK;
     if (r->names->hostname_label)
-        exporter_render_add_label_if(out, r->names->hostname_label, r->names->hostname);
+        exporter_render_add_label_if(out, link ? "hostname" : r->names->hostname_label,
+                                     r->names->hostname);
     add_label_rows(r, d, out);
+    if (d)
+        add_pod(r, d, out);
 }
 
 void exporter_render_list_dcgm(struct exporter_renderer *r)

@@ -37,8 +37,7 @@ DCGM_API int gpuscaleDcgmIsSimulated(void);
 #define DCGMSIM_VERSION_ENV "GPUSCALE_SIM_DCGM_VERSION"
 #define DCGMSIM_VERSION     "4.6.1"
 // Not empty: the embedded engine of this process is the host engine, which shares the profiling
-// counters with its clients. Set by a program that answers for it, and where two programs that
-// embed an engine are compared.
+// counters with its clients. For comparisons of programs that embed an engine.
 #define DCGMSIM_HOST_ENGINE_ENV "GPUSCALE_SIM_DCGM_HOSTENGINE"
 
 enum {

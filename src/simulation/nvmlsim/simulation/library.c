@@ -82,11 +82,16 @@ char *simulation_dcgm_library(const char *library)
 void simulation_env_init(struct simulation_env *env, const char *set, const char *library)
 {
     GS_AUTO_FREE char *folder = simulation_library_folder(library);
+    GS_AUTO_FREE char *dcgm = simulation_dcgm_library(library);
     const char *path = getenv(LIBRARY_PATH_ENV);
     env->n = 0;
     env->items[env->n++] = gs_format("%s=%s", NVMLSIM_ENV, set);
     if (library)
         env->items[env->n++] = gs_format("GPUSCALE_NVML_LIBRARY=%s", library);
+    if (dcgm) {
+        env->items[env->n++] = gs_format("GPUSCALE_DCGM_LIBRARY=%s", dcgm);
+        env->items[env->n++] = gs_strdup("GPUSCALE_EXPORTER_DCGM=" SIMULATION_DCGM_ADDRESS);
+    }
     if (folder)
         env->items[env->n++] = gs_format(LIBRARY_PATH_ENV "=%s%s%s", folder,
                                          path && *path ? ":" : "", path ? path : "");

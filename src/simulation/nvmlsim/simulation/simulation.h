@@ -43,8 +43,8 @@ char *simulation_dcgm_library(const char *library);
 #define SIMULATION_DCGM_ADDRESS "127.0.0.1:5555"
 
 // The variables "NAME=VALUE" with which programs see the simulated GPUs of a set: NVMLSIM_ENV, the
-// library for gpuscale's own programs, and a library path for others.
-enum { SIMULATION_MAX_VARIABLES = 3 };
+// libraries and the host engine for gpuscale's own programs, and a library path for others.
+enum { SIMULATION_MAX_VARIABLES = 5 };
 struct simulation_env {
     char *items[SIMULATION_MAX_VARIABLES];
     size_t n;

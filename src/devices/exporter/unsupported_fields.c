@@ -70,7 +70,7 @@ static void add_field_name(struct gs_buf *names, size_t *n, const char *name)
 }
 
 // NVML has no profiling fields of GPUs before Hopper.
-static bool dcgm_may_have(enum gpu_field f)
+static bool is_profiling(enum gpu_field f)
 {
     return f >= GPU_F_PROF_FIRST && f < GPU_F_PROF_END;
 }
@@ -84,7 +84,7 @@ static void log_reason(const struct exporter_unsupported_fields *c, enum gpu_val
         if (why_row(c, &c->counters->rows[i]) != reason)
             continue;
         add_field_name(&names, &n, c->counters->rows[i].name);
-        dcgm |= dcgm_may_have(c->counters->rows[i].field);
+        dcgm |= is_profiling(c->counters->rows[i].field);
     }
     if (why_no_processes(c->gpus) == reason)
         add_field_name(&names, &n, "DCGM_CUSTOM_PROCESS_SM_UTIL");

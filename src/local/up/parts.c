@@ -418,6 +418,7 @@ static struct gs_error *start_metrics(struct up_cluster *c, const struct up_opti
         .exemplars = engine_has_feature(&o->features, ENGINE_FEATURE_EXEMPLARS),
         .write_messages = write_messages,
         .kube = c->client,
+        .dcgm_aliases = true,
         .kube_state = true,
         .kube_rules = true,
         .kube_monitors = true,

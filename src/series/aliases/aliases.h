@@ -63,6 +63,12 @@ void aliases_each_selector(const struct promql_expr *selector, const struct alia
                                       const char *shown),
                            void *arg);
 
+// Whether the matchers of a series selector for the name of the metric fit a name.
+bool aliases_selector_fits(const struct promql_expr *selector, struct gs_slice metric);
+// A selector that also selects the series of the other names, for a source whose names are not
+// known. ret_text: empty: the selector has no other names.
+void aliases_widen_selector(const struct promql_expr *selector, struct gs_buf *ret_text);
+
 // --- conversion ---
 
 // Replaces the names in an expression by those of a release (ALIASES_4_8 or ALIASES_4_9) and

@@ -35,6 +35,17 @@ bool aliases_has_pattern(const struct promql_node *selector);
 // Calls fn for each name of a metric that has several.
 void aliases_each_name(void (*fn)(void *arg, const char *name), void *arg);
 
+// Adds the selector with this name. driver_label: NULL, or the label that is replaced by the one
+// that exporters with this name use. identified: only series with a UUID.
+void aliases_add_selector(const struct promql_node *selector, const char *name,
+                          const char *driver_label, bool identified, struct gs_buf *out);
+// Calls fn for each name that the pattern of the selector fits and that exists only under names
+// that it does not fit.
+void aliases_each_in_pattern(const struct promql_node *selector,
+                             const struct aliases_source *source,
+                             void (*fn)(void *arg, const char *shown, const struct aliases_name *a),
+                             void *arg);
+
 // Adds the line to a list of lines if it does not contain it.
 void aliases_add_line(struct gs_buf *lines, struct gs_slice line);
 void aliases_note(const char *from, const struct aliases_name *to, struct gs_buf *lines);

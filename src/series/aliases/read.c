@@ -61,8 +61,8 @@ static const char *other_driver_label(const char *label)
 
 // The selector with this name; identified: only series with a UUID. driver_label: NULL, or the
 // label that is replaced by the one that exporters with this name use.
-static void add_selector(const struct promql_node *selector, const char *name,
-                         const char *driver_label, bool identified, struct gs_buf *out)
+void aliases_add_selector(const struct promql_node *selector, const char *name,
+                          const char *driver_label, bool identified, struct gs_buf *out)
 {
     size_t n = 0, len = selector->u.selector.n_matchers;
     GS_AUTO_FREE struct tsdb_matcher *m = gs_alloc_array(len + 2, sizeof(*m));
@@ -90,7 +90,7 @@ static void add_unit(const struct reading *r, const struct aliases_unit *u, cons
 {
     const char *text = promql_expr_text(r->expr).data;
     gs_buf_add(out, text + u->whole->start, u->selector->start - u->whole->start);
-    add_selector(u->selector, name, driver_label, identified, out);
+    aliases_add_selector(u->selector, name, driver_label, identified, out);
     gs_buf_add(out, text + u->selector->end, u->whole->end - u->selector->end);
 }
 
@@ -241,6 +241,15 @@ static void check_name(void *arg, const char *name)
             p->fn(p->arg, name, &all[i]);
 }
 
+void aliases_each_in_pattern(const struct promql_node *selector,
+                             const struct aliases_source *source,
+                             void (*fn)(void *arg, const char *shown, const struct aliases_name *a),
+                             void *arg)
+{
+    struct pattern p = {NULL, source, selector, fn, arg};
+    aliases_each_name(check_name, &p);
+}
+
 struct pattern_text {
     const struct reading *reading;
     const struct promql_node *selector;
@@ -303,39 +312,4 @@ void aliases_read(const struct promql_expr *x, const struct aliases_source *s,
     if (r.edits.len)
         aliases_edits_apply(&r.edits, text, ret_text);
     aliases_edits_finish(&r.edits);
-}
-
-// --- match[] ---
-
-struct selection {
-    const struct promql_node *selector;
-    void (*fn)(void *arg, struct gs_slice selector, const char *name, const char *shown);
-    void *arg;
-};
-
-static void report_selector(void *arg, const char *shown, const struct aliases_name *a)
-{
-    const struct selection *s = arg;
-    GS_AUTO_BUF struct gs_buf text = {0};
-    add_selector(s->selector, a->name, NULL, false, &text);
-    s->fn(s->arg, gs_buf_slice(&text), a->name, shown);
-}
-
-void aliases_each_selector(const struct promql_expr *selector, const struct aliases_source *source,
-                           void (*fn)(void *arg, struct gs_slice selector, const char *name,
-                                      const char *shown),
-                           void *arg)
-{
-    const struct promql_node *n = promql_expr_root(selector);
-    struct gs_slice name = aliases_selected_name(n);
-    struct selection s = {n, fn, arg};
-    struct aliases_name all[ALIASES_MAX];
-    size_t n_names = aliases_of(name, all);
-    for (size_t i = 0; i < n_names; i++)
-        if (source->has(source->arg, gs_slice_of(all[i].name)))
-            report_selector(&s, name.data, &all[i]);
-    if (!name.len && aliases_has_pattern(n)) {
-        struct pattern p = {NULL, source, n, report_selector, &s};
-        aliases_each_name(check_name, &p);
-    }
 }

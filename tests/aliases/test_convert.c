@@ -60,6 +60,7 @@ static void test_patterns(void **state)
           "{__name__=~\"DCGM_FI_DEV_GPU_TEMP_CELSIUS|DCGM_FI_DEV_BOARD_POWER_WATTS\"}", "");
     check(ALIASES_4_9, "{__name__=~\"DCGM_FI_DEV_GPU_(UTIL|TEMP)\"}", "", "regular expression");
     check(ALIASES_4_9, "{__name__=~\"DCGM_FI_.*\"}", "", "");
+    check(ALIASES_4_9, "{__name__=~\"DCGM_FI_(DEV|PROF)_.+\"}", "", "");
 }
 
 static void test_ranges_without_a_function(void **state)

@@ -78,6 +78,10 @@ void aliases_widen_selector(const struct promql_expr *selector, struct gs_buf *r
 struct gs_error *aliases_convert(struct gs_slice expr, enum aliases_release to,
                                  struct gs_buf *ret_text, struct gs_buf *ret_changes,
                                  struct gs_buf *ret_problem);
+// The same for a selector of series whose values are not used.
+struct gs_error *aliases_convert_selector(struct gs_slice selector, enum aliases_release to,
+                                          struct gs_buf *ret_text, struct gs_buf *ret_changes,
+                                          struct gs_buf *ret_problem);
 // Replaces the labels that have other names in this release, in a text with expressions or names of
 // labels. ret_text: empty: unchanged.
 void aliases_convert_labels(struct gs_slice text, enum aliases_release to, struct gs_buf *ret_text);

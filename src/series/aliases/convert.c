@@ -13,6 +13,7 @@ static const char new_driver_label[] = "DCGM_FI_SYSTEM_DRIVER_VERSION";
 struct conversion {
     struct gs_slice text;
     enum aliases_release to;
+    bool names_only;
     struct aliases_edits edits;
     struct gs_buf *changes, *problem;
 };
@@ -91,7 +92,7 @@ static void convert_unit(struct conversion *c, const struct aliases_unit *u,
                          const struct aliases_name *a)
 {
     GS_AUTO_BUF struct gs_buf text = {0};
-    const struct aliases_name s = scale_factor(a, u->scale);
+    const struct aliases_name s = scale_factor(a, c->names_only ? ALIASES_FREE : u->scale);
     const struct promql_node *whole = u->whole, *selector = u->selector;
     bool same = s.multiplier == 1 && s.divisor == 1;
     bool parens = !same && needs_parens(u->parent);
@@ -126,14 +127,18 @@ struct pattern_search {
     const struct promql_node *selector;
     enum aliases_release to;
     bool misses; // the pattern selects a name, but not the one of the other release
+    bool has_both;
 };
 
 static void search_missing(void *arg, const char *name)
 {
     struct pattern_search *s = arg;
     struct aliases_name a;
-    if (aliases_pattern_fits(s->selector, name) && name_in_release(gs_slice_of(name), s->to, &a) &&
-        !aliases_pattern_fits(s->selector, a.name))
+    if (!aliases_pattern_fits(s->selector, name) || !name_in_release(gs_slice_of(name), s->to, &a))
+        return;
+    if (aliases_pattern_fits(s->selector, a.name))
+        s->has_both = true;
+    else
         s->misses = true;
 }
 
@@ -172,13 +177,14 @@ static void note_words(const struct conversion *c, const struct promql_node *sel
 
 static void convert_pattern(struct conversion *c, const struct aliases_unit *u)
 {
-    struct pattern_search s = {u->selector, c->to, false};
-    struct aliases_name a;
+    struct pattern_search s = {u->selector, c->to, false, false};
+    struct aliases_name a = {.multiplier = 1, .divisor = 1};
     aliases_each_name(search_missing, &s);
-    if (!s.misses)
+    bool words = factor_of_words(c, u->selector, &a);
+    // A pattern such as DCGM_FI_DEV_.+ selects the names of each release.
+    if (!s.misses || (!words && s.has_both))
         return;
-    // Names of other metrics, which keep their units, may be in the pattern, too.
-    if (!factor_of_words(c, u->selector, &a) || a.multiplier != 1 || a.divisor != 1) {
+    if (!words || a.multiplier != 1 || a.divisor != 1) {
         add_problem(c, "its regular expression selects metrics whose units change differently",
                     u->selector);
         return;
@@ -223,15 +229,15 @@ void aliases_convert_labels(struct gs_slice text, enum aliases_release to, struc
         gs_buf_add(ret_text, text.data + done, text.len - done);
 }
 
-struct gs_error *aliases_convert(struct gs_slice expr, enum aliases_release to,
-                                 struct gs_buf *ret_text, struct gs_buf *ret_changes,
-                                 struct gs_buf *ret_problem)
+static struct gs_error *convert_text(struct gs_slice expr, enum aliases_release to, bool names_only,
+                                     struct gs_buf *ret_text, struct gs_buf *ret_changes,
+                                     struct gs_buf *ret_problem)
 {
     GS_CLEANUP(promql_expr_freep) struct promql_expr *x = NULL;
     struct gs_error *err = promql_parse(expr, &x);
     if (err)
         return err;
-    struct conversion c = {promql_expr_text(x), to, {0}, ret_changes, ret_problem};
+    struct conversion c = {promql_expr_text(x), to, names_only, {0}, ret_changes, ret_problem};
     aliases_each_unit(promql_expr_root(x), visit_unit, &c);
     GS_AUTO_BUF struct gs_buf text = {0}, relabeled = {0};
     aliases_edits_apply(&c.edits, c.text, &text);
@@ -242,4 +248,18 @@ struct gs_error *aliases_convert(struct gs_slice expr, enum aliases_release to,
         gs_buf_add_slice(ret_text, gs_buf_slice(&text));
     aliases_edits_finish(&c.edits);
     return NULL;
+}
+
+struct gs_error *aliases_convert(struct gs_slice expr, enum aliases_release to,
+                                 struct gs_buf *ret_text, struct gs_buf *ret_changes,
+                                 struct gs_buf *ret_problem)
+{
+    return convert_text(expr, to, false, ret_text, ret_changes, ret_problem);
+}
+
+struct gs_error *aliases_convert_selector(struct gs_slice selector, enum aliases_release to,
+                                          struct gs_buf *ret_text, struct gs_buf *ret_changes,
+                                          struct gs_buf *ret_problem)
+{
+    return convert_text(selector, to, true, ret_text, ret_changes, ret_problem);
 }

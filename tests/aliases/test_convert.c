@@ -59,6 +59,8 @@ static void test_patterns(void **state)
     check(ALIASES_4_9, "{__name__=~\"DCGM_FI_DEV_GPU_TEMP|DCGM_FI_DEV_POWER_USAGE\"}",
           "{__name__=~\"DCGM_FI_DEV_GPU_TEMP_CELSIUS|DCGM_FI_DEV_BOARD_POWER_WATTS\"}", "");
     check(ALIASES_4_9, "{__name__=~\"DCGM_FI_DEV_GPU_(UTIL|TEMP)\"}", "", "regular expression");
+    check(ALIASES_4_9, "{__name__=~\"DCGM_FI_DEV_GPU_UTIL|DCGM_FI_DEV_GPU_TEMP.*\"}", "",
+          "regular expression");
     check(ALIASES_4_9, "{__name__=~\"DCGM_FI_.*\"}", "", "");
     check(ALIASES_4_9, "{__name__=~\"DCGM_FI_(DEV|PROF)_.+\"}", "", "");
 }

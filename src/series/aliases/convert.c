@@ -142,24 +142,26 @@ static void search_missing(void *arg, const char *name)
         s->misses = true;
 }
 
-// Each name in the pattern has the same factor, which *ret gets. False: they differ, or the pattern
-// contains no name that has another one.
+// Each name in the pattern has the same factor, which *ret gets. False: they differ. *ret_n: the
+// number of names that have another one.
 static bool factor_of_words(const struct conversion *c, const struct promql_node *selector,
-                            struct aliases_name *ret)
+                            struct aliases_name *ret, size_t *ret_n)
 {
     struct gs_slice part =
         gs_slice_make(c->text.data + selector->start, selector->end - selector->start);
     struct gs_slice word;
-    size_t at = 0, n = 0;
+    size_t at = 0;
+    bool same = true;
+    *ret_n = 0;
     while (next_word(part, &at, &word)) {
         struct aliases_name a;
         if (!name_in_release(word, c->to, &a))
             continue;
-        if (n++ && (a.multiplier != ret->multiplier || a.divisor != ret->divisor))
-            return false;
+        same =
+            same && (!(*ret_n)++ || (a.multiplier == ret->multiplier && a.divisor == ret->divisor));
         *ret = a;
     }
-    return n > 0;
+    return same;
 }
 
 static void note_words(const struct conversion *c, const struct promql_node *selector)
@@ -180,11 +182,12 @@ static void convert_pattern(struct conversion *c, const struct aliases_unit *u)
     struct pattern_search s = {u->selector, c->to, false, false};
     struct aliases_name a = {.multiplier = 1, .divisor = 1};
     aliases_each_name(search_missing, &s);
-    bool words = factor_of_words(c, u->selector, &a);
+    size_t n;
+    bool same = factor_of_words(c, u->selector, &a, &n);
     // A pattern such as DCGM_FI_DEV_.+ selects the names of each release.
-    if (!s.misses || (!words && s.has_both))
+    if (!s.misses || (!n && s.has_both))
         return;
-    if (!words || a.multiplier != 1 || a.divisor != 1) {
+    if (!n || !same || a.multiplier != 1 || a.divisor != 1) {
         add_problem(c, "its regular expression selects metrics whose units change differently",
                     u->selector);
         return;

@@ -238,6 +238,7 @@ void adapter_free(struct adapter *a)
     adapter_free_sources(a);
     adapter_free_clusters(a);
     gs_error_free(a->fatal);
+    free(a->discovery_problem);
     free(a->reload_error);
     free(a);
 }

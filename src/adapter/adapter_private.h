@@ -58,6 +58,7 @@ struct adapter {
     bool shadows_logged;        // of the current generation
     size_t wrong_overrides;     // overrides that name a resource that the cluster does not have
     bool auth_ready, rest_mapper_ready;
+    char *discovery_problem; // as logged; NULL: none
     struct gs_error *fatal;
 };
 

@@ -42,12 +42,22 @@ void adapter_check_overrides(struct adapter *a, const struct adapter_config *c, 
 
 static void on_discovery_timer(void *arg);
 
+// Each reason once, because a cluster that cannot be reached is asked every two seconds.
+static void log_discovery(struct adapter *a, const struct gs_error *err)
+{
+    const char *text = err ? gs_error_message(err) : NULL;
+    if (text && !gs_streq(text, a->discovery_problem))
+        gs_warn("adapter", "%s", text);
+    if (!err && (a->discovery_problem || !a->rest_mapper_ready))
+        gs_info("adapter", "discovered the resources of the cluster");
+    free(a->discovery_problem);
+    a->discovery_problem = gs_strdup(text);
+}
+
 static void on_resources_loaded(void *arg, struct gs_error *err)
 {
     struct adapter *a = arg;
-    if (err)
-        gs_warn("adapter", "%s", gs_error_message(err));
-    bool first = !err && !a->rest_mapper_ready;
+    log_discovery(a, err);
     a->rest_mapper_ready = a->rest_mapper_ready || !err;
     gs_error_free(err);
     adapter_check_overrides(a, a->now.config, false);
@@ -59,8 +69,6 @@ static void on_resources_loaded(void *arg, struct gs_error *err)
         provider_registry_rebuild(a->pod_series);
     int64_t ms = a->o.discovery_interval_ns / GS_NS_PER_MS;
     uint64_t wait = a->rest_mapper_ready ? (uint64_t)(ms ? ms : DISCOVERY_MS) : 2000;
-    if (first)
-        gs_info("adapter", "discovered the resources of the cluster");
     gs_timer_start(a->discovery, on_discovery_timer, wait);
 }
 

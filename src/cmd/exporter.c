@@ -18,7 +18,7 @@ struct exporter_opts {
     bool debug, list_fields, exit_with_parent;
     int64_t parent_pid;
     // Accepted without effect.
-    const char *none_text[12];
+    const char *none_text[13];
     bool none_bool[12];
 };
 
@@ -43,13 +43,20 @@ static const struct gs_opt exporter_opts[] = {
      .env = "DCGM_EXPORTER_INTERVAL", .min = 50, .max = 3600000,
      .help = "Milliseconds between two samples. Default: 1000."},
     {"config-file", GS_OPT_STRING, AT(config_file), "FILE", .env = "DCGM_EXPORTER_CONFIG_FILE",
-     .help = "YAML file with metrics and interval, in the format of dcgm-exporter 4.6. Flags and "
-             "environment variables take precedence."},
+     .help =
+         "YAML file with metrics and intervals, in the format of dcgm-exporter (version 1 or 2). "
+         "Flags and environment variables take precedence."},
     {"collectors", GS_OPT_STRING, AT(collectors), "FILE", .alias = "f",
      .env = "DCGM_EXPORTER_COLLECTORS",
      .help = "CSV file of the metrics: field, Prometheus type, help. Default: "
              "/etc/dcgm-exporter/default-counters.csv; if it does not exist, a built-in copy is "
-             "used. The other two files of dcgm-exporter are also built in."},
+             "used. The other two files of dcgm-exporter are also built in, and "
+             "default-counters-4.9.csv."},
+    {"metric-names", GS_OPT_STRING, AT(metric_names), "4.8|4.9|both",
+     .env = "GPUSCALE_EXPORTER_METRIC_NAMES",
+     .help =
+         "Names and units of the metrics that dcgm-exporter 4.9 renames: those of 4.8, those of "
+         "4.9, or both, with two series for each. Default: as the counters file has them."},
     {"configmap-data", GS_OPT_STRING, AT(configmap), "NAMESPACE:NAME", .alias = "m",
      .env = "DCGM_EXPORTER_CONFIGMAP_DATA",
      .help = "Read the metrics from the key metrics of a ConfigMap, once. Until it can be read, "
@@ -83,6 +90,14 @@ static const struct gs_opt exporter_opts[] = {
              "their mean."},
     {"timestamps", GS_OPT_BOOL, AT(timestamps), .env = "GPUSCALE_EXPORTER_TIMESTAMPS",
      .help = "Add the time of the sample to each value of a device."},
+    {"enable-exporter-metrics", GS_OPT_BOOL, AT(exporter_metrics),
+     .env = "DCGM_EXPORTER_ENABLE_EXPORTER_METRICS",
+     .help =
+         "Also write process_* and promhttp_* about the exporter itself. gpuscale_exporter_* are "
+         "always written."},
+    {"health-require-gpus", GS_OPT_BOOL, AT(require_gpus),
+     .env = "DCGM_EXPORTER_HEALTH_REQUIRE_GPUS",
+     .help = "/health returns 503 on a machine without an NVIDIA GPU."},
     {"list-fields", GS_OPT_BOOL, HERE(list_fields),
      .help = "Print every field with its type, unit, source and whether the GPUs of this machine "
              "support it, and exit."},
@@ -218,9 +233,15 @@ static const struct gs_opt exporter_opts[] = {
      .help = "Every sample detects new GPUs."},
     {"enable-pprof", GS_OPT_BOOL, HERE(none_bool[7]), .env = "DCGM_EXPORTER_ENABLE_PPROF",
      .group = "Accepted without effect", .help = "There is no Go runtime."},
-    {"enable-exporter-metrics", GS_OPT_BOOL, HERE(none_bool[8]),
-     .env = "DCGM_EXPORTER_ENABLE_EXPORTER_METRICS", .group = "Accepted without effect",
-     .help = "gpuscale_exporter_* are always exported."},
+    {"watch-max-keep-age", GS_OPT_STRING, HERE(none_text[9]), "DURATION",
+     .env = "DCGM_EXPORTER_WATCH_MAX_KEEP_AGE", .group = "Accepted without effect",
+     .help = "Only the last sample is kept."},
+    {"watch-max-keep-samples", GS_OPT_STRING, HERE(none_text[11]), "N",
+     .env = "DCGM_EXPORTER_WATCH_MAX_KEEP_SAMPLES", .group = "Accepted without effect",
+     .help = "Only the last sample is kept."},
+    {"max-concurrent-scrapes", GS_OPT_STRING, HERE(none_text[12]), "N",
+     .env = "DCGM_EXPORTER_MAX_CONCURRENT_SCRAPES", .group = "Accepted without effect",
+     .help = "The page is rendered once per sample."},
 
     {"exit-with-parent", GS_OPT_BOOL, HERE(exit_with_parent), .group = "Process",
      .help = "Exit when the parent process ends, however it ends."},

@@ -18,7 +18,7 @@ static void test_rows_are_in_order(void **state)
         assert_ptr_equal(dcgm_field_by_id(f->id), f);
         assert_non_null(strchr("idsb", f->type));
         assert_true(f->since >= DCGM_RELEASE_OLDEST && f->since <= DCGM_RELEASE_BASE_UNITS);
-        assert_true(!f->renamed || f->renamed_since >= DCGM_RELEASE_OLDEST);
+        assert_true(!f->renamed || f->renamed_since >= DCGM_RELEASE_RENAMED);
     }
     assert_true(n > 600);
     assert_null(dcgm_field_by_id(0));
@@ -37,6 +37,7 @@ static void test_each_name_is_of_one_field(void **state)
     assert_null(dcgm_field_by_name("DCGM_FI_NO_SUCH"));
     assert_null(dcgm_field_by_name("DEV_GPU_UTIL"));
     assert_int_equal(dcgm_field_by_name("DCGM_FI_DEV_NVSWITCH_LINK_DEVICE_UUID")->id, 878);
+    assert_int_equal(dcgm_field_by_name("DCGM_FI_DEV_CLOCK_THROTTLE_REASONS")->id, 112);
 }
 
 static void test_levels_and_types(void **state)

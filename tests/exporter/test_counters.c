@@ -291,6 +291,154 @@ static void test_newer_names(void **state)
     assert_false(gpu_field_is_dcgm_only("DCGM_FI_DEV_GPU_TEMP"));
 }
 
+static const char *const changed[][2] = {
+    {"DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_GPU_UTIL_RATIO"},
+    {"DCGM_FI_DEV_GPU_TEMP", "DCGM_FI_DEV_GPU_TEMP_CELSIUS"},
+    {"DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL", "DCGM_FI_DEV_NVLINK_THROUGHPUT_BYTES_PER_SECOND"},
+    {"DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", "DCGM_FI_PROF_TENSOR_UTIL_RATIO"},
+    {"DCGM_FI_DRIVER_VERSION", "DCGM_FI_SYSTEM_DRIVER_VERSION"},
+};
+
+static void test_default_metrics_with_the_names_of_4_9(void **state)
+{
+    GS_CLEANUP(exporter_counters_finish) struct exporter_counters c = {0}, old = {0};
+    assert_true(exporter_counters_builtin("/etc/x/default-counters-4.9.csv", &c));
+    exporter_counters_default(&old);
+    assert_int_equal(c.len, old.len + 1);
+    assert_int_equal(find(&c, "DCGM_FI_DEV_FB_CAPACITY_BYTES")->field, GPU_F_FB_TOTAL_BYTES);
+    for (size_t i = 0; i < GS_ARRAY_LEN(changed); i++) {
+        assert_non_null(find(&old, changed[i][0]));
+        assert_null(find(&c, changed[i][0]));
+        assert_non_null(find(&c, changed[i][1]));
+    }
+    size_t same = 0;
+    for (size_t i = 0; i < old.len; i++)
+        same += find(&c, old.rows[i].name) != NULL;
+    assert_int_equal(same, 3); // 23 of 26 are renamed
+    assert_int_equal(c.n_families, c.len - 1);
+    exporter_counters_finish(&old);
+}
+
+static void test_names_of_one_release(void **state)
+{
+    GS_CLEANUP(exporter_counters_finish) struct exporter_counters c = {0};
+    assert_ok(exporter_counters_parse(gs_slice_of("DCGM_FI_DEV_FB_USED,gauge,In MiB.\n"
+                                                  "DCGM_FI_DEV_POWER_USAGE,gauge,My watts.\n"
+                                                  "DCGM_FI_DEV_XID_ERROR,gauge,x\n"
+                                                  "dcgm_gpu_temp,gauge,t\n"
+                                                  "DCGM_EXP_XID_ERRORS_COUNT,counter,n\n"),
+                                      &c));
+    exporter_counters_rename(&c, EXPORTER_NAMES_4_9);
+    assert_int_equal(c.len, 5);
+    const struct exporter_counter *used = find(&c, "DCGM_FI_DEV_FB_USED_BYTES");
+    assert_int_equal(used->field, GPU_F_FB_USED_BYTES);
+    assert_int_equal(used->id, 1627);
+    assert_null(strstr(used->help, "MiB"));
+    assert_string_equal(find(&c, "DCGM_FI_DEV_BOARD_POWER_WATTS")->help, "My watts.");
+    assert_non_null(find(&c, "DCGM_FI_DEV_XID_ERROR"));
+    assert_non_null(find(&c, "dcgm_gpu_temp"));
+    assert_non_null(find(&c, "DCGM_EXP_XID_ERRORS_COUNT"));
+    exporter_counters_rename(&c, EXPORTER_NAMES_4_8);
+    assert_int_equal(c.len, 5);
+    assert_int_equal(find(&c, "DCGM_FI_DEV_FB_USED")->field, GPU_F_FB_USED);
+    assert_non_null(find(&c, "DCGM_FI_DEV_XID_ERRORS"));
+}
+
+static void test_names_of_both_releases(void **state)
+{
+    GS_CLEANUP(exporter_counters_finish) struct exporter_counters c = {0};
+    exporter_counters_default(&c);
+    size_t n = c.len;
+    exporter_counters_rename(&c, EXPORTER_NAMES_BOTH);
+    assert_int_equal(c.len, 2 * n - 3);
+    for (size_t i = 0; i < GS_ARRAY_LEN(changed); i++)
+        assert_true(find(&c, changed[i][0]) && find(&c, changed[i][1]));
+    for (size_t i = 1; i < c.n_families; i++)
+        assert_true(c.rows[i - 1].id <= c.rows[i].id);
+    assert_int_equal(c.len - c.n_families, 2); // the label, twice
+    exporter_counters_rename(&c, EXPORTER_NAMES_BOTH);
+    assert_int_equal(c.len, 2 * n - 3);
+}
+
+static void test_names_of_metric_names(void **state)
+{
+    enum exporter_names names;
+    assert_true(exporter_names_parse("4.8", &names) && names == EXPORTER_NAMES_4_8);
+    assert_true(exporter_names_parse("4.9", &names) && names == EXPORTER_NAMES_4_9);
+    assert_true(exporter_names_parse("both", &names) && names == EXPORTER_NAMES_BOTH);
+    assert_false(exporter_names_parse("5", &names));
+    assert_false(exporter_names_parse("", &names));
+}
+
+// Files of people who know both releases have both names.
+static void test_two_names_of_one_field(void **state)
+{
+    GS_CLEANUP(exporter_counters_finish) struct exporter_counters c = {0};
+    assert_ok(exporter_counters_parse(gs_slice_of("DCGM_FI_DEV_GPU_TEMP_CELSIUS,gauge,a\n"
+                                                  "DCGM_FI_DEV_GPU_TEMP,gauge,b\n"
+                                                  "DCGM_FI_DEV_GPU_UTIL,gauge,c\n"
+                                                  "DCGM_FI_DEV_GPU_UTIL_RATIO,gauge,d\n"
+                                                  "DCGM_FI_DEV_FB_USED_BYTES,gauge,e\n"),
+                                      &c));
+    assert_int_equal(c.len, 5);
+    assert_int_equal(c.n_warnings, 0);
+    assert_int_equal(find(&c, "DCGM_FI_DEV_GPU_UTIL")->field, GPU_F_GPU_UTIL);
+    assert_int_equal(find(&c, "DCGM_FI_DEV_GPU_UTIL_RATIO")->field, GPU_F_GPU_UTIL_RATIO);
+    assert_int_equal(find(&c, "DCGM_FI_DEV_GPU_TEMP")->id, 150);
+    assert_int_equal(find(&c, "DCGM_FI_DEV_GPU_TEMP_CELSIUS")->id, 150);
+}
+
+// DCGM 4.6 had the name for percent. A file without any other metric of 4.7 may mean that.
+static void test_a_ratio_among_old_units_is_said(void **state)
+{
+    static const struct {
+        const char *text;
+        size_t warnings;
+    } rows[] = {
+        {"DCGM_FI_DEV_GPU_UTIL_RATIO,gauge,a\nDCGM_FI_DEV_FB_USED,gauge,b\n", 1},
+        {"DCGM_FI_DEV_GPU_UTIL_RATIO,gauge,a\nDCGM_FI_DEV_GPU_TEMP_CELSIUS,gauge,b\n", 0},
+        {"DCGM_FI_DEV_GPU_UTIL_RATIO,gauge,a\nDCGM_FI_DEV_FB_USED_BYTES,gauge,b\n", 0},
+        {"DCGM_FI_DEV_GPU_UTIL,gauge,a\nDCGM_FI_DEV_FB_USED,gauge,b\n", 0},
+    };
+    for (size_t i = 0; i < GS_ARRAY_LEN(rows); i++) {
+        GS_CLEANUP(exporter_counters_finish) struct exporter_counters c = {0};
+        assert_ok(exporter_counters_parse(gs_slice_of(rows[i].text), &c));
+        assert_int_equal(c.n_warnings, rows[i].warnings);
+        assert_int_equal(c.n_left_out, 0);
+    }
+}
+
+static void test_rows_that_only_dcgm_has(void **state)
+{
+    GS_CLEANUP(exporter_counters_finish) struct exporter_counters c = {0};
+    const char *text = "DCGM_FI_DEV_NVSWITCH_TEMP_CELSIUS,gauge,a\n"
+                       "DCGM_FI_DEV_NVSWITCH_TEMPERATURE_CURRENT,gauge,b\n"
+                       "DCGM_FI_DEV_CPU_UTIL_USER,gauge,c\n"
+                       "DCGM_FI_DEV_CPU_MODEL,label,d\n"          // a text
+                       "DCGM_FI_DEV_MIG_ATTRIBUTES,gauge,e\n"     // bytes
+                       "DCGM_FI_DEV_OF_A_LATER_RELEASE,gauge,f\n" // unknown
+                       "DCGM_FI_DEV_GPU_TEMP,gauge,g\n";
+    assert_ok(exporter_counters_parse_with(gs_slice_of(text), true, &c));
+    assert_int_equal(c.len, 4);
+    assert_int_equal(c.n_left_out, 3);
+    const struct exporter_counter *row = find(&c, "DCGM_FI_DEV_NVSWITCH_TEMP_CELSIUS");
+    assert_int_equal(row->kind, EXPORTER_COUNTER_DCGM);
+    assert_int_equal(row->field, GPU_F_COUNT);
+    assert_int_equal(row->id, 858);
+    uint16_t ids[8];
+    assert_int_equal(exporter_counters_dcgm_ids(&c, ids, GS_ARRAY_LEN(ids)), 2);
+    assert_true(ids[0] == 858 && ids[1] == 1101);
+    assert_int_equal(exporter_counters_dcgm_ids(&c, ids, 1), 1);
+    bool wanted[GPU_F_COUNT];
+    int64_t every[GPU_F_COUNT];
+    exporter_counters_wanted(&c, wanted);
+    exporter_counters_intervals(&c, every);
+    assert_true(wanted[GPU_F_GPU_TEMP]);
+    exporter_counters_rename(&c, EXPORTER_NAMES_4_9);
+    assert_non_null(find(&c, "DCGM_FI_DEV_CPU_UTIL_USER_RATIO"));
+    assert_int_equal(c.len, 3); // the two names of 858 are one
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -306,6 +454,13 @@ int main(void)
         cmocka_unit_test(test_built_in_files),
         cmocka_unit_test(test_help_of_built_in_files_is_that_of_nvidia),
         cmocka_unit_test(test_newer_names),
+        cmocka_unit_test(test_default_metrics_with_the_names_of_4_9),
+        cmocka_unit_test(test_names_of_one_release),
+        cmocka_unit_test(test_names_of_both_releases),
+        cmocka_unit_test(test_names_of_metric_names),
+        cmocka_unit_test(test_two_names_of_one_field),
+        cmocka_unit_test(test_a_ratio_among_old_units_is_said),
+        cmocka_unit_test(test_rows_that_only_dcgm_has),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -200,6 +200,13 @@ static void test_machine_without_a_gpu(void **state)
     assert_int_equal(get(f, "/health"), 200);
     assert_string_equal(f->body.data, "OK, but there is no NVIDIA GPU in this machine");
     end_exporter(f);
+    // Whoever expects a GPU on each node says so.
+    start_waiting(f, "/nonexistent/libnvidia-ml.so.1", sys, "--wait-for-driver",
+                  "--health-require-gpus");
+    connect_listener(f);
+    WAIT_FOR(f, "/metrics", problem(f, "no_device") == 1);
+    assert_int_equal(get(f, "/health"), 503);
+    end_exporter(f);
     remove_sys(f);
 }
 

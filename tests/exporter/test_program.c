@@ -235,6 +235,11 @@ static void test_every_flag_of_the_peer(void **state)
                           "--fake-gpus",
                           "--enable-dcgm-log",
                           "--disable-startup-validate",
+                          "--watch-max-keep-age=10m",
+                          "--watch-max-keep-samples=0",
+                          "--max-concurrent-scrapes=16",
+                          "--enable-exporter-metrics",
+                          "--health-require-gpus",
                           NULL};
     spawn(f, args);
     if (!read_log(f, "first sample"))
@@ -368,8 +373,9 @@ static void test_wrong_usage(void **state)
         {"--simulate", "2xNoSuchGPU", "Tesla-T4"},
         {"--hostname-label", "host", "Hostname"},
         {"--kubernetes-gpu-id-type", "serial", "device-name"},
+        {"--metric-names", "4.7", "want 4.8, 4.9 or both"},
     };
-    for (size_t i = 0; i < 4; i++) {
+    for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++) {
         const char *args[] = {cases[i][0], cases[i][1], NULL};
         spawn(f, args);
         assert_non_null(read_log(f, cases[i][2]));

@@ -352,6 +352,65 @@ static void test_configuration_file(void **state)
     free(wait_for_log(f, "version must be 1"));
 }
 
+// Version 2 of dcgm-exporter 4.8.4.
+static void test_configuration_file_of_version_2(void **state)
+{
+    struct fixture *f = *state;
+    write_text(f->yaml, "version: 2\nmetrics:\n  enableExporterMetrics: true\n  fields:\n"
+                        "  - {name: DCGM_FI_DEV_GPU_TEMP, prometheusType: gauge, help: How warm.}\n"
+                        "collections:\n"
+                        "  - {name: scrape, every: 100ms, metrics: {include: ['*']}}\n");
+    const char *const args[] = {"--config-file", f->yaml, NULL};
+    start(f, args);
+    assert_page(f, "# HELP DCGM_FI_DEV_GPU_TEMP How warm.\n", true);
+    assert_page(f, "\nprocess_resident_memory_bytes ", true);
+    assert_page(f, "\npromhttp_metric_handler_requests_total{code=\"200\"} ", true);
+    assert_samples_often(f);
+    end(f);
+    write_text(f->yaml, "version: 2\n");
+    start(f, args);
+    assert_page(f, "\ngpuscale_exporter_samples_total ", true);
+    assert_page(f, "\nprocess_resident_memory_bytes ", false);
+    end(f);
+}
+
+// Whatever names the file has.
+static void test_metric_names(void **state)
+{
+    struct fixture *f = *state;
+    write_text(f->csv, "DCGM_FI_DEV_FB_USED_BYTES, gauge, Bytes.\n"
+                       "DCGM_FI_DEV_GPU_TEMP, gauge, Warm.\n"
+                       "DCGM_FI_DRIVER_VERSION, label, Driver.\n");
+    const char *const old[] = {"-f", f->csv, "--metric-names", "4.8", NULL};
+    start(f, old);
+    assert_page(f, "\nDCGM_FI_DEV_FB_USED{", true);
+    assert_page(f, "DCGM_FI_DEV_FB_USED_BYTES", false);
+    assert_page(f, ",DCGM_FI_DRIVER_VERSION=\"", true);
+    end(f);
+    const char *const both[] = {"-f", f->csv, "--metric-names", "both", NULL};
+    start(f, both);
+    assert_page(f, "\nDCGM_FI_DEV_FB_USED{", true);
+    assert_page(f, "\nDCGM_FI_DEV_FB_USED_BYTES{", true);
+    assert_page(f, "\nDCGM_FI_DEV_GPU_TEMP_CELSIUS{", true);
+    assert_page(f, ",DCGM_FI_DRIVER_VERSION=\"", true);
+    assert_page(f, ",DCGM_FI_SYSTEM_DRIVER_VERSION=\"", true);
+    write_text(f->csv, "DCGM_FI_DEV_POWER_USAGE, gauge, Power.\n");
+    kill(f->pid, SIGHUP);
+    assert_page(f, "\nDCGM_FI_DEV_BOARD_POWER_WATTS{", true);
+    end(f);
+    const char *const builtin[][5] = {
+        {"-f", "/nonexistent/default-counters-4.9.csv"},
+        {"-f", "/nonexistent/default-counters.csv", "--metric-names", "4.9"},
+        {"--metric-names", "4.9"},
+    };
+    for (size_t i = 0; i < GS_ARRAY_LEN(builtin); i++) {
+        start(f, builtin[i]);
+        assert_page(f, "\nDCGM_FI_DEV_FB_CAPACITY_BYTES{", true);
+        assert_page(f, "\nDCGM_FI_DEV_GPU_TEMP{", false);
+        end(f);
+    }
+}
+
 // --- the socket ---
 
 static void test_socket_of_systemd(void **state)
@@ -450,6 +509,8 @@ int main(void)
         TEST(test_tls_and_passwords_come_and_change),
         TEST(test_metrics_are_reloaded),
         TEST(test_configuration_file),
+        TEST(test_configuration_file_of_version_2),
+        TEST(test_metric_names),
         TEST(test_socket_of_systemd),
         TEST(test_several_sockets_of_systemd),
         TEST(test_sigterm_while_the_configmap_is_asked_for),

@@ -173,6 +173,15 @@ echo "ok: one of two replicas ends"
 end_second
 echo "ok: ends on SIGTERM"
 
+# A cluster that cannot be reached is asked every two seconds, and reported once.
+sed 's|server: .*|server: http://127.0.0.1:1|' "$KUBECONFIG" >"$dir/unreachable"
+start_second --config="$dir/rules.yaml" --lister-kubeconfig="$dir/unreachable"
+wait_for "the failure is logged" grep -q 'list of API groups: .*127.0.0.1:1' "$dir/second.log"
+sleep 5
+[ "$(grep -c 'list of API groups' "$dir/second.log")" = 1 ] || fail "the failure is logged again and again"
+end_second
+echo "ok: a cluster that cannot be reached"
+
 start_second --config="$dir/rules.yaml" --shutdown-delay-duration=1h
 wait_for "a replica that ends late" second_has "$pods/web-0/fourth" '"value": *"1m"'
 kill -TERM "$second_pid"

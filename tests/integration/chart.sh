@@ -53,7 +53,7 @@ helm=$(echo "$helms" | head -n 1)
 echo "ok: lint and equal manifests of $(echo "$helms" | wc -l) versions of Helm"
 
 # All of them, validated for each version of Kubernetes.
-cases="default parts operator eks gke ack aks k3s simulated adapter-alone embedded eks-guide prometheus-adapter dcgm-exporter ack-values umbrella"
+cases="default parts operator eks gke ack aks k3s simulated adapter-alone embedded eks-guide prometheus-adapter dcgm-exporter dcgm-exporter-4.8.4 ack-values umbrella"
 arguments_of() {
     case $1 in
     default) ;;
@@ -160,6 +160,8 @@ has umbrella "$def"'(pod("adapter").spec.tolerations | any(.key == "adapter") an
 has umbrella "$def"'any(pod("adapter").spec.volumes[]; .configMap.name == "my-rules") and object("Secret"; "gpuscale-adapter-serving").data["tls.crt"] and
     object("APIService"; "v1beta1.custom.metrics.k8s.io").spec.caBundle'
 has umbrella "$def"'container("adapter").resources == {requests: {cpu: "100m"}, limits: {memory: "32Mi"}}'
+has dcgm-exporter-4.8.4 "$def"'(object("ConfigMap"; "gpuscale-exporter-config").data["config.yaml"] | contains("version: 2")) and
+    (container("exporter").args | index("--metric-names=both"))'
 has umbrella "$def"'object("Role"; "gpuscale-exporter").rules[0].resourceNames == ["my-counters"]'
 has umbrella "$def"'(container("exporter") | .readinessProbe.tcpSocket and (.args | index("--web-config-file=/etc/gpuscale-exporter-web/web-config.yaml"))) and
     (object("Secret"; "gpuscale-exporter-web").stringData | .username == "other" and .password == "x" and (.["tls.crt"] | contains("BEGIN CERTIFICATE")) and (.["web-config.yaml"] | contains("prometheus"))) and
@@ -201,6 +203,7 @@ unused() { notes "$@" | sed -n 's/^Values without effect: //p'; }
 [ -z "$(unused --values "$eks")" ] || fail "the EKS guide's values without effect: $(unused --values "$eks")"
 [ "$(unused --values "$examples/prometheus-adapter.yaml")" = "dnsConfig, image, psp.create, strategy" ] || fail "without effect: $(unused --values "$examples/prometheus-adapter.yaml")"
 [ "$(unused --values "$examples/dcgm-exporter.yaml")" = "image, livenessProbe, securityContext, service.clusterIP" ] || fail "without effect: $(unused --values "$examples/dcgm-exporter.yaml")"
+[ "$(unused --values "$examples/dcgm-exporter-4.8.4.yaml")" = "daemonSetAnnotations, image" ] || fail "without effect: $(unused --values "$examples/dcgm-exporter-4.8.4.yaml")"
 [ "$(unused --set 'tolerations[0].operator=Exists')" = tolerations ] || fail "without effect: $(unused --set 'tolerations[0].operator=Exists')"
 "$helm" template gpuscale "$chart" --set 'arguments={-n},rules.default=true,resources.limits.cpu=1' >/dev/null 2>"$dir/both.log" && fail "keys of both charts are accepted"
 grep -q 'These keys exist in both charts: resources' "$dir/both.log" || fail "keys of both charts: $(cat "$dir/both.log")"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The families of /metrics: a counters file of dcgm-exporter ("field, Prometheus type, help"), or a
-// built-in copy of one of its three files.
+// built-in one.
 #pragma once
 
 #include "base/error.h"
@@ -16,6 +16,7 @@ enum exporter_counter_kind {
     EXPORTER_COUNTER_EXP_P2P,
     EXPORTER_COUNTER_EXP_XIDS_TOTAL,
     EXPORTER_COUNTER_EXP_CLOCK_EVENTS_TOTAL,
+    EXPORTER_COUNTER_DCGM, // only DCGM has it: field is GPU_F_COUNT
 };
 
 struct exporter_counter {
@@ -27,7 +28,7 @@ struct exporter_counter {
 };
 
 struct exporter_counters {
-    struct exporter_counter *rows; // families by ID, each field once, then labels by name
+    struct exporter_counter *rows; // families by ID and name, each name once, then labels by name
     size_t len, cap;
     size_t n_families; // the remaining rows are labels
     size_t n_left_out; // rows that were ignored
@@ -41,13 +42,32 @@ struct exporter_counters {
 // DCGM has new names, and a row without a metric must not end the others. A file of which all rows
 // are left out is valid.
 struct gs_error *exporter_counters_parse(struct gs_slice text, struct exporter_counters *ret);
-// Accepts "default-counters.csv", "dcp-metrics-included.csv" and "1.x-compatibility-metrics.csv" in
-// any directory. False: another name.
+// dcgm: there is a source of the fields that only DCGM has. Those that are numbers are then rows of
+// the kind EXPORTER_COUNTER_DCGM.
+struct gs_error *exporter_counters_parse_with(struct gs_slice text, bool dcgm,
+                                              struct exporter_counters *ret);
+// Accepts "default-counters.csv", "dcp-metrics-included.csv", "1.x-compatibility-metrics.csv" and
+// "default-counters-4.9.csv" in any directory. False: another name.
 bool exporter_counters_builtin(const char *path, struct exporter_counters *ret);
 void exporter_counters_default(struct exporter_counters *ret);
 void exporter_counters_finish(struct exporter_counters *c);
 bool exporter_counters_have(const struct exporter_counters *c, enum exporter_counter_kind kind);
 // Sets ret[field] for each field that has to be read; ret has GPU_F_COUNT elements.
 void exporter_counters_wanted(const struct exporter_counters *c, bool *ret);
+// Writes the ids of the rows that only DCGM has, in ascending order. Returns how many, at most cap.
+size_t exporter_counters_dcgm_ids(const struct exporter_counters *c, uint16_t *ret, size_t cap);
 // Sets the sampling interval of each field, as in gpu_backend_config.every_ns.
 void exporter_counters_intervals(const struct exporter_counters *c, int64_t *ret);
+
+// Which names the metrics have that dcgm-exporter 4.9 renames. With those of 4.9, 11 of the default
+// metrics are in base units.
+enum exporter_names {
+    EXPORTER_NAMES_OF_FILE, // as the file has them
+    EXPORTER_NAMES_4_8,
+    EXPORTER_NAMES_4_9,
+    EXPORTER_NAMES_BOTH, // each metric and label twice
+};
+
+// "4.8", "4.9" or "both". False: another text.
+bool exporter_names_parse(const char *text, enum exporter_names *ret);
+void exporter_counters_rename(struct exporter_counters *c, enum exporter_names names);

@@ -40,7 +40,9 @@ struct exporter {
     struct exporter_gpu_events *gpu_events;
     struct exporter_sources sources;
     uint64_t samples, failures;
-    uint64_t processes_seen; // lookups at the last sample; more mean new processes
+    uint64_t pages, pages_refused; // replies to requests for /metrics
+    int64_t started_ms;            // Unix time
+    uint64_t processes_seen;       // lookups at the last sample; more mean new processes
     struct exporter_renderer *renderer;
     struct exporter_health *health; // NULL: no family needs it
     uint64_t map_version;
@@ -107,7 +109,7 @@ static void reply_unavailable(const struct exporter *e, struct http_exchange *x)
     GS_AUTO_BUF struct gs_buf problems = {0};
     if (e->sample)
         exporter_gpu_events_problems(e->sample->gpus, &problems);
-    if (e->problem && e->driver == GPU_DRIVER_NO_DEVICE)
+    if (e->problem && e->driver == GPU_DRIVER_NO_DEVICE && !e->cfg.require_gpus)
         http_reply_text(x, 200, NO_DEVICE_TEXT);
     else if (e->problem && !is_stuck(e, gs_mono_ns()))
         http_reply_text(x, 503, "%s\n", e->problem);
@@ -138,6 +140,7 @@ static void handle_metrics(void *arg, struct http_exchange *x)
 {
     struct exporter *e = arg;
     if (!e->samples && !e->failures && !is_stuck(e, gs_mono_ns())) {
+        e->pages_refused++;
         reply_unavailable(e, x);
         return;
     }
@@ -151,7 +154,11 @@ static void handle_metrics(void *arg, struct http_exchange *x)
         e->dirty = true;
     }
     // The values of these metrics, such as ages, differ in each response.
-    exporter_render_self(&self, http_bytes_edit(&e->page, e->gpu_len));
+    struct gs_buf *text = http_bytes_edit(&e->page, e->gpu_len);
+    exporter_render_self(&self, text);
+    if (e->cfg.process_metrics)
+        exporter_render_process(e->started_ms, e->pages, e->pages_refused, text);
+    e->pages++;
     http_reply_bytes(x, 200, HTTP_TYPE_METRICS, e->page);
 }
 
@@ -162,6 +169,8 @@ static void handle_health(void *arg, struct http_exchange *x)
     bool fresh = is_fresh(e, gs_mono_ns());
     if (fresh && e->driver == GPU_DRIVER_NO_GPU)
         http_reply_text(x, 503, "the driver knows no GPU");
+    else if (fresh && e->driver == GPU_DRIVER_NO_DEVICE && e->cfg.require_gpus)
+        http_reply_text(x, 503, "there is no NVIDIA GPU in this machine");
     else if (fresh && e->driver == GPU_DRIVER_NO_DEVICE)
         http_reply_text(x, 200, NO_DEVICE_TEXT);
     else if (fresh && exporter_gpu_events_problems(e->sample->gpus, &problems))
@@ -490,6 +499,7 @@ struct gs_error *exporter_start(uv_loop_t *loop, const struct exporter_config *c
 {
     struct exporter *e = gs_alloc(sizeof(*e));
     e->cfg = *cfg;
+    e->started_ms = gs_unix_ms();
     if (!e->cfg.stuck_after_ns)
         e->cfg.stuck_after_ns = STUCK_DEFAULT_NS;
     e->sources.hpc_dir = e->cfg.names.hpc_dir;

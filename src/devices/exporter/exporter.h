@@ -74,6 +74,8 @@ struct exporter_config {
     const char *node_name; // only pods of this node; NULL: of all nodes
     bool pod_labels, pod_uid;
     const char *label_allowlist; // see exporter_pods_config
+    bool process_metrics;        // also write process_* and promhttp_* about the exporter itself
+    bool require_gpus;           // /health is 503 on a machine without a GPU
     // The first sample was taken.
     void (*on_ready)(void *arg, const struct gpu_snapshot *first);
     // If the driver is not available at the start: true: retry until it is; false: call

@@ -210,7 +210,7 @@ void exporter_renderer_page(struct exporter_renderer *r, const struct exporter_r
     for (size_t i = 0; i < r->counters->n_families; i++) {
         if (r->counters->rows[i].kind == EXPORTER_COUNTER_FIELD)
             exporter_render_write_family(r, i, out);
-        else
+        else if (r->counters->rows[i].kind != EXPORTER_COUNTER_DCGM)
             exporter_render_write_computed(r, i, out);
     }
     exporter_render_write_custom(r, out);

@@ -56,6 +56,11 @@ struct exporter_render_self {
 };
 void exporter_render_self(const struct exporter_render_self *self, struct gs_buf *out);
 
+// process_*, and the promhttp_* of Prometheus' library for Go. pages: earlier replies with metrics;
+// refused: replies without.
+void exporter_render_process(int64_t started_ms, uint64_t pages, uint64_t refused,
+                             struct gs_buf *out);
+
 // The page at "/": links, and the absent fields of each GPU with the reason.
 void exporter_render_index(const struct exporter_render_self *self, struct gs_buf *out);
 

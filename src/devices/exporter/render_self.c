@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "codec/encoding.h"
+#include "metrics/process.h"
 #include "metrics/write.h"
 
 #include <stdio.h>
@@ -222,6 +223,19 @@ void exporter_render_self(const struct exporter_render_self *self, struct gs_buf
         exporter_sources_render(self->sources, out);
     single(out, "gpuscale_exporter_rows_left_out", METRICS_GAUGE,
            "Ignored rows of the counters file.", (double)self->rows_left_out);
+}
+
+void exporter_render_process(int64_t started_ms, uint64_t pages, uint64_t refused,
+                             struct gs_buf *out)
+{
+    static const char name[] = "promhttp_metric_handler_requests_total";
+    const struct metrics_label ok = label("code", "200"), unavailable = label("code", "503");
+    metrics_write_process(out, started_ms);
+    single(out, "promhttp_metric_handler_requests_in_flight", METRICS_GAUGE,
+           "Current number of scrapes being served.", 1);
+    family(out, name, METRICS_COUNTER, "Total number of scrapes by HTTP status code.");
+    metrics_write_sample(out, name, &ok, 1, (double)pages);
+    metrics_write_sample(out, name, &unavailable, 1, (double)refused);
 }
 
 // --- page ---

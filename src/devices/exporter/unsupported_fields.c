@@ -43,11 +43,13 @@ static enum gpu_validity why(const struct exporter_unsupported_fields *c, enum g
     return r.any && !r.has ? r.first : GPU_VALID;
 }
 
-// A computed metric may be available although most of its fields are not.
+// A computed metric may be available although most of its fields are not. What only DCGM has is not
+// in the snapshot.
 static enum gpu_validity why_row(const struct exporter_unsupported_fields *c,
                                  const struct exporter_counter *row)
 {
-    return row->kind == EXPORTER_COUNTER_EXP_HEALTH ? GPU_VALID : why(c, row->field);
+    bool own = row->kind != EXPORTER_COUNTER_EXP_HEALTH && row->kind != EXPORTER_COUNTER_DCGM;
+    return own ? why(c, row->field) : GPU_VALID;
 }
 
 static enum gpu_validity why_no_processes(const struct gpu_snapshot *s)

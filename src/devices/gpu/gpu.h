@@ -230,11 +230,12 @@ const struct gpu_value *gpu_instance_value(const struct gpu_instance *i, enum gp
 // The value of a text field. NULL: not available.
 const char *gpu_field_text(const struct gpu_snapshot *s, const struct gpu_device *d,
                            enum gpu_field f);
-// Finds a field by its DCGM name. GPU_F_COUNT: NVML does not provide it.
+// Finds a field by its name, for fields of DCGM by that of any release. GPU_F_COUNT: NVML does not
+// provide it.
 enum gpu_field gpu_field_by_name(const char *name);
+enum gpu_field gpu_field_by_id(int id); // GPU_F_COUNT: NVML does not provide it
 // Whether DCGM has a field of this name that NVML does not provide.
 bool gpu_field_is_dcgm_only(const char *name);
-const char *gpu_dcgm_only_field(size_t i); // without the prefix DCGM_FI_; NULL: end of the list
 const struct gpu_field_info *gpu_field_info(enum gpu_field f);
 const char *gpu_field_name(enum gpu_field f);
 const char *gpu_validity_text(enum gpu_validity v); // "not supported", …

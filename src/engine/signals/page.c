@@ -235,7 +235,7 @@ static uint32_t find_cell(struct signals_page *p, const struct signals_source *s
     struct signals_cell c = {.source = s, .part = part, .identity = identity(e, l)};
     if (is_left_out(s, l) || !read_factor(s, l, &c.factor))
         return UINT32_MAX;
-    if (part == SIGNALS_BUCKET) {
+    if (part == SIGNALS_BUCKET) { // its bound, instead of the factor
         GS_AUTO_ERROR struct gs_error *err = gs_parse_double(label_of(l, "le"), &c.bound);
         c.bound *= s->scale;
         if (err || isnan(c.bound))
@@ -249,7 +249,7 @@ static uint32_t find_cell(struct signals_page *p, const struct signals_source *s
     for (size_t i = 0; i < p->n_cells; i++)
         if (same_cell(&p->cells[i], &c))
             return (uint32_t)i;
-    gs_grow(&p->cells, &p->cells_cap, p->n_cells, sizeof(*p->cells));
+    p->cells = gs_realloc_array(p->cells, p->n_cells + 1, sizeof(*p->cells));
     p->cells[p->n_cells] = c;
     return (uint32_t)p->n_cells++;
 }

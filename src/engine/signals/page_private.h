@@ -11,10 +11,12 @@ struct signals_cell {
     uint64_t identity; // hash of the labels
     uint32_t row;
     enum signals_part part;
-    double bound;               // of a bucket
-    double factor;              // the product of labels; negative: the sample is the value
+    union {
+        double bound;  // of a bucket
+        double factor; // of others: the product of labels; negative: the sample is the value
+    };
     double value, before;       // on this page, and on the page before it
-    uint64_t seen, seen_before; // epochs of these values; 0: none
+    uint32_t seen, seen_before; // epochs of these values; 0: none
 };
 
 struct signals_cached_line {
@@ -39,15 +41,15 @@ struct signals_model {
 struct signals_page {
     const struct signals_table *table;
     size_t engine;         // of the last page; n_engines: none
-    uint64_t *engine_seen; // epochs
-    uint64_t epoch;        // number of the page
-    uint64_t last_epoch;   // of the last whole page
+    uint32_t *engine_seen; // epochs
+    uint32_t epoch;        // number of the page; a page a second is enough for 136 years
+    uint32_t last_epoch;   // of the last whole page
     int64_t t_ms, last_ms; // times of these pages
     bool limited;          // series were left out
     struct signals_cached_line *lines;
     size_t n_lines, lines_cap, n_seen;
-    struct signals_cell *cells;
-    size_t n_cells, cells_cap;
+    struct signals_cell *cells; // as many as there are: a fleet has many pages
+    size_t n_cells;
     struct signals_model **rows;
     size_t n_rows, rows_cap;
     uint64_t version;

@@ -72,9 +72,9 @@ size_t signals_table_engine_of(const struct signals_table *t, struct gs_slice na
                                const struct metrics_label *labels, size_t n_labels);
 
 // --- window ---
-// The increments of a histogram during the last 30 seconds, in slots of one second.
+// The increments of a histogram during the last 28 to 30 seconds, in slots of two seconds.
 
-enum { SIGNALS_WINDOW_SLOTS = 30, SIGNALS_WINDOW_SLOT_MS = 1000, SIGNALS_MIN_SAMPLES = 20 };
+enum { SIGNALS_WINDOW_SLOTS = 15, SIGNALS_WINDOW_SLOT_MS = 2000, SIGNALS_MIN_SAMPLES = 20 };
 
 struct signals_window {
     size_t n;        // bounds

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A percentile of the last 30 seconds from a histogram that grows: a ring of slots of one second,
-// and their sums.
+// A percentile of the last 30 seconds from a histogram that grows: a ring of slots of two
+// seconds, and their sums.
 #include "engine/signals/signals_private.h"
 
 #include "base/mem.h"

@@ -27,13 +27,18 @@ const struct dcgm_field *dcgm_field_by_id(unsigned id)
     return NULL;
 }
 
-// Names that only DCGM 3 has.
+// Names that DCGM 3 has, and DCGM 4 at most as a second name.
 static unsigned id_of_old_name(const char *name)
 {
     static const struct {
         const char *name;
         unsigned id;
-    } rows[] = {{DCGM_FIELD_PREFIX "DEV_NVSWITCH_LINK_DEVICE_UUID", 878}};
+    } rows[] = {
+        {DCGM_FIELD_PREFIX "DEV_CLOCK_THROTTLE_REASONS", 112},
+        {DCGM_FIELD_PREFIX "DEV_NVSWITCH_LINK_DEVICE_UUID", 878},
+        {DCGM_FIELD_PREFIX "PROF_NVLINK_THROUGHPUT_FIRST", 1040},
+        {DCGM_FIELD_PREFIX "PROF_NVLINK_THROUGHPUT_LAST", 1075},
+    };
     for (size_t i = 0; i < GS_ARRAY_LEN(rows); i++)
         if (gs_streq(rows[i].name, name))
             return rows[i].id;

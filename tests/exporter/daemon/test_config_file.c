@@ -54,7 +54,7 @@ static void test_what_is_refused(void **state)
         const char *text, *error;
     } rows[] = {
         {"metrics:\n  file: /tmp/counters.csv\n", "version must be 1"},
-        {"version: 2\n", "version must be 1"},
+        {"version: 3\n", "version must be 1 or 2"},
         {"version: 1\nunknown: true\n", "field unknown not found"},
         {"version: 1\nmetrics:\n  configMap: {name: m}\n", "field configMap not found"},
         {"version: 1\nmetrics: {}\n", "exactly one of file or fields"},
@@ -102,6 +102,70 @@ static void test_what_is_refused(void **state)
                      err ? gs_error_message(err) : "no error", rows[i].error);
         gs_error_free(err);
     }
+}
+
+// Version 2, of dcgm-exporter 4.8.4: collections in place of collection.
+static void test_version_2(void **state)
+{
+    struct daemon_file f;
+    assert_ok(parse("version: 2\n"
+                    "server: {maxConcurrentScrapes: 16}\n"
+                    "metrics:\n"
+                    "  file: /etc/dcgm-exporter/default-counters.csv\n"
+                    "  enableExporterMetrics: true\n"
+                    "sources: {dcgm: {watch: {maxKeepAge: 10m, maxKeepSamples: 0}}}\n"
+                    "collections:\n"
+                    "  - {name: scrape, every: 30s, metrics: {include: ['*']}}\n"
+                    "  - name: fast-thermals\n"
+                    "    every: 5s\n"
+                    "    sources: {dcgm: {watch: {maxKeepAge: 0s, maxKeepSamples: 2}}}\n"
+                    "    metrics: {include: [DCGM_FI_DEV_GPU_TEMP, DCGM_FI_DEV_POWER_USAGE]}\n",
+                    &f));
+    assert_string_equal(f.counters_file, "/etc/dcgm-exporter/default-counters.csv");
+    assert_true(f.exporter_metrics);
+    assert_int_equal(f.interval_ms, 30000);
+    assert_int_equal(f.groups.len, 1);
+    assert_string_equal(f.groups.items[0].name, "fast-thermals");
+    assert_int_equal(f.groups.items[0].interval_ms, 5000);
+    assert_int_equal(f.groups.items[0].n_patterns, 2);
+    daemon_file_finish(&f);
+    assert_ok(parse("version: 2\nmetrics: {enableExporterMetrics: false}\n", &f));
+    assert_null(f.counters_file);
+    assert_false(f.exporter_metrics);
+    assert_int_equal(f.interval_ms, 0);
+    daemon_file_finish(&f);
+}
+
+static void test_what_is_refused_in_version_2(void **state)
+{
+    static const struct {
+        const char *text, *error;
+    } rows[] = {
+        {"collection: {interval: 1s}\n", "field collection not found"},
+        {"metrics: {file: a, fields: [{name: A, prometheusType: gauge, help: h}]}\n",
+         "exactly one of file or fields"},
+        {"metrics: {enableExporterMetrics: 5}\n", "enableExporterMetrics: want true or false"},
+        {"collections: {name: a}\n", "collections: want a list"},
+        {"collections: [{every: 1s, metrics: {include: [A]}}]\n",
+         "collections[0].name is required"},
+        {"collections: [{name: a, every: 1, metrics: {include: [A]}}]\n",
+         "collections[0].every: missing unit"},
+        {"collections: [{name: a, every: 1s}]\n", "collections[0].metrics: want a mapping"},
+        {"collections: [{name: a, every: 1s, fields: [A]}]\n", "field fields not found"},
+        {"collections: [{name: a, every: 1s, metrics: {include: []}}]\n",
+         "collections[0].metrics.include must not be empty"},
+        {"collections: [{name: a, every: 1s, metrics: {include: ['*']}},"
+         " {name: b, every: 2s, metrics: {include: ['*']}}]\n",
+         "\"a\" and \"b\" both include all fields"},
+    };
+    for (size_t i = 0; i < GS_ARRAY_LEN(rows); i++) {
+        struct daemon_file f = {0};
+        GS_AUTO_FREE char *text = gs_format("version: 2\n%s", rows[i].text);
+        assert_error(parse(text, &f), GS_EINVAL, rows[i].error);
+    }
+    struct daemon_file f = {0};
+    assert_error(parse("version: 1\ncollections: []\n", &f), GS_EINVAL,
+                 "field collections not found");
 }
 
 static void assert_every(const struct exporter_counters *c, const char *name, int64_t ms)
@@ -188,11 +252,37 @@ static void test_a_field_has_one_watch_group(void **state)
     exporter_counters_finish(&c);
 }
 
+// A group of a name of dcgm-exporter 4.8 holds for the metric under its name of 4.9, and the
+// reverse.
+static void test_groups_hold_for_both_names_of_a_metric(void **state)
+{
+    GS_CLEANUP(exporter_counters_finish) struct exporter_counters c = {0};
+    struct daemon_file f;
+    assert_ok(parse("version: 2\n"
+                    "collections:\n"
+                    "  - {name: a, every: 20s, metrics: {include: [DCGM_FI_DEV_FB_FREE]}}\n"
+                    "  - {name: b, every: 30s, metrics: {include: ['DCGM_FI_DEV_*_CELSIUS']}}\n"
+                    "  - {name: c, every: 40s, metrics: {include: [DCGM_FI_DEV_GPU_UTIL]}}\n",
+                    &f));
+    assert_ok(exporter_counters_parse(gs_slice_of("DCGM_FI_DEV_FB_FREE_BYTES,gauge,a\n"
+                                                  "DCGM_FI_DEV_GPU_TEMP,gauge,b\n"
+                                                  "DCGM_FI_DEV_POWER_USAGE,gauge,c\n"),
+                                      &c));
+    assert_ok(daemon_watch_groups_apply(&f.groups, 1000, &c));
+    assert_every(&c, "DCGM_FI_DEV_FB_FREE_BYTES", 20000);
+    assert_every(&c, "DCGM_FI_DEV_GPU_TEMP", 30000);
+    assert_every(&c, "DCGM_FI_DEV_POWER_USAGE", 1000);
+    daemon_file_finish(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_is_in_it),
         cmocka_unit_test(test_what_is_refused),
+        cmocka_unit_test(test_version_2),
+        cmocka_unit_test(test_what_is_refused_in_version_2),
+        cmocka_unit_test(test_groups_hold_for_both_names_of_a_metric),
         cmocka_unit_test(test_watch_groups_name_rows),
         cmocka_unit_test(test_a_field_has_one_watch_group),
     };

@@ -16,7 +16,7 @@ gpuscale.compat.PART is YAML with settings of that part; they override those in 
     "automountServiceAccountToken" "revisionHistoryLimit" "apiService" "extraManifests" -}}
 {{- $ofExporter := list "arguments" "extraEnv" "serviceMonitor" "kubernetes" "customMetrics" "extraHostVolumes" "extraConfigMapVolumes"
     "tlsServerConfig" "basicAuth" "runtimeClassName" "rollingUpdate" "kubeletPath" "mapPodsMetrics" "hostPID" "config" "kubernetesDRA"
-    "debugDump" "networkPolicy" "initContainers" -}}
+    "debugDump" "networkPolicy" "initContainers" "daemonSetAnnotations" -}}
 {{- $ofBoth := list "resources" "nodeSelector" "tolerations" "affinity" "priorityClassName" "podAnnotations" "podLabels"
     "podSecurityContext" "securityContext" "service" "serviceAccount" "hostNetwork" "extraVolumeMounts" "livenessProbe"
     "readinessProbe" "namespaceOverride" "dnsPolicy" -}}

@@ -23,7 +23,7 @@
 {{- if and (dig "enabled" false ($adapter.podDisruptionBudget | default dict)) (not (dig "minAvailable" "" $adapter.podDisruptionBudget)) -}}
   {{- if dig "maxUnavailable" "" $adapter.podDisruptionBudget -}}{{- $unused = append $unused "podDisruptionBudget.maxUnavailable" -}}{{- end -}}
 {{- end -}}
-{{- range $key := list "securityContext" "mapPodsMetrics" -}}
+{{- range $key := list "securityContext" "mapPodsMetrics" "daemonSetAnnotations" -}}
   {{- if index $exporter $key -}}{{- $unused = append $unused $key -}}{{- end -}}
 {{- end -}}
 {{- range $key := list "debugDump" "networkPolicy" -}}

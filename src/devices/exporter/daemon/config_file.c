@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The file of --config-file (version 1, as dcgm-exporter's): metrics, the sampling interval and
-// watch groups. Unknown keys are errors.
+// The file of --config-file (versions 1 and 2, as dcgm-exporter's): metrics, the sampling interval
+// and watch groups. Unknown keys are errors.
 #include "exporter/daemon/daemon_private.h"
 
 #include "base/clock.h"
@@ -38,9 +38,10 @@ char *daemon_file_text(const json_t *obj, const char *key)
     return gs_slice_dup(gs_slice_trim(gs_slice_of(text ? text : "")));
 }
 
-struct gs_error *daemon_file_interval(const json_t *obj, const char *where, int64_t *ret_ms)
+struct gs_error *daemon_file_interval(const json_t *obj, const char *where, const char *key,
+                                      int64_t *ret_ms)
 {
-    GS_AUTO_FREE char *text = daemon_file_text(obj, "interval");
+    GS_AUTO_FREE char *text = daemon_file_text(obj, key);
     int64_t ns = 0;
     struct gs_error *err = NULL;
     if (strspn(text, "0123456789") == strlen(text))
@@ -52,7 +53,7 @@ struct gs_error *daemon_file_interval(const json_t *obj, const char *where, int6
     if (!err && ns % GS_NS_PER_MS)
         err = gs_error_new(GS_EINVAL, "must be expressed in whole milliseconds or larger");
     if (err)
-        return gs_error_wrap(err, "%s.interval", where);
+        return gs_error_wrap(err, "%s.%s", where, key);
     *ret_ms = ns / GS_NS_PER_MS;
     return NULL;
 }
@@ -106,10 +107,23 @@ static struct gs_error *read_field(const json_t *fields, size_t i, struct gs_buf
     return NULL;
 }
 
-static struct gs_error *read_metrics(const json_t *metrics, struct daemon_file *f)
+static struct gs_error *read_exporter_metrics(const json_t *metrics, struct daemon_file *f)
+{
+    const json_t *value = json_object_get(metrics, "enableExporterMetrics");
+    if (value && !json_is_null(value) && !json_is_boolean(value))
+        return gs_error_new(GS_EINVAL, "metrics.enableExporterMetrics: want true or false");
+    f->exporter_metrics = json_is_true(value);
+    return NULL;
+}
+
+// In version 2, metrics may be those of the default file.
+static struct gs_error *read_metrics(const json_t *metrics, int version, struct daemon_file *f)
 {
     static const char *const keys[] = {"file", "fields", NULL};
-    struct gs_error *err = daemon_file_check_keys(metrics, keys, "metrics");
+    static const char *const keys_2[] = {"file", "fields", "enableExporterMetrics", NULL};
+    struct gs_error *err = daemon_file_check_keys(metrics, version == 1 ? keys : keys_2, "metrics");
+    if (!err)
+        err = read_exporter_metrics(metrics, f);
     if (err)
         return err;
     GS_AUTO_FREE char *file = daemon_file_text(metrics, "file");
@@ -117,7 +131,7 @@ static struct gs_error *read_metrics(const json_t *metrics, struct daemon_file *
     size_t n = json_array_size(fields);
     if (fields && !json_is_null(fields) && !json_is_array(fields))
         return gs_error_new(GS_EINVAL, "metrics.fields: want a list");
-    if ((*file != '\0') == (n > 0))
+    if (*file ? n > 0 : !n && version == 1)
         return gs_error_new(GS_EINVAL, "metrics must specify exactly one of file or fields");
     if (n > MAX_FIELDS)
         return gs_error_new(GS_ELIMIT, "metrics.fields: more than %d", MAX_FIELDS);
@@ -135,25 +149,51 @@ static struct gs_error *read_collection(const json_t *collection, struct daemon_
     static const char *const keys[] = {"interval", "watchGroups", NULL};
     struct gs_error *err = daemon_file_check_keys(collection, keys, "collection");
     if (!err && json_object_get(collection, "interval"))
-        err = daemon_file_interval(collection, "collection", &f->interval_ms);
+        err = daemon_file_interval(collection, "collection", "interval", &f->interval_ms);
     return err ? err
                : daemon_watch_groups_read(json_object_get(collection, "watchGroups"), &f->groups);
 }
 
 // --- file ---
 
-static struct gs_error *read_document(const json_t *doc, struct daemon_file *f)
+static const json_t *section(const json_t *doc, const char *key)
+{
+    const json_t *value = json_object_get(doc, key);
+    return json_is_null(value) ? NULL : value;
+}
+
+static struct gs_error *read_version_1(const json_t *doc, struct daemon_file *f)
 {
     static const char *const keys[] = {"version", "metrics", "collection", NULL};
     struct gs_error *err = daemon_file_check_keys(doc, keys, "configuration");
-    const json_t *metrics = json_object_get(doc, "metrics");
-    const json_t *collection = json_object_get(doc, "collection");
-    if (!err && json_integer_value(json_object_get(doc, "version")) != 1)
-        err = gs_error_new(GS_EINVAL, "version must be 1");
-    if (!err && metrics && !json_is_null(metrics))
-        err = read_metrics(metrics, f);
-    if (!err && collection && !json_is_null(collection))
-        err = read_collection(collection, f);
+    const json_t *metrics = section(doc, "metrics"), *collection = section(doc, "collection");
+    if (!err && metrics)
+        err = read_metrics(metrics, 1, f);
+    return err || !collection ? err : read_collection(collection, f);
+}
+
+// Limits of the server and of DCGM's watches are accepted: this server has its own, and nothing is
+// watched.
+static struct gs_error *read_version_2(const json_t *doc, struct daemon_file *f)
+{
+    static const char *const keys[] = {"version", "server",      "sources",
+                                       "metrics", "collections", NULL};
+    struct gs_error *err = daemon_file_check_keys(doc, keys, "configuration");
+    const json_t *metrics = section(doc, "metrics");
+    if (!err && metrics)
+        err = read_metrics(metrics, 2, f);
+    return err ? err
+               : daemon_collections_read(section(doc, "collections"), &f->interval_ms, &f->groups);
+}
+
+static struct gs_error *read_document(const json_t *doc, struct daemon_file *f)
+{
+    json_int_t version = json_integer_value(json_object_get(doc, "version"));
+    if (version == 2)
+        return read_version_2(doc, f);
+    struct gs_error *err = read_version_1(doc, f);
+    if (!err && version != 1)
+        err = gs_error_new(GS_EINVAL, "version must be 1 or 2");
     return err;
 }
 

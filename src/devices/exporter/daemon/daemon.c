@@ -69,9 +69,11 @@ static struct gs_error *read_counters(const struct daemon_options *o, const stru
 {
     struct gs_error *err;
     if (o->collectors || !f->rows.len)
-        err = daemon_load_counters(o->collectors ? o->collectors : f->counters_file, ret);
+        err = daemon_load_counters(o->collectors ? o->collectors : f->counters_file,
+                                   daemon_metric_names(o), ret);
     else
-        err = daemon_parse_counters(o->config_file, gs_buf_slice(&f->rows), ret);
+        err = daemon_parse_counters(o->config_file, gs_buf_slice(&f->rows), daemon_metric_names(o),
+                                    ret);
     return err ? err : set_groups(o, f, ret);
 }
 
@@ -243,7 +245,8 @@ static struct gs_error *on_configmap(void *arg, const char *source, struct gs_sl
 {
     struct run *r = arg;
     struct exporter_counters *counters = gs_alloc(sizeof(*counters));
-    struct gs_error *err = daemon_parse_counters(source, text, counters);
+    struct gs_error *err =
+        daemon_parse_counters(source, text, daemon_metric_names(r->opts), counters);
     if (!err)
         err = set_groups(r->opts, &r->file, counters);
     if (err) {
@@ -339,6 +342,7 @@ static struct gs_error *start_all(struct run *r, const struct daemon_options *o,
     r->watch = gs_file_watch_new(&watch);
     watch_files(r);
     cfg->names.counters = r->counters;
+    cfg->process_metrics = o->exporter_metrics || r->file.exporter_metrics;
     cfg->connect = daemon_connect;
     err = exporter_start(r->loop, cfg, &r->exporter);
     if (!err && daemon_configmap_name(o))
@@ -452,6 +456,7 @@ struct gs_error *daemon_run(const struct daemon_options *o, bool *ret_hangs)
         .node_name = o->node_name && *o->node_name ? o->node_name : NULL,
         .pod_labels = o->pod_labels,
         .pod_uid = o->pod_uid,
+        .require_gpus = o->require_gpus,
         .label_allowlist = o->label_regex,
     };
     struct gs_error *err = serve(o, &cfg, &ended);

@@ -12,16 +12,17 @@
 
 // All strings are borrowed. NULL or 0: not set, unless the member says otherwise.
 struct daemon_options {
-    const char *address;     // HOST:PORT, :PORT or [IPV6]:PORT
-    const char *config_file; // YAML file of dcgm-exporter 4.6
-    const char *collectors;  // CSV file that defines the exported metrics
-    const char *configmap;   // NAMESPACE:NAME of a ConfigMap with that CSV; "none": no ConfigMap
-    const char *devices;     // see exporter_render_devices_valid()
-    const char *web_config;  // TLS and basic authentication
-    const char *hpc_dir;     // folder of job files
-    const char *label_regex; // pod labels to export
+    const char *address;      // HOST:PORT, :PORT or [IPV6]:PORT
+    const char *config_file;  // YAML file of dcgm-exporter 4.6 or 4.8.4
+    const char *collectors;   // CSV file that defines the exported metrics
+    const char *metric_names; // of --metric-names
+    const char *configmap;    // NAMESPACE:NAME of a ConfigMap with that CSV; "none": no ConfigMap
+    const char *devices;      // see exporter_render_devices_valid()
+    const char *web_config;   // TLS and basic authentication
+    const char *hpc_dir;      // folder of job files
+    const char *label_regex;  // pod labels to export
     bool old_namespace, replace_blanks, virtual_gpus, dra, pod_labels, pod_uid;
-    bool max_util, timestamps;
+    bool max_util, timestamps, exporter_metrics, require_gpus;
     bool systemd_socket; // listen on the sockets that systemd passes
     int64_t xid_window_ms, clock_window_ms;
     int64_t interval_ms; // between two samples; 0: of the configuration file, else 1000

@@ -16,17 +16,21 @@
 
 // NULL: no ConfigMap is configured.
 const char *daemon_configmap_name(const struct daemon_options *o);
+enum exporter_names daemon_metric_names(const struct daemon_options *o);
 // If the kubelet's socket is not at its usual place: that of k0s or MicroK8s, if there is one.
 const char *daemon_find_socket(const char *socket);
 
 // --- counters files ---
 
-// path NULL: dcgm-exporter's default file if it exists, else the built-in metrics.
-struct gs_error *daemon_load_counters(const char *path, struct exporter_counters *ret);
+// path NULL: dcgm-exporter's default file if it exists, else the built-in metrics, with the names
+// of
+// --metric-names those of 4.9.
+struct gs_error *daemon_load_counters(const char *path, enum exporter_names names,
+                                      struct exporter_counters *ret);
 const char *daemon_counters_path(const char *path); // the file that this reads
 // Parses the rows of a counters file; `source` names it in errors and log lines.
 struct gs_error *daemon_parse_counters(const char *source, struct gs_slice text,
-                                       struct exporter_counters *ret);
+                                       enum exporter_names names, struct exporter_counters *ret);
 
 // --- watch groups ---
 
@@ -46,6 +50,10 @@ struct daemon_watch_groups {
 
 // groups: the list of the file, or NULL.
 struct gs_error *daemon_watch_groups_read(const json_t *groups, struct daemon_watch_groups *ret);
+// collections: the list of version 2, or NULL. *ret_ms: the interval of the collection of all
+// fields; unchanged if there is none.
+struct gs_error *daemon_collections_read(const json_t *collections, int64_t *ret_ms,
+                                         struct daemon_watch_groups *ret);
 void daemon_watch_groups_finish(struct daemon_watch_groups *g);
 // The shortest interval; 0: no group.
 int64_t daemon_watch_groups_shortest_ms(const struct daemon_watch_groups *g);
@@ -56,7 +64,7 @@ struct gs_error *daemon_watch_groups_apply(const struct daemon_watch_groups *g, 
 
 // --- configuration file ---
 
-// --config-file: the YAML file of dcgm-exporter 4.6, schema version 1:
+// --config-file: the YAML file of dcgm-exporter. Version 1, of 4.6:
 //
 //     version: 1
 //     metrics:
@@ -65,9 +73,18 @@ struct gs_error *daemon_watch_groups_apply(const struct daemon_watch_groups *g, 
 //     collection:
 //       interval: 10s
 //       watchGroups: [{name: slow, interval: 10m, fields: [DCGM_FI_DEV_NVLINK_*]}]
+//
+// Version 2, of 4.8.4:
+//
+//     version: 2
+//     metrics: {file: /etc/dcgm-exporter/default-counters.csv, enableExporterMetrics: false}
+//     collections:
+//     - {name: scrape, every: 10s, metrics: {include: ["*"]}}
+//     - {name: slow, every: 10m, metrics: {include: [DCGM_FI_DEV_NVLINK_*]}}
 struct daemon_file {
     char *counters_file; // metrics.file; NULL: absent
     struct gs_buf rows;  // metrics.fields as a counters file
+    bool exporter_metrics;
     int64_t interval_ms; // 0: absent
     struct daemon_watch_groups groups;
 };
@@ -81,8 +98,9 @@ struct gs_error *daemon_file_check_keys(const json_t *obj, const char *const *ke
                                         const char *where);
 // A string or an integer as text, without surrounding blanks; "" if absent or of another type.
 char *daemon_file_text(const json_t *obj, const char *key);
-// The key "interval": whole milliseconds, more than 0.
-struct gs_error *daemon_file_interval(const json_t *obj, const char *where, int64_t *ret_ms);
+// A duration: whole milliseconds, more than 0.
+struct gs_error *daemon_file_interval(const json_t *obj, const char *where, const char *key,
+                                      int64_t *ret_ms);
 
 // --- ConfigMap ---
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table of --list-fields: all fields with their source, and which this machine's GPUs support.
 #include "base/mem.h"
+#include "dcgm/fields.h"
 #include "exporter/daemon/daemon_private.h"
 
 #include <stdio.h>
@@ -27,6 +28,23 @@ static int longest_name(void)
         if (strlen(gpu_field_name(f)) > width)
             width = strlen(gpu_field_name(f));
     return (int)width;
+}
+
+// Fields of DCGM that NVML does not provide. Bytes have no form as text.
+static void list_dcgm_only(int width)
+{
+    static const char *const levels[] = {
+        [DCGM_NONE] = "machine",      [DCGM_GPU] = "GPU",
+        [DCGM_VGPU] = "vGPU",         [DCGM_SWITCH] = "NVSwitch",
+        [DCGM_GPU_I] = "GPU",         [DCGM_GPU_CI] = "GPU",
+        [DCGM_LINK] = "NVLink",       [DCGM_CPU] = "CPU",
+        [DCGM_CPU_CORE] = "CPU core", [DCGM_CONNECTX] = "ConnectX card",
+    };
+    const struct dcgm_field *d;
+    for (size_t i = 0; (d = dcgm_field_at(i)); i++)
+        if (gpu_field_by_id(d->id) == GPU_F_COUNT)
+            printf("%-4u %-*s not exported: only DCGM provides it (%s%s)\n", d->id, width, d->name,
+                   levels[d->level], d->type == 'b' ? ", bytes" : "");
 }
 
 void daemon_list_fields(const char *library)
@@ -62,10 +80,7 @@ void daemon_list_fields(const char *library)
     for (size_t i = 0; i < GS_ARRAY_LEN(computed); i++)
         printf("%zu %-*s %-8s %-22s %-52s\n", 9001 + i, width, computed[i][0], computed[i][1],
                computed[i][2], computed[i][3]);
-    for (size_t i = 0; gpu_dcgm_only_field(i); i++)
-        printf("-    DCGM_FI_%-*s not exported: only DCGM provides it, or it is not a field of a "
-               "GPU\n",
-               width - 8, gpu_dcgm_only_field(i));
+    list_dcgm_only(width);
     gpu_snapshot_free(snapshot);
     gpu_backend_close(backend);
 }

@@ -13,6 +13,14 @@ const char *daemon_configmap_name(const struct daemon_options *o)
     return gs_streq(o->configmap, "none") ? NULL : o->configmap;
 }
 
+enum exporter_names daemon_metric_names(const struct daemon_options *o)
+{
+    enum exporter_names names = EXPORTER_NAMES_OF_FILE;
+    if (o->metric_names)
+        exporter_names_parse(o->metric_names, &names);
+    return names;
+}
+
 static bool is_namespaced(const char *text)
 {
     const char *colon = strchr(text, ':');
@@ -27,6 +35,10 @@ struct gs_error *daemon_check_options(const struct daemon_options *o)
     if (!gs_streq(o->hostname_label, "hostname") && !gs_streq(o->hostname_label, "Hostname"))
         return gs_error_new(GS_EINVAL, "--hostname-label \"%s\": want hostname or Hostname",
                             o->hostname_label);
+    enum exporter_names names;
+    if (o->metric_names && !exporter_names_parse(o->metric_names, &names))
+        return gs_error_new(GS_EINVAL, "--metric-names \"%s\": want 4.8, 4.9 or both",
+                            o->metric_names);
     if (!exporter_render_devices_valid(o->devices))
         return gs_error_new(GS_EINVAL,
                             "--devices \"%s\": want f, g, i, g+i, or g: or i: with a list such as "

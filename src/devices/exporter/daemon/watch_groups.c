@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Watch groups: fields with their own sampling interval. Patterns are those of Go's path.Match; a
-// field that two groups match is an error. The sampler runs at the shortest interval.
+// Watch groups: fields with their own sampling interval (collections in version 2 of the file).
+// Patterns are those of Go's path.Match; a field that two groups match is an error. The sampler
+// runs at the shortest interval.
 #include "exporter/daemon/daemon_private.h"
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "dcgm/fields.h"
 
 enum { MAX_GROUPS = 256, MAX_PATTERNS = 1024, MAX_PATTERN = 256 };
 
@@ -103,21 +105,49 @@ static bool pattern_matches(const char *p, const char *text)
 
 // --- parsing ---
 
-static struct gs_error *read_patterns(const json_t *list, const char *where,
+static void group_finish(struct daemon_watch_group *g)
+{
+    for (size_t k = 0; k < g->n_patterns; k++)
+        free(g->patterns[k]);
+    free(g->patterns);
+    free(g->name);
+}
+
+void daemon_watch_groups_finish(struct daemon_watch_groups *g)
+{
+    for (size_t i = 0; i < g->len; i++)
+        group_finish(&g->items[i]);
+    free(g->items);
+    *g = (struct daemon_watch_groups){0};
+}
+
+// The keys of a group in one version of the file.
+struct group_form {
+    const char *list, *interval, *patterns;
+    const char *keys[5];
+    bool nested; // the patterns are in the mapping "metrics"
+};
+
+static const struct group_form watch_group_form = {
+    "collection.watchGroups", "interval", "fields", {"name", "interval", "fields"}, false};
+static const struct group_form collection_form = {
+    "collections", "every", "include", {"name", "every", "sources", "metrics"}, true};
+
+static struct gs_error *read_patterns(const json_t *list, const char *where, const char *key,
                                       struct daemon_watch_group *g)
 {
     size_t n = json_array_size(list);
     if (n == 0)
-        return gs_error_new(GS_EINVAL, "%s.fields must not be empty", where);
+        return gs_error_new(GS_EINVAL, "%s.%s must not be empty", where, key);
     if (n > MAX_PATTERNS)
-        return gs_error_new(GS_ELIMIT, "%s.fields: more than %d", where, MAX_PATTERNS);
+        return gs_error_new(GS_ELIMIT, "%s.%s: more than %d", where, key, MAX_PATTERNS);
     g->patterns = gs_alloc_array(n, sizeof(*g->patterns));
     for (size_t i = 0; i < n; i++) {
         const char *text = json_string_value(json_array_get(list, i));
         char *pattern = gs_slice_dup(gs_slice_trim(gs_slice_of(text ? text : "")));
         g->patterns[g->n_patterns++] = pattern;
         if (!*pattern)
-            return gs_error_new(GS_EINVAL, "%s.fields[%zu] is required", where, i);
+            return gs_error_new(GS_EINVAL, "%s.%s[%zu] is required", where, key, i);
         if (strlen(pattern) > MAX_PATTERN || !is_pattern(pattern))
             return gs_error_new(GS_EINVAL,
                                 "watch group \"%s\" has invalid field pattern \"%.64s\": syntax "
@@ -127,11 +157,22 @@ static struct gs_error *read_patterns(const json_t *list, const char *where,
     return NULL;
 }
 
-static struct gs_error *read_group(const json_t *obj, size_t i, struct daemon_watch_groups *all)
+// The patterns of a collection: metrics.include.
+static struct gs_error *read_include(const json_t *obj, const char *where,
+                                     struct daemon_watch_group *g)
 {
-    static const char *const keys[] = {"name", "interval", "fields", NULL};
-    GS_AUTO_FREE char *where = gs_format("collection.watchGroups[%zu]", i);
-    struct gs_error *err = daemon_file_check_keys(obj, keys, where);
+    static const char *const keys[] = {"include", NULL};
+    const json_t *metrics = json_object_get(obj, "metrics");
+    GS_AUTO_FREE char *in = gs_format("%s.metrics", where);
+    struct gs_error *err = daemon_file_check_keys(metrics, keys, in);
+    return err ? err : read_patterns(json_object_get(metrics, "include"), in, "include", g);
+}
+
+static struct gs_error *read_group(const json_t *obj, size_t i, const struct group_form *form,
+                                   struct daemon_watch_groups *all)
+{
+    GS_AUTO_FREE char *where = gs_format("%s[%zu]", form->list, i);
+    struct gs_error *err = daemon_file_check_keys(obj, form->keys, where);
     if (err)
         return err;
     struct daemon_watch_group *g = &all->items[all->len++];
@@ -141,22 +182,27 @@ static struct gs_error *read_group(const json_t *obj, size_t i, struct daemon_wa
     for (size_t k = 0; k < i; k++)
         if (gs_streq(all->items[k].name, g->name))
             return gs_error_new(GS_EINVAL, "%s.name \"%s\" is duplicated", where, g->name);
-    err = daemon_file_interval(obj, where, &g->interval_ms);
-    return err ? err : read_patterns(json_object_get(obj, "fields"), where, g);
+    err = daemon_file_interval(obj, where, form->interval, &g->interval_ms);
+    if (err)
+        return err;
+    return form->nested
+               ? read_include(obj, where, g)
+               : read_patterns(json_object_get(obj, form->patterns), where, form->patterns, g);
 }
 
-struct gs_error *daemon_watch_groups_read(const json_t *groups, struct daemon_watch_groups *ret)
+static struct gs_error *read_groups(const json_t *groups, const struct group_form *form,
+                                    struct daemon_watch_groups *ret)
 {
     struct daemon_watch_groups g = {0};
     struct gs_error *err = NULL;
     if (groups && !json_is_null(groups) && !json_is_array(groups))
-        return gs_error_new(GS_EINVAL, "collection.watchGroups: want a list");
+        return gs_error_new(GS_EINVAL, "%s: want a list", form->list);
     size_t n = json_array_size(groups);
     if (n > MAX_GROUPS)
-        return gs_error_new(GS_ELIMIT, "collection.watchGroups: more than %d", MAX_GROUPS);
+        return gs_error_new(GS_ELIMIT, "%s: more than %d", form->list, MAX_GROUPS);
     g.items = gs_alloc_array(n ? n : 1, sizeof(*g.items));
     for (size_t i = 0; i < n && !err; i++)
-        err = read_group(json_array_get(groups, i), i, &g);
+        err = read_group(json_array_get(groups, i), i, form, &g);
     if (err) {
         daemon_watch_groups_finish(&g);
         return err;
@@ -165,16 +211,44 @@ struct gs_error *daemon_watch_groups_read(const json_t *groups, struct daemon_wa
     return NULL;
 }
 
-void daemon_watch_groups_finish(struct daemon_watch_groups *g)
+struct gs_error *daemon_watch_groups_read(const json_t *groups, struct daemon_watch_groups *ret)
 {
-    for (size_t i = 0; i < g->len; i++) {
-        for (size_t k = 0; k < g->items[i].n_patterns; k++)
-            free(g->items[i].patterns[k]);
-        free(g->items[i].patterns);
-        free(g->items[i].name);
+    return read_groups(groups, &watch_group_form, ret);
+}
+
+static bool is_of_all_fields(const struct daemon_watch_group *g)
+{
+    return g->n_patterns == 1 && gs_streq(g->patterns[0], "*");
+}
+
+// The collection of all fields is no group: its interval is that of the fields without a group.
+struct gs_error *daemon_collections_read(const json_t *collections, int64_t *ret_ms,
+                                         struct daemon_watch_groups *ret)
+{
+    const char *base = NULL;
+    struct gs_error *err = read_groups(collections, &collection_form, ret);
+    for (size_t i = 0; !err && i < ret->len; i++) {
+        if (!is_of_all_fields(&ret->items[i]))
+            continue;
+        if (base)
+            err = gs_error_new(GS_EINVAL, "collections: \"%s\" and \"%s\" both include all fields",
+                               base, ret->items[i].name);
+        base = ret->items[i].name;
+        *ret_ms = ret->items[i].interval_ms;
     }
-    free(g->items);
-    *g = (struct daemon_watch_groups){0};
+    if (err) {
+        daemon_watch_groups_finish(ret);
+        return err;
+    }
+    size_t n = 0;
+    for (size_t i = 0; i < ret->len; i++) {
+        if (is_of_all_fields(&ret->items[i]))
+            group_finish(&ret->items[i]);
+        else
+            ret->items[n++] = ret->items[i];
+    }
+    ret->len = n;
+    return NULL;
 }
 
 // --- effect ---
@@ -213,22 +287,47 @@ static const char *watched_name(const struct exporter_counter *row)
     }
 }
 
+// Sets *ret to the group of a name, NULL if there is none.
+static struct gs_error *find_group(const struct daemon_watch_groups *g, const char *name,
+                                   const struct daemon_watch_group **ret)
+{
+    *ret = NULL;
+    for (size_t i = 0; i < g->len; i++) {
+        if (!group_selects(&g->items[i], name))
+            continue;
+        if (*ret)
+            return gs_error_new(GS_EINVAL, "field %s matches multiple watch groups: %s and %s",
+                                name, (*ret)->name, g->items[i].name);
+        *ret = &g->items[i];
+    }
+    return NULL;
+}
+
+// A metric whose name no group has is in the group of the name that it has in the other release of
+// dcgm-exporter.
+static struct gs_error *find_group_of_row(const struct daemon_watch_groups *g,
+                                          const struct exporter_counter *row,
+                                          const struct daemon_watch_group **ret)
+{
+    const char *name = watched_name(row);
+    struct gs_error *err = find_group(g, name, ret);
+    struct dcgm_rename r;
+    if (err || *ret || !dcgm_rename_of(name, &r))
+        return err;
+    return find_group(g, gs_streq(name, r.old_name) ? r.new_name : r.old_name, ret);
+}
+
 struct gs_error *daemon_watch_groups_apply(const struct daemon_watch_groups *g, int64_t base_ms,
                                            struct exporter_counters *c)
 {
     GS_AUTO_FREE bool *used = gs_alloc_array(g->len ? g->len : 1, sizeof(*used));
     for (size_t i = 0; i < c->len; i++) {
-        const struct daemon_watch_group *of = NULL;
-        const char *name = watched_name(&c->rows[i]);
-        for (size_t k = 0; k < g->len; k++) {
-            if (!group_selects(&g->items[k], name))
-                continue;
-            if (of)
-                return gs_error_new(GS_EINVAL, "field %s matches multiple watch groups: %s and %s",
-                                    name, of->name, g->items[k].name);
-            of = &g->items[k];
-            used[k] = true;
-        }
+        const struct daemon_watch_group *of;
+        struct gs_error *err = find_group_of_row(g, &c->rows[i], &of);
+        if (err)
+            return err;
+        if (of)
+            used[of - g->items] = true;
         c->rows[i].every_ns = (of ? of->interval_ms : base_ms) * GS_NS_PER_MS;
     }
     // Rows that are not available here are skipped with a warning; so are groups without rows.

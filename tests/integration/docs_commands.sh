@@ -14,6 +14,7 @@ wrong=0 n=0
 printf 'test\nconvert\n' >>"$dir/commands"
 while read -r command; do "$gpuscale" "$command" --help-all; done <"$dir/commands" >"$dir/help"
 "$gpuscale" sim inference --help-all >>"$dir/help"
+"$gpuscale" convert rules --help-all >>"$dir/help"
 
 # In code, a command follows the word "gpuscale".
 grep -noE '(`|^\$ )gpuscale [a-z][a-z-]*' $pages | sed -E 's/^([^:]*:[0-9]*):.*gpuscale /\1 /' >"$dir/named"
@@ -28,7 +29,7 @@ foreign=' --workloads --minutes --retention-minutes --up --pages --grow --update
  --phase --quick --restart --schedule --seconds --selector --series --server-side --show-labels --since --since-time --suite --tail --type
  --cloud-config --cloud-provider --force-conflicts --hostname-override --load-restrictor --node-labels --no-root --provider-id
  --register-with-taints --rounds --unremovable-node-recheck-timeout --resource --terraform --verb --capacity-buffer-controller-enabled
- --capacity-buffer-pod-injection-enabled --enable-provisioning-requests --set-file --take-ownership --no-storage.tsdb.wal-compression --only-upgrade --write '
+ --capacity-buffer-pod-injection-enabled --enable-provisioning-requests --set-file --take-ownership --no-storage.tsdb.wal-compression --only-upgrade --set-string '
 # Flags of kubectl, helm, docker and podman commands are theirs.
 # shellcheck disable=SC2086
 awk '{

@@ -5,7 +5,11 @@
 #include "base/mem.h"
 #include "cmd/commands.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 
 enum { MAX_FILE = 16 * 1024 * 1024 };
 
@@ -22,6 +26,16 @@ static struct gs_error *read_release(const char *text, enum aliases_release *ret
     return NULL;
 }
 
+// A link stays one, and the file keeps its permissions.
+static struct gs_error *replace_file(const char *path, struct gs_slice text)
+{
+    struct stat st;
+    GS_AUTO_FREE char *target = realpath(path, NULL);
+    if (!target || stat(target, &st) != 0)
+        return gs_error_new(GS_EIO, "%s: %s", path, strerror(errno));
+    return gs_file_write_atomic(target, st.st_mode & 0777, text);
+}
+
 static struct gs_error *convert_file(const struct convert_names_opts *o, const char *path,
                                      enum aliases_release to, struct aliases_report *report)
 {
@@ -35,8 +49,9 @@ static struct gs_error *convert_file(const struct convert_names_opts *o, const c
     if (o->write && !from_input)
         return gs_slice_eq(gs_buf_slice(&old), gs_buf_slice(&new))
                    ? NULL
-                   : gs_file_write_atomic(path, 0644, gs_buf_slice(&new));
-    fwrite(new.data, 1, new.len, stdout);
+                   : replace_file(path, gs_buf_slice(&new));
+    if (fwrite(new.data, 1, new.len, stdout) != new.len || fflush(stdout) != 0)
+        return gs_error_new(GS_EIO, "standard output: %s", strerror(errno));
     return NULL;
 }
 
@@ -61,7 +76,6 @@ static struct gs_error *run_convert_names(const void *opts, int argc, char **arg
         err = convert_file(o, argv[i], to, &report);
     if (err)
         return err;
-    fflush(stdout);
     print_lines(&report.changes, "  ");
     print_lines(&report.problems, "");
     fprintf(stderr, "%zu texts converted to the names of dcgm-exporter %s, %zu not converted\n",

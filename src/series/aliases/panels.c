@@ -67,7 +67,11 @@ static void add_word(struct gs_slice before, struct gs_slice after, size_t i, ch
                      size_t size)
 {
     struct gs_slice b = gs_slice_trim(before), a = gs_slice_trim(after);
-    char last = b.len ? b.data[b.len - 1] : ' ', next = a.len ? a.data[0] : ' ';
+    char last = '\0', next = '\0';
+    if (b.len)
+        last = b.data[b.len - 1];
+    if (a.len)
+        next = a.data[0];
     bool adjoins = (before.len && is_word_char(before.data[before.len - 1])) ||
                    (after.len && is_word_char(after.data[0]));
     if (last == '[' || last == ':' || next == ']' || gs_slice_eq_str(word_before(b), "offset"))
@@ -78,17 +82,28 @@ static void add_word(struct gs_slice before, struct gs_slice after, size_t i, ch
         snprintf(ret, size, "99900%02zu", i);
 }
 
+// The quote of the string that a character is in, or that begins or ends with it.
+static char quote_after(char quote, char c)
+{
+    if (quote && c == quote)
+        return '\0';
+    if (!quote && (c == '"' || c == '\'' || c == '`'))
+        return c;
+    return quote;
+}
+
 // Replaces the variables outside of strings by words.
 static bool hide_variables(struct gs_slice s, struct variables *v, struct gs_buf *out)
 {
-    char quote = 0;
+    char quote = '\0';
     for (size_t i = 0; i < s.len;) {
-        char c = s.data[i];
-        struct gs_slice name = quote ? (struct gs_slice){0} : variable_at(s, i);
-        if (quote && c == '\\' && i + 1 < s.len)
+        struct gs_slice name = {0};
+        if (!quote)
+            name = variable_at(s, i);
+        if (quote && s.data[i] == '\\' && i + 1 < s.len)
             gs_buf_add_char(out, s.data[i++]);
-        else if (quote ? c == quote : c == '"' || c == '\'' || c == '`')
-            quote = quote ? 0 : c;
+        else
+            quote = quote_after(quote, s.data[i]);
         if (!name.len) {
             gs_buf_add_char(out, s.data[i++]);
             continue;

@@ -31,10 +31,9 @@ static size_t end_of_quoted(struct gs_slice text, size_t start)
 {
     char quote = text.data[start];
     for (size_t i = start + 1; i < text.len; i++) {
-        if (quote == '"' && text.data[i] == '\\')
-            i++;
-        else if (text.data[i] == quote && quote == '\'' && i + 1 < text.len &&
-                 text.data[i + 1] == '\'')
+        bool twice =
+            quote == '\'' && text.data[i] == quote && i + 1 < text.len && text.data[i + 1] == quote;
+        if (twice || (quote == '"' && text.data[i] == '\\'))
             i++;
         else if (text.data[i] == quote)
             return i + 1;

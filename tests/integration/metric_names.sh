@@ -115,6 +115,23 @@ for q, converted in zip(old, new):
 assert len(old) == len(new) > 15 and changed >= len(old) - 1
 print("%d queries" % len(old))
 PY
+# Without aliases in the server, replay finds the series with the new names.
+cat >"$dir/hpa.yaml" <<'END'
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: app}
+spec:
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: app}
+  maxReplicas: 4
+  metrics:
+  - type: Pods
+    pods: {metric: {name: DCGM_FI_DEV_GPU_UTIL}, target: {type: AverageValue, averageValue: "50"}}
+END
+replay() {
+    "$gpuscale" replay --hpa="$dir/hpa.yaml" --from="http://127.0.0.1:$1" --range=60s --step=1s \
+        --query='avg(DCGM_FI_DEV_GPU_UTIL{gpu="0"})' >"$dir/replay-$1" 2>"$dir/replay.log" || fail "replay: $(cat "$dir/replay.log")"
+}
+replay 29395
 # Converted as rules, so that the texts are those that people get.
 jq -Rs '{groups: [{rules: (split("\n") | map(select(. != "")) | map({expr: .}))}]}' "$dir/queries" >"$dir/rules.json"
 "$gpuscale" convert rules "$dir/rules.json" >"$dir/new.json" 2>"$dir/convert.log" || fail "convert rules: $(cat "$dir/convert.log")"

@@ -24,12 +24,12 @@ while read -r place command; do
 done <"$dir/named"
 
 # Flags of kubectl, meson, SGLang, tools/as-users, tests/hardware/run, the benchmarks and replaced programs.
-foreign=' --workloads --minutes --retention-minutes --up --pages --grow --updates --args --cacert --command --containers --copy-to --define --extended --dry-run --field-selector --gpuscale --ignore-not-found --interval --limit-bytes
+foreign=' --set-string --workloads --minutes --retention-minutes --up --pages --grow --updates --args --cacert --command --containers --copy-to --define --extended --dry-run --field-selector --gpuscale --ignore-not-found --interval --limit-bytes
  --lint --no-headers --now --only --overrides --peer --enable-metrics
  --phase --quick --restart --schedule --seconds --selector --series --server-side --show-labels --since --since-time --suite --tail --type
  --cloud-config --cloud-provider --force-conflicts --hostname-override --load-restrictor --node-labels --no-root --provider-id
  --register-with-taints --rounds --unremovable-node-recheck-timeout --resource --terraform --verb --capacity-buffer-controller-enabled
- --capacity-buffer-pod-injection-enabled --enable-provisioning-requests --set-file --take-ownership --no-storage.tsdb.wal-compression --only-upgrade --set-string '
+ --capacity-buffer-pod-injection-enabled --enable-provisioning-requests --set-file --take-ownership --no-storage.tsdb.wal-compression --only-upgrade --write '
 # Flags of kubectl, helm, docker and podman commands are theirs.
 # shellcheck disable=SC2086
 awk '{

@@ -106,7 +106,7 @@ static struct gs_error *list_again(struct session *s)
     struct gs_error *err = dcgm_source_wire_list(&s->wire, s->plan, &now);
     s->changed =
         !err && (now.len != s->table.len ||
-                 (now.len && memcmp(now.items, s->table.items, now.len * sizeof(*now.items))));
+                 (now.len && memcmp(now.items, s->table.items, now.len * sizeof(*now.items)) != 0));
     dcgm_source_wire_table_finish(&now);
     s->relist_ns = gs_mono_ns() + RELIST_NS;
     dcgm_source_wire_trim(&s->wire);

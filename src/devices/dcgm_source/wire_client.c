@@ -104,9 +104,9 @@ static struct gs_error *list_again(struct session *s)
 {
     struct dcgm_source_wire_table now = {0};
     struct gs_error *err = dcgm_source_wire_list(&s->wire, s->plan, &now);
-    s->changed =
-        !err && (now.len != s->table.len ||
-                 (now.len && memcmp(now.items, s->table.items, now.len * sizeof(*now.items)) != 0));
+    bool same = now.len == s->table.len &&
+                (!now.len || memcmp(now.items, s->table.items, now.len * sizeof(*now.items)) == 0);
+    s->changed = !err && !same;
     dcgm_source_wire_table_finish(&now);
     s->relist_ns = gs_mono_ns() + RELIST_NS;
     dcgm_source_wire_trim(&s->wire);

@@ -165,6 +165,17 @@ static struct gs_error *destroy_field_group(struct dcgm_source_wire *w, uint32_t
     return dcgm_source_wire_exchange(w, DCGM_WIRE_FIELD_GROUP_DESTROY, &code, NULL);
 }
 
+// Once in a process: each connection finds the same.
+static void warn_of_unknown(uint16_t field)
+{
+    static uint64_t warned[(UINT16_MAX + 1) / 64];
+    const struct dcgm_field *f = dcgm_field_by_id(field);
+    uint64_t bit = UINT64_C(1) << field % 64;
+    if (!(__atomic_fetch_or(&warned[field / 64], bit, __ATOMIC_RELAXED) & bit))
+        gs_warn("dcgm", "the host engine does not know field %u (%s): no metric", field,
+                f ? f->name : "unknown");
+}
+
 // An engine refuses all fields if it does not know one. Keeps those that it knows.
 static struct gs_error *keep_known(struct dcgm_source_wire *w, const uint16_t *fields, uint32_t n,
                                    uint16_t *kept, uint32_t *n_kept)
@@ -180,9 +191,7 @@ static struct gs_error *keep_known(struct dcgm_source_wire *w, const uint16_t *f
     if (err)
         return err;
     if (n == 1) {
-        const struct dcgm_field *f = dcgm_field_by_id(fields[0]);
-        gs_warn("exporter", "the DCGM host engine does not know field %u (%s): no metric",
-                fields[0], f ? f->name : "unknown");
+        warn_of_unknown(fields[0]);
         return NULL;
     }
     err = keep_known(w, fields, n / 2, kept, n_kept); // at most seven levels
@@ -250,7 +259,7 @@ static struct gs_error *watch_unit(struct dcgm_source_wire *w, const struct dcgm
     if (!err && code && unit->prof)
         u->prof_code = code;
     else if (!err && code)
-        gs_warn("exporter", "the DCGM host engine does not watch field %u and %u others: %s",
+        gs_warn("dcgm", "the host engine does not watch field %u and %u others: %s",
                 unit->fields[0], unit->n_fields - 1, dcgm_code_text(code));
     return err;
 }

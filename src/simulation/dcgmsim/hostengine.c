@@ -93,18 +93,16 @@ static struct gs_error *parse_address(struct server *s)
 static void print_address(const struct server *s)
 {
     char host[INET6_ADDRSTRLEN] = "";
+    bool v6 = s->address.any.sa_family == AF_INET6;
+    const void *at = v6 ? (const void *)&s->address.v6.sin6_addr : &s->address.v4.sin_addr;
     if (s->address.any.sa_family == AF_UNIX) {
         printf("simulated host engine at unix:%s\n", s->address.path.sun_path);
-    } else {
-        bool v6 = s->address.any.sa_family == AF_INET6;
-        inet_ntop(s->address.any.sa_family,
-                  v6 ? (const void *)&s->address.v6.sin6_addr : &s->address.v4.sin_addr, host,
-                  sizeof(host));
-        GS_AUTO_FREE char *text = http_server_address_text(
-            host, ntohs(v6 ? s->address.v6.sin6_port : s->address.v4.sin_port));
+    } else if (inet_ntop(s->address.any.sa_family, at, host, sizeof(host))) {
+        uint16_t port = ntohs(v6 ? s->address.v6.sin6_port : s->address.v4.sin_port);
+        GS_AUTO_FREE char *text = http_server_address_text(host, port);
         printf("simulated host engine at %s\n", text);
     }
-    fflush(stdout);
+    (void)fflush(stdout);
 }
 
 // A socket that a program left behind would make bind() fail.

@@ -100,7 +100,7 @@ static int add_member(struct dcgmsim_session *s, const struct dcgm_wire_member *
         return rc;
     g->entities = gs_realloc_array(g->entities, g->n + 1, sizeof(*g->entities));
     g->entities[g->n++] = m->entity;
-    return rc;
+    return DCGM_OK;
 }
 
 static int destroy_group(struct dcgmsim_session *s, const struct dcgm_wire_group_end *m)

@@ -29,6 +29,7 @@ struct fixture {
     struct gpu_snapshot snapshot;
     struct dcgm_latest *latest;
     bool wanted[GPU_F_COUNT];
+    bool foreign; // NVML has other GPUs than DCGM
     uint16_t ids[8];
     size_t n_ids;
 };
@@ -93,7 +94,7 @@ static void sample(struct fixture *f)
     for (uint32_t i = 0; i < 3; i++) {
         struct gpu_device *d = &f->devices[i];
         d->index = i;
-        snprintf(d->uuid, sizeof(d->uuid), "%s", uuids[i]);
+        snprintf(d->uuid, sizeof(d->uuid), "%s%s", uuids[i], f->foreign ? "0" : "");
         d->fields[GPU_F_GPU_UTIL] = (struct gpu_value){GPU_VALID, false, {.i = 90}};
         for (enum gpu_field k = GPU_F_PROF_FIRST; i < 2 && k < GPU_F_PROF_END; k++)
             d->fields[k].validity = GPU_NOT_SUPPORTED;
@@ -335,8 +336,8 @@ static void test_a_crashing_library_is_started_again(void **state)
     open_source(f, "localhost:1", (struct dcgm_source_config){0});
     SAMPLE_UNTIL(f, is_valid(f, 1));
     f->fake->crash = true;
-    SAMPLE_UNTIL(f, status_of(f).restarts[DCGM_SOURCE_CRASH] > 0);
-    assert_non_null(strstr(status_of(f).report.problem, "libdcgm ended the reader: Aborted"));
+    SAMPLE_UNTIL(f, strstr(status_of(f).report.problem, "libdcgm ended the reader: Aborted"));
+    assert_true(status_of(f).restarts[DCGM_SOURCE_CRASH] > 0);
     f->fake->crash = false;
     SAMPLE_UNTIL(f, is_valid(f, 1));
     f->fake->exit_code = 3;
@@ -436,6 +437,17 @@ static void test_a_missing_library_is_explained(void **state)
     assert_int_equal(status_of(f).restarts[DCGM_SOURCE_CRASH], 0);
 }
 
+static void test_an_engine_of_another_machine_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    f->foreign = true;
+    open_source(f, "node1:1", (struct dcgm_source_config){0});
+    SAMPLE_UNTIL(f, status_of(f).report.state == DCGM_SOURCE_DOWN);
+    assert_non_null(strstr(status_of(f).report.problem, "of another machine: it has GPU-0000"));
+    sample(f);
+    assert_int_equal(value(f, 0, GPU_F_PROF_GR_ENGINE_ACTIVE).validity, GPU_FAILED);
+}
+
 static void test_dead_counters_are_no_zeros(void **state)
 {
     struct fixture *f = *state;
@@ -474,9 +486,11 @@ static void test_restarts_leak_nothing(void **state)
     size_t fds = count("/proc/self/fd"), threads = count("/proc/self/task");
     int groups = f->fake->live_groups, field_groups = f->fake->live_field_groups;
     for (uint32_t i = 0; i < n; i++) {
-        uint32_t connects = f->fake->connects, reads = f->fake->reads;
+        // A connection that ends before its first read makes the pauses longer.
+        uint32_t connects = f->fake->connects;
+        uint64_t reads = status_of(f).reads;
         f->fake->generation++;
-        SAMPLE_UNTIL(f, f->fake->connects > connects && f->fake->reads > reads);
+        SAMPLE_UNTIL(f, f->fake->connects > connects && status_of(f).reads > reads);
     }
     SAMPLE_UNTIL(f, is_valid(f, 1) && status_of(f).restarts[DCGM_SOURCE_CONNECTION] >= n);
     assert_int_equal(count("/proc/self/fd"), fds);
@@ -518,6 +532,7 @@ int main(void)
         TEST(test_an_unknown_field_does_not_affect_the_others),
         TEST(test_another_version_is_explained),
         TEST(test_a_missing_library_is_explained),
+        TEST(test_an_engine_of_another_machine_is_refused),
         TEST(test_dead_counters_are_no_zeros),
         TEST(test_a_gpu_that_appears_is_watched),
         TEST(test_restarts_leak_nothing),

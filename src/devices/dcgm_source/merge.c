@@ -274,6 +274,21 @@ static void apply_dead_counter_rule(struct dcgm_merge *m, const struct gpu_snaps
     }
 }
 
+// An engine without GPUs, as on a machine whose switches are read, is not foreign.
+static const char *find_foreign(const struct gpu_snapshot *g, const struct dcgm_latest *l)
+{
+    const char *uuid = NULL;
+    for (size_t i = 0; i < l->n_entities; i++) {
+        const struct dcgm_entity *e = &l->entities[i];
+        if (e->group != DCGM_ENTITY_GPU)
+            continue;
+        if (dcgm_source_device(g, l, e))
+            return NULL;
+        uuid = e->uuid[0] ? e->uuid : uuid;
+    }
+    return g->n_devices ? uuid : NULL;
+}
+
 struct dcgm_latest *dcgm_source_merge(struct dcgm_merge *m, struct gpu_snapshot *g,
                                       const bool *wanted, const uint16_t *ids, size_t n_ids,
                                       int64_t interval_ns)
@@ -287,6 +302,8 @@ struct dcgm_latest *dcgm_source_merge(struct dcgm_merge *m, struct gpu_snapshot 
         return NULL;
     struct dcgm_latest *l = dcgm_source_latest(m->source);
     struct dcgm_source_status status;
+    if (l)
+        dcgm_source_set_foreign(m->source, find_foreign(g, l));
     dcgm_source_status(m->source, &status);
     set_reason(m, g, wanted, reason_of(&status, l != NULL));
     if (!l)

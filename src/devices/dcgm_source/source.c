@@ -43,6 +43,7 @@ struct dcgm_source {
     unsigned renewals;
     struct dcgm_latest *latest;
     struct dcgm_source_status status;
+    char foreign[96];             // see dcgm_source_set_foreign()
     int64_t newest_us, offset_us; // of the connection; newest_us 0: no read yet
     bool has_offset;
     unsigned n_old; // advancing reads in a row that were too old
@@ -424,10 +425,23 @@ void dcgm_source_status(struct dcgm_source *s, struct dcgm_source_status *ret)
 {
     pthread_mutex_lock(&s->lock);
     *ret = s->status;
+    if (s->foreign[0] && ret->report.state == DCGM_SOURCE_UP) {
+        ret->report.state = DCGM_SOURCE_DOWN;
+        ret->report.code = DCGM_NOT_CONFIGURED;
+        snprintf(ret->report.problem, sizeof(ret->report.problem),
+                 "it is the host engine of another machine: it has %s", s->foreign);
+    }
     ret->age_us = s->latest && s->newest_us
                       ? s->latest->unix_us - s->latest->offset_us - s->newest_us +
                             (gs_mono_ns() - s->latest->mono_ns) / 1000
                       : -1;
+    pthread_mutex_unlock(&s->lock);
+}
+
+void dcgm_source_set_foreign(struct dcgm_source *s, const char *uuid)
+{
+    pthread_mutex_lock(&s->lock);
+    snprintf(s->foreign, sizeof(s->foreign), "%s", uuid ? uuid : "");
     pthread_mutex_unlock(&s->lock);
 }
 

@@ -41,6 +41,12 @@ void dcgm_source_set_report(struct dcgm_source *s, const struct dcgm_source_repo
 void dcgm_source_publish(struct dcgm_source *s, struct dcgm_latest *l, int64_t read_ns);
 void dcgm_source_count_restart(struct dcgm_source *s, enum dcgm_source_restart reason);
 
+// --- for the merge ---
+
+// A GPU of an engine that has none of this machine's GPUs: the status is then DCGM_SOURCE_DOWN.
+// NULL: the engine is that of this machine.
+void dcgm_source_set_foreign(struct dcgm_source *s, const char *uuid);
+
 // --- clients ---
 
 // Return NULL if the client had to return, else why the connection ended; the source reports it and

@@ -198,18 +198,18 @@ static struct gs_error *explain_end(struct child *c, int *ret_code)
 
 // --- watch ---
 
+// 0: unknown, for example because the process has ended.
 static uint64_t resident_bytes(pid_t pid)
 {
-    char path[32];
-    uint64_t total = 0, resident = 0;
+    char path[32], text[128];
     snprintf(path, sizeof(path), "/proc/%d/statm", (int)pid);
-    FILE *f = fopen(path, "re");
-    if (!f)
-        return 0;
-    if (fscanf(f, "%" SCNu64 " %" SCNu64, &total, &resident) != 2)
-        resident = 0;
-    (void)fclose(f);
-    return resident * (uint64_t)sysconf(_SC_PAGESIZE);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+    if (fd >= 0)
+        close(fd);
+    text[n > 0 ? n : 0] = 0;
+    const char *second = strchr(text, ' '); // pages: total, resident, …
+    return second ? strtoull(second, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
 }
 
 static int64_t hung_after_ns(const struct child *c)

@@ -177,6 +177,8 @@ static struct gs_error *make_rules(struct adapter *a)
     if (!err)
         err = adapter_make_source(a, c);
     if (!err)
+        source_set_aliases(a->source, a->o.dcgm_aliases);
+    if (!err)
         err = adapter_make_builtin_rules(a);
     if (!err)
         err = adapter_make_generation(a, c, &a->now);

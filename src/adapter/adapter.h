@@ -35,6 +35,7 @@ struct adapter_options {
     int64_t engine_retention_ns;
     bool engine_inference;   // of its own engine: scrape inference engines on pods with a GPU
     bool engine_annotations; // it scrapes pods with the annotation prometheus.io/scrape
+    bool dcgm_aliases;       // of all sources: see source_set_aliases()
     bool gpu_metrics;        // serve GPU series that no rule serves
     // Serve each series with the labels namespace and pod that no rule serves. limit: number of
     // names; window_ns: of rates; 0: the defaults.

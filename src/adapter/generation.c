@@ -133,6 +133,8 @@ struct gs_error *adapter_make_generation(struct adapter *a, struct adapter_confi
                                         &ret->extra_sources);
     if (err)
         return err;
+    for (size_t i = 0; i < c->n_sources; i++)
+        source_set_aliases(ret->extra_sources[i], a->o.dcgm_aliases);
     const struct provider_registry_options registry = {.config = c,
                                                        .source = a->source,
                                                        .extra_sources = ret->extra_sources,

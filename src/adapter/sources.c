@@ -38,6 +38,7 @@ struct gs_error *adapter_need_engine(struct adapter *a)
         .config_path = a->o.engine_config,
         .config_text = a->o.engine_config ? NULL : engine_default_config,
         .store = {.retention_ms = a->o.engine_retention_ns / GS_NS_PER_MS},
+        .dcgm_aliases = a->o.dcgm_aliases,
         .kube = a->kube,
         .kube_annotations = a->o.engine_annotations,
         .kube_inference_ms = a->o.engine_inference ? ENGINE_INFERENCE_MS : 0,

@@ -78,6 +78,9 @@ static const struct gs_opt option_rows[] = {
              "--kube-annotations."},
     {"engine-retention", GS_OPT_DURATION, AT(engine_retention_ns), "DURATION", "15m",
      .group = "Engine in this process", .help = "How long samples are kept."},
+    {"dcgm-aliases", GS_OPT_BOOL, AT(dcgm_aliases), .def = "true",
+     .help = "Rules, and queries of them, with a name of a GPU metric that dcgm-exporter 4.9 "
+             "changed also read the series of the other name, in the unit of the queried one."},
     {"gpu-metrics", GS_OPT_BOOL, AT(gpu_metrics), .def = "true", .group = "Metrics without rules",
      .help = "Serve GPU series that no rule serves, for pods, namespaces and nodes, and averaged "
              "for workloads."},

@@ -33,6 +33,11 @@ static const struct gs_opt rows[] = {
      .help = "Cluster of kubernetes_sd_configs without an api_server. Default: the cluster that "
              "the engine runs in."},
 
+    {"dcgm-aliases", GS_OPT_BOOL, AT(dcgm_aliases), .def = "true",
+     .help =
+         "Queries, rules and match[] with a name of a GPU metric that dcgm-exporter 4.9 changed "
+         "also read the series of the other name, in the unit of the queried one."},
+
     {"kube-state", GS_OPT_BOOL, AT(kube_state),
      .help = "Store the cluster's pods, nodes, Deployments, ReplicaSets, namespaces and "
              "HorizontalPodAutoscalers as kube_* series, each second, with the names of "

@@ -3,6 +3,7 @@
 // reads everything that can fail first, then changes the parts, so a wrong file changes nothing.
 #include "engine/engine.h"
 
+#include "aliases/aliases.h"
 #include "base/clock.h"
 #include "base/file_watch.h"
 #include "base/log_level.h"
@@ -406,6 +407,7 @@ static struct gs_error *make_api(struct engine *e)
         .cors_origin = o->cors_origin,
         .lifecycle = o->enable_lifecycle,
         .write_messages = o->write_messages,
+        .dcgm_aliases = o->dcgm_aliases,
         .flags = o->flags,
         .reload = api_reload,
         .quit = api_quit,
@@ -430,6 +432,8 @@ static struct gs_error *compose(struct engine *e)
     if (e->o.ends_with_process)
         end_recovered(e);
     e->promql = promql_engine_new(e->db, &e->o.query);
+    if (e->o.dcgm_aliases)
+        promql_engine_set_substitute(e->promql, aliases_substitute, e->db);
     err = signals_table_load(e->o.inference_table, &e->signals);
     if (err)
         return gs_error_wrap(err, "--inference-table");

@@ -54,8 +54,9 @@ struct engine_options {
     // its last sample.
     bool ends_with_process;
     struct promql_config query;
-    size_t max_queries;       // concurrent queries of the HTTP API; 0: 20
-    size_t max_reply;         // bytes of a response of the HTTP API; 0: 128 MiB
+    bool dcgm_aliases;  // selectors of GPU metrics read the series of their other name (aliases.h)
+    size_t max_queries; // concurrent queries of the HTTP API; 0: 20
+    size_t max_reply;   // bytes of a response of the HTTP API; 0: 128 MiB
     struct kube_client *kube; // NULL: no cluster
     bool kube_state;          // store the cluster's objects as kube_* series
     bool kube_rules;          // evaluate its PrometheusRule objects

@@ -232,6 +232,7 @@ static struct gs_error *make_engine(struct server *r, const struct engine_flags 
         .query = {.lookback_ms = f->lookback_ns / GS_NS_PER_MS,
                   .max_samples = (size_t)f->max_samples,
                   .timeout_ms = f->query_timeout_ns / GS_NS_PER_MS},
+        .dcgm_aliases = f->dcgm_aliases,
         .max_queries = (size_t)f->max_concurrency,
         .alert_times = &alert_times,
         .max_reply = max_reply,

@@ -30,6 +30,7 @@ struct engine_flags {
     int64_t lookback_ns, query_timeout_ns, max_samples, max_concurrency;
     const char *max_reply;
     const char *kubeconfig;
+    bool dcgm_aliases;
     bool kube_state, kube_rules, kube_monitors, kube_annotations, kube_inference;
     const char *inference_table;
     const char *kube_state_labels, *kube_monitors_selector;

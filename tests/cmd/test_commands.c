@@ -42,6 +42,8 @@ static void test_parts_are_found_in_their_command(void **state)
     assert_ptr_equal(cmd_find_part(&cmd_check, "test"), &cmd_test);
     assert_ptr_equal(cmd_find_part(&cmd_check, "convert"), &cmd_convert);
     assert_ptr_equal(cmd_find_part(&cmd_sim, "inference"), &cmd_inference);
+    assert_ptr_equal(cmd_find_part(&cmd_convert, "rules"), &cmd_convert_rules);
+    assert_ptr_equal(cmd_find_part(&cmd_convert, "dashboards"), &cmd_convert_dashboards);
     assert_null(cmd_find("inference"));
     assert_null(cmd_find_part(&cmd_query, "test"));
     assert_null(cmd_find_part(&cmd_check, "query"));

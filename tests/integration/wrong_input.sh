@@ -23,6 +23,9 @@ refused 2 'want adapter, config, metrics, rules, web-config, test or convert' "$
 refused 2 'put the flags after the words "check test"' "$gpuscale" check --strict test rules x
 refused 2 'check convert needs a FILE' "$gpuscale" check convert
 refused 2 'check convert needs a FILE' "$gpuscale" convert
+refused 2 'want 4.9 or 4.8' "$gpuscale" convert rules --to=5 x.yaml
+refused 2 'several files need --write' "$gpuscale" convert dashboards a.json b.json
+refused 1 'no-such-file' "$gpuscale" convert dashboards no-such-file
 up 2 '(key startup; want a unit: 40s)' --gpus none --pool t4=0..1x1,startup=40
 printf 'apiVersion: v1\nkind: Pod\nmetadata:\n  name: x\n  name: y\n' >"$dir/twice.yaml"
 up 2 "$dir/twice.yaml:5:3: key \"name\" is already set" -f "$dir/twice.yaml"

@@ -49,6 +49,26 @@ static void test_samples_become_gpus_pods_and_processes(void **state)
     assert_int_equal(m->processes[0]->util, 81);
 }
 
+static void test_names_of_dcgm_exporter_4_9(void **state)
+{
+    struct top_model *m = *state;
+    feed(m,
+         "DCGM_FI_DEV_GPU_UTIL_RATIO{" GPU0 ",namespace=\"ml\",pod=\"train-0\"} 0.83\n"
+         "DCGM_FI_DEV_FB_USED_BYTES{" GPU0 ",namespace=\"ml\",pod=\"train-0\"} 42949672960\n"
+         "DCGM_FI_DEV_SM_CLOCK_HERTZ{" GPU0 "} 1410000000\n"
+         "DCGM_FI_DEV_GPU_TEMP_CELSIUS{" GPU0 "} 64\n"
+         "DCGM_FI_PROF_GR_ENGINE_UTIL_RATIO{" GPU1 ",GPU_I_ID=\"1\"} 0.5\n",
+         NOW);
+    assert_int_equal(m->n_gpus, 2);
+    const struct top_gpu *g = m->gpus[0];
+    assert_float_equal(g->util, 83, 1e-9);
+    assert_float_equal(g->used_mib, 40960, 1e-9);
+    assert_float_equal(g->sm_clock, 1410, 1e-9);
+    assert_float_equal(g->temp, 64, 1e-9);
+    assert_float_equal(m->pods[0]->util, 83, 1e-9);
+    assert_float_equal(m->gpus[1]->util, 50, 1e-9);
+}
+
 static void test_pods_have_the_signals_of_their_engine(void **state)
 {
     struct top_model *m = *state;
@@ -316,6 +336,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_samples_become_gpus_pods_and_processes, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(test_names_of_dcgm_exporter_4_9, setup, teardown),
         cmocka_unit_test_setup_teardown(test_pods_have_the_signals_of_their_engine, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_pods_of_a_shared_gpu_are_measured_by_their_processes,

@@ -22,7 +22,9 @@ static const char *const known[] = {
     "nv_inference_exec_count",
     "nv_energy_consumption",
     "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION",
+    "DCGM_FI_DEV_GPU_ENERGY_JOULES_TOTAL", // dcgm-exporter 4.9
     "DCGM_FI_DEV_PCIE_REPLAY_COUNTER",
+    "DCGM_FI_DEV_PCIE_REPLAY_TOTAL",
     "DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL",
 };
 

@@ -208,6 +208,20 @@ static struct gs_error *build_queries(struct provider_call *c)
     return err;
 }
 
+static void trace_aliases(struct provider_call *c)
+{
+    GS_AUTO_BUF struct gs_buf query = {0}, notes = {0};
+    if (c->rq.trace)
+        source_aliased_query(provider_source(c), c->query.data, &query, &notes);
+    struct gs_slice rest = gs_buf_slice(&notes);
+    while (rest.len) {
+        struct gs_slice line = gs_slice_cut(&rest, '\n');
+        provider_trace(c, "alias of " GS_SLICE_FMT, GS_SLICE_ARG(line));
+    }
+    if (query.len)
+        provider_trace(c, "query with aliases: %s", query.data);
+}
+
 static void send_value_query(struct provider_call *c)
 {
     struct gs_error *err = build_queries(c);
@@ -220,6 +234,7 @@ static void send_value_query(struct provider_call *c)
     if (c->rule->source)
         provider_trace(c, "source %s", c->p->o.config->sources[c->rule->source - 1].name);
     provider_trace(c, "query: %s", c->query.data);
+    trace_aliases(c);
     send_query(c);
 }
 

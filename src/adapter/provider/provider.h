@@ -70,6 +70,7 @@ struct provider_registry_metric {
     const char *group, *resource; // canonical: "apps", "deployments"
     bool namespaced;
     struct gs_slice name;
+    bool alias;   // the metric is listed under another name (struct source_shape)
     size_t order; // private
 };
 
@@ -105,7 +106,7 @@ const struct provider_registry_metric *
 provider_registry_find_external(const struct provider_registry *r, const char *metric);
 // Returns the resources that have the metric, as "pods, namespaces", or "". Caller frees.
 char *provider_registry_resources_of(const struct provider_registry *r, const char *metric);
-// In order of name and resource. NULL: i is past the last one.
+// In order of name and resource, without aliases. NULL: i is past the last one.
 const struct provider_registry_metric *provider_registry_nth(const struct provider_registry *r,
                                                              bool external, size_t i);
 

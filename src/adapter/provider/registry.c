@@ -36,6 +36,7 @@ struct table {
     struct gs_arena arena;
     struct provider_registry_metric *items;
     size_t n, cap;
+    size_t listed;         // those that are no alias come first
     struct gs_hmap *index; // key -> position + 1
 };
 
@@ -92,6 +93,8 @@ static void add_metric(struct table *t, struct gs_buf *key,
     size_t at = (size_t)(uintptr_t)gs_hmap_get(t->index, gs_buf_slice(key));
     if (at) { // the later series wins
         struct provider_registry_metric *old = &t->items[at - 1];
+        if (m->alias && !old->alias)
+            return;
         if (old->rule == m->rule && old->order > m->order)
             return;
         replace_metric(old, m);
@@ -130,6 +133,7 @@ static void add_for_label(struct provider_registry *r, const struct adapter_conf
                                            .resource = intern_metric_text(t, m->resource),
                                            .namespaced = namespaced,
                                            .name = name,
+                                           .alias = s->alias,
                                            .order = s->last_seen};
     add_metric(t, key, &row);
 }
@@ -159,6 +163,7 @@ static void add_shape(struct provider_registry *r, const struct adapter_config_r
                                            .series = s->name,
                                            .namespaced = true,
                                            .name = gs_buf_slice(name),
+                                           .alias = s->alias,
                                            .order = s->last_seen};
     add_metric(&r->external, key, &row);
 }
@@ -166,6 +171,8 @@ static void add_shape(struct provider_registry *r, const struct adapter_config_r
 static int compare_metrics(const void *a, const void *b)
 {
     const struct provider_registry_metric *x = a, *y = b;
+    if (x->alias != y->alias)
+        return x->alias - y->alias;
     int c = x->resource ? strcmp(x->resource, y->resource) : 0;
     c = c || !x->group ? c : strcmp(x->group, y->group);
     return c ? c : gs_slice_compare(x->name, y->name);
@@ -176,7 +183,9 @@ static void sort_table(struct table *t, struct gs_buf *key)
     if (t->n > 1)
         qsort(t->items, t->n, sizeof(*t->items), compare_metrics);
     gs_hmap_clear(t->index);
+    t->listed = 0;
     for (size_t i = 0; i < t->n; i++) {
+        t->listed += !t->items[i].alias;
         const struct provider_registry_metric *m = &t->items[i];
         make_key(key, m->group ? m->group : "", m->resource ? m->resource : "", m->namespaced,
                  m->name);
@@ -192,7 +201,7 @@ static size_t rule_index(const struct provider_registry *r, const struct adapter
 static void count_served(struct provider_registry *r, const struct table *t)
 {
     for (size_t i = 0; i < t->n; i++)
-        r->served[rule_index(r, t->items[i].rule)]++;
+        r->served[rule_index(r, t->items[i].rule)] += !t->items[i].alias;
 }
 
 // The number of shapes of a list that are used. Those of names are sorted.
@@ -480,7 +489,7 @@ const struct provider_registry_metric *provider_registry_nth(const struct provid
                                                              bool external, size_t i)
 {
     const struct table *t = external ? &r->external : &r->custom;
-    return i < t->n ? &t->items[i] : NULL;
+    return i < t->listed ? &t->items[i] : NULL;
 }
 
 size_t provider_registry_rules(const struct provider_registry *r)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shares calls: equal queries at the same time are sent once, and a response is shared for
 // max_age_ms, so that many autoscalers in one sync period need one query.
-#include "adapter/source/source.h"
+#include "adapter/source/source_private.h"
 #include "base/clock.h"
 #include "base/hmap.h"
 #include "base/mem.h"
@@ -29,8 +29,9 @@ TAILQ_HEAD(op_list, source_op);
 struct fetch {
     struct source *source;
     TAILQ_ENTRY(fetch) all;
-    char *key;  // the query text; NULL: not shared (series, or another time than now)
-    void *call; // of the backend; NULL: answered
+    char *key;      // the query text; NULL: not shared (series, or another time than now)
+    char *selector; // of a list, as requested, if aliases are added to it; NULL: not
+    void *call;     // of the backend; NULL: answered
     struct op_list ops;
     struct source_result *result;
     int64_t started_ns, done_ns;
@@ -48,6 +49,7 @@ struct source {
     uv_idle_t *idle;
     struct source_stats stats;
     char *last_error;
+    struct source_aliases *aliases; // NULL: not wanted
 };
 
 // --- delivery ---
@@ -60,6 +62,7 @@ static void fetch_free(struct fetch *f)
         f->source->backend->ops->cancel(f->source->backend, f->call);
     source_result_unref(f->result);
     free(f->key);
+    free(f->selector);
     free(f);
 }
 
@@ -124,6 +127,8 @@ static void on_series(void *arg, struct source_shapes *shapes, struct gs_error *
 {
     struct fetch *f = arg;
     struct source_op *op = end_single(f, err);
+    if (shapes && f->selector)
+        source_aliases_complete(f->source->aliases, f->selector, shapes);
     if (op) {
         op->on_shapes(op->arg, shapes, err);
         free(op);
@@ -226,8 +231,8 @@ static struct source_op *add_source_op(struct fetch *f, source_vector_fn cb, voi
     return op;
 }
 
-struct source_op *source_query(struct source *s, const char *promql, int64_t time_ms,
-                               source_vector_fn cb, void *arg)
+static struct source_op *query_as_written(struct source *s, const char *promql, int64_t time_ms,
+                                          source_vector_fn cb, void *arg)
 {
     struct fetch *f = time_ms ? NULL : gs_hmap_get_str(s->shared, promql);
     if (f && f->done_ns && gs_mono_ns() - f->done_ns > s->max_age_ns && TAILQ_EMPTY(&f->ops)) {
@@ -251,6 +256,14 @@ struct source_op *source_query(struct source *s, const char *promql, int64_t tim
     return op;
 }
 
+struct source_op *source_query(struct source *s, const char *promql, int64_t time_ms,
+                               source_vector_fn cb, void *arg)
+{
+    GS_AUTO_BUF struct gs_buf aliased = {0};
+    source_aliases_query(s->aliases, promql, &aliased, NULL);
+    return query_as_written(s, aliased.len ? aliased.data : promql, time_ms, cb, arg);
+}
+
 static struct source_op *add_list(struct source *s, source_shapes_fn cb, void *arg,
                                   struct fetch **ret)
 {
@@ -267,7 +280,11 @@ struct source_op *source_series(struct source *s, const char *selector, int64_t 
 {
     struct fetch *f;
     struct source_op *op = add_list(s, cb, arg, &f);
-    f->call = s->backend->ops->series(s->backend, selector, start_ms, on_series, f);
+    GS_AUTO_BUF struct gs_buf wide = {0};
+    source_aliases_selector(s->aliases, selector, &wide);
+    f->selector = s->aliases ? gs_strdup(selector) : NULL;
+    f->call = s->backend->ops->series(s->backend, wide.len ? wide.data : selector, start_ms,
+                                      on_series, f);
     return op;
 }
 
@@ -331,6 +348,20 @@ struct source *source_new(uv_loop_t *loop, struct source_backend *backend, int64
     return s;
 }
 
+void source_set_aliases(struct source *s, bool wanted)
+{
+    if (wanted && !s->aliases)
+        s->aliases = source_aliases_new();
+    else if (!wanted)
+        source_aliases_free(GS_TAKE(s->aliases));
+}
+
+void source_aliased_query(const struct source *s, const char *promql, struct gs_buf *ret_query,
+                          struct gs_buf *ret_notes)
+{
+    source_aliases_query(s->aliases, promql, ret_query, ret_notes);
+}
+
 void source_forget_old(struct source *s)
 {
     drop_old(s);
@@ -356,6 +387,7 @@ void source_free(struct source *s)
         free(op);
     }
     s->backend->ops->free(s->backend);
+    source_aliases_free(s->aliases);
     gs_hmap_free(s->shared);
     uv_close((uv_handle_t *)s->idle, idle_closed);
     free(s->last_error);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/error.h"
 #include "metrics/labels.h"
 #include "net/endpoint/endpoint.h"
@@ -60,6 +61,9 @@ struct source_shape {
     size_t n_labels;
     size_t series;    // number of series
     size_t last_seen; // position of its last series in the list; the later shape wins a name
+    // The selector finds these series under another name, too: a list of metrics need not have
+    // this one.
+    bool alias;
 };
 struct source_shapes {
     struct gs_arena arena;
@@ -79,6 +83,16 @@ struct source_op *source_series(struct source *s, const char *selector, int64_t 
 // cheaper for a remote server.
 struct source_op *source_names(struct source *s, const char *selector, int64_t start_ms,
                                source_shapes_fn cb, void *arg);
+
+// --- aliases ---
+
+// With aliases, queries and lists also use the series of the other names of GPU metrics
+// (aliases/aliases.h). Which names the source has is known from its lists of series. Off at first.
+void source_set_aliases(struct source *s, bool wanted);
+// The query that is sent in place of this one, and which names it reads, as aliases_read() reports
+// them. Empty: it is sent as it is.
+void source_aliased_query(const struct source *s, const char *promql, struct gs_buf *ret_query,
+                          struct gs_buf *ret_notes);
 
 // --- metadata ---
 

@@ -31,6 +31,22 @@ struct gs_error *source_series_reader_feed(struct source_series_reader *r, struc
 struct gs_error *source_series_reader_end(struct source_series_reader *r, int status,
                                           struct source_shapes **ret);
 
+// --- aliases ---
+
+struct source_aliases;
+struct source_aliases *source_aliases_new(void);
+void source_aliases_free(struct source_aliases *a); // NULL is fine
+// a may be NULL. See source_aliased_query().
+void source_aliases_query(const struct source_aliases *a, const char *promql,
+                          struct gs_buf *ret_query, struct gs_buf *ret_notes);
+// The selector of a list that also has the other names. Empty: the same.
+void source_aliases_selector(const struct source_aliases *a, const char *selector,
+                             struct gs_buf *ret);
+// Adds the series under their other names to the list that the selector found, removes those that
+// it does not select, and notes which names exist.
+void source_aliases_complete(struct source_aliases *a, const char *selector,
+                             struct source_shapes *shapes);
+
 // --- envelope ---
 
 #define SOURCE_ANSWER_MAX_ARENA ((size_t)512 * 1024 * 1024)

@@ -29,6 +29,7 @@ struct engine_api_config {
     const char *route_prefix;        // "/prometheus"; NULL or "/": none
     const char *cors_origin;         // regular expression; NULL: ".*"
     bool lifecycle;                  // /-/reload and /-/quit
+    bool dcgm_aliases;               // match[] also selects the other names of GPU metrics
     unsigned write_messages;         // that /api/v1/write and the OTLP endpoint accept
                                      // (remote/receiver.h); 0: they are disabled
     const struct http_header *flags; // for status/flags, ends with NULL; NULL: none

@@ -121,6 +121,25 @@ const struct tsdb_matcher *engine_api_matchers(const struct promql_expr *e, size
 struct gs_error *engine_api_prepare_search(const struct engine_api *api,
                                            const struct promql_expr *e, struct tsdb_answers *ret);
 
+// --- alias_matches.c: GPU metrics that match[] selects under their other name ---
+
+struct engine_api_alias {
+    struct promql_expr *selector;
+    const char *shown; // the name that the series have in the response; constant or of the match[]
+};
+struct engine_api_aliases {
+    struct engine_api_alias *items;
+    size_t len, cap;
+};
+void engine_api_aliases_finish(struct engine_api_aliases *a);
+// Nothing if the aliases are disabled. m must outlive the result.
+void engine_api_find_aliases(const struct engine_api *api, const struct engine_api_matches *m,
+                             struct engine_api_aliases *ret);
+// Finds the series of one of them.
+struct gs_error *engine_api_find_aliased(struct engine_api_request *r,
+                                         const struct engine_api_alias *a, int64_t start,
+                                         int64_t end, struct tsdb_refs *ret);
+
 // --- body.c: a body that is written in turns, with limits ---
 
 // The empty buffer of the next response, which engine_api_reply_buffer() sends.

@@ -2,6 +2,7 @@
 // series, labels, label/<name>/values.
 #include "engine/api/api_private.h"
 
+#include "base/mem.h"
 #include "base/num.h"
 
 #include "codec/encoding.h"
@@ -48,7 +49,9 @@ static struct gs_error *find_all(struct engine_api_request *r, const struct engi
     return err;
 }
 
-static void add_series_json(struct gs_buf *out, const struct tsdb *db, tsdb_ref ref)
+// shown: the name in place of the series' own; NULL: its own.
+static void add_series_json(struct gs_buf *out, const struct tsdb *db, tsdb_ref ref,
+                            const char *shown)
 {
     const struct tsdb_symbols *symbols = tsdb_symbols(db);
     struct tsdb_labels l = tsdb_series_labels(db, ref);
@@ -57,30 +60,55 @@ static void add_series_json(struct gs_buf *out, const struct tsdb *db, tsdb_ref 
         gs_buf_add_char(out, i ? ',' : '{');
         codec_json_add_string(out, label.name, CODEC_JSON_PLAIN);
         gs_buf_add_char(out, ':');
-        codec_json_add_string(out, label.value, CODEC_JSON_PLAIN);
+        bool is_name = shown && gs_slice_eq_str(label.name, "__name__");
+        codec_json_add_string(out, is_name ? gs_slice_of(shown) : label.value, CODEC_JSON_PLAIN);
     }
     gs_buf_add_str(out, tsdb_labels_len(l) ? "}" : "{}");
 }
 
-static void reply_series(struct engine_api_request *r, const struct tsdb_refs *refs, size_t limit)
+// Returns the number of series that the response has then.
+static size_t add_series_list(struct engine_api_request *r, const struct tsdb_refs *refs,
+                              const char *shown, size_t limit, size_t n, struct gs_buf *out)
 {
-    size_t n = limit && refs->len > limit ? limit : refs->len;
-    r->truncated = n < refs->len;
+    for (size_t i = 0; i < refs->len && engine_api_go_on(r); i++) {
+        if (limit && n == limit) {
+            r->truncated = true;
+            break;
+        }
+        if (n++)
+            gs_buf_add_char(out, ',');
+        add_series_json(out, r->api->cfg.db, refs->items[i], shown);
+    }
+    return n;
+}
+
+// lists: the series of the match[] parameters, then those of each alias.
+static void reply_series(struct engine_api_request *r, const struct tsdb_refs *lists,
+                         const struct engine_api_aliases *a, size_t limit)
+{
     struct gs_buf *out = engine_api_begin(r);
     gs_buf_add_char(out, '[');
-    for (size_t i = 0; i < n && engine_api_go_on(r); i++) {
-        if (i)
-            gs_buf_add_char(out, ',');
-        add_series_json(out, r->api->cfg.db, refs->items[i]);
-    }
+    size_t n = add_series_list(r, &lists[0], NULL, limit, 0, out);
+    for (size_t i = 0; i < a->len; i++)
+        n = add_series_list(r, &lists[i + 1], a->items[i].shown, limit, n, out);
     gs_buf_add_char(out, ']');
     engine_api_end(r);
+}
+
+static struct gs_error *find_lists(struct engine_api_request *r, const struct engine_api_matches *m,
+                                   const struct engine_api_aliases *a, int64_t start, int64_t end,
+                                   struct tsdb_refs *lists)
+{
+    struct gs_error *err = find_all(r, m, start, end, &lists[0]);
+    for (size_t i = 0; i < a->len && !err; i++)
+        err = engine_api_find_aliased(r, &a->items[i], start, end, &lists[i + 1]);
+    return err;
 }
 
 void engine_api_series(struct engine_api_request *r)
 {
     GS_CLEANUP(engine_api_matches_finish) struct engine_api_matches m = {0};
-    GS_CLEANUP(tsdb_refs_finish) struct tsdb_refs refs = {0};
+    GS_CLEANUP(engine_api_aliases_finish) struct engine_api_aliases aliases = {0};
     size_t limit;
     int64_t start, end;
     if (!http_query(r->x, "match[]")) {
@@ -96,11 +124,16 @@ void engine_api_series(struct engine_api_request *r)
     }
     struct tsdb_isolation hold;
     tsdb_isolation_begin(r->api->cfg.db, &hold);
-    err = find_all(r, &m, start, end, &refs);
+    engine_api_find_aliases(r->api, &m, &aliases);
+    struct tsdb_refs *lists = gs_alloc_array(aliases.len + 1, sizeof(*lists));
+    err = find_lists(r, &m, &aliases, start, end, lists);
     if (err)
         engine_api_fail_query(r, err);
     else
-        reply_series(r, &refs, limit);
+        reply_series(r, lists, &aliases, limit);
+    for (size_t i = 0; i <= aliases.len; i++)
+        tsdb_refs_finish(&lists[i]);
+    free(lists);
     tsdb_isolation_end(r->api->cfg.db, &hold);
 }
 
@@ -154,10 +187,36 @@ static void reply_texts(struct engine_api_request *r, struct texts *t, size_t li
     engine_api_end(r);
 }
 
+static struct gs_error *collect_texts(struct engine_api_request *r, struct promql_expr *selector,
+                                      struct gs_slice label, int64_t start, int64_t end,
+                                      struct texts *found)
+{
+    GS_CLEANUP(tsdb_answers_finish) struct tsdb_answers answers = {0}; // of all series
+    struct gs_error *err = selector ? engine_api_prepare_search(r->api, selector, &answers) : NULL;
+    return err ? err
+               : tsdb_label_values(r->api->cfg.db, label, answers.matchers, answers.n, start, end,
+                                   collect_text, found);
+}
+
+static struct gs_error *collect_aliased_texts(struct engine_api_request *r,
+                                              const struct engine_api_alias *a,
+                                              struct gs_slice label, int64_t start, int64_t end,
+                                              struct texts *found)
+{
+    if (!gs_slice_eq_str(label, "__name__"))
+        return collect_texts(r, a->selector, label, start, end, found);
+    GS_CLEANUP(tsdb_refs_finish) struct tsdb_refs refs = {0};
+    struct gs_error *err = engine_api_find_aliased(r, a, start, end, &refs);
+    if (!err && refs.len)
+        collect_text(found, gs_slice_of(a->shown));
+    return err;
+}
+
 // Writes the values of the label, or the label names if the label is empty.
 static void reply_distinct(struct engine_api_request *r, struct gs_slice label)
 {
     GS_CLEANUP(engine_api_matches_finish) struct engine_api_matches m = {0};
+    GS_CLEANUP(engine_api_aliases_finish) struct engine_api_aliases aliases = {0};
     GS_CLEANUP(texts_finish) struct texts found = {0};
     size_t limit;
     int64_t start, end;
@@ -172,13 +231,11 @@ static void reply_distinct(struct engine_api_request *r, struct gs_slice label)
     struct tsdb_isolation hold;
     size_t passes = m.len ? m.len : 1;
     tsdb_isolation_begin(r->api->cfg.db, &hold);
-    for (size_t i = 0; i < passes && !err; i++) {
-        GS_CLEANUP(tsdb_answers_finish) struct tsdb_answers answers = {0}; // of all series
-        err = m.len ? engine_api_prepare_search(r->api, m.items[i], &answers) : NULL;
-        if (!err)
-            err = tsdb_label_values(r->api->cfg.db, label, answers.matchers, answers.n, start, end,
-                                    collect_text, &found);
-    }
+    engine_api_find_aliases(r->api, &m, &aliases);
+    for (size_t i = 0; i < passes && !err; i++)
+        err = collect_texts(r, m.len ? m.items[i] : NULL, label, start, end, &found);
+    for (size_t i = 0; i < aliases.len && !err; i++)
+        err = collect_aliased_texts(r, &aliases.items[i], label, start, end, &found);
     if (err)
         engine_api_fail_query(r, err);
     else

@@ -15,8 +15,9 @@
 
 static bool is_percentage(const char *name)
 {
-    return name && (doctor_contains(name, "DEV_GPU_UTIL") || doctor_contains(name, "gpu_util") ||
-                    doctor_contains(name, "SM_UTIL"));
+    return name && !doctor_contains(name, "_RATIO") &&
+           (doctor_contains(name, "DEV_GPU_UTIL") || doctor_contains(name, "gpu_util") ||
+            doctor_contains(name, "SM_UTIL"));
 }
 
 double doctor_hpa_metric_target(const json_t *metric)

@@ -12,7 +12,7 @@
 //   exporters    [{"namespace", "pod", "status", "series", "attributed"}], of some exporters
 //   certificates [{"of", "from", "until": Unix seconds}]
 //   prometheus   {"address", "targets", "rules", "config", "queries": {NAME: result}, "metrics",
-//                "delay", "inference"} or {"unknown"}
+//                "delay", "inference", "aliases"} or {"unknown"}
 //   node         the state of this machine
 //
 // LIST is a list of the API, {"absent": true} if the API does not have the resource, or
@@ -237,6 +237,9 @@ json_t *doctor_excerpt(int status, const struct gs_buf *body);
 struct doctor_examination doctor_examination_of(const json_t *facts);
 
 // --- checks ---
+
+void doctor_check_metric_renamed(struct doctor_examination *e);
+void doctor_check_target_unit(struct doctor_examination *e);
 
 void doctor_check_gpus_not_allocatable(struct doctor_examination *e);
 void doctor_check_gpus_unhealthy(struct doctor_examination *e);

@@ -51,6 +51,7 @@ const struct doctor_list doctor_lists[] = {
     {"machinedeployments", "cluster.x-k8s.io", "v1beta1", "machinedeployments", NULL, NULL},
     {"autoscalerstatus", "", "v1", "configmaps",
      "fieldSelector=metadata.name%3Dcluster-autoscaler-status", "kube-system"},
+    {"dashboards", "", "v1", "configmaps", "labelSelector=grafana_dashboard", NULL},
     {NULL, NULL, NULL, NULL, NULL, NULL},
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads the facts of a Prometheus, by its URL or by its Service through the API server.
+#include "aliases/aliases.h"
 #include "base/mem.h"
 #include "codec/yaml.h"
 #include "doctor/doctor_private.h"
@@ -17,17 +18,23 @@
 #define MAX_PODS    20 // of an autoscaler
 
 // One series per GPU, whatever the release of the exporter calls it.
-#define GPUS "(DCGM_FI_DEV_FB_USED or DCGM_FI_DEV_GPU_UTIL or dcgm_gpu_utilization)"
+#define GPUS                                                                                       \
+    "(DCGM_FI_DEV_FB_USED or DCGM_FI_DEV_GPU_UTIL or dcgm_gpu_utilization or "                     \
+    "DCGM_FI_DEV_FB_USED_BYTES or DCGM_FI_DEV_GPU_UTIL_RATIO)"
+#define UTIL "(DCGM_FI_DEV_GPU_UTIL or DCGM_FI_DEV_GPU_UTIL_RATIO * 100)"
 
 const struct doctor_query_row doctor_queries[] = {
     {"gpus", GPUS},
-    {"utilization", "DCGM_FI_DEV_GPU_UTIL or dcgm_gpu_utilization"},
+    {"utilization", UTIL " or dcgm_gpu_utilization"},
     {"age", "max by (job, instance) (time() - timestamp(DCGM_FI_DEV_FB_USED)) or "
-            "max by (job, instance) (time() - timestamp(DCGM_FI_DEV_GPU_UTIL))"},
-    {"xid", "DCGM_FI_DEV_XID_ERRORS > 0"},
+            "max by (job, instance) (time() - timestamp(DCGM_FI_DEV_GPU_UTIL)) or "
+            "max by (job, instance) (time() - timestamp(DCGM_FI_DEV_FB_USED_BYTES))"},
+    {"gpu_names", "count by (__name__) ({__name__=~\"DCGM_FI_.+\"})"},
+    {"xid", "DCGM_FI_DEV_XID_ERRORS > 0 or DCGM_FI_DEV_XID_ERROR > 0"},
     {"pod_labels", "count(kube_pod_labels)"},
     {"state_metrics", "count(kube_pod_info)"},
-    {"full", "min_over_time(DCGM_FI_DEV_GPU_UTIL[30m]) >= 99"},
+    {"full", "min_over_time(DCGM_FI_DEV_GPU_UTIL[30m]) >= 99 or "
+             "min_over_time(DCGM_FI_DEV_GPU_UTIL_RATIO[30m]) * 100 >= 99"},
     // The most requests that ran in a pod while others waited for five minutes.
     {"engine_ceiling", "max_over_time(gpuscale_inference_running[5m]) and "
                        "min_over_time(gpuscale_inference_waiting[5m]) > 0"},
@@ -163,6 +170,13 @@ static json_t *metric_facts(const struct prometheus *p, const char *name)
         name, name, name, name);
     set(out, "values", query(p, values));
     set(out, "grows", query(p, grows));
+    struct aliases_name others[ALIASES_MAX];
+    if (aliases_of(gs_slice_of(name), others)) {
+        GS_AUTO_FREE char *lowest = gs_format("min(min_over_time(%s[1h]))", name);
+        GS_AUTO_FREE char *highest = gs_format("max(max_over_time(%s[1h]))", name);
+        set(out, "lowest", query(p, lowest));
+        set(out, "highest", query(p, highest));
+    }
     return out;
 }
 
@@ -252,8 +266,37 @@ static json_t *delay_facts(const struct prometheus *p, const json_t *build)
     set(out, "newestUncached", query_with(p, newest, "&nocache=1"));
     set(out, "perTwoMinutes",
         query(p, "max(count_over_time(DCGM_FI_DEV_FB_USED[2m]) or "
-                 "count_over_time(DCGM_FI_DEV_GPU_UTIL[2m]))"));
+                 "count_over_time(DCGM_FI_DEV_GPU_UTIL[2m]) or "
+                 "count_over_time(DCGM_FI_DEV_FB_USED_BYTES[2m]))"));
     return out;
+}
+
+static bool is_among(const json_t *samples, const char *name)
+{
+    size_t i;
+    const json_t *sample;
+    json_array_foreach (samples, i, sample)
+        if (gs_streq(doctor_sample_label(sample, "__name__"), name))
+            return true;
+    return false;
+}
+
+// Whether the server reads a name of a GPU metric that no series has from the series of its other
+// name. NULL: there is no such name.
+static json_t *alias_facts(const struct prometheus *p, const json_t *names)
+{
+    const json_t *samples = json_object_get(names, "result"), *sample;
+    size_t i;
+    json_array_foreach (samples, i, sample) {
+        struct aliases_name others[ALIASES_MAX];
+        const char *name = doctor_text(doctor_sample_label(sample, "__name__"));
+        if (!aliases_of(gs_slice_of(name), others) || is_among(samples, others[0].name))
+            continue;
+        GS_AUTO_FREE char *expr = gs_format("count(%s)", others[0].name);
+        CODEC_AUTO_JSON json_t *found = query(p, expr);
+        return json_boolean(json_array_size(json_object_get(found, "result")) > 0);
+    }
+    return NULL;
 }
 
 // Prometheus can have too many, or respond too late.
@@ -288,6 +331,7 @@ static void read_facts(const struct prometheus *p, const struct doctor_examinati
     for (const struct doctor_query_row *q = doctor_queries; q->name; q++)
         set(queries, q->name, query(p, q->expr));
     json_object_set_new(out, "queries", queries);
+    set(out, "aliases", alias_facts(p, json_object_get(queries, "gpu_names")));
     json_object_set_new(out, "records", records(p, json_object_get(out, "rules")));
     json_object_set_new(out, "metrics", hpa_metrics(p, e));
     json_object_set_new(out, "podSeries", pod_series(p, e));

@@ -2,6 +2,7 @@
 // The rows of `gpuscale top`: GPUs, pods and processes, from the samples of one refresh. A row
 // keeps its history and its place while it exists. A GPU without samples stays with its last
 // values for 15 minutes, because a scrape may fail.
+#include "aliases/aliases.h"
 #include "top/top_private.h"
 
 #include "base/columns.h"
@@ -325,24 +326,34 @@ static const struct {
     {"DCGM_FI_DEV_DEC_UTIL", offsetof(struct top_gpu, decoder)},
 };
 
-#define ENGINE_ACTIVE "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
-#define GPU_LOST      "gpuscale_exporter_gpu_lost"
-#define GPU_HUNG      "gpuscale_exporter_gpu_hung"
-#define ATTRIBUTION   "gpuscale_exporter_pod_attribution"
-#define PROCESS_UTIL  "DCGM_CUSTOM_PROCESS_SM_UTIL"
-#define PROCESS_USED  "DCGM_CUSTOM_PROCESS_MEM_USED"
+#define ENGINE_ACTIVE     "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
+#define ENGINE_ACTIVE_NEW "DCGM_FI_PROF_GR_ENGINE_UTIL_RATIO" // of dcgm-exporter 4.9
+#define GPU_LOST          "gpuscale_exporter_gpu_lost"
+#define GPU_HUNG          "gpuscale_exporter_gpu_hung"
+#define ATTRIBUTION       "gpuscale_exporter_pod_attribution"
+#define PROCESS_UTIL      "DCGM_CUSTOM_PROCESS_SM_UTIL"
+#define PROCESS_USED      "DCGM_CUSTOM_PROCESS_MEM_USED"
 // Signals of inference engines (engine/signals/signals.h).
 #define ENGINE         "gpuscale_inference_"
 #define ENGINE_WAITING ENGINE "waiting"
 #define ENGINE_RUNNING ENGINE "running"
 #define ENGINE_KV      ENGINE "kv_used_ratio"
 
+static void add_names(const char *name, struct gs_buf *out)
+{
+    struct aliases_name others[ALIASES_MAX];
+    size_t n = aliases_of(gs_slice_of(name), others);
+    gs_buf_addf(out, "%s|", name);
+    for (size_t i = 0; i < n; i++)
+        gs_buf_addf(out, "%s|", others[i].name);
+}
+
 void top_model_metrics(struct gs_buf *out)
 {
     for (size_t i = 0; i < GS_ARRAY_LEN(gpu_metrics); i++)
-        gs_buf_addf(out, "%s|", gpu_metrics[i].name);
-    gs_buf_add_str(out, ENGINE_ACTIVE "|" GPU_LOST "|" GPU_HUNG "|" ATTRIBUTION "|" PROCESS_UTIL
-                                      "|" PROCESS_USED);
+        add_names(gpu_metrics[i].name, out);
+    gs_buf_add_str(out, ENGINE_ACTIVE "|" ENGINE_ACTIVE_NEW "|" GPU_LOST "|" GPU_HUNG
+                                      "|" ATTRIBUTION "|" PROCESS_UTIL "|" PROCESS_USED);
 }
 
 // Sums of a pod during a refresh.
@@ -401,7 +412,8 @@ static void add_device_value(struct update *u, struct top_gpu *g, const struct t
     double *value = (double *)(void *)((char *)g + gpu_metrics[metric].offset);
     *value = s->value;
     newer(&g->at_ms, s->t_ms);
-    if (gs_slice_ends(top_sample_label(s, "DCGM_FI_DRIVER_VERSION"), "-simulated"))
+    if (gs_slice_ends(top_sample_label(s, "DCGM_FI_DRIVER_VERSION"), "-simulated") ||
+        gs_slice_ends(top_sample_label(s, "DCGM_FI_SYSTEM_DRIVER_VERSION"), "-simulated"))
         g->simulated = u->m->simulated = true;
     struct metrics_gpu_pod owner = owner_of(u->m, s);
     struct top_pod *p = pod_of(u->m, owner.ns, owner.pod, true);
@@ -507,17 +519,39 @@ static bool is_pod_metric(struct gs_slice name)
     return gs_slice_starts(name, "kube_pod_") || gs_slice_eq_str(name, ATTRIBUTION);
 }
 
-static void add_device_sample(struct update *u, const struct top_sample *s)
+// The index of the metric, which may have its other name. *ret_factor: of the value then.
+static size_t metric_of(struct gs_slice name, double *ret_factor)
+{
+    *ret_factor = 1;
+    for (size_t i = 0; i < GS_ARRAY_LEN(gpu_metrics); i++)
+        if (gs_slice_eq_str(name, gpu_metrics[i].name))
+            return i;
+    struct aliases_name others[ALIASES_MAX];
+    size_t n = aliases_of(name, others);
+    for (size_t k = 0; k < n; k++)
+        for (size_t i = 0; i < GS_ARRAY_LEN(gpu_metrics); i++)
+            if (gs_streq(others[k].name, gpu_metrics[i].name)) {
+                *ret_factor = others[k].divisor / others[k].multiplier;
+                return i;
+            }
+    return GS_ARRAY_LEN(gpu_metrics);
+}
+
+static void add_device_sample(struct update *u, const struct top_sample *sample)
 {
     struct top_gpu *g;
-    for (size_t i = 0; i < GS_ARRAY_LEN(gpu_metrics); i++)
-        if (gs_slice_eq_str(s->name, gpu_metrics[i].name)) {
-            if ((g = gpu_of(u->m, s, true)))
-                add_device_value(u, g, s, i);
-            return;
-        }
+    struct top_sample old_unit = *sample;
+    const struct top_sample *s = &old_unit;
+    double factor;
+    size_t metric = metric_of(sample->name, &factor);
+    old_unit.value *= factor;
+    if (metric < GS_ARRAY_LEN(gpu_metrics)) {
+        if ((g = gpu_of(u->m, s, true)))
+            add_device_value(u, g, s, metric);
+        return;
+    }
     // The only utilization that NVML has for MIG devices.
-    if (gs_slice_eq_str(s->name, ENGINE_ACTIVE)) {
+    if (gs_slice_eq_str(s->name, ENGINE_ACTIVE) || gs_slice_eq_str(s->name, ENGINE_ACTIVE_NEW)) {
         struct top_sample percent = *s;
         percent.value *= 100;
         if (top_sample_label(s, "GPU_I_ID").len && (g = gpu_of(u->m, s, true)))

@@ -275,9 +275,19 @@ static void query_past(struct http_source *s, const char *expr)
 #define REQUESTS                                                                                   \
     "kube_pod_container_resource_requests{resource=~\"nvidia_com_(gpu|gpu_shared|mig_.+)\"}"
 
+// Of dcgm-exporter up to 4.8, and from 4.9 on.
+#define NAMES "DCGM_FI_DEV_FB_USED or DCGM_FI_DEV_GPU_UTIL or DCGM_FI_DEV_FB_USED_BYTES"
+#define UTIL(matchers)                                                                             \
+    "(DCGM_FI_DEV_GPU_UTIL" matchers " or DCGM_FI_DEV_GPU_UTIL_RATIO" matchers " * 100)"
+
+// The label pod without exported_pod may be that of the exporter, which is also a label of up.
+#define PODS_UTIL                                                                                  \
+    "avg by (namespace, pod, exported_namespace, exported_pod) (" UTIL(                            \
+        "{exported_pod!=\"\"}") " or " UTIL("{exported_pod=\"\"}") NOT_OF_EXPORTERS ")"
+#define NOT_OF_EXPORTERS " unless on (job, instance, namespace, pod) up"
+
 // The targets of GPU exporters that are pods, and what their pods are.
-#define EXPORTERS                                                                                  \
-    "(up{pod!=\"\"} and on (job, instance) (DCGM_FI_DEV_FB_USED or DCGM_FI_DEV_GPU_UTIL))"
+#define EXPORTERS     "(up{pod!=\"\"} and on (job, instance) (" NAMES "))"
 #define EXPORTER_PODS "kube_pod_info and on (namespace, pod) " EXPORTERS
 
 static void refresh_prometheus(struct top_source *source, top_source_done done, void *arg)
@@ -290,7 +300,8 @@ static void refresh_prometheus(struct top_source *source, top_source_done done, 
     top_model_metrics(&metrics);
     gs_buf_add_str(&metrics, "\"}");
     query(s, metrics.data);
-    query(s, "timestamp(DCGM_FI_DEV_FB_USED) or timestamp(DCGM_FI_DEV_GPU_UTIL)");
+    query(s, "timestamp(DCGM_FI_DEV_FB_USED) or timestamp(DCGM_FI_DEV_GPU_UTIL) or "
+             "timestamp(DCGM_FI_DEV_FB_USED_BYTES)");
     query(s, REQUESTS);
     query(s, "({__name__=~\"kube_pod_info|kube_pod_created|kube_pod_status_phase|"
              "kube_pod_container_status_waiting_reason\"} > 0) and on (namespace, pod) " REQUESTS);
@@ -299,10 +310,9 @@ static void refresh_prometheus(struct top_source *source, top_source_done done, 
     query(s, "{__name__=~\"gpuscale_inference_(waiting|running|kv_used_ratio)\"}");
     if (!past)
         return;
-    query_past(s, "DCGM_FI_DEV_GPU_UTIL or DCGM_FI_PROF_GR_ENGINE_ACTIVE{GPU_I_ID!=\"\"} * 100");
-    query_past(s, "avg by (namespace, pod, exported_namespace, exported_pod) "
-                  "(DCGM_FI_DEV_GPU_UTIL{exported_pod!=\"\"} or DCGM_FI_DEV_GPU_UTIL{exported_pod="
-                  "\"\"} unless on (job, instance, namespace, pod) up)");
+    query_past(s, UTIL("") " or DCGM_FI_PROF_GR_ENGINE_ACTIVE{GPU_I_ID!=\"\"} * 100 or "
+                           "DCGM_FI_PROF_GR_ENGINE_UTIL_RATIO{GPU_I_ID!=\"\"} * 100");
+    query_past(s, PODS_UTIL);
 }
 
 // --- creation ---

@@ -328,6 +328,7 @@ static struct gs_error *start_adapter(struct up_cluster *c, const struct up_opti
                                             .trusted = true,
                                             .config_maps = true,
                                             .resource_rules = up_resource_rules,
+                                            .dcgm_aliases = true,
                                             .gpu_metrics = true,
                                             .pod_series = true,
                                             .pod_series_window_ns = POD_SERIES_WINDOW_NS};
@@ -418,6 +419,7 @@ static struct gs_error *start_metrics(struct up_cluster *c, const struct up_opti
         .exemplars = engine_has_feature(&o->features, ENGINE_FEATURE_EXEMPLARS),
         .write_messages = write_messages,
         .kube = c->client,
+        .dcgm_aliases = true,
         .kube_state = true,
         .kube_rules = true,
         .kube_monitors = true,

@@ -65,6 +65,14 @@ struct promql_pause promql_engine_swap_pause(struct promql_engine *e, struct pro
     return before;
 }
 
+void promql_engine_set_substitute(struct promql_engine *e,
+                                  struct promql_expr *(*fn)(void *arg, const struct promql_expr *x),
+                                  void *arg)
+{
+    e->substitute = fn;
+    e->substitute_arg = arg;
+}
+
 void promql_engine_free(struct promql_engine *e)
 {
     if (!e)
@@ -115,7 +123,8 @@ static struct promql_eval *eval_new(struct promql_engine *e, const struct promql
     ev->steps = steps;
     ev->query_start_ms = steps.start_ms;
     ev->query_end_ms = end_ms;
-    ev->notes.text = promql_expr_text(x);
+    ev->substitute = e->substitute ? e->substitute(e->substitute_arg, x) : NULL;
+    ev->notes.text = promql_expr_text(ev->substitute ? ev->substitute : x);
     ev->own_symbols = gs_hmap_new(NULL);
     ev->metadata[0] = tsdb_symbol_find(tsdb_symbols(e->db), GS_SLICE("__type__"));
     ev->metadata[1] = tsdb_symbol_find(tsdb_symbols(e->db), GS_SLICE("__unit__"));
@@ -136,6 +145,7 @@ static void eval_free(struct promql_eval *ev)
     promql_cache_release(ev->view);
     tsdb_isolation_end(ev->engine->db, &ev->hold);
     give_arena_back(ev->engine, &ev->arena);
+    promql_expr_free(ev->substitute);
     free(ev);
 }
 
@@ -310,7 +320,7 @@ static struct gs_error *run_query(struct promql_engine *e, const struct promql_e
     if (stats)
         err = promql_stats_begin(ev, stats);
     if (!err)
-        err = evaluate_query(ev, promql_expr_root(x), range, &r);
+        err = evaluate_query(ev, promql_expr_root(ev->substitute ? ev->substitute : x), range, &r);
     if (err) {
         eval_free(ev);
         return err;

@@ -81,12 +81,15 @@ struct promql_engine {
     struct promql_cache *cache;
     bool (*pause)(void *arg); // NULL: queries run without pauses
     void *pause_arg;
-    bool statistics; // of the next query
+    bool statistics;                                                           // of the next query
+    struct promql_expr *(*substitute)(void *arg, const struct promql_expr *x); // NULL: none
+    void *substitute_arg;
 };
 
 struct promql_eval {
     struct promql_engine *engine;
-    struct promql_config cfg; // as of the start of the query
+    struct promql_expr *substitute; // evaluated in place of the query; NULL: none
+    struct promql_config cfg;       // as of the start of the query
     struct gs_arena arena;
     struct promql_steps steps;
     int64_t query_start_ms, query_end_ms; // values of @ start() and @ end()

@@ -24,6 +24,12 @@ void promql_engine_free(struct promql_engine *e);
 // Frees the memory that is kept for the next query.
 void promql_engine_trim(struct promql_engine *e);
 void promql_engine_set_default_step(struct promql_engine *e, int64_t ms); // of subqueries
+// fn is called when a query begins. It returns an expression of the same type that is evaluated in
+// place of the query, and that the engine frees, or NULL. Positions in annotations are those of
+// this expression. fn NULL: queries are evaluated as they are written.
+void promql_engine_set_substitute(struct promql_engine *e,
+                                  struct promql_expr *(*fn)(void *arg, const struct promql_expr *x),
+                                  void *arg);
 // Sets the limits of the next query, from the parameters timeout and lookback_delta of the HTTP
 // API. 0: as configured.
 void promql_engine_set_limits(struct promql_engine *e, int64_t timeout_ms, int64_t lookback_ms);

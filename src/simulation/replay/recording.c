@@ -3,6 +3,7 @@
 // results of a range query per metric.
 #include "replay/command_private.h"
 
+#include "aliases/aliases.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
@@ -77,6 +78,23 @@ static struct gs_error *read_recorded(const json_t *series, int64_t start_ms, js
     return NULL;
 }
 
+static bool may_exist(void *arg, struct gs_slice metric)
+{
+    (void)arg, (void)metric;
+    return true;
+}
+
+// A recording may be from before and after an upgrade of the exporters: both names of a GPU metric
+// are read. out: empty: the expression as it is.
+static void read_both_names(const char *expr, struct gs_buf *out)
+{
+    const struct aliases_source source = {may_exist, NULL, false};
+    GS_CLEANUP(promql_expr_freep) struct promql_expr *x = NULL;
+    GS_AUTO_ERROR struct gs_error *err = promql_parse(gs_slice_of(expr), &x);
+    if (!err) // the server reports the error otherwise
+        aliases_read(x, &source, out, NULL);
+}
+
 static struct gs_error *fetch_points(const struct replay_recording *r, const char *expr,
                                      const struct span *span, json_t **ret)
 {
@@ -84,7 +102,9 @@ static struct gs_error *fetch_points(const struct replay_recording *r, const cha
         .url = r->from, .http_config_file = r->http_config_file, .timeout_ms = TIMEOUT_MS};
     GS_AUTO_BUF struct gs_buf params = {0};
     CODEC_AUTO_JSON json_t *answer = NULL;
-    add_param(&params, "query", expr);
+    GS_AUTO_BUF struct gs_buf both = {0};
+    read_both_names(expr, &both);
+    add_param(&params, "query", both.len ? both.data : expr);
     add_query_time(&params, "start", span->start_ms);
     add_query_time(&params, "end", span->end_ms);
     add_query_time(&params, "step", span->step_ms);

@@ -126,6 +126,17 @@ static void test_memory_is_that_of_the_board(void **state)
     tsdb_free(db);
 }
 
+static void test_names_of_dcgm_exporter_4_9(void **state)
+{
+    struct tsdb *db = tsdb_new(NULL);
+    put(db, "DCGM_FI_DEV_FB_USED_BYTES", "0", "", 1331 * 1048576.0);
+    put(db, "DCGM_FI_DEV_FB_FREE_BYTES", "0", "", 79965 * 1048576.0);
+    put(db, "DCGM_FI_DEV_GPU_UTIL_RATIO", "0", "", 0.42);
+    block_has(db, 1000, "1.3/79 GiB");
+    block_has(db, 1000, "  42 %  1.3/79 GiB");
+    tsdb_free(db);
+}
+
 static void example(struct tsdb *db, struct console_decisions *decisions)
 {
     static struct hpa_metric_spec metric = {.has_average_value = true, .average_value = 20000};
@@ -234,6 +245,7 @@ int main(void)
         cmocka_unit_test(test_gpus_of_several_nodes_have_their_names),
         cmocka_unit_test(test_pools_have_a_line_each),
         cmocka_unit_test(test_memory_is_that_of_the_board),
+        cmocka_unit_test(test_names_of_dcgm_exporter_4_9),
         cmocka_unit_test(test_what_is_important_stays_in_small_windows),
         cmocka_unit_test(test_no_window_is_too_small),
     };

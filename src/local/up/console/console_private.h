@@ -64,6 +64,7 @@ struct console_gpus {
     bool several_nodes;
     const struct tsdb *db;
     const char *metric;
+    double factor; // of the values of a series with the other name of the metric
 };
 
 void console_gpus_collect(const struct tsdb *db, int64_t now_ms, struct console_gpus *ret);

@@ -3,6 +3,7 @@
 // dropped by importance in a narrow window.
 #include "up/console/console_private.h"
 
+#include "aliases/aliases.h"
 #include "base/hmap.h"
 #include "base/mem.h"
 
@@ -62,6 +63,7 @@ static bool on_value(void *arg, tsdb_ref ref, struct tsdb_point p)
     struct console_gpu *r = row_of(gpus, ref);
     if (!r)
         return true; // later samples may be of known GPUs
+    p.value *= gpus->factor;
     if (gs_streq(gpus->metric, "DCGM_FI_DEV_GPU_UTIL")) {
         r->util = p.value;
     } else if (gs_streq(gpus->metric, "DCGM_FI_DEV_FB_USED")) {
@@ -93,6 +95,25 @@ static int by_index(const void *a, const void *b)
     return (x->instance > y->instance) - (x->instance < y->instance);
 }
 
+static void collect_series(struct console_gpus *gpus, const char *name, int64_t now_ms)
+{
+    const struct tsdb_matcher m = {GS_SLICE("__name__"), gs_slice_of(name), TSDB_EQ, NULL};
+    tsdb_each_latest(gpus->db, &m, 1, now_ms, now_ms - LOOKBACK_MS, on_value, gpus);
+}
+
+static void collect_metric(struct console_gpus *gpus, const char *metric, int64_t now_ms)
+{
+    struct aliases_name others[ALIASES_MAX];
+    size_t n = aliases_of(gs_slice_of(metric), others);
+    gpus->metric = metric;
+    for (size_t i = 0; i < n; i++) {
+        gpus->factor = others[i].multiplier / others[i].divisor;
+        collect_series(gpus, others[i].name, now_ms);
+    }
+    gpus->factor = 1;
+    collect_series(gpus, metric, now_ms);
+}
+
 void console_gpus_collect(const struct tsdb *db, int64_t now_ms, struct console_gpus *ret)
 {
     static const char *const metrics[] = {
@@ -102,12 +123,8 @@ void console_gpus_collect(const struct tsdb *db, int64_t now_ms, struct console_
         "DCGM_FI_PROF_GR_ENGINE_ACTIVE",
     };
     *ret = (struct console_gpus){.db = db};
-    for (size_t i = 0; i < GS_ARRAY_LEN(metrics); i++) {
-        const struct tsdb_matcher m = {GS_SLICE("__name__"), gs_slice_of(metrics[i]), TSDB_EQ,
-                                       NULL};
-        ret->metric = metrics[i];
-        tsdb_each_latest(db, &m, 1, now_ms, now_ms - LOOKBACK_MS, on_value, ret);
-    }
+    for (size_t i = 0; i < GS_ARRAY_LEN(metrics); i++)
+        collect_metric(ret, metrics[i], now_ms);
     for (size_t i = 0; i < ret->len; i++)
         ret->several_nodes |= !gs_streq(ret->items[i].node, ret->items[0].node);
     if (ret->len)

@@ -5,9 +5,7 @@
 #include "unit.h"
 
 #include "dcgm_source/source_private.h"
-#include "dcgmsim/hostengine.h"
 #include "nvmlsim/simtest.h"
-#include "nvmlsim/simulation/simulation.h"
 
 #include "dcgm/wire.h"
 
@@ -29,12 +27,11 @@ struct fixture {
 static void run_engine(void *arg)
 {
     const struct fixture *f = arg;
-    char library[4096], listen[128];
-    snprintf(library, sizeof(library), "%s/src/simulation/dcgmsim/libgpuscale-dcgmsim.so",
-             getenv("GPUSCALE_BUILD_ROOT"));
-    snprintf(listen, sizeof(listen), "unix:%s", f->path);
-    ok(dcgmsim_hostengine_run(
-        &(struct dcgmsim_hostengine_config){.sim = f->sim, .library = library, .listen = listen}));
+    char program[4096], listen[128];
+    snprintf(program, sizeof(program), "%s/src/cmd/gpuscale", getenv("GPUSCALE_BUILD_ROOT"));
+    snprintf(listen, sizeof(listen), "--listen=unix:%s", f->path);
+    execl(program, program, "sim", "hostengine", "serve", listen, (char *)NULL);
+    _exit(1);
 }
 
 static void start_engine(struct fixture *f)

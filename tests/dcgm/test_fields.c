@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests of the table of DCGM's fields: order, names of each release, and the two sides of the
 // renames of DCGM 4.7.
+#include "dcgm/abi.h"
 #include "dcgm/fields.h"
 
 #include "base/mem.h"
@@ -46,13 +47,16 @@ static void test_levels_and_types(void **state)
     static const struct {
         unsigned id;
         char type;
-        enum dcgm_level level;
+        enum dcgm_entity_group level;
     } rows[] = {
-        {1, 's', DCGM_NONE},        {150, 'i', DCGM_GPU},  {155, 'd', DCGM_GPU},
-        {858, 'i', DCGM_SWITCH},    {780, 'i', DCGM_LINK}, {1001, 'd', DCGM_GPU_CI},
-        {1005, 'd', DCGM_GPU_I},    {1009, 'i', DCGM_GPU}, {1040, 'i', DCGM_GPU},
-        {1100, 'd', DCGM_CPU_CORE}, {1110, 'd', DCGM_CPU}, {1141, 's', DCGM_CPU},
-        {1300, 'i', DCGM_CONNECTX}, {1603, 'i', DCGM_GPU}, {1613, 'd', DCGM_GPU},
+        {1, 's', DCGM_ENTITY_NONE},        {150, 'i', DCGM_ENTITY_GPU},
+        {155, 'd', DCGM_ENTITY_GPU},       {858, 'i', DCGM_ENTITY_SWITCH},
+        {780, 'i', DCGM_ENTITY_LINK},      {1001, 'd', DCGM_ENTITY_GPU_CI},
+        {1005, 'd', DCGM_ENTITY_GPU_I},    {1009, 'i', DCGM_ENTITY_GPU},
+        {1040, 'i', DCGM_ENTITY_GPU},      {1100, 'd', DCGM_ENTITY_CPU_CORE},
+        {1110, 'd', DCGM_ENTITY_CPU},      {1141, 's', DCGM_ENTITY_CPU},
+        {1300, 'i', DCGM_ENTITY_CONNECTX}, {1603, 'i', DCGM_ENTITY_GPU},
+        {1613, 'd', DCGM_ENTITY_GPU},
     };
     for (size_t i = 0; i < GS_ARRAY_LEN(rows); i++) {
         const struct dcgm_field *f = dcgm_field_by_id(rows[i].id);

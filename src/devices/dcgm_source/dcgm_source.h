@@ -151,8 +151,8 @@ struct dcgm_source_report {
 
 struct dcgm_source_status {
     struct dcgm_source_report report;
-    const char *mode; // "embedded", "library" or "wire"; "" while nothing is read. Static
-    char address[256];
+    const char *mode;  // "embedded", "library" or "wire"; "" while nothing is read. Static
+    char address[264]; // a path begins with "unix:"
     uint64_t restarts[DCGM_SOURCE_RESTARTS];
     uint64_t reads, read_ns; // successful reads, and their duration
     uint64_t dead_counters;  // how often counters were found dead beside a busy GPU

@@ -145,8 +145,7 @@ static void close_connection(struct dcgm_reader *r)
 
 static int make_watches(struct dcgm_reader *r)
 {
-    struct dcgm_reader_levels levels = dcgm_reader_levels_of(&r->shared->plan);
-    int code = dcgm_reader_discover(r, &levels, &r->entities);
+    int code = dcgm_reader_discover(r, &r->entities);
     r->next_discovery_ns = gs_mono_ns() + DISCOVERY_TIMES * dcgm_reader_first_pause_ns(r);
     return code == DCGM_OK ? dcgm_reader_watch_all(r) : code;
 }
@@ -154,9 +153,8 @@ static int make_watches(struct dcgm_reader *r)
 // GPUs, MIG devices and links may have changed: then all is made again.
 static int discover_again(struct dcgm_reader *r)
 {
-    struct dcgm_reader_levels levels = dcgm_reader_levels_of(&r->shared->plan);
     GS_AUTO_FREE struct dcgm_reader_entities *now = gs_alloc(sizeof(*now));
-    int code = dcgm_reader_discover(r, &levels, now);
+    int code = dcgm_reader_discover(r, now);
     r->next_discovery_ns = gs_mono_ns() + DISCOVERY_TIMES * dcgm_reader_first_pause_ns(r);
     if (code != DCGM_OK ||
         (now->len == r->entities.len &&

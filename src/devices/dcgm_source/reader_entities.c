@@ -3,28 +3,9 @@
 #include "dcgm_source/reader_private.h"
 
 #include "base/mem.h"
-#include "dcgm/fields.h"
 
 #include <stdio.h>
 #include <string.h>
-
-struct dcgm_reader_levels dcgm_reader_levels_of(const struct dcgm_source_plan *plan)
-{
-    struct dcgm_reader_levels l = {0};
-    for (uint32_t i = 0; i < plan->n_fields; i++) {
-        const struct dcgm_field *f = dcgm_field_by_id(plan->fields[i]);
-        unsigned level = f ? f->level : DCGM_NONE;
-        bool prof = dcgm_source_is_prof(plan->fields[i]);
-        l.gpus |= level == DCGM_GPU || level == DCGM_GPU_I || level == DCGM_GPU_CI || prof;
-        l.instances |= prof;
-        l.switches |= level == DCGM_SWITCH || level == DCGM_LINK;
-        l.links |= level == DCGM_LINK;
-        l.cpus |= level == DCGM_CPU || level == DCGM_CPU_CORE;
-        l.cores |= level == DCGM_CPU_CORE;
-    }
-    l.gpus |= l.links; // their parents
-    return l;
-}
 
 static struct dcgm_entity *add(struct dcgm_reader_entities *list, uint32_t group, uint32_t id,
                                uint32_t parent)
@@ -175,20 +156,20 @@ static int add_cpus(const struct dcgm_reader *r, bool cores, struct dcgm_reader_
     return code == DCGM_CONNECTION_LOST ? code : DCGM_OK;
 }
 
-int dcgm_reader_discover(const struct dcgm_reader *r, const struct dcgm_reader_levels *levels,
-                         struct dcgm_reader_entities *ret)
+int dcgm_reader_discover(const struct dcgm_reader *r, struct dcgm_reader_entities *ret)
 {
+    const struct dcgm_source_needs needs = dcgm_source_plan_needs(&r->shared->plan);
     ret->len = 0;
-    int code = levels->gpus ? add_gpus(r, ret) : DCGM_OK;
+    int code = needs.gpus ? add_gpus(r, ret) : DCGM_OK;
     dcgm_reader_beat(r);
-    if (code == DCGM_OK && levels->instances)
+    if (code == DCGM_OK && needs.instances)
         code = add_instances(r, ret);
-    if (code == DCGM_OK && levels->switches)
+    if (code == DCGM_OK && needs.switches)
         code = add_switches(r, ret);
-    if (code == DCGM_OK && levels->links)
+    if (code == DCGM_OK && needs.links)
         code = add_all_links(r, ret);
     dcgm_reader_beat(r);
-    if (code == DCGM_OK && levels->cpus)
-        code = add_cpus(r, levels->cores, ret);
+    if (code == DCGM_OK && needs.cpus)
+        code = add_cpus(r, needs.cores, ret);
     return code;
 }

@@ -42,15 +42,10 @@ void dcgm_reader_parse_version(const char *raw, char ret[static 32]);
 
 // --- entities ---
 
-// What the engine knows of the levels that the plan needs.
+// What the engine knows of the entities that the plan needs.
 struct dcgm_reader_entities {
     struct dcgm_entity items[DCGM_SOURCE_MAX_ENTITIES]; // parents first
     uint32_t len;
-};
-
-// Which levels have fields in the plan.
-struct dcgm_reader_levels {
-    bool gpus, instances, switches, links, cpus, cores;
 };
 
 struct dcgm_reader {
@@ -73,11 +68,9 @@ void dcgm_reader_describe(const struct dcgm_reader *r, const char *call, int cod
 // Progress for the parent; before and after each call that may take long.
 void dcgm_reader_beat(const struct dcgm_reader *r);
 int64_t dcgm_reader_first_pause_ns(const struct dcgm_reader *r); // after a failure: 1 s
-struct dcgm_reader_levels dcgm_reader_levels_of(const struct dcgm_source_plan *plan);
-// DCGM_OK, or the code of a call that the rest depends on. Levels that the engine does not have are
-// absent.
-int dcgm_reader_discover(const struct dcgm_reader *r, const struct dcgm_reader_levels *levels,
-                         struct dcgm_reader_entities *ret);
+// DCGM_OK, or the code of a call that the rest depends on. Entities that the engine does not have
+// are absent.
+int dcgm_reader_discover(const struct dcgm_reader *r, struct dcgm_reader_entities *ret);
 
 // --- watches ---
 

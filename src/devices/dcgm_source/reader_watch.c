@@ -5,14 +5,12 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "dcgm/fields.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #define RETRY_PROF_TIMES 60 // the first pause after a failure
-#define LEVEL(level)     (1u << (level))
 
 static bool is_fatal(int code)
 {
@@ -29,45 +27,21 @@ static void add_field(const struct dcgm_reader *r, struct dcgm_reader_watch *w, 
         w->fields[w->n_fields++] = id;
 }
 
-// Those of the plan that belong to one of the levels, without profiling fields.
-static void add_fields(const struct dcgm_reader *r, struct dcgm_reader_watch *w, unsigned levels)
+static void add_fields(const struct dcgm_reader *r, struct dcgm_reader_watch *w, uint32_t group)
 {
     const struct dcgm_source_plan *plan = &r->shared->plan;
-    for (uint32_t i = 0; i < plan->n_fields && i < DCGM_SOURCE_MAX_FIELDS; i++) {
-        const struct dcgm_field *f = dcgm_field_by_id(plan->fields[i]);
-        if (f && !dcgm_source_is_prof(f->id) && levels >> f->level & 1)
-            add_field(r, w, f->id);
-    }
-}
-
-static bool is_in_groups(const struct dcgm_metric_groups *g, uint16_t id)
-{
-    for (uint32_t i = 0; i < g->count && i < 10; i++)
-        for (uint32_t k = 0; k < g->groups[i].n_fields && k < 64; k++)
-            if (g->groups[i].fields[k] == id)
-                return true;
-    return false;
-}
-
-static bool has_no_gpm(const struct dcgm_source_plan *plan, const struct dcgm_entity *gpu)
-{
-    for (uint32_t i = 0; i < plan->n_prof_gpus && i < GPU_MAX_DEVICES; i++)
-        if (strncmp(plan->prof_gpus[i], gpu->uuid, sizeof(gpu->uuid)) == 0)
-            return true;
-    return false;
+    for (uint32_t i = 0; i < plan->n_fields && i < DCGM_SOURCE_MAX_FIELDS; i++)
+        if (dcgm_source_field_fits(plan->fields[i], group))
+            add_field(r, w, plan->fields[i]);
 }
 
 static void add_prof_fields(const struct dcgm_reader *r, struct dcgm_reader_watch *w,
                             const struct dcgm_entity *gpu, const struct dcgm_metric_groups *groups)
 {
-    const struct dcgm_source_plan *plan = &r->shared->plan;
-    bool all = has_no_gpm(plan, gpu);
-    for (uint32_t i = 0; i < plan->n_fields && i < DCGM_SOURCE_MAX_FIELDS; i++) {
-        uint16_t id = plan->fields[i];
-        if (dcgm_source_is_prof(id) && (all || id >= DCGM_SOURCE_PROF_DCGM_ONLY) &&
-            (!groups || is_in_groups(groups, id)))
-            add_field(r, w, id);
-    }
+    uint16_t ids[DCGM_SOURCE_MAX_FIELDS];
+    uint32_t n = dcgm_source_prof_fields(&r->shared->plan, gpu, groups, ids);
+    for (uint32_t i = 0; i < n; i++)
+        add_field(r, w, ids[i]);
 }
 
 // --- list ---
@@ -80,13 +54,13 @@ static struct dcgm_reader_watch *new_watch(struct dcgm_reader *r, bool prof)
     return w;
 }
 
-static void list_level(struct dcgm_reader *r, uint32_t group, unsigned levels)
+static void list_group(struct dcgm_reader *r, uint32_t group)
 {
     struct dcgm_reader_watch *w = new_watch(r, false);
     for (uint32_t i = 0; i < r->entities.len && w->n_entities < DCGM_MAX_READ_ENTITIES; i++)
         if (r->entities.items[i].group == group)
             w->entities[w->n_entities++] = i;
-    add_fields(r, w, levels);
+    add_fields(r, w, group);
 }
 
 static void refuse_profiling(struct dcgm_reader *r, const char *call, int code)
@@ -125,11 +99,11 @@ static int list_watches(struct dcgm_reader *r)
     for (uint32_t i = 0; i < r->entities.len && code == DCGM_OK; i++)
         if (r->entities.items[i].group == DCGM_ENTITY_GPU)
             code = list_profiling(r, i);
-    list_level(r, DCGM_ENTITY_GPU, LEVEL(DCGM_GPU) | LEVEL(DCGM_GPU_I) | LEVEL(DCGM_GPU_CI));
-    list_level(r, DCGM_ENTITY_SWITCH, LEVEL(DCGM_SWITCH) | LEVEL(DCGM_LINK));
-    list_level(r, DCGM_ENTITY_LINK, LEVEL(DCGM_LINK));
-    list_level(r, DCGM_ENTITY_CPU, LEVEL(DCGM_CPU) | LEVEL(DCGM_CPU_CORE));
-    list_level(r, DCGM_ENTITY_CPU_CORE, LEVEL(DCGM_CPU_CORE));
+    list_group(r, DCGM_ENTITY_GPU);
+    list_group(r, DCGM_ENTITY_SWITCH);
+    list_group(r, DCGM_ENTITY_LINK);
+    list_group(r, DCGM_ENTITY_CPU);
+    list_group(r, DCGM_ENTITY_CPU_CORE);
     return code;
 }
 

@@ -16,6 +16,25 @@ static inline bool dcgm_source_is_prof(unsigned id)
            id == 1533;
 }
 
+// --- plan ---
+
+// The entities that have fields in a plan, and their parents.
+struct dcgm_source_needs {
+    bool gpus, instances, switches, links, cpus, cores;
+};
+struct dcgm_source_needs dcgm_source_plan_needs(const struct dcgm_source_plan *plan);
+// Whether entities of this group (enum dcgm_entity_group) have a field that is no profiling field.
+// As in dcgm-exporter, a switch may have fields of links, and a CPU those of cores.
+bool dcgm_source_field_fits(uint16_t field, uint32_t group);
+// The profiling fields of the plan that are read for a GPU and its MIG devices; a GPU with GPM has
+// most of them from NVML. groups: what the GPU can measure; NULL: not known, so that all are tried.
+// Returns their number.
+uint32_t dcgm_source_prof_fields(const struct dcgm_source_plan *plan, const struct dcgm_entity *gpu,
+                                 const struct dcgm_metric_groups *groups,
+                                 uint16_t ret[DCGM_SOURCE_MAX_FIELDS]);
+
+// --- target ---
+
 struct dcgm_source_target {
     bool embedded; // only the reader can
     bool is_unix;

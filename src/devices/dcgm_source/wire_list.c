@@ -6,36 +6,10 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "dcgm/code.h"
-#include "dcgm/fields.h"
 
 #include <stdio.h>
 
 enum { FIELD_UUID = 54, FIELD_PCI_BUS_ID = 57 };
-
-// Whether the plan has fields of this level, or profiling fields.
-static bool needs(const struct dcgm_source_plan *plan, unsigned level)
-{
-    bool found = false;
-    for (uint32_t i = 0; i < plan->n_fields && !found; i++) {
-        const struct dcgm_field *f = dcgm_field_by_id(plan->fields[i]);
-        found = f && f->level == level;
-    }
-    return found;
-}
-
-static bool needs_prof(const struct dcgm_source_plan *plan)
-{
-    bool found = false;
-    for (uint32_t i = 0; i < plan->n_fields && !found; i++)
-        found = dcgm_source_is_prof(plan->fields[i]);
-    return found;
-}
-
-static bool needs_gpus(const struct dcgm_source_plan *plan)
-{
-    return needs_prof(plan) || needs(plan, DCGM_GPU) || needs(plan, DCGM_GPU_I) ||
-           needs(plan, DCGM_GPU_CI);
-}
 
 // --- the table ---
 
@@ -296,18 +270,16 @@ struct gs_error *dcgm_source_wire_list(struct dcgm_source_wire *w,
                                        const struct dcgm_source_plan *plan,
                                        struct dcgm_source_wire_table *ret)
 {
-    bool links = needs(plan, DCGM_LINK), cores = needs(plan, DCGM_CPU_CORE);
-    struct gs_error *err = NULL;
-    if (links || needs_gpus(plan))
-        err = list_gpus(w, ret);
-    if (!err && needs_prof(plan))
+    const struct dcgm_source_needs needs = dcgm_source_plan_needs(plan);
+    struct gs_error *err = needs.gpus ? list_gpus(w, ret) : NULL;
+    if (!err && needs.instances)
         err = list_instances(w, ret);
-    if (!err && (links || needs(plan, DCGM_SWITCH)))
+    if (!err && needs.switches)
         err = list_switches(w, ret);
-    if (!err && links)
+    if (!err && needs.links)
         err = list_links(w, ret);
-    if (!err && (cores || needs(plan, DCGM_CPU)))
-        err = list_cpus(w, cores, ret);
+    if (!err && needs.cpus)
+        err = list_cpus(w, needs.cores, ret);
     sort_and_drop_equal(ret);
     set_parents(ret);
     return err;

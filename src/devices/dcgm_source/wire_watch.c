@@ -48,23 +48,6 @@ static void add_to_unit(struct dcgm_source_wire_units *u, bool prof, const uint1
     unit->entities[unit->n_entities++] = entity;
 }
 
-// As in dcgm-exporter, a switch may have fields of links, and a CPU those of cores.
-static bool has_level(const struct dcgm_entity *e, unsigned level)
-{
-    switch (e->group) {
-    case DCGM_ENTITY_GPU:
-        return level == DCGM_GPU || level == DCGM_GPU_I || level == DCGM_GPU_CI;
-    case DCGM_ENTITY_GPU_I:
-        return false; // only profiling fields
-    case DCGM_ENTITY_SWITCH:
-        return level == DCGM_SWITCH || level == DCGM_LINK;
-    case DCGM_ENTITY_CPU:
-        return level == DCGM_CPU || level == DCGM_CPU_CORE;
-    default:
-        return e->group == level;
-    }
-}
-
 static void add_plain(const struct dcgm_source_wire *w, const struct dcgm_source_plan *plan,
                       const struct dcgm_source_wire_table *t, uint32_t at,
                       struct dcgm_source_wire_units *u)
@@ -72,9 +55,8 @@ static void add_plain(const struct dcgm_source_wire *w, const struct dcgm_source
     uint16_t fields[DCGM_MAX_GROUP_FIELDS];
     uint32_t n = 0;
     for (uint32_t i = 0; i < plan->n_fields; i++) {
-        const struct dcgm_field *f = dcgm_field_by_id(plan->fields[i]);
-        if (f && !dcgm_source_is_prof(f->id) && has_level(&t->items[at], f->level))
-            fields[n++] = f->id;
+        if (dcgm_source_field_fits(plan->fields[i], t->items[at].group))
+            fields[n++] = plan->fields[i];
         if (n == DCGM_MAX_GROUP_FIELDS || (n && i + 1 == plan->n_fields)) {
             add_to_unit(u, false, fields, n, at, group_size(w));
             n = 0;
@@ -82,44 +64,24 @@ static void add_plain(const struct dcgm_source_wire *w, const struct dcgm_source
     }
 }
 
-static bool is_in_groups(const struct dcgm_metric_groups *m, uint16_t field)
-{
-    bool found = false;
-    for (uint32_t g = 0; g < m->count; g++)
-        for (uint32_t i = 0; i < m->groups[g].n_fields && !found; i++)
-            found = m->groups[g].fields[i] == field;
-    return found;
-}
-
-// A GPU with GPM has most of its profiling fields from NVML.
-static bool is_wanted(const struct dcgm_source_plan *plan, const struct dcgm_entity *gpu,
-                      uint16_t field)
-{
-    bool all = false;
-    for (uint32_t i = 0; i < plan->n_prof_gpus && !all; i++)
-        all = gpu->uuid[0] && !strcmp(plan->prof_gpus[i], gpu->uuid);
-    return dcgm_source_is_prof(field) && (all || field >= DCGM_SOURCE_PROF_DCGM_ONLY);
-}
-
-// The wanted profiling fields that this GPU can measure. Before Hopper that depends on the GPU.
+// The profiling fields that this GPU can measure. Before Hopper that depends on the GPU.
 static struct gs_error *supported_prof(struct dcgm_source_wire *w,
                                        const struct dcgm_source_plan *plan,
-                                       const struct dcgm_entity *gpu, uint16_t *ret_fields,
-                                       uint32_t *ret_n, int *ret_code)
+                                       const struct dcgm_entity *gpu,
+                                       uint16_t ret_fields[DCGM_SOURCE_MAX_FIELDS], uint32_t *ret_n,
+                                       int *ret_code)
 {
-    bool any = false;
-    for (uint32_t i = 0; i < plan->n_fields && !any; i++)
-        any = is_wanted(plan, gpu, plan->fields[i]);
-    if (!any)
+    *ret_n = 0;
+    if (!dcgm_source_prof_fields(plan, gpu, NULL, ret_fields))
         return NULL;
     struct dcgm_metric_groups *m = &dcgm_source_wire_message(w)->metric_groups.data;
     m->version = DCGM_METRIC_GROUPS;
     m->gpu = gpu->id;
     struct gs_error *err = dcgm_source_wire_exchange(w, DCGM_WIRE_METRIC_GROUPS, ret_code, NULL);
-    for (uint32_t i = 0; !err && !*ret_code && i < plan->n_fields; i++)
-        if (is_wanted(plan, gpu, plan->fields[i]) && is_in_groups(m, plan->fields[i]) &&
-            *ret_n < DCGM_MAX_GROUP_FIELDS)
-            ret_fields[(*ret_n)++] = plan->fields[i];
+    if (!err && !*ret_code)
+        *ret_n = dcgm_source_prof_fields(plan, gpu, m, ret_fields);
+    if (*ret_n > DCGM_MAX_GROUP_FIELDS)
+        *ret_n = DCGM_MAX_GROUP_FIELDS;
     return err;
 }
 
@@ -127,7 +89,7 @@ static struct gs_error *add_prof(struct dcgm_source_wire *w, const struct dcgm_s
                                  const struct dcgm_source_wire_table *t, uint32_t gpu_at,
                                  struct dcgm_source_wire_units *u)
 {
-    uint16_t fields[DCGM_MAX_GROUP_FIELDS];
+    uint16_t fields[DCGM_SOURCE_MAX_FIELDS];
     uint32_t n = 0;
     int code = DCGM_OK;
     struct gs_error *err = supported_prof(w, plan, &t->items[gpu_at], fields, &n, &code);

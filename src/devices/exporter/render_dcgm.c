@@ -92,7 +92,7 @@ static void add_label_rows(const struct exporter_renderer *r, const struct gpu_d
         const struct exporter_counter *c = &r->counters->rows[i];
         const struct dcgm_field *f = dcgm_field_by_name(c->name);
         char number[32];
-        if (d || (f && f->level == DCGM_NONE))
+        if (d || (f && f->level == DCGM_ENTITY_NONE))
             exporter_render_add_label_if(
                 out, c->name, exporter_render_label_field(g, d ? d : &g->devices[0], c, number));
     }

@@ -221,8 +221,8 @@ void doctor_gather_prometheus(const struct doctor_options *o, struct kube_sessio
                               json_t *facts); // s NULL: no cluster
 void doctor_gather_node(json_t *facts);
 void doctor_gather_exporters(struct kube_session *s, json_t *facts);
-// {"status", "series", "attributed", "error", "dcgm": {"up", "code"}} of an exporter's page: the numbers of its series of
-// GPUs and of those with a pod. New reference.
+// {"status", "series", "attributed", "error", "dcgm": {"up", "code"}} of an exporter's page: the
+// numbers of its series of GPUs and of those with a pod. New reference.
 json_t *doctor_page_facts(int status, struct gs_slice body);
 void doctor_gather_metrics(struct kube_session *s, json_t *facts);
 // GETs a path of the API server. Returns its status (0: no response) and the body as text.

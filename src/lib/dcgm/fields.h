@@ -11,20 +11,6 @@
 
 #define DCGM_FIELD_PREFIX "DCGM_FI_"
 
-// What a field describes; the numbers are those of DCGM's interface.
-enum dcgm_level {
-    DCGM_NONE = 0, // the whole machine
-    DCGM_GPU = 1,
-    DCGM_VGPU = 2,
-    DCGM_SWITCH = 3,
-    DCGM_GPU_I = 4,  // GPU instance (MIG); a whole GPU also has these fields
-    DCGM_GPU_CI = 5, // compute instance (MIG); a whole GPU also has these fields
-    DCGM_LINK = 6,   // an NVLink of a GPU or of a switch
-    DCGM_CPU = 7,
-    DCGM_CPU_CORE = 8,
-    DCGM_CONNECTX = 9,
-};
-
 // A release is a number: 40601 is 4.6.1.
 enum {
     DCGM_RELEASE_OLDEST = 30309, // fields of this release may be older
@@ -34,10 +20,11 @@ enum {
 
 struct dcgm_field {
     uint16_t id;
-    uint32_t since;   // the release that has the id first
-    char type;        // 'i' int64, 'd' double, 's' text, 'b' bytes
-    uint8_t level;    // enum dcgm_level
-    const char *tag;  // DCGM's short name, without a prefix
+    uint32_t since;  // the release that has the id first
+    char type;       // 'i' int64, 'd' double, 's' text, 'b' bytes
+    uint8_t level;   // what it describes: enum dcgm_entity_group (abi.h). Those of GPU_I and GPU_CI
+                     // describe whole GPUs, too
+    const char *tag; // DCGM's short name, without a prefix
     const char *name; // with DCGM_FI_; what dcgm-exporter up to 4.8 calls it, if it is that old
     uint32_t renamed_since;
     const char *renamed; // the newer name of the same id and unit; NULL: none

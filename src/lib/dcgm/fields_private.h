@@ -2,6 +2,7 @@
 // The tables behind the lookups of fields.h.
 #pragma once
 
+#include "dcgm/abi.h"
 #include "dcgm/fields.h"
 
 extern const struct dcgm_field dcgm_field_table[]; // by id

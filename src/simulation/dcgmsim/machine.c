@@ -116,12 +116,12 @@ static void read_cpu(const struct dcgm_field *f, struct dcgmsim_value *ret)
 void dcgmsim_read_machine(const struct dcgm_entity_pair *e, const struct dcgm_field *f,
                           struct dcgmsim_value *ret)
 {
-    bool of_cpu = f->level == DCGM_CPU || f->level == DCGM_CPU_CORE;
-    if (e->group == DCGM_ENTITY_LINK && f->level == DCGM_LINK)
+    bool of_cpu = f->level == DCGM_ENTITY_CPU || f->level == DCGM_ENTITY_CPU_CORE;
+    if (e->group == DCGM_ENTITY_LINK && f->level == DCGM_ENTITY_LINK)
         read_link(e->id, f, ret);
-    else if (e->group == DCGM_ENTITY_SWITCH && f->level == DCGM_SWITCH)
+    else if (e->group == DCGM_ENTITY_SWITCH && f->level == DCGM_ENTITY_SWITCH)
         read_switch(e->id, f, ret);
-    else if (of_cpu && (e->group == DCGM_ENTITY_CPU || f->level == DCGM_CPU_CORE))
+    else if (of_cpu && (e->group == DCGM_ENTITY_CPU || f->level == DCGM_ENTITY_CPU_CORE))
         read_cpu(f, ret);
     else
         dcgmsim_give_blank(ret, f->type, 2, DCGM_OK);

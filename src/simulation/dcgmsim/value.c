@@ -108,7 +108,7 @@ void dcgmsim_read(const struct dcgm_entity_pair *e, const struct dcgm_field *f,
         dcgmsim_read_gpu(is_mig ? gpu : e->id, is_mig ? (int)mig : -1, f, ret);
         return;
     }
-    if (f->level == DCGM_NONE)
+    if (f->level == DCGM_ENTITY_NONE)
         dcgmsim_read_gpu(0, -1, f, ret); // of the driver
     else
         dcgmsim_read_machine(e, f, ret);
@@ -122,7 +122,7 @@ static void fill_meta(struct dcgm_field_meta *m, const struct dcgm_field *f)
     *m = (struct dcgm_field_meta){.field_id = f->id,
                                   .field_type = f->type,
                                   .size = f->type == DCGM_TYPE_TEXT ? 255 : 8,
-                                  .scope = f->level == DCGM_NONE ? 0 : 1,
+                                  .scope = f->level == DCGM_ENTITY_NONE ? 0 : 1,
                                   .entity_level = f->level,
                                   .format = &format};
     snprintf(m->tag, sizeof(m->tag), "%s", f->tag);

@@ -42,7 +42,7 @@ static struct dcgmsim_series *find(struct dcgmsim_series *all, size_t n, uint64_
 static struct dcgm_entity_pair entity_of(const struct dcgm_entity_pair *e,
                                          const struct dcgm_field *f)
 {
-    return f->level == DCGM_NONE ? DCGMSIM_PAIR(DCGM_ENTITY_NONE, 0) : *e;
+    return f->level == DCGM_ENTITY_NONE ? DCGMSIM_PAIR(DCGM_ENTITY_NONE, 0) : *e;
 }
 
 const struct dcgmsim_series *dcgmsim_find_series(const struct dcgm_entity_pair *e, unsigned field)

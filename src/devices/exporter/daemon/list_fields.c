@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table of --list-fields: all fields with their source, and which this machine's GPUs support.
 #include "base/mem.h"
+#include "dcgm/abi.h"
 #include "dcgm/fields.h"
 #include "exporter/daemon/daemon_private.h"
 
@@ -34,11 +35,11 @@ static int longest_name(void)
 static void list_dcgm_only(int width)
 {
     static const char *const levels[] = {
-        [DCGM_NONE] = "machine",      [DCGM_GPU] = "GPU",
-        [DCGM_VGPU] = "vGPU",         [DCGM_SWITCH] = "NVSwitch",
-        [DCGM_GPU_I] = "GPU",         [DCGM_GPU_CI] = "GPU",
-        [DCGM_LINK] = "NVLink",       [DCGM_CPU] = "CPU",
-        [DCGM_CPU_CORE] = "CPU core", [DCGM_CONNECTX] = "ConnectX card",
+        [DCGM_ENTITY_NONE] = "machine",      [DCGM_ENTITY_GPU] = "GPU",
+        [DCGM_ENTITY_VGPU] = "vGPU",         [DCGM_ENTITY_SWITCH] = "NVSwitch",
+        [DCGM_ENTITY_GPU_I] = "GPU",         [DCGM_ENTITY_GPU_CI] = "GPU",
+        [DCGM_ENTITY_LINK] = "NVLink",       [DCGM_ENTITY_CPU] = "CPU",
+        [DCGM_ENTITY_CPU_CORE] = "CPU core", [DCGM_ENTITY_CONNECTX] = "ConnectX card",
     };
     const struct dcgm_field *d;
     for (size_t i = 0; (d = dcgm_field_at(i)); i++)

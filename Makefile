@@ -59,7 +59,8 @@ test-tsan: ## The tests of modules with threads, under ThreadSanitizer
 	@tools/install-deps build test
 	@tools/build --tests $(TSAN) -Doptimization=1 -Db_sanitize=thread -Db_lundef=false program
 	@TSAN_OPTIONS="exitcode=66 suppressions='$(CURDIR)/tests/tsan.supp'" setarch -R tools/run-tests $(TSAN) -t 4 \
-		--suite gpu --suite nvmlsim --suite exporter --suite net --suite tsdb --suite replay --suite inference
+		--suite gpu --suite dcgm_source --suite nvmlsim --suite dcgmsim --suite exporter --suite net --suite tsdb \
+		--suite replay --suite inference
 
 e2e: ## Test against a real Kubernetes control plane (built once, from Go modules, in about 12 minutes)
 	@tools/install-deps build e2e

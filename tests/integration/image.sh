@@ -61,7 +61,7 @@ for tag in "$version" "$version-full"; do
     [ -z "$special" ] || fail "unusual permissions: $special"
     local_files=$(find "$root" -path '*/gpuscale/libgpuscale-*' -o -path '*/libexec/gpuscale/*' | wc -l)
     case $tag in
-    *-full) [ "$local_files" = 4 ] || fail "$tag has $local_files files of simulated GPUs and pods" ;;
+    *-full) [ "$local_files" = 5 ] || fail "$tag has $local_files files of simulated GPUs and pods" ;;
     *) [ "$local_files" = 0 ] || fail "$tag has files of simulated GPUs and pods" ;;
     esac
     for file in "$root"/usr/share/doc/*; do [ -s "$file/copyright" ] || [ -s "$file/LICENSE" ] || fail "no licence in $file"; done

@@ -45,8 +45,10 @@ struct child {
 static struct gs_error *share_memory(struct child *c)
 {
     size_t size = sizeof(*c->shared);
-    c->memory_fd = memfd_create("gpuscale-dcgm", MFD_CLOEXEC);
-    if (c->memory_fd < 0 || ftruncate(c->memory_fd, (off_t)size) < 0)
+    c->memory_fd = memfd_create("gpuscale-dcgm", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    // Sealed: a reader that went wild must not shrink what is mapped here.
+    if (c->memory_fd < 0 || ftruncate(c->memory_fd, (off_t)size) < 0 ||
+        fcntl(c->memory_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
         return gs_error_errno(errno, "memory of the DCGM reader");
     void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, c->memory_fd, 0);
     if (at == MAP_FAILED)

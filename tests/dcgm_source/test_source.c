@@ -395,6 +395,12 @@ static void test_gpus_without_profiling_are_not_supported(void **state)
     SAMPLE_UNTIL(f, status_of(f).report.prof_code == DCGM_PROFILING_NOT_SUPPORTED);
     sample(f);
     assert_int_equal(value(f, 1, GPU_F_PROF_GR_ENGINE_ACTIVE).validity, GPU_NOT_SUPPORTED);
+    // The reason stays when profiling is tried again, and goes when the engine has it.
+    int64_t end = gs_mono_ns() + GS_NS_PER_SEC;
+    for (sample(f); gs_mono_ns() < end; sample(f))
+        assert_int_equal(status_of(f).report.prof_code, DCGM_PROFILING_NOT_SUPPORTED);
+    f->fake->groups_code = DCGM_OK;
+    SAMPLE_UNTIL(f, is_valid(f, 1) && !status_of(f).report.prof_code);
 }
 
 static void test_paused_profiling_has_no_values(void **state)

@@ -69,15 +69,12 @@ static void refuse_profiling(struct dcgm_reader *r, const char *call, int code)
     dcgm_reader_describe(r, call, code, r->report.prof_problem, sizeof(r->report.prof_problem));
 }
 
-// NULL groups: the engine does not list them, so that all fields are tried.
-static int list_profiling(struct dcgm_reader *r, uint32_t at)
+// The profiling fields of a watch, whose first entity is the GPU. An engine that does not list
+// metric groups is asked for all of them.
+static int find_prof_fields(struct dcgm_reader *r, struct dcgm_reader_watch *w)
 {
-    const struct dcgm_entity *gpu = &r->entities.items[at];
-    struct dcgm_reader_watch *w = new_watch(r, true);
-    w->entities[w->n_entities++] = at;
-    for (uint32_t i = 0; i < r->entities.len; i++)
-        if (r->entities.items[i].group == DCGM_ENTITY_GPU_I && r->entities.items[i].parent == at)
-            w->entities[w->n_entities++] = i;
+    const struct dcgm_entity *gpu = &r->entities.items[w->entities[0]];
+    w->n_fields = 0;
     add_prof_fields(r, w, gpu, NULL);
     if (!w->n_fields || !r->lib.metric_groups)
         return DCGM_OK;
@@ -89,6 +86,16 @@ static int list_profiling(struct dcgm_reader *r, uint32_t at)
     else if (!is_fatal(code))
         refuse_profiling(r, "dcgmProfGetSupportedMetricGroups", code);
     return is_fatal(code) ? code : DCGM_OK;
+}
+
+static int list_profiling(struct dcgm_reader *r, uint32_t at)
+{
+    struct dcgm_reader_watch *w = new_watch(r, true);
+    w->entities[w->n_entities++] = at;
+    for (uint32_t i = 0; i < r->entities.len; i++)
+        if (r->entities.items[i].group == DCGM_ENTITY_GPU_I && r->entities.items[i].parent == at)
+            w->entities[w->n_entities++] = i;
+    return find_prof_fields(r, w);
 }
 
 static int list_watches(struct dcgm_reader *r)
@@ -234,7 +241,11 @@ int dcgm_reader_watch_profiling(struct dcgm_reader *r, bool renew)
     }
     r->report.prof_code = 0;
     r->report.prof_problem[0] = 0;
-    return start_watches(r, true);
+    int code = DCGM_OK;
+    for (size_t i = 0; i < r->n_watches && code == DCGM_OK; i++)
+        if (r->watches[i].prof && !r->watches[i].n_fields)
+            code = find_prof_fields(r, &r->watches[i]);
+    return code == DCGM_OK ? start_watches(r, true) : code;
 }
 
 // The engine may have gone: errors mean nothing here.

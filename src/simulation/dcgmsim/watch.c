@@ -112,13 +112,14 @@ static void renew_series(void)
     size_t n = 0, most = 0;
     for (unsigned i = 0; i < E->n_watches; i++)
         most += (size_t)E->watches[i]->n_entities * E->watches[i]->n_fields;
-    struct dcgmsim_series *all = gs_alloc_array(most + 1, sizeof(*all));
+    struct dcgmsim_series *all = most ? gs_alloc_array(most, sizeof(*all)) : NULL;
     for (unsigned i = 0; i < E->n_watches; i++)
         for (unsigned e = 0; e < E->watches[i]->n_entities; e++)
             for (unsigned f = 0; f < E->watches[i]->n_fields; f++)
                 add_series(all, &n, E->watches[i], &E->watches[i]->entities[e],
                            E->watches[i]->ids[f]);
-    qsort(all, n, sizeof(*all), compare_keys);
+    if (n)
+        qsort(all, n, sizeof(*all), compare_keys);
     n = merge_equal(all, n);
     int64_t now = now_us();
     for (size_t i = 0; i < n; i++)

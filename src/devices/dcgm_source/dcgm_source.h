@@ -166,8 +166,8 @@ struct dcgm_source *dcgm_source_open(const struct dcgm_source_config *cfg);
 // and a plan without fields closes the connection. Any thread may call this and the functions
 // below.
 void dcgm_source_want(struct dcgm_source *s, const struct dcgm_source_plan *plan);
-// A copy of the last read for the caller. NULL: there is none. Copies at most a megabyte and never
-// waits for DCGM.
+// A copy of the last read for the caller. NULL: nothing fresh was read. Copies at most a megabyte
+// and never waits for DCGM.
 struct dcgm_latest *dcgm_source_latest(struct dcgm_source *s);
 void dcgm_source_status(struct dcgm_source *s, struct dcgm_source_status *ret);
 // Watches the profiling fields again, because their counters are dead.

@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-#define FRESH_MIN_US INT64_C(3000000)
+#define FRESH_MIN_NS (3 * GS_NS_PER_SEC)
 #define NO_RATE      1e12 // bytes/s; no GPU transfers as much
 
 // --- memory ---
@@ -123,14 +123,19 @@ static const char *text_of(const struct dcgm_latest *l, const struct dcgm_value 
     return v->type == DCGM_TYPE_TEXT && v->text < l->n_text ? l->texts + v->text : NULL;
 }
 
+int64_t dcgm_source_fresh_ns(const struct dcgm_latest *l)
+{
+    int64_t limit = l->interval_ns / 2 * 5;
+    return limit > FRESH_MIN_NS ? limit : FRESH_MIN_NS;
+}
+
 static bool is_fresh(const struct dcgm_latest *l, const struct dcgm_value *v, int64_t now_ns)
 {
-    int64_t limit = l->interval_ns / 1000 * 5 / 2;
     int64_t age, since = (now_ns - l->mono_ns) / 1000;
     if (__builtin_sub_overflow(l->unix_us - l->offset_us, v->ts_us, &age) ||
         __builtin_add_overflow(age, since, &age))
         return false;
-    return age <= (limit > FRESH_MIN_US ? limit : FRESH_MIN_US);
+    return age <= dcgm_source_fresh_ns(l) / 1000;
 }
 
 // --- plausibility ---

@@ -65,18 +65,10 @@ static void add_id(struct dcgm_source_plan *p, int id)
         p->fields[p->n_fields++] = (uint16_t)id;
 }
 
-static bool plan_has(const struct dcgm_source_plan *p, const char *uuid)
-{
-    for (uint32_t i = 0; i < p->n_prof_gpus; i++)
-        if (strcmp(p->prof_gpus[i], uuid) == 0)
-            return true;
-    return false;
-}
-
 // A GPU that is lost for a while keeps its place, because a new plan starts the client again.
 static bool needs_dcgm(const struct gpu_device *d, const struct dcgm_source_plan *before)
 {
-    return d->lost || d->hung ? plan_has(before, d->uuid) : has_no_gpm(d);
+    return d->lost || d->hung ? dcgm_source_plan_has_gpu(before, d->uuid) : has_no_gpm(d);
 }
 
 static void make_plan(const struct gpu_snapshot *g, const bool *wanted, const uint16_t *ids,
@@ -138,7 +130,7 @@ static void copy_to_compute_instances(const struct dcgm_merge *m, const struct g
 {
     for (size_t i = 0; i < g->n_devices; i++) {
         struct gpu_device *d = &g->devices[i];
-        for (size_t k = 1; plan_has(&m->plan, d->uuid) && k < d->n_instances; k++)
+        for (size_t k = 1; dcgm_source_plan_has_gpu(&m->plan, d->uuid) && k < d->n_instances; k++)
             if (d->instances[k].gpu_instance_id == d->instances[k - 1].gpu_instance_id)
                 memcpy(d->instances[k].prof, d->instances[k - 1].prof,
                        sizeof(d->instances[k].prof));
@@ -158,7 +150,7 @@ static void take_values(const struct dcgm_merge *m, const struct gpu_snapshot *g
         if (f == GPU_F_COUNT)
             continue;
         if (v->entity != of)
-            slots = plan_has(&m->plan, e->uuid) ? slots_of(g, l, e) : NULL;
+            slots = dcgm_source_plan_has_gpu(&m->plan, e->uuid) ? slots_of(g, l, e) : NULL;
         of = v->entity;
         if (slots)
             slots[f - GPU_F_PROF_FIRST] =
@@ -172,7 +164,7 @@ static void set_reason(const struct dcgm_merge *m, const struct gpu_snapshot *g,
 {
     for (size_t i = 0; i < g->n_devices; i++) {
         struct gpu_device *d = &g->devices[i];
-        if (d->lost || d->hung || !plan_has(&m->plan, d->uuid))
+        if (d->lost || d->hung || !dcgm_source_plan_has_gpu(&m->plan, d->uuid))
             continue;
         for (enum gpu_field f = GPU_F_PROF_FIRST; f < GPU_F_PROF_END; f++) {
             if (!wanted[f])
@@ -260,7 +252,7 @@ static void apply_dead_counter_rule(struct dcgm_merge *m, const struct gpu_snaps
     int64_t now = gs_mono_ns();
     for (size_t i = 0; i < g->n_devices; i++) {
         struct gpu_device *d = &g->devices[i];
-        if (d->n_instances || !plan_has(&m->plan, d->uuid))
+        if (d->n_instances || !dcgm_source_plan_has_gpu(&m->plan, d->uuid))
             continue;
         struct dead_counters *s = state_of(m, d->uuid);
         update_state(s, d, time_of(l, d->uuid));

@@ -35,7 +35,7 @@ struct dcgm_source_needs dcgm_source_plan_needs(const struct dcgm_source_plan *p
         uint16_t id = plan->fields[i];
         bool prof = dcgm_source_is_prof(id);
         n.gpus |= prof || dcgm_source_field_fits(id, DCGM_ENTITY_GPU);
-        n.instances |= prof;
+        n.profiling |= prof;
         n.switches |= dcgm_source_field_fits(id, DCGM_ENTITY_SWITCH);
         n.links |= dcgm_source_field_fits(id, DCGM_ENTITY_LINK);
         n.cpus |= dcgm_source_field_fits(id, DCGM_ENTITY_CPU);
@@ -45,10 +45,10 @@ struct dcgm_source_needs dcgm_source_plan_needs(const struct dcgm_source_plan *p
     return n;
 }
 
-static bool has_no_gpm(const struct dcgm_source_plan *plan, const struct dcgm_entity *gpu)
+bool dcgm_source_plan_has_gpu(const struct dcgm_source_plan *plan, const char *uuid)
 {
-    for (uint32_t i = 0; i < plan->n_prof_gpus && i < GPU_MAX_DEVICES; i++)
-        if (gpu->uuid[0] && strncmp(plan->prof_gpus[i], gpu->uuid, sizeof(gpu->uuid)) == 0)
+    for (uint32_t i = 0; uuid[0] && i < plan->n_prof_gpus && i < GPU_MAX_DEVICES; i++)
+        if (strncmp(plan->prof_gpus[i], uuid, sizeof(plan->prof_gpus[i])) == 0)
             return true;
     return false;
 }
@@ -67,7 +67,7 @@ uint32_t dcgm_source_prof_fields(const struct dcgm_source_plan *plan, const stru
                                  const struct dcgm_metric_groups *groups,
                                  uint16_t ret[DCGM_SOURCE_MAX_FIELDS])
 {
-    bool all = has_no_gpm(plan, gpu);
+    bool all = dcgm_source_plan_has_gpu(plan, gpu->uuid);
     uint32_t n = 0;
     for (uint32_t i = 0; i < plan->n_fields && i < DCGM_SOURCE_MAX_FIELDS; i++) {
         uint16_t id = plan->fields[i];

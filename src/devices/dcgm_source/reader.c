@@ -68,14 +68,6 @@ static bool parent_is_there(void)
 
 // --- connection ---
 
-static bool wants_profiling(const struct dcgm_source_plan *plan)
-{
-    for (uint32_t i = 0; i < plan->n_fields && i < DCGM_SOURCE_MAX_FIELDS; i++)
-        if (dcgm_source_is_prof(plan->fields[i]))
-            return true;
-    return false;
-}
-
 // Modules that are not needed are never loaded: the one for profiling alone needs 350 MB.
 static int start_embedded(struct dcgm_reader *r)
 {
@@ -86,7 +78,7 @@ static int start_embedded(struct dcgm_reader *r)
         .denied = {DCGM_MODULE_VGPU, DCGM_MODULE_INTROSPECT, DCGM_MODULE_HEALTH, DCGM_MODULE_POLICY,
                    DCGM_MODULE_CONFIG, DCGM_MODULE_DIAG, DCGM_MODULE_MNDIAG},
         .n_denied = 7};
-    if (!wants_profiling(&r->shared->plan))
+    if (!dcgm_source_plan_needs(&r->shared->plan).profiling)
         p.denied[p.n_denied++] = DCGM_MODULE_PROFILING;
     int code = r->lib.start_embedded_v2 ? r->lib.start_embedded_v2(&p) : DCGM_VERSION_MISMATCH;
     r->handle = p.handle;

@@ -162,7 +162,7 @@ int dcgm_reader_discover(const struct dcgm_reader *r, struct dcgm_reader_entitie
     ret->len = 0;
     int code = needs.gpus ? add_gpus(r, ret) : DCGM_OK;
     dcgm_reader_beat(r);
-    if (code == DCGM_OK && needs.instances)
+    if (code == DCGM_OK && needs.profiling)
         code = add_instances(r, ret);
     if (code == DCGM_OK && needs.switches)
         code = add_switches(r, ret);

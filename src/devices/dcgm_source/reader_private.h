@@ -65,6 +65,8 @@ struct dcgm_reader {
 // "dcgmWatchFields: another process owns the profiling counters (-37)".
 void dcgm_reader_describe(const struct dcgm_reader *r, const char *call, int code, char *ret,
                           size_t size);
+// Whether a code means that the connection cannot be used any more.
+bool dcgm_reader_is_fatal(int code);
 // Progress for the parent; before and after each call that may take long.
 void dcgm_reader_beat(const struct dcgm_reader *r);
 int64_t dcgm_reader_first_pause_ns(const struct dcgm_reader *r); // after a failure: 1 s

@@ -41,12 +41,6 @@ static void add_value(struct dcgm_source_half *half, uint32_t entity, uint16_t f
     half->n_values++;
 }
 
-static bool ends_connection(int code)
-{
-    return code == DCGM_CONNECTION_LOST || code == DCGM_UNINITIALIZED || code == DCGM_TIMEOUT ||
-           code == DCGM_VERSION_MISMATCH;
-}
-
 static int read_slice(struct dcgm_reader *r, struct dcgm_reader_watch *w, uint32_t first,
                       uint32_t n, struct dcgm_source_half *half)
 {
@@ -59,7 +53,7 @@ static int read_slice(struct dcgm_reader *r, struct dcgm_reader_watch *w, uint32
         memset(&r->values[i], 0, offsetof(struct dcgm_value_v2, value) + sizeof(int64_t));
     int code = r->lib.read(r->handle, pairs, n, w->fields, w->n_fields, 0, r->values);
     dcgm_reader_beat(r);
-    if (ends_connection(code))
+    if (dcgm_reader_is_fatal(code) || code == DCGM_TIMEOUT)
         return code;
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t k = 0; k < w->n_fields; k++)

@@ -12,7 +12,7 @@
 
 #define RETRY_PROF_TIMES 60 // the first pause after a failure
 
-static bool is_fatal(int code)
+bool dcgm_reader_is_fatal(int code)
 {
     return code == DCGM_CONNECTION_LOST || code == DCGM_UNINITIALIZED ||
            code == DCGM_VERSION_MISMATCH;
@@ -83,9 +83,9 @@ static int find_prof_fields(struct dcgm_reader *r, struct dcgm_reader_watch *w)
     w->n_fields = 0;
     if (code == DCGM_OK)
         add_prof_fields(r, w, gpu, &groups);
-    else if (!is_fatal(code))
+    else if (!dcgm_reader_is_fatal(code))
         refuse_profiling(r, "dcgmProfGetSupportedMetricGroups", code);
-    return is_fatal(code) ? code : DCGM_OK;
+    return dcgm_reader_is_fatal(code) ? code : DCGM_OK;
 }
 
 static int list_profiling(struct dcgm_reader *r, uint32_t at)
@@ -214,7 +214,7 @@ static int start_watches(struct dcgm_reader *r, bool only_prof)
         if (w->watched || !w->n_entities || !w->n_fields || (only_prof && !w->prof))
             continue;
         int code = start_watch(r, w);
-        if (is_fatal(code))
+        if (dcgm_reader_is_fatal(code))
             return code;
         if (code != DCGM_OK)
             note_refusal(r, w, code);

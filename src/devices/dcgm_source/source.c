@@ -20,7 +20,6 @@
 #define RETRY_NS       GS_NS_PER_SEC
 #define RETRY_MAX_NS   (60 * GS_NS_PER_SEC)
 #define CRASH_PAUSE_NS (600 * GS_NS_PER_SEC)
-#define FRESH_MIN_NS   (3 * GS_NS_PER_SEC)
 enum {
     PROBE_MS = 200,
     ENGINE_PORT = 5555,
@@ -159,12 +158,6 @@ static int64_t newest_of(const struct dcgm_latest *l)
     return newest;
 }
 
-static int64_t fresh_ns(const struct dcgm_latest *l)
-{
-    int64_t limit = l->interval_ns / 2 * 5;
-    return limit > FRESH_MIN_NS ? limit : FRESH_MIN_NS;
-}
-
 // A timestamp that advances between two reads is at most as old as the pause between them, even if
 // the clocks differ. Before that, an old timestamp may be that of an engine that does not sample.
 static void update_offset(struct dcgm_source *s, const struct dcgm_latest *l)
@@ -174,7 +167,8 @@ static void update_offset(struct dcgm_source *s, const struct dcgm_latest *l)
     s->newest_us = newest;
     if (!advances || __builtin_sub_overflow(l->unix_us, newest, &offset))
         return;
-    s->n_old = s->has_offset && offset - s->offset_us > fresh_ns(l) / 1000 ? s->n_old + 1 : 0;
+    s->n_old =
+        s->has_offset && offset - s->offset_us > dcgm_source_fresh_ns(l) / 1000 ? s->n_old + 1 : 0;
     if (!s->has_offset || offset < s->offset_us || s->n_old >= RESET_OFFSET_AFTER)
         s->offset_us = offset;
     s->has_offset = true;
@@ -415,7 +409,7 @@ struct dcgm_latest *dcgm_source_latest(struct dcgm_source *s)
 {
     struct dcgm_latest *copy = NULL;
     pthread_mutex_lock(&s->lock);
-    if (s->latest && gs_mono_ns() - s->latest->mono_ns <= fresh_ns(s->latest))
+    if (s->latest && gs_mono_ns() - s->latest->mono_ns <= dcgm_source_fresh_ns(s->latest))
         copy = dcgm_latest_copy(s->latest);
     pthread_mutex_unlock(&s->lock);
     return copy;

@@ -20,9 +20,11 @@ static inline bool dcgm_source_is_prof(unsigned id)
 
 // The entities that have fields in a plan, and their parents.
 struct dcgm_source_needs {
-    bool gpus, instances, switches, links, cpus, cores;
+    bool gpus, switches, links, cpus, cores;
+    bool profiling; // of GPUs and MIG devices
 };
 struct dcgm_source_needs dcgm_source_plan_needs(const struct dcgm_source_plan *plan);
+bool dcgm_source_plan_has_gpu(const struct dcgm_source_plan *plan, const char *uuid);
 // Whether entities of this group (enum dcgm_entity_group) have a field that is no profiling field.
 // As in dcgm-exporter, a switch may have fields of links, and a CPU those of cores.
 bool dcgm_source_field_fits(uint16_t field, uint32_t group);
@@ -40,6 +42,9 @@ struct dcgm_source_target {
     bool is_unix;
     char address[256]; // "HOST:PORT", "[IPV6]:PORT", or a path
 };
+
+// How old a value of this read may be.
+int64_t dcgm_source_fresh_ns(const struct dcgm_latest *l);
 
 // --- for clients ---
 

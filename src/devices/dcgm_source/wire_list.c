@@ -272,7 +272,7 @@ struct gs_error *dcgm_source_wire_list(struct dcgm_source_wire *w,
 {
     const struct dcgm_source_needs needs = dcgm_source_plan_needs(plan);
     struct gs_error *err = needs.gpus ? list_gpus(w, ret) : NULL;
-    if (!err && needs.instances)
+    if (!err && needs.profiling)
         err = list_instances(w, ret);
     if (!err && needs.switches)
         err = list_switches(w, ret);

@@ -42,7 +42,7 @@ void adapter_check_overrides(struct adapter *a, const struct adapter_config *c, 
 
 static void on_discovery_timer(void *arg);
 
-// Each reason once, because a cluster that cannot be reached is asked every two seconds.
+// Each reason once, because a cluster that cannot be reached is queried every two seconds.
 static void log_discovery(struct adapter *a, const struct gs_error *err)
 {
     const char *text = err ? gs_error_message(err) : NULL;

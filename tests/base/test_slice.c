@@ -2,6 +2,7 @@
 #include "base/slice.h"
 #include "unit.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 
 static void test_cut(void **state)
@@ -35,10 +36,16 @@ static void test_texts_are_sorted(void **state)
     assert_string_equal(texts[3], "b");
 }
 
+static void test_characters_of_words(void **state)
+{
+    for (int c = 1; c < 256; c++)
+        assert_int_equal(gs_is_word((char)c), (c < 128 && isalnum(c)) || c == '_');
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_texts_are_sorted),
-                                       cmocka_unit_test(test_cut),
-                                       cmocka_unit_test(test_trim_and_ends)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_texts_are_sorted), cmocka_unit_test(test_characters_of_words),
+        cmocka_unit_test(test_cut), cmocka_unit_test(test_trim_and_ends)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -173,7 +173,7 @@ echo "ok: one of two replicas ends"
 end_second
 echo "ok: ends on SIGTERM"
 
-# A cluster that cannot be reached is asked every two seconds, and reported once.
+# A cluster that cannot be reached is queried every two seconds, and reported once.
 sed 's|server: .*|server: http://127.0.0.1:1|' "$KUBECONFIG" >"$dir/unreachable"
 start_second --config="$dir/rules.yaml" --lister-kubeconfig="$dir/unreachable"
 wait_for "the failure is logged" grep -q 'list of API groups: .*127.0.0.1:1' "$dir/second.log"

@@ -274,11 +274,10 @@ bool exporter_counters_have_name(const struct exporter_counters *c, const char *
 // Whether it has the form of a name of DCGM.
 static bool is_dcgm_name(const char *name)
 {
-    static const char prefix[] = "DCGM_FI_";
-    if (!gs_starts(name, prefix))
+    if (!gs_starts(name, DCGM_FIELD_PREFIX))
         return false;
     size_t len = strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
-    return !name[len] && len > strlen(prefix) && len <= MAX_NAME;
+    return !name[len] && len > strlen(DCGM_FIELD_PREFIX) && len <= MAX_NAME;
 }
 
 struct parser {

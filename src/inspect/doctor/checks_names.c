@@ -47,21 +47,16 @@ static bool reads_both(const struct doctor_examination *e)
     return json_is_true(json_object_get(e->prometheus, "aliases"));
 }
 
-static bool is_name_char(char c)
-{
-    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
-}
-
 // The first renamed metric in a text, such as an expression or a dashboard.
 static bool find_renamed(const struct doctor_examination *e, const char *text,
                          struct gs_slice *ret_metric, struct aliases_name *ret)
 {
     for (const char *at = text; at && (at = strstr(at, DCGM_FIELD_PREFIX));) {
         size_t n = 0;
-        while (is_name_char(at[n]))
+        while (gs_is_word(at[n]))
             n++;
         *ret_metric = gs_slice_make(at, n);
-        if ((at == text || !is_name_char(at[-1])) && is_renamed(e, *ret_metric, ret))
+        if ((at == text || !gs_is_word(at[-1])) && is_renamed(e, *ret_metric, ret))
             return true;
         at += n;
     }

@@ -56,4 +56,5 @@ bool gs_ends(const char *s, const char *suffix);
 int gs_compare_texts(const void *a, const void *b); // for qsort() of an array of C strings
 
 bool gs_is_blank(char c);           // space, tab, carriage return, line feed; no locale
+bool gs_is_word(char c);            // a letter, a digit or _; no locale
 bool gs_has_control(const char *s); // an ASCII control character

@@ -5,6 +5,10 @@
 
 #include "aliases/aliases.h"
 
+// The label of the driver's version that exporters of 4.8 and of 4.9 write.
+#define ALIASES_OLD_DRIVER_LABEL "DCGM_FI_DRIVER_VERSION"
+#define ALIASES_NEW_DRIVER_LABEL "DCGM_FI_SYSTEM_DRIVER_VERSION"
+
 // How the value of a unit changes when the values of its series are multiplied.
 enum aliases_scale {
     ALIASES_LINEAR,
@@ -22,6 +26,9 @@ struct aliases_unit {
     enum aliases_scale scale;
     bool named; // the name of the metric can reach the result
 };
+
+// The factor for a unit.
+struct aliases_name aliases_scaled(const struct aliases_name *a, enum aliases_scale scale);
 
 // In the order of the text.
 void aliases_each_unit(const struct promql_node *root,

@@ -7,9 +7,6 @@
 
 #include <string.h>
 
-static const char driver_label[] = "DCGM_FI_DRIVER_VERSION";
-static const char new_driver_label[] = "DCGM_FI_SYSTEM_DRIVER_VERSION";
-
 struct conversion {
     struct gs_slice text;
     enum aliases_release to;
@@ -20,11 +17,10 @@ struct conversion {
 
 static bool is_name_char(char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == ':';
+    return gs_is_word(c) || c == ':';
 }
 
-// Calls fn for each word of names in text[start, end), without those in the middle of other words.
+// The next word that is a name, from *at on, which moves behind it. False: the text has no other.
 static bool next_word(struct gs_slice text, size_t *at, struct gs_slice *ret)
 {
     while (*at < text.len && !is_name_char(text.data[*at]))
@@ -60,18 +56,6 @@ static bool needs_parens(const struct promql_node *parent)
            op == PROMQL_ATAN2;
 }
 
-static struct aliases_name scale_factor(const struct aliases_name *a, enum aliases_scale scale)
-{
-    struct aliases_name s = *a;
-    if (scale == ALIASES_SQUARE) {
-        s.multiplier *= s.multiplier;
-        s.divisor *= s.divisor;
-    } else if (scale == ALIASES_FREE || scale == ALIASES_ABSENCE) {
-        s.multiplier = s.divisor = 1;
-    }
-    return s;
-}
-
 // Adds text[start, end) with each word that has another name replaced.
 static void add_converted(const struct conversion *c, size_t start, size_t end, struct gs_buf *out)
 {
@@ -92,7 +76,7 @@ static void convert_unit(struct conversion *c, const struct aliases_unit *u,
                          const struct aliases_name *a)
 {
     GS_AUTO_BUF struct gs_buf text = {0};
-    const struct aliases_name s = scale_factor(a, c->names_only ? ALIASES_FREE : u->scale);
+    const struct aliases_name s = aliases_scaled(a, c->names_only ? ALIASES_FREE : u->scale);
     const struct promql_node *whole = u->whole, *selector = u->selector;
     bool same = s.multiplier == 1 && s.divisor == 1;
     bool parens = !same && needs_parens(u->parent);
@@ -217,8 +201,9 @@ static void visit_unit(void *arg, const struct aliases_unit *u)
 
 void aliases_convert_labels(struct gs_slice text, enum aliases_release to, struct gs_buf *ret_text)
 {
-    const char *from = to == ALIASES_4_9 ? driver_label : new_driver_label;
-    const char *by = to == ALIASES_4_9 ? new_driver_label : driver_label;
+    bool newer = to == ALIASES_4_9;
+    const char *from = newer ? ALIASES_OLD_DRIVER_LABEL : ALIASES_NEW_DRIVER_LABEL;
+    const char *by = newer ? ALIASES_NEW_DRIVER_LABEL : ALIASES_OLD_DRIVER_LABEL;
     struct gs_slice word;
     size_t at = 0, done = 0;
     while (next_word(text, &at, &word)) {

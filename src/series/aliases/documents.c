@@ -5,6 +5,7 @@
 #include "aliases/documents_private.h"
 
 #include "base/mem.h"
+#include "dcgm/fields.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -58,7 +59,7 @@ static void replace_value(struct document *d, json_t *value, struct gs_slice tex
 
 static bool mentions_field(struct gs_slice text)
 {
-    return memmem(text.data, text.len, "DCGM_FI_", strlen("DCGM_FI_")) != NULL;
+    return memmem(text.data, text.len, DCGM_FIELD_PREFIX, strlen(DCGM_FIELD_PREFIX)) != NULL;
 }
 
 static void convert_expression(struct document *d, json_t *value)

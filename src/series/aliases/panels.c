@@ -15,12 +15,7 @@ struct variables {
     size_t n;
 };
 
-static bool is_word_char(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-}
-
-// The variable that begins at this place; empty: none.
+// The variable that begins at this place; empty: there is no variable.
 static struct gs_slice variable_at(struct gs_slice s, size_t at)
 {
     size_t end = at;
@@ -30,7 +25,7 @@ static struct gs_slice variable_at(struct gs_slice s, size_t at)
     else if (s.len - at > 2 && s.data[at] == '[' && s.data[at + 1] == '[')
         close = memmem(s.data + at, s.len - at, "]]", 2);
     else if (s.data[at] == '$')
-        for (end = at + 1; end < s.len && is_word_char(s.data[end]);)
+        for (end = at + 1; end < s.len && gs_is_word(s.data[end]);)
             end++;
     if (close)
         end = (size_t)(close - s.data) + (s.data[at] == '[' ? 2 : 1);
@@ -41,7 +36,7 @@ static struct gs_slice word_before(struct gs_slice s)
 {
     s = gs_slice_trim(s);
     size_t start = s.len;
-    while (start > 0 && is_word_char(s.data[start - 1]))
+    while (start > 0 && gs_is_word(s.data[start - 1]))
         start--;
     return gs_slice_make(s.data + start, s.len - start);
 }
@@ -72,8 +67,8 @@ static void add_word(struct gs_slice before, struct gs_slice after, size_t i, ch
         last = b.data[b.len - 1];
     if (a.len)
         next = a.data[0];
-    bool adjoins = (before.len && is_word_char(before.data[before.len - 1])) ||
-                   (after.len && is_word_char(after.data[0]));
+    bool adjoins = (before.len && gs_is_word(before.data[before.len - 1])) ||
+                   (after.len && gs_is_word(after.data[0]));
     if (last == '[' || last == ':' || next == ']' || gs_slice_eq_str(word_before(b), "offset"))
         snprintf(ret, size, "99800%02zus", i);
     else if (adjoins || next == '{' || in_label_list(before))

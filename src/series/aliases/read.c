@@ -8,9 +8,7 @@
 
 #include <string.h>
 
-#define DEVICE           "on (UUID, GPU_I_ID)"
-#define OLD_DRIVER_LABEL "DCGM_FI_DRIVER_VERSION"
-#define NEW_DRIVER_LABEL "DCGM_FI_SYSTEM_DRIVER_VERSION"
+#define DEVICE "on (UUID, GPU_I_ID)"
 
 struct reading {
     const struct aliases_source *source;
@@ -45,16 +43,17 @@ static bool selects_name(const struct promql_node *root, const char *name)
 
 static const char *driver_label_of(struct gs_slice text)
 {
-    if (memmem(text.data, text.len, OLD_DRIVER_LABEL, strlen(OLD_DRIVER_LABEL)))
-        return OLD_DRIVER_LABEL;
-    if (memmem(text.data, text.len, NEW_DRIVER_LABEL, strlen(NEW_DRIVER_LABEL)))
-        return NEW_DRIVER_LABEL;
+    if (memmem(text.data, text.len, ALIASES_OLD_DRIVER_LABEL, strlen(ALIASES_OLD_DRIVER_LABEL)))
+        return ALIASES_OLD_DRIVER_LABEL;
+    if (memmem(text.data, text.len, ALIASES_NEW_DRIVER_LABEL, strlen(ALIASES_NEW_DRIVER_LABEL)))
+        return ALIASES_NEW_DRIVER_LABEL;
     return NULL;
 }
 
 static const char *other_driver_label(const char *label)
 {
-    return gs_streq(label, OLD_DRIVER_LABEL) ? NEW_DRIVER_LABEL : OLD_DRIVER_LABEL;
+    return gs_streq(label, ALIASES_OLD_DRIVER_LABEL) ? ALIASES_NEW_DRIVER_LABEL
+                                                     : ALIASES_OLD_DRIVER_LABEL;
 }
 
 // --- one selector with another name ---
@@ -94,24 +93,12 @@ static void add_unit(const struct reading *r, const struct aliases_unit *u, cons
     gs_buf_add(out, text + u->selector->end, u->whole->end - u->selector->end);
 }
 
-static struct aliases_name scaled(const struct aliases_name *a, enum aliases_scale scale)
-{
-    struct aliases_name s = *a;
-    if (scale == ALIASES_SQUARE) {
-        s.multiplier *= s.multiplier;
-        s.divisor *= s.divisor;
-    } else if (scale != ALIASES_LINEAR) {
-        s.multiplier = s.divisor = 1;
-    }
-    return s;
-}
-
 // The unit read by another name, in the unit, and with the labels, of the queried name.
 static void add_other(const struct reading *r, const struct aliases_unit *u, const char *queried,
                       const struct aliases_name *a, struct gs_buf *out)
 {
     const char *label = r->driver_label;
-    const struct aliases_name s = scaled(a, u->scale);
+    const struct aliases_name s = aliases_scaled(a, u->scale);
     bool relabel = label && u->scale != ALIASES_RAW && u->scale != ALIASES_ABSENCE;
     gs_buf_add_str(out, u->named ? "label_replace(" : "");
     gs_buf_add_str(out, relabel ? "label_replace(" : "");

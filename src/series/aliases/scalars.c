@@ -5,11 +5,6 @@
 
 #include <string.h>
 
-static bool is_space(char c)
-{
-    return c == ' ' || c == '\n' || c == '\r' || c == '\t';
-}
-
 // The offset of a line and a column in characters; text.len if it is not in the text.
 static size_t offset_of(struct gs_slice text, struct codec_yaml_mark m)
 {
@@ -46,10 +41,10 @@ static size_t end_of_plain(struct gs_slice text, size_t start, struct gs_slice v
 {
     size_t at = start, i = 0;
     while (i < value.len && at < text.len) {
-        if (is_space(value.data[i]) && is_space(text.data[at])) {
-            while (i < value.len && is_space(value.data[i]))
+        if (gs_is_blank(value.data[i]) && gs_is_blank(text.data[at])) {
+            while (i < value.len && gs_is_blank(value.data[i]))
                 i++;
-            while (at < text.len && is_space(text.data[at]))
+            while (at < text.len && gs_is_blank(text.data[at]))
                 at++;
         } else if (value.data[i++] != text.data[at++]) {
             return text.len;
@@ -93,7 +88,7 @@ static size_t header_of_block(struct gs_slice text, size_t start)
     if (!start)
         return text.len;
     size_t at = start - 1; // the line break before
-    while (at > 0 && (is_space(text.data[at - 1]) || strchr("+-0123456789", text.data[at - 1])))
+    while (at > 0 && (gs_is_blank(text.data[at - 1]) || strchr("+-0123456789", text.data[at - 1])))
         at--;
     return at > 0 && (text.data[at - 1] == '|' || text.data[at - 1] == '>') ? at - 1 : text.len;
 }

@@ -48,7 +48,7 @@ static enum aliases_scale scale_of(const char *function)
     return gs_streq(function, "stdvar_over_time") ? ALIASES_SQUARE : ALIASES_LINEAR;
 }
 
-// The selector that makes the call a unit; NULL: it is none.
+// The selector that makes the call a unit; NULL: it makes no unit.
 static const struct promql_node *selector_of_call(const struct promql_node *call)
 {
     for (size_t i = 0; i < call->u.call.n_args; i++) {
@@ -146,6 +146,18 @@ void aliases_each_unit(const struct promql_node *root,
 {
     const struct walk w = {fn, arg};
     walk_node(&w, root, NULL, true);
+}
+
+struct aliases_name aliases_scaled(const struct aliases_name *a, enum aliases_scale scale)
+{
+    struct aliases_name s = *a;
+    if (scale == ALIASES_SQUARE) {
+        s.multiplier *= s.multiplier;
+        s.divisor *= s.divisor;
+    } else if (scale == ALIASES_FREE || scale == ALIASES_ABSENCE) {
+        s.multiplier = s.divisor = 1;
+    }
+    return s;
 }
 
 // --- selectors ---

@@ -55,7 +55,7 @@ struct daemon_watch_groups {
 // groups: the list of the file, or NULL.
 struct gs_error *daemon_watch_groups_read(const json_t *groups, struct daemon_watch_groups *ret);
 // collections: the list of version 2, or NULL. *ret_ms: the interval of the collection of all
-// fields; unchanged if there is none.
+// fields; unchanged if no collection has all fields.
 struct gs_error *daemon_collections_read(const json_t *collections, int64_t *ret_ms,
                                          struct daemon_watch_groups *ret);
 void daemon_watch_groups_finish(struct daemon_watch_groups *g);

@@ -287,7 +287,7 @@ static const char *watched_name(const struct exporter_counter *row)
     }
 }
 
-// Sets *ret to the group of a name, NULL if there is none.
+// Sets *ret to the group of a name, or to NULL.
 static struct gs_error *find_group(const struct daemon_watch_groups *g, const char *name,
                                    const struct daemon_watch_group **ret)
 {

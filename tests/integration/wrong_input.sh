@@ -70,6 +70,9 @@ start_up --gpus 1xTesla-T4
 refused 1 "is in use by another gpuscale up" "$gpuscale" up --data-dir "$dir/data"
 port=$(sed -n 's/.*https:..127.0.0.1:\([0-9]*\).*/\1/p' "$dir/up.log" | head -n 1)
 refused 1 "port $port of 127.0.0.1 is in use" "$gpuscale" up --data-dir "$dir/other" --api-port "$port"
+# Before anything is made.
+refused 2 '--dcgm: "nonsense:port": want auto, off' "$gpuscale" exporter --simulate 1xTesla-T4 --dcgm=nonsense:port
+! grep -q 'SIMULATED' "$dir/out" || fail "--dcgm is checked after the simulated GPUs were created"
 refused 1 "127.0.0.1:$port" "$gpuscale" exporter --simulate 1xTesla-T4 --address "127.0.0.1:$port"
 
 # Requests without credentials are rejected.

@@ -37,8 +37,20 @@ static struct gs_error *check_selector(const char *flag, const char *selector)
                         flag, selector);
 }
 
+// --dcgm wins over -r and its variable, which the manifests of dcgm-exporter set.
+static struct gs_error *read_endpoint(const struct daemon_options *o,
+                                      struct dcgm_source_endpoint *ret)
+{
+    const char *remote =
+        o->remote_hostengine && *o->remote_hostengine ? o->remote_hostengine : NULL;
+    bool from_remote = gs_streq(o->dcgm, "auto") && remote;
+    struct gs_error *err = dcgm_source_parse(from_remote ? remote : o->dcgm, ret);
+    return err ? gs_error_wrap(err, from_remote ? "--remote-hostengine-info" : "--dcgm") : NULL;
+}
+
 struct gs_error *daemon_check_options(const struct daemon_options *o)
 {
+    struct dcgm_source_endpoint endpoint;
     if (!gs_streq(o->gpu_id_type, "uid") && !gs_streq(o->gpu_id_type, "device-name"))
         return gs_error_new(GS_EINVAL, "--kubernetes-gpu-id-type \"%s\": want uid or device-name",
                             o->gpu_id_type);
@@ -56,6 +68,7 @@ struct gs_error *daemon_check_options(const struct daemon_options *o)
                             o->devices);
     struct gs_error *err = check_selector("--switch-devices", o->switch_devices);
     err = err ? err : check_selector("--cpu-devices", o->cpu_devices);
+    err = err ? err : read_endpoint(o, &endpoint);
     if (err)
         return err;
     if (daemon_configmap_name(o) && !is_namespaced(o->configmap))
@@ -68,18 +81,14 @@ struct gs_error *daemon_check_options(const struct daemon_options *o)
     return NULL;
 }
 
-// --dcgm wins over -r and its variable, which the manifests of dcgm-exporter set.
 struct gs_error *daemon_open_dcgm(const struct daemon_options *o, struct dcgm_source **ret)
 {
-    const char *remote =
-        o->remote_hostengine && *o->remote_hostengine ? o->remote_hostengine : NULL;
-    bool from_remote = gs_streq(o->dcgm, "auto") && remote;
     struct dcgm_source_config cfg = {
         .library = o->dcgm_library && *o->dcgm_library ? o->dcgm_library : NULL,
         .memory_limit = (uint64_t)o->dcgm_memory_limit_mb << 20};
-    struct gs_error *err = dcgm_source_parse(from_remote ? remote : o->dcgm, &cfg.endpoint);
+    struct gs_error *err = read_endpoint(o, &cfg.endpoint);
     if (err)
-        return gs_error_wrap(err, from_remote ? "--remote-hostengine-info" : "--dcgm");
+        return err;
     *ret = cfg.endpoint.mode == DCGM_SOURCE_OFF ? NULL : dcgm_source_open(&cfg);
     return NULL;
 }

@@ -153,6 +153,18 @@ static void sync_item(struct item *i)
                                  on_reconciled, i);
 }
 
+static void read_annotations(struct item *i)
+{
+    GS_AUTO_ERROR struct gs_error *err = hpa_check_protection(i->object);
+    hpa_starts_want(i->controller->env.starts, i->object);
+    if (!err)
+        return;
+    gs_warn("hpa", "%s: %s", i->key, gs_error_message(err));
+    if (!i->controller->env.shadow)
+        kube_event(i->controller->env.recorder, i->object, "Warning", "InvalidAnnotation", "%s",
+                   gs_error_message(err));
+}
+
 static void new_item(struct hpa_controller *c, const json_t *object)
 {
     struct item *i = gs_alloc(sizeof(*i));
@@ -160,6 +172,7 @@ static void new_item(struct hpa_controller *c, const json_t *object)
     i->key = kube_key(object);
     i->object = json_incref((json_t *)object);
     i->history = hpa_history_new();
+    read_annotations(i);
     i->timer = gs_timer_new(c->env.loop, i);
     i->due_ns = gs_mono_ns();
     struct item *old = gs_hmap_remove_str(c->items, i->key);
@@ -178,8 +191,12 @@ static void update_item(struct hpa_controller *c, struct item *i, const json_t *
     }
     bool spec_changed =
         !json_equal(codec_json_get(i->object, "spec", NULL), codec_json_get(object, "spec", NULL));
+    bool annotated = !codec_json_same(codec_json_get(i->object, "metadata", "annotations", NULL),
+                                      codec_json_get(object, "metadata", "annotations", NULL));
     json_decref(i->object);
     i->object = json_incref((json_t *)object);
+    if (annotated)
+        read_annotations(i);
     if (!spec_changed || !kube_cache_synced(c->env.pods))
         return;
     if (i->run)
@@ -243,6 +260,7 @@ struct hpa_controller *hpa_controller_new(uv_loop_t *loop, struct kube_client *c
         .metrics =
             hpa_metrics_source_new(client, resources, c->cfg.sync_period_ms, cfg->decide.release),
         .selectors = hpa_selectors_new(),
+        .starts = hpa_starts_new(loop, client, pods, cfg->ns),
         .decide = cfg->decide,
         .shadow = cfg->shadow,
         .status_wait_ms = c->cfg.sync_period_ms,
@@ -281,7 +299,14 @@ json_t *hpa_controller_history(const struct hpa_controller *c, const char *ns, c
 {
     GS_AUTO_FREE char *key = gs_format("%s/%s", ns, name);
     const struct item *i = gs_hmap_get_str(c->items, key);
-    return i ? hpa_history_json(i->history, gs_unix_ms()) : NULL;
+    if (!i)
+        return NULL;
+    json_t *out = hpa_history_json(i->history, gs_unix_ms());
+    json_t *startup =
+        hpa_starts_json(c->env.starts, ns, hpa_selectors_get(c->env.selectors, key), gs_unix_ms());
+    if (startup)
+        json_object_set_new(out, "startup", startup);
+    return out;
 }
 
 void hpa_controller_free(struct hpa_controller *c)
@@ -298,5 +323,6 @@ void hpa_controller_free(struct hpa_controller *c)
     hpa_resources_free(c->env.resources);
     kube_recorder_free(c->env.recorder);
     hpa_selectors_free(c->env.selectors);
+    hpa_starts_free(c->env.starts);
     free(c);
 }

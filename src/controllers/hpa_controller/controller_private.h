@@ -9,6 +9,7 @@
 #include "hpa/release.h"
 #include "hpa/status.h"
 #include "hpa_controller/controller.h"
+#include "hpa_controller/starts.h"
 #include "kube/cache.h"
 #include "kube/client.h"
 #include "kube/event.h"
@@ -119,6 +120,7 @@ struct hpa_reconcile_env {
     struct hpa_resources *resources;
     struct hpa_metrics_source *metrics;
     struct hpa_selectors *selectors;
+    struct hpa_starts *starts;
     struct hpa_config decide;
     bool shadow;            // nothing is written
     int64_t status_wait_ms; // how long an evaluation waits for the first status of a new target

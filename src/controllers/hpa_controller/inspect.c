@@ -37,6 +37,8 @@ struct hpa_inspection {
     struct kube_request *history_request;
     struct hpa_history *history;
     char *history_error;
+    json_t *startup; // of the controller's history; NULL: it learns no starts
+    struct startup_coming coming;
     bool complete; // except for the history
 };
 
@@ -52,12 +54,15 @@ static void report_inspection(struct hpa_inspection *l)
         return;
     if (l->fetch)
         l->obs.metrics = hpa_fetch_observations(l->fetch);
+    if (startup_coming_from_json(json_object_get(l->startup, "coming"), gs_unix_ms(), &l->coming))
+        l->obs.coming = &l->coming;
     const struct hpa_inspection_result seen = {.spec = &l->spec,
                                                .obs = &l->obs,
                                                .pods = l->pod_objects,
                                                .now_ms = gs_unix_ms(),
                                                .history = l->history,
-                                               .history_error = l->history_error};
+                                               .history_error = l->history_error,
+                                               .startup = l->startup};
     l->cb(l->arg, &seen, NULL);
 }
 
@@ -173,6 +178,8 @@ static void on_history(void *arg, int status, json_t *body, struct gs_error *err
         err = gs_error_new(GS_EPROTO, "HTTP status %d", status);
     else if (!err)
         err = hpa_history_from_json(body, gs_unix_ms(), &l->history);
+    if (!err)
+        l->startup = json_incref(json_object_get(body, "startup"));
     if (err)
         l->history_error = gs_strdup(gs_error_message(err));
     gs_error_free(err);
@@ -193,6 +200,7 @@ void hpa_inspection_free(struct hpa_inspection *l)
     kube_request_cancel(l->history_request);
     hpa_history_free(l->history);
     free(l->history_error);
+    json_decref(l->startup);
     kube_request_cancel(l->request);
     hpa_fetch_free(l->fetch);
     hpa_scale_free(l->scale);

@@ -25,6 +25,7 @@ struct hpa_reconcile {
     struct hpa_scale *scale;
     struct hpa_fetch *fetch;
     struct kube_request *request;
+    struct startup_coming coming;
     struct hpa_observation obs; // strings are owned by the reconciliation
     char *scale_error, *selector_error, *ambiguous_with;
     struct hpa_decision decision;
@@ -138,6 +139,9 @@ static void decide_and_write(struct hpa_reconcile *r)
         if (selector)
             hpa_observe_pods(&r->spec, r->env->pods, selector, r->env->decide.release, &arena,
                              &r->obs.pods, &r->obs.n_pods);
+        if (r->spec.credit &&
+            hpa_starts_coming(r->env->starts, r->spec.ns, selector, gs_unix_ms(), &r->coming))
+            r->obs.coming = &r->coming;
     }
     hpa_decide(&r->spec, &r->obs, &r->env->decide, r->history, gs_unix_ms(), &r->decision);
     gs_arena_finish(&arena);

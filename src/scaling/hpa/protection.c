@@ -42,9 +42,11 @@ void hpa_read_protection(const json_t *object, struct hpa_spec *ret)
 // --- credit ---
 
 // Metrics of waiting work can grow without limit. Those of resources cannot: their calculation
-// counts pods without a value as idle.
+// counts pods without a value as idle. A count of replicas is no work.
 static bool can_wait(const struct hpa_metric_spec *m)
 {
+    if (hpa_is_desired_metric(m))
+        return false;
     return m->type == HPA_METRIC_PODS || m->type == HPA_METRIC_OBJECT ||
            m->type == HPA_METRIC_EXTERNAL;
 }
@@ -97,7 +99,7 @@ static bool load_of(const struct hpa_evaluation *p, size_t i, struct load *ret)
     const struct hpa_metric_result *res = &p->out->metrics[i];
     double pods = (double)res->n_ready;
     *ret = (struct load){.name = m->name, .unit = ""};
-    if (!res->ok)
+    if (!res->ok || hpa_is_desired_metric(m))
         return false;
     if (res->has_utilization) {
         ret->unit = " %";

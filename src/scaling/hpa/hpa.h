@@ -116,6 +116,12 @@ struct hpa_metric_observation {
     // Non-NULL: the metric is unavailable. The innermost error text of the metrics client.
     const char *error;
 };
+// A load of the pods that is no metric of the spec, for the down check.
+struct hpa_load {
+    const char *name, *unit; // "GPU utilization", " %"
+    double total;            // of all pods
+    double most;             // that one pod may have
+};
 // A proposal that is not from the metrics API: of an annotation of the object. It competes with the
 // metrics, and the highest wins. A metric of the spec with its name (External or Object) has its
 // value, without tolerance.
@@ -129,12 +135,6 @@ struct hpa_extra {
     const char *name;        // in conditions and reasons: "latency target"
     const char *explanation; // one line: the proposal, or why there is none
 };
-// A load of the pods that is no metric of the spec, for the down check.
-struct hpa_load {
-    const char *name, *unit; // "GPU utilization", " %"
-    double total;            // of all pods
-    double most;             // that one pod may have
-};
 struct hpa_observation {
     bool scale_found;
     const char *scale_error; // when !scale_found
@@ -147,10 +147,10 @@ struct hpa_observation {
     const struct hpa_metric_observation *metrics; // n_metrics entries
     bool scaled_to_zero;                          // status condition ScaledToZero is True
     bool has_scaled_to_zero;                      // the status condition exists
-    const struct hpa_extra *extra;                // NULL: the object has no such annotation
     const struct startup_coming *coming;          // NULL: unknown, and no credit is given
     const struct hpa_load *loads;
     size_t n_loads;
+    const struct hpa_extra *extra; // NULL: the object has no such annotation
 };
 
 // --- configuration and history ---

@@ -42,10 +42,10 @@ void hpa_read_protection(const json_t *object, struct hpa_spec *ret)
 // --- credit ---
 
 // Metrics of waiting work can grow without limit. Those of resources cannot: their calculation
-// counts pods without a value as idle. A count of replicas is no work.
-static bool can_wait(const struct hpa_metric_spec *m)
+// counts pods without a value as idle.
+static bool can_wait(const struct hpa_observation *obs, const struct hpa_metric_spec *m)
 {
-    if (hpa_is_desired_metric(m))
+    if (hpa_has_extra_value(obs, m))
         return false;
     return m->type == HPA_METRIC_PODS || m->type == HPA_METRIC_OBJECT ||
            m->type == HPA_METRIC_EXTERNAL;
@@ -68,7 +68,7 @@ void hpa_apply_credit(struct hpa_evaluation *p, size_t metric, struct hpa_metric
     const struct hpa_metric_spec *m = &p->spec->metrics[metric];
     const struct startup_coming *coming = p->obs->coming;
     struct startup_credit credit;
-    if (!p->spec->credit || !coming || !can_wait(m) || p->obs->spec_replicas == 0)
+    if (!p->spec->credit || !coming || !can_wait(p->obs, m) || p->obs->spec_replicas == 0)
         return;
     struct startup_trend *t = hpa_history_trend(p->history, p->spec->n_metrics, metric);
     startup_trend_add(t, total_of(m, res, calc), p->now_ms);
@@ -99,7 +99,7 @@ static bool load_of(const struct hpa_evaluation *p, size_t i, struct load *ret)
     const struct hpa_metric_result *res = &p->out->metrics[i];
     double pods = (double)res->n_ready;
     *ret = (struct load){.name = m->name, .unit = ""};
-    if (!res->ok || hpa_is_desired_metric(m))
+    if (!res->ok || hpa_has_extra_value(p->obs, m))
         return false;
     if (res->has_utilization) {
         ret->unit = " %";

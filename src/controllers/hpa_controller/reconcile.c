@@ -139,7 +139,7 @@ static void decide_latency(struct hpa_reconcile *r, const struct kube_selector *
 {
     const struct hpa_latency_input in = {.spec = &r->spec,
                                          .replicas = r->obs.spec_replicas,
-                                         .pods = r->env->pods,
+                                         .starts = r->env->starts,
                                          .selector = selector,
                                          .signals = r->signals ? hpa_signals_of(r->signals) : NULL,
                                          .error = r->no_signals,

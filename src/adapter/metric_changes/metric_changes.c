@@ -56,8 +56,10 @@ static void drop(struct metric_changes_request *w)
 
 void metric_changes_forget(struct metric_changes *c)
 {
-    while (!TAILQ_EMPTY(&c->watched))
-        drop(TAILQ_FIRST(&c->watched));
+    for (struct metric_changes_request *r = TAILQ_FIRST(&c->watched), *next; r; r = next) {
+        next = TAILQ_NEXT(r, all);
+        drop(r);
+    }
     gs_timer_stop(c->round);
     c->running = c->again = false;
 }

@@ -235,6 +235,49 @@ static void test_a_metric_without_a_value_is_read_again_soon(void **state)
     assert_int_equal(b->desired, 4);
 }
 
+// Its samples are read from the engine, so no request of the adapter has named them.
+static void test_the_queue_of_a_latency_target_is_followed(void **state)
+{
+    struct bench *b = *state;
+    json_t *hpa = json_deep_copy(json_object_get(b->api.hpas, "shop/gpu"));
+    codec_json_set(hpa, json_pack("{s:s}", "gpuscale.dev/slo", "ttft=1s"), "metadata",
+                   "annotations", NULL);
+    fake_put(&b->api, b->api.hpas, hpa);
+    script_values(b, "20");
+    start(b);
+    b->prefix = "GET " CUSTOM "/v1beta1/namespaces/shop/pods/%2A/gpuscale_inference_waiting"
+                "?labelSelector=app=web";
+    b->want = 1;
+    assert_true(fake_wait(&b->api, requests_reached, b));
+    send_text(b, HINT("gpuscale_inference_waiting", "app=web", "12"));
+    wait_passes(b, 2);
+    send_text(b, HINT("gpuscale_inference_waiting", "app=web", "3"));
+    send_text(b, HINT("gpuscale_inference_waiting", "app=web", "9"));
+    wait_passes(b, 3);
+    assert_int_equal(fake_count_log(&b->api, b->prefix), 1); // of the sync period, not of hints
+}
+
+static void test_a_queue_that_grows(void **state)
+{
+    (void)state;
+    struct kube_selector selector = {0};
+    struct hpa_hint hint = {
+        .metric = HPA_QUEUE_METRIC, .pods = true, .selector = "a=b", .sum = 4, .items = 1};
+    double queue = 0;
+    gs_error_free(kube_selector_parse("a=b", &selector));
+    assert_true(hpa_queue_grows(&hint, &selector, &queue));
+    hint.sum = 2;
+    assert_false(hpa_queue_grows(&hint, &selector, &queue));
+    hint.sum = 3;
+    assert_true(hpa_queue_grows(&hint, &selector, &queue));
+    hint.sum = 9;
+    assert_false(hpa_queue_grows(&hint, NULL, &queue));
+    hint.selector = "a=c";
+    assert_false(hpa_queue_grows(&hint, &selector, &queue));
+    assert_true(queue == 3);
+    kube_selector_finish(&selector);
+}
+
 // --- hints ---
 
 static bool read_text(const char *text, json_t **ret_event, struct hpa_hint *ret)
@@ -348,6 +391,8 @@ int main(void)
         WITH_BENCH(test_broken_lines_are_skipped),
         WITH_BENCH(test_a_stream_that_ends_is_opened_again),
         WITH_BENCH(test_a_metric_without_a_value_is_read_again_soon),
+        WITH_BENCH(test_the_queue_of_a_latency_target_is_followed),
+        cmocka_unit_test(test_a_queue_that_grows),
         cmocka_unit_test(test_reads_hints),
         cmocka_unit_test(test_selects_hints),
         cmocka_unit_test(test_limits_evaluations),

@@ -28,6 +28,8 @@
 // Until a target that has no status yet is read again.
 #define STATUS_LOOK_MS 250
 
+#define LATENCY_ANNOTATION "gpuscale.dev/slo"
+
 #define MIN_OWN_PERIOD_NS GS_NS_PER_SEC
 #define MAX_OWN_PERIOD_NS (3600 * GS_NS_PER_SEC)
 
@@ -55,6 +57,7 @@ struct item {
     struct hpa_seen *seen; // of the last sync; NULL: none
     struct hpa_hint_budget budget;
     bool hinted;                        // the last sync was by a hint
+    double queue;                       // requests that wait, at the last hint
     struct gs_timer *hint_timer;        // of the sync by a hint
     int64_t started_ns;                 // monotonic time of the last sync
     int64_t retry_ms;                   // while a metric has no value; 0: all have one
@@ -136,6 +139,11 @@ static void look_again(struct item *i)
                    (uint64_t)(wait_ms < STATUS_LOOK_MS ? wait_ms : STATUS_LOOK_MS));
 }
 
+static bool has_latency_target(const struct item *i)
+{
+    return kube_annotation(i->object, LATENCY_ANNOTATION) != NULL;
+}
+
 // What the next hints are compared with.
 static void remember(struct item *i, const struct hpa_spec *spec, const struct hpa_decision *d)
 {
@@ -182,9 +190,11 @@ static void on_reconciled(void *arg, const struct hpa_spec *spec, const struct h
         if (i->hinted)
             hpa_hint_budget_return(&i->budget);
     }
-    i->hinted = i->hinted && i->again;
     remember(i, spec, d);
     retry_soon(i, d);
+    if (has_latency_target(i) && !i->hinted)
+        hpa_queue_follow(c->env.client, spec->ns, hpa_selectors_get(c->env.selectors, i->key));
+    i->hinted = i->hinted && i->again;
     if (c->observer)
         c->observer(c->observer_arg, spec, d);
     hpa_reconcile_free(GS_TAKE(i->run));
@@ -255,11 +265,18 @@ static void on_hint_timer(void *arg)
         sync_item(i);
 }
 
+static bool matters(struct item *i, const struct hpa_hint *hint)
+{
+    const struct kube_selector *selector = hpa_selectors_get(i->controller->env.selectors, i->key);
+    return gs_streq(kube_namespace(i->object), hint->ns) &&
+           ((has_latency_target(i) && hpa_queue_grows(hint, selector, &i->queue)) ||
+            (i->seen && hpa_seen_matters(i->seen, hint)));
+}
+
 static void take_hint(struct item *i, const struct hpa_hint *hint)
 {
     int64_t now_ns = gs_mono_ns();
-    if (!i->seen || gs_timer_is_active(i->hint_timer) || i->again ||
-        !gs_streq(kube_namespace(i->object), hint->ns) || !hpa_seen_matters(i->seen, hint) ||
+    if (!matters(i, hint) || gs_timer_is_active(i->hint_timer) || i->again ||
         !hpa_hint_budget_take(&i->budget, period_ms(i), now_ns))
         return;
     int64_t wait_ms = HINT_PAUSE_MS - (now_ns - i->started_ns) / GS_NS_PER_MS;

@@ -6,6 +6,7 @@
 
 #include "hpa/hpa.h"
 #include "kube/client.h"
+#include "kube/selector.h"
 
 #include <uv.h>
 
@@ -43,6 +44,19 @@ void hpa_seen_free(struct hpa_seen *s); // accepts NULL
 // Whether an evaluation with the changed value can decide something else: the value crosses the
 // tolerance, or rises above it while there may be more replicas.
 bool hpa_seen_matters(const struct hpa_seen *s, const struct hpa_hint *hint);
+
+// --- the queue of inference engines ---
+
+// Autoscalers with a latency target read the samples of inference engines from the engine. The
+// adapter follows the queue of their pods after a request for it.
+#define HPA_QUEUE_METRIC "gpuscale_inference_waiting"
+
+// Requests the queue of these pods and ignores the response. selector NULL: nothing.
+void hpa_queue_follow(struct kube_client *client, const char *ns,
+                      const struct kube_selector *selector);
+// Whether the queue of these pods has grown. *queue: requests at the last hint.
+bool hpa_queue_grows(const struct hpa_hint *hint, const struct kube_selector *selector,
+                     double *queue);
 
 // --- the number of evaluations ---
 

@@ -73,19 +73,17 @@ void hpa_seen_free(struct hpa_seen *s)
 
 // --- hints ---
 
+// a: as kube_selector_format() writes it. b: as anybody does.
 static bool same_selector(const char *a, const char *b)
 {
-    struct kube_selector x = {0}, y = {0};
-    GS_AUTO_BUF struct gs_buf p = {0}, q = {0};
+    struct kube_selector parsed = {0};
+    GS_AUTO_BUF struct gs_buf text = {0};
     if (gs_streq(a, b))
         return true;
-    GS_AUTO_ERROR struct gs_error *bad_a = kube_selector_parse(a, &x);
-    GS_AUTO_ERROR struct gs_error *bad_b = bad_a ? NULL : kube_selector_parse(b, &y);
-    kube_selector_format(&x, &p);
-    kube_selector_format(&y, &q);
-    kube_selector_finish(&x);
-    kube_selector_finish(&y);
-    return !bad_a && !bad_b && gs_slice_eq(gs_buf_slice(&p), gs_buf_slice(&q));
+    GS_AUTO_ERROR struct gs_error *err = kube_selector_parse(b, &parsed);
+    kube_selector_format(&parsed, &text);
+    kube_selector_finish(&parsed);
+    return !err && gs_slice_eq_str(gs_buf_slice(&text), a);
 }
 
 static bool is_of(const struct hpa_seen *s, const struct seen_metric *m,
@@ -126,6 +124,36 @@ bool hpa_seen_matters(const struct hpa_seen *s, const struct hpa_hint *hint)
         if (is_of(s, &s->metrics[i], hint) && metric_matters(s, &s->metrics[i], hint))
             return true;
     return false;
+}
+
+// --- the queue ---
+
+void hpa_queue_follow(struct kube_client *client, const char *ns,
+                      const struct kube_selector *selector)
+{
+    GS_AUTO_BUF struct gs_buf path = {0}, text = {0};
+    if (!selector)
+        return;
+    kube_selector_format(selector, &text);
+    gs_buf_add_str(&path, "/apis/custom.metrics.k8s.io/v1beta1/namespaces/");
+    http_encode(gs_slice_of(ns), &path);
+    gs_buf_add_str(&path, "/pods/%2A/" HPA_QUEUE_METRIC "?labelSelector=");
+    http_encode(gs_buf_slice(&text), &path);
+    kube_raw_get(client, path.data, NULL, NULL);
+}
+
+bool hpa_queue_grows(const struct hpa_hint *hint, const struct kube_selector *selector,
+                     double *queue)
+{
+    GS_AUTO_BUF struct gs_buf text = {0};
+    if (!selector || !hint->pods || !gs_streq(hint->metric, HPA_QUEUE_METRIC))
+        return false;
+    kube_selector_format(selector, &text);
+    if (!same_selector(text.data ? text.data : "", hint->selector))
+        return false;
+    bool grows = hint->sum > *queue;
+    *queue = hint->sum;
+    return grows;
 }
 
 // --- the budget ---

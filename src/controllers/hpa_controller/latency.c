@@ -166,6 +166,8 @@ static void decide(struct hpa_latency *l, const struct hpa_latency_input *in,
                                   .replicas = in->replicas,
                                   .min = in->spec->has_min ? in->spec->min_replicas : 1,
                                   .max = in->spec->max_replicas,
+                                  .has_peer = in->peer_replicas >= 0,
+                                  .peer_replicas = in->peer_replicas,
                                   .identity = identity_of(starts, n),
                                   .start_seconds = start_seconds(in, starts, n)};
     if (in->signals) {

@@ -7,6 +7,8 @@
 #include <stdio.h>
 
 #define QUEUE_QUIET_MS 300000 // without a queue, if nothing but the queue is reported
+#define OBSERVED_MS    120000 // before that, nothing shrinks
+#define UNSEEN_LOAD    1.3    // of the highest load with a measurement
 #define SEEN_LOAD      1.1    // of the highest load with a measurement, if no limit is known
 
 // Each check returns true if n replicas hold, and writes the line that says why or why not.
@@ -15,7 +17,8 @@ static bool holds_kv(const struct slo_figures *f, double n, const struct slo_out
 {
     if (!f->has_kv)
         return true;
-    double share = f->kv / n, fullest = f->kv_max * f->ready / n;
+    double more = slo_predict_occupancy(f, n, true);
+    double share = more * f->kv / n, fullest = more * f->kv_max * f->ready / n;
     if (share <= SLO_KV_SUPPLY * (1 + SLO_SENSITIVITY) / 2 && fullest <= SLO_KV_FULL)
         return true;
     slo_line(o, o->d->guard.text,
@@ -27,18 +30,34 @@ static bool holds_kv(const struct slo_figures *f, double n, const struct slo_out
 
 static bool holds_slots(const struct slo_figures *f, double n, const struct slo_out *o)
 {
-    double slots = slo_learned_slots(f->learned);
-    if (isnan(slots) || !f->has_running || f->running / n <= SLO_SENSITIVITY * slots)
+    double slots = f->slots;
+    double each = f->running / n * slo_predict_occupancy(f, n, false);
+    if (isnan(slots) || !f->has_running || each <= SLO_SURVIVOR_LOAD * SLO_LOAD_LIMIT * slots)
         return true;
-    slo_line(o, o->d->guard.text, "with %g replicas each would run %.3g requests of %.3g", n,
-             f->running / n, slots);
+    slo_line(o, o->d->guard.text, "with %g replicas each would run %.3g requests of %.3g", n, each,
+             slots);
+    return false;
+}
+
+// Loads that are far from all that were measured are approached in steps, of one replica at least.
+static bool holds_unknown_load(const struct slo_figures *f, double n, const struct slo_out *o)
+{
+    double highest = NAN;
+    for (int t = 0; t < SLO_LATENCIES; t++)
+        highest = fmin(highest, f->seen[t]); // of a NAN, the other
+    if (isnan(highest) || isnan(f->work) || n >= f->obs->replicas - 1 ||
+        f->work / n <= UNSEEN_LOAD * highest)
+        return true;
+    slo_line(o, o->d->guard.text,
+             "with %g replicas each would have %.2g times the load that was measured", n,
+             f->work / n / highest);
     return false;
 }
 
 static bool holds_load(const struct slo_figures *f, double n, const struct slo_out *o)
 {
-    double capacity = slo_capacity(f);
-    if (isnan(capacity) || isnan(f->work) || f->work / n <= SLO_SENSITIVITY * capacity)
+    double capacity = f->carries;
+    if (isnan(capacity) || isnan(f->work) || f->work / n <= SLO_SURVIVOR_LOAD * capacity)
         return true;
     slo_line(o, o->d->guard.text, "with %g replicas each would be at %.0f %% of what it carries", n,
              100 * f->work / n / capacity);
@@ -69,10 +88,9 @@ static bool holds_utilization(const struct slo_figures *f, double n, const struc
 static double expected(const struct slo_figures *f, enum slo_latency t, double n, double *ret_own)
 {
     double predicted = slo_predict(f, t, n, true);
-    struct slo_fit fit = slo_curve_fit(f->learned, t);
     *ret_own = 0;
     if (!isnan(predicted)) {
-        *ret_own = slo_fit_latency(&fit, 0);
+        *ret_own = slo_fit_latency(&f->fit[t], 0);
         return fmax(predicted, f->latency[t]); // of a NAN, the other
     }
     return f->latency[t] * f->ready / n;
@@ -81,8 +99,7 @@ static double expected(const struct slo_figures *f, enum slo_latency t, double n
 // Whether this load was measured, and the target held at it.
 static bool was_seen(const struct slo_figures *f, enum slo_latency t, double n)
 {
-    double seen, limit = slo_curve_limit(f->learned, f->policy, t, &seen);
-    return isnan(limit) && !isnan(seen) && f->work / n <= SEEN_LOAD * seen;
+    return isnan(f->limit[t]) && f->work / n <= SEEN_LOAD * f->seen[t];
 }
 
 static bool holds_latency(const struct slo_figures *f, enum slo_latency t, double n,
@@ -109,7 +126,7 @@ static bool knows_enough(const struct slo_figures *f, double n, const struct slo
         if (slo_has_target(f->policy, f->obs->role, (enum slo_latency)t) &&
             (isfinite(f->latency[t]) || was_seen(f, (enum slo_latency)t, n)))
             return true;
-    if (no_load || !isnan(slo_capacity(f)) || f->has_kv || f->has_utilization)
+    if (no_load || !isnan(f->carries) || f->has_kv || f->has_utilization)
         return true;
     if (f->unit == SLO_NO_UNIT && f->has_waiting &&
         f->now_ms - f->state->queue_busy_ms > QUEUE_QUIET_MS &&
@@ -125,7 +142,8 @@ static bool knows_enough(const struct slo_figures *f, double n, const struct slo
 static bool holds(const struct slo_figures *f, double n, const struct slo_out *o)
 {
     if (!holds_backlog(f, o) || !holds_kv(f, n, o) || !holds_slots(f, n, o) ||
-        !holds_load(f, n, o) || !holds_utilization(f, n, o) || !knows_enough(f, n, o))
+        !holds_load(f, n, o) || !holds_unknown_load(f, n, o) || !holds_utilization(f, n, o) ||
+        !knows_enough(f, n, o))
         return false;
     for (int t = 0; t < SLO_LATENCIES; t++)
         if (slo_has_target(f->policy, f->obs->role, (enum slo_latency)t) &&
@@ -143,9 +161,11 @@ static bool may_shrink(const struct slo_figures *f, const struct slo_out *o)
                  f->blind + f->ready + f->idle, f->blind_name);
     else if (f->restarted > 0)
         slo_line(o, o->d->guard.text, "the engine of %s has just restarted", f->restarted_name);
-    else if (f->growth > 1)
-        return true; // the demand was multiplied already
-    return f->blind == 0 && f->restarted == 0;
+    else if (f->now_ms - f->state->first_ms < OBSERVED_MS)
+        slo_line(o, o->d->guard.text, "observed for less than two minutes");
+    else
+        return true;
+    return false;
 }
 
 int32_t slo_guard(const struct slo_figures *f, int32_t lowest, const struct slo_out *o)

@@ -101,13 +101,16 @@ static void add_histogram(struct slo_counts *c, const struct slo_track *t,
     double before = 0;
     if (!n || n != t->n[l])
         return;
+    if (h->counts[n - 1] <= t->counts[l][n - 1])
+        return;
     if (!(c->total > 0))
         take_bounds(c, h);
     for (size_t i = 0; i < n; i++) {
         double now = h->counts[i] - t->counts[l][i];
-        if (now > before)
-            add_bucket(c, h->bounds[i], now - before, &at);
-        before = fmax(before, now);
+        if (!(now > before))
+            continue;
+        add_bucket(c, h->bounds[i], now - before, &at);
+        before = now;
     }
 }
 
@@ -170,6 +173,7 @@ static void add_to_track(struct slo_track *t, const struct slo_pod *p, double se
     t->running_s += seconds * mean_of(t, p, SLO_RUNNING);
     t->waiting_s += seconds * mean_of(t, p, SLO_WAITING);
     t->waiting_min = fmin(t->waiting_min, slo_pod_has(p, SLO_WAITING) ? p->v[SLO_WAITING] : 0);
+    t->running_max = fmax(t->running_max, slo_pod_has(p, SLO_RUNNING) ? p->v[SLO_RUNNING] : 0);
     if (p->latency[SLO_ITL].has_sum) {
         t->itl_n += count_increment(t, p, SLO_ITL);
         t->itl_sum += p->latency[SLO_ITL].sum - t->sum[SLO_ITL];

@@ -227,6 +227,8 @@ static void test_scales_by_the_annotation(void **state)
     assert_true(codec_json_bool(history, false, "slo", "applied", NULL));
     assert_string_equal(codec_json_str(history, "slo", "annotation", NULL), "ttft=1s,itl=50ms");
     assert_int_equal(codec_json_int(history, 0, "startup", "coming", "ready", NULL), 2);
+    // The demand of the first minutes is observed, and nothing is forecast.
+    assert_string_equal(codec_json_str(history, "slo", "forecast", "method", NULL), "last value");
 }
 
 static void test_published(void **state)

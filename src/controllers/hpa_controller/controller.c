@@ -275,10 +275,13 @@ static bool matters(struct item *i, const struct hpa_hint *hint)
 static void take_hint(struct item *i, const struct hpa_hint *hint)
 {
     int64_t now_ns = gs_mono_ns();
-    if (!matters(i, hint) || gs_timer_is_active(i->hint_timer) || i->again ||
+    int64_t wait_ms = HINT_PAUSE_MS - (now_ns - i->started_ns) / GS_NS_PER_MS;
+    // A longer wait is that of a metric without a value.
+    bool waits = gs_timer_is_active(i->hint_timer) &&
+                 (int64_t)gs_timer_due_in(i->hint_timer) <= HINT_PAUSE_MS;
+    if (!matters(i, hint) || waits || i->again ||
         !hpa_hint_budget_take(&i->budget, period_ms(i), now_ns))
         return;
-    int64_t wait_ms = HINT_PAUSE_MS - (now_ns - i->started_ns) / GS_NS_PER_MS;
     if (wait_ms > 0)
         gs_timer_start(i->hint_timer, on_hint_timer, (uint64_t)wait_ms);
     else

@@ -10,10 +10,11 @@
 
 #include "fake_api.h"
 
-#define SCALE   "/apis/apps/v1/namespaces/shop/deployments/web/scale"
-#define CUSTOM  "/apis/custom.metrics.k8s.io"
-#define METRIC  CUSTOM "/v1beta2/namespaces/shop/pods/%2A/gpu_util?labelSelector=app=web"
-#define GPU_GET "GET " CUSTOM "/v1beta2/namespaces/shop/pods/%2A/gpu_util"
+#define SCALE     "/apis/apps/v1/namespaces/shop/deployments/web/scale"
+#define CUSTOM    "/apis/custom.metrics.k8s.io"
+#define METRIC    CUSTOM "/v1beta2/namespaces/shop/pods/%2A/gpu_util?labelSelector=app=web"
+#define NODE_LIST "/api/v1/nodes"
+#define GPU_GET   "GET " CUSTOM "/v1beta2/namespaces/shop/pods/%2A/gpu_util"
 
 struct bench {
     struct fake_api api;
@@ -747,6 +748,165 @@ static void put_queue(struct bench *b, const char *value)
                 json_pack("{s:[{s:s, s:s}]}", "items", "metricName", "queue", "value", value));
 }
 
+// --- credit ---
+
+// Pods 1 to n-1 of "web" start now.
+static void start_pods(struct bench *b, int n)
+{
+    char now[GS_RFC3339_SIZE];
+    fake_pods(&b->api, "web", n);
+    for (int i = 1; i < n; i++) {
+        GS_AUTO_FREE char *key = gs_format("shop/web-%d", i);
+        json_t *pod = json_deep_copy(json_object_get(b->api.pods, key));
+        codec_json_set(pod, json_string(gs_format_rfc3339(gs_unix_ms(), now)), "metadata",
+                       "creationTimestamp", NULL);
+        codec_json_set(pod, json_string("Pending"), "status", "phase", NULL);
+        codec_json_set(pod, json_array(), "status", "conditions", NULL);
+        fake_put(&b->api, b->api.pods, pod);
+    }
+}
+
+static void put_queue_with(struct bench *b, const char *value, const char *annotation,
+                           const char *text)
+{
+    put_queue(b, value);
+    json_t *hpa = json_deep_copy(json_object_get(b->api.hpas, "shop/gpu"));
+    codec_json_set(hpa, json_string(text), "metadata", "annotations", annotation, NULL);
+    fake_put(&b->api, b->api.hpas, hpa);
+}
+
+static void test_starting_pods_are_credited_if_the_object_wants_it(void **state)
+{
+    struct bench *b = *state;
+    fake_scale(&b->api, SCALE, 4, "app=web");
+    start_pods(b, 4);
+    put_queue_with(b, "70", HPA_CREDIT_ANNOTATION, "true");
+    start(b);
+    wait_passes(b, 3);
+    assert_int_equal(fake_replicas(&b->api, SCALE), 4);
+    assert_string_equal(b->last_explanation,
+                        "queue: would be 7, credit for 3 starting pods: stays at 4");
+    assert_true(fake_count_log(&b->api, "GET /api/v1/events") > 0);
+    CODEC_AUTO_JSON json_t *memory = hpa_controller_history(b->controller, "shop", "gpu");
+    const json_t *startup = json_object_get(memory, "startup");
+    assert_int_equal(codec_json_int(startup, -1, "coming", "starting", NULL), 3);
+    assert_string_equal(codec_json_str(startup, "basis", NULL), "default");
+    assert_int_equal(json_array_size(json_object_get(memory, "trends")), 1);
+}
+
+// The load and the metric wait for the version of the metrics API together.
+static void test_loads_of_the_down_check_are_read_with_the_metrics(void **state)
+{
+    struct bench *b = *state;
+    static const char *const idle[] = {"0", "0", "0"}, *const busy[] = {"64", "60", "68"};
+    fake_scale(&b->api, SCALE, 3, "app=web");
+    fake_pods(&b->api, "web", 3);
+    script_values(b, 3, idle);
+    fake_answer(&b->api, CUSTOM "/v1beta2/namespaces/shop/pods/%2A/load?labelSelector=app=web", 200,
+                fake_values("web", busy, 3));
+    json_t *hpa = hpa_object("gpu", GPU_SPEC);
+    codec_json_set(hpa, json_string("load=90"), "metadata", "annotations",
+                   HPA_DOWN_CHECK_ANNOTATION, NULL);
+    fake_put(&b->api, b->api.hpas, hpa);
+    start(b);
+    wait_passes(b, 2);
+    assert_int_equal(fake_replicas(&b->api, SCALE), 3);
+    assert_string_equal(b->last_explanation,
+                        "at 2 replicas each would be at 96 (load, at most 90): stays at 3");
+    fake_answer(&b->api, CUSTOM "/v1beta2/namespaces/shop/pods/%2A/load?labelSelector=app=web", 200,
+                fake_values("web", idle, 3));
+    wait_replicas(b, 1);
+}
+
+static json_t *at_second(int s)
+{
+    char text[GS_RFC3339_SIZE];
+    return json_string(gs_format_rfc3339(INT64_C(1700000000000) + s * 1000, text));
+}
+
+static json_t *condition_at(const char *type, int s)
+{
+    return json_pack("{s:s, s:s, s:o}", "type", type, "status", "True", "lastTransitionTime",
+                     at_second(s));
+}
+
+// web-0 was created at second 0, on a node that is older, and was ready at second 52.
+static void start_pod_on(struct bench *b, const char *node)
+{
+    fake_pods(&b->api, "web", 1);
+    json_t *pod = json_deep_copy(json_object_get(b->api.pods, "shop/web-0"));
+    json_t *meta = json_object_get(pod, "metadata");
+    json_object_set_new(meta, "creationTimestamp", at_second(0));
+    json_object_set_new(
+        meta, "ownerReferences",
+        json_pack("[{s:s, s:s, s:b}]", "kind", "StatefulSet", "name", "web", "controller", 1));
+    codec_json_set(pod, json_string(node), "spec", "nodeName", NULL);
+    codec_json_set(pod,
+                   json_pack("[o, o]", condition_at("PodScheduled", 1), condition_at("Ready", 52)),
+                   "status", "conditions", NULL);
+    codec_json_set(pod,
+                   json_pack("[{s:s, s:{s:{s:o}}}]", "name", "app", "state", "running", "startedAt",
+                             at_second(4)),
+                   "status", "containerStatuses", NULL);
+    fake_put(&b->api, b->api.pods, pod);
+}
+
+static bool a_start_is_learned(void *arg)
+{
+    struct bench *b = arg;
+    CODEC_AUTO_JSON json_t *memory = hpa_controller_history(b->controller, "shop", "gpu");
+    return codec_json_int(memory, 0, "startup", "n", NULL) == 1;
+}
+
+static void test_starts_are_learned_with_the_model_of_the_gpu(void **state)
+{
+    struct bench *b = *state;
+    json_t *node =
+        json_pack("{s:{s:s, s:o, s:{s:s}}}", "metadata", "name", "n1", "creationTimestamp",
+                  at_second(-1000), "labels", "nvidia.com/gpu.product", "H100");
+    fake_answer(&b->api, NODE_LIST, 200,
+                json_pack("{s:{s:s}, s:[o]}", "metadata", "resourceVersion", "1", "items", node));
+    fake_delete(&b->api, b->api.pods, "shop/web-1");
+    start_pod_on(b, "n1");
+    put_queue_with(b, "1", HPA_CREDIT_ANNOTATION, "true");
+    start(b);
+    if (!fake_wait(&b->api, a_start_is_learned, b))
+        fail_msg("%s", json_dumps(b->api.log, JSON_INDENT(1)));
+    CODEC_AUTO_JSON json_t *memory = hpa_controller_history(b->controller, "shop", "gpu");
+    const json_t *startup = json_object_get(memory, "startup");
+    const json_t *path = json_array_get(json_object_get(startup, "paths"), 0);
+    assert_string_equal(codec_json_str(path, "gpu", NULL), "H100");
+    assert_string_equal(codec_json_str(path, "path", NULL), "node free");
+    assert_int_equal(codec_json_int(path, 0, "p90Seconds", NULL), 52);
+    assert_int_equal(codec_json_int(startup, 0, "phases", "load", "p90Seconds", NULL), 48);
+}
+
+static void test_without_the_annotation_no_start_is_learned(void **state)
+{
+    struct bench *b = *state;
+    fake_scale(&b->api, SCALE, 4, "app=web");
+    start_pods(b, 4);
+    put_queue(b, "70");
+    start(b);
+    wait_replicas(b, 7);
+    assert_int_equal(fake_count_log(&b->api, "GET /api/v1/events"), 0);
+    CODEC_AUTO_JSON json_t *memory = hpa_controller_history(b->controller, "shop", "gpu");
+    assert_null(json_object_get(memory, "startup"));
+    assert_null(json_object_get(memory, "trends"));
+}
+
+static void test_a_wrong_annotation_is_reported_and_changes_nothing(void **state)
+{
+    struct bench *b = *state;
+    fake_scale(&b->api, SCALE, 4, "app=web");
+    start_pods(b, 4);
+    put_queue_with(b, "70", HPA_CREDIT_ANNOTATION, "yes");
+    start(b);
+    wait_event(b, "InvalidAnnotation",
+               "annotation gpuscale.dev/credit: \"yes\": want \"true\" or \"false\"");
+    wait_replicas(b, 7);
+}
+
 static bool scale_read_twice(void *arg)
 {
     const struct bench *b = arg;
@@ -813,6 +973,11 @@ int main(void)
         WITH_BENCH(test_its_memory_can_be_read),
         WITH_BENCH(test_two_hpas_for_the_same_pods),
         WITH_BENCH(test_several_sources),
+        WITH_BENCH(test_starting_pods_are_credited_if_the_object_wants_it),
+        WITH_BENCH(test_loads_of_the_down_check_are_read_with_the_metrics),
+        WITH_BENCH(test_starts_are_learned_with_the_model_of_the_gpu),
+        WITH_BENCH(test_without_the_annotation_no_start_is_learned),
+        WITH_BENCH(test_a_wrong_annotation_is_reported_and_changes_nothing),
         WITH_BENCH(test_a_new_target_is_evaluated_when_it_has_a_status),
         WITH_BENCH(test_a_target_without_a_status_is_evaluated_after_a_period),
     };

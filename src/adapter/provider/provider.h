@@ -19,6 +19,8 @@
 // workload (Deployment, Service …) has the average of its pods; a metric with the suffix _MAX or
 // _MIN has the maximum or minimum.
 
+// Also the decisions of latency targets (slo/slo.h) for autoscalers, their targets, and as external
+// metrics.
 const char *provider_gpu_rules(void); // as YAML
 // Whether the metric is one of GPUs, which need no rules: it is served from its first sample on.
 bool provider_gpu_name(const char *metric);
@@ -219,9 +221,12 @@ struct provider_answer {
     int64_t window_ms;                   // range of the query; 0: unknown
     const struct source_sample *samples; // external metrics only
     size_t n_samples;
-    bool scalar;       // external metrics: one number, not a vector
-    int64_t until_ns;  // gs_mono_ns() until which it may be cached; 0: not at all
-    const char *trace; // if requested: the steps, one line each
+    bool scalar;      // external metrics: one number, not a vector
+    int64_t until_ns; // gs_mono_ns() until which it may be cached; 0: not at all
+    // The query that the values are from, without timestamps. NULL: none was sent.
+    const char *query;
+    struct source *source; // of the query
+    const char *trace;     // if requested: the steps, one line each
 };
 
 struct provider_request {

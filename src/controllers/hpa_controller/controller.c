@@ -4,20 +4,31 @@
 #include "hpa_controller/controller.h"
 
 #include "base/assert.h"
+#include "base/backoff.h"
 #include "base/clock.h"
 #include "base/hmap.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/timer.h"
 #include "hpa_controller/controller_private.h"
+#include "hpa_controller/hints.h"
 #include "kube/cache.h"
 #include "kube/object.h"
 
 // A larger difference between wall clock and elapsed time means that the clock was set.
 #define CLOCK_STEP_MS 1000
 
+// Hints of a changed value arrive in groups. An object is evaluated at most once in this time.
+#define HINT_PAUSE_MS 250
+
+// Until a metric without a value is read again; then twice as long, up to the period. No hint can
+// be given of a value that no request has returned yet.
+#define FIRST_RETRY_MS 1000
+
 // Until a target that has no status yet is read again.
 #define STATUS_LOOK_MS 250
+
+#define LATENCY_ANNOTATION "gpuscale.dev/slo"
 
 #define MIN_OWN_PERIOD_NS GS_NS_PER_SEC
 #define MAX_OWN_PERIOD_NS (3600 * GS_NS_PER_SEC)
@@ -27,7 +38,8 @@ struct hpa_controller {
     struct hpa_controller_config cfg;
     struct kube_cache *hpas;
     struct kube_watch_errors *hpa_errors, *pod_errors;
-    struct gs_hmap *items; // "ns/name" to struct item
+    struct hpa_hints *hints; // NULL: not started
+    struct gs_hmap *items;   // "ns/name" to struct item
     hpa_observer observer;
     void *observer_arg;
     bool started;
@@ -39,9 +51,19 @@ struct item {
     json_t *object; // the newest
     struct hpa_history *history;
     struct hpa_target_status target;
+    struct hpa_latency *latency;
     struct hpa_reconcile *run; // NULL between syncs
-    bool again;                // the spec changed during the sync
+    bool again;                // the spec or a value changed during the sync
     struct gs_timer *timer;
+    struct hpa_seen *seen; // of the last sync; NULL: none
+    struct hpa_hint_budget budget;
+    bool hinted;                        // the last sync was by a hint
+    double queue;                       // requests that wait, at the last hint
+    struct kube_request *queue_request; // NULL: none is pending
+    bool queue_followed;                // by the adapter
+    struct gs_timer *hint_timer;        // of the sync by a hint
+    int64_t started_ns;                 // monotonic time of the last sync
+    int64_t retry_ms;                   // while a metric has no value; 0: all have one
     int64_t due_ns;                     // monotonic time of the next sync
     int64_t seen_unix_ms, seen_mono_ms; // at the last sync
 };
@@ -49,11 +71,17 @@ struct item {
 static void sync_item(struct item *i);
 
 // --- items ---
-static void on_item_closed(void *arg)
+static void free_item(void *arg)
 {
     struct item *i = arg;
     free(i->key);
     free(i);
+}
+
+static void on_sync_timer_closed(void *arg)
+{
+    struct item *i = arg;
+    gs_timer_close(i->hint_timer, free_item);
 }
 
 static void item_free(void *value)
@@ -61,10 +89,14 @@ static void item_free(void *value)
     struct item *i = value;
     hpa_reconcile_free(i->run);
     hpa_history_free(i->history);
+    hpa_latency_free(i->latency);
+    hpa_seen_free(i->seen);
+    kube_request_cancel(i->queue_request);
     json_decref(i->object);
     hpa_selectors_remove(i->controller->env.selectors, i->key);
     i->run = NULL;
-    gs_timer_close(i->timer, on_item_closed);
+    gs_timer_stop(i->hint_timer);
+    gs_timer_close(i->timer, on_sync_timer_closed);
 }
 
 static void on_sync_timer(void *arg)
@@ -98,8 +130,10 @@ static void follow_clock(struct item *i)
 {
     int64_t unix_ms = gs_unix_ms(), mono_ms = gs_mono_ns() / GS_NS_PER_MS;
     int64_t step = (unix_ms - i->seen_unix_ms) - (mono_ms - i->seen_mono_ms);
-    if (i->seen_mono_ms && (step > CLOCK_STEP_MS || step < -CLOCK_STEP_MS))
+    if (i->seen_mono_ms && (step > CLOCK_STEP_MS || step < -CLOCK_STEP_MS)) {
         hpa_history_shift(i->history, step);
+        hpa_latency_shift(i->latency, step, unix_ms);
+    }
     i->seen_unix_ms = unix_ms;
     i->seen_mono_ms = mono_ms;
 }
@@ -110,6 +144,53 @@ static void look_again(struct item *i)
     i->due_ns = gs_mono_ns();
     gs_timer_start(i->timer, on_sync_timer,
                    (uint64_t)(wait_ms < STATUS_LOOK_MS ? wait_ms : STATUS_LOOK_MS));
+}
+
+static bool has_latency_target(const struct item *i)
+{
+    return kube_annotation(i->object, LATENCY_ANNOTATION) != NULL;
+}
+
+// What the next hints are compared with.
+static void remember(struct item *i, const struct hpa_spec *spec, const struct hpa_decision *d)
+{
+    const struct hpa_reconcile_env *env = &i->controller->env;
+    const struct kube_selector *selector = hpa_selectors_get(env->selectors, i->key);
+    GS_AUTO_BUF struct gs_buf text = {0};
+    if (selector)
+        kube_selector_format(selector, &text);
+    hpa_seen_free(i->seen);
+    i->seen = hpa_seen_new(spec, d, text.data, env->decide.tolerance);
+}
+
+static void on_queue(void *arg, int status, json_t *body, struct gs_error *err)
+{
+    struct item *i = arg;
+    (void)body;
+    i->queue_request = NULL;
+    i->queue_followed = status == 200;
+    gs_error_free(err);
+}
+
+// The request names the pods, so it is repeated in each evaluation.
+static void follow_queue(struct item *i)
+{
+    const struct hpa_reconcile_env *env = &i->controller->env;
+    if (has_latency_target(i) && !i->queue_request)
+        i->queue_request = hpa_queue_follow(env->client, kube_namespace(i->object),
+                                            hpa_selectors_get(env->selectors, i->key), on_queue, i);
+}
+
+static void on_hint_timer(void *arg);
+
+static void retry_soon(struct item *i, const struct hpa_decision *d)
+{
+    bool missing = has_latency_target(i) && !i->queue_followed;
+    for (size_t k = 0; k < d->n_metrics; k++)
+        missing = missing || !d->metrics[k].ok;
+    i->retry_ms = missing ? gs_backoff_next(i->retry_ms, FIRST_RETRY_MS, period_ms(i)) : 0;
+    if (missing && i->retry_ms < period_ms(i))
+        gs_timer_start(i->hint_timer, on_hint_timer, (uint64_t)i->retry_ms);
 }
 
 static void on_reconciled(void *arg, const struct hpa_spec *spec, const struct hpa_decision *d)
@@ -131,7 +212,12 @@ static void on_reconciled(void *arg, const struct hpa_spec *spec, const struct h
         // sync.
         i->due_ns = gs_mono_ns();
         schedule_next(i);
+        hpa_hint_budget_fill(&i->budget);
     }
+    remember(i, spec, d);
+    retry_soon(i, d);
+    follow_queue(i);
+    i->hinted = i->hinted && i->again;
     if (c->observer)
         c->observer(c->observer_arg, spec, d);
     hpa_reconcile_free(GS_TAKE(i->run));
@@ -149,8 +235,29 @@ static void sync_item(struct item *i)
     if (i->run)
         return;
     follow_clock(i);
-    i->run = hpa_reconcile_start(&i->controller->env, i->object, i->history, &i->target,
+    i->started_ns = gs_mono_ns();
+    gs_timer_stop(i->hint_timer);
+    i->run = hpa_reconcile_start(&i->controller->env, i->object, i->history, &i->target, i->latency,
                                  on_reconciled, i);
+}
+
+// Owns err; NULL: the annotation is right.
+static void report_annotation(const struct item *i, struct gs_error *error)
+{
+    GS_AUTO_ERROR struct gs_error *err = error;
+    if (!err)
+        return;
+    gs_warn("hpa", "%s: %s", i->key, gs_error_message(err));
+    if (!i->controller->env.shadow)
+        kube_event(i->controller->env.recorder, i->object, "Warning", "InvalidAnnotation", "%s",
+                   gs_error_message(err));
+}
+
+static void read_annotations(struct item *i)
+{
+    hpa_starts_want(i->controller->env.starts, i->object);
+    report_annotation(i, hpa_check_protection(i->object));
+    report_annotation(i, hpa_latency_update(i->latency, i->object));
 }
 
 static void new_item(struct hpa_controller *c, const json_t *object)
@@ -160,7 +267,10 @@ static void new_item(struct hpa_controller *c, const json_t *object)
     i->key = kube_key(object);
     i->object = json_incref((json_t *)object);
     i->history = hpa_history_new();
+    i->latency = hpa_latency_new();
+    read_annotations(i);
     i->timer = gs_timer_new(c->env.loop, i);
+    i->hint_timer = gs_timer_new(c->env.loop, i);
     i->due_ns = gs_mono_ns();
     struct item *old = gs_hmap_remove_str(c->items, i->key);
     if (old)
@@ -178,14 +288,66 @@ static void update_item(struct hpa_controller *c, struct item *i, const json_t *
     }
     bool spec_changed =
         !json_equal(codec_json_get(i->object, "spec", NULL), codec_json_get(object, "spec", NULL));
+    bool annotated = !codec_json_same(codec_json_get(i->object, "metadata", "annotations", NULL),
+                                      codec_json_get(object, "metadata", "annotations", NULL));
+    bool target_changed = !gs_streq(kube_annotation(i->object, SLO_ANNOTATION),
+                                    kube_annotation(object, SLO_ANNOTATION));
     json_decref(i->object);
     i->object = json_incref((json_t *)object);
+    if (annotated)
+        read_annotations(i);
+    spec_changed |= target_changed;
     if (!spec_changed || !kube_cache_synced(c->env.pods))
         return;
     if (i->run)
         i->again = true;
     else
         sync_item(i);
+}
+
+// --- hints ---
+static void on_hint_timer(void *arg)
+{
+    struct item *i = arg;
+    i->hinted = true;
+    if (i->run)
+        i->again = true; // it may have read the value before the change
+    else
+        sync_item(i);
+}
+
+static bool matters(struct item *i, const struct hpa_hint *hint)
+{
+    const struct kube_selector *selector = hpa_selectors_get(i->controller->env.selectors, i->key);
+    return gs_streq(kube_namespace(i->object), hint->ns) &&
+           ((has_latency_target(i) && hpa_queue_grows(hint, selector, &i->queue)) ||
+            (i->seen && hpa_seen_matters(i->seen, hint)));
+}
+
+static void take_hint(struct item *i, const struct hpa_hint *hint)
+{
+    int64_t now_ns = gs_mono_ns();
+    int64_t wait_ms = HINT_PAUSE_MS - (now_ns - i->started_ns) / GS_NS_PER_MS;
+    // A longer wait is that of a metric without a value.
+    bool waits = gs_timer_is_active(i->hint_timer) &&
+                 (int64_t)gs_timer_due_in(i->hint_timer) <= HINT_PAUSE_MS;
+    if (!matters(i, hint) || waits || i->again ||
+        !hpa_hint_budget_take(&i->budget, period_ms(i), now_ns))
+        return;
+    if (wait_ms > 0)
+        gs_timer_start(i->hint_timer, on_hint_timer, (uint64_t)wait_ms);
+    else
+        on_hint_timer(i);
+}
+
+static void on_hint(void *arg, const struct hpa_hint *hint)
+{
+    struct hpa_controller *c = arg;
+    size_t pos = 0;
+    struct gs_slice key;
+    void *value;
+    while (gs_hmap_next(c->items, &pos, &key, &value))
+        take_hint(value, hint);
 }
 
 // --- caches ---
@@ -243,6 +405,9 @@ struct hpa_controller *hpa_controller_new(uv_loop_t *loop, struct kube_client *c
         .metrics =
             hpa_metrics_source_new(client, resources, c->cfg.sync_period_ms, cfg->decide.release),
         .selectors = hpa_selectors_new(),
+        .starts = hpa_starts_new(loop, client, pods, cfg->ns),
+        .engine = cfg->engine,
+        .engine_arg = cfg->engine_arg,
         .decide = cfg->decide,
         .shadow = cfg->shadow,
         .status_wait_ms = c->cfg.sync_period_ms,
@@ -268,6 +433,7 @@ void hpa_controller_start(struct hpa_controller *c)
     kube_cache_start(c->hpas);
     c->hpa_errors = kube_watch_errors_new(c->env.loop, c->hpas, "hpa", "horizontalpodautoscalers");
     c->pod_errors = kube_watch_errors_new(c->env.loop, c->env.pods, "hpa", "pods");
+    c->hints = hpa_hints_new(c->env.loop, c->env.client, c->cfg.ns, on_hint, c);
 }
 
 void hpa_controller_requeue(struct hpa_controller *c, const char *ns, const char *name)
@@ -281,7 +447,28 @@ json_t *hpa_controller_history(const struct hpa_controller *c, const char *ns, c
 {
     GS_AUTO_FREE char *key = gs_format("%s/%s", ns, name);
     const struct item *i = gs_hmap_get_str(c->items, key);
-    return i ? hpa_history_json(i->history, gs_unix_ms()) : NULL;
+    if (!i)
+        return NULL;
+    json_t *out = hpa_history_json(i->history, gs_unix_ms());
+    json_t *startup =
+        hpa_starts_json(c->env.starts, ns, hpa_selectors_get(c->env.selectors, key), gs_unix_ms());
+    json_t *latency = hpa_latency_json(i->latency, gs_unix_ms());
+    if (startup)
+        json_object_set_new(out, "startup", startup);
+    if (latency)
+        json_object_set_new(out, "slo", latency);
+    return out;
+}
+
+void hpa_controller_write_metrics(const struct hpa_controller *c, struct gs_buf *out)
+{
+    for (int f = 0; f < HPA_LATENCY_FAMILIES; f++) {
+        hpa_latency_write_head((enum hpa_latency_family)f, out);
+        size_t pos = 0;
+        void *item;
+        while (gs_hmap_next(c->items, &pos, NULL, &item))
+            hpa_latency_write(((struct item *)item)->latency, (enum hpa_latency_family)f, out);
+    }
 }
 
 void hpa_controller_free(struct hpa_controller *c)
@@ -290,6 +477,7 @@ void hpa_controller_free(struct hpa_controller *c)
         return;
     if (c->started)
         kube_cache_remove_handlers(c->env.pods, c);
+    hpa_hints_free(c->hints);
     kube_watch_errors_free(c->hpa_errors);
     kube_watch_errors_free(c->pod_errors);
     kube_cache_free(c->hpas);
@@ -298,5 +486,6 @@ void hpa_controller_free(struct hpa_controller *c)
     hpa_resources_free(c->env.resources);
     kube_recorder_free(c->env.recorder);
     hpa_selectors_free(c->env.selectors);
+    hpa_starts_free(c->env.starts);
     free(c);
 }

@@ -112,13 +112,14 @@ static void follow_metrics(struct hpa_evaluation *p)
         return;
     }
     d->outcome = HPA_OUTCOME_COMPUTED;
-    d->proposal = proposal;
+    d->proposal = proposal = hpa_check_down(p, proposal);
     if (d->keeps_existing) {
         GS_AUTO_FREE char *text = existing_text(d);
         hpa_explain(p, "%s", text);
     }
     if (proposal > d->current) {
-        d->reason = d->own_reason = gs_format("%s above target", name);
+        d->reason = d->own_reason =
+            d->extra ? gs_strdup(d->extra) : gs_format("%s above target", name);
     } else if (proposal < d->current) {
         d->reason = "All metrics below target";
     }

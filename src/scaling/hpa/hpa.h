@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "codec/json.h"
+#include "startup/startup.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -61,7 +62,21 @@ struct hpa_spec {
     size_t n_metrics;
     bool has_behavior;
     struct hpa_rules up, down;
+    bool credit, down_check; // annotations of the object
+    // Loads of the down check: metrics of the type Pods, after the n_metrics in `metrics`. Their
+    // average value is the most that one pod may have.
+    size_t n_loads;
+    char *load_names; // owned
 };
+// Annotations of an object, "true" or "false" (the default). Credit: pods that are coming count
+// before metrics of waiting work order more. Down check: scales down only if the load of each
+// metric, on the remaining pods, stays below its target by the tolerance. "METRIC=LIMIT,…" instead
+// of "true" adds metrics of the pods that are no metrics of the spec.
+#define HPA_CREDIT_ANNOTATION     "gpuscale.dev/credit"
+#define HPA_DOWN_CHECK_ANNOTATION "gpuscale.dev/down-check"
+#define HPA_MAX_LOADS             4
+// GS_EINVAL: one of them has another value, which counts as "false".
+struct gs_error *hpa_check_protection(const json_t *object);
 
 struct gs_error *hpa_spec_parse(json_t *v2_object, struct hpa_spec *ret); // defaulted, valid object
 void hpa_spec_finish(struct hpa_spec *s);
@@ -107,6 +122,19 @@ struct hpa_metric_observation {
     // Non-NULL: the metric is unavailable. The innermost error text of the metrics client.
     const char *error;
 };
+// A proposal that is not from the metrics API: of an annotation of the object. It competes with the
+// metrics, and the highest wins. A metric of the spec with its name (External or Object) has its
+// value, without tolerance.
+#define HPA_DESIRED_METRIC     "gpuscale_desired_replicas"
+#define HPA_LATENCY_ANNOTATION "gpuscale.dev/slo"
+#define HPA_LATENCY_NAME       "latency target " HPA_LATENCY_ANNOTATION
+struct hpa_extra {
+    int32_t replicas;        // -1: no proposal
+    bool applied;            // false: only a metric of the spec may apply it
+    bool held;               // nothing scales down
+    const char *name;        // in conditions and reasons: "latency target"
+    const char *explanation; // one line: the proposal, or why there is none
+};
 struct hpa_observation {
     bool scale_found;
     const char *scale_error; // when !scale_found
@@ -119,6 +147,10 @@ struct hpa_observation {
     const struct hpa_metric_observation *metrics; // n_metrics entries
     bool scaled_to_zero;                          // status condition ScaledToZero is True
     bool has_scaled_to_zero;                      // the status condition exists
+    const struct startup_coming *coming;          // NULL: unknown, and no credit is given
+    // Of the loads of the spec, n_loads entries; NULL: not read. Then nothing scales down.
+    const struct hpa_metric_observation *loads;
+    const struct hpa_extra *extra; // NULL: the object has no such annotation
 };
 
 // --- configuration and history ---
@@ -150,7 +182,8 @@ void hpa_history_free(struct hpa_history *h);
 // Shifts all times after the wall clock was set by this amount.
 void hpa_history_shift(struct hpa_history *h, int64_t ms);
 struct hpa_history *hpa_history_copy(const struct hpa_history *h);
-// {recommendations: [{replicas, ageMs}], scaleUps: [{by, ageMs}], scaleDowns: […]}; new reference.
+// {recommendations: [{replicas, ageMs}], scaleUps: [{by, ageMs}], scaleDowns: […]}, and with credit
+// trends: […]; new reference.
 json_t *hpa_history_json(const struct hpa_history *h, int64_t now_ms);
 struct gs_error *hpa_history_from_json(const json_t *in, int64_t now_ms, struct hpa_history **ret);
 // For shadow mode: a count that differs from the previous one is recorded as a scale event.
@@ -197,8 +230,9 @@ struct hpa_decision {
     int32_t current, desired;
     int32_t proposal;    // raw result of the metrics, before windows and limits; -1: none
     bool keeps_existing; // of the metric that decided; the proposal then differs from `current`
-    const char *reason;  // "pods metric X above target", "All metrics below target", …
-    char *own_reason;    // the memory of reason if it is not a constant; NULL otherwise
+    char *extra; // the explanation of struct hpa_extra, if the proposal is its; NULL: it is not
+    const char *reason; // "pods metric X above target", "All metrics below target", …
+    char *own_reason;   // the memory of reason if it is not a constant; NULL otherwise
     struct hpa_condition conditions[HPA_CONDITIONS]; // those set in this evaluation, in order
     size_t n_conditions;
     struct hpa_event *events; // events of this evaluation
@@ -225,6 +259,10 @@ bool hpa_wants_metrics(const struct hpa_spec *spec, const struct hpa_observation
 void hpa_decide(const struct hpa_spec *spec, const struct hpa_observation *obs,
                 const struct hpa_config *cfg, struct hpa_history *history, int64_t now_ms,
                 struct hpa_decision *ret);
+
+// Whether a metric of the spec has the value of struct hpa_extra if the object has one. It is not
+// read from the metrics API then.
+bool hpa_is_desired_metric(const struct hpa_metric_spec *m);
 
 // The condition of that type which this evaluation set; NULL: not set. Borrowed from the decision.
 const struct hpa_condition *hpa_decision_condition(const struct hpa_decision *d, const char *type);

@@ -7,6 +7,7 @@
 #include "codec/json.h"
 #include "hpa/hpa.h"
 #include "hpa/release.h"
+#include "startup/credit.h"
 
 // --- evaluation ---
 //
@@ -106,13 +107,37 @@ bool hpa_lacks_replicas(const struct hpa_metric_spec *m, const struct hpa_observ
 void hpa_replicas_per_replica(const struct hpa_evaluation *p, size_t metric, int64_t usage,
                               struct hpa_metric_result *res, struct hpa_calculation *calc);
 
+// For a metric whose value is a count of replicas, without tolerance.
+void hpa_replicas_given(const struct hpa_evaluation *p, size_t metric, int32_t replicas,
+                        struct hpa_metric_result *res, struct hpa_calculation *calc);
+
+// --- struct hpa_extra ---
+bool hpa_has_extra_value(const struct hpa_observation *obs, const struct hpa_metric_spec *m);
+struct gs_error *hpa_compute_extra(const struct hpa_evaluation *p, size_t metric,
+                                   struct hpa_metric_result *res, struct hpa_calculation *calc);
+char *hpa_explain_extra(const struct hpa_evaluation *p, const struct hpa_metric_result *res);
+// Whether it is applied and has a count.
+bool hpa_extra_proposes(const struct hpa_observation *obs);
+// Replaces the highest proposal of the metrics (0: none) and its name.
+void hpa_consider_extra(struct hpa_evaluation *p, int32_t *highest, const char **name);
+
 // --- several metrics ---
 // The highest proposal and the description of its metric. False: no scaling; conditions and events
 // are set. ret_name is borrowed from the decision's metric results.
 void hpa_explain_kept(struct hpa_evaluation *p); // the explanations that a terse evaluation omitted
 bool hpa_compute_metrics(struct hpa_evaluation *p, int32_t *ret_proposal, const char **ret_name);
 
+// --- protections that annotations switch on ---
+void hpa_read_protection(const json_t *object, struct hpa_spec *ret);
+// Reduces the proposal of a metric by credit for pods that are coming.
+void hpa_apply_credit(struct hpa_evaluation *p, size_t metric, struct hpa_metric_result *res,
+                      const struct hpa_calculation *calc);
+// Raises a proposal below the current count to what the remaining pods can take.
+int32_t hpa_check_down(struct hpa_evaluation *p, int32_t proposal);
+
 // --- history ---
+// The trend of a metric, for credit. Valid until the history or the number of metrics changes.
+struct startup_trend *hpa_history_trend(struct hpa_history *h, size_t n_metrics, size_t metric);
 struct hpa_rates { // current limits
     int64_t added, removed;
 };

@@ -225,6 +225,7 @@ struct gs_error *hpa_spec_parse(json_t *v2_object, struct hpa_spec *ret)
         hpa_spec_finish(&s);
         return err;
     }
+    hpa_read_protection(v2_object, &s);
     *ret = s;
     return NULL;
 }
@@ -253,6 +254,7 @@ void hpa_spec_finish(struct hpa_spec *s)
     free(s->metrics);
     free(s->up.policies);
     free(s->down.policies);
+    free(s->load_names);
     json_decref(s->object);
     *s = (struct hpa_spec){0};
 }

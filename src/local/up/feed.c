@@ -68,6 +68,11 @@ struct up_feed *up_feed_new(uv_loop_t *loop, struct engine *engine,
     return f;
 }
 
+void up_feed_write(struct up_feed *f)
+{
+    gs_timer_repeat(f->timer, ingest_metrics, 0, (uint64_t)f->cfg.interval_ms);
+}
+
 void up_feed_free(struct up_feed *f)
 {
     if (!f)

@@ -4,6 +4,7 @@
 // pods, while the API still takes their last states.
 #include "up/up_private.h"
 
+#include "activator/activator.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -499,6 +500,35 @@ static void write_autoscaler_metrics(void *arg, struct gs_buf *out)
         autoscaler_metrics(c->node_autoscaler, out);
 }
 
+static void write_activator_metrics(void *arg, struct gs_buf *out)
+{
+    const struct up_cluster *c = arg;
+    activator_write_metrics(c->activator, out);
+}
+
+// A new value must not wait for the next interval.
+static void on_activator_change(void *arg)
+{
+    const struct up_cluster *c = arg;
+    if (c->activator_feed)
+        up_feed_write(c->activator_feed);
+}
+
+static void start_activator(struct up_cluster *c)
+{
+    struct activator_config cfg = activator_config_default();
+    cfg.identity = c->node_name;
+    cfg.on_change = on_activator_change;
+    cfg.arg = c;
+    c->activator = activator_new(c->loop, c->client, &cfg);
+    const struct up_feed_config feed = {.job = "activator",
+                                        .instance = c->node_name,
+                                        .interval_ms = SAMPLE_INTERVAL_MS,
+                                        .write = write_activator_metrics,
+                                        .arg = c};
+    c->activator_feed = up_feed_new(c->loop, c->engine, &feed);
+}
+
 static void write_pools(void *arg, struct gs_buf *out)
 {
     const struct up_cluster *c = arg;
@@ -590,6 +620,8 @@ struct gs_error *up_cluster_start(struct program *program, const struct up_optio
     if (!err)
         err = start_autoscaler(c, o, observer, arg);
     if (!err)
+        start_activator(c);
+    if (!err)
         up_node_autoscaler_start(c);
     if (!err)
         err = start_standins(c);
@@ -659,6 +691,8 @@ void up_cluster_free(struct up_cluster *c)
     if (!c)
         return;
     standin_server_free(c->standins);
+    up_feed_free(c->activator_feed);
+    activator_free(c->activator);
     up_feed_free(c->autoscaler_feed);
     autoscaler_free(c->node_autoscaler);
     hpa_explain_api_free(c->explain);

@@ -22,6 +22,10 @@ static const struct gs_opt opts[] = {
      .help = "HOST:PORT of /metrics, /healthz and /readyz. Empty: no server."},
     {"identity", GS_OPT_STRING, AT(identity), "NAME", .env = "POD_NAME",
      .help = "Name of this instance in its EndpointSlices. Default: the host name."},
+    {"pod-namespace", GS_OPT_STRING, AT(pod_ns), "NAME", .env = "POD_NAMESPACE",
+     .help =
+         "Namespace of the pod of this name. Other instances delete the EndpointSlices of a pod "
+         "that is gone."},
     {"max-services", GS_OPT_INT, AT(max_services), "N", "256", .min = 1, .max = 1000, LIMITS,
      .help = "Services that are activated."},
     {"max-held", GS_OPT_INT, AT(max_held), "N", "1000", .min = 1, .max = 100000, LIMITS,

@@ -287,6 +287,92 @@ static void test_metrics_exist_at_zero(void **state)
                                       "service=\"api\",reason=\"limit\"} 0\n"));
 }
 
+static void set_pod_status(const char *yaml)
+{
+    GS_AUTO_FREE char *status = gs_format("status: {%s}", yaml);
+    cluster_patch(&k, KUBE_PODS, "api", "status", status);
+}
+
+static bool has_text(const char *field, const char *part)
+{
+    CODEC_AUTO_JSON json_t *list = activator_json(activator);
+    const char *text = codec_json_str(json_array_get(list, 0), field, NULL);
+    return text && strstr(text, part);
+}
+
+static bool got_reply(int client, struct gs_buf *have, const char *part)
+{
+    char bytes[1024];
+    ssize_t n = recv(client, bytes, sizeof(bytes), MSG_DONTWAIT);
+    if (n > 0)
+        gs_buf_add(have, bytes, (size_t)n);
+    return have->len && memmem(have->data, have->len, part, strlen(part));
+}
+
+static void test_callers_get_the_reason_of_a_crash_loop(void **state)
+{
+    (void)state;
+    GS_AUTO_BUF struct gs_buf reply = {0};
+    k.ready_budget = 0; // the kubelet of the test leaves the pod
+    create_service("StatefulSet/api");
+    create_pod();
+    loop_until(&k.loop, is_published(true) && kube_annotation(service(), LOCAL_ANN_ADDRESS));
+    loop_for_ms(&k.loop, 1);
+    set_pod_status("phase: Pending, conditions: [{type: PodScheduled, status: 'True'}]");
+    int client = send_request();
+    loop_until(&k.loop, has_text("starting", "pod api is starting"));
+    assert_int_equal(number("waiting"), 1);
+    set_pod_status(
+        "phase: Running, containerStatuses: [{name: c, restartCount: 3, ready: false, "
+        "image: i, imageID: '', state: {waiting: {reason: CrashLoopBackOff}}, lastState: "
+        "{terminated: {exitCode: 3, reason: Error}}}]");
+    loop_until(&k.loop, got_reply(client, &reply, "exit code 3"));
+    assert_true(gs_slice_starts(gs_buf_slice(&reply), "HTTP/1.1 503 "));
+    assert_true(has_text("problem", "exit code 3"));
+    loop_until(&k.loop, cluster_event(&k, "CannotActivate", "exit code 3"));
+    close(client);
+    // The pod is deleted: the next request may wait again.
+    cluster_delete(&k, KUBE_PODS, "default", "api");
+    loop_until(&k.loop, !has_text("problem", ""));
+    client = send_request();
+    loop_until(&k.loop, number("waiting") == 1);
+    close(client);
+}
+
+static void test_a_workload_that_does_not_exist_is_reported(void **state)
+{
+    (void)state;
+    GS_AUTO_BUF struct gs_buf reply = {0};
+    create_service("Deployment/api");
+    loop_until(&k.loop, is_published(true) && kube_annotation(service(), LOCAL_ANN_ADDRESS));
+    loop_for_ms(&k.loop, 1);
+    int client = send_request();
+    loop_until(&k.loop, got_reply(client, &reply, "the Deployment api does not exist"));
+    close(client);
+}
+
+static size_t n_slices(void)
+{
+    return kube_cache_len(k.c->slices);
+}
+
+static void test_slices_of_pods_that_are_gone_are_deleted(void **state)
+{
+    (void)state;
+    create_service("Deployment/api");
+    loop_until(&k.loop, is_published(true));
+    cluster_create(
+        &k, SLICES,
+        "{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, addressType: IPv4, "
+        "metadata: {name: api-activator-other, labels: {kubernetes.io/service-name: api, "
+        "endpointslice.kubernetes.io/managed-by: activator.gpuscale.dev}}, endpoints: "
+        "[{addresses: [10.0.0.9], targetRef: {kind: Pod, namespace: default, name: "
+        "activator-1}}], ports: [{name: http, port: 20000}]}");
+    loop_until(&k.loop, n_slices() == 2);
+    loop_until(&k.loop, n_slices() == 1);
+    assert_true(is_published(true));
+}
+
 #define ACTIVATOR_TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
 int main(void)
@@ -300,6 +386,9 @@ int main(void)
         ACTIVATOR_TEST(test_a_changed_slice_is_corrected),
         ACTIVATOR_TEST(test_mistakes_are_reported),
         ACTIVATOR_TEST(test_metrics_exist_at_zero),
+        ACTIVATOR_TEST(test_callers_get_the_reason_of_a_crash_loop),
+        ACTIVATOR_TEST(test_a_workload_that_does_not_exist_is_reported),
+        ACTIVATOR_TEST(test_slices_of_pods_that_are_gone_are_deleted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -126,6 +126,7 @@ struct activator *activator_new(uv_loop_t *loop, struct kube_client *client,
         .loop = loop, .client = client, .cfg = *cfg, .budget = {cfg->max_total_bytes}};
     a->env.cfg.ns = a->ns = gs_strdup(cfg->ns);
     a->env.cfg.identity = a->identity = gs_strdup(cfg->identity);
+    a->env.cfg.pod_ns = a->pod_ns = gs_strdup(cfg->pod_ns);
     a->env.cfg.listen = a->listen = gs_strdup(cfg->listen);
     a->env.cfg.advertise = a->advertise = gs_strdup(cfg->advertise);
     a->env.recorder = kube_recorder_new(client, "activator", NULL);
@@ -170,6 +171,7 @@ void activator_free(struct activator *a)
     kube_recorder_free(a->env.recorder);
     free(a->ns);
     free(a->identity);
+    free(a->pod_ns);
     free(a->listen);
     free(a->advertise);
     free(a);

@@ -20,6 +20,7 @@ struct activator;
 struct activator_config {
     const char *ns;                 // only Services of this namespace; NULL: all
     const char *identity;           // of this instance: the name of its pod
+    const char *pod_ns;             // the namespace of this pod; NULL: the instance is no pod
     const char *listen;             // numeric address of the listeners
     const char *advertise;          // numeric address in EndpointSlices
     uint16_t first_port, last_port; // of the listeners; 0: any free one
@@ -29,7 +30,6 @@ struct activator_config {
     int64_t max_total_bytes; // held for all
     int64_t hold_ms, silent_ms;
     unsigned per_endpoint; // held requests in progress at each pod
-    bool wake;             // write the scale when something waits; else an autoscaler does
     // Something began to wait, or ended to: the metrics have changed. May be NULL.
     void (*on_change)(void *arg);
     void *arg;

@@ -29,7 +29,7 @@ struct activator_leaving;
 
 struct activator {
     struct activator_env env;
-    char *ns, *identity, *listen, *advertise;
+    char *ns, *identity, *pod_ns, *listen, *advertise;
     struct kube_cache *services;
     struct kube_watch_errors *errors;
     struct gs_hmap *items;             // "ns/name" -> struct activator_service
@@ -72,6 +72,32 @@ uint16_t activator_slice_port(const json_t *slice, const char *port_name);
 // Adds the ready endpoints of a slice for the port; *items has *cap elements, *n of them are used.
 void activator_slice_endpoints(const json_t *slice, const char *port_name,
                                struct activator_address **items, size_t *n, size_t *cap);
+
+// --- peers.c: EndpointSlices of instances that are gone ---
+
+struct activator_peers;
+
+// slices: of one Service; all arguments but its name are borrowed.
+struct activator_peers *activator_peers_new(struct activator_env *env,
+                                            const struct kube_cache *slices, const char *service);
+void activator_peers_check(struct activator_peers *p); // call it for each change of the slices
+void activator_peers_free(struct activator_peers *p);  // accepts NULL
+
+// --- progress.c: what the connections of a Service wait for ---
+
+struct activator_progress;
+
+// All arguments are borrowed.
+struct activator_progress *activator_progress_new(struct activator_env *env,
+                                                  struct activator_gate *gate,
+                                                  const struct activator_target *target);
+// Something may have begun to wait. service: borrowed until the next call.
+void activator_progress_check(struct activator_progress *p, const json_t *service);
+void activator_progress_ready(struct activator_progress *p); // a pod is ready
+// NULL: none. Borrowed until the next turn of the loop.
+const char *activator_progress_problem(const struct activator_progress *p);
+const char *activator_progress_starting(const struct activator_progress *p);
+void activator_progress_free(struct activator_progress *p); // accepts NULL
 
 // --- service.c: one Service ---
 

@@ -60,6 +60,7 @@ static struct gs_error *read_options(const struct activator_server_options *o,
     *cfg = activator_config_default();
     cfg->ns = o->ns;
     cfg->identity = o->identity;
+    cfg->pod_ns = o->pod_ns;
     cfg->listen = o->listen;
     cfg->advertise = o->advertise;
     cfg->max_services = (size_t)o->max_services;

@@ -18,6 +18,8 @@ struct activator_service {
     json_t *object;
     struct activator_target target;
     struct activator_gate *gate;
+    struct activator_progress *progress;
+    struct activator_peers *peers;
     struct activator_port ports[ACTIVATOR_MAX_PORTS];
     size_t n_ports;
     struct kube_cache *slices; // of the Service, of all controllers
@@ -130,6 +132,8 @@ static void follow_endpoints(struct activator_service *s)
                 most ? "a pod is ready, new connections go to it"
                      : "no pod is ready, new connections are held");
     s->ready = most;
+    if (most)
+        activator_progress_ready(s->progress);
 }
 
 static void on_slice(void *arg, const json_t *old_obj, const json_t *new_obj)
@@ -139,6 +143,7 @@ static void on_slice(void *arg, const json_t *old_obj, const json_t *new_obj)
     if (!kube_cache_synced(s->slices))
         return;
     follow_endpoints(s);
+    activator_peers_check(s->peers);
     if (!gs_timer_is_active(s->timer))
         publish(s);
 }
@@ -218,6 +223,7 @@ static void on_slices_synced(void *arg)
     struct activator_service *s = arg;
     open_ports(s);
     follow_endpoints(s);
+    activator_peers_check(s->peers);
     publish(s);
 }
 
@@ -226,6 +232,7 @@ static void on_slices_synced(void *arg)
 static void on_waiting(void *arg)
 {
     struct activator_service *s = arg;
+    activator_progress_check(s->progress, s->object);
     if (s->env->cfg.on_change)
         s->env->cfg.on_change(s->env->cfg.arg);
 }
@@ -260,9 +267,11 @@ struct activator_service *activator_service_new(struct activator_env *env, const
     s->target = *target;
     *target = (struct activator_target){0};
     s->gate = make_gate(s);
+    s->progress = activator_progress_new(env, s->gate, &s->target);
     s->timer = gs_timer_new(env->loop, s);
     s->slices =
         kube_cache_new(env->loop, env->client, ACTIVATOR_SLICES, kube_namespace(service), query);
+    s->peers = activator_peers_new(env, s->slices, kube_name(service));
     kube_cache_add_handlers(s->slices, &handlers);
     kube_cache_start(s->slices);
     gs_info("activator", "Service %s/%s activates %s/%s", kube_namespace(service),
@@ -276,6 +285,7 @@ void activator_service_update(struct activator_service *s, const json_t *service
                                  codec_json_get(service, "spec", "ports", NULL));
     json_decref(s->object);
     s->object = json_incref((json_t *)service);
+    activator_progress_check(s->progress, s->object);
     if (!same_ports && kube_cache_synced(s->slices))
         on_slices_synced(s);
 }
@@ -285,7 +295,9 @@ void activator_service_free(struct activator_service *s)
     if (!s)
         return;
     kube_request_cancel(s->write);
+    activator_peers_free(s->peers);
     kube_cache_free(s->slices);
+    activator_progress_free(GS_TAKE(s->progress));
     activator_gate_free(s->gate);
     gs_timer_free(s->timer);
     free_ports(s);
@@ -320,9 +332,11 @@ json_t *activator_service_json(const struct activator_service *s)
     struct activator_gate_stats g;
     GS_AUTO_FREE char *target = gs_format("%s/%s", s->target.kind, s->target.name);
     activator_gate_stats(s->gate, &g);
-    return json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:f, s:I, s:I}", "namespace",
-                     kube_namespace(s->object), "service", kube_name(s->object), "target", target,
-                     "state", s->ready ? "standby" : "active", "ready", (json_int_t)s->ready,
+    return json_pack("{s:s, s:s, s:s, s:s, s:s?, s:s?, s:I, s:I, s:I, s:I, s:f, s:I, s:I}",
+                     "namespace", kube_namespace(s->object), "service", kube_name(s->object),
+                     "target", target, "state", s->ready ? "standby" : "active", "problem",
+                     activator_progress_problem(s->progress), "starting",
+                     activator_progress_starting(s->progress), "ready", (json_int_t)s->ready,
                      "waiting", (json_int_t)g.waiting, "silent", (json_int_t)g.silent, "open",
                      (json_int_t)g.open, "oldestWaitSeconds", (double)g.oldest_ms / 1e3, "arrivals",
                      (json_int_t)g.arrivals, "released", (json_int_t)g.released);

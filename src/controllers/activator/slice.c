@@ -42,6 +42,10 @@ json_t *activator_slice_make(const json_t *service, const struct activator_confi
     json_t *endpoint =
         json_pack("{s:[s], s:{s:b, s:b, s:b}}", "addresses", cfg->advertise, "conditions", "ready",
                   !standby, "serving", 1, "terminating", standby);
+    if (cfg->pod_ns)
+        json_object_set_new(endpoint, "targetRef",
+                            json_pack("{s:s, s:s, s:s}", "kind", "Pod", "namespace", cfg->pod_ns,
+                                      "name", cfg->identity));
     return json_pack("{s:s, s:s, s:s, s:o, s:[o], s:o}", "apiVersion", "discovery.k8s.io/v1",
                      "kind", "EndpointSlice", "addressType",
                      strchr(cfg->advertise, ':') ? "IPv6" : "IPv4", "metadata", meta, "endpoints",

@@ -677,9 +677,11 @@ void up_cluster_stop(struct up_cluster *c, void (*done)(void *arg), void *arg)
         autoscaler_stop(c->node_autoscaler);
     c->stop_done = done;
     c->stop_arg = arg;
-    c->n_stopping = (c->kubelet ? 1 : 0) + (c->machines ? 1 : 0);
+    c->n_stopping = (c->kubelet ? 1 : 0) + (c->machines ? 1 : 0) + (c->activator ? 1 : 0);
     if (!c->n_stopping)
         done(arg);
+    if (c->activator)
+        activator_stop(c->activator, on_part_stopped, c);
     if (c->machines)
         machines_stop(up_machines_of(c->machines), STOP_TIMEOUT_MS, on_part_stopped, c);
     if (c->kubelet)

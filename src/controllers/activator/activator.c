@@ -182,6 +182,18 @@ bool activator_synced(const struct activator *a)
     return kube_cache_synced(a->services);
 }
 
+size_t activator_connections(const struct activator *a)
+{
+    size_t pos = 0, n = 0;
+    void *s;
+    while (gs_hmap_next(a->items, &pos, NULL, &s)) {
+        struct activator_gate_stats g;
+        activator_service_stats(s, &g);
+        n += g.waiting + g.silent + g.open;
+    }
+    return n;
+}
+
 json_t *activator_json(const struct activator *a)
 {
     json_t *list = json_array();

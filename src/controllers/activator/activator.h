@@ -50,4 +50,5 @@ void activator_free(struct activator *a);
 void activator_write_metrics(const struct activator *a, struct gs_buf *out);
 // [{"namespace", "service", "target", "state", "waiting", "silent", "open", …}]. New reference.
 json_t *activator_json(const struct activator *a);
-bool activator_synced(const struct activator *a); // the Services have been read
+size_t activator_connections(const struct activator *a); // that are held, or were passed on
+bool activator_synced(const struct activator *a);        // the Services have been read

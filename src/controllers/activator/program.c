@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// `gpuscale activator`. After a stop it goes on holding until its EndpointSlices are deleted, at
-// most STOP_MS, so that no new connection meets a closed port.
+// `gpuscale activator`. After a stop, its EndpointSlices are deleted, so that no new connection
+// comes. The program ends when all connections have ended, or after the time that connections are
+// held.
 #include "activator/program.h"
 
 #include "activator/activator.h"
@@ -15,7 +16,7 @@
 
 #include <unistd.h>
 
-#define STOP_MS 10000
+#define DRAIN_CHECK_MS 250
 
 struct server {
     const struct activator_server_options *o;
@@ -23,6 +24,8 @@ struct server {
     struct kube_connection cluster;
     struct activator *activator;
     struct gs_timer *stop_timer;
+    bool withdrawn;
+    int64_t stop_ns; // monotonic time of the end
 };
 
 // --- options ---
@@ -121,24 +124,34 @@ static bool is_healthy(void *arg, bool readiness, struct gs_buf *details)
 
 // --- stop ---
 
-static void on_stopped(void *arg)
+static void check_drained(void *arg)
 {
     struct server *s = arg;
-    program_stopped(s->program);
+    size_t n = activator_connections(s->activator);
+    if (s->withdrawn && n == 0) {
+        program_stopped(s->program);
+    } else if (gs_mono_ns() >= s->stop_ns) {
+        gs_warn("activator", "stops with %zu connections%s", n,
+                s->withdrawn ? "" : "; its EndpointSlices could not be deleted");
+        program_stopped(s->program);
+    } else {
+        gs_timer_start(s->stop_timer, check_drained, DRAIN_CHECK_MS);
+    }
 }
 
-static void on_stop_late(void *arg)
+static void on_withdrawn(void *arg)
 {
     struct server *s = arg;
-    gs_warn("activator", "the EndpointSlices could not be deleted in %d s", STOP_MS / 1000);
-    program_stopped(s->program);
+    s->withdrawn = true;
+    check_drained(s);
 }
 
 static void on_stop(void *arg)
 {
     struct server *s = arg;
-    gs_timer_start(s->stop_timer, on_stop_late, STOP_MS);
-    activator_stop(s->activator, on_stopped, s);
+    s->stop_ns = gs_mono_ns() + s->o->hold;
+    gs_timer_start(s->stop_timer, check_drained, DRAIN_CHECK_MS);
+    activator_stop(s->activator, on_withdrawn, s);
 }
 
 // --- run ---

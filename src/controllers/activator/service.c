@@ -27,8 +27,8 @@ struct activator_service {
     struct kube_request *write;
     struct gs_timer *timer; // of the next attempt to write
     int64_t retry_ms;
-    bool withdrawn;
-    void (*on_withdrawn)(void *arg);
+    bool withdrawn, deleting;        // deleting: `write` deletes the slice
+    void (*on_withdrawn)(void *arg); // NULL: it was called
     void *withdrawn_arg;
 };
 
@@ -46,10 +46,14 @@ static void write_done(void *arg, int status, json_t *body, struct gs_error *err
 {
     struct activator_service *s = arg;
     (void)body;
+    bool deleted = s->deleting && (!err || status == 404);
     s->write = NULL;
-    if (s->withdrawn && (!err || status == 404)) {
+    s->deleting = false;
+    if (deleted) {
+        void (*done)(void *arg) = s->on_withdrawn;
         gs_error_free(err);
-        s->on_withdrawn(s->withdrawn_arg);
+        s->on_withdrawn = NULL;
+        done(s->withdrawn_arg); // may free it
         return;
     }
     if (err && status != 409 && status != 404)
@@ -58,7 +62,7 @@ static void write_done(void *arg, int status, json_t *body, struct gs_error *err
     s->retry_ms = err ? gs_backoff_next(s->retry_ms, RETRY_FIRST_MS, RETRY_LAST_MS) : 0;
     gs_error_free(err);
     // The cache may not have the written object yet: its change publishes again if necessary.
-    if (s->retry_ms)
+    if (s->retry_ms || s->withdrawn)
         gs_timer_start(s->timer, publish, (uint64_t)s->retry_ms);
 }
 
@@ -78,6 +82,7 @@ static void write_slice(struct activator_service *s, const json_t *have, json_t 
 static void withdraw(struct activator_service *s)
 {
     GS_AUTO_FREE char *name = activator_slice_name(kube_name(s->object), s->env->cfg.identity);
+    s->deleting = true;
     s->write = kube_delete(s->env->client, ACTIVATOR_SLICES, kube_namespace(s->object), name, -1,
                            write_done, s);
 }
@@ -88,7 +93,8 @@ static void publish(void *arg)
     if (s->write || !kube_cache_synced(s->slices))
         return;
     if (s->withdrawn) {
-        withdraw(s);
+        if (s->on_withdrawn)
+            withdraw(s);
         return;
     }
     const json_t *have = own_slice(s);

@@ -61,9 +61,11 @@
   - {source_labels: [__meta_kubernetes_pod_name], target_label: pod}
 {{- end }}
 - job_name: gpuscale
+  # The activator's metrics have the namespaces of Services.
+  honor_labels: true
   kubernetes_sd_configs: [{role: pod, namespaces: {names: [{{ $root.Release.Namespace }}]}}]
   relabel_configs:
-  - {source_labels: [__meta_kubernetes_pod_label_app_kubernetes_io_name], regex: gpuscale-(hpa|expander|node-provider), action: keep}
+  - {source_labels: [__meta_kubernetes_pod_label_app_kubernetes_io_name], regex: gpuscale-(hpa|activator|expander|node-provider), action: keep}
   - {source_labels: [__meta_kubernetes_pod_container_port_name], regex: metrics, action: keep}
   - {source_labels: [__meta_kubernetes_pod_label_app_kubernetes_io_name], target_label: job}
   - {source_labels: [__meta_kubernetes_pod_name], target_label: pod}

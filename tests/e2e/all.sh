@@ -27,7 +27,7 @@ show() { # runs it and shows its output
 second_cluster() { # one after the other, without output
     child=
     trap 'kill "$child" 2>/dev/null; exit 130' TERM
-    for test in guides helm_install; do
+    for test in guides helm_install proxy; do
         # shellcheck disable=SC2046
         "$here"/$(command_of $test) >"$logs/$test" 2>&1 &
         child=$!
@@ -44,8 +44,8 @@ guides=$!
 show parts
 wait "$guides"
 guides=
-tests="parts guides helm_install"
-cat "$logs/guides" "$logs/helm_install"
+tests="parts guides helm_install proxy"
+cat "$logs/guides" "$logs/helm_install" "$logs/proxy"
 is guides 3 && show adapter && tests="$tests adapter"
 # The Cluster Autoscaler, if CLUSTER_AUTOSCALER is the path of its program.
 show autoscaler

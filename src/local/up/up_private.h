@@ -295,7 +295,7 @@ struct up_feed_config {
 // engine is borrowed, and so are the strings: free the feed before them.
 struct up_feed *up_feed_new(uv_loop_t *loop, struct engine *engine,
                             const struct up_feed_config *cfg);
-// Writes now, and again at each interval from now.
+// Writes soon, and again at each interval from then.
 void up_feed_write(struct up_feed *f);
 void up_feed_free(struct up_feed *f); // NULL is fine
 

@@ -5,6 +5,7 @@
 #include "activator/activator_private.h"
 
 #include "base/backoff.h"
+#include "base/clock.h"
 #include "base/hmap.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -12,6 +13,7 @@
 
 #define RETRY_FIRST_MS 200
 #define RETRY_LAST_MS  10000
+#define CORRECT_MS     2000 // between corrections of a slice that somebody else changes
 
 struct activator_service {
     struct activator_env *env;
@@ -27,6 +29,8 @@ struct activator_service {
     struct kube_request *write;
     struct gs_timer *timer; // of the next attempt to write
     int64_t retry_ms;
+    json_t *written; // what was written last
+    int64_t written_ns;
     bool withdrawn, deleting;        // deleting: `write` deletes the slice
     void (*on_withdrawn)(void *arg); // NULL: it was called
     void *withdrawn_arg;
@@ -60,6 +64,8 @@ static void write_done(void *arg, int status, json_t *body, struct gs_error *err
         gs_warn("activator", "EndpointSlice of the Service %s/%s: %s", kube_namespace(s->object),
                 kube_name(s->object), gs_error_message(err));
     s->retry_ms = err ? gs_backoff_next(s->retry_ms, RETRY_FIRST_MS, RETRY_LAST_MS) : 0;
+    if (err) // nothing was written
+        json_decref(GS_TAKE(s->written));
     gs_error_free(err);
     // The cache may not have the written object yet: its change publishes again if necessary.
     if (s->retry_ms || s->withdrawn)
@@ -87,6 +93,22 @@ static void withdraw(struct activator_service *s)
                            write_done, s);
 }
 
+// What was written is there no more: somebody else changes the EndpointSlice. Two that correct each
+// other must not do so without a pause. True: it is corrected later.
+static bool waits_to_correct(struct activator_service *s, const json_t *want)
+{
+    int64_t age_ms = (gs_mono_ns() - s->written_ns) / GS_NS_PER_MS;
+    if (!s->written || !json_equal(s->written, want))
+        return false;
+    if (age_ms < CORRECT_MS) { // or the cache does not have it yet
+        gs_timer_start(s->timer, publish, (uint64_t)(CORRECT_MS - age_ms));
+        return true;
+    }
+    gs_warn("activator", "EndpointSlice %s of the Service %s/%s was changed by somebody else",
+            kube_name(want), kube_namespace(s->object), kube_name(s->object));
+    return false;
+}
+
 static void publish(void *arg)
 {
     struct activator_service *s = arg;
@@ -100,8 +122,12 @@ static void publish(void *arg)
     const json_t *have = own_slice(s);
     CODEC_AUTO_JSON json_t *want =
         activator_slice_make(s->object, &s->env->cfg, s->ports, s->n_ports, s->ready > 0);
-    if (!activator_slice_is(have, want))
-        write_slice(s, have, want);
+    if (activator_slice_is(have, want) || waits_to_correct(s, want))
+        return;
+    json_decref(s->written);
+    s->written = json_deep_copy(want);
+    s->written_ns = gs_mono_ns();
+    write_slice(s, have, want);
 }
 
 void activator_service_withdraw(struct activator_service *s, void (*done)(void *arg), void *arg)
@@ -150,7 +176,7 @@ static void on_slice(void *arg, const json_t *old_obj, const json_t *new_obj)
         return;
     follow_endpoints(s);
     activator_peers_check(s->peers);
-    if (!gs_timer_is_active(s->timer))
+    if (!s->retry_ms) // else the timer does, after a failure
         publish(s);
 }
 
@@ -308,6 +334,7 @@ void activator_service_free(struct activator_service *s)
     gs_timer_free(s->timer);
     free_ports(s);
     activator_target_finish(&s->target);
+    json_decref(s->written);
     json_decref(s->object);
     free(s);
 }

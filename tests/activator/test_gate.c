@@ -281,6 +281,23 @@ static void test_above_the_limit_requests_get_429(void **state)
     close(c);
 }
 
+static void test_a_flood_without_requests_keeps_no_request_out(void **state)
+{
+    struct fixture *f = *state;
+    f->cfg.max_held = 2;
+    start(f);
+    int a = client(f, ""), b = client(f, "");
+    loop_until(&f->loop, stats(f).silent == 2);
+    int c = client(f, REQUEST);
+    expect(f, a, "");
+    loop_until(&f->loop, stats(f).waiting == 1);
+    assert_int_equal(stats(f).silent, 1);
+    assert_int_equal(stats(f).rejected[ACTIVATOR_LIMIT], 1);
+    close(a);
+    close(b);
+    close(c);
+}
+
 static void test_the_first_pod_is_not_flooded(void **state)
 {
     struct fixture *f = *state;
@@ -445,6 +462,7 @@ int main(void)
         GATE_TEST(test_nothing_times_out_while_pods_start),
         GATE_TEST(test_a_workload_that_cannot_start_is_reported_at_once),
         GATE_TEST(test_above_the_limit_requests_get_429),
+        GATE_TEST(test_a_flood_without_requests_keeps_no_request_out),
         GATE_TEST(test_the_first_pod_is_not_flooded),
         GATE_TEST(test_an_idle_connection_makes_room_for_the_next),
         GATE_TEST(test_a_pod_that_refuses_is_tried_again),

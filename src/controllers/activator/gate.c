@@ -25,6 +25,7 @@
 #define MAX_ENDING    256 // more are closed at once
 #define MAX_OVER      128 // above the limit, and read only to be answered
 #define RETRY_SECONDS 10
+#define KEEPALIVE_S   30
 
 enum state { SILENT, WAITING, CONNECTING, OPEN, ENDING, N_STATES };
 
@@ -116,11 +117,6 @@ static void set_state(struct connection *c, enum state state)
     list_remove(c);
     list_add(c, state, false);
     c->since_ns = gs_mono_ns();
-}
-
-static size_t n_held(const struct activator_gate *g)
-{
-    return g->lists[SILENT].n + g->lists[WAITING].n + g->lists[CONNECTING].n;
 }
 
 static void report(struct activator_gate *g)
@@ -320,6 +316,11 @@ static void release(struct activator_gate *g)
 
 // --- holding ---
 
+static size_t n_waiting(const struct activator_gate *g)
+{
+    return g->lists[WAITING].n + g->lists[CONNECTING].n;
+}
+
 static bool may_read(const struct connection *c)
 {
     return c->len < c->gate->cfg.max_bytes && c->gate->cfg.budget->left > 0;
@@ -331,7 +332,7 @@ static void arrive(struct connection *c)
     struct activator_gate *g = c->gate;
     c->counted = true;
     g->stats.arrivals++;
-    if (c->over) {
+    if (c->over || n_waiting(g) >= g->cfg.max_held) {
         refuse(c, ACTIVATOR_LIMIT, 429);
         return;
     }
@@ -402,11 +403,17 @@ static void start_sweeps(struct activator_gate *g)
         gs_timer_start(g->timer, sweep, SWEEP_MS);
 }
 
+// Connections without a request give way to new ones, so that a flood of them keeps no request out.
 // False: the connection cannot be held and is closed.
 static bool make_room(struct activator_gate *g, struct connection *c)
 {
-    if (n_held(g) < g->cfg.max_held)
+    if (n_waiting(g) + g->lists[SILENT].n < g->cfg.max_held)
         return true;
+    if (n_waiting(g) < g->cfg.max_held) {
+        g->stats.rejected[ACTIVATOR_LIMIT]++;
+        connection_free(g->lists[SILENT].first);
+        return true;
+    }
     c->over = true;
     if (g->lists[SILENT].n < MAX_OVER)
         return true;
@@ -435,6 +442,7 @@ static void on_connection(uv_stream_t *listener, int status)
         return;
     }
     uv_tcp_nodelay(tcp, 1);
+    uv_tcp_keepalive(tcp, 1, KEEPALIVE_S); // a client that is gone without an end
     start_sweeps(g);
     if (g->cfg.budget->left <= 0) { // it cannot be read, so nobody knows whether it is silent
         splice_socket_pause(c->client);

@@ -26,6 +26,8 @@ struct activator_service {
     size_t n_ports;
     struct kube_cache *slices; // of the Service, of all controllers
     size_t ready;              // endpoints
+    int64_t waiting_ns;        // monotonic time since when something waits; 0: nothing does
+    uint64_t released;         // at this time
     struct kube_request *write;
     struct gs_timer *timer; // of the next attempt to write
     int64_t retry_ms;
@@ -189,7 +191,7 @@ static uint16_t preferred_port(const struct activator_service *s, const struct a
     GS_AUTO_FREE char *key =
         gs_format("%s/%s:%d", kube_namespace(s->object), kube_name(s->object), p->number);
     uint16_t had = activator_slice_port(own_slice(s), p->name);
-    if (!cfg->first_port)
+    if (!cfg->first_port || (had >= cfg->first_port && had <= cfg->last_port))
         return had;
     unsigned span = (unsigned)cfg->last_port - cfg->first_port + 1;
     return (uint16_t)(cfg->first_port + gs_hash(key, strlen(key)) % span);
@@ -261,9 +263,30 @@ static void on_slices_synced(void *arg)
 
 // --- public ---
 
+// A line when the first request waits, and one when none waits any more.
+static void log_waiting(struct activator_service *s)
+{
+    const char *ns = kube_namespace(s->object), *name = kube_name(s->object);
+    struct activator_gate_stats now;
+    activator_gate_stats(s->gate, &now);
+    if (now.waiting && !s->waiting_ns) {
+        s->waiting_ns = gs_mono_ns();
+        s->released = now.released;
+        gs_info("activator", "Service %s/%s: a request waits for %s/%s", ns, name, s->target.kind,
+                s->target.name);
+    } else if (!now.waiting && s->waiting_ns) {
+        gs_info("activator",
+                "Service %s/%s: no request waits any more: %llu got a pod within %.1f s", ns, name,
+                (unsigned long long)(now.released - s->released),
+                (double)(gs_mono_ns() - s->waiting_ns) / 1e9);
+        s->waiting_ns = 0;
+    }
+}
+
 static void on_waiting(void *arg)
 {
     struct activator_service *s = arg;
+    log_waiting(s);
     activator_progress_check(s->progress, s->object);
     if (s->env->cfg.on_change)
         s->env->cfg.on_change(s->env->cfg.arg);

@@ -349,6 +349,9 @@ static void write_kubelet_metrics(void *kubelet, struct gs_buf *out)
 // GET: what the status block shows about pods that do not run.
 #define PROBLEMS_PATH "/api/v1/gpuscale/problems"
 
+// GET: the Services that are activated, and what waits for them.
+#define ACTIVATOR_PATH "/api/v1/gpuscale/activator"
+
 static void handle_explanation(void *arg, struct http_exchange *x)
 {
     const struct up_cluster *c = arg;
@@ -373,6 +376,12 @@ static void handle_problems(void *arg, struct http_exchange *x)
     web_reply_data(x, console_problems_json(c->problems));
 }
 
+static void handle_activator(void *arg, struct http_exchange *x)
+{
+    const struct up_cluster *c = arg;
+    web_reply_data(x, activator_json(c->activator));
+}
+
 static void handle_dashboards(void *arg, struct http_exchange *x)
 {
     const struct up_cluster *c = arg;
@@ -385,6 +394,7 @@ static const struct http_route extension_rows[] = {
     {.path = REPLAY_HISTORY_PATH, .handle = handle_history, .methods = HTTP_ANY},
     {.path = ADAPTER_STATUS_PATH, .handle = handle_adapter_status, .methods = HTTP_ANY},
     {.path = PROBLEMS_PATH, .handle = handle_problems},
+    {.path = ACTIVATOR_PATH, .handle = handle_activator},
     {.path = UP_DASHBOARDS_PATH, .handle = handle_dashboards, .methods = HTTP_ANY},
     {0},
 };

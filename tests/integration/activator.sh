@@ -8,7 +8,7 @@ cycles=${CYCLES:-3}
 here=$source/tests/integration
 openssl req -x509 -newkey rsa:2048 -nodes -keyout "$dir/key" -out "$dir/cert" -days 2 -subj /CN=zero 2>/dev/null
 
-start_up --gpus none --horizontal-pod-autoscaler-sync-period=1s
+start_up --gpus 1xTesla-T4 --horizontal-pod-autoscaler-sync-period=1s
 cat >"$dir/zero.yaml" <<Y
 apiVersion: apps/v1
 kind: Deployment
@@ -49,6 +49,16 @@ spec:
       target: {type: AverageValue, averageValue: "8"}
 Y
 kubectl apply -f "$dir/zero.yaml"
+# The example, with a shorter time until zero.
+sed 's/stabilizationWindowSeconds: 60/stabilizationWindowSeconds: 0/' "$source/examples/zero/vllm.yaml" >"$dir/chat.yaml"
+kubectl apply -f "$dir/chat.yaml"
+chat_is() { [ "$(kubectl get deployment chat -o 'jsonpath={.spec.replicas} {.status.replicas}')" = "$1" ]; }
+wait_for "the example scales to zero" chat_is "0 "
+curl -sS -m 170 "http://$(kubectl get service chat -o 'jsonpath={.spec.clusterIP}'):8000/v1/models" >"$dir/models"
+grep -q Qwen3-0.6B "$dir/models" || fail "the example answers $(cat "$dir/models")"
+kubectl delete -f "$dir/chat.yaml" >/dev/null
+echo "ok: the example is woken by a request"
+
 replicas() { [ "$(kubectl get deployment api -o 'jsonpath={.spec.replicas}')" = "$1" ]; }
 pods() { [ "$(kubectl get pods -l app=api -o name | wc -l)" = "$1" ]; }
 wait_for "the autoscaler scales to zero" replicas 0
@@ -67,24 +77,26 @@ is arrivals_total 0 || fail "a health check arrived as a request"
 answer=$(curl -sS -m 170 "http://$ip:8000/get/first")
 [ "$answer" = first ] || fail "the answer is \"$answer\""
 wait_for "one request has passed the activator" is released_total 1
-kubectl get hpa api -o json >"$dir/hpa"
+# From here on, the test scales.
+kubectl delete hpa api >/dev/null
+has_ready_pod() { [ "$(kubectl get deployment api -o 'jsonpath={.status.readyReplicas}')" = 1 ]; }
+is_awake() { { replicas 1 || kubectl scale deployment api --replicas=1; } && has_ready_pod; } # a decision may be under way
+wait_for "a pod is ready" is_awake
 wait_for "new connections go to the pod" is active 0
 before=$(activator arrivals_total)
-for i in 1 2 3; do curl -sS "http://$ip:8000/get/direct-$i" >/dev/null || true; done
-[ "$(activator arrivals_total)" = "$before" ] || [ "$(activator active)" = 1 ] || fail "requests pass the activator while a pod is ready"
+for i in 1 2 3; do curl -sS "http://$ip:8000/get/direct-$i" >/dev/null || fail "a direct request failed"; done
+sleep 1
+is arrivals_total "$before" || fail "requests pass the activator while a pod is ready"
 ready='.items[] | select(.metadata.labels["endpointslice.kubernetes.io/managed-by"] == "activator.gpuscale.dev") | .endpoints[0].conditions | [.ready, .serving, .terminating] | tostring'
 kubectl get endpointslices -o json | jq -r "$ready" >"$dir/conditions"
 grep -q 'true' "$dir/conditions" || fail "the activator has no EndpointSlice"
 
 # Cycles under load.
-kubectl delete hpa api >/dev/null
-kubectl scale deployment api --replicas=1 >/dev/null
 : >"$dir/requests"
 : >"$dir/running"
 python3 "$here/activator_load.py" "$ip" 8000 "$dir/requests" "$dir/running" >"$dir/load" 2>&1 &
 load=$!
 waits() { [ "$(activator waiting)" != 0 ]; }
-has_ready_pod() { [ "$(kubectl get deployment api -o 'jsonpath={.status.readyReplicas}')" = 1 ]; }
 for cycle in $(seq "$cycles"); do
     wait_for "cycle $cycle: a pod is ready" has_ready_pod
     kubectl scale deployment api --replicas=0 >/dev/null

@@ -25,9 +25,10 @@ struct activator_service {
     struct activator_port ports[ACTIVATOR_MAX_PORTS];
     size_t n_ports;
     struct kube_cache *slices; // of the Service, of all controllers
-    size_t ready;              // endpoints
-    int64_t waiting_ns;        // monotonic time since when something waits; 0: nothing does
-    uint64_t released;         // at this time
+    struct kube_watch_errors *errors;
+    size_t ready;       // endpoints
+    int64_t waiting_ns; // monotonic time since when something waits; 0: nothing does
+    uint64_t released;  // at this time
     struct kube_request *write;
     struct gs_timer *timer; // of the next attempt to write
     int64_t retry_ms;
@@ -328,6 +329,7 @@ struct activator_service *activator_service_new(struct activator_env *env, const
         kube_cache_new(env->loop, env->client, ACTIVATOR_SLICES, kube_namespace(service), query);
     s->peers = activator_peers_new(env, s->slices, kube_name(service));
     kube_cache_add_handlers(s->slices, &handlers);
+    s->errors = kube_watch_errors_new(env->loop, s->slices, "activator", "EndpointSlices");
     kube_cache_start(s->slices);
     gs_info("activator", "Service %s/%s activates %s/%s", kube_namespace(service),
             kube_name(service), s->target.kind, s->target.name);
@@ -351,6 +353,7 @@ void activator_service_free(struct activator_service *s)
         return;
     kube_request_cancel(s->write);
     activator_peers_free(s->peers);
+    kube_watch_errors_free(s->errors);
     kube_cache_free(s->slices);
     activator_progress_free(GS_TAKE(s->progress));
     activator_gate_free(s->gate);

@@ -13,6 +13,7 @@
 // What the program for clusters answers to a part of the complete one. GS_EINVAL.
 struct gs_error *cmd_not_in_this_program(const char *what);
 
+extern const struct gs_command cmd_activator;
 extern const struct gs_command cmd_adapter;
 extern const struct gs_command cmd_check;
 extern const struct gs_command cmd_complete; // internal: has no summary

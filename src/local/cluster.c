@@ -13,10 +13,14 @@
 static const struct {
     size_t cache; // offset in struct local_cluster
     struct kube_gvr gvr;
+    const char *query;
 } caches[] = {
     {offsetof(struct local_cluster, pods), {"", "v1", "pods"}},
     {offsetof(struct local_cluster, services), {"", "v1", "services"}},
     {offsetof(struct local_cluster, endpoints), {"", "v1", "endpoints"}},
+    {offsetof(struct local_cluster, slices),
+     {"discovery.k8s.io", "v1", "endpointslices"},
+     "labelSelector=endpointslice.kubernetes.io%2Fmanaged-by%21%3Dendpointslice-controller.k8s.io"},
     {offsetof(struct local_cluster, nodes), {"", "v1", "nodes"}},
     {offsetof(struct local_cluster, namespaces), {"", "v1", "namespaces"}},
     {offsetof(struct local_cluster, claims), {"", "v1", "persistentvolumeclaims"}},
@@ -47,7 +51,7 @@ struct local_cluster *local_cluster_new(uv_loop_t *loop, struct kube_client *cli
         .data_dir = data_dir,
     };
     for (size_t i = 0; i < GS_ARRAY_LEN(caches); i++)
-        *cache_at(c, i) = kube_cache_new(loop, client, caches[i].gvr, NULL, NULL);
+        *cache_at(c, i) = kube_cache_new(loop, client, caches[i].gvr, NULL, caches[i].query);
     for (size_t i = 0; i < GS_ARRAY_LEN(caches); i++)
         kube_cache_start(*cache_at(c, i));
     return c;

@@ -17,6 +17,7 @@ struct local_cluster {
     struct kube_cache *pods, *services, *endpoints, *nodes, *namespaces;
     struct kube_cache *deployments, *replicasets, *replicationcontrollers, *daemonsets,
         *statefulsets, *revisions, *jobs, *cronjobs;
+    struct kube_cache *slices;  // EndpointSlices that the service controller does not write
     struct kube_cache *claims;  // PersistentVolumeClaims
     struct kube_cache *budgets; // PodDisruptionBudgets
 };

@@ -3,7 +3,7 @@
 # at the end, alone and on a new cluster, and is reported: a busy machine can be too slow. Exit code 3: no control plane is
 # available. If the namespaces for the guides cannot be created, adapter.sh runs instead and tests a part of them.
 here=$(dirname "$0")
-parts="engine scheduler karpenter changes hpa latency custom_resources" # on the first cluster
+parts="engine scheduler karpenter zero changes hpa latency custom_resources" # on the first cluster
 passed=0 failed=0 guides=
 logs=$(mktemp -d)
 trap '[ -z "$guides" ] || kill "$guides" 2>/dev/null; wait; rm -rf "$logs"' EXIT
@@ -27,7 +27,7 @@ show() { # runs it and shows its output
 second_cluster() { # one after the other, without output
     child=
     trap 'kill "$child" 2>/dev/null; exit 130' TERM
-    for test in guides helm_install; do
+    for test in guides helm_install proxy; do
         # shellcheck disable=SC2046
         "$here"/$(command_of $test) >"$logs/$test" 2>&1 &
         child=$!
@@ -44,8 +44,8 @@ guides=$!
 show parts
 wait "$guides"
 guides=
-tests="parts guides helm_install"
-cat "$logs/guides" "$logs/helm_install"
+tests="parts guides helm_install proxy"
+cat "$logs/guides" "$logs/helm_install" "$logs/proxy"
 is guides 3 && show adapter && tests="$tests adapter"
 # The Cluster Autoscaler, if CLUSTER_AUTOSCALER is the path of its program.
 show autoscaler

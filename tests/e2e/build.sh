@@ -7,7 +7,8 @@
 set -eu
 version=${GPUSCALE_KUBERNETES:-v1.36.3}
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/gpuscale/kubernetes-$version
-commands="kube-apiserver kube-controller-manager kube-scheduler kubemark"
+# Arguments: further programs, such as kube-proxy.
+commands="kube-apiserver kube-controller-manager kube-scheduler kubemark $*"
 
 missing=
 here=$(dirname "$(realpath "$0")")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The built-in rules for metrics of GPU exporters, and for the decisions of latency targets, as a
-// configuration in prometheus-adapter's format.
+// The built-in rules for metrics of GPU exporters and of the activator, and for the decisions of
+// latency targets, as a configuration in prometheus-adapter's format.
 #include "adapter/provider/provider.h"
 
 #include <string.h>
@@ -105,6 +105,18 @@
     "externalRules:\n" DECISIONS "  resources: {overrides: {namespace: {resource: namespace}}}\n"  \
     "  metricsQuery: max by (namespace, horizontalpodautoscaler) (" SERIES ")\n"
 
+// What waits at activators for the pods of a Service. Each connection is at one activator only.
+#define ACTIVATOR_RULE(names, name, query)                                                         \
+    "- seriesQuery: \"{__name__=~'gpuscale_activator_" names "',namespace!='',service!=''}\"\n"    \
+    "  name: {matches: '" name "', as: ''}\n"                                                      \
+    "  resources: {overrides: {namespace: {resource: namespace}, service: {resource: service}}}\n" \
+    "  metricsQuery: " query "\n"
+#define ACTIVATOR_RULES                                                                            \
+    ACTIVATOR_RULE("(waiting|silent|open|active)", "", TOTAL(SERIES))                              \
+    ACTIVATOR_RULE("oldest_wait_seconds", "", "max by (<<.GroupBy>>) (" SERIES ")")                \
+    ACTIVATOR_RULE("(arrivals|released|rejected)_total", "^(.*)_total$",                           \
+                   TOTAL("rate(" SERIES "[1m])"))
+
 const char *provider_gpu_rules(void)
 {
     return "rules:\n" NODE_RULES("Hostname") NODE_RULES("hostname") NODE_RULES("NodeName")
@@ -112,7 +124,7 @@ const char *provider_gpu_rules(void)
             POD_RULES(USED, "pod", "namespace", "container")
                 POD_RULES(SERIES, "exported_pod", "exported_namespace", "exported_container")
                     POD_RULES(SERIES, "PodName", "NamespaceName", "ContainerName")
-                        DECISION_RULE EXTERNAL_DECISION_RULE;
+                        ACTIVATOR_RULES DECISION_RULE EXTERNAL_DECISION_RULE;
 }
 
 bool provider_gpu_name(const char *metric)

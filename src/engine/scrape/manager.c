@@ -98,6 +98,11 @@ static void on_scraped(void *arg)
 {
     struct scrape_manager *m = arg;
     m->scrapes++;
+    scrape_manager_fed(m);
+}
+
+void scrape_manager_fed(const struct scrape_manager *m)
+{
     if (m->on_scrape)
         m->on_scrape(m->on_scrape_arg);
 }

@@ -142,5 +142,7 @@ const struct engine_config_scrape_config *scrape_pool_config(const struct scrape
                                                              const char *name);
 // Called after each committed scrape. NULL: none.
 void scrape_manager_on_scrape(struct scrape_manager *m, void (*fn)(void *arg), void *arg);
+// Calls this function: samples that did not come by a scrape were stored.
+void scrape_manager_fed(const struct scrape_manager *m);
 // Appends the metrics about scraping (prometheus_target_*) in the text format.
 void scrape_manager_write_metrics(const struct scrape_manager *m, struct gs_buf *out);

@@ -3,22 +3,19 @@
 //   client ──accept──▶ connection ──connect──▶ endpoint      refs: a connection holds its endpoint,
 //                          │  fails: the next endpoint       a pool holds its endpoints
 //                          ▼
-//                       proxying: two directions, each stops reading while the other side's queue
-//                       is above the high mark, each passes its end on with shutdown
+//                       splice
 #include "local/services/services_private.h"
 
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/slice.h"
 #include "base/timer.h"
+#include "net/splice/splice.h"
 
 #include <stdbool.h>
 #include <stdio.h>
 #include <sys/resource.h>
 
-#define QUEUE_HIGH          (256u * 1024)
-#define QUEUE_LOW           (64u * 1024)
-#define READ_SIZE           (64u * 1024)
 #define ATTEMPTS_MAX        8
 #define LISTEN_QUEUE        1024
 #define DEFAULT_CONNECTIONS ((size_t)4096)
@@ -42,28 +39,18 @@ struct services_balancer_listener {
     uint16_t port;
 };
 
-enum side { CLIENT, SERVER };
-
-struct socket {
-    uv_tcp_t tcp;
-    struct connection *connection; // NULL: given up, only waits for its close
-    enum side side;
-    uv_connect_t connecting;
-    uv_shutdown_t ending;
-    bool reading, read_ended, write_ended;
-};
-
 struct connection {
     struct services_balancer *balancer;
     struct connection *prev, *next;
-    struct services_balancer_pool *pool; // until connected; NULL when it went away
-    struct socket *side[2];
+    struct services_balancer_pool *pool;   // until connected; NULL when it went away
+    struct splice_socket *client, *server; // until connected
+    struct splice *splice;                 // then
     struct endpoint *endpoint;
     struct endpoint *tried[ATTEMPTS_MAX];
     size_t n_tried;
     struct gs_timer *timer;
-    int64_t last_ns; // of any traffic
-    bool connected, closed;
+    int64_t accepted_ns;
+    bool closed;
 };
 
 struct services_balancer {
@@ -71,7 +58,6 @@ struct services_balancer {
     struct services_balancer_config cfg;
     struct connection *connections;
     size_t n_connections;
-    char read_buffer[READ_SIZE]; // used within one read callback only
 };
 
 // Each has two sockets.
@@ -127,6 +113,7 @@ static struct endpoint *take_same(struct services_balancer_pool *p,
     for (size_t i = 0; i < p->len; i++) {
         struct endpoint *e = p->endpoints[i];
         if (e && e->address.port == a->port && strcmp(e->address.ip, a->ip) == 0) {
+            e->address.standby = a->standby;
             p->endpoints[i] = NULL;
             return e;
         }
@@ -174,6 +161,13 @@ static bool was_tried(const struct connection *c, const struct endpoint *e)
     return false;
 }
 
+static bool is_better(const struct endpoint *e, const struct endpoint *than)
+{
+    if (e->address.standby != than->address.standby)
+        return than->address.standby;
+    return e->open < than->open;
+}
+
 static struct endpoint *choose(struct connection *c)
 {
     struct services_balancer_pool *p = c->pool;
@@ -184,7 +178,7 @@ static struct endpoint *choose(struct connection *c)
     for (size_t i = 0; i < p->len; i++) {
         size_t k = (p->turn + i) % p->len;
         struct endpoint *e = p->endpoints[k];
-        if (!was_tried(c, e) && (!best || e->open < best->open)) {
+        if (!was_tried(c, e) && (!best || is_better(e, best))) {
             best = e;
             at = k;
         }
@@ -195,19 +189,6 @@ static struct endpoint *choose(struct connection *c)
 }
 
 // --- the end of connections ---
-
-static void socket_closed(uv_handle_t *h)
-{
-    free(GS_CONTAINER_OF(h, struct socket, tcp));
-}
-
-static void socket_close(struct socket *s)
-{
-    if (!s)
-        return;
-    s->connection = NULL;
-    uv_close((uv_handle_t *)&s->tcp, socket_closed);
-}
 
 static void release_endpoint(struct connection *c)
 {
@@ -233,8 +214,9 @@ static void connection_close(struct connection *c)
     release_endpoint(c);
     for (size_t i = 0; i < c->n_tried; i++)
         endpoint_unref(c->tried[i]);
-    socket_close(c->side[CLIENT]);
-    socket_close(c->side[SERVER]);
+    splice_free(c->splice);
+    splice_socket_close(c->client);
+    splice_socket_close(c->server);
     gs_timer_close(c->timer, free);
 }
 
@@ -249,134 +231,20 @@ void services_balancer_free(struct services_balancer *b)
 
 // --- moving bytes ---
 
-struct write {
-    uv_write_t req;
-    char data[];
-};
-
-static struct socket *socket_of(void *tcp)
+static void on_end(void *arg)
 {
-    return GS_CONTAINER_OF(tcp, struct socket, tcp);
+    connection_close(arg);
 }
 
-static struct socket *other(struct socket *s)
+static int64_t last_ns(const struct connection *c) // of any traffic
 {
-    return s->connection->side[s->side == CLIENT ? SERVER : CLIENT];
-}
-
-static void start_reading(struct socket *s);
-
-static void stop_reading(struct socket *s)
-{
-    if (s->reading)
-        uv_read_stop((uv_stream_t *)&s->tcp);
-    s->reading = false;
-}
-
-static void write_done(uv_write_t *req, int status)
-{
-    struct socket *s = socket_of(req->handle);
-    free(GS_CONTAINER_OF(req, struct write, req));
-    if (!s->connection)
-        return;
-    if (status < 0) {
-        connection_close(s->connection);
-        return;
-    }
-    s->connection->last_ns = gs_mono_ns();
-    if (uv_stream_get_write_queue_size((uv_stream_t *)&s->tcp) <= QUEUE_LOW)
-        start_reading(other(s));
-}
-
-// False when the connection was closed.
-static bool send_bytes(struct socket *to, const char *data, size_t len)
-{
-    uv_buf_t buf = uv_buf_init((char *)data, (unsigned)len);
-    if (uv_stream_get_write_queue_size((uv_stream_t *)&to->tcp) == 0) {
-        int n = uv_try_write((uv_stream_t *)&to->tcp, &buf, 1);
-        if (n == (int)len)
-            return true;
-        if (n > 0) {
-            data += n;
-            len -= (size_t)n;
-        }
-    }
-    struct write *w = gs_try_alloc(sizeof(*w) + len);
-    if (!w) {
-        connection_close(to->connection);
-        return false;
-    }
-    memcpy(w->data, data, len);
-    buf = uv_buf_init(w->data, (unsigned)len);
-    if (uv_write(&w->req, (uv_stream_t *)&to->tcp, &buf, 1, write_done) < 0) {
-        free(w);
-        connection_close(to->connection);
-        return false;
-    }
-    return true;
-}
-
-static void shutdown_done(uv_shutdown_t *req, int status)
-{
-    struct socket *s = socket_of(req->handle);
-    struct connection *c = s->connection;
-    if (!c)
-        return;
-    s->write_ended = true;
-    if (status < 0 || other(s)->write_ended)
-        connection_close(c);
-}
-
-static void pass_end_on(struct socket *from)
-{
-    struct socket *to = other(from);
-    from->read_ended = true;
-    stop_reading(from);
-    if (uv_shutdown(&to->ending, (uv_stream_t *)&to->tcp, shutdown_done) < 0)
-        connection_close(from->connection);
-}
-
-static void give_buffer(uv_handle_t *h, size_t suggested, uv_buf_t *buf)
-{
-    struct socket *s = socket_of(h);
-    struct services_balancer *b = s->connection ? s->connection->balancer : NULL;
-    *buf = b ? uv_buf_init(b->read_buffer, READ_SIZE) : uv_buf_init(NULL, 0);
-}
-
-static void bytes_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
-{
-    struct socket *s = socket_of(stream);
-    if (n == 0 || !s->connection)
-        return;
-    if (n == UV_EOF) {
-        pass_end_on(s);
-        return;
-    }
-    if (n < 0) {
-        connection_close(s->connection);
-        return;
-    }
-    s->connection->last_ns = gs_mono_ns();
-    struct socket *to = other(s);
-    if (!send_bytes(to, buf->base, (size_t)n))
-        return;
-    if (uv_stream_get_write_queue_size((uv_stream_t *)&to->tcp) > QUEUE_HIGH)
-        stop_reading(s);
-}
-
-static void start_reading(struct socket *s)
-{
-    if (s->reading || s->read_ended)
-        return;
-    s->reading = uv_read_start((uv_stream_t *)&s->tcp, give_buffer, bytes_read) == 0;
-    if (!s->reading)
-        connection_close(s->connection);
+    return c->splice ? splice_last_ns(c->splice) : c->accepted_ns;
 }
 
 static void idle_check(void *arg)
 {
     struct connection *c = arg;
-    int64_t idle_ms = (gs_mono_ns() - c->last_ns) / GS_NS_PER_MS;
+    int64_t idle_ms = (gs_mono_ns() - last_ns(c)) / GS_NS_PER_MS;
     if (idle_ms >= c->balancer->cfg.idle_ms)
         connection_close(c);
     else
@@ -389,8 +257,7 @@ static void connect_next(struct connection *c);
 
 static void attempt_failed(struct connection *c)
 {
-    socket_close(c->side[SERVER]);
-    c->side[SERVER] = NULL;
+    splice_socket_close(GS_TAKE(c->server));
     if (c->endpoint) {
         c->tried[c->n_tried++] = c->endpoint;
         c->endpoint->refs++;
@@ -404,41 +271,18 @@ static void connect_timed_out(void *arg)
     attempt_failed(arg);
 }
 
-static void connect_done(uv_connect_t *req, int status)
+static void connect_done(void *arg, int status)
 {
-    struct socket *s = socket_of(req->handle);
-    struct connection *c = s->connection;
-    if (!c)
-        return;
+    struct connection *c = arg;
     if (status < 0) {
         attempt_failed(c);
         return;
     }
-    c->connected = true;
+    const struct splice_config cfg = {.on_end = on_end, .arg = c};
     c->pool = NULL;
-    c->last_ns = gs_mono_ns();
-    uv_tcp_nodelay(&s->tcp, 1);
+    c->splice = splice_new(GS_TAKE(c->client), GS_TAKE(c->server), &cfg);
     gs_timer_start(c->timer, idle_check, c->balancer->cfg.idle_ms);
-    start_reading(c->side[CLIENT]);
-    if (!c->closed)
-        start_reading(c->side[SERVER]);
-}
-
-static struct socket *socket_new(struct connection *c, enum side side)
-{
-    struct socket *s = gs_alloc(sizeof(*s));
-    s->connection = c;
-    s->side = side;
-    uv_tcp_init(c->balancer->loop, &s->tcp);
-    c->side[side] = s;
-    return s;
-}
-
-static int parse_address(const char *ip, uint16_t port, struct sockaddr_storage *ret)
-{
-    if (strchr(ip, ':'))
-        return uv_ip6_addr(ip, port, (struct sockaddr_in6 *)ret);
-    return uv_ip4_addr(ip, port, (struct sockaddr_in *)ret);
+    splice_start(c->splice);
 }
 
 static void connect_next(struct connection *c)
@@ -451,11 +295,11 @@ static void connect_next(struct connection *c)
     e->refs++;
     e->open++;
     c->endpoint = e;
-    struct socket *s = socket_new(c, SERVER);
+    c->server = splice_socket_new(c->balancer->loop);
     struct sockaddr_storage to;
     gs_timer_start(c->timer, connect_timed_out, c->balancer->cfg.connect_ms);
-    if (parse_address(e->address.ip, e->address.port, &to) < 0 ||
-        uv_tcp_connect(&s->connecting, &s->tcp, (struct sockaddr *)&to, connect_done) < 0)
+    if (splice_parse_address(e->address.ip, e->address.port, &to) < 0 ||
+        splice_socket_connect(c->server, (struct sockaddr *)&to, connect_done, c) < 0)
         attempt_failed(c);
 }
 
@@ -468,7 +312,7 @@ static void make_room(struct services_balancer *b)
     if (b->n_connections < b->cfg.max_connections)
         return;
     for (struct connection *c = b->connections; c; c = c->next)
-        if (c->last_ns <= before && (!victim || c->last_ns <= victim->last_ns))
+        if (last_ns(c) <= before && (!victim || last_ns(c) <= last_ns(victim)))
             victim = c;
     if (victim)
         connection_close(victim);
@@ -485,20 +329,20 @@ static void accepted(uv_stream_t *listener, int status)
     struct connection *c = gs_alloc(sizeof(*c));
     c->balancer = b;
     c->pool = l->pool;
-    c->last_ns = gs_mono_ns();
+    c->accepted_ns = gs_mono_ns();
     c->next = b->connections;
     if (c->next)
         c->next->prev = c;
     b->connections = c;
     b->n_connections++;
     c->timer = gs_timer_new(b->loop, c);
-    struct socket *s = socket_new(c, CLIENT);
-    if (uv_accept(listener, (uv_stream_t *)&s->tcp) < 0 ||
-        b->n_connections > b->cfg.max_connections) {
+    c->client = splice_socket_new(b->loop);
+    uv_tcp_t *tcp = splice_socket_tcp(c->client);
+    if (uv_accept(listener, (uv_stream_t *)tcp) < 0 || b->n_connections > b->cfg.max_connections) {
         connection_close(c);
         return;
     }
-    uv_tcp_nodelay(&s->tcp, 1);
+    uv_tcp_nodelay(tcp, 1);
     connect_next(c);
 }
 
@@ -527,7 +371,7 @@ struct gs_error *services_balancer_listen(struct services_balancer_pool *p, cons
                                           uint16_t port, struct services_balancer_listener **ret)
 {
     struct sockaddr_storage at;
-    if (parse_address(ip, port, &at) < 0)
+    if (splice_parse_address(ip, port, &at) < 0)
         return gs_error_new(GS_EINVAL, "%s: not a numeric address", ip);
     struct services_balancer_listener *l = gs_alloc(sizeof(*l));
     l->pool = p;

@@ -223,4 +223,6 @@ void services_endpoints_of_port(const struct local_cluster *c, const json_t *ser
                 add_addresses(ret, json_object_get(subset, "addresses"), number);
         }
     }
+    services_slices_of_port(c, service, port, false, ret);
+    services_slices_of_port(c, service, port, true, ret);
 }

@@ -41,7 +41,8 @@ struct call {
     int connect_error;                // of the last address, from libuv
     char *backend;
     struct services_balancer_address *items;
-    size_t n, start, tried;       // tried in a circle from start
+    size_t n, n_ready;            // those on standby are the last
+    size_t start, tried;          // the ready ones are tried in a circle from start
     struct gs_buf request, whole; // whole: the body of a short reply
     struct backend_socket *socket;
     struct http_response_reader reply;
@@ -428,12 +429,18 @@ static void on_connect_timeout(void *arg)
     connect_next(c);
 }
 
+static const struct services_balancer_address *next_address(struct call *c)
+{
+    size_t i = c->tried++;
+    return &c->items[i < c->n_ready ? (c->start + i) % c->n_ready : i];
+}
+
 static void connect_next(struct call *c)
 {
     struct sockaddr_storage to;
     close_backend(c);
     while (c->tried < c->n) {
-        const struct services_balancer_address *a = &c->items[(c->start + c->tried++) % c->n];
+        const struct services_balancer_address *a = next_address(c);
         struct backend_socket *s = gs_alloc(sizeof(*s));
         s->call = c;
         s->request = gs_alloc(sizeof(*s->request));
@@ -526,11 +533,13 @@ static void start_call(struct services_ingress_calls *calls, struct http_exchang
     c->items = gs_alloc_array(n, sizeof(*items));
     memcpy(c->items, items, n * sizeof(*items));
     c->n = n;
+    while (c->n_ready < n && !items[c->n_ready].standby)
+        c->n_ready++;
     c->next = calls->first;
     if (c->next)
         c->next->prev = c;
     calls->first = c;
-    c->start = calls->turn++ % n;
+    c->start = calls->turn++;
     c->timer = gs_timer_new(calls->loop, c);
     c->websocket = wants_websocket(x);
     write_request(&c->request, x, tls, forward, c->websocket);

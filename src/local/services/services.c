@@ -353,6 +353,17 @@ static void add_selecting(struct local_services *l, const json_t *pod)
     }
 }
 
+static void slice_changed(void *arg, const json_t *old_obj, const json_t *new_obj)
+{
+    struct local_services *l = arg;
+    const json_t *slice = new_obj ? new_obj : old_obj;
+    const char *name = kube_label(slice, "kubernetes.io/service-name");
+    const json_t *svc =
+        name ? kube_cache_get(l->cluster->services, kube_namespace(slice), name) : NULL;
+    if (svc)
+        local_workqueue_add_object(l->queue, svc);
+}
+
 static void pod_changed(void *arg, const json_t *old_pod, const json_t *new_pod)
 {
     struct local_services *l = arg;
@@ -389,10 +400,12 @@ struct local_services *services_new(struct local_cluster *c)
     kube_cache_start(l->slices);
     l->queue = local_workqueue_new(c->loop, c->client, "services", sync_service, l);
     struct kube_cache_handlers own = {.on_change = service_changed, .arg = l};
+    struct kube_cache_handlers of_slices = {.on_change = slice_changed, .arg = l};
     struct kube_cache_handlers of_pods = {.on_change = pod_changed, .arg = l};
     struct kube_cache_handlers of_nodes = {.on_change = node_changed, .arg = l};
     kube_cache_add_handlers(c->services, &own);
     kube_cache_add_handlers(c->endpoints, &own); // of the same name as the service
+    kube_cache_add_handlers(c->slices, &of_slices);
     kube_cache_add_handlers(c->pods, &of_pods);
     kube_cache_add_handlers(c->nodes, &of_nodes);
     l->ingress = services_ingress_new(c, l->addresses);
@@ -459,6 +472,7 @@ void services_free(struct local_services *l)
         return;
     kube_cache_remove_handlers(l->cluster->services, l);
     kube_cache_remove_handlers(l->cluster->endpoints, l);
+    kube_cache_remove_handlers(l->cluster->slices, l);
     kube_cache_remove_handlers(l->cluster->pods, l);
     kube_cache_remove_handlers(l->cluster->nodes, l);
     services_ingress_free(l->ingress);

@@ -50,7 +50,8 @@ int services_addresses_lease_port(struct services_addresses *a, struct services_
 
 // --- balancer.c: a TCP load balancer on the loop ---
 // A pool has endpoints and any number of listeners. A new connection uses the endpoint with the
-// fewest open connections (round robin on ties), and the next one if connecting fails. Without an
+// fewest open connections (round robin on ties), and the next one if connecting fails; those on
+// standby come last. Without an
 // endpoint it is closed at once. Connections to an endpoint that left its pool continue until they
 // end.
 
@@ -76,6 +77,7 @@ size_t services_balancer_connections(const struct services_balancer *b);
 struct services_balancer_address {
     char ip[64]; // numeric
     uint16_t port;
+    bool standby; // only for connections that no other endpoint takes
 };
 
 struct services_balancer_pool *services_balancer_pool_new(struct services_balancer *b);
@@ -122,7 +124,8 @@ void services_endpoints_write(struct local_cluster *c, struct local_reconcile *w
 // Deletes the Endpoints that services_endpoints_write created for a deleted service.
 void services_endpoints_delete(struct local_cluster *c, struct local_reconcile *w, const char *ns,
                                const char *name);
-// The ready addresses for connections to this port of the service.
+// The addresses for connections to this port of the service: the ready ones first, then, as of
+// kube-proxy, those of EndpointSlices that are serving and terminating, on standby.
 void services_endpoints_of_port(const struct local_cluster *c, const json_t *service,
                                 const json_t *port, struct services_endpoints_list *ret);
 
@@ -130,6 +133,9 @@ void services_endpoints_of_port(const struct local_cluster *c, const json_t *ser
 
 // Contains only the slices that this controller writes.
 struct kube_cache *services_slices_cache_new(uv_loop_t *loop, struct kube_client *client);
+// Adds the endpoints of slices of other controllers: the ready ones, or those on standby.
+void services_slices_of_port(const struct local_cluster *c, const json_t *service,
+                             const json_t *port, bool standby, struct services_endpoints_list *ret);
 // One slice for each subset of the Endpoints (NULL: none). Extra slices are deleted.
 void services_slices_write(const struct kube_cache *slices, struct local_reconcile *w,
                            const json_t *service, const json_t *endpoints);

@@ -7,7 +7,9 @@
 #include "kube/cache.h"
 #include "kube/object.h"
 
-#define SLICES           ((struct kube_gvr){"discovery.k8s.io", "v1", "endpointslices"})
+#include <stdio.h>
+
+#define SLICES           KUBE_GVR(KUBE_RESOURCE_ENDPOINTSLICES)
 #define LABEL_SERVICE    "kubernetes.io/service-name"
 #define LABEL_MANAGED_BY "endpointslice.kubernetes.io/managed-by"
 #define MANAGER          "endpointslice-controller.k8s.io"
@@ -18,6 +20,8 @@ struct kube_cache *services_slices_cache_new(uv_loop_t *loop, struct kube_client
     return kube_cache_new(loop, client, SLICES, NULL,
                           "labelSelector=endpointslice.kubernetes.io%2Fmanaged-by%3D" MANAGER);
 }
+
+// --- writing ---
 
 static void add_endpoints(json_t *list, const json_t *addresses, bool ready)
 {
@@ -118,4 +122,51 @@ void services_slices_delete(const struct kube_cache *slices, struct local_reconc
                             const char *ns, const char *service)
 {
     delete_from(slices, w, ns, service, 0);
+}
+
+// --- reading ---
+
+static void add_address(struct services_endpoints_list *out, const json_t *endpoint, int64_t port,
+                        bool standby)
+{
+    const char *ip = json_string_value(json_array_get(json_object_get(endpoint, "addresses"), 0));
+    bool ready = codec_json_bool(endpoint, true, "conditions", "ready", NULL);
+    bool serving = codec_json_bool(endpoint, ready, "conditions", "serving", NULL);
+    bool ends = codec_json_bool(endpoint, false, "conditions", "terminating", NULL);
+    struct services_balancer_address to = {.port = (uint16_t)port, .standby = standby};
+    if (!ip || strlen(ip) >= sizeof(to.ip) || (standby ? ready || !serving || !ends : !ready))
+        return;
+    snprintf(to.ip, sizeof(to.ip), "%s", ip);
+    gs_grow(&out->items, &out->cap, out->len, sizeof(*out->items));
+    out->items[out->len++] = to;
+}
+
+static void add_slice(struct services_endpoints_list *out, const json_t *slice, const char *name,
+                      bool standby)
+{
+    size_t i, k;
+    const json_t *p, *e;
+    json_array_foreach (json_object_get(slice, "ports"), i, p) {
+        const char *p_name = codec_json_str(p, "name", NULL);
+        const char *protocol = codec_json_str(p, "protocol", NULL);
+        int64_t number = codec_json_int(p, 0, "port", NULL);
+        if (!gs_streq(p_name ? p_name : "", name) || number <= 0 || number > UINT16_MAX ||
+            !gs_streq(protocol ? protocol : "TCP", "TCP"))
+            continue;
+        json_array_foreach (json_object_get(slice, "endpoints"), k, e)
+            add_address(out, e, number, standby);
+    }
+}
+
+void services_slices_of_port(const struct local_cluster *c, const json_t *service,
+                             const json_t *port, bool standby, struct services_endpoints_list *ret)
+{
+    const char *name = codec_json_str(port, "name", NULL), *of = NULL;
+    size_t pos = 0;
+    for (const json_t *slice; (slice = kube_cache_next(c->slices, &pos));) {
+        of = kube_label(slice, LABEL_SERVICE);
+        if (of && gs_streq(of, kube_name(service)) &&
+            gs_streq(kube_namespace(slice), kube_namespace(service)))
+            add_slice(ret, slice, name ? name : "", standby);
+    }
 }

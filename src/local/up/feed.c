@@ -29,8 +29,11 @@ const char up_resource_rules[] =
     "(node_memory_working_set_bytes{metrics_path=\"\",<<.LabelMatchers>>})\n" LABELS
     "  window: 15s\n";
 
+#define SOON_MS 10 // several changes become one sample
+
 struct up_feed {
     struct up_feed_config cfg;
+    struct engine *engine;
     struct engine_config_scrape_config job;
     struct scrape_ingest *ingest;
     struct gs_timer *timer;
@@ -46,6 +49,8 @@ static void ingest_metrics(void *arg)
     struct gs_error *err = scrape_ingest_text(f->ingest, gs_buf_slice(&text), NULL, t_ms, seconds);
     if (err)
         gs_warn("up", "the metrics of the %s: %s", f->cfg.job, gs_error_message(err));
+    else
+        scrape_manager_fed(engine_scrapes(f->engine));
     gs_error_free(err);
 }
 
@@ -59,6 +64,7 @@ struct up_feed *up_feed_new(uv_loop_t *loop, struct engine *engine,
     };
     struct up_feed *f = gs_alloc(sizeof(*f));
     f->cfg = *cfg;
+    f->engine = engine;
     f->job =
         (struct engine_config_scrape_config){.job_name = (char *)cfg->job, .honor_labels = true};
     f->ingest = scrape_ingest_new(engine_tsdb(engine), &f->job, labels,
@@ -66,6 +72,12 @@ struct up_feed *up_feed_new(uv_loop_t *loop, struct engine *engine,
     f->timer = gs_timer_new(loop, f);
     gs_timer_repeat(f->timer, ingest_metrics, 0, (uint64_t)cfg->interval_ms);
     return f;
+}
+
+void up_feed_write(struct up_feed *f)
+{
+    if (gs_timer_due_in(f->timer) > SOON_MS)
+        gs_timer_repeat(f->timer, ingest_metrics, SOON_MS, (uint64_t)f->cfg.interval_ms);
 }
 
 void up_feed_free(struct up_feed *f)

@@ -4,6 +4,7 @@
 // pods, while the API still takes their last states.
 #include "up/up_private.h"
 
+#include "activator/activator.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -350,6 +351,9 @@ static void write_kubelet_metrics(void *kubelet, struct gs_buf *out)
 // GET: what the status block shows about pods that do not run.
 #define PROBLEMS_PATH "/api/v1/gpuscale/problems"
 
+// GET: the Services that are activated, and what waits for them.
+#define ACTIVATOR_PATH "/api/v1/gpuscale/activator"
+
 static void handle_explanation(void *arg, struct http_exchange *x)
 {
     const struct up_cluster *c = arg;
@@ -374,6 +378,12 @@ static void handle_problems(void *arg, struct http_exchange *x)
     web_reply_data(x, console_problems_json(c->problems));
 }
 
+static void handle_activator(void *arg, struct http_exchange *x)
+{
+    const struct up_cluster *c = arg;
+    web_reply_data(x, activator_json(c->activator));
+}
+
 static void handle_dashboards(void *arg, struct http_exchange *x)
 {
     const struct up_cluster *c = arg;
@@ -386,6 +396,7 @@ static const struct http_route extension_rows[] = {
     {.path = REPLAY_HISTORY_PATH, .handle = handle_history, .methods = HTTP_ANY},
     {.path = ADAPTER_STATUS_PATH, .handle = handle_adapter_status, .methods = HTTP_ANY},
     {.path = PROBLEMS_PATH, .handle = handle_problems},
+    {.path = ACTIVATOR_PATH, .handle = handle_activator},
     {.path = UP_DASHBOARDS_PATH, .handle = handle_dashboards, .methods = HTTP_ANY},
     {0},
 };
@@ -523,6 +534,35 @@ static void write_autoscaler_metrics(void *arg, struct gs_buf *out)
         autoscaler_metrics(c->node_autoscaler, out);
 }
 
+static void write_activator_metrics(void *arg, struct gs_buf *out)
+{
+    const struct up_cluster *c = arg;
+    activator_write_metrics(c->activator, out);
+}
+
+// A new value must not wait for the next interval.
+static void on_activator_change(void *arg)
+{
+    const struct up_cluster *c = arg;
+    if (c->activator_feed)
+        up_feed_write(c->activator_feed);
+}
+
+static void start_activator(struct up_cluster *c)
+{
+    struct activator_config cfg = activator_config_default();
+    cfg.identity = c->node_name;
+    cfg.on_change = on_activator_change;
+    cfg.arg = c;
+    c->activator = activator_new(c->loop, c->client, &cfg);
+    const struct up_feed_config feed = {.job = "activator",
+                                        .instance = c->node_name,
+                                        .interval_ms = SAMPLE_INTERVAL_MS,
+                                        .write = write_activator_metrics,
+                                        .arg = c};
+    c->activator_feed = up_feed_new(c->loop, c->engine, &feed);
+}
+
 static void write_pools(void *arg, struct gs_buf *out)
 {
     const struct up_cluster *c = arg;
@@ -614,6 +654,8 @@ struct gs_error *up_cluster_start(struct program *program, const struct up_optio
     if (!err)
         err = start_autoscaler(c, o, observer, arg);
     if (!err)
+        start_activator(c);
+    if (!err)
         up_node_autoscaler_start(c);
     if (!err)
         err = start_standins(c);
@@ -669,9 +711,11 @@ void up_cluster_stop(struct up_cluster *c, void (*done)(void *arg), void *arg)
         autoscaler_stop(c->node_autoscaler);
     c->stop_done = done;
     c->stop_arg = arg;
-    c->n_stopping = (c->kubelet ? 1 : 0) + (c->machines ? 1 : 0);
+    c->n_stopping = (c->kubelet ? 1 : 0) + (c->machines ? 1 : 0) + (c->activator ? 1 : 0);
     if (!c->n_stopping)
         done(arg);
+    if (c->activator)
+        activator_stop(c->activator, on_part_stopped, c);
     if (c->machines)
         machines_stop(up_machines_of(c->machines), STOP_TIMEOUT_MS, on_part_stopped, c);
     if (c->kubelet)
@@ -683,6 +727,8 @@ void up_cluster_free(struct up_cluster *c)
     if (!c)
         return;
     standin_server_free(c->standins);
+    up_feed_free(c->activator_feed);
+    activator_free(c->activator);
     up_feed_free(c->autoscaler_feed);
     autoscaler_free(c->node_autoscaler);
     hpa_explain_api_free(c->explain);

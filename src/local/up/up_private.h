@@ -295,6 +295,8 @@ struct up_feed_config {
 // engine is borrowed, and so are the strings: free the feed before them.
 struct up_feed *up_feed_new(uv_loop_t *loop, struct engine *engine,
                             const struct up_feed_config *cfg);
+// Writes soon, and again at each interval from then.
+void up_feed_write(struct up_feed *f);
 void up_feed_free(struct up_feed *f); // NULL is fine
 
 // resourceRules of prometheus-adapter for the series of the kubelet.
@@ -381,7 +383,8 @@ struct up_cluster {
     json_t *objects;        // the sections of Prometheus objects in prometheus.yml; NULL: none
     bool kube_state_hidden; // another target has the kube_* series
     struct http_routes extension; // of its HTTP API
-    struct up_feed *kubelet_feed, *autoscaler_feed, *hpa_feed;
+    struct up_feed *kubelet_feed, *autoscaler_feed, *hpa_feed, *activator_feed;
+    struct activator *activator;
     struct http_client *engine_http; // in the process
     struct adapter *adapter;
     struct hpa_controller *hpa;

@@ -9,7 +9,7 @@ gpuscale.compat.PART is YAML with settings of that part; they override those in 
 {{/* The values of other charts by part, as YAML: adapter, exporter, other (keys of neither, or of both). */}}
 {{- define "gpuscale.compat.peers" -}}
 {{- $own := list "image" "imagePullSecrets" "nameOverride" "fullnameOverride" "global" "commonLabels" "platform" "simulate" "exporter"
-    "engine" "adapter" "hpa" "expander" "nodeProvider" "priorityClasses" "networkPolicies" "alerts" "serviceMonitors" "dashboards" "namespace" -}}
+    "engine" "adapter" "hpa" "activator" "expander" "nodeProvider" "priorityClasses" "networkPolicies" "alerts" "serviceMonitors" "dashboards" "namespace" -}}
 {{- $ofAdapter := list "prometheus" "rules" "externalRules" "resourceRules" "logLevel" "metricsRelistInterval" "listenPort" "certManager"
     "tls" "replicas" "extraArguments" "extraVolumes" "psp" "rbac" "customAnnotations" "customLabels" "podDisruptionBudget"
     "deploymentAnnotations" "env" "strategy" "dnsConfig" "topologySpreadConstraints" "extraContainers" "startupProbe"
@@ -304,5 +304,6 @@ TLS and basic authentication of the exporter (tlsServerConfig, basicAuth), as YA
 {{- include "gpuscale.compat.scraper" (list . .Values.engine) -}}
 {{- end -}}
 {{- define "gpuscale.compat.hpa" -}}{}{{- end -}}
+{{- define "gpuscale.compat.activator" -}}{}{{- end -}}
 {{- define "gpuscale.compat.expander" -}}{}{{- end -}}
 {{- define "gpuscale.compat.nodeProvider" -}}{}{{- end -}}

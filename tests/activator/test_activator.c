@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: Apache-2.0
+// The activator on the embedded API, with the Services of `gpuscale up`. Pods are listening sockets
+// of the test.
+#include "../local/cluster_harness.h"
+#include "activator/activator.h"
+#include "base/clock.h"
+#include "local/services.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define SLICES  KUBE_GVR(KUBE_RESOURCE_ENDPOINTSLICES)
+#define REQUEST "GET / HTTP/1.1\r\nHost: api\r\n\r\n"
+
+static struct cluster k;
+static struct local_services *services;
+static struct activator *activator;
+static int pod_port;
+
+static void start_activator(void)
+{
+    struct activator_config cfg = activator_config_default();
+    activator = activator_new(&k.loop, k.client, &cfg);
+}
+
+static void note_stop(void *arg)
+{
+    *(bool *)arg = true;
+}
+
+static void stop_activator(void)
+{
+    bool stopped = false;
+    activator_stop(activator, note_stop, &stopped);
+    loop_until(&k.loop, stopped);
+    activator_free(GS_TAKE(activator));
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    cluster_open(&k);
+    services = services_new(k.c);
+    start_activator();
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    activator_free(GS_TAKE(activator));
+    services_free(services);
+    cluster_close(&k);
+    return 0;
+}
+
+// --- sockets ---
+
+static struct sockaddr_in address(const char *ip, int port)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    inet_pton(AF_INET, ip, &a.sin_addr);
+    return a;
+}
+
+// A port of all addresses of pods.
+static int listen_as_pod(const char *ip)
+{
+    struct sockaddr_in a = address(ip, pod_port);
+    socklen_t len = sizeof(a);
+    int on = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+    assert_int_equal(listen(fd, 16), 0);
+    getsockname(fd, (struct sockaddr *)&a, &len);
+    pod_port = ntohs(a.sin_port);
+    return fd;
+}
+
+// Answers one request after the other with this text.
+static void serve(int fd, const char *text)
+{
+    static int c = -1;
+    char bytes[256];
+    if (c < 0)
+        c = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (c < 0 || recv(c, bytes, sizeof(bytes), 0) <= 0)
+        return;
+    assert_true(send(c, text, strlen(text), MSG_NOSIGNAL) > 0);
+    close(c);
+    c = -1;
+}
+
+static const json_t *service(void)
+{
+    return kube_cache_get(k.c->services, "default", "api");
+}
+
+// The Service listens at its address in gpuscale.dev/address.
+static int send_request(void)
+{
+    const char *at = kube_annotation(service(), LOCAL_ANN_ADDRESS), *colon = strrchr(at, ':');
+    GS_AUTO_FREE char *ip = gs_strndup(at, (size_t)(colon - at));
+    struct sockaddr_in to = address(ip, (int)strtol(colon + 1, NULL, 10));
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
+    assert_int_equal(send(fd, REQUEST, strlen(REQUEST), MSG_NOSIGNAL), (ssize_t)strlen(REQUEST));
+    return fd;
+}
+
+static bool is_reset(int client)
+{
+    char byte;
+    ssize_t n = recv(client, &byte, 1, MSG_DONTWAIT);
+    return n == 0 || (n < 0 && errno != EAGAIN);
+}
+
+static bool answers(int pod, const char *text, int client)
+{
+    char bytes[256] = "";
+    if (pod >= 0)
+        serve(pod, text);
+    ssize_t n = recv(client, bytes, sizeof(bytes) - 1, MSG_DONTWAIT);
+    if (n >= 0)
+        assert_string_equal(bytes, text);
+    return n >= 0;
+}
+
+// --- objects ---
+
+static void create_service(const char *activate)
+{
+    GS_AUTO_FREE char *yaml = gs_format(
+        "{apiVersion: v1, kind: Service, metadata: {name: api, annotations: "
+        "{gpuscale.dev/activate: '%s'}}, spec: {selector: {app: api}, ports: [{name: http, port: "
+        "18080, targetPort: %d}]}}",
+        activate, pod_port);
+    cluster_create(&k, KUBE_SERVICES, yaml);
+}
+
+static void create_pod(void)
+{
+    cluster_create(&k, KUBE_PODS,
+                   "{apiVersion: v1, kind: Pod, metadata: {name: api, labels: {app: api}}, spec: "
+                   "{containers: [{name: c, image: i}]}}");
+}
+
+static int64_t number(const char *field)
+{
+    CODEC_AUTO_JSON json_t *list = activator_json(activator);
+    return codec_json_int(json_array_get(list, 0), -1, field, NULL);
+}
+
+static const json_t *own_slice(void)
+{
+    size_t pos = 0;
+    return kube_cache_next(k.c->slices, &pos);
+}
+
+static bool is_published(bool ready)
+{
+    const json_t *e = json_array_get(json_object_get(own_slice(), "endpoints"), 0);
+    return e && codec_json_bool(e, !ready, "conditions", "ready", NULL) == ready &&
+           codec_json_bool(e, false, "conditions", "serving", NULL) &&
+           codec_json_bool(e, ready, "conditions", "terminating", NULL) == !ready;
+}
+
+// --- tests ---
+
+static void test_a_request_at_zero_waits_for_the_first_pod(void **state)
+{
+    (void)state;
+    int pod = listen_as_pod("127.64.9.1");
+    create_service("Deployment/api");
+    loop_until(&k.loop, is_published(true) && kube_annotation(service(), LOCAL_ANN_ADDRESS));
+    loop_for_ms(&k.loop, 1);
+    int client = send_request();
+    loop_until(&k.loop, number("waiting") == 1);
+    create_pod();
+    loop_until(&k.loop, answers(pod, "pod", client));
+    assert_int_equal(number("released"), 1);
+    close(client);
+    // The pod is ready: the activator is out of the data path.
+    loop_until(&k.loop, is_published(false));
+    loop_for_ms(&k.loop, 1);
+    client = send_request();
+    loop_until(&k.loop, answers(pod, "pod", client));
+    assert_int_equal(number("arrivals"), 1);
+    close(client);
+    close(pod);
+}
+
+// Between the end of the last pod and the next EndpointSlice, connections find the standby.
+static void test_no_connection_is_refused_when_the_last_pod_ends(void **state)
+{
+    (void)state;
+    int pod = listen_as_pod("127.64.9.1");
+    create_service("Deployment/api");
+    create_pod();
+    loop_until(&k.loop, is_published(false) && kube_annotation(service(), LOCAL_ANN_ADDRESS));
+    loop_for_ms(&k.loop, 1);
+    close(pod); // the process has ended, and the API has not noticed
+    int client = send_request();
+    loop_until(&k.loop, number("arrivals") == 1);
+    cluster_delete(&k, KUBE_PODS, "default", "api");
+    loop_until(&k.loop, is_published(true));
+    loop_until(&k.loop, number("waiting") == 1);
+    close(client);
+}
+
+static void test_the_slice_goes_with_the_annotation(void **state)
+{
+    (void)state;
+    create_service("Deployment/api");
+    loop_until(&k.loop, is_published(true));
+    cluster_patch(&k, KUBE_SERVICES, "api", NULL,
+                  "metadata: {annotations: {gpuscale.dev/activate: null}}");
+    loop_until(&k.loop, !own_slice());
+    assert_int_equal(number("waiting"), -1); // no Service is left
+}
+
+static void test_a_stop_deletes_the_slice(void **state)
+{
+    (void)state;
+    create_service("Deployment/api");
+    loop_until(&k.loop, is_published(true));
+    stop_activator();
+    loop_until(&k.loop, !own_slice());
+}
+
+// After a crash, the slice has the address of a process that is gone.
+static void test_a_new_process_takes_over_the_slice_of_the_last_one(void **state)
+{
+    (void)state;
+    create_service("Deployment/api");
+    loop_until(&k.loop, is_published(true));
+    activator_free(GS_TAKE(activator)); // without a stop
+    loop_for_ms(&k.loop, 1);
+    assert_true(is_published(true));
+    GS_AUTO_FREE char *name = gs_strdup(kube_name(own_slice()));
+    start_activator();
+    // Until it listens again, clients see a reset and no hang.
+    int client = send_request();
+    while (number("waiting") != 1) {
+        loop_for_ms(&k.loop, 10);
+        if (!is_reset(client))
+            continue;
+        close(client);
+        client = send_request();
+    }
+    assert_string_equal(kube_name(own_slice()), name);
+    close(client);
+}
+
+static void test_a_changed_slice_is_corrected(void **state)
+{
+    (void)state;
+    create_service("Deployment/api");
+    loop_until(&k.loop, is_published(true));
+    GS_AUTO_FREE char *name = gs_strdup(kube_name(own_slice()));
+    cluster_patch(&k, SLICES, name, NULL, "endpoints: []");
+    loop_until(&k.loop, is_published(true));
+}
+
+static void test_mistakes_are_reported(void **state)
+{
+    (void)state;
+    create_service("api");
+    loop_until(&k.loop, cluster_event(&k, "NotActivated", "write KIND/NAME"));
+    assert_null(own_slice());
+}
+
+static void test_metrics_exist_at_zero(void **state)
+{
+    (void)state;
+    create_service("Deployment/api");
+    loop_until(&k.loop, is_published(true));
+    GS_AUTO_BUF struct gs_buf text = {0};
+    activator_write_metrics(activator, &text);
+    gs_buf_add_char(&text, '\0');
+    assert_non_null(strstr(
+        text.data, "\ngpuscale_activator_waiting{namespace=\"default\",service=\"api\"} 0\n"));
+    assert_non_null(strstr(text.data, "\ngpuscale_activator_rejected_total{namespace=\"default\","
+                                      "service=\"api\",reason=\"limit\"} 0\n"));
+}
+
+static void set_pod_status(const char *yaml)
+{
+    GS_AUTO_FREE char *status = gs_format("status: {%s}", yaml);
+    cluster_patch(&k, KUBE_PODS, "api", "status", status);
+}
+
+static bool has_text(const char *field, const char *part)
+{
+    CODEC_AUTO_JSON json_t *list = activator_json(activator);
+    const char *text = codec_json_str(json_array_get(list, 0), field, NULL);
+    return text && strstr(text, part);
+}
+
+static bool got_reply(int client, struct gs_buf *have, const char *part)
+{
+    char bytes[1024];
+    ssize_t n = recv(client, bytes, sizeof(bytes), MSG_DONTWAIT);
+    if (n > 0)
+        gs_buf_add(have, bytes, (size_t)n);
+    return have->len && memmem(have->data, have->len, part, strlen(part));
+}
+
+static void test_callers_get_the_reason_of_a_crash_loop(void **state)
+{
+    (void)state;
+    GS_AUTO_BUF struct gs_buf reply = {0};
+    k.ready_budget = 0; // the kubelet of the test leaves the pod
+    create_service("StatefulSet/api");
+    create_pod();
+    loop_until(&k.loop, is_published(true) && kube_annotation(service(), LOCAL_ANN_ADDRESS));
+    loop_for_ms(&k.loop, 1);
+    set_pod_status("phase: Pending, conditions: [{type: PodScheduled, status: 'True'}]");
+    int client = send_request();
+    loop_until(&k.loop, has_text("starting", "pod api is starting"));
+    assert_int_equal(number("waiting"), 1);
+    set_pod_status(
+        "phase: Running, containerStatuses: [{name: c, restartCount: 3, ready: false, "
+        "image: i, imageID: '', state: {waiting: {reason: CrashLoopBackOff}}, lastState: "
+        "{terminated: {exitCode: 3, reason: Error}}}]");
+    loop_until(&k.loop, got_reply(client, &reply, "exit code 3"));
+    assert_true(gs_slice_starts(gs_buf_slice(&reply), "HTTP/1.1 503 "));
+    assert_true(has_text("problem", "exit code 3"));
+    loop_until(&k.loop, cluster_event(&k, "CannotActivate", "exit code 3"));
+    close(client);
+    // The pod is deleted: the next request may wait again.
+    cluster_delete(&k, KUBE_PODS, "default", "api");
+    loop_until(&k.loop, !has_text("problem", ""));
+    client = send_request();
+    loop_until(&k.loop, number("waiting") == 1);
+    close(client);
+}
+
+static void test_a_workload_that_does_not_exist_is_reported(void **state)
+{
+    (void)state;
+    GS_AUTO_BUF struct gs_buf reply = {0};
+    create_service("Deployment/api");
+    loop_until(&k.loop, is_published(true) && kube_annotation(service(), LOCAL_ANN_ADDRESS));
+    loop_for_ms(&k.loop, 1);
+    int client = send_request();
+    loop_until(&k.loop, got_reply(client, &reply, "the Deployment api does not exist"));
+    close(client);
+}
+
+static size_t n_slices(void)
+{
+    return kube_cache_len(k.c->slices);
+}
+
+static void test_slices_of_pods_that_are_gone_are_deleted(void **state)
+{
+    (void)state;
+    create_service("Deployment/api");
+    loop_until(&k.loop, is_published(true));
+    cluster_create(
+        &k, SLICES,
+        "{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, addressType: IPv4, "
+        "metadata: {name: api-activator-other, labels: {kubernetes.io/service-name: api, "
+        "endpointslice.kubernetes.io/managed-by: activator.gpuscale.dev}}, endpoints: "
+        "[{addresses: [10.0.0.9], targetRef: {kind: Pod, namespace: default, name: "
+        "activator-1}}], ports: [{name: http, port: 20000}]}");
+    loop_until(&k.loop, n_slices() == 2);
+    loop_until(&k.loop, n_slices() == 1);
+    assert_true(is_published(true));
+}
+
+#define ACTIVATOR_TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        ACTIVATOR_TEST(test_a_request_at_zero_waits_for_the_first_pod),
+        ACTIVATOR_TEST(test_no_connection_is_refused_when_the_last_pod_ends),
+        ACTIVATOR_TEST(test_the_slice_goes_with_the_annotation),
+        ACTIVATOR_TEST(test_a_stop_deletes_the_slice),
+        ACTIVATOR_TEST(test_a_new_process_takes_over_the_slice_of_the_last_one),
+        ACTIVATOR_TEST(test_a_changed_slice_is_corrected),
+        ACTIVATOR_TEST(test_mistakes_are_reported),
+        ACTIVATOR_TEST(test_metrics_exist_at_zero),
+        ACTIVATOR_TEST(test_callers_get_the_reason_of_a_crash_loop),
+        ACTIVATOR_TEST(test_a_workload_that_does_not_exist_is_reported),
+        ACTIVATOR_TEST(test_slices_of_pods_that_are_gone_are_deleted),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

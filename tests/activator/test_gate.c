@@ -1,0 +1,475 @@
+// SPDX-License-Identifier: Apache-2.0
+// The gate with real sockets. Clients and servers of the test are plain sockets of the same thread,
+// which never block.
+#include "../kube/loop.h"
+#include "activator/gate.h"
+#include "base/clock.h"
+#include "base/mem.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define IP      "127.0.0.1"
+#define REQUEST "POST /v1 HTTP/1.1\r\nHost: api\r\nContent-Length: 2\r\n\r\n{}"
+
+struct fixture {
+    uv_loop_t loop;
+    struct activator_budget budget;
+    struct activator_gate_config cfg;
+    struct activator_gate *gate;
+    uint16_t port;
+    int changes;
+};
+
+static void on_waiting(void *arg)
+{
+    ((struct fixture *)arg)->changes++;
+}
+
+static void start(struct fixture *f)
+{
+    f->gate = activator_gate_new(&f->loop, &f->cfg);
+    f->port = 0;
+    assert_ok(activator_gate_listen(f->gate, 0, IP, &f->port));
+}
+
+static int setup(void **state)
+{
+    struct fixture *f = calloc(1, sizeof(*f));
+    uv_loop_init(&f->loop);
+    f->budget.left = 8 << 20;
+    f->cfg = (struct activator_gate_config){.max_held = 1000,
+                                            .max_bytes = 64 * 1024,
+                                            .hold_ms = 600000,
+                                            .silent_ms = 600000,
+                                            .idle_ms = 600000,
+                                            .connect_ms = 5000,
+                                            .per_endpoint = 8,
+                                            .budget = &f->budget,
+                                            .on_waiting = on_waiting,
+                                            .arg = f};
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    activator_gate_free(f->gate);
+    loop_finish(&f->loop);
+    free(f);
+    return 0;
+}
+
+// --- sockets ---
+
+static struct sockaddr_in address(uint16_t port)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(port)};
+    inet_pton(AF_INET, IP, &a.sin_addr);
+    return a;
+}
+
+static int client(const struct fixture *f, const char *text)
+{
+    struct sockaddr_in a = address(f->port);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+    fcntl(fd, F_SETFL, O_NONBLOCK);
+    assert_int_equal(send(fd, text, strlen(text), MSG_NOSIGNAL), (ssize_t)strlen(text));
+    return fd;
+}
+
+static int server(uint16_t *ret_port)
+{
+    struct sockaddr_in a = address(0);
+    socklen_t len = sizeof(a);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+    assert_int_equal(listen(fd, 64), 0);
+    getsockname(fd, (struct sockaddr *)&a, &len);
+    *ret_port = ntohs(a.sin_port);
+    return fd;
+}
+
+static void set_server(struct fixture *f, uint16_t port)
+{
+    const struct activator_address a = {.ip = IP, .port = port};
+    activator_gate_set(f->gate, 0, &a, port ? 1 : 0);
+}
+
+// Accepts if it can. -1: nothing came.
+static bool accepts(int fd, int *ret)
+{
+    *ret = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    return *ret >= 0;
+}
+
+// Adds what has come. True: that is at least this text, and nothing else; "" is the end.
+static bool got(int fd, struct gs_buf *have, const char *want)
+{
+    char bytes[4096];
+    ssize_t n = recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+    if (n > 0)
+        gs_buf_add(have, bytes, (size_t)n);
+    if (!*want)
+        return n == 0 || (n < 0 && errno == ECONNRESET);
+    return have->len == strlen(want) && memcmp(have->data, want, have->len) == 0;
+}
+
+// Reads until the end, or until the text has come.
+static bool got_part(int fd, struct gs_buf *have, const char *part)
+{
+    got(fd, have, "?");
+    return have->len && memmem(have->data, have->len, part, strlen(part));
+}
+
+static struct activator_gate_stats stats(const struct fixture *f)
+{
+    struct activator_gate_stats s;
+    activator_gate_stats(f->gate, &s);
+    return s;
+}
+
+static void expect(struct fixture *f, int fd, const char *want)
+{
+    GS_AUTO_BUF struct gs_buf have = {0};
+    loop_until(&f->loop, got(fd, &have, want));
+}
+
+static void expect_part(struct fixture *f, int fd, const char *part)
+{
+    GS_AUTO_BUF struct gs_buf have = {0};
+    loop_until(&f->loop, got_part(fd, &have, part));
+}
+
+// --- tests ---
+
+static void test_a_request_waits_and_is_passed_on_once(void **state)
+{
+    struct fixture *f = *state;
+    uint16_t port;
+    int s = server(&port), c, at;
+    start(f);
+    c = client(f, REQUEST);
+    loop_until(&f->loop, stats(f).waiting == 1);
+    assert_int_equal(stats(f).arrivals, 1);
+    assert_true(f->changes > 0);
+    assert_false(accepts(s, &at));
+    set_server(f, port);
+    loop_until(&f->loop, accepts(s, &at));
+    expect(f, at, REQUEST);
+    assert_int_equal(send(at, "answer", 6, MSG_NOSIGNAL), 6);
+    expect(f, c, "answer");
+    assert_int_equal(stats(f).waiting, 0);
+    assert_int_equal(stats(f).open, 1);
+    assert_int_equal(stats(f).released, 1);
+    // The connection is kept alive.
+    assert_int_equal(send(c, "more", 4, MSG_NOSIGNAL), 4);
+    expect(f, at, "more");
+    close(c);
+    expect(f, at, "");
+    close(at);
+    loop_until(&f->loop, stats(f).open == 0);
+    close(s);
+}
+
+static void test_other_protocols_wait_from_their_first_byte(void **state)
+{
+    struct fixture *f = *state;
+    start(f);
+    int c = client(f, "\x16\x03\x01");
+    loop_until(&f->loop, stats(f).waiting == 1);
+    close(c);
+    loop_until(&f->loop, stats(f).rejected[ACTIVATOR_GONE] == 1);
+    assert_int_equal(stats(f).waiting, 0);
+}
+
+static void test_connections_without_a_request_do_not_wait(void **state)
+{
+    struct fixture *f = *state;
+    f->cfg.silent_ms = 1;
+    start(f);
+    int empty = client(f, ""), part = client(f, "GET / HTTP/1.1\r\nHost: a");
+    expect(f, empty, "");
+    expect(f, part, "");
+    assert_int_equal(stats(f).arrivals, 0);
+    assert_int_equal(stats(f).rejected[ACTIVATOR_SILENT], 2);
+    close(empty);
+    close(part);
+}
+
+static void test_a_health_check_is_answered_and_wakes_nothing(void **state)
+{
+    struct fixture *f = *state;
+    start(f);
+    int c = client(f, "GET /ready HTTP/1.1\r\nUser-Agent: kube-probe/1.36\r\n\r\n");
+    expect_part(f, c, "HTTP/1.1 200 OK\r\n");
+    assert_int_equal(stats(f).arrivals, 0);
+    assert_int_equal(stats(f).rejected[ACTIVATOR_PROBE], 1);
+    close(c);
+}
+
+static void test_a_request_that_waits_too_long_gets_503(void **state)
+{
+    struct fixture *f = *state;
+    f->cfg.hold_ms = 1;
+    start(f);
+    int http = client(f, REQUEST), other = client(f, "\x16\x03\x01");
+    expect_part(f, http, "HTTP/1.1 503 Service Unavailable\r\n");
+    expect(f, other, "");
+    assert_int_equal(stats(f).rejected[ACTIVATOR_TIMEOUT], 2);
+    close(http);
+    close(other);
+}
+
+static void test_nothing_times_out_while_pods_start(void **state)
+{
+    struct fixture *f = *state;
+    uint16_t port;
+    int s = server(&port), at;
+    f->cfg.hold_ms = 1;
+    start(f);
+    activator_gate_extend(f->gate, true);
+    int c = client(f, REQUEST);
+    loop_until(&f->loop, stats(f).waiting == 1);
+    loop_for_ms(&f->loop, 600); // two sweeps
+    assert_int_equal(stats(f).waiting, 1);
+    set_server(f, port);
+    loop_until(&f->loop, accepts(s, &at));
+    expect(f, at, REQUEST);
+    close(at);
+    close(s);
+    close(c);
+}
+
+static void test_a_workload_that_cannot_start_is_reported_at_once(void **state)
+{
+    struct fixture *f = *state;
+    start(f);
+    int before = client(f, REQUEST);
+    loop_until(&f->loop, stats(f).waiting == 1);
+    activator_gate_fail(f->gate, "no node has 8 GPUs");
+    expect_part(f, before, "no node has 8 GPUs");
+    int after = client(f, REQUEST);
+    expect_part(f, after, "no node has 8 GPUs");
+    assert_int_equal(stats(f).rejected[ACTIVATOR_FAILED], 2);
+    activator_gate_fail(f->gate, NULL);
+    int again = client(f, REQUEST);
+    loop_until(&f->loop, stats(f).waiting == 1);
+    close(before);
+    close(after);
+    close(again);
+}
+
+static void test_above_the_limit_requests_get_429(void **state)
+{
+    struct fixture *f = *state;
+    f->cfg.max_held = 2;
+    start(f);
+    int a = client(f, REQUEST), b = client(f, REQUEST);
+    loop_until(&f->loop, stats(f).waiting == 2);
+    int c = client(f, REQUEST);
+    expect_part(f, c, "HTTP/1.1 429 Too Many Requests\r\n");
+    assert_int_equal(stats(f).rejected[ACTIVATOR_LIMIT], 1);
+    assert_int_equal(stats(f).waiting, 2);
+    close(a);
+    close(b);
+    close(c);
+}
+
+static void test_a_flood_without_requests_keeps_no_request_out(void **state)
+{
+    struct fixture *f = *state;
+    f->cfg.max_held = 2;
+    start(f);
+    int a = client(f, ""), b = client(f, "");
+    loop_until(&f->loop, stats(f).silent == 2);
+    int c = client(f, REQUEST);
+    expect(f, a, "");
+    loop_until(&f->loop, stats(f).waiting == 1);
+    assert_int_equal(stats(f).silent, 1);
+    assert_int_equal(stats(f).rejected[ACTIVATOR_LIMIT], 1);
+    close(a);
+    close(b);
+    close(c);
+}
+
+static void test_the_first_pod_is_not_flooded(void **state)
+{
+    struct fixture *f = *state;
+    uint16_t port;
+    int s = server(&port), c[5], at[5];
+    f->cfg.per_endpoint = 2;
+    start(f);
+    for (size_t i = 0; i < GS_ARRAY_LEN(c); i++)
+        c[i] = client(f, REQUEST);
+    loop_until(&f->loop, stats(f).waiting == GS_ARRAY_LEN(c));
+    set_server(f, port);
+    loop_until(&f->loop, stats(f).open == 2);
+    loop_for_ms(&f->loop, 300);
+    assert_int_equal(stats(f).open, 2);
+    assert_int_equal(stats(f).waiting, 3);
+    for (size_t i = 0; i < GS_ARRAY_LEN(c); i++) { // each answer makes room for the next
+        loop_until(&f->loop, accepts(s, &at[i]));
+        expect(f, at[i], REQUEST);
+        close(at[i]);
+        close(c[i]);
+    }
+    assert_int_equal(stats(f).released, GS_ARRAY_LEN(c));
+    close(s);
+}
+
+static void test_an_idle_connection_makes_room_for_the_next(void **state)
+{
+    struct fixture *f = *state;
+    uint16_t port;
+    int s = server(&port), first, second;
+    f->cfg.per_endpoint = 1;
+    start(f);
+    int a = client(f, REQUEST), b = client(f, REQUEST);
+    loop_until(&f->loop, stats(f).waiting == 2);
+    set_server(f, port);
+    loop_until(&f->loop, accepts(s, &first));
+    assert_int_equal(send(first, "ok", 2, MSG_NOSIGNAL), 2);
+    loop_until(&f->loop, accepts(s, &second)); // although the first stays open
+    loop_until(&f->loop, stats(f).open == 2);
+    close(first);
+    close(second);
+    close(a);
+    close(b);
+    close(s);
+}
+
+static void test_a_pod_that_refuses_is_tried_again(void **state)
+{
+    struct fixture *f = *state;
+    uint16_t port;
+    int s = server(&port), at;
+    close(s);
+    start(f);
+    int c = client(f, REQUEST);
+    loop_until(&f->loop, stats(f).waiting == 1);
+    set_server(f, port);
+    loop_until(&f->loop, stats(f).connect_failures > 0);
+    struct sockaddr_in a = address(port);
+    int on = 1;
+    s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    assert_int_equal(bind(s, (struct sockaddr *)&a, sizeof(a)), 0);
+    assert_int_equal(listen(s, 8), 0);
+    loop_until(&f->loop, accepts(s, &at));
+    expect(f, at, REQUEST);
+    close(at);
+    close(c);
+    close(s);
+}
+
+// Bytes above the limit wait at the client, and none is lost.
+static void test_a_long_body_is_not_held_in_memory(void **state)
+{
+    struct fixture *f = *state;
+    uint16_t port;
+    const size_t total = 4 << 20;
+    size_t sent = 0, received = 0;
+    int s = server(&port), at = -1;
+    f->cfg.max_bytes = 32 * 1024;
+    start(f);
+    int c = client(f, "\x16");
+    char *body = calloc(1, total);
+    loop_until(&f->loop, stats(f).waiting == 1);
+    for (int i = 0; i < 100; i++) {
+        ssize_t n = send(c, body + sent, total - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+        sent += n > 0 ? (size_t)n : 0;
+        loop_for_ms(&f->loop, 1);
+    }
+    assert_true(f->budget.left >= (8 << 20) - 32 * 1024 - 64 * 1024);
+    set_server(f, port);
+    loop_until(&f->loop, accepts(s, &at));
+    while (received < total + 1) {
+        ssize_t n = send(c, body + sent, total - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+        sent += n > 0 ? (size_t)n : 0;
+        uv_run(&f->loop, UV_RUN_NOWAIT);
+        char bytes[65536];
+        n = recv(at, bytes, sizeof(bytes), MSG_DONTWAIT);
+        received += n > 0 ? (size_t)n : 0;
+    }
+    assert_int_equal(received, total + 1);
+    assert_int_equal(f->budget.left, 8 << 20);
+    free(body);
+    close(at);
+    close(c);
+    close(s);
+}
+
+// The client of a connection that is full, and therefore not read, leaves.
+static void test_a_client_that_leaves_a_full_connection_is_noticed(void **state)
+{
+    struct fixture *f = *state;
+    f->cfg.max_bytes = 4;
+    start(f);
+    int c = client(f, "\x16 123456789");
+    loop_until(&f->loop, stats(f).waiting == 1);
+    close(c);
+    loop_until(&f->loop, stats(f).rejected[ACTIVATOR_GONE] == 1);
+}
+
+static void test_without_memory_connections_still_wait(void **state)
+{
+    struct fixture *f = *state;
+    uint16_t port;
+    int s = server(&port), at;
+    f->budget.left = 0;
+    start(f);
+    int c = client(f, REQUEST);
+    loop_until(&f->loop, stats(f).waiting == 1);
+    assert_int_equal(f->budget.left, 0);
+    set_server(f, port);
+    loop_until(&f->loop, accepts(s, &at));
+    expect(f, at, REQUEST);
+    close(at);
+    close(c);
+    close(s);
+}
+
+static void test_the_end_of_the_gate_is_counted(void **state)
+{
+    struct fixture *f = *state;
+    start(f);
+    int c = client(f, REQUEST);
+    loop_until(&f->loop, stats(f).waiting == 1);
+    activator_gate_free(GS_TAKE(f->gate));
+    loop_for_ms(&f->loop, 1);
+    GS_AUTO_BUF struct gs_buf have = {0};
+    assert_true(got(c, &have, ""));
+    assert_int_equal(f->budget.left, 8 << 20);
+    close(c);
+}
+
+#define GATE_TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        GATE_TEST(test_a_request_waits_and_is_passed_on_once),
+        GATE_TEST(test_other_protocols_wait_from_their_first_byte),
+        GATE_TEST(test_connections_without_a_request_do_not_wait),
+        GATE_TEST(test_a_health_check_is_answered_and_wakes_nothing),
+        GATE_TEST(test_a_request_that_waits_too_long_gets_503),
+        GATE_TEST(test_nothing_times_out_while_pods_start),
+        GATE_TEST(test_a_workload_that_cannot_start_is_reported_at_once),
+        GATE_TEST(test_above_the_limit_requests_get_429),
+        GATE_TEST(test_a_flood_without_requests_keeps_no_request_out),
+        GATE_TEST(test_the_first_pod_is_not_flooded),
+        GATE_TEST(test_an_idle_connection_makes_room_for_the_next),
+        GATE_TEST(test_a_pod_that_refuses_is_tried_again),
+        GATE_TEST(test_a_long_body_is_not_held_in_memory),
+        GATE_TEST(test_a_client_that_leaves_a_full_connection_is_noticed),
+        GATE_TEST(test_without_memory_connections_still_wait),
+        GATE_TEST(test_the_end_of_the_gate_is_counted),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -75,6 +75,20 @@ wait_for "ours scales to 8" has_web 8
 writers | grep -q gpuscale-hpa || fail "who scaled: $(writers)"
 ok "control: given up by the cluster's controller it is scaled by ours"
 
+# An object whose decisions need the starts of its pods: their events and nodes are read.
+kubectl -n shop create deployment idle --image=any --replicas=1 >/dev/null
+kubectl apply -f - >/dev/null <<END
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: idle, namespace: shop, annotations: {gpuscale.dev/autoscaler: "true", gpuscale.dev/credit: "true"}}
+spec:
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: idle}
+  maxReplicas: 2
+  metrics: [{type: External, external: {metric: {name: load}, target: {type: AverageValue, averageValue: 1000}}}]
+END
+has_idle() { kubectl -n shop get hpa idle -o json | jq -e '.status.conditions[]? | select(.type == "ScalingActive" and .status == "True")'; }
+wait_for "ours evaluates an object with credit" has_idle
+
 # The leader dies.
 holder() { kubectl -n monitoring get lease gpuscale-hpa -o jsonpath='{.spec.holderIdentity}'; }
 leader=$(holder)

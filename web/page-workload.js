@@ -6,6 +6,7 @@ import {badge, empty, h, notice, replace, table} from "./dom.js";
 import {age, ago, duration, instant as parseInstant, short, time} from "./format.js";
 import {readInference} from "./inference-data.js";
 import {inferenceTable, simulatedEngines} from "./inference-view.js";
+import {latencyTarget, startPhases} from "./latency-target.js";
 import {onData} from "./live.js";
 import {instant, quote} from "./overview-data.js";
 import {Timeline, workloadCharts} from "./timeline.js";
@@ -140,8 +141,8 @@ export function start(main) {
     return null;
   };
   const timeline = new Timeline(workloadCharts, reason), whatIf = new WhatIf(ns, name);
-  const subtitle = h("p", {class: "subtitle muted"}), head = h("div"), left = h("div"), limitsBox = h("div"), inferenceBox = h("div"), right = h("div", null, whatIf.node), bottom = h("div", {class: "workload-bottom"});
-  main.append(subtitle, head, inferenceBox, h("div", {class: "overview"}, h("div", null, left, limitsBox), right), timeline.node, bottom);
+  const subtitle = h("p", {class: "subtitle muted"}), head = h("div"), left = h("div"), targetBox = h("div"), limitsBox = h("div"), inferenceBox = h("div"), right = h("div", null, whatIf.node), bottom = h("div", {class: "workload-bottom"});
+  main.append(subtitle, head, inferenceBox, h("div", {class: "overview"}, h("div", null, targetBox, left, limitsBox), right), timeline.node, bottom);
 
   liveView(left, readWorkload, (next) => {
     const first = !data, {a, e, inference, why} = data = next;
@@ -158,7 +159,8 @@ export function start(main) {
     if (!(selection && !selection.isCollapsed && bottom.contains(selection.anchorNode)))
       replace(bottom, e && [h("div", {class: "columns"}, conditions(e), events(e)), h("section", {class: "group-box"}, h("h2", null, "Explanation", h("code", {class: "file"}, command)),
         h("pre", {class: "explanation", tabindex: "0", "aria-label": "Explanation"}, e.text))]);
-    replace(limitsBox, e && limits(e));
+    replace(targetBox, e && e.slo && latencyTarget(e.slo));
+    replace(limitsBox, e && [startPhases(e.startup), limits(e)]);
     return e ? e.metrics.length ? e.metrics.map(metricBox) : notice("info", "No metric was needed for this decision.") : notice("info", "The charts below come from recorded series. An explanation is calculated from the cluster's API, by gpuscale up, or by an engine with access to a cluster.");
   });
   onData(() => data && timeline.live() && timeline.update(data.a), timelineMs);

@@ -10,7 +10,7 @@ export const unit = (m) => m.target.type === "Utilization" ? " %" : "";
 // Why the latency target decides; nothing: a metric wants more, or the target is not applied.
 function byTarget(e, lead) {
   const s = e.slo;
-  if (!s || s.mode === "shadow" || !Number.isFinite(s.proposal) || (lead && lead.proposal > s.proposal)) return "";
+  if (!s || s.applied === false || !Number.isFinite(s.proposal) || (lead && lead.proposal > s.proposal)) return "";
   const first = (s.bounds || []).find((b) => b.proposal === s.proposal);
   return s.hold ? `its latency target is held: ${s.hold}` : `its latency target needs ${s.proposal} replica${plural(s.proposal)}${first && first.text ? ` (${first.name}: ${first.text})` : ""}`;
 }

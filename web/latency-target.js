@@ -29,8 +29,10 @@ function facts(s) {
 
 // s: the member "slo" of an explanation.
 export function latencyTarget(s) {
+  const head = h("h2", null, "Latency target", s.annotation && h("code", {class: "file"}, s.annotation), s.applied === false && badge("pending", "shadow: not applied"), h("a", {class: "file", href: documentation}, "how it decides"));
+  if (s.error) return h("section", {class: "group-box latency-target"}, head, h("div", {class: "metric-facts"}, badge("down", "no decision"), h("p", {class: "why"}, s.error)));
   const pressure = Number.isFinite(s.pressure), end = Math.max(2, 1.25 * s.pressure || 0);
-  return h("section", {class: "group-box latency-target"}, h("h2", null, "Latency target", s.policy && h("code", {class: "file"}, s.policy), s.mode === "shadow" && badge("pending", "shadow: not applied"), h("a", {class: "file", href: documentation}, "how it decides")),
+  return h("section", {class: "group-box latency-target"}, head,
     h("div", {class: "metric-facts"},
       h("div", {class: "metric-big"}, h("b", null, s.proposal === undefined || s.proposal === null ? "no proposal" : replicas(s.proposal)), pressure ? h("span", {class: "muted"}, ` pressure ${short(s.pressure)} of 1`) : h("span", {class: "muted"}, " no latency was measured")),
       pressure && bar(s.pressure, end, 1, "wide-bar" + (s.pressure > 1 ? " over" : "")),
@@ -41,22 +43,23 @@ export function latencyTarget(s) {
 // --- starts ---
 
 const phaseNames = [["pending", "waits for a place"], ["node", "node is created"], ["pull", "image is pulled"], ["container", "container is created"], ["load", "model is loaded"], ["warm", "first requests"]];
+const seconds = (phase) => Number(phase && phase.p50Seconds !== undefined ? phase.p50Seconds : phase);
 
 function pathRow(p) {
-  const phases = phaseNames.filter(([name]) => p.phases && p.phases[name] > 0), sum = phases.reduce((all, [name]) => all + p.phases[name], 0);
-  const strip = h("span", {class: "phases", role: "img", "aria-label": phases.map(([name, text]) => `${text}: ${duration(p.phases[name])}`).join(", ")}, phases.map(([name, text]) => {
-    const part = h("span", {class: "phase phase-" + name, title: `${text}: ${duration(p.phases[name])}`});
-    part.style.width = `${100 * p.phases[name] / sum}%`;
+  const phases = phaseNames.map(([name, text]) => ({name, text, s: seconds(p.phases[name])})).filter((phase) => phase.s > 0), sum = phases.reduce((all, phase) => all + phase.s, 0);
+  const strip = h("span", {class: "phases", role: "img", "aria-label": phases.map((phase) => `${phase.text}: ${duration(phase.s)}`).join(", ")}, phases.map((phase) => {
+    const part = h("span", {class: "phase phase-" + phase.name, title: `${phase.text}: ${duration(phase.s)}`});
+    part.style.width = `${100 * phase.s / sum}%`;
     return part;
   }));
-  return [p.path || "all starts", [duration(p.p90Seconds), p.p50Seconds !== undefined && h("div", {class: "muted"}, `median ${duration(p.p50Seconds)}`)],
-    [String(p.n ?? p.samples ?? "–"), p.failed > 0 && [" ", badge("down", `${p.failed} failed`)]],
-    phases.length ? [strip, h("div", {class: "phase-list"}, phases.map(([name, text]) => h("span", null, h("span", {class: "swatch phase-" + name}), `${text} ${duration(p.phases[name])}`)))] : h("span", {class: "missing"}, "phases unknown")];
+  return [[p.path || "all starts", [p.image, p.gpu].filter((t) => t).map((t) => h("div", {class: "muted"}, t))], [duration(p.p90Seconds), p.p50Seconds !== undefined && h("div", {class: "muted"}, `median ${duration(p.p50Seconds)}`)],
+    [String(p.n ?? "–"), p.failed > 0 && h("div", null, badge("down", `${p.failed} failed`))],
+    phases.length ? [strip, h("div", {class: "phase-list"}, phases.map((phase) => h("span", null, h("span", {class: "swatch phase-" + phase.name}), `${phase.text} ${duration(phase.s)}`)))] : h("span", {class: "missing"}, "phases unknown")];
 }
 
-// The paths of starts with their phases: one, or a list. Nothing: no start has phases.
+// How long starts take, by phase: those of one path, or a list of paths. Nothing: no start has phases.
 export function startPhases(startup) {
-  const paths = [startup].flat().flatMap((s) => s && s.paths || s || []).filter((p) => p.phases);
-  return paths.length > 0 && h("section", {class: "group-box"}, h("h2", null, "Starts of replicas"),
-    table(["Path", {name: "90 % within", class: "number"}, {name: "Starts", class: "number"}, {name: "Phases", class: "wide"}], paths.map(pathRow), {class: "starts"}));
+  const paths = [startup].flat().filter((p) => p && p.phases && p.n !== 0);
+  return paths.length > 0 && h("section", {class: "group-box"}, h("h2", null, "Starts of replicas", h("span", {class: "file"}, "medians")),
+    table([{name: "Path", class: "path"}, {name: "90 % within", class: "number"}, {name: "Starts", class: "number"}, {name: "Phases", class: "wide"}], paths.map(pathRow), {class: "starts"}));
 }

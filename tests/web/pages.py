@@ -276,10 +276,10 @@ def check_workload(b):
 
 
 # What an explanation has for an autoscaler with a latency target.
-SLO = {"policy": "ttft=1s,p=90", "mode": "active", "proposal": 4, "pressure": 1.3, "hold": None,
+SLO = {"annotation": "ttft=1s,p=90", "applied": True, "ageMs": 200, "proposal": 4, "pressure": 1.3, "hold": None,
        "bounds": [{"name": "demand", "proposal": 4, "text": EVIL}, {"name": "throughput", "proposal": 3, "text": "2,400 tokens/s"}, {"name": "latency", "abstains": "fewer than 20 requests"}],
        "credit": {"starting": 2, "text": "would be 6, credit for 2 that start"}, "guard": {"holds": False, "text": "at 2 replicas each would be at 96 %"}}
-STARTUP = {"path": "node free, image present", "p50Seconds": 40, "p90Seconds": 52, "samples": 5, "n": 5, "failed": 1, "phases": {"pending": 1, "node": 0, "pull": 0, "container": 3, "load": 40, "warm": 8}}
+STARTUP = {"path": "node free, image present", "p50Seconds": 40, "p90Seconds": 52, "samples": 5, "n": 5, "failed": 1, "phases": {"pending": {"n": 5, "p50Seconds": 1, "p90Seconds": 2}, "pull": {"n": 5, "p50Seconds": 0, "p90Seconds": 0}, "container": {"n": 5, "p50Seconds": 3, "p90Seconds": 4}, "load": {"n": 5, "p50Seconds": 40, "p90Seconds": 52}}}
 FIXTURE = """const real = window.fetch;
 window.fetch = async (url, ...rest) => {
   const answer = await real(url, ...rest);
@@ -304,15 +304,15 @@ def check_latency_target(b):
     assert rows[0] == f"demand4 decides{EVIL}" and rows[1] == "throughput32,400 tokens/s" and rows[2] == "latencyabstainsfewer than 20 requests", rows
     for text in ("pressure 1.3 of 1", "would be 6, credit for 2 that start", "the others do not hold", "at 2 replicas each would be at 96 %", "node free, image present", "52s", "1 failed", "model is loaded 40s"):
         assert text in b.text(), f"no {text!r} in {b.text()}"
-    assert "node is created" not in b.text(), "a phase without time"
+    assert "image is pulled" not in b.text(), "a phase without time"
     # The metric wants 5, more than the target: it is the reason.
     assert "because DCGM_CUSTOM_PROCESS_SM_UTIL is 50" in b.text()
     b.driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", script)
-    higher = b.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": FIXTURE % (json.dumps({**SLO, "proposal": 7, "mode": "active"}), "undefined")})
+    higher = b.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": FIXTURE % (json.dumps({**SLO, "proposal": 7}), "undefined")})
     b.open("workload?namespace=shop&name=web")
     b.wait("the reason", "document.querySelector('.sentence')?.textContent.includes('because its latency target needs 7 replicas')")
     b.driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", higher)
-    shadow = b.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": FIXTURE % (json.dumps({**SLO, "proposal": 7, "mode": "shadow", "hold": "the values are 40 s old", "pressure": None}), "undefined")})
+    shadow = b.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": FIXTURE % (json.dumps({**SLO, "proposal": 7, "applied": False, "hold": "the values are 40 s old", "pressure": None}), "undefined")})
     b.open("workload?namespace=shop&name=web")
     b.wait("shadow", "document.querySelector('.latency-target')?.textContent.includes('shadow: not applied')")
     for text in ("because DCGM_CUSTOM_PROCESS_SM_UTIL is 50", "the values are 40 s old", "no latency was measured"):

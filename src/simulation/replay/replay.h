@@ -132,7 +132,7 @@ struct replay_row {
     int64_t t_ms;
     double load, utilization, queue; // utilization: percent of the ready replicas' capacity
     int32_t desired, running, ready; // replicas: wanted, started, serving
-    double ttft_p90_s;               // of a service, since the row before; NAN: no request
+    double ttft_p90_s; // of a service, since the row before; without requests as there
     size_t nodes;
     char *why; // of a change of desired; NULL: none
 };
@@ -155,7 +155,7 @@ struct replay_summary {
     // Of an inference service; otherwise 0.
     bool of_service;
     double requests, finished, within; // within: that met the target
-    double within_percent;             // of the requests that have ended, or can no longer meet it
+    double within_percent;             // of the requests
     double ttft_p50_s, ttft_p90_s, ttft_p99_s, itl_p90_s;
     size_t reversals; // changes of the direction of scale events
 };

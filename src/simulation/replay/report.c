@@ -232,9 +232,26 @@ json_t *replay_json(const struct replay_scenario *s, const struct replay_result 
 
 // --- side by side ---
 
+static void add_service_summaries(const char *const *names, const struct replay_summary *const *s,
+                                  size_t n, struct gs_buf *out)
+{
+    gs_buf_addf(out, "%-32s %9s %9s %9s %7s %8s %5s %10s %9s %9s %9s\n", "", "GPU hours", "price",
+                "within %", "events", "mean", "most", "max queue", "ttft p50", "ttft p90",
+                "ttft p99");
+    for (size_t i = 0; i < n; i++)
+        gs_buf_addf(out, "%-32s %9.2f %9.2f %9.1f %7zu %8.2f %5d %10.6g %9.3g %9.3g %9.3g\n",
+                    names[i], s[i]->gpu_hours, s[i]->price, s[i]->within_percent,
+                    s[i]->ups + s[i]->downs, s[i]->mean_replicas, s[i]->max_replicas,
+                    s[i]->queue_max, s[i]->ttft_p50_s, s[i]->ttft_p90_s, s[i]->ttft_p99_s);
+}
+
 void replay_print_summaries(const char *const *names, const struct replay_summary *const *s,
                             size_t n, struct gs_buf *out)
 {
+    if (n && s[0]->of_service) {
+        add_service_summaries(names, s, n, out);
+        return;
+    }
     gs_buf_addf(out, "%-32s %9s %9s %9s %9s %7s %8s %10s %9s %7s %7s\n", "", "GPU hours", "price",
                 "over s", "target s", "events", "mean", "max queue", "wait s", "p50 s", "p99 s");
     for (size_t i = 0; i < n; i++)

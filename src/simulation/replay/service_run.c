@@ -22,6 +22,7 @@ struct service_run {
     size_t next_event;
     int64_t t_ms, last_ms;
     double replica_ms, queue_ms; // integrals
+    double ttft_p90_s;           // of the last row
 };
 
 static struct inference_fleet *make_fleet(const struct replay_scenario *s,
@@ -68,8 +69,18 @@ static void advance(struct service_run *run, int64_t until_ms)
     inference_fleet_advance(run->fleet, until_ms * NS_PER_MS);
 }
 
+// Why an evaluation changed the replicas; the caller frees it.
+static char *reason_of(const struct hpa_observation *obs, const struct hpa_decision *d)
+{
+    if (!d->by_extra)
+        return replay_decision_reason(d);
+    bool both = d->explanation && *d->explanation;
+    return gs_format("%s%s%s", obs->extra->explanation, both ? "; " : "",
+                     both ? d->explanation : "");
+}
+
 static void record(struct service_run *run, const struct inference_fleet_moment *m,
-                   const struct hpa_decision *d)
+                   const struct hpa_observation *obs, const struct hpa_decision *d)
 {
     struct replay_summary *sum = &run->result.summary;
     double ms = (double)(run->t_ms - run->last_ms);
@@ -81,6 +92,8 @@ static void record(struct service_run *run, const struct inference_fleet_moment 
     sum->min_replicas = d->desired < sum->min_replicas ? d->desired : sum->min_replicas;
     if (!run->result.rows)
         return;
+    if (!isnan(m->ttft_p90_s))
+        run->ttft_p90_s = m->ttft_p90_s;
     run->result.rows[run->result.n++] = (struct replay_row){
         .t_ms = run->t_ms,
         .load = replay_service_rate(run->view),
@@ -89,8 +102,8 @@ static void record(struct service_run *run, const struct inference_fleet_moment 
         .desired = d->desired,
         .running = (int32_t)(m->ready + m->starting),
         .ready = (int32_t)m->ready,
-        .ttft_p90_s = m->ttft_p90_s,
-        .why = d->rescale ? replay_decision_reason(d) : NULL,
+        .ttft_p90_s = run->ttft_p90_s,
+        .why = d->rescale ? reason_of(obs, d) : NULL,
     };
 }
 
@@ -103,7 +116,7 @@ static void evaluate(struct service_run *run)
     struct hpa_decision d;
     inference_fleet_take_moment(run->fleet, &m);
     hpa_decide(&s->spec, obs, &s->controller, run->history, T0_MS + run->t_ms, &d);
-    record(run, &m, &d);
+    record(run, &m, obs, &d);
     run->result.summary.evaluations++;
     run->result.summary.over_target_s +=
         replay_is_over_target(s, &d) ? (double)s->sync_ms / 1000 : 0;

@@ -163,8 +163,6 @@ char *replay_decision_reason(const struct hpa_decision *d)
         if (d->metrics[i].ok && d->metrics[i].proposal == d->proposal)
             metric = d->metrics[i].explanation;
     bool both = *metric && d->explanation && *d->explanation;
-    if (d->by_extra)
-        metric = d->own_reason ? d->own_reason : "latency target";
     return gs_format("%s%s%s", *metric ? metric : d->reason, both ? "; " : "",
                      both ? d->explanation : "");
 }

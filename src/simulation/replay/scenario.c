@@ -400,8 +400,7 @@ static struct gs_error *load_inline_hpa(struct replay_scenario *s, struct gs_sli
 
 // --- scenario ---
 
-// What a metric that the scenario does not name shows.
-static enum replay_source default_source(const struct replay_scenario *s, const char *name)
+enum replay_source replay_default_source(const struct replay_scenario *s, const char *name)
 {
     static const struct {
         const char *name;
@@ -424,7 +423,7 @@ static struct gs_error *order_metrics(struct replay_scenario *s)
     struct gs_error *err = NULL;
     for (size_t i = 0; i < s->spec.n_metrics; i++) {
         ordered[i].name = s->spec.metrics[i].name;
-        ordered[i].source = default_source(s, ordered[i].name);
+        ordered[i].source = replay_default_source(s, ordered[i].name);
         for (size_t k = 0; k < s->n_metrics; k++)
             if (s->metrics[k].name && gs_streq(s->metrics[k].name, ordered[i].name)) {
                 ordered[i] = s->metrics[k];

@@ -234,14 +234,14 @@ static void add_line(const struct replay_result *r, double (*value)(const struct
 static void add_level(const struct replay_outcome *shown, const struct panel *p,
                       const struct replay_svg_scale *s, struct gs_buf *out)
 {
-    double level = p->level(shown->scenario);
+    double level = p->level(shown->scenario), y = replay_svg_y(s, level);
     if (!(level > 0) || level > s->top)
         return;
     gs_buf_addf(out,
                 "<path d=\"M%d,%.1fH%d\" stroke=\"#c33\" stroke-dasharray=\"5 4\"/>"
                 "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\" fill=\"#c33\">%g %s</text>\n",
-                LEFT, replay_svg_y(s, level), WIDTH - RIGHT, WIDTH - RIGHT - 4,
-                replay_svg_y(s, level) + 13, level, p->unit);
+                LEFT, y, WIDTH - RIGHT, WIDTH - RIGHT - 4, y + LINE < s->y + PANEL ? y + 13 : y - 5,
+                level, p->unit);
 }
 
 void replay_svg_axes(const char *title, const struct replay_svg_scale *s, bool with_times,

@@ -151,7 +151,7 @@ export function start(main) {
     replace(head, h("p", {class: "notice sentence " + kind}, text), tiles(data));
     replace(inferenceBox, inference.length > 0 && [inference.some((r) => r.simulated) && simulatedEngines(),
       h("section", {class: "group-box"}, h("h2", null, "Inference", h("a", {class: "file", href: "inference"}, "all engines")), inferenceTable(inference))]);
-    whatIf.update(e);
+    whatIf.update(e, inference.length > 0);
     for (const one of (e && e.events) || []) if (one.reason === "SuccessfulRescale") reasons.set(parseInstant(one.time), one.message);
     while (reasons.size > 200) reasons.delete(reasons.keys().next().value);
     if (first) timeline.update(a);

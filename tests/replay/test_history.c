@@ -367,16 +367,9 @@ static void test_a_target_of_the_annotation_is_the_present_one(void **state)
     json_t *q = service_question(1, 0);
     json_object_set_new(q, "slo", json_string("ttft=5s,p=95"));
     json_object_set_new(q, "settings", json_pack("{s:s}", "slo.ttft", ""));
-    CODEC_AUTO_JSON json_t *refused = json_deep_copy(q);
-    const struct hpa_config cfg = hpa_config_default();
-    struct replay_history *h = NULL;
-    // p alone is no target.
-    GS_AUTO_ERROR struct gs_error *err = replay_history_new(refused, &cfg, 15000, &h);
-    assert_non_null(err);
-    json_object_set_new(q, "settings", json_pack("{s:s}", "slo", ""));
     CODEC_AUTO_JSON json_t *a = answer_to(q);
     assert_string_equal(codec_json_str(a, "target", NULL), "ttft=5s,p=95");
-    assert_says(a, "With slo unset you would have ");
+    assert_says(a, "With ttft unset you would have ");
 }
 
 static void test_a_target_without_signals_is_refused(void **state)

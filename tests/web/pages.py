@@ -36,6 +36,7 @@ class Target(http.server.BaseHTTPRequestHandler):
     """A target whose texts try to be HTML. It has an autoscaler, a pod that waits, and a node without GPUs."""
     desired = 2
     engines = False  # of inference
+    shop = False  # whether the pods of shop/web are engines
     xid = 0  # None: the GPU is gone
 
     def do_GET(self):
@@ -58,7 +59,7 @@ class Target(http.server.BaseHTTPRequestHandler):
                 f'gpuscale_pool_coming_nodes{{pool="{EVIL}"}} 1\n'
                 f'kube_node_status_condition{{node="{EVIL}",condition="Ready",status="true"}} 1\nkube_node_status_allocatable{{node="{EVIL}",resource="nvidia_com_gpu"}} 2\n'
                 f'kube_node_spec_taint{{node="{EVIL}",key="{EVIL}",value="{EVIL}",effect="NoSchedule"}} 1\nkube_pod_info{{{pod},node="{EVIL}",created_by_kind="Job",created_by_name="{EVIL}"}} 1\n'
-                f'kube_pod_container_resource_requests{{{pod},node="{EVIL}",resource="nvidia_com_gpu"}} 1\n' + Target.gpu() + Target.inference()
+                f'kube_pod_container_resource_requests{{{pod},node="{EVIL}",resource="nvidia_com_gpu"}} 1\n' + Target.gpu() + Target.inference() + Target.web_engines()
                 # The longest values of a GPU.
                 + "".join(f'DCGM_FI_DEV_{name}{{gpu="0",UUID="GPU-9",modelName="NVIDIA A100-SXM4-80GB",GPU_I_ID="1",GPU_I_PROFILE="1g.10gb"}} {value}\n'
                           for name, value in (("GPU_UTIL", 100), ("FB_USED", 183193), ("FB_FREE", 1000), ("GPU_TEMP", 100), ("POWER_USAGE", 1000)))).encode()
@@ -84,6 +85,15 @@ class Target(http.server.BaseHTTPRequestHandler):
                 "".join(f'DCGM_CUSTOM_PROCESS_SM_UTIL{{{labels},AllocateMode="share",NamespaceName="n",PodName="{name}",ContainerName="{EVIL}",ProcessId="1",ProcessName="{EVIL}"}} 35\n'
                         f'gpuscale_exporter_pod_attribution{{{labels},exported_namespace="n",exported_pod="{name}",value="utilization",attribution="estimate"}} 1\n' for name in (EVIL, "other")))
 
+
+    @staticmethod
+    def web_engines():
+        """Five requests per second of an engine of shop/web."""
+        labels = 'namespace="shop",pod="web-5d4f8c9b7-aaaaa",model="org/Llama-8B",engine="vllm",role=""'
+        requests = int(5 * (time.time() % 1e6))
+        return "" if not Target.shop else "".join(f"gpuscale_inference_{name}{{{labels}}} {value}\n" for name, value in (
+            ("ttft_seconds_count", requests), ("prompt_tokens_total", 500 * requests), ("generation_tokens_total", 100 * requests), ("running", 4), ("waiting", 0))) + \
+            'kube_horizontalpodautoscaler_info{namespace="shop",horizontalpodautoscaler="web",scaletargetref_kind="Deployment",scaletargetref_name="web"} 1\n'
 
     @staticmethod
     def inference():
@@ -290,6 +300,26 @@ window.fetch = async (url, ...rest) => {
 };"""
 
 
+def check_target_history(b):
+    """Another latency target on the recorded requests of the engines."""
+    slider = "[...document.querySelectorAll('.slider')].find((s) => s.textContent.startsWith('First token'))"
+    b.wait("the slider of the target", f"{slider}?.querySelector('input').value === '1'")
+    b.js(f"const s = {slider}.querySelector('input'); s.value = 2; s.dispatchEvent(new Event('input'));")
+    b.wait("what it needs", "document.querySelector('.what-if-result').textContent.includes('on recorded history')")
+    b.wait("the history of the engines", """(() => {
+        if (!document.querySelector('.history [aria-pressed=true]')) document.querySelector('.history-ranges button').click();
+        return document.querySelector('.history-summary')?.textContent.startsWith('SIMULATED With ttft 2s you would have');
+    })()""")
+    for text in ("of the requests within", "Within the target", "a model of org/Llama-8B", "These settings"):
+        assert text.lower() in b.text().lower(), f"no {text!r} in {b.text()}"
+    if "SHOTS" in os.environ:
+        b.js("document.querySelector('.what-if').scrollIntoView()")
+        b.shot(os.path.join(os.environ["SHOTS"], "target-history.png"))
+    b.check("the history of a latency target")
+    b.driver.find_element("xpath", "//button[.='Reset']").click()
+    Target.shop = False
+
+
 def check_latency_target(b):
     """The bounds, the credit and the phases of starts of an autoscaler with a latency target."""
     script = b.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": FIXTURE % (json.dumps(SLO), json.dumps(STARTUP))})
@@ -300,6 +330,7 @@ def check_latency_target(b):
         b.check(f"a latency target at {width} pixels")
         if "SHOTS" in os.environ:
             b.shot(os.path.join(os.environ["SHOTS"], f"latency-target-{width}.png"))
+    check_target_history(b)
     rows = b.js("return [...document.querySelectorAll('.bounds tbody tr')].map((r) => r.textContent)")
     assert rows[0] == f"demand4 decides{EVIL}" and rows[1] == "throughput32,400 tokens/s" and rows[2] == "latencyabstainsfewer than 20 requests", rows
     for text in ("pressure 1.3 of 1", "would be 6, credit for 2 that start", "the others do not hold", "at 2 replicas each would be at 96 %", "node free, image present", "52s", "1 failed", "model is loaded 40s"):
@@ -565,6 +596,7 @@ def main():
     threading.Thread(target=target.serve_forever, daemon=True).start()
     cluster = http.server.ThreadingHTTPServer(("127.0.0.1", 29501), Cluster)
     threading.Thread(target=cluster.serve_forever, daemon=True).start()
+    Target.shop = True
     start_engine()
     b = Browser(base, os.path.join(directory, "profile"))
     try:

@@ -36,6 +36,24 @@ struct replay_history {
 struct gs_error *replay_history_read_series(const json_t *in, struct replay_curve *ret);
 void replay_history_move(struct replay_curve *c, int64_t start_ms);
 
+// --- history_fetch.c ---
+
+struct replay_history_source;
+// NAME OP "VALUE", such as pod=~"web-.*".
+void replay_history_add_matcher(struct gs_buf *out, const char *label, const char *op,
+                                const char *value);
+int64_t replay_history_step_ms(const struct replay_history_source *s);
+// The first series of a range query: {metric, values}; new reference. GS_ENOTFOUND: none.
+struct gs_error *replay_history_query(const struct replay_history_source *s, struct gs_slice expr,
+                                      int64_t now_ms, json_t **ret);
+
+// --- history_signals.c ---
+
+// Sets the member "inference" of the question, if the pods have signals of engines.
+struct gs_error *replay_history_fetch_engines(const struct replay_history_source *s,
+                                              const json_t *explanation, int64_t now_ms,
+                                              json_t *question);
+
 // --- history_engines.c: an inference service ---
 
 #define REPLAY_HISTORY_TOKENS 1e8 // generated in the recorded time

@@ -153,20 +153,31 @@ static bool is_of_key(struct gs_slice item, const char *key)
     return item.len > n && memcmp(item.data, key, n) == 0 && item.data[n] == '=';
 }
 
+// Whether an item is a target, and not only how targets are applied.
+static bool is_target(struct gs_slice item)
+{
+    return item.len && !is_of_key(item, "p") && !is_of_key(item, "mode");
+}
+
 struct gs_error *replay_service_set_target(char slo[SLO_TEXT_MAX], const char *key,
                                            const char *value)
 {
     GS_AUTO_BUF struct gs_buf text = {0};
     struct gs_slice rest = gs_slice_of(slo);
+    bool targets = *value && (!key || is_target(gs_slice_of(key)));
     while (key && *slo && rest.data) {
         struct gs_slice item = gs_slice_cut(&rest, ',');
-        if (!is_of_key(item, key))
-            gs_buf_addf(&text, "%s" GS_SLICE_FMT, text.len ? "," : "", GS_SLICE_ARG(item));
+        if (is_of_key(item, key))
+            continue;
+        gs_buf_addf(&text, "%s" GS_SLICE_FMT, text.len ? "," : "", GS_SLICE_ARG(item));
+        targets = targets || is_target(item);
     }
     if (key && *value)
         gs_buf_addf(&text, "%s%s=%s", text.len ? "," : "", key, value);
     else if (!key)
         gs_buf_add_str(&text, value);
+    if (!*value && !targets)
+        gs_buf_clear(&text);
     if (text.len >= SLO_TEXT_MAX)
         return gs_error_new(GS_ELIMIT, "a target has less than %d bytes", SLO_TEXT_MAX);
     memcpy(slo, text.len ? text.data : "", text.len);

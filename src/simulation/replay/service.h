@@ -46,7 +46,8 @@ struct gs_error *replay_service_prepare(struct replay_scenario *s);
 // "slo", "slo.KEY", "seed" and fields of the mapping. *ret_found false: another name.
 struct gs_error *replay_service_set(struct replay_scenario *s, const char *name, const char *value,
                                     bool *ret_found);
-// Sets a key of a target ("ttft=1s,p=90"); value "": removes it. key NULL: the whole text.
+// Sets a key of a target ("ttft=1s,p=90"); value "": removes it, and with the last target all keys.
+// key NULL: the whole text.
 // GS_ELIMIT: too long.
 struct gs_error *replay_service_set_target(char slo[SLO_TEXT_MAX], const char *key,
                                            const char *value);

@@ -148,7 +148,6 @@ void replay_service_read(struct codec_reader *r, const json_t *in, struct replay
 // Whether an item "ttft=1s" is of the key.
 static bool is_of_key(struct gs_slice item, const char *key)
 {
-    item = gs_slice_trim(item);
     size_t n = strlen(key);
     return item.len > n && memcmp(item.data, key, n) == 0 && item.data[n] == '=';
 }
@@ -164,19 +163,22 @@ struct gs_error *replay_service_set_target(char slo[SLO_TEXT_MAX], const char *k
 {
     GS_AUTO_BUF struct gs_buf text = {0};
     struct gs_slice rest = gs_slice_of(slo);
-    bool targets = *value && (!key || is_target(gs_slice_of(key)));
+    bool targets = false, set = !*value;
     while (key && *slo && rest.data) {
-        struct gs_slice item = gs_slice_cut(&rest, ',');
-        if (is_of_key(item, key))
-            continue;
-        gs_buf_addf(&text, "%s" GS_SLICE_FMT, text.len ? "," : "", GS_SLICE_ARG(item));
-        targets = targets || is_target(item);
+        struct gs_slice item = gs_slice_trim(gs_slice_cut(&rest, ','));
+        if (!is_of_key(item, key)) {
+            gs_buf_addf(&text, "%s" GS_SLICE_FMT, text.len ? "," : "", GS_SLICE_ARG(item));
+            targets = targets || is_target(item);
+        } else if (!set) {
+            gs_buf_addf(&text, "%s%s=%s", text.len ? "," : "", key, value);
+            set = true;
+        }
     }
-    if (key && *value)
-        gs_buf_addf(&text, "%s%s=%s", text.len ? "," : "", key, value);
-    else if (!key)
+    if (!key)
         gs_buf_add_str(&text, value);
-    if (!*value && !targets)
+    else if (!set)
+        gs_buf_addf(&text, "%s%s=%s", text.len ? "," : "", key, value);
+    else if (!*value && !targets)
         gs_buf_clear(&text);
     if (text.len >= SLO_TEXT_MAX)
         return gs_error_new(GS_ELIMIT, "a target has less than %d bytes", SLO_TEXT_MAX);

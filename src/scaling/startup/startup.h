@@ -43,10 +43,10 @@ void startup_learner_free(struct startup_learner *l); // NULL is fine
 // its GPU model and its age; NULL: unknown. The objects are not kept.
 void startup_observe_pod(struct startup_learner *l, const json_t *pod, const json_t *node,
                          int64_t now_ms);
-// The pod was deleted.
-void startup_forget_pod(struct startup_learner *l, const json_t *pod);
+// The pod was deleted. If it was late, its start has failed.
+void startup_forget_pod(struct startup_learner *l, const json_t *pod, int64_t now_ms);
 // An event of a pod: TriggeredScaleUp and NotTriggerScaleUp (Cluster Autoscaler), Nominated
-// (Karpenter), Pulling, Pulled and Failed (kubelet). Others are ignored. It may come before its
+// (Karpenter), Pulling and Pulled (kubelet). Others are ignored. It may come before its
 // pod.
 void startup_observe_event(struct startup_learner *l, const json_t *event, int64_t now_ms);
 // The inference engine of the pod has published its first values. From then on, starts of the
@@ -75,6 +75,7 @@ struct startup_quantiles {
 
 struct startup_expected {
     enum startup_basis basis;
+    bool any_path; // all paths together
     struct startup_path path;
     struct startup_quantiles total; // from creation until the pod serves
     struct startup_quantiles phases[STARTUP_PHASES];
@@ -94,8 +95,9 @@ json_t *startup_expected_json(const struct startup_expected *e);
 // The same for each image, GPU model and path of a workload: [{"image", "gpu", …}]; new reference.
 json_t *startup_workload_json(const struct startup_learner *l, const char *ns,
                               const char *workload);
-// "p90 52s (pull 3s, container 1s, load 48s), node free, image present, from 5 starts, 1 failed".
-void startup_expected_text(const struct startup_expected *e, struct gs_buf *out);
+// "p90 52s (pull 3s, container 1s, load 48s), node free, image present, from 5 starts, 1 failed" of
+// that JSON.
+void startup_expected_text(const json_t *e, struct gs_buf *out);
 
 // --- what is coming ---
 
@@ -124,9 +126,14 @@ struct startup_coming {
     int32_t ready, starting, late, unschedulable, failed;
     int32_t settling; // of the ready ones: so new that measurements do not show their effect yet
     int64_t first_ms, last_ms; // when the first and last starting pod are expected; 0: none starts
+    int64_t start_ms; // how long one more pod would take, p90; set by the caller, 0: unknown
 };
 #define STARTUP_SETTLE_MS (INT64_C(30) * 1000)
 void startup_coming_add(struct startup_coming *c, const struct startup_progress *p, int64_t now_ms);
-// {"ready", "starting", "settling", "late", "unschedulable", "failed", "firstSeconds",
-// "lastSeconds"}: in how many seconds; new reference.
+// {"ready", "starting", "settling", "late", "unschedulable", "failed", "startSeconds",
+// "firstSeconds", "lastSeconds"}: the first and last start in how many seconds; new reference.
 json_t *startup_coming_json(const struct startup_coming *c, int64_t now_ms);
+// "1 ready, 2 starting (the last one serves in 32s), 1 late" of that JSON.
+void startup_coming_text(const json_t *coming, struct gs_buf *out);
+// False: not such an object. Numbers out of range are 0.
+bool startup_coming_from_json(const json_t *in, int64_t now_ms, struct startup_coming *ret);

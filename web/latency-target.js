@@ -9,21 +9,20 @@ const plural = (n) => n === 1 ? "" : "s";
 const replicas = (n) => `${n} replica${plural(n)}`;
 const documentation = "https://github.com/gpuscale/gpuscale/blob/main/docs/latency-target.md";
 
-// The largest proposal of the bounds decides.
-function boundRow(b, largest) {
+function boundRow(b, decides) {
   const abstains = b.proposal === undefined || b.proposal === null;
-  return {class: abstains ? "stale" : "", cells: [h("b", null, b.name), abstains ? badge("", "abstains") : [String(b.proposal), b.proposal === largest && [" ", badge("ok", "decides")]],
+  return {class: abstains ? "stale" : "", cells: [h("b", null, b.name), abstains ? badge("", "abstains") : [String(b.proposal), decides && [" ", badge("ok", "decides")]],
     abstains ? b.abstains || "" : b.text || ""]};
 }
 
-const boundTable = (bounds) => table(["Bound", "Replicas", {name: "Reason", class: "wide"}], bounds.map((b) => boundRow(b, Math.max(...bounds.map((one) => one.proposal ?? -1)))), {class: "bounds"});
+const boundTable = (s) => table(["Bound", "Replicas", {name: "Reason", class: "wide"}], s.bounds.map((b) => boundRow(b, b.name === s.decider)), {class: "bounds"});
 
 const factRow = (name, state, text) => [name, [state, text && [" ", text]]];
 
 function facts(s) {
   const rows = [];
-  if (s.credit) rows.push(factRow("Starting", badge(s.credit.starting > 0 ? "pending" : "", replicas(s.credit.starting || 0)), s.credit.text));
-  if (s.guard) rows.push(factRow("Scale-down", badge(s.guard.holds ? "ok" : "pending", s.guard.holds ? "the others hold" : "the others do not hold"), s.guard.text));
+  if (s.credit && (s.credit.starting > 0 || s.credit.text)) rows.push(factRow("Starting", badge(s.credit.starting > 0 ? "pending" : "", replicas(s.credit.starting || 0)), s.credit.text));
+  if (s.guard && s.guard.text) rows.push(factRow("Scale-down", badge(s.guard.holds ? "ok" : "pending", s.guard.holds ? "the others hold" : "the others do not hold"), s.guard.text));
   return rows.length > 0 && table(["Name", {name: "Value", class: "wide"}], rows, {class: "facts-table"});
 }
 
@@ -37,7 +36,7 @@ export function latencyTarget(s) {
       h("div", {class: "metric-big"}, h("b", null, s.proposal === undefined || s.proposal === null ? "no proposal" : replicas(s.proposal)), pressure ? h("span", {class: "muted"}, ` pressure ${short(s.pressure)} of 1`) : h("span", {class: "muted"}, " no latency was measured")),
       pressure && bar(s.pressure, end, 1, "wide-bar" + (s.pressure > 1 ? " over" : "")),
       s.hold && h("p", {class: "why"}, badge("pending", "held"), " ", s.hold)),
-    s.bounds && s.bounds.length > 0 && boundTable(s.bounds), facts(s));
+    s.bounds && s.bounds.length > 0 && boundTable(s), facts(s));
 }
 
 // --- starts ---
@@ -57,9 +56,9 @@ function pathRow(p) {
     phases.length ? [strip, h("div", {class: "phase-list"}, phases.map((phase) => h("span", null, h("span", {class: "swatch phase-" + phase.name}), `${phase.text} ${duration(phase.s)}`)))] : h("span", {class: "missing"}, "phases unknown")];
 }
 
-// How long starts take, by phase: those of one path, or a list of paths. Nothing: no start has phases.
+// How long starts take, by phase, on each path. Nothing: no start is known.
 export function startPhases(startup) {
-  const paths = [startup].flat().filter((p) => p && p.phases && p.n !== 0);
+  const known = startup && startup.paths && startup.paths.length ? startup.paths : [startup], paths = known.filter((p) => p && p.phases && p.n > 0);
   return paths.length > 0 && h("section", {class: "group-box"}, h("h2", null, "Starts of replicas", h("span", {class: "file"}, "medians")),
     table([{name: "Path", class: "path"}, {name: "90 % within", class: "number"}, {name: "Starts", class: "number"}, {name: "Phases", class: "wide"}], paths.map(pathRow), {class: "starts"}));
 }

@@ -76,7 +76,7 @@ function tiles({a, e}) {
     tile("Replicas", r.current ?? "–", r.desired !== undefined && r.desired !== r.current ? `→ ${r.desired}` : `of ${r.min ?? 1} to ${r.max ?? "?"}`, r.desired !== undefined && r.desired !== r.current ? "warn" : ""),
     pods > 0 && tile("Pods that count", `${counted} / ${pods}`, null, counted < pods ? "warn" : ""),
     metrics.map((m) => tile(m.name, m.value === undefined ? "–" : short(m.value) + unit(m), m.value === undefined ? (m.ok ? "no replicas" : "no value") : `target ${short(m.target.value)}${unit(m)}`, m.value === undefined && !m.ok ? "bad" : "")),
-    e && e.startup && tile("Start of a replica", duration(e.startup.p50Seconds), `median of ${e.startup.samples}; 90 %: ${duration(e.startup.p90Seconds)}`));
+    e && e.startup && (e.startup.n ?? e.startup.samples) > 0 && tile("Start of a replica", duration(e.startup.p50Seconds), `median of ${e.startup.n ?? e.startup.samples}; 90 %: ${duration(e.startup.p90Seconds)}${e.startup.failed ? `; ${e.startup.failed} failed` : ""}`, e.startup.failed ? "warn" : ""));
 }
 
 function bar(value, target) {

@@ -116,7 +116,7 @@ export class History {
       if (!fresh || Date.now() - fresh.at >= keepMs) this.known.set(this.range, {at: Date.now(), withEngines, history: await readHistory(e, this.range, withEngines)});
       const {history} = this.known.get(this.range);
       const answer = await post("gpuscale/replay", {...history, namespace: e.namespace, name: e.name, spec: e.spec, settings: this.settings, gpusPerReplica: e.gpusPerReplica,
-        slo: e.slo ? e.slo.annotation : undefined, startupSeconds: e.startup ? e.startup.p50Seconds : undefined});
+        slo: e.slo ? e.slo.annotation : undefined, startupSeconds: e.startup && e.startup.p50Seconds > 0 ? e.startup.p50Seconds : undefined});
       await this.show(answer, history);
     } catch (error) {
       this.clear(h("p", {class: "error-text"}, error.message));

@@ -286,7 +286,7 @@ def check_workload(b):
 
 
 # What an explanation has for an autoscaler with a latency target.
-SLO = {"annotation": "ttft=1s,p=90", "applied": True, "ageMs": 200, "proposal": 4, "pressure": 1.3, "hold": None,
+SLO = {"annotation": "ttft=1s,p=90", "applied": True, "ageMs": 200, "proposal": 4, "pressure": 1.3, "hold": None, "decider": "demand",
        "bounds": [{"name": "demand", "proposal": 4, "text": EVIL}, {"name": "throughput", "proposal": 3, "text": "2,400 tokens/s"}, {"name": "latency", "abstains": "fewer than 20 requests"}],
        "credit": {"starting": 2, "text": "would be 6, credit for 2 that start"}, "guard": {"holds": False, "text": "at 2 replicas each would be at 96 %"}}
 STARTUP = {"path": "node free, image present", "p50Seconds": 40, "p90Seconds": 52, "samples": 5, "n": 5, "failed": 1, "phases": {"pending": {"n": 5, "p50Seconds": 1, "p90Seconds": 2}, "pull": {"n": 5, "p50Seconds": 0, "p90Seconds": 0}, "container": {"n": 5, "p50Seconds": 3, "p90Seconds": 4}, "load": {"n": 5, "p50Seconds": 40, "p90Seconds": 52}}}

@@ -347,7 +347,7 @@ static struct gs_error *prepare(struct replay_history *h, const json_t *question
         err = check_cost(h, sync_ms);
     if (err)
         return err;
-    if (json_is_number(given) && json_number_value(given) >= 0)
+    if (json_is_number(given) && json_number_value(given) > 0)
         startup = fmin(json_number_value(given), MAX_STARTUP_S);
     align(h);
     h->queue = !h->engines && is_gpu_utilization(h);

@@ -58,9 +58,10 @@ struct hpa_metrics_source *hpa_metrics_source_new(struct kube_client *client,
                                                   int64_t refresh_ms, int release);
 void hpa_metrics_source_free(struct hpa_metrics_source *s); // after its fetches
 
-// spec is borrowed until the fetch is freed; selector: of the target's scale. without_desired: the
-// metrics of hpa_is_desired_metric() are not requested and have no observation. If
-// hpa_fetch_finished() is true on return, cb is not called; otherwise it is called once, later.
+// Also of the loads of the spec, after its metrics. spec is borrowed until the fetch is freed;
+// selector: of the target's scale. without_desired: the metrics of hpa_is_desired_metric() are not
+// requested and have no observation. If hpa_fetch_finished() is true on return, cb is not called;
+// otherwise it is called once, later.
 struct hpa_fetch *hpa_fetch_start(struct hpa_metrics_source *s, const struct hpa_spec *spec,
                                   const char *selector, bool without_desired, void (*cb)(void *arg),
                                   void *arg);

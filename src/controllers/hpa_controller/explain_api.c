@@ -92,6 +92,7 @@ struct own_history {
     struct hpa_history *history;
     struct hpa_observation obs;
     struct hpa_extra extra;
+    struct startup_coming coming;
 };
 
 static void add_own_history(const struct question *q, struct hpa_inspection_result *found,
@@ -107,7 +108,12 @@ static void add_own_history(const struct question *q, struct hpa_inspection_resu
     found->history = ret->history;
     found->latency = json_object_get(ret->json, "slo");
     ret->obs = *found->obs;
-    ret->obs.extra = hpa_extra_from_json(found->latency, &ret->extra) ? &ret->extra : NULL;
+    if (hpa_extra_from_json(found->latency, &ret->extra))
+        ret->obs.extra = &ret->extra;
+    found->startup = json_object_get(ret->json, "startup");
+    if (startup_coming_from_json(json_object_get(found->startup, "coming"), found->now_ms,
+                                 &ret->coming))
+        ret->obs.coming = &ret->coming;
     found->obs = &ret->obs;
 }
 

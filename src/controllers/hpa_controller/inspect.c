@@ -54,8 +54,10 @@ static void report_inspection(struct hpa_inspection *l)
     l->complete = true;
     if (l->history_request)
         return;
-    if (l->fetch)
+    if (l->fetch) {
         l->obs.metrics = hpa_fetch_observations(l->fetch);
+        l->obs.loads = l->obs.metrics + l->spec.n_metrics;
+    }
     if (startup_coming_from_json(json_object_get(l->startup, "coming"), gs_unix_ms(), &l->coming))
         l->obs.coming = &l->coming;
     if (hpa_extra_from_json(l->latency, &l->extra))

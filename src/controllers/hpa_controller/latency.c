@@ -4,12 +4,10 @@
 #include "hpa_controller/latency.h"
 
 #include "base/arena.h"
-#include "base/clock.h"
 #include "base/mem.h"
 #include "base/slice.h"
 #include "kube/names.h"
 #include "kube/object.h"
-#include "startup/startup.h"
 
 #include <math.h>
 
@@ -100,55 +98,52 @@ void hpa_latency_shift(struct hpa_latency *l, int64_t ms, int64_t now_ms)
 
 // --- pods ---
 
-static int64_t time_of(const char *text)
+static struct slo_pod pod_of(const struct hpa_start *start)
 {
-    int64_t ms = 0;
-    GS_AUTO_ERROR struct gs_error *err = text ? gs_parse_rfc3339(gs_slice_of(text), &ms) : NULL;
-    return err ? 0 : ms;
+    static const enum slo_phase phases[] = {
+        [STARTUP_READY] = SLO_POD_READY, [STARTUP_STARTING] = SLO_POD_STARTING,
+        [STARTUP_LATE] = SLO_POD_LATE,   [STARTUP_UNSCHEDULABLE] = SLO_POD_UNSCHEDULABLE,
+        [STARTUP_FAILED] = SLO_POD_LATE,
+    };
+    const struct startup_progress *p = &start->progress;
+    return (struct slo_pod){.name = kube_name(start->pod),
+                            .phase = phases[p->state],
+                            .since_ms = p->ready_ms ? p->ready_ms : p->created_ms,
+                            .expected_ms = p->expected_ms};
 }
 
-static bool is_candidate(const struct hpa_latency_input *in, const json_t *pod)
+// What is learned of the engines belongs to their image. A digest names it better than a tag.
+static const char *identity_of(const struct hpa_start *starts, size_t n)
 {
-    const char *phase = codec_json_str(pod, "status", "phase", NULL);
-    return kube_name(pod) && gs_streq(kube_namespace(pod), in->spec->ns) &&
-           !kube_is_deleting(pod) && !gs_streq(phase, "Succeeded") && !gs_streq(phase, "Failed") &&
-           kube_selector_matches(in->selector, codec_json_get(pod, "metadata", "labels", NULL));
-}
-
-static struct slo_pod pod_of(const json_t *object, int64_t now_ms)
-{
-    const json_t *ready = kube_condition(object, "Ready");
-    int64_t created = time_of(codec_json_str(object, "metadata", "creationTimestamp", NULL));
-    struct slo_pod pod = {.name = kube_name(object), .phase = SLO_POD_STARTING};
-    pod.since_ms = created;
-    if (kube_condition_true(object, "Ready")) {
-        pod.phase = SLO_POD_READY;
-        pod.since_ms = time_of(codec_json_str(ready, "lastTransitionTime", NULL));
-    } else if (now_ms - created > STARTUP_DEFAULT_MS) {
-        pod.phase = SLO_POD_LATE;
-    } else {
-        pod.expected_ms = created + STARTUP_DEFAULT_MS;
+    for (size_t i = 0; i < n; i++) {
+        const json_t *list = codec_json_get(starts[i].pod, "status", "containerStatuses", NULL);
+        const char *id = codec_json_str(json_array_get(list, 0), "imageID", NULL);
+        if (starts[i].progress.state == STARTUP_READY && id && *id)
+            return id;
     }
-    return pod;
+    return NULL;
 }
 
-// In the arena. NULL: over a limit.
-static struct slo_pod *read_pods(const struct hpa_latency_input *in, struct gs_arena *arena,
-                                 size_t *ret_n)
+// Of one more replica. Without a start, nothing is assumed.
+static double start_seconds(const struct hpa_latency_input *in, const struct hpa_start *starts,
+                            size_t n)
 {
-    size_t n = 0, at = 0, pos = 0;
-    const json_t *pod;
-    while (in->selector && (pod = kube_cache_next(in->pods, &pos)))
-        n += is_candidate(in, pod);
-    if (n > SLO_MAX_PODS)
-        return NULL;
-    struct slo_pod *out = gs_arena_alloc(arena, (n + 1) * sizeof(*out));
-    pos = 0;
-    while (out && n && (pod = kube_cache_next(in->pods, &pos)))
-        if (is_candidate(in, pod))
-            out[at++] = pod_of(pod, in->now_ms);
-    *ret_n = n;
-    return out;
+    struct startup_expected e;
+    if (!n)
+        return 0;
+    GS_AUTO_FREE char *workload = kube_workload(starts[0].pod);
+    startup_expected_of_workload(hpa_starts_learner(in->starts), in->spec->ns, workload, &e);
+    return e.basis == STARTUP_BASIS_DEFAULT ? 0 : (double)e.total.p90_ms / 1000;
+}
+
+// Readiness does not mean that a model is loaded. The first values of the engine do.
+static void note_engines(const struct hpa_latency_input *in, const struct slo_pod *pods, size_t n)
+{
+    const unsigned engine = 1U << SLO_WAITING | 1U << SLO_RUNNING | 1U << SLO_KV_USED_RATIO;
+    for (size_t i = 0; i < n; i++)
+        if (pods[i].has & engine)
+            startup_engine_ready(hpa_starts_learner(in->starts), in->spec->ns, pods[i].name,
+                                 pods[i].sampled_ms);
 }
 
 // --- the decision ---
@@ -161,8 +156,8 @@ static void add_signals(const struct hpa_signals *signals, struct slo_reading *r
     }
 }
 
-static void decide(struct hpa_latency *l, const struct hpa_latency_input *in, struct slo_pod *pods,
-                   size_t n)
+static void decide(struct hpa_latency *l, const struct hpa_latency_input *in,
+                   const struct hpa_start *starts, struct slo_pod *pods, size_t n)
 {
     GS_CLEANUP(slo_reading_freep)
     struct slo_reading *reading = slo_reading_new(&l->policy, pods, n);
@@ -170,13 +165,16 @@ static void decide(struct hpa_latency *l, const struct hpa_latency_input *in, st
                                   .n_pods = n,
                                   .replicas = in->replicas,
                                   .min = in->spec->has_min ? in->spec->min_replicas : 1,
-                                  .max = in->spec->max_replicas};
+                                  .max = in->spec->max_replicas,
+                                  .identity = identity_of(starts, n),
+                                  .start_seconds = start_seconds(in, starts, n)};
     if (in->signals) {
         add_signals(in->signals, reading);
         l->interval_ms = in->signals->interval_ms ? in->signals->interval_ms : l->interval_ms;
     }
     obs.role = slo_reading_end(reading);
     obs.scrape_ms = l->interval_ms;
+    note_engines(in, pods, n);
     slo_decide(&l->policy, &obs, l->state, in->now_ms, false, &l->decision);
 }
 
@@ -205,11 +203,29 @@ static char *labels_of(const struct hpa_spec *spec)
     return gs_buf_take(&out);
 }
 
+// NULL: it is decided.
+static const char *decide_about_pods(struct hpa_latency *l, const struct hpa_latency_input *in)
+{
+    struct gs_arena arena = {0};
+    const char *error = NULL;
+    size_t n = 0;
+    const struct hpa_start *starts =
+        hpa_starts_pods(in->starts, in->spec->ns, in->selector, in->now_ms, &arena, &n);
+    struct slo_pod *pods =
+        n <= SLO_MAX_PODS ? gs_arena_alloc(&arena, (n + 1) * sizeof(*pods)) : NULL;
+    for (size_t i = 0; pods && i < n; i++)
+        pods[i] = pod_of(&starts[i]);
+    if (pods)
+        decide(l, in, starts, pods, n);
+    else
+        error = "too many pods";
+    gs_arena_finish(&arena);
+    return error;
+}
+
 const struct hpa_extra *hpa_latency_decide(struct hpa_latency *l,
                                            const struct hpa_latency_input *in)
 {
-    struct gs_arena arena = {0};
-    size_t n = 0;
     const char *error = l->invalid ? l->invalid : in->error;
     if (!l->annotation)
         return NULL;
@@ -219,13 +235,10 @@ const struct hpa_extra *hpa_latency_decide(struct hpa_latency *l,
     l->labels = labels_of(in->spec);
     if (!error && in->signals)
         error = in->signals->error;
-    struct slo_pod *pods = error ? NULL : read_pods(in, &arena, &n);
-    if (!error && !pods)
-        error = "too many pods";
+    if (!error)
+        error = decide_about_pods(l, in);
     if (error)
         return fail(l, error);
-    decide(l, in, pods, n);
-    gs_arena_finish(&arena);
     l->extra = (struct hpa_extra){.replicas = l->decision.proposal,
                                   .applied = !l->policy.shadow,
                                   .held = l->decision.hold,

@@ -5,8 +5,7 @@
 
 #include "hpa/hpa.h"
 #include "hpa_controller/signals.h"
-#include "kube/cache.h"
-#include "kube/selector.h"
+#include "hpa_controller/starts.h"
 #include "slo/slo.h"
 
 struct hpa_latency;
@@ -26,8 +25,8 @@ void hpa_latency_shift(struct hpa_latency *l, int64_t ms, int64_t now_ms);
 // What one decision reads. Borrowed.
 struct hpa_latency_input {
     const struct hpa_spec *spec;
-    int32_t replicas; // spec.replicas of the target
-    const struct kube_cache *pods;
+    int32_t replicas;                     // spec.replicas of the target
+    const struct hpa_starts *starts;      // its learner learns when engines have values
     const struct kube_selector *selector; // of the target; NULL: unusable
     const struct hpa_signals *signals;    // NULL: not read, for the reason in error
     const char *error;

@@ -391,7 +391,7 @@ struct hpa_fetch *hpa_fetch_start(struct hpa_metrics_source *source, const struc
                                   void *arg)
 {
     struct hpa_fetch *f = gs_alloc(sizeof(*f));
-    size_t n = spec->n_metrics;
+    size_t n = spec->n_metrics + spec->n_loads;
     f->source = source;
     f->spec = spec;
     f->selector = gs_strdup(selector);
@@ -436,7 +436,7 @@ void hpa_fetch_free(struct hpa_fetch *f)
         f->source->fetches = f->next;
     if (f->next)
         f->next->prev = f->prev;
-    for (size_t i = 0; i < f->spec->n_metrics; i++) {
+    for (size_t i = 0; i < f->spec->n_metrics + f->spec->n_loads; i++) {
         kube_request_cancel(f->slots[i].request);
         hpa_lookup_cancel(f->slots[i].lookup);
         free(f->slots[i].values.items);

@@ -139,7 +139,7 @@ static void decide_latency(struct hpa_reconcile *r, const struct kube_selector *
 {
     const struct hpa_latency_input in = {.spec = &r->spec,
                                          .replicas = r->obs.spec_replicas,
-                                         .pods = r->env->pods,
+                                         .starts = r->env->starts,
                                          .selector = selector,
                                          .signals = r->signals ? hpa_signals_of(r->signals) : NULL,
                                          .error = r->no_signals,
@@ -153,6 +153,7 @@ static void decide_and_write(struct hpa_reconcile *r)
     const struct kube_selector *selector = hpa_selectors_get(r->env->selectors, r->key);
     if (r->fetch) {
         r->obs.metrics = hpa_fetch_observations(r->fetch);
+        r->obs.loads = r->obs.metrics + r->spec.n_metrics;
         if (selector)
             hpa_observe_pods(&r->spec, r->env->pods, selector, r->env->decide.release, &arena,
                              &r->obs.pods, &r->obs.n_pods);

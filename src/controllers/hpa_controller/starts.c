@@ -111,6 +111,27 @@ static const json_t *next_pod(const struct hpa_starts *s, const char *ns,
     return NULL;
 }
 
+const struct hpa_start *hpa_starts_pods(const struct hpa_starts *s, const char *ns,
+                                        const struct kube_selector *selector, int64_t now_ms,
+                                        struct gs_arena *arena, size_t *ret_n)
+{
+    size_t n = 0, all = 0, pos = 0;
+    const json_t *pod;
+    if (!s->learner || !selector)
+        return NULL;
+    while (next_pod(s, ns, selector, &pos))
+        all++;
+    struct hpa_start *out = gs_arena_alloc(arena, (all + 1) * sizeof(*out));
+    pos = 0;
+    while ((pod = next_pod(s, ns, selector, &pos))) {
+        out[n].pod = pod;
+        startup_progress_of(s->learner, pod, now_ms, &out[n].progress);
+        n += out[n].progress.state != STARTUP_ENDED;
+    }
+    *ret_n = n;
+    return out;
+}
+
 // Returns the workload of the pods, which the caller frees. NULL: nothing is learned, or no pod
 // matches.
 static char *read_coming(const struct hpa_starts *s, const char *ns,

@@ -4,6 +4,7 @@
 // loop.
 #pragma once
 
+#include "base/arena.h"
 #include "kube/cache.h"
 #include "kube/selector.h"
 #include "startup/startup.h"
@@ -18,6 +19,15 @@ void hpa_starts_free(struct hpa_starts *s); // NULL is fine
 void hpa_starts_want(struct hpa_starts *s, const json_t *hpa);
 // NULL: nothing is learned.
 struct startup_learner *hpa_starts_learner(const struct hpa_starts *s);
+struct hpa_start {
+    const json_t *pod; // borrowed from the cache
+    struct startup_progress progress;
+};
+// The pods of a selector, without those that have ended, in the arena. NULL: nothing is learned, or
+// the selector is NULL.
+const struct hpa_start *hpa_starts_pods(const struct hpa_starts *s, const char *ns,
+                                        const struct kube_selector *selector, int64_t now_ms,
+                                        struct gs_arena *arena, size_t *ret_n);
 // The pods of a selector by their state. selector NULL: unusable. False: nothing is learned, or no
 // pod matches.
 bool hpa_starts_coming(const struct hpa_starts *s, const char *ns,

@@ -246,6 +246,7 @@ static void test_wrong_services_are_refused(void **state)
     assert_refused(HPA("", DESIRED) SERVICE("shape: none, rate: 1"), "shape");
     assert_refused(HPA("", DESIRED) SERVICE("router: best, rate: 1"), "router");
     assert_refused(HPA("", DESIRED) SERVICE("rates: 1"), "rates");
+    assert_refused(HPA("", DESIRED) SERVICE("gpusPerReplica: 0, " BURST), "gpusPerReplica");
     assert_refused(HPA("", DESIRED) "delay: 1m\n" SERVICE(BURST), "delay");
     assert_refused(HPA("", DESIRED) "nodes: {gpusPerNode: 8}\n" SERVICE(BURST), "no nodes");
     assert_refused(HPA("", DESIRED) "duration: 365d\n" SERVICE(BURST), "too many");

@@ -16,6 +16,7 @@
 #define DEFAULT_MEMORY 80.0 // GB, of GPUs without a number in their name
 #define MEMORY_SHARE   0.9  // that the engine takes
 #define MAX_REQUESTS   5e6
+#define MAX_GPUS       64 // of a replica
 
 void replay_service_init(struct replay_service *v)
 {
@@ -102,6 +103,16 @@ static void read_startup(struct codec_reader *r, const json_t *in, void *out)
     ((struct replay_scenario *)r->user)->startup_ms = codec_read_duration(r, in);
 }
 
+static void read_gpus(struct codec_reader *r, const json_t *in, void *out)
+{
+    double n = replay_read_number(r, in);
+    (void)out;
+    if (!(n >= 1 && n <= MAX_GPUS && n == floor(n)))
+        codec_reader_fail(r, in, "gpusPerReplica: want a whole number from 1 to %d", MAX_GPUS);
+    else
+        ((struct replay_scenario *)r->user)->gpus_per_replica = (size_t)n;
+}
+
 static void read_goal(struct codec_reader *r, const json_t *in, void *out)
 {
     const char *text = codec_read_text(r, in);
@@ -120,6 +131,7 @@ void replay_service_read(struct codec_reader *r, const json_t *in, struct replay
         {"model", CODEC_FIELD_TEXT, AT(setup.model), NULL},
         {"modelBillions", CODEC_FIELD_CUSTOM, 0, read_billions},
         {"gpu", CODEC_FIELD_TEXT, AT(setup.gpu), NULL},
+        {"gpusPerReplica", CODEC_FIELD_CUSTOM, 0, read_gpus},
         {"gpuMemoryGB", CODEC_FIELD_CUSTOM, 0, read_memory},
         {"maxNumSeqs", CODEC_FIELD_CUSTOM, 0, read_seqs},
         {"speed", CODEC_FIELD_CUSTOM, 0, read_speed},

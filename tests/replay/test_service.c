@@ -90,6 +90,24 @@ static void test_requests_follow_the_curve(void **state)
     replay_scenario_free(s);
 }
 
+// A peak between two points of the grid on which the load is read, and a cost that it hides.
+static void test_a_hidden_peak_is_refused(void **state)
+{
+    (void)state;
+    assert_refused(HPA("", DESIRED) "duration: 30d\ndelay: 0s\n" SERVICE(
+                       "requests: [[0s, 0], [100001ms, 0], [100002ms, 1e12], [100003ms, 0]]"),
+                   "too many");
+    // Few, but at a high rate: each part has candidates of its own.
+    struct replay_scenario *s = scenario(HPA("", DESIRED) "duration: 30d\ndelay: 0s\n" SERVICE(
+        "requests: [[0s, 0], [100001ms, 0], [100002ms, 1e6], [100003ms, 0]]"));
+    GS_AUTO_FREE struct inference_arrival *a = NULL;
+    size_t n = 0;
+    assert_true(fabs(replay_service_expected(s) - 1000) < 1);
+    assert_ok(replay_service_arrivals(s, &a, &n));
+    assert_true(fabs((double)n - 1000) < 5 * sqrt(1000));
+    replay_scenario_free(s);
+}
+
 static void test_equal_scenarios_have_equal_results(void **state)
 {
     (void)state;
@@ -248,6 +266,7 @@ static void test_wrong_services_are_refused(void **state)
     assert_refused(HPA("", DESIRED) SERVICE("rates: 1"), "rates");
     assert_refused(HPA("", DESIRED) SERVICE("gpusPerReplica: 0, " BURST), "gpusPerReplica");
     assert_refused(HPA("", DESIRED) "delay: 1m\n" SERVICE(BURST), "delay");
+    assert_refused(HPA("", DESIRED) "events: [{at: 0s, scale: 2000}]\n" SERVICE(BURST), "at most");
     assert_refused(HPA("", DESIRED) "nodes: {gpusPerNode: 8}\n" SERVICE(BURST), "no nodes");
     assert_refused(HPA("", DESIRED) "duration: 365d\n" SERVICE(BURST), "too many");
     assert_refused(HPA("", PODS("q", "1")) "metrics: {q: ttft}\nworkload: {load: [[0s, 1]]}\n",
@@ -258,6 +277,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_requests_follow_the_curve),
+        cmocka_unit_test(test_a_hidden_peak_is_refused),
         cmocka_unit_test(test_equal_scenarios_have_equal_results),
         cmocka_unit_test(test_a_published_shape_has_its_rate),
         cmocka_unit_test(test_a_latency_target_orders_replicas_for_a_burst),

@@ -223,6 +223,7 @@ struct gs_error *replay_history_engines_set(const struct replay_history *h, bool
     struct replay_service *v = s->service = gs_alloc(sizeof(*v));
     struct gs_error *err = check_tokens(h);
     replay_service_init(v);
+    v->max_tokens = 1.5 * REPLAY_HISTORY_TOKENS;
     if (err)
         return err;
     if (*e->model)

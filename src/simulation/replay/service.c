@@ -28,6 +28,7 @@ void replay_service_init(struct replay_service *v)
         .seed = 1,
         .prompt_tokens = 1000,
         .output_tokens = 200,
+        .max_tokens = REPLAY_SERVICE_MAX_TOKENS,
     };
 }
 
@@ -247,35 +248,20 @@ static double mean_of(const struct replay_curve *c, double constant)
     return c->n ? sum / (double)c->n : constant;
 }
 
-// By trapezoids of a minute; exact enough for a limit.
-static double count_requests(const struct replay_scenario *s)
-{
-    const struct replay_service *v = s->service;
-    struct replay_curve_piece piece = {0};
-    int64_t step_ms = s->duration_ms / 1000 > 1000 ? s->duration_ms / 1000 : 1000;
-    double sum = 0;
-    if (v->has_shape)
-        return v->rate * (double)s->duration_ms / 1000;
-    for (int64_t t = 0; t < s->duration_ms; t += step_ms)
-        sum += replay_curve_at(&s->load, t, &piece) * (double)step_ms / 1000;
-    return sum;
-}
-
 static struct gs_error *check_requests(const struct replay_scenario *s)
 {
     const struct replay_service *v = s->service;
-    double n = count_requests(s);
+    double n = replay_service_expected(s);
     if (v->has_shape && (s->load.n || !(v->rate > 0)))
         return gs_error_new(GS_EINVAL, "service: a shape needs a rate above 0, and no requests");
     if (!(v->prompt_tokens >= 1) || !(v->output_tokens >= 1))
         return gs_error_new(GS_EINVAL, "service: promptTokens and outputTokens are at least 1");
-    if (n > MAX_REQUESTS ||
-        n * mean_of(&v->output_curve, v->output_tokens) > REPLAY_SERVICE_MAX_TOKENS)
+    if (n > MAX_REQUESTS || n * mean_of(&v->output_curve, v->output_tokens) > v->max_tokens)
         return gs_error_new(GS_ELIMIT,
                             "%.0f requests with %.0f generated tokens each are too many: at most "
                             "%g requests and %g tokens; choose a shorter time",
                             n, mean_of(&v->output_curve, v->output_tokens), MAX_REQUESTS,
-                            REPLAY_SERVICE_MAX_TOKENS);
+                            v->max_tokens);
     return NULL;
 }
 
@@ -288,6 +274,10 @@ static struct gs_error *check_service(const struct replay_scenario *s)
         s->replicas > REPLAY_SERVICE_MAX_REPLICAS)
         return gs_error_new(GS_ELIMIT, "a service has at most %d replicas in a scenario",
                             REPLAY_SERVICE_MAX_REPLICAS);
+    for (size_t i = 0; i < s->n_events; i++)
+        if (s->events[i].scale > REPLAY_SERVICE_MAX_REPLICAS)
+            return gs_error_new(GS_ELIMIT, "events: a service has at most %d replicas",
+                                REPLAY_SERVICE_MAX_REPLICAS);
     if (v->start_spread > 2 || v->failed_starts > 0.9)
         return gs_error_new(GS_EINVAL,
                             "service: startupSpread is at most 2, failedStarts at most 0.9");

@@ -26,6 +26,7 @@ struct replay_service {
     // Mean tokens of a request, for requests of the load: the curves, or constants without points.
     double prompt_tokens, output_tokens;
     struct replay_curve prompt_curve, output_curve;
+    double max_tokens; // generated in one run: later requests do not arrive
 
     char slo[SLO_TEXT_MAX];  // the target of the autoscaler; "": none
     char goal[SLO_TEXT_MAX]; // which requests count as within; "": slo
@@ -52,6 +53,8 @@ struct gs_error *replay_service_set(struct replay_scenario *s, const char *name,
 struct gs_error *replay_service_set_target(char slo[SLO_TEXT_MAX], const char *key,
                                            const char *value);
 
+// The expected number of requests.
+double replay_service_expected(const struct replay_scenario *s);
 // The requests of the scenario; the caller frees *ret. GS_ELIMIT: too many.
 struct gs_error *replay_service_arrivals(const struct replay_scenario *s,
                                          struct inference_arrival **ret, size_t *ret_n);

@@ -28,12 +28,36 @@ static uint32_t length(double mean, uint32_t most, uint64_t seed, uint64_t strea
     return (uint32_t)fmin(fmax(round(v), 1), most);
 }
 
-static double largest(const struct replay_curve *c)
+// --- the rate ---
+
+// A part of the load's curve: a straight line.
+struct part {
+    int64_t from_ms, until_ms;
+    double from, until; // requests per second at its ends
+};
+
+// The part that begins at this time. False: the scenario ends there.
+static bool find_part(const struct replay_scenario *s, int64_t from_ms, struct part *ret)
 {
-    double top = 0;
-    for (size_t i = 0; i < c->n; i++)
-        top = fmax(top, c->points[i].v);
-    return top;
+    struct replay_curve_piece piece;
+    if (from_ms >= s->duration_ms)
+        return false;
+    replay_curve_find_piece(&s->load, from_ms, &piece);
+    *ret = (struct part){from_ms, piece.until_ms < s->duration_ms ? piece.until_ms : s->duration_ms,
+                         replay_curve_at(&s->load, from_ms, &piece), 0};
+    ret->until = piece.v + piece.rise * (double)(ret->until_ms - piece.base_ms) / piece.over_ms;
+    return true;
+}
+
+double replay_service_expected(const struct replay_scenario *s)
+{
+    struct part p;
+    double sum = 0;
+    if (s->service->has_shape)
+        return s->service->rate * (double)s->duration_ms / 1000;
+    for (int64_t t_ms = 0; find_part(s, t_ms, &p); t_ms = p.until_ms)
+        sum += (p.from + p.until) / 2 * (double)(p.until_ms - p.from_ms) / 1000;
+    return sum;
 }
 
 static double tokens_at(const struct replay_curve *c, double constant, int64_t t_ms,
@@ -42,28 +66,55 @@ static double tokens_at(const struct replay_curve *c, double constant, int64_t t
     return c->n ? fmax(replay_curve_at(c, t_ms, piece), 1) : constant;
 }
 
-// By thinning: candidates at the largest rate, each kept with the share of the rate at its time.
+struct maker {
+    const struct replay_scenario *s;
+    struct replay_curve_piece prompt, output;
+    uint64_t next; // random number
+    double tokens;
+    struct requests *out;
+};
+
+static void add_request(struct maker *m, double t_s)
+{
+    const struct replay_service *v = m->s->service;
+    struct requests *out = m->out;
+    uint32_t most = v->engine.max_model_len / 2;
+    int64_t t_ms = (int64_t)(t_s * 1000);
+    double prompt = tokens_at(&v->prompt_curve, v->prompt_tokens, t_ms, &m->prompt);
+    double output = tokens_at(&v->output_curve, v->output_tokens, t_ms, &m->output);
+    gs_grow(&out->items, &out->cap, out->n, sizeof(*out->items));
+    struct inference_arrival *a = &out->items[out->n++];
+    *a = (struct inference_arrival){
+        .at_ns = (int64_t)(t_s * 1e9),
+        .prompt = length(prompt, most, v->seed, STREAM_PROMPTS, m->next),
+        .output = length(output, most, v->seed, STREAM_OUTPUTS, m->next)};
+    m->tokens += a->output;
+}
+
+// By thinning: candidates at the largest rate of the part, each kept with the share of the rate at
+// its time.
+static void make_part(struct maker *m, const struct part *p)
+{
+    const struct replay_service *v = m->s->service;
+    double top = fmax(p->from, p->until), from_s = (double)p->from_ms / 1000;
+    double over_s = (double)(p->until_ms - p->from_ms) / 1000;
+    for (double at_s = 0; top > 0 && m->tokens < v->max_tokens; m->next++) {
+        at_s -= log(replay_random(v->seed, STREAM_TIMES, m->next)) / top;
+        if (at_s >= over_s)
+            break;
+        double rate = p->from + (p->until - p->from) * at_s / over_s;
+        if (replay_random(v->seed, STREAM_KEPT, m->next) * top < rate)
+            add_request(m, from_s + at_s);
+    }
+    m->next++; // the one that was too late
+}
+
 static void make_from_load(const struct replay_scenario *s, struct requests *ret)
 {
-    const struct replay_service *v = s->service;
-    struct replay_curve_piece load = {0}, prompt = {0}, output = {0};
-    double top = largest(&s->load), t_s = 0, end_s = (double)s->duration_ms / 1000;
-    uint32_t most = v->engine.max_model_len / 2;
-    for (uint64_t k = 0; top > 0; k++) {
-        t_s -= log(replay_random(v->seed, STREAM_TIMES, k)) / top;
-        if (t_s >= end_s)
-            break;
-        int64_t t_ms = (int64_t)(t_s * 1000);
-        if (replay_random(v->seed, STREAM_KEPT, k) * top >= replay_curve_at(&s->load, t_ms, &load))
-            continue;
-        double in = tokens_at(&v->prompt_curve, v->prompt_tokens, t_ms, &prompt);
-        double out = tokens_at(&v->output_curve, v->output_tokens, t_ms, &output);
-        gs_grow(&ret->items, &ret->cap, ret->n, sizeof(*ret->items));
-        ret->items[ret->n++] =
-            (struct inference_arrival){.at_ns = (int64_t)(t_s * 1e9),
-                                       .prompt = length(in, most, v->seed, STREAM_PROMPTS, k),
-                                       .output = length(out, most, v->seed, STREAM_OUTPUTS, k)};
-    }
+    struct maker m = {.s = s, .out = ret};
+    struct part p;
+    for (int64_t t_ms = 0; find_part(s, t_ms, &p); t_ms = p.until_ms)
+        make_part(&m, &p);
 }
 
 struct gs_error *replay_service_arrivals(const struct replay_scenario *s,

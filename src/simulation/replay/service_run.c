@@ -69,18 +69,8 @@ static void advance(struct service_run *run, int64_t until_ms)
     inference_fleet_advance(run->fleet, until_ms * NS_PER_MS);
 }
 
-// Why an evaluation changed the replicas; the caller frees it.
-static char *reason_of(const struct hpa_observation *obs, const struct hpa_decision *d)
-{
-    if (!d->by_extra)
-        return replay_decision_reason(d);
-    bool both = d->explanation && *d->explanation;
-    return gs_format("%s%s%s", obs->extra->explanation, both ? "; " : "",
-                     both ? d->explanation : "");
-}
-
 static void record(struct service_run *run, const struct inference_fleet_moment *m,
-                   const struct hpa_observation *obs, const struct hpa_decision *d)
+                   const struct hpa_decision *d)
 {
     struct replay_summary *sum = &run->result.summary;
     double ms = (double)(run->t_ms - run->last_ms);
@@ -103,7 +93,7 @@ static void record(struct service_run *run, const struct inference_fleet_moment 
         .running = (int32_t)(m->ready + m->starting),
         .ready = (int32_t)m->ready,
         .ttft_p90_s = run->ttft_p90_s,
-        .why = d->rescale ? reason_of(obs, d) : NULL,
+        .why = d->rescale ? replay_decision_reason(d) : NULL,
     };
 }
 
@@ -116,7 +106,7 @@ static void evaluate(struct service_run *run)
     struct hpa_decision d;
     inference_fleet_take_moment(run->fleet, &m);
     hpa_decide(&s->spec, obs, &s->controller, run->history, T0_MS + run->t_ms, &d);
-    record(run, &m, obs, &d);
+    record(run, &m, &d);
     run->result.summary.evaluations++;
     run->result.summary.over_target_s +=
         replay_is_over_target(s, &d) ? (double)s->sync_ms / 1000 : 0;

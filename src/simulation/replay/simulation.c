@@ -214,8 +214,8 @@ static void view_finish(struct replay_view *v, size_t n_metrics)
 
 char *replay_decision_reason(const struct hpa_decision *d)
 {
-    const char *metric = "";
-    for (size_t i = 0; i < d->n_metrics; i++)
+    const char *metric = d->extra ? d->extra : "";
+    for (size_t i = 0; i < d->n_metrics && !d->extra; i++)
         if (d->metrics[i].ok && d->metrics[i].proposal == d->proposal)
             metric = d->metrics[i].explanation;
     bool both = *metric && d->explanation && *d->explanation;

@@ -4,6 +4,8 @@
 #include "replay/service_private.h"
 
 #include "base/mem.h"
+#include "base/slice.h"
+#include "forecast/forecast.h"
 #include "replay/scenario_private.h"
 
 #include <math.h>
@@ -35,6 +37,8 @@ struct samples {
 struct replay_service_view {
     const struct replay_scenario *s;
     struct slo_state *learned;
+    struct forecast *forecast; // of the demand in `unit`, as the controller has; NULL: none yet
+    const char *unit;
     struct samples now, before;
     const double *bounds[N_HISTOGRAMS]; // with infinity, the same for all pods
     double *owned[N_HISTOGRAMS];
@@ -251,6 +255,30 @@ static void view_slo_pod(const struct replay_service_view *v, const struct infer
         ret->latency[h] = histogram_of(v, in, h);
 }
 
+static double growth_of(const struct replay_service_view *v, double start_s)
+{
+    struct forecast_result r;
+    if (!v->forecast)
+        return 1;
+    forecast_set_horizon(v->forecast, (int64_t)(start_s * 1000));
+    forecast_read(v->forecast, &r);
+    return r.growth;
+}
+
+// Values in another unit are another course.
+static void note_demand(struct replay_service_view *v, int64_t now_ms)
+{
+    const struct slo_decision *d = &v->decision;
+    if (isnan(d->demand))
+        return;
+    if (v->forecast && !gs_streq(v->unit, d->demand_unit))
+        forecast_free(GS_TAKE(v->forecast));
+    if (!v->forecast)
+        v->forecast = forecast_new();
+    v->unit = d->demand_unit;
+    forecast_observe(v->forecast, d->demand, now_ms);
+}
+
 static void decide_target(struct replay_service_view *v, size_t n, int32_t replicas, int64_t now_ms)
 {
     const struct replay_service *service = v->s->service;
@@ -265,8 +293,10 @@ static void decide_target(struct replay_service_view *v, size_t n, int32_t repli
                                         .min = v->s->spec.min_replicas,
                                         .max = v->s->spec.max_replicas,
                                         .scrape_ms = v->s->sync_ms,
-                                        .start_seconds = start_s};
+                                        .start_seconds = start_s,
+                                        .growth = growth_of(v, start_s)};
     slo_decide(&service->policy, &obs, v->learned, now_ms, false, &v->decision);
+    note_demand(v, now_ms);
     v->extra = (struct hpa_extra){.replicas = v->decision.proposal,
                                   .applied = !service->policy.shadow,
                                   .held = v->decision.hold,
@@ -446,5 +476,6 @@ void replay_service_view_free(struct replay_service_view *v)
     free(v->series);
     free(v->replicas);
     slo_state_free(v->learned);
+    forecast_free(v->forecast);
     free(v);
 }

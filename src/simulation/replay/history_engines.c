@@ -11,6 +11,7 @@
 #include "replay/service.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #define FEW_REQUESTS 0.02 // per second; fewer have no mean length
@@ -49,13 +50,12 @@ static struct gs_error *read_curves(struct replay_history_engines *e, const json
     return NULL;
 }
 
-static struct gs_error *read_name(const json_t *in, const char *key, char ret[SLO_NAME_SIZE])
+// A longer name is unknown.
+static void read_name(const json_t *in, const char *key, char ret[SLO_NAME_SIZE])
 {
     const char *text = codec_json_str(in, key, NULL);
-    if (text && strlen(text) >= SLO_NAME_SIZE)
-        return gs_error_new(GS_ELIMIT, "inference.%s: longer than %d bytes", key, SLO_NAME_SIZE);
-    strcpy(ret, text ? text : "");
-    return NULL;
+    if (text && strlen(text) < SLO_NAME_SIZE)
+        snprintf(ret, SLO_NAME_SIZE, "%s", text);
 }
 
 // "NVIDIA H100 80GB HBM3" is H100-80GB-HBM3 in the table of GPUs.
@@ -65,7 +65,8 @@ static void simplify_gpu(char *name)
     if (gs_starts(name, maker))
         memmove(name, name + strlen(maker), strlen(name + strlen(maker)) + 1);
     for (; *name; name++)
-        *name = *name == ' ' ? '-' : *name;
+        if (*name == ' ')
+            *name = '-';
 }
 
 // Takes those of the latency target out of the settings.
@@ -110,10 +111,8 @@ struct gs_error *replay_history_engines_read(struct replay_history *h, const jso
     h->engines = gs_alloc(sizeof(*h->engines));
     struct replay_history_engines *e = h->engines;
     struct gs_error *err = read_curves(e, in);
-    if (!err)
-        err = read_name(in, "model", e->model);
-    if (!err)
-        err = read_name(in, "gpu", e->gpu);
+    read_name(in, "model", e->model);
+    read_name(in, "gpu", e->gpu);
     if (!err)
         err = read_target(e, question, settings, n_settings);
     simplify_gpu(e->gpu);

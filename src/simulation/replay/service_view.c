@@ -142,6 +142,8 @@ static void read_histograms(const struct replay_service_view *v, const struct in
         for (size_t i = 0; i <= v->n_bounds[h]; i++)
             ret->cumulative[h][i] = sum += (double)d->counts[i];
         ret->sum[h] = d->sum;
+        if (h == SLO_TTFT)
+            ret->v[SLO_REQUESTS] = sum;
     }
 }
 
@@ -156,7 +158,6 @@ static void read_signals(const struct replay_service_view *v, const struct infer
     ret->v[SLO_KV_CAPACITY_TOKENS] = (double)engine->num_blocks * engine->block_size;
     ret->v[SLO_PROMPT_TOKENS] = in->prompt_tokens;
     ret->v[SLO_GENERATION_TOKENS] = in->output_tokens;
-    ret->v[SLO_REQUESTS] = ret->cumulative[0][v->n_bounds[0]];
     ret->v[SLO_PREEMPTIONS] = in->preemptions;
     ret->busy_s = in->busy_s;
 }

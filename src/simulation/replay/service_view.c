@@ -8,6 +8,7 @@
 #include "forecast/forecast.h"
 #include "replay/scenario_private.h"
 
+#include <assert.h>
 #include <math.h>
 
 #define T0_MS        REPLAY_T0_MS
@@ -95,12 +96,14 @@ static double add_new(struct replay_service_view *v, size_t h, const struct samp
                       const struct sample *before)
 {
     size_t n = v->n_bounds[h];
+    const double *counts = now->cumulative[h], *old = before ? before->cumulative[h] : NULL;
     GS_AUTO_FREE double *fresh = gs_alloc_array(n + 1, sizeof(double));
     double total = 0;
+    assert(counts);
     for (size_t i = 0; i <= n; i++) {
-        double count = now->cumulative[h][i] - (i ? now->cumulative[h][i - 1] : 0);
-        if (before)
-            count -= before->cumulative[h][i] - (i ? before->cumulative[h][i - 1] : 0);
+        double count = counts[i] - (i ? counts[i - 1] : 0);
+        if (old)
+            count -= old[i] - (i ? old[i - 1] : 0);
         fresh[i] = fmax(count, 0);
         v->all[h].counts[i] += fresh[i];
         total += fresh[i];

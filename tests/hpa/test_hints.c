@@ -375,7 +375,7 @@ static void test_limits_evaluations(void **state)
     while (hpa_hint_budget_take(&b, 15000, now)) // at most one
         n++;
     assert_in_range(n, 240, 240 + 8);
-    hpa_hint_budget_return(&b);
+    hpa_hint_budget_fill(&b);
     assert_true(hpa_hint_budget_take(&b, 15000, now));
 }
 

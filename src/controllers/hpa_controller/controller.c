@@ -191,8 +191,7 @@ static void on_reconciled(void *arg, const struct hpa_spec *spec, const struct h
         // sync.
         i->due_ns = gs_mono_ns();
         schedule_next(i);
-        if (i->hinted)
-            hpa_hint_budget_return(&i->budget);
+        hpa_hint_budget_fill(&i->budget);
     }
     remember(i, spec, d);
     retry_soon(i, d);
@@ -411,7 +410,7 @@ void hpa_controller_start(struct hpa_controller *c)
     kube_cache_start(c->hpas);
     c->hpa_errors = kube_watch_errors_new(c->env.loop, c->hpas, "hpa", "horizontalpodautoscalers");
     c->pod_errors = kube_watch_errors_new(c->env.loop, c->env.pods, "hpa", "pods");
-    c->hints = hpa_hints_new(c->env.loop, c->env.client, on_hint, c);
+    c->hints = hpa_hints_new(c->env.loop, c->env.client, c->cfg.ns, on_hint, c);
 }
 
 void hpa_controller_requeue(struct hpa_controller *c, const char *ns, const char *name)

@@ -24,8 +24,9 @@ struct hpa_hint {
 
 struct hpa_hints;
 
-// Opens the stream through the API server, and again with growing pauses when it ends.
-struct hpa_hints *hpa_hints_new(uv_loop_t *loop, struct kube_client *client,
+// Opens the stream through the API server, and again with growing pauses when it ends. ns: only its
+// metrics; NULL: all.
+struct hpa_hints *hpa_hints_new(uv_loop_t *loop, struct kube_client *client, const char *ns,
                                 void (*fn)(void *arg, const struct hpa_hint *hint), void *arg);
 void hpa_hints_free(struct hpa_hints *h); // accepts NULL
 
@@ -60,12 +61,12 @@ bool hpa_queue_grows(const struct hpa_hint *hint, const struct kube_selector *se
 
 // --- the number of evaluations ---
 
-// Evaluations by hints that an autoscaler may have in addition to those of its period and decide
-// nothing: a few at once, and in the long run one for each period.
+// Evaluations by hints that an autoscaler may have in addition to those of its period: a few after
+// each change of the replicas, and in the long run one for each period.
 struct hpa_hint_budget {
     double tokens;
     int64_t since_ns; // 0: not used yet
 };
 // False: none is left. now_ns: monotonic.
 bool hpa_hint_budget_take(struct hpa_hint_budget *b, int64_t period_ms, int64_t now_ns);
-void hpa_hint_budget_return(struct hpa_hint_budget *b); // it has decided something
+void hpa_hint_budget_fill(struct hpa_hint_budget *b); // the replicas have changed

@@ -170,7 +170,7 @@ bool hpa_hint_budget_take(struct hpa_hint_budget *b, int64_t period_ms, int64_t 
     return true;
 }
 
-void hpa_hint_budget_return(struct hpa_hint_budget *b)
+void hpa_hint_budget_fill(struct hpa_hint_budget *b)
 {
-    b->tokens = b->tokens + 1 < BURST ? b->tokens + 1 : BURST;
+    b->tokens = BURST;
 }

@@ -52,9 +52,11 @@ bool hpa_seen_matters(const struct hpa_seen *s, const struct hpa_hint *hint);
 // adapter follows the queue of their pods after a request for it.
 #define HPA_QUEUE_METRIC "gpuscale_inference_waiting"
 
-// Requests the queue of these pods and ignores the response. selector NULL: nothing.
-void hpa_queue_follow(struct kube_client *client, const char *ns,
-                      const struct kube_selector *selector);
+// Requests the queue of these pods: with the status 200, it is followed from now on. selector NULL:
+// returns NULL.
+struct kube_request *hpa_queue_follow(struct kube_client *client, const char *ns,
+                                      const struct kube_selector *selector, kube_done cb,
+                                      void *arg);
 // Whether the queue of these pods has grown. *queue: requests at the last hint.
 bool hpa_queue_grows(const struct hpa_hint *hint, const struct kube_selector *selector,
                      double *queue);

@@ -22,6 +22,7 @@ const factRow = (name, state, text) => [name, [state, text && [" ", text]]];
 function facts(s) {
   const rows = [];
   if (s.credit && (s.credit.starting > 0 || s.credit.text)) rows.push(factRow("Starting", badge(s.credit.starting > 0 ? "pending" : "", replicas(s.credit.starting || 0)), s.credit.text));
+  if (s.forecast && s.forecast.growth > 1) rows.push(factRow("Forecast", badge("pending", `${short(s.forecast.growth)} times`), s.forecast.text));
   if (s.guard && s.guard.text) rows.push(factRow("Scale-down", badge(s.guard.holds ? "ok" : "pending", s.guard.holds ? "the others hold" : "the others do not hold"), s.guard.text));
   return rows.length > 0 && table(["Name", {name: "Value", class: "wide"}], rows, {class: "facts-table"});
 }
@@ -51,9 +52,10 @@ function pathRow(p) {
     part.style.width = `${100 * phase.s / sum}%`;
     return part;
   }));
-  return [[p.path || "all starts", [p.image, p.gpu].filter((t) => t).map((t) => h("div", {class: "muted"}, t))], [duration(p.p90Seconds), p.p50Seconds !== undefined && h("div", {class: "muted"}, `median ${duration(p.p50Seconds)}`)],
+  return [p.path || "all starts", [duration(p.p90Seconds), p.p50Seconds !== undefined && h("div", {class: "muted"}, `median ${duration(p.p50Seconds)}`)],
     [String(p.n ?? "–"), p.failed > 0 && h("div", null, badge("down", `${p.failed} failed`))],
-    phases.length ? [strip, h("div", {class: "phase-list"}, phases.map((phase) => h("span", null, h("span", {class: "swatch phase-" + phase.name}), `${phase.text} ${duration(phase.s)}`)))] : h("span", {class: "missing"}, "phases unknown")];
+    [phases.length ? [strip, h("div", {class: "phase-list"}, phases.map((phase) => h("span", null, h("span", {class: "swatch phase-" + phase.name}), `${phase.text} ${duration(phase.s)}`)))] : h("span", {class: "missing"}, "phases unknown"),
+    (p.image || p.gpu) && h("div", {class: "phase-list"}, [p.image, p.gpu].filter((t) => t).map((t) => h("span", null, t)))]];
 }
 
 // How long starts take, by phase, on each path. Nothing: no start is known.

@@ -286,7 +286,7 @@ def check_workload(b):
 
 
 # What an explanation has for an autoscaler with a latency target.
-SLO = {"annotation": "ttft=1s,p=90", "applied": True, "ageMs": 200, "proposal": 4, "pressure": 1.3, "hold": None, "decider": "demand",
+SLO = {"annotation": "ttft=1s,p=90", "applied": True, "ageMs": 200, "proposal": 4, "pressure": 1.3, "hold": None, "decider": "demand", "forecast": {"growth": 1.5, "text": "+50 % in 2 min"},
        "bounds": [{"name": "demand", "proposal": 4, "text": EVIL}, {"name": "throughput", "proposal": 3, "text": "2,400 tokens/s"}, {"name": "latency", "abstains": "fewer than 20 requests"}],
        "credit": {"starting": 2, "text": "would be 6, credit for 2 that start"}, "guard": {"holds": False, "text": "at 2 replicas each would be at 96 %"}}
 STARTUP = {"path": "node free, image present", "p50Seconds": 40, "p90Seconds": 52, "samples": 5, "n": 5, "failed": 1, "phases": {"pending": {"n": 5, "p50Seconds": 1, "p90Seconds": 2}, "pull": {"n": 5, "p50Seconds": 0, "p90Seconds": 0}, "container": {"n": 5, "p50Seconds": 3, "p90Seconds": 4}, "load": {"n": 5, "p50Seconds": 40, "p90Seconds": 52}}}
@@ -333,7 +333,7 @@ def check_latency_target(b):
     check_target_history(b)
     rows = b.js("return [...document.querySelectorAll('.bounds tbody tr')].map((r) => r.textContent)")
     assert rows[0] == f"demand4 decides{EVIL}" and rows[1] == "throughput32,400 tokens/s" and rows[2] == "latencyabstainsfewer than 20 requests", rows
-    for text in ("pressure 1.3 of 1", "would be 6, credit for 2 that start", "the others do not hold", "at 2 replicas each would be at 96 %", "node free, image present", "52s", "1 failed", "model is loaded 40s"):
+    for text in ("pressure 1.3 of 1", "would be 6, credit for 2 that start", "1.5 times +50 % in 2 min", "the others do not hold", "at 2 replicas each would be at 96 %", "node free, image present", "52s", "1 failed", "model is loaded 40s"):
         assert text in b.text(), f"no {text!r} in {b.text()}"
     assert "image is pulled" not in b.text(), "a phase without time"
     # The metric wants 5, more than the target: it is the reason.

@@ -91,6 +91,16 @@ keeps 13 12
 keeps 11 12
 ok "an external metric with averageValue 1 and the tolerance 0.1 applies each number below 11 and each change of more than a tenth; 12 to 13 and to 11 are not applied"
 
+# As a value, the number is multiplied by the pods in each sync.
+by_value='{type: External, external: {metric: {name: gpuscale_desired_replicas, selector: {matchLabels: {horizontalpodautoscaler: chat}}}, target: {type: Value, value: "1"}}}'
+applies 2
+autoscaler "$by_value" ""
+runs_away() { [ "$(kubectl -n llm get deployment chat -o jsonpath='{.spec.replicas}')" -gt 8 ]; }
+wait_for "more than 8 replicas by the value 2" runs_away
+autoscaler "$external" ""
+applies 2
+ok "with the target value 1, the number 2 gives more than 8 replicas"
+
 case $release in
 1.2? | 1.3[0-4]) say "skipped: tolerances of an object: Kubernetes $release has none by default" ;;
 *)

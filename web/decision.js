@@ -7,6 +7,14 @@ const plural = (n) => n === 1 ? "" : "s";
 
 export const unit = (m) => m.target.type === "Utilization" ? " %" : "";
 
+// Why the latency target decides; nothing: a metric wants more, or the target is not applied.
+function byTarget(e, lead) {
+  const s = e.slo;
+  if (!s || s.applied === false || !Number.isFinite(s.proposal) || (lead && lead.proposal > s.proposal)) return "";
+  const first = (s.bounds || []).find((b) => b.proposal === s.proposal);
+  return s.hold ? `its latency target is held: ${s.hold}` : `its latency target needs ${s.proposal} replica${plural(s.proposal)}${first && first.text ? ` (${first.name}: ${first.text})` : ""}`;
+}
+
 // What the autoscaler does, in one sentence: [kind of notice, text].
 export function sentence(e) {
   const r = e.replicas, of = (n) => `${n} replica${plural(n)}`, active = e.conditions.find((c) => c.type === "ScalingActive");
@@ -15,12 +23,13 @@ export function sentence(e) {
   if (bad && !(active && active.reason === "ScalingDisabled")) return ["error", `It keeps ${of(r.current)} because it cannot calculate: ${bad.message}.`];
   if (bad) return ["warning", `It is paused at ${of(r.current)}: ${bad.message}.`];
   const lead = e.metrics.filter((m) => m.ok).sort((x, y) => y.proposal - x.proposal)[0];
-  const value = lead && lead.value === undefined ? `${lead.name} has no average without replicas` : lead ? `${lead.name} is ${short(lead.value)}${unit(lead)}, its target ${short(lead.target.value)}${unit(lead)}` : e.reason || "no metric was needed";
+  const target = byTarget(e, lead);
+  const value = target || (lead && lead.value === undefined ? `${lead.name} has no average without replicas` : lead ? `${lead.name} is ${short(lead.value)}${unit(lead)}, its target ${short(lead.target.value)}${unit(lead)}` : e.reason || "no metric was needed");
   const held = e.held ? ` (${e.held})` : "";
   if (r.desired > r.current) return ["info", `It scales up from ${r.current} to ${of(r.desired)} because ${value}${held}.`];
   if (r.desired < r.current) return ["info", `It scales down from ${r.current} to ${of(r.desired)} because ${value}${held}.`];
-  if (held && r.proposal !== undefined && r.proposal !== r.current) return ["info", `It keeps ${of(r.current)}, although its metrics want ${r.proposal}: ${e.held}. ${lead ? value : value[0].toUpperCase() + value.slice(1)}.`];
-  return ["info", `It keeps ${of(r.current)} because ${value}${lead && lead.explanation.includes("with assumed values") ? ", which needs no change with the values that are assumed for pods without one" : lead && lead.ratio !== 1 && lead.explanation.includes("inside") ? ", which is within the tolerance" : lead && lead.ratio !== 1 && lead.proposal === r.current ? `, which needs ${of(lead.proposal)}` : ""}.`];
+  if (held && r.proposal !== undefined && r.proposal !== r.current) return ["info", `It keeps ${of(r.current)}, although its metrics want ${r.proposal}: ${e.held}. ${lead && !target ? value : value[0].toUpperCase() + value.slice(1)}.`];
+  return ["info", `It keeps ${of(r.current)} because ${value}${target ? "" : lead && lead.explanation.includes("with assumed values") ? ", which needs no change with the values that are assumed for pods without one" : lead && lead.ratio !== 1 && lead.explanation.includes("inside") ? ", which is within the tolerance" : lead && lead.ratio !== 1 && lead.proposal === r.current ? `, which needs ${of(lead.proposal)}` : ""}.`];
 }
 
 // Seconds: the age of the oldest value that counts. NaN: none counts.

@@ -6,6 +6,7 @@ import {badge, empty, h, notice, replace, table} from "./dom.js";
 import {age, ago, duration, instant as parseInstant, short, time} from "./format.js";
 import {readInference} from "./inference-data.js";
 import {inferenceTable, simulatedEngines} from "./inference-view.js";
+import {latencyTarget, startPhases} from "./latency-target.js";
 import {onData} from "./live.js";
 import {instant, quote} from "./overview-data.js";
 import {Timeline, workloadCharts} from "./timeline.js";
@@ -75,7 +76,7 @@ function tiles({a, e}) {
     tile("Replicas", r.current ?? "–", r.desired !== undefined && r.desired !== r.current ? `→ ${r.desired}` : `of ${r.min ?? 1} to ${r.max ?? "?"}`, r.desired !== undefined && r.desired !== r.current ? "warn" : ""),
     pods > 0 && tile("Pods that count", `${counted} / ${pods}`, null, counted < pods ? "warn" : ""),
     metrics.map((m) => tile(m.name, m.value === undefined ? "–" : short(m.value) + unit(m), m.value === undefined ? (m.ok ? "no replicas" : "no value") : `target ${short(m.target.value)}${unit(m)}`, m.value === undefined && !m.ok ? "bad" : "")),
-    e && e.startup && tile("Start of a replica", duration(e.startup.p50Seconds), `median of ${e.startup.samples}; 90 %: ${duration(e.startup.p90Seconds)}`));
+    e && e.startup && (e.startup.n ?? e.startup.samples) > 0 && tile("Start of a replica", duration(e.startup.p50Seconds), `median of ${e.startup.n ?? e.startup.samples}; 90 %: ${duration(e.startup.p90Seconds)}${e.startup.failed ? `; ${e.startup.failed} failed` : ""}`, e.startup.failed ? "warn" : ""));
 }
 
 function bar(value, target) {
@@ -140,8 +141,8 @@ export function start(main) {
     return null;
   };
   const timeline = new Timeline(workloadCharts, reason), whatIf = new WhatIf(ns, name);
-  const subtitle = h("p", {class: "subtitle muted"}), head = h("div"), left = h("div"), limitsBox = h("div"), inferenceBox = h("div"), right = h("div", null, whatIf.node), bottom = h("div", {class: "workload-bottom"});
-  main.append(subtitle, head, inferenceBox, h("div", {class: "overview"}, h("div", null, left, limitsBox), right), timeline.node, bottom);
+  const subtitle = h("p", {class: "subtitle muted"}), head = h("div"), left = h("div"), targetBox = h("div"), limitsBox = h("div"), inferenceBox = h("div"), right = h("div", null, whatIf.node), bottom = h("div", {class: "workload-bottom"});
+  main.append(subtitle, head, inferenceBox, h("div", {class: "overview"}, h("div", null, targetBox, left, limitsBox), right), timeline.node, bottom);
 
   liveView(left, readWorkload, (next) => {
     const first = !data, {a, e, inference, why} = data = next;
@@ -150,7 +151,7 @@ export function start(main) {
     replace(head, h("p", {class: "notice sentence " + kind}, text), tiles(data));
     replace(inferenceBox, inference.length > 0 && [inference.some((r) => r.simulated) && simulatedEngines(),
       h("section", {class: "group-box"}, h("h2", null, "Inference", h("a", {class: "file", href: "inference"}, "all engines")), inferenceTable(inference))]);
-    whatIf.update(e);
+    whatIf.update(e, inference.length > 0);
     for (const one of (e && e.events) || []) if (one.reason === "SuccessfulRescale") reasons.set(parseInstant(one.time), one.message);
     while (reasons.size > 200) reasons.delete(reasons.keys().next().value);
     if (first) timeline.update(a);
@@ -158,7 +159,8 @@ export function start(main) {
     if (!(selection && !selection.isCollapsed && bottom.contains(selection.anchorNode)))
       replace(bottom, e && [h("div", {class: "columns"}, conditions(e), events(e)), h("section", {class: "group-box"}, h("h2", null, "Explanation", h("code", {class: "file"}, command)),
         h("pre", {class: "explanation", tabindex: "0", "aria-label": "Explanation"}, e.text))]);
-    replace(limitsBox, e && limits(e));
+    replace(targetBox, e && e.slo && latencyTarget(e.slo));
+    replace(limitsBox, e && [startPhases(e.startup), limits(e)]);
     return e ? e.metrics.length ? e.metrics.map(metricBox) : notice("info", "No metric was needed for this decision.") : notice("info", "The charts below come from recorded series. An explanation is calculated from the cluster's API, by gpuscale up, or by an engine with access to a cluster.");
   });
   onData(() => data && timeline.live() && timeline.update(data.a), timelineMs);

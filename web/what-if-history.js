@@ -3,7 +3,7 @@
 // autoscaler on them twice, with the present and with the other settings.
 import {get, post} from "./api.js";
 import {Chart} from "./chart.js";
-import {h, replace} from "./dom.js";
+import {badge, h, replace} from "./dom.js";
 import {duration} from "./format.js";
 import {quote} from "./overview-data.js";
 import {replicasQuery} from "./timeline.js";
@@ -18,12 +18,32 @@ async function readRange(query, range) {
   return result[0].values;
 }
 
-async function readHistory(e, range) {
+// Names of the pods of a Deployment or StatefulSet.
+const podsOf = (e) => quote(`${e.target.split("/")[1]}-([a-z0-9]+-[a-z0-9]{5}|[0-9]+)`);
+
+// The recorded signals of inference engines; nothing: there are none.
+async function readEngines(e, range) {
+  const ns = quote(e.namespace), pods = podsOf(e), of = `{namespace=${ns}, pod=~${pods}}`, window = `[${Math.max(60, 4 * Math.ceil(range / mostSteps))}s]`;
+  const rate = (name) => `sum(rate(gpuscale_inference_${name}${of}${window}))`, optional = (query) => readRange(query, range).catch(() => undefined);
+  const requests = await optional(rate("ttft_seconds_count"));
+  if (!requests) return undefined;
+  const label = async (query, name) => (await get("query", {query})).result[0]?.metric[name];
+  const [promptTokens, generationTokens, running, itl, model, gpu] = await Promise.all([optional(rate("prompt_tokens_total")), optional(rate("generation_tokens_total")),
+    optional(`sum(gpuscale_inference_running${of})`), optional(`${rate("itl_seconds_sum")} / ${rate("itl_seconds_count")}`), label(`count by (model) (gpuscale_inference_running${of})`, "model"),
+    label(`count by (modelName) (DCGM_FI_DEV_FB_USED${of} or DCGM_FI_DEV_FB_USED{exported_namespace=${ns}, exported_pod=~${pods}})`, "modelName")]);
+  return promptTokens && generationTokens ? {requests, promptTokens, generationTokens, running, itl, model, gpu} : undefined;
+}
+
+async function readHistory(e, range, withEngines) {
   const hpa = `namespace=${quote(e.namespace)}, horizontalpodautoscaler=${quote(e.name)}`;
   const ready = `max(kube_deployment_status_replicas_ready{namespace=${quote(e.namespace)}, deployment=${quote(e.target.split("/")[1])}})`;
+  const inference = withEngines ? await readEngines(e, range) : undefined;
   const [replicas, ...metrics] = await Promise.all([readRange(replicasQuery(ready, `max(kube_horizontalpodautoscaler_status_current_replicas{${hpa}})`), range),
-    ...e.metrics.map((m) => readRange(`max(kube_horizontalpodautoscaler_status_target_metric{${hpa}, metric_name=${quote(m.name)}, metric_target_type=${quote(types[m.target.type])}})`, range))]);
-  return {metrics, replicas};
+    ...e.metrics.map((m) => readRange(`max(kube_horizontalpodautoscaler_status_target_metric{${hpa}, metric_name=${quote(m.name)}, metric_target_type=${quote(types[m.target.type])}})`, range).catch((error) => {
+      if (inference) return null; // the engines may have it
+      throw error;
+    }))]);
+  return {metrics, replicas, inference};
 }
 
 // A step function as values at equal times.
@@ -38,6 +58,7 @@ function resample(changes, start, end, step) {
 
 const rows = [["GPU hours", "gpuHours", (v) => v.toFixed(2)], ["Replica hours", "replicaHours", (v) => v.toFixed(2)], ["Mean replicas", "meanReplicas", (v) => v.toFixed(2)],
   ["Most replicas", "maxReplicas", String], ["Scale-ups", "scaleUps", String], ["Scale-downs", "scaleDowns", String],
+  ["Within the target", "withinPercent", (v) => `${v.toFixed(1)} %`], ["First token, 90 % within", "ttftP90Seconds", (v) => duration(v)], ["Between tokens, 90 % within", "itlP90Seconds", (v) => duration(v)],
   ["Work waits", "waitingSeconds", (v) => v ? duration(Math.round(v)) : "never"], ["Above the present target", "aboveTargetSeconds", (v) => v ? duration(Math.round(v)) : "never"]];
 
 export class History {
@@ -90,11 +111,12 @@ export class History {
     this.busy = true;
     this.result.classList.add("busy-history");
     try {
-      const e = this.explained;
-      if (!fresh || Date.now() - fresh.at >= keepMs) this.known.set(this.range, {at: Date.now(), history: await readHistory(e, this.range)});
+      const e = this.explained, withEngines = Boolean(e.slo && e.slo.annotation) || Object.keys(this.settings).some((name) => name.startsWith("slo."));
+      if (fresh && fresh.withEngines !== withEngines) fresh.at = 0;
+      if (!fresh || Date.now() - fresh.at >= keepMs) this.known.set(this.range, {at: Date.now(), withEngines, history: await readHistory(e, this.range, withEngines)});
       const {history} = this.known.get(this.range);
       const answer = await post("gpuscale/replay", {...history, namespace: e.namespace, name: e.name, spec: e.spec, settings: this.settings, gpusPerReplica: e.gpusPerReplica,
-        startupSeconds: e.startup ? e.startup.p50Seconds : undefined});
+        slo: e.slo ? e.slo.annotation : undefined, startupSeconds: e.startup && e.startup.p50Seconds > 0 ? e.startup.p50Seconds : undefined});
       await this.show(answer, history);
     } catch (error) {
       this.clear(h("p", {class: "error-text"}, error.message));
@@ -107,7 +129,7 @@ export class History {
 
   async show(answer, history) {
     const cells = ["recorded", "present", "changed"];
-    replace(this.result, h("p", {class: "history-summary"}, answer.summary),
+    replace(this.result, h("p", {class: "history-summary"}, answer.model === "engines" && [badge("pending", "SIMULATED"), " "], answer.summary),
       h("table", {class: "values history-table"}, h("thead", null, h("tr", null, ["", "recorded", "present settings", "these settings"].map((t) => h("th", {scope: "col", class: "number"}, t)))),
         h("tbody", null, rows.filter(([, field]) => answer.present[field] !== undefined && !(field === "replicaHours" && answer.present.gpuHours !== undefined)).map(([text, field, format]) => h("tr", null, h("td", null, text),
           cells.map((run) => h("td", {class: "value"}, answer[run][field] === undefined ? "–" : format(answer[run][field]))))))),

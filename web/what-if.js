@@ -3,6 +3,7 @@
 // settings; each change is answered at once.
 import {get} from "./api.js";
 import {h, replace} from "./dom.js";
+import {parseDuration} from "./format.js";
 import {History} from "./what-if-history.js";
 
 const pauseMs = 60;
@@ -28,6 +29,20 @@ function settingsOf(e) {
     {key: "tolerance", text: "Tolerance", min: 0, max: Math.max(50, 100 * up), step: 1, value: Math.round(1e6 * up) / 1e4, unit: " %", scale: 100}];
 }
 
+// Of the latency target, in seconds; 0: none. They are calculated on recorded history only.
+const targetKeys = [["ttft", "First token", 10], ["itl", "Between tokens", 0.5]];
+
+// "50ms" of "ttft=1s,itl=50ms".
+function targetOf(annotation, key) {
+  const found = (annotation || "").split(",").map((part) => part.trim().split("=")).find(([name]) => name === key);
+  return found ? parseDuration(found[1]) || 0 : 0;
+}
+
+const targetSettings = (e) => targetKeys.map(([key, text, max]) => {
+  const value = targetOf(e.slo && e.slo.annotation, key);
+  return {key: "slo." + key, text, min: 0, max: Math.max(max, 2 * value), step: max / 200, value, unit: " s", scale: 1, recorded: true};
+});
+
 export class WhatIf {
   constructor(ns, name) {
     this.object = {namespace: ns, name};
@@ -40,19 +55,21 @@ export class WhatIf {
   }
 
   // The explanation with the real settings; nothing: there is none.
-  update(e) {
+  // engines: the workload has inference engines.
+  update(e, engines) {
     this.node.hidden = !e || !e.metrics.length && !this.built;
     if (!e) return;
     this.explained = e;
     // Other settings of the object, or a reset.
-    const real = JSON.stringify([e.metrics.map((m) => [m.name, m.target]), e.replicas.min, e.replicas.max, e.limits.scaleUp.tolerance]);
+    const real = JSON.stringify([e.metrics.map((m) => [m.name, m.target]), e.replicas.min, e.replicas.max, e.limits.scaleUp.tolerance, e.slo && e.slo.annotation, Boolean(engines)]);
+    this.engines = engines;
     if (this.built !== real && (e.metrics.length || !this.built)) this.build(real);
     this.ask();
   }
 
   build(real) {
     this.built = real;
-    this.settings = settingsOf(this.explained);
+    this.settings = [...settingsOf(this.explained), ...(this.engines ? targetSettings(this.explained) : [])];
     replace(this.body, this.settings.map((s) => {
       const id = "what-if-" + s.key;
       s.now = s.value;
@@ -71,9 +88,11 @@ export class WhatIf {
     }));
   }
 
-  parameters() {
-    const changed = this.settings.filter((s) => s.now !== s.value);
-    return changed.length ? Object.fromEntries(changed.map((s) => [s.key, String(Math.round(1e9 * s.now / s.scale) / 1e9)])) : null;
+  // recorded: with those that only recorded history has.
+  parameters(recorded) {
+    const changed = this.settings.filter((s) => s.now !== s.value && (recorded || !s.recorded));
+    const text = (s) => String(Math.round(1e9 * s.now / s.scale) / 1e9);
+    return changed.length ? Object.fromEntries(changed.map((s) => [s.key, s.recorded ? s.now > 0 ? text(s) + "s" : "" : text(s)])) : null;
   }
 
   // One request at a time; the newest settings are asked afterwards.
@@ -82,11 +101,11 @@ export class WhatIf {
       this.again = true;
       return;
     }
-    const parameters = this.parameters();
-    this.reset.hidden = !parameters;
-    this.history.update(this.explained, parameters);
+    const parameters = this.parameters(), all = this.parameters(true);
+    this.reset.hidden = !all;
+    this.history.update(this.explained, all);
     if (!parameters) {
-      replace(this.result, h("p", {class: "muted"}, "Move a slider. Nothing is changed in the cluster."));
+      replace(this.result, h("p", {class: "muted"}, all ? "The latency target is calculated on recorded history: choose a time below." : "Move a slider. Nothing is changed in the cluster."));
       return;
     }
     this.busy = true;

@@ -86,7 +86,7 @@ static void what_if_finish(struct what_if *w)
 }
 
 // NAME=VALUE, also several with commas between them.
-static struct gs_error *add_setting(struct gs_slice text, struct what_if *w)
+static struct gs_error *add_setting(struct gs_slice text, bool history, struct what_if *w)
 {
     const char *equals = memchr(text.data, '=', text.len);
     if (!equals)
@@ -98,11 +98,13 @@ static struct gs_error *add_setting(struct gs_slice text, struct what_if *w)
     name[equals - text.data] = '\0';
     w->names[w->n] = name;
     w->settings[w->n++] = (struct hpa_setting){name, name + (equals - text.data) + 1};
-    if (hpa_setting_exists(name))
+    if (hpa_setting_exists(name) || (history && replay_history_has_setting(name)))
         return NULL;
+    if (replay_history_has_setting(name))
+        return gs_error_new(GS_EINVAL, "--what-if %s: needs --history", name);
     return gs_error_new(GS_EINVAL,
                         "--what-if %s: unknown setting; want target, target.METRIC, min, max or "
-                        "tolerance",
+                        "tolerance; with --history also slo.ttft, slo.itl or slo.p",
                         name);
 }
 
@@ -112,7 +114,7 @@ static struct gs_error *read_what_if(const struct explain_opts *o, struct what_i
     for (size_t i = 0; !err && i < o->what_if.len; i++) {
         struct gs_slice rest = gs_slice_of(o->what_if.items[i]);
         while (!err && rest.data)
-            err = add_setting(gs_slice_cut(&rest, ','), ret);
+            err = add_setting(gs_slice_cut(&rest, ','), o->history, ret);
     }
     if (!err && o->history && !ret->n)
         err = gs_error_new(GS_EINVAL, "--history needs --what-if NAME=VALUE");
@@ -262,9 +264,10 @@ static const struct gs_opt opts[] = {
              "is used, such as http://localhost:9408. Default: the history of the cluster, which "
              "gpuscale up publishes."},
     {"what-if", GS_OPT_STRINGS, AT(what_if), "NAME=VALUE",
-     .help = "For hpa: explain the decision with another setting: target, target.METRIC, min, max "
-             "or tolerance. Repeat it, or separate settings by commas. Nothing is changed in the "
-             "cluster."},
+     .help =
+         "For hpa: explain the decision with another setting: target, target.METRIC, min, max "
+         "or tolerance; with --history also slo.ttft and slo.itl, the targets of latency. Repeat "
+         "it, or separate settings by commas. Nothing is changed in the cluster."},
     {"history", GS_OPT_DURATION, AT(history), "DURATION",
      .help = "With --what-if: calculate how many GPU hours and how much waiting the settings would "
              "have cost in this time until now, from the series of the autoscaler in the "

@@ -36,11 +36,13 @@ static const struct gs_opt opts[] = {
      .help = "Print a summary for each value: target=10..90:10, downscaleWindow=60s,300s. The "
              "names are those of --set. Repeatable: one table each."},
     {"set", GS_OPT_STRINGS, AT(set), "NAME=VALUE",
-     .help = "Change a value of the scenario: target (of the first metric), min, max, tolerance, "
-             "downscaleWindow, sync, startup, drain, delay, capacity, nodes (maximum), provision, "
-             "idle, gpu, instance, duration. With pools: policy, seed, duration, scan-interval, "
-             "scale-down-unneeded-time, early-cordon, consolidation, max.POOL, price.POOL, "
-             "preemption.POOL (0s: never), WORKLOAD.target and so on. Repeatable."},
+     .help =
+         "Change a value of the scenario: target (of the first metric), min, max, tolerance, "
+         "downscaleWindow, sync, startup, drain, delay, capacity, nodes (maximum), provision, "
+         "idle, gpu, instance, duration. With pools: policy, seed, duration, scan-interval, "
+         "scale-down-unneeded-time, early-cordon, consolidation, max.POOL, price.POOL, "
+         "preemption.POOL (0s: never), WORKLOAD.target and so on. Of an inference service: slo, "
+         "slo.KEY, rate, promptTokens, outputTokens, speed, seed. Repeatable."},
     {"hpa", GS_OPT_STRING, AT(recording.hpa), "FILE", RECORDED,
      .help = "Manifest of the HorizontalPodAutoscaler, in any API version."},
     {"from", GS_OPT_STRING, AT(recording.from), "URL", RECORDED,

@@ -307,6 +307,93 @@ static void test_askers_may_leave_and_the_server_may_stop(void **state)
     uv_run(&b->loop, UV_RUN_NOWAIT); // tear_down() frees it while it waits or runs
 }
 
+// --- inference services ---
+
+#define WAITING SPEC(PODS("gpuscale_inference_waiting"))
+
+// Six requests per second of 500 + 100 tokens. itl: mean time between tokens; 0: not recorded.
+static json_t *service_question(double rate, double itl)
+{
+    json_t *q = question(WAITING, 0, "slo.ttft", "1s");
+    json_t *signals =
+        json_pack("{s:s, s:s, s:o, s:o, s:o}", "model", "org/Llama-8B", "gpu",
+                  "NVIDIA H100 80GB HBM3", "requests", series(rate, 481, 0, 0), "promptTokens",
+                  series(500 * rate, 481, 0, 0), "generationTokens", series(100 * rate, 481, 0, 0));
+    if (itl > 0) {
+        json_object_set_new(signals, "running", series(4, 481, 0, 0));
+        json_object_set_new(signals, "itl", series(itl, 481, 0, 0));
+    }
+    json_object_set_new(q, "inference", signals);
+    json_object_set_new(q, "metrics", json_pack("[n]"));
+    return q;
+}
+
+static void test_a_latency_target_is_calculated_on_simulated_engines(void **state)
+{
+    (void)state;
+    json_t *q = service_question(6, 0);
+    json_object_set_new(json_object_get(q, "spec"), "minReplicas", json_integer(4));
+    json_object_set_new(json_object_get(q, "settings"), "min", json_string("1"));
+    CODEC_AUTO_JSON json_t *a = answer_to(q);
+    assert_string_equal(codec_json_str(a, "model", NULL), "engines");
+    assert_string_equal(codec_json_str(a, "target", NULL), "ttft=1s");
+    assert_near(number(a, "recorded", "gpuHours"), 16);
+    assert_near(number(a, "present", "gpuHours"), 16);
+    assert_near(number(a, "present", "withinPercent"), 100);
+    assert_true(number(a, "changed", "gpuHours") < 12);
+    assert_true(number(a, "changed", "withinPercent") > 95);
+    assert_near(number(a, "changed", "requests"), number(a, "present", "requests"));
+    assert_null(codec_json_get(a, "changed", "aboveTargetSeconds", NULL));
+    assert_says(a, "GPU hours less and had ");
+    assert_says(a, "% of the requests within ttft=1s");
+    assert_says(a, "SIMULATED: the recorded requests are served by a model of org/Llama-8B on "
+                   "H100-80GB-HBM3.");
+    assert_says(a, "Its speed could not be compared");
+}
+
+static void test_the_engines_have_the_recorded_speed(void **state)
+{
+    (void)state;
+    // The model gives about 6.5 ms with one running request on an H100.
+    CODEC_AUTO_JSON json_t *a = answer_to(service_question(1, 0.013));
+    double itl = number(a, "present", "itlP90Seconds");
+    assert_true(itl > 0.009 && itl < 0.026); // within a bucket of the engine
+    assert_says(a, "Its speed was multiplied by 0.5");
+}
+
+static void test_a_target_of_the_annotation_is_the_present_one(void **state)
+{
+    (void)state;
+    json_t *q = service_question(1, 0);
+    json_object_set_new(q, "slo", json_string("ttft=5s,p=95"));
+    json_object_set_new(q, "settings", json_pack("{s:s}", "slo.ttft", ""));
+    CODEC_AUTO_JSON json_t *a = answer_to(q);
+    assert_string_equal(codec_json_str(a, "target", NULL), "ttft=5s,p=95");
+    assert_says(a, "With ttft unset you would have ");
+}
+
+static void test_a_target_without_signals_is_refused(void **state)
+{
+    (void)state;
+    const struct hpa_config cfg = hpa_config_default();
+    struct replay_history *h = NULL;
+    CODEC_AUTO_JSON json_t *q = question(UTIL, 50, "slo.ttft", "1s");
+    GS_AUTO_ERROR struct gs_error *err = replay_history_new(q, &cfg, 15000, &h);
+    assert_non_null(err);
+    assert_non_null(strstr(gs_error_message(err), "gpuscale_inference_"));
+    CODEC_AUTO_JSON json_t *many = service_question(1e6, 0);
+    GS_AUTO_ERROR struct gs_error *limit = replay_history_new(many, &cfg, 15000, &h);
+    assert_non_null(limit);
+    assert_non_null(strstr(gs_error_message(limit), "choose a shorter time"));
+    CODEC_AUTO_JSON json_t *wrong = service_question(1, 0);
+    codec_json_set(wrong, json_string("fast"), "inference", "requests", NULL);
+    GS_AUTO_ERROR struct gs_error *series_err = replay_history_new(wrong, &cfg, 15000, &h);
+    assert_non_null(series_err);
+    assert_non_null(strstr(gs_error_message(series_err), "inference.requests"));
+    assert_true(replay_history_has_setting("slo.itl") && replay_history_has_setting("slo"));
+    assert_false(replay_history_has_setting("slo.") || replay_history_has_setting("target"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -321,6 +408,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_few_questions_wait, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_askers_may_leave_and_the_server_may_stop, set_up,
                                         tear_down),
+        cmocka_unit_test(test_a_latency_target_is_calculated_on_simulated_engines),
+        cmocka_unit_test(test_the_engines_have_the_recorded_speed),
+        cmocka_unit_test(test_a_target_of_the_annotation_is_the_present_one),
+        cmocka_unit_test(test_a_target_without_signals_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

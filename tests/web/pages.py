@@ -36,6 +36,7 @@ class Target(http.server.BaseHTTPRequestHandler):
     """A target whose texts try to be HTML. It has an autoscaler, a pod that waits, and a node without GPUs."""
     desired = 2
     engines = False  # of inference
+    shop = False  # whether the pods of shop/web are engines
     xid = 0  # None: the GPU is gone
 
     def do_GET(self):
@@ -58,7 +59,7 @@ class Target(http.server.BaseHTTPRequestHandler):
                 f'gpuscale_pool_coming_nodes{{pool="{EVIL}"}} 1\n'
                 f'kube_node_status_condition{{node="{EVIL}",condition="Ready",status="true"}} 1\nkube_node_status_allocatable{{node="{EVIL}",resource="nvidia_com_gpu"}} 2\n'
                 f'kube_node_spec_taint{{node="{EVIL}",key="{EVIL}",value="{EVIL}",effect="NoSchedule"}} 1\nkube_pod_info{{{pod},node="{EVIL}",created_by_kind="Job",created_by_name="{EVIL}"}} 1\n'
-                f'kube_pod_container_resource_requests{{{pod},node="{EVIL}",resource="nvidia_com_gpu"}} 1\n' + Target.gpu() + Target.inference()
+                f'kube_pod_container_resource_requests{{{pod},node="{EVIL}",resource="nvidia_com_gpu"}} 1\n' + Target.gpu() + Target.inference() + Target.web_engines()
                 # The longest values of a GPU.
                 + "".join(f'DCGM_FI_DEV_{name}{{gpu="0",UUID="GPU-9",modelName="NVIDIA A100-SXM4-80GB",GPU_I_ID="1",GPU_I_PROFILE="1g.10gb"}} {value}\n'
                           for name, value in (("GPU_UTIL", 100), ("FB_USED", 183193), ("FB_FREE", 1000), ("GPU_TEMP", 100), ("POWER_USAGE", 1000)))).encode()
@@ -84,6 +85,15 @@ class Target(http.server.BaseHTTPRequestHandler):
                 "".join(f'DCGM_CUSTOM_PROCESS_SM_UTIL{{{labels},AllocateMode="share",NamespaceName="n",PodName="{name}",ContainerName="{EVIL}",ProcessId="1",ProcessName="{EVIL}"}} 35\n'
                         f'gpuscale_exporter_pod_attribution{{{labels},exported_namespace="n",exported_pod="{name}",value="utilization",attribution="estimate"}} 1\n' for name in (EVIL, "other")))
 
+
+    @staticmethod
+    def web_engines():
+        """Five requests per second of an engine of shop/web."""
+        labels = 'namespace="shop",pod="web-5d4f8c9b7-aaaaa",model="org/Llama-8B",engine="vllm",role=""'
+        requests = int(5 * (time.time() % 1e6))
+        return "" if not Target.shop else "".join(f"gpuscale_inference_{name}{{{labels}}} {value}\n" for name, value in (
+            ("ttft_seconds_count", requests), ("prompt_tokens_total", 500 * requests), ("generation_tokens_total", 100 * requests), ("running", 4), ("waiting", 0))) + \
+            'kube_horizontalpodautoscaler_info{namespace="shop",horizontalpodautoscaler="web",scaletargetref_kind="Deployment",scaletargetref_name="web"} 1\n'
 
     @staticmethod
     def inference():
@@ -273,6 +283,73 @@ def check_workload(b):
     b.wait("the page of the list's entry", "document.querySelector('.sentence')")
     b.check("the list of autoscalers", allow=("400",))
     say("the workload page explains a decision and answers what-if questions")
+
+
+# What an explanation has for an autoscaler with a latency target.
+SLO = {"annotation": "ttft=1s,p=90", "applied": True, "ageMs": 200, "proposal": 4, "pressure": 1.3, "hold": None, "decider": "demand", "forecast": {"growth": 1.5, "text": "+50 % in 2 min"},
+       "bounds": [{"name": "demand", "proposal": 4, "text": EVIL}, {"name": "throughput", "proposal": 3, "text": "2,400 tokens/s"}, {"name": "latency", "abstains": "fewer than 20 requests"}],
+       "credit": {"starting": 2, "text": "would be 6, credit for 2 that start"}, "guard": {"holds": False, "text": "at 2 replicas each would be at 96 %"}}
+STARTUP = {"path": "node free, image present", "p50Seconds": 40, "p90Seconds": 52, "samples": 5, "n": 5, "failed": 1, "phases": {"pending": {"n": 5, "p50Seconds": 1, "p90Seconds": 2}, "pull": {"n": 5, "p50Seconds": 0, "p90Seconds": 0}, "container": {"n": 5, "p50Seconds": 3, "p90Seconds": 4}, "load": {"n": 5, "p50Seconds": 40, "p90Seconds": 52}}}
+FIXTURE = """const real = window.fetch;
+window.fetch = async (url, ...rest) => {
+  const answer = await real(url, ...rest);
+  if (!String(url.url || url).includes("gpuscale/explain")) return answer;
+  const body = await answer.json();
+  if (body.data) Object.assign(body.data, {slo: %s, startup: %s});
+  return new Response(JSON.stringify(body), {status: answer.status, headers: answer.headers});
+};"""
+
+
+def check_target_history(b):
+    """Another latency target on the recorded requests of the engines."""
+    slider = "[...document.querySelectorAll('.slider')].find((s) => s.textContent.startsWith('First token'))"
+    b.wait("the slider of the target", f"{slider}?.querySelector('input').value === '1'")
+    b.js(f"const s = {slider}.querySelector('input'); s.value = 2; s.dispatchEvent(new Event('input'));")
+    b.wait("what it needs", "document.querySelector('.what-if-result').textContent.includes('on recorded history')")
+    b.wait("the history of the engines", """(() => {
+        if (!document.querySelector('.history [aria-pressed=true]')) document.querySelector('.history-ranges button').click();
+        return document.querySelector('.history-summary')?.textContent.startsWith('SIMULATED With ttft 2s you would have');
+    })()""")
+    for text in ("of the requests within", "Within the target", "a model of org/Llama-8B", "These settings"):
+        assert text.lower() in b.text().lower(), f"no {text!r} in {b.text()}"
+    if "SHOTS" in os.environ:
+        b.js("document.querySelector('.what-if').scrollIntoView()")
+        b.shot(os.path.join(os.environ["SHOTS"], "target-history.png"))
+    b.check("the history of a latency target")
+    b.driver.find_element("xpath", "//button[.='Reset']").click()
+    Target.shop = False
+
+
+def check_latency_target(b):
+    """The bounds, the credit and the phases of starts of an autoscaler with a latency target."""
+    script = b.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": FIXTURE % (json.dumps(SLO), json.dumps(STARTUP))})
+    for width, height, dark in ((400, 1400, False), (1280, 1300, False), (2560, 1300, True)):
+        b.size(width, height, dark)
+        b.open("workload?namespace=shop&name=web")
+        b.wait("the latency target", "document.querySelectorAll('.bounds tbody tr').length === 3 && document.querySelector('.phases')")
+        b.check(f"a latency target at {width} pixels")
+        if "SHOTS" in os.environ:
+            b.shot(os.path.join(os.environ["SHOTS"], f"latency-target-{width}.png"))
+    check_target_history(b)
+    rows = b.js("return [...document.querySelectorAll('.bounds tbody tr')].map((r) => r.textContent)")
+    assert rows[0] == f"demand4 decides{EVIL}" and rows[1] == "throughput32,400 tokens/s" and rows[2] == "latencyabstainsfewer than 20 requests", rows
+    for text in ("pressure 1.3 of 1", "would be 6, credit for 2 that start", "1.5 times +50 % in 2 min", "the others do not hold", "at 2 replicas each would be at 96 %", "node free, image present", "52s", "1 failed", "model is loaded 40s"):
+        assert text in b.text(), f"no {text!r} in {b.text()}"
+    assert "image is pulled" not in b.text(), "a phase without time"
+    # The metric wants 5, more than the target: it is the reason.
+    assert "because DCGM_CUSTOM_PROCESS_SM_UTIL is 50" in b.text()
+    b.driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", script)
+    higher = b.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": FIXTURE % (json.dumps({**SLO, "proposal": 7}), "undefined")})
+    b.open("workload?namespace=shop&name=web")
+    b.wait("the reason", "document.querySelector('.sentence')?.textContent.includes('because its latency target needs 7 replicas')")
+    b.driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", higher)
+    shadow = b.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": FIXTURE % (json.dumps({**SLO, "proposal": 7, "applied": False, "hold": "the values are 40 s old", "pressure": None}), "undefined")})
+    b.open("workload?namespace=shop&name=web")
+    b.wait("shadow", "document.querySelector('.latency-target')?.textContent.includes('shadow: not applied')")
+    for text in ("because DCGM_CUSTOM_PROCESS_SM_UTIL is 50", "the values are 40 s old", "no latency was measured"):
+        assert text in b.text(), f"no {text!r} in {b.text()}"
+    b.driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", shadow)
+    say("the workload page shows a latency target with its bounds, and the phases of starts")
 
 
 def check_objects(b):
@@ -519,6 +596,7 @@ def main():
     threading.Thread(target=target.serve_forever, daemon=True).start()
     cluster = http.server.ThreadingHTTPServer(("127.0.0.1", 29501), Cluster)
     threading.Thread(target=cluster.serve_forever, daemon=True).start()
+    Target.shop = True
     start_engine()
     b = Browser(base, os.path.join(directory, "profile"))
     try:
@@ -533,6 +611,7 @@ def main():
         check_pages(b)
         check_overview(b)
         check_workload(b)
+        check_latency_target(b)
         check_objects(b)
         check_lists(b)
         check_inference(b)

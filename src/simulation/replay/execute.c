@@ -104,6 +104,12 @@ static struct gs_error *run_comparison(const struct replay_options *o, const cha
         err = load_scenario(o, n ? o->compare.items[n - 1] : path, &scenarios[n]);
         if (err)
             break;
+        if (!scenarios[n]->service != !scenarios[0]->service) {
+            err = gs_error_new(GS_EINVAL, "--compare %s: only one of the scenarios has a service",
+                               o->compare.items[n - 1]);
+            replay_scenario_free(scenarios[n]);
+            break;
+        }
         replay_run(scenarios[n], &results[n]);
         shown[n] = (struct replay_outcome){scenarios[n], &results[n]};
         n++;

@@ -10,6 +10,7 @@
 #include "hpa/convert.h"
 #include "replay/history_private.h"
 #include "replay/scenario_private.h"
+#include "replay/service.h"
 
 #include <math.h>
 #include <string.h>
@@ -35,8 +36,7 @@ static struct gs_error *read_sample(const json_t *pair, double *ret_t, double *r
     return NULL;
 }
 
-// Times in milliseconds of Unix time. Samples that are not finite, or negative, are left out.
-static struct gs_error *read_series(const json_t *in, struct replay_curve *ret)
+struct gs_error *replay_history_read_series(const json_t *in, struct replay_curve *ret)
 {
     size_t n = json_array_size(in);
     int64_t last_ms = -1;
@@ -70,11 +70,16 @@ static struct gs_error *read_metrics(struct replay_history *h, const json_t *que
                             json_array_size(metrics), h->spec.n_metrics);
     h->values = gs_alloc_array(h->spec.n_metrics, sizeof(*h->values));
     for (size_t i = 0; i < h->spec.n_metrics; i++) {
-        struct gs_error *err = read_series(json_array_get(metrics, i), &h->values[i]);
+        // Engines have their own values.
+        if (h->engines && !json_is_array(json_array_get(metrics, i)))
+            continue;
+        struct gs_error *err =
+            replay_history_read_series(json_array_get(metrics, i), &h->values[i]);
         if (err)
             return gs_error_wrap(err, "metric %s", h->spec.metrics[i].name);
     }
-    struct gs_error *err = read_series(json_object_get(question, "replicas"), &h->replicas);
+    struct gs_error *err =
+        replay_history_read_series(json_object_get(question, "replicas"), &h->replicas);
     if (!err)
         for (size_t i = 0; i < h->replicas.n; i++)
             if (h->replicas.points[i].v > REPLAY_MAX_REPLICAS)
@@ -130,9 +135,13 @@ static struct gs_error *find_span(struct replay_history *h, int64_t sync_ms)
     int64_t start = h->replicas.points[0].t_ms, end = h->replicas.points[h->replicas.n - 1].t_ms;
     for (size_t i = 0; i < h->spec.n_metrics; i++) {
         const struct replay_curve *c = &h->values[i];
+        if (!c->n)
+            continue;
         start = c->points[0].t_ms > start ? c->points[0].t_ms : start;
         end = c->points[c->n - 1].t_ms < end ? c->points[c->n - 1].t_ms : end;
     }
+    if (h->engines)
+        replay_history_engines_span(h, &start, &end);
     h->start_ms = start;
     h->duration_ms = end - start;
     if (h->duration_ms < 2 * sync_ms)
@@ -159,7 +168,7 @@ static double coverage_of(const struct replay_curve *c)
     return 1 - (double)missing / (double)all;
 }
 
-static void move(struct replay_curve *c, int64_t start_ms)
+void replay_history_move(struct replay_curve *c, int64_t start_ms)
 {
     for (size_t i = 0; i < c->n; i++)
         c->points[i].t_ms -= start_ms;
@@ -168,10 +177,11 @@ static void move(struct replay_curve *c, int64_t start_ms)
 static void align(struct replay_history *h)
 {
     h->coverage = coverage_of(&h->replicas);
-    move(&h->replicas, h->start_ms);
+    replay_history_move(&h->replicas, h->start_ms);
     for (size_t i = 0; i < h->spec.n_metrics; i++) {
-        h->coverage = fmin(h->coverage, coverage_of(&h->values[i]));
-        move(&h->values[i], h->start_ms);
+        if (h->values[i].n)
+            h->coverage = fmin(h->coverage, coverage_of(&h->values[i]));
+        replay_history_move(&h->values[i], h->start_ms);
     }
 }
 
@@ -186,13 +196,18 @@ static bool has_word(const char *name, const char *word)
     return false;
 }
 
+static bool is_utilization(const char *metric)
+{
+    return has_word(metric, "util") || has_word(metric, "duty_cycle");
+}
+
 // A single metric of the pods that is the utilization of GPUs in percent: at 100 a replica serves
 // no more, and work waits.
 static bool is_gpu_utilization(const struct replay_history *h)
 {
     const struct hpa_metric_spec *m = &h->spec.metrics[0];
     if (h->spec.n_metrics != 1 || m->type != HPA_METRIC_PODS || !m->has_average_value ||
-        !(has_word(m->name, "util") || has_word(m->name, "duty_cycle")))
+        !is_utilization(m->name))
         return false;
     for (size_t i = 0; i < h->values[0].n; i++)
         if (h->values[0].points[i].v > REPLAY_HISTORY_FULL)
@@ -224,10 +239,14 @@ bool replay_history_is_of_pods(const struct hpa_metric_spec *m)
     return m->type != HPA_METRIC_OBJECT && m->type != HPA_METRIC_EXTERNAL;
 }
 
-static void set_metric(const struct replay_history *h, size_t i, struct replay_metric *ret)
+static void set_metric(const struct replay_history *h, const struct replay_scenario *s, size_t i,
+                       struct replay_metric *ret)
 {
     const struct hpa_metric_spec *m = &h->spec.metrics[i];
     ret->name = m->name;
+    ret->source = h->engines ? replay_default_source(s, m->name) : REPLAY_SERIES;
+    if (h->engines && (ret->source != REPLAY_UTILIZATION || is_utilization(m->name)))
+        return;
     if (h->queue) {
         ret->source = REPLAY_UTILIZATION;
         return;
@@ -250,8 +269,8 @@ static int32_t first_replicas(const struct replay_history *h)
     return (int32_t)llround(replay_curve_at(&h->replicas, 0, &piece));
 }
 
-static void set_scenario(const struct replay_history *h, const struct hpa_config *cfg,
-                         int64_t sync_ms, int64_t startup_ms, struct replay_scenario *s)
+static struct gs_error *set_scenario(const struct replay_history *h, const struct hpa_config *cfg,
+                                     int64_t sync_ms, int64_t startup_ms, struct replay_scenario *s)
 {
     s->name = h->spec.name;
     s->object = s->spec.object;
@@ -267,8 +286,10 @@ static void set_scenario(const struct replay_history *h, const struct hpa_config
     s->load = copy_of(&h->load, 1);
     s->n_metrics = s->spec.n_metrics;
     s->metrics = gs_alloc_array(s->n_metrics, sizeof(*s->metrics));
+    struct gs_error *err = h->engines ? replay_history_engines_set(h, s == &h->changed.s, s) : NULL;
     for (size_t i = 0; i < s->n_metrics; i++)
-        set_metric(h, i, &s->metrics[i]);
+        set_metric(h, s, i, &s->metrics[i]);
+    return err;
 }
 
 static void finish_run(struct replay_history_side *r)
@@ -278,6 +299,9 @@ static void finish_run(struct replay_history_side *r)
         replay_curve_finish(&r->s.metrics[i].series_replicas);
     }
     free(r->s.metrics);
+    if (r->s.service)
+        replay_service_finish(r->s.service);
+    free(r->s.service);
     replay_curve_finish(&r->s.load);
     hpa_spec_finish(&r->s.spec);
     replay_result_finish(&r->result);
@@ -310,6 +334,8 @@ static struct gs_error *prepare(struct replay_history *h, const json_t *question
     if (!err)
         err = read_settings(h->settings, settings, &n);
     if (!err)
+        err = replay_history_engines_read(h, question, settings, &n);
+    if (!err)
         err = hpa_spec_with(&h->spec, settings, 0, &h->cfg, &h->present.s.spec, &changed);
     if (!err)
         err = hpa_spec_with(&h->spec, settings, n, &h->cfg, &h->changed.s.spec, &changed);
@@ -321,15 +347,14 @@ static struct gs_error *prepare(struct replay_history *h, const json_t *question
         err = check_cost(h, sync_ms);
     if (err)
         return err;
-    if (json_is_number(given) && json_number_value(given) >= 0)
+    if (json_is_number(given) && json_number_value(given) > 0)
         startup = fmin(json_number_value(given), MAX_STARTUP_S);
     align(h);
-    h->queue = is_gpu_utilization(h);
+    h->queue = !h->engines && is_gpu_utilization(h);
     if (h->queue)
         h->load = total_of(&h->values[0], &h->replicas);
-    set_scenario(h, &h->cfg, sync_ms, llround(startup * 1000), &h->present.s);
-    set_scenario(h, &changed, sync_ms, llround(startup * 1000), &h->changed.s);
-    return NULL;
+    err = set_scenario(h, &h->cfg, sync_ms, llround(startup * 1000), &h->present.s);
+    return err ? err : set_scenario(h, &changed, sync_ms, llround(startup * 1000), &h->changed.s);
 }
 
 struct gs_error *replay_history_new(const json_t *question, const struct hpa_config *cfg,
@@ -360,6 +385,7 @@ void replay_history_free(struct replay_history *h)
     replay_curve_finish(&h->load);
     finish_run(&h->present);
     finish_run(&h->changed);
+    replay_history_engines_free(h->engines);
     json_decref(h->settings);
     hpa_spec_finish(&h->spec);
     free(h);
@@ -407,6 +433,8 @@ void replay_history_run(struct replay_history *h)
 {
     replay_run(&h->present.s, &h->present.result);
     replay_run(&h->changed.s, &h->changed.result);
+    if (h->engines)
+        return;
     h->present.above_s = above_target_s(h, &h->present);
     h->changed.above_s = above_target_s(h, &h->changed);
 }

@@ -15,11 +15,19 @@
 
 struct replay_history;
 
+// Whether it is a setting of the latency target, which only recorded history has: "slo",
+// "slo.ttft". The others are those of hpa_setting_exists().
+bool replay_history_has_setting(const char *name);
+
 // question: {namespace, name, spec (autoscaling/v2), settings {NAME: "VALUE"}, metrics [[[seconds,
 // "value"], …], …] in the order of the spec, replicas [[seconds, "count"], …], gpusPerReplica,
-// startupSeconds}. Values of metrics are those of the autoscaler's status: averages for average
-// values and utilization. Limits: 11000 samples of a series, 31 days, 20000000 evaluations times
-// replicas. GS_EINVAL: it is wrong, or contains too few samples. GS_ELIMIT: over a limit.
+// startupSeconds, slo (the annotation gpuscale.dev/slo), inference}. inference: {model, gpu,
+// requests, promptTokens, generationTokens (of all pods, per second), running, itl (mean, s)}, the
+// last two optional; simulated engines then serve the load, and metrics that they have may be null.
+// At most 10^8 generated tokens. Values of metrics are those of the autoscaler's status: averages
+// for average values and utilization. Limits: 11000 samples of a series, 31 days, 20000000
+// evaluations times replicas. GS_EINVAL: it is wrong, or contains too few samples. GS_ELIMIT: over
+// a limit.
 struct gs_error *replay_history_new(const json_t *question, const struct hpa_config *cfg,
                                     int64_t sync_ms, struct replay_history **ret);
 void replay_history_run(struct replay_history *h); // any thread

@@ -48,6 +48,16 @@ static json_t *changes_json(const struct replay_history *h, const struct replay_
     return out;
 }
 
+static void add_latencies(const struct replay_history *h, const struct replay_summary *u,
+                          json_t *out)
+{
+    if (*replay_history_engines_goal(h))
+        json_object_set_new(out, "withinPercent", json_real(u->within_percent));
+    json_object_set_new(out, "ttftP90Seconds", json_real(u->ttft_p90_s));
+    json_object_set_new(out, "itlP90Seconds", json_real(u->itl_p90_s));
+    codec_json_set_int(out, "requests", llround(u->requests));
+}
+
 static json_t *run_json(const struct replay_history *h, const struct replay_history_side *r)
 {
     const struct replay_summary *u = &r->result.summary;
@@ -57,8 +67,11 @@ static json_t *run_json(const struct replay_history *h, const struct replay_hist
     codec_json_set_int(out, "maxReplicas", u->max_replicas);
     codec_json_set_int(out, "scaleUps", (int64_t)u->ups);
     codec_json_set_int(out, "scaleDowns", (int64_t)u->downs);
-    json_object_set_new(out, "aboveTargetSeconds", json_real(r->above_s));
-    if (h->queue)
+    if (!h->engines)
+        json_object_set_new(out, "aboveTargetSeconds", json_real(r->above_s));
+    else
+        add_latencies(h, u, out);
+    if (h->queue || h->engines)
         json_object_set_new(out, "waitingSeconds", json_real(u->over_level_s));
     json_object_set_new(out, "replicas", changes_json(h, r));
     return out;
@@ -72,12 +85,15 @@ static json_t *assumptions_json(const struct replay_history *h)
     for (size_t i = 0; i < h->spec.n_metrics; i++)
         outside = outside || (!replay_history_is_of_pods(&h->spec.metrics[i]) &&
                               !h->spec.metrics[i].has_average_value);
-    json_array_append_new(out, json_string("The load is the recorded average times the ready "
-                                           "replicas, and would have been the same."));
+    if (h->engines)
+        replay_history_engines_assume(h, out);
+    else
+        json_array_append_new(out, json_string("The load is the recorded average times the ready "
+                                               "replicas, and would have been the same."));
     if (h->queue)
         json_array_append_new(out, json_string("A replica serves a utilization of 100 %; "
                                                "further work waits until replicas are free."));
-    else
+    else if (!h->engines)
         json_array_append_new(out, json_string("The load divides evenly among the replicas; how "
                                                "much a replica can serve is not known."));
     if (outside)
@@ -108,7 +124,12 @@ json_t *replay_history_answer(const struct replay_history *h)
     codec_json_set_str(out, "to", gs_format_rfc3339(h->start_ms + h->duration_ms, to));
     json_object_set_new(out, "seconds", json_real((double)h->duration_ms / 1000));
     json_object_set_new(out, "coverage", json_real(h->coverage));
-    codec_json_set_str(out, "model", h->queue ? "utilization" : "division");
+    codec_json_set_str(out, "model",
+                       h->engines ? "engines"
+                       : h->queue ? "utilization"
+                                  : "division");
+    if (h->engines)
+        codec_json_set_str(out, "target", replay_history_engines_goal(h));
     json_object_set(out, "settings", h->settings);
     json_object_set_new(out, "recorded", recorded_json(h));
     json_object_set_new(out, "present", run_json(h, &h->present));

@@ -6,6 +6,7 @@
 #include "net/http/client.h"
 #include "query/query.h"
 #include "replay/history.h"
+#include "replay/history_private.h"
 
 enum { TIMEOUT_MS = 60000, MAX_STEPS = 5000 };
 
@@ -18,13 +19,19 @@ static const char *target_type(const json_t *metric)
                                          : "average";
 }
 
-static void add_quoted(struct gs_buf *out, const char *label, const char *value)
+void replay_history_add_matcher(struct gs_buf *out, const char *label, const char *op,
+                                const char *value)
 {
     GS_AUTO_FREE char *text = NULL;
     json_t *string = json_string(value);
     text = json_dumps(string, JSON_ENCODE_ANY);
     json_decref(string);
-    gs_buf_addf(out, "%s=%s", label, text ? text : "\"\"");
+    gs_buf_addf(out, "%s%s%s", label, op, text ? text : "\"\"");
+}
+
+static void add_quoted(struct gs_buf *out, const char *label, const char *value)
+{
+    replay_history_add_matcher(out, label, "=", value);
 }
 
 static void add_object_labels(struct gs_buf *out, const json_t *explanation)
@@ -77,8 +84,13 @@ static void add_time(struct gs_buf *out, const char *name, int64_t ms)
     add_parameter(out, name, gs_buf_slice(&text));
 }
 
-static struct gs_error *fetch(const struct replay_history_source *s, struct gs_slice expr,
-                              int64_t now_ms, json_t **ret)
+int64_t replay_history_step_ms(const struct replay_history_source *s)
+{
+    return s->range_ms / MAX_STEPS < 1000 ? 1000 : s->range_ms / MAX_STEPS;
+}
+
+struct gs_error *replay_history_query(const struct replay_history_source *s, struct gs_slice expr,
+                                      int64_t now_ms, json_t **ret)
 {
     const struct query_peer peer = {.url = s->url,
                                     .http_config_file = s->http_config_file,
@@ -86,24 +98,32 @@ static struct gs_error *fetch(const struct replay_history_source *s, struct gs_s
                                     .timeout_ms = TIMEOUT_MS};
     GS_AUTO_BUF struct gs_buf params = {0};
     CODEC_AUTO_JSON json_t *answer = NULL;
-    int64_t step_ms = s->range_ms / MAX_STEPS < 1000 ? 1000 : s->range_ms / MAX_STEPS;
     add_parameter(&params, "query", expr);
     add_time(&params, "start", now_ms - s->range_ms);
     add_time(&params, "end", now_ms);
-    add_time(&params, "step", step_ms);
+    add_time(&params, "step", replay_history_step_ms(s));
     struct gs_error *err =
         query_fetch(&peer, "/api/v1/query_range", gs_buf_slice(&params), &answer);
     if (err)
         return gs_error_wrap(err, "%s", s->url);
-    const json_t *series = json_array_get(codec_json_get(answer, "data", "result", NULL), 0);
-    json_t *values = json_object_get(series, "values");
-    if (!values)
+    json_t *series = json_array_get(codec_json_get(answer, "data", "result", NULL), 0);
+    if (!json_is_array(json_object_get(series, "values")))
         return gs_error_new(GS_ENOTFOUND,
                             "%s has no samples of " GS_SLICE_FMT " in this time: they come from "
                             "gpuscale up, gpuscale engine --kube-state or kube-state-metrics",
                             s->url, GS_SLICE_ARG(expr));
-    *ret = json_incref(values);
+    *ret = json_incref(series);
     return NULL;
+}
+
+static struct gs_error *fetch(const struct replay_history_source *s, struct gs_slice expr,
+                              int64_t now_ms, json_t **ret)
+{
+    CODEC_AUTO_JSON json_t *series = NULL;
+    struct gs_error *err = replay_history_query(s, expr, now_ms, &series);
+    if (!err)
+        *ret = json_incref(json_object_get(series, "values"));
+    return err;
 }
 
 static json_t *settings_json(const struct replay_history_source *s)
@@ -114,6 +134,15 @@ static json_t *settings_json(const struct replay_history_source *s)
     return out;
 }
 
+// Whether a latency target is a part of the question.
+static bool wants_engines(const struct replay_history_source *s, const json_t *explanation)
+{
+    for (size_t i = 0; i < s->n_settings; i++)
+        if (replay_history_has_setting(s->settings[i].name))
+            return true;
+    return codec_json_str(explanation, "slo", "annotation", NULL);
+}
+
 static struct gs_error *fetch_series(const struct replay_history_source *s,
                                      const json_t *explanation, json_t *question)
 {
@@ -122,10 +151,18 @@ static struct gs_error *fetch_series(const struct replay_history_source *s,
     int64_t now_ms = gs_unix_ms();
     struct gs_error *err = NULL;
     json_object_set_new(question, "metrics", series);
+    if (wants_engines(s, explanation))
+        err = replay_history_fetch_engines(s, explanation, now_ms, question);
+    bool engines = json_object_get(question, "inference");
     for (size_t i = 0; !err && i < json_array_size(metrics); i++) {
         GS_AUTO_BUF struct gs_buf expr = {0};
         add_metric_query(&expr, explanation, json_array_get(metrics, i));
         err = fetch(s, gs_buf_slice(&expr), now_ms, &values);
+        if (engines && err && gs_error_code(err) == GS_ENOTFOUND) {
+            gs_error_free(err);
+            err = NULL;
+            values = json_null(); // the engines may have it
+        }
         if (!err)
             json_array_append_new(series, values);
     }
@@ -147,6 +184,7 @@ struct gs_error *replay_history_fetch(const struct replay_history_source *source
     struct replay_history *history = NULL;
     for (size_t i = 0; i < GS_ARRAY_LEN(same); i++)
         json_object_set(question, same[i], json_object_get(explanation, same[i]));
+    json_object_set(question, "slo", codec_json_get(explanation, "slo", "annotation", NULL));
     json_object_set(question, "startupSeconds",
                     codec_json_get(explanation, "startup", "p50Seconds", NULL));
     json_object_set_new(question, "settings", settings_json(source));

@@ -40,9 +40,13 @@ static void add_settings(const json_t *answer, struct gs_buf *out)
     const char *name, *separator = "";
     json_t *value;
     json_object_foreach (json_object_get((json_t *)answer, "settings"), name, value) {
-        bool of = gs_starts(name, "target.");
+        bool of = gs_starts(name, "target."), slo = gs_starts(name, "slo.");
+        const char *text = json_string_value(value);
         gs_buf_addf(out, "%s%s%s %s", separator, of ? "target of " : "",
-                    of ? name + strlen("target.") : name, json_string_value(value));
+                    of    ? name + strlen("target.")
+                    : slo ? name + strlen("slo.")
+                          : name,
+                    *text ? text : "unset");
         separator = ", ";
     }
 }
@@ -76,6 +80,17 @@ static void add_waits(const json_t *answer, struct gs_buf *out)
     gs_buf_add_str(out, more > 0 ? " more" : " less");
 }
 
+// "97.1 % of the requests within ttft=1s, instead of 93.0 %"
+static void add_within(const json_t *answer, struct gs_buf *out)
+{
+    double before = number_of(answer, "present", "withinPercent");
+    double after = number_of(answer, "changed", "withinPercent");
+    gs_buf_addf(out, "had %.1f %% of the requests within %s", after,
+                codec_json_str(answer, "target", NULL));
+    if (fabs(after - before) >= 0.05)
+        gs_buf_addf(out, ", instead of %.1f %%", before);
+}
+
 void replay_history_add_summary(json_t *answer)
 {
     GS_AUTO_BUF struct gs_buf text = {0};
@@ -84,7 +99,10 @@ void replay_history_add_summary(json_t *answer)
     gs_buf_add_str(&text, " you would have ");
     add_hours(answer, &text);
     gs_buf_add_str(&text, " and ");
-    add_waits(answer, &text);
+    if (isnan(number_of(answer, "changed", "withinPercent")))
+        add_waits(answer, &text);
+    else
+        add_within(answer, &text);
     gs_buf_add(&text, ".", 2);
     codec_json_set_str(answer, "summary", text.data);
 }
@@ -102,6 +120,9 @@ static const struct {
     {"scale-downs", "scaleDowns", 0, 1},
     {"work waits, min", "waitingSeconds", 1, 60},
     {"above present target, min", "aboveTargetSeconds", 1, 60},
+    {"within the target, %", "withinPercent", 1, 1},
+    {"first token, p90, s", "ttftP90Seconds", 3, 1},
+    {"between tokens, p90, s", "itlP90Seconds", 4, 1},
 };
 
 static bool has_line(const json_t *answer, size_t i)

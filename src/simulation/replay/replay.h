@@ -57,6 +57,11 @@ enum replay_source {
     REPLAY_LOAD,        // the load: of a pod, or of all for Object and External
     REPLAY_QUEUE,       // waiting work: of a pod's share, or of all
     REPLAY_SERIES,      // a recorded curve, independent of the replicas
+    // Of an inference service only, for each pod:
+    REPLAY_RUNNING, // requests in progress
+    REPLAY_KV,      // share of the KV cache in use, 0 to 1
+    REPLAY_TTFT,    // 90th percentile of the time to the first token since the last evaluation, s
+    REPLAY_ITL,     // of the time between tokens
 };
 
 struct replay_metric {
@@ -74,6 +79,8 @@ struct replay_event {
     int32_t scale;   // the workload is scaled to this number of replicas; -1: no change
     bool no_metrics; // the metrics API is unavailable for for_ms
 };
+
+struct replay_service;
 
 struct replay_scenario {
     const char *name;
@@ -102,13 +109,18 @@ struct replay_scenario {
 
     json_t *prices;             // the table, or NULL
     const char *gpu, *instance; // rows of it, or NULL
+
+    // An inference service (service.h) serves the load, in requests per second; capacity and nodes
+    // are not used. NULL: the load divides among replicas with a capacity.
+    struct replay_service *service;
 };
 
 // file:line:column in errors. The scenario's texts live as long as it.
 struct gs_error *replay_scenario_load(const char *path, struct replay_scenario **ret);
 void replay_scenario_free(struct replay_scenario *s);
 // "target=70", "min=2", "max=10", "downscaleWindow=60s", "sync=5s", "startup=30s",
-// "tolerance=0.05", "instance=p5.48xlarge".
+// "tolerance=0.05", "instance=p5.48xlarge". Of a service: "slo=ttft=1s,p=90", "slo.ttft=1s"; an
+// empty value removes the target.
 struct gs_error *replay_scenario_set(struct replay_scenario *s, const char *name,
                                      const char *value);
 // Replaces the table of prices. Fails when it lacks the GPU or instance type of the scenario.
@@ -120,6 +132,7 @@ struct replay_row {
     int64_t t_ms;
     double load, utilization, queue; // utilization: percent of the ready replicas' capacity
     int32_t desired, running, ready; // replicas: wanted, started, serving
+    double ttft_p90_s; // of a service, since the row before; without requests as there
     size_t nodes;
     char *why; // of a change of desired; NULL: none
 };
@@ -139,6 +152,12 @@ struct replay_summary {
     int32_t min_replicas, max_replicas;
     double mean_replicas;
     double pending_s; // pods waiting for a node
+    // Of an inference service; otherwise 0.
+    bool of_service;
+    double requests, finished, within; // within: that met the target
+    double within_percent;             // of the requests
+    double ttft_p50_s, ttft_p90_s, ttft_p99_s, itl_p90_s;
+    size_t reversals; // changes of the direction of scale events
 };
 
 struct replay_result {

@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "base/table.h"
 #include "replay/report_private.h"
+#include "replay/service.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -36,6 +37,24 @@ static void add_cost(const struct replay_scenario *s, const struct replay_summar
     gs_buf_add_char(out, '\n');
 }
 
+static void add_service(const struct replay_scenario *s, const struct replay_summary *u,
+                        struct gs_buf *out)
+{
+    const char *goal = *s->service->goal ? s->service->goal : s->service->slo;
+    if (s->service->has_goal)
+        gs_buf_addf(out, "%.1f %% of %.0f requests within %s; ", u->within_percent, u->requests,
+                    goal);
+    else
+        gs_buf_addf(out, "%.0f requests; ", u->requests);
+    gs_buf_addf(out,
+                "time to the first token: half within %.3g s, 90 %% within %.3g s, 99 %% within "
+                "%.3g s; between tokens: 90 %% within %.3g s\n"
+                "longest queue %.6g; %zu changes of direction; %.6g requests did not end\n"
+                "SIMULATED: the engines are a model of %s on %s\n",
+                u->ttft_p50_s, u->ttft_p90_s, u->ttft_p99_s, u->itl_p90_s, u->queue_max,
+                u->reversals, u->unserved, s->service->setup.model, s->service->setup.gpu);
+}
+
 static void add_summary(const struct replay_scenario *s, const struct replay_summary *u,
                         struct gs_buf *out)
 {
@@ -43,6 +62,10 @@ static void add_summary(const struct replay_scenario *s, const struct replay_sum
         out, "replicas %d to %d, mean %.2f; %zu scale-ups, %zu scale-downs in %zu evaluations\n",
         u->min_replicas, u->max_replicas, u->mean_replicas, u->ups, u->downs, u->evaluations);
     add_cost(s, u, out);
+    if (s->service) {
+        add_service(s, u, out);
+        return;
+    }
     gs_buf_addf(out, "above the target for %.0f s; over %g %% or queueing for %.0f s\n",
                 u->over_target_s, s->level, u->over_level_s);
     gs_buf_addf(out,
@@ -101,6 +124,7 @@ struct figure {
     const char *label, *json;
     double (*of)(const struct replay_summary *u);
     int decimals;
+    bool of_service; // only an inference service has it
 };
 
 #define FIGURE(name, value)                                                                        \
@@ -132,33 +156,45 @@ FIGURE(wait_p99_of, u->wait_p99_s)
 FIGURE(offered_of, u->offered)
 FIGURE(served_of, u->served)
 FIGURE(unserved_of, u->unserved)
+FIGURE(within_of, u->within_percent)
+FIGURE(ttft_p50_of, u->ttft_p50_s)
+FIGURE(ttft_p90_of, u->ttft_p90_s)
+FIGURE(ttft_p99_of, u->ttft_p99_s)
+FIGURE(itl_p90_of, u->itl_p90_s)
+FIGURE(reversals_of, u->reversals)
 #undef FIGURE
 
 static const struct figure figures[] = {
-    {"price", "price", price_of, 2},
-    {"GPU hours of the replicas", "gpuHours", gpu_hours_of, 2},
-    {"… while terminating", "drainGpuHours", drain_hours_of, 2},
-    {"GPU hours of the nodes", "nodeGpuHours", node_gpu_hours_of, 2},
-    {"node hours", "nodeHours", node_hours_of, 2},
-    {"nodes, at most", "maxNodes", max_nodes_of, 0},
-    {"nodes added", "nodesAdded", added_of, 0},
-    {"nodes removed", "nodesRemoved", removed_of, 0},
-    {"replicas waiting for nodes, s", "podSecondsWithoutNode", pending_of, 0},
-    {"replicas, mean", "meanReplicas", mean_of, 2},
-    {"replicas, least", "minReplicas", least_of, 0},
-    {"replicas, most", "maxReplicas", most_of, 0},
-    {"scale-ups", "scaleUps", ups_of, 0},
-    {"scale-downs", "scaleDowns", downs_of, 0},
-    {"evaluations", "passes", evaluations_of, 0},
-    {"above the target, s", "secondsOverTarget", over_target_of, 0},
-    {"over the level or queueing, s", "secondsOverLevel", over_level_of, 0},
-    {"longest queue", "longestQueue", queue_of, 0},
-    {"wait, mean, s", "meanWaitSeconds", wait_of, 1},
-    {"wait of half of the work, s", "waitP50Seconds", wait_p50_of, 0},
-    {"wait of 99 % of the work, s", "waitP99Seconds", wait_p99_of, 0},
-    {"work offered", "offered", offered_of, 0},
-    {"work served", "served", served_of, 0},
-    {"work waiting at the end", "unserved", unserved_of, 0},
+    {"price", "price", price_of, 2, false},
+    {"GPU hours of the replicas", "gpuHours", gpu_hours_of, 2, false},
+    {"… while terminating", "drainGpuHours", drain_hours_of, 2, false},
+    {"GPU hours of the nodes", "nodeGpuHours", node_gpu_hours_of, 2, false},
+    {"node hours", "nodeHours", node_hours_of, 2, false},
+    {"nodes, at most", "maxNodes", max_nodes_of, 0, false},
+    {"nodes added", "nodesAdded", added_of, 0, false},
+    {"nodes removed", "nodesRemoved", removed_of, 0, false},
+    {"replicas waiting for nodes, s", "podSecondsWithoutNode", pending_of, 0, false},
+    {"replicas, mean", "meanReplicas", mean_of, 2, false},
+    {"replicas, least", "minReplicas", least_of, 0, false},
+    {"replicas, most", "maxReplicas", most_of, 0, false},
+    {"scale-ups", "scaleUps", ups_of, 0, false},
+    {"scale-downs", "scaleDowns", downs_of, 0, false},
+    {"evaluations", "passes", evaluations_of, 0, false},
+    {"above the target, s", "secondsOverTarget", over_target_of, 0, false},
+    {"over the level or queueing, s", "secondsOverLevel", over_level_of, 0, false},
+    {"longest queue", "longestQueue", queue_of, 0, false},
+    {"wait, mean, s", "meanWaitSeconds", wait_of, 1, false},
+    {"wait of half of the work, s", "waitP50Seconds", wait_p50_of, 0, false},
+    {"wait of 99 % of the work, s", "waitP99Seconds", wait_p99_of, 0, false},
+    {"work offered", "offered", offered_of, 0, false},
+    {"work served", "served", served_of, 0, false},
+    {"work waiting at the end", "unserved", unserved_of, 0, false},
+    {"requests within the target, %", "withinPercent", within_of, 1, true},
+    {"first token, half within, s", "ttftP50Seconds", ttft_p50_of, 3, true},
+    {"first token, 90 % within, s", "ttftP90Seconds", ttft_p90_of, 3, true},
+    {"first token, 99 % within, s", "ttftP99Seconds", ttft_p99_of, 3, true},
+    {"between tokens, 90 % within, s", "itlP90Seconds", itl_p90_of, 4, true},
+    {"changes of direction", "reversals", reversals_of, 0, true},
 };
 
 json_t *replay_summary_json(const struct replay_summary *u)
@@ -166,6 +202,8 @@ json_t *replay_summary_json(const struct replay_summary *u)
     json_t *out = json_object();
     for (size_t i = 0; i < GS_ARRAY_LEN(figures); i++) {
         double v = figures[i].of(u);
+        if (figures[i].of_service && !u->of_service)
+            continue;
         // Counts are integers; sums of seconds are not.
         bool whole = figures[i].decimals == 0 && v == floor(v) && fabs(v) < 1e15;
         json_object_set_new(out, figures[i].json,
@@ -194,9 +232,26 @@ json_t *replay_json(const struct replay_scenario *s, const struct replay_result 
 
 // --- side by side ---
 
+static void add_service_summaries(const char *const *names, const struct replay_summary *const *s,
+                                  size_t n, struct gs_buf *out)
+{
+    gs_buf_addf(out, "%-32s %9s %9s %9s %7s %8s %5s %10s %9s %9s %9s\n", "", "GPU hours", "price",
+                "within %", "events", "mean", "most", "max queue", "ttft p50", "ttft p90",
+                "ttft p99");
+    for (size_t i = 0; i < n; i++)
+        gs_buf_addf(out, "%-32s %9.2f %9.2f %9.1f %7zu %8.2f %5d %10.6g %9.3g %9.3g %9.3g\n",
+                    names[i], s[i]->gpu_hours, s[i]->price, s[i]->within_percent,
+                    s[i]->ups + s[i]->downs, s[i]->mean_replicas, s[i]->max_replicas,
+                    s[i]->queue_max, s[i]->ttft_p50_s, s[i]->ttft_p90_s, s[i]->ttft_p99_s);
+}
+
 void replay_print_summaries(const char *const *names, const struct replay_summary *const *s,
                             size_t n, struct gs_buf *out)
 {
+    if (n && s[0]->of_service) {
+        add_service_summaries(names, s, n, out);
+        return;
+    }
     gs_buf_addf(out, "%-32s %9s %9s %9s %9s %7s %8s %10s %9s %7s %7s\n", "", "GPU hours", "price",
                 "over s", "target s", "events", "mean", "max queue", "wait s", "p50 s", "p99 s");
     for (size_t i = 0; i < n; i++)

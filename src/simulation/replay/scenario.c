@@ -9,8 +9,10 @@
 #include "codec/yaml.h"
 #include "codec/yaml_reader.h"
 #include "hpa/convert.h"
+#include "kube/object.h"
 #include "nodes/prices.h"
 #include "replay/scenario_private.h"
+#include "replay/service.h"
 
 #include <libgen.h>
 #include <math.h>
@@ -65,7 +67,7 @@ static void read_replicas(struct codec_reader *r, const json_t *v, void *out)
 }
 
 // [[0s, 10], [5m, 200]]
-static void read_curve(struct codec_reader *r, const json_t *list, struct replay_curve *c)
+void replay_read_curve(struct codec_reader *r, const json_t *list, struct replay_curve *c)
 {
     if (!json_is_array(list))
         codec_reader_fail(r, list, "want a list of points: [[0s, 10], [5m, 200]]");
@@ -84,7 +86,7 @@ static void read_curve(struct codec_reader *r, const json_t *list, struct replay
 
 static void read_load(struct codec_reader *r, const json_t *v, void *out)
 {
-    read_curve(r, v, &((struct draft *)out)->s.load);
+    replay_read_curve(r, v, &((struct draft *)out)->s.load);
 }
 
 #define AT(field) offsetof(struct draft, s.field)
@@ -144,11 +146,20 @@ static void read_controller(struct codec_reader *r, const json_t *v, void *out)
     codec_read_mapping(r, v, fields, "controller", out);
 }
 
-// name: utilization | load | queue | {series: points, replicas: points}
+// name: utilization | load | queue | … | {series: points, replicas: points}
 static void read_metric(struct codec_reader *r, const char *name, const json_t *v,
                         struct replay_metric *m)
 {
-    static const char *const sources[] = {"utilization", "load", "queue"};
+    static const struct {
+        const char *name;
+        enum replay_source source;
+    } sources[] = {{"utilization", REPLAY_UTILIZATION},
+                   {"load", REPLAY_LOAD},
+                   {"queue", REPLAY_QUEUE},
+                   {"running", REPLAY_RUNNING},
+                   {"kv", REPLAY_KV},
+                   {"ttft", REPLAY_TTFT},
+                   {"itl", REPLAY_ITL}};
     m->name = gs_arena_strdup(r->arena, name);
     if (json_is_object(v)) {
         m->source = REPLAY_SERIES;
@@ -156,9 +167,9 @@ static void read_metric(struct codec_reader *r, const char *name, const json_t *
         json_t *points;
         json_object_foreach ((json_t *)v, key, points) {
             if (gs_streq(key, "series"))
-                read_curve(r, points, &m->series);
+                replay_read_curve(r, points, &m->series);
             else if (gs_streq(key, "replicas"))
-                read_curve(r, points, &m->series_replicas);
+                replay_read_curve(r, points, &m->series_replicas);
             else
                 codec_reader_fail(r, points,
                                   "a metric has no field \"%s\"; it has series and replicas", key);
@@ -167,12 +178,15 @@ static void read_metric(struct codec_reader *r, const char *name, const json_t *
     }
     const char *text = codec_read_text(r, v);
     for (size_t i = 0; i < GS_ARRAY_LEN(sources); i++) {
-        if (gs_streq(text, sources[i])) {
-            m->source = (enum replay_source)i;
+        if (gs_streq(text, sources[i].name)) {
+            m->source = sources[i].source;
             return;
         }
     }
-    codec_reader_fail(r, v, "metric %s: want utilization, load, queue or {series: points}", name);
+    codec_reader_fail(r, v,
+                      "metric %s: want utilization, load, queue or {series: points}; of a service "
+                      "also running, kv, ttft or itl",
+                      name);
 }
 
 static void read_metrics(struct codec_reader *r, const json_t *v, void *out)
@@ -250,6 +264,14 @@ static void read_prices(struct codec_reader *r, const json_t *v, void *out)
         d->inline_prices = true;
 }
 
+static void read_service(struct codec_reader *r, const json_t *v, void *out)
+{
+    struct draft *d = out;
+    d->s.service = gs_alloc(sizeof(*d->s.service));
+    replay_service_init(d->s.service);
+    replay_service_read(r, v, d->s.service, &d->s);
+}
+
 static const struct codec_field top_fields[] = {
     {"name", CODEC_FIELD_TEXT, AT(name), NULL},
     {"hpa", CODEC_FIELD_CUSTOM, 0, read_hpa},
@@ -257,6 +279,7 @@ static const struct codec_field top_fields[] = {
     {"duration", CODEC_FIELD_DURATION, AT(duration_ms), NULL},
     {"replicas", CODEC_FIELD_CUSTOM, 0, read_replicas},
     {"workload", CODEC_FIELD_CUSTOM, 0, read_workload},
+    {"service", CODEC_FIELD_CUSTOM, 0, read_service},
     {"metrics", CODEC_FIELD_CUSTOM, 0, read_metrics},
     {"delay", CODEC_FIELD_DURATION, AT(delay_ms), NULL},
     {"nodes", CODEC_FIELD_CUSTOM, 0, read_nodes},
@@ -377,14 +400,30 @@ static struct gs_error *load_inline_hpa(struct replay_scenario *s, struct gs_sli
 
 // --- scenario ---
 
-// In the order of the autoscaler's metrics. Metrics that the scenario does not name show the
-// utilization.
+enum replay_source replay_default_source(const struct replay_scenario *s, const char *name)
+{
+    static const struct {
+        const char *name;
+        enum replay_source source;
+    } signals[] = {{"gpuscale_inference_waiting", REPLAY_QUEUE},
+                   {"gpuscale_inference_running", REPLAY_RUNNING},
+                   {"gpuscale_inference_kv_used_ratio", REPLAY_KV},
+                   {"gpuscale_inference_ttft_p90_seconds", REPLAY_TTFT},
+                   {"gpuscale_inference_itl_p90_seconds", REPLAY_ITL}};
+    for (size_t i = 0; s->service && i < GS_ARRAY_LEN(signals); i++)
+        if (gs_streq(name, signals[i].name))
+            return signals[i].source;
+    return REPLAY_UTILIZATION;
+}
+
+// In the order of the autoscaler's metrics.
 static struct gs_error *order_metrics(struct replay_scenario *s)
 {
     struct replay_metric *ordered = gs_alloc_array(s->spec.n_metrics + 1, sizeof(*ordered));
     struct gs_error *err = NULL;
     for (size_t i = 0; i < s->spec.n_metrics; i++) {
         ordered[i].name = s->spec.metrics[i].name;
+        ordered[i].source = replay_default_source(s, ordered[i].name);
         for (size_t k = 0; k < s->n_metrics; k++)
             if (s->metrics[k].name && gs_streq(s->metrics[k].name, ordered[i].name)) {
                 ordered[i] = s->metrics[k];
@@ -404,6 +443,15 @@ static struct gs_error *order_metrics(struct replay_scenario *s)
     return err;
 }
 
+static struct gs_error *check_sources(const struct replay_scenario *s)
+{
+    for (size_t i = 0; i < s->n_metrics && !s->service; i++)
+        if (s->metrics[i].source > REPLAY_SERIES)
+            return gs_error_new(GS_EINVAL, "metric %s: only a scenario with a service has this",
+                                s->metrics[i].name);
+    return NULL;
+}
+
 struct gs_error *replay_scenario_check(const struct replay_scenario *s)
 {
     if (s->sync_ms < 1000)
@@ -419,7 +467,7 @@ struct gs_error *replay_scenario_check(const struct replay_scenario *s)
                             s->gpus_per_replica, s->gpus_per_node);
     if (s->max_nodes < s->min_nodes || s->max_nodes > 100000)
         return gs_error_new(GS_EINVAL, "nodes: max is below min, or over 100000");
-    return NULL;
+    return check_sources(s);
 }
 
 static struct gs_error *read_draft(const char *path, struct gs_slice text, struct draft *d)
@@ -456,6 +504,14 @@ static struct gs_error *load_inline_prices(struct replay_scenario *s, struct gs_
     return err;
 }
 
+// The latency target is that of the autoscaler's annotation.
+static struct gs_error *finish_service(struct replay_scenario *s)
+{
+    const char *slo = kube_annotation(s->object, SLO_ANNOTATION);
+    struct gs_error *err = slo ? replay_service_set_target(s->service->slo, NULL, slo) : NULL;
+    return err ? err : replay_service_prepare(s);
+}
+
 static struct gs_error *finish_draft(const char *path, struct gs_slice text, struct draft *d)
 {
     struct gs_error *err = d->hpa_file ? load_hpa_file(&d->s, d->hpa_file)
@@ -472,6 +528,8 @@ static struct gs_error *finish_draft(const char *path, struct gs_slice text, str
         err = in_file(replay_scenario_find_prices(&d->s), path);
     if (!err)
         err = in_file(replay_scenario_check(&d->s), path);
+    if (!err && d->s.service)
+        err = in_file(finish_service(&d->s), path);
     return err;
 }
 
@@ -540,6 +598,9 @@ void replay_scenario_free(struct replay_scenario *s)
     }
     free(s->metrics);
     free(s->events);
+    if (s->service)
+        replay_service_finish(s->service);
+    free(s->service);
     replay_curve_finish(&s->load);
     hpa_spec_finish(&s->spec);
     json_decref(s->object);

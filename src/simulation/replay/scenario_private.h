@@ -21,6 +21,10 @@ struct gs_error *replay_scenario_find_prices(struct replay_scenario *s);
 
 // A number of at least 0. 0 after an error.
 double replay_read_number(struct codec_reader *r, const json_t *v);
+// [[0s, 10], [5m, 200]]
+void replay_read_curve(struct codec_reader *r, const json_t *list, struct replay_curve *c);
+// What a metric that the scenario does not name shows.
+enum replay_source replay_default_source(const struct replay_scenario *s, const char *name);
 // A workload of a scenario with pools, without nodes of its own. typed: the same mapping, with
 // types. Its texts are in the reader's arena. Never NULL: r->err says whether it may be used.
 struct replay_scenario *replay_scenario_read_entry(struct codec_reader *r, const json_t *texts,

@@ -2,6 +2,7 @@
 // The settings of a scenario that can be changed by name.
 #include "nodes/prices.h"
 #include "replay/scenario_private.h"
+#include "replay/service.h"
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -92,6 +93,10 @@ struct gs_error *replay_scenario_set(struct replay_scenario *s, const char *name
         {"idle", &s->idle_ms},
         {"duration", &s->duration_ms},
     };
+    bool found = false;
+    struct gs_error *service_err = s->service ? replay_service_set(s, name, value, &found) : NULL;
+    if (service_err || found)
+        return service_err;
     if (gs_streq(name, "gpu") || gs_streq(name, "instance"))
         return set_name(s, name, value);
     for (size_t i = 0; i < GS_ARRAY_LEN(numbers); i++) {
@@ -99,7 +104,8 @@ struct gs_error *replay_scenario_set(struct replay_scenario *s, const char *name
         if (!gs_streq(name, numbers[i]))
             continue;
         struct gs_error *err = gs_parse_double(gs_slice_of(value), &v);
-        return err ? gs_error_wrap(err, "%s", name) : set_number(s, name, v);
+        err = err ? gs_error_wrap(err, "%s", name) : set_number(s, name, v);
+        return err || !s->service ? err : replay_service_prepare(s);
     }
     for (size_t i = 0; i < GS_ARRAY_LEN(times); i++) {
         int64_t ns = 0;
@@ -114,11 +120,13 @@ struct gs_error *replay_scenario_set(struct replay_scenario *s, const char *name
         // The window of the autoscaler would override the controller's.
         if (times[i].ms == &s->controller.downscale_window_ms && s->spec.has_behavior)
             s->spec.down.window_seconds = (int32_t)(ns / GS_NS_PER_SEC);
-        return replay_scenario_check(s);
+        struct gs_error *wrong = replay_scenario_check(s);
+        return wrong || !s->service ? wrong : replay_service_prepare(s);
     }
     return gs_error_new(GS_EINVAL,
                         "\"%s\" cannot be set; target, min, max, tolerance, downscaleWindow, sync, "
                         "startup, drain, delay, capacity, nodes, provision, idle, gpu, instance "
-                        "and duration can",
+                        "and duration can; of a service also slo, slo.KEY, rate, promptTokens, "
+                        "outputTokens, speed and seed",
                         name);
 }

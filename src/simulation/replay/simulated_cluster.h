@@ -98,6 +98,14 @@ const struct replay_moment *replay_cluster_now(struct replay_cluster *cluster);
 const struct replay_moment *replay_cluster_observed(struct replay_cluster *cluster);
 void replay_cluster_finish(struct replay_cluster *cluster);
 
+// --- evaluations ---
+
+// Why an evaluation changed the replicas; the caller frees it.
+char *replay_decision_reason(const struct hpa_decision *d);
+bool replay_metrics_are_away(const struct replay_scenario *s, int64_t t_ms);
+// Whether a metric is above its target by more than the tolerance.
+bool replay_is_over_target(const struct replay_scenario *s, const struct hpa_decision *d);
+
 // --- a workload with its autoscaler ---
 
 struct replay_view; // the observation of an evaluation

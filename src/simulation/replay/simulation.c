@@ -3,6 +3,7 @@
 // decides, and the replicas change. It is the same function that the controller uses.
 #include "base/mem.h"
 #include "replay/scenario_private.h"
+#include "replay/service.h"
 #include "replay/simulated_cluster.h"
 #include "startup/startup.h"
 
@@ -78,6 +79,10 @@ static double observed_value(struct replay_cluster *cluster, const struct replay
     case REPLAY_QUEUE:
         return seen->queue / share;
     case REPLAY_SERIES:
+    case REPLAY_RUNNING: // of a service only
+    case REPLAY_KV:
+    case REPLAY_TTFT:
+    case REPLAY_ITL:
         break;
     }
     int64_t t = cluster->t_ms - cluster->s->delay_ms;
@@ -207,10 +212,10 @@ static void view_finish(struct replay_view *v, size_t n_metrics)
     free(v->requests);
 }
 
-static char *reason_of(const struct hpa_decision *d)
+char *replay_decision_reason(const struct hpa_decision *d)
 {
-    const char *metric = "";
-    for (size_t i = 0; i < d->n_metrics; i++)
+    const char *metric = d->extra ? d->extra : "";
+    for (size_t i = 0; i < d->n_metrics && !d->extra; i++)
         if (d->metrics[i].ok && d->metrics[i].proposal == d->proposal)
             metric = d->metrics[i].explanation;
     bool both = *metric && d->explanation && *d->explanation;
@@ -232,11 +237,11 @@ static void record_row(struct replay_cluster *cluster, const struct hpa_decision
         .running = c->running,
         .ready = c->ready,
         .nodes = c->nodes_ready,
-        .why = d->rescale ? reason_of(d) : NULL,
+        .why = d->rescale ? replay_decision_reason(d) : NULL,
     };
 }
 
-static bool metrics_are_away(const struct replay_scenario *s, int64_t t_ms)
+bool replay_metrics_are_away(const struct replay_scenario *s, int64_t t_ms)
 {
     for (size_t i = 0; i < s->n_events; i++)
         if (s->events[i].no_metrics && t_ms >= s->events[i].at_ms &&
@@ -245,7 +250,7 @@ static bool metrics_are_away(const struct replay_scenario *s, int64_t t_ms)
     return false;
 }
 
-static bool is_over_target(const struct replay_scenario *s, const struct hpa_decision *d)
+bool replay_is_over_target(const struct replay_scenario *s, const struct hpa_decision *d)
 {
     double tolerance = s->spec.up.has_tolerance ? s->spec.up.tolerance : s->controller.tolerance;
     for (size_t i = 0; i < d->n_metrics; i++)
@@ -260,14 +265,14 @@ static void evaluate(struct replay_cluster *cluster, struct hpa_history *history
     const struct replay_scenario *s = cluster->s;
     struct hpa_decision d;
     view_update(cluster, *replicas, v);
-    for (size_t i = 0; i < s->spec.n_metrics && metrics_are_away(s, cluster->t_ms); i++)
+    for (size_t i = 0; i < s->spec.n_metrics && replay_metrics_are_away(s, cluster->t_ms); i++)
         v->metrics[i] =
             (struct hpa_metric_observation){.error = "the simulated metrics API is unavailable"};
     hpa_decide(&s->spec, &v->obs, &s->controller, history, T0_MS + cluster->t_ms, &d);
     if (r->rows)
         record_row(cluster, &d, r);
     cluster->sum.evaluations++;
-    cluster->sum.over_target_s += is_over_target(s, &d) ? (double)s->sync_ms / 1000 : 0;
+    cluster->sum.over_target_s += replay_is_over_target(s, &d) ? (double)s->sync_ms / 1000 : 0;
     if (d.rescale) {
         hpa_history_scaled(history, &s->spec, d.current, d.desired, T0_MS + cluster->t_ms);
         cluster->sum.ups += d.desired > d.current;
@@ -347,6 +352,8 @@ void replay_workload_finish(struct replay_workload_run *w)
 static struct replay_result run_scenario(const struct replay_scenario *s, bool rows)
 {
     struct replay_workload_run w;
+    if (s->service)
+        return replay_service_run(s, rows);
     replay_workload_start(&w, s, NULL, rows);
     while (w.cluster.t_ms < s->duration_ms) {
         int64_t next_ms = replay_workload_act(&w);

@@ -3,6 +3,7 @@
 // line each, in different colours.
 #include "base/mem.h"
 #include "replay/report_private.h"
+#include "replay/service.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -15,7 +16,8 @@ enum {
     GAP = REPLAY_SVG_GAP,
     HEAD = 58,
     LINE = 18,
-    FOOT = 40
+    FOOT = 40,
+    PANELS = 4
 };
 #define PLOT        (WIDTH - LEFT - RIGHT)
 #define MAX_TICKS   5
@@ -39,7 +41,9 @@ struct panel {
     const char *title;
     double (*value)(const struct replay_row *row);
     double (*background)(const struct replay_row *row); // in a light colour; NULL: none
-    bool steps, from_scenario;                          // from_scenario: the level is drawn
+    bool steps;
+    double (*level)(const struct replay_scenario *s); // that should not be exceeded; NULL: none
+    const char *unit;                                 // of the level
 };
 
 static double load_of(const struct replay_row *row)
@@ -61,6 +65,23 @@ static double ready_of(const struct replay_row *row)
 static double queue_of(const struct replay_row *row)
 {
     return row->queue;
+}
+
+static double ttft_of(const struct replay_row *row)
+{
+    return row->ttft_p90_s;
+}
+static double running_of(const struct replay_row *row)
+{
+    return row->running;
+}
+static double level_of(const struct replay_scenario *s)
+{
+    return s->level;
+}
+static double ttft_level_of(const struct replay_scenario *s)
+{
+    return s->service->has_goal ? s->service->goal_policy.seconds[SLO_TTFT] : 0;
 }
 
 void replay_svg_text(const char *s, struct gs_buf *out)
@@ -210,17 +231,17 @@ static void add_line(const struct replay_result *r, double (*value)(const struct
     gs_buf_add_str(out, "\"/>\n");
 }
 
-static void add_level(const struct replay_outcome *shown, const struct replay_svg_scale *s,
-                      struct gs_buf *out)
+static void add_level(const struct replay_outcome *shown, const struct panel *p,
+                      const struct replay_svg_scale *s, struct gs_buf *out)
 {
-    double level = shown->scenario->level;
+    double level = p->level(shown->scenario), y = replay_svg_y(s, level);
     if (!(level > 0) || level > s->top)
         return;
     gs_buf_addf(out,
                 "<path d=\"M%d,%.1fH%d\" stroke=\"#c33\" stroke-dasharray=\"5 4\"/>"
-                "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\" fill=\"#c33\">%g %%</text>\n",
-                LEFT, replay_svg_y(s, level), WIDTH - RIGHT, WIDTH - RIGHT - 4,
-                replay_svg_y(s, level) + 13, level);
+                "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\" fill=\"#c33\">%g %s</text>\n",
+                LEFT, y, WIDTH - RIGHT, WIDTH - RIGHT - 4, y + LINE < s->y + PANEL ? y + 13 : y - 5,
+                level, p->unit);
 }
 
 void replay_svg_axes(const char *title, const struct replay_svg_scale *s, bool with_times,
@@ -236,8 +257,8 @@ static void add_panel(const struct replay_outcome *shown, size_t n, const struct
                       const struct replay_svg_scale *s, bool last, struct gs_buf *out)
 {
     replay_svg_axes(p->title, s, last, out);
-    if (p->from_scenario)
-        add_level(&shown[0], s, out);
+    if (p->level)
+        add_level(&shown[0], p, s, out);
     for (size_t k = 0; p->background && k < n; k++)
         add_line(shown[k].result, p->background, true, lights[k % GS_ARRAY_LEN(lights)], s, out);
     for (size_t k = 0; k < n; k++)
@@ -245,6 +266,15 @@ static void add_panel(const struct replay_outcome *shown, size_t n, const struct
 }
 
 // --- head ---
+
+static void add_service_figures(const struct replay_outcome *one, struct gs_buf *out)
+{
+    const struct replay_summary *u = &one->result->summary;
+    gs_buf_addf(out, "SIMULATED: %.2f GPU hours, %zu changes, ", u->gpu_hours, u->ups + u->downs);
+    if (one->scenario->service->has_goal)
+        gs_buf_addf(out, "%.1f %% of the requests within the target, ", u->within_percent);
+    gs_buf_addf(out, "first token p50 %.2g s, p99 %.2g s", u->ttft_p50_s, u->ttft_p99_s);
+}
 
 static void add_figures(const struct replay_outcome *one, struct gs_buf *out)
 {
@@ -270,7 +300,10 @@ static void add_head(const struct replay_outcome *shown, size_t n, struct gs_buf
                     LEFT, y - 11, colours[k % GS_ARRAY_LEN(colours)], LEFT + 20, y);
         replay_svg_text(shown[k].scenario->name, out);
         gs_buf_addf(out, "</text><text x=\"%d\" y=\"%d\">", LEFT + 20, y + 16);
-        add_figures(&shown[k], out);
+        if (shown[k].scenario->service)
+            add_service_figures(&shown[k], out);
+        else
+            add_figures(&shown[k], out);
         gs_buf_add_str(out, "</text>\n");
     }
 }
@@ -286,19 +319,27 @@ void replay_svg_begin(int height, struct gs_buf *out)
 
 void replay_print_svg(const struct replay_outcome *shown, size_t n, struct gs_buf *out)
 {
-    static const struct panel panels[] = {
-        {"load", load_of, NULL, false, false},
-        {"utilization of the ready replicas, %", utilization_of, NULL, false, true},
-        {"replicas: wanted (dark), ready (light)", desired_of, ready_of, true, false},
-        {"queue", queue_of, NULL, false, false},
+    static const struct panel of_load[PANELS] = {
+        {"load", load_of, NULL, false, NULL, ""},
+        {"utilization of the ready replicas, %", utilization_of, NULL, false, level_of, "%"},
+        {"replicas: wanted (dark), ready (light)", desired_of, ready_of, true, NULL, ""},
+        {"queue", queue_of, NULL, false, NULL, ""},
     };
+    static const struct panel of_service[PANELS] = {
+        {"requests per second", load_of, NULL, false, NULL, ""},
+        {"replicas: ready (dark), with those that start (light)", ready_of, running_of, true, NULL,
+         ""},
+        {"waiting requests", queue_of, NULL, false, NULL, ""},
+        {"time to the first token, 90th percentile, s", ttft_of, NULL, false, ttft_level_of, "s"},
+    };
+    const struct panel *panels = shown[0].scenario->service ? of_service : of_load;
     int top = HEAD + (int)n * LINE * 2;
-    int height = top + (int)GS_ARRAY_LEN(panels) * (PANEL + GAP) - GAP + FOOT;
+    int height = top + PANELS * (PANEL + GAP) - GAP + FOOT;
     replay_svg_begin(height, out);
     add_head(shown, n, out);
-    for (size_t i = 0; i < GS_ARRAY_LEN(panels); i++) {
+    for (size_t i = 0; i < PANELS; i++) {
         struct replay_svg_scale s = scale_of(shown, n, &panels[i], top + (int)i * (PANEL + GAP));
-        add_panel(shown, n, &panels[i], &s, i + 1 == GS_ARRAY_LEN(panels), out);
+        add_panel(shown, n, &panels[i], &s, i + 1 == PANELS, out);
     }
     gs_buf_add_str(out, "</svg>\n");
 }

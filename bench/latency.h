@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Parts of the measurement of scaling decisions on simulated inference engines: traces, policies
+// and the run of one policy on one trace. All times are virtual.
+#pragma once
+
+#include "inference/fleet.h"
+
+#include <stdbool.h>
+
+// --- traces (latency_world.c) ---
+
+struct latency_trace {
+    const char *name;
+    enum inference_shape shape;
+    double load;          // mean, in engines that are busy at the target
+    double leak_per_hour; // as inference_fleet_setup
+    bool faults;          // a crash, later a slow replica
+    bool held_out;        // not looked at while the defaults were chosen
+};
+extern const struct latency_trace latency_traces[];
+extern const size_t latency_n_traces;
+
+struct latency_case {
+    const struct latency_trace *trace;
+    double start_s, duration_s;
+    uint64_t seed;
+    struct inference_arrival *arrivals;
+    size_t n;
+    double capacity; // work a second of an engine at the target
+};
+
+#define LATENCY_TTFT_S 2.0
+#define LATENCY_TPOT_S 0.1
+enum { LATENCY_MAX_REPLICAS = 200 };
+
+struct inference_parameters latency_engine(void); // Llama 3.1 8B on an A10
+void latency_case_open(struct latency_case *c, const struct latency_trace *trace, double start_s,
+                       double duration_s, uint64_t seed);
+void latency_case_close(struct latency_case *c);
+// Work of the requests that arrive in [from, until), in seconds of a full engine.
+double latency_work(const struct latency_case *c, double from_s, double until_s);
+double latency_mean_load(const struct latency_case *c); // engines
+
+// --- policies (latency_policies.c, latency_slo.c, latency_peers.c) ---
+
+// What a policy reads, each second.
+struct latency_view {
+    const struct latency_case *c;
+    const struct inference_fleet *fleet;
+    double t_s;
+    uint32_t replicas, ready, starting; // pods: without those that drain
+    double waiting, running;            // requests; waiting: in the router, too
+    const struct inference_pod *pods;
+    size_t n_pods;
+};
+
+struct latency_policy {
+    const char *name;
+    double period_s;
+    void *(*begin)(const struct latency_policy *p, const struct latency_case *c, double setting);
+    // The number of replicas to set.
+    uint32_t (*decide)(void *state, const struct latency_view *v);
+    void (*end)(void *state);
+    double settings[4];         // of its target, the default first; 0 ends the list
+    const char *unit;           // of the setting; NULL: it has none
+    const char *const *command; // of a peer
+};
+extern const struct latency_policy latency_static, latency_oracle, latency_hpa_average,
+    latency_hpa_value, latency_keda, latency_gpuscale, latency_knative, latency_ray, latency_dynamo;
+
+// --- runs ---
+
+struct latency_result {
+    double within;          // share of the requests
+    double requests, hours; // GPU hours
+    double static_hours;
+    double peak, reversals; // a run
+    size_t runs;
+};
+void latency_run(const struct latency_case *c, const struct latency_policy *p, double setting,
+                 struct latency_result *add);
+double latency_share(const struct latency_result *r); // of all that was added

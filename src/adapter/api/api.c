@@ -86,7 +86,8 @@ bool adapter_api_has_group(const struct adapter_api *a, const char *group)
     if (gs_streq(group, ADAPTER_API_CUSTOM))
         return c->n_custom > 0 || c->custom_listed || a->generation.gpu || a->generation.pod_series;
     if (gs_streq(group, ADAPTER_API_EXTERNAL))
-        return c->n_rules > c->n_custom || c->external_listed;
+        return c->n_rules > c->n_custom || c->external_listed ||
+               (a->generation.gpu && provider_registry_nth(a->generation.gpu, true, 0));
     return gs_streq(group, ADAPTER_API_RESOURCE) && a->generation.resource;
 }
 

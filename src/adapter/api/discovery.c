@@ -82,6 +82,19 @@ static bool is_known(const struct adapter_api *a, const struct provider_registry
     return r && provider_registry_find(a->generation.registry, r, m->namespaced, name);
 }
 
+// External metrics of built-in rules.
+static void add_external(const struct adapter_api *a, struct gs_buf *out, size_t *n,
+                         struct gs_hmap *names)
+{
+    const struct provider_registry *gpu = a->generation.gpu;
+    const struct provider_registry_metric *m;
+    for (size_t i = 0; gpu && (m = provider_registry_nth(gpu, true, i)); i++) {
+        GS_AUTO_FREE char *name = gs_slice_dup(m->name);
+        if (!provider_registry_find_external(a->generation.registry, name))
+            add_resource(out, n, names, "", "", m->name, m->namespaced, "ExternalMetricValueList");
+    }
+}
+
 static void add_gpu(const struct adapter_api *a, struct gs_buf *out, size_t *n,
                     struct gs_hmap *names)
 {
@@ -150,7 +163,9 @@ static void reply_list(struct adapter_api_call *c)
         add_resource(&out, &n, names, external ? "" : m->resource, external ? "" : m->group,
                      m->name, m->namespaced,
                      external ? "ExternalMetricValueList" : "MetricValueList");
-    if (!external) {
+    if (external) {
+        add_external(a, &out, &n, names);
+    } else {
         add_gpu(a, &out, &n, names);
         add_pod_series(a, &out, &n, names);
     }

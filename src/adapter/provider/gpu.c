@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The built-in rules for metrics of GPU exporters, as a configuration in prometheus-adapter's
-// format.
+// The built-in rules for metrics of GPU exporters, and for the decisions of latency targets, as a
+// configuration in prometheus-adapter's format.
 #include "adapter/provider/provider.h"
 
 #include <string.h>
@@ -90,13 +90,29 @@
     RULES("," node "!=''", node ": {resource: node}", SERIES, OF_INSTANCES(SERIES),                \
           OF_CONTAINERS(SERIES, node ", PodName, NamespaceName, ContainerName"))
 
+// Decisions of `gpuscale hpa` about an autoscaler, as metrics of it, of its target, and as external
+// metrics. Several replicas of the controller have equal series.
+#define DECISIONS                                                                                  \
+    "- seriesQuery: \"{__name__=~'gpuscale_(desired_replicas|slo_pressure)',namespace!='',"        \
+    "horizontalpodautoscaler!=''}\"\n"
+#define DECISION_RULE                                                                              \
+    DECISIONS "  resources: {overrides: {namespace: {resource: namespace}, "                       \
+              "horizontalpodautoscaler: {group: autoscaling, resource: horizontalpodautoscaler}, " \
+              "deployment: {group: apps, resource: deployment}, "                                  \
+              "statefulset: {group: apps, resource: statefulset}}}\n"                              \
+              "  metricsQuery: max by (<<.GroupBy>>) (" SERIES ")\n"
+#define EXTERNAL_DECISION_RULE                                                                     \
+    "externalRules:\n" DECISIONS "  resources: {overrides: {namespace: {resource: namespace}}}\n"  \
+    "  metricsQuery: max by (namespace, horizontalpodautoscaler) (" SERIES ")\n"
+
 const char *provider_gpu_rules(void)
 {
     return "rules:\n" NODE_RULES("Hostname") NODE_RULES("hostname") NODE_RULES("NodeName")
         POD_RULES(SERIES, "pod_name", "pod_namespace", "container_name")
             POD_RULES(USED, "pod", "namespace", "container")
                 POD_RULES(SERIES, "exported_pod", "exported_namespace", "exported_container")
-                    POD_RULES(SERIES, "PodName", "NamespaceName", "ContainerName");
+                    POD_RULES(SERIES, "PodName", "NamespaceName", "ContainerName")
+                        DECISION_RULE EXTERNAL_DECISION_RULE;
 }
 
 bool provider_gpu_name(const char *metric)

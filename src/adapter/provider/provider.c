@@ -479,7 +479,9 @@ static void no_rule(struct provider_call *c)
 
 static void start_external(struct provider_call *c)
 {
-    if (!take_rule(c, provider_registry_find_external(c->p->o.registry, c->rq.metric))) {
+    const struct provider_options *o = &c->p->o;
+    if (!take_rule(c, provider_registry_find_external(o->registry, c->rq.metric)) &&
+        !(o->gpu && take_rule(c, provider_registry_find_external(o->gpu, c->rq.metric)))) {
         c->unserved = true;
         if (!provider_fail_idle(c))
             provider_fail(c, PROVIDER_NO_METRIC, "no external rule serves it");

@@ -19,6 +19,8 @@
 // workload (Deployment, Service …) has the average of its pods; a metric with the suffix _MAX or
 // _MIN has the maximum or minimum.
 
+// Also the decisions of latency targets (slo/slo.h) for autoscalers, their targets, and as external
+// metrics.
 const char *provider_gpu_rules(void); // as YAML
 // Whether the metric is one of GPUs, which need no rules: it is served from its first sample on.
 bool provider_gpu_name(const char *metric);

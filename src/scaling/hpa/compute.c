@@ -194,6 +194,8 @@ static struct gs_error *compute_one(const struct hpa_evaluation *p, size_t i,
                                     struct hpa_metric_result *res, struct hpa_calculation *calc)
 {
     const struct hpa_metric_spec *m = &p->spec->metrics[i];
+    if (hpa_has_extra_value(p->obs, m))
+        return hpa_compute_extra(p, i, res, calc);
     switch (m->type) {
     case HPA_METRIC_RESOURCE:
     case HPA_METRIC_CONTAINER_RESOURCE:
@@ -353,9 +355,12 @@ bool hpa_compute_metrics(struct hpa_evaluation *p, int32_t *ret_proposal, const 
             name = res->description ? res->description : "";
         }
     }
+    bool usable = n_failed < n || hpa_extra_proposes(p->obs);
+    if (usable)
+        hpa_consider_extra(p, &highest, &name);
     bool held = n_failed && highest < p->obs->spec_replicas &&
                 hpa_since(p->cfg->release, HPA_SINCE_PARTIAL_DOWN);
-    bool usable = n_failed < n && !held;
+    usable = usable && !held;
     if (usable) {
         hpa_set_decision_condition(
             d, HPA_SCALING_ACTIVE, "True", "ValidMetricFound",

@@ -151,6 +151,8 @@ char *hpa_explain_metric(const struct hpa_evaluation *p, size_t metric,
 {
     const struct hpa_metric_spec *m = &p->spec->metrics[metric];
     struct gs_buf out = {0};
+    if (hpa_has_extra_value(p->obs, m))
+        return hpa_explain_extra(p, res);
     gs_buf_addf(&out, "%s: ", m->name);
     if (!res->has_value && hpa_lacks_replicas(m, p->obs)) {
         add_total(&out, m, calc);

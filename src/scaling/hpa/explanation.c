@@ -155,7 +155,7 @@ static json_t *metric_json(const struct hpa_inspection_result *found, const stru
             json_object_set_new(out, "ratio", json_real(r->ratio));
         codec_json_set_int(out, "proposal", r->proposal);
     }
-    if (found->obs->metrics[i].error)
+    if (found->obs->metrics[i].error || hpa_has_extra_value(found->obs, m))
         return out;
     if (has_pods(m))
         json_object_set_new(out, "pods", pods_json(found, cfg, i));
@@ -395,6 +395,29 @@ static int64_t gpus_per_pod(const struct hpa_inspection_result *found)
     return most;
 }
 
+// --- the latency target ---
+
+// The controller keeps what the decision needs, so nothing is decided without it.
+static json_t *latency_json(const struct hpa_inspection_result *found)
+{
+    const char *annotation = kube_annotation(found->spec->object, HPA_LATENCY_ANNOTATION);
+    if (found->latency)
+        return json_incref((json_t *)(uintptr_t)found->latency);
+    if (!annotation)
+        return NULL;
+    const char *why = found->history_error ? found->history_error
+                      : found->history     ? "it has not evaluated the object yet"
+                                           : "its history was not requested";
+    json_t *out = json_object();
+    codec_json_set_str(out, "annotation", annotation);
+    codec_json_set_bool(out, "applied", false);
+    json_object_set_new(out, "error",
+                        codec_json_strf("only the controller of gpuscale decides "
+                                        "about a latency target: %s",
+                                        why));
+    return out;
+}
+
 json_t *hpa_explanation_json(const struct hpa_inspection_result *found,
                              const struct hpa_config *cfg)
 {
@@ -421,6 +444,9 @@ json_t *hpa_explanation_json(const struct hpa_inspection_result *found,
     if (found->history)
         json_object_set_new(out, "memory", hpa_history_json(found->history, found->now_ms));
     json_object_set_new(out, "cluster", cluster_json(found, &d));
+    json_t *latency = latency_json(found);
+    if (latency)
+        json_object_set_new(out, "slo", latency);
     json_t *startup = inspect_startup(found->pods, found->obs->n_pods);
     if (startup)
         json_object_set_new(out, "startup", startup);

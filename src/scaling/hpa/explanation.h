@@ -14,10 +14,16 @@ struct hpa_inspection_result {
     // The history of the controller. NULL: unavailable, for the reason in history_error.
     const struct hpa_history *history;
     const char *history_error; // NULL: the history is available or was not requested
+    // The last decision of its latency target, as the controller's history has it; obs->extra is
+    // made of it. NULL: it has none, or the history is unavailable.
+    const json_t *latency;
 };
 
 // The decision with its inputs, as JSON (new reference) and as a short text. docs/autoscaler.md
 // describes both.
+// The proposal of that decision, whose texts are borrowed. False: it has none.
+bool hpa_extra_from_json(const json_t *latency, struct hpa_extra *ret);
+
 json_t *hpa_explanation_json(const struct hpa_inspection_result *seen,
                              const struct hpa_config *cfg);
 void hpa_explanation_text(const json_t *reading, struct gs_buf *out);

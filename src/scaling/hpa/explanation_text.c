@@ -97,6 +97,57 @@ static void add_metric_text(const json_t *metric, struct gs_buf *out)
     add_threshold(metric, "above", out);
 }
 
+// --- the latency target ---
+
+static void add_bounds(const json_t *bounds, struct gs_buf *out)
+{
+    static const char *const titles[] = {"BOUND", "REPLICAS", "HOW"};
+    static const struct gs_table_style style = {.indent = 2, .gap = 2, .left = SIZE_MAX};
+    size_t n = json_array_size(bounds);
+    GS_CLEANUP(gs_table_freep)
+    struct gs_table *t = n ? gs_table_new(n + 1, GS_ARRAY_LEN(titles)) : NULL;
+    if (!t)
+        return;
+    for (size_t i = 0; i < GS_ARRAY_LEN(titles); i++)
+        gs_table_add(t, titles[i]);
+    for (size_t i = 0; i < n; i++) {
+        const json_t *b = json_array_get(bounds, i), *replicas = json_object_get(b, "proposal");
+        gs_table_add(t, text_of(b, "name", ""));
+        if (replicas)
+            gs_table_addf(t, "%lld", (long long)json_integer_value(replicas));
+        else
+            gs_table_add(t, NULL);
+        gs_table_add(t, text_of(b, "text", text_of(b, "abstains", "")));
+    }
+    gs_table_print(t, &style, out);
+}
+
+static void add_latency_text(const json_t *latency, struct gs_buf *out)
+{
+    static const char *const parts[] = {"credit", "guard"};
+    const char *error = text_of(latency, "error", NULL);
+    if (!latency)
+        return;
+    gs_buf_addf(
+        out, "\nLatency target %s%s\n", text_of(latency, "annotation", ""),
+        codec_json_bool(latency, false, "applied", NULL) || error ? "" : ", which is not applied");
+    if (error) {
+        gs_buf_addf(out, "  %s\n", error);
+        return;
+    }
+    add_bounds(json_object_get(latency, "bounds"), out);
+    if (json_is_number(json_object_get(latency, "pressure")))
+        gs_buf_addf(out, "  pressure %.2f\n",
+                    json_number_value(json_object_get(latency, "pressure")));
+    for (size_t i = 0; i < GS_ARRAY_LEN(parts); i++) {
+        const char *text = codec_json_str(latency, parts[i], "text", NULL);
+        if (text && *text)
+            gs_buf_addf(out, "  %s: %s\n", parts[i], text);
+    }
+    gs_buf_addf(out, "  %s, %.1f s ago\n", text_of(latency, "explanation", ""),
+                (double)codec_json_int(latency, 0, "ageMs", NULL) / 1000);
+}
+
 static void add_result(const json_t *r, struct gs_buf *out)
 {
     const char *reason = text_of(r, "reason", ""), *held = text_of(r, "held", "");
@@ -187,6 +238,7 @@ void hpa_explanation_text(const json_t *explanation, struct gs_buf *out)
     add_head(explanation, out);
     for (size_t i = 0; i < json_array_size(metrics); i++)
         add_metric_text(json_array_get(metrics, i), out);
+    add_latency_text(json_object_get(explanation, "slo"), out);
     add_result(explanation, out);
     add_history(json_object_get(explanation, "memory"), out);
     add_startup(explanation, out);

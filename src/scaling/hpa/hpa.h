@@ -107,6 +107,19 @@ struct hpa_metric_observation {
     // Non-NULL: the metric is unavailable. The innermost error text of the metrics client.
     const char *error;
 };
+// A proposal that is not from the metrics API: of an annotation of the object. It competes with the
+// metrics, and the highest wins. A metric of the spec with its name (External or Object) has its
+// value, without tolerance.
+#define HPA_DESIRED_METRIC     "gpuscale_desired_replicas"
+#define HPA_LATENCY_ANNOTATION "gpuscale.dev/slo"
+#define HPA_LATENCY_NAME       "latency target " HPA_LATENCY_ANNOTATION
+struct hpa_extra {
+    int32_t replicas;        // -1: no proposal
+    bool applied;            // false: only a metric of the spec may apply it
+    bool held;               // nothing scales down
+    const char *name;        // in conditions and reasons: "latency target"
+    const char *explanation; // one line: the proposal, or why there is none
+};
 struct hpa_observation {
     bool scale_found;
     const char *scale_error; // when !scale_found
@@ -119,6 +132,7 @@ struct hpa_observation {
     const struct hpa_metric_observation *metrics; // n_metrics entries
     bool scaled_to_zero;                          // status condition ScaledToZero is True
     bool has_scaled_to_zero;                      // the status condition exists
+    const struct hpa_extra *extra;                // NULL: the object has no such annotation
 };
 
 // --- configuration and history ---
@@ -197,6 +211,7 @@ struct hpa_decision {
     int32_t current, desired;
     int32_t proposal;    // raw result of the metrics, before windows and limits; -1: none
     bool keeps_existing; // of the metric that decided; the proposal then differs from `current`
+    bool by_extra;       // the proposal is that of struct hpa_extra
     const char *reason;  // "pods metric X above target", "All metrics below target", …
     char *own_reason;    // the memory of reason if it is not a constant; NULL otherwise
     struct hpa_condition conditions[HPA_CONDITIONS]; // those set in this evaluation, in order
@@ -225,6 +240,10 @@ bool hpa_wants_metrics(const struct hpa_spec *spec, const struct hpa_observation
 void hpa_decide(const struct hpa_spec *spec, const struct hpa_observation *obs,
                 const struct hpa_config *cfg, struct hpa_history *history, int64_t now_ms,
                 struct hpa_decision *ret);
+
+// Whether a metric of the spec has the value of struct hpa_extra if the object has one. It is not
+// read from the metrics API then.
+bool hpa_is_desired_metric(const struct hpa_metric_spec *m);
 
 // The condition of that type which this evaluation set; NULL: not set. Borrowed from the decision.
 const struct hpa_condition *hpa_decision_condition(const struct hpa_decision *d, const char *type);

@@ -106,6 +106,20 @@ bool hpa_lacks_replicas(const struct hpa_metric_spec *m, const struct hpa_observ
 void hpa_replicas_per_replica(const struct hpa_evaluation *p, size_t metric, int64_t usage,
                               struct hpa_metric_result *res, struct hpa_calculation *calc);
 
+// For a metric whose value is a count of replicas, without tolerance.
+void hpa_replicas_given(const struct hpa_evaluation *p, size_t metric, int32_t replicas,
+                        struct hpa_metric_result *res, struct hpa_calculation *calc);
+
+// --- struct hpa_extra ---
+bool hpa_has_extra_value(const struct hpa_observation *obs, const struct hpa_metric_spec *m);
+struct gs_error *hpa_compute_extra(const struct hpa_evaluation *p, size_t metric,
+                                   struct hpa_metric_result *res, struct hpa_calculation *calc);
+char *hpa_explain_extra(const struct hpa_evaluation *p, const struct hpa_metric_result *res);
+// Whether it is applied and has a count.
+bool hpa_extra_proposes(const struct hpa_observation *obs);
+// Replaces the highest proposal of the metrics (0: none) and its name.
+void hpa_consider_extra(struct hpa_evaluation *p, int32_t *highest, const char **name);
+
 // --- several metrics ---
 // The highest proposal and the description of its metric. False: no scaling; conditions and events
 // are set. ret_name is borrowed from the decision's metric results.

@@ -324,3 +324,22 @@ void hpa_replicas_per_replica(const struct hpa_evaluation *p, size_t metric, int
     }
     res->has_average_value = average_of(p, metric, usage, &res->average_value);
 }
+
+void hpa_replicas_given(const struct hpa_evaluation *p, size_t metric, int32_t replicas,
+                        struct hpa_metric_result *res, struct hpa_calculation *calc)
+{
+    const struct hpa_metric_spec *m = &p->spec->metrics[metric];
+    int64_t usage = (int64_t)replicas * 1000;
+    double per_unit = (double)usage / (double)(m->has_average_value ? m->average_value : m->value);
+    calc->step = HPA_STEP_DIVIDED;
+    calc->total = usage;
+    res->proposal = hpa_ceil32(per_unit);
+    res->has_value = !m->has_average_value;
+    res->value = usage;
+    if (!m->has_average_value) {
+        res->ratio = per_unit;
+        return;
+    }
+    res->ratio = per_unit / (double)p->obs->status_replicas;
+    res->has_average_value = average_of(p, metric, usage, &res->average_value);
+}

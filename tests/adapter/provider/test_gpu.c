@@ -69,6 +69,18 @@ static const char instances_page[] =
     CI_ALLOCATED("1", "200");
 // clang-format on
 
+// Two replicas of the controller write the decision about "chat", and one that of "batch".
+#define DECISION(name, hpa, of, instance, value)                                                   \
+    name "{namespace=\"ml\",horizontalpodautoscaler=\"" hpa "\",deployment=\"" of                  \
+         "\",replica=\"" instance "\"} " value "\n"
+static const char decisions_page[] =
+    // clang-format off
+    DECISION("gpuscale_desired_replicas", "chat", "chat-api", "0", "7")
+    DECISION("gpuscale_desired_replicas", "chat", "chat-api", "1", "7")
+    DECISION("gpuscale_desired_replicas", "batch", "batch-api", "0", "3")
+    DECISION("gpuscale_slo_pressure", "chat", "chat-api", "0", "1.25");
+// clang-format on
+
 struct job {
     const char *name, *path, *labels;
 };
@@ -77,6 +89,7 @@ static const struct job once[] = {{"gpu", "/metrics", ""}, {0}};
 static const struct job twice[] = {{"gpu", "/metrics", ""}, {"again", "/metrics", OWN_POD}, {0}};
 static const struct job beside[] = {
     {"gpu", "/metrics", OWN_POD}, {"other", "/other", OWN_POD}, {0}};
+static const struct job decisions[] = {{"gpu", "/metrics", ""}, {"hpa", "/decisions", ""}, {0}};
 static const struct job instances[] = {
     {"gpu", "/metrics", ""}, {"instances", "/instances", ""}, {0}};
 
@@ -128,12 +141,14 @@ struct fixture {
     enum provider_outcome outcome;
     struct gs_buf answer; // "web=60 canary=90"
     double value;
+    size_t n_samples; // of an external metric
 };
 
 static void exporter(void *arg, struct http_exchange *x)
 {
     const char *text = gs_streq(http_path(x), "/other")       ? other_page
                        : gs_streq(http_path(x), "/instances") ? instances_page
+                       : gs_streq(http_path(x), "/decisions") ? decisions_page
                                                               : page;
     http_reply(x, 200, "text/plain; version=0.0.4", gs_slice_of(text));
 }
@@ -287,7 +302,8 @@ static void on_answer(void *arg, const struct provider_answer *a)
     struct fixture *f = arg;
     f->done = true;
     f->outcome = a->outcome;
-    f->value = a->n ? a->values[0].value : NAN;
+    f->value = a->n ? a->values[0].value : a->n_samples ? a->samples[0].value : NAN;
+    f->n_samples = a->n_samples;
     gs_buf_clear(&f->answer);
     gs_buf_add_str(&f->answer, a->outcome == PROVIDER_OK ? "" : a->cause);
     for (size_t i = 0; i < a->n; i++)
@@ -417,6 +433,41 @@ static void test_device_seen_by_two_exporters(void **state)
     devices_seen_by(beside, 2);
 }
 
+static void ask_external(struct fixture *f, const char *metric, const char *labels)
+{
+    struct kube_selector selector = {0};
+    assert_ok(kube_selector_parse(labels, &selector));
+    const struct provider_request rq = {
+        .external = true, .ns = "ml", .metric = metric, .selector = &selector};
+    f->done = false;
+    provider_request_values(f->provider, &rq, on_answer, f);
+    while (!f->done)
+        uv_run(&f->loop, UV_RUN_ONCE);
+    kube_selector_finish(&selector);
+}
+
+static void test_decisions_of_latency_targets(void **state)
+{
+    struct fixture f = {0};
+    start(&f, decisions, 2);
+    while (!lists(&f, "gpuscale_slo_pressure"))
+        uv_run(&f.loop, UV_RUN_ONCE);
+    assert_value(&f, "deployments.apps", "chat-api", "gpuscale_desired_replicas", 7);
+    assert_value(&f, "horizontalpodautoscalers.autoscaling", "batch", "gpuscale_desired_replicas",
+                 3);
+    assert_value(&f, "horizontalpodautoscalers.autoscaling", "chat", "gpuscale_slo_pressure", 1.25);
+    ask_external(&f, "gpuscale_desired_replicas", "horizontalpodautoscaler=chat");
+    assert_int_equal(f.n_samples, 1);
+    assert_true(f.value == 7);
+    ask_external(&f, "gpuscale_desired_replicas", "");
+    assert_int_equal(f.n_samples, 2);
+    ask_external(&f, "gpuscale_slo_pressure", "horizontalpodautoscaler=chat");
+    assert_true(f.value == 1.25);
+    ask_external(&f, "gpuscale_slo_bound_replicas", "");
+    assert_int_equal(f.outcome, PROVIDER_NO_METRIC);
+    stop(&f);
+}
+
 // An unused GPU has the labels of the target, which name the pod of the exporter.
 static void test_the_exporter_does_not_use_an_idle_gpu(void **state)
 {
@@ -517,6 +568,7 @@ int main(void)
         cmocka_unit_test(test_compute_instances_of_one_gpu_instance),
         cmocka_unit_test(test_nodes_with_different_labels),
         cmocka_unit_test(test_owners),
+        cmocka_unit_test(test_decisions_of_latency_targets),
     };
     return cmocka_run_group_tests(tests, read_page, free_page);
 }

@@ -48,8 +48,12 @@ struct slo_policy {
 struct gs_error *slo_policy_parse(const char *text, struct slo_policy *ret);
 // The histogram of a target, without _bucket: "gpuscale_inference_ttft_seconds".
 const char *slo_policy_series(const struct slo_policy *p, enum slo_latency l);
+// As in the annotation: "ttft"; of SLO_OTHER, the name of the histogram.
+const char *slo_latency_name(const struct slo_policy *p, enum slo_latency l);
 // The PromQL selector of all series that slo_reading_add() reads, with these matchers:
 // `{__name__=~"…",namespace="ml",pod=~"api-.*"}` for matchers `namespace="ml",pod=~"api-.*"`.
+// An instant query of the selector reports the time of the evaluation for each value. With a range
+// behind it (`…[45s]`) it reports the times of the samples; the last sample counts.
 void slo_policy_query(const struct slo_policy *p, const char *matchers, struct gs_buf *out);
 
 // --- what was observed ---
@@ -127,10 +131,10 @@ struct slo_observation {
     int32_t peer_replicas; // of policy.peer
 };
 
-// Collects the samples of one instant query for the pods of an observation: the series of
-// slo_policy_query(), any order, ranks and models of one pod are added up (of the KV cache the
-// largest counts). Other series are ignored, so are pods that are not among those given. Bounded by
-// SLO_MAX_BUCKETS and by the pods.
+// Collects the newest samples of the pods of an observation: the series of slo_policy_query(), any
+// order, ranks and models of one pod are added up (of the KV cache the largest counts). Other
+// series are ignored, so are pods that are not among those given. Bounded by SLO_MAX_BUCKETS and by
+// the pods.
 struct slo_reading;
 // The pods need name; signals are set by slo_reading_end(). Borrowed until then.
 struct slo_reading *slo_reading_new(const struct slo_policy *p, struct slo_pod *pods, size_t n);

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// The samples of a query as signals of pods.
+#include "slo/slo.h"
+#include "unit.h"
+
+#include <math.h>
+
+static struct slo_policy policy(const char *text)
+{
+    struct slo_policy p;
+    assert_ok(slo_policy_parse(text, &p));
+    return p;
+}
+
+static void test_gauges_and_counters(void **state)
+{
+    (void)state;
+    const struct slo_policy p = policy("ttft=1s");
+    struct slo_pod pods[2] = {{.name = "a"}, {.name = "b"}};
+    struct slo_reading *r = slo_reading_new(&p, pods, 2);
+    slo_reading_add(r, "gpuscale_inference_waiting", "a", NULL, NULL, 3, 1000);
+    slo_reading_add(r, "gpuscale_inference_waiting", "a", NULL, NULL, 2, 2000); // another rank
+    slo_reading_add(r, "gpuscale_inference_kv_used_ratio", "a", NULL, NULL, 0.2, 1000);
+    slo_reading_add(r, "gpuscale_inference_kv_used_ratio", "a", NULL, NULL, 0.5, 1000);
+    slo_reading_add(r, "gpuscale_inference_prompt_tokens_total", "a", NULL, NULL, 7, 1500);
+    slo_reading_add(r, "up", "a", NULL, NULL, 1, 9000);
+    slo_reading_add(r, "gpuscale_inference_waiting", "c", NULL, NULL, 99, 9000);
+    slo_reading_add(r, "gpuscale_inference_running", "a", NULL, NULL, NAN, 9000);
+    assert_int_equal(slo_reading_end(r), SLO_UNIFIED);
+    assert_true(pods[0].v[SLO_WAITING] == 5);
+    assert_true(pods[0].v[SLO_KV_USED_RATIO] == 0.5);
+    assert_true(pods[0].v[SLO_PROMPT_TOKENS] == 7);
+    assert_false(slo_pod_has(&pods[0], SLO_RUNNING));
+    assert_int_equal(pods[0].sampled_ms, 2000);
+    assert_int_equal(pods[1].has, 0);
+    assert_int_equal(pods[1].sampled_ms, 0);
+    slo_reading_free(r);
+}
+
+static void add_bucket(struct slo_reading *r, const char *le, double count)
+{
+    slo_reading_add(r, "gpuscale_inference_ttft_seconds_bucket", "a", le, NULL, count, 1000);
+}
+
+static void test_buckets_in_any_order_and_of_several_ranks(void **state)
+{
+    (void)state;
+    const struct slo_policy p = policy("ttft=1s");
+    struct slo_pod pod = {.name = "a"};
+    struct slo_reading *r = slo_reading_new(&p, &pod, 1);
+    add_bucket(r, "+Inf", 10);
+    add_bucket(r, "0.5", 4);
+    add_bucket(r, "1.0", 8);
+    add_bucket(r, "1", 1);
+    add_bucket(r, "0.5", 1);
+    add_bucket(r, "+Inf", 1);
+    add_bucket(r, "x", 50);
+    slo_reading_add(r, "gpuscale_inference_ttft_seconds_sum", "a", NULL, NULL, 3.5, 1000);
+    slo_reading_end(r);
+    const struct slo_histogram *h = &pod.latency[SLO_TTFT];
+    assert_int_equal(h->n, 3);
+    assert_true(h->bounds[0] == 0.5 && h->bounds[1] == 1 && isinf(h->bounds[2]));
+    assert_true(h->counts[0] == 5 && h->counts[1] == 9 && h->counts[2] == 11);
+    assert_true(h->has_sum && h->sum == 3.5);
+    assert_true(pod.v[SLO_REQUESTS] == 11);
+    slo_reading_free(r);
+}
+
+static void test_a_histogram_without_infinity_is_absent(void **state)
+{
+    (void)state;
+    const struct slo_policy p = policy("ttft=1s");
+    struct slo_pod pod = {.name = "a"};
+    struct slo_reading *r = slo_reading_new(&p, &pod, 1);
+    add_bucket(r, "0.5", 4);
+    slo_reading_end(r);
+    assert_int_equal(pod.latency[SLO_TTFT].n, 0);
+    slo_reading_free(r);
+}
+
+static void test_too_many_buckets_are_bounded(void **state)
+{
+    (void)state;
+    const struct slo_policy p = policy("ttft=1s");
+    struct slo_pod pod = {.name = "a"};
+    struct slo_reading *r = slo_reading_new(&p, &pod, 1);
+    add_bucket(r, "+Inf", 1000);
+    for (int i = 1; i < 1000; i++) {
+        char le[16];
+        snprintf(le, sizeof(le), "%d", i);
+        add_bucket(r, le, i);
+    }
+    slo_reading_end(r);
+    assert_int_equal(pod.latency[SLO_TTFT].n, SLO_MAX_BUCKETS);
+    slo_reading_free(r);
+}
+
+static void test_a_histogram_by_name_and_utilization(void **state)
+{
+    (void)state;
+    const struct slo_policy p = policy("http_request_duration_seconds=2s");
+    struct slo_pod pod = {.name = "a"};
+    struct slo_reading *r = slo_reading_new(&p, &pod, 1);
+    slo_reading_add(r, "http_request_duration_seconds_bucket", "a", "+Inf", NULL, 5, 1000);
+    slo_reading_add(r, "DCGM_FI_DEV_GPU_UTIL", "a", NULL, NULL, 60, 4000);
+    slo_reading_add(r, "DCGM_FI_DEV_GPU_UTIL", "a", NULL, NULL, 80, 4000); // its second GPU
+    slo_reading_end(r);
+    assert_int_equal(pod.latency[SLO_OTHER].n, 1);
+    assert_true(fabs(pod.v[SLO_UTILIZATION] - 0.7) < 1e-9);
+    // A fresh GPU does not make old requests fresh.
+    assert_int_equal(pod.sampled_ms, 1000);
+    slo_reading_free(r);
+}
+
+static void test_the_role_of_the_series(void **state)
+{
+    (void)state;
+    const struct slo_policy p = policy("ttft=1s");
+    struct slo_pod pod = {.name = "a"};
+    struct slo_reading *r = slo_reading_new(&p, &pod, 1);
+    slo_reading_add(r, "gpuscale_inference_waiting", "a", NULL, "prefill", 1, 1000);
+    assert_int_equal(slo_reading_end(r), SLO_PREFILL);
+    slo_reading_free(r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_gauges_and_counters),
+        cmocka_unit_test(test_buckets_in_any_order_and_of_several_ranks),
+        cmocka_unit_test(test_a_histogram_without_infinity_is_absent),
+        cmocka_unit_test(test_too_many_buckets_are_bounded),
+        cmocka_unit_test(test_a_histogram_by_name_and_utilization),
+        cmocka_unit_test(test_the_role_of_the_series),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

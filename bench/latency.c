@@ -13,8 +13,9 @@
 
 struct options {
     int64_t seeds, first_seed, minutes;
-    bool held_out, quick;
-    const char *only;
+    bool held_out, quick, log;
+    const char *only, *trace;
+    double start_s;
 };
 
 enum { MAX_ROWS = 40 };
@@ -33,12 +34,12 @@ struct table {
     size_t n;
 };
 
-static const struct latency_policy *const policies[] = {&latency_oracle, &latency_hpa_average,
-                                                        &latency_hpa_value, &latency_keda};
+static const struct latency_policy *const policies[] = {
+    &latency_oracle, &latency_gpuscale, &latency_hpa_average, &latency_hpa_value, &latency_keda};
 
 static bool is_chosen(const struct options *o, const struct latency_trace *t)
 {
-    return t->held_out == o->held_out;
+    return o->trace ? strcmp(t->name, o->trace) == 0 : t->held_out == o->held_out;
 }
 
 // --- runs ---
@@ -134,8 +135,10 @@ static void print_row(const struct table *t, const struct row *r)
 static void run_table(struct table *t)
 {
     print_head(t);
-    run_row(t, &latency_static, 0);
-    print_row(t, &t->rows[t->n - 1]);
+    if (!t->o->only) {
+        run_row(t, &latency_static, 0);
+        print_row(t, &t->rows[t->n - 1]);
+    }
     for (size_t i = 0; i < GS_ARRAY_LEN(policies); i++) {
         const struct latency_policy *p = policies[i];
         if (t->o->only && !strstr(p->name, t->o->only))
@@ -153,7 +156,10 @@ static struct gs_error *run(const void *opts, int argc, char **argv, int *ret_ex
     (void)argc, (void)argv, (void)ret_exit;
     bench_begin();
     static const double starts[] = {60, 180};
+    latency_log = o->log;
     for (size_t i = 0; i < GS_ARRAY_LEN(starts); i++) {
+        if (o->start_s > 0 && o->start_s != starts[i])
+            continue;
         struct table t = {.o = o, .start_s = starts[i]};
         run_table(&t);
         for (size_t k = 0; k < t.n; k++)
@@ -174,6 +180,10 @@ static const struct gs_opt rows[] = {
     {"held-out", GS_OPT_BOOL, AT(held_out), .help = "The traces that are kept aside."},
     {"quick", GS_OPT_BOOL, AT(quick), .help = "Only the first setting of each policy."},
     {"only", GS_OPT_STRING, AT(only), "TEXT", .help = "Only policies whose name has this text."},
+    {"trace", GS_OPT_STRING, AT(trace), "NAME", .help = "Only this trace."},
+    {"start", GS_OPT_DOUBLE, AT(start_s), "SECONDS", "0",
+     .help = "Only this start-up time, 60 or 180."},
+    {"log", GS_OPT_BOOL, AT(log), .help = "Print the decisions of gpuscale that change something."},
     {0},
 };
 

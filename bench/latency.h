@@ -3,6 +3,7 @@
 // and the run of one policy on one trace. All times are virtual.
 #pragma once
 
+#include "hpa/hpa.h"
 #include "inference/fleet.h"
 
 #include <stdbool.h>
@@ -67,6 +68,25 @@ struct latency_policy {
 };
 extern const struct latency_policy latency_static, latency_oracle, latency_hpa_average,
     latency_hpa_value, latency_keda, latency_gpuscale, latency_knative, latency_ray, latency_dynamo;
+
+extern bool latency_log; // decisions of gpuscale that change something
+// Time of slo_decide() alone.
+extern int64_t latency_decision_ns, latency_n_decisions;
+
+// --- a HorizontalPodAutoscaler (latency_policies.c) ---
+
+// One external metric of a spec: name, type of the target, its field, thousandths.
+#define LATENCY_EXTERNAL                                                                           \
+    "{\"type\":\"External\",\"external\":{\"metric\":{\"name\":\"%s\"},\"target\":{\"type\":\"%"   \
+    "s\","                                                                                         \
+    "\"%s\":\"%dm\"}}}"
+
+struct latency_scaler;
+struct latency_scaler *latency_scaler_new(const char *metrics); // JSON, separated by commas
+// values: of the metrics, in their order. extra: of an annotation; may be NULL.
+uint32_t latency_scaler_decide(struct latency_scaler *s, const struct latency_view *v,
+                               const double *values, const struct hpa_extra *extra);
+void latency_scaler_end(void *scaler);
 
 // --- runs ---
 

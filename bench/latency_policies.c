@@ -49,7 +49,7 @@ const struct latency_policy latency_oracle = {
 
 // --- HorizontalPodAutoscalers on external metrics ---
 
-struct scaler {
+struct latency_scaler {
     json_t *object;
     struct hpa_spec spec;
     struct hpa_config cfg;
@@ -63,14 +63,9 @@ static const char manifest[] =
     "\"spec\":{\"scaleTargetRef\":{\"apiVersion\":\"apps/v1\",\"kind\":\"Deployment\",\"name\":"
     "\"llm\"},\"minReplicas\":1,\"maxReplicas\":%d,\"metrics\":[%s]}}";
 
-#define EXTERNAL                                                                                   \
-    "{\"type\":\"External\",\"external\":{\"metric\":{\"name\":\"%s\"},\"target\":{\"type\":\"%"   \
-    "s\","                                                                                         \
-    "\"%s\":\"%dm\"}}}"
-
-static struct scaler *scaler_new(const char *metrics)
+struct latency_scaler *latency_scaler_new(const char *metrics)
 {
-    struct scaler *s = gs_alloc(sizeof(*s));
+    struct latency_scaler *s = gs_alloc(sizeof(*s));
     GS_AUTO_FREE char *text = gs_format(manifest, LATENCY_MAX_REPLICAS, metrics);
     bench_check(codec_json_parse(gs_slice_of(text), true, &s->object));
     hpa_default(s->object);
@@ -81,16 +76,16 @@ static struct scaler *scaler_new(const char *metrics)
     return s;
 }
 
-static void scaler_end(void *state)
+void latency_scaler_end(void *state)
 {
-    struct scaler *s = state;
+    struct latency_scaler *s = state;
     hpa_history_free(s->history);
     hpa_spec_finish(&s->spec);
     json_decref(s->object);
     free(s);
 }
 
-static size_t view_pods(const struct latency_view *v, int64_t now_ms, struct scaler *s)
+static size_t view_pods(const struct latency_view *v, int64_t now_ms, struct latency_scaler *s)
 {
     size_t n = 0;
     for (size_t i = 0; i < v->n_pods && n < GS_ARRAY_LEN(s->pods); i++) {
@@ -109,12 +104,13 @@ static size_t view_pods(const struct latency_view *v, int64_t now_ms, struct sca
     return n;
 }
 
-static uint32_t scaler_decide(struct scaler *s, const struct latency_view *v, const double *values)
+uint32_t latency_scaler_decide(struct latency_scaler *s, const struct latency_view *v,
+                               const double *values, const struct hpa_extra *extra)
 {
     int64_t now_ms = INT64_C(1800000000000) + (int64_t)(v->t_s * 1000);
     struct hpa_sample samples[2];
     struct hpa_metric_observation metrics[2] = {{0}};
-    for (size_t i = 0; i < s->spec.n_metrics; i++) {
+    for (size_t i = 0; values && i < s->spec.n_metrics; i++) {
         samples[i] =
             (struct hpa_sample){.value = (int64_t)(values[i] * 1000), .timestamp_ms = now_ms};
         metrics[i] = (struct hpa_metric_observation){.samples = &samples[i], .n_samples = 1};
@@ -125,7 +121,8 @@ static uint32_t scaler_decide(struct scaler *s, const struct latency_view *v, co
                                         .selector = "app=llm",
                                         .pods = s->pods,
                                         .n_pods = view_pods(v, now_ms, s),
-                                        .metrics = metrics};
+                                        .metrics = metrics,
+                                        .extra = extra};
     struct hpa_decision d = {0};
     hpa_decide(&s->spec, &obs, &s->cfg, s->history, now_ms, &d);
     uint32_t n = d.rescale ? (uint32_t)d.desired : v->replicas;
@@ -138,19 +135,19 @@ static uint32_t scaler_decide(struct scaler *s, const struct latency_view *v, co
 static void *queue_average_begin(const struct latency_policy *p, const struct latency_case *c,
                                  double setting)
 {
-    GS_AUTO_FREE char *metric =
-        gs_format(EXTERNAL, "waiting", "AverageValue", "averageValue", (int)(setting * 1000));
+    GS_AUTO_FREE char *metric = gs_format(LATENCY_EXTERNAL, "waiting", "AverageValue",
+                                          "averageValue", (int)(setting * 1000));
     (void)p, (void)c;
-    return scaler_new(metric);
+    return latency_scaler_new(metric);
 }
 
 static void *queue_value_begin(const struct latency_policy *p, const struct latency_case *c,
                                double setting)
 {
     GS_AUTO_FREE char *metric =
-        gs_format(EXTERNAL, "waiting", "Value", "value", (int)(setting * 1000));
+        gs_format(LATENCY_EXTERNAL, "waiting", "Value", "value", (int)(setting * 1000));
     (void)p, (void)c;
-    return scaler_new(metric);
+    return latency_scaler_new(metric);
 }
 
 // The two triggers of llm-d's guide: a queue of one and running requests, for each replica.
@@ -158,19 +155,20 @@ static void *keda_begin(const struct latency_policy *p, const struct latency_cas
                         double setting)
 {
     GS_AUTO_FREE char *metrics =
-        gs_format(EXTERNAL "," EXTERNAL, "waiting", "AverageValue", "averageValue", 1000, "running",
-                  "AverageValue", "averageValue", (int)(setting * 1000));
+        gs_format(LATENCY_EXTERNAL "," LATENCY_EXTERNAL, "waiting", "AverageValue", "averageValue",
+                  1000, "running", "AverageValue", "averageValue", (int)(setting * 1000));
     (void)p, (void)c;
-    return scaler_new(metrics);
+    return latency_scaler_new(metrics);
 }
 
 static uint32_t queue_decide(void *state, const struct latency_view *v)
 {
     const double values[] = {v->waiting, v->running};
-    return scaler_decide(state, v, values);
+    return latency_scaler_decide(state, v, values, NULL);
 }
 
-#define SCALER(begin_) .period_s = 15, .begin = (begin_), .decide = queue_decide, .end = scaler_end
+#define SCALER(begin_)                                                                             \
+    .period_s = 15, .begin = (begin_), .decide = queue_decide, .end = latency_scaler_end
 
 const struct latency_policy latency_hpa_average = {.name = "HPA on queue, AverageValue",
                                                    SCALER(queue_average_begin),

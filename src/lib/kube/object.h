@@ -35,10 +35,16 @@ int64_t kube_time_ms(const json_t *rfc3339, int64_t fallback);
 // Sets a time in RFC 3339. 0: unknown, and left out.
 void kube_set_time(json_t *obj, const char *key, int64_t unix_ms);
 
+// When an event occurred last, Unix milliseconds; 0: unknown.
+int64_t kube_event_ms(const json_t *event);
+
 // --- pods ---
 
 const char *kube_pod_node(const json_t *pod); // spec.nodeName; NULL: bound to none yet
 bool kube_pod_has_ended(const json_t *pod);   // Succeeded or Failed
+// The workload that the pod belongs to: "deployment/web"; "pod/NAME" without controller. Caller
+// frees.
+char *kube_workload(const json_t *pod);
 // The API's copy of a pod that the kubelet reads from a file; kubectl drain ignores it. Its value
 // is a hash.
 #define KUBE_ANN_MIRROR "kubernetes.io/config.mirror"

@@ -349,6 +349,7 @@ bool hpa_compute_metrics(struct hpa_evaluation *p, int32_t *ret_proposal, const 
             continue;
         }
         record_result(p, i, res, &calc);
+        hpa_apply_credit(p, i, res, &calc);
         if (highest == 0 || res->proposal > highest) {
             highest = res->proposal;
             d->keeps_existing = res->keeps_existing;

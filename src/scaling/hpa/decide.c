@@ -112,7 +112,7 @@ static void follow_metrics(struct hpa_evaluation *p)
         return;
     }
     d->outcome = HPA_OUTCOME_COMPUTED;
-    d->proposal = proposal;
+    d->proposal = proposal = hpa_check_down(p, proposal);
     if (d->keeps_existing) {
         GS_AUTO_FREE char *text = existing_text(d);
         hpa_explain(p, "%s", text);

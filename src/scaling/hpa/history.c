@@ -19,7 +19,9 @@ struct records {
 struct hpa_history {
     struct records recommendations, ups, downs;
     bool seeded, has_seen;
-    int32_t seen; // replicas, of hpa_history_observe_replicas()
+    int32_t seen;                 // replicas, of hpa_history_observe_replicas()
+    struct startup_trend *trends; // of the metrics, for credit
+    size_t n_trends;
 };
 
 struct hpa_history *hpa_history_new(void)
@@ -34,6 +36,7 @@ void hpa_history_free(struct hpa_history *h)
     free(h->recommendations.items);
     free(h->ups.items);
     free(h->downs.items);
+    free(h->trends);
     free(h);
 }
 
@@ -43,6 +46,25 @@ void hpa_history_shift(struct hpa_history *h, int64_t ms)
     for (size_t l = 0; l < GS_ARRAY_LEN(lists); l++)
         for (size_t i = 0; i < lists[l]->len; i++)
             lists[l]->items[i].at_ms += ms;
+    for (size_t i = 0; i < h->n_trends; i++)
+        startup_trend_shift(&h->trends[i], ms);
+}
+
+static void set_trends(struct hpa_history *h, const struct startup_trend *from, size_t n)
+{
+    struct startup_trend *copy = n ? gs_alloc_array(n, sizeof(*copy)) : NULL;
+    if (n && from)
+        memcpy(copy, from, n * sizeof(*copy));
+    free(h->trends);
+    h->trends = copy;
+    h->n_trends = n;
+}
+
+struct startup_trend *hpa_history_trend(struct hpa_history *h, size_t n_metrics, size_t metric)
+{
+    if (h->n_trends != n_metrics)
+        set_trends(h, NULL, n_metrics);
+    return &h->trends[metric];
 }
 
 static void copy_records(const struct records *from, struct records *ret)
@@ -61,6 +83,8 @@ struct hpa_history *hpa_history_copy(const struct hpa_history *h)
     copy_records(&h->recommendations, &copy->recommendations);
     copy_records(&h->ups, &copy->ups);
     copy_records(&h->downs, &copy->downs);
+    copy->trends = NULL;
+    set_trends(copy, h->trends, h->n_trends);
     return copy;
 }
 
@@ -174,6 +198,7 @@ void hpa_history_observe_replicas(struct hpa_history *h, const struct hpa_spec *
 
 // --- JSON ---
 #define MAX_RECORDS ((size_t)100000) // of a list that is read
+#define MAX_TRENDS  ((size_t)1000)
 
 static json_t *records_json(const struct records *r, const char *count, int64_t now_ms)
 {
@@ -184,12 +209,33 @@ static json_t *records_json(const struct records *r, const char *count, int64_t 
     return out;
 }
 
+static json_t *trends_json(const struct hpa_history *h, int64_t now_ms)
+{
+    json_t *out = json_array();
+    for (size_t i = 0; i < h->n_trends; i++)
+        json_array_append_new(out, startup_trend_json(&h->trends[i], now_ms));
+    return out;
+}
+
+static void read_trends(const json_t *list, int64_t now_ms, struct hpa_history *h)
+{
+    size_t n = json_array_size(list);
+    if (n > MAX_TRENDS)
+        return;
+    set_trends(h, NULL, n);
+    for (size_t i = 0; i < n; i++)
+        h->trends[i] = startup_trend_from_json(json_array_get(list, i), now_ms);
+}
+
 json_t *hpa_history_json(const struct hpa_history *h, int64_t now_ms)
 {
-    return json_pack("{s:o, s:o, s:o}", "recommendations",
-                     records_json(&h->recommendations, "replicas", now_ms), "scaleUps",
-                     records_json(&h->ups, "by", now_ms), "scaleDowns",
-                     records_json(&h->downs, "by", now_ms));
+    json_t *out = json_pack("{s:o, s:o, s:o}", "recommendations",
+                            records_json(&h->recommendations, "replicas", now_ms), "scaleUps",
+                            records_json(&h->ups, "by", now_ms), "scaleDowns",
+                            records_json(&h->downs, "by", now_ms));
+    if (h->n_trends)
+        json_object_set_new(out, "trends", trends_json(h, now_ms));
+    return out;
 }
 
 static struct gs_error *read_records(const json_t *list, const char *name, const char *count,
@@ -222,6 +268,7 @@ struct gs_error *hpa_history_from_json(const json_t *in, int64_t now_ms, struct 
         hpa_history_free(h);
         return err;
     }
+    read_trends(json_object_get(in, "trends"), now_ms, h);
     h->seeded = h->recommendations.len > 0;
     *ret = h;
     return NULL;

@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "codec/json.h"
+#include "startup/startup.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -61,7 +62,15 @@ struct hpa_spec {
     size_t n_metrics;
     bool has_behavior;
     struct hpa_rules up, down;
+    bool credit, down_check; // annotations of the object
 };
+// Annotations of an object, "true" or "false" (the default). Credit: pods that are coming count
+// before metrics of waiting work order more. Down check: scales down only if the load of each
+// metric, on the remaining pods, stays below its target by the tolerance.
+#define HPA_CREDIT_ANNOTATION     "gpuscale.dev/credit"
+#define HPA_DOWN_CHECK_ANNOTATION "gpuscale.dev/down-check"
+// GS_EINVAL: one of them has another value, which counts as "false".
+struct gs_error *hpa_check_protection(const json_t *object);
 
 struct gs_error *hpa_spec_parse(json_t *v2_object, struct hpa_spec *ret); // defaulted, valid object
 void hpa_spec_finish(struct hpa_spec *s);
@@ -107,6 +116,12 @@ struct hpa_metric_observation {
     // Non-NULL: the metric is unavailable. The innermost error text of the metrics client.
     const char *error;
 };
+// A load of the pods that is no metric of the spec, for the down check.
+struct hpa_load {
+    const char *name, *unit; // "GPU utilization", " %"
+    double total;            // of all pods
+    double most;             // that one pod may have
+};
 // A proposal that is not from the metrics API: of an annotation of the object. It competes with the
 // metrics, and the highest wins. A metric of the spec with its name (External or Object) has its
 // value, without tolerance.
@@ -132,7 +147,10 @@ struct hpa_observation {
     const struct hpa_metric_observation *metrics; // n_metrics entries
     bool scaled_to_zero;                          // status condition ScaledToZero is True
     bool has_scaled_to_zero;                      // the status condition exists
-    const struct hpa_extra *extra;                // NULL: the object has no such annotation
+    const struct startup_coming *coming;          // NULL: unknown, and no credit is given
+    const struct hpa_load *loads;
+    size_t n_loads;
+    const struct hpa_extra *extra; // NULL: the object has no such annotation
 };
 
 // --- configuration and history ---
@@ -164,7 +182,8 @@ void hpa_history_free(struct hpa_history *h);
 // Shifts all times after the wall clock was set by this amount.
 void hpa_history_shift(struct hpa_history *h, int64_t ms);
 struct hpa_history *hpa_history_copy(const struct hpa_history *h);
-// {recommendations: [{replicas, ageMs}], scaleUps: [{by, ageMs}], scaleDowns: […]}; new reference.
+// {recommendations: [{replicas, ageMs}], scaleUps: [{by, ageMs}], scaleDowns: […]}, and with credit
+// trends: […]; new reference.
 json_t *hpa_history_json(const struct hpa_history *h, int64_t now_ms);
 struct gs_error *hpa_history_from_json(const json_t *in, int64_t now_ms, struct hpa_history **ret);
 // For shadow mode: a count that differs from the previous one is recorded as a scale event.

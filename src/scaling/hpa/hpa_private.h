@@ -7,6 +7,7 @@
 #include "codec/json.h"
 #include "hpa/hpa.h"
 #include "hpa/release.h"
+#include "startup/credit.h"
 
 // --- evaluation ---
 //
@@ -126,7 +127,17 @@ void hpa_consider_extra(struct hpa_evaluation *p, int32_t *highest, const char *
 void hpa_explain_kept(struct hpa_evaluation *p); // the explanations that a terse evaluation omitted
 bool hpa_compute_metrics(struct hpa_evaluation *p, int32_t *ret_proposal, const char **ret_name);
 
+// --- protections that annotations switch on ---
+void hpa_read_protection(const json_t *object, struct hpa_spec *ret);
+// Reduces the proposal of a metric by credit for pods that are coming.
+void hpa_apply_credit(struct hpa_evaluation *p, size_t metric, struct hpa_metric_result *res,
+                      const struct hpa_calculation *calc);
+// Raises a proposal below the current count to what the remaining pods can take.
+int32_t hpa_check_down(struct hpa_evaluation *p, int32_t proposal);
+
 // --- history ---
+// The trend of a metric, for credit. Valid until the history or the number of metrics changes.
+struct startup_trend *hpa_history_trend(struct hpa_history *h, size_t n_metrics, size_t metric);
 struct hpa_rates { // current limits
     int64_t added, removed;
 };

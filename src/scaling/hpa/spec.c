@@ -219,6 +219,7 @@ struct gs_error *hpa_spec_parse(json_t *v2_object, struct hpa_spec *ret)
     s.ns = or_empty(kube_namespace(v2_object));
     s.name = or_empty(kube_name(v2_object));
     s.uid = or_empty(kube_uid(v2_object));
+    hpa_read_protection(v2_object, &s);
     struct gs_error *err = parse_spec(spec, &s);
     if (err) {
         err = gs_error_wrap(err, "HorizontalPodAutoscaler %s/%s", s.ns, s.name);

@@ -43,10 +43,10 @@ void startup_learner_free(struct startup_learner *l); // NULL is fine
 // its GPU model and its age; NULL: unknown. The objects are not kept.
 void startup_observe_pod(struct startup_learner *l, const json_t *pod, const json_t *node,
                          int64_t now_ms);
-// The pod was deleted.
-void startup_forget_pod(struct startup_learner *l, const json_t *pod);
+// The pod was deleted. If it was late, its start has failed.
+void startup_forget_pod(struct startup_learner *l, const json_t *pod, int64_t now_ms);
 // An event of a pod: TriggeredScaleUp and NotTriggerScaleUp (Cluster Autoscaler), Nominated
-// (Karpenter), Pulling, Pulled and Failed (kubelet). Others are ignored. It may come before its
+// (Karpenter), Pulling and Pulled (kubelet). Others are ignored. It may come before its
 // pod.
 void startup_observe_event(struct startup_learner *l, const json_t *event, int64_t now_ms);
 // The inference engine of the pod has published its first values. From then on, starts of the
@@ -124,6 +124,7 @@ struct startup_coming {
     int32_t ready, starting, late, unschedulable, failed;
     int32_t settling; // of the ready ones: so new that measurements do not show their effect yet
     int64_t first_ms, last_ms; // when the first and last starting pod are expected; 0: none starts
+    int64_t start_ms; // how long one more pod would take, p90; set by the caller, 0: unknown
 };
 #define STARTUP_SETTLE_MS (INT64_C(30) * 1000)
 void startup_coming_add(struct startup_coming *c, const struct startup_progress *p, int64_t now_ms);

@@ -119,12 +119,17 @@ static struct gs_error *make_spec(const struct replay_document *src, const json_
         in,
         json_pack("{s:s, s:s, s:s}", "apiVersion", "apps/v1", "kind", "Deployment", "name", "web"),
         "spec", "scaleTargetRef", NULL);
+    const json_t *annotations = json_object_get(doc, "annotations");
+    if (annotations)
+        codec_json_set(in, json_deep_copy(annotations), "metadata", "annotations", NULL);
     struct gs_error *err = hpa_to_v2(in, ret_object);
     if (err)
         return err;
     hpa_default(*ret_object);
     if (codec_json_bool(doc, true, "config", "validate", NULL))
         err = replay_table_check_object(src, doc, *ret_object);
+    if (!err)
+        err = hpa_check_protection(*ret_object);
     return err ? err : hpa_spec_parse(*ret_object, ret);
 }
 

@@ -180,6 +180,41 @@ static void load_scale(struct replay_observation *s, const json_t *step, int32_t
     o->has_scaled_to_zero = json_object_get(scale, "scaledToZero") != NULL;
 }
 
+static int32_t count_in(const json_t *obj, const char *name)
+{
+    return (int32_t)codec_json_int(obj, 0, name, NULL);
+}
+
+static void load_coming(struct replay_observation *s, const json_t *in)
+{
+    if (!in)
+        return;
+    s->coming = (struct startup_coming){
+        .ready = count_in(in, "ready"),
+        .starting = count_in(in, "starting"),
+        .settling = count_in(in, "settling"),
+        .late = count_in(in, "late"),
+        .unschedulable = count_in(in, "unschedulable"),
+        .failed = count_in(in, "failed"),
+        .start_ms = replay_observation_ms(in, "start", 0),
+    };
+    s->obs.coming = &s->coming;
+}
+
+static void load_loads(struct replay_observation *s, const json_t *list)
+{
+    for (size_t i = 0; i < json_array_size(list) && i < GS_ARRAY_LEN(s->loads); i++) {
+        const json_t *in = json_array_get(list, i);
+        const char *name = codec_json_str(in, "name", NULL);
+        const char *unit = codec_json_str(in, "unit", NULL);
+        s->loads[i] = (struct hpa_load){name ? name : "load", unit ? unit : "",
+                                        json_number_value(json_object_get(in, "total")),
+                                        json_number_value(json_object_get(in, "most"))};
+        s->obs.n_loads = i + 1;
+    }
+    s->obs.loads = s->loads;
+}
+
 // Creates the names that pods and samples need.
 static void make_names(struct replay_observation *s, const json_t *pods, const json_t *metrics)
 {
@@ -204,6 +239,8 @@ struct gs_error *replay_observation_load(const json_t *step, const json_t *pods,
         return gs_error_new(GS_ELIMIT, "more than %zu metrics", REPLAY_OBSERVATION_MAX_METRICS);
     make_names(ret, pods, metrics);
     load_scale(ret, step, replicas);
+    load_coming(ret, json_object_get(step, "coming"));
+    load_loads(ret, json_object_get(step, "loads"));
     struct gs_error *err =
         load_pods(ret, spec, cfg->release, pods, json_object_get(step, "request"), now_ms);
     for (size_t m = 0; !err && m < spec->n_metrics; m++)

@@ -53,6 +53,7 @@ SCHEMA(text, KIND(REPLAY_SCHEMA_TEXT));
 SCHEMA(truth, KIND(REPLAY_SCHEMA_BOOL));
 SCHEMA(count, RANGE(REPLAY_SCHEMA_COUNT, 0, MAX_COUNT));
 SCHEMA(whole, RANGE(REPLAY_SCHEMA_COUNT, INT32_MIN, MAX_COUNT));
+SCHEMA(number, RANGE(REPLAY_SCHEMA_NUMBER, 0, 1e15));
 SCHEMA(seconds, RANGE(REPLAY_SCHEMA_SECONDS, 0, LONG_AGO));
 SCHEMA(moment, RANGE(REPLAY_SCHEMA_SECONDS, -LONG_AGO, LONG_AGO));
 SCHEMA(moment_or_none, KIND(REPLAY_SCHEMA_NULL), RANGE(REPLAY_SCHEMA_SECONDS, -LONG_AGO, LONG_AGO));
@@ -109,9 +110,15 @@ SCHEMA(expect, OBJECT(expect));
 // --- cases ---
 FIELDS(write_object, {"error", text});
 SCHEMA(write_result, KIND(REPLAY_SCHEMA_BOOL), CHOICE("done"), OBJECT(write_object));
+FIELDS(coming, {"ready", count}, {"starting", count}, {"settling", count}, {"late", count},
+       {"unschedulable", count}, {"failed", count}, {"start", seconds});
+SCHEMA(coming, OBJECT(coming));
+FIELDS(load, {"name", text}, {"unit", text}, {"total", number}, {"most", number});
+SCHEMA(load, OBJECT(load));
+SCHEMA(loads, LIST(load, REPLAY_OBSERVATION_MAX_METRICS));
 FIELDS(step, {"name", text}, {"at", moment}, {"every", seconds}, {"until", moment},
        {"scale", scale}, {"write", write_result}, {"pods", pods}, {"request", quantity_or_none},
-       {"metrics", observed_metrics}, {"expect", expect});
+       {"metrics", observed_metrics}, {"coming", coming}, {"loads", loads}, {"expect", expect});
 SCHEMA(step, OBJECT(step));
 SCHEMA(steps, LIST(step, MAX_ENTRIES));
 FIELDS(recommendation, {"replicas", count}, {"age", seconds});
@@ -132,8 +139,9 @@ SCHEMA(names, LIST(text, 64));
 SCHEMA(cells, LIST(any, 65));
 SCHEMA(rows, LIST(cells, MAX_ENTRIES));
 SCHEMA(spec, MAP(any));
-FIELDS(a_case, {"name", text}, {"spec", spec}, {"config", config}, {"history", history},
-       {"steps", steps});
+SCHEMA(annotations, MAP(text));
+FIELDS(a_case, {"name", text}, {"annotations", annotations}, {"spec", spec}, {"config", config},
+       {"history", history}, {"steps", steps});
 SCHEMA(a_case, OBJECT(a_case));
 FIELDS(a_table, {"name", text}, {"spec", spec}, {"config", config}, {"history", history},
        {"given", step}, {"columns", names}, {"rows", rows});

@@ -57,6 +57,8 @@ struct replay_observation {
     size_t n_names;
     struct hpa_metric_observation metrics[REPLAY_OBSERVATION_MAX_METRICS];
     struct hpa_sample *samples[REPLAY_OBSERVATION_MAX_METRICS];
+    struct startup_coming coming;
+    struct hpa_load loads[REPLAY_OBSERVATION_MAX_METRICS];
     struct gs_arena arena; // texts and requests of pods with containers
 };
 

@@ -9,11 +9,8 @@
 // GPUs in a list of resources: whole, shared and MIG devices count one each.
 int64_t inspect_gpus(const json_t *resources);
 int64_t inspect_pod_gpus(const json_t *pod);
-// "deployment/web"; "pod/NAME" without controller. Caller frees.
-char *inspect_workload(const json_t *pod) GS_MUST_USE;
 // Unix milliseconds; 0: absent or invalid.
 int64_t inspect_condition_since(const json_t *obj, const char *type); // lastTransitionTime
-int64_t inspect_event_time(const json_t *event);                      // of its last occurrence
 bool inspect_event_is(const json_t *event, const char *component, const char *reason);
 const json_t *inspect_taint(const json_t *node, const char *key); // NULL: none
 // The NodeClaim of a node. NULL: none.

@@ -113,7 +113,7 @@ void inspect_metrics_pod(struct inspect_metrics *m, const json_t *old, const jso
     if (!next || !kube_controller_ref(next) || !is_first(m, next) ||
         !inspect_pod_start(next, &start))
         return;
-    GS_AUTO_FREE char *workload = inspect_workload(next);
+    GS_AUTO_FREE char *workload = kube_workload(next);
     GS_AUTO_FREE char *key =
         gs_format("%s %s", kube_namespace(next) ? kube_namespace(next) : "", workload);
     struct starts *s = starts_of(m->workloads, key);

@@ -119,7 +119,7 @@ static void add_pods(const struct inspect_input *in, const json_t *by_name)
         add_to(json_object_get(entry, "gpus"), "used", inspect_pod_gpus(pod));
         if (is_background(pod))
             continue;
-        GS_AUTO_FREE char *workload = inspect_workload(pod);
+        GS_AUTO_FREE char *workload = kube_workload(pod);
         GS_AUTO_FREE char *key =
             gs_format("%s/%s", kube_namespace(pod) ? kube_namespace(pod) : "", workload);
         add_to(json_object_get(entry, "runs"), key, 1);

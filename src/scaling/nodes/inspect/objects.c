@@ -8,8 +8,6 @@
 #include "nodes/inspect/inspect_private.h"
 #include "nodes/scheduling.h"
 
-#include <ctype.h>
-
 // --- pools ---
 
 bool inspect_group_is(const char *group, const char *pool)
@@ -75,39 +73,6 @@ int64_t inspect_pod_gpus(const json_t *pod)
     return n;
 }
 
-// --- pods ---
-
-// The length of "-28374650", which the CronJob controller appends to the names of its Jobs; 0: the
-// name has another form.
-static size_t scheduled_suffix(const char *name)
-{
-    const char *dash = strrchr(name, '-');
-    size_t digits = dash ? strspn(dash + 1, "0123456789") : 0;
-
-    return digits >= 8 && dash > name && dash[1 + digits] == '\0' ? digits + 1 : 0;
-}
-
-char *inspect_workload(const json_t *pod)
-{
-    const json_t *ref = kube_controller_ref(pod);
-    const char *kind = codec_json_str(ref, "kind", NULL);
-    const char *name = codec_json_str(ref, "name", NULL);
-    const char *hash = kube_label(pod, "pod-template-hash");
-
-    if (!kind || !name)
-        return gs_format("pod/%s", kube_name(pod) ? kube_name(pod) : "");
-    size_t len = strlen(name), suffix = hash ? strlen(hash) + 1 : 0;
-    if (strcmp(kind, "ReplicaSet") == 0 && suffix && len > suffix && name[len - suffix] == '-' &&
-        strcmp(name + len - suffix + 1, hash) == 0)
-        return gs_format("deployment/%.*s", (int)(len - suffix), name);
-    if (strcmp(kind, "Job") == 0 && (suffix = scheduled_suffix(name)) > 0)
-        return gs_format("cronjob/%.*s", (int)(len - suffix), name);
-    char *text = gs_format("%s/%s", kind, name);
-    for (char *c = text; *c && *c != '/'; c++)
-        *c = (char)tolower((unsigned char)*c);
-    return text;
-}
-
 // --- times ---
 
 int64_t inspect_condition_since(const json_t *obj, const char *type)
@@ -121,16 +86,6 @@ char *inspect_duration(int64_t ms, char *buf)
 }
 
 // --- events ---
-
-int64_t inspect_event_time(const json_t *event)
-{
-    static const char *const keys[] = {"lastTimestamp", "eventTime", "firstTimestamp"};
-    int64_t ms = kube_time_ms(codec_json_get(event, "series", "lastObservedTime", NULL), 0);
-
-    for (size_t i = 0; !ms && i < GS_ARRAY_LEN(keys); i++)
-        ms = kube_time_ms(json_object_get(event, keys[i]), 0);
-    return ms ? ms : kube_created_ms(event, 0);
-}
 
 bool inspect_event_is(const json_t *event, const char *component, const char *reason)
 {

@@ -30,7 +30,7 @@ static const json_t *last_event(const struct inspect_input *in, const json_t *po
 
     json_array_foreach ((json_t *)in->events, i, event)
         if (inspect_event_is(event, component, reason) && is_about(event, pod) &&
-            (!found || inspect_event_time(event) >= inspect_event_time(found)))
+            (!found || kube_event_ms(event) >= kube_event_ms(found)))
             found = event;
     return found;
 }
@@ -204,7 +204,7 @@ static bool has_failed(const struct inspect_input *in, const json_t *pod, const 
     CODEC_AUTO_JSON json_t *groups = inspect_status_groups(in->status);
     const json_t *g = json_object_get(groups, group);
 
-    return (no && inspect_event_time(no) >= since_ms) ||
+    return (no && kube_event_ms(no) >= since_ms) ||
            (gs_streq(codec_json_str(g, "scaleUp", NULL), "Backoff") &&
             kube_time_ms(json_object_get(g, "since"), 0) >= since_ms);
 }
@@ -220,7 +220,7 @@ static json_t *coming_by_event(const struct inspect_input *in, const json_t *pod
     if (!message || !inspect_next_scale_up(&rest, &up))
         return NULL;
     GS_AUTO_FREE char *group = gs_slice_dup(up.group);
-    int64_t since = inspect_event_time(event);
+    int64_t since = kube_event_ms(event);
     if (has_failed(in, pod, group, since))
         return NULL;
     json_t *out = json_pack("{s:s, s:s}", "by", "cluster-autoscaler", "pool", group);
@@ -246,7 +246,7 @@ static json_t *coming_by_karpenter(const struct inspect_input *in, const json_t 
     if (!at)
         return NULL;
     GS_AUTO_FREE char *name = gs_strndup(at + strlen(head), strcspn(at + strlen(head), ", "));
-    int64_t since = inspect_event_time(event);
+    int64_t since = kube_event_ms(event);
     json_t *out = json_pack("{s:s, s:s}", "by", "karpenter", "nodeClaim", name);
     json_array_foreach ((json_t *)in->claims, i, claim)
         if (gs_streq(kube_name(claim), name)) {
@@ -273,7 +273,7 @@ static void add_refusals(const struct inspect_input *in, const json_t *pod, json
     json_t *refused = json_object();
     codec_json_set_str(refused, "by", no ? "cluster-autoscaler" : "karpenter");
     codec_json_set_str(refused, "message", codec_json_str(event, "message", NULL));
-    kube_set_time(refused, "time", inspect_event_time(event));
+    kube_set_time(refused, "time", kube_event_ms(event));
     json_object_set_new(out, "refused", refused);
 }
 
@@ -317,7 +317,7 @@ json_t *inspect_pod(const struct inspect_input *in, const char *ns, const char *
 
     if (!pod)
         return NULL;
-    GS_AUTO_FREE char *workload = inspect_workload(pod);
+    GS_AUTO_FREE char *workload = kube_workload(pod);
     CODEC_AUTO_JSON json_t *pools = inspect_pool_startup(in);
     json_t *startup = inspect_workload_startup(in, ns, workload);
     json_t *out = json_object();

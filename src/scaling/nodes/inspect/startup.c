@@ -79,7 +79,7 @@ static int64_t ordered_ms(const struct inspect_input *in, const json_t *node, co
     json_t *event;
 
     json_array_foreach ((json_t *)in->events, i, event) {
-        int64_t at = inspect_event_time(event);
+        int64_t at = kube_event_ms(event);
         if (!claim && at > found && at <= created &&
             inspect_event_is(event, "cluster-autoscaler", "TriggeredScaleUp") &&
             event_mentions(event, pool))
@@ -208,7 +208,7 @@ json_t *inspect_workload_startup(const struct inspect_input *in, const char *ns,
     json_t *pod;
 
     json_array_foreach ((json_t *)in->pods, i, pod) {
-        GS_AUTO_FREE char *owner = inspect_workload(pod);
+        GS_AUTO_FREE char *owner = kube_workload(pod);
         if (gs_streq(kube_namespace(pod), ns) && gs_streq(owner, workload))
             add_pod_start(&s, pod);
     }

@@ -14,7 +14,7 @@
 struct options {
     int64_t seeds, first_seed, minutes;
     bool held_out, quick, log;
-    const char *only, *trace;
+    const char *only, *trace, *knative, *ray, *dynamo;
     double start_s;
 };
 
@@ -35,11 +35,39 @@ struct table {
 };
 
 static const struct latency_policy *const policies[] = {
-    &latency_oracle, &latency_gpuscale, &latency_hpa_average, &latency_hpa_value, &latency_keda};
+    &latency_oracle, &latency_gpuscale, &latency_hpa_average, &latency_hpa_value,
+    &latency_keda,   &latency_knative,  &latency_ray,         &latency_dynamo,
+};
 
 static bool is_chosen(const struct options *o, const struct latency_trace *t)
 {
     return o->trace ? strcmp(t->name, o->trace) == 0 : t->held_out == o->held_out;
+}
+
+// --- other systems ---
+
+static bool runs[LATENCY_N_PEERS];
+
+static bool is_absent(const struct latency_policy *p)
+{
+    return (p == &latency_knative && !runs[LATENCY_KNATIVE]) ||
+           (p == &latency_ray && !runs[LATENCY_RAY]) ||
+           (p == &latency_dynamo && !runs[LATENCY_DYNAMO]);
+}
+
+static void start_peers(const struct options *o)
+{
+    const char *const commands[] = {
+        [LATENCY_KNATIVE] = o->knative, [LATENCY_RAY] = o->ray, [LATENCY_DYNAMO] = o->dynamo};
+    for (size_t i = 0; i < LATENCY_N_PEERS; i++) {
+        const char *version =
+            commands[i] ? latency_peer_start((enum latency_peer)i, commands[i]) : NULL;
+        runs[i] = version;
+        if (version)
+            printf("Beside %s\n", version);
+        else if (commands[i])
+            printf("Not beside the program that does not run: %s\n", commands[i]);
+    }
 }
 
 // --- runs ---
@@ -141,13 +169,209 @@ static void run_table(struct table *t)
     }
     for (size_t i = 0; i < GS_ARRAY_LEN(policies); i++) {
         const struct latency_policy *p = policies[i];
-        if (t->o->only && !strstr(p->name, t->o->only))
+        if ((t->o->only && !strstr(p->name, t->o->only)) || is_absent(p))
             continue;
         for (size_t k = 0; k == 0 || (k < 4 && p->settings[k] > 0 && !t->o->quick); k++) {
             run_row(t, p, p->settings[k]);
             print_row(t, &t->rows[t->n - 1]);
         }
     }
+}
+
+// --- bars ---
+
+#define WITHIN_BAR    0.95
+#define HOURS_BAR     0.80 // of the static pool
+#define POINTS_BAR    0.03 // at equal cost
+#define CHEAPER_BAR   0.90 // at an equal share
+#define PEAK_BAR      1.3  // of the oracle
+#define REVERSALS_BAR 2.0  // an hour under constant load
+#define DECISION_US   20.0
+enum { STALE_FAULTS = 1000 };
+
+static const struct row *row_of(const struct table *t, const struct latency_policy *p)
+{
+    for (size_t i = 0; i < t->n; i++) {
+        if (t->rows[i].policy == p)
+            return &t->rows[i];
+    }
+    return NULL;
+}
+
+static double hours(const struct latency_result *r)
+{
+    return r->hours / (double)r->runs;
+}
+
+// Against the best pool of each trace.
+static void check_static(const struct table *t, const struct row *us)
+{
+    const struct row *pool = row_of(t, &latency_static);
+    struct latency_result ours = {0}, theirs = {0};
+    for (size_t i = 0; i < latency_n_traces; i++) {
+        const struct latency_result *a = &us->traces[i], *b = &pool->traces[i];
+        // A constant load needs a constant pool.
+        if (!a->runs || latency_traces[i].shape == INFERENCE_CONSTANT)
+            continue;
+        double share = latency_share(a), part = a->hours / b->hours;
+        printf("  %-16s %5.1f %% within, %.2f of the GPU hours of the best pool: %s\n",
+               latency_traces[i].name, 100 * share, part,
+               bench_verdict(share >= WITHIN_BAR && part <= HOURS_BAR));
+        add(&ours, a);
+        add(&theirs, b);
+    }
+    double share = latency_share(&ours), part = ours.hours / theirs.hours;
+    printf("  %-16s %5.1f %% within (95), %.2f of the GPU hours (0.80): %s\n", "all of these",
+           100 * share, part, bench_verdict(share >= WITHIN_BAR && part <= HOURS_BAR));
+}
+
+struct point {
+    double hours, share;
+};
+
+static int by_hours(const void *a, const void *b)
+{
+    double x = ((const struct point *)a)->hours, y = ((const struct point *)b)->hours;
+    return (x > y) - (x < y);
+}
+
+enum { ALL_TRACES = -1 };
+
+// What the settings of a policy reach for these GPU hours, and need for this share, on the lines
+// between them. More hours than a setting never reach less.
+static void reach(const struct table *t, const struct latency_policy *p, int trace, double at_hours,
+                  double at_share, double *ret_share, double *ret_hours)
+{
+    struct point points[4];
+    size_t n = 0;
+    for (size_t i = 0; i < t->n; i++) {
+        const struct row *r = &t->rows[i];
+        const struct latency_result *of = trace == ALL_TRACES ? &r->all : &r->traces[trace];
+        if (r->policy == p && n < GS_ARRAY_LEN(points))
+            points[n++] = (struct point){hours(of), latency_share(of)};
+    }
+    qsort(points, n, sizeof(*points), by_hours);
+    *ret_share = 0;
+    *ret_hours = INFINITY;
+    for (size_t i = 0; i < n; i++) {
+        const struct point *b = &points[i], *a = i ? &points[i - 1] : b;
+        double width = b->hours - a->hours, height = b->share - a->share;
+        if (b->hours <= at_hours)
+            *ret_share = fmax(*ret_share, b->share);
+        else if (a->hours <= at_hours && width > 0)
+            *ret_share = fmax(*ret_share, a->share + height * (at_hours - a->hours) / width);
+        if (b->share < at_share)
+            continue;
+        double needs = a->share < at_share && height > 0
+                           ? a->hours + width * (at_share - a->share) / height
+                           : b->hours;
+        *ret_hours = fmin(*ret_hours, needs);
+    }
+}
+
+static bool is_better(double share, double hours_, double their_share, double they_need)
+{
+    return share - their_share >= POINTS_BAR || hours_ <= CHEAPER_BAR * they_need;
+}
+
+// The traces on which the bar is missed.
+static void print_missed(const struct table *t, const struct row *us,
+                         const struct latency_policy *p)
+{
+    const char *separator = "; alone, missed on ";
+    for (size_t i = 0; i < latency_n_traces; i++) {
+        const struct latency_result *r = &us->traces[i];
+        double share, needed, ours = latency_share(r);
+        if (!r->runs)
+            continue;
+        double h = r->hours / (double)r->runs;
+        reach(t, p, (int)i, h, ours, &share, &needed);
+        if (is_better(ours, h, share, needed))
+            continue;
+        printf("%s%s", separator, latency_traces[i].name);
+        separator = ", ";
+    }
+    printf("\n");
+}
+
+static void check_peer(const struct table *t, const struct row *us, const struct latency_policy *p)
+{
+    double share, needed, our_share = latency_share(&us->all), our_hours = hours(&us->all);
+    if (!row_of(t, p))
+        return;
+    reach(t, p, ALL_TRACES, our_hours, our_share, &share, &needed);
+    printf("  %-30s ", p->name);
+    if (share > 0)
+        printf("at %.2f h: %.1f %%; ", our_hours, 100 * share);
+    else
+        printf("never as cheap; ");
+    if (isinf(needed))
+        printf("never %.1f %%", 100 * our_share);
+    else
+        printf("%.2f h for %.1f %%", needed, 100 * our_share);
+    printf(": %s", bench_verdict(is_better(our_share, our_hours, share, needed)));
+    print_missed(t, us, p);
+}
+
+static void check_peak(const struct table *t, const struct row *us)
+{
+    const struct row *oracle = row_of(t, &latency_oracle);
+    double worst = 0;
+    const char *where = "";
+    for (size_t i = 0; i < latency_n_traces; i++) {
+        double ratio = us->traces[i].runs ? us->traces[i].peak / oracle->traces[i].peak : 0;
+        if (ratio > worst) {
+            worst = ratio;
+            where = latency_traces[i].name;
+        }
+    }
+    printf("  peak %.2f times the oracle's, on %s (1.3): %s\n", worst, where,
+           bench_verdict(worst <= PEAK_BAR));
+}
+
+static void check_reversals(const struct table *t, const struct row *us)
+{
+    for (size_t i = 0; i < latency_n_traces; i++) {
+        const struct latency_result *r = &us->traces[i];
+        if (!r->runs || latency_traces[i].shape != INFERENCE_CONSTANT)
+            continue;
+        double rate = r->reversals / (double)r->runs / ((double)t->o->minutes / 60);
+        printf("  %.1f reversals an hour under constant load (2): %s\n", rate,
+               bench_verdict(rate <= REVERSALS_BAR));
+    }
+}
+
+static void check(const struct table *t)
+{
+    const struct row *us = row_of(t, &latency_gpuscale);
+    printf("gpuscale, %g percent, start-up %.0f s\n", us->setting, t->start_s);
+    check_static(t, us);
+    printf(" against each peer, 3 points better at equal GPU hours or 10 %% cheaper at an equal "
+           "share\n");
+    for (size_t i = 0; i < GS_ARRAY_LEN(policies); i++) {
+        if (policies[i] != &latency_oracle && policies[i] != &latency_gpuscale)
+            check_peer(t, us, policies[i]);
+    }
+    check_peak(t, us);
+    check_reversals(t, us);
+}
+
+static void check_stale(void)
+{
+    struct latency_result unused = {0};
+    for (uint64_t k = 0; latency_n_stale < STALE_FAULTS; k++) {
+        struct latency_case c;
+        latency_case_open(&c, &latency_traces[k % latency_n_traces], 60, 3600, 500 + k);
+        c.stale = true;
+        latency_run(&c, &latency_gpuscale, 95, &unused);
+        latency_case_close(&c);
+    }
+    printf("\n%lld scale-ups in %lld minutes with old values (0): %s\n",
+           (long long)latency_stale_ups, (long long)latency_n_stale,
+           bench_verdict(!latency_stale_ups));
+    double us = (double)latency_decision_ns / 1000 / (double)latency_n_decisions;
+    printf("%.1f us a decision, of %lld (20): %s\n", us, (long long)latency_n_decisions,
+           bench_verdict(us <= DECISION_US));
 }
 
 static struct gs_error *run(const void *opts, int argc, char **argv, int *ret_exit)
@@ -157,21 +381,27 @@ static struct gs_error *run(const void *opts, int argc, char **argv, int *ret_ex
     bench_begin();
     static const double starts[] = {60, 180};
     latency_log = o->log;
+    start_peers(o);
     for (size_t i = 0; i < GS_ARRAY_LEN(starts); i++) {
         if (o->start_s > 0 && o->start_s != starts[i])
             continue;
         struct table t = {.o = o, .start_s = starts[i]};
         run_table(&t);
+        if (!o->only)
+            check(&t);
         for (size_t k = 0; k < t.n; k++)
             free(t.rows[k].traces);
     }
+    latency_peers_stop();
+    if (!o->only)
+        check_stale();
     return NULL;
 }
 
 #define AT(member) .offset = offsetof(struct options, member)
 
 static const struct gs_opt rows[] = {
-    {"seeds", GS_OPT_INT, AT(seeds), "N", "20", .min = 1, .max = 1000,
+    {"seeds", GS_OPT_INT, AT(seeds), "N", "5", .min = 1, .max = 1000,
      .help = "Runs of each policy on each trace."},
     {"first-seed", GS_OPT_INT, AT(first_seed), "N", "1", .max = INT32_MAX,
      .help = "Seed of the first one."},
@@ -180,6 +410,10 @@ static const struct gs_opt rows[] = {
     {"held-out", GS_OPT_BOOL, AT(held_out), .help = "The traces that are kept aside."},
     {"quick", GS_OPT_BOOL, AT(quick), .help = "Only the first setting of each policy."},
     {"only", GS_OPT_STRING, AT(only), "TEXT", .help = "Only policies whose name has this text."},
+    {"knative", GS_OPT_STRING, AT(knative), "COMMAND",
+     .help = "Knative's autoscaler, of bench/latency-peers."},
+    {"ray", GS_OPT_STRING, AT(ray), "COMMAND", .help = "Ray Serve's policy."},
+    {"dynamo", GS_OPT_STRING, AT(dynamo), "COMMAND", .help = "Dynamo's planner."},
     {"trace", GS_OPT_STRING, AT(trace), "NAME", .help = "Only this trace."},
     {"start", GS_OPT_DOUBLE, AT(start_s), "SECONDS", "0",
      .help = "Only this start-up time, 60 or 180."},

@@ -28,6 +28,7 @@ struct latency_case {
     struct inference_arrival *arrivals;
     size_t n;
     double capacity; // work a second of an engine at the target
+    bool stale;      // each two minutes, all values are old for one minute
 };
 
 #define LATENCY_TTFT_S 2.0
@@ -62,16 +63,23 @@ struct latency_policy {
     // The number of replicas to set.
     uint32_t (*decide)(void *state, const struct latency_view *v);
     void (*end)(void *state);
-    double settings[4];         // of its target, the default first; 0 ends the list
-    const char *unit;           // of the setting; NULL: it has none
-    const char *const *command; // of a peer
+    double settings[4]; // of its target, the default first; 0 ends the list
+    const char *unit;   // of the setting; NULL: it has none
 };
 extern const struct latency_policy latency_static, latency_oracle, latency_hpa_average,
     latency_hpa_value, latency_keda, latency_gpuscale, latency_knative, latency_ray, latency_dynamo;
 
 extern bool latency_log; // decisions of gpuscale that change something
-// Time of slo_decide() alone.
+// Of slo_decide(): its time, and with old values the windows of them and the scale-ups within.
 extern int64_t latency_decision_ns, latency_n_decisions;
+extern int64_t latency_n_stale, latency_stale_ups;
+
+// --- other systems (latency_peers.c) ---
+
+enum latency_peer { LATENCY_KNATIVE, LATENCY_RAY, LATENCY_DYNAMO, LATENCY_N_PEERS };
+// A shell command of bench/latency-peers. Returns its name and version. NULL: it does not run.
+const char *latency_peer_start(enum latency_peer which, const char *program);
+void latency_peers_stop(void);
 
 // --- a HorizontalPodAutoscaler (latency_policies.c) ---
 

@@ -172,11 +172,11 @@ static uint32_t queue_decide(void *state, const struct latency_view *v)
 
 const struct latency_policy latency_hpa_average = {.name = "HPA on queue, AverageValue",
                                                    SCALER(queue_average_begin),
-                                                   .settings = {1, 4, 16},
+                                                   .settings = {1, 16},
                                                    .unit = "waiting"};
 const struct latency_policy latency_hpa_value = {.name = "HPA on queue, Value",
                                                  SCALER(queue_value_begin),
-                                                 .settings = {1, 8, 32},
+                                                 .settings = {1, 32},
                                                  .unit = "waiting"};
 const struct latency_policy latency_keda = {.name = "KEDA, two triggers (its HPA)",
                                             SCALER(keda_begin),

@@ -3,7 +3,6 @@
 // the default behavior of an autoscaler. Start-up times are learned from the pods of the run.
 #include "latency.h"
 
-#include "base/clock.h"
 #include "base/mem.h"
 #include "bench.h"
 #include "slo/slo.h"
@@ -11,6 +10,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <time.h>
 
 #define T0_MS INT64_C(1800000000000)
 
@@ -34,7 +34,9 @@ struct slo_scaler {
     struct inference_parameters engine;
     struct slo_pod pods[MAX_PODS];
     struct engine_histogram (*memory)[SLO_LATENCIES]; // of each pod
-    uint32_t seen;                                    // the newest pod whose start has ended
+    char names[MAX_PODS][16];
+    size_t n_pods;
+    uint32_t seen; // the newest pod whose start has ended
     double starts_s[MAX_STARTS];
     size_t n_starts;
 };
@@ -167,23 +169,51 @@ static void log_decision(const struct latency_view *v, const struct slo_decision
            d->guard.checked && !d->guard.holds ? d->guard.text : "");
 }
 
+// --- old values ---
+
+enum { STALE_EVERY_S = 120, STALE_FOR_S = 60, SCRAPE_S = 5 };
+
+static bool is_stale(const struct latency_view *v)
+{
+    return v->c->stale && v->t_s >= STALE_EVERY_S && fmod(v->t_s, STALE_EVERY_S) < STALE_FOR_S;
+}
+
+// Values are old after three scrapes.
+static void count_stale(const struct latency_view *v, uint32_t n)
+{
+    double since = fmod(v->t_s, STALE_EVERY_S);
+    latency_n_stale += since == 0;
+    latency_stale_ups += since > 3 * SCRAPE_S && n > v->replicas;
+}
+
+// --- the decision ---
+
+static int64_t cpu_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+}
+
 static uint32_t slo_decide_replicas(void *state, const struct latency_view *v)
 {
     struct slo_scaler *s = state;
     int64_t now_ms = T0_MS + (int64_t)(v->t_s * 1000);
     learn_starts(s, v);
     double start_s = expected_start(s);
+    if (!is_stale(v))
+        s->n_pods = read_pods(s, v, now_ms, start_s);
     const struct slo_observation obs = {.pods = s->pods,
-                                        .n_pods = read_pods(s, v, now_ms, start_s),
+                                        .n_pods = s->n_pods,
                                         .replicas = (int32_t)v->replicas,
                                         .min = 1,
                                         .max = LATENCY_MAX_REPLICAS,
-                                        .scrape_ms = 5000,
+                                        .scrape_ms = SCRAPE_S * 1000,
                                         .start_seconds = start_s};
     struct slo_decision d;
-    int64_t begun = gs_mono_ns();
+    int64_t begun = cpu_ns();
     slo_decide(&s->policy, &obs, s->learned, now_ms, !latency_log, &d);
-    latency_decision_ns += gs_mono_ns() - begun;
+    latency_decision_ns += cpu_ns() - begun;
     latency_n_decisions++;
     const struct hpa_extra extra = {.replicas = d.proposal,
                                     .applied = true,
@@ -191,6 +221,8 @@ static uint32_t slo_decide_replicas(void *state, const struct latency_view *v)
                                     .name = HPA_LATENCY_NAME,
                                     .explanation = ""};
     uint32_t n = latency_scaler_decide(s->scaler, v, NULL, &extra);
+    if (is_stale(v))
+        count_stale(v, n);
     if (latency_log)
         log_decision(v, &d, n);
     return n;
@@ -198,9 +230,10 @@ static uint32_t slo_decide_replicas(void *state, const struct latency_view *v)
 
 bool latency_log;
 int64_t latency_decision_ns, latency_n_decisions;
+int64_t latency_n_stale, latency_stale_ups;
 
 const struct latency_policy latency_gpuscale = {.name = "gpuscale",
-                                                .period_s = 5,
+                                                .period_s = SCRAPE_S,
                                                 .begin = slo_begin,
                                                 .decide = slo_decide_replicas,
                                                 .end = slo_end,

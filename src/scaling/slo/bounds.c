@@ -88,15 +88,28 @@ static double slot_replicas(const struct slo_figures *f, double slots)
     return (base + more) / (SLO_LOAD_LIMIT * slots);
 }
 
-void slo_bound_demand(const struct slo_figures *f, const struct slo_out *o)
+// While a queue drains, all caches are full, whatever the demand is.
+static double cap_of_queue(const struct slo_figures *f, double limit)
+{
+    bool queued = f->backlog > 0;
+    for (size_t i = 0; i < SLO_K && i < f->state->n_slots; i++)
+        queued |= slo_slot_back(f->state, i)->waiting > slo_slot_back(f->state, i)->ready;
+    return queued && !isnan(limit) ? fmax((1 + SLO_BACKLOG_CAP) * limit, f->ready) : INFINITY;
+}
+
+void slo_bound_demand(const struct slo_figures *f, double limit, const struct slo_out *o)
 {
     double slots = slo_learned_slots(f->learned), backlog = 0;
     double by_kv = f->has_kv && f->fresh ? kv_replicas(f, &backlog) : NAN;
     double by_slots = f->has_running && !isnan(slots) ? slot_replicas(f, slots) : NAN;
     double most = fmax(by_kv, by_slots); // of a NAN, the other
-    struct slo_bound *b = slo_add_bound(o, "demand", most);
+    double cap = cap_of_queue(f, limit);
+    struct slo_bound *b = slo_add_bound(o, "demand", isnan(most) ? NAN : fmin(most, cap));
     if (isnan(most))
         slo_line(o, b->text, "no KV cache is reported, and no replica has had a queue yet");
+    else if (most > cap)
+        slo_line(o, b->text,
+                 "a queue fills all KV caches and places, but the throughput needs no more");
     else if (most == by_kv)
         explain_kv(f, backlog, o, b);
     else

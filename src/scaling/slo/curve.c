@@ -8,6 +8,7 @@
 #include <string.h>
 
 #define CLASS_STEP  1.15
+#define FAR_STEP    1.25
 #define MAX_WEIGHT  2000.0 // requests; older ones decay
 #define SLOT_WEIGHT 50.0   // of one slot at most
 #define MIN_WEIGHT  60.0   // requests of a class that counts
@@ -46,6 +47,15 @@ static void add_inverse(struct slo_bin *b, enum slo_latency t, double latency, d
     b->inverse[t] += (1 / latency - b->inverse[t]) * weight / b->quiet[t];
 }
 
+static void add_occupancy(struct slo_bin *b, const struct slo_slot *s, double weight)
+{
+    double f = weight / (b->weight + weight);
+    if (s->ready <= 0)
+        return;
+    b->kv += (s->kv / s->ready - b->kv) * f;
+    b->running += (s->running / s->ready - b->running) * f;
+}
+
 void slo_curve_add(struct slo_learned *l, const struct slo_policy *p, const struct slo_slot *s,
                    double load, bool queued)
 {
@@ -64,6 +74,7 @@ void slo_curve_add(struct slo_learned *l, const struct slo_policy *p, const stru
             add_inverse(b, (enum slo_latency)t, s->quantile[t], weight);
     }
     b->load = b->weight > 0 ? b->load + (load - b->load) * weight / (b->weight + weight) : load;
+    add_occupancy(b, s, weight);
     b->weight = fmin(b->weight + weight, MAX_WEIGHT);
     b->last_ms = s->end_ms;
 }
@@ -134,39 +145,65 @@ double slo_curve_limit(const struct slo_learned *l, const struct slo_policy *p, 
         if (i == 0)
             return NAN; // nor was it ever held
         double f = (c[i - 1].share - want) / (c[i - 1].share - c[i].share);
-        return c[i - 1].load + f * (c[i].load - c[i - 1].load);
+        // Between classes that are far apart the target is taken to hold almost up to the latter:
+        // latencies rise late and steeply. A miss there becomes a class of its own.
+        return fmax(c[i - 1].load + f * (c[i].load - c[i - 1].load), c[i].load / FAR_STEP);
     }
     return NAN;
 }
 
 // --- the line ---
 
-struct slo_fit slo_curve_fit(const struct slo_learned *l, enum slo_latency t)
+struct sums {
+    double n, x, y, xx, xy;
+    size_t classes;
+};
+
+static void add_point(struct sums *s, struct slo_fit *f, double load, double inverse, double weight)
 {
-    double n = 0, x = 0, y = 0, xx = 0, xy = 0;
-    struct slo_fit f = {.from = INFINITY};
-    size_t classes = 0;
-    for (size_t i = 0; i < l->n_bins; i++) {
-        const struct slo_bin *b = &l->bins[i];
-        if (b->quiet[t] < MIN_WEIGHT)
-            continue;
-        double w = sqrt(b->quiet[t]);
-        classes++;
-        f.from = fmin(f.from, b->load);
-        f.to = fmax(f.to, b->load);
-        n += w;
-        x += w * b->load;
-        y += w * b->inverse[t];
-        xx += w * b->load * b->load;
-        xy += w * b->load * b->inverse[t];
-    }
-    double var = n > 0 ? xx / n - x / n * (x / n) : 0;
-    if (classes < 3 || f.to < MIN_SPAN * f.from || !(var > 0))
+    double w = sqrt(weight);
+    s->classes++;
+    f->from = fmin(f->from, load);
+    f->to = fmax(f->to, load);
+    s->n += w;
+    s->x += w * load;
+    s->y += w * inverse;
+    s->xx += w * load * load;
+    s->xy += w * load * inverse;
+}
+
+static struct slo_fit solve(const struct sums *s, struct slo_fit f)
+{
+    double var = s->n > 0 ? s->xx / s->n - s->x / s->n * (s->x / s->n) : 0;
+    if (s->classes < 3 || f.to < MIN_SPAN * f.from || !(var > 0))
         return f;
-    f.b = -(xy / n - x / n * (y / n)) / var;
-    f.a = y / n + f.b * x / n;
+    f.b = -(s->xy / s->n - s->x / s->n * (s->y / s->n)) / var;
+    f.a = s->y / s->n + f.b * s->x / s->n;
     f.found = f.b > 0 && f.a > 0;
     return f;
+}
+
+struct slo_fit slo_curve_fit(const struct slo_learned *l, enum slo_latency t)
+{
+    struct slo_fit f = {.from = INFINITY};
+    struct sums s = {0};
+    for (size_t i = 0; i < l->n_bins; i++)
+        if (l->bins[i].quiet[t] >= MIN_WEIGHT)
+            add_point(&s, &f, l->bins[i].load, l->bins[i].inverse[t], l->bins[i].quiet[t]);
+    return solve(&s, f);
+}
+
+struct slo_fit slo_curve_occupancy(const struct slo_learned *l, bool kv)
+{
+    struct slo_fit f = {.from = INFINITY};
+    struct sums s = {0};
+    for (size_t i = 0; i < l->n_bins; i++) {
+        const struct slo_bin *b = &l->bins[i];
+        double kept = kv ? b->kv : b->running;
+        if (b->weight >= MIN_WEIGHT && kept > 0)
+            add_point(&s, &f, b->load, b->load / kept, b->weight);
+    }
+    return solve(&s, f);
 }
 
 double slo_fit_latency(const struct slo_fit *f, double load)

@@ -199,8 +199,8 @@ static void clear(struct slo_decision *d)
 
 static void add_bounds(const struct slo_figures *f, const struct slo_out *o)
 {
-    slo_bound_demand(f, o);
     double limit = slo_bound_throughput(f, o);
+    slo_bound_demand(f, limit, o);
     slo_bound_latency(f, o);
     slo_bound_pressure(f, limit, o);
     slo_bound_queue(f, o);

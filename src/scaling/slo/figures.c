@@ -6,11 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MIN_MIX     5.0 // requests, before their mean work is used
-#define PATIENCE    0.5 // of the target: requests that wait less are no backlog
-#define FUTURE_MS   5000
-#define FALLBACK_S  1.0
-#define NEW_SCRAPES 3
+#define MIN_MIX    5.0 // requests, before their mean work is used
+#define PATIENCE   0.5 // of the target: requests that wait less are no backlog
+#define FUTURE_MS  5000
+#define FALLBACK_S 1.0
+
+enum { GAUGE_SLOTS = 2 };
 
 // --- pods ---
 
@@ -129,6 +130,23 @@ static void use_queue(struct slo_figures *f)
 
 // --- demand ---
 
+// Requests that run, and what they keep, change with each step of an engine: the mean of now and of
+// the last slots is used.
+static void smooth(struct slo_figures *f)
+{
+    size_t n = 0;
+    double running = f->running, kv = f->kv;
+    for (; n < GAUGE_SLOTS && n < f->state->n_slots; n++) {
+        const struct slo_slot *s = slo_slot_back(f->state, n);
+        if (f->now_ms - s->end_ms > SLO_RESTART_MS || !s->steady)
+            break;
+        running += s->running;
+        kv += s->kv;
+    }
+    f->running = running / (double)(n + 1);
+    f->kv = kv / (double)(n + 1);
+}
+
 static double shortest_wait(const struct slo_policy *p)
 {
     static const enum slo_latency order[] = {SLO_TTFT, SLO_QUEUE, SLO_E2E, SLO_OTHER};
@@ -195,6 +213,8 @@ void slo_figures_of(const struct slo_policy *p, const struct slo_observation *ob
     struct slo_figures f = {.policy = p, .obs = obs, .state = st, .learned = l, .now_ms = now_ms};
     count_pods(&f);
     use_queue(&f);
+    if (!f.blind)
+        smooth(&f);
     find_demand(&f);
     find_backlog(&f);
     f.growth = isfinite(obs->growth) && obs->growth > 1 ? obs->growth : 1;

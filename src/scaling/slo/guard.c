@@ -7,6 +7,8 @@
 #include <stdio.h>
 
 #define QUEUE_QUIET_MS 300000 // without a queue, if nothing but the queue is reported
+#define OBSERVED_MS    120000 // before that, nothing shrinks
+#define UNSEEN_LOAD    1.3    // of the highest load with a measurement
 #define SEEN_LOAD      1.1    // of the highest load with a measurement, if no limit is known
 
 // Each check returns true if n replicas hold, and writes the line that says why or why not.
@@ -15,7 +17,8 @@ static bool holds_kv(const struct slo_figures *f, double n, const struct slo_out
 {
     if (!f->has_kv)
         return true;
-    double share = f->kv / n, fullest = f->kv_max * f->ready / n;
+    double more = slo_predict_occupancy(f, n, true);
+    double share = more * f->kv / n, fullest = more * f->kv_max * f->ready / n;
     if (share <= SLO_KV_SUPPLY * (1 + SLO_SENSITIVITY) / 2 && fullest <= SLO_KV_FULL)
         return true;
     slo_line(o, o->d->guard.text,
@@ -28,17 +31,37 @@ static bool holds_kv(const struct slo_figures *f, double n, const struct slo_out
 static bool holds_slots(const struct slo_figures *f, double n, const struct slo_out *o)
 {
     double slots = slo_learned_slots(f->learned);
-    if (isnan(slots) || !f->has_running || f->running / n <= SLO_SENSITIVITY * slots)
+    double each = f->running / n * slo_predict_occupancy(f, n, false);
+    if (isnan(slots) || !f->has_running || each <= SLO_SURVIVOR_LOAD * SLO_LOAD_LIMIT * slots)
         return true;
-    slo_line(o, o->d->guard.text, "with %g replicas each would run %.3g requests of %.3g", n,
-             f->running / n, slots);
+    slo_line(o, o->d->guard.text, "with %g replicas each would run %.3g requests of %.3g", n, each,
+             slots);
+    return false;
+}
+
+// Loads that are far from all that were measured are approached in steps, of one replica at least.
+static bool holds_unknown_load(const struct slo_figures *f, double n, const struct slo_out *o)
+{
+    double highest = NAN, seen;
+    for (int t = 0; t < SLO_LATENCIES; t++) {
+        if (!slo_has_target(f->policy, f->obs->role, (enum slo_latency)t))
+            continue;
+        slo_curve_limit(f->learned, f->policy, (enum slo_latency)t, &seen);
+        highest = fmin(highest, seen);
+    }
+    if (isnan(highest) || isnan(f->work) || n >= f->obs->replicas - 1 ||
+        f->work / n <= UNSEEN_LOAD * highest)
+        return true;
+    slo_line(o, o->d->guard.text,
+             "with %g replicas each would have %.2g times the load that was measured", n,
+             f->work / n / highest);
     return false;
 }
 
 static bool holds_load(const struct slo_figures *f, double n, const struct slo_out *o)
 {
     double capacity = slo_capacity(f);
-    if (isnan(capacity) || isnan(f->work) || f->work / n <= SLO_SENSITIVITY * capacity)
+    if (isnan(capacity) || isnan(f->work) || f->work / n <= SLO_SURVIVOR_LOAD * capacity)
         return true;
     slo_line(o, o->d->guard.text, "with %g replicas each would be at %.0f %% of what it carries", n,
              100 * f->work / n / capacity);
@@ -125,7 +148,8 @@ static bool knows_enough(const struct slo_figures *f, double n, const struct slo
 static bool holds(const struct slo_figures *f, double n, const struct slo_out *o)
 {
     if (!holds_backlog(f, o) || !holds_kv(f, n, o) || !holds_slots(f, n, o) ||
-        !holds_load(f, n, o) || !holds_utilization(f, n, o) || !knows_enough(f, n, o))
+        !holds_load(f, n, o) || !holds_unknown_load(f, n, o) || !holds_utilization(f, n, o) ||
+        !knows_enough(f, n, o))
         return false;
     for (int t = 0; t < SLO_LATENCIES; t++)
         if (slo_has_target(f->policy, f->obs->role, (enum slo_latency)t) &&
@@ -143,9 +167,11 @@ static bool may_shrink(const struct slo_figures *f, const struct slo_out *o)
                  f->blind + f->ready + f->idle, f->blind_name);
     else if (f->restarted > 0)
         slo_line(o, o->d->guard.text, "the engine of %s has just restarted", f->restarted_name);
-    else if (f->growth > 1)
-        return true; // the demand was multiplied already
-    return f->blind == 0 && f->restarted == 0;
+    else if (f->now_ms - f->state->first_ms < OBSERVED_MS)
+        slo_line(o, o->d->guard.text, "observed for less than two minutes");
+    else
+        return true;
+    return false;
 }
 
 int32_t slo_guard(const struct slo_figures *f, int32_t lowest, const struct slo_out *o)

@@ -53,6 +53,16 @@ double slo_predict(const struct slo_figures *f, enum slo_latency t, double n, bo
     return corrected ? latency * exp(correction_of(f, t)) : latency;
 }
 
+double slo_predict_occupancy(const struct slo_figures *f, double n, bool kv)
+{
+    struct slo_fit fit = slo_curve_occupancy(f->learned, kv);
+    if (!fit.found || !isfinite(f->load) || !(n > 0) || n >= f->ready)
+        return 1;
+    double later = slo_fit_latency(&fit, f->work / n), now = slo_fit_latency(&fit, f->load);
+    // More than the line carries: the measurements of now are above it, and say nothing of more.
+    return isfinite(now) ? fmax(later / now, 1) : INFINITY;
+}
+
 // --- the bound ---
 
 enum { NOT_LEARNED, NOT_CORRECTABLE, NOT_POSSIBLE, FOUND };

@@ -14,6 +14,7 @@
 #define MIN_RATES    3.0
 #define MIN_MOMENTS  60.0
 #define SLOTS_WEIGHT 200.0
+#define SLOTS_DECAY  0.9995 // per interval
 #define MIN_WEIGHT   0.02
 #define MAX_WEIGHT   4.0
 
@@ -119,12 +120,11 @@ static void add_rate(struct slo_learned *l, double load)
     l->n_rates += 1;
 }
 
+// A queue can also wait for the tokens of a step, so only the largest number is a limit.
 static void add_slots(struct slo_learned *l, double running)
 {
-    if (!(running > 0))
-        return;
     l->n_slots = fmin(l->n_slots + 1, SLOTS_WEIGHT);
-    l->slots += (running - l->slots) / l->n_slots;
+    l->slots = fmax(running, l->slots * SLOTS_DECAY);
 }
 
 void slo_learn_decay(struct slo_learned *l)
@@ -162,6 +162,7 @@ static void reset_interval(struct slo_track *t)
     t->seconds = t->prompt = t->generated = t->requests = 0;
     t->itl_sum = t->itl_n = t->running_s = t->waiting_s = 0;
     t->waiting_min = INFINITY;
+    t->running_max = 0;
 }
 
 void slo_learn_pod(struct slo_learned *l, struct slo_track *t, enum slo_role role,
@@ -175,7 +176,7 @@ void slo_learn_pod(struct slo_learned *l, struct slo_track *t, enum slo_role rol
     double running = t->running_s / t->seconds, waiting = t->waiting_s / t->seconds;
     if (isfinite(t->waiting_min) && t->waiting_min >= 1 && waiting >= 1 + 0.1 * running) {
         add_rate(l, work / t->seconds);
-        add_slots(l, running);
+        add_slots(l, t->running_max);
     }
     if (role == SLO_UNIFIED && t->itl_n >= SLO_FEW_SAMPLES && running > 0) {
         double itl = t->itl_sum / t->itl_n;

@@ -14,7 +14,8 @@
 #define SLO_KV_SUPPLY      0.8  // share of the KV cache that demand may fill
 #define SLO_KV_FULL        0.95 // no survivor may be fuller
 #define SLO_LOAD_LIMIT     0.9  // of the load that a replica has shown it can carry
-#define SLO_SENSITIVITY    0.8  // survivors have to stay this far from a limit
+#define SLO_SENSITIVITY    0.8  // of the distance to a target that survivors may use
+#define SLO_SURVIVOR_LOAD  0.9  // of the load limit that survivors may have
 #define SLO_BACKLOG_CAP    0.25 // a backlog adds at most this share of the demand
 #define SLO_DRAIN_S        60.0 // within which a backlog is to be processed
 #define SLO_PROMPT_WEIGHT  0.25 // work of a prompt token, in generated tokens, until learned
@@ -47,6 +48,7 @@ struct slo_bin {
     int index;                     // of the class; classes are 15 % apart
     double weight;                 // requests, decayed
     double load;                   // mean
+    double kv, running;            // means of a replica
     double within[SLO_LATENCIES];  // share of the requests within the target
     double target[SLO_LATENCIES];  // for which `within` was counted; 0: never
     double inverse[SLO_LATENCIES]; // mean of 1 / percentile, of slots without a queue
@@ -67,7 +69,7 @@ struct slo_learned {
     double rates[SLO_RATES]; // intervals of pods with a queue, by load, decayed
     double n_rates;          // their sum
     double anchor;           // load of the class in the middle; 0: none yet
-    double slots, n_slots;   // mean of the running requests in these intervals, and its weight
+    double slots, n_slots;   // most requests that ran while others waited; number of intervals
     struct slo_bin bins[SLO_BINS];
     size_t n_bins;
 };
@@ -94,6 +96,9 @@ struct slo_fit {
     double a, b, from, to; // loads between which it was fitted
 };
 struct slo_fit slo_curve_fit(const struct slo_learned *l, enum slo_latency t);
+// The same for what a replica keeps at a load, since requests stay longer when it is busy: load /
+// running requests, or load / used share of the KV cache, falls with the load.
+struct slo_fit slo_curve_occupancy(const struct slo_learned *l, bool kv);
 double slo_fit_latency(const struct slo_fit *f, double load); // INFINITY: above what it carries
 
 // --- the window (window.c, slots.c) ---
@@ -133,7 +138,7 @@ struct slo_track { // of one pod
     uint64_t slot;      // number of the last slot to which it contributed
     // Since the last sample that was learned from.
     double seconds, prompt, generated, requests, itl_sum, itl_n, running_s, waiting_s;
-    double waiting_min;
+    double waiting_min, running_max;
 };
 
 struct slo_state {
@@ -239,12 +244,16 @@ void slo_figures_of(const struct slo_policy *p, const struct slo_observation *ob
                     struct slo_state *st, struct slo_learned *l, int64_t now_ms,
                     struct slo_figures *ret);
 
+// What all replicas would keep with n of them, as a multiple of now: at least 1. INFINITY:
+// overload.
+double slo_predict_occupancy(const struct slo_figures *f, double n, bool kv);
 // Predicted percentile of a target with n ready replicas; NAN: unknown, INFINITY: overload.
 double slo_predict(const struct slo_figures *f, enum slo_latency t, double n, bool corrected);
 // The part of it that is spent in the queue.
 double slo_predict_wait(const struct slo_figures *f, double n);
 
 // --- bounds.c, latency.c, pressure.c, guard.c ---
+// limit: what slo_bound_throughput() returned.
 
 struct slo_out {
     struct slo_decision *d;
@@ -255,7 +264,7 @@ void slo_line(const struct slo_out *o, char line[SLO_LINE_SIZE], const char *fmt
 // Adds a bound; value NAN: it abstains.
 struct slo_bound *slo_add_bound(const struct slo_out *o, const char *name, double value);
 
-void slo_bound_demand(const struct slo_figures *f, const struct slo_out *o);
+void slo_bound_demand(const struct slo_figures *f, double limit, const struct slo_out *o);
 double slo_bound_throughput(const struct slo_figures *f,
                             const struct slo_out *o); // without backlog
 // Work a second that one replica carries; NAN: unknown.
@@ -263,7 +272,6 @@ double slo_capacity(const struct slo_figures *f);
 void slo_bound_latency(const struct slo_figures *f, const struct slo_out *o);
 void slo_bound_queue(const struct slo_figures *f, const struct slo_out *o);
 void slo_bound_utilization(const struct slo_figures *f, const struct slo_out *o);
-// limit: what the learned throughput allows at most; NAN: unknown.
 void slo_bound_pressure(const struct slo_figures *f, double limit, const struct slo_out *o);
 // The smallest number of replicas from `lowest` to obs->replicas that would hold the target.
 int32_t slo_guard(const struct slo_figures *f, int32_t lowest, const struct slo_out *o);

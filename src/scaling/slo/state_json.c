@@ -22,6 +22,8 @@ static json_t *bin_json(const struct slo_bin *b, int64_t now_ms)
     json_t *out = json_object();
     json_object_set_new(out, "load", json_real(b->load));
     json_object_set_new(out, "weight", json_real(b->weight));
+    json_object_set_new(out, "kv", json_real(b->kv));
+    json_object_set_new(out, "running", json_real(b->running));
     codec_json_set_int(out, "ageMs", now_ms - b->last_ms);
     codec_json_set_int(out, "class", b->index);
     json_object_set_new(out, "target", numbers_json(b->target, SLO_LATENCIES));
@@ -85,6 +87,8 @@ static bool read_bin(const json_t *in, int64_t now_ms, struct slo_bin *b)
 {
     b->load = number(in, "load");
     b->weight = number(in, "weight");
+    b->kv = number(in, "kv");
+    b->running = number(in, "running");
     b->last_ms = time_of(in, now_ms);
     b->index = (int)codec_json_int(in, 0, "class", NULL);
     numbers(in, "target", b->target, SLO_LATENCIES);

@@ -170,6 +170,7 @@ static void add_to_track(struct slo_track *t, const struct slo_pod *p, double se
     t->running_s += seconds * mean_of(t, p, SLO_RUNNING);
     t->waiting_s += seconds * mean_of(t, p, SLO_WAITING);
     t->waiting_min = fmin(t->waiting_min, slo_pod_has(p, SLO_WAITING) ? p->v[SLO_WAITING] : 0);
+    t->running_max = fmax(t->running_max, slo_pod_has(p, SLO_RUNNING) ? p->v[SLO_RUNNING] : 0);
     if (p->latency[SLO_ITL].has_sum) {
         t->itl_n += count_increment(t, p, SLO_ITL);
         t->itl_sum += p->latency[SLO_ITL].sum - t->sum[SLO_ITL];

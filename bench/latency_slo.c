@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "bench.h"
+#include "forecast/forecast.h"
 #include "slo/slo.h"
 #include "startup/startup.h"
 
@@ -31,6 +32,7 @@ struct slo_scaler {
     struct latency_scaler *scaler;
     struct slo_policy policy;
     struct slo_state *learned;
+    struct forecast *forecast;
     struct inference_parameters engine;
     struct slo_pod pods[MAX_PODS];
     struct engine_histogram (*memory)[SLO_LATENCIES]; // of each pod
@@ -52,6 +54,7 @@ static void *slo_begin(const struct latency_policy *p, const struct latency_case
     s->scaler = latency_scaler_new(metric);
     bench_check(slo_policy_parse(policy, &s->policy));
     s->learned = slo_state_new();
+    s->forecast = forecast_new();
     s->engine = latency_engine();
     s->memory = gs_alloc_array(MAX_PODS, sizeof(*s->memory));
     return s;
@@ -62,6 +65,7 @@ static void slo_end(void *state)
     struct slo_scaler *s = state;
     latency_scaler_end(s->scaler);
     slo_state_free(s->learned);
+    forecast_free(s->forecast);
     free(s->memory);
     free(s);
 }
@@ -203,18 +207,24 @@ static uint32_t slo_decide_replicas(void *state, const struct latency_view *v)
     double start_s = expected_start(s);
     if (!is_stale(v))
         s->n_pods = read_pods(s, v, now_ms, start_s);
+    struct forecast_result ahead;
+    forecast_set_horizon(s->forecast, (int64_t)(start_s * 1000));
+    forecast_read(s->forecast, &ahead);
     const struct slo_observation obs = {.pods = s->pods,
                                         .n_pods = s->n_pods,
                                         .replicas = (int32_t)v->replicas,
                                         .min = 1,
                                         .max = LATENCY_MAX_REPLICAS,
                                         .scrape_ms = SCRAPE_S * 1000,
-                                        .start_seconds = start_s};
+                                        .start_seconds = start_s,
+                                        .growth = ahead.growth};
     struct slo_decision d;
     int64_t begun = cpu_ns();
     slo_decide(&s->policy, &obs, s->learned, now_ms, !latency_log, &d);
     latency_decision_ns += cpu_ns() - begun;
     latency_n_decisions++;
+    if (!isnan(d.demand))
+        forecast_observe(s->forecast, d.demand, now_ms);
     const struct hpa_extra extra = {.replicas = d.proposal,
                                     .applied = true,
                                     .held = d.hold,

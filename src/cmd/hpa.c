@@ -25,6 +25,10 @@ static const struct gs_opt opts[] = {
      .help = "Format of the lines on standard output, one for each new decision."},
     {"web.listen-address", GS_OPT_STRING, AT(listen), "ADDRESS", ":9408",
      .help = "HOST:PORT of /metrics, /healthz and /readyz. Empty: no server."},
+    {"url", GS_OPT_STRING, AT(url), "URL", .alias = "u", .env = "GPUSCALE_URL",
+     .help = "Engine or Prometheus with the samples of inference engines, for objects with the "
+             "annotation gpuscale.dev/slo. Default: $GPUSCALE_URL, the kubeconfig, then a Service "
+             "of the cluster."},
     CMD_SYNC_PERIOD_ROW(AT, CMD_AUTOSCALER_FLAGS, "15s"),
     CMD_AUTOSCALER_ROWS(AT, CMD_AUTOSCALER_FLAGS),
     {"compat", GS_OPT_STRING, AT(compat), "RELEASE", .group = CMD_AUTOSCALER_FLAGS,
@@ -52,7 +56,7 @@ static struct gs_error *run_hpa(const void *values, int argc, char **argv, int *
 
 const struct gs_command cmd_hpa = {
     .name = "hpa",
-    .main_flags = "kubeconfig mode all namespace output web.listen-address "
+    .main_flags = "kubeconfig mode all namespace output url web.listen-address "
                   "horizontal-pod-autoscaler-sync-period horizontal-pod-autoscaler-tolerance "
                   "horizontal-pod-autoscaler-downscale-stabilization compat scale-to-zero "
                   "leader-elect",

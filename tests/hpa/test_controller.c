@@ -747,6 +747,78 @@ static void put_queue(struct bench *b, const char *value)
                 json_pack("{s:[{s:s, s:s}]}", "items", "metricName", "queue", "value", value));
 }
 
+// --- credit ---
+
+// Pods 1 to n-1 of "web" start now.
+static void start_pods(struct bench *b, int n)
+{
+    char now[GS_RFC3339_SIZE];
+    fake_pods(&b->api, "web", n);
+    for (int i = 1; i < n; i++) {
+        GS_AUTO_FREE char *key = gs_format("shop/web-%d", i);
+        json_t *pod = json_deep_copy(json_object_get(b->api.pods, key));
+        codec_json_set(pod, json_string(gs_format_rfc3339(gs_unix_ms(), now)), "metadata",
+                       "creationTimestamp", NULL);
+        codec_json_set(pod, json_string("Pending"), "status", "phase", NULL);
+        codec_json_set(pod, json_array(), "status", "conditions", NULL);
+        fake_put(&b->api, b->api.pods, pod);
+    }
+}
+
+static void put_queue_with(struct bench *b, const char *value, const char *annotation,
+                           const char *text)
+{
+    put_queue(b, value);
+    json_t *hpa = json_deep_copy(json_object_get(b->api.hpas, "shop/gpu"));
+    codec_json_set(hpa, json_string(text), "metadata", "annotations", annotation, NULL);
+    fake_put(&b->api, b->api.hpas, hpa);
+}
+
+static void test_starting_pods_are_credited_if_the_object_wants_it(void **state)
+{
+    struct bench *b = *state;
+    fake_scale(&b->api, SCALE, 4, "app=web");
+    start_pods(b, 4);
+    put_queue_with(b, "70", HPA_CREDIT_ANNOTATION, "true");
+    start(b);
+    wait_passes(b, 3);
+    assert_int_equal(fake_replicas(&b->api, SCALE), 4);
+    assert_string_equal(b->last_explanation,
+                        "queue: would be 7, credit for 3 starting pods: stays at 4");
+    assert_true(fake_count_log(&b->api, "GET /api/v1/events") > 0);
+    CODEC_AUTO_JSON json_t *memory = hpa_controller_history(b->controller, "shop", "gpu");
+    const json_t *startup = json_object_get(memory, "startup");
+    assert_int_equal(codec_json_int(startup, -1, "coming", "starting", NULL), 3);
+    assert_string_equal(codec_json_str(startup, "basis", NULL), "default");
+    assert_int_equal(json_array_size(json_object_get(memory, "trends")), 1);
+}
+
+static void test_without_the_annotation_no_start_is_learned(void **state)
+{
+    struct bench *b = *state;
+    fake_scale(&b->api, SCALE, 4, "app=web");
+    start_pods(b, 4);
+    put_queue(b, "70");
+    start(b);
+    wait_replicas(b, 7);
+    assert_int_equal(fake_count_log(&b->api, "GET /api/v1/events"), 0);
+    CODEC_AUTO_JSON json_t *memory = hpa_controller_history(b->controller, "shop", "gpu");
+    assert_null(json_object_get(memory, "startup"));
+    assert_null(json_object_get(memory, "trends"));
+}
+
+static void test_a_wrong_annotation_is_reported_and_changes_nothing(void **state)
+{
+    struct bench *b = *state;
+    fake_scale(&b->api, SCALE, 4, "app=web");
+    start_pods(b, 4);
+    put_queue_with(b, "70", HPA_CREDIT_ANNOTATION, "yes");
+    start(b);
+    wait_event(b, "InvalidAnnotation",
+               "annotation gpuscale.dev/credit: \"yes\": want \"true\" or \"false\"");
+    wait_replicas(b, 7);
+}
+
 static bool scale_read_twice(void *arg)
 {
     const struct bench *b = arg;
@@ -813,6 +885,9 @@ int main(void)
         WITH_BENCH(test_its_memory_can_be_read),
         WITH_BENCH(test_two_hpas_for_the_same_pods),
         WITH_BENCH(test_several_sources),
+        WITH_BENCH(test_starting_pods_are_credited_if_the_object_wants_it),
+        WITH_BENCH(test_without_the_annotation_no_start_is_learned),
+        WITH_BENCH(test_a_wrong_annotation_is_reported_and_changes_nothing),
         WITH_BENCH(test_a_new_target_is_evaluated_when_it_has_a_status),
         WITH_BENCH(test_a_target_without_a_status_is_evaluated_after_a_period),
     };

@@ -203,8 +203,9 @@ static void test_the_first_start_has_a_default_and_says_so(void **state)
     struct gs_buf text = {0};
     assert_int_equal(e.basis, STARTUP_BASIS_DEFAULT);
     assert_int_equal(e.total.p90_ms, STARTUP_DEFAULT_MS);
-    startup_expected_text(&e, &text);
-    assert_string_equal(text.data, "p90 5m, node free, a default: no start was observed yet");
+    CODEC_AUTO_JSON json_t *json = startup_expected_json(&e);
+    startup_expected_text(json, &text);
+    assert_string_equal(text.data, "p90 5m, any path, a default: no start was observed yet");
     gs_buf_finish(&text);
     startup_learner_free(l);
 }
@@ -377,6 +378,14 @@ static void test_what_is_coming(void **state)
     assert_string_equal(text, "{\"ready\":1,\"starting\":2,\"settling\":1,\"late\":1,"
                               "\"unschedulable\":1,\"failed\":0,\"firstSeconds\":12,"
                               "\"lastSeconds\":32}");
+    struct startup_coming copy;
+    struct gs_buf words = {0};
+    assert_true(startup_coming_from_json(json, ms(60), &copy));
+    assert_memory_equal(&copy, &c, sizeof(c));
+    startup_coming_text(json, &words);
+    assert_string_equal(words.data, "1 ready, 2 starting (the last one serves in 32s), 1 late, "
+                                    "1 unschedulable");
+    gs_buf_finish(&words);
     startup_learner_free(l);
 }
 

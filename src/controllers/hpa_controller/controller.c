@@ -39,6 +39,7 @@ struct item {
     json_t *object; // the newest
     struct hpa_history *history;
     struct hpa_target_status target;
+    struct hpa_latency *latency;
     struct hpa_reconcile *run; // NULL between syncs
     bool again;                // the spec changed during the sync
     struct gs_timer *timer;
@@ -61,6 +62,7 @@ static void item_free(void *value)
     struct item *i = value;
     hpa_reconcile_free(i->run);
     hpa_history_free(i->history);
+    hpa_latency_free(i->latency);
     json_decref(i->object);
     hpa_selectors_remove(i->controller->env.selectors, i->key);
     i->run = NULL;
@@ -98,8 +100,10 @@ static void follow_clock(struct item *i)
 {
     int64_t unix_ms = gs_unix_ms(), mono_ms = gs_mono_ns() / GS_NS_PER_MS;
     int64_t step = (unix_ms - i->seen_unix_ms) - (mono_ms - i->seen_mono_ms);
-    if (i->seen_mono_ms && (step > CLOCK_STEP_MS || step < -CLOCK_STEP_MS))
+    if (i->seen_mono_ms && (step > CLOCK_STEP_MS || step < -CLOCK_STEP_MS)) {
         hpa_history_shift(i->history, step);
+        hpa_latency_shift(i->latency, step, unix_ms);
+    }
     i->seen_unix_ms = unix_ms;
     i->seen_mono_ms = mono_ms;
 }
@@ -149,8 +153,27 @@ static void sync_item(struct item *i)
     if (i->run)
         return;
     follow_clock(i);
-    i->run = hpa_reconcile_start(&i->controller->env, i->object, i->history, &i->target,
+    i->run = hpa_reconcile_start(&i->controller->env, i->object, i->history, &i->target, i->latency,
                                  on_reconciled, i);
+}
+
+// Owns err; NULL: the annotation is right.
+static void report_annotation(const struct item *i, struct gs_error *error)
+{
+    GS_AUTO_ERROR struct gs_error *err = error;
+    if (!err)
+        return;
+    gs_warn("hpa", "%s: %s", i->key, gs_error_message(err));
+    if (!i->controller->env.shadow)
+        kube_event(i->controller->env.recorder, i->object, "Warning", "InvalidAnnotation", "%s",
+                   gs_error_message(err));
+}
+
+static void read_annotations(struct item *i)
+{
+    hpa_starts_want(i->controller->env.starts, i->object);
+    report_annotation(i, hpa_check_protection(i->object));
+    report_annotation(i, hpa_latency_update(i->latency, i->object));
 }
 
 static void new_item(struct hpa_controller *c, const json_t *object)
@@ -160,6 +183,8 @@ static void new_item(struct hpa_controller *c, const json_t *object)
     i->key = kube_key(object);
     i->object = json_incref((json_t *)object);
     i->history = hpa_history_new();
+    i->latency = hpa_latency_new();
+    read_annotations(i);
     i->timer = gs_timer_new(c->env.loop, i);
     i->due_ns = gs_mono_ns();
     struct item *old = gs_hmap_remove_str(c->items, i->key);
@@ -178,8 +203,15 @@ static void update_item(struct hpa_controller *c, struct item *i, const json_t *
     }
     bool spec_changed =
         !json_equal(codec_json_get(i->object, "spec", NULL), codec_json_get(object, "spec", NULL));
+    bool annotated = !codec_json_same(codec_json_get(i->object, "metadata", "annotations", NULL),
+                                      codec_json_get(object, "metadata", "annotations", NULL));
+    bool target_changed = !gs_streq(kube_annotation(i->object, SLO_ANNOTATION),
+                                    kube_annotation(object, SLO_ANNOTATION));
     json_decref(i->object);
     i->object = json_incref((json_t *)object);
+    if (annotated)
+        read_annotations(i);
+    spec_changed |= target_changed;
     if (!spec_changed || !kube_cache_synced(c->env.pods))
         return;
     if (i->run)
@@ -243,6 +275,9 @@ struct hpa_controller *hpa_controller_new(uv_loop_t *loop, struct kube_client *c
         .metrics =
             hpa_metrics_source_new(client, resources, c->cfg.sync_period_ms, cfg->decide.release),
         .selectors = hpa_selectors_new(),
+        .starts = hpa_starts_new(loop, client, pods, cfg->ns),
+        .engine = cfg->engine,
+        .engine_arg = cfg->engine_arg,
         .decide = cfg->decide,
         .shadow = cfg->shadow,
         .status_wait_ms = c->cfg.sync_period_ms,
@@ -281,7 +316,28 @@ json_t *hpa_controller_history(const struct hpa_controller *c, const char *ns, c
 {
     GS_AUTO_FREE char *key = gs_format("%s/%s", ns, name);
     const struct item *i = gs_hmap_get_str(c->items, key);
-    return i ? hpa_history_json(i->history, gs_unix_ms()) : NULL;
+    if (!i)
+        return NULL;
+    json_t *out = hpa_history_json(i->history, gs_unix_ms());
+    json_t *startup =
+        hpa_starts_json(c->env.starts, ns, hpa_selectors_get(c->env.selectors, key), gs_unix_ms());
+    json_t *latency = hpa_latency_json(i->latency, gs_unix_ms());
+    if (startup)
+        json_object_set_new(out, "startup", startup);
+    if (latency)
+        json_object_set_new(out, "slo", latency);
+    return out;
+}
+
+void hpa_controller_write_metrics(const struct hpa_controller *c, struct gs_buf *out)
+{
+    for (int f = 0; f < HPA_LATENCY_FAMILIES; f++) {
+        hpa_latency_write_head((enum hpa_latency_family)f, out);
+        size_t pos = 0;
+        void *item;
+        while (gs_hmap_next(c->items, &pos, NULL, &item))
+            hpa_latency_write(((struct item *)item)->latency, (enum hpa_latency_family)f, out);
+    }
 }
 
 void hpa_controller_free(struct hpa_controller *c)
@@ -298,5 +354,6 @@ void hpa_controller_free(struct hpa_controller *c)
     hpa_resources_free(c->env.resources);
     kube_recorder_free(c->env.recorder);
     hpa_selectors_free(c->env.selectors);
+    hpa_starts_free(c->env.starts);
     free(c);
 }

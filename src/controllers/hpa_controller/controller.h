@@ -23,6 +23,11 @@ struct hpa_controller_config {
     void (*on_deleted)(void *arg, const json_t *hpa); // deleted; may be NULL
     void *arg;
     const char *ns; // only its objects are read; NULL: all namespaces
+    // The HTTP API of an engine or a Prometheus, for latency targets (slo/slo.h). Called in each
+    // evaluation of one. Both results are borrowed until the next call. NULL: there is no engine,
+    // for the reason in *ret_why.
+    struct http_client *(*engine)(void *arg, const char **ret_why);
+    void *engine_arg;
 };
 
 // Called after each sync of an HPA. The arguments are borrowed.
@@ -38,7 +43,10 @@ void hpa_controller_requeue(struct hpa_controller *c, const char *ns, const char
 void hpa_controller_free(struct hpa_controller *c);
 // The history of an HPA as hpa_history_json() formats it; new reference. NULL: the controller does
 // not evaluate such an HPA.
+// With "slo", the last decision of its latency target, if it has one.
 json_t *hpa_controller_history(const struct hpa_controller *c, const char *ns, const char *name);
+// The decisions of latency targets as metrics.
+void hpa_controller_write_metrics(const struct hpa_controller *c, struct gs_buf *out);
 
 // --- history over HTTP ---
 

@@ -9,6 +9,8 @@
 #include "hpa/release.h"
 #include "hpa/status.h"
 #include "hpa_controller/controller.h"
+#include "hpa_controller/latency.h"
+#include "hpa_controller/starts.h"
 #include "kube/cache.h"
 #include "kube/client.h"
 #include "kube/event.h"
@@ -56,10 +58,13 @@ struct hpa_metrics_source *hpa_metrics_source_new(struct kube_client *client,
                                                   int64_t refresh_ms, int release);
 void hpa_metrics_source_free(struct hpa_metrics_source *s); // after its fetches
 
-// spec is borrowed until the fetch is freed; selector: of the target's scale. If
-// hpa_fetch_finished() is true on return, cb is not called; otherwise it is called once, later.
+// Also of the loads of the spec, after its metrics. spec is borrowed until the fetch is freed;
+// selector: of the target's scale. without_desired: the metrics of hpa_is_desired_metric() are not
+// requested and have no observation. If hpa_fetch_finished() is true on return, cb is not called;
+// otherwise it is called once, later.
 struct hpa_fetch *hpa_fetch_start(struct hpa_metrics_source *s, const struct hpa_spec *spec,
-                                  const char *selector, void (*cb)(void *arg), void *arg);
+                                  const char *selector, bool without_desired, void (*cb)(void *arg),
+                                  void *arg);
 bool hpa_fetch_finished(const struct hpa_fetch *f);
 const struct hpa_metric_observation *hpa_fetch_observations(const struct hpa_fetch *f);
 void hpa_fetch_free(struct hpa_fetch *f); // cancels requests; NULL is fine; also from cb
@@ -119,6 +124,10 @@ struct hpa_reconcile_env {
     struct hpa_resources *resources;
     struct hpa_metrics_source *metrics;
     struct hpa_selectors *selectors;
+    struct hpa_starts *starts;
+    // As in struct hpa_controller_config.
+    struct http_client *(*engine)(void *arg, const char **ret_why);
+    void *engine_arg;
     struct hpa_config decide;
     bool shadow;            // nothing is written
     int64_t status_wait_ms; // how long an evaluation waits for the first status of a new target
@@ -134,12 +143,12 @@ struct hpa_target_status {
 
 struct hpa_reconcile;
 
-// object: an autoscaling/v2 HPA. history and target are borrowed. done is called once, later, and
-// may free the reconciliation; its arguments are borrowed. NULL: the object is invalid, and an
-// event says so.
+// object: an autoscaling/v2 HPA. history, target and latency are borrowed. done is called once,
+// later, and may free the reconciliation; its arguments are borrowed. NULL: the object is invalid,
+// and an event says so.
 struct hpa_reconcile *hpa_reconcile_start(
     const struct hpa_reconcile_env *env, json_t *object, struct hpa_history *history,
-    struct hpa_target_status *target,
+    struct hpa_target_status *target, struct hpa_latency *latency,
     void (*done)(void *arg, const struct hpa_spec *spec, const struct hpa_decision *d), void *arg);
 // After done: it decided nothing, because the target has no status yet.
 bool hpa_reconcile_waits(const struct hpa_reconcile *r);

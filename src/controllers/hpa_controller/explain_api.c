@@ -87,16 +87,34 @@ static void on_peer_gone(void *arg)
 }
 
 // The controller of this process has the newest history.
+struct own_history {
+    json_t *json;
+    struct hpa_history *history;
+    struct hpa_observation obs;
+    struct hpa_extra extra;
+    struct startup_coming coming;
+};
+
 static void add_own_history(const struct question *q, struct hpa_inspection_result *found,
-                            struct hpa_history **ret)
+                            struct own_history *ret)
 {
-    CODEC_AUTO_JSON json_t *json =
-        q->api->controller ? hpa_controller_history(q->api->controller, q->of->ns, q->of->name)
-                           : NULL;
+    ret->json = q->api->controller
+                    ? hpa_controller_history(q->api->controller, q->of->ns, q->of->name)
+                    : NULL;
     GS_AUTO_ERROR struct gs_error *err =
-        json ? hpa_history_from_json(json, found->now_ms, ret) : NULL;
-    if (json && !err)
-        found->history = *ret;
+        ret->json ? hpa_history_from_json(ret->json, found->now_ms, &ret->history) : NULL;
+    if (!ret->json || err)
+        return;
+    found->history = ret->history;
+    found->latency = json_object_get(ret->json, "slo");
+    ret->obs = *found->obs;
+    if (hpa_extra_from_json(found->latency, &ret->extra))
+        ret->obs.extra = &ret->extra;
+    found->startup = json_object_get(ret->json, "startup");
+    if (startup_coming_from_json(json_object_get(found->startup, "coming"), found->now_ms,
+                                 &ret->coming))
+        ret->obs.coming = &ret->coming;
+    found->obs = &ret->obs;
 }
 
 static json_t *explanation(const struct question *q, const struct hpa_inspection_result *found,
@@ -117,11 +135,11 @@ static json_t *explanation(const struct question *q, const struct hpa_inspection
 static void answer(const struct question *q)
 {
     struct hpa_inspection_result found = q->of->found;
-    struct hpa_history *history = NULL;
+    struct own_history own = {0};
     struct hpa_spec changed = {0};
     struct hpa_config cfg = q->api->cfg;
     struct gs_error *err = NULL;
-    add_own_history(q, &found, &history);
+    add_own_history(q, &found, &own);
     if (q->n_settings) {
         err = hpa_spec_with(found.spec, q->settings, q->n_settings, &q->api->cfg, &changed, &cfg);
         found.spec = &changed;
@@ -132,7 +150,8 @@ static void answer(const struct question *q)
         web_reply_data(q->x, explanation(q, &found, &cfg));
     gs_error_free(err);
     hpa_spec_finish(&changed);
-    hpa_history_free(history);
+    hpa_history_free(own.history);
+    json_decref(own.json);
 }
 
 static void schedule(struct hpa_explain_api *api);

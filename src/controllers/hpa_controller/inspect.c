@@ -37,6 +37,10 @@ struct hpa_inspection {
     struct kube_request *history_request;
     struct hpa_history *history;
     char *history_error;
+    json_t *startup; // of the controller's history; NULL: it learns no starts
+    struct startup_coming coming;
+    json_t *latency; // of the controller; NULL: none
+    struct hpa_extra extra;
     bool complete; // except for the history
 };
 
@@ -50,14 +54,22 @@ static void report_inspection(struct hpa_inspection *l)
     l->complete = true;
     if (l->history_request)
         return;
-    if (l->fetch)
+    if (l->fetch) {
         l->obs.metrics = hpa_fetch_observations(l->fetch);
+        l->obs.loads = l->obs.metrics + l->spec.n_metrics;
+    }
+    if (startup_coming_from_json(json_object_get(l->startup, "coming"), gs_unix_ms(), &l->coming))
+        l->obs.coming = &l->coming;
+    if (hpa_extra_from_json(l->latency, &l->extra))
+        l->obs.extra = &l->extra;
     const struct hpa_inspection_result seen = {.spec = &l->spec,
                                                .obs = &l->obs,
                                                .pods = l->pod_objects,
                                                .now_ms = gs_unix_ms(),
                                                .history = l->history,
-                                               .history_error = l->history_error};
+                                               .history_error = l->history_error,
+                                               .startup = l->startup,
+                                               .latency = l->latency};
     l->cb(l->arg, &seen, NULL);
 }
 
@@ -85,7 +97,7 @@ static void on_pods(void *arg, int status, json_t *body, struct gs_error *err)
         return;
     }
     read_pods(l, body);
-    l->fetch = hpa_fetch_start(l->metrics, &l->spec, l->obs.selector, on_metrics_fetched, l);
+    l->fetch = hpa_fetch_start(l->metrics, &l->spec, l->obs.selector, false, on_metrics_fetched, l);
     if (hpa_fetch_finished(l->fetch))
         report_inspection(l);
 }
@@ -173,6 +185,10 @@ static void on_history(void *arg, int status, json_t *body, struct gs_error *err
         err = gs_error_new(GS_EPROTO, "HTTP status %d", status);
     else if (!err)
         err = hpa_history_from_json(body, gs_unix_ms(), &l->history);
+    if (!err) {
+        l->startup = json_incref(json_object_get(body, "startup"));
+        l->latency = json_incref(json_object_get(body, "slo"));
+    }
     if (err)
         l->history_error = gs_strdup(gs_error_message(err));
     gs_error_free(err);
@@ -192,7 +208,9 @@ void hpa_inspection_free(struct hpa_inspection *l)
         return;
     kube_request_cancel(l->history_request);
     hpa_history_free(l->history);
+    json_decref(l->latency);
     free(l->history_error);
+    json_decref(l->startup);
     kube_request_cancel(l->request);
     hpa_fetch_free(l->fetch);
     hpa_scale_free(l->scale);

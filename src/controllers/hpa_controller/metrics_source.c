@@ -387,10 +387,11 @@ void hpa_metrics_source_free(struct hpa_metrics_source *s)
 }
 
 struct hpa_fetch *hpa_fetch_start(struct hpa_metrics_source *source, const struct hpa_spec *spec,
-                                  const char *selector, void (*cb)(void *arg), void *arg)
+                                  const char *selector, bool without_desired, void (*cb)(void *arg),
+                                  void *arg)
 {
     struct hpa_fetch *f = gs_alloc(sizeof(*f));
-    size_t n = spec->n_metrics;
+    size_t n = spec->n_metrics + spec->n_loads;
     f->source = source;
     f->spec = spec;
     f->selector = gs_strdup(selector);
@@ -406,7 +407,10 @@ struct hpa_fetch *hpa_fetch_start(struct hpa_metrics_source *source, const struc
     f->starting = true;
     for (size_t i = 0; i < n; i++) {
         f->slots[i] = (struct slot){.fetch = f, .index = i};
-        slot_advance(&f->slots[i]);
+        if (without_desired && hpa_is_desired_metric(&spec->metrics[i]))
+            slot_finish(&f->slots[i]);
+        else
+            slot_advance(&f->slots[i]);
     }
     f->starting = false;
     return f;
@@ -432,7 +436,7 @@ void hpa_fetch_free(struct hpa_fetch *f)
         f->source->fetches = f->next;
     if (f->next)
         f->next->prev = f->prev;
-    for (size_t i = 0; i < f->spec->n_metrics; i++) {
+    for (size_t i = 0; i < f->spec->n_metrics + f->spec->n_loads; i++) {
         kube_request_cancel(f->slots[i].request);
         hpa_lookup_cancel(f->slots[i].lookup);
         free(f->slots[i].values.items);

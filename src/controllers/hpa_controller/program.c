@@ -11,7 +11,9 @@
 #include "hpa_controller/explain_api.h"
 #include "kube/connection.h"
 #include "kube/election.h"
+#include "kube/engine_url.h"
 #include "kube/object.h"
+#include "net/endpoint/endpoint.h"
 #include "net/program/program.h"
 
 // The label or annotation that selects an object in control mode.
@@ -22,6 +24,9 @@
 // probe.
 #define WAIT_PERIODS  3
 #define AGAIN_PERIODS 30
+
+#define ENGINE_SEARCH_MS 60000 // pause between two searches for an engine
+#define SECRETS_MS       10000 // after which secrets of its connection are read again
 
 struct hpa_server {
     const struct hpa_server_options *o;
@@ -34,6 +39,10 @@ struct hpa_server {
     struct hpa_ownership *ownership; // NULL: shadow
     struct kube_election *election;  // NULL: disabled
     struct hpa_decision_log *log;
+    struct kube_engine_url engine_url; // of `engine`
+    struct http_client *engine;        // NULL: not found, or not needed yet
+    char *no_engine;                   // why it was not found
+    int64_t searched_ns;               // the last search; 0: none
     bool shadow, scale_to_zero;
     int release;
 };
@@ -83,6 +92,49 @@ static void on_decision(void *arg, const struct hpa_spec *spec, const struct hpa
     hpa_decision_log_add(r->log, spec, d);
 }
 
+// --- the engine of latency targets ---
+
+static struct gs_error *open_engine(struct hpa_server *r)
+{
+    const struct hpa_server_options *o = r->o;
+    const struct endpoint_options options = {.user_agent = MANAGER "/" GPUSCALE_VERSION,
+                                             .refresh_ms = SECRETS_MS,
+                                             .component = "hpa",
+                                             .name = "engine"};
+    const struct endpoint_settings none = {0};
+    kube_engine_url_finish(&r->engine_url);
+    r->engine_url = (struct kube_engine_url){0};
+    struct gs_error *err = kube_engine_url_locate(o->url, o->kubeconfig, NULL, &r->engine_url);
+    if (!err && r->engine_url.searched)
+        err = gs_error_new(GS_ENOTFOUND, "%s", r->engine_url.searched);
+    const struct endpoint_settings *settings =
+        err ? NULL : kube_engine_url_settings(&r->engine_url);
+    GS_AUTO_FREE char *name = NULL;
+    if (!err)
+        err = endpoint_client_open(r->loop, r->engine_url.url, settings ? settings : &none,
+                                   &options, &r->engine, &name);
+    if (!err)
+        gs_info("hpa", "latency targets are read from %s", name);
+    return err;
+}
+
+// Searches when an object with a latency target is evaluated, and not again for a minute.
+static struct http_client *find_engine(void *arg, const char **ret_why)
+{
+    struct hpa_server *r = arg;
+    int64_t now_ns = gs_mono_ns();
+    *ret_why = r->no_engine;
+    if (r->engine || (r->searched_ns && now_ns - r->searched_ns < ENGINE_SEARCH_MS * GS_NS_PER_MS))
+        return r->engine;
+    r->searched_ns = now_ns;
+    GS_AUTO_ERROR struct gs_error *err = open_engine(r);
+    free(r->no_engine);
+    r->no_engine =
+        err ? gs_format("no engine and no Prometheus (--url): %s", gs_error_message(err)) : NULL;
+    *ret_why = r->no_engine;
+    return r->engine;
+}
+
 // --- leadership ---
 
 static void on_leading(void *arg)
@@ -116,6 +168,7 @@ static void write_metrics(void *arg, struct gs_buf *out)
 {
     const struct hpa_server *r = arg;
     hpa_decision_log_metrics(r->log, out);
+    hpa_controller_write_metrics(r->controller, out);
     gs_buf_addf(out,
                 "# HELP gpuscale_hpa_leader Whether this replica decides.\n"
                 "# TYPE gpuscale_hpa_leader gauge\ngpuscale_hpa_leader %d\n",
@@ -196,7 +249,9 @@ static void start_controller(struct hpa_server *r)
                                         .wanted = is_wanted,
                                         .on_deleted = on_object_deleted,
                                         .arg = r,
-                                        .ns = o->ns};
+                                        .ns = o->ns,
+                                        .engine = find_engine,
+                                        .engine_arg = r};
     cfg.decide.downscale_window_ms = o->downscale_window / GS_NS_PER_MS;
     cfg.decide.cpu_init_period_ms = o->cpu_init_period / GS_NS_PER_MS;
     cfg.decide.readiness_delay_ms = o->readiness_delay / GS_NS_PER_MS;
@@ -234,6 +289,9 @@ static void finish_server(struct hpa_server *r)
     kube_election_free(r->election);
     hpa_explain_api_free(r->explain);
     hpa_controller_free(r->controller);
+    http_client_free(r->engine);
+    kube_engine_url_finish(&r->engine_url);
+    free(r->no_engine);
     hpa_ownership_free(r->ownership);
     if (r->pods)
         kube_cache_free(r->pods);

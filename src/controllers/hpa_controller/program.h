@@ -10,7 +10,7 @@
 
 // The options of `gpuscale hpa`. Strings are borrowed; NULL: not given.
 struct hpa_server_options {
-    const char *compat, *kubeconfig, *mode, *ns, *output, *listen, *lease_ns, *lease_name,
+    const char *compat, *kubeconfig, *url, *mode, *ns, *output, *listen, *lease_ns, *lease_name,
         *identity;
     int64_t sync_period, downscale_window, cpu_init_period, readiness_delay; // ns
     double tolerance;

@@ -16,6 +16,7 @@ struct hpa_reconcile {
     const struct hpa_reconcile_env *env;
     struct hpa_history *history;
     struct hpa_target_status *target;
+    struct hpa_latency *latency;
     bool waits; // for the status of the target
     void (*done)(void *arg, const struct hpa_spec *spec, const struct hpa_decision *d);
     void *arg;
@@ -24,7 +25,10 @@ struct hpa_reconcile {
     struct hpa_spec spec;
     struct hpa_scale *scale;
     struct hpa_fetch *fetch;
+    struct hpa_signals_fetch *signals; // of a latency target
+    char *no_signals;                  // why there are none
     struct kube_request *request;
+    struct startup_coming coming;
     struct hpa_observation obs; // strings are owned by the reconciliation
     char *scale_error, *selector_error, *ambiguous_with;
     struct hpa_decision decision;
@@ -38,11 +42,13 @@ void hpa_reconcile_free(struct hpa_reconcile *r)
     if (!r)
         return;
     hpa_fetch_free(r->fetch);
+    hpa_signals_free(r->signals);
     hpa_scale_free(r->scale);
     kube_request_cancel(r->request);
     hpa_decision_finish(&r->decision);
     hpa_spec_finish(&r->spec);
     json_decref(r->status);
+    free(r->no_signals);
     free(r->key);
     free(r->scale_error);
     free(r->selector_error);
@@ -129,15 +135,32 @@ static void on_scale_written(void *arg, struct gs_error *err)
     write_status(r);
 }
 
+static void decide_latency(struct hpa_reconcile *r, const struct kube_selector *selector)
+{
+    const struct hpa_latency_input in = {.spec = &r->spec,
+                                         .replicas = r->obs.spec_replicas,
+                                         .starts = r->env->starts,
+                                         .selector = selector,
+                                         .signals = r->signals ? hpa_signals_of(r->signals) : NULL,
+                                         .error = r->no_signals,
+                                         .now_ms = gs_unix_ms()};
+    r->obs.extra = hpa_latency_decide(r->latency, &in);
+}
+
 static void decide_and_write(struct hpa_reconcile *r)
 {
     struct gs_arena arena = {0};
     const struct kube_selector *selector = hpa_selectors_get(r->env->selectors, r->key);
     if (r->fetch) {
         r->obs.metrics = hpa_fetch_observations(r->fetch);
+        r->obs.loads = r->obs.metrics + r->spec.n_metrics;
         if (selector)
             hpa_observe_pods(&r->spec, r->env->pods, selector, r->env->decide.release, &arena,
                              &r->obs.pods, &r->obs.n_pods);
+        if (r->spec.credit &&
+            hpa_starts_coming(r->env->starts, r->spec.ns, selector, gs_unix_ms(), &r->coming))
+            r->obs.coming = &r->coming;
+        decide_latency(r, selector);
     }
     hpa_decide(&r->spec, &r->obs, &r->env->decide, r->history, gs_unix_ms(), &r->decision);
     gs_arena_finish(&arena);
@@ -150,9 +173,44 @@ static void decide_and_write(struct hpa_reconcile *r)
         write_status(r);
 }
 
-static void on_metrics_fetched(void *arg)
+static bool has_fetched(const struct hpa_reconcile *r)
 {
-    decide_and_write(arg);
+    return hpa_fetch_finished(r->fetch) && (!r->signals || hpa_signals_finished(r->signals));
+}
+
+static void on_fetched(void *arg)
+{
+    struct hpa_reconcile *r = arg;
+    if (has_fetched(r))
+        decide_and_write(r);
+}
+
+// --- samples of a latency target ---
+static void fetch_signals(struct hpa_reconcile *r)
+{
+    const struct kube_selector *selector = hpa_selectors_get(r->env->selectors, r->key);
+    struct hpa_signals_query query = {.policy = hpa_latency_policy(r->latency),
+                                      .ns = r->spec.ns,
+                                      .interval_ms = hpa_latency_interval_ms(r->latency)};
+    if (!query.policy || !selector)
+        return;
+    const char *why = "no engine is configured";
+    struct http_client *engine = r->env->engine ? r->env->engine(r->env->engine_arg, &why) : NULL;
+    if (!engine) {
+        r->no_signals = gs_strdup(why);
+        return;
+    }
+    const char **names = gs_alloc_array(kube_cache_len(r->env->pods) + 1, sizeof(*names));
+    size_t pos = 0;
+    const json_t *pod;
+    while ((pod = kube_cache_next(r->env->pods, &pos)))
+        if (gs_streq(kube_namespace(pod), r->spec.ns) && kube_name(pod) &&
+            kube_selector_matches(selector, codec_json_get(pod, "metadata", "labels", NULL)))
+            names[query.n_pods++] = kube_name(pod);
+    query.pods = names;
+    if (query.n_pods)
+        r->signals = hpa_signals_start(engine, &query, on_fetched, r);
+    free(names);
 }
 
 // --- observation ---
@@ -223,14 +281,16 @@ static void on_scale_read(void *arg, struct gs_error *err)
         decide_and_write(r);
         return;
     }
-    r->fetch = hpa_fetch_start(r->env->metrics, &r->spec, r->obs.selector, on_metrics_fetched, r);
-    if (hpa_fetch_finished(r->fetch))
+    fetch_signals(r);
+    r->fetch = hpa_fetch_start(r->env->metrics, &r->spec, r->obs.selector,
+                               hpa_latency_policy(r->latency) != NULL, on_fetched, r);
+    if (has_fetched(r))
         decide_and_write(r);
 }
 
 struct hpa_reconcile *hpa_reconcile_start(
     const struct hpa_reconcile_env *env, json_t *object, struct hpa_history *history,
-    struct hpa_target_status *target,
+    struct hpa_target_status *target, struct hpa_latency *latency,
     void (*done)(void *arg, const struct hpa_spec *spec, const struct hpa_decision *d), void *arg)
 {
     struct hpa_spec spec;
@@ -245,6 +305,7 @@ struct hpa_reconcile *hpa_reconcile_start(
     r->env = env;
     r->history = history;
     r->target = target;
+    r->latency = latency;
     r->done = done;
     r->arg = arg;
     r->spec = spec;

@@ -460,11 +460,26 @@ static struct gs_error *start_metrics(struct up_cluster *c, const struct up_opti
     return start_adapter(c, o);
 }
 
+static struct http_client *engine_of(void *arg, const char **ret_why)
+{
+    const struct up_cluster *c = arg;
+    (void)ret_why;
+    return c->engine_http;
+}
+
+static void write_hpa_metrics(void *arg, struct gs_buf *out)
+{
+    const struct up_cluster *c = arg;
+    hpa_controller_write_metrics(c->hpa, out);
+}
+
 static struct gs_error *start_autoscaler(struct up_cluster *c, const struct up_options *o,
                                          hpa_observer observer, void *arg)
 {
     struct hpa_controller_config cfg = {.sync_period_ms = o->sync_period / GS_NS_PER_MS,
-                                        .decide = hpa_config_default()};
+                                        .decide = hpa_config_default(),
+                                        .engine = engine_of,
+                                        .engine_arg = c};
     struct gs_error *err =
         hpa_config_follow(&cfg.decide, o->hpa_compat ? o->hpa_compat : KUBE_VERSION);
     if (err)
@@ -482,7 +497,14 @@ static struct gs_error *start_autoscaler(struct up_cluster *c, const struct up_o
     c->explain = hpa_explain_api_new(c->loop, c->client, c->hpa, &cfg.decide);
     c->history = replay_history_api_new(c->loop, &cfg.decide, cfg.sync_period_ms);
     c->dashboards = up_dashboards_new(c->client);
+    c->engine_http = http_client_new_loopback(c->loop, engine_handle, c->engine, NULL);
     hpa_controller_start(c->hpa);
+    const struct up_feed_config feed = {.job = "gpuscale-hpa",
+                                        .instance = c->node_name,
+                                        .interval_ms = RESOURCES_INTERVAL_MS,
+                                        .write = write_hpa_metrics,
+                                        .arg = c};
+    c->hpa_feed = up_feed_new(c->loop, c->engine, &feed);
     return NULL;
 }
 
@@ -664,7 +686,9 @@ void up_cluster_free(struct up_cluster *c)
     hpa_explain_api_free(c->explain);
     replay_history_api_free(c->history);
     up_dashboards_free(c->dashboards);
+    up_feed_free(c->hpa_feed);
     hpa_controller_free(c->hpa);
+    http_client_free(c->engine_http);
     up_child_free(c->exporter);
     adapter_free(c->adapter);
     up_feed_free(c->kubelet_feed);

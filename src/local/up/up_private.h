@@ -381,7 +381,8 @@ struct up_cluster {
     json_t *objects;        // the sections of Prometheus objects in prometheus.yml; NULL: none
     bool kube_state_hidden; // another target has the kube_* series
     struct http_routes extension; // of its HTTP API
-    struct up_feed *kubelet_feed, *autoscaler_feed;
+    struct up_feed *kubelet_feed, *autoscaler_feed, *hpa_feed;
+    struct http_client *engine_http; // in the process
     struct adapter *adapter;
     struct hpa_controller *hpa;
     struct hpa_explain_api *explain;

@@ -447,7 +447,8 @@ json_t *hpa_explanation_json(const struct hpa_inspection_result *found,
     json_t *latency = latency_json(found);
     if (latency)
         json_object_set_new(out, "slo", latency);
-    json_t *startup = inspect_startup(found->pods, found->obs->n_pods);
+    json_t *startup = found->startup ? json_incref((json_t *)(uintptr_t)found->startup)
+                                     : inspect_startup(found->pods, found->obs->n_pods);
     if (startup)
         json_object_set_new(out, "startup", startup);
     hpa_decision_finish(&d);

@@ -14,6 +14,8 @@ struct hpa_inspection_result {
     // The history of the controller. NULL: unavailable, for the reason in history_error.
     const struct hpa_history *history;
     const char *history_error; // NULL: the history is available or was not requested
+    // Starts of the pods, as the controller's history has them. NULL: unknown.
+    const json_t *startup;
     // The last decision of its latency target, as the controller's history has it; obs->extra is
     // made of it. NULL: it has none, or the history is unavailable.
     const json_t *latency;

@@ -219,9 +219,18 @@ static void add_startup(const json_t *explanation, struct gs_buf *out)
     const json_t *startup = json_object_get(explanation, "startup");
     const char *pool;
     json_t *of_pool;
+    const json_t *coming = json_object_get(startup, "coming");
     if (startup) {
         gs_buf_add_str(out, "Start of a new replica: ");
-        inspect_startup_text(startup, out);
+        if (coming)
+            startup_expected_text(startup, out);
+        else
+            inspect_startup_text(startup, out);
+        gs_buf_add_str(out, ".\n");
+    }
+    if (coming) {
+        gs_buf_add_str(out, "Pods: ");
+        startup_coming_text(coming, out);
         gs_buf_add_str(out, ".\n");
     }
     json_object_foreach (json_object_get((json_t *)explanation, "nodeStartup"), pool, of_pool) {

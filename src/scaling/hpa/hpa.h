@@ -63,12 +63,18 @@ struct hpa_spec {
     bool has_behavior;
     struct hpa_rules up, down;
     bool credit, down_check; // annotations of the object
+    // Loads of the down check: metrics of the type Pods, after the n_metrics in `metrics`. Their
+    // average value is the most that one pod may have.
+    size_t n_loads;
+    char *load_names; // owned
 };
 // Annotations of an object, "true" or "false" (the default). Credit: pods that are coming count
 // before metrics of waiting work order more. Down check: scales down only if the load of each
-// metric, on the remaining pods, stays below its target by the tolerance.
+// metric, on the remaining pods, stays below its target by the tolerance. "METRIC=LIMIT,…" instead
+// of "true" adds metrics of the pods that are no metrics of the spec.
 #define HPA_CREDIT_ANNOTATION     "gpuscale.dev/credit"
 #define HPA_DOWN_CHECK_ANNOTATION "gpuscale.dev/down-check"
+#define HPA_MAX_LOADS             4
 // GS_EINVAL: one of them has another value, which counts as "false".
 struct gs_error *hpa_check_protection(const json_t *object);
 
@@ -116,12 +122,6 @@ struct hpa_metric_observation {
     // Non-NULL: the metric is unavailable. The innermost error text of the metrics client.
     const char *error;
 };
-// A load of the pods that is no metric of the spec, for the down check.
-struct hpa_load {
-    const char *name, *unit; // "GPU utilization", " %"
-    double total;            // of all pods
-    double most;             // that one pod may have
-};
 // A proposal that is not from the metrics API: of an annotation of the object. It competes with the
 // metrics, and the highest wins. A metric of the spec with its name (External or Object) has its
 // value, without tolerance.
@@ -148,8 +148,8 @@ struct hpa_observation {
     bool scaled_to_zero;                          // status condition ScaledToZero is True
     bool has_scaled_to_zero;                      // the status condition exists
     const struct startup_coming *coming;          // NULL: unknown, and no credit is given
-    const struct hpa_load *loads;
-    size_t n_loads;
+    // Of the loads of the spec, n_loads entries; NULL: not read. Then nothing scales down.
+    const struct hpa_metric_observation *loads;
     const struct hpa_extra *extra; // NULL: the object has no such annotation
 };
 

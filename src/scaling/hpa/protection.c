@@ -7,36 +7,117 @@
 #include "base/num.h"
 #include "base/slice.h"
 #include "kube/object.h"
+#include "kube/quantity.h"
 #include "startup/credit.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+#define MAX_METRIC_NAME 200
+
 // --- annotations ---
 
-static struct gs_error *read_switch(const json_t *object, const char *name, bool *ret)
+static struct gs_error *read_credit(const json_t *object, bool *ret)
 {
-    const char *text = kube_annotation(object, name);
+    const char *text = kube_annotation(object, HPA_CREDIT_ANNOTATION);
     bool on = gs_streq(text, "true");
     if (text && !on && !gs_streq(text, "false"))
-        return gs_error_new(GS_EINVAL, "annotation %s: \"%s\": want \"true\" or \"false\"", name,
+        return gs_error_new(GS_EINVAL,
+                            "annotation " HPA_CREDIT_ANNOTATION ": \"%s\": want \"true\" or "
+                            "\"false\"",
                             text);
     *ret = on;
+    return NULL;
+}
+
+static struct gs_error *wrong_check(const char *part, const char *why)
+{
+    return gs_error_new(GS_EINVAL,
+                        "annotation " HPA_DOWN_CHECK_ANNOTATION ": \"%s\": %s (want \"true\", "
+                        "\"false\", or METRIC=LIMIT,… with at most %d metrics)",
+                        part, why, HPA_MAX_LOADS);
+}
+
+static bool is_metric_name(const char *name)
+{
+    const char *letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_:";
+    const char *p = name + strspn(name, letters);
+    while (*p && (strchr(letters, *p) || (*p >= '0' && *p <= '9')))
+        p++;
+    return *name && p > name && !*p && strchr(letters, *name) && strlen(name) <= MAX_METRIC_NAME;
+}
+
+// part: "METRIC=LIMIT", of which the name remains. The spec borrows it.
+static struct gs_error *read_load(char *part, struct hpa_metric_spec *ret)
+{
+    char *limit = strchr(part, '=');
+    int64_t milli = 0;
+    if (!limit)
+        return wrong_check(part, "no limit");
+    GS_AUTO_ERROR struct gs_error *err = kube_quantity_parse_milli(gs_slice_of(limit + 1), &milli);
+    if (err || milli <= 0)
+        return wrong_check(part, "the limit is not a positive quantity");
+    *limit = '\0';
+    if (!is_metric_name(part))
+        return wrong_check(part, "not the name of a metric");
+    *ret = (struct hpa_metric_spec){
+        .type = HPA_METRIC_PODS,
+        .type_text = "Pods",
+        .name = part,
+        .target = HPA_TARGET_AVERAGE_VALUE,
+        .has_average_value = true,
+        .average_value = milli,
+    };
+    return NULL;
+}
+
+// loads borrow from *ret_names, which the caller frees, also after an error.
+static struct gs_error *read_down_check(const json_t *object, bool *ret_on,
+                                        struct hpa_metric_spec loads[HPA_MAX_LOADS], size_t *ret_n,
+                                        char **ret_names)
+{
+    const char *text = kube_annotation(object, HPA_DOWN_CHECK_ANNOTATION);
+    bool on = gs_streq(text, "true");
+    size_t n = 0;
+    *ret_names = NULL;
+    *ret_n = 0;
+    *ret_on = on;
+    if (!text || on || gs_streq(text, "false"))
+        return NULL;
+    char *rest = *ret_names = gs_strdup(text), *part;
+    while ((part = strsep(&rest, ","))) {
+        struct gs_error *err = n < HPA_MAX_LOADS ? read_load(part, &loads[n++])
+                                                 : wrong_check(text, "too many metrics");
+        if (err)
+            return err;
+    }
+    *ret_on = true;
+    *ret_n = n;
     return NULL;
 }
 
 struct gs_error *hpa_check_protection(const json_t *object)
 {
     bool on;
-    struct gs_error *err = read_switch(object, HPA_CREDIT_ANNOTATION, &on);
-    return err ? err : read_switch(object, HPA_DOWN_CHECK_ANNOTATION, &on);
+    size_t n;
+    GS_AUTO_FREE char *names = NULL;
+    struct hpa_metric_spec loads[HPA_MAX_LOADS];
+    struct gs_error *err = read_credit(object, &on);
+    return err ? err : read_down_check(object, &on, loads, &n, &names);
 }
 
 void hpa_read_protection(const json_t *object, struct hpa_spec *ret)
 {
-    gs_error_free(read_switch(object, HPA_CREDIT_ANNOTATION, &ret->credit));
-    gs_error_free(read_switch(object, HPA_DOWN_CHECK_ANNOTATION, &ret->down_check));
+    struct hpa_metric_spec loads[HPA_MAX_LOADS];
+    size_t n;
+    gs_error_free(read_credit(object, &ret->credit));
+    gs_error_free(read_down_check(object, &ret->down_check, loads, &n, &ret->load_names));
+    if (!n)
+        return;
+    ret->metrics = gs_realloc_array(ret->metrics, ret->n_metrics + n, sizeof(*ret->metrics));
+    memcpy(&ret->metrics[ret->n_metrics], loads, n * sizeof(*loads));
+    ret->n_loads = n;
 }
 
 // --- credit ---
@@ -142,6 +223,27 @@ static void explain_down(struct hpa_evaluation *p, const struct load *l, int32_t
                     kept == p->out->current ? "stays at" : "only down to", kept);
 }
 
+// The values of the pods that have one; the others count like them. False: nothing is known.
+static bool load_beside(struct hpa_evaluation *p, size_t i, struct load *ret)
+{
+    const struct hpa_metric_spec *m = &p->spec->metrics[p->spec->n_metrics + i];
+    const struct hpa_metric_observation *o = p->obs->loads ? &p->obs->loads[i] : NULL;
+    size_t ready = 0;
+    double sum = 0;
+    *ret = (struct load){.name = m->name, .unit = "", .most = (double)m->average_value / 1000};
+    if (!o || o->error || !o->n_samples) {
+        hpa_explain(p, "no scaling down: %s: %s", m->name,
+                    o && o->error ? o->error : "no pod has a value");
+        return false;
+    }
+    for (size_t k = 0; k < o->n_samples; k++)
+        sum += (double)o->samples[k].value / 1000;
+    gs_error_free(hpa_ready_pods(p->obs, &ready));
+    double n = (double)o->n_samples;
+    ret->total = (double)ready > n ? sum / n * (double)ready : sum;
+    return true;
+}
+
 int32_t hpa_check_down(struct hpa_evaluation *p, int32_t proposal)
 {
     int32_t least = proposal > p->min_replicas ? proposal : p->min_replicas;
@@ -152,9 +254,9 @@ int32_t hpa_check_down(struct hpa_evaluation *p, int32_t proposal)
     for (size_t i = 0; i < p->out->n_metrics; i++)
         if (load_of(p, i, &l))
             consider(&l, &needed, &decisive);
-    for (size_t i = 0; i < p->obs->n_loads; i++) {
-        const struct hpa_load *o = &p->obs->loads[i];
-        l = (struct load){o->name, o->unit, o->total, o->most};
+    for (size_t i = 0; i < p->spec->n_loads; i++) {
+        if (!load_beside(p, i, &l))
+            return current;
         consider(&l, &needed, &decisive);
     }
     if (needed == least)

@@ -219,13 +219,13 @@ struct gs_error *hpa_spec_parse(json_t *v2_object, struct hpa_spec *ret)
     s.ns = or_empty(kube_namespace(v2_object));
     s.name = or_empty(kube_name(v2_object));
     s.uid = or_empty(kube_uid(v2_object));
-    hpa_read_protection(v2_object, &s);
     struct gs_error *err = parse_spec(spec, &s);
     if (err) {
         err = gs_error_wrap(err, "HorizontalPodAutoscaler %s/%s", s.ns, s.name);
         hpa_spec_finish(&s);
         return err;
     }
+    hpa_read_protection(v2_object, &s);
     *ret = s;
     return NULL;
 }
@@ -254,6 +254,7 @@ void hpa_spec_finish(struct hpa_spec *s)
     free(s->metrics);
     free(s->up.policies);
     free(s->down.policies);
+    free(s->load_names);
     json_decref(s->object);
     *s = (struct hpa_spec){0};
 }

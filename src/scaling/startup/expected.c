@@ -175,7 +175,7 @@ void startup_expected_of_workload(const struct startup_learner *l, const char *n
 {
     GS_AUTO_FREE char *key = startup_workload_key(ns, workload);
     struct selection sel = {.any_path = true};
-    *ret = (struct startup_expected){0};
+    *ret = (struct startup_expected){.any_path = true};
     expect_from(l, startup_group_find(l, key, NULL, "", ""), startup_workload_of(l, key), &sel,
                 ret);
 }

@@ -75,6 +75,7 @@ struct startup_quantiles {
 
 struct startup_expected {
     enum startup_basis basis;
+    bool any_path; // all paths together
     struct startup_path path;
     struct startup_quantiles total; // from creation until the pod serves
     struct startup_quantiles phases[STARTUP_PHASES];
@@ -94,8 +95,9 @@ json_t *startup_expected_json(const struct startup_expected *e);
 // The same for each image, GPU model and path of a workload: [{"image", "gpu", …}]; new reference.
 json_t *startup_workload_json(const struct startup_learner *l, const char *ns,
                               const char *workload);
-// "p90 52s (pull 3s, container 1s, load 48s), node free, image present, from 5 starts, 1 failed".
-void startup_expected_text(const struct startup_expected *e, struct gs_buf *out);
+// "p90 52s (pull 3s, container 1s, load 48s), node free, image present, from 5 starts, 1 failed" of
+// that JSON.
+void startup_expected_text(const json_t *e, struct gs_buf *out);
 
 // --- what is coming ---
 
@@ -128,6 +130,10 @@ struct startup_coming {
 };
 #define STARTUP_SETTLE_MS (INT64_C(30) * 1000)
 void startup_coming_add(struct startup_coming *c, const struct startup_progress *p, int64_t now_ms);
-// {"ready", "starting", "settling", "late", "unschedulable", "failed", "firstSeconds",
-// "lastSeconds"}: in how many seconds; new reference.
+// {"ready", "starting", "settling", "late", "unschedulable", "failed", "startSeconds",
+// "firstSeconds", "lastSeconds"}: the first and last start in how many seconds; new reference.
 json_t *startup_coming_json(const struct startup_coming *c, int64_t now_ms);
+// "1 ready, 2 starting (the last one serves in 32s), 1 late" of that JSON.
+void startup_coming_text(const json_t *coming, struct gs_buf *out);
+// False: not such an object. Numbers out of range are 0.
+bool startup_coming_from_json(const json_t *in, int64_t now_ms, struct startup_coming *ret);

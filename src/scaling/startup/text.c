@@ -64,7 +64,7 @@ static void set_expected(json_t *out, const struct startup_expected *e)
 json_t *startup_expected_json(const struct startup_expected *e)
 {
     json_t *out = json_object();
-    json_object_set_new(out, "path", path_json(e->path));
+    json_object_set_new(out, "path", e->any_path ? json_string("any path") : path_json(e->path));
     set_expected(out, e);
     return out;
 }
@@ -115,6 +115,8 @@ json_t *startup_coming_json(const struct startup_coming *c, int64_t now_ms)
     codec_json_set_int(out, "late", c->late);
     codec_json_set_int(out, "unschedulable", c->unschedulable);
     codec_json_set_int(out, "failed", c->failed);
+    if (c->start_ms)
+        json_object_set_new(out, "startSeconds", seconds(c->start_ms));
     if (c->starting) {
         json_object_set_new(out, "firstSeconds", seconds(c->first_ms - now_ms));
         json_object_set_new(out, "lastSeconds", seconds(c->last_ms - now_ms));
@@ -122,42 +124,100 @@ json_t *startup_coming_json(const struct startup_coming *c, int64_t now_ms)
     return out;
 }
 
+static int32_t count_in(const json_t *in, const char *name)
+{
+    int64_t n = codec_json_int(in, 0, name, NULL);
+    return n < 0 || n > INT32_MAX ? 0 : (int32_t)n;
+}
+
+// 0: absent or out of range.
+static int64_t ms_in(const json_t *in, const char *name)
+{
+    double s = json_number_value(json_object_get(in, name));
+    return s > -1e9 && s < 1e9 ? (int64_t)(s * 1000) : 0;
+}
+
+bool startup_coming_from_json(const json_t *in, int64_t now_ms, struct startup_coming *ret)
+{
+    if (!json_is_object(in))
+        return false;
+    *ret = (struct startup_coming){
+        .ready = count_in(in, "ready"),
+        .starting = count_in(in, "starting"),
+        .late = count_in(in, "late"),
+        .unschedulable = count_in(in, "unschedulable"),
+        .failed = count_in(in, "failed"),
+        .settling = count_in(in, "settling"),
+        .start_ms = ms_in(in, "startSeconds"),
+    };
+    if (ret->starting) {
+        ret->first_ms = now_ms + ms_in(in, "firstSeconds");
+        ret->last_ms = now_ms + ms_in(in, "lastSeconds");
+    }
+    return true;
+}
+
 // --- text ---
 
-static void add_duration(int64_t ms, struct gs_buf *out)
+static void add_seconds(const json_t *in, const char *name, struct gs_buf *out)
 {
     char text[GS_RFC3339_SIZE];
+    int64_t ms = ms_in(in, name);
     gs_buf_add_str(out, gs_format_units((ms > 0 ? ms / 1000 : 0) * GS_NS_PER_SEC, text));
 }
 
-static void add_phases(const struct startup_expected *e, struct gs_buf *out)
+static void add_phases(const json_t *phases, struct gs_buf *out)
 {
     const char *before = " (";
-    for (size_t p = 0; p < STARTUP_PHASES; p++) {
-        if (e->phases[p].p90_ms < 500)
+    for (int p = 0; p < STARTUP_PHASES; p++) {
+        const char *name = startup_phase_name((enum startup_phase)p);
+        const json_t *phase = json_object_get(phases, name);
+        if (ms_in(phase, "p90Seconds") < 500)
             continue;
-        gs_buf_addf(out, "%s%s ", before, startup_phase_name((enum startup_phase)p));
-        add_duration(e->phases[p].p90_ms, out);
+        gs_buf_addf(out, "%s%s ", before, name);
+        add_seconds(phase, "p90Seconds", out);
         before = ", ";
     }
     if (*before == ',')
         gs_buf_add_char(out, ')');
 }
 
-void startup_expected_text(const struct startup_expected *e, struct gs_buf *out)
+static const char *text_in(const json_t *in, const char *name)
 {
-    size_t n = e->total.n;
+    const char *text = codec_json_str(in, name, NULL);
+    return text ? text : "";
+}
+
+void startup_expected_text(const json_t *e, struct gs_buf *out)
+{
+    int32_t n = count_in(e, "n"), failed = count_in(e, "failed");
+    const char *basis = text_in(e, "basis");
     gs_buf_add_str(out, "p90 ");
-    add_duration(e->total.p90_ms, out);
-    add_phases(e, out);
-    gs_buf_add_str(out, ", ");
-    startup_path_text(e->path, out);
-    if (e->basis == STARTUP_BASIS_DEFAULT)
+    add_seconds(e, "p90Seconds", out);
+    add_phases(json_object_get(e, "phases"), out);
+    gs_buf_addf(out, ", %s", text_in(e, "path"));
+    if (n == 0)
         gs_buf_add_str(out, ", a default: no start was observed yet");
     else
-        gs_buf_addf(out, ", from %zu start%s", n, n == 1 ? "" : "s");
-    if (e->basis != STARTUP_BASIS_SAME && e->basis != STARTUP_BASIS_DEFAULT)
-        gs_buf_addf(out, " (%s)", bases[e->basis]);
-    if (e->failed)
-        gs_buf_addf(out, ", %zu failed", e->failed);
+        gs_buf_addf(out, ", from %d start%s", n, n == 1 ? "" : "s");
+    if (n && strcmp(basis, bases[STARTUP_BASIS_SAME]) != 0)
+        gs_buf_addf(out, " (%s)", basis);
+    if (failed)
+        gs_buf_addf(out, ", %d failed", failed);
+}
+
+void startup_coming_text(const json_t *coming, struct gs_buf *out)
+{
+    static const char *const states[] = {"starting", "late", "unschedulable", "failed"};
+    gs_buf_addf(out, "%d ready", count_in(coming, "ready"));
+    for (size_t i = 0; i < GS_ARRAY_LEN(states); i++) {
+        int32_t n = count_in(coming, states[i]);
+        if (n)
+            gs_buf_addf(out, ", %d %s", n, states[i]);
+        if (n && i == 0) {
+            gs_buf_add_str(out, " (the last one serves in ");
+            add_seconds(coming, "lastSeconds", out);
+            gs_buf_add_char(out, ')');
+        }
+    }
 }

@@ -201,28 +201,20 @@ static void load_coming(struct replay_observation *s, const json_t *in)
     s->obs.coming = &s->coming;
 }
 
-static void load_loads(struct replay_observation *s, const json_t *list)
-{
-    for (size_t i = 0; i < json_array_size(list) && i < GS_ARRAY_LEN(s->loads); i++) {
-        const json_t *in = json_array_get(list, i);
-        const char *name = codec_json_str(in, "name", NULL);
-        const char *unit = codec_json_str(in, "unit", NULL);
-        s->loads[i] = (struct hpa_load){name ? name : "load", unit ? unit : "",
-                                        json_number_value(json_object_get(in, "total")),
-                                        json_number_value(json_object_get(in, "most"))};
-        s->obs.n_loads = i + 1;
-    }
-    s->obs.loads = s->loads;
-}
-
 // Creates the names that pods and samples need.
-static void make_names(struct replay_observation *s, const json_t *pods, const json_t *metrics)
+static size_t most_samples(const json_t *metrics, size_t n)
 {
-    size_t n = count_of(pods);
     for (size_t m = 0; m < json_array_size(metrics); m++) {
         size_t len = json_array_size(json_object_get(json_array_get(metrics, m), "samples"));
         n = len > n ? len : n;
     }
+    return n;
+}
+
+static void make_names(struct replay_observation *s, const json_t *pods, const json_t *metrics,
+                       const json_t *loads)
+{
+    size_t n = most_samples(loads, most_samples(metrics, count_of(pods)));
     s->n_names = n;
     s->names = gs_alloc_array(s->n_names + 1, sizeof(*s->names));
     for (size_t i = 0; i < s->n_names; i++)
@@ -235,17 +227,21 @@ struct gs_error *replay_observation_load(const json_t *step, const json_t *pods,
                                          int64_t now_ms, struct replay_observation *ret)
 {
     *ret = (struct replay_observation){0};
+    const json_t *loads = json_object_get(step, "loads");
     if (spec->n_metrics > REPLAY_OBSERVATION_MAX_METRICS)
         return gs_error_new(GS_ELIMIT, "more than %zu metrics", REPLAY_OBSERVATION_MAX_METRICS);
-    make_names(ret, pods, metrics);
+    make_names(ret, pods, metrics, loads);
     load_scale(ret, step, replicas);
     load_coming(ret, json_object_get(step, "coming"));
-    load_loads(ret, json_object_get(step, "loads"));
     struct gs_error *err =
         load_pods(ret, spec, cfg->release, pods, json_object_get(step, "request"), now_ms);
     for (size_t m = 0; !err && m < spec->n_metrics; m++)
         err = load_samples(ret, spec, cfg->release, m, json_array_get(metrics, m), now_ms);
+    for (size_t i = 0; !err && i < spec->n_loads; i++)
+        err = load_samples(ret, spec, cfg->release, spec->n_metrics + i, json_array_get(loads, i),
+                           now_ms);
     ret->obs.metrics = ret->metrics;
+    ret->obs.loads = loads ? &ret->metrics[spec->n_metrics] : NULL;
     if (err)
         replay_observation_finish(ret);
     return err;

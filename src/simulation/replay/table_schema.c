@@ -53,7 +53,6 @@ SCHEMA(text, KIND(REPLAY_SCHEMA_TEXT));
 SCHEMA(truth, KIND(REPLAY_SCHEMA_BOOL));
 SCHEMA(count, RANGE(REPLAY_SCHEMA_COUNT, 0, MAX_COUNT));
 SCHEMA(whole, RANGE(REPLAY_SCHEMA_COUNT, INT32_MIN, MAX_COUNT));
-SCHEMA(number, RANGE(REPLAY_SCHEMA_NUMBER, 0, 1e15));
 SCHEMA(seconds, RANGE(REPLAY_SCHEMA_SECONDS, 0, LONG_AGO));
 SCHEMA(moment, RANGE(REPLAY_SCHEMA_SECONDS, -LONG_AGO, LONG_AGO));
 SCHEMA(moment_or_none, KIND(REPLAY_SCHEMA_NULL), RANGE(REPLAY_SCHEMA_SECONDS, -LONG_AGO, LONG_AGO));
@@ -113,9 +112,7 @@ SCHEMA(write_result, KIND(REPLAY_SCHEMA_BOOL), CHOICE("done"), OBJECT(write_obje
 FIELDS(coming, {"ready", count}, {"starting", count}, {"settling", count}, {"late", count},
        {"unschedulable", count}, {"failed", count}, {"start", seconds});
 SCHEMA(coming, OBJECT(coming));
-FIELDS(load, {"name", text}, {"unit", text}, {"total", number}, {"most", number});
-SCHEMA(load, OBJECT(load));
-SCHEMA(loads, LIST(load, REPLAY_OBSERVATION_MAX_METRICS));
+SCHEMA(loads, LIST(observed, HPA_MAX_LOADS));
 FIELDS(step, {"name", text}, {"at", moment}, {"every", seconds}, {"until", moment},
        {"scale", scale}, {"write", write_result}, {"pods", pods}, {"request", quantity_or_none},
        {"metrics", observed_metrics}, {"coming", coming}, {"loads", loads}, {"expect", expect});

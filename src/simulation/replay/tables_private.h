@@ -55,10 +55,9 @@ struct replay_observation {
     int64_t *requests; // of pod i and metric m: i * n_metrics + m
     char (*names)[24]; // "pod-7"
     size_t n_names;
-    struct hpa_metric_observation metrics[REPLAY_OBSERVATION_MAX_METRICS];
-    struct hpa_sample *samples[REPLAY_OBSERVATION_MAX_METRICS];
+    struct hpa_metric_observation metrics[REPLAY_OBSERVATION_MAX_METRICS + HPA_MAX_LOADS];
+    struct hpa_sample *samples[REPLAY_OBSERVATION_MAX_METRICS + HPA_MAX_LOADS];
     struct startup_coming coming;
-    struct hpa_load loads[REPLAY_OBSERVATION_MAX_METRICS];
     struct gs_arena arena; // texts and requests of pods with containers
 };
 

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// Feeds the learner of start-up times from the cache of pods, and from a watch of their events,
+// which is opened for the first autoscaler that needs it. Events that say nothing about a start are
+// left out by the API server.
+#include "hpa_controller/starts.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/slice.h"
+#include "hpa/hpa.h"
+#include "kube/object.h"
+
+#define EVENTS_QUERY                                                                               \
+    "fieldSelector=involvedObject.kind%3DPod%2Creason%21%3DScheduled%2Creason%21%3DCreated"        \
+    "%2Creason%21%3DStarted%2Creason%21%3DKilling%2Creason%21%3DUnhealthy%2Creason%21%3DBackOff"   \
+    "%2Creason%21%3DFailedScheduling"
+
+struct hpa_starts {
+    uv_loop_t *loop;
+    struct kube_client *client;
+    struct kube_cache *pods, *events;
+    struct kube_watch_errors *errors;
+    struct startup_learner *learner; // NULL: not wanted yet
+    char *ns;
+};
+
+struct hpa_starts *hpa_starts_new(uv_loop_t *loop, struct kube_client *client,
+                                  struct kube_cache *pods, const char *ns)
+{
+    struct hpa_starts *s = gs_alloc(sizeof(*s));
+    s->loop = loop;
+    s->client = client;
+    s->pods = pods;
+    s->ns = gs_strdup(ns);
+    return s;
+}
+
+void hpa_starts_free(struct hpa_starts *s)
+{
+    if (!s)
+        return;
+    if (s->learner)
+        kube_cache_remove_handlers(s->pods, s);
+    kube_watch_errors_free(s->errors);
+    kube_cache_free(s->events);
+    startup_learner_free(s->learner);
+    free(s->ns);
+    free(s);
+}
+
+// --- learning ---
+
+static void on_pod(void *arg, const json_t *old_obj, const json_t *new_obj)
+{
+    struct hpa_starts *s = arg;
+    if (new_obj)
+        startup_observe_pod(s->learner, new_obj, NULL, gs_unix_ms());
+    else
+        startup_forget_pod(s->learner, old_obj, gs_unix_ms());
+}
+
+static void on_event(void *arg, const json_t *old_obj, const json_t *new_obj)
+{
+    struct hpa_starts *s = arg;
+    (void)old_obj;
+    if (new_obj)
+        startup_observe_event(s->learner, new_obj, gs_unix_ms());
+}
+
+static void trim_event(json_t *event)
+{
+    codec_json_del(event, "metadata", "managedFields", NULL);
+    codec_json_del(event, "source", NULL);
+}
+
+static void begin(struct hpa_starts *s)
+{
+    const struct kube_cache_handlers on_pods = {.on_change = on_pod, .arg = s};
+    const struct kube_cache_handlers on_events = {.on_change = on_event, .arg = s};
+    s->learner = startup_learner_new();
+    kube_cache_add_handlers(s->pods, &on_pods);
+    s->events = kube_cache_new(s->loop, s->client, KUBE_EVENTS, s->ns, EVENTS_QUERY);
+    kube_cache_set_trim(s->events, trim_event);
+    kube_cache_add_handlers(s->events, &on_events);
+    s->errors = kube_watch_errors_new(s->loop, s->events, "hpa", "events of pods");
+    kube_cache_start(s->events);
+}
+
+void hpa_starts_want(struct hpa_starts *s, const json_t *hpa)
+{
+    if (!s->learner && (gs_streq(kube_annotation(hpa, HPA_CREDIT_ANNOTATION), "true") ||
+                        kube_annotation(hpa, HPA_LATENCY_ANNOTATION)))
+        begin(s);
+}
+
+struct startup_learner *hpa_starts_learner(const struct hpa_starts *s)
+{
+    return s->learner;
+}
+
+// --- the pods of an autoscaler ---
+
+static const json_t *next_pod(const struct hpa_starts *s, const char *ns,
+                              const struct kube_selector *selector, size_t *pos)
+{
+    const json_t *pod;
+    while (selector && (pod = kube_cache_next(s->pods, pos)))
+        if (gs_streq(kube_namespace(pod), ns) &&
+            kube_selector_matches(selector, codec_json_get(pod, "metadata", "labels", NULL)))
+            return pod;
+    return NULL;
+}
+
+const struct hpa_start *hpa_starts_pods(const struct hpa_starts *s, const char *ns,
+                                        const struct kube_selector *selector, int64_t now_ms,
+                                        struct gs_arena *arena, size_t *ret_n)
+{
+    size_t n = 0, all = 0, pos = 0;
+    const json_t *pod;
+    if (!s->learner || !selector)
+        return NULL;
+    while (next_pod(s, ns, selector, &pos))
+        all++;
+    struct hpa_start *out = gs_arena_alloc(arena, (all + 1) * sizeof(*out));
+    pos = 0;
+    while ((pod = next_pod(s, ns, selector, &pos))) {
+        out[n].pod = pod;
+        startup_progress_of(s->learner, pod, now_ms, &out[n].progress);
+        n += out[n].progress.state != STARTUP_ENDED;
+    }
+    *ret_n = n;
+    return out;
+}
+
+// Returns the workload of the pods, which the caller frees. NULL: nothing is learned, or no pod
+// matches.
+static char *read_coming(const struct hpa_starts *s, const char *ns,
+                         const struct kube_selector *selector, int64_t now_ms,
+                         struct startup_coming *ret)
+{
+    struct startup_progress p;
+    char *workload = NULL;
+    const json_t *pod;
+    size_t pos = 0;
+    *ret = (struct startup_coming){0};
+    while (s->learner && (pod = next_pod(s, ns, selector, &pos))) {
+        startup_progress_of(s->learner, pod, now_ms, &p);
+        startup_coming_add(ret, &p, now_ms);
+        if (!workload)
+            workload = kube_workload(pod);
+    }
+    return workload;
+}
+
+bool hpa_starts_coming(const struct hpa_starts *s, const char *ns,
+                       const struct kube_selector *selector, int64_t now_ms,
+                       struct startup_coming *ret)
+{
+    struct startup_expected e;
+    struct startup_coming coming;
+    GS_AUTO_FREE char *workload = read_coming(s, ns, selector, now_ms, &coming);
+    if (!workload)
+        return false;
+    startup_expected_of_workload(s->learner, ns, workload, &e);
+    coming.start_ms = e.total.p90_ms;
+    *ret = coming;
+    return true;
+}
+
+json_t *hpa_starts_json(const struct hpa_starts *s, const char *ns,
+                        const struct kube_selector *selector, int64_t now_ms)
+{
+    struct startup_expected e;
+    struct startup_coming coming;
+    GS_AUTO_FREE char *workload = read_coming(s, ns, selector, now_ms, &coming);
+    if (!workload)
+        return NULL;
+    startup_expected_of_workload(s->learner, ns, workload, &e);
+    coming.start_ms = e.total.p90_ms;
+    json_t *out = startup_expected_json(&e);
+    json_object_set_new(out, "coming", startup_coming_json(&coming, now_ms));
+    json_object_set_new(out, "paths", startup_workload_json(s->learner, ns, workload));
+    return out;
+}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// gpuscale's own policy: slo_decide() on the signals of the engines, applied by hpa_decide() with
-// the default behavior of an autoscaler. Start-up times are learned from the pods of the run.
+// gpuscale's own policy: slo_decide() on the signals of the engines and the forecast of the demand,
+// applied by hpa_decide() with the default behavior of an autoscaler. Start-up times are learned
+// from the pods of the run.
 #include "latency.h"
 
 #include "base/mem.h"

@@ -238,11 +238,12 @@ static int by_hours(const void *a, const void *b)
 enum { ALL_TRACES = -1 };
 
 // What the settings of a policy reach for these GPU hours, and need for this share, on the lines
-// between them. More hours than a setting never reach less.
+// between them. In its favour: a policy that is never so cheap reaches what its cheapest setting
+// does, and one that never reaches the share needs what its best setting does.
 static void reach(const struct table *t, const struct latency_policy *p, int trace, double at_hours,
                   double at_share, double *ret_share, double *ret_hours)
 {
-    struct point points[4];
+    struct point points[4], best = {0};
     size_t n = 0;
     for (size_t i = 0; i < t->n; i++) {
         const struct row *r = &t->rows[i];
@@ -251,22 +252,22 @@ static void reach(const struct table *t, const struct latency_policy *p, int tra
             points[n++] = (struct point){hours(of), latency_share(of)};
     }
     qsort(points, n, sizeof(*points), by_hours);
-    *ret_share = 0;
+    *ret_share = points[0].share;
     *ret_hours = INFINITY;
     for (size_t i = 0; i < n; i++) {
         const struct point *b = &points[i], *a = i ? &points[i - 1] : b;
         double width = b->hours - a->hours, height = b->share - a->share;
+        best = b->share > best.share ? *b : best;
         if (b->hours <= at_hours)
             *ret_share = fmax(*ret_share, b->share);
         else if (a->hours <= at_hours && width > 0)
             *ret_share = fmax(*ret_share, a->share + height * (at_hours - a->hours) / width);
-        if (b->share < at_share)
-            continue;
-        double needs = a->share < at_share && height > 0
-                           ? a->hours + width * (at_share - a->share) / height
-                           : b->hours;
-        *ret_hours = fmin(*ret_hours, needs);
+        if (b->share >= at_share)
+            *ret_hours = fmin(*ret_hours, a->share < at_share && height > 0
+                                              ? a->hours + width * (at_share - a->share) / height
+                                              : b->hours);
     }
+    *ret_hours = isinf(*ret_hours) ? best.hours : *ret_hours;
 }
 
 static bool is_better(double share, double hours_, double their_share, double they_need)
@@ -300,15 +301,8 @@ static void check_peer(const struct table *t, const struct row *us, const struct
     if (!row_of(t, p))
         return;
     reach(t, p, ALL_TRACES, our_hours, our_share, &share, &needed);
-    printf("  %-30s ", p->name);
-    if (share > 0)
-        printf("at %.2f h: %.1f %%; ", our_hours, 100 * share);
-    else
-        printf("never as cheap; ");
-    if (isinf(needed))
-        printf("never %.1f %%", 100 * our_share);
-    else
-        printf("%.2f h for %.1f %%", needed, 100 * our_share);
+    printf("  %-30s %.1f %% for %.2f h, %.2f h for %.1f %%", p->name, 100 * share, our_hours,
+           needed, 100 * our_share);
     printf(": %s", bench_verdict(is_better(our_share, our_hours, share, needed)));
     print_missed(t, us, p);
 }

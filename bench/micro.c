@@ -75,6 +75,8 @@ static struct gs_error *run(const void *opts, int argc, char **argv, int *ret_ex
         micro_answers(o->seconds);
     if (all || gs_streq(o->only, "autoscaler"))
         micro_hpa(o->seconds);
+    if (all || gs_streq(o->only, "latency"))
+        micro_slo(o->seconds);
     if (all || gs_streq(o->only, "adapter"))
         micro_adapter(o->seconds, "/proc/self/exe");
     if (all || gs_streq(o->only, "expander"))
@@ -87,7 +89,7 @@ static struct gs_error *run(const void *opts, int argc, char **argv, int *ret_ex
 static const struct gs_opt rows[] = {
     {"seconds", GS_OPT_DOUBLE, AT(seconds), "N", "3", .help = "Time for each line."},
     {"only", GS_OPT_STRING, AT(only), "PART", "",
-     .help = "text (exporter and scraper), answers, autoscaler, adapter or expander."},
+     .help = "text (exporter and scraper), answers, autoscaler, latency, adapter or expander."},
     {"serve-adapter", GS_OPT_BOOL, AT(serve),
      .help = "Serve the custom metrics API that is measured, until killed."},
     {0},

@@ -13,6 +13,7 @@ void micro_row(const char *what, const char *figure, const char *bar, bool met);
 void micro_text(double seconds);                      // render, parse, parse and store
 void micro_answers(double seconds);                   // of queries, as JSON
 void micro_hpa(double seconds);                       // decisions
+void micro_slo(double seconds);                       // decisions for latency targets
 void micro_adapter(double seconds, const char *self); // requests over TCP
 void micro_expander(double seconds);                  // one choice
 _Noreturn void micro_adapter_serve(void);             // the server that it starts

@@ -99,7 +99,7 @@ static double cap_of_queue(const struct slo_figures *f, double limit)
 
 void slo_bound_demand(const struct slo_figures *f, double limit, const struct slo_out *o)
 {
-    double slots = slo_learned_slots(f->learned), backlog = 0;
+    double slots = f->slots, backlog = 0;
     double by_kv = f->has_kv && f->fresh ? kv_replicas(f, &backlog) : NAN;
     double by_slots = f->has_running && !isnan(slots) ? slot_replicas(f, slots) : NAN;
     double most = fmax(by_kv, by_slots); // of a NAN, the other
@@ -119,29 +119,6 @@ void slo_bound_demand(const struct slo_figures *f, double limit, const struct sl
 
 // --- throughput ---
 
-struct capacity {
-    double rate;  // while requests wait; NAN: never seen
-    double limit; // up to which the targets were held; NAN: never exceeded
-};
-
-static struct capacity capacity_of(const struct slo_figures *f)
-{
-    struct capacity c = {slo_learned_rate(f->learned), NAN};
-    for (int t = 0; t < SLO_LATENCIES; t++) {
-        double seen;
-        if (slo_has_target(f->policy, f->obs->role, (enum slo_latency)t))
-            c.limit =
-                fmin(c.limit, slo_curve_limit(f->learned, f->policy, (enum slo_latency)t, &seen));
-    }
-    return c;
-}
-
-double slo_capacity(const struct slo_figures *f)
-{
-    struct capacity c = capacity_of(f);
-    return fmin(c.rate * SLO_LOAD_LIMIT, c.limit); // of a NAN, the other
-}
-
 static const char *unit_name(const struct slo_figures *f)
 {
     return f->unit == SLO_BY_TOKENS ? "tokens/s" : "requests/s";
@@ -150,7 +127,6 @@ static const char *unit_name(const struct slo_figures *f)
 static void explain_throughput(const struct slo_figures *f, double backlog, const struct slo_out *o,
                                struct slo_bound *b)
 {
-    struct capacity c = capacity_of(f);
     char more[64] = "", grows[48] = "";
     if (o->terse)
         return;
@@ -158,18 +134,18 @@ static void explain_throughput(const struct slo_figures *f, double backlog, cons
         snprintf(more, sizeof(more), " and a backlog of %.0f requests", f->backlog);
     if (f->growth > 1)
         snprintf(grows, sizeof(grows), ", %.2g times that are forecast", f->growth);
-    if (slo_capacity(f) == c.limit)
+    if (f->carries < f->rate * SLO_LOAD_LIMIT || isnan(f->rate))
         slo_line(o, b->text, "%.4g %s arrive%s%s; a replica held the target up to %.4g", f->work,
-                 unit_name(f), grows, more, c.limit);
+                 unit_name(f), grows, more, f->carries);
     else
         slo_line(o, b->text,
                  "%.4g %s arrive%s%s; a replica has processed %.4g, %.0f %% of it count", f->work,
-                 unit_name(f), grows, more, c.rate, SLO_LOAD_LIMIT * 100);
+                 unit_name(f), grows, more, f->rate, SLO_LOAD_LIMIT * 100);
 }
 
 double slo_bound_throughput(const struct slo_figures *f, const struct slo_out *o)
 {
-    double capacity = slo_capacity(f), base = f->work * f->growth / capacity, more = 0;
+    double base = f->work * f->growth / f->carries, more = 0;
     struct slo_bound *b;
     if (isnan(base)) {
         b = slo_add_bound(o, "throughput", NAN);
@@ -181,7 +157,7 @@ double slo_bound_throughput(const struct slo_figures *f, const struct slo_out *o
     }
     if (f->backlog > 0 && isfinite(f->request_work)) {
         double spare = (f->ready + f->starting) - base;
-        more = f->backlog * f->request_work / SLO_DRAIN_S / capacity;
+        more = f->backlog * f->request_work / SLO_DRAIN_S / f->carries;
         // Pods that are ready or start will drain it.
         more = more <= spare ? 0 : fmin(more, fmax(SLO_BACKLOG_CAP * base, 1));
     }

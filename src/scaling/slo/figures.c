@@ -206,6 +206,26 @@ static double recent_latency(const struct slo_figures *f, size_t l)
     return n ? v[n / 2] : NAN;
 }
 
+// --- what was learned ---
+
+static void find_learned(struct slo_figures *f)
+{
+    double limit = NAN;
+    f->rate = slo_learned_rate(f->learned);
+    f->slots = slo_learned_slots(f->learned);
+    f->kv_fit = slo_curve_occupancy(f->learned, true);
+    f->running_fit = slo_curve_occupancy(f->learned, false);
+    for (int t = 0; t < SLO_LATENCIES; t++) {
+        f->limit[t] = f->seen[t] = NAN;
+        if (!slo_has_target(f->policy, f->obs->role, (enum slo_latency)t))
+            continue;
+        f->fit[t] = slo_curve_fit(f->learned, (enum slo_latency)t);
+        f->limit[t] = slo_curve_limit(f->learned, f->policy, (enum slo_latency)t, &f->seen[t]);
+        limit = fmin(limit, f->limit[t]); // of a NAN, the other
+    }
+    f->carries = fmin(f->rate * SLO_LOAD_LIMIT, limit);
+}
+
 void slo_figures_of(const struct slo_policy *p, const struct slo_observation *obs,
                     struct slo_state *st, struct slo_learned *l, int64_t now_ms,
                     struct slo_figures *ret)
@@ -217,6 +237,7 @@ void slo_figures_of(const struct slo_policy *p, const struct slo_observation *ob
         smooth(&f);
     find_demand(&f);
     find_backlog(&f);
+    find_learned(&f);
     f.growth = isfinite(obs->growth) && obs->growth > 1 ? obs->growth : 1;
     for (size_t i = 0; i < SLO_LATENCIES; i++)
         f.latency[i] =

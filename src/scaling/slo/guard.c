@@ -30,7 +30,7 @@ static bool holds_kv(const struct slo_figures *f, double n, const struct slo_out
 
 static bool holds_slots(const struct slo_figures *f, double n, const struct slo_out *o)
 {
-    double slots = slo_learned_slots(f->learned);
+    double slots = f->slots;
     double each = f->running / n * slo_predict_occupancy(f, n, false);
     if (isnan(slots) || !f->has_running || each <= SLO_SURVIVOR_LOAD * SLO_LOAD_LIMIT * slots)
         return true;
@@ -42,13 +42,9 @@ static bool holds_slots(const struct slo_figures *f, double n, const struct slo_
 // Loads that are far from all that were measured are approached in steps, of one replica at least.
 static bool holds_unknown_load(const struct slo_figures *f, double n, const struct slo_out *o)
 {
-    double highest = NAN, seen;
-    for (int t = 0; t < SLO_LATENCIES; t++) {
-        if (!slo_has_target(f->policy, f->obs->role, (enum slo_latency)t))
-            continue;
-        slo_curve_limit(f->learned, f->policy, (enum slo_latency)t, &seen);
-        highest = fmin(highest, seen);
-    }
+    double highest = NAN;
+    for (int t = 0; t < SLO_LATENCIES; t++)
+        highest = fmin(highest, f->seen[t]); // of a NAN, the other
     if (isnan(highest) || isnan(f->work) || n >= f->obs->replicas - 1 ||
         f->work / n <= UNSEEN_LOAD * highest)
         return true;
@@ -60,7 +56,7 @@ static bool holds_unknown_load(const struct slo_figures *f, double n, const stru
 
 static bool holds_load(const struct slo_figures *f, double n, const struct slo_out *o)
 {
-    double capacity = slo_capacity(f);
+    double capacity = f->carries;
     if (isnan(capacity) || isnan(f->work) || f->work / n <= SLO_SURVIVOR_LOAD * capacity)
         return true;
     slo_line(o, o->d->guard.text, "with %g replicas each would be at %.0f %% of what it carries", n,
@@ -92,10 +88,9 @@ static bool holds_utilization(const struct slo_figures *f, double n, const struc
 static double expected(const struct slo_figures *f, enum slo_latency t, double n, double *ret_own)
 {
     double predicted = slo_predict(f, t, n, true);
-    struct slo_fit fit = slo_curve_fit(f->learned, t);
     *ret_own = 0;
     if (!isnan(predicted)) {
-        *ret_own = slo_fit_latency(&fit, 0);
+        *ret_own = slo_fit_latency(&f->fit[t], 0);
         return fmax(predicted, f->latency[t]); // of a NAN, the other
     }
     return f->latency[t] * f->ready / n;
@@ -104,8 +99,7 @@ static double expected(const struct slo_figures *f, enum slo_latency t, double n
 // Whether this load was measured, and the target held at it.
 static bool was_seen(const struct slo_figures *f, enum slo_latency t, double n)
 {
-    double seen, limit = slo_curve_limit(f->learned, f->policy, t, &seen);
-    return isnan(limit) && !isnan(seen) && f->work / n <= SEEN_LOAD * seen;
+    return isnan(f->limit[t]) && f->work / n <= SEEN_LOAD * f->seen[t];
 }
 
 static bool holds_latency(const struct slo_figures *f, enum slo_latency t, double n,
@@ -132,7 +126,7 @@ static bool knows_enough(const struct slo_figures *f, double n, const struct slo
         if (slo_has_target(f->policy, f->obs->role, (enum slo_latency)t) &&
             (isfinite(f->latency[t]) || was_seen(f, (enum slo_latency)t, n)))
             return true;
-    if (no_load || !isnan(slo_capacity(f)) || f->has_kv || f->has_utilization)
+    if (no_load || !isnan(f->carries) || f->has_kv || f->has_utilization)
         return true;
     if (f->unit == SLO_NO_UNIT && f->has_waiting &&
         f->now_ms - f->state->queue_busy_ms > QUEUE_QUIET_MS &&

@@ -14,7 +14,7 @@
 // is rho^(sqrt(2(cn+1)) - 1), and their wait is about exponential.
 double slo_predict_wait(const struct slo_figures *f, double n)
 {
-    double c = slo_learned_slots(f->learned), p = f->policy->percent / 100.0;
+    double c = f->slots, p = f->policy->percent / 100.0;
     if (isnan(c) || !f->has_running || !(f->requests > 0))
         return 0; // no queue has been seen
     double servers = c * n, rho = f->running / servers;
@@ -42,23 +42,23 @@ static double correction_of(const struct slo_figures *f, enum slo_latency t)
 
 double slo_predict(const struct slo_figures *f, enum slo_latency t, double n, bool corrected)
 {
-    struct slo_fit fit = slo_curve_fit(f->learned, t);
+    const struct slo_fit *fit = &f->fit[t];
     double load = f->work / n;
-    if (!fit.found || !isfinite(load) || !(n > 0))
+    if (!fit->found || !isfinite(load) || !(n > 0))
         return NAN;
-    if (load > FAR_LOAD * fit.to)
+    if (load > FAR_LOAD * fit->to)
         return INFINITY;
-    double own = slo_fit_latency(&fit, load);
+    double own = slo_fit_latency(fit, load);
     double latency = own + (has_queue_part(t) ? slo_predict_wait(f, n) : 0);
     return corrected ? latency * exp(correction_of(f, t)) : latency;
 }
 
 double slo_predict_occupancy(const struct slo_figures *f, double n, bool kv)
 {
-    struct slo_fit fit = slo_curve_occupancy(f->learned, kv);
-    if (!fit.found || !isfinite(f->load) || !(n > 0) || n >= f->ready)
+    const struct slo_fit *fit = kv ? &f->kv_fit : &f->running_fit;
+    if (!fit->found || !isfinite(f->load) || !(n > 0) || n >= f->ready)
         return 1;
-    double later = slo_fit_latency(&fit, f->work / n), now = slo_fit_latency(&fit, f->load);
+    double later = slo_fit_latency(fit, f->work / n), now = slo_fit_latency(fit, f->load);
     // More than the line carries: the measurements of now are above it, and say nothing of more.
     return isfinite(now) ? fmax(later / now, 1) : INFINITY;
 }
@@ -107,13 +107,12 @@ static void explain_abstention(const struct slo_figures *f, enum slo_latency t, 
                                const struct slo_out *o, char line[SLO_LINE_SIZE])
 {
     const char *name = slo_latency_name(f->policy, t);
-    struct slo_fit fit = slo_curve_fit(f->learned, t);
     if (why == NOT_CORRECTABLE)
         slo_line(o, line, "%s: measured is %.2g times what is predicted, more than %g", name,
                  exp(correction_of(f, t)), MAX_CORRECTION);
     else if (why == NOT_POSSIBLE)
         slo_line(o, line, "%s: %.3g s are predicted even for an idle replica, target %.3g s", name,
-                 slo_fit_latency(&fit, 0), f->policy->seconds[t]);
+                 slo_fit_latency(&f->fit[t], 0), f->policy->seconds[t]);
     else if (f->unit == SLO_NO_UNIT)
         slo_line(o, line, "%s: no counter of requests or tokens", name);
     else

@@ -238,6 +238,11 @@ struct slo_figures {
     double backlog;                // requests that wait longer than they may
     double growth;                 // of the forecast, at least 1
     double latency[SLO_LATENCIES]; // median percentile of the last slots; NAN: too few samples
+    // What was learned; of targets that apply.
+    struct slo_fit fit[SLO_LATENCIES], kv_fit, running_fit;
+    double limit[SLO_LATENCIES], seen[SLO_LATENCIES]; // slo_curve_limit()
+    double rate, slots;                               // slo_learned_rate(), slo_learned_slots()
+    double carries; // work a second of a replica within all targets; NAN: unknown
 };
 
 void slo_figures_of(const struct slo_policy *p, const struct slo_observation *obs,
@@ -267,8 +272,6 @@ struct slo_bound *slo_add_bound(const struct slo_out *o, const char *name, doubl
 void slo_bound_demand(const struct slo_figures *f, double limit, const struct slo_out *o);
 double slo_bound_throughput(const struct slo_figures *f,
                             const struct slo_out *o); // without backlog
-// Work a second that one replica carries; NAN: unknown.
-double slo_capacity(const struct slo_figures *f);
 void slo_bound_latency(const struct slo_figures *f, const struct slo_out *o);
 void slo_bound_queue(const struct slo_figures *f, const struct slo_out *o);
 void slo_bound_utilization(const struct slo_figures *f, const struct slo_out *o);

@@ -101,13 +101,16 @@ static void add_histogram(struct slo_counts *c, const struct slo_track *t,
     double before = 0;
     if (!n || n != t->n[l])
         return;
+    if (h->counts[n - 1] <= t->counts[l][n - 1])
+        return;
     if (!(c->total > 0))
         take_bounds(c, h);
     for (size_t i = 0; i < n; i++) {
         double now = h->counts[i] - t->counts[l][i];
-        if (now > before)
-            add_bucket(c, h->bounds[i], now - before, &at);
-        before = fmax(before, now);
+        if (!(now > before))
+            continue;
+        add_bucket(c, h->bounds[i], now - before, &at);
+        before = now;
     }
 }
 

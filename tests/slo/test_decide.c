@@ -111,7 +111,7 @@ static void test_survivors_that_would_miss_the_target_keep_the_number(void **sta
             continue;
         refused = true;
         assert_int_equal(s.decision.proposal, 2);
-        assert_non_null(strstr(s.decision.guard.text, "with 1 replicas"));
+        assert_non_null(strstr(s.decision.guard.text, "with 1 replica "));
     }
     assert_true(refused);
     assert_int_equal(s.decision.proposal, 1);

@@ -21,6 +21,16 @@ void slo_line(const struct slo_out *o, char line[SLO_LINE_SIZE], const char *fmt
     va_end(ap);
 }
 
+const char *slo_number(double v, char text[SLO_NUMBER_SIZE])
+{
+    double unit = v >= 1000 && v < 1e15 ? pow(10, floor(log10(v)) - 2) : 0;
+    if (unit > 0)
+        snprintf(text, SLO_NUMBER_SIZE, "%.0f", round(v / unit) * unit);
+    else
+        snprintf(text, SLO_NUMBER_SIZE, "%.3g", v);
+    return text;
+}
+
 struct slo_bound *slo_add_bound(const struct slo_out *o, const char *name, double value)
 {
     struct slo_bound *b = &o->d->bounds[o->d->n_bounds++];
@@ -44,7 +54,7 @@ static double service_seconds(const struct slo_figures *f)
 // Requests of the backlog that have to run at the same time, so that it is gone in SLO_DRAIN_S.
 static double backlog_at_once(const struct slo_figures *f)
 {
-    return f->backlog * service_seconds(f) / SLO_DRAIN_S;
+    return f->coming * service_seconds(f) / SLO_DRAIN_S;
 }
 
 // What one request takes of a KV cache.
@@ -127,20 +137,22 @@ static const char *unit_name(const struct slo_figures *f)
 static void explain_throughput(const struct slo_figures *f, double backlog, const struct slo_out *o,
                                struct slo_bound *b)
 {
-    char more[64] = "", grows[48] = "";
+    char more[64] = "", grows[48] = "", arrive[SLO_NUMBER_SIZE], carries[SLO_NUMBER_SIZE];
     if (o->terse)
         return;
     if (backlog > 0)
-        snprintf(more, sizeof(more), " and a backlog of %.0f requests", f->backlog);
+        snprintf(more, sizeof(more), " and a backlog of %.0f requests, %.0f soon", f->backlog,
+                 f->coming);
     if (f->growth > 1)
         snprintf(grows, sizeof(grows), ", %.2g times that are forecast", f->growth);
+    slo_number(f->work, arrive);
     if (f->carries < f->rate * SLO_LOAD_LIMIT || isnan(f->rate))
-        slo_line(o, b->text, "%.4g %s arrive%s%s; a replica held the target up to %.4g", f->work,
-                 unit_name(f), grows, more, f->carries);
+        slo_line(o, b->text, "%s %s arrive%s%s; a replica held the target up to %s", arrive,
+                 unit_name(f), grows, more, slo_number(f->carries, carries));
     else
-        slo_line(o, b->text,
-                 "%.4g %s arrive%s%s; a replica has processed %.4g, %.0f %% of it count", f->work,
-                 unit_name(f), grows, more, f->rate, SLO_LOAD_LIMIT * 100);
+        slo_line(o, b->text, "%s %s arrive%s%s; a replica has processed %s, %.0f %% of it count",
+                 arrive, unit_name(f), grows, more, slo_number(f->rate, carries),
+                 SLO_LOAD_LIMIT * 100);
 }
 
 double slo_bound_throughput(const struct slo_figures *f, const struct slo_out *o)
@@ -157,7 +169,7 @@ double slo_bound_throughput(const struct slo_figures *f, const struct slo_out *o
     }
     if (f->backlog > 0 && isfinite(f->request_work)) {
         double spare = (f->ready + f->starting) - base;
-        more = f->backlog * f->request_work / SLO_DRAIN_S / f->carries;
+        more = f->coming * f->request_work / SLO_DRAIN_S / f->carries;
         // Pods that are ready or start will drain it.
         more = more <= spare ? 0 : fmin(more, fmax(SLO_BACKLOG_CAP * base, 1));
     }
@@ -184,8 +196,8 @@ void slo_bound_queue(const struct slo_figures *f, const struct slo_out *o)
         slo_line(o, b->text, "%.0f requests wait%s", f->waiting,
                  drains ? ", and will be processed within five minutes" : "");
     else
-        slo_line(o, b->text, "%.0f requests wait for %d ready replicas, %+.2g a second%s",
-                 f->waiting, f->ready, st->queue_growth,
+        slo_line(o, b->text, "%.0f requests wait for %d ready replica%s, %+.2g a second%s",
+                 f->waiting, f->ready, SLO_PLURAL(f->ready), st->queue_growth,
                  settled ? "" : "; the number of ready replicas has just changed");
 }
 
@@ -199,6 +211,6 @@ void slo_bound_utilization(const struct slo_figures *f, const struct slo_out *o)
         return;
     double n = measured ? NAN : f->utilization * f->growth / SLO_UTILIZATION_OK;
     struct slo_bound *b = slo_add_bound(o, "utilization", n);
-    slo_line(o, b->text, "%.0f %% of %d ready replicas%s", 100 * f->utilization / f->ready,
-             f->ready, measured ? ": the latency decides on more" : "");
+    slo_line(o, b->text, "%.0f %% of %d ready replica%s%s", 100 * f->utilization / f->ready,
+             f->ready, SLO_PLURAL(f->ready), measured ? ": the latency decides on more" : "");
 }

@@ -201,7 +201,7 @@ static void add_bounds(const struct slo_figures *f, const struct slo_out *o)
 {
     double limit = slo_bound_throughput(f, o);
     slo_bound_demand(f, limit, o);
-    slo_bound_latency(f, o);
+    slo_bound_latency(f, limit, o);
     slo_bound_pressure(f, limit, o);
     slo_bound_queue(f, o);
     slo_bound_utilization(f, o);

@@ -6,10 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MIN_MIX    5.0 // requests, before their mean work is used
-#define PATIENCE   0.5 // of the target: requests that wait less are no backlog
-#define FUTURE_MS  5000
-#define FALLBACK_S 1.0
+#define MIN_MIX       5.0 // requests, before their mean work is used
+#define PATIENCE      0.5 // of the target: requests that wait less are no backlog
+#define LEAST_OF_RATE 0.5
+#define MAX_START_S   600.0 // for which a backlog is foreseen
+#define FUTURE_MS     5000
+#define FALLBACK_S    1.0
 
 enum { GAUGE_SLOTS = 2 };
 
@@ -183,6 +185,16 @@ static void find_backlog(struct slo_figures *f)
     f->backlog = fmax(f->waiting - fmax(patient, f->ready), 0);
 }
 
+// What the replicas cannot process until a new one is ready waits then, too.
+static void find_coming(struct slo_figures *f)
+{
+    double start = f->obs->start_seconds > 0 ? f->obs->start_seconds : SLO_DRAIN_S;
+    double carries = isnan(f->rate) ? f->carries : f->rate, excess = f->work - f->ready * carries;
+    f->coming = f->backlog;
+    if (f->backlog > 0 && excess > 0 && f->request_work > 0)
+        f->coming += excess / f->request_work * fmin(start, MAX_START_S);
+}
+
 // --- latencies ---
 
 static int by_value(const void *a, const void *b)
@@ -223,6 +235,10 @@ static void find_learned(struct slo_figures *f)
         f->limit[t] = slo_curve_limit(f->learned, f->policy, (enum slo_latency)t, &f->seen[t]);
         limit = fmin(limit, f->limit[t]); // of a NAN, the other
     }
+    // Misses at less than half of what a replica processes come from bursts and long requests, and
+    // more replicas change little.
+    if (!isnan(f->rate) && !isnan(limit))
+        limit = fmax(limit, LEAST_OF_RATE * f->rate);
     f->carries = fmin(f->rate * SLO_LOAD_LIMIT, limit);
 }
 
@@ -238,6 +254,7 @@ void slo_figures_of(const struct slo_policy *p, const struct slo_observation *ob
     find_demand(&f);
     find_backlog(&f);
     find_learned(&f);
+    find_coming(&f);
     f.growth = isfinite(obs->growth) && obs->growth > 1 ? obs->growth : 1;
     for (size_t i = 0; i < SLO_LATENCIES; i++)
         f.latency[i] =

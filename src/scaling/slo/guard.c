@@ -8,6 +8,8 @@
 
 #define QUEUE_QUIET_MS 300000 // without a queue, if nothing but the queue is reported
 #define OBSERVED_MS    120000 // before that, nothing shrinks
+#define LIGHT_KV       0.3    // share of the KV caches
+#define LIGHT_LATENCY  0.6    // of the targets
 #define UNSEEN_LOAD    1.3    // of the highest load with a measurement
 #define SEEN_LOAD      1.1    // of the highest load with a measurement, if no limit is known
 
@@ -22,9 +24,9 @@ static bool holds_kv(const struct slo_figures *f, double n, const struct slo_out
     if (share <= SLO_KV_SUPPLY * (1 + SLO_SENSITIVITY) / 2 && fullest <= SLO_KV_FULL)
         return true;
     slo_line(o, o->d->guard.text,
-             "with %g replicas KV caches would be %.0f %% full, the fullest "
+             "with %g replica%s KV caches would be %.0f %% full, the fullest "
              "%.0f %%",
-             n, 100 * share, 100 * fullest);
+             n, SLO_PLURAL(n), 100 * share, 100 * fullest);
     return false;
 }
 
@@ -34,23 +36,45 @@ static bool holds_slots(const struct slo_figures *f, double n, const struct slo_
     double each = f->running / n * slo_predict_occupancy(f, n, false);
     if (isnan(slots) || !f->has_running || each <= SLO_SURVIVOR_LOAD * SLO_LOAD_LIMIT * slots)
         return true;
-    slo_line(o, o->d->guard.text, "with %g replicas each would run %.3g requests of %.3g", n, each,
-             slots);
+    slo_line(o, o->d->guard.text, "with %g replica%s each would run %.3g requests of %.3g", n,
+             SLO_PLURAL(n), each, slots);
     return false;
 }
 
-// Loads that are far from all that were measured are approached in steps, of one replica at least.
-static bool holds_unknown_load(const struct slo_figures *f, double n, const struct slo_out *o)
+static double highest_seen(const struct slo_figures *f)
 {
     double highest = NAN;
     for (int t = 0; t < SLO_LATENCIES; t++)
         highest = fmin(highest, f->seen[t]); // of a NAN, the other
-    if (isnan(highest) || isnan(f->work) || n >= f->obs->replicas - 1 ||
-        f->work / n <= UNSEEN_LOAD * highest)
+    return highest;
+}
+
+// One replica less may go further. The last but one doubles the load, so what remains has to be far
+// from all limits.
+static bool is_one_less(const struct slo_figures *f, double n)
+{
+    if (n < f->obs->replicas - 1)
+        return false;
+    if (n >= 2)
+        return true;
+    if (f->kv / n > LIGHT_KV)
+        return false;
+    for (int t = 0; t < SLO_LATENCIES; t++)
+        if (f->latency[t] * f->ready / n > LIGHT_LATENCY * f->policy->seconds[t])
+            return false;
+    return true;
+}
+
+// Loads that are far from all that were measured are approached in steps.
+static bool holds_unknown_load(const struct slo_figures *f, double n, const struct slo_out *o)
+{
+    double highest = highest_seen(f);
+    if (isnan(highest) || isnan(f->work) || f->work / n <= UNSEEN_LOAD * highest ||
+        is_one_less(f, n))
         return true;
     slo_line(o, o->d->guard.text,
-             "with %g replicas each would have %.2g times the load that was measured", n,
-             f->work / n / highest);
+             "with %g replica%s each would have %.2g times the load that was measured", n,
+             SLO_PLURAL(n), f->work / n / highest);
     return false;
 }
 
@@ -59,8 +83,8 @@ static bool holds_load(const struct slo_figures *f, double n, const struct slo_o
     double capacity = f->carries;
     if (isnan(capacity) || isnan(f->work) || f->work / n <= SLO_SURVIVOR_LOAD * capacity)
         return true;
-    slo_line(o, o->d->guard.text, "with %g replicas each would be at %.0f %% of what it carries", n,
-             100 * f->work / n / capacity);
+    slo_line(o, o->d->guard.text, "with %g replica%s each would be at %.0f %% of what it carries",
+             n, SLO_PLURAL(n), 100 * f->work / n / capacity);
     return false;
 }
 
@@ -77,7 +101,7 @@ static bool holds_utilization(const struct slo_figures *f, double n, const struc
     if (!f->has_utilization || f->has_kv || f->unit == SLO_BY_TOKENS ||
         f->utilization / n <= SLO_UTILIZATION_OK)
         return true;
-    slo_line(o, o->d->guard.text, "with %g replicas each would be at %.0f %%", n,
+    slo_line(o, o->d->guard.text, "with %g replica%s each would be at %.0f %%", n, SLO_PLURAL(n),
              100 * f->utilization / n);
     return false;
 }
@@ -112,8 +136,8 @@ static bool holds_latency(const struct slo_figures *f, enum slo_latency t, doubl
     double limit = own < target ? own + SLO_SENSITIVITY * (target - own) : target;
     if (latency <= limit)
         return true;
-    slo_line(o, o->d->guard.text, "with %g replicas P%d of %s would be %.3g s of %.3g s", n,
-             f->policy->percent, slo_latency_name(f->policy, t), latency, target);
+    slo_line(o, o->d->guard.text, "with %g replica%s P%d of %s would be %.3g s of %.3g s", n,
+             SLO_PLURAL(n), f->policy->percent, slo_latency_name(f->policy, t), latency, target);
     return false;
 }
 
@@ -185,6 +209,6 @@ int32_t slo_guard(const struct slo_figures *f, int32_t lowest, const struct slo_
         else
             low = middle + 1;
     }
-    slo_line(o, d->guard.text, "%d replicas would hold the target", low);
+    slo_line(o, d->guard.text, "%d replica%s would hold the target", low, SLO_PLURAL(low));
     return low;
 }

@@ -4,9 +4,11 @@
 // was measured in the last minutes.
 #include "slo/slo_private.h"
 
-#define MAX_CORRECTION   2.0
-#define MIN_CORRECTION_S 15.0
-#define FAR_LOAD         1.5 // times the highest load that was measured: further is not predicted
+#define MAX_CORRECTION    2.0
+#define MIN_CORRECTION_S  15.0
+#define MIN_GAIN          0.02 // of the target, by one more replica
+#define MAX_OF_THROUGHPUT 1.3  // a prediction proposes at most so many times what the load needs
+#define FAR_LOAD          1.5  // times the highest load that was measured: further is not predicted
 
 // --- the queue ---
 
@@ -67,6 +69,16 @@ double slo_predict_occupancy(const struct slo_figures *f, double n, bool kv)
 
 enum { NOT_LEARNED, NOT_CORRECTABLE, NOT_POSSIBLE, FOUND };
 
+// The number from which one more replica gains next to nothing: the curve is flat there, and a
+// small error of the prediction would cost many replicas.
+static double worth(const struct slo_figures *f, enum slo_latency t, double n)
+{
+    double least = MIN_GAIN * f->policy->seconds[t], low = fmax(f->ready, 1);
+    while (low < n && !(slo_predict(f, t, low, true) - slo_predict(f, t, low + 1, true) < least))
+        low = fmax(low + 1, low * 1.02);
+    return low;
+}
+
 // The smallest number of replicas with which the target is predicted to hold.
 static int smallest(const struct slo_figures *f, enum slo_latency t, double *ret_n)
 {
@@ -88,7 +100,7 @@ static int smallest(const struct slo_figures *f, enum slo_latency t, double *ret
         else
             low = middle;
     }
-    *ret_n = high;
+    *ret_n = fmin(high, worth(&later, t, high));
     return FOUND;
 }
 
@@ -97,10 +109,11 @@ static void explain_found(const struct slo_figures *f, enum slo_latency t, doubl
 {
     double ceiling = fmax(ceil(n), 1);
     slo_line(o, line,
-             "%s: %.3g s predicted with %g replicas, target %.3g s; measured / predicted is %.2g, "
+             "%s: %.3g s predicted with %g replica%s, target %.3g s; measured / predicted is %.2g, "
              "%.3g s of it in the queue",
              slo_latency_name(f->policy, t), slo_predict(f, t, ceiling, true), ceiling,
-             f->policy->seconds[t], exp(correction_of(f, t)), slo_predict_wait(f, ceiling));
+             SLO_PLURAL(ceiling), f->policy->seconds[t], exp(correction_of(f, t)),
+             slo_predict_wait(f, ceiling));
 }
 
 static void explain_abstention(const struct slo_figures *f, enum slo_latency t, int why,
@@ -119,7 +132,7 @@ static void explain_abstention(const struct slo_figures *f, enum slo_latency t, 
         slo_line(o, line, "%s: not yet measured at three loads that differ by 1.5 times", name);
 }
 
-void slo_bound_latency(const struct slo_figures *f, const struct slo_out *o)
+void slo_bound_latency(const struct slo_figures *f, double limit, const struct slo_out *o)
 {
     double most = NAN, n = NAN;
     enum slo_latency decider = SLO_LATENCIES, first = SLO_LATENCIES;
@@ -136,6 +149,8 @@ void slo_bound_latency(const struct slo_figures *f, const struct slo_out *o)
             first_why = why;
         }
     }
+    if (!isnan(limit) && !isnan(most))
+        most = fmin(most, fmax(MAX_OF_THROUGHPUT * limit, f->ready));
     struct slo_bound *b = slo_add_bound(o, "latency", most);
     if (decider != SLO_LATENCIES)
         explain_found(f, decider, most, o, b->text);

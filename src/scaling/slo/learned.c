@@ -92,9 +92,10 @@ static double solve_weight(const struct slo_moments *m)
     return fmin(fmax(c / b, MIN_WEIGHT), MAX_WEIGHT);
 }
 
-// Loads that were learned with the former weight are converted with the mix of now.
-static void update_weight(struct slo_learned *l, double prompt, double generated)
+// Loads that were learned with the former weight are converted with the mix of all intervals.
+static void update_weight(struct slo_learned *l)
 {
+    double prompt = l->mix_prompt, generated = l->mix_generated;
     double before = l->prompt_weight > 0 ? l->prompt_weight : SLO_PROMPT_WEIGHT;
     double weight = solve_weight(&l->moments);
     if (!(weight > 0) || (l->prompt_weight > 0 && fabs(weight / before - 1) < 0.25))
@@ -181,7 +182,9 @@ void slo_learn_pod(struct slo_learned *l, struct slo_track *t, enum slo_role rol
     if (role == SLO_UNIFIED && t->itl_n >= SLO_FEW_SAMPLES && running > 0) {
         double itl = t->itl_sum / t->itl_n;
         add_moment(&l->moments, itl, running, t->prompt / t->seconds * itl);
-        update_weight(l, t->prompt, t->generated);
+        l->mix_prompt = l->mix_prompt * MOMENT_DECAY + t->prompt;
+        l->mix_generated = l->mix_generated * MOMENT_DECAY + t->generated;
+        update_weight(l);
     }
     reset_interval(t);
 }

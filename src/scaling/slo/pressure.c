@@ -214,7 +214,11 @@ void slo_bound_pressure(const struct slo_figures *f, double limit, const struct 
     }
     double capped = fmin(n, fmax((1 + SLO_BACKLOG_CAP) * limit, f->ready));
     b = slo_add_bound(o, "pressure", isnan(limit) ? n : capped);
-    slo_line(o, b->text, "%.2g times the target in %zu of %zu slots with %d ready replicas%s",
-             pressure, r.over, r.n, f->ready,
-             !isnan(limit) && capped < n ? "; the throughput allows no more" : "");
+    const char *more = !isnan(limit) && capped < n ? "; the throughput allows no more" : "";
+    if (queued)
+        slo_line(o, b->text, "the last of %.0f waiting requests waits %.2g times its target%s",
+                 f->waiting, queue, more);
+    else
+        slo_line(o, b->text, "%.2g times the target in %zu of %zu slots with %d ready replica%s%s",
+                 pressure, r.over, r.n, f->ready, SLO_PLURAL(f->ready), more);
 }

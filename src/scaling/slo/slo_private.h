@@ -64,7 +64,8 @@ struct slo_moments {
 struct slo_learned {
     char identity[SLO_IDENTITY_SIZE];
     int64_t used_ms;
-    double prompt_weight; // work of a prompt token; 0: not learned
+    double prompt_weight;             // work of a prompt token; 0: not learned
+    double mix_prompt, mix_generated; // tokens of the intervals that were learned from, decayed
     struct slo_moments moments;
     double rates[SLO_RATES]; // intervals of pods with a queue, by load, decayed
     double n_rates;          // their sum
@@ -236,6 +237,7 @@ struct slo_figures {
     double request_work;           // of one request; NAN: unknown
     double load;                   // work of a ready replica; NAN: unknown
     double backlog;                // requests that wait longer than they may
+    double coming;                 // backlog when a new replica could be ready
     double growth;                 // of the forecast, at least 1
     double latency[SLO_LATENCIES]; // median percentile of the last slots; NAN: too few samples
     // What was learned; of targets that apply.
@@ -260,6 +262,11 @@ double slo_predict_wait(const struct slo_figures *f, double n);
 // --- bounds.c, latency.c, pressure.c, guard.c ---
 // limit: what slo_bound_throughput() returned.
 
+#define SLO_PLURAL(n) ((n) == 1 ? "" : "s")
+enum { SLO_NUMBER_SIZE = 32 };
+// With three digits and without an exponent: "57100", "0.0123".
+const char *slo_number(double v, char text[SLO_NUMBER_SIZE]);
+
 struct slo_out {
     struct slo_decision *d;
     bool terse;
@@ -272,7 +279,7 @@ struct slo_bound *slo_add_bound(const struct slo_out *o, const char *name, doubl
 void slo_bound_demand(const struct slo_figures *f, double limit, const struct slo_out *o);
 double slo_bound_throughput(const struct slo_figures *f,
                             const struct slo_out *o); // without backlog
-void slo_bound_latency(const struct slo_figures *f, const struct slo_out *o);
+void slo_bound_latency(const struct slo_figures *f, double limit, const struct slo_out *o);
 void slo_bound_queue(const struct slo_figures *f, const struct slo_out *o);
 void slo_bound_utilization(const struct slo_figures *f, const struct slo_out *o);
 void slo_bound_pressure(const struct slo_figures *f, double limit, const struct slo_out *o);

@@ -39,6 +39,8 @@ static json_t *learned_json(const struct slo_learned *l, int64_t now_ms)
     codec_json_set_str(out, "identity", l->identity);
     codec_json_set_int(out, "ageMs", now_ms - l->used_ms);
     json_object_set_new(out, "promptWeight", json_real(l->prompt_weight));
+    json_object_set_new(out, "mixPrompt", json_real(l->mix_prompt));
+    json_object_set_new(out, "mixGenerated", json_real(l->mix_generated));
     json_object_set_new(out, "moments",
                         numbers_json(&l->moments.n, sizeof(l->moments) / sizeof(double)));
     json_object_set_new(out, "rates", numbers_json(l->rates, SLO_RATES));
@@ -112,6 +114,8 @@ static void read_learned(const json_t *in, int64_t now_ms, struct slo_learned *l
         memcpy(l->identity, identity, strnlen(identity, SLO_IDENTITY_SIZE - 1)); // the rest is 0
     l->used_ms = time_of(in, now_ms);
     l->prompt_weight = number(in, "promptWeight");
+    l->mix_prompt = number(in, "mixPrompt");
+    l->mix_generated = number(in, "mixGenerated");
     numbers(in, "moments", &l->moments.n, sizeof(l->moments) / sizeof(double));
     numbers(in, "rates", l->rates, SLO_RATES);
     for (i = 0; i < SLO_RATES; i++) {

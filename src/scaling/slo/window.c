@@ -55,26 +55,33 @@ static size_t buckets_of(const struct slo_histogram *h)
     return h->n < SLO_MAX_BUCKETS ? h->n : SLO_MAX_BUCKETS;
 }
 
+// Of a histogram without a target only the number of values is kept.
+static double last_count(const struct slo_track *t, size_t l)
+{
+    return t->counts[l][t->n[l] - 1];
+}
+
 static bool histogram_restarted(const struct slo_track *t, const struct slo_pod *p)
 {
     for (size_t l = 0; l < SLO_LATENCIES; l++) {
         size_t n = buckets_of(&p->latency[l]);
-        if (n && n == t->n[l] && p->latency[l].counts[n - 1] < t->counts[l][n - 1])
+        if (n && t->n[l] && p->latency[l].counts[n - 1] < last_count(t, l))
             return true;
     }
     return false;
 }
 
-static void keep_histogram(struct slo_track *t, const struct slo_histogram *h, size_t l)
+static void keep_histogram(struct slo_track *t, const struct slo_histogram *h, size_t l,
+                           bool has_target)
 {
-    size_t n = buckets_of(h);
-    if (n != t->n[l]) {
+    size_t n = buckets_of(h), kept = has_target || !n ? n : 1;
+    if (kept != t->n[l]) {
         free(t->counts[l]);
-        t->counts[l] = n ? gs_alloc_array(n, sizeof(double)) : NULL;
-        t->n[l] = n;
+        t->counts[l] = kept ? gs_alloc_array(kept, sizeof(double)) : NULL;
+        t->n[l] = kept;
     }
-    if (n)
-        memcpy(t->counts[l], h->counts, n * sizeof(double));
+    if (kept)
+        memcpy(t->counts[l], h->counts + n - kept, kept * sizeof(double));
     t->sum[l] = h->sum;
 }
 
@@ -117,7 +124,7 @@ static void add_histogram(struct slo_counts *c, const struct slo_track *t,
 static double count_increment(const struct slo_track *t, const struct slo_pod *p, size_t l)
 {
     size_t n = buckets_of(&p->latency[l]);
-    return n && n == t->n[l] ? p->latency[l].counts[n - 1] - t->counts[l][n - 1] : 0;
+    return n && t->n[l] ? p->latency[l].counts[n - 1] - last_count(t, l) : 0;
 }
 
 // --- counters ---
@@ -180,7 +187,8 @@ static void add_to_track(struct slo_track *t, const struct slo_pod *p, double se
     }
 }
 
-static void add_increments(struct slo_state *st, struct slo_track *t, const struct slo_pod *p)
+static void add_increments(struct slo_state *st, const struct slo_policy *policy,
+                           struct slo_track *t, const struct slo_pod *p)
 {
     double seconds = (double)(p->sampled_ms - t->sampled_ms) / 1000;
     double requests = request_increment(t, p);
@@ -194,7 +202,8 @@ static void add_increments(struct slo_state *st, struct slo_track *t, const stru
         st->contributors++;
     t->slot = st->slot;
     for (size_t l = 0; l < SLO_LATENCIES; l++)
-        add_histogram(&st->counts[l], t, &p->latency[l], l);
+        if (policy->seconds[l] > 0)
+            add_histogram(&st->counts[l], t, &p->latency[l], l);
     add_to_track(t, p, seconds, requests);
 }
 
@@ -215,17 +224,17 @@ static bool has_requests(const struct slo_pod *p)
            (slo_pod_has(p, SLO_RUNNING) && p->v[SLO_RUNNING] > 0);
 }
 
-static void keep(struct slo_track *t, const struct slo_pod *p)
+static void keep(struct slo_track *t, const struct slo_policy *policy, const struct slo_pod *p)
 {
     t->has = p->has;
     memcpy(t->v, p->v, sizeof(t->v));
     t->sampled_ms = p->sampled_ms;
     for (size_t l = 0; l < SLO_LATENCIES; l++)
-        keep_histogram(t, &p->latency[l], l);
+        keep_histogram(t, &p->latency[l], l, policy->seconds[l] > 0);
 }
 
-static void read_pod(struct slo_state *st, struct slo_track *t, const struct slo_pod *p,
-                     enum slo_role role, struct slo_learned *l)
+static void read_pod(struct slo_state *st, const struct slo_policy *policy, struct slo_track *t,
+                     const struct slo_pod *p, enum slo_role role, struct slo_learned *l)
 {
     if (p->sampled_ms <= t->sampled_ms)
         return;
@@ -236,11 +245,11 @@ static void read_pod(struct slo_state *st, struct slo_track *t, const struct slo
     if (first || restart || !has_requests(p) || progressed(t, p) || slo_pod_unit(p) == SLO_NO_UNIT)
         t->moved_ms = p->sampled_ms;
     if (!first && !restart && !long_gap) {
-        add_increments(st, t, p);
+        add_increments(st, policy, t, p);
         if (slo_pod_unit(p) != SLO_NO_UNIT)
             slo_learn_pod(l, t, role, slo_pod_unit(p));
     }
-    keep(t, p);
+    keep(t, policy, p);
 }
 
 // --- the window ---
@@ -275,7 +284,7 @@ bool slo_window_add(struct slo_state *st, const struct slo_policy *p,
         struct slo_track *t = track_of(st, pod);
         // A sample from the future would stop all later ones.
         if (pod->phase == SLO_POD_READY && pod->sampled_ms <= now_ms + SLO_SLOT_MS)
-            read_pod(st, t, pod, obs->role, l);
+            read_pod(st, p, t, pod, obs->role, l);
     }
     while (gs_hmap_len(st->tracks) > n && remove_one_gone(st))
         ;

@@ -31,7 +31,7 @@ struct latency_case {
     bool stale;      // each two minutes, all values are old for one minute
 };
 
-#define LATENCY_TTFT_S 2.0
+#define LATENCY_TTFT_S 2.5 // a bound of the histogram of vLLM
 #define LATENCY_TPOT_S 0.1
 enum { LATENCY_MAX_REPLICAS = 200 };
 

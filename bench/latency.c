@@ -96,14 +96,13 @@ static void run_seeds(const struct table *t, const struct latency_trace *trace,
 }
 
 // The smallest pool with 95 % of the requests within the target.
-static double run_static(const struct table *t, const struct latency_trace *trace,
-                         struct latency_result *ret)
+static void run_static(const struct table *t, const struct latency_trace *trace,
+                       struct latency_result *ret)
 {
-    double n = ceil(trace->load);
-    for (;; n++) {
+    for (int n = (int)trace->load; n <= 60; n++) {
         run_seeds(t, trace, &latency_static, n, ret);
-        if (latency_share(ret) >= 0.95 || n >= 60)
-            return n;
+        if (latency_share(ret) >= 0.95)
+            return;
     }
 }
 
@@ -157,7 +156,7 @@ static void print_row(const struct table *t, const struct row *r)
     }
     print_result(&r->all, 14);
     printf(" %5.0f\n", r->all.peak);
-    fflush(stdout);
+    (void)fflush(stdout);
 }
 
 static void run_table(struct table *t)
@@ -244,7 +243,7 @@ enum { ALL_TRACES = -1 };
 static void reach(const struct table *t, const struct latency_policy *p, int trace, double at_hours,
                   double at_share, double *ret_share, double *ret_hours)
 {
-    struct point points[4], best = {0};
+    struct point points[4] = {{0}}, best = {0};
     size_t n = 0;
     for (size_t i = 0; i < t->n; i++) {
         const struct row *r = &t->rows[i];

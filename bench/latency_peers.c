@@ -56,9 +56,9 @@ void latency_peers_stop(void)
 {
     for (size_t i = 0; i < LATENCY_N_PEERS; i++) {
         if (peers[i].in)
-            fclose(peers[i].in);
+            (void)fclose(peers[i].in);
         if (peers[i].out)
-            fclose(peers[i].out);
+            (void)fclose(peers[i].out);
         peers[i].in = peers[i].out = NULL;
     }
 }
@@ -126,9 +126,8 @@ static uint32_t decide_peer(void *state, const struct latency_view *v)
     gs_buf_add_str(&line, "}\n");
     r->begun = true;
     struct gs_slice text = gs_buf_slice(&line);
-    fwrite(text.data, 1, text.len, r->peer->in);
-    fflush(r->peer->in);
-    if (!fgets(answer, sizeof(answer), r->peer->out))
+    if (fwrite(text.data, 1, text.len, r->peer->in) != text.len || fflush(r->peer->in) ||
+        !fgets(answer, sizeof(answer), r->peer->out))
         bench_fail("%s has ended", r->peer->version);
     long n = strtol(answer, NULL, 10);
     return n < 1 ? v->replicas : (uint32_t)n;

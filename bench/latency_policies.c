@@ -36,8 +36,8 @@ static uint32_t oracle_decide(void *state, const struct latency_view *v)
     const double *loads = state;
     double most = 0, until = fmin(v->t_s + v->c->start_s * 1.2 + ORACLE_WINDOW_S,
                                   v->c->duration_s - ORACLE_WINDOW_S);
-    for (double t = v->t_s; t <= until; t++)
-        most = fmax(most, loads[(size_t)t]);
+    for (size_t t = (size_t)v->t_s; (double)t <= until; t++)
+        most = fmax(most, loads[t]);
     if (most == 0)
         return v->replicas;
     double leak = 1 + v->c->trace->leak_per_hour * v->t_s / 3600;
@@ -108,9 +108,9 @@ uint32_t latency_scaler_decide(struct latency_scaler *s, const struct latency_vi
                                const double *values, const struct hpa_extra *extra)
 {
     int64_t now_ms = INT64_C(1800000000000) + (int64_t)(v->t_s * 1000);
-    struct hpa_sample samples[2];
+    struct hpa_sample samples[2] = {{0}};
     struct hpa_metric_observation metrics[2] = {{0}};
-    for (size_t i = 0; values && i < s->spec.n_metrics; i++) {
+    for (size_t i = 0; values && i < s->spec.n_metrics && i < GS_ARRAY_LEN(metrics); i++) {
         samples[i] =
             (struct hpa_sample){.value = (int64_t)(values[i] * 1000), .timestamp_ms = now_ms};
         metrics[i] = (struct hpa_metric_observation){.samples = &samples[i], .n_samples = 1};
@@ -174,10 +174,8 @@ const struct latency_policy latency_hpa_average = {.name = "HPA on queue, Averag
                                                    SCALER(queue_average_begin),
                                                    .settings = {1, 16},
                                                    .unit = "waiting"};
-const struct latency_policy latency_hpa_value = {.name = "HPA on queue, Value",
-                                                 SCALER(queue_value_begin),
-                                                 .settings = {1, 32},
-                                                 .unit = "waiting"};
+const struct latency_policy latency_hpa_value = {
+    .name = "HPA on queue, Value", SCALER(queue_value_begin), .settings = {1}, .unit = "waiting"};
 const struct latency_policy latency_keda = {.name = "KEDA, two triggers (its HPA)",
                                             SCALER(keda_begin),
                                             .settings = {16, 8, 11},

@@ -208,7 +208,8 @@ void latency_run(const struct latency_case *c, const struct latency_policy *p, d
     struct inference_pod *pods = gs_alloc_array(MAX_PODS, sizeof(*pods));
     void *state = p->begin ? p->begin(p, c, setting) : NULL;
     double due = p->period_s;
-    for (double t = 1; t <= c->duration_s; t++) {
+    for (int64_t second = 1; second <= (int64_t)c->duration_s; second++) {
+        double t = (double)second;
         inference_fleet_advance(f, (int64_t)(t * 1e9));
         inject(f, c, t);
         if (!p->decide || t < due)

@@ -38,9 +38,12 @@ struct service {
     unsigned signals; // bits of the signals that are reported
     bool has_ttft, has_itl;
     double rate;           // requests a second, of the service
+    double clients;        // that send the next request after the last one; 0: `rate` counts
     double capacity;       // requests a second, of one engine
     double idle_s;         // time to the first token of an idle engine
     double prompt, output; // tokens of a request
+    int64_t quiet_ms;      // since when fewer replicas are proposed
+    int32_t most;          // of these proposals
 };
 
 static inline void service_set_replicas(struct service *s, size_t n, enum slo_phase phase)
@@ -131,6 +134,16 @@ static inline void service_fill(const struct service *s, struct service_engine *
             (struct slo_histogram){service_bounds, e->itl, SERVICE_BUCKETS, e->itl_sum, true};
 }
 
+// Each client waits for its request: what arrives is what was processed, and the rest waits. The
+// router spreads the queue.
+static inline void service_close_loop(struct service *s, size_t serving)
+{
+    double each = s->clients / (double)serving, busy = s->capacity * s->output * 0.02 * 5;
+    s->rate = (double)serving * s->capacity * fmin(each / busy, 1);
+    for (size_t i = 0; i < s->n; i++)
+        s->engines[i].waiting = s->engines[i].phase == SLO_POD_READY ? fmax(each - busy, 0) : 0;
+}
+
 // Moves the time by one scrape and decides. The replicas stay as they are.
 static inline void service_step(struct service *s)
 {
@@ -139,6 +152,8 @@ static inline void service_step(struct service *s)
     s->now_ms += SERVICE_SCRAPE_MS;
     for (size_t i = 0; i < s->n; i++)
         serving += s->engines[i].phase == SLO_POD_READY;
+    if (s->clients > 0)
+        service_close_loop(s, serving);
     for (size_t i = 0; i < s->n; i++) {
         struct service_engine *e = &s->engines[i];
         if (e->phase == SLO_POD_READY && !e->frozen) {
@@ -163,8 +178,6 @@ static inline void service_run(struct service *s, int64_t seconds)
 static inline size_t service_follow(struct service *s, int64_t seconds, int64_t start_s)
 {
     size_t peak = s->n;
-    int64_t quiet_ms = 0;
-    int32_t most = 0;
     for (int64_t t = 0; t < seconds * 1000; t += SERVICE_SCRAPE_MS) {
         service_step(s);
         for (size_t i = 0; i < s->n; i++)
@@ -175,12 +188,13 @@ static inline size_t service_follow(struct service *s, int64_t seconds, int64_t 
             }
         int32_t want =
             s->decision.proposal < SERVICE_MAX_PODS ? s->decision.proposal : SERVICE_MAX_PODS;
-        quiet_ms = want < (int32_t)s->n ? quiet_ms + SERVICE_SCRAPE_MS : 0;
-        most = quiet_ms && want < most ? most : want;
-        if (want > (int32_t)s->n || quiet_ms >= 300000) {
-            service_set_replicas(s, (size_t)(want > (int32_t)s->n ? want : most), SLO_POD_STARTING);
-            quiet_ms = 0;
-            most = 0;
+        s->quiet_ms = want < (int32_t)s->n ? s->quiet_ms + SERVICE_SCRAPE_MS : 0;
+        s->most = s->quiet_ms && want < s->most ? s->most : want;
+        if (want > (int32_t)s->n || s->quiet_ms >= 300000) {
+            service_set_replicas(s, (size_t)(want > (int32_t)s->n ? want : s->most),
+                                 SLO_POD_STARTING);
+            s->quiet_ms = 0;
+            s->most = 0;
         }
         peak = s->n > peak ? s->n : peak;
     }

@@ -41,6 +41,39 @@ static void test_slow_starts_do_not_run_away(void **state)
     service_finish(&s);
 }
 
+static void test_clients_that_wait_for_their_requests_are_served(void **state)
+{
+    (void)state;
+    struct service s;
+    service_init(&s, "ttft=1s,itl=200ms", 2);
+    s.clients = 600; // a replica runs 100
+    size_t peak = service_follow(&s, 1800, 60);
+    assert_in_range(peak, 6, 12);
+    assert_in_range(s.n, 6, 12);
+    assert_true(s.decision.pressure < 1);
+    service_finish(&s);
+}
+
+static void test_a_measured_load_counts_more_than_a_prediction(void **state)
+{
+    (void)state;
+    struct service s;
+    size_t ups = 0, last;
+    service_init(&s, "ttft=1s,itl=200ms", 4);
+    for (s.rate = 4; s.rate < 7; s.rate += 0.05) // loads for a curve
+        service_run(&s, 20);
+    s.rate = 6;
+    last = s.n;
+    for (int i = 0; i < 720; i++) {
+        service_follow(&s, 5, 60);
+        ups += s.n > last;
+        last = s.n;
+    }
+    assert_int_equal(s.n, 1);
+    assert_int_equal(ups, 0);
+    service_finish(&s);
+}
+
 static void test_starting_replicas_are_credited(void **state)
 {
     (void)state;
@@ -245,6 +278,8 @@ int main(void)
         cmocka_unit_test(test_enough_replicas_stay),
         cmocka_unit_test(test_overload_asks_for_what_the_demand_needs),
         cmocka_unit_test(test_slow_starts_do_not_run_away),
+        cmocka_unit_test(test_clients_that_wait_for_their_requests_are_served),
+        cmocka_unit_test(test_a_measured_load_counts_more_than_a_prediction),
         cmocka_unit_test(test_starting_replicas_are_credited),
         cmocka_unit_test(test_late_replicas_are_replaced_within_bounds),
         cmocka_unit_test(test_fewer_replicas_when_survivors_hold),

@@ -200,6 +200,8 @@ static void clear(struct slo_decision *d)
 static void add_bounds(const struct slo_figures *f, const struct slo_out *o)
 {
     double limit = slo_bound_throughput(f, o);
+    if (slo_queue_persists(f))
+        limit = NAN;
     slo_bound_demand(f, limit, o);
     slo_bound_latency(f, limit, o);
     slo_bound_pressure(f, limit, o);

@@ -8,7 +8,6 @@
 #define MIN_CORRECTION_S  15.0
 #define MIN_GAIN          0.02 // of the target, by one more replica
 #define MAX_OF_THROUGHPUT 1.3  // a prediction proposes at most so many times what the load needs
-#define FAR_LOAD          1.5  // times the highest load that was measured: further is not predicted
 
 // --- the queue ---
 
@@ -48,8 +47,6 @@ double slo_predict(const struct slo_figures *f, enum slo_latency t, double n, bo
     double load = f->work / n;
     if (!fit->found || !isfinite(load) || !(n > 0))
         return NAN;
-    if (load > FAR_LOAD * fit->to)
-        return INFINITY;
     double own = slo_fit_latency(fit, load);
     double latency = own + (has_queue_part(t) ? slo_predict_wait(f, n) : 0);
     return corrected ? latency * exp(correction_of(f, t)) : latency;

@@ -11,6 +11,9 @@
 #define FALLS            0.95  // times that of the first slot: the last step takes effect
 #define FALL_S           300.0 // in which it has to be below 1 at that rate
 
+#define SAME_QUEUE    0.05 // of the requests of that time: the queue neither drains nor grows
+#define SAME_REQUESTS 2
+
 enum { SETTLE_MS = 60000 };
 
 // --- one slot ---
@@ -119,6 +122,27 @@ static double drain_seconds(const struct slo_figures *f)
     const struct slo_slot *a = slo_slot_back(st, back - 1), *b = slo_slot_back(st, 0);
     double fall = (a->waiting - b->waiting) / ((double)(b->end_ms - a->end_ms) / 1000);
     return f->backlog <= 0 ? 0 : fall > 0 ? f->waiting / fall : INFINITY;
+}
+
+static double mean_waiting(const struct slo_state *st, size_t from, size_t n)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += slo_slot_back(st, from + i)->waiting;
+    return sum / (double)n;
+}
+
+bool slo_queue_persists(const struct slo_figures *f)
+{
+    const struct slo_state *st = f->state;
+    if (f->backlog <= 0 || f->starting > 0 || st->n_slots < 2 * SLO_M ||
+        slo_slot_back(st, 2 * SLO_M - 1)->start_ms < st->ready_ms)
+        return false;
+    double before = mean_waiting(st, SLO_M, SLO_M), now = mean_waiting(st, 0, SLO_M);
+    double seconds =
+        (double)(slo_slot_back(st, 0)->end_ms - slo_slot_back(st, SLO_M)->end_ms) / 1000;
+    return before > f->ready &&
+           fabs(now - before) < fmax(SAME_QUEUE * f->requests * seconds, SAME_REQUESTS);
 }
 
 // --- whether it helps ---

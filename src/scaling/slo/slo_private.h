@@ -259,6 +259,10 @@ double slo_predict(const struct slo_figures *f, enum slo_latency t, double n, bo
 // The part of it that is spent in the queue.
 double slo_predict_wait(const struct slo_figures *f, double n);
 
+// A queue that stays although nothing is starting: its clients send the next request after the last
+// one, so the requests that arrive are only as many as are processed, and do not limit the need.
+bool slo_queue_persists(const struct slo_figures *f);
+
 // --- bounds.c, latency.c, pressure.c, guard.c ---
 // limit: what slo_bound_throughput() returned.
 

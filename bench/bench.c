@@ -164,6 +164,7 @@ pid_t bench_start(const char *log, const char *const *argv)
 {
     struct child *c = find_child(0);
     char *path = gs_format("%s/%s", dir, log);
+    (void)unlink(path); // of an earlier child: its text is not that of this one
     (void)fflush(NULL);
     pid_t pid = fork();
     if (pid < 0)

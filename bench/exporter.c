@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The exporter on 8 simulated GPUs: CPU and memory without scrapes, with one scrape per second, and
-// with 200 processes on the GPUs, compared with node_exporter of Prometheus. Also the duration of a
-// scrape of 16 GPUs with 7 MIG devices each.
+// with 200 processes on the GPUs, compared with node_exporter of Prometheus, and with a host engine
+// of DCGM. Also the duration of a scrape of 16 GPUs with 7 MIG devices each.
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
@@ -20,12 +20,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define SETTLE_NS (5 * GS_NS_PER_SEC)
-#define RSS_MB    8.0
-#define CPU       1.0 // percent of a core
-#define SCRAPE_MS 2.0 // p99
-#define PROCESSES 200
-#define SAMPLE_MS 100 // so that each scrape has a new page to write
+#define SETTLE_NS      (5 * GS_NS_PER_SEC)
+#define RSS_MB         8.0
+#define CPU            1.0 // percent of a core
+#define SCRAPE_MS      2.0 // p99
+#define PROCESSES      200
+#define SAMPLE_MS      100 // so that each scrape has a new page to write
+#define ENGINE_MB      1.0 // that reading a host engine may add
+#define ENGINE_WAIT_NS (30 * GS_NS_PER_SEC)
+#define PROFILING      "DCGM_FI_PROF_GR_ENGINE_ACTIVE{"
 
 enum { GPUS = 8, MIG_GPUS = 16, MIG_EACH = 7, FIELDS = 40 };
 
@@ -37,7 +40,7 @@ struct options {
 // --- programs ---
 
 static pid_t start_exporter(const struct options *o, const char *spec, const char *interval_ms,
-                            const char *counters, uint16_t *ret_port)
+                            const char *dcgm, const char *counters, uint16_t *ret_port)
 {
     *ret_port = bench_free_port();
     char address[32];
@@ -51,6 +54,8 @@ static pid_t start_exporter(const struct options *o, const char *spec, const cha
                                 address,
                                 "--collect-interval",
                                 interval_ms,
+                                "--dcgm",
+                                dcgm,
                                 counters ? "--collectors" : NULL,
                                 counters,
                                 NULL};
@@ -102,8 +107,7 @@ static void stop_processes(const pid_t *pids)
     }
 }
 
-// Checks that they run: the page has a memory line for each.
-static void check_processes(uint16_t port)
+static size_t count_lines(uint16_t port, const char *start)
 {
     struct wire w;
     struct gs_slice body;
@@ -113,9 +117,16 @@ static void check_processes(uint16_t port)
         bench_fail("the exporter does not answer with 200");
     while (body.len) {
         struct gs_slice line = gs_slice_cut(&body, '\n');
-        n += gs_slice_starts(line, "DCGM_CUSTOM_PROCESS_MEM_USED{");
+        n += gs_slice_starts(line, start);
     }
     wire_close(&w);
+    return n;
+}
+
+// Checks that they run: the page has a memory line for each.
+static void check_processes(uint16_t port)
+{
+    size_t n = count_lines(port, "DCGM_CUSTOM_PROCESS_MEM_USED{");
     if (n != PROCESSES)
         bench_fail("the page has %zu processes instead of %d", n, PROCESSES);
 }
@@ -174,6 +185,45 @@ static void measure_peer(const struct options *o, struct usage ours)
     bench_stop(g.pids[0]);
 }
 
+// --- DCGM ---
+
+// A simulated host engine on the simulated GPUs of the exporter.
+static pid_t start_engine(const struct options *o, const char *address)
+{
+    char listen[64];
+    snprintf(listen, sizeof(listen), "--listen=%s", address);
+    const char *const argv[] = {o->gpuscale, "sim", "hostengine", "serve", listen, NULL};
+    pid_t pid = bench_start("engine.log", argv);
+    free(bench_wait_for_text(pid, address));
+    return pid;
+}
+
+// The profiling metrics of A100, which NVML does not have.
+static void measure_engine(const struct options *o, struct usage without)
+{
+    uint16_t port;
+    char address[32];
+    snprintf(address, sizeof(address), "127.0.0.1:%u", bench_free_port());
+    pid_t exporter = start_exporter(o, "8xA100-SXM4-80GB", "1000", address, NULL, &port);
+    pid_t engine = start_engine(o, address);
+    struct usage_group g = {.pids = {exporter}, .n = 1};
+    int64_t end = gs_mono_ns() + ENGINE_WAIT_NS;
+    while (count_lines(port, PROFILING) != GPUS && gs_mono_ns() < end)
+        bench_sleep(GS_NS_PER_SEC / 4);
+    bench_sleep(SETTLE_NS);
+    if (count_lines(port, PROFILING) != GPUS)
+        bench_fail("the page has no profiling metrics of the host engine");
+    struct usage u;
+    usage_measure(&g, 1, o->seconds, port, &u);
+    char verdict[96];
+    snprintf(verdict, sizeof(verdict), "%.0f MB more: %s, %.0f %%: %s", ENGINE_MB,
+             bench_verdict(u.rss_mb <= without.rss_mb + ENGINE_MB), CPU,
+             bench_verdict(u.cpu_percent <= CPU));
+    usage_print("exporter with a host engine, scraped", u, verdict);
+    bench_stop(engine);
+    bench_stop(exporter);
+}
+
 // --- CPU and memory ---
 
 static void measure_usage(const struct options *o)
@@ -181,7 +231,7 @@ static void measure_usage(const struct options *o)
     uint16_t port;
     pid_t processes[PROCESSES];
     struct usage u, scraped;
-    pid_t pid = start_exporter(o, "8xA100-SXM4-80GB", "1000", NULL, &port);
+    pid_t pid = start_exporter(o, "8xA100-SXM4-80GB", "1000", "off", NULL, &port);
     struct usage_group g = {.pids = {pid}, .n = 1};
     usage_print_header();
     bench_sleep(SETTLE_NS);
@@ -198,6 +248,7 @@ static void measure_usage(const struct options *o)
     measure_peer(o, scraped);
     bench_check_running(pid);
     bench_stop(pid);
+    measure_engine(o, scraped);
 }
 
 // --- latency ---
@@ -330,7 +381,7 @@ static void measure_latency(const struct options *o)
     GS_AUTO_FREE char *counters = write_counters();
     GS_AUTO_FREE char *interval = gs_format("%d", SAMPLE_MS);
     uint16_t port;
-    pid_t pid = start_exporter(o, spec, interval, counters, &port);
+    pid_t pid = start_exporter(o, spec, interval, "off", counters, &port);
     bench_sleep(SETTLE_NS);
     struct wire w, w_floor;
     struct gs_slice body = {0}, ignored;

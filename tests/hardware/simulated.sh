@@ -76,6 +76,7 @@ passed idle 'DCGM_FI_DEV_UUID of GPU 0' 'DCGM_FI_DEV_FB_USED of GPU 1' 'DCGM_FI_
 passed 'under load' 'DCGM_FI_DEV_GPU_UTIL of GPU 0' 'utilisation under full load' 'memory of the load' 'energy counter against power'
 passed 'performance counters (GPM)' 'DCGM_FI_PROF_GR_ENGINE_ACTIVE under load' 'DCGM_FI_PROF_GR_ENGINE_ACTIVE when idle'
 passed processes 'memory of the busy process' 'the busier process has more' 'the idle process has 0' 'together at most 100 %'
+passed 'memory limits' 'memory of the GPU as in NVML'
 passed 'cost of NVML calls' 'calls are counted' 'no call fails'
 passed 'cost of the exporter' 'CPU of the exporter' 'memory of the exporter'
 passed 'gpuscale up' 'the autoscaler reads the GPU'"'"'s utilisation' "the pod's GPU is attributed to it"

@@ -370,7 +370,7 @@ void nodes_group_reasons(struct nodes_snapshot *s, size_t pod, const struct node
     if (!node)
         return;
     size_t checkpoint = nodes_checkpoint(s);
-    nodes_fits_empty(s, pod, add_new(s, group, node, 0), reasons);
+    nodes_fits(s, pod, add_new(s, group, node, 0), reasons);
     nodes_restore(s, checkpoint);
     json_decref(node);
 }

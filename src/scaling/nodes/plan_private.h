@@ -65,5 +65,7 @@ size_t nodes_balance(struct nodes_snapshot *s, const struct nodes_group *groups,
 
 // plan_removals.c
 void nodes_plan_removals(struct nodes_planner *p);
+// Whether the pool needs all its nodes but those that are being removed. removed: by this plan.
+bool nodes_plan_at_minimum(const struct nodes_planner *p, size_t group, size_t removed);
 // plan_replacement.c: orders a smaller node for the pods of a large one.
 void nodes_plan_replacement(struct nodes_planner *p);

@@ -256,11 +256,10 @@ static void find_delay(struct nodes_planner *p)
     }
 }
 
-static bool is_at_minimum(const struct nodes_planner *p, size_t node, const size_t *removed)
+bool nodes_plan_at_minimum(const struct nodes_planner *p, size_t group, size_t removed)
 {
-    size_t group = p->in->nodes[node].group;
     const struct nodes_group *g = &p->groups[group];
-    size_t leaving = p->in->leaving[group] + removed[group], min = g->pool ? g->pool->min : 0;
+    size_t leaving = p->in->leaving[group] + removed, min = g->pool ? g->pool->min : 0;
     return g->size <= leaving || g->size - leaving <= min;
 }
 
@@ -280,12 +279,12 @@ static enum nodes_verdict verdict_of(const struct nodes_planner *p, const struct
 {
     const struct nodes_plan_settings *s = &p->in->settings;
     const struct nodes_plan *plan = p->plan;
-    size_t drains = p->in->n_draining;
+    size_t drains = p->in->n_draining, group = p->in->nodes[c->node].group;
     if (!is_long_enough(p, c->node))
         return NODES_NOT_LONG_ENOUGH;
     if (plan->delay != NODES_DELAY_NONE)
         return NODES_COOLDOWN;
-    if (is_at_minimum(p, c->node, removed))
+    if (nodes_plan_at_minimum(p, group, removed[group]))
         return NODES_AT_MINIMUM;
     for (size_t i = 0; i < plan->n_removals; i++)
         drains += plan->removals[i].drain;

@@ -5,16 +5,15 @@
 #include "nodes/plan_private.h"
 
 // 0: without a price, GPUs stand for it.
-static double price_of(const struct nodes_pool *p, bool priced)
+static double price_of(const struct nodes_pool *p)
 {
-    return priced ? p->price : (double)p->gpus;
+    return p->has_price ? p->price : (double)p->gpus;
 }
 
 static bool is_cheaper(const struct nodes_pool *small, const struct nodes_pool *own)
 {
-    bool priced = small->has_price && own->has_price;
     return small->gpus > 0 && small->gpus < own->gpus && small->has_price == own->has_price &&
-           price_of(small, priced) < price_of(own, priced);
+           price_of(small) < price_of(own);
 }
 
 // Whether all pods of the node fit on existing nodes and one new node of the group.
@@ -59,8 +58,7 @@ static size_t replacement_for(const struct nodes_planner *p, size_t node)
     for (size_t i = 0; i < p->in->n_groups; i++) {
         const struct nodes_pool *pool = p->groups[i].pool;
         if (!pool || !is_cheaper(pool, own) || !can_grow(p, i) ||
-            (best && !is_cheaper(pool, best) && pool->price >= best->price) ||
-            !fits_with(p, node, i))
+            (best && price_of(pool) >= price_of(best)) || !fits_with(p, node, i))
             continue;
         found = i;
         best = pool;
@@ -68,12 +66,15 @@ static size_t replacement_for(const struct nodes_planner *p, size_t node)
     return found;
 }
 
+// A node that could not be removed afterwards would only cost its replacement.
 static bool may_be_replaced(const struct nodes_planner *p, size_t node)
 {
     const struct nodes_plan_node *n = &p->in->nodes[node];
+    const struct nodes_node_plan *own = &p->plan->nodes[node];
     const struct nodes_pool *pool = n->group == NODES_NONE ? NULL : p->groups[n->group].pool;
-    return n->condition == NODES_READY && pool && pool->gpus &&
-           !p->plan->nodes[node].unneeded_since_ms && p->in->now_ms >= n->replaced_until_ms;
+    return n->condition == NODES_READY && pool && pool->gpus && !own->unneeded_since_ms &&
+           own->verdict != NODES_SCALE_DOWN_DISABLED && !nodes_plan_at_minimum(p, n->group, 0) &&
+           p->in->now_ms >= n->replaced_until_ms;
 }
 
 // True: a replacement was ordered.

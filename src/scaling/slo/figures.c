@@ -205,7 +205,7 @@ static int by_value(const void *a, const void *b)
 
 static double recent_latency(const struct slo_figures *f, size_t l)
 {
-    double v[SLO_M];
+    double v[SLO_M] = {0};
     size_t n = 0;
     for (size_t i = 0; i < f->state->n_slots && n < SLO_M; i++) {
         const struct slo_slot *s = slo_slot_back(f->state, i);

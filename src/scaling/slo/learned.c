@@ -116,7 +116,7 @@ static void add_rate(struct slo_learned *l, double load)
         return;
     if (!(l->anchor > 0))
         l->anchor = load;
-    double at = round(log(load / l->anchor) / log(RATE_STEP)) + SLO_RATES / 2;
+    double at = round(log(load / l->anchor) / log(RATE_STEP)) + SLO_RATES / 2.0;
     l->rates[(size_t)fmin(fmax(at, 0), SLO_RATES - 1)] += 1;
     l->n_rates += 1;
 }

@@ -118,7 +118,7 @@ static struct gs_error *read_peer(const char *value, char ret[SLO_NAME_SIZE])
         return gs_error_new(GS_EINVAL, "peer is given twice");
     if (!is_name(value, "-.") || strlen(value) >= SLO_NAME_SIZE)
         return gs_error_new(GS_EINVAL, "peer=%.60s: want the name of the other workload", value);
-    snprintf(ret, SLO_NAME_SIZE, "%s", value);
+    memcpy(ret, value, strlen(value) + 1);
     return NULL;
 }
 
@@ -156,7 +156,7 @@ static struct gs_error *read_other(const char *key, const char *value, struct sl
                             p->other);
     struct gs_error *err = read_seconds(key, value, &p->seconds[SLO_OTHER]);
     if (!err)
-        snprintf(p->other, sizeof(p->other), "%s", key);
+        memcpy(p->other, key, strlen(key) + 1);
     return err;
 }
 
@@ -189,17 +189,23 @@ static struct gs_error *read_key(const char *key, const char *value, struct part
                         key);
 }
 
+// Both have at most SLO_TEXT_MAX bytes.
+static void copy_text(char text[SLO_TEXT_MAX + 1], struct gs_slice from)
+{
+    memcpy(text, from.data, from.len);
+    text[from.len] = '\0';
+}
+
 static struct gs_error *read_part(struct gs_slice part, struct parts *seen, struct slo_policy *p)
 {
     char key[SLO_TEXT_MAX + 1], value[SLO_TEXT_MAX + 1];
     struct gs_slice rest = part, name = gs_slice_trim(gs_slice_cut(&rest, '='));
     rest = gs_slice_trim(rest);
-    if (!name.len || !rest.data || !rest.len)
-        return gs_error_new(
-            GS_EINVAL, "\"%.60s\": want key=value",
-            part.len ? (snprintf(key, sizeof(key), GS_SLICE_FMT, GS_SLICE_ARG(part)), key) : "");
-    snprintf(key, sizeof(key), GS_SLICE_FMT, GS_SLICE_ARG(name));
-    snprintf(value, sizeof(value), GS_SLICE_FMT, GS_SLICE_ARG(rest));
+    if (!name.len || !rest.len)
+        return gs_error_new(GS_EINVAL, "\"%.*s\": want key=value",
+                            (int)(part.len < 60 ? part.len : 60), part.len ? part.data : "");
+    copy_text(key, name);
+    copy_text(value, rest);
     return read_key(key, value, seen, p);
 }
 

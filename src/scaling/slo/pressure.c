@@ -218,7 +218,7 @@ void slo_bound_pressure(const struct slo_figures *f, double limit, const struct 
     struct slo_bound *b;
     if ((r.over < SLO_K || !r.newest_over || falls(&r)) && !queued) {
         // How many fewer are enough decides the guard.
-        double value = isnan(r.newest) ? NAN : r.newest < 1 ? 1 : f->ready;
+        double value = isnan(r.newest) ? NAN : r.newest < 1 ? 1 : (double)f->ready;
         b = slo_add_bound(o, "pressure", value);
         explain_quiet(f, &r, value, o, b);
         return;

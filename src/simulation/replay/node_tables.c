@@ -182,6 +182,20 @@ static void check_unneeded(const struct check *k, const json_t *want)
     }
 }
 
+// {node: for how long its replacement is awaited}
+static void check_replaced(const struct check *k, const json_t *want)
+{
+    for (size_t i = 0; want && i < k->c->in.n_nodes; i++) {
+        char got[GS_RFC3339_SIZE] = "nothing is awaited";
+        int64_t ms = k->plan->nodes[i].replaced_until_ms - k->c->in.now_ms;
+        const char *text = codec_json_str(want, node_name(k, i), NULL);
+        if (ms > 0)
+            gs_format_duration(ms * GS_NS_PER_MS, got);
+        GS_AUTO_FREE char *where = gs_format("replaced: node %s", node_name(k, i));
+        expect_text(k, where, text ? text : "nothing is awaited", got);
+    }
+}
+
 // When the plan is made again without a change, as a duration from now.
 static void check_again(const struct check *k, const json_t *want)
 {
@@ -212,6 +226,7 @@ static bool is_expectation(struct codec_reader *r, const json_t *want)
         {"nodes", CODEC_FIELD_UNUSED, 0, NULL},
         {"pods", CODEC_FIELD_UNUSED, 0, NULL},
         {"unneeded", CODEC_FIELD_UNUSED, 0, NULL},
+        {"replaced", CODEC_FIELD_UNUSED, 0, NULL},
         {"again", CODEC_FIELD_UNUSED, 0, codec_check_text},
         {0},
     };
@@ -230,6 +245,7 @@ static void compare(const struct check *k, const json_t *want)
     check_nodes(k, json_object_get(want, "nodes"));
     check_pods(k, json_object_get(want, "pods"));
     check_unneeded(k, json_object_get(want, "unneeded"));
+    check_replaced(k, json_object_get(want, "replaced"));
     check_again(k, json_object_get(want, "again"));
 }
 

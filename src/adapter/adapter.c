@@ -136,6 +136,12 @@ static struct gs_error *make_audit(struct adapter *a)
     return adapter_api_audit_new(&audit, &a->audit);
 }
 
+static void on_scraped(void *arg)
+{
+    struct adapter *a = arg;
+    adapter_api_new_samples(a->api);
+}
+
 static void make_api(struct adapter *a)
 {
     const struct source_probe_options probe = {.source = a->source};
@@ -151,9 +157,12 @@ static void make_api(struct adapter *a)
                                             .not_ready = api_not_ready,
                                             .more_metrics = write_metrics,
                                             .more_status = add_status,
+                                            .follows = a->source_is_engine,
                                             .mounted = a->o.trusted,
                                             .arg = a};
     a->api = adapter_api_new(&api);
+    if (a->source_is_engine)
+        scrape_manager_on_scrape(engine_scrapes(a->engine), on_scraped, a);
 }
 
 static struct gs_error *parse_resource_rules(struct adapter *a)
@@ -230,6 +239,8 @@ void adapter_free(struct adapter *a)
     gs_timer_free(a->poll);
     gs_timer_free(a->discovery);
     adapter_free_config_maps(a);
+    if (a->api && a->source_is_engine)
+        scrape_manager_on_scrape(engine_scrapes(a->engine), NULL, NULL);
     adapter_api_free(a->api);
     adapter_api_audit_free(a->audit);
     adapter_free_delegates(a);

@@ -30,6 +30,7 @@ struct adapter {
     struct kube_client *kube; // of the options or of lister
     struct engine *engine;    // the options' engine or own_engine; NULL: none
     struct engine *own_engine;
+    bool source_is_engine; // the default source
     struct source *source;
     struct source_probe *probe;
     struct provider_rest_mapper *mapper;

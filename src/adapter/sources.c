@@ -59,6 +59,7 @@ static struct gs_error *take_engine(struct adapter *a)
     if (err)
         return err;
     a->source = adapter_source_new_engine(a->loop, a->engine, 0, a->o.value_age_ns / GS_NS_PER_MS);
+    a->source_is_engine = true;
     gs_info("adapter", "the source is the engine in this process");
     return NULL;
 }

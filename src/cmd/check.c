@@ -6,6 +6,7 @@
 #include "adapter/dry_run/dry_run.h"
 #include "base/slice.h"
 #include "cmd/commands.h"
+#include "hpa_controller/check.h"
 
 struct check_opts {
     struct engine_check_options engine;
@@ -67,12 +68,17 @@ static int check_web_config(const struct check_opts *o, int n_files, char **file
     return engine_check_web_config(n_files, files, false);
 }
 
+static int check_hpa(const struct check_opts *o, int n_files, char **files)
+{
+    return hpa_check_files(n_files, files, o->engine.strict);
+}
+
 static const struct {
     const char *name;
     int (*run)(const struct check_opts *o, int n_files, char **files);
 } kinds[] = {
-    {"adapter", check_adapter}, {"config", check_config},         {"metrics", check_metrics},
-    {"rules", check_rules},     {"web-config", check_web_config},
+    {"adapter", check_adapter}, {"config", check_config}, {"hpa", check_hpa},
+    {"metrics", check_metrics}, {"rules", check_rules},   {"web-config", check_web_config},
 };
 
 static struct gs_error *unknown_kind(const char *word)
@@ -140,7 +146,7 @@ static const struct gs_opt opts[] = {
 
 const struct gs_command cmd_check = {
     .name = "check",
-    .args = "adapter|config|metrics|rules|web-config|test|convert FILE…",
+    .args = "adapter|config|hpa|metrics|rules|web-config|test|convert FILE…",
     .summary = "Check configuration and rule files, test rules, convert autoscalers.",
     .description =
         "adapter: the configuration of prometheus-adapter, its Helm values, or a ConfigMap. With "
@@ -150,7 +156,10 @@ const struct gs_command cmd_check = {
         "secrets, certificates, targets and rules that it names; Helm values of "
         "kube-prometheus-stack, prometheus-adapter or ACK's adapter; ServiceMonitor, PodMonitor "
         "and PrometheusRule objects. Settings without effect, relabeling rules that never match, "
-        "and endpoints that scrape the same port, are warnings.\n\nrules: rule files, "
+        "and endpoints that scrape the same port, are warnings.\n\nhpa: HorizontalPodAutoscaler "
+        "objects as the "
+        "API server checks them, and their annotations gpuscale.dev/slo, credit and down-check. "
+        "Other objects of the file are ignored.\n\nrules: rule files, "
         "PrometheusRule objects, and files with "
         "several such documents. Each wrong rule is reported with its file, line, group and the "
         "position in its expression or template.\n\nmetrics: an exposition in the text format (- "

@@ -26,6 +26,8 @@ struct fake_api {
     json_t *events;      // as created
     json_t *log;         // "METHOD path"
     struct http_stream *hpa_watch, *pod_watch;
+    struct http_stream *changes; // of metrics; NULL: not open
+    bool serves_changes;
     int version;             // of the last change
     int scale_conflicts;     // number of scale writes that fail with 409
     int scale_refusals;      // number of scale writes that fail with 403
@@ -252,7 +254,9 @@ static inline void fake_route(struct fake_api *f, struct http_exchange *x, const
     static const char hpas[] = "/apis/autoscaling/v2/namespaces/shop/horizontalpodautoscalers/";
     const char *path = http_path(x);
     const json_t *answer = json_object_get(f->answers, full);
-    if (answer)
+    if (f->serves_changes && gs_ends(path, "/changes"))
+        f->changes = http_reply_stream(x, 200, "application/json", fake_watch_closed, &f->changes);
+    else if (answer)
         kube_reply_json(x, (int)codec_json_int(answer, 200, "status", NULL),
                         json_object_get(answer, "body"));
     else if (strcmp(path, "/apis/autoscaling/v2/horizontalpodautoscalers") == 0)

@@ -10,10 +10,11 @@
 
 #include "fake_api.h"
 
-#define SCALE   "/apis/apps/v1/namespaces/shop/deployments/web/scale"
-#define CUSTOM  "/apis/custom.metrics.k8s.io"
-#define METRIC  CUSTOM "/v1beta2/namespaces/shop/pods/%2A/gpu_util?labelSelector=app=web"
-#define GPU_GET "GET " CUSTOM "/v1beta2/namespaces/shop/pods/%2A/gpu_util"
+#define SCALE     "/apis/apps/v1/namespaces/shop/deployments/web/scale"
+#define CUSTOM    "/apis/custom.metrics.k8s.io"
+#define METRIC    CUSTOM "/v1beta2/namespaces/shop/pods/%2A/gpu_util?labelSelector=app=web"
+#define NODE_LIST "/api/v1/nodes"
+#define GPU_GET   "GET " CUSTOM "/v1beta2/namespaces/shop/pods/%2A/gpu_util"
 
 struct bench {
     struct fake_api api;
@@ -793,6 +794,69 @@ static void test_starting_pods_are_credited_if_the_object_wants_it(void **state)
     assert_int_equal(json_array_size(json_object_get(memory, "trends")), 1);
 }
 
+static json_t *at_second(int s)
+{
+    char text[GS_RFC3339_SIZE];
+    return json_string(gs_format_rfc3339(INT64_C(1700000000000) + s * 1000, text));
+}
+
+static json_t *condition_at(const char *type, int s)
+{
+    return json_pack("{s:s, s:s, s:o}", "type", type, "status", "True", "lastTransitionTime",
+                     at_second(s));
+}
+
+// web-0 was created at second 0, on a node that is older, and was ready at second 52.
+static void start_pod_on(struct bench *b, const char *node)
+{
+    fake_pods(&b->api, "web", 1);
+    json_t *pod = json_deep_copy(json_object_get(b->api.pods, "shop/web-0"));
+    json_t *meta = json_object_get(pod, "metadata");
+    json_object_set_new(meta, "creationTimestamp", at_second(0));
+    json_object_set_new(
+        meta, "ownerReferences",
+        json_pack("[{s:s, s:s, s:b}]", "kind", "StatefulSet", "name", "web", "controller", 1));
+    codec_json_set(pod, json_string(node), "spec", "nodeName", NULL);
+    codec_json_set(pod,
+                   json_pack("[o, o]", condition_at("PodScheduled", 1), condition_at("Ready", 52)),
+                   "status", "conditions", NULL);
+    codec_json_set(pod,
+                   json_pack("[{s:s, s:{s:{s:o}}}]", "name", "app", "state", "running", "startedAt",
+                             at_second(4)),
+                   "status", "containerStatuses", NULL);
+    fake_put(&b->api, b->api.pods, pod);
+}
+
+static bool a_start_is_learned(void *arg)
+{
+    struct bench *b = arg;
+    CODEC_AUTO_JSON json_t *memory = hpa_controller_history(b->controller, "shop", "gpu");
+    return codec_json_int(memory, 0, "startup", "n", NULL) == 1;
+}
+
+static void test_starts_are_learned_with_the_model_of_the_gpu(void **state)
+{
+    struct bench *b = *state;
+    json_t *node =
+        json_pack("{s:{s:s, s:o, s:{s:s}}}", "metadata", "name", "n1", "creationTimestamp",
+                  at_second(-1000), "labels", "nvidia.com/gpu.product", "H100");
+    fake_answer(&b->api, NODE_LIST, 200,
+                json_pack("{s:{s:s}, s:[o]}", "metadata", "resourceVersion", "1", "items", node));
+    fake_delete(&b->api, b->api.pods, "shop/web-1");
+    start_pod_on(b, "n1");
+    put_queue_with(b, "1", HPA_CREDIT_ANNOTATION, "true");
+    start(b);
+    if (!fake_wait(&b->api, a_start_is_learned, b))
+        fail_msg("%s", json_dumps(b->api.log, JSON_INDENT(1)));
+    CODEC_AUTO_JSON json_t *memory = hpa_controller_history(b->controller, "shop", "gpu");
+    const json_t *startup = json_object_get(memory, "startup");
+    const json_t *path = json_array_get(json_object_get(startup, "paths"), 0);
+    assert_string_equal(codec_json_str(path, "gpu", NULL), "H100");
+    assert_string_equal(codec_json_str(path, "path", NULL), "node free");
+    assert_int_equal(codec_json_int(path, 0, "p90Seconds", NULL), 52);
+    assert_int_equal(codec_json_int(startup, 0, "phases", "load", "p90Seconds", NULL), 48);
+}
+
 static void test_without_the_annotation_no_start_is_learned(void **state)
 {
     struct bench *b = *state;
@@ -886,6 +950,7 @@ int main(void)
         WITH_BENCH(test_two_hpas_for_the_same_pods),
         WITH_BENCH(test_several_sources),
         WITH_BENCH(test_starting_pods_are_credited_if_the_object_wants_it),
+        WITH_BENCH(test_starts_are_learned_with_the_model_of_the_gpu),
         WITH_BENCH(test_without_the_annotation_no_start_is_learned),
         WITH_BENCH(test_a_wrong_annotation_is_reported_and_changes_nothing),
         WITH_BENCH(test_a_new_target_is_evaluated_when_it_has_a_status),

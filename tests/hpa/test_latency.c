@@ -227,6 +227,8 @@ static void test_scales_by_the_annotation(void **state)
     assert_true(codec_json_bool(history, false, "slo", "applied", NULL));
     assert_string_equal(codec_json_str(history, "slo", "annotation", NULL), "ttft=1s,itl=50ms");
     assert_int_equal(codec_json_int(history, 0, "startup", "coming", "ready", NULL), 2);
+    // The demand of the first minutes is observed, and nothing is forecast.
+    assert_string_equal(codec_json_str(history, "slo", "forecast", "method", NULL), "last value");
 }
 
 static void test_published(void **state)
@@ -372,13 +374,29 @@ static void test_range_of_the_query(void **state)
     assert_non_null(strstr(b->query, "[5000ms]"));
 }
 
+// Prefill and decode as two workloads.
+static void test_replicas_of_the_peer(void **state)
+{
+    struct bench *b = *state;
+    set_queue(b, "1");
+    fake_scale(&b->api, "/apis/apps/v1/namespaces/shop/deployments/decode/scale", 9, "app=decode");
+    b->kv = 0.1; // nothing to do
+    put(b, "ttft=1s,peer=decode,ratio=0.5..2", SPEC(QUEUE));
+    start(b);
+    b->want = 5;
+    assert_true(fake_wait(&b->api, replicas_are, b));
+    CODEC_AUTO_JSON json_t *history = hpa_controller_history(b->controller, "shop", "web");
+    GS_AUTO_FREE char *text = codec_json_text(json_object_get(history, "slo"));
+    assert_non_null(strstr(text, "9 replicas of decode"));
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         T(test_scales_by_the_annotation), T(test_published),          T(test_metric_of_the_spec),
         T(test_limits_of_the_object),     T(test_no_samples),         T(test_wrong_annotation),
-        T(test_annotation_is_removed),    T(test_range_of_the_query),
+        T(test_annotation_is_removed),    T(test_range_of_the_query), T(test_replicas_of_the_peer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

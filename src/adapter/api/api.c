@@ -9,12 +9,22 @@
 
 #include <stdio.h>
 
+// What was cached for requests is older than the samples that were just reported.
+static void on_values_changed(void *arg)
+{
+    struct adapter_api *a = arg;
+    adapter_api_response_cache_clear(a->responses);
+    if (a->generation.source)
+        source_expire(a->generation.source);
+}
+
 struct adapter_api *adapter_api_new(const struct adapter_api_options *o)
 {
     struct adapter_api *a = gs_alloc(sizeof(*a));
     a->o = *o;
     a->responses = adapter_api_response_cache_new();
     TAILQ_INIT(&a->calls);
+    a->changes = o->follows ? metric_changes_new(o->loop, on_values_changed, a) : NULL;
     a->status = o->loop ? adapter_api_status_new(a) : NULL;
     a->id_seed = gs_random_hex(16);
     return a;
@@ -52,6 +62,7 @@ void adapter_api_free(struct adapter_api *a)
         next = TAILQ_NEXT(c, all);
         api_call_free(c);
     }
+    metric_changes_free(a->changes);
     adapter_api_status_free(a->status);
     adapter_api_response_cache_free(a->responses);
     free(a->id_seed);
@@ -67,6 +78,11 @@ void adapter_api_set_generation(struct adapter_api *a, const struct adapter_api_
 void adapter_api_stopping(struct adapter_api *a)
 {
     a->stopping = true;
+}
+
+void adapter_api_new_samples(struct adapter_api *a)
+{
+    metric_changes_new_samples(a->changes);
 }
 
 void adapter_api_forget_old(struct adapter_api *a)
@@ -106,6 +122,16 @@ static void serve_group(struct adapter_api_call *c)
         adapter_api_usage(c);
 }
 
+static void serve_changes(struct adapter_api_call *c)
+{
+    const char *watch = http_query(c->x, "watch");
+    if (!watch || gs_streq(watch, "false") || gs_streq(watch, "0"))
+        kube_reply_failure(c->x, 400, "BadRequest", "changes are a stream: add ?watch=true");
+    else
+        metric_changes_open(c->a->changes, c->x);
+    adapter_api_call_end(c);
+}
+
 static void dispatch(struct adapter_api_call *c)
 {
     struct http_exchange *x = c->x;
@@ -125,6 +151,10 @@ static void dispatch(struct adapter_api_call *c)
     }
     if (ours && (c->path.kind == ADAPTER_API_METRIC || c->path.kind == ADAPTER_API_USAGE)) {
         serve_group(c);
+        return;
+    }
+    if (ours && c->path.kind == ADAPTER_API_CHANGES && c->a->changes) {
+        serve_changes(c);
         return;
     }
     if (!c->path.group && adapter_api_page(c))

@@ -46,6 +46,7 @@ struct adapter_api_options {
     void (*more_metrics)(void *arg, struct gs_buf *out);
     // Adds to the JSON of the page.
     void (*more_status)(void *arg, json_t *out);
+    bool follows; // the default source is in this process: serve the stream of changes
     bool mounted; // the API server of this process serves the groups: there are no APIServices
     void *arg;
 };
@@ -57,6 +58,8 @@ void adapter_api_free(struct adapter_api *a);
 void adapter_api_set_generation(struct adapter_api *a, const struct adapter_api_generation *g);
 void adapter_api_handle(void *api, struct http_exchange *x); // an http_handler
 void adapter_api_stopping(struct adapter_api *a);            // /readyz fails from now on
+// The default source has new samples. Only with options.follows.
+void adapter_api_new_samples(struct adapter_api *a);
 // Frees expired cached responses. Call it every few seconds.
 void adapter_api_forget_old(struct adapter_api *a);
 // Returns the APIGroup document. New reference. NULL: the group is not served now.

@@ -4,6 +4,7 @@
 
 #include "adapter/api/api.h"
 #include "adapter/api/auth.h"
+#include "adapter/metric_changes/metric_changes.h"
 #include "base/error.h"
 #include "base/hmap.h"
 #include "base/slice.h"
@@ -188,6 +189,7 @@ struct adapter_api {
     struct api_calls calls;
     struct adapter_api_counts counts;
     struct adapter_api_response_cache *responses;
+    struct metric_changes *changes;    // NULL: changes are not followed
     struct adapter_api_status *status; // NULL: no page
     char *id_seed;                     // random
     uint64_t id_count;

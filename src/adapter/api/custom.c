@@ -265,6 +265,28 @@ static void reply_answer(struct adapter_api_call *c, const struct provider_answe
     reply_not_found(c, c->path.object_name, "its value is NaN or infinite", NULL);
 }
 
+// A later change of the values is reported to clients that follow changes.
+static void follow(struct adapter_api_call *c, const struct provider_answer *a)
+{
+    const struct adapter_api_path *p = &c->path;
+    bool external = gs_streq(p->group, ADAPTER_API_EXTERNAL);
+    if (!c->a->changes || a->outcome != PROVIDER_OK || !a->query ||
+        a->source != c->a->generation.source)
+        return;
+    struct metric_changes_answer answer = {.ns = p->object_ns,
+                                           .resource = external ? NULL : p->object_resource,
+                                           .name = external ? NULL : p->object_name,
+                                           .metric = p->metric,
+                                           .label_selector = http_query(c->x, "labelSelector"),
+                                           .selector = c->metric_selector_text,
+                                           .query = a->query,
+                                           .source = a->source,
+                                           .n = external ? a->n_samples : a->n};
+    for (size_t i = 0; i < answer.n; i++)
+        answer.sum += external ? a->samples[i].value : a->values[i].value;
+    metric_changes_answered(c->a->changes, &answer);
+}
+
 static void on_metric_values(void *arg, const struct provider_answer *a)
 {
     struct adapter_api_call *c = arg;
@@ -275,6 +297,7 @@ static void on_metric_values(void *arg, const struct provider_answer *a)
     }
     if (a->unserved && adapter_api_forward(c, a->cause))
         return;
+    follow(c, a);
     reply_answer(c, a);
     adapter_api_call_end(c);
 }

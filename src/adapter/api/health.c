@@ -232,6 +232,8 @@ static void reply_metrics(struct adapter_api_call *c)
     add_auth(c->a, &out);
     add_audit(c->a, &out);
     add_previous(c->a, &out);
+    if (c->a->changes)
+        metric_changes_write_metrics(c->a->changes, &out);
     if (c->a->o.more_metrics)
         c->a->o.more_metrics(c->a->o.arg, &out);
     http_reply(c->x, 200, HTTP_TYPE_METRICS, gs_buf_slice(&out));

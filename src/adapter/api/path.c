@@ -3,6 +3,7 @@
 // metrics APIs serves it. Segments are decoded once, after the split at "/".
 #include "adapter/api/path.h"
 
+#include "adapter/metric_changes/metric_changes.h"
 #include "base/mem.h"
 #include "net/http/http.h"
 
@@ -49,6 +50,8 @@ static void read_info(struct adapter_api_path *p, char *const *v, size_t n)
 static enum adapter_api_kind read_custom(struct adapter_api_path *p, char *const *v, size_t n)
 {
     bool in_namespace = gs_streq(v[0], "namespaces");
+    if (n == 1 && gs_streq(v[0], METRIC_CHANGES_RESOURCE))
+        return ADAPTER_API_CHANGES;
     if (in_namespace && n == 5) {
         p->object_ns = v[1];
         p->object_resource = v[2];

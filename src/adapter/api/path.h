@@ -18,6 +18,7 @@ enum adapter_api_kind {
     ADAPTER_API_LIST,     // /apis/G/V
     ADAPTER_API_METRIC,   // a custom or external metric
     ADAPTER_API_USAGE,    // nodes and pods of metrics.k8s.io
+    ADAPTER_API_CHANGES,  // the stream of changed metrics
     ADAPTER_API_BAD_PATH, // 400
     ADAPTER_API_NO_ROUTE, // 404
 };

@@ -35,6 +35,12 @@ static void value_call_free(struct provider_call *c)
     free(c);
 }
 
+struct source *provider_source(const struct provider_call *c)
+{
+    const struct provider_options *o = &c->p->o;
+    return source_pick(o->source, o->extra_sources, c->rule->source);
+}
+
 void provider_end(struct provider_call *c, struct provider_answer *a)
 {
     a->resource = c->resource;
@@ -43,6 +49,8 @@ void provider_end(struct provider_call *c, struct provider_answer *a)
     a->cause = c->cause.data ? c->cause.data : "";
     a->trace = c->trace.data ? c->trace.data : "";
     a->until_ns = c->until_ns;
+    a->query = c->rule && c->query.len ? c->query.data : NULL;
+    a->source = a->query ? provider_source(c) : NULL;
     if (c->listed && c->listed->until_ns < a->until_ns)
         a->until_ns = c->listed->until_ns;
     if (c->workloads && c->workloads->until_ns < a->until_ns)
@@ -91,12 +99,6 @@ void provider_trace(struct provider_call *c, const char *fmt, ...)
 }
 
 // --- the query ---
-
-struct source *provider_source(const struct provider_call *c)
-{
-    const struct provider_options *o = &c->p->o;
-    return source_pick(o->source, o->extra_sources, c->rule->source);
-}
 
 static void send_query(struct provider_call *c);
 

@@ -221,9 +221,12 @@ struct provider_answer {
     int64_t window_ms;                   // range of the query; 0: unknown
     const struct source_sample *samples; // external metrics only
     size_t n_samples;
-    bool scalar;       // external metrics: one number, not a vector
-    int64_t until_ns;  // gs_mono_ns() until which it may be cached; 0: not at all
-    const char *trace; // if requested: the steps, one line each
+    bool scalar;      // external metrics: one number, not a vector
+    int64_t until_ns; // gs_mono_ns() until which it may be cached; 0: not at all
+    // The query that the values are from, without timestamps. NULL: none was sent.
+    const char *query;
+    struct source *source; // of the query
+    const char *trace;     // if requested: the steps, one line each
 };
 
 struct provider_request {

@@ -367,6 +367,17 @@ void source_forget_old(struct source *s)
     drop_old(s);
 }
 
+void source_expire(struct source *s)
+{
+    for (struct fetch *f = TAILQ_FIRST(&s->fetches), *next; f; f = next) {
+        next = TAILQ_NEXT(f, all);
+        if (!f->done_ns || !TAILQ_EMPTY(&f->ops))
+            continue;
+        TAILQ_REMOVE(&s->fetches, f, all);
+        fetch_free(f);
+    }
+}
+
 void source_free(struct source *s)
 {
     if (!s)

@@ -122,6 +122,8 @@ struct source *source_new_client(uv_loop_t *loop, struct http_client *client, co
                                  const struct source_options *o);
 // Frees expired responses. Call it every few seconds.
 void source_forget_old(struct source *s);
+// Frees all responses that are shared: there are newer samples.
+void source_expire(struct source *s);
 void source_free(struct source *s); // cancels all calls
 
 // Returns the source with the index that rules have (adapter_config_rule.source): 0 is the default

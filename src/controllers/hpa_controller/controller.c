@@ -4,20 +4,31 @@
 #include "hpa_controller/controller.h"
 
 #include "base/assert.h"
+#include "base/backoff.h"
 #include "base/clock.h"
 #include "base/hmap.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/timer.h"
 #include "hpa_controller/controller_private.h"
+#include "hpa_controller/hints.h"
 #include "kube/cache.h"
 #include "kube/object.h"
 
 // A larger difference between wall clock and elapsed time means that the clock was set.
 #define CLOCK_STEP_MS 1000
 
+// Hints of a changed value arrive in groups. An object is evaluated at most once in this time.
+#define HINT_PAUSE_MS 250
+
+// Until a metric without a value is read again; then twice as long, up to the period. No hint can
+// be given of a value that no request has returned yet.
+#define FIRST_RETRY_MS 1000
+
 // Until a target that has no status yet is read again.
 #define STATUS_LOOK_MS 250
+
+#define LATENCY_ANNOTATION "gpuscale.dev/slo"
 
 #define MIN_OWN_PERIOD_NS GS_NS_PER_SEC
 #define MAX_OWN_PERIOD_NS (3600 * GS_NS_PER_SEC)
@@ -27,7 +38,8 @@ struct hpa_controller {
     struct hpa_controller_config cfg;
     struct kube_cache *hpas;
     struct kube_watch_errors *hpa_errors, *pod_errors;
-    struct gs_hmap *items; // "ns/name" to struct item
+    struct hpa_hints *hints; // NULL: not started
+    struct gs_hmap *items;   // "ns/name" to struct item
     hpa_observer observer;
     void *observer_arg;
     bool started;
@@ -41,8 +53,15 @@ struct item {
     struct hpa_target_status target;
     struct hpa_latency *latency;
     struct hpa_reconcile *run; // NULL between syncs
-    bool again;                // the spec changed during the sync
+    bool again;                // the spec or a value changed during the sync
     struct gs_timer *timer;
+    struct hpa_seen *seen; // of the last sync; NULL: none
+    struct hpa_hint_budget budget;
+    bool hinted;                        // the last sync was by a hint
+    double queue;                       // requests that wait, at the last hint
+    struct gs_timer *hint_timer;        // of the sync by a hint
+    int64_t started_ns;                 // monotonic time of the last sync
+    int64_t retry_ms;                   // while a metric has no value; 0: all have one
     int64_t due_ns;                     // monotonic time of the next sync
     int64_t seen_unix_ms, seen_mono_ms; // at the last sync
 };
@@ -50,11 +69,17 @@ struct item {
 static void sync_item(struct item *i);
 
 // --- items ---
-static void on_item_closed(void *arg)
+static void free_item(void *arg)
 {
     struct item *i = arg;
     free(i->key);
     free(i);
+}
+
+static void on_sync_timer_closed(void *arg)
+{
+    struct item *i = arg;
+    gs_timer_close(i->hint_timer, free_item);
 }
 
 static void item_free(void *value)
@@ -63,10 +88,12 @@ static void item_free(void *value)
     hpa_reconcile_free(i->run);
     hpa_history_free(i->history);
     hpa_latency_free(i->latency);
+    hpa_seen_free(i->seen);
     json_decref(i->object);
     hpa_selectors_remove(i->controller->env.selectors, i->key);
     i->run = NULL;
-    gs_timer_close(i->timer, on_item_closed);
+    gs_timer_stop(i->hint_timer);
+    gs_timer_close(i->timer, on_sync_timer_closed);
 }
 
 static void on_sync_timer(void *arg)
@@ -116,6 +143,35 @@ static void look_again(struct item *i)
                    (uint64_t)(wait_ms < STATUS_LOOK_MS ? wait_ms : STATUS_LOOK_MS));
 }
 
+static bool has_latency_target(const struct item *i)
+{
+    return kube_annotation(i->object, LATENCY_ANNOTATION) != NULL;
+}
+
+// What the next hints are compared with.
+static void remember(struct item *i, const struct hpa_spec *spec, const struct hpa_decision *d)
+{
+    const struct hpa_reconcile_env *env = &i->controller->env;
+    const struct kube_selector *selector = hpa_selectors_get(env->selectors, i->key);
+    GS_AUTO_BUF struct gs_buf text = {0};
+    if (selector)
+        kube_selector_format(selector, &text);
+    hpa_seen_free(i->seen);
+    i->seen = hpa_seen_new(spec, d, text.data, env->decide.tolerance);
+}
+
+static void on_hint_timer(void *arg);
+
+static void retry_soon(struct item *i, const struct hpa_decision *d)
+{
+    bool missing = false;
+    for (size_t k = 0; k < d->n_metrics; k++)
+        missing = missing || !d->metrics[k].ok;
+    i->retry_ms = missing ? gs_backoff_next(i->retry_ms, FIRST_RETRY_MS, period_ms(i)) : 0;
+    if (missing && i->retry_ms < period_ms(i))
+        gs_timer_start(i->hint_timer, on_hint_timer, (uint64_t)i->retry_ms);
+}
+
 static void on_reconciled(void *arg, const struct hpa_spec *spec, const struct hpa_decision *d)
 {
     struct item *i = arg;
@@ -135,7 +191,14 @@ static void on_reconciled(void *arg, const struct hpa_spec *spec, const struct h
         // sync.
         i->due_ns = gs_mono_ns();
         schedule_next(i);
+        if (i->hinted)
+            hpa_hint_budget_return(&i->budget);
     }
+    remember(i, spec, d);
+    retry_soon(i, d);
+    if (has_latency_target(i) && !i->hinted)
+        hpa_queue_follow(c->env.client, spec->ns, hpa_selectors_get(c->env.selectors, i->key));
+    i->hinted = i->hinted && i->again;
     if (c->observer)
         c->observer(c->observer_arg, spec, d);
     hpa_reconcile_free(GS_TAKE(i->run));
@@ -153,6 +216,8 @@ static void sync_item(struct item *i)
     if (i->run)
         return;
     follow_clock(i);
+    i->started_ns = gs_mono_ns();
+    gs_timer_stop(i->hint_timer);
     i->run = hpa_reconcile_start(&i->controller->env, i->object, i->history, &i->target, i->latency,
                                  on_reconciled, i);
 }
@@ -186,6 +251,7 @@ static void new_item(struct hpa_controller *c, const json_t *object)
     i->latency = hpa_latency_new();
     read_annotations(i);
     i->timer = gs_timer_new(c->env.loop, i);
+    i->hint_timer = gs_timer_new(c->env.loop, i);
     i->due_ns = gs_mono_ns();
     struct item *old = gs_hmap_remove_str(c->items, i->key);
     if (old)
@@ -218,6 +284,48 @@ static void update_item(struct hpa_controller *c, struct item *i, const json_t *
         i->again = true;
     else
         sync_item(i);
+}
+
+// --- hints ---
+static void on_hint_timer(void *arg)
+{
+    struct item *i = arg;
+    i->hinted = true;
+    if (i->run)
+        i->again = true; // it may have read the value before the change
+    else
+        sync_item(i);
+}
+
+static bool matters(struct item *i, const struct hpa_hint *hint)
+{
+    const struct kube_selector *selector = hpa_selectors_get(i->controller->env.selectors, i->key);
+    return gs_streq(kube_namespace(i->object), hint->ns) &&
+           ((has_latency_target(i) && hpa_queue_grows(hint, selector, &i->queue)) ||
+            (i->seen && hpa_seen_matters(i->seen, hint)));
+}
+
+static void take_hint(struct item *i, const struct hpa_hint *hint)
+{
+    int64_t now_ns = gs_mono_ns();
+    if (!matters(i, hint) || gs_timer_is_active(i->hint_timer) || i->again ||
+        !hpa_hint_budget_take(&i->budget, period_ms(i), now_ns))
+        return;
+    int64_t wait_ms = HINT_PAUSE_MS - (now_ns - i->started_ns) / GS_NS_PER_MS;
+    if (wait_ms > 0)
+        gs_timer_start(i->hint_timer, on_hint_timer, (uint64_t)wait_ms);
+    else
+        on_hint_timer(i);
+}
+
+static void on_hint(void *arg, const struct hpa_hint *hint)
+{
+    struct hpa_controller *c = arg;
+    size_t pos = 0;
+    struct gs_slice key;
+    void *value;
+    while (gs_hmap_next(c->items, &pos, &key, &value))
+        take_hint(value, hint);
 }
 
 // --- caches ---
@@ -303,6 +411,7 @@ void hpa_controller_start(struct hpa_controller *c)
     kube_cache_start(c->hpas);
     c->hpa_errors = kube_watch_errors_new(c->env.loop, c->hpas, "hpa", "horizontalpodautoscalers");
     c->pod_errors = kube_watch_errors_new(c->env.loop, c->env.pods, "hpa", "pods");
+    c->hints = hpa_hints_new(c->env.loop, c->env.client, on_hint, c);
 }
 
 void hpa_controller_requeue(struct hpa_controller *c, const char *ns, const char *name)
@@ -346,6 +455,7 @@ void hpa_controller_free(struct hpa_controller *c)
         return;
     if (c->started)
         kube_cache_remove_handlers(c->env.pods, c);
+    hpa_hints_free(c->hints);
     kube_watch_errors_free(c->hpa_errors);
     kube_watch_errors_free(c->pod_errors);
     kube_cache_free(c->hpas);

@@ -65,9 +65,10 @@ static struct logged_object *find_or_add_object(struct hpa_decision_log *w,
 // The value of the metric that decided, and what limited the result.
 static char *decision_reason(const struct hpa_decision *d)
 {
-    const char *metric = "";
+    const char *metric = d->extra ? d->extra : "";
     for (size_t i = 0; i < d->n_metrics; i++)
-        if (d->metrics[i].explanation && (!*metric || d->metrics[i].proposal == d->proposal))
+        if (!d->extra && d->metrics[i].explanation &&
+            (!*metric || d->metrics[i].proposal == d->proposal))
             metric = d->metrics[i].explanation;
     if (!*metric)
         metric = d->n_conditions ? d->conditions[d->n_conditions - 1].message : d->reason;

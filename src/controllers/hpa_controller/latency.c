@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/mem.h"
 #include "base/slice.h"
+#include "forecast/forecast.h"
 #include "kube/names.h"
 #include "kube/object.h"
 
@@ -16,6 +17,8 @@ struct hpa_latency {
     char *invalid;    // why it is wrong; NULL: it is valid
     struct slo_policy policy;
     struct slo_state *state;
+    struct forecast *forecast; // of the demand in `unit`; NULL: no demand yet
+    const char *unit;
     int64_t interval_ms;
     // the last decision
     bool decided;
@@ -46,6 +49,7 @@ static void forget(struct hpa_latency *l)
     free(GS_TAKE(l->annotation));
     free(GS_TAKE(l->invalid));
     slo_state_free(GS_TAKE(l->state));
+    forecast_free(GS_TAKE(l->forecast));
 }
 
 void hpa_latency_free(struct hpa_latency *l)
@@ -63,10 +67,12 @@ struct gs_error *hpa_latency_update(struct hpa_latency *l, const json_t *object)
         return NULL;
     // What was learned of the service stays valid with other targets.
     struct slo_state *state = text ? GS_TAKE(l->state) : NULL;
+    struct forecast *forecast = text ? GS_TAKE(l->forecast) : NULL;
     forget(l);
     if (!text)
         return NULL;
     l->annotation = gs_strdup(text);
+    l->forecast = forecast;
     l->state = state ? state : slo_state_new();
     struct gs_error *err = slo_policy_parse(text, &l->policy);
     if (err)
@@ -94,6 +100,8 @@ void hpa_latency_shift(struct hpa_latency *l, int64_t ms, int64_t now_ms)
     slo_state_free(l->state);
     l->state = err ? slo_state_new() : moved;
     l->decided_ms += ms;
+    if (l->forecast)
+        forecast_shift(l->forecast, ms);
 }
 
 // --- pods ---
@@ -156,6 +164,31 @@ static void add_signals(const struct hpa_signals *signals, struct slo_reading *r
     }
 }
 
+// At the time at which one more replica would serve. 1: no forecast.
+static double read_growth(struct hpa_latency *l, double start_s)
+{
+    struct forecast_result r;
+    if (!l->forecast)
+        return 1;
+    forecast_set_horizon(l->forecast, (int64_t)(start_s * 1000));
+    forecast_read(l->forecast, &r);
+    return r.growth;
+}
+
+// Values in another unit are another course.
+static void note_demand(struct hpa_latency *l, int64_t now_ms)
+{
+    const struct slo_decision *d = &l->decision;
+    if (isnan(d->demand))
+        return;
+    if (l->forecast && !gs_streq(l->unit, d->demand_unit))
+        forecast_free(GS_TAKE(l->forecast));
+    if (!l->forecast)
+        l->forecast = forecast_new();
+    l->unit = d->demand_unit;
+    forecast_observe(l->forecast, d->demand, now_ms);
+}
+
 static void decide(struct hpa_latency *l, const struct hpa_latency_input *in,
                    const struct hpa_start *starts, struct slo_pod *pods, size_t n)
 {
@@ -166,6 +199,8 @@ static void decide(struct hpa_latency *l, const struct hpa_latency_input *in,
                                   .replicas = in->replicas,
                                   .min = in->spec->has_min ? in->spec->min_replicas : 1,
                                   .max = in->spec->max_replicas,
+                                  .has_peer = in->peer_replicas >= 0,
+                                  .peer_replicas = in->peer_replicas,
                                   .identity = identity_of(starts, n),
                                   .start_seconds = start_seconds(in, starts, n)};
     if (in->signals) {
@@ -175,7 +210,9 @@ static void decide(struct hpa_latency *l, const struct hpa_latency_input *in,
     obs.role = slo_reading_end(reading);
     obs.scrape_ms = l->interval_ms;
     note_engines(in, pods, n);
+    obs.growth = read_growth(l, obs.start_seconds);
     slo_decide(&l->policy, &obs, l->state, in->now_ms, false, &l->decision);
+    note_demand(l, in->now_ms);
 }
 
 static const struct hpa_extra *fail(struct hpa_latency *l, const char *why)
@@ -249,6 +286,17 @@ const struct hpa_extra *hpa_latency_decide(struct hpa_latency *l,
 
 // --- JSON ---
 
+static json_t *describe_forecast(const struct forecast *f)
+{
+    struct forecast_result r;
+    GS_AUTO_BUF struct gs_buf text = {0};
+    forecast_read(f, &r);
+    json_t *out = forecast_json(&r);
+    forecast_text(&r, &text);
+    codec_json_set_str(out, "text", text.data);
+    return out;
+}
+
 json_t *hpa_latency_json(const struct hpa_latency *l, int64_t now_ms)
 {
     if (!l->annotation || !l->decided)
@@ -259,6 +307,8 @@ json_t *hpa_latency_json(const struct hpa_latency *l, int64_t now_ms)
     codec_json_set_int(out, "ageMs", now_ms - l->decided_ms);
     if (l->error)
         codec_json_set_str(out, "error", l->error);
+    if (l->forecast)
+        json_object_set_new(out, "forecast", describe_forecast(l->forecast));
     return out;
 }
 

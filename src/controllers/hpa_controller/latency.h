@@ -30,6 +30,7 @@ struct hpa_latency_input {
     const struct kube_selector *selector; // of the target; NULL: unusable
     const struct hpa_signals *signals;    // NULL: not read, for the reason in error
     const char *error;
+    int32_t peer_replicas; // of the other workload of the policy; -1: unknown
     int64_t now_ms;
 };
 // The proposal for struct hpa_observation, valid until the next call. NULL: no annotation.

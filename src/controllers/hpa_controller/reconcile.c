@@ -27,6 +27,11 @@ struct hpa_reconcile {
     struct hpa_fetch *fetch;
     struct hpa_signals_fetch *signals; // of a latency target
     char *no_signals;                  // why there are none
+    // The other workload of a latency target, with prefill and decode in two.
+    struct hpa_spec peer_spec;
+    struct hpa_scale *peer; // NULL: none
+    bool peer_read;
+    int32_t peer_replicas; // -1: unknown
     struct kube_request *request;
     struct startup_coming coming;
     struct hpa_observation obs; // strings are owned by the reconciliation
@@ -43,6 +48,7 @@ void hpa_reconcile_free(struct hpa_reconcile *r)
         return;
     hpa_fetch_free(r->fetch);
     hpa_signals_free(r->signals);
+    hpa_scale_free(r->peer);
     hpa_scale_free(r->scale);
     kube_request_cancel(r->request);
     hpa_decision_finish(&r->decision);
@@ -143,6 +149,7 @@ static void decide_latency(struct hpa_reconcile *r, const struct kube_selector *
                                          .selector = selector,
                                          .signals = r->signals ? hpa_signals_of(r->signals) : NULL,
                                          .error = r->no_signals,
+                                         .peer_replicas = r->peer ? r->peer_replicas : -1,
                                          .now_ms = gs_unix_ms()};
     r->obs.extra = hpa_latency_decide(r->latency, &in);
 }
@@ -175,7 +182,8 @@ static void decide_and_write(struct hpa_reconcile *r)
 
 static bool has_fetched(const struct hpa_reconcile *r)
 {
-    return hpa_fetch_finished(r->fetch) && (!r->signals || hpa_signals_finished(r->signals));
+    return r->fetch && hpa_fetch_finished(r->fetch) &&
+           (!r->signals || hpa_signals_finished(r->signals)) && (!r->peer || r->peer_read);
 }
 
 static void on_fetched(void *arg)
@@ -186,6 +194,40 @@ static void on_fetched(void *arg)
 }
 
 // --- samples of a latency target ---
+static void on_peer_read(void *arg, struct gs_error *err)
+{
+    struct hpa_reconcile *r = arg;
+    r->peer_read = true;
+    r->peer_replicas = err ? -1 : hpa_scale_spec_replicas(r->peer);
+    gs_error_free(err);
+    on_fetched(r);
+}
+
+// It has the kind of the target.
+static void read_peer(struct hpa_reconcile *r, const char *name)
+{
+    r->peer_spec = r->spec;
+    r->peer_spec.target_name = name;
+    r->peer = hpa_scale_new(r->env->loop, r->env->client, r->env->resources, &r->peer_spec);
+    hpa_scale_read(r->peer, on_peer_read, r);
+}
+
+static void query_pods(struct hpa_reconcile *r, struct http_client *engine,
+                       const struct kube_selector *selector, struct hpa_signals_query *query)
+{
+    const char **names = gs_alloc_array(kube_cache_len(r->env->pods) + 1, sizeof(*names));
+    size_t pos = 0;
+    const json_t *pod;
+    while ((pod = kube_cache_next(r->env->pods, &pos)))
+        if (gs_streq(kube_namespace(pod), r->spec.ns) && kube_name(pod) &&
+            kube_selector_matches(selector, codec_json_get(pod, "metadata", "labels", NULL)))
+            names[query->n_pods++] = kube_name(pod);
+    query->pods = names;
+    if (query->n_pods)
+        r->signals = hpa_signals_start(engine, query, on_fetched, r);
+    free(names);
+}
+
 static void fetch_signals(struct hpa_reconcile *r)
 {
     const struct kube_selector *selector = hpa_selectors_get(r->env->selectors, r->key);
@@ -194,23 +236,15 @@ static void fetch_signals(struct hpa_reconcile *r)
                                       .interval_ms = hpa_latency_interval_ms(r->latency)};
     if (!query.policy || !selector)
         return;
+    if (*query.policy->peer)
+        read_peer(r, query.policy->peer);
     const char *why = "no engine is configured";
     struct http_client *engine = r->env->engine ? r->env->engine(r->env->engine_arg, &why) : NULL;
     if (!engine) {
         r->no_signals = gs_strdup(why);
         return;
     }
-    const char **names = gs_alloc_array(kube_cache_len(r->env->pods) + 1, sizeof(*names));
-    size_t pos = 0;
-    const json_t *pod;
-    while ((pod = kube_cache_next(r->env->pods, &pos)))
-        if (gs_streq(kube_namespace(pod), r->spec.ns) && kube_name(pod) &&
-            kube_selector_matches(selector, codec_json_get(pod, "metadata", "labels", NULL)))
-            names[query.n_pods++] = kube_name(pod);
-    query.pods = names;
-    if (query.n_pods)
-        r->signals = hpa_signals_start(engine, &query, on_fetched, r);
-    free(names);
+    query_pods(r, engine, selector, &query);
 }
 
 // --- observation ---

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Feeds the learner of start-up times from the cache of pods, and from a watch of their events,
-// which is opened for the first autoscaler that needs it. Events that say nothing about a start are
-// left out by the API server.
+// Feeds the learner of start-up times from the cache of pods, and from watches of their events and
+// of the nodes, which are opened for the first autoscaler that needs them. Events that say nothing
+// about a start are left out by the API server. Without permission for nodes, GPU models are those
+// that pods select.
 #include "hpa_controller/starts.h"
 
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/slice.h"
+#include "base/timer.h"
 #include "hpa/hpa.h"
 #include "kube/object.h"
 
@@ -15,11 +17,15 @@
     "%2Creason%21%3DStarted%2Creason%21%3DKilling%2Creason%21%3DUnhealthy%2Creason%21%3DBackOff"   \
     "%2Creason%21%3DFailedScheduling"
 
+#define NODES_WAIT_MS 2000
+
 struct hpa_starts {
     uv_loop_t *loop;
     struct kube_client *client;
-    struct kube_cache *pods, *events;
-    struct kube_watch_errors *errors;
+    struct kube_cache *pods, *events, *nodes; // nodes NULL: only one namespace is read
+    struct kube_watch_errors *errors, *node_errors;
+    struct gs_timer *timer; // until pods are observed without nodes
+    bool observes;
     struct startup_learner *learner; // NULL: not wanted yet
     char *ns;
 };
@@ -39,10 +45,13 @@ void hpa_starts_free(struct hpa_starts *s)
 {
     if (!s)
         return;
-    if (s->learner)
+    if (s->observes)
         kube_cache_remove_handlers(s->pods, s);
+    gs_timer_free(s->timer);
     kube_watch_errors_free(s->errors);
+    kube_watch_errors_free(s->node_errors);
     kube_cache_free(s->events);
+    kube_cache_free(s->nodes);
     startup_learner_free(s->learner);
     free(s->ns);
     free(s);
@@ -53,8 +62,10 @@ void hpa_starts_free(struct hpa_starts *s)
 static void on_pod(void *arg, const json_t *old_obj, const json_t *new_obj)
 {
     struct hpa_starts *s = arg;
+    const char *name = new_obj ? kube_pod_node(new_obj) : NULL;
+    const json_t *node = s->nodes && name ? kube_cache_get(s->nodes, NULL, name) : NULL;
     if (new_obj)
-        startup_observe_pod(s->learner, new_obj, NULL, gs_unix_ms());
+        startup_observe_pod(s->learner, new_obj, node, gs_unix_ms());
     else
         startup_forget_pod(s->learner, old_obj, gs_unix_ms());
 }
@@ -73,17 +84,56 @@ static void trim_event(json_t *event)
     codec_json_del(event, "source", NULL);
 }
 
-static void begin(struct hpa_starts *s)
+// Only metadata is read.
+static void trim_node(json_t *node)
 {
+    json_object_del(node, "spec");
+    json_object_del(node, "status");
+    codec_json_del(node, "metadata", "managedFields", NULL);
+    codec_json_del(node, "metadata", "annotations", NULL);
+}
+
+static void observe_pods(void *arg)
+{
+    struct hpa_starts *s = arg;
     const struct kube_cache_handlers on_pods = {.on_change = on_pod, .arg = s};
+    gs_timer_stop(s->timer);
+    if (!s->observes)
+        kube_cache_add_handlers(s->pods, &on_pods);
+    s->observes = true;
+}
+
+// Pods are observed when the nodes are there, and without them if they cannot be read.
+static void read_nodes(struct hpa_starts *s)
+{
+    const struct kube_cache_handlers on_nodes = {.on_synced = observe_pods, .arg = s};
+    s->nodes = kube_cache_new(s->loop, s->client, KUBE_NODES, NULL, NULL);
+    kube_cache_set_trim(s->nodes, trim_node);
+    kube_cache_add_handlers(s->nodes, &on_nodes);
+    s->node_errors = kube_watch_errors_new(s->loop, s->nodes, "hpa", "nodes");
+    kube_cache_start(s->nodes);
+    gs_timer_start(s->timer, observe_pods, NODES_WAIT_MS);
+}
+
+static void read_events(struct hpa_starts *s)
+{
     const struct kube_cache_handlers on_events = {.on_change = on_event, .arg = s};
-    s->learner = startup_learner_new();
-    kube_cache_add_handlers(s->pods, &on_pods);
     s->events = kube_cache_new(s->loop, s->client, KUBE_EVENTS, s->ns, EVENTS_QUERY);
     kube_cache_set_trim(s->events, trim_event);
     kube_cache_add_handlers(s->events, &on_events);
     s->errors = kube_watch_errors_new(s->loop, s->events, "hpa", "events of pods");
     kube_cache_start(s->events);
+}
+
+static void begin(struct hpa_starts *s)
+{
+    s->learner = startup_learner_new();
+    s->timer = gs_timer_new(s->loop, s);
+    read_events(s);
+    if (s->ns)
+        observe_pods(s);
+    else
+        read_nodes(s);
 }
 
 void hpa_starts_want(struct hpa_starts *s, const json_t *hpa)

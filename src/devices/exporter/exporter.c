@@ -53,6 +53,7 @@ struct exporter {
     size_t gpu_len;
     bool dirty;     // the sample or map is newer than the page
     bool requested; // the page was requested
+    struct exporter_rhythm rhythm;
 };
 
 static size_t count_hung(const struct exporter *e)
@@ -163,6 +164,9 @@ static void handle_metrics(void *arg, struct http_exchange *x)
         reply_unavailable(e, x);
         return;
     }
+    int64_t next_ns = exporter_rhythm_next(&e->rhythm, gs_mono_ns());
+    if (next_ns)
+        exporter_sampler_expect(e->sampler, next_ns);
     e->requested = true;
     check_dcgm(e);
     struct exporter_attribution_status status;

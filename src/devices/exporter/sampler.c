@@ -14,6 +14,7 @@
 #include <string.h>
 
 #define STOP_WAIT_NS (500 * GS_NS_PER_MS)
+#define MIN_LEAD_NS  (5 * GS_NS_PER_MS)
 
 struct exporter_sampler {
     // Used only by the loop.
@@ -29,6 +30,7 @@ struct exporter_sampler {
     unsigned refs;  // held by the loop's handle and the thread
     enum gpu_driver driver;
     int64_t busy_since_ns;
+    int64_t expected_ns; // a request; 0: unknown
     bool wanted[GPU_F_COUNT], wanted_changed;
     int64_t every_ns[GPU_F_COUNT];
     uint16_t dcgm_ids[DCGM_SOURCE_MAX_FIELDS];
@@ -40,6 +42,7 @@ struct exporter_sampler {
     struct gpu_backend *backend;
     struct exporter_owner_cache *owners;
     struct dcgm_merge *merge; // NULL: DCGM is not used
+    int64_t lead_ns;          // from the start of a sample to the expected request
 };
 
 void exporter_sample_free(struct exporter_sample *s)
@@ -187,6 +190,23 @@ static bool sleep_until(struct exporter_sampler *s, int64_t mono_ns)
     return go_on;
 }
 
+// Samples vary in their duration: twice that of the longest of the last ones leaves time to hand a
+// sample over.
+static void take_duration(struct exporter_sampler *s, int64_t ns)
+{
+    int64_t lead = s->lead_ns - s->lead_ns / 8, limit = s->cfg.interval_ns / 4;
+    lead = lead > 2 * ns + MIN_LEAD_NS ? lead : 2 * ns + MIN_LEAD_NS;
+    s->lead_ns = lead < limit ? lead : limit;
+}
+
+static int64_t before_request(struct exporter_sampler *s, int64_t next)
+{
+    pthread_mutex_lock(&s->lock);
+    int64_t expected = s->expected_ns;
+    pthread_mutex_unlock(&s->lock);
+    return expected ? exporter_rhythm_shift(next, expected - s->lead_ns, s->cfg.interval_ns) : next;
+}
+
 // A fixed period: samples missed by a long one are skipped.
 static int64_t next_beat(const struct exporter_sampler *s, int64_t last)
 {
@@ -205,12 +225,14 @@ static void *sampler_main(void *arg)
     struct exporter_sampler *s = arg;
     int64_t next = gs_mono_ns(), pause = 0;
     do {
-        set_busy(s, gs_mono_ns());
+        int64_t begun = gs_mono_ns();
+        set_busy(s, begun);
         struct exporter_sample *sample = NULL;
         struct gs_error *err = sample_gpus(s, &sample);
         pause = err ? longer_pause(s, pause) : 0;
         hand_over(s, sample, err);
-        next = pause ? gs_mono_ns() + pause : next_beat(s, next);
+        take_duration(s, gs_mono_ns() - begun);
+        next = pause ? gs_mono_ns() + pause : before_request(s, next_beat(s, next));
     } while (sleep_until(s, next));
     bool clean = gpu_backend_stop(s->backend);
     exporter_owner_cache_free(s->owners);
@@ -313,6 +335,13 @@ void exporter_sampler_want_dcgm(struct exporter_sampler *s, const uint16_t *ids,
     pthread_mutex_lock(&s->lock);
     memcpy(s->dcgm_ids, ids, n * sizeof(*ids));
     s->n_dcgm_ids = n;
+    pthread_mutex_unlock(&s->lock);
+}
+
+void exporter_sampler_expect(struct exporter_sampler *s, int64_t at_ns)
+{
+    pthread_mutex_lock(&s->lock);
+    s->expected_ns = at_ns;
     pthread_mutex_unlock(&s->lock);
 }
 

@@ -113,12 +113,27 @@ void exporter_sampler_want(struct exporter_sampler *s, const bool *wanted, const
 // Sets the fields that only DCGM has, by ID, from the next sample on. At most
 // DCGM_SOURCE_MAX_FIELDS.
 void exporter_sampler_want_dcgm(struct exporter_sampler *s, const uint16_t *ids, size_t n);
+// The page will be requested at this time (gs_mono_ns): from now on, samples end shortly before it
+// and before the times that differ from it by multiples of the interval.
+void exporter_sampler_expect(struct exporter_sampler *s, int64_t at_ns);
 // When the current sample, or the opening of the driver, started (gs_mono_ns). 0: the thread is
 // idle.
 int64_t exporter_sampler_busy_since_ns(struct exporter_sampler *s);
 // Stops the thread; no callback follows. If a driver call does not return within half a second, the
 // thread and its memory are abandoned and false is returned: the process must then end by _exit().
 bool exporter_sampler_stop(struct exporter_sampler *s);
+
+// --- rhythm ---
+
+// The times at which the page is requested.
+struct exporter_rhythm {
+    int64_t last_ns, gap_ns; // of the last request; 0: none yet
+};
+// The page is requested now. Returns the time of the next request, if the last ones were regular;
+// 0: they were not.
+int64_t exporter_rhythm_next(struct exporter_rhythm *r, int64_t now_ns);
+// Moves a time by at most half an interval, so that it differs from `wanted_ns` by whole intervals.
+int64_t exporter_rhythm_shift(int64_t next_ns, int64_t wanted_ns, int64_t interval_ns);
 
 // --- process usage ---
 

@@ -57,7 +57,8 @@ void doctor_each_hpa_metric(struct doctor_examination *e,
 
     json_array_foreach (doctor_items(e, "hpas"), i, hpa)
         json_array_foreach (doctor_hpa_metrics(hpa), k, metric)
-            check(e, hpa, metric, answer_of(e, hpa, k));
+            if (!doctor_hpa_decides(hpa, metric))
+                check(e, hpa, metric, answer_of(e, hpa, k));
 }
 
 // --- the target ---

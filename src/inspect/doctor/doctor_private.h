@@ -149,6 +149,9 @@ bool doctor_is_gpu_name(const char *name); // of a metric, rule or job about GPU
 const char *doctor_text(const char *text); // "" for NULL
 // The metric of an element of spec.metrics: {"name", "selector"}; NULL: a resource metric.
 const json_t *doctor_hpa_metric(const json_t *metric);
+// Whether the controller of the autoscaler has the value of this metric itself (slo/slo.h): it need
+// not be served.
+bool doctor_hpa_decides(const json_t *hpa, const json_t *metric);
 bool doctor_hpa_uses(const struct doctor_examination *e, const char *type, const char *metric);
 // The workload of spec.scaleTargetRef; NULL: unknown.
 const json_t *doctor_hpa_target(const struct doctor_examination *e, const json_t *hpa);
@@ -323,6 +326,8 @@ void doctor_check_max_replicas(struct doctor_examination *e);
 void doctor_check_scaling_disabled(struct doctor_examination *e);
 void doctor_check_request_missing(struct doctor_examination *e);
 void doctor_check_hpa_inactive(struct doctor_examination *e);
+void doctor_check_latency_target(struct doctor_examination *e);
+void doctor_check_latency_inexact(struct doctor_examination *e);
 void doctor_check_two_hpas(struct doctor_examination *e);
 void doctor_check_ambiguous_selector(struct doctor_examination *e);
 void doctor_check_selector_overlap(struct doctor_examination *e);

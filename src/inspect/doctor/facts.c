@@ -8,6 +8,7 @@
 #include "kube/quantity.h"
 #include "kube/selector.h"
 #include "nodes/scheduling.h"
+#include "slo/slo.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -414,6 +415,14 @@ const json_t *doctor_hpa_metric(const json_t *metric)
     return NULL;
 }
 
+// A controller of gpuscale has the value of this metric itself, and calculates with it.
+bool doctor_hpa_decides(const json_t *hpa, const json_t *metric)
+{
+    const char *name = codec_json_str(doctor_hpa_metric(metric), "name", NULL);
+    return gs_streq(name, SLO_METRIC_DESIRED) && kube_annotation(hpa, SLO_ANNOTATION) &&
+           kube_condition_true(hpa, "ScalingActive");
+}
+
 bool doctor_hpa_uses(const struct doctor_examination *e, const char *type, const char *metric)
 {
     size_t i, k;
@@ -421,7 +430,8 @@ bool doctor_hpa_uses(const struct doctor_examination *e, const char *type, const
 
     json_array_foreach (doctor_items(e, "hpas"), i, hpa)
         json_array_foreach (codec_json_get(hpa, "spec", "metrics", NULL), k, m)
-            if ((!type || gs_streq(codec_json_str(m, "type", NULL), type)) &&
+            if (!doctor_hpa_decides(hpa, m) &&
+                (!type || gs_streq(codec_json_str(m, "type", NULL), type)) &&
                 (!metric || gs_streq(codec_json_str(doctor_hpa_metric(m), "name", NULL), metric)))
                 return true;
     return false;

@@ -17,11 +17,12 @@ enum {
     QUARTER = 15, // minutes
     WEEK = 7 * DAY / QUARTER,
     QUARTERS = WEEK + 4,
-    MOST_AHEAD = 15,
+    MOST_AHEAD = 16, // of the last closed minute: the time of a start, and the open minute
     RECENT = 15,     // minutes; with MOST_AHEAD, a wrong method is off after half an hour
     FEW_RECENT = 10, // errors without which it is not judged
     FEW_ERRORS = 60, // errors without which a method is not used
     MAX_GAP = 5,     // minutes
+    JUDGED = 102, // quarters: a day, and the longest horizon, so that the burst of yesterday counts
 };
 #define MINUTE_MS INT64_C(60000)
 #define BETTER    0.9 // of the error of the last value
@@ -29,14 +30,17 @@ enum {
 #define SMOOTH    0.5 // of the level and the slope
 #define SLOPE     0.3
 #define DAMPING   0.9 // of the slope, per minute
-#define FORGET    (1.0 / DAY)
 
+// Sums over the minutes of a quarter for which a method had a forecast: the squares of its errors,
+// of those of the last value, and of the demand. Squares, because a burst that is missed matters
+// more than noise.
+struct squares {
+    float own, last, demand;
+    uint16_t n;
+};
 struct errors {
-    // Sums that decay over a day, of the minutes for which the method had a forecast: its errors,
-    // those of the last value, and the demand.
-    double own, last, demand;
-    uint64_t n;
-    float recent[RECENT]; // NAN: not measured
+    struct squares quarters[JUDGED]; // by quarter % JUDGED
+    float recent[RECENT];            // by minute % RECENT; NAN: not measured
 };
 
 struct forecast {
@@ -79,7 +83,7 @@ static void forget_forecasts(struct forecast *f)
 struct forecast *forecast_new(void)
 {
     struct forecast *f = gs_alloc(sizeof(*f));
-    f->ahead = 1;
+    f->ahead = 2;
     f->level = f->slope = NAN;
     clear(f->minutes, MINUTES);
     clear(f->quarters, QUARTERS);
@@ -195,21 +199,17 @@ static void follow_trend(struct forecast *f, double value)
     f->slope = SLOPE * (f->level - before) + (1 - SLOPE) * slope;
 }
 
-static void decay(double *sum, double value)
-{
-    *sum += value - *sum * FORGET;
-}
-
 static void measure(struct errors *e, double forecast, double last, double value, int64_t minute)
 {
-    double error = fabs(forecast - value);
-    e->recent[minute % RECENT] = (float)error;
+    struct squares *q = &e->quarters[minute / QUARTER % JUDGED];
+    double error = forecast - value;
+    e->recent[minute % RECENT] = (float)fabs(error);
     if (isnan(error) || isnan(last))
         return;
-    decay(&e->own, error);
-    decay(&e->last, fabs(last - value));
-    decay(&e->demand, value);
-    e->n++;
+    q->own += (float)(error * error);
+    q->last += (float)((last - value) * (last - value));
+    q->demand += (float)(value * value);
+    q->n++;
 }
 
 static void add_to_quarter(struct forecast *f, double value, int64_t minute)
@@ -221,6 +221,14 @@ static void add_to_quarter(struct forecast *f, double value, int64_t minute)
         f->quarter_sum = 0;
         f->quarter_n = 0;
     }
+}
+
+// Forgets the errors of the quarters from `first` to `end`, which begin now.
+static void begin_quarters(struct forecast *f, int64_t first, int64_t end)
+{
+    for (int64_t q = end - first >= JUDGED ? end - JUDGED + 1 : first; q <= end; q++)
+        for (size_t m = 0; m < FORECAST_METHODS; m++)
+            f->errors[m].quarters[q % JUDGED] = (struct squares){0};
 }
 
 static void close_minute(struct forecast *f, double value)
@@ -254,6 +262,7 @@ static void skip_minutes(struct forecast *f, int64_t from, int64_t to)
     int64_t first = from / QUARTER + 1, end = to / QUARTER;
     for (int64_t q = end - first > QUARTERS ? end - QUARTERS : first; q <= end; q++)
         f->quarters[q % QUARTERS] = NAN;
+    begin_quarters(f, (from - 1) / QUARTER + 1, end);
     if (from / QUARTER != end)
         f->quarter_sum = f->quarter_n = 0;
     if (gap <= MAX_GAP)
@@ -265,7 +274,7 @@ static void skip_minutes(struct forecast *f, int64_t from, int64_t to)
 void forecast_observe(struct forecast *f, double demand, int64_t now_ms)
 {
     int64_t minute = now_ms / MINUTE_MS;
-    if (!isfinite(demand) || demand < 0 || demand > 1e30 || now_ms <= 0 || minute < f->minute)
+    if (!isfinite(demand) || demand < 0 || demand > 1e15 || now_ms <= 0 || minute < f->minute)
         return;
     if (f->minute && minute > f->minute) {
         close_minute(f, f->sum / (double)f->n);
@@ -280,7 +289,7 @@ void forecast_observe(struct forecast *f, double demand, int64_t now_ms)
 
 void forecast_set_horizon(struct forecast *f, int64_t ms)
 {
-    int64_t ahead = ms <= 0 ? 1 : (ms - 1) / MINUTE_MS + 1;
+    int64_t ahead = ms <= 0 ? 2 : (ms - 1) / MINUTE_MS + 2;
     ahead = ahead > MOST_AHEAD ? MOST_AHEAD : ahead;
     if (ahead == f->ahead)
         return;
@@ -316,9 +325,21 @@ void forecast_shift(struct forecast *f, int64_t ms)
 
 // --- reading ---
 
-static double error_of(const struct errors *e)
+struct sums {
+    double own, last, demand;
+    unsigned n;
+};
+
+static struct sums sums_of(const struct errors *e)
 {
-    return e->n && e->demand > 0 ? e->own / e->demand : (double)NAN;
+    struct sums sum = {0};
+    for (size_t i = 0; i < JUDGED; i++) {
+        sum.own += (double)e->quarters[i].own;
+        sum.last += (double)e->quarters[i].last;
+        sum.demand += (double)e->quarters[i].demand;
+        sum.n += e->quarters[i].n;
+    }
+    return sum;
 }
 
 // Whether the method was worse than the last value in the last minutes.
@@ -330,21 +351,20 @@ static bool is_wrong(const struct forecast *f, size_t method)
     for (size_t i = 0; i < RECENT; i++) {
         if (isnan(e->recent[i]) || isnan(last->recent[i]))
             continue;
-        own += (double)e->recent[i];
-        other += (double)last->recent[i];
+        own += (double)e->recent[i] * (double)e->recent[i];
+        other += (double)last->recent[i] * (double)last->recent[i];
         n++;
     }
-    return n >= FEW_RECENT && own > other * WORSE;
+    return n >= FEW_RECENT && sqrt(own) > sqrt(other) * WORSE;
 }
 
-static size_t best_method(const struct forecast *f)
+static size_t best_method(const struct forecast *f, const struct sums sums[FORECAST_METHODS])
 {
     size_t best = FORECAST_LAST;
     double least = BETTER;
     for (size_t m = FORECAST_TREND; m < FORECAST_METHODS; m++) {
-        const struct errors *e = &f->errors[m];
-        double ratio = e->last > 0 ? e->own / e->last : 1;
-        if (e->n < FEW_ERRORS || isnan(f->next[m]) || !(ratio < least))
+        double ratio = sums[m].last > 0 ? sqrt(sums[m].own / sums[m].last) : 1;
+        if (sums[m].n < FEW_ERRORS || isnan(f->next[m]) || !(ratio < least))
             continue;
         best = m;
         least = ratio;
@@ -354,11 +374,15 @@ static size_t best_method(const struct forecast *f)
 
 void forecast_read(const struct forecast *f, struct forecast_result *ret)
 {
-    size_t best = best_method(f);
+    struct sums sums[FORECAST_METHODS];
     double last = (double)f->next[FORECAST_LAST];
-    *ret = (struct forecast_result){.growth = 1, .horizon_ms = f->ahead * MINUTE_MS};
-    for (size_t m = 0; m < FORECAST_METHODS; m++)
-        ret->errors[m] = error_of(&f->errors[m]);
+    *ret = (struct forecast_result){.growth = 1, .horizon_ms = (f->ahead - 1) * MINUTE_MS};
+    for (size_t m = 0; m < FORECAST_METHODS; m++) {
+        sums[m] = sums_of(&f->errors[m]);
+        bool known = sums[m].n && sums[m].demand > 0;
+        ret->errors[m] = known ? sqrt(sums[m].own / sums[m].demand) : (double)NAN;
+    }
+    size_t best = best_method(f, sums);
     ret->off = best != FORECAST_LAST && is_wrong(f, best);
     if (best == FORECAST_LAST || ret->off || !(last > 0))
         return;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Forecast of a demand some minutes ahead, so that pods are ready when it comes. Four methods run
 // side by side, and each one's error is measured as time passes. The forecast is that of the method
-// with the smallest error of the last day, if it is at least 10 % better than the last value. It is
-// never below the last value, because it must not scale down. Pure: times come from the caller.
+// with the smallest error of the last day, if it is at least 10 % better than the last value. A
+// method that was worse in the last minutes is off. The forecast is never below the last value,
+// because it must not scale down. Pure: times come from the caller.
 #pragma once
 
 #include "base/attr.h"
@@ -21,7 +22,7 @@ enum forecast_method {
 };
 const char *forecast_method_name(enum forecast_method method); // "same time yesterday"
 
-// About 11 KiB: a day of minutes and a week of quarters of an hour.
+// About 16 KiB: a day of minutes and a week of quarters of an hour.
 struct forecast;
 
 struct forecast *forecast_new(void);
@@ -37,7 +38,7 @@ void forecast_set_horizon(struct forecast *f, int64_t ms);
 // Shifts the times after the wall clock was set by this amount, in whole minutes.
 void forecast_shift(struct forecast *f, int64_t ms);
 
-#define FORECAST_MAX_GROWTH 4.0
+#define FORECAST_MAX_GROWTH 10.0
 
 struct forecast_result {
     enum forecast_method method; // FORECAST_LAST: no forecast
@@ -45,7 +46,7 @@ struct forecast_result {
                                  // FORECAST_MAX_GROWTH
     bool off; // the best method of the day was wrong in the last minutes: no forecast
     int64_t horizon_ms;
-    // Mean absolute error of the last day, relative to the mean demand. NAN: not measured yet.
+    // Error of the last day, relative to the demand (root mean squares). NAN: not measured yet.
     double errors[FORECAST_METHODS];
 };
 void forecast_read(const struct forecast *f, struct forecast_result *ret);

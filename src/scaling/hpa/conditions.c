@@ -77,6 +77,7 @@ void hpa_decision_finish(struct hpa_decision *d)
     if (d->metrics != d->few)
         free(d->metrics);
     free(d->own_reason);
+    free(d->extra);
     free(d->explanation);
     *d = (struct hpa_decision){0};
 }

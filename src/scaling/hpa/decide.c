@@ -118,8 +118,8 @@ static void follow_metrics(struct hpa_evaluation *p)
         hpa_explain(p, "%s", text);
     }
     if (proposal > d->current) {
-        d->reason = d->own_reason = d->by_extra ? gs_strdup(p->obs->extra->explanation)
-                                                : gs_format("%s above target", name);
+        d->reason = d->own_reason =
+            d->extra ? gs_strdup(d->extra) : gs_format("%s above target", name);
     } else if (proposal < d->current) {
         d->reason = "All metrics below target";
     }

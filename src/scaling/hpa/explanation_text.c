@@ -124,7 +124,7 @@ static void add_bounds(const json_t *bounds, struct gs_buf *out)
 
 static void add_latency_text(const json_t *latency, struct gs_buf *out)
 {
-    static const char *const parts[] = {"credit", "guard"};
+    static const char *const parts[] = {"credit", "guard", "forecast"};
     const char *error = text_of(latency, "error", NULL);
     if (!latency)
         return;

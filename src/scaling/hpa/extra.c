@@ -51,7 +51,7 @@ void hpa_consider_extra(struct hpa_evaluation *p, int32_t *highest, const char *
         *highest = e->replicas;
         *name = e->name;
         d->keeps_existing = false;
-        d->by_extra = true;
+        d->extra = gs_strdup(e->explanation);
     } else if (e && e->applied && e->held && *highest < p->obs->spec_replicas) {
         *highest = p->obs->spec_replicas;
         *name = e->name;

@@ -230,9 +230,9 @@ struct hpa_decision {
     int32_t current, desired;
     int32_t proposal;    // raw result of the metrics, before windows and limits; -1: none
     bool keeps_existing; // of the metric that decided; the proposal then differs from `current`
-    bool by_extra;       // the proposal is that of struct hpa_extra
-    const char *reason;  // "pods metric X above target", "All metrics below target", …
-    char *own_reason;    // the memory of reason if it is not a constant; NULL otherwise
+    char *extra; // the explanation of struct hpa_extra, if the proposal is its; NULL: it is not
+    const char *reason; // "pods metric X above target", "All metrics below target", …
+    char *own_reason;   // the memory of reason if it is not a constant; NULL otherwise
     struct hpa_condition conditions[HPA_CONDITIONS]; // those set in this evaluation, in order
     size_t n_conditions;
     struct hpa_event *events; // events of this evaluation

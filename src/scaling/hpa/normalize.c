@@ -58,10 +58,21 @@ static int32_t plain_up_limit(int32_t current)
     return limit < MIN_UP_LIMIT ? MIN_UP_LIMIT : limit;
 }
 
+// The window of kube-controller-manager also keeps earlier proposals that no sync could reach. With
+// credit, they must not order what was credited.
+static int32_t without_old_orders(const struct hpa_evaluation *p, int32_t proposal, int32_t stable)
+{
+    int32_t current = p->out->current;
+    if (!p->spec->credit || !p->obs->coming || stable <= current)
+        return stable;
+    return proposal > current ? proposal : current;
+}
+
 int32_t hpa_normalize(struct hpa_evaluation *p, int32_t proposal)
 {
     int64_t window_ms = p->cfg->downscale_window_ms;
     int32_t stable = hpa_history_stabilize(p->history, proposal, window_ms, p->now_ms);
+    stable = without_old_orders(p, proposal, stable);
     set_stable(p, stable != proposal, false);
     if (stable != proposal)
         explain_window(p, stable, "highest", window_ms);

@@ -80,6 +80,7 @@ void startup_trend_shift(struct startup_trend *t, int64_t ms)
     for (size_t i = 0; i < STARTUP_TREND; i++)
         t->points[i].at_ms += ms;
     t->newest.at_ms += ms;
+    t->ordered_ms += ms;
 }
 
 static json_t *point_json(const struct startup_point *p, int64_t now_ms)
@@ -98,6 +99,7 @@ json_t *startup_trend_json(const struct startup_trend *t, int64_t now_ms)
     if (t->has_order) {
         json_object_set_new(out, "orderedGrowth", json_real(t->ordered_growth));
         codec_json_set_int(out, "orderedReady", t->ordered_ready);
+        codec_json_set_int(out, "orderedAgeMs", now_ms - t->ordered_ms);
     }
     if (t->rate > 0)
         json_object_set_new(out, "rate", json_real(t->rate));
@@ -124,6 +126,8 @@ struct startup_trend startup_trend_from_json(const json_t *in, int64_t now_ms)
     t.has_order = json_is_number(growth) && isfinite(json_number_value(growth));
     t.ordered_growth = t.has_order ? json_number_value(growth) : 0;
     t.ordered_ready = to_count((double)codec_json_int(in, 0, "orderedReady", NULL));
+    int64_t age = codec_json_int(in, 0, "orderedAgeMs", NULL);
+    t.ordered_ms = now_ms - (age >= 0 && age <= MAX_AGE_MS ? age : 0);
     t.rate = json_number_value(json_object_get(in, "rate"));
     t.rate = isfinite(t.rate) && t.rate > 0 ? t.rate : 0;
     return t;
@@ -164,7 +168,16 @@ static void remember_order(const struct credit *k)
 {
     k->t->has_order = k->has_growth;
     k->t->ordered_growth = k->has_growth ? k->growth : 0;
-    k->t->ordered_ready = k->coming->ready;
+    k->t->ordered_ready = k->coming->ready - k->coming->settling;
+    k->t->ordered_ms = k->t->newest.at_ms;
+}
+
+// Until the growth was measured over a whole window after the order, its highest value counts: the
+// window begins before the burst that caused the order.
+static void raise_order(const struct credit *k)
+{
+    if (k->growth > k->t->ordered_growth)
+        k->t->ordered_growth = k->growth;
 }
 
 // The growth was measured before the pods that have just started showed an effect.
@@ -196,11 +209,14 @@ static int32_t most_while_coming(const struct credit *k)
     double most = 0;
     if (!k->has_growth)
         return k->current;
+    bool fresh = k->t->newest.at_ms - k->t->ordered_ms < WINDOW_MS;
     if (!k->t->has_order)
         remember_order(k);
-    else if (k->t->rate > 0)
+    else if (fresh)
+        raise_order(k);
+    if (k->t->rate > 0)
         most = needed_by_rate(k);
-    else if (faster(k) >= FASTER)
+    else if (!fresh && faster(k) >= FASTER)
         most = k->current + c->starting * (faster(k) - 1);
     return most > k->current ? to_count(most) : k->current;
 }

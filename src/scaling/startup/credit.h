@@ -32,7 +32,8 @@ struct startup_trend {
     uint32_t n;                      // of all points; the next place is n % STARTUP_TREND
     bool has_order;
     double ordered_growth; // per second
-    int32_t ordered_ready; // pods that were ready then
+    int64_t ordered_ms;
+    int32_t ordered_ready; // pods whose effect it shows
     double rate;           // by which one more ready pod lowers the growth, learned; 0: unknown
 };
 // NaN is ignored.

@@ -74,6 +74,17 @@ void startup_read_pod(const json_t *pod, struct startup_marks *ret)
         ret->ready = since(kube_condition(pod, "Ready"));
 }
 
+bool startup_times_of(const json_t *pod, struct startup_times *ret)
+{
+    struct startup_marks m;
+    startup_read_pod(pod, &m);
+    if (m.failed || !m.started || !m.ready || m.created > m.scheduled || m.scheduled > m.started ||
+        m.started > m.ready)
+        return false;
+    *ret = (struct startup_times){m.created, m.scheduled, m.started, m.ready};
+    return true;
+}
+
 static bool needs_gpus(const json_t *container)
 {
     const char *name;

@@ -37,21 +37,31 @@ static bool has_served(const struct startup_record *r)
     return r && (r->was_ready || (r->stored && !r->failed));
 }
 
-static enum startup_state state_of(const struct startup_learner *l, const struct startup_marks *m,
-                                   const struct startup_record *r, int64_t late_ms, int64_t now_ms)
+// Without regard to its age: such a pod is starting or late.
+static bool may_start(const struct startup_learner *l, const struct startup_marks *m,
+                      const struct startup_record *r, int64_t now_ms, enum startup_state *ret)
 {
-    bool late = now_ms > late_ms;
+    *ret = STARTUP_STARTING;
     if (m->deleting || m->ended)
-        return STARTUP_ENDED;
-    if (m->ready) {
-        bool waits = r && r->workload && !startup_serving(l, r) && !late;
-        return waits ? STARTUP_STARTING : STARTUP_READY;
-    }
-    if (m->failed)
-        return STARTUP_FAILED;
-    if (is_stuck(m, r, now_ms))
-        return STARTUP_UNSCHEDULABLE;
-    return late || has_served(r) ? STARTUP_LATE : STARTUP_STARTING;
+        *ret = STARTUP_ENDED;
+    else if (m->ready && !(r && r->workload && !startup_serving(l, r)))
+        *ret = STARTUP_READY;
+    else if (m->failed && !m->ready)
+        *ret = STARTUP_FAILED;
+    else if (!m->ready && is_stuck(m, r, now_ms))
+        *ret = STARTUP_UNSCHEDULABLE;
+    return *ret == STARTUP_STARTING;
+}
+
+// Expectations are calculated for pods that are not ready only: most pods are.
+static void read_age(const struct startup_learner *l, const json_t *pod,
+                     const struct startup_marks *m, int64_t now_ms, struct startup_progress *ret)
+{
+    struct startup_expected e;
+    startup_expected_of_pod(l, pod, &e);
+    ret->expected_ms = m->created + e.total.p90_ms;
+    if (now_ms > m->created + startup_late_ms(&e))
+        ret->state = m->ready ? STARTUP_READY : STARTUP_LATE; // its engine publishes nothing
 }
 
 void startup_progress_of(const struct startup_learner *l, const json_t *pod, int64_t now_ms,
@@ -59,20 +69,18 @@ void startup_progress_of(const struct startup_learner *l, const json_t *pod, int
 {
     const struct startup_record *r = startup_record_of(l, pod);
     struct startup_marks m;
-    struct startup_expected e;
     startup_read_pod(pod, &m);
-    startup_expected_of_pod(l, pod, &e);
-    enum startup_state state = state_of(l, &m, r, m.created + startup_late_ms(&e), now_ms);
-    *ret = (struct startup_progress){
-        .state = state,
-        .phase = phase_of(&m, r),
-        .created_ms = m.created,
-    };
-    if (state == STARTUP_READY) {
+    *ret = (struct startup_progress){.phase = phase_of(&m, r), .created_ms = m.created};
+    if (may_start(l, &m, r, now_ms, &ret->state)) {
+        if (!m.ready && has_served(r))
+            ret->state = STARTUP_LATE;
+        else
+            read_age(l, pod, &m, now_ms, ret);
+    }
+    if (ret->state == STARTUP_READY) {
         int64_t serving = r ? startup_serving(l, r) : 0;
         ret->ready_ms = serving ? serving : m.ready;
-    } else if (state == STARTUP_STARTING || state == STARTUP_LATE) {
-        ret->expected_ms = m.created + e.total.p90_ms;
+        ret->expected_ms = 0;
     }
 }
 

@@ -34,6 +34,13 @@ struct startup_path {
 // "node free, image present"; "node to come".
 void startup_path_text(struct startup_path path, struct gs_buf *out);
 
+// The times of a start that has ended, from the pod alone. False: it is not ready, a container was
+// restarted, or the times contradict each other.
+struct startup_times {
+    int64_t created_ms, scheduled_ms, started_ms, ready_ms;
+};
+bool startup_times_of(const json_t *pod, struct startup_times *ret);
+
 struct startup_learner;
 
 struct startup_learner *startup_learner_new(void);

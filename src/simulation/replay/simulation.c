@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "replay/scenario_private.h"
 #include "replay/simulated_cluster.h"
+#include "startup/startup.h"
 
 #include <math.h>
 
@@ -20,6 +21,9 @@ struct replay_view {
     int64_t *requests;           // of pod i and metric m
     struct hpa_sample **samples; // of each metric
     struct hpa_metric_observation *metrics;
+    struct hpa_sample *load; // of the down check: the utilization of each pod
+    struct hpa_metric_observation loads[HPA_MAX_LOADS];
+    struct startup_coming coming;
     struct hpa_observation obs;
 };
 
@@ -107,6 +111,52 @@ static void view_metric(struct replay_cluster *cluster, size_t i, struct replay_
         v->metrics[i].error = "no metrics returned from the simulated metrics API";
 }
 
+// All loads of the down check are the utilization.
+static void view_loads(struct replay_cluster *cluster, struct replay_view *v)
+{
+    const struct replay_moment *seen = replay_cluster_observed(cluster);
+    int64_t seen_ms = cluster->t_ms - cluster->s->delay_ms;
+    size_t n = 0;
+    for (size_t k = 0; k < cluster->n_pods; k++)
+        if (cluster->pods[k].ready_ms <= seen_ms)
+            v->load[n++] = (struct hpa_sample){.pod = cluster->pods[k].name,
+                                               .value = milli(seen->utilization),
+                                               .timestamp_ms = T0_MS + seen_ms};
+    for (size_t i = 0; i < cluster->s->spec.n_loads; i++)
+        v->loads[i] = (struct hpa_metric_observation){.samples = v->load, .n_samples = n};
+    v->obs.loads = v->loads;
+}
+
+// A pod that waits for a node counts as starting until it is late.
+static struct startup_progress progress_of(const struct replay_cluster *cluster,
+                                           const struct replay_pod *p)
+{
+    const struct replay_scenario *s = cluster->s;
+    bool placed = p->started_ms != INT64_MAX;
+    int64_t takes = s->startup_ms + (placed ? 0 : s->provision_ms);
+    int64_t expected = placed ? p->ready_ms : p->created_ms + takes;
+    struct startup_progress out = {.created_ms = T0_MS + p->created_ms};
+    if (p->ready_ms <= cluster->t_ms) {
+        out.state = STARTUP_READY;
+        out.ready_ms = T0_MS + p->ready_ms;
+    } else {
+        out.state = expected + takes / 4 < cluster->t_ms ? STARTUP_LATE : STARTUP_STARTING;
+        out.expected_ms = T0_MS + expected;
+    }
+    return out;
+}
+
+static void view_coming(struct replay_cluster *cluster, struct replay_view *v)
+{
+    int64_t now_ms = T0_MS + cluster->t_ms;
+    v->coming = (struct startup_coming){.start_ms = cluster->s->startup_ms};
+    for (size_t i = 0; i < cluster->n_pods; i++) {
+        const struct startup_progress p = progress_of(cluster, &cluster->pods[i]);
+        startup_coming_add(&v->coming, &p, now_ms);
+    }
+    v->obs.coming = &v->coming;
+}
+
 static void view_reserve(const struct replay_cluster *cluster, struct replay_view *v)
 {
     size_t n = cluster->s->spec.n_metrics;
@@ -118,6 +168,7 @@ static void view_reserve(const struct replay_cluster *cluster, struct replay_vie
     v->requests = gs_realloc_array(v->requests, v->room * n + 1, sizeof(*v->requests));
     for (size_t i = 0; i < n; i++)
         v->samples[i] = gs_realloc_array(v->samples[i], v->room, sizeof(**v->samples));
+    v->load = gs_realloc_array(v->load, v->room, sizeof(*v->load));
 }
 
 static void view_update(struct replay_cluster *cluster, int32_t replicas, struct replay_view *v)
@@ -131,6 +182,10 @@ static void view_update(struct replay_cluster *cluster, int32_t replicas, struct
     view_pods(cluster, v);
     for (size_t i = 0; i < cluster->s->spec.n_metrics; i++)
         view_metric(cluster, i, v);
+    if (cluster->s->spec.n_loads)
+        view_loads(cluster, v);
+    if (cluster->s->spec.credit)
+        view_coming(cluster, v);
 }
 
 static void view_start(size_t n_metrics, struct replay_view *v)
@@ -145,6 +200,7 @@ static void view_finish(struct replay_view *v, size_t n_metrics)
     for (size_t i = 0; i < n_metrics; i++)
         free(v->samples[i]);
     free(v->samples);
+    free(v->load);
     free(v->metrics);
     free(v->curves);
     free(v->pods);

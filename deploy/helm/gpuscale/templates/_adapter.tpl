@@ -62,5 +62,9 @@ spec:
 {{- end -}}
 {{- if $empty }}
 rules: []
+{{- end }}
+{{- if and (eq (toString $.apiServices.external) "true") (empty $.externalRules) }}
+# The group is served before the first decision of an autoscaler is.
+externalRules: []
 {{- end -}}
 {{- end -}}

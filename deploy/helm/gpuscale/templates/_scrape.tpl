@@ -60,7 +60,10 @@
   - {source_labels: [__meta_kubernetes_service_name], regex: {{ include "gpuscale.fullname" $root }}-adapter, action: keep}
   - {source_labels: [__meta_kubernetes_pod_name], target_label: pod}
 {{- end }}
+# The decisions of the autoscaler have the namespace of the object.
 - job_name: gpuscale
+  scrape_interval: {{ $root.Values.engine.scrapeInterval }}
+  honor_labels: true
   kubernetes_sd_configs: [{role: pod, namespaces: {names: [{{ $root.Release.Namespace }}]}}]
   relabel_configs:
   - {source_labels: [__meta_kubernetes_pod_label_app_kubernetes_io_name], regex: gpuscale-(hpa|expander|node-provider), action: keep}

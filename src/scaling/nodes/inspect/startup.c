@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How long nodes and pods took to start, from the times in conditions and events. Times of the API
 // have whole seconds.
+#include "startup/startup.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "kube/object.h"
@@ -129,33 +130,14 @@ json_t *inspect_pool_startup(const struct inspect_input *in)
 
 // --- workloads ---
 
-// The start of the last container; 0: unknown, or one was restarted.
-static int64_t containers_started(const json_t *pod)
-{
-    int64_t last = 0;
-    size_t i;
-    json_t *c;
-
-    json_array_foreach (codec_json_get(pod, "status", "containerStatuses", NULL), i, c) {
-        int64_t at = kube_time_ms(codec_json_get(c, "state", "running", "startedAt", NULL), 0);
-        if (!at || codec_json_int(c, 0, "restartCount", NULL) > 0)
-            return 0;
-        if (at > last)
-            last = at;
-    }
-    return last;
-}
-
 bool inspect_pod_start(const json_t *pod, struct inspect_start *ret)
 {
-    int64_t created = kube_created_ms(pod, 0), started = containers_started(pod);
-    int64_t scheduled = inspect_condition_since(pod, "PodScheduled");
-    int64_t serving = inspect_condition_since(pod, "Ready");
+    struct startup_times t;
 
-    if (!started || !kube_condition_true(pod, "Ready") || created > scheduled ||
-        scheduled > started || started > serving)
+    if (!startup_times_of(pod, &t))
         return false;
-    *ret = (struct inspect_start){scheduled - created, started - scheduled, serving - started};
+    *ret = (struct inspect_start){t.scheduled_ms - t.created_ms, t.started_ms - t.scheduled_ms,
+                                  t.ready_ms - t.started_ms};
     return true;
 }
 

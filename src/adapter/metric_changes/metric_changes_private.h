@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shared by the files of src/adapter/metric_changes only.
+#pragma once
+
+#include "adapter/metric_changes/metric_changes.h"
+#include "base/hmap.h"
+#include "base/timer.h"
+
+#include <sys/queue.h>
+
+struct metric_changes_request;
+struct metric_changes_stream;
+TAILQ_HEAD(metric_changes_requests, metric_changes_request);
+
+struct metric_changes {
+    uv_loop_t *loop;
+    void (*on_change)(void *arg);
+    void *arg;
+    struct gs_hmap *by_key;
+    struct metric_changes_requests watched; // the least recently answered first
+    struct gs_buf key;                      // scratch
+    // The round: queries of all watched requests. next: the first that has not been started.
+    struct gs_timer *round;
+    struct metric_changes_request *next;
+    size_t n_pending;
+    bool running, again; // again: samples arrived during the round
+    int64_t round_ns, next_round_ns;
+    struct metric_changes_stream *streams;
+    size_t n_streams;
+    struct gs_timer *alive;
+    uint64_t n_queries, n_events;
+};
+
+// --- metric_changes.c ---
+void metric_changes_forget(struct metric_changes *c); // all requests
+
+// --- stream.c ---
+void metric_changes_send(struct metric_changes *c, const char *event); // to all streams
+void metric_changes_end_streams(struct metric_changes *c);

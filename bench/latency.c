@@ -240,8 +240,8 @@ enum { ALL_TRACES = -1 };
 // What the settings of a policy reach for these GPU hours, and need for this share, on the lines
 // between them. In its favour: a policy that is never so cheap reaches what its cheapest setting
 // does, and one that never reaches the share needs what its best setting does.
-static void reach(const struct table *t, const struct latency_policy *p, int trace, double at_hours,
-                  double at_share, double *ret_share, double *ret_hours)
+static void reach(const struct table *t, const struct latency_policy *p, int trace,
+                  struct point ours, struct point *ret_cost, struct point *ret_share)
 {
     struct point points[4] = {{0}}, best = {0};
     size_t n = 0;
@@ -252,27 +252,30 @@ static void reach(const struct table *t, const struct latency_policy *p, int tra
             points[n++] = (struct point){hours(of), latency_share(of)};
     }
     qsort(points, n, sizeof(*points), by_hours);
-    *ret_share = points[0].share;
-    *ret_hours = INFINITY;
+    *ret_cost = points[0];
+    *ret_share = (struct point){INFINITY, ours.share};
     for (size_t i = 0; i < n; i++) {
         const struct point *b = &points[i], *a = i ? &points[i - 1] : b;
         double width = b->hours - a->hours, height = b->share - a->share;
         best = b->share > best.share ? *b : best;
-        if (b->hours <= at_hours)
-            *ret_share = fmax(*ret_share, b->share);
-        else if (a->hours <= at_hours && width > 0)
-            *ret_share = fmax(*ret_share, a->share + height * (at_hours - a->hours) / width);
-        if (b->share >= at_share)
-            *ret_hours = fmin(*ret_hours, a->share < at_share && height > 0
-                                              ? a->hours + width * (at_share - a->share) / height
-                                              : b->hours);
+        double share = b->hours <= ours.hours ? b->share
+                       : a->hours <= ours.hours && width > 0
+                           ? a->share + height * (ours.hours - a->hours) / width
+                           : 0;
+        if (share >= ret_cost->share)
+            *ret_cost = (struct point){fmin(b->hours, ours.hours), share};
+        if (b->share >= ours.share)
+            ret_share->hours =
+                fmin(ret_share->hours, a->share < ours.share && height > 0
+                                           ? a->hours + width * (ours.share - a->share) / height
+                                           : b->hours);
     }
-    *ret_hours = isinf(*ret_hours) ? best.hours : *ret_hours;
+    *ret_share = isinf(ret_share->hours) ? best : *ret_share;
 }
 
-static bool is_better(double share, double hours_, double their_share, double they_need)
+static bool is_better(struct point ours, struct point cost, struct point share)
 {
-    return share - their_share >= POINTS_BAR || hours_ <= CHEAPER_BAR * they_need;
+    return ours.share - cost.share >= POINTS_BAR || ours.hours <= CHEAPER_BAR * share.hours;
 }
 
 // The traces on which the bar is missed.
@@ -282,12 +285,12 @@ static void print_missed(const struct table *t, const struct row *us,
     const char *separator = "; alone, missed on ";
     for (size_t i = 0; i < latency_n_traces; i++) {
         const struct latency_result *r = &us->traces[i];
-        double share, needed, ours = latency_share(r);
+        struct point cost, share, ours;
         if (!r->runs)
             continue;
-        double h = r->hours / (double)r->runs;
-        reach(t, p, (int)i, h, ours, &share, &needed);
-        if (is_better(ours, h, share, needed))
+        ours = (struct point){hours(r), latency_share(r)};
+        reach(t, p, (int)i, ours, &cost, &share);
+        if (is_better(ours, cost, share))
             continue;
         printf("%s%s", separator, latency_traces[i].name);
         separator = ", ";
@@ -297,13 +300,12 @@ static void print_missed(const struct table *t, const struct row *us,
 
 static void check_peer(const struct table *t, const struct row *us, const struct latency_policy *p)
 {
-    double share, needed, our_share = latency_share(&us->all), our_hours = hours(&us->all);
+    struct point cost, share, ours = {hours(&us->all), latency_share(&us->all)};
     if (!row_of(t, p))
         return;
-    reach(t, p, ALL_TRACES, our_hours, our_share, &share, &needed);
-    printf("  %-30s %.1f %% for %.2f h, %.2f h for %.1f %%", p->name, 100 * share, our_hours,
-           needed, 100 * our_share);
-    printf(": %s", bench_verdict(is_better(our_share, our_hours, share, needed)));
+    reach(t, p, ALL_TRACES, ours, &cost, &share);
+    printf("  %-30s %.1f %% for %.2f h, %.1f %% for %.2f h: %s", p->name, 100 * cost.share,
+           cost.hours, 100 * share.share, share.hours, bench_verdict(is_better(ours, cost, share)));
     print_missed(t, us, p);
 }
 
@@ -340,8 +342,10 @@ static void check(const struct table *t)
     const struct row *us = row_of(t, &latency_gpuscale);
     printf("gpuscale, %g percent, start-up %.0f s\n", us->setting, t->start_s);
     check_static(t, us);
-    printf(" against each peer, 3 points better at equal GPU hours or 10 %% cheaper at an equal "
-           "share\n");
+    printf(
+        " %.1f %% for %.2f h; against each peer at these hours and at this share, 3 points better "
+        "or 10 %% cheaper\n",
+        100 * latency_share(&us->all), hours(&us->all));
     for (size_t i = 0; i < GS_ARRAY_LEN(policies); i++) {
         if (policies[i] != &latency_oracle && policies[i] != &latency_gpuscale)
             check_peer(t, us, policies[i]);

@@ -74,6 +74,23 @@ static void test_a_measured_load_counts_more_than_a_prediction(void **state)
     service_finish(&s);
 }
 
+// Its mean load would fit on one replica; its short bursts do not.
+static void test_a_decrease_that_was_undone_is_not_repeated(void **state)
+{
+    (void)state;
+    struct service s;
+    size_t downs = 0, last = 2;
+    service_init(&s, "ttft=1s,itl=200ms", 2);
+    for (int i = 0; i < 1440; i++) {
+        s.rate = i % 90 < 2 ? 11 : 4; // ten seconds of seven minutes and a half
+        service_follow(&s, 5, 60);
+        downs += s.n < last;
+        last = s.n;
+    }
+    assert_in_range(downs, 1, 4);
+    service_finish(&s);
+}
+
 static void test_starting_replicas_are_credited(void **state)
 {
     (void)state;
@@ -280,6 +297,7 @@ int main(void)
         cmocka_unit_test(test_slow_starts_do_not_run_away),
         cmocka_unit_test(test_clients_that_wait_for_their_requests_are_served),
         cmocka_unit_test(test_a_measured_load_counts_more_than_a_prediction),
+        cmocka_unit_test(test_a_decrease_that_was_undone_is_not_repeated),
         cmocka_unit_test(test_starting_replicas_are_credited),
         cmocka_unit_test(test_late_replicas_are_replaced_within_bounds),
         cmocka_unit_test(test_fewer_replicas_when_survivors_hold),

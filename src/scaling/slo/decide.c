@@ -97,6 +97,23 @@ static void keep_ratio(const struct slo_figures *f, const struct slo_out *o)
     }
 }
 
+// An increase soon after a decrease undoes it: the survivors did not hold, or the demand swings.
+static void remember(const struct slo_figures *f, int32_t proposal)
+{
+    struct slo_state *st = f->state;
+    int32_t replicas = f->obs->replicas;
+    if (replicas < st->last_replicas) {
+        st->decrease_ms = f->now_ms;
+        st->decrease_load = f->work / replicas;
+    }
+    st->last_replicas = replicas;
+    if (proposal <= replicas || !st->decrease_ms || f->now_ms - st->decrease_ms > SLO_UNDO_MS)
+        return;
+    st->undone_load = st->decrease_load;
+    st->undone_ms = f->now_ms;
+    st->decrease_ms = 0;
+}
+
 static void choose(const struct slo_figures *f, const struct slo_out *o)
 {
     struct slo_decision *d = o->d;
@@ -108,6 +125,7 @@ static void choose(const struct slo_figures *f, const struct slo_out *o)
         d->proposal = need;
     else if (need < replicas && replicas > 1)
         d->proposal = slo_guard(f, need > 1 ? need : 1, o);
+    remember(f, d->proposal);
     keep_ratio(f, o);
 }
 

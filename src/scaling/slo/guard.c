@@ -78,6 +78,19 @@ static bool holds_unknown_load(const struct slo_figures *f, double n, const stru
     return false;
 }
 
+static bool holds_what_was_undone(const struct slo_figures *f, double n, const struct slo_out *o)
+{
+    const struct slo_state *st = f->state;
+    if (!st->undone_ms || f->now_ms - st->undone_ms > SLO_REMEMBER_MS || isnan(f->work) ||
+        f->work / n <= SLO_SURVIVOR_LOAD * st->undone_load)
+        return true;
+    slo_line(o, o->d->guard.text,
+             "with %g replica%s each would be at %.0f %% of the load at which a decrease had to be "
+             "undone",
+             n, SLO_PLURAL(n), 100 * f->work / n / st->undone_load);
+    return false;
+}
+
 static bool holds_load(const struct slo_figures *f, double n, const struct slo_out *o)
 {
     double capacity = f->carries;
@@ -166,8 +179,8 @@ static bool knows_enough(const struct slo_figures *f, double n, const struct slo
 static bool holds(const struct slo_figures *f, double n, const struct slo_out *o)
 {
     if (!holds_backlog(f, o) || !holds_kv(f, n, o) || !holds_slots(f, n, o) ||
-        !holds_load(f, n, o) || !holds_unknown_load(f, n, o) || !holds_utilization(f, n, o) ||
-        !knows_enough(f, n, o))
+        !holds_load(f, n, o) || !holds_what_was_undone(f, n, o) || !holds_unknown_load(f, n, o) ||
+        !holds_utilization(f, n, o) || !knows_enough(f, n, o))
         return false;
     for (int t = 0; t < SLO_LATENCIES; t++)
         if (slo_has_target(f->policy, f->obs->role, (enum slo_latency)t) &&

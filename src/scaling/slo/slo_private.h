@@ -36,9 +36,11 @@ enum {
     SLO_IDENTITIES = 4, // that are remembered
     SLO_IDENTITY_SIZE = 160,
     SLO_DEFAULT_SCRAPE_MS = 15000,
-    SLO_STUCK_MS = 30000,   // an engine with requests and without progress
-    SLO_RESTART_MS = 60000, // after a restart nothing shrinks
-    SLO_RECENT_MS = 300000, // older latencies do not count
+    SLO_STUCK_MS = 30000,      // an engine with requests and without progress
+    SLO_RESTART_MS = 60000,    // after a restart nothing shrinks
+    SLO_RECENT_MS = 300000,    // older latencies do not count
+    SLO_UNDO_MS = 300000,      // an increase so soon after a decrease undoes it …
+    SLO_REMEMBER_MS = 1800000, // … and is remembered for this time
 };
 
 // --- what a workload, an image and a GPU have shown (learned.c, curve.c) ---
@@ -163,6 +165,10 @@ struct slo_state {
     double sum_requests, sum_prompt, sum_generated;
     double correction[SLO_LATENCIES], correction_s[SLO_LATENCIES]; // ln(measured / predicted)
     double step_load, step_pressure; // when pressure first proposed more; 0: it does not
+    // The last decrease, and one that had to be undone: not again at that load for a while.
+    int32_t last_replicas;
+    int64_t decrease_ms, undone_ms; // 0: none
+    double decrease_load, undone_load;
     // Of a queue whose throughput is unknown.
     double queue_last, queue_growth; // requests; requests/s
     int64_t queue_ms, queue_busy_ms; // last sample; last time with a queue

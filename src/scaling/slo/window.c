@@ -266,6 +266,7 @@ void slo_window_clear(struct slo_state *st)
     st->change_ms = st->ready_ms = st->first_ms = st->queue_ms = st->queue_busy_ms = 0;
     st->dispersion = 1;
     st->step_load = st->step_pressure = 0;
+    st->decrease_ms = st->undone_ms = 0;
     for (size_t l = 0; l < SLO_LATENCIES; l++)
         st->correction[l] = st->correction_s[l] = 0;
 }

@@ -69,12 +69,13 @@ struct inference_fleet_figures inference_fleet_figures(const struct inference_fl
 static uint64_t queued_tokens(const struct inference_fleet_pod *p, uint32_t waiting)
 {
     uint64_t sum = 0;
+    uint32_t before = p->n_requests - waiting;
     const struct inference_fleet_request *r;
-    TAILQ_FOREACH_REVERSE(r, &p->requests, inference_fleet_requests, link)
-    {
-        if (waiting-- == 0)
-            break;
-        sum += r->arrival->prompt;
+    TAILQ_FOREACH (r, &p->requests, link) {
+        if (before)
+            before--;
+        else
+            sum += r->arrival->prompt;
     }
     return sum;
 }

@@ -89,13 +89,18 @@ static void wait_lines(struct fixture *f, int n)
         fail_msg("events: want %d, got: %s", n, f->events.data ? f->events.data : "");
 }
 
-static void follow(struct fixture *f)
+static void follow_path(struct fixture *f, const char *path)
 {
     static const struct http_callbacks callbacks = {.on_data = on_event, .on_done = on_end};
-    const struct http_request request = {.path = CHANGES, .timeout_ms = HTTP_NO_TIMEOUT};
+    const struct http_request request = {.path = path, .timeout_ms = HTTP_NO_TIMEOUT};
     f->stream = http_send(f->api.client, &request, &callbacks, f);
     wait_lines(f, 1);
     assert_non_null(strstr(f->events.data, "\"type\":\"BOOKMARK\""));
+}
+
+static void follow(struct fixture *f)
+{
+    follow_path(f, CHANGES);
 }
 
 static void scrape(struct fixture *f, const char *value)
@@ -180,6 +185,23 @@ static void test_a_value_that_others_have_read_is_reported(void **state)
     stop(&f);
 }
 
+static void test_a_stream_of_one_namespace(void **state)
+{
+    struct fixture f = {0};
+    (void)state;
+    start(&f, true);
+    follow_path(&f, PATH "namespaces/shop/changes?watch=true");
+    assert_int_equal(fixture_get(&f.api, PATH "namespaces/other/pods/%2A/load", NULL), 200);
+    assert_int_equal(fixture_get(&f.api, LOAD, NULL), 200);
+    scrape(&f, "90");
+    wait_lines(&f, 2);
+    scrape(&f, "10"); // after both results of the first round
+    wait_lines(&f, 3);
+    assert_non_null(strstr(f.events.data, "\"namespace\":\"shop\""));
+    assert_null(strstr(f.events.data, "\"namespace\":\"other\""));
+    stop(&f);
+}
+
 // Otherwise the client that follows would read the old value.
 static void test_cached_values_are_dropped_before_the_event(void **state)
 {
@@ -237,6 +259,7 @@ int main(void)
         cmocka_unit_test(test_a_change_of_an_external_metric_is_reported),
         cmocka_unit_test(test_small_changes_are_not_reported),
         cmocka_unit_test(test_a_value_that_others_have_read_is_reported),
+        cmocka_unit_test(test_a_stream_of_one_namespace),
         cmocka_unit_test(test_cached_values_are_dropped_before_the_event),
         cmocka_unit_test(test_without_a_stream_nothing_is_evaluated),
         cmocka_unit_test(test_other_requests_of_the_path),

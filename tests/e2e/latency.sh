@@ -91,6 +91,16 @@ keeps 13 12
 keeps 11 12
 ok "an external metric with averageValue 1 and the tolerance 0.1 applies each number below 11 and each change of more than a tenth; 12 to 13 and to 11 are not applied"
 
+# As a value, the number is multiplied by the pods in each sync.
+by_value='{type: External, external: {metric: {name: gpuscale_desired_replicas, selector: {matchLabels: {horizontalpodautoscaler: chat}}}, target: {type: Value, value: "1"}}}'
+applies 2
+autoscaler "$by_value" ""
+runs_away() { [ "$(kubectl -n llm get deployment chat -o jsonpath='{.spec.replicas}')" -gt 8 ]; }
+wait_for "more than 8 replicas by the value 2" runs_away
+autoscaler "$external" ""
+applies 2
+ok "with the target value 1, the number 2 gives more than 8 replicas"
+
 case $release in
 1.2? | 1.3[0-4]) say "skipped: tolerances of an object: Kubernetes $release has none by default" ;;
 *)
@@ -105,6 +115,7 @@ case $release in
 esac
 
 # The real decision. Each pod has its share of the requests.
+applies 1
 tolerance=", tolerance: 0"
 case $release in 1.2? | 1.3[0-4]) tolerance= ;; esac
 autoscaler "$external" "$tolerance"
@@ -128,19 +139,18 @@ start decisions "$gpuscale" hpa --kubeconfig="$dir/admin.kubeconfig" --namespace
     --web.listen-address="127.0.0.1:$decisions_port" --horizontal-pod-autoscaler-sync-period=2s
 published() { curl -sf "http://127.0.0.1:$decisions_port/metrics" | sed -n 's/^gpuscale_desired_replicas{.*} //p'; }
 follows() { n=$(published) && [ "$n" -gt "$1" ] && runs "$n" && chat | jq -e --argjson n "$n" '.status.desiredReplicas == $n'; }
-falls() { n=$(published) && [ "$n" -lt "$1" ] && runs "$n" && chat | jq -e --argjson n "$n" '.status.desiredReplicas == $n'; }
 is_published() { [ "$(published)" ]; }
 wait_for "gpuscale hpa publishes a decision" is_published
-echo 200 >"$requests"
-wait_for "the cluster's controller applies the decision under load" follows 2
-peak=$(published)
-echo 4 >"$requests"
-wait_for "it applies the decision without load" falls "$peak"
+echo 60 >"$requests"
+wait_for "the cluster's controller applies the decision under load" follows 1
+first=$(published)
+echo 400 >"$requests"
+wait_for "it applies the next decision" follows "$first"
 "$gpuscale" explain hpa chat -n llm --controller="http://127.0.0.1:$decisions_port" >"$dir/explained" || fail "explain: $(cat "$dir/explained")"
 grep -q '^Latency target ttft=1s' "$dir/explained" || fail "explain has no latency target: $(cat "$dir/explained")"
 kubectl -n llm get events,horizontalpodautoscalers,deployments -o json --show-managed-fields >"$dir/written"
 jq -e '[.items[].metadata.managedFields[]?.manager] | length > 0 and all(startswith("gpuscale") | not)' "$dir/written" >/dev/null || fail "the shadow wrote events or objects"
-ok "gpuscale hpa in shadow mode decides, and kube-controller-manager applies: 1 to $peak to $(published) replicas"
+ok "gpuscale hpa in shadow mode decides, and kube-controller-manager applies: 1 to $first to $(published) replicas"
 
 stop decisions
 stop serving

@@ -794,6 +794,30 @@ static void test_starting_pods_are_credited_if_the_object_wants_it(void **state)
     assert_int_equal(json_array_size(json_object_get(memory, "trends")), 1);
 }
 
+// The load and the metric wait for the version of the metrics API together.
+static void test_loads_of_the_down_check_are_read_with_the_metrics(void **state)
+{
+    struct bench *b = *state;
+    static const char *const idle[] = {"0", "0", "0"}, *const busy[] = {"64", "60", "68"};
+    fake_scale(&b->api, SCALE, 3, "app=web");
+    fake_pods(&b->api, "web", 3);
+    script_values(b, 3, idle);
+    fake_answer(&b->api, CUSTOM "/v1beta2/namespaces/shop/pods/%2A/load?labelSelector=app=web", 200,
+                fake_values("web", busy, 3));
+    json_t *hpa = hpa_object("gpu", GPU_SPEC);
+    codec_json_set(hpa, json_string("load=90"), "metadata", "annotations",
+                   HPA_DOWN_CHECK_ANNOTATION, NULL);
+    fake_put(&b->api, b->api.hpas, hpa);
+    start(b);
+    wait_passes(b, 2);
+    assert_int_equal(fake_replicas(&b->api, SCALE), 3);
+    assert_string_equal(b->last_explanation,
+                        "at 2 replicas each would be at 96 (load, at most 90): stays at 3");
+    fake_answer(&b->api, CUSTOM "/v1beta2/namespaces/shop/pods/%2A/load?labelSelector=app=web", 200,
+                fake_values("web", idle, 3));
+    wait_replicas(b, 1);
+}
+
 static json_t *at_second(int s)
 {
     char text[GS_RFC3339_SIZE];
@@ -950,6 +974,7 @@ int main(void)
         WITH_BENCH(test_two_hpas_for_the_same_pods),
         WITH_BENCH(test_several_sources),
         WITH_BENCH(test_starting_pods_are_credited_if_the_object_wants_it),
+        WITH_BENCH(test_loads_of_the_down_check_are_read_with_the_metrics),
         WITH_BENCH(test_starts_are_learned_with_the_model_of_the_gpu),
         WITH_BENCH(test_without_the_annotation_no_start_is_learned),
         WITH_BENCH(test_a_wrong_annotation_is_reported_and_changes_nothing),

@@ -103,6 +103,35 @@ shows 'never.yml:5:5: the rule never matches: __meta_kubernetes_pod_name exists 
 check 1 config --strict never.yml
 echo "ok: what was read"
 
+# --- autoscalers ---
+cat >slo.yaml <<'END'
+apiVersion: v1
+kind: Service
+metadata: {name: chat}
+---
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: chat, namespace: ml, annotations: {gpuscale.dev/slo: "ttft=1s"}}
+spec:
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: chat}
+  maxReplicas: 20
+  metrics:
+  - {type: External, external: {metric: {name: gpuscale_desired_replicas, selector: {matchLabels: {horizontalpodautoscaler: chat}}}, target: {type: AverageValue, averageValue: "1"}}}
+END
+check 0 hpa slo.yaml
+shows 'HorizontalPodAutoscaler ml/chat: warning: kube-controller-manager keeps the replicas'
+shows 'slo.yaml: 1 autoscaler, 1 warning'
+check 1 hpa --strict slo.yaml
+sed 's/ttft=1s/ttft=1s,tpot=5ms/; s/maxReplicas: 20/maxReplicas: 0/' slo.yaml >wrong-slo.yaml
+check 1 hpa wrong-slo.yaml slo.yaml
+shows 'unknown key "tpot"'
+shows 'spec.maxReplicas: Invalid value: 0'
+shows 'slo.yaml: 1 autoscaler, 1 warning'
+sed 's/HorizontalPodAutoscaler/ConfigMap/' slo.yaml >no-hpa.yaml
+check 1 hpa no-hpa.yaml
+shows 'no-hpa.yaml: no HorizontalPodAutoscaler'
+echo "ok: autoscalers"
+
 # --- files of other programs ---
 foreign() { # TEXT PROGRAM: no check accepts the file, and each names the program
     printf '%s\n' "$1" >foreign.yaml

@@ -61,7 +61,7 @@ for name in llm other; do
 done
 own='job="gpuscale-inference",pod="llm"'
 value_is "count({$own,__name__=~\"vllm:num_requests_.*\"})" 4 || fail "series that the table reads are not stored"
-value_is "count({$own,__name__=~\"vllm:(e2e|prefix_cache)_.*\"})" "0 series" || fail "other series of the page are stored"
+value_is "count({$own,__name__=~\"vllm:(request_prefill_time|prefix_cache)_.*\"})" "0 series" || fail "other series of the page are stored"
 value_is 'count(gpuscale_inference_waiting)' 2 || fail "the unwanted pod is scraped"
 
 reason_is() { curl -sS "$url/api/v1/gpuscale/inference" | jq -e --arg pod "$1" --arg text "$2" '.data.pods[] | select(.pod == $pod) | .reason | contains($text)'; }

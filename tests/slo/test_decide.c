@@ -105,6 +105,9 @@ static void test_starting_replicas_are_credited(void **state)
     assert_int_equal(s.decision.proposal, before);
     assert_int_equal(s.decision.credit.starting, before - 2);
     assert_non_null(strstr(s.decision.explanation, "stays at"));
+    s.pods[before - 1].expected_ms = s.now_ms + 20000;
+    slo_decide(&s.policy, &s.obs, s.state, s.now_ms, false, &s.decision);
+    assert_non_null(strstr(s.decision.credit.text, "the first is expected in 20 s"));
     service_finish(&s);
 }
 

@@ -194,6 +194,34 @@ static void test_starting_pods_are_named(void **state)
     free(credit.text);
 }
 
+static void test_the_first_pod_of_a_workload_does_not_delay_an_order(void **state)
+{
+    struct startup_trend t = {0};
+    const struct startup_coming c = {.ready = 1, .settling = 1};
+    struct startup_credit credit;
+    for (int64_t s = 0; s <= 15; s++)
+        startup_trend_add(&t, 5.0 * (double)s, s * 1000);
+    startup_credit_apply(&t, &c, 1, 7, &credit);
+    assert_int_equal(credit.proposal, 7);
+    assert_null(credit.text);
+    // Those of the order do.
+    const struct startup_coming more = {.ready = 7, .settling = 6};
+    startup_credit_apply(&t, &more, 7, 20, &credit);
+    assert_int_equal(credit.proposal, 7);
+    free(credit.text);
+}
+
+static void test_noise_of_the_growth_is_no_rate(void **state)
+{
+    struct startup_trend t = {.has_order = true, .ordered_growth = 5.1, .ordered_ready = 1};
+    const struct startup_coming c = {.ready = 3};
+    struct startup_credit credit;
+    for (int64_t s = 0; s <= 15; s++)
+        startup_trend_add(&t, 5.0 * (double)s, s * 1000);
+    startup_credit_apply(&t, &c, 3, 3, &credit);
+    assert_true(t.rate == 0 && !t.has_order);
+}
+
 static void test_late_and_unschedulable_pods_give_no_credit(void **state)
 {
     struct startup_trend t = {0};
@@ -241,6 +269,8 @@ int main(void)
         cmocka_unit_test(test_credit_follows_a_demand_that_grows_meanwhile),
         cmocka_unit_test(test_credit_with_slow_starts),
         cmocka_unit_test(test_starting_pods_are_named),
+        cmocka_unit_test(test_the_first_pod_of_a_workload_does_not_delay_an_order),
+        cmocka_unit_test(test_noise_of_the_growth_is_no_rate),
         cmocka_unit_test(test_late_and_unschedulable_pods_give_no_credit),
         cmocka_unit_test(test_credit_never_scales_down_and_leaves_lower_proposals),
         cmocka_unit_test(test_a_queue_that_drains_orders_nothing),

@@ -389,6 +389,26 @@ static void test_what_is_coming(void **state)
     startup_learner_free(l);
 }
 
+static void test_messages_about_images(void **state)
+{
+    static const struct {
+        const char *message, *path;
+    } rows[] = {
+        {"Container image \"vllm:1\" already present on machine", "node free, image present"},
+        {"Successfully pulled image \"vllm:1\" in 2m3s (2m3s including waiting)",
+         "node free, image pulled"},
+        {"Container image \"vllm:1\" is substituted by vllm of this machine", "node free"},
+    };
+    for (size_t i = 0; i < GS_ARRAY_LEN(rows); i++) {
+        struct startup_learner *l = startup_learner_new();
+        start(l, "a", 0, 50);
+        event(l, "a", "Pulled", rows[i].message, 2);
+        CODEC_AUTO_JSON json_t *all = startup_workload_json(l, "ml", "deployment/api");
+        assert_string_equal(codec_json_str(json_array_get(all, 0), "path", NULL), rows[i].path);
+        startup_learner_free(l);
+    }
+}
+
 static void test_only_the_last_starts_count(void **state)
 {
     struct startup_learner *l = startup_learner_new();
@@ -445,6 +465,7 @@ int main(void)
         cmocka_unit_test(test_a_pod_that_loses_its_readiness_is_not_coming),
         cmocka_unit_test(test_another_pod_of_the_same_name_is_another_start),
         cmocka_unit_test(test_what_is_coming),
+        cmocka_unit_test(test_messages_about_images),
         cmocka_unit_test(test_only_the_last_starts_count),
         cmocka_unit_test(test_wrong_objects_are_harmless),
     };

@@ -128,7 +128,7 @@ static void serve_changes(struct adapter_api_call *c)
     if (!watch || gs_streq(watch, "false") || gs_streq(watch, "0"))
         kube_reply_failure(c->x, 400, "BadRequest", "changes are a stream: add ?watch=true");
     else
-        metric_changes_open(c->a->changes, c->x);
+        metric_changes_open(c->a->changes, c->x, c->path.object_ns);
     adapter_api_call_end(c);
 }
 

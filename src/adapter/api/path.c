@@ -52,6 +52,10 @@ static enum adapter_api_kind read_custom(struct adapter_api_path *p, char *const
     bool in_namespace = gs_streq(v[0], "namespaces");
     if (n == 1 && gs_streq(v[0], METRIC_CHANGES_RESOURCE))
         return ADAPTER_API_CHANGES;
+    if (in_namespace && n == 3 && gs_streq(v[2], METRIC_CHANGES_RESOURCE)) {
+        p->object_ns = v[1];
+        return ADAPTER_API_CHANGES;
+    }
     if (in_namespace && n == 5) {
         p->object_ns = v[1];
         p->object_resource = v[2];

@@ -32,6 +32,7 @@ struct metric_changes_request {
     TAILQ_ENTRY(metric_changes_request) all;
     struct metric_changes *changes;
     struct gs_slice key; // stored after the struct
+    char *ns;            // NULL: root-scoped
     char *query, *head;  // head: the event up to the value
     struct source *source;
     struct source_op *op; // NULL: no query is pending
@@ -49,6 +50,7 @@ static void drop(struct metric_changes_request *w)
     source_cancel(w->op);
     TAILQ_REMOVE(&c->watched, w, all);
     gs_hmap_remove(c->by_key, w->key);
+    free(w->ns);
     free(w->query);
     free(w->head);
     free(w);
@@ -100,7 +102,7 @@ static void report(struct metric_changes_request *w)
     if (c->on_change)
         c->on_change(c->arg);
     c->n_events++;
-    metric_changes_send(c, event);
+    metric_changes_send(c, w->ns ? w->ns : "", event);
 }
 
 static void end_round(struct metric_changes *c)
@@ -220,6 +222,7 @@ static struct metric_changes_request *watch(struct metric_changes *c, struct gs_
     memcpy(w + 1, key.data, key.len);
     w->key = gs_slice_make((const char *)(w + 1), key.len);
     w->changes = c;
+    w->ns = a->ns ? gs_strdup(a->ns) : NULL;
     w->head = head_of(a);
     gs_hmap_put(c->by_key, w->key, w);
     TAILQ_INSERT_TAIL(&c->watched, w, all);

@@ -15,7 +15,8 @@
 
 struct metric_changes;
 
-// The last segment of the path of the stream: /apis/custom.metrics.k8s.io/v1beta1/changes?watch=1
+// The last segment of the paths of the stream: /apis/custom.metrics.k8s.io/v1beta1/changes?watch=1
+// and /apis/custom.metrics.k8s.io/v1beta1/namespaces/NS/changes?watch=1
 #define METRIC_CHANGES_RESOURCE "changes"
 
 // on_change: values that are cached for requests are outdated; called before an event is sent. May
@@ -47,8 +48,9 @@ void metric_changes_new_samples(struct metric_changes *c);
 //    "metadata":{"namespace":NS},"resource":"pods","name":"*","metric":M,"selector":S,
 //    "sum":90,"items":1}}
 // sum and items: of the values of the result. resource and name are absent for external metrics.
-// Every 30 s, an event of the type BOOKMARK proves that the stream works.
-void metric_changes_open(struct metric_changes *c, struct http_exchange *x);
+// Every 30 s, an event of the type BOOKMARK proves that the stream works. ns: only its metrics;
+// NULL: all.
+void metric_changes_open(struct metric_changes *c, struct http_exchange *x, const char *ns);
 
 // Appends the metrics of the object in the text format.
 void metric_changes_write_metrics(const struct metric_changes *c, struct gs_buf *out);

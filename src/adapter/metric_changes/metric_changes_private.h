@@ -35,5 +35,6 @@ struct metric_changes {
 void metric_changes_forget(struct metric_changes *c); // all requests
 
 // --- stream.c ---
-void metric_changes_send(struct metric_changes *c, const char *event); // to all streams
+// ns: of the metric; NULL: for all streams.
+void metric_changes_send(struct metric_changes *c, const char *ns, const char *event);
 void metric_changes_end_streams(struct metric_changes *c);

@@ -16,6 +16,7 @@ enum {
 struct metric_changes_stream {
     struct metric_changes *changes; // NULL: it has ended
     struct http_stream *http;
+    char *ns; // NULL: all
     struct metric_changes_stream *prev, *next;
 };
 
@@ -37,13 +38,15 @@ static void on_stream_closed(void *arg)
     struct metric_changes_stream *s = arg;
     if (s->changes)
         unlink_stream(s);
+    free(s->ns);
     free(s);
 }
 
-void metric_changes_send(struct metric_changes *c, const char *event)
+void metric_changes_send(struct metric_changes *c, const char *ns, const char *event)
 {
     for (struct metric_changes_stream *s = c->streams; s; s = s->next)
-        if (http_stream_pending(s->http) < MAX_PENDING_BYTES)
+        if ((!ns || !s->ns || gs_streq(ns, s->ns)) &&
+            http_stream_pending(s->http) < MAX_PENDING_BYTES)
             http_stream_write(s->http, gs_slice_of(event));
 }
 
@@ -52,10 +55,10 @@ static const char bookmark[] = "{\"type\":\"BOOKMARK\",\"object\":{\"kind\":\"Me
 
 static void on_alive_timer(void *arg)
 {
-    metric_changes_send(arg, bookmark);
+    metric_changes_send(arg, NULL, bookmark);
 }
 
-void metric_changes_open(struct metric_changes *c, struct http_exchange *x)
+void metric_changes_open(struct metric_changes *c, struct http_exchange *x, const char *ns)
 {
     if (c->n_streams >= MAX_STREAMS) {
         http_add_header(x, "Retry-After", "60");
@@ -65,6 +68,7 @@ void metric_changes_open(struct metric_changes *c, struct http_exchange *x)
     }
     struct metric_changes_stream *s = gs_alloc(sizeof(*s));
     s->changes = c;
+    s->ns = ns ? gs_strdup(ns) : NULL;
     s->next = c->streams;
     if (s->next)
         s->next->prev = s;

@@ -59,6 +59,8 @@ struct item {
     struct hpa_hint_budget budget;
     bool hinted;                        // the last sync was by a hint
     double queue;                       // requests that wait, at the last hint
+    struct kube_request *queue_request; // NULL: none is pending
+    bool queue_followed;                // by the adapter
     struct gs_timer *hint_timer;        // of the sync by a hint
     int64_t started_ns;                 // monotonic time of the last sync
     int64_t retry_ms;                   // while a metric has no value; 0: all have one
@@ -89,6 +91,7 @@ static void item_free(void *value)
     hpa_history_free(i->history);
     hpa_latency_free(i->latency);
     hpa_seen_free(i->seen);
+    kube_request_cancel(i->queue_request);
     json_decref(i->object);
     hpa_selectors_remove(i->controller->env.selectors, i->key);
     i->run = NULL;
@@ -160,11 +163,29 @@ static void remember(struct item *i, const struct hpa_spec *spec, const struct h
     i->seen = hpa_seen_new(spec, d, text.data, env->decide.tolerance);
 }
 
+static void on_queue(void *arg, int status, json_t *body, struct gs_error *err)
+{
+    struct item *i = arg;
+    (void)body;
+    i->queue_request = NULL;
+    i->queue_followed = status == 200;
+    gs_error_free(err);
+}
+
+// The request names the pods, so it is repeated in each evaluation.
+static void follow_queue(struct item *i)
+{
+    const struct hpa_reconcile_env *env = &i->controller->env;
+    if (has_latency_target(i) && !i->queue_request)
+        i->queue_request = hpa_queue_follow(env->client, kube_namespace(i->object),
+                                            hpa_selectors_get(env->selectors, i->key), on_queue, i);
+}
+
 static void on_hint_timer(void *arg);
 
 static void retry_soon(struct item *i, const struct hpa_decision *d)
 {
-    bool missing = false;
+    bool missing = has_latency_target(i) && !i->queue_followed;
     for (size_t k = 0; k < d->n_metrics; k++)
         missing = missing || !d->metrics[k].ok;
     i->retry_ms = missing ? gs_backoff_next(i->retry_ms, FIRST_RETRY_MS, period_ms(i)) : 0;
@@ -191,13 +212,11 @@ static void on_reconciled(void *arg, const struct hpa_spec *spec, const struct h
         // sync.
         i->due_ns = gs_mono_ns();
         schedule_next(i);
-        if (i->hinted)
-            hpa_hint_budget_return(&i->budget);
+        hpa_hint_budget_fill(&i->budget);
     }
     remember(i, spec, d);
     retry_soon(i, d);
-    if (has_latency_target(i) && !i->hinted)
-        hpa_queue_follow(c->env.client, spec->ns, hpa_selectors_get(c->env.selectors, i->key));
+    follow_queue(i);
     i->hinted = i->hinted && i->again;
     if (c->observer)
         c->observer(c->observer_arg, spec, d);
@@ -308,10 +327,13 @@ static bool matters(struct item *i, const struct hpa_hint *hint)
 static void take_hint(struct item *i, const struct hpa_hint *hint)
 {
     int64_t now_ns = gs_mono_ns();
-    if (!matters(i, hint) || gs_timer_is_active(i->hint_timer) || i->again ||
+    int64_t wait_ms = HINT_PAUSE_MS - (now_ns - i->started_ns) / GS_NS_PER_MS;
+    // A longer wait is that of a metric without a value.
+    bool waits = gs_timer_is_active(i->hint_timer) &&
+                 (int64_t)gs_timer_due_in(i->hint_timer) <= HINT_PAUSE_MS;
+    if (!matters(i, hint) || waits || i->again ||
         !hpa_hint_budget_take(&i->budget, period_ms(i), now_ns))
         return;
-    int64_t wait_ms = HINT_PAUSE_MS - (now_ns - i->started_ns) / GS_NS_PER_MS;
     if (wait_ms > 0)
         gs_timer_start(i->hint_timer, on_hint_timer, (uint64_t)wait_ms);
     else
@@ -411,7 +433,7 @@ void hpa_controller_start(struct hpa_controller *c)
     kube_cache_start(c->hpas);
     c->hpa_errors = kube_watch_errors_new(c->env.loop, c->hpas, "hpa", "horizontalpodautoscalers");
     c->pod_errors = kube_watch_errors_new(c->env.loop, c->env.pods, "hpa", "pods");
-    c->hints = hpa_hints_new(c->env.loop, c->env.client, on_hint, c);
+    c->hints = hpa_hints_new(c->env.loop, c->env.client, c->cfg.ns, on_hint, c);
 }
 
 void hpa_controller_requeue(struct hpa_controller *c, const char *ns, const char *name)

@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "base/timer.h"
 
-#define CHANGES_PATH "/apis/custom.metrics.k8s.io/v1beta1/changes?watch=true"
+#define API_PATH "/apis/custom.metrics.k8s.io/v1beta1"
 
 enum {
     MAX_LINE = 64 * 1024,
@@ -21,6 +21,7 @@ enum {
 
 struct hpa_hints {
     struct kube_client *client;
+    char *path;
     void (*fn)(void *arg, const struct hpa_hint *hint);
     void *arg;
     struct gs_timer *timer; // of the next attempt, or of a stream without data
@@ -115,7 +116,7 @@ static void open_stream(void *arg)
     static const struct http_callbacks callbacks = {.on_data = on_hint_data,
                                                     .on_done = on_hints_done};
     const struct http_request request = {
-        .path = CHANGES_PATH, .headers = headers, .timeout_ms = HTTP_NO_TIMEOUT};
+        .path = h->path, .headers = headers, .timeout_ms = HTTP_NO_TIMEOUT};
     gs_buf_clear(&h->line);
     h->line.overflow = false;
     h->followed = false;
@@ -123,11 +124,13 @@ static void open_stream(void *arg)
     gs_timer_start(h->timer, on_silence, SILENCE_MS);
 }
 
-struct hpa_hints *hpa_hints_new(uv_loop_t *loop, struct kube_client *client,
+struct hpa_hints *hpa_hints_new(uv_loop_t *loop, struct kube_client *client, const char *ns,
                                 void (*fn)(void *arg, const struct hpa_hint *hint), void *arg)
 {
     struct hpa_hints *h = gs_alloc(sizeof(*h));
     h->client = client;
+    h->path = ns ? gs_format(API_PATH "/namespaces/%s/changes?watch=true", ns)
+                 : gs_strdup(API_PATH "/changes?watch=true");
     h->fn = fn;
     h->arg = arg;
     h->line.limit = MAX_LINE;
@@ -143,5 +146,6 @@ void hpa_hints_free(struct hpa_hints *h)
     http_op_cancel(h->op);
     gs_timer_free(h->timer);
     gs_buf_finish(&h->line);
+    free(h->path);
     free(h);
 }

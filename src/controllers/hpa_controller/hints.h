@@ -24,8 +24,9 @@ struct hpa_hint {
 
 struct hpa_hints;
 
-// Opens the stream through the API server, and again with growing pauses when it ends.
-struct hpa_hints *hpa_hints_new(uv_loop_t *loop, struct kube_client *client,
+// Opens the stream through the API server, and again with growing pauses when it ends. ns: only its
+// metrics; NULL: all.
+struct hpa_hints *hpa_hints_new(uv_loop_t *loop, struct kube_client *client, const char *ns,
                                 void (*fn)(void *arg, const struct hpa_hint *hint), void *arg);
 void hpa_hints_free(struct hpa_hints *h); // accepts NULL
 
@@ -51,21 +52,23 @@ bool hpa_seen_matters(const struct hpa_seen *s, const struct hpa_hint *hint);
 // adapter follows the queue of their pods after a request for it.
 #define HPA_QUEUE_METRIC "gpuscale_inference_waiting"
 
-// Requests the queue of these pods and ignores the response. selector NULL: nothing.
-void hpa_queue_follow(struct kube_client *client, const char *ns,
-                      const struct kube_selector *selector);
+// Requests the queue of these pods: with the status 200, it is followed from now on. selector NULL:
+// returns NULL.
+struct kube_request *hpa_queue_follow(struct kube_client *client, const char *ns,
+                                      const struct kube_selector *selector, kube_done cb,
+                                      void *arg);
 // Whether the queue of these pods has grown. *queue: requests at the last hint.
 bool hpa_queue_grows(const struct hpa_hint *hint, const struct kube_selector *selector,
                      double *queue);
 
 // --- the number of evaluations ---
 
-// Evaluations by hints that an autoscaler may have in addition to those of its period and decide
-// nothing: a few at once, and in the long run one for each period.
+// Evaluations by hints that an autoscaler may have in addition to those of its period: a few after
+// each change of the replicas, and in the long run one for each period.
 struct hpa_hint_budget {
     double tokens;
     int64_t since_ns; // 0: not used yet
 };
 // False: none is left. now_ns: monotonic.
 bool hpa_hint_budget_take(struct hpa_hint_budget *b, int64_t period_ms, int64_t now_ns);
-void hpa_hint_budget_return(struct hpa_hint_budget *b); // it has decided something
+void hpa_hint_budget_fill(struct hpa_hint_budget *b); // the replicas have changed

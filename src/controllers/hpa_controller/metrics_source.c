@@ -50,6 +50,11 @@ struct hpa_metrics_source {
 
 static void slot_advance(struct slot *s);
 
+static size_t n_slots(const struct hpa_spec *spec)
+{
+    return spec->n_metrics + spec->n_loads;
+}
+
 static const struct hpa_metric_spec *metric_of(const struct slot *s)
 {
     return &s->fetch->spec->metrics[s->index];
@@ -250,7 +255,7 @@ static void slot_send(struct slot *s, struct kube_gvr object)
 static struct slot *next_waiting(const struct hpa_metrics_source *source)
 {
     for (struct hpa_fetch *f = source->fetches; f; f = f->next)
-        for (size_t i = 0; i < f->spec->n_metrics; i++)
+        for (size_t i = 0; i < n_slots(f->spec); i++)
             if (f->slots[i].waiting)
                 return &f->slots[i];
     return NULL;
@@ -391,7 +396,7 @@ struct hpa_fetch *hpa_fetch_start(struct hpa_metrics_source *source, const struc
                                   void *arg)
 {
     struct hpa_fetch *f = gs_alloc(sizeof(*f));
-    size_t n = spec->n_metrics + spec->n_loads;
+    size_t n = n_slots(spec);
     f->source = source;
     f->spec = spec;
     f->selector = gs_strdup(selector);
@@ -436,7 +441,7 @@ void hpa_fetch_free(struct hpa_fetch *f)
         f->source->fetches = f->next;
     if (f->next)
         f->next->prev = f->prev;
-    for (size_t i = 0; i < f->spec->n_metrics + f->spec->n_loads; i++) {
+    for (size_t i = 0; i < n_slots(f->spec); i++) {
         kube_request_cancel(f->slots[i].request);
         hpa_lookup_cancel(f->slots[i].lookup);
         free(f->slots[i].values.items);

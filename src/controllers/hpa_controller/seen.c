@@ -128,18 +128,18 @@ bool hpa_seen_matters(const struct hpa_seen *s, const struct hpa_hint *hint)
 
 // --- the queue ---
 
-void hpa_queue_follow(struct kube_client *client, const char *ns,
-                      const struct kube_selector *selector)
+struct kube_request *hpa_queue_follow(struct kube_client *client, const char *ns,
+                                      const struct kube_selector *selector, kube_done cb, void *arg)
 {
     GS_AUTO_BUF struct gs_buf path = {0}, text = {0};
     if (!selector)
-        return;
+        return NULL;
     kube_selector_format(selector, &text);
     gs_buf_add_str(&path, "/apis/custom.metrics.k8s.io/v1beta1/namespaces/");
     http_encode(gs_slice_of(ns), &path);
     gs_buf_add_str(&path, "/pods/%2A/" HPA_QUEUE_METRIC "?labelSelector=");
     http_encode(gs_buf_slice(&text), &path);
-    kube_raw_get(client, path.data, NULL, NULL);
+    return kube_raw_get(client, path.data, cb, arg);
 }
 
 bool hpa_queue_grows(const struct hpa_hint *hint, const struct kube_selector *selector,
@@ -170,7 +170,7 @@ bool hpa_hint_budget_take(struct hpa_hint_budget *b, int64_t period_ms, int64_t 
     return true;
 }
 
-void hpa_hint_budget_return(struct hpa_hint_budget *b)
+void hpa_hint_budget_fill(struct hpa_hint_budget *b)
 {
-    b->tokens = b->tokens + 1 < BURST ? b->tokens + 1 : BURST;
+    b->tokens = BURST;
 }

@@ -25,9 +25,7 @@ enum {
 
 struct hpa_signals_fetch {
     struct http_op *op;
-    struct gs_arena arena;
     struct hpa_signals signals;
-    size_t cap;
     void (*cb)(void *arg);
     void *arg;
     bool done;
@@ -74,50 +72,48 @@ static char *query_path(const struct hpa_signals_query *q)
 
 // --- the response ---
 
-static const char *copy(struct hpa_signals_fetch *f, struct gs_slice text, bool *ok)
+static const char *copy(struct hpa_signals *all, struct gs_slice text, bool *ok)
 {
-    const char *out = gs_arena_strndup(&f->arena, text.data, text.len);
+    const char *out = gs_arena_strndup(&all->arena, text.data, text.len);
     *ok = *ok && out;
     return out;
 }
 
-static bool read_labels(struct hpa_signals_fetch *f, struct codec_json_pull *j,
-                        struct hpa_signal *ret)
+static bool read_labels(struct hpa_signals *all, struct codec_json_pull *j, struct hpa_signal *ret)
 {
     struct gs_slice key, value;
     bool ok = codec_json_pull_object(j);
-    while (ok && codec_json_pull_member(j, &f->arena, &key)) {
+    while (ok && codec_json_pull_member(j, &all->arena, &key)) {
         const char **at = gs_slice_eq_str(key, "__name__") ? &ret->name
                           : gs_slice_eq_str(key, "pod")    ? &ret->pod
                           : gs_slice_eq_str(key, "le")     ? &ret->le
                           : gs_slice_eq_str(key, "role")   ? &ret->role
                                                            : NULL;
-        ok = codec_json_pull_string(j, &f->arena, &value);
+        ok = codec_json_pull_string(j, &all->arena, &value);
         if (ok && at)
-            *at = copy(f, value, &ok);
+            *at = copy(all, value, &ok);
     }
     return ok && !j->bad;
 }
 
-static bool read_sample(struct hpa_signals_fetch *f, struct codec_json_pull *j, double *ret_seconds,
+static bool read_sample(struct hpa_signals *all, struct codec_json_pull *j, double *ret_seconds,
                         double *ret_value)
 {
     struct gs_slice text;
     bool ok = codec_json_pull_array(j) && codec_json_pull_item(j) &&
               codec_json_pull_number(j, ret_seconds) && codec_json_pull_item(j) &&
-              codec_json_pull_string(j, &f->arena, &text);
+              codec_json_pull_string(j, &all->arena, &text);
     GS_AUTO_ERROR struct gs_error *err = ok ? gs_parse_double(text, ret_value) : NULL;
     return ok && !err && !codec_json_pull_item(j) && !j->bad;
 }
 
 // Keeps the newest sample. The shortest distance of two is the interval: one may be missing.
-static bool read_samples(struct hpa_signals_fetch *f, struct codec_json_pull *j,
-                         struct hpa_signal *ret)
+static bool read_samples(struct hpa_signals *all, struct codec_json_pull *j, struct hpa_signal *ret)
 {
     double last = NAN, nearest = INFINITY, seconds = 0;
     bool ok = codec_json_pull_array(j);
     while (ok && codec_json_pull_item(j)) {
-        ok = read_sample(f, j, &seconds, &ret->value);
+        ok = read_sample(all, j, &seconds, &ret->value);
         if (ok && !isnan(last) && seconds > last)
             nearest = fmin(nearest, seconds - last);
         last = seconds;
@@ -125,63 +121,75 @@ static bool read_samples(struct hpa_signals_fetch *f, struct codec_json_pull *j,
     if (!ok || j->bad || isnan(last) || !(fabs(last) < 1e12))
         return false;
     ret->t_ms = llround(last * 1000);
-    if (nearest < 3600 && nearest * 1000 > (double)f->signals.interval_ms)
-        f->signals.interval_ms = llround(nearest * 1000);
+    if (nearest < 3600 && nearest * 1000 > (double)all->interval_ms)
+        all->interval_ms = llround(nearest * 1000);
     return true;
 }
 
-static bool read_series(struct hpa_signals_fetch *f, struct codec_json_pull *j)
+static bool read_series(struct hpa_signals *all, struct codec_json_pull *j)
 {
     struct hpa_signal s = {0};
     struct gs_slice key;
     bool ok = codec_json_pull_object(j), sampled = false;
-    while (ok && codec_json_pull_member(j, &f->arena, &key)) {
+    while (ok && codec_json_pull_member(j, &all->arena, &key)) {
         if (gs_slice_eq_str(key, "metric")) {
-            ok = read_labels(f, j, &s);
+            ok = read_labels(all, j, &s);
         } else if (gs_slice_eq_str(key, "values")) {
-            ok = sampled = read_samples(f, j, &s);
+            ok = sampled = read_samples(all, j, &s);
         } else {
             ok = codec_json_pull_skip(j, NULL);
         }
     }
-    if (!ok || j->bad || f->signals.n == MAX_SERIES)
+    if (!ok || j->bad || all->n == MAX_SERIES)
         return false;
     if (sampled && s.name && s.pod) {
-        gs_grow(&f->signals.items, &f->cap, f->signals.n, sizeof(*f->signals.items));
-        f->signals.items[f->signals.n++] = s;
+        gs_grow(&all->items, &all->cap, all->n, sizeof(*all->items));
+        all->items[all->n++] = s;
     }
     return true;
 }
 
-static bool read_result(struct hpa_signals_fetch *f, struct codec_json_pull *j)
+static bool read_result(struct hpa_signals *all, struct codec_json_pull *j)
 {
     bool ok = codec_json_pull_array(j);
     while (ok && codec_json_pull_item(j))
-        ok = read_series(f, j);
+        ok = read_series(all, j);
     return ok && !j->bad;
 }
 
-static bool read_data(struct hpa_signals_fetch *f, struct codec_json_pull *j)
+static bool read_data(struct hpa_signals *all, struct codec_json_pull *j)
 {
     struct gs_slice key;
     bool ok = codec_json_pull_object(j);
-    while (ok && codec_json_pull_member(j, &f->arena, &key))
-        ok = gs_slice_eq_str(key, "result") ? read_result(f, j) : codec_json_pull_skip(j, NULL);
+    while (ok && codec_json_pull_member(j, &all->arena, &key))
+        ok = gs_slice_eq_str(key, "result") ? read_result(all, j) : codec_json_pull_skip(j, NULL);
     return ok && !j->bad;
 }
 
-static bool read_answer(struct hpa_signals_fetch *f, struct gs_slice body)
+bool hpa_signals_read(struct gs_slice body, struct hpa_signals *all)
 {
     struct codec_json_pull j = codec_json_pull_of(body);
+    all->arena.limit = MAX_MEMORY;
     struct gs_slice key;
     bool ok = codec_json_pull_object(&j), found = false;
-    while (ok && codec_json_pull_member(&j, &f->arena, &key)) {
+    while (ok && codec_json_pull_member(&j, &all->arena, &key)) {
         if (gs_slice_eq_str(key, "data"))
-            ok = found = read_data(f, &j);
+            ok = found = read_data(all, &j);
         else
             ok = codec_json_pull_skip(&j, NULL);
     }
-    return ok && !j.bad && found;
+    if (ok && !j.bad && found)
+        return true;
+    all->n = 0;
+    return false;
+}
+
+void hpa_signals_finish(struct hpa_signals *all)
+{
+    gs_arena_finish(&all->arena);
+    free(all->items);
+    free(all->error);
+    *all = (struct hpa_signals){0};
 }
 
 static char *refused(const struct http_response *a)
@@ -202,8 +210,7 @@ static void on_done(void *arg, const struct http_response *a, struct gs_error *e
         f->signals.error = gs_strdup(gs_error_message(err));
     } else if (a->status != 200) {
         f->signals.error = refused(a);
-    } else if (!read_answer(f, a->body)) {
-        f->signals.n = 0;
+    } else if (!hpa_signals_read(a->body, &f->signals)) {
         f->signals.error = gs_strdup("not a response of Prometheus, or one with too many series");
     }
     gs_error_free(err);
@@ -221,7 +228,6 @@ struct hpa_signals_fetch *hpa_signals_start(struct http_client *engine,
     const struct http_request request = {
         .path = path, .timeout_ms = TIMEOUT_MS, .max_reply = MAX_ANSWER};
     const struct http_callbacks callbacks = {.on_done = on_done};
-    f->arena.limit = MAX_MEMORY;
     f->cb = cb;
     f->arg = arg;
     f->op = http_send(engine, &request, &callbacks, f);
@@ -243,8 +249,6 @@ void hpa_signals_free(struct hpa_signals_fetch *f)
     if (!f)
         return;
     http_op_cancel(f->op);
-    gs_arena_finish(&f->arena);
-    free(f->signals.items);
-    free(f->signals.error);
+    hpa_signals_finish(&f->signals);
     free(f);
 }

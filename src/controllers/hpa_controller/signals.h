@@ -3,6 +3,7 @@
 // the HTTP API of an engine or a Prometheus. All functions are called on the thread of the loop.
 #pragma once
 
+#include "base/arena.h"
 #include "net/http/client.h"
 #include "slo/slo.h"
 
@@ -21,10 +22,15 @@ struct hpa_signal {
 };
 struct hpa_signals {
     struct hpa_signal *items;
-    size_t n;
-    int64_t interval_ms; // between two samples, the longest of the series; 0: unknown
-    char *error;         // NULL: they were read
+    size_t n, cap;
+    int64_t interval_ms;   // between two samples, the longest of the series; 0: unknown
+    char *error;           // NULL: they were read
+    struct gs_arena arena; // of the texts
 };
+
+// Reads a response. False: it is not one of Prometheus with a matrix, or over a limit. all: zeroed.
+bool hpa_signals_read(struct gs_slice body, struct hpa_signals *all);
+void hpa_signals_finish(struct hpa_signals *all);
 
 struct hpa_signals_fetch;
 
@@ -34,4 +40,4 @@ struct hpa_signals_fetch *hpa_signals_start(struct http_client *engine,
                                             void (*cb)(void *arg), void *arg);
 bool hpa_signals_finished(const struct hpa_signals_fetch *f);
 const struct hpa_signals *hpa_signals_of(const struct hpa_signals_fetch *f); // after cb
-void hpa_signals_free(struct hpa_signals_fetch *f); // cancels; NULL is fine; not from cb
+void hpa_signals_free(struct hpa_signals_fetch *f); // cancels; NULL is fine; also from cb

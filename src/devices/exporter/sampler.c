@@ -190,8 +190,8 @@ static bool sleep_until(struct exporter_sampler *s, int64_t mono_ns)
     return go_on;
 }
 
-// Samples vary in their duration: twice that of the longest of the last ones leaves time to hand a
-// sample over.
+// Samples vary in their duration, and begin late on a busy machine: twice the longest time of the
+// last ones from the planned begin to the end leaves time to hand a sample over.
 static void take_duration(struct exporter_sampler *s, int64_t ns)
 {
     int64_t lead = s->lead_ns - s->lead_ns / 8, limit = s->cfg.interval_ns / 4;
@@ -225,13 +225,12 @@ static void *sampler_main(void *arg)
     struct exporter_sampler *s = arg;
     int64_t next = gs_mono_ns(), pause = 0;
     do {
-        int64_t begun = gs_mono_ns();
-        set_busy(s, begun);
+        set_busy(s, gs_mono_ns());
         struct exporter_sample *sample = NULL;
         struct gs_error *err = sample_gpus(s, &sample);
         pause = err ? longer_pause(s, pause) : 0;
         hand_over(s, sample, err);
-        take_duration(s, gs_mono_ns() - begun);
+        take_duration(s, gs_mono_ns() - next);
         next = pause ? gs_mono_ns() + pause : before_request(s, next_beat(s, next));
     } while (sleep_until(s, next));
     bool clean = gpu_backend_stop(s->backend);

@@ -25,15 +25,19 @@ enum signals_quantity {
     SIGNALS_GENERATION_TOKENS_TOTAL,
     SIGNALS_PREEMPTIONS_TOTAL,
     SIGNALS_REJECTIONS_TOTAL,
-    SIGNALS_TTFT_SECONDS, // histogram
-    SIGNALS_ITL_SECONDS,  // histogram
+    SIGNALS_TTFT_SECONDS,  // histogram
+    SIGNALS_ITL_SECONDS,   // histogram
+    SIGNALS_E2E_SECONDS,   // histogram
+    SIGNALS_QUEUE_SECONDS, // histogram
     SIGNALS_TTFT_P90_SECONDS,
     SIGNALS_ITL_P90_SECONDS,
+    SIGNALS_E2E_P90_SECONDS,
+    SIGNALS_QUEUE_P90_SECONDS,
     SIGNALS_N_QUANTITIES,
     SIGNALS_N_SOURCES =
         SIGNALS_TTFT_P90_SECONDS, // the table has these; the others follow from them
 };
-enum { SIGNALS_N_HISTOGRAMS = 2 };
+enum { SIGNALS_N_HISTOGRAMS = 4 };
 
 // "waiting"; its series is gpuscale_inference_waiting.
 const char *signals_quantity_name(enum signals_quantity q);

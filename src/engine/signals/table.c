@@ -30,8 +30,12 @@ static const struct {
     [SIGNALS_REJECTIONS_TOTAL] = {"rejections_total", METRICS_COUNTER, SIGNALS_SUM},
     [SIGNALS_TTFT_SECONDS] = {"ttft_seconds", METRICS_HISTOGRAM, SIGNALS_SUM},
     [SIGNALS_ITL_SECONDS] = {"itl_seconds", METRICS_HISTOGRAM, SIGNALS_SUM},
+    [SIGNALS_E2E_SECONDS] = {"e2e_seconds", METRICS_HISTOGRAM, SIGNALS_SUM},
+    [SIGNALS_QUEUE_SECONDS] = {"queue_seconds", METRICS_HISTOGRAM, SIGNALS_SUM},
     [SIGNALS_TTFT_P90_SECONDS] = {"ttft_p90_seconds", METRICS_GAUGE, SIGNALS_MAX},
     [SIGNALS_ITL_P90_SECONDS] = {"itl_p90_seconds", METRICS_GAUGE, SIGNALS_MAX},
+    [SIGNALS_E2E_P90_SECONDS] = {"e2e_p90_seconds", METRICS_GAUGE, SIGNALS_MAX},
+    [SIGNALS_QUEUE_P90_SECONDS] = {"queue_p90_seconds", METRICS_GAUGE, SIGNALS_MAX},
 };
 // In the table: how many tokens a block of the KV cache has. It is a factor, not a signal.
 #define BLOCK_TOKENS "block_tokens"

@@ -154,6 +154,9 @@ void hpa_apply_credit(struct hpa_evaluation *p, size_t metric, struct hpa_metric
     struct startup_trend *t = hpa_history_trend(p->history, p->spec->n_metrics, metric);
     startup_trend_add(t, total_of(m, res, calc), p->now_ms);
     startup_credit_apply(t, coming, p->obs->spec_replicas, res->proposal, &credit);
+    // The explanation of the metric has its own proposal.
+    if (credit.text && !res->explanation)
+        res->explanation = hpa_explain_metric(p, metric, res, calc);
     if (credit.text)
         hpa_explain(p, "%s: %s", m->name, credit.text);
     free(credit.text);

@@ -131,18 +131,36 @@ static void choose(const struct slo_figures *f, const struct slo_out *o)
 
 // --- texts ---
 
+// Seconds until the first of the starting pods is expected; -1: unknown.
+static double first_expected(const struct slo_figures *f)
+{
+    double first = -1;
+    for (size_t i = 0; i < f->obs->n_pods && i < SLO_MAX_PODS; i++) {
+        const struct slo_pod *p = &f->obs->pods[i];
+        double left = fmax((double)(p->expected_ms - f->now_ms) / 1000, 0);
+        if (p->phase == SLO_POD_STARTING && p->expected_ms > 0 && (first < 0 || left < first))
+            first = left;
+    }
+    return first;
+}
+
 static void explain_credit(const struct slo_figures *f, const struct slo_out *o)
 {
     struct slo_decision *d = o->d;
+    double first = first_expected(f);
+    char when[48] = "";
     d->credit.ready = f->ready;
     d->credit.starting = f->starting;
     d->credit.late = f->late;
     d->credit.unschedulable = f->unschedulable;
-    if (!f->starting && !f->late && !f->unschedulable)
+    if (o->terse || (!f->starting && !f->late && !f->unschedulable))
         return;
+    if (first >= 0)
+        snprintf(when, sizeof(when), ", the first is expected in %.0f s", first);
     slo_line(o, d->credit.text,
-             "%d ready and %d starting replicas are counted%s; %d late, %d unschedulable", f->ready,
-             f->starting, d->proposal <= f->obs->replicas ? ": no more are needed" : "", f->late,
+             "%d ready and %d starting replicas are counted%s%s; %d late, %d unschedulable",
+             f->ready, f->starting, when,
+             d->proposal <= f->obs->replicas ? ": no more are needed" : "", f->late,
              f->unschedulable);
 }
 

@@ -13,6 +13,7 @@
 #define LEAST_MS   INT64_C(5000)
 #define DRAIN_MS   INT64_C(60000) // of a backlog, before the time of a start is known
 #define FASTER     1.5            // smaller changes of the growth are noise
+#define NOISE      0.05           // changes below it say nothing about the rate of a pod
 #define MINUTE_S   60.0
 #define MAX_AGE_MS (INT64_C(3600) * 1000)
 
@@ -158,9 +159,9 @@ static void learn_rate(const struct credit *k)
     if (!t->has_order || !k->has_growth || c->starting || c->settling)
         return;
     int32_t more = c->ready - t->ordered_ready;
-    double rate = more > 0 ? (t->ordered_growth - k->growth) / more : 0;
+    double change = t->ordered_growth - k->growth, rate = more > 0 ? change / more : 0;
     t->has_order = false;
-    if (rate > 0 && t->newest.value > 0)
+    if (change > fabs(t->ordered_growth) * NOISE && rate > 0 && t->newest.value > 0)
         t->rate = t->rate > 0 ? (t->rate + rate) / 2 : rate;
 }
 
@@ -266,6 +267,13 @@ static void limit_order(const struct credit *k)
                              k->would, k->t->rate, k->growth, most);
 }
 
+// Pods that have just started count only if they were ordered for this value: the first pod of a
+// workload was not.
+static bool shows_later(const struct credit *k)
+{
+    return k->coming->settling && (k->t->has_order || !k->has_growth);
+}
+
 void startup_credit_apply(struct startup_trend *t, const struct startup_coming *c, int32_t current,
                           int32_t proposal, struct startup_credit *ret)
 {
@@ -275,7 +283,7 @@ void startup_credit_apply(struct startup_trend *t, const struct startup_coming *
     learn_rate(&k);
     if (proposal <= current)
         return;
-    if (c->starting || c->settling)
+    if (c->starting || shows_later(&k))
         credit_for_coming(&k);
     else if (is_draining(&k))
         credit_for_draining(&k);

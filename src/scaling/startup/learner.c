@@ -223,7 +223,7 @@ static int64_t pulled_in(const char *message)
 // An event is reported again after a relist.
 static bool is_repeated(struct startup_record *r, const char *message)
 {
-    uint64_t hash = gs_hash(message ? message : "", message ? strlen(message) : 0);
+    uint64_t hash = gs_hash(message, strlen(message));
     for (size_t i = 0; i < GS_ARRAY_LEN(r->pulled); i++)
         if (r->pulled[i] == hash)
             return true;
@@ -233,10 +233,10 @@ static bool is_repeated(struct startup_record *r, const char *message)
 
 static void note_pulled(struct startup_record *r, const char *message, int64_t at)
 {
-    if (is_repeated(r, message))
+    if (!message || is_repeated(r, message))
         return;
-    if (message && strstr(message, "already present")) {
-        if (r->image_from == STARTUP_IMAGE_UNKNOWN)
+    if (!gs_starts(message, "Successfully pulled")) {
+        if (strstr(message, "already present") && r->image_from == STARTUP_IMAGE_UNKNOWN)
             r->image_from = STARTUP_IMAGE_PRESENT;
         return;
     }

@@ -199,6 +199,30 @@ static void test_pages_of_all_releases_have_the_same_quantities(void **state)
         check_page(&pages[i]);
 }
 
+// Numbers of observations.
+static const struct {
+    const char *page;
+    double e2e, queue;
+} durations[] = {
+    {"vllm-0.9.2", 1, 1},         {"vllm-0.20.2", 1, 1},        {"vllm-0.33.0", 1, 1},
+    {"sglang-0.4.10", 1, ABSENT}, {"sglang-0.5.9", 1, 1},       {"sglang-0.5.23", 2, 1},
+    {"lmdeploy-0.18.0", 1, 1},    {"llamacpp", ABSENT, ABSENT},
+};
+
+static void test_durations_of_requests_and_of_the_queue(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(durations) / sizeof(durations[0]); i++) {
+        GS_AUTO_FREE char *text = recorded(durations[i].page);
+        struct signals_page *p = signals_page_new(table);
+        read_text(p, text, 1000);
+        print_message("%s\n", durations[i].page);
+        check_histogram(model(p, NULL), 2, durations[i].e2e);
+        check_histogram(model(p, NULL), 3, durations[i].queue);
+        signals_page_free(p);
+    }
+}
+
 static void test_a_page_read_again_has_the_same_values(void **state)
 {
     (void)state;
@@ -462,6 +486,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pages_of_all_releases_have_the_same_quantities),
+        cmocka_unit_test(test_durations_of_requests_and_of_the_queue),
         cmocka_unit_test(test_a_page_read_again_has_the_same_values),
         cmocka_unit_test(test_triton_has_a_row_for_each_model),
         cmocka_unit_test(test_engines_are_recognized_by_their_names),

@@ -63,7 +63,7 @@ static void test_the_names_to_keep_are_those_of_the_table(void **state)
     assert_true(gs_regex_matches(re, GS_SLICE("vllm:num_requests_waiting")));
     assert_true(gs_regex_matches(re, GS_SLICE("vllm:time_to_first_token_seconds_bucket")));
     assert_false(gs_regex_matches(re, GS_SLICE("vllm:time_to_first_token_seconds_created")));
-    assert_false(gs_regex_matches(re, GS_SLICE("vllm:e2e_request_latency_seconds_sum")));
+    assert_false(gs_regex_matches(re, GS_SLICE("vllm:request_prefill_time_seconds_sum")));
     gs_regex_free(re);
     signals_table_free(t);
 }

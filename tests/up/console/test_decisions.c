@@ -41,6 +41,27 @@ static void test_a_decision_in_words(void **state)
     console_decisions_free(all);
 }
 
+// Of a latency target, while the metrics need fewer replicas.
+static void test_a_decision_by_an_annotation(void **state)
+{
+    struct console_decisions *all = console_decisions_new();
+    struct hpa_metric_result result = {.ok = true,
+                                       .has_average_value = true,
+                                       .average_value = 46500,
+                                       .proposal = 2,
+                                       .explanation = (char *)"average 46.5 of 2 pods"};
+    struct hpa_decision d = {.current = 2,
+                             .desired = 4,
+                             .proposal = 5,
+                             .extra = (char *)"5 by demand",
+                             .metrics = &result,
+                             .n_metrics = 1,
+                             .explanation = (char *)"limited to 4"};
+    const struct console_decision *r = console_decisions_record(all, &spec, &d);
+    assert_string_equal(r->why, "5 by demand; limited to 4");
+    console_decisions_free(all);
+}
+
 static void test_no_metric_is_unknown_and_not_zero(void **state)
 {
     struct console_decisions *all = console_decisions_new();
@@ -87,6 +108,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_decision_in_words),
+        cmocka_unit_test(test_a_decision_by_an_annotation),
         cmocka_unit_test(test_readings_are_decimal_numbers_and_short),
         cmocka_unit_test(test_no_metric_is_unknown_and_not_zero)};
     return cmocka_run_group_tests(tests, NULL, NULL);

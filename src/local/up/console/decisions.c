@@ -92,11 +92,13 @@ static char *value_and_target(const struct hpa_spec *spec, const struct hpa_deci
     return gs_buf_take(&out);
 }
 
-// The explanation of the metric that decided, then what clamped it.
+// The explanation of what decided, a metric or an annotation, then what clamped it.
 static char *decision_reason(const struct hpa_decision *d)
 {
     GS_AUTO_BUF struct gs_buf out = {0};
-    for (size_t i = 0; i < d->n_metrics; i++) {
+    if (d->extra)
+        gs_buf_add_str(&out, d->extra);
+    for (size_t i = 0; !d->extra && i < d->n_metrics; i++) {
         const struct hpa_metric_result *m = &d->metrics[i];
         if (!m->explanation || (m->ok && m->proposal != d->proposal))
             continue;

@@ -41,6 +41,8 @@ peers: ## Build the systems that tests compare with, once, from Go modules and P
 	@tests/differential/prometheus_adapter.sh || [ $$? = 3 ]
 	@tests/differential/python_venv.sh kubernetes || [ $$? = 3 ]
 	@tests/differential/python_venv.sh nvml || [ $$? = 3 ]
+	@tests/differential/python_venv.sh scaling || [ $$? = 3 ]
+	@tests/differential/knative.sh || [ $$? = 3 ]
 	@tests/differential/terraform_providers.sh || [ $$? = 3 ]
 	@tests/e2e/helm.sh || [ $$? = 3 ]
 	@tests/e2e/schemas.sh || [ $$? = 3 ]

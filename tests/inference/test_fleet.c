@@ -81,6 +81,8 @@ static void test_a_queue_misses_the_target(void **state)
     struct inference_fleet *f = inference_fleet_new(&s, a, 12);
     inference_fleet_advance(f, S / 2);
     assert_int_equal(pod(f, 0).state.waiting, 8);
+    assert_int_equal(pod(f, 0).queued_tokens, 80);
+    assert_int_equal(pod(f, 0).last_step.decode, 4);
     inference_fleet_advance(f, 10 * S);
     assert_int_equal(inference_fleet_figures(f).finished, 12);
     assert_int_equal(inference_fleet_figures(f).within, 4);

@@ -171,10 +171,11 @@ struct gs_error *inference_arrivals_make(const struct inference_arrivals *a,
                                          struct inference_arrival **ret, size_t *ret_n)
 {
     double total = a->rate * a->duration_s;
-    if (!(a->duration_s >= 1 && a->rate > 0 && total <= INFERENCE_MAX_ARRIVALS / 2))
+    const int most = INFERENCE_MAX_ARRIVALS / 2; // the number varies around the mean
+    if (!(a->duration_s >= 1 && a->rate > 0 && total <= most))
         return gs_error_new(
             GS_ELIMIT, "%g requests/s for %g s: want at least a second and at most %d requests",
-            a->rate, a->duration_s, INFERENCE_MAX_ARRIVALS / 2);
+            a->rate, a->duration_s, most);
     const struct shape *s = &shapes[a->shape];
     uint64_t seed = gs_mix64(a->seed * INFERENCE_N_SHAPES + (uint64_t)a->shape);
     size_t seconds = (size_t)a->duration_s, n = 0, cap = (size_t)(total * 1.2) + 64;

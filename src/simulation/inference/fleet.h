@@ -64,6 +64,8 @@ struct inference_pod {
     int64_t created_ns, since_ns; // since: of the phase
     uint32_t starts;              // of its engine, from 1 on
     struct inference_state state;
+    struct inference_step last_step;     // the newest one that has ended; end 0: none
+    uint64_t queued_tokens;              // of the prompts that wait
     const struct inference_stats *stats; // since the last start; buckets of vLLM. NULL: not ready
 };
 // Pods in the order of their creation. Valid until the fleet changes.

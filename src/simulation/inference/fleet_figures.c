@@ -65,6 +65,21 @@ struct inference_fleet_figures inference_fleet_figures(const struct inference_fl
     return r;
 }
 
+// The last ones that came wait; those that were preempted are few.
+static uint64_t queued_tokens(const struct inference_fleet_pod *p, uint32_t waiting)
+{
+    uint64_t sum = 0;
+    uint32_t before = p->n_requests - waiting;
+    const struct inference_fleet_request *r;
+    TAILQ_FOREACH (r, &p->requests, link) {
+        if (before)
+            before--;
+        else
+            sum += r->arrival->prompt;
+    }
+    return sum;
+}
+
 size_t inference_fleet_pods(const struct inference_fleet *f, struct inference_pod *ret, size_t max)
 {
     size_t n = f->n_pods < max ? f->n_pods : max;
@@ -77,8 +92,11 @@ size_t inference_fleet_pods(const struct inference_fleet *f, struct inference_po
                                         .since_ns = p->since_ns,
                                         .starts = p->starts,
                                         .stats = p->model ? &p->stats : NULL};
-        if (p->model)
-            ret[i].state = inference_model_state(p->model);
+        if (!p->model)
+            continue;
+        ret[i].state = inference_model_state(p->model);
+        ret[i].last_step = p->last_step;
+        ret[i].queued_tokens = queued_tokens(p, ret[i].state.waiting);
     }
     return n;
 }

@@ -133,6 +133,7 @@ static void on_step(void *arg, const struct inference_step *step)
 {
     struct inference_fleet_pod *p = arg;
     inference_stats_step(&p->stats, step);
+    p->last_step = *step;
 }
 
 void inference_fleet_pod_serves(struct inference_fleet_pod *p)
@@ -144,6 +145,7 @@ void inference_fleet_pod_serves(struct inference_fleet_pod *p)
     inference_dialect_init_stats(&vllm, p->fleet->setup.engine.max_model_len, &p->stats);
     p->begun_ns = p->fleet->now;
     p->slow = 1;
+    p->last_step = (struct inference_step){0};
     set_phase(p, INFERENCE_POD_READY);
     happens_at(p, INT64_MAX);
 }

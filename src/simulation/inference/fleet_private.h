@@ -26,6 +26,7 @@ struct inference_fleet_pod {
     struct inference_fleet *fleet;
     struct inference_model *model; // NULL: it does not serve
     struct inference_stats stats;
+    struct inference_step last_step;
     struct inference_fleet_requests requests;
     uint32_t n_requests;
     int64_t next_ns; // of the end of a step, or of a start; INT64_MAX: nothing happens

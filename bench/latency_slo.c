@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+// gpuscale's own policy: slo_decide() on the signals of the engines and the forecast of the demand,
+// applied by hpa_decide() with the default behavior of an autoscaler. Start-up times are learned
+// from the pods of the run.
+#include "latency.h"
+
+#include "base/mem.h"
+#include "bench.h"
+#include "forecast/forecast.h"
+#include "slo/slo.h"
+#include "startup/startup.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <time.h>
+
+#define T0_MS INT64_C(1800000000000)
+
+enum { MAX_PODS = 1024, MAX_STARTS = 64 };
+
+static const enum inference_histogram histograms[SLO_LATENCIES] = {
+    [SLO_TTFT] = INFERENCE_TTFT,
+    [SLO_ITL] = INFERENCE_ITL,
+    [SLO_E2E] = INFERENCE_E2E,
+    [SLO_QUEUE] = INFERENCE_QUEUE,
+};
+
+struct engine_histogram {
+    double bounds[SLO_MAX_BUCKETS], counts[SLO_MAX_BUCKETS];
+};
+
+struct slo_scaler {
+    struct latency_scaler *scaler;
+    struct slo_policy policy;
+    struct slo_state *learned;
+    struct forecast *forecast;
+    struct inference_parameters engine;
+    struct slo_pod pods[MAX_PODS];
+    struct engine_histogram (*memory)[SLO_LATENCIES]; // of each pod
+    char names[MAX_PODS][16];
+    size_t n_pods;
+    uint32_t seen; // the newest pod whose start has ended
+    double starts_s[MAX_STARTS];
+    size_t n_starts;
+};
+
+static void *slo_begin(const struct latency_policy *p, const struct latency_case *c, double setting)
+{
+    struct slo_scaler *s = gs_alloc(sizeof(*s));
+    GS_AUTO_FREE char *metric =
+        gs_format(LATENCY_EXTERNAL, SLO_METRIC_DESIRED, "AverageValue", "averageValue", 1000);
+    GS_AUTO_FREE char *policy = gs_format("ttft=%dms,itl=%dms,p=%g", (int)(LATENCY_TTFT_S * 1000),
+                                          (int)(LATENCY_TPOT_S * 1000), setting);
+    (void)p, (void)c;
+    s->scaler = latency_scaler_new(metric);
+    bench_check(slo_policy_parse(policy, &s->policy));
+    s->learned = slo_state_new();
+    s->forecast = forecast_new();
+    s->engine = latency_engine();
+    s->memory = gs_alloc_array(MAX_PODS, sizeof(*s->memory));
+    return s;
+}
+
+static void slo_end(void *state)
+{
+    struct slo_scaler *s = state;
+    latency_scaler_end(s->scaler);
+    slo_state_free(s->learned);
+    forecast_free(s->forecast);
+    free(s->memory);
+    free(s);
+}
+
+// --- start-up times ---
+
+static void learn_starts(struct slo_scaler *s, const struct latency_view *v)
+{
+    for (size_t i = 0; i < v->n_pods; i++) {
+        const struct inference_pod *p = &v->pods[i];
+        if (p->phase != INFERENCE_POD_READY || p->id <= s->seen || p->starts > 1)
+            continue;
+        s->seen = p->id;
+        if (p->created_ns > 0)
+            s->starts_s[s->n_starts++ % MAX_STARTS] = (double)(p->since_ns - p->created_ns) / 1e9;
+    }
+}
+
+static double expected_start(struct slo_scaler *s)
+{
+    struct bench_series sorted = {0};
+    for (size_t i = 0; i < s->n_starts && i < MAX_STARTS; i++)
+        bench_add(&sorted, s->starts_s[i]);
+    double p90 = s->n_starts ? bench_percentile(&sorted, 90) : (double)STARTUP_DEFAULT_MS / 1000;
+    bench_series_finish(&sorted);
+    return p90;
+}
+
+// --- signals ---
+
+static struct slo_histogram read_histogram(const struct inference_distribution *d,
+                                           struct engine_histogram *memory)
+{
+    double sum = 0;
+    for (size_t i = 0; i <= d->n; i++) {
+        sum += (double)d->counts[i];
+        memory->bounds[i] = i < d->n ? d->bounds[i] : INFINITY;
+        memory->counts[i] = sum;
+    }
+    return (struct slo_histogram){.bounds = memory->bounds,
+                                  .counts = memory->counts,
+                                  .n = d->n + 1,
+                                  .sum = d->sum,
+                                  .has_sum = true};
+}
+
+static void read_signals(const struct slo_scaler *s, const struct inference_pod *p,
+                         struct engine_histogram *memory, struct slo_pod *ret)
+{
+    const struct inference_stats *in = p->stats;
+    for (size_t l = 0; l < SLO_OTHER; l++)
+        ret->latency[l] = read_histogram(&in->histograms[histograms[l]], &memory[l]);
+    const struct slo_histogram *ttft = &ret->latency[SLO_TTFT];
+    slo_pod_set(ret, SLO_WAITING, p->state.waiting);
+    slo_pod_set(ret, SLO_RUNNING, p->state.running);
+    slo_pod_set(ret, SLO_KV_USED_RATIO, (double)p->state.used_blocks / s->engine.num_blocks);
+    slo_pod_set(ret, SLO_KV_CAPACITY_TOKENS, (double)s->engine.num_blocks * s->engine.block_size);
+    slo_pod_set(ret, SLO_PROMPT_TOKENS, in->prompt_tokens);
+    slo_pod_set(ret, SLO_GENERATION_TOKENS, in->output_tokens);
+    slo_pod_set(ret, SLO_REQUESTS, ttft->counts[ttft->n - 1]);
+    slo_pod_set(ret, SLO_PREEMPTIONS, in->preemptions);
+}
+
+static enum slo_phase phase_of(const struct inference_pod *p, int64_t now_ms, int64_t expected_ms)
+{
+    if (p->phase == INFERENCE_POD_READY)
+        return SLO_POD_READY;
+    if (p->phase == INFERENCE_POD_UNSCHEDULABLE)
+        return SLO_POD_UNSCHEDULABLE;
+    return now_ms > expected_ms ? SLO_POD_LATE : SLO_POD_STARTING;
+}
+
+static size_t read_pods(struct slo_scaler *s, const struct latency_view *v, int64_t now_ms,
+                        double start_s)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < v->n_pods && n < MAX_PODS; i++) {
+        const struct inference_pod *p = &v->pods[i];
+        if (p->phase == INFERENCE_POD_DRAINING)
+            continue;
+        struct slo_pod *to = &s->pods[n];
+        int64_t since_ms = T0_MS + p->since_ns / 1000000;
+        int64_t expected_ms = since_ms + (int64_t)(start_s * 1000);
+        *to = (struct slo_pod){
+            .name = p->name, .phase = phase_of(p, now_ms, expected_ms), .since_ms = since_ms};
+        to->expected_ms = to->phase == SLO_POD_STARTING ? expected_ms : 0;
+        if (to->phase == SLO_POD_READY && p->stats) {
+            to->sampled_ms = now_ms;
+            read_signals(s, p, s->memory[n], to);
+        }
+        n++;
+    }
+    return n;
+}
+
+static void log_decision(const struct latency_view *v, const struct slo_decision *d, uint32_t n)
+{
+    static uint32_t last;
+    if (n == v->replicas && n == last)
+        return;
+    last = n;
+    printf("%5.0f s: %u -> %u, ready %u, waiting %.0f, running %.0f, pressure %.2f: %s%s\n", v->t_s,
+           v->replicas, n, v->ready, v->waiting, v->running, d->pressure,
+           d->hold ? d->hold_text : d->explanation,
+           d->guard.checked && !d->guard.holds ? d->guard.text : "");
+}
+
+// --- old values ---
+
+enum { STALE_EVERY_S = 120, STALE_FOR_S = 60, SCRAPE_S = 5 };
+
+static bool is_stale(const struct latency_view *v)
+{
+    return v->c->stale && v->t_s >= STALE_EVERY_S && fmod(v->t_s, STALE_EVERY_S) < STALE_FOR_S;
+}
+
+// Values are old after three scrapes.
+static void count_stale(const struct latency_view *v, uint32_t n)
+{
+    double since = fmod(v->t_s, STALE_EVERY_S);
+    latency_n_stale += since == 0;
+    latency_stale_ups += since > 3 * SCRAPE_S && n > v->replicas;
+}
+
+// --- the decision ---
+
+static int64_t cpu_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+}
+
+static uint32_t slo_decide_replicas(void *state, const struct latency_view *v)
+{
+    struct slo_scaler *s = state;
+    int64_t now_ms = T0_MS + (int64_t)(v->t_s * 1000);
+    learn_starts(s, v);
+    double start_s = expected_start(s);
+    if (!is_stale(v))
+        s->n_pods = read_pods(s, v, now_ms, start_s);
+    struct forecast_result ahead;
+    forecast_set_horizon(s->forecast, (int64_t)(start_s * 1000));
+    forecast_read(s->forecast, &ahead);
+    const struct slo_observation obs = {.pods = s->pods,
+                                        .n_pods = s->n_pods,
+                                        .replicas = (int32_t)v->replicas,
+                                        .min = 1,
+                                        .max = LATENCY_MAX_REPLICAS,
+                                        .scrape_ms = SCRAPE_S * 1000,
+                                        .start_seconds = start_s,
+                                        .growth = ahead.growth};
+    struct slo_decision d;
+    int64_t begun = cpu_ns();
+    slo_decide(&s->policy, &obs, s->learned, now_ms, !latency_log, &d);
+    latency_decision_ns += cpu_ns() - begun;
+    latency_n_decisions++;
+    if (!isnan(d.demand))
+        forecast_observe(s->forecast, d.demand, now_ms);
+    const struct hpa_extra extra = {.replicas = d.proposal,
+                                    .applied = true,
+                                    .held = d.hold,
+                                    .name = HPA_LATENCY_NAME,
+                                    .explanation = ""};
+    uint32_t n = latency_scaler_decide(s->scaler, v, NULL, &extra);
+    if (is_stale(v))
+        count_stale(v, n);
+    if (latency_log)
+        log_decision(v, &d, n);
+    return n;
+}
+
+bool latency_log;
+int64_t latency_decision_ns, latency_n_decisions;
+int64_t latency_n_stale, latency_stale_ups;
+
+const struct latency_policy latency_gpuscale = {.name = "gpuscale",
+                                                .period_s = SCRAPE_S,
+                                                .begin = slo_begin,
+                                                .decide = slo_decide_replicas,
+                                                .end = slo_end,
+                                                .settings = {95, 90},
+                                                .unit = "percent"};

@@ -252,9 +252,9 @@ static void fill_timing(struct codec_reader *r, const json_t *at, const struct e
                           "scrape timeout greater than scrape interval for scrape config with job "
                           "name \"%s\"",
                           s->job_name);
+    int64_t most = engine_config_max_timeout(s->interval_ms);
     if (!s->timeout_ms)
-        s->timeout_ms =
-            c->scrape_timeout_ms < s->interval_ms ? c->scrape_timeout_ms : s->interval_ms;
+        s->timeout_ms = c->scrape_timeout_ms < most ? c->scrape_timeout_ms : most;
 }
 
 // names: the job names that are already used.

@@ -126,6 +126,13 @@ enum engine_config_fallback {
     ENGINE_CONFIG_FALLBACK_OPENMETRICS,
 };
 
+// The longest timeout of a scrape: the interval, as in Prometheus, but not less than a second.
+// Otherwise, a machine that is busy for a moment makes targets of short intervals look failed.
+static inline int64_t engine_config_max_timeout(int64_t interval_ms)
+{
+    return interval_ms > 1000 ? interval_ms : 1000;
+}
+
 struct engine_config_scrape_config {
     const char *job_name;
     int64_t interval_ms, timeout_ms;

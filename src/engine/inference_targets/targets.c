@@ -77,9 +77,8 @@ static json_t *job_of(const struct inference_targets *t)
         if (c->engine && !c->elsewhere)
             json_array_append_new(groups, group_of(c));
     }
-    return json_pack("{s:s, s:o, s:o, s:s, s:o, s:[{s:s, s:[s], s:s}]}", "job_name",
+    return json_pack("{s:s, s:o, s:s, s:o, s:[{s:s, s:[s], s:s}]}", "job_name",
                      INFERENCE_TARGETS_JOB, "scrape_interval",
-                     codec_json_strf("%lldms", (long long)t->interval_ms), "scrape_timeout",
                      codec_json_strf("%lldms", (long long)t->interval_ms), "body_size_limit",
                      "16MB", "static_configs", groups, "metric_relabel_configs", "action", "keep",
                      "source_labels", "__name__", "regex", t->names);

@@ -167,7 +167,7 @@ static char *check_target(const struct engine_config_label_builder *b, struct sc
     char *wrong = read_ms(b, "__scrape_interval__", "interval", &s->interval_ms);
     if (!wrong)
         wrong = read_ms(b, "__scrape_timeout__", "timeout", &s->timeout_ms);
-    if (!wrong && s->timeout_ms > s->interval_ms)
+    if (!wrong && s->timeout_ms > engine_config_max_timeout(s->interval_ms))
         wrong = gs_format("scrape timeout cannot be greater than scrape interval (\"" GS_SLICE_FMT
                           "\" > \"" GS_SLICE_FMT "\")",
                           GS_SLICE_ARG(get(b, "__scrape_timeout__")),

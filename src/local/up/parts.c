@@ -31,9 +31,11 @@
 #define KUBELET_PORT    10250
 #define PROMETHEUS_PORT 9090
 #define STOP_TIMEOUT_MS 15000
-// GPUs are sampled and scraped four times as often as by default: a step in load is visible after
-// the driver's window and at most one interval. The exporter samples shortly before each scrape.
-#define SAMPLE_INTERVAL_MS 250
+// GPUs are sampled and scraped more often than by default: a step in load is visible after the
+// driver's window and at most one interval. The exporter samples shortly before each scrape.
+// Drivers measure processes for up to a second, and a process without a new measurement looks idle.
+#define SIMULATED_INTERVAL_MS 250
+#define SAMPLE_INTERVAL_MS    500
 // Of the pages of inference engines, which cost the engine more.
 #define INFERENCE_INTERVAL_MS 500
 // Of machines of pools, which may be many: samples and scrapes cost most of what gpuscale up needs
@@ -249,6 +251,11 @@ static struct gs_error *start_kubelet_api(struct up_cluster *c)
     return NULL;
 }
 
+static int sample_interval_ms(const struct up_cluster *c)
+{
+    return c->devices.simulated ? SIMULATED_INTERVAL_MS : SAMPLE_INTERVAL_MS;
+}
+
 static struct gs_error *start_exporter(struct up_cluster *c, const struct up_options *o,
                                        void (*line)(void *arg, const char *line), void *arg)
 {
@@ -265,7 +272,7 @@ static struct gs_error *start_exporter(struct up_cluster *c, const struct up_opt
                                            .podresources = c->podresources,
                                            .node = c->node_name,
                                            .gpus = &c->devices,
-                                           .interval_ms = SAMPLE_INTERVAL_MS,
+                                           .interval_ms = sample_interval_ms(c),
                                            .collectors = c->collectors,
                                            .on_line = line,
                                            .arg = arg};
@@ -306,7 +313,7 @@ static struct gs_error *write_engine_config(const struct up_cluster *c)
     const struct up_engine_config cfg = {
         .exporter = c->devices.n ? exporter : NULL,
         .targets = c->targets,
-        .interval_ms = SAMPLE_INTERVAL_MS,
+        .interval_ms = sample_interval_ms(c),
         .targets_interval_ms = MACHINE_INTERVAL_MS,
         .hidden = c->duplicates ? up_duplicates_pattern(c->duplicates) : NULL,
         .objects = c->objects,

@@ -78,6 +78,20 @@ static void test_what_is_written_is_read(void **state)
     (void)state;
 }
 
+// A machine that was busy for a moment made the targets of short intervals look failed.
+static void test_short_intervals_leave_time_for_a_scrape(void **state)
+{
+    struct engine_config *c = read_config("global: {scrape_interval: 1s}\n"
+                                          "scrape_configs:\n"
+                                          "- {job_name: a, scrape_interval: 250ms}\n"
+                                          "- {job_name: b, scrape_interval: 250ms, "
+                                          "scrape_timeout: 100ms}\n");
+    assert_int_equal(c->scrapes[0].timeout_ms, 1000);
+    assert_int_equal(c->scrapes[1].timeout_ms, 100);
+    engine_config_free(c);
+    (void)state;
+}
+
 static void test_nothing_gives_the_defaults(void **state)
 {
     struct engine_config *c = read_config("");
@@ -548,6 +562,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_is_written_is_read),
+        cmocka_unit_test(test_short_intervals_leave_time_for_a_scrape),
         cmocka_unit_test(test_nothing_gives_the_defaults),
         cmocka_unit_test(test_what_is_not_supported_is_told),
         cmocka_unit_test(test_settings_without_effect_are_silent_at_their_defaults),

@@ -6,8 +6,8 @@
 
 #include "base/mem.h"
 #include "bench.h"
-#include "forecast/forecast.h"
-#include "slo/slo.h"
+#include "inference/slo_view.h"
+#include "slo/memory.h"
 #include "startup/startup.h"
 
 #include <math.h>
@@ -18,13 +18,6 @@
 
 enum { MAX_PODS = 1024, MAX_STARTS = 64 };
 
-static const enum inference_histogram histograms[SLO_LATENCIES] = {
-    [SLO_TTFT] = INFERENCE_TTFT,
-    [SLO_ITL] = INFERENCE_ITL,
-    [SLO_E2E] = INFERENCE_E2E,
-    [SLO_QUEUE] = INFERENCE_QUEUE,
-};
-
 struct engine_histogram {
     double bounds[SLO_MAX_BUCKETS], counts[SLO_MAX_BUCKETS];
 };
@@ -32,11 +25,10 @@ struct engine_histogram {
 struct slo_scaler {
     struct latency_scaler *scaler;
     struct slo_policy policy;
-    struct slo_state *learned;
-    struct forecast *forecast;
+    struct slo_memory *memory;
     struct inference_parameters engine;
     struct slo_pod pods[MAX_PODS];
-    struct engine_histogram (*memory)[SLO_LATENCIES]; // of each pod
+    struct engine_histogram (*histograms)[SLO_LATENCIES]; // of each pod
     char names[MAX_PODS][16];
     size_t n_pods;
     uint32_t seen; // the newest pod whose start has ended
@@ -54,10 +46,9 @@ static void *slo_begin(const struct latency_policy *p, const struct latency_case
     (void)p, (void)c;
     s->scaler = latency_scaler_new(metric);
     bench_check(slo_policy_parse(policy, &s->policy));
-    s->learned = slo_state_new();
-    s->forecast = forecast_new();
+    s->memory = slo_memory_new();
     s->engine = latency_engine();
-    s->memory = gs_alloc_array(MAX_PODS, sizeof(*s->memory));
+    s->histograms = gs_alloc_array(MAX_PODS, sizeof(*s->histograms));
     return s;
 }
 
@@ -65,9 +56,8 @@ static void slo_end(void *state)
 {
     struct slo_scaler *s = state;
     latency_scaler_end(s->scaler);
-    slo_state_free(s->learned);
-    forecast_free(s->forecast);
-    free(s->memory);
+    slo_memory_free(s->memory);
+    free(s->histograms);
     free(s);
 }
 
@@ -100,12 +90,9 @@ static double expected_start(struct slo_scaler *s)
 static struct slo_histogram read_histogram(const struct inference_distribution *d,
                                            struct engine_histogram *memory)
 {
-    double sum = 0;
-    for (size_t i = 0; i <= d->n; i++) {
-        sum += (double)d->counts[i];
+    for (size_t i = 0; i <= d->n; i++)
         memory->bounds[i] = i < d->n ? d->bounds[i] : INFINITY;
-        memory->counts[i] = sum;
-    }
+    inference_slo_counts(d, memory->counts);
     return (struct slo_histogram){.bounds = memory->bounds,
                                   .counts = memory->counts,
                                   .n = d->n + 1,
@@ -116,27 +103,10 @@ static struct slo_histogram read_histogram(const struct inference_distribution *
 static void read_signals(const struct slo_scaler *s, const struct inference_pod *p,
                          struct engine_histogram *memory, struct slo_pod *ret)
 {
-    const struct inference_stats *in = p->stats;
     for (size_t l = 0; l < SLO_OTHER; l++)
-        ret->latency[l] = read_histogram(&in->histograms[histograms[l]], &memory[l]);
-    const struct slo_histogram *ttft = &ret->latency[SLO_TTFT];
-    slo_pod_set(ret, SLO_WAITING, p->state.waiting);
-    slo_pod_set(ret, SLO_RUNNING, p->state.running);
-    slo_pod_set(ret, SLO_KV_USED_RATIO, (double)p->state.used_blocks / s->engine.num_blocks);
-    slo_pod_set(ret, SLO_KV_CAPACITY_TOKENS, (double)s->engine.num_blocks * s->engine.block_size);
-    slo_pod_set(ret, SLO_PROMPT_TOKENS, in->prompt_tokens);
-    slo_pod_set(ret, SLO_GENERATION_TOKENS, in->output_tokens);
-    slo_pod_set(ret, SLO_REQUESTS, ttft->counts[ttft->n - 1]);
-    slo_pod_set(ret, SLO_PREEMPTIONS, in->preemptions);
-}
-
-static enum slo_phase phase_of(const struct inference_pod *p, int64_t now_ms, int64_t expected_ms)
-{
-    if (p->phase == INFERENCE_POD_READY)
-        return SLO_POD_READY;
-    if (p->phase == INFERENCE_POD_UNSCHEDULABLE)
-        return SLO_POD_UNSCHEDULABLE;
-    return now_ms > expected_ms ? SLO_POD_LATE : SLO_POD_STARTING;
+        ret->latency[l] =
+            read_histogram(&p->stats->histograms[inference_slo_histogram(l)], &memory[l]);
+    inference_slo_signals(p, &s->engine, ret);
 }
 
 static size_t read_pods(struct slo_scaler *s, const struct latency_view *v, int64_t now_ms,
@@ -148,14 +118,10 @@ static size_t read_pods(struct slo_scaler *s, const struct latency_view *v, int6
         if (p->phase == INFERENCE_POD_DRAINING)
             continue;
         struct slo_pod *to = &s->pods[n];
-        int64_t since_ms = T0_MS + p->since_ns / 1000000;
-        int64_t expected_ms = since_ms + (int64_t)(start_s * 1000);
-        *to = (struct slo_pod){
-            .name = p->name, .phase = phase_of(p, now_ms, expected_ms), .since_ms = since_ms};
-        to->expected_ms = to->phase == SLO_POD_STARTING ? expected_ms : 0;
+        inference_slo_phase(p, T0_MS, now_ms, start_s, to);
         if (to->phase == SLO_POD_READY && p->stats) {
             to->sampled_ms = now_ms;
-            read_signals(s, p, s->memory[n], to);
+            read_signals(s, p, s->histograms[n], to);
         }
         n++;
     }
@@ -208,24 +174,18 @@ static uint32_t slo_decide_replicas(void *state, const struct latency_view *v)
     double start_s = expected_start(s);
     if (!is_stale(v))
         s->n_pods = read_pods(s, v, now_ms, start_s);
-    struct forecast_result ahead;
-    forecast_set_horizon(s->forecast, (int64_t)(start_s * 1000));
-    forecast_read(s->forecast, &ahead);
-    const struct slo_observation obs = {.pods = s->pods,
-                                        .n_pods = s->n_pods,
-                                        .replicas = (int32_t)v->replicas,
-                                        .min = 1,
-                                        .max = LATENCY_MAX_REPLICAS,
-                                        .scrape_ms = SCRAPE_S * 1000,
-                                        .start_seconds = start_s,
-                                        .growth = ahead.growth};
+    struct slo_observation obs = {.pods = s->pods,
+                                  .n_pods = s->n_pods,
+                                  .replicas = (int32_t)v->replicas,
+                                  .min = 1,
+                                  .max = LATENCY_MAX_REPLICAS,
+                                  .scrape_ms = SCRAPE_S * 1000,
+                                  .start_seconds = start_s};
     struct slo_decision d;
     int64_t begun = cpu_ns();
-    slo_decide(&s->policy, &obs, s->learned, now_ms, !latency_log, &d);
+    slo_memory_decide(s->memory, &s->policy, &obs, now_ms, !latency_log, &d);
     latency_decision_ns += cpu_ns() - begun;
     latency_n_decisions++;
-    if (!isnan(d.demand))
-        forecast_observe(s->forecast, d.demand, now_ms);
     const struct hpa_extra extra = {.replicas = d.proposal,
                                     .applied = true,
                                     .held = d.hold,

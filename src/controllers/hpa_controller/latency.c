@@ -6,9 +6,9 @@
 #include "base/arena.h"
 #include "base/mem.h"
 #include "base/slice.h"
-#include "forecast/forecast.h"
 #include "kube/names.h"
 #include "kube/object.h"
+#include "slo/memory.h"
 
 #include <math.h>
 
@@ -16,9 +16,7 @@ struct hpa_latency {
     char *annotation; // NULL: none
     char *invalid;    // why it is wrong; NULL: it is valid
     struct slo_policy policy;
-    struct slo_state *state;
-    struct forecast *forecast; // of the demand in `unit`; NULL: no demand yet
-    const char *unit;
+    struct slo_memory *memory;
     int64_t interval_ms;
     // the last decision
     bool decided;
@@ -48,8 +46,7 @@ static void forget(struct hpa_latency *l)
     forget_decision(l);
     free(GS_TAKE(l->annotation));
     free(GS_TAKE(l->invalid));
-    slo_state_free(GS_TAKE(l->state));
-    forecast_free(GS_TAKE(l->forecast));
+    slo_memory_free(GS_TAKE(l->memory));
 }
 
 void hpa_latency_free(struct hpa_latency *l)
@@ -66,14 +63,12 @@ struct gs_error *hpa_latency_update(struct hpa_latency *l, const json_t *object)
     if (gs_streq(text, l->annotation))
         return NULL;
     // What was learned of the service stays valid with other targets.
-    struct slo_state *state = text ? GS_TAKE(l->state) : NULL;
-    struct forecast *forecast = text ? GS_TAKE(l->forecast) : NULL;
+    struct slo_memory *memory = text ? GS_TAKE(l->memory) : NULL;
     forget(l);
     if (!text)
         return NULL;
     l->annotation = gs_strdup(text);
-    l->forecast = forecast;
-    l->state = state ? state : slo_state_new();
+    l->memory = memory ? memory : slo_memory_new();
     struct gs_error *err = slo_policy_parse(text, &l->policy);
     if (err)
         l->invalid = gs_strdup(gs_error_message(err));
@@ -92,16 +87,10 @@ int64_t hpa_latency_interval_ms(const struct hpa_latency *l)
 
 void hpa_latency_shift(struct hpa_latency *l, int64_t ms, int64_t now_ms)
 {
-    struct slo_state *moved = NULL;
-    if (!l->state)
+    if (!l->memory)
         return;
-    CODEC_AUTO_JSON json_t *json = slo_state_json(l->state, now_ms - ms);
-    GS_AUTO_ERROR struct gs_error *err = slo_state_from_json(json, now_ms, &moved);
-    slo_state_free(l->state);
-    l->state = err ? slo_state_new() : moved;
+    slo_memory_shift(l->memory, ms, now_ms);
     l->decided_ms += ms;
-    if (l->forecast)
-        forecast_shift(l->forecast, ms);
 }
 
 // --- pods ---
@@ -164,31 +153,6 @@ static void add_signals(const struct hpa_signals *signals, struct slo_reading *r
     }
 }
 
-// At the time at which one more replica would serve. 1: no forecast.
-static double read_growth(struct hpa_latency *l, double start_s)
-{
-    struct forecast_result r;
-    if (!l->forecast)
-        return 1;
-    forecast_set_horizon(l->forecast, (int64_t)(start_s * 1000));
-    forecast_read(l->forecast, &r);
-    return r.growth;
-}
-
-// Values in another unit are another course.
-static void note_demand(struct hpa_latency *l, int64_t now_ms)
-{
-    const struct slo_decision *d = &l->decision;
-    if (isnan(d->demand))
-        return;
-    if (l->forecast && !gs_streq(l->unit, d->demand_unit))
-        forecast_free(GS_TAKE(l->forecast));
-    if (!l->forecast)
-        l->forecast = forecast_new();
-    l->unit = d->demand_unit;
-    forecast_observe(l->forecast, d->demand, now_ms);
-}
-
 static void decide(struct hpa_latency *l, const struct hpa_latency_input *in,
                    const struct hpa_start *starts, struct slo_pod *pods, size_t n)
 {
@@ -210,9 +174,7 @@ static void decide(struct hpa_latency *l, const struct hpa_latency_input *in,
     obs.role = slo_reading_end(reading);
     obs.scrape_ms = l->interval_ms;
     note_engines(in, pods, n);
-    obs.growth = read_growth(l, obs.start_seconds);
-    slo_decide(&l->policy, &obs, l->state, in->now_ms, false, &l->decision);
-    note_demand(l, in->now_ms);
+    slo_memory_decide(l->memory, &l->policy, &obs, in->now_ms, false, &l->decision);
 }
 
 static const struct hpa_extra *fail(struct hpa_latency *l, const char *why)
@@ -307,8 +269,9 @@ json_t *hpa_latency_json(const struct hpa_latency *l, int64_t now_ms)
     codec_json_set_int(out, "ageMs", now_ms - l->decided_ms);
     if (l->error)
         codec_json_set_str(out, "error", l->error);
-    if (l->forecast)
-        json_object_set_new(out, "forecast", describe_forecast(l->forecast));
+    const struct forecast *forecast = slo_memory_forecast(l->memory);
+    if (forecast)
+        json_object_set_new(out, "forecast", describe_forecast(forecast));
     return out;
 }
 

@@ -5,8 +5,9 @@
 
 #include "base/mem.h"
 #include "base/slice.h"
-#include "forecast/forecast.h"
+#include "inference/slo_view.h"
 #include "replay/scenario_private.h"
+#include "slo/memory.h"
 
 #include <assert.h>
 #include <math.h>
@@ -17,15 +18,13 @@
 #define FEW_SAMPLES  20     // fewer latencies give no percentile, as in engine/signals
 #define P90_OF_SIGMA 1.2816 // of a normal distribution
 
-// The histograms of the decision, by enum slo_latency.
-static const enum inference_histogram histograms[] = {INFERENCE_TTFT, INFERENCE_ITL, INFERENCE_E2E,
-                                                      INFERENCE_QUEUE};
-#define N_HISTOGRAMS GS_ARRAY_LEN(histograms)
+#define N_HISTOGRAMS SLO_OTHER // of engines, by enum slo_latency
 
 // The signals of a pod, read once.
 struct sample {
     uint32_t id, starts;
-    double v[SLO_SIGNALS], busy_s, utilization, ttft_p90_s, itl_p90_s;
+    struct slo_pod pod; // its signals
+    double busy_s, utilization, ttft_p90_s, itl_p90_s;
     double *cumulative[N_HISTOGRAMS], sum[N_HISTOGRAMS];
 };
 
@@ -37,9 +36,7 @@ struct samples {
 
 struct replay_service_view {
     const struct replay_scenario *s;
-    struct slo_state *learned;
-    struct forecast *forecast; // of the demand in `unit`, as the controller has; NULL: none yet
-    const char *unit;
+    struct slo_memory *memory;
     struct samples now, before;
     const double *bounds[N_HISTOGRAMS]; // with infinity, the same for all pods
     double *owned[N_HISTOGRAMS];
@@ -79,7 +76,7 @@ double replay_service_quantile(const struct replay_service_counts *c, double q)
 static void take_bounds(struct replay_service_view *v, const struct inference_stats *stats)
 {
     for (size_t h = 0; h < N_HISTOGRAMS; h++) {
-        const struct inference_distribution *d = &stats->histograms[histograms[h]];
+        const struct inference_distribution *d = &stats->histograms[inference_slo_histogram(h)];
         v->n_bounds[h] = d->n;
         v->owned[h] = gs_alloc_array(d->n + 1, sizeof(double));
         for (size_t i = 0; i < d->n; i++)
@@ -139,30 +136,11 @@ static void read_histograms(const struct replay_service_view *v, const struct in
                             struct sample *ret)
 {
     for (size_t h = 0; h < N_HISTOGRAMS; h++) {
-        const struct inference_distribution *d = &in->histograms[histograms[h]];
-        double sum = 0;
+        const struct inference_distribution *d = &in->histograms[inference_slo_histogram(h)];
         ret->cumulative[h] = gs_alloc_array(v->n_bounds[h] + 1, sizeof(double));
-        for (size_t i = 0; i <= v->n_bounds[h]; i++)
-            ret->cumulative[h][i] = sum += (double)d->counts[i];
+        inference_slo_counts(d, ret->cumulative[h]);
         ret->sum[h] = d->sum;
-        if (h == SLO_TTFT)
-            ret->v[SLO_REQUESTS] = sum;
     }
-}
-
-static void read_signals(const struct replay_service_view *v, const struct inference_pod *p,
-                         struct sample *ret)
-{
-    const struct inference_parameters *engine = &v->s->service->engine;
-    const struct inference_stats *in = p->stats;
-    ret->v[SLO_WAITING] = p->state.waiting;
-    ret->v[SLO_RUNNING] = p->state.running;
-    ret->v[SLO_KV_USED_RATIO] = (double)p->state.used_blocks / engine->num_blocks;
-    ret->v[SLO_KV_CAPACITY_TOKENS] = (double)engine->num_blocks * engine->block_size;
-    ret->v[SLO_PROMPT_TOKENS] = in->prompt_tokens;
-    ret->v[SLO_GENERATION_TOKENS] = in->output_tokens;
-    ret->v[SLO_PREEMPTIONS] = in->preemptions;
-    ret->busy_s = in->busy_s;
 }
 
 static void add_sample(struct replay_service_view *v, const struct inference_pod *p)
@@ -174,7 +152,8 @@ static void add_sample(struct replay_service_view *v, const struct inference_pod
     if (!v->bounds[0])
         take_bounds(v, p->stats);
     read_histograms(v, p->stats, now);
-    read_signals(v, p, now);
+    inference_slo_signals(p, &v->s->service->engine, &now->pod);
+    now->busy_s = p->stats->busy_s;
     if (before && before->starts != p->starts)
         before = NULL; // its counters began again
     now->ttft_p90_s = add_new(v, SLO_TTFT, now, before);
@@ -236,51 +215,16 @@ static struct slo_histogram histogram_of(const struct replay_service_view *v,
 static void view_slo_pod(const struct replay_service_view *v, const struct inference_pod *p,
                          int64_t now_ms, double start_s, struct slo_pod *ret)
 {
-    static const enum slo_signal signals[] = {
-        SLO_WAITING,       SLO_RUNNING,           SLO_KV_USED_RATIO, SLO_KV_CAPACITY_TOKENS,
-        SLO_PROMPT_TOKENS, SLO_GENERATION_TOKENS, SLO_REQUESTS,      SLO_PREEMPTIONS};
     const struct sample *in = find_sample(&v->now, p->id);
-    *ret = (struct slo_pod){.name = p->name, .since_ms = T0_MS + p->since_ns / NS_PER_MS};
-    ret->phase = p->phase == INFERENCE_POD_READY           ? SLO_POD_READY
-                 : p->phase == INFERENCE_POD_UNSCHEDULABLE ? SLO_POD_UNSCHEDULABLE
-                                                           : SLO_POD_STARTING;
-    if (ret->phase == SLO_POD_STARTING) {
-        ret->expected_ms = ret->since_ms + (int64_t)(start_s * 1000);
-        if (now_ms > ret->expected_ms)
-            ret->phase = SLO_POD_LATE;
-    }
+    inference_slo_phase(p, T0_MS, now_ms, start_s, ret);
     if (!in || ret->phase != SLO_POD_READY || in->starts != p->starts)
         return;
     ret->sampled_ms = T0_MS + v->now.at_ns / NS_PER_MS;
-    for (size_t i = 0; i < GS_ARRAY_LEN(signals); i++)
-        slo_pod_set(ret, signals[i], in->v[signals[i]]);
+    memcpy(ret->v, in->pod.v, sizeof(ret->v));
+    ret->has = in->pod.has;
     slo_pod_set(ret, SLO_UTILIZATION, in->utilization / 100);
     for (size_t h = 0; h < N_HISTOGRAMS; h++)
         ret->latency[h] = histogram_of(v, in, h);
-}
-
-static double growth_of(const struct replay_service_view *v, double start_s)
-{
-    struct forecast_result r;
-    if (!v->forecast)
-        return 1;
-    forecast_set_horizon(v->forecast, (int64_t)(start_s * 1000));
-    forecast_read(v->forecast, &r);
-    return r.growth;
-}
-
-// Values in another unit are another course.
-static void note_demand(struct replay_service_view *v, int64_t now_ms)
-{
-    const struct slo_decision *d = &v->decision;
-    if (isnan(d->demand))
-        return;
-    if (v->forecast && !gs_streq(v->unit, d->demand_unit))
-        forecast_free(GS_TAKE(v->forecast));
-    if (!v->forecast)
-        v->forecast = forecast_new();
-    v->unit = d->demand_unit;
-    forecast_observe(v->forecast, d->demand, now_ms);
 }
 
 static void decide_target(struct replay_service_view *v, size_t n, int32_t replicas, int64_t now_ms)
@@ -291,16 +235,14 @@ static void decide_target(struct replay_service_view *v, size_t n, int32_t repli
     for (size_t i = 0; i < n; i++)
         if (v->pods[i].phase != INFERENCE_POD_DRAINING)
             view_slo_pod(v, &v->pods[i], now_ms, start_s, &v->slo_pods[n_pods++]);
-    const struct slo_observation obs = {.pods = v->slo_pods,
-                                        .n_pods = n_pods,
-                                        .replicas = replicas,
-                                        .min = v->s->spec.min_replicas,
-                                        .max = v->s->spec.max_replicas,
-                                        .scrape_ms = v->s->sync_ms,
-                                        .start_seconds = start_s,
-                                        .growth = growth_of(v, start_s)};
-    slo_decide(&service->policy, &obs, v->learned, now_ms, false, &v->decision);
-    note_demand(v, now_ms);
+    struct slo_observation obs = {.pods = v->slo_pods,
+                                  .n_pods = n_pods,
+                                  .replicas = replicas,
+                                  .min = v->s->spec.min_replicas,
+                                  .max = v->s->spec.max_replicas,
+                                  .scrape_ms = v->s->sync_ms,
+                                  .start_seconds = start_s};
+    slo_memory_decide(v->memory, &service->policy, &obs, now_ms, false, &v->decision);
     v->extra = (struct hpa_extra){.replicas = v->decision.proposal,
                                   .applied = !service->policy.shadow,
                                   .held = v->decision.hold,
@@ -326,11 +268,11 @@ static double value_of(const struct replay_service_view *v, const struct sample 
     case REPLAY_LOAD:
         return v->now.n ? v->rate / (double)v->now.n : 0;
     case REPLAY_QUEUE:
-        return in->v[SLO_WAITING];
+        return in->pod.v[SLO_WAITING];
     case REPLAY_RUNNING:
-        return in->v[SLO_RUNNING];
+        return in->pod.v[SLO_RUNNING];
     case REPLAY_KV:
-        return in->v[SLO_KV_USED_RATIO];
+        return in->pod.v[SLO_KV_USED_RATIO];
     case REPLAY_TTFT:
         return in->ttft_p90_s;
     case REPLAY_ITL:
@@ -449,7 +391,7 @@ struct replay_service_view *replay_service_view_new(const struct replay_scenario
     size_t n = s->spec.n_metrics;
     struct replay_service_view *v = gs_alloc(sizeof(*v));
     v->s = s;
-    v->learned = slo_state_new();
+    v->memory = slo_memory_new();
     v->series = gs_alloc_array(n + 1, sizeof(*v->series));
     v->replicas = gs_alloc_array(n + 1, sizeof(*v->replicas));
     v->metrics = gs_alloc_array(n + 1, sizeof(*v->metrics));
@@ -479,7 +421,6 @@ void replay_service_view_free(struct replay_service_view *v)
     free(v->requests);
     free(v->series);
     free(v->replicas);
-    slo_state_free(v->learned);
-    forecast_free(v->forecast);
+    slo_memory_free(v->memory);
     free(v);
 }

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// What one service keeps between decisions. A demand in another unit is another course, so its
+// forecast begins again.
+#include "slo/memory.h"
+
+#include "base/mem.h"
+#include "base/slice.h"
+
+#include <math.h>
+
+struct slo_memory {
+    struct slo_state *state;
+    struct forecast *forecast; // of the demand in `unit`; NULL: no demand yet
+    const char *unit;
+};
+
+struct slo_memory *slo_memory_new(void)
+{
+    struct slo_memory *m = gs_alloc(sizeof(*m));
+    m->state = slo_state_new();
+    return m;
+}
+
+void slo_memory_free(struct slo_memory *m)
+{
+    if (!m)
+        return;
+    slo_state_free(m->state);
+    forecast_free(m->forecast);
+    free(m);
+}
+
+void slo_memory_shift(struct slo_memory *m, int64_t ms, int64_t now_ms)
+{
+    struct slo_state *moved = NULL;
+    CODEC_AUTO_JSON json_t *json = slo_state_json(m->state, now_ms - ms);
+    GS_AUTO_ERROR struct gs_error *err = slo_state_from_json(json, now_ms, &moved);
+    slo_state_free(m->state);
+    m->state = err ? slo_state_new() : moved;
+    if (m->forecast)
+        forecast_shift(m->forecast, ms);
+}
+
+const struct forecast *slo_memory_forecast(const struct slo_memory *m)
+{
+    return m->forecast;
+}
+
+static double read_growth(struct slo_memory *m, double start_s)
+{
+    struct forecast_result r;
+    if (!m->forecast)
+        return 1;
+    forecast_set_horizon(m->forecast, (int64_t)(start_s * 1000));
+    forecast_read(m->forecast, &r);
+    return r.growth;
+}
+
+static void note_demand(struct slo_memory *m, const struct slo_decision *d, int64_t now_ms)
+{
+    if (isnan(d->demand))
+        return;
+    if (m->forecast && !gs_streq(m->unit, d->demand_unit))
+        forecast_free(GS_TAKE(m->forecast));
+    if (!m->forecast)
+        m->forecast = forecast_new();
+    m->unit = d->demand_unit;
+    forecast_observe(m->forecast, d->demand, now_ms);
+}
+
+void slo_memory_decide(struct slo_memory *m, const struct slo_policy *policy,
+                       struct slo_observation *obs, int64_t now_ms, bool terse,
+                       struct slo_decision *ret)
+{
+    obs->growth = read_growth(m, obs->start_seconds);
+    slo_decide(policy, obs, m->state, now_ms, terse, ret);
+    note_demand(m, ret, now_ms);
+}

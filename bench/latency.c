@@ -12,7 +12,7 @@
 #include <string.h>
 
 struct options {
-    int64_t seeds, first_seed, minutes;
+    int64_t seeds, first_seed, minutes, window_s;
     bool held_out, quick, log;
     const char *only, *trace, *knative, *ray, *dynamo;
     double start_s;
@@ -379,6 +379,7 @@ static struct gs_error *run(const void *opts, int argc, char **argv, int *ret_ex
     bench_begin();
     static const double starts[] = {60, 180};
     latency_log = o->log;
+    latency_window_s = o->window_s;
     start_peers(o);
     for (size_t i = 0; i < GS_ARRAY_LEN(starts); i++) {
         if (o->start_s > 0 && o->start_s != starts[i])
@@ -415,6 +416,8 @@ static const struct gs_opt rows[] = {
     {"trace", GS_OPT_STRING, AT(trace), "NAME", .help = "Only this trace."},
     {"start", GS_OPT_DOUBLE, AT(start_s), "SECONDS", "0",
      .help = "Only this start-up time, 60 or 180."},
+    {"window", GS_OPT_INT, AT(window_s), "SECONDS", "-1", .min = -1, .max = 3600,
+     .help = "Stabilization window of gpuscale's autoscaler for fewer replicas; -1: the default."},
     {"log", GS_OPT_BOOL, AT(log), .help = "Print the decisions of gpuscale that change something."},
     {0},
 };

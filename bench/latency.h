@@ -90,7 +90,9 @@ void latency_peers_stop(void);
     "\"%s\":\"%dm\"}}}"
 
 struct latency_scaler;
-struct latency_scaler *latency_scaler_new(const char *metrics); // JSON, separated by commas
+extern int64_t latency_window_s; // --window; negative: default behavior
+// metrics: JSON, separated by commas. own: of gpuscale, which has the window.
+struct latency_scaler *latency_scaler_new(const char *metrics, bool own);
 // values: of the metrics, in their order. extra: of an annotation; may be NULL.
 uint32_t latency_scaler_decide(struct latency_scaler *s, const struct latency_view *v,
                                const double *values, const struct hpa_extra *extra);

@@ -63,11 +63,23 @@ static const char manifest[] =
     "\"spec\":{\"scaleTargetRef\":{\"apiVersion\":\"apps/v1\",\"kind\":\"Deployment\",\"name\":"
     "\"llm\"},\"minReplicas\":1,\"maxReplicas\":%d,\"metrics\":[%s]}}";
 
-struct latency_scaler *latency_scaler_new(const char *metrics)
+int64_t latency_window_s = -1;
+
+// How long replicas stay without a need, of gpuscale's autoscaler.
+static void set_window(json_t *object)
+{
+    if (latency_window_s >= 0)
+        codec_json_set(object, json_integer(latency_window_s), "spec", "behavior", "scaleDown",
+                       "stabilizationWindowSeconds", NULL);
+}
+
+struct latency_scaler *latency_scaler_new(const char *metrics, bool own)
 {
     struct latency_scaler *s = gs_alloc(sizeof(*s));
     GS_AUTO_FREE char *text = gs_format(manifest, LATENCY_MAX_REPLICAS, metrics);
     bench_check(codec_json_parse(gs_slice_of(text), true, &s->object));
+    if (own)
+        set_window(s->object);
     hpa_default(s->object);
     bench_check(hpa_spec_parse(s->object, &s->spec));
     s->cfg = hpa_config_default();
@@ -138,7 +150,7 @@ static void *queue_average_begin(const struct latency_policy *p, const struct la
     GS_AUTO_FREE char *metric = gs_format(LATENCY_EXTERNAL, "waiting", "AverageValue",
                                           "averageValue", (int)(setting * 1000));
     (void)p, (void)c;
-    return latency_scaler_new(metric);
+    return latency_scaler_new(metric, false);
 }
 
 static void *queue_value_begin(const struct latency_policy *p, const struct latency_case *c,
@@ -147,7 +159,7 @@ static void *queue_value_begin(const struct latency_policy *p, const struct late
     GS_AUTO_FREE char *metric =
         gs_format(LATENCY_EXTERNAL, "waiting", "Value", "value", (int)(setting * 1000));
     (void)p, (void)c;
-    return latency_scaler_new(metric);
+    return latency_scaler_new(metric, false);
 }
 
 // The two triggers of llm-d's guide: a queue of one and running requests, for each replica.
@@ -158,7 +170,7 @@ static void *keda_begin(const struct latency_policy *p, const struct latency_cas
         gs_format(LATENCY_EXTERNAL "," LATENCY_EXTERNAL, "waiting", "AverageValue", "averageValue",
                   1000, "running", "AverageValue", "averageValue", (int)(setting * 1000));
     (void)p, (void)c;
-    return latency_scaler_new(metrics);
+    return latency_scaler_new(metrics, false);
 }
 
 static uint32_t queue_decide(void *state, const struct latency_view *v)

@@ -44,7 +44,7 @@ static void *slo_begin(const struct latency_policy *p, const struct latency_case
     GS_AUTO_FREE char *policy = gs_format("ttft=%dms,itl=%dms,p=%g", (int)(LATENCY_TTFT_S * 1000),
                                           (int)(LATENCY_TPOT_S * 1000), setting);
     (void)p, (void)c;
-    s->scaler = latency_scaler_new(metric);
+    s->scaler = latency_scaler_new(metric, true);
     bench_check(slo_policy_parse(policy, &s->policy));
     s->memory = slo_memory_new();
     s->engine = latency_engine();

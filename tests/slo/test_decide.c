@@ -292,6 +292,22 @@ static void test_json_has_bounds_and_abstentions(void **state)
     service_finish(&s);
 }
 
+// The first requests of an engine wait for its kernels to be compiled.
+static void test_an_engine_that_warms_up_is_not_what_a_replica_carries(void **state)
+{
+    (void)state;
+    struct service s;
+    service_init(&s, "ttft=1s", 2);
+    s.rate = 60;
+    s.capacity = 0.05;
+    service_run(&s, 15);
+    s.capacity = 20;
+    service_run(&s, 300);
+    double n = service_bound(&s, "throughput")->value;
+    assert_true(n > 2 && n < 6); // 3.3 with 90 % of 20 requests
+    service_finish(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -312,6 +328,7 @@ int main(void)
         cmocka_unit_test(test_ratio_to_the_peer),
         cmocka_unit_test(test_prefill_and_decode_read_their_own_targets),
         cmocka_unit_test(test_json_has_bounds_and_abstentions),
+        cmocka_unit_test(test_an_engine_that_warms_up_is_not_what_a_replica_carries),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

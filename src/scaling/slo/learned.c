@@ -110,15 +110,28 @@ static void update_weight(struct slo_learned *l)
 
 // --- the load of busy pods ---
 
+// The first interval gave the classes their place, but an engine that is still warming up is far
+// from what follows. If most intervals are beyond the classes, they begin again there.
+static void move_anchor(struct slo_learned *l, size_t beyond, double load)
+{
+    double n = l->rates[beyond];
+    memset(l->rates, 0, sizeof(l->rates));
+    l->anchor = load;
+    l->rates[SLO_RATES / 2] = l->n_rates = n;
+}
+
 static void add_rate(struct slo_learned *l, double load)
 {
-    if (!(load > 0))
+    if (!(load > 0) || !isfinite(load))
         return;
     if (!(l->anchor > 0))
         l->anchor = load;
     double at = round(log(load / l->anchor) / log(RATE_STEP)) + SLO_RATES / 2.0;
-    l->rates[(size_t)fmin(fmax(at, 0), SLO_RATES - 1)] += 1;
+    size_t class = (size_t)fmin(fmax(at, 0), SLO_RATES - 1);
+    l->rates[class] += 1;
     l->n_rates += 1;
+    if ((at < 0 || at >= SLO_RATES) && l->rates[class] >= 0.5 * l->n_rates)
+        move_anchor(l, class, load);
 }
 
 // A queue can also wait for the tokens of a step, so only the largest number is a limit.

@@ -123,6 +123,25 @@ static void test_the_role_of_the_series(void **state)
     slo_reading_free(r);
 }
 
+// The sum of two ranks would be infinite, and so would be all that is calculated from it.
+static void test_huge_values_are_left_out(void **state)
+{
+    (void)state;
+    const struct slo_policy p = policy("ttft=1s");
+    struct slo_pod pod = {.name = "a"};
+    struct slo_reading *r = slo_reading_new(&p, &pod, 1);
+    for (int rank = 0; rank < 2; rank++) {
+        slo_reading_add(r, "gpuscale_inference_prompt_tokens_total", "a", NULL, NULL, 1.7e308, 9);
+        slo_reading_add(r, "gpuscale_inference_ttft_seconds_sum", "a", NULL, NULL, 1.7e308, 9);
+        add_bucket(r, "+Inf", 1.7e308);
+    }
+    slo_reading_end(r);
+    assert_int_equal(pod.has, 0);
+    assert_int_equal(pod.latency[SLO_TTFT].n, 0);
+    assert_int_equal(pod.sampled_ms, 0); // the pod has no sample
+    slo_reading_free(r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -132,6 +151,7 @@ int main(void)
         cmocka_unit_test(test_too_many_buckets_are_bounded),
         cmocka_unit_test(test_a_histogram_by_name_and_utilization),
         cmocka_unit_test(test_the_role_of_the_series),
+        cmocka_unit_test(test_huge_values_are_left_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,6 +9,8 @@
 
 #include <string.h>
 
+#define MAX_VALUE 1e15 // of a sample; sums of larger ones would not be exact, or infinite
+
 static const struct {
     const char *name;
     enum slo_signal signal;
@@ -152,7 +154,7 @@ void slo_reading_add(struct slo_reading *r, const char *name, const char *pod, c
                      const char *role, double value, int64_t t_ms)
 {
     struct slo_pod *p = pod ? gs_hmap_get_str(r->index, pod) : NULL;
-    if (!p || !name || !isfinite(value) || value < 0)
+    if (!p || !name || !(value >= 0 && value <= MAX_VALUE))
         return;
     size_t at = (size_t)(p - r->pods);
     if (read_utilization(r, at, name, value)) {

@@ -389,6 +389,19 @@ static void test_what_is_coming(void **state)
     startup_learner_free(l);
 }
 
+// The clock of this machine was set back by an hour: pods that are ready did not start just now.
+static void test_ready_pods_settle_only_for_a_while(void **state)
+{
+    (void)state;
+    struct startup_coming c = {0};
+    const struct startup_progress p = {.state = STARTUP_READY, .ready_ms = ms(3600)};
+    startup_coming_add(&c, &p, ms(0));
+    assert_int_equal(c.settling, 0);
+    startup_coming_add(&c, &p, ms(3598)); // clocks differ by some seconds
+    assert_int_equal(c.settling, 1);
+    assert_int_equal(c.ready, 2);
+}
+
 static void test_messages_about_images(void **state)
 {
     static const struct {
@@ -465,6 +478,7 @@ int main(void)
         cmocka_unit_test(test_a_pod_that_loses_its_readiness_is_not_coming),
         cmocka_unit_test(test_another_pod_of_the_same_name_is_another_start),
         cmocka_unit_test(test_what_is_coming),
+        cmocka_unit_test(test_ready_pods_settle_only_for_a_while),
         cmocka_unit_test(test_messages_about_images),
         cmocka_unit_test(test_only_the_last_starts_count),
         cmocka_unit_test(test_wrong_objects_are_harmless),

@@ -4,6 +4,8 @@
 #include "kube/object.h"
 #include "startup/startup_private.h"
 
+#include <stdlib.h>
+
 const char *startup_state_name(enum startup_state state)
 {
     static const char *const names[] = {"ready",         "starting", "late",
@@ -89,7 +91,8 @@ void startup_coming_add(struct startup_coming *c, const struct startup_progress 
     switch (p->state) {
     case STARTUP_READY:
         c->ready++;
-        c->settling += now_ms - p->ready_ms < STARTUP_SETTLE_MS;
+        // A time that lies far ahead is of before the clock was set back.
+        c->settling += llabs(now_ms - p->ready_ms) < STARTUP_SETTLE_MS;
         break;
     case STARTUP_STARTING:
         c->starting++;

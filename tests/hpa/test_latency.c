@@ -4,6 +4,7 @@
 #include "base/slice.h"
 #include "hpa/convert.h"
 #include "hpa_controller/controller.h"
+#include "hpa_controller/signals.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -390,13 +391,38 @@ static void test_replicas_of_the_peer(void **state)
     assert_non_null(strstr(text, "9 replicas of decode"));
 }
 
+// A target that is seldom scraped with success must not make old samples of all others fresh.
+static void test_interval_of_samples(void **state)
+{
+    (void)state;
+#define SERIES(pod, samples)                                                                       \
+    "{\"metric\":{\"__name__\":\"gpuscale_inference_waiting\",\"pod\":\"" pod                      \
+    "\"},\"values\":[" samples "]}"
+#define STEADY SERIES("a", "[1000,\"1\"],[1015,\"1\"],[1060,\"2\"],[1900,\"3\"]")
+    struct hpa_signals all = {0};
+    assert_true(hpa_signals_read(gs_slice_of("{\"data\":{\"result\":[" STEADY
+                                             "," SERIES("b", "[1000,\"1\"],[1880,\"1\"]") "]}}"),
+                                 &all));
+    assert_int_equal(all.n, 2);
+    assert_int_equal(all.interval_ms, 15000);
+    assert_int_equal(all.items[0].t_ms, 1900000);
+    hpa_signals_finish(&all);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        T(test_scales_by_the_annotation), T(test_published),          T(test_metric_of_the_spec),
-        T(test_limits_of_the_object),     T(test_no_samples),         T(test_wrong_annotation),
-        T(test_annotation_is_removed),    T(test_range_of_the_query), T(test_replicas_of_the_peer),
+        T(test_scales_by_the_annotation),
+        T(test_published),
+        T(test_metric_of_the_spec),
+        T(test_limits_of_the_object),
+        T(test_no_samples),
+        T(test_wrong_annotation),
+        T(test_annotation_is_removed),
+        T(test_range_of_the_query),
+        T(test_replicas_of_the_peer),
+        cmocka_unit_test(test_interval_of_samples),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,7 +19,8 @@ enum {
     TIMEOUT_MS = 5000,
     FIRST_RANGE_MS = 60000, // until the interval is known
     LEAST_RANGE_MS = 5000,
-    INTERVALS = 4, // that the range covers: the oldest sample that counts is three old
+    MAX_INTERVAL_MS = 61000, // FIRST_RANGE_MS with jitter: longer ones cannot be seen at first
+    INTERVALS = 4,           // that the range covers: the oldest sample that counts is three old
     MAX_SHOWN = 200,
 };
 
@@ -121,7 +122,8 @@ static bool read_samples(struct hpa_signals *all, struct codec_json_pull *j, str
     if (!ok || j->bad || isnan(last) || !(fabs(last) < 1e12))
         return false;
     ret->t_ms = llround(last * 1000);
-    if (nearest < 3600 && nearest * 1000 > (double)all->interval_ms)
+    // A target whose scrapes often fail has no interval: samples of an hour ago would be fresh.
+    if (nearest * 1000 <= MAX_INTERVAL_MS && nearest * 1000 > (double)all->interval_ms)
         all->interval_ms = llround(nearest * 1000);
     return true;
 }

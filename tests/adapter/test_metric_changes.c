@@ -151,6 +151,23 @@ static void test_a_change_of_an_external_metric_is_reported(void **state)
     stop(&f);
 }
 
+// NaN is no value, so the first number is a change.
+static void test_the_first_value_after_nan_is_reported(void **state)
+{
+    struct fixture f = {0};
+    (void)state;
+    start(&f, true);
+    follow(&f);
+    f.value = "NaN";
+    assert_int_equal(
+        fixture_get(&f.api, "/apis/external.metrics.k8s.io/v1beta1/namespaces/shop/queue", NULL),
+        200);
+    scrape(&f, "90");
+    wait_lines(&f, 2);
+    assert_non_null(strstr(f.events.data, "\"sum\":90,\"items\":1"));
+    stop(&f);
+}
+
 // A change is compared with the last one that was reported, so that a slow one is reported, too.
 static void test_small_changes_are_not_reported(void **state)
 {
@@ -257,6 +274,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_change_is_reported),
         cmocka_unit_test(test_a_change_of_an_external_metric_is_reported),
+        cmocka_unit_test(test_the_first_value_after_nan_is_reported),
         cmocka_unit_test(test_small_changes_are_not_reported),
         cmocka_unit_test(test_a_value_that_others_have_read_is_reported),
         cmocka_unit_test(test_a_stream_of_one_namespace),

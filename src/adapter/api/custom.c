@@ -280,10 +280,16 @@ static void follow(struct adapter_api_call *c, const struct provider_answer *a)
                                            .label_selector = http_query(c->x, "labelSelector"),
                                            .selector = c->metric_selector_text,
                                            .query = a->query,
-                                           .source = a->source,
-                                           .n = external ? a->n_samples : a->n};
-    for (size_t i = 0; i < answer.n; i++)
-        answer.sum += external ? a->samples[i].value : a->values[i].value;
+                                           .source = a->source};
+    size_t n = external ? a->n_samples : a->n;
+    for (size_t i = 0; i < n; i++) {
+        double value = external ? a->samples[i].value : a->values[i].value;
+        // The others are not in the response, either.
+        if (!isfinite(value))
+            continue;
+        answer.sum += value;
+        answer.n++;
+    }
     metric_changes_answered(c->a->changes, &answer);
 }
 

@@ -434,6 +434,28 @@ static void test_only_the_last_starts_count(void **state)
     startup_learner_free(l);
 }
 
+// Jobs are workloads that come once. Those of last week must not keep out a new workload.
+static void test_workloads_that_are_gone_make_room(void **state)
+{
+    (void)state;
+    struct startup_learner *l = startup_learner_new();
+    start(l, "api", 0, 8);
+    for (int i = 0; i < 1200; i++) {
+        GS_AUTO_FREE char *name = gs_format("train-%d", i);
+        const struct pod p = {.name = name, .scheduled = 1, .started = 2, .ready = 30};
+        CODEC_AUTO_JSON json_t *pod = pod_object(&p);
+        json_t *owner = json_array_get(codec_json_get(pod, "metadata", "ownerReferences", NULL), 0);
+        codec_json_set_str(owner, "kind", "Job");
+        codec_json_set_str(owner, "name", name);
+        startup_observe_pod(l, pod, NULL, ms(30));
+        startup_forget_pod(l, pod, ms(40));
+    }
+    assert_int_equal(expected(l, "job/train-1199").basis, STARTUP_BASIS_SAME);
+    assert_int_equal(expected(l, "job/train-0").basis, STARTUP_BASIS_OTHERS);
+    assert_int_equal(expected(l, "deployment/api").basis, STARTUP_BASIS_SAME); // its pod exists
+    startup_learner_free(l);
+}
+
 static void test_wrong_objects_are_harmless(void **state)
 {
     static const char *const texts[] = {
@@ -481,6 +503,7 @@ int main(void)
         cmocka_unit_test(test_ready_pods_settle_only_for_a_while),
         cmocka_unit_test(test_messages_about_images),
         cmocka_unit_test(test_only_the_last_starts_count),
+        cmocka_unit_test(test_workloads_that_are_gone_make_room),
         cmocka_unit_test(test_wrong_objects_are_harmless),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -81,10 +81,56 @@ void startup_replace(char **text, const char *with)
     *text = gs_strdup(with);
 }
 
+static void mark_workloads(const struct startup_learner *l)
+{
+    size_t pos = 0;
+    struct gs_slice key;
+    void *value;
+    while (gs_hmap_next(l->workloads, &pos, &key, &value))
+        ((struct startup_workload *)value)->has_pods = false;
+    pos = 0;
+    while (gs_hmap_next(l->pods, &pos, &key, &value)) {
+        const struct startup_record *r = value;
+        struct startup_workload *w = startup_workload_of(l, r->workload);
+        if (w)
+            w->has_pods = true;
+    }
+}
+
+static uint64_t last_use(const struct startup_workload *w)
+{
+    uint64_t last = 0;
+    for (size_t i = 0; i < w->n; i++)
+        last = w->groups[i]->used > last ? w->groups[i]->used : last;
+    return last;
+}
+
+// Each Job is a workload of its own that is never seen again. False: all workloads have pods.
+static bool forget_workload(struct startup_learner *l)
+{
+    struct startup_workload *oldest = NULL;
+    struct gs_slice key, oldest_key = {0};
+    size_t pos = 0;
+    void *value;
+    mark_workloads(l);
+    while (gs_hmap_next(l->workloads, &pos, &key, &value)) {
+        struct startup_workload *w = value;
+        if (w->has_pods || (oldest && last_use(w) >= last_use(oldest)))
+            continue;
+        oldest = w;
+        oldest_key = key;
+    }
+    if (!oldest)
+        return false;
+    gs_hmap_remove(l->workloads, oldest_key);
+    startup_workload_free(oldest);
+    return true;
+}
+
 struct startup_group *startup_group_make(struct startup_learner *l, const struct startup_record *r)
 {
     struct startup_workload *w = startup_workload_of(l, r->workload);
-    if (!w && gs_hmap_len(l->workloads) >= STARTUP_WORKLOADS)
+    if (!w && gs_hmap_len(l->workloads) >= STARTUP_WORKLOADS && !forget_workload(l))
         return NULL;
     if (!w) {
         w = gs_alloc(sizeof(*w));

@@ -9,7 +9,7 @@
 enum {
     STARTUP_RING = 32,        // last starts of a group
     STARTUP_GROUPS = 8,       // images and GPU models of a workload
-    STARTUP_WORKLOADS = 1000, // further ones are not learned
+    STARTUP_WORKLOADS = 1000, // further ones replace those without pods
     STARTUP_PODS = 20000,     // further ones are not observed
     STARTUP_NAME = 256,       // bytes of an image or GPU model that are kept
     STARTUP_UNKNOWN = -1,     // a phase without a value
@@ -44,6 +44,7 @@ struct startup_group {
 struct startup_workload {
     struct startup_group *groups[STARTUP_GROUPS];
     size_t n;
+    bool has_pods; // scratch of samples.c
 };
 
 // One pod, as far as it was observed.

@@ -142,6 +142,41 @@ static void test_huge_values_are_left_out(void **state)
     slo_reading_free(r);
 }
 
+static void read_ranks(struct slo_state *st, int64_t s, int ranks, struct slo_decision *ret)
+{
+    const struct slo_policy p = policy("ttft=1s");
+    struct slo_pod pod = {.name = "a", .phase = SLO_POD_READY, .since_ms = 1};
+    const struct slo_observation obs = {
+        .pods = &pod, .n_pods = 1, .replicas = 1, .min = 1, .max = 100, .scrape_ms = 5000};
+    int64_t now_ms = 1700000000000 + s * 1000;
+    struct slo_reading *r = slo_reading_new(&p, &pod, 1);
+    for (int rank = 0; rank < ranks; rank++) {
+        double requests = rank ? 1e6 : 1000 + 10 * (double)s;
+        slo_reading_add(r, "gpuscale_inference_running", "a", NULL, NULL, 1, now_ms);
+        add_bucket(r, "0.5", requests);
+        add_bucket(r, "+Inf", requests);
+        slo_reading_add(r, "gpuscale_inference_waiting", "a", NULL, NULL, 0, now_ms);
+    }
+    slo_reading_end(r);
+    slo_decide(&p, &obs, st, now_ms, false, ret);
+    slo_reading_free(r);
+}
+
+// The page of a rank could not be read for some time, and its counter is a million then.
+static void test_a_rank_that_appears_has_no_increment(void **state)
+{
+    (void)state;
+    SLO_AUTO_STATE struct slo_state *st = slo_state_new();
+    struct slo_decision d;
+    for (int64_t s = 0; s < 120; s += 5)
+        read_ranks(st, s, 1, &d);
+    assert_true(fabs(d.demand - 10) < 1);
+    for (int64_t s = 120; s < 180; s += 5) {
+        read_ranks(st, s, 2, &d);
+        assert_true(fabs(d.demand - 10) < 1);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -152,6 +187,7 @@ int main(void)
         cmocka_unit_test(test_a_histogram_by_name_and_utilization),
         cmocka_unit_test(test_the_role_of_the_series),
         cmocka_unit_test(test_huge_values_are_left_out),
+        cmocka_unit_test(test_a_rank_that_appears_has_no_increment),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -88,6 +88,7 @@ static bool read_signal(struct slo_pod *p, const char *name, double value)
         if (!gs_streq(name, signals[i].name))
             continue;
         add_signal(p, signals[i].signal, value);
+        p->n_series += signals[i].signal >= SLO_PROMPT_TOKENS;
         return true;
     }
     return false;
@@ -145,6 +146,7 @@ static bool read_histogram(struct slo_reading *r, size_t at, const char *name, c
         } else {
             continue;
         }
+        r->pods[at].n_series++;
         return true;
     }
     return false;

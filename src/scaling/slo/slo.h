@@ -100,6 +100,7 @@ struct slo_pod {
     unsigned has;          // bit of each signal that is there
     double v[SLO_SIGNALS]; // valid if its bit is set
     struct slo_histogram latency[SLO_LATENCIES];
+    size_t n_series; // of counters that were added up; another number: sums of other series
 };
 static inline void slo_pod_set(struct slo_pod *p, enum slo_signal s, double value)
 {

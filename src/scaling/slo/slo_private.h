@@ -132,6 +132,7 @@ struct slo_track { // of one pod
     unsigned has;
     double v[SLO_SIGNALS];
     int64_t sampled_ms;
+    size_t n_series;
     double *counts[SLO_LATENCIES]; // cumulative, as last read
     size_t n[SLO_LATENCIES];
     double sum[SLO_LATENCIES];

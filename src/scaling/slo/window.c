@@ -229,6 +229,7 @@ static void keep(struct slo_track *t, const struct slo_policy *policy, const str
     t->has = p->has;
     memcpy(t->v, p->v, sizeof(t->v));
     t->sampled_ms = p->sampled_ms;
+    t->n_series = p->n_series;
     for (size_t l = 0; l < SLO_LATENCIES; l++)
         keep_histogram(t, &p->latency[l], l, policy->seconds[l] > 0);
 }
@@ -244,7 +245,8 @@ static void read_pod(struct slo_state *st, const struct slo_policy *policy, stru
         t->restart_ms = p->sampled_ms;
     if (first || restart || !has_requests(p) || progressed(t, p) || slo_pod_unit(p) == SLO_NO_UNIT)
         t->moved_ms = p->sampled_ms;
-    if (!first && !restart && !long_gap) {
+    // All that a rank has ever counted is no increment when it appears again.
+    if (!first && !restart && !long_gap && p->n_series == t->n_series) {
         add_increments(st, policy, t, p);
         if (slo_pod_unit(p) != SLO_NO_UNIT)
             slo_learn_pod(l, t, role, slo_pod_unit(p));

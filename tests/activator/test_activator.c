@@ -20,10 +20,41 @@ static struct local_services *services;
 static struct activator *activator;
 static int pod_port;
 
+// The activator's connection to the API: its writes fail, or wait for the test.
+static struct http_client *api_http;
+static struct kube_client *api;
+static enum { SERVE, FAIL, HOLD } writes;
+static int n_failed;
+static struct http_exchange *held;
+
+static void serve_activator(void *arg, struct http_exchange *x)
+{
+    (void)arg;
+    if (writes == SERVE || gs_streq(http_method(x), "GET")) {
+        local_api_handle(k.api, x);
+    } else if (writes == FAIL) {
+        n_failed++;
+        http_reply_text(x, 500, "injected fault");
+    } else {
+        assert_null(held);
+        held = x;
+    }
+}
+
+static void open_api(void)
+{
+    static const char *const groups[] = {"system:masters"};
+    const struct http_identity admin = {"system:admin", groups, 1};
+    api_http = http_client_new_loopback(&k.loop, serve_activator, NULL, &admin);
+    api = kube_client_new(api_http);
+    writes = SERVE;
+    n_failed = 0;
+}
+
 static void start_activator(void)
 {
     struct activator_config cfg = activator_config_default();
-    activator = activator_new(&k.loop, k.client, &cfg);
+    activator = activator_new(&k.loop, api, &cfg);
 }
 
 static void note_stop(void *arg)
@@ -44,6 +75,7 @@ static int setup(void **state)
     (void)state;
     cluster_open(&k);
     services = services_new(k.c);
+    open_api();
     start_activator();
     return 0;
 }
@@ -52,6 +84,8 @@ static int teardown(void **state)
 {
     (void)state;
     activator_free(GS_TAKE(activator));
+    kube_client_free(api);
+    http_client_free(api_http);
     services_free(services);
     cluster_close(&k);
     return 0;
@@ -157,7 +191,11 @@ static int64_t number(const char *field)
 static const json_t *own_slice(void)
 {
     size_t pos = 0;
-    return kube_cache_next(k.c->slices, &pos);
+    const json_t *slice;
+    while ((slice = kube_cache_next(k.c->slices, &pos)))
+        if (gs_slice_starts(gs_slice_of(kube_name(slice)), "api-activator-"))
+            return slice;
+    return NULL;
 }
 
 static bool is_published(bool ready)
@@ -262,6 +300,59 @@ static void test_a_changed_slice_is_corrected(void **state)
     loop_until(&k.loop, is_published(true));
     GS_AUTO_FREE char *name = gs_strdup(kube_name(own_slice()));
     cluster_patch(&k, SLICES, name, NULL, "endpoints: []");
+    loop_until(&k.loop, is_published(true));
+}
+
+// Of another controller, with one ready endpoint.
+static void create_other_slice(void)
+{
+    cluster_create(&k, SLICES,
+                   "{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, addressType: IPv4, "
+                   "metadata: {name: other, labels: {kubernetes.io/service-name: api, "
+                   "endpointslice.kubernetes.io/managed-by: test}}, endpoints: [{addresses: "
+                   "[127.0.0.9]}], ports: [{name: http, port: 20000}]}");
+    loop_until(&k.loop, number("ready") == 1);
+}
+
+static void delete_other_slice(void)
+{
+    cluster_delete(&k, SLICES, "default", "other");
+    loop_until(&k.loop, number("ready") == 0);
+}
+
+// What could not be written is not wanted any more when the next attempt comes.
+static void test_a_failed_write_does_not_end_the_writes(void **state)
+{
+    (void)state;
+    create_service("Deployment/api");
+    loop_until(&k.loop, is_published(true));
+    writes = FAIL;
+    create_other_slice();
+    loop_until(&k.loop, n_failed > 0);
+    delete_other_slice();
+    loop_for_ms(&k.loop, 1000); // beyond the next attempt
+    writes = SERVE;
+    create_other_slice();
+    loop_until(&k.loop, is_published(false));
+}
+
+static void test_a_change_during_a_write_is_written_after_it(void **state)
+{
+    (void)state;
+    create_service("Deployment/api");
+    loop_until(&k.loop, is_published(true));
+    GS_AUTO_FREE char *name = gs_strdup(kube_name(own_slice()));
+    writes = HOLD;
+    create_other_slice();
+    loop_until(&k.loop, held);
+    // It has been written, and the answer comes after the next change.
+    cluster_patch(&k, SLICES, name, NULL,
+                  "endpoints: [{addresses: [127.0.0.1], conditions: {ready: false, serving: true, "
+                  "terminating: true}}]");
+    delete_other_slice();
+    loop_for_ms(&k.loop, 10);
+    writes = SERVE;
+    http_reply(GS_TAKE(held), 200, "application/json", GS_SLICE("{}"));
     loop_until(&k.loop, is_published(true));
 }
 
@@ -384,6 +475,8 @@ int main(void)
         ACTIVATOR_TEST(test_a_stop_deletes_the_slice),
         ACTIVATOR_TEST(test_a_new_process_takes_over_the_slice_of_the_last_one),
         ACTIVATOR_TEST(test_a_changed_slice_is_corrected),
+        ACTIVATOR_TEST(test_a_failed_write_does_not_end_the_writes),
+        ACTIVATOR_TEST(test_a_change_during_a_write_is_written_after_it),
         ACTIVATOR_TEST(test_mistakes_are_reported),
         ACTIVATOR_TEST(test_metrics_exist_at_zero),
         ACTIVATOR_TEST(test_callers_get_the_reason_of_a_crash_loop),

@@ -25,6 +25,7 @@ static struct http_client *api_http;
 static struct kube_client *api;
 static enum { SERVE, FAIL, HOLD } writes;
 static int n_failed;
+static size_t max_services; // 0: the default
 static struct http_exchange *held;
 
 static void serve_activator(void *arg, struct http_exchange *x)
@@ -49,11 +50,14 @@ static void open_api(void)
     api = kube_client_new(api_http);
     writes = SERVE;
     n_failed = 0;
+    max_services = 0;
 }
 
 static void start_activator(void)
 {
     struct activator_config cfg = activator_config_default();
+    if (max_services)
+        cfg.max_services = max_services;
     activator = activator_new(&k.loop, api, &cfg);
 }
 
@@ -188,6 +192,13 @@ static int64_t number(const char *field)
     return codec_json_int(json_array_get(list, 0), -1, field, NULL);
 }
 
+static bool has_text(const char *field, const char *part)
+{
+    CODEC_AUTO_JSON json_t *list = activator_json(activator);
+    const char *text = codec_json_str(json_array_get(list, 0), field, NULL);
+    return text && strstr(text, part);
+}
+
 static const json_t *own_slice(void)
 {
     size_t pos = 0;
@@ -258,6 +269,38 @@ static void test_the_slice_goes_with_the_annotation(void **state)
                   "metadata: {annotations: {gpuscale.dev/activate: null}}");
     loop_until(&k.loop, !own_slice());
     assert_int_equal(number("waiting"), -1); // no Service is left
+}
+
+// Else clients of the Service would connect to a process that is gone.
+static void test_the_slice_goes_if_the_annotation_went_between_two_processes(void **state)
+{
+    (void)state;
+    create_service("Deployment/api");
+    loop_until(&k.loop, is_published(true));
+    activator_free(GS_TAKE(activator)); // without a stop
+    cluster_patch(&k, KUBE_SERVICES, "api", NULL,
+                  "metadata: {annotations: {gpuscale.dev/activate: null}}");
+    assert_true(is_published(true));
+    start_activator();
+    loop_until(&k.loop, !own_slice());
+}
+
+static void test_a_service_above_the_limit_follows_one_that_leaves(void **state)
+{
+    (void)state;
+    activator_free(GS_TAKE(activator));
+    max_services = 1;
+    start_activator();
+    create_service("Deployment/api");
+    loop_until(&k.loop, is_published(true));
+    cluster_create(&k, KUBE_SERVICES,
+                   "{apiVersion: v1, kind: Service, metadata: {name: next, annotations: "
+                   "{gpuscale.dev/activate: Deployment/next}}, spec: {selector: {app: next}, "
+                   "ports: [{name: http, port: 18081}]}}");
+    loop_until(&k.loop, cluster_event(&k, "NotActivated", "at most 1 Services"));
+    assert_true(has_text("service", "api"));
+    cluster_delete(&k, KUBE_SERVICES, "default", "api");
+    loop_until(&k.loop, has_text("service", "next"));
 }
 
 static void test_a_stop_deletes_the_slice(void **state)
@@ -384,13 +427,6 @@ static void set_pod_status(const char *yaml)
     cluster_patch(&k, KUBE_PODS, "api", "status", status);
 }
 
-static bool has_text(const char *field, const char *part)
-{
-    CODEC_AUTO_JSON json_t *list = activator_json(activator);
-    const char *text = codec_json_str(json_array_get(list, 0), field, NULL);
-    return text && strstr(text, part);
-}
-
 static bool got_reply(int client, struct gs_buf *have, const char *part)
 {
     char bytes[1024];
@@ -472,6 +508,8 @@ int main(void)
         ACTIVATOR_TEST(test_a_request_at_zero_waits_for_the_first_pod),
         ACTIVATOR_TEST(test_no_connection_is_refused_when_the_last_pod_ends),
         ACTIVATOR_TEST(test_the_slice_goes_with_the_annotation),
+        ACTIVATOR_TEST(test_the_slice_goes_if_the_annotation_went_between_two_processes),
+        ACTIVATOR_TEST(test_a_service_above_the_limit_follows_one_that_leaves),
         ACTIVATOR_TEST(test_a_stop_deletes_the_slice),
         ACTIVATOR_TEST(test_a_new_process_takes_over_the_slice_of_the_last_one),
         ACTIVATOR_TEST(test_a_changed_slice_is_corrected),

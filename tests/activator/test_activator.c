@@ -26,20 +26,26 @@ static struct kube_client *api;
 static enum { SERVE, FAIL, HOLD } writes;
 static int n_failed;
 static size_t max_services; // 0: the default
+static bool no_workloads;   // reading them fails
 static struct http_exchange *held;
+
+static int fails(struct http_exchange *x)
+{
+    http_reply_text(x, 500, "injected fault");
+    return 1;
+}
 
 static void serve_activator(void *arg, struct http_exchange *x)
 {
     (void)arg;
-    if (writes == SERVE || gs_streq(http_method(x), "GET")) {
+    if (no_workloads && strstr(http_path(x), "/deployments/"))
+        fails(x);
+    else if (writes == SERVE || gs_streq(http_method(x), "GET"))
         local_api_handle(k.api, x);
-    } else if (writes == FAIL) {
-        n_failed++;
-        http_reply_text(x, 500, "injected fault");
-    } else {
-        assert_null(held);
+    else if (writes == FAIL)
+        n_failed += fails(x);
+    else
         held = x;
-    }
 }
 
 static void open_api(void)
@@ -51,6 +57,7 @@ static void open_api(void)
     writes = SERVE;
     n_failed = 0;
     max_services = 0;
+    no_workloads = false;
 }
 
 static void start_activator(void)
@@ -476,6 +483,10 @@ static void test_a_workload_that_does_not_exist_is_reported(void **state)
     int client = send_request();
     loop_until(&k.loop, got_reply(client, &reply, "the Deployment api does not exist"));
     close(client);
+    // The reason stays while the API is away.
+    no_workloads = true;
+    loop_for_ms(&k.loop, 2500); // two readings
+    assert_true(has_text("problem", "the Deployment api does not exist"));
 }
 
 static size_t n_slices(void)

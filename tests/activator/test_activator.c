@@ -20,10 +20,52 @@ static struct local_services *services;
 static struct activator *activator;
 static int pod_port;
 
+// The activator's connection to the API: its writes fail, or wait for the test.
+static struct http_client *api_http;
+static struct kube_client *api;
+static enum { SERVE, FAIL, HOLD } writes;
+static int n_failed;
+static size_t max_services; // 0: the default
+static bool no_workloads;   // reading them fails
+static struct http_exchange *held;
+
+static int fails(struct http_exchange *x)
+{
+    http_reply_text(x, 500, "injected fault");
+    return 1;
+}
+
+static void serve_activator(void *arg, struct http_exchange *x)
+{
+    (void)arg;
+    if (no_workloads && strstr(http_path(x), "/deployments/"))
+        fails(x);
+    else if (writes == SERVE || gs_streq(http_method(x), "GET"))
+        local_api_handle(k.api, x);
+    else if (writes == FAIL)
+        n_failed += fails(x);
+    else
+        held = x;
+}
+
+static void open_api(void)
+{
+    static const char *const groups[] = {"system:masters"};
+    const struct http_identity admin = {"system:admin", groups, 1};
+    api_http = http_client_new_loopback(&k.loop, serve_activator, NULL, &admin);
+    api = kube_client_new(api_http);
+    writes = SERVE;
+    n_failed = 0;
+    max_services = 0;
+    no_workloads = false;
+}
+
 static void start_activator(void)
 {
     struct activator_config cfg = activator_config_default();
-    activator = activator_new(&k.loop, k.client, &cfg);
+    if (max_services)
+        cfg.max_services = max_services;
+    activator = activator_new(&k.loop, api, &cfg);
 }
 
 static void note_stop(void *arg)
@@ -44,6 +86,7 @@ static int setup(void **state)
     (void)state;
     cluster_open(&k);
     services = services_new(k.c);
+    open_api();
     start_activator();
     return 0;
 }
@@ -52,6 +95,8 @@ static int teardown(void **state)
 {
     (void)state;
     activator_free(GS_TAKE(activator));
+    kube_client_free(api);
+    http_client_free(api_http);
     services_free(services);
     cluster_close(&k);
     return 0;
@@ -154,10 +199,21 @@ static int64_t number(const char *field)
     return codec_json_int(json_array_get(list, 0), -1, field, NULL);
 }
 
+static bool has_text(const char *field, const char *part)
+{
+    CODEC_AUTO_JSON json_t *list = activator_json(activator);
+    const char *text = codec_json_str(json_array_get(list, 0), field, NULL);
+    return text && strstr(text, part);
+}
+
 static const json_t *own_slice(void)
 {
     size_t pos = 0;
-    return kube_cache_next(k.c->slices, &pos);
+    const json_t *slice;
+    while ((slice = kube_cache_next(k.c->slices, &pos)))
+        if (gs_slice_starts(gs_slice_of(kube_name(slice)), "api-activator-"))
+            return slice;
+    return NULL;
 }
 
 static bool is_published(bool ready)
@@ -222,6 +278,38 @@ static void test_the_slice_goes_with_the_annotation(void **state)
     assert_int_equal(number("waiting"), -1); // no Service is left
 }
 
+// Else clients of the Service would connect to a process that is gone.
+static void test_the_slice_goes_if_the_annotation_went_between_two_processes(void **state)
+{
+    (void)state;
+    create_service("Deployment/api");
+    loop_until(&k.loop, is_published(true));
+    activator_free(GS_TAKE(activator)); // without a stop
+    cluster_patch(&k, KUBE_SERVICES, "api", NULL,
+                  "metadata: {annotations: {gpuscale.dev/activate: null}}");
+    assert_true(is_published(true));
+    start_activator();
+    loop_until(&k.loop, !own_slice());
+}
+
+static void test_a_service_above_the_limit_follows_one_that_leaves(void **state)
+{
+    (void)state;
+    activator_free(GS_TAKE(activator));
+    max_services = 1;
+    start_activator();
+    create_service("Deployment/api");
+    loop_until(&k.loop, is_published(true));
+    cluster_create(&k, KUBE_SERVICES,
+                   "{apiVersion: v1, kind: Service, metadata: {name: next, annotations: "
+                   "{gpuscale.dev/activate: Deployment/next}}, spec: {selector: {app: next}, "
+                   "ports: [{name: http, port: 18081}]}}");
+    loop_until(&k.loop, cluster_event(&k, "NotActivated", "at most 1 Services"));
+    assert_true(has_text("service", "api"));
+    cluster_delete(&k, KUBE_SERVICES, "default", "api");
+    loop_until(&k.loop, has_text("service", "next"));
+}
+
 static void test_a_stop_deletes_the_slice(void **state)
 {
     (void)state;
@@ -265,6 +353,59 @@ static void test_a_changed_slice_is_corrected(void **state)
     loop_until(&k.loop, is_published(true));
 }
 
+// Of another controller, with one ready endpoint.
+static void create_other_slice(void)
+{
+    cluster_create(&k, SLICES,
+                   "{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, addressType: IPv4, "
+                   "metadata: {name: other, labels: {kubernetes.io/service-name: api, "
+                   "endpointslice.kubernetes.io/managed-by: test}}, endpoints: [{addresses: "
+                   "[127.0.0.9]}], ports: [{name: http, port: 20000}]}");
+    loop_until(&k.loop, number("ready") == 1);
+}
+
+static void delete_other_slice(void)
+{
+    cluster_delete(&k, SLICES, "default", "other");
+    loop_until(&k.loop, number("ready") == 0);
+}
+
+// What could not be written is not wanted any more when the next attempt comes.
+static void test_a_failed_write_does_not_end_the_writes(void **state)
+{
+    (void)state;
+    create_service("Deployment/api");
+    loop_until(&k.loop, is_published(true));
+    writes = FAIL;
+    create_other_slice();
+    loop_until(&k.loop, n_failed > 0);
+    delete_other_slice();
+    loop_for_ms(&k.loop, 1000); // beyond the next attempt
+    writes = SERVE;
+    create_other_slice();
+    loop_until(&k.loop, is_published(false));
+}
+
+static void test_a_change_during_a_write_is_written_after_it(void **state)
+{
+    (void)state;
+    create_service("Deployment/api");
+    loop_until(&k.loop, is_published(true));
+    GS_AUTO_FREE char *name = gs_strdup(kube_name(own_slice()));
+    writes = HOLD;
+    create_other_slice();
+    loop_until(&k.loop, held);
+    // It has been written, and the answer comes after the next change.
+    cluster_patch(&k, SLICES, name, NULL,
+                  "endpoints: [{addresses: [127.0.0.1], conditions: {ready: false, serving: true, "
+                  "terminating: true}}]");
+    delete_other_slice();
+    loop_for_ms(&k.loop, 10);
+    writes = SERVE;
+    http_reply(GS_TAKE(held), 200, "application/json", GS_SLICE("{}"));
+    loop_until(&k.loop, is_published(true));
+}
+
 static void test_mistakes_are_reported(void **state)
 {
     (void)state;
@@ -291,13 +432,6 @@ static void set_pod_status(const char *yaml)
 {
     GS_AUTO_FREE char *status = gs_format("status: {%s}", yaml);
     cluster_patch(&k, KUBE_PODS, "api", "status", status);
-}
-
-static bool has_text(const char *field, const char *part)
-{
-    CODEC_AUTO_JSON json_t *list = activator_json(activator);
-    const char *text = codec_json_str(json_array_get(list, 0), field, NULL);
-    return text && strstr(text, part);
 }
 
 static bool got_reply(int client, struct gs_buf *have, const char *part)
@@ -349,6 +483,10 @@ static void test_a_workload_that_does_not_exist_is_reported(void **state)
     int client = send_request();
     loop_until(&k.loop, got_reply(client, &reply, "the Deployment api does not exist"));
     close(client);
+    // The reason stays while the API is away.
+    no_workloads = true;
+    loop_for_ms(&k.loop, 2500); // two readings
+    assert_true(has_text("problem", "the Deployment api does not exist"));
 }
 
 static size_t n_slices(void)
@@ -381,9 +519,13 @@ int main(void)
         ACTIVATOR_TEST(test_a_request_at_zero_waits_for_the_first_pod),
         ACTIVATOR_TEST(test_no_connection_is_refused_when_the_last_pod_ends),
         ACTIVATOR_TEST(test_the_slice_goes_with_the_annotation),
+        ACTIVATOR_TEST(test_the_slice_goes_if_the_annotation_went_between_two_processes),
+        ACTIVATOR_TEST(test_a_service_above_the_limit_follows_one_that_leaves),
         ACTIVATOR_TEST(test_a_stop_deletes_the_slice),
         ACTIVATOR_TEST(test_a_new_process_takes_over_the_slice_of_the_last_one),
         ACTIVATOR_TEST(test_a_changed_slice_is_corrected),
+        ACTIVATOR_TEST(test_a_failed_write_does_not_end_the_writes),
+        ACTIVATOR_TEST(test_a_change_during_a_write_is_written_after_it),
         ACTIVATOR_TEST(test_mistakes_are_reported),
         ACTIVATOR_TEST(test_metrics_exist_at_zero),
         ACTIVATOR_TEST(test_callers_get_the_reason_of_a_crash_loop),

@@ -246,6 +246,36 @@ static void test_nothing_times_out_while_pods_start(void **state)
     close(c);
 }
 
+// More requests than the first pod takes at once, and all of them are older than hold_ms.
+static void test_the_first_pod_gets_what_waited_long(void **state)
+{
+    struct fixture *f = *state;
+    uint16_t port;
+    int s = server(&port), first, second;
+    f->cfg.hold_ms = 1500;
+    f->cfg.per_endpoint = 1;
+    start(f);
+    activator_gate_extend(f->gate, true);
+    int a = client(f, REQUEST), b = client(f, REQUEST);
+    loop_until(&f->loop, stats(f).waiting == 2);
+    loop_for_ms(&f->loop, (int)f->cfg.hold_ms + 100);
+    set_server(f, port);
+    activator_gate_extend(f->gate, false);
+    loop_until(&f->loop, accepts(s, &first));
+    loop_for_ms(&f->loop, 600); // two sweeps
+    assert_int_equal(stats(f).waiting, 1);
+    close(first);
+    loop_until(&f->loop, accepts(s, &second));
+    int c = client(f, REQUEST); // the limit remains
+    expect_part(f, c, "HTTP/1.1 503 ");
+    assert_int_equal(stats(f).rejected[ACTIVATOR_TIMEOUT], 1);
+    close(second);
+    close(a);
+    close(b);
+    close(c);
+    close(s);
+}
+
 static void test_a_workload_that_cannot_start_is_reported_at_once(void **state)
 {
     struct fixture *f = *state;
@@ -341,6 +371,38 @@ static void test_an_idle_connection_makes_room_for_the_next(void **state)
     close(second);
     close(a);
     close(b);
+    close(s);
+}
+
+// Clients that connect early, or never send anything, keep no request from the pod.
+static void test_a_connection_without_a_request_makes_room(void **state)
+{
+    struct fixture *f = *state;
+    uint16_t port;
+    int s = server(&port), first, second, third;
+    f->cfg.per_endpoint = 1;
+    start(f);
+    set_server(f, port);
+    int silent = client(f, "");
+    loop_until(&f->loop, accepts(s, &first));
+    int b = client(f, REQUEST);
+    loop_until(&f->loop, accepts(s, &second));
+    expect(f, second, REQUEST);
+    // Its request counts when it comes.
+    assert_int_equal(send(silent, REQUEST, strlen(REQUEST), MSG_NOSIGNAL), strlen(REQUEST));
+    expect(f, first, REQUEST);
+    close(second);
+    close(b);
+    loop_until(&f->loop, stats(f).open == 1);
+    int c = client(f, REQUEST);
+    loop_until(&f->loop, stats(f).waiting == 1);
+    loop_for_ms(&f->loop, 1500);
+    assert_int_equal(stats(f).waiting, 1);
+    close(first);
+    loop_until(&f->loop, accepts(s, &third));
+    close(third);
+    close(silent);
+    close(c);
     close(s);
 }
 
@@ -460,11 +522,13 @@ int main(void)
         GATE_TEST(test_a_health_check_is_answered_and_wakes_nothing),
         GATE_TEST(test_a_request_that_waits_too_long_gets_503),
         GATE_TEST(test_nothing_times_out_while_pods_start),
+        GATE_TEST(test_the_first_pod_gets_what_waited_long),
         GATE_TEST(test_a_workload_that_cannot_start_is_reported_at_once),
         GATE_TEST(test_above_the_limit_requests_get_429),
         GATE_TEST(test_a_flood_without_requests_keeps_no_request_out),
         GATE_TEST(test_the_first_pod_is_not_flooded),
         GATE_TEST(test_an_idle_connection_makes_room_for_the_next),
+        GATE_TEST(test_a_connection_without_a_request_makes_room),
         GATE_TEST(test_a_pod_that_refuses_is_tried_again),
         GATE_TEST(test_a_long_body_is_not_held_in_memory),
         GATE_TEST(test_a_client_that_leaves_a_full_connection_is_noticed),

@@ -64,9 +64,28 @@ static void forget(void *arg)
     free(l);
 }
 
+static void add_item(struct activator *a, const char *key, const json_t *service,
+                     struct activator_target *target);
+
+// A Service above the limit takes the place of the one that has left.
+static void fill_place(struct activator *a, const char *left)
+{
+    size_t pos = 0;
+    const json_t *service;
+    while (gs_hmap_len(a->items) < a->env.cfg.max_services &&
+           (service = kube_cache_next(a->services, &pos))) {
+        GS_AUTO_FREE char *key = kube_key(service);
+        struct activator_target target = {0};
+        if (!gs_streq(key, left) && !gs_hmap_get_str(a->items, key) &&
+            read_target(a, service, service, &target))
+            add_item(a, key, service, &target);
+    }
+}
+
 // Its EndpointSlice is deleted first: the Service may go on without the annotation.
 static void remove_item(struct activator *a, const char *key)
 {
+    bool full = gs_hmap_len(a->items) >= a->env.cfg.max_services;
     struct activator_service *s = gs_hmap_remove_str(a->items, key);
     if (!s)
         return;
@@ -74,6 +93,8 @@ static void remove_item(struct activator *a, const char *key)
     *l = (struct activator_leaving){a, s, a->leaving};
     a->leaving = l;
     activator_service_withdraw(s, forget, l);
+    if (full)
+        fill_place(a, key);
 }
 
 static void add_item(struct activator *a, const char *key, const json_t *service,
@@ -115,13 +136,47 @@ static void on_service(void *arg, const json_t *old_obj, const json_t *new_obj)
     add_item(a, key, new_obj, &target);
 }
 
+// --- EndpointSlices of Services that lost the annotation while no activator ran ---
+
+static void on_own_slices(void *arg, int status, json_t *body, struct gs_error *err)
+{
+    struct activator *a = arg;
+    size_t i;
+    const json_t *slice;
+    (void)status;
+    a->orphans = NULL;
+    if (err)
+        gs_warn("activator", "EndpointSlices of earlier activators: %s", gs_error_message(err));
+    gs_error_free(err);
+    json_array_foreach (json_object_get(body, "items"), i, slice) {
+        const char *name = kube_label(slice, ACTIVATOR_LABEL_SERVICE);
+        const char *ns = kube_namespace(slice);
+        const json_t *service = name ? kube_cache_get(a->services, ns, name) : NULL;
+        if (!service || kube_annotation(service, ACTIVATOR_ANNOTATION))
+            continue;
+        gs_info("activator", "EndpointSlice %s/%s: the Service %s is not activated any more", ns,
+                kube_name(slice), name);
+        kube_delete(a->env.client, ACTIVATOR_SLICES, ns, kube_name(slice), -1, NULL, NULL);
+    }
+}
+
+static void find_orphans(void *arg)
+{
+    struct activator *a = arg;
+    a->orphans =
+        kube_list(a->env.client, ACTIVATOR_SLICES, a->ns,
+                  "labelSelector=endpointslice.kubernetes.io%2Fmanaged-by%3D" ACTIVATOR_MANAGER,
+                  on_own_slices, a);
+}
+
 // --- the activator ---
 
 struct activator *activator_new(uv_loop_t *loop, struct kube_client *client,
                                 const struct activator_config *cfg)
 {
     struct activator *a = gs_alloc(sizeof(*a));
-    const struct kube_cache_handlers handlers = {.on_change = on_service, .arg = a};
+    const struct kube_cache_handlers handlers = {
+        .on_change = on_service, .on_synced = find_orphans, .arg = a};
     a->env = (struct activator_env){
         .loop = loop, .client = client, .cfg = *cfg, .budget = {cfg->max_total_bytes}};
     a->env.cfg.ns = a->ns = gs_strdup(cfg->ns);
@@ -163,6 +218,7 @@ void activator_free(struct activator *a)
 {
     if (!a)
         return;
+    kube_request_cancel(a->orphans);
     kube_watch_errors_free(a->errors);
     kube_cache_free(a->services);
     gs_hmap_free(a->items);

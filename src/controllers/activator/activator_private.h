@@ -32,6 +32,7 @@ struct activator {
     char *ns, *identity, *pod_ns, *listen, *advertise;
     struct kube_cache *services;
     struct kube_watch_errors *errors;
+    struct kube_request *orphans;      // their list
     struct gs_hmap *items;             // "ns/name" -> struct activator_service
     struct activator_leaving *leaving; // Services that lost the annotation
     size_t n_withdrawing;

@@ -20,7 +20,7 @@
 #define LISTEN_QUEUE  1024
 #define SWEEP_MS      250
 #define RETRY_NS      (250 * GS_NS_PER_MS) // of an endpoint that refused a connection
-#define QUIET_NS      GS_NS_PER_SEC        // after an answer: the request is complete
+#define QUIET_NS      GS_NS_PER_SEC        // after an answer or without bytes: no request is open
 #define ENDING_NS     (2 * GS_NS_PER_SEC)
 #define MAX_ENDING    256 // more are closed at once
 #define MAX_OVER      128 // above the limit, and read only to be answered
@@ -40,6 +40,7 @@ struct port {
     uv_tcp_t *listener;
     struct endpoint **endpoints;
     size_t n;
+    int64_t ready_ns; // monotonic time since when it has endpoints
 };
 
 struct connection {
@@ -57,7 +58,8 @@ struct connection {
     bool counted;                  // it has been an arrival
     bool paused;                   // not read, because of a limit
     bool over;                     // above the limit of connections
-    bool busy, answered;
+    bool busy;                     // counted at the endpoint
+    bool sent, answered;           // bytes were passed on, of the client and of the endpoint
 };
 
 struct list {
@@ -133,11 +135,20 @@ static void endpoint_unref(struct endpoint *e)
         free(e);
 }
 
+static void set_busy(struct connection *c, bool busy)
+{
+    if (c->busy == busy)
+        return;
+    c->busy = busy;
+    if (busy)
+        c->endpoint->busy++;
+    else
+        c->endpoint->busy--;
+}
+
 static void leave_endpoint(struct connection *c)
 {
-    if (c->busy)
-        c->endpoint->busy--;
-    c->busy = false;
+    set_busy(c, false);
     endpoint_unref(GS_TAKE(c->endpoint));
 }
 
@@ -218,8 +229,11 @@ static void on_end(void *arg)
 static void on_bytes(void *arg, enum splice_side from, size_t n)
 {
     struct connection *c = arg;
-    (void)n;
     c->answered |= from == SPLICE_SERVER;
+    if (from == SPLICE_SERVER || !n || c->sent)
+        return;
+    c->sent = true;
+    set_busy(c, !c->answered);
 }
 
 // Held again: first, because it has waited the longest.
@@ -249,6 +263,7 @@ static void on_connected(void *arg, int status)
     g->stats.released++;
     g->stats.waited_seconds += (double)(gs_mono_ns() - c->accepted_ns) / 1e9;
     set_state(c, OPEN);
+    c->sent = c->len > 0;
     c->splice = splice_new(GS_TAKE(c->client), GS_TAKE(c->server), &cfg);
     struct splice *s = c->splice;
     report(g);
@@ -276,9 +291,8 @@ static void connect_to(struct connection *c, struct endpoint *e)
     struct activator_gate *g = c->gate;
     struct sockaddr_storage to;
     e->refs++;
-    e->busy++;
     c->endpoint = e;
-    c->busy = true;
+    set_busy(c, true);
     c->server = splice_socket_new(g->loop);
     set_state(c, CONNECTING);
     if (splice_parse_address(e->address.ip, e->address.port, &to) < 0 ||
@@ -473,6 +487,15 @@ static void read_again(struct connection *c)
         c->paused = false;
 }
 
+// Those that waited while pods started have the same time again for their turn at the first one.
+static int64_t held_since(const struct connection *c)
+{
+    const struct port *p = c->port < c->gate->n_ports ? &c->gate->ports[c->port] : NULL;
+    if (c->state == SILENT)
+        return c->accepted_ns;
+    return p && p->n && p->ready_ns > c->since_ns ? p->ready_ns : c->since_ns;
+}
+
 static void sweep_held(struct connection *c, int64_t now_ns)
 {
     const struct activator_gate_config *cfg = &c->gate->cfg;
@@ -480,10 +503,9 @@ static void sweep_held(struct connection *c, int64_t now_ns)
                        : c->state == SILENT ? cfg->silent_ms
                        : c->gate->extended  ? INT64_MAX / GS_NS_PER_MS
                                             : cfg->hold_ms;
-    int64_t since = c->state == SILENT ? c->accepted_ns : c->since_ns;
     if (has_gone(c))
         client_gone(c);
-    else if (now_ns - since >= limit_ms * GS_NS_PER_MS)
+    else if (now_ns - held_since(c) >= limit_ms * GS_NS_PER_MS)
         refuse(c,
                c->over              ? ACTIVATOR_LIMIT
                : c->state == SILENT ? ACTIVATOR_SILENT
@@ -496,10 +518,8 @@ static void sweep_held(struct connection *c, int64_t now_ns)
 static void sweep_open(struct connection *c, int64_t now_ns)
 {
     int64_t quiet_ns = now_ns - splice_last_ns(c->splice);
-    if (c->busy && c->answered && quiet_ns >= QUIET_NS) {
-        c->endpoint->busy--;
-        c->busy = false;
-    }
+    if ((c->answered || !c->sent) && quiet_ns >= QUIET_NS)
+        set_busy(c, false);
     if (quiet_ns >= c->gate->cfg.idle_ms * GS_NS_PER_MS)
         connection_free(c);
 }
@@ -651,6 +671,8 @@ void activator_gate_set(struct activator_gate *g, size_t index,
         endpoint_unref(p->endpoints[i]);
     free(p->endpoints);
     p->endpoints = next;
+    if (!p->n)
+        p->ready_ns = gs_mono_ns();
     p->n = n;
     if (n)
         free(GS_TAKE(g->failure));

@@ -36,11 +36,12 @@ struct activator_budget {
 struct activator_gate_config {
     size_t max_held;       // connections
     size_t max_bytes;      // held for each; further ones wait in the kernel
-    int64_t hold_ms;       // until a connection is refused
+    int64_t hold_ms;       // until a connection is refused; again from the first endpoint on
     int64_t silent_ms;     // a connection that sent nothing yet does not wait, and ends after this
     int64_t idle_ms;       // of a connection that was passed on, without traffic
     int64_t connect_ms;    // for a connection to an endpoint
-    unsigned per_endpoint; // requests in progress of connections that were held
+    unsigned per_endpoint; // requests in progress of connections that were held; those without
+                           // bytes count for a second only
     struct activator_budget *budget; // borrowed
     void (*on_waiting)(void *arg);   // the number of those that wait has changed
     void *arg;

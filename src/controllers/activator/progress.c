@@ -154,7 +154,7 @@ static void on_workload(void *arg, int status, json_t *body, struct gs_error *er
         GS_AUTO_FREE char *remedy =
             diagnosis_of_refusal(message, kube_namespace(p->service), owner);
         set_fails(p, gs_strdup(message), remedy);
-    } else {
+    } else if (!err) { // else nothing is known
         set_works(p, NULL);
     }
     gs_error_free(err);

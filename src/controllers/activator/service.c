@@ -31,8 +31,9 @@ struct activator_service {
     uint64_t released;  // at this time
     struct kube_request *write;
     struct gs_timer *timer; // of the next attempt to write
-    int64_t retry_ms;
-    json_t *written; // what was written last
+    int64_t retry_ms;       // of the timer after a failure; 0: the last write did not fail
+    bool changed;           // something, while `write` was under way
+    json_t *written;        // what was written last
     int64_t written_ns;
     bool withdrawn, deleting;        // deleting: `write` deletes the slice
     void (*on_withdrawn)(void *arg); // NULL: it was called
@@ -71,7 +72,7 @@ static void write_done(void *arg, int status, json_t *body, struct gs_error *err
         json_decref(GS_TAKE(s->written));
     gs_error_free(err);
     // The cache may not have the written object yet: its change publishes again if necessary.
-    if (s->retry_ms || s->withdrawn)
+    if (s->retry_ms || s->withdrawn || s->changed)
         gs_timer_start(s->timer, publish, (uint64_t)s->retry_ms);
 }
 
@@ -115,6 +116,7 @@ static bool waits_to_correct(struct activator_service *s, const json_t *want)
 static void publish(void *arg)
 {
     struct activator_service *s = arg;
+    s->changed = s->write != NULL;
     if (s->write || !kube_cache_synced(s->slices))
         return;
     if (s->withdrawn) {
@@ -125,7 +127,11 @@ static void publish(void *arg)
     const json_t *have = own_slice(s);
     CODEC_AUTO_JSON json_t *want =
         activator_slice_make(s->object, &s->env->cfg, s->ports, s->n_ports, s->ready > 0);
-    if (activator_slice_is(have, want) || waits_to_correct(s, want))
+    if (activator_slice_is(have, want)) {
+        s->retry_ms = 0;
+        return;
+    }
+    if (waits_to_correct(s, want))
         return;
     json_decref(s->written);
     s->written = json_deep_copy(want);

@@ -8,11 +8,12 @@ need kubectl curl jq hey
 start_up --gpus 4xA100-SXM4-80GB -f "$source/examples/vllm/latency-target.yaml"
 prometheus=$(sed -n 's/^Ready: .*Prometheus API \(http:[^ ]*\).*/\1/p' "$dir/up.log")
 wait_for "the service is ready" pods_ready chat 1
-address() { service=$(kubectl get service chat -o jsonpath='{.status.loadBalancer.ingress[0].ip}') && [ -n "$service" ]; }
+# With its port: an ordinary user may not bind port 80.
+address() { service=$(sed -n 's/^Service: \(http:[^ ]*\).*/\1/p' "$dir/up.log") && [ -n "$service" ]; }
 wait_for "the service has an address" address
 
 hey -z 10m -c 150 -t 0 -disable-keepalive -m POST -T application/json -d '{"prompt": "Hello", "max_tokens": 300, "ignore_eos": true}' \
-    "http://$service/v1/completions" >"$dir/hey.txt" 2>&1 &
+    "$service/v1/completions" >"$dir/hey.txt" 2>&1 &
 load=$!
 pids="$pids $load"
 scaled() { [ "$(kubectl get deployment chat -o jsonpath='{.spec.replicas}')" -gt 1 ]; }

@@ -347,17 +347,11 @@ void bench_add(struct bench_series *s, double value)
     s->items[s->len++] = value;
 }
 
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 double bench_percentile(struct bench_series *s, double percent)
 {
     if (!s->len)
         return NAN;
-    qsort(s->items, s->len, sizeof(*s->items), compare);
+    qsort(s->items, s->len, sizeof(*s->items), gs_compare_doubles);
     size_t rank = (size_t)ceil(percent / 100 * (double)s->len);
     return s->items[rank ? rank - 1 : 0];
 }

@@ -4,6 +4,7 @@
 // from the pods of the run.
 #include "latency.h"
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "bench.h"
 #include "inference/slo_view.h"
@@ -159,13 +160,6 @@ static void count_stale(const struct latency_view *v, uint32_t n)
 
 // --- the decision ---
 
-static int64_t cpu_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
-}
-
 static uint32_t slo_decide_replicas(void *state, const struct latency_view *v)
 {
     struct slo_scaler *s = state;
@@ -182,9 +176,9 @@ static uint32_t slo_decide_replicas(void *state, const struct latency_view *v)
                                   .scrape_ms = SCRAPE_S * 1000,
                                   .start_seconds = start_s};
     struct slo_decision d;
-    int64_t begun = cpu_ns();
+    int64_t begun = gs_thread_cpu_ns();
     slo_memory_decide(s->memory, &s->policy, &obs, now_ms, !latency_log, &d);
-    latency_decision_ns += cpu_ns() - begun;
+    latency_decision_ns += gs_thread_cpu_ns() - begun;
     latency_n_decisions++;
     const struct hpa_extra extra = {.replicas = d.proposal,
                                     .applied = true,

@@ -7,6 +7,7 @@
 #include "promql/promql.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/num.h"
 
 #include "bench.h"
 
@@ -190,31 +191,18 @@ static const char *const ranges[] = {
     "deriv(DCGM_FI_DEV_GPU_UTIL[1m])",
 };
 
-static int64_t cpu_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
-}
-
 static int64_t once(struct promql_engine *e, const struct promql_expr *x, bool range,
                     size_t *ret_series)
 {
     struct promql_result r;
-    int64_t start = cpu_ns();
+    int64_t start = gs_thread_cpu_ns();
     if (range)
         bench_check(promql_range(e, x, LAST_MS - 59000, LAST_MS, 1000, &r));
     else
         bench_check(promql_instant(e, x, LAST_MS, &r));
     *ret_series = r.matrix.n;
     promql_result_finish(&r);
-    return cpu_ns() - start;
-}
-
-static int compare(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
+    return gs_thread_cpu_ns() - start;
 }
 
 static void measure(struct tsdb *db, struct promql_engine *e, const char *text, bool range)
@@ -235,9 +223,9 @@ static void measure(struct tsdb *db, struct promql_engine *e, const char *text, 
         add_pod(db, pods++, LAST_MS, false);
         busy[i] = once(e, x, range, &series);
     }
-    qsort(times, n, sizeof(times[0]), compare);
-    qsort(cold, n, sizeof(cold[0]), compare);
-    qsort(busy, n, sizeof(busy[0]), compare);
+    qsort(times, n, sizeof(times[0]), gs_compare_int64s);
+    qsort(cold, n, sizeof(cold[0]), gs_compare_int64s);
+    qsort(busy, n, sizeof(busy[0]), gs_compare_int64s);
     printf("%9.0f %9.0f %9.0f %9.0f %9.0f %6.2f %8zu  %s%s\n", (double)first / 1000,
            (double)times[middle] / 1000, (double)times[n - 1] / 1000, (double)cold[middle] / 1000,
            (double)busy[middle] / 1000, (double)busy[middle] / (double)times[middle], series,

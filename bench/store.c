@@ -81,13 +81,6 @@ static void make_world(struct world *w, const char *path, int64_t begin_ms)
         add_target(w, t);
 }
 
-static int64_t cpu_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return t.tv_sec * GS_NS_PER_SEC + t.tv_nsec;
-}
-
 static void pass(struct world *w, size_t t, int64_t at_ms, const double values[HISTORY_SERIES])
 {
     struct target *target = &w->targets[t];
@@ -109,16 +102,16 @@ static void all_targets(struct world *w, size_t round)
             times[i] = history_time(w->history, t + i, round);
             history_values(w->history, t + i, round, values[i]);
         }
-        int64_t begun = cpu_ns();
+        int64_t begun = gs_thread_cpu_ns();
         for (size_t i = 0; i < n; i++)
             pass(w, t + i, times[i], values[i]);
-        w->append_ns += cpu_ns() - begun;
+        w->append_ns += gs_thread_cpu_ns() - begun;
     }
-    int64_t begun = cpu_ns();
+    int64_t begun = gs_thread_cpu_ns();
     tsdb_sync(w->db);
     if (round % 2 == 0)
         tsdb_gc(w->db, w->history->begin_ms + (int64_t)round * w->o->step_ms);
-    w->upkeep_ns += cpu_ns() - begun;
+    w->upkeep_ns += gs_thread_cpu_ns() - begun;
 }
 
 static double rss_mb(pid_t pid)

@@ -613,16 +613,6 @@ void activator_gate_unlisten(struct activator_gate *g, size_t index)
         uv_close((uv_handle_t *)GS_TAKE(p->listener), listener_closed);
 }
 
-static uint16_t bound_port(const uv_tcp_t *tcp)
-{
-    struct sockaddr_storage a;
-    int len = sizeof(a);
-    if (uv_tcp_getsockname(tcp, (struct sockaddr *)&a, &len) < 0)
-        return 0;
-    return ntohs(a.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&a)->sin6_port
-                                         : ((struct sockaddr_in *)&a)->sin_port);
-}
-
 struct gs_error *activator_gate_listen(struct activator_gate *g, size_t index, const char *ip,
                                        uint16_t *port)
 {
@@ -643,7 +633,7 @@ struct gs_error *activator_gate_listen(struct activator_gate *g, size_t index, c
                             *port, uv_strerror(rc));
     }
     p->listener = tcp;
-    *port = bound_port(tcp);
+    *port = splice_bound_port(tcp);
     return NULL;
 }
 

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/hmap.h"
 #include "base/mem.h"
+#include "base/num.h"
 #include "base/timer.h"
 #include "expander/expander_private.h"
 #include "kube/cache.h"
@@ -353,19 +354,13 @@ void expander_cluster_free(struct expander_cluster *c)
 
 // --- answers ---
 
-static int compare_times(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
 static int64_t median(const struct known_group *g)
 {
     int64_t sorted[SAMPLES];
     if (!g->n_samples)
         return 0;
     memcpy(sorted, g->samples, g->n_samples * sizeof(*sorted));
-    qsort(sorted, g->n_samples, sizeof(*sorted), compare_times);
+    qsort(sorted, g->n_samples, sizeof(*sorted), gs_compare_int64s);
     return sorted[g->n_samples / 2];
 }
 

@@ -186,7 +186,7 @@ const struct hpa_start *hpa_starts_pods(const struct hpa_starts *s, const char *
 // matches.
 static char *read_coming(const struct hpa_starts *s, const char *ns,
                          const struct kube_selector *selector, int64_t now_ms,
-                         struct startup_coming *ret)
+                         struct startup_coming *ret, struct startup_expected *ret_expected)
 {
     struct startup_progress p;
     char *workload = NULL;
@@ -199,6 +199,10 @@ static char *read_coming(const struct hpa_starts *s, const char *ns,
         if (!workload)
             workload = kube_workload(pod);
     }
+    if (workload) {
+        startup_expected_of_workload(s->learner, ns, workload, ret_expected);
+        ret->start_ms = ret_expected->total.p90_ms;
+    }
     return workload;
 }
 
@@ -208,13 +212,10 @@ bool hpa_starts_coming(const struct hpa_starts *s, const char *ns,
 {
     struct startup_expected e;
     struct startup_coming coming;
-    GS_AUTO_FREE char *workload = read_coming(s, ns, selector, now_ms, &coming);
-    if (!workload)
-        return false;
-    startup_expected_of_workload(s->learner, ns, workload, &e);
-    coming.start_ms = e.total.p90_ms;
-    *ret = coming;
-    return true;
+    GS_AUTO_FREE char *workload = read_coming(s, ns, selector, now_ms, &coming, &e);
+    if (workload)
+        *ret = coming;
+    return workload != NULL;
 }
 
 json_t *hpa_starts_json(const struct hpa_starts *s, const char *ns,
@@ -222,11 +223,9 @@ json_t *hpa_starts_json(const struct hpa_starts *s, const char *ns,
 {
     struct startup_expected e;
     struct startup_coming coming;
-    GS_AUTO_FREE char *workload = read_coming(s, ns, selector, now_ms, &coming);
+    GS_AUTO_FREE char *workload = read_coming(s, ns, selector, now_ms, &coming, &e);
     if (!workload)
         return NULL;
-    startup_expected_of_workload(s->learner, ns, workload, &e);
-    coming.start_ms = e.total.p90_ms;
     json_t *out = startup_expected_json(&e);
     json_object_set_new(out, "coming", startup_coming_json(&coming, now_ms));
     json_object_set_new(out, "paths", startup_workload_json(s->learner, ns, workload));

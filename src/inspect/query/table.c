@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/hmap.h"
 #include "base/mem.h"
+#include "base/num.h"
 #include "query/query_private.h"
 
 #include <stdlib.h>
@@ -117,12 +118,6 @@ static void print_lines(const struct query_print *p, const struct query_result *
 
 // --- ranges ---
 
-static int by_time(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
 static int64_t *all_times(const struct query_result *r, struct gs_arena *arena, size_t *ret_n)
 {
     size_t all = 0, n = 0, distinct = 0;
@@ -135,7 +130,7 @@ static int64_t *all_times(const struct query_result *r, struct gs_arena *arena, 
         for (size_t k = 0; k < r->series[i].n_points; k++)
             times[n++] = r->series[i].points[k].t_ms;
     if (n)
-        qsort(times, n, sizeof(*times), by_time);
+        qsort(times, n, sizeof(*times), gs_compare_int64s);
     for (size_t i = 0; i < n; i++)
         if (!distinct || times[distinct - 1] != times[i])
             times[distinct++] = times[i];
@@ -216,7 +211,7 @@ static void print_matrix(const struct query_print *p, const struct query_result 
         add_cell(t, title.data);
         for (size_t k = 0; k < s->n_points; k++) {
             const int64_t *row =
-                bsearch(&s->points[k].t_ms, times, n_times, sizeof(*times), by_time);
+                bsearch(&s->points[k].t_ms, times, n_times, sizeof(*times), gs_compare_int64s);
             gs_table_seek(t, (size_t)(row - times) + 1, c + 1);
             add_cell(t, s->points[k].value);
         }

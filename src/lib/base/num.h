@@ -25,6 +25,10 @@ char *gs_put_u64(char *at, uint64_t v); // decimal, at most 20 digits
 #define GS_FIXED6_SIZE 328
 char *gs_put_fixed6(char *at, double v);
 
+// For qsort(): numbers in ascending order. Doubles must not be NAN.
+int gs_compare_doubles(const void *a, const void *b);
+int gs_compare_int64s(const void *a, const void *b);
+
 int64_t gs_add_clamped(int64_t a, int64_t b); // limited to the range of int64_t
 
 // Two lowercase digits for each byte, without a NUL. Returns the end of the text.

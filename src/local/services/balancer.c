@@ -357,16 +357,6 @@ void services_balancer_listener_close(struct services_balancer_listener *l)
         uv_close((uv_handle_t *)&l->tcp, listener_closed);
 }
 
-static uint16_t bound_port(const uv_tcp_t *tcp)
-{
-    struct sockaddr_storage a;
-    int len = sizeof(a);
-    if (uv_tcp_getsockname(tcp, (struct sockaddr *)&a, &len) < 0)
-        return 0;
-    return ntohs(a.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&a)->sin6_port
-                                         : ((struct sockaddr_in *)&a)->sin_port);
-}
-
 struct gs_error *services_balancer_listen(struct services_balancer_pool *p, const char *ip,
                                           uint16_t port, struct services_balancer_listener **ret)
 {
@@ -383,7 +373,7 @@ struct gs_error *services_balancer_listen(struct services_balancer_pool *p, cons
         services_balancer_listener_close(l);
         return gs_error_errno(-rc, "%s:%u", ip, port);
     }
-    l->port = bound_port(&l->tcp);
+    l->port = splice_bound_port(&l->tcp);
     *ret = l;
     return NULL;
 }

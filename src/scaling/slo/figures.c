@@ -3,6 +3,8 @@
 // fresh sample counts for nothing here; the decision knows that it is there.
 #include "slo/slo_private.h"
 
+#include "base/num.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -197,12 +199,6 @@ static void find_coming(struct slo_figures *f)
 
 // --- latencies ---
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static double recent_latency(const struct slo_figures *f, size_t l)
 {
     double v[SLO_M] = {0};
@@ -214,7 +210,7 @@ static double recent_latency(const struct slo_figures *f, size_t l)
         if (isfinite(s->quantile[l]))
             v[n++] = s->quantile[l];
     }
-    qsort(v, n, sizeof(*v), by_value);
+    qsort(v, n, sizeof(*v), gs_compare_doubles);
     return n ? v[n / 2] : NAN;
 }
 

@@ -23,12 +23,6 @@ struct times {
     size_t n;
 };
 
-static int by_size(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
 // The smallest time that at least this share of the times does not exceed.
 static int64_t quantile(const struct times *t, size_t percent)
 {
@@ -40,7 +34,7 @@ static struct startup_quantiles quantiles_of(struct times *t)
 {
     if (!t->n)
         return (struct startup_quantiles){0};
-    qsort(t->ms, t->n, sizeof(*t->ms), by_size);
+    qsort(t->ms, t->n, sizeof(*t->ms), gs_compare_int64s);
     return (struct startup_quantiles){t->n, quantile(t, 50), quantile(t, 90), quantile(t, 99)};
 }
 

@@ -4,6 +4,7 @@
 #include "inference/fleet_private.h"
 
 #include "base/mem.h"
+#include "base/num.h"
 
 #include <math.h>
 
@@ -103,12 +104,6 @@ size_t inference_fleet_pods(const struct inference_fleet *f, struct inference_po
 
 // --- moments ---
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static double quantile(const struct inference_fleet *f, double q)
 {
     return f->n_ttfts ? f->ttfts[(size_t)(q * (double)(f->n_ttfts - 1))] : NAN;
@@ -137,7 +132,7 @@ void inference_fleet_take_moment(struct inference_fleet *f, struct inference_fle
     for (size_t i = 0; i < f->n_pods; i++)
         count_pod(f->pods[i], ret);
     if (f->n_ttfts)
-        qsort(f->ttfts, f->n_ttfts, sizeof(*f->ttfts), by_value);
+        qsort(f->ttfts, f->n_ttfts, sizeof(*f->ttfts), gs_compare_doubles);
     ret->ttft_p50_s = quantile(f, 0.5);
     ret->ttft_p90_s = quantile(f, 0.9);
     ret->ttft_p99_s = quantile(f, 0.99);

@@ -54,3 +54,11 @@ void replay_curve_finish(struct replay_curve *c)
     free(c->points);
     *c = (struct replay_curve){0};
 }
+
+double replay_curve_mean(const struct replay_curve *c, double empty)
+{
+    double sum = 0;
+    for (size_t i = 0; i < c->n; i++)
+        sum += c->points[i].v;
+    return c->n ? sum / (double)c->n : empty;
+}

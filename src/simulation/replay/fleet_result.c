@@ -3,6 +3,7 @@
 #include "replay/fleet_run.h"
 
 #include "base/mem.h"
+#include "base/num.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -148,19 +149,13 @@ void replay_fleet_add_wait(struct replay_fleet_run *run, size_t workload, int64_
     add_wait(&run->waits[workload], (double)ms / 1000);
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static void set_waits(struct replay_fleet_waits *w, struct replay_pod_waits *ret)
 {
     double sum = 0;
     ret->pods = w->len;
     if (!w->len)
         return;
-    qsort(w->items, w->len, sizeof(*w->items), by_value);
+    qsort(w->items, w->len, sizeof(*w->items), gs_compare_doubles);
     for (size_t i = 0; i < w->len; i++)
         sum += w->items[i];
     ret->mean_s = sum / (double)w->len;

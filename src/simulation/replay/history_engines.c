@@ -6,6 +6,7 @@
 #include "replay/history_private.h"
 
 #include "base/mem.h"
+#include "base/num.h"
 #include "base/slice.h"
 #include "replay/scenario_private.h"
 #include "replay/service.h"
@@ -150,20 +151,6 @@ static void add_means(const struct replay_curve *tokens, const struct replay_cur
     }
 }
 
-static double mean_of(const struct replay_curve *c)
-{
-    double sum = 0;
-    for (size_t i = 0; i < c->n; i++)
-        sum += c->points[i].v;
-    return c->n ? sum / (double)c->n : 0;
-}
-
-static int compare_doubles(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 // The time between tokens by the model, with that many running requests on a replica and that many
 // tokens of prompts per second.
 static double predicted_itl(const struct inference_parameters *p, double running, double context,
@@ -194,13 +181,13 @@ static double fit_speed(const struct replay_history *h, const struct inference_p
     }
     if (!n)
         return 0;
-    qsort(ratios, n, sizeof(*ratios), compare_doubles);
+    qsort(ratios, n, sizeof(*ratios), gs_compare_doubles);
     return fmin(fmax(ratios[n / 2], 1 / MAX_FIT), MAX_FIT);
 }
 
 static struct gs_error *check_tokens(const struct replay_history *h)
 {
-    double tokens = mean_of(&h->engines->generated) * (double)h->duration_ms / 1000;
+    double tokens = replay_curve_mean(&h->engines->generated, 0) * (double)h->duration_ms / 1000;
     if (tokens > REPLAY_HISTORY_TOKENS)
         return gs_error_new(GS_ELIMIT,
                             "%.3g generated tokens are too many to simulate; at most %.3g: choose "
@@ -237,7 +224,7 @@ struct gs_error *replay_history_engines_set(const struct replay_history *h, bool
     s->load = moved(&e->requests, h->start_ms);
     memcpy(v->slo, changed ? e->changed : e->present, sizeof(v->slo));
     memcpy(v->goal, replay_history_engines_goal(h), sizeof(v->goal));
-    double context = mean_of(&prompt) + mean_of(&output) / 2;
+    double context = replay_curve_mean(&prompt, 0) + replay_curve_mean(&output, 0) / 2;
     replay_curve_finish(&prompt);
     replay_curve_finish(&output);
     err = replay_service_prepare(s);

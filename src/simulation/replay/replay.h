@@ -29,6 +29,8 @@ struct replay_curve {
 
 void replay_curve_add(struct replay_curve *c, int64_t t_ms, double v);
 void replay_curve_finish(struct replay_curve *c);
+// Of its points, however far apart they are. Without points it is `empty`.
+double replay_curve_mean(const struct replay_curve *c, double empty);
 
 // The straight piece of a curve around a time, so that times near it need no search.
 struct replay_curve_piece {

@@ -240,14 +240,6 @@ static double memory_of(const char *gpu)
     return DEFAULT_MEMORY;
 }
 
-static double mean_of(const struct replay_curve *c, double constant)
-{
-    double sum = 0;
-    for (size_t i = 0; i < c->n; i++)
-        sum += c->points[i].v;
-    return c->n ? sum / (double)c->n : constant;
-}
-
 static struct gs_error *check_requests(const struct replay_scenario *s)
 {
     const struct replay_service *v = s->service;
@@ -256,11 +248,12 @@ static struct gs_error *check_requests(const struct replay_scenario *s)
         return gs_error_new(GS_EINVAL, "service: a shape needs a rate above 0, and no requests");
     if (!(v->prompt_tokens >= 1) || !(v->output_tokens >= 1))
         return gs_error_new(GS_EINVAL, "service: promptTokens and outputTokens are at least 1");
-    if (n > MAX_REQUESTS || n * mean_of(&v->output_curve, v->output_tokens) > v->max_tokens)
+    if (n > MAX_REQUESTS ||
+        n * replay_curve_mean(&v->output_curve, v->output_tokens) > v->max_tokens)
         return gs_error_new(GS_ELIMIT,
                             "%.0f requests with %.0f generated tokens each are too many: at most "
                             "%g requests and %g tokens; choose a shorter time",
-                            n, mean_of(&v->output_curve, v->output_tokens), MAX_REQUESTS,
+                            n, replay_curve_mean(&v->output_curve, v->output_tokens), MAX_REQUESTS,
                             v->max_tokens);
     return NULL;
 }

@@ -48,6 +48,16 @@ struct splice_socket *splice_socket_new(uv_loop_t *loop)
     return s;
 }
 
+uint16_t splice_bound_port(const uv_tcp_t *tcp)
+{
+    struct sockaddr_storage a;
+    int len = sizeof(a);
+    if (uv_tcp_getsockname(tcp, (struct sockaddr *)&a, &len) < 0)
+        return 0;
+    return ntohs(a.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&a)->sin6_port
+                                         : ((struct sockaddr_in *)&a)->sin_port);
+}
+
 uv_tcp_t *splice_socket_tcp(struct splice_socket *s)
 {
     return &s->tcp;

@@ -23,6 +23,8 @@ typedef void (*splice_read)(void *arg, const char *data, ssize_t n);
 struct splice_socket *splice_socket_new(uv_loop_t *loop);
 // For uv_accept() and options. Borrowed.
 uv_tcp_t *splice_socket_tcp(struct splice_socket *s);
+// The local port of a socket that is bound. 0: it is not.
+uint16_t splice_bound_port(const uv_tcp_t *tcp);
 // No callback of the socket follows. Accepts NULL.
 void splice_socket_close(struct splice_socket *s);
 // Calls `done` later, unless the socket is closed before. < 0: it is not called.

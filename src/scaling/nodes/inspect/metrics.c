@@ -4,6 +4,7 @@
 // last 64 starts. Numbers of names are limited, as they become labels.
 #include "base/hmap.h"
 #include "base/mem.h"
+#include "base/num.h"
 #include "kube/object.h"
 #include "metrics/write.h"
 #include "nodes/inspect/inspect_private.h"
@@ -163,12 +164,6 @@ void inspect_metrics_node(struct inspect_metrics *m, const json_t *old, const js
 
 // --- writing ---
 
-static int compare_ms(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
 static struct metrics_label label(const char *name, const char *value)
 {
     return (struct metrics_label){gs_slice_of(name), gs_slice_of(value ? value : "")};
@@ -189,7 +184,7 @@ static void write_summary(const char *family, const struct starts *s, size_t pha
     if (len == 0)
         return;
     memcpy(sorted, s->phases[phase].ms, len * sizeof(*sorted));
-    qsort(sorted, len, sizeof(*sorted), compare_ms);
+    qsort(sorted, len, sizeof(*sorted), gs_compare_int64s);
     for (size_t i = 0; i < GS_ARRAY_LEN(quantiles); i++) {
         size_t rank = (len * quantiles[i].percent + 99) / 100;
         labels[n] = label("quantile", quantiles[i].text);

@@ -4,6 +4,7 @@
 #include "startup/startup.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/num.h"
 #include "kube/object.h"
 #include "nodes/inspect/inspect_private.h"
 #include "nodes/pool.h"
@@ -26,12 +27,6 @@ static void add_sample(struct samples *s, int64_t ms)
     s->ms[s->len++] = ms;
 }
 
-static int compare(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
 // The smallest sample that at least this share of the samples does not exceed.
 static int64_t quantile(const struct samples *s, size_t percent)
 {
@@ -44,7 +39,7 @@ static json_t *summary(struct samples *s)
     json_t *out = json_object();
 
     if (s->len)
-        qsort(s->ms, s->len, sizeof(*s->ms), compare);
+        qsort(s->ms, s->len, sizeof(*s->ms), gs_compare_int64s);
     codec_json_set_int(out, "samples", (int64_t)s->len);
     if (s->len) {
         codec_json_set_int(out, "p50Seconds", quantile(s, 50) / 1000);

@@ -133,7 +133,7 @@ struct hpa_extra {
     bool applied;            // false: only a metric of the spec may apply it
     bool held;               // nothing scales down
     const char *name;        // in conditions and reasons: "latency target"
-    const char *explanation; // one line: the proposal, or why there is none
+    const char *explanation; // one line: the proposal, or why it is missing
 };
 struct hpa_observation {
     bool scale_found;

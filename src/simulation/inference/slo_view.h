@@ -6,7 +6,7 @@
 #include "inference/fleet.h"
 #include "slo/slo.h"
 
-// The histogram of a latency; for SLO_OTHER there is none.
+// The histogram of a latency of engines, which SLO_OTHER is not.
 enum inference_histogram inference_slo_histogram(enum slo_latency l);
 
 // Name, phase and times of a pod that is not drained. t0_ms: Unix time of the virtual time 0.

@@ -101,8 +101,9 @@ void adapter_stop(struct adapter *a);
 
 // KEDA's external scaler with the values of the adapter (adapter/keda_scaler/keda_scaler.h).
 struct adapter_keda;
-// Serves it as the options of the adapter say. *ret: NULL if they have no address.
-struct gs_error *adapter_keda_listen(struct adapter *a, struct program *p,
+// Serves it as the options of the adapter say. flag: of the address, in errors. *ret: NULL if the
+// options have no address.
+struct gs_error *adapter_keda_listen(struct adapter *a, struct program *p, const char *flag,
                                      struct adapter_keda **ret);
 void adapter_keda_stop(struct adapter_keda *k); // ends the streams; accepts NULL, as all below
 void adapter_keda_write_metrics(const struct adapter_keda *k, struct gs_buf *out);

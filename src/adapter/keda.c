@@ -60,7 +60,7 @@ static void make_scaler(struct adapter_keda *k)
     k->scaler = keda_scaler_new(a->loop, k->server, &o);
 }
 
-struct gs_error *adapter_keda_listen(struct adapter *a, struct program *p,
+struct gs_error *adapter_keda_listen(struct adapter *a, struct program *p, const char *flag,
                                      struct adapter_keda **ret)
 {
     if (!given(a->o.keda_listen))
@@ -71,7 +71,7 @@ struct gs_error *adapter_keda_listen(struct adapter *a, struct program *p,
     make_scaler(k);
     struct gs_error *err = start_tls(k);
     if (!err)
-        err = program_listen_grpc(p, "KEDA's address", a->o.keda_listen, k->server, &where);
+        err = program_listen_grpc(p, flag, a->o.keda_listen, k->server, &where);
     *ret = k; // it is freed after program_close(), which uses its server
     if (!err)
         gs_info("keda-scaler", "listening for KEDA on %s, %s", where,
@@ -172,7 +172,7 @@ static struct gs_error *start_keda(struct keda_program *s)
     if (!err)
         err = adapter_fatal(s->adapter);
     if (!err)
-        err = adapter_keda_listen(s->adapter, s->program, &s->keda);
+        err = adapter_keda_listen(s->adapter, s->program, "--grpc-listen-address", &s->keda);
     return err ? err : program_listen(s->program, &web, NULL);
 }
 

@@ -144,7 +144,8 @@ static struct gs_error *start_adapter_server(struct adapter_server *s)
         err = adapter_fatal(s->adapter);
     if (!err)
         err = listen_for_requests(s);
-    return err ? err : adapter_keda_listen(s->adapter, s->program, &s->keda);
+    return err ? err
+               : adapter_keda_listen(s->adapter, s->program, "--keda-listen-address", &s->keda);
 }
 
 static void release_server(struct adapter_server *s)

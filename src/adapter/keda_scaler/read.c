@@ -37,10 +37,12 @@ static char *subject(const struct keda_scaler_trigger *t)
     return gs_format("metric %s of %s %s/%s", t->signal, t->resource, t->ns, t->name);
 }
 
-static const char *hint(const struct keda_scaler_trigger *t)
+// For an object that the metadata does not name.
+static const char *hint(const struct keda_scaler_trigger *t, const char *cause)
 {
-    return t->name && !t->named ? "; the metadata \"object\" (KIND/NAME) selects another object"
-                                : "";
+    return t->name && !t->named && gs_ends(cause, "not found")
+               ? "; the metadata \"object\" (KIND/NAME) names another object"
+               : "";
 }
 
 static void report_absent(const struct keda_scaler_read *r, const struct provider_answer *a)
@@ -50,7 +52,7 @@ static void report_absent(const struct keda_scaler_read *r, const struct provide
                         : a->outcome == PROVIDER_OK ? "no series has a finite value"
                                                     : provider_outcome_text(a->outcome);
     GS_AUTO_FREE char *what = subject(r->trigger);
-    GS_AUTO_FREE char *why = gs_format("%s: %s%s", what, cause, hint(r->trigger));
+    GS_AUTO_FREE char *why = gs_format("%s: %s%s", what, cause, hint(r->trigger, cause));
     r->fn(r->arg, &(struct keda_scaler_value){.status = failed ? GRPC_UNAVAILABLE : GRPC_NOT_FOUND,
                                               .why = why,
                                               .query = a->query,

@@ -315,7 +315,11 @@ static void test_an_absent_value_is_an_error_with_the_reason(void **state)
     struct fixture *f = *state;
     static const char *const methods[] = {"IsActive", "GetMetrics"};
     put_queue(f, 3);
+    put_gpu(f, "p", 50);
     assert_true(is_active(f, QUEUE));
+    AUTO_CALL struct call pod = {0};
+    call_until(f, "GetMetrics", "signal=DCGM_FI_DEV_GPU_UTIL;object=pod/p;threshold=8", GRPC_OK,
+               &pod);
     for (size_t i = 0; i < GS_ARRAY_LEN(methods); i++) {
         AUTO_CALL struct call c = {0};
         call(f, methods[i], "signal=gpuscale_activator_waiting;object=service/other;threshold=8",
@@ -324,7 +328,7 @@ static void test_an_absent_value_is_an_error_with_the_reason(void **state)
         assert_non_null(strstr(c.message, "service default/other"));
         assert_int_equal(c.body.len, 0);
         AUTO_CALL struct call wrong = {0};
-        call(f, methods[i], "signal=no_such_metric;threshold=8", &wrong);
+        call(f, methods[i], "signal=DCGM_FI_DEV_GPU_UTIL;threshold=8", &wrong);
         assert_int_equal(wrong.status, GRPC_NOT_FOUND);
         assert_non_null(strstr(wrong.message, "default/so"));
         assert_non_null(strstr(wrong.message, "\"object\""));

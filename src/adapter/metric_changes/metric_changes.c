@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The remembered requests and their evaluation in rounds: at most one round in 50 ms, and pauses of
-// ten times the duration of a round, so that many requests cost at most a tenth of the loop.
+// ten times the CPU time of a round, so that many requests cost at most a tenth of the process. The
+// duration would grow on a machine with other work, and with it the delay.
 #include "adapter/metric_changes/metric_changes_private.h"
 
 #include "base/clock.h"
@@ -140,7 +141,7 @@ static void report(struct metric_changes_follower *w)
 
 static void end_round(struct metric_changes *c)
 {
-    int64_t now = gs_mono_ns(), pause = (now - c->round_ns) * PAUSE_FACTOR;
+    int64_t pause = (gs_thread_cpu_ns() - c->round_cpu_ns) * PAUSE_FACTOR;
     pause = pause < MIN_PAUSE_MS * GS_NS_PER_MS ? MIN_PAUSE_MS * GS_NS_PER_MS : pause;
     pause = pause > MAX_PAUSE_MS * GS_NS_PER_MS ? MAX_PAUSE_MS * GS_NS_PER_MS : pause;
     c->next_round_ns = c->round_ns + pause;
@@ -195,6 +196,7 @@ static void start_round(void *arg)
          w && now - w->answered_ns > KEEP_NS; w = TAILQ_FIRST(&c->watched))
         drop(w);
     c->round_ns = now;
+    c->round_cpu_ns = gs_thread_cpu_ns();
     c->running = true;
     c->next = TAILQ_FIRST(&c->watched) ? TAILQ_FIRST(&c->watched) : TAILQ_FIRST(&c->followers);
     go_on(c);

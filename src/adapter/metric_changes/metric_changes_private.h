@@ -24,8 +24,8 @@ struct metric_changes {
     struct gs_timer *round;
     struct metric_changes_follower *next;
     size_t n_pending;
-    bool running, again; // again: samples arrived during the round
-    int64_t round_ns, next_round_ns;
+    bool running, again;                           // again: samples arrived during the round
+    int64_t round_ns, round_cpu_ns, next_round_ns; // gs_mono_ns(), gs_thread_cpu_ns()
     struct metric_changes_stream *streams;
     size_t n_streams;
     struct gs_timer *alive;

@@ -249,8 +249,10 @@ static void note_failure(struct hpa_evaluation *p, size_t i, struct gs_error *er
     hpa_add_event(p->out, true, failure_reason(m->type), gs_error_message(err));
     // Partial results of a failed metric are not shown.
     free(res->description);
-    *res = (struct hpa_metric_result){.explanation =
-                                          gs_format("%s: %s", m->name, gs_error_message(err))};
+    *res = (struct hpa_metric_result){
+        .failing_since_ms = res->failing_since_ms,
+        .explanation = gs_format("%s: %s", m->name, gs_error_message(err)),
+    };
     if (!first->reason) {
         first->reason = failure_reason(m->type);
         first->condition_message = gs_format(UNABLE, gs_error_message(err));
@@ -312,7 +314,7 @@ static void record_result(struct hpa_evaluation *p, size_t i, struct hpa_metric_
     res->ok = true;
     if (later)
         p->kept[i] = *calc;
-    else
+    else if (!res->fallback)
         res->explanation = hpa_explain_metric(p, i, res, calc);
     if (!later || res->proposal > p->obs->spec_replicas)
         res->description = describe(p, &p->spec->metrics[i]);
@@ -343,6 +345,7 @@ bool hpa_compute_metrics(struct hpa_evaluation *p, int32_t *ret_proposal, const 
         struct hpa_metric_result *res = &d->metrics[i];
         struct hpa_calculation calc = {0};
         struct gs_error *err = compute_one(p, i, res, &calc);
+        err = hpa_apply_fallback(p, i, err, res);
         if (err) {
             note_failure(p, i, err, &first);
             n_failed++;
@@ -356,6 +359,7 @@ bool hpa_compute_metrics(struct hpa_evaluation *p, int32_t *ret_proposal, const 
             name = res->description ? res->description : "";
         }
     }
+    hpa_note_fallback(p);
     bool usable = n_failed < n || hpa_extra_proposes(p->obs);
     if (usable)
         hpa_consider_extra(p, &highest, &name);

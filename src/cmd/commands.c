@@ -41,7 +41,8 @@ const struct gs_command_group cmd_groups[] = {
 
 // Parts of other commands. Those that are older than their command are in cmd_all, too.
 static const struct gs_command *const parts[] = {
-    &cmd_convert,   &cmd_convert_dashboards, &cmd_convert_rules, &cmd_test,
+    &cmd_convert,   &cmd_convert_dashboards, &cmd_convert_rules, &cmd_convert_scaledobject,
+    &cmd_test,
 #if CMD_LOCAL
     &cmd_inference,
 #endif

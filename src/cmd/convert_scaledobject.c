@@ -53,7 +53,6 @@ static struct gs_error *write_rules(const struct convert_scaledobject_opts *o, c
                             "--write-rules=FILE",
                             json_array_size(rules));
     codec_yaml_dump(config, &text);
-    gs_buf_add_char(&text, '\n');
     return gs_file_write_atomic(o->write_rules, 0644, gs_buf_slice(&text));
 }
 
@@ -65,7 +64,6 @@ static struct gs_error *print_objects(const json_t *objects)
     json_array_foreach (objects, i, object) {
         gs_buf_add_str(&text, i ? "---\n" : "");
         codec_yaml_dump(object, &text);
-        gs_buf_add_char(&text, '\n');
     }
     if (fwrite(text.data ? text.data : "", 1, text.len, stdout) != text.len || fflush(stdout) != 0)
         return gs_error_new(GS_EIO, "standard output: %s", strerror(errno));

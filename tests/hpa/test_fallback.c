@@ -279,6 +279,15 @@ static void test_explanation_has_the_fields_of_the_proposal(void **state)
                         "get external metric shop/queue/nil: down");
     assert_null(json_object_get(metric, "value"));
     hpa_history_free(read);
+    // Before the fallback.
+    const struct hpa_inspection_result early = {
+        .spec = &b.spec, .obs = &b.obs, .now_ms = T0_MS + MINUTES, .history = b.history};
+    GS_AUTO_BUF struct gs_buf text = {0};
+    CODEC_AUTO_JSON json_t *waiting = hpa_explanation_json(&early, &b.cfg);
+    hpa_explanation_text(waiting, &text);
+    assert_non_null(strstr(text.data,
+                           "  queue: fails since 2023-11-14T22:13:20Z; from 180 s on, its "
+                           "fallback is 8 replicas\n"));
     tear_down(&b);
 }
 

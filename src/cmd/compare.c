@@ -46,7 +46,7 @@ const struct gs_command cmd_compare = {
         "cluster from two adapters, as their controller does, and counts equal and different "
         "values. OLD and NEW are URLs, such as https://localhost:6443. Values that differ are read "
         "again, twice, because a sample may arrive between the two requests. Nothing is written. "
-        "The exit code is 1 if a value differed, or if only OLD had one.",
+        "The exit code is 1 if a value differed, if only OLD had one, or if neither had any.",
     .examples = "gpuscale compare https://localhost:6443 https://localhost:6444 "
                 "--http.config.file=http.yaml --for=1d",
     .opts = opts,

@@ -141,8 +141,10 @@ static enum result compare_metric(const struct hpa_metric_spec *m,
 {
     const char *none = "no value";
     *ret_text = NULL;
-    if (!has_value(a) && !has_value(b))
+    if (!has_value(a) && !has_value(b)) {
+        *ret_text = gs_format("neither has a value: %s", a->error ? a->error : none);
         return NEITHER;
+    }
     if (!has_value(a) || !has_value(b)) {
         *ret_text = gs_format(
             "only %s has a value; the other: %s", has_value(a) ? "the first" : "the second",
@@ -369,10 +371,12 @@ json_t *hpa_compare_json(const struct hpa_compare *c)
     return out;
 }
 
-bool hpa_compare_differs(const struct hpa_compare *c)
+bool hpa_compare_agrees(const struct hpa_compare *c)
 {
-    for (size_t i = 0; i < c->n_rows; i++)
-        if (c->rows[i].counts[DIFFERENT] || c->rows[i].counts[ONLY_BEFORE])
-            return true;
-    return false;
+    uint64_t equal = 0, wrong = 0;
+    for (size_t i = 0; i < c->n_rows; i++) {
+        equal += c->rows[i].counts[EQUAL];
+        wrong += c->rows[i].counts[DIFFERENT] + c->rows[i].counts[ONLY_BEFORE];
+    }
+    return equal && !wrong;
 }

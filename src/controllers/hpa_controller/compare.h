@@ -31,8 +31,8 @@ void hpa_compare_round(struct hpa_compare *c, void (*done)(void *arg, struct gs_
 // "neither", "difference"}]: for each metric the number of rounds with that result, and the last
 // difference as text; new reference.
 json_t *hpa_compare_json(const struct hpa_compare *c);
-// Whether a value differed, or only the adapter in use had one.
-bool hpa_compare_differs(const struct hpa_compare *c);
+// Whether values were equal, none differed, and the new adapter lacked none.
+bool hpa_compare_agrees(const struct hpa_compare *c);
 
 // The options of `gpuscale compare`. Strings are borrowed; NULL: not given.
 struct hpa_compare_options {

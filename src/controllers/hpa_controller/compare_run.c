@@ -126,7 +126,7 @@ static void print_table(const struct compare_run *r, const json_t *rows)
                                          "ONLY OLD",   "ONLY NEW", "NEITHER", "LAST DIFFERENCE"};
     static const char *const counts[] = {"equal", "different", "onlyBefore", "onlyAfter",
                                          "neither"};
-    static const struct gs_table_style style = {.gap = 2, .left = 2};
+    static const struct gs_table_style style = {.gap = 2, .left = SIZE_MAX};
     size_t i, n = json_array_size(rows);
     const json_t *row;
     GS_AUTO_BUF struct gs_buf out = {0};
@@ -196,7 +196,7 @@ struct gs_error *hpa_compare_run(const struct hpa_compare_options *o, int *ret_e
     }
     if (!err) {
         print_result(&r, o->output);
-        *ret_exit = hpa_compare_differs(r.compare) ? 1 : 0;
+        *ret_exit = hpa_compare_agrees(r.compare) ? 0 : 1;
     }
     close_all(&r);
     return err;

@@ -116,6 +116,7 @@ static void test_fallback_begins_after_the_duration_and_ends_with_a_value(void *
     decide(&b, 4 * MINUTES);
     assert_int_equal(b.d.desired, 4); // 8, and one sync may double the replicas to 4
     assert_int_equal(b.d.proposal, 8);
+    assert_string_equal(b.d.reason, "the fallback of external metric queue(nil) above target");
     assert_string_equal(active(&b), "True");
     assert_int_equal(count_events(&b, "FailedGetExternalMetric"), 0);
     assert_int_equal(count_events(&b, "ExternalMetricFallbackActivated"), 1);

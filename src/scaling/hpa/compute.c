@@ -20,7 +20,8 @@ static struct gs_error *neither(const char *what, const char *which)
 }
 
 // The name of the metric in conditions and reasons.
-static char *describe(const struct hpa_evaluation *p, const struct hpa_metric_spec *m)
+static char *describe(const struct hpa_evaluation *p, const struct hpa_metric_spec *m,
+                      bool fallback)
 {
     struct gs_buf out = {0};
     bool container = m->type == HPA_METRIC_CONTAINER_RESOURCE &&
@@ -42,7 +43,7 @@ static char *describe(const struct hpa_evaluation *p, const struct hpa_metric_sp
     case HPA_METRIC_UNKNOWN:
         break;
     }
-    gs_buf_addf(&out, "external metric %s(", m->name);
+    gs_buf_addf(&out, "%sexternal metric %s(", fallback ? "the fallback of " : "", m->name);
     hpa_format_selector(m->selector, &out);
     gs_buf_add_char(&out, ')');
     return gs_buf_take(&out);
@@ -317,7 +318,7 @@ static void record_result(struct hpa_evaluation *p, size_t i, struct hpa_metric_
     else if (!res->fallback)
         res->explanation = hpa_explain_metric(p, i, res, calc);
     if (!later || res->proposal > p->obs->spec_replicas)
-        res->description = describe(p, &p->spec->metrics[i]);
+        res->description = describe(p, &p->spec->metrics[i], res->fallback);
 }
 
 void hpa_explain_kept(struct hpa_evaluation *p)

@@ -94,7 +94,7 @@ static struct gs_error *parse(const json_t *object, json_t **ret)
     return err;
 }
 
-struct gs_error *hpa_check_fallback(const json_t *object)
+static struct gs_error *parse_checked(const json_t *object, json_t **ret)
 {
     CODEC_AUTO_JSON json_t *all = NULL;
     struct gs_error *err = parse(object, &all);
@@ -106,18 +106,23 @@ struct gs_error *hpa_check_fallback(const json_t *object)
         if (!err && !has_external(object, name))
             err = wrong(name, "the spec has no External metric of this name");
         if (err)
-            break;
+            return err;
     }
+    if (!err)
+        *ret = GS_TAKE(all);
     return err;
+}
+
+struct gs_error *hpa_check_fallback(const json_t *object)
+{
+    CODEC_AUTO_JSON json_t *all = NULL;
+    return parse_checked(object, &all);
 }
 
 void hpa_read_fallback(const json_t *object, struct hpa_spec *s)
 {
     CODEC_AUTO_JSON json_t *all = NULL;
-    GS_AUTO_ERROR struct gs_error *err =
-        kube_annotation(object, HPA_FALLBACK_ANNOTATION) ? hpa_check_fallback(object) : NULL;
-    if (!err)
-        err = parse(object, &all);
+    gs_error_free(parse_checked(object, &all));
     for (size_t i = 0; all && i < s->n_metrics; i++) {
         struct hpa_metric_spec *m = &s->metrics[i];
         const json_t *own = m->type == HPA_METRIC_EXTERNAL ? json_object_get(all, m->name) : NULL;

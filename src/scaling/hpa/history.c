@@ -4,6 +4,8 @@
 // lists are not sorted.
 #include "hpa/hpa_private.h"
 
+#include "base/assert.h"
+
 #include <string.h>
 
 struct record {
@@ -89,6 +91,7 @@ struct hpa_failure *hpa_history_failure(struct hpa_history *h, size_t n_metrics,
 {
     if (h->n_failures != n_metrics)
         set_failures(h, NULL, n_metrics);
+    gs_assert(h->failures && metric < h->n_failures);
     if (h->failures[metric].key != key)
         h->failures[metric] = (struct hpa_failure){.key = key};
     return &h->failures[metric];

@@ -56,7 +56,7 @@ for test in $tests autoscaler; do
         part=$(sed -n 's/^e2e: [0-9:]* part: //p' "$logs/parts" | tail -n 1)
         parts=$part${parts#*"$part"}
     fi
-    echo "Second attempt: $(command_of $test)"
+    echo "Second attempt: $(command_of $test) ($(sed -n 's/^FAIL: //p' "$logs/$test" | tail -n 1))"
     show $test
     count $test
     is $test 0 || failed=$((failed + 1))

@@ -234,7 +234,7 @@ static void set_fallback(const json_t *hpa, json_t *spec, struct scaledobject_re
             codec_json_int(one, SCALEDOBJECT_LEAST_FAILURE, "failureDurationSeconds", NULL);
         json_object_set_new(spec, "fallback",
                             json_pack("{s:I, s:I}", "failureThreshold",
-                                      (json_int_t)((seconds - 1) / SCALEDOBJECT_READ_SECONDS + 1),
+                                      (json_int_t)(1 + (seconds - 1) / SCALEDOBJECT_READ_SECONDS),
                                       "replicas",
                                       (json_int_t)codec_json_int(one, 0, "replicas", NULL)));
     } else {

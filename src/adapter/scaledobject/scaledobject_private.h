@@ -22,7 +22,7 @@ void scaledobject_problem(struct scaledobject_result *r, const json_t *object, c
 
 // A string, or a number or boolean that a manifest has without quotes. Caller frees; NULL: neither.
 char *scaledobject_text(const json_t *value);
-// A number of KEDA in thousandths, truncated as KEDA does. False: not a number, or out of range.
+// A number of KEDA in thousandths, rounded as KEDA does. False: not a number, or out of range.
 bool scaledobject_milli(const char *text, int64_t *ret);
 
 // --- queries ---

@@ -99,6 +99,10 @@ static bool read_activation(const struct trigger *t, struct scaledobject_query *
         problem(t, ".metadata.activationThreshold", "want a number");
         return false;
     }
+    if (t->from_zero && q->above < 0) {
+        problem(t, ".metadata.activationThreshold", "want a number of at least 0");
+        return false;
+    }
     q->activates = t->from_zero && q->above != 0;
     if (q->activates && json_array_size(codec_json_get(t->object, "spec", "triggers", NULL)) > 1) {
         problem(t, ".metadata.activationThreshold",

@@ -270,7 +270,7 @@ static json_t *keda_hpa(const json_t *object, const struct run *run)
     for (size_t i = 0; i < run->n; i++) {
         const struct trigger *t = &run->triggers[i];
         char text[KUBE_QUANTITY_SIZE];
-        kube_quantity_format_milli((int64_t)(t->threshold * 1000), text);
+        kube_quantity_format_milli(llround(t->threshold * 1000), text);
         json_array_append_new(metrics, json_pack("{s:s, s:{s:{s:o}, s:{s:s, s:s}}}", "type",
                                                  "External", "external", "metric", "name",
                                                  codec_json_strf("s%zu-prometheus", i), "target",
@@ -322,7 +322,8 @@ static void stop(struct run *run)
     adapter_config_free(run->rules);
 }
 
-// Absent, NaN, infinite, zero, or up to four times what the replicas manage.
+// Absent, NaN, infinite, negative, zero, or up to four times what the replicas manage. In eighths,
+// which KEDA (that rounds) and the adapter (that truncates) have as the same thousandths.
 static double random_sample(struct run *run, const struct trigger *t, int32_t replicas, bool *there)
 {
     uint64_t kind = next_random(run) % 20;
@@ -332,9 +333,10 @@ static double random_sample(struct run *run, const struct trigger *t, int32_t re
     if (kind == 2)
         return next_random(run) % 2 ? INFINITY : -INFINITY;
     if (kind < 6)
-        return 0;
+        return kind == 5 ? -1 : 0;
     double scale = (double)(next_random(run) % 4000) / 1000;
-    return kind == 6 ? t->activation : scale * t->threshold * (replicas ? replicas : 1);
+    double v = scale * t->threshold * (replicas ? replicas : 1);
+    return kind == 6 ? t->activation : floor(v * 8) / 8;
 }
 
 // What KEDA's scaler returns for a sample.
@@ -343,7 +345,7 @@ static void read_as_keda(struct trigger *t, double v, bool there)
     bool none = !there || isnan(v) || isinf(v);
     t->failed = none && !t->ignores;
     v = none ? 0 : v;
-    t->milli = (int64_t)(v * 1000);
+    t->milli = v > 0 ? llround(v * 1000) : 0;
     t->active = !t->failed && v > t->activation;
 }
 

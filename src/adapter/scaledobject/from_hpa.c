@@ -230,13 +230,13 @@ static void set_fallback(const json_t *hpa, json_t *spec, struct scaledobject_re
     const json_t *all = !err && docs.len == 1 ? docs.items[0].value : NULL;
     if (same_fallback(all)) {
         const json_t *one = json_object_iter_value(json_object_iter((json_t *)all));
-        int64_t seconds =
+        json_int_t seconds =
             codec_json_int(one, SCALEDOBJECT_LEAST_FAILURE, "failureDurationSeconds", NULL);
-        json_object_set_new(spec, "fallback",
-                            json_pack("{s:I, s:I}", "failureThreshold",
-                                      (json_int_t)(1 + (seconds - 1) / SCALEDOBJECT_READ_SECONDS),
-                                      "replicas",
-                                      (json_int_t)codec_json_int(one, 0, "replicas", NULL)));
+        json_int_t failures = 1 + (seconds - 1) / SCALEDOBJECT_READ_SECONDS;
+        json_int_t replicas = codec_json_int(one, 0, "replicas", NULL);
+        json_object_set_new(
+            spec, "fallback",
+            json_pack("{s:I, s:I}", "failureThreshold", failures, "replicas", replicas));
     } else {
         scaledobject_problem(
             r, hpa, "annotation " SCALEDOBJECT_FALLBACK ": KEDA has one fallback for all triggers");

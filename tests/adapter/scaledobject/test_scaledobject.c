@@ -534,6 +534,37 @@ static void test_rules_with_templates_become_queries(void **state)
     scaledobject_result_finish(&r);
 }
 
+// Of KEDA, all triggers have the same fallback, after a number of failures in reads each 15 s.
+static void test_the_fallback_of_an_autoscaler(void **state)
+{
+    static const struct {
+        const char *annotation;
+        int64_t failures; // 0: a problem
+    } rows[] = {
+        {"{queue: {replicas: 4}}", 12},
+        {"{queue: {replicas: 4, failureDurationSeconds: 600}}", 40},
+        {"{queue: {replicas: 4}, other: {replicas: 4}}", 12},
+        {"{queue: {replicas: 4}, other: {replicas: 5}}", 0},
+        {"[", 0},
+    };
+    for (size_t i = 0; i < GS_ARRAY_LEN(rows); i++) {
+        struct scaledobject_result r;
+        CODEC_AUTO_JSON json_t *hpa = hpa_with(
+            json_pack("{s:s, s:{s:s, s:{s:s, s:i}}}", "type", "Resource", "resource", "name", "cpu",
+                      "target", "type", "Utilization", "averageUtilization", 50));
+        codec_json_set(hpa, json_string(rows[i].annotation), "metadata", "annotations",
+                       HPA_FALLBACK_ANNOTATION, NULL);
+        scaledobject_result_init(&r);
+        scaledobject_from_hpa(hpa, NULL, NULL, &r);
+        const json_t *fallback =
+            codec_json_get(json_array_get(r.objects, 0), "spec", "fallback", NULL);
+        assert_int_equal(r.n_problems, rows[i].failures ? 0 : 1);
+        assert_int_equal(codec_json_int(fallback, 0, "failureThreshold", NULL), rows[i].failures);
+        assert_int_equal(codec_json_int(fallback, 0, "replicas", NULL), rows[i].failures ? 4 : 0);
+        scaledobject_result_finish(&r);
+    }
+}
+
 static void test_metrics_without_a_trigger_are_named(void **state)
 {
     static const struct {
@@ -564,6 +595,7 @@ int main(void)
         cmocka_unit_test(test_the_way_back_restores_each_field),
         cmocka_unit_test(test_decisions_are_equal_for_1000_sequences),
         cmocka_unit_test(test_rules_with_templates_become_queries),
+        cmocka_unit_test(test_the_fallback_of_an_autoscaler),
         cmocka_unit_test(test_metrics_without_a_trigger_are_named),
     };
     return cmocka_run_group_tests(tests, load, unload);

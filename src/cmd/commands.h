@@ -28,6 +28,7 @@ extern const struct gs_command cmd_explain;
 extern const struct gs_command cmd_exporter;
 extern const struct gs_command cmd_hpa;
 extern const struct gs_command cmd_inference; // `sim inference`
+extern const struct gs_command cmd_keda_scaler;
 extern const struct gs_command cmd_nodes;
 extern const struct gs_command cmd_node_provider;
 extern const struct gs_command cmd_promtool; // only by the name promtool

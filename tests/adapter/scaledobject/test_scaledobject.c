@@ -143,7 +143,8 @@ static void drop_additions(const json_t *object, json_t *spec)
     json_t *t;
     json_array_foreach (json_object_get(spec, "triggers"), i, t)
         if (gs_streq(json_string_value(json_object_get(t, "metricType")), "AverageValue") &&
-            gs_streq(json_string_value(json_object_get(t, "type")), "prometheus"))
+            !gs_streq(json_string_value(json_object_get(t, "type")), "cpu") &&
+            !gs_streq(json_string_value(json_object_get(t, "type")), "memory"))
             json_object_del(t, "metricType");
     if (!codec_json_get(in, "advanced", "horizontalPodAutoscalerConfig", "name", NULL))
         codec_json_del(spec, "advanced", "horizontalPodAutoscalerConfig", "name", NULL);
@@ -175,7 +176,8 @@ static void check_back(const json_t *object)
     scaledobject_result_init(&back);
     scaledobject_to_hpa(object, &there);
     struct adapter_config *rules = load_rules(there.rules);
-    scaledobject_from_hpa(json_array_get(there.objects, 0), rules, "http://default:9090", &back);
+    const struct scaledobject_sources sources = {.rules = rules, .server = "http://default:9090"};
+    scaledobject_from_hpa(json_array_get(there.objects, 0), &sources, &back);
     if (back.n_problems)
         fail_msg("%s", back.problems.data);
     CODEC_AUTO_JSON json_t *spec = normal(json_object_get(json_array_get(back.objects, 0), "spec"));
@@ -521,9 +523,11 @@ static void test_rules_with_templates_become_queries(void **state)
                   "target", "type", "AverageValue", "averageValue", "1500m"));
     scaledobject_result_init(&r);
     assert_ok(adapter_config_parse(GS_SLICE(text), "rules", &rules));
-    scaledobject_from_hpa(hpa, rules, NULL, &r);
+    struct scaledobject_sources sources = {.rules = rules};
+    scaledobject_from_hpa(hpa, &sources, &r);
     assert_non_null(strstr(r.problems.data, "set --server"));
-    scaledobject_from_hpa(hpa, rules, "http://p:9090", &r);
+    sources.server = "http://p:9090";
+    scaledobject_from_hpa(hpa, &sources, &r);
     const json_t *trigger =
         json_array_get(codec_json_get(json_array_get(r.objects, 0), "spec", "triggers", NULL), 0);
     assert_string_equal(codec_json_str(trigger, "metadata", "query", NULL),
@@ -555,7 +559,8 @@ static void test_the_fallback_of_an_autoscaler(void **state)
         codec_json_set(hpa, json_string(rows[i].annotation), "metadata", "annotations",
                        HPA_FALLBACK_ANNOTATION, NULL);
         scaledobject_result_init(&r);
-        scaledobject_from_hpa(hpa, NULL, NULL, &r);
+        const struct scaledobject_sources sources = {0};
+        scaledobject_from_hpa(hpa, &sources, &r);
         const json_t *fallback =
             codec_json_get(json_array_get(r.objects, 0), "spec", "fallback", NULL);
         assert_int_equal(r.n_problems, rows[i].failures ? 0 : 1);
@@ -571,6 +576,7 @@ static void test_metrics_without_a_trigger_are_named(void **state)
         const char *metric, *why;
     } rows[] = {
         {"{\"type\":\"External\",\"external\":{\"metric\":{\"name\":\"x\"}}}", "no rule of this"},
+        {"{\"type\":\"Object\",\"object\":{\"metric\":{\"name\":\"x\"}}}", "set --scaler"},
         {"{\"type\":\"Pods\",\"pods\":{\"metric\":{\"name\":\"x\"}}}", "type Pods has no trigger"},
         {"{\"type\":\"Resource\",\"resource\":{\"name\":\"nvidia.com/gpu\"}}", "cpu and memory"},
         {"{}", "has no trigger"},
@@ -580,7 +586,8 @@ static void test_metrics_without_a_trigger_are_named(void **state)
         struct scaledobject_result r;
         CODEC_AUTO_JSON json_t *hpa = hpa_with(json_loads(rows[i].metric, JSON_DECODE_ANY, NULL));
         scaledobject_result_init(&r);
-        scaledobject_from_hpa(hpa, NULL, "http://p:9090", &r);
+        const struct scaledobject_sources sources = {.server = "http://p:9090"};
+        scaledobject_from_hpa(hpa, &sources, &r);
         assert_int_equal(json_array_size(r.objects), 0);
         if (!strstr(r.problems.data, rows[i].why))
             fail_msg("want \"%s\", not \"%s\"", rows[i].why, r.problems.data);

@@ -271,6 +271,30 @@ static json_t *delay_facts(const struct prometheus *p, const json_t *build)
     return out;
 }
 
+// What a response says about series that it lacks; NULL: nothing. Other warnings are about the
+// query.
+static json_t *partial_facts(const struct prometheus *p)
+{
+    GS_AUTO_BUF struct gs_buf parameters = {0};
+    CODEC_AUTO_JSON json_t *answer = NULL;
+    gs_buf_add_str(&parameters, "query=");
+    http_encode(gs_slice_of("count(" GPUS ")"), &parameters);
+    GS_AUTO_ERROR struct gs_error *err =
+        get(p, "/api/v1/query", gs_buf_slice(&parameters), &answer);
+    const json_t *warnings = json_object_get(answer, "warnings"), *item;
+    json_t *kept = json_array();
+    size_t i;
+    json_array_foreach (warnings, i, item)
+        if (!gs_starts(doctor_text(json_string_value(item)), "PromQL"))
+            json_array_append(kept, (json_t *)item);
+    bool some = json_array_size(kept) || json_is_true(json_object_get(answer, "isPartial"));
+    json_t *out = some ? json_pack("{s:O, s:b}", "warnings", kept, "isPartial",
+                                   json_is_true(json_object_get(answer, "isPartial")))
+                       : NULL;
+    json_decref(kept);
+    return out;
+}
+
 static bool is_among(const json_t *samples, const char *name)
 {
     size_t i;
@@ -336,6 +360,7 @@ static void read_facts(const struct prometheus *p, const struct doctor_examinati
     json_object_set_new(out, "metrics", hpa_metrics(p, e));
     json_object_set_new(out, "podSeries", pod_series(p, e));
     json_object_set_new(out, "delay", delay_facts(p, build));
+    set(out, "partial", partial_facts(p));
     set(out, "inference", data_of(p, "/api/v1/gpuscale/inference", GS_SLICE("")));
 }
 

@@ -258,7 +258,11 @@ static json_t *pod_series(const struct prometheus *p, const struct doctor_examin
 // servers evaluate queries at an earlier time. How many samples a series has in two minutes.
 static json_t *delay_facts(const struct prometheus *p, const json_t *build)
 {
-    static const char newest[] = "max(timestamp(" GPUS "))";
+    // VictoriaMetrics has no result for timestamp() of an expression.
+    static const char newest[] =
+        "max(timestamp(DCGM_FI_DEV_FB_USED) or timestamp(DCGM_FI_DEV_GPU_UTIL) or "
+        "timestamp(dcgm_gpu_utilization) or timestamp(DCGM_FI_DEV_FB_USED_BYTES) or "
+        "timestamp(DCGM_FI_DEV_GPU_UTIL_RATIO))";
     json_t *out = json_object();
     codec_json_set_str(out, "version", codec_json_str(build, "data", "version", NULL));
     codec_json_set_str(out, "revision", codec_json_str(build, "data", "revision", NULL));

@@ -48,7 +48,7 @@ worker_processes 1; pid $dir/nginx.pid; error_log $dir/nginx.log;
 events { worker_connections 8192; }
 worker_rlimit_nofile 20000;
 http { access_log off; keepalive_requests 1000000; default_type text/plain; sendfile on;
-       server { listen 127.0.0.1:18080 backlog=4096; location / { root $dir; } } }
+       server { listen 127.0.0.1:18080 backlog=4096; location / { root $dir; } location /write { client_max_body_size 0; return 204; } } }
 EOF2
 chmod 755 "$dir"
 ln -s set0 cur

@@ -1,7 +1,7 @@
 #!/bin/sh
 # The configurations of docs/beyond-one-machine.md with the real programs: an engine sends to Prometheus, Thanos, VictoriaMetrics and
 # vmagent. Each must have each sample, also after an outage of AWAY seconds, and the staleness markers. With LONG=1, the receivers
-# also hang for this time, and the age of the adapter's values is measured.
+# also hang for this time and are killed, and the age of the adapter's values is measured.
 . "$(dirname "$0")/lib.sh"
 need curl jq python3
 cd "$source"
@@ -53,6 +53,10 @@ start_prometheus() { begin prometheus prometheus prometheus --web.listen-address
 start_thanos() {
     begin thanos thanos 'thanos receive' --http-address="$(at thanos-receive:10902)" --grpc-address="$(at thanos-receive:10901)" \
         --remote-write.address="$(at thanos-receive:19291)" --log.level=warn
+}
+start_thanos_sidecar() {
+    begin thanos_sidecar thanos 'thanos sidecar' --http-address="$(at thanos-sidecar:10902)" --grpc-address="$(at thanos-sidecar:10901)" --log.level=warn \
+        --tsdb.path="$dir"
 }
 start_thanos_query() { begin thanos_query thanos 'thanos query' --http-address="$(at thanos-query:10902)" --grpc-address="$(at thanos-query:10901)" --log.level=warn "$@"; }
 start_victoriametrics() { begin victoriametrics victoriametrics victoria -httpListenAddr="$(at victoria-metrics:8428)" -loggerLevel=WARN "$@"; }
@@ -134,6 +138,17 @@ if [ "${LONG:-}" ]; then
     sleep "$away"
     for r in $receivers; do kill -CONT "$(cat "$dir/$r.pid")"; done
     all_equal "after it hung for $away s"
+    # VictoriaMetrics keeps received samples in memory for up to five seconds.
+    for r in $receivers; do end "$r" KILL; done
+    for r in $receivers; do "start_$r"; done
+    for r in $receivers; do wait_for "$r receives again" arrived "$r"; done
+    to=$(date +%s)
+    sleep 15
+    for r in $receivers; do
+        compare "$r" "$from" "$to" || true
+        echo "after kill -9, $r: $(head -n 1 "$dir/diff")"
+    done
+    from=$to
 fi
 
 # --- what doctor finds ---
@@ -206,6 +221,20 @@ has_both() { [ "$(value "$(url "$1")" 'count(count by (replica) (up{job="gpu"}))
 wait_for "Prometheus has both replicas" has_both prometheus
 wait_for "doctor finds the replicas" doctor_finds "$(url prometheus)" source-replicas
 if [ "$thanos" ]; then
+    start_thanos_sidecar
+    of_sidecar=http://127.0.0.1:$(free_port)
+    begin thanos_query_sidecar thanos 'thanos query' --http-address="${of_sidecar#http://}" --grpc-address="127.0.0.1:$(free_port)" --log.level=warn \
+        --endpoint-strict="$(at thanos-sidecar:10901)"
+    to=$(date +%s)
+    same() {
+        python3 -B "$source/tests/integration/compare_samples.py" "$engine_url" "$of_sidecar?dedup=false" "$from" "$to" '{job="gpu"}' \
+            '{job="gpu",receive=""}' >"$dir/diff" 2>&1
+    }
+    wait_same "the sidecar has the samples of the engine"
+    echo "ok: sidecar: $(head -n 1 "$dir/diff")"
+    end thanos_query_sidecar
+    end thanos_sidecar
+
     gpus() { [ "$(value "$(url thanos)" "count(DCGM_FI_DEV_GPU_TEMP$1)")" = 2 ]; }
     wait_for "Thanos has one series of each GPU" gpus
     wait_for "doctor finds nothing at Thanos" doctor_finds "$(url thanos)" healthy

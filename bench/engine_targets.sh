@@ -55,3 +55,14 @@ ln -s set0 cur
 nginx -c "$dir/nginx.conf"
 (i=0; while sleep "$interval"; do i=$(((i + 1) % sets)); ln -s set$i next && mv -T next cur; done) &
 pids="$pids $!"
+
+# cpu_ms PID: of all its threads
+cpu_ms() { cat "/proc/$1"/task/*/schedstat | awk '{ s += $1 } END { printf "%.0f", s / 1e6 }'; }
+# cpu_of_query PID PORT QUERY [TIMES]: CPU time of one of TIMES (500) back to back on one connection, ms, without that of scrapes
+cpu_of_query() {
+    idle=$(cpu_ms "$1")
+    sleep 5
+    idle=$(($(cpu_ms "$1") - idle)) before=$(cpu_ms "$1") start=$(date +%s%N)
+    curl -s -G -o answer --data-urlencode "query=$3" "http://127.0.0.1:$2/api/v1/query?n=[1-${4:-500}]"
+    echo "scale=3; ($(cpu_ms "$1") - $before - $idle * ($(date +%s%N) - $start) / 5000000000) / ${4:-500}" | bc
+}

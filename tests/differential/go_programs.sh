@@ -6,8 +6,8 @@
 set -eu
 # Later versions need a later Go.
 case $1 in
-thanos) module=github.com/thanos-io/thanos version=v0.42.4 programs=thanos from=cmd ;;
-victoriametrics) module=github.com/VictoriaMetrics/VictoriaMetrics version=v1.151.0 programs='vmagent victoria-metrics' from=app ;;
+thanos) module=github.com/thanos-io/thanos version=v0.42.4 programs=thanos from=cmd tags=netgo,slicelabels ;; # the tags of its releases
+victoriametrics) module=github.com/VictoriaMetrics/VictoriaMetrics version=v1.151.0 programs='vmagent victoria-metrics' from=app tags=netgo ;;
 *) echo "usage: go_programs.sh thanos|victoriametrics [--no-build]" >&2 && exit 2 ;;
 esac
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/gpuscale/$1-$version
@@ -28,7 +28,7 @@ if [ "$missing" ]; then
     cd "$cache/source"
     for p in $missing; do
         echo "$1: building $p $version" >&2
-        nice -n 19 go build -p 1 -ldflags '-s -w' -o "$cache/$p.new" "./$from/$p" >&2 || exit 3
+        nice -n 19 go build -p 1 -tags "$tags" -ldflags '-s -w' -o "$cache/$p.new" "./$from/$p" >&2 || exit 3
         mv "$cache/$p.new" "$cache/$p"
     done
     rm -rf "$cache/source"

@@ -6,8 +6,8 @@
 set -eu
 # Later versions need a later Go.
 case $1 in
-thanos) module=github.com/thanos-io/thanos version=v0.42.4 programs=thanos from=cmd tags=netgo,slicelabels ;; # the tags of its releases
-victoriametrics) module=github.com/VictoriaMetrics/VictoriaMetrics version=v1.151.0 programs='vmagent victoria-metrics' from=app tags=netgo ;;
+thanos) module=github.com/thanos-io/thanos version=v0.42.4 programs=thanos from=cmd tags=slicelabels ;; # as its releases
+victoriametrics) module=github.com/VictoriaMetrics/VictoriaMetrics version=v1.151.0 programs='vmagent victoria-metrics' from=app tags= ;;
 *) echo "usage: go_programs.sh thanos|victoriametrics [--no-build]" >&2 && exit 2 ;;
 esac
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/gpuscale/$1-$version

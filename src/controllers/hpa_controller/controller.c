@@ -94,6 +94,8 @@ static void item_free(void *value)
     kube_request_cancel(i->queue_request);
     json_decref(i->object);
     hpa_selectors_remove(i->controller->env.selectors, i->key);
+    if (i->controller->env.budgets)
+        hpa_budgets_forget(i->controller->env.budgets, i->key);
     i->run = NULL;
     gs_timer_stop(i->hint_timer);
     gs_timer_close(i->timer, on_sync_timer_closed);
@@ -350,6 +352,16 @@ static void on_hint(void *arg, const struct hpa_hint *hint)
         take_hint(value, hint);
 }
 
+// Evaluations that others need. They come in groups, as hints do.
+static void on_wake(void *arg, const char *key)
+{
+    struct hpa_controller *c = arg;
+    struct item *i = gs_hmap_get_str(c->items, key);
+    if (i &&
+        !(gs_timer_is_active(i->hint_timer) && gs_timer_due_in(i->hint_timer) <= HINT_PAUSE_MS))
+        gs_timer_start(i->hint_timer, on_hint_timer, HINT_PAUSE_MS);
+}
+
 // --- caches ---
 static void on_hpa_changed(void *arg, const json_t *old_obj, const json_t *new_obj)
 {
@@ -412,6 +424,17 @@ struct hpa_controller *hpa_controller_new(uv_loop_t *loop, struct kube_client *c
         .shadow = cfg->shadow,
         .status_wait_ms = c->cfg.sync_period_ms,
     };
+    const struct hpa_budgets_config budgets = {.loop = loop,
+                                               .client = client,
+                                               .pods = pods,
+                                               .resources = resources,
+                                               .starts = c->env.starts,
+                                               .ns = cfg->budgets_ns,
+                                               .shadow = cfg->shadow,
+                                               .wake = on_wake,
+                                               .arg = c};
+    if (cfg->budgets_ns && !cfg->ns)
+        c->env.budgets = hpa_budgets_new(&budgets);
     return c;
 }
 
@@ -431,6 +454,8 @@ void hpa_controller_start(struct hpa_controller *c)
     kube_cache_add_handlers(c->hpas, &on_hpas);
     kube_cache_add_handlers(c->env.pods, &on_pods);
     kube_cache_start(c->hpas);
+    if (c->env.budgets)
+        hpa_budgets_start(c->env.budgets);
     c->hpa_errors = kube_watch_errors_new(c->env.loop, c->hpas, "hpa", "horizontalpodautoscalers");
     c->pod_errors = kube_watch_errors_new(c->env.loop, c->env.pods, "hpa", "pods");
     c->hints = hpa_hints_new(c->env.loop, c->env.client, c->cfg.ns, on_hint, c);
@@ -457,6 +482,9 @@ json_t *hpa_controller_history(const struct hpa_controller *c, const char *ns, c
         json_object_set_new(out, "startup", startup);
     if (latency)
         json_object_set_new(out, "slo", latency);
+    json_t *budget = c->env.budgets ? hpa_budgets_json(c->env.budgets, key, gs_unix_ms()) : NULL;
+    if (budget)
+        json_object_set_new(out, "budget", budget);
     return out;
 }
 
@@ -469,6 +497,8 @@ void hpa_controller_write_metrics(const struct hpa_controller *c, struct gs_buf 
         while (gs_hmap_next(c->items, &pos, NULL, &item))
             hpa_latency_write(((struct item *)item)->latency, (enum hpa_latency_family)f, out);
     }
+    if (c->env.budgets)
+        hpa_budgets_write_metrics(c->env.budgets, out);
 }
 
 void hpa_controller_free(struct hpa_controller *c)
@@ -482,6 +512,7 @@ void hpa_controller_free(struct hpa_controller *c)
     kube_watch_errors_free(c->pod_errors);
     kube_cache_free(c->hpas);
     gs_hmap_free(c->items);
+    hpa_budgets_free(c->env.budgets);
     hpa_metrics_source_free(c->env.metrics);
     hpa_resources_free(c->env.resources);
     kube_recorder_free(c->env.recorder);

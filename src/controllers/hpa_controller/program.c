@@ -250,6 +250,7 @@ static void start_controller(struct hpa_server *r)
                                         .on_deleted = on_object_deleted,
                                         .arg = r,
                                         .ns = o->ns,
+                                        .budgets_ns = o->lease_ns,
                                         .engine = find_engine,
                                         .engine_arg = r};
     cfg.decide.downscale_window_ms = o->downscale_window / GS_NS_PER_MS;

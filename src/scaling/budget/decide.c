@@ -14,6 +14,9 @@
 // them.
 #define SPARE_HOLDS 10
 
+// A move is remembered for so long, so that an explanation can name it after its hold.
+#define REMEMBER_MS 600000
+
 struct budget_memory *budget_memory_new(void)
 {
     return gs_alloc(sizeof(struct budget_memory));
@@ -154,7 +157,8 @@ static void forget_expired(struct budget_memory *m, int64_t now_ms)
     size_t moves = 0, spares = 0;
     size_t oldest = m->n_moves < BUDGET_MAX_MOVES ? 0 : m->n_moves - BUDGET_MAX_MOVES + 1;
     for (size_t i = 0; i < m->n_moves; i++) {
-        if (i >= oldest && m->moves[i].until_ms > now_ms)
+        if (i >= oldest &&
+            (m->moves[i].until_ms > now_ms || now_ms - m->moves[i].at_ms < REMEMBER_MS))
             m->moves[moves++] = m->moves[i];
         else
             free_move(&m->moves[i]);

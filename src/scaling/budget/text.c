@@ -75,7 +75,7 @@ static void add_reason(const struct budget_result *r, int64_t now_ms, struct gs_
         gs_buf_addf(out, ", share %d; minReplicas are never taken", r->share);
 }
 
-// The newest move that binds: who took what.
+// The newest move: who took what.
 static void add_last_move(const struct budget_memory *m, const char *key, int64_t now_ms,
                           struct gs_buf *out)
 {

@@ -98,6 +98,8 @@ static void learn(const struct hpa_budgets *b, struct budget_workload *w,
     const char *model = startup_gpu_model(p->object, node_of(b, p->object));
     if (p->gpus > w->pod_gpus)
         w->pod_gpus = (int32_t)p->gpus;
+    if (!w->pod_labels)
+        w->pod_labels = json_incref(codec_json_get(p->object, "metadata", "labels", NULL));
     if (!model || gs_streq(model, w->model))
         return;
     free(w->model);

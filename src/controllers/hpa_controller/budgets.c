@@ -6,10 +6,13 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/slice.h"
+#include "base/timer.h"
 #include "hpa/observe.h"
 #include "kube/object.h"
 
 #include <ctype.h>
+
+#define READY_MS 50 // pause between looks whether the ConfigMap was read
 
 // A template is read again after this time.
 #define TEMPLATE_MS 60000
@@ -88,6 +91,7 @@ static void free_workload(void *arg)
     kube_request_cancel(w->request);
     kube_selector_finish(&w->selector);
     json_decref(w->template);
+    json_decref(w->pod_labels);
     free(w->selector_text);
     free(w->target);
     free(w->model);
@@ -108,9 +112,25 @@ struct hpa_budgets *hpa_budgets_new(const struct hpa_budgets_config *cfg)
     return b;
 }
 
+bool hpa_budgets_ready(const struct hpa_budgets *b)
+{
+    return kube_cache_synced(b->maps) || kube_cache_error(b->maps);
+}
+
+static void check_ready(void *arg)
+{
+    struct hpa_budgets *b = arg;
+    if (!hpa_budgets_ready(b))
+        return;
+    gs_timer_stop(b->timer);
+    b->cfg.ready(b->cfg.arg);
+}
+
 void hpa_budgets_start(struct hpa_budgets *b)
 {
     kube_cache_start(b->maps);
+    b->timer = gs_timer_new(b->cfg.loop, b);
+    gs_timer_repeat(b->timer, check_ready, 0, READY_MS);
     b->errors =
         kube_watch_errors_new(b->cfg.loop, b->maps, "hpa", "the ConfigMap " BUDGET_CONFIG_MAP);
 }
@@ -120,6 +140,7 @@ void hpa_budgets_free(struct hpa_budgets *b)
     if (!b)
         return;
     hpa_budget_pods_stop(b);
+    gs_timer_free(b->timer);
     kube_watch_errors_free(b->errors);
     kube_cache_free(b->maps);
     gs_hmap_free(b->workloads);
@@ -197,7 +218,8 @@ static void read_weight(const struct hpa_budgets *b, struct budget_workload *w,
 
 static uint32_t scopes_of(const struct hpa_budgets *b, const struct budget_workload *w)
 {
-    const json_t *labels = codec_json_get(w->template, "metadata", "labels", NULL);
+    const json_t *labels =
+        w->template ? codec_json_get(w->template, "metadata", "labels", NULL) : w->pod_labels;
     const char *model = w->model ? w->model : startup_gpu_model(w->template, NULL);
     return w->member.gpus > 0 ? hpa_budget_scopes(b, w->ns, labels, model ? model : b->sole_model)
                               : 0;
@@ -226,10 +248,10 @@ static void read_workload(struct hpa_budgets *b, struct budget_workload *w,
                           const struct hpa_decision *d, int64_t now_ms)
 {
     struct budget_member *m = &w->member;
-    int64_t gpus = w->template ? hpa_gpus_of_pod(w->template) : w->pod_gpus;
     read_target(b, w, spec, now_ms);
     read_selector(b, w, obs->selector);
     read_weight(b, w, spec);
+    int64_t gpus = w->template ? hpa_gpus_of_pod(w->template) : w->pod_gpus;
     m->gpus = (int32_t)(gpus > BUDGET_MAX_GPUS ? BUDGET_MAX_GPUS : gpus);
     m->floor = spec->has_min ? spec->min_replicas : 1;
     m->demand = d->desired;
@@ -334,8 +356,8 @@ void hpa_budgets_decide(struct hpa_budgets *b, const struct hpa_spec *spec,
     struct budget_workload *w = workload_of(b, spec);
     hpa_budget_pods_refresh(b);
     read_workload(b, w, spec, obs, d, now_ms);
-    // Until its GPUs are known, it does not grow.
-    bool unknown = !w->known && !w->pod_gpus && w->request && d->desired > d->current;
+    // Until its GPUs and labels are known, it does not grow.
+    bool unknown = !w->known && w->request && d->desired > d->current;
     if (unknown && is_enforced(b)) {
         hpa_decision_cap(d, d->current, "GPU budgets: the GPUs of a replica are not known yet");
         return;

@@ -24,12 +24,15 @@ struct hpa_budgets_config {
     // An autoscaler ("ns/name") must be evaluated soon, because GPUs are free for it or wanted from
     // it.
     void (*wake)(void *arg, const char *key);
+    void (*ready)(void *arg); // hpa_budgets_ready() has become true
     void *arg;
 };
 
 struct hpa_budgets *hpa_budgets_new(const struct hpa_budgets_config *cfg);
 void hpa_budgets_start(struct hpa_budgets *b);
 void hpa_budgets_free(struct hpa_budgets *b); // NULL is fine
+// Whether the ConfigMap was read, or cannot be read. Before, nothing may grow.
+bool hpa_budgets_ready(const struct hpa_budgets *b);
 
 // Lowers the decision if a budget needs it. The caller writes the result next. obs has the scale.
 void hpa_budgets_decide(struct hpa_budgets *b, const struct hpa_spec *spec,

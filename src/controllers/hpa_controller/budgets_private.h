@@ -21,6 +21,7 @@ struct budget_workload {
     bool known;                    // the request has ended at least once
     int64_t read_ms;               // when it was sent
     int64_t live, ending;          // GPUs of its pods
+    json_t *pod_labels;            // of one of its pods; NULL: it had none
     int32_t pod_gpus;              // the most of one pod; 0: it has none
     char *model;                   // of the GPUs of its pods; NULL: unknown
     uint32_t scopes;
@@ -42,6 +43,7 @@ struct hpa_budgets {
     struct hpa_budgets_config cfg;
     struct kube_cache *maps;
     struct kube_watch_errors *errors;
+    struct gs_timer *timer; // until the ConfigMap was read
     struct budget_policy policy;
     bool has_policy;
     char *error; // why the newest ConfigMap is not used; NULL: it is

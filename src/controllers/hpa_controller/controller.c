@@ -262,6 +262,12 @@ static void read_annotations(struct item *i)
     report_annotation(i, hpa_latency_update(i->latency, i->object));
 }
 
+// Without the list of pods, every metric has no pods. Without the budgets, nothing limits growth.
+static bool is_ready(const struct hpa_controller *c)
+{
+    return kube_cache_synced(c->env.pods) && (!c->env.budgets || hpa_budgets_ready(c->env.budgets));
+}
+
 static void new_item(struct hpa_controller *c, const json_t *object)
 {
     struct item *i = gs_alloc(sizeof(*i));
@@ -278,7 +284,7 @@ static void new_item(struct hpa_controller *c, const json_t *object)
     if (old)
         item_free(old);
     gs_hmap_put_str(c->items, i->key, i);
-    if (kube_cache_synced(c->env.pods))
+    if (is_ready(c))
         sync_item(i);
 }
 
@@ -299,7 +305,7 @@ static void update_item(struct hpa_controller *c, struct item *i, const json_t *
     if (annotated)
         read_annotations(i);
     spec_changed |= target_changed;
-    if (!spec_changed || !kube_cache_synced(c->env.pods))
+    if (!spec_changed || !is_ready(c))
         return;
     if (i->run)
         i->again = true;
@@ -382,10 +388,12 @@ static void on_hpa_changed(void *arg, const json_t *old_obj, const json_t *new_o
     }
 }
 
-// Wait for the list of pods: without it, every metric has no pods.
-static void on_pods_synced(void *arg)
+// The pods and the budgets were read.
+static void on_ready(void *arg)
 {
     struct hpa_controller *c = arg;
+    if (!is_ready(c))
+        return;
     size_t pos = 0;
     struct gs_slice key;
     void *value;
@@ -432,6 +440,7 @@ struct hpa_controller *hpa_controller_new(uv_loop_t *loop, struct kube_client *c
                                                .ns = cfg->budgets_ns,
                                                .shadow = cfg->shadow,
                                                .wake = on_wake,
+                                               .ready = on_ready,
                                                .arg = c};
     if (cfg->budgets_ns && !cfg->ns)
         c->env.budgets = hpa_budgets_new(&budgets);
@@ -450,7 +459,7 @@ void hpa_controller_start(struct hpa_controller *c)
         return;
     c->started = true;
     const struct kube_cache_handlers on_hpas = {.on_change = on_hpa_changed, .arg = c};
-    const struct kube_cache_handlers on_pods = {.on_synced = on_pods_synced, .arg = c};
+    const struct kube_cache_handlers on_pods = {.on_synced = on_ready, .arg = c};
     kube_cache_add_handlers(c->hpas, &on_hpas);
     kube_cache_add_handlers(c->env.pods, &on_pods);
     kube_cache_start(c->hpas);

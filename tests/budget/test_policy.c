@@ -107,6 +107,8 @@ static void test_a_mistake_is_reported_with_its_line(void **state)
         {"budgets:\n- {name: a, gpus: -1}\n", "f:2"},
         {"budgets:\n- {name: a, gpus: 1, namespaces: [B_]}\n", "no name of a namespace"},
         {"budgets:\n- {name: a, gpus: 1, selector: 'a in'}\n", "selector"},
+        {"budgets:\n- {name: a, gpus: 1, selector: {matchLabels: 3}}\n", "matchLabels"},
+        {"budgets:\n- {name: a, gpus: 1, selector: {app: b}}\n", "app"},
         {"budgets:\n- {name: a, gpus: 1, limit: 3}\n", "limit"},
         {"priorityClasses: {a: -1}\nbudgets: []\n", "priority class a"},
         {"budgets: {}\n", "want a list"},

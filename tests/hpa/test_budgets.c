@@ -100,11 +100,18 @@ static int set_up(void **state)
     return 0;
 }
 
-static void start(struct bench *b, bool shadow)
+// Another controller evaluates those whose name begins with "other".
+static bool is_wanted(void *arg, const json_t *hpa)
+{
+    (void)arg;
+    return !gs_starts(kube_name(hpa), "other");
+}
+
+static void start(struct bench *b)
 {
     const struct hpa_controller_config cfg = {.sync_period_ms = 20,
                                               .decide = hpa_config_default(),
-                                              .shadow = shadow,
+                                              .wanted = is_wanted,
                                               .budgets_ns = "ops"};
     b->controller = hpa_controller_new(&b->api.loop, b->api.kube, b->pods, &cfg);
     hpa_controller_start(b->controller);
@@ -172,7 +179,7 @@ static void test_the_result_is_limited_to_the_share(void **state)
     put_autoscaler(b, "chat", "1");
     put_workload(b, "chat", 2, 6);
     put_budgets(b, "mode: enforce\n" BUDGET);
-    start(b, false);
+    start(b);
     assert_reaches(b, "chat", 4);
     assert_explains(b, "chat", "GPU budget gpus: 4 of ");
 }
@@ -185,7 +192,7 @@ static void test_a_low_priority_gives_gpus_to_a_high_one_when_its_pods_have_ende
     put_autoscaler(b, "chat", "100");
     put_workload(b, "chat", 1, 4);
     put_budgets(b, "mode: enforce\nbudgets: [{name: gpus, gpus: 6}]\n");
-    start(b, false);
+    start(b);
     assert_reaches(b, "batch", 2);
     assert_int_equal(replicas_of(b, "chat"), 1);
     assert_explains(b, "batch", "taken for shop/chat");
@@ -203,7 +210,7 @@ static void test_a_dry_run_limits_nothing_and_says_what_it_would_do(void **state
     put_autoscaler(b, "chat", "1");
     put_workload(b, "chat", 2, 6);
     put_budgets(b, BUDGET);
-    start(b, false);
+    start(b);
     assert_reaches(b, "chat", 6);
     assert_explains(b, "chat", "GPU budget gpus: 4 of ");
     CODEC_AUTO_JSON json_t *budget = budget_of(b, "chat");
@@ -218,7 +225,7 @@ static void test_pods_without_an_autoscaler_count(void **state)
     put_autoscaler(b, "chat", "1");
     put_workload(b, "chat", 2, 6);
     put_budgets(b, "mode: enforce\n" BUDGET);
-    start(b, false);
+    start(b);
     assert_reaches(b, "chat", 3);
     assert_explains(b, "chat", "pods without an autoscaler have 1 of 4 GPUs");
 }
@@ -229,7 +236,7 @@ static void test_a_workload_outside_of_all_budgets_is_not_limited(void **state)
     put_autoscaler(b, "chat", "1");
     put_workload(b, "chat", 2, 6);
     put_budgets(b, "mode: enforce\nbudgets: [{name: gpus, namespaces: [other], gpus: 0}]\n");
-    start(b, false);
+    start(b);
     assert_reaches(b, "chat", 6);
     CODEC_AUTO_JSON json_t *budget = budget_of(b, "chat");
     assert_null(budget);
@@ -242,13 +249,129 @@ static void test_metrics_have_the_budget_and_the_shares(void **state)
     put_autoscaler(b, "chat", "1");
     put_workload(b, "chat", 2, 6);
     put_budgets(b, "mode: enforce\n" BUDGET);
-    start(b, false);
+    start(b);
     assert_reaches(b, "chat", 4);
     hpa_controller_write_metrics(b->controller, &out);
     assert_non_null(strstr(out.data, "\ngpuscale_budget_gpus{budget=\"gpus\"} 4\n"));
     assert_non_null(strstr(out.data, "\ngpuscale_budget_used_gpus{budget=\"gpus\"} 4\n"));
     assert_non_null(strstr(out.data, "gpuscale_budget_share_replicas{budget=\"gpus\",namespace="
                                      "\"shop\",horizontalpodautoscaler=\"chat\"} 4\n"));
+}
+
+// --- autoscalers of another controller ---
+
+#define OTHER "shop/other"
+
+static int64_t max_of(const struct bench *b)
+{
+    return codec_json_int(json_object_get(b->api.hpas, OTHER), 0, "spec", "maxReplicas", NULL);
+}
+
+static bool has_max(void *arg)
+{
+    const struct bench *b = arg;
+    return max_of(b) == b->want;
+}
+
+static void assert_max(struct bench *b, int max)
+{
+    b->want = max;
+    if (!fake_wait(&b->api, has_max, b))
+        fail_msg("maxReplicas is %d, want %d", (int)max_of(b), max);
+}
+
+static const char *record_of(const struct bench *b)
+{
+    return kube_annotation(json_object_get(b->api.hpas, OTHER), "gpuscale.dev/budget");
+}
+
+static bool has_no_record(void *arg)
+{
+    return !record_of(arg);
+}
+
+// It has 3 replicas and wants more than maxReplicas allows.
+static void put_other(struct bench *b)
+{
+    put_autoscaler(b, "other", "1");
+    put_workload(b, "other", 3, 9);
+    codec_json_set(json_object_get(b->api.hpas, OTHER),
+                   json_pack("{s:i, s:[{s:s, s:{s:{s:s}, s:{s:s}}}], s:[{s:s, s:s, s:s}]}",
+                             "desiredReplicas", 3, "currentMetrics", "type", "Pods", "pods",
+                             "metric", "name", "load", "current", "averageValue", "60",
+                             "conditions", "type", "ScalingLimited", "status", "True", "reason",
+                             "TooManyReplicas"),
+                   "status", NULL);
+}
+
+static void on_released(void *arg)
+{
+    ((struct bench *)arg)->want = 0;
+}
+
+static bool is_released(void *arg)
+{
+    return ((struct bench *)arg)->want == 0;
+}
+
+static void
+test_max_replicas_of_another_controller_are_lowered_recorded_and_given_back(void **state)
+{
+    struct bench *b = *state;
+    put_other(b);
+    put_budgets(b, "mode: enforce\n" BUDGET);
+    start(b);
+    assert_max(b, 4);
+    assert_string_equal(record_of(b), "maxReplicas=10,set=4");
+    hpa_controller_release(b->controller, on_released, b);
+    assert_true(fake_wait(&b->api, is_released, b));
+    assert_int_equal(max_of(b), 10);
+    assert_null(record_of(b));
+}
+
+static void test_the_next_start_gives_max_replicas_back_without_a_budget(void **state)
+{
+    struct bench *b = *state;
+    put_other(b);
+    put_budgets(b, BUDGET); // a dry run
+    json_t *hpa = json_object_get(b->api.hpas, OTHER);
+    codec_json_set(hpa, json_string("maxReplicas=10,set=3"), "metadata", "annotations",
+                   "gpuscale.dev/budget", NULL);
+    codec_json_set(hpa, json_integer(3), "spec", "maxReplicas", NULL);
+    start(b);
+    assert_max(b, 10);
+    assert_null(record_of(b));
+}
+
+static void test_max_replicas_that_somebody_sets_later_are_not_changed_back(void **state)
+{
+    struct bench *b = *state;
+    put_other(b);
+    put_budgets(b, BUDGET);
+    json_t *hpa = json_object_get(b->api.hpas, OTHER);
+    codec_json_set(hpa, json_string("maxReplicas=10,set=3"), "metadata", "annotations",
+                   "gpuscale.dev/budget", NULL);
+    codec_json_set(hpa, json_integer(5), "spec", "maxReplicas", NULL);
+    start(b);
+    assert_true(fake_wait(&b->api, has_no_record, b));
+    assert_int_equal(max_of(b), 5);
+}
+
+static void test_a_limit_is_removed_when_the_gpus_suffice_again(void **state)
+{
+    struct bench *b = *state;
+    put_other(b);
+    put_budgets(b, "mode: enforce\nbudgets: [{name: gpus, gpus: 10}]\n");
+    for (int i = 0; i < 3; i++)
+        put_pod(b, "notebook", i);
+    start(b);
+    assert_max(b, 7);
+    for (int i = 0; i < 3; i++) {
+        GS_AUTO_FREE char *key = gs_format("shop/notebook-%d", i);
+        fake_delete(&b->api, b->api.pods, key);
+    }
+    assert_max(b, 10);
+    assert_null(record_of(b));
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
@@ -262,6 +385,10 @@ int main(void)
         TEST(test_pods_without_an_autoscaler_count),
         TEST(test_a_workload_outside_of_all_budgets_is_not_limited),
         TEST(test_metrics_have_the_budget_and_the_shares),
+        TEST(test_max_replicas_of_another_controller_are_lowered_recorded_and_given_back),
+        TEST(test_the_next_start_gives_max_replicas_back_without_a_budget),
+        TEST(test_max_replicas_that_somebody_sets_later_are_not_changed_back),
+        TEST(test_a_limit_is_removed_when_the_gpus_suffice_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -109,6 +109,8 @@ struct hpa_budgets *hpa_budgets_new(const struct hpa_budgets_config *cfg)
     b->maps = kube_cache_new(cfg->loop, cfg->client, KUBE_CONFIGMAPS, cfg->ns,
                              "fieldSelector=metadata.name%3D" BUDGET_CONFIG_MAP);
     kube_cache_add_handlers(b->maps, &on_maps);
+    if (!cfg->shadow)
+        b->visits = hpa_budget_visits_new(b);
     return b;
 }
 
@@ -131,6 +133,8 @@ void hpa_budgets_start(struct hpa_budgets *b)
     kube_cache_start(b->maps);
     b->timer = gs_timer_new(b->cfg.loop, b);
     gs_timer_repeat(b->timer, check_ready, 0, READY_MS);
+    if (b->visits)
+        hpa_budget_visits_start(b->visits);
     b->errors =
         kube_watch_errors_new(b->cfg.loop, b->maps, "hpa", "the ConfigMap " BUDGET_CONFIG_MAP);
 }
@@ -139,6 +143,7 @@ void hpa_budgets_free(struct hpa_budgets *b)
 {
     if (!b)
         return;
+    hpa_budget_visits_free(b->visits);
     hpa_budget_pods_stop(b);
     gs_timer_free(b->timer);
     kube_watch_errors_free(b->errors);
@@ -149,6 +154,15 @@ void hpa_budgets_free(struct hpa_budgets *b)
         budget_memory_free(b->memories[i]);
     free(b->error);
     free(b);
+}
+
+void hpa_budgets_release(struct hpa_budgets *b, void (*done)(void *arg), void *arg)
+{
+    b->released = true;
+    if (b->visits)
+        hpa_budget_visits_release(b->visits, done, arg);
+    else
+        done(arg);
 }
 
 // --- what a workload needs ---
@@ -225,7 +239,7 @@ static uint32_t scopes_of(const struct hpa_budgets *b, const struct budget_workl
                               : 0;
 }
 
-static struct budget_workload *workload_of(struct hpa_budgets *b, const struct hpa_spec *spec)
+struct budget_workload *hpa_budget_workload(struct hpa_budgets *b, const struct hpa_spec *spec)
 {
     GS_AUTO_FREE char *key = gs_format("%s/%s", spec->ns, spec->name);
     struct budget_workload *w = gs_hmap_get_str(b->workloads, key);
@@ -243,9 +257,8 @@ static struct budget_workload *workload_of(struct hpa_budgets *b, const struct h
     return w;
 }
 
-static void read_workload(struct hpa_budgets *b, struct budget_workload *w,
-                          const struct hpa_spec *spec, const struct hpa_observation *obs,
-                          const struct hpa_decision *d, int64_t now_ms)
+void hpa_budget_read(struct hpa_budgets *b, struct budget_workload *w, const struct hpa_spec *spec,
+                     const struct hpa_observation *obs, int32_t demand, int64_t now_ms)
 {
     struct budget_member *m = &w->member;
     read_target(b, w, spec, now_ms);
@@ -254,7 +267,7 @@ static void read_workload(struct hpa_budgets *b, struct budget_workload *w,
     int64_t gpus = w->template ? hpa_gpus_of_pod(w->template) : w->pod_gpus;
     m->gpus = (int32_t)(gpus > BUDGET_MAX_GPUS ? BUDGET_MAX_GPUS : gpus);
     m->floor = spec->has_min ? spec->min_replicas : 1;
-    m->demand = d->desired;
+    m->demand = demand;
     m->replicas = obs->spec_replicas;
     if (now_ms >= w->settles_ms || m->settling <= m->replicas)
         m->settling = 0;
@@ -286,16 +299,10 @@ static void wake_holders(const struct hpa_budgets *b, const struct budget_set *s
             b->cfg.wake(b->cfg.arg, s->workloads[i]->key);
 }
 
-struct outcome {
-    int32_t replicas;
-    char *text; // of the budget that binds; NULL: none
-};
-
-// The budget with the smallest result binds.
-static struct outcome decide(const struct hpa_budgets *b, struct budget_workload *w, int64_t now_ms,
-                             bool wakes)
+struct budget_outcome hpa_budget_decide(const struct hpa_budgets *b, struct budget_workload *w,
+                                        int64_t now_ms, bool wakes)
 {
-    struct outcome out = {.replicas = w->member.demand};
+    struct budget_outcome out = {.replicas = w->member.demand};
     for (size_t i = 0; i < b->policy.n_scopes; i++) {
         struct budget_set s;
         struct budget_result r;
@@ -307,7 +314,7 @@ static struct outcome decide(const struct hpa_budgets *b, struct budget_workload
         if (r.replicas < out.replicas) {
             budget_result_text(&s.group, s.self, b->memories[i], &r, now_ms, &text);
             free(out.text);
-            out = (struct outcome){r.replicas, gs_buf_take(&text)};
+            out = (struct budget_outcome){r.replicas, gs_buf_take(&text)};
         }
         if (wakes && r.reason == BUDGET_WAITS)
             wake_holders(b, &s);
@@ -316,8 +323,8 @@ static struct outcome decide(const struct hpa_budgets *b, struct budget_workload
     return out;
 }
 
-static void note(const struct hpa_budgets *b, const struct budget_workload *w, int32_t replicas,
-                 int64_t now_ms)
+void hpa_budget_note(const struct hpa_budgets *b, const struct budget_workload *w, int32_t replicas,
+                     int64_t now_ms)
 {
     for (size_t i = 0; i < b->policy.n_scopes; i++) {
         struct budget_set s;
@@ -342,9 +349,9 @@ static void commit(struct budget_workload *w, const struct hpa_observation *obs,
     m->replicas = replicas;
 }
 
-static bool is_enforced(const struct hpa_budgets *b)
+bool hpa_budget_enforced(const struct hpa_budgets *b)
 {
-    return b->policy.enforce && !b->cfg.shadow;
+    return b->policy.enforce && !b->cfg.shadow && !b->released;
 }
 
 void hpa_budgets_decide(struct hpa_budgets *b, const struct hpa_spec *spec,
@@ -353,22 +360,22 @@ void hpa_budgets_decide(struct hpa_budgets *b, const struct hpa_spec *spec,
     int64_t now_ms = gs_unix_ms();
     if (!b->has_policy || !obs->scale_found)
         return;
-    struct budget_workload *w = workload_of(b, spec);
+    struct budget_workload *w = hpa_budget_workload(b, spec);
     hpa_budget_pods_refresh(b);
-    read_workload(b, w, spec, obs, d, now_ms);
+    hpa_budget_read(b, w, spec, obs, d->desired, now_ms);
     // Until its GPUs and labels are known, it does not grow.
     bool unknown = !w->known && w->request && d->desired > d->current;
-    if (unknown && is_enforced(b)) {
+    if (unknown && hpa_budget_enforced(b)) {
         hpa_decision_cap(d, d->current, "GPU budgets: the GPUs of a replica are not known yet");
         return;
     }
-    struct outcome out = decide(b, w, now_ms, is_enforced(b));
+    struct budget_outcome out = hpa_budget_decide(b, w, now_ms, hpa_budget_enforced(b));
     w->waits = out.text && out.replicas < d->desired;
-    if (is_enforced(b)) {
+    if (hpa_budget_enforced(b)) {
         if (out.text)
             hpa_decision_cap(d, out.replicas, out.text);
         if (d->rescale)
-            note(b, w, d->desired, now_ms);
+            hpa_budget_note(b, w, d->desired, now_ms);
     }
     if (!b->cfg.shadow)
         commit(w, obs, d->desired, now_ms);
@@ -399,9 +406,9 @@ json_t *hpa_budgets_json(const struct hpa_budgets *b, const char *key, int64_t n
         json_decref(out);
         return NULL;
     }
-    struct outcome result = decide(b, w, now_ms, false);
+    struct budget_outcome result = hpa_budget_decide(b, w, now_ms, false);
     codec_json_set_str(out, "mode", b->policy.enforce ? "enforce" : "dryRun");
-    codec_json_set_bool(out, "applied", is_enforced(b) && result.text);
+    codec_json_set_bool(out, "applied", hpa_budget_enforced(b) && result.text);
     codec_json_set_int(out, "replicas", result.replicas);
     codec_json_set_str(out, "text", result.text ? result.text : "");
     json_object_set_new(out, "budgets", list);

@@ -17,6 +17,7 @@ struct hpa_budgets_config {
     uv_loop_t *loop;
     struct kube_client *client;
     struct kube_cache *pods; // of all namespaces
+    struct kube_cache *hpas; // of all namespaces
     struct hpa_resources *resources;
     struct hpa_starts *starts;
     const char *ns; // of the ConfigMap
@@ -25,6 +26,9 @@ struct hpa_budgets_config {
     // it.
     void (*wake)(void *arg, const char *key);
     void (*ready)(void *arg); // hpa_budgets_ready() has become true
+    // Whether this controller evaluates the autoscaler. Others are limited by their maxReplicas.
+    bool (*is_own)(void *arg, const char *key);
+    int64_t period_ms; // between visits of the others
     void *arg;
 };
 
@@ -33,6 +37,12 @@ void hpa_budgets_start(struct hpa_budgets *b);
 void hpa_budgets_free(struct hpa_budgets *b); // NULL is fine
 // Whether the ConfigMap was read, or cannot be read. Before, nothing may grow.
 bool hpa_budgets_ready(const struct hpa_budgets *b);
+
+// On the autoscaler of another controller: the maxReplicas that it had, and the one that was set
+// for a budget: "maxReplicas=8,set=3".
+#define HPA_BUDGET_ANNOTATION "gpuscale.dev/budget"
+// Gives each of them back, and then calls done, once. Nothing is limited from now on.
+void hpa_budgets_release(struct hpa_budgets *b, void (*done)(void *arg), void *arg);
 
 // Lowers the decision if a budget needs it. The caller writes the result next. obs has the scale.
 void hpa_budgets_decide(struct hpa_budgets *b, const struct hpa_spec *spec,

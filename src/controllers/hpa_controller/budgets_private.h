@@ -52,9 +52,36 @@ struct hpa_budgets {
     struct gs_hmap *pods;      // by the key of the pod
     int64_t others[BUDGET_MAX_SCOPES];
     bool observes_pods, observes_nodes;
-    bool stale;       // nodes have changed: the models of pods are read again
-    char *sole_model; // of all nodes; NULL: they differ
+    bool released;                // nothing is limited any more
+    bool stale;                   // nodes have changed: the models of pods are read again
+    char *sole_model;             // of all nodes; NULL: they differ
+    struct budget_visits *visits; // of autoscalers of other controllers; NULL: shadow
 };
+
+// --- budgets.c ---
+
+struct budget_outcome {
+    int32_t replicas;
+    char *text; // of the budget that binds; NULL: none
+};
+struct budget_workload *hpa_budget_workload(struct hpa_budgets *b, const struct hpa_spec *spec);
+// What a workload needs, for a number of replicas that its autoscaler wants.
+void hpa_budget_read(struct hpa_budgets *b, struct budget_workload *w, const struct hpa_spec *spec,
+                     const struct hpa_observation *obs, int32_t demand, int64_t now_ms);
+// The budget with the smallest result binds. wakes: those who have more than their share are
+// evaluated if this one waits for it. The caller frees the text.
+struct budget_outcome hpa_budget_decide(const struct hpa_budgets *b, struct budget_workload *w,
+                                        int64_t now_ms, bool wakes);
+void hpa_budget_note(const struct hpa_budgets *b, const struct budget_workload *w, int32_t replicas,
+                     int64_t now_ms);
+bool hpa_budget_enforced(const struct hpa_budgets *b);
+
+// --- budget_others.c: autoscalers of other controllers ---
+
+struct budget_visits *hpa_budget_visits_new(struct hpa_budgets *b);
+void hpa_budget_visits_start(struct budget_visits *v);
+void hpa_budget_visits_free(struct budget_visits *v); // NULL is fine
+void hpa_budget_visits_release(struct budget_visits *v, void (*done)(void *arg), void *arg);
 
 // --- budget_pods.c: the GPUs of pods ---
 

@@ -358,6 +358,12 @@ static void on_hint(void *arg, const struct hpa_hint *hint)
         take_hint(value, hint);
 }
 
+static bool is_own(void *arg, const char *key)
+{
+    const struct hpa_controller *c = arg;
+    return gs_hmap_get_str(c->items, key) != NULL;
+}
+
 // Evaluations that others need. They come in groups, as hints do.
 static void on_wake(void *arg, const char *key)
 {
@@ -376,6 +382,8 @@ static void on_hpa_changed(void *arg, const json_t *old_obj, const json_t *new_o
     struct item *i = gs_hmap_get_str(c->items, key);
     if (!new_obj && c->cfg.on_deleted)
         c->cfg.on_deleted(c->cfg.arg, old_obj);
+    if (!new_obj && c->env.budgets)
+        hpa_budgets_forget(c->env.budgets, key);
     if (new_obj && c->cfg.wanted && !c->cfg.wanted(c->cfg.arg, new_obj))
         new_obj = NULL;
     if (!new_obj) {
@@ -435,12 +443,15 @@ struct hpa_controller *hpa_controller_new(uv_loop_t *loop, struct kube_client *c
     const struct hpa_budgets_config budgets = {.loop = loop,
                                                .client = client,
                                                .pods = pods,
+                                               .hpas = c->hpas,
                                                .resources = resources,
                                                .starts = c->env.starts,
                                                .ns = cfg->budgets_ns,
                                                .shadow = cfg->shadow,
                                                .wake = on_wake,
                                                .ready = on_ready,
+                                               .is_own = is_own,
+                                               .period_ms = c->cfg.sync_period_ms,
                                                .arg = c};
     if (cfg->budgets_ns && !cfg->ns)
         c->env.budgets = hpa_budgets_new(&budgets);
@@ -510,6 +521,14 @@ void hpa_controller_write_metrics(const struct hpa_controller *c, struct gs_buf 
         hpa_budgets_write_metrics(c->env.budgets, out);
 }
 
+void hpa_controller_release(struct hpa_controller *c, void (*done)(void *arg), void *arg)
+{
+    if (c->env.budgets && c->started)
+        hpa_budgets_release(c->env.budgets, done, arg);
+    else
+        done(arg);
+}
+
 void hpa_controller_free(struct hpa_controller *c)
 {
     if (!c)
@@ -519,9 +538,9 @@ void hpa_controller_free(struct hpa_controller *c)
     hpa_hints_free(c->hints);
     kube_watch_errors_free(c->hpa_errors);
     kube_watch_errors_free(c->pod_errors);
-    kube_cache_free(c->hpas);
     gs_hmap_free(c->items);
     hpa_budgets_free(c->env.budgets);
+    kube_cache_free(c->hpas);
     hpa_metrics_source_free(c->env.metrics);
     hpa_resources_free(c->env.resources);
     kube_recorder_free(c->env.recorder);

@@ -42,6 +42,9 @@ void hpa_controller_set_observer(struct hpa_controller *c, hpa_observer fn, void
 void hpa_controller_start(struct hpa_controller *c);
 // Calls wanted() for the object again, because its result may have changed.
 void hpa_controller_requeue(struct hpa_controller *c, const char *ns, const char *name);
+// Gives autoscalers of other controllers the maxReplicas back that GPU budgets have lowered, and
+// calls done, once.
+void hpa_controller_release(struct hpa_controller *c, void (*done)(void *arg), void *arg);
 void hpa_controller_free(struct hpa_controller *c);
 // The history of an HPA as hpa_history_json() formats it; new reference. NULL: the controller does
 // not evaluate such an HPA.

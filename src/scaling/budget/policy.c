@@ -68,12 +68,39 @@ static void read_namespaces(struct codec_reader *r, const json_t *v, void *out)
             codec_reader_fail(r, v, "\"%s\" is no name of a namespace", s->namespaces[i]);
 }
 
+static void check_labels(struct codec_reader *r, const json_t *v, void *out)
+{
+    (void)out;
+    codec_reader_is_mapping(r, v, "matchLabels");
+}
+
+static void check_expressions(struct codec_reader *r, const json_t *v, void *out)
+{
+    (void)out;
+    if (!json_is_array(v))
+        codec_reader_fail(r, v, "matchExpressions: want a list");
+}
+
+static void check_selector(struct codec_reader *r, const json_t *v)
+{
+    static const struct codec_field fields[] = {
+        {"matchLabels", CODEC_FIELD_CUSTOM, 0, check_labels},
+        {"matchExpressions", CODEC_FIELD_CUSTOM, 0, check_expressions},
+        {0},
+    };
+    codec_read_mapping(r, v, fields, "selector", NULL);
+}
+
 // "app=chat,tier in (a,b)" or a LabelSelector.
 static void read_selector(struct codec_reader *r, const json_t *v, void *out)
 {
     struct budget_scope *s = out;
     kube_selector_finish(&s->selector);
     s->selector = (struct kube_selector){0};
+    if (json_is_object(v))
+        check_selector(r, v);
+    if (r->err)
+        return;
     GS_AUTO_ERROR struct gs_error *err =
         json_is_object(v) ? kube_selector_from_json(v, &s->selector)
                           : kube_selector_parse(codec_read_text(r, v), &s->selector);

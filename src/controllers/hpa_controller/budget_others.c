@@ -6,13 +6,10 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/num.h"
 #include "base/slice.h"
 #include "base/timer.h"
 #include "hpa/status.h"
 #include "kube/object.h"
-
-#include <stdio.h>
 
 struct budget_visits {
     struct hpa_budgets *budgets;
@@ -29,30 +26,6 @@ struct budget_visits {
     void (*released)(void *arg);
     void *arg;
 };
-
-// --- the annotation ---
-
-struct record {
-    int32_t had, set;
-};
-
-static bool read_number(struct gs_slice *rest, const char *key, int32_t *ret)
-{
-    struct gs_slice part = gs_slice_cut(rest, ','), name = gs_slice_cut(&part, '=');
-    int64_t n = 0;
-    GS_AUTO_ERROR struct gs_error *err = gs_parse_i64(part, 1, INT32_MAX, &n);
-    *ret = (int32_t)n;
-    return !err && gs_slice_eq_str(name, key);
-}
-
-// False: it is not limited, or somebody has set another maxReplicas since.
-static bool read_record(const json_t *hpa, struct record *ret)
-{
-    struct gs_slice rest = gs_slice_of(kube_annotation(hpa, HPA_BUDGET_ANNOTATION));
-    return rest.len && read_number(&rest, "maxReplicas", &ret->had) &&
-           read_number(&rest, "set", &ret->set) &&
-           codec_json_int(hpa, 0, "spec", "maxReplicas", NULL) == ret->set;
-}
 
 // --- one visit ---
 
@@ -92,7 +65,7 @@ static void on_patched(void *arg, int status, json_t *body, struct gs_error *err
 static void remove_annotation(struct budget_visits *v)
 {
     CODEC_AUTO_JSON json_t *body = json_object();
-    codec_json_set(body, json_null(), "metadata", "annotations", HPA_BUDGET_ANNOTATION, NULL);
+    codec_json_set(body, json_null(), "metadata", "annotations", BUDGET_RECORD_ANNOTATION, NULL);
     v->patch = kube_patch(v->budgets->cfg.client, KUBE_HPAS, v->spec.ns, v->spec.name, NULL,
                           KUBE_MERGE_PATCH, body, on_patched, v);
 }
@@ -104,7 +77,7 @@ static void patch(struct budget_visits *v, int32_t had, int32_t set)
     json_t *text = set ? codec_json_strf("maxReplicas=%d,set=%d", had, set) : json_null();
     codec_json_set(body, json_string(kube_resource_version(v->spec.object)), "metadata",
                    "resourceVersion", NULL);
-    codec_json_set(body, text, "metadata", "annotations", HPA_BUDGET_ANNOTATION, NULL);
+    codec_json_set(body, text, "metadata", "annotations", BUDGET_RECORD_ANNOTATION, NULL);
     codec_json_set(body, json_integer(set ? set : had), "spec", "maxReplicas", NULL);
     gs_info("hpa", "%s/%s: maxReplicas %d to %d%s", v->spec.ns, v->spec.name, v->spec.max_replicas,
             set ? set : had, set ? " for a GPU budget" : " again");
@@ -155,8 +128,8 @@ static void decide(struct budget_visits *v)
                                         .spec_replicas = hpa_scale_spec_replicas(v->scale),
                                         .status_replicas = hpa_scale_status_replicas(v->scale),
                                         .selector = hpa_scale_selector(v->scale)};
-    struct record record = {0};
-    bool limited = read_record(v->spec.object, &record);
+    struct budget_record record = {0};
+    bool limited = budget_record_of(v->spec.object, &record);
     int32_t had = limited ? record.had : v->spec.max_replicas;
     int64_t now_ms = gs_unix_ms();
     struct budget_workload *w = hpa_budget_workload(b, &v->spec);
@@ -202,19 +175,19 @@ static void end_round(struct budget_visits *v)
 
 // Whether it is limited although it must not be.
 static bool is_left_over(const struct budget_visits *v, const json_t *hpa, bool own,
-                         struct record *ret)
+                         struct budget_record *ret)
 {
-    return read_record(hpa, ret) && (own || !hpa_budget_enforced(v->budgets));
+    return budget_record_of(hpa, ret) && (own || !hpa_budget_enforced(v->budgets));
 }
 
 // True: a visit has begun, which continues with end_visit().
 static bool visit(struct budget_visits *v, json_t *hpa)
 {
     struct hpa_budgets *b = v->budgets;
-    struct record record;
+    struct budget_record record;
     GS_AUTO_FREE char *key = kube_key(hpa);
     bool own = b->cfg.is_own(b->cfg.arg, key), left = is_left_over(v, hpa, own, &record);
-    bool stale = kube_annotation(hpa, HPA_BUDGET_ANNOTATION) && !read_record(hpa, &record);
+    bool stale = kube_annotation(hpa, BUDGET_RECORD_ANNOTATION) && !budget_record_of(hpa, &record);
     if (!left && !stale && (own || !b->has_policy || v->releases))
         return false;
     GS_AUTO_ERROR struct gs_error *err = hpa_spec_parse(hpa, &v->spec);

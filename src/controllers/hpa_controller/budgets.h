@@ -38,10 +38,8 @@ void hpa_budgets_free(struct hpa_budgets *b); // NULL is fine
 // Whether the ConfigMap was read, or cannot be read. Before, nothing may grow.
 bool hpa_budgets_ready(const struct hpa_budgets *b);
 
-// On the autoscaler of another controller: the maxReplicas that it had, and the one that was set
-// for a budget: "maxReplicas=8,set=3".
-#define HPA_BUDGET_ANNOTATION "gpuscale.dev/budget"
-// Gives each of them back, and then calls done, once. Nothing is limited from now on.
+// Gives the autoscalers of other controllers the maxReplicas back that they had, and then calls
+// done, once. Nothing is limited from now on.
 void hpa_budgets_release(struct hpa_budgets *b, void (*done)(void *arg), void *arg);
 
 // Lowers the decision if a budget needs it. The caller writes the result next. obs has the scale.

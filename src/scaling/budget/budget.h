@@ -68,6 +68,16 @@ bool budget_scope_matches(const struct budget_scope *s, const char *ns, const js
 struct gs_error *budget_weight(const struct budget_policy *p, const char *annotation,
                                const char *priority_class, double *ret);
 
+// --- autoscalers of other controllers ---
+
+// What is recorded while maxReplicas is lowered: "maxReplicas=8,set=3".
+#define BUDGET_RECORD_ANNOTATION "gpuscale.dev/budget"
+struct budget_record {
+    int32_t had, set;
+};
+// False: maxReplicas is not lowered, or somebody has set another one since.
+bool budget_record_of(const json_t *hpa, struct budget_record *ret);
+
 // --- shares ---
 
 struct budget_member {

@@ -88,7 +88,8 @@ static void check_selector(struct codec_reader *r, const json_t *v)
         {"matchExpressions", CODEC_FIELD_CUSTOM, 0, check_expressions},
         {0},
     };
-    codec_read_mapping(r, v, fields, "selector", NULL);
+    char unused;
+    codec_read_mapping(r, v, fields, "selector", &unused);
 }
 
 // "app=chat,tier in (a,b)" or a LabelSelector.

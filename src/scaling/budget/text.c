@@ -133,15 +133,17 @@ static json_t *members_json(const struct budget_group *group)
     return out;
 }
 
+// Each as it was taken: when it arrives elsewhere, it is the same replica.
 static json_t *moves_json(const struct budget_memory *m, int64_t now_ms)
 {
     json_t *out = json_array();
     for (size_t i = m->n_moves; i-- > 0 && json_array_size(out) < SHOWN_MOVES;) {
         const struct budget_move *move = &m->moves[i];
-        json_array_append_new(
-            out, json_pack("{s:s, s:s, s:i, s:I}", "from", move->gained ? move->other : move->key,
-                           "to", move->gained ? move->key : move->other, "replicas",
-                           (int)move->replicas, "ageMs", (json_int_t)(now_ms - move->at_ms)));
+        if (!move->gained)
+            json_array_append_new(out, json_pack("{s:s, s:s, s:i, s:I}", "from", move->key, "to",
+                                                 *move->other ? move->other : "others", "replicas",
+                                                 (int)move->replicas, "ageMs",
+                                                 (json_int_t)(now_ms - move->at_ms)));
     }
     return out;
 }

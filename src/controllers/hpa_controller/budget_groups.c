@@ -2,15 +2,15 @@
 // The workloads of one budget as the input of a decision.
 #include "hpa_controller/budgets_private.h"
 
-void hpa_budget_set_init(const struct hpa_budgets *b, size_t scope, const struct budget_workload *w,
-                         struct budget_set *ret)
+void hpa_budget_set_init(const struct hpa_budgets *b, size_t scope,
+                         const struct hpa_budget_workload *w, struct hpa_budget_set *ret)
 {
     size_t n = 0, pos = 0, all = gs_hmap_len(b->workloads);
     void *value;
-    *ret = (struct budget_set){.members = gs_alloc_array(all + 1, sizeof(*ret->members)),
-                               .workloads = gs_alloc_array(all + 1, sizeof(*ret->workloads))};
+    *ret = (struct hpa_budget_set){.members = gs_alloc_array(all + 1, sizeof(*ret->members)),
+                                   .workloads = gs_alloc_array(all + 1, sizeof(*ret->workloads))};
     while (gs_hmap_next(b->workloads, &pos, NULL, &value)) {
-        struct budget_workload *other = value;
+        struct hpa_budget_workload *other = value;
         if (!(other->scopes >> scope & 1))
             continue;
         if (other == w)
@@ -27,7 +27,7 @@ void hpa_budget_set_init(const struct hpa_budgets *b, size_t scope, const struct
                                        .n = n};
 }
 
-void hpa_budget_set_finish(struct budget_set *s)
+void hpa_budget_set_finish(struct hpa_budget_set *s)
 {
     free(s->members);
     free(s->workloads);

@@ -11,7 +11,7 @@
 #include "hpa/status.h"
 #include "kube/object.h"
 
-struct budget_visits {
+struct hpa_budget_visits {
     struct hpa_budgets *budgets;
     struct gs_timer *timer;
     json_t *objects; // of this round; NULL: it has ended
@@ -31,7 +31,7 @@ struct budget_visits {
 
 static void visit_next(void *arg);
 
-static void drop_visit(struct budget_visits *v)
+static void drop_visit(struct hpa_budget_visits *v)
 {
     kube_request_cancel(GS_TAKE(v->patch));
     hpa_scale_free(GS_TAKE(v->scale));
@@ -40,7 +40,7 @@ static void drop_visit(struct budget_visits *v)
     v->has_spec = false;
 }
 
-static void end_visit(struct budget_visits *v)
+static void end_visit(struct hpa_budget_visits *v)
 {
     drop_visit(v);
     gs_timer_start(v->timer, visit_next, 0);
@@ -48,7 +48,7 @@ static void end_visit(struct budget_visits *v)
 
 static void on_patched(void *arg, int status, json_t *body, struct gs_error *err)
 {
-    struct budget_visits *v = arg;
+    struct hpa_budget_visits *v = arg;
     (void)body;
     v->patch = NULL;
     // Another writer came first: the next round sees its object.
@@ -62,7 +62,7 @@ static void on_patched(void *arg, int status, json_t *body, struct gs_error *err
 }
 
 // The annotation says nothing any more, because somebody has set another maxReplicas.
-static void remove_annotation(struct budget_visits *v)
+static void remove_annotation(struct hpa_budget_visits *v)
 {
     CODEC_AUTO_JSON json_t *body = json_object();
     codec_json_set(body, json_null(), "metadata", "annotations", BUDGET_RECORD_ANNOTATION, NULL);
@@ -71,7 +71,7 @@ static void remove_annotation(struct budget_visits *v)
 }
 
 // set 0: gives back what it had.
-static void patch(struct budget_visits *v, int32_t had, int32_t set)
+static void patch(struct hpa_budget_visits *v, int32_t had, int32_t set)
 {
     CODEC_AUTO_JSON json_t *body = json_object();
     json_t *text = set ? codec_json_strf("maxReplicas=%d,set=%d", had, set) : json_null();
@@ -86,11 +86,11 @@ static void patch(struct budget_visits *v, int32_t had, int32_t set)
 }
 
 // Whether the budgets suffice for all that it may take without a limit, and nobody waits.
-static bool fits(struct hpa_budgets *b, const struct budget_workload *w, int32_t most)
+static bool fits(struct hpa_budgets *b, const struct hpa_budget_workload *w, int32_t most)
 {
     bool all = true;
     for (size_t i = 0; i < b->policy.n_scopes && all; i++) {
-        struct budget_set s;
+        struct hpa_budget_set s;
         if (!(w->scopes >> i & 1))
             continue;
         hpa_budget_set_init(b, i, w, &s);
@@ -104,10 +104,10 @@ static bool fits(struct hpa_budgets *b, const struct budget_workload *w, int32_t
 }
 
 // The maxReplicas that it may have now; 0: its own.
-static int32_t limit_of(struct hpa_budgets *b, struct budget_workload *w, int32_t had,
+static int32_t limit_of(struct hpa_budgets *b, struct hpa_budget_workload *w, int32_t had,
                         int64_t now_ms)
 {
-    struct budget_outcome out = hpa_budget_decide(b, w, now_ms, true);
+    struct hpa_budget_outcome out = hpa_budget_decide(b, w, now_ms, true);
     int32_t least = w->member.floor > 1 ? w->member.floor : 1;
     int32_t limit = out.replicas > least ? out.replicas : least;
     bool unlimited = !w->scopes || limit >= had || fits(b, w, had);
@@ -121,7 +121,7 @@ static int32_t limit_of(struct hpa_budgets *b, struct budget_workload *w, int32_
 
 // A limit that was set counts as if all its replicas were set: the other controller may use it at
 // any time.
-static void decide(struct budget_visits *v)
+static void decide(struct hpa_budget_visits *v)
 {
     struct hpa_budgets *b = v->budgets;
     const struct hpa_observation obs = {.scale_found = true,
@@ -132,7 +132,7 @@ static void decide(struct budget_visits *v)
     bool limited = budget_record_of(v->spec.object, &record);
     int32_t had = limited ? record.had : v->spec.max_replicas;
     int64_t now_ms = gs_unix_ms();
-    struct budget_workload *w = hpa_budget_workload(b, &v->spec);
+    struct hpa_budget_workload *w = hpa_budget_workload(b, &v->spec);
     hpa_budget_pods_refresh(b);
     hpa_budget_read(b, w, &v->spec, &obs, hpa_status_demand(&v->spec, obs.spec_replicas, had),
                     now_ms);
@@ -151,7 +151,7 @@ static void decide(struct budget_visits *v)
 
 static void on_scale(void *arg, struct gs_error *err)
 {
-    struct budget_visits *v = arg;
+    struct hpa_budget_visits *v = arg;
     if (err)
         end_visit(v);
     else
@@ -163,7 +163,7 @@ static void on_scale(void *arg, struct gs_error *err)
 
 static void begin_round(void *arg);
 
-static void end_round(struct budget_visits *v)
+static void end_round(struct hpa_budget_visits *v)
 {
     json_decref(GS_TAKE(v->objects));
     if (v->releases) {
@@ -174,14 +174,14 @@ static void end_round(struct budget_visits *v)
 }
 
 // Whether it is limited although it must not be.
-static bool is_left_over(const struct budget_visits *v, const json_t *hpa, bool own,
+static bool is_left_over(const struct hpa_budget_visits *v, const json_t *hpa, bool own,
                          struct budget_record *ret)
 {
     return budget_record_of(hpa, ret) && (own || !hpa_budget_enforced(v->budgets));
 }
 
 // True: a visit has begun, which continues with end_visit().
-static bool visit(struct budget_visits *v, json_t *hpa)
+static bool visit(struct hpa_budget_visits *v, json_t *hpa)
 {
     struct hpa_budgets *b = v->budgets;
     struct budget_record record;
@@ -208,7 +208,7 @@ static bool visit(struct budget_visits *v, json_t *hpa)
 
 static void visit_next(void *arg)
 {
-    struct budget_visits *v = arg;
+    struct hpa_budget_visits *v = arg;
     while (v->next < json_array_size(v->objects))
         if (visit(v, json_array_get(v->objects, v->next++)))
             return;
@@ -217,27 +217,27 @@ static void visit_next(void *arg)
 
 static void begin_round(void *arg)
 {
-    struct budget_visits *v = arg;
+    struct hpa_budget_visits *v = arg;
     bool ready = kube_cache_synced(v->budgets->cfg.hpas) && hpa_budgets_ready(v->budgets);
     v->next = 0;
     v->objects = ready ? kube_cache_objects(v->budgets->cfg.hpas) : json_array();
     visit_next(v);
 }
 
-struct budget_visits *hpa_budget_visits_new(struct hpa_budgets *b)
+struct hpa_budget_visits *hpa_budget_visits_new(struct hpa_budgets *b)
 {
-    struct budget_visits *v = gs_alloc(sizeof(*v));
+    struct hpa_budget_visits *v = gs_alloc(sizeof(*v));
     v->budgets = b;
     v->timer = gs_timer_new(b->cfg.loop, v);
     return v;
 }
 
-void hpa_budget_visits_start(struct budget_visits *v)
+void hpa_budget_visits_start(struct hpa_budget_visits *v)
 {
     gs_timer_start(v->timer, begin_round, (uint64_t)v->budgets->cfg.period_ms);
 }
 
-void hpa_budget_visits_release(struct budget_visits *v, void (*done)(void *arg), void *arg)
+void hpa_budget_visits_release(struct hpa_budget_visits *v, void (*done)(void *arg), void *arg)
 {
     v->releases = true;
     v->released = done;
@@ -247,7 +247,7 @@ void hpa_budget_visits_release(struct budget_visits *v, void (*done)(void *arg),
     begin_round(v);
 }
 
-void hpa_budget_visits_free(struct budget_visits *v)
+void hpa_budget_visits_free(struct hpa_budget_visits *v)
 {
     if (!v)
         return;

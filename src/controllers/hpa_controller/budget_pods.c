@@ -56,7 +56,7 @@ uint32_t hpa_budget_scopes(const struct hpa_budgets *b, const char *ns, const js
 
 // --- sums ---
 
-static void count(struct hpa_budgets *b, const struct budget_pod *p, int64_t sign)
+static void count(struct hpa_budgets *b, const struct hpa_budget_pod *p, int64_t sign)
 {
     if (p->workload && p->ending)
         p->workload->ending += sign * p->gpus;
@@ -75,13 +75,13 @@ static uint32_t scopes_of_pod(const struct hpa_budgets *b, const json_t *pod)
                               : 0;
 }
 
-static bool is_of(const struct budget_workload *w, const json_t *pod)
+static bool is_of(const struct hpa_budget_workload *w, const json_t *pod)
 {
     return gs_streq(w->ns, kube_namespace(pod)) &&
            kube_selector_matches(&w->selector, codec_json_get(pod, "metadata", "labels", NULL));
 }
 
-static struct budget_workload *workload_of(const struct hpa_budgets *b, const json_t *pod)
+static struct hpa_budget_workload *workload_of(const struct hpa_budgets *b, const json_t *pod)
 {
     size_t pos = 0;
     void *value;
@@ -92,8 +92,8 @@ static struct budget_workload *workload_of(const struct hpa_budgets *b, const js
 }
 
 // What one of its pods says about a workload.
-static void learn(const struct hpa_budgets *b, struct budget_workload *w,
-                  const struct budget_pod *p)
+static void learn(const struct hpa_budgets *b, struct hpa_budget_workload *w,
+                  const struct hpa_budget_pod *p)
 {
     const char *model = startup_gpu_model(p->object, node_of(b, p->object));
     if (p->gpus > w->pod_gpus)
@@ -111,7 +111,7 @@ static void add_pod(struct hpa_budgets *b, const char *key, const json_t *pod)
     int64_t gpus = kube_pod_has_ended(pod) ? 0 : hpa_gpus_of_pod(pod);
     if (gpus <= 0)
         return;
-    struct budget_pod *p = gs_alloc(sizeof(*p));
+    struct hpa_budget_pod *p = gs_alloc(sizeof(*p));
     p->object = json_incref((json_t *)(uintptr_t)pod);
     p->gpus = gpus > BUDGET_MAX_GPUS ? BUDGET_MAX_GPUS : gpus;
     p->ending = kube_is_deleting(pod);
@@ -126,7 +126,7 @@ static void add_pod(struct hpa_budgets *b, const char *key, const json_t *pod)
 
 static void free_pod(void *arg)
 {
-    struct budget_pod *p = arg;
+    struct hpa_budget_pod *p = arg;
     json_decref(p->object);
     free(p);
 }
@@ -137,7 +137,7 @@ static void wake_waiting(const struct hpa_budgets *b)
     size_t pos = 0;
     void *value;
     while (gs_hmap_next(b->workloads, &pos, NULL, &value)) {
-        const struct budget_workload *w = value;
+        const struct hpa_budget_workload *w = value;
         if (w->waits)
             b->cfg.wake(b->cfg.arg, w->key);
     }
@@ -147,7 +147,7 @@ static void on_pod(void *arg, const json_t *old_obj, const json_t *new_obj)
 {
     struct hpa_budgets *b = arg;
     GS_AUTO_FREE char *key = kube_key(new_obj ? new_obj : old_obj);
-    struct budget_pod *p = gs_hmap_remove_str(b->pods, key);
+    struct hpa_budget_pod *p = gs_hmap_remove_str(b->pods, key);
     bool had = p != NULL;
     if (p) {
         count(b, p, -1);
@@ -178,7 +178,7 @@ void hpa_budget_pods_refresh(struct hpa_budgets *b)
     b->stale = false;
     find_sole_model(b);
     while (gs_hmap_next(b->pods, &pos, NULL, &value)) {
-        struct budget_pod *p = value;
+        struct hpa_budget_pod *p = value;
         count(b, p, -1);
         p->scopes = p->workload ? 0 : scopes_of_pod(b, p->object);
         count(b, p, 1);
@@ -189,7 +189,7 @@ void hpa_budget_pods_refresh(struct hpa_budgets *b)
 
 // --- workloads ---
 
-static void give(struct hpa_budgets *b, struct budget_pod *p, struct budget_workload *w)
+static void give(struct hpa_budgets *b, struct hpa_budget_pod *p, struct hpa_budget_workload *w)
 {
     count(b, p, -1);
     p->workload = w;
@@ -199,25 +199,25 @@ static void give(struct hpa_budgets *b, struct budget_pod *p, struct budget_work
         learn(b, w, p);
 }
 
-void hpa_budget_pods_claim(struct hpa_budgets *b, struct budget_workload *w)
+void hpa_budget_pods_claim(struct hpa_budgets *b, struct hpa_budget_workload *w)
 {
     size_t pos = 0;
     void *value;
     hpa_budget_pods_release(b, w);
     while (gs_hmap_next(b->pods, &pos, NULL, &value)) {
-        struct budget_pod *p = value;
+        struct hpa_budget_pod *p = value;
         if (!p->workload && is_of(w, p->object))
             give(b, p, w);
     }
 }
 
-void hpa_budget_pods_release(struct hpa_budgets *b, struct budget_workload *w)
+void hpa_budget_pods_release(struct hpa_budgets *b, struct hpa_budget_workload *w)
 {
     size_t pos = 0;
     void *value;
     w->pod_gpus = 0;
     while (gs_hmap_next(b->pods, &pos, NULL, &value)) {
-        struct budget_pod *p = value;
+        struct hpa_budget_pod *p = value;
         if (p->workload == w)
             give(b, p, NULL);
     }
@@ -247,7 +247,7 @@ void hpa_budget_pods_start(struct hpa_budgets *b)
     size_t pos = 0;
     void *value;
     while (gs_hmap_next(b->pods, &pos, NULL, &value)) {
-        struct budget_pod *p = value;
+        struct hpa_budget_pod *p = value;
         p->scopes = p->workload ? 0 : scopes_of_pod(b, p->object);
         if (!p->workload)
             count(b, p, 1);

@@ -63,7 +63,7 @@ static void drop_policy(struct hpa_budgets *b)
     budget_policy_finish(&b->policy);
     b->has_policy = false;
     while (gs_hmap_next(b->workloads, &pos, NULL, &value))
-        ((struct budget_workload *)value)->scopes = 0;
+        ((struct hpa_budget_workload *)value)->scopes = 0;
 }
 
 // The last valid policy stays in force while a newer text is wrong.
@@ -87,7 +87,7 @@ static void on_map(void *arg, const json_t *old_obj, const json_t *new_obj)
 
 static void free_workload(void *arg)
 {
-    struct budget_workload *w = arg;
+    struct hpa_budget_workload *w = arg;
     kube_request_cancel(w->request);
     kube_selector_finish(&w->selector);
     json_decref(w->template);
@@ -169,7 +169,7 @@ void hpa_budgets_release(struct hpa_budgets *b, void (*done)(void *arg), void *a
 
 static void on_target(void *arg, int status, json_t *body, struct gs_error *err)
 {
-    struct budget_workload *w = arg;
+    struct hpa_budget_workload *w = arg;
     bool first = !w->known;
     (void)status;
     w->request = NULL;
@@ -188,7 +188,7 @@ static void on_target(void *arg, int status, json_t *body, struct gs_error *err)
         w->budgets->cfg.wake(w->budgets->cfg.arg, w->key);
 }
 
-static void read_target(struct hpa_budgets *b, struct budget_workload *w,
+static void read_target(struct hpa_budgets *b, struct hpa_budget_workload *w,
                         const struct hpa_spec *spec, int64_t now_ms)
 {
     struct kube_gvr resource;
@@ -204,7 +204,7 @@ static void read_target(struct hpa_budgets *b, struct budget_workload *w,
     w->request = kube_get(b->cfg.client, resource, w->ns, spec->target_name, NULL, on_target, w);
 }
 
-static void read_selector(struct hpa_budgets *b, struct budget_workload *w, const char *text)
+static void read_selector(struct hpa_budgets *b, struct hpa_budget_workload *w, const char *text)
 {
     if (gs_streq(text, w->selector_text))
         return;
@@ -219,7 +219,7 @@ static void read_selector(struct hpa_budgets *b, struct budget_workload *w, cons
     hpa_budget_pods_claim(b, w);
 }
 
-static void read_weight(const struct hpa_budgets *b, struct budget_workload *w,
+static void read_weight(const struct hpa_budgets *b, struct hpa_budget_workload *w,
                         const struct hpa_spec *spec)
 {
     const char *class = codec_json_str(w->template, "spec", "priorityClassName", NULL);
@@ -230,7 +230,7 @@ static void read_weight(const struct hpa_budgets *b, struct budget_workload *w,
         gs_debug("hpa", "%s: %s", w->key, gs_error_message(err));
 }
 
-static uint32_t scopes_of(const struct hpa_budgets *b, const struct budget_workload *w)
+static uint32_t scopes_of(const struct hpa_budgets *b, const struct hpa_budget_workload *w)
 {
     const json_t *labels =
         w->template ? codec_json_get(w->template, "metadata", "labels", NULL) : w->pod_labels;
@@ -239,10 +239,10 @@ static uint32_t scopes_of(const struct hpa_budgets *b, const struct budget_workl
                               : 0;
 }
 
-struct budget_workload *hpa_budget_workload(struct hpa_budgets *b, const struct hpa_spec *spec)
+struct hpa_budget_workload *hpa_budget_workload(struct hpa_budgets *b, const struct hpa_spec *spec)
 {
     GS_AUTO_FREE char *key = gs_format("%s/%s", spec->ns, spec->name);
-    struct budget_workload *w = gs_hmap_get_str(b->workloads, key);
+    struct hpa_budget_workload *w = gs_hmap_get_str(b->workloads, key);
     if (w)
         return w;
     w = gs_alloc(sizeof(*w));
@@ -257,8 +257,9 @@ struct budget_workload *hpa_budget_workload(struct hpa_budgets *b, const struct 
     return w;
 }
 
-void hpa_budget_read(struct hpa_budgets *b, struct budget_workload *w, const struct hpa_spec *spec,
-                     const struct hpa_observation *obs, int32_t demand, int64_t now_ms)
+void hpa_budget_read(struct hpa_budgets *b, struct hpa_budget_workload *w,
+                     const struct hpa_spec *spec, const struct hpa_observation *obs, int32_t demand,
+                     int64_t now_ms)
 {
     struct budget_member *m = &w->member;
     read_target(b, w, spec, now_ms);
@@ -279,7 +280,7 @@ void hpa_budget_read(struct hpa_budgets *b, struct budget_workload *w, const str
 
 void hpa_budgets_forget(struct hpa_budgets *b, const char *key)
 {
-    struct budget_workload *w = gs_hmap_remove_str(b->workloads, key);
+    struct hpa_budget_workload *w = gs_hmap_remove_str(b->workloads, key);
     if (!w)
         return;
     if (b->pods)
@@ -290,7 +291,7 @@ void hpa_budgets_forget(struct hpa_budgets *b, const char *key)
 // --- decisions ---
 
 // Members with more than their share, if this one waits for it.
-static void wake_holders(const struct hpa_budgets *b, const struct budget_set *s)
+static void wake_holders(const struct hpa_budgets *b, const struct hpa_budget_set *s)
 {
     GS_AUTO_FREE int32_t *shares = gs_alloc_array(s->group.n + 1, sizeof(*shares));
     budget_share(&s->group, shares);
@@ -299,12 +300,13 @@ static void wake_holders(const struct hpa_budgets *b, const struct budget_set *s
             b->cfg.wake(b->cfg.arg, s->workloads[i]->key);
 }
 
-struct budget_outcome hpa_budget_decide(const struct hpa_budgets *b, struct budget_workload *w,
-                                        int64_t now_ms, bool wakes)
+struct hpa_budget_outcome hpa_budget_decide(const struct hpa_budgets *b,
+                                            struct hpa_budget_workload *w, int64_t now_ms,
+                                            bool wakes)
 {
-    struct budget_outcome out = {.replicas = w->member.demand};
+    struct hpa_budget_outcome out = {.replicas = w->member.demand};
     for (size_t i = 0; i < b->policy.n_scopes; i++) {
-        struct budget_set s;
+        struct hpa_budget_set s;
         struct budget_result r;
         GS_AUTO_BUF struct gs_buf text = {0};
         if (!(w->scopes >> i & 1))
@@ -314,7 +316,7 @@ struct budget_outcome hpa_budget_decide(const struct hpa_budgets *b, struct budg
         if (r.replicas < out.replicas) {
             budget_result_text(&s.group, s.self, b->memories[i], &r, now_ms, &text);
             free(out.text);
-            out = (struct budget_outcome){r.replicas, gs_buf_take(&text)};
+            out = (struct hpa_budget_outcome){r.replicas, gs_buf_take(&text)};
         }
         if (wakes && r.reason == BUDGET_WAITS)
             wake_holders(b, &s);
@@ -323,11 +325,11 @@ struct budget_outcome hpa_budget_decide(const struct hpa_budgets *b, struct budg
     return out;
 }
 
-void hpa_budget_note(const struct hpa_budgets *b, const struct budget_workload *w, int32_t replicas,
-                     int64_t now_ms)
+void hpa_budget_note(const struct hpa_budgets *b, const struct hpa_budget_workload *w,
+                     int32_t replicas, int64_t now_ms)
 {
     for (size_t i = 0; i < b->policy.n_scopes; i++) {
-        struct budget_set s;
+        struct hpa_budget_set s;
         if (!(w->scopes >> i & 1))
             continue;
         hpa_budget_set_init(b, i, w, &s);
@@ -337,8 +339,8 @@ void hpa_budget_note(const struct hpa_budgets *b, const struct budget_workload *
 }
 
 // What the caller writes next.
-static void commit(struct budget_workload *w, const struct hpa_observation *obs, int32_t replicas,
-                   int64_t now_ms)
+static void commit(struct hpa_budget_workload *w, const struct hpa_observation *obs,
+                   int32_t replicas, int64_t now_ms)
 {
     struct budget_member *m = &w->member;
     bool follows = obs->status_replicas >= m->replicas;
@@ -360,7 +362,7 @@ void hpa_budgets_decide(struct hpa_budgets *b, const struct hpa_spec *spec,
     int64_t now_ms = gs_unix_ms();
     if (!b->has_policy || !obs->scale_found)
         return;
-    struct budget_workload *w = hpa_budget_workload(b, spec);
+    struct hpa_budget_workload *w = hpa_budget_workload(b, spec);
     hpa_budget_pods_refresh(b);
     hpa_budget_read(b, w, spec, obs, d->desired, now_ms);
     // Until its GPUs and labels are known, it does not grow.
@@ -369,7 +371,7 @@ void hpa_budgets_decide(struct hpa_budgets *b, const struct hpa_spec *spec,
         hpa_decision_cap(d, d->current, "GPU budgets: the GPUs of a replica are not known yet");
         return;
     }
-    struct budget_outcome out = hpa_budget_decide(b, w, now_ms, hpa_budget_enforced(b));
+    struct hpa_budget_outcome out = hpa_budget_decide(b, w, now_ms, hpa_budget_enforced(b));
     w->waits = out.text && out.replicas < d->desired;
     if (hpa_budget_enforced(b)) {
         if (out.text)
@@ -386,12 +388,12 @@ void hpa_budgets_decide(struct hpa_budgets *b, const struct hpa_spec *spec,
 
 json_t *hpa_budgets_json(const struct hpa_budgets *b, const char *key, int64_t now_ms)
 {
-    struct budget_workload *w = gs_hmap_get_str(b->workloads, key);
+    struct hpa_budget_workload *w = gs_hmap_get_str(b->workloads, key);
     json_t *out = json_object(), *list = json_array();
     if (b->error)
         codec_json_set_str(out, "error", b->error);
     for (size_t i = 0; w && i < b->policy.n_scopes; i++) {
-        struct budget_set s;
+        struct hpa_budget_set s;
         struct budget_result r;
         if (!(w->scopes >> i & 1))
             continue;
@@ -406,7 +408,7 @@ json_t *hpa_budgets_json(const struct hpa_budgets *b, const char *key, int64_t n
         json_decref(out);
         return NULL;
     }
-    struct budget_outcome result = hpa_budget_decide(b, w, now_ms, false);
+    struct hpa_budget_outcome result = hpa_budget_decide(b, w, now_ms, false);
     codec_json_set_str(out, "mode", b->policy.enforce ? "enforce" : "dryRun");
     codec_json_set_bool(out, "applied", hpa_budget_enforced(b) && result.text);
     codec_json_set_int(out, "replicas", result.replicas);
@@ -426,7 +428,7 @@ static void write_scopes(const struct hpa_budgets *b, const char *name, const ch
 {
     write_family(name, help, out);
     for (size_t i = 0; i < b->policy.n_scopes; i++) {
-        struct budget_set s;
+        struct hpa_budget_set s;
         hpa_budget_set_init(b, i, NULL, &s);
         int64_t gpus = used ? s.group.gpus - budget_free(&s.group) : s.group.gpus;
         gs_buf_addf(out, "%s{budget=\"%s\"} %lld\n", name, s.group.name, (long long)gpus);
@@ -439,7 +441,7 @@ static void write_members(const struct hpa_budgets *b, const char *name, const c
 {
     write_family(name, help, out);
     for (size_t i = 0; i < b->policy.n_scopes; i++) {
-        struct budget_set s;
+        struct hpa_budget_set s;
         hpa_budget_set_init(b, i, NULL, &s);
         GS_AUTO_FREE int32_t *shares = gs_alloc_array(s.group.n + 1, sizeof(*shares));
         budget_share(&s.group, shares);

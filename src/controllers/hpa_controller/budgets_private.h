@@ -10,7 +10,7 @@
 #include "kube/selector.h"
 
 // A workload with an autoscaler that was evaluated.
-struct budget_workload {
+struct hpa_budget_workload {
     struct hpa_budgets *budgets;
     char *key, *ns; // of the autoscaler
     char *target;   // "deployment/web"
@@ -31,10 +31,10 @@ struct budget_workload {
 };
 
 // A pod with GPUs, bound to a node or of a workload.
-struct budget_pod {
+struct hpa_budget_pod {
     json_t *object;
-    struct budget_workload *workload; // NULL: none
-    uint32_t scopes;                  // without a workload
+    struct hpa_budget_workload *workload; // NULL: none
+    uint32_t scopes;                      // without a workload
     int64_t gpus;
     bool ending;
 };
@@ -52,36 +52,38 @@ struct hpa_budgets {
     struct gs_hmap *pods;      // by the key of the pod
     int64_t others[BUDGET_MAX_SCOPES];
     bool observes_pods, observes_nodes;
-    bool released;                // nothing is limited any more
-    bool stale;                   // nodes have changed: the models of pods are read again
-    char *sole_model;             // of all nodes; NULL: they differ
-    struct budget_visits *visits; // of autoscalers of other controllers; NULL: shadow
+    bool released;                    // nothing is limited any more
+    bool stale;                       // nodes have changed: the models of pods are read again
+    char *sole_model;                 // of all nodes; NULL: they differ
+    struct hpa_budget_visits *visits; // of autoscalers of other controllers; NULL: shadow
 };
 
 // --- budgets.c ---
 
-struct budget_outcome {
+struct hpa_budget_outcome {
     int32_t replicas;
     char *text; // of the budget that binds; NULL: none
 };
-struct budget_workload *hpa_budget_workload(struct hpa_budgets *b, const struct hpa_spec *spec);
+struct hpa_budget_workload *hpa_budget_workload(struct hpa_budgets *b, const struct hpa_spec *spec);
 // What a workload needs, for a number of replicas that its autoscaler wants.
-void hpa_budget_read(struct hpa_budgets *b, struct budget_workload *w, const struct hpa_spec *spec,
-                     const struct hpa_observation *obs, int32_t demand, int64_t now_ms);
+void hpa_budget_read(struct hpa_budgets *b, struct hpa_budget_workload *w,
+                     const struct hpa_spec *spec, const struct hpa_observation *obs, int32_t demand,
+                     int64_t now_ms);
 // The budget with the smallest result binds. wakes: those who have more than their share are
 // evaluated if this one waits for it. The caller frees the text.
-struct budget_outcome hpa_budget_decide(const struct hpa_budgets *b, struct budget_workload *w,
-                                        int64_t now_ms, bool wakes);
-void hpa_budget_note(const struct hpa_budgets *b, const struct budget_workload *w, int32_t replicas,
-                     int64_t now_ms);
+struct hpa_budget_outcome hpa_budget_decide(const struct hpa_budgets *b,
+                                            struct hpa_budget_workload *w, int64_t now_ms,
+                                            bool wakes);
+void hpa_budget_note(const struct hpa_budgets *b, const struct hpa_budget_workload *w,
+                     int32_t replicas, int64_t now_ms);
 bool hpa_budget_enforced(const struct hpa_budgets *b);
 
 // --- budget_others.c: autoscalers of other controllers ---
 
-struct budget_visits *hpa_budget_visits_new(struct hpa_budgets *b);
-void hpa_budget_visits_start(struct budget_visits *v);
-void hpa_budget_visits_free(struct budget_visits *v); // NULL is fine
-void hpa_budget_visits_release(struct budget_visits *v, void (*done)(void *arg), void *arg);
+struct hpa_budget_visits *hpa_budget_visits_new(struct hpa_budgets *b);
+void hpa_budget_visits_start(struct hpa_budget_visits *v);
+void hpa_budget_visits_free(struct hpa_budget_visits *v); // NULL is fine
+void hpa_budget_visits_release(struct hpa_budget_visits *v, void (*done)(void *arg), void *arg);
 
 // --- budget_pods.c: the GPUs of pods ---
 
@@ -91,22 +93,22 @@ void hpa_budget_pods_stop(struct hpa_budgets *b);
 // Reads models and scopes again if nodes have changed.
 void hpa_budget_pods_refresh(struct hpa_budgets *b);
 // The pods of a workload with a new selector.
-void hpa_budget_pods_claim(struct hpa_budgets *b, struct budget_workload *w);
+void hpa_budget_pods_claim(struct hpa_budgets *b, struct hpa_budget_workload *w);
 // Its pods have no workload any more.
-void hpa_budget_pods_release(struct hpa_budgets *b, struct budget_workload *w);
+void hpa_budget_pods_release(struct hpa_budgets *b, struct hpa_budget_workload *w);
 // The scopes that match.
 uint32_t hpa_budget_scopes(const struct hpa_budgets *b, const char *ns, const json_t *labels,
                            const char *model);
 
 // --- budget_groups.c: groups of workloads ---
 
-struct budget_set {
+struct hpa_budget_set {
     struct budget_group group;
-    struct budget_member *members;      // copies
-    struct budget_workload **workloads; // in the same order
-    size_t self;                        // index of one of them
+    struct budget_member *members;          // copies
+    struct hpa_budget_workload **workloads; // in the same order
+    size_t self;                            // index of one of them
 };
 // The members of a scope, with the index of w (NULL: 0). The caller calls _finish.
-void hpa_budget_set_init(const struct hpa_budgets *b, size_t scope, const struct budget_workload *w,
-                         struct budget_set *ret);
-void hpa_budget_set_finish(struct budget_set *s);
+void hpa_budget_set_init(const struct hpa_budgets *b, size_t scope,
+                         const struct hpa_budget_workload *w, struct hpa_budget_set *ret);
+void hpa_budget_set_finish(struct hpa_budget_set *s);

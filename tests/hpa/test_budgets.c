@@ -295,13 +295,14 @@ static void put_other(struct bench *b)
 {
     put_autoscaler(b, "other", "1");
     put_workload(b, "other", 3, 9);
-    codec_json_set(json_object_get(b->api.hpas, OTHER),
-                   json_pack("{s:i, s:[{s:s, s:{s:{s:s}, s:{s:s}}}], s:[{s:s, s:s, s:s}]}",
-                             "desiredReplicas", 3, "currentMetrics", "type", "Pods", "pods",
-                             "metric", "name", "load", "current", "averageValue", "60",
-                             "conditions", "type", "ScalingLimited", "status", "True", "reason",
-                             "TooManyReplicas"),
-                   "status", NULL);
+    codec_json_set(
+        json_object_get(b->api.hpas, OTHER),
+        json_pack("{s:i, s:[{s:s, s:{s:{s:s}, s:{s:s}}}], s:[{s:s, s:s, s:s}, {s:s, s:s}]}",
+                  "desiredReplicas", 3, "currentMetrics", "type", "Pods", "pods", "metric", "name",
+                  "load", "current", "averageValue", "60", "conditions", "type", "ScalingLimited",
+                  "status", "True", "reason", "TooManyReplicas", "type", "ScalingActive", "status",
+                  "True"),
+        "status", NULL);
 }
 
 static void on_released(void *arg)
@@ -357,6 +358,18 @@ static void test_max_replicas_that_somebody_sets_later_are_not_changed_back(void
     assert_int_equal(max_of(b), 5);
 }
 
+// Its desiredReplicas are then 0, or what was wanted long ago.
+static void test_an_autoscaler_whose_metric_fails_keeps_its_share_of_the_replicas(void **state)
+{
+    struct bench *b = *state;
+    put_other(b);
+    codec_json_set(json_object_get(b->api.hpas, OTHER), json_pack("{s:i}", "desiredReplicas", 0),
+                   "status", NULL);
+    put_budgets(b, "mode: enforce\n" BUDGET);
+    start(b);
+    assert_max(b, 3);
+}
+
 static void test_a_limit_is_removed_when_the_gpus_suffice_again(void **state)
 {
     struct bench *b = *state;
@@ -388,6 +401,7 @@ int main(void)
         TEST(test_max_replicas_of_another_controller_are_lowered_recorded_and_given_back),
         TEST(test_the_next_start_gives_max_replicas_back_without_a_budget),
         TEST(test_max_replicas_that_somebody_sets_later_are_not_changed_back),
+        TEST(test_an_autoscaler_whose_metric_fails_keeps_its_share_of_the_replicas),
         TEST(test_a_limit_is_removed_when_the_gpus_suffice_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -74,7 +74,10 @@ int32_t hpa_status_demand(const struct hpa_spec *spec, int32_t replicas, int32_t
     int32_t min = spec->has_min ? spec->min_replicas : 1;
     double demand =
         (double)codec_json_int(spec->object, replicas, "status", "desiredReplicas", NULL);
-    if (is_limited(spec->object))
+    // A metric that fails says nothing about the demand.
+    if (!kube_condition_true(spec->object, "ScalingActive"))
+        demand = replicas;
+    else if (is_limited(spec->object))
         demand = wanted_by_metrics(spec, replicas, max);
     return (int32_t)fmin(max, fmax(min, demand));
 }

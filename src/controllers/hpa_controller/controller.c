@@ -12,6 +12,7 @@
 #include "base/timer.h"
 #include "hpa_controller/controller_private.h"
 #include "hpa_controller/hints.h"
+#include "hpa_controller/learned.h"
 #include "kube/cache.h"
 #include "kube/object.h"
 
@@ -38,8 +39,9 @@ struct hpa_controller {
     struct hpa_controller_config cfg;
     struct kube_cache *hpas;
     struct kube_watch_errors *hpa_errors, *pod_errors;
-    struct hpa_hints *hints; // NULL: not started
-    struct gs_hmap *items;   // "ns/name" to struct item
+    struct hpa_hints *hints;     // NULL: not started
+    struct gs_hmap *items;       // "ns/name" to struct item
+    struct hpa_learned *learned; // of another process
     hpa_observer observer;
     void *observer_arg;
     bool started;
@@ -269,6 +271,7 @@ static void new_item(struct hpa_controller *c, const json_t *object)
     i->history = hpa_history_new();
     i->latency = hpa_latency_new();
     read_annotations(i);
+    hpa_learned_claim(c->learned, i->key, i->latency, gs_unix_ms());
     i->timer = gs_timer_new(c->env.loop, i);
     i->hint_timer = gs_timer_new(c->env.loop, i);
     i->due_ns = gs_mono_ns();
@@ -394,6 +397,7 @@ struct hpa_controller *hpa_controller_new(uv_loop_t *loop, struct kube_client *c
     if (c->cfg.sync_period_ms < 1)
         c->cfg.sync_period_ms = 1;
     c->items = gs_hmap_new(item_free);
+    c->learned = hpa_learned_new();
     c->hpas = kube_cache_new(loop, client, KUBE_HPAS, cfg->ns, NULL);
     struct hpa_resources *resources = hpa_resources_new(client);
     c->env = (struct hpa_reconcile_env){
@@ -419,6 +423,28 @@ void hpa_controller_set_observer(struct hpa_controller *c, hpa_observer fn, void
 {
     c->observer = fn;
     c->observer_arg = arg;
+}
+
+struct gs_error *hpa_controller_restore(struct hpa_controller *c, const json_t *document)
+{
+    struct gs_error *err = hpa_learned_read(c->learned, document, gs_unix_ms());
+    if (!err)
+        hpa_starts_restore(c->env.starts, hpa_learned_starts(c->learned));
+    return err;
+}
+
+json_t *hpa_controller_learned(const struct hpa_controller *c)
+{
+    int64_t now_ms = gs_unix_ms();
+    json_t *out = hpa_learned_begin();
+    size_t pos = 0;
+    void *value;
+    while (gs_hmap_next(c->items, &pos, NULL, &value)) {
+        const struct item *i = value;
+        hpa_learned_add(out, i->key, i->latency, now_ms);
+    }
+    hpa_learned_end(out, c->learned, c->env.starts, now_ms);
+    return out;
 }
 
 void hpa_controller_start(struct hpa_controller *c)
@@ -487,5 +513,6 @@ void hpa_controller_free(struct hpa_controller *c)
     kube_recorder_free(c->env.recorder);
     hpa_selectors_free(c->env.selectors);
     hpa_starts_free(c->env.starts);
+    hpa_learned_free(c->learned);
     free(c);
 }

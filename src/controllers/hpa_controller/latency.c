@@ -93,6 +93,21 @@ void hpa_latency_shift(struct hpa_latency *l, int64_t ms, int64_t now_ms)
     l->decided_ms += ms;
 }
 
+bool hpa_latency_has_target(const struct hpa_latency *l)
+{
+    return l->annotation != NULL;
+}
+
+json_t *hpa_latency_learned(const struct hpa_latency *l, bool with_forecast, int64_t now_ms)
+{
+    return l->memory ? slo_memory_json(l->memory, with_forecast, now_ms) : NULL;
+}
+
+struct gs_error *hpa_latency_restore(struct hpa_latency *l, const json_t *learned, int64_t now_ms)
+{
+    return slo_memory_restore(l->memory, learned, now_ms);
+}
+
 // --- pods ---
 
 static struct slo_pod pod_of(const struct hpa_start *start)

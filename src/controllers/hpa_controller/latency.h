@@ -22,6 +22,12 @@ int64_t hpa_latency_interval_ms(const struct hpa_latency *l); // of the scrapes;
 // Shifts times after the wall clock was set by this amount.
 void hpa_latency_shift(struct hpa_latency *l, int64_t ms, int64_t now_ms);
 
+bool hpa_latency_has_target(const struct hpa_latency *l); // an annotation, valid or not
+// slo_memory_json() of the service; new reference. NULL: no annotation.
+json_t *hpa_latency_learned(const struct hpa_latency *l, bool with_forecast, int64_t now_ms);
+// Needs an annotation. Errors: as slo_memory_restore().
+struct gs_error *hpa_latency_restore(struct hpa_latency *l, const json_t *learned, int64_t now_ms);
+
 // What one decision reads. Borrowed.
 struct hpa_latency_input {
     const struct hpa_spec *spec;

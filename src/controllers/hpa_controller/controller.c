@@ -29,6 +29,10 @@
 // Until a target that has no status yet is read again.
 #define STATUS_LOOK_MS 250
 
+// A decision is published for so many periods, at least so long.
+#define PUBLISHED_PERIODS 3
+#define PUBLISHED_MS      45000
+
 #define LATENCY_ANNOTATION "gpuscale.dev/slo"
 
 #define MIN_OWN_PERIOD_NS GS_NS_PER_SEC
@@ -486,14 +490,23 @@ json_t *hpa_controller_history(const struct hpa_controller *c, const char *ns, c
     return out;
 }
 
+// An old number would keep another controller from using its other metrics.
+static int64_t published_since(const struct item *i)
+{
+    int64_t age_ms = PUBLISHED_PERIODS * period_ms(i);
+    return gs_unix_ms() - (age_ms > PUBLISHED_MS ? age_ms : PUBLISHED_MS);
+}
+
 void hpa_controller_write_metrics(const struct hpa_controller *c, struct gs_buf *out)
 {
     for (int f = 0; f < HPA_LATENCY_FAMILIES; f++) {
         hpa_latency_write_head((enum hpa_latency_family)f, out);
         size_t pos = 0;
-        void *item;
-        while (gs_hmap_next(c->items, &pos, NULL, &item))
-            hpa_latency_write(((struct item *)item)->latency, (enum hpa_latency_family)f, out);
+        void *value;
+        while (gs_hmap_next(c->items, &pos, NULL, &value)) {
+            const struct item *i = value;
+            hpa_latency_write(i->latency, (enum hpa_latency_family)f, published_since(i), out);
+        }
     }
 }
 

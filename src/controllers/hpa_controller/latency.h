@@ -43,6 +43,10 @@ struct hpa_latency_input {
 const struct hpa_extra *hpa_latency_decide(struct hpa_latency *l,
                                            const struct hpa_latency_input *in);
 
+// The object was synced without a decision, for example because its target has no replicas: nothing
+// is published until the next one.
+void hpa_latency_skip(struct hpa_latency *l);
+
 // The last decision as slo_decision_json() with {"annotation", "applied", "ageMs"}, or
 // {"annotation", "error"}; new reference. NULL: no annotation, or no decision yet.
 json_t *hpa_latency_json(const struct hpa_latency *l, int64_t now_ms);
@@ -57,6 +61,6 @@ enum hpa_latency_family {
     HPA_LATENCY_FAMILIES
 };
 void hpa_latency_write_head(enum hpa_latency_family family, struct gs_buf *out);
-// Nothing if there is no decision, or the value is unknown.
+// Nothing if there is no decision since since_ms, or the value is unknown.
 void hpa_latency_write(const struct hpa_latency *l, enum hpa_latency_family family,
-                       struct gs_buf *out);
+                       int64_t since_ms, struct gs_buf *out);

@@ -168,6 +168,8 @@ static void decide_and_write(struct hpa_reconcile *r)
             hpa_starts_coming(r->env->starts, r->spec.ns, selector, gs_unix_ms(), &r->coming))
             r->obs.coming = &r->coming;
         decide_latency(r, selector);
+    } else {
+        hpa_latency_skip(r->latency);
     }
     hpa_decide(&r->spec, &r->obs, &r->env->decide, r->history, gs_unix_ms(), &r->decision);
     gs_arena_finish(&arena);

@@ -178,7 +178,7 @@ static void test_a_file_is_read_at_once_and_written_at_the_end(void **state)
     assert_ok(gs_file_write_atomic(path, 0600, gs_slice_of("not gzip")));
     hpa_learned_store_end(b->store, on_call, b);
     assert_int_equal(b->calls, 2);
-    gs_buf_clear(&packed);
+    gs_buf_finish(&packed);
     assert_ok(gs_file_read(path, 1 << 20, &packed));
     assert_ok(hpa_learned_unpack(gs_buf_slice(&packed), &read));
     assert_true(slots_of(read, "shop/web") == 37);

@@ -54,9 +54,10 @@ static json_t *quarters_json(const struct forecast_errors *e, int64_t last)
 
 json_t *forecast_state_json(const struct forecast *f)
 {
-    json_t *out = json_object(), *errors = json_object();
+    json_t *out = json_object(), *errors;
     if (!f->minute)
         return out;
+    errors = json_object();
     codec_json_set_int(out, "minute", f->minute);
     json_object_set_new(out, "open", number_json(f->sum / (double)f->n));
     codec_json_set_int(out, "ahead", f->ahead);

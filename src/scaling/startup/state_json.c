@@ -99,7 +99,7 @@ static bool is_time(int64_t ms, int64_t least)
 
 static bool read_sample(const json_t *in, struct startup_sample *ret)
 {
-    int64_t v[4 + STARTUP_PHASES];
+    int64_t v[4 + STARTUP_PHASES] = {0};
     for (size_t i = 0; i < GS_ARRAY_LEN(v); i++) {
         const json_t *one = json_array_get(in, i);
         if (!json_is_integer(one))

@@ -33,7 +33,8 @@ struct hpa_learned_store {
     void *arg;
     json_t *pending; // the ConfigMap that is written
     int tries;
-    bool off; // what is there could not be read, and must not be overwritten
+    bool
+        off; // what is there could not be read, and must not be overwritten: it is read again first
 };
 
 // --- the document ---
@@ -227,8 +228,13 @@ static struct gs_error *write_config_map(struct hpa_learned_store *s, json_t *do
 static void save(void *arg)
 {
     struct hpa_learned_store *s = arg;
-    if (s->request || s->off)
+    if (s->request)
         return;
+    if (s->off) {
+        s->off = false;
+        read_config_map(s);
+        return;
+    }
     CODEC_AUTO_JSON json_t *document = hpa_controller_learned(s->cfg.controller);
     warn(s, "written", s->cfg.path ? write_file(s, document) : write_config_map(s, document));
 }
@@ -263,7 +269,7 @@ void hpa_learned_store_end(struct hpa_learned_store *s, void (*saved)(void *arg)
     bool is_read = !s->done; // otherwise nothing is learned yet
     s->done = saved;
     s->arg = arg;
-    if (is_read)
+    if (is_read && !s->off)
         save(s);
     if (is_read && s->request)
         gs_timer_start(s->timer, give_up, LAST_SAVE_MS);

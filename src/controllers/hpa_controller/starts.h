@@ -19,6 +19,13 @@ void hpa_starts_free(struct hpa_starts *s); // NULL is fine
 void hpa_starts_want(struct hpa_starts *s, const json_t *hpa);
 // What another process has learned, before the first autoscaler; NULL: nothing.
 void hpa_starts_restore(struct hpa_starts *s, const json_t *learned);
+// Starts to learn, whatever the annotations say.
+void hpa_starts_need(struct hpa_starts *s);
+// The cache of nodes, of which only metadata is kept. NULL: nothing is learned, or only one
+// namespace is read.
+struct kube_cache *hpa_starts_nodes(const struct hpa_starts *s);
+// How long a new pod of a workload ("deployment/web") takes, p90.
+int64_t hpa_starts_expected_ms(const struct hpa_starts *s, const char *ns, const char *workload);
 // NULL: nothing is learned.
 struct startup_learner *hpa_starts_learner(const struct hpa_starts *s);
 struct hpa_start {

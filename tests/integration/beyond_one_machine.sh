@@ -179,7 +179,7 @@ ages() {
     done | awk '$2 { printf "%.2f\n", $1 - $2 }' | sort -n |
         awk '{ a[NR] = $1 } END { printf "of %d values: %.2f s at p50, %.2f s at p90, %.2f s at most", NR, a[int((NR + 1) / 2)], a[int(NR * 0.9)], a[NR] }'
 }
-newest() { value "$1" "max(timestamp(DCGM_FI_DEV_GPU_TEMP{replica=\"a\"}))"; }
+newest() { value "$1" "max(timestamp(DCGM_FI_DEV_GPU_TEMP))"; }
 served() {
     curl -sk --cert "$dir/client-certificate.pem" --key "$dir/client-key.pem" "https://127.0.0.1:$adapter/apis/external.metrics.k8s.io/v1beta1/namespaces/default/sampled" |
         jq -r '.items[0].value | if endswith("m") then (.[:-1] | tonumber / 1000) else . end'
@@ -191,7 +191,7 @@ if [ "${LONG:-}" ]; then
     done
     cat >"$dir/rules.yaml" <<'Y'
 externalRules:
-- seriesQuery: 'DCGM_FI_DEV_GPU_TEMP{replica="a"}'
+- seriesQuery: DCGM_FI_DEV_GPU_TEMP
   name: {as: sampled}
   resources: {namespaced: false}
   metricsQuery: max(timestamp(<<.Series>>{<<.LabelMatchers>>}))
@@ -274,12 +274,25 @@ fi
 
 # --- federation, and shards ---
 
-cat "$dir/files/federation.yml" | sed 's/15s/1s/' >"$dir/federation.yml"
+sed 's/15s/1s/' "$dir/files/federation.yml" >"$dir/federation.yml"
 federating=http://127.0.0.1:$(free_port)
 start_engine federation "${federating#http://}"
 federated() { [ "$(value "$federating" 'count(DCGM_FI_DEV_GPU_TEMP)')" = 2 ]; }
 wait_for "federation" federated
 end federation
+all_targets=$(seq 20 | sed 's/.*/127.0.0.1:&/')
+for shard in 0 1; do
+    sed -e "s/targets: .*\]/targets: [$(echo "$all_targets" | sed 's/.*/"&"/' | paste -sd,)]/; s/regex: \"0\"/regex: \"$shard\"/" "$dir/files/shard.yml" >"$dir/shard$shard.yml"
+    of_shard=$(free_port)
+    start_engine "shard$shard" "127.0.0.1:$of_shard"
+    targets_of_shard() {
+        curl -sS "http://127.0.0.1:$of_shard/api/v1/targets?state=active" | jq -er '.data.activeTargets | if . == [] then error else .[].labels.instance end' >"$dir/targets$shard"
+    }
+    wait_for "shard $shard has targets" targets_of_shard
+    end "shard$shard"
+done
+[ "$(sort "$dir/targets0" "$dir/targets1")" = "$(echo "$all_targets" | sort)" ] || fail "the shards do not have each target once"
+echo "ok: each target is in one of the shards"
 
 # --- staleness: the series end with the scrape that fails ---
 

@@ -182,7 +182,7 @@ ages() {
 newest() { value "$1" "max(timestamp(DCGM_FI_DEV_GPU_TEMP))"; }
 served() {
     curl -sk --cert "$dir/client-certificate.pem" --key "$dir/client-key.pem" "https://127.0.0.1:$adapter/apis/external.metrics.k8s.io/v1beta1/namespaces/default/sampled" |
-        jq -r '.items[0].value | if endswith("m") then (.[:-1] | tonumber / 1000) else . end'
+        jq -r '.items[0].value // empty | if endswith("m") then (.[:-1] | tonumber / 1000) else . end'
 }
 if [ "${LONG:-}" ]; then
     start_up --gpus none
@@ -235,7 +235,7 @@ if [ "$thanos" ]; then
     end thanos_query_sidecar
     end thanos_sidecar
 
-    gpus() { [ "$(value "$(url thanos)" "count(DCGM_FI_DEV_GPU_TEMP$1)")" = 2 ]; }
+    gpus() { [ "$(value "$(url thanos)" "count(DCGM_FI_DEV_GPU_TEMP)")" = 2 ]; }
     wait_for "Thanos has one series of each GPU" gpus
     wait_for "doctor finds nothing at Thanos" doctor_finds "$(url thanos)" healthy
     wait_for "doctor finds the replicas if they are not joined" doctor_finds "$(url thanos)/?dedup=false" source-replicas
@@ -282,7 +282,7 @@ wait_for "federation" federated
 end federation
 all_targets=$(seq 20 | sed 's/.*/127.0.0.1:&/')
 for shard in 0 1; do
-    sed -e "s/targets: .*\]/targets: [$(echo "$all_targets" | sed 's/.*/"&"/' | paste -sd,)]/; s/regex: \"0\"/regex: \"$shard\"/" "$dir/files/shard.yml" >"$dir/shard$shard.yml"
+    sed -e "s/targets: [^]]*\]/targets: [$(echo "$all_targets" | sed 's/.*/"&"/' | paste -sd,)]/; s/regex: \"0\"/regex: \"$shard\"/" "$dir/files/shard.yml" >"$dir/shard$shard.yml"
     of_shard=$(free_port)
     start_engine "shard$shard" "127.0.0.1:$of_shard"
     targets_of_shard() {

@@ -283,16 +283,18 @@ end federation
 all_targets=$(seq 20 | sed 's/.*/127.0.0.1:&/')
 for shard in 0 1; do
     sed -e "s/targets: [^]]*\]/targets: [$(echo "$all_targets" | sed 's/.*/"&"/' | paste -sd,)]/; s/regex: \"0\"/regex: \"$shard\"/" "$dir/files/shard.yml" >"$dir/shard$shard.yml"
-    of_shard=$(free_port)
-    start_engine "shard$shard" "127.0.0.1:$of_shard"
-    targets_of_shard() {
-        curl -sS "http://127.0.0.1:$of_shard/api/v1/targets?state=active" | jq -er '.data.activeTargets | if . == [] then error else .[].labels.instance end' >"$dir/targets$shard"
-    }
-    wait_for "shard $shard has targets" targets_of_shard
-    end "shard$shard"
+    port=$(free_port)
+    echo "http://127.0.0.1:$port/api/v1/targets?state=active" >>"$dir/shards"
+    start_engine "shard$shard" "127.0.0.1:$port"
 done
-[ "$(sort "$dir/targets0" "$dir/targets1")" = "$(echo "$all_targets" | sort)" ] || fail "the shards do not have each target once"
-echo "ok: each target is in one of the shards"
+targets_of_shard() { curl -sS "$1" | jq -er '.data.activeTargets | if . == [] then error else .[].labels.instance end'; }
+each_once() {
+    { targets_of_shard "$(head -n 1 "$dir/shards")" && targets_of_shard "$(tail -n 1 "$dir/shards")"; } >"$dir/targets" &&
+        [ "$(sort "$dir/targets")" = "$(echo "$all_targets" | sort)" ]
+}
+wait_for "each target is in one of the shards" each_once
+end shard0
+end shard1
 
 # --- staleness: the series end with the scrape that fails ---
 

@@ -30,10 +30,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     scaledobject_result_init(&there);
     scaledobject_result_init(&back);
     scaledobject_to_hpa(object, &there);
-    scaledobject_from_hpa(object, NULL, "http://p", &back);
+    struct scaledobject_sources sources = {.server = "http://p", .scaler = "s:1"};
+    scaledobject_from_hpa(object, &sources, &back);
     if (json_array_size(there.objects)) {
         struct adapter_config *rules = load_rules(there.rules);
-        scaledobject_from_hpa(json_array_get(there.objects, 0), rules, "http://p", &back);
+        sources.rules = rules;
+        scaledobject_from_hpa(json_array_get(there.objects, 0), &sources, &back);
         adapter_config_free(rules);
     }
     scaledobject_result_finish(&there);

@@ -44,6 +44,7 @@ struct adapter_options {
     int64_t pod_series_limit, pod_series_window_ns;
     // --- the cluster ---
     const char *lister_kubeconfig, *authn_kubeconfig, *authz_kubeconfig;
+    const char *kubeconfig_flag; // of lister_kubeconfig, in errors
     int64_t discovery_interval_ns;
     // --- serving: adapter_serve() only ---
     int64_t secure_port, max_connections;

@@ -40,12 +40,14 @@ static struct gs_error *start_tls(struct adapter_keda *k)
     if (!given(o->keda_cert_file) && !given(o->keda_key_file) && !given(o->keda_client_ca_file))
         return NULL;
     if (!given(o->keda_cert_file) || !given(o->keda_key_file))
-        return gs_error_new(GS_EINVAL, "TLS for KEDA needs a certificate and its key");
+        return gs_error_new(GS_EINVAL, "TLS for KEDA needs a certificate and its key: give both "
+                                       "files");
     const struct grpc_tls_paths paths = {
         .cert_file = o->keda_cert_file,
         .key_file = o->keda_key_file,
         .client_ca_file = given(o->keda_client_ca_file) ? o->keda_client_ca_file : NULL};
-    return grpc_tls_files_new(k->adapter->loop, k->server, &paths, &k->files);
+    struct gs_error *err = grpc_tls_files_new(k->adapter->loop, k->server, &paths, &k->files);
+    return err ? gs_error_wrap(err, "the certificate for KEDA") : NULL;
 }
 
 static void make_scaler(struct adapter_keda *k)
@@ -165,6 +167,7 @@ static struct gs_error *start_keda(struct keda_program *s)
                                          .ctx = s};
     struct adapter_options o = *s->o;
     o.trusted = true; // no request of an API is served
+    o.kubeconfig_flag = "kubeconfig";
     o.on_fatal = on_keda_fatal;
     o.write_metrics = write_program_metrics;
     o.arg = s;

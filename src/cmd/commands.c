@@ -6,36 +6,19 @@
 #include "base/slice.h"
 
 const struct gs_command *const cmd_all[] = {
-    &cmd_activator,
-    &cmd_adapter,
-    &cmd_check,
-    &cmd_compare,
-    &cmd_completion,
-    &cmd_convert,
-    &cmd_doctor,
-    &cmd_engine,
-    &cmd_expander,
-    &cmd_explain,
-    &cmd_exporter,
-    &cmd_hpa,
-    &cmd_keda_scaler,
-    &cmd_node_provider,
-    &cmd_nodes,
-    &cmd_query,
-    &cmd_replay,
-    &cmd_report,
+    &cmd_activator,   &cmd_adapter,       &cmd_check,    &cmd_compare,
+    &cmd_completion,  &cmd_convert,       &cmd_doctor,   &cmd_engine,
+    &cmd_expander,    &cmd_explain,       &cmd_exporter, &cmd_hpa,
+    &cmd_keda_scaler, &cmd_node_provider, &cmd_nodes,    &cmd_query,
+    &cmd_replay,      &cmd_report,
 #if CMD_LOCAL
     &cmd_sim,
 #endif
-    &cmd_smi,
-    &cmd_test,
-    &cmd_top,
+    &cmd_smi,         &cmd_test,          &cmd_top,
 #if CMD_LOCAL
     &cmd_up,
 #endif
-    &cmd_version,
-    &cmd_complete,
-    NULL,
+    &cmd_version,     &cmd_complete,      NULL,
 };
 
 // Those of the one-machine cluster. The program for clusters has none.

@@ -12,17 +12,19 @@
 #include <stdio.h>
 
 struct convert_scaledobject_opts {
-    const char *rules, *write_rules, *server;
+    const char *rules, *write_rules, *server, *scaler;
 };
 
 static void convert_one(const struct convert_scaledobject_opts *o, const json_t *object,
                         const struct adapter_config *rules, struct scaledobject_result *r)
 {
     const char *kind = kube_kind(object);
+    const struct scaledobject_sources sources = {
+        .rules = rules, .server = o->server, .scaler = o->scaler};
     if (gs_streq(kind, "ScaledObject"))
         scaledobject_to_hpa(object, r);
     else if (gs_streq(kind, "HorizontalPodAutoscaler"))
-        scaledobject_from_hpa(object, rules, o->server, r);
+        scaledobject_from_hpa(object, &sources, r);
     else
         gs_buf_addf(&r->notes,
                     "%s %s: not converted: want a ScaledObject or a "
@@ -103,6 +105,9 @@ static const struct gs_opt opts[] = {
      .help = "Configuration of the adapter with the rules of External metrics, for triggers."},
     {"server", GS_OPT_STRING, offsetof(struct convert_scaledobject_opts, server), "URL",
      .help = "Address of Prometheus for triggers (serverAddress)."},
+    {"scaler", GS_OPT_STRING, offsetof(struct convert_scaledobject_opts, scaler), "HOST:PORT",
+     .help = "Address of gpuscale's scaler for KEDA, for triggers of Object metrics, and of "
+             "External metrics without a rule (scalerAddress)."},
     {0},
 };
 
@@ -113,7 +118,8 @@ const struct gs_command cmd_convert_scaledobject = {
     .summary = "Convert KEDA's ScaledObjects to autoscalers with rules of the adapter, and back.",
     .description =
         "A ScaledObject becomes a HorizontalPodAutoscaler: triggers of the type prometheus become "
-        "External metrics with a rule, cpu and memory become Resource metrics. A "
+        "External metrics with a rule, cpu and memory become Resource metrics, and those of "
+        "gpuscale's scaler Object metrics. A "
         "HorizontalPodAutoscaler becomes a ScaledObject. The objects are printed as YAML. Each "
         "field is converted, kept in the annotation " SCALEDOBJECT_ANNOTATION ", or reported on "
         "standard error. An object with a trigger that cannot be converted is not printed, and the "

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A HorizontalPodAutoscaler as a ScaledObject: External metrics with a rule of the adapter become
-// triggers of Prometheus. Fields that the annotation keeps are restored.
+// triggers of Prometheus, Object metrics those of gpuscale's scaler. Fields that the annotation
+// keeps are restored.
 #include "adapter/scaledobject/scaledobject_private.h"
 
 #include "base/num.h"
@@ -69,17 +70,6 @@ static char *expand(const json_t *hpa, const json_t *source, const struct adapte
 
 // --- triggers ---
 
-// A quantity as the decimal number that KEDA reads.
-static char *decimal(const json_t *target, const char *field)
-{
-    const char *text = codec_json_str(target, field, NULL);
-    int64_t milli = 0;
-    char number[GS_DOUBLE_SIZE];
-    GS_AUTO_ERROR struct gs_error *err =
-        text ? kube_quantity_parse_milli(gs_slice_of(text), &milli) : NULL;
-    return !text || err ? NULL : gs_strdup(gs_format_double((double)milli / 1000, number));
-}
-
 static void set_query(json_t *metadata, const char *query)
 {
     struct scaledobject_query q = {0};
@@ -94,16 +84,15 @@ static void set_query(json_t *metadata, const char *query)
 }
 
 static json_t *prometheus_trigger(const json_t *hpa, const json_t *source, json_t *metadata,
-                                  const struct adapter_config *rules, const char *server,
+                                  const struct scaledobject_sources *sources,
                                   struct scaledobject_result *r)
 {
     const char *name = codec_json_str(source, "metric", "name", NULL);
     const json_t *target = json_object_get(source, "target");
     const char *type = codec_json_str(target, "type", NULL);
-    const struct adapter_config_rule *rule = name ? rule_of(rules, name) : NULL;
+    const struct adapter_config_rule *rule = name ? rule_of(sources->rules, name) : NULL;
     GS_AUTO_FREE char *query = rule ? expand(hpa, source, rule) : NULL;
-    GS_AUTO_FREE char *threshold =
-        decimal(target, gs_streq(type, "Value") ? "value" : "averageValue");
+    GS_AUTO_FREE char *threshold = scaledobject_threshold(target);
     if (!query || !threshold) {
         scaledobject_problem(r, hpa, "External metric %s: %s", name ? name : "without a name",
                              !rule    ? "no rule of this name in --rules"
@@ -113,8 +102,8 @@ static json_t *prometheus_trigger(const json_t *hpa, const json_t *source, json_
     }
     set_query(metadata, query);
     codec_json_set_str(metadata, "threshold", threshold);
-    if (!json_object_get(metadata, "serverAddress") && server)
-        codec_json_set_str(metadata, "serverAddress", server);
+    if (!json_object_get(metadata, "serverAddress") && sources->server)
+        codec_json_set_str(metadata, "serverAddress", sources->server);
     if (!json_object_get(metadata, "serverAddress"))
         scaledobject_problem(r, hpa,
                              "External metric %s: the address of Prometheus is unknown: "
@@ -145,17 +134,28 @@ static json_t *resource_trigger(const json_t *hpa, const json_t *source, json_t 
     return json_pack("{s:s, s:s}", "type", name, "metricType", type ? type : "");
 }
 
+// Whether gpuscale's scaler gives an External metric, and not a query.
+static bool reads_signal(const json_t *metric, const struct scaledobject_sources *sources,
+                         const json_t *kept_metadata)
+{
+    const char *name = codec_json_str(metric, "external", "metric", "name", NULL);
+    return codec_json_str(kept_metadata, "signal", NULL) ||
+           (sources->scaler && name && !rule_of(sources->rules, name));
+}
+
 json_t *scaledobject_trigger(const json_t *hpa, const json_t *metric, const json_t *kept,
-                             const struct adapter_config *rules, const char *server,
+                             const struct scaledobject_sources *sources,
                              struct scaledobject_result *r)
 {
     const json_t *old = json_object_get(kept, "metadata");
     const char *type = codec_json_str(metric, "type", NULL);
     CODEC_AUTO_JSON json_t *metadata = old ? json_deep_copy(old) : json_object();
     json_t *out = NULL;
-    if (gs_streq(type, "External"))
-        out = prometheus_trigger(hpa, json_object_get(metric, "external"), metadata, rules, server,
-                                 r);
+    if (gs_streq(type, "Object") ||
+        (gs_streq(type, "External") && reads_signal(metric, sources, old)))
+        out = scaledobject_signal_trigger(hpa, metric, metadata, sources->scaler, r);
+    else if (gs_streq(type, "External"))
+        out = prometheus_trigger(hpa, json_object_get(metric, "external"), metadata, sources, r);
     else if (gs_streq(type, "Resource"))
         out = resource_trigger(hpa, json_object_get(metric, "resource"), metadata, r);
     else if (gs_streq(type, "ContainerResource"))
@@ -168,14 +168,17 @@ json_t *scaledobject_trigger(const json_t *hpa, const json_t *metric, const json
             type ? type : "");
     if (!out)
         return NULL;
+    const char *kept_type = codec_json_str(kept, "type", NULL);
     json_object_update_missing(out, (json_t *)kept);
+    if (kept_type && gs_starts(kept_type, "external-"))
+        codec_json_set_str(out, "type", kept_type);
     json_object_set(out, "metadata", metadata);
     return out;
 }
 
 // --- the object ---
 
-// The kept trigger of a metric: by the index in its name, or by its resource.
+// The kept trigger of a metric: by the index in its name, by its resource, or by its signal.
 static const json_t *kept_trigger(const json_t *triggers, const json_t *metric)
 {
     const char *name = codec_json_str(metric, "external", "metric", "name", NULL);
@@ -184,14 +187,19 @@ static const json_t *kept_trigger(const json_t *triggers, const json_t *metric)
     resource = resource ? resource : codec_json_str(metric, "containerResource", "name", NULL);
     if (i >= 0)
         return json_array_get(triggers, (size_t)i);
-    for (size_t k = 0; resource && k < json_array_size(triggers); k++)
-        if (gs_streq(codec_json_str(json_array_get(triggers, k), "type", NULL), resource))
-            return json_array_get(triggers, k);
+    name = name ? name : codec_json_str(metric, "object", "metric", "name", NULL);
+    for (size_t k = 0; k < json_array_size(triggers); k++) {
+        const json_t *t = json_array_get(triggers, k);
+        const char *signal = codec_json_str(t, "metadata", "signal", NULL);
+        if ((resource && gs_streq(codec_json_str(t, "type", NULL), resource)) ||
+            (name && gs_streq(signal, name)))
+            return t;
+    }
     return NULL;
 }
 
 static json_t *triggers_of(const json_t *hpa, const json_t *kept,
-                           const struct adapter_config *rules, const char *server,
+                           const struct scaledobject_sources *sources,
                            struct scaledobject_result *r)
 {
     const json_t *metrics = codec_json_get(hpa, "spec", "metrics", NULL), *m;
@@ -199,7 +207,7 @@ static json_t *triggers_of(const json_t *hpa, const json_t *kept,
     json_t *out = json_array();
     size_t i;
     json_array_foreach (metrics, i, m) {
-        json_t *t = scaledobject_trigger(hpa, m, kept_trigger(old, m), rules, server, r);
+        json_t *t = scaledobject_trigger(hpa, m, kept_trigger(old, m), sources, r);
         if (t)
             json_array_append_new(out, t);
     }
@@ -230,13 +238,13 @@ static void set_fallback(const json_t *hpa, json_t *spec, struct scaledobject_re
     const json_t *all = !err && docs.len == 1 ? docs.items[0].value : NULL;
     if (same_fallback(all)) {
         const json_t *one = json_object_iter_value(json_object_iter((json_t *)all));
-        int64_t seconds =
+        json_int_t seconds =
             codec_json_int(one, SCALEDOBJECT_LEAST_FAILURE, "failureDurationSeconds", NULL);
-        json_object_set_new(spec, "fallback",
-                            json_pack("{s:I, s:I}", "failureThreshold",
-                                      (json_int_t)((seconds - 1) / SCALEDOBJECT_READ_SECONDS + 1),
-                                      "replicas",
-                                      (json_int_t)codec_json_int(one, 0, "replicas", NULL)));
+        json_int_t failures = 1 + (seconds - 1) / SCALEDOBJECT_READ_SECONDS;
+        json_int_t replicas = codec_json_int(one, 0, "replicas", NULL);
+        json_object_set_new(
+            spec, "fallback",
+            json_pack("{s:I, s:I}", "failureThreshold", failures, "replicas", replicas));
     } else {
         scaledobject_problem(
             r, hpa, "annotation " SCALEDOBJECT_FALLBACK ": KEDA has one fallback for all triggers");
@@ -275,13 +283,13 @@ static json_t *kept_of(const json_t *hpa)
     return json_object();
 }
 
-static json_t *spec_of(const json_t *hpa, const struct adapter_config *rules, const char *server,
+static json_t *spec_of(const json_t *hpa, const struct scaledobject_sources *sources,
                        struct scaledobject_result *r)
 {
     const json_t *in = json_object_get(hpa, "spec");
     json_t *behavior = json_object_get(in, "behavior");
     CODEC_AUTO_JSON json_t *kept = kept_of(hpa);
-    json_t *triggers = triggers_of(hpa, kept, rules, server, r);
+    json_t *triggers = triggers_of(hpa, kept, sources, r);
     json_t *spec = json_deep_copy(kept);
     json_object_set_new(spec, "triggers", triggers);
     json_t *target = json_deep_copy(json_object_get(in, "scaleTargetRef"));
@@ -298,15 +306,15 @@ static json_t *spec_of(const json_t *hpa, const struct adapter_config *rules, co
     return spec;
 }
 
-void scaledobject_from_hpa(const json_t *hpa, const struct adapter_config *rules,
-                           const char *server, struct scaledobject_result *r)
+void scaledobject_from_hpa(const json_t *hpa, const struct scaledobject_sources *sources,
+                           struct scaledobject_result *r)
 {
     size_t before = r->n_problems;
     if (!kube_name(hpa) || !json_is_object(codec_json_get(hpa, "spec", "scaleTargetRef", NULL))) {
         scaledobject_problem(r, hpa, "want metadata.name and spec.scaleTargetRef");
         return;
     }
-    json_t *spec = spec_of(hpa, rules, server, r);
+    json_t *spec = spec_of(hpa, sources, r);
     if (r->n_problems > before) {
         json_decref(spec);
         return;

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// The query of a trigger, and one that returns what KEDA passes on: 0 instead of no value, and the
-// activation threshold of an object that may have zero replicas.
+// The query of a trigger, and one that returns what KEDA passes on: 0 instead of negative values
+// and of no value, and the activation threshold of an object that may have zero replicas.
 #include "adapter/scaledobject/scaledobject_private.h"
 
 #include "base/num.h"
 
 #include <ctype.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #define OR_ZERO    " < Inf) or on() vector(0)"
 #define OR_MINUS   ") or on() (("
 #define TIMES_ZERO ") * 0)"
+#define CLAMP      "clamp_min(("
+#define CLAMP_END  ") > -Inf, 0)"
 
 void scaledobject_query_finish(struct scaledobject_query *q)
 {
@@ -31,7 +32,7 @@ static char *trimmed(const char *text)
 
 char *scaledobject_query_wrap(const struct scaledobject_query *q)
 {
-    char above[GS_DOUBLE_SIZE] = "-Inf";
+    char above[GS_DOUBLE_SIZE] = "0";
     GS_AUTO_FREE char *text = trimmed(q->text);
     if (q->activates)
         gs_format_double(q->above, above);
@@ -39,7 +40,7 @@ char *scaledobject_query_wrap(const struct scaledobject_query *q)
         return gs_format("((%s) > %s" OR_ZERO, text, above);
     if (q->activates)
         return gs_format("((%s) > %s" OR_MINUS "%s" TIMES_ZERO, text, above, text);
-    return gs_strdup(q->text);
+    return gs_format(CLAMP "%s" CLAMP_END, text);
 }
 
 // "((TEXT) > ABOVE…": the text and the number before `end`.
@@ -67,9 +68,12 @@ void scaledobject_query_unwrap(const char *text, struct scaledobject_query *ret)
     *ret = (struct scaledobject_query){0};
     ret->zero = zero && split(text, zero, ret);
     if (ret->zero)
-        ret->activates = ret->above > -INFINITY;
+        ret->activates = ret->above != 0;
     else if (minus && split(text, minus, ret))
         ret->activates = true;
+    else if (gs_starts(text, CLAMP) && gs_ends(text, CLAMP_END))
+        ret->text =
+            gs_strndup(text + strlen(CLAMP), strlen(text) - strlen(CLAMP) - strlen(CLAMP_END));
     else
         ret->text = gs_strdup(text);
 }

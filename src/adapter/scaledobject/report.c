@@ -61,6 +61,6 @@ bool scaledobject_milli(const char *text, int64_t *ret)
     GS_AUTO_ERROR struct gs_error *err = gs_parse_double(gs_slice_of(text), &v);
     if (err || !isfinite(v) || fabs(v) > 9e15)
         return false;
-    *ret = (int64_t)(v * 1000);
+    *ret = llround(v * 1000);
     return true;
 }

@@ -25,8 +25,13 @@ void scaledobject_result_finish(struct scaledobject_result *r);
 // it adds nothing: an autoscaler without one of its triggers would scale down too far.
 void scaledobject_to_hpa(const json_t *scaled_object, struct scaledobject_result *r);
 
-// Adds the ScaledObject of a HorizontalPodAutoscaler (autoscaling/v2). rules: of its External
-// metrics; NULL: none. server: the address of the Prometheus for triggers whose address is not kept
-// in the annotation; NULL: none.
-void scaledobject_from_hpa(const json_t *hpa, const struct adapter_config *rules,
-                           const char *server, struct scaledobject_result *r);
+// Where the triggers of a ScaledObject get their values. NULL: unknown.
+struct scaledobject_sources {
+    const struct adapter_config *rules; // of External metrics
+    // Addresses for triggers whose address is not kept in the annotation: of Prometheus, and of
+    // gpuscale's external scaler for KEDA.
+    const char *server, *scaler;
+};
+// Adds the ScaledObject of a HorizontalPodAutoscaler (autoscaling/v2).
+void scaledobject_from_hpa(const json_t *hpa, const struct scaledobject_sources *sources,
+                           struct scaledobject_result *r);

@@ -17,9 +17,11 @@ struct conversion {
 
 // --- metadata ---
 
-static bool is_of_keda(const char *annotation)
+// Of KEDA: the object is paused or forced.
+static bool is_state(const char *annotation, const json_t *value)
 {
-    return gs_starts(annotation, "autoscaling.keda.sh/paused");
+    return gs_starts(annotation, "autoscaling.keda.sh/") &&
+           !gs_streq(json_string_value(value), "false");
 }
 
 static json_t *metadata_of(const struct conversion *c)
@@ -35,9 +37,9 @@ static json_t *metadata_of(const struct conversion *c)
     if (json_object_size(labels))
         json_object_set(out, "labels", (json_t *)labels);
     json_object_foreach (old, key, value) {
-        if (is_of_keda(key))
+        if (is_state(key, value))
             scaledobject_problem(c->r, c->object,
-                                 "annotation %s: a HorizontalPodAutoscaler cannot be paused", key);
+                                 "annotation %s: a HorizontalPodAutoscaler has no such state", key);
         else if (!gs_streq(key, "kubectl.kubernetes.io/last-applied-configuration"))
             json_object_set(annotations, key, value);
     }

@@ -14,15 +14,8 @@
 #define ANY_SERIES "up"
 #define SUFFIX     "-prometheus"
 
-struct trigger {
-    const json_t *object, *in, *metadata;
-    size_t i;
-    bool from_zero;
-    json_t *kept_metadata;
-    struct scaledobject_result *r;
-};
-
-static json_t *problem(const struct trigger *t, const char *field, const char *why)
+json_t *scaledobject_input_problem(const struct scaledobject_input *t, const char *field,
+                                   const char *why)
 {
     scaledobject_problem(t->r, t->object, "spec.triggers[%zu]%s: %s", t->i, field, why);
     return NULL;
@@ -44,14 +37,13 @@ int scaledobject_trigger_index(const char *metric)
     return err ? -1 : (int)i;
 }
 
-static const char *metric_type(const struct trigger *t)
+static const char *metric_type(const struct scaledobject_input *t)
 {
     const char *type = codec_json_str(t->in, "metricType", NULL);
     return type && *type ? type : "AverageValue";
 }
 
-// {"type": …, "averageValue": …}. NULL: a problem was reported.
-static json_t *target_of(const struct trigger *t)
+json_t *scaledobject_target(const struct scaledobject_input *t)
 {
     const char *type = metric_type(t);
     GS_AUTO_FREE char *threshold = scaledobject_text(json_object_get(t->metadata, "threshold"));
@@ -59,9 +51,10 @@ static json_t *target_of(const struct trigger *t)
     int64_t milli = 0;
     bool average = gs_streq(type, "AverageValue");
     if (!average && !gs_streq(type, "Value"))
-        return problem(t, ".metricType", "want AverageValue or Value");
+        return scaledobject_input_problem(t, ".metricType", "want AverageValue or Value");
     if (!threshold || !scaledobject_milli(threshold, &milli) || milli <= 0)
-        return problem(t, ".metadata.threshold", "want a number of at least 0.001");
+        return scaledobject_input_problem(t, ".metadata.threshold",
+                                          "want a number of at least 0.001");
     return json_pack("{s:s, s:s}", "type", type, average ? "averageValue" : "value",
                      kube_quantity_format_milli(milli, quantity));
 }
@@ -76,34 +69,41 @@ static bool is_false(const char *text)
 }
 
 // False: a problem was reported.
-static bool is_vector(const struct trigger *t, const char *query)
+static bool is_vector(const struct scaledobject_input *t, const char *query)
 {
     struct promql_expr *x = NULL;
     GS_AUTO_ERROR struct gs_error *err = promql_parse(gs_slice_of(query), &x);
     bool vector = !err && promql_expr_root(x)->type == PROMQL_VECTOR;
     if (err)
-        problem(t, ".metadata.query", gs_error_message(err));
+        scaledobject_input_problem(t, ".metadata.query", gs_error_message(err));
     else if (!vector)
-        problem(t, ".metadata.query", "the result is not an instant vector, which KEDA requires");
+        scaledobject_input_problem(t, ".metadata.query",
+                                   "the result is not an instant vector, which KEDA requires");
     promql_expr_free(x);
     return vector;
 }
 
-static bool read_activation(const struct trigger *t, struct scaledobject_query *q)
+static bool read_activation(const struct scaledobject_input *t, struct scaledobject_query *q)
 {
     GS_AUTO_FREE char *text =
         scaledobject_text(json_object_get(t->metadata, "activationThreshold"));
     GS_AUTO_ERROR struct gs_error *err =
         text && *text ? gs_parse_double(gs_slice_of(text), &q->above) : NULL;
     if (err) {
-        problem(t, ".metadata.activationThreshold", "want a number");
+        scaledobject_input_problem(t, ".metadata.activationThreshold", "want a number");
+        return false;
+    }
+    if (t->from_zero && q->above < 0) {
+        scaledobject_input_problem(t, ".metadata.activationThreshold",
+                                   "want a number of at least 0");
         return false;
     }
     q->activates = t->from_zero && q->above != 0;
     if (q->activates && json_array_size(codec_json_get(t->object, "spec", "triggers", NULL)) > 1) {
-        problem(t, ".metadata.activationThreshold",
-                "with several triggers, each of them can activate the object; an autoscaler from "
-                "zero has only the values of its metrics");
+        scaledobject_input_problem(
+            t, ".metadata.activationThreshold",
+            "with several triggers, each of them can activate the object; an autoscaler from "
+            "zero has only the values of its metrics");
         return false;
     }
     if (q->above != 0 && !t->from_zero)
@@ -112,17 +112,18 @@ static bool read_activation(const struct trigger *t, struct scaledobject_query *
 }
 
 // False: a problem was reported.
-static bool read_query(const struct trigger *t, struct scaledobject_query *q)
+static bool read_query(const struct scaledobject_input *t, struct scaledobject_query *q)
 {
     GS_AUTO_FREE char *ignore = scaledobject_text(json_object_get(t->metadata, "ignoreNullValues"));
     const char *text = codec_json_str(t->metadata, "query", NULL);
     q->zero = !is_false(ignore);
     if (!text || !*text) {
-        problem(t, ".metadata.query", "is missing");
+        scaledobject_input_problem(t, ".metadata.query", "is missing");
         return false;
     }
     if (strstr(text, "<<")) {
-        problem(t, ".metadata.query", "contains <<, which begins a template in a rule");
+        scaledobject_input_problem(t, ".metadata.query",
+                                   "contains <<, which begins a template in a rule");
         return false;
     }
     q->text = gs_strdup(text);
@@ -140,7 +141,7 @@ static bool is_converted(const char *key)
 }
 
 // What the request to Prometheus needs is a setting of the adapter.
-static void keep_connection(const struct trigger *t)
+static void keep_connection(const struct scaledobject_input *t)
 {
     GS_AUTO_BUF struct gs_buf names = {0};
     const char *key;
@@ -166,10 +167,10 @@ static void keep_connection(const struct trigger *t)
                           json_object_get(t->in, "authenticationRef") ? "authenticationRef" : "");
 }
 
-static json_t *prometheus_metric(const struct trigger *t)
+static json_t *prometheus_metric(const struct scaledobject_input *t)
 {
     struct scaledobject_query q = {0};
-    json_t *target = target_of(t), *out = NULL;
+    json_t *target = scaledobject_target(t), *out = NULL;
     if (target && read_query(t, &q)) {
         const char *ns = kube_namespace(t->object);
         GS_AUTO_FREE char *query = scaledobject_query_wrap(&q);
@@ -189,7 +190,7 @@ static json_t *prometheus_metric(const struct trigger *t)
 
 // --- cpu and memory ---
 
-static json_t *resource_metric(const struct trigger *t, const char *resource)
+static json_t *resource_metric(const struct scaledobject_input *t, const char *resource)
 {
     GS_AUTO_FREE char *old_type = scaledobject_text(json_object_get(t->metadata, "type"));
     GS_AUTO_FREE char *value = scaledobject_text(json_object_get(t->metadata, "value"));
@@ -200,22 +201,23 @@ static json_t *resource_metric(const struct trigger *t, const char *resource)
     json_t *target = NULL;
     type = type && *type ? type : old_type;
     if (t->from_zero)
-        return problem(t, "",
-                       "an autoscaler with a resource metric does not reach minReplicaCount "
-                       "0");
+        return scaledobject_input_problem(
+            t, "",
+            "an autoscaler with a resource metric does not reach minReplicaCount "
+            "0");
     if (!value)
-        return problem(t, ".metadata.value", "is missing");
+        return scaledobject_input_problem(t, ".metadata.value", "is missing");
     GS_AUTO_ERROR struct gs_error *bad =
         gs_streq(type, "Utilization") ? gs_parse_i64(gs_slice_of(value), 1, INT32_MAX, &percent)
                                       : kube_quantity_canonical(gs_slice_of(value), quantity);
     if (bad)
-        return problem(t, ".metadata.value", gs_error_message(bad));
+        return scaledobject_input_problem(t, ".metadata.value", gs_error_message(bad));
     if (gs_streq(type, "Utilization"))
         target = json_pack("{s:s, s:I}", "type", type, "averageUtilization", (json_int_t)percent);
     else if (gs_streq(type, "AverageValue"))
         target = json_pack("{s:s, s:s}", "type", type, "averageValue", quantity);
     else
-        return problem(t, ".metricType", "want Utilization or AverageValue");
+        return scaledobject_input_problem(t, ".metricType", "want Utilization or AverageValue");
     if (!container)
         return json_pack("{s:s, s:{s:s, s:o}}", "type", "Resource", "resource", "name", resource,
                          "target", target);
@@ -226,7 +228,7 @@ static json_t *resource_metric(const struct trigger *t, const char *resource)
 // --- all triggers ---
 
 // Fields of a trigger beside its metadata.
-static void keep_fields(const struct trigger *t, json_t *kept)
+static void keep_fields(const struct scaledobject_input *t, json_t *kept)
 {
     static const char *const converted[] = {"type", "metadata", "metricType"};
     const char *key;
@@ -248,24 +250,26 @@ json_t *scaledobject_metric(const json_t *object, size_t i, bool from_zero, json
     const json_t *in = json_array_get(codec_json_get(object, "spec", "triggers", NULL), i);
     const char *type = codec_json_str(in, "type", NULL);
     CODEC_AUTO_JSON json_t *kept_metadata = json_object();
-    const struct trigger t = {.object = object,
-                              .in = in,
-                              .metadata = json_object_get(in, "metadata"),
-                              .i = i,
-                              .from_zero = from_zero,
-                              .kept_metadata = kept_metadata,
-                              .r = r};
+    const struct scaledobject_input t = {.object = object,
+                                         .in = in,
+                                         .metadata = json_object_get(in, "metadata"),
+                                         .i = i,
+                                         .from_zero = from_zero,
+                                         .kept_metadata = kept_metadata,
+                                         .r = r};
     json_t *out = NULL;
     if (!json_is_object(t.metadata))
-        return problem(&t, "", "want a type and metadata");
+        return scaledobject_input_problem(&t, "", "want a type and metadata");
     if (gs_streq(type, "prometheus"))
         out = prometheus_metric(&t);
     else if (gs_streq(type, "cpu") || gs_streq(type, "memory"))
         out = resource_metric(&t, type);
+    else if (codec_json_str(t.metadata, "signal", NULL))
+        out = scaledobject_signal_metric(&t);
     else
         scaledobject_problem(r, object,
                              "spec.triggers[%zu]: type %s: a HorizontalPodAutoscaler has no metric "
-                             "for it (prometheus, cpu and memory have one)",
+                             "for it (prometheus, cpu, memory and gpuscale's scaler have one)",
                              i, type ? type : "is missing");
     keep_fields(&t, kept);
     return out;

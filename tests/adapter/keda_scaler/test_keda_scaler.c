@@ -11,6 +11,7 @@
 
 #define SERVICE "/externalscaler.ExternalScaler/"
 #define QUEUE   "signal=gpuscale_activator_waiting;object=service/api;threshold=8"
+#define OTHER   "signal=gpuscale_activator_waiting;object=service/other;threshold=8"
 #define GPU     "signal=DCGM_FI_DEV_GPU_UTIL;object=deployment/w;threshold=80"
 
 struct fixture {
@@ -93,13 +94,18 @@ static void append(struct fixture *f, const struct metrics_label *labels, size_t
     adapter_api_new_samples(f->adapter->api);
 }
 
-static void put_queue(struct fixture *f, double v)
+static void put_queue_of(struct fixture *f, const char *service, double v)
 {
     const struct metrics_label labels[] = {
         {GS_SLICE("__name__"), GS_SLICE("gpuscale_activator_waiting")},
         {GS_SLICE("namespace"), GS_SLICE("default")},
-        {GS_SLICE("service"), GS_SLICE("api")}};
+        {GS_SLICE("service"), gs_slice_of(service)}};
     append(f, labels, GS_ARRAY_LEN(labels), v);
+}
+
+static void put_queue(struct fixture *f, double v)
+{
+    put_queue_of(f, "api", v);
 }
 
 static void put_gpu(struct fixture *f, const char *pod, double v)
@@ -322,8 +328,7 @@ static void test_an_absent_value_is_an_error_with_the_reason(void **state)
                &pod);
     for (size_t i = 0; i < GS_ARRAY_LEN(methods); i++) {
         AUTO_CALL struct call c = {0};
-        call(f, methods[i], "signal=gpuscale_activator_waiting;object=service/other;threshold=8",
-             &c);
+        call(f, methods[i], OTHER, &c);
         assert_int_equal(c.status, GRPC_NOT_FOUND);
         assert_non_null(strstr(c.message, "service default/other"));
         assert_int_equal(c.body.len, 0);
@@ -375,22 +380,24 @@ static void test_activity_is_pushed_when_a_sample_changes_it(void **state)
     assert_int_equal(s.n, 3);
 }
 
-// A queue that has no series yet, as before the first activator has started.
-static void test_a_stream_without_a_value_sends_nothing(void **state)
+// A queue that has no series yet, as before the Service has the annotation of the activator.
+static void test_the_first_value_of_a_stream_is_pushed_when_it_exists(void **state)
 {
     struct fixture *f = *state;
     put_queue(f, 5);
     assert_true(is_active(f, QUEUE));
     AUTO_CALL struct call s = {0}, other = {0};
-    open_stream(f, "StreamIsActive",
-                "signal=gpuscale_activator_waiting;object=service/other;threshold=8", &other);
+    open_stream(f, "StreamIsActive", OTHER, &other);
     open_stream(f, "StreamIsActive", QUEUE, &s);
     wait_messages(f, &s, 1);
     AUTO_CALL struct call c = {0};
-    call(f, "IsActive", "signal=gpuscale_activator_waiting;object=service/other;threshold=8", &c);
+    call(f, "IsActive", OTHER, &c);
     assert_int_equal(c.status, GRPC_NOT_FOUND);
     assert_int_equal(other.n, 0);
     assert_false(other.done);
+    put_queue_of(f, "other", 1);
+    wait_messages(f, &other, 1);
+    assert_true(gs_slice_eq_str(gs_buf_slice(&other.body), ACTIVE "|"));
 }
 
 // One connection of KEDA has two streams for each ScaledObject.
@@ -451,7 +458,7 @@ int main(void)
         TEST(test_wrong_metadata_is_an_invalid_argument),
         TEST(test_before_the_adapter_is_ready_values_are_unavailable),
         TEST(test_activity_is_pushed_when_a_sample_changes_it),
-        TEST(test_a_stream_without_a_value_sends_nothing),
+        TEST(test_the_first_value_of_a_stream_is_pushed_when_it_exists),
         TEST(test_one_connection_has_many_streams),
         TEST(test_a_client_that_goes_ends_its_calls),
     };

@@ -143,7 +143,8 @@ static void drop_additions(const json_t *object, json_t *spec)
     json_t *t;
     json_array_foreach (json_object_get(spec, "triggers"), i, t)
         if (gs_streq(json_string_value(json_object_get(t, "metricType")), "AverageValue") &&
-            gs_streq(json_string_value(json_object_get(t, "type")), "prometheus"))
+            !gs_streq(json_string_value(json_object_get(t, "type")), "cpu") &&
+            !gs_streq(json_string_value(json_object_get(t, "type")), "memory"))
             json_object_del(t, "metricType");
     if (!codec_json_get(in, "advanced", "horizontalPodAutoscalerConfig", "name", NULL))
         codec_json_del(spec, "advanced", "horizontalPodAutoscalerConfig", "name", NULL);
@@ -175,7 +176,8 @@ static void check_back(const json_t *object)
     scaledobject_result_init(&back);
     scaledobject_to_hpa(object, &there);
     struct adapter_config *rules = load_rules(there.rules);
-    scaledobject_from_hpa(json_array_get(there.objects, 0), rules, "http://default:9090", &back);
+    const struct scaledobject_sources sources = {.rules = rules, .server = "http://default:9090"};
+    scaledobject_from_hpa(json_array_get(there.objects, 0), &sources, &back);
     if (back.n_problems)
         fail_msg("%s", back.problems.data);
     CODEC_AUTO_JSON json_t *spec = normal(json_object_get(json_array_get(back.objects, 0), "spec"));
@@ -270,7 +272,7 @@ static json_t *keda_hpa(const json_t *object, const struct run *run)
     for (size_t i = 0; i < run->n; i++) {
         const struct trigger *t = &run->triggers[i];
         char text[KUBE_QUANTITY_SIZE];
-        kube_quantity_format_milli((int64_t)(t->threshold * 1000), text);
+        kube_quantity_format_milli(llround(t->threshold * 1000), text);
         json_array_append_new(metrics, json_pack("{s:s, s:{s:{s:o}, s:{s:s, s:s}}}", "type",
                                                  "External", "external", "metric", "name",
                                                  codec_json_strf("s%zu-prometheus", i), "target",
@@ -322,7 +324,8 @@ static void stop(struct run *run)
     adapter_config_free(run->rules);
 }
 
-// Absent, NaN, infinite, zero, or up to four times what the replicas manage.
+// Absent, NaN, infinite, negative, zero, or up to four times what the replicas manage. In eighths,
+// which KEDA (that rounds) and the adapter (that truncates) have as the same thousandths.
 static double random_sample(struct run *run, const struct trigger *t, int32_t replicas, bool *there)
 {
     uint64_t kind = next_random(run) % 20;
@@ -332,9 +335,10 @@ static double random_sample(struct run *run, const struct trigger *t, int32_t re
     if (kind == 2)
         return next_random(run) % 2 ? INFINITY : -INFINITY;
     if (kind < 6)
-        return 0;
+        return kind == 5 ? -1 : 0;
     double scale = (double)(next_random(run) % 4000) / 1000;
-    return kind == 6 ? t->activation : scale * t->threshold * (replicas ? replicas : 1);
+    double v = scale * t->threshold * (replicas ? replicas : 1);
+    return kind == 6 ? t->activation : floor(v * 8) / 8;
 }
 
 // What KEDA's scaler returns for a sample.
@@ -343,7 +347,7 @@ static void read_as_keda(struct trigger *t, double v, bool there)
     bool none = !there || isnan(v) || isinf(v);
     t->failed = none && !t->ignores;
     v = none ? 0 : v;
-    t->milli = (int64_t)(v * 1000);
+    t->milli = v > 0 ? llround(v * 1000) : 0;
     t->active = !t->failed && v > t->activation;
 }
 
@@ -519,9 +523,11 @@ static void test_rules_with_templates_become_queries(void **state)
                   "target", "type", "AverageValue", "averageValue", "1500m"));
     scaledobject_result_init(&r);
     assert_ok(adapter_config_parse(GS_SLICE(text), "rules", &rules));
-    scaledobject_from_hpa(hpa, rules, NULL, &r);
+    struct scaledobject_sources sources = {.rules = rules};
+    scaledobject_from_hpa(hpa, &sources, &r);
     assert_non_null(strstr(r.problems.data, "set --server"));
-    scaledobject_from_hpa(hpa, rules, "http://p:9090", &r);
+    sources.server = "http://p:9090";
+    scaledobject_from_hpa(hpa, &sources, &r);
     const json_t *trigger =
         json_array_get(codec_json_get(json_array_get(r.objects, 0), "spec", "triggers", NULL), 0);
     assert_string_equal(codec_json_str(trigger, "metadata", "query", NULL),
@@ -532,12 +538,45 @@ static void test_rules_with_templates_become_queries(void **state)
     scaledobject_result_finish(&r);
 }
 
+// Of KEDA, all triggers have the same fallback, after a number of failures in reads each 15 s.
+static void test_the_fallback_of_an_autoscaler(void **state)
+{
+    static const struct {
+        const char *annotation;
+        int64_t failures; // 0: a problem
+    } rows[] = {
+        {"{queue: {replicas: 4}}", 12},
+        {"{queue: {replicas: 4, failureDurationSeconds: 600}}", 40},
+        {"{queue: {replicas: 4}, other: {replicas: 4}}", 12},
+        {"{queue: {replicas: 4}, other: {replicas: 5}}", 0},
+        {"[", 0},
+    };
+    for (size_t i = 0; i < GS_ARRAY_LEN(rows); i++) {
+        struct scaledobject_result r;
+        CODEC_AUTO_JSON json_t *hpa = hpa_with(
+            json_pack("{s:s, s:{s:s, s:{s:s, s:i}}}", "type", "Resource", "resource", "name", "cpu",
+                      "target", "type", "Utilization", "averageUtilization", 50));
+        codec_json_set(hpa, json_string(rows[i].annotation), "metadata", "annotations",
+                       HPA_FALLBACK_ANNOTATION, NULL);
+        scaledobject_result_init(&r);
+        const struct scaledobject_sources sources = {0};
+        scaledobject_from_hpa(hpa, &sources, &r);
+        const json_t *fallback =
+            codec_json_get(json_array_get(r.objects, 0), "spec", "fallback", NULL);
+        assert_int_equal(r.n_problems, rows[i].failures ? 0 : 1);
+        assert_int_equal(codec_json_int(fallback, 0, "failureThreshold", NULL), rows[i].failures);
+        assert_int_equal(codec_json_int(fallback, 0, "replicas", NULL), rows[i].failures ? 4 : 0);
+        scaledobject_result_finish(&r);
+    }
+}
+
 static void test_metrics_without_a_trigger_are_named(void **state)
 {
     static const struct {
         const char *metric, *why;
     } rows[] = {
         {"{\"type\":\"External\",\"external\":{\"metric\":{\"name\":\"x\"}}}", "no rule of this"},
+        {"{\"type\":\"Object\",\"object\":{\"metric\":{\"name\":\"x\"}}}", "set --scaler"},
         {"{\"type\":\"Pods\",\"pods\":{\"metric\":{\"name\":\"x\"}}}", "type Pods has no trigger"},
         {"{\"type\":\"Resource\",\"resource\":{\"name\":\"nvidia.com/gpu\"}}", "cpu and memory"},
         {"{}", "has no trigger"},
@@ -547,7 +586,8 @@ static void test_metrics_without_a_trigger_are_named(void **state)
         struct scaledobject_result r;
         CODEC_AUTO_JSON json_t *hpa = hpa_with(json_loads(rows[i].metric, JSON_DECODE_ANY, NULL));
         scaledobject_result_init(&r);
-        scaledobject_from_hpa(hpa, NULL, "http://p:9090", &r);
+        const struct scaledobject_sources sources = {.server = "http://p:9090"};
+        scaledobject_from_hpa(hpa, &sources, &r);
         assert_int_equal(json_array_size(r.objects), 0);
         if (!strstr(r.problems.data, rows[i].why))
             fail_msg("want \"%s\", not \"%s\"", rows[i].why, r.problems.data);
@@ -562,6 +602,7 @@ int main(void)
         cmocka_unit_test(test_the_way_back_restores_each_field),
         cmocka_unit_test(test_decisions_are_equal_for_1000_sequences),
         cmocka_unit_test(test_rules_with_templates_become_queries),
+        cmocka_unit_test(test_the_fallback_of_an_autoscaler),
         cmocka_unit_test(test_metrics_without_a_trigger_are_named),
     };
     return cmocka_run_group_tests(tests, load, unload);

@@ -15,6 +15,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         gs_assert(part == ACTIVATOR_PART || part == whole);
     }
     if (whole == ACTIVATOR_HTTP)
-        (void)activator_head_is_probe(bytes);
+        (void)activator_head_is_probe(bytes, NULL);
     return 0;
 }

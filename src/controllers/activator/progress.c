@@ -11,7 +11,9 @@
 #include "kube/object.h"
 
 #define POLL_MS       1000
-#define MAX_EXTEND_MS (60 * 60 * 1000) // of a pod that is still starting
+#define PATIENCE_MS   (60 * 60 * 1000) // for a starting pod, until its starts are learned
+#define LEARNED       3                // starts that suffice for an expectation
+#define MIN_EXTEND_MS (30 * 1000)      // several readings
 #define STRIKES       2                // readings in a row, because states pass by
 
 struct activator_progress {
@@ -48,7 +50,9 @@ static void set_starting(struct activator_progress *p, char *text)
 {
     free(p->starting);
     p->starting = text;
-    activator_gate_extend(p->gate, text != NULL);
+    // Until the next readings. Without them, the limit applies again.
+    int64_t ms = p->env->cfg.hold_ms > MIN_EXTEND_MS ? p->env->cfg.hold_ms : MIN_EXTEND_MS;
+    activator_gate_extend(p->gate, text ? ms : 0);
 }
 
 static void set_works(struct activator_progress *p, char *starting)
@@ -86,11 +90,19 @@ static bool counts(const json_t *pod)
     return !kube_is_deleting(pod) && !kube_pod_has_ended(pod);
 }
 
-static char *starting_text(const json_t *pod, int64_t now_ms)
+// Twice what 99 of 100 starts took, on the path that this pod takes.
+int64_t activator_progress_patience_ms(const struct startup_learner *starts, const json_t *pod)
+{
+    struct startup_expected e = {0};
+    startup_expected_of_pod(starts, pod, &e);
+    return e.basis == STARTUP_BASIS_SAME && e.total.n >= LEARNED ? 2 * e.total.p99_ms : PATIENCE_MS;
+}
+
+static char *starting_text(const struct activator_progress *p, const json_t *pod, int64_t now_ms)
 {
     int64_t age_ms = now_ms - kube_created_ms(pod, now_ms);
     const char *phase = kube_phase(pod);
-    if (age_ms > MAX_EXTEND_MS)
+    if (age_ms > activator_progress_patience_ms(p->env->starts, pod))
         return NULL;
     return gs_format("pod %s is %s since %lld s", kube_name(pod),
                      gs_streq(phase ? phase : "", "Running") ? "running and not ready" : "starting",
@@ -106,6 +118,7 @@ static void judge_pods(struct activator_progress *p, const json_t *nodes)
     json_array_foreach (p->pods, i, pod) {
         const struct diagnosis_input in = {.pod = pod, .nodes = nodes, .now_ms = now_ms};
         DIAGNOSIS_AUTO struct diagnosis d = {0};
+        startup_observe_pod(p->env->starts, pod, NULL, now_ms);
         if (!counts(pod))
             continue;
         if (!diagnosis_of(&in, &d) || !diagnosis_lasts(d.cause)) {
@@ -116,7 +129,7 @@ static void judge_pods(struct activator_progress *p, const json_t *nodes)
         }
     }
     if (coming || !worst.text)
-        set_works(p, coming ? starting_text(coming, now_ms) : NULL);
+        set_works(p, coming && has_waiting(p) ? starting_text(p, coming, now_ms) : NULL);
     else
         set_fails(p, gs_strdup(worst.text), worst.remedy ? worst.remedy : "");
 }
@@ -261,9 +274,12 @@ void activator_progress_check(struct activator_progress *p, const json_t *servic
 
 void activator_progress_ready(struct activator_progress *p)
 {
+    bool first = p->starting || p->problem;
     p->strikes = 0;
     free(GS_TAKE(p->problem));
     set_starting(p, NULL);
+    if (first && !p->request) // its start is learned
+        gs_timer_start(p->timer, poll, POLL_MS);
 }
 
 const char *activator_progress_problem(const struct activator_progress *p)

@@ -90,12 +90,32 @@ static bool counts(const json_t *pod)
     return !kube_is_deleting(pod) && !kube_pod_has_ended(pod);
 }
 
-// Twice what 99 of 100 starts took, on the path that this pod takes.
+// 0: a container does not run.
+static int64_t last_start_ms(const json_t *pod)
+{
+    int64_t last = 0;
+    size_t i;
+    const json_t *c;
+    json_array_foreach (codec_json_get(pod, "status", "containerStatuses", NULL), i, c) {
+        int64_t at = kube_time_ms(codec_json_get(c, "state", "running", "startedAt", NULL), 0);
+        if (!at)
+            return 0;
+        last = at > last ? at : last;
+    }
+    return last;
+}
+
+// A pod whose containers run loads its model, for which the time is learned: twice what 99 of 100
+// took. A node or an image takes as long as it takes.
 int64_t activator_progress_patience_ms(const struct startup_learner *starts, const json_t *pod)
 {
     struct startup_expected e = {0};
+    int64_t started_ms = last_start_ms(pod);
     startup_expected_of_pod(starts, pod, &e);
-    return e.basis == STARTUP_BASIS_SAME && e.total.n >= LEARNED ? 2 * e.total.p99_ms : PATIENCE_MS;
+    const struct startup_quantiles *load = &e.phases[STARTUP_LOAD];
+    if (!started_ms || e.basis > STARTUP_BASIS_PATHS || load->n < LEARNED)
+        return PATIENCE_MS;
+    return started_ms - kube_created_ms(pod, started_ms) + 2 * load->p99_ms;
 }
 
 static char *starting_text(const struct activator_progress *p, const json_t *pod, int64_t now_ms)

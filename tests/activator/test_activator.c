@@ -627,6 +627,7 @@ static void test_a_pod_gets_requests_when_its_model_is_loaded(void **state)
     assert_true(send(at, not_yet, strlen(not_yet), MSG_NOSIGNAL) > 0);
     close(at);
     assert_int_equal(number("waiting"), 1);
+    loop_until(&k.loop, has_text("starting", "is ready and loads its model"));
     static const char yes[] = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
     loop_until(&k.loop, answers(pod, yes, client));
     assert_int_equal(number("released"), 1);

@@ -37,8 +37,7 @@ static void on_bytes(void *arg, enum splice_side from, size_t n)
 {
     struct activator_connection *c = arg;
     c->answered |= from == SPLICE_SERVER;
-    if (n)
-        c->awaits = from == SPLICE_CLIENT;
+    c->awaits = from == SPLICE_CLIENT && (n || c->awaits);
     if (from == SPLICE_SERVER || !n || c->sent)
         return;
     c->sent = true;

@@ -121,12 +121,14 @@ int64_t activator_progress_patience_ms(const struct startup_learner *starts, con
 static char *starting_text(const struct activator_progress *p, const json_t *pod, int64_t now_ms)
 {
     int64_t age_ms = now_ms - kube_created_ms(pod, now_ms);
-    const char *phase = kube_phase(pod);
+    const char *phase = kube_phase(pod), *does = "starting";
     if (age_ms > activator_progress_patience_ms(p->env->starts, pod))
         return NULL;
-    return gs_format("pod %s is %s since %lld s", kube_name(pod),
-                     gs_streq(phase ? phase : "", "Running") ? "running and not ready" : "starting",
-                     (long long)(age_ms / 1000));
+    if (kube_condition_true(pod, "Ready"))
+        does = "ready and loads its model";
+    else if (gs_streq(phase ? phase : "", "Running"))
+        does = "running and not ready";
+    return gs_format("pod %s is %s since %lld s", kube_name(pod), does, (long long)(age_ms / 1000));
 }
 
 static void judge_pods(struct activator_progress *p, const json_t *nodes)

@@ -53,7 +53,7 @@ static void write_done(void *arg, int status, json_t *body, struct gs_error *err
     if (err && status != 409 && status != 404)
         gs_warn("activator", "EndpointSlice %s/%s: %s", p->ns, p->name, gs_error_message(err));
     p->retry_ms = err && !deleted ? gs_backoff_next(p->retry_ms, RETRY_FIRST_MS, RETRY_LAST_MS) : 0;
-    if (err) // nothing was written
+    if (err || deleted) // nothing is written
         json_decref(GS_TAKE(p->written));
     gs_error_free(err);
     // The cache may not have the written object yet: its change publishes again if necessary.

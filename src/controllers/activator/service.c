@@ -112,36 +112,39 @@ static size_t find_endpoints(const struct activator_service *s, const char *port
     return n;
 }
 
-// Returns the number of endpoints, of which some may not have loaded their model.
-static size_t set_port(struct activator_service *s, size_t index, bool first)
+struct found {
+    size_t ready, loaded; // the most endpoints of a port; loaded: those that get requests
+};
+
+static void set_port(struct activator_service *s, size_t index, bool first, struct found *found)
 {
     struct activator_address *items = NULL;
     size_t n = find_endpoints(s, s->ports[index].name, &items);
     if (first)
         activator_ready_set(s->models, s->rules.ready_path, items, n);
-    activator_gate_set(s->gate, index, items, activator_ready_keep(s->models, items, n));
+    size_t kept = activator_ready_keep(s->models, items, n);
+    activator_gate_set(s->gate, index, items, kept);
     free(items);
-    return n;
+    found->ready = n > found->ready ? n : found->ready;
+    found->loaded = kept > found->loaded ? kept : found->loaded;
 }
 
 static void follow_endpoints(void *service)
 {
     struct activator_service *s = service;
-    size_t most = 0;
+    struct found found = {0};
     bool first = true;
     for (size_t i = 0; i < s->n_ports; i++) {
-        if (!s->ports[i].name)
-            continue;
-        size_t n = set_port(s, i, first);
-        most = n > most ? n : most;
-        first = false;
+        if (s->ports[i].name)
+            set_port(s, i, first, &found);
+        first = first && !s->ports[i].name;
     }
-    if (!most != !s->ready)
+    if (!found.ready != !s->ready)
         gs_info("activator", "Service %s/%s: %s", kube_namespace(s->object), kube_name(s->object),
-                most ? "a pod is ready, new connections go to it"
-                     : "no pod is ready, new connections are held");
-    s->ready = most;
-    if (most)
+                found.ready ? "a pod is ready, new connections go to it"
+                            : "no pod is ready, new connections are held");
+    s->ready = found.ready;
+    if (found.loaded)
         activator_progress_ready(s->progress);
 }
 

@@ -63,7 +63,7 @@ static bool body_streams(struct gs_slice body)
     return false;
 }
 
-static bool wants_stream(struct gs_slice request)
+bool activator_stream_wanted(struct gs_slice request)
 {
     const char *end = memmem(request.data, request.len, "\r\n\r\n", 4);
     if (!end || (!gs_slice_starts(request, "GET ") && !gs_slice_starts(request, "POST ")))
@@ -84,7 +84,7 @@ bool activator_stream_comment(struct activator_connection *c, int64_t now_ns)
         return true;
     GS_AUTO_BUF struct gs_buf out = {0};
     c->commented_ns = now_ns;
-    if (!c->stream && !wants_stream(gs_slice_make(c->bytes, c->len)))
+    if (!c->stream && !activator_stream_wanted(gs_slice_make(c->bytes, c->len)))
         return true;
     if (!c->stream) {
         c->stream = gs_alloc(sizeof(*c->stream));

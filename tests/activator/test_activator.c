@@ -28,7 +28,7 @@ static int n_failed;
 static size_t max_services; // 0: the default
 static bool no_workloads;   // reading them fails
 static const char *second;  // the other address
-static int n_pod_reads;
+static int n_pod_reads, n_pod_lists, n_node_lists;
 static struct http_exchange *held;
 
 static int fails(struct http_exchange *x)
@@ -41,6 +41,8 @@ static void serve_activator(void *arg, struct http_exchange *x)
 {
     (void)arg;
     n_pod_reads += strstr(http_path(x), "/pods/") != NULL;
+    n_pod_lists += strstr(http_path(x), "/default/pods") != NULL;
+    n_node_lists += strstr(http_path(x), "/v1/nodes") != NULL;
     if (no_workloads && strstr(http_path(x), "/deployments/"))
         fails(x);
     else if (writes == SERVE || gs_streq(http_method(x), "GET"))
@@ -62,7 +64,7 @@ static void open_api(void)
     max_services = 0;
     no_workloads = false;
     second = NULL;
-    n_pod_reads = 0;
+    n_pod_reads = n_pod_lists = n_node_lists = 0;
 }
 
 static void start_activator(void)
@@ -496,6 +498,21 @@ static void test_a_workload_that_does_not_exist_is_reported(void **state)
     assert_true(has_text("problem", "the Deployment api does not exist"));
 }
 
+// A list of nodes can be long.
+static void test_nodes_are_not_listed_for_each_reading(void **state)
+{
+    (void)state;
+    k.ready_budget = 0;
+    create_service("StatefulSet/api");
+    create_pod();
+    loop_until(&k.loop, is_published(true) && kube_annotation(service(), LOCAL_ANN_ADDRESS));
+    loop_for_ms(&k.loop, 1);
+    int client = send_request();
+    loop_until(&k.loop, n_pod_lists == 4);
+    assert_true(n_node_lists > 0 && n_node_lists < 3);
+    close(client);
+}
+
 static size_t n_slices(void)
 {
     return kube_cache_len(k.c->slices);
@@ -702,6 +719,7 @@ int main(void)
         ACTIVATOR_TEST(test_metrics_exist_at_zero),
         ACTIVATOR_TEST(test_callers_get_the_reason_of_a_crash_loop),
         ACTIVATOR_TEST(test_a_workload_that_does_not_exist_is_reported),
+        ACTIVATOR_TEST(test_nodes_are_not_listed_for_each_reading),
         ACTIVATOR_TEST(test_slices_of_pods_that_are_gone_are_deleted),
         ACTIVATOR_TEST(test_a_pod_that_is_gone_is_read_once_for_all_services),
         ACTIVATOR_TEST(test_a_held_connection_keeps_its_port),

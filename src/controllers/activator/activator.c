@@ -234,6 +234,7 @@ void activator_free(struct activator *a)
     free(a->pod_ns);
     activator_peers_free(a->env.peers);
     startup_learner_free(a->env.starts);
+    json_decref(a->env.nodes);
     free(a->node);
     free(a->listen);
     free(a->advertise);

@@ -27,6 +27,8 @@ struct activator_env {
     struct activator_budget budget;
     struct activator_peers *peers;
     struct startup_learner *starts; // of the pods that were waited for
+    json_t *nodes;                  // the last list, for all Services; NULL: none was read
+    int64_t nodes_ns;               // monotonic time of its request; 0: none
 };
 
 struct activator_leaving;

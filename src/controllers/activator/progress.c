@@ -11,10 +11,11 @@
 #include "kube/object.h"
 
 #define POLL_MS       1000
-#define PATIENCE_MS   (60 * 60 * 1000) // for a starting pod, until its starts are learned
-#define LEARNED       3                // starts that suffice for an expectation
-#define MIN_EXTEND_MS (30 * 1000)      // several readings
-#define STRIKES       2                // readings in a row, because states pass by
+#define PATIENCE_MS   (60 * 60 * 1000)     // for a starting pod, until its starts are learned
+#define LEARNED       3                    // starts that suffice for an expectation
+#define MIN_EXTEND_MS (30 * 1000)          // several readings
+#define NODES_NS      (10 * GS_NS_PER_SEC) // between lists of nodes, which can be long
+#define STRIKES       2                    // readings in a row, because states pass by
 
 struct activator_progress {
     struct activator_env *env;
@@ -162,14 +163,42 @@ static void end_poll(struct activator_progress *p)
     poll_again(p);
 }
 
+static void trim_nodes(json_t *nodes)
+{
+    size_t i;
+    json_t *node;
+    json_array_foreach (nodes, i, node) {
+        json_object_del(json_object_get(node, "status"), "images");
+        json_object_del(json_object_get(node, "metadata"), "managedFields");
+    }
+}
+
 static void on_nodes(void *arg, int status, json_t *body, struct gs_error *err)
 {
     struct activator_progress *p = arg;
+    struct activator_env *env = p->env;
     p->request = NULL;
     (void)status;
+    if (!err) {
+        json_decref(env->nodes);
+        env->nodes = json_incref(json_object_get(body, "items"));
+        trim_nodes(env->nodes);
+    }
     gs_error_free(err); // without nodes, the words of the scheduler remain
-    judge_pods(p, json_object_get(body, "items"));
+    judge_pods(p, env->nodes);
     end_poll(p);
+}
+
+// False: the last list is new enough, for this and all other Services.
+static bool read_nodes(struct activator_progress *p)
+{
+    struct activator_env *env = p->env;
+    int64_t now_ns = gs_mono_ns();
+    if (env->nodes_ns && now_ns - env->nodes_ns < NODES_NS)
+        return false;
+    env->nodes_ns = now_ns;
+    p->request = kube_list(env->client, KUBE_NODES, NULL, NULL, on_nodes, p);
+    return true;
 }
 
 // --- a workload without pods ---
@@ -242,11 +271,10 @@ static void on_pods(void *arg, int status, json_t *body, struct gs_error *err)
     p->pods = json_incref(json_object_get(body, "items"));
     if (is_empty(p->pods) && read_workload(p))
         return;
-    if (lacks_node(p->pods)) {
-        p->request = kube_list(p->env->client, KUBE_NODES, NULL, NULL, on_nodes, p);
+    bool lacks = lacks_node(p->pods);
+    if (lacks && read_nodes(p))
         return;
-    }
-    judge_pods(p, NULL);
+    judge_pods(p, lacks ? p->env->nodes : NULL);
     end_poll(p);
 }
 

@@ -54,17 +54,15 @@ static void sweep_held(struct activator_connection *c, int64_t now_ns)
 {
     bool silent = c->state == ACTIVATOR_STATE_SILENT;
     enum peer peer = peer_of(c);
-    if (peer == PEER_GONE)
-        activator_connection_gone(c);
-    else if (peer == PEER_ENDED && !c->ended)
+    if (peer == PEER_ENDED && !c->ended)
         activator_connection_ended(c);
-    else if (is_too_old(c, now_ns))
+    else if (peer != PEER_GONE && is_too_old(c, now_ns))
         activator_connection_refuse(c,
                                     c->over  ? ACTIVATOR_LIMIT
                                     : silent ? ACTIVATOR_SILENT
                                              : ACTIVATOR_TIMEOUT,
                                     503);
-    else if (!silent && !activator_stream_comment(c, now_ns))
+    else if (peer == PEER_GONE || (!silent && !activator_stream_comment(c, now_ns)))
         activator_connection_gone(c);
     else
         activator_connection_read_again(c);

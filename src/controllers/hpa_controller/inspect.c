@@ -40,6 +40,7 @@ struct hpa_inspection {
     json_t *startup; // of the controller's history; NULL: it learns no starts
     struct startup_coming coming;
     json_t *latency; // of the controller; NULL: none
+    json_t *budget;  // of the controller; NULL: none
     struct hpa_extra extra;
     bool complete; // except for the history
 };
@@ -69,7 +70,8 @@ static void report_inspection(struct hpa_inspection *l)
                                                .history = l->history,
                                                .history_error = l->history_error,
                                                .startup = l->startup,
-                                               .latency = l->latency};
+                                               .latency = l->latency,
+                                               .budget = l->budget};
     l->cb(l->arg, &seen, NULL);
 }
 
@@ -188,6 +190,7 @@ static void on_history(void *arg, int status, json_t *body, struct gs_error *err
     if (!err) {
         l->startup = json_incref(json_object_get(body, "startup"));
         l->latency = json_incref(json_object_get(body, "slo"));
+        l->budget = json_incref(json_object_get(body, "budget"));
     }
     if (err)
         l->history_error = gs_strdup(gs_error_message(err));
@@ -209,6 +212,7 @@ void hpa_inspection_free(struct hpa_inspection *l)
     kube_request_cancel(l->history_request);
     hpa_history_free(l->history);
     json_decref(l->latency);
+    json_decref(l->budget);
     free(l->history_error);
     json_decref(l->startup);
     kube_request_cancel(l->request);

@@ -171,6 +171,8 @@ static void decide_and_write(struct hpa_reconcile *r)
     }
     hpa_decide(&r->spec, &r->obs, &r->env->decide, r->history, gs_unix_ms(), &r->decision);
     gs_arena_finish(&arena);
+    if (r->env->budgets)
+        hpa_budgets_decide(r->env->budgets, &r->spec, &r->obs, &r->decision);
     record_events(r);
     if (r->env->shadow)
         end_reconciliation(r);

@@ -585,6 +585,7 @@ static void start_activator(struct up_cluster *c)
 {
     struct activator_config cfg = activator_config_default();
     cfg.identity = c->node_name;
+    cfg.node = c->node_name;
     cfg.on_change = on_activator_change;
     cfg.arg = c;
     c->activator = activator_new(c->loop, c->client, &cfg);

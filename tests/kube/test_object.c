@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kube/object.h"
+#include "kube/trim.h"
 
 #include "base/mem.h"
 
@@ -77,9 +78,35 @@ static void test_conditions(void **state)
     assert_false(kube_condition_true(obj, "Other"));
 }
 
+static void test_trimmed_pods_keep_what_is_read(void **state)
+{
+    CODEC_AUTO_JSON json_t *pod = NULL, *want = NULL;
+    assert_null(codec_json_parse(
+        GS_SLICE("{\"metadata\":{\"name\":\"p\",\"labels\":{\"env\":\"x\"},\"managedFields\":[{}]},"
+                 "\"spec\":{\"nodeName\":\"n\",\"volumes\":[{}],\"containers\":[{\"name\":\"c\",\"env\":[{}],"
+                 "\"args\":[\"a\"],\"ports\":[{}],\"resources\":{\"limits\":{}}}],\"tolerations\":[{}]},"
+                 "\"status\":{\"phase\":\"Running\",\"conditions\":[{\"type\":\"Ready\",\"lastProbeTime\":null}]"
+                 ",\"containerStatuses\":[{\"name\":\"c\",\"imageID\":\"i\",\"volumeMounts\":[]}]}}"),
+        true, &pod));
+    assert_null(codec_json_parse(
+        GS_SLICE("{\"metadata\":{\"name\":\"p\",\"labels\":{\"env\":\"x\"}},"
+                 "\"spec\":{\"nodeName\":\"n\",\"containers\":[{\"name\":\"c\",\"ports\":[{}],"
+                 "\"resources\":{\"limits\":{}}}],\"tolerations\":[{}]},"
+                 "\"status\":{\"phase\":\"Running\",\"conditions\":[{\"type\":\"Ready\"}],"
+                 "\"containerStatuses\":[{\"name\":\"c\",\"imageID\":\"i\"}]}}"),
+        true, &want));
+    kube_trim_pod(pod);
+    assert_true(json_equal(pod, want));
+    CODEC_AUTO_JSON json_t *empty = json_object();
+    kube_trim_pod(empty); // what a peer sends need not have these members
+    kube_trim_node(empty);
+    assert_int_equal(json_object_size(empty), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_trimmed_pods_keep_what_is_read),
         cmocka_unit_test(test_accessors),
         cmocka_unit_test(test_conditions),
     };

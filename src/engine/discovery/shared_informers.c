@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "kube/cache.h"
 #include "kube/kubeconfig.h"
+#include "kube/trim.h"
 
 struct discovery_informer {
     char *key;
@@ -143,6 +144,9 @@ struct discovery_informer *discovery_informer_open(struct discovery_informer_clu
     k->refs = 1;
     k->cluster = c;
     k->cache = kube_cache_new(c->informers->loop, c->kube, r, ns, query);
+    kube_cache_set_trim(k->cache, gs_streq(r.resource, "pods")    ? kube_trim_pod
+                                  : gs_streq(r.resource, "nodes") ? kube_trim_node
+                                                                  : kube_trim_object);
     GS_AUTO_FREE char *what =
         gs_format("%s%s%s", r.resource, ns ? " of namespace " : "", ns ? ns : "");
     k->errors = kube_watch_errors_new(c->informers->loop, k->cache, "discovery", what);

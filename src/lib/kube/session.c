@@ -64,7 +64,11 @@ struct gs_error *kube_session_list(struct kube_session *s, struct kube_gvr r, co
                                    const char *query, unsigned timeout_ms, json_t **ret)
 {
     struct listing l = {0};
-    struct kube_request *request = kube_list(s->client, r, ns, query, on_listed, &l);
+    GS_AUTO_BUF struct gs_buf path = {0};
+    kube_path(&path, r, ns, NULL, NULL);
+    if (query && *query)
+        gs_buf_addf(&path, "?%s", query);
+    struct kube_request *request = kube_list_pages(s->client, path.data, NULL, on_listed, &l);
     struct gs_error *err = kube_session_wait(s, &l.done, timeout_ms);
     if (err) {
         kube_request_cancel(request);

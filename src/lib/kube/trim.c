@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// What no part of gpuscale reads of the objects of a cluster. A pod of a model server loses two thirds
+// of its members.
+#include "kube/trim.h"
+
+#include "base/slice.h"
+
+static void drop(json_t *object, const char *const *keys)
+{
+    for (size_t i = 0; keys[i]; i++)
+        json_object_del(object, keys[i]);
+}
+
+static void drop_of_each(json_t *array, const char *const *keys)
+{
+    size_t i;
+    json_t *item;
+    json_array_foreach (array, i, item)
+        drop(item, keys);
+}
+
+void kube_trim_object(json_t *object)
+{
+    codec_json_del(object, "metadata", "managedFields", NULL);
+}
+
+void kube_trim_pod(json_t *pod)
+{
+    static const char *const of_spec[] = {
+        "volumes",        "securityContext",  "imagePullSecrets",   "dnsConfig",
+        "dnsPolicy",      "serviceAccount",   "enableServiceLinks", "hostAliases",
+        "readinessGates", "preemptionPolicy", NULL};
+    static const char *const of_container[] = {"args",
+                                               "command",
+                                               "env",
+                                               "envFrom",
+                                               "imagePullPolicy",
+                                               "lifecycle",
+                                               "livenessProbe",
+                                               "readinessProbe",
+                                               "startupProbe",
+                                               "securityContext",
+                                               "terminationMessagePath",
+                                               "terminationMessagePolicy",
+                                               "volumeDevices",
+                                               "volumeMounts",
+                                               "workingDir",
+                                               NULL};
+    static const char *const of_status[] = {"volumeMounts", "allocatedResources", "resources",
+                                            "user", NULL};
+    static const char *const of_condition[] = {"lastProbeTime", "observedGeneration", NULL};
+    static const char *const containers[] = {"containers", "initContainers", "ephemeralContainers"};
+    static const char *const statuses[] = {"containerStatuses", "initContainerStatuses",
+                                           "ephemeralContainerStatuses"};
+    json_t *spec = json_object_get(pod, "spec"), *status = json_object_get(pod, "status");
+    kube_trim_object(pod);
+    drop(spec, of_spec);
+    for (size_t i = 0; i < GS_ARRAY_LEN(containers); i++) {
+        drop_of_each(json_object_get(spec, containers[i]), of_container);
+        drop_of_each(json_object_get(status, statuses[i]), of_status);
+    }
+    drop_of_each(json_object_get(status, "conditions"), of_condition);
+}
+
+void kube_trim_node(json_t *node)
+{
+    static const char *const of_status[] = {"images", "volumesInUse", "volumesAttached",
+                                            "runtimeHandlers", "features", NULL};
+    kube_trim_object(node);
+    drop(json_object_get(node, "status"), of_status);
+}

@@ -17,6 +17,7 @@
 #include "base/mem.h"
 #include "base/random.h"
 #include "base/timer.h"
+#include "base/trim.h"
 #include "kube/kube_private.h"
 #include "kube/object.h"
 #include "kube/selector.h"
@@ -25,6 +26,7 @@
 #define BACKOFF_FIRST_MS  200
 #define BACKOFF_LAST_MS   30000
 #define WATCH_MIN_SECONDS 300 // requested from the server; twice as long at most
+#define LARGE_LIST        1000
 #define WATCH_HEALTHY_NS  GS_NS_PER_SEC
 
 struct kube_cache {
@@ -359,6 +361,8 @@ static void apply_list(struct kube_cache *c, json_t *list)
     }
     c->relist = false;
     clear_error(c);
+    if (json_array_size(items) > LARGE_LIST)
+        gs_trim_heap(); // of what the pages had before they were trimmed
     if (!c->synced) {
         c->synced = true;
         dispatch_synced(c);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What no part of gpuscale reads of the objects of a cluster. A pod of a model server loses two thirds
-// of its members.
+// What no part of gpuscale reads of the objects of a cluster. A pod of a model server loses two
+// thirds of its members.
 #include "kube/trim.h"
 
 #include "base/slice.h"
@@ -24,12 +24,37 @@ void kube_trim_object(json_t *object)
     codec_json_del(object, "metadata", "managedFields", NULL);
 }
 
+// Of the kubelet's own steps before Ready.
+static void drop_conditions(json_t *conditions)
+{
+    static const char *const types[] = {"PodReadyToStartContainers", "Initialized",
+                                        "ContainersReady"};
+    for (size_t i = json_array_size(conditions); i-- > 0;) {
+        const char *type = codec_json_str(json_array_get(conditions, i), "type", NULL);
+        for (size_t k = 0; k < GS_ARRAY_LEN(types); k++)
+            if (gs_streq(type, types[k])) {
+                json_array_remove(conditions, i);
+                break;
+            }
+    }
+}
+
 void kube_trim_pod(json_t *pod)
 {
-    static const char *const of_spec[] = {
-        "volumes",        "securityContext",  "imagePullSecrets",   "dnsConfig",
-        "dnsPolicy",      "serviceAccount",   "enableServiceLinks", "hostAliases",
-        "readinessGates", "preemptionPolicy", NULL};
+    static const char *const of_metadata[] = {"generateName", "generation", NULL};
+    static const char *const of_spec[] = {"dnsConfig",
+                                          "dnsPolicy",
+                                          "enableServiceLinks",
+                                          "hostAliases",
+                                          "imagePullSecrets",
+                                          "preemptionPolicy",
+                                          "readinessGates",
+                                          "securityContext",
+                                          "serviceAccount",
+                                          "serviceAccountName",
+                                          "terminationGracePeriodSeconds",
+                                          "volumes",
+                                          NULL};
     static const char *const of_container[] = {"args",
                                                "command",
                                                "env",
@@ -46,26 +71,31 @@ void kube_trim_pod(json_t *pod)
                                                "volumeMounts",
                                                "workingDir",
                                                NULL};
-    static const char *const of_status[] = {"volumeMounts", "allocatedResources", "resources",
-                                            "user", NULL};
+    static const char *const of_status[] = {"hostIPs", "observedGeneration", "podIPs", "qosClass",
+                                            NULL};
+    static const char *const of_container_status[] = {"allocatedResources", "resources", "user",
+                                                      "volumeMounts", NULL};
     static const char *const of_condition[] = {"lastProbeTime", "observedGeneration", NULL};
     static const char *const containers[] = {"containers", "initContainers", "ephemeralContainers"};
     static const char *const statuses[] = {"containerStatuses", "initContainerStatuses",
                                            "ephemeralContainerStatuses"};
     json_t *spec = json_object_get(pod, "spec"), *status = json_object_get(pod, "status");
     kube_trim_object(pod);
+    drop(json_object_get(pod, "metadata"), of_metadata);
     drop(spec, of_spec);
+    drop(status, of_status);
+    drop_conditions(json_object_get(status, "conditions"));
     for (size_t i = 0; i < GS_ARRAY_LEN(containers); i++) {
         drop_of_each(json_object_get(spec, containers[i]), of_container);
-        drop_of_each(json_object_get(status, statuses[i]), of_status);
+        drop_of_each(json_object_get(status, statuses[i]), of_container_status);
     }
     drop_of_each(json_object_get(status, "conditions"), of_condition);
 }
 
 void kube_trim_node(json_t *node)
 {
-    static const char *const of_status[] = {"images", "volumesInUse", "volumesAttached",
-                                            "runtimeHandlers", "features", NULL};
+    static const char *const of_status[] = {"images",          "volumesInUse", "volumesAttached",
+                                            "runtimeHandlers", "features",     NULL};
     kube_trim_object(node);
     drop(json_object_get(node, "status"), of_status);
 }

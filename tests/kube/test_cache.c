@@ -15,6 +15,7 @@ struct fixture {
     const char *list;   // body of the next list answers
     const char *second; // of those with a continue token; NULL: it has expired
     bool limited;       // the last list had a limit
+    int second_fails;   // so many times
     int list_status;
     int lists, watches;
     char *watch_version; // resourceVersion of the last watch
@@ -38,6 +39,10 @@ static void serve(void *ctx, struct http_exchange *x)
         f->limited = http_query(x, "limit") != NULL;
         if (http_query(x, "continue")) {
             assert_string_equal(http_query(x, "continue"), "more/==");
+            if (f->second_fails-- > 0) {
+                http_reply_text(x, 503, "busy");
+                return;
+            }
             http_reply(x, f->second ? 200 : 410, "application/json",
                        gs_slice_of(f->second ? f->second : "{}"));
             return;
@@ -308,7 +313,7 @@ static void test_may_be_freed_by_a_handler(void **state)
 // --- large lists ---
 
 #define FIRST_PAGE(items)                                                                          \
-    "{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":\"5\"," \
+    "{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":\"5\","         \
     "\"continue\":\"more/==\"},\"items\":[" items "]}"
 
 static void test_a_list_comes_in_pages(void **state)
@@ -331,6 +336,25 @@ static void test_an_expired_page_lists_all_objects_at_once(void **state)
     loop_until(&f.loop, heard(&f, "+a@3 synced "));
     assert_int_equal(f.lists, 3);
     assert_false(f.limited);
+    finish(&f);
+}
+
+static void test_a_page_that_fails_is_requested_again(void **state)
+{
+    struct fixture f;
+    setup(&f, FIRST_PAGE(OBJECT("a", "3")));
+    f.second = LIST("5", OBJECT("b", "4"));
+    f.second_fails = 2;
+    loop_until(&f.loop, heard(&f, "+a@3 +b@4 synced "));
+    assert_int_equal(f.lists, 4); // the first page once
+    finish(&f);
+    setup(&f, FIRST_PAGE(OBJECT("a", "3")));
+    f.second = LIST("5", OBJECT("b", "4"));
+    f.second_fails = 3;
+    loop_until(&f.loop, kube_cache_error(f.cache) != NULL);
+    assert_non_null(strstr(kube_cache_error(f.cache), "listing /api/v1/pods"));
+    loop_until(&f.loop, heard(&f, "+a@3 +b@4 synced "));
+    assert_int_equal(f.lists, 6); // from the first page
     finish(&f);
 }
 
@@ -359,8 +383,8 @@ static void test_every_page_is_trimmed(void **state)
 // --- selection ---
 
 #define LABELED(name, ns, version, labels)                                                         \
-    "{\"metadata\":{\"name\":\"" name "\",\"namespace\":\"" ns "\",\"uid\":\"u-" ns name       \
-    "\",\"resourceVersion\":\"" version "\",\"labels\":{" labels "},"                               \
+    "{\"metadata\":{\"name\":\"" name "\",\"namespace\":\"" ns "\",\"uid\":\"u-" ns name           \
+    "\",\"resourceVersion\":\"" version "\",\"labels\":{" labels "},"                              \
     "\"ownerReferences\":[{\"uid\":\"o\",\"controller\":true}]}}"
 #define APP(value) "\"app\":\"" value "\",\"part\":\"all\""
 
@@ -392,8 +416,10 @@ static char *selected(const struct fixture *f, const char *ns, const char *text)
 static void test_a_selector_finds_objects_of_its_namespace(void **state)
 {
     struct fixture f;
-    setup(&f, LIST("5", LABELED("a", "n", "1", APP("x")) "," LABELED("b", "n", "2", APP("x")) "," LABELED(
-                            "c", "n", "3", APP("y")) "," LABELED("a", "m", "4", APP("x"))));
+    setup(
+        &f,
+        LIST("5", LABELED("a", "n", "1", APP("x")) "," LABELED("b", "n", "2", APP("x")) "," LABELED(
+                      "c", "n", "3", APP("y")) "," LABELED("a", "m", "4", APP("x"))));
     loop_until(&f.loop, kube_cache_synced(f.cache));
     assert_selected(&f, "n", "app=x", "a b ");
     assert_selected(&f, "n", "part=all,app=y", "c ");
@@ -427,9 +453,10 @@ static void test_more_labels_than_the_index_holds(void **state)
     static const char *const queries[] = {"l0=v", "l1=v", "l2=v", "l3=v", "l4=v",
                                           "l5=v", "l6=v", "l7=v", "l8=v", "l9=v"};
     struct fixture f;
-    setup(&f, LIST("5", LABELED("a", "n", "1",
-                                "\"l0\":\"v\",\"l1\":\"v\",\"l2\":\"v\",\"l3\":\"v\",\"l4\":\"v\","
-                                "\"l5\":\"v\",\"l6\":\"v\",\"l7\":\"v\",\"l8\":\"v\",\"l9\":\"v\"")));
+    setup(&f,
+          LIST("5", LABELED("a", "n", "1",
+                            "\"l0\":\"v\",\"l1\":\"v\",\"l2\":\"v\",\"l3\":\"v\",\"l4\":\"v\","
+                            "\"l5\":\"v\",\"l6\":\"v\",\"l7\":\"v\",\"l8\":\"v\",\"l9\":\"v\"")));
     loop_until(&f.loop, kube_cache_synced(f.cache));
     for (size_t i = 0; i < GS_ARRAY_LEN(queries); i++)
         assert_selected(&f, "n", queries[i], "a ");
@@ -466,6 +493,7 @@ int main(void)
         cmocka_unit_test(test_may_be_freed_by_a_handler),
         cmocka_unit_test(test_a_list_comes_in_pages),
         cmocka_unit_test(test_an_expired_page_lists_all_objects_at_once),
+        cmocka_unit_test(test_a_page_that_fails_is_requested_again),
         cmocka_unit_test(test_every_page_is_trimmed),
         cmocka_unit_test(test_a_selector_finds_objects_of_its_namespace),
         cmocka_unit_test(test_a_selector_finds_what_has_changed),

@@ -82,11 +82,14 @@ static void test_trimmed_pods_keep_what_is_read(void **state)
 {
     CODEC_AUTO_JSON json_t *pod = NULL, *want = NULL;
     assert_null(codec_json_parse(
-        GS_SLICE("{\"metadata\":{\"name\":\"p\",\"labels\":{\"env\":\"x\"},\"managedFields\":[{}]},"
-                 "\"spec\":{\"nodeName\":\"n\",\"volumes\":[{}],\"containers\":[{\"name\":\"c\",\"env\":[{}],"
-                 "\"args\":[\"a\"],\"ports\":[{}],\"resources\":{\"limits\":{}}}],\"tolerations\":[{}]},"
-                 "\"status\":{\"phase\":\"Running\",\"conditions\":[{\"type\":\"Ready\",\"lastProbeTime\":null}]"
-                 ",\"containerStatuses\":[{\"name\":\"c\",\"imageID\":\"i\",\"volumeMounts\":[]}]}}"),
+        GS_SLICE(
+            "{\"metadata\":{\"name\":\"p\",\"labels\":{\"env\":\"x\"},\"managedFields\":[{}]},"
+            "\"spec\":{\"nodeName\":\"n\",\"volumes\":[{}],\"containers\":[{\"name\":\"c\",\"env\":"
+            "[{}],"
+            "\"args\":[\"a\"],\"ports\":[{}],\"resources\":{\"limits\":{}}}],\"tolerations\":[{}]},"
+            "\"status\":{\"phase\":\"Running\",\"conditions\":[{\"type\":\"Ready\","
+            "\"lastProbeTime\":null}]"
+            ",\"containerStatuses\":[{\"name\":\"c\",\"imageID\":\"i\",\"volumeMounts\":[]}]}}"),
         true, &pod));
     assert_null(codec_json_parse(
         GS_SLICE("{\"metadata\":{\"name\":\"p\",\"labels\":{\"env\":\"x\"}},"

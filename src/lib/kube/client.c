@@ -15,7 +15,9 @@
 // page is freed before the next one comes.
 #define PAGE_OBJECTS    500
 #define MAX_PAGES_BYTES ((size_t)4 << 30)
-#define MIN_PAGE_BYTES  1024 // as which an empty page counts
+#define MIN_PAGE_BYTES  1024   // as which an empty page counts
+#define PAGE_TIMEOUT_MS 120000 // an API server that has just started, or has much to do
+#define PAGE_TRIES      3      // of a page after the first one: the pages before are kept
 
 struct kube_client {
     struct http_client *http;
@@ -35,6 +37,8 @@ struct kube_request {
     bool is_list, paged; // not paged: a page has expired
     json_t *items;       // of the pages before; NULL: none
     size_t bytes;        // of these pages
+    char *token;         // of the page in progress; NULL: the first one
+    unsigned failures;   // of this page
     void (*trim)(json_t *obj);
 };
 
@@ -71,6 +75,7 @@ void kube_client_free(struct kube_client *c)
 static void request_free(struct kube_request *r)
 {
     json_decref(r->items);
+    free(r->token);
     free(r->method);
     free(r->path);
     free(r);
@@ -101,20 +106,20 @@ static const struct http_callbacks request_callbacks;
 
 static const struct http_header accept_json[] = {{"Accept", "application/json"}, {NULL, NULL}};
 
-// token: of the page before; NULL: the first one.
-static void send_page(struct kube_request *r, const char *token)
+static void send_page(struct kube_request *r)
 {
     GS_AUTO_BUF struct gs_buf path = {0};
     gs_buf_add_str(&path, r->path);
     if (r->paged)
         gs_buf_addf(&path, "%climit=%d", strchr(r->path, '?') ? '&' : '?', PAGE_OBJECTS);
-    if (token) {
+    if (r->token) {
         gs_buf_add_str(&path, "&continue=");
-        http_encode(gs_slice_of(token), &path);
+        http_encode(gs_slice_of(r->token), &path);
     }
     const struct http_request request = {.path = path.data,
                                          .headers = accept_json,
                                          .max_reply = MAX_LIST_BYTES,
+                                         .timeout_ms = PAGE_TIMEOUT_MS,
                                          .urgent = r->client->urgent};
     r->op = http_send(r->client->http, &request, &request_callbacks, r);
 }
@@ -124,19 +129,38 @@ static bool is_expired_page(const struct kube_request *r, int status)
     return r->items && status == 410;
 }
 
-// False: there is no other page.
-static bool request_next_page(struct kube_request *r, int status, const json_t *body)
+static void next_page(struct kube_request *r, const char *token)
 {
-    const char *token = codec_json_str(body, "metadata", "continue", NULL);
+    free(r->token);
+    r->token = gs_strdup(token);
+    r->failures = 0;
+    send_page(r);
+}
+
+// After a page that has failed. False: the list has failed.
+static bool repeat_page(struct kube_request *r, int status)
+{
     if (is_expired_page(r, status)) { // as in Kubernetes' clients, all in one response then
         json_decref(GS_TAKE(r->items));
+        r->bytes = 0;
         r->paged = false;
-        send_page(r, NULL);
+        next_page(r, NULL);
         return true;
     }
+    bool passes = status == 0 || status == 429 || status >= 500;
+    if (!r->items || !passes || ++r->failures == PAGE_TRIES)
+        return false;
+    send_page(r);
+    return true;
+}
+
+// False: this page was the last one.
+static bool request_next_page(struct kube_request *r, const json_t *body)
+{
+    const char *token = codec_json_str(body, "metadata", "continue", NULL);
     if (!token || !*token)
         return false;
-    send_page(r, token);
+    next_page(r, token);
     return true;
 }
 
@@ -189,7 +213,7 @@ static void request_done(void *arg, const struct http_response *response, struct
     }
     if (!err && is_page(r, status, body))
         err = take_page(r, response->body.len, body);
-    if (r->paged && (!err || is_expired_page(r, status)) && request_next_page(r, status, body)) {
+    if (r->paged && (err ? repeat_page(r, status) : request_next_page(r, body))) {
         gs_error_free(err);
         return;
     }
@@ -270,7 +294,7 @@ struct kube_request *kube_list_pages(struct kube_client *c, const char *path,
     struct kube_request *r = new_request(c, NULL, path, cb, arg);
     r->is_list = r->paged = true;
     r->trim = trim;
-    send_page(r, NULL);
+    send_page(r);
     return r;
 }
 

@@ -11,9 +11,9 @@
 #include "kube/kube_private.h"
 #include "kube/object.h"
 
-#define ENTRIES_MAX 512
+#define ENTRIES_MAX  512
 #define LOG_PAUSE_NS (60 * GS_NS_PER_SEC)
-#define MESSAGE_MAX 1024 // bytes; the API server's limit
+#define MESSAGE_MAX  1024 // bytes; the API server's limit
 
 struct entry {
     struct kube_recorder *recorder;
@@ -102,8 +102,8 @@ void kube_recorder_free(struct kube_recorder *r)
 
 static void entry_send(struct entry *e);
 
-// Logs failures with one status once a minute: texts differ in the URL, and an API server that is away fails the events of all
-// objects.
+// Logs failures with one status once a minute: texts differ in the URL, and an API server that is
+// away fails the events of all objects.
 static void log_failure(struct kube_recorder *r, int status, const struct gs_error *err)
 {
     int64_t now_ns = gs_mono_ns();

@@ -442,6 +442,9 @@ static bool take_event(struct kube_cache *c, struct gs_slice line)
     line = gs_slice_trim(line);
     if (line.len == 0)
         return true;
+    GS_AUTO_BUF struct gs_buf cut = {0};
+    if (c->trim && kube_cut_managed_fields(line, &cut))
+        line = gs_buf_slice(&cut);
     struct gs_error *err = codec_json_parse_accepted(line, &event);
     if (err)
         return take_broken_event(c, line, err);

@@ -200,9 +200,13 @@ static void request_done(void *arg, const struct http_response *response, struct
     if (!err) {
         status = response->status;
         if (response->body.len > 0) {
-            struct gs_error *bad = codec_json_parse_accepted(response->body, &body);
+            GS_AUTO_BUF struct gs_buf cut = {0};
+            struct gs_slice text = response->body;
+            if (r->trim && kube_cut_managed_fields(text, &cut))
+                text = gs_buf_slice(&cut);
+            struct gs_error *bad = codec_json_parse_accepted(text, &body);
             if (bad && status < 400)
-                body = kube_salvage_list(response->body, r->path);
+                body = kube_salvage_list(text, r->path);
             if (bad && status < 400 && !body)
                 err = gs_error_wrap(bad, "reading the API server's reply");
             else

@@ -4,6 +4,38 @@
 #include "kube/trim.h"
 
 #include "base/slice.h"
+#include "kube/kube_private.h"
+
+#define FIELDS "\"managedFields\":["
+
+// Half of the text of a pod. An API server writes it without spaces, with the manager first; a text
+// that is written otherwise stays. In strings the quote has a backslash before it.
+bool kube_cut_managed_fields(struct gs_slice text, struct gs_buf *out)
+{
+    const char *end = text.data + text.len, *from = text.data, *at = text.data;
+    while (at && (at = memmem(at, (size_t)(end - at), FIELDS, strlen(FIELDS)))) {
+        struct codec_json_pull j = codec_json_pull_of(
+            gs_slice_make(at + strlen(FIELDS) - 1, (size_t)(end - at) - strlen(FIELDS) + 1));
+        struct gs_slice value;
+        const char *start = at;
+        at += strlen(FIELDS);
+        if (start == text.data || start[-1] == '\\' ||
+            !gs_slice_starts(gs_slice_make(at, (size_t)(end - at)), "{\"manager\":") ||
+            !codec_json_pull_skip(&j, &value))
+            continue;
+        at = value.data + value.len;
+        if (start[-1] == ',')
+            start--;
+        else if (at < end && *at == ',')
+            at++;
+        gs_buf_add(out, from, (size_t)(start - from));
+        from = at;
+    }
+    if (from == text.data)
+        return false;
+    gs_buf_add(out, from, (size_t)(end - from));
+    return true;
+}
 
 static void drop(json_t *object, const char *const *keys)
 {

@@ -128,6 +128,25 @@ void discovery_informer_cluster_close(struct discovery_informer_cluster *c)
 
 // --- caches ---
 
+// What labels are made of. Most pods of a cluster are no targets.
+static void trim_pod(json_t *pod)
+{
+    static const char *const of_spec[] = {"affinity", "nodeSelector", "tolerations",
+                                          "topologySpreadConstraints"};
+    static const char *const lists[] = {"containerStatuses", "initContainerStatuses"};
+    json_t *spec = json_object_get(pod, "spec"), *status = json_object_get(pod, "status"), *item;
+    size_t i;
+    kube_trim_pod(pod);
+    for (size_t k = 0; k < GS_ARRAY_LEN(of_spec); k++)
+        json_object_del(spec, of_spec[k]);
+    for (size_t k = 0; k < GS_ARRAY_LEN(lists); k++)
+        json_array_foreach (json_object_get(status, lists[k]), i, item) {
+            json_object_del(item, "state");
+            json_object_del(item, "lastState");
+            json_object_del(item, "imageID");
+        }
+}
+
 struct discovery_informer *discovery_informer_open(struct discovery_informer_cluster *c,
                                                    struct kube_gvr r, const char *ns,
                                                    const char *query)
@@ -144,7 +163,7 @@ struct discovery_informer *discovery_informer_open(struct discovery_informer_clu
     k->refs = 1;
     k->cluster = c;
     k->cache = kube_cache_new(c->informers->loop, c->kube, r, ns, query);
-    kube_cache_set_trim(k->cache, gs_streq(r.resource, "pods")    ? kube_trim_pod
+    kube_cache_set_trim(k->cache, gs_streq(r.resource, "pods")    ? trim_pod
                                   : gs_streq(r.resource, "nodes") ? kube_trim_node
                                                                   : kube_trim_object);
     GS_AUTO_FREE char *what =

@@ -46,6 +46,7 @@ peers: ## Build the systems that tests compare with, once, from Go modules and P
 	@tests/differential/terraform_providers.sh || [ $$? = 3 ]
 	@tests/e2e/helm.sh || [ $$? = 3 ]
 	@tests/e2e/schemas.sh || [ $$? = 3 ]
+	@tests/e2e/keda-build.sh || [ $$? = 3 ]
 
 everything: ## Compile all programs: those of the tests, fuzz replays and benchmarks too
 	@tools/install-deps build test

@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define FAKE_MAX_HELD 32
+#define FAKE_MAX_HELD 128
 
 struct fake_api {
     uv_loop_t loop;

@@ -14,6 +14,7 @@
 #include "kube/election.h"
 #include "kube/engine_url.h"
 #include "kube/object.h"
+#include "kube/trim.h"
 #include "net/endpoint/endpoint.h"
 #include "net/program/program.h"
 
@@ -301,6 +302,7 @@ static void start_controller(struct hpa_server *r)
     if (!r->shadow)
         start_ownership(r);
     r->pods = kube_cache_new(r->loop, r->cluster.client, KUBE_PODS, o->ns, NULL);
+    kube_cache_set_trim(r->pods, kube_trim_pod);
     r->log = hpa_decision_log_new(is_json(o), r->shadow);
     r->controller = hpa_controller_new(r->loop, r->cluster.client, r->pods, &cfg);
     hpa_controller_set_observer(r->controller, on_decision, r);

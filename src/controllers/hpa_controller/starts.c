@@ -192,12 +192,7 @@ struct startup_learner *hpa_starts_learner(const struct hpa_starts *s)
 static const json_t *next_pod(const struct hpa_starts *s, const char *ns,
                               const struct kube_selector *selector, size_t *pos)
 {
-    const json_t *pod;
-    while (selector && (pod = kube_cache_next(s->pods, pos)))
-        if (gs_streq(kube_namespace(pod), ns) &&
-            kube_selector_matches(selector, codec_json_get(pod, "metadata", "labels", NULL)))
-            return pod;
-    return NULL;
+    return selector ? kube_cache_select(s->pods, ns, selector, pos) : NULL;
 }
 
 const struct hpa_start *hpa_starts_pods(const struct hpa_starts *s, const char *ns,

@@ -161,21 +161,6 @@ static void begin_to_decide(struct hpa_server *r)
         hpa_controller_start(r->controller);
 }
 
-static void on_learned_written(void *arg)
-{
-    struct hpa_server *r = arg;
-    program_stopped(r->program);
-}
-
-static void stop_server(void *arg)
-{
-    struct hpa_server *r = arg;
-    if (r->store)
-        hpa_learned_store_end(r->store, on_learned_written, r);
-    else
-        program_stopped(r->program);
-}
-
 // --- leadership ---
 
 static void on_leading(void *arg)
@@ -354,10 +339,20 @@ static void on_released(void *arg)
     program_stopped(r->program);
 }
 
-static void stop_server(void *arg)
+static void on_learned_written(void *arg)
 {
     struct hpa_server *r = arg;
     hpa_controller_release(r->controller, on_released, r);
+}
+
+// Writes what was learned, and then releases what the budgets limit.
+static void stop_server(void *arg)
+{
+    struct hpa_server *r = arg;
+    if (r->store)
+        hpa_learned_store_end(r->store, on_learned_written, r);
+    else
+        on_learned_written(r);
 }
 
 struct gs_error *hpa_server_run(const struct hpa_server_options *o)

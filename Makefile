@@ -35,7 +35,7 @@ test: ## Run all tests that need only Debian packages
 
 tests: test ## The same as make test
 
-peers: ## Build the systems that tests compare with, once, from Go modules and PyPI (ten minutes; without a registry they are left out)
+peers: ## Build the systems that tests compare with, once, from Go modules and PyPI (half an hour; without a registry they are left out)
 	@tests/differential/prometheus3.sh || [ $$? = 3 ]
 	@tests/differential/prometheus3.sh --source || [ $$? = 3 ]
 	@tests/differential/prometheus_adapter.sh || [ $$? = 3 ]

@@ -67,6 +67,8 @@ ip=$(kubectl get service api -o 'jsonpath={.spec.clusterIP}')
 activator() { curl -sS -G "$(engine_url)/api/v1/query" --data-urlencode "query=gpuscale_activator_$1" | jq -r '.data.result[0].value[1]'; }
 is() { [ "$(activator "$1")" = "$2" ]; }
 wait_for "the metric exists at zero" is waiting 0
+external() { kubectl get --raw "/apis/external.metrics.k8s.io/v1beta1/namespaces/default/gpuscale_activator_waiting?labelSelector=service%3Dapi" | jq -r '.items[].value'; }
+[ "$(external)" = 0 ] || fail "the External metric at zero is \"$(external)\""
 
 # A health check of a load balancer wakes nothing, and gets an answer.
 curl -sS -A 'ELB-HealthChecker/2.0' -o "$dir/probe" -w '%{http_code}' "http://$ip:8000/" >"$dir/status"

@@ -7,6 +7,7 @@
 #include "base/slice.h"
 #include "hpa/convert.h"
 #include "hpa/hpa.h"
+#include "hpa/zero.h"
 #include "kube/object.h"
 #include "slo/manifest.h"
 
@@ -50,6 +51,12 @@ static void check_object(struct check *c, const json_t *hpa)
     check_fields(c, hpa);
     if (protection)
         print_mistake(c, hpa, true, gs_error_message(protection), NULL);
+    if (kube_annotation(hpa, HPA_ZERO_AFTER_ANNOTATION) &&
+        codec_json_int(hpa, 1, "spec", "minReplicas", NULL) != 0)
+        print_mistake(c, hpa, false,
+                      "annotation " HPA_ZERO_AFTER_ANNOTATION
+                      " has no effect: minReplicas is not 0.",
+                      "set spec.minReplicas to 0");
     slo_manifest_mistakes(hpa, mistakes);
     json_array_foreach (mistakes, i, m)
         print_mistake(c, hpa, codec_json_bool(m, true, "error", NULL),

@@ -43,7 +43,8 @@ void hpa_controller_requeue(struct hpa_controller *c, const char *ns, const char
 void hpa_controller_free(struct hpa_controller *c);
 // The history of an HPA as hpa_history_json() formats it; new reference. NULL: the controller does
 // not evaluate such an HPA.
-// With "slo", the last decision of its latency target, if it has one.
+// With "slo", the last decision of its latency target, if it has one, and with "zero", what is
+// known of zero replicas.
 json_t *hpa_controller_history(const struct hpa_controller *c, const char *ns, const char *name);
 // The decisions of latency targets as metrics.
 void hpa_controller_write_metrics(const struct hpa_controller *c, struct gs_buf *out);

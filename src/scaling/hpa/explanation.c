@@ -3,6 +3,7 @@
 // own controller differs. A pure function of an inspection.
 #include "hpa/explanation.h"
 #include "hpa/hpa_private.h"
+#include "hpa/zero.h"
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -447,6 +448,9 @@ json_t *hpa_explanation_json(const struct hpa_inspection_result *found,
     json_t *latency = latency_json(found);
     if (latency)
         json_object_set_new(out, "slo", latency);
+    json_t *zero = hpa_zero_json(found, cfg);
+    if (zero)
+        json_object_set_new(out, "zero", zero);
     json_t *startup = found->startup ? json_incref((json_t *)(uintptr_t)found->startup)
                                      : inspect_startup(found->pods, found->obs->n_pods);
     if (startup)

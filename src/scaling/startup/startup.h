@@ -63,6 +63,16 @@ void startup_engine_ready(struct startup_learner *l, const char *ns, const char 
 // The first latency within the target.
 void startup_engine_warm(struct startup_learner *l, const char *ns, const char *pod, int64_t at_ms);
 
+// The start of one pod.
+struct startup_start {
+    struct startup_path path;
+    int64_t total_ms;           // from creation until the pod serves
+    int64_t ms[STARTUP_PHASES]; // negative: not measured
+};
+// False: it has not ended, or was not observed from its begin.
+bool startup_start_of(const struct startup_learner *l, const json_t *pod,
+                      struct startup_start *ret);
+
 // --- what is expected ---
 
 // Of which starts an expectation is.

@@ -167,10 +167,21 @@ static void note_zero(struct hpa_zero *z, bool ours, int64_t now_ms)
         z->reason = gs_strdup(z->text);
 }
 
-static void note_wake(struct hpa_zero *z, const char *reason, int64_t now_ms)
+// A restarted controller reads it from the object.
+static int64_t zero_since(const struct hpa_zero *z, const struct hpa_spec *spec)
+{
+    const json_t *condition = kube_condition(spec->object, "ScaledToZero");
+    bool zero = kube_condition_true(spec->object, "ScaledToZero");
+    return z->zero_ms ? z->zero_ms
+           : zero     ? kube_time_ms(json_object_get(condition, "lastTransitionTime"), 0)
+                      : 0;
+}
+
+static void note_wake(struct hpa_zero *z, const struct hpa_spec *spec, const char *reason,
+                      int64_t now_ms)
 {
     struct wake *w = add_wake(z);
-    w->since_ms = z->zero_ms;
+    w->since_ms = zero_since(z, spec);
     w->begun_ms = now_ms;
     w->reason = gs_strdup(reason);
 }
@@ -209,7 +220,8 @@ void hpa_zero_observe(struct hpa_zero *z, const struct hpa_spec *spec, const str
     if (before != 0 && now == 0)
         note_zero(z, written, now_ms);
     else if (before == 0 && now != 0)
-        note_wake(z, written ? d->reason : "another controller or a user has scaled it", now_ms);
+        note_wake(z, spec, written ? d->reason : "another controller or a user has scaled it",
+                  now_ms);
     z->seen = true;
     z->replicas = now;
     struct wake *open = open_wake(z);

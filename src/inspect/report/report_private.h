@@ -34,6 +34,7 @@ void report_print_html(const json_t *data, struct gs_buf *out);
 // A number of a row: "hours", "busy" … 0 if it is absent.
 double report_number(const json_t *row, const char *key);
 bool report_has_costs(const json_t *data);
+bool report_has_saved(const json_t *data); // hours of workloads at zero replicas
 // The text of the property data.by[i] of a row. NULL: it has none. GPUs without a pod have
 // "(not allocated)" as namespace or workload, and "" as the second of both.
 const char *report_text(const json_t *data, const json_t *row, size_t i);

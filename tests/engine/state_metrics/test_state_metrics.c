@@ -364,6 +364,30 @@ static void assert_object(const char *kind, const char *object, const char *cons
     "\"metadata\":{\"name\":\"" name "\",\"namespace\":\"n\",\"resourceVersion\":\"1\","           \
     "\"generation\":2,\"creationTimestamp\":\"1970-01-01T00:00:09Z\"}"
 
+// The ledger reads them: what a workload at zero replicas saves.
+static void test_gpus_of_a_replica(void **state)
+{
+    (void)state;
+#define TEMPLATE(resources) "\"template\":{\"spec\":{\"containers\":[" resources "]}}"
+#define LIMIT(name, n)      "{\"resources\":{\"limits\":{\"" name "\":\"" n "\"}}}"
+    struct fixture f = {
+        .kind = "/deployments",
+        .items = "{\"metadata\":{\"name\":\"web\",\"namespace\":\"n\",\"resourceVersion\":\"1\"},"
+                 "\"spec\":{\"replicas\":0," POD(
+                     LIMIT("nvidia.com/gpu", "2") "," LIMIT("nvidia.com/gpu", "1") "," LIMIT(
+                         "cpu", "4")) "}},"
+                                      "{\"metadata\":{\"name\":\"cpu\",\"namespace\":\"n\","
+                                      "\"resourceVersion\":\"1\"},"
+                                      "\"spec\":{" TEMPLATE(LIMIT("cpu", "4")) "}}",
+    };
+    start(&f, NULL);
+    assert_line(&f, "gpuscale_deployment_replica_gpus{namespace=\"n\",owner_kind=\"Deployment\","
+                    "owner_name=\"web\"} 3");
+    GS_AUTO_FREE char *text = gs_slice_dup(state_metrics_text(f.state));
+    assert_null(strstr(text, "owner_name=\"cpu\""));
+    finish(&f);
+}
+
 static void test_daemonsets_and_statefulsets(void **state)
 {
     assert_object("/daemonsets",
@@ -518,6 +542,7 @@ int main(void)
         cmocka_unit_test(test_nodes),
         cmocka_unit_test(test_autoscalers),
         cmocka_unit_test(test_deployments),
+        cmocka_unit_test(test_gpus_of_a_replica),
         cmocka_unit_test(test_daemonsets_and_statefulsets),
         cmocka_unit_test(test_jobs_and_cronjobs),
         cmocka_unit_test(test_budgets),

@@ -368,17 +368,16 @@ static void assert_object(const char *kind, const char *object, const char *cons
 static void test_gpus_of_a_replica(void **state)
 {
     (void)state;
-#define TEMPLATE(resources) "\"template\":{\"spec\":{\"containers\":[" resources "]}}"
-#define LIMIT(name, n)      "{\"resources\":{\"limits\":{\"" name "\":\"" n "\"}}}"
+#define WORKLOAD(name, containers)                                                                 \
+    "{\"metadata\":{\"name\":\"" name                                                              \
+    "\",\"namespace\":\"n\",\"resourceVersion\":\"1\"},\"spec\":{"                                 \
+    "\"replicas\":0,\"template\":{\"spec\":{\"containers\":[" containers "]}}}}"
+#define LIMITS(name, n) "{\"resources\":{\"limits\":{\"" name "\":\"" n "\"}}}"
     struct fixture f = {
         .kind = "/deployments",
-        .items = "{\"metadata\":{\"name\":\"web\",\"namespace\":\"n\",\"resourceVersion\":\"1\"},"
-                 "\"spec\":{\"replicas\":0," POD(
-                     LIMIT("nvidia.com/gpu", "2") "," LIMIT("nvidia.com/gpu", "1") "," LIMIT(
-                         "cpu", "4")) "}},"
-                                      "{\"metadata\":{\"name\":\"cpu\",\"namespace\":\"n\","
-                                      "\"resourceVersion\":\"1\"},"
-                                      "\"spec\":{" TEMPLATE(LIMIT("cpu", "4")) "}}",
+        .items = WORKLOAD(
+            "web", LIMITS("nvidia.com/gpu", "2") "," LIMITS("nvidia.com/gpu", "1") "," LIMITS(
+                       "cpu", "4")) "," WORKLOAD("cpu", LIMITS("cpu", "4")),
     };
     start(&f, NULL);
     assert_line(&f, "gpuscale_deployment_replica_gpus{namespace=\"n\",owner_kind=\"Deployment\","
@@ -386,6 +385,8 @@ static void test_gpus_of_a_replica(void **state)
     GS_AUTO_FREE char *text = gs_slice_dup(state_metrics_text(f.state));
     assert_null(strstr(text, "owner_name=\"cpu\""));
     finish(&f);
+#undef LIMITS
+#undef WORKLOAD
 }
 
 static void test_daemonsets_and_statefulsets(void **state)

@@ -42,7 +42,7 @@ export function latencyTarget(s) {
 
 // --- starts ---
 
-const phaseNames = [["pending", "waits for a place"], ["node", "node is created"], ["pull", "image is pulled"], ["container", "container is created"], ["load", "model is loaded"], ["warm", "first requests"]];
+const phaseNames = [["pending", "waits for a place"], ["node", "node is created"], ["pull", "image is pulled"], ["container", "container is created"], ["load", "model is loaded"]];
 const seconds = (phase) => Number(phase && phase.p50Seconds !== undefined ? phase.p50Seconds : phase);
 
 // Bars and a list of the phases of starts: {load: {p50Seconds} or seconds, …}.

@@ -148,7 +148,6 @@ static void test_phases_of_a_start_with_a_new_node_and_a_pull(void **state)
     assert_int_equal(e.phases[STARTUP_PULL].p90_ms, 40500);
     assert_int_equal(e.phases[STARTUP_CONTAINER].p90_ms, 2500);
     assert_int_equal(e.phases[STARTUP_LOAD].p90_ms, 66000);
-    assert_int_equal(e.phases[STARTUP_WARM].n, 0);
     startup_learner_free(l);
 }
 
@@ -257,8 +256,6 @@ static void test_readiness_does_not_end_a_start_if_the_workload_has_an_engine(vo
     observe(l, &a, 3);
     startup_engine_ready(l, "ml", "a", ms(62));
     assert_int_equal(expected(l, "deployment/api").total.p90_ms, 62000);
-    startup_engine_warm(l, "ml", "a", ms(70));
-    assert_int_equal(expected(l, "deployment/api").phases[STARTUP_WARM].p90_ms, 8000);
     struct pod b = {.name = "b", .created = 100, .scheduled = 101, .started = 102};
     observe(l, &b, 102);
     b.ready = 103;

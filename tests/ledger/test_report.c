@@ -117,6 +117,34 @@ static void test_saved_hours_have_a_price(void **state)
     assert_null(strstr(without.data, "saved"));
 }
 
+static void test_starts_of_the_workloads_of_a_report(void **state)
+{
+    static const char answer_text[] = "{\"data\":{\"result\":["
+#define START(name, workload, phase, more, value)                                                  \
+    "{\"metric\":{\"__name__\":\"" name "\",\"namespace\":\"ml\",\"workload\":\"" workload         \
+    "\",\"phase\":\"" phase "\"" more "},\"value\":[1,\"" value "\"]}"
+#define Q ",\"quantile\":\"0.9\""
+        START("s", "deployment/web", "pending", Q, "1") "," START(
+            "s", "deployment/web", "total", Q,
+            "52.25") "," START("s_count", "deployment/web", "total", "",
+                               "5") "," START("s", "deployment/other", "total", Q,
+                                              "3") "," START("s", "deployment/web", "ready", Q,
+                                                             "NaN") "]}}";
+    CODEC_AUTO_JSON json_t *answer = json_loads(answer_text, 0, NULL);
+    CODEC_AUTO_JSON json_t *report = example_report("namespace,workload", NULL);
+    CODEC_AUTO_JSON json_t *by_node = example_report("node", NULL);
+    GS_AUTO_BUF struct gs_buf out = {0};
+    (void)state;
+    assert_non_null(answer);
+    report_read_starts(answer, report);
+    report_print_starts(report, &out);
+    gs_buf_add_char(&out, '\0');
+    assert_string_equal(out.data, "\nStarts of pods, nine of ten within:\n"
+                                  "  ml/deployment/web: pending 1.0s total 52.2s, from 5 starts\n");
+    report_read_starts(answer, by_node);
+    assert_null(json_object_get(by_node, "starts"));
+}
+
 static void test_rows_that_waste_most_are_first(void **state)
 {
     CODEC_AUTO_JSON json_t *data = example_report("workload", NULL);
@@ -304,6 +332,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_totals_agree_with_the_rows),
         cmocka_unit_test(test_saved_hours_have_a_price),
+        cmocka_unit_test(test_starts_of_the_workloads_of_a_report),
         cmocka_unit_test(test_rows_that_waste_most_are_first),
         cmocka_unit_test(test_table_names_idle_gpus_and_their_costs),
         cmocka_unit_test(test_texts_of_labels_are_quoted),

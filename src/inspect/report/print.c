@@ -252,6 +252,7 @@ void report_print_table(const json_t *data, struct gs_buf *out)
     }
     print_rows(data, out);
     print_notes(data, out);
+    report_print_starts(data, out);
 }
 
 // --- CSV ---

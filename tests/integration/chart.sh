@@ -137,7 +137,7 @@ render one-namespace --set activator.enabled=true,activator.namespace=inference
 objects one-namespace
 has one-namespace "$def"'container("activator").args | index("--namespace=inference")'
 has one-namespace "$def"'object("ClusterRole"; "gpuscale-activator").rules == [{apiGroups: [""], resources: ["nodes"], verbs: ["list"]}]'
-has one-namespace '[.[] | select(any(.rules[]?; .resources == ["endpointslices"])) | .kind + " " + .metadata.namespace] == ["Role inference"]'
+has one-namespace '[.[] | select(any(.rules[]?; .resources == ["endpointslices"] and any(.verbs[]; . == "create"))) | .kind + " " + .metadata.namespace] == ["Role inference"]'
 for case in prometheus-adapter ack-values; do
     jq -r "$def"'object("ConfigMap"; "gpuscale-adapter") | .data["config.yaml"]' "$dir/$case.json" >"$dir/rules.yaml"
     "$gpuscale" check adapter "$dir/rules.yaml" >"$dir/check.log" 2>&1 || fail "the rules of $case: $(cat "$dir/check.log")"

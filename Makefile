@@ -44,8 +44,11 @@ peers: ## Build the systems that tests compare with, once, from Go modules and P
 	@tests/differential/python_venv.sh scaling || [ $$? = 3 ]
 	@tests/differential/knative.sh || [ $$? = 3 ]
 	@tests/differential/terraform_providers.sh || [ $$? = 3 ]
+	@tests/differential/go_programs.sh victoriametrics || [ $$? = 3 ]
+	@tests/differential/go_programs.sh thanos || [ $$? = 3 ]
 	@tests/e2e/helm.sh || [ $$? = 3 ]
 	@tests/e2e/schemas.sh || [ $$? = 3 ]
+	@tests/e2e/keda-build.sh || [ $$? = 3 ]
 
 everything: ## Compile all programs: those of the tests, fuzz replays and benchmarks too
 	@tools/install-deps build test

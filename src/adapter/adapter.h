@@ -17,6 +17,7 @@
 struct adapter;
 struct engine;
 struct kube_client;
+struct program;
 
 // All members are optional. A text that is NULL or empty counts as absent. Texts and borrowed
 // objects must outlive the adapter.
@@ -43,6 +44,7 @@ struct adapter_options {
     int64_t pod_series_limit, pod_series_window_ns;
     // --- the cluster ---
     const char *lister_kubeconfig, *authn_kubeconfig, *authz_kubeconfig;
+    const char *kubeconfig_flag; // of lister_kubeconfig, in errors
     int64_t discovery_interval_ns;
     // --- serving: adapter_serve() only ---
     int64_t secure_port, max_connections;
@@ -61,6 +63,11 @@ struct adapter_options {
     // --- audit log ---
     const char *audit_policy, *audit_path, *audit_format, *audit_version, *audit_mode;
     int64_t audit_max_age, audit_max_backup, audit_max_size; // days, files, MiB; 0: see audit.h
+
+    // --- KEDA's external scaler: adapter_keda_listen() ---
+    const char *keda_listen; // HOST:PORT; absent: not served
+    const char *keda_cert_file, *keda_key_file, *keda_client_ca_file; // absent: cleartext
+    const char *web_listen; // of adapter_serve_keda(): /metrics and health; absent: not served
 
     // --- for a program that embeds the adapter ---
     struct kube_client *kube;    // borrowed; NULL: from the kubeconfig files
@@ -92,6 +99,19 @@ struct kube_client *adapter_kube(struct adapter *a); // client for the cluster's
 struct gs_error *adapter_fatal(struct adapter *a);
 // /readyz fails from now on. Requests are still served.
 void adapter_stop(struct adapter *a);
+
+// KEDA's external scaler with the values of the adapter (adapter/keda_scaler/keda_scaler.h).
+struct adapter_keda;
+// Serves it as the options of the adapter say. flag: of the address, in errors. *ret: NULL if the
+// options have no address.
+struct gs_error *adapter_keda_listen(struct adapter *a, struct program *p, const char *flag,
+                                     struct adapter_keda **ret);
+void adapter_keda_stop(struct adapter_keda *k); // ends the streams; accepts NULL, as all below
+void adapter_keda_write_metrics(const struct adapter_keda *k, struct gs_buf *out);
+void adapter_keda_free(struct adapter_keda *k); // after program_close(), before adapter_free()
+
+// Runs `gpuscale keda-scaler`: only KEDA's external scaler, not the APIs. As adapter_serve().
+struct gs_error *adapter_serve_keda(const struct adapter_options *o);
 
 // Runs `gpuscale adapter`: serves over HTTPS until SIGTERM or SIGINT. SIGHUP reloads. Uses a loop
 // of its own and returns the error that ended it.

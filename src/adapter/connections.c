@@ -149,8 +149,8 @@ struct gs_error *adapter_connect_clusters(struct adapter *a)
         a->kube = o->kube;
         return NULL;
     }
-    struct gs_error *err =
-        connect_adapter_cluster(a, o->lister_kubeconfig, "lister-kubeconfig", &a->lister);
+    const char *flag = o->kubeconfig_flag ? o->kubeconfig_flag : "lister-kubeconfig";
+    struct gs_error *err = connect_adapter_cluster(a, o->lister_kubeconfig, flag, &a->lister);
     a->kube = a->lister.client;
     if (!err && !o->trusted)
         err =

@@ -18,6 +18,7 @@ struct adapter_server {
     struct adapter *adapter;
     struct serving *serving;
     struct serving_rotation *rotation; // NULL: the certificate is renewed elsewhere
+    struct adapter_keda *keda;         // NULL: not served
     bool trimmed;                      // memory that only the start needs was returned
 };
 
@@ -36,6 +37,7 @@ static void write_server_metrics(void *arg, struct gs_buf *out)
                 "# TYPE gpuscale_adapter_certificate_expiry_timestamp_seconds gauge\n"
                 "gpuscale_adapter_certificate_expiry_timestamp_seconds %lld\n",
                 (long long)(s->serving ? serving_expiry(s->serving) : 0));
+    adapter_keda_write_metrics(s->keda, out);
 }
 
 static void add_server_status(void *arg, json_t *out)
@@ -76,6 +78,7 @@ static void on_stop(void *arg)
 {
     struct adapter_server *s = arg;
     adapter_stop(s->adapter);
+    adapter_keda_stop(s->keda);
     gs_timer_start(s->delay, on_shutdown_delay, (uint64_t)(s->o->shutdown_delay_ns / GS_NS_PER_MS));
 }
 
@@ -139,13 +142,17 @@ static struct gs_error *start_adapter_server(struct adapter_server *s)
     struct gs_error *err = adapter_new(program_loop(s->program), &o, &s->adapter);
     if (!err)
         err = adapter_fatal(s->adapter);
-    return err ? err : listen_for_requests(s);
+    if (!err)
+        err = listen_for_requests(s);
+    return err ? err
+               : adapter_keda_listen(s->adapter, s->program, "--keda-listen-address", &s->keda);
 }
 
 static void release_server(struct adapter_server *s)
 {
     serving_rotation_free(s->rotation);
     program_close(s->program);
+    adapter_keda_free(s->keda);
     adapter_free(s->adapter);
     gs_timer_free(s->poll);
     gs_timer_free(s->delay);

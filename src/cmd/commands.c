@@ -6,17 +6,19 @@
 #include "base/slice.h"
 
 const struct gs_command *const cmd_all[] = {
-    &cmd_activator, &cmd_adapter,  &cmd_check,   &cmd_completion, &cmd_convert, &cmd_doctor,
-    &cmd_engine,    &cmd_expander, &cmd_explain, &cmd_exporter,   &cmd_hpa,     &cmd_node_provider,
-    &cmd_nodes,     &cmd_query,    &cmd_replay,  &cmd_report,
+    &cmd_activator,   &cmd_adapter,       &cmd_check,    &cmd_compare,
+    &cmd_completion,  &cmd_convert,       &cmd_doctor,   &cmd_engine,
+    &cmd_expander,    &cmd_explain,       &cmd_exporter, &cmd_hpa,
+    &cmd_keda_scaler, &cmd_node_provider, &cmd_nodes,    &cmd_query,
+    &cmd_replay,      &cmd_report,
 #if CMD_LOCAL
     &cmd_sim,
 #endif
-    &cmd_smi,       &cmd_test,     &cmd_top,
+    &cmd_smi,         &cmd_test,          &cmd_top,
 #if CMD_LOCAL
     &cmd_up,
 #endif
-    &cmd_version,   &cmd_complete, NULL,
+    &cmd_version,     &cmd_complete,      NULL,
 };
 
 // Those of the one-machine cluster. The program for clusters has none.
@@ -29,10 +31,11 @@ static const struct gs_command *const starting[] = {
 };
 static const struct gs_command *const looking[] = {
     &cmd_top, &cmd_explain, &cmd_query, &cmd_nodes, &cmd_report, &cmd_smi, NULL};
-static const struct gs_command *const checking[] = {&cmd_doctor, &cmd_check, &cmd_replay, NULL};
+static const struct gs_command *const checking[] = {&cmd_doctor, &cmd_check, &cmd_compare,
+                                                    &cmd_replay, NULL};
 static const struct gs_command *const serving[] = {
-    &cmd_exporter,  &cmd_engine,   &cmd_adapter,       &cmd_hpa,
-    &cmd_activator, &cmd_expander, &cmd_node_provider, NULL};
+    &cmd_exporter,    &cmd_engine,   &cmd_adapter,       &cmd_hpa, &cmd_activator,
+    &cmd_keda_scaler, &cmd_expander, &cmd_node_provider, NULL};
 static const struct gs_command *const others[] = {&cmd_completion, &cmd_version, NULL};
 
 const struct gs_command_group cmd_groups[] = {
@@ -41,7 +44,8 @@ const struct gs_command_group cmd_groups[] = {
 
 // Parts of other commands. Those that are older than their command are in cmd_all, too.
 static const struct gs_command *const parts[] = {
-    &cmd_convert,   &cmd_convert_dashboards, &cmd_convert_rules, &cmd_test,
+    &cmd_convert,   &cmd_convert_dashboards, &cmd_convert_rules, &cmd_convert_scaledobject,
+    &cmd_test,
 #if CMD_LOCAL
     &cmd_inference,
 #endif

@@ -16,10 +16,11 @@ struct gs_error *cmd_not_in_this_program(const char *what);
 extern const struct gs_command cmd_activator;
 extern const struct gs_command cmd_adapter;
 extern const struct gs_command cmd_check;
+extern const struct gs_command cmd_compare;
 extern const struct gs_command cmd_complete; // internal: has no summary
 extern const struct gs_command cmd_completion;
 extern const struct gs_command cmd_convert;
-extern const struct gs_command cmd_convert_dashboards, cmd_convert_rules;
+extern const struct gs_command cmd_convert_dashboards, cmd_convert_rules, cmd_convert_scaledobject;
 extern const struct gs_command cmd_doctor;
 extern const struct gs_command cmd_engine;
 extern const struct gs_command cmd_expander;
@@ -27,6 +28,7 @@ extern const struct gs_command cmd_explain;
 extern const struct gs_command cmd_exporter;
 extern const struct gs_command cmd_hpa;
 extern const struct gs_command cmd_inference; // `sim inference`
+extern const struct gs_command cmd_keda_scaler;
 extern const struct gs_command cmd_nodes;
 extern const struct gs_command cmd_node_provider;
 extern const struct gs_command cmd_promtool; // only by the name promtool

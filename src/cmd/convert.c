@@ -49,7 +49,8 @@ const struct gs_command cmd_convert = {
         "another version of its API (autoscaling/v2 by default), as the API server converts it. "
         "Other objects are not changed. Kubernetes 1.25 and 1.26 removed v2beta1 and v2beta2.\n\n"
         "gpuscale convert dashboards and gpuscale convert rules change the names of GPU metrics in "
-        "files between dcgm-exporter 4.8 and 4.9.",
+        "files between dcgm-exporter 4.8 and 4.9. gpuscale convert scaledobject converts "
+        "ScaledObjects of KEDA to autoscalers, and back.",
     .examples = "gpuscale check convert hpa.yaml | kubectl apply -f -\n"
                 "kubectl get hpa -o yaml | gpuscale check convert - --output-version=v1",
     .opts = opts,

@@ -87,6 +87,9 @@ static const struct gs_opt opts[] = {
      .help = "Rules of prometheus-adapter: its own file, the values of its Helm chart, or a "
              "manifest with a ConfigMap of either. Read again when it changes. Default: the "
              "ConfigMap adapter-config, prometheus-adapter or gpuscale-adapter of any namespace."},
+    {"keda-listen-address", GS_OPT_STRING, AT(keda_listen), "ADDRESS",
+     .help = "Also serve KEDA's external scaler (gpuscale keda-scaler) on HOST:PORT. Default: not "
+             "served."},
     {"values", GS_OPT_STRINGS, AT(values), "FILE",
      .help = "Helm values of kube-prometheus-stack, prometheus-adapter, ACK's metrics adapter or "
              "dcgm-exporter, alone or together in one file: scrape configs, selectors, rules and "

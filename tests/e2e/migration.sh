@@ -38,10 +38,13 @@ kubectl create clusterrole prometheus-adapter --verb=get,list,watch --resource=p
 kubectl create clusterrolebinding prometheus-adapter --clusterrole=prometheus-adapter --user=prometheus-adapter >/dev/null
 kubectl create clusterrolebinding prometheus-adapter-auth --clusterrole=system:auth-delegator --user=prometheus-adapter >/dev/null
 kubectl -n kube-system create rolebinding prometheus-adapter-auth --role=extension-apiserver-authentication-reader --user=prometheus-adapter >/dev/null
-start theirs "$theirs" --config="$guides/ack/adapter-rules.yaml" --prometheus-url="http://127.0.0.1:$prometheus_port" \
-    --metrics-relist-interval=2s --secure-port="$their_port" --bind-address=127.0.0.1 --cert-dir="$dir/their-certificate" \
-    --lister-kubeconfig="$dir/theirs.kubeconfig" --authentication-kubeconfig="$dir/theirs.kubeconfig" \
-    --authorization-kubeconfig="$dir/theirs.kubeconfig"
+start_theirs() { # PROGRAM: with the arguments, the account and the port of prometheus-adapter
+    start theirs "$1" --config="$guides/ack/adapter-rules.yaml" --prometheus-url="http://127.0.0.1:$prometheus_port" \
+        --metrics-relist-interval=2s --secure-port="$their_port" --bind-address=127.0.0.1 --cert-dir="$dir/their-certificate" \
+        --lister-kubeconfig="$dir/theirs.kubeconfig" --authentication-kubeconfig="$dir/theirs.kubeconfig" \
+        --authorization-kubeconfig="$dir/theirs.kubeconfig"
+}
+start_theirs "$theirs"
 service() { # NAME PORT
     kubectl -n monitoring delete service "$1" --ignore-not-found >/dev/null
     kubectl apply -f - >/dev/null <<END
@@ -134,10 +137,33 @@ equal() {
     values "$their_port" "$path" >their-values && values "$our_port" "$path" >our-values && [ "$(jq length their-values)" = 5 ] && cmp -s their-values our-values
 }
 wait_for "equal values" equal
+cat >http.yaml <<END
+authorization: {credentials: $token}
+tls_config: {insecure_skip_verify: true}
+END
+wait_for "equal values for the autoscaler" "$gpuscale" compare "https://127.0.0.1:$their_port" "https://127.0.0.1:$our_port" \
+    --http.config.file=http.yaml --kubeconfig="$KUBECONFIG" --for=6s --interval=2s
 answer "$their_port" '' | jq -r '.resources[].name' | sort >their-names
 answer "$our_port" '' | jq -r '.resources[].name' | sort >our-names
 [ -z "$(comm -23 their-names our-names)" ] || fail "metrics that only prometheus-adapter has: $(comm -23 their-names our-names)"
-ok "2: side by side, equal values of 5 pods; the new adapter lists all $(wc -l <their-names) metrics of the old one, and $(comm -13 their-names our-names | wc -l) more"
+ok "2: side by side, equal values of 5 pods, and for the autoscaler in each round of gpuscale compare; the new adapter lists all $(wc -l <their-names) metrics of the old one, and $(comm -13 their-names our-names | wc -l) more"
+
+# --- the image alone: docs/prometheus-adapter.md ---
+stop theirs
+ln -s "$gpuscale" "$dir/migration/adapter" # the name of the program in the image
+start_theirs "$dir/migration/adapter"
+wait_for "the new image serves in place of the old one" serving
+wait_for "the autoscaler has its metric from the new image" active
+has_replicas 5 || fail "the new image has changed the replicas"
+echo 60 >"$dir/load"
+wait_for "3 replicas by the new image" has_replicas 3
+stop theirs
+start_theirs "$theirs"
+wait_for "prometheus-adapter serves after the way back" serving
+echo 90 >"$dir/load"
+wait_for "5 replicas by prometheus-adapter again" has_replicas 5
+wait_for "the autoscaler has its metric after the way back" active
+ok "one image: 3 replicas with the arguments, the account and the APIService of prometheus-adapter, and back to it: 5 replicas"
 
 # --- 3. the APIService ---
 switch() {

@@ -20,7 +20,7 @@ sanitize=
 . "$(dirname "$0")/docs_lib.sh"
 
 for page in README.md docs/*.md; do
-    case $page in docs/engine.md | docs/query.md | docs/rules.md) ;; *) extract "$page" ;; esac
+    case $page in docs/engine.md | docs/query.md | docs/rules.md | docs/scaledobjects.md) ;; *) extract "$page" ;; esac
 done
 # The token of a pod needs mounts.
 unshare -Urm true 2>/dev/null || unshare -m true 2>/dev/null || grep -l '^\$ kubectl run ask ' "$dir/blocks"/*.text | xargs rm -f

@@ -15,6 +15,7 @@ printf 'test\nconvert\n' >>"$dir/commands"
 while read -r command; do "$gpuscale" "$command" --help-all; done <"$dir/commands" >"$dir/help"
 "$gpuscale" sim inference --help-all >>"$dir/help"
 "$gpuscale" convert rules --help-all >>"$dir/help"
+"$gpuscale" convert scaledobject --help-all >>"$dir/help"
 
 # In code, a command follows the word "gpuscale".
 grep -noE '(`|^\$ )gpuscale [a-z][a-z-]*' $pages | sed -E 's/^([^:]*:[0-9]*):.*gpuscale /\1 /' >"$dir/named"

@@ -1,12 +1,12 @@
 #!/bin/sh
-# Runs the examples of the pages about the metrics engine, queries and rules, with an engine and two
+# Runs the examples of the pages about the metrics engine, queries, rules and ScaledObjects, with an engine and two
 # simulated GPUs.
 . "$(dirname "$0")/lib.sh"
 need curl
 with_ports() { sed "s/127\.0\.0\.1:9400/127.0.0.1:$exporter_port/g; s/127\.0\.0\.1:9090/127.0.0.1:$engine_port/g"; }
 cd "$source"
 . "$source/tests/integration/docs_lib.sh"
-for page in docs/engine.md docs/query.md docs/rules.md; do extract "$page"; done
+for page in docs/engine.md docs/query.md docs/rules.md docs/scaledobjects.md; do extract "$page"; done
 
 exporter_pid= background=
 docs_finish() {

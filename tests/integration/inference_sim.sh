@@ -9,11 +9,14 @@ port=18000
 url=http://127.0.0.1:$port
 started=
 # A new engine in place of the one before.
-engine() {
+begin() {
     [ -z "$started" ] || kill "$started" 2>/dev/null || true
     [ -z "$started" ] || wait "$started" || fail "the engine before"
     "$gpuscale" sim inference --port=$port --startup=10ms "$@" >"$dir/engine.log" 2>&1 &
     started=$! pids="$pids $!"
+}
+engine() {
+    begin "$@"
     wait_for "the engine is healthy" curl -sf "$url/health"
 }
 clients=
@@ -86,10 +89,11 @@ grep -q 'SIMULATED failure of the start' "$dir/failed.log" || fail "the reason o
 grep -q 'the model is missing' "$dir/failed.log" || fail "the error without a model"
 engine m --fail-ratio=1
 [ "$(curl -s -o /dev/null -w '%{http_code}' "$url/v1/completions" -d '{"prompt": "x", "max_tokens": 1}')" = 500 ] || fail "--fail-ratio"
-engine m --crash-after=300ms
+begin m --crash-after=300ms
 crashed() { ! kill -0 "$started" 2>/dev/null; }
 wait_for "the engine has crashed" crashed
 ! wait "$started" || fail "a crash has the exit code 0"
+grep -q 'started in' "$dir/engine.log" || fail "the engine did not start before its crash: $(cat "$dir/engine.log")"
 started=
 echo "ok: failures of the start, of requests and of the engine"
 

@@ -85,6 +85,11 @@ void adapter_api_new_samples(struct adapter_api *a)
     metric_changes_new_samples(a->changes);
 }
 
+struct metric_changes *adapter_api_changes(const struct adapter_api *a)
+{
+    return a->changes;
+}
+
 void adapter_api_forget_old(struct adapter_api *a)
 {
     adapter_api_response_cache_expire(a->responses);

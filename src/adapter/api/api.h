@@ -13,6 +13,7 @@
 #include "base/buf.h"
 
 struct adapter_api;
+struct metric_changes;
 
 #define ADAPTER_API_STATUS_PATH "/api/v1/gpuscale/adapter" // the data of the page
 
@@ -60,6 +61,8 @@ void adapter_api_handle(void *api, struct http_exchange *x); // an http_handler
 void adapter_api_stopping(struct adapter_api *a);            // /readyz fails from now on
 // The default source has new samples. Only with options.follows.
 void adapter_api_new_samples(struct adapter_api *a);
+// Which metrics have changed. Borrowed. NULL: without options.follows.
+struct metric_changes *adapter_api_changes(const struct adapter_api *a);
 // Frees expired cached responses. Call it every few seconds.
 void adapter_api_forget_old(struct adapter_api *a);
 // Returns the APIGroup document. New reference. NULL: the group is not served now.

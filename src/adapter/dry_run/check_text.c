@@ -32,9 +32,10 @@ void dry_run_report_fix(const char *fmt, ...)
 static void check_form(struct dry_run_rule_check *k)
 {
     const struct adapter_config_rule *r = k->rule;
+    bool one_value = r->external && !r->resources.namespaced; // a query for all requests
     if (!*r->query_text)
         dry_run_report_broken(k, "the rule has no metricsQuery: every request fails");
-    else if (!strstr(r->query_text, ".LabelMatchers") &&
+    else if (!one_value && !strstr(r->query_text, ".LabelMatchers") &&
              !strstr(r->query_text, "LabelValuesByName"))
         dry_run_report_doubt(k,
                              "metricsQuery does not use <<.LabelMatchers>>: series of all objects "

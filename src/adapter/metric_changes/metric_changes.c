@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The remembered requests and their evaluation in rounds: at most one round in 50 ms, and pauses of
-// ten times the duration of a round, so that many requests cost at most a tenth of the loop.
+// ten times the CPU time of a round, so that many requests cost at most a tenth of the process. The
+// duration would grow on a machine with other work, and with it the delay.
 #include "adapter/metric_changes/metric_changes_private.h"
 
 #include "base/clock.h"
@@ -27,43 +28,68 @@ struct totals {
     size_t n;
 };
 
-// A request whose result is followed.
-struct metric_changes_request {
-    TAILQ_ENTRY(metric_changes_request) all;
+// A request whose result is followed, or a follower in this process.
+struct metric_changes_follower {
+    TAILQ_ENTRY(metric_changes_follower) all;
     struct metric_changes *changes;
-    struct gs_slice key; // stored after the struct
+    struct gs_slice key; // of a request, stored after the struct
     char *ns;            // NULL: root-scoped
     char *query, *head;  // head: the event up to the value
     struct source *source;
     struct source_op *op; // NULL: no query is pending
     struct totals reported;
     int64_t answered_ns;
+    metric_changes_fn fn; // NULL: a request
+    void *arg;
+    bool evaluated; // a follower's query has had a result
 };
 
-static void drop(struct metric_changes_request *w)
+static struct metric_changes_follower *after(const struct metric_changes_follower *w)
+{
+    struct metric_changes_follower *next = TAILQ_NEXT(w, all);
+    return next || w->fn ? next : TAILQ_FIRST(&w->changes->followers);
+}
+
+static void drop(struct metric_changes_follower *w)
 {
     struct metric_changes *c = w->changes;
     if (c->next == w)
-        c->next = TAILQ_NEXT(w, all);
+        c->next = after(w);
     if (w->op)
         c->n_pending--;
     source_cancel(w->op);
-    TAILQ_REMOVE(&c->watched, w, all);
-    gs_hmap_remove(c->by_key, w->key);
+    if (w->fn)
+        TAILQ_REMOVE(&c->followers, w, all);
+    else
+        TAILQ_REMOVE(&c->watched, w, all);
+    if (!w->fn)
+        gs_hmap_remove(c->by_key, w->key);
     free(w->ns);
     free(w->query);
     free(w->head);
     free(w);
 }
 
-void metric_changes_forget(struct metric_changes *c)
+static void go_on(struct metric_changes *c);
+
+// A query was dropped: the round goes on without it, or there is nothing left to evaluate.
+static void go_on_without(struct metric_changes *c)
 {
-    for (struct metric_changes_request *r = TAILQ_FIRST(&c->watched), *next; r; r = next) {
-        next = TAILQ_NEXT(r, all);
-        drop(r);
+    if (!TAILQ_EMPTY(&c->watched) || !TAILQ_EMPTY(&c->followers)) {
+        go_on(c);
+        return;
     }
     gs_timer_stop(c->round);
     c->running = c->again = false;
+}
+
+void metric_changes_forget(struct metric_changes *c)
+{
+    for (struct metric_changes_follower *r = TAILQ_FIRST(&c->watched), *next; r; r = next) {
+        next = TAILQ_NEXT(r, all);
+        drop(r);
+    }
+    go_on_without(c);
 }
 
 // --- rounds ---
@@ -88,14 +114,22 @@ static struct totals totals_of(const struct source_result *r)
     return t;
 }
 
-static bool is_notable(struct totals was, struct totals is)
+static bool is_notable(const struct metric_changes_follower *w, struct totals is)
 {
-    return was.n != is.n || fabs(is.sum - was.sum) > NOTABLE * fabs(was.sum);
+    double tolerance = w->fn ? 0 : NOTABLE * fabs(w->reported.sum);
+    return (w->fn && !w->evaluated) || w->reported.n != is.n ||
+           fabs(is.sum - w->reported.sum) > tolerance;
 }
 
-static void report(struct metric_changes_request *w)
+static void report(struct metric_changes_follower *w)
 {
     struct metric_changes *c = w->changes;
+    if (w->fn) {
+        if (c->on_change)
+            c->on_change(c->arg);
+        w->fn(w->arg, w->reported.sum, w->reported.n);
+        return;
+    }
     char sum[GS_DOUBLE_SIZE];
     GS_AUTO_FREE char *event = gs_format("%s\"sum\":%s,\"items\":%zu}}\n", w->head,
                                          gs_format_double(w->reported.sum, sum), w->reported.n);
@@ -107,7 +141,7 @@ static void report(struct metric_changes_request *w)
 
 static void end_round(struct metric_changes *c)
 {
-    int64_t now = gs_mono_ns(), pause = (now - c->round_ns) * PAUSE_FACTOR;
+    int64_t pause = (gs_thread_cpu_ns() - c->round_cpu_ns) * PAUSE_FACTOR;
     pause = pause < MIN_PAUSE_MS * GS_NS_PER_MS ? MIN_PAUSE_MS * GS_NS_PER_MS : pause;
     pause = pause > MAX_PAUSE_MS * GS_NS_PER_MS ? MAX_PAUSE_MS * GS_NS_PER_MS : pause;
     c->next_round_ns = c->round_ns + pause;
@@ -117,18 +151,18 @@ static void end_round(struct metric_changes *c)
     c->again = false;
 }
 
-static void go_on(struct metric_changes *c);
-
 static void on_result(void *arg, struct source_result *r, struct gs_error *err)
 {
-    struct metric_changes_request *w = arg;
+    struct metric_changes_follower *w = arg;
     struct metric_changes *c = w->changes;
     w->op = NULL;
     c->n_pending--;
     // An error is not a change: the next request of a client reports it.
     if (!err) {
         struct totals now = totals_of(r);
-        if (is_notable(w->reported, now)) {
+        bool notable = is_notable(w, now);
+        w->evaluated = true;
+        if (notable) {
             w->reported = now;
             report(w);
         }
@@ -141,8 +175,8 @@ static void on_result(void *arg, struct source_result *r, struct gs_error *err)
 static void go_on(struct metric_changes *c)
 {
     while (c->next && c->n_pending < MAX_PENDING) {
-        struct metric_changes_request *w = c->next;
-        c->next = TAILQ_NEXT(w, all);
+        struct metric_changes_follower *w = c->next;
+        c->next = after(w);
         if (w->op)
             continue;
         c->n_pending++;
@@ -158,18 +192,19 @@ static void start_round(void *arg)
 {
     struct metric_changes *c = arg;
     int64_t now = gs_mono_ns();
-    for (struct metric_changes_request *w = TAILQ_FIRST(&c->watched);
+    for (struct metric_changes_follower *w = TAILQ_FIRST(&c->watched);
          w && now - w->answered_ns > KEEP_NS; w = TAILQ_FIRST(&c->watched))
         drop(w);
     c->round_ns = now;
+    c->round_cpu_ns = gs_thread_cpu_ns();
     c->running = true;
-    c->next = TAILQ_FIRST(&c->watched);
+    c->next = TAILQ_FIRST(&c->watched) ? TAILQ_FIRST(&c->watched) : TAILQ_FIRST(&c->followers);
     go_on(c);
 }
 
 void metric_changes_new_samples(struct metric_changes *c)
 {
-    if (TAILQ_EMPTY(&c->watched))
+    if (TAILQ_EMPTY(&c->watched) && TAILQ_EMPTY(&c->followers))
         return;
     if (c->running)
         c->again = true;
@@ -211,14 +246,14 @@ static char *head_of(const struct metric_changes_answer *a)
     return gs_buf_take(&out);
 }
 
-static struct metric_changes_request *watch(struct metric_changes *c, struct gs_slice key,
-                                            const struct metric_changes_answer *a)
+static struct metric_changes_follower *watch(struct metric_changes *c, struct gs_slice key,
+                                             const struct metric_changes_answer *a)
 {
     if (gs_hmap_len(c->by_key) >= MAX_WATCHED) {
         drop(TAILQ_FIRST(&c->watched));
         go_on(c);
     }
-    struct metric_changes_request *w = gs_alloc(sizeof(*w) + key.len);
+    struct metric_changes_follower *w = gs_alloc(sizeof(*w) + key.len);
     memcpy(w + 1, key.data, key.len);
     w->key = gs_slice_make((const char *)(w + 1), key.len);
     w->changes = c;
@@ -241,7 +276,7 @@ void metric_changes_answered(struct metric_changes *c, const struct metric_chang
     add_text(&c->key, a->label_selector);
     add_text(&c->key, a->selector);
     struct gs_slice key = gs_buf_slice(&c->key);
-    struct metric_changes_request *w = gs_hmap_get(c->by_key, key);
+    struct metric_changes_follower *w = gs_hmap_get(c->by_key, key);
     if (!w)
         w = watch(c, key, a);
     w->answered_ns = gs_mono_ns();
@@ -264,6 +299,31 @@ void metric_changes_answered(struct metric_changes *c, const struct metric_chang
     }
 }
 
+// --- followers ---
+
+struct metric_changes_follower *metric_changes_follow(struct metric_changes *c,
+                                                      struct source *source, const char *query,
+                                                      metric_changes_fn fn, void *arg)
+{
+    struct metric_changes_follower *w = gs_alloc(sizeof(*w));
+    w->changes = c;
+    w->source = source;
+    w->query = gs_strdup(query);
+    w->fn = fn;
+    w->arg = arg;
+    TAILQ_INSERT_TAIL(&c->followers, w, all);
+    return w;
+}
+
+void metric_changes_unfollow(struct metric_changes_follower *f)
+{
+    if (!f)
+        return;
+    struct metric_changes *c = f->changes;
+    drop(f);
+    go_on_without(c);
+}
+
 // --- the object ---
 
 struct metric_changes *metric_changes_new(uv_loop_t *loop, void (*on_change)(void *arg), void *arg)
@@ -274,6 +334,7 @@ struct metric_changes *metric_changes_new(uv_loop_t *loop, void (*on_change)(voi
     c->arg = arg;
     c->by_key = gs_hmap_new(NULL);
     TAILQ_INIT(&c->watched);
+    TAILQ_INIT(&c->followers);
     c->round = gs_timer_new(loop, c);
     c->alive = gs_timer_new(loop, c);
     return c;

@@ -52,5 +52,21 @@ void metric_changes_new_samples(struct metric_changes *c);
 // NULL: all.
 void metric_changes_open(struct metric_changes *c, struct http_exchange *x, const char *ns);
 
+// --- followers in this process ---
+//
+// A query that is evaluated after each scrape, too, without a stream. There is no limit of their
+// number: that of the callers counts.
+
+struct metric_changes_follower;
+// The result of the first evaluation, and each that differs from the previous one. sum: of its
+// finite values; n: their number. The function may free the follower.
+typedef void (*metric_changes_fn)(void *arg, double sum, size_t n);
+// The query is copied. source: in this process; outlives the follower.
+struct metric_changes_follower *metric_changes_follow(struct metric_changes *c,
+                                                      struct source *source, const char *query,
+                                                      metric_changes_fn fn, void *arg);
+// Accepts NULL. All followers are freed before the object.
+void metric_changes_unfollow(struct metric_changes_follower *f);
+
 // Appends the metrics of the object in the text format.
 void metric_changes_write_metrics(const struct metric_changes *c, struct gs_buf *out);

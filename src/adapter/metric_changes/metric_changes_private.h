@@ -8,9 +8,8 @@
 
 #include <sys/queue.h>
 
-struct metric_changes_request;
 struct metric_changes_stream;
-TAILQ_HEAD(metric_changes_requests, metric_changes_request);
+TAILQ_HEAD(metric_changes_requests, metric_changes_follower);
 
 struct metric_changes {
     uv_loop_t *loop;
@@ -18,13 +17,15 @@ struct metric_changes {
     void *arg;
     struct gs_hmap *by_key;
     struct metric_changes_requests watched; // the least recently answered first
-    struct gs_buf key;                      // scratch
-    // The round: queries of all watched requests. next: the first that has not been started.
+    struct metric_changes_requests followers;
+    struct gs_buf key; // scratch
+    // The round: queries of all watched requests and followers. next: the first that has not been
+    // started.
     struct gs_timer *round;
-    struct metric_changes_request *next;
+    struct metric_changes_follower *next;
     size_t n_pending;
-    bool running, again; // again: samples arrived during the round
-    int64_t round_ns, next_round_ns;
+    bool running, again;                           // again: samples arrived during the round
+    int64_t round_ns, round_cpu_ns, next_round_ns; // gs_mono_ns(), gs_thread_cpu_ns()
     struct metric_changes_stream *streams;
     size_t n_streams;
     struct gs_timer *alive;

@@ -8,6 +8,7 @@
 #include "hpa/convert.h"
 #include "hpa/hpa.h"
 #include "hpa/zero.h"
+#include "hpa_controller/controller.h"
 #include "kube/object.h"
 #include "slo/manifest.h"
 
@@ -45,6 +46,9 @@ static void check_object(struct check *c, const json_t *hpa)
 {
     CODEC_AUTO_JSON json_t *mistakes = json_array();
     GS_AUTO_ERROR struct gs_error *protection = hpa_check_protection(hpa);
+    GS_AUTO_ERROR struct gs_error *fallback = hpa_check_fallback(hpa);
+    int64_t ignored;
+    GS_AUTO_ERROR struct gs_error *period = hpa_sync_period(hpa, &ignored);
     size_t i;
     const json_t *m;
     c->n++;
@@ -57,6 +61,10 @@ static void check_object(struct check *c, const json_t *hpa)
                       "annotation " HPA_ZERO_AFTER_ANNOTATION
                       " has no effect: minReplicas is not 0.",
                       "set spec.minReplicas to 0");
+    if (fallback)
+        print_mistake(c, hpa, true, gs_error_message(fallback), NULL);
+    if (period)
+        print_mistake(c, hpa, true, gs_error_message(period), NULL);
     slo_manifest_mistakes(hpa, mistakes);
     json_array_foreach (mistakes, i, m)
         print_mistake(c, hpa, codec_json_bool(m, true, "error", NULL),

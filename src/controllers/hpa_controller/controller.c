@@ -30,9 +30,6 @@
 
 #define LATENCY_ANNOTATION "gpuscale.dev/slo"
 
-#define MIN_OWN_PERIOD_NS GS_NS_PER_SEC
-#define MAX_OWN_PERIOD_NS (3600 * GS_NS_PER_SEC)
-
 struct hpa_controller {
     struct hpa_reconcile_env env;
     struct hpa_controller_config cfg;
@@ -109,11 +106,9 @@ static void on_sync_timer(void *arg)
 // The period of the object's annotation if it is valid, else the configured period.
 static int64_t period_ms(const struct item *i)
 {
-    const char *text = kube_annotation(i->object, HPA_SYNC_PERIOD_ANNOTATION);
-    int64_t ns = 0;
-    GS_AUTO_ERROR struct gs_error *err = text ? gs_parse_duration(gs_slice_of(text), &ns) : NULL;
-    bool usable = text && !err && ns >= MIN_OWN_PERIOD_NS && ns <= MAX_OWN_PERIOD_NS;
-    return usable ? ns / GS_NS_PER_MS : i->controller->cfg.sync_period_ms;
+    int64_t ms = i->controller->cfg.sync_period_ms;
+    gs_error_free(hpa_sync_period(i->object, &ms));
+    return ms;
 }
 
 // A late sync does not delay the following ones, and missed syncs are skipped.
@@ -190,7 +185,7 @@ static void retry_soon(struct item *i, const struct hpa_decision *d)
 {
     bool missing = has_latency_target(i) && !i->queue_followed;
     for (size_t k = 0; k < d->n_metrics; k++)
-        missing = missing || !d->metrics[k].ok;
+        missing = missing || !d->metrics[k].ok || d->metrics[k].fallback;
     i->retry_ms = missing ? gs_backoff_next(i->retry_ms, FIRST_RETRY_MS, period_ms(i)) : 0;
     if (missing && i->retry_ms < period_ms(i))
         gs_timer_start(i->hint_timer, on_hint_timer, (uint64_t)i->retry_ms);
@@ -262,6 +257,9 @@ static void read_annotations(struct item *i)
 {
     hpa_starts_want(i->controller->env.starts, i->object);
     report_annotation(i, hpa_check_protection(i->object));
+    report_annotation(i, hpa_check_fallback(i->object));
+    int64_t ignored;
+    report_annotation(i, hpa_sync_period(i->object, &ignored));
     report_annotation(i, hpa_latency_update(i->latency, i->object));
 }
 

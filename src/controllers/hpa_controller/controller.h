@@ -9,9 +9,12 @@
 
 struct hpa_controller;
 
-// An annotation of an object: how often it is evaluated ("5s"), from 1 s to 1 h, instead of the
-// sync period.
-#define HPA_SYNC_PERIOD_ANNOTATION "gpuscale.dev/sync-period"
+// Annotations of an object: how often it is evaluated, from 1 s to 1 h, instead of the sync period.
+// As the field of KEP-6003 ("5"), or as a duration ("5s").
+#define HPA_SYNC_SECONDS_ANNOTATION "gpuscale.dev/syncPeriodSeconds"
+#define HPA_SYNC_PERIOD_ANNOTATION  "gpuscale.dev/sync-period"
+// *ret_ms is unchanged without them. GS_EINVAL: they are wrong, and without effect.
+struct gs_error *hpa_sync_period(const json_t *object, int64_t *ret_ms);
 
 struct hpa_controller_config {
     int64_t sync_period_ms; // 15000

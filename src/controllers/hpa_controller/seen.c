@@ -52,9 +52,9 @@ struct hpa_seen *hpa_seen_new(const struct hpa_spec *spec, const struct hpa_deci
         const struct hpa_metric_result *r = i < d->n_metrics ? &d->metrics[i] : NULL;
         s->metrics[i] = (struct seen_metric){.type = spec->metrics[i].type,
                                              .name = gs_strdup(spec->metrics[i].name),
-                                             .ok = r && r->ok,
+                                             .ok = r && r->ok && !r->fallback,
                                              .ratio = r ? r->ratio : 0};
-        if (r && r->ok)
+        if (s->metrics[i].ok)
             s->metrics[i].value = value_of(&spec->metrics[i], r, d->current);
     }
     return s;

@@ -11,7 +11,6 @@
 
 #define POD_RESOURCES "/var/lib/kubelet/pod-resources"
 #define MAX_AGE_S     90
-#define MIN_DELAY_S   25 // the usual latency offset of 30 s, without the age of a sample
 #define MAX_SERIES    5000
 
 // --- series ---
@@ -115,50 +114,6 @@ void doctor_check_samples_old(struct doctor_examination *e)
                              "unreachable, or its metrics carry old timestamps (honorTimestamps: "
                              "false)")});
     }
-}
-
-static double value_of(const json_t *result)
-{
-    return doctor_sample_value(json_array_get(codec_json_get(result, "result", NULL), 0));
-}
-
-// VictoriaMetrics reports this version of Prometheus, and nothing else.
-static bool is_victoria_metrics(const json_t *delay)
-{
-    return gs_streq(codec_json_str(delay, "version", NULL), "2.24.0") &&
-           !codec_json_str(delay, "revision", NULL);
-}
-
-// The source evaluates queries at an earlier time, although samples are frequent.
-void doctor_check_source_delay(struct doctor_examination *e)
-{
-    const json_t *delay = json_object_get(e->prometheus, "delay");
-    double newest = value_of(json_object_get(delay, "newest"));
-    double uncached = value_of(json_object_get(delay, "newestUncached"));
-    double interval = 120 / value_of(json_object_get(delay, "perTwoMinutes"));
-    double age = (double)e->now_ms / 1000 - newest;
-    bool holds_back = uncached - newest >= MIN_DELAY_S / 2.0;
-    if (!(age >= MIN_DELAY_S) || age > MAX_AGE_S || !(age > 2 * interval + 5))
-        return;
-    bool vm = is_victoria_metrics(delay) || holds_back;
-    const char *address = doctor_text(codec_json_str(e->prometheus, "address", NULL));
-    GS_AUTO_FREE char *subject = gs_format("source %s", address);
-    doctor_add(
-        e,
-        (struct doctor_finding){
-            subject,
-            gs_format("The values of this source are %.0f s old, although a sample comes each %.0f "
-                      "s.",
-                      age, interval),
-            gs_format("the newest GPU sample that a query sees is %.0f s old%s%s", age,
-                      holds_back ? "; with nocache=1 a newer one is seen" : "",
-                      vm ? "; the server is VictoriaMetrics" : ""),
-            gs_strdup(vm ? "Start VictoriaMetrics (vmselect, vmsingle) with "
-                           "-search.latencyOffset=1s; its default is 30s\n"
-                           "or add the parameter to the adapter's URL: "
-                           "--prometheus-url=http://…/?nocache=1"
-                         : "Compare with the server's settings for late samples: a query offset or "
-                           "latency offset, the interval of remote write, replication")});
 }
 
 void doctor_check_xid_errors(struct doctor_examination *e)

@@ -12,7 +12,7 @@
 //   exporters    [{"namespace", "pod", "status", "series", "attributed"}], of some exporters
 //   certificates [{"of", "from", "until": Unix seconds}]
 //   prometheus   {"address", "targets", "rules", "config", "queries": {NAME: result}, "metrics",
-//                "delay", "inference", "aliases"} or {"unknown"}
+//                "delay", "partial", "inference", "aliases"} or {"unknown"}
 //   node         the state of this machine
 //
 // LIST is a list of the API, {"absent": true} if the API does not have the resource, or
@@ -322,6 +322,8 @@ void doctor_check_target_above_ceiling(struct doctor_examination *e);
 void doctor_check_metric_flat(struct doctor_examination *e);
 void doctor_check_metric_counter(struct doctor_examination *e);
 void doctor_check_source_delay(struct doctor_examination *e);
+void doctor_check_source_partial(struct doctor_examination *e);
+void doctor_check_source_replicas(struct doctor_examination *e);
 void doctor_check_max_replicas(struct doctor_examination *e);
 void doctor_check_scaling_disabled(struct doctor_examination *e);
 void doctor_check_request_missing(struct doctor_examination *e);

@@ -258,7 +258,11 @@ static json_t *pod_series(const struct prometheus *p, const struct doctor_examin
 // servers evaluate queries at an earlier time. How many samples a series has in two minutes.
 static json_t *delay_facts(const struct prometheus *p, const json_t *build)
 {
-    static const char newest[] = "max(timestamp(" GPUS "))";
+    // VictoriaMetrics has no result for timestamp() of an expression.
+    static const char newest[] =
+        "max(timestamp(DCGM_FI_DEV_FB_USED) or timestamp(DCGM_FI_DEV_GPU_UTIL) or "
+        "timestamp(dcgm_gpu_utilization) or timestamp(DCGM_FI_DEV_FB_USED_BYTES) or "
+        "timestamp(DCGM_FI_DEV_GPU_UTIL_RATIO))";
     json_t *out = json_object();
     codec_json_set_str(out, "version", codec_json_str(build, "data", "version", NULL));
     codec_json_set_str(out, "revision", codec_json_str(build, "data", "revision", NULL));
@@ -268,6 +272,30 @@ static json_t *delay_facts(const struct prometheus *p, const json_t *build)
         query(p, "max(count_over_time(DCGM_FI_DEV_FB_USED[2m]) or "
                  "count_over_time(DCGM_FI_DEV_GPU_UTIL[2m]) or "
                  "count_over_time(DCGM_FI_DEV_FB_USED_BYTES[2m]))"));
+    return out;
+}
+
+// What a response says about series that it lacks; NULL: nothing. Other warnings are about the
+// query.
+static json_t *partial_facts(const struct prometheus *p)
+{
+    GS_AUTO_BUF struct gs_buf parameters = {0};
+    CODEC_AUTO_JSON json_t *answer = NULL;
+    gs_buf_add_str(&parameters, "query=");
+    http_encode(gs_slice_of("count(" GPUS ")"), &parameters);
+    GS_AUTO_ERROR struct gs_error *err =
+        get(p, "/api/v1/query", gs_buf_slice(&parameters), &answer);
+    const json_t *warnings = json_object_get(answer, "warnings"), *item;
+    json_t *kept = json_array();
+    size_t i;
+    json_array_foreach (warnings, i, item)
+        if (!gs_starts(doctor_text(json_string_value(item)), "PromQL"))
+            json_array_append(kept, (json_t *)item);
+    bool some = json_array_size(kept) || json_is_true(json_object_get(answer, "isPartial"));
+    json_t *out = some ? json_pack("{s:O, s:b}", "warnings", kept, "isPartial",
+                                   json_is_true(json_object_get(answer, "isPartial")))
+                       : NULL;
+    json_decref(kept);
     return out;
 }
 
@@ -336,6 +364,7 @@ static void read_facts(const struct prometheus *p, const struct doctor_examinati
     json_object_set_new(out, "metrics", hpa_metrics(p, e));
     json_object_set_new(out, "podSeries", pod_series(p, e));
     json_object_set_new(out, "delay", delay_facts(p, build));
+    set(out, "partial", partial_facts(p));
     set(out, "inference", data_of(p, "/api/v1/gpuscale/inference", GS_SLICE("")));
 }
 

@@ -341,8 +341,11 @@ static struct gs_error *start_adapter(struct up_cluster *c, const struct up_opti
                                             .dcgm_aliases = true,
                                             .gpu_metrics = true,
                                             .pod_series = true,
-                                            .pod_series_window_ns = POD_SERIES_WINDOW_NS};
+                                            .pod_series_window_ns = POD_SERIES_WINDOW_NS,
+                                            .keda_listen = o->keda_listen};
     struct gs_error *err = adapter_new(c->loop, &options, &c->adapter);
+    if (!err)
+        err = adapter_keda_listen(c->adapter, c->program, "--keda-listen-address", &c->keda);
     if (err)
         return gs_error_wrap(err, "metrics adapter");
     for (size_t i = 0; i < GS_ARRAY_LEN(groups); i++)
@@ -714,6 +717,7 @@ static void on_part_stopped(void *arg)
 void up_cluster_stop(struct up_cluster *c, void (*done)(void *arg), void *arg)
 {
     up_child_stop(c->exporter);
+    adapter_keda_stop(c->keda);
     if (c->node_autoscaler)
         autoscaler_stop(c->node_autoscaler);
     c->stop_done = done;
@@ -745,6 +749,7 @@ void up_cluster_free(struct up_cluster *c)
     hpa_controller_free(c->hpa);
     http_client_free(c->engine_http);
     up_child_free(c->exporter);
+    adapter_keda_free(c->keda);
     adapter_free(c->adapter);
     up_feed_free(c->kubelet_feed);
     up_duplicates_free(c->duplicates);

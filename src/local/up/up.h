@@ -17,7 +17,8 @@ struct up_options {
     struct gs_opt_list files, images, env, node_labels, node_taints, values, scrape_configs,
         alertmanagers, features;
     const char *collectors, *release_namespace, *kube_context;
-    const char *inference_table;                      // NULL: the default
+    const char *keda_listen;     // HOST:PORT of KEDA's external scaler; NULL: not served
+    const char *inference_table; // NULL: the default
     int64_t api_port, exporter_port, prometheus_port; // -1: the default port, or a free one when
                                                       // that port is in use
     int64_t sync_period, downscale_window, cpu_init_period, readiness_delay; // ns

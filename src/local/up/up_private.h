@@ -387,6 +387,7 @@ struct up_cluster {
     struct activator *activator;
     struct http_client *engine_http; // in the process
     struct adapter *adapter;
+    struct adapter_keda *keda; // NULL: not served
     struct hpa_controller *hpa;
     struct hpa_explain_api *explain;
     struct replay_history_api *history;

@@ -20,7 +20,8 @@ static struct gs_error *neither(const char *what, const char *which)
 }
 
 // The name of the metric in conditions and reasons.
-static char *describe(const struct hpa_evaluation *p, const struct hpa_metric_spec *m)
+static char *describe(const struct hpa_evaluation *p, const struct hpa_metric_spec *m,
+                      bool fallback)
 {
     struct gs_buf out = {0};
     bool container = m->type == HPA_METRIC_CONTAINER_RESOURCE &&
@@ -42,7 +43,7 @@ static char *describe(const struct hpa_evaluation *p, const struct hpa_metric_sp
     case HPA_METRIC_UNKNOWN:
         break;
     }
-    gs_buf_addf(&out, "external metric %s(", m->name);
+    gs_buf_addf(&out, "%sexternal metric %s(", fallback ? "the fallback of " : "", m->name);
     hpa_format_selector(m->selector, &out);
     gs_buf_add_char(&out, ')');
     return gs_buf_take(&out);
@@ -249,8 +250,10 @@ static void note_failure(struct hpa_evaluation *p, size_t i, struct gs_error *er
     hpa_add_event(p->out, true, failure_reason(m->type), gs_error_message(err));
     // Partial results of a failed metric are not shown.
     free(res->description);
-    *res = (struct hpa_metric_result){.explanation =
-                                          gs_format("%s: %s", m->name, gs_error_message(err))};
+    *res = (struct hpa_metric_result){
+        .failing_since_ms = res->failing_since_ms,
+        .explanation = gs_format("%s: %s", m->name, gs_error_message(err)),
+    };
     if (!first->reason) {
         first->reason = failure_reason(m->type);
         first->condition_message = gs_format(UNABLE, gs_error_message(err));
@@ -312,10 +315,10 @@ static void record_result(struct hpa_evaluation *p, size_t i, struct hpa_metric_
     res->ok = true;
     if (later)
         p->kept[i] = *calc;
-    else
+    else if (!res->fallback)
         res->explanation = hpa_explain_metric(p, i, res, calc);
     if (!later || res->proposal > p->obs->spec_replicas)
-        res->description = describe(p, &p->spec->metrics[i]);
+        res->description = describe(p, &p->spec->metrics[i], res->fallback);
 }
 
 void hpa_explain_kept(struct hpa_evaluation *p)
@@ -343,6 +346,7 @@ bool hpa_compute_metrics(struct hpa_evaluation *p, int32_t *ret_proposal, const 
         struct hpa_metric_result *res = &d->metrics[i];
         struct hpa_calculation calc = {0};
         struct gs_error *err = compute_one(p, i, res, &calc);
+        err = hpa_apply_fallback(p, i, err, res);
         if (err) {
             note_failure(p, i, err, &first);
             n_failed++;
@@ -356,6 +360,7 @@ bool hpa_compute_metrics(struct hpa_evaluation *p, int32_t *ret_proposal, const 
             name = res->description ? res->description : "";
         }
     }
+    hpa_note_fallback(p);
     bool usable = n_failed < n || hpa_extra_proposes(p->obs);
     if (usable)
         hpa_consider_extra(p, &highest, &name);

@@ -11,6 +11,7 @@ static struct hpa_condition *find_or_add_condition(struct hpa_decision *d,
         [HPA_SCALING_ACTIVE] = "ScalingActive",
         [HPA_SCALING_LIMITED] = "ScalingLimited",
         [HPA_SCALED_TO_ZERO] = "ScaledToZero",
+        [HPA_FALLBACK_ACTIVE] = "ExternalMetricFallbackActive",
     };
     for (size_t i = 0; i < d->n_conditions; i++)
         if (d->conditions[i].type == names[type])

@@ -147,16 +147,16 @@ static json_t *metric_json(const struct hpa_inspection_result *found, const stru
     codec_json_set_bool(out, "ok", r->ok);
     codec_json_set_str(out, "explanation", r->explanation);
     json_object_set_new(out, "target", target_json(m));
-    if (r->ok && (r->has_value || !hpa_lacks_replicas(m, found->obs))) {
+    if (r->ok && !r->fallback && (r->has_value || !hpa_lacks_replicas(m, found->obs))) {
         json_object_set_new(out, "current", shown_value(r));
         json_object_set_new(out, "value", json_real(shown_number(r)));
     }
     if (r->ok) {
-        if (isfinite(r->ratio))
+        if (isfinite(r->ratio) && !r->fallback)
             json_object_set_new(out, "ratio", json_real(r->ratio));
         codec_json_set_int(out, "proposal", r->proposal);
     }
-    if (found->obs->metrics[i].error || hpa_has_extra_value(found->obs, m))
+    if (found->obs->metrics[i].error || r->fallback || hpa_has_extra_value(found->obs, m))
         return out;
     if (has_pods(m))
         json_object_set_new(out, "pods", pods_json(found, cfg, i));
@@ -247,6 +247,8 @@ static void compare_metric(const struct hpa_inspection_result *found, const stru
 {
     const struct hpa_metric_result *r = &d->metrics[i];
     const char *name = found->spec->metrics[i].name;
+    if (r->fallback)
+        return; // it has no value
     if (r->ok && !r->has_value && hpa_lacks_replicas(&found->spec->metrics[i], found->obs))
         return; // what a status then shows depends on the release
     double theirs = cluster_value(found->spec->object, i, r);
@@ -445,12 +447,14 @@ json_t *hpa_explanation_json(const struct hpa_inspection_result *found,
     if (found->history)
         json_object_set_new(out, "memory", hpa_history_json(found->history, found->now_ms));
     json_object_set_new(out, "cluster", cluster_json(found, &d));
-    json_t *latency = latency_json(found);
+    json_t *latency = latency_json(found), *fallback = hpa_fallback_json(spec, &d);
     if (latency)
         json_object_set_new(out, "slo", latency);
     json_t *zero = hpa_zero_json(found, cfg);
     if (zero)
         json_object_set_new(out, "zero", zero);
+    if (fallback)
+        json_object_set_new(out, "fallback", fallback);
     json_t *startup = found->startup ? json_incref((json_t *)(uintptr_t)found->startup)
                                      : inspect_startup(found->pods, found->obs->n_pods);
     if (startup)

@@ -98,6 +98,23 @@ static void add_metric_text(const json_t *metric, struct gs_buf *out)
     add_threshold(metric, "above", out);
 }
 
+// Of metrics that fail; the metric itself says so when the fallback is active.
+static void add_fallback_text(const json_t *fallback, struct gs_buf *out)
+{
+    const json_t *metrics = json_object_get(fallback, "metrics"), *m;
+    size_t i;
+    json_array_foreach (metrics, i, m) {
+        const char *since = codec_json_str(m, "firstFailureTime", NULL);
+        int64_t replicas = codec_json_int(m, 0, "replicas", NULL);
+        if (since && gs_streq(text_of(m, "fallbackStatus", ""), "Normal"))
+            gs_buf_addf(out,
+                        "  %s: fails since %s; from %lld s on, its fallback is %lld replica%s\n",
+                        text_of(m, "name", ""), since,
+                        (long long)codec_json_int(m, 0, "failureDurationSeconds", NULL),
+                        (long long)replicas, plural(replicas));
+    }
+}
+
 // --- the latency target ---
 
 static void add_bounds(const json_t *bounds, struct gs_buf *out)
@@ -248,6 +265,7 @@ void hpa_explanation_text(const json_t *explanation, struct gs_buf *out)
     add_head(explanation, out);
     for (size_t i = 0; i < json_array_size(metrics); i++)
         add_metric_text(json_array_get(metrics, i), out);
+    add_fallback_text(json_object_get(explanation, "fallback"), out);
     add_latency_text(json_object_get(explanation, "slo"), out);
     add_result(explanation, out);
     hpa_zero_text(json_object_get(explanation, "zero"), out);

@@ -4,6 +4,8 @@
 // lists are not sorted.
 #include "hpa/hpa_private.h"
 
+#include "base/assert.h"
+
 #include <string.h>
 
 struct record {
@@ -22,6 +24,9 @@ struct hpa_history {
     int32_t seen;                 // replicas, of hpa_history_observe_replicas()
     struct startup_trend *trends; // of the metrics, for credit
     size_t n_trends;
+    struct hpa_failure *failures; // of the metrics, for their fallbacks
+    size_t n_failures;
+    bool has_read;
 };
 
 struct hpa_history *hpa_history_new(void)
@@ -37,6 +42,7 @@ void hpa_history_free(struct hpa_history *h)
     free(h->ups.items);
     free(h->downs.items);
     free(h->trends);
+    free(h->failures);
     free(h);
 }
 
@@ -48,6 +54,9 @@ void hpa_history_shift(struct hpa_history *h, int64_t ms)
             lists[l]->items[i].at_ms += ms;
     for (size_t i = 0; i < h->n_trends; i++)
         startup_trend_shift(&h->trends[i], ms);
+    for (size_t i = 0; i < h->n_failures; i++)
+        if (h->failures[i].since_ms)
+            h->failures[i].since_ms += ms;
 }
 
 static void set_trends(struct hpa_history *h, const struct startup_trend *from, size_t n)
@@ -65,6 +74,37 @@ struct startup_trend *hpa_history_trend(struct hpa_history *h, size_t n_metrics,
     if (h->n_trends != n_metrics)
         set_trends(h, NULL, n_metrics);
     return &h->trends[metric];
+}
+
+static void set_failures(struct hpa_history *h, const struct hpa_failure *from, size_t n)
+{
+    struct hpa_failure *copy = n ? gs_alloc_array(n, sizeof(*copy)) : NULL;
+    if (n && from)
+        memcpy(copy, from, n * sizeof(*copy));
+    free(h->failures);
+    h->failures = copy;
+    h->n_failures = n;
+}
+
+struct hpa_failure *hpa_history_failure(struct hpa_history *h, size_t n_metrics, size_t metric,
+                                        uint64_t key)
+{
+    if (h->n_failures != n_metrics)
+        set_failures(h, NULL, n_metrics);
+    gs_assert(h->failures && metric < h->n_failures);
+    if (h->failures[metric].key != key)
+        h->failures[metric] = (struct hpa_failure){.key = key};
+    return &h->failures[metric];
+}
+
+bool hpa_history_has_read(const struct hpa_history *h)
+{
+    return h->has_read;
+}
+
+void hpa_history_set_read(struct hpa_history *h)
+{
+    h->has_read = true;
 }
 
 static void copy_records(const struct records *from, struct records *ret)
@@ -85,6 +125,8 @@ struct hpa_history *hpa_history_copy(const struct hpa_history *h)
     copy_records(&h->downs, &copy->downs);
     copy->trends = NULL;
     set_trends(copy, h->trends, h->n_trends);
+    copy->failures = NULL;
+    set_failures(copy, h->failures, h->n_failures);
     return copy;
 }
 
@@ -198,7 +240,7 @@ void hpa_history_observe_replicas(struct hpa_history *h, const struct hpa_spec *
 
 // --- JSON ---
 #define MAX_RECORDS ((size_t)100000) // of a list that is read
-#define MAX_TRENDS  ((size_t)1000)
+#define MAX_TRENDS  ((size_t)1000)   // also of failures
 
 static json_t *records_json(const struct records *r, const char *count, int64_t now_ms)
 {
@@ -227,6 +269,35 @@ static void read_trends(const json_t *list, int64_t now_ms, struct hpa_history *
         h->trends[i] = startup_trend_from_json(json_array_get(list, i), now_ms);
 }
 
+static json_t *failures_json(const struct hpa_history *h, int64_t now_ms)
+{
+    json_t *out = json_array();
+    for (size_t i = 0; i < h->n_failures; i++) {
+        const struct hpa_failure *f = &h->failures[i];
+        json_array_append_new(out,
+                              json_pack("{s:I, s:I, s:b}", "metric", (json_int_t)f->key, "ageMs",
+                                        (json_int_t)(f->since_ms ? now_ms - f->since_ms : -1),
+                                        "active", f->active));
+    }
+    return out;
+}
+
+static void read_failures(const json_t *list, int64_t now_ms, struct hpa_history *h)
+{
+    size_t n = json_array_size(list);
+    if (n > MAX_TRENDS)
+        return;
+    set_failures(h, NULL, n);
+    for (size_t i = 0; i < n; i++) {
+        const json_t *f = json_array_get(list, i);
+        int64_t age_ms = codec_json_int(f, -1, "ageMs", NULL);
+        h->failures[i].key = (uint64_t)codec_json_int(f, 0, "metric", NULL);
+        if (age_ms >= 0 && age_ms < now_ms)
+            h->failures[i].since_ms = now_ms - age_ms;
+        h->failures[i].active = codec_json_bool(f, false, "active", NULL);
+    }
+}
+
 json_t *hpa_history_json(const struct hpa_history *h, int64_t now_ms)
 {
     json_t *out = json_pack("{s:o, s:o, s:o}", "recommendations",
@@ -235,6 +306,8 @@ json_t *hpa_history_json(const struct hpa_history *h, int64_t now_ms)
                             records_json(&h->downs, "by", now_ms));
     if (h->n_trends)
         json_object_set_new(out, "trends", trends_json(h, now_ms));
+    if (h->n_failures)
+        json_object_set_new(out, "failures", failures_json(h, now_ms));
     return out;
 }
 
@@ -269,7 +342,8 @@ struct gs_error *hpa_history_from_json(const json_t *in, int64_t now_ms, struct 
         return err;
     }
     read_trends(json_object_get(in, "trends"), now_ms, h);
-    h->seeded = h->recommendations.len > 0;
+    read_failures(json_object_get(in, "failures"), now_ms, h);
+    h->seeded = h->has_read = h->recommendations.len > 0;
     *ret = h;
     return NULL;
 }

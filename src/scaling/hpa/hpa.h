@@ -23,6 +23,12 @@ enum hpa_metric_type {
 
 enum hpa_target_type { HPA_TARGET_VALUE, HPA_TARGET_AVERAGE_VALUE, HPA_TARGET_UTILIZATION };
 
+// What an External metric proposes while it cannot be read.
+struct hpa_fallback {
+    int32_t replicas; // 0: no fallback
+    int64_t after_ms; // of failures without a success
+};
+
 struct hpa_metric_spec {
     enum hpa_metric_type type;
     const char *type_text;  // as written
@@ -34,6 +40,7 @@ struct hpa_metric_spec {
     bool has_value, has_average_value, has_utilization;
     int64_t value, average_value; // milli
     int32_t utilization;          // percent
+    struct hpa_fallback fallback; // External
 };
 
 enum hpa_select { HPA_SELECT_MAX, HPA_SELECT_MIN, HPA_SELECT_DISABLED };
@@ -64,6 +71,7 @@ struct hpa_spec {
     struct hpa_rules up, down;
     bool credit, down_check; // annotations of the object
     int64_t zero_after_ms;   // of hpa/zero.h; 0: absent
+    bool has_fallback;       // of a metric
     // Loads of the down check: metrics of the type Pods, after the n_metrics in `metrics`. Their
     // average value is the most that one pod may have.
     size_t n_loads;
@@ -78,6 +86,13 @@ struct hpa_spec {
 #define HPA_MAX_LOADS             4
 // GS_EINVAL: one of them has another value, which counts as "false".
 struct gs_error *hpa_check_protection(const json_t *object);
+
+// Annotation of an object: {METRIC: {failureDurationSeconds: SECONDS, replicas: N}}, with the
+// fields of KEP-5679, as YAML or JSON. An External metric of that name that has failed for this
+// time (180, at least 180) proposes these replicas.
+#define HPA_FALLBACK_ANNOTATION "gpuscale.dev/fallback"
+// GS_EINVAL: it is wrong, and without effect.
+struct gs_error *hpa_check_fallback(const json_t *object);
 
 struct gs_error *hpa_spec_parse(json_t *v2_object, struct hpa_spec *ret); // defaulted, valid object
 void hpa_spec_finish(struct hpa_spec *s);
@@ -200,7 +215,7 @@ void hpa_history_scaled(struct hpa_history *h, const struct hpa_spec *spec, int3
                         int32_t to, int64_t now_ms);
 
 // --- the decision ---
-#define HPA_CONDITIONS  4 // number of types
+#define HPA_CONDITIONS  5 // number of types
 #define HPA_FEW_METRICS 2
 struct hpa_condition {
     const char *type, *status, *reason;
@@ -217,6 +232,8 @@ struct hpa_metric_result {
     int64_t value, average_value;                       // in thousandths
     int32_t utilization;                                // percent of the requests
     int32_t proposal;
+    bool fallback;            // the proposal is that of the fallback, and there is no value
+    int64_t failing_since_ms; // of a metric with a fallback; 0: it does not fail
     double ratio;
     bool keeps_existing; // the proposal is the number of replicas that exist, not of those that are
                          // set

@@ -121,6 +121,20 @@ bool hpa_extra_proposes(const struct hpa_observation *obs);
 // Replaces the highest proposal of the metrics (0: none) and its name.
 void hpa_consider_extra(struct hpa_evaluation *p, int32_t *highest, const char **name);
 
+// --- fallback of External metrics ---
+struct hpa_failure {
+    uint64_t key;     // of the metric
+    int64_t since_ms; // 0: it does not fail
+    bool active;      // the fallback
+};
+void hpa_read_fallback(const json_t *object, struct hpa_spec *ret);
+// Takes the error of a metric. NULL: it has a proposal, perhaps that of its fallback.
+struct gs_error *hpa_apply_fallback(struct hpa_evaluation *p, size_t metric, struct gs_error *err,
+                                    struct hpa_metric_result *res);
+void hpa_note_fallback(struct hpa_evaluation *p); // after all metrics: the condition
+// {"active": BOOL, "metrics": […]}; new reference. NULL: no metric has a fallback.
+json_t *hpa_fallback_json(const struct hpa_spec *spec, const struct hpa_decision *d);
+
 // --- several metrics ---
 // The highest proposal and the description of its metric. False: no scaling; conditions and events
 // are set. ret_name is borrowed from the decision's metric results.
@@ -142,6 +156,12 @@ int32_t hpa_hold_zero(struct hpa_evaluation *p, int32_t desired);
 // --- history ---
 // The trend of a metric, for credit. Valid until the history or the number of metrics changes.
 struct startup_trend *hpa_history_trend(struct hpa_history *h, size_t n_metrics, size_t metric);
+// The failure of the metric with that key; a new one if another metric was there. Valid as above.
+struct hpa_failure *hpa_history_failure(struct hpa_history *h, size_t n_metrics, size_t metric,
+                                        uint64_t key);
+// Whether the metrics have been read since the history began.
+bool hpa_history_has_read(const struct hpa_history *h);
+void hpa_history_set_read(struct hpa_history *h);
 struct hpa_rates { // current limits
     int64_t added, removed;
 };
@@ -165,7 +185,8 @@ enum hpa_condition_type {
     HPA_ABLE_TO_SCALE,
     HPA_SCALING_ACTIVE,
     HPA_SCALING_LIMITED,
-    HPA_SCALED_TO_ZERO
+    HPA_SCALED_TO_ZERO,
+    HPA_FALLBACK_ACTIVE
 };
 // Sets or adds the condition of that type. status and reason are constants.
 void hpa_set_fixed_condition(struct hpa_decision *d, enum hpa_condition_type type,

@@ -154,7 +154,8 @@ void hpa_apply_credit(struct hpa_evaluation *p, size_t metric, struct hpa_metric
     const struct hpa_metric_spec *m = &p->spec->metrics[metric];
     const struct startup_coming *coming = p->obs->coming;
     struct startup_credit credit;
-    if (!p->spec->credit || !coming || !can_wait(p->obs, m) || p->obs->spec_replicas == 0)
+    if (!p->spec->credit || !coming || res->fallback || !can_wait(p->obs, m) ||
+        p->obs->spec_replicas == 0)
         return;
     struct startup_trend *t = hpa_history_trend(p->history, p->spec->n_metrics, metric);
     startup_trend_add(t, total_of(m, res, calc), p->now_ms);
@@ -188,7 +189,7 @@ static bool load_of(const struct hpa_evaluation *p, size_t i, struct load *ret)
     const struct hpa_metric_result *res = &p->out->metrics[i];
     double pods = (double)res->n_ready;
     *ret = (struct load){.name = m->name, .unit = ""};
-    if (!res->ok || hpa_has_extra_value(p->obs, m))
+    if (!res->ok || res->fallback || hpa_has_extra_value(p->obs, m))
         return false;
     if (res->has_utilization) {
         ret->unit = " %";

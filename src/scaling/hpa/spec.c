@@ -225,6 +225,7 @@ struct gs_error *hpa_spec_parse(json_t *v2_object, struct hpa_spec *ret)
         hpa_spec_finish(&s);
         return err;
     }
+    hpa_read_fallback(v2_object, &s);
     hpa_read_protection(v2_object, &s);
     *ret = s;
     return NULL;

@@ -75,7 +75,7 @@ static json_t *metric_status(const struct hpa_metric_spec *m, const struct hpa_m
                              int release)
 {
     json_t *out = json_object();
-    const char *member = r->ok ? status_member(m->type) : NULL;
+    const char *member = r->ok && !r->fallback ? status_member(m->type) : NULL;
     codec_json_set_str(out, "type", member ? m->type_text : "");
     if (!member)
         return out;
@@ -115,7 +115,8 @@ static void drop_condition(json_t *conditions, const char *type)
             json_array_remove(conditions, i);
 }
 
-static void apply_conditions(json_t *status, const struct hpa_decision *d)
+static void apply_conditions(json_t *status, const struct hpa_spec *spec,
+                             const struct hpa_decision *d)
 {
     if (!json_is_array(json_object_get(status, "conditions")))
         json_object_set_new(status, "conditions", json_array());
@@ -125,6 +126,8 @@ static void apply_conditions(json_t *status, const struct hpa_decision *d)
                            d->conditions[i].reason, d->conditions[i].message, d->decided_ms);
     if (d->drop_scaled_to_zero)
         drop_condition(conditions, "ScaledToZero");
+    if (!spec->has_fallback)
+        drop_condition(conditions, "ExternalMetricFallbackActive");
 }
 
 static void apply_counts(json_t *status, const struct hpa_decision *d)
@@ -157,7 +160,7 @@ json_t *hpa_status_build(const struct hpa_spec *spec, const struct hpa_decision 
         if (!failed || hpa_since(d->release, HPA_SINCE_FRESH_METRICS))
             json_object_set_new(status, "currentMetrics", current_metrics(spec, d));
     }
-    apply_conditions(status, d);
+    apply_conditions(status, spec, d);
     return status;
 }
 

@@ -60,11 +60,16 @@
   - {source_labels: [__meta_kubernetes_service_name], regex: {{ include "gpuscale.fullname" $root }}-adapter, action: keep}
   - {source_labels: [__meta_kubernetes_pod_name], target_label: pod}
 {{- end }}
+{{ include "gpuscale.partsScrapeConfig" $root }}
+{{- end -}}
+
+{{/* The job for the parts whose series autoscalers read, beside others. Argument: the root. */}}
+{{- define "gpuscale.partsScrapeConfig" -}}
 # The decisions of the autoscaler have the namespace of the object, the activator's metrics that of the Service.
 - job_name: gpuscale
-  scrape_interval: {{ $root.Values.engine.scrapeInterval }}
+  scrape_interval: {{ .Values.engine.scrapeInterval }}
   honor_labels: true
-  kubernetes_sd_configs: [{role: pod, namespaces: {names: [{{ $root.Release.Namespace }}]}}]
+  kubernetes_sd_configs: [{role: pod, namespaces: {names: [{{ .Release.Namespace }}]}}]
   relabel_configs:
   - {source_labels: [__meta_kubernetes_pod_label_app_kubernetes_io_name], regex: gpuscale-(hpa|activator|expander|node-provider), action: keep}
   - {source_labels: [__meta_kubernetes_pod_container_port_name], regex: metrics, action: keep}

@@ -60,6 +60,9 @@ struct gs_error *grpc_server_set_tls(struct grpc_server *s, const struct grpc_tl
 // Limit of a message in either direction, for new connections. Unfinished requests of all
 // connections together have at most 512 MiB.
 void grpc_server_set_max_message(struct grpc_server *s, size_t bytes);
+// Limit of calls in progress on a connection, for new connections. Default: 128. A client sends
+// further calls when earlier ones have ended.
+void grpc_server_set_max_streams(struct grpc_server *s, uint32_t streams);
 // Replaces the socket file of a dead server. The mode of the new file is 0600.
 struct gs_error *grpc_server_listen_unix(struct grpc_server *s, const char *path);
 // address: numeric. port 0: any free one, in *ret_port.

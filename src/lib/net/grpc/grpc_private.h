@@ -41,8 +41,9 @@ struct grpc_conn {
     } io;
     uv_idle_t flusher;
     uv_write_t write;
-    struct gs_buf out;  // being written
-    size_t max_message; // bytes
+    struct gs_buf out;    // being written
+    size_t max_message;   // bytes
+    uint32_t max_streams; // that the peer may open; 0: GRPC_MAX_STREAMS
     char *in;
     nghttp2_session *session;
     // The handles are closed and the session is freed: the owner ends its calls and frees this
@@ -137,6 +138,7 @@ struct grpc_server {
     struct server_conns conns;
     struct grpc_tls_credentials *tls; // for new connections; NULL: cleartext
     size_t max_message;
+    uint32_t max_streams;
     size_t buffered; // bytes of incomplete requests on all connections
     unsigned n_conns;
     unsigned refs; // the owner's, and one for each listener and connection

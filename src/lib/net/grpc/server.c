@@ -55,6 +55,11 @@ void grpc_server_set_max_message(struct grpc_server *s, size_t bytes)
     s->max_message = bytes;
 }
 
+void grpc_server_set_max_streams(struct grpc_server *s, uint32_t streams)
+{
+    s->max_streams = streams;
+}
+
 void grpc_server_handle(struct grpc_server *s, const char *path, grpc_method_fn fn, void *ctx)
 {
     struct grpc_method *m = gs_alloc(sizeof(*m));
@@ -104,6 +109,7 @@ static struct grpc_server_conn *add_conn(struct grpc_server *s, bool detached)
     c->base.detached = detached;
     c->base.on_secured = start_session;
     c->base.max_message = s->max_message;
+    c->base.max_streams = s->max_streams;
     c->server = s;
     LIST_INSERT_HEAD(&s->conns, c, all);
     s->n_conns++;

@@ -193,7 +193,8 @@ void grpc_conn_init(struct grpc_conn *c, uv_loop_t *loop, void (*on_closed)(stru
 void grpc_conn_start(struct grpc_conn *c)
 {
     const nghttp2_settings_entry settings[] = {
-        {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, GRPC_MAX_STREAMS},
+        {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS,
+         c->max_streams ? c->max_streams : GRPC_MAX_STREAMS},
         {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, GRPC_STREAM_WINDOW},
         {NGHTTP2_SETTINGS_ENABLE_PUSH, 0}, // last: only clients send it
     };

@@ -249,6 +249,7 @@ static struct gs_error *error_of(struct http_curl_op *op)
     if (op->too_large)
         return gs_error_new(GS_ELIMIT, "%s: the reply is larger than the limit of %zu bytes", name,
                             op->max_reply);
+    http_curl_text_settle(op->error_text);
     return gs_error_new(code_of(op->result), "%s: %s", name,
                         op->error_text[0] ? op->error_text : curl->easy_strerror(op->result));
 }

@@ -147,3 +147,9 @@ void http_curl_idle_note(struct http_curl_idle *idle, int fd);
 // The peer has closed the connection with this port. False if the connection is not known.
 bool http_curl_idle_is_closed(const struct http_curl_idle *idle, int port);
 void http_curl_idle_finish(struct http_curl_idle *idle);
+
+// --- error texts ---
+
+// Removes the time that an attempt took from a text of libcurl, in place: "Failed to connect to a
+// port 1 after 3 ms: …" has no time then, and "timed out after 5001 milliseconds" has "after 5 s".
+void http_curl_text_settle(char *text);

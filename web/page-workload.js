@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One autoscaler: what it does and why, its metrics and pods, its decision with other settings, and its history.
 import {get} from "./api.js";
+import {gpuBudgets} from "./budget.js";
 import {sentence, unit} from "./decision.js";
 import {badge, empty, h, notice, replace, table} from "./dom.js";
 import {age, ago, duration, instant as parseInstant, short, time} from "./format.js";
@@ -160,7 +161,7 @@ export function start(main) {
     if (!(selection && !selection.isCollapsed && bottom.contains(selection.anchorNode)))
       replace(bottom, e && [h("div", {class: "columns"}, conditions(e), events(e)), h("section", {class: "group-box"}, h("h2", null, "Explanation", h("code", {class: "file"}, command)),
         h("pre", {class: "explanation", tabindex: "0", "aria-label": "Explanation"}, e.text))]);
-    replace(targetBox, e && e.slo && latencyTarget(e.slo));
+    replace(targetBox, e && e.slo && latencyTarget(e.slo), e && e.budget && gpuBudgets(e.budget, `${ns}/${name}`));
     replace(limitsBox, e && [zeroBox(e.zero), startPhases(e.startup), limits(e)]);
     return e ? e.metrics.length ? e.metrics.map(metricBox) : notice("info", "No metric was needed for this decision.") : notice("info", "The charts below come from recorded series. An explanation is calculated from the cluster's API, by gpuscale up, or by an engine with access to a cluster.");
   });

@@ -73,12 +73,20 @@ static int check_hpa(const struct check_opts *o, int n_files, char **files)
     return hpa_check_files(n_files, files, o->engine.strict);
 }
 
+static int check_budgets(const struct check_opts *o, int n_files, char **files)
+{
+    (void)o;
+    return hpa_check_budgets(n_files, files);
+}
+
 static const struct {
     const char *name;
     int (*run)(const struct check_opts *o, int n_files, char **files);
 } kinds[] = {
-    {"adapter", check_adapter}, {"config", check_config}, {"hpa", check_hpa},
-    {"metrics", check_metrics}, {"rules", check_rules},   {"web-config", check_web_config},
+    {"adapter", check_adapter},       {"budgets", check_budgets},
+    {"config", check_config},         {"hpa", check_hpa},
+    {"metrics", check_metrics},       {"rules", check_rules},
+    {"web-config", check_web_config},
 };
 
 static struct gs_error *unknown_kind(const char *word)
@@ -146,19 +154,22 @@ static const struct gs_opt opts[] = {
 
 const struct gs_command cmd_check = {
     .name = "check",
-    .args = "adapter|config|hpa|metrics|rules|web-config|test|convert FILE…",
+    .args = "adapter|budgets|config|hpa|metrics|rules|web-config|test|convert FILE…",
     .summary = "Check configuration and rule files, test rules, convert autoscalers.",
     .description =
         "adapter: the configuration of prometheus-adapter, its Helm values, or a ConfigMap. With "
         "--source, prints for each rule the series that it matches, their names and resources, the "
         "query that a request would run, and its result. If a rule gives no metric, prints the "
-        "first step that fails and how to fix it.\n\nconfig: prometheus.yml, with the files of "
+        "first step that fails and how to fix it.\n\nbudgets: the ConfigMap gpuscale-budgets, or "
+        "its "
+        "text.\n\nconfig: prometheus.yml, with the files of "
         "secrets, certificates, targets and rules that it names; Helm values of "
         "kube-prometheus-stack, prometheus-adapter or ACK's adapter; ServiceMonitor, PodMonitor "
         "and PrometheusRule objects. Settings without effect, relabeling rules that never match, "
         "and endpoints that scrape the same port, are warnings.\n\nhpa: HorizontalPodAutoscaler "
         "objects as the "
-        "API server checks them, and their annotations gpuscale.dev/slo, credit and down-check. "
+        "API server checks them, and their annotations gpuscale.dev/slo, credit, down-check and "
+        "priority. "
         "Other objects of the file are ignored.\n\nrules: rule files, "
         "PrometheusRule objects, and files with "
         "several such documents. Each wrong rule is reported with its file, line, group and the "

@@ -49,6 +49,7 @@ condition() { kubectl -n "gpuscale-hpa-no-$1" get hpa web -o json | jq -r --arg 
 says() { condition "$1" "$2" | grep -q "$3"; }
 wait_for "hpa without pods: the log says so" logged hpa no-pods 'pods cannot be read: .* is forbidden'
 wait_for "hpa without horizontalpodautoscalers: the log says so" logged hpa no-autoscaling-horizontalpodautoscalers 'horizontalpodautoscalers cannot be read: .* is forbidden'
+wait_for "hpa without configmaps: the log says so" logged hpa no-configmaps 'the ConfigMap gpuscale-budgets cannot be read: .* is forbidden'
 wait_for "hpa without events: the log says so" logged hpa no-events 'events cannot be written: .* is forbidden'
 wait_for "hpa without leases: the log says so" logged hpa no-coordination-k8s-io-leases 'lease monitoring/gpuscale-hpa-no-coordination-k8s-io-leases: .* is forbidden'
 wait_for "hpa without scale: AbleToScale says so" says apps-deployments-scale AbleToScale '^FailedGetScale .* is forbidden: .* cannot get resource "deployments/scale"'

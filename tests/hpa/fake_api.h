@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "kube/client.h"
 #include "kube/object.h"
+#include "kube/patch.h"
 #include "kube/status.h"
 #include "patience.h"
 
@@ -207,6 +208,12 @@ static inline void fake_hpa_request(struct fake_api *f, struct http_exchange *x,
         kube_reply_failure(x, 404, "NotFound", "no such HPA");
     } else if (strcmp(http_method(x), "GET") == 0) {
         kube_reply_json(x, 200, stored);
+    } else if (strcmp(http_method(x), "PATCH") == 0) {
+        CODEC_AUTO_JSON json_t *body = fake_body(x);
+        json_t *fresh = NULL;
+        gs_error_free(kube_patch_merge(stored, body, &fresh));
+        fake_put(f, f->hpas, fresh);
+        kube_reply_json(x, 200, fresh);
     } else if (f->status_conflicts > 0) {
         f->status_conflicts--;
         kube_reply_failure(x, 409, "Conflict", "the object has been modified");

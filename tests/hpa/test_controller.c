@@ -944,6 +944,46 @@ static void test_a_target_without_a_status_is_evaluated_after_a_period(void **st
 
 #define WITH_BENCH(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
 
+// Of the autoscaler "web".
+static bool fallback_is(void *arg)
+{
+    const struct bench *b = arg;
+    const json_t *c =
+        kube_condition(json_object_get(b->api.hpas, "shop/web"), "ExternalMetricFallbackActive");
+    return gs_streq(codec_json_str(c, "status", NULL), b->text);
+}
+
+#define QUEUE_SPEC                                                                                 \
+    "{" TARGET ",\"minReplicas\":1,\"maxReplicas\":10,\"metrics\":[{\"type\":\"External\","        \
+    "\"external\":{\"metric\":{\"name\":\"queue\"},\"target\":{\"type\":\"AverageValue\","         \
+    "\"averageValue\":\"5\"}}}]}"
+
+// The condition shows that the metric failed for longer than its fallback waits.
+static void test_a_restarted_controller_keeps_the_fallback_of_a_metric(void **state)
+{
+    struct bench *b = *state;
+    json_t *hpa = hpa_object("web", QUEUE_SPEC);
+    codec_json_set(hpa, json_string("{queue: {replicas: 4}}"), "metadata", "annotations",
+                   HPA_FALLBACK_ANNOTATION, NULL);
+    codec_json_set(hpa, json_array(), "status", "conditions", NULL);
+    kube_set_condition(codec_json_get(hpa, "status", "conditions", NULL),
+                       "ExternalMetricFallbackActive", "True", "FailedGetExternalMetric",
+                       "'queue' fails since 2024-01-01T00:00:00Z: 4 replicas", gs_unix_ms());
+    fake_put(&b->api, b->api.hpas, hpa);
+    start(b);
+    b->want = 4;
+    assert_true(fake_wait(&b->api, replicas_are, b));
+    // A value ends it.
+    fake_answer(&b->api, "/apis/external.metrics.k8s.io/v1beta1/namespaces/shop/queue", 200,
+                json_pack("{s:s, s:[{s:s, s:s, s:s}]}", "kind", "ExternalMetricValueList", "items",
+                          "metricName", "queue", "timestamp", "2024-01-01T00:00:00Z", "value",
+                          "40"));
+    b->want = 8;
+    assert_true(fake_wait(&b->api, replicas_are, b));
+    b->text = "False";
+    assert_true(fake_wait(&b->api, fallback_is, b));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -980,6 +1020,7 @@ int main(void)
         WITH_BENCH(test_a_wrong_annotation_is_reported_and_changes_nothing),
         WITH_BENCH(test_a_new_target_is_evaluated_when_it_has_a_status),
         WITH_BENCH(test_a_target_without_a_status_is_evaluated_after_a_period),
+        WITH_BENCH(test_a_restarted_controller_keeps_the_fallback_of_a_metric),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,7 +19,7 @@ up() { wanted=$1 text=$2 && shift 2 && refused "$wanted" "$text" "$gpuscale" up 
 refused 2 'unknown command "exprter"; did you mean "exporter"?' "$gpuscale" exprter
 refused 2 'unknown flag --gpu; did you mean --gpus?' "$gpuscale" up --gpu 1
 up 2 'GTX-9999' --gpus 2xGTX-9999
-refused 2 'want adapter, config, hpa, metrics, rules, web-config, test or convert' "$gpuscale" check foo
+refused 2 'want adapter, budgets, config, hpa, metrics, rules, web-config, test or convert' "$gpuscale" check foo
 refused 2 'put the flags after the words "check test"' "$gpuscale" check --strict test rules x
 refused 2 'check convert needs a FILE' "$gpuscale" check convert
 refused 2 'check convert needs a FILE' "$gpuscale" convert

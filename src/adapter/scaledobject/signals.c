@@ -7,6 +7,7 @@
 #include "kube/object.h"
 #include "kube/quantity.h"
 
+#include <ctype.h>
 #include <string.h>
 #include <strings.h>
 
@@ -57,28 +58,34 @@ static json_t *described_object(const struct scaledobject_input *t)
                      "apiVersion", kinds[k].api_version);
 }
 
+// Adds "LABEL=VALUE". False: it is not in this form.
+static bool add_label(struct gs_slice text, json_t *labels)
+{
+    const char *equal = text.len ? memchr(text.data, '=', text.len) : NULL;
+    size_t n = equal ? (size_t)(equal - text.data) : 0;
+    struct gs_slice name = gs_slice_trim(gs_slice_make(text.data, n));
+    if (!equal || !name.len || name.data[name.len - 1] == '!' || memchr(name.data, ' ', name.len) ||
+        memchr(equal + 1, '=', text.len - n - 1))
+        return false;
+    GS_AUTO_FREE char *key = gs_slice_dup(name);
+    GS_AUTO_FREE char *value =
+        gs_slice_dup(gs_slice_trim(gs_slice_make(equal + 1, text.len - n - 1)));
+    codec_json_set_str(labels, key, value);
+    return true;
+}
+
 // {"name", "selector": {"matchLabels"}}; NULL: a problem was reported.
 static json_t *metric_identifier(const struct scaledobject_input *t)
 {
     const char *text = codec_json_str(t->metadata, "selector", NULL);
     struct gs_slice rest = gs_slice_of(text ? text : "");
-    json_t *labels = json_object();
-    while (rest.len) {
-        struct gs_slice value = gs_slice_cut(&rest, ',');
-        struct gs_slice label = gs_slice_trim(gs_slice_cut(&value, '='));
-        GS_AUTO_FREE char *key = gs_slice_dup(label);
-        value = gs_slice_trim(value);
-        if (!label.len || memchr(label.data, '!', label.len) ||
-            memchr(label.data, ' ', label.len) || memchr(value.data, '=', value.len)) {
-            json_decref(labels);
+    CODEC_AUTO_JSON json_t *labels = json_object();
+    while (rest.len)
+        if (!add_label(gs_slice_cut(&rest, ','), labels))
             return scaledobject_input_problem(t, ".metadata.selector", "want LABEL=VALUE,…");
-        }
-        json_object_set_new(labels, key, json_stringn(value.data, value.len));
-    }
     json_t *out = json_pack("{s:s}", "name", codec_json_str(t->metadata, "signal", NULL));
     if (json_object_size(labels))
         json_object_set_new(out, "selector", json_pack("{s:O}", "matchLabels", labels));
-    json_decref(labels);
     return out;
 }
 
@@ -132,7 +139,7 @@ static void set_object(const json_t *described, json_t *metadata)
     const char *name = codec_json_str(described, "name", NULL);
     GS_AUTO_FREE char *text = gs_format("%s/%s", kind ? kind : "", name ? name : "");
     for (char *p = text; *p && *p != '/'; p++)
-        *p = *p >= 'A' && *p <= 'Z' ? (char)(*p - 'A' + 'a') : *p;
+        *p = (char)tolower((unsigned char)*p);
     codec_json_set_str(metadata, "object", text);
 }
 

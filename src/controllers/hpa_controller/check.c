@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "base/slice.h"
+#include "budget/budget.h"
 #include "hpa/convert.h"
 #include "hpa/hpa.h"
 #include "hpa/zero.h"
@@ -42,6 +43,16 @@ static void check_fields(struct check *c, const json_t *hpa)
         print_mistake(c, hpa, true, text, NULL);
 }
 
+static void check_priority(struct check *c, const json_t *hpa)
+{
+    const struct budget_policy none = {0};
+    double weight;
+    GS_AUTO_ERROR struct gs_error *err =
+        budget_weight(&none, kube_annotation(hpa, BUDGET_PRIORITY_ANNOTATION), NULL, &weight);
+    if (err)
+        print_mistake(c, hpa, true, gs_error_message(err), NULL);
+}
+
 static void check_object(struct check *c, const json_t *hpa)
 {
     CODEC_AUTO_JSON json_t *mistakes = json_array();
@@ -65,6 +76,7 @@ static void check_object(struct check *c, const json_t *hpa)
         print_mistake(c, hpa, true, gs_error_message(fallback), NULL);
     if (period)
         print_mistake(c, hpa, true, gs_error_message(period), NULL);
+    check_priority(c, hpa);
     slo_manifest_mistakes(hpa, mistakes);
     json_array_foreach (mistakes, i, m)
         print_mistake(c, hpa, codec_json_bool(m, true, "error", NULL),

@@ -93,6 +93,8 @@ static void item_free(void *value)
     kube_request_cancel(i->queue_request);
     json_decref(i->object);
     hpa_selectors_remove(i->controller->env.selectors, i->key);
+    if (i->controller->env.budgets)
+        hpa_budgets_forget(i->controller->env.budgets, i->key);
     i->run = NULL;
     gs_timer_stop(i->hint_timer);
     gs_timer_close(i->timer, on_sync_timer_closed);
@@ -263,6 +265,12 @@ static void read_annotations(struct item *i)
     report_annotation(i, hpa_latency_update(i->latency, i->object));
 }
 
+// Without the list of pods, every metric has no pods. Without the budgets, nothing limits growth.
+static bool is_ready(const struct hpa_controller *c)
+{
+    return kube_cache_synced(c->env.pods) && (!c->env.budgets || hpa_budgets_ready(c->env.budgets));
+}
+
 static void new_item(struct hpa_controller *c, const json_t *object)
 {
     struct item *i = gs_alloc(sizeof(*i));
@@ -280,7 +288,7 @@ static void new_item(struct hpa_controller *c, const json_t *object)
     if (old)
         item_free(old);
     gs_hmap_put_str(c->items, i->key, i);
-    if (kube_cache_synced(c->env.pods))
+    if (is_ready(c))
         sync_item(i);
 }
 
@@ -301,7 +309,7 @@ static void update_item(struct hpa_controller *c, struct item *i, const json_t *
     if (annotated)
         read_annotations(i);
     spec_changed |= target_changed;
-    if (!spec_changed || !kube_cache_synced(c->env.pods))
+    if (!spec_changed || !is_ready(c))
         return;
     if (i->run)
         i->again = true;
@@ -354,6 +362,22 @@ static void on_hint(void *arg, const struct hpa_hint *hint)
         take_hint(value, hint);
 }
 
+static bool is_own(void *arg, const char *key)
+{
+    const struct hpa_controller *c = arg;
+    return gs_hmap_get_str(c->items, key) != NULL;
+}
+
+// Evaluations that others need. They come in groups, as hints do.
+static void on_wake(void *arg, const char *key)
+{
+    struct hpa_controller *c = arg;
+    struct item *i = gs_hmap_get_str(c->items, key);
+    if (i &&
+        !(gs_timer_is_active(i->hint_timer) && gs_timer_due_in(i->hint_timer) <= HINT_PAUSE_MS))
+        gs_timer_start(i->hint_timer, on_hint_timer, HINT_PAUSE_MS);
+}
+
 // --- caches ---
 static void on_hpa_changed(void *arg, const json_t *old_obj, const json_t *new_obj)
 {
@@ -362,6 +386,8 @@ static void on_hpa_changed(void *arg, const json_t *old_obj, const json_t *new_o
     struct item *i = gs_hmap_get_str(c->items, key);
     if (!new_obj && c->cfg.on_deleted)
         c->cfg.on_deleted(c->cfg.arg, old_obj);
+    if (!new_obj && c->env.budgets)
+        hpa_budgets_forget(c->env.budgets, key);
     if (new_obj && c->cfg.wanted && !c->cfg.wanted(c->cfg.arg, new_obj))
         new_obj = NULL;
     if (!new_obj) {
@@ -374,10 +400,12 @@ static void on_hpa_changed(void *arg, const json_t *old_obj, const json_t *new_o
     }
 }
 
-// Wait for the list of pods: without it, every metric has no pods.
-static void on_pods_synced(void *arg)
+// The pods and the budgets were read.
+static void on_ready(void *arg)
 {
     struct hpa_controller *c = arg;
+    if (!is_ready(c))
+        return;
     size_t pos = 0;
     struct gs_slice key;
     void *value;
@@ -416,6 +444,21 @@ struct hpa_controller *hpa_controller_new(uv_loop_t *loop, struct kube_client *c
         .shadow = cfg->shadow,
         .status_wait_ms = c->cfg.sync_period_ms,
     };
+    const struct hpa_budgets_config budgets = {.loop = loop,
+                                               .client = client,
+                                               .pods = pods,
+                                               .hpas = c->hpas,
+                                               .resources = resources,
+                                               .starts = c->env.starts,
+                                               .ns = cfg->budgets_ns,
+                                               .shadow = cfg->shadow,
+                                               .wake = on_wake,
+                                               .ready = on_ready,
+                                               .is_own = is_own,
+                                               .period_ms = c->cfg.sync_period_ms,
+                                               .arg = c};
+    if (cfg->budgets_ns && !cfg->ns)
+        c->env.budgets = hpa_budgets_new(&budgets);
     return c;
 }
 
@@ -431,10 +474,12 @@ void hpa_controller_start(struct hpa_controller *c)
         return;
     c->started = true;
     const struct kube_cache_handlers on_hpas = {.on_change = on_hpa_changed, .arg = c};
-    const struct kube_cache_handlers on_pods = {.on_synced = on_pods_synced, .arg = c};
+    const struct kube_cache_handlers on_pods = {.on_synced = on_ready, .arg = c};
     kube_cache_add_handlers(c->hpas, &on_hpas);
     kube_cache_add_handlers(c->env.pods, &on_pods);
     kube_cache_start(c->hpas);
+    if (c->env.budgets)
+        hpa_budgets_start(c->env.budgets);
     c->hpa_errors = kube_watch_errors_new(c->env.loop, c->hpas, "hpa", "horizontalpodautoscalers");
     c->pod_errors = kube_watch_errors_new(c->env.loop, c->env.pods, "hpa", "pods");
     c->hints = hpa_hints_new(c->env.loop, c->env.client, c->cfg.ns, on_hint, c);
@@ -464,6 +509,9 @@ json_t *hpa_controller_history(const struct hpa_controller *c, const char *ns, c
         json_object_set_new(out, "slo", latency);
     if (zero)
         json_object_set_new(out, "zero", zero);
+    json_t *budget = c->env.budgets ? hpa_budgets_json(c->env.budgets, key, gs_unix_ms()) : NULL;
+    if (budget)
+        json_object_set_new(out, "budget", budget);
     return out;
 }
 
@@ -476,6 +524,16 @@ void hpa_controller_write_metrics(const struct hpa_controller *c, struct gs_buf 
         while (gs_hmap_next(c->items, &pos, NULL, &item))
             hpa_latency_write(((struct item *)item)->latency, (enum hpa_latency_family)f, out);
     }
+    if (c->env.budgets)
+        hpa_budgets_write_metrics(c->env.budgets, out);
+}
+
+void hpa_controller_release(struct hpa_controller *c, void (*done)(void *arg), void *arg)
+{
+    if (c->env.budgets && c->started)
+        hpa_budgets_release(c->env.budgets, done, arg);
+    else
+        done(arg);
 }
 
 void hpa_controller_free(struct hpa_controller *c)
@@ -487,8 +545,9 @@ void hpa_controller_free(struct hpa_controller *c)
     hpa_hints_free(c->hints);
     kube_watch_errors_free(c->hpa_errors);
     kube_watch_errors_free(c->pod_errors);
-    kube_cache_free(c->hpas);
     gs_hmap_free(c->items);
+    hpa_budgets_free(c->env.budgets);
+    kube_cache_free(c->hpas);
     hpa_metrics_source_free(c->env.metrics);
     hpa_resources_free(c->env.resources);
     kube_recorder_free(c->env.recorder);

@@ -31,6 +31,8 @@ struct hpa_controller_config {
     // for the reason in *ret_why.
     struct http_client *(*engine)(void *arg, const char **ret_why);
     void *engine_arg;
+    // Of the ConfigMap with GPU budgets. NULL: there are none. They need all namespaces.
+    const char *budgets_ns;
 };
 
 // Called after each sync of an HPA. The arguments are borrowed.
@@ -43,11 +45,14 @@ void hpa_controller_set_observer(struct hpa_controller *c, hpa_observer fn, void
 void hpa_controller_start(struct hpa_controller *c);
 // Calls wanted() for the object again, because its result may have changed.
 void hpa_controller_requeue(struct hpa_controller *c, const char *ns, const char *name);
+// Gives autoscalers of other controllers the maxReplicas back that GPU budgets have lowered, and
+// calls done, once.
+void hpa_controller_release(struct hpa_controller *c, void (*done)(void *arg), void *arg);
 void hpa_controller_free(struct hpa_controller *c);
 // The history of an HPA as hpa_history_json() formats it; new reference. NULL: the controller does
 // not evaluate such an HPA.
-// With "slo", the last decision of its latency target, if it has one, and with "zero", what is
-// known of zero replicas.
+// With "slo", the last decision of its latency target, "budget", what GPU budgets allow, and "zero",
+// what is known of zero replicas, if it has them.
 json_t *hpa_controller_history(const struct hpa_controller *c, const char *ns, const char *name);
 // The decisions of latency targets as metrics.
 void hpa_controller_write_metrics(const struct hpa_controller *c, struct gs_buf *out);

@@ -8,6 +8,7 @@
 #include "hpa/observe.h"
 #include "hpa/release.h"
 #include "hpa/status.h"
+#include "hpa_controller/budgets.h"
 #include "hpa_controller/controller.h"
 #include "hpa_controller/latency.h"
 #include "hpa_controller/starts.h"
@@ -126,6 +127,7 @@ struct hpa_reconcile_env {
     struct hpa_metrics_source *metrics;
     struct hpa_selectors *selectors;
     struct hpa_starts *starts;
+    struct hpa_budgets *budgets; // NULL: none are read
     // As in struct hpa_controller_config.
     struct http_client *(*engine)(void *arg, const char **ret_why);
     void *engine_arg;

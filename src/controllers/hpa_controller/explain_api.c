@@ -109,6 +109,7 @@ static void add_own_history(const struct question *q, struct hpa_inspection_resu
         return;
     found->history = ret->history;
     found->latency = json_object_get(ret->json, "slo");
+    found->budget = json_object_get(ret->json, "budget");
     ret->obs = *found->obs;
     if (hpa_extra_from_json(found->latency, &ret->extra))
         ret->obs.extra = &ret->extra;

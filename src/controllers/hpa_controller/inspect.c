@@ -43,6 +43,7 @@ struct hpa_inspection {
     json_t *latency; // of the controller; NULL: none
     json_t *zero;    // the same
     struct hpa_zero_check zero_check;
+    json_t *budget;  // of the controller; NULL: none
     struct hpa_extra extra;
     bool complete; // except for the history
 };
@@ -75,7 +76,8 @@ static void report_inspection(struct hpa_inspection *l)
                                                .history_error = l->history_error,
                                                .startup = l->startup,
                                                .latency = l->latency,
-                                               .zero = l->zero};
+                                               .zero = l->zero,
+                                               .budget = l->budget};
     l->cb(l->arg, &seen, NULL);
 }
 
@@ -195,6 +197,7 @@ static void on_history(void *arg, int status, json_t *body, struct gs_error *err
         l->startup = json_incref(json_object_get(body, "startup"));
         l->latency = json_incref(json_object_get(body, "slo"));
         l->zero = json_incref(json_object_get(body, "zero"));
+        l->budget = json_incref(json_object_get(body, "budget"));
     }
     if (err)
         l->history_error = gs_strdup(gs_error_message(err));
@@ -217,6 +220,7 @@ void hpa_inspection_free(struct hpa_inspection *l)
     hpa_history_free(l->history);
     json_decref(l->latency);
     json_decref(l->zero);
+    json_decref(l->budget);
     free(l->history_error);
     json_decref(l->startup);
     kube_request_cancel(l->request);

@@ -250,6 +250,7 @@ static void start_controller(struct hpa_server *r)
                                         .on_deleted = on_object_deleted,
                                         .arg = r,
                                         .ns = o->ns,
+                                        .budgets_ns = o->lease_ns,
                                         .engine = find_engine,
                                         .engine_arg = r};
     cfg.decide.downscale_window_ms = o->downscale_window / GS_NS_PER_MS;
@@ -300,10 +301,23 @@ static void finish_server(struct hpa_server *r)
     program_free(r->program);
 }
 
+static void on_released(void *arg)
+{
+    struct hpa_server *r = arg;
+    program_stopped(r->program);
+}
+
+static void stop_server(void *arg)
+{
+    struct hpa_server *r = arg;
+    hpa_controller_release(r->controller, on_released, r);
+}
+
 struct gs_error *hpa_server_run(const struct hpa_server_options *o)
 {
     struct hpa_server r = {.o = o};
-    const struct program_config program = {.name = "hpa", .health = is_healthy, .arg = &r};
+    const struct program_config program = {
+        .name = "hpa", .stop = stop_server, .health = is_healthy, .arg = &r};
     struct gs_error *err = check_options(r.o);
     if (err)
         return err;

@@ -175,6 +175,8 @@ static void decide_and_write(struct hpa_reconcile *r)
     r->obs.zero = hpa_zero_checked(r->zero, &r->spec, r->obs.spec_replicas, r->use, r->no_signals);
     hpa_decide(&r->spec, &r->obs, &r->env->decide, r->history, gs_unix_ms(), &r->decision);
     gs_arena_finish(&arena);
+    if (r->env->budgets)
+        hpa_budgets_decide(r->env->budgets, &r->spec, &r->obs, &r->decision);
     record_events(r);
     if (r->env->shadow)
         end_reconciliation(r);

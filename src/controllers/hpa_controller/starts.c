@@ -144,6 +144,26 @@ void hpa_starts_want(struct hpa_starts *s, const json_t *hpa)
         begin(s);
 }
 
+void hpa_starts_need(struct hpa_starts *s)
+{
+    if (!s->learner)
+        begin(s);
+}
+
+struct kube_cache *hpa_starts_nodes(const struct hpa_starts *s)
+{
+    return s->nodes;
+}
+
+int64_t hpa_starts_expected_ms(const struct hpa_starts *s, const char *ns, const char *workload)
+{
+    struct startup_expected e;
+    if (!s->learner)
+        return STARTUP_DEFAULT_MS;
+    startup_expected_of_workload(s->learner, ns, workload, &e);
+    return e.total.p90_ms;
+}
+
 struct startup_learner *hpa_starts_learner(const struct hpa_starts *s)
 {
     return s->learner;

@@ -17,6 +17,13 @@ struct hpa_starts *hpa_starts_new(uv_loop_t *loop, struct kube_client *client,
 void hpa_starts_free(struct hpa_starts *s); // NULL is fine
 // Starts to learn if this autoscaler needs it: a watch of the events of pods.
 void hpa_starts_want(struct hpa_starts *s, const json_t *hpa);
+// Starts to learn, whatever the annotations say.
+void hpa_starts_need(struct hpa_starts *s);
+// The cache of nodes, of which only metadata is kept. NULL: nothing is learned, or only one
+// namespace is read.
+struct kube_cache *hpa_starts_nodes(const struct hpa_starts *s);
+// How long a new pod of a workload ("deployment/web") takes, p90.
+int64_t hpa_starts_expected_ms(const struct hpa_starts *s, const char *ns, const char *workload);
 // NULL: nothing is learned.
 struct startup_learner *hpa_starts_learner(const struct hpa_starts *s);
 struct hpa_start {

@@ -501,6 +501,7 @@ static struct gs_error *start_autoscaler(struct up_cluster *c, const struct up_o
 {
     struct hpa_controller_config cfg = {.sync_period_ms = o->sync_period / GS_NS_PER_MS,
                                         .decide = hpa_config_default(),
+                                        .budgets_ns = "kube-system",
                                         .engine = engine_of,
                                         .engine_arg = c};
     struct gs_error *err =

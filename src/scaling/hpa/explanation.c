@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/slice.h"
+#include "hpa/observe.h"
 #include "hpa/release.h"
 #include "kube/object.h"
 #include "kube/quantity.h"
@@ -363,36 +364,12 @@ static json_t *limits_json(const struct hpa_inspection_result *found, const stru
 
 // --- GPUs ---
 
-static int64_t gpus_of(const json_t *pod)
-{
-    static const char *const resources[] = {"nvidia.com/", "amd.com/gpu", "gpu.intel.com/",
-                                            "habana.ai/gaudi"};
-    const json_t *containers = codec_json_get(pod, "spec", "containers", NULL);
-    int64_t sum = 0;
-    for (size_t i = 0; i < json_array_size(containers); i++) {
-        const char *name;
-        json_t *value;
-        json_t *limits = codec_json_get(json_array_get(containers, i), "resources", "limits", NULL);
-        json_object_foreach (limits, name, value) {
-            int64_t n = 0;
-            bool gpu = false;
-            for (size_t k = 0; k < GS_ARRAY_LEN(resources); k++)
-                gpu = gpu || gs_starts(name, resources[k]);
-            const char *text = gpu ? json_string_value(value) : NULL;
-            GS_AUTO_ERROR struct gs_error *err =
-                text ? kube_quantity_parse_value(gs_slice_of(text), &n) : NULL;
-            sum = gs_add_clamped(sum, err ? 0 : n);
-        }
-    }
-    return sum;
-}
-
 // By the extended resources of the pods, of which the largest number counts. Slices count as GPUs.
 static int64_t gpus_per_pod(const struct hpa_inspection_result *found)
 {
     int64_t most = 0;
     for (size_t i = 0; i < found->obs->n_pods; i++) {
-        int64_t n = gpus_of(found->pods[i]);
+        int64_t n = hpa_gpus_of_pod(found->pods[i]);
         most = n > most ? n : most;
     }
     return most;
@@ -421,6 +398,16 @@ static json_t *latency_json(const struct hpa_inspection_result *found)
     return out;
 }
 
+// The controller applied it to its own decision, which the history explains.
+static void apply_budget(const json_t *budget, struct hpa_decision *d)
+{
+    const char *text = codec_json_str(budget, "text", NULL);
+    int64_t replicas = codec_json_int(budget, -1, "replicas", NULL);
+    if (codec_json_bool(budget, false, "applied", NULL) && text && replicas >= 0 &&
+        replicas <= INT32_MAX)
+        hpa_decision_cap(d, (int32_t)replicas, text);
+}
+
 json_t *hpa_explanation_json(const struct hpa_inspection_result *found,
                              const struct hpa_config *cfg)
 {
@@ -428,6 +415,7 @@ json_t *hpa_explanation_json(const struct hpa_inspection_result *found,
     struct hpa_decision d;
     char at[GS_RFC3339_SIZE];
     hpa_decide_with(found->history, spec, found->obs, cfg, found->now_ms, &d);
+    apply_budget(found->budget, &d);
     json_t *out = json_object(), *metrics = json_array();
     codec_json_set_str(out, "namespace", spec->ns);
     codec_json_set_str(out, "name", spec->name);
@@ -455,6 +443,8 @@ json_t *hpa_explanation_json(const struct hpa_inspection_result *found,
         json_object_set_new(out, "zero", zero);
     if (fallback)
         json_object_set_new(out, "fallback", fallback);
+    if (found->budget)
+        json_object_set(out, "budget", (json_t *)(uintptr_t)found->budget);
     json_t *startup = found->startup ? json_incref((json_t *)(uintptr_t)found->startup)
                                      : inspect_startup(found->pods, found->obs->n_pods);
     if (startup)

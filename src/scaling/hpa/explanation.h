@@ -22,6 +22,9 @@ struct hpa_inspection_result {
     // What the controller knows of zero replicas, as its history has it; obs->zero is made of it.
     // NULL: the object cannot scale to zero, or the history is unavailable.
     const json_t *zero;
+    // What GPU budgets allow, as the controller's history has it. NULL: no budget has the workload,
+    // or the history is unavailable.
+    const json_t *budget;
 };
 
 // The decision with its inputs, as JSON (new reference) and as a short text. docs/autoscaler.md

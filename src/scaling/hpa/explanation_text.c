@@ -166,6 +166,61 @@ static void add_latency_text(const json_t *latency, struct gs_buf *out)
                 (double)codec_json_int(latency, 0, "ageMs", NULL) / 1000);
 }
 
+// --- GPU budgets ---
+
+static void add_budget_members(const json_t *members, struct gs_buf *out)
+{
+    static const char *const titles[] = {"AUTOSCALER", "PRIORITY", "GPUS",
+                                         "REPLICAS",   "WANTED",   "SHARE"};
+    static const char *const counts[] = {"gpus", "replicas", "demand", "share"};
+    static const struct gs_table_style style = {.indent = 2, .gap = 2, .left = SIZE_MAX};
+    size_t n = json_array_size(members);
+    GS_CLEANUP(gs_table_freep)
+    struct gs_table *t = n ? gs_table_new(n + 1, GS_ARRAY_LEN(titles)) : NULL;
+    if (!t)
+        return;
+    for (size_t i = 0; i < GS_ARRAY_LEN(titles); i++)
+        gs_table_add(t, titles[i]);
+    for (size_t i = 0; i < n; i++) {
+        const json_t *m = json_array_get(members, i);
+        gs_table_add(t, text_of(m, "name", ""));
+        gs_table_addf(t, "%g", json_number_value(json_object_get(m, "priority")));
+        for (size_t k = 0; k < GS_ARRAY_LEN(counts); k++)
+            gs_table_addf(t, "%lld", (long long)codec_json_int(m, 0, counts[k], NULL));
+    }
+    gs_table_print(t, &style, out);
+}
+
+static void add_moves(const json_t *moves, struct gs_buf *out)
+{
+    for (size_t i = 0; i < json_array_size(moves); i++) {
+        const json_t *m = json_array_get(moves, i);
+        int64_t n = codec_json_int(m, 0, "replicas", NULL);
+        gs_buf_addf(out, "  %.0f s ago: %lld replica%s, from %s to %s\n",
+                    (double)codec_json_int(m, 0, "ageMs", NULL) / 1000, (long long)n, plural(n),
+                    text_of(m, "from", ""), text_of(m, "to", ""));
+    }
+}
+
+static void add_budget_text(const json_t *budget, struct gs_buf *out)
+{
+    const json_t *list = json_object_get(budget, "budgets");
+    bool enforced = gs_streq(text_of(budget, "mode", NULL), "enforce");
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *b = json_array_get(list, i);
+        int64_t others = codec_json_int(b, 0, "others", NULL);
+        gs_buf_addf(out, "\n%s%s\n", text_of(b, "text", ""),
+                    enforced ? "" : " (dry run: nothing is limited)");
+        add_budget_members(json_object_get(b, "members"), out);
+        if (others > 0)
+            gs_buf_addf(out, "  pods without an autoscaler: %lld GPU%s\n", (long long)others,
+                        plural(others));
+        add_moves(json_object_get(b, "moves"), out);
+    }
+    if (json_object_get(budget, "error"))
+        gs_buf_addf(out, "  the newest budgets are not used: %s\n", text_of(budget, "error", ""));
+}
+
 static void add_result(const json_t *r, struct gs_buf *out)
 {
     const char *reason = text_of(r, "reason", ""), *held = text_of(r, "held", "");
@@ -267,6 +322,7 @@ void hpa_explanation_text(const json_t *explanation, struct gs_buf *out)
         add_metric_text(json_array_get(metrics, i), out);
     add_fallback_text(json_object_get(explanation, "fallback"), out);
     add_latency_text(json_object_get(explanation, "slo"), out);
+    add_budget_text(json_object_get(explanation, "budget"), out);
     add_result(explanation, out);
     hpa_zero_text(json_object_get(explanation, "zero"), out);
     add_history(json_object_get(explanation, "memory"), out);

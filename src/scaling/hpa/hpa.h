@@ -288,6 +288,10 @@ void hpa_decide(const struct hpa_spec *spec, const struct hpa_observation *obs,
 // read from the metrics API then.
 bool hpa_is_desired_metric(const struct hpa_metric_spec *m);
 
+// Lowers the result to this number of replicas, which may be below minReplicas, with the reason
+// GPUBudget and this text. No effect on a lower result, and on one without a count.
+void hpa_decision_cap(struct hpa_decision *d, int32_t replicas, const char *text);
+
 // The condition of that type which this evaluation set; NULL: not set. Borrowed from the decision.
 const struct hpa_condition *hpa_decision_condition(const struct hpa_decision *d, const char *type);
 // Records the result of the scale write in the decision: condition, event, ScaledToZero. error

@@ -46,3 +46,6 @@ void hpa_observe_pods(const struct hpa_spec *spec, const struct kube_cache *pods
 void hpa_observe_list(const struct hpa_spec *spec, const json_t *items, int release,
                       struct gs_arena *arena, const struct hpa_pod **ret_pods,
                       const json_t ***ret_objects, size_t *ret_n);
+
+// The GPUs in the limits of a pod, or of the template of one. Slices count as GPUs.
+int64_t hpa_gpus_of_pod(const json_t *pod);

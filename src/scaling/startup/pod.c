@@ -120,10 +120,13 @@ void startup_read_image(const json_t *pod, char image[STARTUP_NAME], char digest
         }
 }
 
-void startup_read_gpu(const json_t *pod, const json_t *node, char gpu[STARTUP_NAME])
+const char *startup_gpu_model(const json_t *pod, const json_t *node)
 {
     const char *product = node ? kube_label(node, PRODUCT_LABEL) : NULL;
-    if (!product)
-        product = codec_json_str(pod, "spec", "nodeSelector", PRODUCT_LABEL, NULL);
-    keep(product, gpu);
+    return product ? product : codec_json_str(pod, "spec", "nodeSelector", PRODUCT_LABEL, NULL);
+}
+
+void startup_read_gpu(const json_t *pod, const json_t *node, char gpu[STARTUP_NAME])
+{
+    keep(startup_gpu_model(pod, node), gpu);
 }

@@ -40,6 +40,10 @@ struct startup_times {
 };
 bool startup_times_of(const json_t *pod, struct startup_times *ret);
 
+// The GPU model of the node, or that the pod (or a template of pods) selects; NULL: unknown.
+// Borrowed. node may be NULL.
+const char *startup_gpu_model(const json_t *pod, const json_t *node);
+
 struct startup_learner;
 
 struct startup_learner *startup_learner_new(void);

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// The workloads of one budget as the input of a decision.
+#include "hpa_controller/budgets_private.h"
+
+void hpa_budget_set_init(const struct hpa_budgets *b, size_t scope,
+                         const struct hpa_budget_workload *w, struct hpa_budget_set *ret)
+{
+    size_t n = 0, pos = 0, all = gs_hmap_len(b->workloads);
+    void *value;
+    *ret = (struct hpa_budget_set){.members = gs_alloc_array(all + 1, sizeof(*ret->members)),
+                                   .workloads = gs_alloc_array(all + 1, sizeof(*ret->workloads))};
+    while (gs_hmap_next(b->workloads, &pos, NULL, &value)) {
+        struct hpa_budget_workload *other = value;
+        if (!(other->scopes >> scope & 1))
+            continue;
+        if (other == w)
+            ret->self = n;
+        ret->members[n] = other->member;
+        ret->members[n].live = other->live;
+        ret->members[n].ending = other->ending;
+        ret->workloads[n++] = other;
+    }
+    ret->group = (struct budget_group){.name = b->policy.scopes[scope].name,
+                                       .gpus = (int64_t)b->policy.scopes[scope].gpus,
+                                       .others = b->others[scope],
+                                       .members = ret->members,
+                                       .n = n};
+}
+
+void hpa_budget_set_finish(struct hpa_budget_set *s)
+{
+    free(s->members);
+    free(s->workloads);
+}

@@ -13,7 +13,7 @@
 
 struct options {
     int64_t seeds, first_seed, minutes, window_s;
-    bool held_out, quick, log;
+    bool held_out, quick, log, learned;
     const char *only, *trace, *knative, *ray, *dynamo;
     double start_s;
 };
@@ -35,8 +35,8 @@ struct table {
 };
 
 static const struct latency_policy *const policies[] = {
-    &latency_oracle, &latency_gpuscale, &latency_hpa_average, &latency_hpa_value,
-    &latency_keda,   &latency_knative,  &latency_ray,         &latency_dynamo,
+    &latency_oracle, &latency_present, &latency_gpuscale, &latency_hpa_average, &latency_hpa_value,
+    &latency_keda,   &latency_knative, &latency_ray,      &latency_dynamo,
 };
 
 static bool is_chosen(const struct options *o, const struct latency_trace *t)
@@ -309,6 +309,15 @@ static void check_peer(const struct table *t, const struct row *us, const struct
     print_missed(t, us, p);
 }
 
+// What can be reached without a forecast.
+static void print_present(const struct table *t, const struct row *us)
+{
+    struct point cost, share, ours = {hours(&us->all), latency_share(&us->all)};
+    reach(t, &latency_present, ALL_TRACES, ours, &cost, &share);
+    printf("  oracle of the present (no peer): %.1f %% for %.2f h, %.1f %% for %.2f h\n",
+           100 * cost.share, cost.hours, 100 * share.share, share.hours);
+}
+
 static void check_peak(const struct table *t, const struct row *us)
 {
     const struct row *oracle = row_of(t, &latency_oracle);
@@ -347,9 +356,11 @@ static void check(const struct table *t)
         "or 10 %% cheaper\n",
         100 * latency_share(&us->all), hours(&us->all));
     for (size_t i = 0; i < GS_ARRAY_LEN(policies); i++) {
-        if (policies[i] != &latency_oracle && policies[i] != &latency_gpuscale)
+        if (policies[i] != &latency_oracle && policies[i] != &latency_gpuscale &&
+            policies[i] != &latency_present)
             check_peer(t, us, policies[i]);
     }
+    print_present(t, us);
     check_peak(t, us);
     check_reversals(t, us);
 }
@@ -380,6 +391,7 @@ static struct gs_error *run(const void *opts, int argc, char **argv, int *ret_ex
     static const double starts[] = {60, 180};
     latency_log = o->log;
     latency_window_s = o->window_s;
+    latency_learned = o->learned;
     start_peers(o);
     for (size_t i = 0; i < GS_ARRAY_LEN(starts); i++) {
         if (o->start_s > 0 && o->start_s != starts[i])
@@ -418,6 +430,8 @@ static const struct gs_opt rows[] = {
      .help = "Only this start-up time, 60 or 180."},
     {"window", GS_OPT_INT, AT(window_s), "SECONDS", "-1", .min = -1, .max = 3600,
      .help = "Stabilization window of gpuscale's autoscaler for fewer replicas; -1: the default."},
+    {"learned", GS_OPT_BOOL, AT(learned),
+     .help = "Each run of gpuscale begins with what it has learned in another hour of the trace."},
     {"log", GS_OPT_BOOL, AT(log), .help = "Print the decisions of gpuscale that change something."},
     {0},
 };

@@ -66,10 +66,12 @@ struct latency_policy {
     double settings[4]; // of its target, the default first; 0 ends the list
     const char *unit;   // of the setting; NULL: it has none
 };
-extern const struct latency_policy latency_static, latency_oracle, latency_hpa_average,
-    latency_hpa_value, latency_keda, latency_gpuscale, latency_knative, latency_ray, latency_dynamo;
+extern const struct latency_policy latency_static, latency_oracle, latency_present,
+    latency_hpa_average, latency_hpa_value, latency_keda, latency_gpuscale, latency_knative,
+    latency_ray, latency_dynamo;
 
-extern bool latency_log; // decisions of gpuscale that change something
+extern bool latency_log;     // decisions of gpuscale that change something
+extern bool latency_learned; // gpuscale begins with what it has learned in another run
 // Of slo_decide(): its time, and with old values the windows of them and the scale-ups within.
 extern int64_t latency_decision_ns, latency_n_decisions;
 extern int64_t latency_n_stale, latency_stale_ups;

@@ -47,6 +47,47 @@ static uint32_t oracle_decide(void *state, const struct latency_view *v)
 const struct latency_policy latency_oracle = {
     .name = "oracle", .period_s = 5, .begin = oracle_begin, .decide = oracle_decide, .end = free};
 
+// --- an oracle of the present ---
+
+// Knows what an engine can do and all requests that have come, but not those that will: what a
+// policy without a forecast can reach. Replicas stay for a stabilization window; the setting is how
+// many it has, in percent of the need.
+struct present {
+    double share;
+    double needs[300 / 5]; // of the last decisions
+    size_t n;
+};
+
+static void *present_begin(const struct latency_policy *p, const struct latency_case *c,
+                           double setting)
+{
+    struct present *s = gs_alloc(sizeof(*s));
+    (void)p, (void)c;
+    s->share = setting / 100;
+    return s;
+}
+
+static uint32_t present_decide(void *state, const struct latency_view *v)
+{
+    struct present *s = state;
+    double window = fmin(ORACLE_WINDOW_S, v->t_s), most = 0;
+    double need = latency_work(v->c, v->t_s - window, v->t_s) / window / v->c->capacity;
+    double leak = 1 + v->c->trace->leak_per_hour * v->t_s / 3600;
+    s->needs[s->n++ % GS_ARRAY_LEN(s->needs)] =
+        ceil(need * leak * s->share + (v->c->trace->faults ? 1 : 0));
+    for (size_t i = 0; i < s->n && i < GS_ARRAY_LEN(s->needs); i++)
+        most = fmax(most, s->needs[i]);
+    return (uint32_t)most;
+}
+
+const struct latency_policy latency_present = {.name = "oracle of the present",
+                                               .period_s = 5,
+                                               .begin = present_begin,
+                                               .decide = present_decide,
+                                               .end = free,
+                                               .settings = {100, 115, 130, 150},
+                                               .unit = "percent"};
+
 // --- HorizontalPodAutoscalers on external metrics ---
 
 struct latency_scaler {

@@ -13,6 +13,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 #define T0_MS INT64_C(1800000000000)
@@ -37,25 +38,76 @@ struct slo_scaler {
     size_t n_starts;
 };
 
+// --- another hour of the same trace ---
+
+#define OTHER_SEEDS 100000
+
+static struct {
+    bool runs;       // its state is wanted at its end
+    json_t *memory;  // of its end
+    double duration; // s
+    double starts_s[MAX_STARTS];
+    size_t n_starts;
+} other;
+
+static void keep_other(const struct slo_scaler *s)
+{
+    other.memory = slo_memory_json(s->memory, true, T0_MS + (int64_t)(other.duration * 1000));
+    memcpy(other.starts_s, s->starts_s, sizeof(s->starts_s));
+    other.n_starts = s->n_starts;
+}
+
+static void run_other(const struct latency_policy *p, const struct latency_case *c, double setting)
+{
+    struct latency_result unused = {0};
+    struct latency_case o;
+    bool log = latency_log;
+    latency_log = false;
+    latency_case_open(&o, c->trace, c->start_s, c->duration_s, c->seed + OTHER_SEEDS);
+    other.runs = true;
+    other.duration = c->duration_s;
+    latency_run(&o, p, setting, &unused);
+    other.runs = false;
+    latency_case_close(&o);
+    latency_log = log;
+}
+
+static void begin_with_other(struct slo_scaler *s)
+{
+    int64_t passed_ms = (int64_t)(other.duration * 1000);
+    bench_check(slo_memory_restore(s->memory, other.memory, T0_MS + passed_ms));
+    slo_memory_shift(s->memory, -passed_ms, T0_MS);
+    memcpy(s->starts_s, other.starts_s, sizeof(s->starts_s));
+    s->n_starts = other.n_starts;
+    json_decref(GS_TAKE(other.memory));
+}
+
+// --- life ---
+
 static void *slo_begin(const struct latency_policy *p, const struct latency_case *c, double setting)
 {
+    if (latency_learned && !other.runs)
+        run_other(p, c, setting);
     struct slo_scaler *s = gs_alloc(sizeof(*s));
     GS_AUTO_FREE char *metric =
         gs_format(LATENCY_EXTERNAL, SLO_METRIC_DESIRED, "AverageValue", "averageValue", 1000);
     GS_AUTO_FREE char *policy = gs_format("ttft=%dms,itl=%dms,p=%g", (int)(LATENCY_TTFT_S * 1000),
                                           (int)(LATENCY_TPOT_S * 1000), setting);
-    (void)p, (void)c;
     s->scaler = latency_scaler_new(metric, true);
     bench_check(slo_policy_parse(policy, &s->policy));
     s->memory = slo_memory_new();
     s->engine = latency_engine();
     s->histograms = gs_alloc_array(MAX_PODS, sizeof(*s->histograms));
+    if (other.memory)
+        begin_with_other(s);
     return s;
 }
 
 static void slo_end(void *state)
 {
     struct slo_scaler *s = state;
+    if (other.runs)
+        keep_other(s);
     latency_scaler_end(s->scaler);
     slo_memory_free(s->memory);
     free(s->histograms);
@@ -193,7 +245,7 @@ static uint32_t slo_decide_replicas(void *state, const struct latency_view *v)
     return n;
 }
 
-bool latency_log;
+bool latency_log, latency_learned;
 int64_t latency_decision_ns, latency_n_decisions;
 int64_t latency_n_stale, latency_stale_ups;
 

@@ -14,7 +14,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         enum activator_protocol part = activator_head_protocol(gs_slice_make(data, n));
         gs_assert(part == ACTIVATOR_PART || part == whole);
     }
-    if (whole == ACTIVATOR_HTTP)
-        (void)activator_head_is_probe(bytes);
+    char path[] = "/health", agent[] = "Uptime/";
+    char *paths[] = {path, NULL}, *agents[] = {agent, NULL};
+    const struct activator_rules rules = {.probe_paths = paths, .probe_agents = agents};
+    if (whole == ACTIVATOR_HTTP) {
+        bool known = activator_head_is_probe(bytes, NULL);
+        gs_assert(!known || activator_head_is_probe(bytes, &rules)); // rules only add
+        (void)activator_head_is_1_1(bytes);
+        (void)activator_stream_wanted(bytes);
+    }
     return 0;
 }

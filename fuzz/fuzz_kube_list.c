@@ -25,5 +25,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const json_t *items = json_object_get(whole, "items");
     if (!err && json_is_array(items) && !json_equal(items, json_object_get(list, "items")))
         __builtin_trap();
+    GS_AUTO_BUF struct gs_buf cut = {0};
+    if (kube_cut_managed_fields(text, &cut) && cut.len >= size)
+        __builtin_trap();
     return 0;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a latency decision has learned, from a file: whatever it says, decisions stay within their
-// range.
+// What a latency decision has learned, and the forecast of its demand, from a file: whatever it
+// says, decisions stay within their range.
 #include "base/mem.h"
-#include "slo/slo.h"
+#include "slo/memory.h"
 
 #include <math.h>
 
@@ -35,21 +35,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct slo_pod pods[PODS];
     struct slo_observation obs = {.pods = pods, .n_pods = PODS, .replicas = PODS, .max = 10};
     struct slo_decision d;
-    SLO_AUTO_STATE struct slo_state *state = NULL;
+    GS_CLEANUP(slo_memory_freep) struct slo_memory *memory = slo_memory_new();
     CODEC_AUTO_JSON json_t *in = NULL;
     GS_AUTO_ERROR struct gs_error *err = codec_json_parse(gs_slice_make(data, size), false, &in);
     if (!err)
-        err = slo_state_from_json(in, start_ms, &state);
+        err = slo_memory_restore(memory, in, start_ms);
     GS_AUTO_ERROR struct gs_error *policy_err = slo_policy_parse("ttft=1s", &p);
     if (err || policy_err)
         return 0;
     for (int step = 0; step < STEPS; step++) {
         fill(pods, step, start_ms + step * 5000);
-        slo_decide(&p, &obs, state, start_ms + step * 5000, false, &d);
+        slo_memory_decide(memory, &p, &obs, start_ms + step * 5000, false, &d);
         if (d.proposal < 1)
             abort();
     }
-    CODEC_AUTO_JSON json_t *out = slo_state_json(state, start_ms);
+    CODEC_AUTO_JSON json_t *out = slo_memory_json(memory, true, start_ms);
     json_decref(slo_decision_json(&p, &d));
     return 0;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pods and events of starts: a list of objects, which the learner of start-up times reads in order.
+// Each of them is also read as a file of starts that were learned.
 #include "base/mem.h"
 #include "kube/object.h"
 #include "startup/credit.h"
@@ -39,6 +40,17 @@ static void read_trend(const json_t *o)
     json_decref(startup_trend_json(&t, NOW_MS));
 }
 
+static void restore(const json_t *o)
+{
+    struct startup_learner *l = startup_learner_new();
+    struct startup_expected e;
+    GS_AUTO_ERROR struct gs_error *err = startup_learner_restore(l, o, NOW_MS);
+    if (!err)
+        startup_expected_of_workload(l, "ml", "deployment/api", &e);
+    json_decref(startup_learner_json(l, NOW_MS));
+    startup_learner_free(l);
+}
+
 static void read_results(const struct startup_learner *l)
 {
     struct startup_expected e;
@@ -60,6 +72,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (size_t i = 0; !err && i < json_array_size(list); i++) {
         read_object(l, json_array_get(list, i));
         read_trend(json_array_get(list, i));
+        restore(json_array_get(list, i));
     }
     read_results(l);
     for (size_t i = 0; !err && i < json_array_size(list); i++)

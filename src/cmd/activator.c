@@ -12,10 +12,11 @@ static const struct gs_opt opts[] = {
     CMD_KUBECONFIG_ROW(AT),
     {"namespace", GS_OPT_STRING, AT(ns), "NAME", .alias = "n",
      .help = "Activate only Services of this namespace. Default: all namespaces."},
-    {"advertise-address", GS_OPT_STRING, AT(advertise), "IP", .env = "POD_IP",
-     .help = "Address of this instance in EndpointSlices: that of its pod."},
-    {"listen-address", GS_OPT_STRING, AT(listen), "IP", "0.0.0.0",
-     .help = "Address on which connections are accepted."},
+    {"advertise-address", GS_OPT_STRING, AT(advertise), "IP[,IP]", .env = "POD_IPS",
+     .help = "Address of this instance in EndpointSlices: that of its pod, or one of IPv4 and one "
+             "of IPv6."},
+    {"listen-address", GS_OPT_STRING, AT(listen), "IP",
+     .help = "Address on which connections are accepted. Default: any."},
     {"ports", GS_OPT_STRING, AT(ports), "FIRST-LAST", "20000-20999",
      .help = "Ports on which connections are accepted, one for each port of a Service."},
     {"web.listen-address", GS_OPT_STRING, AT(web_listen), "ADDRESS", ":9409",
@@ -26,6 +27,8 @@ static const struct gs_opt opts[] = {
      .help =
          "Namespace of the pod of this name. Other instances delete the EndpointSlices of a pod "
          "that is gone."},
+    {"node-name", GS_OPT_STRING, AT(node), "NAME", .env = "NODE_NAME",
+     .help = "Node of this instance, for Services with a traffic policy."},
     {"max-services", GS_OPT_INT, AT(max_services), "N", "256", .min = 1, .max = 1000, LIMITS,
      .help = "Services that are activated."},
     {"max-held", GS_OPT_INT, AT(max_held), "N", "1000", .min = 1, .max = 100000, LIMITS,
@@ -41,6 +44,11 @@ static const struct gs_opt opts[] = {
              "503."},
     {"silent", GS_OPT_DURATION, AT(silent), "DURATION", "10s", .min = 1, LIMITS,
      .help = "How long a connection is held that has sent no complete request head."},
+    {"max-open", GS_OPT_INT, AT(max_open), "N", "10000", .min = 1, .max = 1000000, LIMITS,
+     .help = "Connections of a Service that were passed on and have not ended. Further ones wait."},
+    {"idle", GS_OPT_DURATION, AT(idle), "DURATION", "10m", .min = 1, LIMITS,
+     .help = "How long a connection that was passed on stays without traffic, unless its last "
+             "bytes were a request."},
     {"per-pod", GS_OPT_INT, AT(per_pod), "N", "8", .min = 1, .max = 100000, LIMITS,
      .help = "Held requests that are in progress at a ready pod at a time, so that the first pod "
              "is not flooded."},

@@ -8,6 +8,7 @@
 
 #define AT(field) .offset = offsetof(struct hpa_server_options, field)
 #define ELECTION  .group = "Leader election flags"
+#define STATE     "State flags"
 
 static const struct gs_opt opts[] = {
     CMD_KUBECONFIG_ROW(AT),
@@ -45,6 +46,13 @@ static const struct gs_opt opts[] = {
      .help = "Name of the Lease."},
     {"identity", GS_OPT_STRING, AT(identity), "NAME", .env = "POD_NAME", ELECTION,
      .help = "Name of this replica. Default: host name and process ID."},
+    {"state-file", GS_OPT_STRING, AT(state_file), "FILE", .group = STATE,
+     .help = "File for what is learned for latency targets: throughput, latencies, demand and "
+             "start-up times. It is read at the start, and written every 5 minutes and at the "
+             "end. Default: learning begins again after a restart."},
+    {"state-config-map", GS_OPT_STRING, AT(state_config_map), "NAME", .group = STATE,
+     .help = "ConfigMap for the same, in the namespace of the Lease. Only the leader reads and "
+             "writes it."},
     {0},
 };
 

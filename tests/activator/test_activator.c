@@ -27,6 +27,8 @@ static enum { SERVE, FAIL, HOLD } writes;
 static int n_failed;
 static size_t max_services; // 0: the default
 static bool no_workloads;   // reading them fails
+static const char *second;  // the other address
+static int n_pod_reads, n_pod_lists, n_node_lists;
 static struct http_exchange *held;
 
 static int fails(struct http_exchange *x)
@@ -38,6 +40,9 @@ static int fails(struct http_exchange *x)
 static void serve_activator(void *arg, struct http_exchange *x)
 {
     (void)arg;
+    n_pod_reads += strstr(http_path(x), "/pods/") != NULL;
+    n_pod_lists += strstr(http_path(x), "/default/pods") != NULL;
+    n_node_lists += strstr(http_path(x), "/v1/nodes") != NULL;
     if (no_workloads && strstr(http_path(x), "/deployments/"))
         fails(x);
     else if (writes == SERVE || gs_streq(http_method(x), "GET"))
@@ -58,6 +63,8 @@ static void open_api(void)
     n_failed = 0;
     max_services = 0;
     no_workloads = false;
+    second = NULL;
+    n_pod_reads = n_pod_lists = n_node_lists = 0;
 }
 
 static void start_activator(void)
@@ -65,6 +72,8 @@ static void start_activator(void)
     struct activator_config cfg = activator_config_default();
     if (max_services)
         cfg.max_services = max_services;
+    cfg.node = "node-1";
+    cfg.second = second;
     activator = activator_new(&k.loop, api, &cfg);
 }
 
@@ -489,6 +498,21 @@ static void test_a_workload_that_does_not_exist_is_reported(void **state)
     assert_true(has_text("problem", "the Deployment api does not exist"));
 }
 
+// A list of nodes can be long.
+static void test_nodes_are_not_listed_for_each_reading(void **state)
+{
+    (void)state;
+    k.ready_budget = 0;
+    create_service("StatefulSet/api");
+    create_pod();
+    loop_until(&k.loop, is_published(true) && kube_annotation(service(), LOCAL_ANN_ADDRESS));
+    loop_for_ms(&k.loop, 1);
+    int client = send_request();
+    loop_until(&k.loop, n_pod_lists == 4);
+    assert_true(n_node_lists > 0 && n_node_lists < 3);
+    close(client);
+}
+
 static size_t n_slices(void)
 {
     return kube_cache_len(k.c->slices);
@@ -511,6 +535,171 @@ static void test_slices_of_pods_that_are_gone_are_deleted(void **state)
     assert_true(is_published(true));
 }
 
+static void create_peer_slice(const char *service)
+{
+    GS_AUTO_FREE char *yaml = gs_format(
+        "{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, addressType: IPv4, metadata: "
+        "{name: %s-other, labels: {kubernetes.io/service-name: %s, "
+        "endpointslice.kubernetes.io/managed-by: activator.gpuscale.dev}}, endpoints: "
+        "[{addresses: [10.0.0.9], targetRef: {kind: Pod, namespace: default, name: "
+        "activator-1}}], ports: [{name: http, port: 20000}]}",
+        service, service);
+    cluster_create(&k, SLICES, yaml);
+}
+
+static void test_a_pod_that_is_gone_is_read_once_for_all_services(void **state)
+{
+    (void)state;
+    activator_free(GS_TAKE(activator));
+    create_service("Deployment/api");
+    cluster_create(&k, KUBE_SERVICES,
+                   "{apiVersion: v1, kind: Service, metadata: {name: next, annotations: "
+                   "{gpuscale.dev/activate: Deployment/next}}, spec: {selector: {app: next}, "
+                   "ports: [{name: http, port: 18081}]}}");
+    create_peer_slice("api");
+    create_peer_slice("next");
+    loop_until(&k.loop, n_slices() == 2);
+    start_activator();
+    loop_until(&k.loop, is_published(true) && n_slices() == 2); // the own ones
+    assert_true(n_pod_reads <= 2); // the first one may come before all slices are listed
+}
+
+// --- ports ---
+
+static int connect_to_activator(const char *port_name)
+{
+    size_t i;
+    const json_t *p;
+    int number = 0;
+    json_array_foreach (json_object_get(own_slice(), "ports"), i, p)
+        if (gs_streq(codec_json_str(p, "name", NULL), port_name))
+            number = (int)codec_json_int(p, 0, "port", NULL);
+    struct sockaddr_in to = address("127.0.0.1", number);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
+    assert_int_equal(send(fd, REQUEST, strlen(REQUEST), MSG_NOSIGNAL), (ssize_t)strlen(REQUEST));
+    return fd;
+}
+
+static bool has_port(const char *name)
+{
+    size_t i;
+    const json_t *p;
+    json_array_foreach (json_object_get(own_slice(), "ports"), i, p)
+        if (gs_streq(codec_json_str(p, "name", NULL), name))
+            return true;
+    return false;
+}
+
+// A held connection goes to the port of its name, wherever this is in the list.
+static void test_a_held_connection_keeps_its_port(void **state)
+{
+    (void)state;
+    int pod = listen_as_pod("127.64.9.1");
+    create_service("Deployment/api");
+    cluster_patch(
+        &k, KUBE_SERVICES, "api", NULL,
+        "spec: {selector: null, ports: [{name: a, port: 18080}, {name: b, port: 18081}]}");
+    loop_until(&k.loop, has_port("b"));
+    int of_a = connect_to_activator("a"), of_b = connect_to_activator("b");
+    loop_until(&k.loop, number("waiting") == 2);
+    cluster_patch(&k, KUBE_SERVICES, "api", NULL, "spec: {ports: [{name: b, port: 18081}]}");
+    GS_AUTO_BUF struct gs_buf reply = {0};
+    loop_until(&k.loop, got_reply(of_a, &reply, "HTTP/1.1 503 "));
+    assert_int_equal(number("waiting"), 1);
+    GS_AUTO_FREE char *yaml =
+        gs_format("{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, addressType: IPv4, "
+                  "metadata: {name: other, labels: {kubernetes.io/service-name: api}}, endpoints: "
+                  "[{addresses: [127.64.9.1]}], ports: [{name: c, port: 1}, {name: b, port: %d}]}",
+                  pod_port);
+    cluster_create(&k, SLICES, yaml);
+    loop_until(&k.loop, answers(pod, "pod", of_b));
+    close(of_a);
+    close(of_b);
+    close(pod);
+}
+
+// --- settings of the Service ---
+
+static void test_a_pod_gets_requests_when_its_model_is_loaded(void **state)
+{
+    (void)state;
+    int pod = listen_as_pod("127.64.9.1");
+    create_service("Deployment/api");
+    cluster_patch(&k, KUBE_SERVICES, "api", NULL,
+                  "metadata: {annotations: {gpuscale.dev/activate-ready-path: /v1/models}}");
+    loop_until(&k.loop, is_published(true) && kube_annotation(service(), LOCAL_ANN_ADDRESS));
+    loop_for_ms(&k.loop, 1);
+    int client = send_request();
+    loop_until(&k.loop, number("waiting") == 1);
+    create_pod();
+    // Its answer to the first query is 503.
+    int at = -1;
+    loop_until(&k.loop, (at = accept4(pod, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0);
+    char bytes[64] = "";
+    loop_until(&k.loop, recv(at, bytes, sizeof(bytes) - 1, 0) > 0);
+    assert_true(gs_starts(bytes, "GET /v1/models HTTP/1.1\r\n"));
+    static const char not_yet[] = "HTTP/1.1 503 x\r\nContent-Length: 0\r\n"
+                                  "Connection: close\r\n\r\n";
+    assert_true(send(at, not_yet, strlen(not_yet), MSG_NOSIGNAL) > 0);
+    close(at);
+    assert_int_equal(number("waiting"), 1);
+    loop_until(&k.loop, has_text("starting", "is ready and loads its model"));
+    static const char yes[] = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+    loop_until(&k.loop, answers(pod, yes, client));
+    assert_int_equal(number("released"), 1);
+    close(client);
+    close(pod);
+}
+
+static void test_wrong_annotations_are_reported(void **state)
+{
+    (void)state;
+    create_service("Deployment/api");
+    loop_until(&k.loop, is_published(true));
+    cluster_patch(&k, KUBE_SERVICES, "api", NULL,
+                  "metadata: {annotations: {gpuscale.dev/activate-comments: soon}}");
+    loop_until(&k.loop, cluster_event(&k, "InvalidAnnotation", "activate-comments \"soon\""));
+    cluster_patch(&k, KUBE_SERVICES, "api", NULL,
+                  "metadata: {annotations: {gpuscale.dev/activate-comments: null, "
+                  "gpuscale.dev/activate-probe-paths: health}}");
+    loop_until(&k.loop, cluster_event(&k, "InvalidAnnotation", "\"health\" is no path"));
+    cluster_patch(&k, KUBE_SERVICES, "api", NULL, "spec: {internalTrafficPolicy: Local}");
+    loop_until(&k.loop, cluster_event(&k, "NotActivated", "internalTrafficPolicy is Local"));
+}
+
+// --- addresses ---
+
+static const json_t *own_slice_of(const char *type)
+{
+    size_t pos = 0;
+    const json_t *slice;
+    while ((slice = kube_cache_next(k.c->slices, &pos)))
+        if (gs_slice_starts(gs_slice_of(kube_name(slice)), "api-activator-") &&
+            gs_streq(codec_json_str(slice, "addressType", NULL), type))
+            return slice;
+    return NULL;
+}
+
+static void test_each_address_family_has_a_slice(void **state)
+{
+    (void)state;
+    activator_free(GS_TAKE(activator));
+    second = "fd00::7";
+    start_activator();
+    create_service("Deployment/api");
+    loop_until(&k.loop, own_slice_of("IPv4"));
+    assert_null(own_slice_of("IPv6")); // the Service has no such address
+    cluster_patch(&k, KUBE_SERVICES, "api", NULL, "spec: {ipFamilies: [IPv4, IPv6]}");
+    loop_until(&k.loop, own_slice_of("IPv6"));
+    const json_t *e = json_array_get(json_object_get(own_slice_of("IPv6"), "endpoints"), 0);
+    assert_string_equal(json_string_value(json_array_get(json_object_get(e, "addresses"), 0)),
+                        "fd00::7");
+    assert_string_equal(codec_json_str(e, "nodeName", NULL), "node-1");
+    stop_activator();
+    loop_until(&k.loop, !own_slice());
+}
+
 #define ACTIVATOR_TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
 int main(void)
@@ -530,7 +719,13 @@ int main(void)
         ACTIVATOR_TEST(test_metrics_exist_at_zero),
         ACTIVATOR_TEST(test_callers_get_the_reason_of_a_crash_loop),
         ACTIVATOR_TEST(test_a_workload_that_does_not_exist_is_reported),
+        ACTIVATOR_TEST(test_nodes_are_not_listed_for_each_reading),
         ACTIVATOR_TEST(test_slices_of_pods_that_are_gone_are_deleted),
+        ACTIVATOR_TEST(test_a_pod_that_is_gone_is_read_once_for_all_services),
+        ACTIVATOR_TEST(test_a_held_connection_keeps_its_port),
+        ACTIVATOR_TEST(test_a_pod_gets_requests_when_its_model_is_loaded),
+        ACTIVATOR_TEST(test_wrong_annotations_are_reported),
+        ACTIVATOR_TEST(test_each_address_family_has_a_slice),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,152 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gate with real sockets. Clients and servers of the test are plain sockets of the same thread,
-// which never block.
-#include "../kube/loop.h"
-#include "activator/gate.h"
-#include "base/clock.h"
-#include "base/mem.h"
-
-#include <arpa/inet.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
-#define IP      "127.0.0.1"
-#define REQUEST "POST /v1 HTTP/1.1\r\nHost: api\r\nContent-Length: 2\r\n\r\n{}"
-
-struct fixture {
-    uv_loop_t loop;
-    struct activator_budget budget;
-    struct activator_gate_config cfg;
-    struct activator_gate *gate;
-    uint16_t port;
-    int changes;
-};
-
-static void on_waiting(void *arg)
-{
-    ((struct fixture *)arg)->changes++;
-}
-
-static void start(struct fixture *f)
-{
-    f->gate = activator_gate_new(&f->loop, &f->cfg);
-    f->port = 0;
-    assert_ok(activator_gate_listen(f->gate, 0, IP, &f->port));
-}
-
-static int setup(void **state)
-{
-    struct fixture *f = calloc(1, sizeof(*f));
-    uv_loop_init(&f->loop);
-    f->budget.left = 8 << 20;
-    f->cfg = (struct activator_gate_config){.max_held = 1000,
-                                            .max_bytes = 64 * 1024,
-                                            .hold_ms = 600000,
-                                            .silent_ms = 600000,
-                                            .idle_ms = 600000,
-                                            .connect_ms = 5000,
-                                            .per_endpoint = 8,
-                                            .budget = &f->budget,
-                                            .on_waiting = on_waiting,
-                                            .arg = f};
-    *state = f;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    struct fixture *f = *state;
-    activator_gate_free(f->gate);
-    loop_finish(&f->loop);
-    free(f);
-    return 0;
-}
-
-// --- sockets ---
-
-static struct sockaddr_in address(uint16_t port)
-{
-    struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(port)};
-    inet_pton(AF_INET, IP, &a.sin_addr);
-    return a;
-}
-
-static int client(const struct fixture *f, const char *text)
-{
-    struct sockaddr_in a = address(f->port);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof(a)), 0);
-    fcntl(fd, F_SETFL, O_NONBLOCK);
-    assert_int_equal(send(fd, text, strlen(text), MSG_NOSIGNAL), (ssize_t)strlen(text));
-    return fd;
-}
-
-static int server(uint16_t *ret_port)
-{
-    struct sockaddr_in a = address(0);
-    socklen_t len = sizeof(a);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
-    assert_int_equal(listen(fd, 64), 0);
-    getsockname(fd, (struct sockaddr *)&a, &len);
-    *ret_port = ntohs(a.sin_port);
-    return fd;
-}
-
-static void set_server(struct fixture *f, uint16_t port)
-{
-    const struct activator_address a = {.ip = IP, .port = port};
-    activator_gate_set(f->gate, 0, &a, port ? 1 : 0);
-}
-
-// Accepts if it can. -1: nothing came.
-static bool accepts(int fd, int *ret)
-{
-    *ret = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    return *ret >= 0;
-}
-
-// Adds what has come. True: that is at least this text, and nothing else; "" is the end.
-static bool got(int fd, struct gs_buf *have, const char *want)
-{
-    char bytes[4096];
-    ssize_t n = recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT);
-    if (n > 0)
-        gs_buf_add(have, bytes, (size_t)n);
-    if (!*want)
-        return n == 0 || (n < 0 && errno == ECONNRESET);
-    return have->len == strlen(want) && memcmp(have->data, want, have->len) == 0;
-}
-
-// Reads until the end, or until the text has come.
-static bool got_part(int fd, struct gs_buf *have, const char *part)
-{
-    got(fd, have, "?");
-    return have->len && memmem(have->data, have->len, part, strlen(part));
-}
-
-static struct activator_gate_stats stats(const struct fixture *f)
-{
-    struct activator_gate_stats s;
-    activator_gate_stats(f->gate, &s);
-    return s;
-}
-
-static void expect(struct fixture *f, int fd, const char *want)
-{
-    GS_AUTO_BUF struct gs_buf have = {0};
-    loop_until(&f->loop, got(fd, &have, want));
-}
-
-static void expect_part(struct fixture *f, int fd, const char *part)
-{
-    GS_AUTO_BUF struct gs_buf have = {0};
-    loop_until(&f->loop, got_part(fd, &have, part));
-}
-
-// --- tests ---
+// What waits in a gate, when it is passed on, and what ends it.
+#include "gate_bed.h"
 
 static void test_a_request_waits_and_is_passed_on_once(void **state)
 {
@@ -233,7 +87,7 @@ static void test_nothing_times_out_while_pods_start(void **state)
     int s = server(&port), at;
     f->cfg.hold_ms = 1;
     start(f);
-    activator_gate_extend(f->gate, true);
+    activator_gate_extend(f->gate, 600000);
     int c = client(f, REQUEST);
     loop_until(&f->loop, stats(f).waiting == 1);
     loop_for_ms(&f->loop, 600); // two sweeps
@@ -255,12 +109,12 @@ static void test_the_first_pod_gets_what_waited_long(void **state)
     f->cfg.hold_ms = 1500;
     f->cfg.per_endpoint = 1;
     start(f);
-    activator_gate_extend(f->gate, true);
+    activator_gate_extend(f->gate, 600000);
     int a = client(f, REQUEST), b = client(f, REQUEST);
     loop_until(&f->loop, stats(f).waiting == 2);
     loop_for_ms(&f->loop, (int)f->cfg.hold_ms + 100);
     set_server(f, port);
-    activator_gate_extend(f->gate, false);
+    activator_gate_extend(f->gate, 0);
     loop_until(&f->loop, accepts(s, &first));
     loop_for_ms(&f->loop, 600); // two sweeps
     assert_int_equal(stats(f).waiting, 1);
@@ -511,7 +365,99 @@ static void test_the_end_of_the_gate_is_counted(void **state)
     close(c);
 }
 
-#define GATE_TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+// A client may end its side after the request. One that has closed the connection is gone.
+static void test_a_client_that_ends_only_its_side_gets_its_answer(void **state)
+{
+    struct fixture *f = *state;
+    uint16_t port;
+    int s = server(&port);
+    start(f);
+    int half = client(f, REQUEST), gone = client(f, REQUEST);
+    loop_until(&f->loop, stats(f).waiting == 2);
+    shutdown(half, SHUT_WR);
+    close(gone);
+    loop_until(&f->loop, stats(f).rejected[ACTIVATOR_GONE] == 1);
+    assert_int_equal(stats(f).waiting, 1);
+    set_server(f, port);
+    int at = expect_request(f, s, REQUEST);
+    expect(f, at, ""); // the end is passed on, too
+    reply(at, "HTTP/1.1 204 No Content\r\n\r\n");
+    close(at);
+    expect_part(f, half, "\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n");
+    close(half);
+    close(s);
+}
+
+static void test_a_request_in_progress_is_not_idle(void **state)
+{
+    struct fixture *f = *state;
+    uint16_t port;
+    int s = server(&port);
+    f->cfg.idle_ms = 1;
+    start(f);
+    set_server(f, port);
+    int c = client(f, REQUEST);
+    int at = expect_request(f, s, REQUEST);
+    loop_for_ms(&f->loop, 600); // two sweeps
+    assert_int_equal(stats(f).open, 1);
+    reply(at, "answer");
+    loop_until(&f->loop, stats(f).open == 0);
+    close(at);
+    close(c);
+    close(s);
+}
+
+static void test_above_the_limit_of_open_connections_requests_wait(void **state)
+{
+    struct fixture *f = *state;
+    uint16_t port;
+    int s = server(&port);
+    f->cfg.max_open = 1;
+    start(f);
+    set_server(f, port);
+    int a = client(f, REQUEST), first = expect_request(f, s, REQUEST);
+    int b = client(f, REQUEST);
+    loop_until(&f->loop, stats(f).waiting == 1);
+    loop_for_ms(&f->loop, 300); // a sweep
+    assert_int_equal(stats(f).open, 1);
+    close(first);
+    close(a);
+    int second = expect_request(f, s, REQUEST);
+    close(second);
+    close(b);
+    close(s);
+}
+
+// What is on its way is not reported again: the API may be away.
+static void test_an_extension_ends(void **state)
+{
+    struct fixture *f = *state;
+    f->cfg.hold_ms = 1;
+    start(f);
+    activator_gate_extend(f->gate, 600);
+    int c = client(f, REQUEST);
+    expect_part(f, c, "HTTP/1.1 503 ");
+    assert_int_equal(stats(f).rejected[ACTIVATOR_TIMEOUT], 1);
+    close(c);
+}
+
+static void test_a_removed_port_ends_what_it_holds(void **state)
+{
+    struct fixture *f = *state;
+    uint16_t other = 0;
+    start(f);
+    assert_ok(activator_gate_listen(f->gate, 1, IP, &other));
+    int a = client(f, REQUEST);
+    f->port = other;
+    int b = client(f, REQUEST);
+    loop_until(&f->loop, stats(f).waiting == 2);
+    activator_gate_remove(f->gate, 0);
+    expect_part(f, a, "HTTP/1.1 503 ");
+    assert_int_equal(stats(f).rejected[ACTIVATOR_CLOSED], 1);
+    assert_int_equal(stats(f).waiting, 1);
+    close(a);
+    close(b);
+}
 
 int main(void)
 {
@@ -534,6 +480,11 @@ int main(void)
         GATE_TEST(test_a_client_that_leaves_a_full_connection_is_noticed),
         GATE_TEST(test_without_memory_connections_still_wait),
         GATE_TEST(test_the_end_of_the_gate_is_counted),
+        GATE_TEST(test_a_client_that_ends_only_its_side_gets_its_answer),
+        GATE_TEST(test_a_request_in_progress_is_not_idle),
+        GATE_TEST(test_above_the_limit_of_open_connections_requests_wait),
+        GATE_TEST(test_an_extension_ends),
+        GATE_TEST(test_a_removed_port_ends_what_it_holds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

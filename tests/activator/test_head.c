@@ -39,14 +39,28 @@ static void test_a_head_without_end_is_too_long(void **state)
 static void test_health_checks_are_recognized(void **state)
 {
     (void)state;
-    assert_true(activator_head_is_probe(HEAD("kube-probe/1.34")));
-    assert_true(activator_head_is_probe(HEAD("GoogleHC/1.0")));
-    assert_true(activator_head_is_probe(HEAD("ELB-HealthChecker/2.0")));
-    assert_true(activator_head_is_probe(HEAD("Prometheus/3.5.0")));
-    assert_false(activator_head_is_probe(HEAD("curl/8.1")));
+    assert_true(activator_head_is_probe(HEAD("kube-probe/1.34"), NULL));
+    assert_true(activator_head_is_probe(HEAD("GoogleHC/1.0"), NULL));
+    assert_true(activator_head_is_probe(HEAD("ELB-HealthChecker/2.0"), NULL));
+    assert_true(activator_head_is_probe(HEAD("Prometheus/3.5.0"), NULL));
+    assert_false(activator_head_is_probe(HEAD("curl/8.1"), NULL));
     assert_false(
-        activator_head_is_probe(GS_SLICE("GET / HTTP/1.1\r\n\r\nUser-Agent: kube-probe/")));
-    assert_false(activator_head_is_probe(GS_SLICE("GET / HTTP/1.1\r\n\r\n")));
+        activator_head_is_probe(GS_SLICE("GET / HTTP/1.1\r\n\r\nUser-Agent: kube-probe/"), NULL));
+    assert_false(activator_head_is_probe(GS_SLICE("GET / HTTP/1.1\r\n\r\n"), NULL));
+}
+
+static void test_health_checks_of_rules(void **state)
+{
+    (void)state;
+    char path[] = "/health", agent[] = "Uptime/";
+    char *paths[] = {path, NULL}, *agents[] = {agent, NULL};
+    const struct activator_rules rules = {.probe_paths = paths, .probe_agents = agents};
+    assert_true(activator_head_is_probe(HEAD("Uptime/2"), &rules));
+    assert_true(activator_head_is_probe(HEAD("kube-probe/1.34"), &rules));
+    assert_true(activator_head_is_probe(GS_SLICE("GET /health?x=1 HTTP/1.1\r\n\r\n"), &rules));
+    assert_false(activator_head_is_probe(GS_SLICE("GET /healthy HTTP/1.1\r\n\r\n"), &rules));
+    assert_false(activator_head_is_probe(GS_SLICE("POST /health HTTP/1.1\r\n\r\n"), &rules));
+    assert_false(activator_head_is_probe(HEAD("curl/8.1"), &rules));
 }
 
 int main(void)
@@ -55,6 +69,7 @@ int main(void)
         cmocka_unit_test(test_protocols),
         cmocka_unit_test(test_a_head_without_end_is_too_long),
         cmocka_unit_test(test_health_checks_are_recognized),
+        cmocka_unit_test(test_health_checks_of_rules),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

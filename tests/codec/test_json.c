@@ -147,6 +147,28 @@ static void test_the_memory_of_a_value_is_more_than_its_text(void **state)
     assert_in_range(codec_json_memory(text), 10, 300);
 }
 
+static void test_equal_members_are_shared(void **state)
+{
+    CODEC_AUTO_JSON json_t *like = NULL, *value = NULL, *copy = NULL;
+    assert_ok(codec_json_parse(
+        GS_SLICE("{\"a\":{\"b\":[1,{\"c\":2}],\"d\":\"x\"},\"e\":[{\"f\":1},{\"f\":2}],\"g\":null}"), true,
+        &like));
+    assert_ok(codec_json_parse(
+        GS_SLICE("{\"a\":{\"b\":[1,{\"c\":2}],\"d\":\"y\"},\"e\":[{\"f\":1},{\"f\":3}],\"h\":{}}"), true,
+        &value));
+    copy = json_deep_copy(value);
+    codec_json_share(value, like);
+    assert_true(json_equal(value, copy)); // only its memory is another
+    assert_ptr_equal(codec_json_get(value, "a", "b", NULL), codec_json_get(like, "a", "b", NULL));
+    assert_ptr_not_equal(json_object_get(value, "a"), json_object_get(like, "a"));
+    assert_ptr_equal(json_array_get(json_object_get(value, "e"), 0),
+                     json_array_get(json_object_get(like, "e"), 0));
+    assert_string_equal(codec_json_str(like, "a", "d", NULL), "x");
+    codec_json_share(value, value);
+    codec_json_share(value, json_null());
+    assert_true(json_equal(value, copy));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -161,6 +183,7 @@ int main(void)
         cmocka_unit_test(test_strings_are_escaped),
         cmocka_unit_test(test_pretty),
         cmocka_unit_test(test_the_memory_of_a_value_is_more_than_its_text),
+        cmocka_unit_test(test_equal_members_are_shared),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,7 +16,9 @@ kubernetes) set -- kubernetes==37.0.2 kubernetes_asyncio==36.1.0 kr8s==0.20.15 l
 nvml) set -- nvidia-ml-py==12.570.86 gpustat==1.1.1 nvitop==1.7.2 ;;
 # Scaling policies that bench/inference runs. Later releases of Dynamo need a package that PyPI does not have.
 scaling) set -- "ray[serve]==2.60.0" ai-dynamo==1.4.2 scikit-learn==1.9.1 ;;
-*) echo "usage: python_venv.sh [--no-build] kubernetes|nvml|scaling" >&2; exit 2 ;;
+# HTTP/2 for bench/zero.
+http2) set -- h2==4.3.0 ;;
+*) echo "usage: python_venv.sh [--no-build] kubernetes|nvml|scaling|http2" >&2; exit 2 ;;
 esac
 command -v python3 >/dev/null || { echo "python_venv: no python3 on PATH" >&2; exit 3; }
 # The packages depend on the version of Python, too.

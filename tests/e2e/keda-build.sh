@@ -1,12 +1,12 @@
 #!/bin/sh
-# Builds KEDA's operator from the Go module into the cache directory, once per version, and copies its CRDs. Of the scalers,
-# only a few are built: the others need the clients of 60 systems, and half an hour. Prints the directory.
+# Builds KEDA's operator and its metrics API server from the Go module into the cache directory, once per version, and copies its
+# CRDs. Of the scalers, only a few are built: the others need the clients of 60 systems, and half an hour. Prints the directory.
 # Usage: keda-build.sh [--no-build]: --no-build prints the directory only if it exists.
 # Exit code 3: there is no Go toolchain, or the module cannot be downloaded; the reason is on stderr.
 set -eu
 version=${GPUSCALE_KEDA:-v2.21.0}
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/gpuscale/keda-$version
-if ! [ -x "$cache/operator" ]; then
+if ! [ -x "$cache/operator" ] || ! [ -x "$cache/adapter" ]; then
     [ "${1:-}" != --no-build ] || { echo "keda: it is not built (make peers)" >&2; exit 3; }
     PATH=$PATH:/usr/local/go/bin
     command -v go >/dev/null || { echo "keda: no Go toolchain on PATH to build it with" >&2; exit 3; }
@@ -35,8 +35,10 @@ with open("pkg/scalers/external_metric.go", "w") as f:
     f.write('package scalers\n\nconst externalMetricType = "External"\n')
 END
     echo "keda: building $version" >&2
-    nice -n 19 go build -o "$cache/operator.new" ./cmd/operator >&2 || { echo "keda: $version cannot be built" >&2; exit 3; }
-    mv "$cache/operator.new" "$cache/operator"
+    for program in operator adapter; do
+        nice -n 19 go build -o "$cache/$program.new" ./cmd/$program >&2 || { echo "keda: $version cannot be built" >&2; exit 3; }
+        mv "$cache/$program.new" "$cache/$program"
+    done
     rm -rf "$cache/module"
 fi
 echo "$cache"

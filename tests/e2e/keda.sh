@@ -1,5 +1,5 @@
-# KEDA's operator, built from its Go module, with gpuscale keda-scaler over mutual TLS: a push wakes a Deployment at zero, an
-# absent value changes nothing, and an idle queue ends at zero.
+# KEDA's operator and metrics API server, built from their Go module, with gpuscale keda-scaler over mutual TLS: a push wakes a
+# Deployment at zero, KEDA's autoscaler reads the value, an absent value changes nothing, and an idle queue ends at zero.
 # To be sourced after the control plane was started.
 keda=$("$source/tests/e2e/keda-build.sh" --no-build) || { say "skipped: keda: KEDA is not built (make peers)"; return 0; }
 
@@ -28,8 +28,8 @@ start keda-scaler "$gpuscale" keda-scaler --engine-config="$dir/keda.yml" --kube
 wait_for "the scaler is ready" curl -fs "http://127.0.0.1:$scaler_web/readyz"
 
 # --- KEDA ---
-operator_port=$(free_port)
-cert keda ca "/CN=keda" "DNS:localhost,IP:127.0.0.1"
+operator_port=$(free_port) metrics_port=$(free_port)
+cert keda ca "/CN=keda" "DNS:localhost,IP:127.0.0.1,DNS:keda-metrics-apiserver.keda.svc"
 mkdir "$dir/keda-certs"
 cp "$dir/ca.crt" "$dir/keda-certs/ca.crt"
 cp "$dir/keda.crt" "$dir/keda-certs/tls.crt"
@@ -41,10 +41,29 @@ kubectl create namespace keda >/dev/null
 export WATCH_NAMESPACE= POD_NAMESPACE=keda KEDA_CLUSTER_OBJECT_NAMESPACE=keda
 start keda-operator "$keda/operator" --metrics-bind-address=0 --health-probe-bind-address="127.0.0.1:$(free_port)" \
     --metrics-service-bind-address="127.0.0.1:$operator_port" --cert-dir="$dir/keda-certs"
+start keda-adapter "$keda/adapter" --secure-port="$metrics_port" --bind-address=127.0.0.1 --port="$(free_port)" --client-ca-file="$dir/ca.crt" \
+    --tls-cert-file="$dir/keda.crt" --tls-private-key-file="$dir/keda.key" --cert-dir="$dir/keda-certs" --metrics-service-address="localhost:$operator_port" \
+    --lister-kubeconfig="$KUBECONFIG" --authentication-kubeconfig="$KUBECONFIG" --authorization-kubeconfig="$KUBECONFIG"
 unset WATCH_NAMESPACE POD_NAMESPACE KEDA_CLUSTER_OBJECT_NAMESPACE
 kubectl create namespace keda-test >/dev/null
 kubectl -n keda-test create secret generic scaler --from-file=ca="$dir/ca.crt" --from-file=cert="$dir/keda.crt" --from-file=key="$dir/keda.key" >/dev/null
 kubectl apply -f - >/dev/null <<END
+apiVersion: v1
+kind: Service
+metadata: {name: keda-metrics-apiserver, namespace: keda}
+spec: {type: ExternalName, externalName: localhost, ports: [{port: $metrics_port}]}
+---
+apiVersion: apiregistration.k8s.io/v1
+kind: APIService
+metadata: {name: v1beta1.external.metrics.k8s.io}
+spec:
+  group: external.metrics.k8s.io
+  version: v1beta1
+  groupPriorityMinimum: 100
+  versionPriority: 100
+  caBundle: $(base64 -w0 <"$dir/ca.crt")
+  service: {name: keda-metrics-apiserver, namespace: keda, port: $metrics_port}
+---
 apiVersion: apps/v1
 kind: Deployment
 metadata: {name: api, namespace: keda-test}
@@ -72,7 +91,7 @@ spec:
   minReplicaCount: 0
   maxReplicaCount: 5
   pollingInterval: 3600 # only a push wakes it
-  cooldownPeriod: 1
+  cooldownPeriod: 5
   triggers:
   - type: external-push
     authenticationRef: {name: scaler}
@@ -92,14 +111,19 @@ ok "KEDA's operator $(basename "$keda" | sed 's/keda-//') uses gpuscale keda-sca
 waiting 20
 wait_for "a push wakes the Deployment" eval '! replicas 0'
 ok "a push wakes a Deployment at zero"
+wait_for "KEDA's autoscaler reads the value: 20 for 8 are 3 replicas" replicas 3
+ok "KEDA's autoscaler has the value of the scaler"
 
-count=$(kubectl -n keda-test get deployment api -o 'jsonpath={.spec.replicas}')
-waiting
+# Before the value is absent: KEDA starts again when a ScaledObject changes.
 kubectl -n keda-test patch scaledobject api --type=merge -p '{"spec": {"pollingInterval": 1}}' >/dev/null
+wait_for "KEDA opens the streams again" streams
+waiting
+failing() { kubectl -n keda-test get hpa keda-hpa-api -o "jsonpath={.status.conditions[?(@.type=='ScalingActive')].reason}" | grep -q FailedGetExternalMetric; }
+wait_for "an absent value is an error of the autoscaler" failing
 trigger_error() { [ "$(kubectl -n keda-test get scaledobject api -o "jsonpath={.status.conditions[?(@.type=='Ready')].reason}")" = TriggerError ]; }
 wait_for "an absent value is an error of the trigger" trigger_error
 grep -q 'code = NotFound.*service keda-test/api' "$dir/keda-operator.log" || fail "the operator's log lacks the reason"
-replicas "$count" || fail "an absent value has changed the replicas"
+replicas 3 || fail "an absent value has changed the replicas"
 ok "an absent value is an error with its reason, and changes nothing"
 
 waiting 0
@@ -107,7 +131,9 @@ wait_for "an idle queue ends at zero" replicas 0
 ok "KEDA scales to zero after an idle queue"
 
 kubectl -n keda-test delete scaledobject api --timeout=300s >/dev/null
+stop keda-adapter
 stop keda-operator
 stop keda-scaler
 stop keda-page
+kubectl delete apiservice v1beta1.external.metrics.k8s.io >/dev/null
 kubectl delete namespace keda keda-test --wait=false >/dev/null

@@ -52,6 +52,7 @@ wait_for "hpa without horizontalpodautoscalers: the log says so" logged hpa no-a
 wait_for "hpa without configmaps: the log says so" logged hpa no-configmaps 'the ConfigMap gpuscale-budgets cannot be read: .* is forbidden'
 wait_for "hpa without events: the log says so" logged hpa no-events 'events cannot be written: .* is forbidden'
 wait_for "hpa without leases: the log says so" logged hpa no-coordination-k8s-io-leases 'lease monitoring/gpuscale-hpa-no-coordination-k8s-io-leases: .* is forbidden'
+wait_for "hpa without ConfigMaps: the log says so" logged hpa no-configmaps 'ConfigMap monitoring/gpuscale-hpa-no-configmaps-learned: what was learned cannot be read: .* is forbidden'
 wait_for "hpa without scale: AbleToScale says so" says apps-deployments-scale AbleToScale '^FailedGetScale .* is forbidden: .* cannot get resource "deployments/scale"'
 wait_for "hpa without custom metrics: ScalingActive says so" says custom-metrics-k8s-io-all ScalingActive '^FailedGetPodsMetric .* is forbidden: .* in API group "custom.metrics.k8s.io"'
 wait_for "hpa without external metrics: ScalingActive says so" says external-metrics-k8s-io-all ScalingActive '^FailedGetExternalMetric .*external.metrics.k8s.io'
@@ -62,6 +63,7 @@ without_status() {
 }
 wait_for "hpa without horizontalpodautoscalers/status: it scales, and an event reports that it cannot write the status" without_status
 wait_for "hpa without events: it scales" scaled gpuscale-hpa-no-events 2
+wait_for "hpa without ConfigMaps: it scales" scaled gpuscale-hpa-no-configmaps 2
 for right in pods autoscaling-horizontalpodautoscalers coordination-k8s-io-leases apps-deployments-scale custom-metrics-k8s-io-all metrics-k8s-io-pods; do
     scaled "gpuscale-hpa-no-$right" 1 || fail "hpa without $right scales"
 done

@@ -25,7 +25,7 @@ copy() {
             .spec.replicas = 1 | .spec.template.spec.serviceAccountName |= renamed |
             .spec.selector.matchLabels["app.kubernetes.io/name"] |= renamed | .spec.template.metadata.labels["app.kubernetes.io/name"] |= renamed |
             (.spec.template.spec.containers[0].args[] | select(startswith("--tls-service="))) = "--tls-service=monitoring/" + $name |
-            if $base == "gpuscale-hpa" then .spec.template.spec.containers[0].args += ["--leader-elect-resource-name=" + $name, "--namespace=" + $name] else . end
+            if $base == "gpuscale-hpa" then .spec.template.spec.containers[0].args += ["--leader-elect-resource-name=" + $name, "--state-config-map=" + $name + "-learned", "--namespace=" + $name] else . end
         else . end'
 }
 rights() { # COMPONENT: lines of SUFFIX RIGHT, of its roles

@@ -196,6 +196,60 @@ static void test_a_shift_of_the_clock_keeps_the_course(void **state)
     assert_true(result_of(f).growth == 1);
 }
 
+// What another process has learned continues after minutes without values.
+static void test_a_restart_keeps_the_course(void **state)
+{
+    struct forecast *f = forecast_new(), *restored = NULL;
+    forecast_set_horizon(f, 3 * 60000);
+    for (int64_t m = 0; m < 3 * DAY + 500; m++)
+        add(f, m, peaks(m));
+    CODEC_AUTO_JSON json_t *saved = forecast_state_json(f);
+    assert_ok(forecast_from_state(saved, monday + (3 * DAY + 503) * 60000, &restored));
+    for (int64_t m = 3 * DAY + 503; m < 3 * DAY + 539; m++)
+        add(restored, m, peaks(m));
+    struct forecast_result r = result_of(restored);
+    assert_int_equal(r.method, FORECAST_YESTERDAY);
+    assert_true(fabs(r.growth - 3) < 0.01);
+    // The day of errors is known, too: a new forecast needs an hour for its first one.
+    assert_true(fabs(r.errors[FORECAST_LAST] - result_of(f).errors[FORECAST_LAST]) < 0.02);
+    forecast_free(restored);
+    forecast_free(f);
+}
+
+static void test_a_forecast_without_values_or_from_the_future_is_refused(void **state)
+{
+    GS_CLEANUP(forecast_freep) struct forecast *f = forecast_new();
+    struct forecast *restored = NULL;
+    CODEC_AUTO_JSON json_t *empty = forecast_state_json(f);
+    add(f, 0, 5);
+    CODEC_AUTO_JSON json_t *saved = forecast_state_json(f);
+    assert_error(forecast_from_state(empty, monday, &restored), GS_EINVAL, "minute of the past");
+    assert_error(forecast_from_state(NULL, monday, &restored), GS_EINVAL, "minute of the past");
+    assert_error(forecast_from_state(saved, monday - 60000, &restored), GS_EINVAL,
+                 "minute of the past");
+    assert_null(restored);
+    assert_ok(forecast_from_state(saved, monday, &restored));
+    forecast_free(restored);
+}
+
+static void test_numbers_of_a_file_that_are_out_of_range_are_unknown(void **state)
+{
+    static const char text[] =
+        "{\"minute\":28800000,\"open\":5,\"ahead\":99,\"level\":1e300,\"slope\":0,\"minutes\":["
+        "1e99,"
+        "-4,\"x\",7],\"quarters\":{},\"errors\":{\"trend\":{\"quarters\":[[0,1,1,1,9000],[-1,0,0,0,"
+        "1],[0,-5,1e300,1,3],7],\"recent\":[1,-1]},\"last value\":3}}";
+    CODEC_AUTO_JSON json_t *in = json_loads(text, 0, NULL);
+    struct forecast *f = NULL;
+    assert_ok(forecast_from_state(in, monday, &f));
+    for (int64_t m = 1; m < 3 * DAY; m++)
+        add(f, m, 10);
+    assert_true(result_of(f).growth == 1);
+    CODEC_AUTO_JSON json_t *again = forecast_state_json(f);
+    assert_true(json_array_size(json_object_get(again, "minutes")) > DAY);
+    forecast_free(f);
+}
+
 static void test_texts(void **state)
 {
     struct gs_buf text = {0};
@@ -230,6 +284,9 @@ int main(void)
         cmocka_unit_test(test_growth_is_bounded),
         cmocka_unit_test(test_wrong_values_and_gaps_are_harmless),
         cmocka_unit_test(test_a_shift_of_the_clock_keeps_the_course),
+        cmocka_unit_test(test_a_restart_keeps_the_course),
+        cmocka_unit_test(test_a_forecast_without_values_or_from_the_future_is_refused),
+        cmocka_unit_test(test_numbers_of_a_file_that_are_out_of_range_are_unknown),
         cmocka_unit_test(test_texts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

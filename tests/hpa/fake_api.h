@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define FAKE_MAX_HELD 32
+#define FAKE_MAX_HELD 128
 
 struct fake_api {
     uv_loop_t loop;
@@ -130,13 +130,19 @@ static inline json_t *fake_values(const char *app, const char *const *values, si
 }
 
 // --- requests ---
+// Without the size of a page: lists are answered whole.
 static inline char *fake_full_path(const struct http_exchange *x)
 {
     struct gs_buf out = {0};
     gs_buf_add_str(&out, http_path(x));
     const char *name, *value;
-    for (size_t i = 0; (value = http_query_nth(x, i, &name)); i++)
-        gs_buf_addf(&out, "%c%s=%s", i ? '&' : '?', name, value);
+    char separator = '?';
+    for (size_t i = 0; (value = http_query_nth(x, i, &name)); i++) {
+        if (strcmp(name, "limit") == 0)
+            continue;
+        gs_buf_addf(&out, "%c%s=%s", separator, name, value);
+        separator = '&';
+    }
     return gs_buf_take(&out);
 }
 

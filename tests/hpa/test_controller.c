@@ -984,6 +984,45 @@ static void test_a_restarted_controller_keeps_the_fallback_of_a_metric(void **st
     assert_true(fake_wait(&b->api, fallback_is, b));
 }
 
+static size_t n_held(const struct bench *b)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < FAKE_MAX_HELD; i++)
+        n += b->api.held[i] != NULL;
+    return n;
+}
+
+static bool sixty_four_are_held(void *arg)
+{
+    return n_held(arg) == 64;
+}
+
+static bool each_scale_was_read(void *arg)
+{
+    struct bench *b = arg;
+    return fake_count_log(&b->api, "GET " SCALE) >= 80;
+}
+
+// With thousands of autoscalers, requests that waited for a connection reached their timeout.
+static void test_a_limited_number_of_evaluations_run_at_a_time(void **state)
+{
+    struct bench *b = *state;
+    for (int i = 0; i < 80; i++) {
+        GS_AUTO_FREE char *name = gs_format("gpu-%02d", i);
+        fake_put(&b->api, b->api.hpas, hpa_object(name, GPU_SPEC));
+    }
+    b->api.hold_prefix = SCALE;
+    start(b);
+    assert_true(fake_wait(&b->api, sixty_four_are_held, b));
+    for (int i = 0; i < 100; i++)
+        uv_run(&b->api.loop, UV_RUN_NOWAIT);
+    assert_int_equal(n_held(b), 64);
+    fake_delete(&b->api, b->api.hpas, "shop/gpu-79"); // whether it waits or runs
+    b->api.hold_prefix = NULL;
+    fake_release(&b->api);
+    assert_true(fake_wait(&b->api, each_scale_was_read, b));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1021,6 +1060,7 @@ int main(void)
         WITH_BENCH(test_a_new_target_is_evaluated_when_it_has_a_status),
         WITH_BENCH(test_a_target_without_a_status_is_evaluated_after_a_period),
         WITH_BENCH(test_a_restarted_controller_keeps_the_fallback_of_a_metric),
+        WITH_BENCH(test_a_limited_number_of_evaluations_run_at_a_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -375,6 +375,67 @@ static void test_range_of_the_query(void **state)
     assert_non_null(strstr(b->query, "[5000ms]"));
 }
 
+static bool publishes_desired(const struct bench *b)
+{
+    GS_AUTO_BUF struct gs_buf text = {0};
+    hpa_controller_write_metrics(b->controller, &text);
+    gs_buf_add_char(&text, '\0');
+    return strstr(text.data, "gpuscale_desired_replicas{") != NULL;
+}
+
+static bool publishes_nothing(void *arg)
+{
+    return !publishes_desired(arg);
+}
+
+// An old number would say that so many replicas are needed.
+static void test_without_an_evaluation_nothing_is_published(void **state)
+{
+    struct bench *b = *state;
+    set_queue(b, "20");
+    put(b, "ttft=1s,mode=shadow", SPEC(QUEUE));
+    start(b);
+    wait_passes(b, 3);
+    assert_true(publishes_desired(b));
+    fake_scale(&b->api, SCALE, 0, "app=web"); // scaling is disabled
+    assert_true(fake_wait(&b->api, publishes_nothing, b));
+    fake_scale(&b->api, SCALE, 2, "app=web");
+    wait_passes(b, 3);
+    assert_true(publishes_desired(b));
+}
+
+static void set_image(struct bench *b, const char *pod, const char *image)
+{
+    json_t *copy = json_deep_copy(json_object_get(b->api.pods, pod));
+    codec_json_set(copy, json_pack("[{s:s, s:s}]", "name", "app", "imageID", image), "status",
+                   "containerStatuses", NULL);
+    fake_put(&b->api, b->api.pods, copy);
+}
+
+// In a rollout, the pods of both images are ready.
+static void test_learns_for_the_image_of_most_pods(void **state)
+{
+    static const char *const pods[] = {"shop/web-0", "shop/web-1", "shop/web-2"};
+    struct bench *b = *state;
+    fake_pods(&b->api, "web", 3);
+    for (size_t i = 0; i < GS_ARRAY_LEN(pods); i++)
+        set_image(b, pods[i], "old");
+    set_queue(b, "20");
+    put(b, "ttft=1s,mode=shadow", SPEC(QUEUE));
+    start(b);
+    wait_passes(b, 3);
+    for (size_t i = 0; i < GS_ARRAY_LEN(pods); i++) {
+        set_image(b, pods[i], "new");
+        wait_passes(b, 3);
+        set_image(b, pods[i], "old");
+    }
+    wait_passes(b, 3);
+    CODEC_AUTO_JSON json_t *document = hpa_controller_learned(b->controller);
+    const json_t *learned = codec_json_get(document, "services", "shop/web", "learned", NULL);
+    assert_int_equal(json_array_size(learned), 1);
+    assert_string_equal(codec_json_str(json_array_get(learned, 0), "identity", NULL), "old");
+}
+
 // Prefill and decode as two workloads.
 static void test_replicas_of_the_peer(void **state)
 {
@@ -418,6 +479,8 @@ int main(void)
         T(test_metric_of_the_spec),
         T(test_limits_of_the_object),
         T(test_no_samples),
+        T(test_without_an_evaluation_nothing_is_published),
+        T(test_learns_for_the_image_of_most_pods),
         T(test_wrong_annotation),
         T(test_annotation_is_removed),
         T(test_range_of_the_query),

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Tests scaling to zero and back in gpuscale up: a request on each path waits, the autoscaler reads it as a metric of the
 # Service and starts a pod, the answer comes, and the next requests go to the pod directly. Then cycles from 1 to 0
-# to 1 under load lose and double no request. CYCLES: their number.
+# to 1 under load lose and double no request. CYCLES: their number. At the end, an activator stops without the API server.
 . "$(dirname "$0")/lib.sh"
 need kubectl curl jq python3 openssl
 cycles=${CYCLES:-3}
@@ -131,3 +131,15 @@ cat "$dir/load"
 kubectl annotate service api gpuscale.dev/activate- >/dev/null
 slices() { [ "$(kubectl get endpointslices -o json | jq "[$ready] | length")" = "$1" ]; }
 wait_for "the EndpointSlice is deleted" slices 0
+
+# An activator without connections ends although the API server is away, and long before --hold.
+"$gpuscale" activator --kubeconfig="$KUBECONFIG" --advertise-address=127.0.0.1 --listen-address=127.0.0.1 --identity=second \
+    --ports=21000-21999 --web.listen-address= >"$dir/second.log" 2>&1 &
+second=$!
+kubectl annotate service api gpuscale.dev/activate=Deployment/api >/dev/null
+wait_for "both activators have an EndpointSlice" slices 2
+stop_up
+kill -TERM "$second"
+ended() { ! kill -0 "$second" 2>/dev/null; }
+wait_for "the activator ends without the API server" ended
+grep -q "its EndpointSlices could not be deleted" "$dir/second.log" || { cat "$dir/second.log"; fail "the activator does not report what it left"; }

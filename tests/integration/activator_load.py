@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # The clients of activator.sh: send requests of several protocols while a file exists, and check that each is
-# answered, and that the service has recorded it once.
-# Usage: activator_load.py IP PORT LOG RUNNING-FILE
+# answered, and that the service has recorded it once. HTTP/2 without TLS (PORT+2) needs the package h2.
+# Usage: activator_load.py IP PORT LOG RUNNING-FILE [PAUSE]
+#   PAUSE  seconds between the requests of a client
 import base64
 import http.client
 import itertools
@@ -10,8 +11,16 @@ import socket
 import ssl
 import sys
 import threading
+import time
+
+try:
+    import h2.connection
+    import h2.events
+except ImportError:
+    h2 = None
 
 ip, port, log, running = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4]
+pause = float(sys.argv[5]) if len(sys.argv) > 5 else 0
 numbers = itertools.count()
 sent, lost = {}, []
 TIMEOUT = 120
@@ -80,6 +89,29 @@ def websocket():
     s.close()
 
 
+# Three requests at the same time, on one connection.
+def http2():
+    wanted = [number("http2") for _ in range(3)]
+    c = h2.connection.H2Connection()
+    s = socket.create_connection((ip, port + 2), timeout=TIMEOUT)
+    c.initiate_connection()
+    for i, n in enumerate(wanted):
+        c.send_headers(2 * i + 1, [(":method", "GET"), (":path", f"/get/{n}"), (":scheme", "http"), (":authority", ip)],
+                       end_stream=True)
+    s.sendall(c.data_to_send())
+    got, ended = {}, 0
+    while ended < len(wanted):
+        data = s.recv(65536)
+        assert data, "the connection has ended"
+        for event in c.receive_data(data):
+            if isinstance(event, h2.events.DataReceived):
+                got[event.stream_id] = got.get(event.stream_id, b"") + event.data
+            ended += isinstance(event, h2.events.StreamEnded)
+            assert not isinstance(event, (h2.events.StreamReset, h2.events.ConnectionTerminated)), event
+    assert [got[2 * i + 1].decode() for i in range(3)] == wanted, got
+    s.close()
+
+
 # A server may close an idle connection while a request is sent: then nothing of it was read, and clients send
 # it again. The record of the service shows a request that was processed twice.
 def keep_alive():
@@ -91,6 +123,7 @@ def keep_alive():
                 c.request("GET", f"/get/{n}")
                 r = c.getresponse()
                 assert r.status == 200 and r.read().decode() == n
+                time.sleep(pause)
                 break
             except (http.client.RemoteDisconnected, ConnectionError):
                 if attempt:
@@ -104,9 +137,11 @@ def repeat(kind):
             kind()
         except Exception as error:  # each failure is a lost request
             lost.append(f"{kind.__name__}: {error!r}")
+        time.sleep(pause)
 
 
-threads = [threading.Thread(target=repeat, args=(k,)) for k in (fresh, fresh, body, tls, events, websocket, keep_alive)]
+kinds = [fresh, fresh, body, tls, events, websocket, keep_alive] + ([http2] if h2 else [])
+threads = [threading.Thread(target=repeat, args=(k,)) for k in kinds]
 for t in threads:
     t.start()
 for t in threads:
@@ -117,10 +152,10 @@ with open(log) as f:
         recorded[line.strip()] = recorded.get(line.strip(), 0) + 1
 missing = [n for n in sent if n not in recorded]
 doubled = [n for n, times in recorded.items() if times > 1]
-kinds = {}
+counts = {}
 for kind in sent.values():
-    kinds[kind] = kinds.get(kind, 0) + 1
-print(f"requests: {len(sent)} ({', '.join(f'{k} {v}' for k, v in sorted(kinds.items()))}), "
+    counts[kind] = counts.get(kind, 0) + 1
+print(f"requests: {len(sent)} ({', '.join(f'{k} {v}' for k, v in sorted(counts.items()))}), "
       f"lost: {len(lost) + len(missing)}, doubled: {len(doubled)}")
 for text in lost[:10] + missing[:10] + doubled[:10]:
     print(text)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # The service of activator.sh: HTTP/1.1 with connections that are kept alive, server-sent events and
-# WebSockets on PORT, the same with TLS on the next port. Appends the number of each request to a file.
+# WebSockets on PORT, the same with TLS on the next port, and HTTP/2 without TLS on the one after that if Python has the
+# package h2. Appends the number of each request to a file.
 # SIGTERM: goes on accepting for a moment, as a preStop hook lets servers do, and ends what is in progress.
 # Usage: activator_server.py PORT LOG CERTIFICATE KEY
 import base64
@@ -13,6 +14,13 @@ import ssl
 import sys
 import threading
 import time
+
+try:
+    import h2.connection
+    import h2.events
+    import h2.exceptions
+except ImportError:
+    h2 = None
 
 port, log, cert, key = int(sys.argv[1]), sys.argv[2], sys.argv[3], sys.argv[4]
 stopping = threading.Event()
@@ -85,6 +93,23 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.close_connection = True
 
 
+class Http2(socketserver.BaseRequestHandler):
+    """Answers each request with the end of its path."""
+
+    def handle(self):
+        c = h2.connection.H2Connection(h2.config.H2Configuration(client_side=False, header_encoding="utf-8"))
+        c.initiate_connection()
+        self.request.sendall(c.data_to_send())
+        while data := self.request.recv(65536):
+            for event in c.receive_data(data):
+                if isinstance(event, h2.events.RequestReceived):
+                    number = dict(event.headers)[":path"].rsplit("/", 1)[1]
+                    record(number)
+                    c.send_headers(event.stream_id, [(":status", "200")])
+                    c.send_data(event.stream_id, number.encode(), end_stream=True)
+            self.request.sendall(c.data_to_send())
+
+
 class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
     request_queue_size = 256
     daemon_threads = True
@@ -118,11 +143,12 @@ plain = Server(("0.0.0.0", port), Handler)
 tls = Server(("0.0.0.0", port + 1), Handler)
 tls.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
 tls.context.load_cert_chain(cert, key)
-for server in (plain, tls):
+servers = [plain, tls] + ([Server(("0.0.0.0", port + 2), Http2)] if h2 else [])
+for server in servers:
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
 stopping.wait()
 time.sleep(1)
-for server in (plain, tls):
+for server in servers:
     server.shutdown()
     server.server_close()
 end = time.time() + 3

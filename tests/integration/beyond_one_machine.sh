@@ -179,10 +179,10 @@ ages() {
     done | awk '$2 { printf "%.2f\n", $1 - $2 }' | sort -n |
         awk '{ a[NR] = $1 } END { printf "of %d values: %.2f s at p50, %.2f s at p90, %.2f s at most", NR, a[int((NR + 1) / 2)], a[int(NR * 0.9)], a[NR] }'
 }
-newest() { value "$1" "max(timestamp(DCGM_FI_DEV_GPU_TEMP{replica=\"a\"}))"; }
+newest() { value "$1" "max(timestamp(DCGM_FI_DEV_GPU_TEMP))"; }
 served() {
     curl -sk --cert "$dir/client-certificate.pem" --key "$dir/client-key.pem" "https://127.0.0.1:$adapter/apis/external.metrics.k8s.io/v1beta1/namespaces/default/sampled" |
-        jq -r '.items[0].value | if endswith("m") then (.[:-1] | tonumber / 1000) else . end'
+        jq -r '.items[0].value // empty | if endswith("m") then (.[:-1] | tonumber / 1000) else . end'
 }
 if [ "${LONG:-}" ]; then
     start_up --gpus none
@@ -191,7 +191,7 @@ if [ "${LONG:-}" ]; then
     done
     cat >"$dir/rules.yaml" <<'Y'
 externalRules:
-- seriesQuery: 'DCGM_FI_DEV_GPU_TEMP{replica="a"}'
+- seriesQuery: DCGM_FI_DEV_GPU_TEMP
   name: {as: sampled}
   resources: {namespaced: false}
   metricsQuery: max(timestamp(<<.Series>>{<<.LabelMatchers>>}))
@@ -235,7 +235,7 @@ if [ "$thanos" ]; then
     end thanos_query_sidecar
     end thanos_sidecar
 
-    gpus() { [ "$(value "$(url thanos)" "count(DCGM_FI_DEV_GPU_TEMP$1)")" = 2 ]; }
+    gpus() { [ "$(value "$(url thanos)" "count(DCGM_FI_DEV_GPU_TEMP)")" = 2 ]; }
     wait_for "Thanos has one series of each GPU" gpus
     wait_for "doctor finds nothing at Thanos" doctor_finds "$(url thanos)" healthy
     wait_for "doctor finds the replicas if they are not joined" doctor_finds "$(url thanos)/?dedup=false" source-replicas
@@ -274,12 +274,27 @@ fi
 
 # --- federation, and shards ---
 
-cat "$dir/files/federation.yml" | sed 's/15s/1s/' >"$dir/federation.yml"
+sed 's/15s/1s/' "$dir/files/federation.yml" >"$dir/federation.yml"
 federating=http://127.0.0.1:$(free_port)
 start_engine federation "${federating#http://}"
 federated() { [ "$(value "$federating" 'count(DCGM_FI_DEV_GPU_TEMP)')" = 2 ]; }
 wait_for "federation" federated
 end federation
+all_targets=$(seq 20 | sed 's/.*/127.0.0.1:&/')
+for shard in 0 1; do
+    sed -e "s/targets: [^]]*\]/targets: [$(echo "$all_targets" | sed 's/.*/"&"/' | paste -sd,)]/; s/regex: \"0\"/regex: \"$shard\"/" "$dir/files/shard.yml" >"$dir/shard$shard.yml"
+    port=$(free_port)
+    echo "http://127.0.0.1:$port/api/v1/targets?state=active" >>"$dir/shards"
+    start_engine "shard$shard" "127.0.0.1:$port"
+done
+targets_of_shard() { curl -sS "$1" | jq -er '.data.activeTargets | if . == [] then error else .[].labels.instance end'; }
+each_once() {
+    { targets_of_shard "$(head -n 1 "$dir/shards")" && targets_of_shard "$(tail -n 1 "$dir/shards")"; } >"$dir/targets" &&
+        [ "$(sort "$dir/targets")" = "$(echo "$all_targets" | sort)" ]
+}
+wait_for "each target is in one of the shards" each_once
+end shard0
+end shard1
 
 # --- staleness: the series end with the scrape that fails ---
 

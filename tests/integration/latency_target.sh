@@ -32,6 +32,8 @@ wait_for "the page has the phases of starts" phases
 jq -e '.data.slo | .annotation == "ttft=1s,p=90" and .applied and (.bounds | length > 3) and .decider' "$dir/page.json" >/dev/null ||
     fail "the bounds of the page: $(jq -c .data.slo "$dir/page.json")"
 echo "ok: the page has the bounds and the phases of starts"
+throughput_known() { page && jq -e '.data.slo.bounds[]? | select(.name == "throughput") | .text // "" | contains("; a replica ")' "$dir/page.json" >/dev/null; }
+wait_for "a queue shows the throughput of a replica" throughput_known
 
 history() { "$gpuscale" explain hpa chat --what-if slo.ttft=5s --history 10m >"$dir/history.txt" 2>"$dir/history.log"; }
 wait_for "the recorded requests are served again" history
@@ -42,4 +44,17 @@ grep -q 'speed was multiplied by' "$dir/history.txt" || fail "the fit: $(cat "$d
 grep -q 'ttft' "$dir/wrong.txt" || fail "the wrong key is not named: $(cat "$dir/wrong.txt")"
 kill "$load"
 echo "ok: another target on recorded history"
+
+starts=$(jq .data.startup.n "$dir/page.json")
 stop_up
+[ -s "$dir/data/learned.json.gz" ] || fail "no learned.json.gz in the data directory"
+start_up --gpus 4xA100-SXM4-80GB
+grep -q 'what was learned of 1 services is read from .*/learned.json.gz' "$dir/up.log" || fail "what was learned is not read: $(cat "$dir/up.log")"
+prometheus=$(sed -n 's/^Ready: .*Prometheus API \(http:[^ ]*\).*/\1/p' "$dir/up.log")
+# Without a request in this run, no replica has shown what it can process.
+wait_for "the throughput of the other run is known" throughput_known
+[ "$(jq .data.startup.n "$dir/page.json")" -ge "$starts" ] || fail "the starts of the other run: $(jq -c .data.startup "$dir/page.json")"
+stop_up
+! "$gpuscale" hpa --state-config-map learned >"$dir/wrong.txt" 2>&1 || fail "shadow mode writes a ConfigMap"
+grep -q 'belongs to --mode=control' "$dir/wrong.txt" || fail "the error: $(cat "$dir/wrong.txt")"
+echo "ok: what was learned survives a restart"

@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "kube/cache.h"
 #include "kube/object.h"
+#include "kube/selector.h"
 #include "loop.h"
 
 struct fixture {
@@ -11,7 +12,10 @@ struct fixture {
     struct http_client *http;
     struct kube_client *client;
     struct kube_cache *cache;
-    const char *list; // body of the next list answers
+    const char *list;   // body of the next list answers
+    const char *second; // of those with a continue token; NULL: it has expired
+    bool limited;       // the last list had a limit
+    int second_fails;   // so many times
     int list_status;
     int lists, watches;
     char *watch_version; // resourceVersion of the last watch
@@ -32,6 +36,17 @@ static void serve(void *ctx, struct http_exchange *x)
     struct fixture *f = ctx;
     if (!http_query(x, "watch")) {
         f->lists++;
+        f->limited = http_query(x, "limit") != NULL;
+        if (http_query(x, "continue")) {
+            assert_string_equal(http_query(x, "continue"), "more/==");
+            if (f->second_fails-- > 0) {
+                http_reply_text(x, 503, "busy");
+                return;
+            }
+            http_reply(x, f->second ? 200 : 410, "application/json",
+                       gs_slice_of(f->second ? f->second : "{}"));
+            return;
+        }
         http_reply(x, f->list_status, "application/json", gs_slice_of(f->list));
         return;
     }
@@ -295,6 +310,172 @@ static void test_may_be_freed_by_a_handler(void **state)
     finish(&f);
 }
 
+// --- large lists ---
+
+#define FIRST_PAGE(items)                                                                          \
+    "{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":\"5\","         \
+    "\"continue\":\"more/==\"},\"items\":[" items "]}"
+
+static void test_a_list_comes_in_pages(void **state)
+{
+    struct fixture f;
+    setup(&f, FIRST_PAGE(OBJECT("a", "3")));
+    f.second = LIST("5", OBJECT("b", "4"));
+    loop_until(&f.loop, heard(&f, "+a@3 +b@4 synced "));
+    assert_int_equal(f.lists, 2);
+    assert_true(f.limited);
+    loop_until(&f.loop, f.stream != NULL);
+    assert_string_equal(f.watch_version, "5");
+    finish(&f);
+}
+
+static void test_an_expired_page_lists_all_objects_at_once(void **state)
+{
+    struct fixture f;
+    setup(&f, FIRST_PAGE(OBJECT("a", "3")));
+    loop_until(&f.loop, heard(&f, "+a@3 synced "));
+    assert_int_equal(f.lists, 3);
+    assert_false(f.limited);
+    finish(&f);
+}
+
+static void test_a_page_that_fails_is_requested_again(void **state)
+{
+    struct fixture f;
+    setup(&f, FIRST_PAGE(OBJECT("a", "3")));
+    f.second = LIST("5", OBJECT("b", "4"));
+    f.second_fails = 2;
+    loop_until(&f.loop, heard(&f, "+a@3 +b@4 synced "));
+    assert_int_equal(f.lists, 4); // the first page once
+    finish(&f);
+    setup(&f, FIRST_PAGE(OBJECT("a", "3")));
+    f.second = LIST("5", OBJECT("b", "4"));
+    f.second_fails = 3;
+    loop_until(&f.loop, kube_cache_error(f.cache) != NULL);
+    assert_non_null(strstr(kube_cache_error(f.cache), "listing /api/v1/pods"));
+    loop_until(&f.loop, heard(&f, "+a@3 +b@4 synced "));
+    assert_int_equal(f.lists, 6); // from the first page
+    finish(&f);
+}
+
+static void trim_label(json_t *pod)
+{
+    codec_json_del(pod, "metadata", "labels", "unneeded", NULL);
+}
+
+static void test_every_page_is_trimmed(void **state)
+{
+    struct fixture f;
+    setup(&f, FIRST_PAGE("{\"metadata\":{\"name\":\"a\",\"labels\":{\"unneeded\":\"1\"}}}"));
+    f.second = LIST("5", "{\"metadata\":{\"name\":\"b\",\"labels\":{\"unneeded\":\"1\"}}}");
+    kube_cache_free(f.cache);
+    f.cache = kube_cache_new(&f.loop, f.client, KUBE_PODS, NULL, NULL);
+    kube_cache_set_trim(f.cache, trim_label);
+    kube_cache_start(f.cache);
+    loop_until(&f.loop, kube_cache_synced(f.cache));
+    assert_int_equal(kube_cache_len(f.cache), 2);
+    size_t pos = 0;
+    for (const json_t *o; (o = kube_cache_next(f.cache, &pos));)
+        assert_int_equal(json_object_size(codec_json_get(o, "metadata", "labels", NULL)), 0);
+    finish(&f);
+}
+
+// --- selection ---
+
+#define LABELED(name, ns, version, labels)                                                         \
+    "{\"metadata\":{\"name\":\"" name "\",\"namespace\":\"" ns "\",\"uid\":\"u-" ns name           \
+    "\",\"resourceVersion\":\"" version "\",\"labels\":{" labels "},"                              \
+    "\"ownerReferences\":[{\"uid\":\"o\",\"controller\":true}]}}"
+#define APP(value) "\"app\":\"" value "\",\"part\":\"all\""
+
+// The names of the selected objects, in order.
+static char *selected(const struct fixture *f, const char *ns, const char *text)
+{
+    struct kube_selector s = {0};
+    size_t pos = 0, n = 0;
+    const char *names[8];
+    struct gs_buf out = {0};
+    assert_null(kube_selector_parse(text, &s));
+    for (const json_t *o; (o = kube_cache_select(f->cache, ns, &s, &pos));) {
+        assert_string_equal(kube_namespace(o), ns);
+        names[n++] = kube_name(o);
+    }
+    kube_selector_finish(&s);
+    qsort(names, n, sizeof(*names), gs_compare_texts);
+    for (size_t i = 0; i < n; i++)
+        gs_buf_addf(&out, "%s ", names[i]);
+    return out.data ? gs_buf_take(&out) : gs_strdup("");
+}
+
+#define assert_selected(f, ns, text, want)                                                         \
+    do {                                                                                           \
+        GS_AUTO_FREE char *got = selected(f, ns, text);                                            \
+        assert_string_equal(got, want);                                                            \
+    } while (0)
+
+static void test_a_selector_finds_objects_of_its_namespace(void **state)
+{
+    struct fixture f;
+    setup(
+        &f,
+        LIST("5", LABELED("a", "n", "1", APP("x")) "," LABELED("b", "n", "2", APP("x")) "," LABELED(
+                      "c", "n", "3", APP("y")) "," LABELED("a", "m", "4", APP("x"))));
+    loop_until(&f.loop, kube_cache_synced(f.cache));
+    assert_selected(&f, "n", "app=x", "a b ");
+    assert_selected(&f, "n", "part=all,app=y", "c ");
+    assert_selected(&f, "n", "part=all,app!=y", "a b ");
+    assert_selected(&f, "n", "", "a b c ");
+    assert_selected(&f, "n", "app in (x,y)", "a b c ");
+    assert_selected(&f, "n", "app=z", "");
+    assert_selected(&f, "n", "absent=x", "");
+    assert_selected(&f, "none", "app=x", "");
+    finish(&f);
+}
+
+static void test_a_selector_finds_what_has_changed(void **state)
+{
+    struct fixture f;
+    setup(&f, LIST("5", LABELED("a", "n", "1", APP("x")) "," LABELED("b", "n", "2", APP("x"))));
+    loop_until(&f.loop, kube_cache_synced(f.cache));
+    assert_selected(&f, "n", "app=x", "a b ");
+    say(&f, EVENT("MODIFIED", LABELED("a", "n", "6", APP("y")))
+                EVENT("DELETED", LABELED("b", "n", "7", APP("x")))
+                    EVENT("ADDED", LABELED("c", "n", "8", APP("x"))));
+    loop_until(&f.loop, kube_cache_get(f.cache, "n", "c") != NULL);
+    assert_selected(&f, "n", "app=x", "c ");
+    assert_selected(&f, "n", "app=y", "a ");
+    assert_selected(&f, "n", "", "a c ");
+    finish(&f);
+}
+
+static void test_more_labels_than_the_index_holds(void **state)
+{
+    static const char *const queries[] = {"l0=v", "l1=v", "l2=v", "l3=v", "l4=v",
+                                          "l5=v", "l6=v", "l7=v", "l8=v", "l9=v"};
+    struct fixture f;
+    setup(&f,
+          LIST("5", LABELED("a", "n", "1",
+                            "\"l0\":\"v\",\"l1\":\"v\",\"l2\":\"v\",\"l3\":\"v\",\"l4\":\"v\","
+                            "\"l5\":\"v\",\"l6\":\"v\",\"l7\":\"v\",\"l8\":\"v\",\"l9\":\"v\"")));
+    loop_until(&f.loop, kube_cache_synced(f.cache));
+    for (size_t i = 0; i < GS_ARRAY_LEN(queries); i++)
+        assert_selected(&f, "n", queries[i], "a ");
+    finish(&f);
+}
+
+static void test_pods_of_one_owner_share_their_members(void **state)
+{
+    struct fixture f;
+    setup(&f, LIST("5", LABELED("a", "n", "1", APP("x")) "," LABELED("b", "n", "2", APP("x"))));
+    loop_until(&f.loop, kube_cache_synced(f.cache));
+    const json_t *a = kube_cache_get(f.cache, "n", "a"), *b = kube_cache_get(f.cache, "n", "b");
+    assert_ptr_equal(codec_json_get(a, "metadata", "labels", NULL),
+                     codec_json_get(b, "metadata", "labels", NULL));
+    assert_string_equal(kube_name(a), "a");
+    assert_string_equal(kube_name(b), "b");
+    finish(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -310,6 +491,14 @@ int main(void)
         cmocka_unit_test(test_a_large_list_is_read),
         cmocka_unit_test(test_late_handlers_get_a_replay),
         cmocka_unit_test(test_may_be_freed_by_a_handler),
+        cmocka_unit_test(test_a_list_comes_in_pages),
+        cmocka_unit_test(test_an_expired_page_lists_all_objects_at_once),
+        cmocka_unit_test(test_a_page_that_fails_is_requested_again),
+        cmocka_unit_test(test_every_page_is_trimmed),
+        cmocka_unit_test(test_a_selector_finds_objects_of_its_namespace),
+        cmocka_unit_test(test_a_selector_finds_what_has_changed),
+        cmocka_unit_test(test_more_labels_than_the_index_holds),
+        cmocka_unit_test(test_pods_of_one_owner_share_their_members),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/log.h"
 #include "base/mem.h"
 #include "kube/event.h"
 #include "kube/kube_private.h"
@@ -13,6 +14,8 @@ struct fixture {
     json_t *event; // as last written
     int creates, patches;
     bool lose_patches; // answer 404
+    int refused;       // creates are refused; their number
+    bool refuse;
     json_t *about;
 };
 
@@ -30,6 +33,11 @@ static void serve(void *ctx, struct http_exchange *x)
         }
         json_object_update(f->event, body);
         json_decref(body);
+    } else if (f->refuse) {
+        GS_AUTO_FREE char *text = gs_format("refusal %d", ++f->refused);
+        json_decref(body);
+        http_reply_text(x, 503, "%s", text);
+        return;
     } else {
         f->creates++;
         json_decref(f->event);
@@ -185,9 +193,45 @@ static void test_the_limits_end_with_time(void **state)
     kube_event_limit_free(l);
 }
 
+static void keep_event_log(void *arg, const char *line, size_t len)
+{
+    gs_buf_add(arg, line, len);
+}
+
+static size_t count_of(const char *text, const char *part)
+{
+    size_t n = 0;
+    for (const char *at = text; at && (at = strstr(at, part)); at += strlen(part))
+        n++;
+    return n;
+}
+
+static void test_an_api_server_that_is_away_is_logged_once(void **state)
+{
+    struct fixture f;
+    GS_AUTO_BUF struct gs_buf log = {0};
+    setup(&f);
+    f.refuse = true;
+    gs_log_set_sink(keep_event_log, &log);
+    for (int i = 0; i < 20; i++) {
+        GS_AUTO_FREE char *name = gs_format("p%d", i);
+        CODEC_AUTO_JSON json_t *about = json_deep_copy(f.about);
+        codec_json_set_str(json_object_get(about, "metadata"), "name", name);
+        kube_event(f.recorder, about, "Warning", "Failed", "no metric for %s", name);
+    }
+    loop_until(&f.loop, f.refused == 20);
+    loop_until(&f.loop, count_of(log.data, "events cannot be written") > 0);
+    for (int i = 0; i < 20; i++)
+        uv_run(&f.loop, UV_RUN_NOWAIT);
+    gs_log_set_sink(NULL, NULL);
+    assert_int_equal(count_of(log.data, "events cannot be written"), 1);
+    finish(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_an_api_server_that_is_away_is_logged_once),
         cmocka_unit_test(test_an_event_has_its_fields),
         cmocka_unit_test(test_repeats_raise_the_count),
         cmocka_unit_test(test_an_expired_event_is_made_again),

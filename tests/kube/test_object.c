@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "kube/kube_private.h"
 #include "kube/object.h"
+#include "kube/trim.h"
 
 #include "base/mem.h"
 
@@ -77,9 +79,66 @@ static void test_conditions(void **state)
     assert_false(kube_condition_true(obj, "Other"));
 }
 
+static void test_trimmed_pods_keep_what_is_read(void **state)
+{
+    CODEC_AUTO_JSON json_t *pod = NULL, *want = NULL;
+    assert_null(codec_json_parse(
+        GS_SLICE(
+            "{\"metadata\":{\"name\":\"p\",\"labels\":{\"env\":\"x\"},\"managedFields\":[{}]},"
+            "\"spec\":{\"nodeName\":\"n\",\"volumes\":[{}],\"containers\":[{\"name\":\"c\",\"env\":"
+            "[{}],"
+            "\"args\":[\"a\"],\"ports\":[{}],\"resources\":{\"limits\":{}}}],\"tolerations\":[{}]},"
+            "\"status\":{\"phase\":\"Running\",\"conditions\":[{\"type\":\"Ready\","
+            "\"lastProbeTime\":null}]"
+            ",\"containerStatuses\":[{\"name\":\"c\",\"imageID\":\"i\",\"volumeMounts\":[]}]}}"),
+        true, &pod));
+    assert_null(codec_json_parse(
+        GS_SLICE("{\"metadata\":{\"name\":\"p\",\"labels\":{\"env\":\"x\"}},"
+                 "\"spec\":{\"nodeName\":\"n\",\"containers\":[{\"name\":\"c\",\"ports\":[{}],"
+                 "\"resources\":{\"limits\":{}}}],\"tolerations\":[{}]},"
+                 "\"status\":{\"phase\":\"Running\",\"conditions\":[{\"type\":\"Ready\"}],"
+                 "\"containerStatuses\":[{\"name\":\"c\",\"imageID\":\"i\"}]}}"),
+        true, &want));
+    kube_trim_pod(pod);
+    assert_true(json_equal(pod, want));
+    CODEC_AUTO_JSON json_t *empty = json_object();
+    kube_trim_pod(empty); // what a peer sends need not have these members
+    kube_trim_node(empty);
+    assert_int_equal(json_object_size(empty), 0);
+}
+
+static void test_managed_fields_are_cut_of_texts(void **state)
+{
+    static const struct {
+        const char *text, *want; // NULL: as it was
+    } cases[] = {
+        {"{\"a\":1,\"managedFields\":[{\"manager\":\"m\",\"x\":[1,\"]\"]}],\"b\":2}",
+         "{\"a\":1,\"b\":2}"},
+        {"{\"managedFields\":[{\"manager\":\"m\"}],\"b\":2}", "{\"b\":2}"},
+        {"{\"managedFields\":[{\"manager\":\"m\"}]}", "{}"},
+        {"[{\"a\":1,\"managedFields\":[{\"manager\":\"m\"}]},{\"managedFields\":[{\"manager\":"
+         "\"n\"}],\"b\":2}]",
+         "[{\"a\":1},{\"b\":2}]"},
+        {"{\"managedFields\":\"a label\"}", NULL},
+        {"{\"a\":\"\\\"managedFields\":[{\\\"manager\\\":1}]\"}", NULL},
+        {"{\"managedFields\":[{\"other\":1}]}", NULL},
+        {"{\"managedFields\":[{\"manager\":\"m\"", NULL}, // ends early
+        {"\"managedFields\":[{\"manager\":\"m\"}]", NULL},
+        {"", NULL},
+    };
+    for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++) {
+        GS_AUTO_BUF struct gs_buf out = {0};
+        bool cut = kube_cut_managed_fields(gs_slice_of(cases[i].text), &out);
+        assert_int_equal(cut, cases[i].want != NULL);
+        assert_string_equal(cut ? out.data : "", cut ? cases[i].want : "");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_trimmed_pods_keep_what_is_read),
+        cmocka_unit_test(test_managed_fields_are_cut_of_texts),
         cmocka_unit_test(test_accessors),
         cmocka_unit_test(test_conditions),
     };

@@ -528,6 +528,29 @@ static void test_endpoints_of_others_are_used_as_they_are(void **state)
     finish(&k);
 }
 
+// The port of a pod moves for an ordinary user, and the slice has the declared one.
+static void test_a_low_port_in_a_slice_of_others_is_the_moved_one(void **state)
+{
+    struct cluster k;
+    local_ports_set_first(1024);
+    setup(&k);
+    int port = free_port("127.96.0.1");
+    backend_start("127.64.9.1", 8080);
+    GS_AUTO_FREE char *yaml = gs_format(
+        "{apiVersion: v1, kind: Service, metadata: {name: db}, spec: {ports: [{port: %d}]}}", port);
+    cluster_create(&k, KUBE_SERVICES, yaml);
+    cluster_create(&k, KUBE_GVR(KUBE_RESOURCE_ENDPOINTSLICES),
+                   "{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, addressType: IPv4, "
+                   "metadata: {name: db-1, labels: {kubernetes.io/service-name: db, "
+                   "endpointslice.kubernetes.io/managed-by: test}}, endpoints: [{addresses: "
+                   "[127.64.9.1]}], ports: [{name: '', port: 80}]}");
+    loop_until(&k.loop, kube_annotation(service(&k, "db"), LOCAL_ANN_ADDRESS));
+    await_answer(&k, cluster_ip(&k, "db"), port, "127.64.9.1");
+    finish(&k);
+    local_ports_set_first(0);
+    (void)state;
+}
+
 static void test_changed_ports_are_followed(void **state)
 {
     struct cluster k;
@@ -561,6 +584,7 @@ int main(void)
         cmocka_unit_test(test_external_addresses_are_not_served),
         cmocka_unit_test(test_headless_and_external_names_get_no_address),
         cmocka_unit_test(test_endpoints_of_others_are_used_as_they_are),
+        cmocka_unit_test(test_a_low_port_in_a_slice_of_others_is_the_moved_one),
         cmocka_unit_test(test_changed_ports_are_followed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

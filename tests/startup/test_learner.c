@@ -506,6 +506,57 @@ static void test_wrong_objects_are_harmless(void **state)
     startup_learner_free(l);
 }
 
+// --- restarts of the controller ---
+
+static struct startup_learner *restart(const struct startup_learner *l, int64_t at)
+{
+    struct startup_learner *next = startup_learner_new();
+    CODEC_AUTO_JSON json_t *saved = startup_learner_json(l, ms(at));
+    assert_ok(startup_learner_restore(next, saved, ms(at + 10)));
+    return next;
+}
+
+static void test_starts_are_known_after_a_restart_and_count_once(void **state)
+{
+    struct startup_learner *l = startup_learner_new();
+    start(l, "a", 0, 50);
+    start(l, "b", 100, 70);
+    struct startup_learner *next = restart(l, 200);
+    const struct pod b = {
+        .name = "b", .created = 100, .scheduled = 101, .started = 102, .ready = 172};
+    observe(next, &b, 215); // of the first list of pods
+    struct startup_expected before = expected(l, "deployment/api"),
+                            after = expected(next, "deployment/api");
+    assert_memory_equal(&before, &after, sizeof(before));
+    assert_int_equal(after.total.n, 2);
+    // A pod that became ready between two processes is a start.
+    const struct pod c = {
+        .name = "c", .created = 190, .scheduled = 191, .started = 192, .ready = 205};
+    observe(next, &c, 215);
+    assert_int_equal(expected(next, "deployment/api").total.n, 3);
+    startup_learner_free(next);
+    startup_learner_free(l);
+}
+
+static void test_wrong_files_of_starts_are_harmless(void **state)
+{
+    static const char text[] =
+        "{\"savedMs\":5,\"groups\":[{\"workload\":\"ml deployment/api\",\"image\":\"vllm:1\","
+        "\"digest\":\"\",\"gpu\":\"\",\"starts\":[[0,9,0,1000,0,0,0,0,0,0],[0,0,0,-1,0,0,0,0,0,0],["
+        "0,"
+        "0,0,99999999999,0,0,0,0,0,0],[0,0],{},[0,1,0,7000,0,0,0,1000,6000,-1]]},{},7],\"others\":"
+        "3}";
+    struct startup_learner *l = startup_learner_new();
+    CODEC_AUTO_JSON json_t *in = json_loads(text, 0, NULL);
+    CODEC_AUTO_JSON json_t *other = json_loads("{\"savedMs\":5,\"groups\":{}}", 0, NULL);
+    assert_error(startup_learner_restore(l, other, ms(0)), GS_EINVAL, "groups");
+    assert_error(startup_learner_restore(l, in, 4), GS_EINVAL, "past");
+    assert_ok(startup_learner_restore(l, in, ms(0)));
+    assert_int_equal(expected(l, "deployment/api").total.n, 1);
+    assert_int_equal(expected(l, "deployment/api").total.p90_ms, 7000);
+    startup_learner_free(l);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -530,6 +581,8 @@ int main(void)
         cmocka_unit_test(test_only_the_last_starts_count),
         cmocka_unit_test(test_workloads_that_are_gone_make_room),
         cmocka_unit_test(test_wrong_objects_are_harmless),
+        cmocka_unit_test(test_starts_are_known_after_a_restart_and_count_once),
+        cmocka_unit_test(test_wrong_files_of_starts_are_harmless),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

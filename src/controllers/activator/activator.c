@@ -183,7 +183,11 @@ struct activator *activator_new(uv_loop_t *loop, struct kube_client *client,
     a->env.cfg.identity = a->identity = gs_strdup(cfg->identity);
     a->env.cfg.pod_ns = a->pod_ns = gs_strdup(cfg->pod_ns);
     a->env.cfg.listen = a->listen = gs_strdup(cfg->listen);
+    a->env.cfg.node = a->node = gs_strdup(cfg->node);
     a->env.cfg.advertise = a->advertise = gs_strdup(cfg->advertise);
+    a->env.cfg.second = a->second = gs_strdup(cfg->second);
+    a->env.peers = activator_peers_new(&a->env);
+    a->env.starts = startup_learner_new();
     a->env.recorder = kube_recorder_new(client, "activator", NULL);
     a->items = gs_hmap_new(free_service);
     a->services = kube_cache_new(loop, client, KUBE_SERVICES, a->ns, NULL);
@@ -228,8 +232,13 @@ void activator_free(struct activator *a)
     free(a->ns);
     free(a->identity);
     free(a->pod_ns);
+    activator_peers_free(a->env.peers);
+    startup_learner_free(a->env.starts);
+    json_decref(a->env.nodes);
+    free(a->node);
     free(a->listen);
     free(a->advertise);
+    free(a->second);
     free(a);
 }
 

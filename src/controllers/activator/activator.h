@@ -14,6 +14,13 @@
 
 // Of a Service: "Deployment/api", the workload in its namespace that serves it.
 #define ACTIVATOR_ANNOTATION "gpuscale.dev/activate"
+// More of it: health checks by path and user agent (lists with commas), the time between comments
+// for clients that wait for an event stream, and a path that answers with 200 when a model is
+// loaded.
+#define ACTIVATOR_ANN_PROBE_PATHS  "gpuscale.dev/activate-probe-paths"
+#define ACTIVATOR_ANN_PROBE_AGENTS "gpuscale.dev/activate-probe-agents"
+#define ACTIVATOR_ANN_COMMENTS     "gpuscale.dev/activate-comments"
+#define ACTIVATOR_ANN_READY_PATH   "gpuscale.dev/activate-ready-path"
 
 struct activator;
 
@@ -22,20 +29,24 @@ struct activator_config {
     const char *identity;           // of this instance: the name of its pod
     const char *pod_ns;             // the namespace of this pod; NULL: the instance is no pod
     const char *listen;             // numeric address of the listeners
+    const char *node;               // the node of this instance; NULL: unknown
     const char *advertise;          // numeric address in EndpointSlices
+    const char *second;             // the one of the other address family; NULL: none
     uint16_t first_port, last_port; // of the listeners; 0: any free one
     size_t max_services;
     size_t max_held;         // connections of a Service
     size_t max_bytes;        // held for each connection
     int64_t max_total_bytes; // held for all
-    int64_t hold_ms, silent_ms;
+    int64_t hold_ms, silent_ms, idle_ms;
+    size_t max_open;       // connections of a Service that were passed on and have not ended
     unsigned per_endpoint; // held requests in progress at each pod
     // Something began to wait, or ended to: the metrics have changed. May be NULL.
     void (*on_change)(void *arg);
     void *arg;
 };
 
-// 1,000 connections of 64 KiB, 8 MiB, 600 s, 10 s, 8 requests, 256 Services, 127.0.0.1.
+// 1,000 connections of 64 KiB, 8 MiB, 600 s, 10 s, idle 600 s, 10,000 open, 8 requests, 256
+// Services, 127.0.0.1.
 struct activator_config activator_config_default(void);
 
 // Texts are copied; client is borrowed. Starts immediately.

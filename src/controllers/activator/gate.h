@@ -38,8 +38,10 @@ struct activator_gate_config {
     size_t max_bytes;      // held for each; further ones wait in the kernel
     int64_t hold_ms;       // until a connection is refused; again from the first endpoint on
     int64_t silent_ms;     // a connection that sent nothing yet does not wait, and ends after this
-    int64_t idle_ms;       // of a connection that was passed on, without traffic
+    int64_t idle_ms;       // of a connection that was passed on, without traffic and without a
+                           // request that waits for its answer
     int64_t connect_ms;    // for a connection to an endpoint
+    size_t max_open;       // connections that were passed on; further ones wait
     unsigned per_endpoint; // requests in progress of connections that were held; those without
                            // bytes count for a second only
     struct activator_budget *budget; // borrowed
@@ -57,6 +59,14 @@ struct activator_gate_stats {
     double waited_seconds;     // sum, of those that were released
 };
 
+// How the requests of a Service are treated. Lists end with NULL; a list may be NULL.
+struct activator_rules {
+    char **probe_paths, **probe_agents; // further health checks: their paths, and what their user
+                                        // agents begin with
+    int64_t comment_ms; // between comments to clients that wait for an event stream; 0: none
+    char *ready_path;   // an endpoint is used after this path has answered with 200; NULL: at once
+};
+
 struct activator_address {
     char ip[64]; // numeric
     uint16_t port;
@@ -71,14 +81,17 @@ void activator_gate_free(struct activator_gate *g);
 // GS_EEXIST: the port is in use.
 struct gs_error *activator_gate_listen(struct activator_gate *g, size_t index, const char *ip,
                                        uint16_t *port);
-// Closes the listener. Connections that are held stay so.
-void activator_gate_unlisten(struct activator_gate *g, size_t index);
+// Closes the listener, and ends the connections that are held for the port.
+void activator_gate_remove(struct activator_gate *g, size_t index);
+// Of new requests. Borrowed until the next call; NULL: none.
+void activator_gate_set_rules(struct activator_gate *g, const struct activator_rules *rules);
 // The ready endpoints for the port. Connections that wait are passed on to them.
 void activator_gate_set(struct activator_gate *g, size_t index,
                         const struct activator_address *items, size_t n);
 // Refuses those that wait, and new ones while `why` is not NULL. A later call with endpoints or
 // NULL ends this.
 void activator_gate_fail(struct activator_gate *g, const char *why);
-// While true, those that wait are not refused after hold_ms: what they wait for is on its way.
-void activator_gate_extend(struct activator_gate *g, bool extend);
+// For the next `ms`, those that wait are not refused after hold_ms: what they wait for is on its
+// way. 0 ends this.
+void activator_gate_extend(struct activator_gate *g, int64_t ms);
 void activator_gate_stats(const struct activator_gate *g, struct activator_gate_stats *ret);

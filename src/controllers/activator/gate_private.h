@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the gate reads of a held connection's first bytes, and how it refuses one.
+// What the gate reads of a held connection's first bytes, and how it refuses one in HTTP.
 #pragma once
 
 #include "activator/gate.h"
@@ -17,6 +17,13 @@ enum activator_protocol {
 
 enum activator_protocol activator_head_protocol(struct gs_slice bytes);
 // Whether a complete head is that of a health check or a scrape, which must not start a workload.
-bool activator_head_is_probe(struct gs_slice head);
+// rules: may be NULL.
+bool activator_head_is_probe(struct gs_slice head, const struct activator_rules *rules);
+bool activator_head_is_1_1(struct gs_slice head); // of HTTP/1.1
+// The value of the first header with this name in small letters; empty: it has none.
+struct gs_slice activator_head_value(struct gs_slice head, const char *name);
+// Whether the answer to a GET or POST request may be an event stream, by its head, or by its body
+// as far as it is there.
+bool activator_stream_wanted(struct gs_slice request);
 // Appends an HTTP response with the status, "Connection: close" and a text.
 void activator_head_refuse(struct gs_buf *out, int status, int retry_seconds, const char *text);

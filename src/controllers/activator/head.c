@@ -52,23 +52,54 @@ enum activator_protocol activator_head_protocol(struct gs_slice b)
                                       : ACTIVATOR_OTHER;
 }
 
-bool activator_head_is_probe(struct gs_slice head)
+bool activator_head_is_1_1(struct gs_slice head)
+{
+    return gs_slice_ends(gs_slice_trim(first_line(head)), " HTTP/1.1");
+}
+
+struct gs_slice activator_head_value(struct gs_slice head, const char *name)
 {
     gs_slice_cut(&head, '\n');
     while (head.len) {
         struct gs_slice line = gs_slice_trim(gs_slice_cut(&head, '\n'));
         if (!line.len)
-            return false;
-        struct gs_slice name = gs_slice_trim(gs_slice_cut(&line, ':'));
-        if (!gs_slice_is_word(name, "user-agent"))
-            continue;
-        line = gs_slice_trim(line);
-        for (size_t i = 0; probes[i]; i++)
-            if (gs_slice_starts(line, probes[i]))
-                return true;
-        return false;
+            break;
+        if (gs_slice_is_word(gs_slice_trim(gs_slice_cut(&line, ':')), name))
+            return gs_slice_trim(line);
     }
+    return (struct gs_slice){0};
+}
+
+static bool is_agent_of_probe(struct gs_slice agent, char **more)
+{
+    for (size_t i = 0; probes[i]; i++)
+        if (gs_slice_starts(agent, probes[i]))
+            return true;
+    for (size_t i = 0; more && more[i]; i++)
+        if (gs_slice_starts(agent, more[i]))
+            return true;
     return false;
+}
+
+// Without its query.
+static struct gs_slice path_of(struct gs_slice head)
+{
+    struct gs_slice line = first_line(head);
+    gs_slice_cut(&line, ' ');
+    struct gs_slice path = gs_slice_cut(&line, ' ');
+    return gs_slice_cut(&path, '?');
+}
+
+bool activator_head_is_probe(struct gs_slice head, const struct activator_rules *rules)
+{
+    struct gs_slice path = path_of(head);
+    char **paths = rules ? rules->probe_paths : NULL;
+    bool reads = gs_slice_starts(head, "GET ") || gs_slice_starts(head, "HEAD ");
+    for (size_t i = 0; reads && paths && paths[i]; i++)
+        if (gs_slice_eq_str(path, paths[i]))
+            return true;
+    return is_agent_of_probe(activator_head_value(head, "user-agent"),
+                             rules ? rules->probe_agents : NULL);
 }
 
 static const char *phrase(int status)

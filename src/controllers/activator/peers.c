@@ -1,108 +1,157 @@
 // SPDX-License-Identifier: Apache-2.0
 // EndpointSlices of other instances whose pod is gone or not ready: after a crash, or the death of
-// a node, nobody else would delete them, and connections to them would fail or hang.
+// a node, nobody else would delete them, and connections to them would fail or hang. The pods are
+// read one after the other, each every 5 seconds, however many Services there are.
 #include "activator/activator_private.h"
 
 #include "base/log.h"
 #include "base/mem.h"
 #include "kube/object.h"
 
-#define CHECK_MS 5000
+#define CHECK_MS  5000
+#define MAX_PEERS 64
+
+struct activator_watch {
+    struct activator_peers *peers;
+    const struct kube_cache *slices; // of one Service
+    struct activator_watch *prev, *next;
+};
+
+struct pod {
+    const char *ns, *name; // borrowed from a slice
+};
 
 struct activator_peers {
     struct activator_env *env;
-    const struct kube_cache *slices;
-    char *own; // name of the own slice
+    struct activator_watch *watches;
     struct gs_timer *timer;
     struct kube_request *request;
-    char *slice, *ns; // that is being checked
-    size_t turn;      // the slices are checked one after the other
+    char *ns, *name; // of the pod that is being read
+    size_t n, turn;  // of the last round
 };
 
-static void check_next(void *arg);
-
-static void wait(struct activator_peers *p)
+// False: the slice is not of another instance that is a pod.
+static bool pod_of(const struct activator_peers *p, const json_t *slice, struct pod *ret)
 {
-    free(GS_TAKE(p->slice));
-    free(GS_TAKE(p->ns));
-    gs_timer_start(p->timer, check_next, CHECK_MS);
+    const json_t *endpoint = json_array_get(json_object_get(slice, "endpoints"), 0);
+    const struct activator_config *cfg = &p->env->cfg;
+    ret->ns = codec_json_str(endpoint, "targetRef", "namespace", NULL);
+    ret->name = codec_json_str(endpoint, "targetRef", "name", NULL);
+    return activator_slice_is_own(slice) && ret->ns && ret->name &&
+           !gs_streq(kube_annotation(slice, ACTIVATOR_ANN_IDENTITY), cfg->identity);
 }
+
+static bool has_pod(const struct pod *pods, size_t n, const struct pod *pod)
+{
+    for (size_t i = 0; i < n; i++)
+        if (gs_streq(pods[i].ns, pod->ns) && gs_streq(pods[i].name, pod->name))
+            return true;
+    return false;
+}
+
+static size_t find_pods(const struct activator_peers *p, struct pod *ret)
+{
+    size_t n = 0;
+    for (const struct activator_watch *w = p->watches; w; w = w->next) {
+        size_t pos = 0;
+        const json_t *slice;
+        struct pod pod;
+        while (n < MAX_PEERS && (slice = kube_cache_next(w->slices, &pos)))
+            if (pod_of(p, slice, &pod) && !has_pod(ret, n, &pod))
+                ret[n++] = pod;
+    }
+    return n;
+}
+
+// --- one that is gone ---
 
 static void on_deleted(void *arg, int status, json_t *body, struct gs_error *err)
 {
-    struct activator_peers *p = arg;
-    (void)body;
-    p->request = NULL;
+    (void)arg, (void)body;
     if (err && status != 404)
-        gs_warn("activator", "EndpointSlice %s/%s of a pod that is gone: %s", p->ns, p->slice,
+        gs_warn("activator", "EndpointSlice of an activator that is gone: %s",
                 gs_error_message(err));
     gs_error_free(err);
-    wait(p);
 }
+
+static void delete_slices(const struct activator_peers *p, const char *why)
+{
+    const struct pod gone = {p->ns, p->name};
+    for (const struct activator_watch *w = p->watches; w; w = w->next) {
+        size_t pos = 0;
+        const json_t *slice;
+        struct pod pod;
+        while ((slice = kube_cache_next(w->slices, &pos))) {
+            if (!pod_of(p, slice, &pod) || !has_pod(&gone, 1, &pod))
+                continue;
+            gs_info("activator", "EndpointSlice %s/%s: its activator %s", kube_namespace(slice),
+                    kube_name(slice), why);
+            kube_delete(p->env->client, ACTIVATOR_SLICES, kube_namespace(slice), kube_name(slice),
+                        -1, on_deleted, NULL);
+        }
+    }
+}
+
+// --- rounds ---
+
+static void check_next(void *arg);
 
 static void on_pod(void *arg, int status, json_t *body, struct gs_error *err)
 {
     struct activator_peers *p = arg;
-    bool gone = status == 404;
-    bool fails = !err && (kube_pod_has_ended(body) || !kube_condition_true(body, "Ready"));
     p->request = NULL;
+    if (status == 404)
+        delete_slices(p, "does not exist any more");
+    else if (!err && (kube_pod_has_ended(body) || !kube_condition_true(body, "Ready")))
+        delete_slices(p, "is not ready");
     gs_error_free(err);
-    if (!gone && !fails) {
-        wait(p);
-        return;
-    }
-    gs_info("activator", "EndpointSlice %s/%s: its activator %s", p->ns, p->slice,
-            gone ? "does not exist any more" : "is not ready");
-    p->request = kube_delete(p->env->client, ACTIVATOR_SLICES, p->ns, p->slice, -1, on_deleted, p);
-}
-
-// NULL: the instance is no pod.
-static const json_t *pod_of(const json_t *slice)
-{
-    return json_object_get(json_array_get(json_object_get(slice, "endpoints"), 0), "targetRef");
-}
-
-// NULL: only the own slice is left.
-static const json_t *next_slice(struct activator_peers *p)
-{
-    size_t pos = 0, n = 0;
-    const json_t *slice, *first = NULL;
-    while ((slice = kube_cache_next(p->slices, &pos))) {
-        if (gs_streq(kube_name(slice), p->own) || !activator_slice_is_own(slice) ||
-            !codec_json_str(pod_of(slice), "name", NULL))
-            continue;
-        if (!first)
-            first = slice;
-        if (n++ == p->turn) {
-            p->turn++;
-            return slice;
-        }
-    }
-    p->turn = 1;
-    return first;
+    free(GS_TAKE(p->ns));
+    free(GS_TAKE(p->name));
+    gs_timer_start(p->timer, check_next, CHECK_MS / p->n);
 }
 
 static void check_next(void *arg)
 {
     struct activator_peers *p = arg;
-    const json_t *slice = next_slice(p), *ref = pod_of(slice);
-    if (!slice)
+    struct pod pods[MAX_PEERS];
+    p->n = find_pods(p, pods);
+    if (!p->n)
         return;
-    p->slice = gs_strdup(kube_name(slice));
-    p->ns = gs_strdup(kube_namespace(slice));
-    p->request = kube_get(p->env->client, KUBE_PODS, codec_json_str(ref, "namespace", NULL),
-                          codec_json_str(ref, "name", NULL), NULL, on_pod, p);
+    const struct pod *pod = &pods[p->turn++ % p->n];
+    p->ns = gs_strdup(pod->ns);
+    p->name = gs_strdup(pod->name);
+    p->request = kube_get(p->env->client, KUBE_PODS, p->ns, p->name, NULL, on_pod, p);
 }
 
-struct activator_peers *activator_peers_new(struct activator_env *env,
-                                            const struct kube_cache *slices, const char *service)
+// --- public ---
+
+struct activator_peers *activator_peers_new(struct activator_env *env)
 {
     struct activator_peers *p = gs_alloc(sizeof(*p));
     p->env = env;
-    p->slices = slices;
-    p->own = activator_slice_name(service, env->cfg.identity);
     p->timer = gs_timer_new(env->loop, p);
     return p;
+}
+
+struct activator_watch *activator_peers_watch(struct activator_peers *p,
+                                              const struct kube_cache *slices)
+{
+    struct activator_watch *w = gs_alloc(sizeof(*w));
+    *w = (struct activator_watch){.peers = p, .slices = slices, .next = p->watches};
+    if (w->next)
+        w->next->prev = w;
+    p->watches = w;
+    return w;
+}
+
+void activator_peers_unwatch(struct activator_watch *w)
+{
+    if (!w)
+        return;
+    *(w->prev ? &w->prev->next : &w->peers->watches) = w->next;
+    if (w->next)
+        w->next->prev = w->prev;
+    free(w);
 }
 
 void activator_peers_check(struct activator_peers *p)
@@ -117,8 +166,7 @@ void activator_peers_free(struct activator_peers *p)
         return;
     kube_request_cancel(p->request);
     gs_timer_free(p->timer);
-    free(p->slice);
     free(p->ns);
-    free(p->own);
+    free(p->name);
     free(p);
 }

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #define DRAIN_CHECK_MS 250
+#define WITHDRAW_MS    (INT64_C(5) * 1000) // for the deletion of EndpointSlices, without connections
 
 struct server {
     const struct activator_server_options *o;
@@ -25,7 +26,8 @@ struct server {
     struct activator *activator;
     struct gs_timer *stop_timer;
     bool withdrawn;
-    int64_t stop_ns; // monotonic time of the end
+    int64_t stopping_ns; // monotonic time of the begin of a stop
+    char *advertise;     // the first address of --advertise-address
 };
 
 // --- options ---
@@ -57,15 +59,34 @@ static struct gs_error *check_address(const char *flag, const char *text)
                         flag, text ? text : "");
 }
 
-static struct gs_error *read_options(const struct activator_server_options *o,
-                                     struct activator_config *cfg)
+// "10.0.0.7" or "10.0.0.7,fd00::7", as the field status.podIPs has them.
+static struct gs_error *read_addresses(struct server *s, struct activator_config *cfg)
 {
+    const char *text = s->o->advertise, *comma = text ? strchr(text, ',') : NULL;
+    s->advertise = text ? gs_strndup(text, comma ? (size_t)(comma - text) : strlen(text)) : NULL;
+    cfg->advertise = s->advertise;
+    cfg->second = comma ? comma + 1 : NULL;
+    struct gs_error *err = check_address("advertise-address", cfg->advertise);
+    if (!err && cfg->second)
+        err = check_address("advertise-address", cfg->second);
+    if (!err && cfg->second && !strchr(cfg->advertise, ':') == !strchr(cfg->second, ':'))
+        err = gs_error_new(GS_EINVAL, "--advertise-address \"%s\": want one address of each family",
+                           text);
+    // An address of IPv6 is reached through a listener that serves both families.
+    if (!err && !s->o->listen)
+        cfg->listen = strchr(text, ':') ? "::" : "0.0.0.0";
+    return err;
+}
+
+static struct gs_error *read_options(struct server *s, struct activator_config *cfg)
+{
+    const struct activator_server_options *o = s->o;
     *cfg = activator_config_default();
     cfg->ns = o->ns;
     cfg->identity = o->identity;
     cfg->pod_ns = o->pod_ns;
     cfg->listen = o->listen;
-    cfg->advertise = o->advertise;
+    cfg->node = o->node;
     cfg->max_services = (size_t)o->max_services;
     cfg->max_held = (size_t)o->max_held;
     cfg->max_bytes = (size_t)o->max_bytes;
@@ -73,9 +94,11 @@ static struct gs_error *read_options(const struct activator_server_options *o,
     cfg->per_endpoint = (unsigned)o->per_pod;
     cfg->hold_ms = o->hold / GS_NS_PER_MS;
     cfg->silent_ms = o->silent / GS_NS_PER_MS;
-    struct gs_error *err = check_address("listen-address", o->listen);
+    cfg->idle_ms = o->idle / GS_NS_PER_MS;
+    cfg->max_open = (size_t)o->max_open;
+    struct gs_error *err = o->listen ? check_address("listen-address", o->listen) : NULL;
     if (!err)
-        err = check_address("advertise-address", o->advertise);
+        err = read_addresses(s, cfg);
     if (!err)
         err = read_ports(o->ports, cfg);
     return err;
@@ -124,19 +147,27 @@ static bool is_healthy(void *arg, bool readiness, struct gs_buf *details)
 
 // --- stop ---
 
+// Without the API server, the EndpointSlices cannot be deleted: the next start takes them over, or
+// another activator deletes them.
+static bool is_stopped(const struct server *s, size_t connections)
+{
+    int64_t for_ns = gs_mono_ns() - s->stopping_ns;
+    return (connections == 0 && (s->withdrawn || for_ns >= WITHDRAW_MS * GS_NS_PER_MS)) ||
+           for_ns >= s->o->hold;
+}
+
 static void check_drained(void *arg)
 {
     struct server *s = arg;
     size_t n = activator_connections(s->activator);
-    if (s->withdrawn && n == 0) {
-        program_stopped(s->program);
-    } else if (gs_mono_ns() >= s->stop_ns) {
+    if (!is_stopped(s, n)) {
+        gs_timer_start(s->stop_timer, check_drained, DRAIN_CHECK_MS);
+        return;
+    }
+    if (n || !s->withdrawn)
         gs_warn("activator", "stops with %zu connections%s", n,
                 s->withdrawn ? "" : "; its EndpointSlices could not be deleted");
-        program_stopped(s->program);
-    } else {
-        gs_timer_start(s->stop_timer, check_drained, DRAIN_CHECK_MS);
-    }
+    program_stopped(s->program);
 }
 
 static void on_withdrawn(void *arg)
@@ -149,7 +180,7 @@ static void on_withdrawn(void *arg)
 static void on_stop(void *arg)
 {
     struct server *s = arg;
-    s->stop_ns = gs_mono_ns() + s->o->hold;
+    s->stopping_ns = gs_mono_ns();
     gs_timer_start(s->stop_timer, check_drained, DRAIN_CHECK_MS);
     activator_stop(s->activator, on_withdrawn, s);
 }
@@ -185,9 +216,11 @@ struct gs_error *activator_server_run(const struct activator_server_options *o)
     struct activator_config cfg;
     const struct program_config program = {
         .name = "activator", .stop = on_stop, .health = is_healthy, .arg = &s};
-    struct gs_error *err = read_options(o, &cfg);
-    if (err)
+    struct gs_error *err = read_options(&s, &cfg);
+    if (err) {
+        free(s.advertise);
         return err;
+    }
     s.program = program_new(&program);
     s.stop_timer = gs_timer_new(program_loop(s.program), &s);
     err = start(&s, &cfg);
@@ -198,5 +231,6 @@ struct gs_error *activator_server_run(const struct activator_server_options *o)
     kube_connection_close(&s.cluster);
     gs_timer_free(s.stop_timer);
     program_free(s.program);
+    free(s.advertise);
     return err;
 }

@@ -9,9 +9,10 @@
 
 // The options of `gpuscale activator`. Strings are borrowed; NULL: not given.
 struct activator_server_options {
-    const char *kubeconfig, *ns, *identity, *pod_ns, *listen, *web_listen, *advertise, *ports;
-    int64_t max_services, max_held, max_bytes, max_total_bytes, per_pod;
-    int64_t hold, silent; // ns
+    const char *kubeconfig, *ns, *identity, *pod_ns, *node, *listen, *web_listen, *advertise,
+        *ports;
+    int64_t max_services, max_held, max_bytes, max_total_bytes, max_open, per_pod;
+    int64_t hold, silent, idle; // ns
 };
 
 // Runs until SIGINT or SIGTERM; then its EndpointSlices are deleted. Errors: wrong options, no

@@ -11,8 +11,11 @@
 #include "kube/object.h"
 
 #define POLL_MS       1000
-#define MAX_EXTEND_MS (60 * 60 * 1000) // of a pod that is still starting
-#define STRIKES       2                // readings in a row, because states pass by
+#define PATIENCE_MS   (60 * 60 * 1000)     // for a starting pod, until its starts are learned
+#define LEARNED       3                    // starts that suffice for an expectation
+#define MIN_EXTEND_MS (30 * 1000)          // several readings
+#define NODES_NS      (10 * GS_NS_PER_SEC) // between lists of nodes, which can be long
+#define STRIKES       2                    // readings in a row, because states pass by
 
 struct activator_progress {
     struct activator_env *env;
@@ -48,7 +51,9 @@ static void set_starting(struct activator_progress *p, char *text)
 {
     free(p->starting);
     p->starting = text;
-    activator_gate_extend(p->gate, text != NULL);
+    // Until the next readings. Without them, the limit applies again.
+    int64_t ms = p->env->cfg.hold_ms > MIN_EXTEND_MS ? p->env->cfg.hold_ms : MIN_EXTEND_MS;
+    activator_gate_extend(p->gate, text ? ms : 0);
 }
 
 static void set_works(struct activator_progress *p, char *starting)
@@ -86,15 +91,45 @@ static bool counts(const json_t *pod)
     return !kube_is_deleting(pod) && !kube_pod_has_ended(pod);
 }
 
-static char *starting_text(const json_t *pod, int64_t now_ms)
+// 0: a container does not run.
+static int64_t last_start_ms(const json_t *pod)
+{
+    int64_t last = 0;
+    size_t i;
+    const json_t *c;
+    json_array_foreach (codec_json_get(pod, "status", "containerStatuses", NULL), i, c) {
+        int64_t at = kube_time_ms(codec_json_get(c, "state", "running", "startedAt", NULL), 0);
+        if (!at)
+            return 0;
+        last = at > last ? at : last;
+    }
+    return last;
+}
+
+// A pod whose containers run loads its model, for which the time is learned: twice what 99 of 100
+// took. A node or an image takes as long as it takes.
+int64_t activator_progress_patience_ms(const struct startup_learner *starts, const json_t *pod)
+{
+    struct startup_expected e = {0};
+    int64_t started_ms = last_start_ms(pod);
+    startup_expected_of_pod(starts, pod, &e);
+    const struct startup_quantiles *load = &e.phases[STARTUP_LOAD];
+    if (!started_ms || e.basis > STARTUP_BASIS_PATHS || load->n < LEARNED)
+        return PATIENCE_MS;
+    return started_ms - kube_created_ms(pod, started_ms) + 2 * load->p99_ms;
+}
+
+static char *starting_text(const struct activator_progress *p, const json_t *pod, int64_t now_ms)
 {
     int64_t age_ms = now_ms - kube_created_ms(pod, now_ms);
-    const char *phase = kube_phase(pod);
-    if (age_ms > MAX_EXTEND_MS)
+    const char *phase = kube_phase(pod), *does = "starting";
+    if (age_ms > activator_progress_patience_ms(p->env->starts, pod))
         return NULL;
-    return gs_format("pod %s is %s since %lld s", kube_name(pod),
-                     gs_streq(phase ? phase : "", "Running") ? "running and not ready" : "starting",
-                     (long long)(age_ms / 1000));
+    if (kube_condition_true(pod, "Ready"))
+        does = "ready and loads its model";
+    else if (gs_streq(phase ? phase : "", "Running"))
+        does = "running and not ready";
+    return gs_format("pod %s is %s since %lld s", kube_name(pod), does, (long long)(age_ms / 1000));
 }
 
 static void judge_pods(struct activator_progress *p, const json_t *nodes)
@@ -106,6 +141,7 @@ static void judge_pods(struct activator_progress *p, const json_t *nodes)
     json_array_foreach (p->pods, i, pod) {
         const struct diagnosis_input in = {.pod = pod, .nodes = nodes, .now_ms = now_ms};
         DIAGNOSIS_AUTO struct diagnosis d = {0};
+        startup_observe_pod(p->env->starts, pod, NULL, now_ms);
         if (!counts(pod))
             continue;
         if (!diagnosis_of(&in, &d) || !diagnosis_lasts(d.cause)) {
@@ -116,7 +152,7 @@ static void judge_pods(struct activator_progress *p, const json_t *nodes)
         }
     }
     if (coming || !worst.text)
-        set_works(p, coming ? starting_text(coming, now_ms) : NULL);
+        set_works(p, coming && has_waiting(p) ? starting_text(p, coming, now_ms) : NULL);
     else
         set_fails(p, gs_strdup(worst.text), worst.remedy ? worst.remedy : "");
 }
@@ -127,14 +163,42 @@ static void end_poll(struct activator_progress *p)
     poll_again(p);
 }
 
+static void trim_nodes(json_t *nodes)
+{
+    size_t i;
+    json_t *node;
+    json_array_foreach (nodes, i, node) {
+        json_object_del(json_object_get(node, "status"), "images");
+        json_object_del(json_object_get(node, "metadata"), "managedFields");
+    }
+}
+
 static void on_nodes(void *arg, int status, json_t *body, struct gs_error *err)
 {
     struct activator_progress *p = arg;
+    struct activator_env *env = p->env;
     p->request = NULL;
     (void)status;
+    if (!err) {
+        json_decref(env->nodes);
+        env->nodes = json_incref(json_object_get(body, "items"));
+        trim_nodes(env->nodes);
+    }
     gs_error_free(err); // without nodes, the words of the scheduler remain
-    judge_pods(p, json_object_get(body, "items"));
+    judge_pods(p, env->nodes);
     end_poll(p);
+}
+
+// False: the last list is new enough, for this and all other Services.
+static bool read_nodes(struct activator_progress *p)
+{
+    struct activator_env *env = p->env;
+    int64_t now_ns = gs_mono_ns();
+    if (env->nodes_ns && now_ns - env->nodes_ns < NODES_NS)
+        return false;
+    env->nodes_ns = now_ns;
+    p->request = kube_list(env->client, KUBE_NODES, NULL, NULL, on_nodes, p);
+    return true;
 }
 
 // --- a workload without pods ---
@@ -207,11 +271,10 @@ static void on_pods(void *arg, int status, json_t *body, struct gs_error *err)
     p->pods = json_incref(json_object_get(body, "items"));
     if (is_empty(p->pods) && read_workload(p))
         return;
-    if (lacks_node(p->pods)) {
-        p->request = kube_list(p->env->client, KUBE_NODES, NULL, NULL, on_nodes, p);
+    bool lacks = lacks_node(p->pods);
+    if (lacks && read_nodes(p))
         return;
-    }
-    judge_pods(p, NULL);
+    judge_pods(p, lacks ? p->env->nodes : NULL);
     end_poll(p);
 }
 
@@ -261,9 +324,12 @@ void activator_progress_check(struct activator_progress *p, const json_t *servic
 
 void activator_progress_ready(struct activator_progress *p)
 {
+    bool first = p->starting || p->problem;
     p->strikes = 0;
     free(GS_TAKE(p->problem));
     set_starting(p, NULL);
+    if (first && !p->request) // its start is learned
+        gs_timer_start(p->timer, poll, POLL_MS);
 }
 
 const char *activator_progress_problem(const struct activator_progress *p)

@@ -1,19 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // One Service: listens for its ports, follows its EndpointSlices, gives the ready endpoints to the
-// gate, and keeps the own EndpointSlice as it should be. One write is under way at a time; after
-// it, the slice is compared again with the newest state.
+// gate, and decides what the own EndpointSlices contain.
 #include "activator/activator_private.h"
 
-#include "base/backoff.h"
 #include "base/clock.h"
 #include "base/hmap.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "kube/object.h"
-
-#define RETRY_FIRST_MS 200
-#define RETRY_LAST_MS  10000
-#define CORRECT_MS     2000 // between corrections of a slice that somebody else changes
 
 struct activator_service {
     struct activator_env *env;
@@ -21,7 +15,9 @@ struct activator_service {
     struct activator_target target;
     struct activator_gate *gate;
     struct activator_progress *progress;
-    struct activator_peers *peers;
+    struct activator_watch *watch;
+    struct activator_ready *models;
+    struct activator_rules rules;
     struct activator_port ports[ACTIVATOR_MAX_PORTS];
     size_t n_ports;
     struct kube_cache *slices; // of the Service, of all controllers
@@ -29,151 +25,126 @@ struct activator_service {
     size_t ready;       // endpoints
     int64_t waiting_ns; // monotonic time since when something waits; 0: nothing does
     uint64_t released;  // at this time
-    struct kube_request *write;
-    struct gs_timer *timer; // of the next attempt to write
-    int64_t retry_ms;       // of the timer after a failure; 0: the last write did not fail
-    bool changed;           // something, while `write` was under way
-    json_t *written;        // what was written last
-    int64_t written_ns;
-    bool withdrawn, deleting;        // deleting: `write` deletes the slice
-    void (*on_withdrawn)(void *arg); // NULL: it was called
+    struct activator_publisher *publishers[ACTIVATOR_FAMILIES]; // NULL: without an address
+    size_t n_withdrawing;
+    void (*on_withdrawn)(void *arg);
     void *withdrawn_arg;
 };
 
-// --- the own EndpointSlice ---
+// --- the own EndpointSlices ---
 
-static const json_t *own_slice(const struct activator_service *s)
+static const char *address_of(const struct activator_service *s, size_t family)
 {
-    GS_AUTO_FREE char *name = activator_slice_name(kube_name(s->object), s->env->cfg.identity);
-    return kube_cache_get(s->slices, kube_namespace(s->object), name);
+    return family == 0 ? s->env->cfg.advertise : s->env->cfg.second;
 }
 
-static void publish(void *arg);
-
-static void write_done(void *arg, int status, json_t *body, struct gs_error *err)
+static bool has_family(const json_t *service, const char *address)
 {
-    struct activator_service *s = arg;
-    (void)body;
-    bool deleted = s->deleting && (!err || status == 404);
-    s->write = NULL;
-    s->deleting = false;
-    if (deleted) {
-        void (*done)(void *arg) = s->on_withdrawn;
-        gs_error_free(err);
-        s->on_withdrawn = NULL;
-        done(s->withdrawn_arg); // may free it
-        return;
-    }
-    if (err && status != 409 && status != 404)
-        gs_warn("activator", "EndpointSlice of the Service %s/%s: %s", kube_namespace(s->object),
-                kube_name(s->object), gs_error_message(err));
-    s->retry_ms = err ? gs_backoff_next(s->retry_ms, RETRY_FIRST_MS, RETRY_LAST_MS) : 0;
-    if (err) // nothing was written
-        json_decref(GS_TAKE(s->written));
-    gs_error_free(err);
-    // The cache may not have the written object yet: its change publishes again if necessary.
-    if (s->retry_ms || s->withdrawn || s->changed)
-        gs_timer_start(s->timer, publish, (uint64_t)s->retry_ms);
-}
-
-static void write_slice(struct activator_service *s, const json_t *have, json_t *want)
-{
-    struct kube_client *c = s->env->client;
-    const char *ns = kube_namespace(s->object), *name = kube_name(want);
-    if (!have) {
-        s->write = kube_create(c, ACTIVATOR_SLICES, ns, want, write_done, s);
-        return;
-    }
-    codec_json_set(want, json_string(kube_resource_version(have)), "metadata", "resourceVersion",
-                   NULL);
-    s->write = kube_update(c, ACTIVATOR_SLICES, ns, name, NULL, want, write_done, s);
-}
-
-static void withdraw(struct activator_service *s)
-{
-    GS_AUTO_FREE char *name = activator_slice_name(kube_name(s->object), s->env->cfg.identity);
-    s->deleting = true;
-    s->write = kube_delete(s->env->client, ACTIVATOR_SLICES, kube_namespace(s->object), name, -1,
-                           write_done, s);
-}
-
-// What was written is there no more: somebody else changes the EndpointSlice. Two that correct each
-// other must not do so without a pause. True: it is corrected later.
-static bool waits_to_correct(struct activator_service *s, const json_t *want)
-{
-    int64_t age_ms = (gs_mono_ns() - s->written_ns) / GS_NS_PER_MS;
-    if (!s->written || !json_equal(s->written, want))
-        return false;
-    if (age_ms < CORRECT_MS) { // or the cache does not have it yet
-        gs_timer_start(s->timer, publish, (uint64_t)(CORRECT_MS - age_ms));
+    const char *type = activator_address_type(address);
+    const json_t *families = codec_json_get(service, "spec", "ipFamilies", NULL), *f;
+    size_t i;
+    if (!json_array_size(families))
         return true;
-    }
-    gs_warn("activator", "EndpointSlice %s of the Service %s/%s was changed by somebody else",
-            kube_name(want), kube_namespace(s->object), kube_name(s->object));
+    json_array_foreach (families, i, f)
+        if (gs_streq(json_string_value(f), type))
+            return true;
     return false;
 }
 
-static void publish(void *arg)
+static void publish(struct activator_service *s)
+{
+    for (size_t i = 0; i < ACTIVATOR_FAMILIES; i++) {
+        const char *at = address_of(s, i);
+        if (s->publishers[i])
+            activator_publisher_set(s->publishers[i],
+                                    has_family(s->object, at)
+                                        ? activator_slice_make(s->object, &s->env->cfg, at,
+                                                               s->ports, s->n_ports, s->ready > 0)
+                                        : NULL);
+    }
+}
+
+static void make_publishers(struct activator_service *s)
+{
+    for (size_t i = 0; i < ACTIVATOR_FAMILIES; i++) {
+        const char *ns = kube_namespace(s->object), *at = address_of(s, i);
+        if (!at)
+            continue;
+        GS_AUTO_FREE char *name =
+            activator_slice_name(kube_name(s->object), s->env->cfg.identity, at);
+        s->publishers[i] = activator_publisher_new(s->env, s->slices, ns, name);
+    }
+}
+
+static void on_slice_withdrawn(void *arg)
 {
     struct activator_service *s = arg;
-    s->changed = s->write != NULL;
-    if (s->write || !kube_cache_synced(s->slices))
-        return;
-    if (s->withdrawn) {
-        if (s->on_withdrawn)
-            withdraw(s);
-        return;
-    }
-    const json_t *have = own_slice(s);
-    CODEC_AUTO_JSON json_t *want =
-        activator_slice_make(s->object, &s->env->cfg, s->ports, s->n_ports, s->ready > 0);
-    if (activator_slice_is(have, want)) {
-        s->retry_ms = 0;
-        return;
-    }
-    if (waits_to_correct(s, want))
-        return;
-    json_decref(s->written);
-    s->written = json_deep_copy(want);
-    s->written_ns = gs_mono_ns();
-    write_slice(s, have, want);
+    if (--s->n_withdrawing == 0)
+        s->on_withdrawn(s->withdrawn_arg); // may free it
 }
 
 void activator_service_withdraw(struct activator_service *s, void (*done)(void *arg), void *arg)
 {
-    s->withdrawn = true;
     s->on_withdrawn = done;
     s->withdrawn_arg = arg;
-    gs_timer_start(s->timer, publish, 0);
+    for (size_t i = 0; i < ACTIVATOR_FAMILIES; i++)
+        s->n_withdrawing += s->publishers[i] != NULL;
+    for (size_t i = 0; i < ACTIVATOR_FAMILIES; i++)
+        if (s->publishers[i])
+            activator_publisher_withdraw(s->publishers[i], on_slice_withdrawn, s);
 }
 
 // --- endpoints ---
 
-static size_t set_port(struct activator_service *s, size_t index)
+// The endpoints of a port: those that have the address family of this instance, because a pod with
+// two addresses is in two slices. If there are none, those of the other family.
+static size_t find_endpoints(const struct activator_service *s, const char *port,
+                             struct activator_address **ret)
 {
-    struct activator_address *items = NULL;
-    size_t n = 0, cap = 0, pos = 0;
-    const json_t *slice;
-    while ((slice = kube_cache_next(s->slices, &pos)))
-        activator_slice_endpoints(slice, s->ports[index].name, &items, &n, &cap);
-    activator_gate_set(s->gate, index, items, n);
-    free(items);
+    const char *types[] = {activator_address_type(s->env->cfg.advertise), NULL};
+    size_t n = 0, cap = 0;
+    for (size_t i = 0; n == 0 && i < GS_ARRAY_LEN(types); i++) {
+        size_t pos = 0;
+        const json_t *slice;
+        while ((slice = kube_cache_next(s->slices, &pos)))
+            activator_slice_endpoints(slice, port, types[i], ret, &n, &cap);
+    }
     return n;
 }
 
-static void follow_endpoints(struct activator_service *s)
+struct found {
+    size_t ready, loaded; // the most endpoints of a port; loaded: those that get requests
+};
+
+static void set_port(struct activator_service *s, size_t index, bool first, struct found *found)
 {
-    size_t most = 0;
+    struct activator_address *items = NULL;
+    size_t n = find_endpoints(s, s->ports[index].name, &items);
+    if (first)
+        activator_ready_set(s->models, s->rules.ready_path, items, n);
+    size_t kept = activator_ready_keep(s->models, items, n);
+    activator_gate_set(s->gate, index, items, kept);
+    free(items);
+    found->ready = n > found->ready ? n : found->ready;
+    found->loaded = kept > found->loaded ? kept : found->loaded;
+}
+
+static void follow_endpoints(void *service)
+{
+    struct activator_service *s = service;
+    struct found found = {0};
+    bool first = true;
     for (size_t i = 0; i < s->n_ports; i++) {
-        size_t n = set_port(s, i);
-        most = n > most ? n : most;
+        if (s->ports[i].name)
+            set_port(s, i, first, &found);
+        first = first && !s->ports[i].name;
     }
-    if (!most != !s->ready)
+    if (!found.ready != !s->ready)
         gs_info("activator", "Service %s/%s: %s", kube_namespace(s->object), kube_name(s->object),
-                most ? "a pod is ready, new connections go to it"
-                     : "no pod is ready, new connections are held");
-    s->ready = most;
-    if (most)
+                found.ready ? "a pod is ready, new connections go to it"
+                            : "no pod is ready, new connections are held");
+    s->ready = found.ready;
+    if (found.loaded)
         activator_progress_ready(s->progress);
 }
 
@@ -184,9 +155,8 @@ static void on_slice(void *arg, const json_t *old_obj, const json_t *new_obj)
     if (!kube_cache_synced(s->slices))
         return;
     follow_endpoints(s);
-    activator_peers_check(s->peers);
-    if (!s->retry_ms) // else the timer does, after a failure
-        publish(s);
+    activator_peers_check(s->env->peers);
+    publish(s);
 }
 
 // --- ports ---
@@ -197,7 +167,10 @@ static uint16_t preferred_port(const struct activator_service *s, const struct a
     const struct activator_config *cfg = &s->env->cfg;
     GS_AUTO_FREE char *key =
         gs_format("%s/%s:%d", kube_namespace(s->object), kube_name(s->object), p->number);
-    uint16_t had = activator_slice_port(own_slice(s), p->name);
+    GS_AUTO_FREE char *name =
+        activator_slice_name(kube_name(s->object), cfg->identity, cfg->advertise);
+    uint16_t had =
+        activator_slice_port(kube_cache_get(s->slices, kube_namespace(s->object), name), p->name);
     if (!cfg->first_port || (had >= cfg->first_port && had <= cfg->last_port))
         return had;
     unsigned span = (unsigned)cfg->last_port - cfg->first_port + 1;
@@ -227,36 +200,80 @@ static void listen_port(struct activator_service *s, size_t index)
     gs_error_free(err);
 }
 
-static void free_ports(struct activator_service *s)
+static void free_ports(struct activator_port *ports, size_t n)
 {
-    for (size_t i = 0; i < s->n_ports; i++)
-        free(s->ports[i].name);
-    s->n_ports = 0;
+    for (size_t i = 0; i < n; i++)
+        free(GS_TAKE(ports[i].name));
 }
 
-static void read_ports(struct activator_service *s)
+static size_t read_ports(const json_t *service, struct activator_port *ret)
 {
-    size_t i;
+    size_t i, n = 0;
     const json_t *p;
-    json_array_foreach (codec_json_get(s->object, "spec", "ports", NULL), i, p) {
+    json_array_foreach (codec_json_get(service, "spec", "ports", NULL), i, p) {
         const char *protocol = codec_json_str(p, "protocol", NULL);
         const char *name = codec_json_str(p, "name", NULL);
-        if (!gs_streq(protocol ? protocol : "TCP", "TCP") || s->n_ports == ACTIVATOR_MAX_PORTS)
+        if (!gs_streq(protocol ? protocol : "TCP", "TCP") || n == ACTIVATOR_MAX_PORTS)
             continue;
-        s->ports[s->n_ports++] = (struct activator_port){
-            .name = gs_strdup(name ? name : ""), .number = (int)codec_json_int(p, 0, "port", NULL)};
+        ret[n++] = (struct activator_port){.name = gs_strdup(name ? name : ""),
+                                           .number = (int)codec_json_int(p, 0, "port", NULL)};
     }
+    return n;
 }
 
+static bool is_same(const struct activator_port *a, const struct activator_port *b, bool by_name)
+{
+    return a->name && b->name && (by_name ? gs_streq(a->name, b->name) : a->number == b->number);
+}
+
+// Finds the wanted ports among the existing ones, by name or by number: a renamed port keeps its
+// connections.
+static void keep_ports(struct activator_port *want, size_t n, struct activator_port *have,
+                       bool *kept, bool by_name)
+{
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < ACTIVATOR_MAX_PORTS; k++) {
+            if (kept[k] || !is_same(&want[i], &have[k], by_name))
+                continue;
+            free(have[k].name);
+            have[k].name = GS_TAKE(want[i].name);
+            have[k].number = want[i].number;
+            kept[k] = true;
+        }
+}
+
+static size_t free_place(const struct activator_service *s)
+{
+    size_t i = 0;
+    while (s->ports[i].name)
+        i++;
+    return i;
+}
+
+// Each port has a place of its own as long as it exists: its held connections belong to the place.
 static void open_ports(struct activator_service *s)
 {
-    size_t before = s->n_ports;
-    free_ports(s);
-    read_ports(s);
+    struct activator_port want[ACTIVATOR_MAX_PORTS] = {0};
+    bool kept[ACTIVATOR_MAX_PORTS] = {false};
+    size_t n = read_ports(s->object, want);
+    keep_ports(want, n, s->ports, kept, true);
+    keep_ports(want, n, s->ports, kept, false);
+    for (size_t i = 0; i < s->n_ports; i++) {
+        if (!s->ports[i].name || kept[i])
+            continue;
+        activator_gate_remove(s->gate, i);
+        free(s->ports[i].name);
+        s->ports[i] = (struct activator_port){0};
+    }
+    for (size_t i = 0; i < n; i++) {
+        size_t place = want[i].name ? free_place(s) : 0;
+        if (want[i].name)
+            s->ports[place] = want[i];
+        s->n_ports = place >= s->n_ports ? place + 1 : s->n_ports;
+    }
     for (size_t i = 0; i < s->n_ports; i++)
-        listen_port(s, i);
-    for (size_t i = s->n_ports; i < before; i++)
-        activator_gate_unlisten(s->gate, i);
+        if (s->ports[i].name && !s->ports[i].listening)
+            listen_port(s, i);
 }
 
 static void on_slices_synced(void *arg)
@@ -264,8 +281,39 @@ static void on_slices_synced(void *arg)
     struct activator_service *s = arg;
     open_ports(s);
     follow_endpoints(s);
-    activator_peers_check(s->peers);
+    activator_peers_check(s->env->peers);
     publish(s);
+}
+
+// --- settings of the Service ---
+
+static void report_limits(struct activator_service *s)
+{
+    const struct activator_config *cfg = &s->env->cfg;
+    if (gs_streq(codec_json_str(s->object, "spec", "internalTrafficPolicy", NULL), "Local"))
+        kube_event(s->env->recorder, s->object, "Warning", "NotActivated",
+                   "internalTrafficPolicy is Local: connections are held only on nodes with an "
+                   "activator; remove it, or run an activator on each node with clients");
+    if (!has_family(s->object, cfg->advertise) &&
+        (!cfg->second || !has_family(s->object, cfg->second)))
+        kube_event(s->env->recorder, s->object, "Warning", "NotActivated",
+                   "the activator has no address of the Service's ipFamilies: give it one of each "
+                   "family (--advertise-address)");
+}
+
+static void read_rules(struct activator_service *s)
+{
+    GS_AUTO_ERROR struct gs_error *err = NULL;
+    activator_gate_set_rules(s->gate, NULL);
+    activator_rules_finish(&s->rules);
+    err = activator_rules_read(s->object, &s->rules);
+    activator_gate_set_rules(s->gate, &s->rules);
+    if (!err)
+        return;
+    gs_warn("activator", "Service %s/%s: %s", kube_namespace(s->object), kube_name(s->object),
+            gs_error_message(err));
+    kube_event(s->env->recorder, s->object, "Warning", "InvalidAnnotation", "%s",
+               gs_error_message(err));
 }
 
 // --- public ---
@@ -306,8 +354,9 @@ static struct activator_gate *make_gate(struct activator_service *s)
                                                .max_bytes = cfg->max_bytes,
                                                .hold_ms = cfg->hold_ms,
                                                .silent_ms = cfg->silent_ms,
-                                               .idle_ms = 10 * 60 * 1000,
+                                               .idle_ms = cfg->idle_ms,
                                                .connect_ms = 5000,
+                                               .max_open = cfg->max_open,
                                                .per_endpoint = cfg->per_endpoint,
                                                .budget = &s->env->budget,
                                                .on_waiting = on_waiting,
@@ -330,10 +379,13 @@ struct activator_service *activator_service_new(struct activator_env *env, const
     *target = (struct activator_target){0};
     s->gate = make_gate(s);
     s->progress = activator_progress_new(env, s->gate, &s->target);
-    s->timer = gs_timer_new(env->loop, s);
+    s->models = activator_ready_new(env->loop, follow_endpoints, s);
     s->slices =
         kube_cache_new(env->loop, env->client, ACTIVATOR_SLICES, kube_namespace(service), query);
-    s->peers = activator_peers_new(env, s->slices, kube_name(service));
+    s->watch = activator_peers_watch(env->peers, s->slices);
+    make_publishers(s);
+    read_rules(s);
+    report_limits(s);
     kube_cache_add_handlers(s->slices, &handlers);
     s->errors = kube_watch_errors_new(env->loop, s->slices, "activator", "EndpointSlices");
     kube_cache_start(s->slices);
@@ -342,14 +394,25 @@ struct activator_service *activator_service_new(struct activator_env *env, const
     return s;
 }
 
+static bool same_value(const json_t *a, const json_t *b, const char *group, const char *name)
+{
+    const json_t *of_a = codec_json_get(a, group, name, NULL);
+    const json_t *of_b = codec_json_get(b, group, name, NULL);
+    return of_a == of_b || json_equal(of_a, of_b);
+}
+
 void activator_service_update(struct activator_service *s, const json_t *service)
 {
-    bool same_ports = json_equal(codec_json_get(s->object, "spec", "ports", NULL),
-                                 codec_json_get(service, "spec", "ports", NULL));
-    json_decref(s->object);
+    CODEC_AUTO_JSON json_t *before = s->object;
     s->object = json_incref((json_t *)service);
     activator_progress_check(s->progress, s->object);
-    if (!same_ports && kube_cache_synced(s->slices))
+    bool same_annotations = same_value(before, service, "metadata", "annotations");
+    bool same_spec = json_equal(json_object_get(before, "spec"), json_object_get(service, "spec"));
+    if (!same_annotations)
+        read_rules(s);
+    if (!same_spec)
+        report_limits(s);
+    if ((!same_spec || !same_annotations) && kube_cache_synced(s->slices))
         on_slices_synced(s);
 }
 
@@ -357,16 +420,17 @@ void activator_service_free(struct activator_service *s)
 {
     if (!s)
         return;
-    kube_request_cancel(s->write);
-    activator_peers_free(s->peers);
+    for (size_t i = 0; i < ACTIVATOR_FAMILIES; i++)
+        activator_publisher_free(s->publishers[i]);
+    activator_peers_unwatch(s->watch);
+    activator_ready_free(s->models);
     kube_watch_errors_free(s->errors);
     kube_cache_free(s->slices);
     activator_progress_free(GS_TAKE(s->progress));
     activator_gate_free(s->gate);
-    gs_timer_free(s->timer);
-    free_ports(s);
+    activator_rules_finish(&s->rules);
+    free_ports(s->ports, s->n_ports);
     activator_target_finish(&s->target);
-    json_decref(s->written);
     json_decref(s->object);
     free(s);
 }

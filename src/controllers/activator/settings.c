@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Defaults, and the annotation of a Service.
+// Defaults, and the annotations of a Service.
 #include "activator/activator_private.h"
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "kube/object.h"
 
@@ -16,6 +17,8 @@ struct activator_config activator_config_default(void)
                                      .max_total_bytes = 8 * 1024 * 1024,
                                      .hold_ms = 600 * 1000,
                                      .silent_ms = 10 * 1000,
+                                     .idle_ms = 600 * 1000,
+                                     .max_open = 10000,
                                      .per_endpoint = 8};
 }
 
@@ -55,4 +58,106 @@ void activator_target_finish(struct activator_target *t)
     free(t->kind);
     free(t->name);
     *t = (struct activator_target){0};
+}
+
+// --- rules ---
+
+#define MAX_PARTS   16
+#define MIN_COMMENT (1 * GS_NS_PER_SEC)
+
+static void free_list(char **list)
+{
+    for (size_t i = 0; list && list[i]; i++)
+        free(list[i]);
+    free(list);
+}
+
+// "a, b"; empty parts are left out.
+static struct gs_error *read_list(const json_t *service, const char *name, char ***ret)
+{
+    struct gs_slice rest = gs_slice_of(kube_annotation(service, name));
+    char **list = gs_alloc_array(MAX_PARTS + 1, sizeof(*list));
+    size_t n = 0;
+    while (rest.data) {
+        struct gs_slice part = gs_slice_trim(gs_slice_cut(&rest, ','));
+        if (!part.len)
+            continue;
+        if (n == MAX_PARTS) {
+            free_list(list);
+            return gs_error_new(GS_EINVAL, "annotation %s: more than %d parts", name, MAX_PARTS);
+        }
+        list[n++] = gs_slice_dup(part);
+    }
+    *ret = list;
+    return NULL;
+}
+
+static struct gs_error *check_path(const char *annotation, const char *path)
+{
+    if (*path == '/' && strlen(path) <= 1024 && !strpbrk(path, " \t\r\n?#"))
+        return NULL;
+    return gs_error_new(GS_EINVAL, "annotation %s: \"%.100s\" is no path such as /health",
+                        annotation, path);
+}
+
+static struct gs_error *read_paths(const json_t *service, char ***ret)
+{
+    char **list = NULL;
+    struct gs_error *err = read_list(service, ACTIVATOR_ANN_PROBE_PATHS, &list);
+    for (size_t i = 0; !err && list[i]; i++)
+        err = check_path(ACTIVATOR_ANN_PROBE_PATHS, list[i]);
+    if (err)
+        free_list(list);
+    else
+        *ret = list;
+    return err;
+}
+
+static struct gs_error *read_comments(const json_t *service, int64_t *ret_ms)
+{
+    const char *text = kube_annotation(service, ACTIVATOR_ANN_COMMENTS);
+    int64_t ns = 0;
+    if (!text)
+        return NULL;
+    struct gs_error *err = gs_parse_duration(gs_slice_of(text), &ns);
+    if (!err && ns < MIN_COMMENT)
+        err = gs_error_new(GS_EINVAL, "less than 1s");
+    if (err)
+        return gs_error_wrap(err, "annotation " ACTIVATOR_ANN_COMMENTS " \"%.100s\"", text);
+    *ret_ms = ns / GS_NS_PER_MS;
+    return NULL;
+}
+
+static struct gs_error *read_ready_path(const json_t *service, char **ret)
+{
+    const char *path = kube_annotation(service, ACTIVATOR_ANN_READY_PATH);
+    struct gs_error *err = path ? check_path(ACTIVATOR_ANN_READY_PATH, path) : NULL;
+    if (!err)
+        *ret = gs_strdup(path);
+    return err;
+}
+
+static struct gs_error *first_of(struct gs_error *a, struct gs_error *b)
+{
+    if (!a)
+        return b;
+    gs_error_free(b);
+    return a;
+}
+
+struct gs_error *activator_rules_read(const json_t *service, struct activator_rules *ret)
+{
+    *ret = (struct activator_rules){0};
+    struct gs_error *err = read_paths(service, &ret->probe_paths);
+    err = first_of(err, read_list(service, ACTIVATOR_ANN_PROBE_AGENTS, &ret->probe_agents));
+    err = first_of(err, read_comments(service, &ret->comment_ms));
+    return first_of(err, read_ready_path(service, &ret->ready_path));
+}
+
+void activator_rules_finish(struct activator_rules *r)
+{
+    free_list(r->probe_paths);
+    free_list(r->probe_agents);
+    free(r->ready_path);
+    *r = (struct activator_rules){0};
 }

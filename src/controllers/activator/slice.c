@@ -8,10 +8,15 @@
 
 #include <stdio.h>
 
-char *activator_slice_name(const char *service, const char *identity)
+const char *activator_address_type(const char *ip)
+{
+    return strchr(ip, ':') ? "IPv6" : "IPv4";
+}
+
+char *activator_slice_name(const char *service, const char *identity, const char *address)
 {
     uint32_t hash = (uint32_t)gs_hash(identity, strlen(identity));
-    return gs_format("%.200s-activator-%08x", service, hash);
+    return gs_format("%.200s-activator-%08x%s", service, hash, strchr(address, ':') ? "-v6" : "");
 }
 
 static json_t *make_ports(const struct activator_port *ports, size_t n)
@@ -31,25 +36,26 @@ static json_t *make_owner(const json_t *service)
 }
 
 json_t *activator_slice_make(const json_t *service, const struct activator_config *cfg,
-                             const struct activator_port *ports, size_t n, bool standby)
+                             const char *address, const struct activator_port *ports, size_t n,
+                             bool standby)
 {
-    GS_AUTO_FREE char *name = activator_slice_name(kube_name(service), cfg->identity);
+    GS_AUTO_FREE char *name = activator_slice_name(kube_name(service), cfg->identity, address);
     json_t *meta =
         json_pack("{s:s, s:s, s:{s:s, s:s}, s:{s:s}, s:[o]}", "name", name, "namespace",
                   kube_namespace(service), "labels", ACTIVATOR_LABEL_SERVICE, kube_name(service),
                   ACTIVATOR_LABEL_MANAGED_BY, ACTIVATOR_MANAGER, "annotations",
                   ACTIVATOR_ANN_IDENTITY, cfg->identity, "ownerReferences", make_owner(service));
-    json_t *endpoint =
-        json_pack("{s:[s], s:{s:b, s:b, s:b}}", "addresses", cfg->advertise, "conditions", "ready",
-                  !standby, "serving", 1, "terminating", standby);
+    json_t *endpoint = json_pack("{s:[s], s:{s:b, s:b, s:b}}", "addresses", address, "conditions",
+                                 "ready", !standby, "serving", 1, "terminating", standby);
+    if (cfg->node) // kube-proxy compares it for traffic policies
+        codec_json_set_str(endpoint, "nodeName", cfg->node);
     if (cfg->pod_ns)
         json_object_set_new(endpoint, "targetRef",
                             json_pack("{s:s, s:s, s:s}", "kind", "Pod", "namespace", cfg->pod_ns,
                                       "name", cfg->identity));
     return json_pack("{s:s, s:s, s:s, s:o, s:[o], s:o}", "apiVersion", "discovery.k8s.io/v1",
-                     "kind", "EndpointSlice", "addressType",
-                     strchr(cfg->advertise, ':') ? "IPv6" : "IPv4", "metadata", meta, "endpoints",
-                     endpoint, "ports", make_ports(ports, n));
+                     "kind", "EndpointSlice", "addressType", activator_address_type(address),
+                     "metadata", meta, "endpoints", endpoint, "ports", make_ports(ports, n));
 }
 
 bool activator_slice_is(const json_t *have, const json_t *want)
@@ -90,13 +96,14 @@ uint16_t activator_slice_port(const json_t *slice, const char *port_name)
     return (uint16_t)codec_json_int(find_port(slice, port_name), 0, "port", NULL);
 }
 
-void activator_slice_endpoints(const json_t *slice, const char *port_name,
+void activator_slice_endpoints(const json_t *slice, const char *port_name, const char *type,
                                struct activator_address **items, size_t *n, size_t *cap)
 {
     uint16_t number = activator_slice_port(slice, port_name);
     size_t i;
     const json_t *e;
-    if (!number || activator_slice_is_own(slice))
+    if (!number || activator_slice_is_own(slice) ||
+        (type && !gs_streq(codec_json_str(slice, "addressType", NULL), type)))
         return;
     json_array_foreach (json_object_get(slice, "endpoints"), i, e) {
         const char *ip = json_string_value(json_array_get(json_object_get(e, "addresses"), 0));

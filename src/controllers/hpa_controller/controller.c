@@ -12,8 +12,11 @@
 #include "base/timer.h"
 #include "hpa_controller/controller_private.h"
 #include "hpa_controller/hints.h"
+#include "hpa_controller/learned.h"
 #include "kube/cache.h"
 #include "kube/object.h"
+
+#include <sys/queue.h>
 
 // A larger difference between wall clock and elapsed time means that the clock was set.
 #define CLOCK_STEP_MS 1000
@@ -28,6 +31,14 @@
 // Until a target that has no status yet is read again.
 #define STATUS_LOOK_MS 250
 
+// Evaluations at the same time; further ones wait in order. Their requests need about as many
+// connections, and a request that waits for a connection would reach its timeout in a cluster with
+// thousands of autoscalers.
+enum { MAX_RUNNING = 64 };
+// A decision is published for so many periods, at least so long.
+#define PUBLISHED_PERIODS 3
+#define PUBLISHED_MS      45000
+
 #define LATENCY_ANNOTATION "gpuscale.dev/slo"
 
 struct hpa_controller {
@@ -35,8 +46,11 @@ struct hpa_controller {
     struct hpa_controller_config cfg;
     struct kube_cache *hpas;
     struct kube_watch_errors *hpa_errors, *pod_errors;
-    struct hpa_hints *hints; // NULL: not started
-    struct gs_hmap *items;   // "ns/name" to struct item
+    struct hpa_hints *hints;     // NULL: not started
+    struct gs_hmap *items;       // "ns/name" to struct item
+    struct hpa_learned *learned; // of another process
+    size_t n_running;            // items with a sync in progress
+    TAILQ_HEAD(, item) waiting;
     hpa_observer observer;
     void *observer_arg;
     bool started;
@@ -51,7 +65,9 @@ struct item {
     struct hpa_latency *latency;
     struct hpa_zero *zero;
     struct hpa_reconcile *run; // NULL between syncs
-    bool again;                // the spec or a value changed during the sync
+    TAILQ_ENTRY(item) waiting;
+    bool waits; // for the end of another sync
+    bool again; // the spec or a value changed during the sync
     struct gs_timer *timer;
     struct hpa_seen *seen; // of the last sync; NULL: none
     struct hpa_hint_budget budget;
@@ -67,6 +83,31 @@ struct item {
 };
 
 static void sync_item(struct item *i);
+static void start_sync(struct item *i);
+
+// --- the number of syncs at a time ---
+static void stop_waiting(struct item *i)
+{
+    if (i->waits)
+        TAILQ_REMOVE(&i->controller->waiting, i, waiting);
+    i->waits = false;
+}
+
+static void begin_waiting(struct item *i)
+{
+    if (!i->waits)
+        TAILQ_INSERT_TAIL(&i->controller->waiting, i, waiting);
+    i->waits = true;
+}
+
+static void end_sync(struct item *i)
+{
+    struct hpa_controller *c = i->controller;
+    hpa_reconcile_free(GS_TAKE(i->run));
+    c->n_running--;
+    while (c->n_running < MAX_RUNNING && !TAILQ_EMPTY(&c->waiting))
+        start_sync(TAILQ_FIRST(&c->waiting));
+}
 
 // --- items ---
 static void free_item(void *arg)
@@ -85,6 +126,8 @@ static void on_sync_timer_closed(void *arg)
 static void item_free(void *value)
 {
     struct item *i = value;
+    i->controller->n_running -= i->run != NULL;
+    stop_waiting(i);
     hpa_reconcile_free(i->run);
     hpa_history_free(i->history);
     hpa_latency_free(i->latency);
@@ -199,7 +242,7 @@ static void on_reconciled(void *arg, const struct hpa_spec *spec, const struct h
     struct hpa_controller *c = i->controller;
     gs_assert(i->run);
     if (hpa_reconcile_waits(i->run)) {
-        hpa_reconcile_free(GS_TAKE(i->run));
+        end_sync(i);
         i->again = false;
         look_again(i);
         return;
@@ -222,7 +265,7 @@ static void on_reconciled(void *arg, const struct hpa_spec *spec, const struct h
     i->hinted = i->hinted && i->again;
     if (c->observer)
         c->observer(c->observer_arg, spec, d);
-    hpa_reconcile_free(GS_TAKE(i->run));
+    end_sync(i);
     if (i->again) {
         i->again = false;
         sync_item(i);
@@ -236,11 +279,21 @@ static void sync_item(struct item *i)
         schedule_next(i);
     if (i->run)
         return;
+    if (i->controller->n_running < MAX_RUNNING)
+        start_sync(i);
+    else
+        begin_waiting(i);
+}
+
+static void start_sync(struct item *i)
+{
+    stop_waiting(i);
     follow_clock(i);
     i->started_ns = gs_mono_ns();
     gs_timer_stop(i->hint_timer);
     i->run = hpa_reconcile_start(&i->controller->env, i->object, i->history, &i->target, i->latency,
                                  i->zero, on_reconciled, i);
+    i->controller->n_running += i->run != NULL;
 }
 
 // Owns err; NULL: the annotation is right.
@@ -281,6 +334,7 @@ static void new_item(struct hpa_controller *c, const json_t *object)
     i->latency = hpa_latency_new();
     i->zero = hpa_zero_new();
     read_annotations(i);
+    hpa_learned_claim(c->learned, i->key, i->latency, gs_unix_ms());
     i->timer = gs_timer_new(c->env.loop, i);
     i->hint_timer = gs_timer_new(c->env.loop, i);
     i->due_ns = gs_mono_ns();
@@ -426,6 +480,8 @@ struct hpa_controller *hpa_controller_new(uv_loop_t *loop, struct kube_client *c
     if (c->cfg.sync_period_ms < 1)
         c->cfg.sync_period_ms = 1;
     c->items = gs_hmap_new(item_free);
+    TAILQ_INIT(&c->waiting);
+    c->learned = hpa_learned_new();
     c->hpas = kube_cache_new(loop, client, KUBE_HPAS, cfg->ns, NULL);
     struct hpa_resources *resources = hpa_resources_new(client);
     c->env = (struct hpa_reconcile_env){
@@ -466,6 +522,28 @@ void hpa_controller_set_observer(struct hpa_controller *c, hpa_observer fn, void
 {
     c->observer = fn;
     c->observer_arg = arg;
+}
+
+struct gs_error *hpa_controller_restore(struct hpa_controller *c, const json_t *document)
+{
+    struct gs_error *err = hpa_learned_read(c->learned, document, gs_unix_ms());
+    if (!err)
+        hpa_starts_restore(c->env.starts, hpa_learned_starts(c->learned));
+    return err;
+}
+
+json_t *hpa_controller_learned(const struct hpa_controller *c)
+{
+    int64_t now_ms = gs_unix_ms();
+    json_t *out = hpa_learned_begin();
+    size_t pos = 0;
+    void *value;
+    while (gs_hmap_next(c->items, &pos, NULL, &value)) {
+        const struct item *i = value;
+        hpa_learned_add(out, i->key, i->latency, now_ms);
+    }
+    hpa_learned_end(out, c->learned, c->env.starts, now_ms);
+    return out;
 }
 
 void hpa_controller_start(struct hpa_controller *c)
@@ -515,14 +593,23 @@ json_t *hpa_controller_history(const struct hpa_controller *c, const char *ns, c
     return out;
 }
 
+// An old number would keep another controller from using its other metrics.
+static int64_t published_since(const struct item *i)
+{
+    int64_t age_ms = PUBLISHED_PERIODS * period_ms(i);
+    return gs_unix_ms() - (age_ms > PUBLISHED_MS ? age_ms : PUBLISHED_MS);
+}
+
 void hpa_controller_write_metrics(const struct hpa_controller *c, struct gs_buf *out)
 {
     for (int f = 0; f < HPA_LATENCY_FAMILIES; f++) {
         hpa_latency_write_head((enum hpa_latency_family)f, out);
         size_t pos = 0;
-        void *item;
-        while (gs_hmap_next(c->items, &pos, NULL, &item))
-            hpa_latency_write(((struct item *)item)->latency, (enum hpa_latency_family)f, out);
+        void *value;
+        while (gs_hmap_next(c->items, &pos, NULL, &value)) {
+            const struct item *i = value;
+            hpa_latency_write(i->latency, (enum hpa_latency_family)f, published_since(i), out);
+        }
     }
     if (c->env.budgets)
         hpa_budgets_write_metrics(c->env.budgets, out);
@@ -553,5 +640,6 @@ void hpa_controller_free(struct hpa_controller *c)
     kube_recorder_free(c->env.recorder);
     hpa_selectors_free(c->env.selectors);
     hpa_starts_free(c->env.starts);
+    hpa_learned_free(c->learned);
     free(c);
 }

@@ -109,7 +109,7 @@ void hpa_selectors_remove(struct hpa_selectors *s, const char *key);
 const struct kube_selector *hpa_selectors_get(const struct hpa_selectors *s, const char *key);
 // The HPAs of the namespace that select any pod of `key`, as "[ns/a ns/b]"; NULL: only `key` does.
 // The caller frees it.
-char *hpa_selectors_conflict(const struct hpa_selectors *s, const char *key, const char *ns,
+char *hpa_selectors_conflict(struct hpa_selectors *s, const char *key, const char *ns,
                              const struct kube_cache *pods);
 
 // --- reconciliation ---

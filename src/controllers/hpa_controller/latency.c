@@ -15,6 +15,7 @@
 struct hpa_latency {
     char *annotation; // NULL: none
     char *invalid;    // why it is wrong; NULL: it is valid
+    char *image;      // of most pods; NULL: not known yet
     struct slo_policy policy;
     struct slo_memory *memory;
     int64_t interval_ms;
@@ -46,6 +47,7 @@ static void forget(struct hpa_latency *l)
     forget_decision(l);
     free(GS_TAKE(l->annotation));
     free(GS_TAKE(l->invalid));
+    free(GS_TAKE(l->image));
     slo_memory_free(GS_TAKE(l->memory));
 }
 
@@ -93,6 +95,21 @@ void hpa_latency_shift(struct hpa_latency *l, int64_t ms, int64_t now_ms)
     l->decided_ms += ms;
 }
 
+bool hpa_latency_has_target(const struct hpa_latency *l)
+{
+    return l->annotation != NULL;
+}
+
+json_t *hpa_latency_learned(const struct hpa_latency *l, bool with_forecast, int64_t now_ms)
+{
+    return l->memory ? slo_memory_json(l->memory, with_forecast, now_ms) : NULL;
+}
+
+struct gs_error *hpa_latency_restore(struct hpa_latency *l, const json_t *learned, int64_t now_ms)
+{
+    return slo_memory_restore(l->memory, learned, now_ms);
+}
+
 // --- pods ---
 
 static struct slo_pod pod_of(const struct hpa_start *start)
@@ -109,16 +126,44 @@ static struct slo_pod pod_of(const struct hpa_start *start)
                             .expected_ms = p->expected_ms};
 }
 
-// What is learned of the engines belongs to their image. A digest names it better than a tag.
-static const char *identity_of(const struct hpa_start *starts, size_t n)
+static const char *image_of(const struct hpa_start *start)
 {
+    const json_t *list = codec_json_get(start->pod, "status", "containerStatuses", NULL);
+    const char *id = codec_json_str(json_array_get(list, 0), "imageID", NULL);
+    return start->progress.state == STARTUP_READY && id && *id ? id : NULL;
+}
+
+static size_t count_image(const struct hpa_start *starts, size_t n, const char *image)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < n; i++)
+        count += gs_streq(image_of(&starts[i]), image);
+    return count;
+}
+
+// What is learned of the engines belongs to the image of most ready pods. A digest names it better
+// than a tag. In a rollout, the image changes once: when the new one has more pods.
+static const char *identity_of(struct hpa_latency *l, const struct hpa_start *starts, size_t n)
+{
+    size_t most = l->image ? count_image(starts, n, l->image) : 0;
+    const char *found = most ? l->image : NULL, *last = NULL;
     for (size_t i = 0; i < n; i++) {
-        const json_t *list = codec_json_get(starts[i].pod, "status", "containerStatuses", NULL);
-        const char *id = codec_json_str(json_array_get(list, 0), "imageID", NULL);
-        if (starts[i].progress.state == STARTUP_READY && id && *id)
-            return id;
+        const char *image = image_of(&starts[i]);
+        if (!image || gs_streq(image, found) || gs_streq(image, last))
+            continue;
+        size_t count = count_image(starts, n, image);
+        last = image;
+        if (count <= most)
+            continue;
+        most = count;
+        found = image;
     }
-    return NULL;
+    if (found && found != l->image) {
+        char *image = gs_strdup(found);
+        free(l->image);
+        l->image = image;
+    }
+    return found ? l->image : NULL;
 }
 
 // Of one more replica. Without a start, nothing is assumed.
@@ -165,7 +210,7 @@ static void decide(struct hpa_latency *l, const struct hpa_latency_input *in,
                                   .max = in->spec->max_replicas,
                                   .has_peer = in->peer_replicas >= 0,
                                   .peer_replicas = in->peer_replicas,
-                                  .identity = identity_of(starts, n),
+                                  .identity = identity_of(l, starts, n),
                                   .start_seconds = start_seconds(in, starts, n)};
     if (in->signals) {
         add_signals(in->signals, reading);
@@ -246,6 +291,11 @@ const struct hpa_extra *hpa_latency_decide(struct hpa_latency *l,
     return &l->extra;
 }
 
+void hpa_latency_skip(struct hpa_latency *l)
+{
+    forget_decision(l);
+}
+
 // --- JSON ---
 
 static json_t *describe_forecast(const struct forecast *f)
@@ -308,11 +358,11 @@ static void write_bounds(const struct hpa_latency *l, struct gs_buf *out)
 }
 
 void hpa_latency_write(const struct hpa_latency *l, enum hpa_latency_family family,
-                       struct gs_buf *out)
+                       int64_t since_ms, struct gs_buf *out)
 {
     const struct slo_decision *d = &l->decision;
     const char *name = families[family].name;
-    if (!l->decided || l->error)
+    if (!l->decided || l->error || l->decided_ms < since_ms)
         return;
     if (family == HPA_LATENCY_DESIRED)
         gs_buf_addf(out, "%s{%s} %d\n", name, l->labels, d->proposal);

@@ -22,6 +22,12 @@ int64_t hpa_latency_interval_ms(const struct hpa_latency *l); // of the scrapes;
 // Shifts times after the wall clock was set by this amount.
 void hpa_latency_shift(struct hpa_latency *l, int64_t ms, int64_t now_ms);
 
+bool hpa_latency_has_target(const struct hpa_latency *l); // an annotation, valid or not
+// slo_memory_json() of the service; new reference. NULL: no annotation.
+json_t *hpa_latency_learned(const struct hpa_latency *l, bool with_forecast, int64_t now_ms);
+// Needs an annotation. Errors: as slo_memory_restore().
+struct gs_error *hpa_latency_restore(struct hpa_latency *l, const json_t *learned, int64_t now_ms);
+
 // What one decision reads. Borrowed.
 struct hpa_latency_input {
     const struct hpa_spec *spec;
@@ -37,6 +43,10 @@ struct hpa_latency_input {
 const struct hpa_extra *hpa_latency_decide(struct hpa_latency *l,
                                            const struct hpa_latency_input *in);
 
+// The object was synced without a decision, for example because its target has no replicas: nothing
+// is published until the next one.
+void hpa_latency_skip(struct hpa_latency *l);
+
 // The last decision as slo_decision_json() with {"annotation", "applied", "ageMs"}, or
 // {"annotation", "error"}; new reference. NULL: no annotation, or no decision yet.
 json_t *hpa_latency_json(const struct hpa_latency *l, int64_t now_ms);
@@ -51,6 +61,6 @@ enum hpa_latency_family {
     HPA_LATENCY_FAMILIES
 };
 void hpa_latency_write_head(enum hpa_latency_family family, struct gs_buf *out);
-// Nothing if there is no decision, or the value is unknown.
+// Nothing if there is no decision since since_ms, or the value is unknown.
 void hpa_latency_write(const struct hpa_latency *l, enum hpa_latency_family family,
-                       struct gs_buf *out);
+                       int64_t since_ms, struct gs_buf *out);

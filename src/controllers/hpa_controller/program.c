@@ -9,10 +9,12 @@
 #include "hpa_controller/controller.h"
 #include "hpa_controller/controller_private.h"
 #include "hpa_controller/explain_api.h"
+#include "hpa_controller/learned_store.h"
 #include "kube/connection.h"
 #include "kube/election.h"
 #include "kube/engine_url.h"
 #include "kube/object.h"
+#include "kube/trim.h"
 #include "net/endpoint/endpoint.h"
 #include "net/program/program.h"
 
@@ -35,6 +37,7 @@ struct hpa_server {
     struct kube_connection cluster;
     struct kube_cache *pods;
     struct hpa_controller *controller;
+    struct hpa_learned_store *store; // NULL: what is learned is not kept, or not read yet
     struct hpa_explain_api *explain;
     struct hpa_ownership *ownership; // NULL: shadow
     struct kube_election *election;  // NULL: disabled
@@ -135,12 +138,34 @@ static struct http_client *find_engine(void *arg, const char **ret_why)
     return r->engine;
 }
 
+// --- what was learned ---
+
+static void on_learned_read(void *arg)
+{
+    struct hpa_server *r = arg;
+    hpa_controller_start(r->controller);
+}
+
+// Starts the controller with what another process has learned.
+static void begin_to_decide(struct hpa_server *r)
+{
+    const struct hpa_learned_store_config cfg = {.loop = r->loop,
+                                                 .controller = r->controller,
+                                                 .path = r->o->state_file,
+                                                 .client = r->cluster.client,
+                                                 .ns = r->o->lease_ns,
+                                                 .name = r->o->state_config_map};
+    if (cfg.path || cfg.name)
+        r->store = hpa_learned_store_new(&cfg, on_learned_read, r);
+    else
+        hpa_controller_start(r->controller);
+}
+
 // --- leadership ---
 
 static void on_leading(void *arg)
 {
-    struct hpa_server *r = arg;
-    hpa_controller_start(r->controller);
+    begin_to_decide(arg);
 }
 
 // As in Kubernetes components, a replica that loses the leadership exits and is restarted.
@@ -262,13 +287,14 @@ static void start_controller(struct hpa_server *r)
     if (!r->shadow)
         start_ownership(r);
     r->pods = kube_cache_new(r->loop, r->cluster.client, KUBE_PODS, o->ns, NULL);
+    kube_cache_set_trim(r->pods, kube_trim_pod);
     r->log = hpa_decision_log_new(is_json(o), r->shadow);
     r->controller = hpa_controller_new(r->loop, r->cluster.client, r->pods, &cfg);
     hpa_controller_set_observer(r->controller, on_decision, r);
     r->explain = hpa_explain_api_new(r->loop, r->cluster.client, r->controller, &cfg.decide);
     kube_cache_start(r->pods);
     if (r->shadow || !o->elect)
-        hpa_controller_start(r->controller);
+        begin_to_decide(r);
     else
         start_election(r);
 }
@@ -281,6 +307,11 @@ static struct gs_error *check_options(const struct hpa_server_options *o)
         return gs_error_new(GS_EINVAL, "--output \"%s\": want text or json", o->output);
     if (o->all && gs_streq(o->mode, "shadow"))
         return gs_error_new(GS_EINVAL, "--all belongs to --mode=control");
+    if (o->state_config_map && gs_streq(o->mode, "shadow"))
+        return gs_error_new(GS_EINVAL, "--state-config-map belongs to --mode=control: shadow mode "
+                                       "writes nothing to the cluster; use --state-file");
+    if (o->state_config_map && o->state_file)
+        return gs_error_new(GS_EINVAL, "want one of --state-file and --state-config-map");
     return NULL;
 }
 
@@ -289,6 +320,7 @@ static void finish_server(struct hpa_server *r)
     program_close(r->program);
     kube_election_free(r->election);
     hpa_explain_api_free(r->explain);
+    hpa_learned_store_free(r->store);
     hpa_controller_free(r->controller);
     http_client_free(r->engine);
     kube_engine_url_finish(&r->engine_url);
@@ -307,10 +339,20 @@ static void on_released(void *arg)
     program_stopped(r->program);
 }
 
-static void stop_server(void *arg)
+static void on_learned_written(void *arg)
 {
     struct hpa_server *r = arg;
     hpa_controller_release(r->controller, on_released, r);
+}
+
+// Writes what was learned, and then releases what the budgets limit.
+static void stop_server(void *arg)
+{
+    struct hpa_server *r = arg;
+    if (r->store)
+        hpa_learned_store_end(r->store, on_learned_written, r);
+    else
+        on_learned_written(r);
 }
 
 struct gs_error *hpa_server_run(const struct hpa_server_options *o)

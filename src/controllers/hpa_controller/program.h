@@ -11,7 +11,7 @@
 // The options of `gpuscale hpa`. Strings are borrowed; NULL: not given.
 struct hpa_server_options {
     const char *compat, *kubeconfig, *url, *mode, *ns, *output, *listen, *lease_ns, *lease_name,
-        *identity;
+        *identity, *state_file, *state_config_map; // at most one of the last two
     int64_t sync_period, downscale_window, cpu_init_period, readiness_delay; // ns
     double tolerance;
     bool all, elect, scale_to_zero;

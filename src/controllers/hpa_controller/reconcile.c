@@ -171,6 +171,8 @@ static void decide_and_write(struct hpa_reconcile *r)
             hpa_starts_coming(r->env->starts, r->spec.ns, selector, gs_unix_ms(), &r->coming))
             r->obs.coming = &r->coming;
         decide_latency(r, selector);
+    } else {
+        hpa_latency_skip(r->latency);
     }
     r->obs.zero = hpa_zero_checked(r->zero, &r->spec, r->obs.spec_replicas, r->use, r->no_signals);
     hpa_decide(&r->spec, &r->obs, &r->env->decide, r->history, gs_unix_ms(), &r->decision);
@@ -222,13 +224,13 @@ static void read_peer(struct hpa_reconcile *r, const char *name)
 static void query_pods(struct hpa_reconcile *r, struct http_client *engine,
                        const struct kube_selector *selector, struct hpa_signals_query *query)
 {
-    const char **names = gs_alloc_array(kube_cache_len(r->env->pods) + 1, sizeof(*names));
-    size_t pos = 0;
+    const char **names = NULL;
+    size_t pos = 0, cap = 0;
     const json_t *pod;
-    while ((pod = kube_cache_next(r->env->pods, &pos)))
-        if (gs_streq(kube_namespace(pod), r->spec.ns) && kube_name(pod) &&
-            kube_selector_matches(selector, codec_json_get(pod, "metadata", "labels", NULL)))
-            names[query->n_pods++] = kube_name(pod);
+    while ((pod = kube_cache_select(r->env->pods, r->spec.ns, selector, &pos))) {
+        gs_grow(&names, &cap, query->n_pods, sizeof(*names));
+        names[query->n_pods++] = kube_name(pod);
+    }
     query->pods = names;
     if (query->n_pods)
         r->signals = hpa_signals_start(engine, query, on_fetched, r);

@@ -6,6 +6,7 @@
 #include "hpa_controller/starts.h"
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/slice.h"
 #include "base/timer.h"
@@ -27,6 +28,7 @@ struct hpa_starts {
     struct gs_timer *timer; // until pods are observed without nodes
     bool observes;
     struct startup_learner *learner; // NULL: not wanted yet
+    json_t *restored;                // for the learner; NULL: nothing
     char *ns;
 };
 
@@ -53,6 +55,7 @@ void hpa_starts_free(struct hpa_starts *s)
     kube_cache_free(s->events);
     kube_cache_free(s->nodes);
     startup_learner_free(s->learner);
+    json_decref(s->restored);
     free(s->ns);
     free(s);
 }
@@ -125,9 +128,25 @@ static void read_events(struct hpa_starts *s)
     kube_cache_start(s->events);
 }
 
+void hpa_starts_restore(struct hpa_starts *s, const json_t *learned)
+{
+    json_decref(s->restored);
+    s->restored = json_incref((json_t *)learned);
+}
+
+static void use_restored(struct hpa_starts *s)
+{
+    GS_AUTO_ERROR struct gs_error *err =
+        s->restored ? startup_learner_restore(s->learner, s->restored, gs_unix_ms()) : NULL;
+    if (err)
+        gs_warn("hpa", "%s", gs_error_message(err));
+    json_decref(GS_TAKE(s->restored));
+}
+
 static void begin(struct hpa_starts *s)
 {
     s->learner = startup_learner_new();
+    use_restored(s);
     s->timer = gs_timer_new(s->loop, s);
     read_events(s);
     if (s->ns)
@@ -174,12 +193,7 @@ struct startup_learner *hpa_starts_learner(const struct hpa_starts *s)
 static const json_t *next_pod(const struct hpa_starts *s, const char *ns,
                               const struct kube_selector *selector, size_t *pos)
 {
-    const json_t *pod;
-    while (selector && (pod = kube_cache_next(s->pods, pos)))
-        if (gs_streq(kube_namespace(pod), ns) &&
-            kube_selector_matches(selector, codec_json_get(pod, "metadata", "labels", NULL)))
-            return pod;
-    return NULL;
+    return selector ? kube_cache_select(s->pods, ns, selector, pos) : NULL;
 }
 
 const struct hpa_start *hpa_starts_pods(const struct hpa_starts *s, const char *ns,

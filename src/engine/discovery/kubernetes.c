@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// One kubernetes_sd_config: watches the objects of its role. Soon after a change, all groups are
-// built again, and those that differ are reported. Changes within the delay are handled together.
+// One kubernetes_sd_config: watches the objects of its role. Soon after a change, the groups of the changed objects
+// are built again, and those that differ are reported. Changes within the delay are handled together. A
+// change of a related object, such as the node of a pod, builds all groups again.
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/hmap.h"
 #include "base/mem.h"
@@ -10,6 +12,7 @@
 
 #define FIRST_DELAY_MS UINT64_C(50)  // changes within this time are handled together
 #define NEXT_DELAY_MS  UINT64_C(500) // minimum time between two updates under constant change
+#define FULL_SHARE     20            // building all groups takes at most one part of these of the time
 #define IN_CLUSTER_NS  "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
 enum { WATCH_ROLE = -1 };
@@ -18,6 +21,7 @@ struct watch {
     int what;       // enum discovery_kube_related, or the objects of the role
     const char *ns; // NULL: all namespaces; borrowed from the provider
     struct discovery_informer *cache;
+    struct discovery_kubernetes *owner;
 };
 
 struct sent { // a group that was reported
@@ -38,19 +42,22 @@ struct discovery_kubernetes {
     uv_loop_t *loop;
     struct gs_timer *timer;
     uint64_t last_pass_ms; // time of the last update, by the clock of the loop
+    uint64_t full_pass_ms; // how long the last update of all groups took
     uint64_t pass;
     struct gs_hmap *sent; // source -> struct sent
+    // What the next update builds again.
+    bool all;
+    struct gs_hmap *changed; // "ns/name" -> the newest object of the role, as json_t
 };
 
 // --- looking up ---
 
-static const json_t *find_object(void *arg, enum discovery_kube_related kind, const char *ns,
-                                 const char *name)
+static const json_t *find_watched(const struct discovery_kubernetes *s, int what, const char *ns,
+                                  const char *name)
 {
-    const struct discovery_kubernetes *s = arg;
     for (size_t i = 0; i < s->n_watches; i++) {
         const struct watch *w = &s->watches[i];
-        if (w->what != (int)kind || (w->ns && !gs_streq(w->ns, ns)))
+        if (w->what != what || (w->ns && !gs_streq(w->ns, ns)))
             continue;
         const json_t *obj = kube_cache_get(discovery_informer_cache(w->cache), ns, name);
         if (obj)
@@ -59,7 +66,13 @@ static const json_t *find_object(void *arg, enum discovery_kube_related kind, co
     return NULL;
 }
 
-// --- a pass over everything ---
+static const json_t *find_object(void *arg, enum discovery_kube_related kind, const char *ns,
+                                 const char *name)
+{
+    return find_watched(arg, (int)kind, ns, name);
+}
+
+// --- updates ---
 
 static uint64_t hash_labels(uint64_t seed, const struct metrics_label *l, size_t n)
 {
@@ -146,34 +159,79 @@ static bool all_synced(const struct discovery_kubernetes *s)
     return true;
 }
 
-static void on_kubernetes_update(void *arg)
+static void build_all(struct discovery_kubernetes *s, struct gs_arena *arena,
+                      struct group_list *changed)
 {
-    struct discovery_kubernetes *s = arg;
-    s->last_pass_ms = uv_now(s->loop);
-    if (!all_synced(s))
-        return; // on_synced calls this function again
     s->pass++;
-    struct gs_arena arena = {0};
-    struct group_list changed = {0};
     for (size_t i = 0; i < s->n_watches; i++) {
         const struct watch *w = &s->watches[i];
         const json_t *obj;
         for (size_t pos = 0; w->what == WATCH_ROLE &&
                              (obj = kube_cache_next(discovery_informer_cache(w->cache), &pos));)
-            build_object(s, obj, &arena, &changed);
+            build_object(s, obj, arena, changed);
     }
-    add_gone(s, &arena, &changed);
-    if (changed.len || s->pass == 1)
+    add_gone(s, arena, changed);
+}
+
+static void remove_object(struct discovery_kubernetes *s, const json_t *obj, struct gs_arena *arena,
+                          struct group_list *changed)
+{
+    const struct discovery_kube_lookup lookup = {find_object, s, s->attach};
+    struct discovery_group g;
+    discovery_kube_build(s->role, obj, &lookup, arena, &g);
+    struct sent *sent = gs_hmap_remove_str(s->sent, g.source);
+    if (sent)
+        add_object_group(changed, (struct discovery_group){.source = g.source});
+    free(sent);
+}
+
+static void build_changed(struct discovery_kubernetes *s, struct gs_arena *arena,
+                          struct group_list *changed)
+{
+    size_t pos = 0;
+    struct gs_slice key;
+    void *obj;
+    while (gs_hmap_next(s->changed, &pos, &key, &obj)) {
+        const json_t *now = find_watched(s, WATCH_ROLE, kube_namespace(obj), kube_name(obj));
+        if (now)
+            build_object(s, now, arena, changed);
+        else
+            remove_object(s, obj, arena, changed);
+    }
+}
+
+static void on_kubernetes_update(void *arg)
+{
+    struct discovery_kubernetes *s = arg;
+    uint64_t begun_ms = (uint64_t)(gs_mono_ns() / GS_NS_PER_MS);
+    s->last_pass_ms = uv_now(s->loop);
+    if (!all_synced(s))
+        return; // on_synced calls this function again
+    bool all = s->all || s->pass == 0;
+    struct gs_arena arena = {0};
+    struct group_list changed = {0};
+    if (all)
+        build_all(s, &arena, &changed);
+    else
+        build_changed(s, &arena, &changed);
+    gs_hmap_clear(s->changed);
+    s->all = false;
+    if (changed.len || (all && s->pass == 1))
         s->fn(s->arg, changed.items, changed.len);
     free(changed.items);
     gs_arena_finish(&arena);
+    if (all)
+        s->full_pass_ms = (uint64_t)(gs_mono_ns() / GS_NS_PER_MS) - begun_ms;
 }
 
 static void schedule_update(struct discovery_kubernetes *s)
 {
+    uint64_t pause = s->all && s->full_pass_ms * FULL_SHARE > NEXT_DELAY_MS
+                         ? s->full_pass_ms * FULL_SHARE
+                         : NEXT_DELAY_MS;
     if (gs_timer_is_active(s->timer))
         return;
-    uint64_t now = uv_now(s->loop), earliest = s->last_pass_ms + NEXT_DELAY_MS;
+    uint64_t now = uv_now(s->loop), earliest = s->last_pass_ms + pause;
     uint64_t delay =
         s->last_pass_ms && earliest > now + FIRST_DELAY_MS ? earliest - now : FIRST_DELAY_MS;
     gs_timer_start(s->timer, on_kubernetes_update, delay);
@@ -181,16 +239,29 @@ static void schedule_update(struct discovery_kubernetes *s)
 
 static void on_object_changed(void *arg, const json_t *old_obj, const json_t *new_obj)
 {
-    (void)old_obj, (void)new_obj;
-    schedule_update(arg);
+    const struct watch *w = arg;
+    struct discovery_kubernetes *s = w->owner;
+    const json_t *obj = new_obj ? new_obj : old_obj;
+    s->all = s->all || w->what != WATCH_ROLE;
+    if (!s->all && s->pass > 0) {
+        GS_AUTO_FREE char *key = kube_key(obj);
+        gs_hmap_put_str(s->changed, key, json_incref((json_t *)obj));
+    }
+    schedule_update(s);
 }
 
 static void on_objects_synced(void *arg)
 {
-    schedule_update(arg);
+    const struct watch *w = arg;
+    schedule_update(w->owner);
 }
 
 // --- the provider ---
+
+static void free_object(void *obj)
+{
+    json_decref(obj);
+}
 
 static char *selectors_query(const struct engine_config_selector *s)
 {
@@ -216,6 +287,7 @@ static void add_watch(struct discovery_kubernetes *s, int what, struct kube_gvr 
     struct watch *w = &s->watches[s->n_watches++];
     w->what = what;
     w->ns = ns;
+    w->owner = s;
     w->cache = discovery_informer_open(s->cluster, r, ns, query);
 }
 
@@ -282,6 +354,7 @@ struct gs_error *discovery_kubernetes_new(struct discovery_informers *informers,
     s->fn = fn;
     s->arg = arg;
     s->sent = gs_hmap_new(free);
+    s->changed = gs_hmap_new(free_object);
     s->loop = discovery_informers_loop(informers);
     s->timer = gs_timer_new(s->loop, s);
     take_namespaces(s, cfg);
@@ -292,9 +365,11 @@ struct gs_error *discovery_kubernetes_new(struct discovery_informers *informers,
     for (size_t i = 0; i < ENGINE_CONFIG_SD_N_ROLES; i++)
         free(queries[i]);
     // Shared caches that are synced already replay their objects here. This only starts the timer.
-    const struct kube_cache_handlers handlers = {on_object_changed, on_objects_synced, s};
-    for (size_t i = 0; i < s->n_watches; i++)
+    for (size_t i = 0; i < s->n_watches; i++) {
+        const struct kube_cache_handlers handlers = {on_object_changed, on_objects_synced,
+                                                     &s->watches[i]};
         kube_cache_add_handlers(discovery_informer_cache(s->watches[i].cache), &handlers);
+    }
     *ret = s;
     return NULL;
 }
@@ -304,12 +379,13 @@ void discovery_kubernetes_free(struct discovery_kubernetes *s)
     if (!s)
         return;
     for (size_t i = 0; i < s->n_watches; i++) {
-        kube_cache_remove_handlers(discovery_informer_cache(s->watches[i].cache), s);
+        kube_cache_remove_handlers(discovery_informer_cache(s->watches[i].cache), &s->watches[i]);
         discovery_informer_close(s->watches[i].cache);
     }
     discovery_informer_cluster_close(s->cluster);
     gs_timer_free(s->timer);
     gs_hmap_free(s->sent);
+    gs_hmap_free(s->changed);
     for (size_t i = 0; i < s->n_namespaces; i++)
         free(s->namespaces[i]);
     free(s->namespaces);

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "kube/cache.h"
 #include "kube/kubeconfig.h"
+#include "kube/trim.h"
 
 struct discovery_informer {
     char *key;
@@ -127,6 +128,25 @@ void discovery_informer_cluster_close(struct discovery_informer_cluster *c)
 
 // --- caches ---
 
+// What labels are made of. Most pods of a cluster are no targets.
+static void trim_pod(json_t *pod)
+{
+    static const char *const of_spec[] = {"affinity", "nodeSelector", "tolerations",
+                                          "topologySpreadConstraints"};
+    static const char *const lists[] = {"containerStatuses", "initContainerStatuses"};
+    json_t *spec = json_object_get(pod, "spec"), *status = json_object_get(pod, "status"), *item;
+    size_t i;
+    kube_trim_pod(pod);
+    for (size_t k = 0; k < GS_ARRAY_LEN(of_spec); k++)
+        json_object_del(spec, of_spec[k]);
+    for (size_t k = 0; k < GS_ARRAY_LEN(lists); k++)
+        json_array_foreach (json_object_get(status, lists[k]), i, item) {
+            json_object_del(item, "state");
+            json_object_del(item, "lastState");
+            json_object_del(item, "imageID");
+        }
+}
+
 struct discovery_informer *discovery_informer_open(struct discovery_informer_cluster *c,
                                                    struct kube_gvr r, const char *ns,
                                                    const char *query)
@@ -143,6 +163,9 @@ struct discovery_informer *discovery_informer_open(struct discovery_informer_clu
     k->refs = 1;
     k->cluster = c;
     k->cache = kube_cache_new(c->informers->loop, c->kube, r, ns, query);
+    kube_cache_set_trim(k->cache, gs_streq(r.resource, "pods")    ? trim_pod
+                                  : gs_streq(r.resource, "nodes") ? kube_trim_node
+                                                                  : kube_trim_object);
     GS_AUTO_FREE char *what =
         gs_format("%s%s%s", r.resource, ns ? " of namespace " : "", ns ? ns : "");
     k->errors = kube_watch_errors_new(c->informers->loop, k->cache, "discovery", what);

@@ -12,24 +12,28 @@
 
 enum { DEFAULT_INTERVAL_MS = 1000 };
 
+// In large clusters, the state is written in turns, so that scrapes are not late, and stored less often: writing and
+// storing it takes at most one part of these of the time.
+#define TURN_NS  (20 * GS_NS_PER_MS)
+#define PAUSE_MS 1 // between two turns
+#define SHARE    10
+
 struct state_metrics_feed {
     struct state_metrics *state;
     struct engine_config_scrape_config cfg;
     struct tsdb *db;
     struct scrape_ingest *ingest; // NULL: hidden
-    struct gs_timer *timer;
-    bool failing; // the last state was not stored
+    struct gs_timer *timer, *turn_timer;
+    int64_t spent_ns; // for the next state
+    int64_t next_ns;  // not before, monotonic
+    bool failing;     // the last state was not stored
 };
 
-static void on_feed_timer(void *arg)
+static void store(struct state_metrics_feed *f)
 {
-    struct state_metrics_feed *f = arg;
-    if (!f->ingest || !state_metrics_ready(f->state))
-        return;
-    int64_t begun = gs_mono_ns(), t_ms = scrape_ingest_time(f->ingest, gs_unix_ms());
-    struct gs_slice text = state_metrics_text(f->state);
-    double seconds = (double)(gs_mono_ns() - begun) / 1e9;
-    struct gs_error *err = scrape_ingest_text(f->ingest, text, NULL, t_ms, seconds);
+    int64_t t_ms = scrape_ingest_time(f->ingest, gs_unix_ms());
+    struct gs_error *err = scrape_ingest_text(f->ingest, state_metrics_written(f->state), NULL,
+                                              t_ms, (double)f->spent_ns / 1e9);
     if (err && !f->failing)
         gs_warn("kube-state", "the series of Kubernetes objects are not stored: %s",
                 gs_error_message(err));
@@ -37,6 +41,32 @@ static void on_feed_timer(void *arg)
         gs_info("kube-state", "the series of Kubernetes objects are stored again");
     f->failing = err != NULL;
     gs_error_free(err);
+}
+
+static void write_state(void *arg)
+{
+    struct state_metrics_feed *f = arg;
+    int64_t begun = gs_mono_ns();
+    if (!f->ingest || !state_metrics_ready(f->state))
+        return;
+    bool complete = state_metrics_write(f->state, TURN_NS);
+    f->spent_ns += gs_mono_ns() - begun;
+    if (!complete) {
+        gs_timer_start(f->turn_timer, write_state, PAUSE_MS);
+        return;
+    }
+    begun = gs_mono_ns();
+    store(f);
+    int64_t now = gs_mono_ns();
+    f->next_ns = now + (f->spent_ns + now - begun) * (SHARE - 1);
+    f->spent_ns = 0;
+}
+
+static void on_feed_timer(void *arg)
+{
+    struct state_metrics_feed *f = arg;
+    if (!gs_timer_is_active(f->turn_timer) && gs_mono_ns() >= f->next_ns)
+        write_state(f);
 }
 
 static struct scrape_ingest *new_ingest(struct state_metrics_feed *f)
@@ -75,6 +105,7 @@ struct gs_error *state_metrics_feed_new(uv_loop_t *loop, struct tsdb *db,
     f->db = db;
     f->ingest = new_ingest(f);
     f->timer = gs_timer_new(loop, f);
+    f->turn_timer = gs_timer_new(loop, f);
     gs_timer_repeat(f->timer, on_feed_timer, interval, interval);
     *ret = f;
     return NULL;
@@ -99,6 +130,7 @@ void state_metrics_feed_free(struct state_metrics_feed *f)
     if (!f)
         return;
     gs_timer_free(f->timer);
+    gs_timer_free(f->turn_timer);
     scrape_ingest_free(f->ingest);
     state_metrics_free(f->state);
     free(f);

@@ -7,6 +7,8 @@
 #include "base/mem.h"
 #include "engine/state_metrics/state_metrics_private.h"
 #include "kube/cache.h"
+#include "kube/object.h"
+#include "kube/trim.h"
 #include "metrics/write.h"
 #include "nodes/inspect/inspect.h"
 
@@ -62,6 +64,11 @@ struct state_metrics {
     struct state_metrics_allow allow[STATE_METRICS_N_RESOURCES];
     uint64_t version, written;
     struct gs_buf text;
+    // The text that is being written; in large clusters in several turns.
+    struct gs_buf next;
+    size_t resource, set, family; // of the next family
+    uint64_t next_version;        // of the objects when it was begun; 0: it was not
+    bool inspection_current;
     struct state_metrics_incomplete *incomplete;
     // Pools, GPUs and starts, if pods and nodes are watched.
     struct inspect_metrics *inspection;
@@ -154,8 +161,10 @@ static void on_node_changed(void *arg, const json_t *old_obj, const json_t *new_
     struct state_metrics *s = arg;
     int64_t first = 0;
     const json_t *pod;
+    // Nodes that appear ready did not appear because of a pod.
+    bool appears = !old_obj && !kube_condition_true(new_obj, "Ready");
     for (size_t pos = 0;
-         !old_obj && (pod = kube_cache_next(s->caches[STATE_METRICS_PODS], &pos));) {
+         appears && (pod = kube_cache_next(s->caches[STATE_METRICS_PODS], &pos));) {
         int64_t since = inspect_waiting_since(pod);
         if (since && (!first || since < first))
             first = since;
@@ -187,6 +196,9 @@ static struct gs_error *watch_resource(struct state_metrics *s, uv_loop_t *loop,
         if (s->caches[i])
             continue;
         s->caches[i] = kube_cache_new(loop, client, resources[i].gvr, NULL, NULL);
+        kube_cache_set_trim(s->caches[i], i == STATE_METRICS_PODS    ? kube_trim_pod
+                                          : i == STATE_METRICS_NODES ? kube_trim_node
+                                                                     : kube_trim_object);
         kube_cache_add_handlers(s->caches[i], &handlers);
         s->errors[i] = kube_watch_errors_new(loop, s->caches[i], "kube-state", resources[i].name);
         kube_cache_start(s->caches[i]);
@@ -232,6 +244,7 @@ void state_metrics_free(struct state_metrics *s)
     inspect_metrics_free(s->inspection);
     state_metrics_incomplete_free(s->incomplete);
     gs_buf_finish(&s->inspection_text);
+    gs_buf_finish(&s->next);
     gs_buf_finish(&s->text);
     free(s);
 }
@@ -244,22 +257,42 @@ bool state_metrics_ready(const struct state_metrics *s)
     return true;
 }
 
-static void write_families(struct state_metrics *s, size_t resource,
-                           const struct state_metrics_family *families)
+static void write_family(struct state_metrics *s, size_t resource,
+                         const struct state_metrics_family *f)
 {
-    for (const struct state_metrics_family *f = families; f && f->name; f++) {
-        struct state_metrics_writer w = {
-            .out = &s->text, .family = f->name, .field = &f->field, .allow = &s->allow[resource]};
-        metrics_write_family(&s->text, f->name, f->type, f->help);
-        const json_t *obj;
-        for (size_t pos = 0; (obj = kube_cache_next(s->caches[resource], &pos));) {
-            state_metrics_next_object(&w);
-            f->write(&w, obj);
-            if (w.cut)
-                state_metrics_incomplete_add(s->incomplete, resources[resource].name, obj, f->name,
-                                             w.cut);
+    struct state_metrics_writer w = {
+        .out = &s->next, .family = f->name, .field = &f->field, .allow = &s->allow[resource]};
+    metrics_write_family(&s->next, f->name, f->type, f->help);
+    const json_t *obj;
+    for (size_t pos = 0; (obj = kube_cache_next(s->caches[resource], &pos));) {
+        state_metrics_next_object(&w);
+        f->write(&w, obj);
+        if (w.cut)
+            state_metrics_incomplete_add(s->incomplete, resources[resource].name, obj, f->name,
+                                         w.cut);
+    }
+}
+
+// Writes the next family. False: there are no more.
+static bool write_next_family(struct state_metrics *s)
+{
+    while (s->resource < STATE_METRICS_N_RESOURCES) {
+        const struct kube_cache *cache = s->caches[s->resource];
+        const struct state_metrics_family *families =
+            cache && kube_cache_synced(cache) && s->set < GS_ARRAY_LEN(resources[0].families)
+                ? resources[s->resource].families[s->set]
+                : NULL;
+        if (families && families[s->family].name) {
+            write_family(s, s->resource, &families[s->family++]);
+            return true;
+        }
+        s->family = 0;
+        if (!families || ++s->set == GS_ARRAY_LEN(resources[0].families)) {
+            s->set = 0;
+            s->resource++;
         }
     }
+    return false;
 }
 
 // In large clusters the view costs too much for each change: it is then older than the rest. True:
@@ -284,22 +317,49 @@ static bool inspect_state(struct state_metrics *s)
     return true;
 }
 
+static void begin_text(struct state_metrics *s)
+{
+    s->inspection_current = inspect_state(s);
+    s->next_version = s->version;
+    s->resource = s->set = s->family = 0;
+    gs_buf_clear(&s->next);
+    state_metrics_incomplete_begin(s->incomplete);
+}
+
+static void end_text(struct state_metrics *s)
+{
+    gs_buf_add(&s->next, s->inspection_text.data, s->inspection_text.len);
+    struct gs_buf old = s->text;
+    s->text = s->next;
+    s->next = old;
+    if (s->inspection_current)
+        s->written = s->next_version;
+    s->next_version = 0;
+}
+
+bool state_metrics_write(struct state_metrics *s, int64_t turn_ns)
+{
+    int64_t begun = gs_mono_ns();
+    if (s->written == s->version && !s->next_version)
+        return true;
+    if (!s->next_version)
+        begin_text(s);
+    while (write_next_family(s))
+        if (gs_mono_ns() - begun > turn_ns)
+            return false;
+    end_text(s);
+    return true;
+}
+
 struct gs_slice state_metrics_text(struct state_metrics *s)
 {
-    if (s->written == s->version)
-        return gs_buf_slice(&s->text);
-    bool current = inspect_state(s);
-    gs_buf_clear(&s->text);
-    state_metrics_incomplete_begin(s->incomplete);
-    for (size_t i = 0; i < STATE_METRICS_N_RESOURCES; i++) {
-        if (!s->caches[i] || !kube_cache_synced(s->caches[i]))
-            continue;
-        for (size_t k = 0; k < GS_ARRAY_LEN(resources[i].families); k++)
-            write_families(s, i, resources[i].families[k]);
-    }
-    gs_buf_add(&s->text, s->inspection_text.data, s->inspection_text.len);
-    if (current)
-        s->written = s->version;
+    s->next_version = 0; // a text that was begun may be older than the objects
+    state_metrics_write(s, INT64_MAX);
+    return gs_buf_slice(&s->text);
+}
+
+struct gs_slice state_metrics_written(const struct state_metrics *s)
+{
     return gs_buf_slice(&s->text);
 }
 

@@ -78,6 +78,12 @@ void codec_json_set_bool(json_t *obj, const char *key, bool value);
 // printf into a JSON string.
 json_t *codec_json_strf(const char *fmt, ...) GS_PRINTF(1, 2);
 
+// --- memory ---
+
+// Replaces members of the value, at any depth, by those of `like` at the same place that are equal.
+// Values that share members must not be changed.
+void codec_json_share(json_t *value, const json_t *like);
+
 // --- reading without a tree ---
 // A cursor that reads large JSON responses without building values. The depth is limited. Malformed
 // input sets `bad`, and all further calls return false.

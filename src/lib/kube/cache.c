@@ -17,13 +17,16 @@
 #include "base/mem.h"
 #include "base/random.h"
 #include "base/timer.h"
+#include "base/trim.h"
 #include "kube/kube_private.h"
 #include "kube/object.h"
+#include "kube/selector.h"
 
 #define FRAME_MAX         (16u * 1024 * 1024) // one watch event
 #define BACKOFF_FIRST_MS  200
 #define BACKOFF_LAST_MS   30000
 #define WATCH_MIN_SECONDS 300 // requested from the server; twice as long at most
+#define LARGE_LIST        1000
 #define WATCH_HEALTHY_NS  GS_NS_PER_SEC
 
 struct kube_cache {
@@ -33,7 +36,9 @@ struct kube_cache {
     char *query; // extra parameters or NULL
     char *resource_version;
 
-    struct gs_hmap *objects; // key -> json_t
+    struct gs_hmap *objects;  // key -> json_t
+    struct kube_index *index; // of these
+    struct gs_hmap *newest;   // UID of an owner, or "" -> its newest object, as json_t
     struct kube_cache_handlers *handlers;
     size_t n_handlers, handlers_cap;
     unsigned dispatching;
@@ -77,6 +82,8 @@ struct kube_cache *kube_cache_new(uv_loop_t *loop, struct kube_client *client, s
     c->path = gs_buf_take(&path);
     c->query = query && *query ? gs_strdup(query) : NULL;
     c->objects = gs_hmap_new(free_json);
+    c->index = kube_index_new();
+    c->newest = gs_hmap_new(free_json);
     c->frame.limit = FRAME_MAX;
     c->timer = gs_timer_new(loop, c);
     return c;
@@ -89,6 +96,8 @@ void kube_cache_free(struct kube_cache *c)
     c->closed = true;
     kube_request_cancel(c->list);
     http_op_cancel(c->watch);
+    kube_index_free(c->index);
+    gs_hmap_free(c->newest);
     gs_hmap_free(c->objects);
     free(c->handlers);
     free(c->path);
@@ -172,17 +181,31 @@ void kube_cache_remove_handlers(struct kube_cache *c, const void *arg)
 
 // --- objects ---
 
+// Objects of one owner are nearly equal, and so are an object and its change.
+static void share_members(struct kube_cache *c, const json_t *old, json_t *fresh)
+{
+    const char *owner = kube_uid(kube_controller_ref(fresh));
+    owner = owner ? owner : "";
+    const json_t *newest = gs_hmap_get_str(c->newest, owner);
+    if (old)
+        codec_json_share(fresh, old);
+    if (newest && newest != old)
+        codec_json_share(fresh, newest);
+    if (gs_hmap_len(c->newest) > gs_hmap_len(c->objects)) // owners that are gone
+        gs_hmap_clear(c->newest);
+    gs_hmap_put_str(c->newest, owner, json_incref(fresh));
+}
+
 // Both return false if a handler freed the cache.
 static bool put_object(struct kube_cache *c, json_t *obj)
 {
     GS_AUTO_FREE char *key = object_key(obj);
     if (!key)
         return true;
-    if (c->trim)
-        c->trim(obj);
     CODEC_AUTO_JSON json_t *fresh = json_incref(obj);
     CODEC_AUTO_JSON json_t *old = json_incref(gs_hmap_get_str(c->objects, key));
     if (old && !gs_streq(kube_uid(old), kube_uid(fresh))) {
+        kube_index_replace(c->index, old, NULL);
         json_decref(gs_hmap_remove_str(c->objects, key));
         dispatch_change(c, old, NULL);
         if (c->closed)
@@ -192,6 +215,8 @@ static bool put_object(struct kube_cache *c, json_t *obj)
     }
     if (old && gs_streq(kube_resource_version(old), kube_resource_version(fresh)))
         return true;
+    share_members(c, old, fresh);
+    kube_index_replace(c->index, old, fresh);
     gs_hmap_put_str(c->objects, key, json_incref(fresh));
     dispatch_change(c, old, fresh);
     return !c->closed;
@@ -202,6 +227,7 @@ static bool drop_object(struct kube_cache *c, const char *key, json_t *last)
     CODEC_AUTO_JSON json_t *old = gs_hmap_remove_str(c->objects, key);
     if (!old)
         return true;
+    kube_index_replace(c->index, old, NULL);
     CODEC_AUTO_JSON json_t *shown = json_incref(last ? last : old);
     dispatch_change(c, shown, NULL);
     return !c->closed;
@@ -335,6 +361,8 @@ static void apply_list(struct kube_cache *c, json_t *list)
     }
     c->relist = false;
     clear_error(c);
+    if (json_array_size(items) > LARGE_LIST)
+        gs_trim_heap(); // of what the pages had before they were trimmed
     if (!c->synced) {
         c->synced = true;
         dispatch_synced(c);
@@ -362,7 +390,7 @@ static void send_list(struct kube_cache *c)
     c->relist = true;
     GS_AUTO_BUF struct gs_buf path = {0};
     gs_buf_addf(&path, "%s%s%s", c->path, c->query ? "?" : "", c->query ? c->query : "");
-    c->list = kube_raw_get(c->client, path.data, list_done, c);
+    c->list = kube_list_pages(c->client, path.data, c->trim, list_done, c);
 }
 
 // --- watch ---
@@ -414,6 +442,9 @@ static bool take_event(struct kube_cache *c, struct gs_slice line)
     line = gs_slice_trim(line);
     if (line.len == 0)
         return true;
+    GS_AUTO_BUF struct gs_buf cut = {0};
+    if (c->trim && kube_cut_managed_fields(line, &cut))
+        line = gs_buf_slice(&cut);
     struct gs_error *err = codec_json_parse_accepted(line, &event);
     if (err)
         return take_broken_event(c, line, err);
@@ -431,6 +462,8 @@ static bool take_event(struct kube_cache *c, struct gs_slice line)
     c->watch_fruitful = true;
     note_healthy(c);
     set_version(c, kube_resource_version(obj));
+    if (c->trim)
+        c->trim(obj);
     if (gs_streq(type, "ADDED") || gs_streq(type, "MODIFIED"))
         return put_object(c, obj);
     if (gs_streq(type, "DELETED")) {
@@ -566,6 +599,19 @@ const json_t *kube_cache_next(const struct kube_cache *c, size_t *pos)
     void *obj = NULL;
     struct gs_slice key;
     return gs_hmap_next(c->objects, pos, &key, &obj) ? obj : NULL;
+}
+
+const json_t *kube_cache_select(const struct kube_cache *c, const char *ns,
+                                const struct kube_selector *s, size_t *pos)
+{
+    size_t n;
+    const json_t *const *found = kube_index_find(c->index, c->objects, ns, s, &n);
+    while (*pos < n) {
+        const json_t *obj = found[(*pos)++];
+        if (kube_selector_matches(s, codec_json_get(obj, "metadata", "labels", NULL)))
+            return obj;
+    }
+    return NULL;
 }
 
 json_t *kube_cache_objects(const struct kube_cache *c)

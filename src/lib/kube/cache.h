@@ -9,6 +9,7 @@
 // may use a cache.
 
 struct kube_cache;
+struct kube_selector;
 
 struct kube_cache_handlers {
     // old NULL: added; new NULL: deleted. Called after the cache itself has changed.
@@ -37,6 +38,11 @@ const json_t *kube_cache_get(const struct kube_cache *c, const char *ns, const c
 size_t kube_cache_len(const struct kube_cache *c);
 // Iteration in unspecified order; *pos starts at 0; NULL at the end.
 const json_t *kube_cache_next(const struct kube_cache *c, size_t *pos);
+// Iteration over the objects of a namespace that the selector selects, as of kube_cache_next(). It
+// visits only objects with a label value that the selector requires. The cache must not change
+// meanwhile.
+const json_t *kube_cache_select(const struct kube_cache *c, const char *ns,
+                                const struct kube_selector *s, size_t *pos);
 json_t *kube_cache_objects(const struct kube_cache *c); // as an array, which holds them
 // Last list or watch failure, NULL if healthy.
 const char *kube_cache_error(const struct kube_cache *c);

@@ -11,6 +11,14 @@
 // an API server takes at most: whoever may create them would stop all lists.
 #define MAX_LIST_BYTES ((size_t)512 << 20)
 
+// A list is requested in pages, of as many objects as Kubernetes' clients request: the text of a
+// page is freed before the next one comes.
+#define PAGE_OBJECTS    500
+#define MAX_PAGES_BYTES ((size_t)4 << 30)
+#define MIN_PAGE_BYTES  1024   // as which an empty page counts
+#define PAGE_TIMEOUT_MS 120000 // an API server that has just started, or has much to do
+#define PAGE_TRIES      3      // of a page after the first one: the pages before are kept
+
 struct kube_client {
     struct http_client *http;
     struct kube_request *requests; // in progress
@@ -25,6 +33,13 @@ struct kube_request {
     void *arg;
     bool in_callback;
     char *method, *path; // for error texts
+    // Of a list in pages.
+    bool is_list, paged; // not paged: a page has expired
+    json_t *items;       // of the pages before; NULL: none
+    size_t bytes;        // of these pages
+    char *token;         // of the page in progress; NULL: the first one
+    unsigned failures;   // of this page
+    void (*trim)(json_t *obj);
 };
 
 struct kube_client *kube_client_new(struct http_client *client)
@@ -59,6 +74,8 @@ void kube_client_free(struct kube_client *c)
 
 static void request_free(struct kube_request *r)
 {
+    json_decref(r->items);
+    free(r->token);
     free(r->method);
     free(r->path);
     free(r);
@@ -83,20 +100,113 @@ void kube_request_cancel(struct kube_request *r)
     request_free(r);
 }
 
+// --- pages of a list ---
+
+static const struct http_callbacks request_callbacks;
+
+static const struct http_header accept_json[] = {{"Accept", "application/json"}, {NULL, NULL}};
+
+static void send_page(struct kube_request *r)
+{
+    GS_AUTO_BUF struct gs_buf path = {0};
+    gs_buf_add_str(&path, r->path);
+    if (r->paged)
+        gs_buf_addf(&path, "%climit=%d", strchr(r->path, '?') ? '&' : '?', PAGE_OBJECTS);
+    if (r->token) {
+        gs_buf_add_str(&path, "&continue=");
+        http_encode(gs_slice_of(r->token), &path);
+    }
+    const struct http_request request = {.path = path.data,
+                                         .headers = accept_json,
+                                         .max_reply = MAX_LIST_BYTES,
+                                         .timeout_ms = PAGE_TIMEOUT_MS,
+                                         .urgent = r->client->urgent};
+    r->op = http_send(r->client->http, &request, &request_callbacks, r);
+}
+
+static bool is_expired_page(const struct kube_request *r, int status)
+{
+    return r->items && status == 410;
+}
+
+static void next_page(struct kube_request *r, const char *token)
+{
+    free(r->token);
+    r->token = gs_strdup(token);
+    r->failures = 0;
+    send_page(r);
+}
+
+// After a page that has failed. False: the list has failed.
+static bool repeat_page(struct kube_request *r, int status)
+{
+    if (is_expired_page(r, status)) { // as in Kubernetes' clients, all in one response then
+        json_decref(GS_TAKE(r->items));
+        r->bytes = 0;
+        r->paged = false;
+        next_page(r, NULL);
+        return true;
+    }
+    bool passes = status == 0 || status == 429 || status >= 500;
+    if (!r->items || !passes || ++r->failures == PAGE_TRIES)
+        return false;
+    send_page(r);
+    return true;
+}
+
+// False: this page was the last one.
+static bool request_next_page(struct kube_request *r, const json_t *body)
+{
+    const char *token = codec_json_str(body, "metadata", "continue", NULL);
+    if (!token || !*token)
+        return false;
+    next_page(r, token);
+    return true;
+}
+
+// Moves the items of the page to those of the pages before, and all of them into the last one.
+static struct gs_error *take_page(struct kube_request *r, size_t bytes, json_t *body)
+{
+    json_t *items = json_object_get(body, "items"), *item;
+    size_t i;
+    r->bytes += bytes + MIN_PAGE_BYTES;
+    if (r->bytes > MAX_PAGES_BYTES)
+        return gs_error_new(GS_ELIMIT, "the list %s has more than %zu bytes", r->path,
+                            MAX_PAGES_BYTES);
+    json_array_foreach (items, i, item) {
+        if (r->trim)
+            r->trim(item);
+    }
+    if (r->items)
+        json_array_extend(r->items, items);
+    else
+        r->items = json_incref(items);
+    json_object_set(body, "items", r->items);
+    return NULL;
+}
+
+static bool is_page(const struct kube_request *r, int status, const json_t *body)
+{
+    return r->is_list && status == 200 && json_is_array(json_object_get(body, "items"));
+}
+
 static void request_done(void *arg, const struct http_response *response, struct gs_error *err)
 {
     struct kube_request *r = arg;
     CODEC_AUTO_JSON json_t *body = NULL;
     int status = 0;
 
-    request_unlink(r);
-    r->in_callback = true;
+    r->op = NULL;
     if (!err) {
         status = response->status;
         if (response->body.len > 0) {
-            struct gs_error *bad = codec_json_parse_accepted(response->body, &body);
+            GS_AUTO_BUF struct gs_buf cut = {0};
+            struct gs_slice text = response->body;
+            if (r->trim && kube_cut_managed_fields(text, &cut))
+                text = gs_buf_slice(&cut);
+            struct gs_error *bad = codec_json_parse_accepted(text, &body);
             if (bad && status < 400)
-                body = kube_salvage_list(response->body, r->path);
+                body = kube_salvage_list(text, r->path);
             if (bad && status < 400 && !body)
                 err = gs_error_wrap(bad, "reading the API server's reply");
             else
@@ -105,6 +215,14 @@ static void request_done(void *arg, const struct http_response *response, struct
         if (status >= 400)
             err = kube_response_error(r->method, r->path, response, body);
     }
+    if (!err && is_page(r, status, body))
+        err = take_page(r, response->body.len, body);
+    if (r->paged && (err ? repeat_page(r, status) : request_next_page(r, body))) {
+        gs_error_free(err);
+        return;
+    }
+    request_unlink(r);
+    r->in_callback = true;
     if (r->cb)
         r->cb(r->arg, status, body, err);
     else
@@ -112,23 +230,31 @@ static void request_done(void *arg, const struct http_response *response, struct
     request_free(r);
 }
 
-static struct kube_request *request_send(struct kube_client *c, const struct http_request *request,
-                                         kube_done cb, void *arg)
+static const struct http_callbacks request_callbacks = {.on_done = request_done};
+
+static struct kube_request *new_request(struct kube_client *c, const char *method, const char *path,
+                                        kube_done cb, void *arg)
 {
     struct kube_request *r = gs_alloc(sizeof(*r));
     r->client = c;
     r->cb = cb;
     r->arg = arg;
-    r->method = gs_strdup(request->method ? request->method : "GET");
-    r->path = gs_strdup(request->path);
+    r->method = gs_strdup(method ? method : "GET");
+    r->path = gs_strdup(path);
     r->next = c->requests;
     if (r->next)
         r->next->prev = r;
     c->requests = r;
-    static const struct http_callbacks callbacks = {.on_done = request_done};
+    return r;
+}
+
+static struct kube_request *request_send(struct kube_client *c, const struct http_request *request,
+                                         kube_done cb, void *arg)
+{
+    struct kube_request *r = new_request(c, request->method, request->path, cb, arg);
     struct http_request sent = *request;
     sent.urgent = c->urgent;
-    r->op = http_send(c->http, &sent, &callbacks, r);
+    r->op = http_send(c->http, &sent, &request_callbacks, r);
     return r;
 }
 
@@ -159,13 +285,21 @@ void kube_path(struct gs_buf *out, struct kube_gvr r, const char *ns, const char
         add_segment(out, subresource);
 }
 
-static const struct http_header accept_json[] = {{"Accept", "application/json"}, {NULL, NULL}};
-
 struct kube_request *kube_raw_get(struct kube_client *c, const char *path, kube_done cb, void *arg)
 {
     struct http_request request = {
         .path = path, .headers = accept_json, .max_reply = MAX_LIST_BYTES};
     return request_send(c, &request, cb, arg);
+}
+
+struct kube_request *kube_list_pages(struct kube_client *c, const char *path,
+                                     void (*trim)(json_t *obj), kube_done cb, void *arg)
+{
+    struct kube_request *r = new_request(c, NULL, path, cb, arg);
+    r->is_list = r->paged = true;
+    r->trim = trim;
+    send_page(r);
+    return r;
 }
 
 struct kube_request *kube_get(struct kube_client *c, struct kube_gvr r, const char *ns,

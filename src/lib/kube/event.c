@@ -11,8 +11,9 @@
 #include "kube/kube_private.h"
 #include "kube/object.h"
 
-#define ENTRIES_MAX 512
-#define MESSAGE_MAX 1024 // bytes; the API server's limit
+#define ENTRIES_MAX  512
+#define LOG_PAUSE_NS (60 * GS_NS_PER_SEC)
+#define MESSAGE_MAX  1024 // bytes; the API server's limit
 
 struct entry {
     struct kube_recorder *recorder;
@@ -31,7 +32,8 @@ struct kube_recorder {
     struct gs_hmap *entries;
     struct entry *newest, *oldest;
     int64_t last_name_ns; // names are unique
-    char *logged;         // the failure that was logged last
+    int logged_status;    // of the failure that was logged last; 0: no response
+    int64_t logged_ns;    // when; 0: none was
 };
 
 struct kube_recorder *kube_recorder_new(struct kube_client *c, const char *component,
@@ -93,7 +95,6 @@ void kube_recorder_free(struct kube_recorder *r)
     kube_event_limit_free(r->limit);
     free(r->component);
     free(r->host);
-    free(r->logged);
     free(r);
 }
 
@@ -101,13 +102,16 @@ void kube_recorder_free(struct kube_recorder *r)
 
 static void entry_send(struct entry *e);
 
-// Logs each reason once.
-static void write_event(struct kube_recorder *r, const char *failure)
+// Logs failures with one status once a minute: texts differ in the URL, and an API server that is
+// away fails the events of all objects.
+static void log_failure(struct kube_recorder *r, int status, const struct gs_error *err)
 {
-    if (!gs_streq(r->logged, failure))
-        gs_warn("events", "events cannot be written: %s", failure);
-    free(r->logged);
-    r->logged = gs_strdup(failure);
+    int64_t now_ns = gs_mono_ns();
+    if (r->logged_ns && r->logged_status == status && now_ns - r->logged_ns < LOG_PAUSE_NS)
+        return;
+    gs_warn("events", "events cannot be written: %s", gs_error_message(err));
+    r->logged_status = status;
+    r->logged_ns = now_ns;
 }
 
 static void entry_sent(void *arg, int status, json_t *body, struct gs_error *err)
@@ -115,7 +119,7 @@ static void entry_sent(void *arg, int status, json_t *body, struct gs_error *err
     struct entry *e = arg;
     bool failed = err != NULL;
     if (failed && status != 404)
-        write_event(e->recorder, gs_error_message(err));
+        log_failure(e->recorder, status, err);
     gs_error_free(err);
     e->request = NULL;
     if (failed && e->created && status == 404) { // expired or deleted meanwhile: create it again

@@ -35,6 +35,26 @@ bool kube_salvage_event(struct gs_slice text, char **ret_type, struct gs_slice *
 char *kube_raw_key(struct gs_slice object);
 void kube_log_left_out(const char *path, struct gs_slice object, const struct gs_error *why);
 
+// Appends the text of an object, a list or an event without metadata.managedFields, before values
+// are built of it. False: nothing was appended, because it has none.
+bool kube_cut_managed_fields(struct gs_slice text, struct gs_buf *out);
+
+// --- objects of a cache by namespace and label ---
+
+struct kube_index;
+struct kube_selector;
+struct gs_hmap;
+
+struct kube_index *kube_index_new(void);
+void kube_index_free(struct kube_index *x); // accepts NULL
+// The cache's objects are borrowed: call it for each that is added, replaced or removed, before the
+// old one is freed. NULL: none.
+void kube_index_replace(struct kube_index *x, const json_t *old_obj, const json_t *new_obj);
+// A superset of the objects of the namespace that the selector selects; valid until the next
+// change. objects: all of the cache.
+const json_t *const *kube_index_find(struct kube_index *x, const struct gs_hmap *objects,
+                                     const char *ns, const struct kube_selector *s, size_t *ret_n);
+
 // --- limits of events ---
 
 // Limits the events about one object as Kubernetes' components do. From the tenth event in ten

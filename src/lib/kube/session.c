@@ -2,6 +2,7 @@
 // A connection for commands that read a cluster and end: a loop of its own that runs only while
 // the command waits, with a timeout for each wait.
 #include "kube/session.h"
+#include "kube/trim.h"
 
 struct gs_error *kube_session_open(struct kube_session *s, const char *kubeconfig,
                                    const char *context, const char *command)
@@ -60,11 +61,25 @@ static void on_listed(void *arg, int status, json_t *body, struct gs_error *err)
     l->body = err ? NULL : json_incref(body);
 }
 
+// Nodes and pods are many. Others are kept whole: doctor reads managers and arguments.
+static void (*trim_of(struct kube_gvr r))(json_t *obj)
+{
+    if (*r.group)
+        return NULL;
+    return gs_streq(r.resource, "nodes")  ? kube_trim_node
+           : gs_streq(r.resource, "pods") ? kube_trim_object
+                                          : NULL;
+}
+
 struct gs_error *kube_session_list(struct kube_session *s, struct kube_gvr r, const char *ns,
                                    const char *query, unsigned timeout_ms, json_t **ret)
 {
     struct listing l = {0};
-    struct kube_request *request = kube_list(s->client, r, ns, query, on_listed, &l);
+    GS_AUTO_BUF struct gs_buf path = {0};
+    kube_path(&path, r, ns, NULL, NULL);
+    if (query && *query)
+        gs_buf_addf(&path, "?%s", query);
+    struct kube_request *request = kube_list_pages(s->client, path.data, trim_of(r), on_listed, &l);
     struct gs_error *err = kube_session_wait(s, &l.done, timeout_ms);
     if (err) {
         kube_request_cancel(request);

@@ -6,6 +6,8 @@
 #include "base/mem.h"
 #include "kube/cache.h"
 #include "kube/object.h"
+#include "local/pod.h"
+#include "local/ports.h"
 
 #include <stdio.h>
 
@@ -133,10 +135,12 @@ static void add_address(struct services_endpoints_list *out, const json_t *endpo
     bool ready = codec_json_bool(endpoint, true, "conditions", "ready", NULL);
     bool serving = codec_json_bool(endpoint, ready, "conditions", "serving", NULL);
     bool ends = codec_json_bool(endpoint, false, "conditions", "terminating", NULL);
-    struct services_balancer_address to = {.port = (uint16_t)port, .standby = standby};
+    struct services_balancer_address to = {.standby = standby};
     if (!ip || strlen(ip) >= sizeof(to.ip) || (standby ? ready || !serving || !ends : !ready))
         return;
     snprintf(to.ip, sizeof(to.ip), "%s", ip);
+    // In EndpointSlices of other clients, the port of a pod may be its declared port.
+    to.port = (uint16_t)(local_is_pod_ip(ip) ? local_host_port((int)port) : port);
     gs_grow(&out->items, &out->cap, out->len, sizeof(*out->items));
     out->items[out->len++] = to;
 }

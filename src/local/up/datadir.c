@@ -38,7 +38,7 @@ static const char *const ours[] = {STATE,           "kubeconfig",      "load.log
                                    "up.log.1",      "engine-account",  "counters.csv",
                                    "tools",         "nodes",           "bin",
                                    "machines.json", "pod-in-progress", "skipped-pods.json",
-                                   "hosts"};
+                                   "hosts",         UP_LEARNED_FILE};
 
 // --- location ---
 

@@ -12,6 +12,7 @@
 #include "engine/check.h"
 #include "hpa_controller/controller.h"
 #include "hpa_controller/explain_api.h"
+#include "hpa_controller/learned_store.h"
 #include "kube/kubeconfig.h"
 #include "kube/object.h"
 #include "nvmlsim/simulation/simulation.h"
@@ -496,6 +497,27 @@ static void write_hpa_metrics(void *arg, struct gs_buf *out)
     hpa_controller_write_metrics(c->hpa, out);
 }
 
+static void on_learned_read(void *arg)
+{
+    const struct up_cluster *c = arg;
+    hpa_controller_start(c->hpa);
+}
+
+// A file is written at once.
+static void on_learned_written(void *arg)
+{
+    (void)arg;
+}
+
+// Starts the autoscaler with what it has learned in earlier runs.
+static void start_learned(struct up_cluster *c)
+{
+    c->learned_path = gs_format("%s/" UP_LEARNED_FILE, c->data_dir);
+    const struct hpa_learned_store_config cfg = {
+        .loop = c->loop, .controller = c->hpa, .path = c->learned_path};
+    c->learned = hpa_learned_store_new(&cfg, on_learned_read, c);
+}
+
 static struct gs_error *start_autoscaler(struct up_cluster *c, const struct up_options *o,
                                          hpa_observer observer, void *arg)
 {
@@ -522,7 +544,7 @@ static struct gs_error *start_autoscaler(struct up_cluster *c, const struct up_o
     c->history = replay_history_api_new(c->loop, &cfg.decide, cfg.sync_period_ms);
     c->dashboards = up_dashboards_new(c->client);
     c->engine_http = http_client_new_loopback(c->loop, engine_handle, c->engine, NULL);
-    hpa_controller_start(c->hpa);
+    start_learned(c);
     const struct up_feed_config feed = {.job = "gpuscale-hpa",
                                         .instance = c->node_name,
                                         .interval_ms = RESOURCES_INTERVAL_MS,
@@ -563,6 +585,7 @@ static void start_activator(struct up_cluster *c)
 {
     struct activator_config cfg = activator_config_default();
     cfg.identity = c->node_name;
+    cfg.node = c->node_name;
     cfg.on_change = on_activator_change;
     cfg.arg = c;
     c->activator = activator_new(c->loop, c->client, &cfg);
@@ -718,6 +741,8 @@ static void on_part_stopped(void *arg)
 void up_cluster_stop(struct up_cluster *c, void (*done)(void *arg), void *arg)
 {
     up_child_stop(c->exporter);
+    if (c->learned)
+        hpa_learned_store_end(c->learned, on_learned_written, c);
     adapter_keda_stop(c->keda);
     if (c->node_autoscaler)
         autoscaler_stop(c->node_autoscaler);
@@ -747,6 +772,8 @@ void up_cluster_free(struct up_cluster *c)
     replay_history_api_free(c->history);
     up_dashboards_free(c->dashboards);
     up_feed_free(c->hpa_feed);
+    hpa_learned_store_free(c->learned);
+    free(c->learned_path);
     hpa_controller_free(c->hpa);
     http_client_free(c->engine_http);
     up_child_free(c->exporter);

@@ -74,7 +74,8 @@ void up_detach_finish(struct up_detached *d);
 
 // --- samples ---
 
-#define UP_SAMPLES_DIR "samples" // in the data directory
+#define UP_SAMPLES_DIR  "samples"         // in the data directory
+#define UP_LEARNED_FILE "learned.json.gz" // of latency targets, in the data directory
 
 // GS_EINVAL: --retention or --retention-size is wrong.
 struct gs_error *up_store_check(const struct up_options *o);
@@ -389,6 +390,8 @@ struct up_cluster {
     struct adapter *adapter;
     struct adapter_keda *keda; // NULL: not served
     struct hpa_controller *hpa;
+    struct hpa_learned_store *learned; // of the controller
+    char *learned_path;
     struct hpa_explain_api *explain;
     struct replay_history_api *history;
     struct up_dashboards *dashboards;

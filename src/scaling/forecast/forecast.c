@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Minutes are closed one by one. When a minute closes, the forecasts that were made for it become
 // errors, and each method makes its forecast for the minute that is the horizon away.
-#include "forecast/forecast.h"
+#include "forecast/forecast_private.h"
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -11,53 +11,15 @@
 #include <string.h>
 
 enum {
-    DAY = 1440, // minutes
-    LEVEL = 30, // minutes whose ratio is today's level
-    MINUTES = DAY + LEVEL + 2,
-    QUARTER = 15, // minutes
-    WEEK = 7 * DAY / QUARTER,
-    QUARTERS = WEEK + 4,
-    MOST_AHEAD = 16, // of the last closed minute: the time of a start, and the open minute
-    RECENT = 15,     // minutes; with MOST_AHEAD, a wrong method is off after half an hour
     FEW_RECENT = 10, // errors without which it is not judged
     FEW_ERRORS = 60, // errors without which a method is not used
     MAX_GAP = 5,     // minutes
-    JUDGED = 102, // quarters: a day, and the longest horizon, so that the burst of yesterday counts
 };
-#define MINUTE_MS INT64_C(60000)
-#define BETTER    0.9 // of the error of the last value
-#define WORSE     1.1
-#define SMOOTH    0.5 // of the level and the slope
-#define SLOPE     0.3
-#define DAMPING   0.9 // of the slope, per minute
-
-// Sums over the minutes of a quarter for which a method had a forecast: the squares of its errors,
-// of those of the last value, and of the demand. Squares, because a burst that is missed matters
-// more than noise.
-struct squares {
-    float own, last, demand;
-    uint16_t n;
-};
-struct errors {
-    struct squares quarters[JUDGED]; // by quarter % JUDGED
-    float recent[RECENT];            // by minute % RECENT; NAN: not measured
-};
-
-struct forecast {
-    int64_t minute; // the one that is open; 0: no value yet
-    double sum;
-    uint64_t n;
-    int ahead;
-    float minutes[MINUTES];   // by minute % MINUTES; NAN: unknown
-    float quarters[QUARTERS]; // by quarter % QUARTERS
-    double quarter_sum;
-    int quarter_n;
-    double level, slope; // NAN: no trend
-    // Forecasts by the minute that they are for; NAN: none.
-    float made[FORECAST_METHODS][MOST_AHEAD + 1];
-    float next[FORECAST_METHODS]; // the newest ones
-    struct errors errors[FORECAST_METHODS];
-};
+#define BETTER  0.9 // of the error of the last value
+#define WORSE   1.1
+#define SMOOTH  0.5 // of the level and the slope
+#define SLOPE   0.3
+#define DAMPING 0.9 // of the slope, per minute
 
 const char *forecast_method_name(enum forecast_method method)
 {
@@ -199,9 +161,10 @@ static void follow_trend(struct forecast *f, double value)
     f->slope = SLOPE * (f->level - before) + (1 - SLOPE) * slope;
 }
 
-static void measure(struct errors *e, double forecast, double last, double value, int64_t minute)
+static void measure(struct forecast_errors *e, double forecast, double last, double value,
+                    int64_t minute)
 {
-    struct squares *q = &e->quarters[minute / QUARTER % JUDGED];
+    struct forecast_squares *q = &e->quarters[minute / QUARTER % JUDGED];
     double error = forecast - value;
     e->recent[minute % RECENT] = (float)fabs(error);
     if (isnan(error) || isnan(last))
@@ -228,7 +191,7 @@ static void begin_quarters(struct forecast *f, int64_t first, int64_t end)
 {
     for (int64_t q = end - first >= JUDGED ? end - JUDGED + 1 : first; q <= end; q++)
         for (size_t m = 0; m < FORECAST_METHODS; m++)
-            f->errors[m].quarters[q % JUDGED] = (struct squares){0};
+            f->errors[m].quarters[q % JUDGED] = (struct forecast_squares){0};
 }
 
 static void close_minute(struct forecast *f, double value)
@@ -273,7 +236,7 @@ static void skip_minutes(struct forecast *f, int64_t from, int64_t to)
 
 void forecast_observe(struct forecast *f, double demand, int64_t now_ms)
 {
-    int64_t minute = now_ms / MINUTE_MS;
+    int64_t minute = now_ms / FORECAST_MINUTE_MS;
     if (!isfinite(demand) || demand < 0 || demand > 1e15 || now_ms <= 0 || minute < f->minute)
         return;
     if (f->minute && minute > f->minute) {
@@ -289,7 +252,7 @@ void forecast_observe(struct forecast *f, double demand, int64_t now_ms)
 
 void forecast_set_horizon(struct forecast *f, int64_t ms)
 {
-    int64_t ahead = ms <= 0 ? 2 : (ms - 1) / MINUTE_MS + 2;
+    int64_t ahead = ms <= 0 ? 2 : (ms - 1) / FORECAST_MINUTE_MS + 2;
     ahead = ahead > MOST_AHEAD ? MOST_AHEAD : ahead;
     if (ahead == f->ahead)
         return;
@@ -300,7 +263,7 @@ void forecast_set_horizon(struct forecast *f, int64_t ms)
 void forecast_shift(struct forecast *f, int64_t ms)
 {
     struct forecast *old;
-    int64_t by = ms / MINUTE_MS, minute = f->minute + by;
+    int64_t by = ms / FORECAST_MINUTE_MS, minute = f->minute + by;
     if (!f->minute || !by)
         return;
     if (minute <= MINUTES || f->minute <= MINUTES) {
@@ -330,7 +293,7 @@ struct sums {
     unsigned n;
 };
 
-static struct sums sums_of(const struct errors *e)
+static struct sums sums_of(const struct forecast_errors *e)
 {
     struct sums sum = {0};
     for (size_t i = 0; i < JUDGED; i++) {
@@ -345,7 +308,7 @@ static struct sums sums_of(const struct errors *e)
 // Whether the method was worse than the last value in the last minutes.
 static bool is_wrong(const struct forecast *f, size_t method)
 {
-    const struct errors *e = &f->errors[method], *last = &f->errors[FORECAST_LAST];
+    const struct forecast_errors *e = &f->errors[method], *last = &f->errors[FORECAST_LAST];
     double own = 0, other = 0;
     int n = 0;
     for (size_t i = 0; i < RECENT; i++) {
@@ -376,7 +339,7 @@ void forecast_read(const struct forecast *f, struct forecast_result *ret)
 {
     struct sums sums[FORECAST_METHODS];
     double last = (double)f->next[FORECAST_LAST];
-    *ret = (struct forecast_result){.growth = 1, .horizon_ms = (f->ahead - 1) * MINUTE_MS};
+    *ret = (struct forecast_result){.growth = 1, .horizon_ms = (f->ahead - 1) * FORECAST_MINUTE_MS};
     for (size_t m = 0; m < FORECAST_METHODS; m++) {
         sums[m] = sums_of(&f->errors[m]);
         bool known = sums[m].n && sums[m].demand > 0;
@@ -407,7 +370,7 @@ json_t *forecast_json(const struct forecast_result *r)
 
 void forecast_text(const struct forecast_result *r, struct gs_buf *out)
 {
-    long long minutes = (long long)(r->horizon_ms / MINUTE_MS);
+    long long minutes = (long long)(r->horizon_ms / FORECAST_MINUTE_MS);
     if (r->off) {
         gs_buf_add_str(out, "no forecast: the best method was wrong in the last minutes");
         return;

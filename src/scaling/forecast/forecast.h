@@ -8,6 +8,7 @@
 
 #include "base/attr.h"
 #include "base/buf.h"
+#include "base/error.h"
 #include "codec/json.h"
 
 #include <stdbool.h>
@@ -54,3 +55,11 @@ void forecast_read(const struct forecast *f, struct forecast_result *ret);
 json_t *forecast_json(const struct forecast_result *r);
 // "+18 % in 2 min by the same time yesterday (error 6 %, of the last value 14 %)".
 void forecast_text(const struct forecast_result *r, struct gs_buf *out);
+
+// --- for restarts ---
+
+// All but the forecasts that were made; at most about 60 KB of text. New reference.
+json_t *forecast_state_json(const struct forecast *f);
+// GS_EINVAL: not such an object, or from the future. Numbers out of range are unknown. The time
+// since then is a gap.
+struct gs_error *forecast_from_state(const json_t *in, int64_t now_ms, struct forecast **ret);

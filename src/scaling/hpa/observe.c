@@ -168,27 +168,19 @@ static void read_pod(const struct hpa_spec *spec, int release, const json_t *obj
     read_requests(spec, release, object, arena, ret);
 }
 
-static bool matches(const struct hpa_spec *spec, const json_t *pod,
-                    const struct kube_selector *selector)
-{
-    return kube_name(pod) && gs_streq(kube_namespace(pod), spec->ns) &&
-           kube_selector_matches(selector, codec_json_get(pod, "metadata", "labels", NULL));
-}
-
 void hpa_observe_pods(const struct hpa_spec *spec, const struct kube_cache *pods,
                       const struct kube_selector *selector, int release, struct gs_arena *arena,
                       const struct hpa_pod **ret_pods, size_t *ret_n)
 {
     size_t n = 0, pos = 0;
     const json_t *pod;
-    while ((pod = kube_cache_next(pods, &pos)))
-        n += matches(spec, pod, selector);
+    while ((pod = kube_cache_select(pods, spec->ns, selector, &pos)))
+        n++;
     struct hpa_pod *out = gs_arena_alloc(arena, (n ? n : 1) * sizeof(*out));
     size_t i = 0;
     pos = 0;
-    while ((pod = kube_cache_next(pods, &pos)))
-        if (matches(spec, pod, selector))
-            read_pod(spec, release, pod, arena, &out[i++]);
+    while ((pod = kube_cache_select(pods, spec->ns, selector, &pos)))
+        read_pod(spec, release, pod, arena, &out[i++]);
     *ret_pods = out;
     *ret_n = n;
 }

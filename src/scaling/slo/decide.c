@@ -188,12 +188,23 @@ static void explain(const struct slo_figures *f, const struct slo_out *o)
                  d->decider >= 0 ? d->bounds[d->decider].text : "");
 }
 
+enum { BY_TOKENS, BY_REQUESTS, OF_REQUESTS };
+static const char *const demand_units[] = {"tokens/s", "requests/s", "requests"};
+
+const char *slo_demand_unit(const char *text)
+{
+    for (size_t i = 0; i < GS_ARRAY_LEN(demand_units); i++)
+        if (gs_streq(demand_units[i], text))
+            return demand_units[i];
+    return NULL;
+}
+
 static void set_demand(const struct slo_figures *f, struct slo_decision *d)
 {
     d->demand = isfinite(f->work) ? f->work : f->has_running ? f->running + f->waiting : NAN;
-    d->demand_unit = !isfinite(f->work)         ? "requests"
-                     : f->unit == SLO_BY_TOKENS ? "tokens/s"
-                                                : "requests/s";
+    d->demand_unit = demand_units[!isfinite(f->work)         ? OF_REQUESTS
+                                  : f->unit == SLO_BY_TOKENS ? BY_TOKENS
+                                                             : BY_REQUESTS];
 }
 
 // --- the queue of a service whose throughput is unknown ---
@@ -230,7 +241,7 @@ static void clear(struct slo_decision *d)
     d->guard.text[0] = d->explanation[0] = '\0';
     d->guard.checked = d->guard.holds = false;
     memset(&d->credit, 0, sizeof(d->credit.ready) * 4);
-    d->demand_unit = "requests";
+    d->demand_unit = demand_units[OF_REQUESTS];
 }
 
 static void add_bounds(const struct slo_figures *f, const struct slo_out *o)

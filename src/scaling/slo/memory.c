@@ -76,3 +76,33 @@ void slo_memory_decide(struct slo_memory *m, const struct slo_policy *policy,
     slo_decide(policy, obs, m->state, now_ms, terse, ret);
     note_demand(m, ret, now_ms);
 }
+
+// --- for restarts ---
+
+json_t *slo_memory_json(const struct slo_memory *m, bool with_forecast, int64_t now_ms)
+{
+    json_t *out = slo_state_json(m->state, now_ms);
+    if (!m->forecast || !with_forecast)
+        return out;
+    codec_json_set_str(out, "unit", m->unit);
+    json_object_set_new(out, "forecast", forecast_state_json(m->forecast));
+    return out;
+}
+
+struct gs_error *slo_memory_restore(struct slo_memory *m, const json_t *in, int64_t now_ms)
+{
+    struct slo_state *state = NULL;
+    struct forecast *forecast = NULL;
+    const char *unit = slo_demand_unit(codec_json_str(in, "unit", NULL));
+    struct gs_error *err = slo_state_from_json(in, now_ms, &state);
+    if (err)
+        return err;
+    GS_AUTO_ERROR struct gs_error *no_forecast =
+        unit ? forecast_from_state(json_object_get(in, "forecast"), now_ms, &forecast) : NULL;
+    slo_state_free(m->state);
+    forecast_free(m->forecast);
+    m->state = state;
+    m->forecast = forecast;
+    m->unit = unit;
+    return NULL;
+}

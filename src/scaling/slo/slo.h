@@ -190,9 +190,12 @@ struct slo_decision {
     } guard;
     // Demand now, in units of `demand_unit`, for the forecast. NAN: unknown.
     double demand;
-    const char *demand_unit;         // constant: "tokens/s", "requests/s", "requests"
+    const char *demand_unit;         // as slo_demand_unit()
     char explanation[SLO_LINE_SIZE]; // one line
 };
+
+// The constant "tokens/s", "requests/s" or "requests" of this text; NULL: another text, or NULL.
+const char *slo_demand_unit(const char *text);
 
 // Adds the observation to the state, and decides. Calls may come at any distance: two of the same
 // samples count once. terse: no texts, for simulations.

@@ -183,7 +183,8 @@ void startup_observe_pod(struct startup_learner *l, const json_t *pod, const jso
     r->node_is_newer = r->node_is_newer || (node && kube_created_ms(node, 0) > r->created);
     if (is_new && m.ready) {
         r->was_ready = true;
-        r->ended = m.failed; // restarted, at an unknown time
+        // Restarted, at an unknown time; or another process has learned from it.
+        r->ended = m.failed || m.ready <= l->restored_ms;
     }
     if (!r->workload)
         r->ended = true;

@@ -203,7 +203,7 @@ bool startup_sample_of(const struct startup_record *r, int64_t serving, struct s
     return true;
 }
 
-static void append(struct startup_ring *ring, const struct startup_sample *s)
+void startup_append(struct startup_ring *ring, const struct startup_sample *s)
 {
     ring->items[ring->count % STARTUP_RING] = *s;
     ring->count++;
@@ -218,8 +218,8 @@ void startup_store(struct startup_learner *l, struct startup_record *r,
         return;
     r->sequence = g->ring.count;
     r->stored = true;
-    append(&g->ring, s);
-    append(&l->others, s);
+    startup_append(&g->ring, s);
+    startup_append(&l->others, s);
 }
 
 void startup_correct(struct startup_learner *l, struct startup_record *r)

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "base/buf.h"
+#include "base/error.h"
 #include "codec/json.h"
 
 #include <stdbool.h>
@@ -48,6 +49,12 @@ struct startup_learner;
 
 struct startup_learner *startup_learner_new(void);
 void startup_learner_free(struct startup_learner *l); // NULL is fine
+// For restarts: the starts that were learned, at most those of 500 images and GPU models (1 MiB of
+// text). New reference.
+json_t *startup_learner_json(const struct startup_learner *l, int64_t now_ms);
+// Into a new learner, before the first pod. GS_EINVAL: not such an object, or from the future.
+struct gs_error *startup_learner_restore(struct startup_learner *l, const json_t *in,
+                                         int64_t now_ms);
 
 // Call it for each change of a pod, and at first for each pod that exists. node: of the pod, for
 // its GPU model and its age; NULL: unknown. The objects are not kept.

@@ -31,6 +31,7 @@ struct startup_ring {
     uint64_t count; // of all samples ever; the next place is count % STARTUP_RING
 };
 size_t startup_ring_len(const struct startup_ring *r);
+void startup_append(struct startup_ring *ring, const struct startup_sample *s);
 
 // The starts of one image on one GPU model.
 struct startup_group {
@@ -73,6 +74,7 @@ struct startup_learner {
     struct startup_ring others; // of all workloads
     uint64_t uses;
     int64_t swept_ms;
+    int64_t restored_ms; // starts that ended before were learned by another process; 0: none
 };
 
 // --- pod.c: what an object says ---

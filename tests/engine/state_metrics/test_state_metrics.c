@@ -269,6 +269,24 @@ static void test_a_resource_that_is_refused_leaves_the_others(void **state)
     (void)state;
 }
 
+static void test_a_text_written_in_turns_is_the_same(void **state)
+{
+    struct fixture f = {.kind = "/pods", .items = POD("1", "Running")};
+    size_t turns = 0;
+    start(&f, NULL);
+    while (!state_metrics_write(f.state, -1))
+        turns++;
+    assert_in_range(turns, 10, 1000); // one for each family
+    GS_AUTO_FREE char *in_turns = gs_slice_dup(state_metrics_written(f.state));
+    assert_true(strstr(in_turns, "kube_pod_container_info{") != NULL);
+    loop_until(&f.loop, f.stream);
+    assert_true(state_metrics_write(f.state, -1)); // nothing has changed
+    GS_AUTO_FREE char *at_once = gs_slice_dup(state_metrics_text(f.state));
+    assert_string_equal(in_turns, at_once);
+    finish(&f);
+    (void)state;
+}
+
 static void test_nodes(void **state)
 {
     struct fixture f = {
@@ -540,6 +558,7 @@ int main(void)
         cmocka_unit_test(test_only_allowed_labels_show),
         cmocka_unit_test(test_an_object_over_a_limit_costs_only_a_part_of_its_series),
         cmocka_unit_test(test_a_resource_that_is_refused_leaves_the_others),
+        cmocka_unit_test(test_a_text_written_in_turns_is_the_same),
         cmocka_unit_test(test_nodes),
         cmocka_unit_test(test_autoscalers),
         cmocka_unit_test(test_deployments),

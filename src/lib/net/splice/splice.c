@@ -270,6 +270,16 @@ static void pass_end_on(struct splice_socket *from)
         report(from, 0);
 }
 
+// False: the splice may have been freed.
+static bool pass_on(struct splice_socket *from, struct gs_slice bytes)
+{
+    struct splice *s = from->splice;
+    const struct splice_config *cfg = &s->cfg;
+    if (cfg->take && cfg->take(cfg->arg, from->side, bytes))
+        return from->splice && !s->ended;
+    return splice_send(s, other(from)->side, bytes);
+}
+
 static void move_bytes(void *arg, const char *data, ssize_t n)
 {
     struct splice_socket *s = arg;
@@ -277,7 +287,8 @@ static void move_bytes(void *arg, const char *data, ssize_t n)
     if (!p || p->ended)
         return;
     if (n == UV_EOF) {
-        pass_end_on(s);
+        if (pass_on(s, (struct gs_slice){0}))
+            pass_end_on(s);
         return;
     }
     if (n < 0) {
@@ -286,7 +297,7 @@ static void move_bytes(void *arg, const char *data, ssize_t n)
     }
     p->last_ns = gs_mono_ns();
     struct splice_socket *to = other(s);
-    if (!splice_send(p, to->side, gs_slice_make(data, (size_t)n)))
+    if (!pass_on(s, gs_slice_make(data, (size_t)n)))
         return;
     if (queued(to) > QUEUE_HIGH)
         splice_socket_pause(s);

@@ -50,6 +50,9 @@ struct splice_config {
     void (*on_end)(void *arg);
     // n 0: this side has sent its end. May be NULL.
     void (*on_bytes)(void *arg, enum splice_side from, size_t n);
+    // Gets the bytes of a side before they are passed on, and its end as no bytes. True: it took
+    // them, and has sent what the other side gets. It may call splice_free(). May be NULL.
+    bool (*take)(void *arg, enum splice_side from, struct gs_slice bytes);
     void *arg;
 };
 

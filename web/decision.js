@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What an autoscaler does and why, from its explanation.
 import {get} from "./api.js";
-import {short} from "./format.js";
+import {instant, short, time} from "./format.js";
 
 const plural = (n) => n === 1 ? "" : "s";
 
@@ -22,6 +22,7 @@ export function sentence(e) {
   if (r.current === undefined) return ["error", `It cannot scale: ${bad ? bad.message : "the scale of its target could not be read"}.`];
   if (bad && !(active && active.reason === "ScalingDisabled")) return ["error", `It keeps ${of(r.current)} because it cannot calculate: ${bad.message}.`];
   if (bad) return ["warning", `It is paused at ${of(r.current)}: ${bad.message}.`];
+  if (r.current === 0 && r.desired === 0 && e.zero && e.zero.reason) return ["info", `It is at zero replicas${e.zero.since ? ` since ${time(instant(e.zero.since))}` : ""}: ${e.zero.reason}.`];
   const lead = e.metrics.filter((m) => m.ok).sort((x, y) => y.proposal - x.proposal)[0];
   const target = byTarget(e, lead);
   const value = target || (lead && lead.value === undefined ? `${lead.name} has no average without replicas` : lead ? `${lead.name} is ${short(lead.value)}${unit(lead)}, its target ${short(lead.target.value)}${unit(lead)}` : e.reason || "no metric was needed");

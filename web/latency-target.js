@@ -42,19 +42,24 @@ export function latencyTarget(s) {
 
 // --- starts ---
 
-const phaseNames = [["pending", "waits for a place"], ["node", "node is created"], ["pull", "image is pulled"], ["container", "container is created"], ["load", "model is loaded"], ["warm", "first requests"]];
+const phaseNames = [["pending", "waits for a place"], ["node", "node is created"], ["pull", "image is pulled"], ["container", "container is created"], ["load", "model is loaded"]];
 const seconds = (phase) => Number(phase && phase.p50Seconds !== undefined ? phase.p50Seconds : phase);
 
-function pathRow(p) {
-  const phases = phaseNames.map(([name, text]) => ({name, text, s: seconds(p.phases[name])})).filter((phase) => phase.s > 0), sum = phases.reduce((all, phase) => all + phase.s, 0);
+// Bars and a list of the phases of starts: {load: {p50Seconds} or seconds, …}.
+export function phaseStrip(of) {
+  const phases = phaseNames.map(([name, text]) => ({name, text, s: seconds((of || {})[name])})).filter((phase) => phase.s > 0), sum = phases.reduce((all, phase) => all + phase.s, 0);
   const strip = h("span", {class: "phases", role: "img", "aria-label": phases.map((phase) => `${phase.text}: ${duration(phase.s)}`).join(", ")}, phases.map((phase) => {
     const part = h("span", {class: "phase phase-" + phase.name, title: `${phase.text}: ${duration(phase.s)}`});
     part.style.width = `${100 * phase.s / sum}%`;
     return part;
   }));
+  return phases.length ? [strip, h("div", {class: "phase-list"}, phases.map((phase) => h("span", null, h("span", {class: "swatch phase-" + phase.name}), `${phase.text} ${duration(phase.s)}`)))] : h("span", {class: "missing"}, "phases unknown");
+}
+
+function pathRow(p) {
   return [p.path || "all starts", [duration(p.p90Seconds), p.p50Seconds !== undefined && h("div", {class: "muted"}, `median ${duration(p.p50Seconds)}`)],
     [String(p.n ?? "–"), p.failed > 0 && h("div", null, badge("down", `${p.failed} failed`))],
-    [phases.length ? [strip, h("div", {class: "phase-list"}, phases.map((phase) => h("span", null, h("span", {class: "swatch phase-" + phase.name}), `${phase.text} ${duration(phase.s)}`)))] : h("span", {class: "missing"}, "phases unknown"),
+    [phaseStrip(p.phases),
     (p.image || p.gpu) && h("div", {class: "phase-list"}, [p.image, p.gpu].filter((t) => t).map((t) => h("span", null, t)))]];
 }
 

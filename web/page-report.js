@@ -53,13 +53,13 @@ function textOf(row, by, i) {
 }
 
 function reportTable(data) {
-  const priced = data.total.cost !== undefined, unit = data.currency ? ` (${data.currency})` : "";
+  const priced = data.total.cost !== undefined, saved = data.total.saved !== undefined, unit = data.currency ? ` (${data.currency})` : "";
   // A property without a text in any row is no column.
   const by = data.by.filter((key, i) => i === 0 || data.rows.some((row) => !["–", ""].includes(textOf(row, data.by, i))));
   const columns = [...by.map((key) => ({name: names[key] || key})), {name: "Share", class: "share"}, number("GPU hours"), number("Allocated"),
-    ...Object.values(states).map(number), ...(priced ? [number("Cost" + unit), number("Idle cost" + unit)] : [])];
+    ...Object.values(states).map(number), ...(priced ? [number("Cost" + unit), number("Idle cost" + unit)] : []), ...(saved ? [number("Saved"), ...(priced ? [number("Saved cost")] : [])] : [])];
   const cells = (row, texts) => [...texts, bar(row), hours(row.hours), hours(row.allocated), ...Object.keys(states).map((s) => hours(row[s])),
-    ...(priced ? [cost(row, "cost"), cost(row, "idleCost")] : [])];
+    ...(priced ? [cost(row, "cost"), cost(row, "idleCost")] : []), ...(saved ? [cost(row, "saved"), ...(priced ? [cost(row, "savedCost")] : [])] : [])];
   const rows = data.rows.slice(0, 500).map((row) => cells(row, by.map((key) => key === "node" && row[key] ? h("a", {href: nodePage(row[key])}, row[key]) : textOf(row, data.by, data.by.indexOf(key)))));
   rows.push({class: "total", cells: cells(data.total, by.map((_, i) => i ? "" : "Total"))});
   return [table(columns, rows, {class: "report"}), data.rows.length > 500 && h("p", {class: "empty"}, `${data.rows.length - 500} more rows: use gpuscale report.`),
@@ -86,5 +86,6 @@ export function start(main) {
   liveView(main, load, (data) => [
     section("Idle now", idleTable(data)),
     section("GPU hours", data.rows.length ? reportTable(data) : empty("No GPU was observed yet."),
-      h("ul", {class: "states"}, Object.entries(states).map(([s, text]) => h("li", {class: "state-" + s}, h("b", null, text), ": ", meaning[s]))))], 30000);
+      h("ul", {class: "states"}, Object.entries(states).map(([s, text]) => h("li", {class: "state-" + s}, h("b", null, text), ": ", meaning[s])),
+        data.total.saved !== undefined && h("li", null, h("b", null, "Saved"), ": one replica of a workload that an autoscaler kept at zero")))], 30000);
 }

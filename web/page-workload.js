@@ -14,6 +14,7 @@ import {Timeline, workloadCharts} from "./timeline.js";
 import {start as startList} from "./page-workloads.js";
 import {fold, liveView} from "./view.js";
 import {WhatIf} from "./what-if.js";
+import {zeroBox} from "./zero.js";
 
 const params = new URLSearchParams(location.search), ns = params.get("namespace") || "", name = params.get("name") || "";
 export const title = name ? name : "Workloads";
@@ -161,7 +162,7 @@ export function start(main) {
       replace(bottom, e && [h("div", {class: "columns"}, conditions(e), events(e)), h("section", {class: "group-box"}, h("h2", null, "Explanation", h("code", {class: "file"}, command)),
         h("pre", {class: "explanation", tabindex: "0", "aria-label": "Explanation"}, e.text))]);
     replace(targetBox, e && e.slo && latencyTarget(e.slo), e && e.budget && gpuBudgets(e.budget, `${ns}/${name}`));
-    replace(limitsBox, e && [startPhases(e.startup), limits(e)]);
+    replace(limitsBox, e && [zeroBox(e.zero), startPhases(e.startup), limits(e)]);
     return e ? e.metrics.length ? e.metrics.map(metricBox) : notice("info", "No metric was needed for this decision.") : notice("info", "The charts below come from recorded series. An explanation is calculated from the cluster's API, by gpuscale up, or by an engine with access to a cluster.");
   });
   onData(() => data && timeline.live() && timeline.update(data.a), timelineMs);

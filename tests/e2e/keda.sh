@@ -35,8 +35,8 @@ cp "$dir/ca.crt" "$dir/keda-certs/ca.crt"
 cp "$dir/keda.crt" "$dir/keda-certs/tls.crt"
 cp "$dir/keda.key" "$dir/keda-certs/tls.key"
 kubectl apply --server-side -f "$keda/crds" >/dev/null
-kubectl wait --for=condition=Established crd/scaledobjects.keda.sh crd/triggerauthentications.keda.sh --timeout=300s >/dev/null ||
-    fail "the CRDs of KEDA are not established"
+wait_for "the CRDs of KEDA are established" \
+    kubectl wait --for=condition=Established crd/scaledobjects.keda.sh crd/triggerauthentications.keda.sh --timeout=10s
 kubectl create namespace keda >/dev/null
 export WATCH_NAMESPACE= POD_NAMESPACE=keda KEDA_CLUSTER_OBJECT_NAMESPACE=keda
 start keda-operator "$keda/operator" --metrics-bind-address=0 --health-probe-bind-address="127.0.0.1:$(free_port)" \

@@ -1,5 +1,5 @@
 # Zero on the real control plane: kube-controller-manager scales a workload to zero and back on the Object metric of two
-# activators. The pods of hollow nodes serve nothing, so an EndpointSlice of the test has the endpoint. Nothing routes Services
+# activators, and on the External metric. The pods of hollow nodes serve nothing, so an EndpointSlice of the test has the endpoint. Nothing routes Services
 # here: clients connect to the ports in the activators' EndpointSlices.
 
 address=$(ip -4 -o addr show scope global | awk '{ sub("/.*", "", $4); print $4; exit }')
@@ -44,6 +44,17 @@ kind: APIService
 metadata: {name: v1beta1.custom.metrics.k8s.io}
 spec:
   group: custom.metrics.k8s.io
+  version: v1beta1
+  groupPriorityMinimum: 100
+  versionPriority: 100
+  caBundle: $(base64 -w0 <"$dir/ca.crt")
+  service: {name: gpuscale-adapter, namespace: monitoring, port: $adapter_port}
+---
+apiVersion: apiregistration.k8s.io/v1
+kind: APIService
+metadata: {name: v1beta1.external.metrics.k8s.io}
+spec:
+  group: external.metrics.k8s.io
   version: v1beta1
   groupPriorityMinimum: 100
   versionPriority: 100
@@ -132,6 +143,24 @@ wait_for "both are on standby" slices_are '[[false,true,true]]'
 kubectl -n zero delete endpointslice api-pods >/dev/null
 wait_for "without a ready pod, both are active" slices_are '[[true,true,false]]'
 wait_for "kube-controller-manager scales to zero again" replicas 0
+
+# The same with the External metric. The client that ends its request no longer waits.
+kubectl -n zero patch hpa api --type=json -p '[{"op": "replace", "path": "/spec/metrics", "value": [{"type": "External", "external": {
+  "metric": {"name": "gpuscale_activator_waiting", "selector": {"matchLabels": {"service": "api"}}},
+  "target": {"type": "AverageValue", "averageValue": "8"}}}]}]' >/dev/null
+external_is() {
+    kubectl get --raw "/apis/external.metrics.k8s.io/v1beta1/namespaces/zero/gpuscale_activator_waiting?labelSelector=service%3Dapi" |
+        jq -e --arg want "$1" '[.items[].value] == [$want]' >/dev/null
+}
+wait_for "the External metric exists with the value 0" external_is 0
+curl -sS -m 280 "http://$address:$(port_of a)/" >/dev/null 2>&1 &
+client_a=$!
+wait_for "kube-controller-manager scales from zero on the External metric" replicas 1
+external_is 1 || fail "one request waits, and the External metric is not 1"
+kill "$client_a"
+wait "$client_a" || true
+wait_for "kube-controller-manager scales to zero on the External metric" replicas 0
+ok "kube-controller-manager $release: 0 to 1 to 0 on the External metric"
 stop activator-a
 stop activator-b
 [ "$(slices | jq '.items | length')" = 0 ] || fail "EndpointSlices remain after a stop: $(slices | jq -c '[.items[].metadata.name]')"
@@ -140,7 +169,7 @@ refused=$(jq -r 'select(.user.username == "system:serviceaccount:monitoring:gpus
 ok "a stop deletes the EndpointSlices"
 stop zero-adapter
 stop zero-pod
-kubectl delete apiservice v1beta1.custom.metrics.k8s.io >/dev/null
+kubectl delete apiservice v1beta1.custom.metrics.k8s.io v1beta1.external.metrics.k8s.io >/dev/null
 kubectl delete namespace zero --wait=false >/dev/null
 stop controller-manager
 start_controller_manager

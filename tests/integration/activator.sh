@@ -1,5 +1,5 @@
 #!/bin/sh
-# Tests scaling to zero and back in gpuscale up: a request waits, the autoscaler reads it as a metric of the
+# Tests scaling to zero and back in gpuscale up: a request on each path waits, the autoscaler reads it as a metric of the
 # Service and starts a pod, the answer comes, and the next requests go to the pod directly. Then cycles from 1 to 0
 # to 1 under load lose and double no request. CYCLES: their number. At the end, an activator stops without the API server.
 . "$(dirname "$0")/lib.sh"
@@ -30,8 +30,14 @@ apiVersion: v1
 kind: Service
 metadata: {name: api, annotations: {gpuscale.dev/activate: Deployment/api}}
 spec:
+  type: LoadBalancer
   selector: {app: api}
   ports: [{name: http, port: 8000}, {name: https, port: 8001}]
+---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: api}
+spec: {defaultBackend: {service: {name: api, port: {name: http}}}}
 ---
 apiVersion: autoscaling/v2
 kind: HorizontalPodAutoscaler
@@ -67,16 +73,28 @@ ip=$(kubectl get service api -o 'jsonpath={.spec.clusterIP}')
 activator() { curl -sS -G "$(engine_url)/api/v1/query" --data-urlencode "query=gpuscale_activator_$1" | jq -r '.data.result[0].value[1]'; }
 is() { [ "$(activator "$1")" = "$2" ]; }
 wait_for "the metric exists at zero" is waiting 0
+external() { kubectl get --raw "/apis/external.metrics.k8s.io/v1beta1/namespaces/default/gpuscale_activator_waiting?labelSelector=service%3Dapi" | jq -r '.items[].value'; }
+[ "$(external)" = 0 ] || fail "the External metric at zero is \"$(external)\""
 
 # A health check of a load balancer wakes nothing, and gets an answer.
 curl -sS -A 'ELB-HealthChecker/2.0' -o "$dir/probe" -w '%{http_code}' "http://$ip:8000/" >"$dir/status"
 [ "$(cat "$dir/status")" = 200 ] || fail "a health check got $(cat "$dir/status")"
 is arrivals_total 0 || fail "a health check arrived as a request"
 
-# The autoscaler wakes the service.
-answer=$(curl -sS -m 170 "http://$ip:8000/get/first")
-[ "$answer" = first ] || fail "the answer is \"$answer\""
-wait_for "one request has passed the activator" is released_total 1
+# The autoscaler wakes the service. A request on each path waits for it.
+node_port=$(kubectl get service api -o 'jsonpath={.spec.ports[0].nodePort}')
+balancer=$(kubectl get service api -o 'jsonpath={.status.loadBalancer.ingress[0].ip}')
+ingress=$(kubectl get ingress api -o 'jsonpath={.metadata.annotations.gpuscale\.dev/address}')
+[ "$node_port" ] && [ "$balancer" ] && [ "$ingress" ] || fail "no address: \"$node_port\" \"$balancer\" \"$ingress\""
+for path in "cluster $ip:8000" "node 127.0.0.1:$node_port" "balancer $balancer:8000" "ingress $ingress"; do
+    curl -sS -m 170 "http://${path#* }/get/${path%% *}" >"$dir/answer-${path%% *}" 2>&1 &
+    pids="$pids $!"
+done
+wait_for "requests on all paths have passed the activator" is released_total 4
+for path in cluster node balancer ingress; do
+    wait_for "an answer on the path $path" test -s "$dir/answer-$path"
+    [ "$(cat "$dir/answer-$path")" = "$path" ] || fail "the answer on the path $path is $(cat "$dir/answer-$path")"
+done
 # From here on, the test scales.
 kubectl delete hpa api >/dev/null
 has_ready_pod() { [ "$(kubectl get deployment api -o 'jsonpath={.status.readyReplicas}')" = 1 ]; }

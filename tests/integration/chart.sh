@@ -132,6 +132,12 @@ has prometheus-adapter "$def"'object("Deployment"; "gpuscale-adapter").spec.repl
 has prometheus-adapter "$def"'object("Service"; "gpuscale-adapter") | .spec.type == "NodePort" and .spec.ports[0].port == 8443 and .metadata.annotations.team == "ml"'
 has prometheus-adapter "$def"'[.[] | select(.kind == "APIService") | .metadata.name] | sort == ["v1beta1.custom.metrics.k8s.io", "v1beta1.external.metrics.k8s.io", "v1beta1.metrics.k8s.io", "v1beta2.custom.metrics.k8s.io"]'
 has prometheus-adapter "$def"'object("ConfigMap"; "gpuscale-more")'
+# An activator of one namespace writes EndpointSlices only there.
+render one-namespace --set activator.enabled=true,activator.namespace=inference
+objects one-namespace
+has one-namespace "$def"'container("activator").args | index("--namespace=inference")'
+has one-namespace "$def"'object("ClusterRole"; "gpuscale-activator").rules == [{apiGroups: [""], resources: ["nodes"], verbs: ["list"]}]'
+has one-namespace '[.[] | select(any(.rules[]?; .resources == ["endpointslices"] and any(.verbs[]; . == "create"))) | .kind + " " + .metadata.namespace] == ["Role inference"]'
 for case in prometheus-adapter ack-values; do
     jq -r "$def"'object("ConfigMap"; "gpuscale-adapter") | .data["config.yaml"]' "$dir/$case.json" >"$dir/rules.yaml"
     "$gpuscale" check adapter "$dir/rules.yaml" >"$dir/check.log" 2>&1 || fail "the rules of $case: $(cat "$dir/check.log")"

@@ -4,7 +4,7 @@
 . "$(dirname "$0")/lib.sh"
 need kubectl curl hey
 
-# The commands of the first and second ```console block of the section.
+# The commands of a ```console block of the section.
 commands() {
     awk -v want="$1" '
         /^## / { on = $0 == "## Five minutes" }
@@ -14,6 +14,7 @@ commands() {
 }
 commands 1 >"$dir/first"
 commands 2 >"$dir/second"
+commands 3 >"$dir/third"
 
 # A clone in which `make build` was run.
 mkdir "$dir/clone"
@@ -71,6 +72,14 @@ while IFS= read -r command <&3; do
 done 3<"$dir/second"
 [ -n "$hey_pid" ] && kill "$hey_pid"
 [ "$(wc -l <"$dir/second")" -ge 7 ] || fail "README's second block was not found"
+
+# At zero, and awake again. The first answer is that of the request that wakes it.
+grep -qx 'kubectl apply -f examples/demo/zero.yaml' "$dir/third" || fail "README's third block was not found"
+while IFS= read -r command; do
+    eval "$command" >"$dir/answer" || fail "$command"
+    echo "ok: $command"
+done <"$dir/third"
+[ "$(cat "$dir/answer")" = PlayMusic ] || fail "the service at zero answers $(cat "$dir/answer")"
 segment=$(tr '\0' '\n' <"/proc/$(pgrep -f "exporter .*$dir" | head -n 1)/environ" | sed -n 's/^GPUSCALE_SIM=//p')
 stop_up
 wait_for "nothing is left" nothing_left

@@ -41,6 +41,8 @@ jq -e '.currency == "CHF" and .total.free > 0 and .total.missing == 0 and .total
 report --by owner -o csv | grep -q '^vision,0\.' || fail "the label of the namespace is not the owner"
 report --idle 1s | grep -q '^  ml/deployment/web (pod web-.*, GPU [01] of node .* (Tesla T4): idle for .*, 0\.[0-9]* CHF so far$' ||
     fail "the table does not list the idle GPU"
+report_has_starts() { report | grep -q '^  ml/deployment/web: .*total .*, from 1 start$'; }
+wait_for "the table lists how long the pod took to start" report_has_starts
 report -o html | grep -q '<td>deployment/web</td>' || fail "the page lacks the workload"
 for step in 10s 15s; do
     "$gpuscale" report --prometheus "$url" --since 2m --step $step -o json |

@@ -59,4 +59,13 @@ static inline double all_minutes(const struct ledger_table *t, enum ledger_state
     return minutes_of(t, LEDGER_NODE, NULL, state);
 }
 
+// Of workloads at zero.
+static inline double saved_minutes(const struct ledger_table *t, enum ledger_dimension d,
+                                   const char *text)
+{
+    struct sum s = {.text = text, .dimension = d};
+    ledger_table_each(t, add_to_sum, &s);
+    return s.amount.saved_ms / (double)MINUTE;
+}
+
 #define assert_near(a, b) assert_true(fabs((a) - (b)) < 1e-6)

@@ -123,6 +123,38 @@ static void test_workload_owner_pool_and_machine_come_from_the_cluster(void **st
     end(&r);
 }
 
+#define AT_ZERO "namespace=ml,owner_kind=Deployment,owner_name=web"
+
+static void test_workload_at_zero_saves_the_gpus_of_a_replica(void **state)
+{
+    struct rig r = begin();
+    (void)state;
+    add_sample(r.o, LEDGER_UTIL, GPU ",pod=web-7d-x,namespace=ml", 50);
+    add_sample(r.o, LEDGER_POD_OWNER,
+               "namespace=ml,pod=web-7d-x,owner_kind=ReplicaSet,owner_name=web-7d", 1);
+    add_sample(r.o, LEDGER_REPLICASET_OWNER,
+               "namespace=ml,replicaset=web-7d,owner_kind=Deployment,owner_name=web", 1);
+    minute(&r);
+    assert_near(saved_minutes(r.table, LEDGER_NODE, NULL), 0);
+    for (int i = 0; i < 3; i++) {
+        add_sample(r.o, LEDGER_UTIL, GPU, 0);
+        add_sample(r.o, LEDGER_ZERO, AT_ZERO, 2);
+        minute(&r);
+    }
+    // They are in no state, and have the model of the last GPU.
+    assert_near(saved_minutes(r.table, LEDGER_WORKLOAD, "deployment/web"), 6);
+    assert_near(saved_minutes(r.table, LEDGER_MODEL, "Tesla T4"), 6);
+    assert_near(all_minutes(r.table, LEDGER_BUSY) + all_minutes(r.table, LEDGER_FREE), 4);
+    // Values that are not possible are none.
+    add_sample(r.o, LEDGER_ZERO, AT_ZERO, -1);
+    add_sample(r.o, LEDGER_ZERO, "namespace=ml,owner_kind=Deployment", 1);
+    add_sample(r.o, LEDGER_ZERO, "namespace=ml,owner_kind=Deployment,owner_name=b", 1e9);
+    add_sample(r.o, LEDGER_ZERO, "namespace=ml,owner_kind=Deployment,owner_name=c", NAN);
+    minute(&r);
+    assert_near(saved_minutes(r.table, LEDGER_NODE, NULL), 6);
+    end(&r);
+}
+
 static void test_gpu_without_data_is_missing_for_a_day(void **state)
 {
     struct rig r = begin();
@@ -409,6 +441,7 @@ int main(void)
         cmocka_unit_test(test_pod_of_the_exporter_does_not_hold_the_gpu),
         cmocka_unit_test(test_gpus_of_an_exporter_with_its_own_host_name_are_on_its_node),
         cmocka_unit_test(test_workload_owner_pool_and_machine_come_from_the_cluster),
+        cmocka_unit_test(test_workload_at_zero_saves_the_gpus_of_a_replica),
         cmocka_unit_test(test_gpu_without_data_is_missing_for_a_day),
         cmocka_unit_test(test_gpu_of_a_deleted_node_is_not_expected),
         cmocka_unit_test(test_a_gap_does_not_count_gpus_of_deleted_nodes),

@@ -79,6 +79,72 @@ static void test_totals_agree_with_the_rows(void **state)
     }
 }
 
+// They are no hours of a GPU. Reports without them have no such column.
+static void test_saved_hours_have_a_price(void **state)
+{
+    CODEC_AUTO_JSON json_t *prices = price_table();
+    struct ledger_report_options o = {
+        .since_ms = T0, .until_ms = T0 + 48 * LEDGER_HOUR_MS, .prices = prices};
+    GS_AUTO_BUF struct gs_buf table = {0};
+    GS_AUTO_BUF struct gs_buf csv = {0};
+    GS_AUTO_BUF struct gs_buf without = {0};
+    (void)state;
+    assert_ok(ledger_parse_by("workload", o.by, &o.n_by));
+    struct ledger_report *r = ledger_report_new(&o);
+    ledger_report_add(r, T0, &rows[0],
+                      &(struct ledger_amount){.ms = {(double)LEDGER_HOUR_MS},
+                                              .saved_ms = 3 * (double)LEDGER_HOUR_MS});
+    ledger_report_add(r, T0, &rows[2], &(struct ledger_amount){.ms = {(double)LEDGER_HOUR_MS}});
+    CODEC_AUTO_JSON json_t *report = ledger_report_json(r);
+    ledger_report_free(r);
+    const json_t *total = json_object_get(report, "total");
+    assert_near(report_number(total, "hours"), 2);
+    assert_near(report_number(total, "saved"), 3);
+    assert_near(report_number(total, "savedCost"), 72);
+    assert_near(report_number(total, "cost"), 24);
+    report_print_table(report, &table);
+    gs_buf_add_char(&table, '\0');
+    assert_non_null(strstr(table.data, "SAVED   SAVED COST"));
+    report_print_csv(report, &csv);
+    gs_buf_add_char(&csv, '\0');
+    assert_non_null(strstr(csv.data, "idleCost,saved,savedCost,currency"));
+    CODEC_AUTO_JSON json_t *regrouped = NULL;
+    assert_ok(report_regroup(report, &o, &regrouped));
+    assert_near(report_number(json_object_get(regrouped, "total"), "saved"), 3);
+    CODEC_AUTO_JSON json_t *plain = example_report("workload", prices);
+    report_print_csv(plain, &without);
+    gs_buf_add_char(&without, '\0');
+    assert_null(strstr(without.data, "saved"));
+}
+
+static void test_starts_of_the_workloads_of_a_report(void **state)
+{
+    static const char answer_text[] = "{\"data\":{\"result\":["
+#define START(name, workload, phase, more, value)                                                  \
+    "{\"metric\":{\"__name__\":\"" name "\",\"namespace\":\"ml\",\"workload\":\"" workload         \
+    "\",\"phase\":\"" phase "\"" more "},\"value\":[1,\"" value "\"]}"
+#define Q ",\"quantile\":\"0.9\""
+        START("s", "deployment/web", "pending", Q, "1") "," START(
+            "s", "deployment/web", "total", Q,
+            "52.25") "," START("s_count", "deployment/web", "total", "",
+                               "5") "," START("s", "deployment/other", "total", Q,
+                                              "3") "," START("s", "deployment/web", "ready", Q,
+                                                             "NaN") "]}}";
+    CODEC_AUTO_JSON json_t *answer = json_loads(answer_text, 0, NULL);
+    CODEC_AUTO_JSON json_t *report = example_report("namespace,workload", NULL);
+    CODEC_AUTO_JSON json_t *by_node = example_report("node", NULL);
+    GS_AUTO_BUF struct gs_buf out = {0};
+    (void)state;
+    assert_non_null(answer);
+    report_read_starts(answer, report);
+    report_print_starts(report, &out);
+    gs_buf_add_char(&out, '\0');
+    assert_string_equal(out.data, "\nStarts of pods, nine of ten within:\n"
+                                  "  ml/deployment/web: pending 1.0s total 52.2s, from 5 starts\n");
+    report_read_starts(answer, by_node);
+    assert_null(json_object_get(by_node, "starts"));
+}
+
 static void test_rows_that_waste_most_are_first(void **state)
 {
     CODEC_AUTO_JSON json_t *data = example_report("workload", NULL);
@@ -265,6 +331,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_totals_agree_with_the_rows),
+        cmocka_unit_test(test_saved_hours_have_a_price),
+        cmocka_unit_test(test_starts_of_the_workloads_of_a_report),
         cmocka_unit_test(test_rows_that_waste_most_are_first),
         cmocka_unit_test(test_table_names_idle_gpus_and_their_costs),
         cmocka_unit_test(test_texts_of_labels_are_quoted),

@@ -204,12 +204,75 @@ static void test_archive_in_a_directory_without_write_permission_is_read(void **
     rmdir(dir);
 }
 
+static void run_sql(const char *path, const char *sql)
+{
+    sqlite3 *db;
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+}
+
+static double saved_in(const char *path)
+{
+    struct ledger_store *s;
+    struct sum sum = {0};
+    assert_ok(ledger_store_open_reader(path, &s));
+    assert_ok(ledger_store_read(s, 0, T0 * 2, add_to_sum, &sum));
+    ledger_store_close(s);
+    return sum.amount.saved_ms / (double)MINUTE;
+}
+
+static void write_saved_minutes(struct ledger_store *s, int64_t from, double gpus)
+{
+    struct ledger_table *t = ledger_table_new(100);
+    struct ledger_meter *m = ledger_meter_new();
+    ledger_table_add_saved(t, from, from + MINUTE, &web, gpus);
+    assert_ok(ledger_store_write(s, t, m, from + MINUTE));
+    ledger_table_free(t);
+    ledger_meter_free(m);
+}
+
+// Also in the file of a gpuscale that did not know them.
+static void test_saved_hours_are_kept_and_deleted(void **state)
+{
+    char path[] = "/tmp/ledger-XXXXXX";
+    struct ledger_store *s;
+    (void)state;
+    close(mkstemp(path));
+    assert_ok(ledger_store_open(path, &s));
+    write_minutes(s, T0, 1);
+    ledger_store_close(s);
+    run_sql(path, "DROP TABLE saved");
+    assert_near(saved_in(path), 0);
+    assert_ok(ledger_store_open(path, &s));
+    write_saved_minutes(s, T0 + MINUTE, 2);
+    write_saved_minutes(s, T0 + 59 * MINUTE, 1);
+    assert_near(busy_minutes(s), 1);
+    assert_near(saved_in(path), 3);
+    // The model that prices a workload at zero is known after a restart.
+    struct ledger_meter *m = ledger_meter_new();
+    struct ledger_table *t = ledger_table_new(100);
+    struct ledger_observation *o = ledger_observation_new("team");
+    assert_ok(ledger_store_restore(s, m));
+    add_sample(o, LEDGER_ZERO, "namespace=ml,owner_kind=Deployment,owner_name=web", 1);
+    ledger_meter_observe(m, o, T0, T0 + MINUTE, t);
+    assert_near(saved_minutes(t, LEDGER_MODEL, "T4"), 1);
+    ledger_observation_free(o);
+    ledger_table_free(t);
+    ledger_meter_free(m);
+    assert_ok(ledger_store_prune(s, T0 + (LEDGER_DAYS + 1) * 24 * LEDGER_HOUR_MS, 0));
+    assert_near(saved_in(path), 0);
+    ledger_store_close(s);
+    remove_store(path);
+}
+
 static void test_impossible_numbers_are_errors(void **state)
 {
     static const char *const changes[] = {
         "UPDATE hours SET busy = 9e999",
         "UPDATE hours SET idle = -1",
         "UPDATE hours SET used = NULL, free = 1e300",
+        "INSERT INTO saved SELECT hour, grp, -1 FROM hours",
         "INSERT INTO gpus (id, share, seen, idle_since, idle) VALUES ('x', 9e999, 1, 1, 1)",
         "INSERT INTO gpus (id, share, seen, idle_since, idle) VALUES ('x', 1, -1, 1, 1)",
         "INSERT INTO gpus (id, share, seen, idle_since, idle)"
@@ -260,6 +323,7 @@ int main(void)
         cmocka_unit_test(test_old_hours_and_hours_above_the_limit_are_deleted),
         cmocka_unit_test(test_wrong_clock_does_not_delete_the_history),
         cmocka_unit_test(test_archive_in_a_directory_without_write_permission_is_read),
+        cmocka_unit_test(test_saved_hours_are_kept_and_deleted),
         cmocka_unit_test(test_impossible_numbers_are_errors),
         cmocka_unit_test(test_other_files_are_refused),
     };

@@ -123,6 +123,13 @@ static enum startup_state state_of(const struct startup_learner *l, const struct
     return progress.state;
 }
 
+static bool start_of(const struct startup_learner *l, const struct pod *p,
+                     struct startup_start *ret)
+{
+    CODEC_AUTO_JSON json_t *pod = pod_object(p);
+    return startup_start_of(l, pod, ret);
+}
+
 static void test_phases_of_a_start_with_a_new_node_and_a_pull(void **state)
 {
     struct startup_learner *l = startup_learner_new();
@@ -148,7 +155,6 @@ static void test_phases_of_a_start_with_a_new_node_and_a_pull(void **state)
     assert_int_equal(e.phases[STARTUP_PULL].p90_ms, 40500);
     assert_int_equal(e.phases[STARTUP_CONTAINER].p90_ms, 2500);
     assert_int_equal(e.phases[STARTUP_LOAD].p90_ms, 66000);
-    assert_int_equal(e.phases[STARTUP_WARM].n, 0);
     startup_learner_free(l);
 }
 
@@ -248,6 +254,26 @@ static void test_a_node_to_come_adds_to_starts_on_free_nodes(void **state)
     startup_learner_free(l);
 }
 
+static void test_the_start_of_one_pod(void **state)
+{
+    struct startup_learner *l = startup_learner_new();
+    struct startup_start start;
+    struct pod a = {.name = "a", .scheduled = 1, .started = 3};
+    observe(l, &a, 3);
+    assert_false(start_of(l, &a, &start));
+    a.ready = 10;
+    observe(l, &a, 10);
+    assert_true(start_of(l, &a, &start));
+    assert_int_equal(start.total_ms, 10000);
+    assert_int_equal(start.ms[STARTUP_PENDING], 1000);
+    assert_int_equal(start.ms[STARTUP_CONTAINER], 2000);
+    assert_int_equal(start.ms[STARTUP_LOAD], 7000);
+    assert_true(start.ms[STARTUP_PULL] < 0); // nothing is known of the image
+    struct pod unknown = {.name = "b", .scheduled = 1, .started = 3, .ready = 4};
+    assert_false(start_of(l, &unknown, &start));
+    startup_learner_free(l);
+}
+
 static void test_readiness_does_not_end_a_start_if_the_workload_has_an_engine(void **state)
 {
     struct startup_learner *l = startup_learner_new();
@@ -257,8 +283,6 @@ static void test_readiness_does_not_end_a_start_if_the_workload_has_an_engine(vo
     observe(l, &a, 3);
     startup_engine_ready(l, "ml", "a", ms(62));
     assert_int_equal(expected(l, "deployment/api").total.p90_ms, 62000);
-    startup_engine_warm(l, "ml", "a", ms(70));
-    assert_int_equal(expected(l, "deployment/api").phases[STARTUP_WARM].p90_ms, 8000);
     struct pod b = {.name = "b", .created = 100, .scheduled = 101, .started = 102};
     observe(l, &b, 102);
     b.ready = 103;
@@ -543,6 +567,7 @@ int main(void)
         cmocka_unit_test(test_the_first_start_has_a_default_and_says_so),
         cmocka_unit_test(test_a_new_image_starts_again_from_the_starts_of_others),
         cmocka_unit_test(test_a_node_to_come_adds_to_starts_on_free_nodes),
+        cmocka_unit_test(test_the_start_of_one_pod),
         cmocka_unit_test(test_readiness_does_not_end_a_start_if_the_workload_has_an_engine),
         cmocka_unit_test(test_engines_that_were_ready_before_are_no_starts_of_now),
         cmocka_unit_test(test_failed_starts_are_counted_once_and_have_no_time),

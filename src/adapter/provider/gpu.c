@@ -102,20 +102,23 @@
               "statefulset: {group: apps, resource: statefulset}}}\n"                              \
               "  metricsQuery: max by (<<.GroupBy>>) (" SERIES ")\n"
 #define EXTERNAL_DECISION_RULE                                                                     \
-    "externalRules:\n" DECISIONS "  resources: {overrides: {namespace: {resource: namespace}}}\n"  \
-    "  metricsQuery: max by (namespace, horizontalpodautoscaler) (" SERIES ")\n"
+    DECISIONS "  resources: {overrides: {namespace: {resource: namespace}}}\n"                     \
+              "  metricsQuery: max by (namespace, horizontalpodautoscaler) (" SERIES ")\n"
 
-// What waits at activators for the pods of a Service. Each connection is at one activator only.
-#define ACTIVATOR_RULE(names, name, query)                                                         \
+// What waits at activators for the pods of a Service, as metrics of it, and as external metrics
+// with the label service. Each connection is at one activator only.
+#define ACTIVATOR_RULE(resources, names, name, query)                                              \
     "- seriesQuery: \"{__name__=~'gpuscale_activator_" names "',namespace!='',service!=''}\"\n"    \
     "  name: {matches: '" name "', as: ''}\n"                                                      \
-    "  resources: {overrides: {namespace: {resource: namespace}, service: {resource: service}}}\n" \
+    "  resources: {overrides: {namespace: {resource: namespace}" resources "}}\n"                  \
     "  metricsQuery: " query "\n"
-#define ACTIVATOR_RULES                                                                            \
-    ACTIVATOR_RULE("(waiting|silent|open|active)", "", TOTAL(SERIES))                              \
-    ACTIVATOR_RULE("oldest_wait_seconds", "", "max by (<<.GroupBy>>) (" SERIES ")")                \
-    ACTIVATOR_RULE("(arrivals|released|rejected)_total", "^(.*)_total$",                           \
-                   TOTAL("rate(" SERIES "[1m])"))
+#define ACTIVATOR_RULES(resources, by)                                                             \
+    ACTIVATOR_RULE(resources, "(waiting|silent|open|active)", "", "sum by (" by ") (" SERIES ")")  \
+    ACTIVATOR_RULE(resources, "oldest_wait_seconds", "", "max by (" by ") (" SERIES ")")           \
+    ACTIVATOR_RULE(resources, "(arrivals|released|rejected)_total", "^(.*)_total$",                \
+                   "sum by (" by ") (rate(" SERIES "[1m]))")
+#define SERVICE_ACTIVATOR_RULES  ACTIVATOR_RULES(", service: {resource: service}", "<<.GroupBy>>")
+#define EXTERNAL_ACTIVATOR_RULES ACTIVATOR_RULES("", "namespace, service")
 
 const char *provider_gpu_rules(void)
 {
@@ -124,7 +127,8 @@ const char *provider_gpu_rules(void)
             POD_RULES(USED, "pod", "namespace", "container")
                 POD_RULES(SERIES, "exported_pod", "exported_namespace", "exported_container")
                     POD_RULES(SERIES, "PodName", "NamespaceName", "ContainerName")
-                        ACTIVATOR_RULES DECISION_RULE EXTERNAL_DECISION_RULE;
+                        SERVICE_ACTIVATOR_RULES DECISION_RULE
+        "externalRules:\n" EXTERNAL_DECISION_RULE EXTERNAL_ACTIVATOR_RULES;
 }
 
 bool provider_gpu_name(const char *metric)

@@ -8,6 +8,7 @@
 #include "budget/budget.h"
 #include "hpa/convert.h"
 #include "hpa/hpa.h"
+#include "hpa/zero.h"
 #include "hpa_controller/controller.h"
 #include "kube/object.h"
 #include "slo/manifest.h"
@@ -65,6 +66,12 @@ static void check_object(struct check *c, const json_t *hpa)
     check_fields(c, hpa);
     if (protection)
         print_mistake(c, hpa, true, gs_error_message(protection), NULL);
+    if (kube_annotation(hpa, HPA_ZERO_AFTER_ANNOTATION) &&
+        codec_json_int(hpa, 1, "spec", "minReplicas", NULL) != 0)
+        print_mistake(c, hpa, false,
+                      "annotation " HPA_ZERO_AFTER_ANNOTATION
+                      " has no effect: minReplicas is not 0.",
+                      "set spec.minReplicas to 0");
     if (fallback)
         print_mistake(c, hpa, true, gs_error_message(fallback), NULL);
     if (period)

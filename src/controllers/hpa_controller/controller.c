@@ -63,6 +63,7 @@ struct item {
     struct hpa_history *history;
     struct hpa_target_status target;
     struct hpa_latency *latency;
+    struct hpa_zero *zero;
     struct hpa_reconcile *run; // NULL between syncs
     TAILQ_ENTRY(item) waiting;
     bool waits; // for the end of another sync
@@ -130,6 +131,7 @@ static void item_free(void *value)
     hpa_reconcile_free(i->run);
     hpa_history_free(i->history);
     hpa_latency_free(i->latency);
+    hpa_zero_free(i->zero);
     hpa_seen_free(i->seen);
     kube_request_cancel(i->queue_request);
     json_decref(i->object);
@@ -173,6 +175,7 @@ static void follow_clock(struct item *i)
     if (i->seen_mono_ms && (step > CLOCK_STEP_MS || step < -CLOCK_STEP_MS)) {
         hpa_history_shift(i->history, step);
         hpa_latency_shift(i->latency, step, unix_ms);
+        hpa_zero_shift(i->zero, step);
     }
     i->seen_unix_ms = unix_ms;
     i->seen_mono_ms = mono_ms;
@@ -255,6 +258,8 @@ static void on_reconciled(void *arg, const struct hpa_spec *spec, const struct h
         hpa_hint_budget_fill(&i->budget);
     }
     remember(i, spec, d);
+    hpa_zero_observe(i->zero, spec, d, c->env.starts, hpa_selectors_get(c->env.selectors, i->key),
+                     gs_unix_ms());
     retry_soon(i, d);
     follow_queue(i);
     i->hinted = i->hinted && i->again;
@@ -287,7 +292,7 @@ static void start_sync(struct item *i)
     i->started_ns = gs_mono_ns();
     gs_timer_stop(i->hint_timer);
     i->run = hpa_reconcile_start(&i->controller->env, i->object, i->history, &i->target, i->latency,
-                                 on_reconciled, i);
+                                 i->zero, on_reconciled, i);
     i->controller->n_running += i->run != NULL;
 }
 
@@ -327,6 +332,7 @@ static void new_item(struct hpa_controller *c, const json_t *object)
     i->object = json_incref((json_t *)object);
     i->history = hpa_history_new();
     i->latency = hpa_latency_new();
+    i->zero = hpa_zero_new();
     read_annotations(i);
     hpa_learned_claim(c->learned, i->key, i->latency, gs_unix_ms());
     i->timer = gs_timer_new(c->env.loop, i);
@@ -574,10 +580,13 @@ json_t *hpa_controller_history(const struct hpa_controller *c, const char *ns, c
     json_t *startup =
         hpa_starts_json(c->env.starts, ns, hpa_selectors_get(c->env.selectors, key), gs_unix_ms());
     json_t *latency = hpa_latency_json(i->latency, gs_unix_ms());
+    json_t *zero = hpa_zero_history_json(i->zero);
     if (startup)
         json_object_set_new(out, "startup", startup);
     if (latency)
         json_object_set_new(out, "slo", latency);
+    if (zero)
+        json_object_set_new(out, "zero", zero);
     json_t *budget = c->env.budgets ? hpa_budgets_json(c->env.budgets, key, gs_unix_ms()) : NULL;
     if (budget)
         json_object_set_new(out, "budget", budget);

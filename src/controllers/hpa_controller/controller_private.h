@@ -12,6 +12,7 @@
 #include "hpa_controller/controller.h"
 #include "hpa_controller/latency.h"
 #include "hpa_controller/starts.h"
+#include "hpa_controller/zero.h"
 #include "kube/cache.h"
 #include "kube/client.h"
 #include "kube/event.h"
@@ -145,12 +146,12 @@ struct hpa_target_status {
 
 struct hpa_reconcile;
 
-// object: an autoscaling/v2 HPA. history, target and latency are borrowed. done is called once,
-// later, and may free the reconciliation; its arguments are borrowed. NULL: the object is invalid,
-// and an event says so.
+// object: an autoscaling/v2 HPA. history, target, latency and zero are borrowed. done is called
+// once, later, and may free the reconciliation; its arguments are borrowed. NULL: the object is
+// invalid, and an event says so.
 struct hpa_reconcile *hpa_reconcile_start(
     const struct hpa_reconcile_env *env, json_t *object, struct hpa_history *history,
-    struct hpa_target_status *target, struct hpa_latency *latency,
+    struct hpa_target_status *target, struct hpa_latency *latency, struct hpa_zero *zero,
     void (*done)(void *arg, const struct hpa_spec *spec, const struct hpa_decision *d), void *arg);
 // After done: it decided nothing, because the target has no status yet.
 bool hpa_reconcile_waits(const struct hpa_reconcile *r);

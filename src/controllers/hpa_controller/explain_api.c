@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/slice.h"
 #include "base/timer.h"
+#include "hpa/zero.h"
 #include "hpa_controller/inspect.h"
 #include "kube/names.h"
 #include "web/reply.h"
@@ -93,6 +94,7 @@ struct own_history {
     struct hpa_observation obs;
     struct hpa_extra extra;
     struct startup_coming coming;
+    struct hpa_zero_check zero;
 };
 
 static void add_own_history(const struct question *q, struct hpa_inspection_result *found,
@@ -111,6 +113,9 @@ static void add_own_history(const struct question *q, struct hpa_inspection_resu
     ret->obs = *found->obs;
     if (hpa_extra_from_json(found->latency, &ret->extra))
         ret->obs.extra = &ret->extra;
+    found->zero = json_object_get(ret->json, "zero");
+    if (hpa_zero_check_from_json(found->zero, &ret->zero))
+        ret->obs.zero = &ret->zero;
     found->startup = json_object_get(ret->json, "startup");
     if (startup_coming_from_json(json_object_get(found->startup, "coming"), found->now_ms,
                                  &ret->coming))

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "hpa/observe.h"
+#include "hpa/zero.h"
 #include "hpa_controller/controller.h"
 #include "hpa_controller/controller_private.h"
 #include "kube/object.h"
@@ -40,6 +41,8 @@ struct hpa_inspection {
     json_t *startup; // of the controller's history; NULL: it learns no starts
     struct startup_coming coming;
     json_t *latency; // of the controller; NULL: none
+    json_t *zero;    // the same
+    struct hpa_zero_check zero_check;
     json_t *budget;  // of the controller; NULL: none
     struct hpa_extra extra;
     bool complete; // except for the history
@@ -63,6 +66,8 @@ static void report_inspection(struct hpa_inspection *l)
         l->obs.coming = &l->coming;
     if (hpa_extra_from_json(l->latency, &l->extra))
         l->obs.extra = &l->extra;
+    if (hpa_zero_check_from_json(l->zero, &l->zero_check))
+        l->obs.zero = &l->zero_check;
     const struct hpa_inspection_result seen = {.spec = &l->spec,
                                                .obs = &l->obs,
                                                .pods = l->pod_objects,
@@ -71,6 +76,7 @@ static void report_inspection(struct hpa_inspection *l)
                                                .history_error = l->history_error,
                                                .startup = l->startup,
                                                .latency = l->latency,
+                                               .zero = l->zero,
                                                .budget = l->budget};
     l->cb(l->arg, &seen, NULL);
 }
@@ -190,6 +196,7 @@ static void on_history(void *arg, int status, json_t *body, struct gs_error *err
     if (!err) {
         l->startup = json_incref(json_object_get(body, "startup"));
         l->latency = json_incref(json_object_get(body, "slo"));
+        l->zero = json_incref(json_object_get(body, "zero"));
         l->budget = json_incref(json_object_get(body, "budget"));
     }
     if (err)
@@ -212,6 +219,7 @@ void hpa_inspection_free(struct hpa_inspection *l)
     kube_request_cancel(l->history_request);
     hpa_history_free(l->history);
     json_decref(l->latency);
+    json_decref(l->zero);
     json_decref(l->budget);
     free(l->history_error);
     json_decref(l->startup);

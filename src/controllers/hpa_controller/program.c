@@ -95,7 +95,7 @@ static void on_decision(void *arg, const struct hpa_spec *spec, const struct hpa
     hpa_decision_log_add(r->log, spec, d);
 }
 
-// --- the engine of latency targets ---
+// --- the engine of latency targets and of the check before zero ---
 
 static struct gs_error *open_engine(struct hpa_server *r)
 {
@@ -117,11 +117,11 @@ static struct gs_error *open_engine(struct hpa_server *r)
         err = endpoint_client_open(r->loop, r->engine_url.url, settings ? settings : &none,
                                    &options, &r->engine, &name);
     if (!err)
-        gs_info("hpa", "latency targets are read from %s", name);
+        gs_info("hpa", "samples are read from %s", name);
     return err;
 }
 
-// Searches when an object with a latency target is evaluated, and not again for a minute.
+// Searches when an object that needs it is evaluated, and not again for a minute.
 static struct http_client *find_engine(void *arg, const char **ret_why)
 {
     struct hpa_server *r = arg;
@@ -159,21 +159,6 @@ static void begin_to_decide(struct hpa_server *r)
         r->store = hpa_learned_store_new(&cfg, on_learned_read, r);
     else
         hpa_controller_start(r->controller);
-}
-
-static void on_learned_written(void *arg)
-{
-    struct hpa_server *r = arg;
-    program_stopped(r->program);
-}
-
-static void stop_server(void *arg)
-{
-    struct hpa_server *r = arg;
-    if (r->store)
-        hpa_learned_store_end(r->store, on_learned_written, r);
-    else
-        program_stopped(r->program);
 }
 
 // --- leadership ---
@@ -354,10 +339,20 @@ static void on_released(void *arg)
     program_stopped(r->program);
 }
 
-static void stop_server(void *arg)
+static void on_learned_written(void *arg)
 {
     struct hpa_server *r = arg;
     hpa_controller_release(r->controller, on_released, r);
+}
+
+// Writes what was learned, and then releases what the budgets limit.
+static void stop_server(void *arg)
+{
+    struct hpa_server *r = arg;
+    if (r->store)
+        hpa_learned_store_end(r->store, on_learned_written, r);
+    else
+        on_learned_written(r);
 }
 
 struct gs_error *hpa_server_run(const struct hpa_server_options *o)

@@ -17,7 +17,9 @@ struct hpa_reconcile {
     struct hpa_history *history;
     struct hpa_target_status *target;
     struct hpa_latency *latency;
-    bool waits; // for the status of the target
+    struct hpa_zero *zero;
+    struct hpa_zero_fetch *use; // of the last replica; NULL: not needed, or no_signals
+    bool waits;                 // for the status of the target
     void (*done)(void *arg, const struct hpa_spec *spec, const struct hpa_decision *d);
     void *arg;
 
@@ -26,7 +28,7 @@ struct hpa_reconcile {
     struct hpa_scale *scale;
     struct hpa_fetch *fetch;
     struct hpa_signals_fetch *signals; // of a latency target
-    char *no_signals;                  // why there are none
+    char *no_signals;                  // why there are none: there is no engine
     // The other workload of a latency target, with prefill and decode in two.
     struct hpa_spec peer_spec;
     struct hpa_scale *peer; // NULL: none
@@ -48,6 +50,7 @@ void hpa_reconcile_free(struct hpa_reconcile *r)
         return;
     hpa_fetch_free(r->fetch);
     hpa_signals_free(r->signals);
+    hpa_zero_fetch_free(r->use);
     hpa_scale_free(r->peer);
     hpa_scale_free(r->scale);
     kube_request_cancel(r->request);
@@ -171,6 +174,7 @@ static void decide_and_write(struct hpa_reconcile *r)
     } else {
         hpa_latency_skip(r->latency);
     }
+    r->obs.zero = hpa_zero_checked(r->zero, &r->spec, r->obs.spec_replicas, r->use, r->no_signals);
     hpa_decide(&r->spec, &r->obs, &r->env->decide, r->history, gs_unix_ms(), &r->decision);
     gs_arena_finish(&arena);
     if (r->env->budgets)
@@ -187,7 +191,8 @@ static void decide_and_write(struct hpa_reconcile *r)
 static bool has_fetched(const struct hpa_reconcile *r)
 {
     return r->fetch && hpa_fetch_finished(r->fetch) &&
-           (!r->signals || hpa_signals_finished(r->signals)) && (!r->peer || r->peer_read);
+           (!r->signals || hpa_signals_finished(r->signals)) && (!r->peer || r->peer_read) &&
+           (!r->use || hpa_zero_fetch_finished(r->use));
 }
 
 static void on_fetched(void *arg)
@@ -232,6 +237,32 @@ static void query_pods(struct hpa_reconcile *r, struct http_client *engine,
     free(names);
 }
 
+// NULL: there is none, for the reason in no_signals.
+static struct http_client *find_engine(struct hpa_reconcile *r)
+{
+    const char *why = "no engine is configured";
+    struct http_client *engine = r->env->engine ? r->env->engine(r->env->engine_arg, &why) : NULL;
+    if (!engine && !r->no_signals)
+        r->no_signals = gs_strdup(why);
+    return engine;
+}
+
+// Before the last replica ends.
+static void fetch_use(struct hpa_reconcile *r)
+{
+    struct http_client *engine =
+        hpa_zero_wanted(&r->spec, r->obs.spec_replicas) ? find_engine(r) : NULL;
+    struct gs_arena arena = {0};
+    struct hpa_zero_query query;
+    if (!engine)
+        return;
+    hpa_zero_query_of(&r->spec, r->env->pods, hpa_selectors_get(r->env->selectors, r->key), &arena,
+                      &query);
+    if (query.n_pods || query.n_services)
+        r->use = hpa_zero_fetch_start(engine, &query, on_fetched, r);
+    gs_arena_finish(&arena);
+}
+
 static void fetch_signals(struct hpa_reconcile *r)
 {
     const struct kube_selector *selector = hpa_selectors_get(r->env->selectors, r->key);
@@ -242,13 +273,9 @@ static void fetch_signals(struct hpa_reconcile *r)
         return;
     if (*query.policy->peer)
         read_peer(r, query.policy->peer);
-    const char *why = "no engine is configured";
-    struct http_client *engine = r->env->engine ? r->env->engine(r->env->engine_arg, &why) : NULL;
-    if (!engine) {
-        r->no_signals = gs_strdup(why);
-        return;
-    }
-    query_pods(r, engine, selector, &query);
+    struct http_client *engine = find_engine(r);
+    if (engine)
+        query_pods(r, engine, selector, &query);
 }
 
 // --- observation ---
@@ -320,6 +347,7 @@ static void on_scale_read(void *arg, struct gs_error *err)
         return;
     }
     fetch_signals(r);
+    fetch_use(r);
     r->fetch = hpa_fetch_start(r->env->metrics, &r->spec, r->obs.selector,
                                hpa_latency_policy(r->latency) != NULL, on_fetched, r);
     if (has_fetched(r))
@@ -328,7 +356,7 @@ static void on_scale_read(void *arg, struct gs_error *err)
 
 struct hpa_reconcile *hpa_reconcile_start(
     const struct hpa_reconcile_env *env, json_t *object, struct hpa_history *history,
-    struct hpa_target_status *target, struct hpa_latency *latency,
+    struct hpa_target_status *target, struct hpa_latency *latency, struct hpa_zero *zero,
     void (*done)(void *arg, const struct hpa_spec *spec, const struct hpa_decision *d), void *arg)
 {
     struct hpa_spec spec;
@@ -344,6 +372,7 @@ struct hpa_reconcile *hpa_reconcile_start(
     r->history = history;
     r->target = target;
     r->latency = latency;
+    r->zero = zero;
     r->done = done;
     r->arg = arg;
     r->spec = spec;

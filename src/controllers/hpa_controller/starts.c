@@ -157,7 +157,8 @@ static void begin(struct hpa_starts *s)
 
 void hpa_starts_want(struct hpa_starts *s, const json_t *hpa)
 {
-    if (!s->learner && (gs_streq(kube_annotation(hpa, HPA_CREDIT_ANNOTATION), "true") ||
+    bool to_zero = codec_json_int(hpa, 1, "spec", "minReplicas", NULL) == 0;
+    if (!s->learner && (to_zero || gs_streq(kube_annotation(hpa, HPA_CREDIT_ANNOTATION), "true") ||
                         kube_annotation(hpa, HPA_LATENCY_ANNOTATION)))
         begin(s);
 }

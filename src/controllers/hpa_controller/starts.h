@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Starts of pods, for autoscalers that use them: credit for pods that are coming, and latency
-// targets. Nothing is read for other autoscalers. All functions are called on the thread of the
-// loop.
+// Starts of pods, for autoscalers that use them: credit for pods that are coming, latency targets,
+// and starts from zero. Nothing is read for other autoscalers. All functions are called on the
+// thread of the loop.
 #pragma once
 
 #include "base/arena.h"
@@ -15,7 +15,7 @@ struct hpa_starts;
 struct hpa_starts *hpa_starts_new(uv_loop_t *loop, struct kube_client *client,
                                   struct kube_cache *pods, const char *ns);
 void hpa_starts_free(struct hpa_starts *s); // NULL is fine
-// Starts to learn if the annotations of this autoscaler need it: a watch of the events of pods.
+// Starts to learn if this autoscaler needs it: a watch of the events of pods.
 void hpa_starts_want(struct hpa_starts *s, const json_t *hpa);
 // What another process has learned, before the first autoscaler; NULL: nothing.
 void hpa_starts_restore(struct hpa_starts *s, const json_t *learned);

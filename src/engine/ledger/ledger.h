@@ -51,6 +51,8 @@ struct ledger_key {
 struct ledger_amount {
     double ms[LEDGER_N_STATES];
     double used_ms; // busy and idle time, weighted with the utilization
+    double
+        saved_ms; // of GPUs that one replica would have while its workload is at zero; in no state
 };
 double ledger_total_ms(const struct ledger_amount *a);
 void ledger_amount_add(struct ledger_amount *to, const struct ledger_amount *a);
@@ -67,6 +69,9 @@ GS_DEFINE_CLEANUP(struct ledger_table *, ledger_table_free)
 void ledger_table_add(struct ledger_table *t, int64_t from_ms, int64_t to_ms,
                       const struct ledger_key *key, enum ledger_state state, double share,
                       double used);
+// Adds time that a workload at zero replicas has saved.
+void ledger_table_add_saved(struct ledger_table *t, int64_t from_ms, int64_t to_ms,
+                            const struct ledger_key *key, double gpus);
 size_t ledger_table_len(const struct ledger_table *t);
 // Sets all amounts to 0, because they are written. Rows of the current hour still count.
 void ledger_table_written(struct ledger_table *t, int64_t now_ms);
@@ -94,6 +99,7 @@ enum ledger_series {
     LEDGER_NODE_LABEL,
     LEDGER_NODE_EXISTS,
     LEDGER_NODE_STRANDED,
+    LEDGER_ZERO, // GPUs of one replica of the workloads that an autoscaler has scaled to zero
     LEDGER_N_SERIES
 };
 // The PromQL query of these samples; means are those of the last window_s seconds. owner: the name
@@ -141,6 +147,8 @@ void ledger_meter_end_with_process(struct ledger_meter *m);
 // The expected GPUs: those of the last observation, and those without data since less than a day.
 // Iterates; *pos starts at 0. NULL at the end.
 const struct ledger_gpu *ledger_meter_next(const struct ledger_meter *m, size_t *pos);
+// The place of the last GPU of a workload, which prices what it saves at zero. Texts are copied.
+void ledger_meter_remember(struct ledger_meter *m, const struct ledger_key *key);
 // Adds a GPU of a previous run. Texts are copied.
 void ledger_meter_restore(struct ledger_meter *m, const struct ledger_gpu *g);
 
@@ -193,8 +201,8 @@ bool ledger_report_add(void *report, int64_t hour_ms, const struct ledger_key *k
                        const struct ledger_amount *a); // a ledger_row_fn
 void ledger_report_add_idle(struct ledger_report *r, const struct ledger_gpu *g);
 // {"since", "until", "by": […], "currency", "rows": […], "total": {…}, "idle": […]}; hours and
-// costs are numbers. Rows with the highest costs of idle GPUs (or idle hours) are first. New
-// reference.
+// costs are numbers; "saved" and "savedCost" are absent without such hours. Rows with the highest
+// costs of idle GPUs (or idle hours) are first. New reference.
 json_t *ledger_report_json(struct ledger_report *r);
 // The cost of the idle time so far. false: there is no price.
 bool ledger_idle_cost(const json_t *prices, const struct ledger_gpu *g, double *ret);

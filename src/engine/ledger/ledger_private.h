@@ -8,10 +8,12 @@
 #include "ledger/ledger.h"
 #include "metrics/gpu_owner.h"
 
-#define LEDGER_MAX_TEXT    253
-#define LEDGER_MAX_DEVICES 20000   // GPUs and MIG devices of an observation
-#define LEDGER_MAX_HOLDERS 64      // pods on one of them
-#define LEDGER_MAX_SAMPLES 1000000 // of an observation
+#define LEDGER_MAX_TEXT         253
+#define LEDGER_MAX_DEVICES      20000   // GPUs and MIG devices of an observation
+#define LEDGER_MAX_HOLDERS      64      // pods on one of them
+#define LEDGER_MAX_SAMPLES      1000000 // of an observation
+#define LEDGER_MAX_PLACES       10000   // workloads whose last GPU is remembered
+#define LEDGER_MAX_REPLICA_GPUS 1000
 
 // The separator of the parts of keys; texts from outside do not contain it.
 #define LEDGER_SEP "\x1f"
@@ -43,6 +45,12 @@ struct ledger_device {
     bool partitioned; // its MIG devices are counted instead
 };
 
+// A workload at zero replicas.
+struct ledger_zero {
+    const char *ns, *workload;
+    double gpus; // of one replica
+};
+
 struct ledger_observation {
     struct gs_arena mem;
     const char *owner_label;                   // as in series: "label_team"
@@ -53,6 +61,7 @@ struct ledger_observation {
     struct gs_hmap *pod_labels, *ns_labels;    // value of the owner label
     struct gs_hmap *node_pools, *node_machines, *nodes;
     struct gs_hmap *stranded; // node -> double
+    struct gs_hmap *zeros;    // namespace and workload -> struct ledger_zero
     size_t n_samples;
     bool finished;
 };

@@ -22,6 +22,12 @@ struct ledger_meter {
     struct gs_hmap *gpus;           // id -> struct known
     int64_t gap_from_ms, gap_to_ms; // nothing is known about it; counted with the next observation
     bool ends_with_process;
+    struct gs_hmap *places; // namespace and workload -> struct place
+};
+
+// Of the last GPU of a workload.
+struct place {
+    char *owner, *pool, *machine, *model;
 };
 
 static void free_known(void *arg)
@@ -31,9 +37,20 @@ static void free_known(void *arg)
     free(k);
 }
 
+static void free_place(void *arg)
+{
+    struct place *p = arg;
+    free(p->owner);
+    free(p->pool);
+    free(p->machine);
+    free(p->model);
+    free(p);
+}
+
 struct ledger_meter *ledger_meter_new(void)
 {
     struct ledger_meter *m = gs_alloc(sizeof(*m));
+    m->places = gs_hmap_new(free_place);
     m->gpus = gs_hmap_new(free_known);
     return m;
 }
@@ -43,6 +60,7 @@ void ledger_meter_free(struct ledger_meter *m)
     if (!m)
         return;
     gs_hmap_free(m->gpus);
+    gs_hmap_free(m->places);
     free(m);
 }
 
@@ -281,6 +299,37 @@ static struct known *update_known(struct interval *v, const struct ledger_device
     return k;
 }
 
+// --- workloads at zero replicas ---
+
+static char *place_key(const char *ns, const char *workload)
+{
+    return gs_format("%s" LEDGER_SEP "%s", ns, workload);
+}
+
+static void set_place_text(char **text, const char *with)
+{
+    if (*text && gs_streq(*text, with))
+        return;
+    free(*text);
+    *text = gs_strdup(with);
+}
+
+void ledger_meter_remember(struct ledger_meter *m, const struct ledger_key *key)
+{
+    GS_AUTO_FREE char *id = place_key(key->text[LEDGER_NAMESPACE], key->text[LEDGER_WORKLOAD]);
+    struct place *p = gs_hmap_get_str(m->places, id);
+    if (!p && gs_hmap_len(m->places) >= LEDGER_MAX_PLACES)
+        return;
+    if (!p) {
+        p = gs_alloc(sizeof(*p));
+        gs_hmap_put_str(m->places, id, p);
+    }
+    set_place_text(&p->owner, key->text[LEDGER_OWNER]);
+    set_place_text(&p->pool, key->text[LEDGER_POOL]);
+    set_place_text(&p->machine, key->text[LEDGER_MACHINE]);
+    set_place_text(&p->model, key->text[LEDGER_MODEL]);
+}
+
 static void add_device(struct interval *v, const struct known *k, const struct ledger_holder *h,
                        const char *confidence, enum ledger_state state, double share, double used)
 {
@@ -292,6 +341,8 @@ static void add_device(struct interval *v, const struct known *k, const struct l
         key.text[LEDGER_OWNER] = first ? k->g.owner : ledger_owner(v->o, h->ns, h->pod);
         key.text[LEDGER_CONFIDENCE] = confidence;
     }
+    if (h && state != LEDGER_MISSING)
+        ledger_meter_remember(v->meter, &key);
     if (share > 0)
         ledger_table_add(v->table, v->from_ms, v->to_ms, &key, state, share, used);
 }
@@ -318,6 +369,26 @@ static void add_shared(struct interval *v, const struct known *k, const struct l
                                      ? (h->origin && *h->origin ? h->origin : "attributed")
                                      : "estimate";
         add_device(v, k, h, confidence, state, k->g.share * part, isnan(d->util) ? 0 : d->util);
+    }
+}
+
+static void add_zeros(struct interval *v)
+{
+    void *value;
+    for (size_t pos = 0; gs_hmap_next(v->o->zeros, &pos, NULL, &value);) {
+        const struct ledger_zero *z = value;
+        GS_AUTO_FREE char *id = place_key(z->ns, z->workload);
+        const struct place *p = gs_hmap_get_str(v->meter->places, id);
+        const char *owner = of_node(v->o->ns_labels, z->ns);
+        const struct ledger_key key = {{[LEDGER_NAMESPACE] = z->ns,
+                                        [LEDGER_WORKLOAD] = z->workload,
+                                        [LEDGER_OWNER] = p && *p->owner ? p->owner : owner,
+                                        [LEDGER_NODE] = "",
+                                        [LEDGER_POOL] = p ? p->pool : "",
+                                        [LEDGER_MACHINE] = p ? p->machine : "",
+                                        [LEDGER_MODEL] = p ? p->model : "",
+                                        [LEDGER_CONFIDENCE] = ""}};
+        ledger_table_add_saved(v->table, v->from_ms, v->to_ms, &key, z->gpus);
     }
 }
 
@@ -419,6 +490,7 @@ void ledger_meter_observe(struct ledger_meter *m, struct ledger_observation *o, 
             k->twin = gs_hmap_get_str(v.uuids, k->g.uuid) == several_nodes;
     }
     add_rests(&v);
+    add_zeros(&v);
     forget_gpus(m, is_gone, &v);
     count_gap(m, t);
     for (size_t pos = 0; gs_hmap_next(m->gpus, &pos, NULL, &value);) {

@@ -71,7 +71,7 @@ struct ledger_observation *ledger_observation_new(const char *owner)
     struct gs_hmap **const maps[] = {&o->devices,     &o->join,       &o->pods,
                                      &o->replicasets, &o->jobs,       &o->pod_labels,
                                      &o->ns_labels,   &o->node_pools, &o->node_machines,
-                                     &o->nodes,       &o->stranded};
+                                     &o->nodes,       &o->stranded,   &o->zeros};
     o->targets = metrics_gpu_targets_new();
     for (size_t i = 0; i < GS_ARRAY_LEN(maps); i++)
         *maps[i] = gs_hmap_new(NULL);
@@ -86,7 +86,7 @@ void ledger_observation_free(struct ledger_observation *o)
         return;
     struct gs_hmap *const maps[] = {o->devices,       o->join,       o->pods,      o->replicasets,
                                     o->jobs,          o->pod_labels, o->ns_labels, o->node_pools,
-                                    o->node_machines, o->nodes,      o->stranded};
+                                    o->node_machines, o->nodes,      o->stranded,  o->zeros};
     metrics_gpu_targets_free(o->targets);
     for (size_t i = 0; i < GS_ARRAY_LEN(maps); i++)
         gs_hmap_free(maps[i]);
@@ -150,22 +150,42 @@ static const char *get_pair(const struct gs_hmap *map, const char *a, const char
 
 // --- objects of Kubernetes ---
 
+// "deployment/web" of the labels owner_kind and owner_name. NULL: there is no owner.
+static const char *owner_text(struct ledger_observation *o, const struct metrics_label *l, size_t n)
+{
+    struct gs_slice kind = find_label(l, n, "owner_kind"), name = find_label(l, n, "owner_name");
+    if (!kind.len || !name.len || gs_slice_eq_str(kind, "<none>") || gs_slice_eq_str(kind, "Node"))
+        return NULL;
+    GS_AUTO_FREE char *text =
+        gs_format(GS_SLICE_FMT "/" GS_SLICE_FMT, GS_SLICE_ARG(kind), GS_SLICE_ARG(name));
+    for (char *c = text; *c && *c != '/'; c++)
+        if (*c >= 'A' && *c <= 'Z')
+            *c = (char)(*c + ('a' - 'A'));
+    return ledger_clean(&o->mem, gs_slice_of(text));
+}
+
 static void add_owner(struct ledger_observation *o, struct gs_hmap *map, const char *name_label,
                       const struct metrics_label *l, size_t n)
 {
     static const char *const namespaces[] = {"exported_namespace", "namespace", NULL};
     GS_AUTO_FREE char *exported = gs_format("exported_%s", name_label);
     const char *const names[] = {exported, name_label, NULL};
-    struct gs_slice kind = find_label(l, n, "owner_kind"), name = find_label(l, n, "owner_name");
-    if (!kind.len || !name.len || gs_slice_eq_str(kind, "<none>") || gs_slice_eq_str(kind, "Node"))
+    const char *text = owner_text(o, l, n);
+    if (text)
+        put_pair(map, first_text(o, l, n, namespaces), first_text(o, l, n, names), text);
+}
+
+static void add_zero(struct ledger_observation *o, const struct metrics_label *l, size_t n,
+                     double gpus)
+{
+    static const char *const namespaces[] = {"exported_namespace", "namespace", NULL};
+    const char *workload = owner_text(o, l, n);
+    if (!workload || !(gpus > 0 && gpus <= LEDGER_MAX_REPLICA_GPUS))
         return;
-    GS_AUTO_FREE char *text =
-        gs_format(GS_SLICE_FMT "/" GS_SLICE_FMT, GS_SLICE_ARG(kind), GS_SLICE_ARG(name));
-    for (char *c = text; *c && *c != '/'; c++)
-        if (*c >= 'A' && *c <= 'Z')
-            *c = (char)(*c + ('a' - 'A'));
-    put_pair(map, first_text(o, l, n, namespaces), first_text(o, l, n, names),
-             ledger_clean(&o->mem, gs_slice_of(text)));
+    struct ledger_zero *z = gs_arena_alloc(&o->mem, sizeof(*z));
+    *z = (struct ledger_zero){first_text(o, l, n, namespaces), workload, gpus};
+    GS_AUTO_FREE char *key = pair_key(z->ns, workload);
+    gs_hmap_put_str(o->zeros, key, z);
 }
 
 static void add_owner_label(struct ledger_observation *o, enum ledger_series s,
@@ -463,6 +483,9 @@ void ledger_observation_add(struct ledger_observation *o, enum ledger_series s,
         break;
     case LEDGER_NODE_STRANDED:
         add_stranded(o, labels, n, value);
+        break;
+    case LEDGER_ZERO:
+        add_zero(o, labels, n, value);
         break;
     default:
         break;

@@ -67,6 +67,15 @@ char *ledger_query(enum ledger_series s, const char *owner, int64_t window_s)
         return gs_strdup("kube_node_info");
     case LEDGER_NODE_STRANDED:
         return gs_strdup("gpuscale_node_stranded_gpus");
+    case LEDGER_ZERO:
+        return gs_strdup(
+            "{__name__=~\"gpuscale_(deployment|statefulset)_replica_gpus\"} and on (namespace, "
+            "owner_kind, owner_name) "
+            "label_replace(label_replace(kube_horizontalpodautoscaler_info and on (namespace, "
+            "horizontalpodautoscaler) (kube_horizontalpodautoscaler_status_condition{condition="
+            "\"ScaledToZero\",status=\"true\"} == 1), \"owner_kind\", \"$1\", "
+            "\"scaletargetref_kind\", \"(.*)\"), \"owner_name\", \"$1\", "
+            "\"scaletargetref_name\", \"(.*)\")");
     default:
         return gs_strdup("vector(0)");
     }

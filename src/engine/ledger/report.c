@@ -16,7 +16,8 @@ struct line {
     const char *text[LEDGER_N_BY]; // the same
     struct ledger_amount amount;
     double allocated_ms, unpriced_ms;
-    double cost, idle_cost;
+    double cost, idle_cost, saved_cost;
+    bool saved_priced;
 };
 
 struct ledger_report {
@@ -146,6 +147,8 @@ static void add_to_line(struct line *l, const struct ledger_amount *a, bool allo
     if (priced) {
         l->cost += all / HOUR * price;
         l->idle_cost += a->ms[LEDGER_IDLE] / HOUR * price;
+        l->saved_cost += a->saved_ms / HOUR * price;
+        l->saved_priced = l->saved_priced || a->saved_ms > 0;
     } else {
         l->unpriced_ms += all;
     }
@@ -248,6 +251,10 @@ static json_t *json_of_line(const struct line *l)
         json_object_set_new(out, "cost", json_real(l->cost));
         json_object_set_new(out, "idleCost", json_real(l->idle_cost));
     }
+    if (l->amount.saved_ms > 0)
+        json_object_set_new(out, "saved", json_real(l->amount.saved_ms / HOUR));
+    if (l->saved_priced)
+        json_object_set_new(out, "savedCost", json_real(l->saved_cost));
     if (l->unpriced_ms > 0)
         json_object_set_new(out, "withoutPrice", json_real(l->unpriced_ms / HOUR));
     return out;

@@ -30,6 +30,7 @@ enum {
     STMT_ROLLBACK,
     STMT_GROUP,
     STMT_HOUR,
+    STMT_SAVED,
     STMT_NO_GPUS,
     STMT_GPU,
     STMT_UNTIL,
@@ -45,6 +46,8 @@ static const char *const statement_text[N_STMTS] = {
     [STMT_HOUR] = "INSERT INTO hours VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT DO UPDATE"
                   " SET busy = busy + ?3, idle = idle + ?4, free = free + ?5,"
                   " stranded = stranded + ?6, missing = missing + ?7, used = used + ?8",
+    [STMT_SAVED] = "INSERT INTO saved VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE"
+                   " SET saved = saved + ?3",
     [STMT_NO_GPUS] = "DELETE FROM gpus",
     [STMT_GPU] = "INSERT INTO gpus VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13,"
                  " ?14, ?15)",
@@ -120,6 +123,15 @@ static struct gs_error *make_schema(struct ledger_store *s)
         "creating the tables");
 }
 
+// A table of its own, so that an older gpuscale still reads and writes the file.
+static struct gs_error *add_saved_table(struct ledger_store *s)
+{
+    return exec_sql(s,
+                    "CREATE TABLE IF NOT EXISTS saved (hour INTEGER, grp INTEGER, saved REAL,"
+                    " PRIMARY KEY (hour, grp)) WITHOUT ROWID",
+                    "creating the tables");
+}
+
 static struct gs_error *make_file(const char *path)
 {
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -149,6 +161,8 @@ static struct gs_error *open_writer(struct ledger_store *s)
                    "opening the ledger");
     if (!err)
         err = make_schema(s);
+    if (!err)
+        err = add_saved_table(s);
     for (size_t i = 0; !err && i < N_STMTS; i++)
         if (sqlite3_prepare_v3(s->db, statement_text[i], -1, SQLITE_PREPARE_PERSISTENT,
                                &s->stmts[i], NULL) != SQLITE_OK)
@@ -239,6 +253,15 @@ struct writing {
     struct gs_error *err;
 };
 
+static struct gs_error *write_saved(struct ledger_store *s, int64_t hour_ms, int64_t group,
+                                    double ms)
+{
+    sqlite3_bind_int64(s->stmts[STMT_SAVED], 1, hour_ms / LEDGER_HOUR_MS);
+    sqlite3_bind_int64(s->stmts[STMT_SAVED], 2, group);
+    sqlite3_bind_double(s->stmts[STMT_SAVED], 3, ms);
+    return run_statement(s, STMT_SAVED);
+}
+
 static bool write_row(void *arg, int64_t hour_ms, const struct ledger_key *key,
                       const struct ledger_amount *a)
 {
@@ -262,6 +285,8 @@ static bool write_row(void *arg, int64_t hour_ms, const struct ledger_key *key,
         sqlite3_bind_double(hour, 3 + i, a->ms[i]);
     sqlite3_bind_double(hour, 3 + LEDGER_N_STATES, a->used_ms);
     w->err = run_statement(w->s, STMT_HOUR);
+    if (!w->err && a->saved_ms > 0)
+        w->err = write_saved(w->s, hour_ms, id, a->saved_ms);
     return !w->err;
 }
 
@@ -311,8 +336,9 @@ struct gs_error *ledger_store_write(struct ledger_store *s, const struct ledger_
 static struct gs_error *delete_before(struct ledger_store *s, int64_t hour)
 {
     GS_AUTO_FREE char *sql = gs_format("BEGIN IMMEDIATE; DELETE FROM hours WHERE hour < %" PRId64
+                                       "; DELETE FROM saved WHERE hour < %" PRId64
                                        "; DELETE FROM groups WHERE last_hour < %" PRId64 "; COMMIT",
-                                       hour, hour);
+                                       hour, hour, hour);
     struct gs_error *err = exec_sql(s, sql, "deleting old hours");
     if (err && !sqlite3_get_autocommit(s->db))
         gs_error_free(run_statement(s, STMT_ROLLBACK));
@@ -384,6 +410,28 @@ static const char *column(sqlite3_stmt *stmt, int i)
     return text ? text : "";
 }
 
+// The newest of each workload is the last.
+static struct gs_error *restore_places(struct ledger_store *s, struct ledger_meter *m)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc;
+    if (sqlite3_prepare_v2(s->db,
+                           "SELECT namespace, workload, owner, node, pool, machine, model,"
+                           " confidence FROM groups WHERE namespace != '' AND node != ''"
+                           " ORDER BY last_hour",
+                           -1, &stmt, NULL) != SQLITE_OK)
+        return store_error(s, "reading the workloads");
+    while ((rc = sqlite3_step(stmt)) == SQLITE_ROW) {
+        struct ledger_key key;
+        for (int i = 0; i < N_KEY; i++)
+            key.text[i] = column(stmt, i);
+        ledger_meter_remember(m, &key);
+    }
+    struct gs_error *err = rc == SQLITE_DONE ? NULL : store_error(s, "reading the workloads");
+    sqlite3_finalize(stmt);
+    return err;
+}
+
 struct gs_error *ledger_store_restore(struct ledger_store *s, struct ledger_meter *m)
 {
     sqlite3_stmt *stmt = NULL;
@@ -416,6 +464,16 @@ struct gs_error *ledger_store_restore(struct ledger_store *s, struct ledger_mete
     if (!err && rc != SQLITE_DONE)
         err = store_error(s, "reading the GPUs");
     sqlite3_finalize(stmt);
+    return err ? err : restore_places(s, m);
+}
+
+// Files of an older gpuscale have no such table.
+static struct gs_error *has_saved(struct ledger_store *s, bool *ret)
+{
+    int64_t n = 0;
+    struct gs_error *err =
+        query_number(s, "SELECT count(*) FROM sqlite_master WHERE name = 'saved'", &n);
+    *ret = n > 0;
     return err;
 }
 
@@ -423,11 +481,17 @@ struct gs_error *ledger_store_read(struct ledger_store *s, int64_t since_ms, int
                                    ledger_row_fn fn, void *arg)
 {
     sqlite3_stmt *stmt = NULL;
-    if (sqlite3_prepare_v2(s->db,
-                           "SELECT namespace, workload, owner, node, pool, machine, model,"
-                           " confidence, hour, busy, idle, free, stranded, missing, used"
-                           " FROM hours JOIN groups ON grp = id WHERE hour >= ?1 AND hour < ?2",
-                           -1, &stmt, NULL) != SQLITE_OK)
+    bool with_saved = false;
+    struct gs_error *err = has_saved(s, &with_saved);
+    if (err)
+        return err;
+    GS_AUTO_FREE char *sql = gs_format(
+        "SELECT namespace, workload, owner, node, pool, machine, model, confidence, hours.hour,"
+        " busy, idle, free, stranded, missing, used, %s FROM hours JOIN groups ON hours.grp = id"
+        " %s WHERE hours.hour >= ?1 AND hours.hour < ?2",
+        with_saved ? "coalesce(saved.saved, 0)" : "0",
+        with_saved ? "LEFT JOIN saved ON saved.hour = hours.hour AND saved.grp = hours.grp" : "");
+    if (sqlite3_prepare_v2(s->db, sql, -1, &stmt, NULL) != SQLITE_OK)
         return store_error(s, "reading the ledger");
     sqlite3_bind_int64(stmt, 1, since_ms / LEDGER_HOUR_MS);
     sqlite3_bind_int64(stmt, 2, (until_ms + LEDGER_HOUR_MS - 1) / LEDGER_HOUR_MS);
@@ -443,12 +507,13 @@ struct gs_error *ledger_store_read(struct ledger_store *s, int64_t since_ms, int
         a.used_ms = sqlite3_column_double(stmt, N_KEY + 1 + LEDGER_N_STATES);
         for (int i = 0; i < LEDGER_N_STATES; i++)
             valid = valid && is_amount(a.ms[i]);
-        valid = valid && is_amount(a.used_ms);
+        a.saved_ms = sqlite3_column_double(stmt, N_KEY + 2 + LEDGER_N_STATES);
+        valid = valid && is_amount(a.used_ms) && is_amount(a.saved_ms);
         more = valid && fn(arg, sqlite3_column_int64(stmt, N_KEY) * LEDGER_HOUR_MS, &key, &a);
     }
-    struct gs_error *err = !valid                       ? damaged(s)
-                           : !more || rc == SQLITE_DONE ? NULL
-                                                        : store_error(s, "reading the ledger");
+    err = !valid                       ? damaged(s)
+          : !more || rc == SQLITE_DONE ? NULL
+                                       : store_error(s, "reading the ledger");
     sqlite3_finalize(stmt);
     return err;
 }

@@ -50,6 +50,7 @@ void ledger_amount_add(struct ledger_amount *to, const struct ledger_amount *a)
     for (size_t i = 0; i < LEDGER_N_STATES; i++)
         to->ms[i] += a->ms[i];
     to->used_ms += a->used_ms;
+    to->saved_ms += a->saved_ms;
 }
 
 struct ledger_table *ledger_table_new(size_t max_rows)
@@ -140,14 +141,29 @@ static struct row *row_of(struct ledger_table *t, int64_t hour_ms, const struct 
     return r;
 }
 
+// Up to the end of the hour of from_ms.
+static int64_t end_of(int64_t from_ms, int64_t to_ms)
+{
+    int64_t end = hour_of(from_ms) + LEDGER_HOUR_MS;
+    return end < to_ms ? end : to_ms;
+}
+
+void ledger_table_add_saved(struct ledger_table *t, int64_t from_ms, int64_t to_ms,
+                            const struct ledger_key *key, double gpus)
+{
+    for (int64_t at = from_ms, end; at < to_ms; at = end) {
+        end = end_of(at, to_ms);
+        row_of(t, hour_of(at), key)->amount.saved_ms += (double)(end - at) * gpus;
+    }
+}
+
 void ledger_table_add(struct ledger_table *t, int64_t from_ms, int64_t to_ms,
                       const struct ledger_key *key, enum ledger_state state, double share,
                       double used)
 {
     for (int64_t at = from_ms; at < to_ms;) {
-        int64_t hour = hour_of(at),
-                end = hour + LEDGER_HOUR_MS < to_ms ? hour + LEDGER_HOUR_MS : to_ms;
-        struct row *r = row_of(t, hour, key);
+        int64_t end = end_of(at, to_ms);
+        struct row *r = row_of(t, hour_of(at), key);
         double ms = (double)(end - at) * share;
         r->amount.ms[state] += ms;
         r->amount.used_ms += ms * used;
@@ -160,7 +176,8 @@ void ledger_table_each(const struct ledger_table *t, ledger_row_fn fn, void *arg
     void *value;
     for (size_t pos = 0; gs_hmap_next(t->rows, &pos, NULL, &value);) {
         const struct row *r = value;
-        if (ledger_total_ms(&r->amount) > 0 && !fn(arg, r->hour_ms, &r->key, &r->amount))
+        if ((ledger_total_ms(&r->amount) > 0 || r->amount.saved_ms > 0) &&
+            !fn(arg, r->hour_ms, &r->key, &r->amount))
             return;
     }
 }

@@ -61,6 +61,7 @@ const struct state_metrics_family state_metrics_statefulset_families[] = {
     STATE_METRICS_NUMBER("kube_statefulset_status_observed_generation",
                          "The generation that the controller has observed.", "statefulset",
                          "status", "observedGeneration", 0),
+    STATE_METRICS_REPLICA_GPUS("gpuscale_statefulset_replica_gpus", "StatefulSet"),
     {0},
 };
 

@@ -92,6 +92,9 @@ void state_metrics_write_number(struct state_metrics_writer *w, const json_t *ob
 void state_metrics_write_time(struct state_metrics_writer *w, const json_t *obj);
 void state_metrics_write_labels(struct state_metrics_writer *w, const json_t *obj);
 void state_metrics_write_owner(struct state_metrics_writer *w, const json_t *obj);
+// The whole GPUs of a pod of the object's template, if it has any. The field's kind is that of the
+// object ("Deployment").
+void state_metrics_write_replica_gpus(struct state_metrics_writer *w, const json_t *obj);
 
 // --- objects over a limit ---
 
@@ -133,6 +136,13 @@ struct state_metrics_family {
 #define STATE_METRICS_LABELS(name, kind)                                                           \
     {                                                                                              \
         name, "The labels of the object, as label_*.", METRICS_GAUGE, state_metrics_write_labels,  \
+        {                                                                                          \
+            kind                                                                                   \
+        }                                                                                          \
+    }
+#define STATE_METRICS_REPLICA_GPUS(name, kind)                                                     \
+    {                                                                                              \
+        name, "GPUs of a pod of the workload.", METRICS_GAUGE, state_metrics_write_replica_gpus,   \
         {                                                                                          \
             kind                                                                                   \
         }                                                                                          \

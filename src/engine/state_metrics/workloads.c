@@ -56,6 +56,24 @@ void state_metrics_write_owner(struct state_metrics_writer *w, const json_t *obj
     state_metrics_end(w, 1);
 }
 
+void state_metrics_write_replica_gpus(struct state_metrics_writer *w, const json_t *obj)
+{
+    const json_t *list = codec_json_get(obj, "spec", "template", "spec", "containers", NULL), *c;
+    double sum = 0, gpus;
+    size_t i;
+    json_array_foreach ((json_t *)list, i, c)
+        if (state_metrics_amount(codec_json_get(c, "resources", "limits", "nvidia.com/gpu", NULL),
+                                 &gpus))
+            sum += gpus;
+    if (!(sum > 0))
+        return;
+    state_metrics_begin(w);
+    state_metrics_label(w, "namespace", kube_namespace(obj));
+    state_metrics_label(w, "owner_kind", w->field->kind);
+    state_metrics_label(w, "owner_name", kube_name(obj));
+    state_metrics_end(w, sum);
+}
+
 // --- Deployments ---
 
 static void identify_deployment(struct state_metrics_writer *w, const void *obj)
@@ -104,6 +122,7 @@ const struct state_metrics_family state_metrics_workload_families[] = {
                          "generation", -1),
     {"kube_deployment_status_condition", "1 for the status of each condition.", METRICS_GAUGE,
      deployment_conditions},
+    STATE_METRICS_REPLICA_GPUS("gpuscale_deployment_replica_gpus", "Deployment"),
     {0},
 };
 

@@ -46,6 +46,7 @@ static void add_html_row(struct gs_buf *out, const json_t *data, const json_t *r
                          bool costs)
 {
     const json_t *by = json_object_get(data, "by");
+    bool saved = report_has_saved(data);
     double hours = report_number(row, "hours");
     size_t k;
     json_t *name;
@@ -74,6 +75,10 @@ static void add_html_row(struct gs_buf *out, const json_t *data, const json_t *r
         add_number_cell(out, row, "cost");
         add_number_cell(out, row, "idleCost");
     }
+    if (saved)
+        add_number_cell(out, row, "saved");
+    if (saved && costs)
+        add_number_cell(out, row, "savedCost");
     gs_buf_add_str(out, "</tr>\n");
 }
 
@@ -103,6 +108,9 @@ static void add_html_titles(struct gs_buf *out, const json_t *data, bool costs,
         }
         gs_buf_add_str(out, "</th>");
     }
+    if (report_has_saved(data))
+        gs_buf_addf(out, "<th class=\"n\">saved</th>%s",
+                    costs ? "<th class=\"n\">saved cost</th>" : "");
     gs_buf_add_str(out, "</tr>\n");
 }
 

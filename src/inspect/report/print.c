@@ -11,18 +11,29 @@
 // The numbers of a row, in the order of columns.
 static const struct {
     const char *key, *title;
-    bool cost;
+    bool cost, saved; // the column exists with prices; with hours at zero replicas
 } numbers[] = {
-    {"hours", "GPU HOURS", false},   {"allocated", "ALLOCATED", false},
-    {"busy", "BUSY", false},         {"idle", "IDLE", false},
-    {"free", "FREE", false},         {"stranded", "STRANDED", false},
-    {"missing", "MISSING", false},   {"cost", "COST", true},
+    {"hours", "GPU HOURS", false},
+    {"allocated", "ALLOCATED", false},
+    {"busy", "BUSY", false},
+    {"idle", "IDLE", false},
+    {"free", "FREE", false},
+    {"stranded", "STRANDED", false},
+    {"missing", "MISSING", false},
+    {"cost", "COST", true},
     {"idleCost", "IDLE COST", true},
+    {"saved", "SAVED", false, true},
+    {"savedCost", "SAVED COST", true, true},
 };
 
 bool report_has_costs(const json_t *data)
 {
     return json_object_get(json_object_get(data, "total"), "cost") != NULL;
+}
+
+bool report_has_saved(const json_t *data)
+{
+    return json_object_get(json_object_get(data, "total"), "saved") != NULL;
 }
 
 static const char *property_of(const json_t *data, size_t i)
@@ -117,10 +128,17 @@ static void add_cell(struct gs_table *t, const char *text)
     gs_table_add(t, visible.data);
 }
 
-static void add_numbers(struct gs_table *t, const json_t *row, bool costs)
+static bool has_column(const json_t *data, size_t i)
+{
+    const json_t *total = json_object_get(data, "total");
+    return numbers[i].saved ? json_object_get(total, numbers[i].key) != NULL
+                            : !numbers[i].cost || report_has_costs(data);
+}
+
+static void add_numbers(struct gs_table *t, const json_t *data, const json_t *row)
 {
     for (size_t i = 0; i < GS_ARRAY_LEN(numbers); i++) {
-        if (numbers[i].cost && !costs)
+        if (!has_column(data, i))
             continue;
         if (json_object_get(row, numbers[i].key))
             gs_table_addf(t, "%.2f", report_number(row, numbers[i].key));
@@ -129,7 +147,7 @@ static void add_numbers(struct gs_table *t, const json_t *row, bool costs)
     }
 }
 
-static void add_row(struct gs_table *t, const json_t *data, const json_t *row, bool costs)
+static void add_row(struct gs_table *t, const json_t *data, const json_t *row)
 {
     size_t n = json_array_size(json_object_get(data, "by"));
     for (size_t i = 0; i < n; i++) {
@@ -141,17 +159,17 @@ static void add_row(struct gs_table *t, const json_t *data, const json_t *row, b
         else
             add_cell(t, text);
     }
-    add_numbers(t, row, costs);
+    add_numbers(t, data, row);
 }
 
-static void add_total(struct gs_table *t, const json_t *data, size_t n_texts, bool costs)
+static void add_total(struct gs_table *t, const json_t *data, size_t n_texts)
 {
     for (size_t i = 0; i < n_texts; i++)
         gs_table_add(t, i ? "" : "total");
-    add_numbers(t, json_object_get(data, "total"), costs);
+    add_numbers(t, data, json_object_get(data, "total"));
 }
 
-static void add_titles(struct gs_table *t, const json_t *data, bool costs)
+static void add_titles(struct gs_table *t, const json_t *data)
 {
     size_t n = json_array_size(json_object_get(data, "by"));
     for (size_t i = 0; i < n; i++) {
@@ -163,7 +181,7 @@ static void add_titles(struct gs_table *t, const json_t *data, bool costs)
         gs_table_add(t, title.data);
     }
     for (size_t i = 0; i < GS_ARRAY_LEN(numbers); i++)
-        if (costs || !numbers[i].cost)
+        if (has_column(data, i))
             gs_table_add(t, numbers[i].title);
 }
 
@@ -171,24 +189,23 @@ static void add_titles(struct gs_table *t, const json_t *data, bool costs)
 static void print_rows(const json_t *data, struct gs_buf *out)
 {
     const json_t *by = json_object_get(data, "by"), *rows = json_object_get(data, "rows");
-    bool costs = report_has_costs(data);
     size_t n_texts = 0, n_columns = 0, i;
     json_t *row;
     for (i = 0; i < json_array_size(by); i++)
         n_texts += report_has_text(data, i);
     for (i = 0; i < GS_ARRAY_LEN(numbers); i++)
-        n_columns += costs || !numbers[i].cost;
+        n_columns += has_column(data, i);
     const struct gs_table_style style = {.gap = 3, .left = n_texts};
     GS_CLEANUP(gs_table_freep)
     struct gs_table *t =
         gs_table_new(json_array_size(rows) + 1 + (n_texts > 0), n_columns + n_texts);
     if (!t)
         return;
-    add_titles(t, data, costs);
+    add_titles(t, data);
     json_array_foreach ((json_t *)rows, i, row)
-        add_row(t, data, row, costs);
+        add_row(t, data, row);
     if (n_texts)
-        add_total(t, data, n_texts, costs);
+        add_total(t, data, n_texts);
     gs_table_print(t, &style, out);
 }
 
@@ -204,6 +221,9 @@ static void print_notes(const json_t *data, struct gs_buf *out)
         add_visible_text(out, currency);
         gs_buf_add_str(out, ".\n");
     }
+    if (json_object_get(total, "saved"))
+        gs_buf_add_str(out, "SAVED: GPUs of one replica while an autoscaler kept a workload at "
+                            "zero.\n");
     if (report_has_costs(data) && unpriced >= 0.005)
         gs_buf_addf(out, "%.2f GPU hours have no price.\n", unpriced);
     if (json_array_size(idle))
@@ -232,6 +252,7 @@ void report_print_table(const json_t *data, struct gs_buf *out)
     }
     print_rows(data, out);
     print_notes(data, out);
+    report_print_starts(data, out);
 }
 
 // --- CSV ---
@@ -263,7 +284,8 @@ void report_print_csv(const json_t *data, struct gs_buf *out)
     json_array_foreach ((json_t *)by, k, name)
         gs_buf_addf(out, "%s%s", k ? "," : "", json_string_value(name));
     for (k = 0; k < GS_ARRAY_LEN(numbers); k++)
-        gs_buf_addf(out, "%s%s", k || json_array_size(by) ? "," : "", numbers[k].key);
+        if (!numbers[k].saved || has_column(data, k))
+            gs_buf_addf(out, "%s%s", k || json_array_size(by) ? "," : "", numbers[k].key);
     gs_buf_add_str(out, ",currency\n");
     json_array_foreach (json_object_get(data, "rows"), i, row) {
         json_array_foreach ((json_t *)by, k, name) {
@@ -271,6 +293,8 @@ void report_print_csv(const json_t *data, struct gs_buf *out)
             add_csv_text(out, codec_json_str(row, json_string_value(name), NULL));
         }
         for (k = 0; k < GS_ARRAY_LEN(numbers); k++) {
+            if (numbers[k].saved && !has_column(data, k))
+                continue;
             gs_buf_add_str(out, k || json_array_size(by) ? "," : "");
             if (json_object_get(row, numbers[k].key))
                 gs_buf_addf(out, "%.6f", report_number(row, numbers[k].key));

@@ -44,6 +44,7 @@ static struct gs_error *read_row(const json_t *row, struct ledger_report *report
     for (enum ledger_state s = 0; s < LEDGER_N_STATES; s++)
         a.ms[s] = report_number(row, ledger_state_name(s)) * (double)LEDGER_HOUR_MS;
     a.used_ms = report_number(row, "used") * (double)LEDGER_HOUR_MS;
+    a.saved_ms = report_number(row, "saved") * (double)LEDGER_HOUR_MS;
     ledger_report_add(report, hour_ms, &key, &a);
     return NULL;
 }

@@ -25,15 +25,23 @@ struct gs_error *report_from_prometheus(const struct report_request *r, const ch
 struct gs_error *report_regroup(const json_t *data, const struct ledger_report_options *o,
                                 json_t **ret);
 
+// Adds "starts": [{"namespace", "workload", "n", "p90Seconds": {"pending", "image", "ready",
+// "total"}}] of the workloads that are rows, from the series of the server. Absent without series.
+void report_fetch_starts(const struct query_peer *peer, json_t *data);
+// The same of the response of the server.
+void report_read_starts(const json_t *answer, json_t *data);
+
 // --- output ---
 
 void report_print_table(const json_t *data, struct gs_buf *out);
+void report_print_starts(const json_t *data, struct gs_buf *out); // of the table
 void report_print_csv(const json_t *data, struct gs_buf *out);
 void report_print_html(const json_t *data, struct gs_buf *out);
 
 // A number of a row: "hours", "busy" … 0 if it is absent.
 double report_number(const json_t *row, const char *key);
 bool report_has_costs(const json_t *data);
+bool report_has_saved(const json_t *data); // hours of workloads at zero replicas
 // The text of the property data.by[i] of a row. NULL: it has none. GPUs without a pod have
 // "(not allocated)" as namespace or workload, and "" as the second of both.
 const char *report_text(const json_t *data, const json_t *row, size_t i);

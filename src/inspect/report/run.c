@@ -172,13 +172,17 @@ struct gs_error *report_from_engine(const struct report_request *r, char **ret_s
         return gs_error_wrap(err, "the ledger of %s", peer.url);
     *ret_source = kube_engine_url_source(&server);
     json_t *data = json_object_get(answer, "data");
-    if (r->report.prices)
-        return report_regroup(data, &r->report, ret);
-    if (!json_is_array(json_object_get(data, "rows")))
+    if (!r->report.prices && !json_is_array(json_object_get(data, "rows")))
         return gs_error_new(GS_EPROTO, "%s: the response has no report", peer.url);
-    if (r->report.currency)
-        codec_json_set_str(data, "currency", r->report.currency);
-    *ret = json_incref(data);
+    if (r->report.prices)
+        err = report_regroup(data, &r->report, ret);
+    else
+        *ret = json_incref(data);
+    if (err)
+        return err;
+    if (!r->report.prices && r->report.currency)
+        codec_json_set_str(*ret, "currency", r->report.currency);
+    report_fetch_starts(&peer, *ret);
     return NULL;
 }
 

@@ -132,6 +132,7 @@ static void follow_metrics(struct hpa_evaluation *p)
         if (!*d->reason)
             d->reason = BELOW_MIN;
     }
+    d->desired = hpa_hold_zero(p, d->desired);
     gs_assert(d->desired >= 0);
     gs_assert_debug(d->desired <= p->spec->max_replicas || d->desired <= p->min_replicas);
 }

@@ -3,6 +3,7 @@
 // own controller differs. A pure function of an inspection.
 #include "hpa/explanation.h"
 #include "hpa/hpa_private.h"
+#include "hpa/zero.h"
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -437,6 +438,9 @@ json_t *hpa_explanation_json(const struct hpa_inspection_result *found,
     json_t *latency = latency_json(found), *fallback = hpa_fallback_json(spec, &d);
     if (latency)
         json_object_set_new(out, "slo", latency);
+    json_t *zero = hpa_zero_json(found, cfg);
+    if (zero)
+        json_object_set_new(out, "zero", zero);
     if (fallback)
         json_object_set_new(out, "fallback", fallback);
     if (found->budget)

@@ -19,6 +19,9 @@ struct hpa_inspection_result {
     // The last decision of its latency target, as the controller's history has it; obs->extra is
     // made of it. NULL: it has none, or the history is unavailable.
     const json_t *latency;
+    // What the controller knows of zero replicas, as its history has it; obs->zero is made of it.
+    // NULL: the object cannot scale to zero, or the history is unavailable.
+    const json_t *zero;
     // What GPU budgets allow, as the controller's history has it. NULL: no budget has the workload,
     // or the history is unavailable.
     const json_t *budget;

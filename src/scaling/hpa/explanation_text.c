@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The text of an explanation. It is made from the JSON, so that both agree.
 #include "hpa/explanation.h"
+#include "hpa/zero.h"
 
 #include "base/mem.h"
 #include "base/slice.h"
@@ -323,6 +324,7 @@ void hpa_explanation_text(const json_t *explanation, struct gs_buf *out)
     add_latency_text(json_object_get(explanation, "slo"), out);
     add_budget_text(json_object_get(explanation, "budget"), out);
     add_result(explanation, out);
+    hpa_zero_text(json_object_get(explanation, "zero"), out);
     add_history(json_object_get(explanation, "memory"), out);
     add_startup(explanation, out);
     if (!differences)

@@ -70,6 +70,7 @@ struct hpa_spec {
     bool has_behavior;
     struct hpa_rules up, down;
     bool credit, down_check; // annotations of the object
+    int64_t zero_after_ms;   // of hpa/zero.h; 0: absent
     bool has_fallback;       // of a metric
     // Loads of the down check: metrics of the type Pods, after the n_metrics in `metrics`. Their
     // average value is the most that one pod may have.
@@ -150,6 +151,11 @@ struct hpa_extra {
     const char *name;        // in conditions and reasons: "latency target"
     const char *explanation; // one line: the proposal, or why it is missing
 };
+// Whether the last replica was used, of the annotation of hpa/zero.h.
+struct hpa_zero_check {
+    bool held;        // it was, or that is unknown: it remains
+    const char *text; // why
+};
 struct hpa_observation {
     bool scale_found;
     const char *scale_error; // when !scale_found
@@ -165,7 +171,8 @@ struct hpa_observation {
     const struct startup_coming *coming;          // NULL: unknown, and no credit is given
     // Of the loads of the spec, n_loads entries; NULL: not read. Then nothing scales down.
     const struct hpa_metric_observation *loads;
-    const struct hpa_extra *extra; // NULL: the object has no such annotation
+    const struct hpa_extra *extra;     // NULL: the object has no such annotation
+    const struct hpa_zero_check *zero; // NULL: the object has no such annotation
 };
 
 // --- configuration and history ---

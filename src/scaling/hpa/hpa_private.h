@@ -149,6 +149,10 @@ void hpa_apply_credit(struct hpa_evaluation *p, size_t metric, struct hpa_metric
 // Raises a proposal below the current count to what the remaining pods can take.
 int32_t hpa_check_down(struct hpa_evaluation *p, int32_t proposal);
 
+// Keeps one replica while hpa_observation.zero holds it. The recommendations of the history are not
+// changed: zero follows at once when it is released.
+int32_t hpa_hold_zero(struct hpa_evaluation *p, int32_t desired);
+
 // --- history ---
 // The trend of a metric, for credit. Valid until the history or the number of metrics changes.
 struct startup_trend *hpa_history_trend(struct hpa_history *h, size_t n_metrics, size_t metric);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two protections that an object switches on by an annotation: credit for pods that are coming, and
-// a check before scaling down that the remaining pods can take the load. Without the annotations,
+// Protections that an object switches on by an annotation: credit for pods that are coming, a check
+// before scaling down that the remaining pods can take the load, and one before zero. Without the annotations,
 // decisions are those of kube-controller-manager.
 #include "hpa/hpa_private.h"
+#include "hpa/zero.h"
 
 #include "base/num.h"
 #include "base/slice.h"
@@ -103,7 +104,10 @@ struct gs_error *hpa_check_protection(const json_t *object)
     size_t n;
     GS_AUTO_FREE char *names = NULL;
     struct hpa_metric_spec loads[HPA_MAX_LOADS];
-    struct gs_error *err = read_credit(object, &on);
+    int64_t after_ms;
+    struct gs_error *err = hpa_zero_after(object, &after_ms);
+    if (!err)
+        err = read_credit(object, &on);
     return err ? err : read_down_check(object, &on, loads, &n, &names);
 }
 
@@ -111,6 +115,7 @@ void hpa_read_protection(const json_t *object, struct hpa_spec *ret)
 {
     struct hpa_metric_spec loads[HPA_MAX_LOADS];
     size_t n;
+    gs_error_free(hpa_zero_after(object, &ret->zero_after_ms));
     gs_error_free(read_credit(object, &ret->credit));
     gs_error_free(read_down_check(object, &ret->down_check, loads, &n, &ret->load_names));
     if (!n)

@@ -11,8 +11,8 @@
 
 const char *startup_phase_name(enum startup_phase phase)
 {
-    static const char *const names[STARTUP_PHASES] = {"pending",   "node", "pull",
-                                                      "container", "load", "warm"};
+    static const char *const names[STARTUP_PHASES] = {"pending", "node", "pull", "container",
+                                                      "load"};
     return names[phase];
 }
 

@@ -326,12 +326,3 @@ void startup_engine_ready(struct startup_learner *l, const char *ns, const char 
     else
         store_if_complete(l, r, at_ms);
 }
-
-void startup_engine_warm(struct startup_learner *l, const char *ns, const char *pod, int64_t at_ms)
-{
-    struct startup_record *r = record_named(l, ns, pod);
-    if (!r || r->warm || r->was_ready)
-        return;
-    r->warm = at_ms;
-    startup_correct(l, r);
-}

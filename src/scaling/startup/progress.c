@@ -5,6 +5,7 @@
 #include "startup/startup_private.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 const char *startup_state_name(enum startup_state state)
 {
@@ -84,6 +85,19 @@ void startup_progress_of(const struct startup_learner *l, const json_t *pod, int
         ret->ready_ms = serving ? serving : m.ready;
         ret->expected_ms = 0;
     }
+}
+
+bool startup_start_of(const struct startup_learner *l, const json_t *pod, struct startup_start *ret)
+{
+    const struct startup_record *r = startup_record_of(l, pod);
+    int64_t serving = r ? startup_serving(l, r) : 0;
+    struct startup_sample s;
+    if (!serving || !startup_sample_of(r, serving, &s))
+        return false;
+    ret->path = s.path;
+    ret->total_ms = s.total_ms;
+    memcpy(ret->ms, s.ms, sizeof(ret->ms));
+    return true;
 }
 
 void startup_coming_add(struct startup_coming *c, const struct startup_progress *p, int64_t now_ms)

@@ -200,7 +200,6 @@ bool startup_sample_of(const struct startup_record *r, int64_t serving, struct s
     ret->ms[STARTUP_PULL] = pull;
     ret->ms[STARTUP_CONTAINER] = r->started - r->scheduled - (pull > 0 ? pull : 0);
     ret->ms[STARTUP_LOAD] = serving - r->started;
-    ret->ms[STARTUP_WARM] = r->warm >= serving ? r->warm - serving : STARTUP_UNKNOWN;
     return true;
 }
 

@@ -21,7 +21,6 @@ enum startup_phase {
     STARTUP_PULL,      // of images; 0 if they are present
     STARTUP_CONTAINER, // the rest until the last container runs
     STARTUP_LOAD,      // until the pod is ready, and its engine has published its first values
-    STARTUP_WARM,      // until the first latency within the target; it is not part of the total
     STARTUP_PHASES,
 };
 const char *startup_phase_name(enum startup_phase phase); // "pending"
@@ -71,8 +70,16 @@ void startup_observe_event(struct startup_learner *l, const json_t *event, int64
 // workload end with this signal, because readiness does not mean that a model is loaded.
 void startup_engine_ready(struct startup_learner *l, const char *ns, const char *pod,
                           int64_t at_ms);
-// The first latency within the target.
-void startup_engine_warm(struct startup_learner *l, const char *ns, const char *pod, int64_t at_ms);
+
+// The start of one pod.
+struct startup_start {
+    struct startup_path path;
+    int64_t total_ms;           // from creation until the pod serves
+    int64_t ms[STARTUP_PHASES]; // negative: not measured
+};
+// False: it has not ended, or was not observed from its begin.
+bool startup_start_of(const struct startup_learner *l, const json_t *pod,
+                      struct startup_start *ret);
 
 // --- what is expected ---
 

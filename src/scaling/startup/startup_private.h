@@ -55,7 +55,6 @@ struct startup_record {
     char *image, *digest, *gpu;
     int64_t seen_ms; // when it was observed last
     int64_t created, unschedulable, ordered, refused, scheduled, pulling, started, ready, engine;
-    int64_t warm;
     int64_t pull_ms;    // of all images
     bool node_is_newer; // than the pod
     bool was_ready;     // at the first observation: the engine was ready at an unknown time

@@ -81,6 +81,18 @@ static const char decisions_page[] =
     DECISION("gpuscale_slo_pressure", "chat", "chat-api", "0", "1.25");
 // clang-format on
 
+// Two activators hold requests of "chat". Nothing waits for "batch".
+#define HELD(name, service, instance, value)                                                       \
+    name "{namespace=\"ml\",service=\"" service "\",activator=\"" instance "\"} " value "\n"
+static const char activators_page[] =
+    // clang-format off
+    HELD("gpuscale_activator_waiting", "chat", "a", "2")
+    HELD("gpuscale_activator_waiting", "chat", "b", "1")
+    HELD("gpuscale_activator_waiting", "batch", "a", "0")
+    HELD("gpuscale_activator_oldest_wait_seconds", "chat", "a", "41")
+    HELD("gpuscale_activator_oldest_wait_seconds", "chat", "b", "7");
+// clang-format on
+
 struct job {
     const char *name, *path, *labels;
 };
@@ -90,6 +102,7 @@ static const struct job twice[] = {{"gpu", "/metrics", ""}, {"again", "/metrics"
 static const struct job beside[] = {
     {"gpu", "/metrics", OWN_POD}, {"other", "/other", OWN_POD}, {0}};
 static const struct job decisions[] = {{"gpu", "/metrics", ""}, {"hpa", "/decisions", ""}, {0}};
+static const struct job activators[] = {{"gpu", "/metrics", ""}, {"hold", "/activators", ""}, {0}};
 static const struct job instances[] = {
     {"gpu", "/metrics", ""}, {"instances", "/instances", ""}, {0}};
 
@@ -146,10 +159,11 @@ struct fixture {
 
 static void exporter(void *arg, struct http_exchange *x)
 {
-    const char *text = gs_streq(http_path(x), "/other")       ? other_page
-                       : gs_streq(http_path(x), "/instances") ? instances_page
-                       : gs_streq(http_path(x), "/decisions") ? decisions_page
-                                                              : page;
+    const char *text = gs_streq(http_path(x), "/other")        ? other_page
+                       : gs_streq(http_path(x), "/instances")  ? instances_page
+                       : gs_streq(http_path(x), "/decisions")  ? decisions_page
+                       : gs_streq(http_path(x), "/activators") ? activators_page
+                                                               : page;
     http_reply(x, 200, "text/plain; version=0.0.4", gs_slice_of(text));
 }
 
@@ -468,6 +482,28 @@ static void test_decisions_of_latency_targets(void **state)
     stop(&f);
 }
 
+static void test_queue_of_activators(void **state)
+{
+    struct fixture f = {0};
+    start(&f, activators, 2);
+    while (!lists(&f, "gpuscale_activator_oldest_wait_seconds"))
+        uv_run(&f.loop, UV_RUN_ONCE);
+    assert_value(&f, "services", "chat", "gpuscale_activator_waiting", 3);
+    assert_value(&f, "services", "batch", "gpuscale_activator_waiting", 0);
+    assert_value(&f, "services", "chat", "gpuscale_activator_oldest_wait_seconds", 41);
+    ask_external(&f, "gpuscale_activator_waiting", "service=chat");
+    assert_int_equal(f.n_samples, 1);
+    assert_true(f.value == 3);
+    ask_external(&f, "gpuscale_activator_waiting", "service=batch");
+    assert_int_equal(f.n_samples, 1);
+    assert_true(f.value == 0);
+    ask_external(&f, "gpuscale_activator_waiting", "service=other");
+    assert_int_equal(f.n_samples, 0);
+    ask_external(&f, "gpuscale_activator_oldest_wait_seconds", "service=chat");
+    assert_true(f.value == 41);
+    stop(&f);
+}
+
 // An unused GPU has the labels of the target, which name the pod of the exporter.
 static void test_the_exporter_does_not_use_an_idle_gpu(void **state)
 {
@@ -569,6 +605,7 @@ int main(void)
         cmocka_unit_test(test_nodes_with_different_labels),
         cmocka_unit_test(test_owners),
         cmocka_unit_test(test_decisions_of_latency_targets),
+        cmocka_unit_test(test_queue_of_activators),
     };
     return cmocka_run_group_tests(tests, read_page, free_page);
 }

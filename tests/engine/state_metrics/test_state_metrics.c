@@ -382,6 +382,31 @@ static void assert_object(const char *kind, const char *object, const char *cons
     "\"metadata\":{\"name\":\"" name "\",\"namespace\":\"n\",\"resourceVersion\":\"1\","           \
     "\"generation\":2,\"creationTimestamp\":\"1970-01-01T00:00:09Z\"}"
 
+// The ledger reads them: what a workload at zero replicas saves.
+static void test_gpus_of_a_replica(void **state)
+{
+    (void)state;
+#define WORKLOAD(name, containers)                                                                 \
+    "{\"metadata\":{\"name\":\"" name                                                              \
+    "\",\"namespace\":\"n\",\"resourceVersion\":\"1\"},\"spec\":{"                                 \
+    "\"replicas\":0,\"template\":{\"spec\":{\"containers\":[" containers "]}}}}"
+#define LIMITS(name, n) "{\"resources\":{\"limits\":{\"" name "\":\"" n "\"}}}"
+    struct fixture f = {
+        .kind = "/deployments",
+        .items = WORKLOAD(
+            "web", LIMITS("nvidia.com/gpu", "2") "," LIMITS("nvidia.com/gpu", "1") "," LIMITS(
+                       "cpu", "4")) "," WORKLOAD("cpu", LIMITS("cpu", "4")),
+    };
+    start(&f, NULL);
+    assert_line(&f, "gpuscale_deployment_replica_gpus{namespace=\"n\",owner_kind=\"Deployment\","
+                    "owner_name=\"web\"} 3");
+    GS_AUTO_FREE char *text = gs_slice_dup(state_metrics_text(f.state));
+    assert_null(strstr(text, "owner_name=\"cpu\""));
+    finish(&f);
+#undef LIMITS
+#undef WORKLOAD
+}
+
 static void test_daemonsets_and_statefulsets(void **state)
 {
     assert_object("/daemonsets",
@@ -537,6 +562,7 @@ int main(void)
         cmocka_unit_test(test_nodes),
         cmocka_unit_test(test_autoscalers),
         cmocka_unit_test(test_deployments),
+        cmocka_unit_test(test_gpus_of_a_replica),
         cmocka_unit_test(test_daemonsets_and_statefulsets),
         cmocka_unit_test(test_jobs_and_cronjobs),
         cmocka_unit_test(test_budgets),

@@ -151,11 +151,12 @@ static void test_equal_members_are_shared(void **state)
 {
     CODEC_AUTO_JSON json_t *like = NULL, *value = NULL, *copy = NULL;
     assert_ok(codec_json_parse(
-        GS_SLICE("{\"a\":{\"b\":[1,{\"c\":2}],\"d\":\"x\"},\"e\":[{\"f\":1},{\"f\":2}],\"g\":null}"), true,
-        &like));
+        GS_SLICE(
+            "{\"a\":{\"b\":[1,{\"c\":2}],\"d\":\"x\"},\"e\":[{\"f\":1},{\"f\":2}],\"g\":null}"),
+        true, &like));
     assert_ok(codec_json_parse(
-        GS_SLICE("{\"a\":{\"b\":[1,{\"c\":2}],\"d\":\"y\"},\"e\":[{\"f\":1},{\"f\":3}],\"h\":{}}"), true,
-        &value));
+        GS_SLICE("{\"a\":{\"b\":[1,{\"c\":2}],\"d\":\"y\"},\"e\":[{\"f\":1},{\"f\":3}],\"h\":{}}"),
+        true, &value));
     copy = json_deep_copy(value);
     codec_json_share(value, like);
     assert_true(json_equal(value, copy)); // only its memory is another

@@ -55,8 +55,8 @@ void hpa_controller_release(struct hpa_controller *c, void (*done)(void *arg), v
 void hpa_controller_free(struct hpa_controller *c);
 // The history of an HPA as hpa_history_json() formats it; new reference. NULL: the controller does
 // not evaluate such an HPA.
-// With "slo", the last decision of its latency target, "budget", what GPU budgets allow, and "zero",
-// what is known of zero replicas, if it has them.
+// With "slo", the last decision of its latency target, "budget", what GPU budgets allow, and
+// "zero", what is known of zero replicas, if it has them.
 json_t *hpa_controller_history(const struct hpa_controller *c, const char *ns, const char *name);
 // The decisions of latency targets as metrics.
 void hpa_controller_write_metrics(const struct hpa_controller *c, struct gs_buf *out);

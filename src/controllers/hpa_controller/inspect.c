@@ -43,7 +43,7 @@ struct hpa_inspection {
     json_t *latency; // of the controller; NULL: none
     json_t *zero;    // the same
     struct hpa_zero_check zero_check;
-    json_t *budget;  // of the controller; NULL: none
+    json_t *budget; // of the controller; NULL: none
     struct hpa_extra extra;
     bool complete; // except for the history
 };

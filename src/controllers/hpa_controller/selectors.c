@@ -18,7 +18,8 @@ struct entry {
     uint64_t search; // the last one that has visited it
 };
 
-// Selectors of a namespace that require the same value of their first label. A pod without it needs no comparison with them.
+// Selectors of a namespace that require the same value of their first label. A pod without it needs
+// no comparison with them.
 struct group {
     char *key; // "ns/label/value", or "ns/" for those that require no value; NUL instead of "/"
     size_t key_len;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// One kubernetes_sd_config: watches the objects of its role. Soon after a change, the groups of the changed objects
-// are built again, and those that differ are reported. Changes within the delay are handled together. A
-// change of a related object, such as the node of a pod, builds all groups again.
+// One kubernetes_sd_config: watches the objects of its role. Soon after a change, the groups of the
+// changed objects are built again, and those that differ are reported. Changes within the delay are
+// handled together. A change of a related object, such as the node of a pod, builds all groups
+// again.
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/hmap.h"
@@ -12,7 +13,7 @@
 
 #define FIRST_DELAY_MS UINT64_C(50)  // changes within this time are handled together
 #define NEXT_DELAY_MS  UINT64_C(500) // minimum time between two updates under constant change
-#define FULL_SHARE     20            // building all groups takes at most one part of these of the time
+#define FULL_SHARE     20 // building all groups takes at most one part of these of the time
 #define IN_CLUSTER_NS  "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
 enum { WATCH_ROLE = -1 };

@@ -12,8 +12,8 @@
 
 enum { DEFAULT_INTERVAL_MS = 1000 };
 
-// In large clusters, the state is written in turns, so that scrapes are not late, and stored less often: writing and
-// storing it takes at most one part of these of the time.
+// In large clusters, the state is written in turns, so that scrapes are not late, and stored less
+// often: writing and storing it takes at most one part of these of the time.
 #define TURN_NS  (20 * GS_NS_PER_MS)
 #define PAUSE_MS 1 // between two turns
 #define SHARE    10

@@ -163,8 +163,7 @@ static void on_node_changed(void *arg, const json_t *old_obj, const json_t *new_
     const json_t *pod;
     // Nodes that appear ready did not appear because of a pod.
     bool appears = !old_obj && !kube_condition_true(new_obj, "Ready");
-    for (size_t pos = 0;
-         appears && (pod = kube_cache_next(s->caches[STATE_METRICS_PODS], &pos));) {
+    for (size_t pos = 0; appears && (pod = kube_cache_next(s->caches[STATE_METRICS_PODS], &pos));) {
         int64_t since = inspect_waiting_since(pod);
         if (since && (!first || since < first))
             first = since;

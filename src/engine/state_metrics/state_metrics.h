@@ -39,8 +39,8 @@ bool state_metrics_ready(const struct state_metrics *s);
 // call.
 struct gs_slice state_metrics_text(struct state_metrics *s);
 // Writes the text again if an object has changed, for about turn_ns. False: call it again to go on;
-// objects may change meanwhile. state_metrics_written(): the last complete text; valid until the next
-// call of another function.
+// objects may change meanwhile. state_metrics_written(): the last complete text; valid until the
+// next call of another function.
 bool state_metrics_write(struct state_metrics *s, int64_t turn_ns);
 struct gs_slice state_metrics_written(const struct state_metrics *s);
 // The number of objects in the last text whose series a limit of one object has shortened.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shares the memory of equal parts of similar values: the pods of a Deployment differ in few members.
+// Shares the memory of equal parts of similar values: the pods of a Deployment differ in few
+// members.
 #include "codec/json.h"
 
 static void share_members(json_t *value, const json_t *like, unsigned depth);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the objects of a cache by namespace and label, so that a selector does not visit all pods of
-// a large cluster. Keys of labels are indexed when a selector first requires them.
+// Finds the objects of a cache by namespace and label, so that a selector does not visit all pods
+// of a large cluster. Keys of labels are indexed when a selector first requires them.
 #include "base/hmap.h"
 #include "base/mem.h"
 #include "kube/kube_private.h"

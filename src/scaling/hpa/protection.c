@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Protections that an object switches on by an annotation: credit for pods that are coming, a check
-// before scaling down that the remaining pods can take the load, and one before zero. Without the annotations,
-// decisions are those of kube-controller-manager.
+// before scaling down that the remaining pods can take the load, and one before zero. Without the
+// annotations, decisions are those of kube-controller-manager.
 #include "hpa/hpa_private.h"
 #include "hpa/zero.h"
 

@@ -26,8 +26,9 @@ static struct kube_client *api;
 static enum { SERVE, FAIL, HOLD } writes;
 static int n_failed;
 static size_t max_services; // 0: the default
-static bool no_workloads;   // reading them fails
-static const char *second;  // the other address
+static unsigned per_endpoint;
+static bool no_workloads;  // reading them fails
+static const char *second; // the other address
 static int n_pod_reads, n_pod_lists, n_node_lists;
 static struct http_exchange *held;
 
@@ -62,6 +63,7 @@ static void open_api(void)
     writes = SERVE;
     n_failed = 0;
     max_services = 0;
+    per_endpoint = 0;
     no_workloads = false;
     second = NULL;
     n_pod_reads = n_pod_lists = n_node_lists = 0;
@@ -72,6 +74,8 @@ static void start_activator(void)
     struct activator_config cfg = activator_config_default();
     if (max_services)
         cfg.max_services = max_services;
+    if (per_endpoint)
+        cfg.per_endpoint = per_endpoint;
     cfg.node = "node-1";
     cfg.second = second;
     activator = activator_new(&k.loop, api, &cfg);
@@ -652,6 +656,30 @@ static void test_a_pod_gets_requests_when_its_model_is_loaded(void **state)
     close(pod);
 }
 
+// Its limit of time applies: nothing is on its way.
+static void test_a_request_that_waits_for_a_busy_pod_waits_for_no_start(void **state)
+{
+    (void)state;
+    stop_activator();
+    per_endpoint = 1;
+    start_activator();
+    int pod = listen_as_pod("127.64.9.1");
+    create_service("Deployment/api");
+    loop_until(&k.loop, is_published(true) && kube_annotation(service(), LOCAL_ANN_ADDRESS));
+    loop_for_ms(&k.loop, 1);
+    int first = send_request(), other = send_request();
+    loop_until(&k.loop, number("waiting") == 2);
+    create_pod();
+    loop_until(&k.loop, number("released") == 1);
+    int lists = n_pod_lists;
+    loop_until(&k.loop, n_pod_lists >= lists + 2); // the first one is complete
+    assert_int_equal(number("waiting"), 1);
+    assert_false(has_text("starting", ""));
+    close(first);
+    close(other);
+    close(pod);
+}
+
 static void test_wrong_annotations_are_reported(void **state)
 {
     (void)state;
@@ -724,6 +752,7 @@ int main(void)
         ACTIVATOR_TEST(test_a_pod_that_is_gone_is_read_once_for_all_services),
         ACTIVATOR_TEST(test_a_held_connection_keeps_its_port),
         ACTIVATOR_TEST(test_a_pod_gets_requests_when_its_model_is_loaded),
+        ACTIVATOR_TEST(test_a_request_that_waits_for_a_busy_pod_waits_for_no_start),
         ACTIVATOR_TEST(test_wrong_annotations_are_reported),
         ACTIVATOR_TEST(test_each_address_family_has_a_slice),
     };

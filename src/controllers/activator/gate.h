@@ -94,4 +94,6 @@ void activator_gate_fail(struct activator_gate *g, const char *why);
 // For the next `ms`, those that wait are not refused after hold_ms: what they wait for is on its
 // way. 0 ends this.
 void activator_gate_extend(struct activator_gate *g, int64_t ms);
+// Whether a port has endpoints, which may all be busy.
+bool activator_gate_has_endpoints(const struct activator_gate *g);
 void activator_gate_stats(const struct activator_gate *g, struct activator_gate_stats *ret);

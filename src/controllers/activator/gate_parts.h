@@ -114,7 +114,6 @@ void activator_endpoint_unref(struct activator_endpoint *e); // accepts NULL
 // The endpoint for the next connection of a port. NULL: it has to wait.
 struct activator_endpoint *activator_endpoint_choose(const struct activator_gate *g, size_t port,
                                                      int64_t now_ns);
-bool activator_gate_has_endpoints(const struct activator_gate *g);
 void activator_gate_close_ports(struct activator_gate *g);
 
 // --- gate_time.c ---

@@ -151,8 +151,10 @@ static void judge_pods(struct activator_progress *p, const json_t *nodes)
             d = (struct diagnosis){0};
         }
     }
+    // With an endpoint, connections wait for their turn there, for which they have their limit.
+    bool awaits = has_waiting(p) && !activator_gate_has_endpoints(p->gate);
     if (coming || !worst.text)
-        set_works(p, coming && has_waiting(p) ? starting_text(p, coming, now_ms) : NULL);
+        set_works(p, coming && awaits ? starting_text(p, coming, now_ms) : NULL);
     else
         set_fails(p, gs_strdup(worst.text), worst.remedy ? worst.remedy : "");
 }

@@ -82,6 +82,27 @@ static void test_a_response_that_ends_early_becomes_an_error(void **state)
     close(s);
 }
 
+// A part of it would look like the whole.
+static void test_a_long_response_that_is_no_event_stream_becomes_an_error(void **state)
+{
+    enum { LENGTH = 20000 };
+    struct fixture *f = *state;
+    int at, s, c = start_stream(f, &at, &s);
+    char *body = gs_alloc(LENGTH + 1);
+    memset(body, 'x', LENGTH);
+    GS_AUTO_FREE char *head = gs_format("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n", LENGTH);
+    reply(at, head);
+    reply(at, body);
+    GS_AUTO_BUF struct gs_buf have = {0};
+    loop_until(&f->loop, got_part(c, &have, "0\r\n\r\n"));
+    assert_null(memmem(have.data, have.len, "xxxx", 4));
+    assert_non_null(memmem(have.data, have.len, "event: error\n", 13));
+    free(body);
+    close(at);
+    close(c);
+    close(s);
+}
+
 static void test_a_refusal_after_comments_is_an_event(void **state)
 {
     struct fixture *f = *state;
@@ -124,6 +145,7 @@ int main(void)
         GATE_TEST(test_events_without_chunks_become_chunks),
         GATE_TEST(test_an_error_becomes_an_event),
         GATE_TEST(test_a_response_that_ends_early_becomes_an_error),
+        GATE_TEST(test_a_long_response_that_is_no_event_stream_becomes_an_error),
         GATE_TEST(test_a_refusal_after_comments_is_an_event),
         GATE_TEST(test_other_requests_get_no_comment),
     };

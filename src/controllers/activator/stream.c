@@ -19,6 +19,7 @@ struct activator_stream {
     struct http_response_reader reader;
     struct gs_buf text; // of a response that is no event stream
     bool events;        // the response is one
+    bool too_long;      // a part of its text is missing
 };
 
 static const struct gs_slice head = GS_SLICE("HTTP/1.1 200 OK\r\n"
@@ -43,6 +44,14 @@ static void add_end(struct gs_buf *out)
 
 // --- comments ---
 
+// At its front only: the time for a body is linear.
+static struct gs_slice without_space(struct gs_slice s)
+{
+    while (s.len && strchr(" \t\r\n", *s.data) && *s.data)
+        s = gs_slice_make(s.data + 1, s.len - 1);
+    return s;
+}
+
 // "stream": true in a JSON body, as APIs of inference engines have it.
 static bool body_streams(struct gs_slice body)
 {
@@ -53,10 +62,10 @@ static bool body_streams(struct gs_slice body)
             return false;
         at += strlen(name);
         body = gs_slice_make(at, body.len - (size_t)(at - body.data));
-        struct gs_slice rest = gs_slice_trim(body);
+        struct gs_slice rest = without_space(body);
         if (!gs_slice_starts(rest, ":"))
             continue;
-        rest = gs_slice_trim(gs_slice_make(rest.data + 1, rest.len - 1));
+        rest = without_space(gs_slice_make(rest.data + 1, rest.len - 1));
         if (gs_slice_starts(rest, "true"))
             return true;
     }
@@ -140,12 +149,18 @@ static void add_body(struct activator_stream *s, struct gs_slice body, struct gs
         add_chunk(out, body);
     else
         gs_buf_add(&s->text, body.data, body.len < left ? body.len : left);
+    s->too_long |= !s->events && body.len > left;
 }
 
 static void end_response(struct activator_stream *s, struct gs_buf *out)
 {
+    bool is_error = s->reader.status != 200;
+    if (!s->events && s->too_long && !is_error) {
+        activator_stream_refuse(out, 502, "the response of the pod is no event stream");
+        return;
+    }
     if (!s->events)
-        add_event(out, s->reader.status == 200 ? NULL : "error", gs_buf_slice(&s->text));
+        add_event(out, is_error ? "error" : NULL, gs_buf_slice(&s->text));
     add_end(out);
 }
 

@@ -122,6 +122,19 @@ static void answer_value(struct keda_scaler *s, struct grpc_call *grpc,
         c->read = r;
 }
 
+// False: it was answered. Many connections have no more streams than one may have.
+static bool may_stream(struct keda_scaler *s, struct grpc_call *grpc,
+                       enum keda_scaler_method method)
+{
+    if (s->stopping)
+        fail(s, grpc, method, GRPC_UNAVAILABLE, "the server is stopping");
+    else if (s->n_watches + s->n_spec_streams >= KEDA_SCALER_MAX_STREAMS)
+        fail(s, grpc, method, GRPC_RESOURCE_EXHAUSTED, "too many streams are open");
+    else
+        return true;
+    return false;
+}
+
 static void handle_is_active(void *arg, struct grpc_call *grpc, struct gs_slice message)
 {
     answer_value(arg, grpc, KEDA_SCALER_IS_ACTIVE, message);
@@ -135,8 +148,12 @@ static void handle_get_metrics(void *arg, struct grpc_call *grpc, struct gs_slic
 static void handle_stream_is_active(void *arg, struct grpc_call *grpc, struct gs_slice message)
 {
     struct keda_scaler_trigger t;
-    if (begin(arg, grpc, KEDA_SCALER_STREAM_IS_ACTIVE, message, &t, NULL))
+    if (!begin(arg, grpc, KEDA_SCALER_STREAM_IS_ACTIVE, message, &t, NULL))
+        return;
+    if (may_stream(arg, grpc, KEDA_SCALER_STREAM_IS_ACTIVE))
         keda_scaler_watch_new(arg, grpc, &t);
+    else
+        keda_scaler_trigger_finish(&t);
 }
 
 // --- specifications ---
@@ -166,6 +183,10 @@ static void handle_stream_spec(void *arg, struct grpc_call *grpc, struct gs_slic
     struct keda_scaler_trigger t;
     if (!begin(s, grpc, KEDA_SCALER_STREAM_METRIC_SPEC, message, &t, NULL))
         return;
+    if (!may_stream(s, grpc, KEDA_SCALER_STREAM_METRIC_SPEC)) {
+        keda_scaler_trigger_finish(&t);
+        return;
+    }
     send_spec(grpc, &t);
     call_new(s, grpc, KEDA_SCALER_STREAM_METRIC_SPEC, &t);
     s->n_spec_streams++;
@@ -200,6 +221,7 @@ struct keda_scaler *keda_scaler_new(uv_loop_t *loop, struct grpc_server *server,
 void keda_scaler_end_streams(struct keda_scaler *s)
 {
     struct keda_scaler_watch *w;
+    s->stopping = true; // a client opens its streams again, on the same connection
     while ((w = TAILQ_FIRST(&s->watches)))
         keda_scaler_watch_end(w);
     for (struct keda_scaler_call *c = TAILQ_FIRST(&s->calls), *next; c; c = next) {

@@ -14,6 +14,7 @@
 struct keda_scaler;
 
 // Of a server with this service: each ScaledObject has up to two streams, all on one connection.
+// All connections together have no more.
 enum { KEDA_SCALER_MAX_STREAMS = 20000, KEDA_SCALER_MAX_MESSAGE = 64 * 1024 };
 
 struct keda_scaler_options {
@@ -31,7 +32,7 @@ struct keda_scaler_options {
 struct keda_scaler *keda_scaler_new(uv_loop_t *loop, struct grpc_server *server,
                                     const struct keda_scaler_options *o);
 void keda_scaler_free(struct keda_scaler *s); // accepts NULL
-// Ends the streams, so that clients connect to another replica.
+// Ends the streams and refuses new ones, so that clients connect to another replica.
 void keda_scaler_end_streams(struct keda_scaler *s);
 
 // Appends the metrics of the service in the text format.

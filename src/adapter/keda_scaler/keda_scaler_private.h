@@ -97,6 +97,7 @@ struct keda_scaler {
     struct keda_scaler_calls calls; // unary ones, and streams of specifications
     struct keda_scaler_watches watches;
     size_t n_watches, n_spec_streams;
+    bool stopping; // new streams are refused
     uint64_t requests[KEDA_SCALER_N_METHODS], failures[KEDA_SCALER_N_METHODS];
     uint64_t n_pushed;
 };

@@ -447,6 +447,45 @@ static void test_a_client_that_goes_ends_its_calls(void **state)
     assert_non_null(strstr(metrics.data, "gpuscale_keda_streams{method=\"StreamIsActive\"} 0\n"));
 }
 
+// Otherwise the process would wait for a stream that lasts.
+static void test_a_stop_refuses_streams_that_are_opened_again(void **state)
+{
+    static const char *const methods[] = {"StreamIsActive", "StreamMetricSpec"};
+    struct fixture *f = *state;
+    put_queue(f, 1);
+    assert_true(is_active(f, QUEUE));
+    keda_scaler_end_streams(f->scaler);
+    for (size_t i = 0; i < GS_ARRAY_LEN(methods); i++) {
+        AUTO_CALL struct call again = {0};
+        open_stream(f, methods[i], QUEUE, &again);
+        wait_done(f, &again);
+        assert_int_equal(again.status, GRPC_UNAVAILABLE);
+        assert_int_equal(again.n, 0);
+    }
+    assert_true(is_active(f, QUEUE));
+}
+
+// A client cancels many streams at once when ScaledObjects are deleted, or read again.
+static void test_many_cancelled_streams_end_no_other(void **state)
+{
+    enum { STREAMS = 1500 };
+    struct fixture *f = *state;
+    struct call *streams = gs_alloc_array(STREAMS, sizeof(*streams));
+    AUTO_CALL struct call other = {0}, after = {0};
+    open_stream(f, "StreamMetricSpec", QUEUE, &other);
+    wait_messages(f, &other, 1);
+    for (size_t i = 0; i < STREAMS; i++)
+        open_stream(f, "StreamMetricSpec", QUEUE, &streams[i]);
+    for (size_t i = 0; i < STREAMS; i++)
+        wait_messages(f, &streams[i], 1);
+    for (size_t i = 0; i < STREAMS; i++)
+        call_finish(&streams[i]);
+    free(streams);
+    call(f, "GetMetricSpec", QUEUE, &after);
+    assert_int_equal(after.status, GRPC_OK);
+    assert_false(other.done);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -461,6 +500,8 @@ int main(void)
         TEST(test_the_first_value_of_a_stream_is_pushed_when_it_exists),
         TEST(test_one_connection_has_many_streams),
         TEST(test_a_client_that_goes_ends_its_calls),
+        TEST(test_a_stop_refuses_streams_that_are_opened_again),
+        TEST(test_many_cancelled_streams_end_no_other),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

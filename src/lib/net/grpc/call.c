@@ -8,6 +8,8 @@
 #include <stdio.h>
 
 enum { CONN_BUFFERED = 64 * 1024 * 1024, SERVER_BUFFERED = 512 * 1024 * 1024 };
+enum { MAX_FIELD = 1024 };                  // bytes that are kept of a header
+enum { LEAST_RESETS = 1000, RESET_S = 30 }; // cancelled calls of a connection at once
 
 struct grpc_call {
     LIST_ENTRY(grpc_call) all;
@@ -334,7 +336,7 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
                    : gs_slice_eq_str(n, "grpc-timeout") ? &call->timeout
                                                         : NULL;
     if (field && !*field)
-        *field = gs_strndup((const char *)value, value_len);
+        *field = gs_strndup((const char *)value, value_len < MAX_FIELD ? value_len : MAX_FIELD);
     return 0;
 }
 
@@ -381,6 +383,20 @@ static int on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, v
     return 0;
 }
 
+// nghttp2 ends a connection whose client cancels more calls at once than it may have open.
+static int make_session(struct grpc_server_conn *c, const nghttp2_session_callbacks *cb)
+{
+    nghttp2_option *option = NULL;
+    uint32_t burst = c->base.max_streams > LEAST_RESETS ? c->base.max_streams : LEAST_RESETS;
+    int rc = nghttp2_option_new(&option);
+    if (rc != 0)
+        return rc;
+    nghttp2_option_set_stream_reset_rate_limit(option, burst, burst / RESET_S);
+    rc = nghttp2_session_server_new2(&c->base.session, cb, c, option);
+    nghttp2_option_del(option);
+    return rc;
+}
+
 struct gs_error *grpc_server_session_new(struct grpc_server_conn *c)
 {
     nghttp2_session_callbacks *cb = NULL;
@@ -392,7 +408,7 @@ struct gs_error *grpc_server_session_new(struct grpc_server_conn *c)
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(cb, on_request_data);
     nghttp2_session_callbacks_set_on_stream_close_callback(cb, on_stream_close);
     nghttp2_session_callbacks_set_on_frame_send_callback(cb, on_frame_sent);
-    int rc = nghttp2_session_server_new(&c->base.session, cb, c);
+    int rc = make_session(c, cb);
     nghttp2_session_callbacks_del(cb);
     if (rc != 0)
         return gs_error_new(GS_ELIMIT, "an HTTP/2 session: %s", nghttp2_strerror(rc));

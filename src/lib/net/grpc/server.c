@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 enum { MAX_CONNECTIONS = 128, CLOSING = 64 }; // the second: until closed connections are freed
+enum { ALIVE_S = 60 };                        // between probes of a silent connection
 
 struct grpc_server_listener {
     union {
@@ -152,6 +153,7 @@ static void start_conn(struct grpc_server_conn *c, bool tcp)
 {
     if (tcp) {
         uv_tcp_nodelay(&c->base.io.tcp, 1);
+        uv_tcp_keepalive(&c->base.io.tcp, 1, ALIVE_S); // a node that is gone ends nothing
         name_peer(c);
     }
     if (c->server->tls)

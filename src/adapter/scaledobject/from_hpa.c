@@ -228,11 +228,32 @@ static bool same_fallback(const json_t *all)
     return first != NULL;
 }
 
+static bool has_external(const json_t *hpa)
+{
+    size_t i;
+    const json_t *m;
+    json_array_foreach (codec_json_get(hpa, "spec", "metrics", NULL), i, m)
+        if (gs_streq(codec_json_str(m, "type", NULL), "External"))
+            return true;
+    return false;
+}
+
+// Whether the annotation has still the fallback that was kept.
+static bool is_kept(const json_t *kept, json_int_t seconds, json_int_t replicas)
+{
+    int64_t times = codec_json_int(kept, 0, "failureThreshold", NULL);
+    return kept && times >= 0 && times <= INT16_MAX &&
+           scaledobject_failure_seconds(times) == seconds &&
+           codec_json_int(kept, 0, "replicas", NULL) == replicas;
+}
+
 static void set_fallback(const json_t *hpa, json_t *spec, struct scaledobject_result *r)
 {
     const char *text = kube_annotation(hpa, SCALEDOBJECT_FALLBACK);
     struct codec_yaml_docs docs = {0};
-    if (!text || json_object_get(spec, "fallback"))
+    if (!text && has_external(hpa))
+        json_object_del(spec, "fallback");
+    if (!text)
         return;
     GS_AUTO_ERROR struct gs_error *err = codec_yaml_parse(gs_slice_of(text), "annotation", &docs);
     const json_t *all = !err && docs.len == 1 ? docs.items[0].value : NULL;
@@ -242,9 +263,10 @@ static void set_fallback(const json_t *hpa, json_t *spec, struct scaledobject_re
             codec_json_int(one, SCALEDOBJECT_LEAST_FAILURE, "failureDurationSeconds", NULL);
         json_int_t failures = 1 + (seconds - 1) / SCALEDOBJECT_READ_SECONDS;
         json_int_t replicas = codec_json_int(one, 0, "replicas", NULL);
-        json_object_set_new(
-            spec, "fallback",
-            json_pack("{s:I, s:I}", "failureThreshold", failures, "replicas", replicas));
+        if (!is_kept(json_object_get(spec, "fallback"), seconds, replicas))
+            json_object_set_new(
+                spec, "fallback",
+                json_pack("{s:I, s:I}", "failureThreshold", failures, "replicas", replicas));
     } else {
         scaledobject_problem(
             r, hpa, "annotation " SCALEDOBJECT_FALLBACK ": KEDA has one fallback for all triggers");

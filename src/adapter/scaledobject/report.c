@@ -64,3 +64,9 @@ bool scaledobject_milli(const char *text, int64_t *ret)
     *ret = llround(v * 1000);
     return true;
 }
+
+int64_t scaledobject_failure_seconds(int64_t times)
+{
+    int64_t seconds = times * SCALEDOBJECT_READ_SECONDS;
+    return seconds > SCALEDOBJECT_LEAST_FAILURE ? seconds : SCALEDOBJECT_LEAST_FAILURE;
+}

@@ -24,6 +24,8 @@ void scaledobject_problem(struct scaledobject_result *r, const json_t *object, c
 char *scaledobject_text(const json_t *value);
 // A number of KEDA in thousandths, rounded as KEDA does. False: not a number, or out of range.
 bool scaledobject_milli(const char *text, int64_t *ret);
+// The failureDurationSeconds of the failureThreshold of a fallback.
+int64_t scaledobject_failure_seconds(int64_t times);
 
 // --- queries ---
 

@@ -112,9 +112,38 @@ static bool has_activation(const struct scaledobject_input *t)
     return text && *text && !(scaledobject_milli(text, &milli) && milli == 0);
 }
 
+// False: a problem was reported.
+static bool read_external(const struct scaledobject_input *t, bool *ret)
+{
+    GS_AUTO_FREE char *text = scaledobject_text(json_object_get(t->metadata, "external"));
+    struct gs_slice word = gs_slice_trim(gs_slice_of(text ? text : ""));
+    *ret = gs_slice_is_word(word, "true");
+    if (*ret || !word.len || gs_slice_is_word(word, "false"))
+        return true;
+    scaledobject_input_problem(t, ".metadata.external", "want true or false");
+    return false;
+}
+
+// KEDA puts the value of a variable of the pods in place of such a key.
+static bool has_variable(const struct scaledobject_input *t)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach ((json_t *)t->metadata, key, value) {
+        if (!gs_ends(key, "FromEnv"))
+            continue;
+        GS_AUTO_FREE char *field = gs_format(".metadata.%s", key);
+        scaledobject_input_problem(t, field, "an autoscaler has no variables; write the value");
+        return true;
+    }
+    return false;
+}
+
 json_t *scaledobject_signal_metric(const struct scaledobject_input *t)
 {
-    bool external = gs_streq(codec_json_str(t->metadata, "external", NULL), "true");
+    bool external;
+    if (has_variable(t) || !read_external(t, &external))
+        return NULL;
     if (t->from_zero && has_activation(t))
         return scaledobject_input_problem(t, ".metadata.activationThreshold",
                                           "an autoscaler from zero is active above 0");

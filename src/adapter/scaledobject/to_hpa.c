@@ -148,7 +148,14 @@ static void add_fallback(struct conversion *c, const json_t *metrics, int64_t se
             json_object_set_new(all, name,
                                 json_pack("{s:I, s:I}", "failureDurationSeconds",
                                           (json_int_t)seconds, "replicas", (json_int_t)replicas));
+        else if (gs_streq(codec_json_str(m, "type", NULL), "Object"))
+            scaledobject_problem(c->r, c->object,
+                                 "spec.fallback: the metric of the type Object of "
+                                 "spec.triggers[%zu] has none; give the trigger an External one",
+                                 i);
     }
+    if (!json_object_size(all)) // KEDA's does not apply to resource metrics either
+        return;
     GS_AUTO_FREE char *text = codec_json_text(all);
     codec_json_set_str(annotations, SCALEDOBJECT_FALLBACK, text);
     scaledobject_note(c->r, c->object,
@@ -172,11 +179,7 @@ static void convert_fallback(struct conversion *c, const json_t *metrics, json_t
     else if (times < 0 || times > INT16_MAX)
         scaledobject_problem(c->r, c->object, "spec.fallback.failureThreshold: want 0 to 32767");
     else
-        add_fallback(c, metrics,
-                     times * SCALEDOBJECT_READ_SECONDS > SCALEDOBJECT_LEAST_FAILURE
-                         ? times * SCALEDOBJECT_READ_SECONDS
-                         : SCALEDOBJECT_LEAST_FAILURE,
-                     replicas, annotations);
+        add_fallback(c, metrics, scaledobject_failure_seconds(times), replicas, annotations);
     json_object_set(c->kept, "fallback", in);
 }
 

@@ -167,6 +167,17 @@ static void keep_connection(const struct scaledobject_input *t)
                           json_object_get(t->in, "authenticationRef") ? "authenticationRef" : "");
 }
 
+// NS-NAME of one object can be that of another.
+static bool has_rule(const struct scaledobject_result *r, const char *name)
+{
+    const json_t *rule;
+    size_t i;
+    json_array_foreach (r->rules, i, rule)
+        if (gs_streq(codec_json_str(rule, "name", "as", NULL), name))
+            return true;
+    return false;
+}
+
 static json_t *prometheus_metric(const struct scaledobject_input *t)
 {
     struct scaledobject_query q = {0};
@@ -176,6 +187,14 @@ static json_t *prometheus_metric(const struct scaledobject_input *t)
         GS_AUTO_FREE char *query = scaledobject_query_wrap(&q);
         GS_AUTO_FREE char *name =
             gs_format("%s-%s-s%zu" SUFFIX, ns ? ns : "default", kube_name(t->object), t->i);
+        if (has_rule(t->r, name)) {
+            scaledobject_query_finish(&q);
+            json_decref(target);
+            return scaledobject_input_problem(
+                t, "",
+                "another object has a rule of the same name; convert it alone, with a "
+                "name that is unique over namespaces");
+        }
         keep_connection(t);
         json_array_append_new(t->r->rules, json_pack("{s:s, s:{s:s}, s:s, s:{s:b}}", "seriesQuery",
                                                      ANY_SERIES, "name", "as", name, "metricsQuery",

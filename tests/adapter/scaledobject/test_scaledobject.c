@@ -570,6 +570,81 @@ static void test_the_fallback_of_an_autoscaler(void **state)
     }
 }
 
+static struct scaledobject_result convert_yaml(const char *yaml)
+{
+    struct codec_yaml_docs in = {0};
+    struct scaledobject_result r;
+    scaledobject_result_init(&r);
+    assert_ok(codec_yaml_parse(gs_slice_of(yaml), "test", &in));
+    for (size_t i = 0; i < in.len; i++)
+        scaledobject_to_hpa(in.items[i].value, &r);
+    codec_yaml_docs_finish(&in);
+    return r;
+}
+
+#define PROMETHEUS                                                                                 \
+    "spec: {scaleTargetRef: {name: a}, minReplicaCount: 1, triggers: [{type: prometheus, "         \
+    "metadata: {serverAddress: 'http://p', query: q, threshold: '5'}}]"
+
+// Each of them would read the query of the other.
+static void test_two_objects_have_no_rule_of_the_same_name(void **state)
+{
+    struct scaledobject_result r = convert_yaml(
+        "kind: ScaledObject\nmetadata: {name: prod-api, namespace: ml}\n" PROMETHEUS
+        "}\n---\nkind: ScaledObject\nmetadata: {name: api, namespace: ml-prod}\n" PROMETHEUS "}\n");
+    assert_int_equal(r.n_problems, 1);
+    assert_int_equal(json_array_size(r.objects), 1);
+    assert_int_equal(json_array_size(r.rules), 1);
+    assert_non_null(strstr(r.problems.data, "ml-prod/api: spec.triggers[0]: another object"));
+    scaledobject_result_finish(&r);
+}
+
+static void test_the_scaler_and_the_conversion_read_external_alike(void **state)
+{
+    struct scaledobject_result r = convert_yaml(
+        "kind: ScaledObject\nmetadata: {name: a}\nspec: {scaleTargetRef: {name: a}, "
+        "minReplicaCount: 1, triggers: [{type: external, metadata: {scalerAddress: 's:1', signal: "
+        "queue, threshold: '5', external: 'True'}}]}");
+    assert_string_equal(codec_json_str(json_array_get(codec_json_get(json_array_get(r.objects, 0),
+                                                                     "spec", "metrics", NULL),
+                                                      0),
+                                       "type", NULL),
+                        "External");
+    scaledobject_result_finish(&r);
+}
+
+// A fallback that was changed or removed after the conversion stays so on the way back.
+static void test_a_changed_fallback_is_not_restored(void **state)
+{
+    static const struct {
+        const char *annotation; // NULL: none
+        int64_t failures, replicas;
+    } rows[] = {{"{default-a-s0-prometheus: {failureDurationSeconds: 180, replicas: 5}}", 3, 5},
+                {"{default-a-s0-prometheus: {failureDurationSeconds: 180, replicas: 9}}", 12, 9},
+                {NULL, 0, 0}};
+    for (size_t i = 0; i < GS_ARRAY_LEN(rows); i++) {
+        struct scaledobject_result back,
+            r = convert_yaml("kind: ScaledObject\nmetadata: {name: a}\n" PROMETHEUS
+                             ", fallback: {failureThreshold: 3, replicas: 5}}");
+        json_t *hpa = json_array_get(r.objects, 0);
+        json_t *annotations = codec_json_get(hpa, "metadata", "annotations", NULL);
+        json_object_del(annotations, HPA_FALLBACK_ANNOTATION);
+        codec_json_set_str(annotations, HPA_FALLBACK_ANNOTATION, rows[i].annotation);
+        struct adapter_config *rules = load_rules(r.rules);
+        const struct scaledobject_sources sources = {.rules = rules};
+        scaledobject_result_init(&back);
+        scaledobject_from_hpa(hpa, &sources, &back);
+        assert_int_equal(back.n_problems, 0);
+        const json_t *fallback =
+            codec_json_get(json_array_get(back.objects, 0), "spec", "fallback", NULL);
+        assert_int_equal(codec_json_int(fallback, 0, "failureThreshold", NULL), rows[i].failures);
+        assert_int_equal(codec_json_int(fallback, 0, "replicas", NULL), rows[i].replicas);
+        adapter_config_free(rules);
+        scaledobject_result_finish(&back);
+        scaledobject_result_finish(&r);
+    }
+}
+
 static void test_metrics_without_a_trigger_are_named(void **state)
 {
     static const struct {
@@ -603,6 +678,9 @@ int main(void)
         cmocka_unit_test(test_decisions_are_equal_for_1000_sequences),
         cmocka_unit_test(test_rules_with_templates_become_queries),
         cmocka_unit_test(test_the_fallback_of_an_autoscaler),
+        cmocka_unit_test(test_two_objects_have_no_rule_of_the_same_name),
+        cmocka_unit_test(test_the_scaler_and_the_conversion_read_external_alike),
+        cmocka_unit_test(test_a_changed_fallback_is_not_restored),
         cmocka_unit_test(test_metrics_without_a_trigger_are_named),
     };
     return cmocka_run_group_tests(tests, load, unload);

@@ -57,6 +57,7 @@ struct keda_scaler_value {
     double value;
     const char *query; // that the value is from; NULL: none. Borrowed
     struct source *source;
+    bool starting; // the adapter cannot serve values yet
 };
 
 typedef void (*keda_scaler_value_fn)(void *arg, const struct keda_scaler_value *v);

@@ -77,7 +77,8 @@ struct keda_scaler_read *keda_scaler_read_value(struct keda_scaler *s,
 {
     const char *not_ready = s->o.not_ready ? s->o.not_ready(s->o.arg) : NULL;
     if (not_ready) {
-        fn(arg, &(struct keda_scaler_value){.status = GRPC_UNAVAILABLE, .why = not_ready});
+        fn(arg, &(struct keda_scaler_value){
+                    .status = GRPC_UNAVAILABLE, .why = not_ready, .starting = true});
         return NULL;
     }
     const struct provider_request rq = {.resource = t->resource,

@@ -113,8 +113,7 @@ static void on_value(void *arg, const struct keda_scaler_value *v)
         push(w, v->value);
     if (v->status != GRPC_UNAVAILABLE)
         follow(w, v);
-    bool not_ready = v->status == GRPC_UNAVAILABLE && !v->source;
-    read_later(w, not_ready ? NOT_READY_MS : READ_MS + READ_MS / 4 * spread / UINT8_MAX);
+    read_later(w, v->starting ? NOT_READY_MS : READ_MS + READ_MS / 4 * spread / UINT8_MAX);
 }
 
 static void read_now(void *arg)

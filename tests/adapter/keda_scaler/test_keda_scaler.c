@@ -16,7 +16,10 @@
 
 struct fixture {
     struct harness h;
+    struct http_client *cluster;
     struct kube_client *kube;
+    bool fails; // reading Deployments
+    size_t n_failed;
     struct engine *engine;
     struct adapter *adapter;
     struct grpc_server *server;
@@ -53,11 +56,30 @@ static void serve(struct fixture *f)
     assert_null(grpc_client_new(&f->h.loop, target, &f->client));
 }
 
+static void serve_cluster(void *arg, struct http_exchange *x)
+{
+    struct fixture *f = arg;
+    if (!f->fails || !strstr(http_path(x), "/deployments")) {
+        local_api_handle(f->h.api, x);
+        return;
+    }
+    f->n_failed++;
+    http_reply_text(x, 500, "injected fault");
+}
+
+static void open_cluster(struct fixture *f)
+{
+    static const char *const groups[] = {"system:masters"};
+    const struct http_identity admin = {"system:admin", groups, 1};
+    harness_open(&f->h, NULL);
+    f->cluster = http_client_new_loopback(&f->h.loop, serve_cluster, f, &admin);
+    f->kube = kube_client_new(f->cluster);
+}
+
 static int set_up(void **state)
 {
     struct fixture *f = gs_alloc(sizeof(*f));
-    harness_open(&f->h, NULL);
-    f->kube = kube_client_new(f->h.client);
+    open_cluster(f);
     assert_null(engine_new(&f->h.loop, &(struct engine_options){0}, &f->engine));
     const struct adapter_options o = {.kube = f->kube,
                                       .engine = f->engine,
@@ -79,6 +101,7 @@ static int tear_down(void **state)
     adapter_free(f->adapter);
     engine_free(f->engine);
     kube_client_free(f->kube);
+    http_client_free(f->cluster);
     harness_close(&f->h);
     free(f);
     return 0;
@@ -447,6 +470,25 @@ static void test_a_client_that_goes_ends_its_calls(void **state)
     assert_non_null(strstr(metrics.data, "gpuscale_keda_streams{method=\"StreamIsActive\"} 0\n"));
 }
 
+// A thousand streams would load an API server that has trouble with a thousand reads a second.
+static void test_streams_do_not_hurry_while_the_api_server_fails(void **state)
+{
+    struct fixture *f = *state;
+    AUTO_CALL struct call s = {0};
+    create_workload(f);
+    put_gpu(f, "w-0", 10);
+    assert_true(is_active(f, GPU));
+    f->fails = true;
+    open_stream(f, "StreamIsActive", GPU, &s);
+    const int64_t start = gs_mono_ns();
+    while ((!f->n_failed || gs_mono_ns() - start < 2 * GS_NS_PER_SEC) &&
+           gs_mono_ns() - start < WAIT_NS) {
+        uv_run(&f->h.loop, UV_RUN_NOWAIT);
+        uv_sleep(5);
+    }
+    assert_int_equal(f->n_failed, 1); // the next one is after 15 s
+}
+
 // Otherwise the process would wait for a stream that lasts.
 static void test_a_stop_refuses_streams_that_are_opened_again(void **state)
 {
@@ -500,6 +542,7 @@ int main(void)
         TEST(test_the_first_value_of_a_stream_is_pushed_when_it_exists),
         TEST(test_one_connection_has_many_streams),
         TEST(test_a_client_that_goes_ends_its_calls),
+        TEST(test_streams_do_not_hurry_while_the_api_server_fails),
         TEST(test_a_stop_refuses_streams_that_are_opened_again),
         TEST(test_many_cancelled_streams_end_no_other),
     };

@@ -51,9 +51,9 @@ static struct gs_error *write_rules(const struct convert_scaledobject_opts *o, c
         return NULL;
     if (!o->write_rules)
         return gs_error_new(GS_EINVAL,
-                            "the autoscalers need %zu rules of the adapter: set "
+                            "the autoscalers need %zu rule%s of the adapter: set "
                             "--write-rules=FILE",
-                            json_array_size(rules));
+                            json_array_size(rules), json_array_size(rules) == 1 ? "" : "s");
     codec_yaml_dump(config, &text);
     return gs_file_write_atomic(o->write_rules, 0644, gs_buf_slice(&text));
 }
@@ -91,10 +91,12 @@ static struct gs_error *run_convert_scaledobject(const void *opts, int argc, cha
     if (!err)
         err = print_objects(r.objects);
     fprintf(stderr, "%s%s", r.notes.len ? r.notes.data : "", r.problems.len ? r.problems.data : "");
+    if (err)
+        return err;
     fprintf(stderr, "%zu object%s converted, %zu problem%s\n", json_array_size(r.objects),
             json_array_size(r.objects) == 1 ? "" : "s", r.n_problems, r.n_problems == 1 ? "" : "s");
     *ret_exit = r.n_problems ? 1 : 0;
-    return err;
+    return NULL;
 }
 
 static const struct gs_opt opts[] = {

@@ -23,7 +23,8 @@ static void report(const char *path, struct gs_error *error, struct budget_polic
     GS_AUTO_ERROR struct gs_error *err = error;
     f->n_maps++;
     if (err) {
-        printf("%s: %s\n", path, gs_error_message(err));
+        bool named = gs_starts(gs_error_message(err), path); // with the line
+        printf("%s%s%s\n", named ? "" : path, named ? "" : ": ", gs_error_message(err));
         f->ok = false;
         return;
     }

@@ -11,7 +11,7 @@
 enum {
     READ_MS = 15000, // and up to a quarter more, so that streams spread over time
     NOT_READY_MS = 1000,
-    MIN_READ_MS = 5000, // of a value that is combined from several series
+    MIN_READ_MS = 5000, // of a value that does not follow from one series
 };
 
 struct keda_scaler_watch {
@@ -23,7 +23,9 @@ struct keda_scaler_watch {
     struct metric_changes_follower *follower;
     char *followed; // its query
     struct gs_timer *timer;
-    int64_t read_ns; // gs_mono_ns() of the last read
+    int64_t read_ns;   // gs_mono_ns() of the last read
+    size_t n_followed; // series of the query at the last change; at first, those expected
+    bool has_value;    // the last read had one
     bool sent, active;
 };
 
@@ -73,18 +75,28 @@ static void read_later(struct keda_scaler_watch *w, uint64_t ms)
     gs_timer_start(w->timer, read_now, ms);
 }
 
-// The only series of a query has the value of the object. Several ones are combined by the
-// provider, which may need objects of the cluster: not after each scrape.
+// At least so long after the last read.
+static void read_soon(struct keda_scaler_watch *w, int64_t least_ms)
+{
+    int64_t age_ms = (gs_mono_ns() - w->read_ns) / GS_NS_PER_MS;
+    if (age_ms >= least_ms)
+        read_later(w, 0);
+    else if (gs_timer_due_in(w->timer) > (uint64_t)(least_ms - age_ms))
+        read_later(w, (uint64_t)(least_ms - age_ms));
+}
+
+// The only series of a query has the value of the object, if the object has one: the query of a
+// rule may have series of other objects. Several ones are combined by the provider, which may need
+// objects of the cluster: not after each scrape.
 static void on_change(void *arg, double sum, size_t n)
 {
     struct keda_scaler_watch *w = arg;
-    int64_t age_ms = (gs_mono_ns() - w->read_ns) / GS_NS_PER_MS;
-    if (n == 1)
+    size_t before = w->n_followed;
+    w->n_followed = n;
+    if (n == 1 && before == 1 && w->has_value)
         push(w, sum);
-    else if (n > 1 && age_ms >= MIN_READ_MS)
-        read_later(w, 0);
-    else if (n > 1 && gs_timer_due_in(w->timer) > (uint64_t)(MIN_READ_MS - age_ms))
-        read_later(w, (uint64_t)(MIN_READ_MS - age_ms));
+    else if (n)
+        read_soon(w, n == 1 && before != 1 ? NOT_READY_MS : MIN_READ_MS);
 }
 
 static void follow(struct keda_scaler_watch *w, const struct keda_scaler_value *v)
@@ -98,6 +110,7 @@ static void follow(struct keda_scaler_watch *w, const struct keda_scaler_value *
     if (!query)
         return;
     w->followed = gs_strdup(query);
+    w->n_followed = w->has_value;
     w->follower = metric_changes_follow(o->changes, o->source, query, on_change, w);
 }
 
@@ -111,6 +124,8 @@ static void on_value(void *arg, const struct keda_scaler_value *v)
     gs_random_bytes(&spread, sizeof(spread));
     if (v->status == GRPC_OK)
         push(w, v->value);
+    if (v->status != GRPC_UNAVAILABLE)
+        w->has_value = v->status == GRPC_OK;
     if (v->status != GRPC_UNAVAILABLE)
         follow(w, v);
     read_later(w, v->starting ? NOT_READY_MS : READ_MS + READ_MS / 4 * spread / UINT8_MAX);

@@ -9,6 +9,8 @@
 #include "local/api_harness.h"
 #include "patience.h"
 
+#include <unistd.h>
+
 #define SERVICE "/externalscaler.ExternalScaler/"
 #define QUEUE   "signal=gpuscale_activator_waiting;object=service/api;threshold=8"
 #define OTHER   "signal=gpuscale_activator_waiting;object=service/other;threshold=8"
@@ -76,6 +78,8 @@ static void open_cluster(struct fixture *f)
     f->kube = kube_client_new(f->cluster);
 }
 
+static char config[32]; // the file of rules; "": none
+
 static int set_up(void **state)
 {
     struct fixture *f = gs_alloc(sizeof(*f));
@@ -83,6 +87,7 @@ static int set_up(void **state)
     assert_null(engine_new(&f->h.loop, &(struct engine_options){0}, &f->engine));
     const struct adapter_options o = {.kube = f->kube,
                                       .engine = f->engine,
+                                      .config = *config ? config : NULL,
                                       .trusted = true,
                                       .gpu_metrics = true,
                                       .relist_ns = 3600 * GS_NS_PER_SEC};
@@ -107,6 +112,27 @@ static int tear_down(void **state)
     return 0;
 }
 
+// A rule whose query has all Services, whichever is requested.
+static int set_up_rule(void **state)
+{
+    static const char rule[] =
+        "rules: [{seriesQuery: 'queue{namespace!=\"\",service!=\"\"}', resources: {template: "
+        "'<<.Resource>>'}, metricsQuery: 'sum by (namespace, service) (queue)'}]\n";
+    snprintf(config, sizeof(config), "/tmp/keda-rules.XXXXXX");
+    int fd = mkstemp(config);
+    assert_int_equal(write(fd, rule, strlen(rule)), strlen(rule));
+    close(fd);
+    return set_up(state);
+}
+
+static int tear_down_rule(void **state)
+{
+    tear_down(state);
+    unlink(config);
+    *config = '\0';
+    return 0;
+}
+
 // --- samples and objects ---
 
 static void append(struct fixture *f, const struct metrics_label *labels, size_t n, double v)
@@ -117,13 +143,17 @@ static void append(struct fixture *f, const struct metrics_label *labels, size_t
     adapter_api_new_samples(f->adapter->api);
 }
 
+static void put_of(struct fixture *f, const char *name, const char *service, double v)
+{
+    const struct metrics_label labels[] = {{GS_SLICE("__name__"), gs_slice_of(name)},
+                                           {GS_SLICE("namespace"), GS_SLICE("default")},
+                                           {GS_SLICE("service"), gs_slice_of(service)}};
+    append(f, labels, GS_ARRAY_LEN(labels), v);
+}
+
 static void put_queue_of(struct fixture *f, const char *service, double v)
 {
-    const struct metrics_label labels[] = {
-        {GS_SLICE("__name__"), GS_SLICE("gpuscale_activator_waiting")},
-        {GS_SLICE("namespace"), GS_SLICE("default")},
-        {GS_SLICE("service"), gs_slice_of(service)}};
-    append(f, labels, GS_ARRAY_LEN(labels), v);
+    put_of(f, "gpuscale_activator_waiting", service, v);
 }
 
 static void put_queue(struct fixture *f, double v)
@@ -470,6 +500,27 @@ static void test_a_client_that_goes_ends_its_calls(void **state)
     assert_non_null(strstr(metrics.data, "gpuscale_keda_streams{method=\"StreamIsActive\"} 0\n"));
 }
 
+// The only series of the query is that of another object: the value of this one is absent.
+static void test_a_value_of_another_object_is_not_pushed(void **state)
+{
+    struct fixture *f = *state;
+    AUTO_CALL struct call s = {0};
+    put_of(f, "queue", "other", 1);
+    assert_true(is_active(f, "signal=queue;object=service/other;threshold=8"));
+    open_stream(f, "StreamIsActive", "signal=queue;object=service/api;threshold=8", &s);
+    const int64_t deadline = gs_mono_ns() + GS_NS_PER_SEC;
+    for (double v = 2; gs_mono_ns() < deadline && !s.n; v++) {
+        put_of(f, "queue", "other", v);
+        uv_run(&f->h.loop, UV_RUN_NOWAIT);
+        uv_sleep(20);
+    }
+    assert_int_equal(s.n, 0);
+    // Its own value is pushed when it exists.
+    put_of(f, "queue", "api", 1);
+    wait_messages(f, &s, 1);
+    assert_true(gs_slice_eq_str(gs_buf_slice(&s.body), ACTIVE "|"));
+}
+
 // A thousand streams would load an API server that has trouble with a thousand reads a second.
 static void test_streams_do_not_hurry_while_the_api_server_fails(void **state)
 {
@@ -542,6 +593,8 @@ int main(void)
         TEST(test_the_first_value_of_a_stream_is_pushed_when_it_exists),
         TEST(test_one_connection_has_many_streams),
         TEST(test_a_client_that_goes_ends_its_calls),
+        cmocka_unit_test_setup_teardown(test_a_value_of_another_object_is_not_pushed, set_up_rule,
+                                        tear_down_rule),
         TEST(test_streams_do_not_hurry_while_the_api_server_fails),
         TEST(test_a_stop_refuses_streams_that_are_opened_again),
         TEST(test_many_cancelled_streams_end_no_other),

@@ -187,6 +187,11 @@ has own "$def"'pod("exporter").spec | .serviceAccountName == "mine" and .automou
 has own '[.[] | select(.spec.template) | .spec.template.spec.containers[0].image] | unique == ["registry.example/gpuscale:v1.2"]'
 echo "ok: values of prometheus-adapter, dcgm-exporter, ACK and an umbrella chart have their effect"
 
+# KEDA's clients are not admitted without the check that was set.
+"$helm" template gpuscale "$chart" --set adapter.keda.enabled=true,adapter.keda.clientCertificates=true >/dev/null 2>"$dir/keda.log" &&
+    fail "clientCertificates without a certificate is accepted"
+grep -q 'needs adapter.keda.existingSecret' "$dir/keda.log" || fail "$(cat "$dir/keda.log")"
+
 # Without its RuntimeClass, the platform's driver is that of the host.
 render no-class --set platform=operator,exporter.runtimeClassName=
 objects no-class

@@ -215,9 +215,10 @@ static void request_done(void *arg, const struct http_response *response, struct
         if (status >= 400)
             err = kube_response_error(r->method, r->path, response, body);
     }
-    if (!err && is_page(r, status, body))
+    bool page = !err && is_page(r, status, body);
+    if (page)
         err = take_page(r, response->body.len, body);
-    if (r->paged && (err ? repeat_page(r, status) : request_next_page(r, body))) {
+    if (r->paged && (err ? repeat_page(r, status) : page && request_next_page(r, body))) {
         gs_error_free(err);
         return;
     }

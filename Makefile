@@ -12,7 +12,7 @@ LINT_FLAGS ?=
 NATIVE   = $(shell dpkg --print-architecture)
 ARCH    ?= $(NATIVE)
 
-.PHONY: help build run test tests everything peers test-asan test-tsan e2e lint layers fmt fmt-check hardware bench fuzz check-all install uninstall image dist site clean
+.PHONY: help build run test tests everything peers peers-quick test-asan test-tsan e2e lint layers fmt fmt-check hardware bench fuzz check-all install uninstall image dist site clean
 .DEFAULT_GOAL := help
 
 help: ## This list
@@ -35,7 +35,12 @@ test: ## Run all tests that need only Debian packages
 
 tests: test ## The same as make test
 
-peers: ## Build the systems that tests compare with, once, from Go modules and PyPI (half an hour; without a registry they are left out)
+peers: peers-quick ## Build the systems that tests compare with, once, from Go modules and PyPI (half an hour; without a registry they are left out)
+	@tests/differential/go_programs.sh victoriametrics || [ $$? = 3 ]
+	@tests/differential/go_programs.sh thanos || [ $$? = 3 ]
+	@tests/e2e/keda-build.sh || [ $$? = 3 ]
+
+peers-quick: ## Those of them that take ten minutes in all
 	@tests/differential/prometheus3.sh || [ $$? = 3 ]
 	@tests/differential/prometheus3.sh --source || [ $$? = 3 ]
 	@tests/differential/prometheus_adapter.sh || [ $$? = 3 ]
@@ -44,11 +49,8 @@ peers: ## Build the systems that tests compare with, once, from Go modules and P
 	@tests/differential/python_venv.sh scaling || [ $$? = 3 ]
 	@tests/differential/knative.sh || [ $$? = 3 ]
 	@tests/differential/terraform_providers.sh || [ $$? = 3 ]
-	@tests/differential/go_programs.sh victoriametrics || [ $$? = 3 ]
-	@tests/differential/go_programs.sh thanos || [ $$? = 3 ]
 	@tests/e2e/helm.sh || [ $$? = 3 ]
 	@tests/e2e/schemas.sh || [ $$? = 3 ]
-	@tests/e2e/keda-build.sh || [ $$? = 3 ]
 
 everything: ## Compile all programs: those of the tests, fuzz replays and benchmarks too
 	@tools/install-deps build test

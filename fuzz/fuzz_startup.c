@@ -21,10 +21,8 @@ static void read_object(struct startup_learner *l, const json_t *o)
     startup_coming_add(&coming, &p, NOW_MS);
     json_decref(startup_coming_json(&coming, NOW_MS));
     startup_coming_from_json(o, NOW_MS, &copy);
-    if (kube_name(o)) {
+    if (kube_name(o))
         startup_engine_ready(l, kube_namespace(o), kube_name(o), NOW_MS);
-        startup_engine_warm(l, kube_namespace(o), kube_name(o), NOW_MS);
-    }
 }
 
 static void read_trend(const json_t *o)

@@ -328,6 +328,38 @@ static void test_a_stop_deletes_the_slice(void **state)
     loop_until(&k.loop, !own_slice());
 }
 
+// The pod that starts is lost with its node; the next one serves what waits.
+static void test_a_node_that_dies_during_the_start_loses_no_request(void **state)
+{
+    (void)state;
+    int pod = listen_as_pod("127.64.9.1");
+    k.ready_budget = 0; // the kubelet of the test leaves the pod, as that of a dead node
+    cluster_create(
+        &k, KUBE_DEPLOYMENTS,
+        "{apiVersion: apps/v1, kind: Deployment, metadata: {name: api}, spec: {replicas: "
+        "0, selector: {matchLabels: {app: other}}, template: {metadata: {labels: {app: "
+        "other}}, spec: {containers: [{name: c, image: i}]}}}}");
+    create_service("Deployment/api");
+    loop_until(&k.loop, is_published(true) && kube_annotation(service(), LOCAL_ANN_ADDRESS));
+    loop_for_ms(&k.loop, 1);
+    create_pod();
+    cluster_patch(&k, KUBE_PODS, "api", "status",
+                  "status: {phase: Pending, conditions: [{type: PodScheduled, status: 'True'}]}");
+    int client = send_request();
+    loop_until(&k.loop, has_text("starting", "pod api is starting"));
+    cluster_patch(&k, KUBE_PODS, "api", "status",
+                  "status: {phase: Failed, reason: NodeLost, message: the node is lost}");
+    loop_until(&k.loop, !has_text("starting", "pod api is starting"));
+    assert_int_equal(number("waiting"), 1);
+    cluster_delete(&k, KUBE_PODS, "default", "api");
+    k.ready_budget = -1;
+    create_pod();
+    loop_until(&k.loop, answers(pod, "pod", client));
+    assert_int_equal(number("released"), 1);
+    close(client);
+    close(pod);
+}
+
 // After a crash, the slice has the address of a process that is gone.
 static void test_a_new_process_takes_over_the_slice_of_the_last_one(void **state)
 {
@@ -711,6 +743,7 @@ int main(void)
         ACTIVATOR_TEST(test_the_slice_goes_if_the_annotation_went_between_two_processes),
         ACTIVATOR_TEST(test_a_service_above_the_limit_follows_one_that_leaves),
         ACTIVATOR_TEST(test_a_stop_deletes_the_slice),
+        ACTIVATOR_TEST(test_a_node_that_dies_during_the_start_loses_no_request),
         ACTIVATOR_TEST(test_a_new_process_takes_over_the_slice_of_the_last_one),
         ACTIVATOR_TEST(test_a_changed_slice_is_corrected),
         ACTIVATOR_TEST(test_a_failed_write_does_not_end_the_writes),

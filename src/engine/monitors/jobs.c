@@ -336,9 +336,12 @@ static json_t *make_job(struct monitors_build *b, const json_t *spec, const json
     json_object_set_new(job, "relabel_configs", relabelling(b, spec, endpoint));
     add_own(metric_rules, json_object_get(endpoint, "metricRelabelings"));
     json_object_set_new(job, "metric_relabel_configs", metric_rules);
-    if (b->account_dir)
-        engine_config_move_account_files(job, b->account_dir);
-    return job;
+    if (!b->account_dir)
+        return job;
+    json_t *own = json_deep_copy(job); // its strings are still those of the object
+    json_decref(job);
+    engine_config_move_account_files(own, b->account_dir);
+    return own;
 }
 
 // --- endpoints that scrape the same port ---

@@ -115,6 +115,15 @@ static void add_fallback_text(const json_t *fallback, struct gs_buf *out)
     }
 }
 
+// A table of these titles and n rows, which the caller adds; NULL: n is 0.
+static struct gs_table *new_table(size_t n, const char *const *titles, size_t n_titles)
+{
+    struct gs_table *t = n ? gs_table_new(n + 1, n_titles) : NULL;
+    for (size_t i = 0; t && i < n_titles; i++)
+        gs_table_add(t, titles[i]);
+    return t;
+}
+
 // --- the latency target ---
 
 static void add_bounds(const json_t *bounds, struct gs_buf *out)
@@ -123,11 +132,9 @@ static void add_bounds(const json_t *bounds, struct gs_buf *out)
     static const struct gs_table_style style = {.indent = 2, .gap = 2, .left = SIZE_MAX};
     size_t n = json_array_size(bounds);
     GS_CLEANUP(gs_table_freep)
-    struct gs_table *t = n ? gs_table_new(n + 1, GS_ARRAY_LEN(titles)) : NULL;
+    struct gs_table *t = new_table(n, titles, GS_ARRAY_LEN(titles));
     if (!t)
         return;
-    for (size_t i = 0; i < GS_ARRAY_LEN(titles); i++)
-        gs_table_add(t, titles[i]);
     for (size_t i = 0; i < n; i++) {
         const json_t *b = json_array_get(bounds, i), *replicas = json_object_get(b, "proposal");
         gs_table_add(t, text_of(b, "name", ""));
@@ -176,11 +183,9 @@ static void add_budget_members(const json_t *members, struct gs_buf *out)
     static const struct gs_table_style style = {.indent = 2, .gap = 2, .left = SIZE_MAX};
     size_t n = json_array_size(members);
     GS_CLEANUP(gs_table_freep)
-    struct gs_table *t = n ? gs_table_new(n + 1, GS_ARRAY_LEN(titles)) : NULL;
+    struct gs_table *t = new_table(n, titles, GS_ARRAY_LEN(titles));
     if (!t)
         return;
-    for (size_t i = 0; i < GS_ARRAY_LEN(titles); i++)
-        gs_table_add(t, titles[i]);
     for (size_t i = 0; i < n; i++) {
         const json_t *m = json_array_get(members, i);
         gs_table_add(t, text_of(m, "name", ""));

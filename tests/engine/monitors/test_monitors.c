@@ -624,6 +624,24 @@ static void test_account_files_of_pods_are_read_elsewhere(void **state)
     (void)state;
 }
 
+// Caches share equal parts of objects.
+static void test_moved_account_files_leave_the_object_as_it_is(void **state)
+{
+    CODEC_AUTO_JSON json_t *obj = NULL, *jobs = NULL;
+    assert_ok(codec_json_parse(
+        GS_SLICE("{\"metadata\":{\"name\":\"m\",\"namespace\":\"n\"},\"spec\":{\"selector\":{},"
+                 "\"endpoints\":[{\"port\":\"a\",\"bearerTokenFile\":"
+                 "\"/var/run/secrets/kubernetes.io/serviceaccount/token\"}]}}"),
+        true, &obj));
+    CODEC_AUTO_JSON json_t *before = json_deep_copy(obj);
+    struct monitors_build b = {
+        .kind = MONITORS_SERVICE, .obj = obj, .account_dir = "/data/account"};
+    assert_ok(monitors_jobs(&b, &jobs));
+    assert_int_equal(json_array_size(jobs), 1);
+    assert_true(json_equal(obj, before));
+    (void)state;
+}
+
 static void test_two_endpoints_of_one_port_are_a_warning(void **state)
 {
     static const struct {
@@ -675,6 +693,7 @@ int main(void)
         cmocka_unit_test(test_only_selected_monitors_have_jobs),
         cmocka_unit_test(test_a_selection_decides_at_run_time),
         cmocka_unit_test(test_account_files_of_pods_are_read_elsewhere),
+        cmocka_unit_test(test_moved_account_files_leave_the_object_as_it_is),
         cmocka_unit_test(test_two_endpoints_of_one_port_are_a_warning),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

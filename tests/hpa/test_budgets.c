@@ -526,10 +526,12 @@ static void test_own_autoscalers_stay_limited_while_the_others_are_released(void
     start(b);
     assert_reaches(b, "chat", 3);
     assert_max(b, 3);
+    evaluate(b, "chat"); // a round of visits has ended, and the timer of the next one runs
     b->api.hold_prefix = "/apis/autoscaling/v2/namespaces/shop/horizontalpodautoscalers/other";
     hpa_controller_release(b->controller, on_released, b);
     evaluate(b, "chat");
     assert_int_equal(replicas_of(b, "chat"), 3);
+    assert_int_equal(fake_n_held(&b->api), 1); // one visit at a time
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)

@@ -247,6 +247,7 @@ void hpa_budget_visits_release(struct hpa_budget_visits *v, void (*done)(void *a
     v->releases = true;
     v->released = done;
     v->arg = arg;
+    gs_timer_stop(v->timer); // of the round that ends here
     drop_visit(v);
     json_decref(GS_TAKE(v->objects));
     begin_round(v);

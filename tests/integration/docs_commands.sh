@@ -30,7 +30,7 @@ foreign=' --branch --pause --disable-startup-validate --workloads --minutes --re
  --phase --quick --restart --schedule --seconds --selector --series --server-side --show-labels --since --since-time --suite --tail --type
  --cloud-config --cloud-provider --force-conflicts --hostname-override --load-restrictor --node-labels --no-root --provider-id
  --register-with-taints --rounds --unremovable-node-recheck-timeout --resource --terraform --verb --capacity-buffer-controller-enabled
- --capacity-buffer-pod-injection-enabled --enable-provisioning-requests --set-file --set-string --take-ownership --no-storage.tsdb.wal-compression --only-upgrade --write '
+ --capacity-buffer-pod-injection-enabled --enable-provisioning-requests --set-file --set-string --take-ownership --no-storage.tsdb.wal-compression --only-upgrade --write --held-out --learned --tsdb.path --label --prometheus.url --endpoint --endpoint-strict --query.replica-label '
 # Flags of kubectl, helm, docker and podman commands are theirs.
 # shellcheck disable=SC2086
 awk '{

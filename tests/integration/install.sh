@@ -51,7 +51,7 @@ check() {
     [ "$(candidates "$@")" = "$want" ] || fail "candidates of \"$*\": $(candidates "$@")"
 }
 check "expander explain exporter " ex
-check "adapter config hpa metrics rules web-config test convert " check ""
+check "adapter budgets config hpa metrics rules web-config test convert " check ""
 check "rules hpa nodes " check test ""
 check "--run= " check test --ru
 check "--strict " check --str

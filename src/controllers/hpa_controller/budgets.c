@@ -454,7 +454,7 @@ json_t *hpa_budgets_json(const struct hpa_budgets *b, const char *key, int64_t n
                               budget_result_json(&s.group, s.self, b->memories[i], &r, now_ms));
         hpa_budget_set_finish(&s);
     }
-    if (!json_array_size(list)) {
+    if (!w || !json_array_size(list)) {
         json_decref(list);
         json_decref(out);
         return NULL;

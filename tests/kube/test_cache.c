@@ -405,7 +405,7 @@ static char *selected(const struct fixture *f, const char *ns, const char *text)
 {
     struct kube_selector s = {0};
     size_t pos = 0, n = 0;
-    const char *names[8];
+    const char *names[8] = {0};
     struct gs_buf out = {0};
     assert_null(kube_selector_parse(text, &s));
     for (const json_t *o; (o = kube_cache_select(f->cache, ns, &s, &pos));) {

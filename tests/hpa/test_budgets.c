@@ -21,6 +21,8 @@ struct bench {
     struct hpa_controller *controller;
     const char *name, *text;
     int want;
+    int version; // of the ConfigMap
+    size_t reads;
 };
 
 // --- objects ---
@@ -77,12 +79,14 @@ static void put_workload(struct bench *b, const char *name, int replicas, int wa
                           "limits", "nvidia.com/gpu", "1"));
 }
 
+// Each call is a change: the text is read when the cache lists again.
 static void put_budgets(struct bench *b, const char *text)
 {
     fake_answer(&b->api, MAPS, 200,
-                json_pack("{s:s, s:{s:s}, s:[{s:{s:s, s:s}, s:{s:s}}]}", "kind", "ConfigMapList",
-                          "metadata", "resourceVersion", "1", "items", "metadata", "namespace",
-                          "ops", "name", "gpuscale-budgets", "data", "budgets.yaml", text));
+                json_pack("{s:s, s:{s:s}, s:[{s:{s:s, s:s, s:o}, s:{s:s}}]}", "kind",
+                          "ConfigMapList", "metadata", "resourceVersion", "1", "items", "metadata",
+                          "namespace", "ops", "name", "gpuscale-budgets", "resourceVersion",
+                          codec_json_strf("%d", ++b->version), "data", "budgets.yaml", text));
 }
 
 // --- the controller ---
@@ -160,6 +164,21 @@ static bool has_text(void *arg)
     CODEC_AUTO_JSON json_t *budget = budget_of(b, b->name);
     const char *text = codec_json_str(budget, "text", NULL);
     return text && strstr(text, b->text);
+}
+
+static bool has_budget(void *arg)
+{
+    const struct bench *b = arg;
+    CODEC_AUTO_JSON json_t *budget = budget_of(b, b->name);
+    const json_t *first = json_array_get(json_object_get(budget, "budgets"), 0);
+    return gs_streq(codec_json_str(first, "name", NULL), b->text);
+}
+
+static void assert_is_in(struct bench *b, const char *name, const char *budget)
+{
+    b->name = name;
+    b->text = budget;
+    assert_true(fake_wait(&b->api, has_budget, b));
 }
 
 static void assert_explains(struct bench *b, const char *name, const char *text)
@@ -256,6 +275,102 @@ static void test_metrics_have_the_budget_and_the_shares(void **state)
     assert_non_null(strstr(out.data, "\ngpuscale_budget_used_gpus{budget=\"gpus\"} 4\n"));
     assert_non_null(strstr(out.data, "gpuscale_budget_share_replicas{budget=\"gpus\",namespace="
                                      "\"shop\",horizontalpodautoscaler=\"chat\"} 4\n"));
+}
+
+static bool has_log(void *arg)
+{
+    const struct bench *b = arg;
+    return fake_count_log(&b->api, b->text) >= b->reads;
+}
+
+static bool is_evaluated(void *arg)
+{
+    const struct bench *b = arg;
+    GS_AUTO_FREE char *scale = gs_format("GET " TARGETS "%s/scale", b->name);
+    return fake_count_log(&b->api, scale) >= b->reads;
+}
+
+// The autoscaler is evaluated several times from now on.
+static void evaluate(struct bench *b, const char *name)
+{
+    GS_AUTO_FREE char *scale = gs_format("GET " TARGETS "%s/scale", name);
+    b->name = name;
+    b->reads = fake_count_log(&b->api, scale) + 4;
+    assert_true(fake_wait(&b->api, is_evaluated, b));
+}
+
+// It is evaluated once.
+static void put_slow_autoscaler(struct bench *b, const char *name)
+{
+    put_autoscaler(b, name, "1");
+    GS_AUTO_FREE char *key = gs_format("shop/%s", name);
+    codec_json_set(json_object_get(b->api.hpas, key), json_string("1h"), "metadata", "annotations",
+                   "gpuscale.dev/sync-period", NULL);
+}
+
+static void test_workloads_do_not_count_in_a_budget_that_takes_the_place_of_theirs(void **state)
+{
+    struct bench *b = *state;
+    put_slow_autoscaler(b, "batch");
+    put_workload(b, "batch", 5, 5);
+    put_autoscaler(b, "chat", "1");
+    put_workload(b, "chat", 4, 4);
+    put_budgets(b, "mode: enforce\nbudgets: [{name: one, selector: app=batch, gpus: 5}]\n");
+    start(b);
+    assert_is_in(b, "batch", "one");
+    put_budgets(b, "mode: enforce\nbudgets: [{name: two, selector: app=chat, gpus: 4}]\n");
+    assert_is_in(b, "chat", "two");
+    evaluate(b, "chat");
+    assert_int_equal(replicas_of(b, "chat"), 4);
+}
+
+static void delete_target(struct bench *b, const char *name, int replicas)
+{
+    GS_AUTO_FREE char *scale = gs_format(TARGETS "%s/scale", name);
+    json_object_del(b->api.scales, scale);
+    for (int i = 0; i < replicas; i++) {
+        GS_AUTO_FREE char *key = gs_format("shop/%s-%d", name, i);
+        fake_delete(&b->api, b->api.pods, key);
+    }
+}
+
+static void test_an_autoscaler_whose_target_is_gone_has_no_gpus(void **state)
+{
+    struct bench *b = *state;
+    put_autoscaler(b, "batch", "1");
+    put_workload(b, "batch", 3, 3);
+    put_autoscaler(b, "chat", "1");
+    put_workload(b, "chat", 1, 4);
+    put_budgets(b, "mode: enforce\n" BUDGET);
+    start(b);
+    assert_reaches(b, "batch", 2);
+    delete_target(b, "batch", 3);
+    assert_reaches(b, "chat", 4);
+}
+
+static void test_a_list_of_budgets_that_fails_once_does_not_mean_that_there_are_none(void **state)
+{
+    struct bench *b = *state;
+    put_autoscaler(b, "chat", "1");
+    put_workload(b, "chat", 2, 6);
+    fake_answer(&b->api, MAPS, 500, json_object());
+    start(b);
+    b->text = "GET " MAPS;
+    b->reads = 2;
+    assert_true(fake_wait(&b->api, has_log, b));
+    assert_int_equal(replicas_of(b, "chat"), 2);
+    put_budgets(b, "mode: enforce\n" BUDGET);
+    assert_reaches(b, "chat", 4);
+}
+
+static void test_budgets_that_may_not_be_read_limit_nothing(void **state)
+{
+    struct bench *b = *state;
+    put_autoscaler(b, "chat", "1");
+    put_workload(b, "chat", 2, 6);
+    fake_answer(&b->api, MAPS, 403, json_object());
+    start(b);
+    assert_reaches(b, "chat", 6);
 }
 
 // --- autoscalers of another controller ---
@@ -387,6 +502,38 @@ static void test_a_limit_is_removed_when_the_gpus_suffice_again(void **state)
     assert_null(record_of(b));
 }
 
+static void test_another_autoscaler_whose_target_is_gone_has_no_gpus(void **state)
+{
+    struct bench *b = *state;
+    put_other(b);
+    put_autoscaler(b, "chat", "1");
+    put_workload(b, "chat", 1, 4);
+    put_budgets(b, "mode: enforce\n" BUDGET);
+    start(b);
+    assert_explains(b, "chat", "shop/other has 3 of 4 GPUs");
+    delete_target(b, "other", 3);
+    assert_reaches(b, "chat", 4);
+}
+
+// The release takes as long as the other autoscalers need.
+static void test_own_autoscalers_stay_limited_while_the_others_are_released(void **state)
+{
+    struct bench *b = *state;
+    put_other(b);
+    put_autoscaler(b, "chat", "1");
+    put_workload(b, "chat", 2, 6);
+    put_budgets(b, "mode: enforce\nbudgets: [{name: gpus, gpus: 6}]\n");
+    start(b);
+    assert_reaches(b, "chat", 3);
+    assert_max(b, 3);
+    evaluate(b, "chat"); // a round of visits has ended, and the timer of the next one runs
+    b->api.hold_prefix = "/apis/autoscaling/v2/namespaces/shop/horizontalpodautoscalers/other";
+    hpa_controller_release(b->controller, on_released, b);
+    evaluate(b, "chat");
+    assert_int_equal(replicas_of(b, "chat"), 3);
+    assert_int_equal(fake_n_held(&b->api), 1); // one visit at a time
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -398,11 +545,17 @@ int main(void)
         TEST(test_pods_without_an_autoscaler_count),
         TEST(test_a_workload_outside_of_all_budgets_is_not_limited),
         TEST(test_metrics_have_the_budget_and_the_shares),
+        TEST(test_workloads_do_not_count_in_a_budget_that_takes_the_place_of_theirs),
+        TEST(test_an_autoscaler_whose_target_is_gone_has_no_gpus),
+        TEST(test_a_list_of_budgets_that_fails_once_does_not_mean_that_there_are_none),
+        TEST(test_budgets_that_may_not_be_read_limit_nothing),
         TEST(test_max_replicas_of_another_controller_are_lowered_recorded_and_given_back),
         TEST(test_the_next_start_gives_max_replicas_back_without_a_budget),
         TEST(test_max_replicas_that_somebody_sets_later_are_not_changed_back),
         TEST(test_an_autoscaler_whose_metric_fails_keeps_its_share_of_the_replicas),
         TEST(test_a_limit_is_removed_when_the_gpus_suffice_again),
+        TEST(test_another_autoscaler_whose_target_is_gone_has_no_gpus),
+        TEST(test_own_autoscalers_stay_limited_while_the_others_are_released),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,6 +6,7 @@
 #include "hpa/zero.h"
 #include "hpa_controller/controller.h"
 #include "hpa_controller/zero_query.h"
+#include "promql/ast.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -80,6 +81,22 @@ static void test_expression(void **state)
     gs_buf_add_char(&text, '\0');
     assert_non_null(strstr(text.data, "pod=~\"web\\\\.0|web-1\""));
     assert_null(strstr(text.data, "activator"));
+}
+
+// A series that began long ago and has ended since says nothing about the use.
+static void test_only_series_that_still_have_samples_reach_back(void **state)
+{
+    GS_AUTO_BUF struct gs_buf text = {0};
+    struct promql_expr *parsed = NULL;
+    hpa_zero_expression(&query, &text);
+    assert_ok(promql_parse(gs_buf_slice(&text), &parsed));
+    promql_expr_free(parsed);
+    gs_buf_add_char(&text, '\0');
+    assert_non_null(strstr(text.data, "offset 600000ms and on (namespace, pod) "
+                                      "gpuscale_inference_running{namespace=\"shop\",pod=~"
+                                      "\"web-0\"}"));
+    assert_non_null(strstr(text.data, "offset 600000ms and on (exported_namespace, exported_pod) "
+                                      "DCGM_FI_DEV_GPU_UTIL{"));
 }
 
 // "METRIC FUNCTION NAME VALUE": what the engine returns for a row of the expression. It is found by
@@ -437,6 +454,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_annotation),
         cmocka_unit_test(test_expression),
+        cmocka_unit_test(test_only_series_that_still_have_samples_reach_back),
         cmocka_unit_test(test_verdict),
         T(test_used_replica_remains),
         T(test_unknown_use),

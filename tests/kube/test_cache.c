@@ -358,6 +358,18 @@ static void test_a_page_that_fails_is_requested_again(void **state)
     finish(&f);
 }
 
+static void test_a_page_that_is_no_list_ends_the_list(void **state)
+{
+    struct fixture f;
+    setup(&f, FIRST_PAGE(OBJECT("a", "3")));
+    f.second = "{\"metadata\":{\"continue\":\"more/==\"}}";
+    loop_until(&f.loop, kube_cache_error(f.cache) != NULL);
+    assert_non_null(strstr(kube_cache_error(f.cache), "is not a list"));
+    f.second = LIST("5", OBJECT("b", "4"));
+    loop_until(&f.loop, heard(&f, "+a@3 +b@4 synced "));
+    finish(&f);
+}
+
 static void trim_label(json_t *pod)
 {
     codec_json_del(pod, "metadata", "labels", "unneeded", NULL);
@@ -393,7 +405,7 @@ static char *selected(const struct fixture *f, const char *ns, const char *text)
 {
     struct kube_selector s = {0};
     size_t pos = 0, n = 0;
-    const char *names[8];
+    const char *names[8] = {0};
     struct gs_buf out = {0};
     assert_null(kube_selector_parse(text, &s));
     for (const json_t *o; (o = kube_cache_select(f->cache, ns, &s, &pos));) {
@@ -494,6 +506,7 @@ int main(void)
         cmocka_unit_test(test_a_list_comes_in_pages),
         cmocka_unit_test(test_an_expired_page_lists_all_objects_at_once),
         cmocka_unit_test(test_a_page_that_fails_is_requested_again),
+        cmocka_unit_test(test_a_page_that_is_no_list_ends_the_list),
         cmocka_unit_test(test_every_page_is_trimmed),
         cmocka_unit_test(test_a_selector_finds_objects_of_its_namespace),
         cmocka_unit_test(test_a_selector_finds_what_has_changed),

@@ -130,6 +130,18 @@ static void test_requests_carry_method_path_and_body(void **state)
     finish(&f);
 }
 
+static void test_a_list_with_a_limit_is_one_page(void **state)
+{
+    struct fixture f;
+    setup(&f);
+    f.answer = "{\"metadata\":{\"continue\":\"more\"},\"items\":[{}]}";
+    kube_list_pages(f.client, "/api/v1/pods?limit=1", NULL, took, &f);
+    loop_until(&f.loop, f.done);
+    assert_int_equal(json_array_size(json_object_get(f.body, "items")), 1);
+    assert_string_equal(codec_json_str(f.body, "metadata", "continue", NULL), "more");
+    finish(&f);
+}
+
 static void test_failures_have_code_and_text(void **state)
 {
     static const struct {
@@ -186,6 +198,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_paths),
         cmocka_unit_test(test_requests_carry_method_path_and_body),
+        cmocka_unit_test(test_a_list_with_a_limit_is_one_page),
         cmocka_unit_test(test_failures_have_code_and_text),
         cmocka_unit_test(test_cancelled_requests_do_not_call_back),
     };

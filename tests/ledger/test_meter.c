@@ -155,6 +155,27 @@ static void test_workload_at_zero_saves_the_gpus_of_a_replica(void **state)
     end(&r);
 }
 
+// More than the places that are remembered.
+static void test_many_jobs_do_not_hide_the_model_of_a_workload_at_zero(void **state)
+{
+    struct rig r = begin();
+    (void)state;
+    for (int i = 0; i < 10001; i++) {
+        GS_AUTO_FREE char *job = gs_format("job/train-%d", i);
+        ledger_meter_remember(r.meter,
+                              &(struct ledger_key){{"ml", job, "", "a", "", "", "A100", ""}});
+    }
+    add_sample(r.o, LEDGER_UTIL, GPU ",pod=web-7d-x,namespace=ml", 50);
+    add_sample(r.o, LEDGER_POD_OWNER,
+               "namespace=ml,pod=web-7d-x,owner_kind=StatefulSet,owner_name=web", 1);
+    minute(&r);
+    add_sample(r.o, LEDGER_UTIL, GPU, 0);
+    add_sample(r.o, LEDGER_ZERO, "namespace=ml,owner_kind=StatefulSet,owner_name=web", 1);
+    minute(&r);
+    assert_near(saved_minutes(r.table, LEDGER_MODEL, "Tesla T4"), 1);
+    end(&r);
+}
+
 static void test_gpu_without_data_is_missing_for_a_day(void **state)
 {
     struct rig r = begin();
@@ -442,6 +463,7 @@ int main(void)
         cmocka_unit_test(test_gpus_of_an_exporter_with_its_own_host_name_are_on_its_node),
         cmocka_unit_test(test_workload_owner_pool_and_machine_come_from_the_cluster),
         cmocka_unit_test(test_workload_at_zero_saves_the_gpus_of_a_replica),
+        cmocka_unit_test(test_many_jobs_do_not_hide_the_model_of_a_workload_at_zero),
         cmocka_unit_test(test_gpu_without_data_is_missing_for_a_day),
         cmocka_unit_test(test_gpu_of_a_deleted_node_is_not_expected),
         cmocka_unit_test(test_a_gap_does_not_count_gpus_of_deleted_nodes),

@@ -2,10 +2,13 @@
 // The workloads of one budget as the input of a decision.
 #include "hpa_controller/budgets_private.h"
 
+#include "base/clock.h"
+
 void hpa_budget_set_init(const struct hpa_budgets *b, size_t scope,
                          const struct hpa_budget_workload *w, struct hpa_budget_set *ret)
 {
     size_t n = 0, pos = 0, all = gs_hmap_len(b->workloads);
+    int64_t now_ms = gs_unix_ms();
     void *value;
     *ret = (struct hpa_budget_set){.members = gs_alloc_array(all + 1, sizeof(*ret->members)),
                                    .workloads = gs_alloc_array(all + 1, sizeof(*ret->workloads))};
@@ -16,6 +19,8 @@ void hpa_budget_set_init(const struct hpa_budgets *b, size_t scope,
         if (other == w)
             ret->self = n;
         ret->members[n] = other->member;
+        if (now_ms >= other->settles_ms)
+            ret->members[n].settling = 0;
         ret->members[n].live = other->live;
         ret->members[n].ending = other->ending;
         ret->workloads[n++] = other;

@@ -133,6 +133,7 @@ static void decide(struct hpa_budget_visits *v)
     int32_t had = limited ? record.had : v->spec.max_replicas;
     int64_t now_ms = gs_unix_ms();
     struct hpa_budget_workload *w = hpa_budget_workload(b, &v->spec);
+    hpa_budget_follow_clock(b, now_ms);
     hpa_budget_pods_refresh(b);
     hpa_budget_read(b, w, &v->spec, &obs, hpa_status_demand(&v->spec, obs.spec_replicas, had),
                     now_ms);
@@ -152,10 +153,14 @@ static void decide(struct hpa_budget_visits *v)
 static void on_scale(void *arg, struct gs_error *err)
 {
     struct hpa_budget_visits *v = arg;
-    if (err)
-        end_visit(v);
-    else
+    GS_AUTO_FREE char *key = kube_key(v->spec.object);
+    if (!err) {
         decide(v);
+        return;
+    }
+    if (gs_error_code(err) == GS_ENOTFOUND)
+        hpa_budgets_forget(v->budgets, key);
+    end_visit(v);
     gs_error_free(err);
 }
 
@@ -218,7 +223,7 @@ static void visit_next(void *arg)
 static void begin_round(void *arg)
 {
     struct hpa_budget_visits *v = arg;
-    bool ready = kube_cache_synced(v->budgets->cfg.hpas) && hpa_budgets_ready(v->budgets);
+    bool ready = kube_cache_synced(v->budgets->cfg.hpas) && hpa_budget_policy_known(v->budgets);
     v->next = 0;
     v->objects = ready ? kube_cache_objects(v->budgets->cfg.hpas) : json_array();
     visit_next(v);
@@ -242,6 +247,7 @@ void hpa_budget_visits_release(struct hpa_budget_visits *v, void (*done)(void *a
     v->releases = true;
     v->released = done;
     v->arg = arg;
+    gs_timer_stop(v->timer); // of the round that ends here
     drop_visit(v);
     json_decref(GS_TAKE(v->objects));
     begin_round(v);

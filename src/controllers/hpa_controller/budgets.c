@@ -12,7 +12,8 @@
 
 #include <ctype.h>
 
-#define READY_MS 50 // pause between looks whether the ConfigMap was read
+#define READY_MS   50 // pause between looks whether the ConfigMap was read
+#define GIVE_UP_NS (60 * GS_NS_PER_SEC)
 
 // A template is read again after this time.
 #define TEMPLATE_MS 60000
@@ -22,6 +23,8 @@
 // show the effect.
 #define HOLD_STARTS   2
 #define HOLD_LEAST_MS 60000
+// A larger difference between wall clock and elapsed time means that the clock was set.
+#define CLOCK_STEP_MS 1000
 
 // --- the ConfigMap ---
 
@@ -32,6 +35,21 @@ static struct budget_memory *memory_named(struct budget_memory **memories,
         if (gs_streq(p->scopes[i].name, name))
             return GS_TAKE(memories[i]);
     return NULL;
+}
+
+static uint32_t scopes_of(const struct hpa_budgets *b, const struct hpa_budget_workload *w);
+
+// The places of the scopes of a policy mean nothing in another one. Workloads count in the new ones
+// before they are evaluated again.
+static void find_scopes_again(struct hpa_budgets *b)
+{
+    size_t pos = 0;
+    void *value;
+    hpa_budget_pods_refresh(b); // knows the models of the nodes
+    while (gs_hmap_next(b->workloads, &pos, NULL, &value)) {
+        struct hpa_budget_workload *w = value;
+        w->scopes = scopes_of(b, w);
+    }
 }
 
 // Moves keep binding if a budget keeps its name.
@@ -52,6 +70,7 @@ static void use_policy(struct hpa_budgets *b, struct budget_policy *fresh)
     gs_info("hpa", "GPU budgets: %zu, %s", fresh->n_scopes,
             fresh->enforce ? "enforced" : "dry run: nothing is limited");
     hpa_budget_pods_start(b);
+    find_scopes_again(b);
 }
 
 static void drop_policy(struct hpa_budgets *b)
@@ -114,9 +133,16 @@ struct hpa_budgets *hpa_budgets_new(const struct hpa_budgets_config *cfg)
     return b;
 }
 
+bool hpa_budget_policy_known(const struct hpa_budgets *b)
+{
+    return kube_cache_synced(b->maps) || kube_cache_denied(b->maps);
+}
+
+// A list that fails once does not mean that there are no budgets.
 bool hpa_budgets_ready(const struct hpa_budgets *b)
 {
-    return kube_cache_synced(b->maps) || kube_cache_error(b->maps);
+    bool waited = b->started_ns && gs_mono_ns() - b->started_ns > GIVE_UP_NS;
+    return hpa_budget_policy_known(b) || (waited && kube_cache_error(b->maps));
 }
 
 static void check_ready(void *arg)
@@ -130,6 +156,7 @@ static void check_ready(void *arg)
 
 void hpa_budgets_start(struct hpa_budgets *b)
 {
+    b->started_ns = gs_mono_ns();
     kube_cache_start(b->maps);
     b->timer = gs_timer_new(b->cfg.loop, b);
     gs_timer_repeat(b->timer, check_ready, 0, READY_MS);
@@ -163,6 +190,24 @@ void hpa_budgets_release(struct hpa_budgets *b, void (*done)(void *arg), void *a
         hpa_budget_visits_release(b->visits, done, arg);
     else
         done(arg);
+}
+
+// --- the clock ---
+
+// Holds measure elapsed time.
+void hpa_budget_follow_clock(struct hpa_budgets *b, int64_t now_ms)
+{
+    int64_t mono_ms = gs_mono_ns() / GS_NS_PER_MS;
+    int64_t step = (now_ms - b->seen_unix_ms) - (mono_ms - b->seen_mono_ms);
+    bool was_set = b->seen_mono_ms && (step > CLOCK_STEP_MS || step < -CLOCK_STEP_MS);
+    size_t pos = 0;
+    void *value;
+    for (size_t i = 0; was_set && i < b->policy.n_scopes; i++)
+        budget_memory_shift(b->memories[i], step);
+    while (was_set && gs_hmap_next(b->workloads, &pos, NULL, &value))
+        ((struct hpa_budget_workload *)value)->settles_ms += step;
+    b->seen_unix_ms = now_ms;
+    b->seen_mono_ms = mono_ms;
 }
 
 // --- what a workload needs ---
@@ -351,9 +396,14 @@ static void commit(struct hpa_budget_workload *w, const struct hpa_observation *
     m->replicas = replicas;
 }
 
+static bool limits_own(const struct hpa_budgets *b)
+{
+    return b->policy.enforce && !b->cfg.shadow;
+}
+
 bool hpa_budget_enforced(const struct hpa_budgets *b)
 {
-    return b->policy.enforce && !b->cfg.shadow && !b->released;
+    return limits_own(b) && !b->released;
 }
 
 void hpa_budgets_decide(struct hpa_budgets *b, const struct hpa_spec *spec,
@@ -363,17 +413,18 @@ void hpa_budgets_decide(struct hpa_budgets *b, const struct hpa_spec *spec,
     if (!b->has_policy || !obs->scale_found)
         return;
     struct hpa_budget_workload *w = hpa_budget_workload(b, spec);
+    hpa_budget_follow_clock(b, now_ms);
     hpa_budget_pods_refresh(b);
     hpa_budget_read(b, w, spec, obs, d->desired, now_ms);
     // Until its GPUs and labels are known, it does not grow.
     bool unknown = !w->known && w->request && d->desired > d->current;
-    if (unknown && hpa_budget_enforced(b)) {
+    if (unknown && limits_own(b)) {
         hpa_decision_cap(d, d->current, "GPU budgets: the GPUs of a replica are not known yet");
         return;
     }
-    struct hpa_budget_outcome out = hpa_budget_decide(b, w, now_ms, hpa_budget_enforced(b));
+    struct hpa_budget_outcome out = hpa_budget_decide(b, w, now_ms, limits_own(b));
     w->waits = out.text && out.replicas < d->desired;
-    if (hpa_budget_enforced(b)) {
+    if (limits_own(b)) {
         if (out.text)
             hpa_decision_cap(d, out.replicas, out.text);
         if (d->rescale)
@@ -403,14 +454,14 @@ json_t *hpa_budgets_json(const struct hpa_budgets *b, const char *key, int64_t n
                               budget_result_json(&s.group, s.self, b->memories[i], &r, now_ms));
         hpa_budget_set_finish(&s);
     }
-    if (!json_array_size(list)) {
+    if (!w || !json_array_size(list)) {
         json_decref(list);
         json_decref(out);
         return NULL;
     }
     struct hpa_budget_outcome result = hpa_budget_decide(b, w, now_ms, false);
     codec_json_set_str(out, "mode", b->policy.enforce ? "enforce" : "dryRun");
-    codec_json_set_bool(out, "applied", hpa_budget_enforced(b) && result.text);
+    codec_json_set_bool(out, "applied", limits_own(b) && result.text);
     codec_json_set_int(out, "replicas", result.replicas);
     codec_json_set_str(out, "text", result.text ? result.text : "");
     json_object_set_new(out, "budgets", list);

@@ -35,17 +35,19 @@ struct hpa_budgets_config {
 struct hpa_budgets *hpa_budgets_new(const struct hpa_budgets_config *cfg);
 void hpa_budgets_start(struct hpa_budgets *b);
 void hpa_budgets_free(struct hpa_budgets *b); // NULL is fine
-// Whether the ConfigMap was read, or cannot be read. Before, nothing may grow.
+// Whether the ConfigMap was read, or cannot be read: it is denied, or fails for a minute. Before,
+// nothing may grow.
 bool hpa_budgets_ready(const struct hpa_budgets *b);
 
 // Gives the autoscalers of other controllers the maxReplicas back that they had, and then calls
-// done, once. Nothing is limited from now on.
+// done, once. Decisions of this controller stay limited.
 void hpa_budgets_release(struct hpa_budgets *b, void (*done)(void *arg), void *arg);
 
 // Lowers the decision if a budget needs it. The caller writes the result next. obs has the scale.
 void hpa_budgets_decide(struct hpa_budgets *b, const struct hpa_spec *spec,
                         const struct hpa_observation *obs, struct hpa_decision *d);
-// The autoscaler does not exist any more. Its pods count as pods without an autoscaler.
+// The autoscaler or its target does not exist any more. Its pods count as pods without an
+// autoscaler.
 void hpa_budgets_forget(struct hpa_budgets *b, const char *key);
 
 // {"mode": "enforce" or "dryRun", "applied", "replicas", "text", "budgets": [budget_result_json(),

@@ -44,6 +44,7 @@ struct hpa_budgets {
     struct kube_cache *maps;
     struct kube_watch_errors *errors;
     struct gs_timer *timer; // until the ConfigMap was read
+    int64_t started_ns;
     struct budget_policy policy;
     bool has_policy;
     char *error; // why the newest ConfigMap is not used; NULL: it is
@@ -52,10 +53,11 @@ struct hpa_budgets {
     struct gs_hmap *pods;      // by the key of the pod
     int64_t others[BUDGET_MAX_SCOPES];
     bool observes_pods, observes_nodes;
-    bool released;                    // nothing is limited any more
-    bool stale;                       // nodes have changed: the models of pods are read again
-    char *sole_model;                 // of all nodes; NULL: they differ
-    struct hpa_budget_visits *visits; // of autoscalers of other controllers; NULL: shadow
+    bool released;                      // autoscalers of other controllers are limited no more
+    bool stale;                         // nodes have changed: the models of pods are read again
+    char *sole_model;                   // of all nodes; NULL: they differ
+    struct hpa_budget_visits *visits;   // of autoscalers of other controllers; NULL: shadow
+    int64_t seen_unix_ms, seen_mono_ms; // at the last decision
 };
 
 // --- budgets.c ---
@@ -64,6 +66,8 @@ struct hpa_budget_outcome {
     int32_t replicas;
     char *text; // of the budget that binds; NULL: none
 };
+// Shifts times after the wall clock was set. Call it before a decision.
+void hpa_budget_follow_clock(struct hpa_budgets *b, int64_t now_ms);
 struct hpa_budget_workload *hpa_budget_workload(struct hpa_budgets *b, const struct hpa_spec *spec);
 // What a workload needs, for a number of replicas that its autoscaler wants.
 void hpa_budget_read(struct hpa_budgets *b, struct hpa_budget_workload *w,
@@ -76,7 +80,10 @@ struct hpa_budget_outcome hpa_budget_decide(const struct hpa_budgets *b,
                                             bool wakes);
 void hpa_budget_note(const struct hpa_budgets *b, const struct hpa_budget_workload *w,
                      int32_t replicas, int64_t now_ms);
+// Whether autoscalers of other controllers are limited.
 bool hpa_budget_enforced(const struct hpa_budgets *b);
+// Whether the newest ConfigMap is known, or may not be read.
+bool hpa_budget_policy_known(const struct hpa_budgets *b);
 
 // --- budget_others.c: autoscalers of other controllers ---
 

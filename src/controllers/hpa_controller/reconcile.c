@@ -324,6 +324,8 @@ static void on_scale_read(void *arg, struct gs_error *err)
     struct hpa_reconcile *r = arg;
     if (err) {
         *r->target = (struct hpa_target_status){0};
+        if (r->env->budgets && gs_error_code(err) == GS_ENOTFOUND)
+            hpa_budgets_forget(r->env->budgets, r->key);
         r->scale_error = gs_strdup(gs_error_message(err));
         r->obs.scale_error = r->scale_error;
         gs_error_free(err);

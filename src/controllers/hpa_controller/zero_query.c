@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Was a pod used within a time? A gauge of the moment does not know: a short request between two
 // evaluations leaves no trace in it. Maxima and increases over the whole time do. A pod counts as
-// unused only if its series reach back that far, because missing samples are not zero.
+// unused only if its series reach from then to now, because missing samples are not zero.
 #include "hpa_controller/zero_query.h"
 
 #include "base/clock.h"
@@ -87,6 +87,15 @@ static void add_selector(const struct hpa_zero_query *q, enum of of, struct gs_b
     gs_buf_add_str(out, "\"}");
 }
 
+// At the begin of the time, of series that still have samples: those that have ended say nothing
+// about the time since then.
+static void add_then(const struct hpa_zero_query *q, enum of of, long long ms, struct gs_buf *out)
+{
+    gs_buf_addf(out, " offset %lldms and on (%s, %s) ", ms, label_names[rows[of].labels].ns,
+                label_names[rows[of].labels].name);
+    add_selector(q, of, out);
+}
+
 // One value for each pod or Service, in the labels "name" and "of".
 static void add_row(const struct hpa_zero_query *q, enum of of, struct gs_buf *out)
 {
@@ -99,7 +108,7 @@ static void add_row(const struct hpa_zero_query *q, enum of of, struct gs_buf *o
     if (rows[of].function)
         gs_buf_addf(out, "[%lldms])", ms);
     else
-        gs_buf_addf(out, " offset %lldms", ms);
+        add_then(q, of, ms, out);
     gs_buf_addf(out, "),\"name\",\"$1\",\"%s\",\"(.*)\"),\"of\",\"%d\",\"\",\"\")", name, (int)of);
 }
 

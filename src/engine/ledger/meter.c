@@ -316,7 +316,10 @@ static void set_place_text(char **text, const char *with)
 
 void ledger_meter_remember(struct ledger_meter *m, const struct ledger_key *key)
 {
-    GS_AUTO_FREE char *id = place_key(key->text[LEDGER_NAMESPACE], key->text[LEDGER_WORKLOAD]);
+    const char *workload = key->text[LEDGER_WORKLOAD];
+    if (!gs_starts(workload, "deployment/") && !gs_starts(workload, "statefulset/"))
+        return; // no other kind is known to be at zero, and Jobs are many
+    GS_AUTO_FREE char *id = place_key(key->text[LEDGER_NAMESPACE], workload);
     struct place *p = gs_hmap_get_str(m->places, id);
     if (!p && gs_hmap_len(m->places) >= LEDGER_MAX_PLACES)
         return;

@@ -34,7 +34,7 @@ struct kube_request {
     bool in_callback;
     char *method, *path; // for error texts
     // Of a list in pages.
-    bool is_list, paged; // not paged: a page has expired
+    bool is_list, paged; // not paged: a page has expired, or the caller wants one page
     json_t *items;       // of the pages before; NULL: none
     size_t bytes;        // of these pages
     char *token;         // of the page in progress; NULL: the first one
@@ -215,9 +215,10 @@ static void request_done(void *arg, const struct http_response *response, struct
         if (status >= 400)
             err = kube_response_error(r->method, r->path, response, body);
     }
-    if (!err && is_page(r, status, body))
+    bool page = !err && is_page(r, status, body);
+    if (page)
         err = take_page(r, response->body.len, body);
-    if (r->paged && (err ? repeat_page(r, status) : request_next_page(r, body))) {
+    if (r->paged && (err ? repeat_page(r, status) : page && request_next_page(r, body))) {
         gs_error_free(err);
         return;
     }
@@ -292,11 +293,17 @@ struct kube_request *kube_raw_get(struct kube_client *c, const char *path, kube_
     return request_send(c, &request, cb, arg);
 }
 
+static bool has_limit(const char *path)
+{
+    return strstr(path, "?limit=") || strstr(path, "&limit=");
+}
+
 struct kube_request *kube_list_pages(struct kube_client *c, const char *path,
                                      void (*trim)(json_t *obj), kube_done cb, void *arg)
 {
     struct kube_request *r = new_request(c, NULL, path, cb, arg);
-    r->is_list = r->paged = true;
+    r->is_list = true;
+    r->paged = !has_limit(path);
     r->trim = trim;
     send_page(r);
     return r;

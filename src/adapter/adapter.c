@@ -16,13 +16,22 @@ enum {
 
 // --- readiness and metrics ---
 
-// With its own engine, a replica that has just started would answer 404 until the first scrapes.
-static bool waits_for_scrapes(const struct adapter *a)
+// With its own engine, a replica that has just started would answer 404 until the first scrapes:
+// those of all targets, because each node has its own pods.
+static bool waits_for_scrapes(struct adapter *a)
 {
+    struct provider_registry *r = a->gpu ? a->gpu : a->now.registry;
     bool found =
         provider_registry_found(a->now.registry) || (a->gpu && provider_registry_found(a->gpu));
-    return a->own_engine && !found &&
-           gs_mono_ns() - a->started_ns < FIRST_SCRAPES_S * GS_NS_PER_SEC;
+    if (!a->own_engine || gs_mono_ns() - a->started_ns >= FIRST_SCRAPES_S * GS_NS_PER_SEC)
+        return false;
+    if (!found || !scrape_manager_settled(engine_scrapes(a->own_engine)))
+        return true;
+    if (!a->first_round) {
+        a->first_round = provider_registry_rounds(r) + 1;
+        provider_registry_relist(r);
+    }
+    return provider_registry_rounds(r) < a->first_round;
 }
 
 const char *adapter_not_ready(struct adapter *a)
@@ -37,7 +46,7 @@ const char *adapter_not_ready(struct adapter *a)
     if (own)
         return own;
     if (waits_for_scrapes(a))
-        return "the engine has not scraped any series yet";
+        return "the engine has not scraped all targets yet";
     return NULL;
 }
 

@@ -52,6 +52,7 @@ struct adapter {
     struct adapter_generation retired[ADAPTER_MAX_RETIRED];
     size_t n_retired;
     int64_t started_ns;
+    int64_t first_round; // of the metrics, with all targets of the own engine; 0: not begun
     uint64_t reloads, reload_failures;
     char *reload_error; // of the last reload; NULL: it succeeded
     int64_t loaded_ms;

@@ -166,6 +166,28 @@ void scrape_manager_apply_extra(struct scrape_manager *m, const char *name,
     on_targets_changed(m);
 }
 
+static bool job_settled(const struct scrape_job *j)
+{
+    size_t pos = 0;
+    void *t;
+    while (gs_hmap_next(j->targets, &pos, NULL, &t)) {
+        struct scrape_target_state state;
+        scrape_target_state(t, &state);
+        if (!state.scraped && !scrape_target_spec(t)->error)
+            return false;
+    }
+    return true;
+}
+
+bool scrape_manager_settled(const struct scrape_manager *m)
+{
+    for (const struct scrape_set *s = m->sets; s; s = s->next)
+        for (size_t i = 0; i < s->n; i++)
+            if (!job_settled(s->jobs[i]))
+                return false;
+    return true;
+}
+
 void scrape_manager_on_scrape(struct scrape_manager *m, void (*fn)(void *arg), void *arg)
 {
     m->on_scrape = fn;

@@ -140,6 +140,9 @@ json_t *scrape_pools_json(const struct scrape_manager *m);
 // The configuration of the job with this name, borrowed until the next reload. NULL: there is none.
 const struct engine_config_scrape_config *scrape_pool_config(const struct scrape_manager *m,
                                                              const char *name);
+// Each target has been scraped at least once, or cannot be. Targets that are not discovered yet do
+// not count.
+bool scrape_manager_settled(const struct scrape_manager *m);
 // Called after each committed scrape. NULL: none.
 void scrape_manager_on_scrape(struct scrape_manager *m, void (*fn)(void *arg), void *arg);
 // Calls this function: samples that did not come by a scrape were stored.

@@ -51,11 +51,13 @@ ok "shadow: $(wc -l <"$dir/shadow-asked") requests, all of them reads"
 # Two in control: an object that rests in the hands of the cluster's controller is not taken.
 wait_for "it rests" rests
 line=$(audit_line)
+# A dry run of a budget, which needs the GPUs of a replica.
+kubectl -n monitoring create configmap gpuscale-budgets --from-literal=budgets.yaml='budgets: [{name: shop, gpus: 100, namespaces: [shop]}]' >/dev/null
 kubectl -n shop label hpa web gpuscale.dev/autoscaler=true >/dev/null
 # shellcheck disable=SC2086
-start control-a "$gpuscale" hpa $hpa_flags --identity=a
+start control-a "$gpuscale" hpa $hpa_flags --state-config-map=gpuscale-hpa-learned --identity=a
 # shellcheck disable=SC2086
-start control-b "$gpuscale" hpa $hpa_flags --identity=b
+start control-b "$gpuscale" hpa $hpa_flags --state-config-map=gpuscale-hpa-learned --identity=b
 told() { kubectl -n shop get events -o json | jq -e '.items[] | select(.reason == "ControlledByAnother" and (.message | test("kube-controller-manager")))'; }
 wait_for "an event reports the other controller" told
 load 60
@@ -103,6 +105,7 @@ wait_for "the other one scales to 10" has_web 10
 [ "$(holder)" = $other ] || fail "after the death of $leader the Lease is held by $(holder)"
 ok "control: after SIGKILL of the leader $leader, $other continues"
 stop "control-$other"
+kubectl -n monitoring get configmap gpuscale-hpa-learned >/dev/null || fail "what was learned is not written"
 
 # Its rights: nothing was refused, and nothing is granted that was not used. Objects are read singly
 # only after a conflict of two writes, and the kinds of scales are alike.
@@ -115,6 +118,6 @@ for kind in clusterrole role; do
     kubectl -n monitoring get $kind gpuscale-hpa -o json | jq -r '.rules[] | .verbs[] as $v | .apiGroups[] as $g | .resources[] | "\($v) \($g)/\(.)"'
 done | sort -u >"$dir/granted"
 sed 's/ [0-9]*$//' "$dir/asked" | sort -u >"$dir/used"
-unused=$(grep -vxF -f "$dir/used" "$dir/granted" | grep -vE '^get autoscaling/horizontalpodautoscalers$|apps/(replicasets|statefulsets)/scale$') || true
+unused=$(grep -vxF -f "$dir/used" "$dir/granted" | grep -vE '^get autoscaling/horizontalpodautoscalers$|apps/(replicasets|statefulsets)(/scale)?$') || true
 [ -z "$unused" ] || fail "deploy/hpa.yaml grants what is not used: $unused"
 ok "deploy/hpa.yaml grants what is needed and no more"

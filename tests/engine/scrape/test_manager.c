@@ -152,6 +152,29 @@ static void test_a_target_is_scraped_into_the_store(void **state)
     (void)state;
 }
 
+// A failure is a scrape, too. The target of the second configuration is scraped once a day.
+static void test_targets_have_settled_after_a_scrape_of_each(void **state)
+{
+    struct fixture f;
+    setup(&f);
+    apply(&f, "global: {scrape_interval: 50ms, scrape_timeout: 50ms}\n"
+              "scrape_configs: [{job_name: a, static_configs: [{targets: ['127.0.0.1:%d', "
+              "'127.0.0.1:1']}]}]\n");
+    assert_false(scrape_manager_settled(f.manager));
+    loop_until(&f.loop, scrape_manager_settled(f.manager));
+    assert_true(f.scrapes >= 2);
+    assert_true(value_of(&f, "up", "instance", "127.0.0.1:1") == 0);
+    apply(&f,
+          "global: {scrape_interval: 50ms, scrape_timeout: 50ms}\n"
+          "scrape_configs: [{job_name: a, static_configs: [{targets: ['127.0.0.1:%d']}]}, "
+          "{job_name: b, scrape_interval: 1d, static_configs: [{targets: ['127.0.0.1:1']}]}]\n");
+    int scrapes = f.scrapes;
+    loop_until(&f.loop, f.scrapes >= scrapes + 3);
+    assert_false(scrape_manager_settled(f.manager));
+    finish(&f);
+    (void)state;
+}
+
 static void test_a_failing_target_is_down_and_its_series_end(void **state)
 {
     struct fixture f;
@@ -576,6 +599,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_target_is_scraped_into_the_store),
+        cmocka_unit_test(test_targets_have_settled_after_a_scrape_of_each),
         cmocka_unit_test(test_a_failing_target_is_down_and_its_series_end),
         cmocka_unit_test(test_a_reload_keeps_and_ends_targets),
         cmocka_unit_test(test_targets_on_unix_sockets),

@@ -217,7 +217,7 @@ static void keep_rest(struct conversion *c, int64_t min)
                           "replaces the cooldownPeriod");
 }
 
-static json_t *hpa_of(struct conversion *c)
+static json_t *autoscaler_of(struct conversion *c)
 {
     int64_t min = count_of(c, "minReplicaCount", 0);
     int64_t max = count_of(c, "maxReplicaCount", DEFAULT_MAX);
@@ -258,7 +258,7 @@ void scaledobject_to_hpa(const json_t *scaled_object, struct scaledobject_result
         scaledobject_problem(r, scaled_object, "want spec and a valid metadata.name");
         return;
     }
-    json_t *hpa = hpa_of(&c);
+    json_t *hpa = autoscaler_of(&c);
     if (r->n_problems == c.problems_before) {
         json_array_append_new(r->objects, hpa);
         return;

@@ -237,7 +237,7 @@ static void query_pods(struct hpa_reconcile *r, struct http_client *engine,
     free(names);
 }
 
-// NULL: there is none, for the reason in no_signals.
+// NULL: no engine is known, for the reason in no_signals.
 static struct http_client *find_engine(struct hpa_reconcile *r)
 {
     const char *why = "no engine is configured";

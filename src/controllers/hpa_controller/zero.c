@@ -87,10 +87,9 @@ static void add_pods(const struct kube_cache *pods, const struct kube_selector *
 {
     const json_t *pod;
     size_t pos = 0;
-    while (selector && ret->n_pods < HPA_ZERO_MAX_PODS && (pod = kube_cache_next(pods, &pos)))
-        if (gs_streq(kube_namespace(pod), ret->ns) && kube_name(pod) &&
-            !codec_json_get(pod, "metadata", "deletionTimestamp", NULL) &&
-            kube_selector_matches(selector, codec_json_get(pod, "metadata", "labels", NULL)))
+    while (selector && ret->n_pods < HPA_ZERO_MAX_PODS &&
+           (pod = kube_cache_select(pods, ret->ns, selector, &pos)))
+        if (!kube_is_deleting(pod))
             names[ret->n_pods++] = kube_name(pod);
     ret->pods = names;
 }

@@ -23,8 +23,6 @@
 // show the effect.
 #define HOLD_STARTS   2
 #define HOLD_LEAST_MS 60000
-// A larger difference between wall clock and elapsed time means that the clock was set.
-#define CLOCK_STEP_MS 1000
 
 // --- the ConfigMap ---
 
@@ -197,17 +195,15 @@ void hpa_budgets_release(struct hpa_budgets *b, void (*done)(void *arg), void *a
 // Holds measure elapsed time.
 void hpa_budget_follow_clock(struct hpa_budgets *b, int64_t now_ms)
 {
-    int64_t mono_ms = gs_mono_ns() / GS_NS_PER_MS;
-    int64_t step = (now_ms - b->seen_unix_ms) - (mono_ms - b->seen_mono_ms);
-    bool was_set = b->seen_mono_ms && (step > CLOCK_STEP_MS || step < -CLOCK_STEP_MS);
+    int64_t step = hpa_clock_step(&b->clock, now_ms);
     size_t pos = 0;
     void *value;
-    for (size_t i = 0; was_set && i < b->policy.n_scopes; i++)
+    if (!step)
+        return;
+    for (size_t i = 0; i < b->policy.n_scopes; i++)
         budget_memory_shift(b->memories[i], step);
-    while (was_set && gs_hmap_next(b->workloads, &pos, NULL, &value))
+    while (gs_hmap_next(b->workloads, &pos, NULL, &value))
         ((struct hpa_budget_workload *)value)->settles_ms += step;
-    b->seen_unix_ms = now_ms;
-    b->seen_mono_ms = mono_ms;
 }
 
 // --- what a workload needs ---

@@ -53,11 +53,11 @@ struct hpa_budgets {
     struct gs_hmap *pods;      // by the key of the pod
     int64_t others[BUDGET_MAX_SCOPES];
     bool observes_pods, observes_nodes;
-    bool released;                      // autoscalers of other controllers are limited no more
-    bool stale;                         // nodes have changed: the models of pods are read again
-    char *sole_model;                   // of all nodes; NULL: they differ
-    struct hpa_budget_visits *visits;   // of autoscalers of other controllers; NULL: shadow
-    int64_t seen_unix_ms, seen_mono_ms; // at the last decision
+    bool released;                    // autoscalers of other controllers are limited no more
+    bool stale;                       // nodes have changed: the models of pods are read again
+    char *sole_model;                 // of all nodes; NULL: they differ
+    struct hpa_budget_visits *visits; // of autoscalers of other controllers; NULL: shadow
+    struct hpa_clock clock;           // at the last decision
 };
 
 // --- budgets.c ---

@@ -18,9 +18,6 @@
 
 #include <sys/queue.h>
 
-// A larger difference between wall clock and elapsed time means that the clock was set.
-#define CLOCK_STEP_MS 1000
-
 // Hints of a changed value arrive in groups. An object is evaluated at most once in this time.
 #define HINT_PAUSE_MS 250
 
@@ -79,7 +76,7 @@ struct item {
     int64_t started_ns;                 // monotonic time of the last sync
     int64_t retry_ms;                   // while a metric has no value; 0: all have one
     int64_t due_ns;                     // monotonic time of the next sync
-    int64_t seen_unix_ms, seen_mono_ms; // at the last sync
+    struct hpa_clock clock;             // at the last sync
 };
 
 static void sync_item(struct item *i);
@@ -170,15 +167,12 @@ static void schedule_next(struct item *i)
 // Windows measure elapsed time, so records are shifted when the clock was set.
 static void follow_clock(struct item *i)
 {
-    int64_t unix_ms = gs_unix_ms(), mono_ms = gs_mono_ns() / GS_NS_PER_MS;
-    int64_t step = (unix_ms - i->seen_unix_ms) - (mono_ms - i->seen_mono_ms);
-    if (i->seen_mono_ms && (step > CLOCK_STEP_MS || step < -CLOCK_STEP_MS)) {
-        hpa_history_shift(i->history, step);
-        hpa_latency_shift(i->latency, step, unix_ms);
-        hpa_zero_shift(i->zero, step);
-    }
-    i->seen_unix_ms = unix_ms;
-    i->seen_mono_ms = mono_ms;
+    int64_t unix_ms = gs_unix_ms(), step = hpa_clock_step(&i->clock, unix_ms);
+    if (!step)
+        return;
+    hpa_history_shift(i->history, step);
+    hpa_latency_shift(i->latency, step, unix_ms);
+    hpa_zero_shift(i->zero, step);
 }
 
 static void look_again(struct item *i)

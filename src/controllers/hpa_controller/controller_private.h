@@ -20,6 +20,14 @@
 
 #include <uv.h>
 
+// --- the wall clock ---
+
+struct hpa_clock {
+    int64_t unix_ms, mono_ms; // at the last call; 0: none yet
+};
+// By how much the wall clock was set since the last call; 0: it was not. unix_ms: now.
+int64_t hpa_clock_step(struct hpa_clock *c, int64_t unix_ms);
+
 // --- resources of kinds ---
 //
 // Maps a kind to its resource ("Deployment" of "apps/v1" to deployments). Common kinds are in a

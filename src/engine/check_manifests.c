@@ -27,14 +27,6 @@ struct manifests {
     bool wrong;
 };
 
-static bool is_one_of(const char *kind, const char *const *kinds, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (gs_streq(kind, kinds[i]))
-            return true;
-    return false;
-}
-
 static void fail_object(struct manifests *m, int line, const json_t *obj, const char *text)
 {
     const char *name = kube_name(obj), *kind = kube_kind(obj);
@@ -48,7 +40,7 @@ static void check_kind(struct manifests *m, int line, const json_t *obj)
     const char *api_version = kube_api_version(obj), *kind = kube_kind(obj);
     const char *near = gs_suggest(kind ? kind : "", read_kinds, GS_ARRAY_LEN(read_kinds));
     bool of_group = api_version && gs_starts(api_version, GROUP);
-    bool known = is_one_of(kind, operator_kinds, GS_ARRAY_LEN(operator_kinds));
+    bool known = gs_is_one_of(kind, operator_kinds, GS_ARRAY_LEN(operator_kinds));
     if (of_group && near && !known) {
         GS_AUTO_FREE char *text = gs_format("unknown kind, did you mean \"%s\"?", near);
         fail_object(m, line, obj, text);
@@ -62,7 +54,7 @@ static void check_kind(struct manifests *m, int line, const json_t *obj)
 static void check_document(struct manifests *m, int line, const json_t *obj, const json_t *twin)
 {
     const char *api_version = kube_api_version(obj);
-    if (!is_one_of(kube_kind(obj), read_kinds, GS_ARRAY_LEN(read_kinds))) {
+    if (!gs_is_one_of(kube_kind(obj), read_kinds, GS_ARRAY_LEN(read_kinds))) {
         check_kind(m, line, obj);
         return;
     }

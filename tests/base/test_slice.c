@@ -24,6 +24,11 @@ static void test_trim_and_ends(void **state)
     assert_true(gs_streq(NULL, NULL));
     assert_false(gs_streq(NULL, ""));
     assert_false(gs_starts(NULL, ""));
+    static const char *const texts[] = {"a", "ab"};
+    assert_true(gs_is_one_of("ab", texts, 2));
+    assert_false(gs_is_one_of("ab", texts, 1));
+    assert_false(gs_is_one_of("", texts, 2));
+    assert_false(gs_is_one_of(NULL, texts, 2));
 }
 
 static void test_texts_are_sorted(void **state)

@@ -95,13 +95,9 @@ static void keep_client(const struct scaledobject_input *t)
     static const char *const converted[] = {"object", "external", "selector", "threshold"};
     const char *key;
     json_t *value;
-    json_object_foreach ((json_t *)t->metadata, key, value) {
-        bool known = false;
-        for (size_t i = 0; i < GS_ARRAY_LEN(converted); i++)
-            known |= gs_streq(key, converted[i]);
-        if (!known)
+    json_object_foreach ((json_t *)t->metadata, key, value)
+        if (!gs_is_one_of(key, converted, GS_ARRAY_LEN(converted)))
             json_object_set(t->kept_metadata, key, value);
-    }
 }
 
 static bool has_activation(const struct scaledobject_input *t)

@@ -66,13 +66,9 @@ static void report_unknown(const struct conversion *c, const json_t *in, const c
 {
     const char *key;
     json_t *value;
-    json_object_foreach ((json_t *)in, key, value) {
-        bool found = false;
-        for (size_t i = 0; i < n; i++)
-            found |= gs_streq(key, known[i]);
-        if (!found)
+    json_object_foreach ((json_t *)in, key, value)
+        if (!gs_is_one_of(key, known, n))
             scaledobject_problem(c->r, c->object, "spec.%s.%s: unknown field", part, key);
-    }
 }
 
 static json_t *target_of(struct conversion *c)
@@ -194,13 +190,8 @@ static void keep_rest(struct conversion *c, int64_t min)
     const char *key;
     json_t *value;
     json_object_foreach ((json_t *)c->spec, key, value) {
-        bool known = json_is_null(value);
-        for (size_t i = 0; i < GS_ARRAY_LEN(converted); i++)
-            known |= gs_streq(key, converted[i]);
-        bool keep = false;
-        for (size_t i = 0; i < GS_ARRAY_LEN(kept); i++)
-            keep |= gs_streq(key, kept[i]);
-        if (keep)
+        bool known = json_is_null(value) || gs_is_one_of(key, converted, GS_ARRAY_LEN(converted));
+        if (gs_is_one_of(key, kept, GS_ARRAY_LEN(kept)))
             json_object_set(c->kept, key, value);
         else if (gs_streq(key, "idleReplicaCount"))
             scaledobject_problem(

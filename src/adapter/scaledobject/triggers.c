@@ -59,15 +59,6 @@ json_t *scaledobject_target(const struct scaledobject_input *t)
                      kube_quantity_format_milli(milli, quantity));
 }
 
-static bool is_false(const char *text)
-{
-    static const char *const words[] = {"false", "False", "FALSE", "f", "F", "0"};
-    for (size_t i = 0; text && i < GS_ARRAY_LEN(words); i++)
-        if (gs_streq(text, words[i]))
-            return true;
-    return false;
-}
-
 // False: a problem was reported.
 static bool is_vector(const struct scaledobject_input *t, const char *query)
 {
@@ -116,7 +107,8 @@ static bool read_query(const struct scaledobject_input *t, struct scaledobject_q
 {
     GS_AUTO_FREE char *ignore = scaledobject_text(json_object_get(t->metadata, "ignoreNullValues"));
     const char *text = codec_json_str(t->metadata, "query", NULL);
-    q->zero = !is_false(ignore);
+    static const char *const no[] = {"false", "False", "FALSE", "f", "F", "0"};
+    q->zero = !gs_is_one_of(ignore, no, GS_ARRAY_LEN(no));
     if (!text || !*text) {
         scaledobject_input_problem(t, ".metadata.query", "is missing");
         return false;
@@ -130,24 +122,16 @@ static bool read_query(const struct scaledobject_input *t, struct scaledobject_q
     return is_vector(t, text) && read_activation(t, q);
 }
 
-static bool is_converted(const char *key)
-{
-    static const char *const keys[] = {"query", "threshold", "activationThreshold",
-                                       "ignoreNullValues"};
-    for (size_t i = 0; i < GS_ARRAY_LEN(keys); i++)
-        if (gs_streq(key, keys[i]))
-            return true;
-    return false;
-}
-
 // What the request to Prometheus needs is a setting of the adapter.
 static void keep_connection(const struct scaledobject_input *t)
 {
+    static const char *const converted[] = {"query", "threshold", "activationThreshold",
+                                            "ignoreNullValues"};
     GS_AUTO_BUF struct gs_buf names = {0};
     const char *key;
     json_t *value;
     json_object_foreach ((json_t *)t->metadata, key, value) {
-        if (is_converted(key))
+        if (gs_is_one_of(key, converted, GS_ARRAY_LEN(converted)))
             continue;
         json_object_set(t->kept_metadata, key, value);
         if (!gs_streq(key, "metricName") && !gs_streq(key, "serverAddress"))
@@ -252,13 +236,9 @@ static void keep_fields(const struct scaledobject_input *t, json_t *kept)
     static const char *const converted[] = {"type", "metadata", "metricType"};
     const char *key;
     json_t *value;
-    json_object_foreach ((json_t *)t->in, key, value) {
-        bool known = false;
-        for (size_t i = 0; i < GS_ARRAY_LEN(converted); i++)
-            known |= gs_streq(key, converted[i]);
-        if (!known)
+    json_object_foreach ((json_t *)t->in, key, value)
+        if (!gs_is_one_of(key, converted, GS_ARRAY_LEN(converted)))
             json_object_set(kept, key, value);
-    }
     if (json_object_size(t->kept_metadata))
         json_object_set(kept, "metadata", t->kept_metadata);
 }

@@ -93,6 +93,14 @@ bool gs_streq(const char *a, const char *b)
     return a == b || (a && b && strcmp(a, b) == 0);
 }
 
+bool gs_is_one_of(const char *s, const char *const *texts, size_t n)
+{
+    for (size_t i = 0; s && i < n; i++)
+        if (strcmp(s, texts[i]) == 0)
+            return true;
+    return false;
+}
+
 bool gs_starts(const char *s, const char *prefix)
 {
     return s && gs_slice_starts(gs_slice_of(s), prefix);

@@ -51,6 +51,8 @@ char *gs_slice_dup(struct gs_slice s) GS_MUST_USE; // NUL-terminated copy
 
 // NULL-tolerant comparisons of C strings.
 bool gs_streq(const char *a, const char *b);
+// Whether one of the texts is equal to s. s may be NULL.
+bool gs_is_one_of(const char *s, const char *const *texts, size_t n);
 bool gs_starts(const char *s, const char *prefix);
 bool gs_ends(const char *s, const char *suffix);
 int gs_compare_texts(const void *a, const void *b); // for qsort() of an array of C strings

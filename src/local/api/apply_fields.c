@@ -27,14 +27,6 @@ struct place {
     bool custom_root;
 };
 
-static bool in_list(const char *text, const char *const *list, size_t n)
-{
-    for (size_t i = 0; text && i < n; i++)
-        if (strcmp(list[i], text) == 0)
-            return true;
-    return false;
-}
-
 // Types with x-kubernetes-map-type: atomic.
 static bool is_atomic_type(const struct kube_type *t)
 {
@@ -47,7 +39,7 @@ static bool is_atomic_type(const struct kube_type *t)
                                         "SecretReference",      "FileKeySelector"};
     const char *dot = t ? strrchr(t->name, '.') : NULL;
 
-    return in_list(dot ? dot + 1 : NULL, names, GS_ARRAY_LEN(names));
+    return gs_is_one_of(dot ? dot + 1 : NULL, names, GS_ARRAY_LEN(names));
 }
 
 static bool is_atomic_field(const struct place *p)
@@ -55,7 +47,7 @@ static bool is_atomic_field(const struct place *p)
     static const char *const names[] = {"nodeSelector", "selector"};
     // Maps of strings: PodSpec.nodeSelector, ServiceSpec.selector.
     return p->field && p->field->kind == KUBE_F_MAP &&
-           in_list(p->field->name, names, GS_ARRAY_LEN(names));
+           gs_is_one_of(p->field->name, names, GS_ARRAY_LEN(names));
 }
 
 static enum shape shape_by_schema(const json_t *schema, const json_t *value)

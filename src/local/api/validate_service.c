@@ -10,14 +10,6 @@
 #include <arpa/inet.h>
 #include <inttypes.h>
 
-static bool is_one_of(const char *text, const char *const *choices, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(choices[i], text) == 0)
-            return true;
-    return false;
-}
-
 static void check_port_name(const json_t *ports, size_t i, const char *path,
                             struct kube_field_errors *errors)
 {
@@ -102,7 +94,7 @@ static void check_service_ports(const json_t *spec, struct kube_field_errors *er
         if (!json_object_get(port, "port"))
             kube_field_error(errors, "FieldValueInvalid", port_field, "0", LOCAL_API_PORT_RANGE);
         local_api_validate_range(port, "port", 1, 65535, path, LOCAL_API_PORT_RANGE, errors);
-        if (protocol && !is_one_of(protocol, protocols, GS_ARRAY_LEN(protocols)))
+        if (protocol && !gs_is_one_of(protocol, protocols, GS_ARRAY_LEN(protocols)))
             local_api_unsupported(errors, protocol_field, protocol, "\"SCTP\", \"TCP\", \"UDP\"");
         if (json_object_get(port, "port"))
             local_api_validate_port_ref(json_object_get(port, "targetPort"), target, errors);
@@ -240,10 +232,10 @@ void local_api_validate_service(const json_t *obj, const json_t *old,
         local_api_required(errors, "spec.ports", "");
     check_service_ports(spec, errors);
     local_api_validate_labels(json_object_get(spec, "selector"), "spec.selector", errors);
-    if (type && !is_one_of(type, types, GS_ARRAY_LEN(types)))
+    if (type && !gs_is_one_of(type, types, GS_ARRAY_LEN(types)))
         local_api_unsupported(errors, "spec.type", type,
                               "\"ClusterIP\", \"ExternalName\", \"LoadBalancer\", \"NodePort\"");
-    if (affinity && !is_one_of(affinity, affinities, GS_ARRAY_LEN(affinities)))
+    if (affinity && !gs_is_one_of(affinity, affinities, GS_ARRAY_LEN(affinities)))
         local_api_unsupported(errors, "spec.sessionAffinity", affinity, "\"ClientIP\", \"None\"");
     if (gs_streq(type, "ExternalName") && (!external || !*external))
         local_api_required(errors, "spec.externalName", "");

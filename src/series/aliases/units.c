@@ -21,14 +21,6 @@ static const struct promql_node *without_parens(const struct promql_node *n)
     return n;
 }
 
-static bool is_one_of(const char *name, const char *const *names, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (gs_streq(name, names[i]))
-            return true;
-    return false;
-}
-
 static enum aliases_scale scale_of(const char *function)
 {
     static const char *const absences[] = {"absent", "absent_over_time"};
@@ -41,9 +33,9 @@ static enum aliases_scale scale_of(const char *function)
                                             "ts_of_last_over_time",
                                             "ts_of_max_over_time",
                                             "ts_of_min_over_time"};
-    if (is_one_of(function, absences, GS_ARRAY_LEN(absences)))
+    if (gs_is_one_of(function, absences, GS_ARRAY_LEN(absences)))
         return ALIASES_ABSENCE;
-    if (is_one_of(function, free_ones, GS_ARRAY_LEN(free_ones)))
+    if (gs_is_one_of(function, free_ones, GS_ARRAY_LEN(free_ones)))
         return ALIASES_FREE;
     return gs_streq(function, "stdvar_over_time") ? ALIASES_SQUARE : ALIASES_LINEAR;
 }

@@ -20,28 +20,20 @@ int64_t promql_extension_after(const struct promql_eval *ev, const struct promql
     return selector->u.selector.extension == PROMQL_SMOOTHED ? ev->cfg.lookback_ms : 0;
 }
 
-static bool is_one_of(const char *name, const char *const *names, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (gs_streq(name, names[i]))
-            return true;
-    return false;
-}
-
 struct gs_error *promql_check_extension(const struct promql_function *fn,
                                         const struct promql_node *selector)
 {
     static const char *const functions[] = {"delta", "increase", "rate", "changes", "resets"};
     switch (selector->u.selector.extension) {
     case PROMQL_ANCHORED:
-        if (is_one_of(fn->name, functions, 5))
+        if (gs_is_one_of(fn->name, functions, 5))
             return NULL;
         return gs_error_new(GS_ECONFLICT,
                             "anchored modifier can only be used with: changes, delta, increase, "
                             "rate, resets - not with %s",
                             fn->name);
     case PROMQL_SMOOTHED:
-        if (is_one_of(fn->name, functions, 3))
+        if (gs_is_one_of(fn->name, functions, 3))
             return NULL;
         return gs_error_new(GS_ECONFLICT,
                             "smoothed modifier can only be used with: delta, increase, rate - not "

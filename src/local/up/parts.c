@@ -12,7 +12,6 @@
 #include "engine/check.h"
 #include "hpa_controller/controller.h"
 #include "hpa_controller/explain_api.h"
-#include "hpa_controller/learned_store.h"
 #include "kube/kubeconfig.h"
 #include "kube/object.h"
 #include "nvmlsim/simulation/simulation.h"
@@ -41,11 +40,10 @@
 #define INFERENCE_INTERVAL_MS 500
 // Of machines of pools, which may be many: samples and scrapes cost most of what gpuscale up needs
 // at rest.
-#define MACHINE_INTERVAL_MS   1000
-#define RESOURCES_INTERVAL_MS 2000
-#define POD_SERIES_WINDOW_NS  (30 * GS_NS_PER_SEC) // pods are scraped each second
-#define LEDGER_INTERVAL_MS    10000
-#define LOOPBACK              "127.0.0.1"
+#define MACHINE_INTERVAL_MS  1000
+#define POD_SERIES_WINDOW_NS (30 * GS_NS_PER_SEC) // pods are scraped each second
+#define LEDGER_INTERVAL_MS   10000
+#define LOOPBACK             "127.0.0.1"
 
 // A port of 127.0.0.1 that is free now; wanted 0: any port. Returns 0 if `wanted` is in use.
 static uint16_t free_port(uint16_t wanted)
@@ -477,81 +475,11 @@ static struct gs_error *start_metrics(struct up_cluster *c, const struct up_opti
     const struct up_feed_config feed = {.job = "kubelet",
                                         .instance = c->node_name,
                                         .of_node = true,
-                                        .interval_ms = RESOURCES_INTERVAL_MS,
+                                        .interval_ms = UP_RESOURCES_INTERVAL_MS,
                                         .write = write_kubelet_metrics,
                                         .arg = c->kubelet};
     c->kubelet_feed = up_feed_new(c->loop, c->engine, &feed);
     return start_adapter(c, o);
-}
-
-static struct http_client *engine_of(void *arg, const char **ret_why)
-{
-    const struct up_cluster *c = arg;
-    (void)ret_why;
-    return c->engine_http;
-}
-
-static void write_hpa_metrics(void *arg, struct gs_buf *out)
-{
-    const struct up_cluster *c = arg;
-    hpa_controller_write_metrics(c->hpa, out);
-}
-
-static void on_learned_read(void *arg)
-{
-    const struct up_cluster *c = arg;
-    hpa_controller_start(c->hpa);
-}
-
-// A file is written at once.
-static void on_learned_written(void *arg)
-{
-    (void)arg;
-}
-
-// Starts the autoscaler with what it has learned in earlier runs.
-static void start_learned(struct up_cluster *c)
-{
-    c->learned_path = gs_format("%s/" UP_LEARNED_FILE, c->data_dir);
-    const struct hpa_learned_store_config cfg = {
-        .loop = c->loop, .controller = c->hpa, .path = c->learned_path};
-    c->learned = hpa_learned_store_new(&cfg, on_learned_read, c);
-}
-
-static struct gs_error *start_autoscaler(struct up_cluster *c, const struct up_options *o,
-                                         hpa_observer observer, void *arg)
-{
-    struct hpa_controller_config cfg = {.sync_period_ms = o->sync_period / GS_NS_PER_MS,
-                                        .decide = hpa_config_default(),
-                                        .budgets_ns = "kube-system",
-                                        .engine = engine_of,
-                                        .engine_arg = c};
-    struct gs_error *err =
-        hpa_config_follow(&cfg.decide, o->hpa_compat ? o->hpa_compat : KUBE_VERSION);
-    if (err)
-        return gs_error_wrap(err, "--hpa-compat");
-    // The gate HPAScaleToZero is on by default here. --hpa-compat uses the default of its release.
-    if (!o->hpa_compat)
-        cfg.decide.scale_to_zero = true;
-    cfg.decide.downscale_window_ms = o->downscale_window / GS_NS_PER_MS;
-    cfg.decide.cpu_init_period_ms = o->cpu_init_period / GS_NS_PER_MS;
-    cfg.decide.readiness_delay_ms = o->readiness_delay / GS_NS_PER_MS;
-    cfg.decide.tolerance = o->tolerance;
-    c->hpa = hpa_controller_new(c->loop, c->client, c->cluster->pods, &cfg);
-    hpa_controller_set_observer(c->hpa, observer, arg);
-    local_api_mount(c->api, HPA_HISTORY_GROUP, hpa_history_group, hpa_history_handle, c->hpa);
-    c->explain = hpa_explain_api_new(c->loop, c->client, c->hpa, &cfg.decide);
-    c->history = replay_history_api_new(c->loop, &cfg.decide, cfg.sync_period_ms);
-    c->dashboards = up_dashboards_new(c->client);
-    c->engine_http = http_client_new_loopback(c->loop, engine_handle, c->engine, NULL);
-    start_learned(c);
-    const struct up_feed_config feed = {.job = "gpuscale-hpa",
-                                        .instance = c->node_name,
-                                        .interval_ms = RESOURCES_INTERVAL_MS,
-                                        .write = write_hpa_metrics,
-                                        .arg = c};
-    c->hpa_feed = up_feed_new(c->loop, c->engine, &feed);
-    return NULL;
 }
 
 static void write_kube_state(void *arg, struct gs_buf *out)
@@ -686,9 +614,11 @@ struct gs_error *up_cluster_start(struct program *program, const struct up_optio
     if (!err)
         up_commands_make(c);
     if (!err)
-        err = start_autoscaler(c, o, observer, arg);
-    if (!err)
+        err = up_autoscaler_start(c, o, observer, arg);
+    if (!err) {
+        c->dashboards = up_dashboards_new(c->client);
         start_activator(c);
+    }
     if (!err)
         up_node_autoscaler_start(c);
     if (!err)
@@ -741,8 +671,7 @@ static void on_part_stopped(void *arg)
 void up_cluster_stop(struct up_cluster *c, void (*done)(void *arg), void *arg)
 {
     up_child_stop(c->exporter);
-    if (c->learned)
-        hpa_learned_store_end(c->learned, on_learned_written, c);
+    up_autoscaler_stop(c);
     adapter_keda_stop(c->keda);
     if (c->node_autoscaler)
         autoscaler_stop(c->node_autoscaler);
@@ -768,14 +697,8 @@ void up_cluster_free(struct up_cluster *c)
     activator_free(c->activator);
     up_feed_free(c->autoscaler_feed);
     autoscaler_free(c->node_autoscaler);
-    hpa_explain_api_free(c->explain);
-    replay_history_api_free(c->history);
     up_dashboards_free(c->dashboards);
-    up_feed_free(c->hpa_feed);
-    hpa_learned_store_free(c->learned);
-    free(c->learned_path);
-    hpa_controller_free(c->hpa);
-    http_client_free(c->engine_http);
+    up_autoscaler_free(c);
     up_child_free(c->exporter);
     adapter_keda_free(c->keda);
     adapter_free(c->adapter);

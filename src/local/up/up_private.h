@@ -404,6 +404,14 @@ struct up_cluster {
     void *stop_arg;
 };
 
+#define UP_RESOURCES_INTERVAL_MS 2000 // between samples of parts of this process
+
+// The autoscaler of workloads. observer: see up_cluster_start().
+struct gs_error *up_autoscaler_start(struct up_cluster *c, const struct up_options *o,
+                                     hpa_observer observer, void *arg);
+void up_autoscaler_stop(struct up_cluster *c); // keeps what it has learned
+void up_autoscaler_free(struct up_cluster *c); // frees its members of the cluster
+
 struct gs_error *up_node_autoscaler_check(const struct up_options *o);
 void up_node_autoscaler_start(struct up_cluster *c); // without pools: nothing
 

@@ -154,15 +154,14 @@ static void begin_failure(const struct hpa_evaluation *p, const struct hpa_metri
 {
     const json_t *c = kube_condition(p->spec->object, CONDITION);
     const char *message = codec_json_str(c, "message", NULL);
-    const char *time = codec_json_str(c, "lastTransitionTime", NULL);
+    const json_t *time = json_object_get(c, "lastTransitionTime");
     GS_AUTO_FREE char *quoted = gs_format("'%s'", m->name);
-    int64_t at_ms = 0;
     f->since_ms = p->now_ms;
     if (hpa_history_has_read(p->history) || !message || !time || !strstr(message, quoted) ||
         !kube_condition_true(p->spec->object, CONDITION))
         return;
-    GS_AUTO_ERROR struct gs_error *err = gs_parse_rfc3339(gs_slice_of(time), &at_ms);
-    f->since_ms = (err || at_ms > p->now_ms ? p->now_ms : at_ms) - m->fallback.after_ms;
+    int64_t at_ms = kube_time_ms(time, p->now_ms);
+    f->since_ms = (at_ms > p->now_ms ? p->now_ms : at_ms) - m->fallback.after_ms;
     f->active = true;
 }
 

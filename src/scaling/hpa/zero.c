@@ -97,18 +97,16 @@ static void add_since(json_t *out, const struct hpa_inspection_result *found,
                       const struct hpa_config *cfg)
 {
     const json_t *condition = kube_condition(found->spec->object, "ScaledToZero");
-    const char *since = codec_json_str(condition, "lastTransitionTime", NULL);
-    int64_t since_ms = 0;
-    GS_AUTO_ERROR struct gs_error *err =
-        since ? gs_parse_rfc3339(gs_slice_of(since), &since_ms) : NULL;
+    json_t *since = json_object_get(condition, "lastTransitionTime");
+    int64_t since_ms = kube_time_ms(since, 0);
     if (!found->obs->scale_found || found->obs->spec_replicas != 0 ||
         !kube_condition_true(found->spec->object, "ScaledToZero"))
         return;
     GS_AUTO_FREE char *reason = reason_of(found, cfg);
     codec_json_set_str(out, "reason", reason);
-    if (!since || err)
+    if (!since_ms)
         return;
-    codec_json_set_str(out, "since", since);
+    json_object_set(out, "since", since);
     codec_json_set_int(out, "seconds",
                        found->now_ms > since_ms ? (found->now_ms - since_ms) / 1000 : 0);
 }

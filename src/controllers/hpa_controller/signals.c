@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "codec/json.h"
+#include "hpa_controller/query_text.h"
 
 #include <math.h>
 
@@ -21,7 +22,6 @@ enum {
     LEAST_RANGE_MS = 5000,
     MAX_INTERVAL_MS = 61000, // FIRST_RANGE_MS with jitter: longer ones cannot be seen at first
     INTERVALS = 4,           // that the range covers: the oldest sample that counts is three old
-    MAX_SHOWN = 200,
 };
 
 struct hpa_signals_fetch {
@@ -37,15 +37,7 @@ struct hpa_signals_fetch {
 static void add_pods(const struct hpa_signals_query *q, struct gs_buf *out)
 {
     GS_AUTO_BUF struct gs_buf names = {0};
-    for (size_t i = 0; i < q->n_pods; i++) {
-        if (i)
-            gs_buf_add_char(&names, '|');
-        for (const char *c = q->pods[i]; *c; c++) {
-            if (*c == '.')
-                gs_buf_add_str(&names, "\\\\");
-            gs_buf_add_char(&names, *c);
-        }
-    }
+    hpa_query_names(q->pods, q->n_pods, &names);
     if (names.len && names.len <= MAX_PODS_TEXT)
         gs_buf_addf(out, ",pod=~\"%.*s\"", (int)names.len, names.data);
 }
@@ -198,9 +190,7 @@ static char *refused(const struct http_response *a)
 {
     CODEC_AUTO_JSON json_t *body = NULL;
     GS_AUTO_ERROR struct gs_error *err = codec_json_parse(a->body, false, &body);
-    const char *text = err ? NULL : codec_json_str(body, "error", NULL);
-    return text ? gs_format("HTTP status %d: %.*s", a->status, MAX_SHOWN, text)
-                : gs_format("HTTP status %d", a->status);
+    return hpa_query_refused(a->status, body);
 }
 
 static void on_done(void *arg, const struct http_response *a, struct gs_error *err)

@@ -8,10 +8,11 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/slice.h"
+#include "hpa_controller/query_text.h"
 
 #include <math.h>
 
-enum { TIMEOUT_MS = 5000, MAX_ANSWER = 1 << 20, MAX_SHOWN = 200 };
+enum { TIMEOUT_MS = 5000, MAX_ANSWER = 1 << 20 };
 
 #define BUSY_PERCENT 1 // as in the ledger
 
@@ -64,26 +65,12 @@ static const struct {
     [OF_SERVICE] = {"namespace", "service"},
 };
 
-// Names of objects have no character with a meaning in a pattern but the dot.
-static void add_names(const char *const *names, size_t n, struct gs_buf *out)
-{
-    for (size_t i = 0; i < n; i++) {
-        if (i)
-            gs_buf_add_char(out, '|');
-        for (const char *c = names[i]; *c; c++) {
-            if (*c == '.')
-                gs_buf_add_str(out, "\\\\");
-            gs_buf_add_char(out, *c);
-        }
-    }
-}
-
 static void add_selector(const struct hpa_zero_query *q, enum of of, struct gs_buf *out)
 {
     bool service = rows[of].labels == OF_SERVICE;
     gs_buf_addf(out, "%s{%s=\"%s\",%s=~\"", rows[of].metric, label_names[rows[of].labels].ns, q->ns,
                 label_names[rows[of].labels].name);
-    add_names(service ? q->services : q->pods, service ? q->n_services : q->n_pods, out);
+    hpa_query_names(service ? q->services : q->pods, service ? q->n_services : q->n_pods, out);
     gs_buf_add_str(out, "\"}");
 }
 
@@ -237,13 +224,13 @@ static void read_response(struct hpa_zero_fetch *f, const struct http_response *
 {
     CODEC_AUTO_JSON json_t *body = NULL;
     GS_AUTO_ERROR struct gs_error *err = codec_json_parse(a->body, false, &body);
-    const char *error = err ? NULL : codec_json_str(body, "error", NULL);
     f->held = true;
-    if (a->status == 200 && !err)
+    if (a->status == 200 && !err) {
         f->text = hpa_zero_verdict(&f->query, body, &f->held);
-    else
-        f->text = gs_format("its use is unknown: HTTP status %d%s%.*s", a->status,
-                            error ? ": " : "", MAX_SHOWN, error ? error : "");
+        return;
+    }
+    GS_AUTO_FREE char *why = hpa_query_refused(a->status, body);
+    f->text = gs_format("its use is unknown: %s", why);
 }
 
 static void on_done(void *arg, const struct http_response *a, struct gs_error *err)

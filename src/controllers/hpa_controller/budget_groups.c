@@ -14,7 +14,7 @@ void hpa_budget_set_init(const struct hpa_budgets *b, size_t scope,
                                    .workloads = gs_alloc_array(all + 1, sizeof(*ret->workloads))};
     while (gs_hmap_next(b->workloads, &pos, NULL, &value)) {
         struct hpa_budget_workload *other = value;
-        if (!(other->scopes >> scope & 1))
+        if (!hpa_budget_has_scope(other->scopes, scope))
             continue;
         if (other == w)
             ret->self = n;

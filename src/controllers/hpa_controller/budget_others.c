@@ -91,7 +91,7 @@ static bool fits(struct hpa_budgets *b, const struct hpa_budget_workload *w, int
     bool all = true;
     for (size_t i = 0; i < b->policy.n_scopes && all; i++) {
         struct hpa_budget_set s;
-        if (!(w->scopes >> i & 1))
+        if (!hpa_budget_has_scope(w->scopes, i))
             continue;
         hpa_budget_set_init(b, i, w, &s);
         s.members[s.self].replicas = most;

@@ -8,11 +8,6 @@
 #include "kube/object.h"
 #include "startup/startup.h"
 
-static bool has_scope(uint32_t scopes, size_t i)
-{
-    return scopes >> i & 1;
-}
-
 // --- models ---
 
 static const json_t *node_of(const struct hpa_budgets *b, const json_t *pod)
@@ -63,7 +58,7 @@ static void count(struct hpa_budgets *b, const struct hpa_budget_pod *p, int64_t
     else if (p->workload)
         p->workload->live += sign * p->gpus;
     for (size_t i = 0; !p->workload && i < b->policy.n_scopes; i++)
-        if (has_scope(p->scopes, i))
+        if (hpa_budget_has_scope(p->scopes, i))
             b->others[i] += sign * p->gpus;
 }
 
@@ -243,15 +238,11 @@ void hpa_budget_pods_start(struct hpa_budgets *b)
         kube_cache_add_handlers(b->cfg.pods, &on_pods);
         return;
     }
-    // The scopes are those of another policy now.
+    // The scopes are those of another policy, and are found again by hpa_budget_pods_refresh().
     size_t pos = 0;
     void *value;
-    while (gs_hmap_next(b->pods, &pos, NULL, &value)) {
-        struct hpa_budget_pod *p = value;
-        p->scopes = p->workload ? 0 : scopes_of_pod(b, p->object);
-        if (!p->workload)
-            count(b, p, 1);
-    }
+    while (gs_hmap_next(b->pods, &pos, NULL, &value))
+        ((struct hpa_budget_pod *)value)->scopes = 0;
 }
 
 void hpa_budget_pods_stop(struct hpa_budgets *b)

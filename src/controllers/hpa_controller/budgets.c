@@ -350,7 +350,7 @@ struct hpa_budget_outcome hpa_budget_decide(const struct hpa_budgets *b,
         struct hpa_budget_set s;
         struct budget_result r;
         GS_AUTO_BUF struct gs_buf text = {0};
-        if (!(w->scopes >> i & 1))
+        if (!hpa_budget_has_scope(w->scopes, i))
             continue;
         hpa_budget_set_init(b, i, w, &s);
         budget_decide(&s.group, s.self, b->memories[i], now_ms, &r);
@@ -371,7 +371,7 @@ void hpa_budget_note(const struct hpa_budgets *b, const struct hpa_budget_worklo
 {
     for (size_t i = 0; i < b->policy.n_scopes; i++) {
         struct hpa_budget_set s;
-        if (!(w->scopes >> i & 1))
+        if (!hpa_budget_has_scope(w->scopes, i))
             continue;
         hpa_budget_set_init(b, i, w, &s);
         budget_note(b->memories[i], &s.group, s.self, replicas, now_ms);
@@ -442,7 +442,7 @@ json_t *hpa_budgets_json(const struct hpa_budgets *b, const char *key, int64_t n
     for (size_t i = 0; w && i < b->policy.n_scopes; i++) {
         struct hpa_budget_set s;
         struct budget_result r;
-        if (!(w->scopes >> i & 1))
+        if (!hpa_budget_has_scope(w->scopes, i))
             continue;
         hpa_budget_set_init(b, i, w, &s);
         budget_decide(&s.group, s.self, b->memories[i], now_ms, &r);

@@ -9,6 +9,12 @@
 #include "hpa_controller/controller_private.h"
 #include "kube/selector.h"
 
+// A set of scopes has a bit for each scope of the policy.
+static inline bool hpa_budget_has_scope(uint32_t scopes, size_t i)
+{
+    return scopes >> i & 1;
+}
+
 // A workload with an autoscaler that was evaluated.
 struct hpa_budget_workload {
     struct hpa_budgets *budgets;
@@ -94,7 +100,7 @@ void hpa_budget_visits_release(struct hpa_budget_visits *v, void (*done)(void *a
 
 // --- budget_pods.c: the GPUs of pods ---
 
-// Begins to count, or counts all again.
+// Begins to count, or to count for another policy. Call hpa_budget_pods_refresh() after it.
 void hpa_budget_pods_start(struct hpa_budgets *b);
 void hpa_budget_pods_stop(struct hpa_budgets *b);
 // Reads models and scopes again if nodes have changed.

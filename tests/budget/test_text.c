@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The line and the JSON of a decision: who has the GPUs, and who took what.
+// The line and the JSON of a decision: the GPUs of each member, and the moves between members.
 #include "unit.h"
 
 #include "base/mem.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which pods have GPUs, and whose they are. Each change of a pod changes sums, so that a decision
-// does not read all pods.
+// The pods that have GPUs, and their workloads. Each change of a pod changes sums, so that a
+// decision does not read all pods.
 #include "hpa_controller/budgets_private.h"
 
 #include "base/slice.h"

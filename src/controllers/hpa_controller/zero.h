@@ -25,7 +25,7 @@ bool hpa_zero_wanted(const struct hpa_spec *spec, int32_t replicas);
 void hpa_zero_query_of(const struct hpa_spec *spec, const struct kube_cache *pods,
                        const struct kube_selector *selector, struct gs_arena *arena,
                        struct hpa_zero_query *ret);
-// Records the result: of the fetch, or why there is none (error). For hpa_observation.zero, valid
+// Records the result of the fetch, or why it failed (error). For hpa_observation.zero, valid
 // until the next call. NULL: the spec has no annotation or cannot scale to zero.
 const struct hpa_zero_check *hpa_zero_checked(struct hpa_zero *z, const struct hpa_spec *spec,
                                               int32_t replicas, const struct hpa_zero_fetch *fetch,

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "diagnosis/diagnosis.h"
 #include "kube/object.h"
+#include "kube/trim.h"
 
 #define POLL_MS       1000
 #define PATIENCE_MS   (60 * 60 * 1000)     // for a starting pod, until its starts are learned
@@ -165,16 +166,6 @@ static void end_poll(struct activator_progress *p)
     poll_again(p);
 }
 
-static void trim_nodes(json_t *nodes)
-{
-    size_t i;
-    json_t *node;
-    json_array_foreach (nodes, i, node) {
-        json_object_del(json_object_get(node, "status"), "images");
-        json_object_del(json_object_get(node, "metadata"), "managedFields");
-    }
-}
-
 static void on_nodes(void *arg, int status, json_t *body, struct gs_error *err)
 {
     struct activator_progress *p = arg;
@@ -184,7 +175,6 @@ static void on_nodes(void *arg, int status, json_t *body, struct gs_error *err)
     if (!err) {
         json_decref(env->nodes);
         env->nodes = json_incref(json_object_get(body, "items"));
-        trim_nodes(env->nodes);
     }
     gs_error_free(err); // without nodes, the words of the scheduler remain
     judge_pods(p, env->nodes);
@@ -199,7 +189,9 @@ static bool read_nodes(struct activator_progress *p)
     if (env->nodes_ns && now_ns - env->nodes_ns < NODES_NS)
         return false;
     env->nodes_ns = now_ns;
-    p->request = kube_list(env->client, KUBE_NODES, NULL, NULL, on_nodes, p);
+    GS_AUTO_BUF struct gs_buf path = {0};
+    kube_path(&path, KUBE_NODES, NULL, NULL, NULL);
+    p->request = kube_list_pages(env->client, path.data, kube_trim_node, on_nodes, p);
     return true;
 }
 

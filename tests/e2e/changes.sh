@@ -19,23 +19,8 @@ cert changes-serving ca "/CN=gpuscale-adapter" "DNS:gpuscale-adapter.monitoring.
 start changes-adapter "$gpuscale" adapter --engine-config="$dir/changes.yml" --secure-port="$adapter_port" --bind-address=127.0.0.1 \
     --lister-kubeconfig="$dir/admin.kubeconfig" --authentication-kubeconfig="$dir/admin.kubeconfig" \
     --authorization-kubeconfig="$dir/admin.kubeconfig" --tls-cert-file="$dir/changes-serving.crt" --tls-private-key-file="$dir/changes-serving.key"
+serve_groups monitoring gpuscale-adapter "$adapter_port" custom.metrics.k8s.io/v1beta1
 kubectl apply -f - >/dev/null <<END
-apiVersion: v1
-kind: Service
-metadata: {name: gpuscale-adapter, namespace: monitoring}
-spec: {type: ExternalName, externalName: localhost, ports: [{port: $adapter_port}]}
----
-apiVersion: apiregistration.k8s.io/v1
-kind: APIService
-metadata: {name: v1beta1.custom.metrics.k8s.io}
-spec:
-  group: custom.metrics.k8s.io
-  version: v1beta1
-  groupPriorityMinimum: 100
-  versionPriority: 100
-  caBundle: $(base64 -w0 <"$dir/ca.crt")
-  service: {name: gpuscale-adapter, namespace: monitoring, port: $adapter_port}
----
 apiVersion: apps/v1
 kind: StatefulSet
 metadata: {name: web, namespace: changes}

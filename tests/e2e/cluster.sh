@@ -53,6 +53,31 @@ wait_for() { # WHAT COMMAND…
         sleep 0.5
     done
 }
+# serve_groups NAMESPACE NAME PORT GROUP/VERSION…: groups of the API that a program of this machine serves, with a certificate of "ca".
+serve_groups() {
+    namespace=$1 service=$2 port=$3
+    shift 3
+    kubectl apply -f - >/dev/null <<END
+apiVersion: v1
+kind: Service
+metadata: {name: $service, namespace: $namespace}
+spec: {type: ExternalName, externalName: localhost, ports: [{port: $port}]}
+END
+    for group in "$@"; do
+        kubectl apply -f - >/dev/null <<END
+apiVersion: apiregistration.k8s.io/v1
+kind: APIService
+metadata: {name: ${group#*/}.${group%/*}}
+spec:
+  group: ${group%/*}
+  version: ${group#*/}
+  groupPriorityMinimum: 100
+  versionPriority: 100
+  caBundle: $(base64 -w0 <"$dir/ca.crt")
+  service: {name: $service, namespace: $namespace, port: $port}
+END
+    done
+}
 # Applies manifests of the guides. If the guides' own files are available, they are applied, too,
 # and must not change anything.
 guides=$source/examples/guides

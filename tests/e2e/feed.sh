@@ -39,22 +39,6 @@ start adapter "$gpuscale" adapter --config="$guides/ack/adapter-rules.yaml" --pr
     --lister-kubeconfig="$dir/adapter.kubeconfig" --authentication-kubeconfig="$dir/adapter.kubeconfig" \
     --authorization-kubeconfig="$dir/adapter.kubeconfig" --tls-cert-file="$dir/adapter-serving.crt" \
     --tls-private-key-file="$dir/adapter-serving.key" --v=6
-kubectl apply -f - >/dev/null <<EOF
-apiVersion: v1
-kind: Service
-metadata: {name: gpuscale-adapter, namespace: monitoring}
-spec: {type: ExternalName, externalName: localhost, ports: [{port: $adapter_port}]}
----
-apiVersion: apiregistration.k8s.io/v1
-kind: APIService
-metadata: {name: v1beta1.custom.metrics.k8s.io}
-spec:
-  group: custom.metrics.k8s.io
-  version: v1beta1
-  groupPriorityMinimum: 100
-  versionPriority: 100
-  caBundle: $(base64 -w0 <"$dir/ca.crt")
-  service: {name: gpuscale-adapter, namespace: monitoring, port: $adapter_port}
-EOF
+serve_groups monitoring gpuscale-adapter "$adapter_port" custom.metrics.k8s.io/v1beta1
 wait_for "the APIService is Available" kubectl wait --for=condition=Available apiservice/v1beta1.custom.metrics.k8s.io --timeout=1s
 ok "the APIService is Available, its TLS verified"

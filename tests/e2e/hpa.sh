@@ -41,26 +41,7 @@ kubectl get namespace monitoring >/dev/null 2>&1 || kubectl create namespace mon
 kubectl delete apiservice v1beta1.custom.metrics.k8s.io >/dev/null 2>&1 || true # of another test
 scripted_port=$(free_port)
 cert scripted ca "/CN=scripted" "DNS:scripted.monitoring.svc,DNS:localhost"
-kubectl apply -f - >/dev/null <<END
-apiVersion: v1
-kind: Service
-metadata: {name: scripted, namespace: monitoring}
-spec: {type: ExternalName, externalName: localhost, ports: [{port: $scripted_port}]}
-END
-for api in metrics.k8s.io:v1beta1 custom.metrics.k8s.io:v1beta2 external.metrics.k8s.io:v1beta1; do
-    kubectl apply -f - >/dev/null <<END
-apiVersion: apiregistration.k8s.io/v1
-kind: APIService
-metadata: {name: ${api#*:}.${api%:*}}
-spec:
-  group: ${api%:*}
-  version: ${api#*:}
-  groupPriorityMinimum: 100
-  versionPriority: 100
-  caBundle: $(base64 -w0 <"$dir/ca.crt")
-  service: {name: scripted, namespace: monitoring, port: $scripted_port}
-END
-done
+serve_groups monitoring scripted "$scripted_port" metrics.k8s.io/v1beta1 custom.metrics.k8s.io/v1beta2 external.metrics.k8s.io/v1beta1
 
 # gpuscale uses its service account with the permissions of its manifest; at first in its namespace
 # only.

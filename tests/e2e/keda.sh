@@ -47,23 +47,8 @@ start keda-adapter "$keda/adapter" --secure-port="$metrics_port" --bind-address=
 unset WATCH_NAMESPACE POD_NAMESPACE KEDA_CLUSTER_OBJECT_NAMESPACE
 kubectl create namespace keda-test >/dev/null
 kubectl -n keda-test create secret generic scaler --from-file=ca="$dir/ca.crt" --from-file=cert="$dir/keda.crt" --from-file=key="$dir/keda.key" >/dev/null
+serve_groups keda keda-metrics-apiserver "$metrics_port" external.metrics.k8s.io/v1beta1
 kubectl apply -f - >/dev/null <<END
-apiVersion: v1
-kind: Service
-metadata: {name: keda-metrics-apiserver, namespace: keda}
-spec: {type: ExternalName, externalName: localhost, ports: [{port: $metrics_port}]}
----
-apiVersion: apiregistration.k8s.io/v1
-kind: APIService
-metadata: {name: v1beta1.external.metrics.k8s.io}
-spec:
-  group: external.metrics.k8s.io
-  version: v1beta1
-  groupPriorityMinimum: 100
-  versionPriority: 100
-  caBundle: $(base64 -w0 <"$dir/ca.crt")
-  service: {name: keda-metrics-apiserver, namespace: keda, port: $metrics_port}
----
 apiVersion: apps/v1
 kind: Deployment
 metadata: {name: api, namespace: keda-test}

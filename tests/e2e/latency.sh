@@ -26,26 +26,7 @@ start serving "$gpuscale" adapter --config="$dir/no-rules.yaml" --prometheus-url
     --metrics-relist-interval=1s --secure-port="$serving_port" --bind-address=127.0.0.1 \
     --lister-kubeconfig="$dir/decider.kubeconfig" --authentication-kubeconfig="$dir/decider.kubeconfig" \
     --authorization-kubeconfig="$dir/decider.kubeconfig" --tls-cert-file="$dir/serving.crt" --tls-private-key-file="$dir/serving.key"
-kubectl apply -f - >/dev/null <<EOF
-apiVersion: v1
-kind: Service
-metadata: {name: serving, namespace: monitoring}
-spec: {type: ExternalName, externalName: localhost, ports: [{port: $serving_port}]}
-EOF
-for api in custom.metrics.k8s.io external.metrics.k8s.io; do
-    kubectl apply -f - >/dev/null <<EOF
-apiVersion: apiregistration.k8s.io/v1
-kind: APIService
-metadata: {name: v1beta1.$api}
-spec:
-  group: $api
-  version: v1beta1
-  groupPriorityMinimum: 100
-  versionPriority: 100
-  caBundle: $(base64 -w0 <"$dir/ca.crt")
-  service: {name: serving, namespace: monitoring, port: $serving_port}
-EOF
-done
+serve_groups monitoring serving "$serving_port" custom.metrics.k8s.io/v1beta1 external.metrics.k8s.io/v1beta1
 
 chat() { kubectl -n llm get hpa chat -o json; }
 runs() { [ "$(kubectl -n llm get deployment chat -o jsonpath='{.status.readyReplicas}')" = "$1" ]; }

@@ -45,11 +45,14 @@ for right in $(rights hpa | cut -d' ' -f1); do
     case $right in apps-replicasets-scale | apps-statefulsets-scale) ;; *) with_load "gpuscale-hpa-no-$right" "$metric" ;; esac
 done
 take_away hpa
+# Budgets are those of all namespaces. Without a namespace, only a copy that writes nothing does not disturb the others.
+copy hpa no-budgets /configmaps | jq -c 'if .kind == "Deployment" then
+    .spec.template.spec.containers[0].args |= [.[] | select(startswith("--namespace=") | not) | sub("^--mode=control$"; "--mode=shadow")] else . end' | kubectl apply -f - >/dev/null
 condition() { kubectl -n "gpuscale-hpa-no-$1" get hpa web -o json | jq -r --arg type "$2" '.status.conditions[]? | select(.type == $type) | .reason + " " + .message'; }
 says() { condition "$1" "$2" | grep -q "$3"; }
 wait_for "hpa without pods: the log says so" logged hpa no-pods 'pods cannot be read: .* is forbidden'
 wait_for "hpa without horizontalpodautoscalers: the log says so" logged hpa no-autoscaling-horizontalpodautoscalers 'horizontalpodautoscalers cannot be read: .* is forbidden'
-wait_for "hpa without configmaps: the log says so" logged hpa no-configmaps 'the ConfigMap gpuscale-budgets cannot be read: .* is forbidden'
+wait_for "hpa without budgets: the log says so" logged hpa no-budgets 'the ConfigMap gpuscale-budgets cannot be read: .* is forbidden'
 wait_for "hpa without events: the log says so" logged hpa no-events 'events cannot be written: .* is forbidden'
 wait_for "hpa without leases: the log says so" logged hpa no-coordination-k8s-io-leases 'lease monitoring/gpuscale-hpa-no-coordination-k8s-io-leases: .* is forbidden'
 wait_for "hpa without ConfigMaps: the log says so" logged hpa no-configmaps 'ConfigMap monitoring/gpuscale-hpa-no-configmaps-learned: what was learned cannot be read: .* is forbidden'

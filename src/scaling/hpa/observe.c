@@ -173,10 +173,10 @@ void hpa_observe_pods(const struct hpa_spec *spec, const struct kube_cache *pods
                       const struct hpa_pod **ret_pods, size_t *ret_n)
 {
     size_t n = 0, pos = 0;
-    const json_t *pod;
-    while ((pod = kube_cache_select(pods, spec->ns, selector, &pos)))
+    while (kube_cache_select(pods, spec->ns, selector, &pos))
         n++;
     struct hpa_pod *out = gs_arena_alloc(arena, (n ? n : 1) * sizeof(*out));
+    const json_t *pod;
     size_t i = 0;
     pos = 0;
     while ((pod = kube_cache_select(pods, spec->ns, selector, &pos)))

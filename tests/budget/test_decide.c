@@ -232,6 +232,8 @@ static void test_no_step_is_over_the_budget(void **state)
         for (size_t i = 0; i < MEMBERS; i++)
             if (below(4) == 0)
                 c.members[i].demand = below(40 / c.members[i].gpus + 2) + c.members[i].floor;
+        for (size_t i = 0; i < MEMBERS; i++)
+            c.members[i].idle = step >= STEPS / 2 && (c.members[i].idle != (below(10) == 0));
         take_step(&c, (size_t)below(MEMBERS));
     }
     budget_memory_free(c.memory);

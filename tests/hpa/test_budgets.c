@@ -373,7 +373,63 @@ static void test_budgets_that_may_not_be_read_limit_nothing(void **state)
     assert_reaches(b, "chat", 6);
 }
 
-// --- autoscalers of another controller ---
+static json_t *moves_of(const struct bench *b, const char *name)
+{
+    CODEC_AUTO_JSON json_t *budget = budget_of(b, name);
+    const json_t *first = json_array_get(json_object_get(budget, "budgets"), 0);
+    return json_incref(json_object_get(first, "moves"));
+}
+
+static void test_a_scale_that_may_not_be_written_is_no_move(void **state)
+{
+    struct bench *b = *state;
+    put_autoscaler(b, "batch", "1");
+    put_workload(b, "batch", 5, 8);
+    put_autoscaler(b, "chat", "100");
+    put_workload(b, "chat", 1, 4);
+    put_budgets(b, "mode: enforce\nbudgets: [{name: gpus, gpus: 6}]\n");
+    b->api.scale_refusals = 1000000;
+    start(b);
+    assert_explains(b, "batch", "GPU budget gpus: ");
+    evaluate(b, "batch");
+    CODEC_AUTO_JSON json_t *none = moves_of(b, "batch");
+    assert_int_equal(json_array_size(none), 0);
+    b->api.scale_refusals = 0;
+    assert_reaches(b, "batch", 2);
+    evaluate(b, "batch");
+    CODEC_AUTO_JSON json_t *one = moves_of(b, "batch");
+    assert_int_equal(json_array_size(one), 1);
+}
+
+// Of two selectors with the same first label, and of one without an equality.
+static void test_pods_belong_to_the_workload_whose_whole_selector_matches(void **state)
+{
+    static const char *const selectors[] = {"app=batch,tier=one", "app=batch,tier=two",
+                                            "tier in (three)"};
+    static const char *const names[] = {"one", "two", "three"};
+    struct bench *b = *state;
+    for (size_t i = 0; i < 3; i++) {
+        GS_AUTO_FREE char *scale = gs_format(TARGETS "%s/scale", names[i]);
+        GS_AUTO_FREE char *key = gs_format("shop/batch-%zu", i);
+        put_autoscaler(b, names[i], "1");
+        put_workload(b, names[i], 1, 1);
+        fake_scale(&b->api, scale, 1, selectors[i]);
+        put_pod(b, "batch", (int)i);
+        codec_json_set(json_object_get(b->api.pods, key), json_string(names[i]), "metadata",
+                       "labels", "tier", NULL);
+    }
+    put_budgets(b, "budgets: [{name: gpus, gpus: 9}]\n");
+    start(b);
+    for (size_t i = 0; i < 3; i++) {
+        assert_is_in(b, names[i], "gpus");
+        evaluate(b, names[i]);
+    }
+    // The pods that put_workload() adds belong to nobody now.
+    CODEC_AUTO_JSON json_t *budget = budget_of(b, "three");
+    const json_t *first = json_array_get(json_object_get(budget, "budgets"), 0);
+    assert_int_equal(codec_json_int(first, -1, "others", NULL), 3);
+    assert_int_equal(codec_json_int(first, -1, "used", NULL), 6);
+}
 
 #define OTHER "shop/other"
 
@@ -420,6 +476,83 @@ static void put_other(struct bench *b)
         "status", NULL);
 }
 
+// --- two processes ---
+
+#define LEASE "/apis/coordination.k8s.io/v1/namespaces/ops/leases/gpuscale-budgets"
+
+static void put_lease(struct bench *b, int renewed)
+{
+    fake_answer(&b->api, LEASE, 200,
+                json_pack("{s:{s:s, s:s, s:s}, s:{s:s, s:i, s:o}}", "metadata", "namespace", "ops",
+                          "name", "gpuscale-budgets", "resourceVersion", "1", "spec",
+                          "holderIdentity", "first", "leaseDurationSeconds", 3600, "renewTime",
+                          codec_json_strf("2024-01-01T00:00:%02dZ", renewed)));
+}
+
+static bool has_read_lease(void *arg)
+{
+    return fake_count_log(&((struct bench *)arg)->api, "GET " LEASE) > 0;
+}
+
+static bool is_enforced_by_first(void *arg)
+{
+    const struct bench *b = arg;
+    CODEC_AUTO_JSON json_t *budget = budget_of(b, "chat");
+    return gs_streq(codec_json_str(budget, "enforcedBy", NULL), "first");
+}
+
+// A holder that has ended does not renew its lease.
+static void test_only_one_of_two_processes_enforces_the_budgets(void **state)
+{
+    struct bench *b = *state;
+    put_autoscaler(b, "chat", "1");
+    put_workload(b, "chat", 2, 6);
+    put_other(b);
+    put_budgets(b, "mode: enforce\n" BUDGET);
+    put_lease(b, 1);
+    start(b);
+    assert_true(fake_wait(&b->api, has_read_lease, b));
+    evaluate(b, "chat");
+    assert_true(replicas_of(b, "chat") <= 4); // whether the holder lives is not known yet
+    put_lease(b, 2);
+    assert_true(fake_wait(&b->api, is_enforced_by_first, b));
+    assert_reaches(b, "chat", 6);
+    assert_int_equal(max_of(b), 10);
+}
+
+static void test_limits_of_the_budgets_of_another_namespace_stay(void **state)
+{
+    struct bench *b = *state;
+    put_other(b);
+    json_t *hpa = json_object_get(b->api.hpas, OTHER);
+    codec_json_set(hpa, json_string("maxReplicas=10,set=3,by=theirs"), "metadata", "annotations",
+                   "gpuscale.dev/budget", NULL);
+    codec_json_set(hpa, json_integer(3), "spec", "maxReplicas", NULL);
+    put_autoscaler(b, "chat", "1");
+    put_workload(b, "chat", 1, 1);
+    put_budgets(b, "mode: enforce\nbudgets: [{name: gpus, gpus: 40}]\n");
+    start(b);
+    evaluate(b, "chat");
+    evaluate(b, "chat");
+    assert_int_equal(max_of(b), 3);
+    assert_string_equal(record_of(b), "maxReplicas=10,set=3,by=theirs");
+}
+
+// --- autoscalers of another controller ---
+
+static void test_scales_outside_of_all_budgets_are_not_read(void **state)
+{
+    struct bench *b = *state;
+    put_other(b);
+    put_autoscaler(b, "chat", "1");
+    put_workload(b, "chat", 2, 2);
+    put_budgets(b, "mode: enforce\nbudgets: [{name: gpus, namespaces: [elsewhere], gpus: 4}]\n");
+    start(b);
+    evaluate(b, "chat");
+    evaluate(b, "chat");
+    assert_int_equal(fake_count_log(&b->api, "GET " TARGETS "other/scale"), 0);
+}
+
 static void on_released(void *arg)
 {
     ((struct bench *)arg)->want = 0;
@@ -438,7 +571,7 @@ test_max_replicas_of_another_controller_are_lowered_recorded_and_given_back(void
     put_budgets(b, "mode: enforce\n" BUDGET);
     start(b);
     assert_max(b, 4);
-    assert_string_equal(record_of(b), "maxReplicas=10,set=4");
+    assert_string_equal(record_of(b), "maxReplicas=10,set=4,by=ops");
     hpa_controller_release(b->controller, on_released, b);
     assert_true(fake_wait(&b->api, is_released, b));
     assert_int_equal(max_of(b), 10);
@@ -556,6 +689,11 @@ int main(void)
         TEST(test_a_limit_is_removed_when_the_gpus_suffice_again),
         TEST(test_another_autoscaler_whose_target_is_gone_has_no_gpus),
         TEST(test_own_autoscalers_stay_limited_while_the_others_are_released),
+        TEST(test_a_scale_that_may_not_be_written_is_no_move),
+        TEST(test_pods_belong_to_the_workload_whose_whole_selector_matches),
+        TEST(test_only_one_of_two_processes_enforces_the_budgets),
+        TEST(test_limits_of_the_budgets_of_another_namespace_stay),
+        TEST(test_scales_outside_of_all_budgets_are_not_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

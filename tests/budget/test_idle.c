@@ -15,7 +15,7 @@
 static struct budget_idle_pod idle_pod(void)
 {
     return (struct budget_idle_pod){
-        .name = "web-1", .gpus = 2, .measured = 2, .minutes = 30, .process = NAN};
+        .name = "web-1", .gpus = 2, .measured = 2, .minutes = 31, .process = NAN};
 }
 
 static void assert_busy(const struct budget_idle_pod *pods, size_t n, const char *part)
@@ -53,7 +53,7 @@ static void test_missing_data_is_never_idle(void **state)
     p.memory = NAN;
     assert_busy(&p, 1, "no samples of the whole time");
     p = idle_pod();
-    p.minutes = 29; // a gap, or a pod that is younger
+    p.minutes = 30; // a gap, or a pod that is younger
     assert_busy(&p, 1, "no samples of the whole time");
     p.minutes = NAN;
     assert_busy(&p, 1, "no samples of the whole time");

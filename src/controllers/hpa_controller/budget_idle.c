@@ -16,6 +16,9 @@
 #define VALID_MS 120000 // of a result
 #define MAX_PODS 64     // of a workload; one with more is never idle
 
+// Minutes are whole ones of the clock: the one in which the time begins counts, too.
+#define MINUTE_MS 60000
+
 // --- the query ---
 
 enum of {
@@ -51,7 +54,7 @@ static char *measure_of(enum of of, const char *pod, const char *util, const cha
                          memory, ms, memory, ms);
     case MINUTES:
         return gs_format("min by (%s) (count_over_time(present_over_time(%s[1m])[%lldms:1m]))", pod,
-                         util, ms);
+                         util, ms + MINUTE_MS);
     default:
         return gs_format("count by (%s) (group by (%s, UUID) (present_over_time(%s[1m])))", pod,
                          pod, util);

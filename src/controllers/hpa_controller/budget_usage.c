@@ -8,6 +8,8 @@
 #include "base/timer.h"
 
 #define LATE_PERIODS 3     // a longer pause, as of a machine that was suspended, is unknown
+// A new pair begins with 0 for so long, so that increase() counts its first move, too.
+#define NEW_MS 120000
 #define MAX_USES     20000 // further workloads are not counted
 
 // In GPU seconds, and seconds.
@@ -150,6 +152,7 @@ static void write_uses(const struct hpa_budgets *b, bool times, struct gs_buf *o
 
 static void write_moves(const struct hpa_budgets *b, struct gs_buf *out)
 {
+    int64_t now_ms = gs_unix_ms();
     write_head("gpuscale_budget_moved_gpus_total", "counter",
                "GPUs that one autoscaler lost and another one got; idle: that the first did not use.",
                out);
@@ -161,7 +164,7 @@ static void write_moves(const struct hpa_budgets *b, struct gs_buf *out)
                         "gpuscale_budget_moved_gpus_total{budget=\"%s\",from=\"%s\",to=\"%s\","
                         "idle=\"%s\"} %lld\n",
                         b->policy.scopes[i].name, t[k].from, t[k].to, t[k].lent ? "true" : "false",
-                        (long long)t[k].gpus);
+                        (long long)(now_ms - t[k].since_ms < NEW_MS ? 0 : t[k].gpus));
     }
 }
 

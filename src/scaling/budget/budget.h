@@ -183,6 +183,7 @@ struct budget_transfer {
     char *from, *to; // keys
     bool lent;
     int64_t gpus;
+    int64_t since_ms; // of the first
 };
 const struct budget_transfer *budget_transfers(const struct budget_memory *m, size_t *ret_n);
 
@@ -193,7 +194,7 @@ struct budget_idle_pod {
     const char *name;
     int64_t gpus;    // that it has
     double measured; // of these with a sample in the last minute
-    double minutes;  // with a sample, of the GPU with the fewest
+    double minutes;  // with a sample, of the GPU with the fewest; one more than idleAfter has
     double util;     // percent, the highest
     double process;  // percent, the highest of a process; absent: no process was seen
     double memory;   // by how much the used memory changed, MiB

@@ -59,6 +59,8 @@ void budget_memory_shift(struct budget_memory *m, int64_t ms)
         m->spares[i].until_ms += ms;
     for (size_t i = 0; i < m->n_loans; i++)
         m->loans[i].at_ms += ms;
+    for (size_t i = 0; i < m->n_transfers; i++)
+        m->transfers[i].since_ms += ms;
 }
 
 // --- what binds ---
@@ -314,7 +316,7 @@ static char *names_of_takers(const struct budget_group *group, size_t member)
 }
 
 static void count_transfer(struct budget_memory *m, const char *from, const char *to, bool lent,
-                           int64_t gpus)
+                           int64_t gpus, int64_t now_ms)
 {
     struct budget_transfer *t = NULL;
     bool full = m->n_transfers + 1 >= BUDGET_MAX_MOVES;
@@ -323,13 +325,14 @@ static void count_transfer(struct budget_memory *m, const char *from, const char
             gs_streq(m->transfers[i].to, to))
             t = &m->transfers[i];
     if (!t && full && !gs_streq(from, BUDGET_OTHERS)) {
-        count_transfer(m, BUDGET_OTHERS, BUDGET_OTHERS, false, gpus);
+        count_transfer(m, BUDGET_OTHERS, BUDGET_OTHERS, false, gpus, now_ms);
         return;
     }
     if (!t) {
         gs_grow(&m->transfers, &m->transfers_cap, m->n_transfers, sizeof(*m->transfers));
         t = &m->transfers[m->n_transfers++];
-        *t = (struct budget_transfer){.from = gs_strdup(from), .to = gs_strdup(to), .lent = lent};
+        *t = (struct budget_transfer){
+            .from = gs_strdup(from), .to = gs_strdup(to), .lent = lent, .since_ms = now_ms};
     }
     t->gpus += gpus;
 }
@@ -342,7 +345,7 @@ const struct budget_transfer *budget_transfers(const struct budget_memory *m, si
 
 // Takes GPUs that were taken before. Returns how many; *ret_lent: of these from idle members.
 static int64_t take_spares(struct budget_memory *m, const struct budget_member *me, int64_t gpus,
-                           struct names *names, int64_t *ret_lent)
+                           struct names *names, int64_t now_ms, int64_t *ret_lent)
 {
     int64_t taken = 0;
     for (size_t i = 0; i < m->n_spares && taken < gpus; i++) {
@@ -354,7 +357,7 @@ static int64_t take_spares(struct budget_memory *m, const struct budget_member *
         if (!part || gs_streq(s->key, me->key))
             continue;
         add_name(names, s->key);
-        count_transfer(m, s->key, me->key, s->lent, part);
+        count_transfer(m, s->key, me->key, s->lent, part, now_ms);
     }
     return taken;
 }
@@ -368,7 +371,7 @@ static void note_growth(struct budget_memory *m, const struct budget_member *me,
                         int64_t now_ms)
 {
     struct names names = {0};
-    int64_t lent = 0, gpus = take_spares(m, me, (int64_t)change * me->gpus, &names, &lent);
+    int64_t lent = 0, gpus = take_spares(m, me, (int64_t)change * me->gpus, &names, now_ms, &lent);
     if (gpus > lent)
         add_move(m, me, true, false, replicas_of(me, gpus - lent), join_names(&names), now_ms);
     if (lent > 0)

@@ -31,8 +31,7 @@ static void test_a_workload_is_idle_if_all_its_gpus_were_the_whole_time(void **s
     GS_AUTO_BUF struct gs_buf text = {0};
     (void)state;
     assert_true(budget_is_idle(pods, 2, HALF_HOUR_MS, &text));
-    assert_string_equal(text.data,
-                        "idle for 30m: no busy process, utilization 0, constant memory");
+    assert_string_equal(text.data, "idle for 30m: no busy process, utilization 0, constant memory");
     pods[1].util = 0.5;
     assert_busy(pods, 2, "used a GPU");
     pods[1] = idle_pod();

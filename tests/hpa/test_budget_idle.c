@@ -21,14 +21,12 @@ static void handle_query(void *arg, struct http_exchange *x)
     (void)arg;
     for (int pod = 0; pod < 4; pod++)
         for (int of = 0; of < 4; of++)
-            json_array_append_new(
-                result, json_pack("{s:{s:o, s:o}, s:[i, o]}", "metric", "name",
-                                  codec_json_strf("spare-%d", pod), "of",
-                                  codec_json_strf("%d", of), "value", 1,
-                                  codec_json_strf("%d", values[of])));
-    CODEC_AUTO_JSON json_t *body =
-        json_pack("{s:s, s:{s:s, s:O}}", "status", "success", "data", "resultType", "vector",
-                  "result", result);
+            json_array_append_new(result, json_pack("{s:{s:o, s:o}, s:[i, o]}", "metric", "name",
+                                                    codec_json_strf("spare-%d", pod), "of",
+                                                    codec_json_strf("%d", of), "value", 1,
+                                                    codec_json_strf("%d", values[of])));
+    CODEC_AUTO_JSON json_t *body = json_pack("{s:s, s:{s:s, s:O}}", "status", "success", "data",
+                                             "resultType", "vector", "result", result);
     kube_reply_json(x, engine_status, body);
 }
 
@@ -51,9 +49,8 @@ static void put_all(struct bench *b, const char *mode)
 static void end_pods_of_spare(struct bench *b)
 {
     const char *values[] = {"80"};
-    fake_answer(&b->api,
-                CUSTOM "/v1beta2/namespaces/shop/pods/%2A/load?labelSelector=app=spare", 200,
-                fake_values("spare", values, 1));
+    fake_answer(&b->api, CUSTOM "/v1beta2/namespaces/shop/pods/%2A/load?labelSelector=app=spare",
+                200, fake_values("spare", values, 1));
     for (int i = 1; i < 4; i++) {
         GS_AUTO_FREE char *key = gs_format("shop/spare-%d", i);
         fake_delete(&b->api, b->api.pods, key);

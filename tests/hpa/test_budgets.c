@@ -306,6 +306,11 @@ static void test_only_one_of_two_processes_enforces_the_budgets(void **state)
     assert_true(fake_wait(&b->api, is_enforced_by_first, b));
     assert_reaches(b, "chat", 6);
     assert_int_equal(max_of(b), 10);
+    evaluate(b, "chat");
+    GS_AUTO_BUF struct gs_buf metrics = {0};
+    hpa_controller_write_metrics(b->controller, &metrics);
+    assert_non_null(
+        strstr(metrics.data, "horizontalpodautoscaler=\"chat\",kind=\"granted\"} 0.000\n"));
 }
 
 static void test_limits_of_the_budgets_of_another_namespace_stay(void **state)

@@ -338,7 +338,8 @@ static json_t *answer_of(const char *result)
 }
 
 #define OF_WEB "\"namespace\":\"chat\",\"horizontalpodautoscaler\":\"web\""
-#define SERIES(labels, value) "{\"metric\":{\"budget\":\"h100\"" labels "},\"value\":[1,\"" value "\"]}"
+#define SERIES(labels, value)                                                                      \
+    "{\"metric\":{\"budget\":\"h100\"" labels "},\"value\":[1,\"" value "\"]}"
 
 static json_t *report_with_budgets(void)
 {
@@ -351,8 +352,8 @@ static json_t *report_with_budgets(void)
         SERIES("," OF_WEB ",\"kind\":\"used\"", "5400") ","                                  //
         SERIES("," OF_WEB ",\"kind\":\"refused\"", "1800"),
         SERIES("", "900") "," SERIES("," OF_WEB, "900"),
-        SERIES(",\"from\":\"batch/a\",\"to\":\"chat/web\",\"idle\":\"true\"", "2.02") ","
-        SERIES(",\"from\":\"batch/b\",\"to\":\"chat/web\",\"idle\":\"false\"", "NaN"),
+        SERIES(",\"from\":\"batch/a\",\"to\":\"chat/web\",\"idle\":\"true\"", "2.02") "," SERIES(
+            ",\"from\":\"batch/b\",\"to\":\"chat/web\",\"idle\":\"false\"", "NaN"),
     };
     json_t *answers[GS_ARRAY_LEN(results)], *data = example_report("namespace", NULL);
     for (size_t i = 0; i < GS_ARRAY_LEN(results); i++)
@@ -382,8 +383,7 @@ static void test_budgets_have_their_hours_by_workload_and_who_took_what(void **s
     report_print_table(data, &table);
     assert_non_null(strstr(table.data, "Budget h100: 16 GPUs, 16.00 GPU hours, simulated GPUs\n"));
     assert_non_null(strstr(table.data, "  chat/web "));
-    assert_non_null(
-        strstr(table.data, "  chat/web took 2 GPUs from batch/a, which were idle\n"));
+    assert_non_null(strstr(table.data, "  chat/web took 2 GPUs from batch/a, which were idle\n"));
 }
 
 static void test_budgets_are_in_csv_and_html(void **state)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which process enforces the budgets. Two with the same ConfigMap would limit each other's
-// autoscalers, so a Lease beside the ConfigMap names one. It is held only while budgets are
-// enforced.
+// Which process applies the budgets. Two with the same ConfigMap would limit each other's
+// autoscalers, and count all GPUs twice, so a Lease beside the ConfigMap names one.
 #include "hpa_controller/budgets_private.h"
 
 #include "base/log.h"
@@ -27,8 +26,8 @@ static void look_at_rival(void *arg)
     if (rival)
         gs_warn("hpa",
                 "GPU budgets: %s holds the Lease %s/" BUDGET_LEASE
-                " and enforces them. This process limits nothing. Give two deployments budgets of "
-                "their own namespaces (--leader-elect-resource-namespace), or stop one",
+                " and applies them. This process limits and counts nothing. Give two deployments "
+                "budgets of their own namespaces (--leader-elect-resource-namespace), or stop one",
                 rival, h->budgets->cfg.ns);
     free(h->rival);
     h->rival = gs_strdup(rival);
@@ -41,7 +40,7 @@ static void on_leading(void *arg)
 
 void hpa_budget_holder_update(struct hpa_budgets *b)
 {
-    bool wanted = b->has_policy && b->policy.enforce && !b->cfg.shadow;
+    bool wanted = b->has_policy && !b->cfg.shadow;
     const struct kube_election_config cfg = {
         .ns = b->cfg.ns, .name = BUDGET_LEASE, .on_leading = on_leading, .on_lost = on_leading};
     if (wanted == (b->holder != NULL))
@@ -64,8 +63,8 @@ const char *hpa_budget_rival(const struct hpa_budgets *b)
 
 bool hpa_budget_holds(const struct hpa_budgets *b)
 {
-    return b->holder && (kube_election_leading(b->holder->election) ||
-                         kube_election_fails(b->holder->election));
+    return b->holder &&
+           (kube_election_leading(b->holder->election) || kube_election_fails(b->holder->election));
 }
 
 void hpa_budget_holder_free(struct hpa_budget_holder *h)

@@ -21,13 +21,7 @@
 
 // --- the query ---
 
-enum of {
-    UTIL,
-    MEMORY,
-    MINUTES,
-    MEASURED,
-    N_MEASURES
-};
+enum of { UTIL, MEMORY, MINUTES, MEASURED, N_MEASURES };
 
 // The labels of a pod in the series of an exporter: its own, and those that Prometheus renames.
 static const struct {
@@ -78,10 +72,10 @@ void hpa_budget_idle_expression(const char *ns, const char *const *pods, size_t 
             hpa_query_add_row(row, pod, (int)i * N_MEASURES + of, out);
         }
     }
-    GS_AUTO_FREE char *process = selector_of("DCGM_CUSTOM_PROCESS_SM_UTIL", "NamespaceName",
-                                             "PodName", ns, names.data);
-    GS_AUTO_FREE char *row = gs_format("max by (PodName) (max_over_time(%s[%lldms]))", process,
-                                       (long long)after_ms);
+    GS_AUTO_FREE char *process =
+        selector_of("DCGM_CUSTOM_PROCESS_SM_UTIL", "NamespaceName", "PodName", ns, names.data);
+    GS_AUTO_FREE char *row =
+        gs_format("max by (PodName) (max_over_time(%s[%lldms]))", process, (long long)after_ms);
     hpa_query_add_row(row, "PodName", PROCESS, out);
 }
 
@@ -187,16 +181,15 @@ static void on_done(void *arg, const struct http_response *a, struct gs_error *e
     struct gs_buf text = {0};
     bool idle = false;
     m->op = NULL;
-    GS_AUTO_ERROR struct gs_error *wrong =
-        err ? NULL : codec_json_parse(a->body, false, &body);
+    GS_AUTO_ERROR struct gs_error *wrong = err ? NULL : codec_json_parse(a->body, false, &body);
     if (err) {
         gs_buf_addf(&text, "its use is unknown: %s", gs_error_message(err));
     } else if (a->status != 200 || wrong || !hpa_budget_idle_read(body, m->pods, m->n_pods)) {
         GS_AUTO_FREE char *why = hpa_query_refused(a->status, body);
         gs_buf_addf(&text, "its use is unknown: %s", why);
     } else if (t->scope < m->budgets->policy.n_scopes) {
-        idle = budget_is_idle(m->pods, m->n_pods,
-                              m->budgets->policy.scopes[t->scope].idle_after_ms, &text);
+        idle = budget_is_idle(m->pods, m->n_pods, m->budgets->policy.scopes[t->scope].idle_after_ms,
+                              &text);
     }
     gs_error_free(err);
     end_task(m, idle, gs_buf_take(&text));
@@ -209,8 +202,8 @@ static void copy_pods(struct hpa_budget_idle *m, const struct hpa_budget_workloa
     m->pods = gs_alloc_array(MAX_PODS, sizeof(*m->pods));
     LIST_FOREACH (p, &w->pods, list)
         if (!p->ending && m->n_pods < MAX_PODS)
-            m->pods[m->n_pods++] = (struct budget_idle_pod){
-                .name = gs_strdup(kube_name(p->object)), .gpus = p->gpus};
+            m->pods[m->n_pods++] =
+                (struct budget_idle_pod){.name = gs_strdup(kube_name(p->object)), .gpus = p->gpus};
 }
 
 static size_t count_pods(const struct hpa_budget_workload *w)

@@ -80,9 +80,9 @@ static void remove_annotation(struct hpa_budget_visits *v)
 static void patch(struct hpa_budget_visits *v, int32_t had, int32_t set)
 {
     CODEC_AUTO_JSON json_t *body = json_object();
-    json_t *text = set ? codec_json_strf("maxReplicas=%d,set=%d,by=%s", had, set,
-                                         v->budgets->cfg.ns)
-                       : json_null();
+    json_t *text =
+        set ? codec_json_strf("maxReplicas=%d,set=%d,by=%s", had, set, v->budgets->cfg.ns)
+            : json_null();
     codec_json_set(body, json_string(kube_resource_version(v->spec.object)), "metadata",
                    "resourceVersion", NULL);
     codec_json_set(body, text, "metadata", "annotations", BUDGET_RECORD_ANNOTATION, NULL);

@@ -95,8 +95,7 @@ static void learn(const struct hpa_budgets *b, struct hpa_budget_workload *w,
 static void enlist(struct hpa_budgets *b, struct hpa_budget_pod *p)
 {
     const char *ns = kube_namespace(p->object);
-    struct hpa_budget_pods *list =
-        p->workload ? &p->workload->pods : gs_hmap_get_str(b->loose, ns);
+    struct hpa_budget_pods *list = p->workload ? &p->workload->pods : gs_hmap_get_str(b->loose, ns);
     if (!list) {
         list = gs_alloc(sizeof(*list));
         gs_hmap_put_str(b->loose, ns, list);

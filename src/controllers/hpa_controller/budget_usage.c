@@ -7,10 +7,10 @@
 #include "base/slice.h"
 #include "base/timer.h"
 
-#define LATE_PERIODS 3     // a longer pause, as of a machine that was suspended, is unknown
+#define LATE_PERIODS 3 // a longer pause, as of a machine that was suspended, is unknown
 // A new pair begins with 0 for so long, so that increase() counts its first move, too.
-#define NEW_MS 120000
-#define MAX_USES     20000 // further workloads are not counted
+#define NEW_MS   120000
+#define MAX_USES 20000 // further workloads are not counted
 
 // In GPU seconds, and seconds.
 struct use {
@@ -18,9 +18,8 @@ struct use {
 };
 
 static const char *const kinds[HPA_BUDGET_KINDS] = {
-    [HPA_BUDGET_HAS] = "budget",      [HPA_BUDGET_GRANTED] = "granted",
-    [HPA_BUDGET_USED] = "used",       [HPA_BUDGET_REFUSED] = "refused",
-    [HPA_BUDGET_OVER] = "over",
+    [HPA_BUDGET_HAS] = "budget",      [HPA_BUDGET_GRANTED] = "granted", [HPA_BUDGET_USED] = "used",
+    [HPA_BUDGET_REFUSED] = "refused", [HPA_BUDGET_OVER] = "over",
 };
 
 // key: of a workload; "" for pods without one, and for the budget itself.
@@ -87,7 +86,7 @@ static void on_usage(void *arg)
 {
     struct hpa_budgets *b = arg;
     int64_t now_ns = gs_mono_ns(), elapsed_ns = b->usage_ns ? now_ns - b->usage_ns : 0;
-    if (elapsed_ns > LATE_PERIODS * b->cfg.period_ms * GS_NS_PER_MS)
+    if (!hpa_budget_holds(b) || elapsed_ns > LATE_PERIODS * b->cfg.period_ms * GS_NS_PER_MS)
         elapsed_ns = 0;
     b->usage_ns = now_ns;
     for (size_t i = 0; b->has_policy && i < b->policy.n_scopes; i++)
@@ -153,9 +152,10 @@ static void write_uses(const struct hpa_budgets *b, bool times, struct gs_buf *o
 static void write_moves(const struct hpa_budgets *b, struct gs_buf *out)
 {
     int64_t now_ms = gs_unix_ms();
-    write_head("gpuscale_budget_moved_gpus_total", "counter",
-               "GPUs that one autoscaler lost and another one got; idle: that the first did not use.",
-               out);
+    write_head(
+        "gpuscale_budget_moved_gpus_total", "counter",
+        "GPUs that one autoscaler lost and another one got; idle: the first did not use them.",
+        out);
     for (size_t i = 0; i < b->policy.n_scopes; i++) {
         size_t n;
         const struct budget_transfer *t = budget_transfers(b->memories[i], &n);

@@ -494,7 +494,7 @@ json_t *hpa_budgets_json(const struct hpa_budgets *b, const char *key, int64_t n
         return NULL;
     }
     struct hpa_budget_outcome result = hpa_budget_decide(b, w, now_ms, false);
-    if (hpa_budget_rival(b))
+    if (b->policy.enforce && hpa_budget_rival(b))
         codec_json_set_str(out, "enforcedBy", hpa_budget_rival(b));
     codec_json_set_str(out, "mode", b->policy.enforce ? "enforce" : "dryRun");
     codec_json_set_bool(out, "applied", limits_own(b) && result.text);

@@ -32,19 +32,19 @@ struct hpa_budget_workload {
     bool listed;                   // in the index
     char *list_key;                // of its list there
     LIST_ENTRY(hpa_budget_workload) list;
-    int64_t read_ms;               // when it was sent
+    int64_t read_ms; // when it was sent
     struct hpa_budget_pods pods;
-    int64_t live, ending;          // GPUs of its pods
-    json_t *pod_labels;            // of one of its pods; NULL: it had none
-    int32_t pod_gpus;              // the most of one pod; 0: it has none
-    char *model;                   // of the GPUs of its pods; NULL: unknown
+    int64_t live, ending; // GPUs of its pods
+    json_t *pod_labels;   // of one of its pods; NULL: it had none
+    int32_t pod_gpus;     // the most of one pod; 0: it has none
+    char *model;          // of the GPUs of its pods; NULL: unknown
     uint32_t scopes;
-    uint32_t idle;  // scopes in which its GPUs are idle; see hpa_budget_is_idle()
+    uint32_t idle; // scopes in which its GPUs are idle; see hpa_budget_is_idle()
     char *idle_text;
     int64_t idle_mono_ns; // when it was measured
-    bool moves;     // the last decision changes its replicas
-    bool waits;     // it would get more if GPUs were free
-    int32_t hidden; // the demand of the last decision, for budget_demand()
+    bool moves;           // the last decision changes its replicas
+    bool waits;           // it would get more if GPUs were free
+    int32_t hidden;       // the demand of the last decision, for budget_demand()
     struct budget_member member;
     int64_t settles_ms; // until when member.settling counts
 };
@@ -79,11 +79,11 @@ struct hpa_budgets {
     bool stale;                       // nodes have changed: the models of pods are read again
     char *sole_model;                 // of all nodes; NULL: they differ
     struct hpa_budget_visits *visits; // of autoscalers of other controllers; NULL: shadow
-    struct gs_hmap *uses; // of budget_usage.c
+    struct gs_hmap *uses;             // of budget_usage.c
     struct gs_timer *usage_timer;
     int64_t usage_ns; // when they were counted last; 0: not yet
     struct hpa_budget_idle *idle;
-    struct hpa_budget_holder *holder; // NULL: nothing is enforced
+    struct hpa_budget_holder *holder; // NULL: no policy, or shadow
     struct hpa_clock clock;           // at the last decision
 };
 
@@ -116,15 +116,15 @@ bool hpa_budget_enforced(const struct hpa_budgets *b);
 // Whether the newest ConfigMap is known, or may not be read.
 bool hpa_budget_policy_known(const struct hpa_budgets *b);
 
-// --- budget_holder.c: the process that enforces them ---
+// --- budget_holder.c: the process that applies them ---
 
 // After the policy has changed.
 void hpa_budget_holder_update(struct hpa_budgets *b);
 void hpa_budget_holder_free(struct hpa_budget_holder *h); // NULL is fine
-// Whether this process may change the autoscalers of other controllers. Without permission for the
-// Lease, it may: nothing is known of others.
+// Whether this process may change the autoscalers of other controllers, and counts. Without
+// permission for the Lease, it may: nothing is known of others. Never in shadow mode.
 bool hpa_budget_holds(const struct hpa_budgets *b);
-// Another process that enforces them now, so that this one limits nothing; NULL: none is known. At
+// Another process that applies them now, so that this one limits nothing; NULL: none is known. At
 // first, growth of own autoscalers is limited until that is known.
 const char *hpa_budget_rival(const struct hpa_budgets *b);
 

@@ -100,9 +100,8 @@ static void read_move(json_t *budget, const json_t *series, double v)
     json_t *moves = json_object_get(budget, "moves");
     if (from && to && v >= 0.5 && json_array_size(moves) < MAX_MOVES)
         json_array_append_new(moves, json_pack("{s:s, s:s, s:b, s:I}", "from", from, "to", to,
-                                               "idle",
-                                               gs_streq(label_of(series, "idle"), "true"), "gpus",
-                                               (json_int_t)llround(fmin(v, 1e15))));
+                                               "idle", gs_streq(label_of(series, "idle"), "true"),
+                                               "gpus", (json_int_t)llround(fmin(v, 1e15))));
 }
 
 static void read_budget_series(json_t *data, enum series s, const json_t *series)

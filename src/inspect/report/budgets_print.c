@@ -90,8 +90,7 @@ static void add_workloads(const json_t *budget, struct gs_buf *out)
     size_t n = json_array_size(list), shown = n < MAX_LISTED ? n : MAX_LISTED;
     CODEC_AUTO_JSON json_t *others = others_of(budget);
     GS_CLEANUP(gs_table_freep)
-    struct gs_table *t =
-        gs_table_new(shown + 2 + (others != NULL), GS_ARRAY_LEN(numbers) + 1);
+    struct gs_table *t = gs_table_new(shown + 2 + (others != NULL), GS_ARRAY_LEN(numbers) + 1);
     if (!t)
         return;
     gs_table_add(t, "AUTOSCALER");

@@ -36,8 +36,8 @@ double report_value(const json_t *series);
 
 // Adds "budgets": [{"name", "gpus", "mode", "hours", "granted", "used", "refused", "over",
 // "limited", "others", "workloads": [{"namespace", "autoscaler", "granted", …}], "moves": [{"from",
-// "to", "idle", "gpus"}]}] of the time, and "simulated". All but "gpus" are hours: "hours" are those
-// of the GPUs of the budget, "others" of pods without an autoscaler. Absent without series.
+// "to", "idle", "gpus"}]}] of the time, and "simulated". All but "gpus" are hours: "hours" are
+// those of the GPUs of the budget, "others" of pods without an autoscaler. Absent without series.
 void report_fetch_budgets(const struct query_peer *peer, int64_t since_ms, int64_t until_ms,
                           json_t *data);
 // The same of the responses to the queries, in their order; NULL: none.
@@ -46,7 +46,7 @@ void report_read_budgets(const json_t *const *answers, json_t *data);
 // --- output ---
 
 void report_print_table(const json_t *data, struct gs_buf *out);
-void report_print_starts(const json_t *data, struct gs_buf *out); // of the table
+void report_print_starts(const json_t *data, struct gs_buf *out);  // of the table
 void report_print_budgets(const json_t *data, struct gs_buf *out); // of the table
 void report_print_budgets_csv(const json_t *data, struct gs_buf *out);
 void report_print_budgets_html(const json_t *data, struct gs_buf *out); // of the page

@@ -103,11 +103,11 @@ struct gs_error *report_run(const struct report_options *o)
         return gs_error_new(GS_EINVAL, "--file and --prometheus cannot both be given");
     struct gs_error *err = check_output(o->output);
     if (!err && o->budgets && !gs_streq(o->output, "csv"))
-        err = gs_error_new(GS_EINVAL, "--budgets belongs to --output=csv: the other formats have the "
-                                      "budgets beside the GPU hours");
+        err = gs_error_new(GS_EINVAL, "--budgets belongs to --output=csv: the other formats have "
+                                      "the budgets beside the GPU hours");
     if (!err && o->budgets && o->file)
-        err = gs_error_new(GS_EINVAL, "--budgets: the file of a ledger has no budgets; use --url or "
-                                      "--prometheus");
+        err = gs_error_new(GS_EINVAL, "--budgets: the file of a ledger has no budgets; use --url "
+                                      "or --prometheus");
     if (!err)
         err = read_times(o, &r.report.since_ms, &r.report.until_ms);
     if (!err)

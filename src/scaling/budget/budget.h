@@ -17,8 +17,8 @@
 // --- the policy ---
 
 #define BUDGET_CONFIG_MAP          "gpuscale-budgets"
-#define BUDGET_KEY                 "budgets.yaml" // of its data
-#define BUDGET_LEASE               "gpuscale-budgets" // of the process that enforces them
+#define BUDGET_KEY                 "budgets.yaml"     // of its data
+#define BUDGET_LEASE               "gpuscale-budgets" // of the process that applies them
 #define BUDGET_PRIORITY_ANNOTATION "gpuscale.dev/priority"
 
 enum {
@@ -107,8 +107,8 @@ struct budget_member {
     // More than replicas: were set before, and the controller of the workload may still create pods
     // for them. 0: it follows.
     int32_t settling;
-    int64_t live;    // GPUs of its pods that are not being deleted
-    int64_t ending;  // GPUs of its pods that are being deleted
+    int64_t live;   // GPUs of its pods that are not being deleted
+    int64_t ending; // GPUs of its pods that are being deleted
     // All its GPUs were idle. It counts with its floor, but at least with one replica, which shows
     // when it is busy, until the others have what they want.
     bool idle;
@@ -207,8 +207,9 @@ bool budget_is_idle(const struct budget_idle_pod *pods, size_t n, int64_t after_
 // --- texts ---
 
 // {"name", "gpus", "used", "others", "free", "share", "allowed", "reason", "text", "members":
-// [{"name", "priority", "gpusPerReplica", "replicas", "demand", "share", "idle"}, …], "moves": [{"from",
-// "to", "replicas", "ageMs"}, …]}; members with the most GPUs first, at most 20. New reference.
+// [{"name", "priority", "gpusPerReplica", "replicas", "demand", "share", "idle"}, …], "moves":
+// [{"from", "to", "replicas", "ageMs"}, …]}; members with the most GPUs first, at most 20. New
+// reference.
 json_t *budget_result_json(const struct budget_group *group, size_t member,
                            const struct budget_memory *m, const struct budget_result *r,
                            int64_t now_ms);

@@ -252,8 +252,8 @@ static void forget_expired(struct budget_memory *m, int64_t now_ms)
 }
 
 // lent: GPUs that were idle, which are no reason to keep anything where it is.
-static void add_move(struct budget_memory *m, const struct budget_member *me, bool gained, bool lent,
-                     int32_t replicas, char *other, int64_t now_ms)
+static void add_move(struct budget_memory *m, const struct budget_member *me, bool gained,
+                     bool lent, int32_t replicas, char *other, int64_t now_ms)
 {
     gs_grow(&m->moves, &m->moves_cap, m->n_moves, sizeof(*m->moves));
     m->moves[m->n_moves++] = (struct budget_move){.key = gs_strdup(me->key),
@@ -268,11 +268,11 @@ static void add_spare(struct budget_memory *m, const struct budget_member *me, i
                       int64_t now_ms)
 {
     gs_grow(&m->spares, &m->spares_cap, m->n_spares, sizeof(*m->spares));
-    m->spares[m->n_spares++] = (struct budget_spare){
-        .key = gs_strdup(me->key),
-        .lent = me->idle,
-        .gpus = gpus,
-        .until_ms = now_ms + SPARE_HOLDS * me->hold_ms};
+    m->spares[m->n_spares++] =
+        (struct budget_spare){.key = gs_strdup(me->key),
+                              .lent = me->idle,
+                              .gpus = gpus,
+                              .until_ms = now_ms + SPARE_HOLDS * me->hold_ms};
 }
 
 // The first members as a text, each once.

@@ -41,8 +41,7 @@ static bool read_record(const json_t *hpa, struct budget_record *ret)
 
 bool budget_record_of(const json_t *hpa, struct budget_record *ret)
 {
-    return read_record(hpa, ret) &&
-           codec_json_int(hpa, 0, "spec", "maxReplicas", NULL) == ret->set;
+    return read_record(hpa, ret) && codec_json_int(hpa, 0, "spec", "maxReplicas", NULL) == ret->set;
 }
 
 bool budget_record_of_others(const json_t *hpa, const char *ns)

@@ -131,10 +131,10 @@ static json_t *members_json(const struct budget_group *group)
     json_t *out = json_array();
     for (size_t i = 0; i < group->n && i < SHOWN_MEMBERS; i++) {
         const struct budget_member *m = list[i].member;
-        json_array_append_new(out, json_pack("{s:s, s:f, s:i, s:i, s:i, s:i, s:I, s:b}", "name", m->key,
-                                             "priority", m->weight, "gpusPerReplica", (int)m->gpus,
-                                             "replicas", (int)m->replicas, "demand", (int)m->demand,
-                                             "share", (int)list[i].share, "gpus",
+        json_array_append_new(out, json_pack("{s:s, s:f, s:i, s:i, s:i, s:i, s:I, s:b}", "name",
+                                             m->key, "priority", m->weight, "gpusPerReplica",
+                                             (int)m->gpus, "replicas", (int)m->replicas, "demand",
+                                             (int)m->demand, "share", (int)list[i].share, "gpus",
                                              (json_int_t)budget_used(m), "idle", (int)m->idle));
     }
     return out;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Metrics that are full at 100 %: they show that a load is too much for the replicas that exist, but
-// not by how much.
+// Metrics that are full at 100 %: they show that a load is too much for the replicas that exist,
+// but not by how much.
 #include "hpa/hpa.h"
 
 #include "base/mem.h"

@@ -12,18 +12,19 @@
 #define MAX_WORKLOADS 20000 // of all budgets
 #define MAX_MOVES     1024  // of one
 
-// The queries, with the range of the report in seconds.
+// The queries: a function of the range of the report, and how its results are grouped.
 enum series { SIZE, ENFORCED, SIMULATED, GPU_SECONDS, LIMITED, MOVED, N_SERIES };
-static const char *const queries[N_SERIES] = {
-    [SIZE] = "max by (budget) (last_over_time(gpuscale_budget_gpus[%" PRId64 "s]))",
-    [ENFORCED] = "max by (budget) (last_over_time(gpuscale_budget_enforced[%" PRId64 "s]))",
-    [SIMULATED] = "max(last_over_time(gpuscale_exporter_simulated[%" PRId64 "s]))",
-    [GPU_SECONDS] = "sum by (budget, namespace, horizontalpodautoscaler, kind) "
-                    "(increase(gpuscale_budget_gpu_seconds_total[%" PRId64 "s]))",
-    [LIMITED] = "sum by (budget, namespace, horizontalpodautoscaler) "
-                "(increase(gpuscale_budget_limited_seconds_total[%" PRId64 "s]))",
-    [MOVED] = "sum by (budget, from, to, idle) "
-              "(increase(gpuscale_budget_moved_gpus_total[%" PRId64 "s]))",
+static const struct {
+    const char *group, *function, *metric;
+} queries[N_SERIES] = {
+    [SIZE] = {"max by (budget)", "last_over_time", "gpuscale_budget_gpus"},
+    [ENFORCED] = {"max by (budget)", "last_over_time", "gpuscale_budget_enforced"},
+    [SIMULATED] = {"max", "last_over_time", "gpuscale_exporter_simulated"},
+    [GPU_SECONDS] = {"sum by (budget, namespace, horizontalpodautoscaler, kind)", "increase",
+                     "gpuscale_budget_gpu_seconds_total"},
+    [LIMITED] = {"sum by (budget, namespace, horizontalpodautoscaler)", "increase",
+                 "gpuscale_budget_limited_seconds_total"},
+    [MOVED] = {"sum by (budget, from, to, idle)", "increase", "gpuscale_budget_moved_gpus_total"},
 };
 
 static const char *label_of(const json_t *series, const char *name)
@@ -144,7 +145,8 @@ static json_t *fetch(const struct query_peer *peer, enum series s, int64_t secon
     GS_AUTO_BUF struct gs_buf query = {0};
     GS_AUTO_BUF struct gs_buf parameters = {0};
     json_t *answer = NULL;
-    gs_buf_addf(&query, queries[s], seconds);
+    gs_buf_addf(&query, "%s (%s(%s[%" PRId64 "s]))", queries[s].group, queries[s].function,
+                queries[s].metric, seconds);
     query_add_param(&parameters, "query", gs_buf_slice(&query));
     gs_buf_add_str(&parameters, "&time=");
     query_add_seconds(&parameters, until_ms);

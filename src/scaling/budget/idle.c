@@ -12,8 +12,8 @@
 // NULL: it was idle.
 static const char *busy_sign(const struct budget_idle_pod *p, int64_t after_ms)
 {
-    bool fresh = p->measured >= (double)p->gpus,
-         whole = p->minutes > (double)(after_ms / MINUTE_MS);
+    int64_t minutes = after_ms / MINUTE_MS;
+    bool fresh = p->measured >= (double)p->gpus, whole = p->minutes > (double)minutes;
     if (p->gpus < 1 || !fresh)
         return "has a GPU without a sample in the last minute";
     if (!whole || isnan(p->util) || isnan(p->memory))

@@ -157,8 +157,8 @@ static void set_idle(struct hpa_budgets *b, struct hpa_budget_workload *w, size_
 
 bool hpa_budget_is_idle(const struct hpa_budget_workload *w, size_t scope)
 {
-    bool fresh = gs_mono_ns() - w->idle_mono_ns < VALID_MS * GS_NS_PER_MS;
-    return hpa_budget_has_scope(w->idle, scope) && fresh;
+    return hpa_budget_has_scope(w->idle, scope) &&
+           gs_mono_ns() - w->idle_mono_ns < VALID_MS * GS_NS_PER_MS;
 }
 
 static void end_task(struct hpa_budget_idle *m, bool idle, char *text)

@@ -2,7 +2,7 @@
 # The configurations of docs/beyond-one-machine.md with the real programs: an engine sends to Prometheus, Thanos, VictoriaMetrics,
 # vmagent and Mimir. Each must have each sample, also after an outage of AWAY seconds, and the staleness markers. With LONG=1, the
 # receivers also hang for this time and are killed. With AGES=NUMBER, the age of this number of values is measured.
-# VICTORIAMETRICS_CLUSTER=DIRECTORY: with vminsert, vmselect and vmstorage, built from their own source.
+# VICTORIAMETRICS_CLUSTER=DIRECTORY: also with vminsert, vmselect and vmstorage of a release.
 . "$(dirname "$0")/lib.sh"
 need curl jq python3
 cd "$source"
@@ -97,8 +97,8 @@ start_mimir() {
 }
 # start RECEIVER
 start() { for program in $(programs "$1"); do "start_$program"; done; }
-# stop RECEIVER [SIGNAL]
-stop() { for program in $(programs "$1"); do end "$program" "${2:-TERM}"; done; }
+# stop RECEIVER [SIGNAL]: vminsert before the nodes that it sends to.
+stop() { for program in $(programs "$1" | tr ' ' '\n' | tac); do end "$program" "${2:-TERM}"; done; }
 # start_engine NAME ADDRESS
 start_engine() {
     "$gpuscale" engine --config.file="$dir/$1.yml" --web.listen-address="$2" >>"$dir/$1.log" 2>&1 &

@@ -31,17 +31,18 @@ static void report_buffer(struct doctor_examination *e, double age, double inter
 {
     GS_AUTO_FREE char *subject =
         gs_format("source %s", doctor_text(codec_json_str(e->prometheus, "address", NULL)));
-    doctor_add(e, (struct doctor_finding){
-                      subject,
-                      gs_format("The values of this source are up to %.0f s old, although a sample "
-                                "comes each %.0f s.",
-                                interval + BUFFER_S, interval),
-                      gs_format("the server is VictoriaMetrics, which shows received samples up to "
-                                "%d s later; the newest one is %.1f s old now",
-                                BUFFER_S, age),
-                      gs_strdup("No flag of VictoriaMetrics changes this. If autoscalers need newer "
-                                "values, let the adapter use the engine that sends the samples: "
-                                "--prometheus-url, or `sources` for some rules")});
+    doctor_add(e,
+               (struct doctor_finding){
+                   subject,
+                   gs_format("The values of this source are up to %.0f s old, although a sample "
+                             "comes each %.0f s.",
+                             interval + BUFFER_S, interval),
+                   gs_format("the server is VictoriaMetrics, which shows received samples up to "
+                             "%d s later; the newest one is %.1f s old now",
+                             BUFFER_S, age),
+                   gs_strdup("No flag of VictoriaMetrics changes this. If autoscalers need newer "
+                             "values, let the adapter use the engine that sends the samples: "
+                             "--prometheus-url, or `sources` for some rules")});
 }
 
 // The source evaluates queries at an earlier time, although samples are frequent.

@@ -1,6 +1,6 @@
 #!/bin/sh
 # The configurations of docs/beyond-one-machine.md with the real programs: an engine sends to Prometheus, Thanos, VictoriaMetrics,
-# vmagent and Mimir. Each must have each sample, also after an outage of AWAY seconds, and the staleness markers. With LONG=1, the
+# vmagent and a cluster of VictoriaMetrics. Each must have each sample, also after an outage of AWAY seconds, and the staleness markers. With LONG=1, the
 # receivers also hang for this time and are killed. With AGES=NUMBER, the age of this number of values is measured.
 # VICTORIAMETRICS_CLUSTER=DIRECTORY: also with vminsert, vmselect and vmstorage of a release.
 . "$(dirname "$0")/lib.sh"
@@ -12,17 +12,15 @@ away=${AWAY:-6}
 peers=$source/tests/differential
 thanos=$("$peers/go_programs.sh" thanos --no-build 2>/dev/null) || thanos=
 victoria=$("$peers/go_programs.sh" victoriametrics --no-build 2>/dev/null) || victoria=
-mimir=$("$peers/go_programs.sh" mimir --no-build 2>/dev/null) || mimir=
 [ "$thanos$victoria" ] || skip "neither Thanos nor VictoriaMetrics has been built (make peers)"
 prometheus=$(GPUSCALE_PROMETHEUS3_COMMANDS=prometheus "$peers/prometheus3.sh" --no-build 2>/dev/null) || prometheus=
 [ "$prometheus" ] || command -v prometheus >/dev/null || skip "prometheus is not installed"
 vmcluster=${VICTORIAMETRICS_CLUSTER:-}
-PATH=$prometheus:$thanos:$victoria:$vmcluster:$mimir:$PATH
+PATH=$prometheus:$thanos:$victoria:$vmcluster:$PATH
 receivers=prometheus
 [ ! "$thanos" ] || receivers="$receivers thanos"
 [ ! "$victoria" ] || receivers="$receivers victoriametrics vmagent"
 [ ! "$vmcluster" ] || receivers="$receivers vmcluster"
-[ ! "$mimir" ] || receivers="$receivers mimir"
 # The programs of a receiver, in the order of their start.
 programs() { case $1 in vmcluster) echo vmstorage_0 vmstorage_1 vmcluster ;; *) echo "$1" ;; esac }
 
@@ -30,7 +28,7 @@ programs() { case $1 in vmcluster) echo vmstorage_0 vmstorage_1 vmcluster ;; *) 
 
 for address in exporter:9400 engine:9090 engine-a:9090 engine-b:9090 joined:9090 prometheus:9090 thanos-receive:19291 thanos-receive:10901 thanos-receive:10902 thanos-sidecar:10901 thanos-sidecar:10902 \
     thanos-query:10901 thanos-query:10902 victoria-metrics:8428 vmagent:8429 vmagent:8430 vminsert:8480 vmselect:8481 \
-    vmstorage-0:8400 vmstorage-0:8401 vmstorage-0:8482 vmstorage-1:8400 vmstorage-1:8401 vmstorage-1:8482 mimir:9009 mimir:9095 mimir:7946; do
+    vmstorage-0:8400 vmstorage-0:8401 vmstorage-0:8482 vmstorage-1:8400 vmstorage-1:8401 vmstorage-1:8482; do
     echo "s/$address/127.0.0.1:$(free_port)/g"
 done >"$dir/addresses.sed"
 amazon=https://aps-workspaces.eu-west-1.amazonaws.com
@@ -39,12 +37,10 @@ azure=http://127.0.0.1:$(free_port)
     echo "s#$amazon#http://127.0.0.1:$(free_port)#g; s#/etc/azure/secret#$dir/secret#; s#/etc/store/token#$dir/store-token#"
     echo "s#https://WORKSPACE[^/]*#$azure#; s#https://login.microsoftonline.com#$azure#; s#https://store.example#$azure#"
 } >>"$dir/addresses.sed"
-[ ! "$mimir" ] || echo "s#data/#$dir/data-mimir/#" >>"$dir/addresses.sed"
 echo secret >"$dir/secret"
 echo first >"$dir/store-token"
 # at ADDRESS
 at() { echo "$1" | sed -f "$dir/addresses.sed"; }
-port_of() { at "$1" | sed 's/.*://'; }
 for file in "$dir"/files/*; do
     sed -f "$dir/addresses.sed" "$file" >"$dir/file"
     mv "$dir/file" "$file"
@@ -86,15 +82,6 @@ start_vmstorage() {
         -vmselectAddr="$(at "vmstorage-$1:8401")" -loggerLevel=WARN
 }
 start_vmcluster() { begin vmcluster vmcluster vminsert -httpListenAddr="$(at vminsert:8480)" -loggerLevel=WARN; }
-start_mimir() {
-    flags=
-    for ring in alertmanager.sharding-ring compactor.ring distributor.ring ingester.ring querier.ring query-frontend query-scheduler.ring \
-        overrides-exporter.ring ruler.ring store-gateway.sharding-ring; do flags="$flags -$ring.instance-addr=127.0.0.1"; done
-    # shellcheck disable=SC2086
-    begin mimir mimir mimir $flags -server.http-listen-address=127.0.0.1 -server.http-listen-port="$(port_of mimir:9009)" \
-        -server.grpc-listen-address=127.0.0.1 -server.grpc-listen-port="$(port_of mimir:9095)" -memberlist.bind-addr=127.0.0.1 \
-        -memberlist.bind-port="$(port_of mimir:7946)" -usage-stats.enabled=false -activity-tracker.filepath= -server.log-level=warn
-}
 # start RECEIVER
 start() { for program in $(programs "$1"); do "start_$program"; done; }
 # stop RECEIVER [SIGNAL]: vminsert before the nodes that it sends to.
@@ -114,7 +101,6 @@ url() {
     prometheus) echo "http://$(at prometheus:9090)" ;;
     thanos) echo "http://$(at thanos-query:10902)" ;;
     vmcluster) echo "http://$(at vmselect:8481)/select/0/prometheus" ;;
-    mimir) echo "http://$(at mimir:9009)/prometheus" ;;
     *) echo "http://$(at victoria-metrics:8428)" ;;
     esac
 }

@@ -1,7 +1,8 @@
 #!/bin/sh
 # The configurations of docs/beyond-one-machine.md with the real programs: an engine sends to Prometheus, Thanos, VictoriaMetrics,
-# vmagent and a cluster of VictoriaMetrics. Each must have each sample, also after an outage of AWAY seconds, and the staleness markers. With LONG=1, the
-# receivers also hang for this time and are killed. With AGES=NUMBER, the age of this number of values is measured.
+# vmagent and a cluster of VictoriaMetrics. Each must have each sample, also after an outage of AWAY seconds, and the staleness
+# markers. With LONG=1, the receivers also hang for this time and are killed. With AGES=NUMBER, the age of this number of values is
+# measured.
 # VICTORIAMETRICS_CLUSTER=DIRECTORY: also with vminsert, vmselect and vmstorage of a release.
 . "$(dirname "$0")/lib.sh"
 need curl jq python3

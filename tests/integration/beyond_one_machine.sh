@@ -166,7 +166,7 @@ if [ "${LONG:-}" ]; then
     sleep "$away"
     signal_all CONT
     all_equal "after it hung for $away s"
-    # VictoriaMetrics keeps received samples in memory for up to five seconds.
+    # VictoriaMetrics keeps received samples in memory for up to ten seconds.
     for r in $receivers; do stop "$r" KILL; done
     for r in $receivers; do start "$r"; done
     for r in $receivers; do wait_for "$r receives again" arrived "$r"; done

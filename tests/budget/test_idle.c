@@ -3,12 +3,11 @@
 #include "unit.h"
 
 #include "base/mem.h"
-#include "budget/budget.h"
+#include "members.h"
 
 #include <math.h>
 
 #define HALF_HOUR_MS 1800000
-#define HOLD_MS      120000
 
 // --- what is idle ---
 
@@ -66,24 +65,11 @@ static void test_missing_data_is_never_idle(void **state)
 
 // --- what becomes of it ---
 
-static struct budget_member member(const char *key, int32_t demand, int32_t replicas)
+static struct budget_member with_floor(const char *key, int32_t demand, int32_t replicas)
 {
-    return (struct budget_member){.key = key,
-                                  .weight = 1,
-                                  .gpus = 1,
-                                  .floor = 1,
-                                  .demand = demand,
-                                  .replicas = replicas,
-                                  .live = replicas,
-                                  .hold_ms = HOLD_MS};
-}
-
-static struct budget_result decide(const struct budget_group *g, size_t i,
-                                   const struct budget_memory *m, int64_t now_ms)
-{
-    struct budget_result r;
-    budget_decide(g, i, m, now_ms, &r);
-    return r;
+    struct budget_member m = member(key, 1, demand, replicas);
+    m.floor = 1;
+    return m;
 }
 
 // Decides, and does it.
@@ -99,7 +85,7 @@ static void apply(struct budget_group *g, struct budget_member *m, size_t i,
 static void test_idle_gpus_stay_while_nobody_wants_them(void **state)
 {
     struct budget_memory *memory = budget_memory_new();
-    struct budget_member m[] = {member("n/idle", 6, 6), member("n/b", 2, 2)};
+    struct budget_member m[] = {with_floor("n/idle", 6, 6), with_floor("n/b", 2, 2)};
     const struct budget_group g = {"g", 8, 0, m, 2};
     (void)state;
     m[0].idle = true;
@@ -112,7 +98,7 @@ static void test_idle_gpus_stay_while_nobody_wants_them(void **state)
 static void test_others_take_idle_gpus_down_to_one_replica(void **state)
 {
     struct budget_memory *memory = budget_memory_new();
-    struct budget_member m[] = {member("n/idle", 6, 6), member("n/b", 9, 2)};
+    struct budget_member m[] = {with_floor("n/idle", 6, 6), with_floor("n/b", 9, 2)};
     const struct budget_group g = {"g", 8, 0, m, 2};
     (void)state;
     m[0].floor = 0;
@@ -135,8 +121,8 @@ static void test_others_take_idle_gpus_down_to_one_replica(void **state)
 static void test_the_owner_gets_its_gpus_back_first_when_it_is_busy(void **state)
 {
     struct budget_memory *memory = budget_memory_new();
-    struct budget_member m[] = {member("n/owner", 6, 6), member("n/taker", 9, 2),
-                                member("n/third", 0, 0)};
+    struct budget_member m[] = {with_floor("n/owner", 6, 6), with_floor("n/taker", 9, 2),
+                                with_floor("n/third", 0, 0)};
     struct budget_group g = {"g", 8, 0, m, 3};
     (void)state;
     m[2].floor = 0;
@@ -171,8 +157,8 @@ static void test_the_owner_gets_its_gpus_back_first_when_it_is_busy(void **state
 static void test_a_third_member_waits_for_gpus_that_the_owner_wants_back(void **state)
 {
     struct budget_memory *memory = budget_memory_new();
-    struct budget_member m[] = {member("n/owner", 4, 4), member("n/taker", 6, 4),
-                                member("n/third", 0, 0)};
+    struct budget_member m[] = {with_floor("n/owner", 4, 4), with_floor("n/taker", 6, 4),
+                                with_floor("n/third", 0, 0)};
     struct budget_group g = {"g", 8, 0, m, 3};
     (void)state;
     m[2].floor = 0;
@@ -180,7 +166,7 @@ static void test_a_third_member_waits_for_gpus_that_the_owner_wants_back(void **
     apply(&g, m, 0, memory, 0);
     assert_int_equal(m[0].replicas, 2);
     m[0].idle = false;
-    m[1] = member("n/taker", 2, 2);
+    m[1] = with_floor("n/taker", 2, 2);
     m[1].ending = 2;
     m[2].demand = 4;
     assert_int_equal(budget_free(&g), 2);
@@ -198,7 +184,7 @@ static void test_a_third_member_waits_for_gpus_that_the_owner_wants_back(void **
 static void test_a_workload_that_is_busy_now_and_then_keeps_its_gpus(void **state)
 {
     struct budget_memory *memory = budget_memory_new();
-    struct budget_member m[] = {member("n/owner", 4, 4), member("n/taker", 8, 4)};
+    struct budget_member m[] = {with_floor("n/owner", 4, 4), with_floor("n/taker", 8, 4)};
     struct budget_group g = {"g", 8, 0, m, 2};
     int moves = 0, minutes_idle = 0;
     (void)state;

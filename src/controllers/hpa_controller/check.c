@@ -60,6 +60,7 @@ static void check_object(struct check *c, const json_t *hpa)
     GS_AUTO_ERROR struct gs_error *fallback = hpa_check_fallback(hpa);
     int64_t ignored;
     GS_AUTO_ERROR struct gs_error *period = hpa_sync_period(hpa, &ignored);
+    GS_AUTO_ERROR struct gs_error *name = hpa_check_annotations(hpa);
     size_t i;
     const json_t *m;
     c->n++;
@@ -76,6 +77,8 @@ static void check_object(struct check *c, const json_t *hpa)
         print_mistake(c, hpa, true, gs_error_message(fallback), NULL);
     if (period)
         print_mistake(c, hpa, true, gs_error_message(period), NULL);
+    if (name)
+        print_mistake(c, hpa, true, gs_error_message(name), NULL);
     check_priority(c, hpa);
     slo_manifest_mistakes(hpa, mistakes);
     json_array_foreach (mistakes, i, m)

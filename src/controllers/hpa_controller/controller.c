@@ -305,6 +305,7 @@ static void report_annotation(const struct item *i, struct gs_error *error)
 static void read_annotations(struct item *i)
 {
     hpa_starts_want(i->controller->env.starts, i->object);
+    report_annotation(i, hpa_check_annotations(i->object));
     report_annotation(i, hpa_check_protection(i->object));
     report_annotation(i, hpa_check_fallback(i->object));
     int64_t ignored;

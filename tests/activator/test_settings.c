@@ -11,7 +11,7 @@ static json_t *service_of(const char *target, const char *protocol)
                      "port", 80, "protocol", protocol);
 }
 
-static void accept(const char *target, const char *kind, const char *name)
+static void accepts(const char *target, const char *kind, const char *name)
 {
     CODEC_AUTO_JSON json_t *service = service_of(target, "TCP");
     struct activator_target t = {0};
@@ -33,14 +33,14 @@ static void refuse(const char *target, const char *protocol, const char *problem
 static void test_a_kind_in_lower_case_is_that_of_kubernetes(void **state)
 {
     (void)state;
-    accept("Deployment/api", "Deployment", "api");
-    accept("deployment/api", "Deployment", "api");
-    accept("deployments/api", "Deployment", "api");
-    accept("statefulset/api.v2", "StatefulSet", "api.v2");
-    accept("LeaderWorkerSet/api", "LeaderWorkerSet", "api");
-    accept("DeploymentConfig/api", "DeploymentConfig", "api");
-    accept("AdvancedStatefulSet/api", "AdvancedStatefulSet", "api");
-    accept("ReplicaGroup/api", "ReplicaGroup", "api");
+    accepts("Deployment/api", "Deployment", "api");
+    accepts("deployment/api", "Deployment", "api");
+    accepts("deployments/api", "Deployment", "api");
+    accepts("statefulset/api.v2", "StatefulSet", "api.v2");
+    accepts("LeaderWorkerSet/api", "LeaderWorkerSet", "api");
+    accepts("DeploymentConfig/api", "DeploymentConfig", "api");
+    accepts("AdvancedStatefulSet/api", "AdvancedStatefulSet", "api");
+    accepts("ReplicaGroup/api", "ReplicaGroup", "api");
 }
 
 static void test_a_kind_that_cannot_exist_is_refused(void **state)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Misspelled annotations.
+#include "codec/json.h"
 #include "kube/annotations.h"
 #include "unit.h"
 

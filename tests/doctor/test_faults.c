@@ -77,7 +77,7 @@ static bool names_causes(const json_t *report, const json_t *want)
 static bool ends_once(const char *sentence)
 {
     size_t len = strlen(sentence);
-    return len > 2 && sentence[len - 1] == '.' && sentence[len - 2] != '.';
+    return len > 2 && (sentence[len - 1] != '.' || sentence[len - 2] != '.');
 }
 
 static bool check_fault(const json_t *fault)

@@ -308,6 +308,7 @@ static void read_annotations(struct item *i)
     report_annotation(i, hpa_check_annotations(i->object));
     report_annotation(i, hpa_check_protection(i->object));
     report_annotation(i, hpa_check_fallback(i->object));
+    report_annotation(i, hpa_check_priority(i->object));
     int64_t ignored;
     report_annotation(i, hpa_sync_period(i->object, &ignored));
     report_annotation(i, hpa_latency_update(i->latency, i->object));

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Names of annotations that are similar to those of this program.
 #include "kube/annotations.h"
 
 #include "base/mem.h"

@@ -731,7 +731,8 @@ static void test_wrong_annotations_are_reported(void **state)
     cluster_patch(&k, KUBE_SERVICES, "api", NULL,
                   "metadata: {annotations: {gpuscale.dev/activate-probe-paths: null, "
                   "gpuscale.dev/activate-redy-path: /v1}}");
-    loop_until(&k.loop, cluster_event(&k, "InvalidAnnotation", "mean gpuscale.dev/activate-ready-"));
+    loop_until(&k.loop,
+               cluster_event(&k, "InvalidAnnotation", "mean gpuscale.dev/activate-ready-"));
     cluster_patch(&k, KUBE_SERVICES, "api", NULL, "spec: {internalTrafficPolicy: Local}");
     loop_until(&k.loop, cluster_event(&k, "NotActivated", "internalTrafficPolicy is Local"));
 }

@@ -348,7 +348,8 @@ static void test_several_replicas(void **state)
     wait_text(b, "pod web-0 had requests");
 }
 
-// "10" instead of "10m": whoever writes the annotation does not want the last replica to end at once.
+// "10" instead of "10m": whoever writes the annotation does not want the last replica to end at
+// once.
 static void test_wrong_annotation_keeps_the_last_replica(void **state)
 {
     struct bench *b = *state;

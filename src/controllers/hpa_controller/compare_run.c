@@ -115,11 +115,12 @@ static void report_first_round(const struct compare_run *r)
                     codec_json_str(row, "difference", NULL));
     }
     if (!json_array_size(rows))
-        gs_warn("compare", "nothing to compare: no autoscaler has a target that exists and a metric of "
-                           "the type Pods, Object or External");
+        gs_warn("compare",
+                "nothing to compare: no autoscaler has a target that exists and a metric of "
+                "the type Pods, Object or External");
     else if (n)
-        gs_warn("compare", "the first round compared %zu of %zu metrics",
-                json_array_size(rows) - n, json_array_size(rows));
+        gs_warn("compare", "the first round compared %zu of %zu metrics", json_array_size(rows) - n,
+                json_array_size(rows));
 }
 
 static struct gs_error *run_rounds(struct compare_run *r, const struct hpa_compare_options *o)

@@ -128,7 +128,8 @@ const struct hpa_zero_check *hpa_zero_checked(struct hpa_zero *z, const struct h
         return NULL;
     }
     if (spec->zero_after_wrong) {
-        set_check(z, true, "the annotation " HPA_ZERO_AFTER_ANNOTATION " is no duration from 10s to 24h");
+        set_check(z, true,
+                  "the annotation " HPA_ZERO_AFTER_ANNOTATION " is no duration from 10s to 24h");
         return &z->check;
     }
     z->after = gs_strdup(gs_format_units(spec->zero_after_ms * GS_NS_PER_MS, after));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GPU budgets that are wrong, and what they leave behind if gpuscale hpa ends without giving it back.
+// GPU budgets that are wrong, and what they leave behind if gpuscale hpa ends without giving it
+// back.
 #include "doctor/doctor_private.h"
 
 #include "base/mem.h"
@@ -67,8 +68,9 @@ void doctor_check_budgets_wrong(struct doctor_examination *e)
         if (!err)
             budget_policy_finish(&policy);
         else
-            doctor_report(e, "ConfigMap", map, gs_strdup("The GPU budgets are not used."),
-                          gs_strdup(gs_error_message(err)),
-                          gs_strdup("Correct the ConfigMap; gpuscale check budgets FILE checks it"));
+            doctor_report(
+                e, "ConfigMap", map, gs_strdup("The GPU budgets are not used."),
+                gs_strdup(gs_error_message(err)),
+                gs_strdup("Correct the ConfigMap; gpuscale check budgets FILE checks it"));
     }
 }

@@ -129,8 +129,8 @@ static void check_scope(struct codec_reader *r, const json_t *v, const struct bu
             codec_reader_fail(r, v, "budget %s is given twice", s->name);
 }
 
-// A key without a value, such as from an unset variable of a template, must neither be a budget of 0
-// GPUs nor one of all namespaces.
+// A key without a value, such as from an unset variable of a template, must neither be a budget of
+// 0 GPUs nor one of all namespaces.
 static void check_values(struct codec_reader *r, const json_t *v)
 {
     const char *key;

@@ -157,9 +157,8 @@ static void explain_credit(const struct slo_figures *f, const struct slo_out *o)
         return;
     if (first >= 0)
         snprintf(when, sizeof(when), ", the first is expected in %.0f s", first);
-    slo_line(o, d->credit.text,
-             "counted: %d ready and %d starting%s%s; %d late, %d unschedulable", f->ready, f->starting,
-             when,
+    slo_line(o, d->credit.text, "counted: %d ready and %d starting%s%s; %d late, %d unschedulable",
+             f->ready, f->starting, when,
              d->proposal <= f->obs->replicas ? ": no more are needed" : "", f->late,
              f->unschedulable);
 }

@@ -185,7 +185,7 @@ static void test_help_has_the_main_flags(void **state)
     assert_non_null(strstr(few, "--address"));
     assert_null(strstr(few, "--ratio"));
     assert_null(strstr(few, "--log-level"));
-    assert_non_null(strstr(few, "gpuscale t --help-all lists 6 more flags"));
+    assert_non_null(strstr(few, "gpuscale t --help-all lists 7 more flags"));
     assert_non_null(strstr(all, "--ratio"));
     assert_non_null(strstr(all, "--shell[=S]"));
     assert_non_null(strstr(all, "--log-level"));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The annotation with the workload of a Service: what it accepts, and what is wrong.
 #include "activator/activator_private.h"
+#include "base/mem.h"
 #include "kube/object.h"
 #include "unit.h"
 
@@ -68,6 +69,20 @@ static void test_a_service_without_a_tcp_port_is_refused(void **state)
     refuse("Deployment/api", "UDP", "it has no TCP port");
 }
 
+// Those that gpuscale up writes.
+static void test_annotations_of_gpuscale_are_no_mistakes(void **state)
+{
+    static const char *const others[] = {"address", "ports", "notice", "activate",
+                                         "activate-comments"};
+    (void)state;
+    for (size_t i = 0; i < GS_ARRAY_LEN(others); i++) {
+        GS_AUTO_FREE char *name = gs_format("gpuscale.dev/%s", others[i]);
+        CODEC_AUTO_JSON json_t *service =
+            json_pack("{s:{s:{s:s}}}", "metadata", "annotations", name, "x");
+        assert_ok(activator_check_annotations(service));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -75,6 +90,7 @@ int main(void)
         cmocka_unit_test(test_a_kind_that_cannot_exist_is_refused),
         cmocka_unit_test(test_a_target_that_cannot_exist_is_refused),
         cmocka_unit_test(test_a_service_without_a_tcp_port_is_refused),
+        cmocka_unit_test(test_annotations_of_gpuscale_are_no_mistakes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

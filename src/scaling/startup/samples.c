@@ -222,6 +222,19 @@ void startup_store(struct startup_learner *l, struct startup_record *r,
     startup_append(&l->others, s);
 }
 
+void startup_replace_ring(struct startup_learner *l, struct startup_group *g,
+                          const struct startup_ring *ring)
+{
+    size_t pos = 0;
+    struct gs_slice key;
+    void *value;
+    while (gs_hmap_next(l->pods, &pos, &key, &value)) {
+        struct startup_record *r = value;
+        r->stored = r->stored && known_group(l, r) != g;
+    }
+    g->ring = *ring;
+}
+
 void startup_correct(struct startup_learner *l, struct startup_record *r)
 {
     struct startup_group *g = known_group(l, r);

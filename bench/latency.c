@@ -35,8 +35,8 @@ struct table {
 };
 
 static const struct latency_policy *const policies[] = {
-    &latency_oracle, &latency_present, &latency_gpuscale, &latency_hpa_average, &latency_hpa_value,
-    &latency_keda,   &latency_knative, &latency_ray,      &latency_dynamo,
+    &latency_oracle,    &latency_present, &latency_gpuscale, &latency_ahead, &latency_hpa_average,
+    &latency_hpa_value, &latency_keda,    &latency_knative,  &latency_ray,   &latency_dynamo,
 };
 
 static bool is_chosen(const struct options *o, const struct latency_trace *t)
@@ -168,7 +168,9 @@ static void run_table(struct table *t)
     }
     for (size_t i = 0; i < GS_ARRAY_LEN(policies); i++) {
         const struct latency_policy *p = policies[i];
-        if ((t->o->only && !strstr(p->name, t->o->only)) || is_absent(p))
+        // Starts that wait for no node gain nothing from placeholders.
+        bool useless = p == &latency_ahead && t->start_s <= LATENCY_POD_S;
+        if ((t->o->only && !strstr(p->name, t->o->only)) || is_absent(p) || useless)
             continue;
         for (size_t k = 0; k == 0 || (k < 4 && p->settings[k] > 0 && !t->o->quick); k++) {
             run_row(t, p, p->settings[k]);
@@ -357,7 +359,7 @@ static void check(const struct table *t)
         100 * latency_share(&us->all), hours(&us->all));
     for (size_t i = 0; i < GS_ARRAY_LEN(policies); i++) {
         if (policies[i] != &latency_oracle && policies[i] != &latency_gpuscale &&
-            policies[i] != &latency_present)
+            policies[i] != &latency_present && policies[i] != &latency_ahead)
             check_peer(t, us, policies[i]);
     }
     print_present(t, us);

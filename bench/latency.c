@@ -106,6 +106,19 @@ static void run_static(const struct table *t, const struct latency_trace *trace,
     }
 }
 
+static void print_causes(const struct row *r)
+{
+    const struct latency_causes *c = &latency_causes;
+    double runs = (double)r->all.runs;
+    if (c->need > 0)
+        printf(
+            "  replica hours a run: need %.2f, bounds %.2f, survivors %.2f, window %.2f; of these "
+            "starting %.2f; draining %.2f\n",
+            c->need / runs, c->bound / runs, c->guard / runs, c->window / runs, c->starting / runs,
+            c->draining / runs);
+    latency_causes = (struct latency_causes){0};
+}
+
 static void run_row(struct table *t, const struct latency_policy *p, double setting)
 {
     struct row *r = &t->rows[t->n++];
@@ -175,6 +188,7 @@ static void run_table(struct table *t)
         for (size_t k = 0; k == 0 || (k < 4 && p->settings[k] > 0 && !t->o->quick); k++) {
             run_row(t, p, p->settings[k]);
             print_row(t, &t->rows[t->n - 1]);
+            print_causes(&t->rows[t->n - 1]);
         }
     }
 }

@@ -72,7 +72,17 @@ extern const struct latency_policy latency_static, latency_oracle, latency_prese
     latency_hpa_average, latency_hpa_value, latency_keda, latency_gpuscale, latency_ahead,
     latency_knative, latency_ray, latency_dynamo;
 
-extern bool latency_log;     // decisions of gpuscale that change something
+extern bool latency_log; // decisions of gpuscale that change something
+// Replica hours of gpuscale by cause.
+struct latency_causes {
+    double need;     // what the requests of the moment need, as the oracle of the present
+    double bound;    // more that the bounds of the decision propose
+    double guard;    // more, because the survivors would not hold the target
+    double window;   // more, because a lower number has to last for the stabilization window
+    double starting; // of all these, not ready yet
+    double draining; // pods that were removed, and end their requests
+};
+extern struct latency_causes latency_causes; // of all decisions
 extern bool latency_learned; // gpuscale begins with what it has learned in another run
 // Of slo_decide(): its time, and with old values the windows of them and the scale-ups within.
 extern int64_t latency_decision_ns, latency_n_decisions;

@@ -241,6 +241,25 @@ static void decide_placeholders(struct slo_scaler *s, const struct slo_decision 
     slo_capacity_decide(&s->capacity, &in, &s->placeholders, now_ms, &unused);
 }
 
+// For how many seconds a decision stands; t_s: of virtual time.
+static void count_causes(const struct latency_view *v, const struct slo_decision *d)
+{
+    double window = fmin(20, v->t_s), hours = SCRAPE_S / 3600.0, replicas = v->replicas, bound = 0;
+    double leak = 1 + v->c->trace->leak_per_hour * v->t_s / 3600;
+    double work = latency_work(v->c, v->t_s - window, v->t_s) / window;
+    double need = fmin(ceil(work / v->c->capacity * leak), replicas);
+    for (size_t i = 0; i < d->n_bounds; i++)
+        bound = fmax(bound, d->bounds[i].proposal);
+    bound = d->hold ? replicas : fmin(fmax(bound, need), replicas);
+    double proposal = fmin(fmax(d->proposal, bound), replicas);
+    latency_causes.need += hours * need;
+    latency_causes.bound += hours * (bound - need);
+    latency_causes.guard += hours * (proposal - bound);
+    latency_causes.window += hours * (replicas - proposal);
+    latency_causes.starting += hours * v->starting;
+    latency_causes.draining += hours * ((double)v->n_pods - v->ready - v->starting);
+}
+
 static uint32_t count_placeholders(const void *state)
 {
     const struct slo_scaler *s = state;
@@ -267,6 +286,8 @@ static uint32_t slo_decide_replicas(void *state, const struct latency_view *v)
     slo_memory_decide(s->memory, &s->policy, &obs, now_ms, !latency_log, &d);
     latency_decision_ns += gs_thread_cpu_ns() - begun;
     latency_n_decisions++;
+    if (!other.runs)
+        count_causes(v, &d);
     const struct hpa_extra extra = {.replicas = d.proposal,
                                     .applied = true,
                                     .held = d.hold,
@@ -282,6 +303,7 @@ static uint32_t slo_decide_replicas(void *state, const struct latency_view *v)
     return n;
 }
 
+struct latency_causes latency_causes;
 bool latency_log, latency_learned;
 int64_t latency_decision_ns, latency_n_decisions;
 int64_t latency_n_stale, latency_stale_ups;

@@ -11,7 +11,6 @@
 #include "hpa/zero.h"
 #include "hpa_controller/controller.h"
 #include "kube/object.h"
-#include "slo/capacity.h"
 #include "slo/manifest.h"
 
 #include <stdio.h>
@@ -61,8 +60,6 @@ static void check_object(struct check *c, const json_t *hpa)
     GS_AUTO_ERROR struct gs_error *fallback = hpa_check_fallback(hpa);
     int64_t ignored;
     GS_AUTO_ERROR struct gs_error *period = hpa_sync_period(hpa, &ignored);
-    struct slo_capacity_policy placeholders;
-    GS_AUTO_ERROR struct gs_error *capacity = slo_capacity_policy_of(hpa, &placeholders);
     size_t i;
     const json_t *m;
     c->n++;
@@ -80,8 +77,6 @@ static void check_object(struct check *c, const json_t *hpa)
     if (period)
         print_mistake(c, hpa, true, gs_error_message(period), NULL);
     check_priority(c, hpa);
-    if (capacity)
-        print_mistake(c, hpa, true, gs_error_message(capacity), NULL);
     slo_manifest_mistakes(hpa, mistakes);
     json_array_foreach (mistakes, i, m)
         print_mistake(c, hpa, codec_json_bool(m, true, "error", NULL),

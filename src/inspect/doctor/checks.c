@@ -149,7 +149,7 @@ const struct doctor_check doctor_checks[] = {
     {"samples-old", DOCTOR_SERIES, DOCTOR_BROKEN, "The newest GPU samples are old.",
      "Autoscalers decide with values of the past.", doctor_check_samples_old},
     {"source-delay", DOCTOR_SERIES, DOCTOR_RISK,
-     "Queries see the newest samples half a minute late.",
+     "Queries see the newest samples late, by seconds or half a minute.",
      "Each decision of an autoscaler is late by this time.", doctor_check_source_delay},
     {"source-partial", DOCTOR_SERIES, DOCTOR_BROKEN,
      "The source answers without the series of some of its stores.",

@@ -35,8 +35,8 @@ struct table {
 };
 
 static const struct latency_policy *const policies[] = {
-    &latency_oracle, &latency_present, &latency_gpuscale, &latency_hpa_average, &latency_hpa_value,
-    &latency_keda,   &latency_knative, &latency_ray,      &latency_dynamo,
+    &latency_oracle,    &latency_present, &latency_gpuscale, &latency_ahead, &latency_hpa_average,
+    &latency_hpa_value, &latency_keda,    &latency_knative,  &latency_ray,   &latency_dynamo,
 };
 
 static bool is_chosen(const struct options *o, const struct latency_trace *t)
@@ -106,6 +106,19 @@ static void run_static(const struct table *t, const struct latency_trace *trace,
     }
 }
 
+static void print_causes(const struct row *r)
+{
+    const struct latency_causes *c = &latency_causes;
+    double runs = (double)r->all.runs;
+    if (c->need > 0)
+        printf(
+            "  replica hours a run: need %.2f, bounds %.2f, survivors %.2f, window %.2f; of these "
+            "starting %.2f; draining %.2f\n",
+            c->need / runs, c->bound / runs, c->guard / runs, c->window / runs, c->starting / runs,
+            c->draining / runs);
+    latency_causes = (struct latency_causes){0};
+}
+
 static void run_row(struct table *t, const struct latency_policy *p, double setting)
 {
     struct row *r = &t->rows[t->n++];
@@ -168,11 +181,14 @@ static void run_table(struct table *t)
     }
     for (size_t i = 0; i < GS_ARRAY_LEN(policies); i++) {
         const struct latency_policy *p = policies[i];
-        if ((t->o->only && !strstr(p->name, t->o->only)) || is_absent(p))
+        // Starts that wait for no node gain nothing from placeholders.
+        bool useless = p == &latency_ahead && t->start_s <= LATENCY_POD_S;
+        if ((t->o->only && !strstr(p->name, t->o->only)) || is_absent(p) || useless)
             continue;
         for (size_t k = 0; k == 0 || (k < 4 && p->settings[k] > 0 && !t->o->quick); k++) {
             run_row(t, p, p->settings[k]);
             print_row(t, &t->rows[t->n - 1]);
+            print_causes(&t->rows[t->n - 1]);
         }
     }
 }
@@ -357,7 +373,7 @@ static void check(const struct table *t)
         100 * latency_share(&us->all), hours(&us->all));
     for (size_t i = 0; i < GS_ARRAY_LEN(policies); i++) {
         if (policies[i] != &latency_oracle && policies[i] != &latency_gpuscale &&
-            policies[i] != &latency_present)
+            policies[i] != &latency_present && policies[i] != &latency_ahead)
             check_peer(t, us, policies[i]);
     }
     print_present(t, us);

@@ -33,6 +33,7 @@ struct latency_case {
 
 #define LATENCY_TTFT_S 2.5 // a bound of the histogram of vLLM
 #define LATENCY_TPOT_S 0.1
+#define LATENCY_POD_S  60.0 // of a start, on a node that is there; the rest is the node's
 enum { LATENCY_MAX_REPLICAS = 200 };
 
 struct inference_parameters latency_engine(void); // Llama 3.1 8B on an A10
@@ -63,14 +64,25 @@ struct latency_policy {
     // The number of replicas to set.
     uint32_t (*decide)(void *state, const struct latency_view *v);
     void (*end)(void *state);
+    uint32_t (*placeholders)(const void *state); // to set, after decide(); NULL: none
     double settings[4]; // of its target, the default first; 0 ends the list
     const char *unit;   // of the setting; NULL: it has none
 };
 extern const struct latency_policy latency_static, latency_oracle, latency_present,
-    latency_hpa_average, latency_hpa_value, latency_keda, latency_gpuscale, latency_knative,
-    latency_ray, latency_dynamo;
+    latency_hpa_average, latency_hpa_value, latency_keda, latency_gpuscale, latency_ahead,
+    latency_knative, latency_ray, latency_dynamo;
 
-extern bool latency_log;     // decisions of gpuscale that change something
+extern bool latency_log; // decisions of gpuscale that change something
+// Replica hours of gpuscale by cause.
+struct latency_causes {
+    double need;     // what the requests of the moment need, as the oracle of the present
+    double bound;    // more that the bounds of the decision propose
+    double guard;    // more, because the survivors would not hold the target
+    double window;   // more, because a lower number has to last for the stabilization window
+    double starting; // of all these, not ready yet
+    double draining; // pods that were removed, and end their requests
+};
+extern struct latency_causes latency_causes; // of all decisions
 extern bool latency_learned; // gpuscale begins with what it has learned in another run
 // Of slo_decide(): its time, and with old values the windows of them and the scale-ups within.
 extern int64_t latency_decision_ns, latency_n_decisions;

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "bench.h"
 #include "inference/slo_view.h"
+#include "slo/capacity.h"
 #include "slo/memory.h"
 #include "startup/startup.h"
 
@@ -36,6 +37,8 @@ struct slo_scaler {
     uint32_t seen; // the newest pod whose start has ended
     double starts_s[MAX_STARTS];
     size_t n_starts;
+    struct slo_capacity_policy capacity;
+    struct slo_capacity_state placeholders;
 };
 
 // --- another hour of the same trace ---
@@ -84,19 +87,27 @@ static void begin_with_other(struct slo_scaler *s)
 
 // --- life ---
 
+#define PERCENT 95.0
+
 static void *slo_begin(const struct latency_policy *p, const struct latency_case *c, double setting)
 {
-    if (latency_learned && !other.runs)
+    bool ahead = p == &latency_ahead;
+    double percent = ahead ? PERCENT : setting;
+    // Rises of the demand are known after an hour.
+    if ((latency_learned || ahead) && !other.runs)
         run_other(p, c, setting);
     struct slo_scaler *s = gs_alloc(sizeof(*s));
     GS_AUTO_FREE char *metric =
         gs_format(LATENCY_EXTERNAL, SLO_METRIC_DESIRED, "AverageValue", "averageValue", 1000);
     GS_AUTO_FREE char *policy = gs_format("ttft=%dms,itl=%dms,p=%g", (int)(LATENCY_TTFT_S * 1000),
-                                          (int)(LATENCY_TPOT_S * 1000), setting);
+                                          (int)(LATENCY_TPOT_S * 1000), percent);
     s->scaler = latency_scaler_new(metric, true);
     bench_check(slo_policy_parse(policy, &s->policy));
     s->memory = slo_memory_new();
     s->engine = latency_engine();
+    if (ahead)
+        s->capacity =
+            (struct slo_capacity_policy){.kind = SLO_CAPACITY_PODS, .max = (int32_t)setting};
     s->histograms = gs_alloc_array(MAX_PODS, sizeof(*s->histograms));
     if (other.memory)
         begin_with_other(s);
@@ -212,6 +223,49 @@ static void count_stale(const struct latency_view *v, uint32_t n)
 
 // --- the decision ---
 
+static void decide_placeholders(struct slo_scaler *s, const struct slo_decision *d, uint32_t n,
+                                int64_t now_ms)
+{
+    const struct forecast *forecast = slo_memory_forecast(s->memory);
+    struct forecast_result r;
+    struct slo_capacity unused;
+    if (!forecast)
+        return;
+    forecast_read(forecast, &r);
+    const struct slo_capacity_input in = {.decision = d,
+                                          .growth = r.growth,
+                                          .rise = forecast_rise(forecast),
+                                          .horizon_ms = r.horizon_ms,
+                                          .replicas = (int32_t)n,
+                                          .max = LATENCY_MAX_REPLICAS};
+    slo_capacity_decide(&s->capacity, &in, &s->placeholders, now_ms, &unused);
+}
+
+// For how many seconds a decision stands; t_s: of virtual time.
+static void count_causes(const struct latency_view *v, const struct slo_decision *d)
+{
+    double window = fmin(20, v->t_s), hours = SCRAPE_S / 3600.0, replicas = v->replicas, bound = 0;
+    double leak = 1 + v->c->trace->leak_per_hour * v->t_s / 3600;
+    double work = latency_work(v->c, v->t_s - window, v->t_s) / window;
+    double need = fmin(ceil(work / v->c->capacity * leak), replicas);
+    for (size_t i = 0; i < d->n_bounds; i++)
+        bound = fmax(bound, d->bounds[i].proposal);
+    bound = d->hold ? replicas : fmin(fmax(bound, need), replicas);
+    double proposal = fmin(fmax(d->proposal, bound), replicas);
+    latency_causes.need += hours * need;
+    latency_causes.bound += hours * (bound - need);
+    latency_causes.guard += hours * (proposal - bound);
+    latency_causes.window += hours * (replicas - proposal);
+    latency_causes.starting += hours * v->starting;
+    latency_causes.draining += hours * ((double)v->n_pods - v->ready - v->starting);
+}
+
+static uint32_t count_placeholders(const void *state)
+{
+    const struct slo_scaler *s = state;
+    return (uint32_t)s->placeholders.placeholders;
+}
+
 static uint32_t slo_decide_replicas(void *state, const struct latency_view *v)
 {
     struct slo_scaler *s = state;
@@ -232,12 +286,16 @@ static uint32_t slo_decide_replicas(void *state, const struct latency_view *v)
     slo_memory_decide(s->memory, &s->policy, &obs, now_ms, !latency_log, &d);
     latency_decision_ns += gs_thread_cpu_ns() - begun;
     latency_n_decisions++;
+    if (!other.runs)
+        count_causes(v, &d);
     const struct hpa_extra extra = {.replicas = d.proposal,
                                     .applied = true,
                                     .held = d.hold,
                                     .name = HPA_LATENCY_NAME,
                                     .explanation = ""};
     uint32_t n = latency_scaler_decide(s->scaler, v, NULL, &extra);
+    if (s->capacity.kind != SLO_CAPACITY_NONE)
+        decide_placeholders(s, &d, n, now_ms);
     if (is_stale(v))
         count_stale(v, n);
     if (latency_log)
@@ -245,6 +303,7 @@ static uint32_t slo_decide_replicas(void *state, const struct latency_view *v)
     return n;
 }
 
+struct latency_causes latency_causes;
 bool latency_log, latency_learned;
 int64_t latency_decision_ns, latency_n_decisions;
 int64_t latency_n_stale, latency_stale_ups;
@@ -256,3 +315,12 @@ const struct latency_policy latency_gpuscale = {.name = "gpuscale",
                                                 .end = slo_end,
                                                 .settings = {95, 90},
                                                 .unit = "percent"};
+
+const struct latency_policy latency_ahead = {.name = "gpuscale, capacity in advance",
+                                             .period_s = SCRAPE_S,
+                                             .begin = slo_begin,
+                                             .decide = slo_decide_replicas,
+                                             .end = slo_end,
+                                             .placeholders = count_placeholders,
+                                             .settings = {1, 2, 4},
+                                             .unit = "at most"};

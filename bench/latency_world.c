@@ -202,6 +202,7 @@ void latency_run(const struct latency_case *c, const struct latency_policy *p, d
     uint32_t first = (uint32_t)ceil(latency_work(c, 0, 60) / 60 / c->capacity);
     struct inference_fleet_setup s = fleet_setup(first ? first : 1, c->start_s, c->seed);
     s.leak_per_hour = c->trace->leak_per_hour;
+    s.node_s = c->start_s - LATENCY_POD_S;
     if (p == &latency_static)
         s.replicas = (uint32_t)setting;
     struct inference_fleet *f = inference_fleet_new(&s, c->arrivals, c->n);
@@ -221,6 +222,8 @@ void latency_run(const struct latency_case *c, const struct latency_policy *p, d
         n = n < 1 ? 1 : n > LATENCY_MAX_REPLICAS ? LATENCY_MAX_REPLICAS : n;
         if (n != v.replicas)
             inference_fleet_scale(f, n);
+        if (p->placeholders)
+            inference_fleet_hold(f, p->placeholders(state));
     }
     struct inference_fleet_figures at_end = inference_fleet_figures(f);
     inference_fleet_advance(f, (int64_t)((c->duration_s + 300) * 1e9));

@@ -24,6 +24,8 @@ function facts(s) {
   if (s.credit && (s.credit.starting > 0 || s.credit.text)) rows.push(factRow("Starting", badge(s.credit.starting > 0 ? "pending" : "", replicas(s.credit.starting || 0)), s.credit.text));
   if (s.forecast && s.forecast.growth > 1) rows.push(factRow("Forecast", badge("pending", `${short(s.forecast.growth)} times`), s.forecast.text));
   if (s.guard && s.guard.text) rows.push(factRow("Scale-down", badge(s.guard.holds ? "ok" : "pending", s.guard.holds ? "the others hold" : "the others do not hold"), s.guard.text));
+  const c = s.capacity;
+  if (c) rows.push(factRow("Capacity in advance", badge(c.error ? "down" : c.placeholders > 0 ? "pending" : "", `${c.placeholders} placeholder${plural(c.placeholders)}`), c.error ? `${c.text}. Not written: ${c.error}` : c.text));
   return rows.length > 0 && table(["Name", {name: "Value", class: "wide"}], rows, {class: "facts-table"});
 }
 

@@ -216,6 +216,23 @@ static void test_a_restart_keeps_the_course(void **state)
     forecast_free(f);
 }
 
+static void test_minutes_of_a_newer_forecast_are_appended(void **state)
+{
+    GS_CLEANUP(forecast_freep) struct forecast *whole = forecast_new();
+    GS_CLEANUP(forecast_freep) struct forecast *older = forecast_new();
+    GS_CLEANUP(forecast_freep) struct forecast *newer = forecast_new();
+    for (int64_t m = 0; m < 2 * DAY; m++) {
+        add(whole, m, daily(m));
+        add(m < 2 * DAY - 300 ? older : newer, m, daily(m));
+    }
+    forecast_append(older, newer);
+    assert_true(result_of(older).method == result_of(whole).method);
+    assert_true(fabs(result_of(older).growth - result_of(whole).growth) < 0.001);
+    assert_true(fabs(forecast_rise(older) - forecast_rise(whole)) < 0.001);
+    forecast_append(whole, newer); // which it has
+    assert_true(fabs(forecast_rise(older) - forecast_rise(whole)) < 0.001);
+}
+
 static void test_a_forecast_without_values_or_from_the_future_is_refused(void **state)
 {
     GS_CLEANUP(forecast_freep) struct forecast *f = forecast_new();
@@ -248,6 +265,26 @@ static void test_numbers_of_a_file_that_are_out_of_range_are_unknown(void **stat
     CODEC_AUTO_JSON json_t *again = forecast_state_json(f);
     assert_true(json_array_size(json_object_get(again, "minutes")) > DAY);
     forecast_free(f);
+}
+
+static void test_a_rise_is_that_of_nine_of_ten_minutes(void **state)
+{
+    GS_CLEANUP(forecast_freep) struct forecast *f = forecast_new();
+    // Each hour, the demand rises by 20 in the minutes 0 to 4, and by 300 in minute 30.
+    forecast_set_horizon(f, 120000);
+    for (int64_t m = 0; m < 50; m++)
+        add(f, m, 100);
+    assert_true(isnan(forecast_rise(f)));
+    for (int64_t m = 50; m < 2 * DAY; m++)
+        add(f, m, 100 + (m % 60 < 5 ? 20 : 0) + (m % 60 == 30 ? 300 : 0));
+    assert_true(forecast_rise(f) == 0);
+    for (int64_t m = 2 * DAY; m < 4 * DAY; m++)
+        add(f, m, 100 + (m % 20 < 5 ? 20 : 0) + (m % 60 == 30 ? 300 : 0));
+    assert_true(forecast_rise(f) == 20);
+    // Errors and gaps are left out, and a fall is no rise.
+    for (int64_t m = 4 * DAY + 30; m < 5 * DAY + 30; m++)
+        add(f, m, (double)(10 * DAY - m));
+    assert_true(forecast_rise(f) == 0);
 }
 
 static void test_texts(void **state)
@@ -285,8 +322,10 @@ int main(void)
         cmocka_unit_test(test_wrong_values_and_gaps_are_harmless),
         cmocka_unit_test(test_a_shift_of_the_clock_keeps_the_course),
         cmocka_unit_test(test_a_restart_keeps_the_course),
+        cmocka_unit_test(test_minutes_of_a_newer_forecast_are_appended),
         cmocka_unit_test(test_a_forecast_without_values_or_from_the_future_is_refused),
         cmocka_unit_test(test_numbers_of_a_file_that_are_out_of_range_are_unknown),
+        cmocka_unit_test(test_a_rise_is_that_of_nine_of_ten_minutes),
         cmocka_unit_test(test_texts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -24,6 +24,8 @@ struct fake_api {
     json_t *hpas, *pods; // "ns/name" to object
     json_t *scales;      // path of the scale subresource to Scale
     json_t *answers;     // path with query to {status, body}: what GET answers
+    json_t *objects;     // of fake_serve(): path to object
+    json_t *served;      // paths of collections
     json_t *events;      // as created
     json_t *log;         // "METHOD path"
     struct http_stream *hpa_watch, *pod_watch;
@@ -262,6 +264,53 @@ static inline size_t fake_n_held(const struct fake_api *f)
     return n;
 }
 
+// Serves the objects of a collection: its path with the namespace.
+static inline void fake_serve(struct fake_api *f, const char *collection)
+{
+    json_object_set_new(f->served, collection, json_true());
+}
+
+static inline void fake_store(struct fake_api *f, struct http_exchange *x, const char *path,
+                              json_t *object, int status)
+{
+    char version[24];
+    snprintf(version, sizeof(version), "%d", ++f->version);
+    codec_json_set(object, json_string(version), "metadata", "resourceVersion", NULL);
+    json_object_set_new(f->objects, path, object);
+    kube_reply_json(x, status, object);
+}
+
+// False: the collection of the path is not served.
+static inline bool fake_object_request(struct fake_api *f, struct http_exchange *x)
+{
+    const char *path = http_path(x), *method = http_method(x), *slash = strrchr(path, '/');
+    GS_AUTO_FREE char *collection = gs_format("%.*s", (int)(slash - path), path);
+    json_t *stored = json_object_get(f->objects, path);
+    if (strcmp(method, "POST") == 0 && json_object_get(f->served, path)) {
+        json_t *object = fake_body(x);
+        GS_AUTO_FREE char *at = gs_format("%s/%s", path, kube_name(object));
+        fake_store(f, x, at, object, 201);
+        return true;
+    }
+    if (!json_object_get(f->served, collection) || !stored)
+        return false;
+    if (strcmp(method, "PUT") == 0) {
+        json_t *object = fake_body(x);
+        if (gs_streq(kube_resource_version(object), kube_resource_version(stored))) {
+            fake_store(f, x, path, object, 200);
+        } else {
+            kube_reply_failure(x, 409, "Conflict", "the object has been modified");
+            json_decref(object);
+        }
+    } else if (strcmp(method, "DELETE") == 0) {
+        kube_reply_json(x, 200, stored);
+        json_object_del(f->objects, path);
+    } else {
+        kube_reply_json(x, 200, stored);
+    }
+    return true;
+}
+
 static inline void fake_route(struct fake_api *f, struct http_exchange *x, const char *full)
 {
     static const char hpas[] = "/apis/autoscaling/v2/namespaces/shop/horizontalpodautoscalers/";
@@ -276,6 +325,8 @@ static inline void fake_route(struct fake_api *f, struct http_exchange *x, const
         fake_collection(f, x, f->hpas, "HorizontalPodAutoscalerList", &f->hpa_watch);
     else if (strcmp(path, "/api/v1/pods") == 0 || strcmp(path, "/api/v1/namespaces/shop/pods") == 0)
         fake_collection(f, x, f->pods, "PodList", &f->pod_watch);
+    else if (fake_object_request(f, x))
+        return;
     else if (gs_starts(path, hpas))
         fake_hpa_request(f, x, path + strlen(hpas));
     else if (gs_ends(path, "/scale"))
@@ -369,6 +420,8 @@ static inline void fake_init(struct fake_api *f)
     f->pods = json_object();
     f->scales = json_object();
     f->answers = json_object();
+    f->objects = json_object();
+    f->served = json_object();
     f->events = json_array();
     f->log = json_array();
     f->http = http_client_new_loopback(&f->loop, fake_handle, f, NULL);
@@ -388,6 +441,8 @@ static inline int fake_finish(struct fake_api *f)
     json_decref(f->pods);
     json_decref(f->scales);
     json_decref(f->answers);
+    json_decref(f->objects);
+    json_decref(f->served);
     json_decref(f->events);
     json_decref(f->log);
     return rc;

@@ -11,6 +11,8 @@
 #include "fake_api.h"
 
 #include <math.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define CONFIG_MAP  "/api/v1/namespaces/monitoring/configmaps/learned"
 #define CONFIG_MAPS "/api/v1/namespaces/monitoring/configmaps"
@@ -207,7 +209,8 @@ static void open_config_map(struct bench *b)
                                                  .controller = b->controller,
                                                  .client = b->api.kube,
                                                  .ns = "monitoring",
-                                                 .name = "learned"};
+                                                 .name = "learned",
+                                                 .retry_ms = 1};
     b->store = hpa_learned_store_new(&cfg, on_call, b);
     assert_true(fake_wait(&b->api, is_called, b));
     b->calls = 0;
@@ -263,6 +266,81 @@ static void test_a_config_map_that_cannot_be_read_is_not_overwritten(void **stat
     assert_int_equal(fake_count_log(&b->api, "PATCH"), 0);
 }
 
+static void fail_reads(struct bench *b)
+{
+    fake_answer(&b->api, CONFIG_MAP, 503,
+                json_pack("{s:s, s:s}", "kind", "Status", "message", "etcd is away"));
+}
+
+static bool is_merged(void *arg)
+{
+    const struct bench *b = arg;
+    CODEC_AUTO_JSON json_t *document = hpa_controller_learned(b->controller);
+    return slots_of(document, "shop/web") == 37;
+}
+
+static void test_a_first_read_that_failed_is_not_overwritten(void **state)
+{
+    struct bench *b = *state;
+    fail_reads(b);
+    open_config_map(b); // the controller starts nevertheless
+    assert_true(fake_count_log(&b->api, "GET " CONFIG_MAP) >= 3);
+    hpa_learned_store_end(b->store, on_call, b);
+    assert_true(fake_wait(&b->api, is_called, b));
+    assert_int_equal(fake_count_log(&b->api, "PATCH"), 0);
+    assert_int_equal(fake_count_log(&b->api, "POST"), 0);
+}
+
+static void test_a_late_read_is_merged_before_it_is_written(void **state)
+{
+    struct bench *b = *state;
+    CODEC_AUTO_JSON json_t *document = document_json("shop/web", 0, 37), *read = NULL;
+    GS_AUTO_BUF struct gs_buf packed = {0};
+    json_object_set_new(json_object_get(document, "services"), "shop/later", service_json(0, 12));
+    fail_reads(b);
+    open_config_map(b);
+    put_autoscaler(b, "ttft=1s");
+    hpa_controller_start(b->controller);
+    assert_true(fake_wait(&b->api, has_claimed, b)); // it learns, from nothing
+    fake_answer(&b->api, CONFIG_MAP, 200, config_map_json(document));
+    assert_true(fake_wait(&b->api, is_merged, b));
+    b->api.hold_prefix = CONFIG_MAP;
+    hpa_learned_store_end(b->store, on_call, b);
+    assert_true(fake_wait(&b->api, is_held, b));
+    CODEC_AUTO_JSON json_t *patch = fake_body(b->api.held[0]);
+    const char *text = codec_json_str(patch, "binaryData", "learned.json.gz", NULL);
+    assert_ok(codec_base64_decode(gs_slice_of(text), &packed));
+    assert_ok(hpa_learned_unpack(gs_buf_slice(&packed), &read));
+    assert_true(slots_of(read, "shop/web") == 37);
+    assert_true(slots_of(read, "shop/later") == 12);
+    b->api.hold_prefix = NULL;
+    fake_release(&b->api);
+    assert_true(fake_wait(&b->api, is_called, b));
+}
+
+static void test_a_file_that_cannot_be_read_is_not_overwritten(void **state)
+{
+    struct bench *b = *state;
+    char dir[] = "/tmp/gpuscale-learned-XXXXXX";
+    assert_non_null(mkdtemp(dir));
+    GS_AUTO_FREE char *path = gs_format("%s/learned", dir);
+    // Larger than what is read.
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    assert_int_equal(ftruncate(fileno(f), 17 << 20), 0);
+    fclose(f);
+    const struct hpa_learned_store_config cfg = {
+        .loop = &b->api.loop, .controller = b->controller, .path = path};
+    b->store = hpa_learned_store_new(&cfg, on_call, b);
+    assert_int_equal(b->calls, 1);
+    hpa_learned_store_end(b->store, on_call, b);
+    assert_int_equal(b->calls, 2);
+    struct stat st;
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_size, 17 << 20);
+    gs_remove_tree(dir);
+}
+
 static void test_the_end_does_not_wait_for_an_api_that_is_away(void **state)
 {
     struct bench *b = *state;
@@ -286,6 +364,9 @@ int main(void)
         TEST(test_a_config_map_is_read_before_the_start_and_replaced_as_a_whole),
         TEST(test_a_config_map_that_is_absent_is_created),
         TEST(test_a_config_map_that_cannot_be_read_is_not_overwritten),
+        TEST(test_a_first_read_that_failed_is_not_overwritten),
+        TEST(test_a_late_read_is_merged_before_it_is_written),
+        TEST(test_a_file_that_cannot_be_read_is_not_overwritten),
         TEST(test_the_end_does_not_wait_for_an_api_that_is_away),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -72,6 +72,30 @@ static void test_requests_go_to_the_engine_with_the_fewest(void **state)
     inference_fleet_free(f);
 }
 
+static void test_a_placeholder_saves_the_wait_for_a_node_and_costs_its_hours(void **state)
+{
+    (void)state;
+    struct inference_fleet_setup s = setup(1);
+    s.node_s = 40; // of 60
+    struct inference_fleet *f = inference_fleet_new(&s, NULL, 0);
+    inference_fleet_hold(f, 1);
+    inference_fleet_advance(f, 30 * S);
+    inference_fleet_scale(f, 3); // the second one takes the place, whose node comes in 10 s
+    inference_fleet_advance(f, 59 * S);
+    assert_int_equal(count(f, INFERENCE_POD_READY), 1);
+    inference_fleet_advance(f, 61 * S);
+    assert_int_equal(count(f, INFERENCE_POD_READY), 2);
+    inference_fleet_advance(f, 91 * S);
+    assert_int_equal(count(f, INFERENCE_POD_READY), 3);
+    inference_fleet_hold(f, 2);
+    inference_fleet_advance(f, 101 * S);
+    inference_fleet_hold(f, 1);
+    inference_fleet_advance(f, 111 * S);
+    // Pods 111 + 2 * 81 s; placeholders 30, 10 and 20 s.
+    assert_float_equal(inference_fleet_figures(f).pod_hours, (111 + 162 + 60) / 3600.0, 1e-9);
+    inference_fleet_free(f);
+}
+
 static void test_a_queue_misses_the_target(void **state)
 {
     (void)state;
@@ -324,6 +348,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_requests_go_to_the_engine_with_the_fewest),
+        cmocka_unit_test(test_a_placeholder_saves_the_wait_for_a_node_and_costs_its_hours),
         cmocka_unit_test(test_a_queue_misses_the_target),
         cmocka_unit_test(test_a_pod_serves_after_its_start),
         cmocka_unit_test(test_a_removed_pod_drains_and_gives_its_gpu_away),

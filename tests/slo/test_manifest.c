@@ -94,10 +94,23 @@ static void test_strange_objects(void **state)
     }
 }
 
+static void test_a_wrong_capacity_is_a_mistake(void **state)
+{
+    CODEC_AUTO_JSON json_t *items = json_array();
+    CODEC_AUTO_JSON json_t *hpa =
+        json_pack("{s:{s:{s:s}}}", "metadata", "annotations", "gpuscale.dev/capacity", "pods");
+    (void)state;
+    slo_manifest_mistakes(hpa, items);
+    assert_int_equal(json_array_size(items), 1);
+    assert_non_null(strstr(codec_json_str(json_array_get(items, 0), "problem", NULL),
+                           "gpuscale.dev/capacity needs gpuscale.dev/slo"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_a_wrong_capacity_is_a_mistake),
         cmocka_unit_test(test_strange_objects),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

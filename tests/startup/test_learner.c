@@ -538,6 +538,26 @@ static void test_starts_are_known_after_a_restart_and_count_once(void **state)
     startup_learner_free(l);
 }
 
+static void test_starts_that_are_read_late_are_merged(void **state)
+{
+    struct startup_learner *old = startup_learner_new(), *l = startup_learner_new();
+    (void)state;
+    start(old, "a", 0, 50);
+    start(old, "b", 100, 70);
+    start(old, "c", 200, 60);
+    CODEC_AUTO_JSON json_t *saved = startup_learner_json(old, ms(300));
+    start(l, "d", 310, 40); // before it was read
+    assert_ok(startup_learner_restore(l, saved, ms(400)));
+    assert_int_equal(expected(l, "deployment/api").total.n, 3);
+    start(l, "e", 410, 40);
+    assert_int_equal(expected(l, "deployment/api").total.n, 4);
+    // A shorter list replaces nothing.
+    assert_ok(startup_learner_restore(l, saved, ms(500)));
+    assert_int_equal(expected(l, "deployment/api").total.n, 4);
+    startup_learner_free(l);
+    startup_learner_free(old);
+}
+
 static void test_wrong_files_of_starts_are_harmless(void **state)
 {
     static const char text[] =
@@ -582,6 +602,7 @@ int main(void)
         cmocka_unit_test(test_workloads_that_are_gone_make_room),
         cmocka_unit_test(test_wrong_objects_are_harmless),
         cmocka_unit_test(test_starts_are_known_after_a_restart_and_count_once),
+        cmocka_unit_test(test_starts_that_are_read_late_are_merged),
         cmocka_unit_test(test_wrong_files_of_starts_are_harmless),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -288,7 +288,8 @@ def check_workload(b):
 # What an explanation has for an autoscaler with a latency target.
 SLO = {"annotation": "ttft=1s,p=90", "applied": True, "ageMs": 200, "proposal": 4, "pressure": 1.3, "hold": None, "decider": "demand", "forecast": {"growth": 1.5, "text": "+50 % in 2 min"},
        "bounds": [{"name": "demand", "proposal": 4, "text": EVIL}, {"name": "throughput", "proposal": 3, "text": "2,400 tokens/s"}, {"name": "latency", "abstains": "fewer than 20 requests"}],
-       "credit": {"starting": 2, "text": "would be 6, credit for 2 that start"}, "guard": {"holds": False, "text": "at 2 replicas each would be at 96 %"}}
+       "credit": {"starting": 2, "text": "would be 6, credit for 2 that start"}, "guard": {"holds": False, "text": "at 2 replicas each would be at 96 %"},
+       "capacity": {"kind": "pods", "max": 3, "placeholders": 2, "forecast": 6, "present": 4, "applied": True, "text": "6 replicas may be needed", "error": EVIL}}
 STARTUP = {"path": "node free, image present", "p50Seconds": 40, "p90Seconds": 52, "samples": 5, "n": 5, "failed": 1, "phases": {"pending": {"n": 5, "p50Seconds": 1, "p90Seconds": 2}, "pull": {"n": 5, "p50Seconds": 0, "p90Seconds": 0}, "container": {"n": 5, "p50Seconds": 3, "p90Seconds": 4}, "load": {"n": 5, "p50Seconds": 40, "p90Seconds": 52}}}
 FIXTURE = """const real = window.fetch;
 window.fetch = async (url, ...rest) => {
@@ -327,6 +328,7 @@ def check_latency_target(b):
         b.size(width, height, dark)
         b.open("workload?namespace=shop&name=web")
         b.wait("the latency target", "document.querySelectorAll('.bounds tbody tr').length === 3 && document.querySelector('.phases')")
+        assert "2 placeholders" in b.text() and "6 replicas may be needed. Not written: " + EVIL in b.text(), f"no placeholders in {b.text()}"
         b.check(f"a latency target at {width} pixels")
         if "SHOTS" in os.environ:
             b.shot(os.path.join(os.environ["SHOTS"], f"latency-target-{width}.png"))

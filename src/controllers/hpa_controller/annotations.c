@@ -8,14 +8,16 @@
 #include "hpa/zero.h"
 #include "kube/annotations.h"
 #include "kube/object.h"
+#include "slo/capacity.h"
 
 struct gs_error *hpa_check_annotations(const json_t *object)
 {
     static const char *const known[] = {
-        HPA_ZERO_AFTER_ANNOTATION,   HPA_CREDIT_ANNOTATION,      HPA_DOWN_CHECK_ANNOTATION,
-        HPA_FALLBACK_ANNOTATION,     HPA_LATENCY_ANNOTATION,     HPA_SYNC_SECONDS_ANNOTATION,
-        HPA_SYNC_PERIOD_ANNOTATION,  BUDGET_PRIORITY_ANNOTATION, BUDGET_RECORD_ANNOTATION,
-        "gpuscale.dev/scaledobject", "gpuscale.dev/autoscaler",
+        HPA_ZERO_AFTER_ANNOTATION,  HPA_CREDIT_ANNOTATION,       HPA_DOWN_CHECK_ANNOTATION,
+        HPA_FALLBACK_ANNOTATION,    HPA_LATENCY_ANNOTATION,      HPA_SYNC_SECONDS_ANNOTATION,
+        HPA_SYNC_PERIOD_ANNOTATION, BUDGET_PRIORITY_ANNOTATION,  BUDGET_RECORD_ANNOTATION,
+        SLO_CAPACITY_ANNOTATION,    SLO_CAPACITY_MAX_ANNOTATION, "gpuscale.dev/scaledobject",
+        "gpuscale.dev/autoscaler",
     };
     return kube_check_annotations(object, known, GS_ARRAY_LEN(known));
 }

@@ -5,6 +5,7 @@
 
 #include "base/slice.h"
 #include "hpa/observe.h"
+#include "hpa_controller/placeholder.h"
 #include "kube/object.h"
 #include "startup/startup.h"
 
@@ -105,7 +106,9 @@ static void enlist(struct hpa_budgets *b, struct hpa_budget_pod *p)
 
 static void add_pod(struct hpa_budgets *b, const char *key, const json_t *pod)
 {
-    int64_t gpus = kube_pod_has_ended(pod) ? 0 : hpa_gpus_of_pod(pod);
+    // A placeholder gives its GPUs to the replicas that need them.
+    bool counts = !kube_pod_has_ended(pod) && !kube_label(pod, HPA_CAPACITY_LABEL);
+    int64_t gpus = counts ? hpa_gpus_of_pod(pod) : 0;
     if (gpus <= 0)
         return;
     struct hpa_budget_pod *p = gs_alloc(sizeof(*p));

@@ -10,9 +10,11 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/timer.h"
+#include "hpa_controller/capacity.h"
 #include "hpa_controller/controller_private.h"
 #include "hpa_controller/hints.h"
 #include "hpa_controller/learned.h"
+#include "hpa_controller/placeholder.h"
 #include "kube/cache.h"
 #include "kube/object.h"
 
@@ -43,10 +45,11 @@ struct hpa_controller {
     struct hpa_controller_config cfg;
     struct kube_cache *hpas;
     struct kube_watch_errors *hpa_errors, *pod_errors;
-    struct hpa_hints *hints;     // NULL: not started
-    struct gs_hmap *items;       // "ns/name" to struct item
-    struct hpa_learned *learned; // of another process
-    size_t n_running;            // items with a sync in progress
+    struct hpa_hints *hints;            // NULL: not started
+    struct gs_hmap *items;              // "ns/name" to struct item
+    struct hpa_learned *learned;        // of another process
+    struct hpa_capacity_search *search; // for objects of another process; NULL: not started
+    size_t n_running;                   // items with a sync in progress
     TAILQ_HEAD(, item) waiting;
     hpa_observer observer;
     void *observer_arg;
@@ -61,6 +64,7 @@ struct item {
     struct hpa_target_status target;
     struct hpa_latency *latency;
     struct hpa_zero *zero;
+    struct hpa_capacity *capacity;
     struct hpa_reconcile *run; // NULL between syncs
     TAILQ_ENTRY(item) waiting;
     bool waits; // for the end of another sync
@@ -129,6 +133,7 @@ static void item_free(void *value)
     hpa_history_free(i->history);
     hpa_latency_free(i->latency);
     hpa_zero_free(i->zero);
+    hpa_capacity_free(i->capacity);
     hpa_seen_free(i->seen);
     kube_request_cancel(i->queue_request);
     json_decref(i->object);
@@ -230,6 +235,24 @@ static void retry_soon(struct item *i, const struct hpa_decision *d)
         gs_timer_start(i->hint_timer, on_hint_timer, (uint64_t)i->retry_ms);
 }
 
+static bool is_limited_by_budget(const struct hpa_decision *d)
+{
+    for (size_t k = 0; k < d->n_conditions; k++)
+        if (gs_streq(d->conditions[k].reason, "GPUBudget"))
+            return true;
+    return false;
+}
+
+static void follow_capacity(struct item *i, const struct hpa_spec *spec,
+                            const struct hpa_decision *d)
+{
+    struct hpa_latency_outlook outlook;
+    bool known = hpa_latency_outlook(i->latency, &outlook);
+    int32_t replicas = d->write == HPA_WRITE_DONE && d->rescale ? d->desired : d->current;
+    hpa_capacity_follow(i->capacity, spec, known ? &outlook : NULL, replicas,
+                        is_limited_by_budget(d), gs_unix_ms());
+}
+
 static void on_reconciled(void *arg, const struct hpa_spec *spec, const struct hpa_decision *d)
 {
     struct item *i = arg;
@@ -254,6 +277,7 @@ static void on_reconciled(void *arg, const struct hpa_spec *spec, const struct h
     remember(i, spec, d);
     hpa_zero_observe(i->zero, spec, d, c->env.starts, hpa_selectors_get(c->env.selectors, i->key),
                      gs_unix_ms());
+    follow_capacity(i, spec, d);
     retry_soon(i, d);
     follow_queue(i);
     i->hinted = i->hinted && i->again;
@@ -312,6 +336,7 @@ static void read_annotations(struct item *i)
     int64_t ignored;
     report_annotation(i, hpa_sync_period(i->object, &ignored));
     report_annotation(i, hpa_latency_update(i->latency, i->object));
+    report_annotation(i, hpa_capacity_update(i->capacity, i->object));
 }
 
 // Without the list of pods, every metric has no pods. Without the budgets, nothing limits growth.
@@ -329,6 +354,7 @@ static void new_item(struct hpa_controller *c, const json_t *object)
     i->history = hpa_history_new();
     i->latency = hpa_latency_new();
     i->zero = hpa_zero_new();
+    i->capacity = hpa_capacity_new(c->env.client, c->env.resources, c->env.shadow);
     read_annotations(i);
     hpa_learned_claim(c->learned, i->key, i->latency, gs_unix_ms());
     i->timer = gs_timer_new(c->env.loop, i);
@@ -438,9 +464,12 @@ static void on_hpa_changed(void *arg, const json_t *old_obj, const json_t *new_o
         c->cfg.on_deleted(c->cfg.arg, old_obj);
     if (!new_obj && c->env.budgets)
         hpa_budgets_forget(c->env.budgets, key);
+    bool exists = new_obj != NULL;
     if (new_obj && c->cfg.wanted && !c->cfg.wanted(c->cfg.arg, new_obj))
         new_obj = NULL;
     if (!new_obj) {
+        if (i && exists)
+            hpa_capacity_release(i->capacity);
         if (i)
             item_free(gs_hmap_remove_str(c->items, key));
     } else if (i) {
@@ -448,6 +477,23 @@ static void on_hpa_changed(void *arg, const json_t *old_obj, const json_t *new_o
     } else {
         new_item(c, new_obj);
     }
+}
+
+static void on_placeholder_found(void *arg, const json_t *object, struct kube_gvr resource)
+{
+    const struct hpa_controller *c = arg;
+    const char *ns = kube_namespace(object), *name = kube_label(object, HPA_CAPACITY_LABEL);
+    GS_AUTO_FREE char *key = ns && name ? gs_format("%s/%s", ns, name) : NULL;
+    struct item *i = key ? gs_hmap_get_str(c->items, key) : NULL;
+    if (i)
+        hpa_capacity_found(i->capacity, object, resource);
+}
+
+static void on_hpas_listed(void *arg)
+{
+    struct hpa_controller *c = arg;
+    if (!c->search && !c->env.shadow)
+        c->search = hpa_capacity_search_start(c->env.client, c->cfg.ns, on_placeholder_found, c);
 }
 
 // The pods and the budgets were read.
@@ -525,9 +571,16 @@ void hpa_controller_set_observer(struct hpa_controller *c, hpa_observer fn, void
 struct gs_error *hpa_controller_restore(struct hpa_controller *c, const json_t *document)
 {
     struct gs_error *err = hpa_learned_read(c->learned, document, gs_unix_ms());
-    if (!err)
-        hpa_starts_restore(c->env.starts, hpa_learned_starts(c->learned));
-    return err;
+    if (err)
+        return err;
+    hpa_starts_restore(c->env.starts, hpa_learned_starts(c->learned));
+    size_t pos = 0;
+    void *value;
+    while (gs_hmap_next(c->items, &pos, NULL, &value)) {
+        struct item *i = value;
+        hpa_learned_claim(c->learned, i->key, i->latency, gs_unix_ms());
+    }
+    return NULL;
 }
 
 json_t *hpa_controller_learned(const struct hpa_controller *c)
@@ -549,7 +602,8 @@ void hpa_controller_start(struct hpa_controller *c)
     if (c->started)
         return;
     c->started = true;
-    const struct kube_cache_handlers on_hpas = {.on_change = on_hpa_changed, .arg = c};
+    const struct kube_cache_handlers on_hpas = {
+        .on_change = on_hpa_changed, .on_synced = on_hpas_listed, .arg = c};
     const struct kube_cache_handlers on_pods = {.on_synced = on_ready, .arg = c};
     kube_cache_add_handlers(c->hpas, &on_hpas);
     kube_cache_add_handlers(c->env.pods, &on_pods);
@@ -585,6 +639,11 @@ json_t *hpa_controller_history(const struct hpa_controller *c, const char *ns, c
         json_object_set_new(out, "slo", latency);
     if (zero)
         json_object_set_new(out, "zero", zero);
+    json_t *capacity = hpa_capacity_json(i->capacity);
+    if (capacity && latency)
+        json_object_set_new(latency, "capacity", capacity);
+    else
+        json_decref(capacity);
     json_t *budget = c->env.budgets ? hpa_budgets_json(c->env.budgets, key, gs_unix_ms()) : NULL;
     if (budget)
         json_object_set_new(out, "budget", budget);
@@ -630,6 +689,7 @@ void hpa_controller_free(struct hpa_controller *c)
     hpa_hints_free(c->hints);
     kube_watch_errors_free(c->hpa_errors);
     kube_watch_errors_free(c->pod_errors);
+    hpa_capacity_search_free(c->search);
     gs_hmap_free(c->items);
     hpa_budgets_free(c->env.budgets);
     kube_cache_free(c->hpas);

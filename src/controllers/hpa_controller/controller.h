@@ -48,7 +48,7 @@ struct hpa_controller *hpa_controller_new(uv_loop_t *loop, struct kube_client *c
                                           const struct hpa_controller_config *cfg);
 void hpa_controller_set_observer(struct hpa_controller *c, hpa_observer fn, void *arg);
 // What the controller of another process has learned (a document of hpa_controller_learned()),
-// before hpa_controller_start(). GS_EINVAL: it is no such document.
+// before hpa_controller_start(), or later: it is merged then. GS_EINVAL: it is no such document.
 struct gs_error *hpa_controller_restore(struct hpa_controller *c, const json_t *document);
 json_t *hpa_controller_learned(const struct hpa_controller *c); // new reference
 void hpa_controller_start(struct hpa_controller *c);

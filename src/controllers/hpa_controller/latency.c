@@ -291,6 +291,21 @@ const struct hpa_extra *hpa_latency_decide(struct hpa_latency *l,
     return &l->extra;
 }
 
+bool hpa_latency_outlook(const struct hpa_latency *l, struct hpa_latency_outlook *ret)
+{
+    const struct forecast *forecast = l->memory ? slo_memory_forecast(l->memory) : NULL;
+    struct forecast_result r;
+    if (!l->decided || l->error || !forecast)
+        return false;
+    forecast_read(forecast, &r);
+    *ret = (struct hpa_latency_outlook){.decision = &l->decision,
+                                        .applied = !l->policy.shadow,
+                                        .growth = r.growth,
+                                        .rise = forecast_rise(forecast),
+                                        .horizon_ms = r.horizon_ms};
+    return true;
+}
+
 void hpa_latency_skip(struct hpa_latency *l)
 {
     forget_decision(l);

@@ -43,6 +43,16 @@ struct hpa_latency_input {
 const struct hpa_extra *hpa_latency_decide(struct hpa_latency *l,
                                            const struct hpa_latency_input *in);
 
+// What is known of the minutes to come. Borrowed, valid until the next decision.
+struct hpa_latency_outlook {
+    const struct slo_decision *decision;
+    bool applied;        // not mode=shadow
+    double growth, rise; // as of struct forecast_result, and of forecast_rise()
+    int64_t horizon_ms;  // of both
+};
+// False: nothing was decided, or no demand is known.
+bool hpa_latency_outlook(const struct hpa_latency *l, struct hpa_latency_outlook *ret);
+
 // The object was synced without a decision, for example because its target has no replicas: nothing
 // is published until the next one.
 void hpa_latency_skip(struct hpa_latency *l);

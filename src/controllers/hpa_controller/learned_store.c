@@ -3,6 +3,7 @@
 // whole. Both hold the same bytes: gzip of the JSON document.
 #include "hpa_controller/learned_store.h"
 
+#include "base/backoff.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -32,9 +33,9 @@ struct hpa_learned_store {
     void (*done)(void *arg);      // of the read, then of the last write; NULL: none waits
     void *arg;
     json_t *pending; // the ConfigMap that is written
-    int tries;
-    bool
-        off; // what is there could not be read, and must not be overwritten: it is read again first
+    int tries;       // reads that have failed
+    int64_t wait_ms; // until the next read
+    bool is_read;    // before that, what is there must not be overwritten
 };
 
 // --- the document ---
@@ -131,11 +132,28 @@ static struct gs_error *use(const struct hpa_learned_store *s, struct gs_slice p
 }
 
 static void save(void *arg);
+static void read_place(void *arg);
 
-static void begin(struct hpa_learned_store *s)
+static void begin_to_save(struct hpa_learned_store *s)
 {
+    s->is_read = true;
     gs_timer_repeat(s->timer, save, SAVE_MS, SAVE_MS);
     finish_call(s);
+}
+
+// The controller starts without it after some failures. What is read later is merged with what was
+// learned until then, and only after that it is written. Takes err.
+static void read_again(struct hpa_learned_store *s, bool refused, struct gs_error *err)
+{
+    bool starts = refused || ++s->tries == READ_TRIES;
+    if (starts)
+        warn(s, "read", err);
+    else
+        gs_error_free(err);
+    s->wait_ms = refused ? SAVE_MS : gs_backoff_next(s->wait_ms, s->cfg.retry_ms, SAVE_MS);
+    gs_timer_start(s->timer, read_place, (uint64_t)s->wait_ms);
+    if (starts)
+        finish_call(s);
 }
 
 // --- a file ---
@@ -144,11 +162,14 @@ static void read_file(struct hpa_learned_store *s)
 {
     GS_AUTO_BUF struct gs_buf packed = {0};
     struct gs_error *err = gs_file_read(s->cfg.path, MOST_FILE, &packed);
-    if (err && gs_error_code(err) == GS_ENOTFOUND) {
-        gs_error_free(err);
+    if (err && gs_error_code(err) != GS_ENOTFOUND) {
+        read_again(s, true, err);
         return;
     }
-    warn(s, "used", err ? err : use(s, gs_buf_slice(&packed)));
+    if (!err)
+        warn(s, "used", use(s, gs_buf_slice(&packed)));
+    gs_error_free(err);
+    begin_to_save(s);
 }
 
 static struct gs_error *write_file(const struct hpa_learned_store *s, json_t *document)
@@ -160,34 +181,27 @@ static struct gs_error *write_file(const struct hpa_learned_store *s, json_t *do
 
 // --- a ConfigMap ---
 
-static void read_config_map(void *arg);
-
 static void on_read(void *arg, int status, json_t *body, struct gs_error *err)
 {
     struct hpa_learned_store *s = arg;
     const char *text = codec_json_str(body, "binaryData", KEY, NULL);
     s->request = NULL;
-    if (err && status != 404 && status != 403 && ++s->tries < READ_TRIES) {
-        gs_error_free(err);
-        gs_timer_start(s->timer, read_config_map, READ_AGAIN_MS);
+    if (err && status != 404) {
+        read_again(s, status == 403, err);
         return;
     }
-    if (err && status == 404) {
-        gs_error_free(err);
-    } else if (err) {
-        s->off = true;
-        warn(s, "read", err);
-    } else if (text) {
+    if (!err && text) {
         GS_AUTO_BUF struct gs_buf packed = {0};
         err = codec_base64_decode(gs_slice_of(text), &packed);
         warn(s, "used", err ? err : use(s, gs_buf_slice(&packed)));
+    } else {
+        gs_error_free(err);
     }
-    begin(s);
+    begin_to_save(s);
 }
 
-static void read_config_map(void *arg)
+static void read_config_map(struct hpa_learned_store *s)
 {
-    struct hpa_learned_store *s = arg;
     s->request = kube_get(s->cfg.client, KUBE_CONFIGMAPS, s->cfg.ns, s->cfg.name, NULL, on_read, s);
 }
 
@@ -223,6 +237,15 @@ static struct gs_error *write_config_map(struct hpa_learned_store *s, json_t *do
     return NULL;
 }
 
+static void read_place(void *arg)
+{
+    struct hpa_learned_store *s = arg;
+    if (s->cfg.path)
+        read_file(s);
+    else
+        read_config_map(s);
+}
+
 // --- public functions ---
 
 static void save(void *arg)
@@ -230,11 +253,6 @@ static void save(void *arg)
     struct hpa_learned_store *s = arg;
     if (s->request)
         return;
-    if (s->off) {
-        s->off = false;
-        read_config_map(s);
-        return;
-    }
     CODEC_AUTO_JSON json_t *document = hpa_controller_learned(s->cfg.controller);
     warn(s, "written", s->cfg.path ? write_file(s, document) : write_config_map(s, document));
 }
@@ -244,15 +262,12 @@ struct hpa_learned_store *hpa_learned_store_new(const struct hpa_learned_store_c
 {
     struct hpa_learned_store *s = gs_alloc(sizeof(*s));
     s->cfg = *cfg;
+    if (s->cfg.retry_ms <= 0)
+        s->cfg.retry_ms = READ_AGAIN_MS;
     s->timer = gs_timer_new(cfg->loop, s);
     s->done = loaded;
     s->arg = arg;
-    if (cfg->path) {
-        read_file(s);
-        begin(s);
-    } else {
-        read_config_map(s);
-    }
+    read_place(s);
     return s;
 }
 
@@ -266,12 +281,14 @@ static void give_up(void *arg)
 
 void hpa_learned_store_end(struct hpa_learned_store *s, void (*saved)(void *arg), void *arg)
 {
-    bool is_read = !s->done; // otherwise nothing is learned yet
     s->done = saved;
     s->arg = arg;
-    if (is_read && !s->off)
+    gs_timer_stop(s->timer);
+    if (s->is_read)
         save(s);
-    if (is_read && s->request)
+    else if (s->request)
+        kube_request_cancel(GS_TAKE(s->request));
+    if (s->request)
         gs_timer_start(s->timer, give_up, LAST_SAVE_MS);
     else
         finish_call(s);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keeps what the controller has learned in a file, or in a ConfigMap of the cluster: reads it
 // before the controller starts, and writes it again regularly and at the end. A failure never stops
-// the controller: it is logged, and learning begins again. All functions are called on the thread
+// the controller: it is logged, the controller starts, and nothing is written until it was read and
+// merged with what was learned until then. All functions are called on the thread
 // of the loop.
 #pragma once
 
@@ -15,6 +16,7 @@ struct hpa_learned_store_config {
     const char *path;                  // of the file; NULL: a ConfigMap
     struct kube_client *client;        // of the ConfigMap
     const char *ns, *name;             // of the ConfigMap; created if it is absent
+    int64_t retry_ms; // until a failed read is repeated, then twice as long; 0: two seconds
 };
 
 // Reads, and calls loaded(arg) once, for a file at once. Texts are borrowed. Nothing is written

@@ -8,14 +8,13 @@
 #include "base/mem.h"
 #include "hpa_controller/controller.h"
 #include "hpa_controller/controller_private.h"
+#include "hpa_controller/engine_search.h"
 #include "hpa_controller/explain_api.h"
 #include "hpa_controller/learned_store.h"
 #include "kube/connection.h"
 #include "kube/election.h"
-#include "kube/engine_url.h"
 #include "kube/object.h"
 #include "kube/trim.h"
-#include "net/endpoint/endpoint.h"
 #include "net/program/program.h"
 
 // The label or annotation that selects an object in control mode.
@@ -26,9 +25,6 @@
 // probe.
 #define WAIT_PERIODS  3
 #define AGAIN_PERIODS 30
-
-#define ENGINE_SEARCH_MS 60000 // pause between two searches for an engine
-#define SECRETS_MS       10000 // after which secrets of its connection are read again
 
 struct hpa_server {
     const struct hpa_server_options *o;
@@ -42,10 +38,7 @@ struct hpa_server {
     struct hpa_ownership *ownership; // NULL: shadow
     struct kube_election *election;  // NULL: disabled
     struct hpa_decision_log *log;
-    struct kube_engine_url engine_url; // of `engine`
-    struct http_client *engine;        // NULL: not found, or not needed yet
-    char *no_engine;                   // why it was not found
-    int64_t searched_ns;               // the last search; 0: none
+    struct hpa_engine_search *engine; // of latency targets, and of the check before zero
     bool shadow, scale_to_zero;
     int release;
 };
@@ -93,49 +86,6 @@ static void on_decision(void *arg, const struct hpa_spec *spec, const struct hpa
 {
     struct hpa_server *r = arg;
     hpa_decision_log_add(r->log, spec, d);
-}
-
-// --- the engine of latency targets and of the check before zero ---
-
-static struct gs_error *open_engine(struct hpa_server *r)
-{
-    const struct hpa_server_options *o = r->o;
-    const struct endpoint_options options = {.user_agent = MANAGER "/" GPUSCALE_VERSION,
-                                             .refresh_ms = SECRETS_MS,
-                                             .component = "hpa",
-                                             .name = "engine"};
-    const struct endpoint_settings none = {0};
-    kube_engine_url_finish(&r->engine_url);
-    r->engine_url = (struct kube_engine_url){0};
-    struct gs_error *err = kube_engine_url_locate(o->url, o->kubeconfig, NULL, &r->engine_url);
-    if (!err && r->engine_url.searched)
-        err = gs_error_new(GS_ENOTFOUND, "%s", r->engine_url.searched);
-    const struct endpoint_settings *settings =
-        err ? NULL : kube_engine_url_settings(&r->engine_url);
-    GS_AUTO_FREE char *name = NULL;
-    if (!err)
-        err = endpoint_client_open(r->loop, r->engine_url.url, settings ? settings : &none,
-                                   &options, &r->engine, &name);
-    if (!err)
-        gs_info("hpa", "samples are read from %s", name);
-    return err;
-}
-
-// Searches when an object that needs it is evaluated, and not again for a minute.
-static struct http_client *find_engine(void *arg, const char **ret_why)
-{
-    struct hpa_server *r = arg;
-    int64_t now_ns = gs_mono_ns();
-    *ret_why = r->no_engine;
-    if (r->engine || (r->searched_ns && now_ns - r->searched_ns < ENGINE_SEARCH_MS * GS_NS_PER_MS))
-        return r->engine;
-    r->searched_ns = now_ns;
-    GS_AUTO_ERROR struct gs_error *err = open_engine(r);
-    free(r->no_engine);
-    r->no_engine =
-        err ? gs_format("no engine and no Prometheus (--url): %s", gs_error_message(err)) : NULL;
-    *ret_why = r->no_engine;
-    return r->engine;
 }
 
 // --- what was learned ---
@@ -268,6 +218,7 @@ static void start_ownership(struct hpa_server *r)
 static void start_controller(struct hpa_server *r)
 {
     const struct hpa_server_options *o = r->o;
+    r->engine = hpa_engine_search_new(r->loop, o->url, o->kubeconfig, MANAGER "/" GPUSCALE_VERSION);
     struct hpa_controller_config cfg = {.sync_period_ms = o->sync_period / GS_NS_PER_MS,
                                         .decide = hpa_config_default(),
                                         .shadow = r->shadow,
@@ -276,8 +227,8 @@ static void start_controller(struct hpa_server *r)
                                         .arg = r,
                                         .ns = o->ns,
                                         .budgets_ns = o->lease_ns,
-                                        .engine = find_engine,
-                                        .engine_arg = r};
+                                        .engine = hpa_engine_search_client,
+                                        .engine_arg = r->engine};
     cfg.decide.downscale_window_ms = o->downscale_window / GS_NS_PER_MS;
     cfg.decide.cpu_init_period_ms = o->cpu_init_period / GS_NS_PER_MS;
     cfg.decide.readiness_delay_ms = o->readiness_delay / GS_NS_PER_MS;
@@ -322,9 +273,7 @@ static void finish_server(struct hpa_server *r)
     hpa_explain_api_free(r->explain);
     hpa_learned_store_free(r->store);
     hpa_controller_free(r->controller);
-    http_client_free(r->engine);
-    kube_engine_url_finish(&r->engine_url);
-    free(r->no_engine);
+    hpa_engine_search_free(r->engine);
     hpa_ownership_free(r->ownership);
     if (r->pods)
         kube_cache_free(r->pods);

@@ -128,12 +128,6 @@ static void read_events(struct hpa_starts *s)
     kube_cache_start(s->events);
 }
 
-void hpa_starts_restore(struct hpa_starts *s, const json_t *learned)
-{
-    json_decref(s->restored);
-    s->restored = json_incref((json_t *)learned);
-}
-
 static void use_restored(struct hpa_starts *s)
 {
     GS_AUTO_ERROR struct gs_error *err =
@@ -141,6 +135,14 @@ static void use_restored(struct hpa_starts *s)
     if (err)
         gs_warn("hpa", "%s", gs_error_message(err));
     json_decref(GS_TAKE(s->restored));
+}
+
+void hpa_starts_restore(struct hpa_starts *s, const json_t *learned)
+{
+    json_decref(s->restored);
+    s->restored = json_incref((json_t *)learned);
+    if (s->learner)
+        use_restored(s);
 }
 
 static void begin(struct hpa_starts *s)

@@ -17,7 +17,7 @@ struct hpa_starts *hpa_starts_new(uv_loop_t *loop, struct kube_client *client,
 void hpa_starts_free(struct hpa_starts *s); // NULL is fine
 // Starts to learn if this autoscaler needs it: a watch of the events of pods.
 void hpa_starts_want(struct hpa_starts *s, const json_t *hpa);
-// What another process has learned, before the first autoscaler; NULL: nothing.
+// What another process has learned, before the first autoscaler or later; NULL: nothing.
 void hpa_starts_restore(struct hpa_starts *s, const json_t *learned);
 // Starts to learn, whatever the annotations say.
 void hpa_starts_need(struct hpa_starts *s);

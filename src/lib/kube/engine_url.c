@@ -131,6 +131,14 @@ void kube_engine_url_finish(struct kube_engine_url *u)
     *u = (struct kube_engine_url){0};
 }
 
+void kube_engine_url_move(struct kube_engine_url *from, struct kube_engine_url *to)
+{
+    *to = *from;
+    *from = (struct kube_engine_url){0};
+    if (to->origin == KUBE_ENGINE_OF_SERVICE)
+        to->settings = kube_config_endpoint(&to->cluster);
+}
+
 const char *kube_engine_url_reason(const struct kube_engine_url *u)
 {
     return u->reason;

@@ -38,6 +38,8 @@ void kube_engine_url_find(const char *flag, const char *kubeconfig, const char *
 struct gs_error *kube_engine_url_locate(const char *flag, const char *kubeconfig,
                                         const char *context, struct kube_engine_url *ret);
 void kube_engine_url_finish(struct kube_engine_url *u);
+// Moves it to another place, which is empty; settings borrow from it. *from is empty afterwards.
+void kube_engine_url_move(struct kube_engine_url *from, struct kube_engine_url *to);
 // Why this one is used, for errors and tables: "of $GPUSCALE_URL". NULL: the command line names it.
 const char *kube_engine_url_reason(const struct kube_engine_url *u);
 // The credentials of its connection; borrowed. NULL: it needs none.

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/num.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -14,6 +15,8 @@ enum {
     FEW_RECENT = 10, // errors without which it is not judged
     FEW_ERRORS = 60, // errors without which a method is not used
     MAX_GAP = 5,     // minutes
+    FEW_RISES = 60,  // minutes without which no rise is known
+    RISE_PERCENT = 90,
 };
 #define BETTER  0.9 // of the error of the last value
 #define WORSE   1.1
@@ -260,6 +263,15 @@ void forecast_set_horizon(struct forecast *f, int64_t ms)
     forget_forecasts(f);
 }
 
+void forecast_append(struct forecast *f, const struct forecast *newer)
+{
+    int64_t oldest = newer->minute - MINUTES + 1;
+    for (int64_t m = f->minute < oldest ? oldest : f->minute + 1; m < newer->minute; m++)
+        forecast_observe(f, minute_at(newer, m), m * FORECAST_MINUTE_MS);
+    if (newer->n)
+        forecast_observe(f, newer->sum / (double)newer->n, newer->minute * FORECAST_MINUTE_MS);
+}
+
 void forecast_shift(struct forecast *f, int64_t ms)
 {
     struct forecast *old;
@@ -351,6 +363,21 @@ void forecast_read(const struct forecast *f, struct forecast_result *ret)
         return;
     ret->method = (enum forecast_method)best;
     ret->growth = (double)f->next[best] / last;
+}
+
+double forecast_rise(const struct forecast *f)
+{
+    double rises[DAY];
+    size_t n = 0;
+    for (int64_t later = f->minute - 1; later > f->minute - 1 - DAY; later--) {
+        double rise = minute_at(f, later) - minute_at(f, later - f->ahead);
+        if (!isnan(rise))
+            rises[n++] = rise > 0 ? rise : 0;
+    }
+    if (n < FEW_RISES)
+        return (double)NAN;
+    qsort(rises, n, sizeof(*rises), gs_compare_doubles);
+    return rises[(n - 1) * RISE_PERCENT / 100];
 }
 
 json_t *forecast_json(const struct forecast_result *r)

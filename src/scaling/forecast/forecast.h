@@ -36,6 +36,8 @@ void forecast_observe(struct forecast *f, double demand, int64_t now_ms);
 // The time ahead, such as the p90 of a start; rounded up to minutes, 1 to 15. Errors are measured
 // at this distance. Call it when the time changes; the default is 1 minute.
 void forecast_set_horizon(struct forecast *f, int64_t ms);
+// Adds the minutes of a newer forecast of the same demand that this one does not have.
+void forecast_append(struct forecast *f, const struct forecast *newer);
 // Shifts the times after the wall clock was set by this amount, in whole minutes.
 void forecast_shift(struct forecast *f, int64_t ms);
 
@@ -51,6 +53,9 @@ struct forecast_result {
     double errors[FORECAST_METHODS];
 };
 void forecast_read(const struct forecast *f, struct forecast_result *ret);
+// By how much the demand of a minute rose within the horizon, in nine of ten minutes of the last
+// day; at least 0, in the unit of the demand. NAN: fewer than 60 minutes are known.
+double forecast_rise(const struct forecast *f);
 // {"method", "growth", "off", "horizonSeconds", "errors": {"last value": 0.1, …}}; new reference.
 json_t *forecast_json(const struct forecast_result *r);
 // "+18 % in 2 min by the same time yesterday (error 6 %, of the last value 14 %)".

@@ -147,6 +147,17 @@ static void add_bounds(const json_t *bounds, struct gs_buf *out)
     gs_table_print(t, &style, out);
 }
 
+static void add_capacity(const json_t *capacity, struct gs_buf *out)
+{
+    if (!capacity)
+        return;
+    gs_buf_addf(out, "  capacity in advance (%s%s): %s\n", text_of(capacity, "kind", ""),
+                codec_json_bool(capacity, true, "applied", NULL) ? "" : ", not applied",
+                text_of(capacity, "text", ""));
+    if (json_object_get(capacity, "error"))
+        gs_buf_addf(out, "    not written: %s\n", text_of(capacity, "error", ""));
+}
+
 static void add_latency_text(const json_t *latency, struct gs_buf *out)
 {
     static const char *const parts[] = {"credit", "guard", "forecast"};
@@ -169,6 +180,7 @@ static void add_latency_text(const json_t *latency, struct gs_buf *out)
         if (text && *text)
             gs_buf_addf(out, "  %s: %s\n", parts[i], text);
     }
+    add_capacity(json_object_get(latency, "capacity"), out);
     gs_buf_addf(out, "  %s, %.1f s ago\n", text_of(latency, "explanation", ""),
                 (double)codec_json_int(latency, 0, "ageMs", NULL) / 1000);
 }

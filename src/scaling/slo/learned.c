@@ -46,6 +46,30 @@ struct slo_learned *slo_learned_of(struct slo_state *st, const char *identity, i
     return l;
 }
 
+static double samples_of(const struct slo_learned *l)
+{
+    double sum = l->n_rates + l->n_slots;
+    for (size_t i = 0; i < l->n_bins; i++)
+        sum += l->bins[i].weight;
+    return sum;
+}
+
+void slo_learned_merge(struct slo_state *st, const struct slo_state *other)
+{
+    for (size_t i = 0; i < other->n_learned; i++) {
+        const struct slo_learned *theirs = &other->learned[i];
+        size_t at = 0;
+        while (at < st->n_learned && !gs_streq(st->learned[at].identity, theirs->identity))
+            at++;
+        bool known = at < st->n_learned;
+        if (!known && at == SLO_IDENTITIES)
+            continue;
+        st->n_learned += !known;
+        if (!known || samples_of(theirs) > samples_of(&st->learned[at]))
+            st->learned[at] = *theirs;
+    }
+}
+
 // --- weights ---
 
 struct slo_weights slo_weights_of(const struct slo_learned *l, enum slo_role role)

@@ -5,6 +5,7 @@
 #include "slo/manifest.h"
 
 #include "base/mem.h"
+#include "slo/capacity.h"
 #include "slo/slo.h"
 
 // From this number on, one replica is within the tolerance of 0.1.
@@ -126,12 +127,23 @@ static void check_tolerance(const json_t *hpa, json_t *items)
             "and later). gpuscale hpa applies each number");
 }
 
+static void check_capacity(const json_t *hpa, json_t *items)
+{
+    struct slo_capacity_policy unused;
+    GS_AUTO_ERROR struct gs_error *err = slo_capacity_policy_of(hpa, &unused);
+    if (err)
+        add(items, true, gs_strdup(gs_error_message(err)),
+            "Correct the annotation, such as " SLO_CAPACITY_ANNOTATION
+            ": \"buffer\" with " SLO_CAPACITY_MAX_ANNOTATION ": \"2\"");
+}
+
 void slo_manifest_mistakes(const json_t *hpa, json_t *items)
 {
     const char *text = codec_json_str(hpa, "metadata", "annotations", SLO_ANNOTATION, NULL);
     bool shadow = false;
     if (text)
         check_annotation(text, &shadow, items);
+    check_capacity(hpa, items);
     struct metrics m = check_metrics(hpa, items);
     if (!text && (m.desired || m.pressure))
         add(items, true,

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What one service keeps between decisions. A demand in another unit is another course, so its
-// forecast begins again.
+// forecast begins again. The first decisions after a restart know no rates, and their demand is in
+// requests: they do not count.
 #include "slo/memory.h"
 
 #include "base/mem.h"
 #include "base/slice.h"
+#include "slo/slo_private.h"
 
 #include <math.h>
 
@@ -12,7 +14,10 @@ struct slo_memory {
     struct slo_state *state;
     struct forecast *forecast; // of the demand in `unit`; NULL: no demand yet
     const char *unit;
+    int64_t other_ms; // since when the demand is in another unit; 0: it is not
 };
+
+#define OTHER_UNIT_MS (INT64_C(15) * 60 * 1000) // after which a forecast begins again
 
 struct slo_memory *slo_memory_new(void)
 {
@@ -39,6 +44,7 @@ void slo_memory_shift(struct slo_memory *m, int64_t ms, int64_t now_ms)
     m->state = err ? slo_state_new() : moved;
     if (m->forecast)
         forecast_shift(m->forecast, ms);
+    m->other_ms = 0;
 }
 
 const struct forecast *slo_memory_forecast(const struct slo_memory *m)
@@ -56,12 +62,22 @@ static double read_growth(struct slo_memory *m, double start_s)
     return r.growth;
 }
 
+static bool is_rate(const char *unit)
+{
+    return !gs_streq(unit, "requests");
+}
+
 static void note_demand(struct slo_memory *m, const struct slo_decision *d, int64_t now_ms)
 {
     if (isnan(d->demand))
         return;
-    if (m->forecast && !gs_streq(m->unit, d->demand_unit))
+    bool other = m->forecast && !gs_streq(m->unit, d->demand_unit);
+    m->other_ms = !other ? 0 : m->other_ms ? m->other_ms : now_ms;
+    if (other && is_rate(m->unit) && now_ms - m->other_ms < OTHER_UNIT_MS)
+        return;
+    if (other)
         forecast_free(GS_TAKE(m->forecast));
+    m->other_ms = 0;
     if (!m->forecast)
         m->forecast = forecast_new();
     m->unit = d->demand_unit;
@@ -99,9 +115,15 @@ struct gs_error *slo_memory_restore(struct slo_memory *m, const json_t *in, int6
         return err;
     GS_AUTO_ERROR struct gs_error *no_forecast =
         unit ? forecast_from_state(json_object_get(in, "forecast"), now_ms, &forecast) : NULL;
-    slo_state_free(m->state);
+    slo_learned_merge(m->state, state);
+    slo_state_free(state);
+    if (forecast && m->forecast && gs_streq(m->unit, unit))
+        forecast_append(forecast, m->forecast);
+    else if (m->forecast && is_rate(m->unit))
+        forecast_free(GS_TAKE(forecast));
+    if (!forecast)
+        return NULL;
     forecast_free(m->forecast);
-    m->state = state;
     m->forecast = forecast;
     m->unit = unit;
     return NULL;

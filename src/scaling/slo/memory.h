@@ -24,5 +24,6 @@ void slo_memory_decide(struct slo_memory *m, const struct slo_policy *policy,
 
 // For restarts: {"learned": …, "forecast": …, "unit": "tokens/s"}; new reference.
 json_t *slo_memory_json(const struct slo_memory *m, bool with_forecast, int64_t now_ms);
-// GS_EINVAL: not such an object; *m is unchanged. A forecast that is wrong is left out.
+// Merges with what *m has learned since. GS_EINVAL: not such an object; *m is unchanged. A forecast
+// that is wrong is left out.
 struct gs_error *slo_memory_restore(struct slo_memory *m, const json_t *in, int64_t now_ms);

@@ -87,6 +87,9 @@ struct slo_weights {
 // The load that one replica carries, from a queue that it had (learned.c). NAN: never seen.
 double slo_learned_rate(const struct slo_learned *l);
 double slo_learned_slots(const struct slo_learned *l);
+// Adds what another state has learned; of an identity that both know, the one with more samples
+// remains.
+void slo_learned_merge(struct slo_state *st, const struct slo_state *other);
 struct slo_learned *slo_learned_of(struct slo_state *st, const char *identity, int64_t now_ms);
 
 // The load up to which the share of the requests within the target is enough; *ret_seen: the

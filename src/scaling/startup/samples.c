@@ -3,6 +3,8 @@
 // which can be corrected as long as it is among the last ones.
 #include "startup/startup_private.h"
 
+#include "base/assert.h"
+
 #include <string.h>
 
 size_t startup_ring_len(const struct startup_ring *r)
@@ -220,6 +222,20 @@ void startup_store(struct startup_learner *l, struct startup_record *r,
     r->stored = true;
     startup_append(&g->ring, s);
     startup_append(&l->others, s);
+}
+
+void startup_replace_ring(struct startup_learner *l, struct startup_group *g,
+                          const struct startup_ring *ring)
+{
+    size_t pos = 0;
+    struct gs_slice key;
+    void *value;
+    gs_assert(g);
+    while (gs_hmap_next(l->pods, &pos, &key, &value)) {
+        struct startup_record *r = value;
+        r->stored = r->stored && known_group(l, r) != g;
+    }
+    g->ring = *ring;
 }
 
 void startup_correct(struct startup_learner *l, struct startup_record *r)

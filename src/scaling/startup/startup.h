@@ -52,7 +52,8 @@ void startup_learner_free(struct startup_learner *l); // NULL is fine
 // For restarts: the starts that were learned, at most those of 500 images and GPU models (1 MiB of
 // text). New reference.
 json_t *startup_learner_json(const struct startup_learner *l, int64_t now_ms);
-// Into a new learner, before the first pod. GS_EINVAL: not such an object, or from the future.
+// Into a new learner, or one that knows pods: of each image and GPU model, the longer list of
+// starts remains. GS_EINVAL: not such an object, or from the future.
 struct gs_error *startup_learner_restore(struct startup_learner *l, const json_t *in,
                                          int64_t now_ms);
 

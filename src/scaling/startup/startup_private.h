@@ -32,6 +32,12 @@ struct startup_ring {
 };
 size_t startup_ring_len(const struct startup_ring *r);
 void startup_append(struct startup_ring *ring, const struct startup_sample *s);
+struct startup_learner;
+struct startup_group;
+// Starts that another learner has seen. Those of the pods that are known are not corrected any
+// more.
+void startup_replace_ring(struct startup_learner *l, struct startup_group *g,
+                          const struct startup_ring *ring);
 
 // The starts of one image on one GPU model.
 struct startup_group {

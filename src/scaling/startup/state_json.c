@@ -143,10 +143,13 @@ static void read_group(struct startup_learner *l, const json_t *in)
         !r.gpu)
         return;
     struct startup_group *g = startup_group_make(l, &r);
-    if (!g || g->ring.count)
+    struct startup_ring ring = {0};
+    if (!g)
         return;
-    g->has_engine = codec_json_bool(in, false, "engine", NULL);
-    read_ring(json_object_get(in, "starts"), &g->ring);
+    g->has_engine |= codec_json_bool(in, false, "engine", NULL);
+    read_ring(json_object_get(in, "starts"), &ring);
+    if (startup_ring_len(&ring) > startup_ring_len(&g->ring))
+        startup_replace_ring(l, g, &ring);
 }
 
 struct gs_error *startup_learner_restore(struct startup_learner *l, const json_t *in,
@@ -161,7 +164,10 @@ struct gs_error *startup_learner_restore(struct startup_learner *l, const json_t
     for (size_t i = json_array_size(groups); i > 0; i--)
         if (i <= SAVED_GROUPS)
             read_group(l, json_array_get(groups, i - 1));
-    read_ring(json_object_get(in, "others"), &l->others);
+    struct startup_ring others = {0};
+    read_ring(json_object_get(in, "others"), &others);
+    if (startup_ring_len(&others) > startup_ring_len(&l->others))
+        l->others = others;
     l->restored_ms = saved_ms;
     return NULL;
 }

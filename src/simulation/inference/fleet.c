@@ -199,6 +199,7 @@ void inference_fleet_free(struct inference_fleet *f)
     }
     free(f->pods);
     free(f->heap);
+    free(f->places);
     free(f->ttfts);
     free(f);
 }

@@ -21,6 +21,7 @@ struct inference_fleet_setup {
     uint32_t replicas;     // at the beginning, all ready
     uint32_t gpus;         // pods that have room; others are unschedulable. 0: no limit
     double start_s;        // from the creation of a pod until it serves
+    double node_s;         // part of start_s until the node is there, which a placeholder saves
     double start_spread;   // deviation of the logarithm of start_s; 0: always the same
     double failed_starts;  // part of the starts that crash at their end and begin again, 0 to 1
     double leak_per_hour;  // 0.5: after an hour, steps of an engine take 1.5 times as long
@@ -43,6 +44,10 @@ int64_t inference_fleet_now(const struct inference_fleet *f);
 // those that became ready last. A removed pod gets no requests and keeps its GPU until its own have
 // ended.
 void inference_fleet_scale(struct inference_fleet *f, uint32_t replicas);
+// The number of placeholders that are set, each of which holds a GPU for the next pod. A pod that
+// takes the place of one waits for what is left of node_s since the placeholder was set. Fewer: the
+// newest are removed.
+void inference_fleet_hold(struct inference_fleet *f, uint32_t placeholders);
 uint32_t inference_fleet_replicas(const struct inference_fleet *f);
 
 // Faults of the n-th pod that serves, counted from the oldest one. Nothing happens if there is no
@@ -76,9 +81,9 @@ size_t inference_fleet_pods(const struct inference_fleet *f, struct inference_po
 struct inference_fleet_figures {
     uint64_t arrived, finished, within; // within: finished, and on target
     uint64_t retried;                   // requests that a crash returned to the router
-    double pod_hours;                   // from creation to the end, of pods that had room
-    uint32_t peak;                      // replicas that were set
-    uint32_t ups, downs, reversals;     // changes of the replicas; reversals: of their direction
+    double pod_hours; // from creation to the end, of pods that had room and of placeholders
+    uint32_t peak;    // replicas that were set
+    uint32_t ups, downs, reversals; // changes of the replicas; reversals: of their direction
 };
 // Requests that have not ended and can no longer meet the target do not count as within.
 struct inference_fleet_figures inference_fleet_figures(const struct inference_fleet *f);

@@ -63,6 +63,8 @@ struct inference_fleet_figures inference_fleet_figures(const struct inference_fl
         if (f->pods[i]->phase != INFERENCE_POD_UNSCHEDULABLE)
             r.pod_hours += seconds(f->now - f->pods[i]->placed_ns) / 3600;
     }
+    for (size_t i = 0; i < f->n_places; i++)
+        r.pod_hours += seconds(f->now - f->places[i]) / 3600;
     return r;
 }
 

@@ -100,12 +100,42 @@ void inference_fleet_pod_starts(struct inference_fleet_pod *p)
     if (p->phase != INFERENCE_POD_STARTING)
         set_phase(p, INFERENCE_POD_STARTING);
     p->starts++;
-    happens_at(p, p->fleet->now + (int64_t)(start_seconds(p->fleet) * 1e9));
+    double seconds = fmax(start_seconds(p->fleet) - p->saved_s, 1);
+    happens_at(p, p->fleet->now + (int64_t)(seconds * 1e9));
+}
+
+// Returns since when it was set.
+static int64_t end_placeholder(struct inference_fleet *f, size_t at)
+{
+    int64_t since = f->places[at];
+    f->ended_hours += (double)(f->now - since) / 3600e9;
+    for (f->n_places--; at < f->n_places; at++)
+        f->places[at] = f->places[at + 1];
+    return since;
+}
+
+void inference_fleet_hold(struct inference_fleet *f, uint32_t placeholders)
+{
+    while (f->n_places > placeholders)
+        (void)end_placeholder(f, f->n_places - 1);
+    while (f->n_places < placeholders) {
+        gs_grow(&f->places, &f->cap_places, f->n_places, sizeof(*f->places));
+        f->places[f->n_places++] = f->now;
+    }
+}
+
+// Seconds that the pod does not wait for its node, because it takes the place of a placeholder.
+static double saved_seconds(struct inference_fleet *f)
+{
+    if (!f->n_places)
+        return 0;
+    return fmin((double)(f->now - end_placeholder(f, 0)) / 1e9, f->setup.node_s);
 }
 
 static void place(struct inference_fleet_pod *p)
 {
     p->placed_ns = p->fleet->now;
+    p->saved_s = saved_seconds(p->fleet);
     inference_fleet_pod_starts(p);
 }
 
@@ -144,6 +174,7 @@ void inference_fleet_pod_serves(struct inference_fleet_pod *p)
     p->model = inference_model_new(&p->fleet->setup.engine, &events);
     inference_dialect_init_stats(&vllm, p->fleet->setup.engine.max_model_len, &p->stats);
     p->begun_ns = p->fleet->now;
+    p->saved_s = 0;
     p->slow = 1;
     p->last_step = (struct inference_step){0};
     set_phase(p, INFERENCE_POD_READY);

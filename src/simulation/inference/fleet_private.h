@@ -22,7 +22,8 @@ struct inference_fleet_pod {
     int64_t created_ns, placed_ns, since_ns;
     int64_t begun_ns; // its engine serves since then
     uint32_t starts;
-    double slow; // by inference_fleet_slow()
+    double saved_s; // of its start, by a placeholder
+    double slow;    // by inference_fleet_slow()
     struct inference_fleet *fleet;
     struct inference_model *model; // NULL: it does not serve
     struct inference_stats stats;
@@ -47,8 +48,10 @@ struct inference_fleet {
     struct inference_fleet_requests held; // without a pod that serves
     uint32_t n_held;
     struct inference_fleet_figures figures;
-    double ended_hours; // of pods that are gone
-    int direction;      // of the last change of the replicas
+    double ended_hours; // of pods and placeholders that are gone
+    int64_t *places;    // of placeholders: since when they are set, in this order
+    size_t n_places, cap_places;
+    int direction; // of the last change of the replicas
     // Since the last moment.
     struct inference_fleet_figures before;
     double *ttfts;

@@ -112,35 +112,6 @@ static bool read_triggers(json_t *object, struct run *run)
     return true;
 }
 
-// The autoscaler of KEDA: at least one replica, and the threshold in thousandths.
-static json_t *keda_hpa(const json_t *object, const struct run *run)
-{
-    const json_t *spec = json_object_get(object, "spec");
-    int64_t min = codec_json_int(spec, 0, "minReplicaCount", NULL);
-    json_t *metrics = json_array();
-    for (size_t i = 0; i < run->n; i++) {
-        const struct trigger *t = &run->triggers[i];
-        char text[KUBE_QUANTITY_SIZE];
-        kube_quantity_format_milli(llround(t->threshold * 1000), text);
-        json_array_append_new(metrics, json_pack("{s:s, s:{s:{s:o}, s:{s:s, s:s}}}", "type",
-                                                 "External", "external", "metric", "name",
-                                                 codec_json_strf("s%zu-prometheus", i), "target",
-                                                 "type", t->by_value ? "Value" : "AverageValue",
-                                                 t->by_value ? "value" : "averageValue", text));
-    }
-    json_t *hpa = json_pack(
-        "{s:s, s:s, s:{s:s, s:s}, s:{s:I, s:I, s:o, s:{s:s, s:s, s:s}}}", "apiVersion",
-        "autoscaling/v2", "kind", "HorizontalPodAutoscaler", "metadata", "name", "keda-hpa",
-        "namespace", "shop", "spec", "minReplicas", (json_int_t)(min > 0 ? min : 1), "maxReplicas",
-        (json_int_t)codec_json_int(spec, 100, "maxReplicaCount", NULL), "metrics", metrics,
-        "scaleTargetRef", "apiVersion", "apps/v1", "kind", "Deployment", "name", "x");
-    json_t *behavior =
-        codec_json_get(spec, "advanced", "horizontalPodAutoscalerConfig", "behavior", NULL);
-    if (behavior)
-        codec_json_set(hpa, json_incref(behavior), "spec", "behavior", NULL);
-    return hpa;
-}
-
 static void parse_hpa(const json_t *object, struct hpa_spec *ret)
 {
     CODEC_AUTO_JSON json_t *copy = json_deep_copy(object);

@@ -261,6 +261,32 @@ static void test_a_workload_outside_of_all_budgets_is_not_limited(void **state)
     assert_null(budget);
 }
 
+// After a restart, no earlier budgets are in force.
+static void test_wrong_budgets_are_explained_if_there_were_none_before(void **state)
+{
+    struct bench *b = *state;
+    put_autoscaler(b, "chat", "1");
+    put_workload(b, "chat", 2, 6);
+    put_budgets(b, "mode: enforce\nbudgets: [{name: gpus, gpus: }]\n");
+    start(b);
+    assert_reaches(b, "chat", 6);
+    CODEC_AUTO_JSON json_t *budget = budget_of(b, "chat");
+    const char *error = codec_json_str(budget, "error", NULL);
+    assert_true(error && strstr(error, "gpus has no value"));
+    assert_int_equal(json_array_size(json_object_get(budget, "budgets")), 0);
+}
+
+static void test_a_wrong_priority_is_an_event(void **state)
+{
+    struct bench *b = *state;
+    put_autoscaler(b, "chat", "high");
+    put_workload(b, "chat", 2, 6);
+    put_budgets(b, "mode: enforce\n" BUDGET);
+    start(b);
+    assert_reaches(b, "chat", 4);
+    assert_true(fake_has_event(&b->api, "InvalidAnnotation", "gpuscale.dev/priority: \"high\""));
+}
+
 static void test_metrics_have_the_budget_and_the_shares(void **state)
 {
     struct bench *b = *state;
@@ -544,6 +570,8 @@ int main(void)
         TEST(test_a_dry_run_limits_nothing_and_says_what_it_would_do),
         TEST(test_pods_without_an_autoscaler_count),
         TEST(test_a_workload_outside_of_all_budgets_is_not_limited),
+        TEST(test_wrong_budgets_are_explained_if_there_were_none_before),
+        TEST(test_a_wrong_priority_is_an_event),
         TEST(test_metrics_have_the_budget_and_the_shares),
         TEST(test_workloads_do_not_count_in_a_budget_that_takes_the_place_of_theirs),
         TEST(test_an_autoscaler_whose_target_is_gone_has_no_gpus),

@@ -451,6 +451,10 @@ json_t *hpa_budgets_json(const struct hpa_budgets *b, const char *key, int64_t n
         hpa_budget_set_finish(&s);
     }
     if (!w || !json_array_size(list)) {
+        if (b->error) { // the budgets may be meant for it
+            json_object_set_new(out, "budgets", list);
+            return out;
+        }
         json_decref(list);
         json_decref(out);
         return NULL;

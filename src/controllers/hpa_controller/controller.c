@@ -305,8 +305,10 @@ static void report_annotation(const struct item *i, struct gs_error *error)
 static void read_annotations(struct item *i)
 {
     hpa_starts_want(i->controller->env.starts, i->object);
+    report_annotation(i, hpa_check_annotations(i->object));
     report_annotation(i, hpa_check_protection(i->object));
     report_annotation(i, hpa_check_fallback(i->object));
+    report_annotation(i, hpa_check_priority(i->object));
     int64_t ignored;
     report_annotation(i, hpa_sync_period(i->object, &ignored));
     report_annotation(i, hpa_latency_update(i->latency, i->object));

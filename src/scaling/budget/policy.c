@@ -61,6 +61,8 @@ static void read_namespaces(struct codec_reader *r, const json_t *v, void *out)
 {
     struct budget_scope *s = out;
     codec_read_texts(r, v, &s->namespaces, &s->n_namespaces);
+    if (!s->n_namespaces && !r->err)
+        codec_reader_fail(r, v, "namespaces is empty: leave it out for all namespaces");
     if (s->n_namespaces > BUDGET_MAX_NAMES)
         codec_reader_fail(r, v, "more than %d namespaces", BUDGET_MAX_NAMES);
     for (size_t i = 0; i < s->n_namespaces && !r->err; i++)
@@ -127,6 +129,17 @@ static void check_scope(struct codec_reader *r, const json_t *v, const struct bu
             codec_reader_fail(r, v, "budget %s is given twice", s->name);
 }
 
+// A key without a value, such as from an unset variable of a template, must neither be a budget of
+// 0 GPUs nor one of all namespaces.
+static void check_values(struct codec_reader *r, const json_t *v)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach ((json_t *)v, key, value)
+        if (json_is_null(value))
+            codec_reader_fail(r, v, "%s has no value: set it or remove the key", key);
+}
+
 static void read_scope(struct codec_reader *r, const json_t *v, struct budget_policy *p)
 {
 #define AT(field) offsetof(struct budget_scope, field)
@@ -142,6 +155,7 @@ static void read_scope(struct codec_reader *r, const json_t *v, struct budget_po
     struct budget_scope s = {0};
     if (!codec_reader_is_mapping(r, v, "budget"))
         return;
+    check_values(r, v);
     codec_read_mapping(r, v, fields, "budget", &s);
     if (!r->err)
         check_scope(r, v, p, &s);

@@ -223,7 +223,8 @@ static void add_budget_text(const json_t *budget, struct gs_buf *out)
         add_moves(json_object_get(b, "moves"), out);
     }
     if (json_object_get(budget, "error"))
-        gs_buf_addf(out, "  the newest budgets are not used: %s\n", text_of(budget, "error", ""));
+        gs_buf_addf(out, "%s the newest budgets are not used: %s\n",
+                    json_array_size(list) ? " " : "\nGPU budget:", text_of(budget, "error", ""));
 }
 
 static void add_result(const json_t *r, struct gs_buf *out)

@@ -70,7 +70,8 @@ struct hpa_spec {
     bool has_behavior;
     struct hpa_rules up, down;
     bool credit, down_check; // annotations of the object
-    int64_t zero_after_ms;   // of hpa/zero.h; 0: absent
+    int64_t zero_after_ms;   // of hpa/zero.h; 0: absent or wrong
+    bool zero_after_wrong;   // the last replica remains
     bool has_fallback;       // of a metric
     // Loads of the down check: metrics of the type Pods, after the n_metrics in `metrics`. Their
     // average value is the most that one pod may have.

@@ -507,6 +507,8 @@ struct hpa_controller *hpa_controller_new(uv_loop_t *loop, struct kube_client *c
                                                .wake = on_wake,
                                                .ready = on_ready,
                                                .is_own = is_own,
+                                               .engine = cfg->engine,
+                                               .engine_arg = cfg->engine_arg,
                                                .period_ms = c->cfg.sync_period_ms,
                                                .arg = c};
     if (cfg->budgets_ns && !cfg->ns)

@@ -111,6 +111,15 @@ static void read_selector(struct codec_reader *r, const json_t *v, void *out)
         codec_reader_fail(r, v, "selector: %s", gs_error_message(err));
 }
 
+static void read_idle_after(struct codec_reader *r, const json_t *v, void *out)
+{
+    struct budget_scope *s = out;
+    const char *text = json_string_value(v);
+    if (!text || !codec_parse_duration(text, &s->idle_after_ms) ||
+        s->idle_after_ms < BUDGET_LEAST_IDLE_MS || s->idle_after_ms > BUDGET_MOST_IDLE_MS)
+        codec_reader_fail(r, v, "idleAfter: want a duration from 5m to 24h");
+}
+
 // --- scopes ---
 
 static void check_scope(struct codec_reader *r, const json_t *v, const struct budget_policy *p,
@@ -149,6 +158,7 @@ static void read_scope(struct codec_reader *r, const json_t *v, struct budget_po
         {"selector", CODEC_FIELD_CUSTOM, 0, read_selector},
         {"gpu", CODEC_FIELD_TEXT, AT(gpu), NULL},
         {"gpus", CODEC_FIELD_COUNT, AT(gpus), NULL},
+        {"idleAfter", CODEC_FIELD_CUSTOM, 0, read_idle_after},
         {0},
     };
 #undef AT
@@ -271,13 +281,18 @@ static bool has_word(const char *model, const char *word)
     return false;
 }
 
-bool budget_scope_matches(const struct budget_scope *s, const char *ns, const json_t *labels,
-                          const char *model)
+bool budget_scope_has_namespace(const struct budget_scope *s, const char *ns)
 {
     bool named = !s->n_namespaces;
     for (size_t i = 0; i < s->n_namespaces && !named; i++)
         named = gs_streq(s->namespaces[i], ns);
-    return named && (!s->gpu || (model && has_word(model, s->gpu))) &&
+    return named;
+}
+
+bool budget_scope_matches(const struct budget_scope *s, const char *ns, const json_t *labels,
+                          const char *model)
+{
+    return budget_scope_has_namespace(s, ns) && (!s->gpu || (model && has_word(model, s->gpu))) &&
            kube_selector_matches(&s->selector, labels);
 }
 

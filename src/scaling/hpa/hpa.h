@@ -293,6 +293,11 @@ bool hpa_is_desired_metric(const struct hpa_metric_spec *m);
 // GPUBudget and this text. No effect on a lower result, and on one without a count.
 void hpa_decision_cap(struct hpa_decision *d, int32_t replicas, const char *text);
 
+// Whether a metric of the spec, or one that decided, is full at 100 %: a Utilization target, or a
+// metric whose name has "util", "usage" or "DCGM_FI_PROF_".
+bool hpa_spec_has_utilization(const struct hpa_spec *spec);
+bool hpa_decision_by_utilization(const struct hpa_spec *spec, const struct hpa_decision *d);
+
 // The condition of that type which this evaluation set; NULL: not set. Borrowed from the decision.
 const struct hpa_condition *hpa_decision_condition(const struct hpa_decision *d, const char *type);
 // Records the result of the scale write in the decision: condition, event, ScaledToZero. error

@@ -39,6 +39,7 @@ peers: peers-quick ## Build the systems that tests compare with, once, from Go m
 	@tests/differential/go_programs.sh victoriametrics || [ $$? = 3 ]
 	@tests/differential/go_programs.sh thanos || [ $$? = 3 ]
 	@tests/e2e/keda-build.sh || [ $$? = 3 ]
+	@tests/e2e/keda-build.sh differential || [ $$? = 3 ]
 
 peers-quick: ## Those of them that take ten minutes in all
 	@tests/differential/prometheus3.sh || [ $$? = 3 ]

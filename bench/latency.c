@@ -14,7 +14,7 @@
 struct options {
     int64_t seeds, first_seed, minutes, window_s;
     bool held_out, quick, log, learned;
-    const char *only, *trace, *knative, *ray, *dynamo;
+    const char *only, *trace, *knative, *ray, *dynamo, *keda;
     double start_s;
 };
 
@@ -57,8 +57,10 @@ static bool is_absent(const struct latency_policy *p)
 
 static void start_peers(const struct options *o)
 {
-    const char *const commands[] = {
-        [LATENCY_KNATIVE] = o->knative, [LATENCY_RAY] = o->ray, [LATENCY_DYNAMO] = o->dynamo};
+    const char *const commands[] = {[LATENCY_KNATIVE] = o->knative,
+                                    [LATENCY_RAY] = o->ray,
+                                    [LATENCY_DYNAMO] = o->dynamo,
+                                    [LATENCY_KEDA] = o->keda};
     for (size_t i = 0; i < LATENCY_N_PEERS; i++) {
         const char *version =
             commands[i] ? latency_peer_start((enum latency_peer)i, commands[i]) : NULL;
@@ -441,6 +443,9 @@ static const struct gs_opt rows[] = {
      .help = "Knative's autoscaler, of bench/latency-peers."},
     {"ray", GS_OPT_STRING, AT(ray), "COMMAND", .help = "Ray Serve's policy."},
     {"dynamo", GS_OPT_STRING, AT(dynamo), "COMMAND", .help = "Dynamo's planner."},
+    {"keda", GS_OPT_STRING, AT(keda), "COMMAND",
+     .help = "KEDA's scaler, of tests/differential/keda. Without it, the values are used as they "
+             "are."},
     {"trace", GS_OPT_STRING, AT(trace), "NAME", .help = "Only this trace."},
     {"start", GS_OPT_DOUBLE, AT(start_s), "SECONDS", "0",
      .help = "Only this start-up time, 60 or 180."},

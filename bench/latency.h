@@ -90,7 +90,7 @@ extern int64_t latency_n_stale, latency_stale_ups;
 
 // --- other systems (latency_peers.c) ---
 
-enum latency_peer { LATENCY_KNATIVE, LATENCY_RAY, LATENCY_DYNAMO, LATENCY_N_PEERS };
+enum latency_peer { LATENCY_KNATIVE, LATENCY_RAY, LATENCY_DYNAMO, LATENCY_KEDA, LATENCY_N_PEERS };
 // A shell command of bench/latency-peers. Returns its name and version. NULL: it does not run.
 const char *latency_peer_start(enum latency_peer which, const char *program);
 void latency_peers_stop(void);

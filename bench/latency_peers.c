@@ -6,6 +6,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "bench.h"
+#include "codec/json.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -172,3 +173,99 @@ const struct latency_policy latency_dynamo = {.name = "Dynamo planner",
                                               PEER(dynamo_begin),
                                               .settings = {1, 0.5, 0.25},
                                               .unit = "of the TTFT"};
+
+// --- KEDA ---
+
+// Its program gives the autoscaler and the values that it reads. Without it, they follow from
+// KEDA's rules.
+struct keda_run {
+    struct latency_scaler *scaler;
+    struct peer *peer; // NULL: it does not run
+};
+
+// New reference.
+static json_t *call_keda(const struct peer *p, const char *request)
+{
+    GS_AUTO_FREE char *line = NULL;
+    size_t size = 0;
+    json_t *answer = NULL;
+    if (fputs(request, p->in) == EOF || fflush(p->in) || getline(&line, &size, p->out) <= 0)
+        bench_fail("%s has ended", p->version);
+    bench_check(codec_json_parse(gs_slice_of(line), true, &answer));
+    if (json_object_get(answer, "problem"))
+        bench_fail("%s: %s", p->version, line);
+    return answer;
+}
+
+#define KEDA_TRIGGER                                                                               \
+    "{\"type\":\"prometheus\",\"metadata\":{\"serverAddress\":\"http://p\",\"query\":\"q\","       \
+    "\"threshold\":\"%g\"}}"
+
+// The metrics of the autoscaler that KEDA creates, separated by commas. Caller frees.
+static char *keda_metrics(const struct peer *p, double setting)
+{
+    GS_AUTO_FREE char *request = gs_format(
+        "{\"object\":{\"metadata\":{\"name\":\"llm\",\"namespace\":\"ml\"},\"spec\":{"
+        "\"scaleTargetRef\":{\"name\":\"llm\"},\"minReplicaCount\":1,\"maxReplicaCount\":%d,"
+        "\"triggers\":[" KEDA_TRIGGER "," KEDA_TRIGGER "]}}}\n",
+        LATENCY_MAX_REPLICAS, 1.0, setting);
+    CODEC_AUTO_JSON json_t *answer = call_keda(p, request);
+    struct gs_buf out = {0};
+    const json_t *metric;
+    size_t i;
+    json_array_foreach (codec_json_get(answer, "hpa", "metrics", NULL), i, metric) {
+        GS_AUTO_FREE char *text = codec_json_text(metric);
+        gs_buf_addf(&out, "%s%s", i ? "," : "", text);
+    }
+    return gs_buf_take(&out);
+}
+
+// The two triggers of llm-d's guide: a queue of one and running requests, for each replica.
+static void *keda_begin(const struct latency_policy *p, const struct latency_case *c,
+                        double setting)
+{
+    struct keda_run *r = gs_alloc(sizeof(*r));
+    (void)p, (void)c;
+    r->peer = peers[LATENCY_KEDA].in && *peers[LATENCY_KEDA].version ? &peers[LATENCY_KEDA] : NULL;
+    GS_AUTO_FREE char *metrics =
+        r->peer ? keda_metrics(r->peer, setting)
+                : gs_format(LATENCY_EXTERNAL "," LATENCY_EXTERNAL, "waiting", "AverageValue",
+                            "averageValue", 1000, "running", "AverageValue", "averageValue",
+                            (int)(setting * 1000));
+    r->scaler = latency_scaler_new(metrics, false);
+    return r;
+}
+
+static uint32_t keda_decide(void *state, const struct latency_view *v)
+{
+    struct keda_run *r = state;
+    double values[] = {v->waiting, v->running};
+    if (!r->peer)
+        return latency_scaler_decide(r->scaler, v, values, NULL);
+    GS_AUTO_FREE char *request =
+        gs_format("{\"seconds\":%.0f,\"replicas\":%u,\"samples\":[\"%g\",\"%g\"]}\n", v->t_s,
+                  v->replicas, v->waiting, v->running);
+    CODEC_AUTO_JSON json_t *answer = call_keda(r->peer, request);
+    for (size_t i = 0; i < GS_ARRAY_LEN(values); i++)
+        values[i] = (double)codec_json_int(json_array_get(json_object_get(answer, "triggers"), i),
+                                           0, "milli", NULL) /
+                    1000;
+    int64_t executor = codec_json_int(answer, 0, "replicas", NULL);
+    uint32_t n = latency_scaler_decide(r->scaler, v, values, NULL);
+    return executor == v->replicas ? n : (uint32_t)executor;
+}
+
+static void keda_end(void *state)
+{
+    struct keda_run *r = state;
+    latency_scaler_end(r->scaler);
+    free(r);
+}
+
+const struct latency_policy latency_keda = {.name = "KEDA, two triggers",
+                                            .period_s = 15,
+                                            .begin = keda_begin,
+                                            .decide = keda_decide,
+                                            .end = keda_end,
+                                            .settings = {16, 8, 11},
+                                            .unit = "running"};

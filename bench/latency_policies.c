@@ -203,17 +203,6 @@ static void *queue_value_begin(const struct latency_policy *p, const struct late
     return latency_scaler_new(metric, false);
 }
 
-// The two triggers of llm-d's guide: a queue of one and running requests, for each replica.
-static void *keda_begin(const struct latency_policy *p, const struct latency_case *c,
-                        double setting)
-{
-    GS_AUTO_FREE char *metrics =
-        gs_format(LATENCY_EXTERNAL "," LATENCY_EXTERNAL, "waiting", "AverageValue", "averageValue",
-                  1000, "running", "AverageValue", "averageValue", (int)(setting * 1000));
-    (void)p, (void)c;
-    return latency_scaler_new(metrics, false);
-}
-
 static uint32_t queue_decide(void *state, const struct latency_view *v)
 {
     const double values[] = {v->waiting, v->running};
@@ -229,7 +218,3 @@ const struct latency_policy latency_hpa_average = {.name = "HPA on queue, Averag
                                                    .unit = "waiting"};
 const struct latency_policy latency_hpa_value = {
     .name = "HPA on queue, Value", SCALER(queue_value_begin), .settings = {1}, .unit = "waiting"};
-const struct latency_policy latency_keda = {.name = "KEDA, two triggers (its HPA)",
-                                            SCALER(keda_begin),
-                                            .settings = {16, 8, 11},
-                                            .unit = "running"};

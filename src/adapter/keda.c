@@ -83,10 +83,14 @@ struct gs_error *adapter_keda_listen(struct adapter *a, struct program *p, const
     return err;
 }
 
+// The client connects again without an error: to another replica, because this one does not listen.
 void adapter_keda_stop(struct adapter_keda *k)
 {
-    if (k)
-        keda_scaler_end_streams(k->scaler);
+    if (!k)
+        return;
+    grpc_server_drain(k->server);
+    grpc_server_goaway(k->server);
+    keda_scaler_end_streams(k->scaler);
 }
 
 void adapter_keda_write_metrics(const struct adapter_keda *k, struct gs_buf *out)

@@ -10,6 +10,8 @@
 
 #define SET        "__meta_kubernetes_pod_annotation_prometheus_io_"
 #define ANNOTATION "kubernetes-annotations" // the name of the set of jobs
+// At least 100 ms, because any pod can have it.
+#define INTERVAL "([1-9][0-9]*(s|m)|[1-9][0-9]{2,}ms)"
 
 // With limits, because any pod can have the annotations. gpuscale.dev/scrape-interval is of
 // gpuscale only: a metric that scales a workload is worth more than the interval of all others.
@@ -32,9 +34,9 @@ static const char job[] =
     "  - {source_labels: [" SET "port, __meta_kubernetes_pod_ip], "
     "regex: '(\\d+);((([0-9]+?)(\\.|$)){4})', replacement: '$2:$1', target_label: __address__}\n"
     "  - {source_labels: [__meta_kubernetes_pod_annotation_gpuscale_dev_scrape_interval], "
-    "regex: '([1-9][0-9]*(s|m))', target_label: __scrape_interval__}\n"
+    "regex: '" INTERVAL "', target_label: __scrape_interval__}\n"
     "  - {source_labels: [__meta_kubernetes_pod_annotation_gpuscale_dev_scrape_interval], "
-    "regex: '([1-9][0-9]*(s|m))', target_label: __scrape_timeout__}\n"
+    "regex: '" INTERVAL "', target_label: __scrape_timeout__}\n"
     "  - {action: labelmap, regex: " SET "param_(.+), replacement: __param_$1}\n"
     "  - {source_labels: [__meta_kubernetes_namespace], target_label: namespace}\n"
     "  - {source_labels: [__meta_kubernetes_pod_name], target_label: pod}\n";

@@ -1,23 +1,42 @@
 #!/bin/sh
-# Builds KEDA's operator and its metrics API server from the Go module into the cache directory, once per version, and copies its
-# CRDs. Of the scalers, only a few are built: the others need the clients of 60 systems, and half an hour. Prints the directory.
-# Usage: keda-build.sh [--no-build]: --no-build prints the directory only if it exists.
+# Builds programs of KEDA from its Go module into the cache directory, once per version: its operator and its metrics API server, or
+# with the argument differential the program of tests/differential/keda, once per source, which runs KEDA's code on values. Of the
+# scalers, only a few are built: the others need the clients of 60 systems, and half an hour. Prints the directory of operator,
+# adapter and crds, or the path of the program.
+# Usage: keda-build.sh [--no-build] [differential]: --no-build prints the path only if it exists.
 # Exit code 3: there is no Go toolchain, or the module cannot be downloaded; the reason is on stderr.
 set -eu
 version=${GPUSCALE_KEDA:-v2.21.0}
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/gpuscale/keda-$version
-if ! [ -x "$cache/operator" ] || ! [ -x "$cache/adapter" ]; then
-    [ "${1:-}" != --no-build ] || { echo "keda: it is not built (make peers)" >&2; exit 3; }
+source=$(cd "$(dirname "$0")/../differential/keda" && pwd)/main.go
+build=yes
+if [ "${1:-}" = --no-build ]; then
+    build=
+    shift
+fi
+case ${1:-} in
+'') programs='operator adapter' result=$cache ;;
+differential) programs=differential-$(cksum <"$source" | cut -d ' ' -f 1) result=$cache/$programs ;;
+*) echo "usage: keda-build.sh [--no-build] [differential]" >&2 && exit 2 ;;
+esac
+missing=
+for program in $programs; do [ -x "$cache/$program" ] || missing="$missing $program"; done
+if [ "$missing" ]; then
+    [ "$build" ] || { echo "keda: it is not built (make peers)" >&2; exit 3; }
     PATH=$PATH:/usr/local/go/bin
     command -v go >/dev/null || { echo "keda: no Go toolchain on PATH to build it with" >&2; exit 3; }
     module=$(go mod download -json "github.com/kedacore/keda/v2@$version" 2>/dev/null | sed -n 's/^\t"Dir": "\(.*\)",*$/\1/p')
     [ -d "$module" ] || { echo "keda: the module of $version cannot be downloaded" >&2; exit 3; }
-    rm -rf "$cache/module"
-    mkdir -p "$cache/crds" "$cache/module"
+    mkdir -p "$cache/crds"
     cp "$module"/config/crd/bases/*.yaml "$cache/crds/"
-    for folder in apis cmd controllers pkg version go.mod go.sum; do cp -r "$module/$folder" "$cache/module/"; done
-    chmod -R u+w "$cache/module"
-    cd "$cache/module"
+    tree=$(mktemp -d "$cache/module.XXXXXX")
+    trap 'rm -rf "$tree"' EXIT
+    trap 'exit 130' INT TERM
+    for folder in apis cmd controllers pkg version go.mod go.sum; do cp -r "$module/$folder" "$tree/"; done
+    chmod -R u+w "$tree"
+    mkdir "$tree/cmd/differential"
+    cp "$source" "$tree/cmd/differential/"
+    cd "$tree"
     # Removes the other scalers, and their lines in the table of triggers.
     python3 - <<'END'
 import glob, os, re
@@ -34,11 +53,10 @@ open("pkg/scaling/scalers_builder.go", "w").write(re.sub(line, lambda m: m.group
 with open("pkg/scalers/external_metric.go", "w") as f:
     f.write('package scalers\n\nconst externalMetricType = "External"\n')
 END
-    echo "keda: building $version" >&2
-    for program in operator adapter; do
-        nice -n 19 go build -o "$cache/$program.new" ./cmd/$program >&2 || { echo "keda: $version cannot be built" >&2; exit 3; }
+    for program in $missing; do
+        echo "keda: building $program of $version" >&2
+        nice -n 19 go build -ldflags "-X main.version=$version" -o "$cache/$program.new" "./cmd/${program%-*}" >&2 || { echo "keda: $version cannot be built" >&2; exit 3; }
         mv "$cache/$program.new" "$cache/$program"
     done
-    rm -rf "$cache/module"
 fi
-echo "$cache"
+echo "$result"

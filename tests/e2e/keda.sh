@@ -22,10 +22,13 @@ scrape_configs:
   static_configs: [{targets: ['127.0.0.1:$page_port']}]
 END
 cert keda-scaler ca "/CN=keda-scaler" "IP:127.0.0.1"
-start keda-scaler "$gpuscale" keda-scaler --engine-config="$dir/keda.yml" --kubeconfig="$dir/admin.kubeconfig" \
-    --grpc-listen-address="127.0.0.1:$scaler_port" --web.listen-address="127.0.0.1:$scaler_web" \
-    --tls-cert-file="$dir/keda-scaler.crt" --tls-private-key-file="$dir/keda-scaler.key" --client-ca-file="$dir/ca.crt"
-wait_for "the scaler is ready" curl -fs "http://127.0.0.1:$scaler_web/readyz"
+start_scaler() {
+    start keda-scaler "$gpuscale" keda-scaler --engine-config="$dir/keda.yml" --kubeconfig="$dir/admin.kubeconfig" \
+        --grpc-listen-address="127.0.0.1:$scaler_port" --web.listen-address="127.0.0.1:$scaler_web" \
+        --tls-cert-file="$dir/keda-scaler.crt" --tls-private-key-file="$dir/keda-scaler.key" --client-ca-file="$dir/ca.crt"
+    wait_for "the scaler is ready" curl -fs "http://127.0.0.1:$scaler_web/readyz"
+}
+start_scaler
 
 # --- KEDA ---
 operator_port=$(free_port) metrics_port=$(free_port)
@@ -92,6 +95,12 @@ wait_for "KEDA opens both streams over mutual TLS" streams
 replicas 0 || fail "an idle queue has started a pod"
 wait_for "KEDA makes an autoscaler with the threshold as its target" eval '[ "$(target)" = 8 ]'
 ok "KEDA's operator $(basename "$keda" | sed 's/keda-//') uses gpuscale keda-scaler over mutual TLS"
+
+stop keda-scaler
+start_scaler
+wait_for "KEDA opens the streams again after a restart of the scaler" streams
+! grep 'the server is stopping' "$dir/keda-operator.log" || fail "the end of the scaler is an error of KEDA"
+ok "KEDA opens the streams again after a restart of the scaler, whose end is not an error"
 
 waiting 20
 wait_for "a push wakes the Deployment" eval '! replicas 0'

@@ -57,7 +57,7 @@ static char *pod(const char *name, const char *phase, const char *annotations)
                      name, name, annotations, phase);
 }
 
-static void start(struct fixture *f, const char *config)
+static void start_with(struct fixture *f, const char *config, const char *interval)
 {
     *f = (struct fixture){0};
     uv_loop_init(&f->loop);
@@ -66,8 +66,8 @@ static void start(struct fixture *f, const char *config)
     GS_AUTO_FREE char *annotations =
         gs_format("\"prometheus.io/scrape\":\"true\",\"prometheus.io/port\":\"%d\","
                   "\"prometheus.io/path\":\"/own\",\"prometheus.io/param-part\":\"queue\","
-                  "\"gpuscale.dev/scrape-interval\":\"1s\"",
-                  http_server_port(f->server));
+                  "\"gpuscale.dev/scrape-interval\":\"%s\"",
+                  http_server_port(f->server), interval);
     GS_AUTO_FREE char *right = pod("api-1", "Running", annotations);
     GS_AUTO_FREE char *pending = pod("api-2", "Pending", annotations);
     GS_AUTO_FREE char *other = pod("web-1", "Running", "\"prometheus.io/scrape\":\"false\"");
@@ -77,6 +77,11 @@ static void start(struct fixture *f, const char *config)
     const struct engine_options o = {
         .config_text = config, .kube = f->kube, .kube_annotations = true};
     assert_ok(engine_new(&f->loop, &o, &f->engine));
+}
+
+static void start(struct fixture *f, const char *config)
+{
+    start_with(f, config, "1s");
 }
 
 static void finish(struct fixture *f)
@@ -114,6 +119,23 @@ static void test_annotations_are_an_address_and_a_path(void **state)
     (void)state;
 }
 
+// Any pod can have the annotation, so it has a minimum.
+static void test_the_interval_has_at_least_100_ms(void **state)
+{
+    static const char *const rows[][2] = {{"250ms", "250ms"}, {"2m", "2m"}, {"20ms", "30s"}};
+    for (size_t i = 0; i < GS_ARRAY_LEN(rows); i++) {
+        struct fixture f;
+        json_t *targets = NULL;
+        start_with(&f, "global: {scrape_interval: 30s}\n", rows[i][0]);
+        loop_until(&f.loop, active(&f, &targets) == 1);
+        const json_t *t = json_array_get(json_object_get(targets, "activeTargets"), 0);
+        assert_string_equal(codec_json_str(t, "scrapeInterval", NULL), rows[i][1]);
+        json_decref(targets);
+        finish(&f);
+    }
+    (void)state;
+}
+
 static void test_a_job_of_the_configuration_replaces_the_built_in_one(void **state)
 {
     struct fixture f;
@@ -133,6 +155,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_annotations_are_an_address_and_a_path),
+        cmocka_unit_test(test_the_interval_has_at_least_100_ms),
         cmocka_unit_test(test_a_job_of_the_configuration_replaces_the_built_in_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -187,6 +187,20 @@ has own "$def"'pod("exporter").spec | .serviceAccountName == "mine" and .automou
 has own '[.[] | select(.spec.template) | .spec.template.spec.containers[0].image] | unique == ["registry.example/gpuscale:v1.2"]'
 echo "ok: values of prometheus-adapter, dcgm-exporter, ACK and an umbrella chart have their effect"
 
+# helm upgrade --reuse-values takes the values of the installed chart in place of those of this one.
+cp -r "$chart" "$dir/reused"
+cp "$examples/values-0.1.0.yaml" "$dir/reused/values.yaml"
+for case in default parts; do
+    arguments="$(arguments_of "$case") --set adapter.keda.enabled=true,activator.enabled=true,networkPolicies.enabled=true"
+    # shellcheck disable=SC2086
+    render installed --values "$examples/values-0.1.0.yaml" $arguments
+    # shellcheck disable=SC2086
+    (chart=$dir/reused && render reused $arguments)
+    cmp "$dir/installed.yaml" "$dir/reused.yaml" || fail "$case: other manifests with the values of 0.1.0"
+done
+(chart=$dir/reused && render reused)
+echo "ok: values that the chart of 0.1.0 does not have"
+
 # KEDA's clients are not admitted without the check that was set.
 "$helm" template gpuscale "$chart" --set adapter.keda.enabled=true,adapter.keda.clientCertificates=true >/dev/null 2>"$dir/keda.log" &&
     fail "clientCertificates without a certificate is accepted"

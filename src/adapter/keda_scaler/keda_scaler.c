@@ -221,7 +221,7 @@ struct keda_scaler *keda_scaler_new(uv_loop_t *loop, struct grpc_server *server,
 void keda_scaler_end_streams(struct keda_scaler *s)
 {
     struct keda_scaler_watch *w;
-    s->stopping = true; // a client opens its streams again, on the same connection
+    s->stopping = true; // a client may open its streams again, on the same connection
     while ((w = TAILQ_FIRST(&s->watches)))
         keda_scaler_watch_end(w);
     for (struct keda_scaler_call *c = TAILQ_FIRST(&s->calls), *next; c; c = next) {
@@ -229,7 +229,7 @@ void keda_scaler_end_streams(struct keda_scaler *s)
         if (c->method != KEDA_SCALER_STREAM_METRIC_SPEC)
             continue;
         grpc_call_on_cancel(c->grpc, NULL, NULL);
-        grpc_call_finish(c->grpc, GRPC_UNAVAILABLE, "the server is stopping");
+        grpc_call_finish(c->grpc, GRPC_OK, "");
         call_free(c);
     }
 }

@@ -51,7 +51,7 @@ static void on_stream_cancel(void *arg)
 void keda_scaler_watch_end(struct keda_scaler_watch *w)
 {
     grpc_call_on_cancel(w->call, NULL, NULL);
-    grpc_call_finish(w->call, GRPC_UNAVAILABLE, "the server is stopping");
+    grpc_call_finish(w->call, GRPC_OK, "");
     watch_free(w);
 }
 

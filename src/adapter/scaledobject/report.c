@@ -55,6 +55,12 @@ char *scaledobject_text(const json_t *value)
     return json_is_number(value) || json_is_boolean(value) ? codec_json_text(value) : NULL;
 }
 
+bool scaledobject_is_false(const char *text)
+{
+    static const char *const no[] = {"false", "False", "FALSE", "f", "F", "0"};
+    return gs_is_one_of(text, no, GS_ARRAY_LEN(no));
+}
+
 bool scaledobject_milli(const char *text, int64_t *ret)
 {
     double v = 0;

@@ -22,6 +22,8 @@ void scaledobject_problem(struct scaledobject_result *r, const json_t *object, c
 
 // A string, or a number or boolean that a manifest has without quotes. Caller frees; NULL: neither.
 char *scaledobject_text(const json_t *value);
+// Whether KEDA reads a text as false. NULL is not.
+bool scaledobject_is_false(const char *text);
 // A number of KEDA in thousandths, rounded as KEDA does. False: not a number, or out of range.
 bool scaledobject_milli(const char *text, int64_t *ret);
 // The failureDurationSeconds of the failureThreshold of a fallback.

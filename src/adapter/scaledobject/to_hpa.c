@@ -20,8 +20,9 @@ struct conversion {
 // Of KEDA: the object is paused or forced.
 static bool is_state(const char *annotation, const json_t *value)
 {
-    return gs_starts(annotation, "autoscaling.keda.sh/") &&
-           !gs_streq(json_string_value(value), "false");
+    return gs_streq(annotation, "autoscaling.keda.sh/paused-replicas") ||
+           (gs_starts(annotation, "autoscaling.keda.sh/") &&
+            !scaledobject_is_false(json_string_value(value)));
 }
 
 static json_t *metadata_of(const struct conversion *c)

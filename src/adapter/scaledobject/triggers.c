@@ -127,8 +127,7 @@ static bool read_query(const struct scaledobject_input *t, struct scaledobject_q
 {
     GS_AUTO_FREE char *ignore = scaledobject_text(json_object_get(t->metadata, "ignoreNullValues"));
     const char *text = codec_json_str(t->metadata, "query", NULL);
-    static const char *const no[] = {"false", "False", "FALSE", "f", "F", "0"};
-    q->zero = !gs_is_one_of(ignore, no, GS_ARRAY_LEN(no));
+    q->zero = !scaledobject_is_false(ignore);
     if (!text || !*text) {
         scaledobject_input_problem(t, ".metadata.query", "is missing");
         return false;

@@ -468,7 +468,7 @@ static void test_one_connection_has_many_streams(void **state)
     keda_scaler_end_streams(f->scaler);
     for (size_t i = 0; i < STREAMS; i++) {
         wait_done(f, &streams[i]);
-        assert_int_equal(streams[i].status, GRPC_UNAVAILABLE);
+        assert_int_equal(streams[i].status, GRPC_OK); // otherwise KEDA logs an error
         call_finish(&streams[i]);
     }
     free(streams);

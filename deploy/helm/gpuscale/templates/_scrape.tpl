@@ -73,6 +73,9 @@
   relabel_configs:
   - {source_labels: [__meta_kubernetes_pod_label_app_kubernetes_io_name], regex: gpuscale-(hpa|activator|expander|node-provider), action: keep}
   - {source_labels: [__meta_kubernetes_pod_container_port_name], regex: metrics, action: keep}
+  # A request that waits at an activator wakes a workload: KEDA and autoscalers learn of it after the next scrape.
+  - {source_labels: [__meta_kubernetes_pod_label_app_kubernetes_io_name], regex: gpuscale-activator, target_label: __scrape_interval__, replacement: 250ms}
+  - {source_labels: [__meta_kubernetes_pod_label_app_kubernetes_io_name], regex: gpuscale-activator, target_label: __scrape_timeout__, replacement: 250ms}
   - {source_labels: [__meta_kubernetes_pod_label_app_kubernetes_io_name], target_label: job}
   - {source_labels: [__meta_kubernetes_pod_name], target_label: pod}
 {{- end -}}

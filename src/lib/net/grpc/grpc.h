@@ -71,6 +71,9 @@ struct gs_error *grpc_server_listen_tcp(struct grpc_server *s, const char *addre
 // Closes the listening sockets and removes the file. Calls of existing connections are still
 // answered. Call grpc_server_free() afterwards.
 void grpc_server_drain(struct grpc_server *s);
+// Sends GOAWAY to all clients: they make further calls on a new connection. A connection is closed
+// when its calls have ended.
+void grpc_server_goaway(struct grpc_server *s);
 bool grpc_server_idle(const struct grpc_server *s); // no call is in progress
 // Closes sockets and connections and removes the file. on_cancel of open calls is called before it
 // returns. The loop must run until the handles are closed. Accepts NULL, like grpc_client_free.

@@ -334,6 +334,20 @@ void grpc_server_drain(struct grpc_server *s)
         close_listener(l);
 }
 
+void grpc_server_goaway(struct grpc_server *s)
+{
+    struct grpc_server_conn *c;
+    LIST_FOREACH (c, &s->conns, all) {
+        nghttp2_session *session = c->base.session;
+        if (c->base.closing || !session)
+            continue;
+        nghttp2_submit_goaway(session, NGHTTP2_FLAG_NONE,
+                              nghttp2_session_get_last_proc_stream_id(session), NGHTTP2_NO_ERROR,
+                              NULL, 0);
+        grpc_conn_flush_soon(&c->base);
+    }
+}
+
 bool grpc_server_idle(const struct grpc_server *s)
 {
     const struct grpc_server_conn *c;

@@ -47,7 +47,7 @@ done
 take_away hpa
 # Budgets are those of all namespaces. Without a namespace, only a copy that writes nothing does not disturb the others.
 copy hpa no-budgets /configmaps | jq -c 'if .kind == "Deployment" then
-    .spec.template.spec.containers[0].args |= [.[] | select(startswith("--namespace=") | not) | sub("^--mode=control$"; "--mode=shadow")] else . end' | kubectl apply -f - >/dev/null
+    .spec.template.spec.containers[0].args |= [.[] | select(test("^--(namespace|state-config-map)=") | not) | sub("^--mode=control$"; "--mode=shadow")] else . end' | kubectl apply -f - >/dev/null
 condition() { kubectl -n "gpuscale-hpa-no-$1" get hpa web -o json | jq -r --arg type "$2" '.status.conditions[]? | select(.type == $type) | .reason + " " + .message'; }
 says() { condition "$1" "$2" | grep -q "$3"; }
 wait_for "hpa without pods: the log says so" logged hpa no-pods 'pods cannot be read: .* is forbidden'

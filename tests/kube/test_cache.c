@@ -406,7 +406,7 @@ static void take(json_t *pod)
 
 #define OWNED(name, node)                                                                          \
     "{\"metadata\":{\"name\":\"" name "\",\"uid\":\"u-" name "\",\"labels\":{\"unneeded\":\"1\"}," \
-    "\"ownerReferences\":[{\"uid\":\"o\",\"controller\":true}]},\"spec\":{\"image\":\"i\"},"     \
+    "\"ownerReferences\":[{\"uid\":\"o\",\"controller\":true}]},\"spec\":{\"image\":\"i\"},"       \
     "\"status\":{\"node\":\"" node "\"}}"
 
 // Sharing began after the last page: until then a list of 50,000 pods took three times as much.

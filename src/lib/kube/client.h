@@ -58,8 +58,9 @@ struct kube_request *kube_get(struct kube_client *c, struct kube_gvr r, const ch
 struct kube_request *kube_list(struct kube_client *c, struct kube_gvr r, const char *ns,
                                const char *query, kube_done cb, void *arg);
 // As kube_list(), of a path with the query, for lists of any length: requested in pages. The body
-// has all objects, unless the query has a limit: then one page is requested. take is called with arg
-// for each object when its page arrives, to remove unneeded members; NULL: objects are kept whole.
+// has all objects, unless the query has a limit: then one page is requested. take is called with
+// arg for each object when its page arrives, to remove unneeded members; NULL: objects are kept
+// whole.
 typedef void (*kube_take)(void *arg, json_t *object);
 struct kube_request *kube_list_pages(struct kube_client *c, const char *path, kube_take take,
                                      kube_done cb, void *arg);

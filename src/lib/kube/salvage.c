@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Texts of lists and watch events. They are split without building values, and each object is parsed
-// alone, so that one that cannot be parsed does not hide the others of its kind: a number that no
-// double holds, a key with NUL, nesting without end. What is removed of an object is free memory for
-// the next one; a page of whole objects would leave holes between the members that are kept.
+// Texts of lists and watch events. They are split without building values, and each object is
+// parsed alone, so that one that cannot be parsed does not hide the others of its kind: a number
+// that no double holds, a key with NUL, nesting without end. What is removed of an object is free
+// memory for the next one; a page of whole objects would leave holes between the members that are
+// kept.
 #include "base/arena.h"
 #include "base/log.h"
 #include "base/mem.h"

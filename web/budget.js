@@ -25,5 +25,7 @@ function budgetBox(b, budget, self) {
     b.moves.length > 0 && h("ul", null, b.moves.map(move)));
 }
 
+const errorBox = (text) => h("section", {class: "group-box gpu-budget"}, h("h2", null, "GPU budgets"), h("p", {class: "why"}, `The newest budgets are not used: ${text}`));
+
 // budget: the member "budget" of an explanation. self: "namespace/name" of the autoscaler.
-export const gpuBudgets = (budget, self) => budget.budgets.map((b) => budgetBox(b, budget, self));
+export const gpuBudgets = (budget, self) => [...(budget.error ? [errorBox(budget.error)] : []), ...budget.budgets.map((b) => budgetBox(b, budget, self))];

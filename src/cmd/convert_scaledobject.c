@@ -27,9 +27,10 @@ static void convert_one(const struct convert_scaledobject_opts *o, const json_t 
         scaledobject_from_hpa(object, &sources, r);
     else
         gs_buf_addf(&r->notes,
-                    "%s %s: not converted: want a ScaledObject or a "
+                    "%s%s%s: not converted: want a ScaledObject or a "
                     "HorizontalPodAutoscaler\n",
-                    kind ? kind : "object", kube_name(object) ? kube_name(object) : "");
+                    kind ? kind : "an object without kind", kube_name(object) ? " " : "",
+                    kube_name(object) ? kube_name(object) : "");
 }
 
 static void convert_all(const struct convert_scaledobject_opts *o, const json_t *objects,
@@ -95,6 +96,9 @@ static struct gs_error *run_convert_scaledobject(const void *opts, int argc, cha
         return err;
     fprintf(stderr, "%zu object%s converted, %zu problem%s\n", json_array_size(r.objects),
             json_array_size(r.objects) == 1 ? "" : "s", r.n_problems, r.n_problems == 1 ? "" : "s");
+    if (!json_array_size(r.objects) && !r.n_problems)
+        return gs_error_new(GS_ENOTFOUND, "no ScaledObject and no HorizontalPodAutoscaler in %s%s",
+                            argv[0], argc > 1 ? " and the other files" : "");
     *ret_exit = r.n_problems ? 1 : 0;
     return NULL;
 }

@@ -268,7 +268,7 @@ static const struct gs_opt opts[] = {
          "For hpa: explain the decision with another setting: target, target.METRIC, min, max "
          "or tolerance; with --history also slo.ttft and slo.itl, the targets of latency. Repeat "
          "it, or separate settings by commas. Nothing is changed in the cluster."},
-    {"history", GS_OPT_DURATION, AT(history), "DURATION",
+    {"history", GS_OPT_DURATION, AT(history), "DURATION", .min = 1,
      .help = "With --what-if: calculate how many GPU hours and how much waiting the settings would "
              "have cost in this time until now, from the series of the autoscaler in the "
              "Prometheus of --source."},

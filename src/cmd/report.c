@@ -23,6 +23,8 @@ static const struct gs_opt opts[] = {
      .help = "List allocated GPUs that have been idle for this long now."},
     {"output", GS_OPT_STRING, AT(output), "table|csv|json|html", "table", .alias = "o",
      .help = "html is a page in one file."},
+    {"budgets", GS_OPT_BOOL, AT(budgets),
+     .help = "With --output=csv: the GPU budgets instead of the GPU hours."},
 
     {"url", GS_OPT_STRING, AT(url), "URL", .alias = "u", .env = "GPUSCALE_URL", .group = "Source",
      .help =

@@ -456,6 +456,10 @@ static void test_mistakes_are_reported(void **state)
     (void)state;
     create_service("api");
     loop_until(&k.loop, cluster_event(&k, "NotActivated", "write KIND/NAME"));
+    cluster_patch(&k, KUBE_SERVICES, "api", NULL,
+                  "metadata: {annotations: {gpuscale.dev/activate: null, gpuscale.dev/activated: "
+                  "Deployment/api}}");
+    loop_until(&k.loop, cluster_event(&k, "NotActivated", "mean gpuscale.dev/activate?"));
     assert_null(own_slice());
 }
 
@@ -724,6 +728,11 @@ static void test_wrong_annotations_are_reported(void **state)
                   "metadata: {annotations: {gpuscale.dev/activate-comments: null, "
                   "gpuscale.dev/activate-probe-paths: health}}");
     loop_until(&k.loop, cluster_event(&k, "InvalidAnnotation", "\"health\" is no path"));
+    cluster_patch(&k, KUBE_SERVICES, "api", NULL,
+                  "metadata: {annotations: {gpuscale.dev/activate-probe-paths: null, "
+                  "gpuscale.dev/activate-redy-path: /v1}}");
+    loop_until(&k.loop,
+               cluster_event(&k, "InvalidAnnotation", "mean gpuscale.dev/activate-ready-"));
     cluster_patch(&k, KUBE_SERVICES, "api", NULL, "spec: {internalTrafficPolicy: Local}");
     loop_until(&k.loop, cluster_event(&k, "NotActivated", "internalTrafficPolicy is Local"));
 }

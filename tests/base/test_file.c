@@ -26,6 +26,9 @@ static void test_write_then_read(void **state)
     assert_error(gs_file_read(path, 3, &small), GS_ELIMIT, "larger than 3 bytes");
     assert_error(gs_file_read("/nonexistent/x", 3, &small), GS_ENOTFOUND, "/nonexistent/x");
     assert_error(gs_mkdir_p(path, 0700), GS_EEXIST, "not a directory");
+    // The name of the temporary file would say nothing.
+    assert_error(gs_file_write_atomic("/nonexistent/x", 0600, GS_SLICE("")), GS_ENOTFOUND,
+                 "writing /nonexistent/x: ");
     GS_AUTO_FREE char *command = gs_format("rm -r %s", dir);
     assert_int_equal(system(command), 0);
 }

@@ -17,14 +17,18 @@ static void test_integers(void **state)
     assert_ok(gs_parse_i64(GS_SLICE("+12"), 0, 100, &i));
     assert_true(i == 12);
     assert_ok(gs_parse_u64(GS_SLICE("18446744073709551615"), UINT64_MAX, &u));
-    static const char *const bad[] = {"",    "-",  "1x", " 1", "1 ", "9223372036854775808",
-                                      "1.0", "0x1"};
+    static const char *const bad[] = {"", "-", "1x", " 1", "1 ", "1.0", "0x1"};
     for (size_t k = 0; k < GS_ARRAY_LEN(bad); k++)
         assert_error(gs_parse_i64(gs_slice_of(bad[k]), INT64_MIN, INT64_MAX, &i), GS_EINVAL,
                      "not a whole number");
     assert_error(gs_parse_i64(GS_SLICE("101"), 0, 100, &i), GS_EINVAL, "between 0 and 100");
+    // It is a whole number.
+    assert_error(gs_parse_i64(GS_SLICE("9223372036854775808"), 0, 100, &i), GS_EINVAL,
+                 "9223372036854775808 is not between 0 and 100");
+    assert_error(gs_parse_i64(GS_SLICE("99999999999999999999"), INT64_MIN, INT64_MAX, &i),
+                 GS_EINVAL, "99999999999999999999 is not between");
     assert_error(gs_parse_u64(GS_SLICE("18446744073709551616"), UINT64_MAX, &u), GS_EINVAL,
-                 "not a whole number");
+                 "18446744073709551616 is more than 18446744073709551615");
 }
 
 static void test_doubles_read(void **state)

@@ -13,7 +13,7 @@ struct opts {
     enum gs_switch watch;
     const char *address;
     struct gs_opt_list files;
-    int64_t interval, wait;
+    int64_t interval, wait, hold;
     double ratio;
     const char *shell;
 };
@@ -27,6 +27,7 @@ static const struct gs_opt rows[] = {
     {"collect-interval", GS_OPT_INT, offsetof(struct opts, interval), "MS", "1000", .alias = "c",
      .min = 100, .max = 60000, .help = "x"},
     {"wait", GS_OPT_DURATION, offsetof(struct opts, wait), "D", "30s", .help = "x"},
+    {"hold", GS_OPT_DURATION, offsetof(struct opts, hold), "D", .min = 1, .help = "x"},
     {"watch", GS_OPT_SWITCH, offsetof(struct opts, watch), .help = "x"},
     {"ratio", GS_OPT_DOUBLE, offsetof(struct opts, ratio), "R", .alias = "rbmn", .help = "x"},
     {"shell", GS_OPT_STRING, offsetof(struct opts, shell), "S", .implied = "sh", .help = "x"},
@@ -184,7 +185,7 @@ static void test_help_has_the_main_flags(void **state)
     assert_non_null(strstr(few, "--address"));
     assert_null(strstr(few, "--ratio"));
     assert_null(strstr(few, "--log-level"));
-    assert_non_null(strstr(few, "gpuscale t --help-all lists 6 more flags"));
+    assert_non_null(strstr(few, "gpuscale t --help-all lists 7 more flags"));
     assert_non_null(strstr(all, "--ratio"));
     assert_non_null(strstr(all, "--shell[=S]"));
     assert_non_null(strstr(all, "--log-level"));
@@ -226,6 +227,7 @@ static void test_errors_help(void **state)
     assert_error(parse("--wait=5", &o, &c, &n), GS_EINVAL, "--wait: ");
     assert_error(parse("--wait=-1ns", &o, &c, &n), GS_EINVAL, "--wait: \"-1ns\": want at least 0");
     assert_error(parse("--wait=900000h", &o, &c, &n), GS_EINVAL, "want at most 100y");
+    assert_error(parse("--hold=0s", &o, &c, &n), GS_EINVAL, "--hold: \"0s\": want more than 0s");
     assert_ok(parse("--wait=0", &o, &c, &n));
     assert_ok(parse("--wait=100y", &o, &c, &n));
     assert_error(parse("--address", &o, &c, &n), GS_EINVAL, "needs a value");

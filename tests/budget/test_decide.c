@@ -4,28 +4,7 @@
 #include "unit.h"
 
 #include "base/mem.h"
-#include "budget/budget.h"
-
-#define HOLD_MS 120000
-
-static struct budget_member member(const char *key, double weight, int32_t demand, int32_t replicas)
-{
-    return (struct budget_member){.key = key,
-                                  .weight = weight,
-                                  .gpus = 1,
-                                  .demand = demand,
-                                  .replicas = replicas,
-                                  .live = replicas,
-                                  .hold_ms = HOLD_MS};
-}
-
-static struct budget_result decide(const struct budget_group *g, size_t i,
-                                   const struct budget_memory *m, int64_t now_ms)
-{
-    struct budget_result r;
-    budget_decide(g, i, m, now_ms, &r);
-    return r;
-}
+#include "members.h"
 
 static void assert_result(struct budget_result r, enum budget_reason reason, int32_t replicas)
 {
@@ -232,6 +211,8 @@ static void test_no_step_is_over_the_budget(void **state)
         for (size_t i = 0; i < MEMBERS; i++)
             if (below(4) == 0)
                 c.members[i].demand = below(40 / c.members[i].gpus + 2) + c.members[i].floor;
+        for (size_t i = 0; i < MEMBERS; i++)
+            c.members[i].idle = step >= STEPS / 2 && (c.members[i].idle != (below(10) == 0));
         take_step(&c, (size_t)below(MEMBERS));
     }
     budget_memory_free(c.memory);

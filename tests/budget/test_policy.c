@@ -13,6 +13,7 @@ static const char whole[] = "mode: enforce\n"
                             "  namespaces: [chat, search]\n"
                             "  gpu: H100\n"
                             "  gpus: 16\n"
+                            "  idleAfter: 30m\n"
                             "- name: labs\n"
                             "  selector:\n"
                             "    matchLabels: {team: labs}\n"
@@ -34,6 +35,8 @@ static void test_a_whole_policy_is_read(void **state)
     assert_int_equal(p.n_scopes, 3);
     assert_int_equal(p.scopes[0].gpus, 16);
     assert_int_equal(p.scopes[0].n_namespaces, 2);
+    assert_int_equal(p.scopes[0].idle_after_ms, 30 * 60 * 1000);
+    assert_int_equal(p.scopes[1].idle_after_ms, 0); // nothing is lent
     budget_policy_finish(&p);
 }
 
@@ -110,6 +113,13 @@ static void test_a_mistake_is_reported_with_its_line(void **state)
         {"budgets:\n- {name: a, gpus: 1, selector: {matchLabels: 3}}\n", "matchLabels"},
         {"budgets:\n- {name: a, gpus: 1, selector: {app: b}}\n", "app"},
         {"budgets:\n- {name: a, gpus: 1, limit: 3}\n", "limit"},
+        {"budgets:\n- {name: a, gpus: 1, idleAfter: 1m}\n", "f:2"},
+        {"budgets:\n- {name: a, gpus: 1, idleAfter: 25h}\n", "want a duration from 5m to 24h"},
+        {"budgets:\n- {name: a, gpus: 1, idleAfter: []}\n", "want a duration from 5m to 24h"},
+        {"budgets:\n- {name: a, gpus: }\n", "f:2:3: gpus has no value"},
+        {"budgets:\n- name: a\n  gpus: 1\n  namespaces:\n", "f:2:3: namespaces has no value"},
+        {"budgets:\n- {name: a, gpus: 1, namespaces: []}\n", "f:2:34: namespaces is empty"},
+        {"budgets:\n- {name: a, gpus: 4.5}\n", "\"4.5\" is not a whole number"},
         {"priorityClasses: {a: -1}\nbudgets: []\n", "priority class a"},
         {"budgets: {}\n", "want a list"},
         {"- a\n", "f:1"},
@@ -132,6 +142,30 @@ static void test_a_config_map_without_the_key_is_refused(void **state)
                  "ConfigMap n/gpuscale-budgets: budgets.yaml");
 }
 
+static void test_a_record_names_the_budgets_that_made_it(void **state)
+{
+    static const struct {
+        const char *text;
+        bool valid, others;
+    } cases[] = {
+        {"maxReplicas=8,set=3", true, false},
+        {"maxReplicas=8,set=3,by=ops", true, false},
+        {"maxReplicas=8,set=3,by=team", true, true},
+        {"maxReplicas=8,set=4,by=team", false, true}, // somebody has set 3 since
+        {"maxReplicas=8,set=3,by=", false, false},
+        {"maxReplicas=8,set=3,to=ops", false, false},
+        {"maxReplicas=0,set=3", false, false},
+    };
+    for (size_t i = 0; i < GS_ARRAY_LEN(cases); i++) {
+        struct budget_record r;
+        CODEC_AUTO_JSON json_t *hpa =
+            json_pack("{s:{s:{s:s}}, s:{s:i}}", "metadata", "annotations", BUDGET_RECORD_ANNOTATION,
+                      cases[i].text, "spec", "maxReplicas", 3);
+        assert_int_equal(budget_record_of(hpa, &r), cases[i].valid);
+        assert_int_equal(budget_record_of_others(hpa, "ops"), cases[i].others);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -142,6 +176,7 @@ int main(void)
         cmocka_unit_test(test_the_annotation_has_precedence_over_the_priority_class),
         cmocka_unit_test(test_a_mistake_is_reported_with_its_line),
         cmocka_unit_test(test_a_config_map_without_the_key_is_refused),
+        cmocka_unit_test(test_a_record_names_the_budgets_that_made_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

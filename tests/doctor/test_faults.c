@@ -73,6 +73,13 @@ static bool names_causes(const json_t *report, const json_t *want)
     return true;
 }
 
+// Messages of Kubernetes end in a full stop or not.
+static bool ends_once(const char *sentence)
+{
+    size_t len = strlen(sentence);
+    return len > 2 && (sentence[len - 1] != '.' || sentence[len - 2] != '.');
+}
+
 static bool check_fault(const json_t *fault)
 {
     const char *name = codec_json_str(fault, "fault", NULL);
@@ -94,7 +101,7 @@ static bool check_fault(const json_t *fault)
     GS_AUTO_FREE char *quoted = codec_json_text(json_object_get(fault, "names"));
     GS_AUTO_FREE char *inner = gs_strndup(quoted + 1, strlen(quoted) - 2);
     if (f && gs_streq(codec_json_str(f, "check", NULL), first) && names && strstr(text, inner) &&
-        (!also || finding(report, also)) &&
+        (!also || finding(report, also)) && ends_once(codec_json_str(f, "what", NULL)) &&
         names_causes(report, json_object_get(fault, "because")) &&
         doctor_result_of(report) == DOCTOR_FINDINGS)
         return true;

@@ -39,7 +39,7 @@ wait_for "six pods run" running 6
 start_budgets
 wait_for "batch is limited, and the cluster's controller follows" limited batch 1 1
 wait_for "chat has its share" limited chat 3 3
-[ "$(field hpa batch '{.metadata.annotations.gpuscale\.dev/budget}')" = maxReplicas=8,set=1 ] || fail "the annotation does not record maxReplicas"
+[ "$(field hpa batch '{.metadata.annotations.gpuscale\.dev/budget}')" = maxReplicas=8,set=1,by=budgets ] || fail "the annotation does not record maxReplicas"
 # shellcheck disable=SC2154 # start sets it
 kill -9 "$pid_budgets"
 wait "$pid_budgets" 2>/dev/null || true

@@ -1,196 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // GPU budgets in the controller: two autoscalers whose pods have GPUs, and a ConfigMap.
-#include "hpa/convert.h"
-#include "hpa_controller/controller.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
-#include "fake_api.h"
-
-#define TARGETS "/apis/apps/v1/namespaces/shop/deployments/"
-#define CUSTOM  "/apis/custom.metrics.k8s.io"
-#define MAPS    "/api/v1/namespaces/ops/configmaps?fieldSelector=metadata.name=gpuscale-budgets"
-
-struct bench {
-    struct fake_api api;
-    struct kube_cache *pods;
-    struct hpa_controller *controller;
-    const char *name, *text;
-    int want;
-    int version; // of the ConfigMap
-    size_t reads;
-};
-
-// --- objects ---
-
-static void put_autoscaler(struct bench *b, const char *name, const char *priority)
-{
-    GS_AUTO_FREE char *text = gs_format(
-        "{\"apiVersion\":\"autoscaling/v2\",\"kind\":\"HorizontalPodAutoscaler\",\"metadata\":{"
-        "\"namespace\":\"shop\",\"name\":\"%s\",\"uid\":\"%s\",\"annotations\":{"
-        "\"gpuscale.dev/priority\":\"%s\"}},\"spec\":{\"scaleTargetRef\":{\"apiVersion\":"
-        "\"apps/v1\",\"kind\":\"Deployment\",\"name\":\"%s\"},\"minReplicas\":1,\"maxReplicas\":"
-        "10,\"metrics\":[{\"type\":\"Pods\",\"pods\":{\"metric\":{\"name\":\"load\"},\"target\":{"
-        "\"type\":\"AverageValue\",\"averageValue\":\"20\"}}}],\"behavior\":{\"scaleDown\":{"
-        "\"stabilizationWindowSeconds\":0}}}}",
-        name, name, priority, name);
-    json_t *object = json_loads(text, 0, NULL);
-    assert_non_null(object);
-    hpa_default(object);
-    fake_put(&b->api, b->api.hpas, object);
-}
-
-static void put_pod(struct bench *b, const char *app, int i)
-{
-    fake_put(&b->api, b->api.pods,
-             json_pack("{s:s, s:s, s:{s:o, s:s, s:{s:s}}, s:{s:s, s:[{s:s, s:{s:{s:s}}}]}, s:{s:s, "
-                       "s:s, s:[{s:s, s:s, s:s}]}}",
-                       "apiVersion", "v1", "kind", "Pod", "metadata", "name",
-                       codec_json_strf("%s-%d", app, i), "namespace", "shop", "labels", "app", app,
-                       "spec", "nodeName", "n", "containers", "name", "app", "resources", "limits",
-                       "nvidia.com/gpu", "1", "status", "phase", "Running", "startTime",
-                       "2024-01-01T00:00:00Z", "conditions", "type", "Ready", "status", "True",
-                       "lastTransitionTime", "2024-01-01T00:00:10Z"));
-}
-
-// Pods with a load that wants this number of replicas.
-static void put_workload(struct bench *b, const char *name, int replicas, int wanted)
-{
-    GS_AUTO_FREE char *scale = gs_format(TARGETS "%s/scale", name);
-    GS_AUTO_FREE char *selector = gs_format("app=%s", name);
-    GS_AUTO_FREE char *target = gs_format(TARGETS "%s", name);
-    GS_AUTO_FREE char *metric =
-        gs_format(CUSTOM "/v1beta2/namespaces/shop/pods/%%2A/load?labelSelector=app=%s", name);
-    GS_AUTO_FREE char *value = gs_format("%dm", 20000 * wanted / replicas);
-    const char *values[16];
-    for (int i = 0; i < replicas; i++) {
-        put_pod(b, name, i);
-        values[i] = value;
-    }
-    fake_scale(&b->api, scale, replicas, selector);
-    fake_answer(&b->api, metric, 200, fake_values(name, values, (size_t)replicas));
-    fake_answer(&b->api, target, 200,
-                json_pack("{s:{s:{s:{s:{s:s}}, s:{s:[{s:{s:{s:s}}}]}}}}", "spec", "template",
-                          "metadata", "labels", "app", name, "spec", "containers", "resources",
-                          "limits", "nvidia.com/gpu", "1"));
-}
-
-// Each call is a change: the text is read when the cache lists again.
-static void put_budgets(struct bench *b, const char *text)
-{
-    fake_answer(&b->api, MAPS, 200,
-                json_pack("{s:s, s:{s:s}, s:[{s:{s:s, s:s, s:o}, s:{s:s}}]}", "kind",
-                          "ConfigMapList", "metadata", "resourceVersion", "1", "items", "metadata",
-                          "namespace", "ops", "name", "gpuscale-budgets", "resourceVersion",
-                          codec_json_strf("%d", ++b->version), "data", "budgets.yaml", text));
-}
-
-// --- the controller ---
-
-static int set_up(void **state)
-{
-    struct bench *b = gs_alloc(sizeof(*b));
-    fake_init(&b->api);
-    fake_answer(&b->api, CUSTOM, 200,
-                json_pack("{s:s, s:s, s:{s:s}, s:[{s:s}]}", "kind", "APIGroup", "name",
-                          "custom.metrics.k8s.io", "preferredVersion", "version", "v1beta2",
-                          "versions", "version", "v1beta2"));
-    b->pods = kube_cache_new(&b->api.loop, b->api.kube, KUBE_PODS, NULL, NULL);
-    *state = b;
-    return 0;
-}
-
-// Another controller evaluates those whose name begins with "other".
-static bool is_wanted(void *arg, const json_t *hpa)
-{
-    (void)arg;
-    return !gs_starts(kube_name(hpa), "other");
-}
-
-static void start(struct bench *b)
-{
-    const struct hpa_controller_config cfg = {.sync_period_ms = 20,
-                                              .decide = hpa_config_default(),
-                                              .wanted = is_wanted,
-                                              .budgets_ns = "ops"};
-    b->controller = hpa_controller_new(&b->api.loop, b->api.kube, b->pods, &cfg);
-    hpa_controller_start(b->controller);
-    kube_cache_start(b->pods);
-}
-
-static int tear_down(void **state)
-{
-    struct bench *b = *state;
-    hpa_controller_free(b->controller);
-    kube_cache_free(b->pods);
-    int rc = fake_finish(&b->api);
-    free(b);
-    return rc;
-}
-
-static int replicas_of(const struct bench *b, const char *name)
-{
-    GS_AUTO_FREE char *scale = gs_format(TARGETS "%s/scale", name);
-    return fake_replicas(&b->api, scale);
-}
-
-static bool has_replicas(void *arg)
-{
-    const struct bench *b = arg;
-    return replicas_of(b, b->name) == b->want;
-}
-
-static void assert_reaches(struct bench *b, const char *name, int replicas)
-{
-    b->name = name;
-    b->want = replicas;
-    if (!fake_wait(&b->api, has_replicas, b))
-        fail_msg("%s has %d replicas, want %d", name, replicas_of(b, name), replicas);
-}
-
-static json_t *budget_of(const struct bench *b, const char *name)
-{
-    CODEC_AUTO_JSON json_t *history = hpa_controller_history(b->controller, "shop", name);
-    return json_incref(json_object_get(history, "budget"));
-}
-
-static bool has_text(void *arg)
-{
-    const struct bench *b = arg;
-    CODEC_AUTO_JSON json_t *budget = budget_of(b, b->name);
-    const char *text = codec_json_str(budget, "text", NULL);
-    return text && strstr(text, b->text);
-}
-
-static bool has_budget(void *arg)
-{
-    const struct bench *b = arg;
-    CODEC_AUTO_JSON json_t *budget = budget_of(b, b->name);
-    const json_t *first = json_array_get(json_object_get(budget, "budgets"), 0);
-    return gs_streq(codec_json_str(first, "name", NULL), b->text);
-}
-
-static void assert_is_in(struct bench *b, const char *name, const char *budget)
-{
-    b->name = name;
-    b->text = budget;
-    assert_true(fake_wait(&b->api, has_budget, b));
-}
-
-static void assert_explains(struct bench *b, const char *name, const char *text)
-{
-    b->name = name;
-    b->text = text;
-    if (!fake_wait(&b->api, has_text, b))
-        fail_msg("%s has no \"%s\"", name, text);
-}
-
-// The default behavior adds at most four pods to two.
-#define BUDGET "budgets: [{name: gpus, namespaces: [shop], gpus: 4}]\n"
+#include "budget_bench.h"
 
 static void test_the_result_is_limited_to_the_share(void **state)
 {
@@ -261,6 +71,32 @@ static void test_a_workload_outside_of_all_budgets_is_not_limited(void **state)
     assert_null(budget);
 }
 
+// After a restart, no earlier budgets are in force.
+static void test_wrong_budgets_are_explained_if_there_were_none_before(void **state)
+{
+    struct bench *b = *state;
+    put_autoscaler(b, "chat", "1");
+    put_workload(b, "chat", 2, 6);
+    put_budgets(b, "mode: enforce\nbudgets: [{name: gpus, gpus: }]\n");
+    start(b);
+    assert_reaches(b, "chat", 6);
+    CODEC_AUTO_JSON json_t *budget = budget_of(b, "chat");
+    const char *error = codec_json_str(budget, "error", NULL);
+    assert_true(error && strstr(error, "gpus has no value"));
+    assert_int_equal(json_array_size(json_object_get(budget, "budgets")), 0);
+}
+
+static void test_a_wrong_priority_is_an_event(void **state)
+{
+    struct bench *b = *state;
+    put_autoscaler(b, "chat", "high");
+    put_workload(b, "chat", 2, 6);
+    put_budgets(b, "mode: enforce\n" BUDGET);
+    start(b);
+    assert_reaches(b, "chat", 4);
+    assert_true(fake_has_event(&b->api, "InvalidAnnotation", "gpuscale.dev/priority: \"high\""));
+}
+
 static void test_metrics_have_the_budget_and_the_shares(void **state)
 {
     struct bench *b = *state;
@@ -275,28 +111,6 @@ static void test_metrics_have_the_budget_and_the_shares(void **state)
     assert_non_null(strstr(out.data, "\ngpuscale_budget_used_gpus{budget=\"gpus\"} 4\n"));
     assert_non_null(strstr(out.data, "gpuscale_budget_share_replicas{budget=\"gpus\",namespace="
                                      "\"shop\",horizontalpodautoscaler=\"chat\"} 4\n"));
-}
-
-static bool has_log(void *arg)
-{
-    const struct bench *b = arg;
-    return fake_count_log(&b->api, b->text) >= b->reads;
-}
-
-static bool is_evaluated(void *arg)
-{
-    const struct bench *b = arg;
-    GS_AUTO_FREE char *scale = gs_format("GET " TARGETS "%s/scale", b->name);
-    return fake_count_log(&b->api, scale) >= b->reads;
-}
-
-// The autoscaler is evaluated several times from now on.
-static void evaluate(struct bench *b, const char *name)
-{
-    GS_AUTO_FREE char *scale = gs_format("GET " TARGETS "%s/scale", name);
-    b->name = name;
-    b->reads = fake_count_log(&b->api, scale) + 4;
-    assert_true(fake_wait(&b->api, is_evaluated, b));
 }
 
 // It is evaluated once.
@@ -373,7 +187,63 @@ static void test_budgets_that_may_not_be_read_limit_nothing(void **state)
     assert_reaches(b, "chat", 6);
 }
 
-// --- autoscalers of another controller ---
+static json_t *moves_of(const struct bench *b, const char *name)
+{
+    CODEC_AUTO_JSON json_t *budget = budget_of(b, name);
+    const json_t *first = json_array_get(json_object_get(budget, "budgets"), 0);
+    return json_incref(json_object_get(first, "moves"));
+}
+
+static void test_a_scale_that_may_not_be_written_is_no_move(void **state)
+{
+    struct bench *b = *state;
+    put_autoscaler(b, "batch", "1");
+    put_workload(b, "batch", 5, 8);
+    put_autoscaler(b, "chat", "100");
+    put_workload(b, "chat", 1, 4);
+    put_budgets(b, "mode: enforce\nbudgets: [{name: gpus, gpus: 6}]\n");
+    b->api.scale_refusals = 1000000;
+    start(b);
+    assert_explains(b, "batch", "GPU budget gpus: ");
+    evaluate(b, "batch");
+    CODEC_AUTO_JSON json_t *none = moves_of(b, "batch");
+    assert_int_equal(json_array_size(none), 0);
+    b->api.scale_refusals = 0;
+    assert_reaches(b, "batch", 2);
+    evaluate(b, "batch");
+    CODEC_AUTO_JSON json_t *one = moves_of(b, "batch");
+    assert_int_equal(json_array_size(one), 1);
+}
+
+// Of two selectors with the same first label, and of one without an equality.
+static void test_pods_belong_to_the_workload_whose_whole_selector_matches(void **state)
+{
+    static const char *const selectors[] = {"app=batch,tier=one", "app=batch,tier=two",
+                                            "tier in (three)"};
+    static const char *const names[] = {"one", "two", "three"};
+    struct bench *b = *state;
+    for (size_t i = 0; i < 3; i++) {
+        GS_AUTO_FREE char *scale = gs_format(TARGETS "%s/scale", names[i]);
+        GS_AUTO_FREE char *key = gs_format("shop/batch-%zu", i);
+        put_autoscaler(b, names[i], "1");
+        put_workload(b, names[i], 1, 1);
+        fake_scale(&b->api, scale, 1, selectors[i]);
+        put_pod(b, "batch", (int)i);
+        codec_json_set(json_object_get(b->api.pods, key), json_string(names[i]), "metadata",
+                       "labels", "tier", NULL);
+    }
+    put_budgets(b, "budgets: [{name: gpus, gpus: 9}]\n");
+    start(b);
+    for (size_t i = 0; i < 3; i++) {
+        assert_is_in(b, names[i], "gpus");
+        evaluate(b, names[i]);
+    }
+    // The pods that put_workload() adds belong to nobody now.
+    CODEC_AUTO_JSON json_t *budget = budget_of(b, "three");
+    const json_t *first = json_array_get(json_object_get(budget, "budgets"), 0);
+    assert_int_equal(codec_json_int(first, -1, "others", NULL), 3);
+    assert_int_equal(codec_json_int(first, -1, "used", NULL), 6);
+}
 
 #define OTHER "shop/other"
 
@@ -420,6 +290,88 @@ static void put_other(struct bench *b)
         "status", NULL);
 }
 
+// --- two processes ---
+
+#define LEASE "/apis/coordination.k8s.io/v1/namespaces/ops/leases/gpuscale-budgets"
+
+static void put_lease(struct bench *b, int renewed)
+{
+    fake_answer(&b->api, LEASE, 200,
+                json_pack("{s:{s:s, s:s, s:s}, s:{s:s, s:i, s:o}}", "metadata", "namespace", "ops",
+                          "name", "gpuscale-budgets", "resourceVersion", "1", "spec",
+                          "holderIdentity", "first", "leaseDurationSeconds", 3600, "renewTime",
+                          codec_json_strf("2024-01-01T00:00:%02dZ", renewed)));
+}
+
+static bool has_read_lease(void *arg)
+{
+    return fake_count_log(&((struct bench *)arg)->api, "GET " LEASE) > 0;
+}
+
+static bool is_enforced_by_first(void *arg)
+{
+    const struct bench *b = arg;
+    CODEC_AUTO_JSON json_t *budget = budget_of(b, "chat");
+    return gs_streq(codec_json_str(budget, "enforcedBy", NULL), "first");
+}
+
+// A holder that has ended does not renew its lease.
+static void test_only_one_of_two_processes_enforces_the_budgets(void **state)
+{
+    struct bench *b = *state;
+    put_autoscaler(b, "chat", "1");
+    put_workload(b, "chat", 2, 6);
+    put_other(b);
+    put_budgets(b, "mode: enforce\n" BUDGET);
+    put_lease(b, 1);
+    start(b);
+    assert_true(fake_wait(&b->api, has_read_lease, b));
+    evaluate(b, "chat");
+    assert_true(replicas_of(b, "chat") <= 4); // whether the holder lives is not known yet
+    put_lease(b, 2);
+    assert_true(fake_wait(&b->api, is_enforced_by_first, b));
+    assert_reaches(b, "chat", 6);
+    assert_int_equal(max_of(b), 10);
+    evaluate(b, "chat");
+    GS_AUTO_BUF struct gs_buf metrics = {0};
+    hpa_controller_write_metrics(b->controller, &metrics);
+    assert_non_null(
+        strstr(metrics.data, "horizontalpodautoscaler=\"chat\",kind=\"granted\"} 0.000\n"));
+}
+
+static void test_limits_of_the_budgets_of_another_namespace_stay(void **state)
+{
+    struct bench *b = *state;
+    put_other(b);
+    json_t *hpa = json_object_get(b->api.hpas, OTHER);
+    codec_json_set(hpa, json_string("maxReplicas=10,set=3,by=theirs"), "metadata", "annotations",
+                   "gpuscale.dev/budget", NULL);
+    codec_json_set(hpa, json_integer(3), "spec", "maxReplicas", NULL);
+    put_autoscaler(b, "chat", "1");
+    put_workload(b, "chat", 1, 1);
+    put_budgets(b, "mode: enforce\nbudgets: [{name: gpus, gpus: 40}]\n");
+    start(b);
+    evaluate(b, "chat");
+    evaluate(b, "chat");
+    assert_int_equal(max_of(b), 3);
+    assert_string_equal(record_of(b), "maxReplicas=10,set=3,by=theirs");
+}
+
+// --- autoscalers of another controller ---
+
+static void test_scales_outside_of_all_budgets_are_not_read(void **state)
+{
+    struct bench *b = *state;
+    put_other(b);
+    put_autoscaler(b, "chat", "1");
+    put_workload(b, "chat", 2, 2);
+    put_budgets(b, "mode: enforce\nbudgets: [{name: gpus, namespaces: [elsewhere], gpus: 4}]\n");
+    start(b);
+    evaluate(b, "chat");
+    evaluate(b, "chat");
+    assert_int_equal(fake_count_log(&b->api, "GET " TARGETS "other/scale"), 0);
+}
+
 static void on_released(void *arg)
 {
     ((struct bench *)arg)->want = 0;
@@ -438,7 +390,7 @@ test_max_replicas_of_another_controller_are_lowered_recorded_and_given_back(void
     put_budgets(b, "mode: enforce\n" BUDGET);
     start(b);
     assert_max(b, 4);
-    assert_string_equal(record_of(b), "maxReplicas=10,set=4");
+    assert_string_equal(record_of(b), "maxReplicas=10,set=4,by=ops");
     hpa_controller_release(b->controller, on_released, b);
     assert_true(fake_wait(&b->api, is_released, b));
     assert_int_equal(max_of(b), 10);
@@ -544,6 +496,8 @@ int main(void)
         TEST(test_a_dry_run_limits_nothing_and_says_what_it_would_do),
         TEST(test_pods_without_an_autoscaler_count),
         TEST(test_a_workload_outside_of_all_budgets_is_not_limited),
+        TEST(test_wrong_budgets_are_explained_if_there_were_none_before),
+        TEST(test_a_wrong_priority_is_an_event),
         TEST(test_metrics_have_the_budget_and_the_shares),
         TEST(test_workloads_do_not_count_in_a_budget_that_takes_the_place_of_theirs),
         TEST(test_an_autoscaler_whose_target_is_gone_has_no_gpus),
@@ -556,6 +510,11 @@ int main(void)
         TEST(test_a_limit_is_removed_when_the_gpus_suffice_again),
         TEST(test_another_autoscaler_whose_target_is_gone_has_no_gpus),
         TEST(test_own_autoscalers_stay_limited_while_the_others_are_released),
+        TEST(test_a_scale_that_may_not_be_written_is_no_move),
+        TEST(test_pods_belong_to_the_workload_whose_whole_selector_matches),
+        TEST(test_only_one_of_two_processes_enforces_the_budgets),
+        TEST(test_limits_of_the_budgets_of_another_namespace_stay),
+        TEST(test_scales_outside_of_all_budgets_are_not_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

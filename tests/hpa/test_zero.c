@@ -348,14 +348,19 @@ static void test_several_replicas(void **state)
     wait_text(b, "pod web-0 had requests");
 }
 
-static void test_wrong_annotation_is_absent(void **state)
+// "10" instead of "10m": whoever writes the annotation does not want the last replica to end at
+// once.
+static void test_wrong_annotation_keeps_the_last_replica(void **state)
 {
     struct bench *b = *state;
-    b->use = "2";
-    put(b, "soon", 0);
+    b->use = "0";
+    put(b, "10", 0);
     start(b);
+    wait_text(b, "the last replica remains: the annotation gpuscale.dev/zero-after is no duration");
+    assert_int_equal(fake_replicas(&b->api, SCALE), 1);
+    assert_true(fake_has_event(&b->api, "InvalidAnnotation", "\"10\""));
+    put(b, "10m", 0);
     wait_replicas(b, 0);
-    assert_true(fake_has_event(&b->api, "InvalidAnnotation", "\"soon\""));
 }
 
 static bool has_wake(void *arg)
@@ -459,7 +464,7 @@ int main(void)
         T(test_used_replica_remains),
         T(test_unknown_use),
         T(test_several_replicas),
-        T(test_wrong_annotation_is_absent),
+        T(test_wrong_annotation_keeps_the_last_replica),
         T(test_starts_from_zero),
         cmocka_unit_test(test_explanation),
     };

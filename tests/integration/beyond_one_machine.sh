@@ -1,7 +1,9 @@
 #!/bin/sh
-# The configurations of docs/beyond-one-machine.md with the real programs: an engine sends to Prometheus, Thanos, VictoriaMetrics and
-# vmagent. Each must have each sample, also after an outage of AWAY seconds, and the staleness markers. With LONG=1, the receivers
-# also hang for this time and are killed, and the age of the adapter's values is measured.
+# The configurations of docs/beyond-one-machine.md with the real programs: an engine sends to Prometheus, Thanos, VictoriaMetrics,
+# vmagent and a cluster of VictoriaMetrics. Each must have each sample, also after an outage of AWAY seconds, and the staleness
+# markers. With LONG=1, the receivers also hang for this time and are killed. With AGES=NUMBER, the age of this number of values is
+# measured.
+# VICTORIAMETRICS_CLUSTER=DIRECTORY: also with vminsert, vmselect and vmstorage of a release.
 . "$(dirname "$0")/lib.sh"
 need curl jq python3
 cd "$source"
@@ -14,20 +16,30 @@ victoria=$("$peers/go_programs.sh" victoriametrics --no-build 2>/dev/null) || vi
 [ "$thanos$victoria" ] || skip "neither Thanos nor VictoriaMetrics has been built (make peers)"
 prometheus=$(GPUSCALE_PROMETHEUS3_COMMANDS=prometheus "$peers/prometheus3.sh" --no-build 2>/dev/null) || prometheus=
 [ "$prometheus" ] || command -v prometheus >/dev/null || skip "prometheus is not installed"
-PATH=$prometheus:$thanos:$victoria:$PATH
+vmcluster=${VICTORIAMETRICS_CLUSTER:-}
+PATH=$prometheus:$thanos:$victoria:$vmcluster:$PATH
 receivers=prometheus
 [ ! "$thanos" ] || receivers="$receivers thanos"
 [ ! "$victoria" ] || receivers="$receivers victoriametrics vmagent"
+[ ! "$vmcluster" ] || receivers="$receivers vmcluster"
+# The programs of a receiver, in the order of their start.
+programs() { case $1 in vmcluster) echo vmstorage_0 vmstorage_1 vmcluster ;; *) echo "$1" ;; esac }
 
 # --- programs: each address of the page is a port of this machine ---
 
-for address in exporter:9400 engine:9090 prometheus:9090 thanos-receive:19291 thanos-receive:10901 thanos-receive:10902 thanos-sidecar:10901 thanos-sidecar:10902 \
-    thanos-query:10901 thanos-query:10902 victoria-metrics:8428 vmagent:8429 vmagent:8430; do
+for address in exporter:9400 engine:9090 engine-a:9090 engine-b:9090 joined:9090 prometheus:9090 thanos-receive:19291 thanos-receive:10901 thanos-receive:10902 thanos-sidecar:10901 thanos-sidecar:10902 \
+    thanos-query:10901 thanos-query:10902 victoria-metrics:8428 vmagent:8429 vmagent:8430 vminsert:8480 vmselect:8481 \
+    vmstorage-0:8400 vmstorage-0:8401 vmstorage-0:8482 vmstorage-1:8400 vmstorage-1:8401 vmstorage-1:8482; do
     echo "s/$address/127.0.0.1:$(free_port)/g"
 done >"$dir/addresses.sed"
 amazon=https://aps-workspaces.eu-west-1.amazonaws.com
-echo "s#$amazon#http://127.0.0.1:$(free_port)#g; s#/etc/azure/secret#$dir/secret#" >>"$dir/addresses.sed"
+azure=http://127.0.0.1:$(free_port)
+{
+    echo "s#$amazon#http://127.0.0.1:$(free_port)#g; s#/etc/azure/secret#$dir/secret#; s#/etc/store/token#$dir/store-token#"
+    echo "s#https://WORKSPACE[^/]*#$azure#; s#https://login.microsoftonline.com#$azure#; s#https://store.example#$azure#"
+} >>"$dir/addresses.sed"
 echo secret >"$dir/secret"
+echo first >"$dir/store-token"
 # at ADDRESS
 at() { echo "$1" | sed -f "$dir/addresses.sed"; }
 for file in "$dir"/files/*; do
@@ -37,7 +49,7 @@ done
 
 # begin NAME FILE PATTERN FLAGS…: starts the command in FILE of the page that begins with PATTERN, with these additional flags.
 begin() {
-    name=$1 command=$(grep "^$3" "$dir/files/$2.sh" | sed "s#=data#=$dir/data-$1#g; s#=server.yml#=$dir/server.yml#")
+    name=$1 command=$(grep "^$3" "$dir/files/$2.sh" | sed "s#^gpuscale #$gpuscale #; s#=data#=$dir/data-$1#g; s#=\([a-z-]*\.yml\)#=$dir/\1#g")
     shift 3
     [ "$command" ] || fail "the page has no command for $name"
     eval "exec $command \"\$@\"" >>"$dir/$name.log" 2>&1 &
@@ -64,6 +76,17 @@ start_vmagent() {
     begin vmagent vmagent vmagent -httpListenAddr="$(at vmagent:8429)" -loggerLevel=WARN -remoteWrite.label=via=vmagent \
         -remoteWrite.tmpDataPath="$dir/data-vmagent"
 }
+start_vmstorage_0() { start_vmstorage 0; }
+start_vmstorage_1() { start_vmstorage 1; }
+start_vmstorage() {
+    begin "vmstorage_$1" vmcluster vmstorage -httpListenAddr="$(at "vmstorage-$1:8482")" -vminsertAddr="$(at "vmstorage-$1:8400")" \
+        -vmselectAddr="$(at "vmstorage-$1:8401")" -loggerLevel=WARN
+}
+start_vmcluster() { begin vmcluster vmcluster vminsert -httpListenAddr="$(at vminsert:8480)" -loggerLevel=WARN; }
+# start RECEIVER
+start() { for program in $(programs "$1"); do "start_$program"; done; }
+# stop RECEIVER [SIGNAL]: vminsert before the nodes that it sends to.
+stop() { for program in $(programs "$1" | tr ' ' '\n' | tac); do end "$program" "${2:-TERM}"; done; }
 # start_engine NAME ADDRESS
 start_engine() {
     "$gpuscale" engine --config.file="$dir/$1.yml" --web.listen-address="$2" >>"$dir/$1.log" 2>&1 &
@@ -78,6 +101,7 @@ url() {
     case $1 in
     prometheus) echo "http://$(at prometheus:9090)" ;;
     thanos) echo "http://$(at thanos-query:10902)" ;;
+    vmcluster) echo "http://$(at vmselect:8481)/select/0/prometheus" ;;
     *) echo "http://$(at victoria-metrics:8428)" ;;
     esac
 }
@@ -96,13 +120,15 @@ sed 's/replica: a/replica: b/' "$dir/engine.yml" >"$dir/engine_b.yml"
 {
     [ ! "$victoria" ] || sed -e '/^remote_write:/d; s/name: vmagent/name: amazon/' -e "s/$(at vmagent:8429)/$(at vmagent:8430)/" "$dir/files/vmagent.yml"
 } >>"$dir/engine.yml"
+mv "$dir"/files/*-server.yml "$dir"/files/pools*.yml "$dir"
 for file in "$dir"/files/*.yml "$dir/engine.yml"; do
     "$gpuscale" check config "$file" >"$dir/check.txt" 2>&1 && ! grep -i warn "$dir/check.txt" || { cat "$dir/check.txt"; fail "check config $file"; }
 done
 own_gpus beyond
 start_exporter
-for r in $receivers; do "start_$r"; done
+for r in $receivers; do start "$r"; done
 [ ! "$thanos" ] || start_thanos_query
+[ ! "$vmcluster" ] || begin vmselect vmcluster vmselect -httpListenAddr="$(at vmselect:8481)" -loggerLevel=WARN
 start_engine engine "$(at engine:9090)"
 engine_url=http://$(at engine:9090)
 
@@ -129,18 +155,20 @@ all_equal() {
 }
 sleep 3
 all_equal "at first"
-for r in $receivers; do end "$r"; done
+for r in $receivers; do stop "$r"; done
 sleep "$away"
-for r in $receivers; do "start_$r"; done
+for r in $receivers; do start "$r"; done
 all_equal "after an outage of $away s"
 if [ "${LONG:-}" ]; then
-    for r in $receivers; do kill -STOP "$(cat "$dir/$r.pid")"; done
+    # signal_all SIGNAL
+    signal_all() { for r in $receivers; do for program in $(programs "$r"); do kill "-$1" "$(cat "$dir/$program.pid")"; done; done; }
+    signal_all STOP
     sleep "$away"
-    for r in $receivers; do kill -CONT "$(cat "$dir/$r.pid")"; done
+    signal_all CONT
     all_equal "after it hung for $away s"
-    # VictoriaMetrics keeps received samples in memory for up to five seconds.
-    for r in $receivers; do end "$r" KILL; done
-    for r in $receivers; do "start_$r"; done
+    # VictoriaMetrics keeps received samples in memory for up to ten seconds.
+    for r in $receivers; do stop "$r" KILL; done
+    for r in $receivers; do start "$r"; done
     for r in $receivers; do wait_for "$r receives again" arrived "$r"; done
     to=$(date +%s)
     sleep 15
@@ -158,37 +186,63 @@ doctor_finds() {
     "$gpuscale" doctor --prometheus="$1" -o json >"$dir/report.json" || true
     [ "$(jq -r '.findings[0].check // .result' "$dir/report.json")" = "$2" ]
 }
-for r in $receivers; do wait_for "doctor finds nothing at $r" doctor_finds "$(url "$r")" healthy; done
+# doctor_says URL TEXT: a finding has this text.
+doctor_says() {
+    "$gpuscale" doctor --prometheus="$1" -o json >"$dir/report.json" || true
+    jq -e --arg text "$2" '[.findings[]? | tostring | contains($text)] | any' "$dir/report.json" >/dev/null
+}
+is_victoria() { case $1 in v*) return 0 ;; *) return 1 ;; esac }
+for r in $receivers; do is_victoria "$r" || wait_for "doctor finds nothing at $r" doctor_finds "$(url "$r")" healthy; done
 if [ "$victoria" ]; then
     end victoriametrics
     start_victoriametrics -search.latencyOffset=30s # the default
-    wait_for "doctor finds the default of VictoriaMetrics" doctor_finds "$(url victoriametrics)" source-delay
-    wait_for "but not if the URL of the page is used" doctor_finds "$(url victoriametrics)/?nocache=1" healthy
+    wait_for "doctor finds the default of VictoriaMetrics" doctor_says "$(url victoriametrics)" -search.latencyOffset=1s
+    corrected() { doctor_finds "$1" healthy || doctor_says "$1" 'up to 4 s later'; }
+    wait_for "but not if the URL of the page is used" corrected "$(url victoriametrics)/?nocache=1"
     end victoriametrics
     start_victoriametrics
-    wait_for "doctor finds nothing with the documented flag" doctor_finds "$(url victoriametrics)" healthy
+fi
+if [ "$vmcluster" ]; then
+    partial() { [ "$(curl -sS "$(url vmcluster)/api/v1/query?query=up" | jq .isPartial)" = "$1" ]; }
+    from_of_node=$(date +%s)
+    end vmstorage_1
+    wait_for "a response without a node is partial" partial true
+    wait_for "doctor finds that the cluster lacks a node" doctor_finds "$(url vmcluster)" source-partial
+    refused() { [ "$(curl -sS -o "$dir/answer" -w '%{http_code}' "$(url vmcluster)/api/v1/query?query=up&deny_partial_response=1")" = 503 ]; }
+    wait_for "and is refused with the URL of the page" refused
+    sleep "$away"
+    start_vmstorage_1
+    wait_for "all nodes answer" partial false
+    to=$(date +%s)
+    same() { compare vmcluster "$from_of_node" "$to"; }
+    wait_same "the cluster has all samples of the time without a node"
+    echo "ok: vmcluster without a node for $away s: $(head -n 1 "$dir/diff")"
 fi
 
 # --- the age of the values of an adapter ---
 
-# ages COMMAND…: calls a command that prints the time of a sample 40 times, at any time of the second, and prints how old it is.
-ages() {
-    for n in $(seq 40); do
-        echo "$(date +%s.%N) $("$@")"
-        sleep "0.$(shuf -i 10-99 -n 1)"
-    done | awk '$2 { printf "%.2f\n", $1 - $2 }' | sort -n |
-        awk '{ a[NR] = $1 } END { printf "of %d values: %.2f s at p50, %.2f s at p90, %.2f s at most", NR, a[int((NR + 1) / 2)], a[int(NR * 0.9)], a[NR] }'
-}
-newest() { value "$1" "max(timestamp(DCGM_FI_DEV_GPU_TEMP))"; }
-served() {
-    curl -sk --cert "$dir/client-certificate.pem" --key "$dir/client-key.pem" "https://127.0.0.1:$adapter/apis/external.metrics.k8s.io/v1beta1/namespaces/default/sampled" |
-        jq -r '.items[0].value // empty | if endswith("m") then (.[:-1] | tonumber / 1000) else . end'
-}
-if [ "${LONG:-}" ]; then
+# start_api: an API server for adapters, and the certificate of a client.
+start_api() {
     start_up --gpus none
     for name in certificate-authority client-certificate client-key; do
         awk -v key="$name-data:" '$1 == key { print $2; exit }' "$KUBECONFIG" | base64 -d >"$dir/$name.pem"
     done
+}
+# start_adapter NAME FILE PATTERN FLAGS…: as begin. Writes its address into $dir/NAME.address.
+start_adapter() {
+    name=$1 file=$2 pattern=$3 adapter=$(free_port)
+    shift 3
+    echo "https://127.0.0.1:$adapter/apis/external.metrics.k8s.io/v1beta1/namespaces/default" >"$dir/$name.address"
+    begin "adapter_$name" "$file" "$pattern" --secure-port="$adapter" --bind-address=127.0.0.1 --cert-dir="$dir/cert-$name" \
+        --lister-kubeconfig="$KUBECONFIG" --authentication-kubeconfig="$KUBECONFIG" --authorization-kubeconfig="$KUBECONFIG" \
+        --authentication-skip-lookup --client-ca-file="$dir/certificate-authority.pem" --metrics-relist-interval=1s --metrics-max-age=1m "$@"
+}
+# served NAME METRIC: the adapter has a value.
+served() {
+    curl -sk --cert "$dir/client-certificate.pem" --key "$dir/client-key.pem" "$(cat "$dir/$1.address")/$2" | jq -e '.items[0].value'
+}
+if [ "${AGES:-}" ]; then
+    start_api
     cat >"$dir/rules.yaml" <<'Y'
 externalRules:
 - seriesQuery: DCGM_FI_DEV_GPU_TEMP
@@ -196,21 +250,21 @@ externalRules:
   resources: {namespaced: false}
   metricsQuery: max(timestamp(<<.Series>>{<<.LabelMatchers>>}))
 Y
+    set --
     for r in engine $receivers; do
         [ "$r" != vmagent ] || continue
         source_url=$engine_url
         [ "$r" = engine ] || source_url=$(url "$r")
-        adapter=$(free_port)
-        "$gpuscale" adapter --config="$dir/rules.yaml" --prometheus-url="$source_url" --secure-port="$adapter" --bind-address=127.0.0.1 \
-            --cert-dir="$dir/cert-$r" --lister-kubeconfig="$KUBECONFIG" --authentication-kubeconfig="$KUBECONFIG" --authorization-kubeconfig="$KUBECONFIG" \
-            --authentication-skip-lookup --client-ca-file="$dir/certificate-authority.pem" --metrics-relist-interval=1s >"$dir/adapter.log" 2>&1 &
-        echo $! >"$dir/adapter.pid"
-        serves() { [ "$(served)" ]; }
-        wait_for "the adapter serves from $r" serves
-        echo "age in $r $(ages newest "$source_url")"
-        echo "age in an adapter of $r $(ages served)"
-        end adapter
+        start_adapter "$r" adapter 'gpuscale adapter' --config="$dir/rules.yaml" --prometheus-url="$source_url"
+        wait_for "the adapter serves from $r" served "$r" sampled
+        [ "$r" = engine ] ||
+            set -- "$@" "sent to $r=$engine_url/metrics#prometheus_remote_storage_queue_highest_sent_timestamp_seconds{[^}]*remote_name=\"$r\"[^}]*}"
+        set -- "$@" "$r=$source_url/api/v1/query?query=max(timestamp(DCGM_FI_DEV_GPU_TEMP))" "adapter of $r=$(cat "$dir/$r.address")/sampled"
     done
+    echo "load average before: $(cut -d ' ' -f 1-2 /proc/loadavg)"
+    python3 -B "$source/tests/integration/sample_ages.py" "$AGES" "$dir" "$@"
+    echo "load average after: $(cut -d ' ' -f 1-2 /proc/loadavg)"
+    for r in engine $receivers; do [ "$r" = vmagent ] || end "adapter_$r"; done
     stop_up
 fi
 
@@ -272,6 +326,26 @@ if [ "$victoria" ]; then
         { cat "$dir/state.json"; fail "refused requests"; }
 fi
 
+# --- Azure, and a token in a file: each request has a valid token ---
+
+python3 -B "$source/tests/integration/token_server.py" "${azure##*:}" secret "$dir/store-token" >"$dir/azure.log" 2>&1 &
+echo $! >"$dir/azure.pid"
+wait_for "Azure" curl -sS "$azure"
+{
+    cat "$dir/files/engine.yml"
+    echo 'remote_write:'
+    for r in azure token; do grep -v '^remote_write:' "$dir/files/$r.yml"; done
+} >"$dir/engine_tokens.yml"
+start_engine engine_tokens "127.0.0.1:$(free_port)"
+# counts JQ: this expression is true of the accepted samples by token.
+counts() { curl -sS "$azure" >"$dir/state.json" && jq -e ".samples | $1" "$dir/state.json" >/dev/null; }
+wait_for "samples are accepted with the token of the file" counts '.first > 0'
+wait_for "samples are accepted with several issued tokens" counts '[keys[] | select(startswith("issued"))] | length > 2'
+[ "$(jq -c .refused "$dir/state.json")" = '[]' ] || { cat "$dir/state.json"; fail "refused requests"; }
+echo second >"$dir/store-token"
+wait_for "samples are accepted with the new token of the file" counts '.second > 0'
+end engine_tokens
+
 # --- federation, and shards ---
 
 sed 's/15s/1s/' "$dir/files/federation.yml" >"$dir/federation.yml"
@@ -280,12 +354,17 @@ start_engine federation "${federating#http://}"
 federated() { [ "$(value "$federating" 'count(DCGM_FI_DEV_GPU_TEMP)')" = 2 ]; }
 wait_for "federation" federated
 end federation
-all_targets=$(seq 20 | sed 's/.*/127.0.0.1:&/')
+# All loopback addresses reach this exporter.
+targets_port=$(free_port)
+"$gpuscale" exporter --simulate 2xA100-SXM4-80GB --address "0.0.0.0:$targets_port" >>"$dir/exporter_of_shards.log" 2>&1 &
+echo $! >"$dir/exporter_of_shards.pid"
+all_targets=$(seq 20 | sed "s/.*/127.0.0.&:$targets_port/")
+begin joined joined 'gpuscale engine' --web.listen-address="$(at joined:9090)" --storage.path="$dir/data-joined"
 for shard in 0 1; do
     sed -e "s/targets: [^]]*\]/targets: [$(echo "$all_targets" | sed 's/.*/"&"/' | paste -sd,)]/; s/regex: \"0\"/regex: \"$shard\"/" "$dir/files/shard.yml" >"$dir/shard$shard.yml"
-    port=$(free_port)
-    echo "http://127.0.0.1:$port/api/v1/targets?state=active" >>"$dir/shards"
-    start_engine "shard$shard" "127.0.0.1:$port"
+    name=engine-$(echo "$shard" | tr 01 ab)
+    echo "http://$(at "$name:9090")/api/v1/targets?state=active" >>"$dir/shards"
+    start_engine "shard$shard" "$(at "$name:9090")"
 done
 targets_of_shard() { curl -sS "$1" | jq -er '.data.activeTargets | if . == [] then error else .[].labels.instance end'; }
 each_once() {
@@ -293,8 +372,33 @@ each_once() {
         [ "$(sort "$dir/targets")" = "$(echo "$all_targets" | sort)" ]
 }
 wait_for "each target is in one of the shards" each_once
+joined() { [ "$(value "http://$(at joined:9090)" 'count(DCGM_FI_DEV_GPU_UTIL)')" = 40 ] && [ -z "$(value "http://$(at joined:9090)" 'DCGM_FI_DEV_GPU_TEMP')" ]; }
+wait_for "the joined engine has the series of rules of both shards" joined
 end shard0
 end shard1
+end joined
+
+# --- one adapter and the engines of two node pools ---
+
+for pool in a b; do
+    echo "scrape_configs: [{job_name: gpu, scrape_interval: 1s, static_configs: [{targets: ['127.0.0.1:$targets_port'], labels: {pool: $pool}}]}]" >"$dir/pool_$pool.yml"
+    start_engine "pool_$pool" "$(at "engine-$pool:9090")"
+done
+start_api
+start_adapter pools pools 'gpuscale adapter'
+for pool in a b; do wait_for "the adapter serves from the engine of pool $pool" served pools "gpu_temperature_pool_$pool"; done
+end pool_b
+from_one() { served pools gpu_temperature_pool_a && ! served pools gpu_temperature_pool_b; }
+wait_for "without the engine of a pool, only its rules have no values" from_one
+end pool_a
+end adapter_pools
+stop_up
+end exporter_of_shards
+
+# The samples of a minute show that one comes each second.
+for r in $receivers; do
+    ! is_victoria "$r" || wait_for "doctor finds the buffer of VictoriaMetrics ($r)" doctor_says "$(url "$r")" 'up to 4 s later'
+done
 
 # --- staleness: the series end with the scrape that fails ---
 
@@ -310,7 +414,9 @@ for r in $receivers; do
     labels=$(series "$r" | tr -d '{}')
     has_failed() { [ "$(value "$(url "$r")" "up{$labels}" "$bad")" = 0 ]; }
     wait_for "$r has the failed scrape" has_failed
-    [ -z "$(value "$(url "$r")" "count(DCGM_FI_DEV_GPU_TEMP{$labels})" "$bad")" ] || fail "$r has a value of an exporter that is gone"
+    # The nodes of a cluster show samples at different times.
+    has_ended() { [ -z "$(value "$(url "$r")" "count(DCGM_FI_DEV_GPU_TEMP{$labels})" "$bad")" ]; }
+    wait_for "$r has no value of an exporter that is gone" has_ended
     [ "$(value "$(url "$r")" "count(DCGM_FI_DEV_GPU_TEMP{$labels})" "$good")" = 2 ] || fail "$r lacks the values before"
 done
 echo "ok: the series end with the scrape that fails"

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Checks docs/compatibility/prometheus-changes.md: the numbers in its summary, the tests that show what was carried over, and
+# Checks docs/compatibility/prometheus-changes.md, and prometheus_changes.txt with the entries that are not applicable (release,
+# position in the release, change, numbers, reason): the numbers in the summary, the tests that show what was carried over, and
 # that each deviation is listed where the page links to. If the source of Prometheus can be downloaded, the page has the
 # entries of its change log, in the same order.
 . "$(dirname "$0")/lib.sh"
@@ -13,12 +14,20 @@ rows() {
     awk -F ' \\| ' '/^## /{ release = $2 ? "" : substr($0, 4) }
         release && /^\| / && !/^\| change \|/ { sub(/^\| /, ""); sub(/ \|$/, ""); print release "\t" $1 "\t" $2 "\t" $3 "\t" $4 }' "$page"
 }
-rows >"$dir/rows"
+summary() { grep -E '^\| (all|[0-9.]+) \| [0-9]+ \|' "$page"; }
+# In the order of the change log: an entry that is not applicable has its position.
+rows >"$dir/listed"
+summary | awk '$2 != "all" { print $2 }' | awk -F '\t' -v OFS='\t' '
+    FILENAME ~ /listed$/ { listed[$1, ++n[$1]] = $0; next }
+    FILENAME ~ /txt$/ { other[$1, $2] = $1 OFS $3 OFS $4 OFS "not applicable" OFS $5; m[$1]++; next }
+    { next_one = 0
+        for (i = 1; i <= n[$1] + m[$1]; i++)
+            print (($1, i) in other) ? other[$1, i] : listed[$1, ++next_one] }
+' "$dir/listed" "$(dirname "$0")/prometheus_changes.txt" - >"$dir/rows"
 [ "$(wc -l <"$dir/rows")" -ge 500 ] || fail "only $(wc -l <"$dir/rows") rows"
 
 # --- numbers ---
 count() { awk -F '\t' -v r="$1" -v o="$2" '(r == "all" || $1 == r) && (!o || $4 == o)' "$dir/rows" | wc -l; }
-summary() { grep -E '^\| (all|[0-9.]+) \| [0-9]+ \|' "$page"; }
 summary | while IFS=' |' read -r _ release n carried not deviations _; do
     printf '%s %s %s %s %s\n' "$release" "$n" "$carried" "$not" "$deviations"
 done >"$dir/summary"

@@ -47,6 +47,7 @@ refused 2 'explain hpa needs one NAME' "$gpuscale" explain hpa
 refused 2 '"pod/x" is not the name of an autoscaler' "$gpuscale" explain hpa pod/x
 refused 2 '--what-if target: write NAME=VALUE' "$gpuscale" explain hpa x --what-if target
 refused 2 '--what-if size: unknown setting; want target, target.METRIC, min, max or tolerance' "$gpuscale" explain hpa x --what-if size=1
+refused 2 '--history: "0s": want more than 0s' "$gpuscale" explain hpa x --history 0s --what-if max=3
 refused 2 '--history needs --what-if NAME=VALUE' "$gpuscale" explain hpa x --history 6h
 refused 2 '--output "xml": want text, json or yaml' "$gpuscale" version -o xml
 refused 1 'could not write all output to stdout' sh -c '"$1" help up >/dev/full' sh "$gpuscale"
@@ -62,6 +63,17 @@ refused 0 'gpuscale ' "$gpuscale" exporter --version
 refused 0 'gpuscale ' "$gpuscale" -v
 refused 0 '"version": "' "$gpuscale" version -o json
 refused 0 'version: ' "$gpuscale" version -o yaml
+# Files without what was wanted, and names that nothing reads.
+printf 'mode: enforce\nbudgets:\n- {name: a, gpus: }\n' >"$dir/budgets.yaml"
+refused 1 "$dir/budgets.yaml:3:3: gpus has no value" "$gpuscale" check budgets "$dir/budgets.yaml"
+refused 1 "no ScaledObject and no HorizontalPodAutoscaler in $dir/budgets.yaml" "$gpuscale" convert scaledobject "$dir/budgets.yaml"
+cat >"$dir/misspelled.yaml" <<'Y'
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: x, annotations: {gpuscale.dev/zeroafter: 10m}}
+spec: {maxReplicas: 2, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: x}}
+Y
+refused 1 'did you mean gpuscale.dev/zero-after?' "$gpuscale" check hpa "$dir/misspelled.yaml"
 # Rejects credentials in a directory that other users can write to.
 mkdir -m 1777 "$dir/shared"
 refused 1 "$dir/shared can be changed by other users" "$gpuscale" up --data-dir "$dir/shared"
@@ -126,6 +138,12 @@ refused 2 '2 autoscalers in the namespace "default" scale deployments/x: name on
 refused 2 'explain deployment needs one NAME' "$gpuscale" explain deployment
 refused 0 'it has no metric DCGM_FI_DEV_GPU_UTL, did you mean DCGM_FI_DEV_GPU_UTIL?' "$gpuscale" query DCGM_FI_DEV_GPU_UTL
 refused 0 'source: http://127.0.0.1:' "$gpuscale" query DCGM_FI_DEV_GPU_UTIL
+# A comparison of a day says at its beginning that it compares nothing.
+refused 1 'compare: nothing to compare: no autoscaler has a target' "$gpuscale" compare http://127.0.0.1:1 http://127.0.0.1:1
+sed 's/{name: x}/{name: queue}/; s/name: x}/name: queue}/; $a\  metrics: [{type: Pods, pods: {metric: {name: q}, target: {type: AverageValue, averageValue: 1}}}]' "$dir/hpa.yaml" | kubectl apply -f -
+kubectl create deployment queue --image=busybox -- sleep 1000
+refused 1 'compare: the first round compared 0 of 1 metrics' "$gpuscale" compare http://127.0.0.1:1 http://127.0.0.1:1
+kubectl delete hpa/queue deployment/queue
 # A closed pipe is no error.
 "$gpuscale" query '{job!=""}' 2>"$dir/err" | head -n 1 >/dev/null
 ! grep -v '^source: ' "$dir/err" || fail "a closed pipe is reported"

@@ -327,6 +327,94 @@ static void test_report_of_an_engine_is_grouped_again(void **state)
     assert_error(report_regroup(NULL, &o, &none), GS_EPROTO, "no rows");
 }
 
+// --- budgets ---
+
+static json_t *answer_of(const char *result)
+{
+    GS_AUTO_FREE char *text = gs_format("{\"data\":{\"result\":[%s]}}", result);
+    json_t *out = json_loads(text, 0, NULL);
+    assert_non_null(out);
+    return out;
+}
+
+#define OF_WEB "\"namespace\":\"chat\",\"horizontalpodautoscaler\":\"web\""
+#define SERIES(labels, value)                                                                      \
+    "{\"metric\":{\"budget\":\"h100\"" labels "},\"value\":[1,\"" value "\"]}"
+
+static json_t *report_with_budgets(void)
+{
+    static const char *const results[] = {
+        SERIES("", "16"),
+        SERIES("", "1"),
+        SERIES("", "1"),
+        SERIES(",\"kind\":\"budget\"", "57600") "," SERIES(",\"kind\":\"used\"", "3600") "," //
+        SERIES("," OF_WEB ",\"kind\":\"granted\"", "7200") ","                               //
+        SERIES("," OF_WEB ",\"kind\":\"used\"", "5400") ","                                  //
+        SERIES("," OF_WEB ",\"kind\":\"refused\"", "1800"),
+        SERIES("", "900") "," SERIES("," OF_WEB, "900"),
+        SERIES(",\"from\":\"batch/a\",\"to\":\"chat/web\",\"idle\":\"true\"", "2.02") "," SERIES(
+            ",\"from\":\"batch/b\",\"to\":\"chat/web\",\"idle\":\"false\"", "NaN"),
+    };
+    json_t *answers[GS_ARRAY_LEN(results)], *data = example_report("namespace", NULL);
+    for (size_t i = 0; i < GS_ARRAY_LEN(results); i++)
+        answers[i] = answer_of(results[i]);
+    report_read_budgets((const json_t *const *)answers, data);
+    for (size_t i = 0; i < GS_ARRAY_LEN(results); i++)
+        json_decref(answers[i]);
+    return data;
+}
+
+static void test_budgets_have_their_hours_by_workload_and_who_took_what(void **state)
+{
+    CODEC_AUTO_JSON json_t *data = report_with_budgets();
+    const json_t *b = json_array_get(json_object_get(data, "budgets"), 0);
+    const json_t *web = json_array_get(json_object_get(b, "workloads"), 0);
+    GS_AUTO_BUF struct gs_buf table = {0};
+    (void)state;
+    assert_true(codec_json_bool(data, false, "simulated", NULL));
+    assert_string_equal(codec_json_str(b, "mode", NULL), "enforce");
+    assert_near(report_number(b, "hours"), 16);
+    assert_near(report_number(b, "others"), 1);
+    assert_near(report_number(b, "used"), 2.5);
+    assert_near(report_number(web, "granted"), 2);
+    assert_near(report_number(web, "refused"), 0.5);
+    assert_near(report_number(web, "limited"), 0.25);
+    assert_int_equal(json_array_size(json_object_get(b, "moves")), 1);
+    report_print_table(data, &table);
+    assert_non_null(strstr(table.data, "Budget h100: 16 GPUs, 16.00 GPU hours, simulated GPUs\n"));
+    assert_non_null(strstr(table.data, "  chat/web "));
+    assert_non_null(strstr(table.data, "  chat/web took 2 GPUs from batch/a, which were idle\n"));
+}
+
+static void test_budgets_are_in_csv_and_html(void **state)
+{
+    CODEC_AUTO_JSON json_t *data = report_with_budgets();
+    GS_AUTO_BUF struct gs_buf csv = {0};
+    GS_AUTO_BUF struct gs_buf html = {0};
+    (void)state;
+    report_print_budgets_csv(data, &csv);
+    assert_string_equal(
+        csv.data,
+        "budget,mode,simulated,autoscaler,took from,idle,granted,used,refused,over,limited,taken "
+        "gpus\n"
+        "h100,enforce,true,,,,2.000000,2.500000,0.500000,0.000000,0.250000,\n"
+        "h100,enforce,true,chat/web,,,2.000000,1.500000,0.500000,0.000000,0.250000,\n"
+        "h100,enforce,true,(pods without one),,,0.000000,1.000000,0.000000,0.000000,0.000000,\n"
+        "h100,enforce,true,chat/web,batch/a,true,,,,,,2\n");
+    report_print_html(data, &html);
+    assert_non_null(strstr(html.data, "<h2>Budget h100: 16 GPUs"));
+    assert_non_null(strstr(html.data, "<li>chat/web took 2 GPUs from batch/a"));
+}
+
+static void test_a_report_without_budgets_has_none(void **state)
+{
+    const json_t *answers[6] = {0};
+    CODEC_AUTO_JSON json_t *data = example_report("namespace", NULL);
+    (void)state;
+    report_read_budgets(answers, data);
+    assert_null(json_object_get(data, "budgets"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -341,6 +429,9 @@ int main(void)
         cmocka_unit_test(test_free_hours_of_others_are_not_allocated),
         cmocka_unit_test(test_old_file_lists_no_gpu_as_idle_now),
         cmocka_unit_test(test_report_of_an_engine_is_grouped_again),
+        cmocka_unit_test(test_budgets_have_their_hours_by_workload_and_who_took_what),
+        cmocka_unit_test(test_budgets_are_in_csv_and_html),
+        cmocka_unit_test(test_a_report_without_budgets_has_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

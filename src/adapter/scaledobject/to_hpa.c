@@ -212,6 +212,9 @@ static json_t *autoscaler_of(struct conversion *c)
 {
     int64_t min = count_of(c, "minReplicaCount", 0);
     int64_t max = count_of(c, "maxReplicaCount", DEFAULT_MAX);
+    if (max < 1 || min > max)
+        scaledobject_problem(c->r, c->object,
+                             "spec.maxReplicaCount: want at least 1, and at least minReplicaCount");
     json_t *spec = json_object(), *metadata = metadata_of(c);
     json_t *annotations = json_object_get(metadata, "annotations");
     json_t *metrics = metrics_of(c, min == 0);

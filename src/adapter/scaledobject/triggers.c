@@ -3,7 +3,9 @@
 // adapter, cpu and memory as Resource. Others have no metric.
 #include "adapter/scaledobject/scaledobject_private.h"
 
+#include "base/mem.h"
 #include "base/num.h"
+#include "base/option.h"
 #include "kube/object.h"
 #include "kube/quantity.h"
 #include "promql/ast.h"
@@ -43,6 +45,22 @@ static const char *metric_type(const struct scaledobject_input *t)
     return type && *type ? type : "AverageValue";
 }
 
+// KEDA ignores a misspelled key.
+static json_t *missing_threshold(const struct scaledobject_input *t)
+{
+    static const char *const wanted[] = {"threshold"};
+    const char *key;
+    json_t *value;
+    json_object_foreach ((json_t *)t->metadata, key, value) {
+        (void)value;
+        if (!gs_streq(key, "activationThreshold") && gs_suggest(key, wanted, 1)) {
+            GS_AUTO_FREE char *text = gs_format("is missing; \"%.100s\" is no key of KEDA", key);
+            return scaledobject_input_problem(t, ".metadata.threshold", text);
+        }
+    }
+    return scaledobject_input_problem(t, ".metadata.threshold", "is missing");
+}
+
 json_t *scaledobject_target(const struct scaledobject_input *t)
 {
     const char *type = metric_type(t);
@@ -52,9 +70,11 @@ json_t *scaledobject_target(const struct scaledobject_input *t)
     bool average = gs_streq(type, "AverageValue");
     if (!average && !gs_streq(type, "Value"))
         return scaledobject_input_problem(t, ".metricType", "want AverageValue or Value");
-    if (!threshold || !scaledobject_milli(threshold, &milli) || milli <= 0)
+    if (!threshold)
+        return missing_threshold(t);
+    if (!scaledobject_milli(threshold, &milli) || milli <= 0)
         return scaledobject_input_problem(t, ".metadata.threshold",
-                                          "want a number of at least 0.001");
+                                          "want a number from 0.001 to 9e15");
     return json_pack("{s:s, s:s}", "type", type, average ? "averageValue" : "value",
                      kube_quantity_format_milli(milli, quantity));
 }

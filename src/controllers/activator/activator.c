@@ -36,16 +36,25 @@ static bool same_settings(const json_t *a, const json_t *b)
            json_equal(json_object_get(a, "spec"), json_object_get(b, "spec"));
 }
 
+static bool same_annotations(const json_t *a, const json_t *b)
+{
+    const json_t *of_a = codec_json_get(a, "metadata", "annotations", NULL);
+    const json_t *of_b = codec_json_get(b, "metadata", "annotations", NULL);
+    return of_a == of_b || json_equal(of_a, of_b);
+}
+
 // False: the Service is not activated. If its annotation is wrong, an event says so.
 static bool read_target(struct activator *a, const json_t *before, const json_t *service,
                         struct activator_target *ret)
 {
-    if (!kube_annotation(service, ACTIVATOR_ANNOTATION) || kube_is_deleting(service))
+    bool wanted = kube_annotation(service, ACTIVATOR_ANNOTATION) != NULL;
+    if (kube_is_deleting(service))
         return false;
-    GS_AUTO_ERROR struct gs_error *err = activator_target_read(service, ret);
+    GS_AUTO_ERROR struct gs_error *err =
+        wanted ? activator_target_read(service, ret) : activator_check_annotations(service);
     if (!err)
-        return true;
-    if (before && same_settings(before, service))
+        return wanted;
+    if (before && (wanted ? same_settings(before, service) : same_annotations(before, service)))
         return false;
     gs_warn("activator", "Service %s/%s: %s", kube_namespace(service), kube_name(service),
             gs_error_message(err));

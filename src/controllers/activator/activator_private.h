@@ -53,6 +53,8 @@ struct activator_target {
     char *kind, *name;
 };
 
+// GS_EINVAL: the name of an annotation is misspelled.
+struct gs_error *activator_check_annotations(const json_t *service);
 // "KIND/NAME". GS_EINVAL: it is not, or the Service cannot be activated.
 struct gs_error *activator_target_read(const json_t *service, struct activator_target *ret);
 void activator_target_finish(struct activator_target *t);

@@ -4,7 +4,13 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/option.h"
+#include "kube/annotations.h"
+#include "kube/names.h"
 #include "kube/object.h"
+
+#include <ctype.h>
+#include <strings.h>
 
 struct activator_config activator_config_default(void)
 {
@@ -22,6 +28,18 @@ struct activator_config activator_config_default(void)
                                      .per_endpoint = 8};
 }
 
+static bool has_tcp(const json_t *service)
+{
+    size_t i;
+    const json_t *port;
+    json_array_foreach (codec_json_get(service, "spec", "ports", NULL), i, port) {
+        const char *protocol = codec_json_str(port, "protocol", NULL);
+        if (gs_streq(protocol ? protocol : "TCP", "TCP"))
+            return true;
+    }
+    return false;
+}
+
 static struct gs_error *check_service(const json_t *service)
 {
     const char *type = codec_json_str(service, "spec", "type", NULL);
@@ -33,6 +51,42 @@ static struct gs_error *check_service(const json_t *service)
                             "connections cannot be held: use a Service with a ClusterIP");
     if (json_array_size(codec_json_get(service, "spec", "ports", NULL)) > ACTIVATOR_MAX_PORTS)
         return gs_error_new(GS_EINVAL, "it has more than %d ports", ACTIVATOR_MAX_PORTS);
+    if (!has_tcp(service))
+        return gs_error_new(GS_EINVAL, "it has no TCP port, and only TCP connections can be held");
+    return NULL;
+}
+
+// Kinds of Kubernetes with replicas. Other kinds are accepted as they are.
+static const char *const kinds[] = {"Deployment", "StatefulSet", "ReplicaSet",
+                                    "ReplicationController"};
+
+static bool is_kind(const char *text)
+{
+    bool upper = *text >= 'A' && *text <= 'Z';
+    while (isalnum((unsigned char)*text))
+        text++;
+    return upper && !*text;
+}
+
+// "deployment" and "deployments", which kubectl accepts, are "Deployment".
+static struct gs_error *read_kind(struct gs_slice word, char **ret)
+{
+    GS_AUTO_FREE char *kind = gs_slice_dup(word);
+    for (size_t i = 0; i < GS_ARRAY_LEN(kinds); i++) {
+        size_t len = strlen(kinds[i]);
+        if (strncasecmp(kind, kinds[i], len) == 0 && (!kind[len] || gs_streq(&kind[len], "s"))) {
+            *ret = gs_strdup(kinds[i]);
+            return NULL;
+        }
+    }
+    // Kinds of others, such as DeploymentConfig, are similar, but have another length.
+    const char *near = gs_suggest(kind, kinds, GS_ARRAY_LEN(kinds));
+    if (near && strlen(near) + 1 >= word.len && strlen(near) <= word.len + 1)
+        return gs_error_new(GS_EINVAL, "unknown kind, did you mean \"%s\"?", near);
+    if (!is_kind(kind))
+        return gs_error_new(GS_EINVAL, "write the kind as in the field \"kind\" of the workload, "
+                                       "such as Deployment");
+    *ret = GS_TAKE(kind);
     return NULL;
 }
 
@@ -40,15 +94,21 @@ struct gs_error *activator_target_read(const json_t *service, struct activator_t
 {
     const char *text = kube_annotation(service, ACTIVATOR_ANNOTATION);
     const char *slash = text ? strchr(text, '/') : NULL;
+    struct gs_error *err = NULL;
+    GS_AUTO_FREE char *kind = NULL;
     if (!slash || slash == text || !slash[1] || strchr(slash + 1, '/'))
-        return gs_error_new(GS_EINVAL,
-                            "annotation " ACTIVATOR_ANNOTATION " \"%.100s\": write KIND/NAME, such "
-                            "as Deployment/api",
-                            text ? text : "");
-    struct gs_error *err = check_service(service);
+        err = gs_error_new(GS_EINVAL, "write KIND/NAME, such as Deployment/api");
+    else if (!kube_check_dns_subdomain(gs_slice_of(slash + 1), NULL))
+        err = gs_error_new(GS_EINVAL, "no workload can have this name");
+    else
+        err = read_kind((struct gs_slice){text, (size_t)(slash - text)}, &kind);
+    if (err)
+        return gs_error_wrap(err, "annotation " ACTIVATOR_ANNOTATION " \"%.100s\"",
+                             text ? text : "");
+    err = check_service(service);
     if (err)
         return gs_error_wrap(err, "annotation " ACTIVATOR_ANNOTATION);
-    ret->kind = gs_strndup(text, (size_t)(slash - text));
+    ret->kind = GS_TAKE(kind);
     ret->name = gs_strdup(slash + 1);
     return NULL;
 }
@@ -61,6 +121,14 @@ void activator_target_finish(struct activator_target *t)
 }
 
 // --- rules ---
+
+struct gs_error *activator_check_annotations(const json_t *service)
+{
+    static const char *const known[] = {ACTIVATOR_ANNOTATION, ACTIVATOR_ANN_PROBE_PATHS,
+                                        ACTIVATOR_ANN_PROBE_AGENTS, ACTIVATOR_ANN_COMMENTS,
+                                        ACTIVATOR_ANN_READY_PATH};
+    return kube_check_annotations(service, known, GS_ARRAY_LEN(known));
+}
 
 #define MAX_PARTS   16
 #define MIN_COMMENT (1 * GS_NS_PER_SEC)
@@ -148,7 +216,8 @@ static struct gs_error *first_of(struct gs_error *a, struct gs_error *b)
 struct gs_error *activator_rules_read(const json_t *service, struct activator_rules *ret)
 {
     *ret = (struct activator_rules){0};
-    struct gs_error *err = read_paths(service, &ret->probe_paths);
+    struct gs_error *err = activator_check_annotations(service);
+    err = first_of(err, read_paths(service, &ret->probe_paths));
     err = first_of(err, read_list(service, ACTIVATOR_ANN_PROBE_AGENTS, &ret->probe_agents));
     err = first_of(err, read_comments(service, &ret->comment_ms));
     return first_of(err, read_ready_path(service, &ret->ready_path));

@@ -21,6 +21,7 @@ void hpa_budget_set_init(const struct hpa_budgets *b, size_t scope,
         ret->members[n] = other->member;
         if (now_ms >= other->settles_ms)
             ret->members[n].settling = 0;
+        ret->members[n].idle = hpa_budget_is_idle(other, scope);
         ret->members[n].live = other->live;
         ret->members[n].ending = other->ending;
         ret->workloads[n++] = other;

@@ -21,7 +21,9 @@ struct hpa_budget_visits {
     bool has_spec;
     struct hpa_scale *scale;
     struct kube_request *patch;
-    bool refused; // the last patch was, which was logged
+    bool refused;     // the last patch was, which was logged
+    int32_t from, to; // replicas of the workload, if the patch is a move
+    bool moves;
     bool releases;
     void (*released)(void *arg);
     void *arg;
@@ -38,6 +40,7 @@ static void drop_visit(struct hpa_budget_visits *v)
     if (v->has_spec)
         hpa_spec_finish(&v->spec);
     v->has_spec = false;
+    v->moves = false;
 }
 
 static void end_visit(struct hpa_budget_visits *v)
@@ -57,6 +60,9 @@ static void on_patched(void *arg, int status, json_t *body, struct gs_error *err
                 v->spec.name, gs_error_message(err));
         v->refused = true;
     }
+    if (!err && v->moves)
+        hpa_budget_note(v->budgets, hpa_budget_workload(v->budgets, &v->spec), v->from, v->to,
+                        gs_unix_ms());
     gs_error_free(err);
     end_visit(v);
 }
@@ -74,7 +80,9 @@ static void remove_annotation(struct hpa_budget_visits *v)
 static void patch(struct hpa_budget_visits *v, int32_t had, int32_t set)
 {
     CODEC_AUTO_JSON json_t *body = json_object();
-    json_t *text = set ? codec_json_strf("maxReplicas=%d,set=%d", had, set) : json_null();
+    json_t *text =
+        set ? codec_json_strf("maxReplicas=%d,set=%d,by=%s", had, set, v->budgets->cfg.ns)
+            : json_null();
     codec_json_set(body, json_string(kube_resource_version(v->spec.object)), "metadata",
                    "resourceVersion", NULL);
     codec_json_set(body, text, "metadata", "annotations", BUDGET_RECORD_ANNOTATION, NULL);
@@ -104,17 +112,19 @@ static bool fits(struct hpa_budgets *b, const struct hpa_budget_workload *w, int
 }
 
 // The maxReplicas that it may have now; 0: its own.
-static int32_t limit_of(struct hpa_budgets *b, struct hpa_budget_workload *w, int32_t had,
+static int32_t limit_of(struct hpa_budget_visits *v, struct hpa_budget_workload *w, int32_t had,
                         int64_t now_ms)
 {
+    struct hpa_budgets *b = v->budgets;
     struct hpa_budget_outcome out = hpa_budget_decide(b, w, now_ms, true);
     int32_t least = w->member.floor > 1 ? w->member.floor : 1;
     int32_t limit = out.replicas > least ? out.replicas : least;
     bool unlimited = !w->scopes || limit >= had || fits(b, w, had);
     w->waits = out.text && out.replicas < w->member.demand;
     free(out.text);
-    if (!unlimited && limit != w->member.replicas)
-        hpa_budget_note(b, w, limit, now_ms);
+    v->moves = !unlimited && limit != w->member.replicas;
+    v->from = w->member.replicas;
+    v->to = limit;
     w->member.replicas = unlimited ? had : limit;
     return unlimited ? 0 : limit;
 }
@@ -135,7 +145,10 @@ static void decide(struct hpa_budget_visits *v)
     struct hpa_budget_workload *w = hpa_budget_workload(b, &v->spec);
     hpa_budget_follow_clock(b, now_ms);
     hpa_budget_pods_refresh(b);
-    hpa_budget_read(b, w, &v->spec, &obs, hpa_status_demand(&v->spec, obs.spec_replicas, had),
+    int32_t wanted = hpa_status_demand(&v->spec, obs.spec_replicas, had);
+    hpa_budget_read(b, w, &v->spec, &obs,
+                    budget_demand(wanted, obs.spec_replicas, hpa_spec_has_utilization(&v->spec),
+                                  limited && w->waits, &w->hidden),
                     now_ms);
     if (!hpa_budget_enforced(b) || !w->known) {
         end_visit(v);
@@ -143,7 +156,7 @@ static void decide(struct hpa_budget_visits *v)
     }
     if (limited && record.set > w->member.replicas)
         w->member.replicas = record.set;
-    int32_t set = limit_of(b, w, had, now_ms);
+    int32_t set = limit_of(v, w, had, now_ms);
     if (set == (limited ? record.set : 0))
         end_visit(v);
     else
@@ -185,21 +198,38 @@ static bool is_left_over(const struct hpa_budget_visits *v, const json_t *hpa, b
     return budget_record_of(hpa, ret) && (own || !hpa_budget_enforced(v->budgets));
 }
 
+// Whether no budget can have the workload, so that its scale need not be read. What a workload
+// needs is read again from time to time.
+static bool is_outside(const struct hpa_budgets *b, const char *key, const json_t *hpa)
+{
+    const struct hpa_budget_workload *w = gs_hmap_get_str(b->workloads, key);
+    bool named = false;
+    for (size_t i = 0; i < b->policy.n_scopes && !named; i++)
+        named = budget_scope_has_namespace(&b->policy.scopes[i], kube_namespace(hpa));
+    return !named || (w && !w->scopes && w->template && hpa_budget_is_fresh(w, gs_unix_ms()));
+}
+
 // True: a visit has begun, which continues with end_visit().
 static bool visit(struct hpa_budget_visits *v, json_t *hpa)
 {
     struct hpa_budgets *b = v->budgets;
     struct budget_record record;
     GS_AUTO_FREE char *key = kube_key(hpa);
+    if (b->holder && !hpa_budget_holds(b) && (!v->releases || hpa_budget_rival(b)))
+        return false; // another process enforces them, or may
     bool own = b->cfg.is_own(b->cfg.arg, key), left = is_left_over(v, hpa, own, &record);
     bool stale = kube_annotation(hpa, BUDGET_RECORD_ANNOTATION) && !budget_record_of(hpa, &record);
-    if (!left && !stale && (own || !b->has_policy || v->releases))
+    bool recorded = left || stale;
+    if (budget_record_of_others(hpa, b->cfg.ns))
+        return false; // the budgets of another ConfigMap
+    if (!recorded && (own || !b->has_policy || v->releases ||
+                      (!kube_annotation(hpa, BUDGET_RECORD_ANNOTATION) && is_outside(b, key, hpa))))
         return false;
     GS_AUTO_ERROR struct gs_error *err = hpa_spec_parse(hpa, &v->spec);
     if (err)
         return false;
     v->has_spec = true;
-    if (left || stale) {
+    if (recorded) {
         if (left)
             patch(v, record.had, 0);
         else

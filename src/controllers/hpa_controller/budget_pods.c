@@ -70,20 +70,10 @@ static uint32_t scopes_of_pod(const struct hpa_budgets *b, const json_t *pod)
                               : 0;
 }
 
-static bool is_of(const struct hpa_budget_workload *w, const json_t *pod)
+bool hpa_budget_is_of(const struct hpa_budget_workload *w, const json_t *pod)
 {
     return gs_streq(w->ns, kube_namespace(pod)) &&
            kube_selector_matches(&w->selector, codec_json_get(pod, "metadata", "labels", NULL));
-}
-
-static struct hpa_budget_workload *workload_of(const struct hpa_budgets *b, const json_t *pod)
-{
-    size_t pos = 0;
-    void *value;
-    while (gs_hmap_next(b->workloads, &pos, NULL, &value))
-        if (is_of(value, pod))
-            return value;
-    return NULL;
 }
 
 // What one of its pods says about a workload.
@@ -101,6 +91,18 @@ static void learn(const struct hpa_budgets *b, struct hpa_budget_workload *w,
     w->model = gs_strdup(model);
 }
 
+// Each pod is in one list, so that a workload finds its pods without those of all others.
+static void enlist(struct hpa_budgets *b, struct hpa_budget_pod *p)
+{
+    const char *ns = kube_namespace(p->object);
+    struct hpa_budget_pods *list = p->workload ? &p->workload->pods : gs_hmap_get_str(b->loose, ns);
+    if (!list) {
+        list = gs_alloc(sizeof(*list));
+        gs_hmap_put_str(b->loose, ns, list);
+    }
+    LIST_INSERT_HEAD(list, p, list);
+}
+
 static void add_pod(struct hpa_budgets *b, const char *key, const json_t *pod)
 {
     int64_t gpus = kube_pod_has_ended(pod) ? 0 : hpa_gpus_of_pod(pod);
@@ -110,18 +112,20 @@ static void add_pod(struct hpa_budgets *b, const char *key, const json_t *pod)
     p->object = json_incref((json_t *)(uintptr_t)pod);
     p->gpus = gpus > BUDGET_MAX_GPUS ? BUDGET_MAX_GPUS : gpus;
     p->ending = kube_is_deleting(pod);
-    p->workload = workload_of(b, pod);
+    p->workload = hpa_budget_index_find(b, pod);
     if (p->workload)
         learn(b, p->workload, p);
     else
         p->scopes = scopes_of_pod(b, pod);
     count(b, p, 1);
+    enlist(b, p);
     gs_hmap_put_str(b->pods, key, p);
 }
 
 static void free_pod(void *arg)
 {
     struct hpa_budget_pod *p = arg;
+    LIST_REMOVE(p, list);
     json_decref(p->object);
     free(p);
 }
@@ -190,32 +194,30 @@ static void give(struct hpa_budgets *b, struct hpa_budget_pod *p, struct hpa_bud
     p->workload = w;
     p->scopes = w ? 0 : scopes_of_pod(b, p->object);
     count(b, p, 1);
+    LIST_REMOVE(p, list);
+    enlist(b, p);
     if (w)
         learn(b, w, p);
 }
 
 void hpa_budget_pods_claim(struct hpa_budgets *b, struct hpa_budget_workload *w)
 {
-    size_t pos = 0;
-    void *value;
     hpa_budget_pods_release(b, w);
-    while (gs_hmap_next(b->pods, &pos, NULL, &value)) {
-        struct hpa_budget_pod *p = value;
-        if (!p->workload && is_of(w, p->object))
+    const struct hpa_budget_pods *list = gs_hmap_get_str(b->loose, w->ns);
+    struct hpa_budget_pod *p = list ? LIST_FIRST(list) : NULL, *next;
+    for (; p; p = next) {
+        next = LIST_NEXT(p, list);
+        if (hpa_budget_is_of(w, p->object))
             give(b, p, w);
     }
 }
 
 void hpa_budget_pods_release(struct hpa_budgets *b, struct hpa_budget_workload *w)
 {
-    size_t pos = 0;
-    void *value;
+    struct hpa_budget_pod *p;
     w->pod_gpus = 0;
-    while (gs_hmap_next(b->pods, &pos, NULL, &value)) {
-        struct hpa_budget_pod *p = value;
-        if (p->workload == w)
-            give(b, p, NULL);
-    }
+    while ((p = LIST_FIRST(&w->pods)))
+        give(b, p, NULL);
 }
 
 // --- start and end ---
@@ -232,6 +234,8 @@ void hpa_budget_pods_start(struct hpa_budgets *b)
     }
     if (!b->pods)
         b->pods = gs_hmap_new(free_pod);
+    if (!b->loose)
+        b->loose = gs_hmap_new(free);
     b->stale = true;
     if (!b->observes_pods) {
         b->observes_pods = true;
@@ -252,5 +256,6 @@ void hpa_budget_pods_stop(struct hpa_budgets *b)
     if (b->observes_nodes)
         kube_cache_remove_handlers(hpa_starts_nodes(b->cfg.starts), b);
     gs_hmap_free(b->pods);
+    gs_hmap_free(b->loose);
     free(b->sole_model);
 }

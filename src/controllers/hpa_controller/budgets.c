@@ -47,6 +47,7 @@ static void find_scopes_again(struct hpa_budgets *b)
     while (gs_hmap_next(b->workloads, &pos, NULL, &value)) {
         struct hpa_budget_workload *w = value;
         w->scopes = scopes_of(b, w);
+        w->idle = 0;
     }
 }
 
@@ -67,8 +68,13 @@ static void use_policy(struct hpa_budgets *b, struct budget_policy *fresh)
     b->has_policy = true;
     gs_info("hpa", "GPU budgets: %zu, %s", fresh->n_scopes,
             fresh->enforce ? "enforced" : "dry run: nothing is limited");
+    hpa_budget_holder_update(b);
     hpa_budget_pods_start(b);
     find_scopes_again(b);
+    if (b->idle) {
+        hpa_budget_idle_free(b->idle); // what it measures belongs to the scopes before
+        b->idle = hpa_budget_idle_new(b);
+    }
 }
 
 static void drop_policy(struct hpa_budgets *b)
@@ -79,6 +85,7 @@ static void drop_policy(struct hpa_budgets *b)
         gs_info("hpa", "GPU budgets: the ConfigMap was deleted");
     budget_policy_finish(&b->policy);
     b->has_policy = false;
+    hpa_budget_holder_update(b);
     while (gs_hmap_next(b->workloads, &pos, NULL, &value))
         ((struct hpa_budget_workload *)value)->scopes = 0;
 }
@@ -110,6 +117,8 @@ static void free_workload(void *arg)
     json_decref(w->template);
     json_decref(w->pod_labels);
     free(w->selector_text);
+    free(w->list_key);
+    free(w->idle_text);
     free(w->target);
     free(w->model);
     free(w->key);
@@ -123,6 +132,8 @@ struct hpa_budgets *hpa_budgets_new(const struct hpa_budgets_config *cfg)
     const struct kube_cache_handlers on_maps = {.on_change = on_map, .arg = b};
     b->cfg = *cfg;
     b->workloads = gs_hmap_new(free_workload);
+    b->index = gs_hmap_new(free);
+    b->uses = gs_hmap_new(free);
     b->maps = kube_cache_new(cfg->loop, cfg->client, KUBE_CONFIGMAPS, cfg->ns,
                              "fieldSelector=metadata.name%3D" BUDGET_CONFIG_MAP);
     kube_cache_add_handlers(b->maps, &on_maps);
@@ -160,6 +171,8 @@ void hpa_budgets_start(struct hpa_budgets *b)
     gs_timer_repeat(b->timer, check_ready, 0, READY_MS);
     if (b->visits)
         hpa_budget_visits_start(b->visits);
+    b->idle = hpa_budget_idle_new(b);
+    hpa_budget_usage_start(b);
     b->errors =
         kube_watch_errors_new(b->cfg.loop, b->maps, "hpa", "the ConfigMap " BUDGET_CONFIG_MAP);
 }
@@ -169,11 +182,16 @@ void hpa_budgets_free(struct hpa_budgets *b)
     if (!b)
         return;
     hpa_budget_visits_free(b->visits);
+    hpa_budget_holder_free(b->holder);
+    hpa_budget_idle_free(b->idle);
     hpa_budget_pods_stop(b);
     gs_timer_free(b->timer);
     kube_watch_errors_free(b->errors);
     kube_cache_free(b->maps);
     gs_hmap_free(b->workloads);
+    gs_hmap_free(b->index);
+    gs_hmap_free(b->uses);
+    gs_timer_free(b->usage_timer);
     budget_policy_finish(&b->policy);
     for (size_t i = 0; i < BUDGET_MAX_SCOPES; i++)
         budget_memory_free(b->memories[i]);
@@ -229,13 +247,17 @@ static void on_target(void *arg, int status, json_t *body, struct gs_error *err)
         w->budgets->cfg.wake(w->budgets->cfg.arg, w->key);
 }
 
+bool hpa_budget_is_fresh(const struct hpa_budget_workload *w, int64_t now_ms)
+{
+    return w->read_ms && now_ms - w->read_ms < TEMPLATE_MS && now_ms >= w->read_ms;
+}
+
 static void read_target(struct hpa_budgets *b, struct hpa_budget_workload *w,
                         const struct hpa_spec *spec, int64_t now_ms)
 {
     struct kube_gvr resource;
     bool known = false;
-    bool fresh = w->read_ms && now_ms - w->read_ms < TEMPLATE_MS && now_ms >= w->read_ms;
-    if (fresh || w->request)
+    if (hpa_budget_is_fresh(w, now_ms) || w->request)
         return;
     GS_AUTO_ERROR struct gs_error *err = hpa_resources_get(
         b->cfg.resources, spec->target_api_version, spec->target_kind, &known, &resource);
@@ -257,6 +279,7 @@ static void read_selector(struct hpa_budgets *b, struct hpa_budget_workload *w, 
         text && *text ? kube_selector_parse(text, &w->selector) : NULL;
     if (text && *text && !err)
         w->selector.nothing = false;
+    hpa_budget_index_put(b, w);
     hpa_budget_pods_claim(b, w);
 }
 
@@ -324,6 +347,8 @@ void hpa_budgets_forget(struct hpa_budgets *b, const char *key)
     struct hpa_budget_workload *w = gs_hmap_remove_str(b->workloads, key);
     if (!w)
         return;
+    hpa_budget_index_remove(b, w);
+    hpa_budget_usage_forget(b, key);
     if (b->pods)
         hpa_budget_pods_release(b, w);
     free_workload(w);
@@ -366,15 +391,16 @@ struct hpa_budget_outcome hpa_budget_decide(const struct hpa_budgets *b,
     return out;
 }
 
-void hpa_budget_note(const struct hpa_budgets *b, const struct hpa_budget_workload *w,
-                     int32_t replicas, int64_t now_ms)
+void hpa_budget_note(const struct hpa_budgets *b, const struct hpa_budget_workload *w, int32_t from,
+                     int32_t to, int64_t now_ms)
 {
     for (size_t i = 0; i < b->policy.n_scopes; i++) {
         struct hpa_budget_set s;
         if (!hpa_budget_has_scope(w->scopes, i))
             continue;
         hpa_budget_set_init(b, i, w, &s);
-        budget_note(b->memories[i], &s.group, s.self, replicas, now_ms);
+        s.members[s.self].replicas = from;
+        budget_note(b->memories[i], &s.group, s.self, to, now_ms);
         hpa_budget_set_finish(&s);
     }
 }
@@ -394,12 +420,12 @@ static void commit(struct hpa_budget_workload *w, const struct hpa_observation *
 
 static bool limits_own(const struct hpa_budgets *b)
 {
-    return b->policy.enforce && !b->cfg.shadow;
+    return b->policy.enforce && !b->cfg.shadow && !hpa_budget_rival(b);
 }
 
 bool hpa_budget_enforced(const struct hpa_budgets *b)
 {
-    return limits_own(b) && !b->released;
+    return limits_own(b) && !b->released && hpa_budget_holds(b);
 }
 
 void hpa_budgets_decide(struct hpa_budgets *b, const struct hpa_spec *spec,
@@ -411,24 +437,34 @@ void hpa_budgets_decide(struct hpa_budgets *b, const struct hpa_spec *spec,
     struct hpa_budget_workload *w = hpa_budget_workload(b, spec);
     hpa_budget_follow_clock(b, now_ms);
     hpa_budget_pods_refresh(b);
-    hpa_budget_read(b, w, spec, obs, d->desired, now_ms);
+    bool refused = w->waits && limits_own(b);
+    int32_t demand = budget_demand(d->desired, d->current, hpa_decision_by_utilization(spec, d),
+                                   refused, &w->hidden);
+    hpa_budget_read(b, w, spec, obs, demand, now_ms);
     // Until its GPUs and labels are known, it does not grow.
+    w->moves = false;
     bool unknown = !w->known && w->request && d->desired > d->current;
     if (unknown && limits_own(b)) {
         hpa_decision_cap(d, d->current, "GPU budgets: the GPUs of a replica are not known yet");
         return;
     }
     struct hpa_budget_outcome out = hpa_budget_decide(b, w, now_ms, limits_own(b));
-    w->waits = out.text && out.replicas < d->desired;
+    w->waits = out.text && out.replicas < w->member.demand;
     if (limits_own(b)) {
         if (out.text)
             hpa_decision_cap(d, out.replicas, out.text);
-        if (d->rescale)
-            hpa_budget_note(b, w, d->desired, now_ms);
+        w->moves = d->rescale;
     }
     if (!b->cfg.shadow)
         commit(w, obs, d->desired, now_ms);
     free(out.text);
+}
+
+void hpa_budgets_written(struct hpa_budgets *b, const struct hpa_decision *d, const char *key)
+{
+    struct hpa_budget_workload *w = gs_hmap_get_str(b->workloads, key);
+    if (w && w->moves)
+        hpa_budget_note(b, w, d->current, d->desired, gs_unix_ms());
 }
 
 // --- reports ---
@@ -446,16 +482,24 @@ json_t *hpa_budgets_json(const struct hpa_budgets *b, const char *key, int64_t n
             continue;
         hpa_budget_set_init(b, i, w, &s);
         budget_decide(&s.group, s.self, b->memories[i], now_ms, &r);
-        json_array_append_new(list,
-                              budget_result_json(&s.group, s.self, b->memories[i], &r, now_ms));
+        json_t *result = budget_result_json(&s.group, s.self, b->memories[i], &r, now_ms);
+        if (b->policy.scopes[i].idle_after_ms && w->idle_text)
+            codec_json_set_str(result, "idle", w->idle_text);
+        json_array_append_new(list, result);
         hpa_budget_set_finish(&s);
     }
     if (!w || !json_array_size(list)) {
+        if (b->error) { // the budgets may be meant for it
+            json_object_set_new(out, "budgets", list);
+            return out;
+        }
         json_decref(list);
         json_decref(out);
         return NULL;
     }
     struct hpa_budget_outcome result = hpa_budget_decide(b, w, now_ms, false);
+    if (b->policy.enforce && hpa_budget_rival(b))
+        codec_json_set_str(out, "enforcedBy", hpa_budget_rival(b));
     codec_json_set_str(out, "mode", b->policy.enforce ? "enforce" : "dryRun");
     codec_json_set_bool(out, "applied", limits_own(b) && result.text);
     codec_json_set_int(out, "replicas", result.replicas);
@@ -513,4 +557,5 @@ void hpa_budgets_write_metrics(const struct hpa_budgets *b, struct gs_buf *out)
                   "Replicas that an autoscaler wants, before the budget.", false, out);
     write_members(b, "gpuscale_budget_share_replicas", "Replicas by the share of a budget.", true,
                   out);
+    hpa_budget_usage_write(b, out);
 }

@@ -28,6 +28,9 @@ struct hpa_budgets_config {
     void (*ready)(void *arg); // hpa_budgets_ready() has become true
     // Whether this controller evaluates the autoscaler. Others are limited by their maxReplicas.
     bool (*is_own)(void *arg, const char *key);
+    // The HTTP API of an engine or a Prometheus, as in struct hpa_controller_config; NULL: none.
+    struct http_client *(*engine)(void *arg, const char **ret_why);
+    void *engine_arg;
     int64_t period_ms; // between visits of the others
     void *arg;
 };
@@ -46,12 +49,15 @@ void hpa_budgets_release(struct hpa_budgets *b, void (*done)(void *arg), void *a
 // Lowers the decision if a budget needs it. The caller writes the result next. obs has the scale.
 void hpa_budgets_decide(struct hpa_budgets *b, const struct hpa_spec *spec,
                         const struct hpa_observation *obs, struct hpa_decision *d);
+// The result of the last decision for the autoscaler was written.
+void hpa_budgets_written(struct hpa_budgets *b, const struct hpa_decision *d, const char *key);
 // The autoscaler or its target does not exist any more. Its pods count as pods without an
 // autoscaler.
 void hpa_budgets_forget(struct hpa_budgets *b, const char *key);
 
 // {"mode": "enforce" or "dryRun", "applied", "replicas", "text", "budgets": [budget_result_json(),
-// …]}, or {"error"}; new reference. NULL: no budget has the workload.
+// …]}, or {"error"}; new reference. NULL: no budget has the workload. "enforcedBy": another process
+// does, and this one does not apply them.
 json_t *hpa_budgets_json(const struct hpa_budgets *b, const char *key, int64_t now_ms);
 // The budgets and the members as metrics.
 void hpa_budgets_write_metrics(const struct hpa_budgets *b, struct gs_buf *out);

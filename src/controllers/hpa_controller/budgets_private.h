@@ -9,11 +9,15 @@
 #include "hpa_controller/controller_private.h"
 #include "kube/selector.h"
 
+#include <sys/queue.h>
+
 // A set of scopes has a bit for each scope of the policy.
 static inline bool hpa_budget_has_scope(uint32_t scopes, size_t i)
 {
     return scopes >> i & 1;
 }
+
+LIST_HEAD(hpa_budget_pods, hpa_budget_pod);
 
 // A workload with an autoscaler that was evaluated.
 struct hpa_budget_workload {
@@ -25,19 +29,29 @@ struct hpa_budget_workload {
     json_t *template;              // of its pods; NULL: could not be read
     struct kube_request *request;  // of it
     bool known;                    // the request has ended at least once
-    int64_t read_ms;               // when it was sent
-    int64_t live, ending;          // GPUs of its pods
-    json_t *pod_labels;            // of one of its pods; NULL: it had none
-    int32_t pod_gpus;              // the most of one pod; 0: it has none
-    char *model;                   // of the GPUs of its pods; NULL: unknown
+    bool listed;                   // in the index
+    char *list_key;                // of its list there
+    LIST_ENTRY(hpa_budget_workload) list;
+    int64_t read_ms; // when it was sent
+    struct hpa_budget_pods pods;
+    int64_t live, ending; // GPUs of its pods
+    json_t *pod_labels;   // of one of its pods; NULL: it had none
+    int32_t pod_gpus;     // the most of one pod; 0: it has none
+    char *model;          // of the GPUs of its pods; NULL: unknown
     uint32_t scopes;
-    bool waits; // it would get more if GPUs were free
+    uint32_t idle; // scopes in which its GPUs are idle; see hpa_budget_is_idle()
+    char *idle_text;
+    int64_t idle_mono_ns; // when it was measured
+    bool moves;           // the last decision changes its replicas
+    bool waits;           // it would get more if GPUs were free
+    int32_t hidden;       // the demand of the last decision, for budget_demand()
     struct budget_member member;
     int64_t settles_ms; // until when member.settling counts
 };
 
 // A pod with GPUs, bound to a node or of a workload.
 struct hpa_budget_pod {
+    LIST_ENTRY(hpa_budget_pod) list; // of its workload, else of its namespace
     json_t *object;
     struct hpa_budget_workload *workload; // NULL: none
     uint32_t scopes;                      // without a workload
@@ -56,13 +70,20 @@ struct hpa_budgets {
     char *error; // why the newest ConfigMap is not used; NULL: it is
     struct budget_memory *memories[BUDGET_MAX_SCOPES];
     struct gs_hmap *workloads; // by the key of the autoscaler
+    struct gs_hmap *index;     // of workloads, by a label of their pods
     struct gs_hmap *pods;      // by the key of the pod
+    struct gs_hmap *loose;     // pods without a workload: lists by namespace
     int64_t others[BUDGET_MAX_SCOPES];
     bool observes_pods, observes_nodes;
     bool released;                    // autoscalers of other controllers are limited no more
     bool stale;                       // nodes have changed: the models of pods are read again
     char *sole_model;                 // of all nodes; NULL: they differ
     struct hpa_budget_visits *visits; // of autoscalers of other controllers; NULL: shadow
+    struct gs_hmap *uses;             // of budget_usage.c
+    struct gs_timer *usage_timer;
+    int64_t usage_ns; // when they were counted last; 0: not yet
+    struct hpa_budget_idle *idle;
+    struct hpa_budget_holder *holder; // NULL: no policy, or shadow
     struct hpa_clock clock;           // at the last decision
 };
 
@@ -79,17 +100,33 @@ struct hpa_budget_workload *hpa_budget_workload(struct hpa_budgets *b, const str
 void hpa_budget_read(struct hpa_budgets *b, struct hpa_budget_workload *w,
                      const struct hpa_spec *spec, const struct hpa_observation *obs, int32_t demand,
                      int64_t now_ms);
+// Whether what it needs was read not long ago.
+bool hpa_budget_is_fresh(const struct hpa_budget_workload *w, int64_t now_ms);
 // The budget with the smallest result binds. wakes: those who have more than their share are
 // evaluated if this one waits for it. The caller frees the text.
 struct hpa_budget_outcome hpa_budget_decide(const struct hpa_budgets *b,
                                             struct hpa_budget_workload *w, int64_t now_ms,
                                             bool wakes);
-void hpa_budget_note(const struct hpa_budgets *b, const struct hpa_budget_workload *w,
-                     int32_t replicas, int64_t now_ms);
+// The set replicas of a workload were changed. Call it only after the change was written: one that
+// is refused in each period is no move.
+void hpa_budget_note(const struct hpa_budgets *b, const struct hpa_budget_workload *w, int32_t from,
+                     int32_t to, int64_t now_ms);
 // Whether autoscalers of other controllers are limited.
 bool hpa_budget_enforced(const struct hpa_budgets *b);
 // Whether the newest ConfigMap is known, or may not be read.
 bool hpa_budget_policy_known(const struct hpa_budgets *b);
+
+// --- budget_holder.c: the process that applies them ---
+
+// After the policy has changed.
+void hpa_budget_holder_update(struct hpa_budgets *b);
+void hpa_budget_holder_free(struct hpa_budget_holder *h); // NULL is fine
+// Whether this process may change the autoscalers of other controllers, and counts. Without
+// permission for the Lease, it may: nothing is known of others. Never in shadow mode.
+bool hpa_budget_holds(const struct hpa_budgets *b);
+// Another process that applies them now, so that this one limits nothing; NULL: none is known. At
+// first, growth of own autoscalers is limited until that is known.
+const char *hpa_budget_rival(const struct hpa_budgets *b);
 
 // --- budget_others.c: autoscalers of other controllers ---
 
@@ -97,6 +134,14 @@ struct hpa_budget_visits *hpa_budget_visits_new(struct hpa_budgets *b);
 void hpa_budget_visits_start(struct hpa_budget_visits *v);
 void hpa_budget_visits_free(struct hpa_budget_visits *v); // NULL is fine
 void hpa_budget_visits_release(struct hpa_budget_visits *v, void (*done)(void *arg), void *arg);
+
+// --- budget_index.c: which workload a pod belongs to ---
+
+// By the selector of the workload. Again after the selector has changed.
+void hpa_budget_index_put(struct hpa_budgets *b, struct hpa_budget_workload *w);
+void hpa_budget_index_remove(struct hpa_budgets *b, struct hpa_budget_workload *w);
+// NULL: none.
+struct hpa_budget_workload *hpa_budget_index_find(const struct hpa_budgets *b, const json_t *pod);
 
 // --- budget_pods.c: the GPUs of pods ---
 
@@ -109,9 +154,35 @@ void hpa_budget_pods_refresh(struct hpa_budgets *b);
 void hpa_budget_pods_claim(struct hpa_budgets *b, struct hpa_budget_workload *w);
 // Its pods have no workload any more.
 void hpa_budget_pods_release(struct hpa_budgets *b, struct hpa_budget_workload *w);
+// Whether the selector of the workload matches.
+bool hpa_budget_is_of(const struct hpa_budget_workload *w, const json_t *pod);
 // The scopes that match.
 uint32_t hpa_budget_scopes(const struct hpa_budgets *b, const char *ns, const json_t *labels,
                            const char *model);
+
+// --- budget_idle.c: workloads whose GPUs are idle ---
+
+struct hpa_budget_idle *hpa_budget_idle_new(struct hpa_budgets *b);
+void hpa_budget_idle_free(struct hpa_budget_idle *m); // NULL is fine
+bool hpa_budget_is_idle(const struct hpa_budget_workload *w, size_t scope);
+// The query, and its response. False: it is not one of Prometheus; every pod is then unmeasured.
+void hpa_budget_idle_expression(const char *ns, const char *const *pods, size_t n, int64_t after_ms,
+                                struct gs_buf *out);
+bool hpa_budget_idle_read(const json_t *response, struct budget_idle_pod *pods, size_t n);
+
+// --- budget_usage.c: counters over time ---
+
+enum hpa_budget_kind {
+    HPA_BUDGET_HAS, // of a budget; the others are of workloads, and USED is also of other pods
+    HPA_BUDGET_GRANTED,
+    HPA_BUDGET_USED,
+    HPA_BUDGET_REFUSED,
+    HPA_BUDGET_OVER, // used above what it wants
+    HPA_BUDGET_KINDS
+};
+void hpa_budget_usage_start(struct hpa_budgets *b);
+void hpa_budget_usage_forget(struct hpa_budgets *b, const char *key);
+void hpa_budget_usage_write(const struct hpa_budgets *b, struct gs_buf *out);
 
 // --- budget_groups.c: groups of workloads ---
 

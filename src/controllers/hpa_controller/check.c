@@ -5,7 +5,6 @@
 
 #include "base/mem.h"
 #include "base/slice.h"
-#include "budget/budget.h"
 #include "hpa/convert.h"
 #include "hpa/hpa.h"
 #include "hpa/zero.h"
@@ -43,16 +42,6 @@ static void check_fields(struct check *c, const json_t *hpa)
         print_mistake(c, hpa, true, text, NULL);
 }
 
-static void check_priority(struct check *c, const json_t *hpa)
-{
-    const struct budget_policy none = {0};
-    double weight;
-    GS_AUTO_ERROR struct gs_error *err =
-        budget_weight(&none, kube_annotation(hpa, BUDGET_PRIORITY_ANNOTATION), NULL, &weight);
-    if (err)
-        print_mistake(c, hpa, true, gs_error_message(err), NULL);
-}
-
 static void check_object(struct check *c, const json_t *hpa)
 {
     CODEC_AUTO_JSON json_t *mistakes = json_array();
@@ -60,6 +49,8 @@ static void check_object(struct check *c, const json_t *hpa)
     GS_AUTO_ERROR struct gs_error *fallback = hpa_check_fallback(hpa);
     int64_t ignored;
     GS_AUTO_ERROR struct gs_error *period = hpa_sync_period(hpa, &ignored);
+    GS_AUTO_ERROR struct gs_error *name = hpa_check_annotations(hpa);
+    GS_AUTO_ERROR struct gs_error *priority = hpa_check_priority(hpa);
     size_t i;
     const json_t *m;
     c->n++;
@@ -76,7 +67,10 @@ static void check_object(struct check *c, const json_t *hpa)
         print_mistake(c, hpa, true, gs_error_message(fallback), NULL);
     if (period)
         print_mistake(c, hpa, true, gs_error_message(period), NULL);
-    check_priority(c, hpa);
+    if (name)
+        print_mistake(c, hpa, true, gs_error_message(name), NULL);
+    if (priority)
+        print_mistake(c, hpa, true, gs_error_message(priority), NULL);
     slo_manifest_mistakes(hpa, mistakes);
     json_array_foreach (mistakes, i, m)
         print_mistake(c, hpa, codec_json_bool(m, true, "error", NULL),

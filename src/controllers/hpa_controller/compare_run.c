@@ -4,6 +4,7 @@
 #include "hpa_controller/compare.h"
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/table.h"
 #include "base/timer.h"
@@ -17,6 +18,7 @@
 #define ROUND_MAX_MS 3600000
 #define MAX_REQUESTS 16
 #define MAX_WAIT_MS  86400000
+#define MAX_REPORTED 10 // metrics
 
 struct compare_run {
     struct kube_session session;
@@ -98,6 +100,29 @@ static struct gs_error *wait_for(struct compare_run *r, unsigned most_ms)
     return kube_session_wait(&r->session, &r->woken, most_ms);
 }
 
+// A wrong address, token or certificate must not be found out after a day.
+static void report_first_round(const struct compare_run *r)
+{
+    CODEC_AUTO_JSON json_t *rows = hpa_compare_json(r->compare);
+    size_t i, n = 0;
+    const json_t *row;
+    json_array_foreach (rows, i, row) {
+        bool compared = codec_json_int(row, 0, "equal", NULL) > 0 ||
+                        codec_json_int(row, 0, "different", NULL) > 0;
+        if (!compared && ++n <= MAX_REPORTED)
+            gs_warn("compare", "%s/%s: %s: %s", codec_json_str(row, "namespace", NULL),
+                    codec_json_str(row, "name", NULL), codec_json_str(row, "metric", NULL),
+                    codec_json_str(row, "difference", NULL));
+    }
+    if (!json_array_size(rows))
+        gs_warn("compare",
+                "nothing to compare: no autoscaler has a target that exists and a metric of "
+                "the type Pods, Object or External");
+    else if (n)
+        gs_warn("compare", "the first round compared %zu of %zu metrics", json_array_size(rows) - n,
+                json_array_size(rows));
+}
+
 static struct gs_error *run_rounds(struct compare_run *r, const struct hpa_compare_options *o)
 {
     int64_t end_ns = gs_mono_ns() + o->duration_ns;
@@ -109,6 +134,8 @@ static struct gs_error *run_rounds(struct compare_run *r, const struct hpa_compa
         // An API server that is away is no reason to end a comparison of a day.
         if (!err && r->err && r->rounds == r->failed)
             err = GS_TAKE(r->err);
+        if (!err && !r->stopped && r->rounds - r->failed == 1)
+            report_first_round(r);
         if (err || r->stopped || gs_mono_ns() + o->interval_ns > end_ns)
             break;
         r->woken = false;
@@ -145,8 +172,9 @@ static void print_table(const struct compare_run *r, const json_t *rows)
     }
     if (t)
         gs_table_print(t, &style, &out);
-    gs_buf_addf(&out, "%llu rounds, %llu without the autoscalers of the cluster\n",
-                (unsigned long long)r->rounds, (unsigned long long)r->failed);
+    gs_buf_addf(&out, "%llu round%s, %llu without the autoscalers of the cluster\n",
+                (unsigned long long)r->rounds, r->rounds == 1 ? "" : "s",
+                (unsigned long long)r->failed);
     (void)fwrite(out.data, 1, out.len, stdout);
 }
 

@@ -305,8 +305,10 @@ static void report_annotation(const struct item *i, struct gs_error *error)
 static void read_annotations(struct item *i)
 {
     hpa_starts_want(i->controller->env.starts, i->object);
+    report_annotation(i, hpa_check_annotations(i->object));
     report_annotation(i, hpa_check_protection(i->object));
     report_annotation(i, hpa_check_fallback(i->object));
+    report_annotation(i, hpa_check_priority(i->object));
     int64_t ignored;
     report_annotation(i, hpa_sync_period(i->object, &ignored));
     report_annotation(i, hpa_latency_update(i->latency, i->object));
@@ -505,6 +507,8 @@ struct hpa_controller *hpa_controller_new(uv_loop_t *loop, struct kube_client *c
                                                .wake = on_wake,
                                                .ready = on_ready,
                                                .is_own = is_own,
+                                               .engine = cfg->engine,
+                                               .engine_arg = cfg->engine_arg,
                                                .period_ms = c->cfg.sync_period_ms,
                                                .arg = c};
     if (cfg->budgets_ns && !cfg->ns)

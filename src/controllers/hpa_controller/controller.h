@@ -16,6 +16,11 @@ struct hpa_controller;
 // *ret_ms is unchanged without them. GS_EINVAL: they are wrong, and without effect.
 struct gs_error *hpa_sync_period(const json_t *object, int64_t *ret_ms);
 
+// GS_EINVAL: the name of an annotation is misspelled.
+struct gs_error *hpa_check_annotations(const json_t *object);
+// GS_EINVAL: the annotation of the priority is wrong, and without effect.
+struct gs_error *hpa_check_priority(const json_t *object);
+
 struct hpa_controller_config {
     int64_t sync_period_ms; // 15000
     struct hpa_config decide;

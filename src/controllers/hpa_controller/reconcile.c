@@ -139,6 +139,8 @@ static void on_scale_written(void *arg, struct gs_error *err)
     hpa_decision_written(&r->spec, &r->env->decide, err ? gs_error_message(err) : NULL, d);
     if (!err)
         hpa_history_scaled(r->history, &r->spec, d->current, d->desired, gs_unix_ms());
+    if (!err && r->env->budgets)
+        hpa_budgets_written(r->env->budgets, d, r->key);
     gs_error_free(err);
     record_events(r);
     write_status(r);

@@ -110,6 +110,12 @@ static void set_check(struct hpa_zero *z, bool held, const char *text)
     z->check = (struct hpa_zero_check){.held = held, .text = z->text};
 }
 
+static bool has_check(const struct hpa_spec *spec)
+{
+    return (spec->zero_after_ms || spec->zero_after_wrong) && spec->has_min &&
+           spec->min_replicas == 0;
+}
+
 const struct hpa_zero_check *hpa_zero_checked(struct hpa_zero *z, const struct hpa_spec *spec,
                                               int32_t replicas, const struct hpa_zero_fetch *fetch,
                                               const char *error)
@@ -117,9 +123,14 @@ const struct hpa_zero_check *hpa_zero_checked(struct hpa_zero *z, const struct h
     char after[GS_RFC3339_SIZE];
     bool held = true;
     free(GS_TAKE(z->after));
-    if (!spec->zero_after_ms || !spec->has_min || spec->min_replicas != 0) {
+    if (!has_check(spec)) {
         free(GS_TAKE(z->text));
         return NULL;
+    }
+    if (spec->zero_after_wrong) {
+        set_check(z, true,
+                  "the annotation " HPA_ZERO_AFTER_ANNOTATION " is no duration from 10s to 24h");
+        return &z->check;
     }
     z->after = gs_strdup(gs_format_units(spec->zero_after_ms * GS_NS_PER_MS, after));
     if (replicas == 0)

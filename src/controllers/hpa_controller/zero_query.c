@@ -6,13 +6,10 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "base/num.h"
 #include "base/slice.h"
 #include "hpa_controller/query_text.h"
 
 #include <math.h>
-
-enum { TIMEOUT_MS = 5000, MAX_ANSWER = 1 << 20 };
 
 #define BUSY_PERCENT 1 // as in the ledger
 
@@ -83,20 +80,22 @@ static void add_then(const struct hpa_zero_query *q, enum of of, long long ms, s
     add_selector(q, of, out);
 }
 
-// One value for each pod or Service, in the labels "name" and "of".
+// One value for each pod or Service.
 static void add_row(const struct hpa_zero_query *q, enum of of, struct gs_buf *out)
 {
+    GS_AUTO_BUF struct gs_buf row = {0};
     const char *name = label_names[rows[of].labels].name;
     long long ms = (long long)q->after_ms;
-    gs_buf_addf(out, "%slabel_replace(label_replace(max by (%s) (", out->len ? " or " : "", name);
+    gs_buf_addf(&row, "max by (%s) (", name);
     if (rows[of].function)
-        gs_buf_addf(out, "%s(", rows[of].function);
-    add_selector(q, of, out);
+        gs_buf_addf(&row, "%s(", rows[of].function);
+    add_selector(q, of, &row);
     if (rows[of].function)
-        gs_buf_addf(out, "[%lldms])", ms);
+        gs_buf_addf(&row, "[%lldms])", ms);
     else
-        add_then(q, of, ms, out);
-    gs_buf_addf(out, "),\"name\",\"$1\",\"%s\",\"(.*)\"),\"of\",\"%d\",\"\",\"\")", name, (int)of);
+        add_then(q, of, ms, &row);
+    gs_buf_add_char(&row, ')');
+    hpa_query_add_row(row.data, name, (int)of, out);
 }
 
 void hpa_zero_expression(const struct hpa_zero_query *q, struct gs_buf *out)
@@ -112,14 +111,6 @@ struct used {
     double v[N_OF]; // NAN: absent
 };
 
-static double value_of(const json_t *series)
-{
-    const char *text = json_string_value(json_array_get(json_object_get(series, "value"), 1));
-    double v = NAN;
-    GS_AUTO_ERROR struct gs_error *err = text ? gs_parse_double(gs_slice_of(text), &v) : NULL;
-    return err ? NAN : v;
-}
-
 // The values about one pod or Service.
 static struct used read_used(const json_t *response, const char *name, bool service)
 {
@@ -129,13 +120,10 @@ static struct used read_used(const json_t *response, const char *name, bool serv
     for (size_t k = 0; k < N_OF; k++)
         out.v[k] = NAN;
     json_array_foreach ((json_t *)result, i, series) {
-        const char *text = codec_json_str(series, "metric", "of", NULL);
-        int64_t of = -1;
-        GS_AUTO_ERROR struct gs_error *err =
-            text ? gs_parse_i64(gs_slice_of(text), 0, N_OF - 1, &of) : NULL;
-        if (!err && of >= 0 && (rows[of].labels == OF_SERVICE) == service &&
+        int of = hpa_query_row_of(series, N_OF);
+        if (of >= 0 && (rows[of].labels == OF_SERVICE) == service &&
             gs_streq(codec_json_str(series, "metric", "name", NULL), name))
-            out.v[of] = value_of(series);
+            out.v[of] = hpa_query_value(series);
     }
     return out;
 }
@@ -265,21 +253,12 @@ struct hpa_zero_fetch *hpa_zero_fetch_start(struct http_client *engine,
 {
     struct hpa_zero_fetch *f = gs_alloc(sizeof(*f));
     GS_AUTO_BUF struct gs_buf expression = {0};
-    GS_AUTO_BUF struct gs_buf form = {0};
     const struct http_callbacks callbacks = {.on_done = on_done};
     copy_query(f, q);
     f->cb = cb;
     f->arg = arg;
     hpa_zero_expression(q, &expression);
-    gs_buf_add_str(&form, "query=");
-    http_encode(gs_buf_slice(&expression), &form);
-    const struct http_request request = {.method = "POST",
-                                         .path = "/api/v1/query",
-                                         .body = gs_buf_slice(&form),
-                                         .content_type = "application/x-www-form-urlencoded",
-                                         .timeout_ms = TIMEOUT_MS,
-                                         .max_reply = MAX_ANSWER};
-    f->op = http_send(engine, &request, &callbacks, f);
+    f->op = hpa_query_send(engine, &expression, &callbacks, f);
     return f;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What GPU budgets leave behind if gpuscale hpa ends without giving it back.
+// GPU budgets that are wrong, and what they leave behind if gpuscale hpa ends without giving it
+// back.
 #include "doctor/doctor_private.h"
 
 #include "base/mem.h"
@@ -55,4 +56,21 @@ void doctor_check_budget_left_over(struct doctor_examination *e)
 {
     if (!has_controller(e))
         doctor_each_hpa(e, check_record);
+}
+
+void doctor_check_budgets_wrong(struct doctor_examination *e)
+{
+    size_t i;
+    const json_t *map;
+    json_array_foreach (doctor_items(e, "budgets"), i, map) {
+        struct budget_policy policy;
+        GS_AUTO_ERROR struct gs_error *err = budget_policy_of(map, &policy);
+        if (!err)
+            budget_policy_finish(&policy);
+        else
+            doctor_report(
+                e, "ConfigMap", map, gs_strdup("The GPU budgets are not used."),
+                gs_strdup(gs_error_message(err)),
+                gs_strdup("Correct the ConfigMap; gpuscale check budgets FILE checks it"));
+    }
 }

@@ -9,6 +9,7 @@
 #define MAX_AGE_S   90
 #define MIN_DELAY_S 25 // the usual latency offset of 30 s, without the age of a sample
 #define MAX_SERIES  5000
+#define BUFFER_S    4
 
 // --- delay ---
 
@@ -24,6 +25,26 @@ static bool is_victoria_metrics(const json_t *delay)
            !codec_json_str(delay, "revision", NULL);
 }
 
+// VictoriaMetrics keeps received samples in a buffer that queries do not see. It checks every 2 s
+// whether the oldest one is 2 s old.
+static void report_buffer(struct doctor_examination *e, double age, double interval)
+{
+    GS_AUTO_FREE char *subject =
+        gs_format("source %s", doctor_text(codec_json_str(e->prometheus, "address", NULL)));
+    doctor_add(e,
+               (struct doctor_finding){
+                   subject,
+                   gs_format("The values of this source are up to %.0f s old, although a sample "
+                             "comes each %.0f s.",
+                             interval + BUFFER_S, interval),
+                   gs_format("the server is VictoriaMetrics, which shows received samples up to "
+                             "%d s later; the newest one is %.1f s old now",
+                             BUFFER_S, age),
+                   gs_strdup("No flag of VictoriaMetrics changes this. If autoscalers need newer "
+                             "values, let the adapter use the engine that sends the samples: "
+                             "--prometheus-url, or `sources` for some rules")});
+}
+
 // The source evaluates queries at an earlier time, although samples are frequent.
 void doctor_check_source_delay(struct doctor_examination *e)
 {
@@ -33,9 +54,11 @@ void doctor_check_source_delay(struct doctor_examination *e)
     double interval = 120 / value_of(json_object_get(delay, "perTwoMinutes"));
     double age = (double)e->now_ms / 1000 - newest;
     bool holds_back = uncached - newest >= MIN_DELAY_S / 2.0;
+    bool vm = is_victoria_metrics(delay) || holds_back;
+    if (vm && age < MIN_DELAY_S && interval < BUFFER_S / 2.0)
+        report_buffer(e, age > 0 ? age : 0, interval);
     if (!(age >= MIN_DELAY_S) || age > MAX_AGE_S || !(age > 2 * interval + 5))
         return;
-    bool vm = is_victoria_metrics(delay) || holds_back;
     const char *address = doctor_text(codec_json_str(e->prometheus, "address", NULL));
     GS_AUTO_FREE char *subject = gs_format("source %s", address);
     doctor_add(

@@ -330,6 +330,7 @@ void doctor_check_request_missing(struct doctor_examination *e);
 void doctor_check_hpa_inactive(struct doctor_examination *e);
 void doctor_check_latency_target(struct doctor_examination *e);
 void doctor_check_latency_inexact(struct doctor_examination *e);
+void doctor_check_budgets_wrong(struct doctor_examination *e);
 void doctor_check_budget_left_over(struct doctor_examination *e);
 void doctor_check_two_hpas(struct doctor_examination *e);
 void doctor_check_ambiguous_selector(struct doctor_examination *e);

@@ -32,8 +32,17 @@ struct doctor_examination doctor_examination_of(const json_t *facts)
     return e;
 }
 
+// Messages of Kubernetes may end in a full stop, and the sentence that contains one does, too.
+static void end_once(char *sentence)
+{
+    size_t len = sentence ? strlen(sentence) : 0;
+    if (len > 2 && gs_streq(&sentence[len - 2], "..") && sentence[len - 3] != '.')
+        sentence[len - 1] = '\0';
+}
+
 void doctor_add(struct doctor_examination *e, struct doctor_finding f)
 {
+    end_once(f.what);
     const struct doctor_check *c = e->check;
 
     if (e->n_of_check++ < MAX_PER_CHECK) {

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/columns.h"
 #include "base/mem.h"
+#include "budget/budget.h"
 #include "codec/encoding.h"
 #include "doctor/doctor_private.h"
 #include "kube/kubeconfig.h"
@@ -52,6 +53,7 @@ const struct doctor_list doctor_lists[] = {
     {"autoscalerstatus", "", "v1", "configmaps",
      "fieldSelector=metadata.name%3Dcluster-autoscaler-status", "kube-system"},
     {"dashboards", "", "v1", "configmaps", "labelSelector=grafana_dashboard", NULL},
+    {"budgets", "", "v1", "configmaps", "fieldSelector=metadata.name%3D" BUDGET_CONFIG_MAP, NULL},
     {NULL, NULL, NULL, NULL, NULL, NULL},
 };
 

@@ -160,4 +160,5 @@ void report_print_html(const json_t *data, struct gs_buf *out)
         gs_buf_addf(out, "<p>%.2f GPU hours have no price.</p>\n",
                     report_number(total, "withoutPrice"));
     add_html_idle(out, json_object_get(data, "idle"), currency);
+    report_print_budgets_html(data, out);
 }

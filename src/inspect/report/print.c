@@ -248,18 +248,20 @@ void report_print_table(const json_t *data, struct gs_buf *out)
     gs_buf_add_str(out, "\n\n");
     if (json_array_size(json_object_get(data, "rows")) == 0) {
         gs_buf_add_str(out, "No GPU was observed.\n");
+        report_print_budgets(data, out);
         return;
     }
     print_rows(data, out);
     print_notes(data, out);
     report_print_starts(data, out);
+    report_print_budgets(data, out);
 }
 
 // --- CSV ---
 
 // A text that begins like a formula is quoted with an apostrophe, so that no spreadsheet runs it.
 // Some spreadsheets read semicolons and tabs as separators.
-static void add_csv_text(struct gs_buf *out, const char *text)
+void report_add_csv_text(struct gs_buf *out, const char *text)
 {
     bool formula = text && *text && strchr("=+-@\t\r", *text);
     bool quoted = formula || (text && strpbrk(text, ",;\"\t\r\n"));
@@ -290,7 +292,7 @@ void report_print_csv(const json_t *data, struct gs_buf *out)
     json_array_foreach (json_object_get(data, "rows"), i, row) {
         json_array_foreach ((json_t *)by, k, name) {
             gs_buf_add_str(out, k ? "," : "");
-            add_csv_text(out, codec_json_str(row, json_string_value(name), NULL));
+            report_add_csv_text(out, codec_json_str(row, json_string_value(name), NULL));
         }
         for (k = 0; k < GS_ARRAY_LEN(numbers); k++) {
             if (numbers[k].saved && !has_column(data, k))
@@ -301,7 +303,7 @@ void report_print_csv(const json_t *data, struct gs_buf *out)
         }
         gs_buf_add_char(out, ',');
         if (json_object_get(row, "cost"))
-            add_csv_text(out, codec_json_str(data, "currency", NULL));
+            report_add_csv_text(out, codec_json_str(data, "currency", NULL));
         gs_buf_add_char(out, '\n');
     }
 }

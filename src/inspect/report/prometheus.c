@@ -164,5 +164,6 @@ struct gs_error *report_from_prometheus(const struct report_request *r, const ch
     for (size_t pos = 0; (g = ledger_meter_next(meter, &pos));)
         ledger_report_add_idle(report, g);
     *ret = ledger_report_json(report);
+    report_fetch_budgets(&peer, r->report.since_ms, r->report.until_ms, *ret);
     return NULL;
 }

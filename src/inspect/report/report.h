@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/option.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 // Texts are borrowed; NULL: not given.
@@ -17,6 +18,7 @@ struct report_options {
     struct gs_opt_list headers;
     const char *since, *until, *by, *prices, *currency, *owner_label, *output;
     int64_t idle_ns, step_ns, timeout_ns;
+    bool budgets; // CSV of the budgets instead of the hours
 };
 
 // Prints the report to stdout. GS_EINVAL: a wrong option.

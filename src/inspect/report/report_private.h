@@ -31,11 +31,27 @@ void report_fetch_starts(const struct query_peer *peer, json_t *data);
 // The same of the response of the server.
 void report_read_starts(const json_t *answer, json_t *data);
 
+// The value of a series of an instant query. NAN: it has none.
+double report_value(const json_t *series);
+
+// Adds "budgets": [{"name", "gpus", "mode", "hours", "granted", "used", "refused", "over",
+// "limited", "others", "workloads": [{"namespace", "autoscaler", "granted", …}], "moves": [{"from",
+// "to", "idle", "gpus"}]}] of the time, and "simulated". All but "gpus" are hours: "hours" are
+// those of the GPUs of the budget, "others" of pods without an autoscaler. Absent without series.
+void report_fetch_budgets(const struct query_peer *peer, int64_t since_ms, int64_t until_ms,
+                          json_t *data);
+// The same of the responses to the queries, in their order; NULL: none.
+void report_read_budgets(const json_t *const *answers, json_t *data);
+
 // --- output ---
 
 void report_print_table(const json_t *data, struct gs_buf *out);
-void report_print_starts(const json_t *data, struct gs_buf *out); // of the table
+void report_print_starts(const json_t *data, struct gs_buf *out);  // of the table
+void report_print_budgets(const json_t *data, struct gs_buf *out); // of the table
+void report_print_budgets_csv(const json_t *data, struct gs_buf *out);
+void report_print_budgets_html(const json_t *data, struct gs_buf *out); // of the page
 void report_print_csv(const json_t *data, struct gs_buf *out);
+void report_add_csv_text(struct gs_buf *out, const char *text); // NULL: nothing
 void report_print_html(const json_t *data, struct gs_buf *out);
 
 // A number of a row: "hours", "busy" … 0 if it is absent.

@@ -72,10 +72,13 @@ static struct gs_error *check_output(const char *output)
     return gs_error_new(GS_EINVAL, "--output \"%s\": want table, csv, json or html", output);
 }
 
-static void print_report(const char *output, const json_t *data)
+static void print_report(const struct report_options *o, const json_t *data)
 {
+    const char *output = o->output;
     GS_AUTO_BUF struct gs_buf out = {0};
-    if (gs_streq(output, "csv")) {
+    if (gs_streq(output, "csv") && o->budgets) {
+        report_print_budgets_csv(data, &out);
+    } else if (gs_streq(output, "csv")) {
         report_print_csv(data, &out);
     } else if (gs_streq(output, "html")) {
         report_print_html(data, &out);
@@ -99,6 +102,12 @@ struct gs_error *report_run(const struct report_options *o)
     if (o->file && o->prometheus)
         return gs_error_new(GS_EINVAL, "--file and --prometheus cannot both be given");
     struct gs_error *err = check_output(o->output);
+    if (!err && o->budgets && !gs_streq(o->output, "csv"))
+        err = gs_error_new(GS_EINVAL, "--budgets belongs to --output=csv: the other formats have "
+                                      "the budgets beside the GPU hours");
+    if (!err && o->budgets && o->file)
+        err = gs_error_new(GS_EINVAL, "--budgets: the file of a ledger has no budgets; use --url "
+                                      "or --prometheus");
     if (!err)
         err = read_times(o, &r.report.since_ms, &r.report.until_ms);
     if (!err)
@@ -113,7 +122,7 @@ struct gs_error *report_run(const struct report_options *o)
                           : report_from_engine(&r, &source, &data);
     if (err)
         return err;
-    print_report(o->output, data);
+    print_report(o, data);
     if (source && gs_streq(o->output, "table"))
         fprintf(stderr, "%s\n", source);
     return NULL;
@@ -183,6 +192,7 @@ struct gs_error *report_from_engine(const struct report_request *r, char **ret_s
     if (!r->report.prices && r->report.currency)
         codec_json_set_str(*ret, "currency", r->report.currency);
     report_fetch_starts(&peer, *ret);
+    report_fetch_budgets(&peer, r->report.since_ms, r->report.until_ms, *ret);
     return NULL;
 }
 

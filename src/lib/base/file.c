@@ -60,7 +60,7 @@ struct gs_error *gs_file_write_atomic(const char *path, mode_t mode, struct gs_s
     GS_AUTO_FREE char *temp = gs_format("%s.%d.tmp", path, (int)getpid());
     GS_AUTO_CLOSE int fd = open(temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode);
     if (fd < 0)
-        return gs_error_errno(errno, "%s", temp);
+        return gs_error_errno(errno, "writing %s", path);
     struct gs_error *err = fchmod(fd, mode) < 0 ? gs_error_errno(errno, "%s", temp) : NULL;
     if (!err)
         err = write_bytes(fd, temp, content);

@@ -13,19 +13,31 @@
 #include <stdlib.h>
 #include <strings.h>
 
+// False: not only digits. A number that is too large is UINT64_MAX, with *ret_fits false.
+static bool read_digits(struct gs_slice s, uint64_t *ret, bool *ret_fits)
+{
+    uint64_t v = 0;
+    bool fits = true;
+    for (size_t i = 0; i < s.len; i++) {
+        unsigned d = (unsigned char)s.data[i] - (unsigned)'0';
+        if (d > 9)
+            return false;
+        fits = fits && !__builtin_mul_overflow(v, (uint64_t)10, &v) &&
+               !__builtin_add_overflow(v, (uint64_t)d, &v);
+    }
+    *ret = fits ? v : UINT64_MAX;
+    *ret_fits = fits;
+    return s.len > 0;
+}
+
 struct gs_error *gs_parse_u64(struct gs_slice s, uint64_t max, uint64_t *ret)
 {
     uint64_t v = 0;
-    bool ok = s.len > 0;
-    for (size_t i = 0; ok && i < s.len; i++) {
-        unsigned d = (unsigned char)s.data[i] - (unsigned)'0';
-        ok = d <= 9 && !__builtin_mul_overflow(v, (uint64_t)10, &v) &&
-             !__builtin_add_overflow(v, (uint64_t)d, &v);
-    }
-    if (!ok)
+    bool fits = false;
+    if (!read_digits(s, &v, &fits))
         return gs_error_new(GS_EINVAL, "\"" GS_SLICE_FMT "\" is not a whole number",
                             GS_SLICE_ARG(s));
-    if (v > max)
+    if (!fits || v > max)
         return gs_error_new(GS_EINVAL, GS_SLICE_FMT " is more than %llu", GS_SLICE_ARG(s),
                             (unsigned long long)max);
     *ret = v;
@@ -34,18 +46,15 @@ struct gs_error *gs_parse_u64(struct gs_slice s, uint64_t max, uint64_t *ret)
 
 struct gs_error *gs_parse_i64(struct gs_slice s, int64_t min, int64_t max, int64_t *ret)
 {
-    bool negative = s.len && s.data[0] == '-';
+    bool negative = s.len && s.data[0] == '-', fits = false;
     size_t skip = negative || (s.len && s.data[0] == '+');
     uint64_t magnitude = 0;
-    struct gs_error *err = gs_parse_u64(gs_slice_make(s.data + skip, s.len - skip),
-                                        (uint64_t)INT64_MAX + (negative ? 1 : 0), &magnitude);
-    if (err) {
-        gs_error_free(err);
+    if (!read_digits(gs_slice_make(s.data + skip, s.len - skip), &magnitude, &fits))
         return gs_error_new(GS_EINVAL, "\"" GS_SLICE_FMT "\" is not a whole number",
                             GS_SLICE_ARG(s));
-    }
+    fits = fits && magnitude <= (uint64_t)INT64_MAX + (negative ? 1 : 0);
     int64_t v = negative ? (int64_t)(0 - magnitude) : (int64_t)magnitude;
-    if (v < min || v > max)
+    if (!fits || v < min || v > max)
         return gs_error_new(GS_EINVAL, GS_SLICE_FMT " is not between %lld and %lld",
                             GS_SLICE_ARG(s), (long long)min, (long long)max);
     *ret = v;

@@ -66,9 +66,10 @@ static struct gs_error *parse_duration(const struct gs_opt *opt, const char *tex
     struct gs_error *err = gs_parse_duration(gs_slice_of(text), &ns);
     if (err)
         return err;
-    if (ns < opt->min)
-        return gs_error_new(GS_EINVAL, "\"%s\": want at least %s", text,
-                            gs_format_units(opt->min, limit));
+    if (ns < opt->min) // 1: any duration but 0
+        return gs_error_new(GS_EINVAL, "\"%s\": want %s %s", text,
+                            opt->min == 1 ? "more than" : "at least",
+                            gs_format_units(opt->min == 1 ? 0 : opt->min, limit));
     if (ns > max)
         return gs_error_new(GS_EINVAL, "\"%s\": want at most %s", text,
                             gs_format_units(max, limit));

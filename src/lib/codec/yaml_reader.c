@@ -106,7 +106,7 @@ static size_t read_count(struct codec_reader *r, const json_t *value)
     uint64_t n = 0;
     struct gs_error *err = gs_parse_u64(gs_slice_of(text), SIZE_MAX, &n);
     if (err)
-        codec_reader_fail(r, value, "\"%s\" is not a number", text);
+        codec_reader_fail(r, value, "\"%s\" is not a whole number from 0", text);
     gs_error_free(err);
     return n;
 }

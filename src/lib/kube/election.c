@@ -31,6 +31,7 @@ struct kube_election {
     int64_t renewed_mono_ms;
     int64_t sent_mono_ms; // of the write in progress
     bool leading;
+    bool rival; // another holder has renewed it
 };
 
 static int64_t now_ms(void)
@@ -63,6 +64,7 @@ static void observe_lease(struct kube_election *e, const json_t *lease)
     const json_t *spec = json_object_get(lease, "spec");
     if (e->seen && json_equal(e->seen, spec))
         return;
+    bool first = !e->seen;
     json_decref(e->seen);
     e->seen = spec ? json_deep_copy(spec) : json_object();
     e->seen_mono_ms = now_ms();
@@ -71,6 +73,7 @@ static void observe_lease(struct kube_election *e, const json_t *lease)
         gs_info("election", "lease %s/%s is held by %s", e->ns, e->name, holder);
     free(e->holder);
     e->holder = holder && *holder ? gs_strdup(holder) : NULL;
+    e->rival = !first && e->holder && !gs_streq(e->holder, e->identity);
 }
 
 // Logs each reason once, until a write succeeds.
@@ -139,11 +142,15 @@ static void update_lease(struct kube_election *e, const json_t *lease)
 
 // --- reading ---
 
-static bool may_take(const struct kube_election *e)
+static bool has_expired(const struct kube_election *e)
 {
     int64_t seconds = codec_json_int(e->seen, e->cfg.lease_ms / 1000, "leaseDurationSeconds", NULL);
-    return !e->holder || gs_streq(e->holder, e->identity) ||
-           now_ms() - e->seen_mono_ms >= seconds * 1000;
+    return now_ms() - e->seen_mono_ms >= seconds * 1000;
+}
+
+static bool may_take(const struct kube_election *e)
+{
+    return !e->holder || gs_streq(e->holder, e->identity) || has_expired(e);
 }
 
 static void read_lease(void *arg, int status, json_t *body, struct gs_error *err)
@@ -202,6 +209,16 @@ struct kube_election *kube_election_new(uv_loop_t *loop, struct kube_client *cli
 bool kube_election_leading(const struct kube_election *e)
 {
     return e->leading;
+}
+
+const char *kube_election_rival(const struct kube_election *e)
+{
+    return e->rival && !e->leading && !has_expired(e) ? e->holder : NULL;
+}
+
+bool kube_election_fails(const struct kube_election *e)
+{
+    return e->logged && !e->seen;
 }
 
 static void free_election(void *arg)

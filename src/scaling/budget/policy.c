@@ -61,6 +61,8 @@ static void read_namespaces(struct codec_reader *r, const json_t *v, void *out)
 {
     struct budget_scope *s = out;
     codec_read_texts(r, v, &s->namespaces, &s->n_namespaces);
+    if (!s->n_namespaces && !r->err)
+        codec_reader_fail(r, v, "namespaces is empty: leave it out for all namespaces");
     if (s->n_namespaces > BUDGET_MAX_NAMES)
         codec_reader_fail(r, v, "more than %d namespaces", BUDGET_MAX_NAMES);
     for (size_t i = 0; i < s->n_namespaces && !r->err; i++)
@@ -109,6 +111,15 @@ static void read_selector(struct codec_reader *r, const json_t *v, void *out)
         codec_reader_fail(r, v, "selector: %s", gs_error_message(err));
 }
 
+static void read_idle_after(struct codec_reader *r, const json_t *v, void *out)
+{
+    struct budget_scope *s = out;
+    const char *text = json_string_value(v);
+    if (!text || !codec_parse_duration(text, &s->idle_after_ms) ||
+        s->idle_after_ms < BUDGET_LEAST_IDLE_MS || s->idle_after_ms > BUDGET_MOST_IDLE_MS)
+        codec_reader_fail(r, v, "idleAfter: want a duration from 5m to 24h");
+}
+
 // --- scopes ---
 
 static void check_scope(struct codec_reader *r, const json_t *v, const struct budget_policy *p,
@@ -127,6 +138,17 @@ static void check_scope(struct codec_reader *r, const json_t *v, const struct bu
             codec_reader_fail(r, v, "budget %s is given twice", s->name);
 }
 
+// A key without a value, such as from an unset variable of a template, must neither be a budget of
+// 0 GPUs nor one of all namespaces.
+static void check_values(struct codec_reader *r, const json_t *v)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach ((json_t *)v, key, value)
+        if (json_is_null(value))
+            codec_reader_fail(r, v, "%s has no value: set it or remove the key", key);
+}
+
 static void read_scope(struct codec_reader *r, const json_t *v, struct budget_policy *p)
 {
 #define AT(field) offsetof(struct budget_scope, field)
@@ -136,12 +158,14 @@ static void read_scope(struct codec_reader *r, const json_t *v, struct budget_po
         {"selector", CODEC_FIELD_CUSTOM, 0, read_selector},
         {"gpu", CODEC_FIELD_TEXT, AT(gpu), NULL},
         {"gpus", CODEC_FIELD_COUNT, AT(gpus), NULL},
+        {"idleAfter", CODEC_FIELD_CUSTOM, 0, read_idle_after},
         {0},
     };
 #undef AT
     struct budget_scope s = {0};
     if (!codec_reader_is_mapping(r, v, "budget"))
         return;
+    check_values(r, v);
     codec_read_mapping(r, v, fields, "budget", &s);
     if (!r->err)
         check_scope(r, v, p, &s);
@@ -257,13 +281,18 @@ static bool has_word(const char *model, const char *word)
     return false;
 }
 
-bool budget_scope_matches(const struct budget_scope *s, const char *ns, const json_t *labels,
-                          const char *model)
+bool budget_scope_has_namespace(const struct budget_scope *s, const char *ns)
 {
     bool named = !s->n_namespaces;
     for (size_t i = 0; i < s->n_namespaces && !named; i++)
         named = gs_streq(s->namespaces[i], ns);
-    return named && (!s->gpu || (model && has_word(model, s->gpu))) &&
+    return named;
+}
+
+bool budget_scope_matches(const struct budget_scope *s, const char *ns, const json_t *labels,
+                          const char *model)
+{
+    return budget_scope_has_namespace(s, ns) && (!s->gpu || (model && has_word(model, s->gpu))) &&
            kube_selector_matches(&s->selector, labels);
 }
 

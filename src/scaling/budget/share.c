@@ -14,6 +14,7 @@
 struct part {
     const struct budget_member *member;
     size_t index;
+    int32_t want;        // replicas
     double weight, room; // GPUs above the floor that it can use
     double exact;        // replicas at the level
 };
@@ -21,6 +22,13 @@ struct part {
 static int32_t floor_of(const struct budget_member *m)
 {
     return m->floor < m->demand ? m->floor : m->demand;
+}
+
+// What it counts with, while others want GPUs.
+static int32_t want_of(const struct budget_member *m)
+{
+    int32_t kept = m->floor > 1 ? m->floor : 1;
+    return m->idle && m->demand > kept ? kept : m->demand;
 }
 
 static int64_t gpus_of(const struct budget_member *m, int32_t replicas)
@@ -80,7 +88,7 @@ static void fill(struct part *parts, size_t n, double left)
 
 static bool fits(const struct part *p, int64_t left, const int32_t *ret)
 {
-    return p->member->gpus <= left && ret[p->index] < p->member->demand;
+    return p->member->gpus <= left && ret[p->index] < p->want;
 }
 
 // The member with the lowest level of those that can take one more replica; n: none can.
@@ -120,6 +128,16 @@ static void give_floors(struct part *parts, size_t n, int64_t left, int32_t *ret
     give_rest(parts, n, left, ret);
 }
 
+// What is left after the others have what they want.
+static void give_idle(struct part *parts, size_t n, int64_t left, int32_t *ret)
+{
+    for (size_t i = 0; i < n; i++) {
+        left -= gpus_of(parts[i].member, ret[parts[i].index]);
+        parts[i].want = parts[i].member->demand;
+    }
+    give_rest(parts, n, left, ret);
+}
+
 static void give_whole(struct part *parts, size_t n, int64_t left, int32_t *ret)
 {
     for (size_t i = 0; i < n; i++) {
@@ -142,13 +160,14 @@ void budget_share(const struct budget_group *group, int32_t *ret)
     GS_AUTO_FREE struct part *parts = gs_alloc_array(group->n + 1, sizeof(*parts));
     for (size_t i = 0; i < group->n; i++) {
         const struct budget_member *m = &group->members[i];
-        parts[i] = (struct part){.member = m, .index = i};
-        parts[i].room = (double)gpus_of(m, m->demand - floor_of(m));
-        parts[i].weight = m->weight * (double)gpus_of(m, m->demand);
+        parts[i] = (struct part){.member = m, .index = i, .want = want_of(m)};
+        parts[i].room = (double)gpus_of(m, parts[i].want - floor_of(m));
+        parts[i].weight = m->weight * (double)gpus_of(m, parts[i].want);
         floors += gpus_of(m, floor_of(m));
     }
     if (floors >= left) {
         give_floors(parts, group->n, left, ret);
+        give_idle(parts, group->n, left, ret);
         return;
     }
     // Without demand there is no weight. Such a member has no share.
@@ -160,9 +179,10 @@ void budget_share(const struct budget_group *group, int32_t *ret)
     }
     fill(parts, n, (double)(left - floors));
     give_whole(parts, n, left, ret);
+    give_idle(parts, n, left, ret);
 }
 
-int64_t budget_committed(const struct budget_member *m)
+int64_t budget_used(const struct budget_member *m)
 {
     int64_t set = gpus_of(m, m->settling > m->replicas ? m->settling : m->replicas);
     return m->ending + (set > m->live ? set : m->live);
@@ -172,6 +192,14 @@ int64_t budget_free(const struct budget_group *group)
 {
     int64_t free = group->gpus - group->others;
     for (size_t i = 0; i < group->n; i++)
-        free -= budget_committed(&group->members[i]);
+        free -= budget_used(&group->members[i]);
     return free;
+}
+
+int32_t budget_demand(int32_t wanted, int32_t replicas, bool by_utilization, bool refused,
+                      int32_t *demand)
+{
+    bool hidden = by_utilization && refused && wanted > replicas;
+    *demand = hidden && *demand > wanted ? *demand : wanted;
+    return *demand;
 }

@@ -18,7 +18,7 @@ struct holder {
 static int by_gpus(const void *a, const void *b)
 {
     const struct holder *x = a, *y = b;
-    int64_t mine = budget_committed(x->member), theirs = budget_committed(y->member);
+    int64_t mine = budget_used(x->member), theirs = budget_used(y->member);
     return mine != theirs ? (mine < theirs) - (mine > theirs)
                           : strcmp(x->member->key, y->member->key);
 }
@@ -47,7 +47,7 @@ static void add_holders(const struct budget_group *group, size_t member, struct 
     GS_AUTO_FREE struct holder *list = holders_of(group);
     size_t shown = 0;
     for (size_t i = 0; i < group->n && shown < 3; i++) {
-        int64_t gpus = budget_committed(list[i].member);
+        int64_t gpus = budget_used(list[i].member);
         if (list[i].member == &group->members[member] || !gpus)
             continue;
         gs_buf_addf(out, "%s%s has %lld", shown ? ", " : "; ", list[i].member->key,
@@ -66,6 +66,12 @@ static void add_reason(const struct budget_result *r, int64_t now_ms, struct gs_
     long long seconds = (long long)(r->until_ms > now_ms ? (r->until_ms - now_ms + 999) / 1000 : 0);
     if (r->reason == BUDGET_WAITS)
         gs_buf_addf(out, ", and %d when the GPUs are free", r->share);
+    else if (r->reason == BUDGET_IDLE)
+        gs_buf_addf(out, "; its GPUs are idle, and others want them: share %d until it is busy",
+                    r->share);
+    else if (r->reason == BUDGET_LENT)
+        gs_buf_addf(out, ", and %d when GPUs that others lent while they were idle are back",
+                    r->share);
     else if (r->reason == BUDGET_HOLD)
         gs_buf_addf(out, "; replicas that were taken come back in %lld s at the earliest", seconds);
     else if (r->reason == BUDGET_KEEPS)
@@ -114,6 +120,7 @@ static const char *reason_name(enum budget_reason reason)
     static const char *const names[BUDGET_REASONS] = {
         [BUDGET_WITHIN] = "within", [BUDGET_SHARE] = "share", [BUDGET_WAITS] = "waits",
         [BUDGET_HOLD] = "hold",     [BUDGET_KEEPS] = "keeps", [BUDGET_FLOOR] = "floor",
+        [BUDGET_IDLE] = "idle",     [BUDGET_LENT] = "lent",
     };
     return names[reason];
 }
@@ -124,11 +131,11 @@ static json_t *members_json(const struct budget_group *group)
     json_t *out = json_array();
     for (size_t i = 0; i < group->n && i < SHOWN_MEMBERS; i++) {
         const struct budget_member *m = list[i].member;
-        json_array_append_new(out, json_pack("{s:s, s:f, s:i, s:i, s:i, s:i, s:I}", "name", m->key,
-                                             "priority", m->weight, "gpusPerReplica", (int)m->gpus,
-                                             "replicas", (int)m->replicas, "demand", (int)m->demand,
-                                             "share", (int)list[i].share, "gpus",
-                                             (json_int_t)budget_committed(m)));
+        json_array_append_new(out, json_pack("{s:s, s:f, s:i, s:i, s:i, s:i, s:I, s:b}", "name",
+                                             m->key, "priority", m->weight, "gpusPerReplica",
+                                             (int)m->gpus, "replicas", (int)m->replicas, "demand",
+                                             (int)m->demand, "share", (int)list[i].share, "gpus",
+                                             (json_int_t)budget_used(m), "idle", (int)m->idle));
     }
     return out;
 }

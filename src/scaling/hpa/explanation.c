@@ -210,8 +210,8 @@ static void compare_counts(const json_t *object, const struct hpa_decision *d, b
         return;
     if (current != d->current)
         add_difference(list,
-                       "its status was calculated for %lld replicas, and the target now has %d",
-                       (long long)current, d->current);
+                       "its status was calculated for %lld replica%s, and the target now has %d",
+                       (long long)current, current == 1 ? "" : "s", d->current);
     if (desired != d->desired && d->outcome != HPA_OUTCOME_NO_COUNT)
         add_difference(list, "desired: the cluster says %lld, this explanation %d%s",
                        (long long)desired, d->desired,

@@ -210,20 +210,26 @@ static void add_moves(const json_t *moves, struct gs_buf *out)
 static void add_budget_text(const json_t *budget, struct gs_buf *out)
 {
     const json_t *list = json_object_get(budget, "budgets");
+    const char *rival = text_of(budget, "enforcedBy", NULL);
     bool enforced = gs_streq(text_of(budget, "mode", NULL), "enforce");
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *b = json_array_get(list, i);
         int64_t others = codec_json_int(b, 0, "others", NULL);
         gs_buf_addf(out, "\n%s%s\n", text_of(b, "text", ""),
                     enforced ? "" : " (dry run: nothing is limited)");
+        if (rival)
+            gs_buf_addf(out, "  not limited here: %s enforces the budgets\n", rival);
         add_budget_members(json_object_get(b, "members"), out);
         if (others > 0)
             gs_buf_addf(out, "  pods without an autoscaler: %lld GPU%s\n", (long long)others,
                         plural(others));
+        if (json_object_get(b, "idle"))
+            gs_buf_addf(out, "  %s\n", text_of(b, "idle", ""));
         add_moves(json_object_get(b, "moves"), out);
     }
     if (json_object_get(budget, "error"))
-        gs_buf_addf(out, "  the newest budgets are not used: %s\n", text_of(budget, "error", ""));
+        gs_buf_addf(out, "%s the newest budgets are not used: %s\n",
+                    json_array_size(list) ? " " : "\nGPU budget:", text_of(budget, "error", ""));
 }
 
 static void add_result(const json_t *r, struct gs_buf *out)

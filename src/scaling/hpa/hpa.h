@@ -70,7 +70,8 @@ struct hpa_spec {
     bool has_behavior;
     struct hpa_rules up, down;
     bool credit, down_check; // annotations of the object
-    int64_t zero_after_ms;   // of hpa/zero.h; 0: absent
+    int64_t zero_after_ms;   // of hpa/zero.h; 0: absent or wrong
+    bool zero_after_wrong;   // the last replica remains
     bool has_fallback;       // of a metric
     // Loads of the down check: metrics of the type Pods, after the n_metrics in `metrics`. Their
     // average value is the most that one pod may have.
@@ -291,6 +292,11 @@ bool hpa_is_desired_metric(const struct hpa_metric_spec *m);
 // Lowers the result to this number of replicas, which may be below minReplicas, with the reason
 // GPUBudget and this text. No effect on a lower result, and on one without a count.
 void hpa_decision_cap(struct hpa_decision *d, int32_t replicas, const char *text);
+
+// Whether a metric of the spec, or one that decided, is full at 100 %: a Utilization target, or a
+// metric whose name has "util", "usage" or "DCGM_FI_PROF_".
+bool hpa_spec_has_utilization(const struct hpa_spec *spec);
+bool hpa_decision_by_utilization(const struct hpa_spec *spec, const struct hpa_decision *d);
 
 // The condition of that type which this evaluation set; NULL: not set. Borrowed from the decision.
 const struct hpa_condition *hpa_decision_condition(const struct hpa_decision *d, const char *type);

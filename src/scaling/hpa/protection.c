@@ -115,7 +115,9 @@ void hpa_read_protection(const json_t *object, struct hpa_spec *ret)
 {
     struct hpa_metric_spec loads[HPA_MAX_LOADS];
     size_t n;
-    gs_error_free(hpa_zero_after(object, &ret->zero_after_ms));
+    struct gs_error *wrong = hpa_zero_after(object, &ret->zero_after_ms);
+    ret->zero_after_wrong = wrong != NULL;
+    gs_error_free(wrong);
     gs_error_free(read_credit(object, &ret->credit));
     gs_error_free(read_down_check(object, &ret->down_check, loads, &n, &ret->load_names));
     if (!n)

@@ -10,7 +10,7 @@
 // for this time ("10m"; 10 s to 24 h). Evaluations read requests and processes of that whole time;
 // the metrics of the spec are only those of the moment.
 #define HPA_ZERO_AFTER_ANNOTATION "gpuscale.dev/zero-after"
-// GS_EINVAL: the annotation is wrong, which counts as absent. *ret_ms 0: it is absent.
+// GS_EINVAL: the annotation is wrong, so that the last replica remains. *ret_ms 0: it is absent.
 struct gs_error *hpa_zero_after(const json_t *object, int64_t *ret_ms);
 
 // The check of an explanation, from the member "check" of the controller's "zero"; its text is

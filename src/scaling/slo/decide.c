@@ -157,8 +157,7 @@ static void explain_credit(const struct slo_figures *f, const struct slo_out *o)
         return;
     if (first >= 0)
         snprintf(when, sizeof(when), ", the first is expected in %.0f s", first);
-    slo_line(o, d->credit.text,
-             "%d ready and %d starting replicas are counted%s%s; %d late, %d unschedulable",
+    slo_line(o, d->credit.text, "counted: %d ready and %d starting%s%s; %d late, %d unschedulable",
              f->ready, f->starting, when,
              d->proposal <= f->obs->replicas ? ": no more are needed" : "", f->late,
              f->unschedulable);
@@ -176,8 +175,8 @@ static void explain(const struct slo_figures *f, const struct slo_out *o)
     else if (d->proposal == now && d->guard.checked && !d->guard.holds)
         slo_line(o, d->explanation, "stays at %d: %.200s", now, d->guard.text);
     else if (d->proposal == now && f->starting > 0)
-        slo_line(o, d->explanation, "stays at %d: %d starting replicas are credited", now,
-                 f->starting);
+        slo_line(o, d->explanation, "stays at %d, of which %d start%s", now, f->starting,
+                 f->starting == 1 ? "s" : "");
     else if (d->proposal == now)
         slo_line(o, d->explanation, "stays at %d by %s", now, name);
     else if (d->proposal < now)

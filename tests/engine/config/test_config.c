@@ -410,6 +410,13 @@ static void test_mistakes_are_told_with_their_place(void **state)
          "unknown type for remote write protobuf message x, supported: prometheus.WriteRequest, "
          "io.prometheus.write.v2.Request"},
         {"remote_write: [{url: a, headers: {Host: x}}]\n", "Host is a reserved header"},
+        {"remote_write:\n- url: a\n  sigv4: {region: b}\n",
+         "p.yml:3:10: sigv4 is not supported: use a proxy that signs requests, such as vmagent"},
+        {"remote_write: [{url: a, azuread: {}}]\n",
+         "azuread is not supported: use oauth2 with client_id"},
+        {"remote_write: [{url: a, google_iam: {}}]\n",
+         "google_iam is not supported: use authorization with a credentials_file"},
+        {"alerting: {alertmanagers: [{sigv4: {region: a}}]}\n", "sigv4 is not supported"},
         RELABEL("{action: labeldrop, regex: a, source_labels: [b]}",
                 "labeldrop action requires only 'regex'"),
         RELABEL("{action: keepequal, target_label: a, regex: b}",

@@ -274,9 +274,9 @@ const struct codec_field endpoint_fields[] = {
     {"follow_redirects", CODEC_FIELD_BOOL, AT(follow_redirects), NULL},
     {"enable_http2", CODEC_FIELD_BOOL, AT(enable_http2), NULL},
     {"oauth2", CODEC_FIELD_CUSTOM, AT(oauth2), endpoint_read_oauth2},
-    {"sigv4", CODEC_FIELD_IGNORED, 0, NULL},
-    {"azuread", CODEC_FIELD_IGNORED, 0, NULL},
-    {"google_iam", CODEC_FIELD_IGNORED, 0, NULL},
+    {"sigv4", CODEC_FIELD_UNUSED, 0, NULL}, // check_supported_auth
+    {"azuread", CODEC_FIELD_UNUSED, 0, NULL},
+    {"google_iam", CODEC_FIELD_UNUSED, 0, NULL},
     {"no_proxy", CODEC_FIELD_TEXT, AT(no_proxy), NULL},
     {"proxy_from_environment", CODEC_FIELD_BOOL, AT(proxy_from_environment), NULL},
     {"proxy_connect_header", CODEC_FIELD_CUSTOM, 0, endpoint_read_proxy_headers},
@@ -333,6 +333,27 @@ static void check_cloud_auth(struct codec_reader *r, const json_t *obj)
                           found.data);
 }
 
+// A server refuses requests without this authentication, so what is sent to it would be lost.
+static void check_supported_auth(struct codec_reader *r, const json_t *obj)
+{
+    static const struct {
+        const char *key, *instead;
+    } kinds[] = {
+        {"sigv4", "use a proxy that signs requests, such as vmagent with -remoteWrite.aws.useSigv4 "
+                  "or aws-sigv4-proxy"},
+        {"azuread", "use oauth2 with client_id, client_secret_file, token_url and the scope "
+                    "https://monitor.azure.com/.default, or a proxy"},
+        {"google_iam", "use authorization with a credentials_file in which the access token is "
+                       "renewed, or a proxy"},
+    };
+    for (size_t i = 0; i < GS_ARRAY_LEN(kinds); i++)
+        if (has_member(obj, kinds[i].key))
+            codec_reader_fail(r, json_object_get(obj, kinds[i].key),
+                              "%s is not supported: %s "
+                              "(docs/beyond-one-machine.md#managed-services)",
+                              kinds[i].key, kinds[i].instead);
+}
+
 void endpoint_check_proxy(struct codec_reader *r, const json_t *obj,
                           const struct endpoint_settings *h)
 {
@@ -370,6 +391,7 @@ void endpoint_read_with(struct codec_reader *r, const json_t *obj, const struct 
     codec_read_mapping2(r, obj, fields, out, endpoint_fields, http, what);
     check_auth(r, obj);
     check_cloud_auth(r, obj);
+    check_supported_auth(r, obj);
     endpoint_check_proxy(r, obj, http);
     endpoint_check_key(r, obj, http);
 }

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// What became of the GPUs of budgets, from the counters of gpuscale hpa that the server has stored.
+// Without them, a report is complete. Counters show no time in which nothing was observed.
+#include "report/report_private.h"
+
+#include "base/mem.h"
+#include "base/slice.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+#define MAX_WORKLOADS 20000 // of all budgets
+#define MAX_MOVES     1024  // of one
+
+// The queries: a function of the range of the report, and how its results are grouped.
+enum series { SIZE, ENFORCED, SIMULATED, GPU_SECONDS, LIMITED, MOVED, N_SERIES };
+static const struct {
+    const char *group, *function, *metric;
+} queries[N_SERIES] = {
+    [SIZE] = {"max by (budget)", "last_over_time", "gpuscale_budget_gpus"},
+    [ENFORCED] = {"max by (budget)", "last_over_time", "gpuscale_budget_enforced"},
+    [SIMULATED] = {"max", "last_over_time", "gpuscale_exporter_simulated"},
+    [GPU_SECONDS] = {"sum by (budget, namespace, horizontalpodautoscaler, kind)", "increase",
+                     "gpuscale_budget_gpu_seconds_total"},
+    [LIMITED] = {"sum by (budget, namespace, horizontalpodautoscaler)", "increase",
+                 "gpuscale_budget_limited_seconds_total"},
+    [MOVED] = {"sum by (budget, from, to, idle)", "increase", "gpuscale_budget_moved_gpus_total"},
+};
+
+static const char *label_of(const json_t *series, const char *name)
+{
+    return codec_json_str(series, "metric", name, NULL);
+}
+
+static json_t *budget_named(const json_t *data, const char *name)
+{
+    const json_t *list = json_object_get(data, "budgets");
+    size_t i;
+    json_t *b;
+    json_array_foreach ((json_t *)(uintptr_t)list, i, b)
+        if (gs_streq(codec_json_str(b, "name", NULL), name))
+            return b;
+    return NULL;
+}
+
+// The budget itself, or one of its workloads, which is added. NULL: too many.
+static json_t *holder_of(json_t *budget, const json_t *series)
+{
+    const char *ns = label_of(series, "namespace");
+    const char *name = label_of(series, "horizontalpodautoscaler");
+    json_t *list = json_object_get(budget, "workloads"), *w;
+    size_t i;
+    if (!ns || !name)
+        return budget;
+    json_array_foreach (list, i, w)
+        if (gs_streq(codec_json_str(w, "namespace", NULL), ns) &&
+            gs_streq(codec_json_str(w, "autoscaler", NULL), name))
+            return w;
+    if (json_array_size(list) >= MAX_WORKLOADS)
+        return NULL;
+    w = json_pack("{s:s, s:s}", "namespace", ns, "autoscaler", name);
+    json_array_append_new(list, w);
+    return w;
+}
+
+static void add_number(json_t *to, const char *key, double v)
+{
+    json_object_set_new(to, key, json_real(report_number(to, key) + v));
+}
+
+static void read_size(json_t *data, const json_t *series, double v)
+{
+    const char *name = label_of(series, "budget");
+    if (name && !budget_named(data, name))
+        json_array_append_new(json_object_get(data, "budgets"),
+                              json_pack("{s:s, s:I, s:[], s:[]}", "name", name, "gpus",
+                                        (json_int_t)fmin(v, 1e15), "workloads", "moves"));
+}
+
+static void read_gpu_seconds(json_t *budget, const json_t *series, double v)
+{
+    const char *kind = label_of(series, "kind");
+    json_t *holder = holder_of(budget, series);
+    double hours = v / 3600;
+    if (!holder || !kind)
+        return;
+    if (holder == budget && gs_streq(kind, "used"))
+        add_number(budget, "others", hours);
+    else if (holder == budget)
+        add_number(budget, "hours", hours);
+    else
+        add_number(holder, kind, hours);
+    // Those of the budget are those of its workloads together.
+    if (holder != budget || gs_streq(kind, "used"))
+        add_number(budget, kind, hours);
+}
+
+static void read_move(json_t *budget, const json_t *series, double v)
+{
+    const char *from = label_of(series, "from"), *to = label_of(series, "to");
+    json_t *moves = json_object_get(budget, "moves");
+    if (from && to && v >= 0.5 && json_array_size(moves) < MAX_MOVES)
+        json_array_append_new(moves, json_pack("{s:s, s:s, s:b, s:I}", "from", from, "to", to,
+                                               "idle", gs_streq(label_of(series, "idle"), "true"),
+                                               "gpus", (json_int_t)llround(fmin(v, 1e15))));
+}
+
+static void read_budget_series(json_t *data, enum series s, const json_t *series)
+{
+    double v = report_value(series);
+    json_t *budget = budget_named(data, label_of(series, "budget")), *holder;
+    if (!isfinite(v) || v < 0)
+        return;
+    if (s == SIZE)
+        read_size(data, series, v);
+    else if (s == SIMULATED)
+        codec_json_set_bool(data, "simulated", v > 0);
+    else if (budget && s == ENFORCED)
+        codec_json_set_str(budget, "mode", v > 0 ? "enforce" : "dryRun");
+    else if (budget && s == GPU_SECONDS)
+        read_gpu_seconds(budget, series, v);
+    else if (budget && s == LIMITED && (holder = holder_of(budget, series)))
+        add_number(holder, "limited", v / 3600);
+    else if (budget && s == MOVED)
+        read_move(budget, series, v);
+}
+
+void report_read_budgets(const json_t *const *answers, json_t *data)
+{
+    json_object_set_new(data, "budgets", json_array());
+    for (enum series s = 0; s < N_SERIES; s++) {
+        const json_t *result = codec_json_get(answers[s], "data", "result", NULL);
+        size_t i;
+        json_t *series;
+        json_array_foreach ((json_t *)(uintptr_t)result, i, series)
+            read_budget_series(data, s, series);
+    }
+    if (!json_array_size(json_object_get(data, "budgets")))
+        json_object_del(data, "budgets");
+}
+
+static json_t *fetch(const struct query_peer *peer, enum series s, int64_t seconds,
+                     int64_t until_ms)
+{
+    GS_AUTO_BUF struct gs_buf query = {0};
+    GS_AUTO_BUF struct gs_buf parameters = {0};
+    json_t *answer = NULL;
+    gs_buf_addf(&query, "%s (%s(%s[%" PRId64 "s]))", queries[s].group, queries[s].function,
+                queries[s].metric, seconds);
+    query_add_param(&parameters, "query", gs_buf_slice(&query));
+    gs_buf_add_str(&parameters, "&time=");
+    query_add_seconds(&parameters, until_ms);
+    gs_error_free(query_fetch(peer, "/api/v1/query", gs_buf_slice(&parameters), &answer));
+    return answer;
+}
+
+void report_fetch_budgets(const struct query_peer *peer, int64_t since_ms, int64_t until_ms,
+                          json_t *data)
+{
+    json_t *answers[N_SERIES] = {0};
+    int64_t seconds = (until_ms - since_ms + 999) / 1000;
+    for (enum series s = 0; s < N_SERIES; s++) {
+        answers[s] = fetch(peer, s, seconds, until_ms);
+        // Without budgets, the others have nothing.
+        if (s == SIZE && !json_array_size(codec_json_get(answers[s], "data", "result", NULL)))
+            break;
+    }
+    report_read_budgets((const json_t *const *)answers, data);
+    for (enum series s = 0; s < N_SERIES; s++)
+        json_decref(answers[s]);
+}

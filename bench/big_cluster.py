@@ -317,20 +317,22 @@ def measure(args):
 
 
 def traffic(args):
+    """What the API server did between two snapshots; with --seconds, bytes in a second."""
     before, after = (json.loads(pathlib.Path(f).read_text()) for f in (args.before, args.after))
-    rows = []
+    rows, per = [], args.seconds or 1
     for key in sorted(after):
         name, verb, resource = key.split("|")
-        n = after[key] - before.get(key, 0)
+        n = (after[key] - before.get(key, 0)) / per
+        size = f"{n / 1e6:.2f} MB{'/s' if args.seconds else ''}"
         if n <= 0:
             continue
         if name == "apiserver_request_total":
-            rows.append(f"{verb} {resource} {n:.0f}")
-        elif name == "apiserver_watch_events_sizes_sum" and n > 5e4:
-            rows.append(f"watch {resource} {n / 1e6:.1f} MB")
-        elif name == "apiserver_response_sizes_sum" and n > 5e4:
-            rows.append(f"{verb} {resource} {n / 1e6:.1f} MB")
-    print("  API requests: " + "; ".join(rows))
+            rows.append(f"{verb} {resource} {n:.1f}/s" if args.seconds else f"{verb} {resource} {n:.0f}")
+        elif name == "apiserver_watch_events_sizes_sum" and n * per > 5e4:
+            rows.append(f"watch {resource} {size}")
+        elif name == "apiserver_response_sizes_sum" and n * per > 5e4:
+            rows.append(f"{verb} {resource} {size}")
+    print(f"  API requests{' then' if args.seconds else ''}: " + "; ".join(rows))
 
 
 def load_requests(args):
@@ -367,7 +369,7 @@ def main():
     p.add_argument("--rate", type=int, default=10)
     p.add_argument("--connections", type=int, default=8)
     p.add_argument("--pid", type=int)
-    p.add_argument("--seconds", type=float, default=30)
+    p.add_argument("--seconds", type=float)
     p.add_argument("--title", default="process")
     p.add_argument("--before")
     p.add_argument("--after")

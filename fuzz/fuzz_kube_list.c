@@ -17,7 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct gs_slice text = gs_slice_make(data, size), object;
     gs_log_set_sink(drop_line, NULL);
-    CODEC_AUTO_JSON json_t *whole = NULL, *list = kube_salvage_list(text, "/list");
+    CODEC_AUTO_JSON json_t *whole = NULL, *list = kube_read_list(text, "/list", NULL, NULL);
     GS_AUTO_FREE char *type = NULL;
     if (kube_salvage_event(text, &type, &object))
         free(kube_raw_key(object));

@@ -7,6 +7,8 @@
 #include "kube/selector.h"
 #include "loop.h"
 
+#include <limits.h>
+
 struct fixture {
     uv_loop_t loop;
     struct http_client *http;
@@ -392,6 +394,59 @@ static void test_every_page_is_trimmed(void **state)
     finish(&f);
 }
 
+static json_t *taken[3]; // borrowed
+static size_t n_taken;
+
+static void take(json_t *pod)
+{
+    codec_json_del(pod, "metadata", "labels", NULL);
+    if (n_taken < GS_ARRAY_LEN(taken))
+        taken[n_taken++] = pod;
+}
+
+#define OWNED(name, node)                                                                          \
+    "{\"metadata\":{\"name\":\"" name "\",\"uid\":\"u-" name "\",\"labels\":{\"unneeded\":\"1\"}," \
+    "\"ownerReferences\":[{\"uid\":\"o\",\"controller\":true}]},\"spec\":{\"image\":\"i\"},"       \
+    "\"status\":{\"node\":\"" node "\"}}"
+
+// Sharing began after the last page: until then a list of 50,000 pods took three times as much.
+static void test_objects_share_members_when_their_page_arrives(void **state)
+{
+    struct fixture f;
+    n_taken = 0;
+    setup(&f, FIRST_PAGE(OWNED("a", "1") "," OWNED("b", "2")));
+    f.second = LIST("5", OWNED("c", "3"));
+    f.second_fails = INT_MAX;
+    kube_cache_free(f.cache);
+    f.cache = kube_cache_new(&f.loop, f.client, KUBE_PODS, NULL, NULL);
+    kube_cache_set_trim(f.cache, take);
+    kube_cache_start(f.cache);
+    loop_until(&f.loop, f.lists > 2); // the second page is not there
+    assert_int_equal(n_taken, 2);
+    assert_ptr_equal(json_object_get(taken[0], "spec"), json_object_get(taken[1], "spec"));
+    assert_ptr_not_equal(json_object_get(taken[0], "status"), json_object_get(taken[1], "status"));
+    assert_int_equal(kube_cache_len(f.cache), 0);
+    finish(&f);
+}
+
+// What is removed of an object is free before the next one is read: otherwise the members that a
+// page keeps have holes between them, half of the memory of a large list.
+static void test_objects_are_trimmed_before_the_next_one_is_read(void **state)
+{
+    struct fixture f;
+    n_taken = 0;
+    setup(&f, LIST("5", OBJECT("a", "3")));
+    kube_cache_free(f.cache);
+    f.cache = kube_cache_new(&f.loop, f.client, KUBE_PODS, NULL, NULL);
+    f.list = "{\"kind\":\"PodList\",\"items\":[" OBJECT("a", "3") ",{\"metadata\":";
+    kube_cache_set_trim(f.cache, take);
+    kube_cache_start(f.cache);
+    loop_until(&f.loop, kube_cache_error(f.cache) != NULL);
+    assert_int_equal(n_taken, 1);
+    assert_int_equal(kube_cache_len(f.cache), 0);
+    finish(&f);
+}
+
 // --- selection ---
 
 #define LABELED(name, ns, version, labels)                                                         \
@@ -508,6 +563,8 @@ int main(void)
         cmocka_unit_test(test_a_page_that_fails_is_requested_again),
         cmocka_unit_test(test_a_page_that_is_no_list_ends_the_list),
         cmocka_unit_test(test_every_page_is_trimmed),
+        cmocka_unit_test(test_objects_share_members_when_their_page_arrives),
+        cmocka_unit_test(test_objects_are_trimmed_before_the_next_one_is_read),
         cmocka_unit_test(test_a_selector_finds_objects_of_its_namespace),
         cmocka_unit_test(test_a_selector_finds_what_has_changed),
         cmocka_unit_test(test_more_labels_than_the_index_holds),

@@ -166,6 +166,12 @@ static void end_poll(struct activator_progress *p)
     poll_again(p);
 }
 
+static void take_node(void *arg, json_t *node)
+{
+    (void)arg;
+    kube_trim_node(node);
+}
+
 static void on_nodes(void *arg, int status, json_t *body, struct gs_error *err)
 {
     struct activator_progress *p = arg;
@@ -191,7 +197,7 @@ static bool read_nodes(struct activator_progress *p)
     env->nodes_ns = now_ns;
     GS_AUTO_BUF struct gs_buf path = {0};
     kube_path(&path, KUBE_NODES, NULL, NULL, NULL);
-    p->request = kube_list_pages(env->client, path.data, kube_trim_node, on_nodes, p);
+    p->request = kube_list_pages(env->client, path.data, take_node, on_nodes, p);
     return true;
 }
 

@@ -665,7 +665,8 @@ void hpa_controller_write_metrics(const struct hpa_controller *c, struct gs_buf 
         void *value;
         while (gs_hmap_next(c->items, &pos, NULL, &value)) {
             const struct item *i = value;
-            hpa_latency_write(i->latency, (enum hpa_latency_family)f, published_since(i), out);
+            if (hpa_latency_has_target(i->latency)) // its period is text of the object
+                hpa_latency_write(i->latency, (enum hpa_latency_family)f, published_since(i), out);
         }
     }
     if (c->env.budgets)

@@ -57,6 +57,7 @@ struct kube_cache {
     bool synced, started, closed;
     char *error;
     bool denied;
+    size_t n_listed; // objects of the list in progress
     void (*trim)(json_t *obj);
 };
 
@@ -191,7 +192,7 @@ static void share_members(struct kube_cache *c, const json_t *old, json_t *fresh
         codec_json_share(fresh, old);
     if (newest && newest != old)
         codec_json_share(fresh, newest);
-    if (gs_hmap_len(c->newest) > gs_hmap_len(c->objects)) // owners that are gone
+    if (gs_hmap_len(c->newest) > gs_hmap_len(c->objects) + c->n_listed) // owners that are gone
         gs_hmap_clear(c->newest);
     gs_hmap_put_str(c->newest, owner, json_incref(fresh));
 }
@@ -360,6 +361,7 @@ static void apply_list(struct kube_cache *c, json_t *list)
             return;
     }
     c->relist = false;
+    c->n_listed = 0;
     clear_error(c);
     if (json_array_size(items) > LARGE_LIST)
         gs_trim_heap(); // of what the pages had before they were trimmed
@@ -385,12 +387,24 @@ static void list_done(void *arg, int status, json_t *body, struct gs_error *err)
     apply_list(c, list);
 }
 
+// Shared at once, so that a list takes as little memory as the objects that the cache has of it.
+static void take_item(void *arg, json_t *object)
+{
+    struct kube_cache *c = arg;
+    GS_AUTO_FREE char *key = object_key(object);
+    c->trim(object);
+    c->n_listed++;
+    if (key)
+        share_members(c, gs_hmap_get_str(c->objects, key), object);
+}
+
 static void send_list(struct kube_cache *c)
 {
     c->relist = true;
+    c->n_listed = 0;
     GS_AUTO_BUF struct gs_buf path = {0};
     gs_buf_addf(&path, "%s%s%s", c->path, c->query ? "?" : "", c->query ? c->query : "");
-    c->list = kube_list_pages(c->client, path.data, c->trim, list_done, c);
+    c->list = kube_list_pages(c->client, path.data, c->trim ? take_item : NULL, list_done, c);
 }
 
 // --- watch ---

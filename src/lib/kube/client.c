@@ -39,7 +39,7 @@ struct kube_request {
     size_t bytes;        // of these pages
     char *token;         // of the page in progress; NULL: the first one
     unsigned failures;   // of this page
-    void (*trim)(json_t *obj);
+    kube_take take;      // NULL: none
 };
 
 struct kube_client *kube_client_new(struct http_client *client)
@@ -167,16 +167,11 @@ static bool request_next_page(struct kube_request *r, const json_t *body)
 // Moves the items of the page to those of the pages before, and all of them into the last one.
 static struct gs_error *take_page(struct kube_request *r, size_t bytes, json_t *body)
 {
-    json_t *items = json_object_get(body, "items"), *item;
-    size_t i;
+    json_t *items = json_object_get(body, "items");
     r->bytes += bytes + MIN_PAGE_BYTES;
     if (r->bytes > MAX_PAGES_BYTES)
         return gs_error_new(GS_ELIMIT, "the list %s has more than %zu bytes", r->path,
                             MAX_PAGES_BYTES);
-    json_array_foreach (items, i, item) {
-        if (r->trim)
-            r->trim(item);
-    }
     if (r->items)
         json_array_extend(r->items, items);
     else
@@ -190,6 +185,26 @@ static bool is_page(const struct kube_request *r, int status, const json_t *body
     return r->is_list && status == 200 && json_is_array(json_object_get(body, "items"));
 }
 
+// Objects of a list in pages are read one by one; others only if one of them cannot be parsed.
+static struct gs_error *read_body(const struct kube_request *r, int status, struct gs_slice text,
+                                  json_t **ret)
+{
+    GS_AUTO_BUF struct gs_buf cut = {0};
+    if (r->take && kube_cut_managed_fields(text, &cut))
+        text = gs_buf_slice(&cut);
+    if (r->is_list && status < 400)
+        *ret = kube_read_list(text, r->path, r->take, r->arg);
+    if (*ret)
+        return NULL;
+    struct gs_error *bad = codec_json_parse_accepted(text, ret);
+    if (bad && status < 400 && !r->is_list)
+        *ret = kube_read_list(text, r->path, NULL, NULL);
+    if (bad && status < 400 && !*ret)
+        return gs_error_wrap(bad, "reading the API server's reply");
+    gs_error_free(bad);
+    return NULL;
+}
+
 static void request_done(void *arg, const struct http_response *response, struct gs_error *err)
 {
     struct kube_request *r = arg;
@@ -199,19 +214,8 @@ static void request_done(void *arg, const struct http_response *response, struct
     r->op = NULL;
     if (!err) {
         status = response->status;
-        if (response->body.len > 0) {
-            GS_AUTO_BUF struct gs_buf cut = {0};
-            struct gs_slice text = response->body;
-            if (r->trim && kube_cut_managed_fields(text, &cut))
-                text = gs_buf_slice(&cut);
-            struct gs_error *bad = codec_json_parse_accepted(text, &body);
-            if (bad && status < 400)
-                body = kube_salvage_list(text, r->path);
-            if (bad && status < 400 && !body)
-                err = gs_error_wrap(bad, "reading the API server's reply");
-            else
-                gs_error_free(bad);
-        }
+        if (response->body.len > 0)
+            err = read_body(r, status, response->body, &body);
         if (status >= 400)
             err = kube_response_error(r->method, r->path, response, body);
     }
@@ -298,13 +302,13 @@ static bool has_limit(const char *path)
     return strstr(path, "?limit=") || strstr(path, "&limit=");
 }
 
-struct kube_request *kube_list_pages(struct kube_client *c, const char *path,
-                                     void (*trim)(json_t *obj), kube_done cb, void *arg)
+struct kube_request *kube_list_pages(struct kube_client *c, const char *path, kube_take take,
+                                     kube_done cb, void *arg)
 {
     struct kube_request *r = new_request(c, NULL, path, cb, arg);
     r->is_list = true;
     r->paged = !has_limit(path);
-    r->trim = trim;
+    r->take = take;
     send_page(r);
     return r;
 }

@@ -58,10 +58,12 @@ struct kube_request *kube_get(struct kube_client *c, struct kube_gvr r, const ch
 struct kube_request *kube_list(struct kube_client *c, struct kube_gvr r, const char *ns,
                                const char *query, kube_done cb, void *arg);
 // As kube_list(), of a path with the query, for lists of any length: requested in pages. The body
-// has all objects, unless the query has a limit: then one page is requested. trim removes unneeded
-// members of an object when its page arrives; NULL: none.
-struct kube_request *kube_list_pages(struct kube_client *c, const char *path,
-                                     void (*trim)(json_t *obj), kube_done cb, void *arg);
+// has all objects, unless the query has a limit: then one page is requested. take is called with
+// arg for each object when its page arrives, to remove unneeded members; NULL: objects are kept
+// whole.
+typedef void (*kube_take)(void *arg, json_t *object);
+struct kube_request *kube_list_pages(struct kube_client *c, const char *path, kube_take take,
+                                     kube_done cb, void *arg);
 struct kube_request *kube_create(struct kube_client *c, struct kube_gvr r, const char *ns,
                                  const json_t *obj, kube_done cb, void *arg);
 // POSTs to a subresource of an object: "binding", "eviction".

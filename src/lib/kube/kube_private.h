@@ -3,6 +3,7 @@
 #pragma once
 
 #include "codec/json.h"
+#include "kube/client.h"
 #include "kube/proto.h"
 #include "net/http/client.h"
 
@@ -24,11 +25,11 @@ json_t *kube_config_extension(const json_t *object, const char *name);
 struct gs_error *kube_response_error(const char *method, const char *path,
                                      const struct http_response *response, const json_t *body);
 
-// --- objects that cannot be parsed ---
+// --- texts of lists and events ---
 
-// Reads a list and leaves out the items that cannot be parsed, which are logged. NULL: the text is
-// no list. New reference.
-json_t *kube_salvage_list(struct gs_slice text, const char *path);
+// Reads a list, object by object, and leaves out those that cannot be parsed, which are logged.
+// take NULL: nothing is called. NULL: the text is no list. New reference.
+json_t *kube_read_list(struct gs_slice text, const char *path, kube_take take, void *arg);
 // Splits a watch event of which the object cannot be parsed. False: the text is no event.
 bool kube_salvage_event(struct gs_slice text, char **ret_type, struct gs_slice *ret_object);
 // "ns/name" of the text of an object, or NULL. Caller frees.

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists and watch events with an object that cannot be parsed: a number that no double holds, a key
-// with NUL, nesting without end. The text is split without building values, and each object is
-// parsed alone, so that one object does not hide the others of its kind.
+// Texts of lists and watch events. They are split without building values, and each object is
+// parsed alone, so that one that cannot be parsed does not hide the others of its kind: a number
+// that no double holds, a key with NUL, nesting without end. What is removed of an object is free
+// memory for the next one; a page of whole objects would leave holes between the members that are
+// kept.
 #include "base/arena.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -60,7 +62,7 @@ void kube_log_left_out(const char *path, struct gs_slice object, const struct gs
 }
 
 // At the array of items.
-static json_t *read_items(struct codec_json_pull *j, const char *path)
+static json_t *read_items(struct codec_json_pull *j, const char *path, kube_take take, void *arg)
 {
     json_t *items = json_array();
     size_t bad = 0;
@@ -71,6 +73,8 @@ static json_t *read_items(struct codec_json_pull *j, const char *path)
             if (!codec_json_pull_skip(j, &raw))
                 break;
             GS_AUTO_ERROR struct gs_error *err = codec_json_parse_accepted(raw, &item);
+            if (!err && take)
+                take(arg, item);
             if (!err)
                 json_array_append_new(items, item);
             else if (++bad <= MAX_LOGGED)
@@ -81,7 +85,7 @@ static json_t *read_items(struct codec_json_pull *j, const char *path)
     return items;
 }
 
-json_t *kube_salvage_list(struct gs_slice text, const char *path)
+json_t *kube_read_list(struct gs_slice text, const char *path, kube_take take, void *arg)
 {
     struct codec_json_pull j = split(text);
     struct gs_arena arena = {0};
@@ -92,7 +96,7 @@ json_t *kube_salvage_list(struct gs_slice text, const char *path)
         while (good && codec_json_pull_member(&j, &arena, &key)) {
             json_t *value = NULL;
             if (gs_slice_eq_str(key, "items") && codec_json_pull_peek(&j) == '[') {
-                value = read_items(&j, path);
+                value = read_items(&j, path, take, arg);
                 is_list = true;
             } else if (codec_json_pull_skip(&j, &raw)) {
                 gs_error_free(codec_json_parse_accepted(raw, &value));

@@ -48,6 +48,7 @@ struct gs_error *kube_session_wait(struct kube_session *s, const bool *done, uns
 }
 
 struct listing {
+    void (*trim)(json_t *obj); // NULL: none
     bool done;
     json_t *body;
     struct gs_error *err;
@@ -59,6 +60,12 @@ static void on_listed(void *arg, int status, json_t *body, struct gs_error *err)
     l->done = true;
     l->err = err;
     l->body = err ? NULL : json_incref(body);
+}
+
+static void trim_listed(void *arg, json_t *object)
+{
+    const struct listing *l = arg;
+    l->trim(object);
 }
 
 // Nodes and pods are many. Others are kept whole: doctor reads managers and arguments.
@@ -74,12 +81,13 @@ static void (*trim_of(struct kube_gvr r))(json_t *obj)
 struct gs_error *kube_session_list(struct kube_session *s, struct kube_gvr r, const char *ns,
                                    const char *query, unsigned timeout_ms, json_t **ret)
 {
-    struct listing l = {0};
+    struct listing l = {.trim = trim_of(r)};
     GS_AUTO_BUF struct gs_buf path = {0};
     kube_path(&path, r, ns, NULL, NULL);
     if (query && *query)
         gs_buf_addf(&path, "?%s", query);
-    struct kube_request *request = kube_list_pages(s->client, path.data, trim_of(r), on_listed, &l);
+    struct kube_request *request =
+        kube_list_pages(s->client, path.data, l.trim ? trim_listed : NULL, on_listed, &l);
     struct gs_error *err = kube_session_wait(s, &l.done, timeout_ms);
     if (err) {
         kube_request_cancel(request);

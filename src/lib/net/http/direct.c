@@ -4,6 +4,7 @@
 // If the reply is unusual, libcurl repeats the request with the remaining time, which is safe for
 // GET. Therefore this file does not handle redirects, further addresses and error texts.
 #include "base/clock.h"
+#include "base/hmap.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "net/http/client.h"
@@ -30,7 +31,8 @@ struct direct_client {
     bool eligible;      // the configuration does not need libcurl
     bool only_loopback; // a proxy of the environment may apply to other hosts
     bool follow_redirects;
-    struct conn_list idle; // most recently used first
+    struct conn_list idle;   // most recently used first
+    struct gs_hmap *by_host; // authority to the struct conn_list of its idle connections
     unsigned n_idle, max_idle, n_conns;
     struct gs_buf spare; // memory for the next reply
     struct op_list ops;
@@ -56,7 +58,7 @@ struct direct_op {
 
 struct direct_conn {
     struct direct_client *client;
-    TAILQ_ENTRY(direct_conn) link; // while idle
+    TAILQ_ENTRY(direct_conn) link, peer; // while idle: of all, and of those of its authority
     uv_tcp_t tcp;
     uv_timer_t deadline; // of the operation
     uv_connect_t connecting;
@@ -79,6 +81,7 @@ static void free_client(struct direct_client *c)
 {
     free(c->base_url);
     free(c->user_agent);
+    gs_hmap_free(c->by_host);
     gs_buf_finish(&c->spare);
     free(c);
 }
@@ -112,8 +115,13 @@ static void close_conn(struct direct_conn *conn)
 
 static void leave_idle(struct direct_conn *conn)
 {
-    TAILQ_REMOVE(&conn->client->idle, conn, link);
-    conn->client->n_idle--;
+    struct direct_client *c = conn->client;
+    struct conn_list *peers = gs_hmap_get_str(c->by_host, conn->authority);
+    TAILQ_REMOVE(peers, conn, peer);
+    if (TAILQ_EMPTY(peers))
+        free(gs_hmap_remove_str(c->by_host, conn->authority));
+    TAILQ_REMOVE(&c->idle, conn, link);
+    c->n_idle--;
     uv_ref((uv_handle_t *)&conn->tcp);
     uv_ref((uv_handle_t *)&conn->deadline);
 }
@@ -124,6 +132,13 @@ static void keep_conn(struct direct_conn *conn)
     conn->op = NULL;
     uv_unref((uv_handle_t *)&conn->tcp); // an idle connection does not keep the loop running
     uv_unref((uv_handle_t *)&conn->deadline);
+    struct conn_list *peers = gs_hmap_get_str(c->by_host, conn->authority);
+    if (!peers) {
+        peers = gs_alloc(sizeof(*peers));
+        TAILQ_INIT(peers);
+        gs_hmap_put_str(c->by_host, conn->authority, peers);
+    }
+    TAILQ_INSERT_HEAD(peers, conn, peer);
     TAILQ_INSERT_HEAD(&c->idle, conn, link);
     if (++c->n_idle <= c->max_idle)
         return;
@@ -134,13 +149,11 @@ static void keep_conn(struct direct_conn *conn)
 
 static struct direct_conn *find_idle(struct direct_client *c, struct gs_slice authority)
 {
-    for (struct direct_conn *conn = TAILQ_FIRST(&c->idle); conn; conn = TAILQ_NEXT(conn, link)) {
-        if (!gs_slice_eq_str(authority, conn->authority))
-            continue;
+    const struct conn_list *peers = gs_hmap_get(c->by_host, authority);
+    struct direct_conn *conn = peers ? TAILQ_FIRST(peers) : NULL;
+    if (conn)
         leave_idle(conn);
-        return conn;
-    }
-    return NULL;
+    return conn;
 }
 
 // Memory of replies is reused, so that a buffer of the usual size never grows.
@@ -565,6 +578,7 @@ struct gs_error *http_client_new_direct(uv_loop_t *loop, const struct http_clien
     c->only_loopback = !cfg->proxy && environment_has_proxy();
     c->follow_redirects = cfg->follow_redirects;
     c->max_idle = cfg->idle_connections ? cfg->idle_connections : IDLE_CONNECTIONS;
+    c->by_host = gs_hmap_new(free);
     TAILQ_INIT(&c->idle);
     TAILQ_INIT(&c->ops);
     *ret = &c->base;

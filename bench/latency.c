@@ -111,13 +111,13 @@ static void run_static(const struct table *t, const struct latency_trace *trace,
 static void print_causes(const struct row *r)
 {
     const struct latency_causes *c = &latency_causes;
-    double runs = (double)r->all.runs;
+    double n = (double)r->all.runs;
     if (c->need > 0)
         printf(
             "  replica hours a run: need %.2f, bounds %.2f, survivors %.2f, window %.2f; of these "
             "starting %.2f; draining %.2f\n",
-            c->need / runs, c->bound / runs, c->guard / runs, c->window / runs, c->starting / runs,
-            c->draining / runs);
+            c->need / n, c->bound / n, c->guard / n, c->window / n, c->starting / n,
+            c->draining / n);
     latency_causes = (struct latency_causes){0};
 }
 

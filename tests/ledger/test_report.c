@@ -406,6 +406,54 @@ static void test_budgets_are_in_csv_and_html(void **state)
     assert_non_null(strstr(html.data, "<li>chat/web took 2 GPUs from batch/a"));
 }
 
+static json_t *report_with_kinds_of(const char *hostile)
+{
+    static const char format[] = SERIES("," OF_WEB ",\"kind\":\"%s\"", "7200") "," //
+        SERIES(",\"kind\":\"%s\"", "7200") ","                                   //
+        SERIES("," OF_WEB ",\"kind\":\"granted\"", "3600");
+    const json_t *answers[6] = {0};
+    json_t *data = example_report("namespace", NULL);
+    GS_AUTO_FREE char *text = gs_format(format, hostile, hostile);
+    CODEC_AUTO_JSON json_t *size = answer_of(SERIES("", "16"));
+    CODEC_AUTO_JSON json_t *seconds = answer_of(text);
+    answers[0] = size;
+    answers[3] = seconds;
+    report_read_budgets(answers, data);
+    return data;
+}
+
+static void test_a_kind_of_any_text_changes_nothing(void **state)
+{
+    static const char *const kinds[] = {"workloads", "moves", "name",  "namespace",
+                                        "others",    "hours", "limited"};
+    (void)state;
+    for (size_t i = 0; i < GS_ARRAY_LEN(kinds); i++) {
+        CODEC_AUTO_JSON json_t *data = report_with_kinds_of(kinds[i]);
+        const json_t *b = json_array_get(json_object_get(data, "budgets"), 0);
+        const json_t *web = json_array_get(json_object_get(b, "workloads"), 0);
+        assert_string_equal(codec_json_str(b, "name", NULL), "h100");
+        assert_true(json_is_array(json_object_get(b, "moves")));
+        assert_near(report_number(b, "hours") + report_number(b, "others"), 0);
+        assert_string_equal(codec_json_str(web, "namespace", NULL), "chat");
+        assert_near(report_number(web, "granted"), 1);
+        assert_near(report_number(web, "limited"), 0);
+    }
+}
+
+static void test_budgets_of_a_query_that_failed_are_not_0(void **state)
+{
+    CODEC_AUTO_JSON json_t *data = report_with_budgets();
+    GS_AUTO_BUF struct gs_buf table = {0};
+    GS_AUTO_BUF struct gs_buf html = {0};
+    (void)state;
+    report_set_budgets_unknown(data, "HTTP status 503: <busy>");
+    report_print_table(data, &table);
+    assert_null(strstr(table.data, "Budget h100"));
+    assert_non_null(strstr(table.data, "\nGPU budgets are unknown: HTTP status 503: <busy>\n"));
+    report_print_html(data, &html);
+    assert_non_null(strstr(html.data, "GPU budgets are unknown: HTTP status 503: &lt;busy&gt;"));
+}
+
 static void test_a_report_without_budgets_has_none(void **state)
 {
     const json_t *answers[6] = {0};
@@ -431,6 +479,8 @@ int main(void)
         cmocka_unit_test(test_report_of_an_engine_is_grouped_again),
         cmocka_unit_test(test_budgets_have_their_hours_by_workload_and_who_took_what),
         cmocka_unit_test(test_budgets_are_in_csv_and_html),
+        cmocka_unit_test(test_a_kind_of_any_text_changes_nothing),
+        cmocka_unit_test(test_budgets_of_a_query_that_failed_are_not_0),
         cmocka_unit_test(test_a_report_without_budgets_has_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,8 +9,9 @@
 #include <inttypes.h>
 #include <math.h>
 
-#define MAX_WORKLOADS 20000 // of all budgets
-#define MAX_MOVES     1024  // of one
+// Of one budget.
+#define MAX_WORKLOADS 20000
+#define MAX_MOVES     1024
 
 // The queries: a function of the range of the report, and how its results are grouped.
 enum series { SIZE, ENFORCED, SIMULATED, GPU_SECONDS, LIMITED, MOVED, N_SERIES };
@@ -63,6 +64,12 @@ static json_t *holder_of(json_t *budget, const json_t *series)
     return w;
 }
 
+static bool is_kind(const char *kind)
+{
+    static const char *const kinds[] = {"granted", "used", "refused", "over"};
+    return gs_is_one_of(kind, kinds, GS_ARRAY_LEN(kinds));
+}
+
 static void add_number(json_t *to, const char *key, double v)
 {
     json_object_set_new(to, key, json_real(report_number(to, key) + v));
@@ -82,14 +89,14 @@ static void read_gpu_seconds(json_t *budget, const json_t *series, double v)
     const char *kind = label_of(series, "kind");
     json_t *holder = holder_of(budget, series);
     double hours = v / 3600;
-    if (!holder || !kind)
-        return;
-    if (holder == budget && gs_streq(kind, "used"))
-        add_number(budget, "others", hours);
-    else if (holder == budget)
+    if (holder == budget && gs_streq(kind, "budget"))
         add_number(budget, "hours", hours);
-    else
+    if (!holder || !is_kind(kind)) // any text can be a label
+        return;
+    if (holder != budget)
         add_number(holder, kind, hours);
+    else if (gs_streq(kind, "used"))
+        add_number(budget, "others", hours);
     // Those of the budget are those of its workloads together.
     if (holder != budget || gs_streq(kind, "used"))
         add_number(budget, kind, hours);
@@ -125,6 +132,13 @@ static void read_budget_series(json_t *data, enum series s, const json_t *series
         read_move(budget, series, v);
 }
 
+// Numbers that were not read are not 0.
+void report_set_budgets_unknown(json_t *data, const char *why)
+{
+    json_object_del(data, "budgets");
+    codec_json_set_str(data, "budgetsUnknown", why);
+}
+
 void report_read_budgets(const json_t *const *answers, json_t *data)
 {
     json_object_set_new(data, "budgets", json_array());
@@ -139,19 +153,17 @@ void report_read_budgets(const json_t *const *answers, json_t *data)
         json_object_del(data, "budgets");
 }
 
-static json_t *fetch(const struct query_peer *peer, enum series s, int64_t seconds,
-                     int64_t until_ms)
+static struct gs_error *fetch(const struct query_peer *peer, enum series s, int64_t seconds,
+                              int64_t until_ms, json_t **ret)
 {
     GS_AUTO_BUF struct gs_buf query = {0};
     GS_AUTO_BUF struct gs_buf parameters = {0};
-    json_t *answer = NULL;
     gs_buf_addf(&query, "%s (%s(%s[%" PRId64 "s]))", queries[s].group, queries[s].function,
                 queries[s].metric, seconds);
     query_add_param(&parameters, "query", gs_buf_slice(&query));
     gs_buf_add_str(&parameters, "&time=");
     query_add_seconds(&parameters, until_ms);
-    gs_error_free(query_fetch(peer, "/api/v1/query", gs_buf_slice(&parameters), &answer));
-    return answer;
+    return query_fetch(peer, "/api/v1/query", gs_buf_slice(&parameters), ret);
 }
 
 void report_fetch_budgets(const struct query_peer *peer, int64_t since_ms, int64_t until_ms,
@@ -159,13 +171,18 @@ void report_fetch_budgets(const struct query_peer *peer, int64_t since_ms, int64
 {
     json_t *answers[N_SERIES] = {0};
     int64_t seconds = (until_ms - since_ms + 999) / 1000;
-    for (enum series s = 0; s < N_SERIES; s++) {
-        answers[s] = fetch(peer, s, seconds, until_ms);
+    struct gs_error *err = NULL;
+    for (enum series s = 0; s < N_SERIES && !err; s++) {
+        err = fetch(peer, s, seconds, until_ms, &answers[s]);
         // Without budgets, the others have nothing.
         if (s == SIZE && !json_array_size(codec_json_get(answers[s], "data", "result", NULL)))
             break;
     }
-    report_read_budgets((const json_t *const *)answers, data);
+    if (!err)
+        report_read_budgets((const json_t *const *)answers, data);
+    else
+        report_set_budgets_unknown(data, gs_error_message(err));
+    gs_error_free(err);
     for (enum series s = 0; s < N_SERIES; s++)
         json_decref(answers[s]);
 }

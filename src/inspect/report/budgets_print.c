@@ -68,6 +68,15 @@ static void add_title(const json_t *data, const json_t *budget, struct gs_buf *o
                 is_simulated(data) ? ", simulated GPUs" : "");
 }
 
+// "GPU budgets are unknown: REASON". False: they are known.
+static bool add_unknown(const json_t *data, struct gs_buf *out)
+{
+    const char *why = codec_json_str(data, "budgetsUnknown", NULL);
+    if (why)
+        gs_buf_addf(out, "GPU budgets are unknown: %s", why);
+    return why != NULL;
+}
+
 // --- table ---
 
 static void add_clean(struct gs_table *t, const char *text)
@@ -131,6 +140,12 @@ void report_print_budgets(const json_t *data, struct gs_buf *out)
 {
     size_t i;
     json_t *budget;
+    GS_AUTO_BUF struct gs_buf unknown = {0};
+    if (add_unknown(data, &unknown)) {
+        gs_buf_add_char(out, '\n');
+        gs_columns_clean(out, gs_buf_slice(&unknown));
+        gs_buf_add_char(out, '\n');
+    }
     json_array_foreach (json_object_get(data, "budgets"), i, budget) {
         GS_AUTO_BUF struct gs_buf title = {0};
         add_title(data, budget, &title);
@@ -212,6 +227,12 @@ void report_print_budgets_html(const json_t *data, struct gs_buf *out)
 {
     size_t i, k;
     json_t *budget, *row;
+    GS_AUTO_BUF struct gs_buf unknown = {0};
+    if (add_unknown(data, &unknown)) {
+        gs_buf_add_str(out, "<p>");
+        codec_html_escape(gs_buf_slice(&unknown), out);
+        gs_buf_add_str(out, "</p>\n");
+    }
     json_array_foreach (json_object_get(data, "budgets"), i, budget) {
         GS_AUTO_BUF struct gs_buf title = {0};
         add_title(data, budget, &title);

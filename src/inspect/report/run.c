@@ -120,6 +120,9 @@ struct gs_error *report_run(const struct report_options *o)
     err = o->file         ? report_from_file(&r, &data)
           : o->prometheus ? report_from_prometheus(&r, o->prometheus, NULL, &data)
                           : report_from_engine(&r, &source, &data);
+    const char *unknown = codec_json_str(data, "budgetsUnknown", NULL);
+    if (!err && o->budgets && unknown)
+        err = gs_error_new(GS_EUNAVAIL, "the GPU budgets are unknown: %s", unknown);
     if (err)
         return err;
     print_report(o, data);

@@ -467,6 +467,42 @@ static void test_another_autoscaler_whose_target_is_gone_has_no_gpus(void **stat
     assert_reaches(b, "chat", 4);
 }
 
+static bool is_held(void *arg)
+{
+    return fake_n_held(&((struct bench *)arg)->api) > 0;
+}
+
+static bool other_is_member(const struct bench *b)
+{
+    GS_AUTO_BUF struct gs_buf metrics = {0};
+    hpa_controller_write_metrics(b->controller, &metrics);
+    return strstr(metrics.data, "horizontalpodautoscaler=\"other\"") != NULL;
+}
+
+static bool other_is_gone(void *arg)
+{
+    return !other_is_member(arg);
+}
+
+static void test_an_autoscaler_that_is_deleted_during_its_visit_is_no_member(void **state)
+{
+    struct bench *b = *state;
+    put_other(b);
+    put_autoscaler(b, "chat", "1");
+    put_workload(b, "chat", 1, 4);
+    put_budgets(b, "mode: dryRun\n" BUDGET);
+    start(b);
+    assert_explains(b, "chat", "shop/other has 3 of 4 GPUs");
+    b->api.hold_prefix = TARGETS "other/scale";
+    assert_true(fake_wait(&b->api, is_held, b));
+    fake_delete(&b->api, b->api.hpas, OTHER);
+    assert_true(fake_wait(&b->api, other_is_gone, b));
+    b->api.hold_prefix = NULL;
+    fake_release(&b->api);
+    evaluate(b, "chat");
+    assert_false(other_is_member(b));
+}
+
 // The release takes as long as the other autoscalers need.
 static void test_own_autoscalers_stay_limited_while_the_others_are_released(void **state)
 {
@@ -509,6 +545,7 @@ int main(void)
         TEST(test_an_autoscaler_whose_metric_fails_keeps_its_share_of_the_replicas),
         TEST(test_a_limit_is_removed_when_the_gpus_suffice_again),
         TEST(test_another_autoscaler_whose_target_is_gone_has_no_gpus),
+        TEST(test_an_autoscaler_that_is_deleted_during_its_visit_is_no_member),
         TEST(test_own_autoscalers_stay_limited_while_the_others_are_released),
         TEST(test_a_scale_that_may_not_be_written_is_no_move),
         TEST(test_pods_belong_to_the_workload_whose_whole_selector_matches),

@@ -49,6 +49,13 @@ static void end_visit(struct hpa_budget_visits *v)
     gs_timer_start(v->timer, visit_next, 0);
 }
 
+// An autoscaler that was deleted during its visit is no member any more.
+static struct hpa_budget_workload *workload_of(const struct hpa_budget_visits *v)
+{
+    bool exists = kube_cache_get(v->budgets->cfg.hpas, v->spec.ns, v->spec.name) != NULL;
+    return exists ? hpa_budget_workload(v->budgets, &v->spec) : NULL;
+}
+
 static void on_patched(void *arg, int status, json_t *body, struct gs_error *err)
 {
     struct hpa_budget_visits *v = arg;
@@ -60,9 +67,9 @@ static void on_patched(void *arg, int status, json_t *body, struct gs_error *err
                 v->spec.name, gs_error_message(err));
         v->refused = true;
     }
-    if (!err && v->moves)
-        hpa_budget_note(v->budgets, hpa_budget_workload(v->budgets, &v->spec), v->from, v->to,
-                        gs_unix_ms());
+    const struct hpa_budget_workload *w = !err && v->moves ? workload_of(v) : NULL;
+    if (w)
+        hpa_budget_note(v->budgets, w, v->from, v->to, gs_unix_ms());
     gs_error_free(err);
     end_visit(v);
 }
@@ -142,7 +149,11 @@ static void decide(struct hpa_budget_visits *v)
     bool limited = budget_record_of(v->spec.object, &record);
     int32_t had = limited ? record.had : v->spec.max_replicas;
     int64_t now_ms = gs_unix_ms();
-    struct hpa_budget_workload *w = hpa_budget_workload(b, &v->spec);
+    struct hpa_budget_workload *w = workload_of(v);
+    if (!w) {
+        end_visit(v);
+        return;
+    }
     hpa_budget_follow_clock(b, now_ms);
     hpa_budget_pods_refresh(b);
     int32_t wanted = hpa_status_demand(&v->spec, obs.spec_replicas, had);

@@ -3,6 +3,7 @@
 // counted over time.
 #include "budget_bench.h"
 
+#include "base/clock.h"
 #include "budget/budget.h"
 #include "hpa_controller/budgets_private.h"
 #include "promql/ast.h"
@@ -179,18 +180,55 @@ static void test_rows_of_the_response_that_are_absent_stay_unknown(void **state)
     assert_true(isnan(pods[0].util));
 }
 
+static void test_of_two_measurements_of_a_pod_the_busier_one_counts(void **state)
+{
+    static const char *const first[] = {"60", "5", "3", "1"}, *const second[] = {"0", "0", "9", "2"};
+    (void)state;
+    for (int swapped = 0; swapped < 2; swapped++) {
+        struct budget_idle_pod pod = {.name = "a", .gpus = 1};
+        CODEC_AUTO_JSON json_t *result = json_array();
+        for (int row = 0; row < 8; row++) {
+            const char *const *values = (row < 4) != swapped ? first : second;
+            json_array_append_new(result, json_pack("{s:{s:s, s:o}, s:[i, s]}", "metric", "name",
+                                                    "a", "of", codec_json_strf("%d", row), "value",
+                                                    1, values[row % 4]));
+        }
+        CODEC_AUTO_JSON json_t *response = json_pack("{s:{s:O}}", "data", "result", result);
+        assert_true(hpa_budget_idle_read(response, &pod, 1));
+        assert_true(pod.util == 60 && pod.memory == 5 && pod.minutes == 3 && pod.measured == 1);
+    }
+}
+
+static void test_an_old_measurement_is_not_shown(void **state)
+{
+    char text[] = "idle for 5m";
+    struct hpa_budget_workload w = {
+        .idle = 1, .idle_text = text, .idle_mono_ns = gs_mono_ns() - 110 * GS_NS_PER_SEC};
+    (void)state;
+    assert_true(hpa_budget_is_idle(&w, 0));
+    assert_string_equal(hpa_budget_idle_text(&w), text);
+    w.idle_mono_ns -= 20 * GS_NS_PER_SEC;
+    assert_false(hpa_budget_is_idle(&w, 0));
+    assert_null(hpa_budget_idle_text(&w));
+}
+
 // --- counters ---
 
-static double counter_of(const struct bench *b, const char *kind)
+static double counter_named(const struct bench *b, const char *autoscaler, const char *kind)
 {
     GS_AUTO_BUF struct gs_buf out = {0};
     GS_AUTO_FREE char *name =
         gs_format("\ngpuscale_budget_gpu_seconds_total{budget=\"gpus\",namespace=\"shop\","
-                  "horizontalpodautoscaler=\"chat\",kind=\"%s\"} ",
-                  kind);
+                  "horizontalpodautoscaler=\"%s\",kind=\"%s\"} ",
+                  autoscaler, kind);
     hpa_controller_write_metrics(b->controller, &out);
     const char *at = strstr(out.data, name);
     return at ? strtod(at + strlen(name), NULL) : NAN;
+}
+
+static double counter_of(const struct bench *b, const char *kind)
+{
+    return counter_named(b, "chat", kind);
 }
 
 static double counted_before;
@@ -221,6 +259,52 @@ static void test_counters_of_what_was_granted_and_refused_add_up_to_what_was_wan
     assert_true(added[3] == 0);
 }
 
+static bool has_counted_other(void *arg)
+{
+    return counter_named(arg, "other", "granted") > 0.1;
+}
+
+// While nothing is scarce, all replicas up to its maxReplicas are reserved for it.
+static void test_another_autoscaler_used_the_gpus_of_its_pods(void **state)
+{
+    struct bench *b = *state;
+    put_autoscaler(b, "other", "1");
+    put_workload(b, "other", 2, 2);
+    put_budgets(b, "mode: enforce\nbudgets: [{name: gpus, gpus: 100}]\n");
+    start(b);
+    assert_true(fake_wait(&b->api, has_counted_other, b));
+    double granted = counter_named(b, "other", "granted");
+    assert_true(fabs(counter_named(b, "other", "used") - granted) < 0.01);
+    assert_true(counter_named(b, "other", "over") == 0);
+}
+
+static void use_policy(struct hpa_budgets *b, const char *text)
+{
+    budget_policy_finish(&b->policy);
+    struct gs_error *err = budget_policy_parse(gs_slice_of(text), "b", &b->policy);
+    assert_null(err);
+    hpa_budget_usage_prune(b);
+}
+
+static void test_counters_of_budgets_that_were_renamed_are_forgotten(void **state)
+{
+    struct hpa_budgets b = {.workloads = gs_hmap_new(NULL), .uses = gs_hmap_new(free)};
+    GS_AUTO_BUF struct gs_buf metrics = {0};
+    (void)state;
+    for (size_t i = 0; i < 2; i++)
+        b.memories[i] = budget_memory_new();
+    use_policy(&b, "budgets: [{name: one, gpus: 1}, {name: two, gpus: 1}]\n");
+    hpa_budget_usage_write(&b, &metrics);
+    assert_int_equal(gs_hmap_len(b.uses), 2);
+    use_policy(&b, "budgets: [{name: two, gpus: 1}]\n");
+    assert_int_equal(gs_hmap_len(b.uses), 1);
+    budget_policy_finish(&b.policy);
+    for (size_t i = 0; i < 2; i++)
+        budget_memory_free(b.memories[i]);
+    gs_hmap_free(b.uses);
+    gs_hmap_free(b.workloads);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -233,6 +317,10 @@ int main(void)
         TEST(test_nothing_is_measured_while_all_have_what_they_want),
         cmocka_unit_test(test_the_query_is_valid_and_names_the_pods),
         cmocka_unit_test(test_rows_of_the_response_that_are_absent_stay_unknown),
+        cmocka_unit_test(test_of_two_measurements_of_a_pod_the_busier_one_counts),
+        cmocka_unit_test(test_an_old_measurement_is_not_shown),
+        cmocka_unit_test(test_counters_of_budgets_that_were_renamed_are_forgotten),
+        TEST(test_another_autoscaler_used_the_gpus_of_its_pods),
         TEST(test_counters_of_what_was_granted_and_refused_add_up_to_what_was_wanted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

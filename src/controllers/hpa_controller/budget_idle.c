@@ -81,6 +81,8 @@ void hpa_budget_idle_expression(const char *ns, const char *const *pods, size_t 
 
 // --- the response ---
 
+// Two exporters can measure a pod with other labels, and any pod can have such series: of two
+// values, the one of the busier pod counts.
 static void read_measure(int row, double v, struct budget_idle_pod *p)
 {
     double *const at[] = {
@@ -89,10 +91,11 @@ static void read_measure(int row, double v, struct budget_idle_pod *p)
         [MINUTES] = &p->minutes,
         [MEASURED] = &p->measured,
     };
+    int of = row % N_MEASURES;
     if (row == PROCESS)
         p->process = v;
     else
-        *at[row % N_MEASURES] = v;
+        *at[of] = of == UTIL || of == MEMORY ? fmax(*at[of], v) : fmin(*at[of], v);
 }
 
 bool hpa_budget_idle_read(const json_t *response, struct budget_idle_pod *pods, size_t n)
@@ -155,10 +158,15 @@ static void set_idle(struct hpa_budgets *b, struct hpa_budget_workload *w, size_
     b->cfg.wake(b->cfg.arg, w->key);
 }
 
+const char *hpa_budget_idle_text(const struct hpa_budget_workload *w)
+{
+    bool valid = gs_mono_ns() - w->idle_mono_ns < VALID_MS * GS_NS_PER_MS;
+    return valid ? w->idle_text : NULL;
+}
+
 bool hpa_budget_is_idle(const struct hpa_budget_workload *w, size_t scope)
 {
-    return hpa_budget_has_scope(w->idle, scope) &&
-           gs_mono_ns() - w->idle_mono_ns < VALID_MS * GS_NS_PER_MS;
+    return hpa_budget_has_scope(w->idle, scope) && hpa_budget_idle_text(w);
 }
 
 static void end_task(struct hpa_budget_idle *m, bool idle, char *text)

@@ -42,6 +42,32 @@ void hpa_budget_usage_forget(struct hpa_budgets *b, const char *key)
     }
 }
 
+static bool is_in_policy(const struct budget_policy *p, struct gs_slice full)
+{
+    struct gs_slice name = gs_slice_cut(&full, '/');
+    for (size_t i = 0; i < p->n_scopes; i++)
+        if (gs_slice_eq_str(name, p->scopes[i].name))
+            return true;
+    return false;
+}
+
+void hpa_budget_usage_prune(struct hpa_budgets *b)
+{
+    struct gs_hmap *kept = gs_hmap_new(free);
+    size_t pos = 0;
+    struct gs_slice full;
+    void *value;
+    while (gs_hmap_next(b->uses, &pos, &full, &value)) {
+        if (!is_in_policy(&b->policy, full))
+            continue;
+        struct use *u = gs_alloc(sizeof(*u));
+        *u = *(struct use *)value;
+        gs_hmap_put(kept, full, u);
+    }
+    gs_hmap_free(b->uses);
+    b->uses = kept;
+}
+
 static double above(double a, double b)
 {
     return a > b ? a - b : 0;
@@ -52,7 +78,8 @@ static void add_member(const struct hpa_budgets *b, size_t scope, const struct b
 {
     struct use *u = use_of(b, scope, m->key);
     double wanted = (double)m->gpus * m->demand, granted = (double)m->gpus * share;
-    double used = (double)budget_used(m);
+    // Not budget_used(): the replicas of other controllers count with their maxReplicas there.
+    double used = (double)(m->live + m->ending);
     if (!u)
         return;
     u->sums[HPA_BUDGET_GRANTED] += granted * seconds;

@@ -66,6 +66,7 @@ static void use_policy(struct hpa_budgets *b, struct budget_policy *fresh)
     budget_policy_finish(&b->policy);
     b->policy = *fresh;
     b->has_policy = true;
+    hpa_budget_usage_prune(b);
     gs_info("hpa", "GPU budgets: %zu, %s", fresh->n_scopes,
             fresh->enforce ? "enforced" : "dry run: nothing is limited");
     hpa_budget_holder_update(b);
@@ -483,8 +484,9 @@ json_t *hpa_budgets_json(const struct hpa_budgets *b, const char *key, int64_t n
         hpa_budget_set_init(b, i, w, &s);
         budget_decide(&s.group, s.self, b->memories[i], now_ms, &r);
         json_t *result = budget_result_json(&s.group, s.self, b->memories[i], &r, now_ms);
-        if (b->policy.scopes[i].idle_after_ms && w->idle_text)
-            codec_json_set_str(result, "idle", w->idle_text);
+        const char *idle = hpa_budget_idle_text(w);
+        if (b->policy.scopes[i].idle_after_ms && idle)
+            codec_json_set_str(result, "idle", idle);
         json_array_append_new(list, result);
         hpa_budget_set_finish(&s);
     }

@@ -165,6 +165,8 @@ uint32_t hpa_budget_scopes(const struct hpa_budgets *b, const char *ns, const js
 struct hpa_budget_idle *hpa_budget_idle_new(struct hpa_budgets *b);
 void hpa_budget_idle_free(struct hpa_budget_idle *m); // NULL is fine
 bool hpa_budget_is_idle(const struct hpa_budget_workload *w, size_t scope);
+// Why its GPUs are idle or not. NULL: it was not measured in the last minutes.
+const char *hpa_budget_idle_text(const struct hpa_budget_workload *w);
 // The query, and its response. False: it is not one of Prometheus; every pod is then unmeasured.
 void hpa_budget_idle_expression(const char *ns, const char *const *pods, size_t n, int64_t after_ms,
                                 struct gs_buf *out);
@@ -182,6 +184,8 @@ enum hpa_budget_kind {
 };
 void hpa_budget_usage_start(struct hpa_budgets *b);
 void hpa_budget_usage_forget(struct hpa_budgets *b, const char *key);
+// Forgets budgets that a new policy does not have.
+void hpa_budget_usage_prune(struct hpa_budgets *b);
 void hpa_budget_usage_write(const struct hpa_budgets *b, struct gs_buf *out);
 
 // --- budget_groups.c: groups of workloads ---

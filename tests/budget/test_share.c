@@ -184,6 +184,26 @@ static void test_shares_are_within_one_replica_of_the_best_division(void **state
     }
 }
 
+// In steps of one GPU, this takes minutes.
+static void test_idle_members_of_a_large_budget_divide_what_is_left(void **state)
+{
+    const size_t n = 20000;
+    GS_AUTO_FREE struct budget_member *m = gs_alloc_array(n, sizeof(*m));
+    GS_AUTO_FREE int32_t *shares = gs_alloc_array(n, sizeof(*shares));
+    int64_t sum = 0;
+    for (size_t i = 0; i < n; i++) {
+        m[i] = member(1, 1, 1, i % 2 ? INT32_MAX : 10);
+        m[i].idle = i % 2;
+    }
+    const struct budget_group group = {"g", 999999, 0, m, n};
+    budget_share(&group, shares);
+    for (size_t i = 0; i < n; i++) {
+        sum += shares[i];
+        assert_true(i % 2 ? shares[i] == 89 || shares[i] == 90 : shares[i] == 10);
+    }
+    assert_int_equal(sum, 999999);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -196,6 +216,7 @@ int main(void)
         cmocka_unit_test(test_a_remainder_goes_to_a_replica_that_fits),
         cmocka_unit_test(test_equal_members_always_have_the_same_order),
         cmocka_unit_test(test_shares_are_within_one_replica_of_the_best_division),
+        cmocka_unit_test(test_idle_members_of_a_large_budget_divide_what_is_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,8 +14,8 @@
 struct part {
     const struct budget_member *member;
     size_t index;
-    int32_t want;        // replicas
-    double weight, room; // GPUs above the floor that it can use
+    int32_t base, want;  // replicas: before the level rises, and at most
+    double weight, room; // GPUs above the base that it can use
     double exact;        // replicas at the level
 };
 
@@ -82,7 +82,7 @@ static void fill(struct part *parts, size_t n, double left)
             part = parts[i].room;
         weights -= parts[i].weight;
         left -= part;
-        parts[i].exact = floor_of(parts[i].member) + part / parts[i].member->gpus;
+        parts[i].exact = parts[i].base + part / parts[i].member->gpus;
     }
 }
 
@@ -128,16 +128,6 @@ static void give_floors(struct part *parts, size_t n, int64_t left, int32_t *ret
     give_rest(parts, n, left, ret);
 }
 
-// What is left after the others have what they want.
-static void give_idle(struct part *parts, size_t n, int64_t left, int32_t *ret)
-{
-    for (size_t i = 0; i < n; i++) {
-        left -= gpus_of(parts[i].member, ret[parts[i].index]);
-        parts[i].want = parts[i].member->demand;
-    }
-    give_rest(parts, n, left, ret);
-}
-
 static void give_whole(struct part *parts, size_t n, int64_t left, int32_t *ret)
 {
     for (size_t i = 0; i < n; i++) {
@@ -154,14 +144,39 @@ static void give_whole(struct part *parts, size_t n, int64_t left, int32_t *ret)
     give_rest(parts, n, left, ret);
 }
 
+// What is left after the others have what they want.
+static void give_idle(struct part *parts, size_t n, int64_t left, int32_t *ret)
+{
+    size_t n_idle = 0;
+    double bases = 0;
+    for (size_t i = 0; i < n; i++) {
+        struct part p = parts[i];
+        p.base = ret[p.index];
+        p.want = p.member->demand;
+        p.room = (double)gpus_of(p.member, p.want - p.base);
+        if (!p.member->idle || p.room <= 0) {
+            left -= gpus_of(p.member, p.base);
+            continue;
+        }
+        bases += (double)gpus_of(p.member, p.base);
+        parts[i] = parts[n_idle];
+        parts[n_idle++] = p;
+    }
+    if ((double)left <= bases)
+        return;
+    fill(parts, n_idle, (double)left - bases);
+    give_whole(parts, n_idle, left, ret);
+}
+
 void budget_share(const struct budget_group *group, int32_t *ret)
 {
     int64_t left = group->gpus > group->others ? group->gpus - group->others : 0, floors = 0;
     GS_AUTO_FREE struct part *parts = gs_alloc_array(group->n + 1, sizeof(*parts));
     for (size_t i = 0; i < group->n; i++) {
         const struct budget_member *m = &group->members[i];
-        parts[i] = (struct part){.member = m, .index = i, .want = want_of(m)};
-        parts[i].room = (double)gpus_of(m, parts[i].want - floor_of(m));
+        parts[i] =
+            (struct part){.member = m, .index = i, .base = floor_of(m), .want = want_of(m)};
+        parts[i].room = (double)gpus_of(m, parts[i].want - parts[i].base);
         parts[i].weight = m->weight * (double)gpus_of(m, parts[i].want);
         floors += gpus_of(m, floor_of(m));
     }

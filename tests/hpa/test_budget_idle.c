@@ -182,7 +182,8 @@ static void test_rows_of_the_response_that_are_absent_stay_unknown(void **state)
 
 static void test_of_two_measurements_of_a_pod_the_busier_one_counts(void **state)
 {
-    static const char *const first[] = {"60", "5", "3", "1"}, *const second[] = {"0", "0", "9", "2"};
+    static const char *const first[] = {"60", "5", "3", "1"}, *const second[] = {"0", "0", "9",
+                                                                                 "2"};
     (void)state;
     for (int swapped = 0; swapped < 2; swapped++) {
         struct budget_idle_pod pod = {.name = "a", .gpus = 1};

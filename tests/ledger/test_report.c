@@ -409,7 +409,7 @@ static void test_budgets_are_in_csv_and_html(void **state)
 static json_t *report_with_kinds_of(const char *hostile)
 {
     static const char format[] = SERIES("," OF_WEB ",\"kind\":\"%s\"", "7200") "," //
-        SERIES(",\"kind\":\"%s\"", "7200") ","                                   //
+        SERIES(",\"kind\":\"%s\"", "7200") ","                                     //
         SERIES("," OF_WEB ",\"kind\":\"granted\"", "3600");
     const json_t *answers[6] = {0};
     json_t *data = example_report("namespace", NULL);
@@ -424,7 +424,7 @@ static json_t *report_with_kinds_of(const char *hostile)
 
 static void test_a_kind_of_any_text_changes_nothing(void **state)
 {
-    static const char *const kinds[] = {"workloads", "moves", "name",  "namespace",
+    static const char *const kinds[] = {"workloads", "moves", "name",   "namespace",
                                         "others",    "hours", "limited"};
     (void)state;
     for (size_t i = 0; i < GS_ARRAY_LEN(kinds); i++) {

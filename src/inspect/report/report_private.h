@@ -37,8 +37,8 @@ double report_value(const json_t *series);
 // Adds "budgets": [{"name", "gpus", "mode", "hours", "granted", "used", "refused", "over",
 // "limited", "others", "workloads": [{"namespace", "autoscaler", "granted", …}], "moves": [{"from",
 // "to", "idle", "gpus"}]}] of the time, and "simulated". All but "gpus" are hours: "hours" are
-// those of the GPUs of the budget, "others" of pods without an autoscaler. Absent without series. If
-// a query fails, only "budgetsUnknown" is added, with the reason.
+// those of the GPUs of the budget, "others" of pods without an autoscaler. Absent without series.
+// If a query fails, only "budgetsUnknown" is added, with the reason.
 void report_fetch_budgets(const struct query_peer *peer, int64_t since_ms, int64_t until_ms,
                           json_t *data);
 // The same of the responses to the queries, in their order; NULL: none.

@@ -174,8 +174,7 @@ void budget_share(const struct budget_group *group, int32_t *ret)
     GS_AUTO_FREE struct part *parts = gs_alloc_array(group->n + 1, sizeof(*parts));
     for (size_t i = 0; i < group->n; i++) {
         const struct budget_member *m = &group->members[i];
-        parts[i] =
-            (struct part){.member = m, .index = i, .base = floor_of(m), .want = want_of(m)};
+        parts[i] = (struct part){.member = m, .index = i, .base = floor_of(m), .want = want_of(m)};
         parts[i].room = (double)gpus_of(m, parts[i].want - parts[i].base);
         parts[i].weight = m->weight * (double)gpus_of(m, parts[i].want);
         floors += gpus_of(m, floor_of(m));

@@ -339,6 +339,25 @@ static void test_only_one_of_two_processes_enforces_the_budgets(void **state)
         strstr(metrics.data, "horizontalpodautoscaler=\"chat\",kind=\"granted\"} 0.000\n"));
 }
 
+// Another process may hold the Lease.
+static void test_a_lease_that_cannot_be_read_now_limits_no_other_autoscaler(void **state)
+{
+    struct bench *b = *state;
+    put_autoscaler(b, "chat", "1");
+    put_workload(b, "chat", 2, 6);
+    put_other(b);
+    put_budgets(b, "mode: enforce\n" BUDGET);
+    fake_answer(&b->api, LEASE, 503, json_object());
+    start(b);
+    assert_true(fake_wait(&b->api, has_read_lease, b));
+    evaluate(b, "chat");
+    evaluate(b, "chat");
+    assert_int_equal(max_of(b), 10);
+    assert_true(replicas_of(b, "chat") <= 4);
+    fake_answer(&b->api, LEASE, 403, json_object());
+    assert_max(b, 2);
+}
+
 static void test_limits_of_the_budgets_of_another_namespace_stay(void **state)
 {
     struct bench *b = *state;
@@ -550,6 +569,7 @@ int main(void)
         TEST(test_a_scale_that_may_not_be_written_is_no_move),
         TEST(test_pods_belong_to_the_workload_whose_whole_selector_matches),
         TEST(test_only_one_of_two_processes_enforces_the_budgets),
+        TEST(test_a_lease_that_cannot_be_read_now_limits_no_other_autoscaler),
         TEST(test_limits_of_the_budgets_of_another_namespace_stay),
         TEST(test_scales_outside_of_all_budgets_are_not_read),
     };

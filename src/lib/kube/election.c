@@ -31,7 +31,8 @@ struct kube_election {
     int64_t renewed_mono_ms;
     int64_t sent_mono_ms; // of the write in progress
     bool leading;
-    bool rival; // another holder has renewed it
+    bool rival;  // another holder has renewed it
+    bool denied; // the last request
 };
 
 static int64_t now_ms(void)
@@ -85,12 +86,19 @@ static void report_leadership(struct kube_election *e, const char *failure)
     e->logged = gs_strdup(failure);
 }
 
+// A response that another request would get, too. 404 is that of a namespace.
+static bool is_denial(int status)
+{
+    return status == 401 || status == 403 || status == 404;
+}
+
 // --- writing ---
 
 static void on_lease_written(void *arg, int status, json_t *body, struct gs_error *err)
 {
     struct kube_election *e = arg;
     e->request = NULL;
+    e->denied = err && is_denial(status);
     if (!err) {
         report_leadership(e, NULL);
         observe_lease(e, body);
@@ -157,6 +165,8 @@ static void read_lease(void *arg, int status, json_t *body, struct gs_error *err
 {
     struct kube_election *e = arg;
     e->request = NULL;
+    if (status != 404) // the Lease is created, which can be denied
+        e->denied = err && is_denial(status);
     if (status == 404) {
         create_lease(e);
     } else if (err) {
@@ -216,9 +226,9 @@ const char *kube_election_rival(const struct kube_election *e)
     return e->rival && !e->leading && !has_expired(e) ? e->holder : NULL;
 }
 
-bool kube_election_fails(const struct kube_election *e)
+bool kube_election_denied(const struct kube_election *e)
 {
-    return e->logged && !e->seen;
+    return e->denied && !e->seen;
 }
 
 static void free_election(void *arg)

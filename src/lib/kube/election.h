@@ -29,7 +29,8 @@ bool kube_election_leading(const struct kube_election *e);
 // Another holder that has renewed the lease since this election began, and whose lease has not
 // expired. NULL: none; the holder that was read first may have ended. Valid until the next event.
 const char *kube_election_rival(const struct kube_election *e);
-// Whether the lease could not be read since the election began: it is denied, for example.
-bool kube_election_fails(const struct kube_election *e);
+// Whether the lease was never read, and the last request for it was refused for good, such as for
+// lack of permission. False if the server was unavailable: another holder may exist.
+bool kube_election_denied(const struct kube_election *e);
 // Does not change the Lease, which expires. No callback follows. Accepts NULL.
 void kube_election_free(struct kube_election *e);

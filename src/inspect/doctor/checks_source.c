@@ -34,8 +34,8 @@ static void report_buffer(struct doctor_examination *e, double age, double inter
     doctor_add(e,
                (struct doctor_finding){
                    subject,
-                   gs_format("The values of this source are up to %.0f s old, although a sample "
-                             "comes each %.0f s.",
+                   gs_format("The values of this source are up to %.2g s old, although a sample "
+                             "comes each %.2g s.",
                              interval + BUFFER_S, interval),
                    gs_format("the server is VictoriaMetrics, which shows received samples up to "
                              "%d s later; the newest one is %.1f s old now",

@@ -406,6 +406,33 @@ static void test_budgets_are_in_csv_and_html(void **state)
     assert_non_null(strstr(html.data, "<li>chat/web took 2 GPUs from batch/a"));
 }
 
+// With a look at all workloads for each series, this takes a minute.
+static void test_a_budget_of_many_workloads(void **state)
+{
+    static const char *const kinds[] = {"granted", "used", "refused", "over"};
+    const json_t *answers[6] = {0};
+    CODEC_AUTO_JSON json_t *data = example_report("namespace", NULL);
+    CODEC_AUTO_JSON json_t *size = answer_of(SERIES("", "16"));
+    CODEC_AUTO_JSON json_t *result = json_array();
+    (void)state;
+    for (int i = 0; i < 100000; i++)
+        json_array_append_new(result,
+                              json_pack("{s:{s:s, s:s, s:o, s:s}, s:[i, s]}", "metric", "budget",
+                                        "h100", "namespace", "chat", "horizontalpodautoscaler",
+                                        codec_json_strf("web-%d", i / 4), "kind", kinds[i % 4],
+                                        "value", 1, "3600"));
+    CODEC_AUTO_JSON json_t *seconds = json_pack("{s:{s:O}}", "data", "result", result);
+    answers[0] = size;
+    answers[3] = seconds;
+    report_read_budgets(answers, data);
+    const json_t *b = json_array_get(json_object_get(data, "budgets"), 0);
+    const json_t *list = json_object_get(b, "workloads");
+    assert_int_equal(json_array_size(list), 20000);
+    assert_near(report_number(json_array_get(list, 19999), "over"), 1);
+    assert_near(report_number(b, "granted"), 20000);
+    assert_null(json_object_get(b, "byName"));
+}
+
 static json_t *report_with_kinds_of(const char *hostile)
 {
     static const char format[] = SERIES("," OF_WEB ",\"kind\":\"%s\"", "7200") "," //
@@ -479,6 +506,7 @@ int main(void)
         cmocka_unit_test(test_report_of_an_engine_is_grouped_again),
         cmocka_unit_test(test_budgets_have_their_hours_by_workload_and_who_took_what),
         cmocka_unit_test(test_budgets_are_in_csv_and_html),
+        cmocka_unit_test(test_a_budget_of_many_workloads),
         cmocka_unit_test(test_a_kind_of_any_text_changes_nothing),
         cmocka_unit_test(test_budgets_of_a_query_that_failed_are_not_0),
         cmocka_unit_test(test_a_report_without_budgets_has_none),

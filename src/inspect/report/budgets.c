@@ -9,9 +9,12 @@
 #include <inttypes.h>
 #include <math.h>
 
+#define MAX_BUDGETS 1024
 // Of one budget.
 #define MAX_WORKLOADS 20000
 #define MAX_MOVES     1024
+
+#define INDEX "byName" // of the workloads of a budget, while series are read
 
 // The queries: a function of the range of the report, and how its results are grouped.
 enum series { SIZE, ENFORCED, SIMULATED, GPU_SECONDS, LIMITED, MOVED, N_SERIES };
@@ -49,18 +52,16 @@ static json_t *holder_of(json_t *budget, const json_t *series)
 {
     const char *ns = label_of(series, "namespace");
     const char *name = label_of(series, "horizontalpodautoscaler");
-    json_t *list = json_object_get(budget, "workloads"), *w;
-    size_t i;
+    json_t *index = json_object_get(budget, INDEX);
     if (!ns || !name)
         return budget;
-    json_array_foreach (list, i, w)
-        if (gs_streq(codec_json_str(w, "namespace", NULL), ns) &&
-            gs_streq(codec_json_str(w, "autoscaler", NULL), name))
-            return w;
-    if (json_array_size(list) >= MAX_WORKLOADS)
-        return NULL;
+    GS_AUTO_FREE char *key = gs_format("%s/%s", ns, name);
+    json_t *w = json_object_get(index, key);
+    if (w || json_object_size(index) >= MAX_WORKLOADS)
+        return w;
     w = json_pack("{s:s, s:s}", "namespace", ns, "autoscaler", name);
-    json_array_append_new(list, w);
+    json_object_set(index, key, w);
+    json_array_append_new(json_object_get(budget, "workloads"), w);
     return w;
 }
 
@@ -78,10 +79,11 @@ static void add_number(json_t *to, const char *key, double v)
 static void read_size(json_t *data, const json_t *series, double v)
 {
     const char *name = label_of(series, "budget");
-    if (name && !budget_named(data, name))
-        json_array_append_new(json_object_get(data, "budgets"),
-                              json_pack("{s:s, s:I, s:[], s:[]}", "name", name, "gpus",
-                                        (json_int_t)fmin(v, 1e15), "workloads", "moves"));
+    json_t *list = json_object_get(data, "budgets");
+    if (name && json_array_size(list) < MAX_BUDGETS && !budget_named(data, name))
+        json_array_append_new(list,
+                              json_pack("{s:s, s:I, s:[], s:[], s:{}}", "name", name, "gpus",
+                                        (json_int_t)fmin(v, 1e15), "workloads", "moves", INDEX));
 }
 
 static void read_gpu_seconds(json_t *budget, const json_t *series, double v)
@@ -149,6 +151,10 @@ void report_read_budgets(const json_t *const *answers, json_t *data)
         json_array_foreach ((json_t *)(uintptr_t)result, i, series)
             read_budget_series(data, s, series);
     }
+    size_t k;
+    json_t *budget;
+    json_array_foreach (json_object_get(data, "budgets"), k, budget)
+        json_object_del(budget, INDEX);
     if (!json_array_size(json_object_get(data, "budgets")))
         json_object_del(data, "budgets");
 }

@@ -481,6 +481,25 @@ static void test_budgets_of_a_query_that_failed_are_not_0(void **state)
     assert_non_null(strstr(html.data, "GPU budgets are unknown: HTTP status 503: &lt;busy&gt;"));
 }
 
+static void test_a_budget_without_counters_has_no_hours(void **state)
+{
+    const json_t *answers[6] = {0};
+    CODEC_AUTO_JSON json_t *data = example_report("namespace", NULL);
+    CODEC_AUTO_JSON json_t *size = answer_of(SERIES("", "16"));
+    GS_AUTO_BUF struct gs_buf table = {0};
+    GS_AUTO_BUF struct gs_buf csv = {0};
+    GS_AUTO_BUF struct gs_buf html = {0};
+    (void)state;
+    answers[0] = size;
+    report_read_budgets(answers, data);
+    report_print_budgets(data, &table);
+    assert_string_equal(table.data, "\nBudget h100: 16 GPUs, GPU hours unknown: no series\n");
+    report_print_budgets_csv(data, &csv);
+    assert_non_null(strstr(csv.data, "\nh100,,false,,,,,,,,,\n"));
+    report_print_budgets_html(data, &html);
+    assert_null(strstr(html.data, "0.00"));
+}
+
 static void test_a_report_without_budgets_has_none(void **state)
 {
     const json_t *answers[6] = {0};
@@ -509,6 +528,7 @@ int main(void)
         cmocka_unit_test(test_a_budget_of_many_workloads),
         cmocka_unit_test(test_a_kind_of_any_text_changes_nothing),
         cmocka_unit_test(test_budgets_of_a_query_that_failed_are_not_0),
+        cmocka_unit_test(test_a_budget_without_counters_has_no_hours),
         cmocka_unit_test(test_a_report_without_budgets_has_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -59,12 +59,22 @@ static void add_move(const json_t *move, struct gs_buf *out)
                                                             : ", which were idle");
 }
 
+// False: the server has no counters, such as those of an older gpuscale hpa.
+static bool has_hours(const json_t *budget)
+{
+    return json_object_get(budget, "hours") != NULL;
+}
+
 // "Budget h100: 16 GPUs, 384.00 GPU hours, dry run"
 static void add_title(const json_t *data, const json_t *budget, struct gs_buf *out)
 {
-    gs_buf_addf(out, "Budget %s: %lld GPUs, %.2f GPU hours%s%s", text_of(budget, "name"),
-                (long long)codec_json_int(budget, 0, "gpus", NULL), report_number(budget, "hours"),
-                is_dry_run(budget) ? ", dry run: nothing was limited" : "",
+    gs_buf_addf(out, "Budget %s: %lld GPUs, ", text_of(budget, "name"),
+                (long long)codec_json_int(budget, 0, "gpus", NULL));
+    if (has_hours(budget))
+        gs_buf_addf(out, "%.2f GPU hours", report_number(budget, "hours"));
+    else
+        gs_buf_add_str(out, "GPU hours unknown: no series");
+    gs_buf_addf(out, "%s%s", is_dry_run(budget) ? ", dry run: nothing was limited" : "",
                 is_simulated(data) ? ", simulated GPUs" : "");
 }
 
@@ -152,7 +162,8 @@ void report_print_budgets(const json_t *data, struct gs_buf *out)
         gs_buf_add_char(out, '\n');
         gs_columns_clean(out, gs_buf_slice(&title));
         gs_buf_add_char(out, '\n');
-        add_workloads(budget, out);
+        if (has_hours(budget))
+            add_workloads(budget, out);
         add_lines_of_moves(budget, out);
     }
 }
@@ -168,8 +179,11 @@ static void add_csv_row(const json_t *data, const json_t *budget, const char *au
     gs_buf_addf(out, ",%s,", is_simulated(data) ? "true" : "false");
     report_add_csv_text(out, autoscaler);
     gs_buf_add_str(out, ",,");
-    for (size_t i = 0; i < GS_ARRAY_LEN(numbers); i++)
-        gs_buf_addf(out, ",%.6f", report_number(row, numbers[i].key));
+    for (size_t i = 0; i < GS_ARRAY_LEN(numbers); i++) {
+        gs_buf_add_char(out, ',');
+        if (has_hours(budget))
+            gs_buf_addf(out, "%.6f", report_number(row, numbers[i].key));
+    }
     gs_buf_add_str(out, ",\n");
 }
 
@@ -238,7 +252,10 @@ void report_print_budgets_html(const json_t *data, struct gs_buf *out)
         add_title(data, budget, &title);
         gs_buf_add_str(out, "<h2>");
         codec_html_escape(gs_buf_slice(&title), out);
-        gs_buf_add_str(out, "</h2>\n<div class=\"scroll\"><table>\n<tr><th>autoscaler</th>");
+        gs_buf_add_str(out, "</h2>\n");
+        if (!has_hours(budget))
+            continue;
+        gs_buf_add_str(out, "<div class=\"scroll\"><table>\n<tr><th>autoscaler</th>");
         for (k = 0; k < GS_ARRAY_LEN(numbers); k++)
             gs_buf_addf(out, "<th class=\"n\">%s</th>", numbers[k].key);
         gs_buf_add_str(out, "</tr>\n");

@@ -218,7 +218,12 @@ static inline void fake_hpa_request(struct fake_api *f, struct http_exchange *x,
         kube_reply_json(x, 200, stored);
     } else if (strcmp(http_method(x), "PATCH") == 0) {
         CODEC_AUTO_JSON json_t *body = fake_body(x);
+        const char *version = kube_resource_version(body);
         json_t *fresh = NULL;
+        if (version && !gs_streq(version, kube_resource_version(stored))) {
+            kube_reply_failure(x, 409, "Conflict", "the object has been modified");
+            return;
+        }
         gs_error_free(kube_patch_merge(stored, body, &fresh));
         fake_put(f, f->hpas, fresh);
         kube_reply_json(x, 200, fresh);

@@ -445,6 +445,35 @@ static void test_max_replicas_that_somebody_sets_later_are_not_changed_back(void
 }
 
 // Its desiredReplicas are then 0, or what was wanted long ago.
+static void put_record(struct bench *b, const char *record, int max)
+{
+    json_t *hpa = json_deep_copy(json_object_get(b->api.hpas, OTHER));
+    codec_json_set(hpa, json_string(record), "metadata", "annotations", "gpuscale.dev/budget",
+                   NULL);
+    codec_json_set(hpa, json_integer(max), "spec", "maxReplicas", NULL);
+    fake_put(&b->api, b->api.hpas, hpa);
+}
+
+static bool is_held(void *arg)
+{
+    return fake_n_held(&((struct bench *)arg)->api) > 0;
+}
+
+static void test_a_record_that_is_written_while_an_old_one_is_removed_stays(void **state)
+{
+    struct bench *b = *state;
+    put_other(b);
+    put_budgets(b, BUDGET);
+    put_record(b, "maxReplicas=10,set=3", 5);
+    b->api.hold_prefix = "/apis/autoscaling/v2/namespaces/shop/horizontalpodautoscalers/other";
+    start(b);
+    assert_true(fake_wait(&b->api, is_held, b));
+    put_record(b, "maxReplicas=10,set=4", 4);
+    b->api.hold_prefix = NULL;
+    fake_release(&b->api);
+    assert_max(b, 10); // a dry run gives it back
+}
+
 static void test_an_autoscaler_whose_metric_fails_keeps_its_share_of_the_replicas(void **state)
 {
     struct bench *b = *state;
@@ -484,11 +513,6 @@ static void test_another_autoscaler_whose_target_is_gone_has_no_gpus(void **stat
     assert_explains(b, "chat", "shop/other has 3 of 4 GPUs");
     delete_target(b, "other", 3);
     assert_reaches(b, "chat", 4);
-}
-
-static bool is_held(void *arg)
-{
-    return fake_n_held(&((struct bench *)arg)->api) > 0;
 }
 
 static bool other_is_member(const struct bench *b)
@@ -561,6 +585,7 @@ int main(void)
         TEST(test_max_replicas_of_another_controller_are_lowered_recorded_and_given_back),
         TEST(test_the_next_start_gives_max_replicas_back_without_a_budget),
         TEST(test_max_replicas_that_somebody_sets_later_are_not_changed_back),
+        TEST(test_a_record_that_is_written_while_an_old_one_is_removed_stays),
         TEST(test_an_autoscaler_whose_metric_fails_keeps_its_share_of_the_replicas),
         TEST(test_a_limit_is_removed_when_the_gpus_suffice_again),
         TEST(test_another_autoscaler_whose_target_is_gone_has_no_gpus),

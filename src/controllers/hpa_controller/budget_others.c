@@ -78,6 +78,8 @@ static void on_patched(void *arg, int status, json_t *body, struct gs_error *err
 static void remove_annotation(struct hpa_budget_visits *v)
 {
     CODEC_AUTO_JSON json_t *body = json_object();
+    codec_json_set(body, json_string(kube_resource_version(v->spec.object)), "metadata",
+                   "resourceVersion", NULL);
     codec_json_set(body, json_null(), "metadata", "annotations", BUDGET_RECORD_ANNOTATION, NULL);
     v->patch = kube_patch(v->budgets->cfg.client, KUBE_HPAS, v->spec.ns, v->spec.name, NULL,
                           KUBE_MERGE_PATCH, body, on_patched, v);

@@ -57,7 +57,7 @@ struct doctor_examination {
     size_t check_index, n_of_check;
     struct doctor_diagnosis *diagnoses; // of pods that do not run
     size_t n_diagnoses;
-    char *line; // the last one of a log
+    char *line;                 // the last one of a log
     struct doctor_index *index; // NULL: each search reads the list
 };
 

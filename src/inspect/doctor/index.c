@@ -7,7 +7,8 @@
 #include "doctor/doctor_private.h"
 #include "kube/object.h"
 
-// Keys of both maps begin with the name of the list, which alone is the key of a list that was read.
+// Keys of both maps begin with the name of the list, which alone is the key of a list that was
+// read.
 struct doctor_index {
     struct gs_hmap *objects; // "LIST NAMESPACE/NAME", and "LIST /NAME" for the first in any
     struct gs_hmap *groups;  // "LIST NAMESPACE": array

@@ -283,6 +283,62 @@ static void test_a_shadow_only_explains(void **state)
     assert_int_equal(json_array_size(b->api.log), 0);
 }
 
+static void test_placeholders_are_removed_in_shadow_mode(void **state)
+{
+    struct bench *b = *state;
+    annotate(b, "pods");
+    wait_placeholders(b, OF_APPS, 2);
+    b->outlook.applied = false;
+    wait_placeholders(b, OF_APPS, -1);
+}
+
+static bool has_no_placeholders_at_zero(void *arg)
+{
+    struct bench *b = arg;
+    hpa_capacity_follow(b->capacity, &b->spec, NULL, 0, false, gs_unix_ms());
+    return placeholders_at(b, OF_APPS) == 0;
+}
+
+static void test_a_workload_without_replicas_has_no_placeholders(void **state)
+{
+    struct bench *b = *state;
+    annotate(b, "pods");
+    wait_placeholders(b, OF_APPS, 2);
+    hpa_capacity_follow(b->capacity, &b->spec, NULL, -1, false, gs_unix_ms()); // unknown
+    CODEC_AUTO_JSON json_t *before = hpa_capacity_json(b->capacity);
+    assert_int_equal(codec_json_int(before, 0, "placeholders", NULL), 2);
+    assert_true(fake_wait(&b->api, has_no_placeholders_at_zero, b));
+    CODEC_AUTO_JSON json_t *json = hpa_capacity_json(b->capacity);
+    assert_string_equal(codec_json_str(json, "text", NULL),
+                        "0 placeholders: the workload has no replicas");
+}
+
+static bool was_logged(void *arg)
+{
+    struct bench *b = arg;
+    return fake_count_log(&b->api, b->log);
+}
+
+static bool is_created(void *arg)
+{
+    struct bench *b = arg;
+    follow(b);
+    if (fake_count_log(&b->api, "GET " OF_APPS))
+        b->api.hold_prefix = APPS;
+    return fake_count_log(&b->api, "POST") && fake_n_held(&b->api);
+}
+
+static void test_an_object_whose_creation_has_no_reply_is_deleted(void **state)
+{
+    struct bench *b = *state;
+    annotate(b, "pods");
+    assert_true(fake_wait(&b->api, is_created, b));
+    b->api.hold_prefix = NULL;
+    hpa_capacity_release(b->capacity);
+    b->log = "DELETE " OF_APPS;
+    assert_true(fake_wait(&b->api, was_logged, b));
+}
+
 static void test_a_cluster_without_buffers_is_reported(void **state)
 {
     struct bench *b = *state;
@@ -341,7 +397,29 @@ static void test_objects_of_an_earlier_process_are_removed(void **state)
     annotate(b, NULL);
     fake_answer(&b->api, APPS "?labelSelector=gpuscale.dev/capacity-of", 200,
                 json_pack("{s:[O]}", "items", json_object_get(b->api.objects, OF_APPS)));
-    struct hpa_capacity_search *s = hpa_capacity_search_start(b->api.kube, "shop", on_found, b);
+    struct hpa_capacity_search *s =
+        hpa_capacity_search_start(&b->api.loop, b->api.kube, "shop", on_found, b);
+    wait_placeholders(b, OF_APPS, -1);
+    hpa_capacity_search_free(s);
+}
+
+static void test_a_search_that_fails_is_repeated(void **state)
+{
+    static const char query[] = APPS "?labelSelector=gpuscale.dev/capacity-of";
+    struct bench *b = *state;
+    annotate(b, "pods");
+    wait_placeholders(b, OF_APPS, 2);
+    hpa_capacity_free(b->capacity);
+    b->capacity = hpa_capacity_new(b->api.kube, b->resources, false);
+    annotate(b, NULL);
+    fake_answer(&b->api, query, 429,
+                json_pack("{s:s, s:s}", "kind", "Status", "message", "slow down"));
+    struct hpa_capacity_search *s =
+        hpa_capacity_search_start(&b->api.loop, b->api.kube, "shop", on_found, b);
+    b->log = "GET " APPS "?labelSelector";
+    assert_true(fake_wait(&b->api, was_logged, b));
+    fake_answer(&b->api, query, 200,
+                json_pack("{s:[O]}", "items", json_object_get(b->api.objects, OF_APPS)));
     wait_placeholders(b, OF_APPS, -1);
     hpa_capacity_search_free(s);
 }
@@ -386,6 +464,10 @@ int main(void)
         TEST(test_nothing_is_requested_without_the_annotation),
         TEST(test_nothing_is_created_before_it_is_needed),
         TEST(test_a_shadow_only_explains),
+        TEST(test_placeholders_are_removed_in_shadow_mode),
+        TEST(test_a_workload_without_replicas_has_no_placeholders),
+        TEST(test_an_object_whose_creation_has_no_reply_is_deleted),
+        TEST(test_a_search_that_fails_is_repeated),
         TEST(test_a_cluster_without_buffers_is_reported),
         TEST(test_another_kind_replaces_the_objects),
         TEST(test_objects_of_others_are_neither_changed_nor_deleted),

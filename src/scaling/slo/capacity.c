@@ -146,3 +146,10 @@ void slo_capacity_decide(const struct slo_capacity_policy *policy,
     state->placeholders = ret->placeholders = n;
     explain(policy, in, wanted, ret);
 }
+
+void slo_capacity_stop(struct slo_capacity_state *state, struct slo_capacity *ret)
+{
+    state->placeholders = 0;
+    *ret = (struct slo_capacity){.forecast = -1};
+    snprintf(ret->text, sizeof(ret->text), "0 placeholders: the workload has no replicas");
+}

@@ -51,3 +51,5 @@ struct slo_capacity {
 void slo_capacity_decide(const struct slo_capacity_policy *policy,
                          const struct slo_capacity_input *in, struct slo_capacity_state *state,
                          int64_t now_ms, struct slo_capacity *ret);
+// For a workload without replicas, which is paused or not in use: no placeholders.
+void slo_capacity_stop(struct slo_capacity_state *state, struct slo_capacity *ret);

@@ -4,6 +4,7 @@
 #include "hpa_controller/capacity.h"
 #include "hpa_controller/controller_private.h"
 #include "hpa_controller/placeholder.h"
+#include "hpa_controller/starts.h"
 
 #include "unit.h"
 
@@ -452,6 +453,50 @@ static void test_an_autoscaler_of_another_controller_has_no_placeholders(void **
     wait_placeholders(b, OF_APPS, -1);
 }
 
+// --- start-up times ---
+
+static void put_started_pod(struct bench *b, const char *owner, bool placeholder)
+{
+    json_t *pod = json_pack(
+        "{s:s, s:s, s:{s:s, s:s, s:s, s:s, s:[{s:s, s:s, s:b}]}, s:{s:[{s:s, s:s}]}, s:{s:s, "
+        "s:[{s:s, s:s, s:s}, {s:s, s:s, s:s}], s:[{s:s, s:{s:{s:s}}}]}}",
+        "apiVersion", "v1", "kind", "Pod", "metadata", "name", owner, "namespace", "shop", "uid",
+        owner, "creationTimestamp", "2026-01-01T00:00:00Z", "ownerReferences", "kind",
+        "StatefulSet", "name", owner, "controller", 1, "spec", "containers", "name", "c", "image",
+        "i", "status", "phase", "Running", "conditions", "type", "PodScheduled", "status", "True",
+        "lastTransitionTime", "2026-01-01T00:00:01Z", "type", "Ready", "status", "True",
+        "lastTransitionTime", "2026-01-01T00:01:00Z", "containerStatuses", "name", "c", "state",
+        "running", "startedAt", "2026-01-01T00:00:02Z");
+    if (placeholder) {
+        codec_json_set(pod, json_string("web"), "metadata", "labels", HPA_CAPACITY_LABEL, NULL);
+        codec_json_set(pod, json_string(HPA_CAPACITY_CLASS), "spec", "priorityClassName", NULL);
+    }
+    fake_put(&b->api, b->api.pods, pod);
+}
+
+static bool is_synced(void *arg)
+{
+    return kube_cache_synced(arg);
+}
+
+static void test_nothing_is_learned_from_the_start_of_a_placeholder(void **state)
+{
+    struct bench *b = *state;
+    struct kube_cache *pods = kube_cache_new(&b->api.loop, b->api.kube, KUBE_PODS, NULL, NULL);
+    struct hpa_starts *starts = hpa_starts_new(&b->api.loop, b->api.kube, pods, "shop");
+    put_started_pod(b, "web", false);
+    put_started_pod(b, "web-capacity", true);
+    hpa_starts_need(starts);
+    kube_cache_start(pods);
+    assert_true(fake_wait(&b->api, is_synced, pods));
+    CODEC_AUTO_JSON json_t *learned =
+        startup_learner_json(hpa_starts_learner(starts), gs_unix_ms());
+    assert_int_equal(json_array_size(json_object_get(learned, "groups")), 1);
+    assert_int_equal(json_array_size(json_object_get(learned, "others")), 1);
+    hpa_starts_free(starts);
+    kube_cache_free(pods);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -473,6 +518,7 @@ int main(void)
         TEST(test_objects_of_others_are_neither_changed_nor_deleted),
         TEST(test_objects_of_an_earlier_process_are_removed),
         TEST(test_a_refusal_is_repeated_after_a_pause),
+        TEST(test_nothing_is_learned_from_the_start_of_a_placeholder),
         TEST(test_an_autoscaler_of_another_controller_has_no_placeholders),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,6 +10,8 @@
 
 #include "fake_api.h"
 
+#include <math.h>
+
 #define APPS       "/apis/apps/v1/namespaces/shop/deployments"
 #define TEMPLATES  "/api/v1/namespaces/shop/podtemplates"
 #define BUFFERS    "/apis/autoscaling.x-k8s.io/v1beta1/namespaces/shop/capacitybuffers"
@@ -156,6 +158,14 @@ static bool was_read_again(void *arg)
     return fake_count_log(&b->api, "GET " OF_APPS) >= (size_t)b->want;
 }
 
+static void turn(struct bench *b)
+{
+    for (int i = 0; i < 50; i++) {
+        follow(b);
+        uv_run(&b->api.loop, UV_RUN_NOWAIT);
+    }
+}
+
 // --- objects ---
 
 static const json_t *pod_spec(const struct hpa_placeholders *p)
@@ -242,10 +252,7 @@ static void test_pods_are_created_followed_and_removed(void **state)
     set_forecast(b, 2);
     wait_placeholders(b, OF_APPS, 0);
     size_t before = writes(b);
-    for (int i = 0; i < 50; i++) {
-        follow(b);
-        uv_run(&b->api.loop, UV_RUN_NOWAIT);
-    }
+    turn(b);
     assert_int_equal(writes(b), before); // writes only on change
     annotate(b, NULL);
     wait_placeholders(b, OF_APPS, -1);
@@ -256,10 +263,7 @@ static void test_nothing_is_requested_without_the_annotation(void **state)
 {
     struct bench *b = *state;
     annotate(b, NULL);
-    for (int i = 0; i < 50; i++) {
-        follow(b);
-        uv_run(&b->api.loop, UV_RUN_NOWAIT);
-    }
+    turn(b);
     assert_int_equal(json_array_size(b->api.log), 0);
 }
 
@@ -373,10 +377,7 @@ static void test_objects_of_others_are_neither_changed_nor_deleted(void **state)
     wait_error(b, "belongs to another owner");
     hpa_capacity_found(b->capacity, json_object_get(b->api.objects, OF_APPS), KUBE_DEPLOYMENTS);
     annotate(b, NULL);
-    for (int i = 0; i < 50; i++) {
-        follow(b);
-        uv_run(&b->api.loop, UV_RUN_NOWAIT);
-    }
+    turn(b);
     hpa_capacity_release(b->capacity);
     assert_int_equal(placeholders_at(b, OF_APPS), 7);
     assert_int_equal(writes(b), 0);
@@ -402,6 +403,23 @@ static void test_objects_of_an_earlier_process_are_removed(void **state)
         hpa_capacity_search_start(&b->api.loop, b->api.kube, "shop", on_found, b);
     wait_placeholders(b, OF_APPS, -1);
     hpa_capacity_search_free(s);
+}
+
+static void test_another_process_keeps_the_number_until_a_forecast_is_known(void **state)
+{
+    struct bench *b = *state;
+    annotate(b, "pods");
+    wait_placeholders(b, OF_APPS, 2);
+    hpa_capacity_free(b->capacity);
+    b->capacity = hpa_capacity_new(b->api.kube, b->resources, false);
+    annotate(b, "pods");
+    b->outlook.rise = (double)NAN;
+    follow(b); // before it is found
+    hpa_capacity_found(b->capacity, json_object_get(b->api.objects, OF_APPS), KUBE_DEPLOYMENTS);
+    turn(b);
+    assert_int_equal(placeholders_at(b, OF_APPS), 2);
+    set_forecast(b, 3);
+    wait_placeholders(b, OF_APPS, 1);
 }
 
 static void test_a_search_that_fails_is_repeated(void **state)
@@ -431,10 +449,7 @@ static void test_a_refusal_is_repeated_after_a_pause(void **state)
     fake_answer(&b->api, OF_APPS, 403, json_pack("{s:s, s:s}", "kind", "Status", "message", "no"));
     annotate(b, "pods");
     wait_error(b, "no");
-    for (int i = 0; i < 50; i++) {
-        follow(b);
-        uv_run(&b->api.loop, UV_RUN_NOWAIT);
-    }
+    turn(b);
     assert_int_equal(fake_count_log(&b->api, "GET " OF_APPS), 1);
     assert_int_equal(writes(b), 0);
 }
@@ -512,6 +527,7 @@ int main(void)
         TEST(test_placeholders_are_removed_in_shadow_mode),
         TEST(test_a_workload_without_replicas_has_no_placeholders),
         TEST(test_an_object_whose_creation_has_no_reply_is_deleted),
+        TEST(test_another_process_keeps_the_number_until_a_forecast_is_known),
         TEST(test_a_search_that_fails_is_repeated),
         TEST(test_a_cluster_without_buffers_is_reported),
         TEST(test_another_kind_replaces_the_objects),

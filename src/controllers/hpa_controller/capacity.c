@@ -339,6 +339,15 @@ void hpa_capacity_follow(struct hpa_capacity *c, const struct hpa_spec *spec,
         begin_to_write(c, spec);
 }
 
+// The number that another process decided stays until a forecast is known, unless this one has
+// decided about a number.
+static void adopt(struct hpa_capacity *c, const json_t *object)
+{
+    int64_t n = codec_json_int(object, 0, "spec", "replicas", NULL);
+    if (!c->state.raised_ms && n > c->state.placeholders)
+        c->state.placeholders = n < c->policy.max ? (int32_t)n : c->policy.max;
+}
+
 void hpa_capacity_found(struct hpa_capacity *c, const json_t *object, struct kube_gvr resource)
 {
     if (!hpa_placeholder_is_of(object, kube_uid(c->object)))
@@ -346,8 +355,11 @@ void hpa_capacity_found(struct hpa_capacity *c, const json_t *object, struct kub
     for (int kind = SLO_CAPACITY_BUFFER; kind < KINDS; kind++) {
         struct hpa_placeholders p = hpa_placeholders_of_kind((enum slo_capacity_kind)kind);
         for (size_t i = 0; i < p.n; i++)
-            if (gs_streq(p.items[i].resource.resource, resource.resource))
+            if (gs_streq(p.items[i].resource.resource, resource.resource)) {
                 c->owned[kind] |= OBJECT(i);
+                if ((enum slo_capacity_kind)kind == c->policy.kind)
+                    adopt(c, object);
+            }
     }
 }
 

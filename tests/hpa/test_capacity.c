@@ -383,6 +383,16 @@ static void test_objects_of_others_are_neither_changed_nor_deleted(void **state)
     assert_int_equal(writes(b), 0);
 }
 
+// An earlier process has made two placeholders.
+static void begin_after_another_process(struct bench *b, const char *kind)
+{
+    annotate(b, "pods");
+    wait_placeholders(b, OF_APPS, 2);
+    hpa_capacity_free(b->capacity);
+    b->capacity = hpa_capacity_new(b->api.kube, b->resources, false);
+    annotate(b, kind);
+}
+
 static void on_found(void *arg, const json_t *object, struct kube_gvr resource)
 {
     struct bench *b = arg;
@@ -392,11 +402,7 @@ static void on_found(void *arg, const json_t *object, struct kube_gvr resource)
 static void test_objects_of_an_earlier_process_are_removed(void **state)
 {
     struct bench *b = *state;
-    annotate(b, "pods");
-    wait_placeholders(b, OF_APPS, 2);
-    hpa_capacity_free(b->capacity);
-    b->capacity = hpa_capacity_new(b->api.kube, b->resources, false);
-    annotate(b, NULL);
+    begin_after_another_process(b, NULL);
     fake_answer(&b->api, APPS "?labelSelector=gpuscale.dev/capacity-of", 200,
                 json_pack("{s:[O]}", "items", json_object_get(b->api.objects, OF_APPS)));
     struct hpa_capacity_search *s =
@@ -408,11 +414,7 @@ static void test_objects_of_an_earlier_process_are_removed(void **state)
 static void test_another_process_keeps_the_number_until_a_forecast_is_known(void **state)
 {
     struct bench *b = *state;
-    annotate(b, "pods");
-    wait_placeholders(b, OF_APPS, 2);
-    hpa_capacity_free(b->capacity);
-    b->capacity = hpa_capacity_new(b->api.kube, b->resources, false);
-    annotate(b, "pods");
+    begin_after_another_process(b, "pods");
     b->outlook.rise = (double)NAN;
     follow(b); // before it is found
     hpa_capacity_found(b->capacity, json_object_get(b->api.objects, OF_APPS), KUBE_DEPLOYMENTS);
@@ -426,11 +428,7 @@ static void test_a_search_that_fails_is_repeated(void **state)
 {
     static const char query[] = APPS "?labelSelector=gpuscale.dev/capacity-of";
     struct bench *b = *state;
-    annotate(b, "pods");
-    wait_placeholders(b, OF_APPS, 2);
-    hpa_capacity_free(b->capacity);
-    b->capacity = hpa_capacity_new(b->api.kube, b->resources, false);
-    annotate(b, NULL);
+    begin_after_another_process(b, NULL);
     fake_answer(&b->api, query, 429,
                 json_pack("{s:s, s:s}", "kind", "Status", "message", "slow down"));
     struct hpa_capacity_search *s =

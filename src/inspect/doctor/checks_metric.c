@@ -16,7 +16,7 @@ bool doctor_lacks_value(const json_t *answer)
 const json_t *doctor_hpa_pod(const struct doctor_examination *e, const json_t *hpa, size_t *pos)
 {
     const json_t *selector = codec_json_get(doctor_hpa_target(e, hpa), "spec", "selector", NULL);
-    const json_t *pods = doctor_items(e, "pods"), *pod;
+    const json_t *pods = doctor_pods_of(e, kube_namespace(hpa)), *pod;
     while (selector && (pod = json_array_get(pods, *pos))) {
         (*pos)++;
         if (gs_streq(kube_namespace(pod), kube_namespace(hpa)) &&

@@ -320,7 +320,7 @@ static void check_foreign_pods(struct doctor_examination *e, const json_t *hpa)
 
     if (!target || !selector)
         return;
-    json_array_foreach (doctor_items(e, "pods"), i, pod) {
+    json_array_foreach (doctor_pods_of(e, kube_namespace(target)), i, pod) {
         const json_t *owner = kube_controller_ref(pod);
         const char *name = codec_json_str(owner, "name", NULL);
         if (!gs_streq(kube_namespace(pod), kube_namespace(target)) || kube_is_deleting(pod) ||

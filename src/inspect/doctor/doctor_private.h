@@ -57,7 +57,8 @@ struct doctor_examination {
     size_t check_index, n_of_check;
     struct doctor_diagnosis *diagnoses; // of pods that do not run
     size_t n_diagnoses;
-    char *line; // the last one of a log
+    char *line;                 // the last one of a log
+    struct doctor_index *index; // NULL: each search reads the list
 };
 
 struct doctor_check {
@@ -94,6 +95,18 @@ const struct doctor_diagnosis *doctor_diagnosis_of(const struct doctor_examinati
 // the order of the report.
 void doctor_order_causes(const struct doctor_examination *e, json_t *findings);
 
+// --- index.c ---
+
+// Remembers each list at its first search; the lists must not change afterwards.
+struct doctor_index *doctor_index_new(void);
+void doctor_index_free(struct doctor_index *x);
+// items: those of the list. The result is borrowed from the index. ns NULL: any.
+const json_t *doctor_index_find(struct doctor_index *x, const json_t *items, const char *list,
+                                const char *ns, const char *name);
+// The objects of a namespace, an array in the order of the list; NULL: it has no such object.
+const json_t *doctor_index_group(struct doctor_index *x, const json_t *items, const char *list,
+                                 const char *ns);
+
 // --- facts.c ---
 
 // The objects of a list; NULL: unknown, or the API does not have them.
@@ -102,6 +115,8 @@ bool doctor_known(const struct doctor_examination *e, const char *list);  // it 
 bool doctor_absent(const struct doctor_examination *e, const char *list); // no such resource
 const json_t *doctor_find(const struct doctor_examination *e, const char *list, const char *ns,
                           const char *name); // ns NULL: any
+// The pods of a namespace; without an index, those of all namespaces.
+const json_t *doctor_pods_of(const struct doctor_examination *e, const char *ns);
 // The result of a query of doctor_queries[]: samples of a vector; NULL: unknown.
 const json_t *doctor_query(const struct doctor_examination *e, const char *name);
 double doctor_sample_value(const json_t *sample); // NaN: none

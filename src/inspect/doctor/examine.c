@@ -152,6 +152,7 @@ json_t *doctor_examine(const json_t *facts)
     char now[GS_RFC3339_SIZE];
 
     e.findings = json_array();
+    e.index = doctor_index_new();
     doctor_diagnose(&e);
     for (e.check_index = 0; doctor_checks[e.check_index].id; e.check_index++) {
         e.check = &doctor_checks[e.check_index];
@@ -161,6 +162,7 @@ json_t *doctor_examine(const json_t *facts)
     e.findings = ordered(e.findings);
     doctor_order_causes(&e, e.findings);
     doctor_diagnoses_finish(&e);
+    doctor_index_free(e.index);
     json_t *report = json_object(), *seen = examined(&e);
     const char *result = json_array_size(e.findings) ? "findings"
                          : json_array_size(seen)     ? "healthy"

@@ -36,10 +36,18 @@ const json_t *doctor_find(const struct doctor_examination *e, const char *list, 
     size_t i;
     const json_t *obj;
 
+    if (e->index && name)
+        return doctor_index_find(e->index, doctor_items(e, list), list, ns, name);
     json_array_foreach (doctor_items(e, list), i, obj)
         if (gs_streq(kube_name(obj), name) && (!ns || gs_streq(kube_namespace(obj), ns)))
             return obj;
     return NULL;
+}
+
+const json_t *doctor_pods_of(const struct doctor_examination *e, const char *ns)
+{
+    const json_t *pods = doctor_items(e, "pods");
+    return e->index ? doctor_index_group(e->index, pods, "pods", ns) : pods;
 }
 
 const json_t *doctor_query(const struct doctor_examination *e, const char *name)

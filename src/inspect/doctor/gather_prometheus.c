@@ -374,6 +374,7 @@ void doctor_gather_prometheus(const struct doctor_options *o, struct kube_sessio
     struct prometheus p = {0};
     json_t *out = json_object();
 
+    e.index = doctor_index_new();
     // PROMETHEUS_URL is not read: it need not be of the cluster that is examined.
     p.base = o->prometheus ? gs_strdup(o->prometheus)
                            : kube_engine_url_of_kubeconfig(o->kubeconfig, o->context);
@@ -389,5 +390,6 @@ void doctor_gather_prometheus(const struct doctor_options *o, struct kube_sessio
                                "sets its URL"
                              : "--prometheus is not set");
     json_object_set_new(facts, "prometheus", out);
+    doctor_index_free(e.index);
     free(p.base);
 }

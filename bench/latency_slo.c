@@ -234,7 +234,7 @@ static void decide_placeholders(struct slo_scaler *s, const struct slo_decision 
     forecast_read(forecast, &r);
     const struct slo_capacity_input in = {.decision = d,
                                           .growth = r.growth,
-                                          .rise = forecast_rise(forecast),
+                                          .rise = slo_memory_rise(s->memory, d),
                                           .horizon_ms = r.horizon_ms,
                                           .replicas = (int32_t)n,
                                           .max = LATENCY_MAX_REPLICAS};

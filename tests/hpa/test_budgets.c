@@ -59,6 +59,29 @@ static void test_pods_without_an_autoscaler_count(void **state)
     assert_explains(b, "chat", "pods without an autoscaler have 1 of 4 GPUs");
 }
 
+// The label alone would take any pod out of its budget.
+static void test_only_placeholders_of_low_priority_count_in_no_budget(void **state)
+{
+    struct bench *b = *state;
+    for (int i = 0; i < 2; i++) {
+        put_pod(b, "idle", i);
+        GS_AUTO_FREE char *key = gs_format("shop/idle-%d", i);
+        json_t *pod = json_deep_copy(json_object_get(b->api.pods, key));
+        codec_json_set_str(codec_json_get(pod, "metadata", "labels", NULL),
+                           "gpuscale.dev/capacity-of", "chat");
+        if (i == 0)
+            codec_json_set_str(json_object_get(pod, "spec"), "priorityClassName",
+                               "gpuscale-placeholder");
+        fake_put(&b->api, b->api.pods, pod);
+    }
+    put_autoscaler(b, "chat", "1");
+    put_workload(b, "chat", 2, 6);
+    put_budgets(b, "mode: enforce\n" BUDGET);
+    start(b);
+    assert_reaches(b, "chat", 3);
+    assert_explains(b, "chat", "pods without an autoscaler have 1 of 4 GPUs");
+}
+
 static void test_a_workload_outside_of_all_budgets_is_not_limited(void **state)
 {
     struct bench *b = *state;
@@ -574,6 +597,7 @@ int main(void)
         TEST(test_a_low_priority_gives_gpus_to_a_high_one_when_its_pods_have_ended),
         TEST(test_a_dry_run_limits_nothing_and_says_what_it_would_do),
         TEST(test_pods_without_an_autoscaler_count),
+        TEST(test_only_placeholders_of_low_priority_count_in_no_budget),
         TEST(test_a_workload_outside_of_all_budgets_is_not_limited),
         TEST(test_wrong_budgets_are_explained_if_there_were_none_before),
         TEST(test_a_wrong_priority_is_an_event),

@@ -4,10 +4,13 @@
 #include "hpa_controller/capacity.h"
 #include "hpa_controller/controller_private.h"
 #include "hpa_controller/placeholder.h"
+#include "hpa_controller/starts.h"
 
 #include "unit.h"
 
 #include "fake_api.h"
+
+#include <math.h>
 
 #define APPS       "/apis/apps/v1/namespaces/shop/deployments"
 #define TEMPLATES  "/api/v1/namespaces/shop/podtemplates"
@@ -155,6 +158,14 @@ static bool was_read_again(void *arg)
     return fake_count_log(&b->api, "GET " OF_APPS) >= (size_t)b->want;
 }
 
+static void turn(struct bench *b)
+{
+    for (int i = 0; i < 50; i++) {
+        follow(b);
+        uv_run(&b->api.loop, UV_RUN_NOWAIT);
+    }
+}
+
 // --- objects ---
 
 static const json_t *pod_spec(const struct hpa_placeholders *p)
@@ -241,10 +252,7 @@ static void test_pods_are_created_followed_and_removed(void **state)
     set_forecast(b, 2);
     wait_placeholders(b, OF_APPS, 0);
     size_t before = writes(b);
-    for (int i = 0; i < 50; i++) {
-        follow(b);
-        uv_run(&b->api.loop, UV_RUN_NOWAIT);
-    }
+    turn(b);
     assert_int_equal(writes(b), before); // writes only on change
     annotate(b, NULL);
     wait_placeholders(b, OF_APPS, -1);
@@ -255,10 +263,7 @@ static void test_nothing_is_requested_without_the_annotation(void **state)
 {
     struct bench *b = *state;
     annotate(b, NULL);
-    for (int i = 0; i < 50; i++) {
-        follow(b);
-        uv_run(&b->api.loop, UV_RUN_NOWAIT);
-    }
+    turn(b);
     assert_int_equal(json_array_size(b->api.log), 0);
 }
 
@@ -281,6 +286,62 @@ static void test_a_shadow_only_explains(void **state)
     assert_int_equal(codec_json_int(json, 0, "placeholders", NULL), 2);
     assert_false(codec_json_bool(json, true, "applied", NULL));
     assert_int_equal(json_array_size(b->api.log), 0);
+}
+
+static void test_placeholders_are_removed_in_shadow_mode(void **state)
+{
+    struct bench *b = *state;
+    annotate(b, "pods");
+    wait_placeholders(b, OF_APPS, 2);
+    b->outlook.applied = false;
+    wait_placeholders(b, OF_APPS, -1);
+}
+
+static bool has_no_placeholders_at_zero(void *arg)
+{
+    struct bench *b = arg;
+    hpa_capacity_follow(b->capacity, &b->spec, NULL, 0, false, gs_unix_ms());
+    return placeholders_at(b, OF_APPS) == 0;
+}
+
+static void test_a_workload_without_replicas_has_no_placeholders(void **state)
+{
+    struct bench *b = *state;
+    annotate(b, "pods");
+    wait_placeholders(b, OF_APPS, 2);
+    hpa_capacity_follow(b->capacity, &b->spec, NULL, -1, false, gs_unix_ms()); // unknown
+    CODEC_AUTO_JSON json_t *before = hpa_capacity_json(b->capacity);
+    assert_int_equal(codec_json_int(before, 0, "placeholders", NULL), 2);
+    assert_true(fake_wait(&b->api, has_no_placeholders_at_zero, b));
+    CODEC_AUTO_JSON json_t *json = hpa_capacity_json(b->capacity);
+    assert_string_equal(codec_json_str(json, "text", NULL),
+                        "0 placeholders: the workload has no replicas");
+}
+
+static bool was_logged(void *arg)
+{
+    struct bench *b = arg;
+    return fake_count_log(&b->api, b->log);
+}
+
+static bool is_created(void *arg)
+{
+    struct bench *b = arg;
+    follow(b);
+    if (fake_count_log(&b->api, "GET " OF_APPS))
+        b->api.hold_prefix = APPS;
+    return fake_count_log(&b->api, "POST") && fake_n_held(&b->api);
+}
+
+static void test_an_object_whose_creation_has_no_reply_is_deleted(void **state)
+{
+    struct bench *b = *state;
+    annotate(b, "pods");
+    assert_true(fake_wait(&b->api, is_created, b));
+    b->api.hold_prefix = NULL;
+    hpa_capacity_release(b->capacity);
+    b->log = "DELETE " OF_APPS;
+    assert_true(fake_wait(&b->api, was_logged, b));
 }
 
 static void test_a_cluster_without_buffers_is_reported(void **state)
@@ -316,13 +377,20 @@ static void test_objects_of_others_are_neither_changed_nor_deleted(void **state)
     wait_error(b, "belongs to another owner");
     hpa_capacity_found(b->capacity, json_object_get(b->api.objects, OF_APPS), KUBE_DEPLOYMENTS);
     annotate(b, NULL);
-    for (int i = 0; i < 50; i++) {
-        follow(b);
-        uv_run(&b->api.loop, UV_RUN_NOWAIT);
-    }
+    turn(b);
     hpa_capacity_release(b->capacity);
     assert_int_equal(placeholders_at(b, OF_APPS), 7);
     assert_int_equal(writes(b), 0);
+}
+
+// An earlier process has made two placeholders.
+static void begin_after_another_process(struct bench *b, const char *kind)
+{
+    annotate(b, "pods");
+    wait_placeholders(b, OF_APPS, 2);
+    hpa_capacity_free(b->capacity);
+    b->capacity = hpa_capacity_new(b->api.kube, b->resources, false);
+    annotate(b, kind);
 }
 
 static void on_found(void *arg, const json_t *object, struct kube_gvr resource)
@@ -334,14 +402,41 @@ static void on_found(void *arg, const json_t *object, struct kube_gvr resource)
 static void test_objects_of_an_earlier_process_are_removed(void **state)
 {
     struct bench *b = *state;
-    annotate(b, "pods");
-    wait_placeholders(b, OF_APPS, 2);
-    hpa_capacity_free(b->capacity);
-    b->capacity = hpa_capacity_new(b->api.kube, b->resources, false);
-    annotate(b, NULL);
+    begin_after_another_process(b, NULL);
     fake_answer(&b->api, APPS "?labelSelector=gpuscale.dev/capacity-of", 200,
                 json_pack("{s:[O]}", "items", json_object_get(b->api.objects, OF_APPS)));
-    struct hpa_capacity_search *s = hpa_capacity_search_start(b->api.kube, "shop", on_found, b);
+    struct hpa_capacity_search *s =
+        hpa_capacity_search_start(&b->api.loop, b->api.kube, "shop", on_found, b);
+    wait_placeholders(b, OF_APPS, -1);
+    hpa_capacity_search_free(s);
+}
+
+static void test_another_process_keeps_the_number_until_a_forecast_is_known(void **state)
+{
+    struct bench *b = *state;
+    begin_after_another_process(b, "pods");
+    b->outlook.rise = (double)NAN;
+    follow(b); // before it is found
+    hpa_capacity_found(b->capacity, json_object_get(b->api.objects, OF_APPS), KUBE_DEPLOYMENTS);
+    turn(b);
+    assert_int_equal(placeholders_at(b, OF_APPS), 2);
+    set_forecast(b, 3);
+    wait_placeholders(b, OF_APPS, 1);
+}
+
+static void test_a_search_that_fails_is_repeated(void **state)
+{
+    static const char query[] = APPS "?labelSelector=gpuscale.dev/capacity-of";
+    struct bench *b = *state;
+    begin_after_another_process(b, NULL);
+    fake_answer(&b->api, query, 429,
+                json_pack("{s:s, s:s}", "kind", "Status", "message", "slow down"));
+    struct hpa_capacity_search *s =
+        hpa_capacity_search_start(&b->api.loop, b->api.kube, "shop", on_found, b);
+    b->log = "GET " APPS "?labelSelector";
+    assert_true(fake_wait(&b->api, was_logged, b));
+    fake_answer(&b->api, query, 200,
+                json_pack("{s:[O]}", "items", json_object_get(b->api.objects, OF_APPS)));
     wait_placeholders(b, OF_APPS, -1);
     hpa_capacity_search_free(s);
 }
@@ -352,10 +447,7 @@ static void test_a_refusal_is_repeated_after_a_pause(void **state)
     fake_answer(&b->api, OF_APPS, 403, json_pack("{s:s, s:s}", "kind", "Status", "message", "no"));
     annotate(b, "pods");
     wait_error(b, "no");
-    for (int i = 0; i < 50; i++) {
-        follow(b);
-        uv_run(&b->api.loop, UV_RUN_NOWAIT);
-    }
+    turn(b);
     assert_int_equal(fake_count_log(&b->api, "GET " OF_APPS), 1);
     assert_int_equal(writes(b), 0);
 }
@@ -374,6 +466,50 @@ static void test_an_autoscaler_of_another_controller_has_no_placeholders(void **
     wait_placeholders(b, OF_APPS, -1);
 }
 
+// --- start-up times ---
+
+static void put_started_pod(struct bench *b, const char *owner, bool placeholder)
+{
+    json_t *pod = json_pack(
+        "{s:s, s:s, s:{s:s, s:s, s:s, s:s, s:[{s:s, s:s, s:b}]}, s:{s:[{s:s, s:s}]}, s:{s:s, "
+        "s:[{s:s, s:s, s:s}, {s:s, s:s, s:s}], s:[{s:s, s:{s:{s:s}}}]}}",
+        "apiVersion", "v1", "kind", "Pod", "metadata", "name", owner, "namespace", "shop", "uid",
+        owner, "creationTimestamp", "2026-01-01T00:00:00Z", "ownerReferences", "kind",
+        "StatefulSet", "name", owner, "controller", 1, "spec", "containers", "name", "c", "image",
+        "i", "status", "phase", "Running", "conditions", "type", "PodScheduled", "status", "True",
+        "lastTransitionTime", "2026-01-01T00:00:01Z", "type", "Ready", "status", "True",
+        "lastTransitionTime", "2026-01-01T00:01:00Z", "containerStatuses", "name", "c", "state",
+        "running", "startedAt", "2026-01-01T00:00:02Z");
+    if (placeholder) {
+        codec_json_set(pod, json_string("web"), "metadata", "labels", HPA_CAPACITY_LABEL, NULL);
+        codec_json_set(pod, json_string(HPA_CAPACITY_CLASS), "spec", "priorityClassName", NULL);
+    }
+    fake_put(&b->api, b->api.pods, pod);
+}
+
+static bool is_synced(void *arg)
+{
+    return kube_cache_synced(arg);
+}
+
+static void test_nothing_is_learned_from_the_start_of_a_placeholder(void **state)
+{
+    struct bench *b = *state;
+    struct kube_cache *pods = kube_cache_new(&b->api.loop, b->api.kube, KUBE_PODS, NULL, NULL);
+    struct hpa_starts *starts = hpa_starts_new(&b->api.loop, b->api.kube, pods, "shop");
+    put_started_pod(b, "web", false);
+    put_started_pod(b, "web-capacity", true);
+    hpa_starts_need(starts);
+    kube_cache_start(pods);
+    assert_true(fake_wait(&b->api, is_synced, pods));
+    CODEC_AUTO_JSON json_t *learned =
+        startup_learner_json(hpa_starts_learner(starts), gs_unix_ms());
+    assert_int_equal(json_array_size(json_object_get(learned, "groups")), 1);
+    assert_int_equal(json_array_size(json_object_get(learned, "others")), 1);
+    hpa_starts_free(starts);
+    kube_cache_free(pods);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -386,11 +522,17 @@ int main(void)
         TEST(test_nothing_is_requested_without_the_annotation),
         TEST(test_nothing_is_created_before_it_is_needed),
         TEST(test_a_shadow_only_explains),
+        TEST(test_placeholders_are_removed_in_shadow_mode),
+        TEST(test_a_workload_without_replicas_has_no_placeholders),
+        TEST(test_an_object_whose_creation_has_no_reply_is_deleted),
+        TEST(test_another_process_keeps_the_number_until_a_forecast_is_known),
+        TEST(test_a_search_that_fails_is_repeated),
         TEST(test_a_cluster_without_buffers_is_reported),
         TEST(test_another_kind_replaces_the_objects),
         TEST(test_objects_of_others_are_neither_changed_nor_deleted),
         TEST(test_objects_of_an_earlier_process_are_removed),
         TEST(test_a_refusal_is_repeated_after_a_pause),
+        TEST(test_nothing_is_learned_from_the_start_of_a_placeholder),
         TEST(test_an_autoscaler_of_another_controller_has_no_placeholders),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -49,7 +49,7 @@ done
 
 # begin NAME FILE PATTERN FLAGS…: starts the command in FILE of the page that begins with PATTERN, with these additional flags.
 begin() {
-    name=$1 command=$(grep "^$3" "$dir/files/$2.sh" | sed "s#^gpuscale #$gpuscale #; s#=data#=$dir/data-$1#g; s#=\([a-z-]*\.yml\)#=$dir/\1#g")
+    name=$1 command=$(grep "^$3" "$dir/files/$2.sh" | sed "s#^gpuscale #'$gpuscale' #; s#=data#='$dir/data-$1'#g; s#=\([a-z-]*\.yml\)#='$dir/\1'#g")
     shift 3
     [ "$command" ] || fail "the page has no command for $name"
     eval "exec $command \"\$@\"" >>"$dir/$name.log" 2>&1 &

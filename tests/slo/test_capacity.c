@@ -185,6 +185,21 @@ static void test_what_is_unknown_changes_nothing(void **state)
     assert_int_equal(after(&s, 41).placeholders, 1);
 }
 
+static void test_a_service_that_nobody_uses_loses_its_placeholders(void **state)
+{
+    struct service s;
+    (void)state;
+    begin(&s);
+    s.in.rise = 50;
+    assert_int_equal(after(&s, 0).placeholders, 2);
+    s.d.demand = 0;
+    set_need(&s, 0, 1);
+    assert_int_equal(after(&s, 1).placeholders, 2);
+    s.in.rise = 0; // a day later
+    struct slo_capacity c = after(&s, 1440);
+    assert_true(c.placeholders == 0 && c.forecast == 0);
+}
+
 static uint64_t below(uint64_t *state, uint64_t n)
 {
     return gs_seeded_next(state) % n;
@@ -225,6 +240,7 @@ int main(void)
         cmocka_unit_test(test_the_number_rises_once_in_ten_minutes),
         cmocka_unit_test(test_bounds),
         cmocka_unit_test(test_what_is_unknown_changes_nothing),
+        cmocka_unit_test(test_a_service_that_nobody_uses_loses_its_placeholders),
         cmocka_unit_test(test_never_more_than_the_forecast_less_what_is_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

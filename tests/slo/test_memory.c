@@ -4,6 +4,8 @@
 #include "slo/memory.h"
 #include "unit.h"
 
+#include <math.h>
+
 #define BEGIN_MS INT64_C(1700000000000)
 #define MINUTE   INT64_C(60000)
 
@@ -93,6 +95,21 @@ static void test_the_first_decision_after_a_restart_keeps_the_forecast(void **st
     assert_forecast(s, "tokens/s", 34);
 }
 
+// A rise in tokens/s that is added to a demand in requests would be hundreds of replicas.
+static void test_a_rise_in_another_unit_is_unknown(void **state)
+{
+    struct service *s = *state;
+    run(s, 70);
+    assert_false(isnan(slo_memory_rise(s->memory, &s->decision)));
+    restart(s);
+    decide(s, 5);
+    assert_string_equal(s->decision.demand_unit, "requests");
+    assert_true(isnan(slo_memory_rise(s->memory, &s->decision)));
+    run(s, 1);
+    assert_string_equal(s->decision.demand_unit, "tokens/s");
+    assert_false(isnan(slo_memory_rise(s->memory, &s->decision)));
+}
+
 static void test_another_unit_that_lasts_begins_another_forecast(void **state)
 {
     struct service *s = *state;
@@ -125,6 +142,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_the_first_decision_after_a_restart_keeps_the_forecast),
+        TEST(test_a_rise_in_another_unit_is_unknown),
         TEST(test_another_unit_that_lasts_begins_another_forecast),
         TEST(test_a_late_restore_is_merged),
     };

@@ -106,8 +106,7 @@ static void enlist(struct hpa_budgets *b, struct hpa_budget_pod *p)
 
 static void add_pod(struct hpa_budgets *b, const char *key, const json_t *pod)
 {
-    // A placeholder gives its GPUs to the replicas that need them.
-    bool counts = !kube_pod_has_ended(pod) && !kube_label(pod, HPA_CAPACITY_LABEL);
+    bool counts = !kube_pod_has_ended(pod) && !hpa_is_placeholder_pod(pod);
     int64_t gpus = counts ? hpa_gpus_of_pod(pod) : 0;
     if (gpus <= 0)
         return;

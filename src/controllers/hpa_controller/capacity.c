@@ -31,7 +31,7 @@ struct hpa_capacity {
     struct slo_capacity decision;
     bool decided, applied;
     char *error;           // of the last request; NULL: none
-    unsigned owned[KINDS]; // a bit for each object of the kind that exists, and belongs to it
+    unsigned owned[KINDS]; // a bit for each object of the kind that belongs to it, and may exist
     int32_t written;       // placeholders of the objects; -1: unknown
     int64_t due_ns;        // when they are checked, or a failed request is repeated
     int64_t wait_ms;       // after failures; 0: the last request succeeded
@@ -205,6 +205,15 @@ static void on_placeholder_written(void *arg, int status, json_t *body, struct g
     own_next(c);
 }
 
+// An object whose creation has no reply may exist.
+static void on_placeholder_created(void *arg, int status, json_t *body, struct gs_error *err)
+{
+    struct hpa_capacity *c = arg;
+    if (err && status >= 400 && status < 500)
+        c->owned[c->kind] &= ~OBJECT(c->at);
+    on_placeholder_written(c, status, body, err);
+}
+
 static void on_placeholder_read(void *arg, int status, json_t *body, struct gs_error *err)
 {
     struct hpa_capacity *c = arg;
@@ -213,7 +222,8 @@ static void on_placeholder_read(void *arg, int status, json_t *body, struct gs_e
     c->request = NULL;
     if (err && status == 404) {
         gs_error_free(err);
-        c->request = kube_create(c->client, p->resource, ns, p->object, on_placeholder_written, c);
+        c->owned[c->kind] |= OBJECT(c->at);
+        c->request = kube_create(c->client, p->resource, ns, p->object, on_placeholder_created, c);
     } else if (err) {
         fail(c, err);
     } else if (!hpa_placeholder_is_of(body, kube_uid(c->object))) {
@@ -271,11 +281,13 @@ static void begin_to_write(struct hpa_capacity *c, const struct hpa_spec *spec)
 
 // --- following ---
 
-// Objects of a kind that is not wanted; SLO_CAPACITY_NONE: none.
+// Objects of a kind that is not wanted, or of a target that is in shadow mode now;
+// SLO_CAPACITY_NONE: none.
 static enum slo_capacity_kind superfluous(const struct hpa_capacity *c)
 {
+    bool shadow = c->decided && !c->applied;
     for (int kind = SLO_CAPACITY_BUFFER; kind < KINDS; kind++)
-        if (c->owned[kind] && (enum slo_capacity_kind)kind != c->policy.kind)
+        if (c->owned[kind] && (shadow || (enum slo_capacity_kind)kind != c->policy.kind))
             return (enum slo_capacity_kind)kind;
     return SLO_CAPACITY_NONE;
 }
@@ -303,11 +315,20 @@ static void decide(struct hpa_capacity *c, const struct hpa_spec *spec,
     c->applied = o->applied && !c->shadow;
 }
 
+static void stop(struct hpa_capacity *c)
+{
+    slo_capacity_stop(&c->state, &c->decision);
+    c->applied = !c->shadow && (c->applied || !c->decided);
+    c->decided = true;
+}
+
 void hpa_capacity_follow(struct hpa_capacity *c, const struct hpa_spec *spec,
                          const struct hpa_latency_outlook *outlook, int32_t replicas, bool limited,
                          int64_t now_ms)
 {
-    if (outlook && c->policy.kind != SLO_CAPACITY_NONE)
+    if (replicas == 0 && c->policy.kind != SLO_CAPACITY_NONE)
+        stop(c);
+    else if (outlook && c->policy.kind != SLO_CAPACITY_NONE)
         decide(c, spec, outlook, replicas, limited, now_ms);
     enum slo_capacity_kind kind = superfluous(c);
     if (c->shadow || c->request || (c->wait_ms && gs_mono_ns() < c->due_ns))
@@ -318,6 +339,15 @@ void hpa_capacity_follow(struct hpa_capacity *c, const struct hpa_spec *spec,
         begin_to_write(c, spec);
 }
 
+// The number that another process decided stays until a forecast is known, unless this one has
+// decided about a number.
+static void adopt(struct hpa_capacity *c, const json_t *object)
+{
+    int64_t n = codec_json_int(object, 0, "spec", "replicas", NULL);
+    if (!c->state.raised_ms && n > c->state.placeholders)
+        c->state.placeholders = n < c->policy.max ? (int32_t)n : c->policy.max;
+}
+
 void hpa_capacity_found(struct hpa_capacity *c, const json_t *object, struct kube_gvr resource)
 {
     if (!hpa_placeholder_is_of(object, kube_uid(c->object)))
@@ -325,8 +355,11 @@ void hpa_capacity_found(struct hpa_capacity *c, const json_t *object, struct kub
     for (int kind = SLO_CAPACITY_BUFFER; kind < KINDS; kind++) {
         struct hpa_placeholders p = hpa_placeholders_of_kind((enum slo_capacity_kind)kind);
         for (size_t i = 0; i < p.n; i++)
-            if (gs_streq(p.items[i].resource.resource, resource.resource))
+            if (gs_streq(p.items[i].resource.resource, resource.resource)) {
                 c->owned[kind] |= OBJECT(i);
+                if ((enum slo_capacity_kind)kind == c->policy.kind)
+                    adopt(c, object);
+            }
     }
 }
 

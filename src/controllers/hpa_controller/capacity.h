@@ -10,6 +10,8 @@
 #include "kube/client.h"
 #include "slo/capacity.h"
 
+#include <uv.h>
+
 struct hpa_capacity;
 struct hpa_resources;
 
@@ -21,7 +23,8 @@ void hpa_capacity_free(struct hpa_capacity *c); // cancels what is under way; NU
 // Reads the annotations of the newest object. GS_EINVAL: they are wrong, and count as absent.
 struct gs_error *hpa_capacity_update(struct hpa_capacity *c, const json_t *object);
 // After each evaluation. outlook NULL: nothing was decided about the latency target. replicas: that
-// are ordered now. limited: budgets keep the replicas below what is needed.
+// are ordered now; 0: no placeholders; -1: unknown. limited: budgets keep the replicas below what
+// is needed.
 void hpa_capacity_follow(struct hpa_capacity *c, const struct hpa_spec *spec,
                          const struct hpa_latency_outlook *outlook, int32_t replicas, bool limited,
                          int64_t now_ms);
@@ -39,9 +42,9 @@ json_t *hpa_capacity_json(const struct hpa_capacity *c);
 struct hpa_capacity_search;
 
 // Lists the objects of all autoscalers once, in all namespaces or in ns, and calls fn for each.
-// Without the permission, nothing is found.
-struct hpa_capacity_search *hpa_capacity_search_start(struct kube_client *client, const char *ns,
-                                                      void (*fn)(void *arg, const json_t *object,
-                                                                 struct kube_gvr resource),
-                                                      void *arg);
+// Without the permission, nothing is found. Other failures are repeated with growing pauses.
+struct hpa_capacity_search *
+hpa_capacity_search_start(uv_loop_t *loop, struct kube_client *client, const char *ns,
+                          void (*fn)(void *arg, const json_t *object, struct kube_gvr resource),
+                          void *arg);
 void hpa_capacity_search_free(struct hpa_capacity_search *s); // NULL is fine

@@ -247,8 +247,11 @@ static void follow_capacity(struct item *i, const struct hpa_spec *spec,
                             const struct hpa_decision *d)
 {
     struct hpa_latency_outlook outlook;
-    bool known = hpa_latency_outlook(i->latency, &outlook);
-    int32_t replicas = d->write == HPA_WRITE_DONE && d->rescale ? d->desired : d->current;
+    bool has_scale = d->outcome != HPA_OUTCOME_NO_SCALE;
+    bool known = has_scale && hpa_latency_outlook(i->latency, &outlook);
+    int32_t replicas = !has_scale                                 ? -1
+                       : d->write == HPA_WRITE_DONE && d->rescale ? d->desired
+                                                                  : d->current;
     hpa_capacity_follow(i->capacity, spec, known ? &outlook : NULL, replicas,
                         is_limited_by_budget(d), gs_unix_ms());
 }
@@ -493,7 +496,8 @@ static void on_hpas_listed(void *arg)
 {
     struct hpa_controller *c = arg;
     if (!c->search && !c->env.shadow)
-        c->search = hpa_capacity_search_start(c->env.client, c->cfg.ns, on_placeholder_found, c);
+        c->search = hpa_capacity_search_start(c->env.loop, c->env.client, c->cfg.ns,
+                                              on_placeholder_found, c);
 }
 
 // The pods and the budgets were read.

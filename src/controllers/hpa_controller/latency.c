@@ -301,7 +301,7 @@ bool hpa_latency_outlook(const struct hpa_latency *l, struct hpa_latency_outlook
     *ret = (struct hpa_latency_outlook){.decision = &l->decision,
                                         .applied = !l->policy.shadow,
                                         .growth = r.growth,
-                                        .rise = forecast_rise(forecast),
+                                        .rise = slo_memory_rise(l->memory, &l->decision),
                                         .horizon_ms = r.horizon_ms};
     return true;
 }

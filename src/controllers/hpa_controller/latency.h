@@ -47,7 +47,7 @@ const struct hpa_extra *hpa_latency_decide(struct hpa_latency *l,
 struct hpa_latency_outlook {
     const struct slo_decision *decision;
     bool applied;        // not mode=shadow
-    double growth, rise; // as of struct forecast_result, and of forecast_rise()
+    double growth, rise; // as of struct forecast_result, and of slo_memory_rise()
     int64_t horizon_ms;  // of both
 };
 // False: nothing was decided, or no demand is known.

@@ -223,3 +223,9 @@ bool hpa_placeholder_is_same(const json_t *object, const json_t *made)
            codec_json_int(object, -1, "spec", "replicas", NULL) ==
                codec_json_int(made, -1, "spec", "replicas", NULL);
 }
+
+bool hpa_is_placeholder_pod(const json_t *pod)
+{
+    return kube_label(pod, HPA_CAPACITY_LABEL) &&
+           gs_streq(codec_json_str(pod, "spec", "priorityClassName", NULL), HPA_CAPACITY_CLASS);
+}

@@ -40,3 +40,6 @@ struct gs_error *hpa_placeholders_make(enum slo_capacity_kind kind, const json_t
 // Whether the autoscaler owns an object of the API, and whether that is as it was made.
 bool hpa_placeholder_is_of(const json_t *object, const char *hpa_uid);
 bool hpa_placeholder_is_same(const json_t *object, const json_t *made);
+// Whether a pod gives its GPUs to the replicas that need them. The label alone does not make it a
+// placeholder: anyone can set it.
+bool hpa_is_placeholder_pod(const json_t *pod);

@@ -11,6 +11,7 @@
 #include "base/slice.h"
 #include "base/timer.h"
 #include "hpa/hpa.h"
+#include "hpa_controller/placeholder.h"
 #include "kube/object.h"
 
 #define EVENTS_QUERY                                                                               \
@@ -67,6 +68,8 @@ static void on_pod(void *arg, const json_t *old_obj, const json_t *new_obj)
     struct hpa_starts *s = arg;
     const char *name = new_obj ? kube_pod_node(new_obj) : NULL;
     const json_t *node = s->nodes && name ? kube_cache_get(s->nodes, NULL, name) : NULL;
+    if (new_obj && hpa_is_placeholder_pod(new_obj))
+        return; // it loads nothing, so its start is no example
     if (new_obj)
         startup_observe_pod(s->learner, new_obj, node, gs_unix_ms());
     else

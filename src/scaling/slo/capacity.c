@@ -71,10 +71,13 @@ static int32_t present_of(const struct slo_capacity_input *in)
     return pods > in->replicas ? (int32_t)(pods < INT32_MAX ? pods : INT32_MAX) : in->replicas;
 }
 
-// The demand at the end of the horizon, relative to that for which the decider's replicas are.
+// The demand at the end of the horizon, relative to that for which the decider's replicas are. A
+// demand of zero that has not risen for a day stays zero.
 static double growth_later(const struct slo_capacity_input *in)
 {
     double now = in->decision->demand, growth = in->growth > 1 ? in->growth : 1;
+    if (now == 0 && in->rise == 0)
+        return 1;
     return isfinite(now) && now > 0 ? fmax(now * growth, now + in->rise) / (now * growth)
                                     : (double)NAN;
 }
@@ -96,7 +99,7 @@ static const char *unknown_because(const struct slo_capacity_input *in)
     const struct slo_decision *d = in->decision;
     return d->hold            ? d->hold_text
            : d->decider < 0   ? "no bound has a number of replicas"
-           : isnan(in->rise)  ? "fewer than 60 minutes of the demand are known"
+           : isnan(in->rise)  ? "fewer than 60 minutes of the demand are known in its unit"
            : !(d->demand > 0) ? "no demand is measured"
                               : "the need is unknown";
 }
@@ -142,4 +145,11 @@ void slo_capacity_decide(const struct slo_capacity_policy *policy,
         state->raised_ms = now_ms;
     state->placeholders = ret->placeholders = n;
     explain(policy, in, wanted, ret);
+}
+
+void slo_capacity_stop(struct slo_capacity_state *state, struct slo_capacity *ret)
+{
+    state->placeholders = 0;
+    *ret = (struct slo_capacity){.forecast = -1};
+    snprintf(ret->text, sizeof(ret->text), "0 placeholders: the workload has no replicas");
 }

@@ -27,7 +27,7 @@ struct gs_error *slo_capacity_policy_of(const json_t *hpa, struct slo_capacity_p
 struct slo_capacity_input {
     const struct slo_decision *decision;
     double growth;      // of the forecast, as in struct forecast_result
-    double rise;        // as of forecast_rise(); NAN: unknown
+    double rise;        // as of slo_memory_rise(); NAN: unknown
     int64_t horizon_ms; // of both
     int32_t replicas;   // that are ordered: spec.replicas of the target
     int32_t max;        // of the autoscaler
@@ -51,3 +51,5 @@ struct slo_capacity {
 void slo_capacity_decide(const struct slo_capacity_policy *policy,
                          const struct slo_capacity_input *in, struct slo_capacity_state *state,
                          int64_t now_ms, struct slo_capacity *ret);
+// For a workload without replicas, which is paused or not in use: no placeholders.
+void slo_capacity_stop(struct slo_capacity_state *state, struct slo_capacity *ret);

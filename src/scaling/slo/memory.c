@@ -52,6 +52,12 @@ const struct forecast *slo_memory_forecast(const struct slo_memory *m)
     return m->forecast;
 }
 
+double slo_memory_rise(const struct slo_memory *m, const struct slo_decision *d)
+{
+    return m->forecast && gs_streq(m->unit, d->demand_unit) ? forecast_rise(m->forecast)
+                                                            : (double)NAN;
+}
+
 static double read_growth(struct slo_memory *m, double start_s)
 {
     struct forecast_result r;

@@ -15,6 +15,9 @@ GS_DEFINE_CLEANUP(struct slo_memory *, slo_memory_free)
 void slo_memory_shift(struct slo_memory *m, int64_t ms, int64_t now_ms);
 // NULL: no demand is known yet.
 const struct forecast *slo_memory_forecast(const struct slo_memory *m);
+// As forecast_rise(), in the unit of the decision's demand. NAN, too, if the forecast is in another
+// unit, as for the first decisions after a restart.
+double slo_memory_rise(const struct slo_memory *m, const struct slo_decision *d);
 
 // slo_decide() with the growth of the forecast at now + obs->start_seconds, which is set in the
 // observation; the demand of the decision enters the forecast.

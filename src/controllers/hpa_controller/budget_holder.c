@@ -63,8 +63,8 @@ const char *hpa_budget_rival(const struct hpa_budgets *b)
 
 bool hpa_budget_holds(const struct hpa_budgets *b)
 {
-    return b->holder &&
-           (kube_election_leading(b->holder->election) || kube_election_denied(b->holder->election));
+    return b->holder && (kube_election_leading(b->holder->election) ||
+                         kube_election_denied(b->holder->election));
 }
 
 void hpa_budget_holder_free(struct hpa_budget_holder *h)

@@ -447,6 +447,28 @@ static void test_objects_are_trimmed_before_the_next_one_is_read(void **state)
     finish(&f);
 }
 
+static json_t *kept;
+
+static void keep(json_t *pod)
+{
+    kept = json_incref(pod);
+}
+
+// It was kept for the objects of its owner twice, once with its page and once with the list.
+static void test_the_only_object_of_a_list_is_freed(void **state)
+{
+    struct fixture f;
+    setup(&f, LIST("5", OBJECT("a", "3")));
+    kube_cache_free(f.cache);
+    f.cache = kube_cache_new(&f.loop, f.client, KUBE_PODS, NULL, NULL);
+    kube_cache_set_trim(f.cache, keep);
+    kube_cache_start(f.cache);
+    loop_until(&f.loop, kube_cache_synced(f.cache));
+    finish(&f);
+    assert_int_equal(kept->refcount, 1);
+    json_decref(kept);
+}
+
 // --- selection ---
 
 #define LABELED(name, ns, version, labels)                                                         \
@@ -565,6 +587,7 @@ int main(void)
         cmocka_unit_test(test_every_page_is_trimmed),
         cmocka_unit_test(test_objects_share_members_when_their_page_arrives),
         cmocka_unit_test(test_objects_are_trimmed_before_the_next_one_is_read),
+        cmocka_unit_test(test_the_only_object_of_a_list_is_freed),
         cmocka_unit_test(test_a_selector_finds_objects_of_its_namespace),
         cmocka_unit_test(test_a_selector_finds_what_has_changed),
         cmocka_unit_test(test_more_labels_than_the_index_holds),

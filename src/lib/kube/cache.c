@@ -188,6 +188,8 @@ static void share_members(struct kube_cache *c, const json_t *old, json_t *fresh
     const char *owner = kube_uid(kube_controller_ref(fresh));
     owner = owner ? owner : "";
     const json_t *newest = gs_hmap_get_str(c->newest, owner);
+    if (newest == fresh) // its page was the last one of the list
+        return;
     if (old)
         codec_json_share(fresh, old);
     if (newest && newest != old)

@@ -3,7 +3,7 @@
 # at the end, alone and on a new cluster, and is reported: a busy machine can be too slow. Exit code 3: no control plane is
 # available. If the namespaces for the guides cannot be created, adapter.sh runs instead and tests a part of them.
 here=$(dirname "$0")
-parts="engine scheduler karpenter zero budgets keda changes hpa latency custom_resources" # on the first cluster
+parts="engine scheduler karpenter zero budgets keda changes hpa latency capacity custom_resources" # on the first cluster
 passed=0 failed=0 guides=
 logs=$(mktemp -d)
 trap '[ -z "$guides" ] || kill "$guides" 2>/dev/null; wait; rm -rf "$logs"' EXIT

@@ -78,3 +78,12 @@ ok "kube-controller-manager and gpuscale have equal decisions, statuses and even
 stop ours
 kubectl apply -f "$source/deploy/hpa.yaml" >/dev/null
 . "$side/control.sh"
+
+# What later tests find: the cluster's controller with its usual flags and rights in all namespaces, and no scripted metrics.
+stop controller-manager
+kubectl delete apiservice v1beta1.metrics.k8s.io v1beta2.custom.metrics.k8s.io v1beta1.external.metrics.k8s.io >/dev/null
+kubectl create -f "$dir/their-binding.json" >/dev/null
+kubectl delete clusterrolebinding hpa-reads >/dev/null
+kubectl delete clusterrole hpa-reads >/dev/null
+kubectl delete namespace ours theirs --wait=false >/dev/null
+start_controller_manager

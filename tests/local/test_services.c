@@ -529,21 +529,37 @@ static void test_endpoints_of_others_are_used_as_they_are(void **state)
 }
 
 // The port of a pod moves for an ordinary user, and the slice has the declared one.
+// A port below 1024 whose moved one no other program uses: 8080 is popular.
+static int low_port(const char *ip)
+{
+    for (int port = 80; port < 1024; port++) {
+        int fd = try_listen(ip, port + LOCAL_PORT_SHIFT, NULL);
+        if (fd < 0)
+            continue;
+        close(fd);
+        return port;
+    }
+    fail_msg("no free port");
+    return 0;
+}
+
 static void test_a_low_port_in_a_slice_of_others_is_the_moved_one(void **state)
 {
     struct cluster k;
     local_ports_set_first(1024);
     setup(&k);
-    int port = free_port("127.96.0.1");
-    backend_start("127.64.9.1", 8080);
+    int port = free_port("127.96.0.1"), low = low_port("127.64.9.1");
+    backend_start("127.64.9.1", low + LOCAL_PORT_SHIFT);
     GS_AUTO_FREE char *yaml = gs_format(
         "{apiVersion: v1, kind: Service, metadata: {name: db}, spec: {ports: [{port: %d}]}}", port);
     cluster_create(&k, KUBE_SERVICES, yaml);
-    cluster_create(&k, KUBE_GVR(KUBE_RESOURCE_ENDPOINTSLICES),
-                   "{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, addressType: IPv4, "
-                   "metadata: {name: db-1, labels: {kubernetes.io/service-name: db, "
-                   "endpointslice.kubernetes.io/managed-by: test}}, endpoints: [{addresses: "
-                   "[127.64.9.1]}], ports: [{name: '', port: 80}]}");
+    GS_AUTO_FREE char *slice =
+        gs_format("{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, addressType: IPv4, "
+                  "metadata: {name: db-1, labels: {kubernetes.io/service-name: db, "
+                  "endpointslice.kubernetes.io/managed-by: test}}, endpoints: [{addresses: "
+                  "[127.64.9.1]}], ports: [{name: '', port: %d}]}",
+                  low);
+    cluster_create(&k, KUBE_GVR(KUBE_RESOURCE_ENDPOINTSLICES), slice);
     loop_until(&k.loop, kube_annotation(service(&k, "db"), LOCAL_ANN_ADDRESS));
     await_answer(&k, cluster_ip(&k, "db"), port, "127.64.9.1");
     finish(&k);

@@ -19,8 +19,7 @@ const json_t *doctor_hpa_pod(const struct doctor_examination *e, const json_t *h
     const json_t *pods = doctor_pods_of(e, kube_namespace(hpa)), *pod;
     while (selector && (pod = json_array_get(pods, *pos))) {
         (*pos)++;
-        if (gs_streq(kube_namespace(pod), kube_namespace(hpa)) &&
-            gs_streq(kube_phase(pod), "Running") && doctor_label_selects(selector, pod))
+        if (gs_streq(kube_phase(pod), "Running") && doctor_label_selects(selector, pod))
             return pod;
     }
     return NULL;

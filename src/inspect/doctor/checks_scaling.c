@@ -323,8 +323,7 @@ static void check_foreign_pods(struct doctor_examination *e, const json_t *hpa)
     json_array_foreach (doctor_pods_of(e, kube_namespace(target)), i, pod) {
         const json_t *owner = kube_controller_ref(pod);
         const char *name = codec_json_str(owner, "name", NULL);
-        if (!gs_streq(kube_namespace(pod), kube_namespace(target)) || kube_is_deleting(pod) ||
-            !doctor_label_selects(selector, pod) ||
+        if (kube_is_deleting(pod) || !doctor_label_selects(selector, pod) ||
             (name && (gs_starts(name, prefix) || gs_streq(name, kube_name(target)))))
             continue;
         GS_AUTO_FREE char *labels = doctor_labels_text(json_object_get(selector, "matchLabels"));

@@ -115,7 +115,7 @@ bool doctor_known(const struct doctor_examination *e, const char *list);  // it 
 bool doctor_absent(const struct doctor_examination *e, const char *list); // no such resource
 const json_t *doctor_find(const struct doctor_examination *e, const char *list, const char *ns,
                           const char *name); // ns NULL: any
-// The pods of a namespace; without an index, those of all namespaces.
+// The pods of a namespace; there must be an index.
 const json_t *doctor_pods_of(const struct doctor_examination *e, const char *ns);
 // The result of a query of doctor_queries[]: samples of a vector; NULL: unknown.
 const json_t *doctor_query(const struct doctor_examination *e, const char *name);

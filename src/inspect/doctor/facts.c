@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Access to the facts.
+#include "base/assert.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "doctor/doctor_private.h"
@@ -46,8 +47,8 @@ const json_t *doctor_find(const struct doctor_examination *e, const char *list, 
 
 const json_t *doctor_pods_of(const struct doctor_examination *e, const char *ns)
 {
-    const json_t *pods = doctor_items(e, "pods");
-    return e->index ? doctor_index_group(e->index, pods, "pods", ns) : pods;
+    gs_assert(e->index);
+    return doctor_index_group(e->index, doctor_items(e, "pods"), "pods", ns);
 }
 
 const json_t *doctor_query(const struct doctor_examination *e, const char *name)

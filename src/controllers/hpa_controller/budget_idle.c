@@ -109,7 +109,7 @@ bool hpa_budget_idle_read(const json_t *response, struct budget_idle_pod *pods, 
         int row = hpa_query_row_of(series, N_ROWS);
         for (size_t i = 0; i < n && row >= 0; i++)
             if (gs_streq(pods[i].name, name))
-                read_measure(row, hpa_query_value(series), &pods[i]);
+                read_measure(row, codec_json_sample(series), &pods[i]);
     }
     return json_is_array(result);
 }

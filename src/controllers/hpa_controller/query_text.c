@@ -6,8 +6,6 @@
 #include "base/num.h"
 #include "base/slice.h"
 
-#include <math.h>
-
 enum {
     MAX_SHOWN = 200, // of the reason
     TIMEOUT_MS = 5000,
@@ -65,12 +63,4 @@ int hpa_query_row_of(const json_t *series, int n)
     GS_AUTO_ERROR struct gs_error *err =
         text ? gs_parse_i64(gs_slice_of(text), 0, n - 1, &of) : NULL;
     return err ? -1 : (int)of;
-}
-
-double hpa_query_value(const json_t *series)
-{
-    const char *text = json_string_value(json_array_get(json_object_get(series, "value"), 1));
-    double v = NAN;
-    GS_AUTO_ERROR struct gs_error *err = text ? gs_parse_double(gs_slice_of(text), &v) : NULL;
-    return err ? NAN : v;
 }

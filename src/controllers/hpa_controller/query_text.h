@@ -16,7 +16,5 @@ struct http_op *hpa_query_send(struct http_client *engine, const struct gs_buf *
 void hpa_query_add_row(const char *expression, const char *name, int of, struct gs_buf *out);
 // The number of the row of a series of the result; -1: none below n.
 int hpa_query_row_of(const json_t *series, int n);
-// The value of a series of the result. NAN: it has none.
-double hpa_query_value(const json_t *series);
 // "HTTP status 422: REASON". body: of the response; NULL: it is no JSON. Caller frees.
 char *hpa_query_refused(int status, const json_t *body);

@@ -123,7 +123,7 @@ static struct used read_used(const json_t *response, const char *name, bool serv
         int of = hpa_query_row_of(series, N_OF);
         if (of >= 0 && (rows[of].labels == OF_SERVICE) == service &&
             gs_streq(codec_json_str(series, "metric", "name", NULL), name))
-            out.v[of] = hpa_query_value(series);
+            out.v[of] = codec_json_sample(series);
     }
     return out;
 }

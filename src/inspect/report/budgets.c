@@ -116,7 +116,7 @@ static void read_move(json_t *budget, const json_t *series, double v)
 
 static void read_budget_series(json_t *data, enum series s, const json_t *series)
 {
-    double v = report_value(series);
+    double v = codec_json_sample(series);
     json_t *budget = budget_named(data, label_of(series, "budget")), *holder;
     if (!isfinite(v) || v < 0)
         return;

@@ -31,9 +31,6 @@ void report_fetch_starts(const struct query_peer *peer, json_t *data);
 // The same of the response of the server.
 void report_read_starts(const json_t *answer, json_t *data);
 
-// The value of a series of an instant query. NAN: it has none.
-double report_value(const json_t *series);
-
 // Adds "budgets": [{"name", "gpus", "mode", "hours", "granted", "used", "refused", "over",
 // "limited", "others", "workloads": [{"namespace", "autoscaler", "granted", …}], "moves": [{"from",
 // "to", "idle", "gpus"}]}] of the time, and "simulated". All but "gpus" are hours: "hours" are

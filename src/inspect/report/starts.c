@@ -5,7 +5,6 @@
 
 #include "base/columns.h"
 #include "base/mem.h"
-#include "base/num.h"
 #include "base/slice.h"
 
 #include <math.h>
@@ -40,21 +39,13 @@ static json_t *start_of(json_t *list, const char *ns, const char *workload)
     return item;
 }
 
-double report_value(const json_t *series)
-{
-    const char *text = json_string_value(json_array_get(json_object_get(series, "value"), 1));
-    double v = NAN;
-    GS_AUTO_ERROR struct gs_error *err = text ? gs_parse_double(gs_slice_of(text), &v) : NULL;
-    return err ? NAN : v;
-}
-
 static void read_series(const json_t *data, const json_t *series, json_t *list)
 {
     const json_t *metric = json_object_get(series, "metric");
     const char *ns = codec_json_str(metric, "namespace", NULL);
     const char *workload = codec_json_str(metric, "workload", NULL);
     const char *phase = codec_json_str(metric, "phase", NULL);
-    double v = report_value(series);
+    double v = codec_json_sample(series);
     if (!isfinite(v) || v < 0 || !ns || !workload || !phase || !is_row(data, ns, workload))
         return;
     json_t *item = start_of(list, ns, workload);

@@ -5,8 +5,10 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "base/num.h"
 #include "codec/encoding.h"
 
+#include <math.h>
 #include <stdarg.h>
 
 // jansson recurses per nesting level, with a limit of 2048. A lower limit is checked before
@@ -132,6 +134,14 @@ bool codec_json_bool(const json_t *j, bool fallback, ...)
     const json_t *found = walk(j, path);
     va_end(path);
     return json_is_boolean(found) ? json_is_true(found) : fallback;
+}
+
+double codec_json_sample(const json_t *sample)
+{
+    const char *text = json_string_value(json_array_get(json_object_get(sample, "value"), 1));
+    double v = NAN;
+    GS_AUTO_ERROR struct gs_error *err = text ? gs_parse_double(gs_slice_of(text), &v) : NULL;
+    return err ? NAN : v;
 }
 
 bool codec_json_has_string(const json_t *array, const char *text)

@@ -58,6 +58,9 @@ size_t codec_json_memory(const json_t *j);
 json_t *codec_json_get(const json_t *j, ...) __attribute__((sentinel));
 const char *codec_json_str(const json_t *j, ...)
     __attribute__((sentinel)); // NULL when not a string
+// The number of a sample in a vector of Prometheus' API: {"value": [TIME, "NUMBER"]}. NAN: it has
+// none.
+double codec_json_sample(const json_t *sample);
 int64_t codec_json_int(const json_t *j, int64_t fallback, ...) __attribute__((sentinel));
 bool codec_json_bool(const json_t *j, bool fallback, ...) __attribute__((sentinel));
 // Whether an array contains the string. False for NULL and for anything but an array.
